@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * CHD: CAIA-Hamilton delay-based congestion control.
+ *
+ * D. Hayes, G. Armitage: "Improved coexistence and loss tolerance for delay based TCP congestion
+ * control", LCN 2010.
+ *
+ * HD's backoff probability, applied once per marked-packet round to the round's largest queueing
+ * delay h_r (eq. 2); a shadow window s that a NewReno flow would have had (eq. 3), restored at a
+ * loss in region B; losses in region A leave the window as it is (eq. 4).
+ *
+ * Readings taken where the paper is ambiguous, each a parameter unless noted:
+ *  - eq. 2's +1/w is evaluated once per RTT, but Fig. 2 says +1 packet per RTT: `growth`.
+ *  - eq. 3 is evaluated only at delay-triggered reductions; taken at every round, as printed, it
+ *    would clear s at once and contradict Fig. 2: `shadow_clear`.
+ *  - s starts at 0, or at the initial window as in the released FreeBSD module: `shadow_init`.
+ *  - s is halved by every loss, as NewReno's window would be: `shadow_loss`.
+ *  - the h that decides the region of a loss is the larger of the last round's and the present
+ *    round's: a drop-tail loss comes at the top of the queue: `loss_delay`.
+ *  - h_r = qth counts as B in eq. 3 and as A in eq. 4 (not a parameter: measure zero).
+ *  - a loss in slow start in region A ends slow start, ssthresh = w (not a parameter).
+ *  - a round that overlaps recovery gives no growth (paper section V-A); `recovery_growth=grow` is
+ *    the modification that section VI proposes.
+ *  - the paper is silent on timeouts: NewReno.
+ */
+#include "knee/host.h"
+#include "knee/delay.h"
+#include "knee/reno.h"
+#include "knee/round.h"
+
+enum { CHD_GROWTH_ROUND = 0, CHD_GROWTH_ACK = 1 };
+enum { CHD_SHADOW_ZERO = 0, CHD_SHADOW_IW = 1 };
+enum { CHD_CLEAR_AT_BACKOFF = 0, CHD_CLEAR_EVERY_ROUND = 1 };
+enum { CHD_SHADOW_LOSS_KEEP = 0, CHD_SHADOW_LOSS_HALVE = 1 };
+enum { CHD_LOSS_DELAY_LAST_ROUND = 0, CHD_LOSS_DELAY_MAX = 1 };
+enum { CHD_RECOVERY_HOLD = 0, CHD_RECOVERY_GROW = 1 };
+
+#define CHD_PARAMS(X) \
+	RENO_GROWTH_PARAMS(X) \
+	X(CC_TIME_US, qmin_us, "qmin", "queue_min", 0, 10000000, 5000, "", "CHD paper sV: 5 ms", \
+	  "queueing delay up to which there is no delay backoff") \
+	X(CC_TIME_US, qth_us, "qth", "queue_threshold", 1, 10000000, 30000, "", \
+	  "CHD paper sV: 30 ms", \
+	  "queueing delay between region A (self-made queue) and region B (loss-based competitor)") \
+	X(CC_TIME_US, qmax_us, "qmax", "", 0, 10000000, 0, "", "CHD paper sV: observed", \
+	  "queueing delay at which the backoff probability is 0 again; 0: largest one observed") \
+	X(CC_PROB_PPM, pmax_ppm, "pmax", "pmax", 0, 1000000, 250000, "", "CHD paper sV: 0.25", \
+	  "largest backoff probability, per RTT") \
+	X(CC_CHOICE, use_max, "use_max", "use_max", 0, 1, 1, "off|on", "CHD paper sIV-A", \
+	  "h_r is the round's largest queueing delay (on) or its last one (off)") \
+	X(CC_CHOICE, loss_fair, "loss_fair", "loss_fair", 0, 1, 1, "off|on", "CHD paper sIV-B", \
+	  "keep the shadow window and use it at losses in region B") \
+	X(CC_CHOICE, growth, "growth", "", 0, 1, CHD_GROWTH_ROUND, "round|ack", \
+	  "CHD paper eq. 2, Fig. 2; spec CHD-a", "+1 packet at the end of a round, or 1/w per ACK") \
+	X(CC_CHOICE, shadow_init, "shadow_init", "", 0, 1, CHD_SHADOW_ZERO, "zero|iw", \
+	  "CHD paper sIV-B; spec CHD-c", "shadow window at the start") \
+	X(CC_CHOICE, shadow_clear, "shadow_clear", "", 0, 1, CHD_CLEAR_AT_BACKOFF, \
+	  "at_backoff|every_round", "CHD paper eq. 3; spec CHD-b", \
+	  "when eq. 3 may clear the shadow window") \
+	X(CC_CHOICE, shadow_loss, "shadow_loss", "", 0, 1, CHD_SHADOW_LOSS_HALVE, "keep|halve", \
+	  "spec CHD-d", "what a loss does to the shadow window") \
+	X(CC_CHOICE, loss_delay, "loss_delay", "", 0, 1, CHD_LOSS_DELAY_MAX, "last_round|max", \
+	  "CHD paper eq. 4; spec CHD-e", \
+	  "delay that decides a loss: the last round's, or the larger of it and the present one's") \
+	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 1, "off|on", "CHD paper sV-B; spec CHD-k", \
+	  "whether the delay test runs in slow start") \
+	X(CC_CHOICE, recovery_growth, "recovery_growth", "", 0, 1, CHD_RECOVERY_HOLD, "hold|grow", \
+	  "CHD paper sV-A, sVI", "hold the window during recovery, or let it grow +1 per RTT")
+
+#define CHD_RULES(R) \
+	R(qmin_us, CC_LESS_THAN, qth_us) \
+	R(qmax_us, CC_ZERO_OR_MORE_THAN, qth_us)
+
+CC_PARAMS_STRUCT(chd, CHD_PARAMS);
+
+struct chd_state {
+	struct cc_delay delay;
+	struct cc_round round;
+	u32 h_us;	       /* h_r: delay recorded for the last completed round */
+	u32 h_backoff_us;      /* h_b: h_r at the last delay backoff */
+	u32 h_now_us;	       /* of the round that is running */
+	u32 shadow_pkts;       /* s; 0: inactive */
+	u32 prior_cwnd_pkts;   /* before the latest loss, for undo */
+	u32 prior_shadow_pkts; /* before the latest loss, for undo */
+	u8 sampled;	       /* the running round has a sample */
+	u8 round_ended;	       /* by the present ACK */
+	u8 padding[2];
+};
+
+static u32 chd_qmax_us(const struct chd_state *st, const struct chd_params *p)
+{
+	return p->qmax_us != 0U ? p->qmax_us : cc_delay_qmax_us(&st->delay);
+}
+
+static void chd_init(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p)
+{
+	st->delay = (struct cc_delay){0};
+	cc_round_start(&st->round, conn);
+	st->h_us = 0U;
+	st->h_backoff_us = 0U;
+	st->h_now_us = 0U;
+	st->shadow_pkts = p->loss_fair && p->shadow_init == CHD_SHADOW_IW ? conn->cwnd_pkts : 0U;
+	st->prior_cwnd_pkts = conn->cwnd_pkts;
+	st->prior_shadow_pkts = st->shadow_pkts;
+	st->sampled = 0;
+	st->round_ended = 0;
+}
+
+/* Takes in the sample and closes the round. Samples and rounds go on in recovery, so that the
+ * delay recorded is never stale; only decisions and growth wait. */
+static void chd_on_rtt(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p,
+		       const struct cc_ack *ack)
+{
+	if (ack->rtt_us >= 0) {
+		cc_delay_sample(&st->delay, (u32)ack->rtt_us);
+		st->h_now_us =
+		    p->use_max ? cc_max_u32(st->h_now_us, st->delay.q_us) : st->delay.q_us;
+		st->sampled = 1;
+	}
+	st->round_ended = (u8)cc_round_ended(&st->round, conn);
+	if (!st->round_ended)
+		return;
+	if (st->sampled)
+		st->h_us = st->h_now_us;
+	st->h_now_us = 0U;
+	st->sampled = 0;
+	conn->notes |= CC_NOTE_ROUND;
+	if (st->h_us > p->qth_us)
+		conn->notes |= CC_NOTE_REGION_B;
+	if (conn->phase == CC_RECOVERY && p->recovery_growth == CHD_RECOVERY_GROW)
+		conn->ssthresh_pkts =
+		    cc_min_u32(cc_add_sat_u32(conn->ssthresh_pkts, 1U), conn->cwnd_max_pkts);
+}
+
+/* eq. 3, with the window before the reduction. */
+static void chd_shadow_at_backoff(const struct cc_conn *conn, struct chd_state *st,
+				  const struct chd_params *p)
+{
+	int delay_rising_in_a = st->h_us < p->qth_us && st->h_us > st->h_backoff_us;
+
+	if (p->loss_fair && (delay_rising_in_a || st->h_us >= p->qth_us))
+		st->shadow_pkts = cc_max_u32(conn->cwnd_pkts, st->shadow_pkts);
+	else
+		st->shadow_pkts = 0U;
+}
+
+/* eq. 2, first case: whether this round ends in a delay-triggered reduction. */
+static int chd_backs_off(const struct cc_conn *conn, const struct chd_state *st,
+			 const struct chd_params *p, const struct cc_ack *ack)
+{
+	if (!cc_delay_test_allowed(conn) || st->delay.rtt_min_us == 0U)
+		return 0;
+	if (!p->ss_test && reno_in_slow_start(conn))
+		return 0;
+	return cc_happens(ack->random, cc_backoff_prob_q32(st->h_us, p->qmin_us, p->qth_us,
+							   chd_qmax_us(st, p), p->pmax_ppm));
+}
+
+static void chd_grow(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p,
+		     const struct cc_ack *ack)
+{
+	u32 before_pkts = conn->cwnd_pkts;
+
+	if (!conn->cwnd_limited)
+		return;
+	if (reno_in_slow_start(conn)) {
+		u32 left = reno_slow_start(conn, p->ss_limit_pkts,
+					   reno_counted_pkts(p->count, ack->acked_pkts));
+
+		if (p->growth == CHD_GROWTH_ACK && left != 0U && !reno_in_slow_start(conn))
+			reno_avoid(conn, left);
+		if (st->shadow_pkts != 0U)
+			st->shadow_pkts = cc_min_u32(
+			    cc_add_sat_u32(st->shadow_pkts, conn->cwnd_pkts - before_pkts),
+			    conn->cwnd_max_pkts);
+		return;
+	}
+	if (p->growth == CHD_GROWTH_ACK)
+		reno_avoid(conn, reno_counted_pkts(p->count, ack->acked_pkts));
+	if (!st->round_ended)
+		return;
+	if (p->growth == CHD_GROWTH_ROUND)
+		conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts + 1U, conn->cwnd_max_pkts);
+	if (st->shadow_pkts != 0U)
+		st->shadow_pkts = cc_min_u32(st->shadow_pkts + 1U, conn->cwnd_max_pkts);
+}
+
+static void chd_on_ack(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p,
+		       const struct cc_ack *ack)
+{
+	if (st->round_ended) {
+		if (chd_backs_off(conn, st, p, ack)) {
+			if (st->h_us >= p->qth_us)
+				conn->notes |= CC_NOTE_REGION_B;
+			chd_shadow_at_backoff(conn, st, p);
+			st->h_backoff_us = st->h_us;
+			cc_delay_backoff(conn);
+			return;
+		}
+		if (p->shadow_clear == CHD_CLEAR_EVERY_ROUND)
+			st->shadow_pkts = 0U;
+	}
+	chd_grow(conn, st, p, ack);
+}
+
+/* eq. 4, and NewReno's halving of the shadow window. */
+static u32 chd_ssthresh(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p)
+{
+	u32 h_us =
+	    p->loss_delay == CHD_LOSS_DELAY_MAX ? cc_max_u32(st->h_us, st->h_now_us) : st->h_us;
+	u32 larger_pkts = cc_max_u32(conn->cwnd_pkts, st->shadow_pkts);
+
+	st->prior_cwnd_pkts = conn->cwnd_pkts;
+	st->prior_shadow_pkts = st->shadow_pkts;
+	if (st->shadow_pkts != 0U && p->shadow_loss == CHD_SHADOW_LOSS_HALVE)
+		st->shadow_pkts = cc_max_u32(st->shadow_pkts / 2U, CC_CWND_FLOOR_PKTS);
+	if (h_us > p->qth_us) {
+		conn->notes |= CC_NOTE_REGION_B;
+		return cc_max_u32(larger_pkts / 2U, CC_CWND_FLOOR_PKTS);
+	}
+	conn->notes |= CC_NOTE_LOSS_TOLERATED;
+	return cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
+}
+
+static void chd_on_event(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p,
+			 u32 event)
+{
+	if (event == CC_EVENT_RTO) {
+		/* A timeout is congestion in either region. */
+		conn->ssthresh_pkts = reno_ssthresh(conn);
+	} else if (event == CC_EVENT_RECOVERED && p->recovery_growth == CHD_RECOVERY_HOLD) {
+		/* The round that the recovery overlapped earns nothing. */
+		cc_round_start(&st->round, conn);
+		st->round_ended = 0;
+	}
+}
+
+static u32 chd_undo(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p)
+{
+	(void)p;
+	st->shadow_pkts = st->prior_shadow_pkts;
+	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
+}
+
+static void chd_observe(const struct chd_state *st, const struct chd_params *p,
+			u32 out[CC_OBSERVE_N])
+{
+	out[0] = st->h_us;
+	out[1] = chd_qmax_us(st, p);
+	out[2] = st->shadow_pkts;
+	out[3] = st->h_us >= p->qth_us;
+}
+
+KNEE_ALGORITHM(
+    chd, CHD_PARAMS, CHD_RULES, CC_USES_RANDOM,
+    "HD per RTT, with a shadow window against loss-based flows and tolerance of random loss",
+    "Hayes, Armitage, LCN 2010", "h_us|qmax_us|shadow_pkts|region_b");

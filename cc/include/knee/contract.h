@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The contract between an algorithm and its host (simulator, Linux kernel, QUIC).
+ *
+ * An algorithm is a set of pure functions of (connection view, own state, parameters, event). It
+ * reads no clock, draws no random number, allocates nothing, and keeps no pointer. The host calls
+ * in Linux's order, for every acknowledgement that reaches the sender:
+ *
+ *   1. on_rtt     in every phase; carries the RTT sample if the ACK gave one;
+ *   2. ssthresh   if the ACK (or a timer) makes the stack enter recovery; after an expired
+ *                 retransmission timer, on_event(CC_EVENT_RTO) follows it at once;
+ *   3. on_event(CC_EVENT_RECOVERED) if the ACK ends recovery;
+ *   4. on_ack     only where the stack may grow the window: not in CC_RECOVERY or CC_CWR.
+ *
+ * The stack (profile CLASSIC) owns loss detection, retransmission, the window during recovery and
+ * the collapse to one packet after a retransmission timeout. The algorithm owns growth and
+ * ssthresh, and may write cwnd and ssthresh in on_rtt, on_ack and on_event.
+ */
+#ifndef KNEE_CONTRACT_H
+#define KNEE_CONTRACT_H
+
+#include "knee/types.h"
+#include "knee/fixed.h"
+
+/* Numbered as Linux numbers icsk_ca_state. */
+enum cc_phase {
+	CC_OPEN = 0,	 /* nothing suspicious */
+	CC_DISORDER = 1, /* duplicate ACKs or SACKs, no loss inferred yet */
+	CC_CWR = 2,	 /* window being reduced for a congestion mark */
+	CC_RECOVERY = 3, /* fast recovery */
+	CC_LOSS = 4, /* after a retransmission timeout, until the data then outstanding is ACKed */
+};
+
+enum cc_event {
+	CC_EVENT_TX_START = 0,	   /* first transmission after everything was acknowledged */
+	CC_EVENT_CWND_RESTART = 1, /* idle for longer than the RTO: the stack restarted cwnd */
+	CC_EVENT_RECOVERED = 2,	   /* recovery ended, cwnd is what the stack left */
+	CC_EVENT_RTO = 3, /* timeout: ssthresh() was just called; the stack then sets cwnd = 1 */
+};
+
+/* What an algorithm reports to the host's logs through cc_conn.notes; no effect on behaviour. */
+#define CC_NOTE_ROUND 0x01U	     /* a marked-packet round ended */
+#define CC_NOTE_DELAY_BACKOFF 0x02U  /* cwnd was reduced because of delay */
+#define CC_NOTE_REGION_B 0x04U	     /* the delay that decided lay in region B */
+#define CC_NOTE_LOSS_TOLERATED 0x08U /* ssthresh() left the window as it was */
+
+/* "No threshold yet": ssthresh of a connection that has seen no congestion. */
+#define CC_SSTHRESH_INFINITE 0x7fffffffU
+/* Smallest window after a reduction, packets (RFC 5681 section 3.1 eq. 4). */
+#define CC_CWND_FLOOR_PKTS 2U
+
+/* The connection as the algorithm sees it: 64 bytes. (in), (out): who writes. */
+struct cc_conn {
+	u64 now_us;		/* in: host clock at this event */
+	u64 pacing_bytes_per_s; /* out: bytes/s, 0 = host decides */
+	u32 cwnd_pkts;		/* in/out: 1 ... cwnd_max_pkts */
+	u32 cwnd_cnt;		/* in/out: packets acknowledged, counted towards the next +1 */
+	u32 ssthresh_pkts;	/* in/out: CC_SSTHRESH_INFINITE at first */
+	u32 cwnd_max_pkts;	/* in: largest window that the host accepts */
+	u32 mss_bytes;		/* in: payload of a full packet */
+	u32 inflight_pkts;	/* in: estimate of packets in the network */
+	u32 outstanding_pkts;	/* in: sent and not cumulatively acknowledged */
+	u32 srtt_us;		/* in: smoothed RTT (RFC 6298), 0 = none */
+	u32 snd_pos;		/* in: next new position to be sent; wraps */
+	u32 ack_pos;		/* in: first position not cumulatively acknowledged; wraps */
+	u32 notes;		/* out: CC_NOTE_*, cleared by the host before each call */
+	u8 phase;		/* in: enum cc_phase */
+	u8 cwnd_limited;	/* in: the window, not the application, held sending back */
+	u8 app_limited;		/* in: the application had nothing to send */
+	u8 reserved;
+};
+_Static_assert(sizeof(struct cc_conn) == 64, "cc_conn is one cache line");
+
+/* One acknowledgement. */
+struct cc_ack {
+	u64 delivered_pkts; /* total delivered on this connection so far */
+	u32 acked_pkts;	    /* newly delivered by this ACK (cumulative or selective) */
+	u32 lost_pkts;	    /* newly marked lost by this ACK */
+	s32 rtt_us;	    /* RTT sample, never of a retransmitted packet; -1: none */
+	u32 random;	    /* 32 uniform random bits, fresh for each ACK */
+};
+_Static_assert(sizeof(struct cc_ack) == 24, "cc_ack layout");
+
+/* State that fits here lives in the socket itself (icsk_ca_priv of Linux). */
+#define CC_STATE_MAX_BYTES 104
+
+/* Four values worth plotting; their meaning is named in KNEE_ALGORITHM. */
+#define CC_OBSERVE_N 4
+
+/*
+ * Parameters. An algorithm lists them once, as an X-macro of
+ *
+ *   X(kind, field, name, alias, min, max, def, choices, source, help)
+ *
+ * from which come the structure below (one u32 per parameter, in order), the native table with
+ * which every host validates, and the help text. `alias` is FreeBSD's name where it has one.
+ * Cross-field rules are an X-macro of R(left field, operator, right field).
+ */
+enum cc_param_kind {
+	CC_TIME_US = 0,	 /* microseconds */
+	CC_PKTS = 1,	 /* packets */
+	CC_PROB_PPM = 2, /* probability, parts per million */
+	CC_CHOICE = 3,	 /* index into `choices`, a list separated by '|' */
+};
+
+enum cc_rule_op {
+	CC_LESS_THAN = 0,	  /* left < right */
+	CC_ZERO_OR_MORE_THAN = 1, /* left = 0 or left > right */
+};
+
+#define CC_PARAM_FIELD(kind, field, name, alias, min, max, def, choices, source, help) u32 field;
+#define CC_PARAMS_STRUCT(alg, PARAMS)                                                             \
+	struct alg##_params {                                                                      \
+		PARAMS(CC_PARAM_FIELD)                                                             \
+	}
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the delay-based algorithms share: the connection's RTT extremes, the backoff probability
+ * of HD and CHD, and the delay backoff itself.
+ */
+#ifndef KNEE_DELAY_H
+#define KNEE_DELAY_H
+
+#include "knee/contract.h"
+
+/* RTT extremes of one connection, microseconds; q = RTT - RTTmin is the queueing delay. */
+struct cc_delay {
+	u32 rtt_min_us; /* 0: no sample yet */
+	u32 rtt_max_us;
+	u32 q_us; /* of the latest sample */
+};
+
+/* Takes a sample in (CHD paper section III: RTTmin and RTTmax are extremes of all samples). */
+static inline void cc_delay_sample(struct cc_delay *delay, u32 rtt_us)
+{
+	/* A sample of 0 (host clock coarser than the path) must not look like "no sample". */
+	rtt_us = cc_min_u32(cc_max_u32(rtt_us, 1U), CC_TIME_MAX_US);
+	if (delay->rtt_min_us == 0U || rtt_us < delay->rtt_min_us)
+		delay->rtt_min_us = rtt_us;
+	delay->rtt_max_us = cc_max_u32(delay->rtt_max_us, rtt_us);
+	delay->q_us = rtt_us - delay->rtt_min_us;
+}
+
+/* Largest queueing delay inferred so far (CHD paper section III: qmax = RTTmax - RTTmin). */
+static inline u32 cc_delay_qmax_us(const struct cc_delay *delay)
+{
+	return delay->rtt_max_us - delay->rtt_min_us;
+}
+
+/*
+ * Backoff probability g(q), 0 ... 2^32 (HD letter Fig. 1; CHD paper Fig. 1):
+ *
+ *   region A, qmin < q < qth:   rises linearly from 0 to pmax
+ *   region B, qth <= q < qmax:  falls linearly from pmax to 0
+ *   elsewhere 0.
+ *
+ * Where nothing beyond qth has been seen yet (qmax <= qth) there is no region B, and g = pmax for
+ * q >= qth. Requires qmin < qth <= CC_TIME_MAX_US.
+ */
+static inline u64 cc_backoff_prob_q32(u32 q_us, u32 qmin_us, u32 qth_us, u32 qmax_us, u32 pmax_ppm)
+{
+	u64 pmax_q32 = cc_ppm_to_q32(pmax_ppm);
+
+	if (q_us <= qmin_us)
+		return 0ULL;
+	if (q_us < qth_us)
+		return cc_scale_q32(pmax_q32, q_us - qmin_us, qth_us - qmin_us);
+	if (qmax_us <= qth_us)
+		return pmax_q32;
+	if (q_us >= qmax_us)
+		return 0ULL;
+	return cc_scale_q32(pmax_q32, qmax_us - q_us, cc_min_u32(qmax_us, CC_TIME_MAX_US) - qth_us);
+}
+
+/*
+ * The delay backoff: halves the window and ends slow start, ssthresh = new cwnd (HD letter
+ * Algorithm 1; CHD paper eq. 2). The stack does not see a congestion event: no retransmission, no
+ * recovery, no PRR. The packets above the new window drain as ACKs arrive.
+ */
+static inline void cc_delay_backoff(struct cc_conn *conn)
+{
+	conn->cwnd_pkts = cc_max_u32(conn->cwnd_pkts / 2U, CC_CWND_FLOOR_PKTS);
+	conn->ssthresh_pkts = conn->cwnd_pkts;
+	conn->cwnd_cnt = 0U;
+	conn->notes |= CC_NOTE_DELAY_BACKOFF;
+}
+
+/* The phases in which a delay test may run: the papers are silent on recovery (HD-e). */
+static inline int cc_delay_test_allowed(const struct cc_conn *conn)
+{
+	return conn->phase == CC_OPEN || conn->phase == CC_DISORDER;
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Checked integer and fixed-point arithmetic.
+ *
+ * A fixed-point value carries its shift in its name: `_q32` is scaled by 2^32. Probabilities that
+ * a person types are parts per million (`_ppm`). Nothing here overflows or traps for the ranges
+ * given; a division names the result that it gives for a zero divisor, because BPF yields 0 there
+ * and native code would trap.
+ */
+#ifndef KNEE_FIXED_H
+#define KNEE_FIXED_H
+
+#include "knee/types.h"
+
+#define CC_U32_MAX 0xffffffffU
+#define CC_ONE_PPM 1000000U
+/* The longest time that arithmetic here accepts: 16.7 s, so that time * 2^32 fits in 64 bits with
+ * eight bits to spare. Delays above it are clamped where they enter. */
+#define CC_TIME_MAX_US ((1U << 24) - 1U)
+
+static inline u32 cc_min_u32(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u32 cc_max_u32(u32 a, u32 b)
+{
+	return a > b ? a : b;
+}
+
+/* a + b, or 2^32 - 1 where that would wrap. */
+static inline u32 cc_add_sat_u32(u32 a, u32 b)
+{
+	return b > CC_U32_MAX - a ? CC_U32_MAX : a + b;
+}
+
+/* a - b, or 0 where that would wrap. */
+static inline u32 cc_sub_floor_u32(u32 a, u32 b)
+{
+	return a > b ? a - b : 0U;
+}
+
+/* num / den; `if_zero` where den is 0. */
+static inline u64 cc_div_u64(u64 num, u64 den, u64 if_zero)
+{
+	return den != 0ULL ? num / den : if_zero;
+}
+
+/* num / den; `if_zero` where den is 0. */
+static inline u32 cc_div_u32(u32 num, u32 den, u32 if_zero)
+{
+	return den != 0U ? num / den : if_zero;
+}
+
+/* A probability in parts per million (0 ... 10^6) as 0 ... 2^32. Exact at both ends. */
+static inline u64 cc_ppm_to_q32(u32 ppm)
+{
+	return ((u64)cc_min_u32(ppm, CC_ONE_PPM) << 32) / CC_ONE_PPM;
+}
+
+/* p * num / den for a probability p_q32 <= 2^32 and num <= den <= CC_TIME_MAX_US: at most 2^56
+ * before the division. Gives 0 where den is 0. */
+static inline u64 cc_scale_q32(u64 p_q32, u32 num, u32 den)
+{
+	return cc_div_u64(p_q32 * (u64)num, (u64)den, 0ULL);
+}
+
+/* Whether an event of probability p_q32 (0 ... 2^32) happens, given 32 uniform random bits. */
+static inline int cc_happens(u32 random, u64 p_q32)
+{
+	return (u64)random < p_q32;
+}
+
+/* Whether position a lies after position b on a wrapping 32-bit axis (less than 2^31 apart). */
+static inline int cc_after(u32 a, u32 b)
+{
+	return (s32)(b - a) < 0;
+}
+
+#endif

@@ -1,0 +1,40 @@
+//! Compiles every algorithm of `cc/algorithms/` for the native host and lists them in a registry.
+
+use std::{env, error::Error, fmt::Write as _, fs, path::Path};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cc").canonicalize()?;
+    let mut names = Vec::new();
+    let mut build = cc::Build::new();
+    build
+        .std("c11")
+        .opt_level(2)
+        .warnings_into_errors(true)
+        .extra_warnings(true)
+        .flag("-Wconversion")
+        .flag("-ffreestanding")
+        .include(root.join("include"))
+        .include(root.join("host/native"));
+    for entry in fs::read_dir(root.join("algorithms"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "c") {
+            names.extend(path.file_stem().and_then(|s| s.to_str()).map(str::to_owned));
+            build.file(path);
+        }
+    }
+    names.sort();
+    build.compile("knee_algorithms");
+
+    let mut code = String::from("unsafe extern \"C\" {\n");
+    for name in &names {
+        writeln!(code, "    static knee_{name}: ffi::Algorithm;")?;
+    }
+    writeln!(code, "}}\nstatic ALGORITHMS: [Algorithm; {}] = [", names.len())?;
+    for name in &names {
+        writeln!(code, "    Algorithm {{ raw: unsafe {{ &knee_{name} }} }},")?;
+    }
+    code.push_str("];\n");
+    fs::write(Path::new(&env::var("OUT_DIR")?).join("registry.rs"), code)?;
+    println!("cargo:rerun-if-changed={}", root.display());
+    Ok(())
+}

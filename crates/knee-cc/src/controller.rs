@@ -1,0 +1,139 @@
+//! One connection's instance of an algorithm.
+
+use crate::{
+    Algorithm, OBSERVE_N, Params, STATE_MAX_BYTES,
+    ffi::{Ack, Conn},
+};
+use std::ffi::c_void;
+
+/// Phase of the stack, numbered as Linux's `icsk_ca_state`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Nothing suspicious.
+    #[default]
+    Open = 0,
+    /// Duplicate ACKs or SACKs, no loss inferred yet.
+    Disorder = 1,
+    /// Window being reduced for a congestion mark.
+    Cwr = 2,
+    /// Fast recovery.
+    Recovery = 3,
+    /// After a retransmission timeout.
+    Loss = 4,
+}
+
+/// Events beside ACKs (`enum cc_event`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Event {
+    /// First transmission after everything was acknowledged.
+    TxStart = 0,
+    /// Idle for longer than the RTO: the stack restarted the window.
+    CwndRestart = 1,
+    /// Fast recovery ended.
+    Recovered = 2,
+    /// Retransmission timeout; `ssthresh` was just called.
+    Rto = 3,
+}
+
+/// An algorithm's state on one connection. Calls are pure: same state, parameters, connection and
+/// ACK give the same result on any host.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    params: Params,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+#[repr(C, align(8))]
+struct State([u8; STATE_MAX_BYTES]);
+
+impl Controller {
+    /// Starts a connection whose view is `conn`.
+    pub fn new(params: Params, conn: &mut Conn) -> Self {
+        let mut new = Self { params, state: State([0; STATE_MAX_BYTES]) };
+        let (raw, state, p) = new.parts();
+        conn.notes = 0;
+        // SAFETY: as for every call below: the C side asserts at compile time that its state fits
+        // STATE_MAX_BYTES, `Params` holds one word per field of its parameter structure, `Conn`
+        // and `Ack` mirror the C layout, and no callee keeps a pointer.
+        unsafe { (raw.init)(conn, state, p) };
+        new
+    }
+
+    #[inline]
+    fn parts(&mut self) -> (&'static crate::ffi::Algorithm, *mut c_void, *const c_void) {
+        (
+            self.params.algorithm().raw,
+            self.state.0.as_mut_ptr().cast(),
+            self.params.words().as_ptr().cast(),
+        )
+    }
+
+    /// The algorithm.
+    pub fn algorithm(&self) -> Algorithm {
+        self.params.algorithm()
+    }
+
+    /// Its parameters.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// For every ACK, in every phase, before anything else.
+    #[inline]
+    pub fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack) {
+        let (raw, state, p) = self.parts();
+        conn.notes = 0;
+        // SAFETY: see `new`.
+        unsafe { (raw.on_rtt)(conn, state, p, ack) }
+    }
+
+    /// For an ACK of new data, where the stack may grow the window.
+    #[inline]
+    pub fn on_ack(&mut self, conn: &mut Conn, ack: &Ack) {
+        let (raw, state, p) = self.parts();
+        conn.notes = 0;
+        // SAFETY: see `new`.
+        unsafe { (raw.on_ack)(conn, state, p, ack) }
+    }
+
+    /// Threshold on entering recovery, packets.
+    pub fn ssthresh(&mut self, conn: &mut Conn) -> u32 {
+        let (raw, state, p) = self.parts();
+        conn.notes = 0;
+        // SAFETY: see `new`.
+        unsafe { (raw.ssthresh)(conn, state, p) }
+    }
+
+    /// Something else happened.
+    pub fn on_event(&mut self, conn: &mut Conn, event: Event) {
+        let (raw, state, p) = self.parts();
+        conn.notes = 0;
+        // SAFETY: see `new`.
+        unsafe { (raw.on_event)(conn, state, p, event as u32) }
+    }
+
+    /// Window after a reduction that proved unnecessary, packets.
+    pub fn undo(&mut self, conn: &mut Conn) -> u32 {
+        let (raw, state, p) = self.parts();
+        conn.notes = 0;
+        // SAFETY: see `new`.
+        unsafe { (raw.undo)(conn, state, p) }
+    }
+
+    /// Internals worth plotting; [`Algorithm::observes`] names them.
+    pub fn observe(&self) -> [u32; OBSERVE_N] {
+        let mut out = [0; OBSERVE_N];
+        // SAFETY: see `new`; the callee only reads state.
+        unsafe {
+            (self.params.algorithm().raw.observe)(
+                self.state.0.as_ptr().cast(),
+                self.params.words().as_ptr().cast(),
+                &mut out,
+            );
+        }
+        out
+    }
+}

@@ -1,0 +1,31 @@
+//! The algorithms of `cc/`, compiled natively, behind a safe interface.
+//!
+//! [`algorithms`] is the registry: whatever file stands in `cc/algorithms/` is in it. [`Params`]
+//! are validated with the algorithm's own table before anything runs. [`Controller`] is one
+//! connection's instance; its calls replicate the contract of `cc/include/knee/contract.h`.
+
+mod controller;
+#[allow(missing_docs)]
+mod ffi;
+mod params;
+mod registry;
+
+pub use controller::{Controller, Event, Phase};
+pub use ffi::{Ack, Conn};
+pub use params::{ParamError, Params};
+pub use registry::{Algorithm, Param, ParamKind, Rule, RuleOp, algorithm, algorithms};
+
+/// A marked-packet round ended.
+pub const NOTE_ROUND: u32 = 0x01;
+/// The window was reduced because of delay.
+pub const NOTE_DELAY_BACKOFF: u32 = 0x02;
+/// The delay that decided lay in region B.
+pub const NOTE_REGION_B: u32 = 0x04;
+/// A loss left the window as it was.
+pub const NOTE_LOSS_TOLERATED: u32 = 0x08;
+/// `ssthresh` of a connection that has seen no congestion.
+pub const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
+/// Largest state of an algorithm, bytes (`icsk_ca_priv` of Linux).
+pub const STATE_MAX_BYTES: usize = 104;
+/// Number of values that an algorithm lets its host observe.
+pub const OBSERVE_N: usize = 4;

@@ -1,0 +1,215 @@
+//! Algorithms, their parameters and rules, as the C tables give them.
+
+use crate::ffi;
+use std::{ffi::CStr, ffi::c_char, fmt, slice};
+
+include!(concat!(env!("OUT_DIR"), "/registry.rs"));
+
+/// One congestion control algorithm.
+#[derive(Clone, Copy)]
+pub struct Algorithm {
+    pub(crate) raw: &'static ffi::Algorithm,
+}
+
+/// How a parameter's number is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamKind {
+    /// A time in microseconds; typed with a unit (`"30ms"`).
+    TimeUs,
+    /// A count of packets (`"84p"` or a bare number).
+    Packets,
+    /// A probability in parts per million; typed as a number from 0 to 1.
+    ProbabilityPpm,
+    /// One of a few names, stored as its index.
+    Choice,
+}
+
+/// One row of an algorithm's parameter table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// Name in scenario files and on the command line.
+    pub name: &'static str,
+    /// FreeBSD's name for it, where there is one that differs.
+    pub alias: Option<&'static str>,
+    /// How its number is to be read.
+    pub kind: ParamKind,
+    /// Smallest raw value.
+    pub min: u32,
+    /// Largest raw value.
+    pub max: u32,
+    /// Raw value that applies when none is given.
+    pub default: u32,
+    /// Names of a [`ParamKind::Choice`], `|`-separated.
+    choices: &'static str,
+    /// Where the default comes from.
+    pub source: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    pub(crate) index: usize,
+}
+
+/// Comparison of a [`Rule`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleOp {
+    /// left < right.
+    LessThan,
+    /// left = 0 or left > right.
+    ZeroOrMoreThan,
+}
+
+/// A condition on two parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Left operand.
+    pub left: Param,
+    /// Comparison.
+    pub op: RuleOp,
+    /// Right operand.
+    pub right: Param,
+}
+
+/// All algorithms, by name.
+pub fn algorithms() -> &'static [Algorithm] {
+    &ALGORITHMS
+}
+
+/// The algorithm called `name`.
+pub fn algorithm(name: &str) -> Option<Algorithm> {
+    ALGORITHMS.iter().copied().find(|a| a.name() == name)
+}
+
+fn text(pointer: *const c_char) -> &'static str {
+    // SAFETY: the C tables hold string literals only.
+    unsafe { CStr::from_ptr(pointer) }.to_str().expect("tables are ASCII")
+}
+
+fn number(value: u64) -> u32 {
+    u32::try_from(value).expect("tables hold 32-bit values")
+}
+
+impl Algorithm {
+    /// Name, as in `cc = "chd"`.
+    pub fn name(&self) -> &'static str {
+        text(self.raw.name)
+    }
+
+    /// One line of what it is.
+    pub fn summary(&self) -> &'static str {
+        text(self.raw.summary)
+    }
+
+    /// The paper or RFC it comes from.
+    pub fn citation(&self) -> &'static str {
+        text(self.raw.citation)
+    }
+
+    /// Names of the values that [`crate::Controller::observe`] gives; unused ones are empty.
+    pub fn observes(&self) -> [&'static str; crate::OBSERVE_N] {
+        let mut names = text(self.raw.observes).split('|');
+        std::array::from_fn(|_| names.next().unwrap_or(""))
+    }
+
+    /// Bytes of state per connection.
+    pub fn state_bytes(&self) -> usize {
+        self.raw.state_bytes as usize
+    }
+
+    /// Whether it wants random bits with each ACK.
+    pub fn uses_random(&self) -> bool {
+        self.raw.uses_random != 0
+    }
+
+    /// Its parameter table.
+    pub fn params(&self) -> Vec<Param> {
+        // SAFETY: the C descriptor gives the table's length.
+        unsafe { slice::from_raw_parts(self.raw.params, self.raw.n_params as usize) }
+            .iter()
+            .map(Param::from_raw)
+            .collect()
+    }
+
+    /// Its cross-field rules.
+    pub fn rules(&self) -> Vec<Rule> {
+        let params = self.params();
+        let at = |index: u32| params[index as usize];
+        // SAFETY: the C descriptor gives the table's length.
+        unsafe { slice::from_raw_parts(self.raw.rules, self.raw.n_rules as usize) }
+            .iter()
+            .map(|r| Rule {
+                left: at(r.left),
+                op: if r.op == 0 { RuleOp::LessThan } else { RuleOp::ZeroOrMoreThan },
+                right: at(r.right),
+            })
+            .collect()
+    }
+}
+
+impl fmt::Debug for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Algorithm({})", self.name())
+    }
+}
+
+impl PartialEq for Algorithm {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.raw, other.raw)
+    }
+}
+
+impl Eq for Algorithm {}
+
+impl Param {
+    fn from_raw(raw: &ffi::Param) -> Self {
+        let alias = text(raw.alias);
+        let name = text(raw.name);
+        Self {
+            name,
+            alias: (!alias.is_empty() && alias != name).then_some(alias),
+            kind: match raw.kind {
+                0 => ParamKind::TimeUs,
+                1 => ParamKind::Packets,
+                2 => ParamKind::ProbabilityPpm,
+                _ => ParamKind::Choice,
+            },
+            min: number(raw.min),
+            max: number(raw.max),
+            default: number(raw.def),
+            choices: text(raw.choices),
+            source: text(raw.source),
+            help: text(raw.help),
+            index: raw.index as usize,
+        }
+    }
+
+    /// Names that a [`ParamKind::Choice`] takes, in order of their raw values; else empty.
+    pub fn choices(&self) -> Vec<&'static str> {
+        self.choices.split('|').filter(|c| !c.is_empty()).collect()
+    }
+
+    /// Unit of a typed value: `"time"`, `"packets"`, `"probability"`, or `"choice"`.
+    pub fn unit(&self) -> &'static str {
+        match self.kind {
+            ParamKind::TimeUs => "time",
+            ParamKind::Packets => "packets",
+            ParamKind::ProbabilityPpm => "probability",
+            ParamKind::Choice => "choice",
+        }
+    }
+
+    /// A raw value as a person would type it: `"30ms"`, `"8p"`, `"0.25"`, `"one_round"`.
+    pub fn show(&self, raw: u32) -> String {
+        match self.kind {
+            ParamKind::TimeUs if raw != 0 && raw.is_multiple_of(1_000_000) => {
+                format!("{}s", raw / 1_000_000)
+            }
+            ParamKind::TimeUs if raw.is_multiple_of(1000) => format!("{}ms", raw / 1000),
+            ParamKind::TimeUs => format!("{raw}us"),
+            ParamKind::Packets => format!("{raw}p"),
+            ParamKind::ProbabilityPpm => format!("{}", f64::from(raw) / 1e6),
+            ParamKind::Choice => self
+                .choices()
+                .get(raw as usize)
+                .map_or_else(|| raw.to_string(), |c| (*c).to_owned()),
+        }
+    }
+}

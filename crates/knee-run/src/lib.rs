@@ -1,0 +1,26 @@
+//! What a run is and what it measured, the same for every host.
+//!
+//! A [`RunSpec`] is a validated experiment in plain numbers: path, flows, what to record. A host
+//! (simulator, kernel testbed, QUIC) takes one and gives a [`RunRecord`]. Times are integer
+//! nanoseconds from the start of the run unless a name says otherwise.
+
+mod delay;
+mod record;
+mod spec;
+
+pub use delay::DelayStats;
+pub use record::{
+    Call, CallRecord, FlowCounters, FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin,
+    QueueRecord, RunRecord, Transfer,
+};
+pub use spec::{
+    DelayedAck, FlowKind, FlowSpec, Ns, PathSpec, QueueLimit, RecordSpec, Recovery, RunSpec,
+    TcpOptions, TcpSpec, Workload,
+};
+
+/// Nanoseconds in a second.
+pub const NS_PER_S: u64 = 1_000_000_000;
+/// Nanoseconds in a millisecond.
+pub const NS_PER_MS: u64 = 1_000_000;
+/// Nanoseconds in a microsecond.
+pub const NS_PER_US: u64 = 1_000;

@@ -1,0 +1,250 @@
+//! What a run measured.
+
+use crate::{DelayStats, Ns};
+use knee_cc::{Ack, Conn, OBSERVE_N};
+
+/// Everything measured in one run.
+#[derive(Clone, Debug, Default)]
+pub struct RunRecord {
+    /// Seed that was used.
+    pub seed: u64,
+    /// Length of the run.
+    pub duration_ns: Ns,
+    /// Interval of the time series; 0: none were kept.
+    pub bin_ns: Ns,
+    /// Flows, in scenario order.
+    pub flows: Vec<FlowRecord>,
+    /// The bottleneck's queue.
+    pub queue: QueueRecord,
+}
+
+/// What one flow did.
+#[derive(Clone, Debug, Default)]
+pub struct FlowRecord {
+    /// Name, from the scenario.
+    pub name: String,
+    /// Algorithm, or `udp`, `probe`.
+    pub kind: String,
+    /// When it started, jitter included.
+    pub start_ns: Ns,
+    /// When it was told to stop; end of the run if never.
+    pub stop_ns: Ns,
+    /// Names of the observed values in [`FlowSample::observed`]; unused ones empty.
+    pub observes: [&'static str; OBSERVE_N],
+    /// Totals.
+    pub counters: FlowCounters,
+    /// Time series, one row per bin: row `i` covers `[i·bin, (i+1)·bin)`, with state at its end.
+    pub samples: Vec<FlowSample>,
+    /// Transfers of a fixed size that were completed.
+    pub transfers: Vec<Transfer>,
+    /// Probes: time of sending and one-way delay of each that arrived.
+    pub probe_delays: Vec<(Ns, Ns)>,
+    /// One-way delay of every packet that arrived (probes only).
+    pub one_way_delay: DelayStats,
+    /// RTT samples that the algorithm was given.
+    pub rtt: DelayStats,
+    /// Calls of the algorithm, if traced.
+    pub trace: Vec<CallRecord>,
+}
+
+/// Totals of one flow. Packets unless a name says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct FlowCounters {
+    /// Sent, retransmissions included.
+    pub sent_pkts: u64,
+    /// Of these, retransmissions.
+    pub retransmitted_pkts: u64,
+    /// Arrived at the receiver for the first time.
+    pub delivered_pkts: u64,
+    /// Payload handed to the receiving application in order, exactly once.
+    pub delivered_bytes: u64,
+    /// Arrived again.
+    pub duplicate_pkts: u64,
+    /// Dropped by the bottleneck's full queue.
+    pub queue_drops_pkts: u64,
+    /// Lost at random towards the receiver.
+    pub random_losses_pkts: u64,
+    /// ACKs lost at random on the way back.
+    pub ack_losses_pkts: u64,
+    /// Fast recoveries.
+    pub loss_events: u64,
+    /// Of these, left the window as it was.
+    pub losses_tolerated: u64,
+    /// Losses (of either kind) that the algorithm judged to be in region B.
+    pub losses_region_b: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Reductions taken back because the retransmissions were unnecessary.
+    pub undos: u64,
+    /// Delay backoffs in region A.
+    pub delay_backoffs_region_a: u64,
+    /// Delay backoffs in region B.
+    pub delay_backoffs_region_b: u64,
+    /// Rounds whose delay lay in region A (or below).
+    pub rounds_region_a: u64,
+    /// Rounds whose delay lay in region B.
+    pub rounds_region_b: u64,
+}
+
+/// State of a flow at the end of a bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowSample {
+    /// Payload delivered in order within the bin, bytes.
+    pub delivered_bytes: u64,
+    /// Packets sent within the bin.
+    pub sent_pkts: u32,
+    /// Packets dropped or lost within the bin.
+    pub lost_pkts: u32,
+    /// Congestion window, packets; 0 outside the flow's life.
+    pub cwnd_pkts: u32,
+    /// Slow start threshold, packets.
+    pub ssthresh_pkts: u32,
+    /// Packets in flight.
+    pub inflight_pkts: u32,
+    /// Smoothed RTT, microseconds.
+    pub srtt_us: u32,
+    /// Internals of the algorithm, named by [`FlowRecord::observes`].
+    pub observed: [u32; OBSERVE_N],
+}
+
+/// A completed transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// When the application wrote it.
+    pub start_ns: Ns,
+    /// When the receiver had all of it.
+    pub end_ns: Ns,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// The bottleneck's queue.
+#[derive(Clone, Debug, Default)]
+pub struct QueueRecord {
+    /// Waiting times of all packets that left, their own transmission excluded.
+    pub delay: DelayStats,
+    /// Time series, one row per bin.
+    pub bins: Vec<QueueBin>,
+    /// Bytes that left.
+    pub departed_bytes: u64,
+    /// Packets that left.
+    pub departed_pkts: u64,
+    /// Packets dropped because it was full.
+    pub dropped_pkts: u64,
+    /// Largest number of packets held.
+    pub max_pkts: u32,
+    /// Every packet, if logged.
+    pub log: Vec<PacketLog>,
+}
+
+/// The queue within a bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueBin {
+    /// Packets that left.
+    pub departed_pkts: u32,
+    /// Bytes that left.
+    pub departed_bytes: u64,
+    /// Packets dropped.
+    pub dropped_pkts: u32,
+    /// Sum of the waiting times of those that left.
+    pub delay_sum_ns: u64,
+    /// Largest of them.
+    pub delay_max_ns: u64,
+    /// Packets held at the end of the bin.
+    pub held_pkts: u32,
+}
+
+/// What happened to a packet at the bottleneck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PacketEvent {
+    /// Joined the queue.
+    Enqueued = 0,
+    /// Left the queue, wholly transmitted.
+    Departed = 1,
+    /// Dropped: queue full.
+    Dropped = 2,
+    /// Lost at random before the queue.
+    Lost = 3,
+}
+
+impl PacketEvent {
+    /// Name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enqueued => "enqueued",
+            Self::Departed => "departed",
+            Self::Dropped => "dropped",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// One line of the queue's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketLog {
+    /// When.
+    pub time_ns: Ns,
+    /// Whose.
+    pub flow: u32,
+    /// Which: segment or packet number within the flow.
+    pub number: u32,
+    /// Size of the whole packet.
+    pub bytes: u32,
+    /// Packets held after the event.
+    pub held_pkts: u32,
+    /// What happened.
+    pub event: PacketEvent,
+}
+
+/// Which of an algorithm's functions was called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Call {
+    /// `init`.
+    #[default]
+    Init = 0,
+    /// `on_rtt`.
+    OnRtt = 1,
+    /// `on_ack`.
+    OnAck = 2,
+    /// `ssthresh`.
+    Ssthresh = 3,
+    /// `on_event`.
+    OnEvent = 4,
+    /// `undo`.
+    Undo = 5,
+}
+
+impl Call {
+    /// Name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::OnRtt => "on_rtt",
+            Self::OnAck => "on_ack",
+            Self::Ssthresh => "ssthresh",
+            Self::OnEvent => "on_event",
+            Self::Undo => "undo",
+        }
+    }
+}
+
+/// One call of an algorithm: all that went in, all that came out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallRecord {
+    /// Function.
+    pub call: Call,
+    /// Event number, for `on_event`.
+    pub event: u32,
+    /// ACK, for `on_rtt` and `on_ack`.
+    pub ack: Ack,
+    /// Connection before the call.
+    pub before: Conn,
+    /// Connection after the call.
+    pub after: Conn,
+    /// Result, for `ssthresh` and `undo`.
+    pub result: u32,
+    /// Internals after the call.
+    pub observed: [u32; OBSERVE_N],
+}

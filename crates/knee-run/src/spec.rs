@@ -1,0 +1,174 @@
+//! The experiment, as plain validated numbers.
+
+use knee_cc::Params;
+use serde::Serialize;
+
+/// A time or duration in nanoseconds.
+pub type Ns = u64;
+
+/// One run: everything a host needs, nothing that it may choose.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// When the run ends.
+    pub duration_ns: Ns,
+    /// The path that all flows share.
+    pub path: PathSpec,
+    /// Flows, in scenario order.
+    pub flows: Vec<FlowSpec>,
+    /// What to keep.
+    pub record: RecordSpec,
+}
+
+/// Dumbbell: one bottleneck towards the receivers, an uncongested way back.
+#[derive(Clone, Debug)]
+pub struct PathSpec {
+    /// Rate of the bottleneck, bit/s, of whole packets including headers.
+    pub rate_bps: u64,
+    /// Limit of its drop-tail queue; the packet in transmission counts.
+    pub queue: QueueLimit,
+    /// Propagation delay from the bottleneck to the receivers.
+    pub delay_forward_ns: Ns,
+    /// Propagation delay from the receivers to the senders.
+    pub delay_reverse_ns: Ns,
+    /// Probability that a packet is lost before the bottleneck's queue.
+    pub loss_forward: f64,
+    /// Probability that a packet is lost on the way back.
+    pub loss_reverse: f64,
+    /// Extra delay after the bottleneck, uniform from 0 to this, never reordering.
+    pub jitter_forward_ns: Ns,
+    /// Extra delay on the way back, uniform from 0 to this, never reordering.
+    pub jitter_reverse_ns: Ns,
+}
+
+/// Limit of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes of whole packets.
+    Bytes(u64),
+}
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// Name in results; unique within the run.
+    pub name: String,
+    /// When it starts.
+    pub start_ns: Ns,
+    /// The start is later by a uniform draw from 0 to this.
+    pub start_jitter_ns: Ns,
+    /// When it stops sending (counted from time 0, not from its start); end of the run if none.
+    /// The start's jitter does not move it.
+    pub stop_ns: Option<Ns>,
+    /// Extra one-way delay between sender and bottleneck, in each direction.
+    pub access_delay_ns: Ns,
+    /// Time between sender and bottleneck that varies per packet, uniform from 0 to this, never
+    /// reordering: what real hosts do, and what breaks the phase effects of drop-tail queues.
+    pub access_jitter_ns: Ns,
+    /// What it sends.
+    pub kind: FlowKind,
+}
+
+/// What a flow sends.
+#[derive(Clone, Debug)]
+pub enum FlowKind {
+    /// TCP.
+    Tcp(TcpSpec),
+    /// UDP at a constant rate.
+    Udp {
+        /// Rate of whole packets, bit/s.
+        rate_bps: u64,
+        /// Size of whole packets, bytes.
+        packet_bytes: u32,
+    },
+    /// One-way delay probe: small UDP packets at fixed intervals, each one's delay recorded.
+    Probe {
+        /// Time between packets.
+        interval_ns: Ns,
+        /// Size of whole packets, bytes.
+        packet_bytes: u32,
+    },
+}
+
+/// A TCP flow.
+#[derive(Clone, Debug)]
+pub struct TcpSpec {
+    /// Algorithm and its parameters.
+    pub params: Params,
+    /// What the application writes.
+    pub workload: Workload,
+    /// The stack's options.
+    pub options: TcpOptions,
+}
+
+/// What a TCP application writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// As much as the connection takes.
+    Bulk,
+    /// Transfers of a fixed size on one connection.
+    Transfers {
+        /// Bytes of each.
+        size_bytes: u64,
+        /// Start of one to start of the next (a transfer still under way delays it); `None`: one.
+        every_ns: Option<Ns>,
+    },
+}
+
+/// Options of the TCP stack, sender and receiver.
+#[derive(Clone, Debug)]
+pub struct TcpOptions {
+    /// Payload of a full packet, bytes.
+    pub mss_bytes: u32,
+    /// Headers of each data packet, bytes; an ACK is this long.
+    pub header_bytes: u32,
+    /// How losses are repaired.
+    pub recovery: Recovery,
+    /// Initial window, packets.
+    pub initial_window_pkts: u32,
+    /// Receive window, packets.
+    pub receive_window_pkts: u32,
+    /// Smallest retransmission timeout.
+    pub rto_min_ns: Ns,
+    /// Delayed acknowledgements.
+    pub delayed_ack: DelayedAck,
+    /// Send new data on the first two duplicate ACKs (RFC 3042).
+    pub limited_transmit: bool,
+    /// Restart the window after an idle time longer than the RTO (RFC 5681 section 4.1).
+    pub idle_restart: bool,
+    /// Clock tick to which RTT samples are quantised; 0: exact.
+    pub rtt_tick_ns: Ns,
+}
+
+/// How losses are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Recovery {
+    /// Selective acknowledgements (RFC 6675) and proportional rate reduction (RFC 6937).
+    Sack,
+    /// Cumulative ACKs only, window inflation and partial ACKs (RFC 6582).
+    Newreno,
+}
+
+/// Delayed acknowledgements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedAck {
+    /// An ACK for every so many packets; 1: for each.
+    pub every_pkts: u32,
+    /// Longest wait for the next packet.
+    pub timeout_ns: Ns,
+}
+
+/// What to keep of a run beside counters.
+#[derive(Clone, Debug, Default)]
+pub struct RecordSpec {
+    /// Interval of the time series; 0: none.
+    pub bin_ns: Ns,
+    /// Every packet's arrival, departure or drop at the bottleneck.
+    pub queue_log: bool,
+    /// Every call of an algorithm with all inputs and outputs.
+    pub trace: bool,
+}
