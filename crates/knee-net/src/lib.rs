@@ -1,1 +1,22 @@
-//! To come.
+//! Network elements that know no clock.
+//!
+//! Every element takes the present as an argument and says when it next has something to give; it
+//! owns no timer and no thread. The simulator steps them in virtual time, the testbed in real
+//! time. Times are nanoseconds on the caller's axis; `now_ns` must not decrease from call to call.
+
+mod chance;
+mod delay;
+mod link;
+
+pub use chance::{Jitter, Loss, Random};
+pub use delay::DelayLine;
+pub use link::{Departed, DropTail, Limit, Link};
+
+/// "Nothing is due": the time that an idle element gives.
+pub const NEVER: u64 = u64::MAX;
+
+/// Anything that travels: an element needs only its size.
+pub trait Packet {
+    /// Size of the whole packet, headers included, bytes.
+    fn wire_bytes(&self) -> u32;
+}

@@ -9,13 +9,14 @@ mod record;
 mod spec;
 
 pub use delay::DelayStats;
+pub use knee_net::Limit as QueueLimit;
 pub use record::{
     Call, CallRecord, FlowCounters, FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin,
     QueueRecord, RunRecord, Transfer,
 };
 pub use spec::{
-    DelayedAck, FlowKind, FlowSpec, Ns, PathSpec, QueueLimit, RecordSpec, Recovery, RunSpec,
-    TcpOptions, TcpSpec, Workload,
+    DelayedAck, FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, Recovery, RunSpec, TcpOptions,
+    TcpSpec, Workload,
 };
 
 /// Nanoseconds in a second.

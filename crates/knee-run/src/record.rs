@@ -64,6 +64,8 @@ pub struct FlowCounters {
     pub queue_drops_pkts: u64,
     /// Lost at random towards the receiver.
     pub random_losses_pkts: u64,
+    /// Still on their way to the receiver when the run ended.
+    pub in_network_pkts: u64,
     /// ACKs lost at random on the way back.
     pub ack_losses_pkts: u64,
     /// Fast recoveries.

@@ -1,6 +1,7 @@
 //! The experiment, as plain validated numbers.
 
 use knee_cc::Params;
+use knee_net::Limit as QueueLimit;
 use serde::Serialize;
 
 /// A time or duration in nanoseconds.
@@ -19,6 +20,69 @@ pub struct RunSpec {
     pub flows: Vec<FlowSpec>,
     /// What to keep.
     pub record: RecordSpec,
+}
+
+impl RunSpec {
+    /// The dumbbell of speed comparisons: `flows` bulk flows of one algorithm, SACK, an ACK for
+    /// each packet, started within the first 100 ms; nothing recorded but counters.
+    pub fn dumbbell(
+        flows: u32,
+        path: PathSpec,
+        duration_ns: Ns,
+        params: &Params,
+        seed: u64,
+    ) -> Self {
+        let flow = |i: u32| FlowSpec {
+            name: format!("{}-{}", params.algorithm().name(), i + 1),
+            start_ns: u64::from(i) * 100 * crate::NS_PER_MS / u64::from(flows.max(1)),
+            start_jitter_ns: 0,
+            stop_ns: None,
+            access_delay_ns: 0,
+            access_jitter_ns: 0,
+            kind: FlowKind::Tcp(TcpSpec {
+                params: params.clone(),
+                workload: Workload::Bulk,
+                options: TcpOptions::default(),
+            }),
+        };
+        let flows = (0..flows).map(flow).collect();
+        Self { seed, duration_ns, path, flows, record: RecordSpec::default() }
+    }
+}
+
+impl PathSpec {
+    /// A path of `rate_bps` and a round-trip time, split evenly, without loss or jitter.
+    pub fn symmetric(rate_bps: u64, rtt_ns: Ns, queue: QueueLimit) -> Self {
+        Self {
+            rate_bps,
+            queue,
+            delay_forward_ns: rtt_ns / 2,
+            delay_reverse_ns: rtt_ns - rtt_ns / 2,
+            loss_forward: 0.0,
+            loss_reverse: 0.0,
+            jitter_forward_ns: 0,
+            jitter_reverse_ns: 0,
+        }
+    }
+}
+
+impl Default for TcpOptions {
+    /// 1500-byte packets with timestamps, SACK, initial window 10, an ACK for each packet, RTO of
+    /// at least 200 ms, exact RTT samples.
+    fn default() -> Self {
+        Self {
+            mss_bytes: 1448,
+            header_bytes: 52,
+            recovery: Recovery::Sack,
+            initial_window_pkts: 10,
+            receive_window_pkts: 100_000,
+            rto_min_ns: 200 * crate::NS_PER_MS,
+            delayed_ack: DelayedAck { every_pkts: 1, timeout_ns: 40 * crate::NS_PER_MS },
+            limited_transmit: true,
+            idle_restart: true,
+            rtt_tick_ns: 0,
+        }
+    }
 }
 
 /// Dumbbell: one bottleneck towards the receivers, an uncongested way back.
@@ -40,15 +104,6 @@ pub struct PathSpec {
     pub jitter_forward_ns: Ns,
     /// Extra delay on the way back, uniform from 0 to this, never reordering.
     pub jitter_reverse_ns: Ns,
-}
-
-/// Limit of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueLimit {
-    /// So many packets.
-    Packets(u32),
-    /// So many bytes of whole packets.
-    Bytes(u64),
 }
 
 /// One flow.
@@ -113,7 +168,7 @@ pub enum Workload {
     Transfers {
         /// Bytes of each.
         size_bytes: u64,
-        /// Start of one to start of the next (a transfer still under way delays it); `None`: one.
+        /// Time from one write to the next (what is not sent yet queues); `None`: one transfer.
         every_ns: Option<Ns>,
     },
 }

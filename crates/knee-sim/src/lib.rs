@@ -1,1 +1,46 @@
-//! To come.
+//! Deterministic packet-level simulator.
+//!
+//! [`run`] takes a [`RunSpec`] and gives a [`RunRecord`]. Time is integer nanoseconds; events at
+//! the same instant happen in a fixed order (see `engine`), and random streams are keyed by
+//! (seed, component, flow), so the same spec gives the same bytes on any machine.
+//!
+//! - `engine`: the event loop: who is due next, packets from element to element.
+//! - `sender`, `recovery`: TCP sender in Linux's order of events.
+//! - `scoreboard`: what is outstanding, and what is known of it.
+//! - `receiver`: TCP receiver: reassembly, SACK blocks, delayed ACKs.
+//! - `host`: calls the algorithm, logs and counts what it did.
+//! - `schedule`: earliest of a fixed set of event sources.
+
+mod engine;
+mod host;
+mod packet;
+mod receiver;
+mod recovery;
+mod schedule;
+mod scoreboard;
+mod sender;
+
+use knee_run::{RunRecord, RunSpec};
+use thiserror::Error;
+
+/// Why a run cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SimError {
+    /// A flow could send more packets than its counters hold.
+    #[error(
+        "flow {flow} could send more than {max} packets; shorten the run or lower the rate",
+        max = u32::MAX
+    )]
+    TooLong {
+        /// Name of the flow.
+        flow: String,
+    },
+}
+
+/// Simulates `spec`.
+///
+/// # Errors
+/// [`SimError::TooLong`] if packet numbers (32 bits) could run out.
+pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
+    engine::Engine::new(spec)?.run()
+}

@@ -1,0 +1,84 @@
+//! Propagation delay.
+
+use crate::NEVER;
+use std::collections::VecDeque;
+
+/// Holds packets for their delay and gives them back in the order in which they came: a packet
+/// never overtakes an earlier one, whatever its own delay.
+#[derive(Clone, Debug)]
+pub struct DelayLine<P> {
+    held: VecDeque<(u64, P)>,
+    last_ns: u64,
+}
+
+impl<P> Default for DelayLine<P> {
+    fn default() -> Self {
+        Self { held: VecDeque::new(), last_ns: 0 }
+    }
+}
+
+impl<P> DelayLine<P> {
+    /// Takes a packet in at `now_ns`, to be given back `delay_ns` later.
+    #[inline]
+    pub fn push(&mut self, now_ns: u64, delay_ns: u64, packet: P) {
+        self.last_ns = self.last_ns.max(now_ns.saturating_add(delay_ns));
+        self.held.push_back((self.last_ns, packet));
+    }
+
+    /// When the next packet is due; [`NEVER`] if none is held.
+    #[inline]
+    pub fn next_ns(&self) -> u64 {
+        self.held.front().map_or(NEVER, |(due, _)| *due)
+    }
+
+    /// The next packet, if it is due.
+    #[inline]
+    pub fn pop(&mut self, now_ns: u64) -> Option<P> {
+        if self.next_ns() > now_ns {
+            return None;
+        }
+        self.held.pop_front().map(|(_, packet)| packet)
+    }
+
+    /// The packet that comes `ahead` places after the next one.
+    #[inline]
+    pub fn peek(&self, ahead: usize) -> Option<&P> {
+        self.held.get(ahead).map(|(_, packet)| packet)
+    }
+
+    /// Packets held, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &P> {
+        self.held.iter().map(|(_, packet)| packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn keeps_order_and_never_early(delays in prop::collection::vec((0u64..50, 0u64..100), 1..200)) {
+            let mut line = DelayLine::default();
+            let mut now = 0;
+            let mut earliest = Vec::new();
+            for (n, (gap, delay)) in delays.iter().enumerate() {
+                now += gap;
+                line.push(now, *delay, n);
+                earliest.push(now + delay);
+            }
+            let mut expected = 0;
+            while line.next_ns() != NEVER {
+                let due = line.next_ns();
+                prop_assert!(due == 0 || line.clone().pop(due - 1).is_none());
+                let n = line.pop(due).expect("due");
+                prop_assert_eq!(n, expected);
+                prop_assert!(due >= earliest[n]);
+                prop_assert_eq!(due, *earliest[..=n].iter().max().expect("not empty"));
+                expected += 1;
+            }
+            prop_assert_eq!(expected, delays.len());
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Calls the algorithm; logs and counts what it did.
+
+use knee_cc::{
+    Ack, Conn, Controller, Event, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B,
+    NOTE_ROUND, OBSERVE_N, Params,
+};
+use knee_run::{Call, CallRecord, FlowCounters};
+
+/// An algorithm on one simulated connection.
+pub(crate) struct Host {
+    controller: Controller,
+    uses_random: bool,
+    trace: Option<Vec<CallRecord>>,
+}
+
+impl Host {
+    pub(crate) fn new(params: Params, conn: &mut Conn, trace: bool) -> Self {
+        let uses_random = params.algorithm().uses_random();
+        let before = *conn;
+        let controller = Controller::new(params, conn);
+        let mut new = Self { controller, uses_random, trace: trace.then(Vec::new) };
+        new.log(Call::Init, 0, &Ack::default(), &before, conn, 0);
+        new
+    }
+
+    pub(crate) fn uses_random(&self) -> bool {
+        self.uses_random
+    }
+
+    pub(crate) fn observe(&self) -> [u32; OBSERVE_N] {
+        self.controller.observe()
+    }
+
+    pub(crate) fn take_trace(&mut self) -> Vec<CallRecord> {
+        self.trace.take().unwrap_or_default()
+    }
+
+    #[inline]
+    fn log(&mut self, call: Call, event: u32, ack: &Ack, before: &Conn, after: &Conn, result: u32) {
+        if let Some(trace) = &mut self.trace {
+            let observed = self.controller.observe();
+            let (ack, before, after) = (*ack, *before, *after);
+            trace.push(CallRecord { call, event, ack, before, after, result, observed });
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
+        let before = *conn;
+        self.controller.on_rtt(conn, ack);
+        if conn.notes & NOTE_ROUND != 0 {
+            if conn.notes & NOTE_REGION_B != 0 {
+                counters.rounds_region_b += 1;
+            } else {
+                counters.rounds_region_a += 1;
+            }
+        }
+        self.log(Call::OnRtt, 0, ack, &before, conn, 0);
+    }
+
+    #[inline]
+    pub(crate) fn on_ack(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
+        let before = *conn;
+        self.controller.on_ack(conn, ack);
+        if conn.notes & NOTE_DELAY_BACKOFF != 0 {
+            if conn.notes & NOTE_REGION_B != 0 {
+                counters.delay_backoffs_region_b += 1;
+            } else {
+                counters.delay_backoffs_region_a += 1;
+            }
+        }
+        self.log(Call::OnAck, 0, ack, &before, conn, 0);
+    }
+
+    /// Asks for the threshold and sets it; the host owns that order (contract, call 2).
+    pub(crate) fn ssthresh(&mut self, conn: &mut Conn, counters: &mut FlowCounters) {
+        let before = *conn;
+        let result = self.controller.ssthresh(conn);
+        counters.losses_tolerated += u64::from(conn.notes & NOTE_LOSS_TOLERATED != 0);
+        counters.losses_region_b += u64::from(conn.notes & NOTE_REGION_B != 0);
+        self.log(Call::Ssthresh, 0, &Ack::default(), &before, conn, result);
+        conn.ssthresh_pkts = result;
+    }
+
+    pub(crate) fn on_event(&mut self, conn: &mut Conn, event: Event) {
+        let before = *conn;
+        self.controller.on_event(conn, event);
+        self.log(Call::OnEvent, event as u32, &Ack::default(), &before, conn, 0);
+    }
+
+    /// Asks for the window after an unnecessary reduction and sets it.
+    pub(crate) fn undo(&mut self, conn: &mut Conn) {
+        let before = *conn;
+        let result = self.controller.undo(conn);
+        self.log(Call::Undo, 0, &Ack::default(), &before, conn, result);
+        conn.cwnd_pkts = result;
+    }
+}

@@ -1,0 +1,71 @@
+//! What travels through the simulated network.
+
+use knee_net::Packet;
+
+/// No value.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A packet towards a receiver: TCP segment, UDP packet or probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Data {
+    pub sent_ns: u64,
+    pub flow: u32,
+    /// Segment or packet number within the flow, from 0.
+    pub number: u32,
+    pub bytes: u32,
+}
+
+impl Packet for Data {
+    #[inline]
+    fn wire_bytes(&self) -> u32 {
+        self.bytes
+    }
+}
+
+/// An acknowledgement. SACK blocks, needed only while something is missing, stand apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AckPacket {
+    pub flow: u32,
+    /// First segment not received in order.
+    pub cumulative: u32,
+    /// Segment that arrived again (D-SACK, RFC 2883), or [`NONE`].
+    pub duplicate: u32,
+    /// Where the SACK blocks stand, or [`NONE`].
+    pub blocks: u32,
+}
+
+/// Up to three SACK blocks (what fits beside timestamps, RFC 2018): `[start, end)`, the one that
+/// holds the latest arrival first; unused ones empty.
+pub(crate) type SackBlocks = [(u32, u32); 3];
+
+/// SACK blocks of the ACKs in flight.
+#[derive(Default)]
+pub(crate) struct BlockStore {
+    slots: Vec<SackBlocks>,
+    free: Vec<u32>,
+}
+
+impl BlockStore {
+    pub(crate) fn put(&mut self, blocks: SackBlocks) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = blocks;
+                slot
+            }
+            None => {
+                self.slots.push(blocks);
+                (self.slots.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Takes the blocks of slot `slot` out; none for [`NONE`].
+    #[inline]
+    pub(crate) fn take(&mut self, slot: u32) -> Option<SackBlocks> {
+        if slot == NONE {
+            return None;
+        }
+        self.free.push(slot);
+        Some(self.slots[slot as usize])
+    }
+}

@@ -1,0 +1,240 @@
+//! TCP receiver: reassembly, SACK blocks, delayed acknowledgements.
+
+use crate::packet::{NONE, SackBlocks};
+use knee_net::NEVER;
+use knee_run::{DelayedAck, Transfer};
+use std::collections::VecDeque;
+
+/// What the receiver does on an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// Acknowledge at once; the segment number if it had arrived before, else [`NONE`].
+    Now { duplicate: u32 },
+    /// Wait for the next segment or the timer.
+    Later,
+}
+
+pub(crate) struct Receiver {
+    /// First segment not received in order.
+    next: u32,
+    mss_bytes: u32,
+    delayed: DelayedAck,
+    /// In-order segments not acknowledged yet.
+    pending_pkts: u32,
+    pub(crate) delack_due_ns: u64,
+    /// Segments received out of order: `[start, end)`, ascending, not touching.
+    ranges: Vec<(u32, u32)>,
+    /// A segment of each of the ranges that changed last, latest first.
+    recent: [u32; 3],
+    /// Segments shorter than an MSS that lie ahead, and how many bytes each lacks.
+    short: VecDeque<(u32, u32)>,
+    /// Transfers under way: last segment + 1, start, size.
+    transfers: VecDeque<(u32, u64, u64)>,
+    pub(crate) completed: Vec<Transfer>,
+    pub(crate) delivered_bytes: u64,
+    pub(crate) delivered_pkts: u64,
+    pub(crate) duplicate_pkts: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(mss_bytes: u32, delayed: DelayedAck) -> Self {
+        Self {
+            next: 0,
+            mss_bytes,
+            delayed,
+            pending_pkts: 0,
+            delack_due_ns: NEVER,
+            ranges: Vec::new(),
+            recent: [NONE; 3],
+            short: VecDeque::new(),
+            transfers: VecDeque::new(),
+            completed: Vec::new(),
+            delivered_bytes: 0,
+            delivered_pkts: 0,
+            duplicate_pkts: 0,
+        }
+    }
+
+    /// Tells of a transfer that ends before segment `end`, whose last segment lacks `short_bytes`.
+    pub(crate) fn expect(&mut self, end: u32, short_bytes: u32, start_ns: u64, size_bytes: u64) {
+        if short_bytes > 0 {
+            self.short.push_back((end - 1, short_bytes));
+        }
+        self.transfers.push_back((end, start_ns, size_bytes));
+    }
+
+    pub(crate) fn cumulative(&self) -> u32 {
+        self.next
+    }
+
+    /// A segment arrives.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now_ns: u64, number: u32) -> Reply {
+        if number == self.next && self.ranges.is_empty() {
+            self.delivered_pkts += 1;
+            self.deliver_to(now_ns, number + 1);
+            self.pending_pkts += 1;
+            if self.pending_pkts >= self.delayed.every_pkts {
+                return Reply::Now { duplicate: NONE };
+            }
+            if self.delack_due_ns == NEVER {
+                self.delack_due_ns = now_ns + self.delayed.timeout_ns;
+            }
+            return Reply::Later;
+        }
+        // RFC 5681 section 4.2: out-of-order arrivals and fills of a hole are acknowledged at once.
+        if number < self.next || !self.insert(number) {
+            self.duplicate_pkts += 1;
+            return Reply::Now { duplicate: number };
+        }
+        self.delivered_pkts += 1;
+        if self.ranges[0].0 == self.next {
+            let end = self.ranges.remove(0).1;
+            self.deliver_to(now_ns, end);
+        }
+        Reply::Now { duplicate: NONE }
+    }
+
+    /// Hands everything before `end` to the application.
+    #[inline]
+    fn deliver_to(&mut self, now_ns: u64, end: u32) {
+        self.delivered_bytes += u64::from(end - self.next) * u64::from(self.mss_bytes);
+        self.next = end;
+        while self.short.front().is_some_and(|(number, _)| *number < end) {
+            self.delivered_bytes -= self.short.pop_front().map_or(0, |(_, lacks)| u64::from(lacks));
+        }
+        while let Some(&(last, start_ns, bytes)) = self.transfers.front() {
+            if last > end {
+                break;
+            }
+            self.transfers.pop_front();
+            self.completed.push(Transfer { start_ns, end_ns: now_ns, bytes });
+        }
+    }
+
+    /// Puts an out-of-order segment into its range; false if it was there.
+    fn insert(&mut self, number: u32) -> bool {
+        // The first range that ends at or after the segment is the only one it can touch from below.
+        let at = self.ranges.partition_point(|&(_, end)| end < number);
+        let before = self.ranges.get(at).copied();
+        match before {
+            Some((start, end)) if start <= number && number < end => return false,
+            Some((start, end)) if end == number => {
+                self.ranges[at].1 = number + 1;
+                if self.ranges.get(at + 1).is_some_and(|r| r.0 == number + 1) {
+                    self.ranges[at].1 = self.ranges.remove(at + 1).1;
+                }
+                debug_assert!(start < number);
+            }
+            Some((start, _)) if start == number + 1 => self.ranges[at].0 = number,
+            _ => self.ranges.insert(at, (number, number + 1)),
+        }
+        self.recent = [number, self.recent[0], self.recent[1]];
+        true
+    }
+
+    /// The SACK blocks to report now; `None` if nothing is missing.
+    pub(crate) fn blocks(&self) -> Option<SackBlocks> {
+        if self.ranges.is_empty() {
+            return None;
+        }
+        let mut blocks: SackBlocks = [(0, 0); 3];
+        let mut used = 0;
+        for number in self.recent {
+            let at = self.ranges.partition_point(|&(_, end)| end <= number);
+            let Some(&range) = self.ranges.get(at).filter(|r| number != NONE && r.0 <= number)
+            else {
+                continue;
+            };
+            if !blocks[..used].contains(&range) {
+                blocks[used] = range;
+                used += 1;
+            }
+        }
+        // A range that lies further back fills a free place: the reports then survive lost ACKs.
+        for &range in self.ranges.iter().rev() {
+            if used < blocks.len() && !blocks[..used].contains(&range) {
+                blocks[used] = range;
+                used += 1;
+            }
+        }
+        Some(blocks)
+    }
+
+    /// An acknowledgement has been sent.
+    #[inline]
+    pub(crate) fn acknowledged(&mut self) {
+        self.pending_pkts = 0;
+        self.delack_due_ns = NEVER;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const EACH: DelayedAck = DelayedAck { every_pkts: 1, timeout_ns: 0 };
+
+    #[test]
+    fn delayed_acks_wait_for_the_second_segment_or_a_hole() {
+        let mut r = Receiver::new(1000, DelayedAck { every_pkts: 2, timeout_ns: 40 });
+        assert_eq!(r.arrive(5, 0), Reply::Later);
+        assert_eq!(r.delack_due_ns, 45);
+        assert_eq!(r.arrive(6, 1), Reply::Now { duplicate: NONE });
+        r.acknowledged();
+        assert_eq!(r.delack_due_ns, NEVER);
+        assert_eq!(r.arrive(7, 3), Reply::Now { duplicate: NONE });
+        assert_eq!(r.blocks().map(|b| b[0]), Some((3, 4)));
+        assert_eq!(r.arrive(8, 2), Reply::Now { duplicate: NONE });
+        assert_eq!((r.cumulative(), r.blocks()), (4, None));
+    }
+
+    #[test]
+    fn latest_range_is_reported_first() {
+        let mut r = Receiver::new(1000, EACH);
+        for n in [2, 4, 6, 8, 5] {
+            r.arrive(0, n);
+        }
+        assert_eq!(r.blocks(), Some([(4, 7), (8, 9), (2, 3)]));
+    }
+
+    #[test]
+    fn transfer_with_a_short_tail() {
+        let mut r = Receiver::new(1000, EACH);
+        r.expect(3, 400, 10, 2600);
+        for (t, n) in [(20, 0), (30, 2), (40, 1)] {
+            r.arrive(t, n);
+        }
+        assert_eq!(r.delivered_bytes, 2600);
+        assert_eq!(r.completed, [Transfer { start_ns: 10, end_ns: 40, bytes: 2600 }]);
+    }
+
+    proptest! {
+        /// Against a set: whatever order and duplication, each segment is delivered in order
+        /// exactly once, and the blocks are ranges of the set, the latest arrival's first.
+        #[test]
+        fn reassembles(numbers in prop::collection::vec(0u32..40, 1..200)) {
+            let mut r = Receiver::new(10, EACH);
+            let mut have = std::collections::BTreeSet::new();
+            for &n in &numbers {
+                let new = have.insert(n);
+                let reply = r.arrive(0, n);
+                prop_assert_eq!(reply, Reply::Now { duplicate: if new { NONE } else { n } });
+                let in_order = (0..).take_while(|i| have.contains(i)).count() as u32;
+                prop_assert_eq!(r.cumulative(), in_order);
+                prop_assert_eq!(r.delivered_bytes, u64::from(in_order) * 10);
+                prop_assert_eq!(r.delivered_pkts, have.len() as u64);
+                let blocks: Vec<_> = r.blocks().into_iter().flatten().filter(|b| b.1 > 0).collect();
+                for (start, end) in &blocks {
+                    prop_assert!(*start > in_order && (*start..*end).all(|i| have.contains(&i)));
+                    prop_assert!(!have.contains(&(start - 1)) && !have.contains(end));
+                }
+                prop_assert_eq!(blocks.is_empty(), have.len() as u32 == in_order);
+                if new && n >= in_order {
+                    prop_assert!(blocks[0].0 <= n && n < blocks[0].1);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Proportional rate reduction (RFC 6937): the window during SACK recovery.
+
+/// State of one recovery.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Prr {
+    /// `RecoverFS`: the window when recovery began, as Linux takes it.
+    prior_cwnd_pkts: u32,
+    delivered_pkts: u32,
+    out_pkts: u32,
+}
+
+impl Prr {
+    pub(crate) fn start(prior_cwnd_pkts: u32) -> Self {
+        Self { prior_cwnd_pkts: prior_cwnd_pkts.max(1), delivered_pkts: 0, out_pkts: 0 }
+    }
+
+    /// A packet was sent during recovery.
+    pub(crate) fn sent(&mut self) {
+        self.out_pkts += 1;
+    }
+
+    /// The window after an ACK that delivered `delivered_pkts`, with `pipe_pkts` in the network
+    /// (RFC 6937 section 3, slow start reduction bound).
+    pub(crate) fn window(
+        &mut self,
+        delivered_pkts: u32,
+        pipe_pkts: u32,
+        ssthresh_pkts: u32,
+    ) -> u32 {
+        self.delivered_pkts += delivered_pkts;
+        let owed = |budget: u64| (budget as u32).saturating_sub(self.out_pkts);
+        let send = if pipe_pkts > ssthresh_pkts {
+            let share = u64::from(self.delivered_pkts) * u64::from(ssthresh_pkts);
+            owed(share.div_ceil(u64::from(self.prior_cwnd_pkts)))
+        } else {
+            let limit = owed(u64::from(self.delivered_pkts)).max(delivered_pkts) + 1;
+            limit.min(ssthresh_pkts - pipe_pkts)
+        };
+        // The first retransmission must always leave.
+        let least = u32::from(self.out_pkts == 0);
+        pipe_pkts + send.max(least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Window of 20, one loss, threshold 10: one packet leaves for every two delivered, and the
+    /// window ends at 10 (RFC 6937 section 4).
+    #[test]
+    fn reduces_in_proportion() {
+        let mut prr = Prr::start(20);
+        let (mut pipe, mut sent) = (19 - 3, 0);
+        let window = prr.window(3, pipe, 10);
+        for _ in pipe..window {
+            prr.sent();
+            sent += 1;
+        }
+        pipe = window;
+        for _ in 0..16 {
+            pipe -= 1;
+            let window = prr.window(1, pipe, 10);
+            for _ in pipe..window {
+                prr.sent();
+                sent += 1;
+            }
+            pipe = pipe.max(window);
+        }
+        assert_eq!((sent, pipe), (10, 10));
+    }
+
+    /// Below the threshold it refills by at most one more than was delivered.
+    #[test]
+    fn refills_like_slow_start() {
+        let mut prr = Prr::start(20);
+        assert_eq!(prr.window(3, 2, 10), 2 + 4);
+        (0..4).for_each(|_| prr.sent());
+        assert_eq!(prr.window(1, 5, 10), 5 + 2);
+    }
+}

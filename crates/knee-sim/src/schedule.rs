@@ -1,0 +1,84 @@
+//! Earliest of a fixed set of event sources.
+
+use knee_net::NEVER;
+
+/// Knows when each source is next due, and which is first. A tournament tree: O(log n) per change,
+/// O(1) to ask. Of sources due at the same time the lowest-numbered one is first.
+pub(crate) struct Schedule {
+    due_ns: Vec<u64>,
+    /// `winner[1]` is first overall; node n has children 2n and 2n+1; leaves follow.
+    winner: Vec<u32>,
+    leaves: usize,
+}
+
+impl Schedule {
+    /// `sources` sources, none due.
+    pub(crate) fn new(sources: usize) -> Self {
+        let leaves = sources.next_power_of_two().max(2);
+        let mut winner = vec![0; 2 * leaves];
+        for (i, w) in winner[leaves..].iter_mut().enumerate() {
+            *w = i as u32;
+        }
+        let mut new = Self { due_ns: vec![NEVER; leaves], winner, leaves };
+        for node in (1..leaves).rev() {
+            new.play(node);
+        }
+        new
+    }
+
+    #[inline]
+    fn play(&mut self, node: usize) {
+        let (a, b) = (self.winner[2 * node], self.winner[2 * node + 1]);
+        let first = if self.due_ns[a as usize] <= self.due_ns[b as usize] { a } else { b };
+        self.winner[node] = first;
+    }
+
+    /// Source `source` is next due at `due_ns`.
+    #[inline]
+    pub(crate) fn set(&mut self, source: usize, due_ns: u64) {
+        if self.due_ns[source] == due_ns {
+            return;
+        }
+        self.due_ns[source] = due_ns;
+        let mut node = (self.leaves + source) / 2;
+        while node > 0 {
+            self.play(node);
+            node /= 2;
+        }
+    }
+
+    /// The first source and when it is due.
+    #[inline]
+    pub(crate) fn first(&self) -> (usize, u64) {
+        let source = self.winner[1] as usize;
+        (source, self.due_ns[source])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn gives_the_earliest_then_the_lowest(
+            n in 1usize..20,
+            changes in prop::collection::vec((0usize..20, prop_oneof![0u64..8, Just(NEVER)]), 1..100),
+        ) {
+            let mut schedule = Schedule::new(n);
+            let mut due = vec![NEVER; n];
+            for (source, at) in changes {
+                let source = source % n;
+                schedule.set(source, at);
+                due[source] = at;
+                let earliest = *due.iter().min().expect("n > 0");
+                let (first, first_due) = schedule.first();
+                prop_assert_eq!(first_due, earliest);
+                if earliest != NEVER {
+                    prop_assert_eq!(Some(first), due.iter().position(|&d| d == earliest));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What is outstanding, and what is known of each segment (RFC 6675).
+
+use std::collections::VecDeque;
+
+/// One outstanding segment in eight bytes: when it was last sent, and flags.
+#[derive(Clone, Copy)]
+struct Segment(u64);
+
+const SACKED: u64 = 1;
+const LOST: u64 = 2;
+/// A retransmission is in the network.
+const RETRANS: u64 = 4;
+/// Retransmitted at some time: gives no RTT sample (Karn).
+const EVER_RETRANS: u64 = 8;
+const FLAG_BITS: u32 = 4;
+
+impl Segment {
+    fn has(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+    fn sent_ns(self) -> u64 {
+        self.0 >> FLAG_BITS
+    }
+}
+
+/// Duplicate ACKs, or SACKed segments above, that make a segment lost (RFC 6675 `DupThresh`).
+pub(crate) const DUP_THRESH: u32 = 3;
+
+/// What an acknowledgement told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct News {
+    /// Newly delivered, cumulatively or selectively.
+    pub delivered_pkts: u32,
+    /// When the latest of them was sent, unless one that was retransmitted makes it ambiguous.
+    pub sent_ns: Option<u64>,
+}
+
+/// The segments from `una` to `nxt`.
+#[derive(Default)]
+pub(crate) struct Scoreboard {
+    segments: VecDeque<Segment>,
+    /// First segment not cumulatively acknowledged.
+    una: u32,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    /// One past the highest SACKed segment.
+    sacked_end: u32,
+    /// Everything below has been judged: it is SACKed or marked lost.
+    judged: u32,
+    /// Everything below that was lost has been retransmitted.
+    repaired: u32,
+    /// Some outstanding segment has a flag: the slow path is needed.
+    dirty: bool,
+    /// Blocks that were worked off, so that long ones are not walked again with every ACK.
+    known: [(u32, u32); 4],
+}
+
+impl Scoreboard {
+    #[inline]
+    pub(crate) fn una(&self) -> u32 {
+        self.una
+    }
+    #[inline]
+    pub(crate) fn nxt(&self) -> u32 {
+        self.una + self.segments.len() as u32
+    }
+    #[inline]
+    pub(crate) fn outstanding(&self) -> u32 {
+        self.segments.len() as u32
+    }
+    pub(crate) fn sacked(&self) -> u32 {
+        self.sacked
+    }
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost
+    }
+    /// Packets thought to be in the network (`pipe` of RFC 6675).
+    #[inline]
+    pub(crate) fn in_network(&self) -> u32 {
+        self.segments.len() as u32 - self.sacked - self.lost + self.retrans
+    }
+
+    /// A new segment was sent; gives its number.
+    #[inline]
+    pub(crate) fn push(&mut self, now_ns: u64) -> u32 {
+        self.segments.push_back(Segment(now_ns << FLAG_BITS));
+        self.nxt() - 1
+    }
+
+    fn at(&mut self, number: u32) -> &mut Segment {
+        &mut self.segments[(number - self.una) as usize]
+    }
+
+    /// Everything below `cumulative` (>= una) is acknowledged.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, cumulative: u32) -> News {
+        let count = cumulative - self.una;
+        if !self.dirty {
+            // RTT of the latest segment: the one whose arrival caused this ACK.
+            let last = self.segments.drain(..count as usize).next_back();
+            self.una = cumulative;
+            return News { delivered_pkts: count, sent_ns: last.map(Segment::sent_ns) };
+        }
+        let mut news = News::default();
+        let mut ambiguous = false;
+        for _ in 0..count {
+            let Some(segment) = self.segments.pop_front() else { break };
+            self.lost -= u32::from(segment.has(LOST));
+            self.retrans -= u32::from(segment.has(RETRANS));
+            ambiguous |= segment.has(EVER_RETRANS);
+            if segment.has(SACKED) {
+                self.sacked -= 1;
+            } else {
+                news.delivered_pkts += 1;
+                news.sent_ns = news.sent_ns.max(Some(segment.sent_ns()));
+            }
+        }
+        self.una = cumulative;
+        if ambiguous {
+            // What waited behind a hole was delayed by the hole, not by the path.
+            news.sent_ns = None;
+        }
+        if self.segments.is_empty() {
+            self.dirty = false;
+        }
+        news
+    }
+
+    /// Takes SACK blocks in.
+    pub(crate) fn sack(&mut self, blocks: &[(u32, u32)], news: &mut News) {
+        for &(start, end) in blocks {
+            let (start, end) = (start.max(self.una), end.min(self.nxt()));
+            if start >= end {
+                continue;
+            }
+            let (mut from, mut to) = (start, end);
+            for &(known_start, known_end) in &self.known {
+                if known_start <= from && from < known_end {
+                    from = known_end;
+                }
+                if known_start < to && to <= known_end {
+                    to = known_start;
+                }
+            }
+            for number in from..to.max(from) {
+                self.sack_one(number, news);
+            }
+            self.remember((start, end));
+        }
+    }
+
+    fn remember(&mut self, block: (u32, u32)) {
+        let inside = |k: &(u32, u32)| block.0 <= k.0 && k.1 <= block.1;
+        let slot = self.known.iter().position(inside).unwrap_or(self.known.len() - 1);
+        self.known[..=slot].rotate_right(1);
+        self.known[0] = block;
+    }
+
+    fn sack_one(&mut self, number: u32, news: &mut News) {
+        let segment = self.at(number);
+        if segment.has(SACKED) {
+            return;
+        }
+        let was = *segment;
+        segment.0 = (segment.0 | SACKED) & !(LOST | RETRANS);
+        self.lost -= u32::from(was.has(LOST));
+        self.retrans -= u32::from(was.has(RETRANS));
+        self.sacked += 1;
+        self.sacked_end = self.sacked_end.max(number + 1);
+        self.dirty = true;
+        news.delivered_pkts += 1;
+        if !was.has(EVER_RETRANS) {
+            news.sent_ns = news.sent_ns.max(Some(was.sent_ns()));
+        }
+    }
+
+    /// Marks lost what has [`DUP_THRESH`] SACKed segments above it (RFC 6675 `IsLost`, by count of
+    /// segments). Gives how many were marked.
+    pub(crate) fn mark_lost(&mut self) -> u32 {
+        if self.sacked < DUP_THRESH {
+            return 0;
+        }
+        // Walk down to the DUP_THRESH-th highest SACKed segment; everything below it is judged.
+        let mut edge = self.sacked_end;
+        let mut above = 0;
+        while above < DUP_THRESH && edge > self.una {
+            edge -= 1;
+            above += u32::from(self.at(edge).has(SACKED));
+        }
+        let mut marked = 0;
+        for number in self.judged.max(self.una)..edge {
+            let segment = self.at(number);
+            if !segment.has(SACKED | LOST) {
+                segment.0 |= LOST;
+                marked += 1;
+            }
+        }
+        self.judged = self.judged.max(edge);
+        self.lost += marked;
+        self.dirty |= marked > 0;
+        marked
+    }
+
+    /// A timeout: everything that is not SACKed is lost, retransmissions included.
+    pub(crate) fn mark_all_lost(&mut self) {
+        for segment in self.segments.iter_mut().filter(|s| !s.has(SACKED)) {
+            segment.0 = (segment.0 | LOST) & !RETRANS;
+        }
+        self.lost = self.outstanding() - self.sacked;
+        self.retrans = 0;
+        self.judged = self.nxt();
+        self.repaired = self.una;
+        self.dirty = true;
+    }
+
+    /// Reductions were unnecessary: nothing is thought lost any more.
+    pub(crate) fn forget_losses(&mut self) {
+        for segment in &mut self.segments {
+            segment.0 &= !(LOST | RETRANS);
+        }
+        (self.lost, self.retrans) = (0, 0);
+        self.judged = self.una;
+        self.repaired = self.una;
+    }
+
+    /// The first segment that is lost and not retransmitted since.
+    pub(crate) fn next_lost(&mut self) -> Option<u32> {
+        if self.lost == self.retrans {
+            return None;
+        }
+        let mut number = self.repaired.max(self.una);
+        while number < self.nxt() {
+            let segment = self.at(number);
+            if segment.has(LOST) && !segment.has(RETRANS) {
+                self.repaired = number;
+                return Some(number);
+            }
+            number += 1;
+        }
+        None
+    }
+
+    /// Segment `number` was sent again. One that was marked lost counts as in the network again.
+    pub(crate) fn retransmitted(&mut self, number: u32, now_ns: u64) {
+        let segment = self.at(number);
+        let flags = segment.0 & (SACKED | LOST | RETRANS) | EVER_RETRANS;
+        let newly = u64::from(segment.has(LOST) && !segment.has(RETRANS));
+        segment.0 = now_ns << FLAG_BITS | flags | newly * RETRANS;
+        self.retrans += newly as u32;
+        self.dirty = true;
+    }
+}

@@ -1,0 +1,510 @@
+//! TCP sender in Linux's order of events.
+//!
+//! For each ACK: acknowledge and SACK, RTT estimate, `on_rtt`; judge losses; leave or enter
+//! recovery (`ssthresh`); then either the recovery's window or `on_ack`; then send.
+//!
+//! SACK recovery: RFC 6675 loss detection (by count of segments; a lost retransmission waits for
+//! the timeout), PRR. NewReno recovery: RFC 6582, careful and impatient variants. During NewReno
+//! recovery `cwnd` is the deflated window; the inflation by duplicate ACKs stands beside it.
+
+use crate::{
+    host::Host,
+    packet::{AckPacket, NONE, SackBlocks},
+    recovery::Prr,
+    scoreboard::{DUP_THRESH, News, Scoreboard},
+};
+use knee_cc::{Ack, Conn, Event, Params, Phase, SSTHRESH_INFINITE};
+use knee_net::{NEVER, Random};
+use knee_run::{DelayStats, FlowCounters, NS_PER_S, NS_PER_US, Recovery, TcpOptions, TcpSpec};
+
+/// RTO before the first RTT sample (RFC 6298 section 2.1).
+const RTO_INITIAL_NS: u64 = NS_PER_S;
+/// Upper bound of the RTO (RFC 6298 section 2.5 allows one of at least 60 s).
+const RTO_MAX_NS: u64 = 60 * NS_PER_S;
+/// Largest window the simulator lets an algorithm have.
+const CWND_MAX_PKTS: u32 = 1 << 30;
+
+pub(crate) struct Sender {
+    pub(crate) conn: Conn,
+    board: Scoreboard,
+    host: Host,
+    random: Random,
+    /// Position of segment 0 in the contract's wrapping positions: as a real connection's, anywhere.
+    base_pos: u32,
+    /// Segments that the application has written: those below this number.
+    written: u32,
+    recovery: Recovery,
+    limited_transmit: bool,
+    idle_restart: bool,
+    initial_window_pkts: u32,
+    receive_window_pkts: u32,
+    rto_min_ns: u64,
+    rtt_tick_ns: u64,
+    /// Recovery or loss phase ends when this segment is reached.
+    high: u32,
+    /// RFC 6582 `recover`: no fast retransmit unless more than this was acknowledged.
+    recover: Option<u32>,
+    dupacks: u32,
+    /// Packets that duplicate ACKs allow beyond cwnd (RFC 6582, RFC 3042).
+    inflation: u32,
+    partial_acked: bool,
+    prr: Prr,
+    delivered_pkts: u64,
+    srtt_ns: u64,
+    rttvar_ns: u64,
+    rto_ns: u64,
+    backoffs: u32,
+    pub(crate) rto_due_ns: u64,
+    last_sent_ns: u64,
+    /// Linux's cwnd-limited judgement: largest flight of the present window.
+    max_outstanding: u32,
+    window_end: u32,
+    cwnd_limited: bool,
+    /// A reduction that D-SACKs may yet prove unnecessary: retransmissions not yet reported twice.
+    undo_pending: Option<u32>,
+    prior_ssthresh_pkts: u32,
+    pub(crate) counters: FlowCounters,
+    pub(crate) rtt: DelayStats,
+    keep_rtt: bool,
+}
+
+/// Sends one segment: its number, and whether it is a retransmission.
+pub(crate) trait Transmit {
+    fn transmit(&mut self, number: u32);
+}
+
+impl Sender {
+    pub(crate) fn new(
+        spec: &TcpSpec,
+        now_ns: u64,
+        mut random: Random,
+        keep: bool,
+        trace: bool,
+    ) -> Self {
+        let o: &TcpOptions = &spec.options;
+        let base_pos = random.bits32();
+        let mut conn = Conn {
+            now_us: now_ns / NS_PER_US,
+            cwnd_pkts: o.initial_window_pkts,
+            ssthresh_pkts: SSTHRESH_INFINITE,
+            cwnd_max_pkts: CWND_MAX_PKTS,
+            mss_bytes: o.mss_bytes,
+            snd_pos: base_pos,
+            ack_pos: base_pos,
+            ..Conn::default()
+        };
+        let host = Host::new(Params::clone(&spec.params), &mut conn, trace);
+        Self {
+            conn,
+            board: Scoreboard::default(),
+            host,
+            random,
+            base_pos,
+            written: 0,
+            recovery: o.recovery,
+            limited_transmit: o.limited_transmit,
+            idle_restart: o.idle_restart,
+            initial_window_pkts: o.initial_window_pkts,
+            receive_window_pkts: o.receive_window_pkts,
+            rto_min_ns: o.rto_min_ns,
+            rtt_tick_ns: o.rtt_tick_ns,
+            high: 0,
+            recover: None,
+            dupacks: 0,
+            inflation: 0,
+            partial_acked: false,
+            prr: Prr::default(),
+            delivered_pkts: 0,
+            srtt_ns: 0,
+            rttvar_ns: 0,
+            rto_ns: RTO_INITIAL_NS.max(o.rto_min_ns),
+            backoffs: 0,
+            rto_due_ns: NEVER,
+            last_sent_ns: now_ns,
+            max_outstanding: 0,
+            window_end: 0,
+            cwnd_limited: false,
+            undo_pending: None,
+            prior_ssthresh_pkts: SSTHRESH_INFINITE,
+            counters: FlowCounters::default(),
+            rtt: DelayStats::default(),
+            keep_rtt: keep,
+        }
+    }
+
+    pub(crate) fn observe(&self) -> [u32; knee_cc::OBSERVE_N] {
+        self.host.observe()
+    }
+
+    pub(crate) fn take_trace(&mut self) -> Vec<knee_run::CallRecord> {
+        self.host.take_trace()
+    }
+
+    pub(crate) fn inflight_pkts(&self) -> u32 {
+        self.board.in_network()
+    }
+
+    /// The application writes `segments` more, or as many as there can be.
+    pub(crate) fn write(&mut self, now_ns: u64, segments: Option<u32>, out: &mut impl Transmit) {
+        let idle = self.board.outstanding() == 0;
+        if idle && self.idle_restart && now_ns.saturating_sub(self.last_sent_ns) > self.rto_ns {
+            // RFC 5681 section 4.1.
+            self.refresh(now_ns);
+            self.conn.cwnd_pkts = self.conn.cwnd_pkts.min(self.initial_window_pkts);
+            self.host.on_event(&mut self.conn, Event::CwndRestart);
+        }
+        self.written = segments.map_or(u32::MAX - 1, |n| self.written.saturating_add(n));
+        self.send(now_ns, out);
+    }
+
+    /// First segment after those written so far.
+    pub(crate) fn written(&self) -> u32 {
+        self.written
+    }
+
+    /// The application writes no more; what is outstanding is still repaired.
+    pub(crate) fn stop(&mut self) {
+        self.written = self.board.nxt();
+    }
+
+    /// Brings the contract's view up to date.
+    #[inline]
+    fn refresh(&mut self, now_ns: u64) {
+        let conn = &mut self.conn;
+        conn.now_us = now_ns / NS_PER_US;
+        conn.inflight_pkts = self.board.in_network();
+        conn.outstanding_pkts = self.board.outstanding();
+        conn.srtt_us = (self.srtt_ns / NS_PER_US).min(u64::from(u32::MAX)) as u32;
+        conn.snd_pos = self.base_pos.wrapping_add(self.board.nxt());
+        conn.ack_pos = self.base_pos.wrapping_add(self.board.una());
+        // In slow start a window at least half used counts as limiting (Linux's rule).
+        let half_used = u64::from(conn.cwnd_pkts) < 2 * u64::from(self.max_outstanding);
+        let slow_start = conn.cwnd_pkts < conn.ssthresh_pkts;
+        conn.cwnd_limited = u8::from(self.cwnd_limited || (slow_start && half_used));
+        conn.app_limited = u8::from(self.board.nxt() >= self.written);
+    }
+
+    fn phase(&self) -> Phase {
+        match self.conn.phase {
+            0 => Phase::Open,
+            1 => Phase::Disorder,
+            2 => Phase::Cwr,
+            3 => Phase::Recovery,
+            _ => Phase::Loss,
+        }
+    }
+
+    fn set_phase(&mut self, phase: Phase) {
+        self.conn.phase = phase as u8;
+    }
+
+    /// An acknowledgement arrives.
+    pub(crate) fn on_ack(
+        &mut self,
+        now_ns: u64,
+        ack: AckPacket,
+        blocks: Option<SackBlocks>,
+        out: &mut impl Transmit,
+    ) {
+        if ack.cumulative < self.board.una() || self.board.outstanding() == 0 {
+            return;
+        }
+        let advanced = ack.cumulative - self.board.una();
+        let mut news: News = self.board.acknowledge(ack.cumulative);
+        if let (Some(blocks), Recovery::Sack) = (blocks, self.recovery) {
+            self.board.sack(&blocks, &mut news);
+        }
+        self.delivered_pkts += u64::from(news.delivered_pkts);
+        let rtt_ns = news.sent_ns.map(|sent| self.sample_ns(now_ns, sent));
+        if let Some(rtt_ns) = rtt_ns {
+            self.estimate(rtt_ns);
+        }
+        if advanced > 0 {
+            self.backoffs = 0;
+        }
+        self.refresh(now_ns);
+        let mut seen = Ack {
+            delivered_pkts: self.delivered_pkts,
+            acked_pkts: news.delivered_pkts,
+            lost_pkts: 0,
+            rtt_us: rtt_ns.map_or(-1, |ns| (ns / NS_PER_US).min(i32::MAX as u64) as i32),
+            random: if self.host.uses_random() { self.random.bits32() } else { 0 },
+        };
+        self.host.on_rtt(&mut self.conn, &seen, &mut self.counters);
+        if ack.duplicate != NONE && self.recovery == Recovery::Sack {
+            self.on_duplicate_report();
+        }
+
+        let reduced = self.judge(now_ns, advanced, &mut seen, out);
+        if reduced {
+            // The recovery owns the window.
+        } else if advanced > 0 {
+            self.refresh(now_ns);
+            self.host.on_ack(&mut self.conn, &seen, &mut self.counters);
+        }
+        self.conn.cwnd_pkts = self.conn.cwnd_pkts.max(1);
+        if self.board.outstanding() == 0 {
+            self.rto_due_ns = NEVER;
+        } else if advanced > 0 && !(self.impatient() && self.partial_acked) {
+            self.arm_rto(now_ns);
+        }
+        if advanced > 0 && self.impatient() {
+            self.partial_acked = true;
+        }
+        self.send(now_ns, out);
+    }
+
+    /// RFC 6582 section 4: only the first partial ACK restarts the timer.
+    fn impatient(&self) -> bool {
+        self.recovery == Recovery::Newreno && self.phase() == Phase::Recovery
+    }
+
+    /// RTT sample as a host clock of the chosen tick would read it (spec C.2: at least one tick).
+    #[inline]
+    fn sample_ns(&mut self, now_ns: u64, sent_ns: u64) -> u64 {
+        let tick = self.rtt_tick_ns;
+        let rtt_ns =
+            if tick == 0 { now_ns - sent_ns } else { (now_ns / tick - sent_ns / tick + 1) * tick };
+        if self.keep_rtt {
+            self.rtt.add(rtt_ns);
+        }
+        rtt_ns
+    }
+
+    /// RFC 6298 section 2.
+    #[inline]
+    fn estimate(&mut self, rtt_ns: u64) {
+        if self.srtt_ns == 0 {
+            self.srtt_ns = rtt_ns;
+            self.rttvar_ns = rtt_ns / 2;
+        } else {
+            let error = self.srtt_ns.abs_diff(rtt_ns);
+            self.rttvar_ns = self.rttvar_ns - self.rttvar_ns / 4 + error / 4;
+            self.srtt_ns = self.srtt_ns - self.srtt_ns / 8 + rtt_ns / 8;
+        }
+        self.rto_ns = (self.srtt_ns + 4 * self.rttvar_ns).clamp(self.rto_min_ns, RTO_MAX_NS);
+    }
+
+    #[inline]
+    fn arm_rto(&mut self, now_ns: u64) {
+        let rto_ns = self.rto_ns.saturating_mul(1 << self.backoffs.min(16)).min(RTO_MAX_NS);
+        self.rto_due_ns = now_ns + rto_ns;
+    }
+
+    /// Moves between phases; true if the window is not the algorithm's to grow.
+    fn judge(
+        &mut self,
+        now_ns: u64,
+        advanced: u32,
+        seen: &mut Ack,
+        out: &mut impl Transmit,
+    ) -> bool {
+        match self.recovery {
+            Recovery::Sack => self.judge_sack(now_ns, seen),
+            Recovery::Newreno => self.judge_newreno(now_ns, advanced, out),
+        }
+    }
+
+    fn judge_sack(&mut self, now_ns: u64, seen: &mut Ack) -> bool {
+        seen.lost_pkts = self.board.mark_lost();
+        let reached = self.board.una() >= self.high;
+        match self.phase() {
+            Phase::Recovery if reached => {
+                self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+                self.leave_recovery(now_ns);
+            }
+            Phase::Loss if reached => self.set_phase(Phase::Open),
+            _ => {}
+        }
+        if matches!(self.phase(), Phase::Open | Phase::Disorder) {
+            if self.board.lost() > 0 {
+                self.enter_recovery(now_ns);
+                self.prr = Prr::start(self.conn.cwnd_pkts);
+            } else {
+                let suspicious = self.board.sacked() > 0;
+                self.set_phase(if suspicious { Phase::Disorder } else { Phase::Open });
+            }
+        }
+        if self.phase() != Phase::Recovery {
+            return false;
+        }
+        let pipe = self.board.in_network();
+        self.conn.cwnd_pkts = self.prr.window(seen.acked_pkts, pipe, self.conn.ssthresh_pkts);
+        true
+    }
+
+    /// RFC 6582 section 3.2, by its steps.
+    fn judge_newreno(&mut self, now_ns: u64, advanced: u32, out: &mut impl Transmit) -> bool {
+        let una = self.board.una();
+        if advanced > 0 {
+            self.dupacks = 0;
+            match self.phase() {
+                Phase::Recovery if una >= self.high => {
+                    // Step 3, full acknowledgement, the burst-avoiding form.
+                    let flight = self.board.outstanding().max(1);
+                    self.conn.cwnd_pkts = self.conn.ssthresh_pkts.min(flight + 1);
+                    self.inflation = 0;
+                    self.leave_recovery(now_ns);
+                    self.set_phase(Phase::Open);
+                }
+                Phase::Recovery => {
+                    // Step 3, partial acknowledgement: repair the next hole, deflate.
+                    self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+                    self.inflation = self.inflation.saturating_sub(advanced) + 1;
+                    self.retransmit(una, now_ns, out);
+                }
+                Phase::Loss if una < self.high => {}
+                _ => {
+                    self.inflation = 0;
+                    self.set_phase(Phase::Open);
+                }
+            }
+            return self.phase() == Phase::Recovery;
+        }
+        self.dupacks += 1;
+        match self.phase() {
+            Phase::Recovery => {
+                // Step 2: each duplicate means that a packet has left. The algorithm may have moved
+                // its threshold meanwhile.
+                self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+                self.inflation += 1;
+            }
+            Phase::Loss => {}
+            _ if self.dupacks >= DUP_THRESH && self.recover.is_none_or(|r| una > r) => {
+                // Step 2, entering.
+                self.enter_recovery(now_ns);
+                self.recover = Some(self.high);
+                self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+                self.inflation = DUP_THRESH;
+                self.retransmit(una, now_ns, out);
+            }
+            _ => {
+                self.set_phase(Phase::Disorder);
+                // RFC 3042: the first two duplicates each allow one new packet.
+                let allowed = self.dupacks.min(DUP_THRESH - 1);
+                self.inflation = if self.limited_transmit { allowed } else { 0 };
+            }
+        }
+        true
+    }
+
+    fn enter_recovery(&mut self, now_ns: u64) {
+        self.counters.loss_events += 1;
+        self.prior_ssthresh_pkts = self.conn.ssthresh_pkts;
+        self.undo_pending = Some(0);
+        self.high = self.board.nxt();
+        self.conn.cwnd_cnt = 0;
+        self.refresh(now_ns);
+        self.host.ssthresh(&mut self.conn, &mut self.counters);
+        self.set_phase(Phase::Recovery);
+        self.partial_acked = false;
+    }
+
+    fn leave_recovery(&mut self, now_ns: u64) {
+        self.refresh(now_ns);
+        self.host.on_event(&mut self.conn, Event::Recovered);
+        self.set_phase(Phase::Open);
+    }
+
+    /// A D-SACK: one retransmission was unnecessary. When all were, so was the reduction.
+    fn on_duplicate_report(&mut self) {
+        let Some(pending) = self.undo_pending.filter(|&p| p > 0) else { return };
+        self.undo_pending = Some(pending - 1);
+        if pending > 1 {
+            return;
+        }
+        self.undo_pending = None;
+        self.counters.undos += 1;
+        self.host.undo(&mut self.conn);
+        self.conn.ssthresh_pkts = self.conn.ssthresh_pkts.max(self.prior_ssthresh_pkts);
+        self.board.forget_losses();
+        self.set_phase(Phase::Open);
+    }
+
+    /// The retransmission timer expired.
+    pub(crate) fn on_timeout(&mut self, now_ns: u64, out: &mut impl Transmit) {
+        self.rto_due_ns = NEVER;
+        if self.board.outstanding() == 0 {
+            return;
+        }
+        self.counters.timeouts += 1;
+        // A further timeout of the same loss reduces nothing more (RFC 5681 section 3.1).
+        if self.phase() != Phase::Loss || self.board.una() >= self.high {
+            self.prior_ssthresh_pkts = self.conn.ssthresh_pkts;
+            self.refresh(now_ns);
+            self.host.ssthresh(&mut self.conn, &mut self.counters);
+            self.host.on_event(&mut self.conn, Event::Rto);
+            self.undo_pending = Some(0);
+        }
+        self.board.mark_all_lost();
+        self.conn.cwnd_pkts = 1;
+        self.conn.cwnd_cnt = 0;
+        self.set_phase(Phase::Loss);
+        self.high = self.board.nxt();
+        self.recover = Some(self.high);
+        self.dupacks = 0;
+        self.inflation = 0;
+        self.backoffs += 1;
+        self.arm_rto(now_ns);
+        self.send(now_ns, out);
+    }
+
+    fn retransmit(&mut self, number: u32, now_ns: u64, out: &mut impl Transmit) {
+        self.board.retransmitted(number, now_ns);
+        self.counters.retransmitted_pkts += 1;
+        if let Some(pending) = &mut self.undo_pending {
+            *pending += 1;
+        }
+        self.sent(now_ns);
+        out.transmit(number);
+    }
+
+    #[inline]
+    fn sent(&mut self, now_ns: u64) {
+        self.counters.sent_pkts += 1;
+        self.last_sent_ns = now_ns;
+        if self.conn.phase == Phase::Recovery as u8 {
+            self.prr.sent();
+        }
+        if self.rto_due_ns == NEVER {
+            self.arm_rto(now_ns);
+        }
+    }
+
+    /// Sends what the windows allow: repairs first, then new data.
+    fn send(&mut self, now_ns: u64, out: &mut impl Transmit) {
+        // Without limited transmit, SACKed packets do not make room until a loss is inferred.
+        let unused = self.conn.phase == Phase::Disorder as u8 && !self.limited_transmit;
+        let held_back = if unused { self.board.sacked() } else { 0 };
+        let window = self.conn.cwnd_pkts.saturating_add(self.inflation);
+        let room = |board: &Scoreboard| board.in_network() + held_back < window;
+        while room(&self.board) {
+            let Some(number) = self.board.next_lost() else { break };
+            self.retransmit(number, now_ns, out);
+        }
+        let receive_end = self.board.una().saturating_add(self.receive_window_pkts);
+        let end = self.written.min(receive_end);
+        if self.board.outstanding() == 0 && self.board.nxt() < end && self.delivered_pkts > 0 {
+            self.refresh(now_ns);
+            self.host.on_event(&mut self.conn, Event::TxStart);
+        }
+        while room(&self.board) && self.board.nxt() < end {
+            let number = self.board.push(now_ns);
+            self.sent(now_ns);
+            out.transmit(number);
+        }
+        self.validate(!room(&self.board));
+    }
+
+    /// Remembers whether the window was the limit, once per window as Linux does.
+    #[inline]
+    fn validate(&mut self, limited: bool) {
+        let outstanding = self.board.outstanding();
+        let new_window = self.board.una() >= self.window_end;
+        if new_window || limited || (!self.cwnd_limited && outstanding > self.max_outstanding) {
+            self.cwnd_limited = limited;
+            self.max_outstanding = outstanding;
+            self.window_end = self.board.nxt();
+        }
+    }
+}
