@@ -30,6 +30,8 @@ const CLASSES: usize = 4;
 
 /// How many packets ahead of an arrival its flow's memory is asked for.
 const PREFETCH_AHEAD: usize = 6;
+/// From how many flows on: fewer stay in the cache.
+const PREFETCH_FLOWS: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -76,8 +78,10 @@ impl Class {
     }
 }
 
+// TCP flows are the many: what they need stands in the flow itself, not behind a pointer.
+#[allow(clippy::large_enum_variant)]
 enum Kind {
-    Tcp(Box<Tcp>),
+    Tcp(Tcp),
     Udp(Udp),
 }
 
@@ -286,6 +290,18 @@ impl<'a> Engine<'a> {
         Ok(self.finish())
     }
 
+    /// The TCP flow `flow`, if its memory may be out of the cache.
+    #[inline]
+    fn ahead(&self, flow: Option<u32>) -> Option<&Tcp> {
+        if self.flows.len() < PREFETCH_FLOWS {
+            return None;
+        }
+        match &self.flows[flow? as usize].kind {
+            Kind::Tcp(tcp) => Some(tcp),
+            Kind::Udp(_) => None,
+        }
+    }
+
     fn on_departure(&mut self) {
         let net = &mut self.net;
         let Some(departed) = net.link.dequeue(self.now_ns) else { return };
@@ -311,8 +327,9 @@ impl<'a> Engine<'a> {
     fn on_arrival(&mut self) {
         let Some(data) = self.net.to_receivers.pop(self.now_ns) else { return };
         self.net.schedule.set(ARRIVAL, self.net.to_receivers.next_ns());
-        if let Some(ahead) = self.net.to_receivers.peek(PREFETCH_AHEAD) {
-            prefetch(&self.flows, ahead.flow);
+        if let Some(ahead) = self.ahead(self.net.to_receivers.peek(PREFETCH_AHEAD).map(|d| d.flow))
+        {
+            prefetch(&ahead.receiver);
         }
         let flow = &mut self.flows[data.flow as usize];
         match &mut flow.kind {
@@ -371,11 +388,11 @@ impl<'a> Engine<'a> {
     fn on_sender(&mut self, class: usize) {
         let line = &mut self.net.classes[class].to_sender;
         let Some(ack) = line.pop(self.now_ns) else { return };
-        if let Some(ahead) = line.peek(PREFETCH_AHEAD) {
-            prefetch(&self.flows, ahead.flow);
-        }
-        let next_ns = line.next_ns();
+        let (next_ns, ahead) = (line.next_ns(), line.peek(PREFETCH_AHEAD).map(|a| a.flow));
         self.net.schedule.set(Class::source_back(class), next_ns);
+        if let Some(ahead) = self.ahead(ahead) {
+            prefetch(&ahead.sender);
+        }
         let blocks = self.blocks.take(ack.blocks);
         self.with_sender(ack.flow, |sender, now_ns, out| sender.on_ack(now_ns, ack, blocks, out));
     }
@@ -544,18 +561,18 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Asks for a flow's memory before it is needed: with thousands of flows it is not in the cache.
+/// Asks for memory before it is needed: with thousands of flows it is not in the cache.
 #[inline]
-fn prefetch(flows: &[Flow], index: u32) {
+fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(flow) = flows.get(index as usize) {
+    for line in (0..size_of::<T>()).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let at = std::ptr::from_ref(flow).cast::<i8>();
-        // SAFETY: prefetching reads nothing architecturally and accepts any address.
+        let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(line);
+        // SAFETY: a prefetch accepts any address and has no effect that a program can see.
         unsafe { _mm_prefetch(at, _MM_HINT_T0) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (flows, index);
+    let _ = value;
 }
 
 impl Flow {
@@ -569,7 +586,7 @@ impl Flow {
             FlowKind::Tcp(tcp) => {
                 let o = &tcp.options;
                 (
-                    Kind::Tcp(Box::new(Tcp::new(spec, tcp, start_ns, stream("algorithm"), keep))),
+                    Kind::Tcp(Tcp::new(spec, tcp, start_ns, stream("algorithm"), keep)),
                     o.mss_bytes + o.header_bytes,
                 )
             }

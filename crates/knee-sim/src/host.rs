@@ -16,10 +16,10 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(params: Params, conn: &mut Conn, trace: bool) -> Self {
         let uses_random = params.algorithm().uses_random();
-        let before = *conn;
+        let before = trace.then_some(*conn);
         let controller = Controller::new(params, conn);
         let mut new = Self { controller, uses_random, trace: trace.then(Vec::new) };
-        new.log(Call::Init, 0, &Ack::default(), &before, conn, 0);
+        new.log(Call::Init, 0, &Ack::default(), before, conn, 0);
         new
     }
 
@@ -35,18 +35,32 @@ impl Host {
         self.trace.take().unwrap_or_default()
     }
 
+    /// The connection before a call, if that is to be logged.
     #[inline]
-    fn log(&mut self, call: Call, event: u32, ack: &Ack, before: &Conn, after: &Conn, result: u32) {
-        if let Some(trace) = &mut self.trace {
+    fn before(&self, conn: &Conn) -> Option<Conn> {
+        self.trace.is_some().then_some(*conn)
+    }
+
+    #[inline]
+    fn log(
+        &mut self,
+        call: Call,
+        event: u32,
+        ack: &Ack,
+        before: Option<Conn>,
+        after: &Conn,
+        result: u32,
+    ) {
+        if let (Some(trace), Some(before)) = (&mut self.trace, before) {
             let observed = self.controller.observe();
-            let (ack, before, after) = (*ack, *before, *after);
+            let (ack, after) = (*ack, *after);
             trace.push(CallRecord { call, event, ack, before, after, result, observed });
         }
     }
 
     #[inline]
     pub(crate) fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
-        let before = *conn;
+        let before = self.before(conn);
         self.controller.on_rtt(conn, ack);
         if conn.notes & NOTE_ROUND != 0 {
             if conn.notes & NOTE_REGION_B != 0 {
@@ -55,12 +69,12 @@ impl Host {
                 counters.rounds_region_a += 1;
             }
         }
-        self.log(Call::OnRtt, 0, ack, &before, conn, 0);
+        self.log(Call::OnRtt, 0, ack, before, conn, 0);
     }
 
     #[inline]
     pub(crate) fn on_ack(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
-        let before = *conn;
+        let before = self.before(conn);
         self.controller.on_ack(conn, ack);
         if conn.notes & NOTE_DELAY_BACKOFF != 0 {
             if conn.notes & NOTE_REGION_B != 0 {
@@ -69,30 +83,30 @@ impl Host {
                 counters.delay_backoffs_region_a += 1;
             }
         }
-        self.log(Call::OnAck, 0, ack, &before, conn, 0);
+        self.log(Call::OnAck, 0, ack, before, conn, 0);
     }
 
     /// Asks for the threshold and sets it; the host owns that order (contract, call 2).
     pub(crate) fn ssthresh(&mut self, conn: &mut Conn, counters: &mut FlowCounters) {
-        let before = *conn;
+        let before = self.before(conn);
         let result = self.controller.ssthresh(conn);
         counters.losses_tolerated += u64::from(conn.notes & NOTE_LOSS_TOLERATED != 0);
         counters.losses_region_b += u64::from(conn.notes & NOTE_REGION_B != 0);
-        self.log(Call::Ssthresh, 0, &Ack::default(), &before, conn, result);
+        self.log(Call::Ssthresh, 0, &Ack::default(), before, conn, result);
         conn.ssthresh_pkts = result;
     }
 
     pub(crate) fn on_event(&mut self, conn: &mut Conn, event: Event) {
-        let before = *conn;
+        let before = self.before(conn);
         self.controller.on_event(conn, event);
-        self.log(Call::OnEvent, event as u32, &Ack::default(), &before, conn, 0);
+        self.log(Call::OnEvent, event as u32, &Ack::default(), before, conn, 0);
     }
 
     /// Asks for the window after an unnecessary reduction and sets it.
     pub(crate) fn undo(&mut self, conn: &mut Conn) {
-        let before = *conn;
+        let before = self.before(conn);
         let result = self.controller.undo(conn);
-        self.log(Call::Undo, 0, &Ack::default(), &before, conn, result);
+        self.log(Call::Undo, 0, &Ack::default(), before, conn, result);
         conn.cwnd_pkts = result;
     }
 }

@@ -2,24 +2,33 @@
 
 use knee_net::NEVER;
 
-/// Knows when each source is next due, and which is first. A tournament tree: O(log n) per change,
-/// O(1) to ask. Of sources due at the same time the lowest-numbered one is first.
+/// Up to so many sources are searched one by one, which beats the tree.
+const FEW: usize = 8;
+
+/// Knows when each source is next due, and which is first. Of sources due at the same time the
+/// lowest-numbered one is first.
+///
+/// A handful of sources is searched at each question; more stand in a tournament tree, O(log n)
+/// per change.
 pub(crate) struct Schedule {
     due_ns: Vec<u64>,
-    /// `winner[1]` is first overall; node n has children 2n and 2n+1; leaves follow.
+    /// Empty for few sources. `winner[1]` is first overall; node n has children 2n and 2n+1; the
+    /// leaves follow.
     winner: Vec<u32>,
-    leaves: usize,
 }
 
 impl Schedule {
     /// `sources` sources, none due.
     pub(crate) fn new(sources: usize) -> Self {
-        let leaves = sources.next_power_of_two().max(2);
+        if sources <= FEW {
+            return Self { due_ns: vec![NEVER; FEW], winner: Vec::new() };
+        }
+        let leaves = sources.next_power_of_two();
         let mut winner = vec![0; 2 * leaves];
         for (i, w) in winner[leaves..].iter_mut().enumerate() {
             *w = i as u32;
         }
-        let mut new = Self { due_ns: vec![NEVER; leaves], winner, leaves };
+        let mut new = Self { due_ns: vec![NEVER; leaves], winner };
         for node in (1..leaves).rev() {
             new.play(node);
         }
@@ -36,11 +45,14 @@ impl Schedule {
     /// Source `source` is next due at `due_ns`.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, due_ns: u64) {
-        if self.due_ns[source] == due_ns {
-            return;
-        }
         self.due_ns[source] = due_ns;
-        let mut node = (self.leaves + source) / 2;
+        if !self.winner.is_empty() {
+            self.climb(source);
+        }
+    }
+
+    fn climb(&mut self, source: usize) {
+        let mut node = (self.winner.len() / 2 + source) / 2;
         while node > 0 {
             self.play(node);
             node /= 2;
@@ -50,8 +62,16 @@ impl Schedule {
     /// The first source and when it is due.
     #[inline]
     pub(crate) fn first(&self) -> (usize, u64) {
-        let source = self.winner[1] as usize;
-        (source, self.due_ns[source])
+        if let Some(&source) = self.winner.get(1) {
+            return (source as usize, self.due_ns[source as usize]);
+        }
+        let mut first = (0, NEVER);
+        if let Some(few) = self.due_ns.first_chunk::<FEW>() {
+            for (source, &due_ns) in few.iter().enumerate() {
+                first = if due_ns < first.1 { (source, due_ns) } else { first };
+            }
+        }
+        first
     }
 }
 

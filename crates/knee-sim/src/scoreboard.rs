@@ -98,7 +98,10 @@ impl Scoreboard {
         let count = cumulative - self.una;
         if !self.dirty {
             // RTT of the latest segment: the one whose arrival caused this ACK.
-            let last = self.segments.drain(..count as usize).next_back();
+            let mut last = None;
+            for _ in 0..count {
+                last = self.segments.pop_front();
+            }
             self.una = cumulative;
             return News { delivered_pkts: count, sent_ns: last.map(Segment::sent_ns) };
         }
