@@ -33,6 +33,7 @@ enum { CHD_SHADOW_ZERO = 0, CHD_SHADOW_IW = 1 };
 enum { CHD_CLEAR_AT_BACKOFF = 0, CHD_CLEAR_EVERY_ROUND = 1 };
 enum { CHD_SHADOW_LOSS_KEEP = 0, CHD_SHADOW_LOSS_HALVE = 1 };
 enum { CHD_LOSS_DELAY_LAST_ROUND = 0, CHD_LOSS_DELAY_MAX = 1 };
+enum { CHD_HOLDOFF_NONE = 0, CHD_HOLDOFF_ONE_ROUND = 1 };
 enum { CHD_RECOVERY_HOLD = 0, CHD_RECOVERY_GROW = 1 };
 
 #define CHD_PARAMS(X) \
@@ -50,6 +51,9 @@ enum { CHD_RECOVERY_HOLD = 0, CHD_RECOVERY_GROW = 1 };
 	  "h_r is the round's largest queueing delay (on) or its last one (off)") \
 	X(CC_CHOICE, loss_fair, "loss_fair", "loss_fair", 0, 1, 1, "off|on", "CHD paper sIV-B", \
 	  "keep the shadow window and use it at losses in region B") \
+	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, CHD_HOLDOFF_NONE, "none|one_round", \
+	  "spec CHD-i", \
+	  "whether the round after a backoff, which measures packets sent before it, is tested") \
 	X(CC_CHOICE, growth, "growth", "", 0, 1, CHD_GROWTH_ROUND, "round|ack", \
 	  "CHD paper eq. 2, Fig. 2; spec CHD-a", "+1 packet at the end of a round, or 1/w per ACK") \
 	X(CC_CHOICE, shadow_init, "shadow_init", "", 0, 1, CHD_SHADOW_ZERO, "zero|iw", \
@@ -84,7 +88,8 @@ struct chd_state {
 	u32 prior_shadow_pkts; /* before the latest loss, for undo */
 	u8 sampled;	       /* the running round has a sample */
 	u8 round_ended;	       /* by the present ACK */
-	u8 padding[2];
+	u8 holding;	       /* the running round measures packets sent before a backoff */
+	u8 padding[1];
 };
 
 static u32 chd_qmax_us(const struct chd_state *st, const struct chd_params *p)
@@ -104,6 +109,7 @@ static void chd_init(struct cc_conn *conn, struct chd_state *st, const struct ch
 	st->prior_shadow_pkts = st->shadow_pkts;
 	st->sampled = 0;
 	st->round_ended = 0;
+	st->holding = 0;
 }
 
 /* Takes in the sample and closes the round. Samples and rounds go on in recovery, so that the
@@ -189,11 +195,15 @@ static void chd_on_ack(struct cc_conn *conn, struct chd_state *st, const struct 
 		       const struct cc_ack *ack)
 {
 	if (st->round_ended) {
-		if (chd_backs_off(conn, st, p, ack)) {
+		int held = st->holding;
+
+		st->holding = 0;
+		if (!held && chd_backs_off(conn, st, p, ack)) {
 			if (st->h_us >= p->qth_us)
 				conn->notes |= CC_NOTE_REGION_B;
 			chd_shadow_at_backoff(conn, st, p);
 			st->h_backoff_us = st->h_us;
+			st->holding = p->holdoff == CHD_HOLDOFF_ONE_ROUND;
 			cc_delay_backoff(conn);
 			return;
 		}
