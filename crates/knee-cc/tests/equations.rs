@@ -11,6 +11,9 @@ use knee_cc::{
     SSTHRESH_INFINITE,
 };
 
+/// Parameters by name, raw values.
+type Given = &'static [(&'static str, u64)];
+
 const CERTAIN: (&str, u64) = ("pmax", 1_000_000);
 
 /// Fails unless `threshold` is probability * 2^32, give or take the rounding of two divisions.
@@ -156,7 +159,7 @@ fn reno_and_hd(given: &[(&str, u64)], case: impl Fn(knee_cc::Params)) {
 #[test]
 fn slow_start_adds_what_an_ack_counts() {
     // (parameters, packets that one ACK acknowledges, packets added)
-    let cases: [(&[(&str, u64)], u32, u32); 8] = [
+    let cases: [(Given, u32, u32); 8] = [
         (&[], 1, 1),
         (&[], 2, 2),
         (&[], 5, 5),
