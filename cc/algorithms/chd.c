@@ -133,9 +133,12 @@ static void chd_on_rtt(struct cc_conn *conn, struct chd_state *st, const struct 
 	conn->notes |= CC_NOTE_ROUND;
 	if (st->h_us > p->qth_us)
 		conn->notes |= CC_NOTE_REGION_B;
-	if (conn->phase == CC_RECOVERY && p->recovery_growth == CHD_RECOVERY_GROW)
+	if (conn->phase == CC_RECOVERY && p->recovery_growth == CHD_RECOVERY_GROW) {
 		conn->ssthresh_pkts =
 		    cc_min_u32(cc_add_sat_u32(conn->ssthresh_pkts, 1U), conn->cwnd_max_pkts);
+		/* If this ACK also ends recovery, on_ack must not grow for the round again. */
+		st->round_ended = 0;
+	}
 }
 
 /* eq. 3, with the window before the reduction. */
@@ -239,9 +242,12 @@ static void chd_on_event(struct cc_conn *conn, struct chd_state *st, const struc
 		/* A timeout is congestion in either region. */
 		conn->ssthresh_pkts = reno_ssthresh(conn);
 	} else if (event == CC_EVENT_RECOVERED && p->recovery_growth == CHD_RECOVERY_HOLD) {
-		/* The round that the recovery overlapped earns nothing. */
+		/* The round that the recovery overlapped earns nothing, and its delays are not
+		 * those of the round that starts now. */
 		cc_round_start(&st->round, conn);
 		st->round_ended = 0;
+		st->h_now_us = 0U;
+		st->sampled = 0;
 	}
 }
 

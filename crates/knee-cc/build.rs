@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             build.file(path);
         }
     }
+    build.file(root.join("host/native/layout.c"));
     names.sort();
     build.compile("knee_algorithms");
 

@@ -109,3 +109,71 @@ pub struct Algorithm {
 
 // SAFETY: every pointer leads to constant data of static lifetime.
 unsafe impl Sync for Algorithm {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{align_of, offset_of, size_of};
+
+    unsafe extern "C" {
+        static knee_layout: [u32; 0];
+        static knee_layout_n: u32;
+    }
+
+    fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {
+        size_of::<F>()
+    }
+
+    /// One structure as `layout.c` lists it: (name, size), alignment, (field, offset, size)...
+    struct Layout {
+        name: &'static str,
+        size: usize,
+        align: usize,
+        fields: Vec<(&'static str, usize, usize)>,
+    }
+
+    macro_rules! layout {
+        ($type:ty: $($field:ident)*) => {
+            Layout {
+                name: stringify!($type),
+                size: size_of::<$type>(),
+                align: align_of::<$type>(),
+                fields: vec![$((
+                    stringify!($field),
+                    offset_of!($type, $field),
+                    size_of_field(|s: &$type| &s.$field),
+                )),*],
+            }
+        };
+    }
+
+    #[test]
+    fn rust_and_c_lay_out_alike() {
+        // SAFETY: layout.c defines the array and its length.
+        let c: &[u32] = unsafe {
+            std::slice::from_raw_parts((&raw const knee_layout).cast(), knee_layout_n as usize)
+        };
+        let mut c = c.iter().map(|n| *n as usize);
+        let mut next = || c.next().expect("layout.c lists as much as this test");
+        for rust in [
+            layout!(Conn: now_us pacing_bytes_per_s cwnd_pkts cwnd_cnt ssthresh_pkts cwnd_max_pkts
+                mss_bytes inflight_pkts outstanding_pkts srtt_us snd_pos ack_pos notes phase
+                cwnd_limited app_limited reserved),
+            layout!(Ack: delivered_pkts acked_pkts lost_pkts rtt_us random),
+            layout!(Param: name alias choices source help min max def kind index),
+            layout!(Rule: left op right),
+            layout!(Algorithm: name summary citation observes params rules n_params n_rules
+                state_bytes uses_random init on_rtt on_ack ssthresh on_event undo observe),
+        ] {
+            let name = rust.name;
+            assert_eq!(rust.size, next(), "size of {name}");
+            // Rust may align more strictly (a cache line), never less.
+            assert!(rust.align.is_multiple_of(next()), "alignment of {name}");
+            assert_eq!(rust.fields.len(), next(), "number of fields of {name}");
+            for (field, offset, size) in rust.fields {
+                assert_eq!((offset, size), (next(), next()), "offset, size of {name}.{field}");
+            }
+        }
+        assert_eq!(c.next(), None, "layout.c lists more than this test");
+    }
+}
