@@ -14,9 +14,14 @@ use thiserror::Error;
 pub struct UnitError {
     what: String,
     remedy: String,
+    pub(crate) is_too_large: bool,
 }
 
 impl UnitError {
+    fn new(what: String, remedy: String) -> Self {
+        Self { what, remedy, is_too_large: false }
+    }
+
     /// What to write instead.
     pub fn remedy(&self) -> &str {
         &self.remedy
@@ -152,14 +157,14 @@ pub fn show_packets(pkts: u32) -> String {
 /// # Errors
 /// As [`parse_packets`] and [`parse_size`].
 pub fn parse_queue(text: &str) -> Result<QueueLimit, UnitError> {
-    let unit = text.trim().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim();
-    if unit == "p" {
-        return parse_packets(text).map(QueueLimit::Packets);
+    let number_end = |c: char| !c.is_ascii_digit() && c != '.';
+    match text.trim().find(number_end).map(|end| text.trim()[end..].trim_start()) {
+        Some("p") => parse_packets(text).map(QueueLimit::Packets),
+        _ => parse_size(text).map(QueueLimit::Bytes).map_err(|e| UnitError {
+            remedy: format!("packets are written \"84p\"; for bytes, {}", e.remedy),
+            ..e
+        }),
     }
-    parse_size(text).map(QueueLimit::Bytes).map_err(|e| UnitError {
-        remedy: format!("a queue is limited in packets, as in \"84p\", or bytes; {}", e.remedy),
-        ..e
-    })
 }
 
 /// A limit as [`parse_queue`] reads it.
@@ -172,9 +177,9 @@ pub fn show_queue(limit: QueueLimit) -> String {
 
 /// Parts per million of `"0.25"`.
 pub(crate) fn parse_ppm(text: &str) -> Result<u64, UnitError> {
-    let refuse = |what: &str| UnitError {
-        what: format!("`{}` {what}", clip(text)),
-        remedy: "write a number from 0 to 1 with at most six decimals, such as 0.25".to_owned(),
+    let refuse = |what: &str| {
+        let remedy = "write a number from 0 to 1 with at most six decimals, such as 0.25";
+        UnitError::new(format!("`{}` {what}", clip(text)), remedy.to_owned())
     };
     scaled(text, 1_000_000).map_err(|e| match e {
         Inexact::NotANumber => refuse("is not a probability"),
@@ -206,23 +211,31 @@ impl Quantity {
         let (number, unit) = (&trimmed[..end], trimmed[end..].trim_start());
         let given = clip(trimmed);
         let list = || self.units.iter().map(|u| u.0).collect::<Vec<_>>().join(", ");
-        let refuse = |what: String, remedy: String| UnitError { what, remedy };
+        let refuse = UnitError::new;
+        if number.is_empty() && trimmed.starts_with('-') {
+            let remedy = format!("write 0 or more, such as \"{}\"", self.example);
+            return Err(refuse(format!("`{given}` is negative"), remedy));
+        }
         if number.is_empty() {
-            let what = match trimmed.starts_with('-') {
-                true => format!("`{given}` is negative"),
-                false => format!("`{given}` is not {}", self.article_name),
-            };
-            let remedy =
-                format!("write a number and a unit ({}), such as \"{}\"", list(), self.example);
-            return Err(refuse(what, remedy));
+            return Err(refuse(
+                format!("`{given}` is not {}", self.article_name),
+                format!("write a number and a unit ({}), such as \"{}\"", list(), self.example),
+            ));
         }
         if unit.is_empty() {
-            let proposals: Vec<_> =
-                self.usual.iter().map(|u| format!("\"{}{u}\"", clip(number))).collect();
-            return Err(refuse(
-                format!("`{given}` has no unit"),
-                format!("write {} (units: {})", proposals.join(" or "), list()),
-            ));
+            let proposals: Vec<_> = self
+                .usual
+                .iter()
+                .map(|unit| format!("{number}{unit}"))
+                .filter(|proposal| self.parse(proposal).is_ok())
+                .map(|proposal| format!("\"{}\"", clip(&proposal)))
+                .collect();
+            let proposal = match proposals.is_empty() {
+                true => format!("a number and a unit, such as \"{}\"", self.example),
+                false => proposals.join(" or "),
+            };
+            let remedy = format!("write {proposal} (units: {})", list());
+            return Err(refuse(format!("`{given}` has no unit"), remedy));
         }
         let Some(&(_, size)) = self.units.iter().find(|u| u.0 == unit) else {
             let known = self.units.iter().find(|u| u.0.eq_ignore_ascii_case(unit));
@@ -244,6 +257,12 @@ impl Quantity {
             ),
             Inexact::TooLarge => too_large(trimmed, self, u64::MAX),
         })
+    }
+
+    fn largest_in_words(&self, most: u64) -> String {
+        let largest = self.units.iter().rfind(|u| self.shown.contains(&u.0));
+        let (unit, size) = largest.unwrap_or(&self.units[0]);
+        format!("write at most \"{}{unit}\"", most / size)
     }
 
     /// In the largest unit that needs few decimals: always exact.
@@ -268,7 +287,8 @@ impl Quantity {
 fn too_large(text: &str, quantity: &Quantity, most: u64) -> UnitError {
     UnitError {
         what: format!("`{}` is too large", clip(text.trim())),
-        remedy: format!("the largest value is {}", quantity.show(most)),
+        remedy: quantity.largest_in_words(most),
+        is_too_large: true,
     }
 }
 

@@ -128,8 +128,11 @@ fn find(table: &dyn TableLike, path: &[String], on: On) -> Option<Range<usize>> 
     if deeper.is_empty() { element.1 } else { find(element.0, deeper, on) }
 }
 
-/// The tables of a list, each with its span: `[[flow]]` or `flow = [{ ... }]`.
-pub(super) fn elements(item: &Item) -> Option<Vec<(&dyn TableLike, Option<Range<usize>>)>> {
+/// An element of a list of tables, and its span.
+type Element<'a> = (&'a dyn TableLike, Option<Range<usize>>);
+
+/// The tables of a list: `[[flow]]` or `flow = [{ ... }]`.
+pub(super) fn elements(item: &Item) -> Option<Vec<Element<'_>>> {
     match item {
         Item::ArrayOfTables(list) => {
             Some(list.iter().map(|t| (t as &dyn TableLike, t.span())).collect())
@@ -144,16 +147,18 @@ pub(super) fn elements(item: &Item) -> Option<Vec<(&dyn TableLike, Option<Range<
 
 /// `span` cut at the end of its first line, so that an error stays on one screen.
 fn first_line(text: &str, span: Range<usize>) -> Range<usize> {
-    let start = text.floor_char_boundary(span.start);
-    let end = text.floor_char_boundary(span.end).max(start);
-    let line = text[start..end].lines().next().unwrap_or("");
-    start..start + line.len()
+    let line = text.get(span.clone()).and_then(|s| s.lines().next()).unwrap_or("");
+    span.start..span.start + line.len()
 }
 
 /// The candidate that `word` was probably meant to be.
 pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let score = |c: &str| strsim::jaro_winkler(&word.to_lowercase(), &c.to_lowercase());
-    let best = candidates.iter().copied().max_by(|a, b| score(a).total_cmp(&score(b)))?;
+    let score = |candidate: &str| match strsim::damerau_levenshtein(word, candidate) {
+        0 | 1 => 1.0,
+        _ => strsim::jaro_winkler(word, candidate),
+    };
+    // The first of equally good ones.
+    let best = candidates.iter().rev().copied().max_by(|a, b| score(a).total_cmp(&score(b)))?;
     (score(best) > 0.8).then_some(best)
 }
 

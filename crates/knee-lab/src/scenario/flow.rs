@@ -15,6 +15,8 @@ use toml_edit::Item;
 /// Most flows of a scenario.
 const FLOWS_MAX: u32 = 100_000;
 const NAME_MAX: usize = 40;
+/// Largest transfer.
+const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
 /// Largest window; positions in a connection wrap at 32 bits.
 const WINDOW_MAX_PKTS: u32 = 1_000_000_000;
 
@@ -223,7 +225,7 @@ fn flow(
         }
         (Some(stop_ns), None) if stop_ns <= latest_start_ns => {
             let latest = show_time(latest_start_ns);
-            let what = format!(" = {}, but the last start is at {latest}", show_time(stop_ns));
+            let what = format!(" = {}, but the last start may be at {latest}", show_time(stop_ns));
             return Err(table.fault("stop", &what, format!("write a time after {latest}")));
         }
         (None, Some(lifetime_ns)) if lifetime_ns <= start_jitter_ns => {
@@ -293,7 +295,7 @@ fn tcp_flow(table: &Section, tcp: &TcpOptions) -> Result<(&'static str, FlowKind
         None => Params::defaults(algorithm),
     };
     let every_ns = table.time("every", SOME_TIME)?;
-    let workload = match (table.size("size", 1..=u64::MAX)?, every_ns) {
+    let workload = match (table.size("size", 1..=SIZE_MAX_BYTES)?, every_ns) {
         (Some(size_bytes), every_ns) => Workload::Transfers { size_bytes, every_ns },
         (None, None) => Workload::Bulk,
         (None, Some(_)) => {
@@ -343,13 +345,14 @@ fn params(section: &Section, algorithm: Algorithm) -> Result<Params, Fault> {
     Params::new(algorithm, given.iter().map(|(_, param, raw)| (param.name, *raw))).map_err(|e| {
         let written = |name: &str| given.iter().find(|g| g.1.name == name).map(|g| g.0);
         match &e {
-            ParamError::Rule { left, relation, right, .. } => {
-                let default = |name: &str| match written(name) {
-                    Some(_) => "",
-                    None => " (its default)",
-                };
-                let what = format!(": {e}{}", default(right));
-                let remedy = format!("{left}{} must be {relation} {right}", default(left));
+            ParamError::Rule { left, left_value, relation, right, right_value } => {
+                let default = |name| if written(name).is_none() { " (its default)" } else { "" };
+                let what = format!(
+                    ": {left} = {left_value}{} must be {relation} {right} = {right_value}{}",
+                    default(left),
+                    default(right)
+                );
+                let remedy = format!("write {left} {relation} {right_value}, or change {right}");
                 match (written(left), written(right)) {
                     (Some(key), Some(other)) => {
                         section.conflict(key, other, "the other value", &what, remedy)

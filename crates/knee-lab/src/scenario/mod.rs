@@ -115,7 +115,11 @@ impl Scenario {
 
 fn not_toml(name: &str, text: &str, error: &TomlError) -> ScenarioError {
     let what = format!("not valid TOML: {}", error.message().trim().replace('\n', "; "));
-    let remedy = "a line is `key = value`, `[table]` or `[[flow]]`; text stands in double quotes";
+    let remedy = match error.message() {
+        duplicate if duplicate.contains("duplicate key") => "keep one of the two",
+        number if number.contains("overflow") => "write a smaller number",
+        _ => "a line is `key = value`, `[table]` or `[[flow]]`; text stands in double quotes",
+    };
     let span = error.span().unwrap_or(0..0);
     ScenarioError::at(what, remedy.to_owned(), name, text, span)
 }

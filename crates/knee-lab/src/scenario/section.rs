@@ -44,7 +44,7 @@ impl<'a> Section<'a> {
         Fault { at, on: On::Value, what, remedy: remedy.into(), also: Vec::new() }
     }
 
-    /// An error at the value of `key` in which `other` takes part.
+    /// An error at the value of `key` in which `other` takes part, if it is written.
     pub(super) fn conflict(
         &self,
         key: &str,
@@ -53,8 +53,8 @@ impl<'a> Section<'a> {
         what: &str,
         remedy: impl Into<String>,
     ) -> Fault {
-        let also = vec![(self.at(other), role.to_owned())];
-        Fault { also, ..self.fault(key, what, remedy) }
+        let written = self.has(other).then(|| (self.at(other), role.to_owned()));
+        Fault { also: written.into_iter().collect(), ..self.fault(key, what, remedy) }
     }
 
     /// Refuses keys that are not among `keys`.
@@ -116,7 +116,7 @@ impl<'a> Section<'a> {
                 "array" => "a list",
                 "integer" => "an integer",
                 "float" => "a number",
-                "boolean" => "true or false",
+                "boolean" => "a boolean",
                 "string" => "text",
                 "datetime" => "a date",
                 _ => "a table",
@@ -137,8 +137,9 @@ impl<'a> Section<'a> {
 
     /// One of a few words.
     pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
-        let Some(given) = self.text(key)? else { return Ok(None) };
         let names: Vec<_> = words.iter().map(|w| w.0).collect();
+        let expected = format!("one of \"{}\"", names.join("\", \""));
+        let Some(given) = self.value(key, &expected, Item::as_str)? else { return Ok(None) };
         match words.iter().find(|w| w.0 == given) {
             Some((_, word)) => Ok(Some(*word)),
             None => Err(self.fault(
@@ -233,9 +234,10 @@ impl<'a> Section<'a> {
     ) -> Result<Option<u64>, Fault> {
         let text = self.quantity_text(key, quantity.article_name, quantity.example)?;
         let Some(text) = text else { return Ok(None) };
-        let value = quantity.parse(&text).map_err(|e| self.bad_quantity(key, &e))?;
-        if range.contains(&value) {
-            return Ok(Some(value));
+        match quantity.parse(&text) {
+            Ok(value) if range.contains(&value) => return Ok(Some(value)),
+            Err(e) if !e.is_too_large => return Err(self.bad_quantity(key, &e)),
+            _ => {}
         }
         let show = |value: &u64| quantity.show(*value);
         Err(self.fault(
