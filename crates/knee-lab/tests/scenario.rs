@@ -28,7 +28,7 @@ seed = 7
 repeat = 10
 
 [path]
-rate = "10mbit"
+rate = "10mbit" # as in the paper
 delay_forward = "25ms"
 delay_reverse = "15ms"
 queue = "100kB"
@@ -153,6 +153,15 @@ fn defaults() {
     assert_eq!((scenario.title(), scenario.seed(), scenario.repeat()), (None, 1, 1));
     assert_eq!(scenario.text(), SMALL);
     insta::assert_debug_snapshot!(scenario.spec(1));
+
+    let others = parse(SMALL, &["flow=[{kind=\"udp\",rate=\"1bit\"},{kind=\"probe\"}]"]).unwrap();
+    let kinds: Vec<_> = others.spec(1).flows.into_iter().map(|f| f.kind).collect();
+    let [FlowKind::Udp { packet_bytes: 1500, .. }, FlowKind::Probe { interval_ns, packet_bytes }] =
+        kinds[..]
+    else {
+        panic!("{kinds:?}");
+    };
+    assert_eq!((interval_ns, packet_bytes), (20_000_000, 200));
 }
 
 #[test]
