@@ -1,1 +1,4 @@
 //! To come.
+
+pub mod scenario;
+pub mod units;

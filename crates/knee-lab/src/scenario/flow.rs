@@ -1,0 +1,422 @@
+//! `[tcp]`, `[[flow]]` and an algorithm's parameters.
+
+use super::error::{Fault, On, known, nearest};
+use super::section::{ANY_TIME, SOME_TIME, Section, number_text};
+use crate::units::{clip, parse_ppm, show_size, show_time};
+use knee_cc::{Algorithm, Param, ParamError, ParamKind, Params, algorithm, algorithms};
+use knee_run::{
+    DelayedAck, FlowKind, FlowSpec, NS_PER_MS, NS_PER_US, Ns, Recovery, TcpOptions, TcpSpec,
+    Workload,
+};
+use std::collections::HashSet;
+use std::ops::Range;
+use toml_edit::Item;
+
+/// Most flows of a scenario.
+const FLOWS_MAX: u32 = 100_000;
+const NAME_MAX: usize = 40;
+/// Largest transfer.
+const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
+/// Largest window; positions in a connection wrap at 32 bits.
+const WINDOW_MAX_PKTS: u32 = 1_000_000_000;
+
+const COMMON_KEYS: &[&str] = &[
+    "name",
+    "kind",
+    "count",
+    "start",
+    "start_spacing",
+    "start_jitter",
+    "stop",
+    "lifetime",
+    "access_delay",
+    "access_jitter",
+];
+const KINDS: &[(&str, &[&str])] = &[
+    ("tcp", &["cc", "params", "size", "every", "tcp"]),
+    ("udp", &["rate", "packet"]),
+    ("probe", &["interval", "packet"]),
+];
+const TCP_KEYS: &[&str] = &[
+    "packet",
+    "header",
+    "recovery",
+    "initial_window",
+    "receive_window",
+    "rto_min",
+    "delayed_ack_every",
+    "delayed_ack_timeout",
+    "limited_transmit",
+    "idle_restart",
+    "rtt_tick",
+];
+
+/// Options of a flow when neither `[tcp]` nor `[flow.tcp]` says otherwise.
+pub(super) fn tcp_defaults() -> TcpOptions {
+    TcpOptions {
+        mss_bytes: 1448,
+        header_bytes: 52,
+        recovery: Recovery::Sack,
+        initial_window_pkts: 10,
+        receive_window_pkts: 100_000,
+        rto_min_ns: 200 * NS_PER_MS,
+        delayed_ack: DelayedAck { every_pkts: 1, timeout_ns: 40 * NS_PER_MS },
+        limited_transmit: true,
+        idle_restart: true,
+        rtt_tick_ns: 0,
+    }
+}
+
+/// `base` with the keys of `section` put in their place.
+pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOptions, Fault> {
+    section.only(TCP_KEYS)?;
+    let packet = section.packet_bytes("packet")?.unwrap_or(base.mss_bytes + base.header_bytes);
+    let header = section.packet_bytes("header")?.unwrap_or(base.header_bytes);
+    let Some(mss_bytes) = packet.checked_sub(header).filter(|mss| *mss > 0) else {
+        let (key, other) = match section.has("packet") {
+            true => ("packet", "header"),
+            false => ("header", "packet"),
+        };
+        let what = format!(
+            ": a packet of {} has no room for data after its header of {}",
+            show_size(packet.into()),
+            show_size(header.into())
+        );
+        let remedy = "`packet` is the whole packet, `header` what of it is not data";
+        return Err(section.conflict(key, other, "the other size", &what, remedy));
+    };
+    let windows = 1..=WINDOW_MAX_PKTS;
+    Ok(TcpOptions {
+        mss_bytes,
+        header_bytes: header,
+        recovery: section
+            .word("recovery", &[("sack", Recovery::Sack), ("newreno", Recovery::Newreno)])?
+            .unwrap_or(base.recovery),
+        initial_window_pkts: section
+            .packets("initial_window", windows.clone())?
+            .unwrap_or(base.initial_window_pkts),
+        receive_window_pkts: section
+            .packets("receive_window", windows)?
+            .unwrap_or(base.receive_window_pkts),
+        rto_min_ns: section.time("rto_min", SOME_TIME)?.unwrap_or(base.rto_min_ns),
+        delayed_ack: DelayedAck {
+            every_pkts: section
+                .integer("delayed_ack_every", 1..=1_000_000)?
+                .unwrap_or(base.delayed_ack.every_pkts),
+            timeout_ns: section
+                .time("delayed_ack_timeout", SOME_TIME)?
+                .unwrap_or(base.delayed_ack.timeout_ns),
+        },
+        limited_transmit: section.flag("limited_transmit")?.unwrap_or(base.limited_transmit),
+        idle_restart: section.flag("idle_restart")?.unwrap_or(base.idle_restart),
+        rtt_tick_ns: section.time("rtt_tick", ANY_TIME)?.unwrap_or(base.rtt_tick_ns),
+    })
+}
+
+/// The flows that one `[[flow]]` table stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowGroup {
+    /// Name of the table; the name of its flow if it stands for one.
+    pub name: String,
+    /// Where its flows stand in [`knee_run::RunSpec::flows`].
+    pub flows: Range<usize>,
+}
+
+/// Flows of all `[[flow]]` tables.
+pub(super) fn flows(
+    root: &Section,
+    tcp: &TcpOptions,
+    duration_ns: Ns,
+) -> Result<(Vec<FlowSpec>, Vec<FlowGroup>), Fault> {
+    let tables = root.sections("flow")?;
+    root.required("flow", tables.first(), "at least one [[flow]] table")?;
+    let mut flows: Vec<FlowSpec> = Vec::new();
+    let mut groups = Vec::new();
+    let mut names = HashSet::new();
+    for (index, table) in tables.iter().enumerate() {
+        let first = flows.len();
+        let (flow, count, spacing_ns) = flow(table, index, tcp, duration_ns)?;
+        if first + count as usize > FLOWS_MAX as usize {
+            let what = format!(": with it the scenario has more than {FLOWS_MAX} flows");
+            return Err(table.fault("count", &what, "lower the counts"));
+        }
+        for copy in 0..count {
+            let name = match count {
+                1 => flow.name.clone(),
+                _ => format!("{}-{}", flow.name, copy + 1),
+            };
+            if !names.insert(name.clone()) {
+                let what = format!(": two flows would be called `{name}`");
+                let remedy = "give each [[flow]] a `name` of its own (copies get -1, -2, ...)";
+                return Err(table.fault("name", &what, remedy));
+            }
+            let later_ns = spacing_ns * u64::from(copy);
+            let start_ns = flow.start_ns + later_ns;
+            // The stop of a flow with a lifetime was given relative to its start.
+            let stop_ns = match table.has("lifetime") {
+                true => flow.stop_ns.map(|stop| stop + later_ns),
+                false => flow.stop_ns,
+            };
+            let stop_ns = stop_ns.filter(|stop| *stop < duration_ns);
+            flows.push(FlowSpec { name, start_ns, stop_ns, ..flow.clone() });
+        }
+        groups.push(FlowGroup { name: flow.name, flows: first..flows.len() });
+    }
+    Ok((flows, groups))
+}
+
+/// The first flow of a table, the number of copies, and the time between their starts.
+fn flow(
+    table: &Section,
+    index: usize,
+    tcp: &TcpOptions,
+    duration_ns: Ns,
+) -> Result<(FlowSpec, u32, Ns), Fault> {
+    let kinds: Vec<_> = KINDS.iter().map(|(kind, keys)| (*kind, (*kind, *keys))).collect();
+    let (kind, own_keys) = table.word("kind", &kinds)?.unwrap_or(KINDS[0]);
+    check_keys(table, kind, own_keys)?;
+    let (label, kind) = match kind {
+        "tcp" => tcp_flow(table, tcp)?,
+        "udp" => {
+            let rate = table.rate("rate")?;
+            let rate_bps = table.required("rate", rate, "rate = \"1mbit\"")?;
+            let packet_bytes = table.packet_bytes("packet")?.unwrap_or(1500);
+            ("udp", FlowKind::Udp { rate_bps, packet_bytes })
+        }
+        _ => {
+            let interval_ns = table.time("interval", SOME_TIME)?.unwrap_or(20 * NS_PER_MS);
+            let packet_bytes = table.packet_bytes("packet")?.unwrap_or(200);
+            ("probe", FlowKind::Probe { interval_ns, packet_bytes })
+        }
+    };
+    let name = match table.text("name")? {
+        Some(name) => check_name(table, name)?.to_owned(),
+        None => format!("{label}-{}", index + 1),
+    };
+    let count = table.integer("count", 1..=FLOWS_MAX)?.unwrap_or(1);
+    let start_ns = table.time("start", ANY_TIME)?.unwrap_or(0);
+    let spacing_ns = table.time("start_spacing", ANY_TIME)?.unwrap_or(0);
+    let start_jitter_ns = table.time("start_jitter", ANY_TIME)?.unwrap_or(0);
+    let last_start_ns = start_ns.saturating_add(spacing_ns.saturating_mul(u64::from(count - 1)));
+    let end = show_time(duration_ns);
+    let too_late = |key: &str, what: &str, ns: Ns| {
+        let what = format!(": {what} at {}, the run ends at {end}", show_time(ns));
+        Err(table.fault(key, &what, "start earlier, or lengthen `duration`"))
+    };
+    if start_ns >= duration_ns {
+        return too_late("start", "the flow would start", start_ns);
+    }
+    if last_start_ns >= duration_ns {
+        return too_late("start_spacing", &format!("copy {count} would start"), last_start_ns);
+    }
+    let latest_start_ns = last_start_ns + start_jitter_ns;
+    if latest_start_ns > duration_ns {
+        return too_late("start_jitter", "the flow might start", latest_start_ns);
+    }
+    let stop_ns = match (table.time("stop", ANY_TIME)?, table.time("lifetime", SOME_TIME)?) {
+        (Some(_), Some(_)) => {
+            return Err(table.conflict(
+                "lifetime",
+                "stop",
+                "the stop",
+                ": `stop` is there too, and both say when the flow ends",
+                "keep `stop` (a time of the run) or `lifetime` (counted from the start)",
+            ));
+        }
+        (Some(stop_ns), None) if stop_ns <= latest_start_ns => {
+            let latest = show_time(latest_start_ns);
+            let what = format!(" = {}, but the last start may be at {latest}", show_time(stop_ns));
+            return Err(table.fault("stop", &what, format!("write a time after {latest}")));
+        }
+        (None, Some(lifetime_ns)) if lifetime_ns <= start_jitter_ns => {
+            let jitter = show_time(start_jitter_ns);
+            let what = format!(
+                " = {}: `start_jitter` may delay the start past it",
+                show_time(lifetime_ns)
+            );
+            return Err(table.conflict(
+                "lifetime",
+                "start_jitter",
+                "the jitter",
+                &what,
+                format!("write more than {jitter}; jitter does not move the stop"),
+            ));
+        }
+        (stop_ns, lifetime_ns) => stop_ns.or(lifetime_ns.map(|lifetime| start_ns + lifetime)),
+    };
+    let spec = FlowSpec {
+        name,
+        start_ns,
+        start_jitter_ns,
+        stop_ns,
+        access_delay_ns: table.time("access_delay", ANY_TIME)?.unwrap_or(0),
+        access_jitter_ns: table.time("access_jitter", ANY_TIME)?.unwrap_or(0),
+        kind,
+    };
+    Ok((spec, count, spacing_ns))
+}
+
+fn check_keys(table: &Section, kind: &str, own_keys: &[&str]) -> Result<(), Fault> {
+    let keys = [COMMON_KEYS, own_keys].concat();
+    let Some((key, _)) = table.table.iter().find(|(key, _)| !keys.contains(key)) else {
+        return Ok(());
+    };
+    let wrong_place =
+        |what: &str, remedy: &str| Err(Fault { on: On::Key, ..table.fault(key, what, remedy) });
+    if kind == "tcp" && TCP_KEYS.contains(&key) {
+        return wrong_place(
+            ": options of the TCP stack stand in a table of their own",
+            &format!("write `tcp = {{ {key} = ... }}` in this flow, or `{key}` in [tcp]"),
+        );
+    }
+    match KINDS.iter().find(|(_, keys)| keys.contains(&key)) {
+        Some((other, _)) => wrong_place(
+            &format!(" is for {other} flows; this flow's kind is {kind}"),
+            &format!("remove it, or write kind = \"{other}\""),
+        ),
+        None => Err(table.unknown(key, &keys)),
+    }
+}
+
+fn check_name<'a>(table: &Section, name: &'a str) -> Result<&'a str, Fault> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_plain) {
+        return Ok(name);
+    }
+    let what = format!(": `{}` cannot name a flow", clip(name));
+    let remedy = format!("use 1 to {NAME_MAX} of the characters A-Z a-z 0-9 _ . -");
+    Err(table.fault("name", &what, remedy))
+}
+
+fn tcp_flow(table: &Section, tcp: &TcpOptions) -> Result<(&'static str, FlowKind), Fault> {
+    let algorithm = algorithm_of(table)?;
+    let params = match table.section("params")? {
+        Some(section) => params(&section, algorithm)?,
+        None => Params::defaults(algorithm),
+    };
+    let every_ns = table.time("every", SOME_TIME)?;
+    let workload = match (table.size("size", 1..=SIZE_MAX_BYTES)?, every_ns) {
+        (Some(size_bytes), every_ns) => Workload::Transfers { size_bytes, every_ns },
+        (None, None) => Workload::Bulk,
+        (None, Some(_)) => {
+            let remedy = "add the size of one transfer, such as size = \"1MB\"";
+            return Err(table.fault("every", " repeats transfers, but there is no `size`", remedy));
+        }
+    };
+    let options = match table.section("tcp")? {
+        Some(section) => tcp_options(&section, tcp)?,
+        None => tcp.clone(),
+    };
+    Ok((algorithm.name(), FlowKind::Tcp(TcpSpec { params, workload, options })))
+}
+
+fn algorithm_of(table: &Section) -> Result<Algorithm, Fault> {
+    let names: Vec<_> = algorithms().iter().map(Algorithm::name).collect();
+    let cc = table.text("cc")?;
+    let example = format!("cc = \"chd\"; algorithms: {}", names.join(", "));
+    let cc = table.required("cc", cc, &example)?;
+    if let Some(found) = algorithm(cc) {
+        return Ok(found);
+    }
+    if cc.starts_with("kernel:") {
+        let what = format!(": `{}` runs in the Linux kernel, not in the simulator", clip(cc));
+        let remedy = format!(
+            "`kernel:` algorithms need the kernel host, which Knee does not have yet; \
+             algorithms: {}",
+            names.join(", ")
+        );
+        return Err(table.fault("cc", &what, remedy));
+    }
+    let what = format!(": there is no algorithm `{}`", clip(cc));
+    Err(table.fault("cc", &what, known(cc, "algorithms", &names)))
+}
+
+fn params(section: &Section, algorithm: Algorithm) -> Result<Params, Fault> {
+    // Each with the name that was written, Knee's or FreeBSD's.
+    let mut given: Vec<(&str, Param, u64)> = Vec::new();
+    for (key, item) in section.table.iter() {
+        let param = Params::find(algorithm, key).map_err(|_| no_param(section, algorithm, key))?;
+        if let Some((other, ..)) = given.iter().find(|(_, p, _)| *p == param) {
+            let what = format!(" and {other} are names of the same parameter");
+            return Err(section.conflict(key, other, "the first", &what, "keep one of them"));
+        }
+        given.push((key, param, raw_value(section, key, &param, item)?));
+    }
+    Params::new(algorithm, given.iter().map(|(_, param, raw)| (param.name, *raw))).map_err(|e| {
+        let written = |name: &str| given.iter().find(|g| g.1.name == name).map(|g| g.0);
+        match &e {
+            ParamError::Rule { left, left_value, relation, right, right_value } => {
+                let default = |name| if written(name).is_none() { " (its default)" } else { "" };
+                let what = format!(
+                    ": {left} = {left_value}{} must be {relation} {right} = {right_value}{}",
+                    default(left),
+                    default(right)
+                );
+                let remedy = format!("write {left} {relation} {right_value}, or change {right}");
+                match (written(left), written(right)) {
+                    (Some(key), Some(other)) => {
+                        section.conflict(key, other, "the other value", &what, remedy)
+                    }
+                    (key, other) => section.fault(key.or(other).unwrap_or(left), &what, remedy),
+                }
+            }
+            _ => {
+                let key = written(e.param()).unwrap_or(e.param());
+                let help =
+                    given.iter().find(|g| g.0 == key).map_or_else(String::new, |g| help(&g.1));
+                section.fault(key, &format!(": {e}"), help)
+            }
+        }
+    })
+}
+
+fn no_param(section: &Section, algorithm: Algorithm, key: &str) -> Fault {
+    let table = algorithm.params();
+    let names: Vec<_> = table.iter().map(|p| p.name).collect();
+    let aliases: Vec<_> = table.iter().filter_map(|p| p.alias).collect();
+    let mut remedy = known(key, "it has", &names);
+    if let (None, Some(alias)) = (nearest(key, &names), nearest(key, &aliases)) {
+        remedy = format!("did you mean `{alias}`? {remedy}");
+    }
+    let what = format!(": {} has no such parameter", algorithm.name());
+    Fault { on: On::Key, ..section.fault(key, &what, remedy) }
+}
+
+/// What a parameter is, for an error's remedy.
+fn help(param: &Param) -> String {
+    format!("{}: {} (default {})", param.name, param.help, param.show(param.default))
+}
+
+/// A parameter's value in the unit of its table.
+fn raw_value(section: &Section, key: &str, param: &Param, item: &Item) -> Result<u64, Fault> {
+    let range = param.min..=param.max;
+    let value = match param.kind {
+        ParamKind::TimeUs => {
+            let in_ns = |us: u32| u64::from(us) * NS_PER_US;
+            section.time(key, in_ns(param.min)..=in_ns(param.max))?.map(|ns| {
+                let remedy = "round it to whole microseconds";
+                let what = " is finer than a microsecond, the algorithms' unit of time";
+                let is_whole = ns.is_multiple_of(NS_PER_US);
+                if is_whole { Ok(ns / NS_PER_US) } else { Err(section.fault(key, what, remedy)) }
+            })
+        }
+        ParamKind::Packets => section.packets(key, range)?.map(|pkts| Ok(pkts.into())),
+        ParamKind::ProbabilityPpm => number_text(item)
+            .map(|text| parse_ppm(&text).map_err(|e| section.bad_quantity(key, &e))),
+        ParamKind::Choice => {
+            let choices = param.choices();
+            let on_off = choices == ["off", "on"];
+            match item.as_bool().filter(|_| on_off) {
+                Some(on) => Some(Ok(on.into())),
+                None => {
+                    let words: Vec<_> = choices.iter().zip(0..).map(|(c, i)| (*c, i)).collect();
+                    section.word(key, &words)?.map(Ok)
+                }
+            }
+        }
+    };
+    value.unwrap_or_else(|| {
+        let what = ": this is not a number from 0 to 1";
+        Err(section.fault(key, what, "write it without quotes, such as 0.25"))
+    })
+}

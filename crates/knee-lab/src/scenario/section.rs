@@ -1,0 +1,267 @@
+//! Reads single keys of a table.
+
+use super::error::{Fault, KeyPath, On, dotted, elements, known};
+use crate::units::{self, PACKETS, Quantity, RATE, SIZE, TIME, UnitError, clip};
+use knee_run::{NS_PER_S, Ns, QueueLimit};
+use std::ops::RangeInclusive;
+use toml_edit::{Item, TableLike};
+
+/// Longest time that a scenario may hold: sums of a few stay far from the limit of 64 bits.
+pub(super) const LONGEST_NS: Ns = 1_000_000 * NS_PER_S;
+/// Any time.
+pub(super) const ANY_TIME: RangeInclusive<Ns> = 0..=LONGEST_NS;
+/// Any time but 0.
+pub(super) const SOME_TIME: RangeInclusive<Ns> = 1..=LONGEST_NS;
+/// Any rate but 0.
+pub(super) const SOME_RATE: RangeInclusive<u64> = 1..=1_000_000_000_000;
+/// Bytes of a packet.
+pub(super) const PACKET_BYTES: RangeInclusive<u32> = 1..=65_535;
+
+/// A table and where it stands.
+pub(super) struct Section<'a> {
+    pub(super) table: &'a dyn TableLike,
+    path: KeyPath,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn root(table: &'a dyn TableLike) -> Self {
+        Self { table, path: Vec::new() }
+    }
+
+    /// Path of a key of this table.
+    pub(super) fn at(&self, key: &str) -> KeyPath {
+        self.path.iter().cloned().chain([key.to_owned()]).collect()
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// An error at the value of `key`; `what` follows the key's name.
+    pub(super) fn fault(&self, key: &str, what: &str, remedy: impl Into<String>) -> Fault {
+        let at = self.at(key);
+        let what = format!("{}{what}", dotted(&at));
+        Fault { at, on: On::Value, what, remedy: remedy.into(), also: Vec::new() }
+    }
+
+    /// An error at the value of `key` in which `other` takes part, if it is written.
+    pub(super) fn conflict(
+        &self,
+        key: &str,
+        other: &str,
+        role: &str,
+        what: &str,
+        remedy: impl Into<String>,
+    ) -> Fault {
+        let written = self.has(other).then(|| (self.at(other), role.to_owned()));
+        Fault { also: written.into_iter().collect(), ..self.fault(key, what, remedy) }
+    }
+
+    /// Refuses keys that are not among `keys`.
+    pub(super) fn only(&self, keys: &[&str]) -> Result<(), Fault> {
+        match self.table.iter().find(|(key, _)| !keys.contains(key)) {
+            Some((key, _)) => Err(self.unknown(key, keys)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn unknown(&self, key: &str, keys: &[&str]) -> Fault {
+        let remedy = known(key, "keys here", keys);
+        Fault { on: On::Key, ..self.fault(key, ": no such key", remedy) }
+    }
+
+    pub(super) fn required<T>(
+        &self,
+        key: &str,
+        value: Option<T>,
+        example: &str,
+    ) -> Result<T, Fault> {
+        value.ok_or_else(|| Fault {
+            on: On::Key,
+            ..self.fault(key, " is missing", format!("write {example}"))
+        })
+    }
+
+    /// A table within this one.
+    pub(super) fn section(&self, key: &str) -> Result<Option<Section<'a>>, Fault> {
+        self.value(key, "a table", |item| {
+            item.as_table_like().map(|table| Section { table, path: self.at(key) })
+        })
+    }
+
+    /// A list of tables.
+    pub(super) fn sections(&self, key: &str) -> Result<Vec<Section<'a>>, Fault> {
+        let section = |(i, (table, _)): (usize, (&'a dyn TableLike, _))| {
+            let mut path = self.at(key);
+            path.push(i.to_string());
+            Section { table, path }
+        };
+        let list = self.value(key, "a list of tables, each headed `[[flow]]`", |item| {
+            elements(item).map(|list| list.into_iter().enumerate().map(section).collect())
+        })?;
+        Ok(list.unwrap_or_default())
+    }
+
+    /// The value of `key`, if `convert` accepts its type.
+    fn value<T>(
+        &self,
+        key: &str,
+        expected: &str,
+        convert: impl FnOnce(&'a Item) -> Option<T>,
+    ) -> Result<Option<T>, Fault> {
+        let Some(item) = self.table.get(key) else { return Ok(None) };
+        convert(item).map(Some).ok_or_else(|| {
+            let kind = match item.type_name() {
+                "array of tables" => "a list of tables",
+                "array" => "a list",
+                "integer" => "an integer",
+                "float" => "a number",
+                "boolean" => "a boolean",
+                "string" => "text",
+                "datetime" => "a date",
+                _ => "a table",
+            };
+            self.fault(key, &format!(" is {kind}"), format!("it must be {expected}"))
+        })
+    }
+
+    /// Text.
+    pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, Fault> {
+        self.value(key, "text in quotes", Item::as_str)
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Fault> {
+        self.value(key, "true or false", Item::as_bool)
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
+        let names: Vec<_> = words.iter().map(|w| w.0).collect();
+        let expected = format!("one of \"{}\"", names.join("\", \""));
+        let Some(given) = self.value(key, &expected, Item::as_str)? else { return Ok(None) };
+        match words.iter().find(|w| w.0 == given) {
+            Some((_, word)) => Ok(Some(*word)),
+            None => Err(self.fault(
+                key,
+                &format!(": `{}` is not one of its values", clip(given)),
+                known(given, "values", &names),
+            )),
+        }
+    }
+
+    /// An integer.
+    pub(super) fn integer<T: TryFrom<i64> + Into<u64> + Copy>(
+        &self,
+        key: &str,
+        range: RangeInclusive<T>,
+    ) -> Result<Option<T>, Fault> {
+        let expected =
+            format!("an integer from {} to {}", (*range.start()).into(), (*range.end()).into());
+        let Some(given) = self.value(key, &expected, Item::as_integer)? else { return Ok(None) };
+        let bounds = (*range.start()).into()..=(*range.end()).into();
+        match T::try_from(given) {
+            Ok(value) if bounds.contains(&value.into()) => Ok(Some(value)),
+            _ => Err(self.fault(
+                key,
+                &format!(" = {given} is out of range"),
+                format!("write {expected}"),
+            )),
+        }
+    }
+
+    /// A probability below 1.
+    pub(super) fn loss(&self, key: &str) -> Result<Option<f64>, Fault> {
+        let expected = "a number from 0 to below 1, such as 0.01 for 1%";
+        let number = |item: &Item| item.as_float().or_else(|| item.as_integer().map(|i| i as f64));
+        let Some(given) = self.value(key, expected, number)? else { return Ok(None) };
+        if (0.0..1.0).contains(&given) {
+            return Ok(Some(given));
+        }
+        let remedy = format!("write {expected}");
+        Err(self.fault(key, &format!(" = {given} is out of range"), remedy))
+    }
+
+    pub(super) fn time(&self, key: &str, range: RangeInclusive<Ns>) -> Result<Option<Ns>, Fault> {
+        self.quantity(key, &TIME, range)
+    }
+
+    pub(super) fn rate(&self, key: &str) -> Result<Option<u64>, Fault> {
+        self.quantity(key, &RATE, SOME_RATE)
+    }
+
+    pub(super) fn size(&self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Fault> {
+        self.quantity(key, &SIZE, range)
+    }
+
+    /// Bytes of a packet or its headers.
+    pub(super) fn packet_bytes(&self, key: &str) -> Result<Option<u32>, Fault> {
+        let range = u64::from(*PACKET_BYTES.start())..=u64::from(*PACKET_BYTES.end());
+        Ok(self.size(key, range)?.and_then(|bytes| u32::try_from(bytes).ok()))
+    }
+
+    /// A number of packets: `"10p"`, or an integer, which cannot be misread.
+    pub(super) fn packets(
+        &self,
+        key: &str,
+        range: RangeInclusive<u32>,
+    ) -> Result<Option<u32>, Fault> {
+        if self.table.get(key).is_some_and(Item::is_integer) {
+            return self.integer(key, range);
+        }
+        let range = u64::from(*range.start())..=u64::from(*range.end());
+        let pkts = self.quantity(key, &PACKETS, range)?;
+        Ok(pkts.and_then(|pkts| u32::try_from(pkts).ok()))
+    }
+
+    pub(super) fn queue(&self, key: &str) -> Result<Option<QueueLimit>, Fault> {
+        let Some(given) = self.quantity_text(key, "a queue limit", "84p")? else {
+            return Ok(None);
+        };
+        let limit = units::parse_queue(&given).map_err(|e| self.bad_quantity(key, &e))?;
+        if matches!(limit, QueueLimit::Packets(0) | QueueLimit::Bytes(0)) {
+            let remedy = "write at least \"1p\", or bytes enough for one packet";
+            return Err(self.fault(key, ": a queue of 0 lets nothing through", remedy));
+        }
+        Ok(Some(limit))
+    }
+
+    fn quantity(
+        &self,
+        key: &str,
+        quantity: &Quantity,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Fault> {
+        let text = self.quantity_text(key, quantity.article_name, quantity.example)?;
+        let Some(text) = text else { return Ok(None) };
+        match quantity.parse(&text) {
+            Ok(value) if range.contains(&value) => return Ok(Some(value)),
+            Err(e) if !e.is_too_large => return Err(self.bad_quantity(key, &e)),
+            _ => {}
+        }
+        let show = |value: &u64| quantity.show(*value);
+        Err(self.fault(
+            key,
+            &format!(" = {} is out of range", clip(&text)),
+            format!("write {} to {}", show(range.start()), show(range.end())),
+        ))
+    }
+
+    /// Text of a quantity; of a bare number its digits, which lack a unit.
+    fn quantity_text(&self, key: &str, name: &str, example: &str) -> Result<Option<String>, Fault> {
+        self.value(key, &format!("{name}, such as \"{example}\""), |item| {
+            item.as_str().map(str::to_owned).or_else(|| number_text(item))
+        })
+    }
+
+    pub(super) fn bad_quantity(&self, key: &str, error: &UnitError) -> Fault {
+        self.fault(key, &format!(": {error}"), error.remedy())
+    }
+}
+
+/// A number's shortest exact text, without an exponent.
+pub(super) fn number_text(item: &Item) -> Option<String> {
+    item.as_integer()
+        .map(|integer| integer.to_string())
+        .or_else(|| item.as_float().map(|float| format!("{float}")))
+}

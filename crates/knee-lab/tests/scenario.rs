@@ -1,0 +1,918 @@
+//! The scenario file: what it yields, and what it says when something is wrong.
+
+#![allow(clippy::unwrap_used)]
+
+use knee_cc::algorithms;
+use knee_lab::scenario::{Scenario, ScenarioError, Set};
+use knee_lab::units::{show_queue, show_rate, show_size, show_time};
+use knee_run::{FlowKind, QueueLimit, Recovery, TcpSpec, Workload};
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use proptest::prelude::*;
+use std::{fmt::Write as _, fs, path::Path};
+
+const SMALL: &str = r#"duration = "10s"
+
+[path]
+rate = "10mbit"
+rtt = "40ms"
+queue = "84p"
+
+[[flow]]
+cc = "newreno"
+"#;
+
+const LARGE: &str = r#"# Everything at once.
+title = "CHD paper, Fig. 5"
+duration = "100s"
+seed = 7
+repeat = 10
+
+[path]
+rate = "10mbit" # as in the paper
+delay_forward = "25ms"
+delay_reverse = "15ms"
+queue = "100kB"
+loss_forward = 0.01
+loss_reverse = 0
+jitter_forward = "0.5ms"
+jitter_reverse = "1us"
+
+[tcp]
+packet = "1000B"
+recovery = "newreno"
+delayed_ack_every = 2
+delayed_ack_timeout = "50ms"
+rtt_tick = "0.5ms"
+
+[record]
+bin = "200ms"
+queue_log = true
+trace = true
+
+[[flow]] # one of each kind
+name = "chd"
+cc = "chd"
+params = { qth = "20ms", pmax = 0.5, queue_min = "6ms", use_max = false, growth = "ack" }
+count = 3
+start = "1s"
+start_spacing = "20s"
+start_jitter = "20ms"
+lifetime = "60s"
+access_delay = "2ms"
+access_jitter = "3ms"
+[flow.tcp]
+header = "40B"
+initial_window = 3
+receive_window = "64p"
+rto_min = "1s"
+limited_transmit = false
+idle_restart = false
+
+[[flow]]
+cc = "newreno"
+size = "1MB"
+every = "5s"
+
+[[flow]]
+kind = "udp"
+rate = "1.5mbit"
+packet = "600B"
+stop = "60s"
+
+[[flow]]
+kind = "probe"
+"#;
+
+fn set(argument: &str) -> Set {
+    Set::parse(argument).unwrap()
+}
+
+fn parse(text: &str, sets: &[&str]) -> Result<Scenario, ScenarioError> {
+    let sets = sets.iter().map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
+    Scenario::parse("fig5.toml", text, &sets)
+}
+
+fn tcp(kind: &FlowKind) -> &TcpSpec {
+    match kind {
+        FlowKind::Tcp(tcp) => tcp,
+        other => panic!("not TCP: {other:?}"),
+    }
+}
+
+fn rendered(error: &ScenarioError) -> String {
+    let mut out = String::new();
+    GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+        .with_width(100)
+        .with_links(false)
+        .render_report(&mut out, error)
+        .unwrap();
+    let screen = out.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    assert!(screen.lines().count() <= 24, "more than one screen:\n{screen}");
+    // The registry grows; the messages must list all of it, the snapshots need not.
+    match screen.split_once("algorithms: ") {
+        Some((before, list)) => {
+            assert!(algorithms().iter().all(|a| list.contains(a.name())), "{list}");
+            format!("{before}algorithms: [all]")
+        }
+        None => screen,
+    }
+}
+
+/// The messages of all `cases`, each an edit (lines to replace, joined by `=>`) of `SMALL`.
+fn messages(cases: &[(&str, &[&str])]) -> String {
+    cases.iter().fold(String::new(), |mut out, (text, sets)| {
+        let error = parse(text, sets).expect_err(text);
+        writeln!(out, "{}\n", rendered(&error)).unwrap();
+        out
+    })
+}
+
+/// `SMALL` with one line replaced.
+fn with(line: &str, new: &str) -> String {
+    assert_eq!(SMALL.matches(line).count(), 1, "{line}");
+    SMALL.replace(line, new)
+}
+
+/// Messages for `SMALL` with `line` replaced by each of `new`.
+fn replacing(line: &str, new: &[&str]) -> String {
+    let texts: Vec<_> = new.iter().map(|new| with(line, new)).collect();
+    let cases: Vec<_> = texts.iter().map(|text| (text.as_str(), &[] as &[&str])).collect();
+    messages(&cases)
+}
+
+/// Messages for `SMALL` with lines added to its flow.
+fn in_flow(lines: &[&str]) -> String {
+    let texts: Vec<_> = lines.iter().map(|lines| format!("{SMALL}{lines}\n")).collect();
+    let cases: Vec<_> = texts.iter().map(|text| (text.as_str(), &[] as &[&str])).collect();
+    messages(&cases)
+}
+
+#[test]
+fn defaults() {
+    let scenario = parse(SMALL, &[]).unwrap();
+    assert_eq!((scenario.title(), scenario.seed(), scenario.repeat()), (None, 1, 1));
+    assert_eq!(scenario.text(), SMALL);
+    insta::assert_debug_snapshot!(scenario.spec(1));
+
+    let others = parse(SMALL, &["flow=[{kind=\"udp\",rate=\"1bit\"},{kind=\"probe\"}]"]).unwrap();
+    let kinds: Vec<_> = others.spec(1).flows.into_iter().map(|f| f.kind).collect();
+    let [FlowKind::Udp { packet_bytes: 1500, .. }, FlowKind::Probe { interval_ns, packet_bytes }] =
+        kinds[..]
+    else {
+        panic!("{kinds:?}");
+    };
+    assert_eq!((interval_ns, packet_bytes), (20_000_000, 200));
+}
+
+#[test]
+fn every_key_arrives() {
+    let scenario = parse(LARGE, &[]).unwrap();
+    assert_eq!(scenario.title(), Some("CHD paper, Fig. 5"));
+    assert_eq!((scenario.seed(), scenario.repeat()), (7, 10));
+    assert_eq!((scenario.seed_of(0), scenario.seed_of(9)), (7, 16));
+    let spec = scenario.spec(scenario.seed_of(2));
+    assert_eq!(spec.seed, 9);
+    let groups: Vec<_> =
+        scenario.groups().iter().map(|g| (g.name.as_str(), g.flows.clone())).collect();
+    assert_eq!(groups, [("chd", 0..3), ("newreno-2", 3..4), ("udp-3", 4..5), ("probe-4", 5..6)]);
+    let shown = tcp(&spec.flows[0].kind).params.shown();
+    for (name, value) in
+        [("qmin", "6ms"), ("qth", "20ms"), ("pmax", "0.5"), ("use_max", "off"), ("growth", "ack")]
+    {
+        assert!(shown.contains(&(name, value.to_owned())), "{name}: {shown:?}");
+    }
+    insta::assert_debug_snapshot!(spec);
+}
+
+#[test]
+fn names_of_copies_and_tables() {
+    let names = |sets: &[&str]| -> Vec<String> {
+        parse(SMALL, sets).unwrap().spec(1).flows.into_iter().map(|f| f.name).collect()
+    };
+    assert_eq!(names(&[]), ["newreno-1"]);
+    assert_eq!(names(&["flow.0.count=2"]), ["newreno-1-1", "newreno-1-2"]);
+    assert_eq!(names(&["flow.0.name=a", "flow.0.count=1"]), ["a"]);
+    assert_eq!(names(&["flow.0.kind=probe", "flow=[{kind=\"probe\"}]"]), ["probe-1"]);
+}
+
+#[test]
+fn a_stop_after_the_end_is_none() {
+    let stop = |sets: &[&str]| parse(SMALL, sets).unwrap().spec(1).flows[0].stop_ns;
+    assert_eq!(stop(&["flow.0.stop=9s"]), Some(9_000_000_000));
+    assert_eq!(stop(&["flow.0.stop=10s"]), None);
+    assert_eq!(stop(&["flow.0.lifetime=1000000s"]), None);
+}
+
+#[test]
+fn sets_change_the_scenario_and_its_text() {
+    let scenario = parse(
+        LARGE,
+        &[
+            "path.rate=5mbit",
+            "flow.0.params.qth=30ms",
+            " flow.0.params.qmin = 7ms ",
+            "tcp.recovery=sack",
+            "repeat=3",
+            "flow.0.tcp.rtt_tick=1ms",
+            "flow.1.params.ss_limit=2",
+            "record.trace=false",
+            "title=Fig. 5, slower",
+        ],
+    );
+    let error = scenario.expect_err("qmin and queue_min are both there");
+    assert!(error.to_string().contains("queue_min"), "{error}");
+
+    let sets = [
+        set("path.rate=5mbit"),
+        set("flow.0.params.qth=30ms"),
+        set(" tcp.recovery = sack "),
+        Set::new("repeat", 3),
+        set("flow.0.tcp.rtt_tick=1ms"),
+        set("flow.1.params.ss_limit=2"),
+        set("record.trace=false"),
+        set("title=Fig. 5, slower"),
+        Set::new("flow.0.params.pmax", 0.75),
+        Set::new("flow.2.rate", "2mbit"),
+    ];
+    let scenario = Scenario::parse("fig5.toml", LARGE, &sets).unwrap();
+    let spec = scenario.spec(1);
+    assert_eq!(spec.path.rate_bps, 5_000_000);
+    let first = tcp(&spec.flows[0].kind);
+    assert!(first.params.shown().contains(&("qth", "30ms".to_owned())));
+    assert!(first.params.shown().contains(&("pmax", "0.75".to_owned())));
+    assert_eq!(first.options.rtt_tick_ns, 1_000_000);
+    assert_eq!(first.options.recovery, Recovery::Sack);
+    assert_eq!(scenario.repeat(), 3);
+    assert!(!spec.record.trace);
+    assert!(matches!(spec.flows[4].kind, FlowKind::Udp { rate_bps: 2_000_000, .. }));
+    insta::assert_snapshot!(scenario.text());
+
+    // The text says it all by itself.
+    let again = parse(scenario.text(), &[]).unwrap();
+    assert_eq!(format!("{:?}", again.spec(1)), format!("{spec:?}"));
+    assert_eq!(again.title(), scenario.title());
+}
+
+#[test]
+fn sets_reach_tables_that_are_not_there() {
+    let spec = parse(SMALL, &["tcp.recovery=newreno", "flow.0.tcp.packet=576B", "record.bin=1s"])
+        .unwrap()
+        .spec(1);
+    let options = &tcp(&spec.flows[0].kind).options;
+    assert_eq!((options.recovery, options.mss_bytes), (Recovery::Newreno, 524));
+    assert_eq!(spec.record.bin_ns, 1_000_000_000);
+}
+
+#[test]
+fn the_last_set_wins() {
+    let spec = parse(SMALL, &["path.rtt=1s", "path.rtt=20ms"]).unwrap().spec(1);
+    assert_eq!((spec.path.delay_forward_ns, spec.path.delay_reverse_ns), (10_000_000, 10_000_000));
+}
+
+#[test]
+fn an_odd_rtt_is_split_without_loss() {
+    let path = parse(SMALL, &["path.rtt=5ns"]).unwrap().spec(1).path;
+    assert_eq!((path.delay_forward_ns, path.delay_reverse_ns), (2, 3));
+}
+
+#[test]
+fn errors_in_the_top_table() {
+    let mut out = replacing(
+        "duration = \"10s\"",
+        &[
+            "",
+            "duration = 10",
+            "duration = 2.5",
+            "duration = \"10\"",
+            "duration = \"10sec\"",
+            "duration = \"0s\"",
+            "duration = \"1000001s\"",
+            "duration = \"-1s\"",
+            "duration = true",
+            "duration = 2026-01-01",
+            "duration = \"10s\"\nseed = -1",
+            "duration = \"10s\"\nseed = \"1\"",
+            "duration = \"10s\"\nrepeat = 0",
+            "duration = \"10s\"\nrepeat = 10001",
+            "duration = \"10s\"\nrepeat = 1.5",
+            "duration = \"10s\"\ntitle = 5",
+            "duration = \"10s\"\nrepeats = 5",
+            "duration = \"10s\"\nzzz = 5",
+            "duration = \"10s\"\ntcp = \"sack\"",
+        ],
+    );
+    out += &messages(&[
+        ("duration = \"10s\"\n[[flow]]\ncc = \"newreno\"", &[]),
+        ("duration = \"10s\"\n[path]\nrate = \"1mbit\"\nrtt = \"1ms\"\nqueue = \"9p\"\n", &[]),
+        (
+            "duration = \"10s\"\nflow = 3\n[path]\nrate = \"1mbit\"\nrtt = \"1ms\"\nqueue = \"9p\"\n",
+            &[],
+        ),
+        (
+            "duration = \"9s\"\n[flow]\ncc = \"hd\"\n[path]\nrate = \"1mbit\"\nrtt = \"1ms\"\nqueue = \"9p\"",
+            &[],
+        ),
+    ]);
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn errors_that_are_toml() {
+    let out = messages(&[
+        ("", &[]),
+        ("duration = 10s\n", &[]),
+        ("duration = \"10s\n", &[]),
+        ("[path]\nrate = \"1mbit\"\nrate = \"2mbit\"\n", &[]),
+        ("[path]\n[path]\n", &[]),
+        ("duration \"10s\"\n", &[]),
+        ("seed = 99999999999999999999\n", &[]),
+        ("[[flow]\n", &[]),
+    ]);
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn errors_in_path() {
+    let mut out = replacing(
+        "rate = \"10mbit\"",
+        &[
+            "",
+            "rate = 10",
+            "rate = \"10mbps\"",
+            "rate = \"10Mbit\"",
+            "rate = \"0bit\"",
+            "rate = \"2000gbit\"",
+            "rate = \"99999999999gbit\"",
+            "rate = \"0.5bit\"",
+            "rate = \"10mbit\"\nloss = 0.1",
+            "rate = \"10mbit\"\nloss_forward = 1",
+            "rate = \"10mbit\"\nloss_forward = -0.1",
+            "rate = \"10mbit\"\nloss_forward = nan",
+            "rate = \"10mbit\"\nloss_reverse = \"1%\"",
+            "rate = \"10mbit\"\njitter_forward = 0",
+        ],
+    );
+    out += &replacing(
+        "rtt = \"40ms\"",
+        &[
+            "",
+            "rtt = 40",
+            "rtt = \"0ms\"",
+            "rtt = \"40ms\"\ndelay_forward = \"20ms\"",
+            "delay_forward = \"20ms\"\ndelay_reverse = \"20ms\"\nrtt = \"40ms\"",
+            "delay_forward = \"20ms\"",
+            "delay_reverse = \"20ms\"",
+            "delay_forward = \"0ms\"\ndelay_reverse = \"0ms\"",
+            "rtt = \"0.0000005ms\"",
+        ],
+    );
+    out += &replacing(
+        "queue = \"84p\"",
+        &[
+            "",
+            "queue = 84",
+            "queue = \"84\"",
+            "queue = \"84 packets\"",
+            "queue = \"0p\"",
+            "queue = \"0B\"",
+            "queue = \"1kB\"",
+            "queue = \"5000000000p\"",
+            "queue = []",
+        ],
+    );
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn errors_in_tcp_and_record() {
+    let out = replacing(
+        "[[flow]]",
+        &[
+            "[tcp]\nmss = \"1448B\"\n[[flow]]",
+            "[tcp]\npacket = 1500\n[[flow]]",
+            "[tcp]\npacket = \"52B\"\n[[flow]]",
+            "[tcp]\npacket = \"40B\"\nheader = \"40B\"\n[[flow]]",
+            "[tcp]\nheader = \"1500B\"\n[[flow]]",
+            "[tcp]\npacket = \"100kB\"\n[[flow]]",
+            "[tcp]\nheader = \"0B\"\n[[flow]]",
+            "[tcp]\nrecovery = \"reno\"\n[[flow]]",
+            "[tcp]\nrecovery = 1\n[[flow]]",
+            "[tcp]\ninitial_window = \"10\"\n[[flow]]",
+            "[tcp]\ninitial_window = 0\n[[flow]]",
+            "[tcp]\ninitial_window = 2.5\n[[flow]]",
+            "[tcp]\nreceive_window = \"0p\"\n[[flow]]",
+            "[tcp]\nrto_min = \"0ms\"\n[[flow]]",
+            "[tcp]\ndelayed_ack_every = 0\n[[flow]]",
+            "[tcp]\ndelayed_ack_every = \"2p\"\n[[flow]]",
+            "[tcp]\nlimited_transmit = \"yes\"\n[[flow]]",
+            "[tcp]\nidle_restart = 1\n[[flow]]",
+            "[tcp]\nrtt_tick = 0.5\n[[flow]]",
+            "[record]\nbin = \"0ms\"\n[[flow]]",
+            "[record]\nbin = \"100ns\"\n[[flow]]",
+            "[record]\ntraces = true\n[[flow]]",
+            "[record]\nqueue_log = \"on\"\n[[flow]]",
+        ],
+    );
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn the_number_of_bins_is_limited_by_the_duration_too() {
+    let error = parse(SMALL, &["duration=1000000s", "record.bin=10ms"]).unwrap_err();
+    let at_duration =
+        parse(&with("duration = \"10s\"", "duration = \"1000000s\""), &["record={queue_log=true}"]);
+    assert!(at_duration.is_ok(), "10 million bins are allowed");
+    insta::assert_snapshot!(rendered(&error));
+}
+
+#[test]
+fn errors_in_flows() {
+    let mut out = replacing(
+        "cc = \"newreno\"",
+        &[
+            "",
+            "cc = 5",
+            "cc = \"newrenoo\"",
+            "cc = \"quantum\"",
+            "cc = \"kernel:reno\"",
+            "kind = \"tpc\"\ncc = \"newreno\"",
+            "kind = \"udp\"\ncc = \"newreno\"",
+            "kind = \"udp\"",
+            "kind = \"udp\"\nrate = \"0bit\"",
+            "kind = \"udp\"\nrate = \"1mbit\"\npacket = \"70kB\"",
+            "kind = \"udp\"\nrate = \"1mbit\"\ntcp = {}",
+            "kind = \"probe\"\nrate = \"1mbit\"",
+            "kind = \"probe\"\ninterval = \"0ms\"",
+            "kind = \"probe\"\nparams = {}",
+        ],
+    );
+    out += &in_flow(&[
+        "rate = \"1mbit\"",
+        "interval = \"1ms\"",
+        "packet = \"1500B\"",
+        "colour = \"red\"",
+        "starts = \"1s\"",
+        "name = \"\"",
+        "name = \"a b\"",
+        "name = \"é\"",
+        "name = \"aaaaaaaaaabbbbbbbbbbccccccccccddddddddddx\"",
+        "name = \"a\"\n[[flow]]\ncc = \"hd\"\nname = \"a\"",
+        "name = \"a-2\"\n[[flow]]\ncc = \"hd\"\nname = \"a\"\ncount = 2",
+        "name = \"hd-2\"\n[[flow]]\ncc = \"hd\"",
+        "count = 0",
+        "count = 100001",
+        "count = 60000\n[[flow]]\ncc = \"hd\"\ncount = 60000",
+        "start = 1",
+        "start = \"10s\"",
+        "start = \"-1s\"",
+        "count = 3\nstart_spacing = \"5s\"",
+        "start = \"9s\"\nstart_jitter = \"2s\"",
+        "start = \"5s\"\nstop = \"5s\"",
+        "count = 3\nstart_spacing = \"2s\"\nstop = \"3s\"",
+        "start_jitter = \"1s\"\nstop = \"1s\"",
+        "stop = \"5s\"\nlifetime = \"5s\"",
+        "lifetime = \"0s\"",
+        "start_jitter = \"2s\"\nlifetime = \"1s\"",
+        "every = \"5s\"",
+        "size = \"1MB\"\nevery = \"0s\"",
+        "size = \"0B\"",
+        "size = 1000",
+        "size = \"1MB\"\nevery = 5",
+        "access_delay = \"1\"",
+        "tcp = 5",
+        "[flow.tcp]\nmss = \"1B\"",
+        "[flow.tcp]\npacket = \"20B\"",
+        "params = \"qth\"",
+    ]);
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn errors_in_parameters() {
+    let chd = |params: &str| with("cc = \"newreno\"", &format!("cc = \"chd\"\nparams = {params}"));
+    let texts: Vec<_> = [
+        "{ qht = \"20ms\" }",
+        "{ beta = 1 }",
+        "{ queue_thresh = \"20ms\" }",
+        "{ qth = 20 }",
+        "{ qth = \"20\" }",
+        "{ qth = \"11s\" }",
+        "{ qth = \"0.5us\" }",
+        "{ qth = \"1.0005ms\" }",
+        "{ qth = \"20ms\", queue_threshold = \"20ms\" }",
+        "{ qmin = \"30ms\", qth = \"20ms\" }",
+        "{ qmin = \"30ms\" }",
+        "{ queue_threshold = \"4ms\" }",
+        "{ qmax = \"30ms\" }",
+        "{ pmax = 1.5 }",
+        "{ pmax = -0.5 }",
+        "{ pmax = 0.12345678 }",
+        "{ pmax = \"25%\" }",
+        "{ pmax = nan }",
+        "{ pmax = 1e300 }",
+        "{ growth = \"rounds\" }",
+        "{ growth = true }",
+        "{ use_max = \"yes\" }",
+        "{ use_max = 1 }",
+        "{ ss_limit = \"2\" }",
+        "{ ss_limit = -2 }",
+        "{ ss_limit = 2000000 }",
+    ]
+    .into_iter()
+    .map(chd)
+    .collect();
+    let cases: Vec<_> = texts.iter().map(|text| (text.as_str(), &[] as &[&str])).collect();
+    let out = messages(&cases);
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn errors_of_sets() {
+    let mut out = String::new();
+    for argument in ["", "path.rate"] {
+        let error = Set::parse(argument).unwrap_err();
+        writeln!(out, "{}\n", rendered(&error)).unwrap();
+    }
+    out += &messages(&[
+        (SMALL, &["=5"]),
+        (SMALL, &["path..rate=5mbit"]),
+        (SMALL, &["path.rate=5"]),
+        (SMALL, &["path.rate = 5mbps "]),
+        (SMALL, &["path.rat=5mbit"]),
+        (SMALL, &["pth.rate=5mbit"]),
+        (SMALL, &["path.rate.fast=5mbit"]),
+        (SMALL, &["path=5"]),
+        (SMALL, &["flow.1.cc=hd"]),
+        (LARGE, &["flow.4.cc=hd"]),
+        (LARGE, &["flow.first.cc=hd"]),
+        (SMALL, &["flow.cc=hd"]),
+        (SMALL, &["flow.0=hd"]),
+        (SMALL, &["flow=[]", "flow.0.cc=hd"]),
+        (SMALL, &["flow=[1]", "flow.0.cc=hd"]),
+        (SMALL, &["flow=[{cc=\"hd\"}]", "flow.1.cc=hd"]),
+        (SMALL, &["flow.0.param.qth=20ms"]),
+        (SMALL, &["flow.0.cc=chd", "flow.0.params.qth=4ms"]),
+        (SMALL, &["flow.0.cc=chd", "flow.0.params.qth=20ms", "flow.0.params.qmin=20ms"]),
+        (SMALL, &["flow.0.cc=hd", "flow.0.cc=newrenoo"]),
+        (SMALL, &["duration=1s", "flow.0.start=2s"]),
+        (SMALL, &["path={rate=\"1mbit\",rtt=\"1ms\"}"]),
+        (SMALL, &["record.trace=yes"]),
+        (&with("[path]", "[path] # moved down\njitter_forward = 1"), &["seed=5"]),
+    ]);
+    let error = Scenario::parse("fig5.toml", SMALL, &[Set::new("path.queue", 84)]).unwrap_err();
+    writeln!(out, "{}\n", rendered(&error)).unwrap();
+    insta::assert_snapshot!(out);
+}
+
+#[test]
+fn errors_of_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let not_text = folder.path().join("latin1.toml");
+    fs::write(&not_text, b"title = \"a\"\ntitle = \"caf\xe9\"\n").unwrap();
+    let mut out = String::new();
+    for path in [&folder.path().join("none.toml"), folder.path(), &not_text] as [&Path; 3] {
+        let error = Scenario::load(path, &[]).unwrap_err();
+        let text = rendered(&error).replace('\n', " ");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        // The folder's name is random, and so is where a line breaks.
+        let shown = folder.path().display().to_string();
+        assert!(text.contains(&shown), "{text}");
+        writeln!(out, "{}", text.replace(&shown, "DIR")).unwrap();
+    }
+    insta::assert_snapshot!(out);
+
+    let good = folder.path().join("good.toml");
+    fs::write(&good, SMALL).unwrap();
+    assert_eq!(Scenario::load(&good, &[]).unwrap().text(), SMALL);
+}
+
+#[test]
+fn long_nonsense_makes_no_long_message() {
+    let long = "x".repeat(5000);
+    for text in [
+        with("rate = \"10mbit\"", &format!("rate = \"{long}\"")),
+        with("rate = \"10mbit\"", &format!("{long} = 1")),
+        with("rate = \"10mbit\"", &format!("rate = \"\"\"{}\"\"\"", "a\n".repeat(500))),
+        with("cc = \"newreno\"", &format!("name = \"{long}\"\ncc = \"newreno\"")),
+    ] {
+        let error = parse(&text, &[]).unwrap_err();
+        assert!(error.to_string().chars().count() < 200, "{error}");
+    }
+}
+
+#[test]
+fn the_reference_is_complete_and_its_example_valid() {
+    let reference = include_str!("../../../docs/scenario.md");
+    let example = reference.split("```toml").nth(1).and_then(|s| s.split("```").next()).unwrap();
+    assert_eq!(parse(example, &[]).unwrap().spec(1).flows.len(), 3);
+    // An unknown key is answered with the list of keys.
+    for path in ["zz", "path.zz", "tcp.zz", "record.zz", "flow.0.zz", "flow.2.zz", "flow.3.zz"] {
+        let error = parse(LARGE, &[&format!("{path}=1")]).unwrap_err();
+        let remedy = miette::Diagnostic::help(&error).unwrap().to_string();
+        let keys: Vec<_> = remedy.split_once("keys here: ").unwrap().1.split(", ").collect();
+        assert!(keys.len() > 2, "{remedy}");
+        for key in keys {
+            let documented = [format!("| `{key}` |"), format!("## `[{key}]`")];
+            let table = format!("## `[[{key}]]`");
+            let is_there = documented.iter().chain([&table]).any(|s| reference.contains(s));
+            assert!(is_there, "{path}: {key} is not in the reference");
+        }
+    }
+}
+
+/// Every algorithm's defaults, written out, are accepted and yield the same parameters.
+#[test]
+fn every_default_can_be_written() {
+    for algorithm in algorithms() {
+        let defaults = knee_cc::Params::defaults(*algorithm);
+        let mut sets = vec![Set::new("flow.0.cc", algorithm.name())];
+        for (param, (name, value)) in algorithm.params().iter().zip(defaults.shown()) {
+            let path = format!("flow.0.params.{}", param.alias.unwrap_or(name));
+            sets.push(set(&format!("{path}={value}")));
+        }
+        let spec = Scenario::parse("fig5.toml", SMALL, &sets)
+            .unwrap_or_else(|e| panic!("{}", rendered(&e)))
+            .spec(1);
+        assert_eq!(tcp(&spec.flows[0].kind).params, defaults);
+    }
+}
+
+/// Reads and, if it is refused, renders: neither may panic. If it is not, its text says it all.
+fn must_not_panic(text: &str, arguments: &[String]) {
+    let sets: Vec<_> = arguments.iter().filter_map(|a| Set::parse(a).ok()).collect();
+    match Scenario::parse("fuzz.toml", text, &sets) {
+        Ok(scenario) => {
+            let again = Scenario::parse("again.toml", scenario.text(), &[]).unwrap();
+            assert_eq!(format!("{:?}", again.spec(1)), format!("{:?}", scenario.spec(1)));
+        }
+        Err(error) => {
+            let mut out = String::new();
+            GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())
+                .with_width(100)
+                .render_report(&mut out, &error)
+                .unwrap();
+            assert!(!error.to_string().is_empty());
+        }
+    }
+}
+
+/// Parts of a scenario: words, quoted strings, punctuation, line ends.
+fn tokens(text: &str) -> Vec<&str> {
+    text.split_inclusive([' ', '\n', '"', '=', '.', ',', '[', ']']).collect()
+}
+
+#[derive(Clone, Debug)]
+enum Edit {
+    Delete,
+    Duplicate,
+    Swap(prop::sample::Index),
+    Insert(String),
+}
+
+fn edit() -> impl Strategy<Value = (bool, prop::sample::Index, Edit)> {
+    let odd = prop::sample::select(vec![
+        "0",
+        "-1",
+        "1e999",
+        "nan",
+        "\"\"",
+        "\"0s\"",
+        "\"18446744073709551615ns\"",
+        "{}",
+        "[]",
+        "[{}]",
+        "true",
+        "\"é\"",
+        "\"99999999999p\"",
+        "1979-05-27",
+        "\u{feff}",
+        "\t",
+        "\r\n",
+        "a.b",
+        "100000",
+        "\"1000000s\"",
+        "\"1GB\"",
+    ]);
+    let edit = prop_oneof![
+        Just(Edit::Delete),
+        Just(Edit::Duplicate),
+        any::<prop::sample::Index>().prop_map(Edit::Swap),
+        odd.prop_map(|s| Edit::Insert(s.to_owned())),
+        any::<String>().prop_map(Edit::Insert),
+    ];
+    (any::<bool>(), any::<prop::sample::Index>(), edit)
+}
+
+fn mutate(text: &str, edits: &[(bool, prop::sample::Index, Edit)]) -> String {
+    edits.iter().fold(text.to_owned(), |text, (by_line, at, edit)| {
+        let mut parts: Vec<&str> =
+            if *by_line { text.split_inclusive('\n').collect() } else { tokens(&text) };
+        if parts.is_empty() {
+            return text;
+        }
+        let at = at.index(parts.len());
+        match edit {
+            Edit::Delete => drop(parts.remove(at)),
+            Edit::Duplicate => parts.insert(at, parts[at]),
+            Edit::Swap(other) => parts[at] = parts[other.index(parts.len())],
+            Edit::Insert(new) => parts[at] = new,
+        }
+        parts.concat()
+    })
+}
+
+fn set_argument() -> impl Strategy<Value = String> {
+    let step = prop_oneof![
+        8 => prop::sample::select(vec![
+            "path", "rate", "rtt", "queue", "flow", "0", "1", "99", "params", "qth", "tcp",
+            "packet", "count", "start", "start_spacing", "lifetime", "record", "bin", "",
+        ]).prop_map(str::to_owned),
+        1 => any::<String>(),
+    ];
+    let value = prop_oneof![
+        4 => prop::sample::select(vec![
+            "5mbit", "20ms", "0", "-1", "true", "[]", "[{}]", "{}", "{cc=\"hd\"}", "1e9", "\"",
+            "1979-05-27", "1000000s", "100000", "0.5", " x # y",
+        ]).prop_map(str::to_owned),
+        1 => any::<String>(),
+    ];
+    prop_oneof![
+        4 => (prop::collection::vec(step, 1..5), value)
+            .prop_map(|(steps, value)| format!("{}={value}", steps.join("."))),
+        1 => any::<String>(),
+    ]
+}
+
+/// A flow as meant, and its table.
+#[derive(Clone, Debug)]
+struct Meant {
+    count: u32,
+    start_ns: u64,
+    spacing_ns: u64,
+    lifetime_ns: Option<u64>,
+    kind: MeantKind,
+}
+
+#[derive(Clone, Debug)]
+enum MeantKind {
+    Newreno { packet: Option<u32>, size: Option<u64> },
+    Chd { qth_us: u32, pmax_ppm: u32 },
+    Udp { rate: u64, packet: u32 },
+    Probe { interval_ns: u64 },
+}
+
+fn meant_flow() -> impl Strategy<Value = Meant> {
+    let kind = prop_oneof![
+        (prop::option::of(53u32..65_535), prop::option::of(1u64..1 << 40))
+            .prop_map(|(packet, size)| MeantKind::Newreno { packet, size }),
+        (5001u32..10_000_000, 0u32..=1_000_000)
+            .prop_map(|(qth_us, pmax_ppm)| MeantKind::Chd { qth_us, pmax_ppm }),
+        (1u64..=1_000_000_000_000, 1u32..65_535)
+            .prop_map(|(rate, packet)| MeantKind::Udp { rate, packet }),
+        (1u64..1 << 40).prop_map(|interval_ns| MeantKind::Probe { interval_ns }),
+    ];
+    let times =
+        (0u64..50_000_000_000, 0u64..1_000_000_000, prop::option::of(1u64..100_000_000_000));
+    (1u32..20, times, kind).prop_map(|(count, (start_ns, spacing_ns, lifetime_ns), kind)| Meant {
+        count,
+        start_ns,
+        spacing_ns,
+        lifetime_ns,
+        kind,
+    })
+}
+
+impl Meant {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "[[flow]]\ncount = {}\nstart = \"{}\"\nstart_spacing = \"{}\"\n",
+            self.count,
+            show_time(self.start_ns),
+            show_time(self.spacing_ns)
+        );
+        if let Some(lifetime_ns) = self.lifetime_ns {
+            text += &format!("lifetime = \"{}\"\n", show_time(lifetime_ns));
+        }
+        text += &match &self.kind {
+            MeantKind::Newreno { packet, size } => {
+                let size = size.map_or(String::new(), |s| format!("size = \"{}\"\n", show_size(s)));
+                let packet = packet.map_or(String::new(), |p| {
+                    format!("tcp.packet = \"{}\"\n", show_size(p.into()))
+                });
+                format!("cc = \"newreno\"\n{size}{packet}")
+            }
+            MeantKind::Chd { qth_us, pmax_ppm } => format!(
+                "cc = \"chd\"\nparams.qth = \"{qth_us}us\"\nparams.pmax = {}\n",
+                f64::from(*pmax_ppm) / 1e6
+            ),
+            MeantKind::Udp { rate, packet } => {
+                format!("kind = \"udp\"\nrate = \"{}\"\npacket = \"{packet}B\"\n", show_rate(*rate))
+            }
+            MeantKind::Probe { interval_ns } => {
+                format!("kind = \"probe\"\ninterval = \"{}\"\n", show_time(*interval_ns))
+            }
+        };
+        text
+    }
+
+    fn is(&self, kind: &FlowKind) -> bool {
+        match (&self.kind, kind) {
+            (MeantKind::Newreno { packet, size }, FlowKind::Tcp(tcp)) => {
+                let workload = match *size {
+                    Some(size_bytes) => Workload::Transfers { size_bytes, every_ns: None },
+                    None => Workload::Bulk,
+                };
+                tcp.params.algorithm().name() == "newreno"
+                    && tcp.workload == workload
+                    && tcp.options.mss_bytes + 52 == packet.unwrap_or(1500)
+            }
+            (MeantKind::Chd { qth_us, pmax_ppm }, FlowKind::Tcp(tcp)) => {
+                let algorithm = tcp.params.algorithm();
+                let words = tcp.params.words();
+                let word = |name| {
+                    let at = algorithm.params().iter().position(|p| p.name == name);
+                    at.map(|at| words[at])
+                };
+                algorithm.name() == "chd"
+                    && word("qth") == Some(*qth_us)
+                    && word("pmax") == Some(*pmax_ppm)
+            }
+            (MeantKind::Udp { rate, packet }, FlowKind::Udp { rate_bps, packet_bytes }) => {
+                rate == rate_bps && packet == packet_bytes
+            }
+            (MeantKind::Probe { interval_ns: meant }, FlowKind::Probe { interval_ns, .. }) => {
+                meant == interval_ns
+            }
+            _ => false,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn arbitrary_text_never_panics(text: String) {
+        must_not_panic(&text, &[]);
+        must_not_panic(&format!("{SMALL}{text}"), &[]);
+    }
+
+    #[test]
+    fn mutated_scenarios_never_panic(
+        edits in prop::collection::vec(edit(), 1..6),
+        arguments in prop::collection::vec(set_argument(), 0..2),
+    ) {
+        must_not_panic(&mutate(LARGE, &edits), &arguments);
+        must_not_panic(&mutate(SMALL, &edits), &arguments);
+    }
+
+    #[test]
+    fn arbitrary_sets_never_panic(arguments in prop::collection::vec(set_argument(), 1..4)) {
+        must_not_panic(LARGE, &arguments);
+        must_not_panic(SMALL, &arguments);
+        must_not_panic("", &arguments);
+    }
+
+    #[test]
+    fn a_valid_scenario_yields_what_was_meant(
+        rate in 1u64..=1_000_000_000_000,
+        delays in (1u64..1 << 49, 0u64..1 << 49),
+        queue in prop_oneof![
+            (1u32..).prop_map(QueueLimit::Packets),
+            (65_535u64..).prop_map(QueueLimit::Bytes),
+        ],
+        loss in 0.0f64..1.0,
+        seed in 0..=i64::MAX as u64,
+        meant in prop::collection::vec(meant_flow(), 1..8),
+    ) {
+        let mut text = format!(
+            "duration = \"100s\"\nseed = {seed}\n[path]\nrate = \"{}\"\nqueue = \"{}\"\n\
+             delay_forward = \"{}\"\ndelay_reverse = \"{}\"\nloss_forward = {loss:?}\n",
+            show_rate(rate), show_queue(queue), show_time(delays.0), show_time(delays.1),
+        );
+        meant.iter().for_each(|flow| text += &flow.text());
+        let scenario = match parse(&text, &[]) {
+            Ok(scenario) => scenario,
+            Err(error) => return Err(TestCaseError::fail(format!("{text}\n{}", rendered(&error)))),
+        };
+        let spec = scenario.spec(scenario.seed_of(0));
+        prop_assert_eq!(spec.seed, seed);
+        prop_assert_eq!(spec.path.rate_bps, rate);
+        prop_assert_eq!(spec.path.queue, queue);
+        prop_assert_eq!((spec.path.delay_forward_ns, spec.path.delay_reverse_ns), delays);
+        prop_assert_eq!(spec.path.loss_forward, loss);
+        prop_assert_eq!(scenario.groups().len(), meant.len());
+        let mut flows = spec.flows.iter();
+        for flow in &meant {
+            for copy in 0..u64::from(flow.count) {
+                let got = flows.next().unwrap();
+                let start_ns = flow.start_ns + copy * flow.spacing_ns;
+                prop_assert_eq!(got.start_ns, start_ns);
+                let stop_ns = flow.lifetime_ns.map(|l| start_ns + l).filter(|s| *s < spec.duration_ns);
+                prop_assert_eq!(got.stop_ns, stop_ns);
+                prop_assert!(flow.is(&got.kind), "{:?} is not {:?}", got.kind, flow.kind);
+            }
+        }
+        prop_assert!(flows.next().is_none());
+    }
+}
