@@ -244,6 +244,7 @@ fn sets_change_the_scenario_and_its_text() {
         set("title=Fig. 5, slower"),
         Set::new("flow.0.params.pmax", 0.75),
         Set::new("flow.2.rate", "2mbit"),
+        set("flow.1.tcp={ packet = \"576B\" }"),
     ];
     let scenario = Scenario::parse("fig5.toml", LARGE, &sets).unwrap();
     let spec = scenario.spec(1);
@@ -629,6 +630,21 @@ fn the_reference_is_complete_and_its_example_valid() {
             assert!(is_there, "{path}: {key} is not in the reference");
         }
     }
+}
+
+/// The scenarios of this repository: what names a path, beside claims and figures.
+#[test]
+fn every_scenario_here_is_valid() {
+    let folders = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios")).unwrap();
+    let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+    let mut loaded = 0;
+    for file in files.map(|file| file.unwrap().path()) {
+        if fs::read_to_string(&file).unwrap().contains("\n[path]") {
+            loaded += 1;
+            Scenario::load(&file, &[]).unwrap_or_else(|e| panic!("{}", rendered(&e)));
+        }
+    }
+    assert!(loaded > 0);
 }
 
 /// Every algorithm's defaults, written out, are accepted and yield the same parameters.
