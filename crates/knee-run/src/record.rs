@@ -72,6 +72,8 @@ pub struct FlowCounters {
     pub loss_events: u64,
     /// Of these, left the window as it was.
     pub losses_tolerated: u64,
+    /// Losses (of either kind) after which the threshold lay above the window that there was.
+    pub losses_raised_window: u64,
     /// Losses (of either kind) that the algorithm judged to be in region B.
     pub losses_region_b: u64,
     /// Retransmission timeouts.

@@ -91,6 +91,7 @@ impl Host {
         let before = self.before(conn);
         let result = self.controller.ssthresh(conn);
         counters.losses_tolerated += u64::from(conn.notes & NOTE_LOSS_TOLERATED != 0);
+        counters.losses_raised_window += u64::from(result > conn.cwnd_pkts);
         counters.losses_region_b += u64::from(conn.notes & NOTE_REGION_B != 0);
         self.log(Call::Ssthresh, 0, &Ack::default(), before, conn, result);
         conn.ssthresh_pkts = result;

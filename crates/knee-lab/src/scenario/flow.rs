@@ -51,22 +51,6 @@ const TCP_KEYS: &[&str] = &[
     "rtt_tick",
 ];
 
-/// Options of a flow when neither `[tcp]` nor `[flow.tcp]` says otherwise.
-pub(super) fn tcp_defaults() -> TcpOptions {
-    TcpOptions {
-        mss_bytes: 1448,
-        header_bytes: 52,
-        recovery: Recovery::Sack,
-        initial_window_pkts: 10,
-        receive_window_pkts: 100_000,
-        rto_min_ns: 200 * NS_PER_MS,
-        delayed_ack: DelayedAck { every_pkts: 1, timeout_ns: 40 * NS_PER_MS },
-        limited_transmit: true,
-        idle_restart: true,
-        rtt_tick_ns: 0,
-    }
-}
-
 /// `base` with the keys of `section` put in their place.
 pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOptions, Fault> {
     section.only(TCP_KEYS)?;

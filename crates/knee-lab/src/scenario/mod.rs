@@ -15,7 +15,7 @@ pub use set::Set;
 
 use crate::units::{show_queue, show_size};
 use error::{Fault, Sources};
-use knee_run::{FlowKind, NS_PER_MS, PathSpec, QueueLimit, RecordSpec, RunSpec};
+use knee_run::{FlowKind, NS_PER_MS, PathSpec, QueueLimit, RecordSpec, RunSpec, TcpOptions};
 use section::{ANY_TIME, SOME_TIME, Section};
 use std::{fs, io::ErrorKind, path::Path};
 use toml_edit::{Document, DocumentMut, TomlError};
@@ -136,7 +136,7 @@ fn read(root: &Section, text: String) -> Result<Scenario, Fault> {
     let path_section =
         root.required("path", path_section, "a [path] table with rate, rtt, queue")?;
     let path = path(&path_section)?;
-    let mut tcp = flow::tcp_defaults();
+    let mut tcp = TcpOptions::default();
     if let Some(section) = root.section("tcp")? {
         tcp = flow::tcp_options(&section, &tcp)?;
     }
