@@ -1,0 +1,129 @@
+//! The runs of a figure: every combination of its axes' values, repeated.
+
+use super::{
+    ReproduceError, Runner,
+    paper::{self, AxisValue, Figure},
+};
+use crate::scenario::{Scenario, Set};
+use knee_run::{RunRecord, RunSpec};
+use rayon::prelude::*;
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// One combination of values, with its repetitions.
+#[derive(Debug)]
+pub struct Case {
+    /// Name of each axis' value, in the order of the axes.
+    pub values: Vec<String>,
+    /// The specification of the first repetition.
+    pub spec: RunSpec,
+    /// Effective scenario.
+    pub text: String,
+    /// Records, by repetition.
+    pub records: Vec<RunRecord>,
+}
+
+/// All cases of a figure.
+#[derive(Debug)]
+pub struct Cases {
+    /// The figure.
+    pub figure: Figure,
+    /// Its cases, in the order of the axes' values, the last axis fastest.
+    pub cases: Vec<Case>,
+}
+
+impl Cases {
+    /// The case with the values that `named` gives and the first ones of the other axes.
+    ///
+    /// # Errors
+    /// An axis or value that the figure does not have, in words.
+    pub fn find(&self, named: &BTreeMap<String, String>) -> Result<&Case, String> {
+        let axes = &self.figure.axes;
+        if let Some(unknown) = named.keys().find(|n| !axes.iter().any(|a| a.name == **n)) {
+            return Err(format!("figure {} has no axis `{unknown}`", self.figure.number));
+        }
+        let mut index = 0;
+        for axis in axes {
+            let at = match named.get(&axis.name) {
+                None => 0,
+                Some(value) => axis.values.iter().position(|v| v.name() == *value).ok_or_else(
+                    || format!("axis `{}` of figure {} has no value `{value}`", axis.name, self.figure.number),
+                )?,
+            };
+            index = index * axis.values.len() + at;
+        }
+        self.cases.get(index).ok_or_else(|| format!("figure {} has no runs", self.figure.number))
+    }
+}
+
+fn sets_of(axis: &paper::Axis, value: &AxisValue) -> Vec<(String, toml::Value)> {
+    match value {
+        AxisValue::Named { set, .. } => set.clone().into_iter().collect(),
+        AxisValue::Plain(value) => {
+            axis.set.iter().map(|path| (path.clone(), value.clone())).collect()
+        }
+    }
+}
+
+/// Combinations of the axes' values: their names and what they set.
+fn combinations(figure: &Figure) -> Vec<(Vec<String>, Vec<(String, toml::Value)>)> {
+    let common: Vec<_> = figure.set.clone().into_iter().collect();
+    figure.axes.iter().fold(vec![(Vec::new(), common)], |all, axis| {
+        let extend = |(names, sets): &(Vec<String>, Vec<(String, toml::Value)>), value: &AxisValue| {
+            let names = names.iter().cloned().chain([value.name()]).collect();
+            let sets = sets.iter().cloned().chain(sets_of(axis, value)).collect();
+            (names, sets)
+        };
+        all.iter().flat_map(|c| axis.values.iter().map(move |v| extend(c, v))).collect()
+    })
+}
+
+/// Number of runs that `figure` needs.
+///
+/// # Errors
+/// As [`prepare`].
+pub(super) fn prepare(
+    paper: &str,
+    figure: &Figure,
+    repeat: Option<u32>,
+) -> Result<(Cases, Vec<RunSpec>), ReproduceError> {
+    let mut cases = Vec::new();
+    let mut specs = Vec::new();
+    if let Some(file) = &figure.scenario {
+        let file = format!("{paper}/{file}");
+        let text = paper::text(&file)?;
+        for (values, sets) in combinations(figure) {
+            let sets: Vec<Set> = sets
+                .iter()
+                .map(|(path, value)| Set::parse(&format!("{path}={value}")))
+                .collect::<Result<_, _>>()?;
+            let scenario = Scenario::parse(&format!("scenarios/{file}"), text, &sets)?;
+            let spec = scenario.spec(scenario.seed());
+            for r in 0..repeat.unwrap_or_else(|| scenario.repeat()) {
+                specs.push(scenario.spec(scenario.seed_of(r)));
+            }
+            let text = scenario.text().to_owned();
+            cases.push(Case { values, spec, text, records: Vec::new() });
+        }
+    }
+    Ok((Cases { figure: figure.clone(), cases }, specs))
+}
+
+/// Runs `specs` on all threads of the current pool; results in order, whatever the threads did.
+pub(super) fn run_all(
+    specs: &[RunSpec],
+    runner: &Runner,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Vec<RunRecord>, ReproduceError> {
+    let done = AtomicUsize::new(0);
+    specs
+        .par_iter()
+        .map(|spec| {
+            let record = runner(spec).map_err(ReproduceError::Run)?;
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+            Ok(record)
+        })
+        .collect()
+}

@@ -1,0 +1,221 @@
+//! Formulas of claims and plots, in the Rhai language, over the runs of a paper.
+//!
+//! `docs/claims.md` documents the functions for those who write claims.
+
+use super::cases::Cases;
+use crate::metrics::Metrics;
+use knee_run::{RunRecord, RunSpec};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Scope};
+use std::{cell::Cell, collections::BTreeMap, rc::Rc, sync::Arc};
+
+type Fallible<T> = Result<T, Box<EvalAltResult>>;
+
+/// A run as formulas see it: one repetition of one case.
+#[derive(Clone)]
+struct Run {
+    figures: Arc<Vec<Cases>>,
+    figure: usize,
+    case: usize,
+    repetition: usize,
+}
+
+impl Run {
+    fn parts(&self) -> Fallible<(&RunSpec, &RunRecord)> {
+        let case = &self.figures[self.figure].cases[self.case];
+        let record = case.records.get(self.repetition).ok_or("this repetition was not run")?;
+        Ok((&case.spec, record))
+    }
+
+    fn measure(&self, what: &str, of: impl Fn(&Metrics) -> Option<f64>) -> Fallible<f64> {
+        let (spec, record) = self.parts()?;
+        of(&Metrics::new(spec, record))
+            .ok_or_else(|| format!("{what}: undefined in this run (empty window?)").into())
+    }
+
+    fn flow(&self, flow: i64) -> Fallible<usize> {
+        let n = self.parts()?.1.flows.len();
+        usize::try_from(flow)
+            .ok()
+            .filter(|f| *f < n)
+            .ok_or_else(|| format!("there is no flow {flow}; there are {n}").into())
+    }
+
+    fn flows(&self, flows: &Array) -> Fallible<Vec<usize>> {
+        flows.iter().map(|f| self.flow(f.as_int()?)).collect()
+    }
+}
+
+fn number(value: &Dynamic) -> Fallible<f64> {
+    match (value.as_float(), value.as_int(), value.as_bool()) {
+        (Ok(x), ..) => Ok(x),
+        (_, Ok(n), _) => Ok(n as f64),
+        (.., Ok(b)) => Ok(f64::from(u8::from(b))),
+        _ => Err(format!("a number is needed, not {}", value.type_name()).into()),
+    }
+}
+
+/// Name of an axis' value as a formula gives it.
+fn axis_value(value: &Dynamic) -> String {
+    value.as_float().map_or_else(|_| value.to_string(), |x| x.to_string())
+}
+
+/// Evaluates formulas over the runs of a paper.
+pub(super) struct Formulas {
+    engine: Engine,
+    figures: Arc<Vec<Cases>>,
+    /// Figure that `run` means, and repetition that is evaluated.
+    now: Rc<Cell<(usize, usize)>>,
+}
+
+impl Formulas {
+    pub(super) fn new(figures: Arc<Vec<Cases>>) -> Self {
+        let now = Rc::new(Cell::new((0, 0)));
+        let mut engine = Engine::new();
+        engine.set_max_operations(10_000_000).set_max_expr_depths(64, 64);
+        engine.register_type_with_name::<Run>("Run");
+        Self::register_choice(&mut engine, &figures, &now);
+        Self::register_measures(&mut engine);
+        for (name, of) in [
+            ("min", f64::min as fn(f64, f64) -> f64),
+            ("max", f64::max as fn(f64, f64) -> f64),
+        ] {
+            engine.register_fn(name, move |a: Dynamic, b: Dynamic| -> Fallible<f64> {
+                Ok(of(number(&a)?, number(&b)?))
+            });
+        }
+        Self { engine, figures, now }
+    }
+
+    /// `run(#{...})`, `run(figure, #{...})`.
+    fn register_choice(engine: &mut Engine, figures: &Arc<Vec<Cases>>, now: &Rc<Cell<(usize, usize)>>) {
+        let choose = {
+            let (figures, now) = (figures.clone(), now.clone());
+            move |figure: usize, values: &Map| -> Fallible<Run> {
+                let named: BTreeMap<String, String> =
+                    values.iter().map(|(k, v)| (k.to_string(), axis_value(v))).collect();
+                let cases = &figures[figure];
+                let found = cases.find(&named)?;
+                let case = cases.cases.iter().position(|c| std::ptr::eq(c, found)).unwrap_or(0);
+                Ok(Run { figures: figures.clone(), figure, case, repetition: now.get().1 })
+            }
+        };
+        let of_claim = (choose.clone(), now.clone());
+        engine.register_fn("run", move |values: Map| (of_claim.0)(of_claim.1.get().0, &values));
+        let figures = figures.clone();
+        engine.register_fn("run", move |number: &str, values: Map| -> Fallible<Run> {
+            let figure = figures.iter().position(|f| f.figure.number == number);
+            choose(figure.ok_or_else(|| format!("figure {number} was not run"))?, &values)
+        });
+    }
+
+    fn register_measures(engine: &mut Engine) {
+        fn window(
+            engine: &mut Engine,
+            name: &'static str,
+            of: fn(&Metrics, f64, f64) -> Option<f64>,
+        ) {
+            engine.register_fn(name, move |r: &mut Run, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+                let (from, to) = (number(&from)?, number(&to)?);
+                r.measure(name, |m| of(m, from, to))
+            });
+        }
+        window(engine, "mean_queueing_delay", |m, a, b| m.mean_queueing_delay_ms(a, b));
+        window(engine, "max_queueing_delay", |m, a, b| m.max_queueing_delay_ms(a, b));
+        window(engine, "utilisation", |m, a, b| m.utilisation_in(a, b));
+        engine.register_fn(
+            "goodput",
+            |r: &mut Run, flow: i64, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+                let (flow, from, to) = (r.flow(flow)?, number(&from)?, number(&to)?);
+                r.measure("goodput", |m| m.goodput_bps(flow, from, to).map(|g| g / 1e6))
+            },
+        );
+        engine.register_fn(
+            "jain",
+            |r: &mut Run, flows: Array, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+                let (flows, from, to) = (r.flows(&flows)?, number(&from)?, number(&to)?);
+                r.measure("jain", |m| m.jain(&flows, from, to))
+            },
+        );
+        engine.register_fn(
+            "share",
+            |r: &mut Run, group: Array, others: Array, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+                let (group, others) = (r.flows(&group)?, r.flows(&others)?);
+                let (from, to) = (number(&from)?, number(&to)?);
+                r.measure("share", |m| m.share(&group, &others, from, to))
+            },
+        );
+        engine.register_fn(
+            "convergence",
+            |r: &mut Run, flows: Array, from: Dynamic, to: Dynamic, width: Dynamic, jain: Dynamic| -> Fallible<f64> {
+                let flows = r.flows(&flows)?;
+                let (from, to) = (number(&from)?, number(&to)?);
+                let (width, jain) = (number(&width)?, number(&jain)?);
+                r.measure("convergence", |m| {
+                    Some(m.convergence_s(&flows, from, to, width, jain).unwrap_or(to - from))
+                })
+            },
+        );
+        engine.register_fn("count", |r: &mut Run, flow: i64, what: &str| -> Fallible<f64> {
+            let flow = r.flow(flow)?;
+            let counters = serde_json::to_value(r.parts()?.1.flows[flow].counters);
+            let counters = counters.map_err(|e| e.to_string())?;
+            counters
+                .get(what)
+                .and_then(serde_json::Value::as_f64)
+                .ok_or_else(|| format!("there is no counter `{what}`").into())
+        });
+    }
+
+    fn index(&self, figure: &str) -> Result<usize, String> {
+        self.figures
+            .iter()
+            .position(|f| f.figure.number == figure)
+            .ok_or_else(|| format!("figure {figure} was not run"))
+    }
+
+    /// `formula` of a claim of `figure`, for each repetition.
+    pub(super) fn claim(&self, figure: &str, formula: &str) -> Result<Vec<f64>, String> {
+        let index = self.index(figure)?;
+        let ast = self.engine.compile(formula).map_err(|e| e.to_string())?;
+        let cases = &self.figures[index].cases;
+        let repetitions = cases.iter().map(|c| c.records.len()).min().unwrap_or(0);
+        (0..repetitions)
+            .map(|r| {
+                self.now.set((index, r));
+                let value = self.engine.eval_ast::<Dynamic>(&ast);
+                value.and_then(|v| number(&v)).map_err(|e| format!("repetition {r}: {e}"))
+            })
+            .collect()
+    }
+
+    /// `formula` of a run `r` of `figure`'s case with the values `named`, for each repetition.
+    pub(super) fn of_case(
+        &self,
+        figure: &str,
+        named: &BTreeMap<String, String>,
+        formula: &str,
+    ) -> Result<Vec<f64>, String> {
+        let index = self.index(figure)?;
+        let cases = &self.figures[index];
+        let found = cases.find(named)?;
+        let case = cases.cases.iter().position(|c| std::ptr::eq(c, found)).unwrap_or(0);
+        let ast = self.engine.compile(formula).map_err(|e| e.to_string())?;
+        (0..found.records.len())
+            .map(|repetition| {
+                let figures = self.figures.clone();
+                let mut scope = Scope::new();
+                scope.push("r", Run { figures, figure: index, case, repetition });
+                let value = self.engine.eval_ast_with_scope::<Dynamic>(&mut scope, &ast);
+                value.and_then(|v| number(&v)).map_err(|e| e.to_string())
+            })
+            .collect()
+    }
+
+    /// `formula` of `x`.
+    pub(super) fn of_x(&self, formula: &str, x: f64) -> Result<f64, String> {
+        let mut scope = Scope::new();
+        scope.push("x", x);
+        let value = self.engine.eval_with_scope::<Dynamic>(&mut scope, formula);
+        value.and_then(|v| number(&v)).map_err(|e| e.to_string())
+    }
+}

@@ -1,0 +1,260 @@
+//! A paper as data: its figures (`paper.toml`) and its claims (`claims.toml`).
+
+use include_dir::{Dir, include_dir};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// Every scenario, paper and claim of the repository, compiled in.
+static SCENARIOS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
+
+/// Papers that Knee reproduces or will.
+pub const PAPERS: [&str; 5] = ["chd", "delay-aimd", "htcp", "ftcp", "hd"];
+
+/// A paper: what is run, how it is drawn.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Name on the command line.
+    pub id: String,
+    /// Title.
+    pub title: String,
+    /// Authors, venue, year.
+    pub citation: String,
+    /// Figures, in the paper's order.
+    #[serde(rename = "figure")]
+    pub figures: Vec<Figure>,
+}
+
+/// A figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// Its number in the paper.
+    pub number: String,
+    /// What it shows.
+    pub title: String,
+    /// The scenario that its runs start from; none: it needs no runs.
+    pub scenario: Option<String>,
+    /// Values set for all of its runs.
+    #[serde(default)]
+    pub set: BTreeMap<String, toml::Value>,
+    /// What varies between its runs.
+    #[serde(default, rename = "axis")]
+    pub axes: Vec<Axis>,
+    /// How it is drawn.
+    #[serde(default, rename = "plot")]
+    pub plots: Vec<Plot>,
+}
+
+/// Something that varies between runs of a figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    /// Name in claims and plots.
+    pub name: String,
+    /// Path of the key that plain values set.
+    pub set: Option<String>,
+    /// Values; the first is meant where none is named.
+    pub values: Vec<AxisValue>,
+}
+
+/// A value of an axis.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum AxisValue {
+    /// Several keys at once, under a name.
+    Named {
+        /// Name.
+        name: String,
+        /// Values by path of their keys.
+        set: BTreeMap<String, toml::Value>,
+    },
+    /// A value of the axis' own key; named as it is written.
+    Plain(toml::Value),
+}
+
+/// How a figure, or a panel of it, is drawn.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plot {
+    /// Title of the panel.
+    pub title: String,
+    /// Kind of drawing.
+    pub drawn: Drawing,
+    /// Values of axes that are not the first.
+    #[serde(default)]
+    pub fixed: BTreeMap<String, toml::Value>,
+    /// Sweep: axis along x.
+    pub x: Option<String>,
+    /// Sweep: axis whose values are series.
+    pub series: Option<String>,
+    /// Sweep: formula of y, of a run `r`.
+    pub value: Option<String>,
+    /// Label of the x axis, with unit.
+    pub x_label: Option<String>,
+    /// Label of the y axis, with unit.
+    pub y_label: Option<String>,
+    /// Sweep: a model drawn over it.
+    pub model: Option<Model>,
+    /// Timeline and history: width of the bins.
+    pub bin_s: Option<f64>,
+}
+
+/// A formula drawn as a curve.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// Name in the legend.
+    pub name: String,
+    /// Formula of `x`.
+    pub y: String,
+}
+
+/// Kinds of drawings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drawing {
+    /// A value against an axis, percentiles over repetitions.
+    Sweep,
+    /// Goodput of each flow in bins, percentiles over repetitions.
+    Timeline,
+    /// Goodput and windows of each flow in the first repetition.
+    History,
+    /// g(q) of HD and CHD.
+    BackoffProbability,
+    /// CHD's windows under a scripted sequence of delays.
+    ShadowWindow,
+}
+
+/// A claim of a paper and what was found.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Identifier, `C1` and so on.
+    pub id: String,
+    /// Figure it is about.
+    pub figure: String,
+    /// What is claimed.
+    pub statement: String,
+    /// What the paper says, in its own unit.
+    pub paper_value: String,
+    /// Unit of the quantity.
+    pub unit: String,
+    /// Formula, evaluated per repetition.
+    pub quantity: String,
+    /// Condition that must hold too.
+    pub guard: Option<String>,
+    /// Accepted range.
+    pub accepted: [f64; 2],
+    /// How repetitions make a verdict.
+    #[serde(default)]
+    pub judge: Judge,
+    /// What was found: the record that reality is held against.
+    pub holds: bool,
+    /// Why it does not hold, and what was tried.
+    pub reason: Option<String>,
+    /// Settings under which it is judged, and other remarks.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// How repetitions make a verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judge {
+    /// The median lies in the accepted range.
+    #[default]
+    Median,
+    /// At least 80 % of the repetitions do.
+    Seeds,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claims {
+    #[serde(rename = "claim")]
+    claims: Vec<Claim>,
+}
+
+/// Why a paper cannot be had.
+#[derive(Debug, Error)]
+pub enum PaperError {
+    /// No such paper.
+    #[error("there is no paper `{0}`; the papers are: {}, all", PAPERS.join(", "))]
+    Unknown(String),
+    /// Its figures have not been made yet.
+    #[error("the figures of `{0}` are not there yet; there are those of: {}", available().join(", "))]
+    NotYet(String),
+    /// A file of it is wrong.
+    #[error("scenarios/{file}: {why}")]
+    File {
+        /// The file, below `scenarios/`.
+        file: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Papers that can be reproduced now.
+pub fn available() -> Vec<&'static str> {
+    PAPERS.into_iter().filter(|p| SCENARIOS.get_file(format!("{p}/paper.toml")).is_some()).collect()
+}
+
+/// Text of a file below `scenarios/`.
+///
+/// # Errors
+/// [`PaperError::File`] if there is none.
+pub fn text(file: &str) -> Result<&'static str, PaperError> {
+    let found = SCENARIOS.get_file(file).and_then(|f| f.contents_utf8());
+    found.ok_or_else(|| PaperError::File { file: file.to_owned(), why: "no such file".to_owned() })
+}
+
+fn read<T: for<'a> Deserialize<'a>>(file: &str) -> Result<T, PaperError> {
+    let wrong = |e: toml::de::Error| PaperError::File { file: file.to_owned(), why: e.to_string() };
+    toml::from_str(text(file)?).map_err(wrong)
+}
+
+/// The paper called `id` and its claims.
+///
+/// # Errors
+/// Unknown, not there yet, or a broken file.
+pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), PaperError> {
+    if !PAPERS.contains(&id) {
+        return Err(PaperError::Unknown(id.to_owned()));
+    }
+    if !available().contains(&id) {
+        return Err(PaperError::NotYet(id.to_owned()));
+    }
+    let paper: Paper = read(&format!("{id}/paper.toml"))?;
+    let claims: Claims = read(&format!("{id}/claims.toml"))?;
+    Ok((paper, claims.claims))
+}
+
+impl AxisValue {
+    /// Name in claims, plots and legends.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Named { name, .. } => name.clone(),
+            Self::Plain(value) => plain_name(value),
+        }
+    }
+
+    /// Its number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Plain(toml::Value::Integer(n)) => Some(*n as f64),
+            Self::Plain(toml::Value::Float(x)) => Some(*x),
+            _ => None,
+        }
+    }
+}
+
+/// A value as a name: a string without quotes, a number as Rust prints it.
+pub fn plain_name(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Float(x) => x.to_string(),
+        other => other.to_string(),
+    }
+}
