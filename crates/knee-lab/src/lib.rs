@@ -4,7 +4,9 @@ pub mod chart;
 pub mod metrics;
 pub mod parquet;
 pub mod report;
+pub mod run_report;
 pub mod store;
+pub mod summary;
 pub mod table;
 #[cfg(test)]
 mod testing;
