@@ -74,6 +74,13 @@
         const y = u.valToPos(series.y[i], "y", true);
         ctx.beginPath();
         for (const [dx, dy] of hues[series.hue].marker) ctx.lineTo(x + dx * 4 * px, y + dy * 4 * px);
+        ctx.closePath();
+        if (some) {
+          // Stands out from a dense line of its own colour.
+          ctx.strokeStyle = css("--paper");
+          ctx.lineWidth = 3 * px;
+          ctx.stroke();
+        }
         ctx.fill();
       });
     });
@@ -95,8 +102,8 @@
     const scale = (a, range) => ({ time: false, distr: a.log ? 3 : 1, dir: a.reversed ? -1 : 1, range });
     const { x, y } = chart;
     const xs = chart.series.flatMap(s => s.x);
-    const [first, end] = [Math.min(...xs.slice(0, 1), ...chart.series.map(s => s.x[0] ?? Infinity)),
-      Math.max(...chart.series.map(s => s.x[s.x.length - 1] ?? -Infinity))];
+    const first = xs.reduce((a, b) => Math.min(a, b));
+    const end = xs.reduce((a, b) => Math.max(a, b));
     return {
       width,
       height: Math.round(Math.min(Math.max(width * 0.48, 240), 420)),
@@ -165,5 +172,9 @@
       console.error(chart.id, error);
     }
   }
+  // Paper cannot be unfolded.
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll("main details").forEach(details => (details.open = true));
+  });
   dark.addEventListener("change", () => plots.forEach(plot => plot.redraw(false)));
 })();

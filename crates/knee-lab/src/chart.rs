@@ -488,8 +488,14 @@ impl Chart {
             let x = plot.backend_coord(&at).0;
             if every == 0 || (x - last).abs() >= every {
                 last = x;
-                let shape = Polygon::new(scaled_marker(hue), color(hue).filled());
-                plot.draw_series([EmptyElement::at(at) + shape])?;
+                let shape = |size, color: RGBColor| {
+                    EmptyElement::at(at) + Polygon::new(marker_of(hue, size), color.filled())
+                };
+                if every > 0 {
+                    // Stands out from a dense line of its own colour.
+                    plot.draw_series([shape(MARKER + 5.0, WHITE)])?;
+                }
+                plot.draw_series([shape(MARKER, color(hue))])?;
             }
         }
         Ok(())
@@ -520,7 +526,7 @@ impl Chart {
                 _ => area.draw(&PathElement::new(vec![(x, y), (x + 70, y)], stroke))?,
             }
             if has_marks(series) || (self.marked() && series.style != Style::Dashed) {
-                let shape = Polygon::new(scaled_marker(hue), color(hue).filled());
+                let shape = Polygon::new(marker_of(hue, MARKER), color(hue).filled());
                 area.draw(&(EmptyElement::at((x + 35, y)) + shape))?;
             }
             let style = ("sans-serif", TEXT).into_font().color(&BLACK);
@@ -585,8 +591,9 @@ fn has_marks(series: &Series) -> bool {
     matches!(series.style, Style::Marks | Style::LineMarks)
 }
 
-fn scaled_marker(hue: usize) -> Vec<(i32, i32)> {
-    let scale = |v: f64| (v * MARKER).round() as i32;
+/// The marker of `hue` in the drawing's units.
+fn marker_of(hue: usize, size: f64) -> Vec<(i32, i32)> {
+    let scale = |v: f64| (v * size).round() as i32;
     marker(hue).into_iter().map(|(x, y)| (scale(x), scale(y))).collect()
 }
 

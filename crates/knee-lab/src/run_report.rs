@@ -2,7 +2,7 @@
 
 use crate::{
     chart::{Chart, Series, Style},
-    metrics::{Metrics, Percentiles, is_tcp, percentile},
+    metrics::{Backoffs, Metrics, Percentiles, is_tcp, percentile},
     report::{Report, Section},
     table::Table,
 };
@@ -75,18 +75,15 @@ fn trim(value: f64) -> String {
     format!("{}", (value * 1e6).round() / 1e6)
 }
 
-/// A measure over repetitions: its median, and its 20th and 80th percentile if there are several.
+/// A measure over repetitions: its median, with 20th and 80th percentile where they differ.
 fn spread(values: impl Iterator<Item = Option<f64>>, digits: usize) -> String {
-    let values: Vec<f64> = values.flatten().collect();
-    match Percentiles::of(values.iter().copied()) {
-        None => "–".to_owned(),
-        Some(p) if values.len() == 1 => format!("{:.digits$}", p.p50),
-        Some(p) => format!("{:.digits$} ({:.digits$}–{:.digits$})", p.p50, p.p20, p.p80),
-    }
+    let Some(p) = Percentiles::of(values.flatten()) else { return "–".to_owned() };
+    let [low, median, high] = [p.p20, p.p50, p.p80].map(|v| format!("{v:.digits$}"));
+    if low == high { median } else { format!("{median} ({low}–{high})") }
 }
 
 /// The tables on `records`, repetitions of `spec`. Of several repetitions they show the median,
-/// with 20th and 80th percentile in parentheses.
+/// with 20th and 80th percentile in parentheses where they differ.
 pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     let runs: Vec<Metrics<'_>> = records.iter().map(|r| Metrics::new(spec, r)).collect();
     let Some(first) = records.first() else { return Vec::new() };
@@ -144,18 +141,19 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     }
 
     let mut losses = Table::new(
-        format!("Losses and reductions of the window{of_repetitions}"),
+        format!("Packets{of_repetitions}"),
+        &["flow"],
+        &["sent", "retransmitted", "dropped, queue full", "lost at random", "ACKs lost"],
+    );
+    let mut reductions = Table::new(
+        format!("Reductions of the window{of_repetitions}"),
         &["flow"],
         &[
-            "sent (packets)",
-            "retransmitted",
-            "dropped, queue full",
-            "lost at random",
+            "for delay, region A",
+            "for delay, region B",
             "fast recoveries",
             "losses tolerated",
             "timeouts",
-            "delay backoffs, region A",
-            "region B",
             "rounds in region A (%)",
         ],
     );
@@ -169,11 +167,16 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
             count(|c| c.retransmitted_pkts),
             count(|c| c.queue_drops_pkts),
             count(|c| c.random_losses_pkts),
-            over(0, &|m| Some(m.backoffs(&[i]).fast_recoveries as f64)),
-            count(|c| c.losses_tolerated),
-            count(|c| c.timeouts),
-            count(|c| c.delay_backoffs_region_a),
-            count(|c| c.delay_backoffs_region_b),
+            count(|c| c.ack_losses_pkts),
+        ]);
+        let backoffs = |of: fn(&Backoffs) -> u64| over(0, &|m| Some(of(&m.backoffs(&[i])) as f64));
+        reductions.row([
+            flow.name.clone(),
+            backoffs(|b| b.delay_region_a),
+            backoffs(|b| b.delay_region_b),
+            backoffs(|b| b.fast_recoveries),
+            backoffs(|b| b.losses_tolerated),
+            backoffs(|b| b.timeouts),
             over(1, &|m| Some(m.rounds_in_region_a(&[i])? * 100.0)),
         ]);
     }
@@ -213,7 +216,7 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
         }
     }
 
-    let tables = [goodput, queue, losses, probes, transfers];
+    let tables = [goodput, queue, losses, reductions, probes, transfers];
     tables.into_iter().filter(|t| !t.rows.is_empty()).collect()
 }
 
@@ -298,9 +301,11 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
     let sending = record.flows.iter().enumerate().filter(|(_, f)| f.kind != "probe");
     view.lines(&mut goodput, sending, MAX_LINES, |i, flow| {
         let points = view.steps(|g, length_s| {
-            let samples = flow.samples.get(g)?;
-            let bytes: u64 = samples.iter().map(|s| s.delivered_bytes).sum();
-            Some(bytes as f64 * 8.0 / length_s / 1e6)
+            let times = view.m.bin_s(g.start).start..view.m.bin_s(g.end - 1).end;
+            let bytes: u64 = flow.samples.get(g)?.iter().map(|s| s.delivered_bytes).sum();
+            let alive = times.end * NS_PER_S as f64 > flow.start_ns as f64
+                && times.start * (NS_PER_S as f64) < flow.stop_ns as f64;
+            (alive || bytes > 0).then(|| bytes as f64 * 8.0 / length_s / 1e6)
         });
         vec![Series::new(&flow.name, Style::Steps, points).hue(i)]
     });

@@ -1,4 +1,5 @@
 //! The results folder: complete or not there, whatever happens.
+#![allow(clippy::unwrap_used)]
 
 use knee_lab::store::{ResultWriter, StoreError};
 use miette::Diagnostic;
