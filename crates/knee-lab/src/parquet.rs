@@ -489,7 +489,6 @@ mod tests {
         }
     }
 
-    /// Lines of the documentation that begin with `name` as a table's first cell, per file.
     #[test]
     fn every_column_is_documented() {
         let docs = include_str!("../../../docs/results.md");

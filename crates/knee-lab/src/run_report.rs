@@ -360,7 +360,10 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
 
     let mut probes = view.chart("probes", "One-way delay", "delay (ms)");
     let all = record.flows.iter().enumerate().filter(|(_, f)| !f.probe_delays.is_empty());
-    probes.caption = String::new();
+    probes.caption.clear();
+    if record.flows.iter().any(|f| f.probe_delays.len() > MAX_POINTS) {
+        probes.caption = "Not every probe is drawn; the tables have all of them.".to_owned();
+    }
     view.lines(&mut probes, all, MAX_LINES, |i, flow| {
         let every = flow.probe_delays.len().div_ceil(MAX_POINTS);
         let points = flow.probe_delays.iter().step_by(every).map(|(sent_ns, delay_ns)| {
