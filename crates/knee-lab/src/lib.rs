@@ -1,4 +1,15 @@
-//! To come.
+//! Scenarios, what is measured of a run, how it is kept and shown, and whether papers' claims hold.
 
+pub mod chart;
+pub mod metrics;
+pub mod parquet;
+pub mod report;
+pub mod reproduce;
+pub mod run_report;
 pub mod scenario;
+pub mod store;
+pub mod summary;
+pub mod table;
+#[cfg(test)]
+mod testing;
 pub mod units;

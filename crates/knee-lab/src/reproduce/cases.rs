@@ -23,7 +23,11 @@ pub struct Case {
     pub text: String,
     /// Records, by repetition.
     pub records: Vec<RunRecord>,
+    repetitions: usize,
 }
+
+/// Values by path of their keys.
+type Settings = Vec<(String, toml::Value)>;
 
 /// All cases of a figure.
 #[derive(Debug)]
@@ -48,9 +52,14 @@ impl Cases {
         for axis in axes {
             let at = match named.get(&axis.name) {
                 None => 0,
-                Some(value) => axis.values.iter().position(|v| v.name() == *value).ok_or_else(
-                    || format!("axis `{}` of figure {} has no value `{value}`", axis.name, self.figure.number),
-                )?,
+                Some(value) => {
+                    axis.values.iter().position(|v| v.name() == *value).ok_or_else(|| {
+                        format!(
+                            "axis `{}` of figure {} has no value `{value}`",
+                            axis.name, self.figure.number
+                        )
+                    })?
+                }
             };
             index = index * axis.values.len() + at;
         }
@@ -58,7 +67,7 @@ impl Cases {
     }
 }
 
-fn sets_of(axis: &paper::Axis, value: &AxisValue) -> Vec<(String, toml::Value)> {
+fn sets_of(axis: &paper::Axis, value: &AxisValue) -> Settings {
     match value {
         AxisValue::Named { set, .. } => set.clone().into_iter().collect(),
         AxisValue::Plain(value) => {
@@ -68,10 +77,11 @@ fn sets_of(axis: &paper::Axis, value: &AxisValue) -> Vec<(String, toml::Value)> 
 }
 
 /// Combinations of the axes' values: their names and what they set.
-fn combinations(figure: &Figure) -> Vec<(Vec<String>, Vec<(String, toml::Value)>)> {
+fn combinations(figure: &Figure) -> Vec<(Vec<String>, Settings)> {
     let common: Vec<_> = figure.set.clone().into_iter().collect();
     figure.axes.iter().fold(vec![(Vec::new(), common)], |all, axis| {
-        let extend = |(names, sets): &(Vec<String>, Vec<(String, toml::Value)>), value: &AxisValue| {
+        let extend = |(names, sets): &(Vec<String>, Settings),
+                      value: &AxisValue| {
             let names = names.iter().cloned().chain([value.name()]).collect();
             let sets = sets.iter().cloned().chain(sets_of(axis, value)).collect();
             (names, sets)
@@ -80,10 +90,14 @@ fn combinations(figure: &Figure) -> Vec<(Vec<String>, Vec<(String, toml::Value)>
     })
 }
 
-/// Number of runs that `figure` needs.
-///
-/// # Errors
-/// As [`prepare`].
+impl Case {
+    /// Moves its repetitions out of `records`, those of all cases in order.
+    pub(super) fn take(&mut self, records: &mut impl Iterator<Item = RunRecord>) {
+        self.records = records.take(self.repetitions).collect();
+    }
+}
+
+/// The cases of `figure`, without records, and the runs that they need, in order.
 pub(super) fn prepare(
     paper: &str,
     figure: &Figure,
@@ -100,12 +114,15 @@ pub(super) fn prepare(
                 .map(|(path, value)| Set::parse(&format!("{path}={value}")))
                 .collect::<Result<_, _>>()?;
             let scenario = Scenario::parse(&format!("scenarios/{file}"), text, &sets)?;
-            let spec = scenario.spec(scenario.seed());
-            for r in 0..repeat.unwrap_or_else(|| scenario.repeat()) {
-                specs.push(scenario.spec(scenario.seed_of(r)));
-            }
-            let text = scenario.text().to_owned();
-            cases.push(Case { values, spec, text, records: Vec::new() });
+            let repeat = repeat.unwrap_or_else(|| scenario.repeat());
+            specs.extend((0..repeat).map(|r| scenario.spec(scenario.seed_of(r))));
+            cases.push(Case {
+                values,
+                spec: scenario.spec(scenario.seed()),
+                text: scenario.text().to_owned(),
+                records: Vec::new(),
+                repetitions: repeat as usize,
+            });
         }
     }
     Ok((Cases { figure: figure.clone(), cases }, specs))

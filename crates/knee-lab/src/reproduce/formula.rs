@@ -75,10 +75,9 @@ impl Formulas {
         engine.register_type_with_name::<Run>("Run");
         Self::register_choice(&mut engine, &figures, &now);
         Self::register_measures(&mut engine);
-        for (name, of) in [
-            ("min", f64::min as fn(f64, f64) -> f64),
-            ("max", f64::max as fn(f64, f64) -> f64),
-        ] {
+        for (name, of) in
+            [("min", f64::min as fn(f64, f64) -> f64), ("max", f64::max as fn(f64, f64) -> f64)]
+        {
             engine.register_fn(name, move |a: Dynamic, b: Dynamic| -> Fallible<f64> {
                 Ok(of(number(&a)?, number(&b)?))
             });
@@ -87,7 +86,11 @@ impl Formulas {
     }
 
     /// `run(#{...})`, `run(figure, #{...})`.
-    fn register_choice(engine: &mut Engine, figures: &Arc<Vec<Cases>>, now: &Rc<Cell<(usize, usize)>>) {
+    fn register_choice(
+        engine: &mut Engine,
+        figures: &Arc<Vec<Cases>>,
+        now: &Rc<Cell<(usize, usize)>>,
+    ) {
         let choose = {
             let (figures, now) = (figures.clone(), now.clone());
             move |figure: usize, values: &Map| -> Fallible<Run> {
@@ -114,10 +117,13 @@ impl Formulas {
             name: &'static str,
             of: fn(&Metrics, f64, f64) -> Option<f64>,
         ) {
-            engine.register_fn(name, move |r: &mut Run, from: Dynamic, to: Dynamic| -> Fallible<f64> {
-                let (from, to) = (number(&from)?, number(&to)?);
-                r.measure(name, |m| of(m, from, to))
-            });
+            engine.register_fn(
+                name,
+                move |r: &mut Run, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+                    let (from, to) = (number(&from)?, number(&to)?);
+                    r.measure(name, |m| of(m, from, to))
+                },
+            );
         }
         window(engine, "mean_queueing_delay", |m, a, b| m.mean_queueing_delay_ms(a, b));
         window(engine, "max_queueing_delay", |m, a, b| m.max_queueing_delay_ms(a, b));
@@ -138,7 +144,12 @@ impl Formulas {
         );
         engine.register_fn(
             "share",
-            |r: &mut Run, group: Array, others: Array, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+            |r: &mut Run,
+             group: Array,
+             others: Array,
+             from: Dynamic,
+             to: Dynamic|
+             -> Fallible<f64> {
                 let (group, others) = (r.flows(&group)?, r.flows(&others)?);
                 let (from, to) = (number(&from)?, number(&to)?);
                 r.measure("share", |m| m.share(&group, &others, from, to))
@@ -146,7 +157,13 @@ impl Formulas {
         );
         engine.register_fn(
             "convergence",
-            |r: &mut Run, flows: Array, from: Dynamic, to: Dynamic, width: Dynamic, jain: Dynamic| -> Fallible<f64> {
+            |r: &mut Run,
+             flows: Array,
+             from: Dynamic,
+             to: Dynamic,
+             width: Dynamic,
+             jain: Dynamic|
+             -> Fallible<f64> {
                 let flows = r.flows(&flows)?;
                 let (from, to) = (number(&from)?, number(&to)?);
                 let (width, jain) = (number(&width)?, number(&jain)?);

@@ -181,11 +181,17 @@ struct Claims {
 #[derive(Debug, Error)]
 pub enum PaperError {
     /// No such paper.
-    #[error("there is no paper `{0}`; the papers are: {}, all", PAPERS.join(", "))]
-    Unknown(String),
+    #[error("there is no paper `{id}`; the papers are: {papers}, all", papers = PAPERS.join(", "))]
+    Unknown {
+        /// What was asked for.
+        id: String,
+    },
     /// Its figures have not been made yet.
-    #[error("the figures of `{0}` are not there yet; there are those of: {}", available().join(", "))]
-    NotYet(String),
+    #[error("the figures of `{id}` are not there yet; there are those of: {there}", there = available().join(", "))]
+    NotYet {
+        /// What was asked for.
+        id: String,
+    },
     /// A file of it is wrong.
     #[error("scenarios/{file}: {why}")]
     File {
@@ -221,10 +227,10 @@ fn read<T: for<'a> Deserialize<'a>>(file: &str) -> Result<T, PaperError> {
 /// Unknown, not there yet, or a broken file.
 pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), PaperError> {
     if !PAPERS.contains(&id) {
-        return Err(PaperError::Unknown(id.to_owned()));
+        return Err(PaperError::Unknown { id: id.to_owned() });
     }
     if !available().contains(&id) {
-        return Err(PaperError::NotYet(id.to_owned()));
+        return Err(PaperError::NotYet { id: id.to_owned() });
     }
     let paper: Paper = read(&format!("{id}/paper.toml"))?;
     let claims: Claims = read(&format!("{id}/claims.toml"))?;

@@ -1,0 +1,247 @@
+//! A results folder that is either complete or not there.
+//!
+//! Everything is written into a hidden folder beside the final one, on the same file system, and
+//! moved into place in one step at the end. The hidden folder is locked while its writer lives, so
+//! the next run can tell what a killed one left behind and removes it.
+
+use miette::Diagnostic;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde::Serialize;
+use std::{
+    fs::{self, File, Permissions, TryLockError},
+    io::{self, BufWriter, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Component, Path, PathBuf},
+};
+use tempfile::TempDir;
+use thiserror::Error;
+
+/// Prefix of the folders that are being written.
+const UNFINISHED: &str = ".knee-unfinished-";
+
+/// Why results cannot be kept.
+#[derive(Debug, Error, Diagnostic)]
+pub enum StoreError {
+    /// The results folder is there already.
+    #[error("{path} exists already")]
+    #[diagnostic(help("results are never overwritten: choose another name, or remove it first"))]
+    Exists {
+        /// The folder asked for.
+        path: PathBuf,
+    },
+    /// The path does not name a folder that could be made.
+    #[error("{path} cannot be the name of a results folder")]
+    #[diagnostic(help("give a path that ends in a name, such as `results/first`"))]
+    Name {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// The folder that would hold the results is missing.
+    #[error("there is no folder {parent} to put the results in")]
+    #[diagnostic(help("create it (`mkdir -p {}`), or choose another place", parent.display()))]
+    NoParent {
+        /// The folder that is missing.
+        parent: PathBuf,
+    },
+    /// The folder that would hold the results cannot be written to.
+    #[error("results cannot be written to {parent}")]
+    #[diagnostic(help("choose a folder that you may write to"))]
+    Parent {
+        /// The folder that would hold the results.
+        parent: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file could not be written. Nothing is left behind.
+    #[error("{name} could not be written in {parent}")]
+    #[diagnostic(help("{}", advice(source)))]
+    Write {
+        /// The file, relative to the results folder.
+        name: String,
+        /// The folder that would hold the results.
+        parent: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded => {
+            "there is no room: free some, choose another disk, or record less; \
+             no unfinished results were left behind"
+        }
+        FileTooLarge => {
+            "a limit on the size of files was met (see `ulimit -f`): raise it, or record less; \
+             no unfinished results were left behind"
+        }
+        _ => "no unfinished results were left behind; run again when the cause is gone",
+    }
+}
+
+/// Writes a results folder. Dropped before [`finish`](Self::finish), it leaves nothing behind.
+#[derive(Debug)]
+pub struct ResultWriter {
+    out: PathBuf,
+    parent: PathBuf,
+    work: TempDir,
+    /// Locked as long as it is open. Closed after `work` is gone.
+    _lock: File,
+}
+
+impl ResultWriter {
+    /// Begins the results folder `out`, whose parent must exist. Removes what killed runs left
+    /// unfinished in the same parent.
+    ///
+    /// # Errors
+    /// Something is at `out` already, or its parent is missing or cannot be written to.
+    pub fn create(out: &Path) -> Result<Self, StoreError> {
+        if out.file_name().is_none() {
+            return Err(StoreError::Name { path: out.to_owned() });
+        }
+        let parent = match out.parent() {
+            Some(parent) if parent != Path::new("") => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        if fs::symlink_metadata(out).is_ok() {
+            return Err(StoreError::Exists { path: out.to_owned() });
+        }
+        if !parent.is_dir() {
+            return Err(StoreError::NoParent { parent });
+        }
+        remove_unfinished(&parent);
+        match open_work(&parent) {
+            Ok((work, lock)) => Ok(Self { out: out.to_owned(), parent, work, _lock: lock }),
+            Err(source) => Err(StoreError::Parent { parent, source }),
+        }
+    }
+
+    /// Writes the file `name` (relative to the results folder; folders in it are made) with
+    /// whatever `content` writes.
+    ///
+    /// # Errors
+    /// `content` failed, or the file could not be written, or `name` leads out of the folder.
+    pub fn write(
+        &self,
+        name: &str,
+        content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), StoreError> {
+        let write = || {
+            if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_))) {
+                return Err(io::Error::other("the name leads out of the results folder"));
+            }
+            let path = self.work.path().join(name);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            let mut file = BufWriter::new(File::create_new(path)?);
+            content(&mut file)?;
+            file.into_inner()?.sync_all()
+        };
+        write().map_err(|source| self.failed(name, source))
+    }
+
+    /// Writes bytes (or text) as a file.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn bytes(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), StoreError> {
+        self.write(name, |file| file.write_all(bytes.as_ref()))
+    }
+
+    /// Writes a value as indented JSON.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn json(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+        self.write(name, |file| {
+            serde_json::to_writer_pretty(&mut *file, value)?;
+            file.write_all(b"\n")
+        })
+    }
+
+    /// Moves the folder into place, safe on disk. Gives its path.
+    ///
+    /// # Errors
+    /// Something came to be at that path meanwhile, or the system refused; then nothing is left.
+    pub fn finish(self) -> Result<PathBuf, StoreError> {
+        let moved =
+            sync_folders(self.work.path()).and_then(|()| rename(self.work.path(), &self.out));
+        match moved {
+            Ok(()) => {
+                let _ = self.work.keep();
+                // Without this a power cut may undo the move, but never half of it.
+                let _ = File::open(&self.parent).and_then(|parent| parent.sync_all());
+                Ok(self.out)
+            }
+            Err(e) if is_taken(&e) => Err(StoreError::Exists { path: self.out.clone() }),
+            Err(source) => Err(self.failed("the results folder", source)),
+        }
+    }
+
+    fn failed(&self, name: &str, source: io::Error) -> StoreError {
+        StoreError::Write { name: name.to_owned(), parent: self.parent.clone(), source }
+    }
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
+    matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | NotADirectory)
+}
+
+/// Renames without replacing anything.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Not every file system knows the flag. Plain renaming replaces an empty folder at most.
+        Err(rustix::io::Errno::INVAL) => fs::rename(from, to),
+        result => Ok(result?),
+    }
+}
+
+/// Makes the entries of `folder` and of all folders in it durable; the files are so already.
+fn sync_folders(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_folders(&entry.path())?;
+        }
+    }
+    File::open(folder)?.sync_all()
+}
+
+/// Makes a folder to work in and locks it.
+fn open_work(parent: &Path) -> io::Result<(TempDir, File)> {
+    loop {
+        let work = tempfile::Builder::new()
+            .prefix(UNFINISHED)
+            .permissions(Permissions::from_mode(0o777))
+            .tempdir_in(parent)?;
+        let locked = File::open(work.path()).and_then(|folder| {
+            // A file system without locks serves too: then leftovers are never removed.
+            let _ = folder.lock();
+            // Another run may have taken it for a leftover before it was locked.
+            fs::metadata(work.path()).map(|_| folder)
+        });
+        match locked {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            result => return Ok((work, result?)),
+        }
+    }
+}
+
+/// Removes unfinished folders whose writers are gone. What cannot be removed does no harm.
+fn remove_unfinished(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(UNFINISHED)
+            && entry.file_type().is_ok_and(|t| t.is_dir());
+        let Some(folder) = ours.then(|| File::open(entry.path()).ok()).flatten() else { continue };
+        match folder.try_lock() {
+            Ok(()) => {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
+        }
+    }
+}
