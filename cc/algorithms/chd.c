@@ -131,7 +131,7 @@ static void chd_on_rtt(struct cc_conn *conn, struct chd_state *st, const struct 
 	st->h_now_us = 0U;
 	st->sampled = 0;
 	conn->notes |= CC_NOTE_ROUND;
-	if (st->h_us > p->qth_us)
+	if (st->h_us >= p->qth_us)
 		conn->notes |= CC_NOTE_REGION_B;
 	if (conn->phase == CC_RECOVERY && p->recovery_growth == CHD_RECOVERY_GROW) {
 		conn->ssthresh_pkts =

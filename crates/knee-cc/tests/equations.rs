@@ -144,6 +144,31 @@ fn g_keeps_its_precision_over_seconds() {
     assert_probability(chd_threshold(&f, 9_750_000), 0.0625, "B");
 }
 
+/// Samples are taken as 1 us ... 2^24 - 1 us: a 0 of a coarse clock must not pass for "no sample",
+/// and what lies above must not overflow. With RTTmin = 1 us, q of 20 001 us is 20 ms:
+/// g = (20 - 5) / (30 - 5) = 0.6. With qmax = 2^24 - 2 us, g(qth) = pmax.
+#[test]
+fn g_of_extreme_samples() {
+    for signal in [0, 1] {
+        let mut f = Flow::avoiding(params("hd", &[("signal", signal), CERTAIN]), 20);
+        let sample = |f: &mut Flow, rtt_us: i32, random| {
+            let ack = Ack { rtt_us, acked_pkts: 1, random, ..Ack::default() };
+            f.conn.srtt_us = rtt_us as u32;
+            f.cc.on_rtt(&mut f.conn, &ack);
+            f.cc.on_ack(&mut f.conn, &ack);
+            f.conn.notes
+        };
+        sample(&mut f, 0, NEVER);
+        assert_probability(f.threshold(|f, x| sample(f, 20_001, x)), 0.6, "RTTmin = 0");
+        sample(&mut f, i32::MAX, NEVER);
+        assert_eq!(f.cc.observe()[..2], [(1 << 24) - 2; 2]);
+        assert_probability(f.threshold(|f, x| sample(f, 30_001, x)), 1.0, "RTTmax = 2^31 - 1");
+        // (16777214 - 8403607) / (16777214 - 30000) = 8373607 / 16747214 = 0.5.
+        let middle = |f: &mut Flow, x| sample(f, 8_403_608, x);
+        assert_probability(f.threshold(middle), 0.5, "mid B");
+    }
+}
+
 // ---------------------------------------------------------------------------------------------
 // NewReno: RFC 5681, RFC 3465; the growth that HD shares
 // ---------------------------------------------------------------------------------------------
@@ -289,6 +314,18 @@ fn growth_stops_at_the_largest_window() {
     });
 }
 
+/// 2^29 - 1 counted and 2^32 - 1 more: held at 2^32 - 1, which is 7 windows of 2^29 and a rest.
+#[test]
+fn avoidance_counts_without_wrapping() {
+    reno_and_hd(&[], |p| {
+        let mut f = Flow::avoiding(p, 1 << 29);
+        f.conn.cwnd_cnt = (1 << 29) - 1;
+        let ack = Ack { rtt_us: -1, acked_pkts: u32::MAX, random: NEVER, ..Ack::default() };
+        f.cc.on_ack(&mut f.conn, &ack);
+        assert_eq!((f.w(), f.conn.cwnd_cnt), ((1 << 29) + 7, (1 << 29) - 1));
+    });
+}
+
 /// RFC 5681 section 3.1 eq. 4: max(FlightSize / 2, 2), and packets of limited transmit are not
 /// flight (RFC 3042 section 2).
 #[test]
@@ -404,8 +441,15 @@ fn hd_can_use_the_smoothed_rtt() {
     let mut f = hd(20, 20, &[("signal", 1), ("qmax", 100_000)]);
     f.conn.srtt_us = BASE_US as u32 + 10_000;
     assert_probability(hd_threshold(&f, 60_000), 0.2, "srtt");
-    f.conn.srtt_us = BASE_US as u32 - 1; // below RTTmin: q = 0
-    assert_eq!(hd_threshold(&f, 60_000), 0);
+    // Below RTTmin: q = 0, so g = 0.
+    let mut f = hd(20, 20, &[("signal", 1)]);
+    f.conn.srtt_us = BASE_US as u32 - 1;
+    assert_eq!(hd_threshold(&f, 0), 0);
+    // Before the first sample there is no RTTmin to compare with.
+    let mut f = Flow::avoiding(params("hd", &[("signal", 1), CERTAIN]), 20);
+    f.conn.srtt_us = BASE_US as u32;
+    f.send(20);
+    assert_eq!(f.ack(1, NO_SAMPLE, ALWAYS), 0);
 }
 
 /// An ACK that measures nothing is judged by the latest sample.
@@ -731,6 +775,18 @@ fn chd_shadow_in_slow_start() {
     assert_eq!(f.w_s(), (3, 0));
 }
 
+/// An ACK of 20 packets ends slow start at ssthresh = 8 with 15 left. They earn nothing where growth
+/// is per round; per ACK they are one window of 8 and 7 towards the next.
+#[test]
+fn chd_leaves_slow_start_within_an_ack() {
+    for (growth, w, count) in [(0, 8, 0), (1, 9, 7)] {
+        let mut f = chd(3, 8, &[("growth", growth)]);
+        f.send(20);
+        f.ack(20, 0, NEVER);
+        assert_eq!((f.w(), f.conn.cwnd_cnt), (w, count));
+    }
+}
+
 /// After a timeout in slow start: what slow start adds, s gains.
 #[test]
 fn chd_shadow_follows_slow_start_after_a_timeout() {
@@ -938,7 +994,38 @@ fn chd_can_grow_in_recovery() {
     f.ack_ending_recovery(2, 3_000, NEVER); // the next marked packet, and the end
     assert_eq!(f.w(), 23);
     f.round(3_000, NEVER);
-    assert_eq!(f.w(), 24);
+    assert_eq!((f.w(), f.conn.ssthresh_pkts), (24, 23));
+}
+
+/// The round that runs when recovery ends counts too, unlike where the window is held.
+#[test]
+fn chd_can_grow_over_the_end_of_recovery() {
+    let mut f = chd_ca(20, &[("recovery_growth", 1)]);
+    f.send(20);
+    f.ack(1, 3_000, NEVER); // ends a round: 21
+    f.loss();
+    f.send(3);
+    f.ack_ending_recovery(19, 3_000, NEVER); // up to the mark
+    assert_eq!(f.w(), 21);
+    f.ack(1, 3_000, NEVER); // the marked packet
+    assert_eq!(f.w(), 22);
+}
+
+/// spec HD-f: h_r = qth is region B, in what is reported of a round and of a backoff.
+#[test]
+fn chd_names_the_region() {
+    for (h_us, region) in [(29_999, 0), (30_000, NOTE_REGION_B), (60_000, NOTE_REGION_B)] {
+        let mut f = chd_ca(20, &[]);
+        f.send(20);
+        f.conn.ack_pos = f.conn.snd_pos;
+        let rtt_us = BASE_US + h_us;
+        let ack = Ack { rtt_us, acked_pkts: 20, random: ALWAYS, ..Ack::default() };
+        f.cc.on_rtt(&mut f.conn, &ack);
+        assert_eq!(f.conn.notes, NOTE_ROUND | region, "h_r = {h_us}");
+        f.cc.on_ack(&mut f.conn, &ack);
+        assert_eq!(f.conn.notes, NOTE_DELAY_BACKOFF | region, "h_r = {h_us}");
+        assert_eq!(f.cc.observe()[3], u32::from(region != 0), "h_r = {h_us}");
+    }
 }
 
 /// Fig. 2, all five items. Per round: h_r, draw, (w, s) after it.

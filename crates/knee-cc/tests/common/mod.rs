@@ -61,7 +61,7 @@ impl Flow {
         Self::new(params, cwnd_pkts, cwnd_pkts)
     }
 
-    /// (w, s, h_b's successor): window, and CHD's shadow window.
+    /// (w, s): window, and CHD's shadow window.
     pub fn w_s(&self) -> (u32, u32) {
         (self.conn.cwnd_pkts, self.cc.observe()[2])
     }
