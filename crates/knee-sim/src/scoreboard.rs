@@ -249,7 +249,7 @@ impl Scoreboard {
         let segment = self.at(number);
         let flags = segment.0 & (SACKED | LOST | RETRANS) | EVER_RETRANS;
         let newly = u64::from(segment.has(LOST) && !segment.has(RETRANS));
-        segment.0 = now_ns << FLAG_BITS | flags | newly * RETRANS;
+        segment.0 = (now_ns << FLAG_BITS) | flags | (newly * RETRANS);
         self.retrans += newly as u32;
         self.dirty = true;
     }

@@ -262,9 +262,10 @@ impl Sender {
     /// RTT sample as a host clock of the chosen tick would read it (spec C.2: at least one tick).
     #[inline]
     fn sample_ns(&mut self, now_ns: u64, sent_ns: u64) -> u64 {
-        let tick = self.rtt_tick_ns;
-        let rtt_ns =
-            if tick == 0 { now_ns - sent_ns } else { (now_ns / tick - sent_ns / tick + 1) * tick };
+        let rtt_ns = match self.rtt_tick_ns {
+            0 => now_ns - sent_ns,
+            tick => (now_ns / tick - sent_ns / tick + 1) * tick,
+        };
         if self.keep_rtt {
             self.rtt.add(rtt_ns);
         }

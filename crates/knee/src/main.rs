@@ -1,2 +1,112 @@
-//! To come.
-fn main() {}
+//! The command line of Knee.
+
+mod bench;
+mod list;
+mod output;
+mod reproduce;
+mod run;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use std::process::ExitCode;
+
+/// Delay-based TCP congestion control: simulate, reproduce, measure.
+#[derive(Parser)]
+#[command(name = "knee", version, max_term_width = 100, after_long_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  knee reproduce chd
+      every figure and claim of the CHD paper, with a report to open in a browser
+  knee run scenarios/chd/coexistence.toml --set flow.0.params.qth=20ms
+      one scenario, with one value changed
+  knee run scenarios/chd/single-flow.toml --set path.loss_forward=0.01 --out results
+      keep all measurements as JSON and Parquet, and a report, in a new folder
+  knee list
+      the algorithms and their parameters";
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the algorithms with their parameters, units, ranges, defaults and sources
+    List(list::Args),
+    /// Run a scenario and show what was measured
+    Run(run::Args),
+    /// Reproduce a paper: its figures, and a verdict for each of its claims
+    ///
+    /// Exit code 0: every claim holds, or is recorded in the repository as not holding with its
+    /// reason. 1: reality differs from that record, in either direction. 2: an error.
+    Reproduce(reproduce::Args),
+    /// Measure the speed of the simulator
+    Bench(bench::Args),
+    /// Print a completion script for a shell
+    ///
+    /// For bash: knee completions bash > ~/.local/share/bash-completion/completions/knee
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables for people
+    Table,
+    /// JSON for programs
+    Json,
+}
+
+/// What runs a scenario.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Host {
+    /// The simulator
+    Sim,
+}
+
+impl Host {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sim => "sim",
+        }
+    }
+
+    fn run(self, spec: &knee_run::RunSpec) -> Result<knee_run::RunRecord, String> {
+        match self {
+            Self::Sim => knee_sim::run(spec).map_err(|e| e.to_string()),
+        }
+    }
+}
+
+/// Commit that this was built from.
+const COMMIT: Option<&str> = option_env!("KNEE_COMMIT");
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::List(args) => list::list(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Bench(args) => bench::bench(&args),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "knee", &mut script);
+            output::print(&String::from_utf8_lossy(&script))
+        }
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("{error:?}");
+        ExitCode::from(2)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -80,8 +80,7 @@ fn sets_of(axis: &paper::Axis, value: &AxisValue) -> Settings {
 fn combinations(figure: &Figure) -> Vec<(Vec<String>, Settings)> {
     let common: Vec<_> = figure.set.clone().into_iter().collect();
     figure.axes.iter().fold(vec![(Vec::new(), common)], |all, axis| {
-        let extend = |(names, sets): &(Vec<String>, Settings),
-                      value: &AxisValue| {
+        let extend = |(names, sets): &(Vec<String>, Settings), value: &AxisValue| {
             let names = names.iter().cloned().chain([value.name()]).collect();
             let sets = sets.iter().cloned().chain(sets_of(axis, value)).collect();
             (names, sets)

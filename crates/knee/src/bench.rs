@@ -1,0 +1,114 @@
+//! `knee bench`.
+
+use crate::{Format, output};
+use clap::Subcommand;
+use knee_cc::{Params, algorithm, algorithms};
+use knee_lab::units::{parse_queue, parse_rate, parse_time};
+use knee_run::{Ns, PathSpec, QueueLimit, RunSpec};
+use miette::{Result, miette};
+use nix::sys::resource::{UsageWho, getrusage};
+use serde::Serialize;
+use std::{process::ExitCode, time::Instant};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Bulk flows through one bottleneck, SACK, an ACK for each packet
+    Dumbbell(Dumbbell),
+}
+
+#[derive(clap::Args)]
+struct Dumbbell {
+    /// Number of flows
+    #[arg(long, default_value = "16", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    flows: u32,
+    /// Rate of the bottleneck
+    #[arg(long, default_value = "100mbit", value_parser = rate)]
+    rate: u64,
+    /// Round-trip time without queueing
+    #[arg(long, default_value = "40ms", value_parser = time)]
+    rtt: Ns,
+    /// Limit of the bottleneck's queue
+    #[arg(long, default_value = "333p", value_parser = queue)]
+    queue: QueueLimit,
+    /// Simulated time
+    #[arg(long, default_value = "60s", value_parser = time)]
+    duration: Ns,
+    /// Algorithm of all flows
+    #[arg(long, value_name = "NAME", default_value = "newreno")]
+    cc: String,
+    /// How to print
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+fn time(text: &str) -> Result<Ns, String> {
+    let ns = parse_time(text).map_err(|e| format!("{e}; {}", e.remedy()))?;
+    if ns == 0 { Err("must be more than 0".to_owned()) } else { Ok(ns) }
+}
+
+fn rate(text: &str) -> Result<u64, String> {
+    let bps = parse_rate(text).map_err(|e| format!("{e}; {}", e.remedy()))?;
+    if bps == 0 { Err("must be more than 0".to_owned()) } else { Ok(bps) }
+}
+
+fn queue(text: &str) -> Result<QueueLimit, String> {
+    match parse_queue(text).map_err(|e| format!("{e}; {}", e.remedy()))? {
+        QueueLimit::Packets(0) | QueueLimit::Bytes(0) => Err("must be more than 0".to_owned()),
+        limit => Ok(limit),
+    }
+}
+
+/// What was measured.
+#[derive(Serialize)]
+struct Measured {
+    /// Wall-clock time of the simulation alone.
+    wall_s: f64,
+    /// Packets that arrived for the first time.
+    delivered_pkts: u64,
+    ns_per_delivered_pkt: f64,
+    /// Largest resident memory of the whole process.
+    peak_rss_bytes: u64,
+    goodput_bps: f64,
+}
+
+pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
+    let What::Dumbbell(d) = &args.what;
+    let found = algorithm(&d.cc).ok_or_else(|| {
+        let known: Vec<&str> = algorithms().iter().map(|a| a.name()).collect();
+        miette!(help = format!("there are: {}", known.join(", ")), "no algorithm `{}`", d.cc)
+    })?;
+    let path = PathSpec::symmetric(d.rate, d.rtt, d.queue);
+    let spec = RunSpec::dumbbell(d.flows, path, d.duration, &Params::defaults(found), 1);
+    let start = Instant::now();
+    let record = knee_sim::run(&spec).map_err(|e| miette!("{e}"))?;
+    let wall_s = start.elapsed().as_secs_f64();
+    let total = |of: fn(&knee_run::FlowCounters) -> u64| -> u64 {
+        record.flows.iter().map(|f| of(&f.counters)).sum()
+    };
+    let delivered_pkts = total(|c| c.delivered_pkts);
+    let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| miette!("getrusage: {e}"))?;
+    let measured = Measured {
+        wall_s,
+        delivered_pkts,
+        ns_per_delivered_pkt: wall_s * 1e9 / delivered_pkts.max(1) as f64,
+        peak_rss_bytes: usage.max_rss().unsigned_abs() * 1024,
+        goodput_bps: total(|c| c.delivered_bytes) as f64 * 8.0 / (d.duration as f64 / 1e9),
+    };
+    match args.what {
+        What::Dumbbell(Dumbbell { format: Format::Json, .. }) => output::print_json(&measured),
+        What::Dumbbell(_) => output::print(&format!(
+            "{:.4} s for {} packets delivered: {:.1} ns per packet; {:.1} MB at most; goodput {:.2} Mbit/s\n",
+            measured.wall_s,
+            measured.delivered_pkts,
+            measured.ns_per_delivered_pkt,
+            measured.peak_rss_bytes as f64 / 1e6,
+            measured.goodput_bps / 1e6,
+        )),
+    }
+}
