@@ -63,6 +63,8 @@ impl Timers {
 /// Packets between the senders or receivers of one access delay and the shared path.
 struct Class {
     access_delay_ns: Ns,
+    /// Neither delay nor jitter on the way to the bottleneck: packets are there at once.
+    direct: bool,
     to_bottleneck: DelayLine<Data>,
     to_sender: DelayLine<AckPacket>,
 }
@@ -160,8 +162,9 @@ impl Transmit for Out<'_> {
     fn transmit(&mut self, number: u32) {
         let data = Data { sent_ns: self.now_ns, flow: self.flow, number, bytes: self.data_bytes };
         let class = &mut self.net.classes[self.class as usize];
-        let delay_ns = class.access_delay_ns + self.access_jitter.draw_ns(self.random);
-        if delay_ns > 0 {
+        // Not by this packet's own delay: a jitter of 0 must not overtake an earlier packet's.
+        if !class.direct {
+            let delay_ns = class.access_delay_ns + self.access_jitter.draw_ns(self.random);
             class.to_bottleneck.push(self.now_ns, delay_ns, data);
             let due = class.to_bottleneck.next_ns();
             self.net.schedule.set(Class::source_out(self.class as usize), due);
@@ -228,6 +231,7 @@ impl<'a> Engine<'a> {
             let class = *class_of.entry(key).or_insert_with(|| {
                 classes.push(Class {
                     access_delay_ns: flow.access_delay_ns,
+                    direct: flow.access_delay_ns == 0 && flow.access_jitter_ns == 0,
                     to_bottleneck: DelayLine::default(),
                     to_sender: DelayLine::default(),
                 });
