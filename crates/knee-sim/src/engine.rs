@@ -597,9 +597,8 @@ impl Flow {
                     / u128::from(udp.interval.0.max(1))
             }
         };
-        let packets = bits_per_s * u128::from(spec.duration_ns)
-            / (u128::from(data_bytes) * 8 * u128::from(knee_run::NS_PER_S));
-        let written = match &flow.kind {
+        let numbers = match &flow.kind {
+            // A transfer numbers what it writes, however often it sends it.
             FlowKind::Tcp(TcpSpec {
                 workload: Workload::Transfers { size_bytes, every_ns },
                 options,
@@ -608,9 +607,12 @@ impl Flow {
                 let times = every_ns.map_or(1, |e| spec.duration_ns / e.max(1) + 1);
                 u128::from(size_bytes.div_ceil(u64::from(options.mss_bytes))) * u128::from(times)
             }
-            _ => 0,
+            _ => {
+                bits_per_s * u128::from(spec.duration_ns)
+                    / (u128::from(data_bytes) * 8 * u128::from(knee_run::NS_PER_S))
+            }
         };
-        if packets.max(written) >= u128::from(u32::MAX) {
+        if numbers >= u128::from(u32::MAX) {
             return Err(SimError::TooLong { flow: flow.name.clone() });
         }
         Ok(Self {
