@@ -428,8 +428,9 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
-        // A further timeout of the same loss reduces nothing more (RFC 5681 section 3.1).
-        if self.phase() != Phase::Loss || self.board.una() >= self.high {
+        // One reduction per window: not again for a retransmission that was lost, be it the timer's
+        // (RFC 5681 section 3.1) or fast recovery's (Linux).
+        if matches!(self.phase(), Phase::Open | Phase::Disorder) {
             self.prior_ssthresh_pkts = self.conn.ssthresh_pkts;
             self.refresh(now_ns);
             self.host.ssthresh(&mut self.conn, &mut self.counters);
