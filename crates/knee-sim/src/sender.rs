@@ -47,6 +47,8 @@ pub(crate) struct Sender {
     dupacks: u32,
     /// Packets that duplicate ACKs allow beyond cwnd (RFC 6582, RFC 3042).
     inflation: u32,
+    /// Packets above `una` that duplicate ACKs say have arrived; NewReno recovery only.
+    arrived: u32,
     partial_acked: bool,
     prr: Prr,
     delivered_pkts: u64,
@@ -112,6 +114,7 @@ impl Sender {
             recover: None,
             dupacks: 0,
             inflation: 0,
+            arrived: 0,
             partial_acked: false,
             prr: Prr::default(),
             delivered_pkts: 0,
@@ -214,6 +217,9 @@ impl Sender {
         if let (Some(blocks), Recovery::Sack) = (blocks, self.recovery) {
             self.board.sack(&blocks, &mut news);
         }
+        if self.recovery == Recovery::Newreno {
+            news.delivered_pkts = self.delivered_without_sack(advanced);
+        }
         self.delivered_pkts += u64::from(news.delivered_pkts);
         let rtt_ns = news.sent_ns.map(|sent| self.sample_ns(now_ns, sent));
         if let Some(rtt_ns) = rtt_ns {
@@ -252,6 +258,22 @@ impl Sender {
             self.partial_acked = true;
         }
         self.send(now_ns, out);
+    }
+
+    /// What an ACK delivered, where only counting duplicates tells of packets beyond a hole: an ACK
+    /// that then covers them brings nothing new. (Counted whole, a full ACK would be worth a window
+    /// of growth.)
+    fn delivered_without_sack(&mut self, advanced: u32) -> u32 {
+        self.arrived = match advanced {
+            // The timer's retransmissions may themselves be duplicates.
+            0 if self.phase() == Phase::Loss => self.arrived,
+            0 => self.arrived + 1,
+            // One fills the hole, the rest had arrived.
+            _ => self.arrived.saturating_sub(advanced - 1),
+        };
+        self.arrived = self.arrived.min(self.board.outstanding().saturating_sub(1));
+        let delivered_pkts = u64::from(self.board.una()) + u64::from(self.arrived);
+        delivered_pkts.saturating_sub(self.delivered_pkts) as u32
     }
 
     /// RFC 6582 section 4: only the first partial ACK restarts the timer.
