@@ -141,6 +141,8 @@ pub(crate) struct Engine<'a> {
     loss_reverse: Loss,
     jitter_forward: Jitter,
     jitter_reverse: Jitter,
+    /// When the latest ACK leaves the shared way back: none overtakes it.
+    reverse_passed_ns: Ns,
     jitter_random: Random,
 }
 
@@ -266,6 +268,7 @@ impl<'a> Engine<'a> {
             loss_reverse: Loss::new(spec.path.loss_reverse),
             jitter_forward: Jitter::new(spec.path.jitter_forward_ns),
             jitter_reverse: Jitter::new(spec.path.jitter_reverse_ns),
+            reverse_passed_ns: 0,
             jitter_random: Random::stream(spec.seed, "path jitter", 0),
         })
     }
@@ -349,10 +352,11 @@ impl<'a> Engine<'a> {
         let blocks = tcp.receiver.blocks().map_or(NONE, |blocks| self.blocks.put(blocks));
         let ack = AckPacket { flow: index, cumulative, duplicate, blocks };
         let class = &mut self.net.classes[flow.class as usize];
-        let delay_ns = self.spec.path.delay_reverse_ns
-            + class.access_delay_ns
-            + self.jitter_reverse.draw_ns(&mut flow.reverse);
-        class.to_sender.push(self.now_ns, delay_ns, ack);
+        let delay_ns =
+            self.spec.path.delay_reverse_ns + self.jitter_reverse.draw_ns(&mut flow.reverse);
+        // All flows share the way back as they share the way there; access comes after it.
+        self.reverse_passed_ns = self.reverse_passed_ns.max(self.now_ns + delay_ns);
+        class.to_sender.push(self.reverse_passed_ns, class.access_delay_ns, ack);
         let due_ns = class.to_sender.next_ns();
         self.net.schedule.set(Class::source_back(flow.class as usize), due_ns);
     }
