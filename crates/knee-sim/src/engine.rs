@@ -684,7 +684,7 @@ impl Flow {
         let record = FlowRecord {
             name: spec.name.clone(),
             start_ns: self.start_ns,
-            stop_ns: spec.stop_ns.unwrap_or(duration_ns),
+            stop_ns: spec.stop_ns.map_or(duration_ns, |stop_ns| stop_ns.min(duration_ns)),
             counters,
             samples: self.samples,
             ..FlowRecord::default()
