@@ -340,8 +340,9 @@ impl Sender {
         }
         if matches!(self.phase(), Phase::Open | Phase::Disorder) {
             if self.board.lost() > 0 {
+                let flight_pkts = self.conn.cwnd_pkts.min(self.board.outstanding());
                 self.enter_recovery(now_ns);
-                self.prr = Prr::start(self.conn.cwnd_pkts);
+                self.prr = Prr::start(flight_pkts);
             } else {
                 let suspicious = self.board.sacked() > 0;
                 self.set_phase(if suspicious { Phase::Disorder } else { Phase::Open });
