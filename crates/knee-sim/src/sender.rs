@@ -225,9 +225,6 @@ impl Sender {
         if let Some(rtt_ns) = rtt_ns {
             self.estimate(rtt_ns);
         }
-        if advanced > 0 {
-            self.backoffs = 0;
-        }
         self.refresh(now_ns);
         let mut seen = Ack {
             delivered_pkts: self.delivered_pkts,
@@ -293,9 +290,11 @@ impl Sender {
         rtt_ns
     }
 
-    /// RFC 6298 section 2.
+    /// RFC 6298 section 2. Only a sample ends the timer's backoff (section 5, Karn): an RTT that has
+    /// outgrown the timer could otherwise never be measured.
     #[inline]
     fn estimate(&mut self, rtt_ns: u64) {
+        self.backoffs = 0;
         if self.srtt_ns == 0 {
             self.srtt_ns = rtt_ns;
             self.rttvar_ns = rtt_ns / 2;
