@@ -303,7 +303,8 @@ impl Sender {
             self.rttvar_ns = self.rttvar_ns - self.rttvar_ns / 4 + error / 4;
             self.srtt_ns = self.srtt_ns - self.srtt_ns / 8 + rtt_ns / 8;
         }
-        self.rto_ns = (self.srtt_ns + 4 * self.rttvar_ns).clamp(self.rto_min_ns, RTO_MAX_NS);
+        let margin_ns = (4 * self.rttvar_ns).max(self.rtt_tick_ns);
+        self.rto_ns = (self.srtt_ns + margin_ns).clamp(self.rto_min_ns, RTO_MAX_NS);
     }
 
     #[inline]
