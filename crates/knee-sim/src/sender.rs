@@ -62,8 +62,10 @@ pub(crate) struct Sender {
     max_outstanding: u32,
     window_end: u32,
     cwnd_limited: bool,
-    /// A reduction that D-SACKs may yet prove unnecessary: retransmissions not yet reported twice.
+    /// A reduction that D-SACKs may yet prove unnecessary: retransmissions not yet reported twice,
+    /// of segments from `undo_from`.
     undo_pending: Option<u32>,
+    undo_from: u32,
     prior_ssthresh_pkts: u32,
     pub(crate) counters: FlowCounters,
     pub(crate) rtt: DelayStats,
@@ -128,6 +130,7 @@ impl Sender {
             window_end: 0,
             cwnd_limited: false,
             undo_pending: None,
+            undo_from: 0,
             prior_ssthresh_pkts: SSTHRESH_INFINITE,
             counters: FlowCounters::default(),
             rtt: DelayStats::default(),
@@ -235,7 +238,7 @@ impl Sender {
         };
         self.host.on_rtt(&mut self.conn, &seen, &mut self.counters);
         if ack.duplicate != NONE && self.recovery == Recovery::Sack {
-            self.on_duplicate_report();
+            self.on_duplicate_report(ack.duplicate);
         }
 
         let reduced = self.judge(now_ns, advanced, &mut seen, out);
@@ -413,8 +416,7 @@ impl Sender {
 
     fn enter_recovery(&mut self, now_ns: u64) {
         self.counters.loss_events += 1;
-        self.prior_ssthresh_pkts = self.conn.ssthresh_pkts;
-        self.undo_pending = Some(0);
+        self.allow_undo();
         self.high = self.board.nxt();
         self.conn.cwnd_cnt = 0;
         self.refresh(now_ns);
@@ -429,9 +431,18 @@ impl Sender {
         self.set_phase(Phase::Open);
     }
 
-    /// A D-SACK: one retransmission was unnecessary. When all were, so was the reduction.
-    fn on_duplicate_report(&mut self) {
-        let Some(pending) = self.undo_pending.filter(|&p| p > 0) else { return };
+    /// From here on D-SACKs count towards undoing the reduction that is being made.
+    fn allow_undo(&mut self) {
+        self.prior_ssthresh_pkts = self.conn.ssthresh_pkts;
+        self.undo_pending = Some(0);
+        self.undo_from = self.board.una();
+    }
+
+    /// A D-SACK: one retransmission was unnecessary. When all were, so was the reduction. Reports of
+    /// an earlier window's retransmissions say nothing of this reduction.
+    fn on_duplicate_report(&mut self, number: u32) {
+        let pending = self.undo_pending.filter(|&p| p > 0 && number >= self.undo_from);
+        let Some(pending) = pending else { return };
         self.undo_pending = Some(pending - 1);
         if pending > 1 {
             return;
@@ -454,11 +465,10 @@ impl Sender {
         // One reduction per window: not again for a retransmission that was lost, be it the timer's
         // (RFC 5681 section 3.1) or fast recovery's (Linux).
         if matches!(self.phase(), Phase::Open | Phase::Disorder) {
-            self.prior_ssthresh_pkts = self.conn.ssthresh_pkts;
+            self.allow_undo();
             self.refresh(now_ns);
             self.host.ssthresh(&mut self.conn, &mut self.counters);
             self.host.on_event(&mut self.conn, Event::Rto);
-            self.undo_pending = Some(0);
         }
         self.board.mark_all_lost();
         self.conn.cwnd_pkts = 1;
