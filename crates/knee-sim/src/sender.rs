@@ -45,8 +45,9 @@ pub(crate) struct Sender {
     /// RFC 6582 `recover`: no fast retransmit unless more than this was acknowledged.
     recover: Option<u32>,
     dupacks: u32,
-    /// Packets that duplicate ACKs allow beyond cwnd (RFC 6582, RFC 3042).
-    inflation: u32,
+    /// Packets that duplicate ACKs allow beyond cwnd (RFC 6582, RFC 3042); below 0 after a partial
+    /// ACK whose duplicates were lost.
+    inflation: i32,
     /// Packets above `una` that duplicate ACKs say have arrived; NewReno recovery only.
     arrived: u32,
     partial_acked: bool,
@@ -376,7 +377,7 @@ impl Sender {
                 Phase::Recovery => {
                     // Step 3, partial acknowledgement: repair the next hole, deflate.
                     self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
-                    self.inflation = self.inflation.saturating_sub(advanced) + 1;
+                    self.inflation += 1 - advanced as i32;
                     self.retransmit(una, now_ns, out);
                 }
                 Phase::Loss if una < self.high => {}
@@ -401,14 +402,14 @@ impl Sender {
                 self.enter_recovery(now_ns);
                 self.recover = Some(self.high);
                 self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
-                self.inflation = DUP_THRESH;
+                self.inflation = DUP_THRESH as i32;
                 self.retransmit(una, now_ns, out);
             }
             _ => {
                 self.set_phase(Phase::Disorder);
                 // RFC 3042: the first two duplicates each allow one new packet.
                 let allowed = self.dupacks.min(DUP_THRESH - 1);
-                self.inflation = if self.limited_transmit { allowed } else { 0 };
+                self.inflation = if self.limited_transmit { allowed as i32 } else { 0 };
             }
         }
         true
@@ -510,7 +511,7 @@ impl Sender {
         // Without limited transmit, SACKed packets do not make room until a loss is inferred.
         let unused = self.conn.phase == Phase::Disorder as u8 && !self.limited_transmit;
         let held_back = if unused { self.board.sacked() } else { 0 };
-        let window = self.conn.cwnd_pkts.saturating_add(self.inflation);
+        let window = self.conn.cwnd_pkts.saturating_add_signed(self.inflation);
         let room = |board: &Scoreboard| board.in_network() + held_back < window;
         while room(&self.board) {
             let Some(number) = self.board.next_lost() else { break };
@@ -540,5 +541,77 @@ impl Sender {
             self.max_outstanding = outstanding;
             self.window_end = self.board.nxt();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_run::{NS_PER_MS, Workload};
+
+    impl Transmit for Vec<u32> {
+        fn transmit(&mut self, number: u32) {
+            self.push(number);
+        }
+    }
+
+    /// A bulk sender whose initial window is out, and the packets of it.
+    fn sender(recovery: Recovery, initial_window_pkts: u32) -> (Sender, Vec<u32>) {
+        let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
+        let options = TcpOptions { recovery, initial_window_pkts, ..TcpOptions::default() };
+        let spec = TcpSpec { params, workload: Workload::Bulk, options };
+        let mut sender = Sender::new(&spec, 0, Random::stream(1, "test", 0), false, false);
+        let mut out = Vec::new();
+        sender.write(0, None, &mut out);
+        (sender, out)
+    }
+
+    fn ack(cumulative: u32) -> AckPacket {
+        AckPacket { flow: 0, cumulative, duplicate: NONE, blocks: NONE }
+    }
+
+    #[test]
+    fn a_report_of_an_earlier_window_undoes_nothing() {
+        let (mut sender, mut out) = sender(Recovery::Sack, 10);
+        // A needless timeout; then the first flight turns out to have arrived.
+        sender.on_timeout(1000 * NS_PER_MS, &mut out);
+        sender.on_ack(1010 * NS_PER_MS, ack(10), None, &mut out);
+        // Packet 10 of the next flight is lost indeed.
+        let blocks = [(11, 14), (0, 0), (0, 0)];
+        sender.on_ack(1050 * NS_PER_MS, ack(10), Some(blocks), &mut out);
+        assert_eq!(sender.phase(), Phase::Recovery);
+        // The timeout's retransmission has arrived, needless.
+        let report = AckPacket { duplicate: 0, ..ack(10) };
+        sender.on_ack(1060 * NS_PER_MS, report, Some(blocks), &mut out);
+        assert_eq!((sender.counters.undos, sender.phase()), (0, Phase::Recovery));
+        // A report of packet 10 would have been another matter.
+        let report = AckPacket { duplicate: 10, ..ack(11) };
+        sender.on_ack(1070 * NS_PER_MS, report, None, &mut out);
+        assert_eq!(sender.counters.undos, 1);
+    }
+
+    /// RFC 6582 section 3.2 step 3: the window shrinks by what a partial ACK covers, though not all
+    /// of it had been announced by duplicates.
+    #[test]
+    fn a_partial_ack_deflates_in_full() {
+        let (mut sender, mut out) = sender(Recovery::Newreno, 20);
+        out.clear();
+        for _ in 0..3 {
+            sender.on_ack(100 * NS_PER_MS, ack(0), None, &mut out);
+        }
+        // Limited transmit, then the repair; ssthresh = 10, the window 10 + 3.
+        assert_eq!(out, [20, 21, 0]);
+        // 10 is lost too, and the other duplicates were lost on their way: 13 - 10 + 1 = 4, with 12
+        // outstanding.
+        out.clear();
+        sender.on_ack(200 * NS_PER_MS, ack(10), None, &mut out);
+        assert_eq!(out, [10]);
+        // Eight more duplicates only fill what is missing; the ninth lets a packet out.
+        for _ in 0..8 {
+            sender.on_ack(210 * NS_PER_MS, ack(10), None, &mut out);
+        }
+        assert_eq!(out, [10]);
+        sender.on_ack(210 * NS_PER_MS, ack(10), None, &mut out);
+        assert_eq!(out, [10, 22]);
     }
 }
