@@ -240,6 +240,7 @@ fn check_series(spec: &RunSpec, record: &RunRecord) -> Outcome {
     prop_assert_eq!(record.queue.bins.len() as u64, rows);
     for (flow, spec_flow) in record.flows.iter().zip(&spec.flows) {
         prop_assert_eq!(flow.samples.len() as u64, rows);
+        prop_assert!(flow.stop_ns <= spec.duration_ns);
         if bin_ns == 0 || spec.duration_ns.is_multiple_of(bin_ns) {
             continue; // what happens at the very end belongs to no row
         }
@@ -251,7 +252,8 @@ fn check_series(spec: &RunSpec, record: &RunRecord) -> Outcome {
         prop_assert_eq!(sum(|s| u64::from(s.lost_pkts)), lost);
         for (row, sample) in flow.samples.iter().enumerate() {
             let end_ns = (row as u64 + 1) * bin_ns;
-            let stopped = spec_flow.stop_ns.is_some_and(|stop_ns| stop_ns < end_ns.min(spec.duration_ns));
+            let stopped =
+                spec_flow.stop_ns.is_some_and(|stop_ns| stop_ns < end_ns.min(spec.duration_ns));
             let alive = flow.start_ns < end_ns && !stopped;
             prop_assert!(alive || sample.cwnd_pkts == 0);
         }
@@ -386,7 +388,11 @@ fn check_deliveries(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> 
     let one_way_ns = spec.path.delay_forward_ns + flow_spec.access_delay_ns;
     let sending_ns = |bytes: u64| bytes * 8 * NS_PER_S / spec.path.rate_bps;
     match &flow_spec.kind {
-        FlowKind::Tcp(TcpSpec { workload: Workload::Transfers { size_bytes, .. }, options, .. }) => {
+        FlowKind::Tcp(TcpSpec {
+            workload: Workload::Transfers { size_bytes, .. },
+            options,
+            ..
+        }) => {
             let mut last_ns = 0;
             for transfer in &flow.transfers {
                 prop_assert_eq!(transfer.bytes, *size_bytes);

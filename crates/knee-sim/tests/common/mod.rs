@@ -56,8 +56,7 @@ pub fn spec(path: PathSpec, duration_ns: Ns, flows: Vec<FlowSpec>) -> RunSpec {
     RunSpec { seed: 1, duration_ns, path, flows, record }
 }
 
-/// The papers' path: 10 Mb/s, 40 ms, with a queue of `queue_pkts`. A 1500-byte packet takes
-/// 1.2 ms; the path without queue holds 33.3 + 1 packets.
+/// The papers' path: 10 Mb/s, 40 ms, with a queue of `queue_pkts`. A 1500-byte packet takes 1.2 ms.
 pub fn ten_mbit(queue_pkts: u32) -> PathSpec {
     PathSpec::symmetric(10_000_000, 40 * MS, QueueLimit::Packets(queue_pkts))
 }
