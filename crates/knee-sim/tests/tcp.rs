@@ -549,8 +549,7 @@ fn rtt_is_counted_in_ticks() {
         let options = TcpOptions { rtt_tick_ns, ..TcpOptions::default() };
         let flow = FlowSpec { start_ns, ..newreno(transfer(1), options) };
         let record = run(&spec(path, S, vec![flow]));
-        let sample = calls(&record.flows[0], Call::OnRtt).next().expect("one ACK").ack.rtt_us;
-        sample
+        calls(&record.flows[0], Call::OnRtt).next().expect("one ACK").ack.rtt_us
     };
     let us = 1000;
     assert_eq!(sample(0, 300 * us, 100_500 * us), 100_500);
