@@ -4,7 +4,7 @@ use crate::{DelayStats, Ns};
 use knee_cc::{Ack, Conn, OBSERVE_N};
 
 /// Everything measured in one run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunRecord {
     /// Seed that was used.
     pub seed: u64,
@@ -19,7 +19,7 @@ pub struct RunRecord {
 }
 
 /// What one flow did.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowRecord {
     /// Name, from the scenario.
     pub name: String,
@@ -123,7 +123,7 @@ pub struct Transfer {
 }
 
 /// The bottleneck's queue.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueRecord {
     /// Waiting times of all packets that left, their own transmission excluded.
     pub delay: DelayStats,
