@@ -86,8 +86,14 @@ pub struct Reproduction {
     pub figures: Arc<Vec<Cases>>,
     /// Verdicts on their claims.
     pub verdicts: Vec<Verdict>,
-    charts: Vec<Vec<Chart>>,
+    drawn: Vec<Drawn>,
     host: String,
+}
+
+/// Charts and tables of a figure.
+struct Drawn {
+    charts: Vec<Chart>,
+    tables: Vec<Table>,
 }
 
 /// Reproduces `id` with `runner` on `host`. `progress` is told how many runs of how many are done.
@@ -139,22 +145,27 @@ pub fn reproduce(
         .filter(of_figures)
         .map(|claim| Verdict::of(&paper, claim, host, &formulas))
         .collect();
-    let charts = figures
+    let drawn = figures
         .iter()
         .map(|cases| draw(cases, &formulas))
         .collect::<Result<_, _>>()
         .map_err(ReproduceError::Run)?;
-    Ok(Reproduction { paper, figures, verdicts, charts, host: host.to_owned() })
+    Ok(Reproduction { paper, figures, verdicts, drawn, host: host.to_owned() })
 }
 
-fn draw(cases: &Cases, formulas: &Formulas) -> Result<Vec<Chart>, String> {
+fn draw(cases: &Cases, formulas: &Formulas) -> Result<Drawn, String> {
+    let number = &cases.figure.number;
     let mut charts = Vec::new();
     for plot in &cases.figure.plots {
         let mut more = drawings::charts(cases, charts.len(), plot, formulas)
-            .map_err(|e| format!("figure {}: {}: {e}", cases.figure.number, plot.title))?;
+            .map_err(|e| format!("figure {number}: {}: {e}", plot.title))?;
         charts.append(&mut more);
     }
-    Ok(charts)
+    let tables = cases.figure.tables.iter().map(|wanted| {
+        let table = drawings::table(cases, wanted, formulas);
+        table.map_err(|e| format!("figure {number}: {}: {e}", wanted.title))
+    });
+    Ok(Drawn { charts, tables: tables.collect::<Result<_, _>>()? })
 }
 
 /// Verdicts of one or more papers as JSON.
@@ -254,11 +265,11 @@ impl Reproduction {
             tables: vec![verdict_table("All claims", &self.verdicts, None)],
             ..Section::new(format!("{}: claims", self.paper.id))
         }];
-        for (cases, charts) in self.figures.iter().zip(&self.charts) {
+        for (cases, drawn) in self.figures.iter().zip(&self.drawn) {
             let figure = &cases.figure;
             let mut section =
                 Section::new(format!("{} Fig. {}: {}", self.paper.id, figure.number, figure.title));
-            section.charts.clone_from(charts);
+            section.charts.clone_from(&drawn.charts);
             let of_figure = || self.verdicts.iter().filter(|v| v.figure == figure.number);
             if of_figure().next().is_some() {
                 let table = verdict_table("Claims", &self.verdicts, Some(&figure.number));
@@ -268,6 +279,7 @@ impl Reproduction {
                 let reason = v.reason.as_deref().unwrap_or("No reason is recorded.");
                 section.paragraphs.push(format!("{} {}. {}", v.id, v.word(), reason.trim()));
             }
+            section.tables.extend(drawn.tables.iter().cloned());
             if let Some(case) = cases.cases.first() {
                 let name = format!("Scenario of the first case ({})", case.values.join(", "));
                 section.listings.push((name, case.text.clone()));
@@ -278,7 +290,7 @@ impl Reproduction {
     }
 
     fn write_figures(&self, out: &ResultWriter) -> Result<(), StoreError> {
-        for chart in self.charts.iter().flatten() {
+        for chart in self.drawn.iter().flat_map(|d| &d.charts) {
             out.bytes(&format!("figures/{}-{}.svg", self.paper.id, chart.id), chart.svg())?;
         }
         Ok(())
