@@ -98,7 +98,8 @@ impl Draw<'_> {
             format!("{}: {}", axis.name, fixed.get(&axis.name).unwrap_or(&first))
         };
         let axes = self.figure.axes.iter().filter(|a| !shown.contains(&a.name.as_str()));
-        axes.map(of).collect::<Vec<_>>().join("; ")
+        let axes = axes.map(of).collect::<Vec<_>>().join(", ");
+        if axes.is_empty() { axes } else { format!("{axes}.") }
     }
 
     fn sweep(&self) -> Result<Chart, String> {

@@ -185,15 +185,18 @@ pub fn claims(reproductions: &[Reproduction]) -> Claims<'_> {
     Claims { claims: reproductions.iter().flat_map(|r| &r.verdicts).collect() }
 }
 
+/// A number with three significant digits or so, and no zeros at its end.
 fn number(value: Option<f64>) -> String {
-    match value {
-        None => "–".to_owned(),
-        Some(x) if x.abs() >= 100.0 => format!("{x:.0}"),
-        Some(x) if x.abs() >= 10.0 => format!("{x:.1}"),
-        Some(x) => {
-            let short = format!("{x:.3}");
-            short.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
+    let Some(x) = value else { return "–".to_owned() };
+    let digits = match x.abs() {
+        big if big >= 100.0 => 0,
+        ten if ten >= 10.0 => 1,
+        _ => 3,
+    };
+    let text = format!("{x:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 
@@ -207,33 +210,25 @@ fn range([low, high]: [Option<f64>; 2]) -> String {
     }
 }
 
-/// Verdicts as a table; `figure`: only those of this figure.
-fn verdict_table(caption: &str, verdicts: &[Verdict], figure: Option<&str>) -> Table {
-    let mut table = Table::new(
-        caption,
-        &["claim", "fig.", "statement", "paper", "accepted", "measured", "verdict"],
-        &[],
-    );
-    for v in verdicts.iter().filter(|v| figure.is_none_or(|f| v.figure == f)) {
+/// Verdicts as a table.
+fn verdict_table<'a>(caption: &str, verdicts: impl Iterator<Item = &'a Verdict>) -> Table {
+    let columns = ["claim", "fig.", "statement", "paper", "accepted", "measured", "verdict"];
+    let mut table = Table::new(caption, &columns, &[]);
+    for v in verdicts {
         let m = &v.measured;
         let tone = match (v.as_recorded(), v.holds) {
             (true, true) => Tone::Good,
             (true, false) => Tone::Bad,
             (false, _) => Tone::Caution,
         };
+        let (low, middle, high) = (number(m.p20), number(m.p50), number(m.p80));
         table.row([
             Cell::from(v.id.clone()),
             Cell::from(v.figure.clone()),
             Cell::from(v.statement.clone()),
             Cell::from(v.paper_value.clone()),
             Cell::from(range(v.accepted)),
-            Cell::from(format!(
-                "{} [{}, {}] {}",
-                number(m.p50),
-                number(m.p20),
-                number(m.p80),
-                v.unit
-            )),
+            Cell::from(format!("{middle} [{low}, {high}] {}", v.unit)),
             Cell::toned(v.word(), tone),
         ]);
     }
@@ -244,7 +239,7 @@ impl Reproduction {
     /// Verdicts as a table for a terminal `width` characters wide.
     pub fn to_text(&self, width: Option<u16>) -> String {
         let caption = format!("{} ({}), host {}", self.paper.title, self.paper.citation, self.host);
-        let mut text = verdict_table(&caption, &self.verdicts, None).to_text(width);
+        let mut text = verdict_table(&caption, self.verdicts.iter()).to_text(width);
         for v in self.verdicts.iter().filter(|v| !v.holds || !v.as_recorded()) {
             let reason = v.reason.as_deref().unwrap_or("no reason is recorded");
             let _ = writeln!(text, "\n{} {}: {}", v.id, v.word(), reason.trim());
@@ -262,7 +257,7 @@ impl Reproduction {
     /// The sections of a report: a summary, then each figure beside its claims.
     pub fn sections(&self) -> Vec<Section> {
         let mut sections = vec![Section {
-            tables: vec![verdict_table("All claims", &self.verdicts, None)],
+            tables: vec![verdict_table("All claims", self.verdicts.iter())],
             ..Section::new(format!("{}: claims", self.paper.id))
         }];
         for (cases, drawn) in self.figures.iter().zip(&self.drawn) {
@@ -272,12 +267,12 @@ impl Reproduction {
             section.charts.clone_from(&drawn.charts);
             let of_figure = || self.verdicts.iter().filter(|v| v.figure == figure.number);
             if of_figure().next().is_some() {
-                let table = verdict_table("Claims", &self.verdicts, Some(&figure.number));
-                section.tables.push(table);
+                section.tables.push(verdict_table("Claims", of_figure()));
             }
-            for v in of_figure().filter(|v| !v.holds) {
-                let reason = v.reason.as_deref().unwrap_or("No reason is recorded.");
-                section.paragraphs.push(format!("{} {}. {}", v.id, v.word(), reason.trim()));
+            for v in of_figure() {
+                let reason = if v.holds { None } else { v.reason.as_deref() };
+                let reason = reason.map(|r| format!(" {}", r.trim())).unwrap_or_default();
+                section.paragraphs.push(format!("{} {}. {}.{reason}", v.id, v.word(), v.note));
             }
             section.tables.extend(drawn.tables.iter().cloned());
             if let Some(case) = cases.cases.first() {
