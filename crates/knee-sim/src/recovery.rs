@@ -78,4 +78,13 @@ mod tests {
         (0..4).for_each(|_| prr.sent());
         assert_eq!(prr.window(1, 5, 10), 5 + 2);
     }
+
+    /// Where nothing was delivered yet, the repair leaves all the same.
+    #[test]
+    fn first_repair_always_leaves() {
+        let mut prr = Prr::start(20);
+        assert_eq!(prr.window(0, 19, 10), 20);
+        prr.sent();
+        assert_eq!(prr.window(0, 20, 10), 20);
+    }
 }

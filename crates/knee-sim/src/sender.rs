@@ -615,4 +615,48 @@ mod tests {
         sender.on_ack(210 * NS_PER_MS, ack(10), None, &mut out);
         assert_eq!(out, [10, 22]);
     }
+
+    /// Without SACK: what duplicates told of is delivered once, and a timeout's own duplicates tell
+    /// of nothing.
+    #[test]
+    fn duplicates_count_as_deliveries_once() {
+        let (mut sender, mut out) = sender(Recovery::Newreno, 20);
+        let mut told = Vec::new();
+        let mut hear = |sender: &mut Sender, ms: u64, cumulative: u32| {
+            let before = sender.delivered_pkts;
+            sender.on_ack(ms * NS_PER_MS, ack(cumulative), None, &mut out);
+            told.push(sender.delivered_pkts - before);
+        };
+        // 0 and 5 are lost: 1 to 4 and 6 to 10 tell of themselves; then the repair of 0 arrives,
+        // then 11, then the repair of 5.
+        (0..9).for_each(|_| hear(&mut sender, 100, 0));
+        hear(&mut sender, 200, 5);
+        hear(&mut sender, 210, 5);
+        hear(&mut sender, 300, 12);
+        assert_eq!(told, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+        // A timeout, and 12 to 16 arrive twice.
+        let mut none = Vec::new();
+        sender.on_timeout(2000 * NS_PER_MS, &mut none);
+        let mut hear = |cumulative| {
+            let before = sender.delivered_pkts;
+            sender.on_ack(2100 * NS_PER_MS, ack(cumulative), None, &mut none);
+            sender.delivered_pkts - before
+        };
+        assert_eq!([hear(17), hear(17), hear(17), hear(18)], [5, 0, 0, 1]);
+    }
+
+    #[test]
+    fn undoing_forgets_the_losses_too() {
+        let (mut sender, mut out) = sender(Recovery::Sack, 10);
+        out.clear();
+        sender.on_timeout(1000 * NS_PER_MS, &mut out);
+        assert_eq!((&out[..], sender.board.lost()), (&[0][..], 10));
+        out.clear();
+        // The ACK of the original was lost, that of the retransmission reports it: all is well.
+        let report = AckPacket { duplicate: 0, ..ack(1) };
+        sender.on_ack(1010 * NS_PER_MS, report, None, &mut out);
+        assert_eq!((sender.counters.undos, sender.phase()), (1, Phase::Open));
+        // 1 to 9 are in the network; the window is 10 again, and one more for this ACK.
+        assert_eq!(out, [10, 11]);
+    }
 }

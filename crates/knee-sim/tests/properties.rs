@@ -344,7 +344,7 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
             }
             Call::OnEvent if is_rto(last) => {
                 prop_assert_eq!(now.before.phase, Phase::Loss as u8);
-                prop_assert_eq!(now.before.cwnd_pkts, 1);
+                prop_assert_eq!((now.before.cwnd_pkts, now.before.cwnd_cnt), (1, 0));
             }
             _ => {}
         }

@@ -608,6 +608,28 @@ fn udp_keeps_its_rate_exactly() {
 }
 
 #[test]
+fn access_jitter_is_uniform_and_keeps_order() {
+    // A packet each 10 ms, up to 8 ms late: none has to wait for another.
+    let kind = FlowKind::Udp { rate_bps: 800_000, packet_bytes: 1000 };
+    for access_delay_ns in [0, 3 * MS] {
+        let udp =
+            FlowSpec { access_delay_ns, access_jitter_ns: 8 * MS, ..flow("udp", kind.clone()) };
+        let record = run(&spec(wide_path(), 100 * S, vec![udp]));
+        let late: Vec<Ns> =
+            sent(&record, 0).iter().zip(0u64..).map(|(s, n)| s.0 - n * 10 * MS).collect();
+        assert!(late.iter().all(|l| (access_delay_ns..=access_delay_ns + 8 * MS).contains(l)));
+        // Mean 4 ms; standard error of 10 000: 8 / sqrt(12) / 100 = 0.023.
+        let mean_ms = late.iter().sum::<Ns>() as f64 / late.len() as f64 / MS as f64;
+        assert!((mean_ms - 4.0 - (access_delay_ns / MS) as f64).abs() < 0.1, "{mean_ms}");
+    }
+    // A packet each 1 ms, up to 8 ms late.
+    let kind = FlowKind::Udp { rate_bps: 8_000_000, packet_bytes: 1000 };
+    let udp = FlowSpec { access_jitter_ns: 8 * MS, ..flow("udp", kind) };
+    let record = run(&spec(wide_path(), S, vec![udp]));
+    assert!(sent(&record, 0).iter().zip(0..).all(|(s, n)| s.1 == n));
+}
+
+#[test]
 fn drop_tail_counts_packets_or_bytes() {
     let held = |queue, mss_bytes| {
         let options = TcpOptions { mss_bytes, initial_window_pkts: 30, ..TcpOptions::default() };
