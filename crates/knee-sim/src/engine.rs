@@ -109,6 +109,7 @@ struct Udp {
 struct Flow {
     kind: Kind,
     class: u32,
+    access_jitter: Jitter,
     started: bool,
     start_ns: Ns,
     stopped: bool,
@@ -416,7 +417,7 @@ impl<'a> Engine<'a> {
             flow: index,
             class: flow.class,
             data_bytes: flow.data_bytes,
-            access_jitter: Jitter::new(self.spec.flows[index as usize].access_jitter_ns),
+            access_jitter: flow.access_jitter,
             random: &mut flow.forward,
             random_losses_pkts: &mut flow.random_losses_pkts,
             queue_drops_pkts: &mut flow.queue_drops_pkts,
@@ -511,7 +512,6 @@ impl<'a> Engine<'a> {
     }
 
     fn send_udp(&mut self, index: u32) {
-        let jitter = Jitter::new(self.spec.flows[index as usize].access_jitter_ns);
         let flow = &mut self.flows[index as usize];
         let Kind::Udp(udp) = &mut flow.kind else { return };
         if flow.stopped {
@@ -529,7 +529,7 @@ impl<'a> Engine<'a> {
             flow: index,
             class: flow.class,
             data_bytes: flow.data_bytes,
-            access_jitter: jitter,
+            access_jitter: flow.access_jitter,
             random: &mut flow.forward,
             random_losses_pkts: &mut flow.random_losses_pkts,
             queue_drops_pkts: &mut flow.queue_drops_pkts,
@@ -639,6 +639,7 @@ impl Flow {
         Ok(Self {
             kind,
             class,
+            access_jitter: Jitter::new(flow.access_jitter_ns),
             started: false,
             start_ns,
             stopped: false,

@@ -50,8 +50,8 @@ pub(crate) struct Scoreboard {
     judged: u32,
     /// Everything below that was lost has been retransmitted.
     repaired: u32,
-    /// Some outstanding segment has a flag: the slow path is needed.
-    dirty: bool,
+    /// No segment from here on has a flag: beyond it the short way does.
+    flagged_end: u32,
     /// Blocks that were worked off, so that long ones are not walked again with every ACK.
     known: [(u32, u32); 4],
 }
@@ -96,7 +96,7 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn acknowledge(&mut self, cumulative: u32) -> News {
         let count = cumulative - self.una;
-        if !self.dirty {
+        if self.una >= self.flagged_end {
             // RTT of the latest segment: the one whose arrival caused this ACK.
             let mut last = None;
             for _ in 0..count {
@@ -123,9 +123,6 @@ impl Scoreboard {
         if ambiguous {
             // What waited behind a hole was delayed by the hole, not by the path.
             news.sent_ns = None;
-        }
-        if self.segments.is_empty() {
-            self.dirty = false;
         }
         news
     }
@@ -171,7 +168,7 @@ impl Scoreboard {
         self.retrans -= u32::from(was.has(RETRANS));
         self.sacked += 1;
         self.sacked_end = self.sacked_end.max(number + 1);
-        self.dirty = true;
+        self.flagged_end = self.flagged_end.max(number + 1);
         news.delivered_pkts += 1;
         if !was.has(EVER_RETRANS) {
             news.sent_ns = news.sent_ns.max(Some(was.sent_ns()));
@@ -201,7 +198,7 @@ impl Scoreboard {
         }
         self.judged = self.judged.max(edge);
         self.lost += marked;
-        self.dirty |= marked > 0;
+        self.flagged_end = self.flagged_end.max(if marked > 0 { edge } else { 0 });
         marked
     }
 
@@ -214,7 +211,7 @@ impl Scoreboard {
         self.retrans = 0;
         self.judged = self.nxt();
         self.repaired = self.una;
-        self.dirty = true;
+        self.flagged_end = self.nxt();
     }
 
     /// Reductions were unnecessary: nothing is thought lost any more.
@@ -251,7 +248,7 @@ impl Scoreboard {
         let newly = u64::from(segment.has(LOST) && !segment.has(RETRANS));
         segment.0 = (now_ns << FLAG_BITS) | flags | (newly * RETRANS);
         self.retrans += newly as u32;
-        self.dirty = true;
+        self.flagged_end = self.flagged_end.max(number + 1);
     }
 }
 

@@ -237,6 +237,7 @@ impl Sender {
             rtt_us: rtt_ns.map_or(-1, |ns| (ns / NS_PER_US).min(i32::MAX as u64) as i32),
             random: if self.host.uses_random() { self.random.bits32() } else { 0 },
         };
+        let before = self.mutable();
         self.host.on_rtt(&mut self.conn, &seen, &mut self.counters);
         if ack.duplicate != NONE && self.recovery == Recovery::Sack {
             self.on_duplicate_report(ack.duplicate);
@@ -246,7 +247,9 @@ impl Sender {
         if reduced {
             // The recovery owns the window.
         } else if advanced > 0 {
-            self.refresh(now_ns);
+            if before != self.mutable() || seen.lost_pkts > 0 {
+                self.refresh(now_ns);
+            }
             self.host.on_ack(&mut self.conn, &seen, &mut self.counters);
         }
         self.conn.cwnd_pkts = self.conn.cwnd_pkts.max(1);
@@ -259,6 +262,12 @@ impl Sender {
             self.partial_acked = true;
         }
         self.send(now_ns, out);
+    }
+
+    /// What of the view may change between two calls for one ACK, and then makes it out of date.
+    #[inline]
+    fn mutable(&self) -> (u8, u32, u32) {
+        (self.conn.phase, self.conn.cwnd_pkts, self.conn.ssthresh_pkts)
     }
 
     /// What an ACK delivered, where only counting duplicates tells of packets beyond a hole: an ACK
