@@ -397,10 +397,16 @@ impl<'a> Engine<'a> {
     fn on_sender(&mut self, class: usize) {
         let line = &mut self.net.classes[class].to_sender;
         let Some(ack) = line.pop(self.now_ns) else { return };
-        let (next_ns, ahead) = (line.next_ns(), line.peek(PREFETCH_AHEAD).map(|a| a.flow));
+        let next_ns = line.next_ns();
+        let ahead = |n| line.peek(n).map(|a| a.flow);
+        let (soon, later) = (ahead(PREFETCH_AHEAD), ahead(2 * PREFETCH_AHEAD));
         self.net.schedule.set(Class::source_back(class), next_ns);
-        if let Some(ahead) = self.ahead(ahead) {
-            prefetch(&ahead.sender);
+        if let Some(later) = self.ahead(later) {
+            prefetch(&later.sender);
+        }
+        // By now its own memory is there, and says where the rest is.
+        if let Some(first) = self.ahead(soon).and_then(|tcp| tcp.sender.first_outstanding()) {
+            prefetch(first);
         }
         let blocks = self.blocks.take(ack.blocks);
         self.with_sender(ack.flow, |sender, now_ns, out| sender.on_ack(now_ns, ack, blocks, out));

@@ -81,6 +81,11 @@ impl Scoreboard {
         self.segments.len() as u32 - self.sacked - self.lost + self.retrans
     }
 
+    /// The first outstanding segment's entry.
+    pub(crate) fn first(&self) -> Option<&impl Sized> {
+        self.segments.front()
+    }
+
     /// A new segment was sent; gives its number.
     #[inline]
     pub(crate) fn push(&mut self, now_ns: u64) -> u32 {

@@ -147,6 +147,11 @@ impl Sender {
         self.host.take_trace()
     }
 
+    /// What the next ACK will touch first beside the sender itself.
+    pub(crate) fn first_outstanding(&self) -> Option<&impl Sized> {
+        self.board.first()
+    }
+
     pub(crate) fn inflight_pkts(&self) -> u32 {
         self.board.in_network()
     }
