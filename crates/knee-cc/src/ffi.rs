@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 
 /// `struct cc_conn`: the connection as an algorithm sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct Conn {
     /// Host clock at this event, microseconds.
     pub now_us: u64,

@@ -564,12 +564,15 @@ impl<'a> Engine<'a> {
         for data in held.chain(self.net.classes.iter().flat_map(|c| c.to_bottleneck.iter())) {
             in_network[data.flow as usize] += 1;
         }
-        let flows = self.flows.into_iter().zip(&self.spec.flows).zip(in_network);
+        let (specs, duration_ns) = (&self.spec.flows, self.spec.duration_ns);
+        // Collected in place: a flow and its record do not stand beside each other.
+        let flows = self.flows.into_iter().enumerate();
+        let flows = flows.map(|(i, flow)| flow.finish(&specs[i], in_network[i], duration_ns));
         RunRecord {
             seed: self.spec.seed,
             duration_ns: self.spec.duration_ns,
             bin_ns,
-            flows: flows.map(|((flow, s), n)| flow.finish(s, n, self.spec.duration_ns)).collect(),
+            flows: flows.collect(),
             queue: self.net.queue,
         }
     }
