@@ -1,23 +1,16 @@
 //! Propagation delay.
 
-use crate::NEVER;
-use std::collections::VecDeque;
+use crate::{NEVER, Ring};
 
 /// Holds packets for their delay and gives them back in the order in which they came: a packet
 /// never overtakes an earlier one, whatever its own delay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DelayLine<P> {
-    held: VecDeque<(u64, P)>,
+    held: Ring<(u64, P)>,
     last_ns: u64,
 }
 
-impl<P> Default for DelayLine<P> {
-    fn default() -> Self {
-        Self { held: VecDeque::new(), last_ns: 0 }
-    }
-}
-
-impl<P> DelayLine<P> {
+impl<P: Default> DelayLine<P> {
     /// Takes a packet in at `now_ns`, to be given back `delay_ns` later.
     #[inline]
     pub fn push(&mut self, now_ns: u64, delay_ns: u64, packet: P) {

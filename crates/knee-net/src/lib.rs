@@ -7,16 +7,19 @@
 mod chance;
 mod delay;
 mod link;
+mod ring;
 
 pub use chance::{Jitter, Loss, Random};
 pub use delay::DelayLine;
 pub use link::{Departed, DropTail, Limit, Link};
+pub use ring::Ring;
 
 /// "Nothing is due": the time that an idle element gives.
 pub const NEVER: u64 = u64::MAX;
 
-/// Anything that travels: an element needs only its size.
-pub trait Packet {
+/// Anything that travels: an element needs only its size. The default value is what an empty place
+/// in a queue holds.
+pub trait Packet: Default {
     /// Size of the whole packet, headers included, bytes.
     fn wire_bytes(&self) -> u32;
 }

@@ -1,7 +1,6 @@
 //! A link of constant rate behind a drop-tail queue.
 
-use crate::{NEVER, Packet};
-use std::collections::VecDeque;
+use crate::{NEVER, Packet, Ring};
 
 /// Limit of a queue. The packet in transmission counts, as in dummynet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +15,14 @@ pub enum Limit {
 #[derive(Clone, Debug)]
 pub struct DropTail<P> {
     limit: Limit,
-    held: VecDeque<(u64, P)>,
+    held: Ring<(u64, P)>,
     held_bytes: u64,
 }
 
 impl<P: Packet> DropTail<P> {
     /// An empty queue.
     pub fn new(limit: Limit) -> Self {
-        Self { limit, held: VecDeque::new(), held_bytes: 0 }
+        Self { limit, held: Ring::default(), held_bytes: 0 }
     }
 
     #[inline]
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     struct P(u32);
     impl Packet for P {
         fn wire_bytes(&self) -> u32 {

@@ -6,7 +6,7 @@ use knee_net::Packet;
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A packet towards a receiver: TCP segment, UDP packet or probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Data {
     pub sent_ns: u64,
     pub flow: u32,
@@ -23,7 +23,7 @@ impl Packet for Data {
 }
 
 /// An acknowledgement. SACK blocks, needed only while something is missing, stand apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckPacket {
     pub flow: u32,
     /// First segment not received in order.

@@ -1,9 +1,9 @@
 //! What is outstanding, and what is known of each segment (RFC 6675).
 
-use std::collections::VecDeque;
+use knee_net::Ring;
 
 /// One outstanding segment in eight bytes: when it was last sent, and flags.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Segment(u64);
 
 const SACKED: u64 = 1;
@@ -38,7 +38,7 @@ pub(crate) struct News {
 /// The segments from `una` to `nxt`.
 #[derive(Default)]
 pub(crate) struct Scoreboard {
-    segments: VecDeque<Segment>,
+    segments: Ring<Segment>,
     /// First segment not cumulatively acknowledged.
     una: u32,
     sacked: u32,
@@ -94,7 +94,7 @@ impl Scoreboard {
     }
 
     fn at(&mut self, number: u32) -> &mut Segment {
-        &mut self.segments[(number - self.una) as usize]
+        self.segments.get_mut((number - self.una) as usize).expect("outstanding")
     }
 
     /// Everything below `cumulative` (>= una) is acknowledged.
@@ -221,7 +221,7 @@ impl Scoreboard {
 
     /// Reductions were unnecessary: nothing is thought lost any more.
     pub(crate) fn forget_losses(&mut self) {
-        for segment in &mut self.segments {
+        for segment in self.segments.iter_mut() {
             segment.0 &= !(LOST | RETRANS);
         }
         (self.lost, self.retrans) = (0, 0);
