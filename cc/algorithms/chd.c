@@ -52,21 +52,21 @@ enum { CHD_RECOVERY_HOLD = 0, CHD_RECOVERY_GROW = 1 };
 	X(CC_CHOICE, loss_fair, "loss_fair", "loss_fair", 0, 1, 1, "off|on", "CHD paper sIV-B", \
 	  "keep the shadow window and use it at losses in region B") \
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, CHD_HOLDOFF_NONE, "none|one_round", \
-	  "spec CHD-i", \
+	  "reading CHD-i", \
 	  "whether the round after a backoff, which measures packets sent before it, is tested") \
 	X(CC_CHOICE, growth, "growth", "", 0, 1, CHD_GROWTH_ROUND, "round|ack", \
-	  "CHD paper eq. 2, Fig. 2; spec CHD-a", "+1 packet at the end of a round, or 1/w per ACK") \
+	  "CHD paper eq. 2, Fig. 2; reading CHD-a", "+1 packet at the end of a round, or 1/w per ACK") \
 	X(CC_CHOICE, shadow_init, "shadow_init", "", 0, 1, CHD_SHADOW_ZERO, "zero|iw", \
-	  "CHD paper sIV-B; spec CHD-c", "shadow window at the start") \
+	  "CHD paper sIV-B; reading CHD-c", "shadow window at the start") \
 	X(CC_CHOICE, shadow_clear, "shadow_clear", "", 0, 1, CHD_CLEAR_AT_BACKOFF, \
-	  "at_backoff|every_round", "CHD paper eq. 3; spec CHD-b", \
+	  "at_backoff|every_round", "CHD paper eq. 3; reading CHD-b", \
 	  "when eq. 3 may clear the shadow window") \
 	X(CC_CHOICE, shadow_loss, "shadow_loss", "", 0, 1, CHD_SHADOW_LOSS_HALVE, "keep|halve", \
-	  "spec CHD-d", "what a loss does to the shadow window") \
+	  "reading CHD-d", "what a loss does to the shadow window") \
 	X(CC_CHOICE, loss_delay, "loss_delay", "", 0, 1, CHD_LOSS_DELAY_MAX, "last_round|max", \
-	  "CHD paper eq. 4; spec CHD-e", \
+	  "CHD paper eq. 4; reading CHD-e", \
 	  "delay that decides a loss: the last round's, or the larger of it and the present one's") \
-	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 1, "off|on", "CHD paper sV-B; spec CHD-k", \
+	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 1, "off|on", "CHD paper sV-B; reading CHD-k", \
 	  "whether the delay test runs in slow start") \
 	X(CC_CHOICE, recovery_growth, "recovery_growth", "", 0, 1, CHD_RECOVERY_HOLD, "hold|grow", \
 	  "CHD paper sV-A, sVI", "hold the window during recovery, or let it grow +1 per RTT")

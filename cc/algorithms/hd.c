@@ -40,10 +40,10 @@ enum { HD_SIGNAL_RAW = 0, HD_SIGNAL_SRTT = 1 };
 	  "CHD paper sV: 0.02; HD letter sIII: 0.05", \
 	  "largest backoff probability, per ACK") \
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, HD_HOLDOFF_ONE_ROUND, "none|one_round", \
-	  "spec HD-a", "how soon a second delay backoff may follow the first") \
+	  "reading HD-a", "how soon a second delay backoff may follow the first") \
 	X(CC_CHOICE, signal, "signal", "", 0, 1, HD_SIGNAL_RAW, "raw|srtt", \
-	  "CHD paper Table I; spec HD-b", "RTT that gives the queueing delay") \
-	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 1, "off|on", "spec HD-c", \
+	  "CHD paper Table I; reading HD-b", "RTT that gives the queueing delay") \
+	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 1, "off|on", "reading HD-c", \
 	  "whether the delay test runs in slow start")
 
 #define HD_RULES(R) \

@@ -101,7 +101,7 @@ fn g_of_chd_with_qmax_observed() {
     assert_eq!(chd_threshold(&f, 130_000), 0);
 }
 
-/// Nothing seen beyond qth: there is no region B, g = pmax from qth on (spec A.2, guard).
+/// Nothing seen beyond qth: there is no region B, g = pmax from qth on (docs/readings.md).
 #[test]
 fn g_is_pmax_at_qth_while_nothing_lies_beyond() {
     let mut f = Flow::avoiding(params("hd", &[]), 100);
@@ -384,7 +384,7 @@ fn hd_halves() {
         let mut f = hd(before, before, &[]);
         f.conn.cwnd_cnt = 1;
         assert_eq!(f.ack(1, 20_000, ALWAYS), NOTE_DELAY_BACKOFF);
-        // spec HD-d: ssthresh = new cwnd.
+        // reading HD-d: ssthresh = new cwnd.
         assert_eq!((f.w(), f.conn.ssthresh_pkts, f.conn.cwnd_cnt), (after, after, 0));
     }
 }
@@ -400,7 +400,7 @@ fn hd_grows_as_newreno_where_it_does_not_halve() {
     assert_eq!(f.w(), 11);
 }
 
-/// spec HD-f: q = qth counts as region B.
+/// reading HD-f: q = qth counts as region B.
 #[test]
 fn hd_names_the_region() {
     for (q_us, note) in [(29_999, 0), (30_000, NOTE_REGION_B), (60_000, NOTE_REGION_B)] {
@@ -419,7 +419,7 @@ fn hd_without_holdoff_halves_at_every_ack() {
     }
 }
 
-/// spec HD-a: no second delay backoff until the data outstanding at the first is acknowledged;
+/// reading HD-a: no second delay backoff until the data outstanding at the first is acknowledged;
 /// at every position, so also where positions wrap.
 #[test]
 fn hd_holds_off_for_the_data_outstanding() {
@@ -435,7 +435,7 @@ fn hd_holds_off_for_the_data_outstanding() {
     }
 }
 
-/// spec HD-b: with q = srtt - RTTmin = 10 ms, g = (10 - 5) / (30 - 5) = 0.2 whatever the sample.
+/// reading HD-b: with q = srtt - RTTmin = 10 ms, g = (10 - 5) / (30 - 5) = 0.2 whatever the sample.
 #[test]
 fn hd_can_use_the_smoothed_rtt() {
     let mut f = hd(20, 20, &[("signal", 1), ("qmax", 100_000)]);
@@ -467,7 +467,7 @@ fn hd_waits_for_its_first_sample() {
     assert_eq!(f.ack(1, NO_SAMPLE, ALWAYS), 0);
 }
 
-/// spec HD-e: no delay test in recovery, nor after a timeout.
+/// reading HD-e: no delay test in recovery, nor after a timeout.
 #[test]
 fn hd_tests_only_outside_recovery() {
     for (phase, backs_off) in [
@@ -486,7 +486,7 @@ fn hd_tests_only_outside_recovery() {
     }
 }
 
-/// spec HD-c: the test runs in slow start and ends it; `ss_test=off` leaves slow start alone.
+/// reading HD-c: the test runs in slow start and ends it; `ss_test=off` leaves slow start alone.
 #[test]
 fn hd_in_slow_start() {
     let mut f = hd(20, SSTHRESH_INFINITE, &[]);
@@ -583,7 +583,7 @@ fn chd_round_lasts_until_the_marked_packet_is_acknowledged() {
     }
 }
 
-/// spec CHD-a, the other reading: +1/w per ACK; s still gains 1 per round.
+/// reading CHD-a, the other reading: +1/w per ACK; s still gains 1 per round.
 #[test]
 fn chd_can_grow_per_ack() {
     let mut f = chd_ca(20, &[("growth", 1)]);
@@ -644,7 +644,7 @@ fn chd_decides_once_per_round() {
     assert_eq!((f.w(), f.conn.ssthresh_pkts), (10, 10)); // 20 + 1 in the first round: 21/2
 }
 
-/// eq. 2, first case, with spec A.3's floor and ssthresh = w.
+/// eq. 2, first case, with the floor of 2 and ssthresh = w.
 #[test]
 fn chd_halves() {
     for (before, after) in [(20, 10), (21, 10), (4, 2), (3, 2), (2, 2)] {
@@ -654,7 +654,7 @@ fn chd_halves() {
     }
 }
 
-/// spec CHD-k: the test runs in slow start and ends it, unless `ss_test=off`.
+/// reading CHD-k: the test runs in slow start and ends it, unless `ss_test=off`.
 #[test]
 fn chd_in_slow_start() {
     let mut f = chd(20, SSTHRESH_INFINITE, &[]);
@@ -707,7 +707,7 @@ fn chd_keeps_the_shadow_in_check() {
         ),
         // In B every backoff sets s, falling or not.
         ("falling in B", &[((80_000, ALWAYS), (10, 20)), ((40_000, ALWAYS), (5, 20))]),
-        // spec CHD-f: h_r = qth counts as B here, though 30 ms < h_b.
+        // reading CHD-f: h_r = qth counts as B here, though 30 ms < h_b.
         ("falling to qth", &[((40_000, ALWAYS), (10, 20)), ((30_000, ALWAYS), (5, 20))]),
         ("falling from B to A", &[((40_000, ALWAYS), (10, 20)), ((29_999, ALWAYS), (5, 0))]),
         // h_b is the h_r of the last *reduction*: the 25 ms that went without one do not count.
@@ -759,7 +759,7 @@ fn chd_shadow_grows_with_the_window() {
     assert_eq!(f.w_s(), (7, 13));
 }
 
-/// spec A.3: slow start adds the same to s if s != 0. CHD-c: s may start at the initial window.
+/// Slow start adds the same to s if s != 0. CHD-c: s may start at the initial window.
 #[test]
 fn chd_shadow_in_slow_start() {
     for (shadow_init, s) in [(1, [3, 5, 8]), (0, [0, 0, 0])] {
@@ -799,7 +799,7 @@ fn chd_shadow_follows_slow_start_after_a_timeout() {
     assert_eq!(f.w_s(), (3, 12));
 }
 
-/// spec CHD-b: eq. 3 as printed clears s at every round without a reduction.
+/// reading CHD-b: eq. 3 as printed clears s at every round without a reduction.
 #[test]
 fn chd_can_clear_the_shadow_every_round() {
     let mut f = chd_ca(20, &[("shadow_clear", 1)]);
@@ -822,7 +822,7 @@ fn chd_without_the_shadow_window() {
     assert_eq!(f.loss(), (21, NOTE_LOSS_TOLERATED));
 }
 
-/// eq. 4: max(w, s)/2 where h_r > qth, else w. h_r = qth is A here (spec CHD-f).
+/// eq. 4: max(w, s)/2 where h_r > qth, else w. h_r = qth is A here (reading CHD-f).
 #[test]
 fn chd_loss_by_region() {
     // (h_r of the last round, ssthresh, s after, notes); w = 11, s = 21 at the loss
@@ -849,7 +849,7 @@ fn chd_loss_by_region() {
     }
 }
 
-/// spec CHD-d: s is halved by every loss in either region, floor 2; `shadow_loss=keep` keeps it.
+/// reading CHD-d: s is halved by every loss in either region, floor 2; `shadow_loss=keep` keeps it.
 #[test]
 fn chd_loss_halves_the_shadow() {
     for (keep, s) in [(false, [10, 5, 2, 2]), (true, [20; 4])] {
@@ -867,7 +867,7 @@ fn chd_loss_halves_the_shadow() {
     assert_eq!(f.w_s(), (20, 0));
 }
 
-/// spec CHD-e: the last round read 10 ms (A), the one that is running has seen 50 ms (B).
+/// reading CHD-e: the last round read 10 ms (A), the one that is running has seen 50 ms (B).
 #[test]
 fn chd_loss_is_judged_by_the_last_round_or_the_present_one() {
     for (loss_delay, expected) in [(1, (11, NOTE_REGION_B)), (0, (22, NOTE_LOSS_TOLERATED))] {
@@ -889,7 +889,7 @@ fn chd_loss_is_judged_by_the_last_round_or_the_present_one() {
     }
 }
 
-/// spec CHD-g: a loss in slow start in region A leaves w but ends slow start.
+/// reading CHD-g: a loss in slow start in region A leaves w but ends slow start.
 #[test]
 fn chd_loss_ends_slow_start() {
     let mut f = chd(20, SSTHRESH_INFINITE, &[]);
@@ -1011,7 +1011,7 @@ fn chd_can_grow_over_the_end_of_recovery() {
     assert_eq!(f.w(), 22);
 }
 
-/// spec HD-f: h_r = qth is region B, in what is reported of a round and of a backoff.
+/// reading HD-f: h_r = qth is region B, in what is reported of a round and of a backoff.
 #[test]
 fn chd_names_the_region() {
     for (h_us, region) in [(29_999, 0), (30_000, NOTE_REGION_B), (60_000, NOTE_REGION_B)] {

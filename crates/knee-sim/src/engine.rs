@@ -108,20 +108,25 @@ struct Udp {
 
 struct Flow {
     kind: Kind,
-    class: u32,
-    access_jitter: Jitter,
+    port: Port,
     started: bool,
     start_ns: Ns,
     stopped: bool,
-    data_bytes: u32,
-    random_losses_pkts: u64,
-    queue_drops_pkts: u64,
     ack_losses_pkts: u64,
-    forward: Random,
     reverse: Random,
     samples: Vec<FlowSample>,
     /// Totals at the last bin: delivered bytes, sent, lost.
     last: (u64, u64, u64),
+}
+
+/// Where a flow's packets leave its host, and what became of them on the way.
+struct Port {
+    class: u32,
+    data_bytes: u32,
+    access_jitter: Jitter,
+    random: Random,
+    random_losses_pkts: u64,
+    queue_drops_pkts: u64,
 }
 
 /// What all flows share, apart from the flows themselves.
@@ -151,64 +156,50 @@ pub(crate) struct Engine<'a> {
     jitter_random: Random,
 }
 
-/// Where a sender's packets go.
+/// Sends a flow's packets.
 struct Out<'a> {
     net: &'a mut Network,
     now_ns: Ns,
     flow: u32,
-    class: u32,
-    data_bytes: u32,
-    access_jitter: Jitter,
-    random: &'a mut Random,
-    random_losses_pkts: &'a mut u64,
-    queue_drops_pkts: &'a mut u64,
+    port: &'a mut Port,
 }
 
 impl Transmit for Out<'_> {
     #[inline]
     fn transmit(&mut self, number: u32) {
-        let data = Data { sent_ns: self.now_ns, flow: self.flow, number, bytes: self.data_bytes };
-        let class = &mut self.net.classes[self.class as usize];
+        let port = &mut *self.port;
+        let data = Data { sent_ns: self.now_ns, flow: self.flow, number, bytes: port.data_bytes };
+        let class = &mut self.net.classes[port.class as usize];
         // Not by this packet's own delay: a jitter of 0 must not overtake an earlier packet's.
-        if !class.direct {
-            let delay_ns = class.access_delay_ns + self.access_jitter.draw_ns(self.random);
-            class.to_bottleneck.push(self.now_ns, delay_ns, data);
-            let due = class.to_bottleneck.next_ns();
-            self.net.schedule.set(Class::source_out(self.class as usize), due);
+        if class.direct {
+            self.net.offer(self.now_ns, data, port);
             return;
         }
-        match self.net.offer(self.now_ns, data, self.random) {
-            Offer::Queued => {}
-            Offer::Lost => *self.random_losses_pkts += 1,
-            Offer::Dropped => *self.queue_drops_pkts += 1,
-        }
+        let delay_ns = class.access_delay_ns + port.access_jitter.draw_ns(&mut port.random);
+        class.to_bottleneck.push(self.now_ns, delay_ns, data);
+        let due = class.to_bottleneck.next_ns();
+        self.net.schedule.set(Class::source_out(port.class as usize), due);
     }
 }
 
-enum Offer {
-    Queued,
-    Lost,
-    Dropped,
-}
-
 impl Network {
-    /// A packet reaches the bottleneck.
+    /// A packet from `port` reaches the bottleneck.
     #[inline]
-    fn offer(&mut self, now_ns: Ns, data: Data, random: &mut Random) -> Offer {
-        if self.loss_forward.loses(random) {
-            self.note(now_ns, &data, PacketEvent::Lost);
-            return Offer::Lost;
-        }
-        if self.link.enqueue(now_ns, data).is_err() {
+    fn offer(&mut self, now_ns: Ns, data: Data, port: &mut Port) {
+        let event = if self.loss_forward.loses(&mut port.random) {
+            port.random_losses_pkts += 1;
+            PacketEvent::Lost
+        } else if self.link.enqueue(now_ns, data).is_err() {
+            port.queue_drops_pkts += 1;
             self.queue.dropped_pkts += 1;
             self.bin.dropped_pkts += 1;
-            self.note(now_ns, &data, PacketEvent::Dropped);
-            return Offer::Dropped;
-        }
-        self.schedule.set(DEPARTURE, self.link.next_ns());
-        self.queue.max_pkts = self.queue.max_pkts.max(self.link.held_pkts());
-        self.note(now_ns, &data, PacketEvent::Enqueued);
-        Offer::Queued
+            PacketEvent::Dropped
+        } else {
+            self.schedule.set(DEPARTURE, self.link.next_ns());
+            self.queue.max_pkts = self.queue.max_pkts.max(self.link.held_pkts());
+            PacketEvent::Enqueued
+        };
+        self.note(now_ns, &data, event);
     }
 
     #[inline]
@@ -369,14 +360,14 @@ impl<'a> Engine<'a> {
         }
         let blocks = tcp.receiver.blocks().map_or(NONE, |blocks| self.blocks.put(blocks));
         let ack = AckPacket { flow: index, cumulative, duplicate, blocks };
-        let class = &mut self.net.classes[flow.class as usize];
+        let class = &mut self.net.classes[flow.port.class as usize];
         let delay_ns =
             self.spec.path.delay_reverse_ns + self.jitter_reverse.draw_ns(&mut flow.reverse);
         // All flows share the way back as they share the way there; access comes after it.
         self.reverse_passed_ns = self.reverse_passed_ns.max(self.now_ns + delay_ns);
         class.to_sender.push(self.reverse_passed_ns, class.access_delay_ns, ack);
         let due_ns = class.to_sender.next_ns();
-        self.net.schedule.set(Class::source_back(flow.class as usize), due_ns);
+        self.net.schedule.set(Class::source_back(flow.port.class as usize), due_ns);
     }
 
     /// A packet of class `class` reaches the bottleneck.
@@ -386,11 +377,7 @@ impl<'a> Engine<'a> {
         let next_ns = line.next_ns();
         self.net.schedule.set(Class::source_out(class), next_ns);
         let flow = &mut self.flows[data.flow as usize];
-        match self.net.offer(self.now_ns, data, &mut flow.forward) {
-            Offer::Queued => {}
-            Offer::Lost => flow.random_losses_pkts += 1,
-            Offer::Dropped => flow.queue_drops_pkts += 1,
-        }
+        self.net.offer(self.now_ns, data, &mut flow.port);
     }
 
     /// An ACK of class `class` reaches its sender.
@@ -417,17 +404,8 @@ impl<'a> Engine<'a> {
     fn with_sender(&mut self, index: u32, act: impl FnOnce(&mut Sender, Ns, &mut Out)) {
         let flow = &mut self.flows[index as usize];
         let Kind::Tcp(tcp) = &mut flow.kind else { return };
-        let mut out = Out {
-            net: &mut self.net,
-            now_ns: self.now_ns,
-            flow: index,
-            class: flow.class,
-            data_bytes: flow.data_bytes,
-            access_jitter: flow.access_jitter,
-            random: &mut flow.forward,
-            random_losses_pkts: &mut flow.random_losses_pkts,
-            queue_drops_pkts: &mut flow.queue_drops_pkts,
-        };
+        let mut out =
+            Out { net: &mut self.net, now_ns: self.now_ns, flow: index, port: &mut flow.port };
         act(&mut tcp.sender, self.now_ns, &mut out);
         if tcp.sender.rto_due_ns < tcp.rto_in_heap_ns {
             tcp.rto_in_heap_ns = tcp.sender.rto_due_ns;
@@ -529,17 +507,8 @@ impl<'a> Engine<'a> {
         let elapsed = u128::from(udp.next_number) * u128::from(udp.interval.0);
         let next_ns = flow.start_ns + (elapsed / u128::from(udp.interval.1)) as u64;
         self.timers.push(next_ns, index, Timer::Udp);
-        let mut out = Out {
-            net: &mut self.net,
-            now_ns: self.now_ns,
-            flow: index,
-            class: flow.class,
-            data_bytes: flow.data_bytes,
-            access_jitter: flow.access_jitter,
-            random: &mut flow.forward,
-            random_losses_pkts: &mut flow.random_losses_pkts,
-            queue_drops_pkts: &mut flow.queue_drops_pkts,
-        };
+        let mut out =
+            Out { net: &mut self.net, now_ns: self.now_ns, flow: index, port: &mut flow.port };
         out.transmit(number);
     }
 
@@ -647,16 +616,18 @@ impl Flow {
         }
         Ok(Self {
             kind,
-            class,
-            access_jitter: Jitter::new(flow.access_jitter_ns),
+            port: Port {
+                class,
+                data_bytes,
+                access_jitter: Jitter::new(flow.access_jitter_ns),
+                random: stream("forward"),
+                random_losses_pkts: 0,
+                queue_drops_pkts: 0,
+            },
             started: false,
             start_ns,
             stopped: false,
-            data_bytes,
-            random_losses_pkts: 0,
-            queue_drops_pkts: 0,
             ack_losses_pkts: 0,
-            forward: stream("forward"),
             reverse: stream("reverse"),
             samples: Vec::new(),
             last: (0, 0, 0),
@@ -674,8 +645,8 @@ impl Flow {
             Kind::Udp(udp) => udp.counters,
         };
         FlowCounters {
-            random_losses_pkts: self.random_losses_pkts,
-            queue_drops_pkts: self.queue_drops_pkts,
+            random_losses_pkts: self.port.random_losses_pkts,
+            queue_drops_pkts: self.port.queue_drops_pkts,
             ack_losses_pkts: self.ack_losses_pkts,
             ..counters
         }

@@ -296,7 +296,7 @@ impl Sender {
         self.recovery == Recovery::Newreno && self.phase() == Phase::Recovery
     }
 
-    /// RTT sample as a host clock of the chosen tick would read it (spec C.2: at least one tick).
+    /// RTT sample as a host clock of the chosen tick would read it: at least one tick.
     #[inline]
     fn sample_ns(&mut self, now_ns: u64, sent_ns: u64) -> u64 {
         let rtt_ns = match self.rtt_tick_ns {

@@ -44,7 +44,7 @@ fn rate_follows_the_square_root_of_loss() {
         for loss in [0.003, 0.005, 0.01, 0.02, 0.03] {
             let measured = measured_bps(recovery, loss);
             let shown = format!("{recovery:?}, p = {loss}: {:.2} Mb/s", measured / 1e6);
-            // The spec's acceptance test.
+            // The accepted band.
             let off = measured / mathis_bps(loss) - 1.0;
             assert!((-0.25..=0.10).contains(&off), "{shown}, {:+.1} % off Mathis", off * 100.0);
             // What the recovery's RTT leaves unexplained is smaller.
