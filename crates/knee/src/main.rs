@@ -1,6 +1,7 @@
 //! The command line of Knee.
 
 mod bench;
+mod interrupt;
 mod list;
 mod output;
 mod reproduce;

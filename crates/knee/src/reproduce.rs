@@ -1,6 +1,6 @@
 //! `knee reproduce`.
 
-use crate::{COMMIT, Format, Host, output};
+use crate::{COMMIT, Format, Host, interrupt, output};
 use knee_lab::{
     reproduce::{Reproduction, Wanted, as_recorded, available, claims, reproduce as run, write},
     store::ResultWriter,
@@ -53,6 +53,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<ExitCode> {
         None => next_free(&args.paper)?,
     };
     let results = ResultWriter::create(&out)?;
+    interrupt::abandons(results.abandon())?;
     let reproductions = papers
         .iter()
         .map(|paper| one(paper, &wanted, args.host))

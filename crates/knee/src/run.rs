@@ -1,6 +1,6 @@
 //! `knee run`.
 
-use crate::{COMMIT, Format, Host, output};
+use crate::{COMMIT, Format, Host, interrupt, output};
 use knee_lab::{
     parquet::write_tables,
     run_report::{run_report, run_text},
@@ -25,10 +25,10 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "sim")]
     host: Host,
     /// Seed of the first repetition instead of the scenario's; repetition r uses seed + r
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
     /// Repetitions instead of the scenario's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
     /// Put a value in place of what the scenario says, as in path.rate=5mbit; may be repeated
     #[arg(long, value_name = "PATH=VALUE")]
@@ -60,6 +60,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let scenario = Scenario::load(&args.scenario, &sets)?;
     // Refused now rather than after the work.
     let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
+    if let Some(results) = &results {
+        interrupt::abandons(results.abandon())?;
+    }
 
     let specs: Vec<RunSpec> =
         (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();
