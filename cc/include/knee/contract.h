@@ -8,7 +8,8 @@
  *
  *   1. on_rtt     in every phase; carries the RTT sample if the ACK gave one;
  *   2. ssthresh   if the ACK (or a timer) makes the stack enter recovery; after an expired
- *                 retransmission timer, on_event(CC_EVENT_RTO) follows it at once;
+ *                 retransmission timer, on_event(CC_EVENT_RTO) follows it at once. Once per window:
+ *                 a timer that expires in recovery, or again, brings neither;
  *   3. on_event(CC_EVENT_RECOVERED) if the ACK ends recovery;
  *   4. on_ack     only where the stack may grow the window: not in CC_RECOVERY or CC_CWR.
  *

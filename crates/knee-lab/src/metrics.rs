@@ -339,7 +339,7 @@ impl<'a> Metrics<'a> {
 
     /// Convergence time of `flows` after `from_s`, seconds: the first `t` for which Jain's index
     /// of their goodputs is at least `threshold` in every window of `width_s` that starts within
-    /// `[from_s + t, from_s + t + width_s]`, windows sliding by one bin. `None` if there is no such
+    /// `[from_s + t, from_s + t + hold_s]`, windows sliding by one bin. `None` if there is no such
     /// `t` with all windows ending by `to_s`.
     pub fn convergence_s(
         &self,
@@ -348,11 +348,12 @@ impl<'a> Metrics<'a> {
         to_s: f64,
         width_s: f64,
         threshold: f64,
+        hold_s: f64,
     ) -> Option<f64> {
         let all = self.window(from_s, to_s)?;
         let width = self.window(0.0, width_s)?.end;
         let step = self.record.bin_ns;
-        let needed = width / step + 1;
+        let needed = (hold_s * NS_PER_S as f64).round() as Ns / step + 1;
         let mut held = 0;
         let mut start = all.start;
         while start + width <= all.end {
@@ -574,7 +575,8 @@ mod tests {
         let r = record(6.0, 1.0, vec![a, b]);
         let s = spec(&r);
         let m = Metrics::new(&s, &r);
-        let converged = |from, to, threshold| m.convergence_s(&[0, 1], from, to, 1.0, threshold);
+        let converged =
+            |from, to, threshold| m.convergence_s(&[0, 1], from, to, 1.0, threshold, 1.0);
         // The fair second 1 does not last for a window; from 3 it does.
         assert_eq!(converged(0.0, 6.0, 0.99), Some(3.0));
         assert_eq!(converged(2.0, 6.0, 0.99), Some(1.0));
@@ -582,8 +584,8 @@ mod tests {
         assert_eq!(converged(0.0, 4.0, 0.99), None, "must hold for a window before the end");
         assert_eq!(converged(0.0, 6.0, 0.5), Some(0.0));
         // Windows of 2 s: (10+10, 0+10) has 0.9, (10+10, 10+0) too, then 0.9, 1, 1.
-        assert_eq!(m.convergence_s(&[0, 1], 0.0, 6.0, 2.0, 0.89), Some(0.0));
-        assert_eq!(m.convergence_s(&[0, 1], 0.0, 6.0, 2.0, 0.95), None);
+        assert_eq!(m.convergence_s(&[0, 1], 0.0, 6.0, 2.0, 0.89, 2.0), Some(0.0));
+        assert_eq!(m.convergence_s(&[0, 1], 0.0, 6.0, 2.0, 0.95, 2.0), None);
     }
 
     #[test]

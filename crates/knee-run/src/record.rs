@@ -4,7 +4,7 @@ use crate::{DelayStats, Ns};
 use knee_cc::{Ack, Conn, OBSERVE_N};
 
 /// Everything measured in one run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunRecord {
     /// Seed that was used.
     pub seed: u64,
@@ -19,7 +19,7 @@ pub struct RunRecord {
 }
 
 /// What one flow did.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowRecord {
     /// Name, from the scenario.
     pub name: String,
@@ -41,7 +41,7 @@ pub struct FlowRecord {
     pub probe_delays: Vec<(Ns, Ns)>,
     /// One-way delay of every packet that arrived (probes only).
     pub one_way_delay: DelayStats,
-    /// RTT samples that the algorithm was given.
+    /// RTT samples that the algorithm was given; empty if no time series was kept.
     pub rtt: DelayStats,
     /// Calls of the algorithm, if traced.
     pub trace: Vec<CallRecord>,
@@ -56,7 +56,7 @@ pub struct FlowCounters {
     pub retransmitted_pkts: u64,
     /// Arrived at the receiver for the first time.
     pub delivered_pkts: u64,
-    /// Payload handed to the receiving application in order, exactly once.
+    /// Payload handed to the receiving application in order, exactly once; of UDP, whole packets.
     pub delivered_bytes: u64,
     /// Arrived again.
     pub duplicate_pkts: u64,
@@ -123,9 +123,10 @@ pub struct Transfer {
 }
 
 /// The bottleneck's queue.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueRecord {
-    /// Waiting times of all packets that left, their own transmission excluded.
+    /// Waiting times of all packets that left, their own transmission excluded; empty if no time
+    /// series was kept.
     pub delay: DelayStats,
     /// Time series, one row per bin.
     pub bins: Vec<QueueBin>,

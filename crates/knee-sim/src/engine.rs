@@ -65,6 +65,8 @@ impl Timers {
 /// Packets between the senders or receivers of one access delay and the shared path.
 struct Class {
     access_delay_ns: Ns,
+    /// Neither delay nor jitter on the way to the bottleneck: packets are there at once.
+    direct: bool,
     to_bottleneck: DelayLine<Data>,
     to_sender: DelayLine<AckPacket>,
 }
@@ -107,6 +109,7 @@ struct Udp {
 struct Flow {
     kind: Kind,
     class: u32,
+    access_jitter: Jitter,
     started: bool,
     start_ns: Ns,
     stopped: bool,
@@ -143,6 +146,8 @@ pub(crate) struct Engine<'a> {
     loss_reverse: Loss,
     jitter_forward: Jitter,
     jitter_reverse: Jitter,
+    /// When the latest ACK leaves the shared way back: none overtakes it.
+    reverse_passed_ns: Ns,
     jitter_random: Random,
 }
 
@@ -164,8 +169,9 @@ impl Transmit for Out<'_> {
     fn transmit(&mut self, number: u32) {
         let data = Data { sent_ns: self.now_ns, flow: self.flow, number, bytes: self.data_bytes };
         let class = &mut self.net.classes[self.class as usize];
-        let delay_ns = class.access_delay_ns + self.access_jitter.draw_ns(self.random);
-        if delay_ns > 0 {
+        // Not by this packet's own delay: a jitter of 0 must not overtake an earlier packet's.
+        if !class.direct {
+            let delay_ns = class.access_delay_ns + self.access_jitter.draw_ns(self.random);
             class.to_bottleneck.push(self.now_ns, delay_ns, data);
             let due = class.to_bottleneck.next_ns();
             self.net.schedule.set(Class::source_out(self.class as usize), due);
@@ -232,6 +238,7 @@ impl<'a> Engine<'a> {
             let class = *class_of.entry(key).or_insert_with(|| {
                 classes.push(Class {
                     access_delay_ns: flow.access_delay_ns,
+                    direct: flow.access_delay_ns == 0 && flow.access_jitter_ns == 0,
                     to_bottleneck: DelayLine::default(),
                     to_sender: DelayLine::default(),
                 });
@@ -266,6 +273,7 @@ impl<'a> Engine<'a> {
             loss_reverse: Loss::new(spec.path.loss_reverse),
             jitter_forward: Jitter::new(spec.path.jitter_forward_ns),
             jitter_reverse: Jitter::new(spec.path.jitter_reverse_ns),
+            reverse_passed_ns: 0,
             jitter_random: Random::stream(spec.seed, "path jitter", 0),
         })
     }
@@ -362,10 +370,11 @@ impl<'a> Engine<'a> {
         let blocks = tcp.receiver.blocks().map_or(NONE, |blocks| self.blocks.put(blocks));
         let ack = AckPacket { flow: index, cumulative, duplicate, blocks };
         let class = &mut self.net.classes[flow.class as usize];
-        let delay_ns = self.spec.path.delay_reverse_ns
-            + class.access_delay_ns
-            + self.jitter_reverse.draw_ns(&mut flow.reverse);
-        class.to_sender.push(self.now_ns, delay_ns, ack);
+        let delay_ns =
+            self.spec.path.delay_reverse_ns + self.jitter_reverse.draw_ns(&mut flow.reverse);
+        // All flows share the way back as they share the way there; access comes after it.
+        self.reverse_passed_ns = self.reverse_passed_ns.max(self.now_ns + delay_ns);
+        class.to_sender.push(self.reverse_passed_ns, class.access_delay_ns, ack);
         let due_ns = class.to_sender.next_ns();
         self.net.schedule.set(Class::source_back(flow.class as usize), due_ns);
     }
@@ -408,7 +417,7 @@ impl<'a> Engine<'a> {
             flow: index,
             class: flow.class,
             data_bytes: flow.data_bytes,
-            access_jitter: Jitter::new(self.spec.flows[index as usize].access_jitter_ns),
+            access_jitter: flow.access_jitter,
             random: &mut flow.forward,
             random_losses_pkts: &mut flow.random_losses_pkts,
             queue_drops_pkts: &mut flow.queue_drops_pkts,
@@ -503,7 +512,6 @@ impl<'a> Engine<'a> {
     }
 
     fn send_udp(&mut self, index: u32) {
-        let jitter = Jitter::new(self.spec.flows[index as usize].access_jitter_ns);
         let flow = &mut self.flows[index as usize];
         let Kind::Udp(udp) = &mut flow.kind else { return };
         if flow.stopped {
@@ -521,7 +529,7 @@ impl<'a> Engine<'a> {
             flow: index,
             class: flow.class,
             data_bytes: flow.data_bytes,
-            access_jitter: jitter,
+            access_jitter: flow.access_jitter,
             random: &mut flow.forward,
             random_losses_pkts: &mut flow.random_losses_pkts,
             queue_drops_pkts: &mut flow.queue_drops_pkts,
@@ -610,9 +618,8 @@ impl Flow {
                     / u128::from(udp.interval.0.max(1))
             }
         };
-        let packets = bits_per_s * u128::from(spec.duration_ns)
-            / (u128::from(data_bytes) * 8 * u128::from(knee_run::NS_PER_S));
-        let written = match &flow.kind {
+        let numbers = match &flow.kind {
+            // A transfer numbers what it writes, however often it sends it.
             FlowKind::Tcp(TcpSpec {
                 workload: Workload::Transfers { size_bytes, every_ns },
                 options,
@@ -621,14 +628,18 @@ impl Flow {
                 let times = every_ns.map_or(1, |e| spec.duration_ns / e.max(1) + 1);
                 u128::from(size_bytes.div_ceil(u64::from(options.mss_bytes))) * u128::from(times)
             }
-            _ => 0,
+            _ => {
+                bits_per_s * u128::from(spec.duration_ns)
+                    / (u128::from(data_bytes) * 8 * u128::from(knee_run::NS_PER_S))
+            }
         };
-        if packets.max(written) >= u128::from(u32::MAX) {
+        if numbers >= u128::from(u32::MAX) {
             return Err(SimError::TooLong { flow: flow.name.clone() });
         }
         Ok(Self {
             kind,
             class,
+            access_jitter: Jitter::new(flow.access_jitter_ns),
             started: false,
             start_ns,
             stopped: false,
@@ -691,7 +702,7 @@ impl Flow {
         let record = FlowRecord {
             name: spec.name.clone(),
             start_ns: self.start_ns,
-            stop_ns: spec.stop_ns.unwrap_or(duration_ns),
+            stop_ns: spec.stop_ns.map_or(duration_ns, |stop_ns| stop_ns.min(duration_ns)),
             counters,
             samples: self.samples,
             ..FlowRecord::default()

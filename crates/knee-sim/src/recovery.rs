@@ -3,15 +3,15 @@
 /// State of one recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
-    /// `RecoverFS`: the window when recovery began, as Linux takes it.
-    prior_cwnd_pkts: u32,
+    /// `RecoverFS`: the flight when recovery began, limited transmit aside.
+    flight_pkts: u32,
     delivered_pkts: u32,
     out_pkts: u32,
 }
 
 impl Prr {
-    pub(crate) fn start(prior_cwnd_pkts: u32) -> Self {
-        Self { prior_cwnd_pkts: prior_cwnd_pkts.max(1), delivered_pkts: 0, out_pkts: 0 }
+    pub(crate) fn start(flight_pkts: u32) -> Self {
+        Self { flight_pkts: flight_pkts.max(1), delivered_pkts: 0, out_pkts: 0 }
     }
 
     /// A packet was sent during recovery.
@@ -31,7 +31,7 @@ impl Prr {
         let owed = |budget: u64| (budget as u32).saturating_sub(self.out_pkts);
         let send = if pipe_pkts > ssthresh_pkts {
             let share = u64::from(self.delivered_pkts) * u64::from(ssthresh_pkts);
-            owed(share.div_ceil(u64::from(self.prior_cwnd_pkts)))
+            owed(share.div_ceil(u64::from(self.flight_pkts)))
         } else {
             let limit = owed(u64::from(self.delivered_pkts)).max(delivered_pkts) + 1;
             limit.min(ssthresh_pkts - pipe_pkts)
@@ -77,5 +77,14 @@ mod tests {
         assert_eq!(prr.window(3, 2, 10), 2 + 4);
         (0..4).for_each(|_| prr.sent());
         assert_eq!(prr.window(1, 5, 10), 5 + 2);
+    }
+
+    /// Where nothing was delivered yet, the repair leaves all the same.
+    #[test]
+    fn first_repair_always_leaves() {
+        let mut prr = Prr::start(20);
+        assert_eq!(prr.window(0, 19, 10), 20);
+        prr.sent();
+        assert_eq!(prr.window(0, 20, 10), 20);
     }
 }

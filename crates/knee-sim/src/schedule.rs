@@ -3,7 +3,10 @@
 use knee_net::NEVER;
 
 /// Up to so many sources are searched one by one, which beats the tree.
-const FEW: usize = 8;
+const FEW: usize = 1 << FEW_BITS;
+const FEW_BITS: u32 = 3;
+/// Latest time that fits beside a source's number; 73 years.
+const LATEST: u64 = u64::MAX >> FEW_BITS;
 
 /// Knows when each source is next due, and which is first. Of sources due at the same time the
 /// lowest-numbered one is first.
@@ -11,26 +14,27 @@ const FEW: usize = 8;
 /// A handful of sources is searched at each question; more stand in a tournament tree, O(log n)
 /// per change.
 pub(crate) struct Schedule {
+    /// If there are no more than [`FEW`] sources: due time and number of each in one word, so that
+    /// the smallest word is the first source.
+    few: [u64; FEW],
+    /// Due times of all sources, if there are more.
     due_ns: Vec<u64>,
-    /// Empty for few sources. `winner[1]` is first overall; node n has children 2n and 2n+1; the
-    /// leaves follow.
+    /// `winner[1]` is first overall; node n has children 2n and 2n+1; the leaves follow.
     winner: Vec<u32>,
 }
 
 impl Schedule {
     /// `sources` sources, none due.
     pub(crate) fn new(sources: usize) -> Self {
-        if sources <= FEW {
-            return Self { due_ns: vec![NEVER; FEW], winner: Vec::new() };
-        }
-        let leaves = sources.next_power_of_two();
-        let mut winner = vec![0; 2 * leaves];
-        for (i, w) in winner[leaves..].iter_mut().enumerate() {
-            *w = i as u32;
-        }
-        let mut new = Self { due_ns: vec![NEVER; leaves], winner };
-        for node in (1..leaves).rev() {
-            new.play(node);
+        let mut new = Self { few: [u64::MAX; FEW], due_ns: Vec::new(), winner: Vec::new() };
+        if sources > FEW {
+            let leaves = sources.next_power_of_two();
+            new.due_ns = vec![NEVER; leaves];
+            new.winner = vec![0; 2 * leaves];
+            for (i, w) in new.winner[leaves..].iter_mut().enumerate() {
+                *w = i as u32;
+            }
+            (1..leaves).rev().for_each(|node| new.play(node));
         }
         new
     }
@@ -45,14 +49,18 @@ impl Schedule {
     /// Source `source` is next due at `due_ns`.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, due_ns: u64) {
-        self.due_ns[source] = due_ns;
-        if !self.winner.is_empty() {
-            self.climb(source);
+        match self.due_ns.get_mut(source) {
+            None if due_ns >= LATEST => self.few[source] = u64::MAX,
+            None => self.few[source] = (due_ns << FEW_BITS) | source as u64,
+            Some(due) => {
+                *due = due_ns;
+                self.climb(source);
+            }
         }
     }
 
     fn climb(&mut self, source: usize) {
-        let mut node = (self.winner.len() / 2 + source) / 2;
+        let mut node = (self.due_ns.len() + source) / 2;
         while node > 0 {
             self.play(node);
             node /= 2;
@@ -65,13 +73,9 @@ impl Schedule {
         if let Some(&source) = self.winner.get(1) {
             return (source as usize, self.due_ns[source as usize]);
         }
-        let mut first = (0, NEVER);
-        if let Some(few) = self.due_ns.first_chunk::<FEW>() {
-            for (source, &due_ns) in few.iter().enumerate() {
-                first = if due_ns < first.1 { (source, due_ns) } else { first };
-            }
-        }
-        first
+        let [a, b, c, d, e, f, g, h] = self.few;
+        let first = (a.min(b)).min(c.min(d)).min((e.min(f)).min(g.min(h)));
+        ((first % FEW as u64) as usize, if first == u64::MAX { NEVER } else { first >> FEW_BITS })
     }
 }
 

@@ -50,8 +50,8 @@ pub(crate) struct Scoreboard {
     judged: u32,
     /// Everything below that was lost has been retransmitted.
     repaired: u32,
-    /// Some outstanding segment has a flag: the slow path is needed.
-    dirty: bool,
+    /// No segment from here on has a flag: beyond it the short way does.
+    flagged_end: u32,
     /// Blocks that were worked off, so that long ones are not walked again with every ACK.
     known: [(u32, u32); 4],
 }
@@ -96,7 +96,7 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn acknowledge(&mut self, cumulative: u32) -> News {
         let count = cumulative - self.una;
-        if !self.dirty {
+        if self.una >= self.flagged_end {
             // RTT of the latest segment: the one whose arrival caused this ACK.
             let mut last = None;
             for _ in 0..count {
@@ -123,9 +123,6 @@ impl Scoreboard {
         if ambiguous {
             // What waited behind a hole was delayed by the hole, not by the path.
             news.sent_ns = None;
-        }
-        if self.segments.is_empty() {
-            self.dirty = false;
         }
         news
     }
@@ -171,7 +168,7 @@ impl Scoreboard {
         self.retrans -= u32::from(was.has(RETRANS));
         self.sacked += 1;
         self.sacked_end = self.sacked_end.max(number + 1);
-        self.dirty = true;
+        self.flagged_end = self.flagged_end.max(number + 1);
         news.delivered_pkts += 1;
         if !was.has(EVER_RETRANS) {
             news.sent_ns = news.sent_ns.max(Some(was.sent_ns()));
@@ -201,7 +198,7 @@ impl Scoreboard {
         }
         self.judged = self.judged.max(edge);
         self.lost += marked;
-        self.dirty |= marked > 0;
+        self.flagged_end = self.flagged_end.max(if marked > 0 { edge } else { 0 });
         marked
     }
 
@@ -214,7 +211,7 @@ impl Scoreboard {
         self.retrans = 0;
         self.judged = self.nxt();
         self.repaired = self.una;
-        self.dirty = true;
+        self.flagged_end = self.nxt();
     }
 
     /// Reductions were unnecessary: nothing is thought lost any more.
@@ -251,6 +248,155 @@ impl Scoreboard {
         let newly = u64::from(segment.has(LOST) && !segment.has(RETRANS));
         segment.0 = (now_ns << FLAG_BITS) | flags | (newly * RETRANS);
         self.retrans += newly as u32;
-        self.dirty = true;
+        self.flagged_end = self.flagged_end.max(number + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receiver::Receiver;
+    use knee_run::DelayedAck;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// The definitions, as sets of segment numbers.
+    #[derive(Default)]
+    struct Model {
+        una: u32,
+        /// Of each segment ever sent: when last, and whether more than once.
+        sent: Vec<(u64, bool)>,
+        sacked: BTreeSet<u32>,
+        lost: BTreeSet<u32>,
+        retrans: BTreeSet<u32>,
+    }
+
+    impl Model {
+        fn nxt(&self) -> u32 {
+            self.sent.len() as u32
+        }
+
+        fn acknowledge(&mut self, cumulative: u32, blocks: &[(u32, u32)]) -> News {
+            let mut news = News::default();
+            let covered = self.una..cumulative;
+            let ambiguous = covered.clone().any(|n| self.sent[n as usize].1);
+            for number in covered.filter(|n| !self.sacked.contains(n)) {
+                news.delivered_pkts += 1;
+                if !ambiguous {
+                    news.sent_ns = news.sent_ns.max(Some(self.sent[number as usize].0));
+                }
+            }
+            self.una = cumulative;
+            for number in blocks.iter().flat_map(|&(start, end)| start..end) {
+                if number >= cumulative && self.sacked.insert(number) {
+                    news.delivered_pkts += 1;
+                    let (sent_ns, again) = self.sent[number as usize];
+                    news.sent_ns = news.sent_ns.max((!again).then_some(sent_ns));
+                }
+            }
+            self.sacked.retain(|&n| n >= cumulative);
+            self.lost.retain(|n| *n >= cumulative && !self.sacked.contains(n));
+            self.retrans.retain(|n| *n >= cumulative && !self.sacked.contains(n));
+            news
+        }
+
+        /// RFC 6675 `IsLost`.
+        fn mark_lost(&mut self) -> u32 {
+            let before = self.lost.len();
+            for number in (self.una..self.nxt()).filter(|n| !self.sacked.contains(n)) {
+                if self.sacked.range(number..).count() >= DUP_THRESH as usize {
+                    self.lost.insert(number);
+                }
+            }
+            (self.lost.len() - before) as u32
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Send(u8),
+        /// The packet so many places into the network arrives, those before it are lost; whether
+        /// its ACK arrives.
+        Arrive(u8, bool),
+        Retransmit(u8),
+        Timeout,
+        Forget,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (1u8..8).prop_map(Step::Send),
+            24 => (prop_oneof![6 => Just(0), 1 => 0u8..6], prop::bool::weighted(0.8))
+                .prop_map(|(skip, heard)| Step::Arrive(skip, heard)),
+            4 => (1u8..4).prop_map(Step::Retransmit),
+            1 => Just(Step::Timeout),
+            1 => Just(Step::Forget),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+        /// Whatever is sent, lost, acknowledged and sent again, the board says what the model says.
+        #[test]
+        fn knows_what_is_where(steps in prop::collection::vec(step(), 1..200)) {
+            let mut board = Scoreboard::default();
+            let mut model = Model::default();
+            let mut receiver = Receiver::new(1, DelayedAck { every_pkts: 1, timeout_ns: 0 });
+            let mut network: Vec<u32> = Vec::new();
+            for (now_ns, step) in (0u64..).zip(steps) {
+                match step {
+                    Step::Send(count) => for _ in 0..count {
+                        prop_assert_eq!(board.push(now_ns), model.nxt());
+                        network.push(model.nxt());
+                        model.sent.push((now_ns, false));
+                    },
+                    Step::Arrive(skip, heard) => {
+                        let at = usize::from(skip);
+                        if at >= network.len() {
+                            continue;
+                        }
+                        let number = network.drain(..=at).next_back().expect("not empty");
+                        receiver.arrive(now_ns, number);
+                        if !heard {
+                            continue;
+                        }
+                        let blocks = receiver.blocks().unwrap_or_default();
+                        let mut news = board.acknowledge(receiver.cumulative());
+                        board.sack(&blocks, &mut news);
+                        prop_assert_eq!(news, model.acknowledge(receiver.cumulative(), &blocks));
+                        prop_assert_eq!(board.mark_lost(), model.mark_lost());
+                    }
+                    Step::Retransmit(count) => for _ in 0..count {
+                        let next = model.lost.difference(&model.retrans).next().copied();
+                        prop_assert_eq!(board.next_lost(), next);
+                        let Some(number) = next else { break };
+                        board.retransmitted(number, now_ns);
+                        model.retrans.insert(number);
+                        model.sent[number as usize] = (now_ns, true);
+                        network.push(number);
+                    },
+                    Step::Timeout => {
+                        board.mark_all_lost();
+                        model.retrans.clear();
+                        model.lost = (model.una..model.nxt()).collect();
+                        model.lost.retain(|n| !model.sacked.contains(n));
+                    }
+                    Step::Forget => {
+                        board.forget_losses();
+                        model.lost.clear();
+                        model.retrans.clear();
+                    }
+                }
+                let outstanding = model.nxt() - model.una;
+                prop_assert_eq!((board.una(), board.nxt()), (model.una, model.nxt()));
+                prop_assert_eq!(board.outstanding(), outstanding);
+                prop_assert_eq!(board.sacked() as usize, model.sacked.len());
+                prop_assert_eq!(board.lost() as usize, model.lost.len());
+                let in_network = outstanding as usize + model.retrans.len()
+                    - model.sacked.len() - model.lost.len();
+                prop_assert_eq!(board.in_network() as usize, in_network);
+            }
+        }
     }
 }

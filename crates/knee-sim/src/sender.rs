@@ -45,8 +45,11 @@ pub(crate) struct Sender {
     /// RFC 6582 `recover`: no fast retransmit unless more than this was acknowledged.
     recover: Option<u32>,
     dupacks: u32,
-    /// Packets that duplicate ACKs allow beyond cwnd (RFC 6582, RFC 3042).
-    inflation: u32,
+    /// Packets that duplicate ACKs allow beyond cwnd (RFC 6582, RFC 3042); below 0 after a partial
+    /// ACK whose duplicates were lost.
+    inflation: i32,
+    /// Packets above `una` that duplicate ACKs say have arrived; NewReno recovery only.
+    arrived: u32,
     partial_acked: bool,
     prr: Prr,
     delivered_pkts: u64,
@@ -60,8 +63,10 @@ pub(crate) struct Sender {
     max_outstanding: u32,
     window_end: u32,
     cwnd_limited: bool,
-    /// A reduction that D-SACKs may yet prove unnecessary: retransmissions not yet reported twice.
+    /// A reduction that D-SACKs may yet prove unnecessary: retransmissions not yet reported twice,
+    /// of segments from `undo_from`.
     undo_pending: Option<u32>,
+    undo_from: u32,
     prior_ssthresh_pkts: u32,
     pub(crate) counters: FlowCounters,
     pub(crate) rtt: DelayStats,
@@ -112,6 +117,7 @@ impl Sender {
             recover: None,
             dupacks: 0,
             inflation: 0,
+            arrived: 0,
             partial_acked: false,
             prr: Prr::default(),
             delivered_pkts: 0,
@@ -125,6 +131,7 @@ impl Sender {
             window_end: 0,
             cwnd_limited: false,
             undo_pending: None,
+            undo_from: 0,
             prior_ssthresh_pkts: SSTHRESH_INFINITE,
             counters: FlowCounters::default(),
             rtt: DelayStats::default(),
@@ -214,13 +221,13 @@ impl Sender {
         if let (Some(blocks), Recovery::Sack) = (blocks, self.recovery) {
             self.board.sack(&blocks, &mut news);
         }
+        if self.recovery == Recovery::Newreno {
+            news.delivered_pkts = self.delivered_without_sack(advanced);
+        }
         self.delivered_pkts += u64::from(news.delivered_pkts);
         let rtt_ns = news.sent_ns.map(|sent| self.sample_ns(now_ns, sent));
         if let Some(rtt_ns) = rtt_ns {
             self.estimate(rtt_ns);
-        }
-        if advanced > 0 {
-            self.backoffs = 0;
         }
         self.refresh(now_ns);
         let mut seen = Ack {
@@ -230,16 +237,19 @@ impl Sender {
             rtt_us: rtt_ns.map_or(-1, |ns| (ns / NS_PER_US).min(i32::MAX as u64) as i32),
             random: if self.host.uses_random() { self.random.bits32() } else { 0 },
         };
+        let before = self.mutable();
         self.host.on_rtt(&mut self.conn, &seen, &mut self.counters);
         if ack.duplicate != NONE && self.recovery == Recovery::Sack {
-            self.on_duplicate_report();
+            self.on_duplicate_report(ack.duplicate);
         }
 
         let reduced = self.judge(now_ns, advanced, &mut seen, out);
         if reduced {
             // The recovery owns the window.
         } else if advanced > 0 {
-            self.refresh(now_ns);
+            if before != self.mutable() || seen.lost_pkts > 0 {
+                self.refresh(now_ns);
+            }
             self.host.on_ack(&mut self.conn, &seen, &mut self.counters);
         }
         self.conn.cwnd_pkts = self.conn.cwnd_pkts.max(1);
@@ -252,6 +262,28 @@ impl Sender {
             self.partial_acked = true;
         }
         self.send(now_ns, out);
+    }
+
+    /// What of the view may change between two calls for one ACK, and then makes it out of date.
+    #[inline]
+    fn mutable(&self) -> (u8, u32, u32) {
+        (self.conn.phase, self.conn.cwnd_pkts, self.conn.ssthresh_pkts)
+    }
+
+    /// What an ACK delivered, where only counting duplicates tells of packets beyond a hole: an ACK
+    /// that then covers them brings nothing new. (Counted whole, a full ACK would be worth a window
+    /// of growth.)
+    fn delivered_without_sack(&mut self, advanced: u32) -> u32 {
+        self.arrived = match advanced {
+            // The timer's retransmissions may themselves be duplicates.
+            0 if self.phase() == Phase::Loss => self.arrived,
+            0 => self.arrived + 1,
+            // One fills the hole, the rest had arrived.
+            _ => self.arrived.saturating_sub(advanced - 1),
+        };
+        self.arrived = self.arrived.min(self.board.outstanding().saturating_sub(1));
+        let delivered_pkts = u64::from(self.board.una()) + u64::from(self.arrived);
+        delivered_pkts.saturating_sub(self.delivered_pkts) as u32
     }
 
     /// RFC 6582 section 4: only the first partial ACK restarts the timer.
@@ -272,9 +304,11 @@ impl Sender {
         rtt_ns
     }
 
-    /// RFC 6298 section 2.
+    /// RFC 6298 section 2. Only a sample ends the timer's backoff (section 5, Karn): an RTT that has
+    /// outgrown the timer could otherwise never be measured.
     #[inline]
     fn estimate(&mut self, rtt_ns: u64) {
+        self.backoffs = 0;
         if self.srtt_ns == 0 {
             self.srtt_ns = rtt_ns;
             self.rttvar_ns = rtt_ns / 2;
@@ -283,7 +317,8 @@ impl Sender {
             self.rttvar_ns = self.rttvar_ns - self.rttvar_ns / 4 + error / 4;
             self.srtt_ns = self.srtt_ns - self.srtt_ns / 8 + rtt_ns / 8;
         }
-        self.rto_ns = (self.srtt_ns + 4 * self.rttvar_ns).clamp(self.rto_min_ns, RTO_MAX_NS);
+        let margin_ns = (4 * self.rttvar_ns).max(self.rtt_tick_ns);
+        self.rto_ns = (self.srtt_ns + margin_ns).clamp(self.rto_min_ns, RTO_MAX_NS);
     }
 
     #[inline]
@@ -319,8 +354,9 @@ impl Sender {
         }
         if matches!(self.phase(), Phase::Open | Phase::Disorder) {
             if self.board.lost() > 0 {
+                let flight_pkts = self.conn.cwnd_pkts.min(self.board.outstanding());
                 self.enter_recovery(now_ns);
-                self.prr = Prr::start(self.conn.cwnd_pkts);
+                self.prr = Prr::start(flight_pkts);
             } else {
                 let suspicious = self.board.sacked() > 0;
                 self.set_phase(if suspicious { Phase::Disorder } else { Phase::Open });
@@ -351,7 +387,7 @@ impl Sender {
                 Phase::Recovery => {
                     // Step 3, partial acknowledgement: repair the next hole, deflate.
                     self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
-                    self.inflation = self.inflation.saturating_sub(advanced) + 1;
+                    self.inflation += 1 - advanced as i32;
                     self.retransmit(una, now_ns, out);
                 }
                 Phase::Loss if una < self.high => {}
@@ -376,14 +412,14 @@ impl Sender {
                 self.enter_recovery(now_ns);
                 self.recover = Some(self.high);
                 self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
-                self.inflation = DUP_THRESH;
+                self.inflation = DUP_THRESH as i32;
                 self.retransmit(una, now_ns, out);
             }
             _ => {
                 self.set_phase(Phase::Disorder);
                 // RFC 3042: the first two duplicates each allow one new packet.
                 let allowed = self.dupacks.min(DUP_THRESH - 1);
-                self.inflation = if self.limited_transmit { allowed } else { 0 };
+                self.inflation = if self.limited_transmit { allowed as i32 } else { 0 };
             }
         }
         true
@@ -391,8 +427,7 @@ impl Sender {
 
     fn enter_recovery(&mut self, now_ns: u64) {
         self.counters.loss_events += 1;
-        self.prior_ssthresh_pkts = self.conn.ssthresh_pkts;
-        self.undo_pending = Some(0);
+        self.allow_undo();
         self.high = self.board.nxt();
         self.conn.cwnd_cnt = 0;
         self.refresh(now_ns);
@@ -407,9 +442,18 @@ impl Sender {
         self.set_phase(Phase::Open);
     }
 
-    /// A D-SACK: one retransmission was unnecessary. When all were, so was the reduction.
-    fn on_duplicate_report(&mut self) {
-        let Some(pending) = self.undo_pending.filter(|&p| p > 0) else { return };
+    /// From here on D-SACKs count towards undoing the reduction that is being made.
+    fn allow_undo(&mut self) {
+        self.prior_ssthresh_pkts = self.conn.ssthresh_pkts;
+        self.undo_pending = Some(0);
+        self.undo_from = self.board.una();
+    }
+
+    /// A D-SACK: one retransmission was unnecessary. When all were, so was the reduction. Reports of
+    /// an earlier window's retransmissions say nothing of this reduction.
+    fn on_duplicate_report(&mut self, number: u32) {
+        let pending = self.undo_pending.filter(|&p| p > 0 && number >= self.undo_from);
+        let Some(pending) = pending else { return };
         self.undo_pending = Some(pending - 1);
         if pending > 1 {
             return;
@@ -429,13 +473,13 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
-        // A further timeout of the same loss reduces nothing more (RFC 5681 section 3.1).
-        if self.phase() != Phase::Loss || self.board.una() >= self.high {
-            self.prior_ssthresh_pkts = self.conn.ssthresh_pkts;
+        // One reduction per window: not again for a retransmission that was lost, be it the timer's
+        // (RFC 5681 section 3.1) or fast recovery's (Linux).
+        if matches!(self.phase(), Phase::Open | Phase::Disorder) {
+            self.allow_undo();
             self.refresh(now_ns);
             self.host.ssthresh(&mut self.conn, &mut self.counters);
             self.host.on_event(&mut self.conn, Event::Rto);
-            self.undo_pending = Some(0);
         }
         self.board.mark_all_lost();
         self.conn.cwnd_pkts = 1;
@@ -477,7 +521,7 @@ impl Sender {
         // Without limited transmit, SACKed packets do not make room until a loss is inferred.
         let unused = self.conn.phase == Phase::Disorder as u8 && !self.limited_transmit;
         let held_back = if unused { self.board.sacked() } else { 0 };
-        let window = self.conn.cwnd_pkts.saturating_add(self.inflation);
+        let window = self.conn.cwnd_pkts.saturating_add_signed(self.inflation);
         let room = |board: &Scoreboard| board.in_network() + held_back < window;
         while room(&self.board) {
             let Some(number) = self.board.next_lost() else { break };
@@ -507,5 +551,121 @@ impl Sender {
             self.max_outstanding = outstanding;
             self.window_end = self.board.nxt();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_run::{NS_PER_MS, Workload};
+
+    impl Transmit for Vec<u32> {
+        fn transmit(&mut self, number: u32) {
+            self.push(number);
+        }
+    }
+
+    /// A bulk sender whose initial window is out, and the packets of it.
+    fn sender(recovery: Recovery, initial_window_pkts: u32) -> (Sender, Vec<u32>) {
+        let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
+        let options = TcpOptions { recovery, initial_window_pkts, ..TcpOptions::default() };
+        let spec = TcpSpec { params, workload: Workload::Bulk, options };
+        let mut sender = Sender::new(&spec, 0, Random::stream(1, "test", 0), false, false);
+        let mut out = Vec::new();
+        sender.write(0, None, &mut out);
+        (sender, out)
+    }
+
+    fn ack(cumulative: u32) -> AckPacket {
+        AckPacket { flow: 0, cumulative, duplicate: NONE, blocks: NONE }
+    }
+
+    #[test]
+    fn a_report_of_an_earlier_window_undoes_nothing() {
+        let (mut sender, mut out) = sender(Recovery::Sack, 10);
+        // A needless timeout; then the first flight turns out to have arrived.
+        sender.on_timeout(1000 * NS_PER_MS, &mut out);
+        sender.on_ack(1010 * NS_PER_MS, ack(10), None, &mut out);
+        // Packet 10 of the next flight is lost indeed.
+        let blocks = [(11, 14), (0, 0), (0, 0)];
+        sender.on_ack(1050 * NS_PER_MS, ack(10), Some(blocks), &mut out);
+        assert_eq!(sender.phase(), Phase::Recovery);
+        // The timeout's retransmission has arrived, needless.
+        let report = AckPacket { duplicate: 0, ..ack(10) };
+        sender.on_ack(1060 * NS_PER_MS, report, Some(blocks), &mut out);
+        assert_eq!((sender.counters.undos, sender.phase()), (0, Phase::Recovery));
+        // A report of packet 10 would have been another matter.
+        let report = AckPacket { duplicate: 10, ..ack(11) };
+        sender.on_ack(1070 * NS_PER_MS, report, None, &mut out);
+        assert_eq!(sender.counters.undos, 1);
+    }
+
+    /// RFC 6582 section 3.2 step 3: the window shrinks by what a partial ACK covers, though not all
+    /// of it had been announced by duplicates.
+    #[test]
+    fn a_partial_ack_deflates_in_full() {
+        let (mut sender, mut out) = sender(Recovery::Newreno, 20);
+        out.clear();
+        for _ in 0..3 {
+            sender.on_ack(100 * NS_PER_MS, ack(0), None, &mut out);
+        }
+        // Limited transmit, then the repair; ssthresh = 10, the window 10 + 3.
+        assert_eq!(out, [20, 21, 0]);
+        // 10 is lost too, and the other duplicates were lost on their way: 13 - 10 + 1 = 4, with 12
+        // outstanding.
+        out.clear();
+        sender.on_ack(200 * NS_PER_MS, ack(10), None, &mut out);
+        assert_eq!(out, [10]);
+        // Eight more duplicates only fill what is missing; the ninth lets a packet out.
+        for _ in 0..8 {
+            sender.on_ack(210 * NS_PER_MS, ack(10), None, &mut out);
+        }
+        assert_eq!(out, [10]);
+        sender.on_ack(210 * NS_PER_MS, ack(10), None, &mut out);
+        assert_eq!(out, [10, 22]);
+    }
+
+    /// Without SACK: what duplicates told of is delivered once, and a timeout's own duplicates tell
+    /// of nothing.
+    #[test]
+    fn duplicates_count_as_deliveries_once() {
+        let (mut sender, mut out) = sender(Recovery::Newreno, 20);
+        let mut told = Vec::new();
+        let mut hear = |sender: &mut Sender, ms: u64, cumulative: u32| {
+            let before = sender.delivered_pkts;
+            sender.on_ack(ms * NS_PER_MS, ack(cumulative), None, &mut out);
+            told.push(sender.delivered_pkts - before);
+        };
+        // 0 and 5 are lost: 1 to 4 and 6 to 10 tell of themselves; then the repair of 0 arrives,
+        // then 11, then the repair of 5.
+        (0..9).for_each(|_| hear(&mut sender, 100, 0));
+        hear(&mut sender, 200, 5);
+        hear(&mut sender, 210, 5);
+        hear(&mut sender, 300, 12);
+        assert_eq!(told, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+        // A timeout, and 12 to 16 arrive twice.
+        let mut none = Vec::new();
+        sender.on_timeout(2000 * NS_PER_MS, &mut none);
+        let mut hear = |cumulative| {
+            let before = sender.delivered_pkts;
+            sender.on_ack(2100 * NS_PER_MS, ack(cumulative), None, &mut none);
+            sender.delivered_pkts - before
+        };
+        assert_eq!([hear(17), hear(17), hear(17), hear(18)], [5, 0, 0, 1]);
+    }
+
+    #[test]
+    fn undoing_forgets_the_losses_too() {
+        let (mut sender, mut out) = sender(Recovery::Sack, 10);
+        out.clear();
+        sender.on_timeout(1000 * NS_PER_MS, &mut out);
+        assert_eq!((&out[..], sender.board.lost()), (&[0][..], 10));
+        out.clear();
+        // The ACK of the original was lost, that of the retransmission reports it: all is well.
+        let report = AckPacket { duplicate: 0, ..ack(1) };
+        sender.on_ack(1010 * NS_PER_MS, report, None, &mut out);
+        assert_eq!((sender.counters.undos, sender.phase()), (1, Phase::Open));
+        // 1 to 9 are in the network; the window is 10 again, and one more for this ACK.
+        assert_eq!(out, [10, 11]);
     }
 }

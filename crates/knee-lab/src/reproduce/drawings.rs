@@ -3,11 +3,12 @@
 use super::{
     cases::{Case, Cases},
     formula::Formulas,
-    paper::{Drawing, Figure, Plot, plain_name},
+    paper::{Drawing, Figure, Plot, Tabulated, plain_name},
 };
 use crate::{
     chart::{Axis, Chart, Point, Series, Span, Style},
     metrics::{Metrics, Percentiles},
+    table::Table,
 };
 use knee_cc::{
     Ack, Conn, Controller, NOTE_DELAY_BACKOFF, ParamError, Params, SSTHRESH_INFINITE, algorithm,
@@ -38,6 +39,41 @@ pub(super) fn charts(
     Ok(charts)
 }
 
+/// The medians of a formula over all cases of a figure.
+pub(super) fn table(
+    cases: &Cases,
+    wanted: &Tabulated,
+    formulas: &Formulas,
+) -> Result<Table, String> {
+    let axes = &cases.figure.axes;
+    let at = axes.iter().position(|a| a.name == wanted.rows);
+    let at = at.ok_or_else(|| format!("there is no axis `{}`", wanted.rows))?;
+    let column_of = |case: &Case| {
+        let others = case.values.iter().enumerate().filter(|(i, _)| *i != at);
+        others.map(|(i, v)| format!("{} {v}", axes[i].name)).collect::<Vec<_>>().join(", ")
+    };
+    let first_row = axes[at].values.first().map(|v| v.name());
+    let of_first = cases.cases.iter().filter(|c| Some(&c.values[at]) == first_row.as_ref());
+    let columns: Vec<String> = of_first.map(column_of).collect();
+    let heads: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let mut table = Table::new(&wanted.title, &[&wanted.rows], &heads);
+    for row in &axes[at].values {
+        let mut cells = vec![row.name()];
+        for column in &columns {
+            let case =
+                cases.cases.iter().find(|c| c.values[at] == row.name() && column_of(c) == *column);
+            let case = case.ok_or("a combination is missing")?;
+            let named = axes.iter().map(|a| a.name.clone()).zip(case.values.iter().cloned());
+            let values = formulas.of_case(&cases.figure.number, &named.collect(), &wanted.value)?;
+            cells.push(
+                Percentiles::of(values).map_or_else(String::new, |p| format!("{:.3}", p.p50)),
+            );
+        }
+        table.row(cells);
+    }
+    Ok(table)
+}
+
 struct Draw<'a> {
     cases: &'a Cases,
     figure: &'a Figure,
@@ -62,7 +98,8 @@ impl Draw<'_> {
             format!("{}: {}", axis.name, fixed.get(&axis.name).unwrap_or(&first))
         };
         let axes = self.figure.axes.iter().filter(|a| !shown.contains(&a.name.as_str()));
-        axes.map(of).collect::<Vec<_>>().join("; ")
+        let axes = axes.map(of).collect::<Vec<_>>().join(", ");
+        if axes.is_empty() { axes } else { format!("{axes}.") }
     }
 
     fn sweep(&self) -> Result<Chart, String> {

@@ -162,13 +162,15 @@ impl Formulas {
              from: Dynamic,
              to: Dynamic,
              width: Dynamic,
-             jain: Dynamic|
+             jain: Dynamic,
+             hold: Dynamic|
              -> Fallible<f64> {
                 let flows = r.flows(&flows)?;
                 let (from, to) = (number(&from)?, number(&to)?);
-                let (width, jain) = (number(&width)?, number(&jain)?);
+                let (width, jain, hold) = (number(&width)?, number(&jain)?, number(&hold)?);
                 r.measure("convergence", |m| {
-                    Some(m.convergence_s(&flows, from, to, width, jain).unwrap_or(to - from))
+                    let time_s = m.convergence_s(&flows, from, to, width, jain, hold);
+                    Some(time_s.unwrap_or(to - from))
                 })
             },
         );

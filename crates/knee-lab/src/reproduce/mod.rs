@@ -86,8 +86,14 @@ pub struct Reproduction {
     pub figures: Arc<Vec<Cases>>,
     /// Verdicts on their claims.
     pub verdicts: Vec<Verdict>,
-    charts: Vec<Vec<Chart>>,
+    drawn: Vec<Drawn>,
     host: String,
+}
+
+/// Charts and tables of a figure.
+struct Drawn {
+    charts: Vec<Chart>,
+    tables: Vec<Table>,
 }
 
 /// Reproduces `id` with `runner` on `host`. `progress` is told how many runs of how many are done.
@@ -139,22 +145,27 @@ pub fn reproduce(
         .filter(of_figures)
         .map(|claim| Verdict::of(&paper, claim, host, &formulas))
         .collect();
-    let charts = figures
+    let drawn = figures
         .iter()
         .map(|cases| draw(cases, &formulas))
         .collect::<Result<_, _>>()
         .map_err(ReproduceError::Run)?;
-    Ok(Reproduction { paper, figures, verdicts, charts, host: host.to_owned() })
+    Ok(Reproduction { paper, figures, verdicts, drawn, host: host.to_owned() })
 }
 
-fn draw(cases: &Cases, formulas: &Formulas) -> Result<Vec<Chart>, String> {
+fn draw(cases: &Cases, formulas: &Formulas) -> Result<Drawn, String> {
+    let number = &cases.figure.number;
     let mut charts = Vec::new();
     for plot in &cases.figure.plots {
         let mut more = drawings::charts(cases, charts.len(), plot, formulas)
-            .map_err(|e| format!("figure {}: {}: {e}", cases.figure.number, plot.title))?;
+            .map_err(|e| format!("figure {number}: {}: {e}", plot.title))?;
         charts.append(&mut more);
     }
-    Ok(charts)
+    let tables = cases.figure.tables.iter().map(|wanted| {
+        let table = drawings::table(cases, wanted, formulas);
+        table.map_err(|e| format!("figure {number}: {}: {e}", wanted.title))
+    });
+    Ok(Drawn { charts, tables: tables.collect::<Result<_, _>>()? })
 }
 
 /// Verdicts of one or more papers as JSON.
@@ -174,15 +185,18 @@ pub fn claims(reproductions: &[Reproduction]) -> Claims<'_> {
     Claims { claims: reproductions.iter().flat_map(|r| &r.verdicts).collect() }
 }
 
+/// A number with three significant digits or so, and no zeros at its end.
 fn number(value: Option<f64>) -> String {
-    match value {
-        None => "–".to_owned(),
-        Some(x) if x.abs() >= 100.0 => format!("{x:.0}"),
-        Some(x) if x.abs() >= 10.0 => format!("{x:.1}"),
-        Some(x) => {
-            let short = format!("{x:.3}");
-            short.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
+    let Some(x) = value else { return "–".to_owned() };
+    let digits = match x.abs() {
+        big if big >= 100.0 => 0,
+        ten if ten >= 10.0 => 1,
+        _ => 3,
+    };
+    let text = format!("{x:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 
@@ -196,33 +210,25 @@ fn range([low, high]: [Option<f64>; 2]) -> String {
     }
 }
 
-/// Verdicts as a table; `figure`: only those of this figure.
-fn verdict_table(caption: &str, verdicts: &[Verdict], figure: Option<&str>) -> Table {
-    let mut table = Table::new(
-        caption,
-        &["claim", "fig.", "statement", "paper", "accepted", "measured", "verdict"],
-        &[],
-    );
-    for v in verdicts.iter().filter(|v| figure.is_none_or(|f| v.figure == f)) {
+/// Verdicts as a table.
+fn verdict_table<'a>(caption: &str, verdicts: impl Iterator<Item = &'a Verdict>) -> Table {
+    let columns = ["claim", "fig.", "statement", "paper", "accepted", "measured", "verdict"];
+    let mut table = Table::new(caption, &columns, &[]);
+    for v in verdicts {
         let m = &v.measured;
         let tone = match (v.as_recorded(), v.holds) {
             (true, true) => Tone::Good,
             (true, false) => Tone::Bad,
             (false, _) => Tone::Caution,
         };
+        let (low, middle, high) = (number(m.p20), number(m.p50), number(m.p80));
         table.row([
             Cell::from(v.id.clone()),
             Cell::from(v.figure.clone()),
             Cell::from(v.statement.clone()),
             Cell::from(v.paper_value.clone()),
             Cell::from(range(v.accepted)),
-            Cell::from(format!(
-                "{} [{}, {}] {}",
-                number(m.p50),
-                number(m.p20),
-                number(m.p80),
-                v.unit
-            )),
+            Cell::from(format!("{middle} [{low}, {high}] {}", v.unit)),
             Cell::toned(v.word(), tone),
         ]);
     }
@@ -233,7 +239,7 @@ impl Reproduction {
     /// Verdicts as a table for a terminal `width` characters wide.
     pub fn to_text(&self, width: Option<u16>) -> String {
         let caption = format!("{} ({}), host {}", self.paper.title, self.paper.citation, self.host);
-        let mut text = verdict_table(&caption, &self.verdicts, None).to_text(width);
+        let mut text = verdict_table(&caption, self.verdicts.iter()).to_text(width);
         for v in self.verdicts.iter().filter(|v| !v.holds || !v.as_recorded()) {
             let reason = v.reason.as_deref().unwrap_or("no reason is recorded");
             let _ = writeln!(text, "\n{} {}: {}", v.id, v.word(), reason.trim());
@@ -251,23 +257,24 @@ impl Reproduction {
     /// The sections of a report: a summary, then each figure beside its claims.
     pub fn sections(&self) -> Vec<Section> {
         let mut sections = vec![Section {
-            tables: vec![verdict_table("All claims", &self.verdicts, None)],
+            tables: vec![verdict_table("All claims", self.verdicts.iter())],
             ..Section::new(format!("{}: claims", self.paper.id))
         }];
-        for (cases, charts) in self.figures.iter().zip(&self.charts) {
+        for (cases, drawn) in self.figures.iter().zip(&self.drawn) {
             let figure = &cases.figure;
             let mut section =
                 Section::new(format!("{} Fig. {}: {}", self.paper.id, figure.number, figure.title));
-            section.charts.clone_from(charts);
+            section.charts.clone_from(&drawn.charts);
             let of_figure = || self.verdicts.iter().filter(|v| v.figure == figure.number);
             if of_figure().next().is_some() {
-                let table = verdict_table("Claims", &self.verdicts, Some(&figure.number));
-                section.tables.push(table);
+                section.tables.push(verdict_table("Claims", of_figure()));
             }
-            for v in of_figure().filter(|v| !v.holds) {
-                let reason = v.reason.as_deref().unwrap_or("No reason is recorded.");
-                section.paragraphs.push(format!("{} {}. {}", v.id, v.word(), reason.trim()));
+            for v in of_figure() {
+                let reason = if v.holds { None } else { v.reason.as_deref() };
+                let reason = reason.map(|r| format!(" {}", r.trim())).unwrap_or_default();
+                section.paragraphs.push(format!("{} {}. {}.{reason}", v.id, v.word(), v.note));
             }
+            section.tables.extend(drawn.tables.iter().cloned());
             if let Some(case) = cases.cases.first() {
                 let name = format!("Scenario of the first case ({})", case.values.join(", "));
                 section.listings.push((name, case.text.clone()));
@@ -278,7 +285,7 @@ impl Reproduction {
     }
 
     fn write_figures(&self, out: &ResultWriter) -> Result<(), StoreError> {
-        for chart in self.charts.iter().flatten() {
+        for chart in self.drawn.iter().flat_map(|d| &d.charts) {
             out.bytes(&format!("figures/{}-{}.svg", self.paper.id, chart.id), chart.svg())?;
         }
         Ok(())

@@ -45,6 +45,21 @@ pub struct Figure {
     /// How it is drawn.
     #[serde(default, rename = "plot")]
     pub plots: Vec<Plot>,
+    /// What is tabulated beside it.
+    #[serde(default, rename = "table")]
+    pub tables: Vec<Tabulated>,
+}
+
+/// A value of all cases of a figure, as a table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tabulated {
+    /// What it shows, with unit.
+    pub title: String,
+    /// Axis whose values are rows; the other axes' combinations are columns.
+    pub rows: String,
+    /// Formula of a run `r`; its median over repetitions is shown.
+    pub value: String,
 }
 
 /// Something that varies between runs of a figure.

@@ -1,0 +1,503 @@
+//! What must hold of every run, over random runs.
+
+mod common;
+
+use common::{MS, S, run};
+use knee_cc::{Conn, Event, Phase, algorithms};
+use knee_run::{
+    Call, CallRecord, DelayedAck, FlowKind, FlowRecord, FlowSpec, NS_PER_S, NS_PER_US, Ns,
+    PacketEvent, PathSpec, QueueLimit, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions,
+    TcpSpec, Workload,
+};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+/// Uniform in the logarithm: short and long, slow and fast alike.
+fn log_uniform(low: u64, high: u64) -> impl Strategy<Value = u64> {
+    let (a, b) = ((low as f64).ln(), (high as f64).ln());
+    (0.0..1.0f64).prop_map(move |x| ((a + (b - a) * x).exp() as u64).clamp(low, high))
+}
+
+/// Often 0, else up to `high`, down to single nanoseconds.
+fn often_zero(high: u64) -> impl Strategy<Value = u64> {
+    prop_oneof![2 => Just(0), 1 => 1u64..4, 2 => log_uniform(1, high)]
+}
+
+fn probability() -> impl Strategy<Value = f64> {
+    prop_oneof![1 => Just(0.0), 1 => 0.0..0.1f64]
+}
+
+fn queue() -> impl Strategy<Value = QueueLimit> {
+    prop_oneof![
+        1 => (1u32..3).prop_map(QueueLimit::Packets),
+        2 => (3u32..100).prop_map(QueueLimit::Packets),
+        1 => (1500u64..4000).prop_map(QueueLimit::Bytes),
+        2 => (4000u64..150_000).prop_map(QueueLimit::Bytes),
+    ]
+}
+
+fn path() -> impl Strategy<Value = PathSpec> {
+    let delays = (often_zero(50 * MS), often_zero(50 * MS));
+    let jitters = (often_zero(5 * MS), often_zero(5 * MS));
+    (log_uniform(500_000, 1_000_000_000), queue(), delays, jitters, probability(), probability())
+        .prop_map(|(rate_bps, queue, delay, jitter, loss_forward, loss_reverse)| PathSpec {
+            rate_bps,
+            queue,
+            delay_forward_ns: delay.0,
+            delay_reverse_ns: delay.1,
+            loss_forward,
+            loss_reverse,
+            jitter_forward_ns: jitter.0,
+            jitter_reverse_ns: jitter.1,
+        })
+}
+
+fn tcp_options() -> impl Strategy<Value = TcpOptions> {
+    let sizes = (200u32..1449, 1u32..20, prop_oneof![1 => 1u32..30, 2 => Just(100_000)]);
+    let timers = (log_uniform(MS, S), prop_oneof![Just(0), Just(MS / 2), Just(MS)]);
+    let acks = (1u32..4, log_uniform(MS / 10, 200 * MS));
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    (sizes, timers, acks, flags).prop_map(|(sizes, timers, acks, flags)| TcpOptions {
+        mss_bytes: sizes.0,
+        header_bytes: 52,
+        recovery: if flags.0 { Recovery::Sack } else { Recovery::Newreno },
+        initial_window_pkts: sizes.1,
+        receive_window_pkts: sizes.2,
+        rto_min_ns: timers.0,
+        delayed_ack: DelayedAck { every_pkts: acks.0, timeout_ns: acks.1 },
+        limited_transmit: flags.1,
+        idle_restart: flags.2,
+        rtt_tick_ns: timers.1,
+    })
+}
+
+fn tcp(workload: impl Strategy<Value = Workload>) -> impl Strategy<Value = FlowKind> {
+    (0..algorithms().len(), workload, tcp_options()).prop_map(|(index, workload, options)| {
+        let params = knee_cc::Params::defaults(algorithms()[index]);
+        FlowKind::Tcp(TcpSpec { params, workload, options })
+    })
+}
+
+fn transfers(every: impl Strategy<Value = Option<Ns>>) -> impl Strategy<Value = Workload> {
+    (log_uniform(1, 200_000), every)
+        .prop_map(|(size_bytes, every_ns)| Workload::Transfers { size_bytes, every_ns })
+}
+
+fn kind() -> impl Strategy<Value = FlowKind> {
+    let every = prop::option::of(log_uniform(MS, S));
+    prop_oneof![
+        6 => tcp(Just(Workload::Bulk)),
+        3 => tcp(transfers(every)),
+        1 => (log_uniform(10_000, 5_000_000), 40u32..1501)
+            .prop_map(|(rate_bps, packet_bytes)| FlowKind::Udp { rate_bps, packet_bytes }),
+        1 => (log_uniform(MS, 50 * MS), 40u32..300)
+            .prop_map(|(interval_ns, packet_bytes)| FlowKind::Probe { interval_ns, packet_bytes }),
+    ]
+}
+
+/// A flow in a run of `duration_ns`; start, jitter and stop come as shares of it.
+fn flow(duration_ns: Ns) -> impl Strategy<Value = FlowSpec> {
+    let life = (0.0..0.5f64, 0.0..0.2f64, prop::option::of(0.0..1.2f64));
+    let access = (often_zero(20 * MS), often_zero(5 * MS));
+    (kind(), life, access).prop_map(move |(kind, life, access)| {
+        let share = |x: f64| (x * duration_ns as f64) as Ns;
+        FlowSpec {
+            name: "flow".to_owned(),
+            start_ns: share(life.0),
+            start_jitter_ns: share(life.1),
+            stop_ns: life.2.map(share),
+            access_delay_ns: access.0,
+            access_jitter_ns: access.1,
+            kind,
+        }
+    })
+}
+
+/// A run of at most some 3000 packets or five seconds.
+fn run_spec() -> impl Strategy<Value = RunSpec> {
+    let bins = prop_oneof![Just(0), log_uniform(MS, 100 * MS)];
+    (path(), any::<u64>(), 0.1..1.0f64, bins)
+        .prop_flat_map(|(path, seed, share, bin_ns)| {
+            let longest_ns = (3000 * 1500 * 8 * NS_PER_S / path.rate_bps).min(5 * S);
+            let duration_ns = (share * longest_ns as f64) as Ns + MS;
+            let flows = prop::collection::vec(flow(duration_ns), 1..7);
+            (Just(path), Just((seed, duration_ns, bin_ns)), flows)
+        })
+        .prop_map(|(path, (seed, duration_ns, bin_ns), flows)| RunSpec {
+            seed,
+            duration_ns,
+            path,
+            flows,
+            record: RecordSpec { bin_ns, queue_log: true, trace: true },
+        })
+}
+
+/// `cases` cases; a failure prints its input whole, so nothing is kept in files.
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+type Outcome = Result<(), TestCaseError>;
+
+/// Every packet that was sent is somewhere, once.
+fn check_conservation(record: &RunRecord) -> Outcome {
+    for flow in &record.flows {
+        let c = &flow.counters;
+        let accounted = c.delivered_pkts
+            + c.duplicate_pkts
+            + c.queue_drops_pkts
+            + c.random_losses_pkts
+            + c.in_network_pkts;
+        prop_assert_eq!(c.sent_pkts, accounted, "{:?}", c);
+        prop_assert!(c.retransmitted_pkts <= c.sent_pkts);
+        // Only a retransmission arrives twice.
+        prop_assert!(c.duplicate_pkts <= c.retransmitted_pkts);
+    }
+    let dropped: u64 = record.flows.iter().map(|f| f.counters.queue_drops_pkts).sum();
+    prop_assert_eq!(dropped, record.queue.dropped_pkts);
+    Ok(())
+}
+
+/// The queue's log against the definition of a drop-tail queue before a link of constant rate.
+fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
+    let rate_bps = u128::from(spec.path.rate_bps);
+    let mut held = VecDeque::new();
+    let mut held_bytes = 0;
+    let (mut now_ns, mut last_departure_ns) = (0, 0);
+    let (mut busy_since_ns, mut busy_bits) = (0, 0);
+    let mut waits_ns: Vec<Ns> = Vec::new();
+    let (mut most_held, mut departed_bytes, mut dropped) = (0, 0, 0);
+    for line in &record.queue.log {
+        prop_assert!(line.time_ns >= now_ns && line.time_ns <= spec.duration_ns);
+        now_ns = line.time_ns;
+        let fits = match spec.path.queue {
+            QueueLimit::Packets(limit) => held.len() < limit as usize,
+            QueueLimit::Bytes(limit) => held_bytes + u64::from(line.bytes) <= limit,
+        };
+        match line.event {
+            PacketEvent::Enqueued => {
+                prop_assert!(fits);
+                if held.is_empty() {
+                    (busy_since_ns, busy_bits) = (now_ns, 0);
+                }
+                held_bytes += u64::from(line.bytes);
+                held.push_back((line.flow, line.number, line.bytes, now_ns));
+                most_held = most_held.max(held.len());
+            }
+            PacketEvent::Dropped => {
+                prop_assert!(!fits);
+                dropped += 1;
+            }
+            PacketEvent::Lost => prop_assert!(spec.path.loss_forward > 0.0),
+            PacketEvent::Departed => {
+                let (flow, number, bytes, since_ns) = held.pop_front().expect("was enqueued");
+                prop_assert_eq!((flow, number, bytes), (line.flow, line.number, line.bytes));
+                held_bytes -= u64::from(bytes);
+                departed_bytes += u64::from(bytes);
+                waits_ns.push(last_departure_ns.max(since_ns) - since_ns);
+                last_departure_ns = now_ns;
+                // Work done since the busy period began: exact but for the fraction of a
+                // nanosecond that the clock cannot show.
+                busy_bits += u128::from(bytes) * 8;
+                let work = busy_bits * u128::from(NS_PER_S);
+                let done = u128::from(now_ns - busy_since_ns) * rate_bps;
+                prop_assert!(work < done + rate_bps && done < work + rate_bps);
+            }
+        }
+        prop_assert_eq!(line.held_pkts as usize, held.len());
+    }
+    let queue = &record.queue;
+    prop_assert_eq!(queue.max_pkts as usize, most_held);
+    prop_assert_eq!(queue.departed_pkts, waits_ns.len() as u64);
+    prop_assert_eq!(queue.departed_bytes, departed_bytes);
+    prop_assert_eq!(queue.dropped_pkts, dropped);
+    if spec.record.bin_ns > 0 {
+        prop_assert_eq!(queue.delay.count(), waits_ns.len() as u64);
+        prop_assert_eq!(queue.delay.max_ns(), waits_ns.iter().copied().max().unwrap_or(0));
+        let in_bins: Ns = queue.bins.iter().map(|b| b.delay_sum_ns).sum();
+        let on_the_last_edge = spec.duration_ns.is_multiple_of(spec.record.bin_ns);
+        prop_assert!(on_the_last_edge || in_bins == waits_ns.iter().sum());
+    }
+    Ok(())
+}
+
+/// Nothing on the path reorders, so segments reach the bottleneck in the order of their sending:
+/// a number that was not seen before is the successor of the highest one, until then.
+fn check_order(spec: &RunSpec, record: &RunRecord) -> Outcome {
+    let mut next = vec![0; spec.flows.len()];
+    for line in record.queue.log.iter().filter(|l| l.event != PacketEvent::Departed) {
+        let next = &mut next[line.flow as usize];
+        prop_assert!(line.number <= *next, "{} overtook {}", line.number, next);
+        *next = (*next).max(line.number + 1);
+    }
+    Ok(())
+}
+
+/// Rows of the time series add up to the totals.
+fn check_series(spec: &RunSpec, record: &RunRecord) -> Outcome {
+    let bin_ns = spec.record.bin_ns;
+    let rows = if bin_ns == 0 { 0 } else { spec.duration_ns.div_ceil(bin_ns) };
+    prop_assert_eq!(record.queue.bins.len() as u64, rows);
+    for (flow, spec_flow) in record.flows.iter().zip(&spec.flows) {
+        prop_assert_eq!(flow.samples.len() as u64, rows);
+        prop_assert!(flow.stop_ns <= spec.duration_ns);
+        if bin_ns == 0 || spec.duration_ns.is_multiple_of(bin_ns) {
+            continue; // what happens at the very end belongs to no row
+        }
+        let sum = |f: fn(&knee_run::FlowSample) -> u64| flow.samples.iter().map(f).sum::<u64>();
+        let c = &flow.counters;
+        prop_assert_eq!(sum(|s| s.delivered_bytes), c.delivered_bytes);
+        prop_assert_eq!(sum(|s| u64::from(s.sent_pkts)), c.sent_pkts);
+        let lost = c.queue_drops_pkts + c.random_losses_pkts;
+        prop_assert_eq!(sum(|s| u64::from(s.lost_pkts)), lost);
+        for (row, sample) in flow.samples.iter().enumerate() {
+            let end_ns = (row as u64 + 1) * bin_ns;
+            let stopped =
+                spec_flow.stop_ns.is_some_and(|stop_ns| stop_ns < end_ns.min(spec.duration_ns));
+            let alive = flow.start_ns < end_ns && !stopped;
+            prop_assert!(alive || sample.cwnd_pkts == 0);
+        }
+    }
+    Ok(())
+}
+
+fn is_rto(record: &CallRecord) -> bool {
+    record.call == Call::OnEvent && record.event == Event::Rto as u32
+}
+
+/// A connection that an algorithm may see, and may leave.
+fn check_conn(conn: &Conn) -> Outcome {
+    prop_assert!((1..=conn.cwnd_max_pkts).contains(&conn.cwnd_pkts), "{:?}", conn);
+    prop_assert!(conn.ssthresh_pkts >= 2, "{:?}", conn);
+    prop_assert_eq!(conn.snd_pos.wrapping_sub(conn.ack_pos), conn.outstanding_pkts);
+    prop_assert!(conn.inflight_pkts <= conn.outstanding_pkts, "{:?}", conn);
+    prop_assert!(conn.phase <= Phase::Loss as u8);
+    Ok(())
+}
+
+/// The calls of one flow against the contract.
+fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outcome {
+    let FlowKind::Tcp(tcp) = &flow_spec.kind else {
+        prop_assert!(flow.trace.is_empty());
+        return Ok(());
+    };
+    let path = &spec.path;
+    let bytes = u64::from(tcp.options.mss_bytes + tcp.options.header_bytes);
+    let base_us = (path.delay_forward_ns
+        + path.delay_reverse_ns
+        + 2 * flow_spec.access_delay_ns
+        + bytes * 8 * NS_PER_S / path.rate_bps)
+        / NS_PER_US;
+    prop_assert_eq!(flow.trace[0].call, Call::Init);
+    let mut rtt: Option<CallRecord> = None; // the ACK under way
+    let (mut recoveries, mut timeouts, mut undos) = (0, 0, 0);
+    for pair in flow.trace.windows(2) {
+        let (last, now) = (&pair[0], &pair[1]);
+        check_conn(&now.before)?;
+        check_conn(&now.after)?;
+        prop_assert!(now.before.now_us >= last.before.now_us);
+        let forward = now.before.ack_pos.wrapping_sub(last.before.ack_pos);
+        prop_assert!(forward < 1 << 31, "the cumulative ACK never moves back");
+        prop_assert_eq!(now.before.notes & !0xf, 0);
+        match now.call {
+            Call::Init => prop_assert!(false, "a second init"),
+            Call::OnRtt => {
+                let ack = &now.ack;
+                prop_assert!(ack.rtt_us == -1 || ack.rtt_us as u64 >= base_us, "{:?}", ack);
+                if !tcp.params.algorithm().uses_random() {
+                    prop_assert_eq!(ack.random, 0);
+                }
+                rtt = Some(*now);
+            }
+            Call::OnAck => {
+                let rtt = rtt.take().expect("on_rtt comes first, on_ack once");
+                prop_assert_eq!(now.before.now_us, rtt.before.now_us);
+                let lost_pkts = now.ack.lost_pkts;
+                prop_assert_eq!(now.ack, knee_cc::Ack { lost_pkts, ..rtt.ack });
+                prop_assert!(now.before.phase != Phase::Recovery as u8);
+                prop_assert!(now.before.phase != Phase::Cwr as u8);
+                prop_assert!(last.call != Call::Ssthresh);
+            }
+            Call::Ssthresh => {
+                // Asked once per window: neither in recovery nor while a timeout is repaired.
+                prop_assert!(now.before.phase <= Phase::Disorder as u8, "{:?}", now);
+                prop_assert!(last.call != Call::Ssthresh);
+            }
+            Call::OnEvent if is_rto(now) => {
+                timeouts += 1;
+                rtt = None;
+                prop_assert_eq!(last.call, Call::Ssthresh);
+            }
+            Call::OnEvent => {
+                if now.event == Event::Recovered as u32 {
+                    prop_assert_eq!(now.before.phase, Phase::Recovery as u8);
+                }
+            }
+            Call::Undo => undos += 1,
+        }
+        match last.call {
+            Call::Ssthresh if !is_rto(now) => {
+                recoveries += 1;
+                // Or already in the timeout of a lost retransmission, which asks nothing more.
+                prop_assert!(now.before.phase >= Phase::Recovery as u8);
+                prop_assert_eq!(now.before.cwnd_cnt, 0);
+            }
+            Call::OnEvent if is_rto(last) => {
+                prop_assert_eq!(now.before.phase, Phase::Loss as u8);
+                prop_assert_eq!((now.before.cwnd_pkts, now.before.cwnd_cnt), (1, 0));
+            }
+            _ => {}
+        }
+    }
+    let acks: Vec<_> = flow.trace.iter().filter(|r| r.call == Call::OnRtt).map(|r| r.ack).collect();
+    let mut delivered = 0;
+    for ack in &acks {
+        delivered += u64::from(ack.acked_pkts);
+        prop_assert_eq!(ack.delivered_pkts, delivered);
+    }
+    let c = &flow.counters;
+    // Without SACK a duplicate looks like a packet beyond a hole.
+    let arrived = match tcp.options.recovery {
+        Recovery::Sack => c.delivered_pkts,
+        Recovery::Newreno => c.delivered_pkts + c.duplicate_pkts,
+    };
+    prop_assert!(delivered <= arrived, "told of {} of {}", delivered, arrived);
+    if flow.trace.last().is_some_and(|r| r.call == Call::Ssthresh) {
+        recoveries += 1; // entered by the very last event
+    }
+    prop_assert_eq!(c.loss_events, recoveries);
+    prop_assert_eq!(c.undos, undos);
+    prop_assert!(timeouts <= c.timeouts, "a repeated timeout reduces nothing more");
+    Ok(())
+}
+
+fn check(spec: &RunSpec, record: &RunRecord) -> Outcome {
+    check_conservation(record)?;
+    check_queue(spec, record)?;
+    check_order(spec, record)?;
+    check_series(spec, record)?;
+    for (flow_spec, flow) in spec.flows.iter().zip(&record.flows) {
+        check_trace(spec, flow_spec, flow)?;
+        check_deliveries(spec, flow_spec, flow)?;
+    }
+    Ok(())
+}
+
+/// Transfers and probes: nothing arrives before it can.
+fn check_deliveries(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outcome {
+    let one_way_ns = spec.path.delay_forward_ns + flow_spec.access_delay_ns;
+    let sending_ns = |bytes: u64| bytes * 8 * NS_PER_S / spec.path.rate_bps;
+    match &flow_spec.kind {
+        FlowKind::Tcp(TcpSpec {
+            workload: Workload::Transfers { size_bytes, .. },
+            options,
+            ..
+        }) => {
+            let mut last_ns = 0;
+            for transfer in &flow.transfers {
+                prop_assert_eq!(transfer.bytes, *size_bytes);
+                let pkts = size_bytes.div_ceil(u64::from(options.mss_bytes));
+                let wire_bytes = pkts * u64::from(options.mss_bytes + options.header_bytes);
+                let least_ns = one_way_ns + sending_ns(wire_bytes) - 1;
+                prop_assert!(transfer.end_ns >= transfer.start_ns + least_ns);
+                prop_assert!(transfer.end_ns >= last_ns);
+                last_ns = transfer.end_ns;
+            }
+            let whole = flow.transfers.len() as u64 * size_bytes;
+            prop_assert!(flow.counters.delivered_bytes >= whole);
+        }
+        FlowKind::Probe { packet_bytes, .. } => {
+            let least_ns = one_way_ns + sending_ns(u64::from(*packet_bytes));
+            prop_assert!(flow.probe_delays.iter().all(|d| d.1 + 1 >= least_ns));
+            prop_assert_eq!(flow.probe_delays.len() as u64, flow.counters.delivered_pkts);
+            prop_assert!(flow.probe_delays.windows(2).all(|d| d[0].0 < d[1].0));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config(2000))]
+
+    /// Everything above, of any run; and the same run again is the same to the last bit.
+    #[test]
+    fn any_run_is_sound(spec in run_spec()) {
+        let record = run(&spec);
+        check(&spec, &record)?;
+        prop_assert_eq!(record, run(&spec));
+    }
+
+    /// A flow that starts after the end changes nothing for the others, whatever its access.
+    #[test]
+    fn an_absent_flow_leaves_no_trace(spec in run_spec(), absent in flow(S)) {
+        let alone = run(&spec);
+        let mut more = spec.clone();
+        more.flows.push(FlowSpec { start_ns: spec.duration_ns + 1, ..absent });
+        let beside = run(&more);
+        prop_assert_eq!(&beside.flows[..spec.flows.len()], &alone.flows[..]);
+        prop_assert_eq!(beside.queue, alone.queue);
+        prop_assert_eq!(beside.flows[spec.flows.len()].counters, Default::default());
+    }
+}
+
+proptest! {
+    #![proptest_config(config(20))]
+
+    /// Threads share nothing.
+    #[test]
+    fn parallel_runs_equal_sequential_ones(specs in prop::collection::vec(run_spec(), 4)) {
+        let sequential: Vec<RunRecord> = specs.iter().map(run).collect();
+        let parallel: Vec<RunRecord> = std::thread::scope(|scope| {
+            let started: Vec<_> = specs.iter().map(|spec| scope.spawn(|| run(spec))).collect();
+            started.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        prop_assert_eq!(parallel, sequential);
+    }
+}
+
+/// Long enough for any transfer of these tests: hundreds of losses, each with a timeout backed off
+/// to its limit of 60 s a few times.
+const LONG_ENOUGH_NS: Ns = 20_000 * S;
+
+proptest! {
+    #![proptest_config(config(2000))]
+
+    /// Given time, each transfer arrives whole, in order, exactly once.
+    #[test]
+    fn every_transfer_completes(
+        path in path(),
+        kinds in prop::collection::vec(tcp(transfers(prop_oneof![
+            Just(None),
+            Just(Some(LONG_ENOUGH_NS)),
+        ])), 1..5),
+        access in (often_zero(20 * MS), often_zero(5 * MS)),
+        seed in any::<u64>(),
+    ) {
+        let flow = |(i, kind): (usize, FlowKind)| FlowSpec {
+            access_delay_ns: access.0 * i as u64,
+            access_jitter_ns: access.1,
+            ..common::flow("flow", kind)
+        };
+        let spec = RunSpec {
+            seed,
+            duration_ns: 3 * LONG_ENOUGH_NS - 1,
+            path,
+            flows: kinds.into_iter().enumerate().map(flow).collect(),
+            record: RecordSpec { bin_ns: 0, queue_log: true, trace: true },
+        };
+        let record = run(&spec);
+        check(&spec, &record)?;
+        for (flow, flow_spec) in record.flows.iter().zip(&spec.flows) {
+            let FlowKind::Tcp(TcpSpec { workload, .. }) = &flow_spec.kind else { continue };
+            let Workload::Transfers { size_bytes, every_ns } = *workload else { continue };
+            let times = if every_ns.is_some() { 3 } else { 1 };
+            prop_assert_eq!(flow.transfers.len(), times, "{:?}", flow.counters);
+            for (n, transfer) in flow.transfers.iter().enumerate() {
+                prop_assert_eq!(transfer.start_ns, n as u64 * LONG_ENOUGH_NS);
+            }
+            prop_assert_eq!(flow.counters.delivered_bytes, times as u64 * size_bytes);
+            prop_assert_eq!(flow.counters.in_network_pkts, 0);
+        }
+    }
+}

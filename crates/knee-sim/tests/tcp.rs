@@ -1,0 +1,671 @@
+//! TCP in small scenarios whose course can be worked out by hand.
+//!
+//! Most run on one path: 12 Mb/s, so that a packet of 1500 bytes takes 1 ms, and 100 ms of
+//! propagation, so that the RTT without a queue is 101 ms. Times in comments are milliseconds.
+
+mod common;
+
+use common::{MS, S, flow, newreno, options, params, run, spec, transfer};
+use knee_cc::{Conn, Event, Phase, SSTHRESH_INFINITE};
+use knee_run::{
+    Call, CallRecord, DelayedAck, FlowKind, FlowRecord, FlowSpec, Ns, PacketEvent, PathSpec,
+    QueueLimit, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
+};
+
+const BOTH: [Recovery; 2] = [Recovery::Sack, Recovery::Newreno];
+
+fn path(queue: QueueLimit) -> PathSpec {
+    PathSpec::symmetric(12_000_000, 100 * MS, queue)
+}
+
+fn wide_path() -> PathSpec {
+    path(QueueLimit::Packets(10_000))
+}
+
+/// What a flow put on the wire, in order: time and number; access delay 0 supposed.
+fn sent(record: &RunRecord, flow: u32) -> Vec<(Ns, u32)> {
+    let offered = record.queue.log.iter().filter(|l| l.flow == flow);
+    let offered = offered.filter(|l| l.event != PacketEvent::Departed);
+    offered.map(|l| (l.time_ns, l.number)).collect()
+}
+
+/// Those of `sent` whose number was sent before.
+fn retransmissions(record: &RunRecord, flow: u32) -> Vec<(Ns, u32)> {
+    let mut next = 0;
+    let again = |&(_, number): &(Ns, u32)| {
+        let again = number < next;
+        next = next.max(number + 1);
+        again
+    };
+    sent(record, flow).into_iter().filter(again).collect()
+}
+
+fn calls(flow: &FlowRecord, call: Call) -> impl Iterator<Item = &CallRecord> {
+    flow.trace.iter().filter(move |r| r.call == call)
+}
+
+fn events(flow: &FlowRecord, event: Event) -> impl Iterator<Item = &CallRecord> {
+    calls(flow, Call::OnEvent).filter(move |r| r.event == event as u32)
+}
+
+/// The connection before its first ACK at or after `time_ns`: what the events until then left.
+fn state_at(flow: &FlowRecord, time_ns: Ns) -> Conn {
+    let later = |r: &&CallRecord| r.before.now_us >= time_ns / 1000;
+    calls(flow, Call::OnRtt).find(later).expect("an ACK comes later").before
+}
+
+/// The run of the first seed whose packets of flow 0 fare as `fates` says, in the order of their
+/// sending: `o` arrives, `x` is lost at random.
+fn with_fates(spec: &RunSpec, fates: &str) -> RunRecord {
+    let fares = |record: &RunRecord| {
+        let offered = record.queue.log.iter().filter(|l| l.event != PacketEvent::Departed);
+        let fate = |event| if event == PacketEvent::Lost { 'x' } else { 'o' };
+        offered.map(|l| fate(l.event)).take(fates.len()).eq(fates.chars())
+    };
+    let seeded = |seed| run(&RunSpec { seed, ..spec.clone() });
+    (1..100_000).map(seeded).find(fares).expect("some seed does")
+}
+
+/// Packets of another flow that leave no room for a full packet between two times: they are small,
+/// come at twice the path's rate, and the queue counts bytes.
+fn blackout(start_ns: Ns, stop_ns: Ns) -> FlowSpec {
+    let kind = FlowKind::Udp { rate_bps: 24_000_000, packet_bytes: 100 };
+    FlowSpec { start_ns, stop_ns: Some(stop_ns), ..flow("blackout", kind) }
+}
+
+// Growth.
+
+#[test]
+fn slow_start_doubles_from_the_initial_window() {
+    // Fast path: the 10 * (2^6 - 1) = 630 packets take 12 us each, 7.6 ms in all, so each round
+    // stays in its own 100 ms.
+    let path = PathSpec::symmetric(1_000_000_000, 100 * MS, QueueLimit::Packets(10_000));
+    let flow = newreno(Workload::Bulk, TcpOptions::default());
+    let record = run(&spec(path, 600 * MS - 1, vec![flow]));
+    let mut rounds = [0; 6];
+    sent(&record, 0).iter().for_each(|(t, _)| rounds[(t / (100 * MS)) as usize] += 1);
+    assert_eq!(rounds, [10, 20, 40, 80, 160, 320]);
+}
+
+/// Growth in congestion avoidance, packets per RTT, over 80 RTTs.
+fn growth_per_rtt(count: &str, every_pkts: u32) -> f64 {
+    // 200 packets at once into a queue of 199: the last one is lost, the receive window keeps the
+    // next flights from queueing. Then the window grows from 100, one or half a packet per RTT,
+    // and is the limit until it reaches 200.
+    let path = PathSpec::symmetric(120_000_000, 100 * MS, QueueLimit::Packets(199));
+    let options = TcpOptions {
+        initial_window_pkts: 200,
+        receive_window_pkts: 200,
+        delayed_ack: DelayedAck { every_pkts, timeout_ns: 40 * MS },
+        ..TcpOptions::default()
+    };
+    let count = if count == "acks" { 0 } else { 1 };
+    let tcp = TcpSpec {
+        params: params("newreno", &[("count", count)]),
+        workload: Workload::Bulk,
+        options,
+    };
+    let record = run(&spec(path, 12 * S, vec![flow("flow", FlowKind::Tcp(tcp))]));
+    assert_eq!(record.flows[0].counters.loss_events, 1);
+    assert_eq!(record.flows[0].counters.timeouts, 0);
+    let window = |time_ns| {
+        let conn = state_at(&record.flows[0], time_ns);
+        f64::from(conn.cwnd_pkts) + f64::from(conn.cwnd_cnt) / f64::from(conn.cwnd_pkts)
+    };
+    assert!((100.0..110.0).contains(&window(S)));
+    // RTT: 100 ms and 0.1 ms for the packet; 80 of them.
+    (window(S + 8008 * MS) - window(S)) / 80.0
+}
+
+#[test]
+fn congestion_avoidance_adds_one_packet_per_rtt() {
+    assert!((growth_per_rtt("packets", 1) - 1.0).abs() < 0.01);
+    assert!((growth_per_rtt("packets", 2) - 1.0).abs() < 0.01);
+    assert!((growth_per_rtt("acks", 1) - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn delayed_acks_halve_growth_that_counts_acks() {
+    assert!((growth_per_rtt("acks", 2) - 0.5).abs() < 0.005);
+}
+
+#[test]
+fn receive_window_caps_the_rate_and_the_window() {
+    let options = TcpOptions { receive_window_pkts: 20, ..TcpOptions::default() };
+    let record = run(&spec(wide_path(), 10_100 * MS, vec![newreno(Workload::Bulk, options)]));
+    let flow = &record.flows[0];
+    // 20 packets per RTT of 101 ms, 100 RTTs; the first one has only the initial 10, the last one
+    // ends with its packets on their way.
+    let delivered = flow.counters.delivered_pkts;
+    assert!((1970..=1990).contains(&delivered), "{delivered}");
+    // Slow start goes on while at least half of the window is used (Linux's rule), no further.
+    assert_eq!(state_at(flow, 10 * S).cwnd_pkts, 40);
+}
+
+#[test]
+fn an_application_limited_window_does_not_grow() {
+    let cwnd_after = |pkts: u64| {
+        let every_ns = Some(150 * MS);
+        let workload = Workload::Transfers { size_bytes: pkts * 1448, every_ns };
+        let record = run(&spec(wide_path(), 3 * S, vec![newreno(workload, options(BOTH[0]))]));
+        state_at(&record.flows[0], 2800 * MS).cwnd_pkts
+    };
+    // Initial window 10: half used at most, so never the limit.
+    assert_eq!(cwnd_after(1), 10);
+    assert_eq!(cwnd_after(5), 10);
+    // More than half used: slow start up to twice of what is used.
+    assert_eq!(cwnd_after(6), 12);
+}
+
+// Repair.
+
+/// `initial` packets at once into a queue of 19: those from number 19 are lost. The receive window
+/// is `initial` too, so that each ACK brings out one packet.
+///
+/// Packet i < 19 departs at i+1, its ACK is back at 101+i and brings out packet `initial`+i, whose
+/// ACK is back at 202+i, a duplicate for as long as 19 is missing; the third comes at 204.
+fn burst(initial: u32, options: TcpOptions) -> RunSpec {
+    let options = TcpOptions {
+        initial_window_pkts: initial,
+        receive_window_pkts: initial,
+        rto_min_ns: S,
+        ..options
+    };
+    let flow = newreno(Workload::Bulk, options);
+    spec(path(QueueLimit::Bytes(19 * 1500)), S, vec![flow])
+}
+
+#[test]
+fn one_loss() {
+    for recovery in BOTH {
+        let record = run(&burst(20, options(recovery)));
+        let flow = &record.flows[0];
+        assert_eq!(flow.counters.queue_drops_pkts, 1);
+        assert_eq!(retransmissions(&record, 0), [(204 * MS, 19)]);
+        // 20 are outstanding (19 to 38), the window has grown to 39 in slow start:
+        // ssthresh = min(39, 20) / 2.
+        let ssthresh: Vec<u32> = calls(flow, Call::Ssthresh).map(|r| r.result).collect();
+        assert_eq!(ssthresh, [10]);
+        // The repair is acknowledged, with all that came after it, 101 later.
+        let recovered: Vec<u64> = events(flow, Event::Recovered).map(|r| r.before.now_us).collect();
+        assert_eq!(recovered, [305_000]);
+        let left: Vec<u32> = events(flow, Event::Recovered).map(|r| r.after.cwnd_pkts).collect();
+        let ack = calls(flow, Call::OnAck).find(|r| r.before.now_us == 305_000).expect("ends it");
+        assert_eq!(ack.ack.acked_pkts, 1, "duplicates told of all but the repair");
+        assert_eq!(ack.ack.rtt_us, -1, "Karn");
+        let new = sent(&record, 0).iter().filter(|s| s.0 == 305 * MS).count();
+        match recovery {
+            // RFC 6675: cwnd = ssthresh, of which nothing is in flight.
+            Recovery::Sack => {
+                assert_eq!((left, new), (vec![10], 10));
+                assert_eq!((ack.after.cwnd_pkts, ack.after.cwnd_cnt), (10, 1));
+            }
+            // RFC 6582: min(ssthresh, max(flight, 1) + 1) with nothing in flight; below ssthresh,
+            // so the ACK itself then grows it by one.
+            Recovery::Newreno => {
+                assert_eq!((left, new), (vec![2], 3));
+                assert_eq!((ack.after.cwnd_pkts, ack.after.cwnd_cnt), (3, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn sack_repairs_several_losses_in_one_rtt() {
+    // 19, 20 and 21 are lost; 22 are outstanding, ssthresh = 11. Proportional rate reduction lets
+    // one packet out for every two delivered: at the third SACK (204), the fifth and the seventh.
+    let record = run(&burst(22, options(Recovery::Sack)));
+    let flow = &record.flows[0];
+    let repairs = [(204 * MS, 19), (206 * MS, 20), (208 * MS, 21)];
+    assert_eq!(retransmissions(&record, 0), repairs);
+    // The last one's ACK ends it: 208 + 101.
+    let recovered: Vec<_> =
+        events(flow, Event::Recovered).map(|r| (r.before.now_us, r.after.cwnd_pkts)).collect();
+    assert_eq!(recovered, [(309_000, 11)]);
+    assert_eq!((flow.counters.loss_events, flow.counters.timeouts), (1, 0));
+}
+
+#[test]
+fn newreno_repairs_one_loss_per_rtt() {
+    let record = run(&burst(22, options(Recovery::Newreno)));
+    let flow = &record.flows[0];
+    // Each partial ACK comes 101 after the repair before it and brings out the next.
+    let repairs = [(204 * MS, 19), (305 * MS, 20), (406 * MS, 21)];
+    assert_eq!(retransmissions(&record, 0), repairs);
+    // Each partial ACK opened the receive window by one: 41 and 42 went out behind the repairs.
+    // At 507 the ACK covers all to 41; 42 is in flight: cwnd = min(11, 1 + 1).
+    let recovered: Vec<_> =
+        events(flow, Event::Recovered).map(|r| (r.before.now_us, r.after.cwnd_pkts)).collect();
+    assert_eq!(recovered, [(507_000, 2)]);
+    assert_eq!((flow.counters.loss_events, flow.counters.timeouts), (1, 0));
+}
+
+#[test]
+fn newreno_timer_is_impatient() {
+    // As before, but with a timer of 200. The first partial ACK (305) restarts it, the second
+    // (406) does not (RFC 6582 section 4): it expires at 505, before the full ACK at 507.
+    let mut spec = burst(22, options(Recovery::Newreno));
+    let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { unreachable!() };
+    tcp.options.rto_min_ns = 200 * MS;
+    let record = run(&spec);
+    assert_eq!(record.flows[0].counters.timeouts, 1);
+    assert!(retransmissions(&record, 0).contains(&(505 * MS, 21)));
+    // SACK is through at 309, before its timer (last advance at 119, then 305 and on).
+    let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { unreachable!() };
+    tcp.options.recovery = Recovery::Sack;
+    assert_eq!(run(&spec).flows[0].counters.timeouts, 0);
+}
+
+/// Six packets of another flow, then 20 at once into a queue of 25: number 19 is lost, and there is
+/// room enough for slow start afterwards.
+///
+/// Packet i < 19 departs at 7+i, its ACK is back at 107+i, grows the window by one and brings out
+/// two. At 125 the window is 39 and full: 19 to 57 are outstanding. The packets from 20 on depart
+/// one each ms from 108 on, their ACKs are back from 208 on.
+fn open_burst(options: TcpOptions) -> RunRecord {
+    // 1500 bytes in 100 ns; stopped after the sixth.
+    let kind = FlowKind::Udp { rate_bps: 120_000_000_000, packet_bytes: 1500 };
+    let before = FlowSpec { stop_ns: Some(550), ..flow("before", kind) };
+    let options = TcpOptions { initial_window_pkts: 20, rto_min_ns: S, ..options };
+    let after = FlowSpec { start_ns: 600, ..newreno(Workload::Bulk, options) };
+    let record = run(&spec(path(QueueLimit::Packets(25)), 320 * MS, vec![after, before]));
+    assert_eq!(record.flows[1].counters.sent_pkts, 6);
+    assert_eq!(record.flows[0].counters.queue_drops_pkts, 1);
+    record
+}
+
+#[test]
+fn limited_transmit() {
+    for recovery in BOTH {
+        for limited_transmit in [true, false] {
+            let record = open_burst(TcpOptions { limited_transmit, ..options(recovery) });
+            let from_208 = |s: &&(Ns, u32)| (208 * MS..211 * MS).contains(&s.0);
+            let sent: Vec<_> = sent(&record, 0).iter().filter(from_208).copied().collect();
+            // The first two duplicates each let one new packet out; the third starts the repair.
+            let new = [(208 * MS, 58), (209 * MS, 59), (210 * MS, 19)];
+            assert_eq!(sent, if limited_transmit { &new } else { &new[2..] }, "{recovery:?}");
+            // Packets sent so are not counted as flight (RFC 3042): min(39, 41) / 2.
+            let ssthresh = calls(&record.flows[0], Call::Ssthresh).next().expect("one");
+            assert_eq!(ssthresh.result, 19);
+        }
+    }
+}
+
+#[test]
+fn window_during_and_after_recovery() {
+    for recovery in BOTH {
+        let record = open_burst(options(recovery));
+        let flow = &record.flows[0];
+        let new: Vec<_> =
+            sent(&record, 0).into_iter().filter(|s| s.0 > 210 * MS && s.1 >= 60).collect();
+        let in_recovery = new.iter().take_while(|s| s.0 < 311 * MS).count();
+        match recovery {
+            // 38 packets are delivered in recovery before the repair (the SACK that began it, 22
+            // to 57, 58, 59); ceil(38 * 19 / 39) = 19 go out, the repair among them: every second
+            // one or so, from the second SACK after the entry on.
+            Recovery::Sack => assert_eq!(new[0], (212 * MS, 60)),
+            // 41 are outstanding and the window is 19 plus the duplicates: the 23rd of them, of
+            // packet 42, is the first to let one out.
+            Recovery::Newreno => assert_eq!(new[0], (230 * MS, 60)),
+        }
+        assert_eq!(in_recovery, 18);
+        // Repaired at 210 + 101: the window is half of 39, and is filled by one packet more.
+        let end = events(flow, Event::Recovered).next().expect("recovers");
+        assert_eq!(end.before.now_us, 311_000);
+        assert_eq!((end.after.cwnd_pkts, end.before.outstanding_pkts), (19, 18));
+        assert_eq!(sent(&record, 0).iter().filter(|s| s.0 == 311 * MS).count(), 1);
+    }
+}
+
+// The retransmission timer.
+
+/// One packet at a time, a timer down to 10 ms, losses half of the time.
+fn one_by_one(options: TcpOptions) -> RunSpec {
+    let mut path = wide_path();
+    path.loss_forward = 0.5;
+    let options = TcpOptions { receive_window_pkts: 1, rto_min_ns: 10 * MS, ..options };
+    spec(path, 3 * S, vec![newreno(transfer(5), options)])
+}
+
+#[test]
+fn timer_follows_the_first_samples() {
+    // RFC 6298: before any sample 1 s.
+    let record = with_fates(&one_by_one(TcpOptions::default()), "xo");
+    assert_eq!(sent(&record, 0)[1], (S, 0));
+    // After one of R = 101: srtt = R, rttvar = R/2, RTO = 3 R = 303. Packet 1 goes out at 101.
+    let record = with_fates(&one_by_one(TcpOptions::default()), "oxo");
+    assert_eq!(sent(&record, 0)[1..3], [(101 * MS, 1), (404 * MS, 1)]);
+    // After two: rttvar = 3/4 * 50.5 = 37.875, RTO = 101 + 151.5.
+    let record = with_fates(&one_by_one(TcpOptions::default()), "ooxo");
+    assert_eq!(sent(&record, 0)[2..4], [(202 * MS, 2), (454_500_000, 2)]);
+}
+
+#[test]
+fn timer_backs_off_until_the_next_sample() {
+    // 303, 606; the ACK at 101 + 303 + 606 + 101 = 1111 gives no sample (Karn), so that packet 2
+    // waits 4 * 303 = 1212 before its repair.
+    let record = with_fates(&one_by_one(TcpOptions::default()), "oxxoxo");
+    let (samples, acks): (Vec<i32>, Vec<u64>) =
+        calls(&record.flows[0], Call::OnRtt).map(|r| (r.ack.rtt_us, r.before.now_us)).unzip();
+    let times: Vec<_> = sent(&record, 0)[..6].to_vec();
+    let ms = [(0, 0), (101, 1), (404, 1), (1010, 1), (1111, 2), (2323, 2)];
+    assert_eq!(times, ms.map(|(t, number)| (t * MS, number)));
+    assert_eq!(samples[..3], [101_000, -1, -1]);
+    assert_eq!(acks[..3], [101_000, 1_111_000, 2_424_000]);
+}
+
+#[test]
+fn timer_doubles_up_to_a_minute() {
+    let mut path = wide_path();
+    path.loss_forward = 1.0 - 1e-15;
+    let options = TcpOptions { initial_window_pkts: 1, ..TcpOptions::default() };
+    let record = run(&spec(path, 200 * S, vec![newreno(Workload::Bulk, options)]));
+    let times: Vec<_> = sent(&record, 0).iter().map(|s| s.0 / S).collect();
+    assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+    assert_eq!(record.flows[0].counters.timeouts, 8);
+    // One loss, one reduction, to the least ssthresh (RFC 5681 eq. 4).
+    let ssthresh: Vec<_> = calls(&record.flows[0], Call::Ssthresh).map(|r| r.result).collect();
+    assert_eq!(ssthresh, [2]);
+}
+
+#[test]
+fn timer_allows_for_a_coarse_clock() {
+    // RFC 6298 section 2.3: srtt + max(G, 4 rttvar). A tick of 10 makes each sample 110 (below);
+    // after 40 of them rttvar is nearly 0, and packet 40 is repaired 110 + 10 later.
+    let options = TcpOptions {
+        receive_window_pkts: 1,
+        rto_min_ns: MS,
+        rtt_tick_ns: 10 * MS,
+        ..options(BOTH[0])
+    };
+    let mut path = wide_path();
+    path.loss_forward = 0.02;
+    // The RTT is a whole number of ticks, 110, less the tick that each sample is too long by.
+    path.delay_forward_ns -= MS;
+    let spec = spec(path, 8 * S, vec![newreno(transfer(60), options)]);
+    let record = with_fates(&spec, &format!("{}xo", "o".repeat(40)));
+    let (first, second) = (sent(&record, 0)[40], sent(&record, 0)[41]);
+    assert_eq!((first.1, second.1), (40, 40));
+    assert!((second.0 - first.0).abs_diff(120 * MS) < 1000, "{first:?} {second:?}");
+}
+
+#[test]
+fn timer_learns_an_rtt_that_has_outgrown_it() {
+    // A queue of some 60 appears at 1 s and stays: 66 packets at once, then the rest of the path's
+    // rate. The timer stands little above the old RTT, and expires before the first ACK of the
+    // new one; without Karn's rule each packet would be sent twice for ever, and no sample taken.
+    let burst = FlowKind::Udp { rate_bps: 12_000_000_000, packet_bytes: 1500 };
+    let burst = FlowSpec { start_ns: S, stop_ns: Some(S + 65_500), ..flow("burst", burst) };
+    let steady = FlowKind::Udp { rate_bps: 11_900_000, packet_bytes: 1500 };
+    let steady = FlowSpec { start_ns: S, ..flow("steady", steady) };
+    let options =
+        TcpOptions { receive_window_pkts: 1, rto_min_ns: 10 * MS, ..TcpOptions::default() };
+    let tcp = newreno(Workload::Bulk, options);
+    let record = run(&spec(wide_path(), 10 * S, vec![tcp, burst, steady]));
+    let c = &record.flows[0].counters;
+    assert!((1..=4).contains(&c.timeouts), "{c:?}");
+    assert!(state_at(&record.flows[0], 9 * S).srtt_us > 150_000);
+}
+
+#[test]
+fn timeout_collapses_the_window_then_slow_start_to_half() {
+    for recovery in BOTH {
+        // Flights of 20, one packet each ms from multiples of 101 on. The one from 1010 on is lost
+        // whole: the blackout needs 20 to fill the queue.
+        let options = TcpOptions { receive_window_pkts: 20, ..options(recovery) };
+        let flows = vec![newreno(Workload::Bulk, options), blackout(960 * MS, 1060 * MS)];
+        let record = run(&spec(path(QueueLimit::Bytes(30_000)), 3 * S, flows));
+        let flow = &record.flows[0];
+        assert_eq!((flow.counters.timeouts, flow.counters.loss_events), (1, 0));
+        let at = flow.trace.iter().position(|r| r.call == Call::OnEvent).expect("a timeout");
+        assert_eq!((flow.trace[at].event, flow.trace[at - 1].call), (3, Call::Ssthresh));
+        assert_eq!(flow.trace[at - 1].result, 10);
+        // One more per ACK from 1 up to 10, then one more per window.
+        let grown: Vec<u32> = flow.trace[at..]
+            .iter()
+            .filter(|r| r.call == Call::OnAck)
+            .map(|r| r.after.cwnd_pkts)
+            .collect();
+        assert_eq!(grown[..9], [2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(grown[9..18], [10; 9]);
+        assert_eq!(grown[19], 11);
+        // The loss phase ends when all that was outstanding at the timeout is acknowledged.
+        let phases: Vec<u8> = flow.trace[at + 1..]
+            .iter()
+            .filter(|r| r.call == Call::OnAck)
+            .map(|r| r.before.phase)
+            .collect();
+        let lost = phases.iter().take_while(|&&p| p == Phase::Loss as u8).count();
+        assert_eq!(lost, 19, "the 20th ACK ends it");
+        assert!(phases[19..].iter().all(|&p| p == Phase::Open as u8));
+        // The receive window, not cwnd, limits again: no growth beyond it but by one.
+        assert_eq!(state_at(flow, 2900 * MS).cwnd_pkts, 21);
+    }
+}
+
+#[test]
+fn a_lost_repair_reduces_only_once() {
+    for recovery in BOTH {
+        // `one_loss`, with a blackout while the repair is sent (204). The timer, 400, runs from
+        // the last ACK that advanced (119): 519.
+        let mut spec = burst(20, options(recovery));
+        let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { unreachable!() };
+        tcp.options.rto_min_ns = 400 * MS;
+        spec.flows.push(blackout(150 * MS, 210 * MS));
+        let record = run(&spec);
+        let flow = &record.flows[0];
+        assert_eq!(retransmissions(&record, 0)[..2], [(204 * MS, 19), (519 * MS, 19)]);
+        assert_eq!((flow.counters.loss_events, flow.counters.timeouts), (1, 1));
+        let ssthresh: Vec<_> = calls(flow, Call::Ssthresh).map(|r| r.result).collect();
+        assert_eq!(ssthresh, [10]);
+        // Back at 620, with all that had arrived before: one packet's worth of slow start.
+        let ack = calls(flow, Call::OnAck).find(|r| r.before.now_us == 620_000).expect("repaired");
+        assert_eq!((ack.before.cwnd_pkts, ack.after.cwnd_pkts), (1, 2));
+        assert_eq!(ack.after.ssthresh_pkts, 10);
+    }
+}
+
+#[test]
+fn a_needless_timeout_is_undone_by_dsack() {
+    for recovery in BOTH {
+        // Flights of 8 from multiples of 101 on, a timer hardly above the RTT. The flight from 5050
+        // on waits 25 for other packets: its first ACK would be back at 5176, but the timer, which
+        // runs from 5057, expires at 5158.
+        let options = TcpOptions { receive_window_pkts: 8, rto_min_ns: MS, ..options(recovery) };
+        let kind = FlowKind::Udp { rate_bps: 12_000_000_000, packet_bytes: 1500 };
+        let delay = FlowSpec {
+            start_ns: 5045 * MS,
+            stop_ns: Some(5045 * MS + 29_500),
+            ..flow("delay", kind)
+        };
+        let record = run(&spec(wide_path(), 8 * S, vec![newreno(Workload::Bulk, options), delay]));
+        let flow = &record.flows[0];
+        assert_eq!(record.flows[1].counters.sent_pkts, 30);
+        assert_eq!(flow.counters.timeouts, 1);
+        assert_eq!(flow.counters.duplicate_pkts, flow.counters.retransmitted_pkts);
+        let before = state_at(flow, 5 * S).cwnd_pkts;
+        let after = state_at(flow, 7 * S);
+        match recovery {
+            // Undone at the report of the last repair, which arrived one RTT after it was sent.
+            Recovery::Sack => {
+                assert_eq!(flow.counters.undos, 1);
+                let undo = calls(flow, Call::Undo).next().expect("one");
+                assert_eq!(undo.result, before);
+                // In slow start again; cwnd counts as the limit, as it was before the undoing, for
+                // the ACKs of at most one flight.
+                assert!((before..=before + 8).contains(&after.cwnd_pkts), "{}", after.cwnd_pkts);
+                assert_eq!(after.ssthresh_pkts, SSTHRESH_INFINITE);
+            }
+            // Nothing tells of duplicates: half the flight.
+            Recovery::Newreno => {
+                assert_eq!(flow.counters.undos, 0);
+                assert_eq!(after.ssthresh_pkts, 4);
+            }
+        }
+    }
+}
+
+// Idle times, ACKs, clocks.
+
+#[test]
+fn idle_restart() {
+    // 40 packets every 2 s. The first time the window grows far beyond the initial 10.
+    let burst_at = |idle_restart, every_ns: Ns, time_ns: Ns| {
+        let workload = Workload::Transfers { size_bytes: 40 * 1448, every_ns: Some(every_ns) };
+        let options = TcpOptions { idle_restart, ..TcpOptions::default() };
+        let record = run(&spec(wide_path(), 5 * S, vec![newreno(workload, options)]));
+        let restarts = events(&record.flows[0], Event::CwndRestart).count();
+        (sent(&record, 0).iter().filter(|s| s.0 == time_ns).count(), restarts)
+    };
+    assert_eq!(burst_at(true, 2 * S, 2 * S), (10, 2));
+    let (burst, restarts) = burst_at(false, 2 * S, 2 * S);
+    assert!(burst >= 20 && restarts == 0, "{burst}");
+    // The last of the first 40 goes out at some 210 and is back at some 310: idle for less than
+    // the timer of 200 at 400, and for more at 500.
+    assert_eq!(burst_at(true, 400 * MS, 400 * MS).0, burst);
+    assert_eq!(burst_at(true, 500 * MS, 500 * MS).0, 10);
+}
+
+#[test]
+fn delayed_ack_waits_for_a_second_packet_or_the_timer() {
+    let acks = |pkts| {
+        let delayed_ack = DelayedAck { every_pkts: 2, timeout_ns: 40 * MS };
+        let options = TcpOptions { delayed_ack, ..TcpOptions::default() };
+        let record = run(&spec(wide_path(), S, vec![newreno(transfer(pkts), options)]));
+        let ack = |r: &CallRecord| (r.before.now_us / 1000, r.ack.acked_pkts, r.ack.rtt_us / 1000);
+        calls(&record.flows[0], Call::OnRtt).map(ack).collect::<Vec<_>>()
+    };
+    // Packet i arrives at 51 + i. An ACK's RTT is that of the latest packet it covers.
+    assert_eq!(acks(1), [(141, 1, 141)]);
+    assert_eq!(acks(2), [(102, 2, 102)]);
+    assert_eq!(acks(3), [(102, 2, 102), (143, 1, 143)]);
+}
+
+#[test]
+fn rtt_is_counted_in_ticks() {
+    // floor(now / tick) - floor(sent / tick) + 1 ticks.
+    let sample = |rtt_tick_ns, start_ns, rtt_ns| {
+        let path = PathSpec::symmetric(12_000_000, rtt_ns - MS, QueueLimit::Packets(100));
+        let options = TcpOptions { rtt_tick_ns, ..TcpOptions::default() };
+        let flow = FlowSpec { start_ns, ..newreno(transfer(1), options) };
+        let record = run(&spec(path, S, vec![flow]));
+        calls(&record.flows[0], Call::OnRtt).next().expect("one ACK").ack.rtt_us
+    };
+    let us = 1000;
+    assert_eq!(sample(0, 300 * us, 100_500 * us), 100_500);
+    // Sent at 0.3, back at 100.8: 100 - 0 + 1. Sent at 0.7, back at 101.2: 101 - 0 + 1.
+    assert_eq!(sample(MS, 300 * us, 100_500 * us), 101_000);
+    assert_eq!(sample(MS, 700 * us, 100_500 * us), 102_000);
+    // Half ticks: 0.3 is in tick 0, 100.7 in tick 201: 202 of them; 0.7 in tick 1, 101.1 in 202.
+    assert_eq!(sample(MS / 2, 300 * us, 100_400 * us), 101_000);
+    assert_eq!(sample(MS / 2, 700 * us, 100_400 * us), 101_000);
+    // A path shorter than the tick: one at least.
+    assert_eq!(sample(10 * MS, 0, 2 * MS), 10_000);
+}
+
+// Flows and the path.
+
+#[test]
+fn start_stop_and_access() {
+    let mut flow = newreno(Workload::Bulk, TcpOptions::default());
+    flow.start_ns = 100 * MS;
+    flow.start_jitter_ns = 50 * MS;
+    flow.access_delay_ns = 10 * MS;
+    flow.stop_ns = Some(700 * MS);
+    let record = run(&spec(wide_path(), 2 * S, vec![flow]));
+    let (flow, offered) = (&record.flows[0], sent(&record, 0));
+    assert!((100 * MS..=150 * MS).contains(&flow.start_ns) && flow.stop_ns == 700 * MS);
+    assert_eq!(offered[0].0, flow.start_ns + 10 * MS);
+    // ACKs bring packets out all the time, each 1 ms or less after the one before, to the end.
+    let last_ns = offered.last().expect("some").0;
+    assert!((708 * MS..=710 * MS).contains(&last_ns), "{last_ns}");
+    // 101 and access twice in each direction's sense: out and back.
+    let first = calls(flow, Call::OnRtt).next().expect("an ACK");
+    assert_eq!(first.ack.rtt_us, 121_000);
+    assert_eq!(flow.counters.delivered_pkts, flow.counters.sent_pkts);
+}
+
+#[test]
+fn probe_measures_path_and_its_own_transmission() {
+    let mut probe = flow("probe", FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 150 });
+    probe.access_delay_ns = 7 * MS;
+    let record = run(&spec(wide_path(), S, vec![probe]));
+    // 50 + 7, and 150 bytes at 12 Mb/s: 0.1.
+    let expected: Vec<(Ns, Ns)> =
+        (0..48).map(|i| (i * 20 * MS, 57_100_000)).take_while(|p| p.0 + p.1 <= S).collect();
+    assert_eq!(record.flows[0].probe_delays, expected);
+    assert_eq!(record.flows[0].one_way_delay.mean_ns(), 57_100_000.0);
+}
+
+#[test]
+fn udp_keeps_its_rate_exactly() {
+    // 7 Mb/s in packets of 1000 bytes: one each 8/7 ms, the first at 0.
+    let kind = FlowKind::Udp { rate_bps: 7_000_000, packet_bytes: 1000 };
+    let record = run(&spec(wide_path(), 100 * S, vec![flow("udp", kind)]));
+    let times: Vec<Ns> = sent(&record, 0).iter().map(|s| s.0).collect();
+    assert_eq!(times.len(), 87_501);
+    assert!(times.iter().zip(0u64..).all(|(&t, n)| t == n * 8_000_000 / 7));
+}
+
+#[test]
+fn access_jitter_is_uniform_and_keeps_order() {
+    // A packet each 10 ms, up to 8 ms late: none has to wait for another.
+    let kind = FlowKind::Udp { rate_bps: 800_000, packet_bytes: 1000 };
+    for access_delay_ns in [0, 3 * MS] {
+        let udp =
+            FlowSpec { access_delay_ns, access_jitter_ns: 8 * MS, ..flow("udp", kind.clone()) };
+        let record = run(&spec(wide_path(), 100 * S, vec![udp]));
+        let late: Vec<Ns> =
+            sent(&record, 0).iter().zip(0u64..).map(|(s, n)| s.0 - n * 10 * MS).collect();
+        assert!(late.iter().all(|l| (access_delay_ns..=access_delay_ns + 8 * MS).contains(l)));
+        // Mean 4 ms; standard error of 10 000: 8 / sqrt(12) / 100 = 0.023.
+        let mean_ms = late.iter().sum::<Ns>() as f64 / late.len() as f64 / MS as f64;
+        assert!((mean_ms - 4.0 - (access_delay_ns / MS) as f64).abs() < 0.1, "{mean_ms}");
+    }
+    // A packet each 1 ms, up to 8 ms late.
+    let kind = FlowKind::Udp { rate_bps: 8_000_000, packet_bytes: 1000 };
+    let udp = FlowSpec { access_jitter_ns: 8 * MS, ..flow("udp", kind) };
+    let record = run(&spec(wide_path(), S, vec![udp]));
+    assert!(sent(&record, 0).iter().zip(0..).all(|(s, n)| s.1 == n));
+}
+
+#[test]
+fn drop_tail_counts_packets_or_bytes() {
+    let held = |queue, mss_bytes| {
+        let options = TcpOptions { mss_bytes, initial_window_pkts: 30, ..TcpOptions::default() };
+        let record = run(&spec(path(queue), MS / 10, vec![newreno(Workload::Bulk, options)]));
+        30 - record.flows[0].counters.queue_drops_pkts
+    };
+    // Packets of 1500 and of 500 bytes.
+    assert_eq!((held(QueueLimit::Packets(10), 1448), held(QueueLimit::Packets(10), 448)), (10, 10));
+    assert_eq!(
+        (held(QueueLimit::Bytes(10_000), 1448), held(QueueLimit::Bytes(10_000), 448)),
+        (6, 20)
+    );
+    assert_eq!((held(QueueLimit::Packets(1), 1448), held(QueueLimit::Bytes(1499), 1448)), (1, 0));
+}
+
+#[test]
+fn nothing_overtakes_on_the_way_back() {
+    // Two flows of different access delay, jitter on the way back: ACKs leave the receivers in the
+    // order in which the packets departed, and pass the shared way in that order.
+    let near = newreno(transfer(300), TcpOptions::default());
+    let far = FlowSpec { access_delay_ns: MS, ..near.clone() };
+    let mut path = wide_path();
+    path.jitter_reverse_ns = 5 * MS;
+    let record = run(&spec(path, 3 * S, vec![near, far]));
+    let mut acks = record.flows.iter().enumerate().map(|(index, flow)| {
+        let access_us = index as u64 * 1000;
+        calls(flow, Call::OnRtt)
+            .map(move |r| r.before.now_us - access_us)
+            .collect::<Vec<_>>()
+            .into_iter()
+    });
+    let mut acks = [acks.next().expect("near"), acks.next().expect("far")];
+    let departed = record.queue.log.iter().filter(|l| l.event == PacketEvent::Departed);
+    let passed: Vec<u64> = departed
+        .map(|l| acks[l.flow as usize].next().expect("each packet is acknowledged"))
+        .collect();
+    assert_eq!(passed.len(), 600);
+    assert!(passed.is_sorted());
+}

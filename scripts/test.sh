@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Everything that must pass: format, lints, C warnings, all tests (the algorithms compiled for BPF
+# among them), and the recorded claims. Installs the Debian packages that it needs (as root).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+step() { printf '\n== %s\n' "$*"; }
+
+step "packages"
+scripts/install-packages.sh gcc libc6-dev clang-19 clang-format-19
+
+step "format and lints"
+cargo fmt --all --check
+cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+
+step "C sources"
+scripts/check-c.sh
+
+step "tests"
+cargo test --locked --workspace --quiet
+
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+
+step "recorded claims of the CHD paper, and the README's figures"
+cargo build --release --locked --quiet -p knee
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+target/release/knee reproduce chd --out "$out/chd"
+for figure in docs/figures/*.svg; do
+	cmp "$figure" "$out/chd/figures/$(basename "$figure")" || {
+		echo "$figure is not what reproduce draws: scripts/update-figures.sh" >&2
+		exit 1
+	}
+done
+echo "all passed"

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Draws the README's figures anew.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+cargo build --release --locked --quiet -p knee
+target/release/knee reproduce chd --out "$out/chd" || true
+mkdir -p docs/figures
+cp "$out"/chd/figures/{chd-figure-4a,chd-figure-7b,chd-figure-8d}.svg docs/figures/
