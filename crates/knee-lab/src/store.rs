@@ -139,13 +139,9 @@ impl ResultWriter {
         }
         remove_unfinished(&parent);
         match open_work(&parent) {
-            Ok((work, lock)) => Ok(Self {
-                out: out.to_owned(),
-                parent,
-                work,
-                _lock: lock,
-                gate: Arc::default(),
-            }),
+            Ok((work, lock)) => {
+                Ok(Self { out: out.to_owned(), parent, work, _lock: lock, gate: Arc::default() })
+            }
             Err(source) => Err(StoreError::Parent { parent, source }),
         }
     }
