@@ -99,6 +99,7 @@ struct Udp {
     packet_bytes: u32,
     /// Time between packets, in units of 1/denominator ns.
     interval: (u64, u64),
+    start_ns: Ns,
     next_number: u32,
     counters: FlowCounters,
     keep_delays: bool,
@@ -167,7 +168,7 @@ struct Out<'a> {
 impl Transmit for Out<'_> {
     #[inline]
     fn transmit(&mut self, number: u32) {
-        let data = Data { sent_ns: self.now_ns, flow: self.flow, number, bytes: self.data_bytes };
+        let data = Data { flow: self.flow, number, bytes: self.data_bytes };
         let class = &mut self.net.classes[self.class as usize];
         // Not by this packet's own delay: a jitter of 0 must not overtake an earlier packet's.
         if !class.direct {
@@ -520,9 +521,7 @@ impl<'a> Engine<'a> {
         let number = udp.next_number;
         udp.next_number += 1;
         udp.counters.sent_pkts += 1;
-        let elapsed = u128::from(udp.next_number) * u128::from(udp.interval.0);
-        let next_ns = flow.start_ns + (elapsed / u128::from(udp.interval.1)) as u64;
-        self.timers.push(next_ns, index, Timer::Udp);
+        self.timers.push(udp.sent_ns(udp.next_number), index, Timer::Udp);
         let mut out = Out {
             net: &mut self.net,
             now_ns: self.now_ns,
@@ -558,13 +557,16 @@ impl<'a> Engine<'a> {
         for data in held.chain(self.net.classes.iter().flat_map(|c| c.to_bottleneck.iter())) {
             in_network[data.flow as usize] += 1;
         }
+        let queue = std::mem::take(&mut self.net.queue);
+        // Their memory is needed for the records.
+        drop((self.net, self.timers, self.blocks));
         let flows = self.flows.into_iter().zip(&self.spec.flows).zip(in_network);
         RunRecord {
             seed: self.spec.seed,
             duration_ns: self.spec.duration_ns,
             bin_ns,
             flows: flows.map(|((flow, s), n)| flow.finish(s, n, self.spec.duration_ns)).collect(),
-            queue: self.net.queue,
+            queue,
         }
     }
 }
@@ -600,11 +602,15 @@ impl Flow {
             }
             FlowKind::Udp { rate_bps, packet_bytes } => {
                 let bits_ns = u64::from(*packet_bytes) * 8 * knee_run::NS_PER_S;
-                (Kind::Udp(Udp::new(*packet_bytes, (bits_ns, *rate_bps), false)), *packet_bytes)
+                (
+                    Kind::Udp(Udp::new(*packet_bytes, (bits_ns, *rate_bps), start_ns, false)),
+                    *packet_bytes,
+                )
             }
-            FlowKind::Probe { interval_ns, packet_bytes } => {
-                (Kind::Udp(Udp::new(*packet_bytes, (*interval_ns, 1), true)), *packet_bytes)
-            }
+            FlowKind::Probe { interval_ns, packet_bytes } => (
+                Kind::Udp(Udp::new(*packet_bytes, (*interval_ns, 1), start_ns, true)),
+                *packet_bytes,
+            ),
         };
         // No flow can send more than the link carries, twice over for what is dropped; UDP sends
         // at its own rate.
@@ -741,10 +747,11 @@ impl Tcp {
 }
 
 impl Udp {
-    fn new(packet_bytes: u32, interval: (u64, u64), keep_delays: bool) -> Self {
+    fn new(packet_bytes: u32, interval: (u64, u64), start_ns: Ns, keep_delays: bool) -> Self {
         Self {
             packet_bytes,
             interval,
+            start_ns,
             next_number: 0,
             counters: FlowCounters::default(),
             keep_delays,
@@ -753,12 +760,19 @@ impl Udp {
         }
     }
 
+    /// When packet `number` is sent.
+    fn sent_ns(&self, number: u32) -> Ns {
+        let elapsed = u128::from(number) * u128::from(self.interval.0);
+        self.start_ns + (elapsed / u128::from(self.interval.1)) as u64
+    }
+
     fn arrive(&mut self, now_ns: Ns, data: &Data) {
         self.counters.delivered_pkts += 1;
         self.counters.delivered_bytes += u64::from(data.bytes);
         if self.keep_delays {
-            let delay_ns = now_ns - data.sent_ns;
-            self.delays.push((data.sent_ns, delay_ns));
+            let sent_ns = self.sent_ns(data.number);
+            let delay_ns = now_ns - sent_ns;
+            self.delays.push((sent_ns, delay_ns));
             self.delay.add(delay_ns);
         }
     }

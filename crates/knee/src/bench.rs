@@ -88,6 +88,8 @@ struct Measured {
     ns_per_delivered_pkt: f64,
     /// Largest resident memory of the whole process.
     peak_rss_bytes: u64,
+    /// Most packets that the bottleneck's queue held.
+    max_held_pkts: u32,
     goodput_bps: f64,
 }
 
@@ -113,6 +115,7 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         delivered_pkts,
         ns_per_delivered_pkt: wall_s * 1e9 / delivered_pkts as f64,
         peak_rss_bytes: usage.max_rss().unsigned_abs() * 1024,
+        max_held_pkts: record.queue.max_pkts,
         goodput_bps: total(|c| c.delivered_bytes) as f64 * 8.0 / (d.duration as f64 / 1e9),
     };
     match args.what {

@@ -128,10 +128,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// Someone who names a paper instead of a file is told of `knee reproduce`.
 fn paper_meant(args: &Args, error: ScenarioError) -> Report {
     match args.scenario.to_str().filter(|name| PAPERS.contains(name)) {
-        Some(paper) if !args.scenario.exists() => miette!(
-            help = "a paper is run with `knee reproduce {paper}`; its scenarios are in scenarios/{paper}/",
-            "{paper}: there is no such file"
-        ),
+        Some(paper) if !args.scenario.exists() => {
+            let help = format!(
+                "a paper is run with `knee reproduce {paper}`; \
+                 its scenarios are in scenarios/{paper}/"
+            );
+            miette!(help = help, "{paper}: there is no such file")
+        }
         _ => error.into(),
     }
 }
