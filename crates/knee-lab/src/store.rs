@@ -12,6 +12,7 @@ use std::{
     io::{self, BufWriter, Write},
     os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tempfile::TempDir;
 use thiserror::Error;
@@ -88,6 +89,32 @@ pub struct ResultWriter {
     work: TempDir,
     /// Locked as long as it is open. Closed after `work` is gone.
     _lock: File,
+    /// Held while anything comes to be in the folder or it is moved; for good once abandoned.
+    gate: Gate,
+}
+
+type Gate = Arc<Mutex<()>>;
+
+fn pass(gate: &Gate) -> MutexGuard<'_, ()> {
+    gate.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes a results folder that is being written, from another thread: for a program that is
+/// told to end.
+#[derive(Clone, Debug)]
+pub struct Abandon {
+    work: PathBuf,
+    gate: Gate,
+}
+
+impl Abandon {
+    /// Removes what there is of it, unless it is complete already. Its writer waits for ever at
+    /// its next step: the program must end.
+    pub fn now(&self) {
+        std::mem::forget(pass(&self.gate));
+        // The next run tries again.
+        let _ = fs::remove_dir_all(&self.work);
+    }
 }
 
 impl ResultWriter {
@@ -112,9 +139,16 @@ impl ResultWriter {
         }
         remove_unfinished(&parent);
         match open_work(&parent) {
-            Ok((work, lock)) => Ok(Self { out: out.to_owned(), parent, work, _lock: lock }),
+            Ok((work, lock)) => {
+                Ok(Self { out: out.to_owned(), parent, work, _lock: lock, gate: Arc::default() })
+            }
             Err(source) => Err(StoreError::Parent { parent, source }),
         }
+    }
+
+    /// What removes the folder before it is finished.
+    pub fn abandon(&self) -> Abandon {
+        Abandon { work: self.work.path().to_owned(), gate: self.gate.clone() }
     }
 
     /// Writes the file `name` (relative to the results folder; folders in it are made) with
@@ -131,11 +165,7 @@ impl ResultWriter {
             if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_))) {
                 return Err(io::Error::other("the name leads out of the results folder"));
             }
-            let path = self.work.path().join(name);
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            let mut file = BufWriter::new(File::create_new(path)?);
+            let mut file = BufWriter::new(self.open(&self.work.path().join(name))?);
             content(&mut file)?;
             file.into_inner()?.sync_all()
         };
@@ -166,8 +196,9 @@ impl ResultWriter {
     /// # Errors
     /// Something came to be at that path meanwhile, or the system refused; then nothing is left.
     pub fn finish(self) -> Result<PathBuf, StoreError> {
-        let moved =
-            sync_folders(self.work.path()).and_then(|()| rename(self.work.path(), &self.out));
+        let synced = sync_folders(self.work.path());
+        let _passed = pass(&self.gate);
+        let moved = synced.and_then(|()| rename(self.work.path(), &self.out));
         match moved {
             Ok(()) => {
                 let _ = self.work.keep();
@@ -178,6 +209,14 @@ impl ResultWriter {
             Err(e) if is_taken(&e) => Err(StoreError::Exists { path: self.out.clone() }),
             Err(source) => Err(self.failed("the results folder", source)),
         }
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        let _passed = pass(&self.gate);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        File::create_new(path)
     }
 
     fn failed(&self, name: &str, source: io::Error) -> StoreError {

@@ -92,7 +92,7 @@ impl Table {
                 shown.set_cell_alignment(CellAlignment::Right);
             }
         }
-        format!("{}\n{table}\n", self.caption)
+        format!("{}\n{}\n", self.caption, table.trim_fmt())
     }
 }
 

@@ -99,6 +99,7 @@ struct Udp {
     packet_bytes: u32,
     /// Time between packets, in units of 1/denominator ns.
     interval: (u64, u64),
+    start_ns: Ns,
     next_number: u32,
     counters: FlowCounters,
     keep_delays: bool,
@@ -168,7 +169,7 @@ impl Transmit for Out<'_> {
     #[inline]
     fn transmit(&mut self, number: u32) {
         let port = &mut *self.port;
-        let data = Data { sent_ns: self.now_ns, flow: self.flow, number, bytes: port.data_bytes };
+        let data = Data { flow: self.flow, number, bytes: port.data_bytes };
         let class = &mut self.net.classes[port.class as usize];
         // Not by this packet's own delay: a jitter of 0 must not overtake an earlier packet's.
         if class.direct {
@@ -504,9 +505,7 @@ impl<'a> Engine<'a> {
         let number = udp.next_number;
         udp.next_number += 1;
         udp.counters.sent_pkts += 1;
-        let elapsed = u128::from(udp.next_number) * u128::from(udp.interval.0);
-        let next_ns = flow.start_ns + (elapsed / u128::from(udp.interval.1)) as u64;
-        self.timers.push(next_ns, index, Timer::Udp);
+        self.timers.push(udp.sent_ns(udp.next_number), index, Timer::Udp);
         let mut out =
             Out { net: &mut self.net, now_ns: self.now_ns, flow: index, port: &mut flow.port };
         out.transmit(number);
@@ -533,6 +532,9 @@ impl<'a> Engine<'a> {
         for data in held.chain(self.net.classes.iter().flat_map(|c| c.to_bottleneck.iter())) {
             in_network[data.flow as usize] += 1;
         }
+        let queue = std::mem::take(&mut self.net.queue);
+        // Their memory is needed for the records.
+        drop((self.net, self.timers, self.blocks));
         let (specs, duration_ns) = (&self.spec.flows, self.spec.duration_ns);
         // Collected in place: a flow and its record do not stand beside each other.
         let flows = self.flows.into_iter().enumerate();
@@ -542,7 +544,7 @@ impl<'a> Engine<'a> {
             duration_ns: self.spec.duration_ns,
             bin_ns,
             flows: flows.collect(),
-            queue: self.net.queue,
+            queue,
         }
     }
 }
@@ -578,11 +580,15 @@ impl Flow {
             }
             FlowKind::Udp { rate_bps, packet_bytes } => {
                 let bits_ns = u64::from(*packet_bytes) * 8 * knee_run::NS_PER_S;
-                (Kind::Udp(Udp::new(*packet_bytes, (bits_ns, *rate_bps), false)), *packet_bytes)
+                (
+                    Kind::Udp(Udp::new(*packet_bytes, (bits_ns, *rate_bps), start_ns, false)),
+                    *packet_bytes,
+                )
             }
-            FlowKind::Probe { interval_ns, packet_bytes } => {
-                (Kind::Udp(Udp::new(*packet_bytes, (*interval_ns, 1), true)), *packet_bytes)
-            }
+            FlowKind::Probe { interval_ns, packet_bytes } => (
+                Kind::Udp(Udp::new(*packet_bytes, (*interval_ns, 1), start_ns, true)),
+                *packet_bytes,
+            ),
         };
         // No flow can send more than the link carries, twice over for what is dropped; UDP sends
         // at its own rate.
@@ -721,10 +727,11 @@ impl Tcp {
 }
 
 impl Udp {
-    fn new(packet_bytes: u32, interval: (u64, u64), keep_delays: bool) -> Self {
+    fn new(packet_bytes: u32, interval: (u64, u64), start_ns: Ns, keep_delays: bool) -> Self {
         Self {
             packet_bytes,
             interval,
+            start_ns,
             next_number: 0,
             counters: FlowCounters::default(),
             keep_delays,
@@ -733,12 +740,19 @@ impl Udp {
         }
     }
 
+    /// When packet `number` is sent.
+    fn sent_ns(&self, number: u32) -> Ns {
+        let elapsed = u128::from(number) * u128::from(self.interval.0);
+        self.start_ns + (elapsed / u128::from(self.interval.1)) as u64
+    }
+
     fn arrive(&mut self, now_ns: Ns, data: &Data) {
         self.counters.delivered_pkts += 1;
         self.counters.delivered_bytes += u64::from(data.bytes);
         if self.keep_delays {
-            let delay_ns = now_ns - data.sent_ns;
-            self.delays.push((data.sent_ns, delay_ns));
+            let sent_ns = self.sent_ns(data.number);
+            let delay_ns = now_ns - sent_ns;
+            self.delays.push((sent_ns, delay_ns));
             self.delay.add(delay_ns);
         }
     }

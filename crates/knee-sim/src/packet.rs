@@ -8,7 +8,6 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// A packet towards a receiver: TCP segment, UDP packet or probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Data {
-    pub sent_ns: u64,
     pub flow: u32,
     /// Segment or packet number within the flow, from 0.
     pub number: u32,

@@ -1,10 +1,10 @@
 //! `knee bench`.
 
-use crate::{Format, output};
-use clap::Subcommand;
-use knee_cc::{Params, algorithm, algorithms};
-use knee_lab::units::{parse_queue, parse_rate, parse_time};
-use knee_run::{Ns, PathSpec, QueueLimit, RunSpec};
+use crate::{Format, integer, output};
+use clap::{Subcommand, builder::PossibleValuesParser};
+use knee_cc::{Algorithm, Params, algorithm, algorithms};
+use knee_lab::units::{UnitError, parse_queue, parse_rate, parse_time};
+use knee_run::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec};
 use miette::{Result, miette};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
@@ -25,43 +25,57 @@ enum What {
 #[derive(clap::Args)]
 struct Dumbbell {
     /// Number of flows
-    #[arg(long, default_value = "16", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value = "16", value_parser = integer::<u32>(1..=100_000), allow_hyphen_values = true)]
     flows: u32,
     /// Rate of the bottleneck
-    #[arg(long, default_value = "100mbit", value_parser = rate)]
+    #[arg(long, default_value = "100mbit", value_parser = rate, allow_hyphen_values = true)]
     rate: u64,
     /// Round-trip time without queueing
-    #[arg(long, default_value = "40ms", value_parser = time)]
+    #[arg(long, default_value = "40ms", value_parser = time, allow_hyphen_values = true)]
     rtt: Ns,
-    /// Limit of the bottleneck's queue
-    #[arg(long, default_value = "333p", value_parser = queue)]
+    /// Limit of the bottleneck's queue, as 333p or 500kB
+    #[arg(long, default_value = "333p", value_parser = queue, allow_hyphen_values = true)]
     queue: QueueLimit,
     /// Simulated time
-    #[arg(long, default_value = "60s", value_parser = time)]
+    #[arg(long, default_value = "60s", value_parser = time, allow_hyphen_values = true)]
     duration: Ns,
     /// Algorithm of all flows
-    #[arg(long, value_name = "NAME", default_value = "newreno")]
+    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = algorithm_names())]
     cc: String,
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
 
+fn said(error: &UnitError) -> String {
+    format!("{error}; {}", error.remedy())
+}
+
+/// A value of 1 to `most`, in words an error.
+fn within(value: u64, most: u64, shown: &str) -> Result<u64, String> {
+    let fits = (1..=most).contains(&value);
+    fits.then_some(value).ok_or_else(|| format!("write more than 0 and at most {shown}"))
+}
+
 fn time(text: &str) -> Result<Ns, String> {
-    let ns = parse_time(text).map_err(|e| format!("{e}; {}", e.remedy()))?;
-    if ns == 0 { Err("must be more than 0".to_owned()) } else { Ok(ns) }
+    within(parse_time(text).map_err(|e| said(&e))?, 1_000_000 * NS_PER_S, "1000000s")
 }
 
 fn rate(text: &str) -> Result<u64, String> {
-    let bps = parse_rate(text).map_err(|e| format!("{e}; {}", e.remedy()))?;
-    if bps == 0 { Err("must be more than 0".to_owned()) } else { Ok(bps) }
+    within(parse_rate(text).map_err(|e| said(&e))?, 1_000_000_000_000, "1000gbit")
 }
 
 fn queue(text: &str) -> Result<QueueLimit, String> {
-    match parse_queue(text).map_err(|e| format!("{e}; {}", e.remedy()))? {
-        QueueLimit::Packets(0) | QueueLimit::Bytes(0) => Err("must be more than 0".to_owned()),
+    match parse_queue(text).map_err(|e| said(&e))? {
+        QueueLimit::Packets(0) | QueueLimit::Bytes(0..1500) => {
+            Err("write at least 1p or 1500B, which is one packet".to_owned())
+        }
         limit => Ok(limit),
     }
+}
+
+fn algorithm_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(algorithms().iter().map(Algorithm::name))
 }
 
 /// What was measured.
@@ -74,15 +88,14 @@ struct Measured {
     ns_per_delivered_pkt: f64,
     /// Largest resident memory of the whole process.
     peak_rss_bytes: u64,
+    /// Most packets that the bottleneck's queue held.
+    max_held_pkts: u32,
     goodput_bps: f64,
 }
 
 pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
     let What::Dumbbell(d) = &args.what;
-    let found = algorithm(&d.cc).ok_or_else(|| {
-        let known: Vec<&str> = algorithms().iter().map(|a| a.name()).collect();
-        miette!(help = format!("there are: {}", known.join(", ")), "no algorithm `{}`", d.cc)
-    })?;
+    let found = algorithm(&d.cc).ok_or_else(|| miette!("there is no algorithm `{}`", d.cc))?;
     let path = PathSpec::symmetric(d.rate, d.rtt, d.queue);
     let spec = RunSpec::dumbbell(d.flows, path, d.duration, &Params::defaults(found), 1);
     let start = Instant::now();
@@ -92,12 +105,17 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         record.flows.iter().map(|f| of(&f.counters)).sum()
     };
     let delivered_pkts = total(|c| c.delivered_pkts);
+    if delivered_pkts == 0 {
+        let help = "lengthen --duration beyond --rtt, or raise --rate";
+        return Err(miette!(help = help, "no packet was delivered: there is nothing to measure"));
+    }
     let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| miette!("getrusage: {e}"))?;
     let measured = Measured {
         wall_s,
         delivered_pkts,
-        ns_per_delivered_pkt: wall_s * 1e9 / delivered_pkts.max(1) as f64,
+        ns_per_delivered_pkt: wall_s * 1e9 / delivered_pkts as f64,
         peak_rss_bytes: usage.max_rss().unsigned_abs() * 1024,
+        max_held_pkts: record.queue.max_pkts,
         goodput_bps: total(|c| c.delivered_bytes) as f64 * 8.0 / (d.duration as f64 / 1e9),
     };
     match args.what {

@@ -1,13 +1,14 @@
 //! The command line of Knee.
 
 mod bench;
+mod interrupt;
 mod list;
 mod output;
 mod reproduce;
 mod run;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
-use std::process::ExitCode;
+use std::{ops::RangeInclusive, process::ExitCode};
 
 /// Delay-based TCP congestion control: simulate, reproduce, measure.
 #[derive(Parser)]
@@ -43,7 +44,13 @@ enum Command {
     Bench(bench::Args),
     /// Print a completion script for a shell
     ///
-    /// For bash: knee completions bash > ~/.local/share/bash-completion/completions/knee
+    /// For bash:
+    ///   knee completions bash > ~/.local/share/bash-completion/completions/knee
+    /// For zsh, with ~/.zfunc in fpath:
+    ///   knee completions zsh > ~/.zfunc/_knee
+    /// For fish:
+    ///   knee completions fish > ~/.config/fish/completions/knee.fish
+    #[command(verbatim_doc_comment)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -80,6 +87,23 @@ impl Host {
     }
 }
 
+/// Reads an integer argument.
+fn integer<T: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let within = text.parse().ok().filter(|n| range.contains(n));
+        within
+            .and_then(|n| T::try_from(n).ok())
+            .ok_or_else(|| format!("write an integer from {} to {}", range.start(), range.end()))
+    }
+}
+
+/// Values of `--repeat`.
+const REPEAT: RangeInclusive<u64> = 1..=10_000;
+/// Values of `--jobs`.
+const JOBS: RangeInclusive<u64> = 1..=1024;
+
 /// Commit that this was built from.
 const COMMIT: Option<&str> = option_env!("KNEE_COMMIT");
 
@@ -96,7 +120,7 @@ fn main() -> ExitCode {
         }
     };
     result.unwrap_or_else(|error| {
-        eprintln!("{error:?}");
+        output::tell(&format!("{error:?}"));
         ExitCode::from(2)
     })
 }

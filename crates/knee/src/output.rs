@@ -28,6 +28,11 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<ExitCode> {
     print(&format!("{text}\n"))
 }
 
+/// Prints a line to standard error. If that cannot be had, there is nobody to tell.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Width of the terminal; none if there is no terminal.
 pub(crate) fn width() -> Option<u16> {
     if !io::stdout().is_terminal() {

@@ -1,8 +1,11 @@
 //! `knee reproduce`.
 
-use crate::{COMMIT, Format, Host, output};
+use crate::{COMMIT, Format, Host, JOBS, REPEAT, integer, interrupt, output};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use knee_lab::{
-    reproduce::{Reproduction, Wanted, as_recorded, available, claims, reproduce as run, write},
+    reproduce::{
+        PAPERS, Reproduction, Wanted, as_recorded, available, claims, reproduce as run, write,
+    },
     store::ResultWriter,
 };
 use miette::{IntoDiagnostic, Result, WrapErr};
@@ -15,17 +18,18 @@ use std::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// chd, delay-aimd, htcp, ftcp, hd, or all
+    /// The paper, or all that can be reproduced
+    #[arg(value_parser = papers())]
     paper: String,
-    /// Only this figure
+    /// Only this figure and its claims
     #[arg(long, value_name = "N")]
     figure: Option<String>,
     /// Repetitions instead of the scenarios' own
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
     /// Threads; default: one per core
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
+    jobs: Option<usize>,
     /// What runs the scenarios
     #[arg(long, value_enum, default_value = "sim")]
     host: Host,
@@ -37,22 +41,38 @@ pub(crate) struct Args {
     format: Format,
 }
 
+/// Papers that are not there yet are not shown, but known.
+fn papers() -> PossibleValuesParser {
+    let there = available();
+    let known = PAPERS.map(|id| PossibleValue::new(id).hide(!there.contains(&id)));
+    PossibleValuesParser::new(known.into_iter().chain([PossibleValue::new("all")]))
+}
+
+/// Where results go unless --out names a place.
+const DEFAULT_PARENT: &str = "knee-out";
+
 pub(crate) fn reproduce(args: &Args) -> Result<ExitCode> {
+    let result = reproduced(args);
+    if result.is_err() && args.out.is_none() {
+        // Made for nothing, if it is empty.
+        let _ = fs::remove_dir(DEFAULT_PARENT);
+    }
+    result
+}
+
+fn reproduced(args: &Args) -> Result<ExitCode> {
     let papers = match args.paper.as_str() {
         "all" => available(),
         one => vec![one],
     };
-    let wanted = Wanted {
-        figure: args.figure.clone(),
-        repeat: args.repeat,
-        jobs: args.jobs.map(usize::from),
-    };
+    let wanted = Wanted { figure: args.figure.clone(), repeat: args.repeat, jobs: args.jobs };
     // Refused now rather than after the work.
     let out = match &args.out {
         Some(out) => out.clone(),
         None => next_free(&args.paper)?,
     };
     let results = ResultWriter::create(&out)?;
+    interrupt::abandons(results.abandon())?;
     let reproductions = papers
         .iter()
         .map(|paper| one(paper, &wanted, args.host))
@@ -72,7 +92,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<ExitCode> {
             output::print(&texts.collect::<Vec<_>>().join("\n"))?
         }
     };
-    eprintln!("report: {}", path.join("report.html").display());
+    output::tell(&format!("report: {}", path.join("report.html").display()));
     Ok(if as_recorded(&reproductions) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -86,7 +106,7 @@ fn one(paper: &str, wanted: &Wanted, host: Host) -> Result<Reproduction> {
 
 /// `knee-out/NAME`, or the first of `NAME-2`, `NAME-3`, ... that does not exist.
 fn next_free(name: &str) -> Result<PathBuf> {
-    let parent = Path::new("knee-out");
+    let parent = Path::new(DEFAULT_PARENT);
     fs::create_dir_all(parent)
         .into_diagnostic()
         .wrap_err("cannot make the folder knee-out here; name another place with --out")?;

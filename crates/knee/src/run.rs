@@ -1,15 +1,16 @@
 //! `knee run`.
 
-use crate::{COMMIT, Format, Host, output};
+use crate::{COMMIT, Format, Host, JOBS, REPEAT, integer, interrupt, output};
 use knee_lab::{
     parquet::write_tables,
+    reproduce::PAPERS,
     run_report::{run_report, run_text},
-    scenario::{Scenario, Set},
+    scenario::{Scenario, ScenarioError, Set},
     store::ResultWriter,
     summary::{Provenance, Summary},
 };
 use knee_run::{RunRecord, RunSpec};
-use miette::{Result, miette};
+use miette::{Report, Result, miette};
 use rayon::prelude::*;
 use std::{
     path::PathBuf,
@@ -17,37 +18,59 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
+const EXAMPLE: &str = "\
+A small scenario (docs/scenario.md has all keys):
+  duration = \"60s\"
+  [path]
+  rate = \"10mbit\"
+  rtt = \"40ms\"
+  queue = \"84p\"
+  [[flow]]
+  cc = \"chd\"
+  params = { qth = \"20ms\" }
+  [[flow]]
+  cc = \"newreno\"
+  start = \"20s\"
+
+Values of it are changed by path, [[flow]] tables being counted from 0:
+  --set path.rate=5mbit --set flow.0.params.qth=30ms --set flow.1.count=3";
+
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// The scenario, a TOML file (docs/scenario.md)
+    /// The scenario: a TOML file, as below
     scenario: PathBuf,
     /// What runs it
     #[arg(long, value_enum, default_value = "sim")]
     host: Host,
-    /// Seed of the first repetition instead of the scenario's; repetition r uses seed + r
-    #[arg(long, value_name = "N")]
+    /// Seed of the first repetition instead of the scenario's; the next ones count up from it
+    #[arg(long, value_name = "N", value_parser = integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
     seed: Option<u64>,
     /// Repetitions instead of the scenario's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
     /// Put a value in place of what the scenario says, as in path.rate=5mbit; may be repeated
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// Keep every call of each algorithm with all inputs and outputs (needs --out)
-    #[arg(long, requires = "out")]
+    #[arg(long)]
     trace: bool,
     /// Keep all results in this new folder: summary.json, Parquet tables, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Threads, one per repetition at most; default: one per core
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
+    jobs: Option<usize>,
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if args.trace && args.out.is_none() {
+        let help = "name a new folder with --out";
+        return Err(miette!(help = help, "--trace needs a results folder to keep the calls in"));
+    }
     let mut sets = args.set.iter().map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
     let overrides = [
         args.seed.map(|n| format!("seed={n}")),
@@ -57,9 +80,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     for argument in overrides.into_iter().flatten() {
         sets.push(Set::parse(&argument)?);
     }
-    let scenario = Scenario::load(&args.scenario, &sets)?;
+    let scenario = Scenario::load(&args.scenario, &sets).map_err(|e| paper_meant(args, e))?;
     // Refused now rather than after the work.
     let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
+    if let Some(results) = &results {
+        interrupt::abandons(results.abandon())?;
+    }
 
     let specs: Vec<RunSpec> =
         (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();
@@ -94,9 +120,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Format::Table => output::print(&run_text(spec, &records, output::width()))?,
     };
     if let Some(path) = kept {
-        eprintln!("results: {}", path.display());
+        output::tell(&format!("results: {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Someone who names a paper instead of a file is told of `knee reproduce`.
+fn paper_meant(args: &Args, error: ScenarioError) -> Report {
+    match args.scenario.to_str().filter(|name| PAPERS.contains(name)) {
+        Some(paper) if !args.scenario.exists() => {
+            let help = format!(
+                "a paper is run with `knee reproduce {paper}`; \
+                 its scenarios are in scenarios/{paper}/"
+            );
+            miette!(help = help, "{paper}: there is no such file")
+        }
+        _ => error.into(),
+    }
 }
 
 fn run_all(args: &Args, specs: &[RunSpec]) -> Result<Vec<RunRecord>> {
@@ -107,7 +147,8 @@ fn run_all(args: &Args, specs: &[RunSpec]) -> Result<Vec<RunRecord>> {
         progress.done(done.fetch_add(1, Ordering::Relaxed) + 1);
         Ok(record)
     };
-    let jobs = usize::from(args.jobs.unwrap_or(0));
+    // 0: one per core.
+    let jobs = args.jobs.map_or(0, |jobs| jobs.min(specs.len()));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
     let pool = pool.map_err(|e| miette!("cannot start threads: {e}; give fewer with --jobs"))?;
     pool.install(|| specs.par_iter().map(one).collect())

@@ -1,0 +1,24 @@
+//! Ctrl-C and the like while results are being written.
+
+use knee_lab::store::Abandon;
+use miette::{IntoDiagnostic, Result, WrapErr};
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    iterator::Signals,
+    low_level::emulate_default_handler,
+};
+use std::thread;
+
+/// On a signal to end, removes the unfinished results and then ends as the signal would have.
+pub(crate) fn abandons(results: Abandon) -> Result<()> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).into_diagnostic().wrap_err("cannot listen to signals")?;
+    thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            results.now();
+            // A shell sees that a signal ended the program: 130 for SIGINT, 143 for SIGTERM.
+            let _ = emulate_default_handler(signal);
+        }
+    });
+    Ok(())
+}

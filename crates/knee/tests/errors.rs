@@ -1,0 +1,256 @@
+//! What the program says when something is wrong: exit code 2, one screen, where and what to do.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Place, text};
+use std::{fmt::Write as _, fs};
+
+/// What each of `commands` (words apart by spaces) says.
+fn said(place: &Place, commands: &[&str]) -> String {
+    let mut all = String::new();
+    for command in commands {
+        let before = place.entries();
+        let output = place.run(&command.split(' ').collect::<Vec<_>>());
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command}: {stderr}");
+        assert!(output.stdout.is_empty(), "{command}");
+        assert!(stderr.lines().count() <= 20, "{command}: more than a screen: {stderr}");
+        assert!(!stderr.contains('\x1b'), "{command}: colours in a pipe");
+        assert!(stderr.lines().all(|l| l.chars().count() <= 160), "{command}: {stderr}");
+        assert_eq!(place.entries(), before, "{command}: an error left something behind");
+        let _ = writeln!(all, "$ knee {command}\n{}\n", without_chance(&stderr).trim_end());
+    }
+    all
+}
+
+/// Temporary folders have names of chance.
+fn without_chance(stderr: &str) -> String {
+    let prefix = ".knee-unfinished-";
+    match stderr.split_once(prefix) {
+        Some((before, after)) => {
+            let rest = after.find('"').map_or("", |end| &after[end..]);
+            format!("{before}{prefix}...{rest}")
+        }
+        None => stderr.to_owned(),
+    }
+}
+
+#[test]
+fn of_arguments() {
+    let place = Place::new();
+    insta::assert_snapshot!(said(
+        &place,
+        &[
+            "rnu",
+            "--verbose",
+            "run",
+            "run two.toml three.toml",
+            "run two.toml --sed 3",
+            "run two.toml --seed -1",
+            "run two.toml --seed 9223372036854775808",
+            "run two.toml --seed 99999999999999999999",
+            "run two.toml --repeat 0",
+            "run two.toml --repeat 1.5",
+            "run two.toml --repeat 10001",
+            "run two.toml --jobs 0",
+            "run two.toml --jobs 1025",
+            "run two.toml --jobs --trace",
+            "run two.toml --host kernel",
+            "run two.toml --format jsn",
+            "run two.toml --trace",
+            "run two.toml --set",
+            "list chd",
+            "list --format yaml",
+            "completions",
+            "completions tcsh",
+        ]
+    ));
+}
+
+#[test]
+fn of_scenarios() {
+    let place = Place::new();
+    let wrong = [
+        ("typo.toml", "duration = \"5s\"\n\n[path]\nrate = \"10mbit\"\nrrt = \"40ms\"\n"),
+        ("unitless.toml", "duration = 5\n\n[path]\nrate = \"10mbit\"\n"),
+        ("no-path.toml", "duration = \"5s\"\n\n[[flow]]\ncc = \"chd\"\n"),
+        ("not.toml", "duration: 5s\n"),
+        ("empty.toml", ""),
+    ];
+    for (name, content) in wrong {
+        fs::write(place.path(name), content).unwrap();
+    }
+    fs::write(place.path("binary.toml"), b"title = \"\xff\"\n").unwrap();
+    fs::create_dir(place.path("folder")).unwrap();
+    insta::assert_snapshot!(said(
+        &place,
+        &[
+            "run missing.toml",
+            "run folder",
+            "run binary.toml",
+            "run not.toml",
+            "run empty.toml",
+            "run typo.toml",
+            "run unitless.toml",
+            "run no-path.toml",
+            "run chd",
+        ]
+    ));
+}
+
+#[test]
+fn of_values() {
+    let place = Place::new();
+    insta::assert_snapshot!(said(
+        &place,
+        &[
+            "run two.toml --set path.rate",
+            "run two.toml --set =5mbit",
+            "run two.toml --set path..rate=5mbit",
+            "run two.toml --set path.speed=5mbit",
+            "run two.toml --set paths.rate=5mbit",
+            "run two.toml --set path=5mbit",
+            "run two.toml --set path.rate.max=5mbit",
+            "run two.toml --set path.rate=5",
+            "run two.toml --set path.rate=5Mbps",
+            "run two.toml --set path.rate=-5mbit",
+            "run two.toml --set path.rate=0mbit",
+            "run two.toml --set path.rate=2000gbit",
+            "run two.toml --set path.rtt=1e3ms",
+            "run two.toml --set path.rtt=0ms",
+            "run two.toml --set path.queue=84",
+            "run two.toml --set path.queue=0p",
+            "run two.toml --set path.queue=1kB",
+            "run two.toml --set path.loss_forward=1",
+            "run two.toml --set path.loss_forward=1%",
+            "run two.toml --set flow.cc=hd",
+            "run two.toml --set flow.7.cc=hd",
+            "run two.toml --set flow.0.cc=chdd",
+            "run two.toml --set flow.0.cc=cubic",
+            "run two.toml --set flow.0.cc=kernel:cubic",
+            "run two.toml --set flow.0.params.qht=20ms",
+            "run two.toml --set flow.0.params.qth=20",
+            "run two.toml --set flow.0.params.qth=1ms",
+            "run two.toml --set flow.0.params.pmax=1.5",
+            "run two.toml --set flow.1.params.qth=20ms",
+            "run two.toml --set flow.1.start=6s",
+            "run two.toml --set record.bin=1ns",
+            "run two.toml --set duration=1000000s --set path.rate=1000gbit --set record.bin=1s",
+        ]
+    ));
+}
+
+#[test]
+fn of_results_folders() {
+    let place = Place::new();
+    fs::create_dir(place.path("there")).unwrap();
+    fs::write(place.path("there/precious"), "1").unwrap();
+    insta::assert_snapshot!(said(
+        &place,
+        &[
+            "run two.toml --out there",
+            "run two.toml --out two.toml",
+            "run two.toml --out missing/results",
+            "run two.toml --out two.toml/results",
+            "run two.toml --out ..",
+            "run two.toml --out",
+            "run two.toml --out /proc/results",
+            "reproduce chd --out there",
+            "reproduce chd --out missing/results",
+        ]
+    ));
+    assert_eq!(fs::read_to_string(place.path("there/precious")).unwrap(), "1");
+    assert_eq!(fs::read_dir(place.path("there")).unwrap().count(), 1);
+}
+
+/// The bad `--out` is refused before the work, whose length would show.
+#[test]
+fn of_results_folders_come_first() {
+    let place = Place::new();
+    let start = std::time::Instant::now();
+    said(&place, &["run two.toml --set duration=1000000s --set record.bin=1s --out two.toml"]);
+    said(&place, &["reproduce chd --repeat 10000 --out two.toml"]);
+    assert!(start.elapsed().as_secs() < 10);
+}
+
+#[test]
+fn of_papers() {
+    let place = Place::new();
+    insta::assert_snapshot!(said(
+        &place,
+        &[
+            "reproduce",
+            "reproduce cdh",
+            "reproduce CHD",
+            "reproduce htcp",
+            "reproduce chd --figure 3",
+            "reproduce all --figure fig4",
+            "reproduce chd --repeat 0",
+            "reproduce chd --jobs x",
+            "reproduce chd --host quic",
+        ]
+    ));
+}
+
+#[test]
+fn of_benchmarks() {
+    let place = Place::new();
+    insta::assert_snapshot!(said(
+        &place,
+        &[
+            "bench",
+            "bench dumbell",
+            "bench dumbbell --flows 0",
+            "bench dumbbell --flows 100001",
+            "bench dumbbell --rate 10",
+            "bench dumbbell --rate 0mbit",
+            "bench dumbbell --rate 1001gbit",
+            "bench dumbbell --rtt 0ms",
+            "bench dumbbell --rtt 40",
+            "bench dumbbell --queue 10",
+            "bench dumbbell --queue 0p",
+            "bench dumbbell --queue 1499B",
+            "bench dumbbell --duration -1s",
+            "bench dumbbell --duration 1000001s",
+            "bench dumbbell --duration 1ms",
+            "bench dumbbell --duration 1000000s --rate 1000gbit",
+            "bench dumbbell --cc new-reno",
+        ]
+    ));
+}
+
+/// `knee` alone shows what there is, as an error.
+#[test]
+fn of_no_arguments() {
+    let place = Place::new();
+    let output = place.knee(&[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("reproduce"), "{}", text(&output.stderr));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn of_a_full_disk_under_standard_output() {
+    let place = Place::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = place.knee(&["list"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("standard output") && stderr.contains("No space"), "{stderr}");
+}
+
+/// Colours and the terminal's width follow the usual variables, the words do not.
+#[test]
+fn are_the_same_words_in_any_surroundings() {
+    let place = Place::new();
+    let plain = place.run(&["run", "missing.toml"]);
+    for (variable, value) in [("FORCE_COLOR", "1"), ("LC_ALL", "C"), ("TERM", "dumb")] {
+        let mut knee = place.knee(&["run", "missing.toml"]);
+        let other = knee.env_remove("NO_COLOR").env(variable, value).output().unwrap();
+        assert_eq!(other.status.code(), Some(2));
+        let words = text(&other.stderr);
+        assert!(words.contains("missing.toml: there is no such file"), "{variable}: {words}");
+    }
+    assert!(text(&plain.stderr).contains("missing.toml: there is no such file"));
+}

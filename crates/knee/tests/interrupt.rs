@@ -1,0 +1,99 @@
+//! Runs that are stopped leave nothing that looks like results.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::Place;
+use std::{
+    fs,
+    os::unix::process::ExitStatusExt,
+    process::{Child, Command},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+const SIGINT: i32 = 2;
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+
+/// Longer than any test.
+const LONG: [&[&str]; 2] = [
+    &["run", "two.toml", "--out", "out", "--set", "duration=1000000s", "--set", "record.bin=10s"],
+    &["reproduce", "chd", "--figure", "5", "--repeat", "10000", "--out", "out"],
+];
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(30), "never: {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether the program catches `signal`.
+fn catches(child: &Child, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap_or("0").trim();
+    u64::from_str_radix(caught, 16).unwrap() & (1 << (signal - 1)) != 0
+}
+
+fn unfinished(place: &Place) -> bool {
+    place.entries().iter().any(|name| name.starts_with(".knee-unfinished-"))
+}
+
+/// Starts `arguments`, sends `signal` once the work is on; gives the signal that ended it.
+fn stop(place: &Place, arguments: &[&str], signal: i32) -> Option<i32> {
+    let mut child = place.knee(arguments).spawn().unwrap();
+    until("at work", || unfinished(place) && catches(&child, SIGTERM));
+    let pid = child.id().to_string();
+    let kill = ["-c", "kill -\"$0\" \"$1\"", &signal.to_string(), &pid];
+    assert!(Command::new("sh").args(kill).status().unwrap().success());
+    let start = Instant::now();
+    let status = child.wait().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(10), "slow to end");
+    status.signal()
+}
+
+#[test]
+fn interrupted_or_terminated_leaves_nothing() {
+    for arguments in LONG {
+        for signal in [SIGINT, SIGTERM] {
+            let place = Place::new();
+            // A shell makes 130 and 143 of these.
+            assert_eq!(stop(&place, arguments, signal), Some(signal), "{arguments:?}");
+            assert_eq!(place.entries(), ["two.toml"], "{arguments:?}, signal {signal}");
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_hidden_and_removed_by_the_next() {
+    for arguments in LONG {
+        let place = Place::new();
+        assert_eq!(stop(&place, arguments, SIGKILL), Some(SIGKILL));
+        assert!(unfinished(&place), "the system gives no chance to clean up");
+        assert!(!place.path("out").exists());
+
+        let next: &[&str] = match arguments[0] {
+            "run" => &["run", "two.toml", "--out", "out"],
+            _ => &["reproduce", "chd", "--figure", "1", "--out", "out"],
+        };
+        place.stdout(next);
+        assert_eq!(place.entries(), ["out", "two.toml"]);
+        assert!(place.path("out/report.html").exists());
+    }
+}
+
+/// Without --out there is nothing to clean up, and the signal has its usual effect.
+#[test]
+fn a_run_that_keeps_nothing_just_ends() {
+    let place = Place::new();
+    let arguments = ["run", "two.toml", "--set", "duration=1000000s", "--set", "record.bin=10s"];
+    let mut child = place.knee(&arguments).spawn().unwrap();
+    sleep(Duration::from_millis(100));
+    assert!(child.try_wait().unwrap().is_none() && !catches(&child, SIGTERM));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(place.entries(), ["two.toml"]);
+}
