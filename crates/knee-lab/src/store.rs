@@ -24,24 +24,31 @@ const UNFINISHED: &str = ".knee-unfinished-";
 #[derive(Debug, Error, Diagnostic)]
 pub enum StoreError {
     /// The results folder is there already.
-    #[error("{path} exists already")]
+    #[error("`{}` exists already", path.display())]
     #[diagnostic(help("results are never overwritten: choose another name, or remove it first"))]
     Exists {
         /// The folder asked for.
         path: PathBuf,
     },
     /// The path does not name a folder that could be made.
-    #[error("{path} cannot be the name of a results folder")]
+    #[error("`{}` cannot be the name of a results folder", path.display())]
     #[diagnostic(help("give a path that ends in a name, such as `results/first`"))]
     Name {
         /// The path asked for.
         path: PathBuf,
     },
     /// The folder that would hold the results is missing.
-    #[error("there is no folder {parent} to put the results in")]
+    #[error("there is no folder `{}` to put the results in", parent.display())]
     #[diagnostic(help("create it (`mkdir -p {}`), or choose another place", parent.display()))]
     NoParent {
         /// The folder that is missing.
+        parent: PathBuf,
+    },
+    /// What would hold the results is no folder.
+    #[error("`{}` is not a folder: results cannot be put in it", parent.display())]
+    #[diagnostic(help("choose another place"))]
+    NotAFolder {
+        /// What is there.
         parent: PathBuf,
     },
     /// The folder that would hold the results cannot be written to.
@@ -134,8 +141,11 @@ impl ResultWriter {
         if fs::symlink_metadata(out).is_ok() {
             return Err(StoreError::Exists { path: out.to_owned() });
         }
-        if !parent.is_dir() {
+        if !parent.exists() {
             return Err(StoreError::NoParent { parent });
+        }
+        if !parent.is_dir() {
+            return Err(StoreError::NotAFolder { parent });
         }
         remove_unfinished(&parent);
         match open_work(&parent) {

@@ -80,7 +80,7 @@ fn impossible_places_are_refused_with_advice() {
 
     fs::write(dir.path().join("file"), "").unwrap();
     let error = ResultWriter::create(&dir.path().join("file/out")).unwrap_err();
-    assert!(matches!(error, StoreError::NoParent { .. }), "{error}");
+    assert!(matches!(error, StoreError::NotAFolder { .. }), "{error}");
 
     for path in ["/", "..", ""] {
         let error = ResultWriter::create(Path::new(path)).unwrap_err();
@@ -116,6 +116,53 @@ fn a_failed_run_leaves_nothing() {
     assert!(results.bytes("../escape", "x").is_err());
     drop(results);
     assert!(entries(dir.path()).is_empty());
+}
+
+/// As a signal does it: while the writer writes on.
+#[test]
+fn abandoned_results_are_gone_and_stay_gone() {
+    for finishing in [false, true] {
+        let dir = tempdir().unwrap();
+        let out = dir.path().join("out");
+        let results = ResultWriter::create(&out).unwrap();
+        let abandon = results.abandon();
+        let (say, hear) = std::sync::mpsc::channel();
+        // Never ends: the program would.
+        std::thread::spawn(move || {
+            for n in 0.. {
+                results.bytes(&format!("folder-{n}/file"), "x").unwrap();
+                say.send(n).unwrap();
+                if finishing && n == 20 {
+                    break;
+                }
+            }
+            results.finish().unwrap();
+        });
+        while hear.recv().unwrap() < 20 {}
+        abandon.now();
+        let complete = finishing && out.exists();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        if complete {
+            assert_eq!(entries(&out).len(), 21);
+        } else {
+            assert!(entries(dir.path()).is_empty(), "{:?}", entries(dir.path()));
+            while hear.try_recv().is_ok() {}
+            let more = hear.recv_timeout(std::time::Duration::from_millis(50));
+            assert_eq!(more, Err(std::sync::mpsc::RecvTimeoutError::Timeout), "it writes on");
+        }
+    }
+}
+
+#[test]
+fn abandoning_finished_results_leaves_them() {
+    let dir = tempdir().unwrap();
+    let out = dir.path().join("out");
+    let results = ResultWriter::create(&out).unwrap();
+    results.bytes("a", "x").unwrap();
+    let abandon = results.abandon();
+    results.finish().unwrap();
+    abandon.now();
+    assert_eq!(entries(&out), ["a"]);
 }
 
 /// Runs the test `name` of this program as a child that writes into `out`.

@@ -28,7 +28,7 @@ use thiserror::Error;
 pub enum SimError {
     /// A flow could send more packets than its counters hold.
     #[error(
-        "flow {flow} could send more than {max} packets; shorten the run or lower the rate",
+        "flow `{flow}` could send more than {max} packets; shorten the run or lower the rate",
         max = u32::MAX
     )]
     TooLong {

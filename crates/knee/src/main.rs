@@ -107,6 +107,16 @@ const JOBS: RangeInclusive<u64> = 1..=1024;
 /// Commit that this was built from.
 const COMMIT: Option<&str> = option_env!("KNEE_COMMIT");
 
+/// What made a report.
+fn made_by(host: Host) -> Vec<(String, String)> {
+    let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    vec![
+        fact("Host", host.name()),
+        fact("Knee", env!("CARGO_PKG_VERSION")),
+        fact("Commit", COMMIT.unwrap_or("unknown")),
+    ]
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::List(args) => list::list(&args),

@@ -1,6 +1,6 @@
 //! `knee reproduce`.
 
-use crate::{COMMIT, Format, Host, JOBS, REPEAT, integer, interrupt, output};
+use crate::{Format, Host, JOBS, REPEAT, integer, interrupt, made_by, output};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use knee_lab::{
     reproduce::{
@@ -77,13 +77,7 @@ fn reproduced(args: &Args) -> Result<ExitCode> {
         .iter()
         .map(|paper| one(paper, &wanted, args.host))
         .collect::<Result<Vec<Reproduction>>>()?;
-    let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let meta = vec![
-        fact("Host", args.host.name()),
-        fact("Knee", env!("CARGO_PKG_VERSION")),
-        fact("Commit", COMMIT.unwrap_or("unknown")),
-    ];
-    write(&reproductions, meta, &results)?;
+    write(&reproductions, made_by(args.host), &results)?;
     let path = results.finish()?;
     match args.format {
         Format::Json => output::print_json(&claims(&reproductions))?,

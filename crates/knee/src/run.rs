@@ -1,6 +1,6 @@
 //! `knee run`.
 
-use crate::{COMMIT, Format, Host, JOBS, REPEAT, integer, interrupt, output};
+use crate::{COMMIT, Format, Host, JOBS, REPEAT, integer, interrupt, made_by, output};
 use knee_lab::{
     parquet::write_tables,
     reproduce::PAPERS,
@@ -108,7 +108,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         results.json("summary.json", &summary)?;
         results.bytes("scenario.toml", scenario.text())?;
         write_tables(&results, spec, &records)?;
-        let report = run_report(scenario.title().unwrap_or(&name), spec, &records);
+        let mut report = run_report(scenario.title().unwrap_or(&name), spec, &records);
+        report.meta.extend(made_by(args.host));
         for chart in report.sections.iter().flat_map(|s| &s.charts) {
             results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
         }

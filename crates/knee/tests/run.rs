@@ -97,7 +97,9 @@ fn folder_holds_what_the_documentation_says() {
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{name}");
     }
     let report = text(&kept["report.html"]);
-    assert!(report.contains("Two flows") && report.contains("chd-1"));
+    for fact in ["Two flows", "chd-1", "Commit", env!("CARGO_PKG_VERSION")] {
+        assert!(report.contains(fact), "{fact}");
+    }
     for outside in ["src=\"http", "href=\"http", "url(http", "@import"] {
         assert!(!report.contains(outside), "the report needs a network: {outside}");
     }
