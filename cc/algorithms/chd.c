@@ -38,6 +38,7 @@ enum { CHD_RECOVERY_HOLD = 0, CHD_RECOVERY_GROW = 1 };
 
 #define CHD_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
+	CC_DELACK_PARAM(X) \
 	X(CC_TIME_US, qmin_us, "qmin", "queue_min", 0, 10000000, 5000, "", "CHD paper sV: 5 ms", \
 	  "queueing delay up to which there is no delay backoff") \
 	X(CC_TIME_US, qth_us, "qth", "queue_threshold", 1, 10000000, 30000, "", \
@@ -117,7 +118,7 @@ static void chd_init(struct cc_conn *conn, struct chd_state *st, const struct ch
 static void chd_on_rtt(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p,
 		       const struct cc_ack *ack)
 {
-	if (ack->rtt_us >= 0) {
+	if (cc_delay_trusts(&st->delay, ack, p->delack_filter)) {
 		cc_delay_sample(&st->delay, (u32)ack->rtt_us);
 		st->h_now_us =
 		    p->use_max ? cc_max_u32(st->h_now_us, st->delay.q_us) : st->delay.q_us;

@@ -27,6 +27,7 @@ enum { HD_SIGNAL_RAW = 0, HD_SIGNAL_SRTT = 1 };
 
 #define HD_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
+	CC_DELACK_PARAM(X) \
 	X(CC_TIME_US, qmin_us, "qmin", "queue_min", 0, 10000000, 5000, "", \
 	  "CHD paper sV: 5 ms; HD letter sIII: 2 ms", \
 	  "queueing delay up to which there is no delay backoff") \
@@ -92,8 +93,7 @@ static void hd_init(struct cc_conn *conn, struct hd_state *st, const struct hd_p
 static void hd_on_rtt(struct cc_conn *conn, struct hd_state *st, const struct hd_params *p,
 		      const struct cc_ack *ack)
 {
-	(void)p;
-	if (ack->rtt_us >= 0)
+	if (cc_delay_trusts(&st->delay, ack, p->delack_filter))
 		cc_delay_sample(&st->delay, (u32)ack->rtt_us);
 	st->srtt_us = conn->srtt_us;
 	if (st->holding && !cc_after(st->hold_pos, conn->ack_pos))

@@ -12,8 +12,34 @@
 struct cc_delay {
 	u32 rtt_min_us; /* 0: no sample yet */
 	u32 rtt_max_us;
-	u32 q_us; /* of the latest sample */
+	u32 q_us;	/* of the latest sample */
+	u32 delack_sus; /* suspicion that the receiver delays ACKs, 0 ... CC_DELACK_SUS_MAX */
 };
+
+#define CC_DELACK_SUS_MAX 5U
+
+/* The filter of delayed ACKs as a parameter; both delay-based algorithms of the CHD paper have it.
+ */
+#define CC_DELACK_PARAM(X) \
+	X(CC_CHOICE, delack_filter, "delack_filter", "", 0, 1, 1, "off|on", \
+	  "CHD paper sV, its reference 20; reading RTT", \
+	  "leave out RTT samples that a delayed ACK may have lengthened")
+
+/*
+ * Whether this ACK's RTT sample may be taken in. A receiver that acknowledges every second packet
+ * lets a lone one wait for its timer, and that wait is not queueing delay. An ACK for one packet is
+ * not trusted while ACKs for several have been seen lately. To be asked once for every ACK.
+ */
+static inline int cc_delay_trusts(struct cc_delay *delay, const struct cc_ack *ack, u32 filter)
+{
+	u32 sus = delay->delack_sus;
+
+	if (ack->acked_pkts > 1U)
+		delay->delack_sus = cc_min_u32(sus + 1U, CC_DELACK_SUS_MAX);
+	else if (ack->acked_pkts == 1U)
+		delay->delack_sus = cc_sub_floor_u32(sus, 1U);
+	return ack->rtt_us >= 0 && !(filter && ack->acked_pkts == 1U && sus != 0U);
+}
 
 /* Takes a sample in (CHD paper section III: RTTmin and RTTmax are extremes of all samples). */
 static inline void cc_delay_sample(struct cc_delay *delay, u32 rtt_us)

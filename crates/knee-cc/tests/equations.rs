@@ -871,7 +871,7 @@ fn chd_loss_halves_the_shadow() {
 #[test]
 fn chd_loss_is_judged_by_the_last_round_or_the_present_one() {
     for (loss_delay, expected) in [(1, (11, NOTE_REGION_B)), (0, (22, NOTE_LOSS_TOLERATED))] {
-        let mut f = chd_ca(20, &[("loss_delay", loss_delay)]);
+        let mut f = chd_ca(20, &[("loss_delay", loss_delay), ("delack_filter", 0)]);
         f.round(10_000, NEVER); // 21
         f.send(21);
         f.ack(1, 10_000, NEVER); // ends a round: 22
@@ -880,13 +880,50 @@ fn chd_loss_is_judged_by_the_last_round_or_the_present_one() {
     }
     // The other way round: the last round read B, the present one A so far.
     for loss_delay in [0, 1] {
-        let mut f = chd_ca(20, &[("loss_delay", loss_delay)]);
+        let mut f = chd_ca(20, &[("loss_delay", loss_delay), ("delack_filter", 0)]);
         f.round(10_000, NEVER);
         f.send(21);
         f.ack(1, 50_000, NEVER);
         f.ack(1, 10_000, NEVER);
         assert_eq!(f.loss(), (11, NOTE_REGION_B));
     }
+}
+
+/// reading RTT: an ACK for one packet gives no sample while ACKs for several have been seen lately:
+/// each of these adds 1 to a suspicion of at most 5, each ACK for one takes 1 away.
+#[test]
+fn delayed_acks_give_no_samples() {
+    // observe()[0] of HD is q of the latest sample taken in, that of CHD h of the last round.
+    let q_after = |filter, acks: &[(u32, u32)]| {
+        let mut f = Flow::avoiding(params("hd", &[("delack_filter", filter)]), 40);
+        f.send(40);
+        f.ack(1, 0, NEVER);
+        for &(n, q_us) in acks {
+            f.ack(n, q_us, NEVER);
+        }
+        f.cc.observe()[0]
+    };
+    // No suspicion: ACKs for one packet each are all taken.
+    assert_eq!(q_after(1, &[(1, 3_000), (1, 4_000)]), 4_000);
+    // After one for two, the next for one is not; the one after it is.
+    assert_eq!(q_after(1, &[(2, 3_000), (1, 90_000)]), 3_000);
+    assert_eq!(q_after(1, &[(2, 3_000), (1, 90_000), (1, 4_000)]), 4_000);
+    // Ones for several are always taken.
+    assert_eq!(q_after(1, &[(2, 3_000), (2, 5_000)]), 5_000);
+    // Suspicion saturates at 5: six for two, then five for one are left out, the sixth is taken.
+    let many: Vec<(u32, u32)> = [(2, 3_000); 6].into_iter().chain([(1, 90_000); 5]).collect();
+    assert_eq!(q_after(1, &many), 3_000);
+    assert_eq!(q_after(1, &[many, vec![(1, 4_000)]].concat()), 4_000);
+    // Switched off, all are taken.
+    assert_eq!(q_after(0, &[(2, 3_000), (1, 90_000)]), 90_000);
+    // CHD has the same filter.
+    let mut f = Flow::avoiding(params("chd", &[]), 40);
+    f.round(0, NEVER);
+    f.send(40);
+    f.ack(2, 3_000, NEVER);
+    f.ack(1, 90_000, NEVER);
+    f.round(None, NEVER);
+    assert_eq!(f.cc.observe()[0], 3_000);
 }
 
 /// reading CHD-g: a loss in slow start in region A leaves w but ends slow start.

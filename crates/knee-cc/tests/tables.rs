@@ -175,7 +175,7 @@ fn unknown_parameter() {
     );
     assert_eq!(
         refused("hd", &[("use_max", 1)]).1,
-        "hd has no parameter `use_max`; it has: count, ss_limit, qmin, qth, qmax, pmax, holdoff, \
+        "hd has no parameter `use_max`; it has: count, ss_limit, delack_filter, qmin, qth, qmax, pmax, holdoff, \
          signal, ss_test"
     );
 }

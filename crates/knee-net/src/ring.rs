@@ -1,10 +1,12 @@
 //! A growing queue of small records.
 
-/// First in, first out, in one block of memory whose size is a power of two: the place of a record
-/// is a mask away, which makes it about twice as fast as the standard library's general deque.
+/// First in, first out, in one block of memory that grows by a quarter: leaner than the standard
+/// library's deque, which doubles, and somewhat faster, since it does less.
 #[derive(Clone, Debug, Default)]
 pub struct Ring<T> {
+    /// Up to `room` slots, made as they are first used: memory that is not needed is not touched.
     slots: Vec<T>,
+    room: usize,
     head: usize,
     len: usize,
 }
@@ -24,26 +26,30 @@ impl<T: Default> Ring<T> {
 
     #[inline]
     fn place(&self, index: usize) -> usize {
-        self.head.wrapping_add(index) & self.slots.len().wrapping_sub(1)
+        let place = self.head + index;
+        if place >= self.room { place - self.room } else { place }
     }
 
     /// Appends a record.
     #[inline]
     pub fn push_back(&mut self, record: T) {
-        if self.len == self.slots.len() {
+        if self.len == self.room {
             self.grow();
         }
         let place = self.place(self.len);
-        self.slots[place] = record;
+        match self.slots.get_mut(place) {
+            Some(slot) => *slot = record,
+            None => self.slots.push(record),
+        }
         self.len += 1;
     }
 
     #[cold]
     fn grow(&mut self) {
-        let slots = (self.slots.len() * 2).max(8);
         self.slots.rotate_left(self.head);
         self.head = 0;
-        self.slots.resize_with(slots, T::default);
+        self.room += (self.room / 4).max(8);
+        self.slots.reserve_exact(self.room - self.slots.len());
     }
 
     /// Takes the first record.

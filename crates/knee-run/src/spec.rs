@@ -68,7 +68,7 @@ impl PathSpec {
 
 impl Default for TcpOptions {
     /// 1500-byte packets with timestamps, SACK, initial window 10, an ACK for each packet, RTO of
-    /// at least 200 ms, exact RTT samples.
+    /// at least 200 ms beyond the RTT, exact RTT samples.
     fn default() -> Self {
         Self {
             mss_bytes: 1448,
@@ -186,7 +186,7 @@ pub struct TcpOptions {
     pub initial_window_pkts: u32,
     /// Receive window, packets.
     pub receive_window_pkts: u32,
-    /// Smallest retransmission timeout.
+    /// Least margin of the retransmission timeout beyond the smoothed RTT.
     pub rto_min_ns: Ns,
     /// Delayed acknowledgements.
     pub delayed_ack: DelayedAck,

@@ -322,8 +322,10 @@ impl Sender {
             self.rttvar_ns = self.rttvar_ns - self.rttvar_ns / 4 + error / 4;
             self.srtt_ns = self.srtt_ns - self.srtt_ns / 8 + rtt_ns / 8;
         }
-        let margin_ns = (4 * self.rttvar_ns).max(self.rtt_tick_ns);
-        self.rto_ns = (self.srtt_ns + margin_ns).clamp(self.rto_min_ns, RTO_MAX_NS);
+        // The minimum bounds the margin, as in Linux and FreeBSD: an RTT beyond it, steady at first,
+        // would otherwise time out as soon as a queue grows.
+        let margin_ns = (4 * self.rttvar_ns).max(self.rtt_tick_ns).max(self.rto_min_ns);
+        self.rto_ns = (self.srtt_ns + margin_ns).min(RTO_MAX_NS);
     }
 
     #[inline]

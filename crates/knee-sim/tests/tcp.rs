@@ -242,14 +242,16 @@ fn newreno_repairs_one_loss_per_rtt() {
 
 #[test]
 fn newreno_timer_is_impatient() {
-    // As before, but with a timer of 200. The first partial ACK (305) restarts it, the second
-    // (406) does not (RFC 6582 section 4): it expires at 505, before the full ACK at 507.
+    // As before, but with a timer of srtt + 80, where srtt lies among the RTTs of 101 to 119. The
+    // first partial ACK (305) restarts it, the second (406) does not (RFC 6582 section 4): it expires
+    // at 486 to 504, before the full ACK at 507.
     let mut spec = burst(22, options(Recovery::Newreno));
     let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { unreachable!() };
-    tcp.options.rto_min_ns = 200 * MS;
+    tcp.options.rto_min_ns = 80 * MS;
     let record = run(&spec);
     assert_eq!(record.flows[0].counters.timeouts, 1);
-    assert!(retransmissions(&record, 0).contains(&(505 * MS, 21)));
+    let expired = |&(t, n): &(Ns, u32)| n == 21 && (486 * MS..=504 * MS).contains(&t);
+    assert!(retransmissions(&record, 0).iter().any(expired));
     // SACK is through at 309, before its timer (last advance at 119, then 305 and on).
     let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { unreachable!() };
     tcp.options.recovery = Recovery::Sack;
@@ -446,20 +448,24 @@ fn timeout_collapses_the_window_then_slow_start_to_half() {
 #[test]
 fn a_lost_repair_reduces_only_once() {
     for recovery in BOTH {
-        // `one_loss`, with a blackout while the repair is sent (204). The timer, 400, runs from
-        // the last ACK that advanced (119): 519.
+        // `one_loss`, with a blackout while the repair is sent (204). The timer, 400 more than an
+        // srtt of 101 to 119, runs from the last ACK that advanced (119): 620 to 638.
         let mut spec = burst(20, options(recovery));
         let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { unreachable!() };
         tcp.options.rto_min_ns = 400 * MS;
         spec.flows.push(blackout(150 * MS, 210 * MS));
         let record = run(&spec);
         let flow = &record.flows[0];
-        assert_eq!(retransmissions(&record, 0)[..2], [(204 * MS, 19), (519 * MS, 19)]);
+        let repairs = retransmissions(&record, 0);
+        assert_eq!(repairs[0], (204 * MS, 19));
+        let expired_ns = repairs[1].0;
+        assert!(repairs[1].1 == 19 && (620 * MS..=638 * MS).contains(&expired_ns), "{repairs:?}");
         assert_eq!((flow.counters.loss_events, flow.counters.timeouts), (1, 1));
         let ssthresh: Vec<_> = calls(flow, Call::Ssthresh).map(|r| r.result).collect();
         assert_eq!(ssthresh, [10]);
-        // Back at 620, with all that had arrived before: one packet's worth of slow start.
-        let ack = calls(flow, Call::OnAck).find(|r| r.before.now_us == 620_000).expect("repaired");
+        // Back 101 later, with all that had arrived before: one packet's worth of slow start.
+        let back_us = (expired_ns + 101 * MS) / 1000;
+        let ack = calls(flow, Call::OnAck).find(|r| r.before.now_us == back_us).expect("repaired");
         assert_eq!((ack.before.cwnd_pkts, ack.after.cwnd_pkts), (1, 2));
         assert_eq!(ack.after.ssthresh_pkts, 10);
     }
@@ -521,9 +527,9 @@ fn idle_restart() {
     let (burst, restarts) = burst_at(false, 2 * S, 2 * S);
     assert!(burst >= 20 && restarts == 0, "{burst}");
     // The last of the first 40 goes out at some 210 and is back at some 310: idle for less than
-    // the timer of 200 at 400, and for more at 500.
-    assert_eq!(burst_at(true, 400 * MS, 400 * MS).0, burst);
-    assert_eq!(burst_at(true, 500 * MS, 500 * MS).0, 10);
+    // the timer of some 100 + 200 at 500, and for more at 600.
+    assert_eq!(burst_at(true, 500 * MS, 500 * MS).0, burst);
+    assert_eq!(burst_at(true, 600 * MS, 600 * MS).0, 10);
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub struct Wanted {
 pub enum ReproduceError {
     /// The paper cannot be had.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Paper(#[from] PaperError),
     /// It has no such figure.
     #[error("{paper} has no figure {figure}")]
@@ -210,8 +211,12 @@ fn range([low, high]: [Option<f64>; 2]) -> String {
     }
 }
 
-/// Verdicts as a table.
-fn verdict_table<'a>(caption: &str, verdicts: impl Iterator<Item = &'a Verdict>) -> Table {
+/// Verdicts as a table, with the settings that each was judged under if asked for.
+fn verdict_table<'a>(
+    caption: &str,
+    verdicts: impl Iterator<Item = &'a Verdict>,
+    settings: bool,
+) -> Table {
     let columns = ["claim", "fig.", "statement", "paper", "accepted", "measured", "verdict"];
     let mut table = Table::new(caption, &columns, &[]);
     for v in verdicts {
@@ -225,7 +230,10 @@ fn verdict_table<'a>(caption: &str, verdicts: impl Iterator<Item = &'a Verdict>)
         table.row([
             Cell::from(v.id.clone()),
             Cell::from(v.figure.clone()),
-            Cell::from(v.statement.clone()),
+            Cell::from(match settings && !v.note.is_empty() {
+                true => format!("{} ({})", v.statement, v.note),
+                false => v.statement.clone(),
+            }),
             Cell::from(v.paper_value.clone()),
             Cell::from(range(v.accepted)),
             Cell::from(format!("{middle} [{low}, {high}] {}", v.unit)),
@@ -239,7 +247,10 @@ impl Reproduction {
     /// Verdicts as a table for a terminal `width` characters wide.
     pub fn to_text(&self, width: Option<u16>) -> String {
         let caption = format!("{} ({}), host {}", self.paper.title, self.paper.citation, self.host);
-        let mut text = verdict_table(&caption, self.verdicts.iter()).to_text(width);
+        if self.verdicts.is_empty() {
+            return format!("{caption}\nno claims on what was run\n");
+        }
+        let mut text = verdict_table(&caption, self.verdicts.iter(), false).to_text(width);
         for v in self.verdicts.iter().filter(|v| !v.holds || !v.as_recorded()) {
             let reason = v.reason.as_deref().unwrap_or("no reason is recorded");
             let _ = writeln!(text, "\n{} {}: {}", v.id, v.word(), reason.trim());
@@ -257,7 +268,7 @@ impl Reproduction {
     /// The sections of a report: a summary, then each figure beside its claims.
     pub fn sections(&self) -> Vec<Section> {
         let mut sections = vec![Section {
-            tables: vec![verdict_table("All claims", self.verdicts.iter())],
+            tables: vec![verdict_table("All claims", self.verdicts.iter(), false)],
             ..Section::new(format!("{}: claims", self.paper.id))
         }];
         for (cases, drawn) in self.figures.iter().zip(&self.drawn) {
@@ -267,12 +278,11 @@ impl Reproduction {
             section.charts.clone_from(&drawn.charts);
             let of_figure = || self.verdicts.iter().filter(|v| v.figure == figure.number);
             if of_figure().next().is_some() {
-                section.tables.push(verdict_table("Claims", of_figure()));
+                section.tables.push(verdict_table("Claims", of_figure(), true));
             }
-            for v in of_figure() {
-                let reason = if v.holds { None } else { v.reason.as_deref() };
-                let reason = reason.map(|r| format!(" {}", r.trim())).unwrap_or_default();
-                section.paragraphs.push(format!("{} {}. {}.{reason}", v.id, v.word(), v.note));
+            for v in of_figure().filter(|v| !v.holds) {
+                let reason = v.reason.as_deref().unwrap_or("No reason is recorded.");
+                section.paragraphs.push(format!("{} {}. {}", v.id, v.word(), reason.trim()));
             }
             section.tables.extend(drawn.tables.iter().cloned());
             if let Some(case) = cases.cases.first() {

@@ -193,16 +193,18 @@ struct Claims {
 }
 
 /// Why a paper cannot be had.
-#[derive(Debug, Error)]
+#[derive(Debug, Error, miette::Diagnostic)]
 pub enum PaperError {
     /// No such paper.
-    #[error("there is no paper `{id}`; the papers are: {papers}, all", papers = PAPERS.join(", "))]
+    #[error("there is no paper `{id}`")]
+    #[diagnostic(help("the papers are: {}, all", PAPERS.join(", ")))]
     Unknown {
         /// What was asked for.
         id: String,
     },
     /// Its figures have not been made yet.
-    #[error("the figures of `{id}` are not there yet; there are those of: {there}", there = available().join(", "))]
+    #[error("the figures of `{id}` are not there yet")]
+    #[diagnostic(help("there are those of: {}", available().join(", ")))]
     NotYet {
         /// What was asked for.
         id: String,
