@@ -13,8 +13,10 @@
 //! - `traffic`: the applications at both ends.
 //!
 //! What differs from the simulator, because it is real: a flow opens its connection at its start
-//! and sends data one round trip later; SYN, pure ACK and RST packets pass the bottleneck and
-//! count; packets carry the number of the segment that starts at or before their first byte.
+//! and sends data one round trip later (its first transfer's time includes that); a flow that
+//! stops resets its connection instead of repairing what is lost; SYN, pure ACK and RST packets
+//! pass the bottleneck and count; packets carry the number of the segment that starts at or before
+//! their first byte; fast recoveries are counted by the retransmissions seen on the path.
 //! What only the algorithm knows (its RTT samples, backoffs, regions, observed values, undos)
 //! is left empty or zero.
 

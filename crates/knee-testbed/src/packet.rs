@@ -49,8 +49,11 @@ const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
 const FIN: u8 = 1;
 const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
 
-/// Headers of a whole IPv4 packet of TCP or UDP; none of anything else.
+/// Headers of a whole IPv4 packet of TCP or UDP; none of anything else, nor of a reset that a host
+/// answers to what comes for a connection it no longer has: those have no ACK flag.
 pub(crate) fn parse(packet: &[u8]) -> Option<Headers> {
     let first = *packet.first()?;
     if first >> 4 != 4 {
@@ -63,6 +66,9 @@ pub(crate) fn parse(packet: &[u8]) -> Option<Headers> {
     let body = match protocol {
         PROTOCOL_TCP => {
             let flags = *segment.get(13)?;
+            if flags & (RST | ACK) == RST {
+                return None;
+            }
             let header = usize::from(*segment.get(12)? >> 4) * 4;
             let payload = segment.len().checked_sub(header)? as u32;
             let syn = flags & SYN != 0;
@@ -183,6 +189,8 @@ mod tests {
         for len in 0..52 {
             assert_eq!(parse(&packet[..len]), None, "{len}");
         }
+        assert_eq!(parse(&tcp(RST, 1, 0)), None);
+        assert!(parse(&tcp(RST | ACK, 1, 0)).is_some());
         let mut icmp = packet.clone();
         icmp[9] = 1;
         assert_eq!(parse(&icmp), None);

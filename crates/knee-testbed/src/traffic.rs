@@ -304,7 +304,7 @@ impl<'a> Senders<'a> {
         Ok(())
     }
 
-    /// Ends a flow at once: what is not sent yet never will be.
+    /// Ends a flow at once, with a reset: what is not sent yet never will be.
     fn close(&mut self, index: usize) -> Result<(), TestbedError> {
         let flow = &mut self.flows[index];
         let Some(socket) = flow.socket.take() else { return Ok(()) };
