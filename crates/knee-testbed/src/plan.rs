@@ -2,7 +2,8 @@
 
 use crate::{TestbedError, start_ns};
 use knee_run::{
-    FlowKind, FlowSpec, NS_PER_MS, Ns, Recovery, RunSpec, TcpOptions, TcpSpec, Workload,
+    FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, QueueLimit, Recovery, RunSpec, TcpOptions,
+    TcpSpec, Workload,
 };
 use nix::sys::socket::SockaddrIn;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -74,12 +75,8 @@ pub(crate) struct FlowPlan {
     pub packet_bytes: u32,
     /// TCP options; none of UDP.
     pub tcp: Option<TcpOptions>,
-}
-
-impl FlowPlan {
-    pub(crate) fn receive_window_bytes(tcp: &TcpOptions) -> u64 {
-        u64::from(tcp.receive_window_pkts) * u64::from(tcp.mss_bytes)
-    }
+    /// Largest receive window; 0 of UDP.
+    pub receive_window_bytes: u64,
 }
 
 pub(crate) struct Plan {
@@ -106,27 +103,35 @@ impl Plan {
         let mut stack: Option<Stack> = None;
         let mut flows = Vec::with_capacity(cc.len());
         for (index, (flow, cc)) in spec.flows.iter().zip(cc).enumerate() {
-            let (cc, packet_bytes, tcp) = match &flow.kind {
+            let (cc, packet_bytes, tcp, receive_window_bytes) = match &flow.kind {
                 FlowKind::Tcp(TcpSpec { options, .. }) => {
                     let own = check(flow, options, &mut approximations)?;
                     let common = *stack.get_or_insert(own);
                     same(flow, "tcp.recovery", own.sack, common.sack)?;
                     same(flow, "tcp.header", own.timestamps, common.timestamps)?;
                     same(flow, "tcp.idle_restart", own.idle_restart, common.idle_restart)?;
-                    (cc.clone(), options.mss_bytes + options.header_bytes, Some(options.clone()))
+                    let window_bytes = receive_window_bytes(spec, flow, options);
+                    let packet_bytes = options.mss_bytes + options.header_bytes;
+                    (cc.clone(), packet_bytes, Some(options.clone()), window_bytes)
                 }
                 FlowKind::Udp { packet_bytes, .. } | FlowKind::Probe { packet_bytes, .. } => {
                     if *packet_bytes < MIN_UDP_BYTES {
                         let why = format!("a packet needs {MIN_UDP_BYTES} B for headers and stamp");
                         return Err(unsupported_of(flow, "packet size", why));
                     }
-                    (String::new(), *packet_bytes, None)
+                    (String::new(), *packet_bytes, None, 0)
                 }
             };
             if packet_bytes > u32::from(u16::MAX) {
                 return Err(unsupported_of(flow, "packet size", "an IP packet holds 65535 B"));
             }
-            flows.push(FlowPlan { cc, start_ns: start_ns(spec, index), packet_bytes, tcp });
+            flows.push(FlowPlan {
+                cc,
+                start_ns: start_ns(spec, index),
+                packet_bytes,
+                tcp,
+                receive_window_bytes,
+            });
         }
         let mtu_bytes = flows.iter().map(|f| f.packet_bytes).fold(1500, u32::max);
         let stack = stack.unwrap_or(Stack { sack: true, timestamps: true, idle_restart: true });
@@ -144,6 +149,36 @@ impl Plan {
     }
 }
 
+fn asked_window_bytes(options: &TcpOptions) -> u64 {
+    u64::from(options.receive_window_pkts) * u64::from(options.mss_bytes)
+}
+
+/// The receive window of a flow. The kernel opens it from 64 kB by two packets for each that
+/// arrives, and acknowledges each of these at once. Where ACKs are to be delayed it is therefore
+/// no larger than what the path can hold, four times over for what waits behind a loss.
+fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -> u64 {
+    let asked_bytes = asked_window_bytes(options);
+    if options.delayed_ack.every_pkts == 1 {
+        return asked_bytes;
+    }
+    let path = &spec.path;
+    let rtt_ns = path.delay_forward_ns
+        + path.delay_reverse_ns
+        + path.jitter_forward_ns
+        + path.jitter_reverse_ns
+        + 2 * flow.access_delay_ns
+        + flow.access_jitter_ns;
+    let in_flight = u128::from(path.rate_bps) * u128::from(rtt_ns) / (8 * u128::from(NS_PER_S));
+    let queue_bytes = match path.queue {
+        QueueLimit::Packets(pkts) => {
+            u64::from(pkts) * u64::from(options.mss_bytes + options.header_bytes)
+        }
+        QueueLimit::Bytes(bytes) => bytes,
+    };
+    let holds_bytes = u64::try_from(in_flight).unwrap_or(u64::MAX).saturating_add(queue_bytes);
+    asked_bytes.min(holds_bytes.saturating_mul(4))
+}
+
 /// Whether the kernel can honour a flow's options, and what they ask of the namespace.
 fn check(
     flow: &FlowSpec,
@@ -158,7 +193,7 @@ fn check(
             return Err(unsupported_of(flow, "tcp.header", why));
         }
     };
-    if FlowPlan::receive_window_bytes(options) > MAX_WINDOW_BYTES {
+    if asked_window_bytes(options) > MAX_WINDOW_BYTES {
         let why = "TCP announces at most 1 GiB";
         return Err(unsupported_of(flow, "tcp.receive_window", why));
     }
@@ -173,8 +208,8 @@ fn check(
                 return Err(unsupported_of(flow, "tcp.delayed_ack_timeout", why));
             }
             approximations.push(format!(
-                "{}: delayed ACKs are the kernel's own: every second packet but the first few, \
-                 after 40 to 200 ms (asked for: {} ms)",
+                "{}: delayed ACKs are the kernel's own: for every second packet once the receive \
+                 window has opened (until then for each), after 40 to 200 ms (asked for: {} ms)",
                 flow.name,
                 options.delayed_ack.timeout_ns / NS_PER_MS
             ));

@@ -348,18 +348,16 @@ impl<'a> Receivers<'a> {
             let socket = open(kind)?;
             let at = Side::Receiver.socket_address(index);
             bind(socket.as_raw_fd(), &at).doing("binding a receiver")?;
-            let buffer_bytes = match &flow.tcp {
-                None => UDP_BUFFER_BYTES,
-                Some(tcp) => {
-                    // Twice, for the kernel's bookkeeping: the clamp is to be what limits.
-                    let window_bytes = FlowPlan::receive_window_bytes(tcp) as usize;
-                    (2 * window_bytes).min(i32::MAX as usize / 2)
-                }
+            let buffer_bytes = if flow.tcp.is_some() {
+                // Twice, for the kernel's bookkeeping: the clamp is to be what limits.
+                (2 * flow.receive_window_bytes as usize).min(i32::MAX as usize / 2)
+            } else {
+                UDP_BUFFER_BYTES
             };
             setsockopt(&socket, sockopt::RcvBufForce, &buffer_bytes)
                 .doing("setting SO_RCVBUFFORCE")?;
-            if let Some(tcp) = &flow.tcp {
-                let window_bytes = FlowPlan::receive_window_bytes(tcp) as libc::c_int;
+            if flow.tcp.is_some() {
+                let window_bytes = flow.receive_window_bytes as libc::c_int;
                 WindowClamp.set(&socket, &window_bytes).doing("setting TCP_WINDOW_CLAMP")?;
                 listen(&socket, Backlog::MAXCONN).doing("listening")?;
             }

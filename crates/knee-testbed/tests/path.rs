@@ -85,7 +85,7 @@ fn loses_the_very_packets_that_the_simulator_loses() {
 #[test]
 fn runs_at_once_do_not_disturb_each_other_or_the_machine() {
     let machine = || {
-        let files = ["/proc/net/dev", "/proc/net/route"].map(|file| fs::read_to_string(file));
+        let files = ["/proc/net/dev", "/proc/net/route"].map(fs::read_to_string);
         let [devices, routes] = files.map(|text| text.expect("readable"));
         let names: Vec<String> =
             devices.lines().filter_map(|l| Some(l.split_once(':')?.0.to_owned())).collect();
@@ -117,9 +117,9 @@ fn the_stack_does_as_it_is_told() {
             delayed_ack: DelayedAck { every_pkts, timeout_ns: 40 * MS },
             ..TcpOptions::default()
         };
-        let mut spec = spec(ten_mbit(400), 3 * S, vec![tcp("bulk", Workload::Bulk, options)]);
+        let mut spec = spec(ten_mbit(150), 5 * S, vec![tcp("bulk", Workload::Bulk, options)]);
         spec.path.loss_reverse = 0.1;
-        spec.flows[0].stop_ns = Some(2 * S);
+        spec.flows[0].stop_ns = Some(4 * S);
         let outcome = run(&spec, "reno");
         assert_eq!(outcome.approximations.len(), usize::from(every_pkts != 1));
         let (flow, queue) = (&outcome.record.flows[0], &outcome.record.queue);
@@ -129,15 +129,16 @@ fn the_stack_does_as_it_is_told() {
         };
         assert_eq!(queue.log.iter().filter(data).count(), 3);
         // Once stopped it sends nothing but a reset.
-        let after = flow.samples[21..].iter().map(|s| s.sent_pkts).sum::<u32>();
-        assert!(after <= 1 && flow.samples[25].cwnd_pkts == 0, "{after}");
+        let after = flow.samples[41..].iter().map(|s| s.sent_pkts).sum::<u32>();
+        assert!(after <= 1 && flow.samples[45].cwnd_pkts == 0, "{after}");
         assert!(flow.samples[15].cwnd_pkts > 10);
-        assert_eq!(flow.stop_ns, 2 * S);
+        assert_eq!(flow.stop_ns, 4 * S);
         flow.counters.ack_losses_pkts as f64 / flow.counters.delivered_pkts as f64
     };
     let (each, second) = (acks(1), acks(2));
     assert!((0.07..0.13).contains(&each), "{each}");
-    assert!((0.03..0.075).contains(&second), "{second}");
+    // Half as many, and each of the packets that open the window.
+    assert!((0.045..0.075).contains(&second), "{second}");
 }
 
 #[test]
