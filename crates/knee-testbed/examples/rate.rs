@@ -1,10 +1,10 @@
 //! What rate of bulk TCP the emulator carries, and how late it is.
 //!
-//! `rate [MBIT_PER_S [RTT_MS [QUEUE_BYTES [SECONDS [CC]]]]]`; 5000 Mbit/s, no delay, 10 MB, 5 s and
-//! cubic if not given.
+//! `rate [MBIT_PER_S [RTT_MS [QUEUE_BYTES [SECONDS [CC [PACKETS_PER_ACK]]]]]]`; 5000 Mbit/s, no
+//! delay, 10 MB, 5 s, cubic and 1 if not given.
 
 use knee_cc::{Params, algorithms};
-use knee_run::{NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
+use knee_run::{FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
 use std::{env, error::Error};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -17,6 +17,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = PathSpec::symmetric(mbit_per_s * 1_000_000, rtt_ms * NS_PER_MS, queue);
     let params = Params::defaults(algorithms()[0]);
     let mut spec = RunSpec::dumbbell(1, path, seconds * NS_PER_S, &params, 1);
+    if let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind {
+        tcp.options.delayed_ack.every_pkts = number(5, 1)? as u32;
+    }
     spec.record.bin_ns = NS_PER_S / 10;
 
     let run = knee_testbed::run(&spec, &[cc.to_owned()])?;
@@ -35,11 +38,5 @@ fn main() -> Result<(), Box<dyn Error>> {
         run.lateness.p99_ns as f64 / 1e3,
         run.lateness.max_ns as f64 / 1e3
     );
-    if env::var_os("KNEE_RATE_DETAILS").is_some() {
-        println!("{:?}", flow.counters);
-        for (sample, bin) in flow.samples.iter().zip(&queue.bins) {
-            println!("{sample:?} {bin:?}");
-        }
-    }
     Ok(())
 }
