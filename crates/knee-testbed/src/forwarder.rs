@@ -34,9 +34,9 @@ use std::{
 /// takes that long.
 const SPIN_NS: Ns = 15 * NS_PER_US;
 /// The kernel takes a processor away for 50 ms from a real-time thread that uses more than 95 % of
-/// a second. So out of each millisecond, 80 us at least are slept, in one go if need be.
+/// a second. So about once a millisecond it makes sure to have slept a twelfth of the time.
 const TURN_NS: Ns = NS_PER_MS;
-const REST_NS: Ns = 80 * NS_PER_US;
+const REST_SHARE: Ns = 12;
 /// Longest sleep: how soon the failure of another thread is noticed.
 const LONGEST_SLEEP_NS: Ns = 100 * NS_PER_MS;
 /// Packets read from one device before the other has its turn.
@@ -190,8 +190,9 @@ impl<'a> Forwarder<'a> {
         while !alarm.raised() {
             let now_ns = self.clock.now_ns();
             if now_ns >= turn_ns + TURN_NS {
-                if slept_ns < REST_NS {
-                    thread::sleep(Duration::from_nanos(REST_NS - slept_ns));
+                let rest_ns = ((now_ns - turn_ns) / REST_SHARE).saturating_sub(slept_ns);
+                if rest_ns > 0 {
+                    thread::sleep(Duration::from_nanos(rest_ns));
                 }
                 (turn_ns, slept_ns) = (self.clock.now_ns(), 0);
                 continue;
