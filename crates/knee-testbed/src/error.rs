@@ -1,0 +1,104 @@
+//! What can go wrong.
+
+use std::{io, thread::ScopedJoinHandle};
+use thiserror::Error;
+
+/// Why a run on the testbed is not possible, or failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TestbedError {
+    /// The process may not create network namespaces.
+    #[error(
+        "the testbed needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN) for network namespaces of its \
+         own; run it with sudo"
+    )]
+    NeedsRoot,
+    /// There is no TUN driver.
+    #[error(
+        "cannot open /dev/net/tun: {source}; load the driver (modprobe tun), or give the \
+         container the device"
+    )]
+    NoTun {
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The kernel does not know a congestion control.
+    #[error("flow {flow}: this kernel has no congestion control {name:?}; it has: {available}")]
+    UnknownCongestionControl {
+        /// Flow that asked for it.
+        flow: String,
+        /// Name that was asked for.
+        name: String,
+        /// Names that there are, separated by spaces.
+        available: String,
+    },
+    /// A socket did not keep what was asked for.
+    #[error("flow {flow}: asked for {option} {wanted}, the socket used {used}")]
+    NotUsed {
+        /// Flow.
+        flow: String,
+        /// Which property.
+        option: &'static str,
+        /// Value that was asked for.
+        wanted: String,
+        /// Value in use.
+        used: String,
+    },
+    /// Not one name per flow.
+    #[error("{names} names of congestion controls for {flows} flows; give one for each flow")]
+    NamesAndFlows {
+        /// Names given.
+        names: usize,
+        /// Flows of the run.
+        flows: usize,
+    },
+    /// The spec asks for what the kernel cannot do.
+    #[error("{what}: not possible on the kernel: {why}")]
+    Unsupported {
+        /// Option, with its flow.
+        what: String,
+        /// Why not, and what is.
+        why: String,
+    },
+    /// Packets were lost outside the emulated path.
+    #[error(
+        "the forwarder was too slow: {lost_pkts} packets were lost between a host and the path; \
+         lower the rate or leave the machine more time"
+    )]
+    Overrun {
+        /// How many.
+        lost_pkts: u64,
+    },
+    /// A connection failed.
+    #[error("flow {flow}: connection failed: {source}")]
+    Connection {
+        /// Flow.
+        flow: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A system call failed.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// Says what was being done when a system call failed.
+pub(crate) trait Doing<T> {
+    fn doing(self, what: &str) -> Result<T, TestbedError>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+    fn doing(self, what: &str) -> Result<T, TestbedError> {
+        self.map_err(|error| TestbedError::System { doing: what.into(), source: error.into() })
+    }
+}
+
+/// A thread's result; its panic goes on in this one.
+pub(crate) fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
+    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

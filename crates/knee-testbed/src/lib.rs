@@ -1,0 +1,247 @@
+//! Emulates the path of a [`RunSpec`] for the Linux kernel's own TCP.
+//!
+//! [`run`] takes the spec that the simulator takes, with the name of a kernel congestion control
+//! for each flow, and gives the same [`RunRecord`]. Two network namespaces of the run's own hold
+//! the senders and the receivers; each has one TUN device; a forwarder thread carries packets
+//! between the two through the elements of [`knee_net`], stepped in real time. Everything is held
+//! by file descriptors: it vanishes with the process, however that ends. The machine's own
+//! network, sysctls and routes are never changed.
+//!
+//! - `plan`: which of the spec's options the kernel can honour, addresses and ports.
+//! - `namespace`: namespaces, devices, routes, sysctls inside them.
+//! - `forwarder`, `packet`: the path, and what passed on it.
+//! - `traffic`: the applications at both ends.
+//!
+//! What differs from the simulator, because it is real: a flow opens its connection at its start
+//! and sends data one round trip later (its first transfer's time includes that); a flow that
+//! stops resets its connection instead of repairing what is lost; SYN, pure ACK and RST packets
+//! pass the bottleneck and count; packets carry the number of the segment that starts at or before
+//! their first byte; fast recoveries are counted by the retransmissions seen on the path.
+//! What only the algorithm knows (its RTT samples, backoffs, regions, observed values, undos)
+//! is left empty or zero.
+
+mod error;
+mod forwarder;
+mod namespace;
+mod packet;
+mod plan;
+mod traffic;
+
+pub use error::TestbedError;
+
+use error::{Doing, joined};
+use knee_net::Jitter;
+use knee_run::{
+    DelayStats, FlowCounters, FlowKind, FlowRecord, FlowSample, Ns, RunRecord, RunSpec, Transfer,
+};
+use namespace::Host;
+use plan::Plan;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What a run on the testbed gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Everything measured, in the simulator's schema.
+    pub record: RunRecord,
+    /// How late the forwarder was.
+    pub lateness: Lateness,
+    /// What the kernel does only nearly as the spec says, in words.
+    pub approximations: Vec<String>,
+}
+
+/// How late packets left the bottleneck or the path, against the time that the network elements
+/// gave. A run whose claims this could bend is not to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lateness {
+    /// Departures and deliveries measured.
+    pub count: u64,
+    /// Mean, ns.
+    pub mean_ns: f64,
+    /// 99th percentile, ns.
+    pub p99_ns: Ns,
+    /// Largest, ns.
+    pub max_ns: Ns,
+}
+
+impl Lateness {
+    fn of(stats: &DelayStats) -> Self {
+        Self {
+            count: stats.count(),
+            mean_ns: stats.mean_ns(),
+            p99_ns: stats.quantile_ns(0.99),
+            max_ns: stats.max_ns(),
+        }
+    }
+}
+
+/// Time between the end of the preparations and time 0.
+const LEAD: Duration = Duration::from_millis(20);
+
+/// Time of a run: nanoseconds since its start, the same for all threads (`CLOCK_MONOTONIC`).
+#[derive(Clone, Copy)]
+struct Clock {
+    zero: Instant,
+}
+
+impl Clock {
+    fn now_ns(self) -> Ns {
+        Instant::now().saturating_duration_since(self.zero).as_nanos() as Ns
+    }
+
+    fn wait_for_zero(self) {
+        thread::sleep(self.zero.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// Tells the other threads that one has failed.
+#[derive(Default)]
+struct Alarm(AtomicBool);
+
+impl Alarm {
+    fn raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Runs a thread's work; an error or a panic ends the other threads too.
+    fn guard<T>(&self, work: impl FnOnce() -> Result<T, TestbedError>) -> Result<T, TestbedError> {
+        struct Raise<'a>(&'a Alarm);
+        impl Drop for Raise<'_> {
+            fn drop(&mut self) {
+                self.0.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let raise = Raise(self);
+        let result = work();
+        if result.is_ok() {
+            std::mem::forget(raise);
+        }
+        result
+    }
+}
+
+/// Runs `spec` over real TCP. `cc[i]` names the kernel's congestion control of flow `i`; the
+/// entries of UDP flows and probes are not used. Takes the spec's duration, and needs root.
+///
+/// # Errors
+/// [`TestbedError`]: what this machine lacks, what the spec asks that the kernel cannot do, or
+/// what went wrong.
+pub fn run(spec: &RunSpec, cc: &[String]) -> Result<Outcome, TestbedError> {
+    let plan = Plan::new(spec, cc)?;
+    let [sender, receiver] = namespace::hosts(&plan)?;
+    let senders = sender.inside(|| traffic::Senders::new(spec, &plan))??;
+    let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan))??;
+    let clock = Clock { zero: Instant::now() + LEAD };
+    let forwarder =
+        forwarder::Forwarder::new(spec, &plan, clock, sender.device()?, receiver.device()?);
+    let alarm = Alarm::default();
+    let (path, sent, received) = thread::scope(|s| {
+        let spawn = thread::Builder::new;
+        let path = spawn()
+            .name("knee-path".into())
+            .spawn_scoped(s, || alarm.guard(|| forwarder.run(&alarm)))
+            .doing("starting a thread")?;
+        let sent = spawn()
+            .name("knee-send".into())
+            .spawn_scoped(s, || alarm.guard(|| senders.run(clock, &alarm)))
+            .doing("starting a thread");
+        let received = spawn()
+            .name("knee-receive".into())
+            .spawn_scoped(s, || alarm.guard(|| receivers.run(clock, &alarm)))
+            .doing("starting a thread");
+        if sent.is_err() || received.is_err() {
+            alarm.0.store(true, Ordering::Relaxed);
+        }
+        let path = joined(path);
+        let (sent, received) = (sent.map(joined), received.map(joined));
+        Ok::<_, TestbedError>((path?, sent??, received??))
+    })?;
+    lossless(&[&sender, &receiver])?;
+
+    let flows = (0..spec.flows.len()).map(|i| flow(spec, &plan, i, &path, &sent, &received));
+    let lateness = Lateness::of(&path.lateness);
+    let record = RunRecord {
+        seed: spec.seed,
+        duration_ns: spec.duration_ns,
+        bin_ns: spec.record.bin_ns,
+        flows: flows.collect(),
+        queue: path.queue,
+    };
+    Ok(Outcome { record, lateness, approximations: plan.approximations })
+}
+
+/// Packets lost between a host and the forwarder are no part of the path.
+fn lossless(hosts: &[&Host]) -> Result<(), TestbedError> {
+    let mut lost_pkts = 0;
+    for host in hosts {
+        lost_pkts += host.device_drops()?;
+    }
+    if lost_pkts > 0 { Err(TestbedError::Overrun { lost_pkts }) } else { Ok(()) }
+}
+
+/// Puts together what the path and both ends know of flow `index`.
+fn flow(
+    spec: &RunSpec,
+    plan: &Plan,
+    index: usize,
+    path: &forwarder::PathRecord,
+    sent: &[traffic::Sent],
+    received: &[traffic::Received],
+) -> FlowRecord {
+    let (flow, path) = (&spec.flows[index], &path.flows[index]);
+    let (sent, received) = (&sent[index], &received[index]);
+    let counters = FlowCounters {
+        delivered_bytes: received.bytes,
+        timeouts: sent.timeouts,
+        // A timeout too starts with a retransmission.
+        loss_events: path.retransmission_episodes.saturating_sub(sent.timeouts),
+        ..path.counters
+    };
+    let samples = path.bins.iter().zip(&received.bins).enumerate().map(|(i, (bin, bytes))| {
+        let state = sent.samples.get(i).copied().unwrap_or_default();
+        FlowSample {
+            delivered_bytes: *bytes,
+            sent_pkts: bin.sent_pkts,
+            lost_pkts: bin.lost_pkts,
+            ..state
+        }
+    });
+    let size_bytes = plan.transfer_bytes(spec, index);
+    let transfers = sent.writes.iter().zip(&received.completed_ns).map(|(start_ns, end_ns)| {
+        Transfer { start_ns: *start_ns, end_ns: *end_ns, bytes: size_bytes }
+    });
+    FlowRecord {
+        name: flow.name.clone(),
+        kind: match &flow.kind {
+            FlowKind::Tcp(_) => plan.flows[index].cc.clone(),
+            FlowKind::Udp { .. } => "udp".into(),
+            FlowKind::Probe { .. } => "probe".into(),
+        },
+        start_ns: plan.flows[index].start_ns,
+        stop_ns: flow.stop_ns.map_or(spec.duration_ns, |stop_ns| stop_ns.min(spec.duration_ns)),
+        counters,
+        samples: samples.collect(),
+        transfers: transfers.collect(),
+        probe_delays: received.probe_delays.clone(),
+        one_way_delay: received.one_way_delay.clone(),
+        ..FlowRecord::default()
+    }
+}
+
+/// Number of bins of the time series; the last one may be short.
+fn bins(spec: &RunSpec) -> usize {
+    match spec.record.bin_ns {
+        0 => 0,
+        bin_ns => spec.duration_ns.div_ceil(bin_ns) as usize,
+    }
+}
+
+/// When a flow starts: the same draw as the simulator's.
+fn start_ns(spec: &RunSpec, index: usize) -> Ns {
+    let flow = &spec.flows[index];
+    let mut random = knee_net::Random::stream(spec.seed, "start", index as u64);
+    flow.start_ns + Jitter::new(flow.start_jitter_ns).draw_ns(&mut random)
+}

@@ -1,0 +1,262 @@
+//! Hosts: network namespaces of the run's own, each with one TUN device.
+
+use crate::{
+    TestbedError,
+    error::{Doing, joined},
+    plan::{Plan, Side},
+};
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::{
+    AddressFamily, RouteNetlinkMessage,
+    link::{LinkAttribute, LinkFlags, LinkMessage},
+    route::{
+        RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+        RouteScope, RouteType,
+    },
+};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use nix::{
+    errno::Errno,
+    net::if_::if_nametoindex,
+    sched::{CloneFlags, setns, unshare},
+};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, ErrorKind, Read},
+    net::Ipv4Addr,
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
+    thread,
+};
+
+/// Packets that a device holds for the forwarder: more than any window, so that all of a burst
+/// reaches the emulated path and is queued or dropped there.
+const DEVICE_QUEUE_PKTS: u32 = 100_000;
+/// Largest send buffer, bytes: windows are to be limited by the algorithms.
+const SEND_BUFFER_BYTES: u32 = 256 << 20;
+const LOOPBACK: u32 = 1;
+const TABLE_LOCAL: u8 = 255;
+
+nix::ioctl_write_ptr_bad!(tun_set_interface, libc::TUNSETIFF, libc::ifreq);
+nix::ioctl_write_int_bad!(tun_set_offload, libc::TUNSETOFFLOAD);
+
+/// A host of the run. Nothing names its namespace: it ends when this is dropped and the run's
+/// sockets are closed.
+pub(crate) struct Host {
+    namespace: File,
+    device: File,
+    device_name: String,
+}
+
+/// Both hosts, connected to nothing but their devices.
+pub(crate) fn hosts(plan: &Plan) -> Result<[Host; 2], TestbedError> {
+    let mut random = [0; 4];
+    File::open("/dev/urandom")
+        .and_then(|mut f| f.read_exact(&mut random))
+        .doing("a random name")?;
+    let name = format!("knee-{:08x}", u32::from_ne_bytes(random));
+    Ok([
+        Host::new(plan, Side::Sender, format!("{name}-a"))?,
+        Host::new(plan, Side::Receiver, format!("{name}-b"))?,
+    ])
+}
+
+impl Host {
+    fn new(plan: &Plan, side: Side, device_name: String) -> Result<Self, TestbedError> {
+        // A thread of its own moves to the new namespace; this one stays where it is.
+        let new = || {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|error| match error {
+                Errno::EPERM => TestbedError::NeedsRoot,
+                error => TestbedError::System {
+                    doing: "creating a network namespace".into(),
+                    source: error.into(),
+                },
+            })?;
+            let namespace =
+                File::open("/proc/thread-self/ns/net").doing("opening the new namespace")?;
+            let device = set_up(plan, side, &device_name)?;
+            Ok((namespace, device))
+        };
+        let (namespace, device) = thread::scope(|s| joined(s.spawn(new)))?;
+        Ok(Self { namespace, device, device_name })
+    }
+
+    /// Calls `work` inside the namespace. What it opens stays there.
+    pub(crate) fn inside<T: Send>(
+        &self,
+        work: impl FnOnce() -> T + Send,
+    ) -> Result<T, TestbedError> {
+        let enter = || {
+            setns(&self.namespace, CloneFlags::CLONE_NEWNET).doing("entering a namespace")?;
+            Ok(work())
+        };
+        thread::scope(|s| joined(s.spawn(enter)))
+    }
+
+    /// The device: a read takes a packet that the host sends, a write gives it one.
+    pub(crate) fn device(&self) -> Result<File, TestbedError> {
+        self.device.try_clone().doing("duplicating a device")
+    }
+
+    /// Packets that the device lost before the forwarder read them.
+    pub(crate) fn device_drops(&self) -> Result<u64, TestbedError> {
+        let table = self.inside(|| fs::read_to_string("/proc/thread-self/net/dev"))?;
+        let table = table.doing("reading a device's counters")?;
+        // Name, then eight counters of reception, then bytes, packets, errors, drops of sending.
+        let drops = table.lines().find_map(|line| {
+            let (name, counters) = line.split_once(':')?;
+            let drops = counters.split_whitespace().nth(11)?.parse().ok();
+            if name.trim() == self.device_name { drops } else { None }
+        });
+        let missing = || io::Error::new(ErrorKind::NotFound, self.device_name.clone());
+        drops.ok_or_else(missing).doing("reading a device's counters")
+    }
+}
+
+/// Sets the present thread's namespace up and opens its device.
+fn set_up(plan: &Plan, side: Side, device_name: &str) -> Result<File, TestbedError> {
+    sysctls(plan)?;
+    let device = open_device(device_name)?;
+    let index = if_nametoindex(device_name).doing("finding the new device")?;
+    let netlink = Netlink::new()?;
+    netlink.up(LOOPBACK, vec![])?;
+    let queue = LinkAttribute::TxQueueLen(DEVICE_QUEUE_PKTS);
+    netlink.up(index, vec![LinkAttribute::Mtu(plan.mtu_bytes), queue])?;
+    // All addresses of the side's network are this host's.
+    netlink.route(RouteType::Local, side.network(), 16, LOOPBACK, vec![])?;
+    for (flow, at) in plan.flows.iter().zip(0..) {
+        let mut metrics = vec![RouteMetric::Mtu(flow.packet_bytes)];
+        if let Some(tcp) = &flow.tcp {
+            match side {
+                Side::Sender => metrics.extend([
+                    RouteMetric::InitCwnd(tcp.initial_window_pkts),
+                    RouteMetric::RtoMin((tcp.rto_min_ns / knee_run::NS_PER_MS) as u32),
+                ]),
+                Side::Receiver if tcp.delayed_ack.every_pkts == 1 => {
+                    metrics.push(RouteMetric::QuickAck(1));
+                }
+                Side::Receiver => {}
+            }
+        }
+        netlink.route(RouteType::Unicast, side.other().address(at), 32, index, metrics)?;
+    }
+    Ok(device)
+}
+
+/// Writes the namespace's own sysctls. Those of the machine are not reachable from here by these
+/// names.
+fn sysctls(plan: &Plan) -> Result<(), TestbedError> {
+    let flag = |on: bool| u8::from(on).to_string();
+    let settings = [
+        ("ipv4/tcp_sack", flag(plan.stack.sack)),
+        ("ipv4/tcp_timestamps", flag(plan.stack.timestamps)),
+        ("ipv4/tcp_slow_start_after_idle", flag(plan.stack.idle_restart)),
+        // A flow starts from nothing, whatever an earlier one found out.
+        ("ipv4/tcp_no_metrics_save", flag(true)),
+        ("ipv4/tcp_wmem", format!("4096 65536 {SEND_BUFFER_BYTES}")),
+    ];
+    for (name, value) in settings {
+        fs::write(format!("/proc/sys/net/{name}"), value)
+            .doing(&format!("setting the namespace's net/{name}"))?;
+    }
+    // Nothing but the flows is to pass; a kernel without IPv6 has nothing to turn off.
+    match fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1") {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).doing("turning off the namespace's IPv6")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Creates a TUN device without offloads: what is read from it is what would go out on a wire.
+fn open_device(name: &str) -> Result<File, TestbedError> {
+    let device = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")
+        .map_err(|source| TestbedError::NoTun { source })?;
+    // SAFETY: an ifreq is plain data; all zeros are a value of it.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the descriptor is open and `request` a valid ifreq; the second call takes a number.
+    unsafe {
+        tun_set_interface(device.as_raw_fd(), &request).doing("creating a TUN device")?;
+        tun_set_offload(device.as_raw_fd(), 0).doing("turning offloads off")?;
+    }
+    Ok(device)
+}
+
+/// Requests to the kernel about the present thread's namespace.
+struct Netlink(Socket);
+
+impl Netlink {
+    fn new() -> Result<Self, TestbedError> {
+        let mut socket = Socket::new(NETLINK_ROUTE).doing("opening a netlink socket")?;
+        socket.bind_auto().doing("binding a netlink socket")?;
+        socket.connect(&SocketAddr::new(0, 0)).doing("connecting a netlink socket")?;
+        Ok(Self(socket))
+    }
+
+    fn request(
+        &self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+        what: &str,
+    ) -> Result<(), TestbedError> {
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.0.send(&bytes, 0).doing(what)?;
+        let (reply, _) = self.0.recv_from_full().doing(what)?;
+        let reply = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&reply);
+        match reply.map(|reply| reply.payload) {
+            Ok(NetlinkPayload::Error(error)) if error.code.is_none() => Ok(()),
+            Ok(NetlinkPayload::Error(error)) => Err(error.to_io()).doing(what),
+            other => Err(io::Error::other(format!("unexpected reply {other:?}"))).doing(what),
+        }
+    }
+
+    fn up(&self, index: u32, attributes: Vec<LinkAttribute>) -> Result<(), TestbedError> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        message.attributes = attributes;
+        self.request(RouteNetlinkMessage::SetLink(message), 0, "setting a device up")
+    }
+
+    fn route(
+        &self,
+        kind: RouteType,
+        to: Ipv4Addr,
+        prefix: u8,
+        device: u32,
+        metrics: Vec<RouteMetric>,
+    ) -> Result<(), TestbedError> {
+        let local = kind == RouteType::Local;
+        let mut message = RouteMessage::default();
+        message.header = RouteHeader {
+            address_family: AddressFamily::Inet,
+            destination_prefix_length: prefix,
+            table: if local { TABLE_LOCAL } else { RouteHeader::RT_TABLE_MAIN },
+            protocol: RouteProtocol::Static,
+            scope: if local { RouteScope::Host } else { RouteScope::Link },
+            kind,
+            ..RouteHeader::default()
+        };
+        message.attributes =
+            vec![RouteAttribute::Destination(RouteAddress::Inet(to)), RouteAttribute::Oif(device)];
+        if !metrics.is_empty() {
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.request(RouteNetlinkMessage::NewRoute(message), flags, "adding a route")
+    }
+}

@@ -1,0 +1,235 @@
+//! Packets on the path, and what their headers say.
+
+use knee_net::Packet;
+use std::collections::BTreeMap;
+
+/// A packet between the devices.
+#[derive(Debug, Default)]
+pub(crate) struct Datagram {
+    /// Room for a packet of any size; the first `len` bytes count.
+    pub room: Vec<u8>,
+    pub len: u32,
+    pub flow: u32,
+    /// Segment or packet number within the flow.
+    pub number: u32,
+    /// Sequence space that it covers; empty of UDP and pure ACKs.
+    pub covers: (u64, u64),
+}
+
+impl Packet for Datagram {
+    #[inline]
+    fn wire_bytes(&self) -> u32 {
+        self.len
+    }
+}
+
+/// What a packet's headers say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Headers {
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub body: Body,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    Tcp {
+        seq: u32,
+        syn: bool,
+        /// Sequence space: payload, SYN, FIN.
+        span: u32,
+    },
+    Udp {
+        /// Number that the generator wrote.
+        number: u32,
+    },
+}
+
+const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+/// Headers of a whole IPv4 packet of TCP or UDP; none of anything else, nor of a reset that a host
+/// answers to what comes for a connection it no longer has: those have no ACK flag.
+pub(crate) fn parse(packet: &[u8]) -> Option<Headers> {
+    let first = *packet.first()?;
+    if first >> 4 != 4 {
+        return None;
+    }
+    let protocol = *packet.get(9)?;
+    let segment = packet.get(usize::from(first & 15) * 4..)?;
+    let half = |at: usize| Some(u16::from_be_bytes(segment.get(at..at + 2)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_be_bytes(segment.get(at..at + 4)?.try_into().ok()?));
+    let body = match protocol {
+        PROTOCOL_TCP => {
+            let flags = *segment.get(13)?;
+            if flags & (RST | ACK) == RST {
+                return None;
+            }
+            let header = usize::from(*segment.get(12)? >> 4) * 4;
+            let payload = segment.len().checked_sub(header)? as u32;
+            let syn = flags & SYN != 0;
+            let span = payload + u32::from(syn) + u32::from(flags & FIN != 0);
+            Body::Tcp { seq: word(4)?, syn, span }
+        }
+        PROTOCOL_UDP => Body::Udp { number: word(8)? },
+        _ => return None,
+    };
+    Some(Headers { source_port: half(0)?, destination_port: half(2)?, body })
+}
+
+/// What one end has sent: unwraps sequence numbers and tells what is sent again.
+#[derive(Debug, Default)]
+pub(crate) struct Sequence {
+    initial: u32,
+    /// End of the sequence space sent.
+    highest: u64,
+    /// Retransmissions below this belong to the present episode.
+    recovery_point: u64,
+    pub retransmitted_pkts: u64,
+    pub episodes: u64,
+}
+
+impl Sequence {
+    /// Takes a segment in that is being sent; gives the sequence space that it covers, counted
+    /// from the SYN.
+    pub(crate) fn send(&mut self, seq: u32, syn: bool, span: u32) -> (u64, u64) {
+        if syn && self.highest == 0 {
+            self.initial = seq;
+        }
+        let at = seq.wrapping_sub(self.initial);
+        let ahead = at.wrapping_sub(self.highest as u32) as i32;
+        let start = self.highest.saturating_add_signed(i64::from(ahead));
+        let end = start + u64::from(span);
+        if span > 0 && end <= self.highest {
+            self.retransmitted_pkts += 1;
+            if start >= self.recovery_point {
+                self.episodes += 1;
+                self.recovery_point = self.highest;
+            }
+        }
+        self.highest = self.highest.max(end);
+        (start, end)
+    }
+}
+
+/// What has reached the other end: tells what arrives again.
+#[derive(Debug, Default)]
+pub(crate) struct Arrived {
+    /// All before this has.
+    edge: u64,
+    /// Disjoint ranges beyond a gap.
+    ahead: BTreeMap<u64, u64>,
+}
+
+impl Arrived {
+    /// Takes a range in; whether any of it is new. An empty one is.
+    pub(crate) fn take(&mut self, (start, end): (u64, u64)) -> bool {
+        if start == end {
+            return true;
+        }
+        if end <= self.edge {
+            return false;
+        }
+        let (mut start, mut end) = (start.max(self.edge), end);
+        while let Some((&from, &to)) = self.ahead.range(..=end).next_back() {
+            if to < start {
+                break;
+            }
+            if from <= start && end <= to {
+                return false;
+            }
+            self.ahead.remove(&from);
+            (start, end) = (start.min(from), end.max(to));
+        }
+        if start <= self.edge {
+            self.edge = end;
+        } else {
+            self.ahead.insert(start, end);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(flags: u8, seq: u32, payload: usize) -> Vec<u8> {
+        let mut packet = vec![0; 20 + 32 + payload];
+        packet[0] = 0x45;
+        packet[9] = 6;
+        packet[20..22].copy_from_slice(&10_003u16.to_be_bytes());
+        packet[22..24].copy_from_slice(&10_004u16.to_be_bytes());
+        packet[24..28].copy_from_slice(&seq.to_be_bytes());
+        packet[32] = 8 << 4;
+        packet[33] = flags;
+        packet
+    }
+
+    #[test]
+    fn headers_of_tcp_and_udp() {
+        let headers = parse(&tcp(0x10, 77, 1448)).expect("TCP");
+        assert_eq!((headers.source_port, headers.destination_port), (10_003, 10_004));
+        assert_eq!(headers.body, Body::Tcp { seq: 77, syn: false, span: 1448 });
+        let syn = parse(&tcp(2, 5, 0)).expect("TCP").body;
+        assert_eq!(syn, Body::Tcp { seq: 5, syn: true, span: 1 });
+        let mut udp = vec![0; 40];
+        (udp[0], udp[9]) = (0x45, 17);
+        udp[28..32].copy_from_slice(&9u32.to_be_bytes());
+        assert_eq!(parse(&udp).expect("UDP").body, Body::Udp { number: 9 });
+    }
+
+    #[test]
+    fn anything_else_is_refused_at_any_length() {
+        let packet = tcp(0x10, 1, 0);
+        for len in 0..52 {
+            assert_eq!(parse(&packet[..len]), None, "{len}");
+        }
+        assert_eq!(parse(&tcp(RST, 1, 0)), None);
+        assert!(parse(&tcp(RST | ACK, 1, 0)).is_some());
+        let mut icmp = packet.clone();
+        icmp[9] = 1;
+        assert_eq!(parse(&icmp), None);
+        let mut v6 = packet;
+        v6[0] = 0x60;
+        assert_eq!(parse(&v6), None);
+    }
+
+    #[test]
+    fn sequence_numbers_wrap_and_episodes_are_counted() {
+        let initial = u32::MAX - 1000;
+        let mut sequence = Sequence::default();
+        assert_eq!(sequence.send(initial, true, 1), (0, 1));
+        let mut send = |start: u64| sequence.send(initial.wrapping_add(start as u32), false, 1000);
+        for start in [1, 1001, 2001, 3001] {
+            assert_eq!(send(start), (start, start + 1000));
+        }
+        // One episode of two retransmissions, new data, the first again: an episode of its own
+        // only from the recovery point on.
+        for start in [1, 1001, 4001, 2001, 5001] {
+            assert_eq!(send(start).0, start);
+        }
+        assert_eq!((sequence.retransmitted_pkts, sequence.episodes), (3, 1));
+        sequence.send(initial.wrapping_add(4001), false, 1000);
+        assert_eq!((sequence.retransmitted_pkts, sequence.episodes), (4, 2));
+    }
+
+    #[test]
+    fn arrivals_against_a_set() {
+        let mut random = knee_net::Random::stream(1, "arrivals", 0);
+        for _ in 0..300 {
+            let (mut arrived, mut model) = (Arrived::default(), [false; 64]);
+            for _ in 0..60 {
+                let start = random.up_to(59) as usize;
+                let end = start + 1 + random.up_to(3) as usize;
+                let new = model[start..end].iter().any(|seen| !seen);
+                model[start..end].fill(true);
+                assert_eq!(arrived.take((start as u64, end as u64)), new);
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What the kernel is asked for: addresses, ports, options.
+
+use crate::{TestbedError, start_ns};
+use knee_run::{
+    FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, QueueLimit, Recovery, RunSpec, TcpOptions,
+    TcpSpec, Workload,
+};
+use nix::sys::socket::SockaddrIn;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Service port of flow 0; flow `i` has the port that lies `i` above. Sender and receiver use it
+/// both.
+const FIRST_PORT: u16 = 10_000;
+/// Flows for which there are ports.
+const MAX_FLOWS: usize = (u16::MAX - FIRST_PORT) as usize + 1;
+/// IP and UDP headers, bytes.
+pub(crate) const UDP_HEADERS_BYTES: u32 = 28;
+/// IP and TCP headers without options, bytes.
+const TCP_HEADERS_BYTES: u32 = 40;
+/// The timestamp option, padded, bytes.
+const TIMESTAMPS_BYTES: u32 = 12;
+/// The smallest UDP packet: headers, number, time of sending.
+const MIN_UDP_BYTES: u32 = UDP_HEADERS_BYTES + 12;
+/// The largest window that TCP's window scale can announce, bytes.
+const MAX_WINDOW_BYTES: u64 = 65_535 << 14;
+/// The kernel's shortest and longest delayed ACK.
+const DELAYED_ACK_NS: std::ops::RangeInclusive<Ns> = 40 * NS_PER_MS..=200 * NS_PER_MS;
+
+/// Which of the two hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Sender,
+    Receiver,
+}
+
+impl Side {
+    /// Network of the side's addresses: 10.1.0.0/16 or 10.2.0.0/16.
+    pub(crate) fn network(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, if self == Self::Sender { 1 } else { 2 }, 0, 0)
+    }
+
+    pub(crate) fn other(self) -> Self {
+        if self == Self::Sender { Self::Receiver } else { Self::Sender }
+    }
+
+    /// The address of flow `index` on this side: each flow has its own, so that it has its own
+    /// route, and with it its own window, timer and acknowledgement settings.
+    pub(crate) fn address(self, index: usize) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.network().to_bits() + index as u32 + 1)
+    }
+
+    pub(crate) fn socket_address(self, index: usize) -> SockaddrIn {
+        SocketAddrV4::new(self.address(index), FIRST_PORT + index as u16).into()
+    }
+}
+
+/// The flow that uses `port`, if any does.
+pub(crate) fn flow_of(port: u16) -> Option<usize> {
+    port.checked_sub(FIRST_PORT).map(usize::from)
+}
+
+/// Settings that a namespace has once for all its flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stack {
+    pub sack: bool,
+    pub timestamps: bool,
+    pub idle_restart: bool,
+}
+
+pub(crate) struct FlowPlan {
+    /// Congestion control; empty of UDP.
+    pub cc: String,
+    pub start_ns: Ns,
+    /// Largest whole packet, bytes.
+    pub packet_bytes: u32,
+    /// TCP options; none of UDP.
+    pub tcp: Option<TcpOptions>,
+    /// Largest receive window; 0 of UDP.
+    pub receive_window_bytes: u64,
+}
+
+pub(crate) struct Plan {
+    pub stack: Stack,
+    pub flows: Vec<FlowPlan>,
+    /// MTU of the devices, bytes.
+    pub mtu_bytes: u32,
+    pub approximations: Vec<String>,
+}
+
+impl Plan {
+    pub(crate) fn new(spec: &RunSpec, cc: &[String]) -> Result<Self, TestbedError> {
+        if cc.len() != spec.flows.len() {
+            return Err(TestbedError::NamesAndFlows { names: cc.len(), flows: spec.flows.len() });
+        }
+        if spec.flows.len() > MAX_FLOWS {
+            return Err(unsupported("flows", format!("at most {MAX_FLOWS} have ports")));
+        }
+        if spec.record.trace {
+            let why = "calls of an algorithm are traced where it is loaded, not by the path";
+            return Err(unsupported("trace", why));
+        }
+        let mut approximations = Vec::new();
+        let mut stack: Option<Stack> = None;
+        let mut flows = Vec::with_capacity(cc.len());
+        for (index, (flow, cc)) in spec.flows.iter().zip(cc).enumerate() {
+            let (cc, packet_bytes, tcp, receive_window_bytes) = match &flow.kind {
+                FlowKind::Tcp(TcpSpec { options, .. }) => {
+                    let own = check(flow, options, &mut approximations)?;
+                    let common = *stack.get_or_insert(own);
+                    same(flow, "tcp.recovery", own.sack, common.sack)?;
+                    same(flow, "tcp.header", own.timestamps, common.timestamps)?;
+                    same(flow, "tcp.idle_restart", own.idle_restart, common.idle_restart)?;
+                    let window_bytes = receive_window_bytes(spec, flow, options);
+                    let packet_bytes = options.mss_bytes + options.header_bytes;
+                    (cc.clone(), packet_bytes, Some(options.clone()), window_bytes)
+                }
+                FlowKind::Udp { packet_bytes, .. } | FlowKind::Probe { packet_bytes, .. } => {
+                    if *packet_bytes < MIN_UDP_BYTES {
+                        let why = format!("a packet needs {MIN_UDP_BYTES} B for headers and stamp");
+                        return Err(unsupported_of(flow, "packet size", why));
+                    }
+                    (String::new(), *packet_bytes, None, 0)
+                }
+            };
+            if packet_bytes > u32::from(u16::MAX) {
+                return Err(unsupported_of(flow, "packet size", "an IP packet holds 65535 B"));
+            }
+            flows.push(FlowPlan {
+                cc,
+                start_ns: start_ns(spec, index),
+                packet_bytes,
+                tcp,
+                receive_window_bytes,
+            });
+        }
+        let mtu_bytes = flows.iter().map(|f| f.packet_bytes).fold(1500, u32::max);
+        let stack = stack.unwrap_or(Stack { sack: true, timestamps: true, idle_restart: true });
+        Ok(Self { stack, flows, mtu_bytes, approximations })
+    }
+
+    /// Size of the transfers of flow `index`; 0 if it has none.
+    pub(crate) fn transfer_bytes(&self, spec: &RunSpec, index: usize) -> u64 {
+        match &spec.flows[index].kind {
+            FlowKind::Tcp(TcpSpec { workload: Workload::Transfers { size_bytes, .. }, .. }) => {
+                *size_bytes
+            }
+            _ => 0,
+        }
+    }
+}
+
+fn asked_window_bytes(options: &TcpOptions) -> u64 {
+    u64::from(options.receive_window_pkts) * u64::from(options.mss_bytes)
+}
+
+/// The receive window of a flow. The kernel opens it from 64 kB by two packets for each that
+/// arrives, and acknowledges each of these at once. Where ACKs are to be delayed it is therefore
+/// no larger than what the path can hold, four times over for what waits behind a loss.
+fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -> u64 {
+    let asked_bytes = asked_window_bytes(options);
+    if options.delayed_ack.every_pkts == 1 {
+        return asked_bytes;
+    }
+    let path = &spec.path;
+    let rtt_ns = path.delay_forward_ns
+        + path.delay_reverse_ns
+        + path.jitter_forward_ns
+        + path.jitter_reverse_ns
+        + 2 * flow.access_delay_ns
+        + flow.access_jitter_ns;
+    let in_flight = u128::from(path.rate_bps) * u128::from(rtt_ns) / (8 * u128::from(NS_PER_S));
+    let queue_bytes = match path.queue {
+        QueueLimit::Packets(pkts) => {
+            u64::from(pkts) * u64::from(options.mss_bytes + options.header_bytes)
+        }
+        QueueLimit::Bytes(bytes) => bytes,
+    };
+    let holds_bytes = u64::try_from(in_flight).unwrap_or(u64::MAX).saturating_add(queue_bytes);
+    asked_bytes.min(holds_bytes.saturating_mul(4))
+}
+
+/// Whether the kernel can honour a flow's options, and what they ask of the namespace.
+fn check(
+    flow: &FlowSpec,
+    options: &TcpOptions,
+    approximations: &mut Vec<String>,
+) -> Result<Stack, TestbedError> {
+    let timestamps = match options.header_bytes.checked_sub(TCP_HEADERS_BYTES) {
+        Some(0) => false,
+        Some(TIMESTAMPS_BYTES) => true,
+        _ => {
+            let why = "headers are 52 B with timestamps, 40 B without";
+            return Err(unsupported_of(flow, "tcp.header", why));
+        }
+    };
+    if asked_window_bytes(options) > MAX_WINDOW_BYTES {
+        let why = "TCP announces at most 1 GiB";
+        return Err(unsupported_of(flow, "tcp.receive_window", why));
+    }
+    if options.rto_min_ns < NS_PER_MS || !options.rto_min_ns.is_multiple_of(NS_PER_MS) {
+        return Err(unsupported_of(flow, "tcp.rto_min", "it is set in whole milliseconds"));
+    }
+    match options.delayed_ack.every_pkts {
+        1 => {}
+        2 => {
+            if !DELAYED_ACK_NS.contains(&options.delayed_ack.timeout_ns) {
+                let why = "it waits 40 to 200 ms, as it finds fit";
+                return Err(unsupported_of(flow, "tcp.delayed_ack_timeout", why));
+            }
+            approximations.push(format!(
+                "{}: delayed ACKs are the kernel's own: for every second packet once the receive \
+                 window has opened (until then for each), after 40 to 200 ms (asked for: {} ms)",
+                flow.name,
+                options.delayed_ack.timeout_ns / NS_PER_MS
+            ));
+        }
+        _ => {
+            let why = "it acknowledges every packet or every second one";
+            return Err(unsupported_of(flow, "tcp.delayed_ack_every", why));
+        }
+    }
+    if !options.limited_transmit {
+        return Err(unsupported_of(flow, "tcp.limited_transmit", "it cannot be turned off"));
+    }
+    if options.rtt_tick_ns != 0 {
+        let why = "its RTT samples are in microseconds; leave the tick out";
+        return Err(unsupported_of(flow, "tcp.rtt_tick", why));
+    }
+    Ok(Stack {
+        sack: options.recovery == Recovery::Sack,
+        timestamps,
+        idle_restart: options.idle_restart,
+    })
+}
+
+fn same(flow: &FlowSpec, option: &str, own: bool, common: bool) -> Result<(), TestbedError> {
+    if own == common {
+        return Ok(());
+    }
+    Err(unsupported_of(flow, option, "all TCP flows of a run share it; give them one value"))
+}
+
+fn unsupported_of(flow: &FlowSpec, option: &str, why: impl Into<String>) -> TestbedError {
+    unsupported(&format!("flow {}: {option}", flow.name), why)
+}
+
+fn unsupported(what: &str, why: impl Into<String>) -> TestbedError {
+    TestbedError::Unsupported { what: what.into(), why: why.into() }
+}

@@ -1,0 +1,534 @@
+//! The applications at both ends: real sockets that write, read and measure.
+
+use crate::{
+    Alarm, Clock, TestbedError, bins,
+    error::Doing,
+    plan::{FlowPlan, Plan, Side, UDP_HEADERS_BYTES},
+};
+use knee_run::{
+    DelayStats, FlowKind, FlowSample, NS_PER_MS, NS_PER_S, Ns, RunSpec, TcpSpec, Workload,
+};
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, ppoll},
+    setsockopt_impl, sockopt_impl,
+    sys::{
+        epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
+        prctl::set_timerslack,
+        socket::{
+            AddressFamily, Backlog, GetSockOpt, MsgFlags, SetSockOpt, SockFlag, SockType, accept4,
+            bind, connect, listen, recv, send, setsockopt, socket, sockopt,
+        },
+        time::{TimeSpec, TimeValLike},
+    },
+};
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    ffi::OsString,
+    fs, io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+};
+
+sockopt_impl!(
+    /// Largest receive window, bytes.
+    WindowClamp,
+    SetOnly,
+    libc::IPPROTO_TCP,
+    libc::TCP_WINDOW_CLAMP,
+    libc::c_int
+);
+
+/// Bytes written or read at once.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Receive buffer of UDP sockets, bytes.
+const UDP_BUFFER_BYTES: usize = 8 << 20;
+/// Longest sleep: how soon the failure of another thread is noticed.
+const LONGEST_SLEEP_NS: Ns = 100 * NS_PER_MS;
+const EVENTS: usize = 64;
+/// Bytes of number and time of sending at the start of a UDP payload.
+const STAMP_BYTES: usize = 12;
+
+/// What a sender did.
+#[derive(Default)]
+pub(crate) struct Sent {
+    /// State at the end of each bin.
+    pub samples: Vec<FlowSample>,
+    /// When each transfer was written.
+    pub writes: Vec<Ns>,
+    pub timeouts: u64,
+}
+
+/// What a receiver got.
+#[derive(Default)]
+pub(crate) struct Received {
+    pub bytes: u64,
+    /// Bytes within each bin.
+    pub bins: Vec<u64>,
+    /// When each transfer was complete.
+    pub completed_ns: Vec<Ns>,
+    pub probe_delays: Vec<(Ns, Ns)>,
+    pub one_way_delay: DelayStats,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Start,
+    Stop,
+    Write,
+    Udp,
+}
+
+struct Sender {
+    socket: Option<OwnedFd>,
+    connected: bool,
+    /// Whether the socket is watched for room.
+    watched: bool,
+    /// Bytes that the application has for the socket; `u64::MAX`: no end.
+    pending_bytes: u64,
+    next_number: u32,
+    sent: Sent,
+}
+
+/// All senders of a run.
+pub(crate) struct Senders<'a> {
+    spec: &'a RunSpec,
+    plan: &'a Plan,
+    epoll: Epoll,
+    timers: BinaryHeap<Reverse<(Ns, usize, Timer)>>,
+    flows: Vec<Sender>,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Senders<'a> {
+    /// Opens the sockets in the present thread's namespace.
+    pub(crate) fn new(spec: &'a RunSpec, plan: &'a Plan) -> Result<Self, TestbedError> {
+        let mut timers = BinaryHeap::new();
+        let mut flows = Vec::with_capacity(spec.flows.len());
+        for (index, flow) in spec.flows.iter().enumerate() {
+            let socket = match &plan.flows[index].tcp {
+                Some(_) => tcp_socket(&flow.name, &plan.flows[index])?,
+                None => open(SockType::Datagram)?,
+            };
+            bind(socket.as_raw_fd(), &Side::Sender.socket_address(index))
+                .doing("binding a sender")?;
+            timers.push(Reverse((plan.flows[index].start_ns, index, Timer::Start)));
+            if let Some(stop_ns) = flow.stop_ns {
+                timers.push(Reverse((stop_ns, index, Timer::Stop)));
+            }
+            flows.push(Sender {
+                socket: Some(socket),
+                connected: false,
+                watched: false,
+                pending_bytes: 0,
+                next_number: 0,
+                sent: Sent::default(),
+            });
+        }
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
+        Ok(Self { spec, plan, epoll, timers, flows, bytes: vec![0; CHUNK_BYTES] })
+    }
+
+    pub(crate) fn run(mut self, clock: Clock, alarm: &Alarm) -> Result<Vec<Sent>, TestbedError> {
+        set_timerslack(1).doing("setting the timer slack")?;
+        clock.wait_for_zero();
+        let (end_ns, bin_ns) = (self.spec.duration_ns, self.spec.record.bin_ns);
+        let (mut bin, bins) = (0, bins(self.spec));
+        let mut events = [EpollEvent::empty(); EVENTS];
+        while !alarm.raised() {
+            let now_ns = clock.now_ns();
+            while let Some(&Reverse((due_ns, index, timer))) = self.timers.peek()
+                && due_ns <= now_ns.min(end_ns)
+            {
+                self.timers.pop();
+                self.fire(clock, index, timer)?;
+            }
+            while bin < bins && now_ns >= ((bin as u64 + 1) * bin_ns).min(end_ns) {
+                bin += 1;
+                self.sample(bin)?;
+            }
+            if now_ns >= end_ns {
+                break;
+            }
+            let timer_ns = self.timers.peek().map_or(end_ns, |Reverse((due_ns, ..))| *due_ns);
+            let bin_ns = if bin < bins { (bin as u64 + 1) * bin_ns } else { end_ns };
+            let until_ns = timer_ns.min(bin_ns).min(end_ns);
+            for event in wait(&self.epoll, &mut events, until_ns.saturating_sub(clock.now_ns()))? {
+                self.on_socket(event.data() as usize)?;
+            }
+        }
+        for index in 0..self.flows.len() {
+            self.close(index)?;
+        }
+        Ok(self.flows.into_iter().map(|flow| flow.sent).collect())
+    }
+
+    fn fire(&mut self, clock: Clock, index: usize, timer: Timer) -> Result<(), TestbedError> {
+        match timer {
+            Timer::Stop => self.close(index),
+            Timer::Udp => self.send_udp(clock, index),
+            Timer::Write => self.write(clock.now_ns(), index),
+            Timer::Start => {
+                let to = Side::Receiver.socket_address(index);
+                let Some(socket) = &self.flows[index].socket else { return Ok(()) };
+                match connect(socket.as_raw_fd(), &to) {
+                    Ok(()) | Err(Errno::EINPROGRESS) => {}
+                    Err(error) => return Err(error).doing("connecting"),
+                }
+                if self.plan.flows[index].tcp.is_none() {
+                    return self.send_udp(clock, index);
+                }
+                let room = EpollEvent::new(EpollFlags::EPOLLOUT, index as u64);
+                self.epoll.add(socket, room).doing("watching a socket")?;
+                self.flows[index].watched = true;
+                self.write(clock.now_ns(), index)
+            }
+        }
+    }
+
+    /// The application of a TCP flow writes.
+    fn write(&mut self, now_ns: Ns, index: usize) -> Result<(), TestbedError> {
+        let flow = &mut self.flows[index];
+        let FlowKind::Tcp(TcpSpec { workload, .. }) = &self.spec.flows[index].kind else {
+            return Ok(());
+        };
+        if flow.socket.is_none() {
+            return Ok(());
+        }
+        match workload {
+            Workload::Bulk => flow.pending_bytes = u64::MAX,
+            Workload::Transfers { size_bytes, every_ns } => {
+                flow.pending_bytes += size_bytes;
+                flow.sent.writes.push(now_ns);
+                if let Some(every_ns) = every_ns {
+                    let due_ns =
+                        self.plan.flows[index].start_ns + flow.sent.writes.len() as u64 * every_ns;
+                    self.timers.push(Reverse((due_ns, index, Timer::Write)));
+                }
+            }
+        }
+        self.watch(index, true)
+    }
+
+    /// Whether a socket is to be watched for room.
+    fn watch(&mut self, index: usize, wanted: bool) -> Result<(), TestbedError> {
+        let flow = &mut self.flows[index];
+        if flow.watched == wanted {
+            return Ok(());
+        }
+        flow.watched = wanted;
+        let flags = if wanted { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
+        let mut room = EpollEvent::new(flags, index as u64);
+        match &flow.socket {
+            Some(socket) => self.epoll.modify(socket, &mut room).doing("watching a socket"),
+            None => Ok(()),
+        }
+    }
+
+    /// A socket has room, or has failed.
+    fn on_socket(&mut self, index: usize) -> Result<(), TestbedError> {
+        let flow = &mut self.flows[index];
+        let Some(socket) = &flow.socket else { return Ok(()) };
+        let failed = |source: io::Error| TestbedError::Connection {
+            flow: self.spec.flows[index].name.clone(),
+            source,
+        };
+        match sockopt::SocketError.get(socket).doing("asking a socket for its error")? {
+            0 => {}
+            error => return Err(failed(io::Error::from_raw_os_error(error))),
+        }
+        if !flow.connected {
+            flow.connected = true;
+            used(&self.spec.flows[index].name, &self.plan.flows[index], socket)?;
+        }
+        if flow.pending_bytes == 0 {
+            return self.watch(index, false);
+        }
+        let len = flow.pending_bytes.min(self.bytes.len() as u64) as usize;
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+        match send(socket.as_raw_fd(), &self.bytes[..len], flags) {
+            Ok(written) => {
+                if flow.pending_bytes != u64::MAX {
+                    flow.pending_bytes -= written as u64;
+                }
+                Ok(())
+            }
+            Err(Errno::EAGAIN) => Ok(()),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+
+    fn send_udp(&mut self, clock: Clock, index: usize) -> Result<(), TestbedError> {
+        let flow = &mut self.flows[index];
+        let Some(socket) = &flow.socket else { return Ok(()) };
+        let (interval, packet_bytes) = match &self.spec.flows[index].kind {
+            FlowKind::Udp { rate_bps, packet_bytes } => {
+                ((u64::from(*packet_bytes) * 8 * NS_PER_S, *rate_bps), *packet_bytes)
+            }
+            FlowKind::Probe { interval_ns, packet_bytes } => ((*interval_ns, 1), *packet_bytes),
+            FlowKind::Tcp(_) => return Ok(()),
+        };
+        let mut payload = vec![0; (packet_bytes - UDP_HEADERS_BYTES) as usize];
+        payload[..4].copy_from_slice(&flow.next_number.to_be_bytes());
+        payload[4..STAMP_BYTES].copy_from_slice(&clock.now_ns().to_be_bytes());
+        match send(socket.as_raw_fd(), &payload, MsgFlags::MSG_DONTWAIT) {
+            Ok(_) => {}
+            Err(error) => return Err(error).doing("sending a UDP packet"),
+        }
+        flow.next_number += 1;
+        let elapsed = u128::from(flow.next_number) * u128::from(interval.0);
+        let due_ns = self.plan.flows[index].start_ns + (elapsed / u128::from(interval.1)) as u64;
+        self.timers.push(Reverse((due_ns, index, Timer::Udp)));
+        Ok(())
+    }
+
+    /// Notes the state of all connections as that at the end of bin number `bin`.
+    fn sample(&mut self, bin: usize) -> Result<(), TestbedError> {
+        for flow in &mut self.flows {
+            let sample = match &flow.socket {
+                Some(socket) if flow.connected => {
+                    let info = tcp_info(socket)?;
+                    let gone = info.tcpi_sacked + info.tcpi_lost;
+                    FlowSample {
+                        cwnd_pkts: info.tcpi_snd_cwnd,
+                        ssthresh_pkts: info.tcpi_snd_ssthresh,
+                        inflight_pkts: (info.tcpi_unacked + info.tcpi_retrans).saturating_sub(gone),
+                        srtt_us: info.tcpi_rtt,
+                        ..FlowSample::default()
+                    }
+                }
+                _ => FlowSample::default(),
+            };
+            flow.sent.samples.resize(bin, sample);
+        }
+        Ok(())
+    }
+
+    /// Ends a flow at once, with a reset: what is not sent yet never will be.
+    fn close(&mut self, index: usize) -> Result<(), TestbedError> {
+        let flow = &mut self.flows[index];
+        let Some(socket) = flow.socket.take() else { return Ok(()) };
+        if flow.connected {
+            used(&self.spec.flows[index].name, &self.plan.flows[index], &socket)?;
+            flow.sent.timeouts = u64::from(tcp_info(&socket)?.tcpi_total_rto);
+        }
+        if self.plan.flows[index].tcp.is_some() {
+            let reset = libc::linger { l_onoff: 1, l_linger: 0 };
+            sockopt::Linger.set(&socket, &reset).doing("setting SO_LINGER")?;
+        }
+        Ok(())
+    }
+}
+
+enum Receiver {
+    /// Waits for the flow's connection.
+    Listens(OwnedFd),
+    Connected(OwnedFd),
+    Udp(OwnedFd),
+    Closed,
+}
+
+/// All receivers of a run.
+pub(crate) struct Receivers<'a> {
+    spec: &'a RunSpec,
+    epoll: Epoll,
+    sockets: Vec<Receiver>,
+    transfer_bytes: Vec<u64>,
+    received: Vec<Received>,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Receivers<'a> {
+    /// Opens the sockets in the present thread's namespace.
+    pub(crate) fn new(spec: &'a RunSpec, plan: &Plan) -> Result<Self, TestbedError> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
+        let mut sockets = Vec::with_capacity(spec.flows.len());
+        for (index, flow) in plan.flows.iter().enumerate() {
+            let kind = if flow.tcp.is_some() { SockType::Stream } else { SockType::Datagram };
+            let socket = open(kind)?;
+            let at = Side::Receiver.socket_address(index);
+            bind(socket.as_raw_fd(), &at).doing("binding a receiver")?;
+            let buffer_bytes = if flow.tcp.is_some() {
+                // Twice, for the kernel's bookkeeping: the clamp is to be what limits.
+                (2 * flow.receive_window_bytes as usize).min(i32::MAX as usize / 2)
+            } else {
+                UDP_BUFFER_BYTES
+            };
+            setsockopt(&socket, sockopt::RcvBufForce, &buffer_bytes)
+                .doing("setting SO_RCVBUFFORCE")?;
+            if flow.tcp.is_some() {
+                let window_bytes = flow.receive_window_bytes as libc::c_int;
+                WindowClamp.set(&socket, &window_bytes).doing("setting TCP_WINDOW_CLAMP")?;
+                listen(&socket, Backlog::MAXCONN).doing("listening")?;
+            }
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
+            epoll.add(&socket, event).doing("watching a socket")?;
+            sockets.push(match flow.tcp {
+                Some(_) => Receiver::Listens(socket),
+                None => Receiver::Udp(socket),
+            });
+        }
+        let flows = 0..spec.flows.len();
+        let received =
+            flows.clone().map(|_| Received { bins: vec![0; bins(spec)], ..Received::default() });
+        Ok(Self {
+            spec,
+            epoll,
+            sockets,
+            transfer_bytes: flows.clone().map(|i| plan.transfer_bytes(spec, i)).collect(),
+            received: received.collect(),
+            bytes: vec![0; CHUNK_BYTES],
+        })
+    }
+
+    pub(crate) fn run(
+        mut self,
+        clock: Clock,
+        alarm: &Alarm,
+    ) -> Result<Vec<Received>, TestbedError> {
+        set_timerslack(1).doing("setting the timer slack")?;
+        let end_ns = self.spec.duration_ns;
+        let mut events = [EpollEvent::empty(); EVENTS];
+        while !alarm.raised() {
+            let left_ns = end_ns.saturating_sub(clock.now_ns());
+            if left_ns == 0 {
+                break;
+            }
+            for event in wait(&self.epoll, &mut events, left_ns)? {
+                self.on_socket(clock, event.data() as usize)?;
+            }
+        }
+        Ok(self.received)
+    }
+
+    fn on_socket(&mut self, clock: Clock, index: usize) -> Result<(), TestbedError> {
+        let socket = match &self.sockets[index] {
+            Receiver::Listens(socket) => {
+                let new = match accept4(
+                    socket.as_raw_fd(),
+                    SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC,
+                ) {
+                    // SAFETY: the call has just given this descriptor to nobody else.
+                    Ok(new) => unsafe { OwnedFd::from_raw_fd(new) },
+                    Err(Errno::EAGAIN | Errno::ECONNABORTED) => return Ok(()),
+                    Err(error) => return Err(error).doing("accepting a connection"),
+                };
+                let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
+                self.epoll.add(&new, event).doing("watching a socket")?;
+                self.sockets[index] = Receiver::Connected(new);
+                return Ok(());
+            }
+            Receiver::Closed => return Ok(()),
+            Receiver::Connected(socket) | Receiver::Udp(socket) => socket,
+        };
+        let udp = matches!(self.sockets[index], Receiver::Udp(_));
+        // TCP's bytes are only counted: there is no need to copy them.
+        let flags = if udp { MsgFlags::empty() } else { MsgFlags::MSG_TRUNC };
+        match recv(socket.as_raw_fd(), &mut self.bytes, flags | MsgFlags::MSG_DONTWAIT) {
+            Ok(0) | Err(Errno::ECONNRESET) => self.sockets[index] = Receiver::Closed,
+            Ok(len) => self.count(clock.now_ns(), index, len, udp),
+            Err(Errno::EAGAIN) => {}
+            Err(error) => return Err(error).doing("receiving"),
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, now_ns: Ns, index: usize, len: usize, udp: bool) {
+        if now_ns >= self.spec.duration_ns {
+            return;
+        }
+        let received = &mut self.received[index];
+        let bytes = len as u64 + if udp { u64::from(UDP_HEADERS_BYTES) } else { 0 };
+        received.bytes += bytes;
+        if let Some(bin) = now_ns.checked_div(self.spec.record.bin_ns) {
+            received.bins[bin as usize] += bytes;
+        }
+        if let Some(completed) = received.bytes.checked_div(self.transfer_bytes[index]) {
+            received.completed_ns.resize(completed as usize, now_ns);
+        }
+        if matches!(self.spec.flows[index].kind, FlowKind::Probe { .. })
+            && let Some(stamp) = self.bytes[..len].get(4..STAMP_BYTES)
+            && let Ok(stamp) = stamp.try_into()
+        {
+            let sent_ns = Ns::from_be_bytes(stamp);
+            let delay_ns = now_ns.saturating_sub(sent_ns);
+            received.probe_delays.push((sent_ns, delay_ns));
+            received.one_way_delay.add(delay_ns);
+        }
+    }
+}
+
+/// Waits for events of an epoll, at most `timeout_ns`, to the nanosecond.
+fn wait<'e>(
+    epoll: &Epoll,
+    events: &'e mut [EpollEvent],
+    timeout_ns: Ns,
+) -> Result<&'e [EpollEvent], TestbedError> {
+    use std::os::fd::AsFd;
+    let timeout = TimeSpec::nanoseconds(timeout_ns.min(LONGEST_SLEEP_NS) as i64);
+    let mut ready = [PollFd::new(epoll.0.as_fd(), PollFlags::POLLIN)];
+    let waited =
+        ppoll(&mut ready, Some(timeout), None).and_then(|_| epoll.wait(events, EpollTimeout::ZERO));
+    match waited {
+        Ok(n) => Ok(&events[..n]),
+        Err(Errno::EINTR) => Ok(&[]),
+        Err(error) => Err(error).doing("waiting for sockets"),
+    }
+}
+
+fn open(kind: SockType) -> Result<OwnedFd, TestbedError> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    socket(AddressFamily::Inet, kind, flags, None).doing("opening a socket")
+}
+
+/// A TCP socket with a flow's congestion control.
+fn tcp_socket(flow: &str, plan: &FlowPlan) -> Result<OwnedFd, TestbedError> {
+    let socket = open(SockType::Stream)?;
+    match sockopt::TcpCongestion.set(&socket, &OsString::from(&plan.cc)) {
+        Ok(()) => Ok(socket),
+        Err(Errno::ENOENT) => {
+            let list = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+            let available = fs::read_to_string(list).doing("listing congestion controls")?;
+            Err(TestbedError::UnknownCongestionControl {
+                flow: flow.into(),
+                name: plan.cc.clone(),
+                available: available.trim().into(),
+            })
+        }
+        Err(error) => Err(error).doing(&format!("flow {flow}: setting TCP_CONGESTION")),
+    }
+}
+
+/// Makes sure that a connection uses what its flow asks for.
+fn used(flow: &str, plan: &FlowPlan, socket: &OwnedFd) -> Result<(), TestbedError> {
+    let differs = |option, wanted: String, used: String| {
+        Err(TestbedError::NotUsed { flow: flow.into(), option, wanted, used })
+    };
+    let cc = sockopt::TcpCongestion.get(socket).doing("asking for TCP_CONGESTION")?;
+    let cc = cc.to_string_lossy();
+    let cc = cc.trim_end_matches('\0');
+    if cc != plan.cc {
+        return differs("congestion control", plan.cc.clone(), cc.into());
+    }
+    let mss_bytes = tcp_info(socket)?.tcpi_snd_mss;
+    match &plan.tcp {
+        Some(tcp) if tcp.mss_bytes != mss_bytes => {
+            differs("tcp.mss", tcp.mss_bytes.to_string(), mss_bytes.to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `TCP_INFO`; what an older kernel does not know is 0.
+fn tcp_info(socket: &OwnedFd) -> Result<libc::tcp_info, TestbedError> {
+    // SAFETY: a tcp_info is plain numbers; all zeros are a value of it.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+    let to = (&raw mut info).cast();
+    // SAFETY: the kernel writes at most `len` bytes, the size of what `to` points at.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &mut len)
+    };
+    Errno::result(result).doing("asking for TCP_INFO")?;
+    Ok(info)
+}

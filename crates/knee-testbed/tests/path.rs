@@ -1,0 +1,214 @@
+//! Real TCP over the emulated path.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{MBIT, MS, S, bulk, flow, goodput, run, spec, tcp, ten_mbit};
+use knee_run::{
+    DelayedAck, FlowKind, PacketEvent, RecordSpec, Recovery, RunRecord, TcpOptions, Workload,
+};
+use knee_testbed::TestbedError;
+use std::{fs, thread};
+
+#[test]
+fn reno_fills_the_papers_path() {
+    let outcome = run(&spec(ten_mbit(84), 8 * S, vec![bulk("reno")]), "reno");
+    let (flow, queue) = (&outcome.record.flows[0], &outcome.record.queue);
+    let rate = goodput(&outcome, 0);
+    assert!((8.5e6..9.7e6).contains(&rate), "{rate}");
+    assert_eq!(flow.kind, "reno");
+    assert_eq!(queue.max_pkts, 84);
+    // 83 packets of 1.2 ms before one's own transmission.
+    let largest_ms = queue.delay.max_ns() as f64 / 1e6;
+    assert!((98.0..99.7).contains(&largest_ms), "{largest_ms}");
+    assert!(queue.dropped_pkts > 0 && flow.counters.retransmitted_pkts > 0);
+    assert_eq!(flow.counters.queue_drops_pkts, queue.dropped_pkts);
+    assert!((1..20).contains(&flow.counters.loss_events), "{:?}", flow.counters);
+    // The sawtooth: after the first loss the window halves and grows again.
+    let windows: Vec<u32> = flow.samples.iter().map(|s| s.cwnd_pkts).collect();
+    let last = &windows[windows.len() / 4..];
+    let (low, high) = (last.iter().min().expect("some"), last.iter().max().expect("some"));
+    assert!(*high >= 100 && *low <= 75, "{windows:?}");
+    let lateness = outcome.lateness;
+    assert!(lateness.count > 15_000, "{lateness:?}");
+    assert!(lateness.p99_ns < MS, "{lateness:?}");
+}
+
+#[test]
+fn an_idle_path_has_its_delay() {
+    let every = |size_bytes| Workload::Transfers { size_bytes, every_ns: Some(100 * MS) };
+    let probe = FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 100 };
+    let flows = vec![flow("probe", probe), tcp("small", every(1448), TcpOptions::default())];
+    let outcome = run(&spec(ten_mbit(84), 2 * S, flows), "reno");
+    let [probe, small] = &outcome.record.flows[..] else { panic!("two flows") };
+    assert!((97..=100).contains(&probe.probe_delays.len()), "{}", probe.probe_delays.len());
+    // 20 ms and the transmission of 100 bytes; nothing arrives before that.
+    let (least, median) = (
+        probe.probe_delays.iter().map(|(_, delay)| *delay).min().expect("some"),
+        probe.one_way_delay.quantile_ns(0.5),
+    );
+    assert!(least >= 20 * MS + 80_000, "{least}");
+    assert!(median <= 21 * MS, "{median}");
+    // 40 ms and the transmission of 1500 bytes.
+    let srtt_us = small.samples.last().expect("some").srtt_us;
+    assert!((41_200..43_200).contains(&srtt_us), "{srtt_us}");
+    let transfers = &small.transfers;
+    assert!((18..=20).contains(&transfers.len()), "{transfers:?}");
+    // The first one waits for the handshake.
+    for transfer in &transfers[1..] {
+        let took_ns = transfer.end_ns - transfer.start_ns;
+        assert!((21 * MS..30 * MS).contains(&took_ns), "{transfer:?}");
+    }
+}
+
+#[test]
+fn loses_the_very_packets_that_the_simulator_loses() {
+    let udp = FlowKind::Udp { rate_bps: 4 * MBIT, packet_bytes: 200 };
+    let mut spec = spec(ten_mbit(84), 3 * S, vec![flow("udp", udp)]);
+    spec.path.loss_forward = 0.05;
+    let (real, simulated) = (run(&spec, ""), knee_sim::run(&spec).expect("a valid run"));
+    let counters = &real.record.flows[0].counters;
+    let (sent, lost) = (counters.sent_pkts as f64, counters.random_losses_pkts as f64);
+    assert!((7400.0..=7500.0).contains(&sent), "{sent}");
+    let sigma = (sent * 0.05 * 0.95).sqrt();
+    assert!((lost - 0.05 * sent).abs() < 4.0 * sigma, "{lost} of {sent}");
+    let lost = |record: &RunRecord| -> Vec<u32> {
+        let log = record.queue.log.iter().filter(|l| l.event == PacketEvent::Lost);
+        log.map(|l| l.number).collect()
+    };
+    let (real, simulated) = (lost(&real.record), lost(&simulated));
+    assert!(real.len() > 300 && real.len() + 10 > simulated.len());
+    assert_eq!(real, simulated[..real.len()]);
+}
+
+#[test]
+fn runs_at_once_do_not_disturb_each_other_or_the_machine() {
+    let machine = || {
+        let files = ["/proc/net/dev", "/proc/net/route"].map(fs::read_to_string);
+        let [devices, routes] = files.map(|text| text.expect("readable"));
+        let names: Vec<String> =
+            devices.lines().filter_map(|l| Some(l.split_once(':')?.0.to_owned())).collect();
+        let sysctls = ["tcp_sack", "tcp_wmem", "tcp_no_metrics_save", "tcp_slow_start_after_idle"];
+        let sysctls = sysctls.map(|s| fs::read_to_string(format!("/proc/sys/net/ipv4/{s}")));
+        (names, routes, sysctls.map(|s| s.expect("readable")))
+    };
+    let before = machine();
+    let options =
+        TcpOptions { recovery: Recovery::Newreno, idle_restart: false, ..TcpOptions::default() };
+    let mut fast = spec(ten_mbit(84), 3 * S, vec![tcp("fast", Workload::Bulk, options)]);
+    fast.path.rate_bps = 20 * MBIT;
+    let slow = spec(ten_mbit(84), 3 * S, vec![bulk("slow")]);
+    let (fast, slow) = thread::scope(|s| {
+        let (fast, slow) = (s.spawn(|| run(&fast, "cubic")), s.spawn(|| run(&slow, "reno")));
+        (fast.join().expect("no panic"), slow.join().expect("no panic"))
+    });
+    let rates = (goodput(&fast, 0), goodput(&slow, 0));
+    // One lost packet a round trip is all that recovery without SACK repairs.
+    assert!((10e6..19.5e6).contains(&rates.0) && (6e6..9.7e6).contains(&rates.1), "{rates:?}");
+    assert_eq!(machine(), before);
+}
+
+#[test]
+fn the_stack_does_as_it_is_told() {
+    let acks = |every_pkts: u32| {
+        let options = TcpOptions {
+            initial_window_pkts: 3,
+            delayed_ack: DelayedAck { every_pkts, timeout_ns: 40 * MS },
+            ..TcpOptions::default()
+        };
+        let mut spec = spec(ten_mbit(150), 5 * S, vec![tcp("bulk", Workload::Bulk, options)]);
+        spec.path.loss_reverse = 0.1;
+        spec.flows[0].stop_ns = Some(4 * S);
+        let outcome = run(&spec, "reno");
+        assert_eq!(outcome.approximations.len(), usize::from(every_pkts != 1));
+        let (flow, queue) = (&outcome.record.flows[0], &outcome.record.queue);
+        // In the first round after the handshake: the initial window.
+        let data = |l: &&knee_run::PacketLog| {
+            l.event == PacketEvent::Enqueued && l.bytes == 1500 && l.time_ns < 70 * MS
+        };
+        assert_eq!(queue.log.iter().filter(data).count(), 3);
+        // Once stopped it sends nothing but a reset.
+        let after = flow.samples[41..].iter().map(|s| s.sent_pkts).sum::<u32>();
+        assert!(after <= 1 && flow.samples[45].cwnd_pkts == 0, "{after}");
+        assert!(flow.samples[15].cwnd_pkts > 10);
+        assert_eq!(flow.stop_ns, 4 * S);
+        flow.counters.ack_losses_pkts as f64 / flow.counters.delivered_pkts as f64
+    };
+    let (each, second) = (acks(1), acks(2));
+    assert!((0.07..0.13).contains(&each), "{each}");
+    // Half as many, and each of the packets that open the window.
+    assert!((0.045..0.075).contains(&second), "{second}");
+}
+
+#[test]
+fn two_flows_share_and_are_told_apart() {
+    let mut late = bulk("late");
+    late.start_ns = 500 * MS;
+    (late.access_delay_ns, late.access_jitter_ns) = (5 * MS, MS);
+    let spec = spec(ten_mbit(84), 4 * S, vec![bulk("early"), late]);
+    let outcome = knee_testbed::run(&spec, &["bbr".into(), "cubic".into()]);
+    let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
+    let [early, late] = &outcome.record.flows[..] else { panic!("two flows") };
+    assert_eq!((early.kind.as_str(), late.kind.as_str()), ("bbr", "cubic"));
+    assert_eq!((late.start_ns, late.samples[4].sent_pkts), (500 * MS, 0));
+    let rates = (goodput(&outcome, 0), goodput(&outcome, 1));
+    assert!(rates.0 > 1e6 && rates.1 > 1e5 && rates.0 + rates.1 < 9.7e6, "{rates:?}");
+    let first = outcome.record.queue.log.iter().find(|l| l.flow == 1).expect("packets");
+    assert!(first.time_ns >= 505 * MS, "{first:?}");
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let run = |spec: &knee_run::RunSpec, cc: &[&str]| {
+        let cc: Vec<String> = cc.iter().map(|cc| cc.to_string()).collect();
+        knee_testbed::run(spec, &cc).expect_err("refused")
+    };
+    let one = |options| spec(ten_mbit(84), S, vec![tcp("one", Workload::Bulk, options)]);
+    let plain = one(TcpOptions::default());
+    match run(&plain, &["no-such-cc"]) {
+        TestbedError::UnknownCongestionControl { flow, name, available } => {
+            assert_eq!((flow.as_str(), name.as_str()), ("one", "no-such-cc"));
+            assert!(available.split(' ').any(|a| a == "reno"), "{available}");
+        }
+        other => panic!("{other}"),
+    }
+    assert!(matches!(run(&plain, &[]), TestbedError::NamesAndFlows { names: 0, flows: 1 }));
+    let default = TcpOptions::default;
+    let delayed = |every_pkts, timeout_ns| TcpOptions {
+        delayed_ack: DelayedAck { every_pkts, timeout_ns },
+        ..default()
+    };
+    for (options, option) in [
+        (delayed(8, 40 * MS), "tcp.delayed_ack_every"),
+        (delayed(2, MS), "tcp.delayed_ack_timeout"),
+        (TcpOptions { header_bytes: 60, ..default() }, "tcp.header"),
+        (TcpOptions { limited_transmit: false, ..default() }, "tcp.limited_transmit"),
+        (TcpOptions { rtt_tick_ns: MS, ..default() }, "tcp.rtt_tick"),
+        (TcpOptions { rto_min_ns: 1, ..default() }, "tcp.rto_min"),
+        (TcpOptions { receive_window_pkts: u32::MAX, ..default() }, "tcp.receive_window"),
+    ] {
+        let error = run(&one(options), &["reno"]).to_string();
+        assert!(error.contains("flow one") && error.contains(option), "{error}");
+    }
+    let newreno = TcpOptions { recovery: Recovery::Newreno, ..default() };
+    let flows = vec![bulk("one"), tcp("two", Workload::Bulk, newreno)];
+    let error = run(&spec(ten_mbit(84), S, flows), &["reno", "reno"]).to_string();
+    assert!(error.contains("flow two: tcp.recovery"), "{error}");
+    let traced = RecordSpec { trace: true, ..plain.record.clone() };
+    let error = run(&knee_run::RunSpec { record: traced, ..plain }, &["reno"]).to_string();
+    assert!(error.contains("trace"), "{error}");
+}
+
+#[test]
+fn without_root_it_says_so() {
+    let spec = spec(ten_mbit(84), S, vec![bulk("one")]);
+    let without_root = || {
+        // SAFETY: the bare system call changes this thread alone, and takes three numbers.
+        let result = unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) };
+        assert_eq!(result, 0);
+        knee_testbed::run(&spec, &["reno".into()])
+    };
+    let result = thread::scope(|s| s.spawn(without_root).join()).expect("no panic");
+    assert!(matches!(result, Err(TestbedError::NeedsRoot)), "{result:?}");
+}
