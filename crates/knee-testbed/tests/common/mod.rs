@@ -46,10 +46,21 @@ pub fn spec(path: PathSpec, duration_ns: Ns, flows: Vec<FlowSpec>) -> RunSpec {
     RunSpec { seed: 1, duration_ns, path, flows, record }
 }
 
+/// A run whose forwarder was once as late as this is not judged.
+const LATE_NS: Ns = 8 * MS;
+
+/// Runs `spec`, again if the machine kept the forwarder from its work: such a run says nothing of
+/// the testbed. The third is taken as it is.
+fn timely(spec: &RunSpec, cc: &[String]) -> Outcome {
+    let once = || knee_testbed::run(spec, cc).unwrap_or_else(|error| panic!("{error}"));
+    let first = |_| Some(once()).filter(|o| o.lateness.max_ns < LATE_NS);
+    (0..2).find_map(first).unwrap_or_else(once)
+}
+
 /// Runs `spec` with `cc` for every flow and checks what holds of any run.
 pub fn run(spec: &RunSpec, cc: &str) -> Outcome {
     let cc = vec![cc.to_owned(); spec.flows.len()];
-    let outcome = knee_testbed::run(spec, &cc).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = timely(spec, &cc);
     let record = &outcome.record;
     let bins = spec.duration_ns.div_ceil(spec.record.bin_ns) as usize;
     assert_eq!(record.queue.bins.len(), bins);
