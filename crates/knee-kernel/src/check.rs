@@ -154,7 +154,8 @@ fn privileges() -> Finding {
 fn lockdown() -> Finding {
     let what = "kernel lockdown";
     let text = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    let mode = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
+    let mode =
+        text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
     match mode {
         Some("confidentiality") => finding(
             what,

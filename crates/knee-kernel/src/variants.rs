@@ -103,8 +103,11 @@ impl Callback {
 
 /// Names that the kernel has.
 fn available() -> Result<String, Error> {
-    fs::read_to_string(AVAILABLE)
-        .map_err(|source| Error::File { path: AVAILABLE.into(), source, help: None })
+    fs::read_to_string(AVAILABLE).map_err(|source| Error::File {
+        path: AVAILABLE.into(),
+        source,
+        help: None,
+    })
 }
 
 /// Registers an algorithm with these parameters under `name`.
@@ -117,7 +120,8 @@ pub fn load(params: &Params, name: &str) -> Result<Loaded, Error> {
         return Err(Error::Taken(name.to_owned()));
     }
     let what = || format!("loading {} as `{name}`", params.algorithm().name());
-    let object = with_log(what, || ObjectBuilder::default().name(name)?.open_memory(&bytes)?.load());
+    let object =
+        with_log(what, || ObjectBuilder::default().name(name)?.open_memory(&bytes)?.load());
     let mut object = object?;
     let ops = object.maps_mut().find(|map| map.map_type() == MapType::StructOps);
     let mut ops = ops.ok_or_else(|| Error::Kernel("the object has no struct_ops map".into()))?;
@@ -418,7 +422,9 @@ pub fn measure(time: Duration) -> Result<Vec<Variant>, Error> {
     for variant in &mut after {
         let Some(old) = before.iter().find(|v| v.name == variant.name) else { continue };
         for callback in &mut variant.callbacks {
-            let Some(old) = old.callbacks.iter().find(|c| c.name == callback.name) else { continue };
+            let Some(old) = old.callbacks.iter().find(|c| c.name == callback.name) else {
+                continue;
+            };
             callback.calls = callback.calls.saturating_sub(old.calls);
             callback.time_ns = callback.time_ns.saturating_sub(old.time_ns);
         }

@@ -5,7 +5,9 @@ mod common;
 
 use common::*;
 use knee_cc::{Algorithm, Params, algorithm, algorithms};
-use knee_kernel::{Error, Loaded, PIN_DIR, Variant, list, load, measure, persist, unload, unpersist};
+use knee_kernel::{
+    Error, Loaded, PIN_DIR, Variant, list, load, measure, persist, unload, unpersist,
+};
 use libbpf_rs::MapCore;
 use rustix::{
     net::sockopt,
@@ -98,7 +100,13 @@ fn calls_and_their_time_are_counted() {
             let mine = measured.iter().find(|v| v.name == name).unwrap();
             assert_eq!(mine.sockets, 1);
             for c in mine.callbacks.iter().filter(|c| c.calls > 0) {
-                println!("{} {}: {} calls, {:.0} ns", a.name(), c.name, c.calls, c.ns_per_call().unwrap());
+                println!(
+                    "{} {}: {} calls, {:.0} ns",
+                    a.name(),
+                    c.name,
+                    c.calls,
+                    c.ns_per_call().unwrap()
+                );
             }
             let on_rtt = mine.callbacks.iter().find(|c| c.name == "on_rtt").unwrap();
             let on_ack = mine.callbacks.iter().find(|c| c.name == "on_ack").unwrap();
