@@ -86,7 +86,7 @@ fn check_bpf(source: &Path) -> usize {
             _ => {}
         }
     }
-    // The shim's own draw for each ACK, and only where the algorithm asks for one.
+    // The shim's own, where a connection starts, and only if the algorithm wants random bits.
     let text = fs::read_to_string(source).expect("text");
     let draws: &[i32] = if text.contains("CC_USES_RANDOM") { &[GET_PRANDOM_U32] } else { &[] };
     assert_eq!(helper_calls, draws, "{name} calls helpers of the kernel");

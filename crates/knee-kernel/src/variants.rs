@@ -75,7 +75,8 @@ pub struct Variant {
     pub registered: bool,
     /// Its pin, if it has one.
     pub pin: Option<PathBuf>,
-    /// Sockets that use it, in all network namespaces; listening ones count.
+    /// Sockets that use it, in all network namespaces. Listening ones count, and each namespace whose
+    /// default it is counts as one.
     pub sockets: u64,
     /// Its programs.
     pub callbacks: Vec<Callback>,

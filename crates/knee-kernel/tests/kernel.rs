@@ -243,6 +243,7 @@ fn the_default_of_a_namespace() {
     machine(&[&name], || {
         let _loaded = load(&defaults("newreno"), &name).unwrap();
         fs::write(default, &name).unwrap();
+        assert_eq!(variant(&name).sockets, 1, "the default counts as one");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let to: SocketAddr = listener.local_addr().unwrap();
         let reader = thread::spawn(move || hash_of(TcpStream::connect(to).unwrap()));

@@ -33,7 +33,7 @@ struct knee_latest {
 	u32 delivered_pkts; /* tcp_sock.delivered and .lost at the latest pkts_acked */
 	u32 lost_pkts;
 	s32 rtt_us;
-	u32 random;
+	u32 draws; /* position in the socket's random sequence */
 };
 _Static_assert(CC_STATE_MAX_BYTES + sizeof(struct knee_latest) <=
 		   sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),
@@ -82,29 +82,43 @@ KNEE_INLINE void knee_write_back(struct tcp_sock *tp, const struct cc_conn *conn
 	tp->snd_ssthresh = cc_max_u32(conn->ssthresh_pkts, CC_CWND_FLOOR_PKTS);
 }
 
+/*
+ * 32 uniform bits for one ACK: the position in the socket's sequence, mixed (constants: C. Wellons,
+ * "Prospecting for hash functions", lowbias32). The kernel's generator, which gives each socket its
+ * start, would cost more for each ACK than all the rest of the shim.
+ */
+KNEE_INLINE u32 knee_random(const struct knee_latest *latest)
+{
+	u32 bits = latest->draws;
+
+	bits = (bits ^ (bits >> 16)) * 0x7feb352dU;
+	bits = (bits ^ (bits >> 15)) * 0x846ca68bU;
+	return bits ^ (bits >> 16);
+}
+
 KNEE_INLINE void knee_ack_seen(struct cc_ack *ack, struct knee_latest *latest,
 			       const struct tcp_sock *tp, const struct ack_sample *sample,
 			       int uses_random)
 {
+	latest->draws += 0x9e3779b9U; /* odd: visits all positions */
 	ack->delivered_pkts = tp->delivered;
 	ack->acked_pkts = tp->delivered - latest->delivered_pkts;
 	ack->lost_pkts = 0; /* judged later */
 	ack->rtt_us = sample->rtt_us;
-	ack->random = uses_random ? bpf_get_prandom_u32() : 0U;
+	ack->random = uses_random ? knee_random(latest) : 0U;
 	latest->delivered_pkts = tp->delivered;
 	latest->lost_pkts = tp->lost;
 	latest->rtt_us = ack->rtt_us;
-	latest->random = ack->random;
 }
 
 KNEE_INLINE void knee_ack_judged(struct cc_ack *ack, const struct knee_latest *latest,
-				 const struct tcp_sock *tp, u32 acked_pkts)
+				 const struct tcp_sock *tp, u32 acked_pkts, int uses_random)
 {
 	ack->delivered_pkts = tp->delivered;
 	ack->acked_pkts = acked_pkts;
 	ack->lost_pkts = tp->lost - latest->lost_pkts;
 	ack->rtt_us = latest->rtt_us;
-	ack->random = latest->random;
+	ack->random = uses_random ? knee_random(latest) : 0U;
 }
 
 /* The contract's event for a kernel's; -1: none. */
@@ -166,7 +180,9 @@ KNEE_INLINE int knee_event(u32 event)
 		knee_view(&conn, tp);                                                              \
 		own.latest.delivered_pkts = tp->delivered;                                         \
 		own.latest.lost_pkts = tp->lost;                                                   \
-		own.latest.rtt_us = -1;                                                            \
+		own.latest.rtt_us = -1; \
+		if (uses_random) \
+			own.latest.draws = bpf_get_prandom_u32(); \
 		alg##_init(&conn, &own.state, knee_params());                                      \
 		*knee_socket(tp) = own;                                                            \
 	}                                                                                          \
@@ -198,7 +214,7 @@ KNEE_INLINE int knee_event(u32 event)
 			return;                                                                    \
 		own = *knee_socket(tp);                                                            \
 		knee_view(&conn, tp);                                                              \
-		knee_ack_judged(&ack, &own.latest, tp, (u32)ctx[2]);                               \
+		knee_ack_judged(&ack, &own.latest, tp, (u32)ctx[2], (uses_random));                               \
 		alg##_on_ack(&conn, &own.state, knee_params(), &ack);                              \
 		knee_write_back(tp, &conn);                                                        \
 		*knee_socket(tp) = own;                                                            \
