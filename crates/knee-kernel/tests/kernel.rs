@@ -1,6 +1,8 @@
 //! The real kernel: loading, transfers in namespaces of the tests' own, unloading, and what goes
 //! wrong. Needs root; where something is missing these tests fail and say what.
 
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
 mod common;
 
 use common::*;
