@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Everything that must pass: format, lints, C warnings, all tests (the algorithms compiled for BPF
-# among them), and the recorded claims. Installs the Debian packages that it needs (as root).
+# Everything that must pass: format, lints, C warnings, all tests (among them those that load the
+# algorithms into this kernel, which need root), and the recorded claims. Installs the Debian packages
+# that it needs (as root).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 step() { printf '\n== %s\n' "$*"; }
 
 step "packages"
-scripts/install-packages.sh gcc libc6-dev clang-19 clang-format-19
+scripts/install-packages.sh gcc libc6-dev clang-19 clang-format-19 \
+	libelf-dev zlib1g-dev pkg-config make iproute2
 
 step "format and lints"
 cargo fmt --all --check
@@ -22,7 +24,7 @@ step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 
 step "recorded claims of the CHD paper, and the README's figures"
-cargo build --release --locked --quiet -p knee
+cargo build --release --locked --quiet -p knee --no-default-features
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 target/release/knee reproduce chd --out "$out/chd"

@@ -82,8 +82,12 @@ struct cc_ack {
 };
 _Static_assert(sizeof(struct cc_ack) == 24, "cc_ack layout");
 
-/* State that fits here lives in the socket itself (icsk_ca_priv of Linux). */
-#define CC_STATE_MAX_BYTES 104
+/* State that fits here lives in the socket itself: in the 104 bytes of Linux's icsk_ca_priv, of
+ * which the host keeps 16. */
+#define CC_STATE_MAX_BYTES 88
+
+/* Argument of KNEE_ALGORITHM: whether the host draws cc_ack.random, or leaves 0. */
+enum { CC_NO_RANDOM = 0, CC_USES_RANDOM = 1 };
 
 /* Four values worth plotting; their meaning is named in KNEE_ALGORITHM. */
 #define CC_OBSERVE_N 4

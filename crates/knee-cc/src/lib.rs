@@ -25,7 +25,7 @@ pub const NOTE_REGION_B: u32 = 0x04;
 pub const NOTE_LOSS_TOLERATED: u32 = 0x08;
 /// `ssthresh` of a connection that has seen no congestion.
 pub const SSTHRESH_INFINITE: u32 = 0x7fff_ffff;
-/// Largest state of an algorithm, bytes (`icsk_ca_priv` of Linux).
-pub const STATE_MAX_BYTES: usize = 104;
+/// Largest state of an algorithm, bytes (`icsk_ca_priv` of Linux without the host's part).
+pub const STATE_MAX_BYTES: usize = 88;
 /// Number of values that an algorithm lets its host observe.
 pub const OBSERVE_N: usize = 4;

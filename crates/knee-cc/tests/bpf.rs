@@ -1,17 +1,22 @@
-//! Every algorithm compiles for BPF as it stands, calls nothing, and keeps nothing outside its state;
-//! so does the worked example of `docs/adding-an-algorithm.md`.
+//! Every algorithm compiles for BPF as it stands, with the shim that makes it a congestion control of
+//! the kernel; it calls nothing and keeps nothing outside its state. So does the worked example of
+//! `docs/adding-an-algorithm.md`. (That the kernel takes the objects is tested in `knee-kernel`.)
 
 use object::{
     Endianness, Object, ObjectSection, ObjectSymbol, SectionKind, elf, read::elf::ElfFile64,
 };
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-const ENTRY_POINTS: [&str; 7] =
-    ["init", "on_rtt", "on_ack", "ssthresh", "on_event", "undo", "observe"];
+#[path = "../../knee-kernel/clang.rs"]
+mod clang;
+
+/// The programs that the shim makes, one per call of the contract that the kernel knows.
+const PROGRAMS: [&str; 6] = ["init", "on_rtt", "on_ack", "ssthresh", "on_event", "undo"];
+/// What the shim stores: the licence, the operations, the parameters.
+const DATA_SECTIONS: [&str; 3] = ["license", ".struct_ops.link", ".rodata.knee"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
@@ -37,44 +42,15 @@ fn algorithm_files() -> Vec<PathBuf> {
     files
 }
 
-/// `KNEE_CLANG`, or the newest clang on the path.
-fn clang() -> PathBuf {
-    if let Some(given) = env::var_os("KNEE_CLANG") {
-        return given.into();
-    }
-    let path = env::var_os("PATH").unwrap_or_default();
-    let versioned = env::split_paths(&path).filter_map(|d| fs::read_dir(d).ok()).flatten();
-    let newest = versioned
-        .filter_map(|entry| {
-            let path = entry.ok()?.path();
-            let version: u32 = path.file_name()?.to_str()?.strip_prefix("clang-")?.parse().ok()?;
-            Some((version, path))
-        })
-        .max();
-    let plain = || env::split_paths(&path).map(|d| d.join("clang")).find(|p| p.is_file());
-    newest.map(|(_, path)| path).or_else(plain).expect(
-        "no clang found: install the Debian package clang-19, or set KNEE_CLANG to a clang that \
-         knows BPF (version 18 or newer)",
-    )
-}
-
 fn compile(source: &Path, object: &Path, target: &[&str]) {
-    let mut command = Command::new(clang());
-    command.current_dir(root());
-    command.args("-std=c11 -O2 -g -Wall -Wextra -Werror -Wconversion -ffreestanding".split(' '));
-    command.args(target).arg("-Icc/include").arg("-c").arg(source).arg("-o").arg(object);
-    let output = command.output().unwrap_or_else(|e| {
-        panic!("{command:?}: {e}; install the Debian package clang-19, or set KNEE_CLANG")
-    });
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}\n{said}");
+    clang::compile(&root(), source, object, target).unwrap_or_else(|e| panic!("{e}"));
 }
 
 /// Compiles for BPF and checks the object; gives its bytes of code.
 fn check_bpf(source: &Path) -> usize {
     let name = source.file_stem().expect("a name").to_string_lossy().into_owned();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.bpf.o"));
-    compile(source, &path, &["-target", "bpf", "-mcpu=v4", "-Icc/host/bpf"]);
+    compile(source, &path, &clang::BPF);
 
     let bytes = fs::read(&path).expect("the object");
     let object = ElfFile64::<Endianness>::parse(&*bytes).expect("an ELF file");
@@ -83,45 +59,66 @@ fn check_bpf(source: &Path) -> usize {
         let wanted = symbol.name().expect("a name");
         assert_eq!(wanted, "", "{name} refers to `{wanted}`, which is not in the file");
     }
-    for entry in ENTRY_POINTS {
-        let symbol = format!("knee_{name}_{entry}");
-        let found = object.symbol_by_name(&symbol).is_some_and(|s| s.is_global());
-        assert!(found, "{name} has no entry point {symbol}");
+    for program in PROGRAMS {
+        let symbol = object.symbol_by_name(&format!("knee_{program}"));
+        assert!(symbol.is_some_and(|s| s.is_global() && s.size() > 0), "{name} lacks {program}");
     }
-    let mut code_bytes = 0;
+    let licence = object.section_by_name("license").expect("a licence");
+    assert_eq!(licence.data().expect("its text"), b"Dual BSD/GPL\0");
+    let (mut code_bytes, mut helper_calls) = (0, Vec::new());
     for section in object.sections().filter(|s| s.size() != 0) {
         let section_name = section.name().expect("a name");
         match section.kind() {
             SectionKind::Text => {
+                // Anything else would be a function that is called rather than compiled in.
+                assert_eq!(section_name, "struct_ops", "{name}");
                 let code = section.data().expect("code");
                 code_bytes += code.len();
-                check_calls(&name, code);
+                helper_calls.extend(helpers(&name, code));
             }
-            SectionKind::Data | SectionKind::UninitializedData => {
-                panic!("{name} keeps variables outside its state, in {section_name}")
-            }
+            SectionKind::Data
+            | SectionKind::ReadOnlyData
+            | SectionKind::ReadOnlyString
+            | SectionKind::UninitializedData => assert!(
+                DATA_SECTIONS.contains(&section_name),
+                "{name} keeps variables outside its state, in {section_name}"
+            ),
             _ => {}
         }
     }
+    // The shim's own, where a connection starts, and only if the algorithm wants random bits.
+    let text = fs::read_to_string(source).expect("text");
+    let draws: &[i32] = if text.contains("CC_USES_RANDOM") { &[GET_PRANDOM_U32] } else { &[] };
+    assert_eq!(helper_calls, draws, "{name} calls helpers of the kernel");
     code_bytes
 }
 
-/// Fails on calls of anything but functions of the same object (RFC 9669 section 4.3).
-fn check_calls(name: &str, code: &[u8]) {
+/// Helper `bpf_get_prandom_u32`.
+const GET_PRANDOM_U32: i32 = 7;
+
+/// Numbers of the helpers that the code calls; fails on calls of anything else but functions of the
+/// same object (RFC 9669 section 4.3).
+fn helpers(name: &str, code: &[u8]) -> Vec<i32> {
     const LOAD_64: u8 = 0x18;
     const CALL: u8 = 0x85;
     const CALL_REGISTER: u8 = 0x8d;
+    const HELPER: u8 = 0;
     const LOCAL_FUNCTION: u8 = 1;
-    let mut at = 0;
+    let (mut at, mut found) = (0, Vec::new());
     while at < code.len() {
         let (opcode, source_register) = (code[at], code[at + 1] >> 4);
         assert_ne!(opcode, CALL_REGISTER, "{name} calls through a pointer");
-        assert!(
-            opcode != CALL || source_register == LOCAL_FUNCTION,
-            "{name} calls a helper of the kernel"
-        );
+        match (opcode, source_register) {
+            (CALL, HELPER) => {
+                let number = code[at + 4..at + 8].try_into().expect("four bytes");
+                found.push(i32::from_le_bytes(number));
+            }
+            (CALL, callee) => assert_eq!(callee, LOCAL_FUNCTION, "{name} calls the kernel"),
+            _ => {}
+        }
         at += if opcode == LOAD_64 { 16 } else { 8 };
     }
+    found
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod bench;
 mod interrupt;
+#[cfg(feature = "kernel")]
+mod kernel;
 mod list;
 mod output;
 mod reproduce;
@@ -42,6 +44,9 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Measure the speed of the simulator
     Bench(bench::Args),
+    /// Load algorithms into the running Linux kernel, for any program to use
+    #[cfg(feature = "kernel")]
+    Kernel(kernel::Args),
     /// Print a completion script for a shell
     ///
     /// For bash:
@@ -123,6 +128,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Bench(args) => bench::bench(&args),
+        #[cfg(feature = "kernel")]
+        Command::Kernel(args) => kernel::kernel(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "knee", &mut script);

@@ -1,65 +1,280 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * BPF host: gives each algorithm typed, external entry points for the struct_ops shim. Parameter
- * tables stay on the loading side, which validates with the native build's; only the structure's
- * layout is shared.
+ * BPF host, profile CLASSIC: makes of each algorithm a struct_ops map of the kernel's type
+ * tcp_congestion_ops. The stack keeps recovery, PRR, the collapse after a timeout, and pacing.
+ *
+ *   init          init
+ *   pkts_acked    on_rtt
+ *   cong_avoid    on_ack
+ *   ssthresh      ssthresh
+ *   cwnd_event    on_event (COMPLETE_CWR: RECOVERED, LOSS: RTO)
+ *   undo_cwnd     undo
+ *
+ * Two objects' bytes are changed before loading, and by nothing else than the loader: the name that
+ * the kernel registers (start of .struct_ops.link) and the parameters (.rodata.knee), which the
+ * loader has validated with the native build's table.
+ *
+ * The kernel calls pkts_acked, ssthresh and cwnd_event for the handshake's packets too, before
+ * init. The algorithm has no state then: the shim answers as Linux's Reno.
  */
 #ifndef KNEE_HOST_H
 #define KNEE_HOST_H
 
 #include "knee/contract.h"
+#include "knee/kernel.h"
 
-#define KNEE_ALGORITHM(alg, PARAMS, RULES, random, text, cite, observed)                          \
+#define KNEE_INLINE static inline __attribute__((always_inline))
+/* tcp_snd_cwnd_set() warns of windows that are not positive as an int. */
+#define KNEE_CWND_MAX_PKTS 0x7fffffffU
+
+/* What pkts_acked learned of an ACK and cong_avoid is not told. It shares icsk_ca_priv with the
+ * state, hence CC_STATE_MAX_BYTES. */
+struct knee_latest {
+	u32 delivered_pkts; /* tcp_sock.delivered and .lost at the latest pkts_acked */
+	u32 lost_pkts;
+	s32 rtt_us;
+	u32 draws; /* position in the socket's random sequence */
+};
+_Static_assert(CC_STATE_MAX_BYTES + sizeof(struct knee_latest) <=
+		   sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),
+	       "state and the shim's own fit the socket");
+
+KNEE_INLINE int knee_initialized(const struct tcp_sock *tp)
+{
+	return KNEE_BITS(&tp->inet_conn, icsk_ca_initialized) != 0;
+}
+
+/* tcp_is_cwnd_limited() */
+KNEE_INLINE int knee_cwnd_limited(const struct tcp_sock *tp)
+{
+	if (KNEE_BITS(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2U * tp->max_packets_out;
+}
+
+KNEE_INLINE void knee_view(struct cc_conn *conn, const struct tcp_sock *tp)
+{
+	conn->now_us = tp->tcp_mstamp;
+	conn->pacing_bytes_per_s = 0;
+	conn->cwnd_pkts = tp->snd_cwnd;
+	conn->cwnd_cnt = tp->snd_cwnd_cnt;
+	conn->ssthresh_pkts = tp->snd_ssthresh;
+	conn->cwnd_max_pkts = cc_max_u32(cc_min_u32(tp->snd_cwnd_clamp, KNEE_CWND_MAX_PKTS), 1U);
+	conn->mss_bytes = tp->mss_cache;
+	conn->inflight_pkts = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+	conn->outstanding_pkts = tp->packets_out;
+	conn->srtt_us = tp->srtt_us >> 3;
+	conn->snd_pos = tp->snd_nxt;
+	conn->ack_pos = tp->snd_una;
+	conn->notes = 0;
+	conn->phase = (u8)KNEE_BITS(&tp->inet_conn, icsk_ca_state);
+	conn->cwnd_limited = (u8)knee_cwnd_limited(tp);
+	conn->app_limited = tp->snd_nxt == tp->write_seq;
+	conn->reserved = 0;
+}
+
+/* Neither the verifier nor the kernel keeps a window of 0 from a socket, which would never send
+ * again. */
+KNEE_INLINE void knee_write_back(struct tcp_sock *tp, const struct cc_conn *conn)
+{
+	tp->snd_cwnd = cc_max_u32(cc_min_u32(conn->cwnd_pkts, conn->cwnd_max_pkts), 1U);
+	tp->snd_cwnd_cnt = conn->cwnd_cnt;
+	tp->snd_ssthresh = cc_max_u32(conn->ssthresh_pkts, CC_CWND_FLOOR_PKTS);
+}
+
+/*
+ * 32 uniform bits for one ACK: the position in the socket's sequence, mixed (constants: C. Wellons,
+ * "Prospecting for hash functions", lowbias32). The kernel's generator, which gives each socket its
+ * start, would cost more for each ACK than all the rest of the shim.
+ */
+KNEE_INLINE u32 knee_random(const struct knee_latest *latest)
+{
+	u32 bits = latest->draws;
+
+	bits = (bits ^ (bits >> 16)) * 0x7feb352dU;
+	bits = (bits ^ (bits >> 15)) * 0x846ca68bU;
+	return bits ^ (bits >> 16);
+}
+
+KNEE_INLINE void knee_ack_seen(struct cc_ack *ack, struct knee_latest *latest,
+			       const struct tcp_sock *tp, const struct ack_sample *sample,
+			       int uses_random)
+{
+	latest->draws += 0x9e3779b9U; /* odd: visits all positions */
+	ack->delivered_pkts = tp->delivered;
+	ack->acked_pkts = tp->delivered - latest->delivered_pkts;
+	ack->lost_pkts = 0; /* judged later */
+	ack->rtt_us = sample->rtt_us;
+	ack->random = uses_random ? knee_random(latest) : 0U;
+	latest->delivered_pkts = tp->delivered;
+	latest->lost_pkts = tp->lost;
+	latest->rtt_us = ack->rtt_us;
+}
+
+KNEE_INLINE void knee_ack_judged(struct cc_ack *ack, const struct knee_latest *latest,
+				 const struct tcp_sock *tp, u32 acked_pkts, int uses_random)
+{
+	ack->delivered_pkts = tp->delivered;
+	ack->acked_pkts = acked_pkts;
+	ack->lost_pkts = tp->lost - latest->lost_pkts;
+	ack->rtt_us = latest->rtt_us;
+	ack->random = uses_random ? knee_random(latest) : 0U;
+}
+
+/* The contract's event for a kernel's; -1: none. */
+KNEE_INLINE int knee_event(u32 event)
+{
+	switch (event) {
+	case KNEE_CA_EVENT_TX_START:
+		return CC_EVENT_TX_START;
+	case KNEE_CA_EVENT_CWND_RESTART:
+		return CC_EVENT_CWND_RESTART;
+	case KNEE_CA_EVENT_COMPLETE_CWR:
+		return CC_EVENT_RECOVERED;
+	case KNEE_CA_EVENT_LOSS:
+		return CC_EVENT_RTO;
+	default:
+		return -1;
+	}
+}
+
+#define KNEE_DEFAULT(kind, field, name, alias, min, max, def, choices, source, help) .field = (def),
+
+/*
+ * The programs. Each copies the state to the stack and back: the verifier takes no variable index
+ * into icsk_ca_priv. The parameters' address is hidden from the compiler, which would otherwise put
+ * the defaults in their place; the verifier knows the loaded values and drops dead branches.
+ */
+#define KNEE_ALGORITHM(alg, PARAMS, RULES, uses_random, text, cite, observed)                     \
 	_Static_assert(sizeof(struct alg##_state) <= CC_STATE_MAX_BYTES, "state fits the socket"); \
-	extern void knee_##alg##_init(struct cc_conn *c, struct alg##_state *s,                    \
-				      const struct alg##_params *p);                               \
-	void knee_##alg##_init(struct cc_conn *c, struct alg##_state *s,                           \
-			       const struct alg##_params *p)                                       \
+	struct knee_socket {                                                                       \
+		struct alg##_state state;                                                          \
+		struct knee_latest latest;                                                         \
+	} __attribute__((aligned(8)));                                                             \
+	struct knee_config {                                                                       \
+		char algorithm[16];                                                                \
+		struct alg##_params params;                                                        \
+	};                                                                                         \
+	const struct knee_config knee_config SEC(".rodata.knee") = {                               \
+	    .algorithm = #alg,                                                                     \
+	    .params = {PARAMS(KNEE_DEFAULT)},                                                      \
+	};                                                                                         \
+	KNEE_INLINE const struct alg##_params *knee_params(void)                                   \
 	{                                                                                          \
-		alg##_init(c, s, p);                                                               \
+		const struct alg##_params *params = &knee_config.params;                           \
+                                                                                                   \
+		__asm__("" : "+r"(params));                                                        \
+		return params;                                                                     \
 	}                                                                                          \
-	extern void knee_##alg##_on_rtt(struct cc_conn *c, struct alg##_state *s,                  \
-					const struct alg##_params *p, const struct cc_ack *a);     \
-	void knee_##alg##_on_rtt(struct cc_conn *c, struct alg##_state *s,                         \
-				 const struct alg##_params *p, const struct cc_ack *a)             \
+	KNEE_INLINE struct knee_socket *knee_socket(struct tcp_sock *tp)                           \
 	{                                                                                          \
-		alg##_on_rtt(c, s, p, a);                                                          \
+		return (struct knee_socket *)tp->inet_conn.icsk_ca_priv;                           \
 	}                                                                                          \
-	extern void knee_##alg##_on_ack(struct cc_conn *c, struct alg##_state *s,                  \
-					const struct alg##_params *p, const struct cc_ack *a);     \
-	void knee_##alg##_on_ack(struct cc_conn *c, struct alg##_state *s,                         \
-				 const struct alg##_params *p, const struct cc_ack *a)             \
+	SEC("struct_ops") void knee_init(const u64 *ctx)                                           \
 	{                                                                                          \
-		alg##_on_ack(c, s, p, a);                                                          \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
+		struct knee_socket own = {0};                                                      \
+		struct cc_conn conn;                                                               \
+                                                                                                   \
+		(void)alg##_observe;                                                               \
+		knee_view(&conn, tp);                                                              \
+		own.latest.delivered_pkts = tp->delivered;                                         \
+		own.latest.lost_pkts = tp->lost;                                                   \
+		own.latest.rtt_us = -1; \
+		if (uses_random) \
+			own.latest.draws = bpf_get_prandom_u32(); \
+		alg##_init(&conn, &own.state, knee_params());                                      \
+		*knee_socket(tp) = own;                                                            \
 	}                                                                                          \
-	extern u32 knee_##alg##_ssthresh(struct cc_conn *c, struct alg##_state *s,                 \
-					 const struct alg##_params *p);                            \
-	u32 knee_##alg##_ssthresh(struct cc_conn *c, struct alg##_state *s,                        \
-				  const struct alg##_params *p)                                    \
+	SEC("struct_ops") void knee_on_rtt(const u64 *ctx)                                         \
 	{                                                                                          \
-		return alg##_ssthresh(c, s, p);                                                    \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
+		const struct ack_sample *sample = (const struct ack_sample *)ctx[1];               \
+		struct knee_socket own;                                                            \
+		struct cc_conn conn;                                                               \
+		struct cc_ack ack;                                                                 \
+                                                                                                   \
+		if (!knee_initialized(tp))                                                         \
+			return;                                                                    \
+		own = *knee_socket(tp);                                                            \
+		knee_view(&conn, tp);                                                              \
+		knee_ack_seen(&ack, &own.latest, tp, sample, (uses_random));                       \
+		alg##_on_rtt(&conn, &own.state, knee_params(), &ack);                              \
+		knee_write_back(tp, &conn);                                                        \
+		*knee_socket(tp) = own;                                                            \
 	}                                                                                          \
-	extern void knee_##alg##_on_event(struct cc_conn *c, struct alg##_state *s,                \
-					  const struct alg##_params *p, u32 event);                \
-	void knee_##alg##_on_event(struct cc_conn *c, struct alg##_state *s,                       \
-				   const struct alg##_params *p, u32 event)                        \
+	SEC("struct_ops") void knee_on_ack(const u64 *ctx)                                         \
 	{                                                                                          \
-		alg##_on_event(c, s, p, event);                                                    \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
+		struct knee_socket own;                                                            \
+		struct cc_conn conn;                                                               \
+		struct cc_ack ack;                                                                 \
+                                                                                                   \
+		if (!knee_initialized(tp))                                                         \
+			return;                                                                    \
+		own = *knee_socket(tp);                                                            \
+		knee_view(&conn, tp);                                                              \
+		knee_ack_judged(&ack, &own.latest, tp, (u32)ctx[2], (uses_random));                               \
+		alg##_on_ack(&conn, &own.state, knee_params(), &ack);                              \
+		knee_write_back(tp, &conn);                                                        \
+		*knee_socket(tp) = own;                                                            \
 	}                                                                                          \
-	extern u32 knee_##alg##_undo(struct cc_conn *c, struct alg##_state *s,                     \
-				     const struct alg##_params *p);                                \
-	u32 knee_##alg##_undo(struct cc_conn *c, struct alg##_state *s,                            \
-			      const struct alg##_params *p)                                        \
+	SEC("struct_ops") u32 knee_ssthresh(const u64 *ctx)                                        \
 	{                                                                                          \
-		return alg##_undo(c, s, p);                                                        \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
+		struct knee_socket own;                                                            \
+		struct cc_conn conn;                                                               \
+		u32 pkts;                                                                          \
+                                                                                                   \
+		if (!knee_initialized(tp))                                                         \
+			return cc_max_u32(tp->snd_cwnd / 2U, CC_CWND_FLOOR_PKTS);                  \
+		own = *knee_socket(tp);                                                            \
+		knee_view(&conn, tp);                                                              \
+		pkts = alg##_ssthresh(&conn, &own.state, knee_params());                           \
+		*knee_socket(tp) = own;                                                            \
+		return cc_max_u32(pkts, CC_CWND_FLOOR_PKTS);                                       \
 	}                                                                                          \
-	extern void knee_##alg##_observe(const struct alg##_state *s,                              \
-					 const struct alg##_params *p, u32 out[CC_OBSERVE_N]);     \
-	void knee_##alg##_observe(const struct alg##_state *s, const struct alg##_params *p,       \
-				  u32 out[CC_OBSERVE_N])                                           \
+	SEC("struct_ops") void knee_on_event(const u64 *ctx)                                       \
 	{                                                                                          \
-		alg##_observe(s, p, out);                                                          \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
+		int event = knee_event((u32)ctx[1]);                                               \
+		struct knee_socket own;                                                            \
+		struct cc_conn conn;                                                               \
+                                                                                                   \
+		if (event < 0 || !knee_initialized(tp))                                            \
+			return;                                                                    \
+		own = *knee_socket(tp);                                                            \
+		knee_view(&conn, tp);                                                              \
+		alg##_on_event(&conn, &own.state, knee_params(), (u32)event);                      \
+		knee_write_back(tp, &conn);                                                        \
+		*knee_socket(tp) = own;                                                            \
 	}                                                                                          \
-	_Static_assert(1, "swallows the semicolon")
+	SEC("struct_ops") u32 knee_undo(const u64 *ctx)                                            \
+	{                                                                                          \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
+		struct knee_socket own;                                                            \
+		struct cc_conn conn;                                                               \
+		u32 pkts;                                                                          \
+                                                                                                   \
+		if (!knee_initialized(tp))                                                         \
+			return cc_max_u32(tp->snd_cwnd, tp->prior_cwnd);                           \
+		own = *knee_socket(tp);                                                            \
+		knee_view(&conn, tp);                                                              \
+		pkts = alg##_undo(&conn, &own.state, knee_params());                               \
+		*knee_socket(tp) = own;                                                            \
+		return cc_max_u32(cc_min_u32(pkts, conn.cwnd_max_pkts), 1U);                       \
+	}                                                                                          \
+	SEC(".struct_ops.link")                                                                    \
+	struct tcp_congestion_ops knee_##alg = {                                                   \
+	    .name = "knee_" #alg,                                                                  \
+	    .flags = KNEE_TCP_CONG_NON_RESTRICTED,                                                 \
+	    .init = (void *)knee_init,                                                             \
+	    .pkts_acked = (void *)knee_on_rtt,                                                     \
+	    .cong_avoid = (void *)knee_on_ack,                                                     \
+	    .ssthresh = (void *)knee_ssthresh,                                                     \
+	    .cwnd_event = (void *)knee_on_event,                                                   \
+	    .undo_cwnd = (void *)knee_undo,                                                        \
+	};                                                                                         \
+	char knee_licence[] SEC("license") = "Dual BSD/GPL"
 
 #endif

@@ -23,8 +23,6 @@ struct cc_rule {
 	u32 left, op, right; /* parameter indices and enum cc_rule_op */
 };
 
-enum { CC_NO_RANDOM = 0, CC_USES_RANDOM = 1 };
-
 struct cc_algorithm {
 	const char *name;
 	const char *summary;

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The parts of the kernel that the shim touches. Only names and kinds matter here: the loader fits
+ * every offset, bit-fields too, to the running kernel (CO-RE), so that one object serves many.
+ */
+#ifndef KNEE_KERNEL_H
+#define KNEE_KERNEL_H
+
+#include "knee/types.h"
+
+#define SEC(name) __attribute__((section(name), used))
+#define KNEE_CORE __attribute__((preserve_access_index))
+
+struct sock;
+
+struct inet_connection_sock {
+	u8 icsk_ca_state : 5;
+	u8 icsk_ca_initialized : 1;
+	u64 icsk_ca_priv[13];
+} KNEE_CORE;
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 mss_cache;
+	u32 snd_cwnd;
+	u32 snd_cwnd_cnt;
+	u32 snd_cwnd_clamp;
+	u32 snd_ssthresh;
+	u32 prior_cwnd;
+	u32 packets_out, sacked_out, lost_out, retrans_out, max_packets_out;
+	u32 delivered; /* packets, of the whole connection */
+	u32 lost;      /* packets, of the whole connection; not lost_out */
+	u32 snd_una, snd_nxt, write_seq;
+	u32 srtt_us;	/* times 8 */
+	u64 tcp_mstamp; /* microseconds */
+	u8 is_cwnd_limited : 1;
+} KNEE_CORE;
+
+struct ack_sample {
+	s32 rtt_us;
+} KNEE_CORE;
+
+/* UAPI-like: the numbers have not changed since they exist (include/net/tcp.h). */
+enum knee_tcp_ca_event {
+	KNEE_CA_EVENT_TX_START = 0,
+	KNEE_CA_EVENT_CWND_RESTART = 1,
+	KNEE_CA_EVENT_COMPLETE_CWR = 2,
+	KNEE_CA_EVENT_LOSS = 3,
+};
+
+/* Any program may choose the algorithm, not only one with CAP_NET_ADMIN. */
+#define KNEE_TCP_CONG_NON_RESTRICTED 1U
+
+/* Members are matched by name; `name` stands first so that a loader finds it in the object. */
+struct tcp_congestion_ops {
+	char name[16];
+	u32 flags;
+	void (*init)(struct sock *sk);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cwnd_event)(struct sock *sk, int event);
+	u32 (*undo_cwnd)(struct sock *sk);
+};
+
+/* Helper 7 (include/uapi/linux/bpf.h). */
+static u32 (*const bpf_get_prandom_u32)(void) __attribute__((unused)) = (void *)7;
+
+/* A bit-field, unsigned: the storage unit's place and width and the shifts come from the loader. */
+#define KNEE_BITS(object, field)                                                                  \
+	({                                                                                         \
+		const u8 *unit =                                                                   \
+		    (const u8 *)(object) + __builtin_preserve_field_info((object)->field, 0);      \
+		u64 bits = 0;                                                                      \
+                                                                                                   \
+		__asm__("" : "+r"(unit));                                                          \
+		switch (__builtin_preserve_field_info((object)->field, 1)) {                       \
+		case 1:                                                                            \
+			bits = *unit;                                                              \
+			break;                                                                     \
+		case 2:                                                                            \
+			bits = *(const unsigned short *)unit;                                      \
+			break;                                                                     \
+		case 4:                                                                            \
+			bits = *(const u32 *)unit;                                                 \
+			break;                                                                     \
+		case 8:                                                                            \
+			bits = *(const u64 *)unit;                                                 \
+			break;                                                                     \
+		}                                                                                  \
+		bits <<= __builtin_preserve_field_info((object)->field, 4);                        \
+		bits >> __builtin_preserve_field_info((object)->field, 5);                         \
+	})
+
+#endif

@@ -1,0 +1,50 @@
+// Compiles algorithms for BPF; used by the build and by the tests of `knee-cc`.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Debian package and the way out, for errors.
+const REMEDY: &str = "install the Debian package clang-19, or set KNEE_CLANG to a clang that knows \
+                      BPF (version 18 or newer)";
+
+/// Options of every compilation of `cc/algorithms/`, native or BPF.
+const COMMON: &str = "-std=c11 -O2 -g -Wall -Wextra -Werror -Wconversion -ffreestanding";
+/// Options that make the object that the kernel loads. Debug information names no folder of the
+/// machine that built it.
+pub const BPF: [&str; 5] =
+    ["-target", "bpf", "-mcpu=v4", "-Icc/host/bpf", "-fdebug-compilation-dir=."];
+
+/// `KNEE_CLANG`, or the newest clang on the path.
+fn clang() -> Result<PathBuf, String> {
+    if let Some(given) = env::var_os("KNEE_CLANG") {
+        return Ok(given.into());
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let versioned = env::split_paths(&path).filter_map(|d| fs::read_dir(d).ok()).flatten();
+    let newest = versioned
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let version: u32 = path.file_name()?.to_str()?.strip_prefix("clang-")?.parse().ok()?;
+            Some((version, path))
+        })
+        .max();
+    let plain = || env::split_paths(&path).map(|d| d.join("clang")).find(|p| p.is_file());
+    newest
+        .map(|(_, path)| path)
+        .or_else(plain)
+        .ok_or_else(|| format!("no clang found, and BPF programs need one: {REMEDY}"))
+}
+
+/// Compiles `source`, relative to the workspace `root`, into `object`.
+pub fn compile(root: &Path, source: &Path, object: &Path, target: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(clang()?);
+    command.current_dir(root);
+    command.args(COMMON.split(' ')).args(target);
+    command.arg("-Icc/include").arg("-c").arg(source).arg("-o").arg(object);
+    let output = command.output().map_err(|e| format!("{command:?}: {e}; {REMEDY}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(format!("{command:?}\n{said}")) }
+}

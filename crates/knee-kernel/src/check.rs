@@ -1,0 +1,183 @@
+//! What this kernel offers.
+
+use crate::variants::{BPFFS, has_bpffs};
+use libbpf_rs::btf::{Btf, types::Struct};
+use rustix::thread::{CapabilitySet, capabilities};
+use std::{fmt, fs, path::Path};
+
+/// The oldest kernel that runs the objects: BPF instruction set version 4.
+const OLDEST: (u32, u32) = (6, 6);
+const BTF_FILE: &str = "/sys/kernel/btf/vmlinux";
+/// Kernel's type of the struct_ops map that is registered.
+pub(crate) const OPS_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
+/// Capabilities, in words.
+pub(crate) const NEEDED: &str =
+    "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN to load, CAP_SYS_ADMIN to pin, list and unload";
+
+/// How a finding bears on loading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// As it should be.
+    Good,
+    /// No obstacle, but worth knowing.
+    Note,
+    /// Loading is impossible until this is remedied.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at, such as `"kernel types (BTF)"`.
+    pub what: &'static str,
+    /// How it bears on loading.
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// What to do about it; empty if nothing.
+    pub remedy: String,
+}
+
+/// What [`check`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// In the order of importance.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Whether nothing stands against loading.
+    pub fn can_load(&self) -> bool {
+        self.findings.iter().all(|f| f.state != State::Missing)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            let Finding { what, state, found, remedy } = finding;
+            let mark = match state {
+                State::Good => "ok",
+                State::Note => "note",
+                State::Missing => "MISSING",
+            };
+            writeln!(f, "{mark:<8} {what}: {found}")?;
+            if !remedy.is_empty() {
+                writeln!(f, "{:<8} {remedy}", "")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks at the kernel and at this process's privileges; changes nothing.
+pub fn check() -> Report {
+    let findings = vec![release(), btf(), struct_ops(), jit(), privileges(), lockdown(), bpffs()];
+    Report { findings }
+}
+
+fn finding(
+    what: &'static str,
+    state: State,
+    found: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Finding {
+    let remedy = if state == State::Good { String::new() } else { remedy.into() };
+    Finding { what, state, found: found.into(), remedy }
+}
+
+fn release() -> Finding {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let state = if version >= OLDEST { State::Good } else { State::Missing };
+    let (major, minor) = OLDEST;
+    finding("kernel release", state, release, format!("boot Linux {major}.{minor} or newer"))
+}
+
+fn btf() -> Finding {
+    let what = "kernel types (BTF)";
+    let remedy = "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are";
+    match fs::metadata(BTF_FILE) {
+        Ok(_) => finding(what, State::Good, BTF_FILE, ""),
+        Err(e) => finding(what, State::Missing, format!("{BTF_FILE}: {e}"), remedy),
+    }
+}
+
+fn struct_ops() -> Finding {
+    let what = "TCP congestion control in BPF";
+    let remedy = "boot a kernel built with CONFIG_BPF_SYSCALL=y, CONFIG_BPF_JIT=y, CONFIG_INET=y";
+    let found = Path::new(BTF_FILE)
+        .exists()
+        .then(|| Btf::from_vmlinux().ok()?.type_by_name::<Struct<'_>>(OPS_TYPE).map(|_| ()));
+    match found.flatten() {
+        Some(()) => finding(what, State::Good, "struct_ops of type tcp_congestion_ops", ""),
+        None => finding(what, State::Missing, format!("no type {OPS_TYPE}"), remedy),
+    }
+}
+
+fn jit() -> Finding {
+    let path = "/proc/sys/net/core/bpf_jit_enable";
+    let (state, found) = match fs::read_to_string(path).as_deref().map(str::trim) {
+        Ok("0") => (State::Missing, "off".to_owned()),
+        Ok(_) => (State::Good, "on".to_owned()),
+        // Readable by root only, and only outside of network namespaces.
+        Err(_) => return finding("BPF compiler (JIT)", State::Note, "not shown here", ""),
+    };
+    finding("BPF compiler (JIT)", state, found, "sysctl net.core.bpf_jit_enable=1")
+}
+
+/// Of the needed capabilities, those that this thread lacks.
+fn lacking(needed: CapabilitySet) -> CapabilitySet {
+    capabilities(None).map_or(needed, |sets| needed - sets.effective)
+}
+
+fn privileges() -> Finding {
+    let load = CapabilitySet::BPF | CapabilitySet::PERFMON | CapabilitySet::NET_ADMIN;
+    let missing = lacking(load | CapabilitySet::SYS_ADMIN);
+    let names: Vec<String> = missing.iter_names().map(|(name, _)| format!("CAP_{name}")).collect();
+    let remedy = format!("run as root, or with {NEEDED}");
+    // CAP_SYS_ADMIN stands for the newer ones.
+    let state = match (missing.contains(CapabilitySet::SYS_ADMIN), missing.is_empty()) {
+        (_, true) => State::Good,
+        (true, _) if missing.intersects(load) => State::Missing,
+        (false, _) if missing.contains(CapabilitySet::NET_ADMIN) => State::Missing,
+        _ => State::Note,
+    };
+    let found = match names.is_empty() {
+        true => "all that is needed".to_owned(),
+        false => format!("without {}", names.join(", ")),
+    };
+    finding("privileges", state, found, remedy)
+}
+
+fn lockdown() -> Finding {
+    let what = "kernel lockdown";
+    let text = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    let mode =
+        text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
+    match mode {
+        Some("confidentiality") => finding(
+            what,
+            State::Note,
+            "confidentiality, which restricts what BPF may read",
+            "if loading is refused, boot with lockdown=integrity",
+        ),
+        mode => finding(what, State::Good, mode.unwrap_or("none"), ""),
+    }
+}
+
+fn bpffs() -> Finding {
+    let what = "BPF file system";
+    match has_bpffs() {
+        Ok(true) => finding(what, State::Good, BPFFS, ""),
+        Ok(false) => {
+            let remedy = "`knee kernel load` mounts one (mount -t bpf bpf /sys/fs/bpf)";
+            finding(what, State::Note, format!("none on {BPFFS}"), remedy)
+        }
+        Err(e) => {
+            let remedy = "mount sysfs on /sys";
+            finding(what, State::Note, format!("{BPFFS}: {e}"), remedy)
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What can go wrong, and what to do about it.
+
+use crate::{check::NEEDED, variants::PIN_DIR};
+use libbpf_rs::{ErrorKind, PrintLevel};
+use std::{cell::RefCell, io, path::PathBuf, sync::Once};
+use thiserror::Error;
+
+/// Why something about the kernel failed. Each message says what would help.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The name cannot be registered.
+    #[error("{name:?} cannot be a name: {reason}; use 1 to 15 of a-z, 0-9 and _")]
+    Name {
+        /// As it was given.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The kernel has a congestion control of this name.
+    #[error("the kernel already has a congestion control `{0}`: choose another name, or unload it")]
+    Taken(String),
+    /// Capabilities are missing.
+    #[error("{what}: not permitted; this needs root, or {NEEDED}")]
+    Privileges {
+        /// What was to be done.
+        what: String,
+    },
+    /// Not one of Knee's variants.
+    #[error("no variant `{name}` of Knee is loaded; loaded are: {loaded}")]
+    NotLoaded {
+        /// As it was given.
+        name: String,
+        /// Names that are loaded.
+        loaded: String,
+    },
+    /// A variant does not end although its pin is gone.
+    #[error(
+        "`{0}` stays registered because another process holds it, and this kernel cannot take it \
+         away (Linux 6.11 can); end the process that loaded it"
+    )]
+    Held(String),
+    /// The variant has no pin to be removed.
+    #[error("`{0}` is not pinned: it lives as long as the process that loaded it")]
+    NotPinned(String),
+    /// The kernel refused an object.
+    #[error("{what}: {source:#}{}", log_text(log))]
+    Refused {
+        /// What was to be done.
+        what: String,
+        /// The kernel's or the library's error.
+        #[source]
+        source: libbpf_rs::Error,
+        /// What the library and the verifier said.
+        log: String,
+    },
+    /// A file cannot be used.
+    #[error("{}: {source}{}", path.display(), help.map_or_else(String::new, |h| format!("; {h}")))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        #[source]
+        source: io::Error,
+        /// What would help.
+        help: Option<&'static str>,
+    },
+    /// The kernel's types are not what this program knows, or absent.
+    #[error("{0}; see `knee kernel check`")]
+    Kernel(String),
+}
+
+fn log_text(log: &str) -> String {
+    match log.trim() {
+        "" => "; see `knee kernel check`".to_owned(),
+        log => format!("; the library and the verifier said:\n{log}"),
+    }
+}
+
+thread_local! {
+    static LOG: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Does something with libbpf, whose messages go into the error instead of to standard error.
+pub(crate) fn with_log<T>(
+    what: impl FnOnce() -> String,
+    action: impl FnOnce() -> Result<T, libbpf_rs::Error>,
+) -> Result<T, Error> {
+    static PRINT: Once = Once::new();
+    PRINT.call_once(|| {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
+            LOG.with_borrow_mut(|log| log.push_str(&text));
+        })));
+    });
+    LOG.take();
+    action().map_err(|source| match source.kind() {
+        ErrorKind::PermissionDenied => Error::Privileges { what: what() },
+        _ => Error::Refused { what: what(), source, log: LOG.take() },
+    })
+}
+
+/// An error of a file below [`PIN_DIR`].
+pub(crate) fn pin_error(path: impl Into<PathBuf>, source: io::Error) -> Error {
+    let path = path.into();
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            Error::Privileges { what: format!("{}, below {PIN_DIR}", path.display()) }
+        }
+        _ => Error::File { path, source, help: None },
+    }
+}

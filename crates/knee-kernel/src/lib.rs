@@ -1,0 +1,22 @@
+//! Knee's algorithms in the running Linux kernel.
+//!
+//! Each file of `cc/algorithms/` is compiled for BPF when this crate is built. [`load`] puts the
+//! parameters and a name into such an object and registers it as a congestion control of the
+//! kernel; any socket of the machine may then use it by that name (`TCP_CONGESTION`). Variants with
+//! other parameters stand side by side under other names. [`check`] tells what the kernel lacks.
+//!
+//! Everything here acts on the whole machine, and needs root or the capabilities that [`check`]
+//! names. No setting of the machine is changed, except that [`Loaded::persist`] mounts a BPF file
+//! system on `/sys/fs/bpf` where there is none.
+
+mod check;
+mod error;
+mod object;
+mod variants;
+
+pub use check::{Finding, Report, State, check};
+pub use error::Error;
+pub use object::{NAME_MAX_BYTES, default_name, export};
+pub use variants::{
+    Callback, Loaded, PIN_DIR, Pinned, Variant, list, load, measure, persist, unload, unpersist,
+};

@@ -1,0 +1,87 @@
+//! The compiled objects, with a name and parameters put in.
+
+use crate::Error;
+use knee_cc::{Algorithm, Params};
+use object::{Object, ObjectSection};
+use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+
+include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+
+/// Longest name of a congestion control in Linux, bytes (`TCP_CA_NAME_MAX` without the final 0).
+pub const NAME_MAX_BYTES: usize = 15;
+
+/// Sections of an object that are changed before it is loaded (`cc/host/bpf/knee/host.h`).
+const PARAMS_SECTION: &str = ".rodata.knee";
+const OPS_SECTION: &str = ".struct_ops.link";
+/// Name of the map that the parameters become.
+pub(crate) const PARAMS_MAP: &str = PARAMS_SECTION;
+/// The algorithm's name stands before the parameters.
+const ALGORITHM_BYTES: usize = 16;
+
+/// Name that a variant gets if none is given, such as `knee_chd`.
+pub fn default_name(algorithm: Algorithm) -> String {
+    format!("knee_{}", algorithm.name())
+}
+
+/// Whether `name` can be registered, apart from being taken.
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+    let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let reason = match name {
+        "" => "it is empty",
+        _ if name.len() > NAME_MAX_BYTES => "it is too long",
+        _ if !name.chars().all(known) => "it has other characters than the kernel takes",
+        _ => return Ok(()),
+    };
+    Err(Error::Name { name: name.to_owned(), reason })
+}
+
+/// The object of the algorithm, complete: what is loaded, and what is exported.
+pub(crate) fn build(params: &Params, name: &str) -> Result<Vec<u8>, Error> {
+    check_name(name)?;
+    let algorithm = params.algorithm().name();
+    let bytes = OBJECTS.iter().find(|(of, _)| *of == algorithm).map(|(_, bytes)| *bytes);
+    // Both lists are made from the same folder when this is compiled.
+    let mut bytes = bytes.expect("an object for each algorithm").to_vec();
+    let words: Vec<u8> = params.words().iter().flat_map(|w| w.to_le_bytes()).collect();
+    let mut padded = [0; NAME_MAX_BYTES + 1];
+    padded[..name.len()].copy_from_slice(name.as_bytes());
+    put(&mut bytes, PARAMS_SECTION, ALGORITHM_BYTES, &words);
+    put(&mut bytes, OPS_SECTION, 0, &padded);
+    Ok(bytes)
+}
+
+/// Overwrites part of a section. The objects are part of this program: what is amiss is its defect.
+fn put(bytes: &mut [u8], section: &str, at: usize, new: &[u8]) {
+    let file = object::File::parse(&*bytes).expect("an embedded object is an ELF file");
+    let range = file.section_by_name(section).and_then(|s| s.file_range());
+    let (start, size) = range.expect("the shim makes the section");
+    assert!(at + new.len() <= size as usize, "the shim and the table disagree on {section}");
+    let start = start as usize + at;
+    bytes[start..start + new.len()].copy_from_slice(new);
+}
+
+/// Algorithm and parameter words in the value of a [`PARAMS_MAP`].
+pub(crate) fn decode(value: &[u8]) -> Option<(String, Vec<u32>)> {
+    let (algorithm, words) = value.split_at_checked(ALGORITHM_BYTES)?;
+    let end = algorithm.iter().position(|b| *b == 0)?;
+    let algorithm = str::from_utf8(&algorithm[..end]).ok()?.to_owned();
+    let words = words.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
+    Some((algorithm, words.collect()))
+}
+
+/// Writes an object that `bpftool struct_ops register FILE DIR` loads on a machine without Knee,
+/// under `name` and with these parameters.
+///
+/// # Errors
+/// An impossible name; a file that exists or cannot be written.
+pub fn export(params: &Params, name: &str, path: &Path) -> Result<(), Error> {
+    let bytes = build(params, name)?;
+    let fail = |source: std::io::Error| {
+        let exists = source.kind() == std::io::ErrorKind::AlreadyExists;
+        let help = exists.then_some("remove it, or give another name");
+        Error::File { path: path.to_owned(), source, help }
+    };
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o644).open(path).map_err(fail)?;
+    file.write_all(&bytes).map_err(fail)
+}

@@ -1,0 +1,434 @@
+//! Loading, pinning, listing and unloading.
+//!
+//! A variant is a struct_ops map registered by a BPF link. The link lives as long as something
+//! refers to it: a process, or a pin in the BPF file system. Sockets refer to the map, so a variant
+//! that is unloaded goes on serving the sockets that use it, and disappears with the last.
+
+use crate::{
+    Error,
+    check::OPS_TYPE,
+    error::{pin_error, with_log},
+    object::{PARAMS_MAP, build, check_name, decode},
+};
+use knee_cc::{Params, algorithm};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder,
+    btf::{
+        Btf,
+        types::{MemberAttr, Struct},
+    },
+    query::{
+        LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions, ProgramInfo,
+    },
+};
+use rustix::{
+    fs::statfs,
+    mount::{MountFlags, mount},
+};
+use std::{
+    collections::HashMap,
+    ffi::CString,
+    fs, io,
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd},
+        unix::{ffi::OsStrExt, fs::DirBuilderExt},
+    },
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+/// Where the BPF file system stands.
+pub(crate) const BPFFS: &str = "/sys/fs/bpf";
+/// Folder of the pins, one per variant under its name.
+pub const PIN_DIR: &str = "/sys/fs/bpf/knee";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+/// `BPF_FS_MAGIC`.
+const BPFFS_MAGIC: u32 = 0xcafe_4a11;
+
+/// A registered variant. Dropping it unregisters it, unless it is pinned.
+#[derive(Debug)]
+pub struct Loaded {
+    name: String,
+    link: Link,
+}
+
+/// A variant that outlives this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// The pin; the variant stays until this file is removed or the machine restarts.
+    pub path: PathBuf,
+    /// A BPF file system had to be mounted on `/sys/fs/bpf` first.
+    pub mounted: bool,
+}
+
+/// A variant in the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Name for `TCP_CONGESTION`.
+    pub name: String,
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// Its parameters; none if another version of Knee, with another table, loaded it.
+    pub params: Option<Params>,
+    /// New sockets can use it. If not, it was unloaded and serves the sockets that it has.
+    pub registered: bool,
+    /// Its pin, if it has one.
+    pub pin: Option<PathBuf>,
+    /// Sockets that use it, in all network namespaces. Listening ones count, and each namespace whose
+    /// default it is counts as one.
+    pub sockets: u64,
+    /// Its programs.
+    pub callbacks: Vec<Callback>,
+    link_id: Option<u32>,
+}
+
+/// One program of a variant and what it cost. The kernel counts only while that is enabled: see
+/// [`measure`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Callback {
+    /// Name in the contract: `init`, `on_rtt`, `on_ack`, `ssthresh`, `on_event`, `undo`.
+    pub name: String,
+    /// Counted calls.
+    pub calls: u64,
+    /// Time in them, nanoseconds.
+    pub time_ns: u64,
+}
+
+impl Callback {
+    /// Mean time of a call, nanoseconds; none without calls.
+    pub fn ns_per_call(&self) -> Option<f64> {
+        (self.calls > 0).then(|| self.time_ns as f64 / self.calls as f64)
+    }
+}
+
+/// Names that the kernel has.
+fn available() -> Result<String, Error> {
+    fs::read_to_string(AVAILABLE).map_err(|source| Error::File {
+        path: AVAILABLE.into(),
+        source,
+        help: None,
+    })
+}
+
+/// Registers an algorithm with these parameters under `name`.
+///
+/// # Errors
+/// [`Error::Name`], [`Error::Taken`], [`Error::Privileges`], or [`Error::Refused`] by the kernel.
+pub fn load(params: &Params, name: &str) -> Result<Loaded, Error> {
+    let bytes = build(params, name)?;
+    if available()?.split_whitespace().any(|taken| taken == name) {
+        return Err(Error::Taken(name.to_owned()));
+    }
+    let what = || format!("loading {} as `{name}`", params.algorithm().name());
+    let object =
+        with_log(what, || ObjectBuilder::default().name(name)?.open_memory(&bytes)?.load());
+    let mut object = object?;
+    let ops = object.maps_mut().find(|map| map.map_type() == MapType::StructOps);
+    let mut ops = ops.ok_or_else(|| Error::Kernel("the object has no struct_ops map".into()))?;
+    let link = with_log(|| format!("registering `{name}`"), || ops.attach_struct_ops());
+    let link = link.map_err(|e| match e {
+        // Somebody else was quicker.
+        Error::Refused { source, .. } if source.kind() == libbpf_rs::ErrorKind::AlreadyExists => {
+            Error::Taken(name.to_owned())
+        }
+        e => e,
+    })?;
+    Ok(Loaded { name: name.to_owned(), link })
+}
+
+impl Loaded {
+    /// Name under which sockets find it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Pins the variant: it stays until it is unloaded or the machine restarts.
+    ///
+    /// # Errors
+    /// No BPF file system where one belongs, and none can be mounted; or the pin cannot be made.
+    pub fn persist(mut self) -> Result<Pinned, Error> {
+        let mounted = ensure_pin_dir()?;
+        let path = pin_path(&self.name);
+        let what = || format!("pinning `{}` as {}", self.name, path.display());
+        with_log(what, || self.link.pin(&path))?;
+        Ok(Pinned { path, mounted })
+    }
+}
+
+fn pin_path(name: &str) -> PathBuf {
+    Path::new(PIN_DIR).join(name)
+}
+
+pub(crate) fn has_bpffs() -> io::Result<bool> {
+    Ok(statfs(BPFFS)?.f_type as u32 == BPFFS_MAGIC)
+}
+
+/// Makes the folder of the pins; true if a file system had to be mounted for it.
+fn ensure_pin_dir() -> Result<bool, Error> {
+    let mounted = !has_bpffs().map_err(|e| pin_error(BPFFS, e))?;
+    if mounted {
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount("bpf", BPFFS, "bpf", flags, Some(c"mode=0700"))
+            .map_err(|e| pin_error(BPFFS, e.into()))?;
+    }
+    match fs::DirBuilder::new().mode(0o700).create(PIN_DIR) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(pin_error(PIN_DIR, e)),
+        _ => Ok(mounted),
+    }
+}
+
+/// Removes a pin, and the folder after the last one.
+fn remove_pin(path: &Path) -> Result<(), Error> {
+    fs::remove_file(path).map_err(|e| pin_error(path, e))?;
+    // Not empty: other variants are pinned.
+    let _ = fs::remove_dir(PIN_DIR);
+    Ok(())
+}
+
+/// The variant called `name`, which new sockets can use.
+fn find(name: &str) -> Result<(Variant, u32), Error> {
+    check_name(name)?;
+    let variants = list()?;
+    let loaded: Vec<&str> =
+        variants.iter().filter(|v| v.registered).map(|v| v.name.as_str()).collect();
+    let loaded = if loaded.is_empty() { "none".to_owned() } else { loaded.join(", ") };
+    variants
+        .into_iter()
+        .find_map(|v| Some((v.link_id.filter(|_| v.name == name)?, v)))
+        .map(|(id, v)| (v, id))
+        .ok_or_else(|| Error::NotLoaded { name: name.to_owned(), loaded })
+}
+
+fn link_by_id(id: u32, name: &str) -> Result<OwnedFd, Error> {
+    // SAFETY: the call takes a number, and gives a new descriptor or a negative number.
+    let fd = unsafe { libbpf_sys::bpf_link_get_fd_by_id(id) };
+    done(fd, || format!("opening the link of `{name}`"))?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The result of a call that gives a negative number and sets errno if it fails.
+fn done(result: i32, what: impl FnOnce() -> String) -> Result<(), Error> {
+    if result >= 0 {
+        return Ok(());
+    }
+    let code = io::Error::last_os_error().raw_os_error().unwrap_or(0).max(1);
+    with_log(what, || Err(libbpf_rs::Error::from_raw_os_error(code)))
+}
+
+/// Ends a variant: no new socket can use it. Those that do keep it until they close.
+///
+/// # Errors
+/// [`Error::NotLoaded`]; [`Error::Held`] on kernels before 6.11; missing privileges.
+pub fn unload(name: &str) -> Result<(), Error> {
+    let (variant, id) = find(name)?;
+    let link = link_by_id(id, name)?;
+    // SAFETY: the descriptor is open for the duration of the call.
+    let detached = unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) } == 0;
+    drop(link);
+    if let Some(pin) = variant.pin {
+        remove_pin(&pin)?;
+    }
+    if !detached && find(name).is_ok() {
+        return Err(Error::Held(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// Pins a variant that another process holds ([`Loaded`]), so that it outlives that process.
+///
+/// # Errors
+/// As [`Loaded::persist`]; [`Error::NotLoaded`].
+pub fn persist(name: &str) -> Result<Pinned, Error> {
+    let (variant, id) = find(name)?;
+    let link = link_by_id(id, name)?;
+    if let Some(path) = variant.pin {
+        return Ok(Pinned { path, mounted: false });
+    }
+    let mounted = ensure_pin_dir()?;
+    let path = pin_path(name);
+    let c_path = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    // SAFETY: the path is a string with a final 0, the descriptor is open.
+    let result = unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), c_path.as_ptr()) };
+    done(result, || format!("pinning `{name}` as {}", path.display()))?;
+    Ok(Pinned { path, mounted })
+}
+
+/// Removes a variant's pin: it ends with the process that holds it, or at once if none does.
+///
+/// # Errors
+/// [`Error::NotPinned`], [`Error::NotLoaded`], missing privileges.
+pub fn unpersist(name: &str) -> Result<(), Error> {
+    let (variant, _) = find(name)?;
+    let pin = variant.pin.ok_or_else(|| Error::NotPinned(name.to_owned()))?;
+    remove_pin(&pin)
+}
+
+/// All variants of Knee in the kernel, whoever loaded them, by name.
+///
+/// # Errors
+/// Missing privileges, or a kernel without the types that are needed.
+pub fn list() -> Result<Vec<Variant>, Error> {
+    permitted()?;
+    let layout = Layout::of_kernel()?;
+    let links: HashMap<u32, u32> = LinkInfoIter::default()
+        .filter_map(|link| match link.info {
+            LinkTypeInfo::StructOps(ops) => Some((ops.map_id, link.id)),
+            _ => None,
+        })
+        .collect();
+    let pins = pins();
+    let options = ProgInfoQueryOptions::default().include_map_ids(true);
+    let programs: HashMap<u32, ProgramInfo> =
+        ProgInfoIter::with_query_opts(options).map(|p| (p.id, p)).collect();
+    let mut variants: Vec<Variant> = MapInfoIter::default()
+        .filter(|map| {
+            map.ty == MapType::StructOps && map.btf_vmlinux_value_type_id == layout.type_id
+        })
+        .filter_map(|map| {
+            let link_id = links.get(&map.id).copied();
+            layout.variant(map.id, link_id, &programs, &pins)
+        })
+        .collect();
+    variants.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(variants)
+}
+
+/// The iterators below end silently where they are not permitted.
+fn permitted() -> Result<(), Error> {
+    let mut id = 0;
+    // SAFETY: the call reads a number and writes one.
+    let result = unsafe { libbpf_sys::bpf_map_get_next_id(0, &mut id) };
+    let error = io::Error::last_os_error();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if result < 0 => {
+            Err(Error::Privileges { what: "listing what is loaded".to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Pins by the number of their link.
+fn pins() -> HashMap<u32, PathBuf> {
+    let entries = fs::read_dir(PIN_DIR).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let path = entry.path();
+            Some((Link::open(&path).ok()?.info().ok()?.id, path))
+        })
+        .collect()
+}
+
+/// Where things stand in the value of the kernel's struct_ops map, bytes.
+struct Layout {
+    type_id: u32,
+    /// References to the map beside those of open descriptors.
+    refcnt: usize,
+    name: usize,
+    /// Program of each callback, as its number.
+    programs: Vec<usize>,
+}
+
+/// Members of `struct tcp_congestion_ops` that the shim fills.
+const OPS: [&str; 6] = ["init", "pkts_acked", "cong_avoid", "ssthresh", "cwnd_event", "undo_cwnd"];
+
+impl Layout {
+    fn of_kernel() -> Result<Self, Error> {
+        let btf = with_log(|| "reading the kernel's types".to_owned(), Btf::from_vmlinux)?;
+        let lacks = |what: &str| Error::Kernel(format!("the kernel's types lack {what}"));
+        let of = |name: &str| btf.type_by_name::<Struct<'_>>(name).ok_or_else(|| lacks(name));
+        let at = |of: &Struct<'_>, name: &str| {
+            let member = of.iter().find(|m| m.name.is_some_and(|n| n == name));
+            match member.map(|m| m.attr) {
+                Some(MemberAttr::Normal { offset }) => Ok(offset as usize / 8),
+                _ => Err(lacks(name)),
+            }
+        };
+        let value = of(OPS_TYPE)?;
+        let common = of("bpf_struct_ops_common_value")?;
+        let ops = of("tcp_congestion_ops")?;
+        let data = at(&value, "data")?;
+        let refcnt = at(&value, "common")? + at(&common, "refcnt")?;
+        let mut programs = Vec::new();
+        for member in OPS {
+            programs.push(data + at(&ops, member)?);
+        }
+        let type_id = value.type_id().into();
+        Ok(Self { type_id, refcnt, name: data + at(&ops, "name")?, programs })
+    }
+
+    /// The variant whose operations are this map; none if it is not Knee's, or just went away.
+    fn variant(
+        &self,
+        map_id: u32,
+        link_id: Option<u32>,
+        programs: &HashMap<u32, ProgramInfo>,
+        pins: &HashMap<u32, PathBuf>,
+    ) -> Option<Variant> {
+        let value = value_of(&MapHandle::from_map_id(map_id).ok()?)?;
+        let word = |at: usize| Some(u32::from_ne_bytes(value.get(at..at + 4)?.try_into().ok()?));
+        let mine: Vec<&ProgramInfo> =
+            self.programs.iter().filter_map(|at| programs.get(&word(*at)?)).collect();
+        let params = mine.iter().flat_map(|p| &p.map_ids).find_map(|id| {
+            let map = MapHandle::from_map_id(*id).ok()?;
+            (map.name() == PARAMS_MAP).then(|| value_of(&map)).flatten()
+        })?;
+        let (algorithm_name, words) = decode(&params)?;
+        let name = value.get(self.name..)?.split(|b| *b == 0).next()?;
+        let callback = |p: &&ProgramInfo| {
+            let name = p.name.to_string_lossy();
+            let name = name.strip_prefix("knee_").unwrap_or(&name).to_owned();
+            Callback { name, calls: p.run_cnt, time_ns: p.run_time_ns }
+        };
+        Some(Variant {
+            name: String::from_utf8_lossy(name).into_owned(),
+            params: params_of(&algorithm_name, &words),
+            algorithm: algorithm_name,
+            registered: link_id.is_some(),
+            pin: link_id.and_then(|id| pins.get(&id).cloned()),
+            sockets: u64::from(word(self.refcnt)?).saturating_sub(link_id.is_some().into()),
+            callbacks: mine.iter().map(callback).collect(),
+            link_id,
+        })
+    }
+}
+
+fn value_of(map: &MapHandle) -> Option<Vec<u8>> {
+    map.lookup(&0_u32.to_ne_bytes(), MapFlags::empty()).ok().flatten()
+}
+
+/// The parameters, if the table that this program has explains these words.
+fn params_of(name: &str, words: &[u32]) -> Option<Params> {
+    let table = algorithm(name)?.params();
+    let given = table.iter().zip(words).map(|(p, word)| (p.name, u64::from(*word)));
+    Params::new(algorithm(name)?, given).ok().filter(|params| params.words() == words)
+}
+
+/// Lets the kernel count for a while; gives the variants with what was counted in that time only.
+/// Counting itself costs every BPF program of the machine some tens of nanoseconds per call.
+///
+/// # Errors
+/// As [`list`].
+pub fn measure(time: Duration) -> Result<Vec<Variant>, Error> {
+    // SAFETY: the call takes a number, and gives a new descriptor or a negative number.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    done(fd, || "enabling the kernel's BPF statistics".to_owned())?;
+    // SAFETY: the descriptor is new and nobody else's. The kernel counts until it is closed.
+    let counting = unsafe { OwnedFd::from_raw_fd(fd) };
+    let before = list()?;
+    thread::sleep(time);
+    let mut after = list()?;
+    drop(counting);
+    for variant in &mut after {
+        let Some(old) = before.iter().find(|v| v.name == variant.name) else { continue };
+        for callback in &mut variant.callbacks {
+            let Some(old) = old.callbacks.iter().find(|c| c.name == callback.name) else {
+                continue;
+            };
+            callback.calls = callback.calls.saturating_sub(old.calls);
+            callback.time_ns = callback.time_ns.saturating_sub(old.time_ns);
+        }
+    }
+    Ok(after)
+}

@@ -1,0 +1,200 @@
+//! Namespaces, links and transfers of the tests' own. Nothing of the machine outside them changes,
+//! except the registered names, which end with the namespace that pins them.
+
+use rustix::{
+    mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+    net::{AddressFamily, SocketType, ipproto, sockopt},
+    thread::{UnshareFlags, gettid, unshare_unsafe},
+};
+use sha2::{Digest, Sha256};
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::fd::AsRawFd,
+    panic,
+    process::Command,
+    sync::mpsc::{Sender, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// No transfer of the tests takes that long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// These tests run on a kernel that can load, or fail with what is missing.
+fn require() {
+    let report = knee_kernel::check();
+    assert!(report.can_load(), "the kernel tests cannot run here:\n{report}");
+    let root = rustix::process::geteuid().is_root();
+    assert!(root, "the kernel tests need root, for network namespaces and BPF:\n{report}");
+}
+
+/// What the kernel has complained about so far: bit 9 is set by a warning.
+fn warned() -> bool {
+    let taint = fs::read_to_string("/proc/sys/kernel/tainted").unwrap();
+    taint.trim().parse::<u64>().unwrap() & (1 << 9) != 0
+}
+
+/// A thread in a network namespace of its own, with `lo` up.
+pub struct Namespace {
+    pub tid: String,
+    jobs: Sender<Box<dyn FnOnce() + Send>>,
+}
+
+impl Namespace {
+    pub fn new() -> Self {
+        let (jobs, inbox) = channel::<Box<dyn FnOnce() + Send>>();
+        let (ready, started) = channel();
+        thread::spawn(move || {
+            enter(UnshareFlags::NEWNET);
+            ready.send(gettid().as_raw_nonzero().to_string()).unwrap();
+            inbox.into_iter().for_each(|job| job());
+        });
+        Self { tid: started.recv().unwrap(), jobs }
+    }
+
+    /// Runs something there, threads of it included.
+    pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, result) = channel();
+        self.jobs.send(Box::new(move || done.send(job()).unwrap())).unwrap();
+        result.recv().expect("the job in the namespace did not panic")
+    }
+}
+
+fn enter(namespaces: UnshareFlags) {
+    // SAFETY: file descriptors stay shared.
+    unsafe { unshare_unsafe(namespaces) }.expect("namespaces of the thread's own");
+    run("ip link set lo up");
+}
+
+/// Runs a test in network and mount namespaces of its own, with an empty BPF file system whose pins
+/// end with it, even after a panic. Afterwards none of `names` is registered.
+pub fn machine(names: &[&str], test: impl FnOnce() + Send) {
+    require();
+    let warned_before = warned();
+    let result = thread::scope(|scope| {
+        let in_namespace = || {
+            enter(UnshareFlags::NEWNET | UnshareFlags::NEWNS);
+            let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+            mount_change("/", private).unwrap();
+            mount("bpf", "/sys/fs/bpf", "bpf", MountFlags::empty(), None).unwrap();
+            test();
+        };
+        scope.spawn(in_namespace).join()
+    });
+    if let Err(panic) = result {
+        panic::resume_unwind(panic);
+    }
+    for name in names {
+        wait_until(|| !available().contains(&(*name).to_owned()), "the name is free again");
+        let gone = || !knee_kernel::list().unwrap().iter().any(|v| v.name == *name);
+        wait_until(gone, "the variant is gone");
+    }
+    assert_eq!(warned(), warned_before, "the kernel warned: see dmesg");
+}
+
+pub fn wait_until(mut condition: impl FnMut() -> bool, what: &str) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub fn available() -> Vec<String> {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A name that no other test and no other run uses.
+pub fn unique(tag: &str) -> String {
+    let name = format!("t{}_{tag}", std::process::id());
+    assert!(name.len() <= knee_kernel::NAME_MAX_BYTES, "{name}");
+    name
+}
+
+/// Runs a command in this thread's namespaces.
+pub fn run(command: &str) {
+    let mut words = command.split(' ');
+    let program = words.next().unwrap();
+    let output = Command::new(program).args(words).output().unwrap_or_else(|e| {
+        panic!("{command}: {e}; install the Debian package iproute2");
+    });
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A receiver of one connection, in this thread's namespace; gives the hash of what it read.
+pub fn receiver(address: &str) -> (SocketAddr, thread::JoinHandle<Vec<u8>>) {
+    let listener = TcpListener::bind(address).unwrap();
+    let address = listener.local_addr().unwrap();
+    let hash = thread::spawn(move || hash_of(listener.accept().unwrap().0));
+    (address, hash)
+}
+
+pub fn hash_of(mut stream: TcpStream) -> Vec<u8> {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match stream.read(&mut buffer).expect("the sender goes on") {
+            0 => return hash.finalize().to_vec(),
+            n => hash.update(&buffer[..n]),
+        }
+    }
+}
+
+/// A connection whose algorithm was chosen before it was made; the kernel confirms it.
+pub fn connect(to: SocketAddr, congestion_control: &str) -> TcpStream {
+    let socket =
+        rustix::net::socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP)).unwrap();
+    sockopt::set_tcp_congestion(&socket, congestion_control)
+        .unwrap_or_else(|e| panic!("TCP_CONGESTION = {congestion_control}: {e}"));
+    rustix::net::connect(&socket, &to).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(uses(&stream), congestion_control);
+    stream
+}
+
+/// What the kernel says the socket uses.
+pub fn uses(stream: &TcpStream) -> String {
+    sockopt::tcp_congestion(stream).unwrap()
+}
+
+/// Bytes that are no pattern, the same each time.
+pub struct Bytes(u64, Sha256);
+
+impl Bytes {
+    pub fn new() -> Self {
+        Self(1, Sha256::new())
+    }
+
+    /// Writes about `n` more.
+    pub fn write(&mut self, stream: &mut TcpStream, n: usize) {
+        for _ in 0..n.div_ceil(1 << 15) {
+            let mut block = Vec::with_capacity(1 << 15);
+            while block.len() < 1 << 15 {
+                self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                block.extend((self.0 >> 16).to_le_bytes());
+            }
+            self.1.update(&block);
+            stream.write_all(&block).expect("the receiver goes on");
+        }
+    }
+
+    pub fn hash(self) -> Vec<u8> {
+        self.1.finalize().to_vec()
+    }
+}
+
+pub fn tcp_info(stream: &TcpStream) -> libc::tcp_info {
+    // SAFETY: all fields are numbers; the kernel writes at most `length` bytes.
+    unsafe {
+        let mut info: libc::tcp_info = std::mem::zeroed();
+        let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+        let at = (&raw mut info).cast();
+        let fd = stream.as_raw_fd();
+        assert_eq!(libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, at, &mut length), 0);
+        info
+    }
+}

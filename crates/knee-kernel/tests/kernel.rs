@@ -1,0 +1,382 @@
+//! The real kernel: loading, transfers in namespaces of the tests' own, unloading, and what goes
+//! wrong. Needs root; where something is missing these tests fail and say what.
+
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
+mod common;
+
+use common::*;
+use knee_cc::{Algorithm, Params, algorithm, algorithms};
+use knee_kernel::{
+    Error, Loaded, PIN_DIR, Variant, list, load, measure, persist, unload, unpersist,
+};
+use libbpf_rs::MapCore;
+use rustix::{
+    net::sockopt,
+    process::{Gid, Uid},
+};
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::Duration,
+};
+
+fn of(name: &str) -> Algorithm {
+    algorithm(name).unwrap()
+}
+
+fn defaults(name: &str) -> Params {
+    Params::defaults(of(name))
+}
+
+fn variant(name: &str) -> Variant {
+    list().unwrap().into_iter().find(|v| v.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn pinned(name: &str) -> bool {
+    Path::new(PIN_DIR).join(name).exists()
+}
+
+/// Sends `n` bytes; true if they arrived as they were sent.
+fn carries(name: &str, n: usize) {
+    let (to, arrived) = receiver("127.0.0.1:0");
+    let mut stream = connect(to, name);
+    let mut bytes = Bytes::new();
+    bytes.write(&mut stream, n);
+    let info = tcp_info(&stream);
+    assert!(info.tcpi_snd_cwnd >= 1, "{name}: cwnd {}", info.tcpi_snd_cwnd);
+    assert_eq!(uses(&stream), name, "at the end too");
+    drop(stream);
+    assert_eq!(arrived.join().unwrap(), bytes.hash(), "{name}");
+}
+
+#[test]
+fn every_algorithm_loads_in_variants_side_by_side_and_carries_bytes() {
+    for a in algorithms() {
+        let names = ["d", "c", "s"].map(|t| unique(&format!("{t}{}", &a.name()[..2])));
+        machine(&names.each_ref().map(|n| n.as_str()), || {
+            let given: [&[(&str, u64)]; 3] = [&[], &[("count", 0)], &[("ss_limit", 4)]];
+            let params = given.map(|g| Params::new(*a, g.iter().copied()).unwrap());
+            let loaded: Vec<Loaded> =
+                params.iter().zip(&names).map(|(p, name)| load(p, name).unwrap()).collect();
+            for (name, params) in names.iter().zip(&params) {
+                let found = variant(name);
+                assert_eq!(found.algorithm, a.name());
+                assert_eq!(found.params.as_ref(), Some(params), "what the kernel holds");
+                assert!(found.registered && found.pin.is_none() && found.sockets == 0);
+                assert_eq!(
+                    found.callbacks.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(),
+                    ["init", "on_rtt", "on_ack", "ssthresh", "on_event", "undo"]
+                );
+                carries(name, 8 << 20);
+            }
+            drop(loaded);
+        });
+    }
+}
+
+/// The kernel counts every call, and none takes long.
+#[test]
+fn calls_and_their_time_are_counted() {
+    for a in algorithms() {
+        let name = unique(&a.name()[..2]);
+        machine(&[&name], || {
+            let _loaded = load(&Params::defaults(*a), &name).unwrap();
+            let (to, arrived) = receiver("127.0.0.1:0");
+            let mut stream = connect(to, &name);
+            let stop = AtomicBool::new(false);
+            let measured = thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut bytes = Bytes::new();
+                    while !stop.load(Relaxed) {
+                        bytes.write(&mut stream, 1 << 20);
+                    }
+                });
+                let measured = measure(Duration::from_secs(1));
+                stop.store(true, Relaxed);
+                measured.unwrap()
+            });
+            let mine = measured.iter().find(|v| v.name == name).unwrap();
+            assert_eq!(mine.sockets, 1);
+            for c in mine.callbacks.iter().filter(|c| c.calls > 0) {
+                println!(
+                    "{} {}: {} calls, {:.0} ns",
+                    a.name(),
+                    c.name,
+                    c.calls,
+                    c.ns_per_call().unwrap()
+                );
+            }
+            let on_rtt = mine.callbacks.iter().find(|c| c.name == "on_rtt").unwrap();
+            let on_ack = mine.callbacks.iter().find(|c| c.name == "on_ack").unwrap();
+            assert!(on_rtt.calls > 100 && on_ack.calls > 100, "{mine:?}");
+            // A coarse bound: the machine may be busy.
+            assert!(on_rtt.ns_per_call().unwrap() < 5000.0, "{mine:?}");
+            drop(stream);
+            arrived.join().unwrap();
+        });
+    }
+}
+
+/// Sender, router and receiver; the router's port to the receiver has 20 Mbit/s and a queue of
+/// 40 kB, 16 ms. Gives what the sender saw of one transfer of `n` bytes.
+fn through_a_bottleneck(name: &str, n: usize) -> libc::tcp_info {
+    let (router, far) = (Namespace::new(), Namespace::new());
+    run("ip link add s0 type veth peer name r0");
+    run(&format!("ip link set r0 netns {}", router.tid));
+    run("ip address add 10.77.1.1/24 dev s0");
+    // Packets on the path are real packets.
+    run("ip link set s0 gso_max_segs 1 up");
+    run("ip route add default via 10.77.1.2");
+    let far_tid = far.tid.clone();
+    router.run(move || {
+        run("ip link add r1 type veth peer name d0");
+        run(&format!("ip link set d0 netns {far_tid}"));
+        run("ip address add 10.77.1.2/24 dev r0");
+        run("ip address add 10.77.2.2/24 dev r1");
+        run("ip link set r0 up");
+        run("ip link set r1 up");
+        run("tc qdisc add dev r1 root tbf rate 20mbit burst 3kb limit 40000");
+        fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+    });
+    let (to, arrived) = far.run(|| {
+        run("ip address add 10.77.2.1/24 dev d0");
+        run("ip link set d0 up");
+        run("ip route add default via 10.77.2.2");
+        receiver("10.77.2.1:0")
+    });
+    let mut stream = connect(to, name);
+    let mut bytes = Bytes::new();
+    bytes.write(&mut stream, n);
+    let info = tcp_info(&stream);
+    drop(stream);
+    assert_eq!(arrived.join().unwrap(), bytes.hash(), "{name}");
+    run("ip link del s0");
+    info
+}
+
+#[test]
+fn a_bottleneck_with_drops_loses_nothing() {
+    for a in algorithms() {
+        let name = unique(&format!("b{}", &a.name()[..2]));
+        machine(&[&name], || {
+            let _loaded = load(&Params::defaults(*a), &name).unwrap();
+            let info = through_a_bottleneck(&name, 3 << 20);
+            let (cwnd, ssthresh) = (info.tcpi_snd_cwnd, info.tcpi_snd_ssthresh);
+            // 20 Mbit/s and 16 ms of queue hold 27 packets; slow start may overshoot.
+            assert!((1..1000).contains(&cwnd), "{name}: cwnd {cwnd}");
+            assert!((2..1000).contains(&ssthresh), "{name}: ssthresh {ssthresh}");
+            if a.name() == "newreno" {
+                assert!(info.tcpi_total_retrans > 0, "no loss: the path did not do its part");
+            }
+        });
+    }
+}
+
+/// Parameters reach the programs: HD that backs off for sure at 2 ms of queue never fills 16 ms.
+#[test]
+fn parameters_decide_what_the_kernel_does() {
+    let name = unique("timid");
+    machine(&[&name], || {
+        let given = [("qmin", 1000), ("qth", 2000), ("pmax", 1_000_000), ("qmax", 1_000_000)];
+        let _loaded = load(&Params::new(of("hd"), given).unwrap(), &name).unwrap();
+        let info = through_a_bottleneck(&name, 3 << 20);
+        // With the defaults: 25 packets and about 30 retransmissions. A probe for a lost tail may be
+        // sent where the machine is busy.
+        let (cwnd, repairs) = (info.tcpi_snd_cwnd, info.tcpi_total_retrans);
+        assert!(cwnd < 15 && repairs < 10, "cwnd {cwnd}, {repairs} retransmissions");
+    });
+}
+
+#[test]
+fn unloading_leaves_open_sockets_alone() {
+    let name = unique("open");
+    machine(&[&name], || {
+        load(&defaults("chd"), &name).unwrap().persist().unwrap();
+        let (to, arrived) = receiver("127.0.0.1:0");
+        let mut stream = connect(to, &name);
+        let mut bytes = Bytes::new();
+        bytes.write(&mut stream, 1 << 20);
+        assert_eq!(variant(&name).sockets, 1);
+        unload(&name).unwrap();
+        assert!(!available().contains(&name));
+        let left = variant(&name);
+        assert!(!left.registered && left.sockets == 1, "{left:?}");
+        assert!(matches!(unload(&name), Err(Error::NotLoaded { .. })), "only once");
+        bytes.write(&mut stream, 8 << 20);
+        assert_eq!(uses(&stream), name);
+        // The name is free, though the old variant still works.
+        let again = load(&defaults("newreno"), &name).unwrap();
+        carries(&name, 1 << 20);
+        drop(again);
+        bytes.write(&mut stream, 1 << 20);
+        drop(stream);
+        assert_eq!(arrived.join().unwrap(), bytes.hash());
+    });
+}
+
+#[test]
+fn a_socket_may_change_its_algorithm_at_any_time() {
+    let name = unique("swap");
+    machine(&[&name], || {
+        let _loaded = load(&defaults("chd"), &name).unwrap();
+        let (to, arrived) = receiver("127.0.0.1:0");
+        let mut stream = connect(to, "reno");
+        let mut bytes = Bytes::new();
+        for turn in 0..20 {
+            let next = if turn % 2 == 0 { &name } else { "reno" };
+            bytes.write(&mut stream, 1 << 19);
+            sockopt::set_tcp_congestion(&stream, next).unwrap();
+            assert_eq!(uses(&stream), *next);
+        }
+        drop(stream);
+        assert_eq!(arrived.join().unwrap(), bytes.hash());
+    });
+}
+
+/// The default of a namespace reaches passive connections too, and their side sends.
+#[test]
+fn the_default_of_a_namespace() {
+    let name = unique("dflt");
+    let default = "/proc/sys/net/ipv4/tcp_congestion_control";
+    let of_the_machine = fs::read_to_string(default).unwrap();
+    machine(&[&name], || {
+        let _loaded = load(&defaults("newreno"), &name).unwrap();
+        fs::write(default, &name).unwrap();
+        assert_eq!(variant(&name).sockets, 1, "the default counts as one");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to: SocketAddr = listener.local_addr().unwrap();
+        let reader = thread::spawn(move || hash_of(TcpStream::connect(to).unwrap()));
+        let (mut stream, _) = listener.accept().unwrap();
+        assert_eq!(uses(&stream), name);
+        let mut bytes = Bytes::new();
+        bytes.write(&mut stream, 4 << 20);
+        drop(stream);
+        assert_eq!(reader.join().unwrap(), bytes.hash());
+    });
+    assert_eq!(fs::read_to_string(default).unwrap(), of_the_machine);
+}
+
+#[test]
+fn pins_outlive_the_process_and_are_removed() {
+    let names = [unique("p1"), unique("p2"), unique("p3")];
+    machine(&names.each_ref().map(|n| n.as_str()), || {
+        let [a, b, c] = names.each_ref().map(|n| n.as_str());
+        let pin = load(&defaults("newreno"), a).unwrap().persist().unwrap();
+        assert_eq!(pin.path, Path::new(PIN_DIR).join(a));
+        assert!(!pin.mounted, "there was a BPF file system");
+        assert_eq!(variant(a).pin, Some(pin.path));
+        // One that is held, then pinned from elsewhere.
+        let held = load(&defaults("hd"), b).unwrap();
+        assert!(matches!(unpersist(b), Err(Error::NotPinned(_))));
+        assert_eq!(persist(b).unwrap(), persist(b).unwrap(), "twice is once");
+        drop(held);
+        carries(b, 1 << 18);
+        unpersist(b).unwrap();
+        wait_until(|| !available().contains(&b.to_owned()), "it ends with its pin");
+        // Unloading takes away what another process holds.
+        let held = load(&defaults("hd"), c).unwrap();
+        unload(c).unwrap();
+        assert!(!available().contains(&c.to_owned()));
+        drop(held);
+        assert!(Path::new(PIN_DIR).exists() && pinned(a));
+        unload(a).unwrap();
+        assert!(!Path::new(PIN_DIR).exists(), "nothing is left behind");
+    });
+}
+
+#[test]
+fn a_missing_bpf_file_system_is_mounted() {
+    let name = unique("mnt");
+    machine(&[&name], || {
+        run("mount -t tmpfs tmpfs /sys/fs/bpf");
+        let pin = load(&defaults("newreno"), &name).unwrap().persist().unwrap();
+        assert!(pin.mounted && pin.path.exists());
+        unload(&name).unwrap();
+    });
+}
+
+#[test]
+fn names_that_cannot_be() {
+    let name = unique("twice");
+    machine(&[&name], || {
+        let p = defaults("newreno");
+        for bad in ["", "sixteen_letters_", "Upper", "a-b", "a b", "../x", "a/b", "ä", "a\0"] {
+            assert!(matches!(load(&p, bad), Err(Error::Name { .. })), "{bad:?}");
+            assert!(matches!(unload(bad), Err(Error::Name { .. })), "{bad:?}");
+        }
+        let first = load(&p, &name).unwrap();
+        for taken in [name.as_str(), "reno", "cubic"] {
+            let error = load(&p, taken).unwrap_err();
+            assert!(matches!(&error, Error::Taken(n) if n == taken), "{error}");
+        }
+        // Not ours, so not ours to unload.
+        let error = unload("cubic").unwrap_err().to_string();
+        assert!(error.contains("no variant `cubic` of Knee") && error.contains(&name), "{error}");
+        drop(first);
+        let longest = format!("{name}_______________");
+        drop(load(&p, &longest[..15]).unwrap());
+    });
+}
+
+#[test]
+fn without_privileges_the_error_says_what_is_needed() {
+    let name = &unique("priv");
+    machine(&[name], || {
+        let _loaded = load(&defaults("chd"), name).unwrap();
+        let other = unique("nobody");
+        // Credentials are a thread's; libc would change the whole process's.
+        let nobody = move || {
+            let (gid, uid) = (Gid::from_raw(65534), Uid::from_raw(65534));
+            rustix::thread::set_thread_groups(&[]).unwrap();
+            rustix::thread::set_thread_res_gid(gid, gid, gid).unwrap();
+            rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+            let report = knee_kernel::check();
+            assert!(!report.can_load(), "{report}");
+            assert!(report.to_string().contains("run as root, or with CAP_BPF"), "{report}");
+            let errors = [
+                load(&defaults("chd"), &other).unwrap_err(),
+                list().unwrap_err(),
+                unload(name).unwrap_err(),
+                persist(name).unwrap_err(),
+                measure(Duration::ZERO).unwrap_err(),
+            ];
+            for error in errors {
+                assert!(matches!(error, Error::Privileges { .. }), "{error:?}");
+                assert!(error.to_string().contains("needs root"), "{error}");
+            }
+            // Using what root has loaded needs none.
+            carries(name, 1 << 18);
+        };
+        thread::scope(|scope| scope.spawn(nobody).join().unwrap());
+    });
+}
+
+/// What `bpftool struct_ops register` does with an exported object.
+#[test]
+fn an_exported_object_is_complete() {
+    let name = unique("exp");
+    machine(&[&name], || {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("chd.bpf.o");
+        let params = Params::new(of("chd"), [("qth", 20_000)]).unwrap();
+        knee_kernel::export(&params, &name, &path).unwrap();
+        let error = knee_kernel::export(&params, &name, &path).unwrap_err().to_string();
+        assert!(error.contains("remove it, or give another name"), "{error}");
+        let bytes = fs::read(&path).unwrap();
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).to_str().unwrap();
+        let root = here.strip_suffix("/crates/knee-kernel").unwrap().as_bytes();
+        assert!(!bytes.windows(root.len()).any(|w| w == root), "names the builder's folder");
+
+        let open = libbpf_rs::ObjectBuilder::default().open_file(&path).unwrap();
+        let mut object = open.load().unwrap();
+        let mut ops = object.maps_mut().find(|m| *m.name() == *"knee_chd").unwrap();
+        let link = ops.attach_struct_ops().unwrap();
+        assert_eq!(variant(&name).params, Some(params));
+        carries(&name, 1 << 20);
+        drop(link);
+    });
+}

@@ -1,0 +1,300 @@
+//! `knee kernel`.
+
+use crate::{Format, output};
+use clap::Subcommand;
+use knee_cc::{Params, algorithm};
+use knee_kernel::{Report, State, Variant};
+use knee_lab::{
+    scenario::{Scenario, Set},
+    table::Table,
+    units::parse_time,
+};
+use knee_run::FlowKind;
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use nix::sys::signal::{SigSet, Signal};
+use serde_json::{Value, json};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  knee kernel check
+  knee kernel load chd
+  knee kernel load chd --set qth=20ms --as chd20
+  iperf3 -c HOST -C knee_chd
+  knee kernel list --measure 5s
+  knee kernel unload knee_chd
+All but check and export need root. More in docs/kernel.md.";
+
+#[derive(Subcommand)]
+enum What {
+    /// What this kernel offers, and what to do about what it lacks
+    ///
+    /// Exit code 0: algorithms can be loaded. 1: they cannot.
+    Check {
+        /// How to print
+        #[arg(long, value_enum, default_value = "table")]
+        format: Format,
+    },
+    /// Load an algorithm: every program of this machine may then use it by its name
+    ///
+    /// It stays until it is unloaded or the machine restarts.
+    Load {
+        #[command(flatten)]
+        variant: VariantArgs,
+        /// Keep it only as long as this command runs (Ctrl-C ends both)
+        #[arg(long)]
+        hold: bool,
+    },
+    /// Take an algorithm away; open connections keep it until they close
+    Unload {
+        /// Name it was loaded as
+        name: String,
+    },
+    /// The loaded variants: parameters, sockets that use them, calls and their time
+    List {
+        /// Let the kernel count calls and their time for so long; without this, what it counted
+        /// while counting was enabled otherwise
+        #[arg(long, value_name = "TIME", value_parser = time)]
+        measure: Option<Duration>,
+        /// How to print
+        #[arg(long, value_enum, default_value = "table")]
+        format: Format,
+    },
+    /// Let a variant that another process holds (load --hold) outlive it
+    Persist {
+        /// Name it was loaded as
+        name: String,
+    },
+    /// The opposite: a variant that no process holds ends at once
+    Unpersist {
+        /// Name it was loaded as
+        name: String,
+    },
+    /// Write an object file for machines without Knee
+    ///
+    /// Load it there with: bpftool struct_ops register FILE /sys/fs/bpf/DIR
+    Export {
+        #[command(flatten)]
+        variant: VariantArgs,
+        /// New file, such as chd.bpf.o
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+    },
+}
+
+#[derive(clap::Args)]
+struct VariantArgs {
+    /// The algorithm, one of `knee list`
+    algorithm: String,
+    /// A parameter and its value, as in qth=20ms; may be repeated
+    #[arg(long, value_name = "PARAM=VALUE")]
+    set: Vec<String>,
+    /// Name for sockets, at most 15 of a-z, 0-9 and _ [default: knee_ and the algorithm]
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<String>,
+}
+
+impl VariantArgs {
+    fn params(&self) -> Result<Params> {
+        let sets = self.set.iter().map(|s| format!("flow.0.params.{s}"));
+        let cc = format!("flow.0.cc={}", self.algorithm);
+        let sets: Vec<Set> =
+            [cc].into_iter().chain(sets).map(|s| Set::parse(&s)).collect::<Result<_, _>>()?;
+        // The one reader of typed parameters is the scenario's; the path is of no account.
+        let scenario = Scenario::parse("knee kernel", PATH, &sets)?;
+        let spec = scenario.spec(scenario.seed());
+        match spec.flows.into_iter().next().map(|flow| flow.kind) {
+            Some(FlowKind::Tcp(tcp)) => Ok(tcp.params),
+            _ => Err(miette!("`{}` is no algorithm of TCP", self.algorithm)),
+        }
+    }
+
+    fn name(&self, params: &Params) -> String {
+        self.name.clone().unwrap_or_else(|| knee_kernel::default_name(params.algorithm()))
+    }
+}
+
+const PATH: &str =
+    "duration = \"1s\"\n[path]\nrate = \"1mbit\"\nrtt = \"1ms\"\nqueue = \"1p\"\n[[flow]]\n";
+
+fn time(text: &str) -> Result<Duration, String> {
+    let ns = parse_time(text).map_err(|e| format!("{e}; {}", e.remedy()))?;
+    if ns == 0 { Err("must be more than 0".to_owned()) } else { Ok(Duration::from_nanos(ns)) }
+}
+
+pub(crate) fn kernel(args: &Args) -> Result<ExitCode> {
+    match &args.what {
+        What::Check { format } => check(*format),
+        What::Load { variant, hold } => load(variant, *hold),
+        What::Unload { name } => {
+            knee_kernel::unload(name).into_diagnostic()?;
+            output::print(&format!("unloaded {name}\n"))
+        }
+        What::List { measure, format } => {
+            let variants = match measure {
+                Some(time) => knee_kernel::measure(*time),
+                None => knee_kernel::list(),
+            };
+            let variants = variants.into_diagnostic()?;
+            match format {
+                Format::Json => output::print_json(&as_json(&variants)),
+                Format::Table => output::print(&as_text(&variants)),
+            }
+        }
+        What::Persist { name } => {
+            let pinned = knee_kernel::persist(name).into_diagnostic()?;
+            say_mounted(&pinned);
+            output::print(&format!("{name} stays until `knee kernel unload {name}` or a restart\n"))
+        }
+        What::Unpersist { name } => {
+            knee_kernel::unpersist(name).into_diagnostic()?;
+            output::print(&format!("{name} ends with the process that holds it, if any\n"))
+        }
+        What::Export { variant, out } => {
+            let params = variant.params()?;
+            let name = variant.name(&params);
+            knee_kernel::export(&params, &name, out).into_diagnostic()?;
+            let file = out.display();
+            output::print(&format!(
+                "{file}: load it with `bpftool struct_ops register {file} /sys/fs/bpf/{name}`, \
+                 then use it as {name}\n"
+            ))
+        }
+    }
+}
+
+fn say_mounted(pinned: &knee_kernel::Pinned) {
+    if pinned.mounted {
+        eprintln!("mounted a BPF file system on /sys/fs/bpf, where there was none");
+    }
+}
+
+fn load(args: &VariantArgs, hold: bool) -> Result<ExitCode> {
+    let params = args.params()?;
+    let name = args.name(&params);
+    // Blocked before anything is registered, so that no signal is missed.
+    let mut signals = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        signals.add(signal);
+    }
+    if hold {
+        signals.thread_block().into_diagnostic().wrap_err("cannot block signals")?;
+    }
+    let loaded = knee_kernel::load(&params, &name).into_diagnostic()?;
+    if hold {
+        output::print(&format!("loaded {name}; it ends with this command: press Ctrl-C\n"))?;
+        signals.wait().into_diagnostic().wrap_err("cannot wait for a signal")?;
+        drop(loaded);
+        return output::print(&format!("unloaded {name}\n"));
+    }
+    say_mounted(&loaded.persist().into_diagnostic()?);
+    output::print(&format!(
+        "loaded {name}\n  one program:  iperf3 -c HOST -C {name}\n  the default:  sysctl \
+         net.ipv4.tcp_congestion_control={name}\n  remove it:    knee kernel unload {name}\n"
+    ))
+}
+
+fn check(format: Format) -> Result<ExitCode> {
+    let report = knee_kernel::check();
+    match format {
+        Format::Json => output::print_json(&report_json(&report))?,
+        Format::Table => output::print(&report.to_string())?,
+    };
+    Ok(if report.can_load() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn report_json(report: &Report) -> Value {
+    let state = |state| match state {
+        State::Good => "ok",
+        State::Note => "note",
+        State::Missing => "missing",
+    };
+    let findings = report.findings.iter().map(|f| {
+        json!({ "what": f.what, "state": state(f.state), "found": f.found, "remedy": f.remedy })
+    });
+    json!({ "can_load": report.can_load(), "findings": findings.collect::<Vec<_>>() })
+}
+
+/// Parameters that are not the algorithm's defaults, as they would be typed.
+fn changed(variant: &Variant) -> String {
+    let Some(params) = &variant.params else {
+        return "of another version of Knee".to_owned();
+    };
+    let defaults =
+        algorithm(&variant.algorithm).map_or_else(Vec::new, |a| Params::defaults(a).shown());
+    let shown = params.shown().into_iter().filter(|p| !defaults.contains(p));
+    let shown: Vec<_> = shown.map(|(name, value)| format!("{name}={value}")).collect();
+    if shown.is_empty() { "defaults".to_owned() } else { shown.join(" ") }
+}
+
+fn as_json(variants: &[Variant]) -> Value {
+    let one = |v: &Variant| {
+        let callbacks = v.callbacks.iter().map(|c| {
+            json!({
+                "name": c.name,
+                "calls": c.calls,
+                "time_ns": c.time_ns,
+                "ns_per_call": c.ns_per_call(),
+            })
+        });
+        let params = v.params.as_ref().map(|p| p.shown().into_iter().collect::<Vec<_>>());
+        let params = params.map(|p| {
+            Value::Object(p.into_iter().map(|(n, value)| (n.to_owned(), json!(value))).collect())
+        });
+        json!({
+            "name": v.name,
+            "algorithm": v.algorithm,
+            "params": params,
+            "registered": v.registered,
+            "pin": v.pin,
+            "sockets": v.sockets,
+            "callbacks": callbacks.collect::<Vec<_>>(),
+        })
+    };
+    json!({ "variants": variants.iter().map(one).collect::<Vec<_>>() })
+}
+
+fn as_text(variants: &[Variant]) -> String {
+    if variants.is_empty() {
+        return "nothing is loaded; `knee kernel load chd` loads CHD\n".to_owned();
+    }
+    let mut table = Table::new(
+        "Loaded variants",
+        &["name", "algorithm", "parameters", "stays"],
+        &["sockets", "calls", "ns per call"],
+    );
+    for v in variants {
+        let stays = match (v.registered, &v.pin) {
+            (false, _) => "unloaded, until its sockets close",
+            (true, Some(_)) => "until unloaded",
+            (true, None) => "while its process runs",
+        };
+        let calls: u64 = v.callbacks.iter().map(|c| c.calls).sum();
+        let time_ns: u64 = v.callbacks.iter().map(|c| c.time_ns).sum();
+        let (calls, ns) = match calls {
+            0 => ("-".to_owned(), "-".to_owned()),
+            n => (n.to_string(), format!("{:.0}", time_ns as f64 / n as f64)),
+        };
+        table.row([
+            v.name.clone(),
+            v.algorithm.clone(),
+            changed(v),
+            stays.to_owned(),
+            v.sockets.to_string(),
+            calls,
+            ns,
+        ]);
+    }
+    let mut text = table.to_text(output::width());
+    if variants.iter().all(|v| v.callbacks.iter().all(|c| c.calls == 0)) {
+        text += "\nThe kernel counts calls only on request: --measure 5s\n";
+    }
+    text
+}
