@@ -9,7 +9,7 @@ if ! command -v ns >/dev/null; then
 	apt-get update -q && apt-get install -qy --no-install-recommends ns2
 fi
 cargo build --release --locked --quiet -p knee --no-default-features
-knee=(target/release/knee bench dumbbell --flows 16 --rate 100mbit --rtt 40ms --queue 333p --duration 60s)
+knee=("${CARGO_TARGET_DIR:-target}/release/knee" bench dumbbell --flows 16 --rate 100mbit --rtt 40ms --queue 333p --duration 60s)
 peer=(ns bench/ns2-dumbbell.tcl sack 16 100 40 333 60)
 
 # Wall-clock seconds of a command.

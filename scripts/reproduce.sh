@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 echo "building (a few minutes the first time) ..."
 cargo build --release --locked --quiet -p knee --no-default-features
-exec target/release/knee reproduce chd "$@"
+exec "${CARGO_TARGET_DIR:-target}/release/knee" reproduce chd "$@"

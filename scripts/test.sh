@@ -27,7 +27,7 @@ step "recorded claims of the CHD paper, and the README's figures"
 cargo build --release --locked --quiet -p knee --no-default-features
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-target/release/knee reproduce chd --out "$out/chd"
+"${CARGO_TARGET_DIR:-target}/release/knee" reproduce chd --out "$out/chd"
 for figure in docs/figures/*.svg; do
 	cmp "$figure" "$out/chd/figures/$(basename "$figure")" || {
 		echo "$figure is not what reproduce draws: scripts/update-figures.sh" >&2

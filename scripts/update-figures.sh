@@ -5,6 +5,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 cargo build --release --locked --quiet -p knee --no-default-features
-target/release/knee reproduce chd --out "$out/chd" || true
+"${CARGO_TARGET_DIR:-target}/release/knee" reproduce chd --out "$out/chd" || true
 mkdir -p docs/figures
 cp "$out"/chd/figures/{chd-figure-4a,chd-figure-7b,chd-figure-8d}.svg docs/figures/
