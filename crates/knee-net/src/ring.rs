@@ -4,9 +4,7 @@
 /// library's deque, which doubles, and somewhat faster, since it does less.
 #[derive(Clone, Debug, Default)]
 pub struct Ring<T> {
-    /// Up to `room` slots, made as they are first used: memory that is not needed is not touched.
     slots: Vec<T>,
-    room: usize,
     head: usize,
     len: usize,
 }
@@ -27,20 +25,17 @@ impl<T: Default> Ring<T> {
     #[inline]
     fn place(&self, index: usize) -> usize {
         let place = self.head + index;
-        if place >= self.room { place - self.room } else { place }
+        if place >= self.slots.len() { place - self.slots.len() } else { place }
     }
 
     /// Appends a record.
     #[inline]
     pub fn push_back(&mut self, record: T) {
-        if self.len == self.room {
+        if self.len == self.slots.len() {
             self.grow();
         }
         let place = self.place(self.len);
-        match self.slots.get_mut(place) {
-            Some(slot) => *slot = record,
-            None => self.slots.push(record),
-        }
+        self.slots[place] = record;
         self.len += 1;
     }
 
@@ -48,8 +43,9 @@ impl<T: Default> Ring<T> {
     fn grow(&mut self) {
         self.slots.rotate_left(self.head);
         self.head = 0;
-        self.room += (self.room / 4).max(8);
-        self.slots.reserve_exact(self.room - self.slots.len());
+        let more = (self.slots.len() / 4).max(8);
+        self.slots.reserve_exact(more);
+        self.slots.resize_with(self.slots.len() + more, T::default);
     }
 
     /// Takes the first record.
