@@ -6,12 +6,13 @@ use crate::{
     report::{Report, Section},
     table::Table,
 };
+use knee_cc::Params;
 use knee_cc::SSTHRESH_INFINITE;
 use knee_run::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, Ns, QueueLimit,
-    Recovery, RunRecord, RunSpec, TcpSpec, Workload,
+    FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, NS_PER_US, Ns,
+    QueueLimit, Recovery, RunRecord, RunSpec, TcpSpec, Workload,
 };
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 /// Observed values that are an algorithm's own idea of the queueing delay.
 const QUEUEING_DELAY: [&str; 2] = ["q_us", "h_us"];
@@ -42,6 +43,8 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
         ("Repetitions", records.len().to_string()),
         ("Seed", records.first().map_or(spec.seed, |r| r.seed).to_string()),
     ];
+    let mut meta = meta.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    meta.extend(lateness(records).map(|text| ("Lateness".to_owned(), text)));
     let results = Section { tables: run_tables(spec, records), ..Section::new("Results") };
     let mut sections = vec![results];
     if let Some(first) = records.first() {
@@ -55,19 +58,35 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
             sections.push(Section { paragraphs, charts, ..Section::new("Over time") });
         }
     }
-    sections.push(Section { tables: vec![set_up(spec)], ..Section::new("Set-up") });
-    Report {
-        title: title.to_owned(),
-        meta: meta.map(|(name, value)| (name.to_owned(), value)).to_vec(),
-        sections,
-        ..Report::default()
-    }
+    sections.push(Section {
+        tables: vec![set_up(spec)],
+        paragraphs: approximations(records),
+        ..Section::new("Set-up")
+    });
+    Report { title: title.to_owned(), meta, sections, ..Report::default() }
 }
 
 /// The tables of the report as text for a terminal `width` characters wide, or as wide as needed.
 pub fn run_text(spec: &RunSpec, records: &[RunRecord], width: Option<u16>) -> String {
     let tables = run_tables(spec, records);
     tables.iter().map(|t| t.to_text(width)).collect::<Vec<_>>().join("\n")
+}
+
+/// Of runs in real time: the worst lateness of the path.
+pub fn lateness<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Option<String> {
+    let all: Vec<_> =
+        records.into_iter().filter_map(|r| Some(r.real_time.as_ref()?.lateness)).collect();
+    let us = |ns: Ns| ns / NS_PER_US;
+    let (p99_ns, max_ns) =
+        (all.iter().map(|l| l.p99_ns).max()?, all.iter().map(|l| l.max_ns).max()?);
+    Some(format!("of the worst run: p99 {} us, largest {} us", us(p99_ns), us(max_ns)))
+}
+
+/// Of runs in real time: what the host did only nearly as the scenarios say, each once.
+pub fn approximations<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Vec<String> {
+    let real_time = records.into_iter().filter_map(|r| r.real_time.as_ref());
+    let all: BTreeSet<&String> = real_time.flat_map(|r| &r.approximations).collect();
+    all.into_iter().cloned().collect()
 }
 
 /// Number with no more digits than needed.
@@ -256,7 +275,7 @@ fn what(flow: &FlowSpec) -> [String; 3] {
             "probes of {packet_bytes} bytes every {} ms",
             trim(*interval_ns as f64 / NS_PER_MS as f64)
         )),
-        FlowKind::Tcp(TcpSpec { params, workload, options }) => {
+        FlowKind::Tcp(TcpSpec { cc, workload, options }) => {
             let amount = match workload {
                 Workload::Bulk => "as much as it can".to_owned(),
                 Workload::Transfers { size_bytes, every_ns: None } => format!("{size_bytes} bytes"),
@@ -264,7 +283,8 @@ fn what(flow: &FlowSpec) -> [String; 3] {
                     format!("{size_bytes} bytes every {} s", trim(*every as f64 / NS_PER_S as f64))
                 }
             };
-            let shown = params.shown().into_iter().map(|(name, value)| format!("{name} = {value}"));
+            let shown = cc.params().map_or_else(Vec::new, Params::shown);
+            let shown = shown.into_iter().map(|(name, value)| format!("{name} = {value}"));
             let recovery = match options.recovery {
                 Recovery::Sack => "SACK",
                 Recovery::Newreno => "NewReno recovery",
@@ -274,11 +294,7 @@ fn what(flow: &FlowSpec) -> [String; 3] {
                 options.mss_bytes + options.header_bytes,
                 options.delayed_ack.every_pkts
             );
-            [
-                format!("{}: {amount}", params.algorithm().name()),
-                shown.collect::<Vec<_>>().join(", "),
-                stack,
-            ]
+            [format!("{}: {amount}", cc.name()), shown.collect::<Vec<_>>().join(", "), stack]
         }
     }
 }

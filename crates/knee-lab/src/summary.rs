@@ -4,7 +4,7 @@
 //! no path, no duration of the computation.
 
 use crate::metrics::{Backoffs, DelayMs, Metrics, Percentiles};
-use knee_run::{FlowCounters, NS_PER_S, Ns, RunRecord, RunSpec};
+use knee_run::{FlowCounters, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -105,6 +105,37 @@ pub struct Run {
     pub queue: Queue,
     /// Flows, in scenario order.
     pub flows: Vec<Flow>,
+    /// Of a run in real time: how far it is to be trusted; `null` of a simulated one.
+    pub real_time: Option<RealTime>,
+}
+
+/// What a run in real time says of itself.
+#[derive(Clone, Debug, Serialize)]
+pub struct RealTime {
+    /// How late packets left the bottleneck or the path, microseconds: mean.
+    pub lateness_mean_us: f64,
+    /// 99th percentile.
+    pub lateness_p99_us: f64,
+    /// 99.9th percentile.
+    pub lateness_p999_us: f64,
+    /// Largest.
+    pub lateness_max_us: f64,
+    /// What the host does only nearly as the scenario says.
+    pub approximations: Vec<String>,
+}
+
+impl RealTime {
+    fn new(of: &knee_run::RealTime) -> Self {
+        let us = |ns: Ns| ns as f64 / NS_PER_US as f64;
+        let lateness = &of.lateness;
+        Self {
+            lateness_mean_us: us(lateness.mean_ns),
+            lateness_p99_us: us(lateness.p99_ns),
+            lateness_p999_us: us(lateness.p999_ns),
+            lateness_max_us: us(lateness.max_ns),
+            approximations: of.approximations.clone(),
+        }
+    }
 }
 
 /// The bottleneck in a repetition.
@@ -214,6 +245,7 @@ impl Run {
                 max_held_pkts: queue.max_pkts,
             },
             flows: (0..record.flows.len()).map(|flow| Flow::new(&m, flow)).collect(),
+            real_time: record.real_time.as_ref().map(RealTime::new),
         }
     }
 }

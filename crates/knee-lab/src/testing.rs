@@ -2,9 +2,8 @@
 
 use knee_cc::Params;
 use knee_run::{
-    DelayedAck, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, PathSpec,
-    QueueBin, QueueLimit, QueueRecord, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions,
-    TcpSpec, Workload,
+    Cc, DelayedAck, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, PathSpec,
+    QueueBin, QueueLimit, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
 };
 
 /// Nanoseconds in a millisecond.
@@ -42,7 +41,7 @@ pub fn queue(bins: &[QueueBin]) -> QueueRecord {
 pub fn record(duration_s: f64, bin_s: f64, mut flows: Vec<FlowRecord>) -> RunRecord {
     let duration_ns = ns(duration_s);
     flows.iter_mut().for_each(|f| f.stop_ns = duration_ns);
-    RunRecord { seed: 1, duration_ns, bin_ns: ns(bin_s), flows, queue: QueueRecord::default() }
+    RunRecord { seed: 1, duration_ns, bin_ns: ns(bin_s), flows, ..RunRecord::default() }
 }
 
 /// What `record` could be a run of: 1 Mbit/s, 20 ms each way, 84 packets.
@@ -51,7 +50,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
         "udp" => FlowKind::Udp { rate_bps: 100_000, packet_bytes: 1500 },
         "probe" => FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 200 },
         name => FlowKind::Tcp(TcpSpec {
-            params: Params::defaults(knee_cc::algorithm(name).unwrap()),
+            cc: Cc::Knee(Params::defaults(knee_cc::algorithm(name).unwrap())),
             workload: Workload::Bulk,
             options: TcpOptions {
                 mss_bytes: 1448,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use knee_cc::algorithms;
+use knee_cc::{Params, algorithms};
 use knee_lab::scenario::{Scenario, ScenarioError, Set};
 use knee_lab::units::{show_queue, show_rate, show_size, show_time};
 use knee_run::{FlowKind, QueueLimit, Recovery, RunSpec, TcpSpec, Workload};
@@ -90,6 +90,10 @@ fn set(argument: &str) -> Set {
 fn parse(text: &str, sets: &[&str]) -> Result<Scenario, ScenarioError> {
     let sets = sets.iter().map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
     Scenario::parse("fig5.toml", text, &sets)
+}
+
+fn params(kind: &FlowKind) -> &Params {
+    tcp(kind).cc.params().expect("an algorithm of Knee")
 }
 
 fn tcp(kind: &FlowKind) -> &TcpSpec {
@@ -186,7 +190,7 @@ fn every_key_arrives() {
     let groups: Vec<_> =
         scenario.groups().iter().map(|g| (g.name.as_str(), g.flows.clone())).collect();
     assert_eq!(groups, [("chd", 0..3), ("newreno-2", 3..4), ("udp-3", 4..5), ("probe-4", 5..6)]);
-    let shown = tcp(&spec.flows[0].kind).params.shown();
+    let shown = params(&spec.flows[0].kind).shown();
     for (name, value) in
         [("qmin", "6ms"), ("qth", "20ms"), ("pmax", "0.5"), ("use_max", "off"), ("growth", "ack")]
     {
@@ -250,8 +254,9 @@ fn sets_change_the_scenario_and_its_text() {
     let spec = scenario.spec(1);
     assert_eq!(spec.path.rate_bps, 5_000_000);
     let first = tcp(&spec.flows[0].kind);
-    assert!(first.params.shown().contains(&("qth", "30ms".to_owned())));
-    assert!(first.params.shown().contains(&("pmax", "0.75".to_owned())));
+    let first_params = params(&spec.flows[0].kind);
+    assert!(first_params.shown().contains(&("qth", "30ms".to_owned())));
+    assert!(first_params.shown().contains(&("pmax", "0.75".to_owned())));
     assert_eq!(first.options.rtt_tick_ns, 1_000_000);
     assert_eq!(first.options.recovery, Recovery::Sack);
     assert_eq!(scenario.repeat(), 3);
@@ -446,7 +451,9 @@ fn errors_in_flows() {
             "cc = 5",
             "cc = \"newrenoo\"",
             "cc = \"quantum\"",
-            "cc = \"kernel:reno\"",
+            "cc = \"kernel:\"",
+            "cc = \"kernel:no such/name\"",
+            "cc = \"kernel:reno\"\nparams = { beta = 0.5 }",
             "kind = \"tpc\"\ncc = \"newreno\"",
             "kind = \"udp\"\ncc = \"newreno\"",
             "kind = \"udp\"",
@@ -660,7 +667,7 @@ fn every_default_can_be_written() {
         let spec = Scenario::parse("fig5.toml", SMALL, &sets)
             .unwrap_or_else(|e| panic!("{}", rendered(&e)))
             .spec(1);
-        assert_eq!(tcp(&spec.flows[0].kind).params, defaults);
+        assert_eq!(*params(&spec.flows[0].kind), defaults);
     }
 }
 
@@ -849,13 +856,13 @@ impl Meant {
                     Some(size_bytes) => Workload::Transfers { size_bytes, every_ns: None },
                     None => Workload::Bulk,
                 };
-                tcp.params.algorithm().name() == "newreno"
+                tcp.cc.name() == "newreno"
                     && tcp.workload == workload
                     && tcp.options.mss_bytes + 52 == packet.unwrap_or(1500)
             }
-            (MeantKind::Chd { qth_us, pmax_ppm }, FlowKind::Tcp(tcp)) => {
-                let algorithm = tcp.params.algorithm();
-                let words = tcp.params.words();
+            (MeantKind::Chd { qth_us, pmax_ppm }, kind @ FlowKind::Tcp(_)) => {
+                let algorithm = params(kind).algorithm();
+                let words = params(kind).words();
                 let word = |name| {
                     let at = algorithm.params().iter().position(|p| p.name == name);
                     at.map(|at| words[at])

@@ -11,12 +11,12 @@ mod spec;
 pub use delay::DelayStats;
 pub use knee_net::Limit as QueueLimit;
 pub use record::{
-    Call, CallRecord, FlowCounters, FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin,
-    QueueRecord, RunRecord, Transfer,
+    Call, CallRecord, FlowCounters, FlowRecord, FlowSample, Lateness, PacketEvent, PacketLog,
+    QueueBin, QueueRecord, RealTime, RunRecord, Transfer,
 };
 pub use spec::{
-    DelayedAck, FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, Recovery, RunSpec, TcpOptions,
-    TcpSpec, Workload,
+    Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery, RunSpec,
+    TcpOptions, TcpSpec, Workload,
 };
 
 /// Nanoseconds in a second.

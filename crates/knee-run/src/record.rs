@@ -16,6 +16,53 @@ pub struct RunRecord {
     pub flows: Vec<FlowRecord>,
     /// The bottleneck's queue.
     pub queue: QueueRecord,
+    /// Of a run in real time: how far it is to be trusted; none of a simulated one.
+    pub real_time: Option<RealTime>,
+}
+
+/// What a run in real time says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealTime {
+    /// How late packets left the bottleneck or the path.
+    pub lateness: Lateness,
+    /// What the host does only nearly as the spec says, in words.
+    pub approximations: Vec<String>,
+}
+
+/// How late packets left the bottleneck or the path, against the time that the network elements
+/// gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lateness {
+    /// Departures and deliveries measured.
+    pub count: u64,
+    /// Mean.
+    pub mean_ns: Ns,
+    /// 99th percentile.
+    pub p99_ns: Ns,
+    /// 99.9th percentile.
+    pub p999_ns: Ns,
+    /// Largest.
+    pub max_ns: Ns,
+}
+
+impl Lateness {
+    /// Summary of `stats`.
+    pub fn of(stats: &DelayStats) -> Self {
+        Self {
+            count: stats.count(),
+            mean_ns: stats.mean_ns() as Ns,
+            p99_ns: stats.quantile_ns(0.99),
+            p999_ns: stats.quantile_ns(0.999),
+            max_ns: stats.max_ns(),
+        }
+    }
+
+    /// Whether a run on a path of this round-trip time is to be published: at most one packet in a
+    /// thousand was late by more than a twentieth of it, and none by more than the whole, which a
+    /// sender could take for a loss.
+    pub fn acceptable(&self, rtt_ns: Ns) -> bool {
+        self.p999_ns <= rtt_ns / 20 && self.max_ns <= rtt_ns
+    }
 }
 
 /// What one flow did.

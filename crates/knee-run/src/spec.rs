@@ -1,6 +1,6 @@
 //! The experiment, as plain validated numbers.
 
-use knee_cc::Params;
+use knee_cc::{OBSERVE_N, Params};
 use knee_net::Limit as QueueLimit;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ impl RunSpec {
             access_delay_ns: 0,
             access_jitter_ns: 0,
             kind: FlowKind::Tcp(TcpSpec {
-                params: params.clone(),
+                cc: Cc::Knee(params.clone()),
                 workload: Workload::Bulk,
                 options: TcpOptions::default(),
             }),
@@ -51,6 +51,11 @@ impl RunSpec {
 }
 
 impl PathSpec {
+    /// Round-trip time of an empty path, access delays aside.
+    pub fn rtt_ns(&self) -> Ns {
+        self.delay_forward_ns + self.delay_reverse_ns
+    }
+
     /// A path of `rate_bps` and a round-trip time, split evenly, without loss or jitter.
     pub fn symmetric(rate_bps: u64, rtt_ns: Ns, queue: QueueLimit) -> Self {
         Self {
@@ -151,12 +156,47 @@ pub enum FlowKind {
 /// A TCP flow.
 #[derive(Clone, Debug)]
 pub struct TcpSpec {
-    /// Algorithm and its parameters.
-    pub params: Params,
+    /// What controls its window.
+    pub cc: Cc,
     /// What the application writes.
     pub workload: Workload,
     /// The stack's options.
     pub options: TcpOptions,
+}
+
+/// What controls a flow's congestion window.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cc {
+    /// An algorithm of Knee, with its parameters: on every host.
+    Knee(Params),
+    /// A congestion control of the kernel's own, by its name there: on the kernel only.
+    Kernel(String),
+}
+
+/// What names a congestion control of the kernel's own in scenarios and results.
+pub const KERNEL_PREFIX: &str = "kernel:";
+
+impl Cc {
+    /// Name in results: `chd`, or `kernel:cubic`.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Knee(params) => params.algorithm().name().to_owned(),
+            Self::Kernel(name) => format!("{KERNEL_PREFIX}{name}"),
+        }
+    }
+
+    /// Names of the values that the algorithm lets be observed; empty where there is none.
+    pub fn observes(&self) -> [&'static str; OBSERVE_N] {
+        self.params().map_or([""; OBSERVE_N], |params| params.algorithm().observes())
+    }
+
+    /// Algorithm and parameters, if it is Knee's.
+    pub fn params(&self) -> Option<&Params> {
+        match self {
+            Self::Knee(params) => Some(params),
+            Self::Kernel(_) => None,
+        }
+    }
 }
 
 /// What a TCP application writes.

@@ -12,10 +12,11 @@ use crate::{
     schedule::Schedule,
     sender::{Sender, Transmit},
 };
+use knee_cc::Params;
 use knee_net::{DelayLine, Jitter, Link, Loss, NEVER, Random};
 use knee_run::{
-    DelayStats, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, Ns, PacketEvent,
-    PacketLog, QueueBin, QueueRecord, RunRecord, RunSpec, TcpSpec, Workload,
+    Cc, DelayStats, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, Ns, PacketEvent,
+    PacketLog, QueueBin, QueueRecord, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
 };
 use std::{
     cmp::Reverse,
@@ -545,6 +546,7 @@ impl<'a> Engine<'a> {
             bin_ns,
             flows: flows.collect(),
             queue,
+            real_time: None,
         }
     }
 }
@@ -571,10 +573,13 @@ impl Flow {
             flow.start_ns + Jitter::new(flow.start_jitter_ns).draw_ns(&mut stream("start"));
         let keep = spec.record.bin_ns > 0;
         let (kind, data_bytes) = match &flow.kind {
-            FlowKind::Tcp(tcp) => {
-                let o = &tcp.options;
+            FlowKind::Tcp(TcpSpec { cc: Cc::Kernel(name), .. }) => {
+                return Err(SimError::NotSimulated { flow: flow.name.clone(), cc: name.clone() });
+            }
+            FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), options: o, .. }) => {
+                let params = params.clone();
                 (
-                    Kind::Tcp(Tcp::new(spec, tcp, start_ns, stream("algorithm"), keep)),
+                    Kind::Tcp(Tcp::new(spec, params, o, start_ns, stream("algorithm"), keep)),
                     o.mss_bytes + o.header_bytes,
                 )
             }
@@ -695,8 +700,8 @@ impl Flow {
         };
         match (self.kind, &spec.kind) {
             (Kind::Tcp(mut tcp), FlowKind::Tcp(t)) => FlowRecord {
-                kind: t.params.algorithm().name().to_owned(),
-                observes: t.params.algorithm().observes(),
+                kind: t.cc.name(),
+                observes: t.cc.observes(),
                 transfers: std::mem::take(&mut tcp.receiver.completed),
                 rtt: std::mem::take(&mut tcp.sender.rtt),
                 trace: tcp.sender.take_trace(),
@@ -715,11 +720,17 @@ impl Flow {
 }
 
 impl Tcp {
-    fn new(spec: &RunSpec, tcp: &TcpSpec, start_ns: Ns, random: Random, keep: bool) -> Self {
-        let o = &tcp.options;
+    fn new(
+        spec: &RunSpec,
+        params: Params,
+        options: &TcpOptions,
+        start_ns: Ns,
+        random: Random,
+        keep: bool,
+    ) -> Self {
         Self {
-            sender: Sender::new(tcp, start_ns, random, keep, spec.record.trace),
-            receiver: Receiver::new(o.mss_bytes, o.delayed_ack),
+            sender: Sender::new(params, options, start_ns, random, keep, spec.record.trace),
+            receiver: Receiver::new(options.mss_bytes, options.delayed_ack),
             rto_in_heap_ns: NEVER,
             delack_in_heap_ns: NEVER,
         }

@@ -26,6 +26,14 @@ use thiserror::Error;
 /// Why a run cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SimError {
+    /// A flow wants a congestion control that only the kernel has.
+    #[error("flow `{flow}`: `kernel:{cc}` is the Linux kernel's own; run it with --host kernel")]
+    NotSimulated {
+        /// Name of the flow.
+        flow: String,
+        /// The kernel's name of it.
+        cc: String,
+    },
     /// A flow could send more packets than its counters hold.
     #[error(
         "flow `{flow}` could send more than {max} packets; shorten the run or lower the rate",
@@ -40,7 +48,7 @@ pub enum SimError {
 /// Simulates `spec`.
 ///
 /// # Errors
-/// [`SimError::TooLong`] if packet numbers (32 bits) could run out.
+/// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::NotSimulated`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     engine::Engine::new(spec)?.run()
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 use knee_cc::{Ack, Conn, Event, Params, Phase, SSTHRESH_INFINITE};
 use knee_net::{NEVER, Random};
-use knee_run::{DelayStats, FlowCounters, NS_PER_S, NS_PER_US, Recovery, TcpOptions, TcpSpec};
+use knee_run::{DelayStats, FlowCounters, NS_PER_S, NS_PER_US, Recovery, TcpOptions};
 
 /// RTO before the first RTT sample (RFC 6298 section 2.1).
 const RTO_INITIAL_NS: u64 = NS_PER_S;
@@ -80,13 +80,14 @@ pub(crate) trait Transmit {
 
 impl Sender {
     pub(crate) fn new(
-        spec: &TcpSpec,
+        params: Params,
+        options: &TcpOptions,
         now_ns: u64,
         mut random: Random,
         keep: bool,
         trace: bool,
     ) -> Self {
-        let o: &TcpOptions = &spec.options;
+        let o = options;
         let base_pos = random.bits32();
         let mut conn = Conn {
             now_us: now_ns / NS_PER_US,
@@ -98,7 +99,7 @@ impl Sender {
             ack_pos: base_pos,
             ..Conn::default()
         };
-        let host = Host::new(Params::clone(&spec.params), &mut conn, trace);
+        let host = Host::new(params, &mut conn, trace);
         Self {
             conn,
             board: Scoreboard::default(),
@@ -564,7 +565,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::{NS_PER_MS, Workload};
+    use knee_run::NS_PER_MS;
 
     impl Transmit for Vec<u32> {
         fn transmit(&mut self, number: u32) {
@@ -576,8 +577,8 @@ mod tests {
     fn sender(recovery: Recovery, initial_window_pkts: u32) -> (Sender, Vec<u32>) {
         let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
         let options = TcpOptions { recovery, initial_window_pkts, ..TcpOptions::default() };
-        let spec = TcpSpec { params, workload: Workload::Bulk, options };
-        let mut sender = Sender::new(&spec, 0, Random::stream(1, "test", 0), false, false);
+        let mut sender =
+            Sender::new(params, &options, 0, Random::stream(1, "test", 0), false, false);
         let mut out = Vec::new();
         sender.write(0, None, &mut out);
         (sender, out)

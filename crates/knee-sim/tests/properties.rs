@@ -5,7 +5,7 @@ mod common;
 use common::{MS, S, run};
 use knee_cc::{Conn, Event, Phase, algorithms};
 use knee_run::{
-    Call, CallRecord, DelayedAck, FlowKind, FlowRecord, FlowSpec, NS_PER_S, NS_PER_US, Ns,
+    Call, CallRecord, Cc, DelayedAck, FlowKind, FlowRecord, FlowSpec, NS_PER_S, NS_PER_US, Ns,
     PacketEvent, PathSpec, QueueLimit, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions,
     TcpSpec, Workload,
 };
@@ -74,7 +74,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
 fn tcp(workload: impl Strategy<Value = Workload>) -> impl Strategy<Value = FlowKind> {
     (0..algorithms().len(), workload, tcp_options()).prop_map(|(index, workload, options)| {
         let params = knee_cc::Params::defaults(algorithms()[index]);
-        FlowKind::Tcp(TcpSpec { params, workload, options })
+        FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), workload, options })
     })
 }
 
@@ -304,7 +304,7 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
             Call::OnRtt => {
                 let ack = &now.ack;
                 prop_assert!(ack.rtt_us == -1 || ack.rtt_us as u64 >= base_us, "{:?}", ack);
-                if !tcp.params.algorithm().uses_random() {
+                if !tcp.cc.params().is_some_and(|p| p.algorithm().uses_random()) {
                     prop_assert_eq!(ack.random, 0);
                 }
                 rtt = Some(*now);

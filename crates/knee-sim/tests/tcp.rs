@@ -8,7 +8,7 @@ mod common;
 use common::{MS, S, flow, newreno, options, params, run, spec, transfer};
 use knee_cc::{Conn, Event, Phase, SSTHRESH_INFINITE};
 use knee_run::{
-    Call, CallRecord, DelayedAck, FlowKind, FlowRecord, FlowSpec, Ns, PacketEvent, PathSpec,
+    Call, CallRecord, Cc, DelayedAck, FlowKind, FlowRecord, FlowSpec, Ns, PacketEvent, PathSpec,
     QueueLimit, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
 };
 
@@ -101,7 +101,7 @@ fn growth_per_rtt(count: &str, every_pkts: u32) -> f64 {
     };
     let count = if count == "acks" { 0 } else { 1 };
     let tcp = TcpSpec {
-        params: params("newreno", &[("count", count)]),
+        cc: Cc::Knee(params("newreno", &[("count", count)])),
         workload: Workload::Bulk,
         options,
     };

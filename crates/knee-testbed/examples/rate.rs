@@ -4,7 +4,7 @@
 //! delay, 10 MB, 5 s, cubic and 1 if not given.
 
 use knee_cc::{Params, algorithms};
-use knee_run::{FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
+use knee_run::{Cc, FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
 use std::{env, error::Error};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -18,12 +18,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let params = Params::defaults(algorithms()[0]);
     let mut spec = RunSpec::dumbbell(1, path, seconds * NS_PER_S, &params, 1);
     if let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind {
+        tcp.cc = Cc::Kernel(cc.to_owned());
         tcp.options.delayed_ack.every_pkts = number(5, 1)? as u32;
     }
     spec.record.bin_ns = NS_PER_S / 10;
 
-    let run = knee_testbed::run(&spec, &[cc.to_owned()])?;
-    let (flow, queue) = (&run.record.flows[0], &run.record.queue);
+    let run = knee_testbed::run(&spec)?;
+    let (flow, queue) = (&run.flows[0], &run.queue);
     let bits = flow.counters.delivered_bytes as f64 * 8.0;
     println!("goodput   {:.1} Mbit/s", bits / seconds as f64 / 1e6);
     println!("packets   {} departed, {} dropped", queue.departed_pkts, queue.dropped_pkts);
@@ -32,11 +33,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         queue.delay.quantile_ns(0.5) as f64 / 1e6,
         queue.delay.max_ns() as f64 / 1e6
     );
+    let lateness = run.real_time.ok_or("not in real time")?.lateness;
     println!(
         "lateness  {:.1} us mean, {:.1} us 99th percentile, {:.1} us largest",
-        run.lateness.mean_ns / 1e3,
-        run.lateness.p99_ns as f64 / 1e3,
-        run.lateness.max_ns as f64 / 1e3
+        lateness.mean_ns as f64 / 1e3,
+        lateness.p99_ns as f64 / 1e3,
+        lateness.max_ns as f64 / 1e3
     );
     Ok(())
 }

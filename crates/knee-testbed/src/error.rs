@@ -44,14 +44,9 @@ pub enum TestbedError {
         /// Value in use.
         used: String,
     },
-    /// Not one name per flow.
-    #[error("{names} names of congestion controls for {flows} flows; give one for each flow")]
-    NamesAndFlows {
-        /// Names given.
-        names: usize,
-        /// Flows of the run.
-        flows: usize,
-    },
+    /// An algorithm of Knee could not be loaded into the kernel.
+    #[error(transparent)]
+    Load(#[from] knee_kernel::Error),
     /// The spec asks for what the kernel cannot do.
     #[error("{what}: not possible on the kernel: {why}")]
     Unsupported {

@@ -1,7 +1,7 @@
 //! Emulates the path of a [`RunSpec`] for the Linux kernel's own TCP.
 //!
-//! [`run`] takes the spec that the simulator takes, with the name of a kernel congestion control
-//! for each flow, and gives the same [`RunRecord`]. Two network namespaces of the run's own hold
+//! [`run`] takes the spec that the simulator takes and gives the same [`RunRecord`]. Flows use
+//! Knee's algorithms, loaded into the kernel, or the kernel's own. Two network namespaces of the run's own hold
 //! the senders and the receivers; each has one TUN device; a forwarder thread carries packets
 //! between the two through the elements of [`knee_net`], stepped in real time. Everything is held
 //! by file descriptors: it vanishes with the process, however that ends. The machine's own
@@ -11,6 +11,7 @@
 //! - `namespace`: namespaces, devices, routes, sysctls inside them.
 //! - `forwarder`, `packet`: the path, and what passed on it.
 //! - `traffic`: the applications at both ends.
+//! - `variants`: the algorithms that are loaded for the run.
 //!
 //! What differs from the simulator, because it is real: a flow opens its connection at its start
 //! and sends data one round trip later (its first transfer's time includes that); a flow that
@@ -26,13 +27,15 @@ mod namespace;
 mod packet;
 mod plan;
 mod traffic;
+mod variants;
 
 pub use error::TestbedError;
 
 use error::{Doing, joined};
 use knee_net::Jitter;
 use knee_run::{
-    DelayStats, FlowCounters, FlowKind, FlowRecord, FlowSample, Ns, RunRecord, RunSpec, Transfer,
+    FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, Ns, RealTime, RunRecord, RunSpec,
+    Transfer,
 };
 use namespace::Host;
 use plan::Plan;
@@ -41,42 +44,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-
-/// What a run on the testbed gave.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Everything measured, in the simulator's schema.
-    pub record: RunRecord,
-    /// How late the forwarder was.
-    pub lateness: Lateness,
-    /// What the kernel does only nearly as the spec says, in words.
-    pub approximations: Vec<String>,
-}
-
-/// How late packets left the bottleneck or the path, against the time that the network elements
-/// gave. A run whose claims this could bend is not to be trusted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lateness {
-    /// Departures and deliveries measured.
-    pub count: u64,
-    /// Mean, ns.
-    pub mean_ns: f64,
-    /// 99th percentile, ns.
-    pub p99_ns: Ns,
-    /// Largest, ns.
-    pub max_ns: Ns,
-}
-
-impl Lateness {
-    fn of(stats: &DelayStats) -> Self {
-        Self {
-            count: stats.count(),
-            mean_ns: stats.mean_ns(),
-            p99_ns: stats.quantile_ns(0.99),
-            max_ns: stats.max_ns(),
-        }
-    }
-}
+use variants::Variants;
 
 /// Time between the end of the preparations and time 0.
 const LEAD: Duration = Duration::from_millis(20);
@@ -123,16 +91,18 @@ impl Alarm {
     }
 }
 
-/// Runs `spec` over real TCP. `cc[i]` names the kernel's congestion control of flow `i`; the
-/// entries of UDP flows and probes are not used. Takes the spec's duration, and needs root.
+/// Runs `spec` over real TCP: Knee's algorithms are loaded for the run and under names of its own.
+/// Takes the spec's duration, and needs root. How late the path was stands in the record: see
+/// [`Lateness::acceptable`].
 ///
 /// # Errors
 /// [`TestbedError`]: what this machine lacks, what the spec asks that the kernel cannot do, or
 /// what went wrong.
-pub fn run(spec: &RunSpec, cc: &[String]) -> Result<Outcome, TestbedError> {
-    let plan = Plan::new(spec, cc)?;
+pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
+    let plan = Plan::new(spec)?;
     let [sender, receiver] = namespace::hosts(&plan)?;
-    let senders = sender.inside(|| traffic::Senders::new(spec, &plan))??;
+    let variants = Variants::load(spec)?;
+    let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants))??;
     let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan))??;
     let clock = Clock { zero: Instant::now() + LEAD };
     let forwarder =
@@ -162,15 +132,18 @@ pub fn run(spec: &RunSpec, cc: &[String]) -> Result<Outcome, TestbedError> {
     lossless(&[&sender, &receiver])?;
 
     let flows = (0..spec.flows.len()).map(|i| flow(spec, &plan, i, &path, &sent, &received));
-    let lateness = Lateness::of(&path.lateness);
-    let record = RunRecord {
+    let real_time = RealTime {
+        lateness: Lateness::of(&path.lateness),
+        approximations: plan.approximations.clone(),
+    };
+    Ok(RunRecord {
         seed: spec.seed,
         duration_ns: spec.duration_ns,
         bin_ns: spec.record.bin_ns,
         flows: flows.collect(),
         queue: path.queue,
-    };
-    Ok(Outcome { record, lateness, approximations: plan.approximations })
+        real_time: Some(real_time),
+    })
 }
 
 /// Packets lost between a host and the forwarder are no part of the path.
@@ -216,7 +189,7 @@ fn flow(
     FlowRecord {
         name: flow.name.clone(),
         kind: match &flow.kind {
-            FlowKind::Tcp(_) => plan.flows[index].cc.clone(),
+            FlowKind::Tcp(tcp) => tcp.cc.name(),
             FlowKind::Udp { .. } => "udp".into(),
             FlowKind::Probe { .. } => "probe".into(),
         },
@@ -227,6 +200,10 @@ fn flow(
         transfers: transfers.collect(),
         probe_delays: received.probe_delays.clone(),
         one_way_delay: received.one_way_delay.clone(),
+        observes: match &flow.kind {
+            FlowKind::Tcp(tcp) => tcp.cc.observes(),
+            _ => Default::default(),
+        },
         ..FlowRecord::default()
     }
 }

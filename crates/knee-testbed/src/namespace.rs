@@ -51,15 +51,19 @@ pub(crate) struct Host {
 
 /// Both hosts, connected to nothing but their devices.
 pub(crate) fn hosts(plan: &Plan) -> Result<[Host; 2], TestbedError> {
-    let mut random = [0; 4];
-    File::open("/dev/urandom")
-        .and_then(|mut f| f.read_exact(&mut random))
-        .doing("a random name")?;
-    let name = format!("knee-{:08x}", u32::from_ne_bytes(random));
+    let name = format!("knee-{:08x}", random_u32()?);
     Ok([
         Host::new(plan, Side::Sender, format!("{name}-a"))?,
         Host::new(plan, Side::Receiver, format!("{name}-b"))?,
     ])
+}
+
+/// For names that nobody else has.
+pub(crate) fn random_u32() -> Result<u32, TestbedError> {
+    let mut random = [0; 4];
+    let mut source = File::open("/dev/urandom").doing("opening /dev/urandom")?;
+    source.read_exact(&mut random).doing("a random name")?;
+    Ok(u32::from_ne_bytes(random))
 }
 
 impl Host {
@@ -76,7 +80,7 @@ impl Host {
             let namespace =
                 File::open("/proc/thread-self/ns/net").doing("opening the new namespace")?;
             let device = set_up(plan, side, &device_name)?;
-            Ok((namespace, device))
+            Ok::<_, TestbedError>((namespace, device))
         };
         let (namespace, device) = thread::scope(|s| joined(s.spawn(new)))?;
         Ok(Self { namespace, device, device_name })

@@ -68,8 +68,6 @@ pub(crate) struct Stack {
 }
 
 pub(crate) struct FlowPlan {
-    /// Congestion control; empty of UDP.
-    pub cc: String,
     pub start_ns: Ns,
     /// Largest whole packet, bytes.
     pub packet_bytes: u32,
@@ -88,10 +86,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(spec: &RunSpec, cc: &[String]) -> Result<Self, TestbedError> {
-        if cc.len() != spec.flows.len() {
-            return Err(TestbedError::NamesAndFlows { names: cc.len(), flows: spec.flows.len() });
-        }
+    pub(crate) fn new(spec: &RunSpec) -> Result<Self, TestbedError> {
         if spec.flows.len() > MAX_FLOWS {
             return Err(unsupported("flows", format!("at most {MAX_FLOWS} have ports")));
         }
@@ -101,9 +96,9 @@ impl Plan {
         }
         let mut approximations = Vec::new();
         let mut stack: Option<Stack> = None;
-        let mut flows = Vec::with_capacity(cc.len());
-        for (index, (flow, cc)) in spec.flows.iter().zip(cc).enumerate() {
-            let (cc, packet_bytes, tcp, receive_window_bytes) = match &flow.kind {
+        let mut flows = Vec::with_capacity(spec.flows.len());
+        for (index, flow) in spec.flows.iter().enumerate() {
+            let (packet_bytes, tcp, receive_window_bytes) = match &flow.kind {
                 FlowKind::Tcp(TcpSpec { options, .. }) => {
                     let own = check(flow, options, &mut approximations)?;
                     let common = *stack.get_or_insert(own);
@@ -112,21 +107,20 @@ impl Plan {
                     same(flow, "tcp.idle_restart", own.idle_restart, common.idle_restart)?;
                     let window_bytes = receive_window_bytes(spec, flow, options);
                     let packet_bytes = options.mss_bytes + options.header_bytes;
-                    (cc.clone(), packet_bytes, Some(options.clone()), window_bytes)
+                    (packet_bytes, Some(options.clone()), window_bytes)
                 }
                 FlowKind::Udp { packet_bytes, .. } | FlowKind::Probe { packet_bytes, .. } => {
                     if *packet_bytes < MIN_UDP_BYTES {
                         let why = format!("a packet needs {MIN_UDP_BYTES} B for headers and stamp");
                         return Err(unsupported_of(flow, "packet size", why));
                     }
-                    (String::new(), *packet_bytes, None, 0)
+                    (*packet_bytes, None, 0)
                 }
             };
             if packet_bytes > u32::from(u16::MAX) {
                 return Err(unsupported_of(flow, "packet size", "an IP packet holds 65535 B"));
             }
             flows.push(FlowPlan {
-                cc,
                 start_ns: start_ns(spec, index),
                 packet_bytes,
                 tcp,

@@ -4,6 +4,7 @@ use crate::{
     Alarm, Clock, TestbedError, bins,
     error::Doing,
     plan::{FlowPlan, Plan, Side, UDP_HEADERS_BYTES},
+    variants::Variants,
 };
 use knee_run::{
     DelayStats, FlowKind, FlowSample, NS_PER_MS, NS_PER_S, Ns, RunSpec, TcpSpec, Workload,
@@ -80,6 +81,8 @@ enum Timer {
 }
 
 struct Sender {
+    /// The kernel's name of its congestion control; empty of UDP.
+    cc: String,
     socket: Option<OwnedFd>,
     connected: bool,
     /// Whether the socket is watched for room.
@@ -102,13 +105,21 @@ pub(crate) struct Senders<'a> {
 
 impl<'a> Senders<'a> {
     /// Opens the sockets in the present thread's namespace.
-    pub(crate) fn new(spec: &'a RunSpec, plan: &'a Plan) -> Result<Self, TestbedError> {
+    pub(crate) fn new(
+        spec: &'a RunSpec,
+        plan: &'a Plan,
+        variants: &Variants,
+    ) -> Result<Self, TestbedError> {
         let mut timers = BinaryHeap::new();
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {
-            let socket = match &plan.flows[index].tcp {
-                Some(_) => tcp_socket(&flow.name, &plan.flows[index])?,
-                None => open(SockType::Datagram)?,
+            let cc = match &flow.kind {
+                FlowKind::Tcp(tcp) => variants.name(&tcp.cc),
+                _ => String::new(),
+            };
+            let socket = match flow.kind {
+                FlowKind::Tcp(_) => tcp_socket(&flow.name, &cc)?,
+                _ => open(SockType::Datagram)?,
             };
             bind(socket.as_raw_fd(), &Side::Sender.socket_address(index))
                 .doing("binding a sender")?;
@@ -117,6 +128,7 @@ impl<'a> Senders<'a> {
                 timers.push(Reverse((stop_ns, index, Timer::Stop)));
             }
             flows.push(Sender {
+                cc,
                 socket: Some(socket),
                 connected: false,
                 watched: false,
@@ -239,7 +251,7 @@ impl<'a> Senders<'a> {
         }
         if !flow.connected {
             flow.connected = true;
-            used(&self.spec.flows[index].name, &self.plan.flows[index], socket)?;
+            used(&self.spec.flows[index].name, &flow.cc, &self.plan.flows[index], socket)?;
         }
         if flow.pending_bytes == 0 {
             return self.watch(index, false);
@@ -309,7 +321,7 @@ impl<'a> Senders<'a> {
         let flow = &mut self.flows[index];
         let Some(socket) = flow.socket.take() else { return Ok(()) };
         if flow.connected {
-            used(&self.spec.flows[index].name, &self.plan.flows[index], &socket)?;
+            used(&self.spec.flows[index].name, &flow.cc, &self.plan.flows[index], &socket)?;
             flow.sent.timeouts = u64::from(tcp_info(&socket)?.tcpi_total_rto);
         }
         if self.plan.flows[index].tcp.is_some() {
@@ -482,16 +494,16 @@ fn open(kind: SockType) -> Result<OwnedFd, TestbedError> {
 }
 
 /// A TCP socket with a flow's congestion control.
-fn tcp_socket(flow: &str, plan: &FlowPlan) -> Result<OwnedFd, TestbedError> {
+fn tcp_socket(flow: &str, cc: &str) -> Result<OwnedFd, TestbedError> {
     let socket = open(SockType::Stream)?;
-    match sockopt::TcpCongestion.set(&socket, &OsString::from(&plan.cc)) {
+    match sockopt::TcpCongestion.set(&socket, &OsString::from(cc)) {
         Ok(()) => Ok(socket),
         Err(Errno::ENOENT) => {
             let list = "/proc/sys/net/ipv4/tcp_available_congestion_control";
             let available = fs::read_to_string(list).doing("listing congestion controls")?;
             Err(TestbedError::UnknownCongestionControl {
                 flow: flow.into(),
-                name: plan.cc.clone(),
+                name: cc.to_owned(),
                 available: available.trim().into(),
             })
         }
@@ -500,15 +512,15 @@ fn tcp_socket(flow: &str, plan: &FlowPlan) -> Result<OwnedFd, TestbedError> {
 }
 
 /// Makes sure that a connection uses what its flow asks for.
-fn used(flow: &str, plan: &FlowPlan, socket: &OwnedFd) -> Result<(), TestbedError> {
+fn used(flow: &str, cc: &str, plan: &FlowPlan, socket: &OwnedFd) -> Result<(), TestbedError> {
     let differs = |option, wanted: String, used: String| {
         Err(TestbedError::NotUsed { flow: flow.into(), option, wanted, used })
     };
-    let cc = sockopt::TcpCongestion.get(socket).doing("asking for TCP_CONGESTION")?;
-    let cc = cc.to_string_lossy();
-    let cc = cc.trim_end_matches('\0');
-    if cc != plan.cc {
-        return differs("congestion control", plan.cc.clone(), cc.into());
+    let in_use = sockopt::TcpCongestion.get(socket).doing("asking for TCP_CONGESTION")?;
+    let in_use = in_use.to_string_lossy();
+    let in_use = in_use.trim_end_matches('\0');
+    if in_use != cc {
+        return differs("congestion control", cc.into(), in_use.into());
     }
     let mss_bytes = tcp_info(socket)?.tcpi_snd_mss;
     match &plan.tcp {

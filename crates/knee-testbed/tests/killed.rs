@@ -42,7 +42,7 @@ fn until(mut done: impl FnMut() -> bool) -> bool {
 fn killed_run_leaves_no_namespace_and_no_device() {
     if env::var_os(CHILD).is_some() {
         let long = spec(ten_mbit(84), 30 * S, vec![bulk("bulk")]);
-        let result = knee_testbed::run(&long, &["reno".into()]);
+        let result = knee_testbed::run(&long);
         panic!("not killed: {result:?}");
     }
     let own = held(Path::new("/proc/self"));

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MBIT, MS, S, bulk, flow, goodput, run, spec, tcp, ten_mbit};
+use common::{MBIT, MS, S, bulk, flow, goodput, kernel, run, spec, tcp, ten_mbit, with_cc};
 use knee_run::{
     DelayedAck, FlowKind, PacketEvent, RecordSpec, Recovery, RunRecord, TcpOptions, Workload,
 };
@@ -13,11 +13,11 @@ use std::{fs, thread};
 
 #[test]
 fn reno_fills_the_papers_path() {
-    let outcome = run(&spec(ten_mbit(84), 8 * S, vec![bulk("reno")]), "reno");
-    let (flow, queue) = (&outcome.record.flows[0], &outcome.record.queue);
+    let outcome = run(&spec(ten_mbit(84), 8 * S, vec![bulk("reno")]));
+    let (flow, queue) = (&outcome.flows[0], &outcome.queue);
     let rate = goodput(&outcome, 0);
     assert!((8.5e6..9.7e6).contains(&rate), "{rate}");
-    assert_eq!(flow.kind, "reno");
+    assert_eq!(flow.kind, "kernel:reno");
     assert_eq!(queue.max_pkts, 84);
     // 83 packets of 1.2 ms before one's own transmission.
     let largest_ms = queue.delay.max_ns() as f64 / 1e6;
@@ -30,9 +30,9 @@ fn reno_fills_the_papers_path() {
     let last = &windows[windows.len() / 4..];
     let (low, high) = (last.iter().min().expect("some"), last.iter().max().expect("some"));
     assert!(*high >= 100 && *low <= 75, "{windows:?}");
-    let lateness = outcome.lateness;
+    let lateness = outcome.real_time.as_ref().expect("real time").lateness;
     assert!(lateness.count > 15_000, "{lateness:?}");
-    assert!(lateness.mean_ns > 0.0 && lateness.p99_ns <= lateness.max_ns, "{lateness:?}");
+    assert!(lateness.mean_ns > 0 && lateness.p99_ns <= lateness.max_ns, "{lateness:?}");
 }
 
 #[test]
@@ -40,8 +40,8 @@ fn an_idle_path_has_its_delay() {
     let every = |size_bytes| Workload::Transfers { size_bytes, every_ns: Some(100 * MS) };
     let probe = FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 100 };
     let flows = vec![flow("probe", probe), tcp("small", every(1448), TcpOptions::default())];
-    let outcome = run(&spec(ten_mbit(84), 2 * S, flows), "reno");
-    let [probe, small] = &outcome.record.flows[..] else { panic!("two flows") };
+    let outcome = run(&spec(ten_mbit(84), 2 * S, flows));
+    let [probe, small] = &outcome.flows[..] else { panic!("two flows") };
     assert!((97..=100).contains(&probe.probe_delays.len()), "{}", probe.probe_delays.len());
     // 20 ms and the transmission of 100 bytes; nothing arrives before that.
     let (least, median) = (
@@ -66,8 +66,8 @@ fn loses_the_very_packets_that_the_simulator_loses() {
     let udp = FlowKind::Udp { rate_bps: 4 * MBIT, packet_bytes: 200 };
     let mut spec = spec(ten_mbit(84), 3 * S, vec![flow("udp", udp)]);
     spec.path.loss_forward = 0.05;
-    let (real, simulated) = (run(&spec, ""), knee_sim::run(&spec).expect("a valid run"));
-    let counters = &real.record.flows[0].counters;
+    let (real, simulated) = (run(&spec), knee_sim::run(&spec).expect("a valid run"));
+    let counters = &real.flows[0].counters;
     let (sent, lost) = (counters.sent_pkts as f64, counters.random_losses_pkts as f64);
     assert!((7400.0..=7500.0).contains(&sent), "{sent}");
     let sigma = (sent * 0.05 * 0.95).sqrt();
@@ -76,7 +76,7 @@ fn loses_the_very_packets_that_the_simulator_loses() {
         let log = record.queue.log.iter().filter(|l| l.event == PacketEvent::Lost);
         log.map(|l| l.number).collect()
     };
-    let (real, simulated) = (lost(&real.record), lost(&simulated));
+    let (real, simulated) = (lost(&real), lost(&simulated));
     assert!(real.len() > 300 && real.len() + 10 > simulated.len());
     assert_eq!(real, simulated[..real.len()]);
 }
@@ -99,7 +99,8 @@ fn runs_at_once_do_not_disturb_each_other_or_the_machine() {
     fast.path.rate_bps = 20 * MBIT;
     let slow = spec(ten_mbit(84), 3 * S, vec![bulk("slow")]);
     let (fast, slow) = thread::scope(|s| {
-        let (fast, slow) = (s.spawn(|| run(&fast, "cubic")), s.spawn(|| run(&slow, "reno")));
+        let (fast, slow) =
+            (s.spawn(|| run(&with_cc(&fast, &kernel("cubic")))), s.spawn(|| run(&slow)));
         (fast.join().expect("no panic"), slow.join().expect("no panic"))
     });
     let rates = (goodput(&fast, 0), goodput(&slow, 0));
@@ -119,9 +120,9 @@ fn the_stack_does_as_it_is_told() {
         let mut spec = spec(ten_mbit(150), 5 * S, vec![tcp("bulk", Workload::Bulk, options)]);
         spec.path.loss_reverse = 0.1;
         spec.flows[0].stop_ns = Some(4 * S);
-        let outcome = run(&spec, "reno");
+        let outcome = run(&spec);
         assert_eq!(outcome.approximations.len(), usize::from(every_pkts != 1));
-        let (flow, queue) = (&outcome.record.flows[0], &outcome.record.queue);
+        let (flow, queue) = (&outcome.flows[0], &outcome.queue);
         // In the first round after the handshake: the initial window.
         let data = |l: &&knee_run::PacketLog| {
             l.event == PacketEvent::Enqueued && l.bytes == 1500 && l.time_ns < 70 * MS
@@ -145,34 +146,34 @@ fn two_flows_share_and_are_told_apart() {
     let mut late = bulk("late");
     late.start_ns = 500 * MS;
     (late.access_delay_ns, late.access_jitter_ns) = (5 * MS, MS);
-    let spec = spec(ten_mbit(84), 4 * S, vec![bulk("early"), late]);
-    let outcome = knee_testbed::run(&spec, &["bbr".into(), "cubic".into()]);
+    let mut flows = vec![bulk("early"), late];
+    for (flow, cc) in flows.iter_mut().zip(["bbr", "cubic"]) {
+        let FlowKind::Tcp(tcp) = &mut flow.kind else { panic!("TCP") };
+        tcp.cc = kernel(cc);
+    }
+    let outcome = knee_testbed::run(&spec(ten_mbit(84), 4 * S, flows));
     let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
-    let [early, late] = &outcome.record.flows[..] else { panic!("two flows") };
-    assert_eq!((early.kind.as_str(), late.kind.as_str()), ("bbr", "cubic"));
+    let [early, late] = &outcome.flows[..] else { panic!("two flows") };
+    assert_eq!((early.kind.as_str(), late.kind.as_str()), ("kernel:bbr", "kernel:cubic"));
     assert_eq!((late.start_ns, late.samples[4].sent_pkts), (500 * MS, 0));
     let rates = (goodput(&outcome, 0), goodput(&outcome, 1));
     assert!(rates.0 > 1e6 && rates.1 > 1e5 && rates.0 + rates.1 < 9.7e6, "{rates:?}");
-    let first = outcome.record.queue.log.iter().find(|l| l.flow == 1).expect("packets");
+    let first = outcome.queue.log.iter().find(|l| l.flow == 1).expect("packets");
     assert!(first.time_ns >= 505 * MS, "{first:?}");
 }
 
 #[test]
 fn what_cannot_be_done_is_said() {
-    let run = |spec: &knee_run::RunSpec, cc: &[&str]| {
-        let cc: Vec<String> = cc.iter().map(|cc| cc.to_string()).collect();
-        knee_testbed::run(spec, &cc).expect_err("refused")
-    };
+    let run = |spec: &knee_run::RunSpec| knee_testbed::run(spec).expect_err("refused");
     let one = |options| spec(ten_mbit(84), S, vec![tcp("one", Workload::Bulk, options)]);
     let plain = one(TcpOptions::default());
-    match run(&plain, &["no-such-cc"]) {
+    match run(&with_cc(&plain, &kernel("no-such-cc"))) {
         TestbedError::UnknownCongestionControl { flow, name, available } => {
             assert_eq!((flow.as_str(), name.as_str()), ("one", "no-such-cc"));
             assert!(available.split(' ').any(|a| a == "reno"), "{available}");
         }
         other => panic!("{other}"),
     }
-    assert!(matches!(run(&plain, &[]), TestbedError::NamesAndFlows { names: 0, flows: 1 }));
     let default = TcpOptions::default;
     let delayed = |every_pkts, timeout_ns| TcpOptions {
         delayed_ack: DelayedAck { every_pkts, timeout_ns },
@@ -187,15 +188,15 @@ fn what_cannot_be_done_is_said() {
         (TcpOptions { rto_min_ns: 1, ..default() }, "tcp.rto_min"),
         (TcpOptions { receive_window_pkts: u32::MAX, ..default() }, "tcp.receive_window"),
     ] {
-        let error = run(&one(options), &["reno"]).to_string();
+        let error = run(&one(options)).to_string();
         assert!(error.contains("flow one") && error.contains(option), "{error}");
     }
     let newreno = TcpOptions { recovery: Recovery::Newreno, ..default() };
     let flows = vec![bulk("one"), tcp("two", Workload::Bulk, newreno)];
-    let error = run(&spec(ten_mbit(84), S, flows), &["reno", "reno"]).to_string();
+    let error = run(&spec(ten_mbit(84), S, flows)).to_string();
     assert!(error.contains("flow two: tcp.recovery"), "{error}");
     let traced = RecordSpec { trace: true, ..plain.record.clone() };
-    let error = run(&knee_run::RunSpec { record: traced, ..plain }, &["reno"]).to_string();
+    let error = run(&knee_run::RunSpec { record: traced, ..plain }).to_string();
     assert!(error.contains("trace"), "{error}");
 }
 
@@ -206,7 +207,7 @@ fn without_root_it_says_so() {
         // SAFETY: the bare system call changes this thread alone, and takes three numbers.
         let result = unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) };
         assert_eq!(result, 0);
-        knee_testbed::run(&spec, &["reno".into()])
+        knee_testbed::run(&spec)
     };
     let result = thread::scope(|s| s.spawn(without_root).join()).expect("no panic");
     assert!(matches!(result, Err(TestbedError::NeedsRoot)), "{result:?}");

@@ -9,7 +9,7 @@ use knee_lab::{
     table::Table,
     units::parse_time,
 };
-use knee_run::FlowKind;
+use knee_run::{Cc, FlowKind, TcpSpec};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use nix::sys::signal::{SigSet, Signal};
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ impl VariantArgs {
         let scenario = Scenario::parse("knee kernel", PATH, &sets)?;
         let spec = scenario.spec(scenario.seed());
         match spec.flows.into_iter().next().map(|flow| flow.kind) {
-            Some(FlowKind::Tcp(tcp)) => Ok(tcp.params),
+            Some(FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), .. })) => Ok(params),
             _ => Err(miette!("`{}` is no algorithm of TCP", self.algorithm)),
         }
     }

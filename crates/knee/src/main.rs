@@ -76,18 +76,78 @@ enum Format {
 enum Host {
     /// The simulator
     Sim,
+    /// This machine's Linux kernel: real TCP over an emulated path, in real time; needs root
+    #[cfg(feature = "kernel")]
+    Kernel,
 }
 
+/// Runs on the kernel that are judged late before it is given up.
+#[cfg(feature = "kernel")]
+const ATTEMPTS: usize = 3;
+/// What the paths of all kernel runs at a time carry together at most, bit/s.
+#[cfg(feature = "kernel")]
+const TOGETHER_BPS: u64 = 120_000_000;
+
 impl Host {
+    fn is_kernel(self) -> bool {
+        self != Self::Sim
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Sim => "sim",
+            #[cfg(feature = "kernel")]
+            Self::Kernel => "kernel",
         }
     }
 
     fn run(self, spec: &knee_run::RunSpec) -> Result<knee_run::RunRecord, String> {
         match self {
             Self::Sim => knee_sim::run(spec).map_err(|e| e.to_string()),
+            #[cfg(feature = "kernel")]
+            Self::Kernel => {
+                let mut late = String::new();
+                for _ in 0..ATTEMPTS {
+                    let record = knee_testbed::run(spec).map_err(|e| e.to_string())?;
+                    let Some(real_time) = &record.real_time else { return Ok(record) };
+                    let lateness = real_time.lateness;
+                    if lateness.acceptable(spec.path.rtt_ns()) {
+                        return Ok(record);
+                    }
+                    let us = |ns| ns / knee_run::NS_PER_US;
+                    late = format!(
+                        "one packet in 1000 was late by {} us, one by {} us",
+                        us(lateness.p999_ns),
+                        us(lateness.max_ns)
+                    );
+                }
+                Err(format!(
+                    "this machine was too slow for a trustworthy run, {ATTEMPTS} times: {late}; \
+                     give fewer --jobs, lower the rate, or leave the machine more time"
+                ))
+            }
+        }
+    }
+
+    /// How many of `specs` to run at once unless `asked` for a number; 0: one per core.
+    fn jobs(self, asked: Option<usize>, specs: &[knee_run::RunSpec]) -> usize {
+        match self {
+            Self::Sim => asked.unwrap_or(0),
+            // Runs wait for their time to pass rather than for a core.
+            #[cfg(feature = "kernel")]
+            Self::Kernel => asked.unwrap_or_else(|| {
+                let fastest_bps = specs.iter().map(|s| s.path.rate_bps).max().unwrap_or(1);
+                (TOGETHER_BPS / fastest_bps.max(1)).clamp(1, 12) as usize
+            }),
+        }
+    }
+
+    /// What a run is doing, for progress.
+    fn doing(self) -> &'static str {
+        match self {
+            Self::Sim => "simulating",
+            #[cfg(feature = "kernel")]
+            Self::Kernel => "running",
         }
     }
 }

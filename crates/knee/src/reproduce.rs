@@ -4,10 +4,11 @@ use crate::{Format, Host, JOBS, REPEAT, integer, interrupt, made_by, output};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use knee_lab::{
     reproduce::{
-        PAPERS, Reproduction, Wanted, as_recorded, available, claims, reproduce as run, write,
+        self, PAPERS, Reproduction, Wanted, as_recorded, available, claims, reproduce as run, write,
     },
     store::ResultWriter,
 };
+use knee_run::RunSpec;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use std::{
     fs,
@@ -21,16 +22,20 @@ pub(crate) struct Args {
     /// The paper, or all that can be reproduced
     #[arg(value_parser = papers())]
     paper: String,
+    /// The short form: the runs and claims of which a single run tells enough; on the kernel
+    /// within minutes
+    #[arg(long)]
+    short: bool,
     /// Only this figure and its claims
     #[arg(long, value_name = "N")]
     figure: Option<String>,
     /// Repetitions instead of the scenarios' own
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
-    /// Threads; default: one per core
+    /// Runs at once; default: one per core, on the kernel as many as it bears
     #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
     jobs: Option<usize>,
-    /// What runs the scenarios
+    /// What runs the scenarios; on the kernel, beside the simulator
     #[arg(long, value_enum, default_value = "sim")]
     host: Host,
     /// New folder for report, claims and figures; default: the next free one in knee-out/
@@ -65,7 +70,7 @@ fn reproduced(args: &Args) -> Result<ExitCode> {
         "all" => available(),
         one => vec![one],
     };
-    let wanted = Wanted { figure: args.figure.clone(), repeat: args.repeat, jobs: args.jobs };
+    let wanted = Wanted { figure: args.figure.clone(), short: args.short };
     // Refused now rather than after the work.
     let out = match &args.out {
         Some(out) => out.clone(),
@@ -75,7 +80,7 @@ fn reproduced(args: &Args) -> Result<ExitCode> {
     interrupt::abandons(results.abandon())?;
     let reproductions = papers
         .iter()
-        .map(|paper| one(paper, &wanted, args.host))
+        .map(|paper| one(paper, &wanted, args))
         .collect::<Result<Vec<Reproduction>>>()?;
     write(&reproductions, made_by(args.host), &results)?;
     let path = results.finish()?;
@@ -90,12 +95,37 @@ fn reproduced(args: &Args) -> Result<ExitCode> {
     Ok(if as_recorded(&reproductions) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn one(paper: &str, wanted: &Wanted, host: Host) -> Result<Reproduction> {
-    let bar = OnceLock::new();
-    let progress = |done, total| {
-        bar.get_or_init(|| output::Progress::new(total, "simulating")).done(done);
+fn one(paper: &str, wanted: &Wanted, args: &Args) -> Result<Reproduction> {
+    let repeat = args.repeat.or(wanted.short.then_some(1));
+    // The kernel's verdicts stand beside the simulator's, which take seconds.
+    let hosts = match args.host {
+        Host::Sim => vec![(Host::Sim, repeat)],
+        #[cfg(feature = "kernel")]
+        Host::Kernel => vec![(Host::Sim, None), (Host::Kernel, repeat)],
     };
-    Ok(run(paper, wanted, host.name(), &move |spec| host.run(spec), &progress)?)
+    let bars: Vec<OnceLock<output::Progress>> = hosts.iter().map(|_| OnceLock::new()).collect();
+    let progress = |name: &str, done, total| {
+        for ((host, _), bar) in hosts.iter().zip(&bars).filter(|((host, _), _)| host.name() == name)
+        {
+            bar.get_or_init(|| output::Progress::new(total, host.doing())).done(done);
+        }
+    };
+    let jobs = |host: Host| move |specs: &[RunSpec]| host.jobs(args.jobs, specs);
+    let how: Vec<_> = hosts
+        .iter()
+        .map(|&(host, repeat)| (host, repeat, move |spec: &RunSpec| host.run(spec), jobs(host)))
+        .collect();
+    let hosts: Vec<reproduce::Host<'_>> = how
+        .iter()
+        .map(|(host, repeat, run, jobs)| reproduce::Host {
+            name: host.name(),
+            is_kernel: host.is_kernel(),
+            run,
+            jobs,
+            repeat: *repeat,
+        })
+        .collect();
+    Ok(run(paper, wanted, &hosts, &progress)?)
 }
 
 /// `knee-out/NAME`, or the first of `NAME-2`, `NAME-3`, ... that does not exist.

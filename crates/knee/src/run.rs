@@ -4,7 +4,7 @@ use crate::{COMMIT, Format, Host, JOBS, REPEAT, integer, interrupt, made_by, out
 use knee_lab::{
     parquet::write_tables,
     reproduce::PAPERS,
-    run_report::{run_report, run_text},
+    run_report::{approximations, lateness, run_report, run_text},
     scenario::{Scenario, ScenarioError, Set},
     store::ResultWriter,
     summary::{Provenance, Summary},
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     /// Keep all results in this new folder: summary.json, Parquet tables, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Threads, one per repetition at most; default: one per core
+    /// Repetitions at once; default: one per core, on the kernel as many as it bears
     #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
     jobs: Option<usize>,
     /// How to print
@@ -120,6 +120,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Format::Json => output::print_json(&summary)?,
         Format::Table => output::print(&run_text(spec, &records, output::width()))?,
     };
+    for line in approximations(&records) {
+        output::tell(&format!("note: {line}"));
+    }
+    if let Some(lateness) = lateness(&records) {
+        output::tell(&format!("lateness of the emulated path {lateness}"));
+    }
     if let Some(path) = kept {
         output::tell(&format!("results: {}", path.display()));
     }
@@ -141,15 +147,14 @@ fn paper_meant(args: &Args, error: ScenarioError) -> Report {
 }
 
 fn run_all(args: &Args, specs: &[RunSpec]) -> Result<Vec<RunRecord>> {
-    let progress = output::Progress::new(specs.len(), "simulating");
+    let progress = output::Progress::new(specs.len(), args.host.doing());
     let done = AtomicUsize::new(0);
     let one = |spec| {
         let record = args.host.run(spec).map_err(|e| miette!("{e}"))?;
         progress.done(done.fetch_add(1, Ordering::Relaxed) + 1);
         Ok(record)
     };
-    // 0: one per core.
-    let jobs = args.jobs.map_or(0, |jobs| jobs.min(specs.len()));
+    let jobs = args.host.jobs(args.jobs, specs).min(specs.len());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
     let pool = pool.map_err(|e| miette!("cannot start threads: {e}; give fewer with --jobs"))?;
     pool.install(|| specs.par_iter().map(one).collect())

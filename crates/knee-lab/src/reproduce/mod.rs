@@ -11,14 +11,15 @@ mod verdict;
 
 pub use cases::{Case, Cases};
 pub use paper::{
-    Axis, AxisValue, Claim, Drawing, Figure, Judge, Model, PAPERS, Paper, PaperError, Plot,
-    available,
+    Axis, AxisValue, Claim, Drawing, Figure, Judge, Model, OnKernel, PAPERS, Paper, PaperError,
+    Plot, Tabulated, available,
 };
 pub use verdict::{Measured, Verdict};
 
 use crate::{
     chart::Chart,
     report::{Report, Section},
+    run_report::{approximations, lateness},
     scenario::ScenarioError,
     store::{ResultWriter, StoreError},
     table::{Cell, Table, Tone},
@@ -32,15 +33,28 @@ use thiserror::Error;
 /// Runs one specification on some host; the error in words.
 pub type Runner = dyn Fn(&RunSpec) -> Result<RunRecord, String> + Sync;
 
+/// What runs specifications.
+pub struct Host<'a> {
+    /// Name in results.
+    pub name: &'a str,
+    /// Whether it is the kernel, where time is real: runs and verdicts are those that the paper's
+    /// files name for it.
+    pub is_kernel: bool,
+    /// Runs one.
+    pub run: &'a Runner,
+    /// How many of these to run at once; 0: one per core.
+    pub jobs: &'a dyn Fn(&[RunSpec]) -> usize,
+    /// Repetitions instead of the scenarios' own.
+    pub repeat: Option<u32>,
+}
+
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Only the figure of this number.
     pub figure: Option<String>,
-    /// Repetitions instead of the scenarios' own.
-    pub repeat: Option<u32>,
-    /// Threads; none: one per core.
-    pub jobs: Option<usize>,
+    /// Only the runs and claims of the short form.
+    pub short: bool,
 }
 
 /// Why a paper could not be reproduced.
@@ -83,12 +97,21 @@ pub enum ReproduceError {
 pub struct Reproduction {
     /// The paper.
     pub paper: Paper,
+    /// What each host made of it.
+    pub hosts: Vec<OnHost>,
+    /// Claims that are not judged on a host: claim, host, why.
+    pub skipped: Vec<(String, String, String)>,
+}
+
+/// What a host made of a paper.
+pub struct OnHost {
+    /// Name of the host.
+    pub name: String,
     /// The figures that were run.
     pub figures: Arc<Vec<Cases>>,
     /// Verdicts on their claims.
     pub verdicts: Vec<Verdict>,
     drawn: Vec<Drawn>,
-    host: String,
 }
 
 /// Charts and tables of a figure.
@@ -97,16 +120,16 @@ struct Drawn {
     tables: Vec<Table>,
 }
 
-/// Reproduces `id` with `runner` on `host`. `progress` is told how many runs of how many are done.
+/// Reproduces `id` on each of `hosts`. `progress` is told the host, how many of its runs are done,
+/// and how many there are.
 ///
 /// # Errors
 /// See [`ReproduceError`].
 pub fn reproduce(
     id: &str,
     wanted: &Wanted,
-    host: &str,
-    runner: &Runner,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    hosts: &[Host<'_>],
+    progress: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Reproduction, ReproduceError> {
     let (paper, claims) = paper::load(id)?;
     let mut figures = paper.figures.clone();
@@ -121,37 +144,50 @@ pub fn reproduce(
             });
         }
     }
-    let mut prepared = Vec::new();
-    let mut specs = Vec::new();
-    for figure in &figures {
-        let (cases, mut of_figure) = cases::prepare(id, figure, wanted.repeat)?;
-        prepared.push(cases);
-        specs.append(&mut of_figure);
-    }
-    let total = specs.len();
-    let jobs = wanted.jobs.unwrap_or(0);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs)
-        .build()
-        .map_err(|e| ReproduceError::Threads { jobs, why: e.to_string() })?;
-    let records = pool.install(|| cases::run_all(&specs, runner, &|done| progress(done, total)))?;
-    let mut records = records.into_iter();
-    prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));
+    let claims: Vec<Claim> =
+        claims.into_iter().filter(|c| figures.iter().any(|f| f.number == c.figure)).collect();
+    let mut reproduction = Reproduction { paper, hosts: Vec::new(), skipped: Vec::new() };
+    for host in hosts {
+        let part = paper::Part { kernel: host.is_kernel, short: wanted.short };
+        let mut prepared = Vec::new();
+        let mut specs = Vec::new();
+        for figure in &figures {
+            let (cases, mut of_figure) = cases::prepare(id, &part.of(figure), host.repeat)?;
+            prepared.push(cases);
+            specs.append(&mut of_figure);
+        }
+        let total = specs.len();
+        let jobs = (host.jobs)(&specs);
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(jobs)
+            .build()
+            .map_err(|e| ReproduceError::Threads { jobs, why: e.to_string() })?;
+        let done = |done| progress(host.name, done, total);
+        let records = pool.install(|| cases::run_all(&specs, host.run, &done))?;
+        let mut records = records.into_iter();
+        prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));
 
-    let figures = Arc::new(prepared);
-    let formulas = Formulas::new(figures.clone());
-    let of_figures = |c: &&Claim| figures.iter().any(|f| f.figure.number == c.figure);
-    let verdicts = claims
-        .iter()
-        .filter(of_figures)
-        .map(|claim| Verdict::of(&paper, claim, host, &formulas))
-        .collect();
-    let drawn = figures
-        .iter()
-        .map(|cases| draw(cases, &formulas))
-        .collect::<Result<_, _>>()
-        .map_err(ReproduceError::Run)?;
-    Ok(Reproduction { paper, figures, verdicts, drawn, host: host.to_owned() })
+        let figures = Arc::new(prepared);
+        let formulas = Formulas::new(figures.clone());
+        let verdict =
+            |c: &Claim| Verdict::of(&reproduction.paper, c, host.name, host.is_kernel, &formulas);
+        let verdicts = claims.iter().filter(|c| part.judges(c)).map(verdict).collect();
+        let drawn = figures
+            .iter()
+            .map(|cases| draw(cases, &formulas))
+            .collect::<Result<_, _>>()
+            .map_err(ReproduceError::Run)?;
+        if host.is_kernel {
+            reproduction.skipped.extend(claims.iter().filter_map(|c| match &c.kernel {
+                Some(OnKernel::Skip(why)) => {
+                    Some((c.id.clone(), host.name.to_owned(), why.clone()))
+                }
+                _ => None,
+            }));
+        }
+        reproduction.hosts.push(OnHost { name: host.name.to_owned(), figures, verdicts, drawn });
+    }
+    Ok(reproduction)
 }
 
 fn draw(cases: &Cases, formulas: &Formulas) -> Result<Drawn, String> {
@@ -178,12 +214,12 @@ pub struct Claims<'a> {
 
 /// Whether every verdict is as the repository records it.
 pub fn as_recorded(reproductions: &[Reproduction]) -> bool {
-    reproductions.iter().flat_map(|r| &r.verdicts).all(Verdict::as_recorded)
+    reproductions.iter().flat_map(Reproduction::verdicts).all(Verdict::as_recorded)
 }
 
 /// Verdicts of `reproductions`.
 pub fn claims(reproductions: &[Reproduction]) -> Claims<'_> {
-    Claims { claims: reproductions.iter().flat_map(|r| &r.verdicts).collect() }
+    Claims { claims: reproductions.iter().flat_map(Reproduction::verdicts).collect() }
 }
 
 /// A number with three significant digits or so, and no zeros at its end.
@@ -211,80 +247,169 @@ fn range([low, high]: [Option<f64>; 2]) -> String {
     }
 }
 
-/// Verdicts as a table, with the settings that each was judged under if asked for.
-fn verdict_table<'a>(
-    caption: &str,
-    verdicts: impl Iterator<Item = &'a Verdict>,
-    settings: bool,
-) -> Table {
-    let columns = ["claim", "fig.", "statement", "paper", "accepted", "measured", "verdict"];
-    let mut table = Table::new(caption, &columns, &[]);
-    for v in verdicts {
-        let m = &v.measured;
-        let tone = match (v.as_recorded(), v.holds) {
-            (true, true) => Tone::Good,
-            (true, false) => Tone::Bad,
-            (false, _) => Tone::Caution,
-        };
-        let (low, middle, high) = (number(m.p20), number(m.p50), number(m.p80));
-        table.row([
-            Cell::from(v.id.clone()),
-            Cell::from(v.figure.clone()),
-            Cell::from(match settings && !v.note.is_empty() {
-                true => format!("{} ({})", v.statement, v.note),
-                false => v.statement.clone(),
-            }),
-            Cell::from(v.paper_value.clone()),
-            Cell::from(range(v.accepted)),
-            Cell::from(format!("{middle} [{low}, {high}] {}", v.unit)),
-            Cell::toned(v.word(), tone),
-        ]);
-    }
-    table
-}
-
 impl Reproduction {
+    /// All verdicts, host by host.
+    pub fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
+        self.hosts.iter().flat_map(|h| &h.verdicts)
+    }
+
+    /// Hosts in words.
+    fn host_names(&self) -> String {
+        let names: Vec<&str> = self.hosts.iter().map(|h| h.name.as_str()).collect();
+        match &names[..] {
+            [one] => format!("host {one}"),
+            several => format!("hosts {}", several.join(", ")),
+        }
+    }
+
+    /// Verdicts that `wanted` picks as a table, the hosts' side by side; with the settings that
+    /// each was judged under if asked for.
+    fn verdict_table(
+        &self,
+        caption: &str,
+        wanted: impl Fn(&Verdict) -> bool,
+        settings: bool,
+    ) -> Table {
+        let several = self.hosts.len() > 1;
+        let mut columns: Vec<String> =
+            ["claim", "fig.", "statement", "paper", "accepted"].map(str::to_owned).to_vec();
+        for host in &self.hosts {
+            let of = if several { format!(" ({})", host.name) } else { String::new() };
+            columns.extend([format!("measured{of}"), format!("verdict{of}")]);
+        }
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let mut table = Table::new(caption, &columns, &[]);
+        let mut seen: Vec<&str> = Vec::new();
+        for v in self.verdicts().filter(|v| wanted(v)) {
+            if seen.contains(&v.id.as_str()) {
+                continue;
+            }
+            seen.push(&v.id);
+            let mut cells = vec![
+                Cell::from(v.id.clone()),
+                Cell::from(v.figure.clone()),
+                Cell::from(match settings && !v.note.is_empty() {
+                    true => format!("{} ({})", v.statement, v.note),
+                    false => v.statement.clone(),
+                }),
+                Cell::from(v.paper_value.clone()),
+                Cell::from(range(v.accepted)),
+            ];
+            for host in &self.hosts {
+                let Some(v) = host.verdicts.iter().find(|other| other.id == v.id) else {
+                    cells.extend([Cell::from("–".to_owned()), Cell::from("not judged".to_owned())]);
+                    continue;
+                };
+                let m = &v.measured;
+                let tone = match (v.as_recorded(), v.holds) {
+                    (true, true) => Tone::Good,
+                    (true, false) => Tone::Bad,
+                    (false, _) => Tone::Caution,
+                };
+                let (low, middle, high) = (number(m.p20), number(m.p50), number(m.p80));
+                let spread = match m.n {
+                    1 => String::new(),
+                    _ => format!(" [{low}, {high}]"),
+                };
+                cells.extend([
+                    Cell::from(format!("{middle}{spread} {}", v.unit)),
+                    Cell::toned(v.word(), tone),
+                ]);
+            }
+            table.row(cells);
+        }
+        table
+    }
+
+    /// Why verdicts are not what the paper says: host named if there are several.
+    fn reasons(&self, wanted: impl Fn(&Verdict) -> bool) -> Vec<String> {
+        let several = self.hosts.len() > 1;
+        let of = |v: &&Verdict| (!v.holds || !v.as_recorded()) && wanted(v);
+        self.verdicts()
+            .filter(of)
+            .map(|v| {
+                let host = if several { format!(" ({})", v.host) } else { String::new() };
+                let reason = v.reason.as_deref().unwrap_or("no reason is recorded");
+                format!("{}{host} {}: {}", v.id, v.word(), reason.trim())
+            })
+            .collect()
+    }
+
     /// Verdicts as a table for a terminal `width` characters wide.
     pub fn to_text(&self, width: Option<u16>) -> String {
-        let caption = format!("{} ({}), host {}", self.paper.title, self.paper.citation, self.host);
-        if self.verdicts.is_empty() {
+        let caption =
+            format!("{} ({}), {}", self.paper.title, self.paper.citation, self.host_names());
+        if self.verdicts().next().is_none() {
             return format!("{caption}\nno claims on what was run\n");
         }
-        let mut text = verdict_table(&caption, self.verdicts.iter(), false).to_text(width);
-        for v in self.verdicts.iter().filter(|v| !v.holds || !v.as_recorded()) {
-            let reason = v.reason.as_deref().unwrap_or("no reason is recorded");
-            let _ = writeln!(text, "\n{} {}: {}", v.id, v.word(), reason.trim());
+        let mut text = self.verdict_table(&caption, |_| true, false).to_text(width);
+        for reason in self.reasons(|_| true) {
+            let _ = writeln!(text, "\n{reason}");
         }
-        let holding = self.verdicts.iter().filter(|v| v.holds).count();
-        let differing = self.verdicts.iter().filter(|v| !v.as_recorded()).count();
-        let _ = writeln!(
-            text,
-            "\n{holding} of {} claims hold; {differing} differ from the record",
-            self.verdicts.len()
-        );
+        for (claim, host, why) in &self.skipped {
+            let _ = writeln!(text, "\n{claim} is not judged on the {host}: {why}");
+        }
+        text.push('\n');
+        for host in &self.hosts {
+            let holding = host.verdicts.iter().filter(|v| v.holds).count();
+            let differing = host.verdicts.iter().filter(|v| !v.as_recorded()).count();
+            let of = if self.hosts.len() > 1 { format!("{}: ", host.name) } else { String::new() };
+            let _ = writeln!(
+                text,
+                "{of}{holding} of {} claims hold; {differing} differ from the record",
+                host.verdicts.len()
+            );
+        }
         text
     }
 
     /// The sections of a report: a summary, then each figure beside its claims.
     pub fn sections(&self) -> Vec<Section> {
-        let mut sections = vec![Section {
-            tables: vec![verdict_table("All claims", self.verdicts.iter(), false)],
+        let several = self.hosts.len() > 1;
+        let mut summary = Section {
+            tables: vec![self.verdict_table("All claims", |_| true, false)],
             ..Section::new(format!("{}: claims", self.paper.id))
-        }];
-        for (cases, drawn) in self.figures.iter().zip(&self.drawn) {
+        };
+        let skipped = self.skipped.iter();
+        summary.paragraphs.extend(
+            skipped.map(|(claim, host, why)| format!("{claim} is not judged on the {host}: {why}")),
+        );
+        for host in &self.hosts {
+            if let Some(text) = host.lateness() {
+                summary.paragraphs.push(format!("Lateness on the {}: {text}.", host.name));
+            }
+            summary.paragraphs.extend(host.approximations());
+        }
+        let mut sections = vec![summary];
+        let Some(first) = self.hosts.first() else { return sections };
+        for (index, cases) in first.figures.iter().enumerate() {
             let figure = &cases.figure;
             let mut section =
                 Section::new(format!("{} Fig. {}: {}", self.paper.id, figure.number, figure.title));
-            section.charts.clone_from(&drawn.charts);
-            let of_figure = || self.verdicts.iter().filter(|v| v.figure == figure.number);
-            if of_figure().next().is_some() {
-                section.tables.push(verdict_table("Claims", of_figure(), true));
+            for host in &self.hosts {
+                let charts = host.drawn[index].charts.iter().cloned();
+                section.charts.extend(charts.map(|mut chart| {
+                    if several {
+                        chart.id = format!("{}-{}", chart.id, host.name);
+                        chart.title = format!("{} ({})", chart.title, host.name);
+                    }
+                    chart
+                }));
             }
-            for v in of_figure().filter(|v| !v.holds) {
-                let reason = v.reason.as_deref().unwrap_or("No reason is recorded.");
-                section.paragraphs.push(format!("{} {}. {}", v.id, v.word(), reason.trim()));
+            let of_figure = |v: &Verdict| v.figure == figure.number;
+            if self.verdicts().any(of_figure) {
+                section.tables.push(self.verdict_table("Claims", of_figure, true));
             }
-            section.tables.extend(drawn.tables.iter().cloned());
+            section.paragraphs.extend(self.reasons(of_figure));
+            for host in &self.hosts {
+                let tables = host.drawn[index].tables.iter().cloned();
+                section.tables.extend(tables.map(|mut table| {
+                    if several {
+                        table.caption = format!("{} ({})", table.caption, host.name);
+                    }
+                    table
+                }));
+            }
             if let Some(case) = cases.cases.first() {
                 let name = format!("Scenario of the first case ({})", case.values.join(", "));
                 section.listings.push((name, case.text.clone()));
@@ -295,10 +420,30 @@ impl Reproduction {
     }
 
     fn write_figures(&self, out: &ResultWriter) -> Result<(), StoreError> {
-        for chart in self.drawn.iter().flat_map(|d| &d.charts) {
-            out.bytes(&format!("figures/{}-{}.svg", self.paper.id, chart.id), chart.svg())?;
+        for (index, host) in self.hosts.iter().enumerate() {
+            let of = if index == 0 { String::new() } else { format!("-{}", host.name) };
+            for chart in host.drawn.iter().flat_map(|d| &d.charts) {
+                let name = format!("figures/{}-{}{of}.svg", self.paper.id, chart.id);
+                out.bytes(&name, chart.svg())?;
+            }
         }
         Ok(())
+    }
+}
+
+impl OnHost {
+    fn records(&self) -> impl Iterator<Item = &RunRecord> {
+        self.figures.iter().flat_map(|f| &f.cases).flat_map(|c| &c.records)
+    }
+
+    /// Of a host in real time: the worst lateness.
+    fn lateness(&self) -> Option<String> {
+        lateness(self.records())
+    }
+
+    /// Of a host in real time: what it does only nearly as the scenarios say, once each.
+    fn approximations(&self) -> Vec<String> {
+        approximations(self.records())
     }
 }
 

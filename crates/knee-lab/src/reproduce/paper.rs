@@ -72,6 +72,10 @@ pub struct Axis {
     pub set: Option<String>,
     /// Values; the first is meant where none is named.
     pub values: Vec<AxisValue>,
+    /// Names of those that are run on the kernel, where time is real; all, if not given.
+    pub kernel: Option<Vec<toml::Value>>,
+    /// Names of those that are run in the short form; all, if not given.
+    pub short: Option<Vec<toml::Value>>,
 }
 
 /// A value of an axis.
@@ -169,9 +173,26 @@ pub struct Claim {
     pub holds: bool,
     /// Why it does not hold, and what was tried.
     pub reason: Option<String>,
+    /// What was found on the kernel, where that differs.
+    pub kernel: Option<OnKernel>,
+    /// Whether the short form judges it: one run must be enough to tell.
+    #[serde(default)]
+    pub short: bool,
     /// Settings under which it is judged, and other remarks.
     #[serde(default)]
     pub note: String,
+}
+
+/// What was found of a claim on the kernel.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum OnKernel {
+    /// It holds there.
+    Holds,
+    /// It does not, for this reason.
+    Fails(String),
+    /// It cannot be judged there, for this reason.
+    Skip(String),
 }
 
 /// How repetitions make a verdict.
@@ -252,6 +273,54 @@ pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), PaperError> {
     let paper: Paper = read(&format!("{id}/paper.toml"))?;
     let claims: Claims = read(&format!("{id}/claims.toml"))?;
     Ok((paper, claims.claims))
+}
+
+/// Which part of a paper is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub kernel: bool,
+    pub short: bool,
+}
+
+impl Part {
+    /// What of `figure` belongs to this part: its axes with the values that are run, its plots
+    /// where those suffice.
+    pub(super) fn of(self, figure: &Figure) -> Figure {
+        let mut figure = figure.clone();
+        for axis in &mut figure.axes {
+            let lists = [(self.kernel, &axis.kernel), (self.short, &axis.short)];
+            for names in lists.into_iter().filter_map(|(applies, l)| l.as_ref().filter(|_| applies))
+            {
+                let names: Vec<String> = names.iter().map(plain_name).collect();
+                axis.values.retain(|value| names.contains(&value.name()));
+            }
+        }
+        let axes = &figure.axes;
+        figure.plots.retain(|plot| {
+            plot.fixed.iter().all(|(name, value)| {
+                let axis = axes.iter().find(|a| a.name == *name);
+                axis.is_none_or(|a| a.values.iter().any(|v| v.name() == plain_name(value)))
+            })
+        });
+        figure
+    }
+
+    /// Whether `claim` is judged in this part.
+    pub(super) fn judges(self, claim: &Claim) -> bool {
+        let skipped = self.kernel && matches!(claim.kernel, Some(OnKernel::Skip(_)));
+        !skipped && (claim.short || !self.short)
+    }
+}
+
+impl Claim {
+    /// What is recorded: whether it holds, and why not.
+    pub(super) fn record(&self, kernel: bool) -> (bool, Option<String>) {
+        match self.kernel.as_ref().filter(|_| kernel) {
+            Some(OnKernel::Holds) => (true, None),
+            Some(OnKernel::Fails(reason)) => (false, Some(reason.clone())),
+            Some(OnKernel::Skip(_)) | None => (self.holds, self.reason.clone()),
+        }
+    }
 }
 
 impl AxisValue {

@@ -59,7 +59,14 @@ fn most(satisfied: impl ExactSizeIterator<Item = bool>) -> bool {
 }
 
 impl Verdict {
-    pub(super) fn of(paper: &Paper, claim: &Claim, host: &str, formulas: &Formulas) -> Self {
+    pub(super) fn of(
+        paper: &Paper,
+        claim: &Claim,
+        host: &str,
+        on_kernel: bool,
+        formulas: &Formulas,
+    ) -> Self {
+        let (recorded_holds, reason) = claim.record(on_kernel);
         let values = formulas.claim(&claim.figure, &claim.quantity);
         let guarded = claim.guard.as_ref().map(|g| formulas.claim(&claim.figure, g)).transpose();
         let [low, high] = claim.accepted;
@@ -86,8 +93,8 @@ impl Verdict {
             measured,
             unit: claim.unit.clone(),
             holds,
-            recorded_holds: claim.holds,
-            reason: trouble.or_else(|| claim.reason.clone()),
+            recorded_holds,
+            reason: trouble.or(reason),
             host: host.to_owned(),
             note: claim.note.clone(),
         }

@@ -5,8 +5,8 @@ use super::section::{ANY_TIME, SOME_TIME, Section, number_text};
 use crate::units::{clip, parse_ppm, show_size, show_time};
 use knee_cc::{Algorithm, Param, ParamError, ParamKind, Params, algorithm, algorithms};
 use knee_run::{
-    DelayedAck, FlowKind, FlowSpec, NS_PER_MS, NS_PER_US, Ns, Recovery, TcpOptions, TcpSpec,
-    Workload,
+    Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, NS_PER_MS, NS_PER_US, Ns, Recovery,
+    TcpOptions, TcpSpec, Workload,
 };
 use std::collections::HashSet;
 use std::ops::Range;
@@ -15,6 +15,8 @@ use toml_edit::Item;
 /// Most flows of a scenario.
 const FLOWS_MAX: u32 = 100_000;
 const NAME_MAX: usize = 40;
+/// Longest name of a congestion control in Linux.
+const CC_NAME_MAX: usize = 15;
 /// Largest transfer.
 const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
 /// Largest window; positions in a connection wrap at 32 bits.
@@ -165,12 +167,12 @@ fn flow(
             let rate = table.rate("rate")?;
             let rate_bps = table.required("rate", rate, "rate = \"1mbit\"")?;
             let packet_bytes = table.packet_bytes("packet")?.unwrap_or(1500);
-            ("udp", FlowKind::Udp { rate_bps, packet_bytes })
+            ("udp".to_owned(), FlowKind::Udp { rate_bps, packet_bytes })
         }
         _ => {
             let interval_ns = table.time("interval", SOME_TIME)?.unwrap_or(20 * NS_PER_MS);
             let packet_bytes = table.packet_bytes("packet")?.unwrap_or(200);
-            ("probe", FlowKind::Probe { interval_ns, packet_bytes })
+            ("probe".to_owned(), FlowKind::Probe { interval_ns, packet_bytes })
         }
     };
     let name = match table.text("name")? {
@@ -272,11 +274,11 @@ fn check_name<'a>(table: &Section, name: &'a str) -> Result<&'a str, Fault> {
     Err(table.fault("name", &what, remedy))
 }
 
-fn tcp_flow(table: &Section, tcp: &TcpOptions) -> Result<(&'static str, FlowKind), Fault> {
-    let algorithm = algorithm_of(table)?;
-    let params = match table.section("params")? {
-        Some(section) => params(&section, algorithm)?,
-        None => Params::defaults(algorithm),
+fn tcp_flow(table: &Section, tcp: &TcpOptions) -> Result<(String, FlowKind), Fault> {
+    let cc = cc_of(table)?;
+    let label = match &cc {
+        Cc::Knee(params) => params.algorithm().name().to_owned(),
+        Cc::Kernel(name) => name.clone(),
     };
     let every_ns = table.time("every", SOME_TIME)?;
     let workload = match (table.size("size", 1..=SIZE_MAX_BYTES)?, every_ns) {
@@ -291,28 +293,37 @@ fn tcp_flow(table: &Section, tcp: &TcpOptions) -> Result<(&'static str, FlowKind
         Some(section) => tcp_options(&section, tcp)?,
         None => tcp.clone(),
     };
-    Ok((algorithm.name(), FlowKind::Tcp(TcpSpec { params, workload, options })))
+    Ok((label, FlowKind::Tcp(TcpSpec { cc, workload, options })))
 }
 
-fn algorithm_of(table: &Section) -> Result<Algorithm, Fault> {
+fn cc_of(table: &Section) -> Result<Cc, Fault> {
     let names: Vec<_> = algorithms().iter().map(Algorithm::name).collect();
     let cc = table.text("cc")?;
     let example = format!("cc = \"chd\"; algorithms: {}", names.join(", "));
     let cc = table.required("cc", cc, &example)?;
-    if let Some(found) = algorithm(cc) {
-        return Ok(found);
+    let params_section = table.section("params")?;
+    if let Some(algorithm) = algorithm(cc) {
+        return Ok(Cc::Knee(match params_section {
+            Some(section) => params(&section, algorithm)?,
+            None => Params::defaults(algorithm),
+        }));
     }
-    if cc.starts_with("kernel:") {
-        let what = format!(": `{}` runs in the Linux kernel, not in the simulator", clip(cc));
-        let remedy = format!(
-            "`kernel:` algorithms need the kernel host, which Knee does not have yet; \
-             algorithms: {}",
-            names.join(", ")
-        );
+    let Some(name) = cc.strip_prefix(KERNEL_PREFIX) else {
+        let what = format!(": there is no algorithm `{}`", clip(cc));
+        return Err(table.fault("cc", &what, known(cc, "algorithms", &names)));
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if !(1..=CC_NAME_MAX).contains(&name.len()) || !name.chars().all(is_plain) {
+        let what = format!(": `{}` names no congestion control of a kernel", clip(cc));
+        let remedy = "write one of `sysctl net.ipv4.tcp_available_congestion_control`, as in \
+                      cc = \"kernel:cubic\"";
         return Err(table.fault("cc", &what, remedy));
     }
-    let what = format!(": there is no algorithm `{}`", clip(cc));
-    Err(table.fault("cc", &what, known(cc, "algorithms", &names)))
+    if params_section.is_some() {
+        let what = format!(": `{cc}` is the kernel's own and takes no parameters");
+        return Err(table.fault("params", &what, "remove them"));
+    }
+    Ok(Cc::Kernel(name.to_owned()))
 }
 
 fn params(section: &Section, algorithm: Algorithm) -> Result<Params, Fault> {

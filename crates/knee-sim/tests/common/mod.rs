@@ -3,7 +3,7 @@
 
 use knee_cc::{Params, algorithm};
 use knee_run::{
-    FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RecordSpec, Recovery, RunRecord,
+    Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RecordSpec, Recovery, RunRecord,
     RunSpec, TcpOptions, TcpSpec, Workload,
 };
 
@@ -37,7 +37,7 @@ pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
 /// NewReno that counts packets.
 pub fn newreno(workload: Workload, options: TcpOptions) -> FlowSpec {
     let params = params("newreno", &[]);
-    flow("newreno", FlowKind::Tcp(TcpSpec { params, workload, options }))
+    flow("newreno", FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), workload, options }))
 }
 
 /// Default options with the given way of repair.

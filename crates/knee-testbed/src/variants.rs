@@ -1,0 +1,40 @@
+//! What a run loads into the kernel: its algorithms, under names of its own.
+
+use crate::{TestbedError, namespace::random_u32};
+use knee_cc::Params;
+use knee_kernel::Loaded;
+use knee_run::{Cc, FlowKind, RunSpec};
+
+/// Variants that a run uses. They leave the kernel when this is dropped, and with the process
+/// however it ends.
+pub(crate) struct Variants {
+    loaded: Vec<(Params, Loaded)>,
+}
+
+impl Variants {
+    /// Loads each combination of algorithm and parameters that `spec` has once.
+    pub(crate) fn load(spec: &RunSpec) -> Result<Self, TestbedError> {
+        let run = random_u32()?;
+        let mut loaded: Vec<(Params, Loaded)> = Vec::new();
+        for flow in &spec.flows {
+            let FlowKind::Tcp(tcp) = &flow.kind else { continue };
+            let Some(params) = tcp.cc.params() else { continue };
+            if !loaded.iter().any(|(p, _)| p == params) {
+                let name = format!("k{run:08x}_{}", loaded.len());
+                loaded.push((params.clone(), knee_kernel::load(params, &name)?));
+            }
+        }
+        Ok(Self { loaded })
+    }
+
+    /// The kernel's name of what controls a TCP flow.
+    pub(crate) fn name(&self, cc: &Cc) -> String {
+        match cc {
+            Cc::Kernel(name) => name.clone(),
+            Cc::Knee(params) => {
+                let found = self.loaded.iter().find(|(p, _)| p == params);
+                found.map_or_else(String::new, |(_, loaded)| loaded.name().to_owned())
+            }
+        }
+    }
+}
