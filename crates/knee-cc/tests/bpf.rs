@@ -15,8 +15,10 @@ mod clang;
 
 /// The programs that the shim makes, one per call of the contract that the kernel knows.
 const PROGRAMS: [&str; 6] = ["init", "on_rtt", "on_ack", "ssthresh", "on_event", "undo"];
-/// What the shim stores: the licence, the operations, the parameters.
-const DATA_SECTIONS: [&str; 3] = ["license", ".struct_ops.link", ".rodata.knee"];
+/// What the shim stores: the licence, the operations, the parameters, and for a tracer its wishes and
+/// its ring.
+const DATA_SECTIONS: [&str; 5] =
+    ["license", ".struct_ops.link", ".rodata.knee", ".data.knee", ".maps"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
@@ -86,15 +88,22 @@ fn check_bpf(source: &Path) -> usize {
             _ => {}
         }
     }
-    // The shim's own, where a connection starts, and only if the algorithm wants random bits.
+    // The shim's own: the start of a random sequence, and what each program does for a tracer.
     let text = fs::read_to_string(source).expect("text");
-    let draws: &[i32] = if text.contains("CC_USES_RANDOM") { &[GET_PRANDOM_U32] } else { &[] };
-    assert_eq!(helper_calls, draws, "{name} calls helpers of the kernel");
+    let draws = if text.contains("CC_USES_RANDOM") { 1 } else { 0 };
+    let calls_of = |helper| helper_calls.iter().filter(|h| **h == helper).count();
+    assert_eq!(calls_of(GET_PRANDOM_U32), draws, "{name} draws");
+    let of_tracer = TRACER_HELPERS.map(calls_of);
+    assert!(of_tracer.iter().all(|n| *n == of_tracer[0]), "{name}: {helper_calls:?}");
+    let known = draws + of_tracer.iter().sum::<usize>();
+    assert_eq!(helper_calls.len(), known, "{name} calls helpers of the kernel: {helper_calls:?}");
     code_bytes
 }
 
 /// Helper `bpf_get_prandom_u32`.
 const GET_PRANDOM_U32: i32 = 7;
+/// Helpers `bpf_map_lookup_elem`, `bpf_ringbuf_reserve`, `bpf_ringbuf_submit`.
+const TRACER_HELPERS: [i32; 3] = [1, 131, 132];
 
 /// Numbers of the helpers that the code calls; fails on calls of anything else but functions of the
 /// same object (RFC 9669 section 4.3).

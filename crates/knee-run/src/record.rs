@@ -1,7 +1,7 @@
 //! What a run measured.
 
 use crate::{DelayStats, Ns};
-use knee_cc::{Ack, Conn, OBSERVE_N};
+use knee_cc::{Ack, Conn, OBSERVE_N, State};
 
 /// Everything measured in one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -222,6 +222,10 @@ pub enum Call {
 }
 
 impl Call {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 6] =
+        [Self::Init, Self::OnRtt, Self::OnAck, Self::Ssthresh, Self::OnEvent, Self::Undo];
+
     /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -252,4 +256,6 @@ pub struct CallRecord {
     pub result: u32,
     /// Internals after the call.
     pub observed: [u32; OBSERVE_N],
+    /// State after the call.
+    pub state: State,
 }
