@@ -24,7 +24,14 @@ fn every_call_is_recorded() {
             bytes.write(&mut stream, 4 << 20);
             let mut n = 0;
             tracer.stop().unwrap();
-            tracer.poll(Duration::from_millis(100), |c| { if n < 3 { println!("{:?} {:?}", c.socket, c.call);} n += 1 }).unwrap();
+            tracer
+                .poll(Duration::from_millis(100), |c| {
+                    if n < 3 {
+                        println!("{:?} {:?}", c.socket, c.call);
+                    }
+                    n += 1
+                })
+                .unwrap();
             println!("{n} {}", tracer.dropped().unwrap());
             assert!(n > 20);
             drop(stream);

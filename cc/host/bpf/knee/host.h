@@ -141,6 +141,19 @@ KNEE_INLINE int knee_event(u32 event)
 #define KNEE_DEFAULT(kind, field, name, alias, min, max, def, choices, source, help) .field = (def),
 
 /*
+ * A program in two forms: one that notes the call has all of its frame in memory, which would slow
+ * down the other.
+ */
+#define KNEE_TWICE(program) \
+	SEC("struct_ops") void program(const u64 *ctx) \
+	{ \
+		if (knee_traced()) \
+			program##_as(ctx, 1); \
+		else \
+			program##_as(ctx, 0); \
+	}
+
+/*
  * The programs. Each copies the state to the stack and back: the verifier takes no variable index
  * into icsk_ca_priv. The parameters' address is hidden from the compiler, which would otherwise put
  * the defaults in their place; the verifier knows the loaded values and drops dead branches.
@@ -187,8 +200,9 @@ KNEE_INLINE int knee_event(u32 event)
 		knee_view(&f->conn, tp); \
 		return 1; \
 	} \
-	KNEE_INLINE void knee_note(const struct knee_frame *f, const struct tcp_sock *tp, \
-				   u32 call, u32 event, u32 result_pkts) \
+	static __attribute__((noinline)) void knee_note(const struct knee_frame *f, \
+							const struct tcp_sock *tp, u32 call, \
+							u32 event, u32 result_pkts) \
 	{ \
 		struct knee_record *record = knee_reserve(tp); \
 		union { \
@@ -211,10 +225,10 @@ KNEE_INLINE int knee_event(u32 event)
 		bpf_ringbuf_submit(record, KNEE_RINGBUF_NO_WAKEUP); \
 	} \
 	/* The end of a call. */ \
-	KNEE_INLINE void knee_leave(const struct knee_frame *f, struct tcp_sock *tp, u32 call, \
-				    u32 event, u32 result_pkts) \
+	KNEE_INLINE void knee_leave(const struct knee_frame *f, struct tcp_sock *tp, int traced, \
+				    u32 call, u32 event, u32 result_pkts) \
 	{ \
-		if (knee_tracing.on) \
+		if (traced) \
 			knee_note(f, tp, call, event, result_pkts); \
 		*knee_socket(tp) = f->own; \
 	} \
@@ -230,9 +244,9 @@ KNEE_INLINE int knee_event(u32 event)
 		if (uses_random) \
 			f.own.latest.draws = bpf_get_prandom_u32(); \
 		alg##_init(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, KNEE_CALL_INIT, 0, 0); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_INIT, 0, 0); \
 	} \
-	SEC("struct_ops") void knee_on_rtt(const u64 *ctx) \
+	KNEE_INLINE void knee_on_rtt_as(const u64 *ctx, int traced) \
 	{ \
 		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
 		const struct ack_sample *sample = (const struct ack_sample *)ctx[1]; \
@@ -242,10 +256,10 @@ KNEE_INLINE int knee_event(u32 event)
 			return; \
 		knee_ack_seen(&f.ack, &f.own.latest, tp, sample, (uses_random)); \
 		alg##_on_rtt(&f.conn, &f.own.state, knee_params(), &f.ack); \
-		knee_leave(&f, tp, KNEE_CALL_ON_RTT, 0, 0); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_RTT, 0, 0); \
 		knee_write_back(tp, &f.conn); \
 	} \
-	SEC("struct_ops") void knee_on_ack(const u64 *ctx) \
+	KNEE_INLINE void knee_on_ack_as(const u64 *ctx, int traced) \
 	{ \
 		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
 		struct knee_frame f; \
@@ -254,7 +268,7 @@ KNEE_INLINE int knee_event(u32 event)
 			return; \
 		knee_ack_judged(&f.ack, &f.own.latest, tp, (u32)ctx[2], (uses_random)); \
 		alg##_on_ack(&f.conn, &f.own.state, knee_params(), &f.ack); \
-		knee_leave(&f, tp, KNEE_CALL_ON_ACK, 0, 0); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_ACK, 0, 0); \
 		knee_write_back(tp, &f.conn); \
 	} \
 	SEC("struct_ops") u32 knee_ssthresh(const u64 *ctx) \
@@ -266,10 +280,10 @@ KNEE_INLINE int knee_event(u32 event)
 		if (!knee_enter(&f, tp)) \
 			return cc_max_u32(tp->snd_cwnd / 2U, CC_CWND_FLOOR_PKTS); \
 		pkts = alg##_ssthresh(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, KNEE_CALL_SSTHRESH, 0, pkts); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_SSTHRESH, 0, pkts); \
 		return cc_max_u32(pkts, CC_CWND_FLOOR_PKTS); \
 	} \
-	SEC("struct_ops") void knee_on_event(const u64 *ctx) \
+	KNEE_INLINE void knee_on_event_as(const u64 *ctx, int traced) \
 	{ \
 		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
 		int event = knee_event((u32)ctx[1]); \
@@ -278,7 +292,7 @@ KNEE_INLINE int knee_event(u32 event)
 		if (event < 0 || !knee_enter(&f, tp)) \
 			return; \
 		alg##_on_event(&f.conn, &f.own.state, knee_params(), (u32)event); \
-		knee_leave(&f, tp, KNEE_CALL_ON_EVENT, (u32)event, 0); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_EVENT, (u32)event, 0); \
 		knee_write_back(tp, &f.conn); \
 	} \
 	SEC("struct_ops") u32 knee_undo(const u64 *ctx) \
@@ -290,9 +304,12 @@ KNEE_INLINE int knee_event(u32 event)
 		if (!knee_enter(&f, tp)) \
 			return cc_max_u32(tp->snd_cwnd, tp->prior_cwnd); \
 		pkts = alg##_undo(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, KNEE_CALL_UNDO, 0, pkts); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_UNDO, 0, pkts); \
 		return cc_max_u32(cc_min_u32(pkts, f.conn.cwnd_max_pkts), 1U); \
 	} \
+	KNEE_TWICE(knee_on_rtt) \
+	KNEE_TWICE(knee_on_ack) \
+	KNEE_TWICE(knee_on_event) \
 	SEC(".struct_ops.link") \
 	struct tcp_congestion_ops knee_##alg = { \
 	    .name = "knee_" #alg, \

@@ -60,6 +60,11 @@ struct knee_tracing knee_tracing SEC(".data.knee") = {
     .record_bytes = sizeof(struct knee_record),
 };
 
+KNEE_INLINE int knee_traced(void)
+{
+	return knee_tracing.on != 0;
+}
+
 /* Numbered as knee_run::Call. */
 enum knee_call {
 	KNEE_CALL_INIT = 0,
