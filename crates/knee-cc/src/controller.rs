@@ -70,6 +70,11 @@ impl State {
     }
 }
 
+impl Event {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::TxStart, Self::CwndRestart, Self::Recovered, Self::Rto];
+}
+
 impl Controller {
     /// Starts a connection whose view is `conn`.
     pub fn new(params: Params, conn: &mut Conn) -> Self {

@@ -6,6 +6,7 @@
 
 mod delay;
 mod record;
+mod replay;
 mod spec;
 
 pub use delay::DelayStats;
@@ -14,6 +15,7 @@ pub use record::{
     Call, CallRecord, FlowCounters, FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin,
     QueueRecord, RunRecord, Transfer,
 };
+pub use replay::{Difference, Replay};
 pub use spec::{
     DelayedAck, FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, Recovery, RunSpec, TcpOptions,
     TcpSpec, Workload,
