@@ -429,3 +429,52 @@ fn started(pid: u32) -> Option<u64> {
     // The name of the program stands in brackets and may hold anything.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use libbpf_rs::btf::{
+        Btf,
+        types::{MemberAttr, Struct},
+    };
+    use std::mem::offset_of;
+
+    /// The objects say how their programs lay out what crosses the border.
+    #[test]
+    fn rust_and_c_lay_out_alike() {
+        for a in knee_cc::algorithms() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("object");
+            crate::export(&Params::defaults(*a), "layout", &path).unwrap();
+            let btf = Btf::from_path(&path).unwrap();
+            let check = |name: &str, size: usize, rust: &[(&str, usize)]| {
+                let of = btf.type_by_name::<Struct<'_>>(name).unwrap();
+                let c: Vec<_> = of
+                    .iter()
+                    .map(|m| match m.attr {
+                        MemberAttr::Normal { offset } => {
+                            (m.name.unwrap().to_str().unwrap().to_owned(), offset as usize / 8)
+                        }
+                        MemberAttr::BitField { .. } => panic!("{name} has bit-fields"),
+                    })
+                    .collect();
+                let rust: Vec<_> = rust.iter().map(|(n, at)| ((*n).to_owned(), *at)).collect();
+                assert_eq!((of.size(), c), (size, rust), "{name}");
+            };
+            macro_rules! fields {
+                ($of:ty: $($field:ident)*) => {
+                    (size_of::<$of>(), &[$((stringify!($field), offset_of!($of, $field))),*])
+                };
+            }
+            let (size, fields): (usize, &[(&str, usize)]) = fields!(Tracing: dropped
+                tracer_started tracer_pid ring on variant port any_address record_bytes reserved
+                address);
+            check("knee_tracing", size, fields);
+            let (size, fields): (usize, &[(&str, usize)]) = fields!(Record: variant socket local
+                remote local_port remote_port call event result_pkts dropped before after ack
+                observed state);
+            check("knee_record", size, fields);
+        }
+    }
+}

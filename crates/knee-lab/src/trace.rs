@@ -205,12 +205,10 @@ pub(crate) fn columns() -> &'static [Column<TraceRow>] {
 }
 
 /// Writes a trace row by row; only a part of a Parquet file is in memory at a time.
-pub enum TraceWriter<W: io::Write + Send> {
-    /// Parquet.
-    #[doc(hidden)]
+pub struct TraceWriter<W: io::Write + Send>(Kind<W>);
+
+enum Kind<W: io::Write + Send> {
     Parquet(Box<TableWriter<'static, TraceRow, W>>),
-    /// CSV, with a line of column names; what is null is empty, bytes are hexadecimal.
-    #[doc(hidden)]
     Csv(Box<csv::Writer<W>>),
 }
 
@@ -220,17 +218,17 @@ impl<W: io::Write + Send> TraceWriter<W> {
     /// # Errors
     /// It cannot be written.
     pub fn parquet(out: W) -> io::Result<Self> {
-        TableWriter::new(out, columns(), CALLS_PER_GROUP).map(|t| Self::Parquet(Box::new(t)))
+        TableWriter::new(out, columns(), CALLS_PER_GROUP).map(|t| Self(Kind::Parquet(Box::new(t))))
     }
 
-    /// Begins a CSV file.
+    /// Begins a CSV file, with a line of column names; null is empty, bytes are hexadecimal.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn csv(out: W) -> io::Result<Self> {
         let mut csv = csv::Writer::from_writer(out);
         csv.write_record(columns().iter().map(|Column(name, _)| name))?;
-        Ok(Self::Csv(Box::new(csv)))
+        Ok(Self(Kind::Csv(Box::new(csv))))
     }
 
     /// Adds a row.
@@ -238,9 +236,9 @@ impl<W: io::Write + Send> TraceWriter<W> {
     /// # Errors
     /// It cannot be written.
     pub fn push(&mut self, row: TraceRow) -> io::Result<()> {
-        let csv = match self {
-            Self::Parquet(table) => return table.push(row),
-            Self::Csv(csv) => csv,
+        let csv = match &mut self.0 {
+            Kind::Parquet(table) => return table.push(row),
+            Kind::Csv(csv) => csv,
         };
         for Column(_, get) in columns() {
             match get {
@@ -265,9 +263,9 @@ impl<W: io::Write + Send> TraceWriter<W> {
     /// # Errors
     /// It cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Parquet(_) => Ok(()),
-            Self::Csv(csv) => csv.flush(),
+        match &mut self.0 {
+            Kind::Parquet(_) => Ok(()),
+            Kind::Csv(csv) => csv.flush(),
         }
     }
 
@@ -276,9 +274,9 @@ impl<W: io::Write + Send> TraceWriter<W> {
     /// # Errors
     /// It cannot be written.
     pub fn finish(self) -> io::Result<()> {
-        match self {
-            Self::Parquet(table) => table.finish(),
-            Self::Csv(mut csv) => csv.flush(),
+        match self.0 {
+            Kind::Parquet(table) => table.finish(),
+            Kind::Csv(mut csv) => csv.flush(),
         }
     }
 }

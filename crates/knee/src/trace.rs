@@ -107,7 +107,7 @@ pub(crate) fn trace(args: &Args) -> Result<ExitCode> {
     let mut told = String::new();
     match file {
         None => {
-            let written = TraceWriter::csv(io::stdout().lock())
+            let written = TraceWriter::csv(io::stdout())
                 .and_then(|writer| record(args, &mut tracer, &stop, writer, &mut told));
             match written {
                 // A reader that has gone away has seen enough.
