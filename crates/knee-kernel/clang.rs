@@ -13,9 +13,16 @@ const REMEDY: &str = "install the Debian package clang-19, or set KNEE_CLANG to 
 /// Options of every compilation of `cc/algorithms/`, native or BPF.
 const COMMON: &str = "-std=c11 -O2 -g -Wall -Wextra -Werror -Wconversion -ffreestanding";
 /// Options that make the object that the kernel loads. Debug information names no folder of the
-/// machine that built it.
-pub const BPF: [&str; 5] =
-    ["-target", "bpf", "-mcpu=v4", "-Icc/host/bpf", "-fdebug-compilation-dir=."];
+/// machine that built it. Every function of an algorithm is compiled into its callers.
+pub const BPF: [&str; 7] = [
+    "-target",
+    "bpf",
+    "-mcpu=v4",
+    "-Icc/host/bpf",
+    "-fdebug-compilation-dir=.",
+    "-mllvm",
+    "-inline-threshold=100000",
+];
 
 /// `KNEE_CLANG`, or the newest clang on the path.
 fn clang() -> Result<PathBuf, String> {

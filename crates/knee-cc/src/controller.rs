@@ -45,14 +45,40 @@ pub struct Controller {
     state: State,
 }
 
-#[derive(Clone, Debug)]
+/// What an algorithm remembers of one connection, as its bytes; those after
+/// [`Algorithm::state_bytes`] are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
-struct State([u8; STATE_MAX_BYTES]);
+pub struct State([u8; STATE_MAX_BYTES]);
+
+impl Default for State {
+    fn default() -> Self {
+        Self([0; STATE_MAX_BYTES])
+    }
+}
+
+impl From<[u8; STATE_MAX_BYTES]> for State {
+    fn from(bytes: [u8; STATE_MAX_BYTES]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl State {
+    /// The bytes, in the order of this machine.
+    pub fn bytes(&self) -> &[u8; STATE_MAX_BYTES] {
+        &self.0
+    }
+}
+
+impl Event {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::TxStart, Self::CwndRestart, Self::Recovered, Self::Rto];
+}
 
 impl Controller {
     /// Starts a connection whose view is `conn`.
     pub fn new(params: Params, conn: &mut Conn) -> Self {
-        let mut new = Self { params, state: State([0; STATE_MAX_BYTES]) };
+        let mut new = Self { params, state: State::default() };
         let (raw, state, p) = new.parts();
         conn.notes = 0;
         // SAFETY: as for every call below: the C side asserts at compile time that its state fits
@@ -60,6 +86,18 @@ impl Controller {
         // and `Ack` mirror the C layout, and no callee keeps a pointer.
         unsafe { (raw.init)(conn, state, p) };
         new
+    }
+
+    /// Goes on with a connection whose state was `state`, on whatever host. Any bytes are safe:
+    /// the kernel's verifier takes the same source only because it stays within its state whatever
+    /// that holds.
+    pub fn resume(params: Params, state: State) -> Self {
+        Self { params, state }
+    }
+
+    /// The state as it is now.
+    pub fn state(&self) -> &State {
+        &self.state
     }
 
     #[inline]

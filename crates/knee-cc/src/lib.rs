@@ -10,7 +10,7 @@ mod ffi;
 mod params;
 mod registry;
 
-pub use controller::{Controller, Event, Phase};
+pub use controller::{Controller, Event, Phase, State};
 pub use ffi::{Ack, Conn};
 pub use params::{ParamError, Params};
 pub use registry::{Algorithm, Param, ParamKind, Rule, RuleOp, algorithm, algorithms};

@@ -3,7 +3,8 @@
 //! `docs/adding-an-algorithm.md`. (That the kernel takes the objects is tested in `knee-kernel`.)
 
 use object::{
-    Endianness, Object, ObjectSection, ObjectSymbol, SectionKind, elf, read::elf::ElfFile64,
+    Endianness, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind, elf,
+    read::elf::ElfFile64,
 };
 use std::{
     fs,
@@ -15,8 +16,10 @@ mod clang;
 
 /// The programs that the shim makes, one per call of the contract that the kernel knows.
 const PROGRAMS: [&str; 6] = ["init", "on_rtt", "on_ack", "ssthresh", "on_event", "undo"];
-/// What the shim stores: the licence, the operations, the parameters.
-const DATA_SECTIONS: [&str; 3] = ["license", ".struct_ops.link", ".rodata.knee"];
+/// What the shim stores: the licence, the operations, the parameters, and for a tracer what it
+/// wants and its ring.
+const DATA_SECTIONS: [&str; 5] =
+    ["license", ".struct_ops.link", ".rodata.knee", ".data.knee", ".maps"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
@@ -70,8 +73,16 @@ fn check_bpf(source: &Path) -> usize {
         let section_name = section.name().expect("a name");
         match section.kind() {
             SectionKind::Text => {
-                // Anything else would be a function that is called rather than compiled in.
-                assert_eq!(section_name, "struct_ops", "{name}");
+                // Functions that are called rather than compiled in; the shim has one.
+                if section_name != "struct_ops" {
+                    let called: Vec<_> = object
+                        .symbols()
+                        .filter(|s| s.section_index() == Some(section.index()))
+                        .filter(|s| s.kind() == SymbolKind::Text)
+                        .map(|s| s.name().expect("a name").to_owned())
+                        .collect();
+                    assert_eq!(called, ["knee_note"], "{name}, {section_name}");
+                }
                 let code = section.data().expect("code");
                 code_bytes += code.len();
                 helper_calls.extend(helpers(&name, code));
@@ -86,15 +97,20 @@ fn check_bpf(source: &Path) -> usize {
             _ => {}
         }
     }
-    // The shim's own, where a connection starts, and only if the algorithm wants random bits.
+    // The shim's own: the start of a random sequence, and what is done for a tracer.
     let text = fs::read_to_string(source).expect("text");
-    let draws: &[i32] = if text.contains("CC_USES_RANDOM") { &[GET_PRANDOM_U32] } else { &[] };
-    assert_eq!(helper_calls, draws, "{name} calls helpers of the kernel");
+    let draws = if text.contains("CC_USES_RANDOM") { 1 } else { 0 };
+    let calls_of = |helper| helper_calls.iter().filter(|h| **h == helper).count();
+    assert_eq!(calls_of(GET_PRANDOM_U32), draws, "{name} draws");
+    assert_eq!(TRACER_HELPERS.map(calls_of), [1; 3], "{name}: {helper_calls:?}");
+    assert_eq!(helper_calls.len(), draws + 3, "{name} calls helpers: {helper_calls:?}");
     code_bytes
 }
 
 /// Helper `bpf_get_prandom_u32`.
 const GET_PRANDOM_U32: i32 = 7;
+/// Helpers `bpf_map_lookup_elem`, `bpf_ringbuf_reserve`, `bpf_ringbuf_submit`.
+const TRACER_HELPERS: [i32; 3] = [1, 131, 132];
 
 /// Numbers of the helpers that the code calls; fails on calls of anything else but functions of the
 /// same object (RFC 9669 section 4.3).

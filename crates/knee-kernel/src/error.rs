@@ -33,6 +33,9 @@ pub enum Error {
         /// Names that are loaded.
         loaded: String,
     },
+    /// There is no variant at all.
+    #[error("no variant of Knee is loaded; `knee kernel load chd` loads CHD")]
+    NothingLoaded,
     /// A variant does not end although its pin is gone.
     #[error(
         "`{0}` stays registered because another process holds it, and this kernel cannot take it \
@@ -42,6 +45,20 @@ pub enum Error {
     /// The variant has no pin to be removed.
     #[error("`{0}` is not pinned: it lives as long as the process that loaded it")]
     NotPinned(String),
+    /// Another process traces the variant.
+    #[error("process {pid} is tracing `{name}`: end that first, or trace other variants")]
+    Traced {
+        /// The variant.
+        name: String,
+        /// Number of the process.
+        pid: u32,
+    },
+    /// Another tracer, which did not see this one, traces the variant now.
+    #[error("another process traces `{0}` now, in place of this one")]
+    Replaced(String),
+    /// The variant's programs write no records that this program reads.
+    #[error("`{0}` was loaded by another version of Knee, and only that can trace it")]
+    Untraceable(String),
     /// The kernel refused an object.
     #[error("{what}: {source:#}{}", log_text(log))]
     Refused {

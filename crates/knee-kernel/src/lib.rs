@@ -12,11 +12,13 @@
 mod check;
 mod error;
 mod object;
+mod tracer;
 mod variants;
 
 pub use check::{Finding, Report, State, check};
 pub use error::Error;
 pub use object::{NAME_MAX_BYTES, default_name, export};
+pub use tracer::{Filter, SocketId, TracedCall, TracedVariant, Tracer};
 pub use variants::{
     Callback, Loaded, PIN_DIR, Pinned, Variant, list, load, measure, persist, unload, unpersist,
 };

@@ -15,6 +15,9 @@ const PARAMS_SECTION: &str = ".rodata.knee";
 const OPS_SECTION: &str = ".struct_ops.link";
 /// Name of the map that the parameters become.
 pub(crate) const PARAMS_MAP: &str = PARAMS_SECTION;
+/// Names of the tracer's maps (`cc/host/bpf/knee/trace.h`).
+pub(crate) const TRACING_MAP: &str = ".data.knee";
+pub(crate) const RINGS_MAP: &str = "knee_rings";
 /// The algorithm's name stands before the parameters.
 const ALGORITHM_BYTES: usize = 16;
 

@@ -8,7 +8,7 @@ use crate::{
     Error,
     check::OPS_TYPE,
     error::{pin_error, with_log},
-    object::{PARAMS_MAP, build, check_name, decode},
+    object::{PARAMS_MAP, RINGS_MAP, TRACING_MAP, build, check_name, decode},
 };
 use knee_cc::{Params, algorithm};
 use libbpf_rs::{
@@ -81,6 +81,8 @@ pub struct Variant {
     /// Its programs.
     pub callbacks: Vec<Callback>,
     link_id: Option<u32>,
+    /// Numbers of the tracer's maps: what it wants, and its ring.
+    pub(crate) trace_maps: Option<(u32, u32)>,
 }
 
 /// One program of a variant and what it cost. The kernel counts only while that is enabled: see
@@ -190,14 +192,20 @@ fn remove_pin(path: &Path) -> Result<(), Error> {
 fn find(name: &str) -> Result<(Variant, u32), Error> {
     check_name(name)?;
     let variants = list()?;
-    let loaded: Vec<&str> =
-        variants.iter().filter(|v| v.registered).map(|v| v.name.as_str()).collect();
-    let loaded = if loaded.is_empty() { "none".to_owned() } else { loaded.join(", ") };
+    let missing = not_loaded(name, &variants);
     variants
         .into_iter()
         .find_map(|v| Some((v.link_id.filter(|_| v.name == name)?, v)))
         .map(|(id, v)| (v, id))
-        .ok_or_else(|| Error::NotLoaded { name: name.to_owned(), loaded })
+        .ok_or(missing)
+}
+
+/// That there is no variant called `name` among these.
+pub(crate) fn not_loaded(name: &str, variants: &[Variant]) -> Error {
+    let loaded: Vec<&str> =
+        variants.iter().filter(|v| v.registered).map(|v| v.name.as_str()).collect();
+    let loaded = if loaded.is_empty() { "none".to_owned() } else { loaded.join(", ") };
+    Error::NotLoaded { name: name.to_owned(), loaded }
 }
 
 fn link_by_id(id: u32, name: &str) -> Result<OwnedFd, Error> {
@@ -370,10 +378,14 @@ impl Layout {
         let word = |at: usize| Some(u32::from_ne_bytes(value.get(at..at + 4)?.try_into().ok()?));
         let mine: Vec<&ProgramInfo> =
             self.programs.iter().filter_map(|at| programs.get(&word(*at)?)).collect();
-        let params = mine.iter().flat_map(|p| &p.map_ids).find_map(|id| {
-            let map = MapHandle::from_map_id(*id).ok()?;
-            (map.name() == PARAMS_MAP).then(|| value_of(&map)).flatten()
-        })?;
+        let mut ids: Vec<u32> = mine.iter().flat_map(|p| &p.map_ids).copied().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let maps: Vec<(u32, MapHandle)> =
+            ids.iter().filter_map(|id| Some((*id, MapHandle::from_map_id(*id).ok()?))).collect();
+        let called = |name: &str| maps.iter().find(|(_, map)| map.name() == name);
+        let id = |name: &str| called(name).map(|(id, _)| *id);
+        let params = value_of(&called(PARAMS_MAP)?.1)?;
         let (algorithm_name, words) = decode(&params)?;
         let name = value.get(self.name..)?.split(|b| *b == 0).next()?;
         let callback = |p: &&ProgramInfo| {
@@ -390,11 +402,12 @@ impl Layout {
             sockets: u64::from(word(self.refcnt)?).saturating_sub(link_id.is_some().into()),
             callbacks: mine.iter().map(callback).collect(),
             link_id,
+            trace_maps: id(TRACING_MAP).zip(id(RINGS_MAP)),
         })
     }
 }
 
-fn value_of(map: &MapHandle) -> Option<Vec<u8>> {
+pub(crate) fn value_of(map: &MapHandle) -> Option<Vec<u8>> {
     map.lookup(&0_u32.to_ne_bytes(), MapFlags::empty()).ok().flatten()
 }
 

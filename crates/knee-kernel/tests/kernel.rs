@@ -121,33 +121,10 @@ fn calls_and_their_time_are_counted() {
     }
 }
 
-/// Sender, router and receiver; the router's port to the receiver has 20 Mbit/s and a queue of
-/// 40 kB, 16 ms. Gives what the sender saw of one transfer of `n` bytes.
+/// What the sender saw of one transfer of `n` bytes through [`bottleneck`].
 fn through_a_bottleneck(name: &str, n: usize) -> libc::tcp_info {
-    let (router, far) = (Namespace::new(), Namespace::new());
-    run("ip link add s0 type veth peer name r0");
-    run(&format!("ip link set r0 netns {}", router.tid));
-    run("ip address add 10.77.1.1/24 dev s0");
-    // Packets on the path are real packets.
-    run("ip link set s0 gso_max_segs 1 up");
-    run("ip route add default via 10.77.1.2");
-    let far_tid = far.tid.clone();
-    router.run(move || {
-        run("ip link add r1 type veth peer name d0");
-        run(&format!("ip link set d0 netns {far_tid}"));
-        run("ip address add 10.77.1.2/24 dev r0");
-        run("ip address add 10.77.2.2/24 dev r1");
-        run("ip link set r0 up");
-        run("ip link set r1 up");
-        run("tc qdisc add dev r1 root tbf rate 20mbit burst 3kb limit 40000");
-        fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
-    });
-    let (to, arrived) = far.run(|| {
-        run("ip address add 10.77.2.1/24 dev d0");
-        run("ip link set d0 up");
-        run("ip route add default via 10.77.2.2");
-        receiver("10.77.2.1:0")
-    });
+    let (far, _router) = bottleneck();
+    let (to, arrived) = far.run(|| receiver("10.77.2.1:0"));
     let mut stream = connect(to, name);
     let mut bytes = Bytes::new();
     bytes.write(&mut stream, n);

@@ -3,6 +3,7 @@
 pub mod chart;
 pub mod metrics;
 pub mod parquet;
+pub mod replay;
 pub mod report;
 pub mod reproduce;
 pub mod run_report;
@@ -12,4 +13,5 @@ pub mod summary;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod trace;
 pub mod units;

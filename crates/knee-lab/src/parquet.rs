@@ -3,6 +3,7 @@
 use crate::{
     metrics::{Metrics, is_tcp},
     store::{ResultWriter, StoreError},
+    trace::{self, TraceFlow, TraceRow},
 };
 use ::parquet::{
     basic::Compression,
@@ -15,25 +16,30 @@ use ::parquet::{
     schema::parser::parse_message_type,
 };
 use knee_cc::SSTHRESH_INFINITE;
-use knee_run::{CallRecord, FlowRecord, FlowSample, Ns, PacketLog, QueueBin, RunRecord, RunSpec};
+use knee_run::{
+    CallRecord, FlowKind, FlowRecord, FlowSample, Ns, PacketLog, QueueBin, RunRecord, RunSpec,
+};
 use std::{fmt::Write as _, io, sync::Arc};
 
 /// A column: its name, and what it holds for a row `R`.
-struct Column<R>(&'static str, Get<R>);
+pub(crate) struct Column<R>(pub(crate) &'static str, pub(crate) Get<R>);
 
 /// How a column's value is found; the `Maybe` ones can be null.
-enum Get<R> {
+pub(crate) enum Get<R> {
     U32(fn(&R) -> u32),
     U64(fn(&R) -> u64),
     F64(fn(&R) -> f64),
     Text(fn(&R) -> &str),
+    Bytes(fn(&R) -> &[u8]),
     MaybeU32(fn(&R) -> Option<u32>),
     MaybeF64(fn(&R) -> Option<f64>),
 }
-use Get::{F64, MaybeF64, MaybeU32, Text, U32, U64};
+use Get::{Bytes, F64, MaybeF64, MaybeU32, Text, U32, U64};
 
 /// Rows held in memory at a time.
 const ROWS_PER_GROUP: usize = 1 << 17;
+/// The same of a trace, whose rows are large.
+pub(crate) const CALLS_PER_GROUP: usize = 1 << 14;
 
 /// Bin of a flow. `repetition` counts from 1 in every table.
 struct FlowRow<'a> {
@@ -56,13 +62,6 @@ struct PacketRow<'a> {
     repetition: u32,
     flow: &'a str,
     log: &'a PacketLog,
-}
-
-/// Call of an algorithm.
-struct CallRow<'a> {
-    repetition: u32,
-    flow: &'a FlowRecord,
-    call: &'a CallRecord,
 }
 
 /// Probe that arrived.
@@ -135,46 +134,6 @@ fn packet_columns<'a>() -> Vec<Column<PacketRow<'a>>> {
     ]
 }
 
-fn call_columns<'a>() -> Vec<Column<CallRow<'a>>> {
-    vec![
-        Column("repetition", U32(|r| r.repetition)),
-        Column("flow", Text(|r| &r.flow.name)),
-        Column("kind", Text(|r| &r.flow.kind)),
-        Column("now_us", U64(|r| r.call.before.now_us)),
-        Column("call", Text(|r| r.call.call.name())),
-        Column("event", U32(|r| r.call.event)),
-        Column("ack_delivered_pkts", U64(|r| r.call.ack.delivered_pkts)),
-        Column("ack_acked_pkts", U32(|r| r.call.ack.acked_pkts)),
-        Column("ack_lost_pkts", U32(|r| r.call.ack.lost_pkts)),
-        Column("ack_rtt_us", MaybeU32(|r| u32::try_from(r.call.ack.rtt_us).ok())),
-        Column("ack_random", U32(|r| r.call.ack.random)),
-        Column("phase", U32(|r| r.call.before.phase.into())),
-        Column("cwnd_limited", U32(|r| r.call.before.cwnd_limited.into())),
-        Column("app_limited", U32(|r| r.call.before.app_limited.into())),
-        Column("mss_bytes", U32(|r| r.call.before.mss_bytes)),
-        Column("cwnd_max_pkts", U32(|r| r.call.before.cwnd_max_pkts)),
-        Column("inflight_pkts", U32(|r| r.call.before.inflight_pkts)),
-        Column("outstanding_pkts", U32(|r| r.call.before.outstanding_pkts)),
-        Column("srtt_us", U32(|r| r.call.before.srtt_us)),
-        Column("snd_pos", U32(|r| r.call.before.snd_pos)),
-        Column("ack_pos", U32(|r| r.call.before.ack_pos)),
-        Column("cwnd_before_pkts", U32(|r| r.call.before.cwnd_pkts)),
-        Column("cwnd_cnt_before_pkts", U32(|r| r.call.before.cwnd_cnt)),
-        Column("ssthresh_before_pkts", MaybeU32(|r| ssthresh(r.call.before.ssthresh_pkts))),
-        Column("pacing_before_bytes_per_s", U64(|r| r.call.before.pacing_bytes_per_s)),
-        Column("cwnd_after_pkts", U32(|r| r.call.after.cwnd_pkts)),
-        Column("cwnd_cnt_after_pkts", U32(|r| r.call.after.cwnd_cnt)),
-        Column("ssthresh_after_pkts", MaybeU32(|r| ssthresh(r.call.after.ssthresh_pkts))),
-        Column("pacing_after_bytes_per_s", U64(|r| r.call.after.pacing_bytes_per_s)),
-        Column("notes", U32(|r| r.call.after.notes)),
-        Column("result_pkts", U32(|r| r.call.result)),
-        Column("observe_0", U32(|r| r.call.observed[0])),
-        Column("observe_1", U32(|r| r.call.observed[1])),
-        Column("observe_2", U32(|r| r.call.observed[2])),
-        Column("observe_3", U32(|r| r.call.observed[3])),
-    ]
-}
-
 fn probe_columns<'a>() -> Vec<Column<ProbeRow<'a>>> {
     vec![
         Column("repetition", U32(|r| r.repetition)),
@@ -224,9 +183,17 @@ pub fn write_tables(
     write_if_any(results, "packets.parquet", &packet_columns(), rows)?;
 
     let rows = flows().flat_map(|(repetition, _, flow)| {
-        flow.trace.iter().map(move |call| CallRow { repetition, flow, call })
+        let of = spec.flows.iter().find(|of| of.name == flow.name);
+        let params = of.and_then(|of| match &of.kind {
+            FlowKind::Tcp(tcp) => Some(tcp.params.clone()),
+            _ => None,
+        });
+        let traced = TraceFlow::new(repetition, &flow.name, &flow.kind, params.as_ref());
+        let row =
+            move |call: &CallRecord| TraceRow { flow: traced.clone(), dropped: 0, call: *call };
+        flow.trace.iter().map(row)
     });
-    write_if_any(results, "trace.parquet", &call_columns(), rows)?;
+    write_if_any(results, "trace.parquet", &trace::columns(), rows)?;
 
     let rows = flows().flat_map(|(repetition, _, flow)| {
         flow.probe_delays.iter().map(move |&(sent_ns, delay_ns)| {
@@ -248,47 +215,77 @@ fn write_if_any<R>(
         return Ok(());
     }
     results.write(name, |file| {
-        write_rows(file, columns, rows).map_err(|error| match error {
-            ParquetError::External(error) => match error.downcast::<io::Error>() {
-                Ok(error) => *error,
-                Err(error) => io::Error::other(error),
-            },
-            error => io::Error::other(error),
-        })
+        let mut table = TableWriter::new(file, columns, ROWS_PER_GROUP)?;
+        rows.try_for_each(|row| table.push(row))?;
+        table.finish()
     })
 }
 
-fn write_rows<R>(
-    out: impl io::Write + Send,
-    columns: &[Column<R>],
-    mut rows: impl Iterator<Item = R>,
-) -> Result<(), ParquetError> {
-    let mut schema = String::from("message knee {");
-    for Column(name, get) in columns {
-        let kind = match get {
-            U32(_) => "required int32 {} (integer(32,false));",
-            U64(_) => "required int64 {} (integer(64,false));",
-            F64(_) => "required double {};",
-            Text(_) => "required binary {} (string);",
-            MaybeU32(_) => "optional int32 {} (integer(32,false));",
-            MaybeF64(_) => "optional double {};",
-        };
-        let _ = write!(schema, " {}", kind.replace("{}", name));
+/// What the system said, if it did.
+pub(crate) fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(error) => io::Error::other(error),
+        },
+        error => io::Error::other(error),
     }
-    schema.push_str(" }");
-    let schema = Arc::new(parse_message_type(&schema)?);
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by(format!("knee {}", env!("CARGO_PKG_VERSION")))
-        .build();
-    let mut file = SerializedFileWriter::new(out, schema, Arc::new(properties))?;
-    loop {
-        let group: Vec<R> = rows.by_ref().take(ROWS_PER_GROUP).collect();
-        if group.is_empty() {
-            break;
+}
+
+/// Writes a table row by row.
+pub(crate) struct TableWriter<'a, R, W: io::Write + Send> {
+    columns: &'a [Column<R>],
+    rows_per_group: usize,
+    rows: Vec<R>,
+    file: SerializedFileWriter<W>,
+}
+
+impl<'a, R, W: io::Write + Send> TableWriter<'a, R, W> {
+    /// Begins the table; `rows_per_group` rows are in memory at a time.
+    pub(crate) fn new(out: W, columns: &'a [Column<R>], rows_per_group: usize) -> io::Result<Self> {
+        let mut schema = String::from("message knee {");
+        for Column(name, get) in columns {
+            let kind = match get {
+                U32(_) => "required int32 {} (integer(32,false));",
+                U64(_) => "required int64 {} (integer(64,false));",
+                F64(_) => "required double {};",
+                Text(_) => "required binary {} (string);",
+                Bytes(_) => "required binary {};",
+                MaybeU32(_) => "optional int32 {} (integer(32,false));",
+                MaybeF64(_) => "optional double {};",
+            };
+            let _ = write!(schema, " {}", kind.replace("{}", name));
         }
-        let mut writer = file.next_row_group()?;
-        for Column(_, get) in columns {
+        schema.push_str(" }");
+        let schema = Arc::new(parse_message_type(&schema).map_err(io_error)?);
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_created_by(format!("knee {}", env!("CARGO_PKG_VERSION")))
+            .build();
+        let file =
+            SerializedFileWriter::new(out, schema, Arc::new(properties)).map_err(io_error)?;
+        Ok(Self { columns, rows_per_group, rows: Vec::new(), file })
+    }
+
+    pub(crate) fn push(&mut self, row: R) -> io::Result<()> {
+        self.rows.push(row);
+        if self.rows.len() < self.rows_per_group {
+            return Ok(());
+        }
+        self.write_group().map_err(io_error)
+    }
+
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        if !self.rows.is_empty() {
+            self.write_group().map_err(io_error)?;
+        }
+        self.file.close().map(drop).map_err(io_error)
+    }
+
+    fn write_group(&mut self) -> Result<(), ParquetError> {
+        let group = &self.rows;
+        let mut writer = self.file.next_row_group()?;
+        for Column(_, get) in self.columns {
             // Parquet keeps unsigned numbers as signed ones of the same bits.
             match get {
                 U32(get) => put::<Int32Type>(&mut writer, group.iter().map(|r| get(r) as i32)),
@@ -297,6 +294,10 @@ fn write_rows<R>(
                 Text(get) => {
                     put::<ByteArrayType>(&mut writer, group.iter().map(|r| ByteArray::from(get(r))))
                 }
+                Bytes(get) => put::<ByteArrayType>(
+                    &mut writer,
+                    group.iter().map(|r| ByteArray::from(get(r).to_vec())),
+                ),
                 MaybeU32(get) => {
                     let values = group.iter().map(|r| get(r).map(|v| v as i32));
                     put_maybe::<Int32Type>(&mut writer, values)
@@ -305,9 +306,9 @@ fn write_rows<R>(
             }?;
         }
         writer.close()?;
+        self.rows.clear();
+        Ok(())
     }
-    file.close()?;
-    Ok(())
 }
 
 type Group<'a, W> = SerializedRowGroupWriter<'a, W>;
@@ -502,7 +503,7 @@ mod tests {
         check(docs, "flows.parquet", &flow_columns());
         check(docs, "queue.parquet", &queue_columns());
         check(docs, "packets.parquet", &packet_columns());
-        check(docs, "trace.parquet", &call_columns());
+        check(docs, "trace.parquet", &trace::columns());
         check(docs, "probes.parquet", &probe_columns());
     }
 }

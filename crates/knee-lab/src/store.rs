@@ -206,12 +206,26 @@ impl ResultWriter {
     /// # Errors
     /// Something came to be at that path meanwhile, or the system refused; then nothing is left.
     pub fn finish(self) -> Result<PathBuf, StoreError> {
+        let from = self.work.path().to_owned();
+        self.move_into_place(&from)
+    }
+
+    /// Moves the file `name` into place instead: what is asked for is not a folder but this file.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub fn finish_file(self, name: &str) -> Result<PathBuf, StoreError> {
+        let from = self.work.path().join(name);
+        self.move_into_place(&from)
+    }
+
+    fn move_into_place(mut self, from: &Path) -> Result<PathBuf, StoreError> {
         let synced = sync_folders(self.work.path());
         let _passed = pass(&self.gate);
-        let moved = synced.and_then(|()| rename(self.work.path(), &self.out));
+        let moved = synced.and_then(|()| rename(from, &self.out));
         match moved {
             Ok(()) => {
-                let _ = self.work.keep();
+                self.work.disable_cleanup(from == self.work.path());
                 // Without this a power cut may undo the move, but never half of it.
                 let _ = File::open(&self.parent).and_then(|parent| parent.sync_all());
                 Ok(self.out)

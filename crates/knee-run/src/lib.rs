@@ -6,6 +6,7 @@
 
 mod delay;
 mod record;
+mod replay;
 mod spec;
 
 pub use delay::DelayStats;
@@ -14,6 +15,7 @@ pub use record::{
     Call, CallRecord, FlowCounters, FlowRecord, FlowSample, Lateness, PacketEvent, PacketLog,
     QueueBin, QueueRecord, RealTime, RunRecord, Transfer,
 };
+pub use replay::{Difference, Replay};
 pub use spec::{
     Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery, RunSpec,
     TcpOptions, TcpSpec, Workload,

@@ -1,7 +1,7 @@
 //! What a run measured.
 
 use crate::{DelayStats, Ns};
-use knee_cc::{Ack, Conn, OBSERVE_N};
+use knee_cc::{Ack, Conn, Controller, Event, OBSERVE_N, Params, State};
 
 /// Everything measured in one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -269,6 +269,10 @@ pub enum Call {
 }
 
 impl Call {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 6] =
+        [Self::Init, Self::OnRtt, Self::OnAck, Self::Ssthresh, Self::OnEvent, Self::Undo];
+
     /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -299,4 +303,31 @@ pub struct CallRecord {
     pub result: u32,
     /// Internals after the call.
     pub observed: [u32; OBSERVE_N],
+    /// State after the call.
+    pub state: State,
+}
+
+impl CallRecord {
+    /// Makes the call again: the same inputs to an algorithm with these parameters and, unless it
+    /// is `init`, this state. None if there is no such event.
+    pub fn again(&self, params: &Params, state: State) -> Option<Self> {
+        let mut after = self.before;
+        let mut result = 0;
+        let mut controller = match self.call {
+            Call::Init => Controller::new(params.clone(), &mut after),
+            _ => Controller::resume(params.clone(), state),
+        };
+        match self.call {
+            Call::Init => {}
+            Call::OnRtt => controller.on_rtt(&mut after, &self.ack),
+            Call::OnAck => controller.on_ack(&mut after, &self.ack),
+            Call::Ssthresh => result = controller.ssthresh(&mut after),
+            Call::OnEvent => {
+                controller.on_event(&mut after, *Event::ALL.get(self.event as usize)?);
+            }
+            Call::Undo => result = controller.undo(&mut after),
+        }
+        let (observed, state) = (controller.observe(), *controller.state());
+        Some(Self { after, result, observed, state, ..*self })
+    }
 }

@@ -53,8 +53,8 @@ impl Host {
     ) {
         if let (Some(trace), Some(before)) = (&mut self.trace, before) {
             let observed = self.controller.observe();
-            let (ack, after) = (*ack, *after);
-            trace.push(CallRecord { call, event, ack, before, after, result, observed });
+            let (ack, after, state) = (*ack, *after, *self.controller.state());
+            trace.push(CallRecord { call, event, ack, before, after, result, observed, state });
         }
     }
 

@@ -124,7 +124,7 @@ impl VariantArgs {
 const PATH: &str =
     "duration = \"1s\"\n[path]\nrate = \"1mbit\"\nrtt = \"1ms\"\nqueue = \"1p\"\n[[flow]]\n";
 
-fn time(text: &str) -> Result<Duration, String> {
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let ns = parse_time(text).map_err(|e| format!("{e}; {}", e.remedy()))?;
     if ns == 0 { Err("must be more than 0".to_owned()) } else { Ok(Duration::from_nanos(ns)) }
 }

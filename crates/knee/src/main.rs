@@ -6,8 +6,11 @@ mod interrupt;
 mod kernel;
 mod list;
 mod output;
+mod replay;
 mod reproduce;
 mod run;
+#[cfg(feature = "kernel")]
+mod trace;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use std::{ops::RangeInclusive, process::ExitCode};
@@ -44,6 +47,13 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Measure the speed of the simulator
     Bench(bench::Args),
+    /// Make every call of a trace again, natively: the same must come out, bit for bit
+    ///
+    /// Exit code 0: it does. 1: something else came out. 2: an error.
+    Replay(replay::Args),
+    /// Record every call of the loaded algorithms, as sockets make them
+    #[cfg(feature = "kernel")]
+    Trace(trace::Args),
     /// Load algorithms into the running Linux kernel, for any program to use
     #[cfg(feature = "kernel")]
     Kernel(kernel::Args),
@@ -188,6 +198,9 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Replay(args) => replay::replay(&args),
+        #[cfg(feature = "kernel")]
+        Command::Trace(args) => trace::trace(&args),
         #[cfg(feature = "kernel")]
         Command::Kernel(args) => kernel::kernel(&args),
         Command::Completions { shell } => {

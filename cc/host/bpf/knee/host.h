@@ -22,8 +22,8 @@
 
 #include "knee/contract.h"
 #include "knee/kernel.h"
+#include "knee/trace.h"
 
-#define KNEE_INLINE static inline __attribute__((always_inline))
 /* tcp_snd_cwnd_set() warns of windows that are not positive as an int. */
 #define KNEE_CWND_MAX_PKTS 0x7fffffffU
 
@@ -104,7 +104,7 @@ KNEE_INLINE void knee_ack_seen(struct cc_ack *ack, struct knee_latest *latest,
 	ack->delivered_pkts = tp->delivered;
 	ack->acked_pkts = tp->delivered - latest->delivered_pkts;
 	ack->lost_pkts = 0; /* judged later */
-	ack->rtt_us = sample->rtt_us;
+	ack->rtt_us = sample->rtt_us < 0 ? -1 : sample->rtt_us;
 	ack->random = uses_random ? knee_random(latest) : 0U;
 	latest->delivered_pkts = tp->delivered;
 	latest->lost_pkts = tp->lost;
@@ -141,140 +141,186 @@ KNEE_INLINE int knee_event(u32 event)
 #define KNEE_DEFAULT(kind, field, name, alias, min, max, def, choices, source, help) .field = (def),
 
 /*
+ * A program in two forms: one that notes the call has all of its frame in memory, which would slow
+ * down the other.
+ */
+#define KNEE_TWICE(program) \
+	SEC("struct_ops") void program(const u64 *ctx) \
+	{ \
+		if (knee_traced()) \
+			program##_as(ctx, 1); \
+		else \
+			program##_as(ctx, 0); \
+	}
+
+/*
  * The programs. Each copies the state to the stack and back: the verifier takes no variable index
  * into icsk_ca_priv. The parameters' address is hidden from the compiler, which would otherwise put
  * the defaults in their place; the verifier knows the loaded values and drops dead branches.
+ *
+ * A record is written before the results are, so that the socket still gives what went in.
  */
-#define KNEE_ALGORITHM(alg, PARAMS, RULES, uses_random, text, cite, observed)                     \
+#define KNEE_ALGORITHM(alg, PARAMS, RULES, uses_random, text, cite, names) \
 	_Static_assert(sizeof(struct alg##_state) <= CC_STATE_MAX_BYTES, "state fits the socket"); \
-	struct knee_socket {                                                                       \
-		struct alg##_state state;                                                          \
-		struct knee_latest latest;                                                         \
-	} __attribute__((aligned(8)));                                                             \
-	struct knee_config {                                                                       \
-		char algorithm[16];                                                                \
-		struct alg##_params params;                                                        \
-	};                                                                                         \
-	const struct knee_config knee_config SEC(".rodata.knee") = {                               \
-	    .algorithm = #alg,                                                                     \
-	    .params = {PARAMS(KNEE_DEFAULT)},                                                      \
-	};                                                                                         \
-	KNEE_INLINE const struct alg##_params *knee_params(void)                                   \
-	{                                                                                          \
-		const struct alg##_params *params = &knee_config.params;                           \
-                                                                                                   \
-		__asm__("" : "+r"(params));                                                        \
-		return params;                                                                     \
-	}                                                                                          \
-	KNEE_INLINE struct knee_socket *knee_socket(struct tcp_sock *tp)                           \
-	{                                                                                          \
-		return (struct knee_socket *)tp->inet_conn.icsk_ca_priv;                           \
-	}                                                                                          \
-	SEC("struct_ops") void knee_init(const u64 *ctx)                                           \
-	{                                                                                          \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
-		struct knee_socket own = {0};                                                      \
-		struct cc_conn conn;                                                               \
-                                                                                                   \
-		(void)alg##_observe;                                                               \
-		knee_view(&conn, tp);                                                              \
-		own.latest.delivered_pkts = tp->delivered;                                         \
-		own.latest.lost_pkts = tp->lost;                                                   \
-		own.latest.rtt_us = -1; \
+	struct knee_socket { \
+		struct alg##_state state; \
+		struct knee_latest latest; \
+	} __attribute__((aligned(8))); \
+	struct knee_frame { \
+		struct knee_socket own; \
+		struct cc_conn conn; \
+		struct cc_ack ack; \
+	}; \
+	struct knee_config { \
+		char algorithm[16]; \
+		struct alg##_params params; \
+	}; \
+	const struct knee_config knee_config SEC(".rodata.knee") = { \
+	    .algorithm = #alg, \
+	    .params = {PARAMS(KNEE_DEFAULT)}, \
+	}; \
+	KNEE_INLINE const struct alg##_params *knee_params(void) \
+	{ \
+		const struct alg##_params *params = &knee_config.params; \
+ \
+		__asm__("" : "+r"(params)); \
+		return params; \
+	} \
+	KNEE_INLINE struct knee_socket *knee_socket(struct tcp_sock *tp) \
+	{ \
+		return (struct knee_socket *)tp->inet_conn.icsk_ca_priv; \
+	} \
+	/* The start of a call; 0 if the algorithm is not to be asked. */ \
+	KNEE_INLINE int knee_enter(struct knee_frame *f, struct tcp_sock *tp) \
+	{ \
+		if (!knee_initialized(tp)) \
+			return 0; \
+		f->own = *knee_socket(tp); \
+		f->ack = (struct cc_ack){0}; \
+		knee_view(&f->conn, tp); \
+		return 1; \
+	} \
+	static __attribute__((noinline)) void knee_note(const struct knee_frame *f, \
+							const struct tcp_sock *tp, u32 call, \
+							u32 event, u32 result_pkts) \
+	{ \
+		struct knee_record *record = knee_reserve(tp); \
+		union { \
+			struct alg##_state state; \
+			u64 words[CC_STATE_MAX_BYTES / 8]; \
+		} after = {.words = {0}}; \
+ \
+		if (!record) \
+			return; \
+		record->call = call; \
+		record->event = event; \
+		record->result_pkts = result_pkts; \
+		knee_view(&record->before, tp); \
+		record->after = f->conn; \
+		record->ack = f->ack; \
+		alg##_observe(&f->own.state, knee_params(), record->observed); \
+		after.state = f->own.state; \
+		for (u32 i = 0; i < CC_STATE_MAX_BYTES / 8; i++) \
+			record->state[i] = after.words[i]; \
+		bpf_ringbuf_submit(record, KNEE_RINGBUF_NO_WAKEUP); \
+	} \
+	/* The end of a call. */ \
+	KNEE_INLINE void knee_leave(const struct knee_frame *f, struct tcp_sock *tp, int traced, \
+				    u32 call, u32 event, u32 result_pkts) \
+	{ \
+		if (traced) \
+			knee_note(f, tp, call, event, result_pkts); \
+		*knee_socket(tp) = f->own; \
+	} \
+	SEC("struct_ops") void knee_init(const u64 *ctx) \
+	{ \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
+		struct knee_frame f = {0}; \
+ \
+		knee_view(&f.conn, tp); \
+		f.own.latest.delivered_pkts = tp->delivered; \
+		f.own.latest.lost_pkts = tp->lost; \
+		f.own.latest.rtt_us = -1; \
 		if (uses_random) \
-			own.latest.draws = bpf_get_prandom_u32(); \
-		alg##_init(&conn, &own.state, knee_params());                                      \
-		*knee_socket(tp) = own;                                                            \
-	}                                                                                          \
-	SEC("struct_ops") void knee_on_rtt(const u64 *ctx)                                         \
-	{                                                                                          \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
-		const struct ack_sample *sample = (const struct ack_sample *)ctx[1];               \
-		struct knee_socket own;                                                            \
-		struct cc_conn conn;                                                               \
-		struct cc_ack ack;                                                                 \
-                                                                                                   \
-		if (!knee_initialized(tp))                                                         \
-			return;                                                                    \
-		own = *knee_socket(tp);                                                            \
-		knee_view(&conn, tp);                                                              \
-		knee_ack_seen(&ack, &own.latest, tp, sample, (uses_random));                       \
-		alg##_on_rtt(&conn, &own.state, knee_params(), &ack);                              \
-		knee_write_back(tp, &conn);                                                        \
-		*knee_socket(tp) = own;                                                            \
-	}                                                                                          \
-	SEC("struct_ops") void knee_on_ack(const u64 *ctx)                                         \
-	{                                                                                          \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
-		struct knee_socket own;                                                            \
-		struct cc_conn conn;                                                               \
-		struct cc_ack ack;                                                                 \
-                                                                                                   \
-		if (!knee_initialized(tp))                                                         \
-			return;                                                                    \
-		own = *knee_socket(tp);                                                            \
-		knee_view(&conn, tp);                                                              \
-		knee_ack_judged(&ack, &own.latest, tp, (u32)ctx[2], (uses_random));                               \
-		alg##_on_ack(&conn, &own.state, knee_params(), &ack);                              \
-		knee_write_back(tp, &conn);                                                        \
-		*knee_socket(tp) = own;                                                            \
-	}                                                                                          \
-	SEC("struct_ops") u32 knee_ssthresh(const u64 *ctx)                                        \
-	{                                                                                          \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
-		struct knee_socket own;                                                            \
-		struct cc_conn conn;                                                               \
-		u32 pkts;                                                                          \
-                                                                                                   \
-		if (!knee_initialized(tp))                                                         \
-			return cc_max_u32(tp->snd_cwnd / 2U, CC_CWND_FLOOR_PKTS);                  \
-		own = *knee_socket(tp);                                                            \
-		knee_view(&conn, tp);                                                              \
-		pkts = alg##_ssthresh(&conn, &own.state, knee_params());                           \
-		*knee_socket(tp) = own;                                                            \
-		return cc_max_u32(pkts, CC_CWND_FLOOR_PKTS);                                       \
-	}                                                                                          \
-	SEC("struct_ops") void knee_on_event(const u64 *ctx)                                       \
-	{                                                                                          \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
-		int event = knee_event((u32)ctx[1]);                                               \
-		struct knee_socket own;                                                            \
-		struct cc_conn conn;                                                               \
-                                                                                                   \
-		if (event < 0 || !knee_initialized(tp))                                            \
-			return;                                                                    \
-		own = *knee_socket(tp);                                                            \
-		knee_view(&conn, tp);                                                              \
-		alg##_on_event(&conn, &own.state, knee_params(), (u32)event);                      \
-		knee_write_back(tp, &conn);                                                        \
-		*knee_socket(tp) = own;                                                            \
-	}                                                                                          \
-	SEC("struct_ops") u32 knee_undo(const u64 *ctx)                                            \
-	{                                                                                          \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0];                                   \
-		struct knee_socket own;                                                            \
-		struct cc_conn conn;                                                               \
-		u32 pkts;                                                                          \
-                                                                                                   \
-		if (!knee_initialized(tp))                                                         \
-			return cc_max_u32(tp->snd_cwnd, tp->prior_cwnd);                           \
-		own = *knee_socket(tp);                                                            \
-		knee_view(&conn, tp);                                                              \
-		pkts = alg##_undo(&conn, &own.state, knee_params());                               \
-		*knee_socket(tp) = own;                                                            \
-		return cc_max_u32(cc_min_u32(pkts, conn.cwnd_max_pkts), 1U);                       \
-	}                                                                                          \
-	SEC(".struct_ops.link")                                                                    \
-	struct tcp_congestion_ops knee_##alg = {                                                   \
-	    .name = "knee_" #alg,                                                                  \
-	    .flags = KNEE_TCP_CONG_NON_RESTRICTED,                                                 \
-	    .init = (void *)knee_init,                                                             \
-	    .pkts_acked = (void *)knee_on_rtt,                                                     \
-	    .cong_avoid = (void *)knee_on_ack,                                                     \
-	    .ssthresh = (void *)knee_ssthresh,                                                     \
-	    .cwnd_event = (void *)knee_on_event,                                                   \
-	    .undo_cwnd = (void *)knee_undo,                                                        \
-	};                                                                                         \
+			f.own.latest.draws = bpf_get_prandom_u32(); \
+		alg##_init(&f.conn, &f.own.state, knee_params()); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_INIT, 0, 0); \
+	} \
+	KNEE_INLINE void knee_on_rtt_as(const u64 *ctx, int traced) \
+	{ \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
+		const struct ack_sample *sample = (const struct ack_sample *)ctx[1]; \
+		struct knee_frame f; \
+ \
+		if (!knee_enter(&f, tp)) \
+			return; \
+		knee_ack_seen(&f.ack, &f.own.latest, tp, sample, (uses_random)); \
+		alg##_on_rtt(&f.conn, &f.own.state, knee_params(), &f.ack); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_RTT, 0, 0); \
+		knee_write_back(tp, &f.conn); \
+	} \
+	KNEE_INLINE void knee_on_ack_as(const u64 *ctx, int traced) \
+	{ \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
+		struct knee_frame f; \
+ \
+		if (!knee_enter(&f, tp)) \
+			return; \
+		knee_ack_judged(&f.ack, &f.own.latest, tp, (u32)ctx[2], (uses_random)); \
+		alg##_on_ack(&f.conn, &f.own.state, knee_params(), &f.ack); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_ACK, 0, 0); \
+		knee_write_back(tp, &f.conn); \
+	} \
+	SEC("struct_ops") u32 knee_ssthresh(const u64 *ctx) \
+	{ \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
+		struct knee_frame f; \
+		u32 pkts; \
+ \
+		if (!knee_enter(&f, tp)) \
+			return cc_max_u32(tp->snd_cwnd / 2U, CC_CWND_FLOOR_PKTS); \
+		pkts = alg##_ssthresh(&f.conn, &f.own.state, knee_params()); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_SSTHRESH, 0, pkts); \
+		return cc_max_u32(pkts, CC_CWND_FLOOR_PKTS); \
+	} \
+	KNEE_INLINE void knee_on_event_as(const u64 *ctx, int traced) \
+	{ \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
+		int event = knee_event((u32)ctx[1]); \
+		struct knee_frame f; \
+ \
+		if (event < 0 || !knee_enter(&f, tp)) \
+			return; \
+		alg##_on_event(&f.conn, &f.own.state, knee_params(), (u32)event); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_EVENT, (u32)event, 0); \
+		knee_write_back(tp, &f.conn); \
+	} \
+	SEC("struct_ops") u32 knee_undo(const u64 *ctx) \
+	{ \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
+		struct knee_frame f; \
+		u32 pkts; \
+ \
+		if (!knee_enter(&f, tp)) \
+			return cc_max_u32(tp->snd_cwnd, tp->prior_cwnd); \
+		pkts = alg##_undo(&f.conn, &f.own.state, knee_params()); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_UNDO, 0, pkts); \
+		return cc_max_u32(cc_min_u32(pkts, f.conn.cwnd_max_pkts), 1U); \
+	} \
+	KNEE_TWICE(knee_on_rtt) \
+	KNEE_TWICE(knee_on_ack) \
+	KNEE_TWICE(knee_on_event) \
+	SEC(".struct_ops.link") \
+	struct tcp_congestion_ops knee_##alg = { \
+	    .name = "knee_" #alg, \
+	    .flags = KNEE_TCP_CONG_NON_RESTRICTED, \
+	    .init = (void *)knee_init, \
+	    .pkts_acked = (void *)knee_on_rtt, \
+	    .cong_avoid = (void *)knee_on_ack, \
+	    .ssthresh = (void *)knee_ssthresh, \
+	    .cwnd_event = (void *)knee_on_event, \
+	    .undo_cwnd = (void *)knee_undo, \
+	}; \
 	char knee_licence[] SEC("license") = "Dual BSD/GPL"
 
 #endif

@@ -9,11 +9,31 @@
 #include "knee/types.h"
 
 #define SEC(name) __attribute__((section(name), used))
+#define KNEE_INLINE static inline __attribute__((always_inline))
 #define KNEE_CORE __attribute__((preserve_access_index))
 
-struct sock;
+struct in6_addr {
+	u32 words[4]; /* network order */
+};
+
+struct sock_common {
+	unsigned short skc_family;
+	unsigned short skc_num;	  /* local port */
+	unsigned short skc_dport; /* remote port, network order */
+	u32 skc_rcv_saddr, skc_daddr;
+	struct in6_addr skc_v6_rcv_saddr, skc_v6_daddr;
+} KNEE_CORE;
+
+struct sock {
+	struct sock_common __sk_common;
+} KNEE_CORE;
+
+struct inet_sock {
+	struct sock sk;
+} KNEE_CORE;
 
 struct inet_connection_sock {
+	struct inet_sock icsk_inet;
 	u8 icsk_ca_state : 5;
 	u8 icsk_ca_initialized : 1;
 	u64 icsk_ca_priv[13];
@@ -33,6 +53,7 @@ struct tcp_sock {
 	u32 snd_una, snd_nxt, write_seq;
 	u32 srtt_us;	/* times 8 */
 	u64 tcp_mstamp; /* microseconds */
+	u64 bytes_acked;
 	u8 is_cwnd_limited : 1;
 } KNEE_CORE;
 
@@ -63,8 +84,17 @@ struct tcp_congestion_ops {
 	u32 (*undo_cwnd)(struct sock *sk);
 };
 
-/* Helper 7 (include/uapi/linux/bpf.h). */
-static u32 (*const bpf_get_prandom_u32)(void) __attribute__((unused)) = (void *)7;
+/* Helpers and kinds of maps, by their numbers (include/uapi/linux/bpf.h). */
+#define KNEE_HELPER static __attribute__((unused))
+KNEE_HELPER void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+KNEE_HELPER u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
+KNEE_HELPER void *(*const bpf_ringbuf_reserve)(void *ring, u64 bytes, u64 flags) = (void *)131;
+KNEE_HELPER void (*const bpf_ringbuf_submit)(void *bytes, u64 flags) = (void *)132;
+enum { KNEE_MAP_ARRAY_OF_MAPS = 12, KNEE_MAP_RINGBUF = 27 };
+enum { KNEE_RINGBUF_NO_WAKEUP = 1 };
+enum { KNEE_AF_INET6 = 10 };
+/* ::ffff:0:0/96, third word, in network order. */
+#define KNEE_MAPPED __builtin_bswap32(0xffffU)
 
 /* A bit-field, unsigned: the storage unit's place and width and the shifts come from the loader. */
 #define KNEE_BITS(object, field)                                                                  \

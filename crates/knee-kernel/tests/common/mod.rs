@@ -1,5 +1,6 @@
 //! Namespaces, links and transfers of the tests' own. Nothing of the machine outside them changes,
 //! except the registered names, which end with the namespace that pins them.
+#![allow(dead_code)] // each file of tests uses a part
 
 use rustix::{
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
@@ -145,8 +146,8 @@ pub fn hash_of(mut stream: TcpStream) -> Vec<u8> {
 
 /// A connection whose algorithm was chosen before it was made; the kernel confirms it.
 pub fn connect(to: SocketAddr, congestion_control: &str) -> TcpStream {
-    let socket =
-        rustix::net::socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP)).unwrap();
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = rustix::net::socket(family, SocketType::STREAM, Some(ipproto::TCP)).unwrap();
     sockopt::set_tcp_congestion(&socket, congestion_control)
         .unwrap_or_else(|e| panic!("TCP_CONGESTION = {congestion_control}: {e}"));
     rustix::net::connect(&socket, &to).unwrap();
@@ -154,6 +155,23 @@ pub fn connect(to: SocketAddr, congestion_control: &str) -> TcpStream {
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(uses(&stream), congestion_control);
     stream
+}
+
+/// The same from a given end.
+pub fn connect_from(from: &str, to: SocketAddr, congestion_control: &str) -> TcpStream {
+    let socket =
+        rustix::net::socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP)).unwrap();
+    sockopt::set_tcp_congestion(&socket, congestion_control).unwrap();
+    sockopt::set_socket_reuseaddr(&socket, true).unwrap();
+    rustix::net::bind(&socket, &from.parse::<SocketAddr>().unwrap()).unwrap();
+    rustix::net::connect(&socket, &to).unwrap();
+    TcpStream::from(socket)
+}
+
+/// Closes a connection so that both of its ends forget it.
+pub fn reset(stream: TcpStream) {
+    sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+    drop(stream);
 }
 
 /// What the kernel says the socket uses.
@@ -197,4 +215,34 @@ pub fn tcp_info(stream: &TcpStream) -> libc::tcp_info {
         assert_eq!(libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, at, &mut length), 0);
         info
     }
+}
+
+/// Sender, router and receiver; the router's port to the receiver has 20 Mbit/s and a queue of
+/// 40 kB, 16 ms. This thread's namespace is the sender's; gives the receiver's, 10.77.2.1, and the
+/// router's. The path ends with the link s0.
+pub fn bottleneck() -> (Namespace, Namespace) {
+    let (router, far) = (Namespace::new(), Namespace::new());
+    run("ip link add s0 type veth peer name r0");
+    run(&format!("ip link set r0 netns {}", router.tid));
+    run("ip address add 10.77.1.1/24 dev s0");
+    // Packets on the path are real packets.
+    run("ip link set s0 gso_max_segs 1 up");
+    run("ip route add default via 10.77.1.2");
+    let far_tid = far.tid.clone();
+    router.run(move || {
+        run("ip link add r1 type veth peer name d0");
+        run(&format!("ip link set d0 netns {far_tid}"));
+        run("ip address add 10.77.1.2/24 dev r0");
+        run("ip address add 10.77.2.2/24 dev r1");
+        run("ip link set r0 up");
+        run("ip link set r1 up");
+        run("tc qdisc add dev r1 root tbf rate 20mbit burst 3kb limit 40000");
+        fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+    });
+    far.run(|| {
+        run("ip address add 10.77.2.1/24 dev d0");
+        run("ip link set d0 up");
+        run("ip route add default via 10.77.2.2");
+    });
+    (far, router)
 }

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Records of calls, one for each, for a tracer in user space. While nobody traces, all this costs
+ * is the test of one word.
+ *
+ * A tracer makes the ring, puts it into knee_rings, and then says in knee_tracing what it wants.
+ */
+#ifndef KNEE_TRACE_H
+#define KNEE_TRACE_H
+
+#include "knee/contract.h"
+#include "knee/kernel.h"
+
+/* What the tracer wants. The programs write `dropped` only. */
+struct knee_tracing {
+	u64 dropped;	    /* records that found no room in the ring */
+	u64 tracer_started; /* start of the tracing process, as /proc says, so that ... */
+	u32 tracer_pid;	    /* ... one that was killed is known as such */
+	u32 ring;	    /* number of the ring's map: whose this is */
+	u32 on;
+	u32 variant; /* goes into each record */
+	u32 port;    /* either side's; 0: any */
+	u32 any_address;
+	u32 record_bytes; /* so that a tracer of another version leaves this alone */
+	u32 reserved;
+	u32 address[4]; /* either side's, as in the record */
+};
+
+/* Only the kind of map counts here: the ring that the tracer puts in has its own size. */
+struct knee_ring {
+	int (*type)[KNEE_MAP_RINGBUF];
+	int (*max_entries)[4096];
+};
+struct {
+	int (*type)[KNEE_MAP_ARRAY_OF_MAPS];
+	int (*max_entries)[1];
+	int (*key_size)[4];
+	struct knee_ring *values[];
+} knee_rings SEC(".maps");
+
+/* One call. Its reader is crates/knee-kernel/src/tracer.rs. */
+struct knee_record {
+	u32 variant;
+	/* Initial sequence number: tells two lives of the same addresses and ports apart. */
+	u32 socket;
+	u32 local[4], remote[4]; /* IPv6, network order; IPv4 as ::ffff:a.b.c.d */
+	unsigned short local_port, remote_port;
+	u32 call; /* enum knee_call */
+	u32 event;
+	u32 result_pkts; /* of ssthresh and undo, before the shim bounds it */
+	u64 dropped;	 /* knee_tracing.dropped so far */
+	struct cc_conn before;
+	struct cc_conn after; /* as the algorithm left it, before the shim bounds it */
+	struct cc_ack ack;
+	u32 observed[CC_OBSERVE_N];
+	u64 state[CC_STATE_MAX_BYTES / 8]; /* after the call */
+};
+
+struct knee_tracing knee_tracing SEC(".data.knee") = {
+    .record_bytes = sizeof(struct knee_record),
+};
+
+KNEE_INLINE int knee_traced(void)
+{
+	return knee_tracing.on != 0;
+}
+
+/* Numbered as knee_run::Call. */
+enum knee_call {
+	KNEE_CALL_INIT = 0,
+	KNEE_CALL_ON_RTT = 1,
+	KNEE_CALL_ON_ACK = 2,
+	KNEE_CALL_SSTHRESH = 3,
+	KNEE_CALL_ON_EVENT = 4,
+	KNEE_CALL_UNDO = 5,
+};
+
+/* The two ends of a connection. */
+struct knee_ends {
+	struct in6_addr local, remote;
+	u32 local_port, remote_port;
+};
+
+KNEE_INLINE void knee_ends(struct knee_ends *ends, const struct tcp_sock *tp)
+{
+	const struct sock_common *sk = &tp->inet_conn.icsk_inet.sk.__sk_common;
+
+	ends->local_port = sk->skc_num;
+	ends->remote_port = __builtin_bswap16(sk->skc_dport);
+	if (sk->skc_family == KNEE_AF_INET6) {
+		for (u32 i = 0; i < 4; i++) {
+			ends->local.words[i] = sk->skc_v6_rcv_saddr.words[i];
+			ends->remote.words[i] = sk->skc_v6_daddr.words[i];
+		}
+		return;
+	}
+	ends->local = (struct in6_addr){{0, 0, KNEE_MAPPED, sk->skc_rcv_saddr}};
+	ends->remote = (struct in6_addr){{0, 0, KNEE_MAPPED, sk->skc_daddr}};
+}
+
+KNEE_INLINE int knee_is_address(const struct in6_addr *address)
+{
+	const u32 *wanted = knee_tracing.address;
+
+	return address->words[0] == wanted[0] && address->words[1] == wanted[1] &&
+	       address->words[2] == wanted[2] && address->words[3] == wanted[3];
+}
+
+KNEE_INLINE int knee_wanted(const struct knee_ends *ends)
+{
+	u32 port = knee_tracing.port;
+
+	if (port && ends->local_port != port && ends->remote_port != port)
+		return 0;
+	return knee_tracing.any_address || knee_is_address(&ends->local) ||
+	       knee_is_address(&ends->remote);
+}
+
+/* Room for a record with what is known of the socket, or NULL. */
+KNEE_INLINE struct knee_record *knee_reserve(const struct tcp_sock *tp)
+{
+	struct knee_record *record;
+	struct knee_ends ends;
+	void *ring;
+	u32 key = 0;
+
+	knee_ends(&ends, tp);
+	if (!knee_wanted(&ends))
+		return 0;
+	ring = bpf_map_lookup_elem(&knee_rings, &key);
+	if (!ring)
+		return 0;
+	record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
+	if (!record) {
+		__sync_fetch_and_add(&knee_tracing.dropped, 1);
+		return 0;
+	}
+	record->variant = knee_tracing.variant;
+	/* The oldest unacknowledged position, less what was acknowledged so far. */
+	record->socket = tp->snd_una - (u32)tp->bytes_acked;
+	for (u32 i = 0; i < 4; i++) {
+		record->local[i] = ends.local.words[i];
+		record->remote[i] = ends.remote.words[i];
+	}
+	record->local_port = (unsigned short)ends.local_port;
+	record->remote_port = (unsigned short)ends.remote_port;
+	record->dropped = knee_tracing.dropped;
+	return record;
+}
+
+#endif

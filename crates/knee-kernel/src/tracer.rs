@@ -1,0 +1,480 @@
+//! Records of the calls of loaded variants, through a ring buffer.
+//!
+//! The programs of every variant look whether somebody traces (`cc/host/bpf/knee/trace.h`). A
+//! [`Tracer`] makes the ring and puts it where they find it, so nothing is kept while nobody does.
+
+use crate::{
+    Error, Variant,
+    error::with_log,
+    list,
+    variants::{not_loaded, value_of},
+};
+use knee_cc::{Ack, Conn, OBSERVE_N, Params, State};
+use knee_run::{Call, CallRecord};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
+use std::{
+    fs,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    os::fd::{AsFd, AsRawFd},
+    process, slice,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Which sockets' calls are wanted; the default is all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Port of either side.
+    pub port: Option<u16>,
+    /// Address of either side.
+    pub address: Option<IpAddr>,
+}
+
+/// One life of a connection, as its own host sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketId {
+    /// This side.
+    pub local: SocketAddr,
+    /// The other side.
+    pub remote: SocketAddr,
+    /// Initial sequence number: tells two lives of the same addresses and ports apart.
+    pub id: u32,
+}
+
+/// A variant that is being traced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedVariant {
+    /// Name that sockets know.
+    pub name: String,
+    /// Its algorithm and parameters.
+    pub params: Params,
+}
+
+/// A call, with what it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct TracedCall<'a> {
+    /// Whose program.
+    pub variant: &'a TracedVariant,
+    /// Which connection.
+    pub socket: SocketId,
+    /// What went in and came out.
+    pub call: CallRecord,
+    /// Calls of this variant that had found no room when this one was recorded.
+    pub dropped: u64,
+}
+
+/// Traces until it is dropped. A tracer that is killed leaves its ring in the kernel until the
+/// next one takes its place or the variant ends; no traffic is disturbed.
+#[derive(Debug)]
+pub struct Tracer {
+    targets: Vec<Target>,
+    variants: Vec<TracedVariant>,
+    ring_id: u32,
+    /// Records that the ring can hold.
+    room: usize,
+    ring: RingBuffer<'static>,
+    inbox: Arc<Mutex<Vec<Record>>>,
+    ring_map: MapHandle,
+}
+
+/// A variant's maps.
+#[derive(Debug)]
+struct Target {
+    name: String,
+    tracing: MapHandle,
+    rings: MapHandle,
+}
+
+/// `struct knee_tracing`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Tracing {
+    dropped: u64,
+    tracer_started: u64,
+    tracer_pid: u32,
+    ring: u32,
+    on: u32,
+    variant: u32,
+    port: u32,
+    any_address: u32,
+    record_bytes: u32,
+    reserved: u32,
+    address: [u8; 16],
+}
+
+impl Tracing {
+    const OFF: Self = Self {
+        dropped: 0,
+        tracer_started: 0,
+        tracer_pid: 0,
+        ring: 0,
+        on: 0,
+        variant: 0,
+        port: 0,
+        any_address: 0,
+        record_bytes: size_of::<Record>() as u32,
+        reserved: 0,
+        address: [0; 16],
+    };
+}
+
+/// `struct knee_record`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Record {
+    variant: u32,
+    socket: u32,
+    local: [u8; 16],
+    remote: [u8; 16],
+    local_port: u16,
+    remote_port: u16,
+    call: u32,
+    event: u32,
+    result_pkts: u32,
+    dropped: u64,
+    before: Conn,
+    after: Conn,
+    ack: Ack,
+    observed: [u32; OBSERVE_N],
+    state: State,
+}
+
+/// A C structure that is nothing but integers, without gaps.
+///
+/// # Safety
+/// That must be so.
+unsafe trait Plain: Copy {
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        // SAFETY: there are as many bytes as are read, and any are integers.
+        (bytes.len() == size_of::<Self>())
+            .then(|| unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the whole of it was written, and lives as long as the result.
+        unsafe { slice::from_raw_parts((&raw const *self).cast(), size_of::<Self>()) }
+    }
+}
+// SAFETY: integers only, and the sizes of the fields add up (see the assertions below).
+unsafe impl Plain for Tracing {}
+// SAFETY: as above.
+unsafe impl Plain for Record {}
+const _: () = assert!(size_of::<Tracing>() == 2 * 8 + 8 * 4 + 16);
+const _: () = assert!(size_of::<Record>() == 64 + 2 * 64 + 24 + OBSERVE_N * 4 + size_of::<State>());
+
+/// Records taken from the ring at a time.
+const BATCH: usize = 4096;
+/// Time between two looks at an empty ring. The programs do not wake the reader, which would cost
+/// them more than all the rest.
+const REST: Duration = Duration::from_millis(2);
+
+impl Tracer {
+    /// Begins to trace the variants of these names (all that are loaded if there are none, and
+    /// those that were unloaded but still serve sockets) with a ring of at least `ring_bytes`. At
+    /// most one tracer can trace a variant.
+    ///
+    /// # Errors
+    /// [`Error::NotLoaded`], [`Error::NothingLoaded`], [`Error::Traced`], [`Error::Untraceable`], missing privileges or
+    /// memory.
+    pub fn start<N: AsRef<str>>(
+        names: &[N],
+        filter: Filter,
+        ring_bytes: u32,
+    ) -> Result<Self, Error> {
+        let ring_bytes = ring_bytes.max(rustix::param::page_size() as u32);
+        let ring_bytes = ring_bytes.checked_next_power_of_two().unwrap_or(1 << 31);
+        let chosen = choose(names)?;
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+            ..Default::default()
+        };
+        let what = || format!("making a ring of {ring_bytes} bytes");
+        let name = Some("knee_ring");
+        let ring_map = with_log(what, || {
+            MapHandle::create(MapType::RingBuf, name, 0, 0, ring_bytes, &options)
+        })?;
+        let ring_id = with_log(what, || Ok(ring_map.info()?.info.id))?;
+        let inbox = Arc::new(Mutex::new(Vec::with_capacity(BATCH)));
+        let arrived = inbox.clone();
+        let ring = with_log(what, || {
+            let mut builder = RingBufferBuilder::new();
+            builder.add(&ring_map, move |bytes| {
+                // Other lengths come from other versions, which `target` does not let pass.
+                let record = Record::from_bytes(bytes);
+                arrived.lock().unwrap_or_else(PoisonError::into_inner).extend(record);
+                0
+            })?;
+            builder.build()
+        })?;
+        let mut tracer = Self {
+            targets: Vec::new(),
+            variants: Vec::new(),
+            ring_id,
+            room: ring_bytes as usize / size_of::<Record>(),
+            ring,
+            inbox,
+            ring_map: ring_map,
+        };
+        for (target, variant) in chosen {
+            tracer.add(target, variant, filter)?;
+        }
+        Ok(tracer)
+    }
+
+    fn add(&mut self, target: Target, variant: TracedVariant, filter: Filter) -> Result<(), Error> {
+        let ring = self.ring_map.as_fd().as_raw_fd() as u32;
+        let mut wanted = Tracing {
+            tracer_started: started(process::id()).unwrap_or(0),
+            tracer_pid: process::id(),
+            ring: self.ring_id,
+            variant: self.variants.len() as u32,
+            port: filter.port.unwrap_or(0).into(),
+            any_address: filter.address.is_none().into(),
+            address: filter.address.map_or([0; 16], |address| match address {
+                IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+                IpAddr::V6(v6) => v6.octets(),
+            }),
+            ..Tracing::OFF
+        };
+        target.set(&wanted)?;
+        let key = 0_u32.to_ne_bytes();
+        with_log(
+            || format!("putting the ring into `{}`", target.name),
+            || target.rings.update(&key, &ring.to_ne_bytes(), MapFlags::ANY),
+        )?;
+        // From here on dropping the tracer takes all this back.
+        self.targets.push(target);
+        self.variants.push(variant);
+        wanted.on = 1;
+        // Last: a program that sees it sees the rest.
+        self.targets[self.targets.len() - 1].set(&wanted)
+    }
+
+    /// What is traced.
+    pub fn variants(&self) -> &[TracedVariant] {
+        &self.variants
+    }
+
+    /// Gives `to` what was recorded, in order for each connection, and waits for `timeout` at
+    /// most if there is nothing. Gives the number of calls.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`]; the kernel refuses.
+    pub fn poll(
+        &mut self,
+        timeout: Duration,
+        mut to: impl FnMut(TracedCall<'_>),
+    ) -> Result<usize, Error> {
+        let start = Instant::now();
+        loop {
+            let calls = self.take(&mut to)?;
+            let left = timeout.saturating_sub(start.elapsed());
+            if calls > 0 || left.is_zero() {
+                return Ok(calls);
+            }
+            thread::sleep(REST.min(left));
+        }
+    }
+
+    /// What is in the ring, no more than it can hold: the sockets may be faster than `to`.
+    fn take(&mut self, to: &mut impl FnMut(TracedCall<'_>)) -> Result<usize, Error> {
+        let mut calls = 0;
+        loop {
+            let got = self.ring.consume_raw_n(BATCH);
+            if got < 0 {
+                let error = libbpf_rs::Error::from_raw_os_error(-got);
+                with_log(|| "reading the ring".to_owned(), || Err(error))?;
+            }
+            let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            for record in inbox.drain(..) {
+                if let Some(call) = record.decode(&self.variants) {
+                    to(call);
+                }
+            }
+            calls += got as usize;
+            if (got as usize) < BATCH || calls >= self.room {
+                return Ok(calls);
+            }
+        }
+    }
+
+    /// Calls of sockets that were wanted and found no room in the ring.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`]; the kernel refuses.
+    pub fn dropped(&self) -> Result<u64, Error> {
+        let mut sum = 0;
+        for target in &self.targets {
+            let tracing = target.get()?;
+            if tracing.ring != self.ring_id {
+                return Err(Error::Replaced(target.name.clone()));
+            }
+            sum += tracing.dropped;
+        }
+        Ok(sum)
+    }
+
+    /// Ends recording. What is in the ring can still be had by [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// As [`dropped`](Self::dropped).
+    pub fn stop(&mut self) -> Result<(), Error> {
+        self.dropped()?;
+        for target in &self.targets {
+            target.set(&Tracing { on: 0, ..target.get()? })?;
+        }
+        // A call that is under way may still record.
+        thread::sleep(REST);
+        Ok(())
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        for target in &self.targets {
+            if target.get().is_ok_and(|t| t.ring == self.ring_id) {
+                // If it cannot be taken away, the next tracer replaces it.
+                let _ = target.set(&Tracing::OFF);
+                let _ = target.rings.delete(&0_u32.to_ne_bytes());
+            }
+        }
+    }
+}
+
+impl Target {
+    fn get(&self) -> Result<Tracing, Error> {
+        let tracing = value_of(&self.tracing).and_then(|value| Tracing::from_bytes(&value));
+        let known = tracing.filter(|t| t.record_bytes == Tracing::OFF.record_bytes);
+        known.ok_or_else(|| Error::Untraceable(self.name.clone()))
+    }
+
+    fn set(&self, tracing: &Tracing) -> Result<(), Error> {
+        let what = || format!("tracing `{}`", self.name);
+        let key = 0_u32.to_ne_bytes();
+        with_log(what, || self.tracing.update(&key, tracing.bytes(), MapFlags::ANY))
+    }
+}
+
+impl Record {
+    fn decode(self, variants: &[TracedVariant]) -> Option<TracedCall<'_>> {
+        let end =
+            |address, port| SocketAddr::new(Ipv6Addr::from_octets(address).to_canonical(), port);
+        Some(TracedCall {
+            variant: variants.get(self.variant as usize)?,
+            socket: SocketId {
+                local: end(self.local, self.local_port),
+                remote: end(self.remote, self.remote_port),
+                id: self.socket,
+            },
+            call: CallRecord {
+                call: *Call::ALL.get(self.call as usize)?,
+                event: self.event,
+                ack: self.ack,
+                before: self.before,
+                after: self.after,
+                result: self.result_pkts,
+                observed: self.observed,
+                state: self.state,
+            },
+            dropped: self.dropped,
+        })
+    }
+}
+
+/// The variants of these names and their maps.
+fn choose<N: AsRef<str>>(names: &[N]) -> Result<Vec<(Target, TracedVariant)>, Error> {
+    let variants = list()?;
+    for name in names.iter().map(AsRef::as_ref) {
+        if !variants.iter().any(|v| v.name == name) {
+            return Err(not_loaded(name, &variants));
+        }
+    }
+    if variants.is_empty() {
+        return Err(Error::NothingLoaded);
+    }
+    let mut chosen = Vec::new();
+    for variant in variants {
+        let named = names.iter().any(|n| n.as_ref() == variant.name);
+        if !named && !names.is_empty() {
+            continue;
+        }
+        match target(&variant) {
+            Ok(found) => chosen.push(found),
+            // Of another version, and nobody asked for it.
+            Err(Error::Untraceable(_)) if !named => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(chosen)
+}
+
+fn target(variant: &Variant) -> Result<(Target, TracedVariant), Error> {
+    let name = variant.name.clone();
+    let untraceable = || Error::Untraceable(variant.name.clone());
+    let params = variant.params.clone().ok_or_else(untraceable)?;
+    let (tracing, rings) = variant.trace_maps.ok_or_else(untraceable)?;
+    let open = |id| with_log(|| format!("tracing `{name}`"), || MapHandle::from_map_id(id));
+    let target = Target { tracing: open(tracing)?, rings: open(rings)?, name: name.clone() };
+    let old = target.get()?;
+    if old.ring != 0 && started(old.tracer_pid) == Some(old.tracer_started) {
+        return Err(Error::Traced { name, pid: old.tracer_pid });
+    }
+    Ok((target, TracedVariant { name, params }))
+}
+
+/// When a process started, in the kernel's ticks; none if there is no such process.
+fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program stands in brackets and may hold anything.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use libbpf_rs::btf::{
+        Btf,
+        types::{MemberAttr, Struct},
+    };
+    use std::mem::offset_of;
+
+    /// The objects say how their programs lay out what crosses the border.
+    #[test]
+    fn rust_and_c_lay_out_alike() {
+        for a in knee_cc::algorithms() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("object");
+            crate::export(&Params::defaults(*a), "layout", &path).unwrap();
+            let btf = Btf::from_path(&path).unwrap();
+            let check = |name: &str, size: usize, rust: &[(&str, usize)]| {
+                let of = btf.type_by_name::<Struct<'_>>(name).unwrap();
+                let c: Vec<_> = of
+                    .iter()
+                    .map(|m| match m.attr {
+                        MemberAttr::Normal { offset } => {
+                            (m.name.unwrap().to_str().unwrap().to_owned(), offset as usize / 8)
+                        }
+                        MemberAttr::BitField { .. } => panic!("{name} has bit-fields"),
+                    })
+                    .collect();
+                let rust: Vec<_> = rust.iter().map(|(n, at)| ((*n).to_owned(), *at)).collect();
+                assert_eq!((of.size(), c), (size, rust), "{name}");
+            };
+            macro_rules! fields {
+                ($of:ty: $($field:ident)*) => {
+                    (size_of::<$of>(), &[$((stringify!($field), offset_of!($of, $field))),*])
+                };
+            }
+            let (size, fields): (usize, &[(&str, usize)]) = fields!(Tracing: dropped
+                tracer_started tracer_pid ring on variant port any_address record_bytes reserved
+                address);
+            check("knee_tracing", size, fields);
+            let (size, fields): (usize, &[(&str, usize)]) = fields!(Record: variant socket local
+                remote local_port remote_port call event result_pkts dropped before after ack
+                observed state);
+            check("knee_record", size, fields);
+        }
+    }
+}

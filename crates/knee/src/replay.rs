@@ -1,0 +1,63 @@
+//! `knee replay`.
+
+use crate::output;
+use knee_lab::{
+    replay::{TraceReplay, difference_text},
+    table::Table,
+};
+use miette::{Result, miette};
+use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A file of `knee trace`, or a results folder of `knee run --trace --out`
+    trace: PathBuf,
+}
+
+pub(crate) fn replay(args: &Args) -> Result<ExitCode> {
+    let replay = TraceReplay::of(&args.trace)?;
+    let file = args.trace.display();
+    if replay.flows().is_empty() {
+        return Err(miette!(help = "trace while sockets send", "{file} holds no calls"));
+    }
+    let mut table = Table::new(
+        "Calls made again",
+        &["flow", "algorithm"],
+        &["repetition", "calls", "compared", "gaps", "differences"],
+    );
+    let (mut calls, mut gaps, mut first) = (0, 0, None);
+    for (flow, replayed) in replay.flows() {
+        let r = replayed.as_ref().map_err(|why| {
+            let help = "replay it with the version of Knee that wrote it";
+            miette!(help = help, "{file}: {} cannot be replayed: {why}", flow.name)
+        })?;
+        table.row([
+            flow.name.to_string(),
+            flow.kind.to_string(),
+            flow.repetition.to_string(),
+            r.calls.to_string(),
+            r.compared.to_string(),
+            r.gaps.to_string(),
+            r.differences.to_string(),
+        ]);
+        calls += r.compared;
+        gaps += r.gaps;
+        first = first.or(r.first.as_ref().map(|difference| (flow, difference)));
+    }
+    let mut text = table.to_text(output::width());
+    if gaps > 0 {
+        let _ = writeln!(text, "\ngaps: records were dropped; {gaps} calls only began anew");
+    }
+    let differences = replay.differences();
+    match first {
+        None => {
+            let _ = writeln!(text, "\n{calls} calls gave the same, bit for bit");
+        }
+        Some((flow, difference)) => {
+            let _ = writeln!(text, "\n{differences} of {calls} calls differ; the first one:");
+            let _ = write!(text, "{}, {}", flow.name, difference_text(difference));
+        }
+    }
+    output::print(&text)?;
+    Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,123 @@
+//! `knee replay`, on traces of the simulator.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Place, text};
+use knee_lab::trace::{TraceRow, TraceWriter, read_trace};
+use std::fs::{self, File};
+
+/// Two flows of every algorithm, which lose packets at random and in the queue, together.
+fn scenario() -> String {
+    let path = "duration = \"20s\"\nrepeat = 2\n[path]\nrate = \"10mbit\"\nrtt = \"30ms\"\n\
+                queue = \"30p\"\nloss_forward = 0.005\nloss_reverse = 0.01\n[record]\ntrace = true\n";
+    let flow = |a: &knee_cc::Algorithm| format!("[[flow]]\ncc = \"{}\"\ncount = 2\n", a.name());
+    path.to_owned() + &knee_cc::algorithms().iter().map(flow).collect::<String>()
+}
+
+fn rows(place: &Place, name: &str) -> Vec<TraceRow> {
+    let mut rows = Vec::new();
+    read_trace(&place.path(name), |row| rows.push(row)).unwrap();
+    rows
+}
+
+fn write(place: &Place, name: &str, rows: &[TraceRow]) {
+    let file = File::create(place.path(name)).unwrap();
+    let mut to = match name.ends_with(".csv") {
+        true => TraceWriter::csv(file).unwrap(),
+        false => TraceWriter::parquet(file).unwrap(),
+    };
+    rows.iter().for_each(|row| to.push(row.clone()).unwrap());
+    to.finish().unwrap();
+}
+
+/// Exit code and standard output.
+fn replay(place: &Place, name: &str) -> (Option<i32>, String) {
+    let output = place.run(&["replay", name]);
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+#[test]
+fn traces_of_the_simulator_are_the_same_again() {
+    let place = Place::new();
+    fs::write(place.path("all.toml"), scenario()).unwrap();
+    place.stdout(&["run", "all.toml", "--trace", "--out", "results"]);
+    let rows = rows(&place, "results");
+    let (code, said) = replay(&place, "results");
+    assert_eq!(code, Some(0), "{said}");
+    let calls = rows.len();
+    assert!(said.contains(&format!("{calls} calls gave the same, bit for bit")), "{said}");
+    for a in knee_cc::algorithms() {
+        let of = |call: &str| {
+            let mine = rows.iter().filter(|r| *r.flow.kind == *a.name());
+            mine.filter(|r| r.call.call.name() == call).count()
+        };
+        assert_eq!(of("init"), 4, "two flows, twice");
+        assert!(of("on_rtt") > 1000 && of("ssthresh") > 4 && of("on_event") > 4, "{a:?}");
+    }
+
+    // Both kinds of file hold the same.
+    for name in ["copy.csv", "copy.parquet"] {
+        write(&place, name, &rows);
+        assert!(self::rows(&place, name) == rows, "{name}");
+        assert_eq!(replay(&place, name).0, Some(0), "{name}");
+    }
+
+    // One bit of one call, whether it went in or came out, shows.
+    let middle = rows.len() / 2;
+    type Change = fn(&mut TraceRow);
+    let changes: [(&str, Change); 6] = [
+        ("after.cwnd_pkts", |r| r.call.before.cwnd_pkts ^= 1),
+        ("after.ssthresh_pkts", |r| r.call.after.ssthresh_pkts ^= 1),
+        ("after.notes", |r| r.call.after.notes ^= 1),
+        ("result_pkts", |r| r.call.result ^= 1),
+        ("observe_0", |r| r.call.observed[0] ^= 1),
+        ("state", |r| {
+            let mut bytes = *r.call.state.bytes();
+            bytes[2] ^= 1;
+            r.call.state = bytes.into();
+        }),
+    ];
+    for (shows, change) in changes {
+        let mut rows = rows.clone();
+        change(&mut rows[middle]);
+        write(&place, "changed.parquet", &rows);
+        let (code, said) = replay(&place, "changed.parquet");
+        assert_eq!(code, Some(1), "{shows}: {said}");
+        assert!(said.contains(&format!("  {shows}: recorded ")), "{shows}: {said}");
+        assert!(said.contains("the first one") && said.contains("inputs: "), "{said}");
+    }
+
+    // A missing record is a difference, unless the trace says that some were dropped.
+    let mut gap = rows.clone();
+    let flow = gap[middle].flow.clone();
+    let end = (middle + 40).min(gap.len());
+    gap.drain(middle..end);
+    write(&place, "gap.parquet", &gap);
+    assert_eq!(replay(&place, "gap.parquet").0, Some(1));
+    gap[middle..].iter_mut().filter(|r| r.flow == flow).for_each(|r| r.dropped = 40);
+    write(&place, "gap.parquet", &gap);
+    let (code, said) = replay(&place, "gap.parquet");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("records were dropped; 1 calls only began anew"), "{said}");
+}
+
+#[test]
+fn what_is_no_trace_is_refused() {
+    let place = Place::new();
+    place.stdout(&["run", "two.toml", "--out", "results"]);
+    fs::write(place.path("empty.csv"), "").unwrap();
+    fs::write(place.path("cut.parquet"), "PAR1 and no more").unwrap();
+    fs::copy(place.path("results/flows.parquet"), place.path("flows.parquet")).unwrap();
+    for (name, why) in [
+        ("results", "cannot be read"),
+        ("none.parquet", "cannot be read"),
+        ("empty.csv", "no column"),
+        ("cut.parquet", "is no trace"),
+        ("flows.parquet", "no column"),
+    ] {
+        let (code, said) = replay(&place, name);
+        assert_eq!(code, Some(2), "{name}: {said}");
+        assert!(said.replace('\n', " ").contains(why), "{name}: {said}");
+    }
+}
