@@ -9,8 +9,10 @@
 //!
 //! - `plan`: which of the spec's options the kernel can honour, addresses and ports.
 //! - `namespace`: namespaces, devices, routes, sysctls inside them.
-//! - `forwarder`, `packet`: the path, and what passed on it.
+//! - `forwarder`, `packet`, `passed`: the path, and what passed on it.
+//! - `capture`: its packets in a file.
 //! - `traffic`: the applications at both ends.
+//! - [`shell`]: the path by itself, for anybody's own programs.
 //!
 //! What differs from the simulator, because it is real: a flow opens its connection at its start
 //! and sends data one round trip later (its first transfer's time includes that); a flow that
@@ -20,23 +22,31 @@
 //! What only the algorithm knows (its RTT samples, backoffs, regions, observed values, undos)
 //! is left empty or zero.
 
+mod capture;
 mod error;
 mod forwarder;
 mod namespace;
 mod packet;
+mod passed;
 mod plan;
+pub mod shell;
 mod traffic;
 
 pub use error::TestbedError;
+pub use passed::Passed;
 
+use capture::CaptureFile;
 use error::{Doing, joined};
+use forwarder::Forwarder;
 use knee_net::Jitter;
 use knee_run::{
     DelayStats, FlowCounters, FlowKind, FlowRecord, FlowSample, Ns, RunRecord, RunSpec, Transfer,
 };
 use namespace::Host;
 use plan::Plan;
+use serde::{Deserialize, Serialize};
 use std::{
+    path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
@@ -55,7 +65,7 @@ pub struct Outcome {
 
 /// How late packets left the bottleneck or the path, against the time that the network elements
 /// gave. A run whose claims this could bend is not to be trusted.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Departures and deliveries measured.
     pub count: u64,
@@ -102,6 +112,10 @@ impl Clock {
 struct Alarm(AtomicBool);
 
 impl Alarm {
+    fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     fn raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -111,7 +125,7 @@ impl Alarm {
         struct Raise<'a>(&'a Alarm);
         impl Drop for Raise<'_> {
             fn drop(&mut self) {
-                self.0.0.store(true, Ordering::Relaxed);
+                self.0.raise();
             }
         }
         let raise = Raise(self);
@@ -123,26 +137,43 @@ impl Alarm {
     }
 }
 
+/// What a run keeps beside its record.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// New file for the packets of the path, as pcapng; it has this name once it is complete.
+    pub pcap: Option<PathBuf>,
+}
+
+/// As [`run_with`], with nothing optional.
+///
+/// # Errors
+/// As [`run_with`].
+pub fn run(spec: &RunSpec, cc: &[String]) -> Result<Outcome, TestbedError> {
+    run_with(spec, cc, &Options::default())
+}
+
 /// Runs `spec` over real TCP. `cc[i]` names the kernel's congestion control of flow `i`; the
 /// entries of UDP flows and probes are not used. Takes the spec's duration, and needs root.
 ///
 /// # Errors
 /// [`TestbedError`]: what this machine lacks, what the spec asks that the kernel cannot do, or
 /// what went wrong.
-pub fn run(spec: &RunSpec, cc: &[String]) -> Result<Outcome, TestbedError> {
+pub fn run_with(spec: &RunSpec, cc: &[String], options: &Options) -> Result<Outcome, TestbedError> {
+    let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let plan = Plan::new(spec, cc)?;
     let [sender, receiver] = namespace::hosts(&plan)?;
     let senders = sender.inside(|| traffic::Senders::new(spec, &plan))??;
     let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan))??;
     let clock = Clock { zero: Instant::now() + LEAD };
-    let forwarder =
-        forwarder::Forwarder::new(spec, &plan, clock, sender.device()?, receiver.device()?);
+    let capture = capture.map(|file| file.start(clock)).transpose()?;
+    let devices = [sender.device()?, receiver.device()?];
+    let forwarder = Forwarder::new(spec, Some(&plan), clock, devices, capture);
     let alarm = Alarm::default();
     let (path, sent, received) = thread::scope(|s| {
         let spawn = thread::Builder::new;
         let path = spawn()
             .name("knee-path".into())
-            .spawn_scoped(s, || alarm.guard(|| forwarder.run(&alarm)))
+            .spawn_scoped(s, || alarm.guard(|| forwarder.run(&alarm, |_| ())))
             .doing("starting a thread")?;
         let sent = spawn()
             .name("knee-send".into())
@@ -153,7 +184,7 @@ pub fn run(spec: &RunSpec, cc: &[String]) -> Result<Outcome, TestbedError> {
             .spawn_scoped(s, || alarm.guard(|| receivers.run(clock, &alarm)))
             .doing("starting a thread");
         if sent.is_err() || received.is_err() {
-            alarm.0.store(true, Ordering::Relaxed);
+            alarm.raise();
         }
         let path = joined(path);
         let (sent, received) = (sent.map(joined), received.map(joined));
