@@ -8,11 +8,13 @@ mod chance;
 mod delay;
 mod link;
 mod ring;
+mod schedule;
 
 pub use chance::{Jitter, Loss, Random};
 pub use delay::DelayLine;
 pub use link::{Departed, DropTail, Limit, Link};
 pub use ring::Ring;
+pub use schedule::Schedule;
 
 /// "Nothing is due": the time that an idle element gives.
 pub const NEVER: u64 = u64::MAX;

@@ -2,15 +2,18 @@
 //!
 //! A [`RunSpec`] is a validated experiment in plain numbers: path, flows, what to record. A host
 //! (simulator, kernel testbed, QUIC) takes one and gives a [`RunRecord`]. Times are integer
-//! nanoseconds from the start of the run unless a name says otherwise.
+//! nanoseconds from the start of the run unless a name says otherwise. The [`Path`] of a spec is one
+//! component for all hosts; it knows no clock.
 
 mod delay;
+mod path;
 mod record;
 mod replay;
 mod spec;
 
 pub use delay::DelayStats;
 pub use knee_net::Limit as QueueLimit;
+pub use path::{Numbered, Path, Port, Source};
 pub use record::{
     Call, CallRecord, FlowCounters, FlowRecord, FlowSample, Lateness, PacketEvent, PacketLog,
     QueueBin, QueueRecord, RealTime, RunRecord, Transfer,

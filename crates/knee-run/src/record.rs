@@ -31,7 +31,7 @@ pub struct RealTime {
 
 /// How late packets left the bottleneck or the path, against the time that the network elements
 /// gave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Lateness {
     /// Departures and deliveries measured.
     pub count: u64,

@@ -132,6 +132,18 @@ pub struct FlowSpec {
     pub kind: FlowKind,
 }
 
+impl FlowSpec {
+    /// Size of its full packets, headers included, bytes.
+    pub fn packet_bytes(&self) -> u32 {
+        match &self.kind {
+            FlowKind::Tcp(tcp) => tcp.options.mss_bytes + tcp.options.header_bytes,
+            FlowKind::Udp { packet_bytes, .. } | FlowKind::Probe { packet_bytes, .. } => {
+                *packet_bytes
+            }
+        }
+    }
+}
+
 /// What a flow sends.
 #[derive(Clone, Debug)]
 pub enum FlowKind {

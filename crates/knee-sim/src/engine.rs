@@ -1,33 +1,22 @@
 //! The event loop.
 //!
-//! Event sources in order of precedence at the same instant: end of a time-series bin, timers
-//! (by flow), departure from the bottleneck, arrival at a receiver, then for each delay class the
-//! arrival at the bottleneck and the arrival of an ACK at a sender. A FIFO element is one source
-//! with one pending event, however many packets it holds.
+//! The path says what is next due ([`Source`], in order of precedence at the same instant). A FIFO
+//! element is one source with one pending event, however many packets it holds; so are the timers
+//! of all flows.
 
 use crate::{
     SimError,
     packet::{AckPacket, BlockStore, Data, NONE},
     receiver::{Receiver, Reply},
-    schedule::Schedule,
     sender::{Sender, Transmit},
 };
 use knee_cc::Params;
-use knee_net::{DelayLine, Jitter, Link, Loss, NEVER, Random};
+use knee_net::{Jitter, NEVER, Random};
 use knee_run::{
-    Cc, DelayStats, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, Ns, PacketEvent,
-    PacketLog, QueueBin, QueueRecord, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
+    Cc, DelayStats, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, Ns, Path, Port,
+    RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Workload,
 };
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
-};
-
-const BINS: usize = 0;
-const TIMERS: usize = 1;
-const DEPARTURE: usize = 2;
-const ARRIVAL: usize = 3;
-const CLASSES: usize = 4;
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// How many packets ahead of an arrival its flow's memory is asked for.
 const PREFETCH_AHEAD: usize = 6;
@@ -60,24 +49,6 @@ impl Timers {
         if due_ns != NEVER {
             self.heap.push(Reverse((due_ns, flow, timer)));
         }
-    }
-}
-
-/// Packets between the senders or receivers of one access delay and the shared path.
-struct Class {
-    access_delay_ns: Ns,
-    /// Neither delay nor jitter on the way to the bottleneck: packets are there at once.
-    direct: bool,
-    to_bottleneck: DelayLine<Data>,
-    to_sender: DelayLine<AckPacket>,
-}
-
-impl Class {
-    fn source_out(index: usize) -> usize {
-        CLASSES + 2 * index
-    }
-    fn source_back(index: usize) -> usize {
-        CLASSES + 2 * index + 1
     }
 }
 
@@ -114,53 +85,23 @@ struct Flow {
     started: bool,
     start_ns: Ns,
     stopped: bool,
-    ack_losses_pkts: u64,
-    reverse: Random,
     samples: Vec<FlowSample>,
     /// Totals at the last bin: delivered bytes, sent, lost.
     last: (u64, u64, u64),
-}
-
-/// Where a flow's packets leave its host, and what became of them on the way.
-struct Port {
-    class: u32,
-    data_bytes: u32,
-    access_jitter: Jitter,
-    random: Random,
-    random_losses_pkts: u64,
-    queue_drops_pkts: u64,
-}
-
-/// What all flows share, apart from the flows themselves.
-struct Network {
-    link: Link<Data>,
-    to_receivers: DelayLine<Data>,
-    classes: Vec<Class>,
-    schedule: Schedule,
-    loss_forward: Loss,
-    queue: QueueRecord,
-    bin: QueueBin,
-    log: bool,
 }
 
 pub(crate) struct Engine<'a> {
     spec: &'a RunSpec,
     now_ns: Ns,
     flows: Vec<Flow>,
-    net: Network,
+    path: Path<Data, AckPacket>,
     timers: Timers,
     blocks: BlockStore,
-    loss_reverse: Loss,
-    jitter_forward: Jitter,
-    jitter_reverse: Jitter,
-    /// When the latest ACK leaves the shared way back: none overtakes it.
-    reverse_passed_ns: Ns,
-    jitter_random: Random,
 }
 
 /// Sends a flow's packets.
 struct Out<'a> {
-    net: &'a mut Network,
+    path: &'a mut Path<Data, AckPacket>,
     now_ns: Ns,
     flow: u32,
     port: &'a mut Port,
@@ -169,123 +110,44 @@ struct Out<'a> {
 impl Transmit for Out<'_> {
     #[inline]
     fn transmit(&mut self, number: u32) {
-        let port = &mut *self.port;
-        let data = Data { flow: self.flow, number, bytes: port.data_bytes };
-        let class = &mut self.net.classes[port.class as usize];
-        // Not by this packet's own delay: a jitter of 0 must not overtake an earlier packet's.
-        if class.direct {
-            self.net.offer(self.now_ns, data, port);
-            return;
-        }
-        let delay_ns = class.access_delay_ns + port.access_jitter.draw_ns(&mut port.random);
-        class.to_bottleneck.push(self.now_ns, delay_ns, data);
-        let due = class.to_bottleneck.next_ns();
-        self.net.schedule.set(Class::source_out(port.class as usize), due);
-    }
-}
-
-impl Network {
-    /// A packet from `port` reaches the bottleneck.
-    #[inline]
-    fn offer(&mut self, now_ns: Ns, data: Data, port: &mut Port) {
-        let event = if self.loss_forward.loses(&mut port.random) {
-            port.random_losses_pkts += 1;
-            PacketEvent::Lost
-        } else if self.link.enqueue(now_ns, data).is_err() {
-            port.queue_drops_pkts += 1;
-            self.queue.dropped_pkts += 1;
-            self.bin.dropped_pkts += 1;
-            PacketEvent::Dropped
-        } else {
-            self.schedule.set(DEPARTURE, self.link.next_ns());
-            self.queue.max_pkts = self.queue.max_pkts.max(self.link.held_pkts());
-            PacketEvent::Enqueued
-        };
-        self.note(now_ns, &data, event);
-    }
-
-    #[inline]
-    fn note(&mut self, time_ns: Ns, data: &Data, event: PacketEvent) {
-        if self.log {
-            self.queue.log.push(PacketLog {
-                time_ns,
-                flow: data.flow,
-                number: data.number,
-                bytes: data.bytes,
-                held_pkts: self.link.held_pkts(),
-                event,
-            });
-        }
+        let data = Data { flow: self.flow, number, bytes: self.port.packet_bytes };
+        // What is lost, its port counts.
+        let _ = self.path.send(self.now_ns, data, self.port);
     }
 }
 
 impl<'a> Engine<'a> {
     pub(crate) fn new(spec: &'a RunSpec) -> Result<Self, SimError> {
-        let mut classes: Vec<Class> = Vec::new();
-        let mut class_of: BTreeMap<(Ns, Option<usize>), u32> = BTreeMap::new();
+        let (mut path, ports) = Path::new(spec);
         let mut flows = Vec::with_capacity(spec.flows.len());
         let mut timers = Timers::default();
-        for (index, flow) in spec.flows.iter().enumerate() {
-            // Jitter is a flow's own: it must not hold another flow's packets back.
-            let key = (flow.access_delay_ns, (flow.access_jitter_ns > 0).then_some(index));
-            let class = *class_of.entry(key).or_insert_with(|| {
-                classes.push(Class {
-                    access_delay_ns: flow.access_delay_ns,
-                    direct: flow.access_delay_ns == 0 && flow.access_jitter_ns == 0,
-                    to_bottleneck: DelayLine::default(),
-                    to_sender: DelayLine::default(),
-                });
-                (classes.len() - 1) as u32
-            });
-            let new = Flow::new(spec, index as u32, class)?;
+        for ((index, flow), port) in spec.flows.iter().enumerate().zip(ports) {
+            let new = Flow::new(spec, index as u32, port)?;
             timers.push(new.start_ns, index as u32, Timer::Start);
             if let Some(stop_ns) = flow.stop_ns {
                 timers.push(stop_ns, index as u32, Timer::Stop);
             }
             flows.push(new);
         }
-        let mut schedule = Schedule::new(CLASSES + 2 * classes.len());
-        schedule.set(TIMERS, timers.next_ns());
-        schedule.set(BINS, if spec.record.bin_ns > 0 { spec.record.bin_ns } else { NEVER });
-        Ok(Self {
-            spec,
-            now_ns: 0,
-            flows,
-            net: Network {
-                link: Link::new(spec.path.rate_bps, spec.path.queue),
-                to_receivers: DelayLine::default(),
-                classes,
-                schedule,
-                loss_forward: Loss::new(spec.path.loss_forward),
-                queue: QueueRecord::default(),
-                bin: QueueBin::default(),
-                log: spec.record.queue_log,
-            },
-            timers,
-            blocks: BlockStore::default(),
-            loss_reverse: Loss::new(spec.path.loss_reverse),
-            jitter_forward: Jitter::new(spec.path.jitter_forward_ns),
-            jitter_reverse: Jitter::new(spec.path.jitter_reverse_ns),
-            reverse_passed_ns: 0,
-            jitter_random: Random::stream(spec.seed, "path jitter", 0),
-        })
+        path.set_timers(timers.next_ns());
+        Ok(Self { spec, now_ns: 0, flows, path, timers, blocks: BlockStore::default() })
     }
 
     pub(crate) fn run(mut self) -> Result<RunRecord, SimError> {
         loop {
-            let (source, due_ns) = self.net.schedule.first();
+            let (source, due_ns) = self.path.first();
             if due_ns > self.spec.duration_ns {
                 break;
             }
             debug_assert!(due_ns >= self.now_ns, "an event before its time");
             self.now_ns = due_ns;
             match source {
-                BINS => self.close_bin(),
-                TIMERS => self.on_timer(),
-                DEPARTURE => self.on_departure(),
-                ARRIVAL => self.on_arrival(),
-                _ if source.is_multiple_of(2) => self.on_bottleneck((source - CLASSES) / 2),
-                _ => self.on_sender((source - CLASSES) / 2),
+                Source::Bins => self.close_bin(),
+                Source::Timers => self.on_timer(),
+                Source::Departure => self.path.depart(due_ns),
+                Source::Arrival => self.on_arrival(),
+                Source::Bottleneck(class) => self.on_bottleneck(class),
+                Source::Sender(class) => self.on_sender(class),
             }
         }
         Ok(self.finish())
@@ -303,33 +165,9 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn on_departure(&mut self) {
-        let net = &mut self.net;
-        let Some(departed) = net.link.dequeue(self.now_ns) else { return };
-        net.schedule.set(DEPARTURE, net.link.next_ns());
-        let data = departed.packet;
-        net.queue.departed_pkts += 1;
-        net.queue.departed_bytes += u64::from(data.bytes);
-        if self.spec.record.bin_ns > 0 {
-            let waited_ns = departed.waited_ns;
-            net.queue.delay.add(waited_ns);
-            net.bin.departed_pkts += 1;
-            net.bin.departed_bytes += u64::from(data.bytes);
-            net.bin.delay_sum_ns += waited_ns;
-            net.bin.delay_max_ns = net.bin.delay_max_ns.max(waited_ns);
-        }
-        net.note(self.now_ns, &data, PacketEvent::Departed);
-        let jitter_ns = self.jitter_forward.draw_ns(&mut self.jitter_random);
-        let delay_ns = self.spec.path.delay_forward_ns + jitter_ns;
-        net.to_receivers.push(self.now_ns, delay_ns, data);
-        net.schedule.set(ARRIVAL, net.to_receivers.next_ns());
-    }
-
     fn on_arrival(&mut self) {
-        let Some(data) = self.net.to_receivers.pop(self.now_ns) else { return };
-        self.net.schedule.set(ARRIVAL, self.net.to_receivers.next_ns());
-        if let Some(ahead) = self.ahead(self.net.to_receivers.peek(PREFETCH_AHEAD).map(|d| d.flow))
-        {
+        let Some(data) = self.path.arrive(self.now_ns) else { return };
+        if let Some(ahead) = self.ahead(self.path.peek_arrival(PREFETCH_AHEAD).map(|d| d.flow)) {
             prefetch(&ahead.receiver);
         }
         let flow = &mut self.flows[data.flow as usize];
@@ -341,7 +179,7 @@ impl<'a> Engine<'a> {
                     if due_ns < tcp.delack_in_heap_ns {
                         tcp.delack_in_heap_ns = due_ns;
                         self.timers.push(due_ns, data.flow, Timer::DelayedAck);
-                        self.net.schedule.set(TIMERS, self.timers.next_ns());
+                        self.path.set_timers(self.timers.next_ns());
                     }
                 }
             },
@@ -356,40 +194,26 @@ impl<'a> Engine<'a> {
         let Kind::Tcp(tcp) = &mut flow.kind else { return };
         tcp.receiver.acknowledged();
         let cumulative = tcp.receiver.cumulative();
-        if self.loss_reverse.loses(&mut flow.reverse) {
-            flow.ack_losses_pkts += 1;
+        if self.path.loses_back(&mut flow.port) {
             return;
         }
         let blocks = tcp.receiver.blocks().map_or(NONE, |blocks| self.blocks.put(blocks));
         let ack = AckPacket { flow: index, cumulative, duplicate, blocks };
-        let class = &mut self.net.classes[flow.port.class as usize];
-        let delay_ns =
-            self.spec.path.delay_reverse_ns + self.jitter_reverse.draw_ns(&mut flow.reverse);
-        // All flows share the way back as they share the way there; access comes after it.
-        self.reverse_passed_ns = self.reverse_passed_ns.max(self.now_ns + delay_ns);
-        class.to_sender.push(self.reverse_passed_ns, class.access_delay_ns, ack);
-        let due_ns = class.to_sender.next_ns();
-        self.net.schedule.set(Class::source_back(flow.port.class as usize), due_ns);
+        self.path.send_back(self.now_ns, ack, &mut flow.port);
     }
 
     /// A packet of class `class` reaches the bottleneck.
     fn on_bottleneck(&mut self, class: usize) {
-        let line = &mut self.net.classes[class].to_bottleneck;
-        let Some(data) = line.pop(self.now_ns) else { return };
-        let next_ns = line.next_ns();
-        self.net.schedule.set(Class::source_out(class), next_ns);
-        let flow = &mut self.flows[data.flow as usize];
-        self.net.offer(self.now_ns, data, &mut flow.port);
+        let Some(data) = self.path.at_bottleneck(class, self.now_ns) else { return };
+        // What is lost, its port counts.
+        let _ = self.path.offer(self.now_ns, data, &mut self.flows[data.flow as usize].port);
     }
 
     /// An ACK of class `class` reaches its sender.
     fn on_sender(&mut self, class: usize) {
-        let line = &mut self.net.classes[class].to_sender;
-        let Some(ack) = line.pop(self.now_ns) else { return };
-        let next_ns = line.next_ns();
-        let ahead = |n| line.peek(n).map(|a| a.flow);
+        let Some(ack) = self.path.back(class, self.now_ns) else { return };
+        let ahead = |n| self.path.peek_back(class, n).map(|a| a.flow);
         let (soon, later) = (ahead(PREFETCH_AHEAD), ahead(2 * PREFETCH_AHEAD));
-        self.net.schedule.set(Class::source_back(class), next_ns);
         if let Some(later) = self.ahead(later) {
             prefetch(&later.sender);
         }
@@ -407,12 +231,12 @@ impl<'a> Engine<'a> {
         let flow = &mut self.flows[index as usize];
         let Kind::Tcp(tcp) = &mut flow.kind else { return };
         let mut out =
-            Out { net: &mut self.net, now_ns: self.now_ns, flow: index, port: &mut flow.port };
+            Out { path: &mut self.path, now_ns: self.now_ns, flow: index, port: &mut flow.port };
         act(&mut tcp.sender, self.now_ns, &mut out);
         if tcp.sender.rto_due_ns < tcp.rto_in_heap_ns {
             tcp.rto_in_heap_ns = tcp.sender.rto_due_ns;
             self.timers.push(tcp.rto_in_heap_ns, index, Timer::Retransmission);
-            self.net.schedule.set(TIMERS, self.timers.next_ns());
+            self.path.set_timers(self.timers.next_ns());
         }
     }
 
@@ -432,7 +256,7 @@ impl<'a> Engine<'a> {
             Timer::DelayedAck => self.on_delayed_ack(index, due_ns),
             Timer::Udp => self.send_udp(index),
         }
-        self.net.schedule.set(TIMERS, self.timers.next_ns());
+        self.path.set_timers(self.timers.next_ns());
     }
 
     fn start(&mut self, index: u32) {
@@ -508,7 +332,7 @@ impl<'a> Engine<'a> {
         udp.counters.sent_pkts += 1;
         self.timers.push(udp.sent_ns(udp.next_number), index, Timer::Udp);
         let mut out =
-            Out { net: &mut self.net, now_ns: self.now_ns, flow: index, port: &mut flow.port };
+            Out { path: &mut self.path, now_ns: self.now_ns, flow: index, port: &mut flow.port };
         out.transmit(number);
     }
 
@@ -517,10 +341,7 @@ impl<'a> Engine<'a> {
         for flow in &mut self.flows {
             flow.sample();
         }
-        let net = &mut self.net;
-        net.bin.held_pkts = net.link.held_pkts();
-        net.queue.bins.push(std::mem::take(&mut net.bin));
-        net.schedule.set(BINS, self.now_ns + self.spec.record.bin_ns);
+        self.path.close_bin(self.now_ns);
     }
 
     fn finish(mut self) -> RunRecord {
@@ -529,13 +350,12 @@ impl<'a> Engine<'a> {
             self.close_bin();
         }
         let mut in_network = vec![0u64; self.flows.len()];
-        let held = self.net.link.iter().chain(self.net.to_receivers.iter());
-        for data in held.chain(self.net.classes.iter().flat_map(|c| c.to_bottleneck.iter())) {
+        for data in self.path.under_way() {
             in_network[data.flow as usize] += 1;
         }
-        let queue = std::mem::take(&mut self.net.queue);
         // Their memory is needed for the records.
-        drop((self.net, self.timers, self.blocks));
+        drop((self.timers, self.blocks));
+        let queue = self.path.finish();
         let (specs, duration_ns) = (&self.spec.flows, self.spec.duration_ns);
         // Collected in place: a flow and its record do not stand beside each other.
         let flows = self.flows.into_iter().enumerate();
@@ -566,34 +386,27 @@ fn prefetch<T>(value: &T) {
 }
 
 impl Flow {
-    fn new(spec: &RunSpec, index: u32, class: u32) -> Result<Self, SimError> {
+    fn new(spec: &RunSpec, index: u32, port: Port) -> Result<Self, SimError> {
         let flow: &FlowSpec = &spec.flows[index as usize];
         let stream = |component| Random::stream(spec.seed, component, u64::from(index));
         let start_ns =
             flow.start_ns + Jitter::new(flow.start_jitter_ns).draw_ns(&mut stream("start"));
         let keep = spec.record.bin_ns > 0;
-        let (kind, data_bytes) = match &flow.kind {
+        let kind = match &flow.kind {
             FlowKind::Tcp(TcpSpec { cc: Cc::Kernel(name), .. }) => {
                 return Err(SimError::NotSimulated { flow: flow.name.clone(), cc: name.clone() });
             }
-            FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), options: o, .. }) => {
+            FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), options, .. }) => {
                 let params = params.clone();
-                (
-                    Kind::Tcp(Tcp::new(spec, params, o, start_ns, stream("algorithm"), keep)),
-                    o.mss_bytes + o.header_bytes,
-                )
+                Kind::Tcp(Tcp::new(spec, params, options, start_ns, stream("algorithm"), keep))
             }
             FlowKind::Udp { rate_bps, packet_bytes } => {
                 let bits_ns = u64::from(*packet_bytes) * 8 * knee_run::NS_PER_S;
-                (
-                    Kind::Udp(Udp::new(*packet_bytes, (bits_ns, *rate_bps), start_ns, false)),
-                    *packet_bytes,
-                )
+                Kind::Udp(Udp::new(*packet_bytes, (bits_ns, *rate_bps), start_ns, false))
             }
-            FlowKind::Probe { interval_ns, packet_bytes } => (
-                Kind::Udp(Udp::new(*packet_bytes, (*interval_ns, 1), start_ns, true)),
-                *packet_bytes,
-            ),
+            FlowKind::Probe { interval_ns, packet_bytes } => {
+                Kind::Udp(Udp::new(*packet_bytes, (*interval_ns, 1), start_ns, true))
+            }
         };
         // No flow can send more than the link carries, twice over for what is dropped; UDP sends
         // at its own rate.
@@ -619,7 +432,7 @@ impl Flow {
             }
             _ => {
                 bits_per_s * u128::from(spec.duration_ns)
-                    / (u128::from(data_bytes) * 8 * u128::from(knee_run::NS_PER_S))
+                    / (u128::from(port.packet_bytes) * 8 * u128::from(knee_run::NS_PER_S))
             }
         };
         if numbers >= u128::from(u32::MAX) {
@@ -627,19 +440,10 @@ impl Flow {
         }
         Ok(Self {
             kind,
-            port: Port {
-                class,
-                data_bytes,
-                access_jitter: Jitter::new(flow.access_jitter_ns),
-                random: stream("forward"),
-                random_losses_pkts: 0,
-                queue_drops_pkts: 0,
-            },
+            port,
             started: false,
             start_ns,
             stopped: false,
-            ack_losses_pkts: 0,
-            reverse: stream("reverse"),
             samples: Vec::new(),
             last: (0, 0, 0),
         })
@@ -658,7 +462,7 @@ impl Flow {
         FlowCounters {
             random_losses_pkts: self.port.random_losses_pkts,
             queue_drops_pkts: self.port.queue_drops_pkts,
-            ack_losses_pkts: self.ack_losses_pkts,
+            ack_losses_pkts: self.port.ack_losses_pkts,
             ..counters
         }
     }

@@ -9,14 +9,12 @@
 //! - `scoreboard`: what is outstanding, and what is known of it.
 //! - `receiver`: TCP receiver: reassembly, SACK blocks, delayed ACKs.
 //! - `host`: calls the algorithm, logs and counts what it did.
-//! - `schedule`: earliest of a fixed set of event sources.
 
 mod engine;
 mod host;
 mod packet;
 mod receiver;
 mod recovery;
-mod schedule;
 mod scoreboard;
 mod sender;
 

@@ -1,6 +1,7 @@
 //! What travels through the simulated network.
 
 use knee_net::Packet;
+use knee_run::Numbered;
 
 /// No value.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -18,6 +19,18 @@ impl Packet for Data {
     #[inline]
     fn wire_bytes(&self) -> u32 {
         self.bytes
+    }
+}
+
+impl Numbered for Data {
+    #[inline]
+    fn flow(&self) -> u32 {
+        self.flow
+    }
+
+    #[inline]
+    fn number(&self) -> u32 {
+        self.number
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use std::{io, thread::ScopedJoinHandle};
+use std::{io, path::PathBuf, thread::ScopedJoinHandle};
 use thiserror::Error;
 
 /// Why a run on the testbed is not possible, or failed.
@@ -69,6 +69,18 @@ pub enum TestbedError {
     Connection {
         /// Flow.
         flow: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The file for the packets could not be written; there is none.
+    #[error(
+        "cannot keep the packets in {}: {source}; give a new file, in a folder that is there and \
+         has room",
+        file.display()
+    )]
+    Capture {
+        /// The file.
+        file: PathBuf,
         /// The system's reason.
         source: io::Error,
     },

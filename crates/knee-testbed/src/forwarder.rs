@@ -1,18 +1,21 @@
 //! The path: carries packets between the two hosts' devices in real time.
 //!
-//! The elements are the simulator's, in the simulator's order. Each event happens at the time that
-//! its element gave, however late the thread is: a late packet delays itself, not those after it.
+//! It steps the same [`Path`] as the simulator. Each event happens at the time that the path gave,
+//! however late the thread is: a late packet delays itself, not those after it.
 
 use crate::{
     Alarm, Clock, TestbedError, bins,
+    capture::{Capture, Place},
     error::Doing,
-    packet::{Arrived, Body, Datagram, Headers, Sequence, parse},
+    namespace::OPEN_MTU_BYTES,
+    packet::{Arrived, Body, Datagram, Headers, Sequence, carried, parse},
+    passed::Passed,
     plan::{Plan, flow_of},
 };
-use knee_net::{DelayLine, Jitter, Link, Loss, NEVER, Random};
+use knee_net::NEVER;
 use knee_run::{
-    DelayStats, FlowCounters, FlowKind, NS_PER_MS, NS_PER_US, Ns, PacketEvent, PacketLog, QueueBin,
-    QueueRecord, RunSpec,
+    DelayStats, FlowCounters, FlowKind, NS_PER_MS, NS_PER_US, Ns, PacketEvent, Path, Port,
+    QueueRecord, RunSpec, Source,
 };
 use nix::{
     errno::Errno,
@@ -41,12 +44,15 @@ const REST_SHARE: Ns = 12;
 const LONGEST_SLEEP_NS: Ns = 100 * NS_PER_MS;
 /// Packets read from one device before the other has its turn.
 const BATCH: usize = 32;
+/// Room for a packet where there is no plan, bytes.
+const ROOM_BYTES: usize = OPEN_MTU_BYTES as usize;
 
 /// What the path saw.
 pub(crate) struct PathRecord {
     pub flows: Vec<FlowPath>,
     pub queue: QueueRecord,
     pub lateness: DelayStats,
+    pub passed: Passed,
 }
 
 /// What the path saw of one flow.
@@ -56,6 +62,8 @@ pub(crate) struct FlowPath {
     /// Runs of retransmissions.
     pub retransmission_episodes: u64,
     pub bins: Vec<FlowBin>,
+    /// Packets that the receiver sent.
+    pub back_pkts: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -66,34 +74,47 @@ pub(crate) struct FlowBin {
 
 struct Flow {
     record: FlowPath,
-    bin: FlowBin,
-    class: usize,
-    access_jitter: Jitter,
+    port: Port,
+    /// Totals at the last bin: sent, lost.
+    last: (u64, u64),
     tcp: bool,
     mss_bytes: u64,
-    forward: Random,
-    reverse: Random,
     sequence: Sequence,
     arrived: Arrived,
 }
 
-/// Packets between the senders of one access delay and the shared path.
-struct Class {
-    access_delay_ns: Ns,
-    /// Neither delay nor jitter on the way to the bottleneck: packets are there at once.
-    direct: bool,
-    to_bottleneck: DelayLine<Datagram>,
-    to_sender: DelayLine<Datagram>,
-}
+impl Flow {
+    fn new(port: Port) -> Self {
+        Self {
+            record: FlowPath::default(),
+            port,
+            last: (0, 0),
+            tcp: false,
+            mss_bytes: 1,
+            sequence: Sequence::default(),
+            arrived: Arrived::default(),
+        }
+    }
 
-/// In order of precedence at the same instant.
-#[derive(Clone, Copy)]
-enum Source {
-    Bins,
-    Departure,
-    Arrival,
-    ToBottleneck(usize),
-    ToSender(usize),
+    fn counters(&self) -> FlowCounters {
+        FlowCounters {
+            random_losses_pkts: self.port.random_losses_pkts,
+            queue_drops_pkts: self.port.queue_drops_pkts,
+            ack_losses_pkts: self.port.ack_losses_pkts,
+            retransmitted_pkts: self.sequence.retransmitted_pkts,
+            ..self.record.counters
+        }
+    }
+
+    fn close_bin(&mut self) {
+        let c = self.counters();
+        let total = (c.sent_pkts, c.random_losses_pkts + c.queue_drops_pkts);
+        self.record.bins.push(FlowBin {
+            sent_pkts: (total.0 - self.last.0) as u32,
+            lost_pkts: (total.1 - self.last.1) as u32,
+        });
+        self.last = total;
+    }
 }
 
 pub(crate) struct Forwarder<'a> {
@@ -102,87 +123,52 @@ pub(crate) struct Forwarder<'a> {
     senders: File,
     receivers: File,
     flows: Vec<Flow>,
-    link: Link<Datagram>,
-    to_receivers: DelayLine<Datagram>,
-    classes: Vec<Class>,
-    next_bin_ns: Ns,
-    loss_forward: Loss,
-    loss_reverse: Loss,
-    jitter_forward: Jitter,
-    jitter_reverse: Jitter,
-    jitter_random: Random,
-    /// When the latest packet leaves the shared way back: none overtakes it.
-    reverse_passed_ns: Ns,
-    queue: QueueRecord,
-    bin: QueueBin,
+    /// Whether only the flows of a plan are carried; if not, all packets are of flow 0.
+    planned: bool,
+    path: Path<Datagram, Datagram>,
+    capture: Option<Capture>,
     lateness: DelayStats,
     room_bytes: usize,
     free: Vec<Vec<u8>>,
 }
 
 impl<'a> Forwarder<'a> {
+    /// Carries the flows of `plan`; without one, whatever the hosts send, as the one flow of `spec`.
     pub(crate) fn new(
         spec: &'a RunSpec,
-        plan: &Plan,
+        plan: Option<&Plan>,
         clock: Clock,
-        senders: File,
-        receivers: File,
+        [senders, receivers]: [File; 2],
+        capture: Option<Capture>,
     ) -> Self {
-        let path = &spec.path;
-        let mut classes = Vec::new();
-        // Jitter is a flow's own: it must not hold another flow's packets back.
-        let mut keys: Vec<(Ns, Option<usize>)> = Vec::new();
-        let flows = spec.flows.iter().enumerate().map(|(index, flow)| {
-            let key = (flow.access_delay_ns, (flow.access_jitter_ns > 0).then_some(index));
-            let class = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
-                keys.push(key);
-                classes.push(Class {
-                    access_delay_ns: flow.access_delay_ns,
-                    direct: flow.access_delay_ns == 0 && flow.access_jitter_ns == 0,
-                    to_bottleneck: DelayLine::default(),
-                    to_sender: DelayLine::default(),
-                });
-                classes.len() - 1
-            });
-            let stream = |component| Random::stream(spec.seed, component, index as u64);
-            Flow {
-                record: FlowPath::default(),
-                bin: FlowBin::default(),
-                class,
-                access_jitter: Jitter::new(flow.access_jitter_ns),
-                tcp: matches!(flow.kind, FlowKind::Tcp(_)),
-                mss_bytes: plan.flows[index].tcp.as_ref().map_or(1, |t| u64::from(t.mss_bytes)),
-                forward: stream("forward"),
-                reverse: stream("reverse"),
-                sequence: Sequence::default(),
-                arrived: Arrived::default(),
-            }
-        });
+        let (path, ports) = Path::new(spec);
+        let mut flows: Vec<Flow> = ports.into_iter().map(Flow::new).collect();
+        for (index, flow) in flows.iter_mut().enumerate() {
+            flow.tcp = matches!(spec.flows[index].kind, FlowKind::Tcp(_));
+            let planned = plan.and_then(|plan| plan.flows[index].tcp.as_ref());
+            flow.mss_bytes = planned.map_or(1, |tcp| u64::from(tcp.mss_bytes));
+        }
         Self {
             spec,
             clock,
             senders,
             receivers,
-            flows: flows.collect(),
-            link: Link::new(path.rate_bps, path.queue),
-            to_receivers: DelayLine::default(),
-            classes,
-            next_bin_ns: if spec.record.bin_ns > 0 { spec.record.bin_ns } else { NEVER },
-            loss_forward: Loss::new(path.loss_forward),
-            loss_reverse: Loss::new(path.loss_reverse),
-            jitter_forward: Jitter::new(path.jitter_forward_ns),
-            jitter_reverse: Jitter::new(path.jitter_reverse_ns),
-            jitter_random: Random::stream(spec.seed, "path jitter", 0),
-            reverse_passed_ns: 0,
-            queue: QueueRecord::default(),
-            bin: QueueBin::default(),
+            flows,
+            planned: plan.is_some(),
+            path,
+            capture,
             lateness: DelayStats::default(),
-            room_bytes: plan.mtu_bytes as usize,
+            room_bytes: plan.map_or(ROOM_BYTES, |plan| plan.mtu_bytes as usize),
             free: Vec::new(),
         }
     }
 
-    pub(crate) fn run(mut self, alarm: &Alarm) -> Result<PathRecord, TestbedError> {
+    /// Carries packets until the spec's end or the alarm. Once a millisecond `watch` may look.
+    pub(crate) fn run(
+        mut self,
+        alarm: &Alarm,
+        mut watch: impl FnMut(&Self),
+    ) -> Result<PathRecord, TestbedError> {
         urgent()?;
         self.clock.wait_for_zero();
         let end_ns = self.spec.duration_ns;
@@ -195,6 +181,7 @@ impl<'a> Forwarder<'a> {
                     thread::sleep(Duration::from_nanos(rest_ns));
                 }
                 (turn_ns, slept_ns) = (self.clock.now_ns(), 0);
+                watch(&self);
                 continue;
             }
             self.advance(now_ns.min(end_ns))?;
@@ -207,12 +194,12 @@ impl<'a> Forwarder<'a> {
                 slept_ns += self.sleep(end_ns)?;
             }
         }
-        Ok(self.finish())
+        self.finish()
     }
 
     /// Sleeps until a packet comes or an event is near; how long.
     fn sleep(&self, end_ns: Ns) -> Result<Ns, TestbedError> {
-        let (due_ns, _) = self.next();
+        let (_, due_ns) = self.path.first();
         let now_ns = self.clock.now_ns();
         let sleep_ns = due_ns.min(end_ns).saturating_sub(now_ns + SPIN_NS).min(LONGEST_SLEEP_NS);
         if sleep_ns == 0 {
@@ -247,25 +234,42 @@ impl<'a> Forwarder<'a> {
                 return Ok(false);
             }
             self.advance(now_ns)?;
-            match parse(&room[..len]).and_then(|headers| self.identify(&headers, forward)) {
-                // ICMP and the like: not of the flows, and not on the path.
-                None => self.free.push(room),
-                Some((flow, number, covers)) => {
-                    let packet =
-                        Datagram { room, len: len as u32, flow: flow as u32, number, covers };
-                    if forward {
-                        self.send(now_ns, packet);
-                    } else {
-                        self.send_back(now_ns, packet);
-                    }
-                }
+            let Some((flow, number, covers)) = self.identify(&room[..len], forward) else {
+                self.free.push(room);
+                continue;
+            };
+            let place = if forward { Place::Sender } else { Place::Receiver };
+            self.captured(place, now_ns, &room[..len], None)?;
+            let packet = Datagram { room, len: len as u32, flow: flow as u32, number, covers };
+            if forward {
+                self.send(now_ns, packet)?;
+            } else {
+                self.send_back(now_ns, packet)?;
             }
         }
         Ok(true)
     }
 
-    /// Flow, number and sequence space of a packet, if a flow of the run sent it.
-    fn identify(&mut self, headers: &Headers, forward: bool) -> Option<(usize, u32, (u64, u64))> {
+    fn captured(
+        &mut self,
+        place: Place,
+        time_ns: Ns,
+        bytes: &[u8],
+        comment: Option<&'static str>,
+    ) -> Result<(), TestbedError> {
+        match &mut self.capture {
+            Some(capture) => capture.packet(place, time_ns, bytes, comment),
+            None => Ok(()),
+        }
+    }
+
+    /// Flow, number and sequence space of a packet, if it is to be carried.
+    fn identify(&mut self, bytes: &[u8], forward: bool) -> Option<(usize, u32, (u64, u64))> {
+        if !self.planned {
+            let sent_pkts = self.flows[0].record.counters.sent_pkts;
+            return carried(bytes).then_some((0, sent_pkts as u32, (0, 0)));
+        }
+        let headers: Headers = parse(bytes)?;
         let service = if forward { headers.destination_port } else { headers.source_port };
         let index = flow_of(service)?;
         let flow = self.flows.get_mut(index)?;
@@ -284,124 +288,73 @@ impl<'a> Forwarder<'a> {
     }
 
     /// A sender's packet starts on its way.
-    fn send(&mut self, now_ns: Ns, packet: Datagram) {
+    fn send(&mut self, now_ns: Ns, packet: Datagram) -> Result<(), TestbedError> {
         let flow = &mut self.flows[packet.flow as usize];
         flow.record.counters.sent_pkts += 1;
-        flow.bin.sent_pkts += 1;
-        let class = &mut self.classes[flow.class];
-        if class.direct {
-            return self.offer(now_ns, packet);
-        }
-        let delay_ns = class.access_delay_ns + flow.access_jitter.draw_ns(&mut flow.forward);
-        class.to_bottleneck.push(now_ns, delay_ns, packet);
+        let sent = self.path.send(now_ns, packet, &mut flow.port);
+        self.unless_lost(now_ns, sent)
+    }
+
+    /// Takes back what the path did not take.
+    fn unless_lost(
+        &mut self,
+        now_ns: Ns,
+        sent: Result<(), (PacketEvent, Datagram)>,
+    ) -> Result<(), TestbedError> {
+        let Err((event, packet)) = sent else { return Ok(()) };
+        self.captured(Place::Lost, now_ns, packet.bytes(), Some(event.name()))?;
+        self.free.push(packet.room);
+        Ok(())
     }
 
     /// A receiver's packet starts on its way.
-    fn send_back(&mut self, now_ns: Ns, packet: Datagram) {
+    fn send_back(&mut self, now_ns: Ns, packet: Datagram) -> Result<(), TestbedError> {
         let flow = &mut self.flows[packet.flow as usize];
-        if self.loss_reverse.loses(&mut flow.reverse) {
-            flow.record.counters.ack_losses_pkts += 1;
+        flow.record.back_pkts += 1;
+        if self.path.loses_back(&mut flow.port) {
+            self.captured(Place::Lost, now_ns, packet.bytes(), Some("lost on the way back"))?;
             self.free.push(packet.room);
-            return;
+        } else {
+            self.path.send_back(now_ns, packet, &mut flow.port);
         }
-        let delay_ns =
-            self.spec.path.delay_reverse_ns + self.jitter_reverse.draw_ns(&mut flow.reverse);
-        self.reverse_passed_ns = self.reverse_passed_ns.max(now_ns + delay_ns);
-        let class = &mut self.classes[flow.class];
-        class.to_sender.push(self.reverse_passed_ns, class.access_delay_ns, packet);
-    }
-
-    /// The next event.
-    fn next(&self) -> (Ns, Source) {
-        let mut first = (self.next_bin_ns, Source::Bins);
-        let mut consider = |due_ns: Ns, source| {
-            if due_ns < first.0 {
-                first = (due_ns, source);
-            }
-        };
-        consider(self.link.next_ns(), Source::Departure);
-        consider(self.to_receivers.next_ns(), Source::Arrival);
-        for (index, class) in self.classes.iter().enumerate() {
-            consider(class.to_bottleneck.next_ns(), Source::ToBottleneck(index));
-            consider(class.to_sender.next_ns(), Source::ToSender(index));
-        }
-        first
+        Ok(())
     }
 
     /// Lets all happen that is due by `until_ns`.
     fn advance(&mut self, until_ns: Ns) -> Result<(), TestbedError> {
         loop {
-            let (due_ns, source) = self.next();
+            let (source, due_ns) = self.path.first();
             if due_ns > until_ns {
                 return Ok(());
             }
             match source {
-                Source::Bins => self.close_bin(),
-                Source::Departure => self.depart(due_ns),
+                Source::Bins => self.close_bin(due_ns),
+                // There are none: the hosts keep their own.
+                Source::Timers => self.path.set_timers(NEVER),
+                Source::Departure => {
+                    self.lateness.add(self.clock.now_ns().saturating_sub(due_ns));
+                    self.path.depart(due_ns);
+                }
                 Source::Arrival => {
-                    if let Some(packet) = self.to_receivers.pop(due_ns) {
+                    if let Some(packet) = self.path.arrive(due_ns) {
                         self.arrive(packet.flow, packet.covers);
                         self.deliver(due_ns, packet, true)?;
                     }
                 }
-                Source::ToBottleneck(class) => {
-                    if let Some(packet) = self.classes[class].to_bottleneck.pop(due_ns) {
-                        self.offer(due_ns, packet);
+                Source::Bottleneck(class) => {
+                    if let Some(packet) = self.path.at_bottleneck(class, due_ns) {
+                        let port = &mut self.flows[packet.flow as usize].port;
+                        let sent = self.path.offer(due_ns, packet, port);
+                        self.unless_lost(due_ns, sent)?;
                     }
                 }
-                Source::ToSender(class) => {
-                    if let Some(packet) = self.classes[class].to_sender.pop(due_ns) {
+                Source::Sender(class) => {
+                    if let Some(packet) = self.path.back(class, due_ns) {
                         self.deliver(due_ns, packet, false)?;
                     }
                 }
             }
         }
-    }
-
-    /// A packet reaches the bottleneck.
-    fn offer(&mut self, now_ns: Ns, packet: Datagram) {
-        let flow = &mut self.flows[packet.flow as usize];
-        if self.loss_forward.loses(&mut flow.forward) {
-            flow.record.counters.random_losses_pkts += 1;
-            flow.bin.lost_pkts += 1;
-            self.note(now_ns, &packet, PacketEvent::Lost);
-            self.free.push(packet.room);
-            return;
-        }
-        let label = label(&packet);
-        match self.link.enqueue(now_ns, packet) {
-            Ok(()) => {
-                self.queue.max_pkts = self.queue.max_pkts.max(self.link.held_pkts());
-                self.note(now_ns, &label, PacketEvent::Enqueued);
-            }
-            Err(packet) => {
-                flow.record.counters.queue_drops_pkts += 1;
-                flow.bin.lost_pkts += 1;
-                self.queue.dropped_pkts += 1;
-                self.bin.dropped_pkts += 1;
-                self.note(now_ns, &packet, PacketEvent::Dropped);
-                self.free.push(packet.room);
-            }
-        }
-    }
-
-    /// A packet leaves the bottleneck.
-    fn depart(&mut self, due_ns: Ns) {
-        let Some(departed) = self.link.dequeue(due_ns) else { return };
-        self.lateness.add(self.clock.now_ns().saturating_sub(due_ns));
-        let (packet, waited_ns) = (departed.packet, departed.waited_ns);
-        self.queue.departed_pkts += 1;
-        self.queue.departed_bytes += u64::from(packet.len);
-        if self.spec.record.bin_ns > 0 {
-            self.queue.delay.add(waited_ns);
-            self.bin.departed_pkts += 1;
-            self.bin.departed_bytes += u64::from(packet.len);
-            self.bin.delay_sum_ns += waited_ns;
-            self.bin.delay_max_ns = self.bin.delay_max_ns.max(waited_ns);
-        }
-        self.note(due_ns, &packet, PacketEvent::Departed);
-        let jitter_ns = self.jitter_forward.draw_ns(&mut self.jitter_random);
-        self.to_receivers.push(due_ns, self.spec.path.delay_forward_ns + jitter_ns, packet);
     }
 
     /// Counts a packet that reaches its receiver.
@@ -416,57 +369,62 @@ impl<'a> Forwarder<'a> {
 
     /// Gives a packet to a host.
     fn deliver(&mut self, due_ns: Ns, packet: Datagram, forward: bool) -> Result<(), TestbedError> {
-        self.lateness.add(self.clock.now_ns().saturating_sub(due_ns));
+        let now_ns = self.clock.now_ns();
+        self.lateness.add(now_ns.saturating_sub(due_ns));
         let device = if forward { &self.receivers } else { &self.senders };
-        let bytes = &packet.room[..packet.len as usize];
-        (&mut &*device).write_all(bytes).doing("writing a packet to a device")?;
+        (&mut &*device).write_all(packet.bytes()).doing("writing a packet to a device")?;
+        let place = if forward { Place::Receiver } else { Place::Sender };
+        self.captured(place, now_ns, packet.bytes(), None)?;
         self.free.push(packet.room);
         Ok(())
     }
 
-    fn note(&mut self, time_ns: Ns, packet: &Datagram, event: PacketEvent) {
-        if self.spec.record.queue_log {
-            self.queue.log.push(PacketLog {
-                time_ns,
-                flow: packet.flow,
-                number: packet.number,
-                bytes: packet.len,
-                held_pkts: self.link.held_pkts(),
-                event,
-            });
-        }
-    }
-
     /// Ends a bin of the time series.
-    fn close_bin(&mut self) {
-        for flow in &mut self.flows {
-            flow.record.bins.push(std::mem::take(&mut flow.bin));
-        }
-        self.bin.held_pkts = self.link.held_pkts();
-        self.queue.bins.push(std::mem::take(&mut self.bin));
-        self.next_bin_ns += self.spec.record.bin_ns;
+    fn close_bin(&mut self, now_ns: Ns) {
+        self.flows.iter_mut().for_each(Flow::close_bin);
+        self.path.close_bin(now_ns);
     }
 
-    fn finish(mut self) -> PathRecord {
-        if self.queue.bins.len() < bins(self.spec) {
-            self.close_bin();
+    /// What has passed until now.
+    pub(crate) fn passed(&self) -> Passed {
+        let flow = &self.flows[0];
+        let (c, queue) = (flow.counters(), self.path.queue());
+        let delay = |q| queue.delay.quantile_ns(q);
+        Passed {
+            time_ns: self.clock.now_ns(),
+            forward_pkts: c.sent_pkts,
+            delivered_pkts: c.delivered_pkts,
+            delivered_bytes: queue.departed_bytes,
+            queue_drops_pkts: c.queue_drops_pkts,
+            random_losses_pkts: c.random_losses_pkts,
+            back_pkts: flow.record.back_pkts,
+            back_losses_pkts: c.ack_losses_pkts,
+            queue_pkts: self.path.held_pkts(),
+            queue_max_pkts: queue.max_pkts,
+            queue_delay_ns: [delay(0.5), delay(0.95), delay(0.99), queue.delay.max_ns()],
+            lateness: Lateness::of(&self.lateness),
         }
-        let held = self.link.iter().chain(self.to_receivers.iter());
-        for packet in held.chain(self.classes.iter().flat_map(|c| c.to_bottleneck.iter())) {
+    }
+
+    fn finish(mut self) -> Result<PathRecord, TestbedError> {
+        if self.path.queue().bins.len() < bins(self.spec) {
+            self.close_bin(self.spec.duration_ns);
+        }
+        let passed = self.passed();
+        for packet in self.path.under_way() {
             self.flows[packet.flow as usize].record.counters.in_network_pkts += 1;
         }
-        let flows = self.flows.into_iter().map(|mut flow| {
-            flow.record.counters.retransmitted_pkts = flow.sequence.retransmitted_pkts;
-            flow.record.retransmission_episodes = flow.sequence.episodes;
-            flow.record
+        if let Some(capture) = self.capture {
+            capture.finish()?;
+        }
+        let flows = self.flows.into_iter().map(|flow| FlowPath {
+            counters: flow.counters(),
+            retransmission_episodes: flow.sequence.episodes,
+            ..flow.record
         });
-        PathRecord { flows: flows.collect(), queue: self.queue, lateness: self.lateness }
+        let (flows, queue) = (flows.collect(), self.path.finish());
+        Ok(PathRecord { flows, queue, lateness: self.lateness, passed })
     }
-}
-
-/// What the log needs of a packet that the queue is to own.
-fn label(packet: &Datagram) -> Datagram {
-    Datagram { room: Vec::new(), ..*packet }
 }
 
 /// Asks for exact wake-ups of the present thread, and to run before others. Without the second

@@ -9,9 +9,11 @@
 //!
 //! - `plan`: which of the spec's options the kernel can honour, addresses and ports.
 //! - `namespace`: namespaces, devices, routes, sysctls inside them.
-//! - `forwarder`, `packet`: the path, and what passed on it.
+//! - `forwarder`, `packet`, `passed`: the path, and what passed on it.
+//! - `capture`: its packets in a file.
 //! - `traffic`: the applications at both ends.
 //! - `variants`: the algorithms that are loaded for the run.
+//! - [`shell`]: the path by itself, for anybody's own programs.
 //!
 //! What differs from the simulator, because it is real: a flow opens its connection at its start
 //! and sends data one round trip later (its first transfer's time includes that); a flow that
@@ -21,17 +23,23 @@
 //! What only the algorithm knows (its RTT samples, backoffs, regions, observed values, undos)
 //! is left empty or zero.
 
+mod capture;
 mod error;
 mod forwarder;
 mod namespace;
 mod packet;
+mod passed;
 mod plan;
+pub mod shell;
 mod traffic;
 mod variants;
 
 pub use error::TestbedError;
+pub use passed::Passed;
 
+use capture::CaptureFile;
 use error::{Doing, joined};
+use forwarder::Forwarder;
 use knee_net::Jitter;
 use knee_run::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, Ns, RealTime, RunRecord, RunSpec,
@@ -39,7 +47,9 @@ use knee_run::{
 };
 use namespace::Host;
 use plan::Plan;
+use serde::{Deserialize, Serialize};
 use std::{
+    path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
@@ -70,6 +80,10 @@ impl Clock {
 struct Alarm(AtomicBool);
 
 impl Alarm {
+    fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     fn raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -79,7 +93,7 @@ impl Alarm {
         struct Raise<'a>(&'a Alarm);
         impl Drop for Raise<'_> {
             fn drop(&mut self) {
-                self.0.0.store(true, Ordering::Relaxed);
+                self.0.raise();
             }
         }
         let raise = Raise(self);
@@ -91,6 +105,21 @@ impl Alarm {
     }
 }
 
+/// What a run keeps beside its record.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// New file for the packets of the path, as pcapng; it has this name once it is complete.
+    pub pcap: Option<PathBuf>,
+}
+
+/// As [`run_with`], with nothing optional.
+///
+/// # Errors
+/// As [`run_with`].
+pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
+    run_with(spec, &Options::default())
+}
+
 /// Runs `spec` over real TCP: Knee's algorithms are loaded for the run and under names of its own.
 /// Takes the spec's duration, and needs root. How late the path was stands in the record: see
 /// [`Lateness::acceptable`].
@@ -98,21 +127,23 @@ impl Alarm {
 /// # Errors
 /// [`TestbedError`]: what this machine lacks, what the spec asks that the kernel cannot do, or
 /// what went wrong.
-pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
+pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedError> {
+    let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let plan = Plan::new(spec)?;
     let [sender, receiver] = namespace::hosts(&plan)?;
     let variants = Variants::load(spec)?;
     let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants))??;
     let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan))??;
     let clock = Clock { zero: Instant::now() + LEAD };
-    let forwarder =
-        forwarder::Forwarder::new(spec, &plan, clock, sender.device()?, receiver.device()?);
+    let capture = capture.map(|file| file.start(clock)).transpose()?;
+    let devices = [sender.device()?, receiver.device()?];
+    let forwarder = Forwarder::new(spec, Some(&plan), clock, devices, capture);
     let alarm = Alarm::default();
     let (path, sent, received) = thread::scope(|s| {
         let spawn = thread::Builder::new;
         let path = spawn()
             .name("knee-path".into())
-            .spawn_scoped(s, || alarm.guard(|| forwarder.run(&alarm)))
+            .spawn_scoped(s, || alarm.guard(|| forwarder.run(&alarm, |_| ())))
             .doing("starting a thread")?;
         let sent = spawn()
             .name("knee-send".into())
@@ -123,7 +154,7 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
             .spawn_scoped(s, || alarm.guard(|| receivers.run(clock, &alarm)))
             .doing("starting a thread");
         if sent.is_err() || received.is_err() {
-            alarm.0.store(true, Ordering::Relaxed);
+            alarm.raise();
         }
         let path = joined(path);
         let (sent, received) = (sent.map(joined), received.map(joined));

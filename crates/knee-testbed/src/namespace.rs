@@ -10,6 +10,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
+    address::{AddressAttribute, AddressHeaderFlags, AddressMessage},
     link::{LinkAttribute, LinkFlags, LinkMessage},
     route::{
         RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
@@ -25,7 +26,7 @@ use nix::{
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, ErrorKind, Read},
-    net::Ipv4Addr,
+    net::{IpAddr, Ipv4Addr},
     os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
     thread,
 };
@@ -35,6 +36,8 @@ use std::{
 const DEVICE_QUEUE_PKTS: u32 = 100_000;
 /// Largest send buffer, bytes: windows are to be limited by the algorithms.
 const SEND_BUFFER_BYTES: u32 = 256 << 20;
+/// MTU of the open hosts' devices, bytes.
+pub(crate) const OPEN_MTU_BYTES: u32 = 1500;
 const LOOPBACK: u32 = 1;
 const TABLE_LOCAL: u8 = 255;
 
@@ -49,12 +52,24 @@ pub(crate) struct Host {
     device_name: String,
 }
 
-/// Both hosts, connected to nothing but their devices.
+/// Both hosts of a run, connected to nothing but their devices.
 pub(crate) fn hosts(plan: &Plan) -> Result<[Host; 2], TestbedError> {
+    both(|side, device_name| set_up(plan, side, device_name))
+}
+
+/// Both hosts for programs that know nothing of this: one address of each kind, and a route to the
+/// other host's.
+pub(crate) fn open_hosts() -> Result<[Host; 2], TestbedError> {
+    both(set_up_open)
+}
+
+fn both(
+    set_up: impl Fn(Side, &str) -> Result<File, TestbedError> + Sync,
+) -> Result<[Host; 2], TestbedError> {
     let name = format!("knee-{:08x}", random_u32()?);
     Ok([
-        Host::new(plan, Side::Sender, format!("{name}-a"))?,
-        Host::new(plan, Side::Receiver, format!("{name}-b"))?,
+        Host::new(|name| set_up(Side::Sender, name), format!("{name}-a"))?,
+        Host::new(|name| set_up(Side::Receiver, name), format!("{name}-b"))?,
     ])
 }
 
@@ -67,7 +82,10 @@ pub(crate) fn random_u32() -> Result<u32, TestbedError> {
 }
 
 impl Host {
-    fn new(plan: &Plan, side: Side, device_name: String) -> Result<Self, TestbedError> {
+    fn new(
+        set_up: impl FnOnce(&str) -> Result<File, TestbedError> + Send,
+        device_name: String,
+    ) -> Result<Self, TestbedError> {
         // A thread of its own moves to the new namespace; this one stays where it is.
         let new = || {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|error| match error {
@@ -79,7 +97,7 @@ impl Host {
             })?;
             let namespace =
                 File::open("/proc/thread-self/ns/net").doing("opening the new namespace")?;
-            let device = set_up(plan, side, &device_name)?;
+            let device = set_up(&device_name)?;
             Ok::<_, TestbedError>((namespace, device))
         };
         let (namespace, device) = thread::scope(|s| joined(s.spawn(new)))?;
@@ -96,6 +114,11 @@ impl Host {
             Ok(work())
         };
         thread::scope(|s| joined(s.spawn(enter)))
+    }
+
+    /// The namespace, for others to enter.
+    pub(crate) fn namespace(&self) -> &File {
+        &self.namespace
     }
 
     /// The device: a read takes a packet that the host sends, a write gives it one.
@@ -144,6 +167,31 @@ fn set_up(plan: &Plan, side: Side, device_name: &str) -> Result<File, TestbedErr
             }
         }
         netlink.route(RouteType::Unicast, side.other().address(at), 32, index, metrics)?;
+    }
+    Ok(device)
+}
+
+/// Sets the present thread's namespace up for any program, and opens its device.
+fn set_up_open(side: Side, device_name: &str) -> Result<File, TestbedError> {
+    let device = open_device(device_name)?;
+    let own = |kind: &str, value: &str| {
+        match fs::write(format!("/proc/sys/net/ipv6/conf/{device_name}/{kind}"), value) {
+            // A kernel without IPv6.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            result => result.map(|()| true).doing("setting the new device's IPv6 up"),
+        }
+    };
+    // No link-local address, no solicitations: nothing is on the path but what a program sends.
+    let ipv6 = own("addr_gen_mode", "1")? && own("accept_ra", "0")?;
+    let index = if_nametoindex(device_name).doing("finding the new device")?;
+    let netlink = Netlink::new()?;
+    netlink.up(LOOPBACK, vec![])?;
+    let queue = LinkAttribute::TxQueueLen(DEVICE_QUEUE_PKTS);
+    netlink.up(index, vec![LinkAttribute::Mtu(OPEN_MTU_BYTES), queue])?;
+    netlink.address(index, side.open_address().into(), side.other().open_address().into())?;
+    if ipv6 {
+        let (own, other) = (side.open_address6(), side.other().open_address6());
+        netlink.address(index, own.into(), other.into())?;
     }
     Ok(device)
 }
@@ -234,6 +282,20 @@ impl Netlink {
         message.header.change_mask = LinkFlags::Up;
         message.attributes = attributes;
         self.request(RouteNetlinkMessage::SetLink(message), 0, "setting a device up")
+    }
+
+    /// Gives a device an address, and with it a route to the other end.
+    fn address(&self, index: u32, own: IpAddr, other: IpAddr) -> Result<(), TestbedError> {
+        let mut message = AddressMessage::default();
+        message.header.index = index;
+        (message.header.family, message.header.prefix_len) = match own {
+            IpAddr::V4(_) => (AddressFamily::Inet, 32),
+            IpAddr::V6(_) => (AddressFamily::Inet6, 128),
+        };
+        message.header.flags = AddressHeaderFlags::Nodad;
+        message.attributes = vec![AddressAttribute::Local(own), AddressAttribute::Address(other)];
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.request(RouteNetlinkMessage::NewAddress(message), flags, "adding an address")
     }
 
     fn route(

@@ -1,6 +1,7 @@
 //! Packets on the path, and what their headers say.
 
 use knee_net::Packet;
+use knee_run::Numbered;
 use std::collections::BTreeMap;
 
 /// A packet between the devices.
@@ -20,6 +21,33 @@ impl Packet for Datagram {
     #[inline]
     fn wire_bytes(&self) -> u32 {
         self.len
+    }
+}
+
+impl Numbered for Datagram {
+    #[inline]
+    fn flow(&self) -> u32 {
+        self.flow
+    }
+
+    #[inline]
+    fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+impl Datagram {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.room[..self.len as usize]
+    }
+}
+
+/// Whether a packet is for the other host. Multicast, which a host sends unasked, is not.
+pub(crate) fn carried(packet: &[u8]) -> bool {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) => packet.get(16).is_some_and(|first| *first < 224),
+        Some(6) => packet.get(24).is_some_and(|first| *first != 0xff),
+        _ => false,
     }
 }
 

@@ -6,7 +6,7 @@ use knee_run::{
     TcpSpec, Workload,
 };
 use nix::sys::socket::SockaddrIn;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
 
 /// Service port of flow 0; flow `i` has the port that lies `i` above. Sender and receiver use it
 /// both.
@@ -47,6 +47,17 @@ impl Side {
     /// route, and with it its own window, timer and acknowledgement settings.
     pub(crate) fn address(self, index: usize) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.network().to_bits() + index as u32 + 1)
+    }
+
+    /// The address of an open host, which has but one.
+    pub(crate) fn open_address(self) -> Ipv4Addr {
+        self.address(0)
+    }
+
+    /// The same as IPv6: unique local addresses (RFC 4193).
+    pub(crate) fn open_address6(self) -> Ipv6Addr {
+        let network = if self == Self::Sender { 1 } else { 2 };
+        Ipv6Addr::new(0xfd6b, 0x6e65, 0x6500, network, 0, 0, 0, 1)
     }
 
     pub(crate) fn socket_address(self, index: usize) -> SockaddrIn {

@@ -1,6 +1,6 @@
 //! Earliest of a fixed set of event sources.
 
-use knee_net::NEVER;
+use crate::NEVER;
 
 /// Up to so many sources are searched one by one, which beats the tree.
 const FEW: usize = 1 << FEW_BITS;
@@ -13,7 +13,7 @@ const LATEST: u64 = u64::MAX >> FEW_BITS;
 ///
 /// A handful of sources is searched at each question; more stand in a tournament tree, O(log n)
 /// per change.
-pub(crate) struct Schedule {
+pub struct Schedule {
     /// If there are no more than [`FEW`] sources: due time and number of each in one word, so that
     /// the smallest word is the first source.
     few: [u64; FEW],
@@ -25,7 +25,7 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     /// `sources` sources, none due.
-    pub(crate) fn new(sources: usize) -> Self {
+    pub fn new(sources: usize) -> Self {
         let mut new = Self { few: [u64::MAX; FEW], due_ns: Vec::new(), winner: Vec::new() };
         if sources > FEW {
             let leaves = sources.next_power_of_two();
@@ -46,9 +46,9 @@ impl Schedule {
         self.winner[node] = first;
     }
 
-    /// Source `source` is next due at `due_ns`.
+    /// Source `source` is next due at `due_ns` ([`NEVER`]: it is not).
     #[inline]
-    pub(crate) fn set(&mut self, source: usize, due_ns: u64) {
+    pub fn set(&mut self, source: usize, due_ns: u64) {
         match self.due_ns.get_mut(source) {
             None if due_ns >= LATEST => self.few[source] = u64::MAX,
             None => self.few[source] = (due_ns << FEW_BITS) | source as u64,
@@ -69,7 +69,7 @@ impl Schedule {
 
     /// The first source and when it is due.
     #[inline]
-    pub(crate) fn first(&self) -> (usize, u64) {
+    pub fn first(&self) -> (usize, u64) {
         if let Some(&source) = self.winner.get(1) {
             return (source as usize, self.due_ns[source as usize]);
         }

@@ -1,0 +1,196 @@
+//! The packets of the path in a file for Wireshark (pcapng).
+
+use crate::{Clock, TestbedError};
+use knee_run::Ns;
+use nix::{
+    errno::Errno,
+    fcntl::{AT_FDCWD, AtFlags},
+    unistd::linkat,
+};
+use pcap_file::{
+    DataLink, PcapError,
+    pcapng::{
+        PcapNgWriter,
+        blocks::{
+            enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption},
+            interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption},
+        },
+    },
+};
+use std::{
+    borrow::Cow,
+    fs::{self, File, OpenOptions},
+    io::{self, ErrorKind, Write},
+    mem,
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant, SystemTime},
+};
+
+/// Bytes that go to the writing thread at once, and how many of these wait for it at most: a disk
+/// may stop for as long as they fill before the path must wait.
+const CHUNK_BYTES: usize = 1 << 20;
+const CHUNKS: usize = 64;
+/// pcapng's exponent for times in nanoseconds.
+const NANOSECONDS: u8 = 9;
+
+/// Where a packet was seen: the file's interfaces, in this order.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    Sender,
+    Receiver,
+    Lost,
+}
+
+const PLACES: [(&str, &str); 3] = [
+    ("sender", "packets as they leave and enter the sender's host"),
+    ("receiver", "packets as they leave and enter the receiver's host"),
+    ("lost", "packets that the path lost or dropped, at the time when it did"),
+];
+
+/// A file to be; it has a name only once it is complete.
+pub(crate) struct CaptureFile {
+    path: PathBuf,
+    file: File,
+}
+
+/// A capture under way.
+pub(crate) struct Capture {
+    path: PathBuf,
+    writer: PcapNgWriter<Chunks>,
+    /// Time 0 since 1970.
+    zero: Duration,
+    thread: Option<JoinHandle<io::Result<File>>>,
+}
+
+impl CaptureFile {
+    /// Opens a file without a name in the folder of `path`, so that a killed run leaves nothing.
+    pub(crate) fn create(path: &Path) -> Result<Self, TestbedError> {
+        let failed = |source| TestbedError::Capture { file: path.to_owned(), source };
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(failed(ErrorKind::AlreadyExists.into()));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let file = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_TMPFILE)
+            .open(folder.unwrap_or(Path::new(".")))
+            .map_err(failed)?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    pub(crate) fn start(self, clock: Clock) -> Result<Capture, TestbedError> {
+        let Self { path, file } = self;
+        let failed = |source| TestbedError::Capture { file: path.clone(), source };
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let ahead = clock.zero.saturating_duration_since(Instant::now());
+        let zero = since_1970.unwrap_or_default() + ahead;
+        let (full, chunks) = sync_channel(CHUNKS);
+        let thread = thread::Builder::new()
+            .name("knee-pcap".into())
+            .spawn(move || write(file, &chunks))
+            .map_err(failed)?;
+        let chunks = Chunks { bytes: Vec::with_capacity(CHUNK_BYTES), full };
+        let mut writer = PcapNgWriter::new(chunks).map_err(|e| failed(io_error(e)))?;
+        for (name, description) in PLACES {
+            let interface = InterfaceDescriptionBlock {
+                linktype: DataLink::RAW,
+                snaplen: 0,
+                options: vec![
+                    InterfaceDescriptionOption::IfName(name.into()),
+                    InterfaceDescriptionOption::IfDescription(description.into()),
+                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+                ],
+            };
+            writer.write_pcapng_block(interface).map_err(|e| failed(io_error(e)))?;
+        }
+        Ok(Capture { path, writer, zero, thread: Some(thread) })
+    }
+}
+
+impl Capture {
+    /// Notes a packet, `time_ns` after time 0.
+    pub(crate) fn packet(
+        &mut self,
+        place: Place,
+        time_ns: Ns,
+        bytes: &[u8],
+        comment: Option<&'static str>,
+    ) -> Result<(), TestbedError> {
+        let comment = comment.map(|c| EnhancedPacketOption::Comment(c.into()));
+        let block = EnhancedPacketBlock {
+            interface_id: place as u32,
+            timestamp: self.zero + Duration::from_nanos(time_ns),
+            original_len: bytes.len() as u32,
+            data: Cow::Borrowed(bytes),
+            options: comment.into_iter().collect(),
+        };
+        self.writer.write_pcapng_block(block).map(|_| ()).map_err(|error| {
+            // The thread knows better than the broken channel.
+            let source = match self.thread.take().map(joined) {
+                Some(Err(source)) => source,
+                _ => io_error(error),
+            };
+            TestbedError::Capture { file: self.path.clone(), source }
+        })
+    }
+
+    /// Writes what is left and gives the file its name.
+    pub(crate) fn finish(self) -> Result<(), TestbedError> {
+        let Self { path, writer, thread, .. } = self;
+        let finish = || {
+            // If this fails, the thread says why.
+            let flushed = writer.into_inner().flush();
+            let Some(thread) = thread else { return flushed };
+            let file = joined(thread)?;
+            flushed?;
+            let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let named =
+                linkat(AT_FDCWD, unnamed.as_str(), AT_FDCWD, &path, AtFlags::AT_SYMLINK_FOLLOW);
+            named.map_err(Errno::into)
+        };
+        finish().map_err(|source| TestbedError::Capture { file: path.clone(), source })
+    }
+}
+
+fn joined<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn io_error(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        error => io::Error::other(error),
+    }
+}
+
+/// Writes chunks until there are no more.
+fn write(mut file: File, chunks: &Receiver<Vec<u8>>) -> io::Result<File> {
+    while let Ok(bytes) = chunks.recv() {
+        file.write_all(&bytes)?;
+    }
+    Ok(file)
+}
+
+/// Collects bytes for the writing thread.
+struct Chunks {
+    bytes: Vec<u8>,
+    full: SyncSender<Vec<u8>>,
+}
+
+impl Write for Chunks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > CHUNK_BYTES {
+            self.flush()?;
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let bytes = mem::replace(&mut self.bytes, Vec::with_capacity(CHUNK_BYTES));
+        self.full.send(bytes).map_err(|_| ErrorKind::BrokenPipe.into())
+    }
+}

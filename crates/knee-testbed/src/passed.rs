@@ -1,0 +1,34 @@
+//! What passed on a path that runs without end.
+
+use knee_run::Lateness;
+use knee_run::Ns;
+use serde::{Deserialize, Serialize};
+
+/// What passed since the path was there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Passed {
+    /// For so long.
+    pub time_ns: Ns,
+    /// Sent by the sender's host.
+    pub forward_pkts: u64,
+    /// Of these, delivered.
+    pub delivered_pkts: u64,
+    /// Bytes of whole packets that left the bottleneck.
+    pub delivered_bytes: u64,
+    /// Dropped by the full queue.
+    pub queue_drops_pkts: u64,
+    /// Lost at random towards the receiver.
+    pub random_losses_pkts: u64,
+    /// Sent by the receiver's host.
+    pub back_pkts: u64,
+    /// Of these, lost at random.
+    pub back_losses_pkts: u64,
+    /// In the queue now, the one in transmission included.
+    pub queue_pkts: u32,
+    /// At most.
+    pub queue_max_pkts: u32,
+    /// Queueing delay: median, 95th and 99th percentile, largest, ns.
+    pub queue_delay_ns: [Ns; 4],
+    /// How late the forwarder was.
+    pub lateness: Lateness,
+}
