@@ -61,7 +61,7 @@ impl Latest {
 pub(crate) struct Losses {
     /// Segments newly marked lost.
     pub marked_pkts: u32,
-    /// Some of them had been retransmitted.
+    /// Some of them were repairs.
     pub again: bool,
     /// When the next one will be lost unless it is delivered; or [`NEVER`].
     pub next_ns: u64,
@@ -295,7 +295,7 @@ impl Scoreboard {
                 self.retrans -= u32::from(was.has(RETRANS));
                 self.repaired = self.repaired.min(number);
                 losses.marked_pkts += 1;
-                losses.again = true;
+                losses.again |= was.has(RETRANS);
             }
             self.resent.pop_front();
         }
@@ -330,6 +330,15 @@ impl Scoreboard {
         self.flagged_end = self.nxt();
     }
 
+    /// The first segment is lost, whatever is known of it; gives 1 if that is news.
+    pub(crate) fn mark_first_lost(&mut self) -> u32 {
+        let Some(segment) = self.segments.get_mut(0).filter(|s| !s.has(LOST)) else { return 0 };
+        segment.0 |= LOST;
+        self.lost += 1;
+        self.flagged_end = self.flagged_end.max(self.una + 1);
+        1
+    }
+
     /// How long after its sending a segment is lost on a timeout, `reo_wnd_ns` being the tolerance
     /// for reordering.
     pub(crate) fn patience_ns(&self, reo_wnd_ns: u64) -> u64 {
@@ -338,9 +347,16 @@ impl Scoreboard {
 
     /// Reductions were unnecessary: nothing is thought lost any more.
     pub(crate) fn forget_losses(&mut self) {
-        for segment in self.segments.iter_mut() {
+        let mut resent = Vec::new();
+        for (number, segment) in (self.una..).zip(self.segments.iter_mut()) {
             segment.0 &= !(LOST | RETRANS);
+            if segment.has(EVER_RETRANS) && !segment.has(SACKED) {
+                resent.push((segment.sent_ns(), number));
+            }
         }
+        resent.sort_unstable();
+        self.resent = Ring::default();
+        resent.into_iter().for_each(|(sent_ns, number)| self.resent.push_back((number, sent_ns)));
         (self.lost, self.retrans) = (0, 0);
         self.judged = self.una;
         self.repaired = self.una;
@@ -390,6 +406,9 @@ mod tests {
     #[derive(Default)]
     struct Model {
         una: u32,
+        /// RFC 8985 `RACK.xmit_ts` and `RACK.end_seq`; `RACK.rtt`.
+        latest: (u64, u32),
+        rtt_ns: u64,
         /// Of each segment ever sent: when last, and whether more than once.
         sent: Vec<(u64, bool)>,
         sacked: BTreeSet<u32>,
@@ -402,11 +421,24 @@ mod tests {
             self.sent.len() as u32
         }
 
-        fn acknowledge(&mut self, cumulative: u32, blocks: &[(u32, u32)]) -> News {
+        /// RFC 8985 section 6.2, steps 1 and 2; no RTT is known here that could rule one out.
+        fn delivered(&mut self, number: u32, now_ns: u64) {
+            let (sent_ns, _) = self.sent[number as usize];
+            self.rtt_ns = now_ns - sent_ns;
+            self.latest = self.latest.max((sent_ns, number + 1));
+        }
+
+        fn acknowledge(&mut self, cumulative: u32, blocks: &[(u32, u32)], now_ns: u64) -> News {
             let mut news = News::default();
             let covered = self.una..cumulative;
             let ambiguous = covered.clone().any(|n| self.sent[n as usize].1);
-            for number in covered.filter(|n| !self.sacked.contains(n)) {
+            if covered.contains(&self.una) && !self.sacked.contains(&self.una) {
+                let (sent_ns, again) = self.sent[self.una as usize];
+                news.repair_sent_ns = again.then_some(sent_ns);
+            }
+            let covered: Vec<u32> = covered.filter(|n| !self.sacked.contains(n)).collect();
+            for number in covered {
+                self.delivered(number, now_ns);
                 news.delivered_pkts += 1;
                 if !ambiguous {
                     news.sent_ns = news.sent_ns.max(Some(self.sent[number as usize].0));
@@ -416,6 +448,7 @@ mod tests {
             for number in blocks.iter().flat_map(|&(start, end)| start..end) {
                 if number >= cumulative && self.sacked.insert(number) {
                     news.delivered_pkts += 1;
+                    self.delivered(number, now_ns);
                     let (sent_ns, again) = self.sent[number as usize];
                     news.sent_ns = news.sent_ns.max((!again).then_some(sent_ns));
                 }
@@ -426,15 +459,25 @@ mod tests {
             news
         }
 
-        /// RFC 6675 `IsLost`.
-        fn mark_lost(&mut self) -> u32 {
-            let before = self.lost.len();
+        /// RFC 8985 section 6.2, step 5.
+        fn mark_lost(&mut self, now_ns: u64, reo_wnd_ns: u64) -> Losses {
+            let mut losses = Losses { marked_pkts: 0, again: false, next_ns: NEVER };
             for number in (self.una..self.nxt()).filter(|n| !self.sacked.contains(n)) {
-                if self.sacked.range(number..).count() >= DUP_THRESH as usize {
-                    self.lost.insert(number);
+                let (sent_ns, _) = self.sent[number as usize];
+                let waits = !self.lost.contains(&number) || self.retrans.contains(&number);
+                if !waits || self.latest <= (sent_ns, number + 1) {
+                    continue;
                 }
+                let due_ns = sent_ns + self.rtt_ns + reo_wnd_ns;
+                if due_ns > now_ns {
+                    losses.next_ns = losses.next_ns.min(due_ns);
+                    continue;
+                }
+                self.lost.insert(number);
+                losses.marked_pkts += 1;
+                losses.again |= self.retrans.remove(&number);
             }
-            (self.lost.len() - before) as u32
+            losses
         }
     }
 
@@ -445,7 +488,8 @@ mod tests {
         /// its ACK arrives.
         Arrive(u8, bool),
         Retransmit(u8),
-        Timeout,
+        /// What was sent so long ago is lost.
+        Timeout(u8),
         Forget,
     }
 
@@ -455,7 +499,7 @@ mod tests {
             24 => (prop_oneof![6 => Just(0), 1 => 0u8..6], prop::bool::weighted(0.8))
                 .prop_map(|(skip, heard)| Step::Arrive(skip, heard)),
             4 => (1u8..4).prop_map(Step::Retransmit),
-            1 => Just(Step::Timeout),
+            1 => (0u8..20).prop_map(Step::Timeout),
             1 => Just(Step::Forget),
         ]
     }
@@ -488,10 +532,13 @@ mod tests {
                             continue;
                         }
                         let blocks = receiver.blocks().unwrap_or_default();
-                        let mut news = board.acknowledge(receiver.cumulative());
-                        board.sack(&blocks, &mut news);
-                        prop_assert_eq!(news, model.acknowledge(receiver.cumulative(), &blocks));
-                        prop_assert_eq!(board.mark_lost(), model.mark_lost());
+                        let mut news = board.acknowledge(receiver.cumulative(), now_ns);
+                        board.sack(&blocks, now_ns, &mut news);
+                        let known = model.acknowledge(receiver.cumulative(), &blocks, now_ns);
+                        prop_assert_eq!(news, known);
+                        let reo_wnd_ns = now_ns % 3;
+                        let found = board.mark_lost(now_ns, reo_wnd_ns);
+                        prop_assert_eq!(found, model.mark_lost(now_ns, reo_wnd_ns));
                     }
                     Step::Retransmit(count) => for _ in 0..count {
                         let next = model.lost.difference(&model.retrans).next().copied();
@@ -502,11 +549,16 @@ mod tests {
                         model.sent[number as usize] = (now_ns, true);
                         network.push(number);
                     },
-                    Step::Timeout => {
-                        board.mark_all_lost();
-                        model.retrans.clear();
-                        model.lost = (model.una..model.nxt()).collect();
-                        model.lost.retain(|n| !model.sacked.contains(n));
+                    Step::Timeout(patience_ns) => {
+                        let patience_ns = u64::from(patience_ns);
+                        board.mark_timed_out(now_ns, patience_ns);
+                        let missing = (model.una..model.nxt()).filter(|n| !model.sacked.contains(n));
+                        for (place, number) in missing.enumerate() {
+                            if place == 0 || model.sent[number as usize].0 + patience_ns <= now_ns {
+                                model.lost.insert(number);
+                                model.retrans.remove(&number);
+                            }
+                        }
                     }
                     Step::Forget => {
                         board.forget_losses();

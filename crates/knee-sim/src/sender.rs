@@ -4,8 +4,9 @@
 //! recovery (`ssthresh`); then either the recovery's window or `on_ack`; then send.
 //!
 //! SACK recovery: RACK-TLP loss detection (RFC 8985), PRR. NewReno recovery: RFC 6582, careful and
-//! impatient variants. During NewReno recovery `cwnd` is the deflated window; the inflation by
-//! duplicate ACKs stands beside it.
+//! slow-but-steady variants, as in FreeBSD; there `cwnd` is the deflated window, and the inflation by
+//! duplicate ACKs stands beside it. NewReno-PRR recovery, as in Linux without SACK: its phases, but
+//! each duplicate ACK counts as a packet that has left, and PRR gives the window.
 
 use crate::{
     host::Host,
@@ -70,7 +71,6 @@ pub(crate) struct Sender {
     inflation: i32,
     /// Packets above `una` that duplicate ACKs say have arrived; NewReno recovery only.
     arrived: u32,
-    partial_acked: bool,
     prr: Prr,
     delivered_pkts: u64,
     srtt_ns: u64,
@@ -142,7 +142,6 @@ impl Sender {
             dupacks: 0,
             inflation: 0,
             arrived: 0,
-            partial_acked: false,
             prr: Prr::default(),
             delivered_pkts: 0,
             srtt_ns: 0,
@@ -178,8 +177,12 @@ impl Sender {
         self.board.first()
     }
 
+    /// Packets thought to be in the network.
+    #[inline]
     pub(crate) fn inflight_pkts(&self) -> u32 {
-        self.board.in_network()
+        let counts = self.recovery == Recovery::NewrenoPrr
+            && matches!(self.phase(), Phase::Disorder | Phase::Recovery);
+        self.board.in_network().saturating_sub(if counts { self.arrived } else { 0 })
     }
 
     /// The application writes `segments` more, or as many as there can be.
@@ -208,9 +211,10 @@ impl Sender {
     /// Brings the contract's view up to date.
     #[inline]
     fn refresh(&mut self, now_ns: u64) {
+        let inflight_pkts = self.inflight_pkts();
         let conn = &mut self.conn;
         conn.now_us = now_ns / NS_PER_US;
-        conn.inflight_pkts = self.board.in_network();
+        conn.inflight_pkts = inflight_pkts;
         conn.outstanding_pkts = self.board.outstanding();
         conn.srtt_us = (self.srtt_ns / NS_PER_US).min(u64::from(u32::MAX)) as u32;
         conn.snd_pos = self.base_pos.wrapping_add(self.board.nxt());
@@ -252,7 +256,7 @@ impl Sender {
         if let (Some(blocks), Recovery::Sack) = (blocks, self.recovery) {
             self.board.sack(&blocks, now_ns, &mut news);
         }
-        if self.recovery == Recovery::Newreno {
+        if self.recovery != Recovery::Sack {
             news.delivered_pkts = self.delivered_without_sack(advanced);
         }
         self.delivered_pkts += u64::from(news.delivered_pkts);
@@ -291,13 +295,8 @@ impl Sender {
             self.timer_due_ns = NEVER;
         } else if reordering_due_ns != NEVER {
             (self.timer, self.timer_due_ns) = (Timer::Reordering, reordering_due_ns);
-        } else if self.timer == Timer::Reordering
-            || advanced > 0 && !(self.impatient() && self.partial_acked)
-        {
+        } else if self.timer == Timer::Reordering || advanced > 0 {
             self.arm(now_ns);
-        }
-        if advanced > 0 && self.impatient() {
-            self.partial_acked = true;
         }
         self.send(now_ns, out);
     }
@@ -322,11 +321,6 @@ impl Sender {
         self.arrived = self.arrived.min(self.board.outstanding().saturating_sub(1));
         let delivered_pkts = u64::from(self.board.una()) + u64::from(self.arrived);
         delivered_pkts.saturating_sub(self.delivered_pkts) as u32
-    }
-
-    /// RFC 6582 section 4: only the first partial ACK restarts the timer.
-    fn impatient(&self) -> bool {
-        self.recovery == Recovery::Newreno && self.phase() == Phase::Recovery
     }
 
     /// RTT sample as a host clock of the chosen tick would read it: at least one tick. Timestamps
@@ -372,7 +366,7 @@ impl Sender {
     #[inline]
     fn arm(&mut self, now_ns: u64) {
         self.arm_rto(now_ns);
-        if self.recovery == Recovery::Newreno || self.phase() != Phase::Open || self.srtt_ns == 0 {
+        if self.recovery != Recovery::Sack || self.phase() != Phase::Open || self.srtt_ns == 0 {
             return;
         }
         let alone = self.board.outstanding() == 1;
@@ -400,6 +394,7 @@ impl Sender {
         match self.recovery {
             Recovery::Sack => self.judge_sack(now_ns, advanced, seen),
             Recovery::Newreno => (self.judge_newreno(now_ns, advanced, out), NEVER),
+            Recovery::NewrenoPrr => (self.judge_newreno_prr(now_ns, advanced, seen), NEVER),
         }
     }
 
@@ -452,8 +447,41 @@ impl Sender {
     }
 
     fn reduce_in_proportion(&mut self, delivered_pkts: u32, progress: bool) {
-        let (pipe, ssthresh) = (self.board.in_network(), self.conn.ssthresh_pkts);
+        let (pipe, ssthresh) = (self.inflight_pkts(), self.conn.ssthresh_pkts);
         self.conn.cwnd_pkts = self.prr.window(delivered_pkts, pipe, ssthresh, progress);
+    }
+
+    /// RFC 6582 section 3.2 with the window of RFC 6937. A phase ends when something above what was
+    /// outstanding at its start is acknowledged: the ACK of just that may have duplicates behind it.
+    fn judge_newreno_prr(&mut self, now_ns: u64, advanced: u32, seen: &mut Ack) -> bool {
+        let una = self.board.una();
+        self.dupacks = if advanced > 0 { 0 } else { self.dupacks + 1 };
+        match self.phase() {
+            Phase::Recovery if una > self.high => {
+                self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+                self.leave_recovery(now_ns);
+            }
+            Phase::Recovery if advanced > 0 && una < self.high => {
+                seen.lost_pkts = self.board.mark_first_lost();
+            }
+            Phase::Loss if una > self.high => self.set_phase(Phase::Open),
+            Phase::Recovery | Phase::Loss => {}
+            _ if self.dupacks >= DUP_THRESH => {
+                self.prr = Prr::start(self.conn.cwnd_pkts);
+                self.enter_recovery(now_ns);
+                seen.lost_pkts = self.board.mark_first_lost();
+            }
+            _ if advanced > 0 => self.set_phase(Phase::Open),
+            _ => self.set_phase(Phase::Disorder),
+        }
+        if self.phase() != Phase::Recovery {
+            return false;
+        }
+        if seen.acked_pkts > 0 {
+            let progress = advanced > 0 && seen.lost_pkts == 0;
+            self.reduce_in_proportion(seen.acked_pkts, progress);
+        }
+        true
     }
 
     /// RFC 6582 section 3.2, by its steps.
@@ -519,7 +547,6 @@ impl Sender {
         self.refresh(now_ns);
         self.host.ssthresh(&mut self.conn, &mut self.counters);
         self.set_phase(Phase::Recovery);
-        self.partial_acked = false;
     }
 
     fn leave_recovery(&mut self, now_ns: u64) {
@@ -626,7 +653,7 @@ impl Sender {
         }
         let patience_ns = match self.recovery {
             Recovery::Sack => self.board.patience_ns(self.reo_wnd_ns()),
-            Recovery::Newreno => 0,
+            Recovery::Newreno | Recovery::NewrenoPrr => 0,
         };
         self.board.mark_timed_out(now_ns, patience_ns);
         self.probe = None;
@@ -650,8 +677,9 @@ impl Sender {
             *pending += 1;
         }
         self.sent(now_ns);
-        if number == self.board.una() && self.recovery == Recovery::Sack {
-            // The repair of the first hole has the whole of a timeout to be acknowledged.
+        if number == self.board.una() {
+            // The repair of the first hole has the whole of a timeout to be acknowledged, as in
+            // Linux and FreeBSD; with partial ACKs this is RFC 6582's slow-but-steady variant.
             self.arm_rto(now_ns);
         }
         out.transmit(number);
@@ -684,10 +712,10 @@ impl Sender {
     fn send(&mut self, now_ns: u64, out: &mut impl Transmit) {
         // Without limited transmit, SACKed packets do not make room until a loss is inferred.
         let unused = self.conn.phase == Phase::Disorder as u8 && !self.limited_transmit;
-        let held_back = if unused { self.board.sacked() } else { 0 };
+        let held_back = if unused { self.board.outstanding() - self.inflight_pkts() } else { 0 };
         let window = self.conn.cwnd_pkts.saturating_add_signed(self.inflation);
-        let room = |board: &Scoreboard| board.in_network() + held_back < window;
-        while room(&self.board) {
+        let room = |sender: &Self| sender.inflight_pkts() + held_back < window;
+        while room(self) {
             let Some(number) = self.board.next_lost() else { break };
             self.retransmit(number, now_ns, out);
         }
@@ -696,10 +724,10 @@ impl Sender {
             self.refresh(now_ns);
             self.host.on_event(&mut self.conn, Event::TxStart);
         }
-        while room(&self.board) && self.board.nxt() < end {
+        while room(self) && self.board.nxt() < end {
             self.send_new(now_ns, out);
         }
-        self.validate(!room(&self.board));
+        self.validate(!room(self));
     }
 
     /// Remembers whether the window was the limit, once per window as Linux does.
@@ -818,15 +846,18 @@ mod tests {
     #[test]
     fn undoing_forgets_the_losses_too() {
         let (mut sender, mut out) = sender(Recovery::Sack, 10);
+        // An RTT of 100, and two new packets.
+        sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
         out.clear();
         sender.on_timeout(1000 * NS_PER_MS, &mut out);
-        assert_eq!((&out[..], sender.board.lost()), (&[0][..], 10));
+        assert_eq!((&out[..], sender.board.lost()), (&[1][..], 11));
         out.clear();
-        // The ACK of the original was lost, that of the retransmission reports it: all is well.
-        let report = AckPacket { duplicate: 0, ..ack(1) };
+        // The ACK of the original was lost, that of the retransmission reports it: all is well. It
+        // came too soon to be one that tells of what was sent before it (RFC 8985 section 6.2).
+        let report = AckPacket { duplicate: 1, ..ack(2) };
         sender.on_ack(1010 * NS_PER_MS, report, None, &mut out);
         assert_eq!((sender.counters.undos, sender.phase()), (1, Phase::Open));
-        // 1 to 9 are in the network; the window is 10 again, and one more for this ACK.
-        assert_eq!(out, [10, 11]);
+        // 2 to 11 are in the network; the window is 11 again, and one more for this ACK.
+        assert_eq!(out, [12, 13]);
     }
 }
