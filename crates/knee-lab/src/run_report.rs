@@ -288,6 +288,7 @@ fn what(flow: &FlowSpec) -> [String; 3] {
             let recovery = match options.recovery {
                 Recovery::Sack => "SACK",
                 Recovery::Newreno => "NewReno recovery",
+                Recovery::NewrenoPrr => "NewReno recovery with PRR",
             };
             let stack = format!(
                 "{recovery}, {}-byte packets, an ACK for every {}",

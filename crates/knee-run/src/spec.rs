@@ -252,12 +252,15 @@ pub struct TcpOptions {
 
 /// How losses are repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Recovery {
-    /// Selective acknowledgements (RFC 6675) and proportional rate reduction (RFC 6937).
+    /// Selective acknowledgements, loss detection by time (RACK-TLP, RFC 8985) and proportional rate
+    /// reduction (RFC 6937).
     Sack,
-    /// Cumulative ACKs only, window inflation and partial ACKs (RFC 6582).
+    /// Cumulative ACKs only, window inflation and partial ACKs (RFC 6582), as in FreeBSD.
     Newreno,
+    /// Cumulative ACKs only, partial ACKs, proportional rate reduction, as in Linux without SACK.
+    NewrenoPrr,
 }
 
 /// Delayed acknowledgements.

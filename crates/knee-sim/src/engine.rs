@@ -233,8 +233,8 @@ impl<'a> Engine<'a> {
         let mut out =
             Out { path: &mut self.path, now_ns: self.now_ns, flow: index, port: &mut flow.port };
         act(&mut tcp.sender, self.now_ns, &mut out);
-        if tcp.sender.rto_due_ns < tcp.rto_in_heap_ns {
-            tcp.rto_in_heap_ns = tcp.sender.rto_due_ns;
+        if tcp.sender.timer_due_ns < tcp.rto_in_heap_ns {
+            tcp.rto_in_heap_ns = tcp.sender.timer_due_ns;
             self.timers.push(tcp.rto_in_heap_ns, index, Timer::Retransmission);
             self.path.set_timers(self.timers.next_ns());
         }
@@ -299,11 +299,11 @@ impl<'a> Engine<'a> {
             return; // superseded by an earlier one
         }
         tcp.rto_in_heap_ns = NEVER;
-        if tcp.sender.rto_due_ns > self.now_ns {
-            tcp.rto_in_heap_ns = tcp.sender.rto_due_ns;
+        if tcp.sender.timer_due_ns > self.now_ns {
+            tcp.rto_in_heap_ns = tcp.sender.timer_due_ns;
             self.timers.push(tcp.rto_in_heap_ns, index, Timer::Retransmission);
         } else {
-            self.with_sender(index, |sender, now_ns, out| sender.on_timeout(now_ns, out));
+            self.with_sender(index, |sender, now_ns, out| sender.on_timer(now_ns, out));
         }
     }
 

@@ -1,9 +1,9 @@
-//! Proportional rate reduction (RFC 6937): the window during SACK recovery.
+//! Proportional rate reduction (RFC 6937, RFC 9937): the window during SACK recovery.
 
 /// State of one recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
-    /// `RecoverFS`: the flight when recovery began, limited transmit aside.
+    /// `RecoverFS`: the window when recovery began.
     flight_pkts: u32,
     delivered_pkts: u32,
     out_pkts: u32,
@@ -20,12 +20,15 @@ impl Prr {
     }
 
     /// The window after an ACK that delivered `delivered_pkts`, with `pipe_pkts` in the network
-    /// (RFC 6937 section 3, slow start reduction bound).
+    /// (RFC 6937 section 3). Below the threshold it grows as in slow start while there is
+    /// `progress`, else it stays (RFC 9937 section 6): an ACK that advances and tells of no
+    /// further loss.
     pub(crate) fn window(
         &mut self,
         delivered_pkts: u32,
         pipe_pkts: u32,
         ssthresh_pkts: u32,
+        progress: bool,
     ) -> u32 {
         self.delivered_pkts += delivered_pkts;
         let owed = |budget: u64| (budget as u32).saturating_sub(self.out_pkts);
@@ -33,7 +36,8 @@ impl Prr {
             let share = u64::from(self.delivered_pkts) * u64::from(ssthresh_pkts);
             owed(share.div_ceil(u64::from(self.flight_pkts)))
         } else {
-            let limit = owed(u64::from(self.delivered_pkts)).max(delivered_pkts) + 1;
+            let limit =
+                owed(u64::from(self.delivered_pkts)).max(delivered_pkts) + u32::from(progress);
             limit.min(ssthresh_pkts - pipe_pkts)
         };
         // The first retransmission must always leave.
@@ -52,7 +56,7 @@ mod tests {
     fn reduces_in_proportion() {
         let mut prr = Prr::start(20);
         let (mut pipe, mut sent) = (19 - 3, 0);
-        let window = prr.window(3, pipe, 10);
+        let window = prr.window(3, pipe, 10, false);
         for _ in pipe..window {
             prr.sent();
             sent += 1;
@@ -60,7 +64,7 @@ mod tests {
         pipe = window;
         for _ in 0..16 {
             pipe -= 1;
-            let window = prr.window(1, pipe, 10);
+            let window = prr.window(1, pipe, 10, false);
             for _ in pipe..window {
                 prr.sent();
                 sent += 1;
@@ -74,17 +78,19 @@ mod tests {
     #[test]
     fn refills_like_slow_start() {
         let mut prr = Prr::start(20);
-        assert_eq!(prr.window(3, 2, 10), 2 + 4);
+        assert_eq!(prr.window(3, 2, 10, true), 2 + 4);
         (0..4).for_each(|_| prr.sent());
-        assert_eq!(prr.window(1, 5, 10), 5 + 2);
+        assert_eq!(prr.window(1, 5, 10, true), 5 + 2);
+        (0..2).for_each(|_| prr.sent());
+        assert_eq!(prr.window(1, 6, 10, false), 6 + 1);
     }
 
     /// Where nothing was delivered yet, the repair leaves all the same.
     #[test]
     fn first_repair_always_leaves() {
         let mut prr = Prr::start(20);
-        assert_eq!(prr.window(0, 19, 10), 20);
+        assert_eq!(prr.window(0, 19, 10, false), 20);
         prr.sent();
-        assert_eq!(prr.window(0, 20, 10), 20);
+        assert_eq!(prr.window(0, 20, 10, false), 20);
     }
 }

@@ -1,6 +1,7 @@
-//! What is outstanding, and what is known of each segment (RFC 6675).
+//! What is outstanding, and what is known of each segment: the scoreboard of RFC 6675 with the
+//! loss detection of RFC 8985 (RACK).
 
-use knee_net::Ring;
+use knee_net::{NEVER, Ring};
 
 /// One outstanding segment in eight bytes: when it was last sent, and flags.
 #[derive(Clone, Copy, Default)]
@@ -10,7 +11,7 @@ const SACKED: u64 = 1;
 const LOST: u64 = 2;
 /// A retransmission is in the network.
 const RETRANS: u64 = 4;
-/// Retransmitted at some time: gives no RTT sample (Karn).
+/// Retransmitted at some time: without timestamps it gives no RTT sample (Karn).
 const EVER_RETRANS: u64 = 8;
 const FLAG_BITS: u32 = 4;
 
@@ -23,7 +24,7 @@ impl Segment {
     }
 }
 
-/// Duplicate ACKs, or SACKed segments above, that make a segment lost (RFC 6675 `DupThresh`).
+/// Duplicate ACKs, or SACKed segments, that tell of a loss (RFC 5681, RFC 8985 `DupThresh`).
 pub(crate) const DUP_THRESH: u32 = 3;
 
 /// What an acknowledgement told.
@@ -33,6 +34,37 @@ pub(crate) struct News {
     pub delivered_pkts: u32,
     /// When the latest of them was sent, unless one that was retransmitted makes it ambiguous.
     pub sent_ns: Option<u64>,
+    /// When the retransmission was sent that filled the first hole: a receiver's timestamp echo
+    /// tells (RFC 7323 section 4.3).
+    pub repair_sent_ns: Option<u64>,
+}
+
+/// The delivered segment that was sent last (RFC 8985 section 5.2): everything sent before it can
+/// be judged.
+#[derive(Default)]
+struct Latest {
+    sent_ns: u64,
+    end: u32,
+    rtt_ns: u64,
+    retransmitted: bool,
+}
+
+impl Latest {
+    /// Whether a segment was sent before: of two sent at once, the one of the lower number.
+    fn is_after(&self, sent_ns: u64, number: u32) -> bool {
+        (self.sent_ns, self.end) > (sent_ns, number + 1)
+    }
+}
+
+/// What [`Scoreboard::mark_lost`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Losses {
+    /// Segments newly marked lost.
+    pub marked_pkts: u32,
+    /// Some of them were repairs.
+    pub again: bool,
+    /// When the next one will be lost unless it is delivered; or [`NEVER`].
+    pub next_ns: u64,
 }
 
 /// The segments from `una` to `nxt`.
@@ -44,10 +76,13 @@ pub(crate) struct Scoreboard {
     sacked: u32,
     lost: u32,
     retrans: u32,
-    /// One past the highest SACKed segment.
-    sacked_end: u32,
-    /// Everything below has been judged: it is SACKed or marked lost.
+    latest: Latest,
+    /// Least RTT so far, or 0: an ACK that comes sooner after a retransmission is of the original.
+    min_rtt_ns: u64,
+    /// Everything below has been judged: it is SACKed, marked lost or retransmitted.
     judged: u32,
+    /// Retransmissions not judged yet, in the order of their sending: number, time.
+    resent: Ring<(u32, u64)>,
     /// Everything below that was lost has been retransmitted.
     repaired: u32,
     /// No segment from here on has a flag: beyond it the short way does.
@@ -99,7 +134,7 @@ impl Scoreboard {
 
     /// Everything below `cumulative` (>= una) is acknowledged.
     #[inline]
-    pub(crate) fn acknowledge(&mut self, cumulative: u32) -> News {
+    pub(crate) fn acknowledge(&mut self, cumulative: u32, now_ns: u64) -> News {
         let count = cumulative - self.una;
         if self.una >= self.flagged_end {
             // RTT of the latest segment: the one whose arrival caused this ACK.
@@ -108,12 +143,19 @@ impl Scoreboard {
                 last = self.segments.pop_front();
             }
             self.una = cumulative;
-            return News { delivered_pkts: count, sent_ns: last.map(Segment::sent_ns) };
+            let sent_ns = last.map(Segment::sent_ns);
+            if let Some(sent_ns) = sent_ns {
+                self.delivered(sent_ns, cumulative, now_ns, false);
+            }
+            return News { delivered_pkts: count, sent_ns, repair_sent_ns: None };
         }
         let mut news = News::default();
         let mut ambiguous = false;
-        for _ in 0..count {
+        for number in self.una..cumulative {
             let Some(segment) = self.segments.pop_front() else { break };
+            if number == self.una && segment.has(EVER_RETRANS) && !segment.has(SACKED) {
+                news.repair_sent_ns = Some(segment.sent_ns());
+            }
             self.lost -= u32::from(segment.has(LOST));
             self.retrans -= u32::from(segment.has(RETRANS));
             ambiguous |= segment.has(EVER_RETRANS);
@@ -122,6 +164,8 @@ impl Scoreboard {
             } else {
                 news.delivered_pkts += 1;
                 news.sent_ns = news.sent_ns.max(Some(segment.sent_ns()));
+                let again = segment.has(EVER_RETRANS);
+                self.delivered(segment.sent_ns(), number + 1, now_ns, again);
             }
         }
         self.una = cumulative;
@@ -132,8 +176,34 @@ impl Scoreboard {
         news
     }
 
+    /// An RTT was measured.
+    #[inline]
+    pub(crate) fn learn_rtt(&mut self, rtt_ns: u64) {
+        if self.min_rtt_ns == 0 || rtt_ns < self.min_rtt_ns {
+            self.min_rtt_ns = rtt_ns;
+        }
+    }
+
+    pub(crate) fn min_rtt_ns(&self) -> u64 {
+        self.min_rtt_ns
+    }
+
+    /// RFC 8985 section 6.2, steps 1 and 2.
+    #[inline]
+    fn delivered(&mut self, sent_ns: u64, end: u32, now_ns: u64, retransmitted: bool) {
+        let rtt_ns = now_ns - sent_ns;
+        if retransmitted && rtt_ns < self.min_rtt_ns {
+            return;
+        }
+        let latest = &mut self.latest;
+        latest.rtt_ns = rtt_ns;
+        if (sent_ns, end) > (latest.sent_ns, latest.end) {
+            (latest.sent_ns, latest.end, latest.retransmitted) = (sent_ns, end, retransmitted);
+        }
+    }
+
     /// Takes SACK blocks in.
-    pub(crate) fn sack(&mut self, blocks: &[(u32, u32)], news: &mut News) {
+    pub(crate) fn sack(&mut self, blocks: &[(u32, u32)], now_ns: u64, news: &mut News) {
         for &(start, end) in blocks {
             let (start, end) = (start.max(self.una), end.min(self.nxt()));
             if start >= end {
@@ -149,7 +219,7 @@ impl Scoreboard {
                 }
             }
             for number in from..to.max(from) {
-                self.sack_one(number, news);
+                self.sack_one(number, now_ns, news);
             }
             self.remember((start, end));
         }
@@ -162,7 +232,7 @@ impl Scoreboard {
         self.known[0] = block;
     }
 
-    fn sack_one(&mut self, number: u32, news: &mut News) {
+    fn sack_one(&mut self, number: u32, now_ns: u64, news: &mut News) {
         let segment = self.at(number);
         if segment.has(SACKED) {
             return;
@@ -172,58 +242,121 @@ impl Scoreboard {
         self.lost -= u32::from(was.has(LOST));
         self.retrans -= u32::from(was.has(RETRANS));
         self.sacked += 1;
-        self.sacked_end = self.sacked_end.max(number + 1);
         self.flagged_end = self.flagged_end.max(number + 1);
+        self.delivered(was.sent_ns(), number + 1, now_ns, was.has(EVER_RETRANS));
         news.delivered_pkts += 1;
         if !was.has(EVER_RETRANS) {
             news.sent_ns = news.sent_ns.max(Some(was.sent_ns()));
         }
     }
 
-    /// Marks lost what has [`DUP_THRESH`] SACKed segments above it (RFC 6675 `IsLost`, by count of
-    /// segments). Gives how many were marked.
-    pub(crate) fn mark_lost(&mut self) -> u32 {
-        if self.sacked < DUP_THRESH {
-            return 0;
+    /// Marks lost what was sent before the latest delivered segment, more than its RTT and
+    /// `reo_wnd_ns` ago (RFC 8985 section 6.2, step 5); retransmissions too.
+    pub(crate) fn mark_lost(&mut self, now_ns: u64, reo_wnd_ns: u64) -> Losses {
+        let mut losses = Losses { marked_pkts: 0, again: false, next_ns: NEVER };
+        if self.una >= self.flagged_end && !self.latest.retransmitted {
+            return losses;
         }
-        // Walk down to the DUP_THRESH-th highest SACKed segment; everything below it is judged.
-        let mut edge = self.sacked_end;
-        let mut above = 0;
-        while above < DUP_THRESH && edge > self.una {
-            edge -= 1;
-            above += u32::from(self.at(edge).has(SACKED));
-        }
-        let mut marked = 0;
-        for number in self.judged.max(self.una)..edge {
-            let segment = self.at(number);
-            if !segment.has(SACKED | LOST) {
-                segment.0 |= LOST;
-                marked += 1;
+        let patience_ns = self.latest.rtt_ns + reo_wnd_ns;
+        // First transmissions are ordered by number as by time.
+        let mut number = self.judged.max(self.una);
+        while number < self.nxt() {
+            let segment = *self.at(number);
+            if !segment.has(SACKED | LOST | EVER_RETRANS) {
+                if !self.latest.is_after(segment.sent_ns(), number) {
+                    break;
+                }
+                if segment.sent_ns() + patience_ns > now_ns {
+                    losses.next_ns = segment.sent_ns() + patience_ns;
+                    break;
+                }
+                self.at(number).0 |= LOST;
+                losses.marked_pkts += 1;
             }
+            number += 1;
         }
-        self.judged = self.judged.max(edge);
-        self.lost += marked;
-        self.flagged_end = self.flagged_end.max(if marked > 0 { edge } else { 0 });
-        marked
+        self.judged = number;
+        self.lost += losses.marked_pkts;
+        if losses.marked_pkts > 0 {
+            self.flagged_end = self.flagged_end.max(number);
+        }
+        while let Some(&(number, sent_ns)) = self.resent.front() {
+            if self.is_unanswered(number, sent_ns) {
+                if !self.latest.is_after(sent_ns, number) {
+                    break;
+                }
+                if sent_ns + patience_ns > now_ns {
+                    losses.next_ns = losses.next_ns.min(sent_ns + patience_ns);
+                    break;
+                }
+                let was = *self.at(number);
+                self.at(number).0 = (was.0 | LOST) & !RETRANS;
+                self.lost += u32::from(!was.has(LOST));
+                self.retrans -= u32::from(was.has(RETRANS));
+                self.repaired = self.repaired.min(number);
+                losses.marked_pkts += 1;
+                losses.again |= was.has(RETRANS);
+            }
+            self.resent.pop_front();
+        }
+        losses
     }
 
-    /// A timeout: everything that is not SACKed is lost, retransmissions included.
-    pub(crate) fn mark_all_lost(&mut self) {
-        for segment in self.segments.iter_mut().filter(|s| !s.has(SACKED)) {
-            segment.0 = (segment.0 | LOST) & !RETRANS;
+    /// Whether the retransmission of `number` at `sent_ns` is the last one, and may be in the
+    /// network.
+    fn is_unanswered(&mut self, number: u32, sent_ns: u64) -> bool {
+        if number < self.una {
+            return false;
         }
-        self.lost = self.outstanding() - self.sacked;
-        self.retrans = 0;
-        self.judged = self.nxt();
+        let segment = self.at(number);
+        let gone = segment.has(SACKED) || segment.has(LOST) && !segment.has(RETRANS);
+        !gone && segment.sent_ns() == sent_ns
+    }
+
+    /// A timeout: the first segment is lost, and what was sent at least `patience_ns` ago,
+    /// retransmissions included (RFC 8985 section 6.3).
+    pub(crate) fn mark_timed_out(&mut self, now_ns: u64, patience_ns: u64) {
+        (self.lost, self.retrans) = (0, 0);
+        let mut first = true;
+        for segment in self.segments.iter_mut().filter(|s| !s.has(SACKED)) {
+            if std::mem::take(&mut first) || segment.sent_ns() + patience_ns <= now_ns {
+                segment.0 = (segment.0 | LOST) & !RETRANS;
+            }
+            self.lost += u32::from(segment.has(LOST));
+            self.retrans += u32::from(segment.has(RETRANS));
+        }
+        self.judged = self.una;
         self.repaired = self.una;
         self.flagged_end = self.nxt();
     }
 
+    /// The first segment is lost, whatever is known of it; gives 1 if that is news.
+    pub(crate) fn mark_first_lost(&mut self) -> u32 {
+        let Some(segment) = self.segments.get_mut(0).filter(|s| !s.has(LOST)) else { return 0 };
+        segment.0 |= LOST;
+        self.lost += 1;
+        self.flagged_end = self.flagged_end.max(self.una + 1);
+        1
+    }
+
+    /// How long after its sending a segment is lost on a timeout, `reo_wnd_ns` being the tolerance
+    /// for reordering.
+    pub(crate) fn patience_ns(&self, reo_wnd_ns: u64) -> u64 {
+        self.latest.rtt_ns + reo_wnd_ns
+    }
+
     /// Reductions were unnecessary: nothing is thought lost any more.
     pub(crate) fn forget_losses(&mut self) {
-        for segment in self.segments.iter_mut() {
+        let mut resent = Vec::new();
+        for (number, segment) in (self.una..).zip(self.segments.iter_mut()) {
             segment.0 &= !(LOST | RETRANS);
+            if segment.has(EVER_RETRANS) && !segment.has(SACKED) {
+                resent.push((segment.sent_ns(), number));
+            }
         }
+        resent.sort_unstable();
+        self.resent = Ring::default();
+        resent.into_iter().for_each(|(sent_ns, number)| self.resent.push_back((number, sent_ns)));
         (self.lost, self.retrans) = (0, 0);
         self.judged = self.una;
         self.repaired = self.una;
@@ -254,6 +387,10 @@ impl Scoreboard {
         segment.0 = (now_ns << FLAG_BITS) | flags | (newly * RETRANS);
         self.retrans += newly as u32;
         self.flagged_end = self.flagged_end.max(number + 1);
+        while self.resent.front().is_some_and(|(n, _)| *n < self.una) {
+            self.resent.pop_front();
+        }
+        self.resent.push_back((number, now_ns));
     }
 }
 
@@ -269,6 +406,9 @@ mod tests {
     #[derive(Default)]
     struct Model {
         una: u32,
+        /// RFC 8985 `RACK.xmit_ts` and `RACK.end_seq`; `RACK.rtt`.
+        latest: (u64, u32),
+        rtt_ns: u64,
         /// Of each segment ever sent: when last, and whether more than once.
         sent: Vec<(u64, bool)>,
         sacked: BTreeSet<u32>,
@@ -281,11 +421,24 @@ mod tests {
             self.sent.len() as u32
         }
 
-        fn acknowledge(&mut self, cumulative: u32, blocks: &[(u32, u32)]) -> News {
+        /// RFC 8985 section 6.2, steps 1 and 2; no RTT is known here that could rule one out.
+        fn delivered(&mut self, number: u32, now_ns: u64) {
+            let (sent_ns, _) = self.sent[number as usize];
+            self.rtt_ns = now_ns - sent_ns;
+            self.latest = self.latest.max((sent_ns, number + 1));
+        }
+
+        fn acknowledge(&mut self, cumulative: u32, blocks: &[(u32, u32)], now_ns: u64) -> News {
             let mut news = News::default();
             let covered = self.una..cumulative;
             let ambiguous = covered.clone().any(|n| self.sent[n as usize].1);
-            for number in covered.filter(|n| !self.sacked.contains(n)) {
+            if covered.contains(&self.una) && !self.sacked.contains(&self.una) {
+                let (sent_ns, again) = self.sent[self.una as usize];
+                news.repair_sent_ns = again.then_some(sent_ns);
+            }
+            let covered: Vec<u32> = covered.filter(|n| !self.sacked.contains(n)).collect();
+            for number in covered {
+                self.delivered(number, now_ns);
                 news.delivered_pkts += 1;
                 if !ambiguous {
                     news.sent_ns = news.sent_ns.max(Some(self.sent[number as usize].0));
@@ -295,6 +448,7 @@ mod tests {
             for number in blocks.iter().flat_map(|&(start, end)| start..end) {
                 if number >= cumulative && self.sacked.insert(number) {
                     news.delivered_pkts += 1;
+                    self.delivered(number, now_ns);
                     let (sent_ns, again) = self.sent[number as usize];
                     news.sent_ns = news.sent_ns.max((!again).then_some(sent_ns));
                 }
@@ -305,15 +459,25 @@ mod tests {
             news
         }
 
-        /// RFC 6675 `IsLost`.
-        fn mark_lost(&mut self) -> u32 {
-            let before = self.lost.len();
+        /// RFC 8985 section 6.2, step 5.
+        fn mark_lost(&mut self, now_ns: u64, reo_wnd_ns: u64) -> Losses {
+            let mut losses = Losses { marked_pkts: 0, again: false, next_ns: NEVER };
             for number in (self.una..self.nxt()).filter(|n| !self.sacked.contains(n)) {
-                if self.sacked.range(number..).count() >= DUP_THRESH as usize {
-                    self.lost.insert(number);
+                let (sent_ns, _) = self.sent[number as usize];
+                let waits = !self.lost.contains(&number) || self.retrans.contains(&number);
+                if !waits || self.latest <= (sent_ns, number + 1) {
+                    continue;
                 }
+                let due_ns = sent_ns + self.rtt_ns + reo_wnd_ns;
+                if due_ns > now_ns {
+                    losses.next_ns = losses.next_ns.min(due_ns);
+                    continue;
+                }
+                self.lost.insert(number);
+                losses.marked_pkts += 1;
+                losses.again |= self.retrans.remove(&number);
             }
-            (self.lost.len() - before) as u32
+            losses
         }
     }
 
@@ -324,7 +488,8 @@ mod tests {
         /// its ACK arrives.
         Arrive(u8, bool),
         Retransmit(u8),
-        Timeout,
+        /// What was sent so long ago is lost.
+        Timeout(u8),
         Forget,
     }
 
@@ -334,7 +499,7 @@ mod tests {
             24 => (prop_oneof![6 => Just(0), 1 => 0u8..6], prop::bool::weighted(0.8))
                 .prop_map(|(skip, heard)| Step::Arrive(skip, heard)),
             4 => (1u8..4).prop_map(Step::Retransmit),
-            1 => Just(Step::Timeout),
+            1 => (0u8..20).prop_map(Step::Timeout),
             1 => Just(Step::Forget),
         ]
     }
@@ -367,10 +532,13 @@ mod tests {
                             continue;
                         }
                         let blocks = receiver.blocks().unwrap_or_default();
-                        let mut news = board.acknowledge(receiver.cumulative());
-                        board.sack(&blocks, &mut news);
-                        prop_assert_eq!(news, model.acknowledge(receiver.cumulative(), &blocks));
-                        prop_assert_eq!(board.mark_lost(), model.mark_lost());
+                        let mut news = board.acknowledge(receiver.cumulative(), now_ns);
+                        board.sack(&blocks, now_ns, &mut news);
+                        let known = model.acknowledge(receiver.cumulative(), &blocks, now_ns);
+                        prop_assert_eq!(news, known);
+                        let reo_wnd_ns = now_ns % 3;
+                        let found = board.mark_lost(now_ns, reo_wnd_ns);
+                        prop_assert_eq!(found, model.mark_lost(now_ns, reo_wnd_ns));
                     }
                     Step::Retransmit(count) => for _ in 0..count {
                         let next = model.lost.difference(&model.retrans).next().copied();
@@ -381,11 +549,16 @@ mod tests {
                         model.sent[number as usize] = (now_ns, true);
                         network.push(number);
                     },
-                    Step::Timeout => {
-                        board.mark_all_lost();
-                        model.retrans.clear();
-                        model.lost = (model.una..model.nxt()).collect();
-                        model.lost.retain(|n| !model.sacked.contains(n));
+                    Step::Timeout(patience_ns) => {
+                        let patience_ns = u64::from(patience_ns);
+                        board.mark_timed_out(now_ns, patience_ns);
+                        let missing = (model.una..model.nxt()).filter(|n| !model.sacked.contains(n));
+                        for (place, number) in missing.enumerate() {
+                            if place == 0 || model.sent[number as usize].0 + patience_ns <= now_ns {
+                                model.lost.insert(number);
+                                model.retrans.remove(&number);
+                            }
+                        }
                     }
                     Step::Forget => {
                         board.forget_losses();

@@ -3,19 +3,20 @@
 //! For each ACK: acknowledge and SACK, RTT estimate, `on_rtt`; judge losses; leave or enter
 //! recovery (`ssthresh`); then either the recovery's window or `on_ack`; then send.
 //!
-//! SACK recovery: RFC 6675 loss detection (by count of segments; a lost retransmission waits for
-//! the timeout), PRR. NewReno recovery: RFC 6582, careful and impatient variants. During NewReno
-//! recovery `cwnd` is the deflated window; the inflation by duplicate ACKs stands beside it.
+//! SACK recovery: RACK-TLP loss detection (RFC 8985), PRR. NewReno recovery: RFC 6582, careful and
+//! slow-but-steady variants, as in FreeBSD; there `cwnd` is the deflated window, and the inflation by
+//! duplicate ACKs stands beside it. NewReno-PRR recovery, as in Linux without SACK: its phases, but
+//! each duplicate ACK counts as a packet that has left, and PRR gives the window.
 
 use crate::{
     host::Host,
     packet::{AckPacket, NONE, SackBlocks},
     recovery::Prr,
-    scoreboard::{DUP_THRESH, News, Scoreboard},
+    scoreboard::{DUP_THRESH, Losses, News, Scoreboard},
 };
 use knee_cc::{Ack, Conn, Event, Params, Phase, SSTHRESH_INFINITE};
 use knee_net::{NEVER, Random};
-use knee_run::{DelayStats, FlowCounters, NS_PER_S, NS_PER_US, Recovery, TcpOptions};
+use knee_run::{DelayStats, FlowCounters, NS_PER_MS, NS_PER_S, NS_PER_US, Recovery, TcpOptions};
 
 /// RTO before the first RTT sample (RFC 6298 section 2.1).
 const RTO_INITIAL_NS: u64 = NS_PER_S;
@@ -23,6 +24,23 @@ const RTO_INITIAL_NS: u64 = NS_PER_S;
 const RTO_MAX_NS: u64 = 60 * NS_PER_S;
 /// Largest window the simulator lets an algorithm have.
 const CWND_MAX_PKTS: u32 = 1 << 30;
+/// Tick of timestamps (RFC 7323 section 5.4; Linux and FreeBSD).
+const TIMESTAMP_TICK_NS: u64 = NS_PER_MS;
+/// Headers that are at least so long hold a timestamp, bytes.
+const HEADERS_WITH_TIMESTAMP_BYTES: u32 = 52;
+/// How long a receiver may delay the ACK of a lone segment (RFC 8985 section 7.2).
+const MAX_ACK_DELAY_NS: u64 = 200 * NS_PER_MS;
+
+/// What the timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    /// Retransmission after a timeout.
+    Timeout,
+    /// A segment is lost unless it is delivered by then (RFC 8985 section 6.2, step 5).
+    Reordering,
+    /// Tail loss probe (RFC 8985 section 7).
+    Probe,
+}
 
 pub(crate) struct Sender {
     pub(crate) conn: Conn,
@@ -40,6 +58,7 @@ pub(crate) struct Sender {
     receive_window_pkts: u32,
     rto_min_ns: u64,
     rtt_tick_ns: u64,
+    timestamps: bool,
     /// Recovery or loss phase ends when this segment is reached.
     high: u32,
     /// RFC 6582 `recover`: no fast retransmit unless more than this was acknowledged.
@@ -50,14 +69,16 @@ pub(crate) struct Sender {
     inflation: i32,
     /// Packets above `una` that duplicate ACKs say have arrived; NewReno recovery only.
     arrived: u32,
-    partial_acked: bool,
     prr: Prr,
     delivered_pkts: u64,
     srtt_ns: u64,
     rttvar_ns: u64,
     rto_ns: u64,
     backoffs: u32,
-    pub(crate) rto_due_ns: u64,
+    timer: Timer,
+    pub(crate) timer_due_ns: u64,
+    /// `TLP.end_seq`, and whether the probe was a retransmission.
+    probe: Option<(u32, bool)>,
     last_sent_ns: u64,
     /// Linux's cwnd-limited judgement: largest flight of the present window.
     max_outstanding: u32,
@@ -114,19 +135,21 @@ impl Sender {
             receive_window_pkts: o.receive_window_pkts,
             rto_min_ns: o.rto_min_ns,
             rtt_tick_ns: o.rtt_tick_ns,
+            timestamps: o.header_bytes >= HEADERS_WITH_TIMESTAMP_BYTES,
             high: 0,
             recover: None,
             dupacks: 0,
             inflation: 0,
             arrived: 0,
-            partial_acked: false,
             prr: Prr::default(),
             delivered_pkts: 0,
             srtt_ns: 0,
             rttvar_ns: 0,
             rto_ns: RTO_INITIAL_NS.max(o.rto_min_ns),
             backoffs: 0,
-            rto_due_ns: NEVER,
+            timer: Timer::Timeout,
+            timer_due_ns: NEVER,
+            probe: None,
             last_sent_ns: now_ns,
             max_outstanding: 0,
             window_end: 0,
@@ -153,8 +176,12 @@ impl Sender {
         self.board.first()
     }
 
+    /// Packets thought to be in the network.
+    #[inline]
     pub(crate) fn inflight_pkts(&self) -> u32 {
-        self.board.in_network()
+        let counts = self.recovery == Recovery::NewrenoPrr
+            && matches!(self.phase(), Phase::Disorder | Phase::Recovery);
+        self.board.in_network().saturating_sub(if counts { self.arrived } else { 0 })
     }
 
     /// The application writes `segments` more, or as many as there can be.
@@ -183,9 +210,10 @@ impl Sender {
     /// Brings the contract's view up to date.
     #[inline]
     fn refresh(&mut self, now_ns: u64) {
+        let inflight_pkts = self.inflight_pkts();
         let conn = &mut self.conn;
         conn.now_us = now_ns / NS_PER_US;
-        conn.inflight_pkts = self.board.in_network();
+        conn.inflight_pkts = inflight_pkts;
         conn.outstanding_pkts = self.board.outstanding();
         conn.srtt_us = (self.srtt_ns / NS_PER_US).min(u64::from(u32::MAX)) as u32;
         conn.snd_pos = self.base_pos.wrapping_add(self.board.nxt());
@@ -223,15 +251,15 @@ impl Sender {
             return;
         }
         let advanced = ack.cumulative - self.board.una();
-        let mut news: News = self.board.acknowledge(ack.cumulative);
+        let mut news: News = self.board.acknowledge(ack.cumulative, now_ns);
         if let (Some(blocks), Recovery::Sack) = (blocks, self.recovery) {
-            self.board.sack(&blocks, &mut news);
+            self.board.sack(&blocks, now_ns, &mut news);
         }
-        if self.recovery == Recovery::Newreno {
+        if self.recovery != Recovery::Sack {
             news.delivered_pkts = self.delivered_without_sack(advanced);
         }
         self.delivered_pkts += u64::from(news.delivered_pkts);
-        let rtt_ns = news.sent_ns.map(|sent| self.sample_ns(now_ns, sent));
+        let rtt_ns = self.sample_ns(now_ns, &news);
         if let Some(rtt_ns) = rtt_ns {
             self.estimate(rtt_ns);
         }
@@ -249,7 +277,10 @@ impl Sender {
             self.on_duplicate_report(ack.duplicate);
         }
 
-        let reduced = self.judge(now_ns, advanced, &mut seen, out);
+        if let Some(probe) = self.probe {
+            self.on_probe_answered(probe, ack, advanced);
+        }
+        let (reduced, reordering_due_ns) = self.judge(now_ns, advanced, &mut seen, out);
         if reduced {
             // The recovery owns the window.
         } else if advanced > 0 {
@@ -260,12 +291,11 @@ impl Sender {
         }
         self.conn.cwnd_pkts = self.conn.cwnd_pkts.max(1);
         if self.board.outstanding() == 0 {
-            self.rto_due_ns = NEVER;
-        } else if advanced > 0 && !(self.impatient() && self.partial_acked) {
-            self.arm_rto(now_ns);
-        }
-        if advanced > 0 && self.impatient() {
-            self.partial_acked = true;
+            self.timer_due_ns = NEVER;
+        } else if reordering_due_ns != NEVER {
+            (self.timer, self.timer_due_ns) = (Timer::Reordering, reordering_due_ns);
+        } else if self.timer == Timer::Reordering || advanced > 0 {
+            self.arm(now_ns);
         }
         self.send(now_ns, out);
     }
@@ -292,22 +322,23 @@ impl Sender {
         delivered_pkts.saturating_sub(self.delivered_pkts) as u32
     }
 
-    /// RFC 6582 section 4: only the first partial ACK restarts the timer.
-    fn impatient(&self) -> bool {
-        self.recovery == Recovery::Newreno && self.phase() == Phase::Recovery
-    }
-
-    /// RTT sample as a host clock of the chosen tick would read it: at least one tick.
+    /// RTT sample as a host clock of the chosen tick would read it: at least one tick. Timestamps
+    /// give one of a repair too (RFC 7323 section 4.1).
     #[inline]
-    fn sample_ns(&mut self, now_ns: u64, sent_ns: u64) -> u64 {
-        let rtt_ns = match self.rtt_tick_ns {
-            0 => now_ns - sent_ns,
-            tick => (now_ns / tick - sent_ns / tick + 1) * tick,
+    fn sample_ns(&mut self, now_ns: u64, news: &News) -> Option<u64> {
+        let rtt_ns = match (news.sent_ns, self.rtt_tick_ns) {
+            (Some(sent_ns), 0) => now_ns - sent_ns,
+            (Some(sent_ns), tick_ns) => (now_ns / tick_ns - sent_ns / tick_ns + 1) * tick_ns,
+            (None, _) => {
+                let sent_ns = news.repair_sent_ns.filter(|_| self.timestamps)?;
+                let ticks = now_ns / TIMESTAMP_TICK_NS - sent_ns / TIMESTAMP_TICK_NS;
+                ticks.max(1) * TIMESTAMP_TICK_NS
+            }
         };
         if self.keep_rtt {
             self.rtt.add(rtt_ns);
         }
-        rtt_ns
+        Some(rtt_ns)
     }
 
     /// RFC 6298 section 2. Only a sample ends the timer's backoff (section 5, Karn): an RTT that has
@@ -315,6 +346,7 @@ impl Sender {
     #[inline]
     fn estimate(&mut self, rtt_ns: u64) {
         self.backoffs = 0;
+        self.board.learn_rtt(rtt_ns);
         if self.srtt_ns == 0 {
             self.srtt_ns = rtt_ns;
             self.rttvar_ns = rtt_ns / 2;
@@ -329,28 +361,52 @@ impl Sender {
         self.rto_ns = (self.srtt_ns + margin_ns).min(RTO_MAX_NS);
     }
 
+    /// Sets the timer for a timeout, or for a probe that comes first (RFC 8985 section 7.2).
+    #[inline]
+    fn arm(&mut self, now_ns: u64) {
+        self.arm_rto(now_ns);
+        if self.recovery != Recovery::Sack || self.phase() != Phase::Open || self.srtt_ns == 0 {
+            return;
+        }
+        let alone = self.board.outstanding() == 1;
+        let pto_ns = 2 * self.srtt_ns + if alone { MAX_ACK_DELAY_NS } else { 0 };
+        if now_ns + pto_ns < self.timer_due_ns {
+            (self.timer, self.timer_due_ns) = (Timer::Probe, now_ns + pto_ns);
+        }
+    }
+
     #[inline]
     fn arm_rto(&mut self, now_ns: u64) {
         let rto_ns = self.rto_ns.saturating_mul(1 << self.backoffs.min(16)).min(RTO_MAX_NS);
-        self.rto_due_ns = now_ns + rto_ns;
+        (self.timer, self.timer_due_ns) = (Timer::Timeout, now_ns + rto_ns);
     }
 
-    /// Moves between phases; true if the window is not the algorithm's to grow.
+    /// Moves between phases; true if the window is not the algorithm's to grow. And when a segment
+    /// will be lost unless it is delivered.
     fn judge(
         &mut self,
         now_ns: u64,
         advanced: u32,
         seen: &mut Ack,
         out: &mut impl Transmit,
-    ) -> bool {
+    ) -> (bool, u64) {
         match self.recovery {
-            Recovery::Sack => self.judge_sack(now_ns, seen),
-            Recovery::Newreno => self.judge_newreno(now_ns, advanced, out),
+            Recovery::Sack => self.judge_sack(now_ns, advanced, seen),
+            Recovery::Newreno => (self.judge_newreno(now_ns, advanced, out), NEVER),
+            Recovery::NewrenoPrr => (self.judge_newreno_prr(now_ns, advanced, seen), NEVER),
         }
     }
 
-    fn judge_sack(&mut self, now_ns: u64, seen: &mut Ack) -> bool {
-        seen.lost_pkts = self.board.mark_lost();
+    /// Tolerance for reordering (RFC 8985 section 6.2, step 4); no path here reorders.
+    fn reo_wnd_ns(&self) -> u64 {
+        let hasty = matches!(self.phase(), Phase::Recovery | Phase::Loss);
+        if hasty || self.board.sacked() >= DUP_THRESH {
+            return 0;
+        }
+        (self.board.min_rtt_ns() / 4).min(self.srtt_ns)
+    }
+
+    fn judge_sack(&mut self, now_ns: u64, advanced: u32, seen: &mut Ack) -> (bool, u64) {
         let reached = self.board.una() >= self.high;
         match self.phase() {
             Phase::Recovery if reached => {
@@ -360,21 +416,70 @@ impl Sender {
             Phase::Loss if reached => self.set_phase(Phase::Open),
             _ => {}
         }
-        if matches!(self.phase(), Phase::Open | Phase::Disorder) {
-            if self.board.lost() > 0 {
-                let flight_pkts = self.conn.cwnd_pkts.min(self.board.outstanding());
-                self.enter_recovery(now_ns);
-                self.prr = Prr::start(flight_pkts);
-            } else {
-                let suspicious = self.board.sacked() > 0;
-                self.set_phase(if suspicious { Phase::Disorder } else { Phase::Open });
+        let losses = self.board.mark_lost(now_ns, self.reo_wnd_ns());
+        seen.lost_pkts = losses.marked_pkts;
+        self.enter_if_lost(now_ns, losses);
+        if self.phase() != Phase::Recovery {
+            return (false, losses.next_ns);
+        }
+        if seen.acked_pkts > 0 {
+            let progress = advanced > 0 && losses.marked_pkts == 0;
+            self.reduce_in_proportion(seen.acked_pkts, progress);
+        }
+        (true, losses.next_ns)
+    }
+
+    /// Begins a recovery where there is a loss, and none before it that is still being repaired.
+    fn enter_if_lost(&mut self, now_ns: u64, losses: Losses) {
+        match self.phase() {
+            Phase::Loss if !losses.again => return,
+            Phase::Recovery => return,
+            _ => {}
+        }
+        if self.board.lost() > 0 {
+            self.prr = Prr::start(self.conn.cwnd_pkts);
+            self.enter_recovery(now_ns);
+        } else {
+            let suspicious = self.board.sacked() > 0;
+            self.set_phase(if suspicious { Phase::Disorder } else { Phase::Open });
+        }
+    }
+
+    fn reduce_in_proportion(&mut self, delivered_pkts: u32, progress: bool) {
+        let (pipe, ssthresh) = (self.inflight_pkts(), self.conn.ssthresh_pkts);
+        self.conn.cwnd_pkts = self.prr.window(delivered_pkts, pipe, ssthresh, progress);
+    }
+
+    /// RFC 6582 section 3.2 with the window of RFC 6937. A phase ends when something above what was
+    /// outstanding at its start is acknowledged: the ACK of just that may have duplicates behind it.
+    fn judge_newreno_prr(&mut self, now_ns: u64, advanced: u32, seen: &mut Ack) -> bool {
+        let una = self.board.una();
+        self.dupacks = if advanced > 0 { 0 } else { self.dupacks + 1 };
+        match self.phase() {
+            Phase::Recovery if una > self.high => {
+                self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+                self.leave_recovery(now_ns);
             }
+            Phase::Recovery if advanced > 0 && una < self.high => {
+                seen.lost_pkts = self.board.mark_first_lost();
+            }
+            Phase::Loss if una > self.high => self.set_phase(Phase::Open),
+            Phase::Recovery | Phase::Loss => {}
+            _ if self.dupacks >= DUP_THRESH => {
+                self.prr = Prr::start(self.conn.cwnd_pkts);
+                self.enter_recovery(now_ns);
+                seen.lost_pkts = self.board.mark_first_lost();
+            }
+            _ if advanced > 0 => self.set_phase(Phase::Open),
+            _ => self.set_phase(Phase::Disorder),
         }
         if self.phase() != Phase::Recovery {
             return false;
         }
-        let pipe = self.board.in_network();
-        self.conn.cwnd_pkts = self.prr.window(seen.acked_pkts, pipe, self.conn.ssthresh_pkts);
+        if seen.acked_pkts > 0 {
+            let progress = advanced > 0 && seen.lost_pkts == 0;
+            self.reduce_in_proportion(seen.acked_pkts, progress);
+        }
         true
     }
 
@@ -441,7 +546,6 @@ impl Sender {
         self.refresh(now_ns);
         self.host.ssthresh(&mut self.conn, &mut self.counters);
         self.set_phase(Phase::Recovery);
-        self.partial_acked = false;
     }
 
     fn leave_recovery(&mut self, now_ns: u64) {
@@ -474,12 +578,69 @@ impl Sender {
         self.set_phase(Phase::Open);
     }
 
-    /// The retransmission timer expired.
-    pub(crate) fn on_timeout(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        self.rto_due_ns = NEVER;
+    /// The timer expired.
+    pub(crate) fn on_timer(&mut self, now_ns: u64, out: &mut impl Transmit) {
+        self.timer_due_ns = NEVER;
         if self.board.outstanding() == 0 {
             return;
         }
+        match self.timer {
+            Timer::Timeout => self.on_timeout(now_ns, out),
+            Timer::Reordering => self.on_reordering_timer(now_ns, out),
+            Timer::Probe => self.send_probe(now_ns, out),
+        }
+    }
+
+    /// RFC 8985 section 6.3.
+    fn on_reordering_timer(&mut self, now_ns: u64, out: &mut impl Transmit) {
+        let losses = self.board.mark_lost(now_ns, self.reo_wnd_ns());
+        let before = self.phase();
+        self.enter_if_lost(now_ns, losses);
+        if before != Phase::Recovery && self.phase() == Phase::Recovery {
+            self.reduce_in_proportion(1, false);
+        }
+        if losses.next_ns == NEVER {
+            self.arm_rto(now_ns);
+        } else {
+            (self.timer, self.timer_due_ns) = (Timer::Reordering, losses.next_ns);
+        }
+        self.send(now_ns, out);
+    }
+
+    /// RFC 8985 section 7.3: a new segment if there is one, else the last one again.
+    fn send_probe(&mut self, now_ns: u64, out: &mut impl Transmit) {
+        if self.probe.is_none() {
+            let retransmits = self.board.nxt() >= self.sendable_end();
+            if retransmits {
+                self.retransmit(self.board.nxt() - 1, now_ns, out);
+            } else {
+                self.send_new(now_ns, out);
+            }
+            self.probe = Some((self.board.nxt(), retransmits));
+        }
+        self.arm_rto(now_ns);
+    }
+
+    /// RFC 8985 section 7.4: whether a probe has repaired a loss, which then reduces the window.
+    fn on_probe_answered(&mut self, probe: (u32, bool), ack: AckPacket, advanced: u32) {
+        let (end, retransmitted) = probe;
+        if ack.cumulative < end {
+            return;
+        }
+        let reported = ack.duplicate != NONE && ack.duplicate + 1 == end;
+        let duplicate = advanced == 0 && ack.blocks == NONE;
+        if !retransmitted || reported || ack.cumulative > end || duplicate {
+            self.probe = None;
+        }
+        if retransmitted && !reported && ack.cumulative > end {
+            self.counters.loss_events += 1;
+            self.host.ssthresh(&mut self.conn, &mut self.counters);
+            self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+            self.host.on_event(&mut self.conn, Event::Recovered);
+        }
+    }
+
+    fn on_timeout(&mut self, now_ns: u64, out: &mut impl Transmit) {
         self.counters.timeouts += 1;
         // One reduction per window: not again for a retransmission that was lost, be it the timer's
         // (RFC 5681 section 3.1) or fast recovery's (Linux).
@@ -489,8 +650,14 @@ impl Sender {
             self.host.ssthresh(&mut self.conn, &mut self.counters);
             self.host.on_event(&mut self.conn, Event::Rto);
         }
-        self.board.mark_all_lost();
-        self.conn.cwnd_pkts = 1;
+        let patience_ns = match self.recovery {
+            Recovery::Sack => self.board.patience_ns(self.reo_wnd_ns()),
+            Recovery::Newreno | Recovery::NewrenoPrr => 0,
+        };
+        self.board.mark_timed_out(now_ns, patience_ns);
+        self.probe = None;
+        // What else is in the network was sent too lately to be lost.
+        self.conn.cwnd_pkts = self.board.in_network() + 1;
         self.conn.cwnd_cnt = 0;
         self.set_phase(Phase::Loss);
         self.high = self.board.nxt();
@@ -509,7 +676,23 @@ impl Sender {
             *pending += 1;
         }
         self.sent(now_ns);
+        if number == self.board.una() {
+            // The repair of the first hole has the whole of a timeout to be acknowledged, as in
+            // Linux and FreeBSD; with partial ACKs this is RFC 6582's slow-but-steady variant.
+            self.arm_rto(now_ns);
+        }
         out.transmit(number);
+    }
+
+    fn send_new(&mut self, now_ns: u64, out: &mut impl Transmit) {
+        let number = self.board.push(now_ns);
+        self.sent(now_ns);
+        out.transmit(number);
+    }
+
+    /// The first segment that is not written, or that the receive window does not allow.
+    fn sendable_end(&self) -> u32 {
+        self.written.min(self.board.una().saturating_add(self.receive_window_pkts))
     }
 
     #[inline]
@@ -519,8 +702,8 @@ impl Sender {
         if self.conn.phase == Phase::Recovery as u8 {
             self.prr.sent();
         }
-        if self.rto_due_ns == NEVER {
-            self.arm_rto(now_ns);
+        if self.timer_due_ns == NEVER {
+            self.arm(now_ns);
         }
     }
 
@@ -528,25 +711,22 @@ impl Sender {
     fn send(&mut self, now_ns: u64, out: &mut impl Transmit) {
         // Without limited transmit, SACKed packets do not make room until a loss is inferred.
         let unused = self.conn.phase == Phase::Disorder as u8 && !self.limited_transmit;
-        let held_back = if unused { self.board.sacked() } else { 0 };
+        let held_back = if unused { self.board.outstanding() - self.inflight_pkts() } else { 0 };
         let window = self.conn.cwnd_pkts.saturating_add_signed(self.inflation);
-        let room = |board: &Scoreboard| board.in_network() + held_back < window;
-        while room(&self.board) {
+        let room = |sender: &Self| sender.inflight_pkts() + held_back < window;
+        while room(self) {
             let Some(number) = self.board.next_lost() else { break };
             self.retransmit(number, now_ns, out);
         }
-        let receive_end = self.board.una().saturating_add(self.receive_window_pkts);
-        let end = self.written.min(receive_end);
+        let end = self.sendable_end();
         if self.board.outstanding() == 0 && self.board.nxt() < end && self.delivered_pkts > 0 {
             self.refresh(now_ns);
             self.host.on_event(&mut self.conn, Event::TxStart);
         }
-        while room(&self.board) && self.board.nxt() < end {
-            let number = self.board.push(now_ns);
-            self.sent(now_ns);
-            out.transmit(number);
+        while room(self) && self.board.nxt() < end {
+            self.send_new(now_ns, out);
         }
-        self.validate(!room(&self.board));
+        self.validate(!room(self));
     }
 
     /// Remembers whether the window was the limit, once per window as Linux does.
@@ -665,15 +845,18 @@ mod tests {
     #[test]
     fn undoing_forgets_the_losses_too() {
         let (mut sender, mut out) = sender(Recovery::Sack, 10);
+        // An RTT of 100, and two new packets.
+        sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
         out.clear();
         sender.on_timeout(1000 * NS_PER_MS, &mut out);
-        assert_eq!((&out[..], sender.board.lost()), (&[0][..], 10));
+        assert_eq!((&out[..], sender.board.lost()), (&[1][..], 11));
         out.clear();
-        // The ACK of the original was lost, that of the retransmission reports it: all is well.
-        let report = AckPacket { duplicate: 0, ..ack(1) };
+        // The ACK of the original was lost, that of the retransmission reports it: all is well. It
+        // came too soon to be one that tells of what was sent before it (RFC 8985 section 6.2).
+        let report = AckPacket { duplicate: 1, ..ack(2) };
         sender.on_ack(1010 * NS_PER_MS, report, None, &mut out);
         assert_eq!((sender.counters.undos, sender.phase()), (1, Phase::Open));
-        // 1 to 9 are in the network; the window is 10 again, and one more for this ACK.
-        assert_eq!(out, [10, 11]);
+        // 2 to 11 are in the network; the window is 11 again, and one more for this ACK.
+        assert_eq!(out, [12, 13]);
     }
 }

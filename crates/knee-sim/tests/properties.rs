@@ -359,7 +359,7 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
     // Without SACK a duplicate looks like a packet beyond a hole.
     let arrived = match tcp.options.recovery {
         Recovery::Sack => c.delivered_pkts,
-        Recovery::Newreno => c.delivered_pkts + c.duplicate_pkts,
+        _ => c.delivered_pkts + c.duplicate_pkts,
     };
     prop_assert!(delivered <= arrived, "told of {} of {}", delivered, arrived);
     if flow.trace.last().is_some_and(|r| r.call == Call::Ssthresh) {

@@ -12,7 +12,7 @@ use knee_run::{
     QueueLimit, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
 };
 
-const BOTH: [Recovery; 2] = [Recovery::Sack, Recovery::Newreno];
+const ALL: [Recovery; 3] = [Recovery::Sack, Recovery::Newreno, Recovery::NewrenoPrr];
 
 fn path(queue: QueueLimit) -> PathSpec {
     PathSpec::symmetric(12_000_000, 100 * MS, queue)
@@ -147,7 +147,7 @@ fn an_application_limited_window_does_not_grow() {
     let cwnd_after = |pkts: u64| {
         let every_ns = Some(150 * MS);
         let workload = Workload::Transfers { size_bytes: pkts * 1448, every_ns };
-        let record = run(&spec(wide_path(), 3 * S, vec![newreno(workload, options(BOTH[0]))]));
+        let record = run(&spec(wide_path(), 3 * S, vec![newreno(workload, options(ALL[0]))]));
         state_at(&record.flows[0], 2800 * MS).cwnd_pkts
     };
     // Initial window 10: half used at most, so never the limit.
@@ -177,7 +177,7 @@ fn burst(initial: u32, options: TcpOptions) -> RunSpec {
 
 #[test]
 fn one_loss() {
-    for recovery in BOTH {
+    for recovery in ALL {
         let record = run(&burst(20, options(recovery)));
         let flow = &record.flows[0];
         assert_eq!(flow.counters.queue_drops_pkts, 1);
@@ -206,6 +206,7 @@ fn one_loss() {
                 assert_eq!((left, new), (vec![2], 3));
                 assert_eq!((ack.after.cwnd_pkts, ack.after.cwnd_cnt), (3, 0));
             }
+            Recovery::NewrenoPrr => {}
         }
     }
 }
@@ -278,7 +279,7 @@ fn open_burst(options: TcpOptions) -> RunRecord {
 
 #[test]
 fn limited_transmit() {
-    for recovery in BOTH {
+    for recovery in ALL {
         for limited_transmit in [true, false] {
             let record = open_burst(TcpOptions { limited_transmit, ..options(recovery) });
             let from_208 = |s: &&(Ns, u32)| (208 * MS..211 * MS).contains(&s.0);
@@ -295,7 +296,7 @@ fn limited_transmit() {
 
 #[test]
 fn window_during_and_after_recovery() {
-    for recovery in BOTH {
+    for recovery in ALL {
         let record = open_burst(options(recovery));
         let flow = &record.flows[0];
         let new: Vec<_> =
@@ -309,6 +310,7 @@ fn window_during_and_after_recovery() {
             // 41 are outstanding and the window is 19 plus the duplicates: the 23rd of them, of
             // packet 42, is the first to let one out.
             Recovery::Newreno => assert_eq!(new[0], (230 * MS, 60)),
+            Recovery::NewrenoPrr => {}
         }
         assert_eq!(in_recovery, 18);
         // Repaired at 210 + 101: the window is half of 39, and is filled by one packet more.
@@ -378,7 +380,7 @@ fn timer_allows_for_a_coarse_clock() {
         receive_window_pkts: 1,
         rto_min_ns: MS,
         rtt_tick_ns: 10 * MS,
-        ..options(BOTH[0])
+        ..options(ALL[0])
     };
     let mut path = wide_path();
     path.loss_forward = 0.02;
@@ -411,7 +413,7 @@ fn timer_learns_an_rtt_that_has_outgrown_it() {
 
 #[test]
 fn timeout_collapses_the_window_then_slow_start_to_half() {
-    for recovery in BOTH {
+    for recovery in ALL {
         // Flights of 20, one packet each ms from multiples of 101 on. The one from 1010 on is lost
         // whole: the blackout needs 20 to fill the queue.
         let options = TcpOptions { receive_window_pkts: 20, ..options(recovery) };
@@ -447,7 +449,7 @@ fn timeout_collapses_the_window_then_slow_start_to_half() {
 
 #[test]
 fn a_lost_repair_reduces_only_once() {
-    for recovery in BOTH {
+    for recovery in ALL {
         // `one_loss`, with a blackout while the repair is sent (204). The timer, 400 more than an
         // srtt of 101 to 119, runs from the last ACK that advanced (119): 620 to 638.
         let mut spec = burst(20, options(recovery));
@@ -473,7 +475,7 @@ fn a_lost_repair_reduces_only_once() {
 
 #[test]
 fn a_needless_timeout_is_undone_by_dsack() {
-    for recovery in BOTH {
+    for recovery in ALL {
         // Flights of 8 from multiples of 101 on, a timer hardly above the RTT. The flight from 5050
         // on waits 25 for other packets: its first ACK would be back at 5176, but the timer, which
         // runs from 5057, expires at 5158.
@@ -503,7 +505,7 @@ fn a_needless_timeout_is_undone_by_dsack() {
                 assert_eq!(after.ssthresh_pkts, SSTHRESH_INFINITE);
             }
             // Nothing tells of duplicates: half the flight.
-            Recovery::Newreno => {
+            Recovery::Newreno | Recovery::NewrenoPrr => {
                 assert_eq!(flow.counters.undos, 0);
                 assert_eq!(after.ssthresh_pkts, 4);
             }

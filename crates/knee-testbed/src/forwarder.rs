@@ -14,8 +14,8 @@ use crate::{
 };
 use knee_net::NEVER;
 use knee_run::{
-    DelayStats, FlowCounters, FlowKind, NS_PER_MS, NS_PER_US, Ns, PacketEvent, Path, Port,
-    QueueRecord, RunSpec, Source,
+    DelayStats, FlowCounters, FlowKind, Lateness, NS_PER_MS, NS_PER_US, Ns, PacketEvent, Path,
+    Port, QueueRecord, RunSpec, Source,
 };
 use nix::{
     errno::Errno,

@@ -76,7 +76,14 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
         mss_bytes,
         header_bytes: header,
         recovery: section
-            .word("recovery", &[("sack", Recovery::Sack), ("newreno", Recovery::Newreno)])?
+            .word(
+                "recovery",
+                &[
+                    ("sack", Recovery::Sack),
+                    ("newreno", Recovery::Newreno),
+                    ("newreno-prr", Recovery::NewrenoPrr),
+                ],
+            )?
             .unwrap_or(base.recovery),
         initial_window_pkts: section
             .packets("initial_window", windows.clone())?
