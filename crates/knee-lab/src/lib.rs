@@ -1,6 +1,7 @@
 //! Scenarios, what is measured of a run, how it is kept and shown, and whether papers' claims hold.
 
 pub mod chart;
+pub mod compare;
 pub mod metrics;
 pub mod parquet;
 pub mod replay;

@@ -185,7 +185,7 @@ pub fn write_tables(
     let rows = flows().flat_map(|(repetition, _, flow)| {
         let of = spec.flows.iter().find(|of| of.name == flow.name);
         let params = of.and_then(|of| match &of.kind {
-            FlowKind::Tcp(tcp) => Some(tcp.params.clone()),
+            FlowKind::Tcp(tcp) => tcp.cc.params().cloned(),
             _ => None,
         });
         let traced = TraceFlow::new(repetition, &flow.name, &flow.kind, params.as_ref());

@@ -1,7 +1,10 @@
 //! What a run measured.
 
 use crate::{DelayStats, Ns};
-use knee_cc::{Ack, Conn, Controller, Event, OBSERVE_N, Params, State};
+use knee_cc::{
+    Ack, Conn, Controller, Event, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B,
+    NOTE_ROUND, OBSERVE_N, Params, State,
+};
 
 /// Everything measured in one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,6 +138,30 @@ pub struct FlowCounters {
     pub rounds_region_a: u64,
     /// Rounds whose delay lay in region B.
     pub rounds_region_b: u64,
+}
+
+impl FlowCounters {
+    /// Counts what the algorithm noted in a call: `after` and `result` are what came out of it.
+    #[inline]
+    pub fn count(&mut self, call: Call, after: &Conn, result: u32) {
+        let region_b = after.notes & NOTE_REGION_B != 0;
+        match call {
+            Call::OnRtt if after.notes & NOTE_ROUND != 0 => {
+                self.rounds_region_a += u64::from(!region_b);
+                self.rounds_region_b += u64::from(region_b);
+            }
+            Call::OnAck if after.notes & NOTE_DELAY_BACKOFF != 0 => {
+                self.delay_backoffs_region_a += u64::from(!region_b);
+                self.delay_backoffs_region_b += u64::from(region_b);
+            }
+            Call::Ssthresh => {
+                self.losses_tolerated += u64::from(after.notes & NOTE_LOSS_TOLERATED != 0);
+                self.losses_raised_window += u64::from(result > after.cwnd_pkts);
+                self.losses_region_b += u64::from(region_b);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// State of a flow at the end of a bin.

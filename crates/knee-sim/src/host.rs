@@ -1,9 +1,6 @@
 //! Calls the algorithm; logs and counts what it did.
 
-use knee_cc::{
-    Ack, Conn, Controller, Event, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B,
-    NOTE_ROUND, OBSERVE_N, Params,
-};
+use knee_cc::{Ack, Conn, Controller, Event, OBSERVE_N, Params};
 use knee_run::{Call, CallRecord, FlowCounters};
 
 /// An algorithm on one simulated connection.
@@ -62,13 +59,7 @@ impl Host {
     pub(crate) fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
         let before = self.before(conn);
         self.controller.on_rtt(conn, ack);
-        if conn.notes & NOTE_ROUND != 0 {
-            if conn.notes & NOTE_REGION_B != 0 {
-                counters.rounds_region_b += 1;
-            } else {
-                counters.rounds_region_a += 1;
-            }
-        }
+        counters.count(Call::OnRtt, conn, 0);
         self.log(Call::OnRtt, 0, ack, before, conn, 0);
     }
 
@@ -76,13 +67,7 @@ impl Host {
     pub(crate) fn on_ack(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
         let before = self.before(conn);
         self.controller.on_ack(conn, ack);
-        if conn.notes & NOTE_DELAY_BACKOFF != 0 {
-            if conn.notes & NOTE_REGION_B != 0 {
-                counters.delay_backoffs_region_b += 1;
-            } else {
-                counters.delay_backoffs_region_a += 1;
-            }
-        }
+        counters.count(Call::OnAck, conn, 0);
         self.log(Call::OnAck, 0, ack, before, conn, 0);
     }
 
@@ -90,9 +75,7 @@ impl Host {
     pub(crate) fn ssthresh(&mut self, conn: &mut Conn, counters: &mut FlowCounters) {
         let before = self.before(conn);
         let result = self.controller.ssthresh(conn);
-        counters.losses_tolerated += u64::from(conn.notes & NOTE_LOSS_TOLERATED != 0);
-        counters.losses_raised_window += u64::from(result > conn.cwnd_pkts);
-        counters.losses_region_b += u64::from(conn.notes & NOTE_REGION_B != 0);
+        counters.count(Call::Ssthresh, conn, result);
         self.log(Call::Ssthresh, 0, &Ack::default(), before, conn, result);
         conn.ssthresh_pkts = result;
     }

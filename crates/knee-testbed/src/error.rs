@@ -64,6 +64,15 @@ pub enum TestbedError {
         /// How many.
         lost_pkts: u64,
     },
+    /// Calls of an algorithm were not recorded.
+    #[error(
+        "{calls} calls of the algorithms were not recorded in time; lower the rate or leave the \
+         machine more time"
+    )]
+    CallsLost {
+        /// How many.
+        calls: u64,
+    },
     /// A connection failed.
     #[error("flow {flow}: connection failed: {source}")]
     Connection {

@@ -11,6 +11,7 @@
 //! - `namespace`: namespaces, devices, routes, sysctls inside them.
 //! - `forwarder`, `packet`, `passed`: the path, and what passed on it.
 //! - `capture`: its packets in a file.
+//! - `calls`: what the algorithms did.
 //! - `traffic`: the applications at both ends.
 //! - `variants`: the algorithms that are loaded for the run.
 //! - [`shell`]: the path by itself, for anybody's own programs.
@@ -21,8 +22,9 @@
 //! pass the bottleneck and count; packets carry the number of the segment that starts at or before
 //! their first byte; fast recoveries are counted by the retransmissions seen on the path.
 //! What only the algorithm knows (its RTT samples, backoffs, regions, observed values, undos)
-//! is left empty or zero.
+//! is left empty or zero for the kernel's own.
 
+mod calls;
 mod capture;
 mod error;
 mod forwarder;
@@ -42,20 +44,22 @@ use error::{Doing, joined};
 use forwarder::Forwarder;
 use knee_net::Jitter;
 use knee_run::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, Ns, RealTime, RunRecord, RunSpec,
-    Transfer,
+    FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, RealTime, RunRecord,
+    RunSpec, Transfer,
 };
 use namespace::Host;
 use plan::Plan;
-use serde::{Deserialize, Serialize};
 use std::{
     path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
+    sync::mpsc::channel,
     thread,
     time::{Duration, Instant},
 };
 use variants::Variants;
 
+/// Longest time until the recording of calls has begun.
+const LONGEST_START: Duration = Duration::from_secs(10);
 /// Time between the end of the preparations and time 0.
 const LEAD: Duration = Duration::from_millis(20);
 
@@ -66,6 +70,16 @@ struct Clock {
 }
 
 impl Clock {
+    /// Time 0 on the clock of the kernel's TCP, which is the same.
+    fn zero_ns(self) -> Ns {
+        let (instant, now) = (Instant::now(), nix::time::ClockId::CLOCK_MONOTONIC.now());
+        let now_ns = now.map_or(0, |t| t.tv_sec() as Ns * NS_PER_S + t.tv_nsec() as Ns);
+        match self.zero.checked_duration_since(instant) {
+            Some(ahead) => now_ns + ahead.as_nanos() as Ns,
+            None => now_ns - instant.duration_since(self.zero).as_nanos() as Ns,
+        }
+    }
+
     fn now_ns(self) -> Ns {
         Instant::now().saturating_duration_since(self.zero).as_nanos() as Ns
     }
@@ -134,35 +148,69 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
     let variants = Variants::load(spec)?;
     let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants))??;
     let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan))??;
-    let clock = Clock { zero: Instant::now() + LEAD };
-    let capture = capture.map(|file| file.start(clock)).transpose()?;
-    let devices = [sender.device()?, receiver.device()?];
-    let forwarder = Forwarder::new(spec, Some(&plan), clock, devices, capture);
     let alarm = Alarm::default();
-    let (path, sent, received) = thread::scope(|s| {
-        let spawn = thread::Builder::new;
-        let path = spawn()
-            .name("knee-path".into())
-            .spawn_scoped(s, || alarm.guard(|| forwarder.run(&alarm, |_| ())))
-            .doing("starting a thread")?;
-        let sent = spawn()
-            .name("knee-send".into())
-            .spawn_scoped(s, || alarm.guard(|| senders.run(clock, &alarm)))
-            .doing("starting a thread");
-        let received = spawn()
-            .name("knee-receive".into())
-            .spawn_scoped(s, || alarm.guard(|| receivers.run(clock, &alarm)))
-            .doing("starting a thread");
-        if sent.is_err() || received.is_err() {
+    let (ready, is_ready) = channel();
+    let (clock_of_calls, start) = channel();
+    let (ended, end) = channel::<()>();
+    let followed = !variants.names().is_empty() && (spec.record.trace || spec.record.bin_ns > 0);
+    let (path, sent, received, called) = thread::scope(|s| {
+        let thread = |name: &str| thread::Builder::new().name(name.to_owned());
+        let called = if followed {
+            let (variants, alarm) = (&variants, &alarm);
+            let follow = move || calls::follow(spec, variants, alarm, ready, start, end);
+            let handle = thread("knee-calls").spawn_scoped(s, move || alarm.guard(follow));
+            Some(handle.doing("starting a thread")?)
+        } else {
+            None
+        };
+        let alarm = &alarm;
+        let others = || {
+            // No sender is left if that thread has failed.
+            if followed && is_ready.recv_timeout(LONGEST_START).is_err() {
+                alarm.raise();
+            }
+            let clock = Clock { zero: Instant::now() + LEAD };
+            let _ = clock_of_calls.send(clock);
+            let capture = capture.map(|file| file.start(clock)).transpose()?;
+            let devices = [sender.device()?, receiver.device()?];
+            let forwarder = Forwarder::new(spec, Some(&plan), clock, devices, capture);
+            let path = thread("knee-path")
+                .spawn_scoped(s, move || alarm.guard(|| forwarder.run(alarm, |_| ())))
+                .doing("starting a thread")?;
+            let sent = thread("knee-send")
+                .spawn_scoped(s, move || alarm.guard(|| senders.run(clock, alarm)))
+                .doing("starting a thread");
+            let received = thread("knee-receive")
+                .spawn_scoped(s, move || alarm.guard(|| receivers.run(clock, alarm)))
+                .doing("starting a thread");
+            if sent.is_err() || received.is_err() {
+                alarm.raise();
+            }
+            let path = joined(path);
+            let (sent, received) = (sent.map(joined), received.map(joined));
+            Ok::<_, TestbedError>((path?, sent??, received??))
+        };
+        let others = others();
+        if others.is_err() {
             alarm.raise();
         }
-        let path = joined(path);
-        let (sent, received) = (sent.map(joined), received.map(joined));
-        Ok::<_, TestbedError>((path?, sent??, received??))
+        drop(ended);
+        drop(clock_of_calls);
+        let called = called.map(joined).transpose();
+        // The first failure is the cause of the other.
+        match (others, called) {
+            (Ok((path, sent, received)), Ok(called)) => {
+                Ok((path, sent, received, called.unwrap_or_default()))
+            }
+            (Err(error), Ok(_)) | (_, Err(error)) => Err(error),
+        }
     })?;
     lossless(&[&sender, &receiver])?;
 
-    let flows = (0..spec.flows.len()).map(|i| flow(spec, &plan, i, &path, &sent, &received));
+    let flows = (0..spec.flows.len()).map(|i| {
+        let called = called.get(i).cloned().unwrap_or_default();
+        flow(spec, &plan, i, &path, &sent[i], &received[i], called)
+    });
     let real_time = RealTime {
         lateness: Lateness::of(&path.lateness),
         approximations: plan.approximations.clone(),
@@ -192,24 +240,34 @@ fn flow(
     plan: &Plan,
     index: usize,
     path: &forwarder::PathRecord,
-    sent: &[traffic::Sent],
-    received: &[traffic::Received],
+    sent: &traffic::Sent,
+    received: &traffic::Received,
+    called: calls::Called,
 ) -> FlowRecord {
     let (flow, path) = (&spec.flows[index], &path.flows[index]);
-    let (sent, received) = (&sent[index], &received[index]);
     let counters = FlowCounters {
         delivered_bytes: received.bytes,
         timeouts: sent.timeouts,
         // A timeout too starts with a retransmission.
         loss_events: path.retransmission_episodes.saturating_sub(sent.timeouts),
+        undos: called.counters.undos,
+        losses_tolerated: called.counters.losses_tolerated,
+        losses_raised_window: called.counters.losses_raised_window,
+        losses_region_b: called.counters.losses_region_b,
+        delay_backoffs_region_a: called.counters.delay_backoffs_region_a,
+        delay_backoffs_region_b: called.counters.delay_backoffs_region_b,
+        rounds_region_a: called.counters.rounds_region_a,
+        rounds_region_b: called.counters.rounds_region_b,
         ..path.counters
     };
+    let observed = |i| called.observed.get(i).copied();
     let samples = path.bins.iter().zip(&received.bins).enumerate().map(|(i, (bin, bytes))| {
         let state = sent.samples.get(i).copied().unwrap_or_default();
         FlowSample {
             delivered_bytes: *bytes,
             sent_pkts: bin.sent_pkts,
             lost_pkts: bin.lost_pkts,
+            observed: observed(i).filter(|_| state.cwnd_pkts > 0).unwrap_or_default(),
             ..state
         }
     });
@@ -228,6 +286,8 @@ fn flow(
         stop_ns: flow.stop_ns.map_or(spec.duration_ns, |stop_ns| stop_ns.min(spec.duration_ns)),
         counters,
         samples: samples.collect(),
+        rtt: called.rtt.clone(),
+        trace: called.trace,
         transfers: transfers.collect(),
         probe_delays: received.probe_delays.clone(),
         one_way_delay: received.one_way_delay.clone(),

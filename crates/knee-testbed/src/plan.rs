@@ -101,10 +101,6 @@ impl Plan {
         if spec.flows.len() > MAX_FLOWS {
             return Err(unsupported("flows", format!("at most {MAX_FLOWS} have ports")));
         }
-        if spec.record.trace {
-            let why = "calls of an algorithm are traced where it is loaded, not by the path";
-            return Err(unsupported("trace", why));
-        }
         let mut approximations = Vec::new();
         let mut stack: Option<Stack> = None;
         let mut flows = Vec::with_capacity(spec.flows.len());

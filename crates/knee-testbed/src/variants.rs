@@ -27,6 +27,11 @@ impl Variants {
         Ok(Self { loaded })
     }
 
+    /// Names of what was loaded.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.loaded.iter().map(|(_, loaded)| loaded.name()).collect()
+    }
+
     /// The kernel's name of what controls a TCP flow.
     pub(crate) fn name(&self, cc: &Cc) -> String {
         match cc {

@@ -1,5 +1,7 @@
 //! `knee kernel`.
 
+mod bench;
+
 use crate::{Format, output};
 use clap::Subcommand;
 use knee_cc::{Params, algorithm};
@@ -77,6 +79,8 @@ enum What {
         /// Name it was loaded as
         name: String,
     },
+    /// Measure what the algorithms cost in this kernel, beside its own Reno and CUBIC
+    Bench(bench::Args),
     /// Write an object file for machines without Knee
     ///
     /// Load it there with: bpftool struct_ops register FILE /sys/fs/bpf/DIR
@@ -157,6 +161,7 @@ pub(crate) fn kernel(args: &Args) -> Result<ExitCode> {
             knee_kernel::unpersist(name).into_diagnostic()?;
             output::print(&format!("{name} ends with the process that holds it, if any\n"))
         }
+        What::Bench(args) => bench::bench(args),
         What::Export { variant, out } => {
             let params = variant.params()?;
             let name = variant.name(&params);

@@ -1,6 +1,8 @@
 //! The command line of Knee.
 
 mod bench;
+#[cfg(feature = "kernel")]
+mod compare;
 mod interrupt;
 #[cfg(feature = "kernel")]
 mod kernel;
@@ -45,6 +47,11 @@ enum Command {
     /// Exit code 0: every claim holds, or is recorded in the repository as not holding with its
     /// reason. 1: reality differs from that record, in either direction. 2: an error.
     Reproduce(reproduce::Args),
+    /// Run a scenario on the simulator and on the kernel, and show where they differ
+    ///
+    /// Needs root.
+    #[cfg(feature = "kernel")]
+    Compare(compare::Args),
     /// Measure the speed of the simulator
     Bench(bench::Args),
     /// Make every call of a trace again, natively: the same must come out, bit for bit
@@ -197,6 +204,8 @@ fn main() -> ExitCode {
         Command::List(args) => list::list(&args),
         Command::Run(args) => run::run(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        #[cfg(feature = "kernel")]
+        Command::Compare(args) => compare::compare_hosts(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Replay(args) => replay::replay(&args),
         #[cfg(feature = "kernel")]

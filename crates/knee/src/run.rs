@@ -13,7 +13,7 @@ use knee_run::{RunRecord, RunSpec};
 use miette::{Report, Result, miette};
 use rayon::prelude::*;
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -71,33 +71,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let help = "name a new folder with --out";
         return Err(miette!(help = help, "--trace needs a results folder to keep the calls in"));
     }
-    let mut sets = args.set.iter().map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
-    let overrides = [
-        args.seed.map(|n| format!("seed={n}")),
-        args.repeat.map(|n| format!("repeat={n}")),
-        args.trace.then(|| "record.trace=true".to_owned()),
-    ];
-    for argument in overrides.into_iter().flatten() {
-        sets.push(Set::parse(&argument)?);
-    }
-    let scenario = Scenario::load(&args.scenario, &sets).map_err(|e| paper_meant(args, e))?;
+    let mut sets = args.set.clone();
+    sets.extend(args.trace.then(|| "record.trace=true".to_owned()));
+    let experiment = Experiment::load(&args.scenario, &sets, args.seed, args.repeat)?;
     // Refused now rather than after the work.
     let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
     if let Some(results) = &results {
         interrupt::abandons(results.abandon())?;
     }
 
-    let specs: Vec<RunSpec> =
-        (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();
-    let records = run_all(args, &specs)?;
+    let Experiment { scenario, specs, name } = &experiment;
+    let records = run_all(args.host, args.jobs, specs)?;
     let spec = &specs[0];
-    let name =
-        args.scenario.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     let summary = Summary::new(
         &Provenance {
             commit: COMMIT,
             host: args.host.name(),
-            scenario_name: &name,
+            scenario_name: name,
             scenario_text: scenario.text(),
         },
         spec,
@@ -108,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         results.json("summary.json", &summary)?;
         results.bytes("scenario.toml", scenario.text())?;
         write_tables(&results, spec, &records)?;
-        let mut report = run_report(scenario.title().unwrap_or(&name), spec, &records);
+        let mut report = run_report(experiment.title(), spec, &records);
         report.meta.extend(made_by(args.host));
         for chart in report.sections.iter().flat_map(|s| &s.charts) {
             results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
@@ -120,22 +110,59 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Format::Json => output::print_json(&summary)?,
         Format::Table => output::print(&run_text(spec, &records, output::width()))?,
     };
-    for line in approximations(&records) {
-        output::tell(&format!("note: {line}"));
-    }
-    if let Some(lateness) = lateness(&records) {
-        output::tell(&format!("lateness of the emulated path {lateness}"));
-    }
+    tell_real_time(&records);
     if let Some(path) = kept {
         output::tell(&format!("results: {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Of runs in real time: what to know of them.
+pub(crate) fn tell_real_time(records: &[RunRecord]) {
+    for line in approximations(records) {
+        output::tell(&format!("note: {line}"));
+    }
+    if let Some(lateness) = lateness(records) {
+        output::tell(&format!("lateness of the emulated path {lateness}"));
+    }
+}
+
+/// A scenario and its repetitions.
+pub(crate) struct Experiment {
+    pub(crate) scenario: Scenario,
+    /// One for each repetition: at least one.
+    pub(crate) specs: Vec<RunSpec>,
+    name: String,
+}
+
+impl Experiment {
+    /// Reads the scenario in `path`, with `sets` put over it.
+    pub(crate) fn load(
+        path: &Path,
+        sets: &[String],
+        seed: Option<u64>,
+        repeat: Option<u32>,
+    ) -> Result<Self> {
+        let seed = seed.map(|n| format!("seed={n}"));
+        let repeat = repeat.map(|n| format!("repeat={n}"));
+        let sets = sets.iter().chain(&seed).chain(&repeat);
+        let sets = sets.map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
+        let scenario = Scenario::load(path, &sets).map_err(|e| paper_meant(path, e))?;
+        let specs = (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();
+        let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+        Ok(Self { scenario, specs, name: stem })
+    }
+
+    /// Its title, or else its file's name.
+    pub(crate) fn title(&self) -> &str {
+        self.scenario.title().unwrap_or(&self.name)
+    }
+}
+
 /// Someone who names a paper instead of a file is told of `knee reproduce`.
-fn paper_meant(args: &Args, error: ScenarioError) -> Report {
-    match args.scenario.to_str().filter(|name| PAPERS.contains(name)) {
-        Some(paper) if !args.scenario.exists() => {
+fn paper_meant(path: &Path, error: ScenarioError) -> Report {
+    match path.to_str().filter(|name| PAPERS.contains(name)) {
+        Some(paper) if !path.exists() => {
             let help = format!(
                 "a paper is run with `knee reproduce {paper}`; \
                  its scenarios are in scenarios/{paper}/"
@@ -146,15 +173,20 @@ fn paper_meant(args: &Args, error: ScenarioError) -> Report {
     }
 }
 
-fn run_all(args: &Args, specs: &[RunSpec]) -> Result<Vec<RunRecord>> {
-    let progress = output::Progress::new(specs.len(), args.host.doing());
+/// Runs `specs` on `host`, `jobs` at once, and shows how far it is.
+pub(crate) fn run_all(
+    host: Host,
+    jobs: Option<usize>,
+    specs: &[RunSpec],
+) -> Result<Vec<RunRecord>> {
+    let progress = output::Progress::new(specs.len(), host.doing());
     let done = AtomicUsize::new(0);
     let one = |spec| {
-        let record = args.host.run(spec).map_err(|e| miette!("{e}"))?;
+        let record = host.run(spec).map_err(|e| miette!("{e}"))?;
         progress.done(done.fetch_add(1, Ordering::Relaxed) + 1);
         Ok(record)
     };
-    let jobs = args.host.jobs(args.jobs, specs).min(specs.len());
+    let jobs = host.jobs(jobs, specs).min(specs.len());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
     let pool = pool.map_err(|e| miette!("cannot start threads: {e}; give fewer with --jobs"))?;
     pool.install(|| specs.par_iter().map(one).collect())

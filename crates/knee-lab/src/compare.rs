@@ -1,0 +1,329 @@
+//! The same scenario on two hosts, side by side.
+
+use crate::{
+    chart::{Chart, Series, Style},
+    metrics::{Metrics, Percentiles, is_tcp},
+    report::{Report, Section},
+    run_report::{approximations, lateness, run_charts, run_report},
+    table::{Cell, Table, Tone},
+};
+use knee_run::{FlowRecord, RunRecord, RunSpec};
+use serde::Serialize;
+
+/// What a host made of a scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct OnHost<'a> {
+    /// Name of the host.
+    pub name: &'a str,
+    /// Repetitions, in order.
+    pub records: &'a [RunRecord],
+}
+
+/// How near two hosts must be for a measure to count as agreeing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Tolerance {
+    /// Largest difference relative to the first host's value.
+    pub relative: f64,
+    /// Largest difference in the measure's unit; either suffices.
+    pub absolute: f64,
+}
+
+impl Tolerance {
+    const fn relative(relative: f64) -> Self {
+        Self { relative, absolute: 0.0 }
+    }
+
+    fn takes(&self, [first, second]: [f64; 2]) -> bool {
+        let difference = (second - first).abs();
+        difference <= self.absolute || difference <= self.relative * first.abs()
+    }
+}
+
+/// Goodput of a flow that is alone, or among others of its kind.
+const GOODPUT: Tolerance = Tolerance::relative(0.05);
+/// Median queueing delay, milliseconds.
+const QUEUEING: Tolerance = Tolerance { relative: 0.10, absolute: 1.0 };
+/// Share of a flow among flows of other kinds.
+const SHARE: Tolerance = Tolerance::relative(0.15);
+
+/// A measure on both hosts: percentiles over the repetitions in which it is defined.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// What is measured.
+    pub measure: String,
+    /// Of which flow; of the path if none.
+    pub flow: Option<String>,
+    /// Unit.
+    pub unit: &'static str,
+    /// Of the first host.
+    pub first: Option<Percentiles>,
+    /// Of the second.
+    pub second: Option<Percentiles>,
+    /// How near they must be, if that is asked of this measure.
+    pub tolerance: Option<Tolerance>,
+    /// Whether the medians are as near as that.
+    pub agrees: Option<bool>,
+}
+
+/// Measures of both hosts' runs of `spec`. Tolerances are those of `docs/fidelity.md`: goodput
+/// where all TCP flows are of one kind, else shares; median queueing delay.
+pub fn compare(spec: &RunSpec, hosts: [OnHost<'_>; 2]) -> Vec<Compared> {
+    let of = |measure: &str,
+              flow: Option<&FlowRecord>,
+              unit,
+              tolerance: Option<Tolerance>,
+              get: &dyn Fn(&Metrics<'_>) -> Option<f64>| {
+        let [first, second] = hosts.map(|host| {
+            Percentiles::of(host.records.iter().filter_map(|r| get(&Metrics::new(spec, r))))
+        });
+        let medians = first.zip(second).map(|(a, b)| [a.p50, b.p50]);
+        Compared {
+            measure: measure.to_owned(),
+            flow: flow.map(|f| f.name.clone()),
+            unit,
+            first,
+            second,
+            tolerance,
+            agrees: tolerance.zip(medians).map(|(tolerance, medians)| tolerance.takes(medians)),
+        }
+    };
+    let queueing = |q| {
+        move |m: &Metrics<'_>| {
+            let delay = &m.record().queue.delay;
+            (delay.count() > 0).then(|| delay.quantile_ns(q) as f64 / 1e6)
+        }
+    };
+    let mut all = vec![
+        of("queueing delay, median", None, "ms", Some(QUEUEING), &queueing(0.5)),
+        of("queueing delay, mean", None, "ms", None, &|m| Some(m.queueing_delay()?.mean_ms)),
+        of("queueing delay, 95th percentile", None, "ms", None, &queueing(0.95)),
+        of("utilisation", None, "%", None, &|m| Some(m.utilisation()? * 100.0)),
+        of("packets dropped by the queue", None, "packets", None, &|m| {
+            Some(m.record().queue.dropped_pkts as f64)
+        }),
+    ];
+    let Some(record) = hosts[0].records.first() else { return all };
+    let tcp: Vec<usize> = (0..record.flows.len()).filter(|i| is_tcp(&record.flows[*i])).collect();
+    let one_kind = tcp.windows(2).all(|w| record.flows[w[0]].kind == record.flows[w[1]].kind);
+    if tcp.len() > 1 {
+        all.push(of("Jain's index", None, "", None, &|m| {
+            let together = m.common_life_s(&tcp);
+            m.jain(&tcp, together.start, together.end)
+        }));
+    }
+    for (index, flow) in record.flows.iter().enumerate() {
+        let of = |measure: &str, unit, tolerance, get: &dyn Fn(&Metrics<'_>) -> Option<f64>| {
+            of(measure, Some(flow), unit, tolerance, get)
+        };
+        let counter = |get: fn(&FlowRecord) -> u64| {
+            move |m: &Metrics<'_>| m.record().flows.get(index).map(|f| get(f) as f64)
+        };
+        let goodput = |m: &Metrics<'_>| Some(m.lifetime_goodput_bps(index)? / 1e6);
+        if !is_tcp(flow) {
+            all.push(of("goodput", "Mbit/s", None, &goodput));
+            continue;
+        }
+        all.push(of("goodput", "Mbit/s", one_kind.then_some(GOODPUT), &goodput));
+        if tcp.len() > 1 {
+            let tolerance = (!one_kind).then_some(SHARE);
+            all.push(of("share of what all TCP flows delivered", "%", tolerance, &|m| {
+                let bytes = |i: usize| m.record().flows[i].counters.delivered_bytes as f64;
+                let sum: f64 = tcp.iter().map(|i| bytes(*i)).sum();
+                (sum > 0.0).then(|| bytes(index) / sum * 100.0)
+            }));
+        }
+        let rtt = |m: &Metrics<'_>| {
+            let rtt = &m.record().flows[index].rtt;
+            (rtt.count() > 0).then(|| rtt.mean_ns() / 1e6)
+        };
+        all.extend([
+            of("RTT that the algorithm sees, mean", "ms", None, &rtt),
+            of("fast recoveries", "", None, &counter(|f| f.counters.loss_events)),
+            of("timeouts", "", None, &counter(|f| f.counters.timeouts)),
+            of("retransmissions", "packets", None, &counter(|f| f.counters.retransmitted_pkts)),
+            of(
+                "delay backoffs",
+                "",
+                None,
+                &counter(|f| {
+                    f.counters.delay_backoffs_region_a + f.counters.delay_backoffs_region_b
+                }),
+            ),
+        ]);
+    }
+    all
+}
+
+/// `all` as a table.
+pub fn compare_table(all: &[Compared], names: [&str; 2]) -> Table {
+    let mut table = Table::new(
+        "Median over repetitions (20th–80th percentile)",
+        &["measure", "flow"],
+        &[names[0], names[1], "difference", "agrees"],
+    );
+    for c in all {
+        let value = |p: Option<Percentiles>| match p {
+            None => "–".to_owned(),
+            Some(p) if p.p20 == p.p80 => format!("{} {}", round(p.p50), c.unit),
+            Some(p) => {
+                format!("{} ({}–{}) {}", round(p.p50), round(p.p20), round(p.p80), c.unit)
+            }
+        };
+        let difference = c.first.zip(c.second).map_or_else(
+            || "–".to_owned(),
+            |(a, b)| match a.p50 {
+                0.0 => format!("{:+} {}", Rounded(b.p50 - a.p50), c.unit),
+                from => format!("{:+.1} %", (b.p50 / from - 1.0) * 100.0),
+            },
+        );
+        table.row([
+            Cell::from(c.measure.clone()),
+            Cell::from(c.flow.clone().unwrap_or_default()),
+            Cell::from(value(c.first).trim_end().to_owned()),
+            Cell::from(value(c.second).trim_end().to_owned()),
+            Cell::from(difference.trim_end().to_owned()),
+            match c.agrees {
+                Some(true) => Cell::toned("yes", Tone::Good),
+                Some(false) => Cell::toned("no", Tone::Bad),
+                None => Cell::from(String::new()),
+            },
+        ]);
+    }
+    table
+}
+
+/// Three significant digits or so.
+fn round(x: f64) -> String {
+    Rounded(x).to_string()
+}
+
+struct Rounded(f64);
+
+impl std::fmt::Display for Rounded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let digits = match self.0.abs() {
+            big if big >= 100.0 || self.0.fract() == 0.0 => 0,
+            ten if ten >= 10.0 => 1,
+            _ => 2,
+        };
+        if f.sign_plus() {
+            write!(f, "{:+.digits$}", self.0)
+        } else {
+            write!(f, "{:.digits$}", self.0)
+        }
+    }
+}
+
+/// The report on both hosts' runs of `spec`: the table, charts of both first repetitions over each
+/// other, the set-up.
+pub fn compare_report(
+    title: &str,
+    spec: &RunSpec,
+    hosts: [OnHost<'_>; 2],
+    all: &[Compared],
+) -> Report {
+    let names = hosts.map(|host| host.name);
+    let mut report = run_report(title, spec, hosts[0].records);
+    let set_up = report.sections.pop();
+    let mut compared = Section {
+        tables: vec![compare_table(all, names)],
+        ..Section::new(format!("{} against {}", names[1], names[0]))
+    };
+    compared.paragraphs.push(
+        "A measure agrees if the medians differ by no more than the project asks: goodput 5 % \
+         where all TCP flows are of one kind, shares 15 % where they are not, median queueing \
+         delay 10 % or 1 ms."
+            .to_owned(),
+    );
+    let mut over_time = Section::new("Over time, first repetition of each");
+    if let [Some(first), Some(second)] = hosts.map(|host| host.records.first()) {
+        let [first, second] = [first, second].map(|record| run_charts(spec, record));
+        over_time.charts = overlaid(names, first, second);
+    }
+    report.sections = vec![compared, over_time];
+    for host in hosts {
+        let notes = approximations(host.records).into_iter();
+        let late = lateness(host.records).map(|l| format!("Lateness on the {}: {l}.", host.name));
+        report.sections[0].paragraphs.extend(late.into_iter().chain(notes));
+    }
+    report.sections.extend(set_up);
+    report
+}
+
+/// Charts of the same kind in one: the second host's lines dashed, in the first's colours. What a
+/// host draws dashed itself (thresholds) is left out: it would be taken for the other host's.
+fn overlaid(names: [&str; 2], first: Vec<Chart>, second: Vec<Chart>) -> Vec<Chart> {
+    let mut second = second;
+    first
+        .into_iter()
+        .filter_map(|mut chart| {
+            let at = second.iter().position(|c| c.id == chart.id)?;
+            let other = second.swap_remove(at);
+            let solid = |series: Vec<Series>| {
+                series.into_iter().enumerate().filter(|(_, s)| s.style != Style::Dashed)
+            };
+            let renamed = |name: &str, (i, s): (usize, Series), style: Option<Style>| Series {
+                name: format!("{} ({name})", s.name),
+                style: style.unwrap_or(s.style),
+                hue: s.hue.or(Some(i)),
+                points: s.points,
+            };
+            let mine = solid(std::mem::take(&mut chart.series)).map(|s| renamed(names[0], s, None));
+            let theirs = solid(other.series).map(|s| renamed(names[1], s, Some(Style::Dashed)));
+            chart.series = mine.chain(theirs).collect();
+            Some(chart)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn on<'a>(name: &'a str, records: &'a [RunRecord]) -> OnHost<'a> {
+        OnHost { name, records }
+    }
+
+    fn find<'a>(all: &'a [Compared], measure: &str, flow: Option<&str>) -> &'a Compared {
+        let found = all.iter().find(|c| c.measure == measure && c.flow.as_deref() == flow);
+        found.expect("measured")
+    }
+
+    #[test]
+    fn goodput_of_one_kind_and_shares_of_several() {
+        let run = |kinds: [&str; 2], bytes: [u64; 2]| {
+            let flows = kinds.iter().zip(bytes).zip(["a", "b"]);
+            testing::record(
+                2.0,
+                1.0,
+                flows.map(|((k, b), n)| testing::flow(n, k, &[b, b])).collect(),
+            )
+        };
+        let (sim, kernel) =
+            ([run(["chd", "chd"], [1000, 1000])], [run(["chd", "chd"], [1049, 1060])]);
+        let spec = testing::spec(&sim[0]);
+        let all = compare(&spec, [on("sim", &sim), on("kernel", &kernel)]);
+        assert_eq!(find(&all, "goodput", Some("a")).agrees, Some(true));
+        assert_eq!(find(&all, "goodput", Some("b")).agrees, Some(false));
+        let share = "share of what all TCP flows delivered";
+        assert_eq!(find(&all, share, Some("a")).agrees, None);
+
+        let mixed = ["chd", "newreno"];
+        let (sim, kernel) = ([run(mixed, [1000, 3000])], [run(mixed, [2000, 7000])]);
+        let spec = testing::spec(&sim[0]);
+        let all = compare(&spec, [on("sim", &sim), on("kernel", &kernel)]);
+        assert_eq!(find(&all, "goodput", Some("a")).agrees, None);
+        // 25 and 22 %: 11 % less.
+        let a = find(&all, share, Some("a"));
+        assert_eq!(a.agrees, Some(true));
+        assert_eq!(a.first.map(|p| p.p50), Some(25.0));
+    }
+
+    #[test]
+    fn a_small_delay_may_differ_by_a_millisecond() {
+        assert!(QUEUEING.takes([0.5, 1.4]) && !QUEUEING.takes([0.5, 1.6]));
+        assert!(QUEUEING.takes([50.0, 54.9]) && !QUEUEING.takes([50.0, 55.1]));
+        assert!(!GOODPUT.takes([0.0, 0.1]));
+    }
+}

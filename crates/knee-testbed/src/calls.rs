@@ -1,0 +1,84 @@
+//! The calls of a run's algorithms, as the kernel made them: what only they know.
+
+use crate::{Alarm, Clock, TestbedError, bins, plan::flow_of, variants::Variants};
+use knee_cc::OBSERVE_N;
+use knee_kernel::{Filter, TracedCall, Tracer};
+use knee_run::{Call, CallRecord, DelayStats, FlowCounters, NS_PER_US, Ns, RunSpec};
+use std::{
+    sync::mpsc::{Receiver, Sender, TryRecvError},
+    time::Duration,
+};
+
+/// Room for the calls of a tenth of a second at some Gb/s.
+const RING_BYTES: u32 = 16 << 20;
+/// How soon the end of the run, or the failure of another thread, is noticed.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+
+/// What the calls of a flow told.
+#[derive(Clone, Default)]
+pub(crate) struct Called {
+    /// Only what [`FlowCounters::count`] counts, and undos.
+    pub counters: FlowCounters,
+    pub rtt: DelayStats,
+    /// Observed values at the end of each bin.
+    pub observed: Vec<[u32; OBSERVE_N]>,
+    pub trace: Vec<CallRecord>,
+    latest: [u32; OBSERVE_N],
+}
+
+/// Follows the calls of `variants` from when it says `ready` until `end` has no sender any more.
+/// `start` gives the run's clock once that runs.
+pub(crate) fn follow(
+    spec: &RunSpec,
+    variants: &Variants,
+    alarm: &Alarm,
+    ready: Sender<()>,
+    start: Receiver<Clock>,
+    end: Receiver<()>,
+) -> Result<Vec<Called>, TestbedError> {
+    let mut flows = vec![Called::default(); spec.flows.len()];
+    let mut tracer = Tracer::start(&variants.names(), Filter::default(), RING_BYTES)?;
+    // Nobody waits for it, or for the clock, if another thread has failed.
+    let _ = ready.send(());
+    let Ok(clock) = start.recv() else { return Ok(flows) };
+    let zero_ns = clock.zero_ns();
+    let mut take = |call: TracedCall<'_>| {
+        let flow = flow_of(call.socket.local.port()).and_then(|index| flows.get_mut(index));
+        if let Some(flow) = flow {
+            flow.take(spec, zero_ns, &call.call);
+        }
+    };
+    while !alarm.raised() && end.try_recv() != Err(TryRecvError::Disconnected) {
+        tracer.poll(LONGEST_WAIT, &mut take)?;
+    }
+    tracer.stop()?;
+    while tracer.poll(Duration::ZERO, &mut take)? > 0 {}
+    match tracer.dropped()? {
+        0 => {}
+        calls => return Err(TestbedError::CallsLost { calls }),
+    }
+    for flow in &mut flows {
+        flow.observed.resize(bins(spec), flow.latest);
+    }
+    Ok(flows)
+}
+
+impl Called {
+    fn take(&mut self, spec: &RunSpec, zero_ns: Ns, call: &CallRecord) {
+        self.counters.count(call.call, &call.after, call.result);
+        self.counters.undos += u64::from(call.call == Call::Undo);
+        if let (Call::OnRtt, Ok(us)) = (call.call, u64::try_from(call.ack.rtt_us)) {
+            self.rtt.add(us * NS_PER_US);
+        }
+        if spec.record.bin_ns > 0 {
+            let at_ns = (call.before.now_us * NS_PER_US).saturating_sub(zero_ns);
+            let bin = (at_ns / spec.record.bin_ns) as usize;
+            let before = bin.min(bins(spec)).max(self.observed.len());
+            self.observed.resize(before, self.latest);
+            self.latest = call.observed;
+        }
+        if spec.record.trace {
+            self.trace.push(*call);
+        }
+    }
+}

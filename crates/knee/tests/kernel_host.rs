@@ -1,0 +1,83 @@
+//! `--host kernel`. Needs root, as its users do.
+#![cfg(feature = "kernel")]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Place, files, text};
+use serde_json::Value;
+use std::fs;
+
+const SCENARIO: &str = r#"
+duration = "4s"
+repeat = 2
+[path]
+rate = "10mbit"
+rtt = "40ms"
+queue = "84p"
+[[flow]]
+cc = "chd"
+[[flow]]
+cc = "kernel:cubic"
+start = "1s"
+"#;
+
+#[test]
+fn a_run_is_kept_like_a_simulated_one() {
+    let place = Place::new();
+    fs::write(place.path("s.toml"), SCENARIO).unwrap();
+    let output = place.run(&["run", "s.toml", "--host", "kernel", "--trace", "--out", "r"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("lateness of the emulated path"));
+    let kept = files(&place.path("r"));
+    for name in ["summary.json", "flows.parquet", "queue.parquet", "trace.parquet", "report.html"] {
+        assert!(kept.contains_key(name), "{name}");
+    }
+    let summary: Value = serde_json::from_slice(&kept["summary.json"]).unwrap();
+    assert_eq!(summary["host"], "kernel");
+    let runs = summary["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        assert!(run["real_time"]["lateness_p99_us"].as_f64().unwrap() > 0.0);
+        let kinds: Vec<&str> =
+            run["flows"].as_array().unwrap().iter().map(|f| f["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["chd", "kernel:cubic"]);
+        assert!(run["flows"][0]["rtt"]["mean_ms"].as_f64().unwrap() > 40.0);
+        assert!(run["queue"]["utilisation"].as_f64().unwrap() > 0.5);
+    }
+    let output = place.run(&["replay", "r"]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+#[test]
+fn what_the_kernel_cannot_do_is_said_before_anything_runs() {
+    let place = Place::new();
+    fs::write(place.path("s.toml"), SCENARIO).unwrap();
+    for (set, what) in [("tcp.rtt_tick=1ms", "tcp.rtt_tick"), ("flow.1.cc=kernel:nosuch", "nosuch")]
+    {
+        let output = place.run(&["run", "s.toml", "--host", "kernel", "--set", set, "--out", "r"]);
+        assert_eq!(output.status.code(), Some(2), "{set}");
+        assert!(text(&output.stderr).contains(what), "{}", text(&output.stderr));
+        assert!(!place.path("r").exists());
+    }
+    let output = place.run(&["run", "s.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--host kernel"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn both_hosts_are_compared() {
+    let place = Place::new();
+    fs::write(place.path("s.toml"), SCENARIO.replace("kernel:cubic", "newreno")).unwrap();
+    let output = place.run(&["compare", "s.toml", "--repeat", "1", "--out", "r"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("queueing delay, median"));
+    let kept = files(&place.path("r"));
+    let all: Value = serde_json::from_slice(&kept["compare.json"]).unwrap();
+    assert_eq!(all["hosts"], serde_json::json!(["sim", "kernel"]));
+    let measures = all["measures"].as_array().unwrap();
+    let queueing = measures.iter().find(|m| m["measure"] == "queueing delay, median").unwrap();
+    assert!(queueing["agrees"].is_boolean(), "{queueing}");
+    let report = text(&kept["report.html"]);
+    assert!(report.contains("(sim)") && report.contains("(kernel)"));
+}
