@@ -156,12 +156,22 @@ unsafe trait Plain: Copy {
         unsafe { slice::from_raw_parts((&raw const *self).cast(), size_of::<Self>()) }
     }
 }
-// SAFETY: integers only, and the sizes of the fields add up (see the assertions below).
+// SAFETY: integers only, and the sizes of the fields add up (see the layout below).
 unsafe impl Plain for Tracing {}
 // SAFETY: as above.
 unsafe impl Plain for Record {}
-const _: () = assert!(size_of::<Tracing>() == 2 * 8 + 8 * 4 + 16);
-const _: () = assert!(size_of::<Record>() == 64 + 2 * 64 + 24 + OBSERVE_N * 4 + size_of::<State>());
+/// The layout, as `cc/host/bpf/knee/trace.h` asserts it with the same numbers.
+const _: () = {
+    use std::mem::offset_of;
+    assert!(size_of::<Tracing>() == 64 && offset_of!(Tracing, tracer_pid) == 16);
+    assert!(offset_of!(Tracing, record_bytes) == 40 && offset_of!(Tracing, address) == 48);
+    assert!(size_of::<Record>() == 320 && offset_of!(Record, local) == 8);
+    assert!(offset_of!(Record, remote) == 24 && offset_of!(Record, local_port) == 40);
+    assert!(offset_of!(Record, call) == 44 && offset_of!(Record, dropped) == 56);
+    assert!(offset_of!(Record, before) == 64 && offset_of!(Record, after) == 128);
+    assert!(offset_of!(Record, ack) == 192 && offset_of!(Record, observed) == 216);
+    assert!(offset_of!(Record, state) == 232);
+};
 
 /// Records taken from the ring at a time.
 const BATCH: usize = 4096;
@@ -175,8 +185,8 @@ impl Tracer {
     /// most one tracer can trace a variant.
     ///
     /// # Errors
-    /// [`Error::NotLoaded`], [`Error::NothingLoaded`], [`Error::Traced`], [`Error::Untraceable`], missing privileges or
-    /// memory.
+    /// [`Error::NotLoaded`], [`Error::NothingLoaded`], [`Error::Traced`], [`Error::Untraceable`],
+    /// missing privileges or memory.
     pub fn start<N: AsRef<str>>(
         names: &[N],
         filter: Filter,
@@ -428,53 +438,4 @@ fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program stands in brackets and may hold anything.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use libbpf_rs::btf::{
-        Btf,
-        types::{MemberAttr, Struct},
-    };
-    use std::mem::offset_of;
-
-    /// The objects say how their programs lay out what crosses the border.
-    #[test]
-    fn rust_and_c_lay_out_alike() {
-        for a in knee_cc::algorithms() {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("object");
-            crate::export(&Params::defaults(*a), "layout", &path).unwrap();
-            let btf = Btf::from_path(&path).unwrap();
-            let check = |name: &str, size: usize, rust: &[(&str, usize)]| {
-                let of = btf.type_by_name::<Struct<'_>>(name).unwrap();
-                let c: Vec<_> = of
-                    .iter()
-                    .map(|m| match m.attr {
-                        MemberAttr::Normal { offset } => {
-                            (m.name.unwrap().to_str().unwrap().to_owned(), offset as usize / 8)
-                        }
-                        MemberAttr::BitField { .. } => panic!("{name} has bit-fields"),
-                    })
-                    .collect();
-                let rust: Vec<_> = rust.iter().map(|(n, at)| ((*n).to_owned(), *at)).collect();
-                assert_eq!((of.size(), c), (size, rust), "{name}");
-            };
-            macro_rules! fields {
-                ($of:ty: $($field:ident)*) => {
-                    (size_of::<$of>(), &[$((stringify!($field), offset_of!($of, $field))),*])
-                };
-            }
-            let (size, fields): (usize, &[(&str, usize)]) = fields!(Tracing: dropped
-                tracer_started tracer_pid ring on variant port any_address record_bytes reserved
-                address);
-            check("knee_tracing", size, fields);
-            let (size, fields): (usize, &[(&str, usize)]) = fields!(Record: variant socket local
-                remote local_port remote_port call event result_pkts dropped before after ack
-                observed state);
-            check("knee_record", size, fields);
-        }
-    }
 }
