@@ -8,6 +8,8 @@ mod list;
 mod output;
 mod reproduce;
 mod run;
+#[cfg(target_os = "linux")]
+mod testbed;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use std::{ops::RangeInclusive, process::ExitCode};
@@ -47,6 +49,9 @@ enum Command {
     /// Load algorithms into the running Linux kernel, for any program to use
     #[cfg(feature = "kernel")]
     Kernel(kernel::Args),
+    /// The emulated path of a scenario for any program: two hosts, and the path between them
+    #[cfg(target_os = "linux")]
+    Testbed(testbed::Args),
     /// Print a completion script for a shell
     ///
     /// For bash:
@@ -130,6 +135,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::bench(&args),
         #[cfg(feature = "kernel")]
         Command::Kernel(args) => kernel::kernel(&args),
+        #[cfg(target_os = "linux")]
+        Command::Testbed(args) => testbed::testbed(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "knee", &mut script);
