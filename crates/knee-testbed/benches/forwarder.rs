@@ -4,7 +4,7 @@
 #![allow(missing_docs)]
 
 use knee_cc::{Params, algorithms};
-use knee_run::{NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
+use knee_run::{FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
 use knee_testbed::{Options, Outcome, run_with};
 
 fn measure(what: &str, rate_bps: u64, rtt_ms: u64, queue_pkts: u32, options: &Options) {
@@ -12,6 +12,10 @@ fn measure(what: &str, rate_bps: u64, rtt_ms: u64, queue_pkts: u32, options: &Op
     let params = Params::defaults(algorithms()[0]);
     let mut spec = RunSpec::dumbbell(1, path, 5 * NS_PER_S, &params, 1);
     spec.record.bin_ns = NS_PER_S;
+    // Beyond the forwarder's reach the window is all that holds the sender back.
+    if let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind {
+        tcp.options.receive_window_pkts = 10_000;
+    }
     for cc in ["reno", "cubic"] {
         match run_with(&spec, &[cc.into()], options) {
             Ok(Outcome { record, lateness, .. }) => {

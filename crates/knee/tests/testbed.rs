@@ -34,8 +34,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const SCENARIO: &str =
-    "duration = \"1s\"\n[path]\nrate = \"10mbit\"\nrtt = \"40ms\"\nqueue = \"84p\"\n";
+const SCENARIO: &str = "duration = \"1s\"\n[path]\nrate = \"10mbit\"\nrtt = \"40ms\"\nqueue = \"84p\"\n[[flow]]\ncc = \"newreno\"\n";
 
 /// A name of this test's own, and its path's end.
 struct Bed {
