@@ -24,15 +24,15 @@ use std::{
     mem,
     os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
     thread::{self, JoinHandle},
     time::{Duration, Instant, SystemTime},
 };
 
 /// Bytes that go to the writing thread at once, and how many of these wait for it at most: a disk
 /// may stop for as long as they fill before the path must wait.
-const CHUNK_BYTES: usize = 1 << 20;
-const CHUNKS: usize = 64;
+const CHUNK_BYTES: usize = 64 << 10;
+const CHUNKS: usize = 1024;
 /// pcapng's exponent for times in nanoseconds.
 const NANOSECONDS: u8 = 9;
 
@@ -88,11 +88,12 @@ impl CaptureFile {
         let ahead = clock.zero.saturating_duration_since(Instant::now());
         let zero = since_1970.unwrap_or_default() + ahead;
         let (full, chunks) = sync_channel(CHUNKS);
+        let (emptied, empty) = channel();
         let thread = thread::Builder::new()
             .name("knee-pcap".into())
-            .spawn(move || write(file, &chunks))
+            .spawn(move || write(file, &chunks, &emptied))
             .map_err(failed)?;
-        let chunks = Chunks { bytes: Vec::with_capacity(CHUNK_BYTES), full };
+        let chunks = Chunks { bytes: Vec::with_capacity(CHUNK_BYTES), full, empty };
         let mut writer = PcapNgWriter::new(chunks).map_err(|e| failed(io_error(e)))?;
         for (name, description) in PLACES {
             let interface = InterfaceDescriptionBlock {
@@ -167,9 +168,16 @@ fn io_error(error: PcapError) -> io::Error {
 }
 
 /// Writes chunks until there are no more.
-fn write(mut file: File, chunks: &Receiver<Vec<u8>>) -> io::Result<File> {
-    while let Ok(bytes) = chunks.recv() {
+fn write(
+    mut file: File,
+    chunks: &Receiver<Vec<u8>>,
+    emptied: &Sender<Vec<u8>>,
+) -> io::Result<File> {
+    while let Ok(mut bytes) = chunks.recv() {
         file.write_all(&bytes)?;
+        bytes.clear();
+        // At the end nobody wants it back.
+        let _ = emptied.send(bytes);
     }
     Ok(file)
 }
@@ -178,6 +186,8 @@ fn write(mut file: File, chunks: &Receiver<Vec<u8>>) -> io::Result<File> {
 struct Chunks {
     bytes: Vec<u8>,
     full: SyncSender<Vec<u8>>,
+    /// Written ones, used again: memory that is new costs the path a page fault per 4 kB.
+    empty: Receiver<Vec<u8>>,
 }
 
 impl Write for Chunks {
@@ -190,7 +200,8 @@ impl Write for Chunks {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let bytes = mem::replace(&mut self.bytes, Vec::with_capacity(CHUNK_BYTES));
+        let empty = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(CHUNK_BYTES));
+        let bytes = mem::replace(&mut self.bytes, empty);
         self.full.send(bytes).map_err(|_| ErrorKind::BrokenPipe.into())
     }
 }

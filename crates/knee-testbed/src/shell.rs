@@ -1,1 +1,631 @@
-//! Later.
+//! The emulated path by itself, for anybody's own programs.
+//!
+//! One process holds a path: two hosts, a forwarder that runs without end, and a socket in
+//! [`FOLDER`] through which others ask it for its state or for a host's namespace, or tell it to
+//! end. A lock on a file beside the socket says that the process lives; no process is ever judged
+//! or ended by its number. When the process ends, however that is, the kernel removes hosts and
+//! lock; [`clean`] removes the two files that a killed one leaves.
+
+use crate::{
+    Alarm, Clock, LEAD, Options, Passed, TestbedError,
+    capture::CaptureFile,
+    error::{Doing, joined},
+    forwarder::Forwarder,
+    namespace::{self, Host},
+    plan::Side,
+};
+use knee_run::{FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, RunSpec};
+use nix::{
+    cmsg_space,
+    errno::Errno,
+    fcntl::{Flock, FlockArg},
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sched::{CloneFlags, setns},
+    sys::{
+        signal::{SigSet, Signal},
+        signalfd::{SfdFlags, SignalFd},
+        socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg},
+    },
+    unistd::geteuid,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, ErrorKind, IoSlice, IoSliceMut, Read},
+    net::{IpAddr, Shutdown},
+    os::{
+        fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+        unix::{
+            fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+            net::{UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Where the running paths are known. Only root can enter.
+pub const FOLDER: &str = "/run/knee";
+/// The name of a path that was given none.
+pub const DEFAULT_NAME: &str = "default";
+/// Longest name.
+const NAME_LEN: usize = 32;
+/// Longest wait for a word from the other end of a socket.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Which of the two hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HostSide {
+    /// Its packets pass the bottleneck.
+    Sender,
+    /// Its packets take the way back.
+    Receiver,
+}
+
+impl HostSide {
+    fn side(self) -> Side {
+        match self {
+            Self::Sender => Side::Sender,
+            Self::Receiver => Side::Receiver,
+        }
+    }
+
+    /// The host's addresses: IPv4, IPv6 (where the kernel has it).
+    pub fn addresses(self) -> [IpAddr; 2] {
+        [self.side().open_address().into(), self.side().open_address6().into()]
+    }
+}
+
+/// Why a path could not be had, or asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShellError {
+    /// Not root.
+    #[error("this needs root; run it with sudo")]
+    NeedsRoot,
+    /// A name that is none.
+    #[error("{name:?} is no name: 1 to 32 of a-z, 0-9, - and _")]
+    Name {
+        /// What was given.
+        name: String,
+    },
+    /// The folder is not safe.
+    #[error("{FOLDER} is not a folder of root's alone ({why}); remove it")]
+    Folder {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The name is taken.
+    #[error(
+        "there is a path {name:?} already; end it (knee testbed down {name}) or give another name (--as)"
+    )]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// Nothing of that name runs.
+    #[error("there is no path {name:?}; `knee testbed list` shows those that run")]
+    Missing {
+        /// The name.
+        name: String,
+    },
+    /// The process that holds it does not answer.
+    #[error("the path {name:?} does not answer: {source}")]
+    Silent {
+        /// The name.
+        name: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The path failed.
+    #[error("the path {name:?} had failed: {why}")]
+    Failed {
+        /// The name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// What the testbed says.
+    #[error(transparent)]
+    Testbed(#[from] TestbedError),
+}
+
+/// State of a running path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// What it emulates, in words.
+    pub about: String,
+    /// Number of the process that holds it, for people.
+    pub pid: u32,
+    /// Why it no longer carries packets, if it does not.
+    pub failure: Option<String>,
+    /// What has passed.
+    pub passed: Passed,
+}
+
+/// What [`list`] finds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Listed {
+    /// A running path.
+    Running(Status),
+    /// One whose process does not answer, and why.
+    Silent(String, String),
+    /// What a killed one left; [`clean`] removes it.
+    Left(String),
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Request {
+    Status,
+    Namespace(HostSide),
+    Down,
+}
+
+/// The files of a name.
+struct Files {
+    name: String,
+    lock: PathBuf,
+    socket: PathBuf,
+}
+
+impl Files {
+    fn of(name: &str) -> Result<Self, ShellError> {
+        let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+        if name.is_empty() || name.len() > NAME_LEN || !name.bytes().all(fits) {
+            return Err(ShellError::Name { name: name.to_owned() });
+        }
+        let file = |end| Path::new(FOLDER).join(format!("{name}.{end}"));
+        Ok(Self { name: name.to_owned(), lock: file("lock"), socket: file("socket") })
+    }
+
+    /// Locks the name, if no process has: the lock file is there then, and is this process's.
+    fn lock(&self, create: bool) -> Result<Flock<File>, ShellError> {
+        loop {
+            let opened = OpenOptions::new()
+                .write(true)
+                .create(create)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&self.lock);
+            let file = match opened {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Err(ShellError::Missing { name: self.name.clone() });
+                }
+                opened => opened.doing("opening a lock file")?,
+            };
+            let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => lock,
+                Err((_, Errno::EWOULDBLOCK)) => {
+                    return Err(ShellError::Taken { name: self.name.clone() });
+                }
+                Err((_, error)) => return Err(error).doing("locking a file").map_err(Into::into),
+            };
+            // Another may have removed the file between the two steps.
+            let own = lock.metadata().doing("looking at a lock file")?;
+            match fs::symlink_metadata(&self.lock) {
+                Ok(there) if (there.dev(), there.ino()) == (own.dev(), own.ino()) => {
+                    return Ok(lock);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Removes both files; only for the holder of the lock.
+    fn remove(&self) -> io::Result<()> {
+        for file in [&self.socket, &self.lock] {
+            match fs::remove_file(file) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(&self) -> Result<UnixStream, ShellError> {
+        let silent = |source| ShellError::Silent { name: self.name.clone(), source };
+        let stream = match UnixStream::connect(&self.socket) {
+            Ok(stream) => stream,
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                return Err(ShellError::Missing { name: self.name.clone() });
+            }
+            Err(error) => return Err(silent(error)),
+        };
+        stream.set_read_timeout(Some(PATIENCE)).map_err(silent)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(silent)?;
+        Ok(stream)
+    }
+
+    /// Asks the holder; its answer as text.
+    fn ask(&self, request: Request) -> Result<Status, ShellError> {
+        let silent = |source| ShellError::Silent { name: self.name.clone(), source };
+        let mut stream = self.connect()?;
+        serde_json::to_writer(&stream, &request).map_err(|e| silent(e.into()))?;
+        stream.shutdown(Shutdown::Write).map_err(silent)?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).map_err(silent)?;
+        serde_json::from_str(&answer).map_err(|e| silent(e.into()))
+    }
+}
+
+/// Makes sure of root and of the folder.
+fn folder() -> Result<(), ShellError> {
+    if !geteuid().is_root() {
+        return Err(ShellError::NeedsRoot);
+    }
+    match DirBuilder::new().mode(0o700).create(FOLDER) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(error).doing("creating /run/knee").map_err(Into::into);
+        }
+        _ => {}
+    }
+    let found = fs::symlink_metadata(FOLDER).doing("looking at /run/knee")?;
+    let why = match found {
+        f if !f.is_dir() => "it is something else",
+        f if f.uid() != 0 => "it is another user's",
+        f if f.mode() & 0o077 != 0 => "others may enter it",
+        _ => return Ok(()),
+    };
+    Err(ShellError::Folder { why: why.to_owned() })
+}
+
+/// A path that is ready; [`Up::serve`] lets packets through.
+pub struct Up {
+    files: Files,
+    _lock: Flock<File>,
+    listener: UnixListener,
+    signals: SignalFd,
+    hosts: [Host; 2],
+    spec: RunSpec,
+    about: String,
+    capture: Option<CaptureFile>,
+}
+
+/// Makes the two hosts and takes `name`. `about` says in words what `path` is. From here on
+/// SIGINT, SIGTERM and SIGHUP wait for [`Up::serve`].
+///
+/// # Errors
+/// [`ShellError`]: no root, the name is taken, or what this machine lacks.
+pub fn up(
+    name: &str,
+    path: &PathSpec,
+    seed: u64,
+    about: String,
+    options: &Options,
+) -> Result<Up, ShellError> {
+    let files = Files::of(name)?;
+    folder()?;
+    let lock = files.lock(true)?;
+    match prepare(&files, path, seed, options) {
+        Ok((listener, signals, hosts, spec, capture)) => {
+            Ok(Up { files, _lock: lock, listener, signals, hosts, spec, about, capture })
+        }
+        Err(error) => {
+            // The first error is the one to tell.
+            let _ = files.remove();
+            Err(error)
+        }
+    }
+}
+
+type Prepared = (UnixListener, SignalFd, [Host; 2], RunSpec, Option<CaptureFile>);
+
+fn prepare(
+    files: &Files,
+    path: &PathSpec,
+    seed: u64,
+    options: &Options,
+) -> Result<Prepared, ShellError> {
+    let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
+    let hosts = namespace::open_hosts()?;
+    // All packets are of one flow, and all of them fall into one bin, which has no end.
+    let any = FlowSpec {
+        name: "any".into(),
+        start_ns: 0,
+        start_jitter_ns: 0,
+        stop_ns: None,
+        access_delay_ns: 0,
+        access_jitter_ns: 0,
+        kind: FlowKind::Udp { rate_bps: 1, packet_bytes: namespace::OPEN_MTU_BYTES },
+    };
+    let record = RecordSpec { bin_ns: Ns::MAX, ..RecordSpec::default() };
+    let spec = RunSpec { seed, duration_ns: Ns::MAX, path: path.clone(), flows: vec![any], record };
+    let mut ends = SigSet::empty();
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(|s| ends.add(s));
+    ends.thread_block().doing("blocking signals")?;
+    let signals =
+        SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC).doing("waiting for signals")?;
+    // A killed one's may be there still; the name's lock is ours.
+    match fs::remove_file(&files.socket) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(error).doing("removing an old socket").map_err(Into::into);
+        }
+        _ => {}
+    }
+    let listener = UnixListener::bind(&files.socket).doing("opening a socket in /run/knee")?;
+    Ok((listener, signals, hosts, spec, capture))
+}
+
+/// The forwarder's state, for the thread that answers.
+#[derive(Default)]
+struct Shown {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    wanted: bool,
+    passed: Passed,
+    ended: bool,
+}
+
+impl Shown {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the forwarder, if somebody waits for it.
+    fn look(&self, forwarder: &Forwarder) {
+        let mut state = self.state();
+        if state.wanted {
+            state.wanted = false;
+            state.passed = forwarder.passed();
+            self.changed.notify_all();
+        }
+    }
+
+    fn end(&self) {
+        self.state().ended = true;
+        self.changed.notify_all();
+    }
+
+    /// What has passed until now.
+    fn passed(&self) -> Passed {
+        let mut state = self.state();
+        state.wanted = true;
+        let stale = |s: &mut State| s.wanted && !s.ended;
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(state, PATIENCE / 2, stale)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.passed
+    }
+}
+
+impl Up {
+    /// Lets packets through until somebody ends it ([`down`]) or a signal does; what passed.
+    ///
+    /// # Errors
+    /// The path failed. It is told to whoever asks, and here once it was ended.
+    pub fn serve(self) -> Result<Status, ShellError> {
+        let Self { files, _lock, listener, signals, hosts, spec, about, capture } = self;
+        let result = serve(&files, &listener, &signals, &hosts, &spec, about, capture);
+        let removed = files.remove().doing("removing the files in /run/knee");
+        let status = result?;
+        removed?;
+        match &status.failure {
+            Some(why) => Err(ShellError::Failed { name: status.name.clone(), why: why.clone() }),
+            None => Ok(status),
+        }
+    }
+}
+
+fn serve(
+    files: &Files,
+    listener: &UnixListener,
+    signals: &SignalFd,
+    hosts: &[Host; 2],
+    spec: &RunSpec,
+    about: String,
+    capture: Option<CaptureFile>,
+) -> Result<Status, ShellError> {
+    let clock = Clock { zero: Instant::now() + LEAD };
+    let capture = capture.map(|file| file.start(clock)).transpose()?;
+    let devices = [hosts[0].device()?, hosts[1].device()?];
+    let forwarder = Forwarder::new(spec, None, clock, devices, capture);
+    let (alarm, shown) = (Alarm::default(), Shown::default());
+    let mut status = Status {
+        name: files.name.clone(),
+        about,
+        pid: std::process::id(),
+        failure: None,
+        passed: Passed::default(),
+    };
+    thread::scope(|scope| {
+        let (alarm, shown) = (&alarm, &shown);
+        let work = move || {
+            let result = alarm.guard(|| forwarder.run(alarm, |forwarder| shown.look(forwarder)));
+            shown.end();
+            result
+        };
+        let path = thread::Builder::new()
+            .name("knee-path".into())
+            .spawn_scoped(scope, work)
+            .doing("starting a thread")?;
+        let mut path = Some(path);
+        let mut end = |status: &mut Status| {
+            alarm.raise();
+            match path.take().map(joined) {
+                Some(Ok(record)) => status.passed = record.passed,
+                Some(Err(error)) => status.failure = Some(error.to_string()),
+                None => {}
+            }
+        };
+        let result = answer(listener, signals, hosts, shown, &mut status, &mut end);
+        end(&mut status);
+        result
+    })?;
+    Ok(status)
+}
+
+/// Answers until it is time to end.
+fn answer(
+    listener: &UnixListener,
+    signals: &SignalFd,
+    hosts: &[Host; 2],
+    shown: &Shown,
+    status: &mut Status,
+    end: &mut dyn FnMut(&mut Status),
+) -> Result<(), ShellError> {
+    loop {
+        let mut ready = [
+            PollFd::new(listener.as_fd(), PollFlags::POLLIN),
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut ready, PollTimeout::NONE) {
+            Err(Errno::EINTR) => continue,
+            result => result.doing("waiting for requests")?,
+        };
+        let [asked, signalled] = ready.map(|fd| fd.any().unwrap_or(false));
+        if signalled {
+            return Ok(());
+        }
+        if !asked {
+            continue;
+        }
+        let ended = shown.state().ended;
+        if ended {
+            end(status);
+        }
+        // Whoever asks and goes away, or asks nonsense, is not answered.
+        let Ok((stream, _)) = listener.accept() else { continue };
+        let Ok(request) = request(&stream) else { continue };
+        match request {
+            Request::Namespace(host) => {
+                let namespace = hosts[usize::from(host == HostSide::Receiver)].namespace();
+                let _ = send_descriptor(&stream, namespace);
+            }
+            Request::Status => {
+                if !ended {
+                    status.passed = shown.passed();
+                }
+                let _ = serde_json::to_writer(&stream, status);
+            }
+            Request::Down => {
+                end(status);
+                let _ = serde_json::to_writer(&stream, status);
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn request(mut stream: &UnixStream) -> io::Result<Request> {
+    stream.set_read_timeout(Some(Duration::from_millis(500)))?;
+    stream.set_write_timeout(Some(Duration::from_millis(500)))?;
+    let mut text = String::new();
+    (&mut stream).take(1024).read_to_string(&mut text)?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn send_descriptor(stream: &UnixStream, file: &File) -> nix::Result<usize> {
+    let descriptors = [file.as_raw_fd()];
+    let rights = [ControlMessage::ScmRights(&descriptors)];
+    sendmsg::<()>(stream.as_raw_fd(), &[IoSlice::new(b"n")], &rights, MsgFlags::empty(), None)
+}
+
+fn receive_descriptor(stream: &UnixStream) -> io::Result<OwnedFd> {
+    let mut byte = [0];
+    let mut room = [IoSliceMut::new(&mut byte)];
+    let mut control = cmsg_space!([i32; 1]);
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(stream.as_raw_fd(), &mut room, Some(&mut control), flags)?;
+    for message in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(descriptors) = message
+            && let [descriptor] = descriptors[..]
+        {
+            // SAFETY: the kernel has just opened it for us, and nobody else knows it.
+            return Ok(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        }
+    }
+    Err(ErrorKind::UnexpectedEof.into())
+}
+
+/// Moves the present thread to a host of the path `name`. What is started from it is there too.
+///
+/// # Errors
+/// [`ShellError`]: no root, no such path.
+pub fn enter(name: &str, host: HostSide) -> Result<(), ShellError> {
+    let files = Files::of(name)?;
+    folder()?;
+    let silent = |source| ShellError::Silent { name: name.to_owned(), source };
+    let stream = files.connect()?;
+    serde_json::to_writer(&stream, &Request::Namespace(host)).map_err(|e| silent(e.into()))?;
+    stream.shutdown(Shutdown::Write).map_err(silent)?;
+    let namespace = receive_descriptor(&stream).map_err(silent)?;
+    setns(namespace, CloneFlags::CLONE_NEWNET).doing("entering a namespace")?;
+    Ok(())
+}
+
+/// Ends the path `name`; its last state.
+///
+/// # Errors
+/// [`ShellError`]: no root, no such path.
+pub fn down(name: &str) -> Result<Status, ShellError> {
+    let files = Files::of(name)?;
+    folder()?;
+    files.ask(Request::Down)
+}
+
+/// The names for which there are files.
+fn names() -> Result<Vec<String>, ShellError> {
+    folder()?;
+    let mut names = Vec::new();
+    for entry in fs::read_dir(FOLDER).doing("reading /run/knee")? {
+        let file = entry.doing("reading /run/knee")?.file_name();
+        if let Some(name) = file.to_str().and_then(|file| file.strip_suffix(".lock"))
+            && Files::of(name).is_ok()
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// All paths, and what killed ones left.
+///
+/// # Errors
+/// [`ShellError`]: no root.
+pub fn list() -> Result<Vec<Listed>, ShellError> {
+    let one = |name: String| {
+        let files = Files::of(&name)?;
+        match files.lock(false) {
+            Ok(_) => Ok(Some(Listed::Left(name))),
+            Err(ShellError::Missing { .. }) => Ok(None),
+            Err(ShellError::Taken { .. }) => Ok(match files.ask(Request::Status) {
+                Ok(status) => Some(Listed::Running(status)),
+                // It has just ended, or is not yet there.
+                Err(ShellError::Missing { .. }) => None,
+                Err(error) => Some(Listed::Silent(name, error.to_string())),
+            }),
+            Err(error) => Err(error),
+        }
+    };
+    names()?.into_iter().filter_map(|name| one(name).transpose()).collect()
+}
+
+/// Removes what killed paths left; their names. Running ones are not touched.
+///
+/// # Errors
+/// [`ShellError`]: no root.
+pub fn clean() -> Result<Vec<String>, ShellError> {
+    let mut cleaned = Vec::new();
+    for name in names()? {
+        let files = Files::of(&name)?;
+        match files.lock(false) {
+            Ok(_lock) => {
+                files.remove().doing("removing the files in /run/knee")?;
+                cleaned.push(name);
+            }
+            Err(ShellError::Taken { .. } | ShellError::Missing { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(cleaned)
+}

@@ -12,6 +12,8 @@ mod replay;
 mod reproduce;
 mod run;
 #[cfg(feature = "kernel")]
+mod testbed;
+#[cfg(feature = "kernel")]
 mod trace;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
@@ -64,6 +66,9 @@ enum Command {
     /// Load algorithms into the running Linux kernel, for any program to use
     #[cfg(feature = "kernel")]
     Kernel(kernel::Args),
+    /// The emulated path of a scenario for any program: two hosts, and the path between them
+    #[cfg(feature = "kernel")]
+    Testbed(testbed::Args),
     /// Print a completion script for a shell
     ///
     /// For bash:
@@ -212,6 +217,8 @@ fn main() -> ExitCode {
         Command::Trace(args) => trace::trace(&args),
         #[cfg(feature = "kernel")]
         Command::Kernel(args) => kernel::kernel(&args),
+        #[cfg(feature = "kernel")]
+        Command::Testbed(args) => testbed::testbed(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "knee", &mut script);

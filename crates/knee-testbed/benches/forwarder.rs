@@ -1,0 +1,52 @@
+//! Speed of the forwarder: bulk TCP at a rate beyond its reach, and how late it is at one within.
+//! Needs root. `cargo bench -p knee-testbed`
+
+#![allow(missing_docs)]
+
+use knee_cc::{Params, algorithms};
+use knee_run::{FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
+use knee_testbed::{Options, Outcome, run_with};
+
+fn measure(what: &str, rate_bps: u64, rtt_ms: u64, queue_pkts: u32, options: &Options) {
+    let path = PathSpec::symmetric(rate_bps, rtt_ms * NS_PER_MS, QueueLimit::Packets(queue_pkts));
+    let params = Params::defaults(algorithms()[0]);
+    let mut spec = RunSpec::dumbbell(1, path, 5 * NS_PER_S, &params, 1);
+    spec.record.bin_ns = NS_PER_S;
+    // Beyond the forwarder's reach the window is all that holds the sender back.
+    if let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind {
+        tcp.options.receive_window_pkts = 10_000;
+    }
+    for cc in ["reno", "cubic"] {
+        match run_with(&spec, &[cc.into()], options) {
+            Ok(Outcome { record, lateness, .. }) => {
+                let counters = &record.flows[0].counters;
+                // Without the slow start.
+                let bytes: u64 =
+                    record.flows[0].samples[1..].iter().map(|s| s.delivered_bytes).sum();
+                println!(
+                    "{what}, {cc}: {:.2} Gbit/s delivered, {} packets; queue at most {}; late: \
+                     mean {:.1} us, 99 % {:.1} us, largest {:.0} us",
+                    bytes as f64 * 8e-9 / 4.0,
+                    counters.delivered_pkts,
+                    record.queue.max_pkts,
+                    lateness.mean_ns / 1e3,
+                    lateness.p99_ns as f64 / 1e3,
+                    lateness.max_ns as f64 / 1e3,
+                );
+            }
+            Err(error) => println!("{what}, {cc}: {error}"),
+        }
+        if let Some(file) = &options.pcap {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+fn main() {
+    let plain = Options::default();
+    let file = std::env::temp_dir().join(format!("knee-bench-{}.pcapng", std::process::id()));
+    let captured = Options { pcap: Some(file) };
+    measure("5 Gbit/s, 1 ms", 5_000_000_000, 1, 20_000, &plain);
+    measure("100 Mbit/s, 40 ms", 100_000_000, 40, 333, &plain);
+    measure("100 Mbit/s, 40 ms, --pcap", 100_000_000, 40, 333, &captured);
+}

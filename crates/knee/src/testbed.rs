@@ -1,0 +1,358 @@
+//! `knee testbed`.
+
+use crate::{Format, output};
+use clap::{Subcommand, ValueEnum};
+use knee_lab::{
+    scenario::{Scenario, Set},
+    table::Table,
+    units::{show_packets, show_queue, show_rate, show_time},
+};
+use knee_run::PathSpec;
+use knee_testbed::{
+    Options, Passed,
+    shell::{self, HostSide, Listed, Status},
+};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use nix::unistd::{
+    Uid, User, dup2_stderr, dup2_stdout, geteuid, initgroups, setgid, setsid, setuid,
+};
+use std::{
+    env,
+    ffi::{CString, OsString},
+    fs::OpenOptions,
+    io::Read,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf, absolute},
+    process::{Command, ExitCode, Stdio},
+};
+
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  knee testbed up scenarios/chd/single-flow.toml --set path.rate=20mbit
+  knee testbed exec receiver -- iperf3 -s -1 &
+  knee testbed exec sender -- iperf3 -c 10.2.0.1 -C cubic
+  knee testbed list
+  knee testbed down
+All need root. More in docs/testbed.md.";
+
+#[derive(Subcommand)]
+enum What {
+    /// Make the two hosts and the path between them, and keep them in a process of their own
+    ///
+    /// Of the scenario its [path] counts. Its flows are not run, and their access delays are no
+    /// part of the path.
+    Up(Up),
+    /// Run a program on one of the two hosts
+    ///
+    /// Its exit code is this command's. Through sudo it runs as the user who called sudo.
+    Exec {
+        /// Name of the path
+        #[arg(long = "as", value_name = "NAME", default_value = shell::DEFAULT_NAME)]
+        name: String,
+        /// Run it as this user (name or number)
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+        /// Which host
+        host: Side,
+        /// The program and its arguments
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+    /// The running paths, and what passes on them
+    List {
+        /// How to print
+        #[arg(long, value_enum, default_value = "table")]
+        format: Format,
+    },
+    /// End a path; programs on its hosts lose their network
+    Down {
+        /// Name of the path
+        #[arg(default_value = shell::DEFAULT_NAME)]
+        name: String,
+    },
+    /// Remove what killed paths left
+    Clean,
+}
+
+#[derive(clap::Args)]
+struct Up {
+    /// The scenario, as for `knee run`
+    scenario: PathBuf,
+    /// Put a value in place of what the scenario says, as in path.rate=5mbit; may be repeated
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Name, for several paths at once: 1 to 32 of a-z, 0-9, - and _
+    #[arg(long = "as", value_name = "NAME", default_value = shell::DEFAULT_NAME)]
+    name: String,
+    /// Seed of losses and jitter instead of the scenario's
+    #[arg(long, value_name = "N", value_parser = crate::integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
+    seed: Option<u64>,
+    /// Keep all packets in this new file for Wireshark (pcapng); it is there after `down`
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Stay until Ctrl-C or `knee testbed down`
+    #[arg(long)]
+    foreground: bool,
+    /// The process that holds the path
+    #[arg(long, hide = true, conflicts_with = "foreground")]
+    held: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Side {
+    /// Its packets pass the bottleneck
+    Sender,
+    /// Its packets take the way back
+    Receiver,
+}
+
+pub(crate) fn testbed(args: &Args) -> Result<ExitCode> {
+    match &args.what {
+        What::Up(args) if args.foreground || args.held => hold(args),
+        What::Up(_) => in_background(),
+        What::Exec { name, user, host, command } => exec(name, user.as_deref(), *host, command),
+        What::List { format } => list(*format),
+        What::Down { name } => {
+            let status = shell::down(name).into_diagnostic()?;
+            match &status.failure {
+                Some(why) => Err(miette!("the path {name} had failed: {why}")),
+                None => output::print(&ended(&status)),
+            }
+        }
+        What::Clean => {
+            let cleaned = shell::clean().into_diagnostic()?;
+            output::print(&match &cleaned[..] {
+                [] => "nothing to remove\n".to_owned(),
+                names => format!("removed what was left of {}\n", names.join(", ")),
+            })
+        }
+    }
+}
+
+/// Starts this command again as the holder; back when that is ready.
+fn in_background() -> Result<ExitCode> {
+    let mut holder = Command::new("/proc/self/exe")
+        .args(env::args_os().skip(1))
+        .arg("--held")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .into_diagnostic()
+        .wrap_err("cannot start the process that is to hold the path")?;
+    let (mut said, mut failed) = (String::new(), String::new());
+    // It says little, then closes both.
+    holder.stdout.take().map(|mut out| out.read_to_string(&mut said));
+    holder.stderr.take().map(|mut err| err.read_to_string(&mut failed));
+    if failed.is_empty() && !said.is_empty() {
+        return output::print(&said);
+    }
+    let status = holder.wait().into_diagnostic()?;
+    if failed.is_empty() {
+        return Err(miette!("the process that was to hold the path ended with {status}"));
+    }
+    output::tell(failed.trim_end());
+    Ok(ExitCode::from(2))
+}
+
+/// Holds a path until its end.
+fn hold(args: &Up) -> Result<ExitCode> {
+    let sets = args.set.iter().map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
+    let scenario = Scenario::load(&args.scenario, &sets)?;
+    let seed = args.seed.unwrap_or(scenario.seed());
+    let path = scenario.spec(seed).path;
+    let pcap = args.pcap.as_deref().map(absolute).transpose().into_diagnostic()?;
+    let options = Options { pcap };
+    let up = shell::up(&args.name, &path, seed, about(&path), &options).into_diagnostic()?;
+    output::print(&greeting(args, &path))?;
+    if args.held {
+        detach().into_diagnostic().wrap_err("cannot leave the terminal")?;
+    }
+    let status = up.serve().into_diagnostic()?;
+    if args.held { Ok(ExitCode::SUCCESS) } else { output::print(&ended(&status)) }
+}
+
+/// Leaves terminal, folder and output of the command that started this process.
+fn detach() -> std::io::Result<()> {
+    setsid()?;
+    env::set_current_dir("/")?;
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
+    Ok(())
+}
+
+fn about(path: &PathSpec) -> String {
+    let rtt_ns = path.delay_forward_ns + path.delay_reverse_ns;
+    let mut about =
+        format!("{}, {}, {}", show_rate(path.rate_bps), show_time(rtt_ns), show_queue(path.queue));
+    let mut add = |there: bool, what: String| {
+        if there {
+            about += &format!(", {what}");
+        }
+    };
+    let percent = |p: f64| format!("{} %", p * 100.0);
+    add(path.loss_forward > 0.0, format!("loss {}", percent(path.loss_forward)));
+    add(path.loss_reverse > 0.0, format!("loss back {}", percent(path.loss_reverse)));
+    add(path.jitter_forward_ns > 0, format!("jitter {}", show_time(path.jitter_forward_ns)));
+    add(path.jitter_reverse_ns > 0, format!("jitter back {}", show_time(path.jitter_reverse_ns)));
+    about
+}
+
+fn greeting(args: &Up, path: &PathSpec) -> String {
+    let name = match args.name.as_str() {
+        shell::DEFAULT_NAME => String::new(),
+        name => format!(" --as {name}"),
+    };
+    let end = match (args.foreground, args.name.as_str()) {
+        (true, _) => "press Ctrl-C".to_owned(),
+        (false, shell::DEFAULT_NAME) => "knee testbed down".to_owned(),
+        (false, name) => format!("knee testbed down {name}"),
+    };
+    let [a4, a6] = HostSide::Sender.addresses();
+    let [b4, b6] = HostSide::Receiver.addresses();
+    format!(
+        "up: {}\n  sender    {a4}  {a6}\n  receiver  {b4}  {b6}\nWhat the sender sends passes the \
+         bottleneck. Run programs on both:\n  knee testbed exec{name} receiver -- iperf3 -s -1 &\n  \
+         knee testbed exec{name} sender -- iperf3 -c {b4}\nEnd it: {end}\n",
+        about(path)
+    )
+}
+
+fn exec(name: &str, user: Option<&str>, host: Side, command: &[OsString]) -> Result<ExitCode> {
+    let host = match host {
+        Side::Sender => HostSide::Sender,
+        Side::Receiver => HostSide::Receiver,
+    };
+    let user = user_of(user)?;
+    shell::enter(name, host).into_diagnostic()?;
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(miette!("name a program"));
+    };
+    let mut run = Command::new(program);
+    run.args(arguments);
+    if let Some(user) = user {
+        become_user(&user).into_diagnostic().wrap_err(format!("cannot run as {}", user.name))?;
+        run.env("USER", &user.name).env("LOGNAME", &user.name).env("HOME", &user.dir);
+    }
+    // From here on this process is that program: its exit code and its signals are its own.
+    let error = run.exec();
+    let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+    let program = Path::new(program).display();
+    let help = "give a program that is on this machine, and its arguments, behind --";
+    output::tell(&format!("{:?}", miette!(help = help, "cannot run {program}: {error}")));
+    Ok(ExitCode::from(code))
+}
+
+/// The user to become: the one that was named, or the one who called sudo; none: stay.
+fn user_of(named: Option<&str>) -> Result<Option<User>> {
+    let sudo = env::var("SUDO_UID").ok().filter(|_| geteuid().is_root());
+    let Some(wanted) = named.or(sudo.as_deref()) else { return Ok(None) };
+    let found = match wanted.parse() {
+        Ok(number) => User::from_uid(Uid::from_raw(number)),
+        Err(_) => User::from_name(wanted),
+    };
+    let found = found.into_diagnostic().wrap_err("cannot look users up")?;
+    let help = "give a name or a number that `getent passwd` shows";
+    found.map(Some).ok_or_else(|| miette!(help = help, "there is no user {wanted}"))
+}
+
+fn become_user(user: &User) -> std::io::Result<()> {
+    initgroups(&CString::new(user.name.as_bytes())?, user.gid)?;
+    setgid(user.gid)?;
+    setuid(user.uid)?;
+    Ok(())
+}
+
+fn us(ns: f64) -> String {
+    format!("{:.0} us", ns / 1e3)
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.2}", ns as f64 / 1e6)
+}
+
+/// What passed, for people.
+fn ended(status: &Status) -> String {
+    let Passed {
+        time_ns,
+        forward_pkts,
+        delivered_pkts,
+        delivered_bytes,
+        queue_drops_pkts,
+        random_losses_pkts,
+        back_pkts,
+        back_losses_pkts,
+        queue_max_pkts,
+        queue_delay_ns: [median, p95, p99, largest],
+        lateness,
+        ..
+    } = &status.passed;
+    let time_s = (*time_ns as f64 / 1e9).max(1e-9);
+    format!(
+        "{}: {}, {time_s:.1} s\n  to the receiver  {forward_pkts} packets: {delivered_pkts} \
+         delivered, {queue_drops_pkts} dropped, {random_losses_pkts} lost; {:.3} Mbit/s\n  to the \
+         sender    {back_pkts} packets: {back_losses_pkts} lost\n  queueing delay   median {} ms, \
+         95 % {} ms, 99 % {} ms, largest {} ms; at most {}\n  lateness         mean {}, 99 % {}, \
+         largest {}\n",
+        status.name,
+        status.about,
+        *delivered_bytes as f64 * 8e-6 / time_s,
+        ms(*median),
+        ms(*p95),
+        ms(*p99),
+        ms(*largest),
+        show_packets(*queue_max_pkts),
+        us(lateness.mean_ns),
+        us(lateness.p99_ns as f64),
+        us(lateness.max_ns as f64),
+    )
+}
+
+fn list(format: Format) -> Result<ExitCode> {
+    let listed = shell::list().into_diagnostic()?;
+    if format == Format::Json {
+        return output::print_json(&listed);
+    }
+    if listed.is_empty() {
+        return output::print("nothing is up; `knee testbed up SCENARIO` makes a path\n");
+    }
+    let mut table = Table::new(
+        "Emulated paths",
+        &["name", "path", "state"],
+        &["up", "packets", "dropped", "lost", "queue", "lateness 99 %"],
+    );
+    for one in &listed {
+        let plain = |name: &str, state: String| {
+            let [a, b, c, d, e, f] = ["-"; 6].map(str::to_owned);
+            [name.to_owned(), "-".to_owned(), state, a, b, c, d, e, f]
+        };
+        table.row(match one {
+            Listed::Left(name) => plain(name, "killed; run `knee testbed clean`".to_owned()),
+            Listed::Silent(name, why) => plain(name, why.clone()),
+            Listed::Running(status) => {
+                let p = &status.passed;
+                let state = status.failure.as_ref().map_or("up".into(), |w| format!("failed: {w}"));
+                [
+                    status.name.clone(),
+                    status.about.clone(),
+                    state,
+                    format!("{:.0} s", p.time_ns as f64 / 1e9),
+                    (p.forward_pkts + p.back_pkts).to_string(),
+                    p.queue_drops_pkts.to_string(),
+                    (p.random_losses_pkts + p.back_losses_pkts).to_string(),
+                    show_packets(p.queue_pkts),
+                    us(p.lateness.p99_ns as f64),
+                ]
+            }
+        });
+    }
+    output::print(&table.to_text(output::width()))
+}
