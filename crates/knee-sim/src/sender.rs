@@ -331,6 +331,11 @@ impl Sender {
             (Some(sent_ns), tick_ns) => (now_ns / tick_ns - sent_ns / tick_ns + 1) * tick_ns,
             (None, _) => {
                 let sent_ns = news.repair_sent_ns.filter(|_| self.timestamps)?;
+                // Sooner than any packet comes back: the echo is that of the first transmission.
+                let least_ns = self.board.min_rtt_ns();
+                if least_ns == 0 || now_ns - sent_ns < least_ns {
+                    return None;
+                }
                 let ticks = now_ns / TIMESTAMP_TICK_NS - sent_ns / TIMESTAMP_TICK_NS;
                 ticks.max(1) * TIMESTAMP_TICK_NS
             }
@@ -542,6 +547,7 @@ impl Sender {
         self.counters.loss_events += 1;
         self.allow_undo();
         self.high = self.board.nxt();
+        self.probe = None;
         self.conn.cwnd_cnt = 0;
         self.refresh(now_ns);
         self.host.ssthresh(&mut self.conn, &mut self.counters);
@@ -634,9 +640,12 @@ impl Sender {
         }
         if retransmitted && !reported && ack.cumulative > end {
             self.counters.loss_events += 1;
+            self.conn.cwnd_cnt = 0;
             self.host.ssthresh(&mut self.conn, &mut self.counters);
+            self.set_phase(Phase::Cwr);
             self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
             self.host.on_event(&mut self.conn, Event::Recovered);
+            self.set_phase(Phase::Open);
         }
     }
 

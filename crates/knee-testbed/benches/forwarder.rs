@@ -4,8 +4,8 @@
 #![allow(missing_docs)]
 
 use knee_cc::{Params, algorithms};
-use knee_run::{FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
-use knee_testbed::{Options, Outcome, run_with};
+use knee_run::{Cc, FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RealTime, RunSpec};
+use knee_testbed::{Options, run_with};
 
 fn measure(what: &str, rate_bps: u64, rtt_ms: u64, queue_pkts: u32, options: &Options) {
     let path = PathSpec::symmetric(rate_bps, rtt_ms * NS_PER_MS, QueueLimit::Packets(queue_pkts));
@@ -17,8 +17,12 @@ fn measure(what: &str, rate_bps: u64, rtt_ms: u64, queue_pkts: u32, options: &Op
         tcp.options.receive_window_pkts = 10_000;
     }
     for cc in ["reno", "cubic"] {
-        match run_with(&spec, &[cc.into()], options) {
-            Ok(Outcome { record, lateness, .. }) => {
+        if let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind {
+            tcp.cc = Cc::Kernel(cc.to_owned());
+        }
+        match run_with(&spec, options) {
+            Ok(record) => {
+                let Some(RealTime { lateness, .. }) = record.real_time else { continue };
                 let counters = &record.flows[0].counters;
                 // Without the slow start.
                 let bytes: u64 =
@@ -29,7 +33,7 @@ fn measure(what: &str, rate_bps: u64, rtt_ms: u64, queue_pkts: u32, options: &Op
                     bytes as f64 * 8e-9 / 4.0,
                     counters.delivered_pkts,
                     record.queue.max_pkts,
-                    lateness.mean_ns / 1e3,
+                    lateness.mean_ns as f64 / 1e3,
                     lateness.p99_ns as f64 / 1e3,
                     lateness.max_ns as f64 / 1e3,
                 );

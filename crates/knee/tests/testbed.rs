@@ -1,5 +1,5 @@
 //! `knee testbed` on this machine: paths, programs on them, and what goes wrong. Needs root.
-#![cfg(target_os = "linux")]
+#![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used)]
 
 mod common;
