@@ -3,7 +3,8 @@
 use knee_cc::Params;
 use knee_run::{
     Cc, DelayedAck, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, PathSpec,
-    QueueBin, QueueLimit, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
+    QueueBin, QueueLimit, QueueRecord, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions,
+    TcpSpec, Workload,
 };
 
 /// Nanoseconds in a millisecond.

@@ -70,10 +70,9 @@ impl Called {
         if let (Call::OnRtt, Ok(us)) = (call.call, u64::try_from(call.ack.rtt_us)) {
             self.rtt.add(us * NS_PER_US);
         }
-        if spec.record.bin_ns > 0 {
-            let at_ns = (call.before.now_us * NS_PER_US).saturating_sub(zero_ns);
-            let bin = (at_ns / spec.record.bin_ns) as usize;
-            let before = bin.min(bins(spec)).max(self.observed.len());
+        let at_ns = (call.before.now_us * NS_PER_US).saturating_sub(zero_ns);
+        if let Some(bin) = at_ns.checked_div(spec.record.bin_ns) {
+            let before = (bin as usize).clamp(self.observed.len(), bins(spec));
             self.observed.resize(before, self.latest);
             self.latest = call.observed;
         }

@@ -295,7 +295,6 @@ fn flow(
             FlowKind::Tcp(tcp) => tcp.cc.observes(),
             _ => Default::default(),
         },
-        ..FlowRecord::default()
     }
 }
 

@@ -136,6 +136,9 @@ impl Plan {
         }
         let mtu_bytes = flows.iter().map(|f| f.packet_bytes).fold(1500, u32::max);
         let stack = stack.unwrap_or(Stack { sack: true, timestamps: true, idle_restart: true });
+        // Most hold for every flow.
+        approximations.sort();
+        approximations.dedup();
         Ok(Self { stack, flows, mtu_bytes, approximations })
     }
 
@@ -209,9 +212,8 @@ fn check(
                 return Err(unsupported_of(flow, "tcp.delayed_ack_timeout", why));
             }
             approximations.push(format!(
-                "{}: delayed ACKs are the kernel's own: for every second packet once the receive \
+                "delayed ACKs are the kernel's own: for every second packet once the receive \
                  window has opened (until then for each), after 40 to 200 ms (asked for: {} ms)",
-                flow.name,
                 options.delayed_ack.timeout_ns / NS_PER_MS
             ));
         }
@@ -226,6 +228,13 @@ fn check(
     if options.rtt_tick_ns != 0 {
         let why = "its RTT samples are in microseconds; leave the tick out";
         return Err(unsupported_of(flow, "tcp.rtt_tick", why));
+    }
+    if options.recovery == Recovery::Newreno {
+        approximations.push(
+            "recovery without SACK is the kernel's own: proportional rate reduction in place of \
+             window inflation (the simulator's `newreno-prr`)"
+                .to_owned(),
+        );
     }
     Ok(Stack {
         sack: options.recovery == Recovery::Sack,

@@ -63,7 +63,9 @@ fn counters_and_observed_values_come_from_the_calls() {
     assert!(c.delay_backoffs_region_a > 0 && c.rounds_region_a > 50, "{c:?}");
     let at = flow.observes.iter().position(|o| *o == "shadow_pkts").expect("CHD's");
     let shadow: Vec<u32> = flow.samples.iter().map(|s| s.observed[at]).collect();
-    assert!(shadow[20..].iter().all(|pkts| *pkts > 0), "{shadow:?}");
+    // 0 where there is none: at first, and below the delays of region B.
+    let known = shadow.iter().filter(|pkts| **pkts > 0).count();
+    assert!(known * 10 > shadow.len() * 9, "{shadow:?}");
     let reno = run(&with_cc(&spec, &kernel("reno")));
     let flow = &reno.flows[0];
     assert_eq!(flow.rtt.count(), 0);

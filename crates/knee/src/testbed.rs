@@ -310,7 +310,7 @@ fn ended(status: &Status) -> String {
         ms(*p99),
         ms(*largest),
         show_packets(*queue_max_pkts),
-        us(lateness.mean_ns),
+        us(lateness.mean_ns as f64),
         us(lateness.p99_ns as f64),
         us(lateness.max_ns as f64),
     )

@@ -12,7 +12,7 @@ fn scenario() -> String {
     let path = "duration = \"20s\"\nrepeat = 2\n[path]\nrate = \"10mbit\"\nrtt = \"30ms\"\n\
                 queue = \"30p\"\nloss_forward = 0.005\nloss_reverse = 0.01\n[record]\ntrace = true\n";
     let flow = |a: &knee_cc::Algorithm| format!("[[flow]]\ncc = \"{}\"\ncount = 2\n", a.name());
-    path.to_owned() + &knee_cc::algorithms().iter().map(flow).collect::<String>()
+    format!("{path}{}", knee_cc::algorithms().iter().map(flow).collect::<String>())
 }
 
 fn rows(place: &Place, name: &str) -> Vec<TraceRow> {
@@ -34,7 +34,7 @@ fn write(place: &Place, name: &str, rows: &[TraceRow]) {
 /// Exit code and standard output.
 fn replay(place: &Place, name: &str) -> (Option<i32>, String) {
     let output = place.run(&["replay", name]);
-    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    (output.status.code(), format!("{}{}", text(&output.stdout), text(&output.stderr)))
 }
 
 #[test]
