@@ -224,7 +224,7 @@ impl Tracer {
             room: ring_bytes as usize / size_of::<Record>(),
             ring,
             inbox,
-            ring_map: ring_map,
+            ring_map,
         };
         for (target, variant) in chosen {
             tracer.add(target, variant, filter)?;
@@ -368,8 +368,7 @@ impl Target {
 
 impl Record {
     fn decode(self, variants: &[TracedVariant]) -> Option<TracedCall<'_>> {
-        let end =
-            |address, port| SocketAddr::new(Ipv6Addr::from_octets(address).to_canonical(), port);
+        let end = |address, port| SocketAddr::new(Ipv6Addr::from(address).to_canonical(), port);
         Some(TracedCall {
             variant: variants.get(self.variant as usize)?,
             socket: SocketId {

@@ -193,7 +193,7 @@ pub fn write_tables(
             move |call: &CallRecord| TraceRow { flow: traced.clone(), dropped: 0, call: *call };
         flow.trace.iter().map(row)
     });
-    write_if_any(results, "trace.parquet", &trace::columns(), rows)?;
+    write_if_any(results, "trace.parquet", trace::columns(), rows)?;
 
     let rows = flows().flat_map(|(repetition, _, flow)| {
         flow.probe_delays.iter().map(move |&(sent_ns, delay_ns)| {
@@ -503,7 +503,7 @@ mod tests {
         check(docs, "flows.parquet", &flow_columns());
         check(docs, "queue.parquet", &queue_columns());
         check(docs, "packets.parquet", &packet_columns());
-        check(docs, "trace.parquet", &trace::columns());
+        check(docs, "trace.parquet", trace::columns());
         check(docs, "probes.parquet", &probe_columns());
     }
 }

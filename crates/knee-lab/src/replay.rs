@@ -51,8 +51,11 @@ impl TraceReplay {
     }
 }
 
-/// Every field of a record with its name, as in the trace's columns where there is one.
-fn fields(record: &CallRecord) -> (Vec<(String, String)>, Vec<(String, String)>) {
+/// Names and values.
+type Fields = Vec<(String, String)>;
+
+/// Every field of a record, what went in and what came out.
+fn fields(record: &CallRecord) -> (Fields, Fields) {
     let mut input = vec![
         ("call".to_owned(), record.call.name().to_owned()),
         ("event".to_owned(), record.event.to_string()),
