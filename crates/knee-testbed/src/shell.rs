@@ -54,6 +54,8 @@ pub const DEFAULT_NAME: &str = "default";
 const NAME_LEN: usize = 32;
 /// Longest wait for a word from the other end of a socket.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The same for the end of a path, which may have packets to write.
+const PATIENCE_AT_END: Duration = Duration::from_secs(60);
 
 /// Which of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -244,6 +246,9 @@ impl Files {
     fn ask(&self, request: Request) -> Result<Status, ShellError> {
         let silent = |source| ShellError::Silent { name: self.name.clone(), source };
         let mut stream = self.connect()?;
+        if matches!(request, Request::Down) {
+            stream.set_read_timeout(Some(PATIENCE_AT_END)).map_err(silent)?;
+        }
         serde_json::to_writer(&stream, &request).map_err(|e| silent(e.into()))?;
         stream.shutdown(Shutdown::Write).map_err(silent)?;
         let mut answer = String::new();
@@ -273,15 +278,32 @@ fn folder() -> Result<(), ShellError> {
     Err(ShellError::Folder { why: why.to_owned() })
 }
 
-/// A path that is ready; [`Up::serve`] lets packets through.
-pub struct Up {
+/// A name that this process has: its files go with it.
+struct Held {
     files: Files,
     _lock: Flock<File>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // What cannot be removed, `clean` will.
+        let _ = self.files.remove();
+    }
+}
+
+/// A path that is ready; [`Up::serve`] lets packets through.
+pub struct Up {
+    held: Held,
+    about: String,
+    prepared: Prepared,
+}
+
+struct Prepared {
     listener: UnixListener,
     signals: SignalFd,
     hosts: [Host; 2],
+    devices: [File; 2],
     spec: RunSpec,
-    about: String,
     capture: Option<CaptureFile>,
 }
 
@@ -299,20 +321,10 @@ pub fn up(
 ) -> Result<Up, ShellError> {
     let files = Files::of(name)?;
     folder()?;
-    let lock = files.lock(true)?;
-    match prepare(&files, path, seed, options) {
-        Ok((listener, signals, hosts, spec, capture)) => {
-            Ok(Up { files, _lock: lock, listener, signals, hosts, spec, about, capture })
-        }
-        Err(error) => {
-            // The first error is the one to tell.
-            let _ = files.remove();
-            Err(error)
-        }
-    }
+    let held = Held { _lock: files.lock(true)?, files };
+    let prepared = prepare(&held.files, path, seed, options)?;
+    Ok(Up { held, about, prepared })
 }
-
-type Prepared = (UnixListener, SignalFd, [Host; 2], RunSpec, Option<CaptureFile>);
 
 fn prepare(
     files: &Files,
@@ -322,6 +334,7 @@ fn prepare(
 ) -> Result<Prepared, ShellError> {
     let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let hosts = namespace::open_hosts()?;
+    let devices = [hosts[0].device()?, hosts[1].device()?];
     // All packets are of one flow, and all of them fall into one bin, which has no end.
     let any = FlowSpec {
         name: "any".into(),
@@ -347,7 +360,7 @@ fn prepare(
         _ => {}
     }
     let listener = UnixListener::bind(&files.socket).doing("opening a socket in /run/knee")?;
-    Ok((listener, signals, hosts, spec, capture))
+    Ok(Prepared { listener, signals, hosts, devices, spec, capture })
 }
 
 /// The forwarder's state, for the thread that answers.
@@ -403,11 +416,13 @@ impl Up {
     /// # Errors
     /// The path failed. It is told to whoever asks, and here once it was ended.
     pub fn serve(self) -> Result<Status, ShellError> {
-        let Self { files, _lock, listener, signals, hosts, spec, about, capture } = self;
-        let result = serve(&files, &listener, &signals, &hosts, &spec, about, capture);
-        let removed = files.remove().doing("removing the files in /run/knee");
-        let status = result?;
-        removed?;
+        let Self { held, about, prepared } = self;
+        let (status, asked) = serve(&held.files.name, about, prepared)?;
+        // Who ended it is to find the name free.
+        drop(held);
+        if let Some(stream) = asked {
+            let _ = serde_json::to_writer(stream, &status);
+        }
         match &status.failure {
             Some(why) => Err(ShellError::Failed { name: status.name.clone(), why: why.clone() }),
             None => Ok(status),
@@ -415,28 +430,23 @@ impl Up {
     }
 }
 
-fn serve(
-    files: &Files,
-    listener: &UnixListener,
-    signals: &SignalFd,
-    hosts: &[Host; 2],
-    spec: &RunSpec,
-    about: String,
-    capture: Option<CaptureFile>,
-) -> Result<Status, ShellError> {
+/// The last state, and who is to be told.
+type Ended = (Status, Option<UnixStream>);
+
+fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellError> {
+    let Prepared { listener, signals, hosts, devices, spec, capture } = prepared;
     let clock = Clock { zero: Instant::now() + LEAD };
     let capture = capture.map(|file| file.start(clock)).transpose()?;
-    let devices = [hosts[0].device()?, hosts[1].device()?];
-    let forwarder = Forwarder::new(spec, None, clock, devices, capture);
+    let forwarder = Forwarder::new(&spec, None, clock, devices, capture);
     let (alarm, shown) = (Alarm::default(), Shown::default());
     let mut status = Status {
-        name: files.name.clone(),
+        name: name.to_owned(),
         about,
         pid: std::process::id(),
         failure: None,
         passed: Passed::default(),
     };
-    thread::scope(|scope| {
+    let asked = thread::scope(|scope| {
         let (alarm, shown) = (&alarm, &shown);
         let work = move || {
             let result = alarm.guard(|| forwarder.run(alarm, |forwarder| shown.look(forwarder)));
@@ -456,14 +466,14 @@ fn serve(
                 None => {}
             }
         };
-        let result = answer(listener, signals, hosts, shown, &mut status, &mut end);
+        let result = answer(&listener, &signals, &hosts, shown, &mut status, &mut end);
         end(&mut status);
         result
     })?;
-    Ok(status)
+    Ok((status, asked))
 }
 
-/// Answers until it is time to end.
+/// Answers until it is time to end; who said so, if it was no signal.
 fn answer(
     listener: &UnixListener,
     signals: &SignalFd,
@@ -471,7 +481,7 @@ fn answer(
     shown: &Shown,
     status: &mut Status,
     end: &mut dyn FnMut(&mut Status),
-) -> Result<(), ShellError> {
+) -> Result<Option<UnixStream>, ShellError> {
     loop {
         let mut ready = [
             PollFd::new(listener.as_fd(), PollFlags::POLLIN),
@@ -483,7 +493,7 @@ fn answer(
         };
         let [asked, signalled] = ready.map(|fd| fd.any().unwrap_or(false));
         if signalled {
-            return Ok(());
+            return Ok(None);
         }
         if !asked {
             continue;
@@ -506,11 +516,7 @@ fn answer(
                 }
                 let _ = serde_json::to_writer(&stream, status);
             }
-            Request::Down => {
-                end(status);
-                let _ = serde_json::to_writer(&stream, status);
-                return Ok(());
-            }
+            Request::Down => return Ok(Some(stream)),
         }
     }
 }
