@@ -257,8 +257,9 @@ impl Files {
     }
 }
 
-/// Makes sure of root and of the folder.
-fn folder() -> Result<(), ShellError> {
+/// Makes sure of root and of the folder. Its lock is for those who try the locks of names, so that
+/// nobody takes their trying for a path that runs.
+fn folder() -> Result<Flock<File>, ShellError> {
     if !geteuid().is_root() {
         return Err(ShellError::NeedsRoot);
     }
@@ -273,7 +274,11 @@ fn folder() -> Result<(), ShellError> {
         f if !f.is_dir() => "it is something else",
         f if f.uid() != 0 => "it is another user's",
         f if f.mode() & 0o077 != 0 => "others may enter it",
-        _ => return Ok(()),
+        _ => {
+            let folder = File::open(FOLDER).doing("opening /run/knee")?;
+            let lock = Flock::lock(folder, FlockArg::LockExclusive);
+            return lock.map_err(|(_, error)| error).doing("locking /run/knee").map_err(Into::into);
+        }
     };
     Err(ShellError::Folder { why: why.to_owned() })
 }
@@ -320,8 +325,9 @@ pub fn up(
     options: &Options,
 ) -> Result<Up, ShellError> {
     let files = Files::of(name)?;
-    folder()?;
+    let trying = folder()?;
     let held = Held { _lock: files.lock(true)?, files };
+    drop(trying);
     let prepared = prepare(&held.files, path, seed, options)?;
     Ok(Up { held, about, prepared })
 }
@@ -580,7 +586,6 @@ pub fn down(name: &str) -> Result<Status, ShellError> {
 
 /// The names for which there are files.
 fn names() -> Result<Vec<String>, ShellError> {
-    folder()?;
     let mut names = Vec::new();
     for entry in fs::read_dir(FOLDER).doing("reading /run/knee")? {
         let file = entry.doing("reading /run/knee")?.file_name();
@@ -601,8 +606,11 @@ fn names() -> Result<Vec<String>, ShellError> {
 pub fn list() -> Result<Vec<Listed>, ShellError> {
     let one = |name: String| {
         let files = Files::of(&name)?;
-        match files.lock(false) {
-            Ok(_) => Ok(Some(Listed::Left(name))),
+        let trying = folder()?;
+        let lock = files.lock(false).map(drop);
+        drop(trying);
+        match lock {
+            Ok(()) => Ok(Some(Listed::Left(name))),
             Err(ShellError::Missing { .. }) => Ok(None),
             Err(ShellError::Taken { .. }) => Ok(match files.ask(Request::Status) {
                 Ok(status) => Some(Listed::Running(status)),
@@ -613,6 +621,7 @@ pub fn list() -> Result<Vec<Listed>, ShellError> {
             Err(error) => Err(error),
         }
     };
+    folder()?;
     names()?.into_iter().filter_map(|name| one(name).transpose()).collect()
 }
 
@@ -621,6 +630,7 @@ pub fn list() -> Result<Vec<Listed>, ShellError> {
 /// # Errors
 /// [`ShellError`]: no root.
 pub fn clean() -> Result<Vec<String>, ShellError> {
+    let _trying = folder()?;
     let mut cleaned = Vec::new();
     for name in names()? {
         let files = Files::of(&name)?;
