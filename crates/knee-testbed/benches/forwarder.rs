@@ -56,6 +56,7 @@ fn main() {
     let (fast, slow) = ([5_000_000_000, 1, 20_000], [100_000_000, 40, 333]);
     measure("5 Gbit/s, 1 ms, an ACK for two packets", fast, 2, &plain);
     measure("5 Gbit/s, 1 ms, an ACK for each", fast, 1, &plain);
+    measure("1.6 Gbit/s, 1 ms, an ACK for two packets", [1_600_000_000, 1, 1_000], 2, &plain);
     measure("100 Mbit/s, 40 ms", slow, 1, &plain);
     measure("100 Mbit/s, 40 ms, --pcap", slow, 1, &captured);
 }
