@@ -7,14 +7,21 @@ use knee_cc::{Params, algorithms};
 use knee_run::{Cc, FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RealTime, RunSpec};
 use knee_testbed::{Options, run_with};
 
-fn measure(what: &str, rate_bps: u64, rtt_ms: u64, queue_pkts: u32, options: &Options) {
-    let path = PathSpec::symmetric(rate_bps, rtt_ms * NS_PER_MS, QueueLimit::Packets(queue_pkts));
+fn measure(
+    what: &str,
+    [rate_bps, rtt_ms, queue_pkts]: [u64; 3],
+    every_pkts: u32,
+    options: &Options,
+) {
+    let path =
+        PathSpec::symmetric(rate_bps, rtt_ms * NS_PER_MS, QueueLimit::Packets(queue_pkts as u32));
     let params = Params::defaults(algorithms()[0]);
     let mut spec = RunSpec::dumbbell(1, path, 5 * NS_PER_S, &params, 1);
     spec.record.bin_ns = NS_PER_S;
     // Beyond the forwarder's reach the window is all that holds the sender back.
     if let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind {
         tcp.options.receive_window_pkts = 10_000;
+        tcp.options.delayed_ack.every_pkts = every_pkts;
     }
     for cc in ["reno", "cubic"] {
         if let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind {
@@ -50,7 +57,10 @@ fn main() {
     let plain = Options::default();
     let file = std::env::temp_dir().join(format!("knee-bench-{}.pcapng", std::process::id()));
     let captured = Options { pcap: Some(file) };
-    measure("5 Gbit/s, 1 ms", 5_000_000_000, 1, 20_000, &plain);
-    measure("100 Mbit/s, 40 ms", 100_000_000, 40, 333, &plain);
-    measure("100 Mbit/s, 40 ms, --pcap", 100_000_000, 40, 333, &captured);
+    let (fast, slow) = ([5_000_000_000, 1, 20_000], [100_000_000, 40, 333]);
+    measure("5 Gbit/s, 1 ms, an ACK for two packets", fast, 2, &plain);
+    measure("5 Gbit/s, 1 ms, an ACK for each", fast, 1, &plain);
+    measure("1.6 Gbit/s, 1 ms, an ACK for two packets", [1_600_000_000, 1, 1_000], 2, &plain);
+    measure("100 Mbit/s, 40 ms", slow, 1, &plain);
+    measure("100 Mbit/s, 40 ms, --pcap", slow, 1, &captured);
 }

@@ -233,13 +233,13 @@ impl<'a> Forwarder<'a> {
             if now_ns >= self.spec.duration_ns {
                 return Ok(false);
             }
-            self.advance(now_ns)?;
             let Some((flow, number, covers)) = self.identify(&room[..len], forward) else {
                 self.free.push(room);
                 continue;
             };
             let place = if forward { Place::Sender } else { Place::Receiver };
             self.captured(place, now_ns, &room[..len], None)?;
+            self.advance(now_ns)?;
             let packet = Datagram { room, len: len as u32, flow: flow as u32, number, covers };
             if forward {
                 self.send(now_ns, packet)?;

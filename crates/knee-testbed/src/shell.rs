@@ -54,6 +54,8 @@ pub const DEFAULT_NAME: &str = "default";
 const NAME_LEN: usize = 32;
 /// Longest wait for a word from the other end of a socket.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The same for the end of a path, which may have packets to write.
+const PATIENCE_AT_END: Duration = Duration::from_secs(60);
 
 /// Which of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -244,6 +246,9 @@ impl Files {
     fn ask(&self, request: Request) -> Result<Status, ShellError> {
         let silent = |source| ShellError::Silent { name: self.name.clone(), source };
         let mut stream = self.connect()?;
+        if matches!(request, Request::Down) {
+            stream.set_read_timeout(Some(PATIENCE_AT_END)).map_err(silent)?;
+        }
         serde_json::to_writer(&stream, &request).map_err(|e| silent(e.into()))?;
         stream.shutdown(Shutdown::Write).map_err(silent)?;
         let mut answer = String::new();
@@ -252,8 +257,9 @@ impl Files {
     }
 }
 
-/// Makes sure of root and of the folder.
-fn folder() -> Result<(), ShellError> {
+/// Makes sure of root and of the folder. Its lock is for those who try the locks of names, so that
+/// nobody takes their trying for a path that runs.
+fn folder() -> Result<Flock<File>, ShellError> {
     if !geteuid().is_root() {
         return Err(ShellError::NeedsRoot);
     }
@@ -268,20 +274,41 @@ fn folder() -> Result<(), ShellError> {
         f if !f.is_dir() => "it is something else",
         f if f.uid() != 0 => "it is another user's",
         f if f.mode() & 0o077 != 0 => "others may enter it",
-        _ => return Ok(()),
+        _ => {
+            let folder = File::open(FOLDER).doing("opening /run/knee")?;
+            let lock = Flock::lock(folder, FlockArg::LockExclusive);
+            return lock.map_err(|(_, error)| error).doing("locking /run/knee").map_err(Into::into);
+        }
     };
     Err(ShellError::Folder { why: why.to_owned() })
 }
 
-/// A path that is ready; [`Up::serve`] lets packets through.
-pub struct Up {
+/// A name that this process has: its files go with it.
+struct Held {
     files: Files,
     _lock: Flock<File>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // What cannot be removed, `clean` will.
+        let _ = self.files.remove();
+    }
+}
+
+/// A path that is ready; [`Up::serve`] lets packets through.
+pub struct Up {
+    held: Held,
+    about: String,
+    prepared: Prepared,
+}
+
+struct Prepared {
     listener: UnixListener,
     signals: SignalFd,
     hosts: [Host; 2],
+    devices: [File; 2],
     spec: RunSpec,
-    about: String,
     capture: Option<CaptureFile>,
 }
 
@@ -298,21 +325,12 @@ pub fn up(
     options: &Options,
 ) -> Result<Up, ShellError> {
     let files = Files::of(name)?;
-    folder()?;
-    let lock = files.lock(true)?;
-    match prepare(&files, path, seed, options) {
-        Ok((listener, signals, hosts, spec, capture)) => {
-            Ok(Up { files, _lock: lock, listener, signals, hosts, spec, about, capture })
-        }
-        Err(error) => {
-            // The first error is the one to tell.
-            let _ = files.remove();
-            Err(error)
-        }
-    }
+    let trying = folder()?;
+    let held = Held { _lock: files.lock(true)?, files };
+    drop(trying);
+    let prepared = prepare(&held.files, path, seed, options)?;
+    Ok(Up { held, about, prepared })
 }
-
-type Prepared = (UnixListener, SignalFd, [Host; 2], RunSpec, Option<CaptureFile>);
 
 fn prepare(
     files: &Files,
@@ -322,6 +340,7 @@ fn prepare(
 ) -> Result<Prepared, ShellError> {
     let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let hosts = namespace::open_hosts()?;
+    let devices = [hosts[0].device()?, hosts[1].device()?];
     // All packets are of one flow, and all of them fall into one bin, which has no end.
     let any = FlowSpec {
         name: "any".into(),
@@ -347,7 +366,7 @@ fn prepare(
         _ => {}
     }
     let listener = UnixListener::bind(&files.socket).doing("opening a socket in /run/knee")?;
-    Ok((listener, signals, hosts, spec, capture))
+    Ok(Prepared { listener, signals, hosts, devices, spec, capture })
 }
 
 /// The forwarder's state, for the thread that answers.
@@ -403,11 +422,13 @@ impl Up {
     /// # Errors
     /// The path failed. It is told to whoever asks, and here once it was ended.
     pub fn serve(self) -> Result<Status, ShellError> {
-        let Self { files, _lock, listener, signals, hosts, spec, about, capture } = self;
-        let result = serve(&files, &listener, &signals, &hosts, &spec, about, capture);
-        let removed = files.remove().doing("removing the files in /run/knee");
-        let status = result?;
-        removed?;
+        let Self { held, about, prepared } = self;
+        let (status, asked) = serve(&held.files.name, about, prepared)?;
+        // Who ended it is to find the name free.
+        drop(held);
+        if let Some(stream) = asked {
+            let _ = serde_json::to_writer(stream, &status);
+        }
         match &status.failure {
             Some(why) => Err(ShellError::Failed { name: status.name.clone(), why: why.clone() }),
             None => Ok(status),
@@ -415,28 +436,23 @@ impl Up {
     }
 }
 
-fn serve(
-    files: &Files,
-    listener: &UnixListener,
-    signals: &SignalFd,
-    hosts: &[Host; 2],
-    spec: &RunSpec,
-    about: String,
-    capture: Option<CaptureFile>,
-) -> Result<Status, ShellError> {
+/// The last state, and who is to be told.
+type Ended = (Status, Option<UnixStream>);
+
+fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellError> {
+    let Prepared { listener, signals, hosts, devices, spec, capture } = prepared;
     let clock = Clock { zero: Instant::now() + LEAD };
     let capture = capture.map(|file| file.start(clock)).transpose()?;
-    let devices = [hosts[0].device()?, hosts[1].device()?];
-    let forwarder = Forwarder::new(spec, None, clock, devices, capture);
+    let forwarder = Forwarder::new(&spec, None, clock, devices, capture);
     let (alarm, shown) = (Alarm::default(), Shown::default());
     let mut status = Status {
-        name: files.name.clone(),
+        name: name.to_owned(),
         about,
         pid: std::process::id(),
         failure: None,
         passed: Passed::default(),
     };
-    thread::scope(|scope| {
+    let asked = thread::scope(|scope| {
         let (alarm, shown) = (&alarm, &shown);
         let work = move || {
             let result = alarm.guard(|| forwarder.run(alarm, |forwarder| shown.look(forwarder)));
@@ -456,14 +472,14 @@ fn serve(
                 None => {}
             }
         };
-        let result = answer(listener, signals, hosts, shown, &mut status, &mut end);
+        let result = answer(&listener, &signals, &hosts, shown, &mut status, &mut end);
         end(&mut status);
         result
     })?;
-    Ok(status)
+    Ok((status, asked))
 }
 
-/// Answers until it is time to end.
+/// Answers until it is time to end; who said so, if it was no signal.
 fn answer(
     listener: &UnixListener,
     signals: &SignalFd,
@@ -471,7 +487,7 @@ fn answer(
     shown: &Shown,
     status: &mut Status,
     end: &mut dyn FnMut(&mut Status),
-) -> Result<(), ShellError> {
+) -> Result<Option<UnixStream>, ShellError> {
     loop {
         let mut ready = [
             PollFd::new(listener.as_fd(), PollFlags::POLLIN),
@@ -483,7 +499,7 @@ fn answer(
         };
         let [asked, signalled] = ready.map(|fd| fd.any().unwrap_or(false));
         if signalled {
-            return Ok(());
+            return Ok(None);
         }
         if !asked {
             continue;
@@ -506,11 +522,7 @@ fn answer(
                 }
                 let _ = serde_json::to_writer(&stream, status);
             }
-            Request::Down => {
-                end(status);
-                let _ = serde_json::to_writer(&stream, status);
-                return Ok(());
-            }
+            Request::Down => return Ok(Some(stream)),
         }
     }
 }
@@ -574,7 +586,6 @@ pub fn down(name: &str) -> Result<Status, ShellError> {
 
 /// The names for which there are files.
 fn names() -> Result<Vec<String>, ShellError> {
-    folder()?;
     let mut names = Vec::new();
     for entry in fs::read_dir(FOLDER).doing("reading /run/knee")? {
         let file = entry.doing("reading /run/knee")?.file_name();
@@ -595,8 +606,11 @@ fn names() -> Result<Vec<String>, ShellError> {
 pub fn list() -> Result<Vec<Listed>, ShellError> {
     let one = |name: String| {
         let files = Files::of(&name)?;
-        match files.lock(false) {
-            Ok(_) => Ok(Some(Listed::Left(name))),
+        let trying = folder()?;
+        let lock = files.lock(false).map(drop);
+        drop(trying);
+        match lock {
+            Ok(()) => Ok(Some(Listed::Left(name))),
             Err(ShellError::Missing { .. }) => Ok(None),
             Err(ShellError::Taken { .. }) => Ok(match files.ask(Request::Status) {
                 Ok(status) => Some(Listed::Running(status)),
@@ -607,6 +621,7 @@ pub fn list() -> Result<Vec<Listed>, ShellError> {
             Err(error) => Err(error),
         }
     };
+    folder()?;
     names()?.into_iter().filter_map(|name| one(name).transpose()).collect()
 }
 
@@ -615,6 +630,7 @@ pub fn list() -> Result<Vec<Listed>, ShellError> {
 /// # Errors
 /// [`ShellError`]: no root.
 pub fn clean() -> Result<Vec<String>, ShellError> {
+    let _trying = folder()?;
     let mut cleaned = Vec::new();
     for name in names()? {
         let files = Files::of(&name)?;

@@ -29,6 +29,7 @@ use std::{
             process::{CommandExt, ExitStatusExt},
         },
     },
+    path::Path,
     process::{Child, Command, Output, Stdio},
     thread::sleep,
     time::{Duration, Instant},
@@ -260,7 +261,8 @@ fn killed_it_leaves_two_files_and_the_next_one_works() {
         targets.any(|target| target.to_string_lossy() == namespace.trim())
     };
     until("the namespace is gone", || !held());
-    assert_eq!(bed.listed().unwrap()["Left"], bed.name.as_str());
+    let left = || bed.listed().is_some_and(|one| one["Left"].is_string());
+    until("the lock is gone", left);
     assert!(bad(&mut bed.exec("sender", &["true"]), 2).contains("there is no path"));
     // Another one, running, is not touched.
     let other = Bed::new("other");
@@ -272,7 +274,7 @@ fn killed_it_leaves_two_files_and_the_next_one_works() {
     // Without clean too.
     good(&mut bed.up(&[]));
     kill(bed.pid(), Signal::SIGKILL).unwrap();
-    until("killed", || bed.listed().is_some_and(|one| one["Left"].is_string()));
+    until("killed", left);
     good(&mut bed.up(&[]));
     good(&mut bed.exec("receiver", &["true"]));
 }
@@ -316,6 +318,26 @@ fn without_root_or_descriptors_it_says_so() {
 }
 
 #[test]
+fn without_a_driver_it_says_so() {
+    let bed = Bed::new("driver");
+    let mut up = bed.up(&[]);
+    // SAFETY: nothing but system calls between fork and exec.
+    unsafe { up.pre_exec(|| hidden(Path::new("/dev/net"), "")) };
+    let said = bad(&mut up, 2);
+    assert!(said.contains("/dev/net/tun") && said.contains("modprobe tun"), "{said}");
+    assert!(bed.listed().is_none());
+}
+
+/// Mounts an empty disk, for the present process alone.
+fn hidden(at: &Path, options: &str) -> std::io::Result<()> {
+    let (none, own) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE);
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    mount(none, "/", none, own, none)?;
+    mount(Some("tmpfs"), at, Some("tmpfs"), MsFlags::empty(), Some(options))?;
+    Ok(())
+}
+
+#[test]
 fn packets_are_kept_or_there_is_no_file() {
     let bed = Bed::new("pcap");
     let file = bed.place.path("path.pcapng");
@@ -342,20 +364,7 @@ fn packets_are_kept_or_there_is_no_file() {
     let mut up = bed.up(&["--pcap", "disk/path.pcapng"]);
     let mounted = disk.clone();
     // SAFETY: nothing but system calls between fork and exec; the path is allocated already.
-    unsafe {
-        up.pre_exec(move || {
-            unshare(CloneFlags::CLONE_NEWNS)?;
-            mount(
-                None::<&str>,
-                "/",
-                None::<&str>,
-                MsFlags::MS_REC | MsFlags::MS_PRIVATE,
-                None::<&str>,
-            )?;
-            mount(Some("tmpfs"), &mounted, Some("tmpfs"), MsFlags::empty(), Some("size=64k"))?;
-            Ok(())
-        });
-    }
+    unsafe { up.pre_exec(move || hidden(&mounted, "size=64k")) };
     good(&mut up);
     assert!(role(&bed, "sender", "flood 10.2.0.1 2000").status().unwrap().success());
     let said = bad(&mut bed.place.knee(&["testbed", "down", &bed.name]), 2);
@@ -368,7 +377,7 @@ fn packets_are_kept_or_there_is_no_file() {
 fn in_the_foreground_it_ends_with_a_signal() {
     let bed = Bed::new("foreground");
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        let mut child = bed.up(&["--foreground"]).stdout(Stdio::piped()).spawn().unwrap();
+        let child = bed.up(&["--foreground"]).stdout(Stdio::piped()).spawn().unwrap();
         until("up", || bed.listed().is_some());
         kill(Pid::from_raw(child.id() as i32), signal).unwrap();
         let out = child.wait_with_output().unwrap();

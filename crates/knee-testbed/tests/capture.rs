@@ -1,0 +1,63 @@
+//! The packets of a run in a file.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{S, bulk, spec, ten_mbit};
+use knee_testbed::{Options, TestbedError, run_with};
+use pcap_file::{
+    DataLink,
+    pcapng::{Block, PcapNgReader, blocks::enhanced_packet::EnhancedPacketOption},
+};
+use std::{env, fs, fs::File, time::SystemTime};
+
+#[test]
+fn every_packet_once_at_each_place() {
+    let file = env::temp_dir().join(format!("knee-test-{}.pcapng", std::process::id()));
+    let options = Options { pcap: Some(file.clone()) };
+    let mut spec = spec(ten_mbit(5), 2 * S, vec![bulk("bulk")]);
+    (spec.path.loss_forward, spec.path.loss_reverse) = (0.01, 0.01);
+    let before = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    let outcome = run_with(&spec, &["reno".into()], &options).unwrap_or_else(|e| panic!("{e}"));
+    let again = run_with(&spec, &["reno".into()], &options);
+    assert!(matches!(again, Err(TestbedError::Capture { .. })), "{again:?}");
+
+    let mut reader = PcapNgReader::new(File::open(&file).expect("there")).expect("pcapng");
+    let mut counts = [[0u64; 2]; 3];
+    let mut comments = Vec::new();
+    let mut last = before;
+    while let Some(block) = reader.next_block() {
+        match block.expect("a whole block") {
+            Block::InterfaceDescription(interface) => assert_eq!(interface.linktype, DataLink::RAW),
+            Block::EnhancedPacket(packet) => {
+                let forward = packet.data[12..14] == [10, 1];
+                counts[packet.interface_id as usize][usize::from(forward)] += 1;
+                assert_eq!(packet.data.len(), packet.original_len as usize);
+                for option in &packet.options {
+                    if let EnhancedPacketOption::Comment(comment) = option {
+                        comments.push(comment.to_string());
+                    }
+                }
+                // What is dropped is noted at its own time, which may lie before the last one's.
+                if packet.interface_id < 2 {
+                    assert!(packet.timestamp >= last, "in order");
+                    last = packet.timestamp;
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    fs::remove_file(&file).expect("removed");
+    let c = &outcome.record.flows[0].counters;
+    let [sender, receiver, lost] = counts;
+    assert_eq!(sender[1], c.sent_pkts);
+    assert_eq!(receiver[1], c.delivered_pkts + c.duplicate_pkts);
+    assert_eq!(lost[1], c.queue_drops_pkts + c.random_losses_pkts);
+    assert_eq!(lost[0], c.ack_losses_pkts);
+    assert!(receiver[0] >= sender[0] + lost[0] && sender[0] > 100, "{counts:?}");
+    let count = |what: &str| comments.iter().filter(|c| *c == what).count() as u64;
+    assert_eq!((count("dropped"), count("lost")), (c.queue_drops_pkts, c.random_losses_pkts));
+    assert!(c.queue_drops_pkts > 0 && c.random_losses_pkts > 0, "{c:?}");
+    assert!(last - before > std::time::Duration::from_millis(1900), "{:?}", last - before);
+}
