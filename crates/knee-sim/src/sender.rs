@@ -4,7 +4,7 @@
 //! recovery (`ssthresh`); then either the recovery's window or `on_ack`; then send.
 //!
 //! SACK recovery: RACK-TLP loss detection (RFC 8985), PRR. NewReno recovery: RFC 6582, careful and
-//! slow-but-steady variants, as in FreeBSD; there `cwnd` is the deflated window, and the inflation by
+//! impatient variants; there `cwnd` is the deflated window, and the inflation by
 //! duplicate ACKs stands beside it. NewReno-PRR recovery, as in Linux without SACK: its phases, but
 //! each duplicate ACK counts as a packet that has left, and PRR gives the window.
 
@@ -69,6 +69,7 @@ pub(crate) struct Sender {
     /// Packets that duplicate ACKs allow beyond cwnd (RFC 6582, RFC 3042); below 0 after a partial
     /// ACK whose duplicates were lost.
     inflation: i32,
+    partial_acked: bool,
     /// Packets above `una` that duplicate ACKs say have arrived; NewReno recovery only.
     arrived: u32,
     prr: Prr,
@@ -141,6 +142,7 @@ impl Sender {
             recover: None,
             dupacks: 0,
             inflation: 0,
+            partial_acked: false,
             arrived: 0,
             prr: Prr::default(),
             delivered_pkts: 0,
@@ -180,9 +182,13 @@ impl Sender {
     /// Packets thought to be in the network.
     #[inline]
     pub(crate) fn inflight_pkts(&self) -> u32 {
-        let counts = self.recovery == Recovery::NewrenoPrr
-            && matches!(self.phase(), Phase::Disorder | Phase::Recovery);
-        self.board.in_network().saturating_sub(if counts { self.arrived } else { 0 })
+        let pkts = self.board.in_network();
+        if self.recovery == Recovery::NewrenoPrr
+            && matches!(self.phase(), Phase::Disorder | Phase::Recovery)
+        {
+            return pkts.saturating_sub(self.arrived);
+        }
+        pkts
     }
 
     /// The application writes `segments` more, or as many as there can be.
@@ -295,8 +301,13 @@ impl Sender {
             self.timer_due_ns = NEVER;
         } else if reordering_due_ns != NEVER {
             (self.timer, self.timer_due_ns) = (Timer::Reordering, reordering_due_ns);
-        } else if self.timer == Timer::Reordering || advanced > 0 {
+        } else if self.timer == Timer::Reordering
+            || advanced > 0 && !(self.impatient() && self.partial_acked)
+        {
             self.arm(now_ns);
+        }
+        if advanced > 0 && self.impatient() {
+            self.partial_acked = true;
         }
         self.send(now_ns, out);
     }
@@ -321,6 +332,11 @@ impl Sender {
         self.arrived = self.arrived.min(self.board.outstanding().saturating_sub(1));
         let delivered_pkts = u64::from(self.board.una()) + u64::from(self.arrived);
         delivered_pkts.saturating_sub(self.delivered_pkts) as u32
+    }
+
+    /// RFC 6582 section 3.2 step 3: only the first partial ACK restarts the timer.
+    fn impatient(&self) -> bool {
+        self.recovery == Recovery::Newreno && self.phase() == Phase::Recovery
     }
 
     /// RTT sample as a host clock of the chosen tick would read it: at least one tick. Timestamps
@@ -412,6 +428,7 @@ impl Sender {
         (self.board.min_rtt_ns() / 4).min(self.srtt_ns)
     }
 
+    #[inline]
     fn judge_sack(&mut self, now_ns: u64, advanced: u32, seen: &mut Ack) -> (bool, u64) {
         let reached = self.board.una() >= self.high;
         match self.phase() {
@@ -422,7 +439,14 @@ impl Sender {
             Phase::Loss if reached => self.set_phase(Phase::Open),
             _ => {}
         }
-        let losses = self.board.mark_lost(now_ns, self.reo_wnd_ns());
+        if self.phase() == Phase::Open && !self.board.may_have_lost() {
+            return (false, NEVER);
+        }
+        let losses = if self.board.may_have_lost() {
+            self.board.mark_lost(now_ns, self.reo_wnd_ns())
+        } else {
+            Losses::NONE
+        };
         seen.lost_pkts = losses.marked_pkts;
         self.enter_if_lost(now_ns, losses);
         if self.phase() != Phase::Recovery {
@@ -553,6 +577,7 @@ impl Sender {
         self.refresh(now_ns);
         self.host.ssthresh(&mut self.conn, &mut self.counters);
         self.set_phase(Phase::Recovery);
+        self.partial_acked = false;
     }
 
     fn leave_recovery(&mut self, now_ns: u64) {
@@ -629,6 +654,7 @@ impl Sender {
     }
 
     /// RFC 8985 section 7.4: whether a probe has repaired a loss, which then reduces the window.
+    #[cold]
     fn on_probe_answered(&mut self, probe: (u32, bool), ack: AckPacket, advanced: u32) {
         let (end, retransmitted) = probe;
         if ack.cumulative < end {
@@ -686,9 +712,9 @@ impl Sender {
             *pending += 1;
         }
         self.sent(now_ns);
-        if number == self.board.una() {
+        if number == self.board.una() && self.recovery != Recovery::Newreno {
             // The repair of the first hole has the whole of a timeout to be acknowledged, as in
-            // Linux and FreeBSD; with partial ACKs this is RFC 6582's slow-but-steady variant.
+            // Linux; without SACK this is RFC 6582's slow-but-steady variant (section 4).
             self.arm_rto(now_ns);
         }
         out.transmit(number);
