@@ -36,7 +36,8 @@ impl Prr {
             let share = u64::from(self.delivered_pkts) * u64::from(ssthresh_pkts);
             owed(share.div_ceil(u64::from(self.flight_pkts)))
         } else {
-            let limit = owed(u64::from(self.delivered_pkts)).max(delivered_pkts) + u32::from(progress);
+            let limit =
+                owed(u64::from(self.delivered_pkts)).max(delivered_pkts) + u32::from(progress);
             limit.min(ssthresh_pkts - pipe_pkts)
         };
         // The first retransmission must always leave.

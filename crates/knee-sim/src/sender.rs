@@ -232,6 +232,7 @@ impl Sender {
         conn.app_limited = u8::from(self.board.nxt() >= self.written);
     }
 
+    #[inline]
     fn phase(&self) -> Phase {
         match self.conn.phase {
             0 => Phase::Open,
@@ -405,6 +406,7 @@ impl Sender {
 
     /// Moves between phases; true if the window is not the algorithm's to grow. And when a segment
     /// will be lost unless it is delivered.
+    #[inline]
     fn judge(
         &mut self,
         now_ns: u64,
@@ -413,6 +415,9 @@ impl Sender {
         out: &mut impl Transmit,
     ) -> (bool, u64) {
         match self.recovery {
+            Recovery::Sack if self.phase() == Phase::Open && !self.board.may_have_lost() => {
+                (false, NEVER)
+            }
             Recovery::Sack => self.judge_sack(now_ns, advanced, seen),
             Recovery::Newreno => (self.judge_newreno(now_ns, advanced, out), NEVER),
             Recovery::NewrenoPrr => (self.judge_newreno_prr(now_ns, advanced, seen), NEVER),
@@ -428,7 +433,7 @@ impl Sender {
         (self.board.min_rtt_ns() / 4).min(self.srtt_ns)
     }
 
-    #[inline]
+    #[inline(never)]
     fn judge_sack(&mut self, now_ns: u64, advanced: u32, seen: &mut Ack) -> (bool, u64) {
         let reached = self.board.una() >= self.high;
         match self.phase() {
@@ -438,9 +443,6 @@ impl Sender {
             }
             Phase::Loss if reached => self.set_phase(Phase::Open),
             _ => {}
-        }
-        if self.phase() == Phase::Open && !self.board.may_have_lost() {
-            return (false, NEVER);
         }
         let losses = if self.board.may_have_lost() {
             self.board.mark_lost(now_ns, self.reo_wnd_ns())
@@ -705,6 +707,7 @@ impl Sender {
         self.send(now_ns, out);
     }
 
+    #[inline(never)]
     fn retransmit(&mut self, number: u32, now_ns: u64, out: &mut impl Transmit) {
         self.board.retransmitted(number, now_ns);
         self.counters.retransmitted_pkts += 1;
@@ -720,6 +723,7 @@ impl Sender {
         out.transmit(number);
     }
 
+    #[inline]
     fn send_new(&mut self, now_ns: u64, out: &mut impl Transmit) {
         let number = self.board.push(now_ns);
         self.sent(now_ns);
@@ -727,6 +731,7 @@ impl Sender {
     }
 
     /// The first segment that is not written, or that the receive window does not allow.
+    #[inline]
     fn sendable_end(&self) -> u32 {
         self.written.min(self.board.una().saturating_add(self.receive_window_pkts))
     }

@@ -108,20 +108,45 @@ fn show(row: &[f64]) -> String {
     let goodput: Vec<String> = row[8..].iter().map(|g| format!("{g:.3}")).collect();
     format!(
         "goodput {} queue median {:.2} mean {:.2} ms; recoveries {} timeouts {} rtx {} dup {} lost {} dropped {}",
-        goodput.join(" "), row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7]
+        goodput.join(" "),
+        row[0],
+        row[1],
+        row[2],
+        row[3],
+        row[4],
+        row[5],
+        row[6],
+        row[7]
     )
 }
 
 fn write(to: &Path, record: &RunRecord) -> Fallible<()> {
     let mut log = String::from("time_us,flow,number,held,event\n");
     for l in &record.queue.log {
-        writeln!(log, "{},{},{},{},{}", l.time_ns / 1000, l.flow, l.number, l.held_pkts, l.event.name())?;
+        writeln!(
+            log,
+            "{},{},{},{},{}",
+            l.time_ns / 1000,
+            l.flow,
+            l.number,
+            l.held_pkts,
+            l.event.name()
+        )?;
     }
     fs::write(to.with_extension("queue.csv"), log)?;
     let mut log = String::from("flow,t_ms,cwnd,ssthresh,inflight,srtt_us,bytes\n");
     for (i, flow) in record.flows.iter().enumerate() {
         for (bin, s) in flow.samples.iter().enumerate() {
-            writeln!(log, "{i},{},{},{},{},{},{}", bin * 100, s.cwnd_pkts, s.ssthresh_pkts, s.inflight_pkts, s.srtt_us, s.delivered_bytes)?;
+            writeln!(
+                log,
+                "{i},{},{},{},{},{},{}",
+                bin * 100,
+                s.cwnd_pkts,
+                s.ssthresh_pkts,
+                s.inflight_pkts,
+                s.srtt_us,
+                s.delivered_bytes
+            )?;
         }
     }
     fs::write(to.with_extension("flow.csv"), log)?;
