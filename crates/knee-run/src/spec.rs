@@ -257,7 +257,7 @@ pub enum Recovery {
     /// Selective acknowledgements, loss detection by time (RACK-TLP, RFC 8985) and proportional rate
     /// reduction (RFC 6937).
     Sack,
-    /// Cumulative ACKs only, window inflation and partial ACKs (RFC 6582), as in FreeBSD.
+    /// Cumulative ACKs only, window inflation and partial ACKs (RFC 6582).
     Newreno,
     /// Cumulative ACKs only, partial ACKs, proportional rate reduction, as in Linux without SACK.
     NewrenoPrr,

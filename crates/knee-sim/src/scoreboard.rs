@@ -67,6 +67,10 @@ pub(crate) struct Losses {
     pub next_ns: u64,
 }
 
+impl Losses {
+    pub(crate) const NONE: Self = Self { marked_pkts: 0, again: false, next_ns: NEVER };
+}
+
 /// The segments from `una` to `nxt`.
 #[derive(Default)]
 pub(crate) struct Scoreboard {
@@ -144,8 +148,11 @@ impl Scoreboard {
             }
             self.una = cumulative;
             let sent_ns = last.map(Segment::sent_ns);
-            if let Some(sent_ns) = sent_ns {
-                self.delivered(sent_ns, cumulative, now_ns, false);
+            if let Some(sent_ns) = sent_ns
+                && sent_ns >= self.latest.sent_ns
+            {
+                let rtt_ns = now_ns - sent_ns;
+                self.latest = Latest { sent_ns, end: cumulative, rtt_ns, retransmitted: false };
             }
             return News { delivered_pkts: count, sent_ns, repair_sent_ns: None };
         }
@@ -189,7 +196,6 @@ impl Scoreboard {
     }
 
     /// RFC 8985 section 6.2, steps 1 and 2.
-    #[inline]
     fn delivered(&mut self, sent_ns: u64, end: u32, now_ns: u64, retransmitted: bool) {
         let rtt_ns = now_ns - sent_ns;
         if retransmitted && rtt_ns < self.min_rtt_ns {
@@ -253,10 +259,7 @@ impl Scoreboard {
     /// Marks lost what was sent before the latest delivered segment, more than its RTT and
     /// `reo_wnd_ns` ago (RFC 8985 section 6.2, step 5); retransmissions too.
     pub(crate) fn mark_lost(&mut self, now_ns: u64, reo_wnd_ns: u64) -> Losses {
-        let mut losses = Losses { marked_pkts: 0, again: false, next_ns: NEVER };
-        if self.una >= self.flagged_end && !self.latest.retransmitted {
-            return losses;
-        }
+        let mut losses = Losses::NONE;
         let patience_ns = self.latest.rtt_ns + reo_wnd_ns;
         // First transmissions are ordered by number as by time.
         let mut number = self.judged.max(self.una);
@@ -337,6 +340,12 @@ impl Scoreboard {
         self.lost += 1;
         self.flagged_end = self.flagged_end.max(self.una + 1);
         1
+    }
+
+    /// Whether anything outstanding can have been sent before the latest delivered segment.
+    #[inline]
+    pub(crate) fn may_have_lost(&self) -> bool {
+        self.una < self.flagged_end || self.latest.retransmitted
     }
 
     /// How long after its sending a segment is lost on a timeout, `reo_wnd_ns` being the tolerance

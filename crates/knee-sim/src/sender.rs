@@ -4,7 +4,7 @@
 //! recovery (`ssthresh`); then either the recovery's window or `on_ack`; then send.
 //!
 //! SACK recovery: RACK-TLP loss detection (RFC 8985), PRR. NewReno recovery: RFC 6582, careful and
-//! slow-but-steady variants, as in FreeBSD; there `cwnd` is the deflated window, and the inflation by
+//! impatient variants; there `cwnd` is the deflated window, and the inflation by
 //! duplicate ACKs stands beside it. NewReno-PRR recovery, as in Linux without SACK: its phases, but
 //! each duplicate ACK counts as a packet that has left, and PRR gives the window.
 
@@ -67,6 +67,7 @@ pub(crate) struct Sender {
     /// Packets that duplicate ACKs allow beyond cwnd (RFC 6582, RFC 3042); below 0 after a partial
     /// ACK whose duplicates were lost.
     inflation: i32,
+    partial_acked: bool,
     /// Packets above `una` that duplicate ACKs say have arrived; NewReno recovery only.
     arrived: u32,
     prr: Prr,
@@ -140,6 +141,7 @@ impl Sender {
             recover: None,
             dupacks: 0,
             inflation: 0,
+            partial_acked: false,
             arrived: 0,
             prr: Prr::default(),
             delivered_pkts: 0,
@@ -179,9 +181,13 @@ impl Sender {
     /// Packets thought to be in the network.
     #[inline]
     pub(crate) fn inflight_pkts(&self) -> u32 {
-        let counts = self.recovery == Recovery::NewrenoPrr
-            && matches!(self.phase(), Phase::Disorder | Phase::Recovery);
-        self.board.in_network().saturating_sub(if counts { self.arrived } else { 0 })
+        let pkts = self.board.in_network();
+        if self.recovery == Recovery::NewrenoPrr
+            && matches!(self.phase(), Phase::Disorder | Phase::Recovery)
+        {
+            return pkts.saturating_sub(self.arrived);
+        }
+        pkts
     }
 
     /// The application writes `segments` more, or as many as there can be.
@@ -225,6 +231,7 @@ impl Sender {
         conn.app_limited = u8::from(self.board.nxt() >= self.written);
     }
 
+    #[inline]
     fn phase(&self) -> Phase {
         match self.conn.phase {
             0 => Phase::Open,
@@ -294,8 +301,13 @@ impl Sender {
             self.timer_due_ns = NEVER;
         } else if reordering_due_ns != NEVER {
             (self.timer, self.timer_due_ns) = (Timer::Reordering, reordering_due_ns);
-        } else if self.timer == Timer::Reordering || advanced > 0 {
+        } else if self.timer == Timer::Reordering
+            || advanced > 0 && !(self.impatient() && self.partial_acked)
+        {
             self.arm(now_ns);
+        }
+        if advanced > 0 && self.impatient() {
+            self.partial_acked = true;
         }
         self.send(now_ns, out);
     }
@@ -320,6 +332,11 @@ impl Sender {
         self.arrived = self.arrived.min(self.board.outstanding().saturating_sub(1));
         let delivered_pkts = u64::from(self.board.una()) + u64::from(self.arrived);
         delivered_pkts.saturating_sub(self.delivered_pkts) as u32
+    }
+
+    /// RFC 6582 section 3.2 step 3: only the first partial ACK restarts the timer.
+    fn impatient(&self) -> bool {
+        self.recovery == Recovery::Newreno && self.phase() == Phase::Recovery
     }
 
     /// RTT sample as a host clock of the chosen tick would read it: at least one tick. Timestamps
@@ -388,6 +405,7 @@ impl Sender {
 
     /// Moves between phases; true if the window is not the algorithm's to grow. And when a segment
     /// will be lost unless it is delivered.
+    #[inline]
     fn judge(
         &mut self,
         now_ns: u64,
@@ -396,6 +414,9 @@ impl Sender {
         out: &mut impl Transmit,
     ) -> (bool, u64) {
         match self.recovery {
+            Recovery::Sack if self.phase() == Phase::Open && !self.board.may_have_lost() => {
+                (false, NEVER)
+            }
             Recovery::Sack => self.judge_sack(now_ns, advanced, seen),
             Recovery::Newreno => (self.judge_newreno(now_ns, advanced, out), NEVER),
             Recovery::NewrenoPrr => (self.judge_newreno_prr(now_ns, advanced, seen), NEVER),
@@ -411,6 +432,7 @@ impl Sender {
         (self.board.min_rtt_ns() / 4).min(self.srtt_ns)
     }
 
+    #[inline(never)]
     fn judge_sack(&mut self, now_ns: u64, advanced: u32, seen: &mut Ack) -> (bool, u64) {
         let reached = self.board.una() >= self.high;
         match self.phase() {
@@ -421,7 +443,11 @@ impl Sender {
             Phase::Loss if reached => self.set_phase(Phase::Open),
             _ => {}
         }
-        let losses = self.board.mark_lost(now_ns, self.reo_wnd_ns());
+        let losses = if self.board.may_have_lost() {
+            self.board.mark_lost(now_ns, self.reo_wnd_ns())
+        } else {
+            Losses::NONE
+        };
         seen.lost_pkts = losses.marked_pkts;
         self.enter_if_lost(now_ns, losses);
         if self.phase() != Phase::Recovery {
@@ -552,6 +578,7 @@ impl Sender {
         self.refresh(now_ns);
         self.host.ssthresh(&mut self.conn, &mut self.counters);
         self.set_phase(Phase::Recovery);
+        self.partial_acked = false;
     }
 
     fn leave_recovery(&mut self, now_ns: u64) {
@@ -628,6 +655,7 @@ impl Sender {
     }
 
     /// RFC 8985 section 7.4: whether a probe has repaired a loss, which then reduces the window.
+    #[cold]
     fn on_probe_answered(&mut self, probe: (u32, bool), ack: AckPacket, advanced: u32) {
         let (end, retransmitted) = probe;
         if ack.cumulative < end {
@@ -678,6 +706,7 @@ impl Sender {
         self.send(now_ns, out);
     }
 
+    #[inline(never)]
     fn retransmit(&mut self, number: u32, now_ns: u64, out: &mut impl Transmit) {
         self.board.retransmitted(number, now_ns);
         self.counters.retransmitted_pkts += 1;
@@ -685,14 +714,15 @@ impl Sender {
             *pending += 1;
         }
         self.sent(now_ns);
-        if number == self.board.una() {
+        if number == self.board.una() && self.recovery != Recovery::Newreno {
             // The repair of the first hole has the whole of a timeout to be acknowledged, as in
-            // Linux and FreeBSD; with partial ACKs this is RFC 6582's slow-but-steady variant.
+            // Linux; without SACK this is RFC 6582's slow-but-steady variant (section 4).
             self.arm_rto(now_ns);
         }
         out.transmit(number);
     }
 
+    #[inline]
     fn send_new(&mut self, now_ns: u64, out: &mut impl Transmit) {
         let number = self.board.push(now_ns);
         self.sent(now_ns);
@@ -700,6 +730,7 @@ impl Sender {
     }
 
     /// The first segment that is not written, or that the receive window does not allow.
+    #[inline]
     fn sendable_end(&self) -> u32 {
         self.written.min(self.board.una().saturating_add(self.receive_window_pkts))
     }

@@ -256,17 +256,24 @@ fn newreno_repairs_one_loss_per_rtt() {
 }
 
 #[test]
-fn each_repair_restarts_the_timer() {
-    // As before, but with a timer of srtt + 80, where srtt lies among the RTTs of 101 to 119: shorter
-    // than two RTTs. Every partial ACK brings out a repair, which restarts it (RFC 6582 section 4,
-    // slow-but-steady).
-    for recovery in ALL {
+fn newreno_timer_is_impatient() {
+    // As before, but with a timer of srtt + 80, where srtt lies among the RTTs of 101 to 119. The
+    // first partial ACK (305) restarts it, the second (406) does not (RFC 6582 section 3.2 step 3): it
+    // expires at 486 to 504, before the full ACK at 507.
+    let short = |recovery| {
         let mut spec = burst(22, options(recovery));
         let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { unreachable!() };
         tcp.options.rto_min_ns = 80 * MS;
-        let record = run(&spec);
-        assert_eq!(record.flows[0].counters.timeouts, 0, "{recovery:?}");
-        assert_eq!(record.flows[0].counters.retransmitted_pkts, 3);
+        run(&spec)
+    };
+    let record = short(Recovery::Newreno);
+    assert_eq!(record.flows[0].counters.timeouts, 1);
+    let expired = |&(t, n): &(Ns, u32)| n == 21 && (486 * MS..=504 * MS).contains(&t);
+    assert!(retransmissions(&record, 0).iter().any(expired));
+    // Else each repair of the first hole restarts it.
+    for recovery in [Recovery::Sack, Recovery::NewrenoPrr] {
+        let counters = short(recovery).flows[0].counters;
+        assert_eq!((counters.timeouts, counters.retransmitted_pkts), (0, 3), "{recovery:?}");
     }
 }
 
@@ -528,7 +535,8 @@ fn a_lost_repair_is_found_by_what_is_delivered_after_it() {
 fn a_lost_repair_reduces_only_once() {
     for recovery in ALL {
         // `one_loss`, with a blackout while the repair is sent (202 or 204). The timer, 400 more
-        // than an srtt of 101 to 119, runs from then: 501 to 519 later.
+        // than an srtt of 101 to 119, runs from then; with RFC 6582 from the last ACK that advanced
+        // (119).
         let mut spec = burst(20, options(recovery));
         let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { unreachable!() };
         tcp.options.rto_min_ns = 400 * MS;
@@ -539,7 +547,8 @@ fn a_lost_repair_reduces_only_once() {
         let first_ns = repaired_ms(recovery) * MS;
         assert_eq!(repairs[0], (first_ns, 19));
         let expired_ns = repairs[1].0;
-        let waited = (501 * MS..=519 * MS).contains(&(expired_ns - first_ns));
+        let from_ns = if recovery == Recovery::Newreno { 119 * MS } else { first_ns };
+        let waited = (501 * MS..=519 * MS).contains(&(expired_ns - from_ns));
         assert!(repairs[1].1 == 19 && waited, "{repairs:?}");
         assert_eq!((flow.counters.loss_events, flow.counters.timeouts), (1, 1));
         let ssthresh: Vec<_> = calls(flow, Call::Ssthresh).map(|r| r.result).collect();
