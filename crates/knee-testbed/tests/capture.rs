@@ -19,8 +19,8 @@ fn every_packet_once_at_each_place() {
     let mut spec = spec(ten_mbit(5), 2 * S, vec![bulk("bulk")]);
     (spec.path.loss_forward, spec.path.loss_reverse) = (0.01, 0.01);
     let before = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    let outcome = run_with(&spec, &["reno".into()], &options).unwrap_or_else(|e| panic!("{e}"));
-    let again = run_with(&spec, &["reno".into()], &options);
+    let outcome = run_with(&spec, &options).unwrap_or_else(|e| panic!("{e}"));
+    let again = run_with(&spec, &options);
     assert!(matches!(again, Err(TestbedError::Capture { .. })), "{again:?}");
 
     let mut reader = PcapNgReader::new(File::open(&file).expect("there")).expect("pcapng");
@@ -49,7 +49,7 @@ fn every_packet_once_at_each_place() {
         }
     }
     fs::remove_file(&file).expect("removed");
-    let c = &outcome.record.flows[0].counters;
+    let c = &outcome.flows[0].counters;
     let [sender, receiver, lost] = counts;
     assert_eq!(sender[1], c.sent_pkts);
     assert_eq!(receiver[1], c.delivered_pkts + c.duplicate_pkts);
