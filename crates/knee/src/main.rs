@@ -8,6 +8,8 @@ mod interrupt;
 mod kernel;
 mod list;
 mod output;
+#[cfg(feature = "kernel")]
+mod real_time;
 mod replay;
 mod reproduce;
 mod run;
@@ -103,9 +105,6 @@ enum Host {
     Kernel,
 }
 
-/// Runs on the kernel that are judged late before it is given up.
-#[cfg(feature = "kernel")]
-const ATTEMPTS: usize = 3;
 /// What the paths of all kernel runs at a time carry together at most, bit/s.
 #[cfg(feature = "kernel")]
 const TOGETHER_BPS: u64 = 120_000_000;
@@ -127,27 +126,7 @@ impl Host {
         match self {
             Self::Sim => knee_sim::run(spec).map_err(|e| e.to_string()),
             #[cfg(feature = "kernel")]
-            Self::Kernel => {
-                let mut late = String::new();
-                for _ in 0..ATTEMPTS {
-                    let record = knee_testbed::run(spec).map_err(|e| e.to_string())?;
-                    let Some(real_time) = &record.real_time else { return Ok(record) };
-                    let lateness = real_time.lateness;
-                    if lateness.acceptable(spec.path.rtt_ns()) {
-                        return Ok(record);
-                    }
-                    let us = |ns| ns / knee_run::NS_PER_US;
-                    late = format!(
-                        "one packet in 1000 was late by {} us, one by {} us",
-                        us(lateness.p999_ns),
-                        us(lateness.max_ns)
-                    );
-                }
-                Err(format!(
-                    "this machine was too slow for a trustworthy run, {ATTEMPTS} times: {late}; \
-                     give fewer --jobs, lower the rate, or leave the machine more time"
-                ))
-            }
+            Self::Kernel => real_time::run(spec, None),
         }
     }
 

@@ -55,6 +55,11 @@ pub(crate) struct Args {
     /// Keep every call of each algorithm with all inputs and outputs (needs --out)
     #[arg(long)]
     trace: bool,
+    /// Keep the packets of the path in this new file, as pcapng for Wireshark (one repetition on
+    /// the kernel)
+    #[cfg(feature = "kernel")]
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
     /// Keep all results in this new folder: summary.json, Parquet tables, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -81,7 +86,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
 
     let Experiment { scenario, specs, name } = &experiment;
-    let records = run_all(args.host, args.jobs, specs)?;
+    let records = match captured(args, specs)? {
+        Some(record) => vec![record],
+        None => run_all(args.host, args.jobs, specs)?,
+    };
     let spec = &specs[0];
     let summary = Summary::new(
         &Provenance {
@@ -115,6 +123,33 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         output::tell(&format!("results: {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The run whose packets are to be kept, if that is asked for.
+#[cfg(feature = "kernel")]
+fn captured(args: &Args, specs: &[RunSpec]) -> Result<Option<RunRecord>> {
+    let Some(file) = &args.pcap else { return Ok(None) };
+    match (args.host, specs) {
+        (Host::Kernel, [spec]) => {
+            let record = crate::real_time::run(spec, Some(file)).map_err(|e| miette!("{e}"))?;
+            output::tell(&format!("packets: {}", file.display()));
+            Ok(Some(record))
+        }
+        (Host::Kernel, _) => {
+            let help = "add --repeat 1, and --seed for another one than the first";
+            Err(miette!(help = help, "--pcap keeps the packets of one repetition"))
+        }
+        (Host::Sim, _) => {
+            let help = "add --host kernel; of the simulator, --set record.queue_log=true keeps \
+                        every packet's way through the queue";
+            Err(miette!(help = help, "the simulator's packets have no contents to keep"))
+        }
+    }
+}
+
+#[cfg(not(feature = "kernel"))]
+fn captured(_: &Args, _: &[RunSpec]) -> Result<Option<RunRecord>> {
+    Ok(None)
 }
 
 /// Of runs in real time: what to know of them.

@@ -66,6 +66,26 @@ fn what_the_kernel_cannot_do_is_said_before_anything_runs() {
 }
 
 #[test]
+fn packets_of_the_path_are_kept() {
+    let place = Place::new();
+    fs::write(place.path("s.toml"), SCENARIO).unwrap();
+    let run = |args: &[&str]| place.run(&[&["run", "s.toml", "--pcap", "p.pcapng"], args].concat());
+    for (args, remedy) in
+        [(&["--repeat", "1"][..], "--host kernel"), (&["--host", "kernel"], "--repeat 1")]
+    {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(remedy), "{}", text(&output.stderr));
+    }
+    let output = run(&["--host", "kernel", "--repeat", "1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let packets = fs::read(place.path("p.pcapng")).unwrap();
+    // Section header of pcapng; some 6000 packets of up to 1500 bytes.
+    assert_eq!(packets[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    assert!(packets.len() > 4_000_000, "{}", packets.len());
+}
+
+#[test]
 fn both_hosts_are_compared() {
     let place = Place::new();
     fs::write(place.path("s.toml"), SCENARIO.replace("kernel:cubic", "newreno")).unwrap();
