@@ -195,16 +195,12 @@ impl Scoreboard {
         self.min_rtt_ns
     }
 
-    /// RFC 8985 section 6.2, steps 1 and 2.
+    /// RFC 8985 section 6.2, steps 1 and 2; its RTT is that of the segment that was sent last.
     fn delivered(&mut self, sent_ns: u64, end: u32, now_ns: u64, retransmitted: bool) {
         let rtt_ns = now_ns - sent_ns;
-        if retransmitted && rtt_ns < self.min_rtt_ns {
-            return;
-        }
-        let latest = &mut self.latest;
-        latest.rtt_ns = rtt_ns;
-        if (sent_ns, end) > (latest.sent_ns, latest.end) {
-            (latest.sent_ns, latest.end, latest.retransmitted) = (sent_ns, end, retransmitted);
+        let original = retransmitted && rtt_ns < self.min_rtt_ns;
+        if !original && (sent_ns, end) > (self.latest.sent_ns, self.latest.end) {
+            self.latest = Latest { sent_ns, end, rtt_ns, retransmitted };
         }
     }
 
@@ -433,8 +429,10 @@ mod tests {
         /// RFC 8985 section 6.2, steps 1 and 2; no RTT is known here that could rule one out.
         fn delivered(&mut self, number: u32, now_ns: u64) {
             let (sent_ns, _) = self.sent[number as usize];
-            self.rtt_ns = now_ns - sent_ns;
-            self.latest = self.latest.max((sent_ns, number + 1));
+            if (sent_ns, number + 1) > self.latest {
+                self.latest = (sent_ns, number + 1);
+                self.rtt_ns = now_ns - sent_ns;
+            }
         }
 
         fn acknowledge(&mut self, cumulative: u32, blocks: &[(u32, u32)], now_ns: u64) -> News {
