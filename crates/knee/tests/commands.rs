@@ -106,7 +106,8 @@ fn completions_are_scripts_of_their_shells() {
         shell(name, &[check], &script);
     }
     let script = place.stdout(&["completions", "bash"]);
-    let ask = "COMP_WORDS=(knee repr); COMP_CWORD=1; _knee knee repr knee; echo \"${COMPREPLY[@]}\"";
+    let ask =
+        "COMP_WORDS=(knee repr); COMP_CWORD=1; _knee knee repr knee; echo \"${COMPREPLY[@]}\"";
     let reply = shell("bash", &["--norc"], &format!("{script}\n{ask}\n"));
     if let Some(reply) = reply {
         assert_eq!(reply.trim(), "reproduce");
