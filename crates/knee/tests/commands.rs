@@ -106,7 +106,8 @@ fn completions_are_scripts_of_their_shells() {
         shell(name, &[check], &script);
     }
     let script = place.stdout(&["completions", "bash"]);
-    let ask = "COMP_WORDS=(knee rep); COMP_CWORD=1; _knee knee rep knee; echo \"${COMPREPLY[@]}\"";
+    let ask =
+        "COMP_WORDS=(knee repr); COMP_CWORD=1; _knee knee repr knee; echo \"${COMPREPLY[@]}\"";
     let reply = shell("bash", &["--norc"], &format!("{script}\n{ask}\n"));
     if let Some(reply) = reply {
         assert_eq!(reply.trim(), "reproduce");
@@ -117,7 +118,7 @@ fn completions_are_scripts_of_their_shells() {
 fn help_teaches() {
     let place = Place::new();
     let long = place.stdout(&["--help"]);
-    for command in ["list", "run", "reproduce", "bench", "completions"] {
+    for command in ["list", "run", "reproduce", "replay", "bench", "completions"] {
         assert!(long.contains(command), "{command}");
         let arguments = [command, "--help"];
         let help = place.stdout(&arguments);
