@@ -64,6 +64,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
                 limited_transmit: true,
                 idle_restart: true,
                 rtt_tick_ns: 0,
+                quick_ack_pkts: 0,
             },
         }),
     };

@@ -86,6 +86,7 @@ impl Default for TcpOptions {
             limited_transmit: true,
             idle_restart: true,
             rtt_tick_ns: 0,
+            quick_ack_pkts: 0,
         }
     }
 }
@@ -242,6 +243,9 @@ pub struct TcpOptions {
     pub rto_min_ns: Ns,
     /// Delayed acknowledgements.
     pub delayed_ack: DelayedAck,
+    /// So many packets at the start of a connection are each acknowledged, whatever the above says:
+    /// Linux does that until the receive window has opened.
+    pub quick_ack_pkts: u32,
     /// Send new data on the first two duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
     /// Restart the window after an idle time longer than the RTO (RFC 5681 section 4.1).

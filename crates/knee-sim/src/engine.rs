@@ -534,7 +534,7 @@ impl Tcp {
     ) -> Self {
         Self {
             sender: Sender::new(params, options, start_ns, random, keep, spec.record.trace),
-            receiver: Receiver::new(options.mss_bytes, options.delayed_ack),
+            receiver: Receiver::new(options.mss_bytes, options.delayed_ack, options.quick_ack_pkts),
             rto_in_heap_ns: NEVER,
             delack_in_heap_ns: NEVER,
         }

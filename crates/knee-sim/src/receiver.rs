@@ -19,6 +19,8 @@ pub(crate) struct Receiver {
     next: u32,
     mss_bytes: u32,
     delayed: DelayedAck,
+    /// Segments below this number are acknowledged each.
+    quick_pkts: u32,
     /// In-order segments not acknowledged yet.
     pending_pkts: u32,
     pub(crate) delack_due_ns: u64,
@@ -37,11 +39,12 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(mss_bytes: u32, delayed: DelayedAck) -> Self {
+    pub(crate) fn new(mss_bytes: u32, delayed: DelayedAck, quick_pkts: u32) -> Self {
         Self {
             next: 0,
             mss_bytes,
             delayed,
+            quick_pkts,
             pending_pkts: 0,
             delack_due_ns: NEVER,
             ranges: Vec::new(),
@@ -74,7 +77,7 @@ impl Receiver {
             self.delivered_pkts += 1;
             self.deliver_to(now_ns, number + 1);
             self.pending_pkts += 1;
-            if self.pending_pkts >= self.delayed.every_pkts {
+            if self.pending_pkts >= self.delayed.every_pkts || number < self.quick_pkts {
                 return Reply::Now { duplicate: NONE };
             }
             if self.delack_due_ns == NEVER {
@@ -177,8 +180,23 @@ mod tests {
     const EACH: DelayedAck = DelayedAck { every_pkts: 1, timeout_ns: 0 };
 
     #[test]
+    fn the_first_packets_are_acknowledged_each() {
+        let mut r = Receiver::new(1000, DelayedAck { every_pkts: 2, timeout_ns: 40 }, 3);
+        let replies: Vec<bool> = (0..7)
+            .map(|number| {
+                let now = r.arrive(0, number) != Reply::Later;
+                if now {
+                    r.acknowledged();
+                }
+                now
+            })
+            .collect();
+        assert_eq!(replies, [true, true, true, false, true, false, true]);
+    }
+
+    #[test]
     fn delayed_acks_wait_for_the_second_segment_or_a_hole() {
-        let mut r = Receiver::new(1000, DelayedAck { every_pkts: 2, timeout_ns: 40 });
+        let mut r = Receiver::new(1000, DelayedAck { every_pkts: 2, timeout_ns: 40 }, 0);
         assert_eq!(r.arrive(5, 0), Reply::Later);
         assert_eq!(r.delack_due_ns, 45);
         assert_eq!(r.arrive(6, 1), Reply::Now { duplicate: NONE });
@@ -192,7 +210,7 @@ mod tests {
 
     #[test]
     fn latest_range_is_reported_first() {
-        let mut r = Receiver::new(1000, EACH);
+        let mut r = Receiver::new(1000, EACH, 0);
         for n in [2, 4, 6, 8, 5] {
             r.arrive(0, n);
         }
@@ -201,7 +219,7 @@ mod tests {
 
     #[test]
     fn transfer_with_a_short_tail() {
-        let mut r = Receiver::new(1000, EACH);
+        let mut r = Receiver::new(1000, EACH, 0);
         r.expect(3, 400, 10, 2600);
         for (t, n) in [(20, 0), (30, 2), (40, 1)] {
             r.arrive(t, n);
@@ -215,7 +233,7 @@ mod tests {
         /// exactly once, and the blocks are ranges of the set, the latest arrival's first.
         #[test]
         fn reassembles(numbers in prop::collection::vec(0u32..40, 1..200)) {
-            let mut r = Receiver::new(10, EACH);
+            let mut r = Receiver::new(10, EACH, 0);
             let mut have = std::collections::BTreeSet::new();
             for &n in &numbers {
                 let new = have.insert(n);

@@ -55,7 +55,7 @@ fn path() -> impl Strategy<Value = PathSpec> {
 fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     let sizes = (200u32..1449, 1u32..20, prop_oneof![1 => 1u32..30, 2 => Just(100_000)]);
     let timers = (log_uniform(MS, S), prop_oneof![Just(0), Just(MS / 2), Just(MS)]);
-    let acks = (1u32..4, log_uniform(MS / 10, 200 * MS));
+    let acks = (1u32..4, log_uniform(MS / 10, 200 * MS), 0u32..40);
     let recovery = prop_oneof![
         2 => Just(Recovery::Sack),
         1 => Just(Recovery::Newreno),
@@ -73,6 +73,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
         limited_transmit: flags.1,
         idle_restart: flags.2,
         rtt_tick_ns: timers.1,
+        quick_ack_pkts: acks.2,
     })
 }
 

@@ -48,6 +48,7 @@ const TCP_KEYS: &[&str] = &[
     "rto_min",
     "delayed_ack_every",
     "delayed_ack_timeout",
+    "quick_ack",
     "limited_transmit",
     "idle_restart",
     "rtt_tick",
@@ -100,6 +101,9 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
                 .time("delayed_ack_timeout", SOME_TIME)?
                 .unwrap_or(base.delayed_ack.timeout_ns),
         },
+        quick_ack_pkts: section
+            .packets("quick_ack", 0..=WINDOW_MAX_PKTS)?
+            .unwrap_or(base.quick_ack_pkts),
         limited_transmit: section.flag("limited_transmit")?.unwrap_or(base.limited_transmit),
         idle_restart: section.flag("idle_restart")?.unwrap_or(base.idle_restart),
         rtt_tick_ns: section.time("rtt_tick", ANY_TIME)?.unwrap_or(base.rtt_tick_ns),
