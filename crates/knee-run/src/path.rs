@@ -169,22 +169,25 @@ impl<F: Numbered, B: Default> Path<F, B> {
         self.schedule.set(TIMERS, due_ns);
     }
 
-    /// A sender's packet starts on its way.
-    ///
-    /// # Errors
-    /// As [`Path::offer`], if it is there at once.
+    /// A sender's packet starts on its way. If it is at the bottleneck at once, as
+    /// [`Path::offer`].
     #[inline(always)]
-    pub fn send(&mut self, now_ns: Ns, packet: F, port: &mut Port) -> Result<(), (PacketEvent, F)> {
+    pub fn send(
+        &mut self,
+        now_ns: Ns,
+        packet: F,
+        port: &mut Port,
+        refused: impl FnOnce(PacketEvent, F),
+    ) {
         let class = &mut self.classes[port.class as usize];
         // Not by this packet's own delay: a jitter of 0 must not overtake an earlier packet's.
         if class.direct {
-            return self.offer(now_ns, packet, port);
+            return self.offer(now_ns, packet, port, refused);
         }
         let delay_ns = class.access_delay_ns + port.access_jitter.draw_ns(&mut port.forward);
         class.to_bottleneck.push(now_ns, delay_ns, packet);
         let due_ns = class.to_bottleneck.next_ns();
         self.schedule.set(to_bottleneck(port.class as usize), due_ns);
-        Ok(())
     }
 
     /// On [`Source::Bottleneck`]: the packet of `class` that reaches it, to be offered.
@@ -196,34 +199,32 @@ impl<F: Numbered, B: Default> Path<F, B> {
         Some(packet)
     }
 
-    /// A packet from `port` reaches the bottleneck.
-    ///
-    /// # Errors
-    /// The packet, lost or dropped, and which of the two.
+    /// A packet from `port` reaches the bottleneck. Lost or dropped, it is given to `refused`.
     #[inline]
     pub fn offer(
         &mut self,
         now_ns: Ns,
         packet: F,
         port: &mut Port,
-    ) -> Result<(), (PacketEvent, F)> {
+        refused: impl FnOnce(PacketEvent, F),
+    ) {
         let label = Label::of(&packet);
-        let offered = if self.loss_forward.loses(&mut port.forward) {
+        let event = if self.loss_forward.loses(&mut port.forward) {
             port.random_losses_pkts += 1;
-            Err((PacketEvent::Lost, packet))
+            refused(PacketEvent::Lost, packet);
+            PacketEvent::Lost
         } else if let Err(packet) = self.link.enqueue(now_ns, packet) {
             port.queue_drops_pkts += 1;
             self.queue.dropped_pkts += 1;
             self.bin.dropped_pkts += 1;
-            Err((PacketEvent::Dropped, packet))
+            refused(PacketEvent::Dropped, packet);
+            PacketEvent::Dropped
         } else {
             self.schedule.set(DEPARTURE, self.link.next_ns());
             self.queue.max_pkts = self.queue.max_pkts.max(self.link.held_pkts());
-            Ok(())
+            PacketEvent::Enqueued
         };
-        let event = offered.as_ref().map_or_else(|(event, _)| *event, |()| PacketEvent::Enqueued);
         self.note(now_ns, label, event);
-        offered
     }
 
     #[inline(always)]

@@ -13,8 +13,8 @@ use crate::{
 use knee_cc::Params;
 use knee_net::{Jitter, NEVER, Random};
 use knee_run::{
-    Cc, DelayStats, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, Ns, Path, Port,
-    RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Workload,
+    Cc, DelayStats, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, Ns, PacketEvent,
+    Path, Port, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Workload,
 };
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -107,12 +107,14 @@ struct Out<'a> {
     port: &'a mut Port,
 }
 
+/// What is lost, its port counts.
+fn lost(_: PacketEvent, _: Data) {}
+
 impl Transmit for Out<'_> {
     #[inline]
     fn transmit(&mut self, number: u32) {
         let data = Data { flow: self.flow, number, bytes: self.port.packet_bytes };
-        // What is lost, its port counts.
-        let _ = self.path.send(self.now_ns, data, self.port);
+        self.path.send(self.now_ns, data, self.port, lost);
     }
 }
 
@@ -205,8 +207,8 @@ impl<'a> Engine<'a> {
     /// A packet of class `class` reaches the bottleneck.
     fn on_bottleneck(&mut self, class: usize) {
         let Some(data) = self.path.at_bottleneck(class, self.now_ns) else { return };
-        // What is lost, its port counts.
-        let _ = self.path.offer(self.now_ns, data, &mut self.flows[data.flow as usize].port);
+        let port = &mut self.flows[data.flow as usize].port;
+        self.path.offer(self.now_ns, data, port, lost);
     }
 
     /// An ACK of class `class` reaches its sender.

@@ -291,17 +291,19 @@ impl<'a> Forwarder<'a> {
     fn send(&mut self, now_ns: Ns, packet: Datagram) -> Result<(), TestbedError> {
         let flow = &mut self.flows[packet.flow as usize];
         flow.record.counters.sent_pkts += 1;
-        let sent = self.path.send(now_ns, packet, &mut flow.port);
-        self.unless_lost(now_ns, sent)
+        let mut refused = None;
+        let keep = |event, packet| refused = Some((event, packet));
+        self.path.send(now_ns, packet, &mut flow.port, keep);
+        self.refused(now_ns, refused)
     }
 
     /// Takes back what the path did not take.
-    fn unless_lost(
+    fn refused(
         &mut self,
         now_ns: Ns,
-        sent: Result<(), (PacketEvent, Datagram)>,
+        refused: Option<(PacketEvent, Datagram)>,
     ) -> Result<(), TestbedError> {
-        let Err((event, packet)) = sent else { return Ok(()) };
+        let Some((event, packet)) = refused else { return Ok(()) };
         self.captured(Place::Lost, now_ns, packet.bytes(), Some(event.name()))?;
         self.free.push(packet.room);
         Ok(())
@@ -344,8 +346,10 @@ impl<'a> Forwarder<'a> {
                 Source::Bottleneck(class) => {
                     if let Some(packet) = self.path.at_bottleneck(class, due_ns) {
                         let port = &mut self.flows[packet.flow as usize].port;
-                        let sent = self.path.offer(due_ns, packet, port);
-                        self.unless_lost(due_ns, sent)?;
+                        let mut refused = None;
+                        let keep = |event, packet| refused = Some((event, packet));
+                        self.path.offer(due_ns, packet, port, keep);
+                        self.refused(due_ns, refused)?;
                     }
                 }
                 Source::Sender(class) => {
