@@ -117,7 +117,7 @@ impl Scoreboard {
     /// Packets thought to be in the network (`pipe` of RFC 6675).
     #[inline]
     pub(crate) fn in_network(&self) -> u32 {
-        self.segments.len() as u32 - self.sacked - self.lost + self.retrans
+        (self.segments.len() as u32 + self.retrans).saturating_sub(self.sacked + self.lost)
     }
 
     /// The first outstanding segment's entry.
@@ -336,6 +336,11 @@ impl Scoreboard {
         self.lost += 1;
         self.flagged_end = self.flagged_end.max(self.una + 1);
         1
+    }
+
+    /// Where nothing is SACKed: how many duplicate ACKs say that so many have arrived.
+    pub(crate) fn set_counted(&mut self, pkts: u32) {
+        self.sacked = pkts;
     }
 
     /// Whether anything outstanding can have been sent before the latest delivered segment.

@@ -181,13 +181,15 @@ impl Sender {
     /// Packets thought to be in the network.
     #[inline]
     pub(crate) fn inflight_pkts(&self) -> u32 {
-        let pkts = self.board.in_network();
-        if self.recovery == Recovery::NewrenoPrr
-            && matches!(self.phase(), Phase::Disorder | Phase::Recovery)
-        {
-            return pkts.saturating_sub(self.arrived);
+        self.board.in_network()
+    }
+
+    /// NewReno-PRR: duplicates stand for SACKs, but not while a timeout is repaired.
+    fn count_arrived(&mut self) {
+        if self.recovery == Recovery::NewrenoPrr {
+            let counts = matches!(self.phase(), Phase::Disorder | Phase::Recovery);
+            self.board.set_counted(if counts { self.arrived } else { 0 });
         }
-        pkts
     }
 
     /// The application writes `segments` more, or as many as there can be.
@@ -216,10 +218,9 @@ impl Sender {
     /// Brings the contract's view up to date.
     #[inline]
     fn refresh(&mut self, now_ns: u64) {
-        let inflight_pkts = self.inflight_pkts();
         let conn = &mut self.conn;
         conn.now_us = now_ns / NS_PER_US;
-        conn.inflight_pkts = inflight_pkts;
+        conn.inflight_pkts = self.board.in_network();
         conn.outstanding_pkts = self.board.outstanding();
         conn.srtt_us = (self.srtt_ns / NS_PER_US).min(u64::from(u32::MAX)) as u32;
         conn.snd_pos = self.base_pos.wrapping_add(self.board.nxt());
@@ -330,6 +331,7 @@ impl Sender {
             _ => self.arrived.saturating_sub(advanced - 1),
         };
         self.arrived = self.arrived.min(self.board.outstanding().saturating_sub(1));
+        self.count_arrived();
         let delivered_pkts = u64::from(self.board.una()) + u64::from(self.arrived);
         delivered_pkts.saturating_sub(self.delivered_pkts) as u32
     }
@@ -386,15 +388,16 @@ impl Sender {
     /// Sets the timer for a timeout, or for a probe that comes first (RFC 8985 section 7.2).
     #[inline]
     fn arm(&mut self, now_ns: u64) {
+        if self.recovery == Recovery::Sack && self.phase() == Phase::Open && self.srtt_ns > 0 {
+            let alone = self.board.outstanding() == 1;
+            let pto_ns = 2 * self.srtt_ns + if alone { MAX_ACK_DELAY_NS } else { 0 };
+            // Backoff, which would only put the timeout off, has not to be looked at.
+            if pto_ns < self.rto_ns {
+                (self.timer, self.timer_due_ns) = (Timer::Probe, now_ns + pto_ns);
+                return;
+            }
+        }
         self.arm_rto(now_ns);
-        if self.recovery != Recovery::Sack || self.phase() != Phase::Open || self.srtt_ns == 0 {
-            return;
-        }
-        let alone = self.board.outstanding() == 1;
-        let pto_ns = 2 * self.srtt_ns + if alone { MAX_ACK_DELAY_NS } else { 0 };
-        if now_ns + pto_ns < self.timer_due_ns {
-            (self.timer, self.timer_due_ns) = (Timer::Probe, now_ns + pto_ns);
-        }
     }
 
     #[inline]
@@ -504,6 +507,7 @@ impl Sender {
             _ if advanced > 0 => self.set_phase(Phase::Open),
             _ => self.set_phase(Phase::Disorder),
         }
+        self.count_arrived();
         if self.phase() != Phase::Recovery {
             return false;
         }
@@ -693,10 +697,11 @@ impl Sender {
         };
         self.board.mark_timed_out(now_ns, patience_ns);
         self.probe = None;
+        self.set_phase(Phase::Loss);
+        self.count_arrived();
         // What else is in the network was sent too lately to be lost.
         self.conn.cwnd_pkts = self.board.in_network() + 1;
         self.conn.cwnd_cnt = 0;
-        self.set_phase(Phase::Loss);
         self.high = self.board.nxt();
         self.recover = Some(self.high);
         self.dupacks = 0;
@@ -751,10 +756,10 @@ impl Sender {
     fn send(&mut self, now_ns: u64, out: &mut impl Transmit) {
         // Without limited transmit, SACKed packets do not make room until a loss is inferred.
         let unused = self.conn.phase == Phase::Disorder as u8 && !self.limited_transmit;
-        let held_back = if unused { self.board.outstanding() - self.inflight_pkts() } else { 0 };
+        let held_back = if unused { self.board.sacked() } else { 0 };
         let window = self.conn.cwnd_pkts.saturating_add_signed(self.inflation);
-        let room = |sender: &Self| sender.inflight_pkts() + held_back < window;
-        while room(self) {
+        let room = |board: &Scoreboard| board.in_network() + held_back < window;
+        while room(&self.board) {
             let Some(number) = self.board.next_lost() else { break };
             self.retransmit(number, now_ns, out);
         }
@@ -763,10 +768,10 @@ impl Sender {
             self.refresh(now_ns);
             self.host.on_event(&mut self.conn, Event::TxStart);
         }
-        while room(self) && self.board.nxt() < end {
+        while room(&self.board) && self.board.nxt() < end {
             self.send_new(now_ns, out);
         }
-        self.validate(!room(self));
+        self.validate(!room(&self.board));
     }
 
     /// Remembers whether the window was the limit, once per window as Linux does.
