@@ -44,7 +44,7 @@ fn of_arguments() {
             "run two.toml --jobs 0",
             "run two.toml --jobs 1025",
             "run two.toml --jobs --trace",
-            "run two.toml --host kernel",
+            "run two.toml --host quic",
             "run two.toml --format jsn",
             "run two.toml --trace",
             "run two.toml --set",
