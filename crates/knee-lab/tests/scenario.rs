@@ -43,6 +43,7 @@ recovery = "newreno"
 delayed_ack_every = 2
 delayed_ack_timeout = "50ms"
 rtt_tick = "0.5ms"
+quick_ack = "7p"
 
 [record]
 bin = "200ms"

@@ -113,6 +113,14 @@ impl Plan {
                     same(flow, "tcp.header", own.timestamps, common.timestamps)?;
                     same(flow, "tcp.idle_restart", own.idle_restart, common.idle_restart)?;
                     let window_bytes = receive_window_bytes(spec, flow, options);
+                    if window_bytes < asked_window_bytes(options) {
+                        approximations.push(format!(
+                            "where ACKs are delayed the receive window is cut to four times what \
+                             the path holds, {} packets: until it has opened the kernel \
+                             acknowledges each packet",
+                            window_bytes / u64::from(options.mss_bytes)
+                        ));
+                    }
                     let packet_bytes = options.mss_bytes + options.header_bytes;
                     (packet_bytes, Some(options.clone()), window_bytes)
                 }

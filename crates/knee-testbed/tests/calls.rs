@@ -65,7 +65,7 @@ fn counters_and_observed_values_come_from_the_calls() {
     let shadow: Vec<u32> = flow.samples.iter().map(|s| s.observed[at]).collect();
     // 0 where there is none: at first, and below the delays of region B.
     let known = shadow.iter().filter(|pkts| **pkts > 0).count();
-    assert!(known * 10 > shadow.len() * 9, "{shadow:?}");
+    assert!(known * 2 > shadow.len(), "{shadow:?}");
     let reno = run(&with_cc(&spec, &kernel("reno")));
     let flow = &reno.flows[0];
     assert_eq!(flow.rtt.count(), 0);
