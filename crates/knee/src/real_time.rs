@@ -10,7 +10,8 @@ use std::{
 
 /// Runs that turn out to be too late to be trusted before it is given up.
 const ATTEMPTS: usize = 4;
-/// Runs share the machine; one that was late has it to itself when it is run again.
+/// Of these, the first ones share the machine with other runs; the rest have it to themselves.
+const SHARED: usize = 2;
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// Runs `spec`, again if the emulated path was late; its packets go to the new file `pcap`.
@@ -19,7 +20,7 @@ pub(crate) fn run(spec: &RunSpec, pcap: Option<&Path>) -> Result<RunRecord, Stri
     let mut late = String::new();
     for attempt in 0..ATTEMPTS {
         let (_shared, _alone);
-        if attempt == 0 {
+        if attempt < SHARED {
             _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
         } else {
             _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
