@@ -69,7 +69,8 @@ impl Pool {
 
     /// A connection that uses the next algorithm in turn.
     fn connect(&self, to: SocketAddr) -> (TcpStream, String) {
-        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP));
+        let socket =
+            rustix::net::socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP));
         let socket = socket.unwrap();
         let name = loop {
             self.check_time();
@@ -321,7 +322,10 @@ impl Seen {
     /// Of these, what is still there.
     fn left(&self) -> Self {
         Self {
-            maps: MapInfoIter::default().map(|m| m.id).filter(|id| self.maps.contains(id)).collect(),
+            maps: MapInfoIter::default()
+                .map(|m| m.id)
+                .filter(|id| self.maps.contains(id))
+                .collect(),
             programs: ProgInfoIter::default()
                 .map(|p| p.id)
                 .filter(|id| self.programs.contains(id))
