@@ -1,6 +1,9 @@
 //! What this kernel offers.
 
-use crate::variants::{BPFFS, has_bpffs};
+use crate::{
+    Error,
+    variants::{BPFFS, has_bpffs},
+};
 use libbpf_rs::btf::{Btf, types::Struct};
 use rustix::thread::{CapabilitySet, capabilities};
 use std::{fmt, fs, path::Path};
@@ -8,6 +11,7 @@ use std::{fmt, fs, path::Path};
 /// The oldest kernel that runs the objects: BPF instruction set version 4.
 const OLDEST: (u32, u32) = (6, 6);
 const BTF_FILE: &str = "/sys/kernel/btf/vmlinux";
+const BTF_REMEDY: &str = "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are";
 /// Kernel's type of the struct_ops map that is registered.
 pub(crate) const OPS_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
 /// Capabilities, in words.
@@ -97,11 +101,16 @@ fn release() -> Finding {
 
 fn btf() -> Finding {
     let what = "kernel types (BTF)";
-    let remedy = "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are";
     match fs::metadata(BTF_FILE) {
         Ok(_) => finding(what, State::Good, BTF_FILE, ""),
-        Err(e) => finding(what, State::Missing, format!("{BTF_FILE}: {e}"), remedy),
+        Err(e) => finding(what, State::Missing, format!("{BTF_FILE}: {e}"), BTF_REMEDY),
     }
+}
+
+/// That the kernel tells of its types.
+pub(crate) fn need_btf() -> Result<(), Error> {
+    let missing = |e| format!("no kernel types (BTF): {BTF_FILE}: {e}; {BTF_REMEDY}");
+    fs::metadata(BTF_FILE).map(|_| ()).map_err(|e| Error::Kernel(missing(e)))
 }
 
 fn struct_ops() -> Finding {

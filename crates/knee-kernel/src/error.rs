@@ -25,6 +25,12 @@ pub enum Error {
         /// What was to be done.
         what: String,
     },
+    /// This process has too many files open.
+    #[error("{what}: too many open files; raise the limit (ulimit -n)")]
+    Descriptors {
+        /// What was to be done.
+        what: String,
+    },
     /// Not one of Knee's variants.
     #[error("no variant `{name}` of Knee is loaded; loaded are: {loaded}")]
     NotLoaded {
@@ -111,8 +117,15 @@ pub(crate) fn with_log<T>(
     LOG.take();
     action().map_err(|source| match source.kind() {
         ErrorKind::PermissionDenied => Error::Privileges { what: what() },
+        _ if of_descriptors(&source) => Error::Descriptors { what: what() },
         _ => Error::Refused { what: what(), source, log: LOG.take() },
     })
+}
+
+/// Whether descriptors ran out: libbpf-rs gives the system's number in words only.
+fn of_descriptors(error: &libbpf_rs::Error) -> bool {
+    let words = io::Error::from(rustix::io::Errno::MFILE).to_string();
+    format!("{error:#}").contains(&words)
 }
 
 /// An error of a file below [`PIN_DIR`].

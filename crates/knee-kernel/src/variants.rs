@@ -6,7 +6,7 @@
 
 use crate::{
     Error,
-    check::OPS_TYPE,
+    check::{OPS_TYPE, need_btf},
     error::{pin_error, with_log},
     object::{PARAMS_MAP, RINGS_MAP, TRACING_MAP, build, check_name, decode},
 };
@@ -122,6 +122,7 @@ pub fn load(params: &Params, name: &str) -> Result<Loaded, Error> {
     if available()?.split_whitespace().any(|taken| taken == name) {
         return Err(Error::Taken(name.to_owned()));
     }
+    need_btf()?;
     let what = || format!("loading {} as `{name}`", params.algorithm().name());
     let object =
         with_log(what, || ObjectBuilder::default().name(name)?.open_memory(&bytes)?.load());
@@ -343,6 +344,7 @@ const OPS: [&str; 6] = ["init", "pkts_acked", "cong_avoid", "ssthresh", "cwnd_ev
 
 impl Layout {
     fn of_kernel() -> Result<Self, Error> {
+        need_btf()?;
         let btf = with_log(|| "reading the kernel's types".to_owned(), Btf::from_vmlinux)?;
         let lacks = |what: &str| Error::Kernel(format!("the kernel's types lack {what}"));
         let of = |name: &str| btf.type_by_name::<Struct<'_>>(name).ok_or_else(|| lacks(name));

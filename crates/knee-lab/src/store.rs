@@ -93,9 +93,9 @@ fn advice(error: &io::Error) -> &'static str {
 pub struct ResultWriter {
     out: PathBuf,
     parent: PathBuf,
-    work: TempDir,
-    /// Locked as long as it is open. Closed after `work` is gone.
+    /// Locked as long as it is open. Closed before `work` is removed, which may take its descriptor.
     _lock: File,
+    work: TempDir,
     /// Held while anything comes to be in the folder or it is moved; for good once abandoned.
     gate: Gate,
 }

@@ -20,7 +20,6 @@ use netlink_packet_route::{
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::{
     errno::Errno,
-    net::if_::if_nametoindex,
     sched::{CloneFlags, setns, unshare},
 };
 use std::{
@@ -41,6 +40,7 @@ pub(crate) const OPEN_MTU_BYTES: u32 = 1500;
 const LOOPBACK: u32 = 1;
 const TABLE_LOCAL: u8 = 255;
 
+nix::ioctl_readwrite_bad!(interface_index, libc::SIOCGIFINDEX, libc::ifreq);
 nix::ioctl_write_ptr_bad!(tun_set_interface, libc::TUNSETIFF, libc::ifreq);
 nix::ioctl_write_int_bad!(tun_set_offload, libc::TUNSETOFFLOAD);
 
@@ -145,8 +145,8 @@ impl Host {
 fn set_up(plan: &Plan, side: Side, device_name: &str) -> Result<File, TestbedError> {
     sysctls(plan)?;
     let device = open_device(device_name)?;
-    let index = if_nametoindex(device_name).doing("finding the new device")?;
     let netlink = Netlink::new()?;
+    let index = netlink.index(device_name)?;
     netlink.up(LOOPBACK, vec![])?;
     let queue = LinkAttribute::TxQueueLen(DEVICE_QUEUE_PKTS);
     netlink.up(index, vec![LinkAttribute::Mtu(plan.mtu_bytes), queue])?;
@@ -183,8 +183,8 @@ fn set_up_open(side: Side, device_name: &str) -> Result<File, TestbedError> {
     };
     // No link-local address, no solicitations: nothing is on the path but what a program sends.
     let ipv6 = own("addr_gen_mode", "1")? && own("accept_ra", "0")?;
-    let index = if_nametoindex(device_name).doing("finding the new device")?;
     let netlink = Netlink::new()?;
+    let index = netlink.index(device_name)?;
     netlink.up(LOOPBACK, vec![])?;
     let queue = LinkAttribute::TxQueueLen(DEVICE_QUEUE_PKTS);
     netlink.up(index, vec![LinkAttribute::Mtu(OPEN_MTU_BYTES), queue])?;
@@ -229,11 +229,7 @@ fn open_device(name: &str) -> Result<File, TestbedError> {
         .custom_flags(libc::O_NONBLOCK)
         .open("/dev/net/tun")
         .map_err(|source| TestbedError::NoTun { source })?;
-    // SAFETY: an ifreq is plain data; all zeros are a value of it.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
+    let mut request = request_about(name);
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: the descriptor is open and `request` a valid ifreq; the second call takes a number.
     unsafe {
@@ -241,6 +237,16 @@ fn open_device(name: &str) -> Result<File, TestbedError> {
         tun_set_offload(device.as_raw_fd(), 0).doing("turning offloads off")?;
     }
     Ok(device)
+}
+
+/// A request about the device `name`, otherwise all zeros.
+fn request_about(name: &str) -> libc::ifreq {
+    // SAFETY: an ifreq is plain data; all zeros are a value of it.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
 }
 
 /// Requests to the kernel about the present thread's namespace.
@@ -272,6 +278,16 @@ impl Netlink {
             Ok(NetlinkPayload::Error(error)) if error.code.is_none() => Ok(()),
             Ok(NetlinkPayload::Error(error)) => Err(error.to_io()).doing(what),
             other => Err(io::Error::other(format!("unexpected reply {other:?}"))).doing(what),
+        }
+    }
+
+    /// Number of a device. The C library's function hides that descriptors ran out.
+    fn index(&self, name: &str) -> Result<u32, TestbedError> {
+        let mut request = request_about(name);
+        // SAFETY: the socket is open, `request` a valid ifreq, and success sets the member read.
+        unsafe {
+            interface_index(self.0.as_raw_fd(), &mut request).doing("finding the new device")?;
+            Ok(request.ifr_ifru.ifru_ifindex as u32)
         }
     }
 

@@ -1,0 +1,448 @@
+//! Many connections while variants come, go and are traced: every byte arrives, the kernel has
+//! nothing to complain about, and nothing is left. Needs root, as the tests in `kernel.rs` do.
+
+#![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
+
+mod common;
+
+use common::*;
+use knee_cc::{Algorithm, Params, algorithms};
+use knee_kernel::{Error, Filter, Loaded, Tracer, list, load, unload};
+use libbpf_rs::{
+    MapCore, MapFlags, MapHandle, MapType,
+    query::{LinkInfoIter, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions},
+};
+use rustix::{
+    fs::{Mode, OFlags, SeekFrom, open, seek},
+    io::Errno,
+    net::{AddressFamily, SocketType, ipproto, sockopt},
+};
+use sha2::{Digest, Sha256};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::fd::OwnedFd,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+const SHORT: u32 = 10_000;
+const SHORT_BYTES: u32 = 6_000;
+/// Clients at a time. Each of the servers is two threads.
+const CLIENTS: u32 = 8;
+/// Of a client between two connections: all of them outlive many variants.
+const REST: Duration = Duration::from_millis(4);
+const SERVERS: [&str; 4] = ["127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0", "127.0.0.4:0"];
+const CONCURRENT: u32 = 200;
+const CONCURRENT_BYTES: u32 = 256 << 10;
+/// All traffic is done by then.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Variants that are replaced all the time, one of each algorithm.
+struct Pool {
+    names: Mutex<Vec<String>>,
+    begun: Instant,
+    done: AtomicBool,
+    turns: AtomicU32,
+    too_late: AtomicU32,
+}
+
+/// Ends the threads that go on until then, after a panic too.
+struct Done<'a>(&'a Pool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.done.store(true, Relaxed);
+    }
+}
+
+impl Pool {
+    fn check_time(&self) {
+        assert!(self.begun.elapsed() < LIMIT, "the soak takes longer than {LIMIT:?}");
+    }
+
+    /// A connection that uses the next algorithm in turn.
+    fn connect(&self, to: SocketAddr) -> (TcpStream, String) {
+        let socket =
+            rustix::net::socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP));
+        let socket = socket.unwrap();
+        let name = loop {
+            self.check_time();
+            let turn = self.turns.fetch_add(1, Relaxed) as usize;
+            let name = {
+                let names = self.names.lock().unwrap();
+                names[turn % names.len()].clone()
+            };
+            match sockopt::set_tcp_congestion(&socket, &name) {
+                Ok(()) => break name,
+                // Unloaded since: another one is there.
+                Err(Errno::NOENT) => self.too_late.fetch_add(1, Relaxed),
+                Err(e) => panic!("TCP_CONGESTION = {name}: {e}"),
+            };
+        };
+        rustix::net::connect(&socket, &to).unwrap();
+        let stream = TcpStream::from(socket);
+        limit_waits(&stream);
+        (stream, name)
+    }
+
+    /// Replaces one variant after the other, each time under another name, and ends the old one in
+    /// one of the three ways that there are.
+    fn replace(&self, first: Vec<Loaded>, seen: &Mutex<Seen>) -> u32 {
+        let mut loaded: Vec<Option<Loaded>> = first.into_iter().map(Some).collect();
+        let mut turn = 0;
+        while !self.done.load(Relaxed) {
+            let index = turn as usize % loaded.len();
+            let generation = turn as usize / loaded.len() + 1;
+            let name = name_of(algorithms()[index], generation);
+            let new = load(&Params::defaults(algorithms()[index]), &name).unwrap();
+            seen.lock().unwrap().add();
+            let old = std::mem::replace(&mut self.names.lock().unwrap()[index], name);
+            match (loaded[index].replace(new).unwrap(), turn % 3) {
+                (held, 0) => drop(held),
+                (held, 1) => {
+                    unload(&old).unwrap();
+                    drop(held);
+                }
+                (held, _) => {
+                    held.persist().unwrap();
+                    unload(&old).unwrap();
+                }
+            }
+            turn += 1;
+        }
+        turn
+    }
+
+    /// Traces whatever there is for a moment, again and again; gives the number of calls.
+    fn trace(&self, seen: &Mutex<Seen>) -> u64 {
+        let mut calls = 0;
+        while !self.done.load(Relaxed) {
+            let names = self.names.lock().unwrap().clone();
+            match Tracer::start(&names, Filter::default(), 4 << 20) {
+                Ok(mut tracer) => {
+                    seen.lock().unwrap().add();
+                    for _ in 0..5 {
+                        calls += tracer.poll(Duration::from_millis(20), |_| ()).unwrap() as u64;
+                    }
+                    tracer.stop().unwrap();
+                    while tracer.poll(Duration::ZERO, |_| calls += 1).unwrap() > 0 {}
+                }
+                // Unloaded since.
+                Err(Error::NotLoaded { .. }) => {}
+                Err(e) => panic!("{e}"),
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        calls
+    }
+}
+
+fn name_of(algorithm: Algorithm, generation: usize) -> String {
+    unique(&format!("{}{}", &algorithm.name()[..2], generation % 2))
+}
+
+fn limit_waits(stream: &TcpStream) {
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.set_write_timeout(Some(LIMIT)).unwrap();
+}
+
+/// Answers the hash of as many bytes as the first four of a connection announce, then waits for
+/// its end.
+fn answer(mut stream: TcpStream) {
+    limit_waits(&stream);
+    let mut size = [0; 4];
+    stream.read_exact(&mut size).expect("the sender goes on");
+    let mut left = u32::from_le_bytes(size) as usize;
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 14]);
+    while left > 0 {
+        let room = left.min(buffer.len());
+        let n = stream.read(&mut buffer[..room]).expect("the sender goes on");
+        assert!(n > 0, "{left} bytes are missing");
+        hash.update(&buffer[..n]);
+        left -= n;
+    }
+    stream.write_all(&hash.finalize()).expect("the sender waits");
+    // The end, or a reset.
+    assert_eq!(stream.read(&mut size).unwrap_or(0), 0, "more than was sent");
+}
+
+/// Sends `bytes` and their number; the other end must have the same hash. One connection in two
+/// ends with a reset, so that ports do not run out.
+fn deliver(number: u32, (mut stream, name): (TcpStream, String), bytes: &[u8]) {
+    stream.write_all(&(bytes.len() as u32).to_le_bytes()).expect("the receiver goes on");
+    stream.write_all(bytes).expect("the receiver goes on");
+    let mut arrived = [0; 32];
+    stream.read_exact(&mut arrived).expect("the receiver answers");
+    assert_eq!(arrived, *Sha256::digest(bytes), "{name}, connection {number}");
+    assert_eq!(uses(&stream), name, "at the end too");
+    if number % 2 == 0 {
+        reset(stream);
+    }
+}
+
+/// Different bytes for each connection.
+fn bytes_of(all: &[u8], number: u32, len: u32) -> &[u8] {
+    let start = number as usize * 7 % (all.len() - len as usize);
+    &all[start..][..len as usize]
+}
+
+/// Short connections over loopback, whose passive ends inherit from the listening socket.
+fn short_connections(pool: &Pool, all: &[u8], inherited: &[String]) {
+    let next = AtomicU32::new(0);
+    let answered = AtomicU32::new(0);
+    thread::scope(|scope| {
+        let addresses: Vec<SocketAddr> = SERVERS
+            .iter()
+            .zip(inherited.iter().cycle())
+            .map(|(address, cc)| {
+                let listener = TcpListener::bind(address).unwrap();
+                sockopt::set_tcp_congestion(&listener, cc).unwrap();
+                let address = listener.local_addr().unwrap();
+                let other = listener.try_clone().unwrap();
+                for listener in [listener, other] {
+                    let answered = &answered;
+                    scope.spawn(move || {
+                        // An empty connection says that there are no more.
+                        while let (stream, _) = listener.accept().unwrap()
+                            && stream.peek(&mut [0]).unwrap() > 0
+                        {
+                            assert_eq!(uses(&stream), *cc, "as the listening socket");
+                            answer(stream);
+                            answered.fetch_add(1, Relaxed);
+                        }
+                    });
+                }
+                address
+            })
+            .collect();
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let (next, to) = (&next, addresses[client as usize % addresses.len()]);
+                scope.spawn(move || {
+                    loop {
+                        let number = next.fetch_add(1, Relaxed);
+                        if number >= SHORT {
+                            return;
+                        }
+                        deliver(number, pool.connect(to), bytes_of(all, number, SHORT_BYTES));
+                        thread::sleep(REST);
+                    }
+                })
+            })
+            .collect();
+        let results: Vec<_> = clients.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        for address in addresses.iter().flat_map(|a| [a, a]) {
+            drop(TcpStream::connect(address).unwrap());
+        }
+        assert!(results.iter().all(Result::is_ok), "a client failed");
+    });
+    assert_eq!(answered.into_inner(), SHORT);
+}
+
+/// Connections that share a path which drops.
+fn concurrent_connections(pool: &Pool, all: &[u8]) -> u64 {
+    let (far, router) = bottleneck();
+    // For each connection room for some 3 packets: without, most would wait for timeouts.
+    router.run(|| run("tc qdisc change dev r1 root tbf rate 200mbit burst 30kb limit 1000000"));
+    let (to, answers) = far.run(|| {
+        let listener = TcpListener::bind("10.77.2.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        let accept = move || -> Vec<_> {
+            let streams = (0..CONCURRENT).map(|_| listener.accept().unwrap().0);
+            streams.map(|stream| thread::spawn(|| answer(stream))).collect()
+        };
+        (to, thread::spawn(accept))
+    });
+    let retransmitted = AtomicU64::new(0);
+    thread::scope(|scope| {
+        let connected: Vec<_> = (0..CONCURRENT).map(|_| pool.connect(to)).collect();
+        for (number, connection) in (0..).zip(connected) {
+            let retransmitted = &retransmitted;
+            let watched = connection.0.try_clone().unwrap();
+            scope.spawn(move || {
+                deliver(number, connection, bytes_of(all, number, CONCURRENT_BYTES));
+                retransmitted.fetch_add(tcp_info(&watched).tcpi_total_retrans.into(), Relaxed);
+            });
+        }
+    });
+    answers.join().unwrap().into_iter().for_each(|answer| answer.join().unwrap());
+    run("ip link del s0");
+    retransmitted.into_inner()
+}
+
+/// Numbers of everything in the kernel that this process made.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    maps: BTreeSet<u32>,
+    programs: BTreeSet<u32>,
+    links: BTreeSet<u32>,
+}
+
+impl Seen {
+    /// Adds what there is now: variants by their names, what belongs to them, and what this process
+    /// has open.
+    fn add(&mut self) {
+        let mine = unique("");
+        let ops = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps);
+        for map in ops {
+            let Ok(handle) = MapHandle::from_map_id(map.id) else { continue };
+            let Ok(Some(value)) = handle.lookup(&0_u32.to_ne_bytes(), MapFlags::empty()) else {
+                continue;
+            };
+            if !value.windows(mine.len()).any(|w| w == mine.as_bytes()) {
+                continue;
+            }
+            self.maps.insert(map.id);
+            let options = ProgInfoQueryOptions::default().include_map_ids(true);
+            // The value holds the numbers of the programs.
+            for program in ProgInfoIter::with_query_opts(options).filter(|p| {
+                p.name.as_encoded_bytes().starts_with(b"knee_")
+                    && value.chunks_exact(4).any(|w| w == p.id.to_ne_bytes())
+            }) {
+                self.programs.insert(program.id);
+                self.maps.extend(program.map_ids);
+            }
+        }
+        for (key, value) in open_in_bpf() {
+            match key.as_str() {
+                "map_id" => self.maps.insert(value),
+                "prog_id" => self.programs.insert(value),
+                _ => self.links.insert(value),
+            };
+        }
+    }
+
+    /// Of these, what is still there.
+    fn left(&self) -> Self {
+        Self {
+            maps: MapInfoIter::default()
+                .map(|m| m.id)
+                .filter(|id| self.maps.contains(id))
+                .collect(),
+            programs: ProgInfoIter::default()
+                .map(|p| p.id)
+                .filter(|id| self.programs.contains(id))
+                .collect(),
+            links: LinkInfoIter::default()
+                .map(|l| l.id)
+                .filter(|id| self.links.contains(id))
+                .collect(),
+        }
+    }
+}
+
+/// Numbers of the maps, programs and links that this process has open, by what they are.
+fn open_in_bpf() -> Vec<(String, u32)> {
+    let files = fs::read_dir("/proc/self/fdinfo").unwrap().flatten();
+    let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+    let mut found = Vec::new();
+    for text in texts {
+        for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+            if let ("map_id" | "prog_id" | "link_id", Ok(id)) = (key, value.trim().parse()) {
+                found.push((key.to_owned(), id));
+            }
+        }
+    }
+    found
+}
+
+fn open_descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// What the kernel says from now on.
+struct KernelLog(OwnedFd);
+
+impl KernelLog {
+    fn new() -> Self {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let log = open("/dev/kmsg", flags, Mode::empty())
+            .and_then(|log| seek(&log, SeekFrom::End(0)).map(|_| log))
+            .unwrap_or_else(|e| panic!("/dev/kmsg: {e}: warnings of the kernel would go unseen"));
+        Self(log)
+    }
+
+    /// Messages since then that tell of a defect.
+    fn complaints(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut record = vec![0; 1 << 14];
+        loop {
+            match rustix::io::read(&self.0, &mut record) {
+                Ok(n) => {
+                    let text = String::from_utf8_lossy(&record[..n]).into_owned();
+                    let bad = ["WARNING:", "BUG:", "Oops"];
+                    found.extend(Some(text).filter(|t| bad.iter().any(|b| t.contains(b))));
+                }
+                Err(Errno::AGAIN) => return found,
+                Err(e) => panic!("/dev/kmsg: {e}: messages of the kernel are lost"),
+            }
+        }
+    }
+}
+
+#[test]
+fn thousands_of_connections_while_variants_come_and_go() {
+    let of = |tag: &str| -> Vec<String> {
+        algorithms().iter().map(|a| unique(&format!("{}{tag}", &a.name()[..2]))).collect()
+    };
+    let (first, second, inherited) = (of("0"), of("1"), of("l"));
+    let names: Vec<&str> =
+        [&first, &second, &inherited].into_iter().flatten().map(String::as_str).collect();
+    let log = KernelLog::new();
+    let seen = Mutex::new(Seen::default());
+    machine(&names, || {
+        let descriptors = open_descriptors();
+        let load_all = |names: &[String]| -> Vec<Loaded> {
+            let both = algorithms().iter().zip(names);
+            both.map(|(a, name)| load(&Params::defaults(*a), name).unwrap()).collect()
+        };
+        let (replaced, kept) = (load_all(&first), load_all(&inherited));
+        let mut random = 1_u64;
+        let all: Vec<u8> = std::iter::repeat_with(|| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (random >> 56) as u8
+        })
+        .take(1 << 20)
+        .collect();
+        let pool = Pool {
+            names: Mutex::new(first.clone()),
+            begun: Instant::now(),
+            done: AtomicBool::new(false),
+            turns: AtomicU32::new(0),
+            too_late: AtomicU32::new(0),
+        };
+        let (loads, calls, retransmitted) = thread::scope(|scope| {
+            let replacing = scope.spawn(|| pool.replace(replaced, &seen));
+            let tracing = scope.spawn(|| pool.trace(&seen));
+            let done = Done(&pool);
+            short_connections(&pool, &all, &inherited);
+            println!("short connections: {:?}", pool.begun.elapsed());
+            let retransmitted = concurrent_connections(&pool, &all);
+            println!("concurrent ones too: {:?}", pool.begun.elapsed());
+            drop(done);
+            (replacing.join().unwrap(), tracing.join().unwrap(), retransmitted)
+        });
+        pool.check_time();
+        drop(kept);
+        println!(
+            "{loads} loaded and unloaded, {calls} calls traced, {retransmitted} segments \
+             retransmitted, {} times unloaded before it was used",
+            pool.too_late.load(Relaxed)
+        );
+        assert!(loads > 20 && calls > 1000, "{loads} loaded, {calls} traced");
+        assert!(retransmitted > 0, "no loss: the path did not do its part");
+        assert!(!list().unwrap().iter().any(|v| v.registered && names.contains(&v.name.as_str())));
+        wait_until(|| open_descriptors() == descriptors, "all descriptors are closed");
+    });
+    let seen = seen.into_inner().unwrap();
+    assert!(seen.maps.len() > 60 && seen.programs.len() > 120 && seen.links.len() > 20, "{seen:?}");
+    wait_until(|| seen.left() == Seen::default(), "maps, programs and links are gone");
+    assert_eq!(log.complaints(), Vec::<String>::new());
+}

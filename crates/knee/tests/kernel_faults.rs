@@ -1,0 +1,290 @@
+//! `--host kernel` and `knee kernel` where something is missing, taken or ends too soon. Needs root.
+#![cfg(feature = "kernel")]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Place, text};
+use knee_cc::{Params, algorithm};
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, unshare},
+    sys::resource::{Resource, setrlimit},
+};
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
+    process::{Command, Output},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    thread::{self, sleep},
+    time::{Duration, Instant},
+};
+
+/// A place with a scenario whose parameter tells the variants of its runs from all others of this
+/// machine.
+struct Runs {
+    place: Place,
+    qth_us: u64,
+}
+
+impl Runs {
+    /// Slow, so that it is in time on a busy machine too.
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Relaxed) * 1_000_000 + u64::from(std::process::id());
+        let (place, qth_us) = (Place::new(), 10_000 + number % 5_000_000);
+        let scenario = format!(
+            "duration = \"1s\"\n[path]\nrate = \"1mbit\"\nrtt = \"200ms\"\nqueue = \"30p\"\n[[flow]]\n\
+             cc = \"chd\"\nparams = {{ qth = \"{qth_us}us\" }}\n"
+        );
+        fs::remove_file(place.path("two.toml")).unwrap();
+        fs::write(place.path("s.toml"), scenario).unwrap();
+        // Anybody can read it.
+        fs::set_permissions(place.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Self { place, qth_us }
+    }
+
+    fn command(&self, out: &str, more: &[&str]) -> Command {
+        let mut arguments = vec!["run", "s.toml", "--host", "kernel", "--out", out];
+        arguments.extend(more);
+        self.place.knee(&arguments)
+    }
+
+    /// Names of its variants that are in the kernel.
+    fn variants(&self) -> Vec<String> {
+        let params = Params::new(algorithm("chd").unwrap(), [("qth", self.qth_us)]).unwrap();
+        let all = knee_kernel::list().unwrap().into_iter();
+        all.filter(|v| v.params.as_ref() == Some(&params)).map(|v| v.name).collect()
+    }
+
+    /// After a failure there are neither results nor variants.
+    fn assert_nothing_is_left(&self) {
+        assert_eq!(self.place.entries(), ["s.toml"]);
+        until("the variants are gone", || self.variants().is_empty());
+    }
+
+    fn assert_works(&self) {
+        assert_good(&self.command("works", &[]).output().unwrap());
+        assert_eq!(self.place.entries(), ["s.toml", "works"]);
+        assert!(self.place.path("works/report.html").exists());
+        until("the variants are gone", || self.variants().is_empty());
+    }
+}
+
+fn assert_good(output: &Output) {
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+/// What a command that must fail says.
+fn refused(command: &mut Command) -> String {
+    refusal(&command.output().unwrap())
+}
+
+/// What a failure with exit code 2 says, as one line.
+fn refusal(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(output.stdout.is_empty());
+    text(&output.stderr)
+        .split_whitespace()
+        .filter(|word| *word != "│")
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(20), "never: {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn available() -> String {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap()
+}
+
+/// Network namespaces that a process has open.
+fn namespaces(process: &Path) -> BTreeSet<String> {
+    let links = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    let targets = links.filter_map(|link| fs::read_link(link.path()).ok());
+    let targets = targets.map(|target| target.to_string_lossy().into_owned());
+    targets.filter(|target| target.starts_with("net:[")).collect()
+}
+
+/// Makes the present thread's (or process's) mounts its own, then puts a file system over `at`.
+fn mounted(kind: &str, at: &Path, options: &str) -> std::io::Result<()> {
+    let (none, own) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE);
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    mount(none, "/", none, own, none)?;
+    mount(Some(kind), at, Some(kind), MsFlags::empty(), Some(options))?;
+    Ok(())
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_in_the_kernel() {
+    let runs = Runs::new();
+    let mut child = runs.command("out", &["--set", "duration=1000s"]).spawn().unwrap();
+    let process = format!("/proc/{}", child.id());
+    let mut held = BTreeSet::new();
+    until("connected", || {
+        held = namespaces(Path::new(&process));
+        // Besides the link a socket refers to the variant.
+        let params = runs.variants();
+        let used = |v: &knee_kernel::Variant| v.sockets > 0 && params.contains(&v.name);
+        held.len() == 2 && knee_kernel::list().unwrap().iter().any(used)
+    });
+    let names = runs.variants();
+    assert!(names.len() == 1 && available().contains(&names[0]), "{names:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("its name is free", || !available().contains(&names[0]));
+    until("its variant is gone", || runs.variants().is_empty());
+    until("its namespaces are gone", || {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        processes.map(|p| p.path()).all(|p| namespaces(&p).is_disjoint(&held))
+    });
+    let left = runs.place.entries();
+    assert!(left.len() == 2 && left[0].starts_with(".knee-unfinished-"), "{left:?}");
+    // The next one removes what is left.
+    runs.assert_works();
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_no_variant() {
+    let runs = Runs::new();
+    for delay_ms in (0..300).step_by(20) {
+        let mut child = runs.command("out", &["--set", "duration=1000s"]).spawn().unwrap();
+        sleep(Duration::from_millis(delay_ms));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        until("its variant is gone", || runs.variants().is_empty());
+        assert!(!runs.place.path("out").exists());
+    }
+    runs.assert_works();
+}
+
+#[test]
+fn two_runs_at_once() {
+    let runs = Runs::new();
+    let both = ["a", "b"].map(|out| runs.command(out, &[]).spawn().unwrap());
+    let mut most = 0;
+    let outputs = both.map(|child| {
+        until("at work", || {
+            most = most.max(runs.variants().len());
+            most == 2
+        });
+        child.wait_with_output().unwrap()
+    });
+    outputs.iter().for_each(assert_good);
+    assert_eq!(runs.place.entries(), ["a", "b", "s.toml"]);
+    assert!(["a", "b"].iter().all(|out| runs.place.path(out).join("report.html").exists()));
+    until("the variants are gone", || runs.variants().is_empty());
+}
+
+#[test]
+fn out_of_descriptors_it_says_so() {
+    let runs = Runs::new();
+    // From the first file that the program opens to the last of the run.
+    let enough = (4..64).find(|descriptors| {
+        let mut few = runs.command("works", &[]);
+        let limit = *descriptors;
+        // SAFETY: nothing but a system call between fork and exec.
+        unsafe { few.pre_exec(move || Ok(setrlimit(Resource::RLIMIT_NOFILE, limit, limit)?)) };
+        let output = few.output().unwrap();
+        if output.status.success() {
+            return true;
+        }
+        let said = refusal(&output);
+        assert!(said.to_lowercase().contains("too many open files"), "{limit}: {said}");
+        runs.assert_nothing_is_left();
+        false
+    });
+    assert!(enough.is_some_and(|n| n > 10), "{enough:?}");
+    assert!(runs.place.path("works/report.html").exists());
+}
+
+#[test]
+fn without_root_it_says_so() {
+    let runs = Runs::new();
+    for mut command in [
+        runs.place.knee(&["run", "s.toml", "--host", "kernel"]),
+        runs.place.knee(&["kernel", "load", "chd"]),
+    ] {
+        let said = refused(command.uid(65_534).gid(65_534));
+        assert!(said.contains("needs root"), "{said}");
+    }
+    runs.assert_nothing_is_left();
+}
+
+#[test]
+fn a_full_disk_keeps_no_results() {
+    let runs = Runs::new();
+    let disk = runs.place.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let at = disk.clone();
+    // Mounts are a thread's.
+    let left = thread::spawn(move || {
+        mounted("tmpfs", &at, "size=64k").unwrap();
+        let said = refused(&mut runs.command("disk/out", &[]));
+        assert!(said.contains("No space left on device") && said.contains("free some"), "{said}");
+        let packets = ["run", "s.toml", "--host", "kernel", "--pcap", "disk/path.pcapng"];
+        let said = refused(&mut runs.place.knee(&packets));
+        assert!(said.contains("No space left on device") && said.contains("has room"), "{said}");
+        until("the variants are gone", || runs.variants().is_empty());
+        fs::read_dir(&at).unwrap().count()
+    });
+    assert_eq!(left.join().unwrap(), 0);
+}
+
+#[test]
+fn without_the_kernels_types_it_says_so() {
+    let runs = Runs::new();
+    let hidden = |arguments: &[&str]| {
+        let mut command = runs.place.knee(arguments);
+        // SAFETY: nothing but system calls between fork and exec.
+        unsafe { command.pre_exec(|| mounted("tmpfs", Path::new("/sys/kernel/btf"), "")) };
+        command
+    };
+    let remedy = "CONFIG_DEBUG_INFO_BTF=y";
+    for arguments in [
+        &["kernel", "load", "chd", "--hold"][..],
+        &["kernel", "list"],
+        &["trace", "--out", "trace.parquet"],
+        &["run", "s.toml", "--host", "kernel", "--out", "out"],
+    ] {
+        let said = refused(&mut hidden(arguments));
+        assert!(said.contains("BTF") && said.contains(remedy), "{arguments:?}: {said}");
+        runs.assert_nothing_is_left();
+    }
+    let output = hidden(&["kernel", "check"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout);
+    assert!(said.contains("MISSING  kernel types (BTF)") && said.contains(remedy), "{said}");
+}
+
+#[test]
+fn a_name_that_is_taken() {
+    let place = Place::new();
+    let name = format!("f{}", std::process::id());
+    // Pins are of this thread's own.
+    let test = thread::spawn(move || {
+        mounted("bpf", Path::new("/sys/fs/bpf"), "").unwrap();
+        let load = |algorithm, name: &str| place.knee(&["kernel", "load", algorithm, "--as", name]);
+        let said = refused(&mut load("chd", "reno"));
+        assert!(said.contains("`reno`") && said.contains("another name"), "{said}");
+        assert_good(&load("chd", &name).output().unwrap());
+        for algorithm in ["chd", "hd"] {
+            let said = refused(&mut load(algorithm, &name));
+            assert!(said.contains(&name) && said.contains("unload"), "{said}");
+        }
+        // The first one is still what it was.
+        let listed = place.json(&["kernel", "list", "--format", "json"]);
+        let mine = listed["variants"].as_array().unwrap().iter().find(|v| v["name"] == *name);
+        assert_eq!(mine.unwrap()["algorithm"], "chd");
+        place.stdout(&["kernel", "unload", &name]);
+        until("its name is free", || !available().contains(&name));
+    });
+    test.join().unwrap();
+}
