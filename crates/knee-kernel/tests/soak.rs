@@ -10,7 +10,7 @@ use knee_cc::{Algorithm, Params, algorithms};
 use knee_kernel::{Error, Filter, Loaded, Tracer, list, load, unload};
 use libbpf_rs::{
     MapCore, MapFlags, MapHandle, MapType,
-    query::{LinkInfoIter, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions},
+    query::{LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions},
 };
 use rustix::{
     fs::{Mode, OFlags, SeekFrom, open, seek},
@@ -149,8 +149,8 @@ fn name_of(algorithm: Algorithm, generation: usize) -> String {
 }
 
 fn limit_waits(stream: &TcpStream) {
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
-    stream.set_write_timeout(Some(LIMIT)).unwrap();
+    stream.set_read_timeout(Some(LIMIT / 2)).unwrap();
+    stream.set_write_timeout(Some(LIMIT / 2)).unwrap();
 }
 
 /// Answers the hash of as many bytes as the first four of a connection announce, then waits for
@@ -176,10 +176,30 @@ fn answer(mut stream: TcpStream) {
 /// Sends `bytes` and their number; the other end must have the same hash. One connection in two
 /// ends with a reset, so that ports do not run out.
 fn deliver(number: u32, (mut stream, name): (TcpStream, String), bytes: &[u8]) {
-    stream.write_all(&(bytes.len() as u32).to_le_bytes()).expect("the receiver goes on");
-    stream.write_all(bytes).expect("the receiver goes on");
     let mut arrived = [0; 32];
-    stream.read_exact(&mut arrived).expect("the receiver answers");
+    let mut exchange = || {
+        stream.write_all(&(bytes.len() as u32).to_le_bytes())?;
+        stream.write_all(bytes)?;
+        stream.read_exact(&mut arrived)
+    };
+    if let Err(e) = exchange() {
+        let i = tcp_info(&stream);
+        panic!(
+            "{name}, connection {number}: {e}: cwnd {}, ssthresh {}, state {}, {} out, {} lost, \
+             {} sacked, {} retransmitted ({} in all), backoff {}, rto {} us, acked {} bytes",
+            i.tcpi_snd_cwnd,
+            i.tcpi_snd_ssthresh,
+            i.tcpi_ca_state,
+            i.tcpi_unacked,
+            i.tcpi_lost,
+            i.tcpi_sacked,
+            i.tcpi_retrans,
+            i.tcpi_total_retrans,
+            i.tcpi_backoff,
+            i.tcpi_rto,
+            i.tcpi_bytes_acked
+        );
+    }
     assert_eq!(arrived, *Sha256::digest(bytes), "{name}, connection {number}");
     assert_eq!(uses(&stream), name, "at the end too");
     if number % 2 == 0 {
@@ -310,13 +330,17 @@ impl Seen {
                 self.maps.extend(program.map_ids);
             }
         }
-        for (key, value) in open_in_bpf() {
-            match key.as_str() {
-                "map_id" => self.maps.insert(value),
-                "prog_id" => self.programs.insert(value),
-                _ => self.links.insert(value),
-            };
-        }
+        // Other processes' maps may be open too, of which a list of all variants is being made.
+        let rings = open_maps()
+            .into_iter()
+            .filter(|id| MapHandle::from_map_id(*id).is_ok_and(|map| map.name() == "knee_ring"));
+        self.maps.extend(rings);
+        self.links.extend(LinkInfoIter::default().filter_map(|link| match link.info {
+            LinkTypeInfo::StructOps(ops) => {
+                Some(link.id).filter(|_| self.maps.contains(&ops.map_id))
+            }
+            _ => None,
+        }));
     }
 
     /// Of these, what is still there.
@@ -338,19 +362,13 @@ impl Seen {
     }
 }
 
-/// Numbers of the maps, programs and links that this process has open, by what they are.
-fn open_in_bpf() -> Vec<(String, u32)> {
+/// Numbers of the maps that this process has open.
+fn open_maps() -> Vec<u32> {
     let files = fs::read_dir("/proc/self/fdinfo").unwrap().flatten();
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
-    let mut found = Vec::new();
-    for text in texts {
-        for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
-            if let ("map_id" | "prog_id" | "link_id", Ok(id)) = (key, value.trim().parse()) {
-                found.push((key.to_owned(), id));
-            }
-        }
-    }
-    found
+    let id =
+        |text: String| text.lines().find_map(|l| l.strip_prefix("map_id:")?.trim().parse().ok());
+    texts.filter_map(id).collect()
 }
 
 fn open_descriptors() -> usize {
