@@ -202,7 +202,7 @@ fn deliver(number: u32, (mut stream, name): (TcpStream, String), bytes: &[u8]) {
     }
     assert_eq!(arrived, *Sha256::digest(bytes), "{name}, connection {number}");
     assert_eq!(uses(&stream), name, "at the end too");
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         reset(stream);
     }
 }
