@@ -15,7 +15,7 @@ mod object;
 mod tracer;
 mod variants;
 
-pub use check::{Finding, Report, State, check};
+pub use check::{Finding, Report, State, check, skips_programs};
 pub use error::Error;
 pub use object::{NAME_MAX_BYTES, default_name, export};
 pub use tracer::{Filter, SocketId, TracedCall, TracedVariant, Tracer};

@@ -137,6 +137,10 @@ fn through_a_bottleneck(name: &str, n: usize) -> libc::tcp_info {
 
 #[test]
 fn a_bottleneck_with_drops_loses_nothing() {
+    steadily(every_algorithm_through_a_bottleneck);
+}
+
+fn every_algorithm_through_a_bottleneck() {
     for a in algorithms() {
         let name = unique(&format!("b{}", &a.name()[..2]));
         machine(&[&name], || {
@@ -156,6 +160,10 @@ fn a_bottleneck_with_drops_loses_nothing() {
 /// Parameters reach the programs: HD that backs off for sure at 2 ms of queue never fills 16 ms.
 #[test]
 fn parameters_decide_what_the_kernel_does() {
+    steadily(timid_hd);
+}
+
+fn timid_hd() {
     let name = unique("timid");
     machine(&[&name], || {
         let given = [("qmin", 1000), ("qth", 2000), ("pmax", 1_000_000), ("qmax", 1_000_000)];

@@ -407,6 +407,10 @@ impl KernelLog {
 
 #[test]
 fn thousands_of_connections_while_variants_come_and_go() {
+    steadily(soak);
+}
+
+fn soak() {
     let of = |tag: &str| -> Vec<String> {
         algorithms().iter().map(|a| unique(&format!("{}{tag}", &a.name()[..2]))).collect()
     };

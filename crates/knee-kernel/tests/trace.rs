@@ -73,6 +73,10 @@ fn send(to: SocketAddr, name: &str, n: usize) {
 /// Two flows through a path that drops: every call of both is recorded, and the same natively.
 #[test]
 fn calls_on_a_lossy_path_are_the_same_natively() {
+    steadily(every_call_is_the_native_one);
+}
+
+fn every_call_is_the_native_one() {
     for a in algorithms() {
         let name = unique(&a.name()[..2]);
         machine(&[&name], || {

@@ -107,7 +107,7 @@ enum Host {
 
 /// What the paths of all kernel runs at a time carry together at most, bit/s.
 #[cfg(feature = "kernel")]
-const TOGETHER_BPS: u64 = 120_000_000;
+const TOGETHER_BPS: u64 = 90_000_000;
 
 impl Host {
     fn is_kernel(self) -> bool {

@@ -11,7 +11,7 @@ use std::{
 /// Runs that turn out to be too late to be trusted before it is given up.
 const ATTEMPTS: usize = 4;
 /// Of these, the first ones share the machine with other runs; the rest have it to themselves.
-const SHARED: usize = 2;
+const SHARED: usize = 3;
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// Runs `spec`, again if the emulated path was late; its packets go to the new file `pcap`.
