@@ -197,9 +197,6 @@ fn what_cannot_be_done_is_said() {
     let flows = vec![bulk("one"), tcp("two", Workload::Bulk, newreno)];
     let error = run(&spec(ten_mbit(84), S, flows)).to_string();
     assert!(error.contains("flow two: tcp.recovery"), "{error}");
-    let traced = RecordSpec { trace: true, ..plain.record.clone() };
-    let error = run(&knee_run::RunSpec { record: traced, ..plain }).to_string();
-    assert!(error.contains("trace"), "{error}");
 }
 
 #[test]
