@@ -5,9 +5,7 @@
 mod common;
 
 use common::{MBIT, MS, S, bulk, flow, goodput, kernel, run, spec, tcp, ten_mbit, with_cc};
-use knee_run::{
-    DelayedAck, FlowKind, PacketEvent, RecordSpec, Recovery, RunRecord, TcpOptions, Workload,
-};
+use knee_run::{DelayedAck, FlowKind, PacketEvent, Recovery, RunRecord, TcpOptions, Workload};
 use knee_testbed::TestbedError;
 use std::{fs, thread};
 
