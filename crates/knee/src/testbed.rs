@@ -46,7 +46,7 @@ All need root. More in docs/testbed.md.";
 enum What {
     /// Make the two hosts and the path between them, and keep them in a process of their own
     ///
-    /// Of the scenario its [path] counts. Its flows are not run, and their access delays are no
+    /// Of the scenario its path table counts. Its flows are not run, and their access delays are no
     /// part of the path.
     Up(Up),
     /// Run a program on one of the two hosts
