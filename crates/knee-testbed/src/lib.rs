@@ -1,9 +1,9 @@
 //! Emulates the path of a [`RunSpec`] for the Linux kernel's own TCP.
 //!
 //! [`run`] takes the spec that the simulator takes and gives the same [`RunRecord`]. Flows use
-//! Knee's algorithms, loaded into the kernel, or the kernel's own. Two network namespaces of the run's own hold
-//! the senders and the receivers; each has one TUN device; a forwarder thread carries packets
-//! between the two through the elements of [`knee_net`], stepped in real time. Everything is held
+//! Knee's algorithms, loaded into the kernel, or the kernel's own. Two network namespaces of the
+//! run's own hold the senders and the receivers; each has one TUN device; a forwarder thread carries
+//! packets between the two through the elements of [`knee_net`], stepped in real time. Everything is held
 //! by file descriptors: it vanishes with the process, however that ends. The machine's own
 //! network, sysctls and routes are never changed.
 //!
@@ -50,9 +50,12 @@ use knee_run::{
 use namespace::Host;
 use plan::Plan;
 use std::{
+    io,
     path::PathBuf,
-    sync::atomic::{AtomicBool, Ordering},
-    sync::mpsc::channel,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::channel,
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -165,9 +168,10 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
         };
         let alarm = &alarm;
         let others = || {
-            // No sender is left if that thread has failed.
-            if followed && is_ready.recv_timeout(LONGEST_START).is_err() {
-                alarm.raise();
+            if followed {
+                // If that thread has failed, its own error is the one that is told.
+                let ready = is_ready.recv_timeout(LONGEST_START).map_err(io::Error::other);
+                ready.doing("beginning to record calls")?;
             }
             let clock = Clock { zero: Instant::now() + LEAD };
             let _ = clock_of_calls.send(clock);
@@ -207,8 +211,9 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
     })?;
     lossless(&[&sender, &receiver])?;
 
+    let mut called = called.into_iter();
     let flows = (0..spec.flows.len()).map(|i| {
-        let called = called.get(i).cloned().unwrap_or_default();
+        let called = called.next().unwrap_or_default();
         flow(spec, &plan, i, &path, &sent[i], &received[i], called)
     });
     let real_time = RealTime {
@@ -286,7 +291,7 @@ fn flow(
         stop_ns: flow.stop_ns.map_or(spec.duration_ns, |stop_ns| stop_ns.min(spec.duration_ns)),
         counters,
         samples: samples.collect(),
-        rtt: called.rtt.clone(),
+        rtt: called.rtt,
         trace: called.trace,
         transfers: transfers.collect(),
         probe_delays: received.probe_delays.clone(),

@@ -1,8 +1,8 @@
 //! `knee compare`.
 
 use crate::{
-    Format, Host, JOBS, REPEAT, integer, interrupt, made_by, output,
-    run::{Experiment, run_all},
+    Format, Host, JOBS, integer, interrupt, made_by, output,
+    run::{Experiment, Given, run_all},
 };
 use knee_lab::{
     compare::{OnHost, compare, compare_report, compare_table},
@@ -14,17 +14,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The scenario: a TOML file (`knee run --help` shows one)
-    scenario: PathBuf,
-    /// Seed of the first repetition instead of the scenario's; the next ones count up from it
-    #[arg(long, value_name = "N", value_parser = integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
-    seed: Option<u64>,
-    /// Repetitions instead of the scenario's
-    #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
-    repeat: Option<u32>,
-    /// Put a value in place of what the scenario says, as in path.rate=5mbit; may be repeated
-    #[arg(long, value_name = "PATH=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    given: Given,
     /// Keep the table and a report with both hosts' curves over each other in this new folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -37,7 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
-    let experiment = Experiment::load(&args.scenario, &args.set, args.seed, args.repeat)?;
+    let experiment = Experiment::load(&args.given, false)?;
     let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
     if let Some(results) = &results {
         interrupt::abandons(results.abandon())?;

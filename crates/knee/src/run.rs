@@ -35,14 +35,11 @@ A small scenario (docs/scenario.md has all keys):
 Values of it are changed by path, [[flow]] tables being counted from 0:
   --set path.rate=5mbit --set flow.0.params.qth=30ms --set flow.1.count=3";
 
+/// Which experiment.
 #[derive(clap::Args)]
-#[command(after_long_help = EXAMPLE)]
-pub(crate) struct Args {
-    /// The scenario: a TOML file, as below
+pub(crate) struct Given {
+    /// The scenario: a TOML file (`knee run --help` shows one)
     scenario: PathBuf,
-    /// What runs it
-    #[arg(long, value_enum, default_value = "sim")]
-    host: Host,
     /// Seed of the first repetition instead of the scenario's; the next ones count up from it
     #[arg(long, value_name = "N", value_parser = integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
     seed: Option<u64>,
@@ -52,6 +49,16 @@ pub(crate) struct Args {
     /// Put a value in place of what the scenario says, as in path.rate=5mbit; may be repeated
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
+}
+
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLE)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    given: Given,
+    /// What runs it
+    #[arg(long, value_enum, default_value = "sim")]
+    host: Host,
     /// Keep every call of each algorithm with all inputs and outputs (needs --out)
     #[arg(long)]
     trace: bool,
@@ -76,9 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let help = "name a new folder with --out";
         return Err(miette!(help = help, "--trace needs a results folder to keep the calls in"));
     }
-    let mut sets = args.set.clone();
-    sets.extend(args.trace.then(|| "record.trace=true".to_owned()));
-    let experiment = Experiment::load(&args.scenario, &sets, args.seed, args.repeat)?;
+    let experiment = Experiment::load(&args.given, args.trace)?;
     // Refused now rather than after the work.
     let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
     if let Some(results) = &results {
@@ -171,16 +176,13 @@ pub(crate) struct Experiment {
 }
 
 impl Experiment {
-    /// Reads the scenario in `path`, with `sets` put over it.
-    pub(crate) fn load(
-        path: &Path,
-        sets: &[String],
-        seed: Option<u64>,
-        repeat: Option<u32>,
-    ) -> Result<Self> {
-        let seed = seed.map(|n| format!("seed={n}"));
-        let repeat = repeat.map(|n| format!("repeat={n}"));
-        let sets = sets.iter().chain(&seed).chain(&repeat);
+    /// Reads the scenario, with what was given put over it; with `trace` its calls are recorded.
+    pub(crate) fn load(given: &Given, trace: bool) -> Result<Self> {
+        let path = &given.scenario;
+        let seed = given.seed.map(|n| format!("seed={n}"));
+        let repeat = given.repeat.map(|n| format!("repeat={n}"));
+        let trace = trace.then(|| "record.trace=true".to_owned());
+        let sets = given.set.iter().chain(&seed).chain(&repeat).chain(&trace);
         let sets = sets.map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
         let scenario = Scenario::load(path, &sets).map_err(|e| paper_meant(path, e))?;
         let specs = (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();

@@ -178,7 +178,8 @@ pub fn reproduce(
             .collect::<Result<_, _>>()
             .map_err(ReproduceError::Run)?;
         if host.is_kernel {
-            reproduction.skipped.extend(claims.iter().filter_map(|c| match &c.kernel {
+            let of_part = claims.iter().filter(|c| c.short || !wanted.short);
+            reproduction.skipped.extend(of_part.filter_map(|c| match &c.kernel {
                 Some(OnKernel::Skip(why)) => {
                     Some((c.id.clone(), host.name.to_owned(), why.clone()))
                 }
@@ -301,10 +302,10 @@ impl Reproduction {
                     continue;
                 };
                 let m = &v.measured;
-                let tone = match (v.as_recorded(), v.holds) {
-                    (true, true) => Tone::Good,
-                    (true, false) => Tone::Bad,
-                    (false, _) => Tone::Caution,
+                let tone = match (v.recorded_holds, v.holds) {
+                    (Some(true), true) => Tone::Good,
+                    (Some(false), false) => Tone::Bad,
+                    _ => Tone::Caution,
                 };
                 let (low, middle, high) = (number(m.p20), number(m.p50), number(m.p80));
                 let spread = match m.n {

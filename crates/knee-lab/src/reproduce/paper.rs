@@ -173,7 +173,7 @@ pub struct Claim {
     pub holds: bool,
     /// Why it does not hold, and what was tried.
     pub reason: Option<String>,
-    /// What was found on the kernel, where that differs.
+    /// What was found on the kernel; nothing is recorded if not given.
     pub kernel: Option<OnKernel>,
     /// Whether the short form judges it: one run must be enough to tell.
     #[serde(default)]
@@ -313,12 +313,16 @@ impl Part {
 }
 
 impl Claim {
-    /// What is recorded: whether it holds, and why not.
-    pub(super) fn record(&self, kernel: bool) -> (bool, Option<String>) {
-        match self.kernel.as_ref().filter(|_| kernel) {
-            Some(OnKernel::Holds) => (true, None),
-            Some(OnKernel::Fails(reason)) => (false, Some(reason.clone())),
-            Some(OnKernel::Skip(_)) | None => (self.holds, self.reason.clone()),
+    /// What is recorded: whether it holds, and why not. What was found in the simulator says nothing
+    /// of the kernel.
+    pub(super) fn record(&self, kernel: bool) -> (Option<bool>, Option<String>) {
+        if !kernel {
+            return (Some(self.holds), self.reason.clone());
+        }
+        match &self.kernel {
+            Some(OnKernel::Holds) => (Some(true), None),
+            Some(OnKernel::Fails(reason)) => (Some(false), Some(reason.clone())),
+            Some(OnKernel::Skip(_)) | None => (None, None),
         }
     }
 }
@@ -348,5 +352,23 @@ pub fn plain_name(value: &toml::Value) -> String {
         toml::Value::String(text) => text.clone(),
         toml::Value::Float(x) => x.to_string(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was found in the simulator is no record of the kernel.
+    #[test]
+    fn each_host_has_its_own_record() {
+        let (_, claims) = load("chd").expect("the paper");
+        let of = |id: &str| claims.iter().find(|c| c.id == id).expect("a claim");
+        assert_eq!((of("C1").record(false).0, of("C1").record(true).0), (Some(true), Some(true)));
+        assert_eq!((of("C16").record(false).0, of("C16").record(true).0), (Some(true), None));
+        let (holds, reason) = of("C17").record(true);
+        assert!(holds == Some(false) && reason.is_some());
+        let part = Part { kernel: true, short: true };
+        assert!(claims.iter().filter(|c| part.judges(c)).all(|c| c.record(true).0.is_some()));
     }
 }

@@ -27,8 +27,8 @@ pub struct Verdict {
     pub unit: String,
     /// Whether it holds.
     pub holds: bool,
-    /// Whether the repository records it as holding.
-    pub recorded_holds: bool,
+    /// Whether the repository records it as holding on this host; `null` if it records nothing.
+    pub recorded_holds: Option<bool>,
     /// Why it does not hold, from the record; or what went wrong in evaluating it.
     pub reason: Option<String>,
     /// What ran it.
@@ -100,18 +100,20 @@ impl Verdict {
         }
     }
 
-    /// Whether reality is as the repository records it.
+    /// Whether reality is as the repository records it, if it does.
     pub fn as_recorded(&self) -> bool {
-        self.holds == self.recorded_holds
+        self.recorded_holds.is_none_or(|recorded| recorded == self.holds)
     }
 
     /// Verdict in words.
     pub fn word(&self) -> &'static str {
-        match (self.holds, self.as_recorded()) {
-            (true, true) => "holds",
-            (false, true) => "does not hold",
-            (true, false) => "holds, against the record",
-            (false, false) => "does not hold, against the record",
+        match (self.holds, self.recorded_holds) {
+            (true, Some(true)) => "holds",
+            (false, Some(false)) => "does not hold",
+            (true, Some(false)) => "holds, against the record",
+            (false, Some(true)) => "does not hold, against the record",
+            (true, None) => "holds, not on record",
+            (false, None) => "does not hold, not on record",
         }
     }
 }

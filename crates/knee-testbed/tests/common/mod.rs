@@ -75,8 +75,7 @@ pub fn with_cc(spec: &RunSpec, cc: &Cc) -> RunSpec {
 
 /// Runs `spec` and checks what holds of any run.
 pub fn run(spec: &RunSpec) -> RunRecord {
-    let outcome = timely(spec);
-    let record = &outcome;
+    let record = timely(spec);
     let bins = spec.duration_ns.div_ceil(spec.record.bin_ns) as usize;
     assert_eq!(record.queue.bins.len(), bins);
     for flow in &record.flows {
@@ -93,11 +92,10 @@ pub fn run(spec: &RunSpec) -> RunRecord {
     assert_eq!(departed, record.queue.departed_pkts);
     let capacity = spec.path.rate_bps as u128 * u128::from(spec.duration_ns) / 8_000_000_000;
     assert!(u128::from(record.queue.departed_bytes) <= capacity + 1500);
-    outcome
+    record
 }
 
 /// Goodput of flow `index`, bit/s.
-pub fn goodput(outcome: &RunRecord, index: usize) -> f64 {
-    let record = &outcome;
+pub fn goodput(record: &RunRecord, index: usize) -> f64 {
     record.flows[index].counters.delivered_bytes as f64 * 8e9 / record.duration_ns as f64
 }
