@@ -4,7 +4,7 @@
 # that it needs (as root).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-step() { printf '\n== %s\n' "$*"; }
+step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
 
 step "packages"
 scripts/install-packages.sh gcc libc6-dev clang-19 clang-format-19 \
@@ -38,5 +38,11 @@ for figure in docs/figures/*.svg; do
 done
 
 step "claims on real TCP: the short form, a few minutes in real time"
-"$knee" reproduce chd --host kernel --short --out "$out/kernel"
-echo "all passed"
+code=0
+"$knee" reproduce chd --host kernel --short --out "$out/kernel" || code=$?
+case $code in
+0) ;;
+3) echo "NOT JUDGED: some claims above; this machine was too slow for their runs in real time" ;;
+*) exit "$code" ;;
+esac
+echo "all passed, after $SECONDS s"

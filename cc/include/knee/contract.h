@@ -102,10 +102,11 @@ enum { CC_NO_RANDOM = 0, CC_USES_RANDOM = 1 };
  * Cross-field rules are an X-macro of R(left field, operator, right field).
  */
 enum cc_param_kind {
-	CC_TIME_US = 0,	 /* microseconds */
-	CC_PKTS = 1,	 /* packets */
-	CC_PROB_PPM = 2, /* probability, parts per million */
-	CC_CHOICE = 3,	 /* index into `choices`, a list separated by '|' */
+	CC_TIME_US = 0,	   /* microseconds */
+	CC_PKTS = 1,	   /* packets */
+	CC_PROB_PPM = 2,   /* probability, parts per million */
+	CC_CHOICE = 3,	   /* index into `choices`, a list separated by '|' */
+	CC_NUMBER_PPM = 4, /* number without unit, parts per million */
 };
 
 enum cc_rule_op {

@@ -20,6 +20,8 @@ pub enum ParamKind {
     Packets,
     /// A probability in parts per million; typed as a number from 0 to 1.
     ProbabilityPpm,
+    /// A number without unit, in parts per million.
+    NumberPpm,
     /// One of a few names, stored as its index.
     Choice,
 }
@@ -169,7 +171,8 @@ impl Param {
                 0 => ParamKind::TimeUs,
                 1 => ParamKind::Packets,
                 2 => ParamKind::ProbabilityPpm,
-                _ => ParamKind::Choice,
+                3 => ParamKind::Choice,
+                _ => ParamKind::NumberPpm,
             },
             min: number(raw.min),
             max: number(raw.max),
@@ -186,12 +189,13 @@ impl Param {
         self.choices.split('|').filter(|c| !c.is_empty()).collect()
     }
 
-    /// Unit of a typed value: `"time"`, `"packets"`, `"probability"`, or `"choice"`.
+    /// Unit of a typed value: `"time"`, `"packets"`, `"probability"`, `"number"`, or `"choice"`.
     pub fn unit(&self) -> &'static str {
         match self.kind {
             ParamKind::TimeUs => "time",
             ParamKind::Packets => "packets",
             ParamKind::ProbabilityPpm => "probability",
+            ParamKind::NumberPpm => "number",
             ParamKind::Choice => "choice",
         }
     }
@@ -205,7 +209,7 @@ impl Param {
             ParamKind::TimeUs if raw.is_multiple_of(1000) => format!("{}ms", raw / 1000),
             ParamKind::TimeUs => format!("{raw}us"),
             ParamKind::Packets => format!("{raw}p"),
-            ParamKind::ProbabilityPpm => format!("{}", f64::from(raw) / 1e6),
+            ParamKind::ProbabilityPpm | ParamKind::NumberPpm => format!("{}", f64::from(raw) / 1e6),
             ParamKind::Choice => self
                 .choices()
                 .get(raw as usize)

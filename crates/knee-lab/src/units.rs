@@ -178,13 +178,13 @@ pub fn show_queue(limit: QueueLimit) -> String {
 /// Parts per million of `"0.25"`.
 pub(crate) fn parse_ppm(text: &str) -> Result<u64, UnitError> {
     let refuse = |what: &str| {
-        let remedy = "write a number from 0 to 1 with at most six decimals, such as 0.25";
+        let remedy = "write a number with at most six decimals, such as 0.25";
         UnitError::new(format!("`{}` {what}", clip(text)), remedy.to_owned())
     };
     scaled(text, 1_000_000).map_err(|e| match e {
-        Inexact::NotANumber => refuse("is not a probability"),
+        Inexact::NotANumber => refuse("is not a number"),
         Inexact::TooFine => refuse("is finer than one part per million"),
-        Inexact::TooLarge => refuse("is more than 1"),
+        Inexact::TooLarge => refuse("is too large"),
     })
 }
 

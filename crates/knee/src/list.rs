@@ -26,6 +26,7 @@ fn unit(param: &Param) -> &'static str {
         ParamKind::TimeUs => "us",
         ParamKind::Packets => "packets",
         ParamKind::ProbabilityPpm => "probability",
+        ParamKind::NumberPpm => "number",
         ParamKind::Choice => "choice",
     }
 }
@@ -33,7 +34,7 @@ fn unit(param: &Param) -> &'static str {
 /// A raw value in the parameter's unit.
 fn value(param: &Param, raw: u32) -> Value {
     match param.kind {
-        ParamKind::ProbabilityPpm => json!(f64::from(raw) / 1e6),
+        ParamKind::ProbabilityPpm | ParamKind::NumberPpm => json!(f64::from(raw) / 1e6),
         ParamKind::Choice => json!(param.show(raw)),
         _ => json!(raw),
     }

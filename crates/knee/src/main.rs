@@ -49,7 +49,8 @@ enum Command {
     /// Reproduce a paper: its figures, and a verdict for each of its claims
     ///
     /// Exit code 0: every claim holds, or is recorded in the repository as not holding with its
-    /// reason. 1: reality differs from that record, in either direction. 2: an error.
+    /// reason. 1: reality differs from that record, in either direction. 2: an error. 3: nothing
+    /// differs, but some claims could not be judged, as runs failed (a machine too slow for real time).
     Reproduce(reproduce::Args),
     /// Run a scenario on the simulator and on the kernel, and show where they differ
     ///

@@ -2,29 +2,16 @@
 
 use knee_run::{NS_PER_US, RunRecord, RunSpec};
 use knee_testbed::{Options, run_with};
-use std::{
-    fs,
-    path::Path,
-    sync::{PoisonError, RwLock},
-};
+use std::{fs, path::Path};
 
 /// Runs that turn out to be too late to be trusted before it is given up.
-const ATTEMPTS: usize = 4;
-/// Of these, the first ones share the machine with other runs; the rest have it to themselves.
-const SHARED: usize = 3;
-static MACHINE: RwLock<()> = RwLock::new(());
+const ATTEMPTS: usize = 2;
 
 /// Runs `spec`, again if the emulated path was late; its packets go to the new file `pcap`.
 pub(crate) fn run(spec: &RunSpec, pcap: Option<&Path>) -> Result<RunRecord, String> {
     let options = Options { pcap: pcap.map(Path::to_owned) };
     let mut late = String::new();
-    for attempt in 0..ATTEMPTS {
-        let (_shared, _alone);
-        if attempt < SHARED {
-            _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        } else {
-            _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-        }
+    for _ in 0..ATTEMPTS {
         let record = run_with(spec, &options).map_err(|e| e.to_string())?;
         let Some(real_time) = &record.real_time else { return Ok(record) };
         let lateness = real_time.lateness;

@@ -4,7 +4,8 @@ use crate::{Format, Host, JOBS, REPEAT, integer, interrupt, made_by, output};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use knee_lab::{
     reproduce::{
-        self, PAPERS, Reproduction, Wanted, as_recorded, available, claims, reproduce as run, write,
+        self, Outcome, PAPERS, Reproduction, Wanted, available, claims, outcome, reproduce as run,
+        write,
     },
     store::ResultWriter,
 };
@@ -92,7 +93,11 @@ fn reproduced(args: &Args) -> Result<ExitCode> {
         }
     };
     output::tell(&format!("report: {}", path.join("report.html").display()));
-    Ok(if as_recorded(&reproductions) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match outcome(&reproductions) {
+        Outcome::AsRecorded => ExitCode::SUCCESS,
+        Outcome::Differs => ExitCode::FAILURE,
+        Outcome::NotAllJudged => ExitCode::from(3),
+    })
 }
 
 fn one(paper: &str, wanted: &Wanted, args: &Args) -> Result<Reproduction> {

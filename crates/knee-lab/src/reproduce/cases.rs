@@ -21,8 +21,8 @@ pub struct Case {
     pub spec: RunSpec,
     /// Effective scenario.
     pub text: String,
-    /// Records, by repetition.
-    pub records: Vec<RunRecord>,
+    /// Records by repetition; of a run that failed, why.
+    pub records: Vec<Result<RunRecord, String>>,
     repetitions: usize,
 }
 
@@ -91,8 +91,13 @@ fn combinations(figure: &Figure) -> Vec<(Vec<String>, Settings)> {
 
 impl Case {
     /// Moves its repetitions out of `records`, those of all cases in order.
-    pub(super) fn take(&mut self, records: &mut impl Iterator<Item = RunRecord>) {
+    pub(super) fn take(&mut self, records: &mut impl Iterator<Item = Result<RunRecord, String>>) {
         self.records = records.take(self.repetitions).collect();
+    }
+
+    /// The records of the runs that did not fail.
+    pub fn good(&self) -> impl Iterator<Item = &RunRecord> {
+        self.records.iter().flatten()
     }
 }
 
@@ -132,14 +137,14 @@ pub(super) fn run_all(
     specs: &[RunSpec],
     runner: &Runner,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Vec<RunRecord>, ReproduceError> {
+) -> Vec<Result<RunRecord, String>> {
     let done = AtomicUsize::new(0);
     specs
         .par_iter()
         .map(|spec| {
-            let record = runner(spec).map_err(ReproduceError::Run)?;
+            let record = runner(spec);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-            Ok(record)
+            record
         })
         .collect()
 }

@@ -24,6 +24,12 @@ pub(super) fn charts(
 ) -> Result<Vec<Chart>, String> {
     let figure = &cases.figure;
     let draw = Draw { cases, figure, plot, formulas };
+    if matches!(plot.drawn, Drawing::Timeline | Drawing::History)
+        && draw.case()?.good().next().is_none()
+    {
+        // All its runs failed.
+        return Ok(Vec::new());
+    }
     let mut charts = match plot.drawn {
         Drawing::Sweep => vec![draw.sweep()?],
         Drawing::Timeline => vec![draw.timeline()?],
@@ -155,11 +161,10 @@ impl Draw<'_> {
     /// Goodput of each flow in bins that lie within its life, at the middle of each bin.
     fn timeline(&self) -> Result<Chart, String> {
         let (case, width_s) = (self.case()?, self.bin_s());
-        let first = case.records.first().ok_or("no runs")?;
+        let first = case.good().next().ok_or("no runs")?;
         let series_of = |flow: usize| {
             let runs: Vec<Vec<(f64, f64)>> = case
-                .records
-                .iter()
+                .good()
                 .map(|r| Metrics::new(&case.spec, r).goodput_series(flow, width_s))
                 .collect();
             let spec = &case.spec.flows[flow];
@@ -187,7 +192,7 @@ impl Draw<'_> {
             title: self.plot.title.clone(),
             caption: format!(
                 "Means over {width_s} s, at the middle of each; median with 20th and 80th percentile over {} repetitions. {}",
-                case.records.len(),
+                case.good().count(),
                 self.settings(&[])
             ),
             x: Axis::new("time (s)"),
@@ -200,7 +205,7 @@ impl Draw<'_> {
     /// The first repetition: goodput, then the windows.
     fn history(&self) -> Result<Vec<Chart>, String> {
         let (case, width_s) = (self.case()?, self.bin_s());
-        let record = case.records.first().ok_or("no runs")?;
+        let record = case.good().next().ok_or("no runs")?;
         let metrics = Metrics::new(&case.spec, record);
         let caption = format!("One run, seed {}. {}", record.seed, self.settings(&[]));
         let mut goodput = Vec::new();

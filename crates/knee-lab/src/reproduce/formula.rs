@@ -5,10 +5,40 @@
 use super::cases::Cases;
 use crate::metrics::Metrics;
 use knee_run::{RunRecord, RunSpec};
-use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Scope};
+use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position, Scope};
 use std::{cell::Cell, collections::BTreeMap, rc::Rc, sync::Arc};
 
 type Fallible<T> = Result<T, Box<EvalAltResult>>;
+
+/// Error of a formula that needs a run which failed.
+#[derive(Clone)]
+struct FailedRun(String);
+
+/// A formula's value in each repetition.
+pub(super) struct Values {
+    /// Of the repetitions whose runs did not fail.
+    pub values: Vec<f64>,
+    /// Why the others failed: the first one's reason.
+    pub failed: Option<String>,
+}
+
+impl Values {
+    fn collect(each: impl Iterator<Item = (usize, Fallible<f64>)>) -> Result<Self, String> {
+        let mut all = Self { values: Vec::new(), failed: None };
+        for (repetition, value) in each {
+            match value {
+                Ok(value) => all.values.push(value),
+                Err(error) => match error.unwrap_inner() {
+                    EvalAltResult::ErrorRuntime(inner, _) if inner.is::<FailedRun>() => {
+                        all.failed = all.failed.or_else(|| Some(inner.clone_cast::<FailedRun>().0));
+                    }
+                    _ => return Err(format!("repetition {repetition}: {error}")),
+                },
+            }
+        }
+        Ok(all)
+    }
+}
 
 /// A run as formulas see it: one repetition of one case.
 #[derive(Clone)]
@@ -22,8 +52,13 @@ struct Run {
 impl Run {
     fn parts(&self) -> Fallible<(&RunSpec, &RunRecord)> {
         let case = &self.figures[self.figure].cases[self.case];
-        let record = case.records.get(self.repetition).ok_or("this repetition was not run")?;
-        Ok((&case.spec, record))
+        match case.records.get(self.repetition).ok_or("this repetition was not run")? {
+            Ok(record) => Ok((&case.spec, record)),
+            Err(why) => {
+                let why = Dynamic::from(FailedRun(why.clone()));
+                Err(Box::new(EvalAltResult::ErrorRuntime(why, Position::NONE)))
+            }
+        }
     }
 
     fn measure(&self, what: &str, of: impl Fn(&Metrics) -> Option<f64>) -> Fallible<f64> {
@@ -193,18 +228,15 @@ impl Formulas {
     }
 
     /// `formula` of a claim of `figure`, for each repetition.
-    pub(super) fn claim(&self, figure: &str, formula: &str) -> Result<Vec<f64>, String> {
+    pub(super) fn claim(&self, figure: &str, formula: &str) -> Result<Values, String> {
         let index = self.index(figure)?;
         let ast = self.engine.compile(formula).map_err(|e| e.to_string())?;
         let cases = &self.figures[index].cases;
         let repetitions = cases.iter().map(|c| c.records.len()).min().unwrap_or(0);
-        (0..repetitions)
-            .map(|r| {
-                self.now.set((index, r));
-                let value = self.engine.eval_ast::<Dynamic>(&ast);
-                value.and_then(|v| number(&v)).map_err(|e| format!("repetition {r}: {e}"))
-            })
-            .collect()
+        Values::collect((0..repetitions).map(|r| {
+            self.now.set((index, r));
+            (r, self.engine.eval_ast::<Dynamic>(&ast).and_then(|v| number(&v)))
+        }))
     }
 
     /// `formula` of a run `r` of `figure`'s case with the values `named`, for each repetition.
@@ -219,15 +251,14 @@ impl Formulas {
         let found = cases.find(named)?;
         let case = cases.cases.iter().position(|c| std::ptr::eq(c, found)).unwrap_or(0);
         let ast = self.engine.compile(formula).map_err(|e| e.to_string())?;
-        (0..found.records.len())
-            .map(|repetition| {
-                let figures = self.figures.clone();
-                let mut scope = Scope::new();
-                scope.push("r", Run { figures, figure: index, case, repetition });
-                let value = self.engine.eval_ast_with_scope::<Dynamic>(&mut scope, &ast);
-                value.and_then(|v| number(&v)).map_err(|e| e.to_string())
-            })
-            .collect()
+        let each = (0..found.records.len()).map(|repetition| {
+            let figures = self.figures.clone();
+            let mut scope = Scope::new();
+            scope.push("r", Run { figures, figure: index, case, repetition });
+            let value = self.engine.eval_ast_with_scope::<Dynamic>(&mut scope, &ast);
+            (repetition, value.and_then(|v| number(&v)))
+        });
+        Values::collect(each).map(|all| all.values)
     }
 
     /// `formula` of `x`.

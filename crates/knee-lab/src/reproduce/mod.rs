@@ -79,9 +79,12 @@ pub enum ReproduceError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Scenario(#[from] ScenarioError),
-    /// A run failed.
-    #[error("a run failed: {0}")]
-    Run(String),
+    /// All runs failed.
+    #[error("every run failed; the first: {0}")]
+    AllFailed(String),
+    /// A chart or table cannot be made.
+    #[error("{0}")]
+    Drawing(String),
     /// The threads could not be had.
     #[error("cannot start {jobs} threads: {why}")]
     #[diagnostic(help("give fewer with --jobs"))]
@@ -163,7 +166,12 @@ pub fn reproduce(
             .build()
             .map_err(|e| ReproduceError::Threads { jobs, why: e.to_string() })?;
         let done = |done| progress(host.name, done, total);
-        let records = pool.install(|| cases::run_all(&specs, host.run, &done))?;
+        let records = pool.install(|| cases::run_all(&specs, host.run, &done));
+        if let Some(Err(why)) = records.first()
+            && records.iter().all(Result::is_err)
+        {
+            return Err(ReproduceError::AllFailed(why.clone()));
+        }
         let mut records = records.into_iter();
         prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));
 
@@ -176,7 +184,7 @@ pub fn reproduce(
             .iter()
             .map(|cases| draw(cases, &formulas))
             .collect::<Result<_, _>>()
-            .map_err(ReproduceError::Run)?;
+            .map_err(ReproduceError::Drawing)?;
         if host.is_kernel {
             let of_part = claims.iter().filter(|c| c.short || !wanted.short);
             reproduction.skipped.extend(of_part.filter_map(|c| match &c.kernel {
@@ -213,9 +221,27 @@ pub struct Claims<'a> {
     pub claims: Vec<&'a Verdict>,
 }
 
-/// Whether every verdict is as the repository records it.
-pub fn as_recorded(reproductions: &[Reproduction]) -> bool {
-    reproductions.iter().flat_map(Reproduction::verdicts).all(Verdict::as_recorded)
+/// What the verdicts of one or more papers come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every verdict is as the repository records it.
+    AsRecorded,
+    /// Some verdict is not.
+    Differs,
+    /// None differs, but some claims could not be judged, as runs failed.
+    NotAllJudged,
+}
+
+/// What the verdicts of `reproductions` come to.
+pub fn outcome(reproductions: &[Reproduction]) -> Outcome {
+    let verdicts = || reproductions.iter().flat_map(Reproduction::verdicts);
+    if verdicts().any(Verdict::differs) {
+        Outcome::Differs
+    } else if verdicts().any(|v| v.holds.is_none()) {
+        Outcome::NotAllJudged
+    } else {
+        Outcome::AsRecorded
+    }
 }
 
 /// Verdicts of `reproductions`.
@@ -303,13 +329,13 @@ impl Reproduction {
                 };
                 let m = &v.measured;
                 let tone = match (v.recorded_holds, v.holds) {
-                    (Some(true), true) => Tone::Good,
-                    (Some(false), false) => Tone::Bad,
+                    (Some(true), Some(true)) => Tone::Good,
+                    (Some(false), Some(false)) => Tone::Bad,
                     _ => Tone::Caution,
                 };
                 let (low, middle, high) = (number(m.p20), number(m.p50), number(m.p80));
                 let spread = match m.n {
-                    1 => String::new(),
+                    0 | 1 => String::new(),
                     _ => format!(" [{low}, {high}]"),
                 };
                 cells.extend([
@@ -325,7 +351,7 @@ impl Reproduction {
     /// Why verdicts are not what the paper says: host named if there are several.
     fn reasons(&self, wanted: impl Fn(&Verdict) -> bool) -> Vec<String> {
         let several = self.hosts.len() > 1;
-        let of = |v: &&Verdict| (!v.holds || !v.as_recorded()) && wanted(v);
+        let of = |v: &&Verdict| (v.holds != Some(true) || v.differs()) && wanted(v);
         self.verdicts()
             .filter(of)
             .map(|v| {
@@ -352,14 +378,22 @@ impl Reproduction {
         }
         text.push('\n');
         for host in &self.hosts {
-            let holding = host.verdicts.iter().filter(|v| v.holds).count();
-            let differing = host.verdicts.iter().filter(|v| !v.as_recorded()).count();
+            let count = |of: fn(&Verdict) -> bool| host.verdicts.iter().filter(|v| of(v)).count();
             let of = if self.hosts.len() > 1 { format!("{}: ", host.name) } else { String::new() };
-            let _ = writeln!(
+            let _ = write!(
                 text,
-                "{of}{holding} of {} claims hold; {differing} differ from the record",
-                host.verdicts.len()
+                "{of}{} of {} claims hold; {} differ from the record",
+                count(|v| v.holds == Some(true)),
+                host.verdicts.len(),
+                count(Verdict::differs)
             );
+            let _ = match count(|v| v.holds.is_none()) {
+                0 => writeln!(text),
+                n => writeln!(text, "; {n} could not be judged"),
+            };
+            if let Some(failures) = host.failures() {
+                let _ = writeln!(text, "{of}{failures}");
+            }
         }
         text
     }
@@ -376,6 +410,9 @@ impl Reproduction {
             skipped.map(|(claim, host, why)| format!("{claim} is not judged on the {host}: {why}")),
         );
         for host in &self.hosts {
+            if let Some(text) = host.failures() {
+                summary.paragraphs.push(format!("On the {}, {text}.", host.name));
+            }
             if let Some(text) = host.lateness() {
                 summary.paragraphs.push(format!("Lateness on the {}: {text}.", host.name));
             }
@@ -434,7 +471,15 @@ impl Reproduction {
 
 impl OnHost {
     fn records(&self) -> impl Iterator<Item = &RunRecord> {
-        self.figures.iter().flat_map(|f| &f.cases).flat_map(|c| &c.records)
+        self.figures.iter().flat_map(|f| &f.cases).flat_map(Case::good)
+    }
+
+    /// How many runs failed, and the first one's reason.
+    fn failures(&self) -> Option<String> {
+        let runs = || self.figures.iter().flat_map(|f| &f.cases).flat_map(|c| &c.records);
+        let why = runs().find_map(|r| r.as_ref().err())?;
+        let failed = runs().filter(|r| r.is_err()).count();
+        Some(format!("{failed} of {} runs failed; the first: {why}", runs().count()))
     }
 
     /// Of a host in real time: the worst lateness.

@@ -1,7 +1,7 @@
 //! Verdicts on claims.
 
 use super::{
-    formula::Formulas,
+    formula::{Formulas, Values},
     paper::{Claim, Judge, Paper},
 };
 use serde::Serialize;
@@ -25,8 +25,8 @@ pub struct Verdict {
     pub measured: Measured,
     /// Unit of the measured quantity and of the accepted range.
     pub unit: String,
-    /// Whether it holds.
-    pub holds: bool,
+    /// Whether it holds; `null` if all runs that could tell failed.
+    pub holds: Option<bool>,
     /// Whether the repository records it as holding on this host; `null` if it records nothing.
     pub recorded_holds: Option<bool>,
     /// Why it does not hold, from the record; or what went wrong in evaluating it.
@@ -73,14 +73,16 @@ impl Verdict {
         let inside = |x: f64| (low..=high).contains(&x);
         let mut measured = Measured::default();
         let (holds, trouble) = match (values, guarded) {
-            (Err(e), _) | (_, Err(e)) => (false, Some(e)),
-            (Ok(values), Ok(guard)) => {
+            (Err(e), _) | (_, Err(e)) => (Some(false), Some(e)),
+            (Ok(Values { values, failed: Some(why) }), _) if values.is_empty() => (None, Some(why)),
+            (Ok(Values { values, .. }), Ok(guard)) => {
                 measured = Measured::of(&values);
                 let within = match claim.judge {
                     Judge::Median => measured.p50.is_some_and(inside),
                     Judge::Seeds => most(values.iter().map(|v| inside(*v))),
                 };
-                (within && guard.is_none_or(|g| most(g.iter().map(|v| *v != 0.0))), None)
+                let guarded = guard.is_none_or(|g| most(g.values.iter().map(|v| *v != 0.0)));
+                (Some(within && guarded), None)
             }
         };
         Self {
@@ -100,20 +102,21 @@ impl Verdict {
         }
     }
 
-    /// Whether reality is as the repository records it, if it does.
-    pub fn as_recorded(&self) -> bool {
-        self.recorded_holds.is_none_or(|recorded| recorded == self.holds)
+    /// Whether reality is not as the repository records it.
+    pub fn differs(&self) -> bool {
+        matches!((self.holds, self.recorded_holds), (Some(found), Some(recorded)) if found != recorded)
     }
 
     /// Verdict in words.
     pub fn word(&self) -> &'static str {
         match (self.holds, self.recorded_holds) {
-            (true, Some(true)) => "holds",
-            (false, Some(false)) => "does not hold",
-            (true, Some(false)) => "holds, against the record",
-            (false, Some(true)) => "does not hold, against the record",
-            (true, None) => "holds, not on record",
-            (false, None) => "does not hold, not on record",
+            (None, _) => "not judged",
+            (Some(true), Some(true)) => "holds",
+            (Some(false), Some(false)) => "does not hold",
+            (Some(true), Some(false)) => "holds, against the record",
+            (Some(false), Some(true)) => "does not hold, against the record",
+            (Some(true), None) => "holds, not on record",
+            (Some(false), None) => "does not hold, not on record",
         }
     }
 }

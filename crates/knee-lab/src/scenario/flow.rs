@@ -407,7 +407,7 @@ fn raw_value(section: &Section, key: &str, param: &Param, item: &Item) -> Result
             })
         }
         ParamKind::Packets => section.packets(key, range)?.map(|pkts| Ok(pkts.into())),
-        ParamKind::ProbabilityPpm => number_text(item)
+        ParamKind::ProbabilityPpm | ParamKind::NumberPpm => number_text(item)
             .map(|text| parse_ppm(&text).map_err(|e| section.bad_quantity(key, &e))),
         ParamKind::Choice => {
             let choices = param.choices();
@@ -422,7 +422,7 @@ fn raw_value(section: &Section, key: &str, param: &Param, item: &Item) -> Result
         }
     };
     value.unwrap_or_else(|| {
-        let what = ": this is not a number from 0 to 1";
+        let what = ": this is not a number";
         Err(section.fault(key, what, "write it without quotes, such as 0.25"))
     })
 }
