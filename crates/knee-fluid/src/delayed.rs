@@ -9,7 +9,9 @@ use crate::{Error, FlowState, Point, check, check_state, just_after, times};
 /// queue. With `R_i = T_i + q`, and `d` marking values a round trip `R_i(t)` ago:
 ///
 /// * `dq/dt = Σ N_i W_i/R_i / C − 1`, kept within 0 and the full queue `Q`;
-/// * `loss = ` the fraction of the arrivals that the full queue turns away;
+/// * `loss = ` the fraction of the arrivals that the full queue turns away. Each lost packet counts
+///   as a backoff of its own, also several in one round trip: when the queue overflows, a large
+///   window falls further than TCP's would;
 /// * HD: `dW_i/dt = 1/R_i − (W_id/R_id) [(1−β) g(q_d) + loss_d/2] W_i`, and CHD with
 ///   `(1−β) g(q_d) / R_id` for its delay term;
 /// * F-TCP: `dW_i/dt = 1/R_i − [P_d/R_id + loss_d W_id/R_id] (W_i − BE_i T_i)⁺`, where
@@ -83,24 +85,30 @@ impl<const K: usize> Delayed<K> {
         self.solve(initial.clone(), initial, duration_s, step_s)
     }
 
-    /// By what factor a small disturbance of the windows at an equilibrium has changed 24 round
-    /// trips later: below 1 it decays, above 1 it grows. Only the side of 1 counts: a growing
-    /// disturbance soon leaves the linear range, a decaying one soon drowns in rounding.
+    /// Whether a small disturbance of the windows at an equilibrium dies away: the linear stability
+    /// of the delayed system there, found from a disturbed trajectory of 30 round trips.
     ///
     /// `delay_s` and `classes` are to be an equilibrium, as [`crate::Fluid::equilibria`] and
-    /// [`crate::Fluid::at_delay`] give it for one class.
+    /// [`crate::Fluid::at_delay`] give it for one class. Far from one the answer means nothing.
     ///
     /// # Errors
-    /// As [`Delayed::trajectory`].
-    pub fn growth(&self, delay_s: f64, classes: &[FlowState; K]) -> Result<f64, Error> {
-        const DISTURBANCE: f64 = 1e-6;
+    /// As [`Delayed::trajectory`]; and [`Error::Parameter`] for a delay at a corner of a curve,
+    /// where there is no linear range.
+    pub fn decays(&self, delay_s: f64, classes: &[FlowState; K]) -> Result<bool, Error> {
         let rest = self.pack(delay_s, classes)?;
+        let corners_s = self.classes.iter().flat_map(|c| c.rule.corners_s());
+        let linear_s = corners_s
+            .chain([0.0, self.link.queue_s])
+            .map(|corner_s| (corner_s - delay_s).abs())
+            .fold(f64::INFINITY, f64::min);
+        check(linear_s > 0.0, "the equilibrium's delay (s)", "apart from the corners", delay_s)?;
+        let rtt_s = self.longest_rtt_s() + delay_s;
+        let disturbance = f64::min(1e-5, 1e-3 * linear_s / rtt_s);
         let mut disturbed = *classes;
         for (i, state) in disturbed.iter_mut().enumerate() {
             // Not the same for each class, which would leave the differences between them alone.
-            state.window_pkts *= 1.0 + DISTURBANCE * (i + 1) as f64;
+            state.window_pkts *= 1.0 + disturbance * (i + 1) as f64 / K as f64;
         }
-        let rtt_s = self.longest_rtt_s() + delay_s;
         let start = self.pack(delay_s, &disturbed)?;
         let points = self.solve(rest, start, 30.0 * rtt_s, rtt_s / 50.0)?;
         let distance = |point: &Point<K>| {
@@ -112,7 +120,9 @@ impl<const K: usize> Delayed<K> {
             let inside = points.iter().filter(|p| rtts.contains(&(p.t_s / rtt_s)));
             inside.map(distance).fold(0.0, f64::max)
         };
-        Ok(largest(25.0..=30.0) / largest(1.0..=6.0))
+        // A hundredfold disturbance, still in the linear range, has grown. What follows is no
+        // longer linear and may well be smaller.
+        Ok(largest(0.0..=30.0) < 100.0 * disturbance && largest(25.0..=30.0) < largest(1.0..=6.0))
     }
 
     fn longest_rtt_s(&self) -> f64 {

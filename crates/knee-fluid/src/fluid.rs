@@ -109,7 +109,7 @@ impl Rule {
     }
 
     /// Delays at which the curve has a corner.
-    fn corners_s(&self) -> [f64; 3] {
+    pub(crate) fn corners_s(&self) -> [f64; 3] {
         match self {
             Rule::PerPacket { backoff, .. } | Rule::PerRound { backoff, .. } => {
                 [backoff.qmin_s, backoff.qth_s, backoff.qmax_s]
@@ -376,8 +376,11 @@ impl Fluid {
             dydt[0] = self.gain_per_rtt(delay_s, &state) / rtt_s;
             dydt[1] = self.class.rule.estimate_rate(y[1], y[0] / rtt_s);
         };
+        // Far tighter than the points need, because they are interpolated to a lower order than the
+        // steps that this controls. (dop853 interpolates better, but takes a filter that is much
+        // faster than the window for a stiff problem and gives up.)
         let method = ExplicitRungeKutta::dopri5()
-            .rtol(1e-9)
+            .rtol(1e-12)
             .atol(1e-12)
             .h_max(step_s)
             .max_steps(100_000_000);

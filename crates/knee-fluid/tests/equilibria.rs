@@ -1,4 +1,5 @@
 //! Equilibria: the numbers of the papers' settings, the limits of their existence, touching curves.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Properties of equilibria and trajectories for any parameters.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -8,7 +9,7 @@ use knee_fluid::{
 use proptest::prelude::*;
 
 /// From `low` to `high`, evenly by magnitude.
-fn magnitude(low: f64, high: f64) -> impl Strategy<Value = f64> {
+fn magnitude(low: f64, high: f64) -> impl Strategy<Value = f64> + Clone {
     (low.ln()..high.ln()).prop_map(f64::exp)
 }
 
@@ -134,7 +135,8 @@ proptest! {
                 let moved_s = pair[1].delay_s - pair[0].delay_s;
                 // The solver's tolerance, 1e-9 of a window, as a delay.
                 let tolerance_s = 1e-8 * (class.rtt_s + high_s);
-                prop_assert!(if rising { moved_s > -tolerance_s } else { moved_s < tolerance_s });
+                let onward_s = if rising { moved_s } else { -moved_s };
+                prop_assert!(onward_s > -tolerance_s, "{:?}", pair);
                 if rising && high_s < link.queue_s {
                     prop_assert!(pair[1].delay_s < high_s + tolerance_s);
                 }

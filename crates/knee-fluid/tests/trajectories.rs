@@ -1,4 +1,5 @@
 //! Trajectories of the model without feedback delay.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
