@@ -6,7 +6,7 @@ mod common;
 
 use common::{BASE_US, Flow, NEVER, NO_SAMPLE, params};
 use knee_cc::{Ack, Event, NOTE_ROUND, Phase, SSTHRESH_INFINITE};
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::FileFailurePersistence};
 
 const SECOND_US: u64 = 1_000_000;
 /// Of the low-speed period, by default.
@@ -22,6 +22,11 @@ const RAW: (&str, u64) = ("signal", 0);
 const SRTT: (&str, u64) = ("signal", 1);
 const EXACT: u64 = 0;
 const LISTING2: u64 = 1;
+
+fn config() -> ProptestConfig {
+    let failures = FileFailurePersistence::WithSource("regressions");
+    ProptestConfig { failure_persistence: Some(Box::new(failures)), ..ProptestConfig::default() }
+}
 
 fn htcp(given: &[(&str, u64)], cwnd_pkts: u32) -> Flow {
     Flow::avoiding(params("htcp", given), cwnd_pkts)
@@ -138,6 +143,8 @@ fn alpha_is_exact_to_2_to_the_minus_16() {
 }
 
 proptest! {
+    #![proptest_config(config())]
+
     #[test]
     fn alpha_is_exact_everywhere(x_us in 0..=X_MAX_US) {
         assert_exact(&htcp(CORE, 100), x_us);
@@ -370,7 +377,7 @@ fn epochs_of_table_1() {
     ];
     for (w, table_s, discrete_s) in rows {
         // A round trip's ACKs all at its start, and spread over it.
-        for parts in [1, 20] {
+        for parts in [1_u32, 20] {
             let mut f = htcp(&[("delta_l", 0)], w);
             assert_eq!(event(&mut f, 0), w / 2);
             let (mut part, mut due) = (0_u64, 0.0);
@@ -537,6 +544,8 @@ fn beta_is_the_ratio_of_the_extremes() {
 }
 
 proptest! {
+    #![proptest_config(config())]
+
     /// beta * cwnd over all RTTs and windows: rounded down; one more only where the product lies
     /// below a whole number by less than cwnd / 2^31.
     #[test]
@@ -604,6 +613,8 @@ fn scaled_alpha(x_us: u64, min_us: u32, max_us: u32, rtt_us: u32) -> f64 {
 }
 
 proptest! {
+    #![proptest_config(config())]
+
     /// Short by at most 2^-16 for each of three roundings (scaled by factors up to 2) and by 2^-24
     /// of rho and of 2 (1 - beta), relatively 2^-24/0.1 and 2^-24/0.4.
     #[test]
