@@ -354,6 +354,28 @@ fn window_is_flat_above_the_threshold() {
     }
 }
 
+/// What is owed of growth is forgotten at a backoff, also the fraction. At x = 1 s an ACK is worth
+/// 11.25: three make 33.75, and 34 with the fraction of one before.
+#[test]
+fn backoff_forgets_the_fraction() {
+    for by_loss in [false, true] {
+        let mut f = basic(1000, &[SCALING_OFF]);
+        f.conn.now_us = 2 * SECOND_US;
+        ack(&mut f, 0);
+        assert_eq!(f.conn.cwnd_cnt, 11);
+        if by_loss {
+            loss(&mut f);
+        } else {
+            assert!(backs_off(&mut f, 40_000));
+        }
+        f.conn.now_us += 2 * SECOND_US;
+        for count in [11, 22, 33] {
+            ack(&mut f, 0);
+            assert_eq!(f.conn.cwnd_cnt, count);
+        }
+    }
+}
+
 /// `signal=srtt`: the smoothed RTT gives tau; beta takes the sample (reading DA-f, DA-i).
 #[test]
 fn smoothed_rtt_gives_tau() {
@@ -531,7 +553,7 @@ fn slow_start_is_limited() {
     // Not above max_ssthresh: +1 per packet.
     let mut f = starting(100, &[]);
     ack(&mut f, 10_000);
-    f.conn.cwnd_pkts = 49;
+    (f.conn.cwnd_pkts, f.conn.cwnd_cnt) = (49, 0);
     for w in [50, 51, 51] {
         ack(&mut f, 1_000); // no new maximum
         assert_eq!(f.w(), w);
@@ -558,8 +580,16 @@ fn only_a_new_maximum_gives_an_estimate() {
     assert_eq!(f.conn.cwnd_cnt, 25);
     ack(&mut f, 10_000); // as large as the maximum: the reading of line 8
     assert_eq!(f.conn.cwnd_cnt, 25 + 50);
+    f.conn.cwnd_pkts = 400;
     ack(&mut f, NO_SAMPLE);
     assert_eq!(f.conn.cwnd_cnt, 25 + 50 + 50);
+    // Nor one that sees no queue: 25 per round trip still.
+    let mut f = starting(100, &[("rtt_max_decay", 1_000_000)]);
+    ack(&mut f, 10_000);
+    f.conn.cwnd_cnt = 0;
+    f.send(100);
+    f.ack(100, 0, NEVER);
+    assert_eq!((f.w(), f.conn.cwnd_cnt), (125, 0));
 }
 
 /// Reading DA-m: with tau0 = 0.5 * 20 + 0.5 * 10 = 15 ms in eq. 7, 37.5 packets; half per round trip.
@@ -729,6 +759,10 @@ fn preset_rtt_min_holds_until_the_queue_reaches_it() {
     assert_eq!((rtt_min_us(&f), q_us(&f)), (200_000, 10_000));
     ack(&mut f, 180_000 - BASE);
     assert_eq!((rtt_min_us(&f), q_us(&f)), (180_000, 0));
+    let mut f = preset(&[]);
+    ack(&mut f, 200_000 - BASE);
+    ack(&mut f, 150_000 - BASE);
+    assert_eq!(rtt_min_us(&f), 150_000);
     // Or until a backoff: a queue that overflows before. 0.9 * 200/200.
     let mut f = preset(&[]);
     ack(&mut f, 150_000 - BASE);
