@@ -5,7 +5,7 @@
 mod common;
 
 use common::{BASE_US, Flow, NEVER, NO_SAMPLE, Notes, params};
-use knee_cc::{Conn, NOTE_DELAY_BACKOFF, Phase, SSTHRESH_INFINITE};
+use knee_cc::{Ack, Conn, NOTE_DELAY_BACKOFF, Phase, SSTHRESH_INFINITE};
 use proptest::{prelude::*, test_runner::FileFailurePersistence};
 
 const SECOND_US: u64 = 1_000_000;
@@ -699,6 +699,24 @@ fn extremes() {
     // Delta0 = 1000 * 16.7 s has passed. 0.9 * 40000/16777215 * 2^30 = 2304000.1.
     assert!(backs_off(&mut f, (1 << 24) - 1 - BASE));
     assert_eq!(f.w(), 2_304_000);
+}
+
+/// Samples are taken as 1 us ... 2^24 - 1 us, so that nothing overflows and 0 is not "no sample".
+/// With a = 1 the next ACK of a window takes RTTmax down to the RTT.
+#[test]
+fn extreme_samples() {
+    let mut f = flow(5, 5, &[&[("rtt_max_decay", 1_000_000), ("gamma", 1_000_000)]]);
+    let mut sample = |rtt_us| {
+        let ack = Ack { rtt_us, acked_pkts: 5, ..Ack::default() };
+        f.cc.on_rtt(&mut f.conn, &ack);
+        let [q_us, tau0_us, _, rtt_min_us] = f.cc.observe();
+        (q_us, tau0_us, rtt_min_us)
+    };
+    const MAX_US: u32 = (1 << 24) - 1;
+    assert_eq!(sample(i32::MAX), (MAX_US - BASE, MAX_US - BASE, BASE));
+    assert_eq!(sample(10_000_000), (10_000_000 - BASE, 10_000_000 - BASE, BASE));
+    assert_eq!(sample(0), (0, 10_000_000 - 1 - 1, 1));
+    assert_eq!(sample(i32::MAX), (MAX_US - 1, MAX_US - 1, 1));
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -857,7 +857,7 @@ fn undo_goes_on_with_the_epoch_of_the_throughput() {
     for ((n, round_us), first, (m, then_us), second) in [
         ((5, 50_000), 50, (1, 50_000), 50), // 2000 packets/s against 1000, before and after
         ((5, 200_000), 50, (1, 200_000), 50), // 500 against 1000
-        ((5, 200_000), 50, (9, 100_000), 66), // 500, smoothed up to 962
+        ((5, 200_000), 50, (9, 100_000), 66), // from 250 up to 944
         ((5, 100_000), 66, (2, 300_000), 66), // 1000 stays the largest
     ] {
         let mut f = resetting();
@@ -867,6 +867,7 @@ fn undo_goes_on_with_the_epoch_of_the_throughput() {
         }
         rounds(&mut f, n, round_us);
         assert_eq!(event_now(&mut f), first);
+        rounds(&mut f, 1, 400_000); // 250 packets/s, until the undo comes
         f.cc.undo(&mut f.conn);
         f.cc.undo(&mut f.conn); // a host that asks again
         rounds(&mut f, m, then_us);
