@@ -14,6 +14,8 @@ use proptest::prelude::*;
 /// q is that of the sample itself.
 const RAW: (&str, u64) = ("srtt_weight", 0);
 const QMAX: (&str, u64) = ("qmax", 100_000);
+/// Every sample counts.
+const UNFILTERED: (&str, u64) = ("delack_filter", 0);
 /// A queueing delay at which an early response is certain.
 const FULL: u32 = 100_000;
 /// 1 / 2^16, the unit of alpha.
@@ -21,7 +23,7 @@ const ULP: f64 = 1.0 / 65_536.0;
 
 /// In congestion avoidance with `cwnd_pkts`, RTTmin known, nothing outstanding.
 fn settled(given: &[(&str, u64)], cwnd_pkts: u32) -> Flow {
-    let given: Vec<_> = [RAW, QMAX].iter().chain(given).copied().collect();
+    let given: Vec<_> = [RAW, QMAX, UNFILTERED].iter().chain(given).copied().collect();
     let mut f = Flow::avoiding(params("mpert", &given), cwnd_pkts);
     f.conn.cwnd_limited = 0;
     f.send(1);
@@ -46,6 +48,7 @@ fn early_after(f: &mut Flow, n: u32) {
     f.ack(n - 1, 0, NEVER);
     assert_eq!(f.ack(1, FULL, ALWAYS), NOTE_DELAY_BACKOFF);
     f.conn.cwnd_pkts = cwnd_pkts;
+    f.conn.ssthresh_pkts = 2;
 }
 
 /// An interval of `n` packets that a loss ends; cwnd stays.
@@ -119,15 +122,28 @@ fn curve_with_a_narrow_qmax() {
 fn qmax_is_observed() {
     let mut f = settled(&[("qmax", 0)], 100);
     assert_eq!(f.cc.observe()[1], 10_000);
-    f.send(10);
+    f.send(2);
     f.ack(1, 9_000, NEVER);
     assert_eq!(f.cc.observe()[1], 10_000);
-    f.ack(1, 100_000, NEVER);
+    f.ack(1, 100_000, NEVER); // a response, whose round trip is over
     assert_eq!(f.cc.observe()[..2], [100_000, 100_000]);
     assert_probability(&f, 37_500, 0.525);
     let f = settled(&[("qmax", 0), ("qmax_floor", 80_000)], 100);
     assert_eq!(f.cc.observe()[1], 80_000);
     assert_probability(&f, 31_000, 0.525); // T3 = 52 ms
+}
+
+/// A lone packet's ACK among those for several may have waited for the receiver: no sample, so
+/// neither q nor qmax.
+#[test]
+fn delayed_acks_are_left_out() {
+    for (filter, observed) in [(1, [0, 10_000]), (0, [30_000, 30_000])] {
+        let mut f = settled(&[("qmax", 0), ("delack_filter", filter)], 100);
+        f.send(10);
+        f.ack(2, 0, NEVER);
+        f.ack(1, 30_000, NEVER);
+        assert_eq!(f.cc.observe()[..2], observed, "filter {filter}");
+    }
 }
 
 /// The F-TCP paper, section IV-F, needs 20 and 40 ms for 1 Gb/s and 110 ms. T3 = 80 ms.
