@@ -28,6 +28,11 @@ static inline u32 cc_max_u32(u32 a, u32 b)
 	return a > b ? a : b;
 }
 
+static inline u64 cc_min_u64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
 /* a + b, or 2^32 - 1 where that would wrap. */
 static inline u32 cc_add_sat_u32(u32 a, u32 b)
 {

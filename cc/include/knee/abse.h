@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * ABSE: adaptive bandwidth share estimation from the times of ACKs.
+ *
+ * R. Wang, M. Valla, M. Y. Sanadidi, M. Gerla: "Adaptive Bandwidth Share Estimation in TCP
+ * Westwood", Globecom 2002, with the delay-sensitive instability measure of J. Sansa-Otim,
+ * I. A. Rai, J. M. van der Hulst: "F-TCP: a Delay-based Protocol with Fair Co-existence", ICN 2010,
+ * section III-A.
+ *
+ * For each ACK k that delivers d packets, dt after the ACK before it, RTT being the smoothed one:
+ *
+ *   Th    <- eps Th + (1 - eps) (packets of the last RTT) / RTT
+ *   T     =  RTT (cwnd - Th RTTmin) / cwnd, at least dt        no backlog: the last two ACKs
+ *   s     =  (packets of the last T) / T
+ *   U     <- beta U + (1 - beta) |s - s of the ACK before|     F-TCP paper eq. 1
+ *   tau   =  RTT + N RTT U / Umax                              Umax: largest of the last ten U
+ *   BE    <- a BE + (1 - a) s,  a = (2 tau - dt) / (2 tau + dt)
+ *
+ * beta is one constant after a loss and another after a response to delay.
+ *
+ * Readings taken where the papers are silent:
+ *  - AB-a: the first BE is the first sample, or grows from 0 as the filter has it: `be_start`.
+ *  - AB-b: an ACK in the same microsecond as the one before, where T = dt = 0, has no rate of its
+ *    own: s and U stay, and BE takes the limit of (1 - a) s for dt -> 0, which is d / tau.
+ *  - AB-c: after a pause of more than 2 max(tau, RTT) (beyond 2 tau a is negative) BE is held, or
+ *    a sample of 0 is taken in every tau / 2: `idle`. In either case the ACK gives no sample.
+ *    A shorter gap of more than 2 tau, possible with a constant tau only, has a = 0.
+ *  - AB-d: U / Umax = 0 where both are 0.
+ *  - AB-e: an ACK that delivers nothing is none; no ACK counts before the host knows an RTT.
+ *  - FT-j: whether tau grows with U (the ABSE papers) or shrinks (the F-TCP paper): `agility`.
+ *  - FT-i: T as above, or always the last two ACKs: `sampling`.
+ *
+ * What is not exact. The ACKs themselves cannot be kept: packets are counted in a running bucket
+ * and eight full ones of RTT / 8, and taken as spread evenly over each but for the present ACK's.
+ * A full bucket is its rate, so that a change of the RTT moves it in time only. Rates and U have 11
+ * significant bits; tau is at most 16.7 s. A pause is known modulo 2^32 us.
+ * crates/knee-cc/tests/abse.rs measures the error of BE against the equations.
+ */
+#ifndef KNEE_ABSE_H
+#define KNEE_ABSE_H
+
+#include "knee/contract.h"
+
+enum { ABSE_AGILITY_ABSE = 0, ABSE_AGILITY_FTCP_TEXT = 1 };
+enum { ABSE_SAMPLING_ADAPTIVE = 0, ABSE_SAMPLING_LAST_TWO_ACKS = 1 };
+enum { ABSE_IDLE_HOLD = 0, ABSE_IDLE_ZERO_SAMPLES = 1 };
+enum { ABSE_START_ZERO = 0, ABSE_START_FIRST_SAMPLE = 1 };
+
+/* beta and eps end at 0.99: the last steps towards a constant would get lost in rounding. */
+#define ABSE_PARAMS(X) \
+	X(CC_TIME_US, tau_const_us, "tau_const", "", 0, 10000000, 0, "", \
+	  "F-TCP paper Fig. 1: 0.1 s, 1 s, adaptive", \
+	  "time constant of the bandwidth filter; 0: adaptive") \
+	X(CC_CHOICE, agility, "agility", "", 0, 1, ABSE_AGILITY_ABSE, "abse|ftcp_text", \
+	  "ABSE; F-TCP paper sIII-A; reading FT-j", \
+	  "instability makes the filter slower (abse) or faster (ftcp_text)") \
+	X(CC_NUMBER_PPM, agility_n_ppm, "agility_n", "", 0, 100000000, 10000000, "", "ABSE: N = 10", \
+	  "N: tau varies from RTT to (1 + N) RTT") \
+	X(CC_PROB_PPM, beta_u_ppm, "beta_u", "", 0, 990000, 600000, "", \
+	  "F-TCP paper sIII-A: 0.6", "weight of the past in the instability U, after a loss") \
+	X(CC_PROB_PPM, beta_u_delay_ppm, "beta_u_delay", "", 0, 990000, 800000, "", \
+	  "F-TCP paper sIII-A: 0.8", \
+	  "the same after a response to delay; equal to beta_u: not sensitive to delay") \
+	X(CC_PROB_PPM, epsilon_ppm, "epsilon", "", 0, 990000, 600000, "", "ABSE: 0.6", \
+	  "weight of the past in the throughput that chooses the sampling interval") \
+	X(CC_CHOICE, sampling, "sampling", "", 0, 1, ABSE_SAMPLING_ADAPTIVE, \
+	  "adaptive|last_two_acks", "ABSE; F-TCP paper Fig. 1: last two ACKs; reading FT-i", \
+	  "interval over which a rate sample is taken") \
+	X(CC_CHOICE, idle, "idle", "", 0, 1, ABSE_IDLE_HOLD, "hold|zero_samples", "reading AB-c", \
+	  "what a long pause does to the estimate") \
+	X(CC_CHOICE, be_start, "be_start", "", 0, 1, ABSE_START_FIRST_SAMPLE, \
+	  "zero|first_sample", "reading AB-a", "where the estimate starts")
+
+struct cc_abse_params {
+	ABSE_PARAMS(CC_PARAM_FIELD)
+};
+
+/* Rows of an algorithm's table as initialisers of struct cc_abse_params, from its parameters p. */
+#define ABSE_FIELD_OF_P(kind, field, name, alias, min, max, def, choices, source, help)           \
+	.field = p->field,
+
+/* 72 bytes. Times are the low 32 bits of the host's clock. Lanes are 16 bits, newest lowest. */
+struct cc_abse {
+	u64 be_q24;   /* BE, packets/s, at most 2^30; 0: no estimate yet */
+	u64 rates_lo; /* eight lanes: rates of the last full buckets, packets/s * 2^24, floats */
+	u64 rates_hi;
+	u64 u_lo; /* ten lanes: the last U, packets/s * 2^24, floats */
+	u64 u_hi;
+	u32 u_top;
+	u32 th_q8;	      /* Th, packets/s */
+	u32 sample_f;	      /* s, packets/s * 2^24, float */
+	u32 ack_us;	      /* latest ACK */
+	u32 bucket_us;	      /* start of the running bucket */
+	u32 width_us;	      /* of every bucket; 0: no ACK yet */
+	u32 bucket_pkts;      /* in the running bucket */
+	u8 after_delay;	      /* the latest congestion response was to delay, not to a loss */
+	u8 prior_after_delay; /* before the latest loss, for undo */
+	u8 padding[2];
+};
+_Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
+
+#define ABSE_BUCKETS 8U
+#define ABSE_PKTS_MAX (1U << 30)
+#define ABSE_RATE_MAX_Q24 ((1ULL << 54) - 1ULL)
+/* First sample that is believed: 134 Gbit/s of 1000-byte packets. */
+#define ABSE_START_MAX_Q24 (1ULL << 48)
+/* Once all of the last U are smaller (1/64 packets/s), a U that is smaller too is not taken in:
+ * with constant samples U / Umax goes on for ever, and must not end in the rounding of small
+ * numbers. */
+#define ABSE_U_MIN_Q24 (1ULL << 18)
+/* Fraction bits of a float's significand. */
+#define ABSE_LANE_BITS 10U
+#define ABSE_SAMPLE_BITS 26U
+
+/*
+ * Floats: shift << bits added to value >> shift, where the least shift is taken that leaves at most
+ * bits + 1 bits; the value itself where that is 0. Rounded to nearest, which may carry into the
+ * shift. Their order is that of their values.
+ */
+static inline u32 abse_float(u64 value, u32 bits)
+{
+	u64 top = value >> (bits + 1U);
+	u32 shift = 0U;
+
+	for (u32 step = 32U; step != 0U; step >>= 1) {
+		if (top >> step) {
+			top >>= step;
+			shift += step;
+		}
+	}
+	shift += top != 0ULL;
+	return (shift << bits) + (u32)((value + ((1ULL << shift) >> 1)) >> shift);
+}
+
+static inline u64 abse_value(u32 code, u32 bits)
+{
+	u32 exponent = code >> bits;
+
+	if (exponent < 2U)
+		return code;
+	return (u64)((code & ((1U << bits) - 1U)) | 1U << bits) << (exponent - 1U);
+}
+
+/* value * factor, for value <= ABSE_RATE_MAX_Q24 and factor 0 ... 2^33 for 0 ... 1. */
+static inline u64 abse_part(u64 value, u64 factor_q33)
+{
+	u64 low = value & 0xffffffULL;
+
+	return (((value >> 24) * factor_q33) >> 9) + ((low * factor_q33) >> 33);
+}
+
+static inline u64 abse_ppm_q33(u32 ppm)
+{
+	return ((u64)ppm << 33) / CC_ONE_PPM;
+}
+
+/* packets / time, packets/s; pkts_q8 is at most 2^40. */
+static inline u64 abse_rate_q24(u64 pkts_q8, u32 over_us)
+{
+	u64 scaled = pkts_q8 * CC_ONE_PPM;
+	u64 whole_q8 = cc_div_u64(scaled, over_us, 0ULL);
+	u64 rest = scaled - whole_q8 * over_us;
+
+	if (whole_q8 > ABSE_RATE_MAX_Q24 >> 16)
+		return ABSE_RATE_MAX_Q24;
+	return (whole_q8 << 16) + cc_div_u64(rest << 16, over_us, 0ULL);
+}
+
+static inline void abse_push_rate(struct cc_abse *abse, u32 code)
+{
+	abse->rates_hi = abse->rates_hi << 16 | abse->rates_lo >> 48;
+	abse->rates_lo = abse->rates_lo << 16 | code;
+}
+
+/* Closes the buckets that ended before now; the first ACK opens one. */
+static inline void abse_roll(struct cc_abse *abse, u32 now_us, u32 rtt_us)
+{
+	u32 age_us = now_us - abse->bucket_us;
+	u32 ended = cc_div_u32(age_us, abse->width_us, 1U);
+
+	if (ended == 0U)
+		return;
+	if (abse->width_us != 0U)
+		abse_push_rate(
+		    abse, abse_float(abse_rate_q24((u64)abse->bucket_pkts << 8, abse->width_us),
+				     ABSE_LANE_BITS));
+	/* Nothing arrived in those after the first. */
+	for (u32 i = 1U; i <= ABSE_BUCKETS; i++) {
+		if (i < ended)
+			abse_push_rate(abse, 0U);
+	}
+	age_us -= ended * abse->width_us;
+	abse->width_us = cc_max_u32((rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS, 1U);
+	abse->bucket_us = now_us - cc_min_u32(age_us, abse->width_us - 1U);
+	abse->bucket_pkts = 0U;
+}
+
+/* Packets delivered in the last window_us, of which the present ACK's are pkts and those of the ACK
+ * before it are dt_us old. At most 2^40. */
+static inline u64 abse_packets_q8(const struct cc_abse *abse, u32 pkts, u32 dt_us, u32 window_us)
+{
+	u32 age_us = abse->ack_us - abse->bucket_us;
+	u64 area = 0ULL;
+	u32 left_us;
+
+	if (window_us <= age_us) {
+		u64 others_q8 = (u64)(abse->bucket_pkts - pkts) << 8;
+		u32 span_us = cc_sub_floor_u32(age_us, dt_us / 2U);
+		u32 part_us = cc_sub_floor_u32(window_us, dt_us / 2U);
+
+		return ((u64)pkts << 8) +
+		       cc_div_u64(others_q8 * cc_min_u32(part_us, span_us), span_us, 0ULL);
+	}
+	left_us = window_us - age_us;
+	for (u32 i = 0U; i < ABSE_BUCKETS; i++) {
+		u64 lanes = i < ABSE_BUCKETS / 2U ? abse->rates_lo : abse->rates_hi;
+		u32 code = (u32)(lanes >> (16U * (i % 4U))) & 0xffffU;
+		/* The RTT may have grown beyond the buckets: the oldest stands for what is left. */
+		u32 length_us =
+		    i < ABSE_BUCKETS - 1U ? cc_min_u32(left_us, abse->width_us) : left_us;
+
+		area += (abse_value(code, ABSE_LANE_BITS) >> 16) * length_us;
+		left_us -= length_us;
+	}
+	return cc_min_u64(((u64)abse->bucket_pkts << 8) + area / CC_ONE_PPM, 1ULL << 40);
+}
+
+static inline u32 abse_largest_lane(u64 lanes, u32 largest)
+{
+	for (u32 i = 0U; i < 4U; i++)
+		largest = cc_max_u32(largest, (u32)(lanes >> (16U * i)) & 0xffffU);
+	return largest;
+}
+
+/* U. */
+static inline u64 abse_u_q24(const struct cc_abse *abse)
+{
+	return abse_value((u32)abse->u_lo & 0xffffU, ABSE_LANE_BITS);
+}
+
+/* Umax. */
+static inline u64 abse_u_max_q24(const struct cc_abse *abse)
+{
+	u32 largest = abse_largest_lane(abse->u_hi, abse_largest_lane(abse->u_lo, 0U));
+
+	return abse_value(abse_largest_lane(abse->u_top, largest), ABSE_LANE_BITS);
+}
+
+/* U / Umax. */
+static inline u32 cc_abse_instability_q20(const struct cc_abse *abse)
+{
+	u64 u = abse_u_q24(abse);
+	u64 u_max = abse_u_max_q24(abse);
+
+	if (u_max >> 40) {
+		u >>= 16;
+		u_max >>= 16;
+	}
+	return (u32)cc_div_u64(u << 20, u_max, 0ULL);
+}
+
+static inline u32 abse_tau_us(const struct cc_abse *abse, const struct cc_abse_params *p,
+			      u32 rtt_us)
+{
+	u64 n_rtt_us = (u64)rtt_us * p->agility_n_ppm / CC_ONE_PPM;
+	u32 instability_q20;
+
+	if (p->tau_const_us != 0U)
+		return p->tau_const_us;
+	instability_q20 = cc_abse_instability_q20(abse);
+	if (p->agility == ABSE_AGILITY_FTCP_TEXT)
+		instability_q20 = cc_sub_floor_u32(1U << 20, instability_q20);
+	return (u32)cc_min_u64(rtt_us + ((n_rtt_us * instability_q20) >> 20), CC_TIME_MAX_US);
+}
+
+/* T. */
+static inline u32 abse_interval_us(const struct cc_abse *abse, const struct cc_abse_params *p,
+				   const struct cc_conn *conn, u32 rtt_us, u32 rtt_min_us,
+				   u32 dt_us)
+{
+	u64 cwnd_q8 = (u64)conn->cwnd_pkts << 8;
+	u64 needed_q8 = (u64)abse->th_q8 * rtt_min_us / CC_ONE_PPM;
+
+	if (p->sampling == ABSE_SAMPLING_LAST_TWO_ACKS || needed_q8 >= cwnd_q8)
+		return dt_us;
+	return cc_max_u32((u32)cc_div_u64(rtt_us * (cwnd_q8 - needed_q8), cwnd_q8, 0ULL), dt_us);
+}
+
+static inline void abse_push_u(struct cc_abse *abse, const struct cc_abse_params *p, u64 sample_q24)
+{
+	u64 before_q24 = abse_value(abse->sample_f, ABSE_SAMPLE_BITS);
+	u64 change_q24 =
+	    sample_q24 > before_q24 ? sample_q24 - before_q24 : before_q24 - sample_q24;
+	u64 beta_q33 = abse_ppm_q33(abse->after_delay ? p->beta_u_delay_ppm : p->beta_u_ppm);
+	u64 u_q24 =
+	    abse_part(abse_u_q24(abse), beta_q33) + abse_part(change_q24, (1ULL << 33) - beta_q33);
+
+	if (u_q24 < ABSE_U_MIN_Q24 && abse_u_max_q24(abse) < ABSE_U_MIN_Q24)
+		return;
+	abse->u_top = abse->u_top << 16 | (u32)(abse->u_hi >> 48);
+	abse->u_hi = abse->u_hi << 16 | abse->u_lo >> 48;
+	abse->u_lo = abse->u_lo << 16 | abse_float(u_q24, ABSE_LANE_BITS);
+}
+
+/* BE <- a BE + (1 - a) s, written as BE + (1 - a) (s - BE); 1 - a = 2 dt / (2 tau + dt). */
+static inline void abse_filter(struct cc_abse *abse, u64 sample_q24, u32 tau_us, u32 dt_us)
+{
+	u64 span_us = 2ULL * tau_us + dt_us;
+	u64 gain_q33 = cc_min_u64(
+	    cc_div_u64(((2ULL * dt_us) << 33) + span_us / 2ULL, span_us, 0ULL), 1ULL << 33);
+
+	if (sample_q24 > abse->be_q24)
+		abse->be_q24 += abse_part(sample_q24 - abse->be_q24, gain_q33);
+	else
+		abse->be_q24 -= abse_part(abse->be_q24 - sample_q24, gain_q33);
+}
+
+/* Samples of 0 at intervals of tau / 2, for which a = 3/5; forty leave a part in 10^9. */
+static inline void abse_zero_samples(struct cc_abse *abse, u32 tau_us, u32 dt_us)
+{
+	u64 n = cc_div_u64(2ULL * dt_us, tau_us, 0ULL);
+
+	for (u32 i = 0U; i < 40U; i++) {
+		if (i < n)
+			abse->be_q24 -= abse->be_q24 * 2ULL / 5ULL;
+	}
+}
+
+/* Th, from the packets of the last RTT. */
+static inline void abse_throughput(struct cc_abse *abse, const struct cc_abse_params *p, u32 pkts,
+				   u32 dt_us, u32 rtt_us)
+{
+	u64 packets_q8 = abse_packets_q8(abse, pkts, dt_us, rtt_us);
+	u64 latest_q8 = cc_min_u64(abse_rate_q24(packets_q8, rtt_us) >> 16, CC_U32_MAX);
+
+	abse->th_q8 = (u32)((abse->th_q8 * (u64)p->epsilon_ppm +
+			     latest_q8 * (CC_ONE_PPM - p->epsilon_ppm) + CC_ONE_PPM / 2U) /
+			    CC_ONE_PPM);
+}
+
+/* Takes in one ACK. To be called for every ACK, in every phase; rtt_min_us is of the connection. */
+static inline void cc_abse_ack(struct cc_abse *abse, const struct cc_abse_params *p,
+			       const struct cc_conn *conn, u32 rtt_min_us, u32 acked_pkts)
+{
+	u32 rtt_us = cc_min_u32(conn->srtt_us, CC_TIME_MAX_US);
+	u32 pkts = cc_min_u32(acked_pkts, ABSE_PKTS_MAX);
+	u32 now_us = (u32)conn->now_us;
+	u32 dt_us = now_us - abse->ack_us;
+	int first = abse->width_us == 0U;
+	u32 tau_us, interval_us;
+	u64 packets_q8, sample_q24;
+
+	if (rtt_us == 0U || pkts == 0U)
+		return;
+	if (first)
+		abse->bucket_us = now_us;
+	abse_roll(abse, now_us, rtt_us);
+	abse->bucket_pkts = cc_min_u32(cc_add_sat_u32(abse->bucket_pkts, pkts), ABSE_PKTS_MAX);
+	abse->ack_us = now_us;
+	abse_throughput(abse, p, pkts, dt_us, rtt_us);
+	if (first)
+		return;
+	tau_us = abse_tau_us(abse, p, rtt_us);
+	if (dt_us > 2U * cc_max_u32(tau_us, rtt_us)) {
+		if (p->idle == ABSE_IDLE_ZERO_SAMPLES)
+			abse_zero_samples(abse, tau_us, dt_us);
+		return;
+	}
+	interval_us = abse_interval_us(abse, p, conn, rtt_us, rtt_min_us, dt_us);
+	if (interval_us == 0U) {
+		if (abse->be_q24 != 0ULL)
+			abse->be_q24 =
+			    cc_min_u64(abse->be_q24 + abse_rate_q24((u64)pkts << 8, tau_us),
+				       ABSE_RATE_MAX_Q24);
+		return;
+	}
+	packets_q8 =
+	    interval_us == dt_us ? (u64)pkts << 8 : abse_packets_q8(abse, pkts, dt_us, interval_us);
+	sample_q24 = abse_rate_q24(packets_q8, interval_us);
+	if (abse->sample_f != 0U) {
+		abse_push_u(abse, p, sample_q24);
+		abse_filter(abse, sample_q24, abse_tau_us(abse, p, rtt_us), dt_us);
+	} else if (p->be_start == ABSE_START_FIRST_SAMPLE) {
+		abse->be_q24 = cc_min_u64(sample_q24, ABSE_START_MAX_Q24);
+	} else {
+		abse_filter(abse, sample_q24, tau_us, dt_us);
+	}
+	abse->sample_f = abse_float(sample_q24, ABSE_SAMPLE_BITS);
+}
+
+/* A congestion response: to delay, or to a loss. */
+static inline void cc_abse_responds_to_delay(struct cc_abse *abse)
+{
+	abse->after_delay = 1;
+}
+
+static inline void cc_abse_responds_to_loss(struct cc_abse *abse)
+{
+	abse->prior_after_delay = abse->after_delay;
+	abse->after_delay = 0;
+}
+
+/* The latest response to a loss was unnecessary. */
+static inline void cc_abse_undo_loss(struct cc_abse *abse)
+{
+	abse->after_delay = abse->prior_after_delay;
+}
+
+/* BE as a window of one rtt_us, packets * 2^8; at most 2^42. */
+static inline u64 cc_abse_window_q8(const struct cc_abse *abse, u32 rtt_us)
+{
+	return (abse->be_q24 >> 16) * rtt_us / CC_ONE_PPM;
+}
+
+#endif
