@@ -54,7 +54,7 @@ enum { DA_SS_TAU_BASE = 0, DA_SS_TAU_ADAPTIVE = 1 };
 #define DELAY_AIMD_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
 	CC_DELACK_PARAM(X) \
-	HTCP_INITIAL_SSTHRESH_PARAM(X) \
+	RENO_SSTHRESH_PARAM(X) \
 	X(CC_TIME_US, tau0_us, "tau0", "", 0, 10000000, 20000, "", \
 	  "AIMD paper Figs. 2 to 4: 20 ms; Fig. 7: 50 ms", \
 	  "queueing delay that triggers a backoff, before it adapts") \
@@ -119,6 +119,7 @@ struct delay_aimd_state {
 static void delay_aimd_init(struct cc_conn *conn, struct delay_aimd_state *st,
 			    const struct delay_aimd_params *p)
 {
+	reno_start(conn, p->initial_ssthresh_pkts);
 	st->backoff_us = conn->now_us;
 	st->prior_backoff_us = conn->now_us;
 	st->delay = (struct cc_delay){.rtt_min_us = p->preset_rtt_min_us,
@@ -175,7 +176,6 @@ static void delay_aimd_sample(const struct cc_conn *conn, struct delay_aimd_stat
 static void delay_aimd_on_rtt(struct cc_conn *conn, struct delay_aimd_state *st,
 			      const struct delay_aimd_params *p, const struct cc_ack *ack)
 {
-	htcp_initial_ssthresh(conn, p->initial_ssthresh_pkts);
 	st->new_rtt_max = 0;
 	if (cc_delay_trusts(&st->delay, ack, p->delack_filter))
 		delay_aimd_sample(conn, st, p, ack);

@@ -55,7 +55,7 @@ enum { HTCP_RTO_FIRST = 0, HTCP_RTO_SECOND = 1 };
 #define HTCP_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
 	CC_DELACK_PARAM(X) \
-	HTCP_INITIAL_SSTHRESH_PARAM(X) \
+	RENO_SSTHRESH_PARAM(X) \
 	X(CC_TIME_US, low_speed_us, "delta_l", "", 0, 10000000, 1000000, "", \
 	  "H-TCP paper s3.1: 1 s", \
 	  "time after a congestion event for which the window grows as NewReno's") \
@@ -127,6 +127,7 @@ struct htcp_state {
 
 static void htcp_init(struct cc_conn *conn, struct htcp_state *st, const struct htcp_params *p)
 {
+	reno_start(conn, p->initial_ssthresh_pkts);
 	st->event_us = conn->now_us;
 	st->prior_event_us = conn->now_us;
 	st->round_start_us = conn->now_us;
@@ -188,7 +189,6 @@ static void htcp_rate(const struct cc_conn *conn, struct htcp_state *st, const s
 static void htcp_on_rtt(struct cc_conn *conn, struct htcp_state *st, const struct htcp_params *p,
 			const struct cc_ack *ack)
 {
-	htcp_initial_ssthresh(conn, p->initial_ssthresh_pkts);
 	if (p->signal == HTCP_SIGNAL_RAW) {
 		if (cc_delay_trusts(&st->delay, ack, p->delack_filter))
 			htcp_sample(conn, st, p, (u32)ack->rtt_us);

@@ -97,16 +97,4 @@ static inline u32 htcp_reduced_pkts(u32 cwnd_pkts, u64 beta_q32)
 	return cc_max_u32((u32)(((u64)cwnd_pkts * (beta_q32 + 2ULL)) >> 32), CC_CWND_FLOOR_PKTS);
 }
 
-/* Limits the first slow start of a connection; to be called for every ACK. */
-#define HTCP_INITIAL_SSTHRESH_PARAM(X) \
-	X(CC_PKTS, initial_ssthresh_pkts, "initial_ssthresh", "", 0, 1073741824, 0, "", \
-	  "RFC 5681 s3.1: arbitrarily high", \
-	  "slow start threshold before any congestion; 0: none")
-
-static inline void htcp_initial_ssthresh(struct cc_conn *conn, u32 initial_ssthresh_pkts)
-{
-	if (initial_ssthresh_pkts != 0U && conn->ssthresh_pkts == CC_SSTHRESH_INFINITE)
-		conn->ssthresh_pkts = cc_max_u32(initial_ssthresh_pkts, CC_CWND_FLOOR_PKTS);
-}
-
 #endif

@@ -5,7 +5,8 @@ use knee_lab::reproduce::{Claim, OnKernel, PAPERS, load};
 use std::{env, fs};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-const BEGIN: &str = "<!-- claims: made by KNEE_UPDATE_README=1 cargo test -p knee-lab --test readme -->\n";
+const BEGIN: &str =
+    "<!-- claims: made by KNEE_UPDATE_README=1 cargo test -p knee-lab --test readme -->\n";
 const END: &str = "<!-- end of claims -->\n";
 
 fn ids<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
@@ -29,10 +30,7 @@ fn table() -> String {
         );
         let on_kernel = match holds + fails {
             0 => ["not judged yet".to_owned(), "–".to_owned()],
-            n => [
-                format!("{holds} of {n}"),
-                ids(kernel(|k| matches!(k, OnKernel::Fails(_)))),
-            ],
+            n => [format!("{holds} of {n}"), ids(kernel(|k| matches!(k, OnKernel::Fails(_))))],
         };
         text += &format!(
             "| `{id}`: {} | {} | {holding} | {} | {} | {} |\n",

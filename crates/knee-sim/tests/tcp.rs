@@ -568,7 +568,8 @@ fn a_needless_timeout_is_undone_by_dsack() {
         // on waits 25 for other packets: its first ACK would be back at 5176, but the timer, which
         // runs from 5057, expires at 5158.
         let options = TcpOptions { receive_window_pkts: 8, rto_min_ns: MS, ..options(recovery) };
-        let kind = FlowKind::Udp { rate_bps: 12_000_000_000, steps: Vec::new(), packet_bytes: 1500 };
+        let kind =
+            FlowKind::Udp { rate_bps: 12_000_000_000, steps: Vec::new(), packet_bytes: 1500 };
         let delay = FlowSpec {
             start_ns: 5045 * MS,
             stop_ns: Some(5045 * MS + 29_500),

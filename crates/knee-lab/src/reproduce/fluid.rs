@@ -95,9 +95,10 @@ impl FluidSpec {
             Series::new("backoff probability g", Style::Line, curve(&|s| model.probability(s))),
             Series::new("locus of equilibria p*", Style::Dashed, curve(&|s| model.locus(s))),
         ];
-        for (name, stability) in
-            [("stable equilibrium", Stability::Stable), ("unstable equilibrium", Stability::Unstable)]
-        {
+        for (name, stability) in [
+            ("stable equilibrium", Stability::Stable),
+            ("unstable equilibrium", Stability::Unstable),
+        ] {
             let all = model.equilibria().into_iter().filter(|e| e.stability == stability);
             let points: Vec<_> = all.map(|e| (e.delay_s * 1e3, e.probability)).collect();
             if !points.is_empty() {
@@ -111,11 +112,7 @@ impl FluidSpec {
                 self.flows, self.rtt_ms, self.rate_mbps, self.packet_bytes
             ),
             x: Axis::new("queueing delay (ms)"),
-            y: Axis {
-                min: Some(0.0),
-                max: Some(2.0 * self.pmax),
-                ..Axis::new("probability")
-            },
+            y: Axis { min: Some(0.0), max: Some(2.0 * self.pmax), ..Axis::new("probability") },
             series,
             ..Chart::default()
         })
@@ -140,8 +137,7 @@ impl FluidSpec {
         let mut series: Vec<Series> = simulated.into_iter().collect();
         for (hue, start_ms) in (1..).zip(starts_ms) {
             let start = model.at_delay(start_ms / 1e3);
-            let plain =
-                model.trajectory(start, duration_s, step_s).map_err(|e| e.to_string())?;
+            let plain = model.trajectory(start, duration_s, step_s).map_err(|e| e.to_string())?;
             let name = format!("from {start_ms} ms");
             series.push(Series::new(&name, Style::Dashed, points(plain)).hue(hue));
             let with_delay = delayed
