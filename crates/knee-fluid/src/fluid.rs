@@ -166,8 +166,8 @@ pub struct Equilibrium {
 ///
 /// Case (i) has exactly two equilibria, as the theorem says. In the cases (ii) and (iii) the theorem
 /// counts too few where the locus falls more steeply than the curve beyond the threshold, which
-/// for HD is `T + qth < 2 (qmax − qth)` and for CHD `T + qth < qmax − qth`: then the two still cross
-/// twice in region B for some number of flows above the limit. [`Fluid::equilibria`] finds all.
+/// for HD is `T + qth < 2 (qmax − qth)` and for CHD `T + qth < qmax − qth`: then the two can cross
+/// twice in region B with somewhat more flows than case (i) allows. [`Fluid::equilibria`] finds all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Regime {
     /// (i) p*(qth) < pmax: a stable equilibrium in region A, an unstable one in region B.
@@ -377,8 +377,7 @@ impl Fluid {
             dydt[1] = self.class.rule.estimate_rate(y[1], y[0] / rtt_s);
         };
         // Far tighter than the points need, because they are interpolated to a lower order than the
-        // steps that this controls. (dop853 interpolates better, but takes a filter that is much
-        // faster than the window for a stiff problem and gives up.)
+        // steps that this controls.
         let method = ExplicitRungeKutta::dopri5()
             .rtol(1e-12)
             .atol(1e-12)

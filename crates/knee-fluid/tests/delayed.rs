@@ -222,6 +222,66 @@ fn packets_are_conserved_and_the_queue_is_bounded() {
     assert!(empty > 100, "the queue was empty {empty} ms");
 }
 
+/// The trajectory against the equations as section C.7 and A.6 write them, with derivatives and
+/// past values taken from the points.
+#[test]
+fn trajectories_solve_the_equations() {
+    let letter_link = pps(40.0, 1000.0);
+    for (capacity_pps, rtt_ms, flows, rule, from_s) in [
+        (letter_link, 80.0, 8, letter_rule(), 0.03),
+        (pps(40.0, 1500.0), 30.0, 50, letter_rule(), 0.09),
+        (pps(10.0, 1500.0), 300.0, 2, chd(chd_thresholds(0.25)), 0.01),
+        (pps(10.0, 1500.0), 40.0, 5, ftcp(0.3), 0.04),
+    ] {
+        let (fluid, delayed) = both(capacity_pps, rtt_ms, flows, rule);
+        let step_s = 2e-4;
+        let start = fluid.at_delay(from_s);
+        let start = FlowState { estimate_pps: 0.8 * start.estimate_pps, ..start };
+        let points = delayed.trajectory(from_s, &[start], 10.0, step_s).unwrap();
+        let rtt = |p: &Point<1>| rtt_ms / 1e3 + p.delay_s;
+        let rate = |p: &Point<1>| p.classes[0].window_pkts / rtt(p);
+        let n = f64::from(flows);
+        let mut off = [0.0f64; 3];
+        let from = (0.5 / step_s) as usize;
+        for i in from..points.len() - 1 {
+            let p = &points[i];
+            let [w, be] = [p.classes[0].window_pkts, p.classes[0].estimate_pps];
+            let d = &points[i - (rtt(p) / step_s).round() as usize];
+            let slope = |value: &dyn Fn(&Point<1>) -> f64| {
+                (value(&points[i + 1]) - value(&points[i - 1])) / (2.0 * step_s)
+            };
+            let g = fluid.probability(d.delay_s);
+            let delivered_pps = if d.delay_s > 1e-3 || n * rate(d) > capacity_pps {
+                capacity_pps / n
+            } else {
+                rate(d)
+            };
+            let (down, be_slope) = match rule {
+                Rule::PerPacket { .. } => (w / 2.0 * rate(d) * (g + d.loss), 0.0),
+                Rule::PerRound { .. } => (w / 2.0 * (g / rtt(d) + d.loss * rate(d)), 0.0),
+                Rule::FTcp { tau_s, .. } => {
+                    let per_rtt = 1.0 - (1.0 - g).powf(d.classes[0].window_pkts);
+                    let step = (w - be * rtt_ms / 1e3).max(0.0);
+                    (step * (per_rtt / rtt(d) + d.loss * rate(d)), (delivered_pps - be) / tau_s)
+                }
+            };
+            let accepted = n * rate(p) / capacity_pps * (1.0 - p.loss);
+            let w_off = slope(&|p| p.classes[0].window_pkts) - (1.0 / rtt(p) - down);
+            off[0] += (w_off * rtt(p)).abs();
+            off[1] += (slope(&|p| p.classes[0].estimate_pps) - be_slope).abs() / capacity_pps * n;
+            if p.delay_s > 2e-3 {
+                off[2] += (slope(&|p| p.delay_s) - (accepted - 1.0)).abs();
+            }
+        }
+        let count = (points.len() - 1 - from) as f64;
+        let mean = off.map(|sum| sum / count);
+        // Packets per round trip, shares of the estimate per second, seconds per second. The past is
+        // known to half a step, which is what the windows are off by.
+        let close = mean[0] < 1e-3 && mean[1] < 1e-6 && mean[2] < 1e-5;
+        assert!(close, "{mean:?}: {rule:?}");
+    }
+}
+
 /// The points do not depend on how finely they are asked for, so neither on the solver's step.
 #[test]
 fn independent_of_the_step() {

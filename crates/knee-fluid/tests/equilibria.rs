@@ -114,16 +114,17 @@ fn curves_that_meet_at_the_threshold() {
 fn curves_that_touch_between_corners() {
     let window = pps(40.0, 1000.0) * 0.12 / 82.0;
     let at = |factor: f64| {
-        let pmax = factor * 2.0 / (window * window) * 80.0 / 60.0;
-        fluid(pps(40.0, 1000.0), 80.0, 82, hd(backoff(2.0, 20.0, 100.0, pmax))).equilibria()
+        let pmax = factor * 2.0 / (window * window) * 81.0 / 60.0;
+        fluid(pps(40.0, 1000.0), 80.0, 82, hd(backoff(2.0, 19.0, 100.0, pmax))).equilibria()
     };
     let touch = at(1.0);
     assert_eq!(touch.len(), 1, "{touch:?}");
     assert!((touch[0].delay_s - 0.04).abs() < 1e-6);
     assert_eq!(touch[0].stability, Stability::Touching);
-    // The roots part as the square root: 2e-6 of the probability, so micrometres of delay apart.
+    // The two roots part as the square root of what pmax is above that.
     let crossing = at(1.0 + 1e-10);
     assert_eq!(crossing.len(), 2, "{crossing:?}");
+    assert_eq!(crossing[0].stability, Stability::Stable);
     assert!(crossing[1].delay_s - crossing[0].delay_s < 1e-5);
     assert_eq!(at(1.0 - 1e-10), []);
 }

@@ -70,7 +70,8 @@ fn growth_against_a_standing_queue() {
 /// ends at the one equilibrium from every side.
 #[test]
 fn ftcp_converges_and_its_estimate_decays_by_itself() {
-    for tau_s in [0.02, 0.5, 5.0] {
+    // The first is stiff: the filter is a thousand times as fast as the window.
+    for tau_s in [5e-5, 0.02, 0.5, 5.0] {
         let fluid = chd_paper(4, ftcp(tau_s));
         let rest = fluid.equilibria()[0];
         let fair = fluid.at_delay(rest.delay_s);
