@@ -170,8 +170,8 @@ static void vegas_leave_slow_start(struct cc_conn *conn, const struct vegas_stat
 		vegas_reduce(conn, (u32)(7ULL * cwnd_pkts / 8ULL), CC_CWND_FLOOR_PKTS);
 		return;
 	}
+	/* At most cwnd: RTT is above baseRTT here. */
 	pkts = (u32)cc_div_u64(cwnd_pkts * base_q8_us, st->rtt_q8_us, 0ULL) + 1U;
-	pkts = cc_min_u32(pkts, conn->cwnd_pkts);
 	vegas_reduce(conn, pkts, pkts);
 }
 

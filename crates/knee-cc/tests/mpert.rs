@@ -198,6 +198,21 @@ fn one_response_per_round_trip_and_none_in_slow_start_or_recovery() {
     }
 }
 
+/// 2^31 packets after a response its position must not lie ahead again.
+#[test]
+fn the_gate_survives_wrapping_positions() {
+    let mut f = settled(&[], 100);
+    f.send(1);
+    assert_eq!(f.ack(1, FULL, ALWAYS), NOTE_DELAY_BACKOFF);
+    for _ in 0..5 {
+        f.send(1 << 29);
+        f.ack(1 << 29, 0, NEVER);
+        let mut then = f.clone();
+        then.send(1);
+        assert_eq!(then.ack(1, FULL, ALWAYS), NOTE_DELAY_BACKOFF);
+    }
+}
+
 /// Reading MP-d: a loss halves, or takes what an early response would; a timeout halves.
 #[test]
 fn loss_and_timeout() {
@@ -600,6 +615,43 @@ fn intervals_by_hand() {
     assert_eq!(early_per_loss(&g), 1.5); // losses: 3000 running; early responses: 2000
     g.ack(2_000, 0, NEVER);
     assert_eq!(early_per_loss(&g), 1.25); // 5000, 4000
+}
+
+/// Twelve bits of an interval are kept, rounded to the nearest: 8195 = 4 * 2048.75 as 8196, 8193 =
+/// 4 * 2048.25 as 8192, 16381 = 4 * 4095.25 as 16380, 16382 = 4 * 4095.5 as 16384.
+#[test]
+fn long_intervals_are_rounded() {
+    for (n, kept) in [
+        (4_095, 4_095.0),
+        (4_096, 4_096.0),
+        (8_195, 8_196.0),
+        (8_193, 8_192.0),
+        (16_381, 16_380.0),
+        (16_382, 16_384.0),
+    ] {
+        let mut f = settled(&[], 10);
+        loss_after(&mut f, n - 1);
+        for _ in 0..9 {
+            early_after(&mut f, 100);
+        }
+        assert!((early_per_loss(&f) - kept / 100.0).abs() < 2e-5, "{n}: {}", early_per_loss(&f));
+    }
+}
+
+/// Two losses with nothing acknowledged between them are one packet apart.
+#[test]
+fn an_interval_is_at_least_one_packet() {
+    let mut f = settled(&[], 10);
+    loss_after(&mut f, 999);
+    for _ in 0..9 {
+        early_after(&mut f, 10);
+    }
+    loss_after(&mut f, 909); // 999 after the first
+    loss_after(&mut f, 0);
+    // Losses: (1 + 999 + 1000) / 3. Early responses: the running interval of 909 in front of seven
+    // of the eight of 10.
+    let ratio = 2_000.0 / 3.0 / average(&[10.0; 8], 909.0);
+    assert!((early_per_loss(&f) - ratio).abs() < 2e-5, "{}", early_per_loss(&f));
 }
 
 /// Undo: the loss that was none ends no interval.

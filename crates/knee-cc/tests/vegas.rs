@@ -111,8 +111,9 @@ fn one_packet_per_round() {
 #[test]
 fn the_floor() {
     let mut f = avoiding(&[("alpha", 0), ("beta", 1)], 3);
+    f.conn.cwnd_cnt = 2;
     assert_eq!(f.round(80_000, NEVER), REDUCED); // 3 * 80 / 120 = 2 > 1
-    assert_eq!((f.w(), f.conn.ssthresh_pkts), (2, 2));
+    assert_eq!((f.w(), f.conn.ssthresh_pkts, f.conn.cwnd_cnt), (2, 2, 0));
     assert_eq!(f.round(80_000, NEVER), NOTE_ROUND); // 1.33 > 1
     assert_eq!((f.w(), f.conn.ssthresh_pkts), (2, 2));
 }
@@ -300,22 +301,25 @@ fn disorder_does_not_keep_a_decision_away() {
     assert_eq!(f.w(), 15);
 }
 
-/// After a timeout NewReno's slow start, in every round, whatever the delay; Vegas again after it.
+/// After a timeout NewReno's growth at every ACK, whatever was decided before and whatever the delay;
+/// Vegas again after it.
 #[test]
 fn timeout() {
-    let mut f = avoiding(&[], 20);
-    f.send(20);
-    assert_eq!(f.timeout(), 10);
-    for after in [2, 4, 8] {
-        let window = f.w();
-        for _ in 0..window {
-            f.ack(1, 80_000, NEVER);
-        }
-        assert_eq!(f.w(), after);
+    let mut f = avoiding(&[("gamma", 0), ("delack_filter", 0)], 12);
+    f.round(10_000, NEVER); // 2.4: hold
+    assert!(!is_growing(&f));
+    f.send(12);
+    assert_eq!(f.timeout(), 6);
+    let mut rounds = 0;
+    for after in [2, 3, 4, 5, 6] {
+        rounds += f.ack(1, 80_000, NEVER) & NOTE_ROUND;
+        assert_eq!((f.w(), f.conn.ssthresh_pkts), (after, 6));
     }
+    assert_eq!(rounds, 1, "one of these ACKs could have decided");
     f.conn.phase = Phase::Open as u8;
-    assert_eq!(f.round(80_000, NEVER), REDUCED); // diff = 8 * 80 / 120; 8 * 40 / 120 + 1 = 3.67
-    assert_eq!((f.w(), f.conn.ssthresh_pkts), (3, 3));
+    f.conn.cwnd_pkts = 5; // of which 7 are outstanding
+    assert_eq!(f.round(80_000, NEVER), REDUCED); // slow start: 5 * 40 / 120 + 1 = 2.67
+    assert_eq!((f.w(), f.conn.ssthresh_pkts), (2, 2));
 }
 
 // ---------------------------------------------------------------------------------------------
