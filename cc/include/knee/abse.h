@@ -20,20 +20,23 @@
  *
  * Readings taken where the papers are silent:
  *  - AB-a: the first BE is the first sample, or grows from 0 as the filter has it: `be_start`.
- *  - AB-b: an ACK in the same microsecond as the one before, where T = dt = 0, has no rate of its
- *    own: s and U stay, and BE takes the limit of (1 - a) s for dt -> 0, which is d / tau.
+ *  - AB-b: an ACK in the same microsecond as the one before has no rate of its own: its packets
+ * count with the next ACK's. dt is never 0.
  *  - AB-c: after a pause of more than 2 max(tau, RTT) (beyond 2 tau a is negative) BE is held, or
  *    a sample of 0 is taken in every tau / 2: `idle`. In either case the ACK gives no sample.
  *    A shorter gap of more than 2 tau, possible with a constant tau only, has a = 0.
  *  - AB-d: U / Umax = 0 where both are 0.
- *  - AB-e: an ACK that delivers nothing is none; no ACK counts before the host knows an RTT.
+ *  - AB-e: an ACK that delivers nothing is none; no ACK counts before the host knows an RTT; the
+ *    first one starts the clock only.
+ *  - AB-f: the packets of an ACK were delivered evenly since the ACK before it. Counted at once,
+ * they would make s jump by up to 2 where T passes a whole number of ACK intervals.
  *  - FT-j: whether tau grows with U (the ABSE papers) or shrinks (the F-TCP paper): `agility`.
  *  - FT-i: T as above, or always the last two ACKs: `sampling`.
  *
  * What is not exact. The ACKs themselves cannot be kept: packets are counted in a running bucket
  * and eight full ones of RTT / 8, and taken as spread evenly over each but for the present ACK's.
- * A full bucket is its rate, so that a change of the RTT moves it in time only. Rates and U have 11
- * significant bits; tau is at most 16.7 s. A pause is known modulo 2^32 us.
+ * A full bucket is its rate, so that a change of the RTT moves it in time only. Rates have 12
+ * significant bits, U has 11; tau is at most 16.7 s. A pause is known modulo 2^32 us.
  * crates/knee-cc/tests/abse.rs measures the error of BE against the equations.
  */
 #ifndef KNEE_ABSE_H
@@ -82,25 +85,26 @@ struct cc_abse_params {
 /* 72 bytes. Times are the low 32 bits of the host's clock. Lanes are 16 bits, newest lowest. */
 struct cc_abse {
 	u64 be_q24;   /* BE, packets/s, at most 2^30; 0: no estimate yet */
-	u64 rates_lo; /* eight lanes: rates of the last full buckets, packets/s * 2^24, floats */
+	u64 rates_lo; /* eight lanes: rates of the last full buckets, packets/s * 2^12, floats */
 	u64 rates_hi;
 	u64 u_lo; /* ten lanes: the last U, packets/s * 2^24, floats */
 	u64 u_hi;
 	u32 u_top;
 	u32 th_q8;	      /* Th, packets/s */
 	u32 sample_f;	      /* s, packets/s * 2^24, float */
-	u32 ack_us;	      /* latest ACK */
+	u32 ack_us;	      /* latest ACK that counted */
 	u32 bucket_us;	      /* start of the running bucket */
 	u32 width_us;	      /* of every bucket; 0: no ACK yet */
-	u32 bucket_pkts;      /* in the running bucket */
+	u32 bucket_q11;	      /* packets in the running bucket */
 	u8 after_delay;	      /* the latest congestion response was to delay, not to a loss */
 	u8 prior_after_delay; /* before the latest loss, for undo */
-	u8 padding[2];
+	u16 waiting_pkts;     /* of ACKs in the same microsecond as the latest one that counted */
 };
 _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 
 #define ABSE_BUCKETS 8U
-#define ABSE_PKTS_MAX (1U << 30)
+#define ABSE_PKTS_MAX (1U << 28)
+#define ABSE_COUNT_MAX_Q11 (1ULL << 43)
 #define ABSE_RATE_MAX_Q24 ((1ULL << 54) - 1ULL)
 /* First sample that is believed: 134 Gbit/s of 1000-byte packets. */
 #define ABSE_START_MAX_Q24 (1ULL << 48)
@@ -109,7 +113,8 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
  * numbers. */
 #define ABSE_U_MIN_Q24 (1ULL << 18)
 /* Fraction bits of a float's significand. */
-#define ABSE_LANE_BITS 10U
+#define ABSE_RATE_BITS 11U
+#define ABSE_U_BITS 10U
 #define ABSE_SAMPLE_BITS 26U
 
 /*
@@ -154,62 +159,72 @@ static inline u64 abse_ppm_q33(u32 ppm)
 	return ((u64)ppm << 33) / CC_ONE_PPM;
 }
 
-/* packets / time, packets/s; pkts_q8 is at most 2^40. */
-static inline u64 abse_rate_q24(u64 pkts_q8, u32 over_us)
+/* packets / time, packets/s; count_q11 is at most ABSE_COUNT_MAX_Q11. */
+static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 {
-	u64 scaled = pkts_q8 * CC_ONE_PPM;
-	u64 whole_q8 = cc_div_u64(scaled, over_us, 0ULL);
-	u64 rest = scaled - whole_q8 * over_us;
+	u64 scaled = count_q11 * CC_ONE_PPM;
+	u64 whole_q11 = cc_div_u64(scaled, over_us, 0ULL);
+	u64 rest = scaled - whole_q11 * over_us;
 
-	if (whole_q8 > ABSE_RATE_MAX_Q24 >> 16)
+	if (whole_q11 > ABSE_RATE_MAX_Q24 >> 13)
 		return ABSE_RATE_MAX_Q24;
-	return (whole_q8 << 16) + cc_div_u64(rest << 16, over_us, 0ULL);
+	return (whole_q11 << 13) + cc_div_u64(rest << 13, over_us, 0ULL);
 }
 
-static inline void abse_push_rate(struct cc_abse *abse, u32 code)
+/* A full bucket, as it is kept; at most 2^26 packets/s. */
+static inline void abse_push_rate(struct cc_abse *abse, u64 rate_q24)
 {
+	u32 code = abse_float(cc_min_u64(rate_q24 >> 12, 1ULL << 38), ABSE_RATE_BITS);
+
 	abse->rates_hi = abse->rates_hi << 16 | abse->rates_lo >> 48;
 	abse->rates_lo = abse->rates_lo << 16 | code;
 }
 
-/* Closes the buckets that ended before now; the first ACK opens one. */
-static inline void abse_roll(struct cc_abse *abse, u32 now_us, u32 rtt_us)
+/* Spreads an ACK's packets over the time since the ACK before it, and closes the buckets that ended
+ * in that time. */
+static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u32 dt_us,
+			      u32 rtt_us)
 {
 	u32 age_us = now_us - abse->bucket_us;
-	u32 ended = cc_div_u32(age_us, abse->width_us, 1U);
+	u32 ended = cc_div_u32(age_us, abse->width_us, 0U);
+	u32 first_us = abse->width_us - (age_us - dt_us);
+	u64 rate_q24;
 
-	if (ended == 0U)
+	if (ended == 0U) {
+		abse->bucket_q11 = (u32)cc_min_u64(abse->bucket_q11 + count_q11, CC_U32_MAX);
 		return;
-	if (abse->width_us != 0U)
-		abse_push_rate(
-		    abse, abse_float(abse_rate_q24((u64)abse->bucket_pkts << 8, abse->width_us),
-				     ABSE_LANE_BITS));
-	/* Nothing arrived in those after the first. */
+	}
+	abse_push_rate(
+	    abse, abse_rate_q24(abse->bucket_q11 + cc_div_u64(count_q11 * first_us, dt_us, 0ULL),
+				abse->width_us));
+	rate_q24 = abse_rate_q24(count_q11, dt_us);
 	for (u32 i = 1U; i <= ABSE_BUCKETS; i++) {
 		if (i < ended)
-			abse_push_rate(abse, 0U);
+			abse_push_rate(abse, rate_q24);
 	}
 	age_us -= ended * abse->width_us;
 	abse->width_us = cc_max_u32((rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS, 1U);
-	abse->bucket_us = now_us - cc_min_u32(age_us, abse->width_us - 1U);
-	abse->bucket_pkts = 0U;
+	age_us = cc_min_u32(age_us, abse->width_us - 1U);
+	abse->bucket_us = now_us - age_us;
+	abse->bucket_q11 = (u32)cc_min_u64(cc_div_u64(count_q11 * age_us, dt_us, 0ULL), CC_U32_MAX);
 }
 
-/* Packets delivered in the last window_us, of which the present ACK's are pkts and those of the ACK
- * before it are dt_us old. At most 2^40. */
-static inline u64 abse_packets_q8(const struct cc_abse *abse, u32 pkts, u32 dt_us, u32 window_us)
+/* Packets delivered in the last window_us, of which count_q11 in the last dt_us. */
+static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u32 dt_us,
+				   u32 window_us)
 {
 	u32 age_us = abse->ack_us - abse->bucket_us;
-	u64 area = 0ULL;
+	u64 area_q12 = 0ULL;
 	u32 left_us;
 
 	if (window_us <= age_us) {
-		u64 others_q8 = (u64)(abse->bucket_pkts - pkts) << 8;
-		u32 span_us = cc_sub_floor_u32(age_us, dt_us / 2U);
-		u32 part_us = cc_sub_floor_u32(window_us, dt_us / 2U);
+		/* The present ACK's are known, if all of them are in this bucket. */
+		u64 own_q11 = dt_us <= age_us ? cc_min_u64(count_q11, abse->bucket_q11) : 0ULL;
+		u32 own_us = dt_us <= age_us ? dt_us : 0U;
 
-		return ((u64)pkts << 8) +
-		       cc_div_u64(others_q8 * cc_min_u32(part_us, span_us), span_us, 0ULL);
+		return own_q11 + cc_div_u64((abse->bucket_q11 - own_q11) *
+						cc_sub_floor_u32(window_us, own_us),
+					    age_us - own_us, 0ULL);
 	}
 	left_us = window_us - age_us;
 	for (u32 i = 0U; i < ABSE_BUCKETS; i++) {
@@ -219,10 +234,10 @@ static inline u64 abse_packets_q8(const struct cc_abse *abse, u32 pkts, u32 dt_u
 		u32 length_us =
 		    i < ABSE_BUCKETS - 1U ? cc_min_u32(left_us, abse->width_us) : left_us;
 
-		area += (abse_value(code, ABSE_LANE_BITS) >> 16) * length_us;
+		area_q12 += abse_value(code, ABSE_RATE_BITS) * length_us;
 		left_us -= length_us;
 	}
-	return cc_min_u64(((u64)abse->bucket_pkts << 8) + area / CC_ONE_PPM, 1ULL << 40);
+	return cc_min_u64(abse->bucket_q11 + area_q12 / (2ULL * CC_ONE_PPM), ABSE_COUNT_MAX_Q11);
 }
 
 static inline u32 abse_largest_lane(u64 lanes, u32 largest)
@@ -235,7 +250,7 @@ static inline u32 abse_largest_lane(u64 lanes, u32 largest)
 /* U. */
 static inline u64 abse_u_q24(const struct cc_abse *abse)
 {
-	return abse_value((u32)abse->u_lo & 0xffffU, ABSE_LANE_BITS);
+	return abse_value((u32)abse->u_lo & 0xffffU, ABSE_U_BITS);
 }
 
 /* Umax. */
@@ -243,7 +258,7 @@ static inline u64 abse_u_max_q24(const struct cc_abse *abse)
 {
 	u32 largest = abse_largest_lane(abse->u_hi, abse_largest_lane(abse->u_lo, 0U));
 
-	return abse_value(abse_largest_lane(abse->u_top, largest), ABSE_LANE_BITS);
+	return abse_value(abse_largest_lane(abse->u_top, largest), ABSE_U_BITS);
 }
 
 /* U / Umax. */
@@ -299,7 +314,7 @@ static inline void abse_push_u(struct cc_abse *abse, const struct cc_abse_params
 		return;
 	abse->u_top = abse->u_top << 16 | (u32)(abse->u_hi >> 48);
 	abse->u_hi = abse->u_hi << 16 | abse->u_lo >> 48;
-	abse->u_lo = abse->u_lo << 16 | abse_float(u_q24, ABSE_LANE_BITS);
+	abse->u_lo = abse->u_lo << 16 | abse_float(u_q24, ABSE_U_BITS);
 }
 
 /* BE <- a BE + (1 - a) s, written as BE + (1 - a) (s - BE); 1 - a = 2 dt / (2 tau + dt). */
@@ -327,11 +342,10 @@ static inline void abse_zero_samples(struct cc_abse *abse, u32 tau_us, u32 dt_us
 }
 
 /* Th, from the packets of the last RTT. */
-static inline void abse_throughput(struct cc_abse *abse, const struct cc_abse_params *p, u32 pkts,
-				   u32 dt_us, u32 rtt_us)
+static inline void abse_throughput(struct cc_abse *abse, const struct cc_abse_params *p,
+				   u64 packets_q11, u32 rtt_us)
 {
-	u64 packets_q8 = abse_packets_q8(abse, pkts, dt_us, rtt_us);
-	u64 latest_q8 = cc_min_u64(abse_rate_q24(packets_q8, rtt_us) >> 16, CC_U32_MAX);
+	u64 latest_q8 = cc_min_u64(abse_rate_q24(packets_q11, rtt_us) >> 16, CC_U32_MAX);
 
 	abse->th_q8 = (u32)((abse->th_q8 * (u64)p->epsilon_ppm +
 			     latest_q8 * (CC_ONE_PPM - p->epsilon_ppm) + CC_ONE_PPM / 2U) /
@@ -343,23 +357,29 @@ static inline void cc_abse_ack(struct cc_abse *abse, const struct cc_abse_params
 			       const struct cc_conn *conn, u32 rtt_min_us, u32 acked_pkts)
 {
 	u32 rtt_us = cc_min_u32(conn->srtt_us, CC_TIME_MAX_US);
-	u32 pkts = cc_min_u32(acked_pkts, ABSE_PKTS_MAX);
+	u32 pkts = cc_add_sat_u32(acked_pkts, abse->waiting_pkts);
+	u64 count_q11 = (u64)cc_min_u32(pkts, ABSE_PKTS_MAX) << 11;
 	u32 now_us = (u32)conn->now_us;
 	u32 dt_us = now_us - abse->ack_us;
-	int first = abse->width_us == 0U;
 	u32 tau_us, interval_us;
-	u64 packets_q8, sample_q24;
+	u64 sample_q24;
 
-	if (rtt_us == 0U || pkts == 0U)
+	if (rtt_us == 0U || acked_pkts == 0U)
 		return;
-	if (first)
+	if (abse->width_us == 0U) {
+		abse->ack_us = now_us;
 		abse->bucket_us = now_us;
-	abse_roll(abse, now_us, rtt_us);
-	abse->bucket_pkts = cc_min_u32(cc_add_sat_u32(abse->bucket_pkts, pkts), ABSE_PKTS_MAX);
-	abse->ack_us = now_us;
-	abse_throughput(abse, p, pkts, dt_us, rtt_us);
-	if (first)
+		abse->width_us = (rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS;
 		return;
+	}
+	if (dt_us == 0U) {
+		abse->waiting_pkts = (u16)cc_min_u32(pkts, 0xffffU);
+		return;
+	}
+	abse->waiting_pkts = 0U;
+	abse->ack_us = now_us;
+	abse_count(abse, count_q11, now_us, dt_us, rtt_us);
+	abse_throughput(abse, p, abse_packets_q11(abse, count_q11, dt_us, rtt_us), rtt_us);
 	tau_us = abse_tau_us(abse, p, rtt_us);
 	if (dt_us > 2U * cc_max_u32(tau_us, rtt_us)) {
 		if (p->idle == ABSE_IDLE_ZERO_SAMPLES)
@@ -367,24 +387,17 @@ static inline void cc_abse_ack(struct cc_abse *abse, const struct cc_abse_params
 		return;
 	}
 	interval_us = abse_interval_us(abse, p, conn, rtt_us, rtt_min_us, dt_us);
-	if (interval_us == 0U) {
-		if (abse->be_q24 != 0ULL)
-			abse->be_q24 =
-			    cc_min_u64(abse->be_q24 + abse_rate_q24((u64)pkts << 8, tau_us),
-				       ABSE_RATE_MAX_Q24);
-		return;
-	}
-	packets_q8 =
-	    interval_us == dt_us ? (u64)pkts << 8 : abse_packets_q8(abse, pkts, dt_us, interval_us);
-	sample_q24 = abse_rate_q24(packets_q8, interval_us);
+	if (interval_us != dt_us)
+		count_q11 = abse_packets_q11(abse, count_q11, dt_us, interval_us);
+	sample_q24 = abse_rate_q24(count_q11, interval_us);
 	if (abse->sample_f != 0U) {
 		abse_push_u(abse, p, sample_q24);
-		abse_filter(abse, sample_q24, abse_tau_us(abse, p, rtt_us), dt_us);
-	} else if (p->be_start == ABSE_START_FIRST_SAMPLE) {
-		abse->be_q24 = cc_min_u64(sample_q24, ABSE_START_MAX_Q24);
 	} else {
-		abse_filter(abse, sample_q24, tau_us, dt_us);
+		sample_q24 = cc_min_u64(sample_q24, ABSE_START_MAX_Q24);
+		if (p->be_start == ABSE_START_FIRST_SAMPLE)
+			abse->be_q24 = sample_q24;
 	}
+	abse_filter(abse, sample_q24, abse_tau_us(abse, p, rtt_us), dt_us);
 	abse->sample_f = abse_float(sample_q24, ABSE_SAMPLE_BITS);
 }
 
