@@ -64,6 +64,9 @@ enum { FTCP_LOSS_BE_CWND = 0, FTCP_LOSS_SAFE = 1 };
 #define FTCP_RULES(R) R(tmin_us, CC_LESS_THAN, tmax_us)
 
 CC_PARAMS_STRUCT(ftcp, FTCP_PARAMS);
+_Static_assert(sizeof(struct ftcp_params) - __builtin_offsetof(struct ftcp_params, tau_const_us) ==
+		   sizeof(struct cc_abse_params),
+	       "the rows of ABSE are the last");
 
 struct ftcp_state {
 	struct cc_abse abse;
@@ -141,13 +144,14 @@ static void ftcp_peak(struct cc_conn *conn, const struct ftcp_state *st,
 static void ftcp_on_rtt(struct cc_conn *conn, struct ftcp_state *st, const struct ftcp_params *p,
 			const struct cc_ack *ack)
 {
-	const struct cc_abse_params abse_params = {ABSE_PARAMS(ABSE_FIELD_OF_P)};
+	/* A copy would take more of the stack than BPF has. */
+	const struct cc_abse_params *abse_params = (const void *)&p->tau_const_us;
 	u64 be_before_q24 = st->abse.be_q24;
 	u64 be_cwnd_before_q8 = ftcp_be_cwnd_q8(st);
 
 	if (ack->rtt_us >= 0)
 		ftcp_sample(st, p, (u32)ack->rtt_us);
-	cc_abse_ack(&st->abse, &abse_params, conn, st->rtt_min_us, ack->acked_pkts);
+	cc_abse_ack(&st->abse, abse_params, conn, st->rtt_min_us, ack->acked_pkts);
 	if (cc_after(conn->ack_pos, st->hold_pos))
 		st->hold_pos = conn->ack_pos;
 	ftcp_peak(conn, st, p, be_before_q24, be_cwnd_before_q8);

@@ -78,10 +78,6 @@ struct cc_abse_params {
 	ABSE_PARAMS(CC_PARAM_FIELD)
 };
 
-/* Rows of an algorithm's table as initialisers of struct cc_abse_params, from its parameters p. */
-#define ABSE_FIELD_OF_P(kind, field, name, alias, min, max, def, choices, source, help)           \
-	.field = p->field,
-
 /* 72 bytes. Times are the low 32 bits of the host's clock. Lanes are 16 bits, newest lowest. */
 struct cc_abse {
 	u64 be_q24;   /* BE, packets/s, at most 2^30; 0: no estimate yet */

@@ -330,7 +330,7 @@ fn initial_ssthresh() {
         (1750, SSTHRESH_INFINITE - 1, SSTHRESH_INFINITE - 1),
     ] {
         let mut f = Flow::new(params("ftcp", &[("initial_ssthresh", given)]), 10, before);
-        assert_eq!(f.conn.ssthresh_pkts, before);
+        assert_eq!(f.conn.ssthresh_pkts, after, "{given} over {before}");
         f.send(10);
         f.ack(1, 0, NEVER);
         assert_eq!(f.conn.ssthresh_pkts, after, "{given} over {before}");
