@@ -141,13 +141,12 @@ static void ftcp_peak(struct cc_conn *conn, const struct ftcp_state *st,
 static void ftcp_on_rtt(struct cc_conn *conn, struct ftcp_state *st, const struct ftcp_params *p,
 			const struct cc_ack *ack)
 {
-	const struct cc_abse_params abse_params = {ABSE_PARAMS(ABSE_FIELD_OF_P)};
 	u64 be_before_q24 = st->abse.be_q24;
 	u64 be_cwnd_before_q8 = ftcp_be_cwnd_q8(st);
 
 	if (ack->rtt_us >= 0)
 		ftcp_sample(st, p, (u32)ack->rtt_us);
-	cc_abse_ack(&st->abse, &abse_params, conn, st->rtt_min_us, ack->acked_pkts);
+	cc_abse_ack(&st->abse, ABSE_PARAMS_OF(p), conn, st->rtt_min_us, ack->acked_pkts);
 	if (cc_after(conn->ack_pos, st->hold_pos))
 		st->hold_pos = conn->ack_pos;
 	if (p->initial_ssthresh_pkts != 0U && conn->ssthresh_pkts == CC_SSTHRESH_INFINITE)
