@@ -114,7 +114,7 @@ static void ftcp_sample(struct ftcp_state *st, const struct ftcp_params *p, u32 
 
 static void ftcp_init(struct cc_conn *conn, struct ftcp_state *st, const struct ftcp_params *p)
 {
-	(void)p;
+	reno_start(conn, p->initial_ssthresh_pkts);
 	st->abse = (struct cc_abse){0};
 	st->rtt_min_us = 0U;
 	st->srtt_q8 = 0U;
@@ -149,8 +149,6 @@ static void ftcp_on_rtt(struct cc_conn *conn, struct ftcp_state *st, const struc
 	cc_abse_ack(&st->abse, ABSE_PARAMS_OF(p), conn, st->rtt_min_us, ack->acked_pkts);
 	if (cc_after(conn->ack_pos, st->hold_pos))
 		st->hold_pos = conn->ack_pos;
-	if (p->initial_ssthresh_pkts != 0U && conn->ssthresh_pkts == CC_SSTHRESH_INFINITE)
-		conn->ssthresh_pkts = cc_max_u32(p->initial_ssthresh_pkts, CC_CWND_FLOOR_PKTS);
 	ftcp_peak(conn, st, p, be_before_q24, be_cwnd_before_q8);
 }
 

@@ -10,7 +10,7 @@
 #include "knee/host.h"
 #include "knee/reno.h"
 
-#define NEWRENO_PARAMS(X) RENO_GROWTH_PARAMS(X)
+#define NEWRENO_PARAMS(X) RENO_GROWTH_PARAMS(X) RENO_SSTHRESH_PARAM(X)
 #define NEWRENO_RULES(R)
 
 CC_PARAMS_STRUCT(newreno, NEWRENO_PARAMS);
@@ -22,7 +22,7 @@ struct newreno_state {
 static void newreno_init(struct cc_conn *conn, struct newreno_state *st,
 			 const struct newreno_params *p)
 {
-	(void)p;
+	reno_start(conn, p->initial_ssthresh_pkts);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 }
 

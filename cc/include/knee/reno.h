@@ -18,6 +18,20 @@ enum { RENO_COUNT_ACKS = 0, RENO_COUNT_PACKETS = 1 };
 	X(CC_PKTS, ss_limit_pkts, "ss_limit", "", 0, 1000000, 0, "", "RFC 3465 s2.2 (L)", \
 	  "most packets that one ACK adds in slow start; 0: no limit, as in Linux")
 
+/* The first threshold as a parameter, for experiments that start without slow start, or with a
+ * known path. */
+#define RENO_SSTHRESH_PARAM(X) \
+	X(CC_PKTS, initial_ssthresh_pkts, "initial_ssthresh", "", 0, 1073741824, 0, "", \
+	  "RFC 5681 s3.1: arbitrarily high", \
+	  "slow start threshold before any congestion; 0: none")
+
+/* Sets it, unless the host knows a threshold. */
+static inline void reno_start(struct cc_conn *conn, u32 initial_ssthresh_pkts)
+{
+	if (initial_ssthresh_pkts != 0U && conn->ssthresh_pkts == CC_SSTHRESH_INFINITE)
+		conn->ssthresh_pkts = cc_max_u32(initial_ssthresh_pkts, CC_CWND_FLOOR_PKTS);
+}
+
 static inline int reno_in_slow_start(const struct cc_conn *conn)
 {
 	return conn->cwnd_pkts < conn->ssthresh_pkts;

@@ -5,7 +5,7 @@
 //! measure of a window is `None` if the window is empty or not wholly within the run, if no time
 //! series was kept, or if the measure is undefined there (a mean of nothing, 0/0).
 
-use knee_run::{FlowCounters, FlowRecord, NS_PER_S, Ns, RunRecord, RunSpec};
+use knee_run::{FlowCounters, FlowRecord, FlowSample, NS_PER_S, Ns, RunRecord, RunSpec};
 use serde::Serialize;
 use std::ops::Range;
 
@@ -316,6 +316,40 @@ impl<'a> Metrics<'a> {
                 (sum + part * f64::from(b.held_pkts), weight + part)
             });
         ratio(sum, weight)
+    }
+
+    /// State of `flow` at the end of the bin that holds `time_s`; `None` outside the run.
+    pub fn sample(&self, flow: usize, time_s: f64) -> Option<&'a FlowSample> {
+        let bin_ns = self.record.bin_ns;
+        let inside = bin_ns > 0 && time_s >= 0.0;
+        let samples = &self.record.flows[flow].samples;
+        inside.then(|| samples.get((time_s * 1e9 / bin_ns as f64) as usize)).flatten()
+    }
+
+    /// Packets that `flow` lost within a window; bins partly inside count in proportion.
+    pub fn lost_pkts(&self, flow: usize, from_s: f64, to_s: f64) -> Option<f64> {
+        let samples = &self.record.flows[flow].samples;
+        let lost = |(i, part): (usize, f64)| {
+            part * samples.get(i).map_or(0.0, |s: &FlowSample| f64::from(s.lost_pkts))
+        };
+        Some(self.overlaps(self.window(from_s, to_s)?).map(lost).sum())
+    }
+
+    /// When `flow` lost packets, seconds: the start of each bin with losses that comes at least
+    /// `gap_s` after the one before. Bins nearer than that are one event.
+    pub fn loss_times_s(&self, flow: usize, gap_s: f64) -> Vec<f64> {
+        let mut times = Vec::new();
+        let mut latest_s = f64::NEG_INFINITY;
+        for (i, sample) in self.record.flows[flow].samples.iter().enumerate() {
+            if sample.lost_pkts > 0 {
+                let at_s = self.bin_s(i).start;
+                if at_s - latest_s >= gap_s {
+                    times.push(at_s);
+                }
+                latest_s = at_s;
+            }
+        }
+        times
     }
 
     /// Jain's index of the goodputs of `flows` over a window.

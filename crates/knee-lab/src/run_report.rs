@@ -257,7 +257,14 @@ fn set_up(spec: &RunSpec) -> Table {
             stack,
             start,
             s(flow.stop_ns.unwrap_or(spec.duration_ns)),
-            trim(flow.access_delay_ns as f64 / NS_PER_MS as f64),
+            match (flow.access_delay_ns, flow.access_delay_spread_ns) {
+                (least, 0) => trim(least as f64 / NS_PER_MS as f64),
+                (least, spread) => format!(
+                    "{} to {}",
+                    trim(least as f64 / NS_PER_MS as f64),
+                    trim((least + spread) as f64 / NS_PER_MS as f64)
+                ),
+            },
         ]);
     }
     table
@@ -267,10 +274,17 @@ fn set_up(spec: &RunSpec) -> Table {
 fn what(flow: &FlowSpec) -> [String; 3] {
     let udp = |sends| [sends, String::new(), String::new()];
     match &flow.kind {
-        FlowKind::Udp { rate_bps, packet_bytes } => udp(format!(
-            "UDP, {} Mbit/s in packets of {packet_bytes} bytes",
-            trim(*rate_bps as f64 / 1e6)
-        )),
+        FlowKind::Udp { rate_bps, steps, packet_bytes } => {
+            let step = |(at_ns, bps): &(Ns, u64)| {
+                let (at_s, mbps) = (*at_ns as f64 / NS_PER_S as f64, *bps as f64 / 1e6);
+                format!(", from {} s {}", trim(at_s), trim(mbps))
+            };
+            udp(format!(
+                "UDP, {}{} Mbit/s in packets of {packet_bytes} bytes",
+                trim(*rate_bps as f64 / 1e6),
+                steps.iter().map(step).collect::<String>()
+            ))
+        }
         FlowKind::Probe { interval_ns, packet_bytes } => udp(format!(
             "probes of {packet_bytes} bytes every {} ms",
             trim(*interval_ns as f64 / NS_PER_MS as f64)

@@ -48,7 +48,7 @@ pub fn record(duration_s: f64, bin_s: f64, mut flows: Vec<FlowRecord>) -> RunRec
 /// What `record` could be a run of: 1 Mbit/s, 20 ms each way, 84 packets.
 pub fn spec(record: &RunRecord) -> RunSpec {
     let kind = |f: &FlowRecord| match f.kind.as_str() {
-        "udp" => FlowKind::Udp { rate_bps: 100_000, packet_bytes: 1500 },
+        "udp" => FlowKind::Udp { rate_bps: 100_000, steps: Vec::new(), packet_bytes: 1500 },
         "probe" => FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 200 },
         name => FlowKind::Tcp(TcpSpec {
             cc: Cc::Knee(Params::defaults(knee_cc::algorithm(name).unwrap())),
@@ -74,6 +74,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
         start_jitter_ns: 0,
         stop_ns: None,
         access_delay_ns: 0,
+        access_delay_spread_ns: 0,
         access_jitter_ns: 0,
         kind: kind(f),
     };

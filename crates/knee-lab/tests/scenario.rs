@@ -60,6 +60,7 @@ start_spacing = "20s"
 start_jitter = "20ms"
 lifetime = "60s"
 access_delay = "2ms"
+access_delay_spread = "1ms"
 access_jitter = "3ms"
 [flow.tcp]
 header = "40B"
@@ -77,6 +78,7 @@ every = "5s"
 [[flow]]
 kind = "udp"
 rate = "1.5mbit"
+rate_steps = [["20s", "0bit"], ["30s", "2mbit"]]
 packet = "600B"
 stop = "60s"
 
@@ -461,6 +463,12 @@ fn errors_in_flows() {
             "kind = \"udp\"\nrate = \"0bit\"",
             "kind = \"udp\"\nrate = \"1mbit\"\npacket = \"70kB\"",
             "kind = \"udp\"\nrate = \"1mbit\"\ntcp = {}",
+            "kind = \"udp\"\nrate = \"1mbit\"\nrate_steps = \"2mbit\"",
+            "kind = \"udp\"\nrate = \"1mbit\"\nrate_steps = [\"1s\", \"2mbit\"]",
+            "kind = \"udp\"\nrate = \"1mbit\"\nrate_steps = [[\"1s\", 2]]",
+            "kind = \"udp\"\nrate = \"1mbit\"\nrate_steps = [[\"1s\", \"0bit\"], [\"2\", \"1mbit\"]]",
+            "kind = \"udp\"\nrate = \"1mbit\"\nrate_steps = [[\"2s\", \"0bit\"], [\"2s\", \"1mbit\"]]",
+            "kind = \"udp\"\nrate = \"1mbit\"\nrate_steps = [[\"2s\", \"2000gbit\"]]",
             "kind = \"probe\"\nrate = \"1mbit\"",
             "kind = \"probe\"\ninterval = \"0ms\"",
             "kind = \"probe\"\nparams = {}",
@@ -499,6 +507,7 @@ fn errors_in_flows() {
         "size = 1000",
         "size = \"1MB\"\nevery = 5",
         "access_delay = \"1\"",
+        "access_delay_spread = \"-1ms\"",
         "tcp = 5",
         "[flow.tcp]\nmss = \"1B\"",
         "[flow.tcp]\npacket = \"20B\"",
@@ -872,7 +881,7 @@ impl Meant {
                     && word("qth") == Some(*qth_us)
                     && word("pmax") == Some(*pmax_ppm)
             }
-            (MeantKind::Udp { rate, packet }, FlowKind::Udp { rate_bps, packet_bytes }) => {
+            (MeantKind::Udp { rate, packet }, FlowKind::Udp { rate_bps, packet_bytes, .. }) => {
                 rate == rate_bps && packet == packet_bytes
             }
             (MeantKind::Probe { interval_ns: meant }, FlowKind::Probe { interval_ns, .. }) => {

@@ -6,12 +6,14 @@
 //! component for all hosts; it knows no clock.
 
 mod delay;
+mod emission;
 mod path;
 mod record;
 mod replay;
 mod spec;
 
 pub use delay::DelayStats;
+pub use emission::Emission;
 pub use knee_net::Limit as QueueLimit;
 pub use path::{Numbered, Path, Port, Source};
 pub use record::{

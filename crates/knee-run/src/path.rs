@@ -102,11 +102,13 @@ impl<F: Numbered, B: Default> Path<F, B> {
         let mut class_of: BTreeMap<(Ns, Option<usize>), u32> = BTreeMap::new();
         let port = |(index, flow): (usize, &FlowSpec)| {
             // Jitter is a flow's own: it must not hold another flow's packets back.
-            let key = (flow.access_delay_ns, (flow.access_jitter_ns > 0).then_some(index));
+            let mut random = Random::stream(spec.seed, "access delay", index as u64);
+            let access_delay_ns = flow.access_delay_ns + random.up_to(flow.access_delay_spread_ns);
+            let key = (access_delay_ns, (flow.access_jitter_ns > 0).then_some(index));
             let class = *class_of.entry(key).or_insert_with(|| {
                 classes.push(Class {
-                    access_delay_ns: flow.access_delay_ns,
-                    direct: flow.access_delay_ns == 0 && flow.access_jitter_ns == 0,
+                    access_delay_ns,
+                    direct: access_delay_ns == 0 && flow.access_jitter_ns == 0,
                     to_bottleneck: DelayLine::default(),
                     to_sender: DelayLine::default(),
                 });

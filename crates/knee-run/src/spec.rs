@@ -38,6 +38,7 @@ impl RunSpec {
             start_jitter_ns: 0,
             stop_ns: None,
             access_delay_ns: 0,
+            access_delay_spread_ns: 0,
             access_jitter_ns: 0,
             kind: FlowKind::Tcp(TcpSpec {
                 cc: Cc::Knee(params.clone()),
@@ -126,6 +127,8 @@ pub struct FlowSpec {
     pub stop_ns: Option<Ns>,
     /// Extra one-way delay between sender and bottleneck, in each direction.
     pub access_delay_ns: Ns,
+    /// That delay is longer by a uniform draw from 0 to this, one for each run.
+    pub access_delay_spread_ns: Ns,
     /// Time between sender and bottleneck that varies per packet, uniform from 0 to this, never
     /// reordering: what real hosts do, and what breaks the phase effects of drop-tail queues.
     pub access_jitter_ns: Ns,
@@ -150,10 +153,12 @@ impl FlowSpec {
 pub enum FlowKind {
     /// TCP.
     Tcp(TcpSpec),
-    /// UDP at a constant rate.
+    /// UDP at a given rate.
     Udp {
         /// Rate of whole packets, bit/s.
         rate_bps: u64,
+        /// From these times of the run on, these rates instead, 0 for silence; in order of time.
+        steps: Vec<(Ns, u64)>,
         /// Size of whole packets, bytes.
         packet_bytes: u32,
     },

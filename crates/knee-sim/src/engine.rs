@@ -13,8 +13,8 @@ use crate::{
 use knee_cc::Params;
 use knee_net::{Jitter, NEVER, Random};
 use knee_run::{
-    Cc, DelayStats, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, Ns, PacketEvent,
-    Path, Port, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Workload,
+    Cc, DelayStats, Emission, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, Ns,
+    PacketEvent, Path, Port, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Workload,
 };
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -68,13 +68,13 @@ struct Tcp {
 }
 
 struct Udp {
-    packet_bytes: u32,
-    /// Time between packets, in units of 1/denominator ns.
-    interval: (u64, u64),
-    start_ns: Ns,
+    emission: Option<Emission>,
+    /// When the next packet is due; [`NEVER`]: there is none.
+    due_ns: Ns,
     next_number: u32,
     counters: FlowCounters,
-    keep_delays: bool,
+    /// Of a probe: start and time between packets.
+    probe: Option<(Ns, Ns)>,
     delays: Vec<(Ns, Ns)>,
     delay: DelayStats,
 }
@@ -265,6 +265,9 @@ impl<'a> Engine<'a> {
         let flow = &mut self.flows[index as usize];
         flow.started = true;
         match &flow.kind {
+            Kind::Udp(udp) if udp.due_ns > self.now_ns => {
+                self.timers.push(udp.due_ns, index, Timer::Udp);
+            }
             Kind::Udp(_) => self.send_udp(index),
             Kind::Tcp(_) => self.write(index),
         }
@@ -332,7 +335,8 @@ impl<'a> Engine<'a> {
         let number = udp.next_number;
         udp.next_number += 1;
         udp.counters.sent_pkts += 1;
-        self.timers.push(udp.sent_ns(udp.next_number), index, Timer::Udp);
+        udp.due_ns = udp.emission.as_mut().and_then(Emission::next_ns).unwrap_or(NEVER);
+        self.timers.push(udp.due_ns, index, Timer::Udp);
         let mut out =
             Out { path: &mut self.path, now_ns: self.now_ns, flow: index, port: &mut flow.port };
         out.transmit(number);
@@ -402,24 +406,21 @@ impl Flow {
                 let params = params.clone();
                 Kind::Tcp(Tcp::new(spec, params, options, start_ns, stream("algorithm"), keep))
             }
-            FlowKind::Udp { rate_bps, packet_bytes } => {
-                let bits_ns = u64::from(*packet_bytes) * 8 * knee_run::NS_PER_S;
-                Kind::Udp(Udp::new(*packet_bytes, (bits_ns, *rate_bps), start_ns, false))
-            }
-            FlowKind::Probe { interval_ns, packet_bytes } => {
-                Kind::Udp(Udp::new(*packet_bytes, (*interval_ns, 1), start_ns, true))
+            FlowKind::Udp { .. } => Kind::Udp(Udp::new(&flow.kind, start_ns, None)),
+            FlowKind::Probe { interval_ns, .. } => {
+                Kind::Udp(Udp::new(&flow.kind, start_ns, Some((start_ns, *interval_ns))))
             }
         };
         // No flow can send more than the link carries, twice over for what is dropped; UDP sends
         // at its own rate.
-        let bits_per_s = match &kind {
-            Kind::Tcp(_) => u128::from(spec.path.rate_bps) * 2,
-            Kind::Udp(udp) => {
-                u128::from(udp.packet_bytes)
-                    * 8
-                    * u128::from(knee_run::NS_PER_S)
-                    * u128::from(udp.interval.1)
-                    / u128::from(udp.interval.0.max(1))
+        let packet_bits = u128::from(port.packet_bytes) * 8;
+        let bits_per_s = match &flow.kind {
+            FlowKind::Tcp(_) => u128::from(spec.path.rate_bps) * 2,
+            FlowKind::Udp { rate_bps, steps, .. } => {
+                u128::from(steps.iter().map(|(_, bps)| *bps).fold(*rate_bps, u64::max))
+            }
+            FlowKind::Probe { interval_ns, .. } => {
+                packet_bits * u128::from(knee_run::NS_PER_S) / u128::from((*interval_ns).max(1))
             }
         };
         let numbers = match &flow.kind {
@@ -434,7 +435,7 @@ impl Flow {
             }
             _ => {
                 bits_per_s * u128::from(spec.duration_ns)
-                    / (u128::from(port.packet_bytes) * 8 * u128::from(knee_run::NS_PER_S))
+                    / (packet_bits * u128::from(knee_run::NS_PER_S))
             }
         };
         if numbers >= u128::from(u32::MAX) {
@@ -544,30 +545,25 @@ impl Tcp {
 }
 
 impl Udp {
-    fn new(packet_bytes: u32, interval: (u64, u64), start_ns: Ns, keep_delays: bool) -> Self {
+    fn new(kind: &FlowKind, start_ns: Ns, probe: Option<(Ns, Ns)>) -> Self {
+        let mut emission = Emission::of(kind, start_ns);
+        let due_ns = emission.as_mut().and_then(Emission::next_ns).unwrap_or(NEVER);
         Self {
-            packet_bytes,
-            interval,
-            start_ns,
+            emission,
+            due_ns,
             next_number: 0,
             counters: FlowCounters::default(),
-            keep_delays,
+            probe,
             delays: Vec::new(),
             delay: DelayStats::default(),
         }
     }
 
-    /// When packet `number` is sent.
-    fn sent_ns(&self, number: u32) -> Ns {
-        let elapsed = u128::from(number) * u128::from(self.interval.0);
-        self.start_ns + (elapsed / u128::from(self.interval.1)) as u64
-    }
-
     fn arrive(&mut self, now_ns: Ns, data: &Data) {
         self.counters.delivered_pkts += 1;
         self.counters.delivered_bytes += u64::from(data.bytes);
-        if self.keep_delays {
-            let sent_ns = self.sent_ns(data.number);
+        if let Some((start_ns, interval_ns)) = self.probe {
+            let sent_ns = start_ns + u64::from(data.number) * interval_ns;
             let delay_ns = now_ns - sent_ns;
             self.delays.push((sent_ns, delay_ns));
             self.delay.add(delay_ns);

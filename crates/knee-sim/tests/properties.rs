@@ -95,7 +95,7 @@ fn kind() -> impl Strategy<Value = FlowKind> {
         6 => tcp(Just(Workload::Bulk)),
         3 => tcp(transfers(every)),
         1 => (log_uniform(10_000, 5_000_000), 40u32..1501)
-            .prop_map(|(rate_bps, packet_bytes)| FlowKind::Udp { rate_bps, packet_bytes }),
+            .prop_map(|(rate_bps, packet_bytes)| FlowKind::Udp { rate_bps, steps: Vec::new(), packet_bytes }),
         1 => (log_uniform(MS, 50 * MS), 40u32..300)
             .prop_map(|(interval_ns, packet_bytes)| FlowKind::Probe { interval_ns, packet_bytes }),
     ]
@@ -113,6 +113,7 @@ fn flow(duration_ns: Ns) -> impl Strategy<Value = FlowSpec> {
             start_jitter_ns: share(life.1),
             stop_ns: life.2.map(share),
             access_delay_ns: access.0,
+            access_delay_spread_ns: 0,
             access_jitter_ns: access.1,
             kind,
         }

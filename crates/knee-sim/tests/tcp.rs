@@ -69,7 +69,7 @@ fn with_fates(spec: &RunSpec, fates: &str) -> RunRecord {
 /// Packets of another flow that leave no room for a full packet between two times: they are small,
 /// come at twice the path's rate, and the queue counts bytes.
 fn blackout(start_ns: Ns, stop_ns: Ns) -> FlowSpec {
-    let kind = FlowKind::Udp { rate_bps: 24_000_000, packet_bytes: 100 };
+    let kind = FlowKind::Udp { rate_bps: 24_000_000, steps: Vec::new(), packet_bytes: 100 };
     FlowSpec { start_ns, stop_ns: Some(stop_ns), ..flow("blackout", kind) }
 }
 
@@ -285,7 +285,7 @@ fn newreno_timer_is_impatient() {
 /// one each ms from 108 on, their ACKs are back from 208 on.
 fn open_burst(options: TcpOptions) -> RunRecord {
     // 1500 bytes in 100 ns; stopped after the sixth.
-    let kind = FlowKind::Udp { rate_bps: 120_000_000_000, packet_bytes: 1500 };
+    let kind = FlowKind::Udp { rate_bps: 120_000_000_000, steps: Vec::new(), packet_bytes: 1500 };
     let before = FlowSpec { stop_ns: Some(550), ..flow("before", kind) };
     let options = TcpOptions { initial_window_pkts: 20, rto_min_ns: S, ..options };
     let after = FlowSpec { start_ns: 600, ..newreno(Workload::Bulk, options) };
@@ -443,9 +443,9 @@ fn timer_learns_an_rtt_that_has_outgrown_it() {
     // A queue of some 60 appears at 1 s and stays: 66 packets at once, then the rest of the path's
     // rate. The timer stands little above the old RTT, and expires before the first ACK of the
     // new one; without Karn's rule each packet would be sent twice for ever, and no sample taken.
-    let burst = FlowKind::Udp { rate_bps: 12_000_000_000, packet_bytes: 1500 };
+    let burst = FlowKind::Udp { rate_bps: 12_000_000_000, steps: Vec::new(), packet_bytes: 1500 };
     let burst = FlowSpec { start_ns: S, stop_ns: Some(S + 65_500), ..flow("burst", burst) };
-    let steady = FlowKind::Udp { rate_bps: 11_900_000, packet_bytes: 1500 };
+    let steady = FlowKind::Udp { rate_bps: 11_900_000, steps: Vec::new(), packet_bytes: 1500 };
     let steady = FlowSpec { start_ns: S, ..flow("steady", steady) };
     let options =
         TcpOptions { receive_window_pkts: 1, rto_min_ns: 10 * MS, ..TcpOptions::default() };
@@ -568,7 +568,8 @@ fn a_needless_timeout_is_undone_by_dsack() {
         // on waits 25 for other packets: its first ACK would be back at 5176, but the timer, which
         // runs from 5057, expires at 5158.
         let options = TcpOptions { receive_window_pkts: 8, rto_min_ns: MS, ..options(recovery) };
-        let kind = FlowKind::Udp { rate_bps: 12_000_000_000, packet_bytes: 1500 };
+        let kind =
+            FlowKind::Udp { rate_bps: 12_000_000_000, steps: Vec::new(), packet_bytes: 1500 };
         let delay = FlowSpec {
             start_ns: 5045 * MS,
             stop_ns: Some(5045 * MS + 29_500),
@@ -682,6 +683,40 @@ fn start_stop_and_access() {
 }
 
 #[test]
+fn access_delay_is_drawn_for_each_run() {
+    let delay_ns = |seed| {
+        let kind = FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 150 };
+        let probe = FlowSpec {
+            access_delay_ns: 2 * MS,
+            access_delay_spread_ns: 10 * MS,
+            ..flow("probe", kind)
+        };
+        let record = run(&RunSpec { seed, ..spec(wide_path(), S, vec![probe]) });
+        let delays = &record.flows[0].probe_delays;
+        assert!(delays.iter().all(|(_, delay_ns)| *delay_ns == delays[0].1));
+        delays[0].1 - 50_100_000
+    };
+    let drawn: Vec<Ns> = (0..40).map(delay_ns).collect();
+    assert!(drawn.iter().all(|ns| (2 * MS..=12 * MS).contains(ns)), "{drawn:?}");
+    let (least, most) = (drawn.iter().min().expect("some"), drawn.iter().max().expect("some"));
+    assert!(*least < 4 * MS && *most > 10 * MS, "{drawn:?}");
+    assert_eq!(drawn[7], delay_ns(7));
+}
+
+#[test]
+fn udp_rate_changes_in_steps() {
+    // 8, 0 and 16 Mb/s in packets of 1000 bytes: 1000 in the first second, none in the second, 2000
+    // in the third.
+    let steps = vec![(S, 0), (2 * S, 16_000_000)];
+    let kind = FlowKind::Udp { rate_bps: 8_000_000, steps, packet_bytes: 1000 };
+    let path = PathSpec { rate_bps: 100_000_000, ..wide_path() };
+    let record = run(&spec(path, 3 * S, vec![flow("udp", kind)]));
+    let offered = sent(&record, 0);
+    let within = |from: Ns, to: Ns| offered.iter().filter(|o| (from..to).contains(&o.0)).count();
+    assert_eq!([within(0, S), within(S, 2 * S), within(2 * S, 3 * S)], [1000, 0, 2000]);
+}
+
+#[test]
 fn probe_measures_path_and_its_own_transmission() {
     let mut probe = flow("probe", FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 150 });
     probe.access_delay_ns = 7 * MS;
@@ -696,7 +731,7 @@ fn probe_measures_path_and_its_own_transmission() {
 #[test]
 fn udp_keeps_its_rate_exactly() {
     // 7 Mb/s in packets of 1000 bytes: one each 8/7 ms, the first at 0.
-    let kind = FlowKind::Udp { rate_bps: 7_000_000, packet_bytes: 1000 };
+    let kind = FlowKind::Udp { rate_bps: 7_000_000, steps: Vec::new(), packet_bytes: 1000 };
     let record = run(&spec(wide_path(), 100 * S, vec![flow("udp", kind)]));
     let times: Vec<Ns> = sent(&record, 0).iter().map(|s| s.0).collect();
     assert_eq!(times.len(), 87_501);
@@ -706,7 +741,7 @@ fn udp_keeps_its_rate_exactly() {
 #[test]
 fn access_jitter_is_uniform_and_keeps_order() {
     // A packet each 10 ms, up to 8 ms late: none has to wait for another.
-    let kind = FlowKind::Udp { rate_bps: 800_000, packet_bytes: 1000 };
+    let kind = FlowKind::Udp { rate_bps: 800_000, steps: Vec::new(), packet_bytes: 1000 };
     for access_delay_ns in [0, 3 * MS] {
         let udp =
             FlowSpec { access_delay_ns, access_jitter_ns: 8 * MS, ..flow("udp", kind.clone()) };
@@ -719,7 +754,7 @@ fn access_jitter_is_uniform_and_keeps_order() {
         assert!((mean_ms - 4.0 - (access_delay_ns / MS) as f64).abs() < 0.1, "{mean_ms}");
     }
     // A packet each 1 ms, up to 8 ms late.
-    let kind = FlowKind::Udp { rate_bps: 8_000_000, packet_bytes: 1000 };
+    let kind = FlowKind::Udp { rate_bps: 8_000_000, steps: Vec::new(), packet_bytes: 1000 };
     let udp = FlowSpec { access_jitter_ns: 8 * MS, ..flow("udp", kind) };
     let record = run(&spec(wide_path(), S, vec![udp]));
     assert!(sent(&record, 0).iter().zip(0..).all(|(s, n)| s.1 == n));

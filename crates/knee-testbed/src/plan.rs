@@ -178,7 +178,7 @@ fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -
         + path.delay_reverse_ns
         + path.jitter_forward_ns
         + path.jitter_reverse_ns
-        + 2 * flow.access_delay_ns
+        + 2 * (flow.access_delay_ns + flow.access_delay_spread_ns)
         + flow.access_jitter_ns;
     let in_flight = u128::from(path.rate_bps) * u128::from(rtt_ns) / (8 * u128::from(NS_PER_S));
     let queue_bytes = match path.queue {

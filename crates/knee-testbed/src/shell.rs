@@ -348,8 +348,13 @@ fn prepare(
         start_jitter_ns: 0,
         stop_ns: None,
         access_delay_ns: 0,
+        access_delay_spread_ns: 0,
         access_jitter_ns: 0,
-        kind: FlowKind::Udp { rate_bps: 1, packet_bytes: namespace::OPEN_MTU_BYTES },
+        kind: FlowKind::Udp {
+            rate_bps: 1,
+            steps: Vec::new(),
+            packet_bytes: namespace::OPEN_MTU_BYTES,
+        },
     };
     let record = RecordSpec { bin_ns: Ns::MAX, ..RecordSpec::default() };
     let spec = RunSpec { seed, duration_ns: Ns::MAX, path: path.clone(), flows: vec![any], record };

@@ -7,7 +7,7 @@ use crate::{
     variants::Variants,
 };
 use knee_run::{
-    DelayStats, FlowKind, FlowSample, NS_PER_MS, NS_PER_S, Ns, RunSpec, TcpSpec, Workload,
+    DelayStats, Emission, FlowKind, FlowSample, NS_PER_MS, Ns, RunSpec, TcpSpec, Workload,
 };
 use nix::{
     errno::Errno,
@@ -90,6 +90,7 @@ struct Sender {
     /// Bytes that the application has for the socket; `u64::MAX`: no end.
     pending_bytes: u64,
     next_number: u32,
+    emission: Option<Emission>,
     sent: Sent,
 }
 
@@ -134,6 +135,7 @@ impl<'a> Senders<'a> {
                 watched: false,
                 pending_bytes: 0,
                 next_number: 0,
+                emission: Emission::of(&flow.kind, plan.flows[index].start_ns),
                 sent: Sent::default(),
             });
         }
@@ -188,7 +190,8 @@ impl<'a> Senders<'a> {
                     Err(error) => return Err(error).doing("connecting"),
                 }
                 if self.plan.flows[index].tcp.is_none() {
-                    return self.send_udp(clock, index);
+                    self.time_udp(index);
+                    return Ok(());
                 }
                 let room = EpollEvent::new(EpollFlags::EPOLLOUT, index as u64);
                 self.epoll.add(socket, room).doing("watching a socket")?;
@@ -270,16 +273,17 @@ impl<'a> Senders<'a> {
         }
     }
 
+    /// Sets the timer of the next packet.
+    fn time_udp(&mut self, index: usize) {
+        if let Some(due_ns) = self.flows[index].emission.as_mut().and_then(Emission::next_ns) {
+            self.timers.push(Reverse((due_ns, index, Timer::Udp)));
+        }
+    }
+
     fn send_udp(&mut self, clock: Clock, index: usize) -> Result<(), TestbedError> {
         let flow = &mut self.flows[index];
         let Some(socket) = &flow.socket else { return Ok(()) };
-        let (interval, packet_bytes) = match &self.spec.flows[index].kind {
-            FlowKind::Udp { rate_bps, packet_bytes } => {
-                ((u64::from(*packet_bytes) * 8 * NS_PER_S, *rate_bps), *packet_bytes)
-            }
-            FlowKind::Probe { interval_ns, packet_bytes } => ((*interval_ns, 1), *packet_bytes),
-            FlowKind::Tcp(_) => return Ok(()),
-        };
+        let packet_bytes = self.plan.flows[index].packet_bytes;
         let mut payload = vec![0; (packet_bytes - UDP_HEADERS_BYTES) as usize];
         payload[..4].copy_from_slice(&flow.next_number.to_be_bytes());
         payload[4..STAMP_BYTES].copy_from_slice(&clock.now_ns().to_be_bytes());
@@ -288,9 +292,7 @@ impl<'a> Senders<'a> {
             Err(error) => return Err(error).doing("sending a UDP packet"),
         }
         flow.next_number += 1;
-        let elapsed = u128::from(flow.next_number) * u128::from(interval.0);
-        let due_ns = self.plan.flows[index].start_ns + (elapsed / u128::from(interval.1)) as u64;
-        self.timers.push(Reverse((due_ns, index, Timer::Udp)));
+        self.time_udp(index);
         Ok(())
     }
 

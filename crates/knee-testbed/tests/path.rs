@@ -61,7 +61,7 @@ fn an_idle_path_has_its_delay() {
 
 #[test]
 fn loses_the_very_packets_that_the_simulator_loses() {
-    let udp = FlowKind::Udp { rate_bps: 4 * MBIT, packet_bytes: 200 };
+    let udp = FlowKind::Udp { rate_bps: 4 * MBIT, steps: Vec::new(), packet_bytes: 200 };
     let mut spec = spec(ten_mbit(84), 3 * S, vec![flow("udp", udp)]);
     spec.path.loss_forward = 0.05;
     let (real, simulated) = (run(&spec), knee_sim::run(&spec).expect("a valid run"));

@@ -1,11 +1,10 @@
 //! `knee reproduce`.
 
 use crate::{Format, Host, JOBS, REPEAT, integer, interrupt, made_by, output};
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use knee_lab::{
     reproduce::{
-        self, Outcome, PAPERS, Reproduction, Wanted, available, claims, outcome, reproduce as run,
-        write,
+        self, Outcome, PAPERS, Reproduction, Wanted, claims, outcome, reproduce as run, write,
     },
     store::ResultWriter,
 };
@@ -47,11 +46,8 @@ pub(crate) struct Args {
     format: Format,
 }
 
-/// Papers that are not there yet are not shown, but known.
 fn papers() -> PossibleValuesParser {
-    let there = available();
-    let known = PAPERS.map(|id| PossibleValue::new(id).hide(!there.contains(&id)));
-    PossibleValuesParser::new(known.into_iter().chain([PossibleValue::new("all")]))
+    PossibleValuesParser::new(PAPERS.into_iter().chain(["all"]))
 }
 
 /// Where results go unless --out names a place.
@@ -68,7 +64,7 @@ pub(crate) fn reproduce(args: &Args) -> Result<ExitCode> {
 
 fn reproduced(args: &Args) -> Result<ExitCode> {
     let papers = match args.paper.as_str() {
-        "all" => available(),
+        "all" => PAPERS.to_vec(),
         one => vec![one],
     };
     let wanted = Wanted { figure: args.figure.clone(), short: args.short };

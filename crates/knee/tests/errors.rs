@@ -186,7 +186,7 @@ fn of_papers() {
             "reproduce",
             "reproduce cdh",
             "reproduce CHD",
-            "reproduce htcp",
+            "reproduce htcp --figure 2",
             "reproduce chd --figure 3",
             "reproduce all --figure fig4",
             "reproduce chd --repeat 0",

@@ -249,6 +249,7 @@ KNEE_INLINE int knee_event(u32 event)
 			f.own.latest.draws = bpf_get_prandom_u32(); \
 		alg##_init(&f.conn, &f.own.state, knee_params()); \
 		knee_leave(&f, tp, knee_traced(), KNEE_CALL_INIT, 0, 0); \
+		knee_write_back(tp, &f.conn); \
 	} \
 	KNEE_INLINE void knee_on_rtt_as(const u64 *ctx, int traced) \
 	{ \

@@ -2,17 +2,17 @@
 
 use super::{
     cases::{Case, Cases},
+    compiled,
+    fluid::thinned,
     formula::Formulas,
     paper::{Drawing, Figure, Plot, Tabulated, plain_name},
 };
 use crate::{
-    chart::{Axis, Chart, Point, Series, Span, Style},
-    metrics::{Metrics, Percentiles},
+    chart::{Axis, Chart, Point, Series, Style},
+    metrics::{Metrics, Percentiles, is_tcp},
     table::Table,
 };
-use knee_cc::{
-    Ack, Conn, Controller, NOTE_DELAY_BACKOFF, ParamError, Params, SSTHRESH_INFINITE, algorithm,
-};
+use knee_run::{FlowRecord, FlowSample, RunRecord};
 use std::collections::BTreeMap;
 
 /// The charts of one plot of a figure.
@@ -24,7 +24,7 @@ pub(super) fn charts(
 ) -> Result<Vec<Chart>, String> {
     let figure = &cases.figure;
     let draw = Draw { cases, figure, plot, formulas };
-    if matches!(plot.drawn, Drawing::Timeline | Drawing::History)
+    if matches!(plot.drawn, Drawing::Timeline | Drawing::History | Drawing::Flows)
         && draw.case()?.good().next().is_none()
     {
         // All its runs failed.
@@ -34,8 +34,13 @@ pub(super) fn charts(
         Drawing::Sweep => vec![draw.sweep()?],
         Drawing::Timeline => vec![draw.timeline()?],
         Drawing::History => draw.history()?,
-        Drawing::BackoffProbability => vec![backoff_probability().map_err(|e| e.to_string())?],
-        Drawing::ShadowWindow => vec![shadow_window().map_err(|e| e.to_string())?],
+        Drawing::Flows => vec![draw.flows()?],
+        Drawing::Curves => vec![draw.curves()?],
+        Drawing::Fluid => draw.fluid()?,
+        Drawing::BackoffProbability => {
+            vec![compiled::backoff_probability().map_err(|e| e.to_string())?]
+        }
+        Drawing::ShadowWindow => vec![compiled::shadow_window().map_err(|e| e.to_string())?],
     };
     for (panel, chart) in charts.iter_mut().enumerate() {
         let letter = (b'a' + (index + panel) as u8) as char;
@@ -147,7 +152,10 @@ impl Draw<'_> {
                 "Median with 20th and 80th percentile over repetitions. {}",
                 self.settings(&[&by, &x])
             ),
-            x: Axis::log(plot.x_label.clone().unwrap_or(x)),
+            x: match plot.linear {
+                true => Axis::new(plot.x_label.clone().unwrap_or(x)),
+                false => Axis::log(plot.x_label.clone().unwrap_or(x)),
+            },
             y: Axis::new(plot.y_label.clone().unwrap_or(value)),
             series,
             ..Chart::default()
@@ -196,145 +204,223 @@ impl Draw<'_> {
                 self.settings(&[])
             ),
             x: Axis::new("time (s)"),
-            y: Axis { min: Some(0.0), max: Some(10.0), ..Axis::new("goodput (Mbit/s)") },
+            y: Axis {
+                min: Some(0.0),
+                max: Some(case.spec.path.rate_bps as f64 / 1e6),
+                ..Axis::new("goodput (Mbit/s)")
+            },
             series: series.collect(),
             ..Chart::default()
         })
     }
 
-    /// The first repetition: goodput, then the windows.
+    /// The first repetition over time, a chart for each thing that is asked for.
     fn history(&self) -> Result<Vec<Chart>, String> {
-        let (case, width_s) = (self.case()?, self.bin_s());
+        let default = ["goodput", "windows"].map(str::to_owned);
+        let what = if self.plot.what.is_empty() { &default[..] } else { &self.plot.what };
+        let case = self.case()?;
         let record = case.good().next().ok_or("no runs")?;
-        let metrics = Metrics::new(&case.spec, record);
+        let history = History {
+            plot: self.plot,
+            metrics: Metrics::new(&case.spec, record),
+            record,
+            width_s: self.bin_s(),
+        };
         let caption = format!("One run, seed {}. {}", record.seed, self.settings(&[]));
-        let mut goodput = Vec::new();
-        let mut windows = Vec::new();
-        for (i, flow) in record.flows.iter().enumerate() {
-            let life_s = flow.start_ns as f64 / 1e9..flow.stop_ns as f64 / 1e9;
-            let name = format!("{} ({})", flow.name, flow.kind);
-            let bins = metrics.goodput_series(i, width_s).into_iter();
-            let alive = bins.filter(|(t, _)| *t + width_s > life_s.start && *t < life_s.end);
-            let points = alive.map(|(t, bps)| (t + width_s / 2.0, bps / 1e6));
-            goodput.push(Series::new(&name, Style::Line, points).hue(i));
-            let samples = || {
-                let ends = flow.samples.iter().enumerate();
-                let ends = ends.map(|(bin, s)| (metrics.bin_s(bin).end, s));
-                ends.filter(|(t, _)| life_s.contains(t))
+        what.iter()
+            .map(|what| {
+                let (label, series) = history.of(what)?;
+                let name = label.split(" (").next().unwrap_or(what);
+                Ok(Chart {
+                    title: format!("{}, {name}", self.plot.title),
+                    caption: caption.clone(),
+                    x: Axis::new("time (s)"),
+                    y: Axis { min: Some(0.0), ..Axis::new(label) },
+                    series,
+                    ..Chart::default()
+                })
+            })
+            .collect()
+    }
+
+    /// Mean goodput of each flow over its life, or over the given times.
+    fn flows(&self) -> Result<Chart, String> {
+        let case = self.case()?;
+        let first = case.good().next().ok_or("no runs")?;
+        let mut series: Vec<Series> = Vec::new();
+        for (i, flow) in first.flows.iter().enumerate() {
+            let goodput = |record| {
+                let metrics = Metrics::new(&case.spec, record);
+                let life_s = metrics.common_life_s(&[i]);
+                let from_s = self.plot.from.unwrap_or(life_s.start);
+                let to_s = self.plot.to.unwrap_or(life_s.end);
+                metrics.goodput_bps(i, from_s, to_s).map(|bps| bps / 1e6)
             };
-            let cwnd = samples().map(|(t, s)| (t, f64::from(s.cwnd_pkts)));
-            windows.push(Series::new(&name, Style::Line, cwnd).hue(i));
-            if let Some(at) = flow.observes.iter().position(|o| *o == "shadow_pkts") {
-                let shadow = samples().map(|(t, s)| (t, f64::from(s.observed[at])));
-                let name = format!("{name}, shadow window");
-                windows.push(Series::new(name, Style::Dashed, shadow).hue(i));
+            let Some(percentiles) = Percentiles::of(case.good().filter_map(goodput)) else {
+                continue;
+            };
+            let point = Point::percentiles((i + 1) as f64, percentiles);
+            match series.iter_mut().find(|s| s.name == flow.kind) {
+                Some(series) => series.points.push(point),
+                None => series.push(Series {
+                    points: vec![point],
+                    ..Series::new(&flow.kind, Style::Marks, [])
+                }),
             }
         }
-        let chart = |what: &str, unit: &str, series| Chart {
-            title: format!("{}, {what}", self.plot.title),
-            caption: caption.clone(),
-            x: Axis::new("time (s)"),
-            y: Axis { min: Some(0.0), ..Axis::new(format!("{what} ({unit})")) },
+        Ok(Chart {
+            title: self.plot.title.clone(),
+            caption: format!(
+                "Mean goodput of each flow; median with 20th and 80th percentile over {} repetitions. {}",
+                case.good().count(),
+                self.settings(&[])
+            ),
+            x: Axis::new("flow"),
+            y: Axis { min: Some(0.0), ..Axis::new("goodput (Mbit/s)") },
             series,
             ..Chart::default()
-        };
-        Ok(vec![chart("goodput", "Mbit/s", goodput), chart("windows", "packets", windows)])
+        })
+    }
+
+    /// The fluid model beside the first repetition.
+    fn fluid(&self) -> Result<Vec<Chart>, String> {
+        let (plot, case) = (self.plot, self.case()?);
+        let spec = plot.fluid.as_ref().ok_or("the fluid model needs `fluid`")?;
+        let simulated = case.good().next().map(|record| {
+            let metrics = Metrics::new(&case.spec, record);
+            let history = History { plot, metrics, record, width_s: self.bin_s() };
+            Series { name: "simulated".to_owned(), ..thinned(history.queue()) }
+        });
+        let duration_s = plot.to.unwrap_or(case.spec.duration_ns as f64 / 1e9);
+        Ok(vec![
+            spec.curves(&plot.title)?,
+            spec.trajectories(&plot.title, &plot.starts, duration_s, simulated)?,
+        ])
+    }
+
+    /// Formulas of x.
+    fn curves(&self) -> Result<Chart, String> {
+        let plot = self.plot;
+        let range = plot.from.zip(plot.to).filter(|(from, to)| from < to);
+        let (from, to) = range.ok_or("curves need `from` and a larger `to`")?;
+        let x = |i: u32| from + (to - from) * f64::from(i) / f64::from(CURVE_POINTS);
+        let series = plot.curves.iter().map(|curve| {
+            let points: Result<Vec<_>, String> = (0..=CURVE_POINTS)
+                .map(|i| Ok((x(i), self.formulas.of_x(&curve.y, x(i))?)))
+                .collect();
+            Ok(Series::new(&curve.name, Style::Line, points?))
+        });
+        let label = |label: &Option<String>| label.clone().unwrap_or_default();
+        Ok(Chart {
+            title: plot.title.clone(),
+            x: Axis::new(label(&plot.x_label)),
+            y: Axis { min: Some(0.0), ..Axis::new(label(&plot.y_label)) },
+            series: series.collect::<Result<_, String>>()?,
+            ..Chart::default()
+        })
     }
 }
 
-/// Base RTT of the scripts below, microseconds.
-const BASE_US: i32 = 40_000;
+/// Points of a drawn curve.
+const CURVE_POINTS: u32 = 500;
 
-fn params(name: &str, given: &[(&str, u64)]) -> Result<Params, ParamError> {
-    let found = algorithm(name).ok_or_else(|| ParamError::Unknown {
-        algorithm: "registry",
-        name: name.to_owned(),
-        known: String::new(),
-    })?;
-    Params::new(found, given.iter().copied())
+/// One run over time.
+struct History<'a> {
+    plot: &'a Plot,
+    metrics: Metrics<'a>,
+    record: &'a RunRecord,
+    /// Of the bins of goodput.
+    width_s: f64,
 }
 
-fn connection() -> Conn {
-    Conn {
-        cwnd_pkts: 20,
-        ssthresh_pkts: 2,
-        cwnd_max_pkts: 1 << 20,
-        mss_bytes: 1448,
-        cwnd_limited: 1,
-        ..Conn::default()
+impl History<'_> {
+    fn shows(&self, time_s: f64) -> bool {
+        self.plot.from.is_none_or(|from| time_s >= from)
+            && self.plot.to.is_none_or(|to| time_s <= to)
     }
-}
 
-/// Fig. 1: g(q) as HD's compiled code observes it, with a largest observed delay of 100 ms.
-fn backoff_probability() -> Result<Chart, ParamError> {
-    let mut conn = connection();
-    let mut hd = Controller::new(params("hd", &[])?, &mut conn);
-    let (qmax_us, pmax) = (100_000, 0.02);
-    let sample = |rtt_us| Ack { rtt_us, acked_pkts: 1, ..Ack::default() };
-    hd.on_rtt(&mut conn, &sample(BASE_US));
-    hd.on_rtt(&mut conn, &sample(BASE_US + qmax_us));
-    let points = (0..=qmax_us + 20_000).step_by(500).map(|q_us| {
-        // Beyond the largest delay a sample would move it: there g is 0 by definition.
-        let g = if q_us > qmax_us {
-            0.0
-        } else {
-            hd.on_rtt(&mut conn, &sample(BASE_US + q_us));
-            f64::from(hd.observe()[2]) / 1e6 / pmax
+    /// The flows that are asked for, with their index and name.
+    fn flows(&self) -> impl Iterator<Item = (usize, &FlowRecord, String)> {
+        let wanted = |i: &usize| self.plot.flows.as_ref().is_none_or(|flows| flows.contains(i));
+        let all = self.record.flows.iter().enumerate().filter(move |(i, _)| wanted(i));
+        all.map(|(i, flow)| (i, flow, format!("{} ({})", flow.name, flow.kind)))
+    }
+
+    /// A value of each sample within the flow's life.
+    fn samples(&self, flow: &FlowRecord, value: impl Fn(&FlowSample) -> f64) -> Vec<(f64, f64)> {
+        let life_s = flow.start_ns as f64 / 1e9..flow.stop_ns as f64 / 1e9;
+        let ends = flow.samples.iter().enumerate();
+        let ends = ends.map(|(bin, s)| (self.metrics.bin_s(bin).end, s));
+        let alive = ends.filter(|(t, _)| life_s.contains(t) && self.shows(*t));
+        alive.map(|(t, s)| (t, value(s))).collect()
+    }
+
+    /// Label of the y axis, and the series.
+    fn of(&self, what: &str) -> Result<(String, Vec<Series>), String> {
+        let series: Vec<Series> = match what {
+            "goodput" => self.flows().map(|(i, flow, name)| self.goodput(i, flow, &name)).collect(),
+            "windows" => self.flows().flat_map(|(i, f, name)| self.windows(i, f, &name)).collect(),
+            "queue" => vec![self.queue()],
+            "probes" => self.flows().filter_map(|(_, f, name)| self.probes(f, &name)).collect(),
+            observed => {
+                let of = |(i, flow, name): (usize, &FlowRecord, String)| {
+                    let at = flow.observes.iter().position(|o| *o == observed)?;
+                    let points = self.samples(flow, |s| f64::from(s.observed[at]));
+                    Some(Series::new(name, Style::Line, points).hue(i))
+                };
+                self.flows().filter_map(of).collect()
+            }
         };
-        (f64::from(q_us) / 1e3, g)
-    });
-    let span = |from, to, label: &str| Span { from, to, label: label.to_owned() };
-    Ok(Chart {
-        title: "Backoff probability g(q) / pmax".to_owned(),
-        caption: "qmin 5 ms, qth 30 ms, largest observed delay 100 ms. HD draws per ACK (pmax 0.02), CHD per RTT (pmax 0.25) with the same function.".to_owned(),
-        x: Axis::new("queueing delay q (ms)"),
-        y: Axis::new("g(q) / pmax"),
-        series: vec![Series::new("g(q) / pmax", Style::Line, points.collect::<Vec<_>>())],
-        spans: vec![span(5.0, 30.0, "region A"), span(30.0, 100.0, "region B")],
-        ..Chart::default()
-    })
-}
-
-/// Fig. 2: rounds of rising delay, backoffs in regions A and B, then a loss in region B.
-fn shadow_window() -> Result<Chart, ParamError> {
-    let mut conn = connection();
-    let mut chd = Controller::new(params("chd", &[("qmax", 100_000)])?, &mut conn);
-    let rounds = 40;
-    let (backoffs, loss) = ([12, 20, 27], 34);
-    let (mut cwnd, mut shadow, mut delay) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..rounds {
-        // Base RTT in the first round, then delay rising through A (below 30 ms) into B.
-        let q_us = if round == 0 { 0 } else { 4_000 + 2_000 * round };
-        conn.ack_pos = conn.snd_pos.wrapping_add(1);
-        conn.snd_pos = conn.ack_pos.wrapping_add(conn.cwnd_pkts);
-        conn.outstanding_pkts = conn.cwnd_pkts;
-        let random = if backoffs.contains(&round) { 0 } else { u32::MAX };
-        let ack = Ack { rtt_us: BASE_US + q_us, acked_pkts: 1, random, ..Ack::default() };
-        chd.on_rtt(&mut conn, &ack);
-        if round == loss {
-            conn.ssthresh_pkts = chd.ssthresh(&mut conn);
-            conn.cwnd_pkts = conn.ssthresh_pkts;
-        } else {
-            chd.on_ack(&mut conn, &ack);
-            debug_assert_eq!(conn.notes & NOTE_DELAY_BACKOFF != 0, backoffs.contains(&round));
+        let label = match what {
+            "goodput" => "goodput (Mbit/s)",
+            "windows" => "windows (packets)",
+            "queue" => "queueing delay (ms)",
+            "probes" => "one-way delay (ms)",
+            observed => observed,
+        };
+        if series.is_empty() {
+            return Err(format!("no flow has `{what}`"));
         }
-        debug_assert!(conn.ssthresh_pkts < SSTHRESH_INFINITE);
-        cwnd.push((f64::from(round), f64::from(conn.cwnd_pkts)));
-        shadow.push((f64::from(round), f64::from(chd.observe()[2])));
-        delay.push((f64::from(round), f64::from(q_us) / 1e3));
+        Ok((label.to_owned(), series))
     }
-    Ok(Chart {
-        title: "Shadow window s and congestion window w".to_owned(),
-        caption: format!(
-            "Round delays rise from region A into region B (from round 14 on); the draws make the delay backoffs come in rounds {backoffs:?}; a loss comes in round {loss}: w becomes s/2 instead of w/2 (eq. 4)."
-        ),
-        x: Axis::new("round (RTT)"),
-        y: Axis { min: Some(0.0), ..Axis::new("packets; ms for the delay") },
-        series: vec![
-            Series::new("congestion window w", Style::LineMarks, cwnd),
-            Series::new("shadow window s", Style::LineMarks, shadow),
-            Series::new("round delay h (ms)", Style::Dashed, delay),
-        ],
-        ..Chart::default()
-    })
+
+    fn goodput(&self, i: usize, flow: &FlowRecord, name: &str) -> Series {
+        let life_s = flow.start_ns as f64 / 1e9..flow.stop_ns as f64 / 1e9;
+        let bins = self.metrics.goodput_series(i, self.width_s).into_iter();
+        let alive = bins
+            .filter(|(t, _)| *t + self.width_s > life_s.start && *t < life_s.end && self.shows(*t));
+        let points = alive.map(|(t, bps)| (t + self.width_s / 2.0, bps / 1e6));
+        Series::new(name, Style::Line, points).hue(i)
+    }
+
+    /// The congestion window, and the shadow window if there is one.
+    fn windows(&self, i: usize, flow: &FlowRecord, name: &str) -> Vec<Series> {
+        if !is_tcp(flow) {
+            return Vec::new();
+        }
+        let cwnd = self.samples(flow, |s| f64::from(s.cwnd_pkts));
+        let mut series = vec![Series::new(name, Style::Line, cwnd).hue(i)];
+        if let Some(at) = flow.observes.iter().position(|o| *o == "shadow_pkts") {
+            let shadow = self.samples(flow, |s| f64::from(s.observed[at]));
+            let name = format!("{name}, shadow window");
+            series.push(Series::new(name, Style::Dashed, shadow).hue(i));
+        }
+        series
+    }
+
+    /// Mean queueing delay of the packets that left within each bin.
+    fn queue(&self) -> Series {
+        let bins = self.record.queue.bins.iter().enumerate();
+        let points = bins.filter(|(_, b)| b.departed_pkts > 0).map(|(i, bin)| {
+            let mean_ms = bin.delay_sum_ns as f64 / f64::from(bin.departed_pkts) / 1e6;
+            (self.metrics.bin_s(i).end, mean_ms)
+        });
+        Series::new("bottleneck", Style::Line, points.filter(|(t, _)| self.shows(*t)))
+    }
+
+    fn probes(&self, flow: &FlowRecord, name: &str) -> Option<Series> {
+        let points = flow.probe_delays.iter().map(|(t, d)| (*t as f64 / 1e9, *d as f64 / 1e6));
+        let points = points.filter(|(t, _)| self.shows(*t));
+        (!flow.probe_delays.is_empty()).then(|| Series::new(name, Style::Line, points))
+    }
 }

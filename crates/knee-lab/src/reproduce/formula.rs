@@ -2,8 +2,9 @@
 //!
 //! `docs/claims.md` documents the functions for those who write claims.
 
-use super::cases::Cases;
+use super::{cases::Cases, compiled, fluid::FluidSpec};
 use crate::metrics::Metrics;
+use knee_fluid::Stability;
 use knee_run::{RunRecord, RunSpec};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position, Scope};
 use std::{cell::Cell, collections::BTreeMap, rc::Rc, sync::Arc};
@@ -162,7 +163,32 @@ impl Formulas {
         }
         window(engine, "mean_queueing_delay", |m, a, b| m.mean_queueing_delay_ms(a, b));
         window(engine, "max_queueing_delay", |m, a, b| m.max_queueing_delay_ms(a, b));
+        window(engine, "mean_queue", |m, a, b| m.mean_queue_pkts(a, b));
         window(engine, "utilisation", |m, a, b| m.utilisation_in(a, b));
+        Self::register_samples(engine);
+        engine.register_fn("flows", |r: &mut Run, kind: &str| -> Fallible<Array> {
+            let (spec, record) = r.parts()?;
+            let flows = Metrics::new(spec, record).flows_of(kind);
+            Ok(flows.into_iter().map(|f| Dynamic::from(f as i64)).collect())
+        });
+        engine.register_fn("htcp_alpha", |form: &str, elapsed_s: Dynamic| -> Fallible<f64> {
+            Ok(compiled::htcp_alpha(form, number(&elapsed_s)?)?)
+        });
+        engine.register_fn("equilibria", |model: Map| -> Fallible<Array> {
+            let spec: FluidSpec = rhai::serde::from_dynamic(&Dynamic::from_map(model))?;
+            let found = spec.equilibria()?.into_iter().map(|e| {
+                let mut map = Map::new();
+                map.insert("delay_ms".into(), Dynamic::from(e.delay_s * 1e3));
+                map.insert("window_pkts".into(), Dynamic::from(e.window_pkts));
+                map.insert("probability".into(), Dynamic::from(e.probability));
+                map.insert("stable".into(), Dynamic::from(e.stability == Stability::Stable));
+                Dynamic::from_map(map)
+            });
+            Ok(found.collect())
+        });
+        engine.register_fn("response", |name: &str, q_ms: Dynamic| -> Fallible<f64> {
+            Ok(compiled::response(name, number(&q_ms)?)?)
+        });
         engine.register_fn(
             "goodput",
             |r: &mut Run, flow: i64, from: Dynamic, to: Dynamic| -> Fallible<f64> {
@@ -190,6 +216,31 @@ impl Formulas {
                 r.measure("share", |m| m.share(&group, &others, from, to))
             },
         );
+        engine.register_fn(
+            "mean_ratio",
+            |r: &mut Run,
+             group: Array,
+             others: Array,
+             from: Dynamic,
+             to: Dynamic|
+             -> Fallible<f64> {
+                let (group, others) = (r.flows(&group)?, r.flows(&others)?);
+                let (from, to) = (number(&from)?, number(&to)?);
+                r.measure("mean_ratio", |m| m.mean_ratio(&group, &others, from, to))
+            },
+        );
+        engine.register_fn(
+            "probe_delay",
+            |r: &mut Run, flow: i64, q: Dynamic, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+                let (flow, q) = (r.flow(flow)?, number(&q)?);
+                let (from, to) = (number(&from)?, number(&to)?);
+                r.measure("probe_delay", |m| m.probe_delay_ms(flow, q, from, to))
+            },
+        );
+        engine.register_fn("loss", |r: &mut Run, flows: Array| -> Fallible<f64> {
+            let flows = r.flows(&flows)?;
+            r.measure("loss", |m| m.losses(&flows).fraction())
+        });
         engine.register_fn(
             "convergence",
             |r: &mut Run,
@@ -220,6 +271,42 @@ impl Formulas {
         });
     }
 
+    /// Functions of what a flow was at a time.
+    fn register_samples(engine: &mut Engine) {
+        engine.register_fn(
+            "lost",
+            |r: &mut Run, flow: i64, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+                let (flow, from, to) = (r.flow(flow)?, number(&from)?, number(&to)?);
+                r.measure("lost", |m| m.lost_pkts(flow, from, to))
+            },
+        );
+        engine.register_fn(
+            "loss_times",
+            |r: &mut Run, flow: i64, gap: Dynamic| -> Fallible<Array> {
+                let (flow, gap) = (r.flow(flow)?, number(&gap)?);
+                let (spec, record) = r.parts()?;
+                let times = Metrics::new(spec, record).loss_times_s(flow, gap);
+                Ok(times.into_iter().map(Dynamic::from).collect())
+            },
+        );
+        engine.register_fn("window", |r: &mut Run, flow: i64, at: Dynamic| -> Fallible<f64> {
+            let (flow, at) = (r.flow(flow)?, number(&at)?);
+            r.measure("window", |m| m.sample(flow, at).map(|s| f64::from(s.cwnd_pkts)))
+        });
+        engine.register_fn(
+            "observed",
+            |r: &mut Run, flow: i64, name: &str, at: Dynamic| -> Fallible<f64> {
+                let (flow, at) = (r.flow(flow)?, number(&at)?);
+                let names = r.parts()?.1.flows[flow].observes;
+                let which = names.iter().position(|n| *n == name && !n.is_empty());
+                let which = which.ok_or_else(|| {
+                    format!("flow {flow} observes no `{name}`, but {}", names.join(" "))
+                })?;
+                r.measure(name, |m| m.sample(flow, at).map(|s| f64::from(s.observed[which])))
+            },
+        );
+    }
+
     fn index(&self, figure: &str) -> Result<usize, String> {
         self.figures
             .iter()
@@ -232,7 +319,8 @@ impl Formulas {
         let index = self.index(figure)?;
         let ast = self.engine.compile(formula).map_err(|e| e.to_string())?;
         let cases = &self.figures[index].cases;
-        let repetitions = cases.iter().map(|c| c.records.len()).min().unwrap_or(0);
+        // A figure without runs has one value.
+        let repetitions = cases.iter().map(|c| c.records.len()).min().unwrap_or(1);
         Values::collect((0..repetitions).map(|r| {
             self.now.set((index, r));
             (r, self.engine.eval_ast::<Dynamic>(&ast).and_then(|v| number(&v)))

@@ -4,15 +4,18 @@
 //! `claims.toml` what must come out, as formulas (see `docs/claims.md`).
 
 mod cases;
+mod compiled;
 mod drawings;
+mod fluid;
 mod formula;
 mod paper;
 mod verdict;
 
 pub use cases::{Case, Cases};
+pub use fluid::{FluidRule, FluidSpec};
 pub use paper::{
     Axis, AxisValue, Claim, Drawing, Figure, Judge, Model, OnKernel, PAPERS, Paper, PaperError,
-    Plot, Tabulated, available,
+    Plot, Tabulated, load,
 };
 pub use verdict::{Measured, Verdict};
 

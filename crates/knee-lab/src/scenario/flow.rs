@@ -32,11 +32,12 @@ const COMMON_KEYS: &[&str] = &[
     "stop",
     "lifetime",
     "access_delay",
+    "access_delay_spread",
     "access_jitter",
 ];
 const KINDS: &[(&str, &[&str])] = &[
     ("tcp", &["cc", "params", "size", "every", "tcp"]),
-    ("udp", &["rate", "packet"]),
+    ("udp", &["rate", "rate_steps", "packet"]),
     ("probe", &["interval", "packet"]),
 ];
 const TCP_KEYS: &[&str] = &[
@@ -178,7 +179,8 @@ fn flow(
             let rate = table.rate("rate")?;
             let rate_bps = table.required("rate", rate, "rate = \"1mbit\"")?;
             let packet_bytes = table.packet_bytes("packet")?.unwrap_or(1500);
-            ("udp".to_owned(), FlowKind::Udp { rate_bps, packet_bytes })
+            let steps = table.rate_steps("rate_steps")?;
+            ("udp".to_owned(), FlowKind::Udp { rate_bps, steps, packet_bytes })
         }
         _ => {
             let interval_ns = table.time("interval", SOME_TIME)?.unwrap_or(20 * NS_PER_MS);
@@ -247,6 +249,7 @@ fn flow(
         start_jitter_ns,
         stop_ns,
         access_delay_ns: table.time("access_delay", ANY_TIME)?.unwrap_or(0),
+        access_delay_spread_ns: table.time("access_delay_spread", ANY_TIME)?.unwrap_or(0),
         access_jitter_ns: table.time("access_jitter", ANY_TIME)?.unwrap_or(0),
         kind,
     };

@@ -190,6 +190,38 @@ impl<'a> Section<'a> {
         self.quantity(key, &RATE, SOME_RATE)
     }
 
+    /// A list of times, each with the rate from then on (0 for silence), in order.
+    pub(super) fn rate_steps(&self, key: &str) -> Result<Vec<(Ns, u64)>, Fault> {
+        const EXAMPLE: &str = "[[\"20s\", \"5mbit\"], [\"40s\", \"0bit\"]]";
+        let Some(list) = self.value(key, EXAMPLE, Item::as_array)? else { return Ok(Vec::new()) };
+        let mut steps: Vec<(Ns, u64)> = Vec::new();
+        for (index, step) in list.iter().enumerate() {
+            let which = format!(": step {}", index + 1);
+            let bad = |e: UnitError| self.fault(key, &format!("{which}: {e}"), e.remedy());
+            let texts = step.as_array().filter(|pair| pair.len() == 2);
+            let texts =
+                texts.and_then(|pair| Some([pair.get(0)?.as_str()?, pair.get(1)?.as_str()?]));
+            let Some([time, rate]) = texts else {
+                let what = format!("{which} is not a time and a rate");
+                return Err(self.fault(key, &what, format!("write {EXAMPLE}")));
+            };
+            let (at_ns, rate_bps) =
+                (TIME.parse(time).map_err(bad)?, RATE.parse(rate).map_err(bad)?);
+            if at_ns > LONGEST_NS || rate_bps > *SOME_RATE.end() {
+                let (longest, fastest) = (TIME.show(LONGEST_NS), RATE.show(*SOME_RATE.end()));
+                let what = format!("{which} is out of range");
+                let remedy = format!("write times up to {longest} and rates up to {fastest}");
+                return Err(self.fault(key, &what, remedy));
+            }
+            if steps.last().is_some_and(|(before_ns, _)| *before_ns >= at_ns) {
+                let what = format!("{which} is not after the one before it");
+                return Err(self.fault(key, &what, "write the steps in order of time"));
+            }
+            steps.push((at_ns, rate_bps));
+        }
+        Ok(steps)
+    }
+
     pub(super) fn size(&self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Fault> {
         self.quantity(key, &SIZE, range)
     }

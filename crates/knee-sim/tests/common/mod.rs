@@ -29,6 +29,7 @@ pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
         start_jitter_ns: 0,
         stop_ns: None,
         access_delay_ns: 0,
+        access_delay_spread_ns: 0,
         access_jitter_ns: 0,
         kind,
     }

@@ -1,0 +1,113 @@
+//! Fluid models of delay-based congestion control: equilibria, their stability, trajectories.
+//!
+//! The model is that of the HD letter (Budzisz, Stanojević, Shorten, Baker: "A strategy for fair
+//! coexistence of loss and delay-based congestion control algorithms"), §II. `N` flows with equal
+//! windows `W` (packets) and propagation RTT `T` (s) share a link of `C` packets/s whose queueing
+//! delay is `δ` (s):
+//!
+//! * eq. 1, a queue that is never empty: `N W / (T + δ) = C`;
+//! * eq. 2, `dW/dt = 1/(T+δ) − p W² / (2 (T+δ))` for a probability `p = g(δ)` per packet of halving
+//!   the window, so with eq. 1
+//!   `dW/dt = [1 − (p/2) (C (T+δ)/N)²] / (T+δ)` and `dδ/dt = (N/C) dW/dt`;
+//! * eq. 3, the locus of equilibria: `p*(δ) = 2 N² / (C² (T+δ)²) = 2/W²`.
+//!
+//! Derived from it here, not in the letter:
+//!
+//! * a backoff to `β W` in place of `W/2`: `p* = 1/((1−β) W²)`;
+//! * CHD, whose probability holds once a round trip: `dW/dt = [1 − (1−β) g W] / (T+δ)`,
+//!   `g* = 1/((1−β) W)`;
+//! * F-TCP, which responds at most once a round trip, with probability `P = 1 − (1 − f(δ))^W` when
+//!   each of the `W` ACKs of a round trip is tested with `f`, and then takes its window to
+//!   `BE T`, the bandwidth estimate times the least RTT:
+//!   `dW/dt = [1 − P (W − BE T)⁺] / (T+δ)`. The ABSE filter is taken as first order with a constant
+//!   `τ`: `dBE/dt = (x − BE)/τ`, where `x` is the rate at which the flow's packets are delivered
+//!   (the adaptation of ABSE's `τ` is not in the model). With a standing queue `x = C/N` whatever
+//!   the window, so `BE = C/N` at equilibrium and its error decays as `exp(−t/τ)`, apart from the
+//!   window: `τ` moves no equilibrium and cannot make one unstable. The equilibrium is where
+//!   `P(δ) C δ / N = 1`. The left side rises with `δ` from 0 without bound, so there is always
+//!   exactly one, and it is stable.
+//!
+//! [`Fluid`] is this model, [`Delayed`] the one with feedback a round trip late, a queue of limited
+//! size with loss, and classes of flows that differ in RTT and rule. Neither has slow start or
+//! randomness. Times are seconds, windows packets, rates packets/s. Differential equations are
+//! solved by the crate `differential-equations`.
+
+mod curve;
+mod delayed;
+mod fluid;
+
+pub use curve::{Backoff, GentleRed};
+pub use delayed::Delayed;
+pub use fluid::{Class, Equilibrium, Fluid, Link, Regime, Rule, Stability};
+
+/// What a model could not be made or solved from.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// A value outside the range in which the model means anything.
+    #[error("{name} must be {range}, not {value}")]
+    Parameter {
+        /// What the value is, with its unit.
+        name: &'static str,
+        /// The values that it may take.
+        range: &'static str,
+        /// The value given.
+        value: f64,
+    },
+    /// The solver gave up, or its steps are too long for these values.
+    #[error("the differential equation could not be solved: {0}")]
+    Solver(String),
+}
+
+/// State of each flow of one class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowState {
+    /// Congestion window, packets, above 0.
+    pub window_pkts: f64,
+    /// F-TCP's bandwidth estimate BE, packets/s, at least 0. The other rules ignore it.
+    pub estimate_pps: f64,
+}
+
+/// One point of a trajectory of `K` classes of flows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point<const K: usize> {
+    /// Time since the start, s.
+    pub t_s: f64,
+    /// Queueing delay, s.
+    pub delay_s: f64,
+    /// What each flow of each class has.
+    pub classes: [FlowState; K],
+    /// Fraction of the arriving packets that the full queue drops, 0 ... 1. Always 0 in [`Fluid`].
+    pub loss: f64,
+}
+
+/// Refuses a value outside its range. `ok` is false for NaN with every comparison in use.
+fn check(ok: bool, name: &'static str, range: &'static str, value: f64) -> Result<(), Error> {
+    if ok { Ok(()) } else { Err(Error::Parameter { name, range, value }) }
+}
+
+fn check_positive(name: &'static str, value: f64) -> Result<(), Error> {
+    check(value > 0.0 && value.is_finite(), name, "above 0 and finite", value)
+}
+
+fn check_state(state: &FlowState) -> Result<(), Error> {
+    check_positive("the initial window (packets)", state.window_pkts)?;
+    let be = state.estimate_pps;
+    let ok = be >= 0.0 && be.is_finite();
+    check(ok, "the initial bandwidth estimate (packets/s)", "at least 0 and finite", be)
+}
+
+/// The times of a trajectory's points, 0 ... `duration_s` every `step_s`.
+fn times(duration_s: f64, step_s: f64) -> Result<Vec<f64>, Error> {
+    check_positive("the duration (s)", duration_s)?;
+    let ok = step_s > 0.0 && step_s <= duration_s;
+    check(ok, "the step (s)", "above 0 and at most the duration", step_s)?;
+    // The slack keeps the last point where the quotient is a whole number but for rounding.
+    let count = (duration_s / step_s * (1.0 + 1e-12)).floor();
+    check(count <= 1e7, "the number of steps", "at most 10 million", count)?;
+    Ok((0..=count as usize).map(|i| i as f64 * step_s).collect())
+}
+
+/// Where a solver is to stop so that none of `times` is lost to the rounding of its last step.
+fn just_after(times: &[f64], step_s: f64) -> f64 {
+    times.last().copied().unwrap_or(0.0) + 1e-6 * step_s
+}
