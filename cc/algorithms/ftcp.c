@@ -20,7 +20,7 @@
  *    data grow the window (not parameters).
  *  - FT-f: BE_cwnd after a loss may be more than the window was: `loss_window`. A timeout has
  *    ssthresh = BE_cwnd in either case.
- *  - FT-g: the queueing delay is a slow average of the RTT, as PERT's, less RTTmin: `q_weight`.
+ *  - FT-g: the queueing delay is a slow average of the RTT, as PERT's, less RTTmin: `srtt_weight`.
  *  - FT-h: beta of ABSE goes by the latest congestion response, whatever followed (not a
  *    parameter). A congestion mark is a loss here.
  *  - FT-i, FT-j, AB-a ... AB-e: in knee/abse.h.
@@ -33,6 +33,7 @@
 #include "knee/host.h"
 #include "knee/abse.h"
 #include "knee/delay.h"
+#include "knee/pert.h"
 #include "knee/red.h"
 #include "knee/reno.h"
 
@@ -41,18 +42,14 @@ enum { FTCP_LOSS_BE_CWND = 0, FTCP_LOSS_SAFE = 1 };
 
 #define FTCP_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
+	RENO_SSTHRESH_PARAM(X) \
 	X(CC_TIME_US, tmin_us, "tmin", "", 0, 5000000, 5000, "", "F-TCP paper sIII-B: 5 ms", \
 	  "queueing delay up to which there is no response") \
 	X(CC_TIME_US, tmax_us, "tmax", "", 1, 5000000, 10000, "", "F-TCP paper sIII-B: 10 ms", \
 	  "queueing delay at which the response probability is pmax; from twice this on it is 1") \
 	X(CC_PROB_PPM, pmax_ppm, "pmax", "", 0, 1000000, 50000, "", "F-TCP paper sIII-B: 0.05", \
 	  "response probability at tmax, per ACK") \
-	X(CC_PROB_PPM, q_weight_ppm, "q_weight", "", 0, 999000, 990000, "", \
-	  "PERT: 0.99; reading FT-g", \
-	  "weight of the past in the RTT that gives the queueing delay; 0: each sample") \
-	X(CC_PKTS, initial_ssthresh_pkts, "initial_ssthresh", "", 0, 1073741824, 0, "", \
-	  "F-TCP paper Algorithm 1: BDP; reading FT-a", \
-	  "ssthresh at the start; 0: infinite") \
+	CC_SLOW_RTT_PARAM(X) \
 	X(CC_CHOICE, peak_rule, "peak_rule", "", 0, 1, FTCP_PEAK_ANY_FALL, "any_fall|slow_start", \
 	  "F-TCP paper Algorithm 1; reading FT-b", \
 	  "when a fall of BE_cwnd sets ssthresh: always, or only to end slow start") \
@@ -64,23 +61,14 @@ enum { FTCP_LOSS_BE_CWND = 0, FTCP_LOSS_SAFE = 1 };
 #define FTCP_RULES(R) R(tmin_us, CC_LESS_THAN, tmax_us)
 
 CC_PARAMS_STRUCT(ftcp, FTCP_PARAMS);
-_Static_assert(sizeof(struct ftcp_params) - __builtin_offsetof(struct ftcp_params, tau_const_us) ==
-		   sizeof(struct cc_abse_params),
-	       "the rows of ABSE are the last");
 
 struct ftcp_state {
 	struct cc_abse abse;
 	u32 rtt_min_us; /* 0: no sample yet */
-	u32 srtt_q8;	/* RTT averaged with q_weight, microseconds */
-	u32 hold_pos; /* no response to delay until this is acknowledged; at ack_pos if none is due
-		       */
-	u32 prior_cwnd_pkts; /* window before the latest loss, for undo */
+	struct cc_slow_rtt slow;
+	struct pert_gate gate; /* one response to delay per round trip */
+	u32 prior_cwnd_pkts;   /* window before the latest loss, for undo */
 };
-
-static u32 ftcp_q_us(const struct ftcp_state *st)
-{
-	return cc_sub_floor_u32((st->srtt_q8 + 128U) >> 8, st->rtt_min_us);
-}
 
 /* BE_cwnd, packets * 2^8; 0: no estimate. */
 static u64 ftcp_be_cwnd_q8(const struct ftcp_state *st)
@@ -94,35 +82,24 @@ static u32 ftcp_window_pkts(const struct cc_conn *conn, u64 window_q8)
 	return cc_max_u32((u32)cc_min_u64(window_q8 >> 8, conn->cwnd_max_pkts), CC_CWND_FLOOR_PKTS);
 }
 
-static void ftcp_sample(struct ftcp_state *st, const struct ftcp_params *p, u32 rtt_us)
-{
-	u64 gain_ppm = CC_ONE_PPM - p->q_weight_ppm;
-	u32 rtt_q8;
-
-	/* A sample of 0 (host clock coarser than the path) must not look like "no sample". */
-	rtt_us = cc_min_u32(cc_max_u32(rtt_us, 1U), CC_TIME_MAX_US);
-	rtt_q8 = rtt_us << 8;
-	if (st->rtt_min_us == 0U) {
-		st->rtt_min_us = rtt_us;
-		st->srtt_q8 = rtt_q8;
-	}
-	st->rtt_min_us = cc_min_u32(st->rtt_min_us, rtt_us);
-	if (rtt_q8 > st->srtt_q8)
-		st->srtt_q8 +=
-		    (u32)(((rtt_q8 - st->srtt_q8) * gain_ppm + CC_ONE_PPM / 2U) / CC_ONE_PPM);
-	else
-		st->srtt_q8 -=
-		    (u32)(((st->srtt_q8 - rtt_q8) * gain_ppm + CC_ONE_PPM / 2U) / CC_ONE_PPM);
-}
-
 static void ftcp_init(struct cc_conn *conn, struct ftcp_state *st, const struct ftcp_params *p)
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
 	st->abse = (struct cc_abse){0};
 	st->rtt_min_us = 0U;
-	st->srtt_q8 = 0U;
-	st->hold_pos = conn->ack_pos;
+	st->slow = (struct cc_slow_rtt){0};
+	pert_gate_init(&st->gate, conn);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
+}
+
+static void ftcp_sample(struct ftcp_state *st, const struct ftcp_params *p, u32 rtt_us)
+{
+	/* A sample of 0 (host clock coarser than the path) must not look like "no sample". */
+	u32 taken_us = cc_min_u32(cc_max_u32(rtt_us, 1U), CC_TIME_MAX_US);
+
+	if (st->rtt_min_us == 0U || taken_us < st->rtt_min_us)
+		st->rtt_min_us = taken_us;
+	cc_slow_rtt_sample(&st->slow, taken_us, p->srtt_weight_ppm);
 }
 
 /* Algorithm 1: a fall of BE_cwnd sets ssthresh to what it was. */
@@ -144,16 +121,13 @@ static void ftcp_peak(struct cc_conn *conn, const struct ftcp_state *st,
 static void ftcp_on_rtt(struct cc_conn *conn, struct ftcp_state *st, const struct ftcp_params *p,
 			const struct cc_ack *ack)
 {
-	/* A copy would take more of the stack than BPF has. */
-	const struct cc_abse_params *abse_params = (const void *)&p->tau_const_us;
 	u64 be_before_q24 = st->abse.be_q24;
 	u64 be_cwnd_before_q8 = ftcp_be_cwnd_q8(st);
 
 	if (ack->rtt_us >= 0)
 		ftcp_sample(st, p, (u32)ack->rtt_us);
-	cc_abse_ack(&st->abse, abse_params, conn, st->rtt_min_us, ack->acked_pkts);
-	if (cc_after(conn->ack_pos, st->hold_pos))
-		st->hold_pos = conn->ack_pos;
+	cc_abse_ack(&st->abse, ABSE_PARAMS_OF(p), conn, st->rtt_min_us, ack->acked_pkts);
+	pert_gate_follow(&st->gate, conn);
 	ftcp_peak(conn, st, p, be_before_q24, be_cwnd_before_q8);
 }
 
@@ -163,19 +137,20 @@ static u64 ftcp_response_prob_q32(const struct cc_conn *conn, const struct ftcp_
 {
 	if (conn->cwnd_pkts <= ftcp_window_pkts(conn, ftcp_be_cwnd_q8(st)))
 		return 0ULL;
-	return cc_red_prob_q32(ftcp_q_us(st), p->tmin_us, p->tmax_us, 2U * p->tmax_us, p->pmax_ppm);
+	return cc_red_prob_q32(cc_slow_rtt_q_us(&st->slow, st->rtt_min_us), p->tmin_us, p->tmax_us,
+			       2U * p->tmax_us, p->pmax_ppm);
 }
 
 static void ftcp_on_ack(struct cc_conn *conn, struct ftcp_state *st, const struct ftcp_params *p,
 			const struct cc_ack *ack)
 {
 	if (!reno_in_slow_start(conn) && cc_delay_test_allowed(conn) && st->abse.be_q24 != 0ULL &&
-	    !cc_after(st->hold_pos, conn->ack_pos) &&
+	    pert_gate_open(&st->gate, conn) &&
 	    cc_happens(ack->random, ftcp_response_prob_q32(conn, st, p))) {
 		conn->cwnd_pkts = ftcp_window_pkts(conn, ftcp_be_cwnd_q8(st));
 		conn->cwnd_cnt = 0U;
 		conn->notes |= CC_NOTE_DELAY_BACKOFF;
-		st->hold_pos = conn->snd_pos;
+		st->gate.pos = conn->snd_pos;
 		cc_abse_responds_to_delay(&st->abse);
 		return;
 	}
@@ -216,7 +191,7 @@ static void ftcp_observe(const struct ftcp_state *st, const struct ftcp_params *
 	(void)p;
 	out[0] = (u32)cc_min_u64((st->abse.be_q24 + (1ULL << 23)) >> 24, CC_U32_MAX);
 	out[1] = (u32)cc_min_u64(ftcp_be_cwnd_q8(st) >> 8, CC_U32_MAX);
-	out[2] = ftcp_q_us(st);
+	out[2] = cc_slow_rtt_q_us(&st->slow, st->rtt_min_us);
 	out[3] = (u32)(((u64)cc_abse_instability_q20(&st->abse) * CC_ONE_PPM) >> 20);
 }
 

@@ -22,9 +22,9 @@
  *  - AB-a: the first BE is the first sample, or grows from 0 as the filter has it: `be_start`.
  *  - AB-b: an ACK in the same microsecond as the one before has no rate of its own: its packets
  * count with the next ACK's. dt is never 0.
- *  - AB-c: after a pause of more than 2 max(tau, RTT) (beyond 2 tau a is negative) BE is held, or
- *    a sample of 0 is taken in every tau / 2: `idle`. In either case the ACK gives no sample.
- *    A shorter gap of more than 2 tau, possible with a constant tau only, has a = 0.
+ *  - AB-c: after a pause of more than two RTTs (twice the constant tau, if that is longer) BE is
+ * held, or a sample of 0 is taken in every tau / 2: `idle`. In either case the ACK gives no sample.
+ * In a shorter gap a is negative only if a constant tau is less than the RTT, and 0 is taken.
  *  - AB-d: U / Umax = 0 where both are 0.
  *  - AB-e: an ACK that delivers nothing is none; no ACK counts before the host knows an RTT; the
  *    first one starts the clock only.
@@ -78,6 +78,12 @@ struct cc_abse_params {
 	ABSE_PARAMS(CC_PARAM_FIELD)
 };
 
+/* The estimator's parameters within those of an algorithm, which has ABSE_PARAMS as its last rows.
+ */
+#define ABSE_PARAMS_OF(p)                                                                         \
+	((const struct cc_abse_params *)(const void *)((const u8 *)((p) + 1) -                     \
+						       sizeof(struct cc_abse_params)))
+
 /* 72 bytes. Times are the low 32 bits of the host's clock. Lanes are 16 bits, newest lowest. */
 struct cc_abse {
 	u64 be_q24;   /* BE, packets/s, at most 2^30; 0: no estimate yet */
@@ -107,7 +113,7 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 /* Once all of the last U are smaller (1/64 packets/s), a U that is smaller too is not taken in:
  * with constant samples U / Umax goes on for ever, and must not end in the rounding of small
  * numbers. */
-#define ABSE_U_MIN_Q24 (1ULL << 18)
+#define ABSE_U_MIN_LANE (9U << ABSE_U_BITS)
 /* Fraction bits of a float's significand. */
 #define ABSE_RATE_BITS 11U
 #define ABSE_U_BITS 10U
@@ -167,13 +173,28 @@ static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 	return (whole_q11 << 13) + cc_div_u64(rest << 13, over_us, 0ULL);
 }
 
-/* A full bucket, as it is kept; at most 2^26 packets/s. */
-static inline void abse_push_rate(struct cc_abse *abse, u64 rate_q24)
+/* A full bucket's lane; at most 2^26 packets/s. */
+static inline u32 abse_rate_lane(u64 rate_q24)
 {
-	u32 code = abse_float(cc_min_u64(rate_q24 >> 12, 1ULL << 38), ABSE_RATE_BITS);
+	return abse_float(cc_min_u64(rate_q24 >> 12, 1ULL << 38), ABSE_RATE_BITS);
+}
 
-	abse->rates_hi = abse->rates_hi << 16 | abse->rates_lo >> 48;
-	abse->rates_lo = abse->rates_lo << 16 | code;
+/* Puts a lane in n times, n <= 8. */
+static inline void abse_push_rates(struct cc_abse *abse, u32 lane, u32 n)
+{
+	u64 four = 0x0001000100010001ULL * lane;
+
+	for (u32 i = 0U; i < 2U; i++) {
+		if (n >= 4U) {
+			abse->rates_hi = abse->rates_lo;
+			abse->rates_lo = four;
+			n -= 4U;
+		}
+	}
+	if (n != 0U) {
+		abse->rates_hi = abse->rates_hi << (16U * n) | abse->rates_lo >> (64U - 16U * n);
+		abse->rates_lo = abse->rates_lo << (16U * n) | four >> (64U - 16U * n);
+	}
 }
 
 /* Spreads an ACK's packets over the time since the ACK before it, and closes the buckets that ended
@@ -184,20 +205,17 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u
 	u32 age_us = now_us - abse->bucket_us;
 	u32 ended = cc_div_u32(age_us, abse->width_us, 0U);
 	u32 first_us = abse->width_us - (age_us - dt_us);
-	u64 rate_q24;
+	u64 first_q11;
+	u32 lane;
 
 	if (ended == 0U) {
 		abse->bucket_q11 = (u32)cc_min_u64(abse->bucket_q11 + count_q11, CC_U32_MAX);
 		return;
 	}
-	abse_push_rate(
-	    abse, abse_rate_q24(abse->bucket_q11 + cc_div_u64(count_q11 * first_us, dt_us, 0ULL),
-				abse->width_us));
-	rate_q24 = abse_rate_q24(count_q11, dt_us);
-	for (u32 i = 1U; i <= ABSE_BUCKETS; i++) {
-		if (i < ended)
-			abse_push_rate(abse, rate_q24);
-	}
+	first_q11 = abse->bucket_q11 + cc_div_u64(count_q11 * first_us, dt_us, 0ULL);
+	abse_push_rates(abse, abse_rate_lane(abse_rate_q24(first_q11, abse->width_us)), 1U);
+	lane = abse_rate_lane(abse_rate_q24(count_q11, dt_us));
+	abse_push_rates(abse, lane, cc_min_u32(ended - 1U, ABSE_BUCKETS));
 	age_us -= ended * abse->width_us;
 	abse->width_us = cc_max_u32((rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS, 1U);
 	age_us = cc_min_u32(age_us, abse->width_us - 1U);
@@ -211,6 +229,7 @@ static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u3
 {
 	u32 age_us = abse->ack_us - abse->bucket_us;
 	u64 area_q12 = 0ULL;
+	u64 lo = abse->rates_lo, hi = abse->rates_hi;
 	u32 left_us;
 
 	if (window_us <= age_us) {
@@ -224,50 +243,48 @@ static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u3
 	}
 	left_us = window_us - age_us;
 	for (u32 i = 0U; i < ABSE_BUCKETS; i++) {
-		u64 lanes = i < ABSE_BUCKETS / 2U ? abse->rates_lo : abse->rates_hi;
-		u32 code = (u32)(lanes >> (16U * (i % 4U))) & 0xffffU;
 		/* The RTT may have grown beyond the buckets: the oldest stands for what is left. */
 		u32 length_us =
 		    i < ABSE_BUCKETS - 1U ? cc_min_u32(left_us, abse->width_us) : left_us;
 
-		area_q12 += abse_value(code, ABSE_RATE_BITS) * length_us;
+		area_q12 += abse_value((u32)lo & 0xffffU, ABSE_RATE_BITS) * length_us;
 		left_us -= length_us;
+		lo = lo >> 16 | hi << 48;
+		hi >>= 16;
 	}
 	return cc_min_u64(abse->bucket_q11 + area_q12 / (2ULL * CC_ONE_PPM), ABSE_COUNT_MAX_Q11);
 }
 
+/* The largest of four lanes and another. */
 static inline u32 abse_largest_lane(u64 lanes, u32 largest)
 {
-	for (u32 i = 0U; i < 4U; i++)
-		largest = cc_max_u32(largest, (u32)(lanes >> (16U * i)) & 0xffffU);
+	for (u32 i = 0U; i < 4U; i++) {
+		largest = cc_max_u32(largest, (u32)lanes & 0xffffU);
+		lanes >>= 16;
+	}
 	return largest;
 }
 
-/* U. */
-static inline u64 abse_u_q24(const struct cc_abse *abse)
+/* The largest of the last nine U, a lane; the tenth and oldest is u_top >> 16. */
+static inline u32 abse_largest_of_nine(const struct cc_abse *abse)
 {
-	return abse_value((u32)abse->u_lo & 0xffffU, ABSE_U_BITS);
+	return abse_largest_lane(abse->u_lo, abse_largest_lane(abse->u_hi, abse->u_top & 0xffffU));
 }
 
-/* Umax. */
-static inline u64 abse_u_max_q24(const struct cc_abse *abse)
+static inline u32 abse_latest_u(const struct cc_abse *abse)
 {
-	u32 largest = abse_largest_lane(abse->u_hi, abse_largest_lane(abse->u_lo, 0U));
-
-	return abse_value(abse_largest_lane(abse->u_top, largest), ABSE_U_BITS);
+	return (u32)abse->u_lo & 0xffffU;
 }
 
 /* U / Umax. */
 static inline u32 cc_abse_instability_q20(const struct cc_abse *abse)
 {
-	u64 u = abse_u_q24(abse);
-	u64 u_max = abse_u_max_q24(abse);
+	u32 largest = cc_max_u32(abse_largest_of_nine(abse), abse->u_top >> 16);
+	u64 u = abse_value(abse_latest_u(abse), ABSE_U_BITS);
+	u64 u_max = abse_value(largest, ABSE_U_BITS);
+	u32 scale = u_max >> 40 ? 16U : 0U;
 
-	if (u_max >> 40) {
-		u >>= 16;
-		u_max >>= 16;
-	}
-	return (u32)cc_div_u64(u << 20, u_max, 0ULL);
+	return (u32)cc_div_u64((u >> scale) << 20, u_max >> scale, 0ULL);
 }
 
 static inline u32 abse_tau_us(const struct cc_abse *abse, const struct cc_abse_params *p,
@@ -297,20 +314,23 @@ static inline u32 abse_interval_us(const struct cc_abse *abse, const struct cc_a
 	return cc_max_u32((u32)cc_div_u64(rtt_us * (cwnd_q8 - needed_q8), cwnd_q8, 0ULL), dt_us);
 }
 
+/* Eq. 1. */
 static inline void abse_push_u(struct cc_abse *abse, const struct cc_abse_params *p, u64 sample_q24)
 {
 	u64 before_q24 = abse_value(abse->sample_f, ABSE_SAMPLE_BITS);
 	u64 change_q24 =
 	    sample_q24 > before_q24 ? sample_q24 - before_q24 : before_q24 - sample_q24;
 	u64 beta_q33 = abse_ppm_q33(abse->after_delay ? p->beta_u_delay_ppm : p->beta_u_ppm);
-	u64 u_q24 =
-	    abse_part(abse_u_q24(abse), beta_q33) + abse_part(change_q24, (1ULL << 33) - beta_q33);
+	u64 u_q24 = abse_part(abse_value(abse_latest_u(abse), ABSE_U_BITS), beta_q33) +
+		    abse_part(change_q24, (1ULL << 33) - beta_q33);
+	u32 lane = abse_float(u_q24, ABSE_U_BITS);
 
-	if (u_q24 < ABSE_U_MIN_Q24 && abse_u_max_q24(abse) < ABSE_U_MIN_Q24)
+	if (lane < ABSE_U_MIN_LANE && abse_largest_of_nine(abse) < ABSE_U_MIN_LANE &&
+	    abse->u_top >> 16 < ABSE_U_MIN_LANE)
 		return;
 	abse->u_top = abse->u_top << 16 | (u32)(abse->u_hi >> 48);
 	abse->u_hi = abse->u_hi << 16 | abse->u_lo >> 48;
-	abse->u_lo = abse->u_lo << 16 | abse_float(u_q24, ABSE_U_BITS);
+	abse->u_lo = abse->u_lo << 16 | lane;
 }
 
 /* BE <- a BE + (1 - a) s, written as BE + (1 - a) (s - BE); 1 - a = 2 dt / (2 tau + dt). */
@@ -348,6 +368,26 @@ static inline void abse_throughput(struct cc_abse *abse, const struct cc_abse_pa
 			    CC_ONE_PPM);
 }
 
+/* s over the last interval_us, and U. */
+static inline u64 abse_sample_q24(struct cc_abse *abse, const struct cc_abse_params *p,
+				  u64 count_q11, u32 dt_us, u32 interval_us)
+{
+	u64 packets_q11 = interval_us == dt_us
+			      ? count_q11
+			      : abse_packets_q11(abse, count_q11, dt_us, interval_us);
+	u64 sample_q24 = abse_rate_q24(packets_q11, interval_us);
+
+	if (abse->sample_f != 0U) {
+		abse_push_u(abse, p, sample_q24);
+	} else {
+		sample_q24 = cc_min_u64(sample_q24, ABSE_START_MAX_Q24);
+		if (p->be_start == ABSE_START_FIRST_SAMPLE)
+			abse->be_q24 = sample_q24;
+	}
+	abse->sample_f = abse_float(sample_q24, ABSE_SAMPLE_BITS);
+	return sample_q24;
+}
+
 /* Takes in one ACK. To be called for every ACK, in every phase; rtt_min_us is of the connection. */
 static inline void cc_abse_ack(struct cc_abse *abse, const struct cc_abse_params *p,
 			       const struct cc_conn *conn, u32 rtt_min_us, u32 acked_pkts)
@@ -357,8 +397,6 @@ static inline void cc_abse_ack(struct cc_abse *abse, const struct cc_abse_params
 	u64 count_q11 = (u64)cc_min_u32(pkts, ABSE_PKTS_MAX) << 11;
 	u32 now_us = (u32)conn->now_us;
 	u32 dt_us = now_us - abse->ack_us;
-	u32 tau_us, interval_us;
-	u64 sample_q24;
 
 	if (rtt_us == 0U || acked_pkts == 0U)
 		return;
@@ -376,25 +414,14 @@ static inline void cc_abse_ack(struct cc_abse *abse, const struct cc_abse_params
 	abse->ack_us = now_us;
 	abse_count(abse, count_q11, now_us, dt_us, rtt_us);
 	abse_throughput(abse, p, abse_packets_q11(abse, count_q11, dt_us, rtt_us), rtt_us);
-	tau_us = abse_tau_us(abse, p, rtt_us);
-	if (dt_us > 2U * cc_max_u32(tau_us, rtt_us)) {
-		if (p->idle == ABSE_IDLE_ZERO_SAMPLES)
-			abse_zero_samples(abse, tau_us, dt_us);
-		return;
+	if (dt_us <= 2U * cc_max_u32(p->tau_const_us, rtt_us)) {
+		u32 interval_us = abse_interval_us(abse, p, conn, rtt_us, rtt_min_us, dt_us);
+		u64 sample_q24 = abse_sample_q24(abse, p, count_q11, dt_us, interval_us);
+
+		abse_filter(abse, sample_q24, abse_tau_us(abse, p, rtt_us), dt_us);
+	} else if (p->idle == ABSE_IDLE_ZERO_SAMPLES) {
+		abse_zero_samples(abse, abse_tau_us(abse, p, rtt_us), dt_us);
 	}
-	interval_us = abse_interval_us(abse, p, conn, rtt_us, rtt_min_us, dt_us);
-	if (interval_us != dt_us)
-		count_q11 = abse_packets_q11(abse, count_q11, dt_us, interval_us);
-	sample_q24 = abse_rate_q24(count_q11, interval_us);
-	if (abse->sample_f != 0U) {
-		abse_push_u(abse, p, sample_q24);
-	} else {
-		sample_q24 = cc_min_u64(sample_q24, ABSE_START_MAX_Q24);
-		if (p->be_start == ABSE_START_FIRST_SAMPLE)
-			abse->be_q24 = sample_q24;
-	}
-	abse_filter(abse, sample_q24, abse_tau_us(abse, p, rtt_us), dt_us);
-	abse->sample_f = abse_float(sample_q24, ABSE_SAMPLE_BITS);
 }
 
 /* A congestion response: to delay, or to a loss. */

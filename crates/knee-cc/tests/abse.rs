@@ -140,8 +140,9 @@ fn filter_from_zero() {
     assert_near(e.be(), 2000.0 / 3.0, 1e-9, "be_start = zero");
 }
 
-/// A gap of up to 2 max(tau, RTT) is a sample, with a = 0 beyond 2 tau. A longer one is a pause: BE
-/// is held, or samples of 0 come every tau/2, each leaving (2 - 1/2) / (2 + 1/2) = 3/5. AB-c.
+/// A gap of up to two RTTs, or twice a longer constant tau, is a sample, with a = 0 beyond 2 tau. A
+/// longer one is a pause: BE is held, or samples of 0 come every tau/2, each leaving (2 - 1/2) /
+/// (2 + 1/2) = 3/5. AB-c.
 #[test]
 fn gaps_and_pauses() {
     // tau = 20 ms, RTT = 100 ms.
@@ -155,7 +156,7 @@ fn gaps_and_pauses() {
             assert_near(e.be(), 6e6 / gap_us as f64, 1e-9, "a = 0");
         }
     }
-    // tau = 100 ms: a = 0 from 200 ms on, a pause above.
+    // tau = 100 ms: a = 0 at 200 ms, a pause above.
     for (gap_us, held, zeroed) in [
         (200_000, 30.0, 30.0), // 6 / 0.2 s
         (200_001, 1000.0, 1000.0 * 0.6_f64.powi(4)),
@@ -180,6 +181,27 @@ fn gaps_and_pauses() {
             assert_near(e.be(), filtered, 1e-8, "and goes on from there");
         }
     }
+    // tau = 1 s: 2 s are a gap still. a = 0 there: 6 / 2 s; at 0.2 s it is 1.8 / 2.2.
+    for (gap_us, by_hand) in
+        [(200_000, 1000.0 * 9.0 / 11.0 + 30.0 * 2.0 / 11.0), (2_000_000, 3.0), (2_000_001, 1000.0)]
+    {
+        let mut e = Estimator::estimating(&[("tau_const", 1_000_000), LAST_TWO_ACKS], 1000);
+        e.after(gap_us, 6);
+        assert_near(e.be(), by_hand, 1e-7, "tau = 1 s");
+    }
+    // tau adaptive, RTT = 100 ms: 200 ms of almost nothing are a sample, of which U = Umax makes
+    // tau = 1.1 s: a = 2 / 2.4. What is longer is a pause, however unstable it was before.
+    for (gap_us, by_hand) in
+        [(200_000, 1000.0 * 5.0 / 6.0 + 30.0 / 6.0), (200_001, 1000.0), (1_500_000, 1000.0)]
+    {
+        let mut e = Estimator::estimating(&[LAST_TWO_ACKS], 1000);
+        e.after(gap_us, 6);
+        assert_near(e.be(), by_hand, 1e-7, "tau adaptive");
+    }
+    // Samples of 0 every 50 ms where tau = RTT = 100 ms, U being 0.
+    let mut e = Estimator::estimating(&[LAST_TWO_ACKS, ZERO_SAMPLES], 1000);
+    e.after(300_000, 6);
+    assert_near(e.be(), 1000.0 * 0.6_f64.powi(6), 1e-8, "tau adaptive, zero samples");
 }
 
 /// ACKs in the same microsecond as one before count with the next: 5 + 1 + 40 packets in 0.1 s. AB-b.
@@ -505,7 +527,7 @@ impl Reference {
         self.history.push((a.now_us, delivered + u64::from(pkts)));
         self.th = 0.6 * self.th + 0.4 * self.packets(a.now_us, rtt_s) / rtt_s;
         let dt_s = (a.now_us - latest_us) as f64 / 1e6;
-        if dt_s > 2.0 * self.tau_s(rtt_s).max(rtt_s) {
+        if dt_s > 2.0 * self.eq.tau_const_s.unwrap_or(0.0).max(rtt_s) {
             return;
         }
         let cwnd = f64::from(a.cwnd_pkts);
@@ -668,7 +690,7 @@ fn paths(full_rate: f64, base_rtt_s: f64, stretch: usize) -> Vec<(&'static str, 
             "slow start",
             path(STEADY, |p, t| p.rtt_of(t).min(30.0).exp2().min(1.5 * p.bdp()), ALWAYS),
         ),
-        // Longer and shorter than what can be a pause, which is 2 ... 22 RTTs.
+        // Longer and shorter than two RTTs.
         ("pauses", path(STEADY, |p, _| 1.1 * p.bdp(), |p, t| p.rtt_of(t) % 45.0 < 10.0)),
         ("gaps", path(STEADY, |p, _| 1.1 * p.bdp(), |p, t| p.rtt_of(t) % 5.0 < 4.0)),
     ]

@@ -171,7 +171,10 @@ fn defaults_are_the_papers() {
 fn unknown_parameter() {
     assert_eq!(
         refused("newreno", &[("qmin", 1)]),
-        ("qmin".into(), "newreno has no parameter `qmin`; it has: count, ss_limit, initial_ssthresh".into())
+        (
+            "qmin".into(),
+            "newreno has no parameter `qmin`; it has: count, ss_limit, initial_ssthresh".into()
+        )
     );
     assert_eq!(
         refused("hd", &[("use_max", 1)]).1,

@@ -198,6 +198,10 @@ KNEE_INLINE int knee_event(u32 event)
 		f->own = *knee_socket(tp); \
 		f->ack = (struct cc_ack){0}; \
 		knee_view(&f->conn, tp); \
+		/* A large state stays in memory: spilled piece by piece it would need the stack of the \
+		 * program twice. */ \
+		if (sizeof(f->own.state) > 64) \
+			__asm__ volatile("" : : "r"(f) : "memory"); \
 		return 1; \
 	} \
 	static __attribute__((noinline)) void knee_note(const struct knee_frame *f, \
