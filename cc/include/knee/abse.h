@@ -130,22 +130,21 @@ static inline u32 abse_float(u64 value, u32 bits)
 	u32 shift = 0U;
 
 	for (u32 step = 32U; step != 0U; step >>= 1) {
-		if (top >> step) {
-			top >>= step;
-			shift += step;
-		}
+		u32 taken = step * (u32)cc_below_u64(0ULL, top >> step);
+
+		top >>= taken;
+		shift += taken;
 	}
-	shift += top != 0ULL;
+	shift += (u32)cc_below_u64(0ULL, top);
 	return (shift << bits) + (u32)((value + ((1ULL << shift) >> 1)) >> shift);
 }
 
 static inline u64 abse_value(u32 code, u32 bits)
 {
 	u32 exponent = code >> bits;
+	u32 leading = (u32)cc_below_u64(0ULL, exponent);
 
-	if (exponent < 2U)
-		return code;
-	return (u64)((code & ((1U << bits) - 1U)) | 1U << bits) << (exponent - 1U);
+	return (u64)((code & ((1U << bits) - 1U)) | leading << bits) << (exponent - leading);
 }
 
 /* value * factor, for value <= ABSE_RATE_MAX_Q24 and factor 0 ... 2^33 for 0 ... 1. */
@@ -165,18 +164,18 @@ static inline u64 abse_ppm_q33(u32 ppm)
 static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 {
 	u64 scaled = count_q11 * CC_ONE_PPM;
-	u64 whole_q11 = cc_div_u64(scaled, over_us, 0ULL);
+	u64 whole_q11 = cc_quotient_u64(scaled, over_us);
 	u64 rest = scaled - whole_q11 * over_us;
 
-	if (whole_q11 > ABSE_RATE_MAX_Q24 >> 13)
-		return ABSE_RATE_MAX_Q24;
-	return (whole_q11 << 13) + cc_div_u64(rest << 13, over_us, 0ULL);
+	whole_q11 = cc_least_u64(whole_q11, ABSE_RATE_MAX_Q24 >> 13);
+	return cc_least_u64((whole_q11 << 13) + cc_quotient_u64(rest << 13, over_us),
+			    ABSE_RATE_MAX_Q24);
 }
 
 /* A full bucket's lane; at most 2^26 packets/s. */
 static inline u32 abse_rate_lane(u64 rate_q24)
 {
-	return abse_float(cc_min_u64(rate_q24 >> 12, 1ULL << 38), ABSE_RATE_BITS);
+	return abse_float(cc_least_u64(rate_q24 >> 12, 1ULL << 38), ABSE_RATE_BITS);
 }
 
 /* Puts a lane in n times, n <= 8. */
@@ -212,7 +211,7 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u
 		abse->bucket_q11 = (u32)cc_min_u64(abse->bucket_q11 + count_q11, CC_U32_MAX);
 		return;
 	}
-	first_q11 = abse->bucket_q11 + cc_div_u64(count_q11 * first_us, dt_us, 0ULL);
+	first_q11 = abse->bucket_q11 + cc_quotient_u64(count_q11 * first_us, dt_us);
 	abse_push_rates(abse, abse_rate_lane(abse_rate_q24(first_q11, abse->width_us)), 1U);
 	lane = abse_rate_lane(abse_rate_q24(count_q11, dt_us));
 	abse_push_rates(abse, lane, cc_min_u32(ended - 1U, ABSE_BUCKETS));
@@ -220,7 +219,7 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u
 	abse->width_us = cc_max_u32((rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS, 1U);
 	age_us = cc_min_u32(age_us, abse->width_us - 1U);
 	abse->bucket_us = now_us - age_us;
-	abse->bucket_q11 = (u32)cc_min_u64(cc_div_u64(count_q11 * age_us, dt_us, 0ULL), CC_U32_MAX);
+	abse->bucket_q11 = (u32)cc_min_u64(cc_quotient_u64(count_q11 * age_us, dt_us), CC_U32_MAX);
 }
 
 /* Packets delivered in the last window_us, of which count_q11 in the last dt_us. */
@@ -237,29 +236,29 @@ static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u3
 		u64 own_q11 = dt_us <= age_us ? cc_min_u64(count_q11, abse->bucket_q11) : 0ULL;
 		u32 own_us = dt_us <= age_us ? dt_us : 0U;
 
-		return own_q11 + cc_div_u64((abse->bucket_q11 - own_q11) *
-						cc_sub_floor_u32(window_us, own_us),
-					    age_us - own_us, 0ULL);
+		return own_q11 + cc_quotient_u64((abse->bucket_q11 - own_q11) *
+						     cc_sub_floor_u32(window_us, own_us),
+						 age_us - own_us);
 	}
 	left_us = window_us - age_us;
 	for (u32 i = 0U; i < ABSE_BUCKETS; i++) {
 		/* The RTT may have grown beyond the buckets: the oldest stands for what is left. */
 		u32 length_us =
-		    i < ABSE_BUCKETS - 1U ? cc_min_u32(left_us, abse->width_us) : left_us;
+		    i < ABSE_BUCKETS - 1U ? (u32)cc_least_u64(left_us, abse->width_us) : left_us;
 
 		area_q12 += abse_value((u32)lo & 0xffffU, ABSE_RATE_BITS) * length_us;
 		left_us -= length_us;
 		lo = lo >> 16 | hi << 48;
 		hi >>= 16;
 	}
-	return cc_min_u64(abse->bucket_q11 + area_q12 / (2ULL * CC_ONE_PPM), ABSE_COUNT_MAX_Q11);
+	return cc_least_u64(abse->bucket_q11 + area_q12 / (2ULL * CC_ONE_PPM), ABSE_COUNT_MAX_Q11);
 }
 
 /* The largest of four lanes and another. */
 static inline u32 abse_largest_lane(u64 lanes, u32 largest)
 {
 	for (u32 i = 0U; i < 4U; i++) {
-		largest = cc_max_u32(largest, (u32)lanes & 0xffffU);
+		largest = (u32)cc_largest_u64(largest, lanes & 0xffffULL);
 		lanes >>= 16;
 	}
 	return largest;
@@ -279,12 +278,12 @@ static inline u32 abse_latest_u(const struct cc_abse *abse)
 /* U / Umax. */
 static inline u32 cc_abse_instability_q20(const struct cc_abse *abse)
 {
-	u32 largest = cc_max_u32(abse_largest_of_nine(abse), abse->u_top >> 16);
+	u32 largest = (u32)cc_largest_u64(abse_largest_of_nine(abse), abse->u_top >> 16);
 	u64 u = abse_value(abse_latest_u(abse), ABSE_U_BITS);
 	u64 u_max = abse_value(largest, ABSE_U_BITS);
-	u32 scale = u_max >> 40 ? 16U : 0U;
+	u32 scale = 16U * (u32)cc_below_u64(0ULL, u_max >> 40);
 
-	return (u32)cc_div_u64((u >> scale) << 20, u_max >> scale, 0ULL);
+	return (u32)cc_quotient_u64((u >> scale) << 20, u_max >> scale);
 }
 
 static inline u32 abse_tau_us(const struct cc_abse *abse, const struct cc_abse_params *p,
@@ -298,7 +297,7 @@ static inline u32 abse_tau_us(const struct cc_abse *abse, const struct cc_abse_p
 	instability_q20 = cc_abse_instability_q20(abse);
 	if (p->agility == ABSE_AGILITY_FTCP_TEXT)
 		instability_q20 = cc_sub_floor_u32(1U << 20, instability_q20);
-	return (u32)cc_min_u64(rtt_us + ((n_rtt_us * instability_q20) >> 20), CC_TIME_MAX_US);
+	return (u32)cc_least_u64(rtt_us + ((n_rtt_us * instability_q20) >> 20), CC_TIME_MAX_US);
 }
 
 /* T. */
@@ -311,7 +310,7 @@ static inline u32 abse_interval_us(const struct cc_abse *abse, const struct cc_a
 
 	if (p->sampling == ABSE_SAMPLING_LAST_TWO_ACKS || needed_q8 >= cwnd_q8)
 		return dt_us;
-	return cc_max_u32((u32)cc_div_u64(rtt_us * (cwnd_q8 - needed_q8), cwnd_q8, 0ULL), dt_us);
+	return cc_max_u32((u32)cc_quotient_u64(rtt_us * (cwnd_q8 - needed_q8), cwnd_q8), dt_us);
 }
 
 /* Eq. 1. */
@@ -337,8 +336,8 @@ static inline void abse_push_u(struct cc_abse *abse, const struct cc_abse_params
 static inline void abse_filter(struct cc_abse *abse, u64 sample_q24, u32 tau_us, u32 dt_us)
 {
 	u64 span_us = 2ULL * tau_us + dt_us;
-	u64 gain_q33 = cc_min_u64(
-	    cc_div_u64(((2ULL * dt_us) << 33) + span_us / 2ULL, span_us, 0ULL), 1ULL << 33);
+	u64 gain_q33 = cc_min_u64(cc_quotient_u64(((2ULL * dt_us) << 33) + span_us / 2ULL, span_us),
+				  1ULL << 33);
 
 	if (sample_q24 > abse->be_q24)
 		abse->be_q24 += abse_part(sample_q24 - abse->be_q24, gain_q33);
@@ -349,7 +348,7 @@ static inline void abse_filter(struct cc_abse *abse, u64 sample_q24, u32 tau_us,
 /* Samples of 0 at intervals of tau / 2, for which a = 3/5; forty leave a part in 10^9. */
 static inline void abse_zero_samples(struct cc_abse *abse, u32 tau_us, u32 dt_us)
 {
-	u64 n = cc_div_u64(2ULL * dt_us, tau_us, 0ULL);
+	u64 n = cc_quotient_u64(2ULL * dt_us, tau_us);
 
 	for (u32 i = 0U; i < 40U; i++) {
 		if (i < n)

@@ -138,7 +138,8 @@ pub fn reproduce(
     progress: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Reproduction, ReproduceError> {
     let (paper, claims) = paper::load(id)?;
-    let mut figures = paper.figures.clone();
+    let all = paper.figures.clone();
+    let mut figures = all.clone();
     if let Some(number) = &wanted.figure {
         figures.retain(|f| f.number == *number);
         if figures.is_empty() {
@@ -182,21 +183,18 @@ pub fn reproduce(
         let formulas = Formulas::new(figures.clone());
         let verdict =
             |c: &Claim| Verdict::of(&reproduction.paper, c, host.name, host.is_kernel, &formulas);
-        let verdicts = claims.iter().filter(|c| part.judges(c)).map(verdict).collect();
+        let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
+            claims.iter().filter(|c| part.has(c)).partition(|c| part.skips(c, &all).is_none());
+        let verdicts = judged.into_iter().map(verdict).collect();
         let drawn = figures
             .iter()
             .map(|cases| draw(cases, &formulas))
             .collect::<Result<_, _>>()
             .map_err(ReproduceError::Drawing)?;
-        if host.is_kernel {
-            let of_part = claims.iter().filter(|c| c.short || !wanted.short);
-            reproduction.skipped.extend(of_part.filter_map(|c| match &c.kernel {
-                Some(OnKernel::Skip(why)) => {
-                    Some((c.id.clone(), host.name.to_owned(), why.clone()))
-                }
-                _ => None,
-            }));
-        }
+        reproduction.skipped.extend(skipped.into_iter().filter_map(|c| {
+            let why = part.skips(c, &all)?.to_owned();
+            Some((c.id.clone(), host.name.to_owned(), why))
+        }));
         reproduction.hosts.push(OnHost { name: host.name.to_owned(), figures, verdicts, drawn });
     }
     Ok(reproduction)

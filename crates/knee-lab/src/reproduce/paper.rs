@@ -40,6 +40,8 @@ pub struct Figure {
     /// Values set for all of its runs.
     #[serde(default)]
     pub set: BTreeMap<String, toml::Value>,
+    /// Why it is not run on the kernel, if it is not.
+    pub not_on_kernel: Option<String>,
     /// What varies between its runs.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
@@ -300,6 +302,11 @@ impl Part {
     /// where those suffice.
     pub(super) fn of(self, figure: &Figure) -> Figure {
         let mut figure = figure.clone();
+        if self.kernel && figure.not_on_kernel.is_some() {
+            figure.scenario = None;
+            figure.plots.clear();
+            figure.tables.clear();
+        }
         for axis in &mut figure.axes {
             let lists = [(self.kernel, &axis.kernel), (self.short, &axis.short)];
             for names in lists.into_iter().filter_map(|(applies, l)| l.as_ref().filter(|_| applies))
@@ -318,10 +325,19 @@ impl Part {
         figure
     }
 
-    /// Whether `claim` is judged in this part.
-    pub(super) fn judges(self, claim: &Claim) -> bool {
-        let skipped = self.kernel && matches!(claim.kernel, Some(OnKernel::Skip(_)));
-        !skipped && (claim.short || !self.short)
+    /// Whether `claim` belongs to this part.
+    pub(super) fn has(self, claim: &Claim) -> bool {
+        claim.short || !self.short
+    }
+
+    /// Why `claim`, of one of `figures`, is not judged in this part, if it is not.
+    pub(super) fn skips<'a>(self, claim: &'a Claim, figures: &'a [Figure]) -> Option<&'a str> {
+        let figure = figures.iter().find(|f| f.number == claim.figure);
+        match &claim.kernel {
+            _ if !self.kernel => None,
+            Some(OnKernel::Skip(why)) => Some(why),
+            _ => figure?.not_on_kernel.as_deref(),
+        }
     }
 }
 
@@ -382,6 +398,6 @@ mod tests {
         let (holds, reason) = of("C17").record(true);
         assert!(holds == Some(false) && reason.is_some());
         let part = Part { kernel: true, short: true };
-        assert!(claims.iter().filter(|c| part.judges(c)).all(|c| c.record(true).0.is_some()));
+        assert!(claims.iter().filter(|c| part.has(c)).all(|c| c.record(true).0.is_some()));
     }
 }
