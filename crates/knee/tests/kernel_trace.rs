@@ -116,7 +116,7 @@ fn csv_goes_to_standard_output_and_other_connections_are_left_out() {
     let (output, _) = interrupted(tracer);
     let csv = text(&output.stdout);
     let (head, rows) = csv.split_once('\n').unwrap();
-    assert!(head.contains("cwnd_pkts") && head.contains("random"), "{head}");
+    assert!(head.contains("cwnd_after_pkts") && head.contains("random"), "{head}");
     assert!(rows.lines().count() > 3 && rows.lines().all(|row| row.contains("127.0.0.1")));
 }
 
