@@ -36,6 +36,13 @@ for figure in docs/figures/*.svg; do
 	}
 done
 
+step "recorded claims of the other papers"
+for paper in delay-aimd htcp hd; do
+	"$knee" reproduce "$paper" --out "$out/$paper"
+done
+# Its paths are fast and its runs long: one repetition tells enough.
+"$knee" reproduce ftcp --repeat 1 --out "$out/ftcp"
+
 step "claims on real TCP: the short form, a few minutes in real time"
 code=0
 "$knee" reproduce chd --host kernel --short --out "$out/kernel" || code=$?
