@@ -106,46 +106,37 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 
 #define ABSE_BUCKETS 8U
 #define ABSE_PKTS_MAX (1U << 28)
-#define ABSE_COUNT_MAX_Q11 (1ULL << 43)
 #define ABSE_RATE_MAX_Q24 ((1ULL << 54) - 1ULL)
 /* First sample that is believed: 134 Gbit/s of 1000-byte packets. */
 #define ABSE_START_MAX_Q24 (1ULL << 48)
 /* Once all of the last U are smaller (1/64 packets/s), a U that is smaller too is not taken in:
  * with constant samples U / Umax goes on for ever, and must not end in the rounding of small
  * numbers. */
-#define ABSE_U_MIN_LANE (9U << ABSE_U_BITS)
+#define ABSE_U_MIN_LANE (8U << ABSE_U_BITS)
 /* Fraction bits of a float's significand. */
 #define ABSE_RATE_BITS 11U
 #define ABSE_U_BITS 10U
 #define ABSE_SAMPLE_BITS 26U
 
 /*
- * Floats: shift << bits added to value >> shift, where the least shift is taken that leaves at most
- * bits + 1 bits; the value itself where that is 0. Rounded to nearest, which may carry into the
- * shift. Their order is that of their values.
+ * Floats without sign: 2^bits + value as a significand of bits + 1 bits, rounded to nearest,
+ * shifted; the leading bit is left out. Small values and 0 are exact; the order is that of the
+ * values. No branches: the verifier of BPF programs follows each with every value that it knows.
  */
 static inline u32 abse_float(u64 value, u32 bits)
 {
-	u64 top = value >> (bits + 1U);
-	u32 shift = 0U;
+	u64 biased = value + (1ULL << bits);
+	u32 shift = 63U - bits - (u32)__builtin_clzll(biased);
+	u32 significand = (u32)((biased + ((1ULL << shift) >> 1)) >> shift);
 
-	for (u32 step = 32U; step != 0U; step >>= 1) {
-		if (top >> step) {
-			top >>= step;
-			shift += step;
-		}
-	}
-	shift += top != 0ULL;
-	return (shift << bits) + (u32)((value + ((1ULL << shift) >> 1)) >> shift);
+	return (shift << bits) + significand - (1U << bits);
 }
 
 static inline u64 abse_value(u32 code, u32 bits)
 {
-	u32 exponent = code >> bits;
+	u64 significand = (code & ((1U << bits) - 1U)) | 1U << bits;
 
-	if (exponent < 2U)
-		return code;
-	return (u64)((code & ((1U << bits) - 1U)) | 1U << bits) << (exponent - 1U);
+	return (significand << (code >> bits)) - (1ULL << bits);
 }
 
 /* value * factor, for value <= ABSE_RATE_MAX_Q24 and factor 0 ... 2^33 for 0 ... 1. */
@@ -161,19 +152,17 @@ static inline u64 abse_ppm_q33(u32 ppm)
 	return ((u64)ppm << 33) / CC_ONE_PPM;
 }
 
-/* packets / time, packets/s; count_q11 is at most ABSE_COUNT_MAX_Q11. */
+/* packets / time, packets/s; count_q11 is less than 2^43, the time more than 0. */
 static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 {
 	u64 scaled = count_q11 * CC_ONE_PPM;
-	u64 whole_q11 = cc_div_u64(scaled, over_us, 0ULL);
+	u64 whole_q11 = scaled / over_us;
 	u64 rest = scaled - whole_q11 * over_us;
 
-	if (whole_q11 > ABSE_RATE_MAX_Q24 >> 13)
-		return ABSE_RATE_MAX_Q24;
-	return (whole_q11 << 13) + cc_div_u64(rest << 13, over_us, 0ULL);
+	return (cc_min_u64(whole_q11, ABSE_RATE_MAX_Q24 >> 13) << 13) + (rest << 13) / over_us;
 }
 
-/* A full bucket's lane; at most 2^26 packets/s. */
+/* A full bucket's lane; less than 2^26 packets/s. */
 static inline u32 abse_rate_lane(u64 rate_q24)
 {
 	return abse_float(cc_min_u64(rate_q24 >> 12, 1ULL << 38), ABSE_RATE_BITS);
@@ -203,7 +192,7 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u
 			      u32 rtt_us)
 {
 	u32 age_us = now_us - abse->bucket_us;
-	u32 ended = cc_div_u32(age_us, abse->width_us, 0U);
+	u32 ended = age_us / abse->width_us;
 	u32 first_us = abse->width_us - (age_us - dt_us);
 	u64 first_q11;
 	u32 lane;
@@ -212,18 +201,18 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u
 		abse->bucket_q11 = (u32)cc_min_u64(abse->bucket_q11 + count_q11, CC_U32_MAX);
 		return;
 	}
-	first_q11 = abse->bucket_q11 + cc_div_u64(count_q11 * first_us, dt_us, 0ULL);
+	first_q11 = abse->bucket_q11 + count_q11 * first_us / dt_us;
 	abse_push_rates(abse, abse_rate_lane(abse_rate_q24(first_q11, abse->width_us)), 1U);
 	lane = abse_rate_lane(abse_rate_q24(count_q11, dt_us));
 	abse_push_rates(abse, lane, cc_min_u32(ended - 1U, ABSE_BUCKETS));
 	age_us -= ended * abse->width_us;
-	abse->width_us = cc_max_u32((rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS, 1U);
+	abse->width_us = (rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS;
 	age_us = cc_min_u32(age_us, abse->width_us - 1U);
 	abse->bucket_us = now_us - age_us;
-	abse->bucket_q11 = (u32)cc_min_u64(cc_div_u64(count_q11 * age_us, dt_us, 0ULL), CC_U32_MAX);
+	abse->bucket_q11 = (u32)cc_min_u64(count_q11 * age_us / dt_us, CC_U32_MAX);
 }
 
-/* Packets delivered in the last window_us, of which count_q11 in the last dt_us. */
+/* Packets delivered in the last window_us, of which count_q11 in the last dt_us. Less than 2^43. */
 static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u32 dt_us,
 				   u32 window_us)
 {
@@ -234,25 +223,27 @@ static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u3
 
 	if (window_us <= age_us) {
 		/* The present ACK's are known, if all of them are in this bucket. */
-		u64 own_q11 = dt_us <= age_us ? cc_min_u64(count_q11, abse->bucket_q11) : 0ULL;
-		u32 own_us = dt_us <= age_us ? dt_us : 0U;
+		u64 own_q11 = dt_us < age_us ? cc_min_u64(count_q11, abse->bucket_q11) : 0ULL;
+		u32 own_us = dt_us < age_us ? dt_us : 0U;
 
-		return own_q11 + cc_div_u64((abse->bucket_q11 - own_q11) *
-						cc_sub_floor_u32(window_us, own_us),
-					    age_us - own_us, 0ULL);
+		return own_q11 + (abse->bucket_q11 - own_q11) *
+				     cc_sub_floor_u32(window_us, own_us) / (age_us - own_us);
 	}
 	left_us = window_us - age_us;
 	for (u32 i = 0U; i < ABSE_BUCKETS; i++) {
-		/* The RTT may have grown beyond the buckets: the oldest stands for what is left. */
-		u32 length_us =
-		    i < ABSE_BUCKETS - 1U ? cc_min_u32(left_us, abse->width_us) : left_us;
+		u64 rate_q12 = abse_value((u32)lo & 0xffffU, ABSE_RATE_BITS);
 
-		area_q12 += abse_value((u32)lo & 0xffffU, ABSE_RATE_BITS) * length_us;
-		left_us -= length_us;
+		/* The RTT may have grown beyond the buckets: the oldest stands for what is left. */
+		if (left_us <= abse->width_us || i == ABSE_BUCKETS - 1U) {
+			area_q12 += rate_q12 * left_us;
+			break;
+		}
+		area_q12 += rate_q12 * abse->width_us;
+		left_us -= abse->width_us;
 		lo = lo >> 16 | hi << 48;
 		hi >>= 16;
 	}
-	return cc_min_u64(abse->bucket_q11 + area_q12 / (2ULL * CC_ONE_PPM), ABSE_COUNT_MAX_Q11);
+	return abse->bucket_q11 + area_q12 / (2ULL * CC_ONE_PPM);
 }
 
 /* The largest of four lanes and another. */
@@ -276,15 +267,16 @@ static inline u32 abse_latest_u(const struct cc_abse *abse)
 	return (u32)abse->u_lo & 0xffffU;
 }
 
-/* U / Umax. */
+/* U / Umax; 0 where both are 0. */
 static inline u32 cc_abse_instability_q20(const struct cc_abse *abse)
 {
 	u32 largest = cc_max_u32(abse_largest_of_nine(abse), abse->u_top >> 16);
-	u64 u = abse_value(abse_latest_u(abse), ABSE_U_BITS);
 	u64 u_max = abse_value(largest, ABSE_U_BITS);
-	u32 scale = u_max >> 40 ? 16U : 0U;
+	u32 zeros = (u32)__builtin_clzll(u_max | 1ULL);
+	u64 u = abse_value(abse_latest_u(abse), ABSE_U_BITS);
 
-	return (u32)cc_div_u64((u >> scale) << 20, u_max >> scale, 0ULL);
+	/* 40 significant bits. */
+	return (u32)cc_div_u64(u << zeros >> 24 << 20, u_max << zeros >> 24, 0ULL);
 }
 
 static inline u32 abse_tau_us(const struct cc_abse *abse, const struct cc_abse_params *p,
@@ -337,8 +329,7 @@ static inline void abse_push_u(struct cc_abse *abse, const struct cc_abse_params
 static inline void abse_filter(struct cc_abse *abse, u64 sample_q24, u32 tau_us, u32 dt_us)
 {
 	u64 span_us = 2ULL * tau_us + dt_us;
-	u64 gain_q33 = cc_min_u64(
-	    cc_div_u64(((2ULL * dt_us) << 33) + span_us / 2ULL, span_us, 0ULL), 1ULL << 33);
+	u64 gain_q33 = cc_min_u64((((2ULL * dt_us) << 33) + span_us / 2ULL) / span_us, 1ULL << 33);
 
 	if (sample_q24 > abse->be_q24)
 		abse->be_q24 += abse_part(sample_q24 - abse->be_q24, gain_q33);
@@ -349,7 +340,7 @@ static inline void abse_filter(struct cc_abse *abse, u64 sample_q24, u32 tau_us,
 /* Samples of 0 at intervals of tau / 2, for which a = 3/5; forty leave a part in 10^9. */
 static inline void abse_zero_samples(struct cc_abse *abse, u32 tau_us, u32 dt_us)
 {
-	u64 n = cc_div_u64(2ULL * dt_us, tau_us, 0ULL);
+	u64 n = 2ULL * dt_us / tau_us;
 
 	for (u32 i = 0U; i < 40U; i++) {
 		if (i < n)
