@@ -106,45 +106,37 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 
 #define ABSE_BUCKETS 8U
 #define ABSE_PKTS_MAX (1U << 28)
-#define ABSE_COUNT_MAX_Q11 (1ULL << 43)
 #define ABSE_RATE_MAX_Q24 ((1ULL << 54) - 1ULL)
 /* First sample that is believed: 134 Gbit/s of 1000-byte packets. */
 #define ABSE_START_MAX_Q24 (1ULL << 48)
 /* Once all of the last U are smaller (1/64 packets/s), a U that is smaller too is not taken in:
  * with constant samples U / Umax goes on for ever, and must not end in the rounding of small
  * numbers. */
-#define ABSE_U_MIN_LANE (9U << ABSE_U_BITS)
+#define ABSE_U_MIN_LANE (8U << ABSE_U_BITS)
 /* Fraction bits of a float's significand. */
 #define ABSE_RATE_BITS 11U
 #define ABSE_U_BITS 10U
 #define ABSE_SAMPLE_BITS 26U
 
 /*
- * Floats: shift << bits added to value >> shift, where the least shift is taken that leaves at most
- * bits + 1 bits; the value itself where that is 0. Rounded to nearest, which may carry into the
- * shift. Their order is that of their values.
+ * Floats without sign: 2^bits + value as a significand of bits + 1 bits, rounded to nearest,
+ * shifted; the leading bit is left out. Small values and 0 are exact; the order is that of the
+ * values. No branches: the verifier of BPF programs follows each with every value that it knows.
  */
 static inline u32 abse_float(u64 value, u32 bits)
 {
-	u64 top = value >> (bits + 1U);
-	u32 shift = 0U;
+	u64 biased = value + (1ULL << bits);
+	u32 shift = 63U - bits - (u32)__builtin_clzll(biased);
+	u32 significand = (u32)((biased + ((1ULL << shift) >> 1)) >> shift);
 
-	for (u32 step = 32U; step != 0U; step >>= 1) {
-		u32 taken = step * (u32)cc_below_u64(0ULL, top >> step);
-
-		top >>= taken;
-		shift += taken;
-	}
-	shift += (u32)cc_below_u64(0ULL, top);
-	return (shift << bits) + (u32)((value + ((1ULL << shift) >> 1)) >> shift);
+	return (shift << bits) + significand - (1U << bits);
 }
 
 static inline u64 abse_value(u32 code, u32 bits)
 {
-	u32 exponent = code >> bits;
-	u32 leading = (u32)cc_below_u64(0ULL, exponent);
+	u64 significand = (code & ((1U << bits) - 1U)) | 1U << bits;
 
-	return (u64)((code & ((1U << bits) - 1U)) | leading << bits) << (exponent - leading);
+	return (significand << (code >> bits)) - (1ULL << bits);
 }
 
 /* value * factor, for value <= ABSE_RATE_MAX_Q24 and factor 0 ... 2^33 for 0 ... 1. */
@@ -160,22 +152,20 @@ static inline u64 abse_ppm_q33(u32 ppm)
 	return ((u64)ppm << 33) / CC_ONE_PPM;
 }
 
-/* packets / time, packets/s; count_q11 is at most ABSE_COUNT_MAX_Q11. */
+/* packets / time, packets/s; count_q11 is less than 2^43, the time more than 0. */
 static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 {
 	u64 scaled = count_q11 * CC_ONE_PPM;
-	u64 whole_q11 = cc_quotient_u64(scaled, over_us);
+	u64 whole_q11 = scaled / over_us;
 	u64 rest = scaled - whole_q11 * over_us;
 
-	whole_q11 = cc_least_u64(whole_q11, ABSE_RATE_MAX_Q24 >> 13);
-	return cc_least_u64((whole_q11 << 13) + cc_quotient_u64(rest << 13, over_us),
-			    ABSE_RATE_MAX_Q24);
+	return (cc_min_u64(whole_q11, ABSE_RATE_MAX_Q24 >> 13) << 13) + (rest << 13) / over_us;
 }
 
-/* A full bucket's lane; at most 2^26 packets/s. */
+/* A full bucket's lane; less than 2^26 packets/s. */
 static inline u32 abse_rate_lane(u64 rate_q24)
 {
-	return abse_float(cc_least_u64(rate_q24 >> 12, 1ULL << 38), ABSE_RATE_BITS);
+	return abse_float(cc_min_u64(rate_q24 >> 12, 1ULL << 38), ABSE_RATE_BITS);
 }
 
 /* Puts a lane in n times, n <= 8. */
@@ -202,7 +192,7 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u
 			      u32 rtt_us)
 {
 	u32 age_us = now_us - abse->bucket_us;
-	u32 ended = cc_div_u32(age_us, abse->width_us, 0U);
+	u32 ended = age_us / abse->width_us;
 	u32 first_us = abse->width_us - (age_us - dt_us);
 	u64 first_q11;
 	u32 lane;
@@ -211,18 +201,18 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u
 		abse->bucket_q11 = (u32)cc_min_u64(abse->bucket_q11 + count_q11, CC_U32_MAX);
 		return;
 	}
-	first_q11 = abse->bucket_q11 + cc_quotient_u64(count_q11 * first_us, dt_us);
+	first_q11 = abse->bucket_q11 + count_q11 * first_us / dt_us;
 	abse_push_rates(abse, abse_rate_lane(abse_rate_q24(first_q11, abse->width_us)), 1U);
 	lane = abse_rate_lane(abse_rate_q24(count_q11, dt_us));
 	abse_push_rates(abse, lane, cc_min_u32(ended - 1U, ABSE_BUCKETS));
 	age_us -= ended * abse->width_us;
-	abse->width_us = cc_max_u32((rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS, 1U);
+	abse->width_us = (rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS;
 	age_us = cc_min_u32(age_us, abse->width_us - 1U);
 	abse->bucket_us = now_us - age_us;
-	abse->bucket_q11 = (u32)cc_min_u64(cc_quotient_u64(count_q11 * age_us, dt_us), CC_U32_MAX);
+	abse->bucket_q11 = (u32)cc_min_u64(count_q11 * age_us / dt_us, CC_U32_MAX);
 }
 
-/* Packets delivered in the last window_us, of which count_q11 in the last dt_us. */
+/* Packets delivered in the last window_us, of which count_q11 in the last dt_us. Less than 2^43. */
 static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u32 dt_us,
 				   u32 window_us)
 {
@@ -233,32 +223,34 @@ static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u3
 
 	if (window_us <= age_us) {
 		/* The present ACK's are known, if all of them are in this bucket. */
-		u64 own_q11 = dt_us <= age_us ? cc_min_u64(count_q11, abse->bucket_q11) : 0ULL;
-		u32 own_us = dt_us <= age_us ? dt_us : 0U;
+		u64 own_q11 = dt_us < age_us ? cc_min_u64(count_q11, abse->bucket_q11) : 0ULL;
+		u32 own_us = dt_us < age_us ? dt_us : 0U;
 
-		return own_q11 + cc_quotient_u64((abse->bucket_q11 - own_q11) *
-						     cc_sub_floor_u32(window_us, own_us),
-						 age_us - own_us);
+		return own_q11 + (abse->bucket_q11 - own_q11) *
+				     cc_sub_floor_u32(window_us, own_us) / (age_us - own_us);
 	}
 	left_us = window_us - age_us;
 	for (u32 i = 0U; i < ABSE_BUCKETS; i++) {
-		/* The RTT may have grown beyond the buckets: the oldest stands for what is left. */
-		u32 length_us =
-		    i < ABSE_BUCKETS - 1U ? (u32)cc_least_u64(left_us, abse->width_us) : left_us;
+		u64 rate_q12 = abse_value((u32)lo & 0xffffU, ABSE_RATE_BITS);
 
-		area_q12 += abse_value((u32)lo & 0xffffU, ABSE_RATE_BITS) * length_us;
-		left_us -= length_us;
+		/* The RTT may have grown beyond the buckets: the oldest stands for what is left. */
+		if (left_us <= abse->width_us || i == ABSE_BUCKETS - 1U) {
+			area_q12 += rate_q12 * left_us;
+			break;
+		}
+		area_q12 += rate_q12 * abse->width_us;
+		left_us -= abse->width_us;
 		lo = lo >> 16 | hi << 48;
 		hi >>= 16;
 	}
-	return cc_least_u64(abse->bucket_q11 + area_q12 / (2ULL * CC_ONE_PPM), ABSE_COUNT_MAX_Q11);
+	return abse->bucket_q11 + area_q12 / (2ULL * CC_ONE_PPM);
 }
 
 /* The largest of four lanes and another. */
 static inline u32 abse_largest_lane(u64 lanes, u32 largest)
 {
 	for (u32 i = 0U; i < 4U; i++) {
-		largest = (u32)cc_largest_u64(largest, lanes & 0xffffULL);
+		largest = cc_max_u32(largest, (u32)lanes & 0xffffU);
 		lanes >>= 16;
 	}
 	return largest;
@@ -275,15 +267,16 @@ static inline u32 abse_latest_u(const struct cc_abse *abse)
 	return (u32)abse->u_lo & 0xffffU;
 }
 
-/* U / Umax. */
+/* U / Umax; 0 where both are 0. */
 static inline u32 cc_abse_instability_q20(const struct cc_abse *abse)
 {
-	u32 largest = (u32)cc_largest_u64(abse_largest_of_nine(abse), abse->u_top >> 16);
-	u64 u = abse_value(abse_latest_u(abse), ABSE_U_BITS);
+	u32 largest = cc_max_u32(abse_largest_of_nine(abse), abse->u_top >> 16);
 	u64 u_max = abse_value(largest, ABSE_U_BITS);
-	u32 scale = 16U * (u32)cc_below_u64(0ULL, u_max >> 40);
+	u32 zeros = (u32)__builtin_clzll(u_max | 1ULL);
+	u64 u = abse_value(abse_latest_u(abse), ABSE_U_BITS);
 
-	return (u32)cc_quotient_u64((u >> scale) << 20, u_max >> scale);
+	/* 40 significant bits. */
+	return (u32)cc_div_u64(u << zeros >> 24 << 20, u_max << zeros >> 24, 0ULL);
 }
 
 static inline u32 abse_tau_us(const struct cc_abse *abse, const struct cc_abse_params *p,
@@ -297,7 +290,7 @@ static inline u32 abse_tau_us(const struct cc_abse *abse, const struct cc_abse_p
 	instability_q20 = cc_abse_instability_q20(abse);
 	if (p->agility == ABSE_AGILITY_FTCP_TEXT)
 		instability_q20 = cc_sub_floor_u32(1U << 20, instability_q20);
-	return (u32)cc_least_u64(rtt_us + ((n_rtt_us * instability_q20) >> 20), CC_TIME_MAX_US);
+	return (u32)cc_min_u64(rtt_us + ((n_rtt_us * instability_q20) >> 20), CC_TIME_MAX_US);
 }
 
 /* T. */
@@ -310,7 +303,7 @@ static inline u32 abse_interval_us(const struct cc_abse *abse, const struct cc_a
 
 	if (p->sampling == ABSE_SAMPLING_LAST_TWO_ACKS || needed_q8 >= cwnd_q8)
 		return dt_us;
-	return cc_max_u32((u32)cc_quotient_u64(rtt_us * (cwnd_q8 - needed_q8), cwnd_q8), dt_us);
+	return cc_max_u32((u32)cc_div_u64(rtt_us * (cwnd_q8 - needed_q8), cwnd_q8, 0ULL), dt_us);
 }
 
 /* Eq. 1. */
@@ -336,8 +329,7 @@ static inline void abse_push_u(struct cc_abse *abse, const struct cc_abse_params
 static inline void abse_filter(struct cc_abse *abse, u64 sample_q24, u32 tau_us, u32 dt_us)
 {
 	u64 span_us = 2ULL * tau_us + dt_us;
-	u64 gain_q33 = cc_min_u64(cc_quotient_u64(((2ULL * dt_us) << 33) + span_us / 2ULL, span_us),
-				  1ULL << 33);
+	u64 gain_q33 = cc_min_u64((((2ULL * dt_us) << 33) + span_us / 2ULL) / span_us, 1ULL << 33);
 
 	if (sample_q24 > abse->be_q24)
 		abse->be_q24 += abse_part(sample_q24 - abse->be_q24, gain_q33);
@@ -348,7 +340,7 @@ static inline void abse_filter(struct cc_abse *abse, u64 sample_q24, u32 tau_us,
 /* Samples of 0 at intervals of tau / 2, for which a = 3/5; forty leave a part in 10^9. */
 static inline void abse_zero_samples(struct cc_abse *abse, u32 tau_us, u32 dt_us)
 {
-	u64 n = cc_quotient_u64(2ULL * dt_us, tau_us);
+	u64 n = 2ULL * dt_us / tau_us;
 
 	for (u32 i = 0U; i < 40U; i++) {
 		if (i < n)

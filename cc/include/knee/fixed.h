@@ -33,32 +33,6 @@ static inline u64 cc_min_u64(u64 a, u64 b)
 	return a < b ? a : b;
 }
 
-/* x, of which the compiler then knows nothing. It would turn the arithmetic below into branches
- * again, and each branch doubles the paths that the kernel's verifier has to follow. */
-static inline u64 cc_opaque_u64(u64 x)
-{
-	__asm__("" : "+r"(x));
-	return x;
-}
-
-/* 1 if a < b, else 0, without a branch; for a and b below 2^63. */
-static inline u64 cc_below_u64(u64 a, u64 b)
-{
-	return cc_opaque_u64((a - b) >> 63);
-}
-
-/* The smaller one, without a branch; for a and b below 2^63. */
-static inline u64 cc_least_u64(u64 a, u64 b)
-{
-	return b - (b - a) * cc_below_u64(a, b);
-}
-
-/* The larger one, without a branch; for a and b below 2^63. */
-static inline u64 cc_largest_u64(u64 a, u64 b)
-{
-	return a + (b - a) * cc_below_u64(a, b);
-}
-
 /* a + b, or 2^32 - 1 where that would wrap. */
 static inline u32 cc_add_sat_u32(u32 a, u32 b)
 {
@@ -81,14 +55,6 @@ static inline u64 cc_div_u64(u64 num, u64 den, u64 if_zero)
 static inline u32 cc_div_u32(u32 num, u32 den, u32 if_zero)
 {
 	return den != 0U ? num / den : if_zero;
-}
-
-/* num / den; 0 where den is 0. Without a branch; den below 2^63. */
-static inline u64 cc_quotient_u64(u64 num, u64 den)
-{
-	u64 some = cc_below_u64(0ULL, den);
-
-	return num / (den + 1ULL - some) * some;
 }
 
 /* A probability in parts per million (0 ... 10^6) as 0 ... 2^32. Exact at both ends. */

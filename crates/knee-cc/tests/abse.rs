@@ -4,6 +4,7 @@
 //! "ABSE": Wang et al., Globecom 2002; "F-TCP paper": Sansa-Otim et al., ICN 2010. It is driven
 //! through `ftcp`, whose state begins with the estimator's.
 
+#[allow(dead_code)] // each file of tests uses its part
 mod common;
 
 use common::params;
@@ -19,6 +20,12 @@ const ZERO_SAMPLES: (&str, u64) = ("idle", 1);
 const FROM_ZERO: (&str, u64) = ("be_start", 0);
 /// Every time is at most this (`CC_TIME_MAX_US`).
 const TIME_MAX_US: f64 = 16_777_215.0;
+
+/// A float of `cc/include/knee/abse.h`, whose unit is 2^-24.
+fn float(code: u32, bits: u32) -> f64 {
+    let significand = f64::from((code % (1 << bits)) + (1 << bits));
+    (significand * 2_f64.powi((code >> bits) as i32) - f64::from(1_u32 << bits)) / 2_f64.powi(24)
+}
 
 /// One ACK as the estimator sees it.
 #[derive(Clone, Copy, Debug)]
@@ -86,10 +93,7 @@ impl Estimator {
 
     /// The latest sample s, packets/s.
     fn s(&self) -> f64 {
-        let (code, bits) = (self.word(48), 26);
-        let shift = (code >> bits).saturating_sub(1);
-        let significand = if code >> bits < 2 { code } else { code % (1 << bits) + (1 << bits) };
-        f64::from(significand) * 2_f64.powi(shift as i32 - 24)
+        float(self.word(48), 26)
     }
 
     /// Th, packets/s.

@@ -2,6 +2,7 @@
 //! against values worked out by hand. Its bandwidth estimator is in `abse.rs`. Queueing delays are
 //! microseconds.
 
+#[allow(dead_code)] // each file of tests uses its part
 mod common;
 
 use common::{ALWAYS, BASE_US, Flow, NEVER, NO_SAMPLE, Notes, params};
@@ -385,13 +386,17 @@ fn loss_without_an_estimate() {
     }
 }
 
+/// A float of `cc/include/knee/abse.h`, whose unit is 2^-24.
+fn float(code: u32, bits: u32) -> f64 {
+    let significand = f64::from((code % (1 << bits)) + (1 << bits));
+    (significand * 2_f64.powi((code >> bits) as i32) - f64::from(1_u32 << bits)) / 2_f64.powi(24)
+}
+
 /// U, packets/s: the newest lane of the estimator's state (`cc/include/knee/abse.h`).
 fn u(f: &Flow) -> f64 {
     let lane = f.cc.state().bytes()[24..26].try_into().expect("two bytes");
     let code = u32::from(u16::from_ne_bytes(lane));
-    let shift = (code >> 10).saturating_sub(1);
-    let significand = if code >> 10 < 2 { code } else { code % 1024 + 1024 };
-    f64::from(significand) * 2_f64.powi(shift as i32 - 24)
+    float(code, 10)
 }
 
 /// Section III-A: beta is 0.8 once the latest congestion response was to delay, 0.6 after a loss.

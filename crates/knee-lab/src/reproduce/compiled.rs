@@ -126,8 +126,7 @@ pub(super) fn htcp_alpha(form: &str, elapsed_s: f64) -> Result<f64, String> {
 /// parameters but no smoothing of the delay: the draws that do, of all.
 pub(super) fn response(name: &str, q_ms: f64) -> Result<f64, String> {
     let unsmoothed: &[(&str, u64)] = match name {
-        "ftcp" => &[("q_weight", 0)],
-        "pert" | "mpert" => &[("srtt_weight", 0)],
+        "ftcp" | "pert" | "mpert" => &[("srtt_weight", 0)],
         _ => &[],
     };
     let params = params(name, unsmoothed).map_err(|e| e.to_string())?;
