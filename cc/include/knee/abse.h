@@ -19,7 +19,7 @@
  * beta is one constant after a loss and another after a response to delay.
  *
  * Readings taken where the papers are silent:
- *  - AB-a: the first BE is the first sample, or grows from 0 as the filter has it: `be_start`.
+ *  - AB-a: BE grows from 0, as the filter has it, or starts at the first sample: `be_start`.
  *  - AB-b: an ACK in the same microsecond as the one before has no rate of its own: its packets
  * count with the next ACK's. dt is never 0.
  *  - AB-c: after a pause of more than two RTTs (twice the constant tau, if that is longer) BE is
@@ -71,7 +71,7 @@ enum { ABSE_START_ZERO = 0, ABSE_START_FIRST_SAMPLE = 1 };
 	  "interval over which a rate sample is taken") \
 	X(CC_CHOICE, idle, "idle", "", 0, 1, ABSE_IDLE_HOLD, "hold|zero_samples", "reading AB-c", \
 	  "what a long pause does to the estimate") \
-	X(CC_CHOICE, be_start, "be_start", "", 0, 1, ABSE_START_FIRST_SAMPLE, \
+	X(CC_CHOICE, be_start, "be_start", "", 0, 1, ABSE_START_ZERO, \
 	  "zero|first_sample", "reading AB-a", "where the estimate starts")
 
 struct cc_abse_params {

@@ -17,7 +17,7 @@ type Given<'a> = &'a [(&'a str, u64)];
 const LAST_TWO_ACKS: (&str, u64) = ("sampling", 1);
 const FTCP_TEXT: (&str, u64) = ("agility", 1);
 const ZERO_SAMPLES: (&str, u64) = ("idle", 1);
-const FROM_ZERO: (&str, u64) = ("be_start", 0);
+const FIRST_SAMPLE: (&str, u64) = ("be_start", 1);
 /// Every time is at most this (`CC_TIME_MAX_US`).
 const TIME_MAX_US: f64 = 16_777_215.0;
 
@@ -59,7 +59,8 @@ impl Estimator {
 
     /// An estimator that has just taken in a first sample of `rate` packets/s over 100 ms.
     fn estimating(given: Given, rate: u32) -> Self {
-        let mut new = Self::new(given);
+        let given: Vec<_> = given.iter().chain(&[FIRST_SAMPLE]).copied().collect();
+        let mut new = Self::new(&given);
         new.after(0, 1);
         new.after(100_000, rate / 10);
         new
@@ -140,7 +141,9 @@ fn filter_with_constant_tau() {
 /// AB-a: from 0, the first sample counts as any other: 1000 * (1 - 1/3).
 #[test]
 fn filter_from_zero() {
-    let e = Estimator::estimating(&[("tau_const", 100_000), LAST_TWO_ACKS, FROM_ZERO], 1000);
+    let mut e = Estimator::new(&[("tau_const", 100_000), LAST_TWO_ACKS]);
+    e.after(0, 1);
+    e.after(100_000, 100);
     assert_near(e.be(), 2000.0 / 3.0, 1e-9, "be_start = zero");
 }
 
@@ -222,7 +225,7 @@ fn several_acks_in_one_microsecond() {
         e.after(100_000, 40);
         assert_near(e.s(), 400.0, 1e-7, "once");
     }
-    let mut e = Estimator::new(&[LAST_TWO_ACKS]);
+    let mut e = Estimator::new(&[LAST_TWO_ACKS, FIRST_SAMPLE]);
     e.after(0, 1);
     e.after(0, 1);
     assert_eq!(e.be(), 0.0, "no interval yet");
@@ -244,7 +247,7 @@ fn extreme_acks() {
         }
         assert_near(e.be(), 2_f64.powi(30), 1e-9, "the largest rate");
     }
-    let mut e = Estimator::new(&[LAST_TWO_ACKS]);
+    let mut e = Estimator::new(&[LAST_TWO_ACKS, FIRST_SAMPLE]);
     e.after(0, 1);
     e.after(1, 1000);
     assert_near(e.be(), 2_f64.powi(24), 1e-9, "the largest rate that a start believes");
@@ -259,7 +262,7 @@ fn acks_that_do_not_count() {
     assert_eq!(*e.cc.state(), before);
     e.after(50_000, 100);
     assert_near(e.s(), 1000.0, 1e-9, "100 in 0.1 s");
-    let mut e = Estimator::new(&[LAST_TWO_ACKS]);
+    let mut e = Estimator::new(&[LAST_TWO_ACKS, FIRST_SAMPLE]);
     e.at.srtt_us = 0;
     e.after(0, 1);
     e.after(100_000, 100);
@@ -325,7 +328,7 @@ fn agility_of_the_ftcp_text() {
     e.after(100_000, 40);
     assert_near(e.be(), 600.0 * 9.0 / 11.0 + 400.0 * 2.0 / 11.0, 2e-4, "s = 400 again");
     // Nothing ever unstable: U / Umax = 0 (AB-d), tau = 1.1 s.
-    let mut e = Estimator::new(&[LAST_TWO_ACKS, FTCP_TEXT, FROM_ZERO]);
+    let mut e = Estimator::new(&[LAST_TWO_ACKS, FTCP_TEXT]);
     e.after(0, 1);
     for sample in 1..=20 {
         e.after(100_000, 100);
@@ -448,6 +451,7 @@ struct Equations {
     ftcp_text: bool,
     last_two_acks: bool,
     beta: f64,
+    first_sample: bool,
     /// Packets count at the time of their ACK, not evenly over the time since the one before.
     whole_acks: bool,
 }
@@ -457,6 +461,7 @@ const DEFAULT: Equations = Equations {
     ftcp_text: false,
     last_two_acks: false,
     beta: 0.6,
+    first_sample: false,
     whole_acks: false,
 };
 
@@ -467,6 +472,7 @@ impl Equations {
             ("agility", u64::from(self.ftcp_text)),
             ("sampling", u64::from(self.last_two_acks)),
             ("beta_u", (self.beta * 1e6) as u64),
+            ("be_start", u64::from(self.first_sample)),
         ]
     }
 }
@@ -553,7 +559,8 @@ impl Reference {
         self.s = Some(s);
         let tau_s = self.tau_s(rtt_s);
         let alpha = ((2.0 * tau_s - dt_s) / (2.0 * tau_s + dt_s)).max(0.0);
-        self.be = Some(self.be.map_or(s, |be| alpha * be + (1.0 - alpha) * s));
+        let before = self.be.unwrap_or(if self.eq.first_sample { s } else { 0.0 });
+        self.be = Some(alpha * before + (1.0 - alpha) * s);
     }
 }
 
@@ -679,7 +686,7 @@ fn paths(full_rate: f64, base_rtt_s: f64, stretch: usize) -> Vec<(&'static str, 
     };
     // Down to a half at 20 RTTs, to a quarter at 30, up to all at 45.
     let steps: fn(&Path, f64) -> f64 = |p, t| match p.rtt_of(t) {
-        rtts if rtts < 20.0 || rtts >= 45.0 => p.full_rate,
+        rtts if !(20.0..45.0).contains(&rtts) => p.full_rate,
         rtts if rtts < 30.0 => p.full_rate / 2.0,
         _ => p.full_rate / 4.0,
     };
@@ -744,7 +751,7 @@ fn assert_within(found: Difference, largest: f64, root_mean_square: f64, of_mean
     );
 }
 
-const TWO_ACKS: Equations = Equations { last_two_acks: true, ..DEFAULT };
+const TWO_ACKS: Equations = Equations { last_two_acks: true, first_sample: true, ..DEFAULT };
 
 /// Fig. 1 (a) and (b): rounding only.
 #[test]

@@ -19,7 +19,11 @@ const PEAK_IN_SLOW_START: (&str, u64) = ("peak_rule", 1);
 
 /// Parameters with which an ACK's own delay and rate are what counts.
 fn direct(given: Given) -> Params {
-    let all: Vec<_> = [("sampling", 1), ("srtt_weight", 0)].iter().chain(given).copied().collect();
+    let all: Vec<_> = [("sampling", 1), ("be_start", 1), ("srtt_weight", 0)]
+        .iter()
+        .chain(given)
+        .copied()
+        .collect();
     params("ftcp", &all)
 }
 
@@ -582,7 +586,7 @@ fn defaults_are_the_papers() {
         ("epsilon", "0.6"),
         ("sampling", "adaptive"),
         ("idle", "hold"),
-        ("be_start", "first_sample"),
+        ("be_start", "zero"),
     ];
     assert_eq!(shown, by_hand.map(|(name, value)| (name, value.to_owned())));
 }
