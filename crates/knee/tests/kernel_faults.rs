@@ -264,6 +264,18 @@ fn without_the_kernels_types_it_says_so() {
     assert!(said.contains("MISSING  kernel types (BTF)") && said.contains(remedy), "{said}");
 }
 
+/// A device of the run's own namespace is never another's; but there may be none to be had.
+#[test]
+fn without_a_tun_device_it_says_so() {
+    let runs = Runs::new();
+    let mut command = runs.command("out", &[]);
+    // SAFETY: nothing but system calls between fork and exec.
+    unsafe { command.pre_exec(|| mounted("tmpfs", Path::new("/dev/net"), "")) };
+    let said = refused(&mut command);
+    assert!(said.contains("/dev/net/tun"), "{said}");
+    runs.assert_nothing_is_left();
+}
+
 #[test]
 fn a_name_that_is_taken() {
     let place = Place::new();
