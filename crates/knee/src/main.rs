@@ -132,6 +132,7 @@ impl Host {
     }
 
     /// How many of `specs` to run at once unless `asked` for a number; 0: one per core.
+    #[cfg_attr(not(feature = "kernel"), allow(unused_variables))]
     fn jobs(self, asked: Option<usize>, specs: &[knee_run::RunSpec]) -> usize {
         match self {
             Self::Sim => asked.unwrap_or(0),

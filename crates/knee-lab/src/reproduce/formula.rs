@@ -10,6 +10,8 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position, Scope};
 use std::{cell::Cell, collections::BTreeMap, rc::Rc, sync::Arc};
 
 type Fallible<T> = Result<T, Box<EvalAltResult>>;
+/// A measure of a group of flows and another one within a window.
+type OfGroups = fn(&Metrics, &[usize], &[usize], f64, f64) -> Option<f64>;
 
 /// Error of a formula that needs a run which failed.
 #[derive(Clone)]
@@ -161,6 +163,21 @@ impl Formulas {
                 },
             );
         }
+        fn groups(engine: &mut Engine, name: &'static str, of: OfGroups) {
+            engine.register_fn(
+                name,
+                move |r: &mut Run,
+                      group: Array,
+                      others: Array,
+                      from: Dynamic,
+                      to: Dynamic|
+                      -> Fallible<f64> {
+                    let (group, others) = (r.flows(&group)?, r.flows(&others)?);
+                    let (from, to) = (number(&from)?, number(&to)?);
+                    r.measure(name, |m| of(m, &group, &others, from, to))
+                },
+            );
+        }
         window(engine, "mean_queueing_delay", |m, a, b| m.mean_queueing_delay_ms(a, b));
         window(engine, "max_queueing_delay", |m, a, b| m.max_queueing_delay_ms(a, b));
         window(engine, "mean_queue", |m, a, b| m.mean_queue_pkts(a, b));
@@ -203,32 +220,8 @@ impl Formulas {
                 r.measure("jain", |m| m.jain(&flows, from, to))
             },
         );
-        engine.register_fn(
-            "share",
-            |r: &mut Run,
-             group: Array,
-             others: Array,
-             from: Dynamic,
-             to: Dynamic|
-             -> Fallible<f64> {
-                let (group, others) = (r.flows(&group)?, r.flows(&others)?);
-                let (from, to) = (number(&from)?, number(&to)?);
-                r.measure("share", |m| m.share(&group, &others, from, to))
-            },
-        );
-        engine.register_fn(
-            "mean_ratio",
-            |r: &mut Run,
-             group: Array,
-             others: Array,
-             from: Dynamic,
-             to: Dynamic|
-             -> Fallible<f64> {
-                let (group, others) = (r.flows(&group)?, r.flows(&others)?);
-                let (from, to) = (number(&from)?, number(&to)?);
-                r.measure("mean_ratio", |m| m.mean_ratio(&group, &others, from, to))
-            },
-        );
+        groups(engine, "share", |m, group, others, a, b| m.share(group, others, a, b));
+        groups(engine, "mean_ratio", |m, group, others, a, b| m.mean_ratio(group, others, a, b));
         engine.register_fn(
             "probe_delay",
             |r: &mut Run, flow: i64, q: Dynamic, from: Dynamic, to: Dynamic| -> Fallible<f64> {

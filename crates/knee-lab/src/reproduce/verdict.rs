@@ -75,6 +75,9 @@ impl Verdict {
         let (holds, trouble) = match (values, guarded) {
             (Err(e), _) | (_, Err(e)) => (Some(false), Some(e)),
             (Ok(Values { values, failed: Some(why) }), _) if values.is_empty() => (None, Some(why)),
+            (_, Ok(Some(Values { values, failed: Some(why) }))) if values.is_empty() => {
+                (None, Some(why))
+            }
             (Ok(Values { values, .. }), Ok(guard)) => {
                 measured = Measured::of(&values);
                 let within = match claim.judge {
