@@ -3,6 +3,7 @@
 use crate::Error;
 use knee_cc::{Algorithm, Params};
 use object::{Object, ObjectSection};
+use sha2::{Digest, Sha256};
 use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
@@ -38,13 +39,23 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::Name { name: name.to_owned(), reason })
 }
 
+/// The object of `algorithm`, still without name and parameters.
+fn embedded(algorithm: Algorithm) -> &'static [u8] {
+    let found = OBJECTS.iter().find(|(of, _)| *of == algorithm.name()).map(|(_, bytes)| *bytes);
+    // Both lists are made from the same folder when this is compiled.
+    found.expect("an object for each algorithm")
+}
+
+/// What tells two builds of `algorithm` for the kernel apart.
+pub fn fingerprint(algorithm: Algorithm) -> String {
+    let hash = Sha256::digest(embedded(algorithm));
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The object of the algorithm, complete: what is loaded, and what is exported.
 pub(crate) fn build(params: &Params, name: &str) -> Result<Vec<u8>, Error> {
     check_name(name)?;
-    let algorithm = params.algorithm().name();
-    let bytes = OBJECTS.iter().find(|(of, _)| *of == algorithm).map(|(_, bytes)| *bytes);
-    // Both lists are made from the same folder when this is compiled.
-    let mut bytes = bytes.expect("an object for each algorithm").to_vec();
+    let mut bytes = embedded(params.algorithm()).to_vec();
     let words: Vec<u8> = params.words().iter().flat_map(|w| w.to_le_bytes()).collect();
     let mut padded = [0; NAME_MAX_BYTES + 1];
     padded[..name.len()].copy_from_slice(name.as_bytes());

@@ -2,6 +2,7 @@
 
 pub mod chart;
 pub mod compare;
+pub mod kept;
 pub mod metrics;
 pub mod parquet;
 pub mod replay;

@@ -2,7 +2,7 @@
 
 /// Counts of delays in logarithmic buckets: relative error below 1/256, any range, no allocation
 /// per sample. Exact mean, count and maximum beside it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DelayStats {
     count: u64,
     sum_ns: u128,

@@ -1,13 +1,14 @@
 //! What a run measured.
 
-use crate::{DelayStats, Ns};
+use crate::{DelayStats, Ns, RunSpec};
 use knee_cc::{
     Ack, Conn, Controller, Event, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B,
     NOTE_ROUND, OBSERVE_N, Params, State,
 };
+use serde::{Deserialize, Serialize};
 
 /// Everything measured in one run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Seed that was used.
     pub seed: u64,
@@ -23,8 +24,18 @@ pub struct RunRecord {
     pub real_time: Option<RealTime>,
 }
 
+impl RunRecord {
+    /// Names the observed values of the flows of `spec`, whose record this is: a record that was
+    /// written and read has lost them.
+    pub fn name_observed(&mut self, spec: &RunSpec) {
+        for (flow, of) in self.flows.iter_mut().zip(&spec.flows) {
+            flow.observes = of.kind.observes();
+        }
+    }
+}
+
 /// What a run in real time says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealTime {
     /// How late packets left the bottleneck or the path.
     pub lateness: Lateness,
@@ -34,7 +45,7 @@ pub struct RealTime {
 
 /// How late packets left the bottleneck or the path, against the time that the network elements
 /// gave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Departures and deliveries measured.
     pub count: u64,
@@ -69,7 +80,7 @@ impl Lateness {
 }
 
 /// What one flow did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowRecord {
     /// Name, from the scenario.
     pub name: String,
@@ -79,7 +90,9 @@ pub struct FlowRecord {
     pub start_ns: Ns,
     /// When it was told to stop; end of the run if never.
     pub stop_ns: Ns,
-    /// Names of the observed values in [`FlowSample::observed`]; unused ones empty.
+    /// Names of the observed values in [`FlowSample::observed`]; unused ones empty. The
+    /// specification has them too: see [`RunRecord::name_observed`].
+    #[serde(skip)]
     pub observes: [&'static str; OBSERVE_N],
     /// Totals.
     pub counters: FlowCounters,
@@ -93,12 +106,13 @@ pub struct FlowRecord {
     pub one_way_delay: DelayStats,
     /// RTT samples that the algorithm was given; empty if no time series was kept.
     pub rtt: DelayStats,
-    /// Calls of the algorithm, if traced.
+    /// Calls of the algorithm, if traced. Kept as a table of its own, not with the rest.
+    #[serde(skip)]
     pub trace: Vec<CallRecord>,
 }
 
 /// Totals of one flow. Packets unless a name says otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowCounters {
     /// Sent, retransmissions included.
     pub sent_pkts: u64,
@@ -165,7 +179,7 @@ impl FlowCounters {
 }
 
 /// State of a flow at the end of a bin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowSample {
     /// Payload delivered in order within the bin, bytes.
     pub delivered_bytes: u64,
@@ -186,7 +200,7 @@ pub struct FlowSample {
 }
 
 /// A completed transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     /// When the application wrote it.
     pub start_ns: Ns,
@@ -197,7 +211,7 @@ pub struct Transfer {
 }
 
 /// The bottleneck's queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRecord {
     /// Waiting times of all packets that left, their own transmission excluded; empty if no time
     /// series was kept.
@@ -217,7 +231,7 @@ pub struct QueueRecord {
 }
 
 /// The queue within a bin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueBin {
     /// Packets that left.
     pub departed_pkts: u32,
@@ -234,7 +248,7 @@ pub struct QueueBin {
 }
 
 /// What happened to a packet at the bottleneck.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum PacketEvent {
     /// Joined the queue.
@@ -260,7 +274,7 @@ impl PacketEvent {
 }
 
 /// One line of the queue's log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketLog {
     /// When.
     pub time_ns: Ns,

@@ -171,6 +171,16 @@ pub enum FlowKind {
     },
 }
 
+impl FlowKind {
+    /// Names of the values that its algorithm lets be observed; empty where there is none.
+    pub fn observes(&self) -> [&'static str; OBSERVE_N] {
+        match self {
+            Self::Tcp(tcp) => tcp.cc.observes(),
+            Self::Udp { .. } | Self::Probe { .. } => [""; OBSERVE_N],
+        }
+    }
+}
+
 /// A TCP flow.
 #[derive(Clone, Debug)]
 pub struct TcpSpec {

@@ -296,10 +296,7 @@ fn flow(
         transfers: transfers.collect(),
         probe_delays: received.probe_delays.clone(),
         one_way_delay: received.one_way_delay.clone(),
-        observes: match &flow.kind {
-            FlowKind::Tcp(tcp) => tcp.cc.observes(),
-            _ => Default::default(),
-        },
+        observes: flow.kind.observes(),
     }
 }
 

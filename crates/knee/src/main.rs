@@ -106,10 +106,6 @@ enum Host {
     Kernel,
 }
 
-/// What the paths of all kernel runs at a time carry together at most, bit/s.
-#[cfg(feature = "kernel")]
-const TOGETHER_BPS: u64 = 90_000_000;
-
 impl Host {
     fn is_kernel(self) -> bool {
         self != Self::Sim
@@ -123,25 +119,41 @@ impl Host {
         }
     }
 
-    fn run(self, spec: &knee_run::RunSpec) -> Result<knee_run::RunRecord, String> {
+    /// Runs `spec`, one of those that are run at once, of which there are as many as `asked` for.
+    #[cfg_attr(not(feature = "kernel"), allow(unused_variables))]
+    fn run(
+        self,
+        spec: &knee_run::RunSpec,
+        asked: Option<usize>,
+    ) -> Result<knee_run::RunRecord, String> {
         match self {
             Self::Sim => knee_sim::run(spec).map_err(|e| e.to_string()),
             #[cfg(feature = "kernel")]
-            Self::Kernel => real_time::run(spec, None),
+            Self::Kernel => {
+                // Whoever gives a number knows what this machine bears.
+                let _carried = asked.is_none().then(|| real_time::Carried::wait(spec));
+                real_time::run(spec, None)
+            }
         }
     }
 
-    /// How many of `specs` to run at once unless `asked` for a number; 0: one per core.
+    /// What a record depends on beside the spec; none if it is not worth keeping.
     #[cfg_attr(not(feature = "kernel"), allow(unused_variables))]
-    fn jobs(self, asked: Option<usize>, specs: &[knee_run::RunSpec]) -> usize {
+    fn identity(self, spec: &knee_run::RunSpec) -> Option<String> {
+        match self {
+            Self::Sim => None,
+            #[cfg(feature = "kernel")]
+            Self::Kernel => Some(real_time::identity(spec)),
+        }
+    }
+
+    /// How many runs to begin at once unless `asked` for a number; 0: one per core.
+    fn jobs(self, asked: Option<usize>) -> usize {
         match self {
             Self::Sim => asked.unwrap_or(0),
             // Runs wait for their time to pass rather than for a core.
             #[cfg(feature = "kernel")]
-            Self::Kernel => asked.unwrap_or_else(|| {
-                let fastest_bps = specs.iter().map(|s| s.path.rate_bps).max().unwrap_or(1);
-                (TOGETHER_BPS / fastest_bps.max(1)).clamp(1, 12) as usize
-            }),
+            Self::Kernel => asked.unwrap_or(real_time::AT_ONCE),
         }
     }
 

@@ -1,8 +1,66 @@
 //! Runs on this machine's kernel.
 
-use knee_run::{NS_PER_US, RunRecord, RunSpec};
+use knee_run::{FlowKind, NS_PER_US, RunRecord, RunSpec};
 use knee_testbed::{Options, run_with};
-use std::{fs, path::Path};
+use nix::sys::utsname::uname;
+use std::{
+    fs,
+    path::Path,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+/// Runs to begin at once; fewer carry packets at a time if these are many.
+pub(crate) const AT_ONCE: usize = 12;
+/// What the paths of all runs at a time carry together at most, bit/s: two cores bear about that
+/// without being late, at about ten microseconds for each packet and acknowledgement.
+const TOGETHER_BPS: u64 = 150_000_000;
+
+/// What the runs of this process carry now, bit/s.
+static CARRIED_BPS: Mutex<u64> = Mutex::new(0);
+static LESS_CARRIED: Condvar = Condvar::new();
+
+fn carried() -> MutexGuard<'static, u64> {
+    CARRIED_BPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A run's part of what is carried together.
+pub(crate) struct Carried {
+    rate_bps: u64,
+}
+
+impl Carried {
+    /// Waits until there is room for `spec`. One run always has room.
+    pub(crate) fn wait(spec: &RunSpec) -> Self {
+        let rate_bps = spec.path.rate_bps.min(TOGETHER_BPS);
+        let full = |now: &mut u64| *now + rate_bps > TOGETHER_BPS;
+        let room = LESS_CARRIED.wait_while(carried(), full);
+        *room.unwrap_or_else(PoisonError::into_inner) += rate_bps;
+        Self { rate_bps }
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        *carried() -= self.rate_bps;
+        LESS_CARRIED.notify_all();
+    }
+}
+
+/// What a record of `spec` depends on beside it: this kernel, and the compiled algorithms.
+pub(crate) fn identity(spec: &RunSpec) -> String {
+    let mut text = "kernel".to_owned();
+    if let Ok(system) = uname() {
+        text += &format!(" {:?} {:?}", system.release(), system.version());
+    }
+    for flow in &spec.flows {
+        if let FlowKind::Tcp(tcp) = &flow.kind
+            && let Some(params) = tcp.cc.params()
+        {
+            text += &format!(" {}", knee_kernel::fingerprint(params.algorithm()));
+        }
+    }
+    text
+}
 
 /// Runs that turn out to be too late to be trusted before it is given up.
 const ATTEMPTS: usize = 2;

@@ -3,13 +3,15 @@
 use crate::{Format, Host, JOBS, REPEAT, integer, interrupt, made_by, output};
 use clap::builder::PossibleValuesParser;
 use knee_lab::{
+    kept::KeptRuns,
     reproduce::{
-        self, Outcome, PAPERS, Reproduction, Wanted, claims, outcome, reproduce as run, write,
+        self, Outcome, PAPERS, ReproduceError, Reproduction, Wanted, claims, outcome,
+        reproduce as run, write,
     },
     store::ResultWriter,
 };
 use knee_run::RunSpec;
-use miette::{IntoDiagnostic, Result, WrapErr};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -38,6 +40,10 @@ pub(crate) struct Args {
     /// What runs the scenarios; on the kernel, beside the simulator
     #[arg(long, value_enum, default_value = "sim")]
     host: Host,
+    /// Keep finished runs on the kernel in this folder, and take those that are there already: a
+    /// reproduction that was ended goes on
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// New folder for report, claims and figures; default: the next free one in knee-out/
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -75,10 +81,18 @@ fn reproduced(args: &Args) -> Result<ExitCode> {
     };
     let results = ResultWriter::create(&out)?;
     interrupt::abandons(results.abandon())?;
-    let reproductions = papers
-        .iter()
-        .map(|paper| one(paper, &wanted, args))
-        .collect::<Result<Vec<Reproduction>>>()?;
+    let kept = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
+    let mut reproductions = Vec::new();
+    for paper in &papers {
+        match one(paper, &wanted, args, kept.as_ref()) {
+            // Of all papers, those that have it.
+            Err(ReproduceError::NoFigure { .. }) if papers.len() > 1 => {}
+            reproduction => reproductions.push(reproduction?),
+        }
+    }
+    if let (true, Some(figure)) = (reproductions.is_empty(), &args.figure) {
+        return Err(miette!("no paper has a figure {figure}"));
+    }
     write(&reproductions, made_by(args.host), &results)?;
     let path = results.finish()?;
     match args.format {
@@ -96,7 +110,12 @@ fn reproduced(args: &Args) -> Result<ExitCode> {
     })
 }
 
-fn one(paper: &str, wanted: &Wanted, args: &Args) -> Result<Reproduction> {
+fn one(
+    paper: &str,
+    wanted: &Wanted,
+    args: &Args,
+    kept: Option<&KeptRuns>,
+) -> Result<Reproduction, ReproduceError> {
     let repeat = args.repeat.or(wanted.short.then_some(1));
     // The kernel's verdicts stand beside the simulator's, which take seconds.
     let hosts = match args.host {
@@ -111,22 +130,27 @@ fn one(paper: &str, wanted: &Wanted, args: &Args) -> Result<Reproduction> {
             bar.get_or_init(|| output::Progress::new(total, host.doing())).done(done);
         }
     };
-    let jobs = |host: Host| move |specs: &[RunSpec]| host.jobs(args.jobs, specs);
-    let how: Vec<_> = hosts
+    let run_on = |host: Host| {
+        move |spec: &RunSpec| match (kept, host.identity(spec)) {
+            (Some(kept), Some(identity)) => {
+                kept.or_run(&identity, spec, |spec| host.run(spec, args.jobs))
+            }
+            _ => host.run(spec, args.jobs),
+        }
+    };
+    let runners: Vec<_> = hosts.iter().map(|&(host, _)| run_on(host)).collect();
+    let hosts: Vec<reproduce::Host<'_>> = hosts
         .iter()
-        .map(|&(host, repeat)| (host, repeat, move |spec: &RunSpec| host.run(spec), jobs(host)))
-        .collect();
-    let hosts: Vec<reproduce::Host<'_>> = how
-        .iter()
-        .map(|(host, repeat, run, jobs)| reproduce::Host {
+        .zip(&runners)
+        .map(|(&(host, repeat), run)| reproduce::Host {
             name: host.name(),
             is_kernel: host.is_kernel(),
             run,
-            jobs,
-            repeat: *repeat,
+            jobs: host.jobs(args.jobs),
+            repeat,
         })
         .collect();
-    Ok(run(paper, wanted, &hosts, &progress)?)
+    run(paper, wanted, &hosts, &progress)
 }
 
 /// `knee-out/NAME`, or the first of `NAME-2`, `NAME-3`, ... that does not exist.

@@ -219,12 +219,12 @@ pub(crate) fn run_all(
     let progress = output::Progress::new(specs.len(), host.doing());
     let done = AtomicUsize::new(0);
     let one = |spec| {
-        let record = host.run(spec).map_err(|e| miette!("{e}"))?;
+        let record = host.run(spec, jobs).map_err(|e| miette!("{e}"))?;
         progress.done(done.fetch_add(1, Ordering::Relaxed) + 1);
         Ok(record)
     };
-    let jobs = host.jobs(jobs, specs).min(specs.len());
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
+    let threads = host.jobs(jobs).min(specs.len());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| miette!("cannot start threads: {e}; give fewer with --jobs"))?;
     pool.install(|| specs.par_iter().map(one).collect())
 }

@@ -6,9 +6,10 @@ use super::{
 };
 use crate::scenario::{Scenario, Set};
 use knee_run::{RunRecord, RunSpec};
-use rayon::prelude::*;
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
+    iter,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
@@ -132,19 +133,28 @@ pub(super) fn prepare(
     Ok((Cases { figure: figure.clone(), cases }, specs))
 }
 
-/// Runs `specs` on all threads of the current pool; results in order, whatever the threads did.
+/// Runs `specs` on all threads of `pool`, those that take longest first; results in the order of
+/// `specs`, whatever the threads did.
 pub(super) fn run_all(
+    pool: &rayon::ThreadPool,
     specs: &[RunSpec],
-    runner: &Runner,
+    runner: &Runner<'_>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Vec<Result<RunRecord, String>> {
-    let done = AtomicUsize::new(0);
-    specs
-        .par_iter()
-        .map(|spec| {
-            let record = runner(spec);
+    let mut order: Vec<usize> = (0..specs.len()).collect();
+    // In real time a run takes its duration, in the simulator what it carries.
+    order.sort_by_key(|&i| Reverse((specs[i].duration_ns, specs[i].path.rate_bps)));
+    let (started, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let of_threads = pool.broadcast(|_| {
+        let next = || order.get(started.fetch_add(1, Ordering::Relaxed)).copied();
+        let run = |i| {
+            let record = runner(&specs[i]);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-            record
-        })
-        .collect()
+            (i, record)
+        };
+        iter::from_fn(next).map(run).collect::<Vec<_>>()
+    });
+    let mut records: Vec<_> = of_threads.into_iter().flatten().collect();
+    records.sort_unstable_by_key(|(i, _)| *i);
+    records.into_iter().map(|(_, record)| record).collect()
 }

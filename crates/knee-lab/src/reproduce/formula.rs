@@ -97,6 +97,17 @@ fn axis_value(value: &Dynamic) -> String {
     value.as_float().map_or_else(|_| value.to_string(), |x| x.to_string())
 }
 
+fn engine() -> Engine {
+    let mut engine = Engine::new();
+    engine.set_max_operations(10_000_000).set_max_expr_depths(64, 64);
+    engine
+}
+
+/// Whether `formula` can be read at all.
+pub(super) fn check(formula: &str) -> Result<(), String> {
+    engine().compile(formula).map(|_| ()).map_err(|e| e.to_string())
+}
+
 /// Evaluates formulas over the runs of a paper.
 pub(super) struct Formulas {
     engine: Engine,
@@ -108,8 +119,7 @@ pub(super) struct Formulas {
 impl Formulas {
     pub(super) fn new(figures: Arc<Vec<Cases>>) -> Self {
         let now = Rc::new(Cell::new((0, 0)));
-        let mut engine = Engine::new();
-        engine.set_max_operations(10_000_000).set_max_expr_depths(64, 64);
+        let mut engine = engine();
         engine.register_type_with_name::<Run>("Run");
         Self::register_choice(&mut engine, &figures, &now);
         Self::register_measures(&mut engine);
@@ -348,5 +358,17 @@ impl Formulas {
         scope.push("x", x);
         let value = self.engine.eval_with_scope::<Dynamic>(&mut scope, formula);
         value.and_then(|v| number(&v)).map_err(|e| e.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        assert_eq!(check("goodput(run(#{flow: 1}), 0, 10, 20) / 2"), Ok(()));
+        let error = check("goodput(run(#{flow: 1}), 0, 10, 20").expect_err("no end");
+        assert!(error.contains("line 1"), "{error}");
     }
 }

@@ -34,7 +34,7 @@ use std::{fmt::Write as _, sync::Arc};
 use thiserror::Error;
 
 /// Runs one specification on some host; the error in words.
-pub type Runner = dyn Fn(&RunSpec) -> Result<RunRecord, String> + Sync;
+pub type Runner<'a> = dyn Fn(&RunSpec) -> Result<RunRecord, String> + Sync + 'a;
 
 /// What runs specifications.
 pub struct Host<'a> {
@@ -44,9 +44,9 @@ pub struct Host<'a> {
     /// files name for it.
     pub is_kernel: bool,
     /// Runs one.
-    pub run: &'a Runner,
-    /// How many of these to run at once; 0: one per core.
-    pub jobs: &'a dyn Fn(&[RunSpec]) -> usize,
+    pub run: &'a Runner<'a>,
+    /// How many runs to begin at once; 0: one per core.
+    pub jobs: usize,
     /// Repetitions instead of the scenarios' own.
     pub repeat: Option<u32>,
 }
@@ -113,17 +113,24 @@ pub struct Reproduction {
 pub struct OnHost {
     /// Name of the host.
     pub name: String,
-    /// The figures that were run.
-    pub figures: Arc<Vec<Cases>>,
-    /// Verdicts on their claims.
+    /// Verdicts on the claims of what was run.
     pub verdicts: Vec<Verdict>,
     drawn: Vec<Drawn>,
+    /// How many runs failed, and the first one's reason.
+    failures: Option<String>,
+    /// Of a host in real time: the worst lateness.
+    lateness: Option<String>,
+    /// Of a host in real time: what it does only nearly as the scenarios say, once each.
+    approximations: Vec<String>,
 }
 
-/// Charts and tables of a figure.
+/// A figure that was run: what is left of its runs.
 struct Drawn {
+    figure: Figure,
     charts: Vec<Chart>,
     tables: Vec<Table>,
+    /// Name and scenario of the first case.
+    listing: Option<(String, String)>,
 }
 
 /// Reproduces `id` on each of `hosts`. `progress` is told the host, how many of its runs are done,
@@ -163,23 +170,7 @@ pub fn reproduce(
             prepared.push(cases);
             specs.append(&mut of_figure);
         }
-        let total = specs.len();
-        let jobs = (host.jobs)(&specs);
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(jobs)
-            .build()
-            .map_err(|e| ReproduceError::Threads { jobs, why: e.to_string() })?;
-        let done = |done| progress(host.name, done, total);
-        let records = pool.install(|| cases::run_all(&specs, host.run, &done));
-        if let Some(Err(why)) = records.first()
-            && records.iter().all(Result::is_err)
-        {
-            return Err(ReproduceError::AllFailed(why.clone()));
-        }
-        let mut records = records.into_iter();
-        prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));
-
-        let figures = Arc::new(prepared);
+        let figures = run_cases(host, prepared, &specs, progress)?;
         let formulas = Formulas::new(figures.clone());
         let verdict =
             |c: &Claim| Verdict::of(&reproduction.paper, c, host.name, host.is_kernel, &formulas);
@@ -195,9 +186,50 @@ pub fn reproduce(
             let why = part.skips(c, &all)?.to_owned();
             Some((c.id.clone(), host.name.to_owned(), why))
         }));
-        reproduction.hosts.push(OnHost { name: host.name.to_owned(), figures, verdicts, drawn });
+        // The records end here: those of all papers together would fill gigabytes.
+        let records = || figures.iter().flat_map(|f| &f.cases).flat_map(Case::good);
+        reproduction.hosts.push(OnHost {
+            name: host.name.to_owned(),
+            verdicts,
+            drawn,
+            failures: failures(&figures),
+            lateness: lateness(records()),
+            approximations: approximations(records()),
+        });
     }
     Ok(reproduction)
+}
+
+/// Runs `specs`, those of the cases in `prepared`, and gives these their records.
+fn run_cases(
+    host: &Host<'_>,
+    mut prepared: Vec<Cases>,
+    specs: &[RunSpec],
+    progress: &(dyn Fn(&str, usize, usize) + Sync),
+) -> Result<Arc<Vec<Cases>>, ReproduceError> {
+    let total = specs.len();
+    let jobs = host.jobs;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs)
+        .build()
+        .map_err(|e| ReproduceError::Threads { jobs, why: e.to_string() })?;
+    let records = cases::run_all(&pool, specs, host.run, &|done| progress(host.name, done, total));
+    if let Some(Err(why)) = records.first()
+        && records.iter().all(Result::is_err)
+    {
+        return Err(ReproduceError::AllFailed(why.clone()));
+    }
+    let mut records = records.into_iter();
+    prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));
+    Ok(Arc::new(prepared))
+}
+
+/// How many runs failed, and the first one's reason.
+fn failures(figures: &[Cases]) -> Option<String> {
+    let runs = || figures.iter().flat_map(|f| &f.cases).flat_map(|c| &c.records);
+    let why = runs().find_map(|r| r.as_ref().err())?;
+    let failed = runs().filter(|r| r.is_err()).count();
+    Some(format!("{failed} of {} runs failed; the first: {why}", runs().count()))
 }
 
 fn draw(cases: &Cases, formulas: &Formulas) -> Result<Drawn, String> {
@@ -212,7 +244,12 @@ fn draw(cases: &Cases, formulas: &Formulas) -> Result<Drawn, String> {
         let table = drawings::table(cases, wanted, formulas);
         table.map_err(|e| format!("figure {number}: {}: {e}", wanted.title))
     });
-    Ok(Drawn { charts, tables: tables.collect::<Result<_, _>>()? })
+    let listing = cases.cases.first().map(|case| {
+        let name = format!("Scenario of the first case ({})", case.values.join(", "));
+        (name, case.text.clone())
+    });
+    let tables = tables.collect::<Result<_, _>>()?;
+    Ok(Drawn { figure: cases.figure.clone(), charts, tables, listing })
 }
 
 /// Verdicts of one or more papers as JSON.
@@ -392,7 +429,7 @@ impl Reproduction {
                 0 => writeln!(text),
                 n => writeln!(text, "; {n} could not be judged"),
             };
-            if let Some(failures) = host.failures() {
+            if let Some(failures) = &host.failures {
                 let _ = writeln!(text, "{of}{failures}");
             }
         }
@@ -411,18 +448,17 @@ impl Reproduction {
             skipped.map(|(claim, host, why)| format!("{claim} is not judged on the {host}: {why}")),
         );
         for host in &self.hosts {
-            if let Some(text) = host.failures() {
+            if let Some(text) = &host.failures {
                 summary.paragraphs.push(format!("On the {}, {text}.", host.name));
             }
-            if let Some(text) = host.lateness() {
+            if let Some(text) = &host.lateness {
                 summary.paragraphs.push(format!("Lateness on the {}: {text}.", host.name));
             }
-            summary.paragraphs.extend(host.approximations());
+            summary.paragraphs.extend(host.approximations.iter().cloned());
         }
         let mut sections = vec![summary];
         let Some(first) = self.hosts.first() else { return sections };
-        for (index, cases) in first.figures.iter().enumerate() {
-            let figure = &cases.figure;
+        for (index, Drawn { figure, listing, .. }) in first.drawn.iter().enumerate() {
             let mut section =
                 Section::new(format!("{} Fig. {}: {}", self.paper.id, figure.number, figure.title));
             for host in &self.hosts {
@@ -449,10 +485,7 @@ impl Reproduction {
                     table
                 }));
             }
-            if let Some(case) = cases.cases.first() {
-                let name = format!("Scenario of the first case ({})", case.values.join(", "));
-                section.listings.push((name, case.text.clone()));
-            }
+            section.listings.extend(listing.clone());
             sections.push(section);
         }
         sections
@@ -467,30 +500,6 @@ impl Reproduction {
             }
         }
         Ok(())
-    }
-}
-
-impl OnHost {
-    fn records(&self) -> impl Iterator<Item = &RunRecord> {
-        self.figures.iter().flat_map(|f| &f.cases).flat_map(Case::good)
-    }
-
-    /// How many runs failed, and the first one's reason.
-    fn failures(&self) -> Option<String> {
-        let runs = || self.figures.iter().flat_map(|f| &f.cases).flat_map(|c| &c.records);
-        let why = runs().find_map(|r| r.as_ref().err())?;
-        let failed = runs().filter(|r| r.is_err()).count();
-        Some(format!("{failed} of {} runs failed; the first: {why}", runs().count()))
-    }
-
-    /// Of a host in real time: the worst lateness.
-    fn lateness(&self) -> Option<String> {
-        lateness(self.records())
-    }
-
-    /// Of a host in real time: what it does only nearly as the scenarios say, once each.
-    fn approximations(&self) -> Vec<String> {
-        approximations(self.records())
     }
 }
 

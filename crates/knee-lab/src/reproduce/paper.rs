@@ -1,6 +1,6 @@
 //! A paper as data: its figures (`paper.toml`) and its claims (`claims.toml`).
 
-use super::fluid::FluidSpec;
+use super::{fluid::FluidSpec, formula};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -285,9 +285,36 @@ pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), PaperError> {
     if !PAPERS.contains(&id) {
         return Err(PaperError::Unknown { id: id.to_owned() });
     }
-    let paper: Paper = read(&format!("{id}/paper.toml"))?;
-    let claims: Claims = read(&format!("{id}/claims.toml"))?;
-    Ok((paper, claims.claims))
+    let (papers_file, claims_file) = (format!("{id}/paper.toml"), format!("{id}/claims.toml"));
+    let paper: Paper = read(&papers_file)?;
+    let Claims { claims } = read(&claims_file)?;
+    // Told now rather than after the runs.
+    let check = |file: &str, place: &str, text: &str| {
+        formula::check(text)
+            .map_err(|e| PaperError::File { file: file.to_owned(), why: format!("{place}: {e}") })
+    };
+    for (figure, place, text) in paper.figures.iter().flat_map(Figure::formulas) {
+        check(&papers_file, &format!("figure {}: {place}", figure.number), text)?;
+    }
+    for claim in &claims {
+        check(&claims_file, &format!("{}: quantity", claim.id), &claim.quantity)?;
+        if let Some(guard) = &claim.guard {
+            check(&claims_file, &format!("{}: guard", claim.id), guard)?;
+        }
+    }
+    Ok((paper, claims))
+}
+
+impl Figure {
+    /// Every formula, with the title of its plot or table.
+    fn formulas(&self) -> impl Iterator<Item = (&Self, &str, &str)> {
+        let of_plots = self.plots.iter().flat_map(|plot| {
+            let models = plot.model.iter().chain(&plot.curves).map(|model| &model.y);
+            plot.value.iter().chain(models).map(|text| (plot.title.as_str(), text.as_str()))
+        });
+        let of_tables = self.tables.iter().map(|t| (t.title.as_str(), t.value.as_str()));
+        of_plots.chain(of_tables).map(move |(place, text)| (self, place, text))
+    }
 }
 
 /// Which part of a paper is run.
@@ -387,6 +414,17 @@ pub fn plain_name(value: &toml::Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A figure gives all of its formulas.
+    #[test]
+    fn formulas_are_found() {
+        let (paper, _) = load("htcp").expect("the paper");
+        let found: Vec<&str> =
+            paper.figures.iter().flat_map(Figure::formulas).map(|(.., text)| text).collect();
+        let tables = paper.figures.iter().flat_map(|f| &f.tables);
+        assert!(tables.clone().count() > 0 && found.len() > tables.clone().count());
+        assert!(tables.map(|t| t.value.as_str()).all(|text| found.contains(&text)));
+    }
 
     /// What was found in the simulator is no record of the kernel.
     #[test]
