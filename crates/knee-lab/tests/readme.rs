@@ -1,7 +1,7 @@
 //! The README's table of claims says what the papers' records say.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use knee_lab::reproduce::{Claim, OnKernel, PAPERS, load};
+use knee_lab::reproduce::{Claim, Found, HostKind, PAPERS, load};
 use std::{env, fs};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
@@ -14,31 +14,36 @@ fn ids<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
     if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
 }
 
+/// How many of the claims on record hold on `host`, and which do not.
+fn found(claims: &[Claim], host: HostKind) -> [String; 2] {
+    let recorded = |wanted: fn(&Found) -> bool| {
+        claims.iter().filter(move |c| c.found(host).is_some_and(wanted))
+    };
+    let holds = recorded(|f| matches!(f, Found::Holds)).count();
+    let fails = || recorded(|f| matches!(f, Found::Fails(_)));
+    match holds + fails().count() {
+        0 => ["not judged yet".to_owned(), "–".to_owned()],
+        n => [format!("{holds} of {n}"), ids(fails())],
+    }
+}
+
 fn table() -> String {
-    let mut text = "| paper | claims | hold in the simulator | do not hold there | hold on real TCP, of those \
-                    on record | do not hold there |\n|---|---|---|---|---|---|\n"
-        .to_owned();
+    let mut text =
+        "| paper | claims | hold in the simulator | do not | hold on real TCP, of those \
+                    on record | do not | hold over QUIC, of those on record | do not |\n\
+                    |---|---|---|---|---|---|---|---|\n"
+            .to_owned();
     for id in PAPERS {
         let (paper, claims) = load(id).unwrap();
         let holding = claims.iter().filter(|c| c.holds).count();
-        let kernel = |wanted: fn(&OnKernel) -> bool| {
-            claims.iter().filter(move |c| c.kernel.as_ref().is_some_and(wanted))
-        };
-        let (holds, fails) = (
-            kernel(|k| matches!(k, OnKernel::Holds)).count(),
-            kernel(|k| matches!(k, OnKernel::Fails(_))).count(),
-        );
-        let on_kernel = match holds + fails {
-            0 => ["not judged yet".to_owned(), "–".to_owned()],
-            n => [format!("{holds} of {n}"), ids(kernel(|k| matches!(k, OnKernel::Fails(_))))],
-        };
+        let [kernel, not_on_kernel] = found(&claims, HostKind::Kernel);
+        let [quic, not_on_quic] = found(&claims, HostKind::Quic);
         text += &format!(
-            "| `{id}`: {} | {} | {holding} | {} | {} | {} |\n",
+            "| `{id}`: {} | {} | {holding} | {} | {kernel} | {not_on_kernel} | {quic} | \
+             {not_on_quic} |\n",
             paper.title,
             claims.len(),
             ids(claims.iter().filter(|c| !c.holds)),
-            on_kernel[0],
-            on_kernel[1],
         );
     }
     text

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use knee_lab::reproduce::{
-    Host, Outcome, ReproduceError, Reproduction, Wanted, outcome, reproduce,
+    Host, HostKind, Outcome, ReproduceError, Reproduction, Wanted, outcome, reproduce,
 };
 use knee_run::RunSpec;
 
@@ -12,7 +12,7 @@ fn without(fails: fn(&RunSpec) -> bool) -> Result<Reproduction, ReproduceError> 
         true => Err("too slow".to_owned()),
         false => knee_sim::run(spec).map_err(|e| e.to_string()),
     };
-    let host = Host { name: "sim", is_kernel: false, run: &run, jobs: 1, repeat: Some(2) };
+    let host = Host { name: "sim", kind: HostKind::Simulator, run: &run, jobs: 1, repeat: Some(2) };
     let wanted = Wanted { figure: Some("9".to_owned()), short: false };
     reproduce("chd", &wanted, &[host], &|_, _, _| {})
 }

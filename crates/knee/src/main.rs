@@ -19,6 +19,7 @@ mod testbed;
 mod trace;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use knee_lab::reproduce::HostKind;
 use std::{ops::RangeInclusive, process::ExitCode};
 
 /// Delay-based TCP congestion control: simulate, reproduce, measure.
@@ -107,8 +108,12 @@ enum Host {
 }
 
 impl Host {
-    fn is_kernel(self) -> bool {
-        self != Self::Sim
+    fn kind(self) -> HostKind {
+        match self {
+            Self::Sim => HostKind::Simulator,
+            #[cfg(feature = "kernel")]
+            Self::Kernel => HostKind::Kernel,
+        }
     }
 
     fn name(self) -> &'static str {

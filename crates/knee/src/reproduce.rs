@@ -144,7 +144,7 @@ fn one(
         .zip(&runners)
         .map(|(&(host, repeat), run)| reproduce::Host {
             name: host.name(),
-            is_kernel: host.is_kernel(),
+            kind: host.kind(),
             run,
             jobs: host.jobs(args.jobs),
             repeat,

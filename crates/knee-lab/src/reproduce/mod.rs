@@ -14,8 +14,8 @@ mod verdict;
 pub use cases::{Case, Cases};
 pub use fluid::{FluidRule, FluidSpec};
 pub use paper::{
-    Axis, AxisValue, Claim, Drawing, Figure, Judge, Model, OnKernel, PAPERS, Paper, PaperError,
-    Plot, Tabulated, load,
+    Axis, AxisValue, Claim, Drawing, Figure, Found, HostKind, Judge, Model, PAPERS, Paper,
+    PaperError, Plot, Tabulated, load,
 };
 pub use verdict::{Measured, Verdict};
 
@@ -40,9 +40,8 @@ pub type Runner<'a> = dyn Fn(&RunSpec) -> Result<RunRecord, String> + Sync + 'a;
 pub struct Host<'a> {
     /// Name in results.
     pub name: &'a str,
-    /// Whether it is the kernel, where time is real: runs and verdicts are those that the paper's
-    /// files name for it.
-    pub is_kernel: bool,
+    /// What it is: runs and verdicts are those that the paper's files name for that.
+    pub kind: HostKind,
     /// Runs one.
     pub run: &'a Runner<'a>,
     /// How many runs to begin at once; 0: one per core.
@@ -162,7 +161,7 @@ pub fn reproduce(
         claims.into_iter().filter(|c| figures.iter().any(|f| f.number == c.figure)).collect();
     let mut reproduction = Reproduction { paper, hosts: Vec::new(), skipped: Vec::new() };
     for host in hosts {
-        let part = paper::Part { kernel: host.is_kernel, short: wanted.short };
+        let part = paper::Part { host: host.kind, short: wanted.short };
         let mut prepared = Vec::new();
         let mut specs = Vec::new();
         for figure in &figures {
@@ -172,8 +171,8 @@ pub fn reproduce(
         }
         let figures = run_cases(host, prepared, &specs, progress)?;
         let formulas = Formulas::new(figures.clone());
-        let verdict =
-            |c: &Claim| Verdict::of(&reproduction.paper, c, host.name, host.is_kernel, &formulas);
+        let by = (host.name, host.kind);
+        let verdict = |c: &Claim| Verdict::of(&reproduction.paper, c, by, &formulas);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
             claims.iter().filter(|c| part.has(c)).partition(|c| part.skips(c, &all).is_none());
         let verdicts = judged.into_iter().map(verdict).collect();

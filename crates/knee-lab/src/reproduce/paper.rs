@@ -75,7 +75,8 @@ pub struct Axis {
     pub set: Option<String>,
     /// Values; the first is meant where none is named.
     pub values: Vec<AxisValue>,
-    /// Names of those that are run on the kernel, where time is real; all, if not given.
+    /// Names of those that are run on the kernel, where time is real, and over QUIC; all, if not
+    /// given.
     pub kernel: Option<Vec<toml::Value>>,
     /// Names of those that are run in the short form; all, if not given.
     pub short: Option<Vec<toml::Value>>,
@@ -204,7 +205,9 @@ pub struct Claim {
     /// Why it does not hold, and what was tried.
     pub reason: Option<String>,
     /// What was found on the kernel; nothing is recorded if not given.
-    pub kernel: Option<OnKernel>,
+    pub kernel: Option<Found>,
+    /// What was found over QUIC; nothing is recorded if not given.
+    pub quic: Option<Found>,
     /// Whether the short form judges it: one run must be enough to tell.
     #[serde(default)]
     pub short: bool,
@@ -213,10 +216,21 @@ pub struct Claim {
     pub note: String,
 }
 
-/// What was found of a claim on the kernel.
+/// What runs a paper. Each kind has a record of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostKind {
+    /// The simulator's TCP.
+    Simulator,
+    /// The kernel's TCP, in real time.
+    Kernel,
+    /// QUIC, in virtual time.
+    Quic,
+}
+
+/// What was found of a claim on a host other than the simulator.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum OnKernel {
+pub enum Found {
     /// It holds there.
     Holds,
     /// It does not, for this reason.
@@ -320,7 +334,7 @@ impl Figure {
 /// Which part of a paper is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    pub kernel: bool,
+    pub host: HostKind,
     pub short: bool,
 }
 
@@ -329,13 +343,14 @@ impl Part {
     /// where those suffice.
     pub(super) fn of(self, figure: &Figure) -> Figure {
         let mut figure = figure.clone();
-        if self.kernel && figure.not_on_kernel.is_some() {
+        if self.host == HostKind::Kernel && figure.not_on_kernel.is_some() {
             figure.scenario = None;
             figure.plots.clear();
             figure.tables.clear();
         }
         for axis in &mut figure.axes {
-            let lists = [(self.kernel, &axis.kernel), (self.short, &axis.short)];
+            let real_stack = self.host != HostKind::Simulator;
+            let lists = [(real_stack, &axis.kernel), (self.short, &axis.short)];
             for names in lists.into_iter().filter_map(|(applies, l)| l.as_ref().filter(|_| applies))
             {
                 let names: Vec<String> = names.iter().map(plain_name).collect();
@@ -359,26 +374,34 @@ impl Part {
 
     /// Why `claim`, of one of `figures`, is not judged in this part, if it is not.
     pub(super) fn skips<'a>(self, claim: &'a Claim, figures: &'a [Figure]) -> Option<&'a str> {
-        let figure = figures.iter().find(|f| f.number == claim.figure);
-        match &claim.kernel {
-            _ if !self.kernel => None,
-            Some(OnKernel::Skip(why)) => Some(why),
-            _ => figure?.not_on_kernel.as_deref(),
+        if let Some(Found::Skip(why)) = claim.found(self.host) {
+            return Some(why);
         }
+        let figure = figures.iter().find(|f| f.number == claim.figure)?;
+        figure.not_on_kernel.as_deref().filter(|_| self.host == HostKind::Kernel)
     }
 }
 
 impl Claim {
+    /// What was found on `host`, if that is not the simulator.
+    pub fn found(&self, host: HostKind) -> Option<&Found> {
+        match host {
+            HostKind::Simulator => None,
+            HostKind::Kernel => self.kernel.as_ref(),
+            HostKind::Quic => self.quic.as_ref(),
+        }
+    }
+
     /// What is recorded: whether it holds, and why not. What was found in the simulator says nothing
-    /// of the kernel.
-    pub(super) fn record(&self, kernel: bool) -> (Option<bool>, Option<String>) {
-        if !kernel {
+    /// of other hosts.
+    pub(super) fn record(&self, host: HostKind) -> (Option<bool>, Option<String>) {
+        if host == HostKind::Simulator {
             return (Some(self.holds), self.reason.clone());
         }
-        match &self.kernel {
-            Some(OnKernel::Holds) => (Some(true), None),
-            Some(OnKernel::Fails(reason)) => (Some(false), Some(reason.clone())),
-            Some(OnKernel::Skip(_)) | None => (None, None),
+        match self.found(host) {
+            Some(Found::Holds) => (Some(true), None),
+            Some(Found::Fails(reason)) => (Some(false), Some(reason.clone())),
+            Some(Found::Skip(_)) | None => (None, None),
         }
     }
 }
@@ -426,16 +449,21 @@ mod tests {
         assert!(tables.map(|t| t.value.as_str()).all(|text| found.contains(&text)));
     }
 
-    /// What was found in the simulator is no record of the kernel.
+    /// What was found in the simulator is no record of another host.
     #[test]
     fn each_host_has_its_own_record() {
         let (_, claims) = load("chd").expect("the paper");
         let of = |id: &str| claims.iter().find(|c| c.id == id).expect("a claim");
-        assert_eq!((of("C1").record(false).0, of("C1").record(true).0), (Some(true), Some(true)));
-        assert_eq!((of("C5").record(false).0, of("C5").record(true).0), (Some(true), None));
-        let (holds, reason) = of("C17").record(true);
+        let recorded = |id: &str, host| of(id).record(host).0;
+        assert_eq!(recorded("C1", HostKind::Simulator), Some(true));
+        assert_eq!(recorded("C1", HostKind::Kernel), Some(true));
+        assert_eq!(recorded("C5", HostKind::Simulator), Some(true));
+        assert_eq!(recorded("C5", HostKind::Kernel), None);
+        let (holds, reason) = of("C17").record(HostKind::Kernel);
         assert!(holds == Some(false) && reason.is_some());
-        let part = Part { kernel: true, short: true };
-        assert!(claims.iter().filter(|c| part.has(c)).all(|c| c.record(true).0.is_some()));
+        let part = Part { host: HostKind::Kernel, short: true };
+        let in_short = claims.iter().filter(|c| part.has(c));
+        assert!(in_short.clone().count() > 0);
+        assert!(in_short.cloned().all(|c| c.record(HostKind::Kernel).0.is_some()));
     }
 }

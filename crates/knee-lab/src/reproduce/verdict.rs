@@ -2,7 +2,7 @@
 
 use super::{
     formula::{Formulas, Values},
-    paper::{Claim, Judge, Paper},
+    paper::{Claim, HostKind, Judge, Paper},
 };
 use serde::Serialize;
 
@@ -62,11 +62,10 @@ impl Verdict {
     pub(super) fn of(
         paper: &Paper,
         claim: &Claim,
-        host: &str,
-        on_kernel: bool,
+        (host, kind): (&str, HostKind),
         formulas: &Formulas,
     ) -> Self {
-        let (recorded_holds, reason) = claim.record(on_kernel);
+        let (recorded_holds, reason) = claim.record(kind);
         let values = formulas.claim(&claim.figure, &claim.quantity);
         let guarded = claim.guard.as_ref().map(|g| formulas.claim(&claim.figure, g)).transpose();
         let [low, high] = claim.accepted;
