@@ -11,20 +11,22 @@ mod path;
 mod record;
 mod replay;
 mod spec;
+mod udp;
 
 pub use delay::DelayStats;
 pub use emission::Emission;
 pub use knee_net::Limit as QueueLimit;
 pub use path::{Numbered, Path, Port, Source};
 pub use record::{
-    Call, CallRecord, FlowCounters, FlowRecord, FlowSample, Lateness, PacketEvent, PacketLog,
-    QueueBin, QueueRecord, RealTime, RunRecord, Transfer,
+    Call, CallRecord, FlowCounters, FlowRecord, FlowSample, FlowTotals, Lateness, PacketEvent,
+    PacketLog, QueueBin, QueueRecord, RealTime, RunRecord, Transfer,
 };
 pub use replay::{Difference, Replay};
 pub use spec::{
     Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery, RunSpec,
     TcpOptions, TcpSpec, Workload,
 };
+pub use udp::UdpFlow;
 
 /// Nanoseconds in a second.
 pub const NS_PER_S: u64 = 1_000_000_000;

@@ -164,6 +164,32 @@ impl FlowCounters {
     }
 }
 
+/// Totals of a flow up to the latest bin: what the next row of its time series starts from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlowTotals {
+    delivered_bytes: u64,
+    sent_pkts: u64,
+    lost_pkts: u64,
+}
+
+impl FlowTotals {
+    /// Ends a bin with the totals `c`: the row of its time series, without the state.
+    pub fn close_bin(&mut self, c: &FlowCounters) -> FlowSample {
+        let before = *self;
+        *self = Self {
+            delivered_bytes: c.delivered_bytes,
+            sent_pkts: c.sent_pkts,
+            lost_pkts: c.random_losses_pkts + c.queue_drops_pkts,
+        };
+        FlowSample {
+            delivered_bytes: self.delivered_bytes - before.delivered_bytes,
+            sent_pkts: (self.sent_pkts - before.sent_pkts) as u32,
+            lost_pkts: (self.lost_pkts - before.lost_pkts) as u32,
+            ..FlowSample::default()
+        }
+    }
+}
+
 /// State of a flow at the end of a bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowSample {

@@ -1,7 +1,7 @@
 //! The experiment, as plain validated numbers.
 
 use knee_cc::{OBSERVE_N, Params};
-use knee_net::Limit as QueueLimit;
+use knee_net::{Jitter, Limit as QueueLimit, Random};
 use serde::Serialize;
 
 /// A time or duration in nanoseconds.
@@ -23,6 +23,13 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
+    /// When flow `index` starts, jitter included.
+    pub fn start_ns(&self, index: usize) -> Ns {
+        let flow = &self.flows[index];
+        let mut random = Random::stream(self.seed, "start", index as u64);
+        flow.start_ns + Jitter::new(flow.start_jitter_ns).draw_ns(&mut random)
+    }
+
     /// The dumbbell of speed comparisons: `flows` bulk flows of one algorithm, SACK, an ACK for
     /// each packet, started within the first 100 ms; nothing recorded but counters.
     pub fn dumbbell(
