@@ -15,11 +15,13 @@ mod udp;
 
 pub use delay::DelayStats;
 pub use emission::Emission;
+pub use knee_cc::{Call, CallRecord};
 pub use knee_net::Limit as QueueLimit;
+pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
 pub use path::{Numbered, Path, Port, Source};
 pub use record::{
-    Call, CallRecord, FlowCounters, FlowRecord, FlowSample, FlowTotals, Lateness, PacketEvent,
-    PacketLog, QueueBin, QueueRecord, RealTime, RunRecord, Transfer,
+    FlowCounters, FlowRecord, FlowSample, FlowTotals, Lateness, PacketEvent, PacketLog, QueueBin,
+    QueueRecord, RealTime, RunRecord, Transfer,
 };
 pub use replay::{Difference, Replay};
 pub use spec::{
@@ -27,10 +29,3 @@ pub use spec::{
     TcpOptions, TcpSpec, Workload,
 };
 pub use udp::UdpFlow;
-
-/// Nanoseconds in a second.
-pub const NS_PER_S: u64 = 1_000_000_000;
-/// Nanoseconds in a millisecond.
-pub const NS_PER_MS: u64 = 1_000_000;
-/// Nanoseconds in a microsecond.
-pub const NS_PER_US: u64 = 1_000;
