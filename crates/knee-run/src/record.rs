@@ -19,7 +19,9 @@ pub struct RunRecord {
     pub flows: Vec<FlowRecord>,
     /// The bottleneck's queue.
     pub queue: QueueRecord,
-    /// Of a run in real time: how far it is to be trusted; none of a simulated one.
+    /// What the host did only nearly as the spec says, in words.
+    pub approximations: Vec<String>,
+    /// Of a run in real time: how far it is to be trusted; none of a run in virtual time.
     pub real_time: Option<RealTime>,
 }
 
@@ -28,8 +30,6 @@ pub struct RunRecord {
 pub struct RealTime {
     /// How late packets left the bottleneck or the path.
     pub lateness: Lateness,
-    /// What the host does only nearly as the spec says, in words.
-    pub approximations: Vec<String>,
 }
 
 /// How late packets left the bottleneck or the path, against the time that the network elements

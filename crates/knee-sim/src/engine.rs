@@ -357,6 +357,7 @@ impl<'a> Engine<'a> {
             bin_ns,
             flows: flows.collect(),
             queue,
+            approximations: Vec::new(),
             real_time: None,
         }
     }
@@ -395,34 +396,7 @@ impl Flow {
                 Kind::Udp(udp)
             }
         };
-        // No flow can send more than the link carries, twice over for what is dropped; UDP sends
-        // at its own rate.
-        let packet_bits = u128::from(port.packet_bytes) * 8;
-        let bits_per_s = match &flow.kind {
-            FlowKind::Tcp(_) => u128::from(spec.path.rate_bps) * 2,
-            FlowKind::Udp { rate_bps, steps, .. } => {
-                u128::from(steps.iter().map(|(_, bps)| *bps).fold(*rate_bps, u64::max))
-            }
-            FlowKind::Probe { interval_ns, .. } => {
-                packet_bits * u128::from(knee_run::NS_PER_S) / u128::from((*interval_ns).max(1))
-            }
-        };
-        let numbers = match &flow.kind {
-            // A transfer numbers what it writes, however often it sends it.
-            FlowKind::Tcp(TcpSpec {
-                workload: Workload::Transfers { size_bytes, every_ns },
-                options,
-                ..
-            }) => {
-                let times = every_ns.map_or(1, |e| spec.duration_ns / e.max(1) + 1);
-                u128::from(size_bytes.div_ceil(u64::from(options.mss_bytes))) * u128::from(times)
-            }
-            _ => {
-                bits_per_s * u128::from(spec.duration_ns)
-                    / (packet_bits * u128::from(knee_run::NS_PER_S))
-            }
-        };
-        if numbers >= u128::from(u32::MAX) {
+        if spec.packets(index as usize) >= u128::from(u32::MAX) {
             return Err(SimError::TooLong { flow: flow.name.clone() });
         }
         Ok(Self {

@@ -215,16 +215,14 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
         let called = called.next().unwrap_or_default();
         flow(spec, &plan, i, &path, &sent[i], &received[i], called)
     });
-    let real_time = RealTime {
-        lateness: Lateness::of(&path.lateness),
-        approximations: plan.approximations.clone(),
-    };
+    let real_time = RealTime { lateness: Lateness::of(&path.lateness) };
     Ok(RunRecord {
         seed: spec.seed,
         duration_ns: spec.duration_ns,
         bin_ns: spec.record.bin_ns,
         flows: flows.collect(),
         queue: path.queue,
+        approximations: plan.approximations.clone(),
         real_time: Some(real_time),
     })
 }
