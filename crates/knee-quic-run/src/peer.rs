@@ -27,6 +27,8 @@ const PERIOD_BYTES: u64 = 262_139;
 /// The application is so far ahead of what was sent, headers and repetitions included, that it is
 /// never what holds the connection back.
 const AHEAD_BYTES: u64 = 1 << 19;
+/// The window is filled in about so many writes.
+const WRITES_IN_WINDOW: u64 = 64;
 /// Bytes that have no end.
 const ENDLESS: u64 = u64::MAX;
 
@@ -174,6 +176,9 @@ impl Peer {
 pub struct Sender {
     peer: Peer,
     stream: Option<StreamId>,
+    /// The application writes at most so much at once: quinn keeps the room of all that was written
+    /// at once until all of it is acknowledged.
+    write_bytes: u64,
     /// What the application has for the stream yet, and what the stream has taken.
     backlog_bytes: u64,
     written_bytes: u64,
@@ -237,6 +242,7 @@ impl Maker {
         let sender = Sender {
             peer,
             stream: None,
+            write_bytes: (terms.window_bytes() / WRITES_IN_WINDOW).clamp(1, PERIOD_BYTES),
             backlog_bytes: 0,
             written_bytes: 0,
             sent_bytes: 0,
@@ -316,7 +322,7 @@ impl Sender {
         };
         while self.backlog_bytes > 0 && self.written_bytes < self.sent_bytes + AHEAD_BYTES {
             let from = self.written_bytes % PERIOD_BYTES;
-            let len = (PERIOD_BYTES - from).min(self.backlog_bytes);
+            let len = (PERIOD_BYTES - from).min(self.backlog_bytes).min(self.write_bytes);
             let mut data = [PATTERN.slice(from as usize..(from + len) as usize)];
             match connection.send_stream(id).write_chunks(&mut data) {
                 Ok(written) => {

@@ -61,7 +61,7 @@ impl Terms {
     }
 
     /// Data that may be sent and not be acknowledged in order, bytes: TCP's receive window.
-    fn window_bytes(&self) -> u64 {
+    pub(crate) fn window_bytes(&self) -> u64 {
         u64::from(self.options.receive_window_pkts) * u64::from(self.options.mss_bytes)
     }
 

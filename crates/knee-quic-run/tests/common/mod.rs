@@ -42,10 +42,11 @@ pub fn bulk(cc: &str) -> FlowSpec {
     tcp(cc, Workload::Bulk, TcpOptions::default())
 }
 
-/// A run over `path` with everything recorded.
+/// A run over `path` with everything recorded. It ends within a bin: that at whose very end it ended
+/// would lack what happened at that moment.
 pub fn spec(path: PathSpec, duration_ns: Ns, flows: Vec<FlowSpec>) -> RunSpec {
     let record = RecordSpec { bin_ns: 100 * MS, queue_log: true, trace: true };
-    RunSpec { seed: 1, duration_ns, path, flows, record }
+    RunSpec { seed: 1, duration_ns: duration_ns + 1, path, flows, record }
 }
 
 /// The papers' path: 10 Mb/s, 40 ms, with a queue of `queue_pkts`. A 1500-byte packet takes 1.2 ms.
