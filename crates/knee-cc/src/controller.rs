@@ -95,6 +95,11 @@ impl Controller {
         Self { params, state }
     }
 
+    /// Goes back to a state that it had before.
+    pub fn restore(&mut self, state: State) {
+        self.state = state;
+    }
+
     /// The state as it is now.
     pub fn state(&self) -> &State {
         &self.state

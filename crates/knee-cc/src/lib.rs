@@ -4,12 +4,14 @@
 //! are validated with the algorithm's own table before anything runs. [`Controller`] is one
 //! connection's instance; its calls replicate the contract of `cc/include/knee/contract.h`.
 
+mod call;
 mod controller;
 #[allow(missing_docs)]
 mod ffi;
 mod params;
 mod registry;
 
+pub use call::{Call, CallRecord};
 pub use controller::{Controller, Event, Phase, State};
 pub use ffi::{Ack, Conn};
 pub use params::{ParamError, Params};

@@ -1,6 +1,7 @@
 //! Validated parameter sets.
 
 use crate::registry::{Algorithm, Param, ParamKind, Rule, RuleOp};
+use knee_units::{NS_PER_US, PACKETS, TIME, UnitError, clip, parse_ppm};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -47,6 +48,16 @@ pub enum ParamError {
         /// Names that exist.
         choices: String,
     },
+    /// Not a value of the parameter's unit.
+    #[error("{name}: {what}; {remedy}")]
+    Value {
+        /// Parameter.
+        name: &'static str,
+        /// What is wrong.
+        what: String,
+        /// What to write instead.
+        remedy: String,
+    },
     /// Two parameters contradict each other.
     #[error("{left} = {left_value} must be {relation} {right} = {right_value}")]
     Rule {
@@ -68,7 +79,7 @@ impl ParamError {
     pub fn param(&self) -> &str {
         match self {
             Self::Unknown { name, .. } => name,
-            Self::Range { name, .. } | Self::Choice { name, .. } => name,
+            Self::Range { name, .. } | Self::Choice { name, .. } | Self::Value { name, .. } => name,
             Self::Rule { left, .. } => left,
         }
     }
@@ -89,8 +100,20 @@ impl Params {
         algorithm: Algorithm,
         given: impl IntoIterator<Item = (&'a str, u64)>,
     ) -> Result<Self, ParamError> {
-        let table = algorithm.params();
-        let mut words: Vec<u32> = table.iter().map(|p| p.default).collect();
+        Self::defaults(algorithm).with(given)
+    }
+
+    /// These with `given` (raw values by name or FreeBSD name) put in their place. Cross-field
+    /// rules are checked after the last.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with<'a>(
+        self,
+        given: impl IntoIterator<Item = (&'a str, u64)>,
+    ) -> Result<Self, ParamError> {
+        let algorithm = self.algorithm;
+        let mut words = self.words.to_vec();
         for (name, value) in given {
             let param = Self::find(algorithm, name)?;
             words[param.index] = u32::try_from(value)
@@ -108,6 +131,25 @@ impl Params {
             rule.check(&words)?;
         }
         Ok(Self { algorithm, words: words.into() })
+    }
+
+    /// These with `given` put in their place, as [`Self::with`], each value as a person writes it
+    /// ([`Param::parse`]).
+    ///
+    /// # Errors
+    /// As [`Self::new`]; a value that is not of its parameter's unit.
+    pub fn with_written<'a>(
+        self,
+        given: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, ParamError> {
+        let raw: Vec<_> = given
+            .into_iter()
+            .map(|(name, text)| {
+                let param = Self::find(self.algorithm, name)?;
+                Ok((param.name, param.parse(text)?))
+            })
+            .collect::<Result<_, ParamError>>()?;
+        self.with(raw)
     }
 
     /// The parameter called `name`, by Knee's name or FreeBSD's.
@@ -143,6 +185,41 @@ impl Params {
 }
 
 impl Param {
+    /// Raw value of `"20ms"`, `"8p"` (or `"8"`), `"0.25"` or a choice's name (of `off|on` also
+    /// `"false"`, `"true"`), by the parameter's kind. It may still be out of range.
+    ///
+    /// # Errors
+    /// [`ParamError::Value`], [`ParamError::Choice`].
+    pub fn parse(&self, text: &str) -> Result<u64, ParamError> {
+        let refuse = |e: UnitError| self.refuse(e.to_string(), e.remedy().to_owned());
+        let text = text.trim();
+        match self.kind {
+            ParamKind::TimeUs => {
+                let ns = TIME.parse(text).map_err(refuse)?;
+                if !ns.is_multiple_of(NS_PER_US) {
+                    let what = format!("`{}` is finer than a microsecond", clip(text));
+                    return Err(self.refuse(what, "round it to whole microseconds".to_owned()));
+                }
+                Ok(ns / NS_PER_US)
+            }
+            // A bare integer cannot be misread.
+            ParamKind::Packets => match text.parse::<u64>() {
+                Ok(pkts) => Ok(pkts),
+                Err(_) => PACKETS.parse(text).map_err(refuse),
+            },
+            ParamKind::ProbabilityPpm | ParamKind::NumberPpm => parse_ppm(text).map_err(refuse),
+            ParamKind::Choice => match (text, self.choices().as_slice()) {
+                ("false", ["off", "on"]) => Ok(0),
+                ("true", ["off", "on"]) => Ok(1),
+                _ => self.choice(text),
+            },
+        }
+    }
+
+    fn refuse(&self, what: String, remedy: String) -> ParamError {
+        ParamError::Value { name: self.name, what, remedy }
+    }
+
     /// Raw value of a choice's name.
     ///
     /// # Errors

@@ -105,7 +105,9 @@ pub struct Run {
     pub queue: Queue,
     /// Flows, in scenario order.
     pub flows: Vec<Flow>,
-    /// Of a run in real time: how far it is to be trusted; `null` of a simulated one.
+    /// What the host did only nearly as the scenario says.
+    pub approximations: Vec<String>,
+    /// Of a run in real time: how far it is to be trusted; `null` of a run in virtual time.
     pub real_time: Option<RealTime>,
 }
 
@@ -120,8 +122,6 @@ pub struct RealTime {
     pub lateness_p999_us: f64,
     /// Largest.
     pub lateness_max_us: f64,
-    /// What the host does only nearly as the scenario says.
-    pub approximations: Vec<String>,
 }
 
 impl RealTime {
@@ -133,7 +133,6 @@ impl RealTime {
             lateness_p99_us: us(lateness.p99_ns),
             lateness_p999_us: us(lateness.p999_ns),
             lateness_max_us: us(lateness.max_ns),
-            approximations: of.approximations.clone(),
         }
     }
 }
@@ -245,6 +244,7 @@ impl Run {
                 max_held_pkts: queue.max_pkts,
             },
             flows: (0..record.flows.len()).map(|flow| Flow::new(&m, flow)).collect(),
+            approximations: record.approximations.clone(),
             real_time: record.real_time.as_ref().map(RealTime::new),
         }
     }

@@ -11,24 +11,21 @@ mod path;
 mod record;
 mod replay;
 mod spec;
+mod udp;
 
 pub use delay::DelayStats;
 pub use emission::Emission;
+pub use knee_cc::{Call, CallRecord};
 pub use knee_net::Limit as QueueLimit;
+pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
 pub use path::{Numbered, Path, Port, Source};
 pub use record::{
-    Call, CallRecord, FlowCounters, FlowRecord, FlowSample, Lateness, PacketEvent, PacketLog,
-    QueueBin, QueueRecord, RealTime, RunRecord, Transfer,
+    FlowCounters, FlowRecord, FlowSample, FlowTotals, Lateness, PacketEvent, PacketLog, QueueBin,
+    QueueRecord, RealTime, RunRecord, Transfer,
 };
 pub use replay::{Difference, Replay};
 pub use spec::{
     Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery, RunSpec,
     TcpOptions, TcpSpec, Workload,
 };
-
-/// Nanoseconds in a second.
-pub const NS_PER_S: u64 = 1_000_000_000;
-/// Nanoseconds in a millisecond.
-pub const NS_PER_MS: u64 = 1_000_000;
-/// Nanoseconds in a microsecond.
-pub const NS_PER_US: u64 = 1_000;
+pub use udp::UdpFlow;

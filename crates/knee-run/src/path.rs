@@ -1,6 +1,6 @@
 //! The path of a run: what every host steps with its own clock.
 
-use crate::{FlowSpec, Ns, PacketEvent, PacketLog, QueueBin, QueueRecord, RunSpec};
+use crate::{FlowCounters, FlowSpec, Ns, PacketEvent, PacketLog, QueueBin, QueueRecord, RunSpec};
 use knee_net::{DelayLine, Jitter, Link, Loss, NEVER, Packet, Random, Schedule};
 use std::collections::BTreeMap;
 
@@ -58,6 +58,18 @@ pub struct Port {
     pub queue_drops_pkts: u64,
     /// Lost at random on the way back.
     pub ack_losses_pkts: u64,
+}
+
+impl Port {
+    /// `counters` with what became of the flow's packets on the path.
+    pub fn count(&self, counters: FlowCounters) -> FlowCounters {
+        FlowCounters {
+            random_losses_pkts: self.random_losses_pkts,
+            queue_drops_pkts: self.queue_drops_pkts,
+            ack_losses_pkts: self.ack_losses_pkts,
+            ..counters
+        }
+    }
 }
 
 /// Packets between the senders of one access delay and the shared path.

@@ -2,8 +2,8 @@
 
 use crate::{DelayStats, Ns, RunSpec};
 use knee_cc::{
-    Ack, Conn, Controller, Event, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B,
-    NOTE_ROUND, OBSERVE_N, Params, State,
+    Call, CallRecord, Conn, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B, NOTE_ROUND,
+    OBSERVE_N,
 };
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,9 @@ pub struct RunRecord {
     pub flows: Vec<FlowRecord>,
     /// The bottleneck's queue.
     pub queue: QueueRecord,
-    /// Of a run in real time: how far it is to be trusted; none of a simulated one.
+    /// What the host did only nearly as the spec says, in words.
+    pub approximations: Vec<String>,
+    /// Of a run in real time: how far it is to be trusted; none of a run in virtual time.
     pub real_time: Option<RealTime>,
 }
 
@@ -39,8 +41,6 @@ impl RunRecord {
 pub struct RealTime {
     /// How late packets left the bottleneck or the path.
     pub lateness: Lateness,
-    /// What the host does only nearly as the spec says, in words.
-    pub approximations: Vec<String>,
 }
 
 /// How late packets left the bottleneck or the path, against the time that the network elements
@@ -178,6 +178,32 @@ impl FlowCounters {
     }
 }
 
+/// Totals of a flow up to the latest bin: what the next row of its time series starts from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlowTotals {
+    delivered_bytes: u64,
+    sent_pkts: u64,
+    lost_pkts: u64,
+}
+
+impl FlowTotals {
+    /// Ends a bin with the totals `c`: the row of its time series, without the state.
+    pub fn close_bin(&mut self, c: &FlowCounters) -> FlowSample {
+        let before = *self;
+        *self = Self {
+            delivered_bytes: c.delivered_bytes,
+            sent_pkts: c.sent_pkts,
+            lost_pkts: c.random_losses_pkts + c.queue_drops_pkts,
+        };
+        FlowSample {
+            delivered_bytes: self.delivered_bytes - before.delivered_bytes,
+            sent_pkts: (self.sent_pkts - before.sent_pkts) as u32,
+            lost_pkts: (self.lost_pkts - before.lost_pkts) as u32,
+            ..FlowSample::default()
+        }
+    }
+}
+
 /// State of a flow at the end of a bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowSample {
@@ -288,87 +314,4 @@ pub struct PacketLog {
     pub held_pkts: u32,
     /// What happened.
     pub event: PacketEvent,
-}
-
-/// Which of an algorithm's functions was called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Call {
-    /// `init`.
-    #[default]
-    Init = 0,
-    /// `on_rtt`.
-    OnRtt = 1,
-    /// `on_ack`.
-    OnAck = 2,
-    /// `ssthresh`.
-    Ssthresh = 3,
-    /// `on_event`.
-    OnEvent = 4,
-    /// `undo`.
-    Undo = 5,
-}
-
-impl Call {
-    /// All, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Init, Self::OnRtt, Self::OnAck, Self::Ssthresh, Self::OnEvent, Self::Undo];
-
-    /// Name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Init => "init",
-            Self::OnRtt => "on_rtt",
-            Self::OnAck => "on_ack",
-            Self::Ssthresh => "ssthresh",
-            Self::OnEvent => "on_event",
-            Self::Undo => "undo",
-        }
-    }
-}
-
-/// One call of an algorithm: all that went in, all that came out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallRecord {
-    /// Function.
-    pub call: Call,
-    /// Event number, for `on_event`.
-    pub event: u32,
-    /// ACK, for `on_rtt` and `on_ack`.
-    pub ack: Ack,
-    /// Connection before the call.
-    pub before: Conn,
-    /// Connection after the call.
-    pub after: Conn,
-    /// Result, for `ssthresh` and `undo`.
-    pub result: u32,
-    /// Internals after the call.
-    pub observed: [u32; OBSERVE_N],
-    /// State after the call.
-    pub state: State,
-}
-
-impl CallRecord {
-    /// Makes the call again: the same inputs to an algorithm with these parameters and, unless it
-    /// is `init`, this state. None if there is no such event.
-    pub fn again(&self, params: &Params, state: State) -> Option<Self> {
-        let mut after = self.before;
-        let mut result = 0;
-        let mut controller = match self.call {
-            Call::Init => Controller::new(params.clone(), &mut after),
-            _ => Controller::resume(params.clone(), state),
-        };
-        match self.call {
-            Call::Init => {}
-            Call::OnRtt => controller.on_rtt(&mut after, &self.ack),
-            Call::OnAck => controller.on_ack(&mut after, &self.ack),
-            Call::Ssthresh => result = controller.ssthresh(&mut after),
-            Call::OnEvent => {
-                controller.on_event(&mut after, *Event::ALL.get(self.event as usize)?);
-            }
-            Call::Undo => result = controller.undo(&mut after),
-        }
-        let (observed, state) = (controller.observe(), *controller.state());
-        Some(Self { after, result, observed, state, ..*self })
-    }
 }

@@ -1,7 +1,6 @@
 //! Making the recorded calls of a flow again, to see whether the same comes out.
 
-use crate::{Call, CallRecord};
-use knee_cc::{Params, State};
+use knee_cc::{Call, CallRecord, Params, State};
 use std::collections::VecDeque;
 
 /// Calls before a difference that are kept as its context.

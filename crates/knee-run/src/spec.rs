@@ -1,7 +1,7 @@
 //! The experiment, as plain validated numbers.
 
 use knee_cc::{OBSERVE_N, Params};
-use knee_net::Limit as QueueLimit;
+use knee_net::{Jitter, Limit as QueueLimit, Random};
 use serde::Serialize;
 
 /// A time or duration in nanoseconds.
@@ -23,6 +23,41 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
+    /// When flow `index` starts, jitter included.
+    pub fn start_ns(&self, index: usize) -> Ns {
+        let flow = &self.flows[index];
+        let mut random = Random::stream(self.seed, "start", index as u64);
+        flow.start_ns + Jitter::new(flow.start_jitter_ns).draw_ns(&mut random)
+    }
+
+    /// Packets that flow `index` can number at most. No flow can send more than the link carries,
+    /// twice over for what is dropped; UDP sends at its own rate.
+    pub fn packets(&self, index: usize) -> u128 {
+        let flow = &self.flows[index];
+        let packet_bits = u128::from(flow.packet_bytes()) * 8;
+        let ns_per_s = u128::from(crate::NS_PER_S);
+        let bits_per_s = match &flow.kind {
+            // A transfer numbers what it writes, however often it sends it.
+            FlowKind::Tcp(TcpSpec {
+                workload: Workload::Transfers { size_bytes, every_ns },
+                options,
+                ..
+            }) => {
+                let times = every_ns.map_or(1, |e| self.duration_ns / e.max(1) + 1);
+                return u128::from(size_bytes.div_ceil(u64::from(options.mss_bytes)))
+                    * u128::from(times);
+            }
+            FlowKind::Tcp(_) => u128::from(self.path.rate_bps) * 2,
+            FlowKind::Udp { rate_bps, steps, .. } => {
+                u128::from(steps.iter().map(|(_, bps)| *bps).fold(*rate_bps, u64::max))
+            }
+            FlowKind::Probe { interval_ns, .. } => {
+                packet_bits * ns_per_s / u128::from((*interval_ns).max(1))
+            }
+        };
+        bits_per_s * u128::from(self.duration_ns) / (packet_bits * ns_per_s)
+    }
+
     /// The dumbbell of speed comparisons: `flows` bulk flows of one algorithm, SACK, an ACK for
     /// each packet, started within the first 100 ms; nothing recorded but counters.
     pub fn dumbbell(

@@ -11,10 +11,10 @@ use crate::{
     sender::{Sender, Transmit},
 };
 use knee_cc::Params;
-use knee_net::{Jitter, NEVER, Random};
+use knee_net::{NEVER, Random};
 use knee_run::{
-    Cc, DelayStats, Emission, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, Ns,
-    PacketEvent, Path, Port, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Workload,
+    Cc, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals, Ns, PacketEvent,
+    Path, Port, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, UdpFlow, Workload,
 };
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -56,7 +56,7 @@ impl Timers {
 #[allow(clippy::large_enum_variant)]
 enum Kind {
     Tcp(Tcp),
-    Udp(Udp),
+    Udp(UdpFlow),
 }
 
 struct Tcp {
@@ -67,18 +67,6 @@ struct Tcp {
     delack_in_heap_ns: Ns,
 }
 
-struct Udp {
-    emission: Option<Emission>,
-    /// When the next packet is due; [`NEVER`]: there is none.
-    due_ns: Ns,
-    next_number: u32,
-    counters: FlowCounters,
-    /// Of a probe: start and time between packets.
-    probe: Option<(Ns, Ns)>,
-    delays: Vec<(Ns, Ns)>,
-    delay: DelayStats,
-}
-
 struct Flow {
     kind: Kind,
     port: Port,
@@ -86,8 +74,8 @@ struct Flow {
     start_ns: Ns,
     stopped: bool,
     samples: Vec<FlowSample>,
-    /// Totals at the last bin: delivered bytes, sent, lost.
-    last: (u64, u64, u64),
+    /// Up to the latest bin.
+    last: FlowTotals,
 }
 
 pub(crate) struct Engine<'a> {
@@ -185,7 +173,7 @@ impl<'a> Engine<'a> {
                     }
                 }
             },
-            Kind::Udp(udp) => udp.arrive(self.now_ns, &data),
+            Kind::Udp(udp) => udp.arrive(self.now_ns, data.number, data.bytes),
         }
     }
 
@@ -265,8 +253,8 @@ impl<'a> Engine<'a> {
         let flow = &mut self.flows[index as usize];
         flow.started = true;
         match &flow.kind {
-            Kind::Udp(udp) if udp.due_ns > self.now_ns => {
-                self.timers.push(udp.due_ns, index, Timer::Udp);
+            Kind::Udp(udp) if udp.due_ns() > self.now_ns => {
+                self.timers.push(udp.due_ns(), index, Timer::Udp);
             }
             Kind::Udp(_) => self.send_udp(index),
             Kind::Tcp(_) => self.write(index),
@@ -332,11 +320,8 @@ impl<'a> Engine<'a> {
         if flow.stopped {
             return;
         }
-        let number = udp.next_number;
-        udp.next_number += 1;
-        udp.counters.sent_pkts += 1;
-        udp.due_ns = udp.emission.as_mut().and_then(Emission::next_ns).unwrap_or(NEVER);
-        self.timers.push(udp.due_ns, index, Timer::Udp);
+        let number = udp.send();
+        self.timers.push(udp.due_ns(), index, Timer::Udp);
         let mut out =
             Out { path: &mut self.path, now_ns: self.now_ns, flow: index, port: &mut flow.port };
         out.transmit(number);
@@ -372,6 +357,7 @@ impl<'a> Engine<'a> {
             bin_ns,
             flows: flows.collect(),
             queue,
+            approximations: Vec::new(),
             real_time: None,
         }
     }
@@ -395,8 +381,7 @@ impl Flow {
     fn new(spec: &RunSpec, index: u32, port: Port) -> Result<Self, SimError> {
         let flow: &FlowSpec = &spec.flows[index as usize];
         let stream = |component| Random::stream(spec.seed, component, u64::from(index));
-        let start_ns =
-            flow.start_ns + Jitter::new(flow.start_jitter_ns).draw_ns(&mut stream("start"));
+        let start_ns = spec.start_ns(index as usize);
         let keep = spec.record.bin_ns > 0;
         let kind = match &flow.kind {
             FlowKind::Tcp(TcpSpec { cc: Cc::Kernel(name), .. }) => {
@@ -406,39 +391,12 @@ impl Flow {
                 let params = params.clone();
                 Kind::Tcp(Tcp::new(spec, params, options, start_ns, stream("algorithm"), keep))
             }
-            FlowKind::Udp { .. } => Kind::Udp(Udp::new(&flow.kind, start_ns, None)),
-            FlowKind::Probe { interval_ns, .. } => {
-                Kind::Udp(Udp::new(&flow.kind, start_ns, Some((start_ns, *interval_ns))))
+            FlowKind::Udp { .. } | FlowKind::Probe { .. } => {
+                let udp = UdpFlow::of(&flow.kind, start_ns).expect("no TCP");
+                Kind::Udp(udp)
             }
         };
-        // No flow can send more than the link carries, twice over for what is dropped; UDP sends
-        // at its own rate.
-        let packet_bits = u128::from(port.packet_bytes) * 8;
-        let bits_per_s = match &flow.kind {
-            FlowKind::Tcp(_) => u128::from(spec.path.rate_bps) * 2,
-            FlowKind::Udp { rate_bps, steps, .. } => {
-                u128::from(steps.iter().map(|(_, bps)| *bps).fold(*rate_bps, u64::max))
-            }
-            FlowKind::Probe { interval_ns, .. } => {
-                packet_bits * u128::from(knee_run::NS_PER_S) / u128::from((*interval_ns).max(1))
-            }
-        };
-        let numbers = match &flow.kind {
-            // A transfer numbers what it writes, however often it sends it.
-            FlowKind::Tcp(TcpSpec {
-                workload: Workload::Transfers { size_bytes, every_ns },
-                options,
-                ..
-            }) => {
-                let times = every_ns.map_or(1, |e| spec.duration_ns / e.max(1) + 1);
-                u128::from(size_bytes.div_ceil(u64::from(options.mss_bytes))) * u128::from(times)
-            }
-            _ => {
-                bits_per_s * u128::from(spec.duration_ns)
-                    / (packet_bits * u128::from(knee_run::NS_PER_S))
-            }
-        };
-        if numbers >= u128::from(u32::MAX) {
+        if spec.packets(index as usize) >= u128::from(u32::MAX) {
             return Err(SimError::TooLong { flow: flow.name.clone() });
         }
         Ok(Self {
@@ -448,7 +406,7 @@ impl Flow {
             start_ns,
             stopped: false,
             samples: Vec::new(),
-            last: (0, 0, 0),
+            last: FlowTotals::default(),
         })
     }
 
@@ -460,27 +418,14 @@ impl Flow {
                 duplicate_pkts: tcp.receiver.duplicate_pkts,
                 ..tcp.sender.counters
             },
-            Kind::Udp(udp) => udp.counters,
+            Kind::Udp(udp) => udp.counters(),
         };
-        FlowCounters {
-            random_losses_pkts: self.port.random_losses_pkts,
-            queue_drops_pkts: self.port.queue_drops_pkts,
-            ack_losses_pkts: self.port.ack_losses_pkts,
-            ..counters
-        }
+        self.port.count(counters)
     }
 
     fn sample(&mut self) {
         let c = self.counters();
-        let lost = c.random_losses_pkts + c.queue_drops_pkts;
-        let (bytes_before, sent_before, lost_before) = self.last;
-        let mut sample = FlowSample {
-            delivered_bytes: c.delivered_bytes - bytes_before,
-            sent_pkts: (c.sent_pkts - sent_before) as u32,
-            lost_pkts: (lost - lost_before) as u32,
-            ..FlowSample::default()
-        };
-        self.last = (c.delivered_bytes, c.sent_pkts, lost);
+        let mut sample = self.last.close_bin(&c);
         if let Kind::Tcp(tcp) = &self.kind
             && self.started
             && !self.stopped
@@ -498,12 +443,9 @@ impl Flow {
     fn finish(self, spec: &FlowSpec, in_network_pkts: u64, duration_ns: Ns) -> FlowRecord {
         let counters = FlowCounters { in_network_pkts, ..self.counters() };
         let record = FlowRecord {
-            name: spec.name.clone(),
-            start_ns: self.start_ns,
-            stop_ns: spec.stop_ns.map_or(duration_ns, |stop_ns| stop_ns.min(duration_ns)),
             counters,
             samples: self.samples,
-            ..FlowRecord::default()
+            ..FlowRecord::of(spec, self.start_ns, duration_ns)
         };
         match (self.kind, &spec.kind) {
             (Kind::Tcp(mut tcp), FlowKind::Tcp(t)) => FlowRecord {
@@ -514,13 +456,7 @@ impl Flow {
                 trace: tcp.sender.take_trace(),
                 ..record
             },
-            (Kind::Udp(udp), kind) => FlowRecord {
-                kind: if matches!(kind, FlowKind::Probe { .. }) { "probe" } else { "udp" }
-                    .to_owned(),
-                probe_delays: udp.delays,
-                one_way_delay: udp.delay,
-                ..record
-            },
+            (Kind::Udp(udp), _) => udp.finish(record),
             (Kind::Tcp(_), _) => record,
         }
     }
@@ -540,33 +476,6 @@ impl Tcp {
             receiver: Receiver::new(options.mss_bytes, options.delayed_ack, options.quick_ack_pkts),
             rto_in_heap_ns: NEVER,
             delack_in_heap_ns: NEVER,
-        }
-    }
-}
-
-impl Udp {
-    fn new(kind: &FlowKind, start_ns: Ns, probe: Option<(Ns, Ns)>) -> Self {
-        let mut emission = Emission::of(kind, start_ns);
-        let due_ns = emission.as_mut().and_then(Emission::next_ns).unwrap_or(NEVER);
-        Self {
-            emission,
-            due_ns,
-            next_number: 0,
-            counters: FlowCounters::default(),
-            probe,
-            delays: Vec::new(),
-            delay: DelayStats::default(),
-        }
-    }
-
-    fn arrive(&mut self, now_ns: Ns, data: &Data) {
-        self.counters.delivered_pkts += 1;
-        self.counters.delivered_bytes += u64::from(data.bytes);
-        if let Some((start_ns, interval_ns)) = self.probe {
-            let sent_ns = start_ns + u64::from(data.number) * interval_ns;
-            let delay_ns = now_ns - sent_ns;
-            self.delays.push((sent_ns, delay_ns));
-            self.delay.add(delay_ns);
         }
     }
 }

@@ -97,13 +97,8 @@ impl Flow {
     }
 
     fn counters(&self) -> FlowCounters {
-        FlowCounters {
-            random_losses_pkts: self.port.random_losses_pkts,
-            queue_drops_pkts: self.port.queue_drops_pkts,
-            ack_losses_pkts: self.port.ack_losses_pkts,
-            retransmitted_pkts: self.sequence.retransmitted_pkts,
-            ..self.record.counters
-        }
+        let retransmitted_pkts = self.sequence.retransmitted_pkts;
+        self.port.count(FlowCounters { retransmitted_pkts, ..self.record.counters })
     }
 
     fn close_bin(&mut self) {

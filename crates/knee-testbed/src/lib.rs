@@ -42,7 +42,6 @@ pub use passed::Passed;
 use capture::CaptureFile;
 use error::{Doing, joined};
 use forwarder::Forwarder;
-use knee_net::Jitter;
 use knee_run::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, RealTime, RunRecord,
     RunSpec, Transfer,
@@ -216,16 +215,14 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
         let called = called.next().unwrap_or_default();
         flow(spec, &plan, i, &path, &sent[i], &received[i], called)
     });
-    let real_time = RealTime {
-        lateness: Lateness::of(&path.lateness),
-        approximations: plan.approximations.clone(),
-    };
+    let real_time = RealTime { lateness: Lateness::of(&path.lateness) };
     Ok(RunRecord {
         seed: spec.seed,
         duration_ns: spec.duration_ns,
         bin_ns: spec.record.bin_ns,
         flows: flows.collect(),
         queue: path.queue,
+        approximations: plan.approximations.clone(),
         real_time: Some(real_time),
     })
 }
@@ -306,11 +303,4 @@ fn bins(spec: &RunSpec) -> usize {
         0 => 0,
         bin_ns => spec.duration_ns.div_ceil(bin_ns) as usize,
     }
-}
-
-/// When a flow starts: the same draw as the simulator's.
-fn start_ns(spec: &RunSpec, index: usize) -> Ns {
-    let flow = &spec.flows[index];
-    let mut random = knee_net::Random::stream(spec.seed, "start", index as u64);
-    flow.start_ns + Jitter::new(flow.start_jitter_ns).draw_ns(&mut random)
 }

@@ -1,6 +1,6 @@
 //! What the kernel is asked for: addresses, ports, options.
 
-use crate::{TestbedError, start_ns};
+use crate::TestbedError;
 use knee_run::{
     FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, QueueLimit, Recovery, RunSpec, TcpOptions,
     TcpSpec, Workload,
@@ -136,7 +136,7 @@ impl Plan {
                 return Err(unsupported_of(flow, "packet size", "an IP packet holds 65535 B"));
             }
             flows.push(FlowPlan {
-                start_ns: start_ns(spec, index),
+                start_ns: spec.start_ns(index),
                 packet_bytes,
                 tcp,
                 receive_window_bytes,

@@ -268,7 +268,7 @@ impl<'a> Section<'a> {
         let Some(text) = text else { return Ok(None) };
         match quantity.parse(&text) {
             Ok(value) if range.contains(&value) => return Ok(Some(value)),
-            Err(e) if !e.is_too_large => return Err(self.bad_quantity(key, &e)),
+            Err(e) if !e.is_too_large() => return Err(self.bad_quantity(key, &e)),
             _ => {}
         }
         let show = |value: &u64| quantity.show(*value);

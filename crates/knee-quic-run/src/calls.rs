@@ -1,0 +1,82 @@
+//! What the algorithm of a flow did.
+
+use knee_cc::{Call, CallRecord, Conn, Event, OBSERVE_N};
+use knee_quic::Observer;
+use knee_run::{DelayStats, FlowCounters, FlowSample, NS_PER_US, RecordSpec};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Told of every call; shared between a connection's controller and whoever measures.
+#[derive(Clone, Default)]
+pub struct Calls(Arc<Mutex<Called>>);
+
+/// What the calls told.
+#[derive(Default)]
+pub struct Called {
+    /// What the algorithm noted, fast recoveries, timeouts (persistent congestion), undos.
+    pub counters: FlowCounters,
+    /// RTT samples that the algorithm was given, if a time series is kept.
+    pub rtt: DelayStats,
+    /// Every call, if traced.
+    pub trace: Vec<CallRecord>,
+    latest: Option<(Conn, [u32; OBSERVE_N])>,
+    keep_rtt: bool,
+    keep_trace: bool,
+}
+
+impl Calls {
+    /// Keeps what `record` asks for.
+    pub fn new(record: &RecordSpec) -> Self {
+        Self(Arc::new(Mutex::new(Called {
+            keep_rtt: record.bin_ns > 0,
+            keep_trace: record.trace,
+            ..Called::default()
+        })))
+    }
+
+    /// What was told until now.
+    pub fn called(&self) -> MutexGuard<'_, Called> {
+        // Whoever panicked left whole values.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Called {
+    /// `row` with the state after the latest call.
+    pub fn sample(&self, row: FlowSample) -> FlowSample {
+        let Some((conn, observed)) = self.latest else { return row };
+        FlowSample {
+            cwnd_pkts: conn.cwnd_pkts,
+            ssthresh_pkts: conn.ssthresh_pkts,
+            inflight_pkts: conn.inflight_pkts,
+            srtt_us: conn.srtt_us,
+            observed,
+            ..row
+        }
+    }
+}
+
+impl Observer for Calls {
+    fn called(&self, _controller: u64, call: &CallRecord) {
+        let mut called = Calls::called(self);
+        called.counters.count(call.call, &call.after, call.result);
+        match call.call {
+            Call::OnRtt if called.keep_rtt => {
+                if let Ok(us) = u64::try_from(call.ack.rtt_us) {
+                    called.rtt.add(us * NS_PER_US);
+                }
+            }
+            Call::Ssthresh => called.counters.loss_events += 1,
+            // A timeout's threshold was asked for just before.
+            Call::OnEvent if call.event == Event::Rto as u32 => {
+                called.counters.timeouts += 1;
+                called.counters.loss_events -= 1;
+            }
+            Call::Undo => called.counters.undos += 1,
+            _ => {}
+        }
+        called.latest = Some((call.after, call.observed));
+        if called.keep_trace {
+            called.trace.push(*call);
+        }
+    }
+}

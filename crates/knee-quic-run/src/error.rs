@@ -1,0 +1,77 @@
+//! What can go wrong.
+
+use std::{io, path::PathBuf};
+use thiserror::Error;
+
+/// Why a run over QUIC is not possible, or failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A flow wants a congestion control that only the kernel has.
+    #[error(
+        "flow `{flow}`: `kernel:{cc}` is the Linux kernel's own, for TCP; over QUIC choose one of \
+         Knee's algorithms"
+    )]
+    KernelOnly {
+        /// Name of the flow.
+        flow: String,
+        /// The kernel's name of it.
+        cc: String,
+    },
+    /// The spec asks for what QUIC, or quinn, cannot do, and what would change the result.
+    #[error("flow `{flow}`: `{key}`: not possible over QUIC: {why}")]
+    Unsupported {
+        /// Name of the flow.
+        flow: String,
+        /// The option.
+        key: &'static str,
+        /// Why not, and what is.
+        why: String,
+    },
+    /// A flow could send more packets than its counters hold.
+    #[error(
+        "flow `{flow}` could send more than {max} packets; shorten the run or lower the rate",
+        max = u32::MAX
+    )]
+    TooLong {
+        /// Name of the flow.
+        flow: String,
+    },
+    /// A connection ended before its time.
+    #[error("flow `{flow}`: the connection failed: {why}")]
+    Connection {
+        /// Name of the flow.
+        flow: String,
+        /// quinn's reason.
+        why: String,
+    },
+    /// TLS could not be set up.
+    #[error("cannot set up TLS: {0}")]
+    Tls(String),
+    /// A qlog could not be written; there is none of its flow.
+    #[error(
+        "cannot write the qlog {}: {source}; give a folder that is there and has room",
+        file.display()
+    )]
+    Qlog {
+        /// The file.
+        file: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// Why a connection failed, without its flow's name.
+#[derive(Debug)]
+pub struct Failed(pub(crate) String);
+
+impl Failed {
+    pub(crate) fn new(why: impl ToString) -> Self {
+        Self(why.to_string())
+    }
+
+    /// The error of flow `flow`.
+    pub fn of(self, flow: &str) -> Error {
+        Error::Connection { flow: flow.to_owned(), why: self.0 }
+    }
+}

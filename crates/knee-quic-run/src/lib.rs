@@ -1,0 +1,64 @@
+//! Scenarios over real QUIC connections.
+//!
+//! [`run`] takes the [`RunSpec`] that the other hosts take; each of its TCP flows becomes a QUIC
+//! connection of quinn: its endpoints, connections, TLS, loss detection and pacing, with Knee's
+//! algorithms by [`knee_quic`]. quinn's core does no I/O and reads no clock, so that its datagrams
+//! can pass the path that simulator and testbed use in virtual time. The same spec gives the same
+//! [`RunRecord`].
+//!
+//! - `terms`: a flow's options in quinn's terms, and what QUIC cannot give of them.
+//! - `peer`: the two ends of a connection, [`Sender`] and [`Receiver`]: they know neither sockets
+//!   nor clocks either, so that the testbed can drive them over real UDP.
+//! - `tls`: the certificate.
+//! - `calls`: what the algorithm did.
+//! - `engine`: virtual time.
+//! - `qlog`: files for qvis and the like.
+//!
+//! What differs from TCP in a record: a flow opens its connection at its start and sends data one
+//! round trip later, a transfer's time includes that; its handshake passes the path and counts. A
+//! flow that stops closes its connection, and repairs no more. Packets are numbered as they were
+//! sent. QUIC never sends a packet again: `retransmitted_pkts` counts the packets that quinn took
+//! for lost, whose data went into new ones; `duplicate_pkts` is 0. `loss_events` are the
+//! reductions, once per round trip at most; `timeouts` are those for persistent congestion, not
+//! probe timeouts.
+
+mod calls;
+mod engine;
+mod error;
+mod peer;
+mod qlog;
+mod terms;
+mod tls;
+
+pub use calls::{Called, Calls};
+pub use error::{Error, Failed};
+pub use peer::{Maker, Receiver, Sender};
+pub use qlog::Qlog;
+pub use terms::Terms;
+
+use knee_run::{RunRecord, RunSpec};
+use std::path::PathBuf;
+
+/// What a run keeps beside its record.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Folder for a qlog of each connection, as its sender saw it: `FLOW.sqlog`, there once the run
+    /// is over. It is made if it is not there.
+    pub qlog: Option<PathBuf>,
+}
+
+/// As [`run_with`], with nothing optional.
+///
+/// # Errors
+/// As [`run_with`].
+pub fn run(spec: &RunSpec) -> Result<RunRecord, Error> {
+    run_with(spec, &Options::default())
+}
+
+/// Runs `spec` over QUIC in virtual time.
+///
+/// # Errors
+/// [`Error`]: what the spec asks that QUIC cannot do, or what went wrong.
+pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, Error> {
+    engine::Engine::new(spec, options)?.run()
+}

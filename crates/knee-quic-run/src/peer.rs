@@ -1,0 +1,445 @@
+//! The two ends of a connection, without sockets and clocks: quinn's own endpoints and connections,
+//! and the applications on them.
+
+use crate::{
+    Calls, Failed, Terms,
+    terms::calls,
+    tls::{SERVER_NAME, Tls},
+};
+use bytes::{Bytes, BytesMut};
+use knee_net::Random;
+use knee_run::RecordSpec;
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId,
+    ConnectionIdGenerator, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, Incoming,
+    QlogStream, ReadError, ReadableError, ServerConfig, StreamEvent, StreamId, VarInt, WriteError,
+};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Length of connection IDs, bytes: quinn's own.
+const ID_BYTES: usize = 8;
+/// The application's data repeat after so many bytes. It is no multiple of what packets carry.
+const PERIOD_BYTES: u64 = 262_139;
+/// The application is so far ahead of what was sent, headers and repetitions included, that it is
+/// never what holds the connection back.
+const AHEAD_BYTES: u64 = 1 << 19;
+/// The window is filled in about so many writes.
+const WRITES_IN_WINDOW: u64 = 64;
+/// Bytes that have no end.
+const ENDLESS: u64 = u64::MAX;
+
+/// Data that tell their place.
+static PATTERN: LazyLock<Bytes> = LazyLock::new(|| {
+    let mut random = Random::stream(0, "pattern", 0);
+    (0..PERIOD_BYTES).map(|_| random.bits32() as u8).collect()
+});
+
+/// Where the two ends are, as far as they know.
+pub(crate) const SENDER: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1)), 10_000);
+pub(crate) const RECEIVER: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 2, 0, 1)), 10_000);
+
+/// Everything of quinn's that is random comes from one stream: sizes and numbers of packets depend
+/// on some of it.
+struct Ids(Random);
+
+impl Ids {
+    fn id(&mut self) -> ConnectionId {
+        ConnectionId::new(&self.0.bits64().to_be_bytes())
+    }
+}
+
+impl ConnectionIdGenerator for Ids {
+    fn generate_cid(&mut self) -> ConnectionId {
+        self.id()
+    }
+
+    fn cid_len(&self) -> usize {
+        ID_BYTES
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+fn endpoint(terms: &Terms, server: Option<Arc<ServerConfig>>, mut random: Random) -> Endpoint {
+    let mut config = EndpointConfig::default();
+    let mut seed = [0; 32];
+    seed.fill_with(|| random.bits32() as u8);
+    config.rng_seed(Some(seed)).cid_generator(move || Box::new(Ids(random.clone())));
+    // What the terms allow, quinn does: 1200 to 65527.
+    let _ = config.max_udp_payload_size(terms.payload_bytes());
+    Endpoint::new(Arc::new(config), server, false, None)
+}
+
+/// One end: quinn's endpoint with its one connection.
+struct Peer {
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    remote: SocketAddr,
+    buffer: Vec<u8>,
+}
+
+/// What a connection told that is not about a stream.
+enum News {
+    Connected,
+    Stream(StreamEvent),
+}
+
+impl Peer {
+    /// A datagram arrives; gives what opens a connection.
+    fn receive(
+        &mut self,
+        now: Instant,
+        datagram: BytesMut,
+        out: &mut impl FnMut(&[u8]),
+    ) -> Option<Incoming> {
+        self.buffer.clear();
+        match self.endpoint.handle(now, self.remote, None, None, datagram, &mut self.buffer)? {
+            DatagramEvent::ConnectionEvent(handle, event) => {
+                if let Some((own, connection)) = &mut self.connection
+                    && *own == handle
+                {
+                    connection.handle_event(event);
+                }
+                None
+            }
+            DatagramEvent::NewConnection(incoming) => Some(incoming),
+            DatagramEvent::Response(transmit) => {
+                out(&self.buffer[..transmit.size]);
+                None
+            }
+        }
+    }
+
+    /// What the connection and its endpoint have to tell each other; then what is new. An end that
+    /// was asked for is none.
+    fn news(&mut self) -> Result<Option<News>, Failed> {
+        let Some((handle, connection)) = &mut self.connection else { return Ok(None) };
+        while let Some(event) = connection.poll_endpoint_events() {
+            let drained = event.is_drained();
+            if let Some(event) = self.endpoint.handle_event(*handle, event) {
+                connection.handle_event(event);
+            }
+            if drained {
+                self.connection = None;
+                return Ok(None);
+            }
+        }
+        loop {
+            return match connection.poll() {
+                None => Ok(None),
+                Some(Event::Connected) => Ok(Some(News::Connected)),
+                Some(Event::Stream(event)) => Ok(Some(News::Stream(event))),
+                Some(Event::ConnectionLost {
+                    reason: ConnectionError::LocallyClosed | ConnectionError::ApplicationClosed(_),
+                }) => Ok(None),
+                Some(Event::ConnectionLost { reason }) => Err(Failed::new(reason)),
+                Some(_) => continue,
+            };
+        }
+    }
+
+    /// Sends a datagram if one may be sent now; its size.
+    fn transmit(&mut self, now: Instant, out: &mut impl FnMut(&[u8])) -> Option<usize> {
+        let (_, connection) = self.connection.as_mut()?;
+        self.buffer.clear();
+        let transmit = connection.poll_transmit(now, 1, &mut self.buffer)?;
+        out(&self.buffer[..transmit.size]);
+        Some(transmit.size)
+    }
+
+    /// Whether a timer was due.
+    fn timers(&mut self, now: Instant) -> bool {
+        let Some((_, connection)) = &mut self.connection else { return false };
+        match connection.poll_timeout() {
+            Some(due) if due <= now => {
+                connection.handle_timeout(now);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn due(&mut self) -> Option<Instant> {
+        self.connection.as_mut().and_then(|(_, connection)| connection.poll_timeout())
+    }
+}
+
+/// The end that sends: it opens the connection, and a stream on it.
+pub struct Sender {
+    peer: Peer,
+    stream: Option<StreamId>,
+    /// The application writes at most so much at once: quinn keeps the room of all that was written
+    /// at once until all of it is acknowledged.
+    write_bytes: u64,
+    /// What the application has for the stream yet, and what the stream has taken.
+    backlog_bytes: u64,
+    written_bytes: u64,
+    sent_bytes: u64,
+    closed: bool,
+}
+
+/// The end that receives: it reads whatever comes.
+pub struct Receiver {
+    peer: Peer,
+    stream: Option<StreamId>,
+    /// Data that arrived in order and were handed to the application.
+    pub delivered_bytes: u64,
+}
+
+/// What makes the ends of flow `index` of a run.
+pub struct Maker {
+    tls: Tls,
+    seed: u64,
+    zero: Instant,
+    record: RecordSpec,
+}
+
+impl Maker {
+    /// For a run with `seed`, which begins at `zero` and records `record`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Tls`].
+    pub fn new(seed: u64, zero: Instant, record: &RecordSpec) -> Result<Self, crate::Error> {
+        Ok(Self { tls: Tls::new()?, seed, zero, record: record.clone() })
+    }
+
+    fn random(&self, what: &str, index: usize) -> Random {
+        Random::stream(self.seed, what, index as u64)
+    }
+
+    /// The sender, which begins to connect to `remote` at `now`; what its algorithm is going to do.
+    ///
+    /// # Errors
+    /// What quinn does not like.
+    pub fn sender(
+        &self,
+        terms: &Terms,
+        index: usize,
+        now: Instant,
+        remote: SocketAddr,
+        qlog: Option<QlogStream>,
+    ) -> Result<(Sender, Calls), Failed> {
+        let calls = calls(&self.record);
+        let seed = self.random("algorithm", index).bits64();
+        let mut transport = terms.sender(seed, self.zero, &calls);
+        transport.qlog_stream(qlog);
+        let mut config = ClientConfig::new(self.tls.client.clone());
+        let ids = Mutex::new(Ids(self.random("first connection id", index)));
+        config.transport_config(Arc::new(transport)).initial_dst_cid_provider(Arc::new(
+            move || ids.lock().unwrap_or_else(PoisonError::into_inner).id(),
+        ));
+        let mut endpoint = endpoint(terms, None, self.random("quic sender", index));
+        let connection = endpoint.connect(now, config, remote, SERVER_NAME).map_err(Failed::new)?;
+        let peer = Peer { endpoint, connection: Some(connection), remote, buffer: Vec::new() };
+        let sender = Sender {
+            peer,
+            stream: None,
+            write_bytes: (terms.window_bytes() / WRITES_IN_WINDOW).clamp(1, PERIOD_BYTES),
+            backlog_bytes: 0,
+            written_bytes: 0,
+            sent_bytes: 0,
+            closed: false,
+        };
+        Ok((sender, calls))
+    }
+
+    /// The receiver of a sender at `remote`.
+    pub fn receiver(&self, terms: &Terms, index: usize, remote: SocketAddr) -> Receiver {
+        let mut config = ServerConfig::with_crypto(self.tls.server.clone());
+        config.transport_config(Arc::new(terms.receiver())).migration(false);
+        // No token for a next connection: there is none, and its frame would come at random.
+        config.validation_token.sent(0);
+        let random = self.random("quic receiver", index);
+        let endpoint = endpoint(terms, Some(Arc::new(config)), random);
+        let peer = Peer { endpoint, connection: None, remote, buffer: Vec::new() };
+        Receiver { peer, stream: None, delivered_bytes: 0 }
+    }
+}
+
+impl Sender {
+    /// The application has this much more; none: no end of it.
+    pub fn write(&mut self, bytes: Option<u64>) {
+        self.backlog_bytes = match bytes {
+            Some(bytes) if self.backlog_bytes != ENDLESS => {
+                self.backlog_bytes.saturating_add(bytes)
+            }
+            _ => ENDLESS,
+        };
+    }
+
+    /// Ends the connection: what is not sent yet never will be.
+    pub fn close(&mut self, now: Instant) {
+        self.closed = true;
+        if let Some((_, connection)) = &mut self.peer.connection {
+            connection.close(now, VarInt::from_u32(0), Bytes::new());
+        }
+    }
+
+    /// A datagram arrives. [`Self::drive`] comes after it.
+    pub fn receive(&mut self, now: Instant, datagram: BytesMut, mut out: impl FnMut(&[u8])) {
+        if let Some(incoming) = self.peer.receive(now, datagram, &mut out) {
+            self.peer.endpoint.ignore(incoming);
+        }
+    }
+
+    /// Does what is to be done now: sends datagrams through `out`.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub fn drive(&mut self, now: Instant, mut out: impl FnMut(&[u8])) -> Result<(), Failed> {
+        loop {
+            while let Some(news) = self.peer.news()? {
+                if let (News::Connected, Some((_, connection))) = (news, &mut self.peer.connection)
+                {
+                    self.stream = connection.streams().open(Dir::Uni);
+                }
+            }
+            loop {
+                self.feed()?;
+                let Some(bytes) = self.peer.transmit(now, &mut out) else { break };
+                self.sent_bytes += bytes as u64;
+            }
+            if !self.peer.timers(now) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives the stream data, as far ahead of the network as it ever needs.
+    fn feed(&mut self) -> Result<(), Failed> {
+        let (Some(id), Some((_, connection)), false) =
+            (self.stream, &mut self.peer.connection, self.closed)
+        else {
+            return Ok(());
+        };
+        while self.backlog_bytes > 0 && self.written_bytes < self.sent_bytes + AHEAD_BYTES {
+            let from = self.written_bytes % PERIOD_BYTES;
+            let len = (PERIOD_BYTES - from).min(self.backlog_bytes).min(self.write_bytes);
+            let mut data = [PATTERN.slice(from as usize..(from + len) as usize)];
+            match connection.send_stream(id).write_chunks(&mut data) {
+                Ok(written) => {
+                    self.written_bytes += written.bytes as u64;
+                    if self.backlog_bytes != ENDLESS {
+                        self.backlog_bytes -= written.bytes as u64;
+                    }
+                }
+                Err(WriteError::Blocked) => break,
+                Err(error) => return Err(Failed::new(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// When [`Self::drive`] is next due, if nothing arrives.
+    pub fn due(&mut self) -> Option<Instant> {
+        self.peer.due()
+    }
+
+    /// Packets that quinn took for lost: their data were sent again.
+    pub fn lost_pkts(&self) -> u64 {
+        self.peer.connection.as_ref().map_or(0, |(_, c)| c.stats().path.lost_packets)
+    }
+}
+
+impl Receiver {
+    /// A datagram arrives. [`Self::drive`] comes after it.
+    ///
+    /// # Errors
+    /// It opens no connection, though it should.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        datagram: BytesMut,
+        mut out: impl FnMut(&[u8]),
+    ) -> Result<(), Failed> {
+        let Some(incoming) = self.peer.receive(now, datagram, &mut out) else { return Ok(()) };
+        if self.peer.connection.is_some() {
+            self.peer.endpoint.ignore(incoming);
+            return Ok(());
+        }
+        self.peer.buffer.clear();
+        let accepted = self.peer.endpoint.accept(incoming, now, &mut self.peer.buffer, None);
+        self.peer.connection = Some(accepted.map_err(|error| Failed::new(error.cause))?);
+        Ok(())
+    }
+
+    /// Does what is to be done now: sends datagrams through `out`.
+    ///
+    /// # Errors
+    /// The connection failed, or other data came than were sent.
+    pub fn drive(&mut self, now: Instant, mut out: impl FnMut(&[u8])) -> Result<(), Failed> {
+        loop {
+            let mut readable = false;
+            while let Some(news) = self.peer.news()? {
+                match (news, &mut self.peer.connection) {
+                    (News::Stream(StreamEvent::Opened { dir }), Some((_, connection))) => {
+                        self.stream = self.stream.or(connection.streams().accept(dir));
+                        readable = true;
+                    }
+                    (News::Stream(StreamEvent::Readable { .. }), _) => readable = true,
+                    _ => {}
+                }
+            }
+            if readable {
+                self.read()?;
+            }
+            while self.peer.transmit(now, &mut out).is_some() {}
+            if !self.peer.timers(now) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads all that is there.
+    fn read(&mut self) -> Result<(), Failed> {
+        let (Some(id), Some((_, connection))) = (self.stream, &mut self.peer.connection) else {
+            return Ok(());
+        };
+        let mut stream = connection.recv_stream(id);
+        let mut chunks = match stream.read(true) {
+            Ok(chunks) => chunks,
+            Err(ReadableError::ClosedStream) => return Ok(()),
+            Err(error) => return Err(Failed::new(error)),
+        };
+        loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => {
+                    if !is_pattern(self.delivered_bytes, &chunk.bytes) {
+                        return Err(Failed::new("other data arrived than were sent"));
+                    }
+                    self.delivered_bytes += chunk.bytes.len() as u64;
+                }
+                Ok(None) | Err(ReadError::Blocked | ReadError::Reset(_)) => break,
+            }
+        }
+        // Its credit goes out with the next packet, which is polled for anyway.
+        let _ = chunks.finalize();
+        Ok(())
+    }
+
+    /// When [`Self::drive`] is next due, if nothing arrives.
+    pub fn due(&mut self) -> Option<Instant> {
+        self.peer.due()
+    }
+}
+
+/// Whether these are the application's bytes from `at` on.
+fn is_pattern(at: u64, mut bytes: &[u8]) -> bool {
+    let mut from = (at % PERIOD_BYTES) as usize;
+    while !bytes.is_empty() {
+        let len = bytes.len().min(PATTERN.len() - from);
+        if bytes[..len] != PATTERN[from..from + len] {
+            return false;
+        }
+        (bytes, from) = (&bytes[len..], 0);
+    }
+    true
+}

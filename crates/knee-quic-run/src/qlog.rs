@@ -1,0 +1,81 @@
+//! A connection's qlog in a file that is whole or absent.
+
+use crate::Error;
+use quinn_proto::{QlogConfig, QlogStream};
+use std::{
+    fs,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+use tempfile::NamedTempFile;
+
+/// A qlog (draft-ietf-quic-qlog, JSON text sequences) that is being written.
+pub struct Qlog {
+    file: PathBuf,
+    log: Arc<Mutex<Log>>,
+}
+
+struct Log {
+    writer: BufWriter<NamedTempFile>,
+    /// quinn goes on after an error, and tells nobody.
+    error: Option<io::Error>,
+}
+
+struct Writer(Arc<Mutex<Log>>);
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // All or nothing: an event is not written in two parts.
+        if log.error.is_none() {
+            log.error = log.writer.write_all(bytes).err();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Qlog {
+    /// Begins the qlog of the flow called `flow` in `folder`, with times since `zero`; and what to
+    /// give to quinn.
+    ///
+    /// # Errors
+    /// [`Error::Qlog`].
+    pub fn create(
+        folder: &Path,
+        flow: &str,
+        zero: Instant,
+    ) -> Result<(Self, Option<QlogStream>), Error> {
+        let file = folder.join(format!("{flow}.sqlog"));
+        let failed = |source| Error::Qlog { file: file.clone(), source };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let writer = BufWriter::new(NamedTempFile::new_in(folder).map_err(failed)?);
+        let log = Arc::new(Mutex::new(Log { writer, error: None }));
+        let mut config = QlogConfig::default();
+        config.writer(Box::new(Writer(log.clone()))).title(Some(flow.to_owned())).start_time(zero);
+        Ok((Self { file, log }, config.into_stream()))
+    }
+
+    /// Gives the file its name. The connection must be gone: nothing is written after this.
+    ///
+    /// # Errors
+    /// [`Error::Qlog`], of this or of any earlier write; there is no file then.
+    pub fn finish(self) -> Result<(), Error> {
+        let Self { file, log } = self;
+        let failed = |source| Error::Qlog { file: file.clone(), source };
+        let log = Arc::into_inner(log)
+            .ok_or_else(|| failed(io::Error::other("the connection still writes it")))?;
+        let Log { writer, error } = log.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = error {
+            return Err(failed(error));
+        }
+        let whole = writer.into_inner().map_err(|error| failed(error.into_error()))?;
+        whole.persist(&file).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+}

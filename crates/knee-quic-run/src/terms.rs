@@ -1,0 +1,187 @@
+//! A flow's options as quinn's configuration, and what of them QUIC cannot give.
+
+use crate::{Calls, Error};
+use knee_cc::Params;
+use knee_quic::CongestionControl;
+use knee_run::{
+    Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, RecordSpec, Recovery, RunSpec, TcpOptions, TcpSpec,
+    Workload,
+};
+use quinn_proto::{AckFrequencyConfig, TransportConfig, VarInt};
+use std::time::{Duration, Instant};
+
+/// IPv4 and UDP headers, bytes.
+pub(crate) const UDP_HEADERS_BYTES: u32 = 28;
+/// Smallest UDP payload over which QUIC opens a connection (RFC 9000 section 14), bytes.
+const MIN_PAYLOAD_BYTES: u32 = 1200;
+/// Largest UDP payload, bytes.
+const MAX_PAYLOAD_BYTES: u32 = 65_507;
+/// What QUIC's own headers take of a full packet: first byte, connection ID, packet number of two
+/// bytes, stream frame with an offset of four, authentication tag.
+const QUIC_HEADERS_BYTES: u32 = 1 + 8 + 2 + 6 + 16;
+/// quinn lets ACKs wait for at least this, and at most for this or the RTT.
+const MIN_ACK_DELAY_NS: Ns = NS_PER_MS;
+const MAX_ACK_DELAY_NS: Ns = 25 * NS_PER_MS;
+
+/// What a QUIC flow is to do.
+#[derive(Clone)]
+pub struct Terms {
+    params: Params,
+    options: TcpOptions,
+    /// What the application writes.
+    pub workload: Workload,
+}
+
+impl Terms {
+    /// Of a flow of `spec`; none if it is no TCP flow. Adds to `approximations` what QUIC does only
+    /// nearly as the spec says.
+    ///
+    /// # Errors
+    /// [`Error::KernelOnly`], [`Error::Unsupported`].
+    pub fn of(
+        spec: &RunSpec,
+        flow: &FlowSpec,
+        approximations: &mut Vec<String>,
+    ) -> Result<Option<Self>, Error> {
+        let FlowKind::Tcp(TcpSpec { cc, workload, options }) = &flow.kind else { return Ok(None) };
+        let params = match cc {
+            Cc::Knee(params) => params.clone(),
+            Cc::Kernel(cc) => {
+                return Err(Error::KernelOnly { flow: flow.name.clone(), cc: cc.clone() });
+            }
+        };
+        check(spec, flow, options, workload)?;
+        approximate(spec, options, approximations);
+        Ok(Some(Self { params, options: options.clone(), workload: *workload }))
+    }
+
+    /// UDP payload of a full packet, bytes.
+    pub(crate) fn payload_bytes(&self) -> u16 {
+        (self.options.mss_bytes + self.options.header_bytes - UDP_HEADERS_BYTES) as u16
+    }
+
+    /// Data that may be sent and not be acknowledged in order, bytes: TCP's receive window.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        u64::from(self.options.receive_window_pkts) * u64::from(self.options.mss_bytes)
+    }
+
+    /// The sender's configuration.
+    pub(crate) fn sender(&self, seed: u64, zero: Instant, calls: &Calls) -> TransportConfig {
+        let control = CongestionControl::from_params(self.params.clone())
+            .initial_window_pkts(self.options.initial_window_pkts)
+            .seed(seed)
+            .clock_zero(zero)
+            .observer(std::sync::Arc::new(calls.clone()));
+        let mut acks = AckFrequencyConfig::default();
+        // As TCP: at once if something is missing.
+        acks.ack_eliciting_threshold(VarInt::from_u32(self.options.delayed_ack.every_pkts - 1))
+            .reordering_threshold(VarInt::from_u32(1))
+            .max_ack_delay(Some(Duration::from_nanos(self.options.delayed_ack.timeout_ns)));
+        let mut transport = self.common();
+        transport
+            .congestion_controller_factory(std::sync::Arc::new(control))
+            .ack_frequency_config(Some(acks))
+            // What is sent and not acknowledged is bounded here, to the byte. QUIC's flow control
+            // would do it only nearly: the receiver gives credit in steps.
+            .send_window(self.window_bytes());
+        transport
+    }
+
+    /// The receiver's configuration.
+    pub(crate) fn receiver(&self) -> TransportConfig {
+        // Credit comes when an eighth of the window is read; twice as much is never short.
+        let window = VarInt::try_from(2 * self.window_bytes()).unwrap_or(VarInt::MAX);
+        let mut transport = self.common();
+        transport
+            .stream_receive_window(window)
+            .receive_window(window)
+            .max_concurrent_uni_streams(VarInt::from_u32(1));
+        transport
+    }
+
+    /// Packets of the spec's size from the first to the last; connections that never tire.
+    fn common(&self) -> TransportConfig {
+        let mut transport = TransportConfig::default();
+        transport
+            .initial_mtu(self.payload_bytes())
+            .min_mtu(self.payload_bytes())
+            .mtu_discovery_config(None)
+            .max_idle_timeout(None)
+            .enable_segmentation_offload(false)
+            .allow_spin(false);
+        transport
+    }
+}
+
+/// Refuses what would falsify the result.
+fn check(
+    spec: &RunSpec,
+    flow: &FlowSpec,
+    options: &TcpOptions,
+    workload: &Workload,
+) -> Result<(), Error> {
+    let unsupported =
+        |key, why: String| Err(Error::Unsupported { flow: flow.name.clone(), key, why });
+    let packet_bytes = options.mss_bytes + options.header_bytes;
+    let (least, most) =
+        (MIN_PAYLOAD_BYTES + UDP_HEADERS_BYTES, MAX_PAYLOAD_BYTES + UDP_HEADERS_BYTES);
+    if !(least..=most).contains(&packet_bytes) {
+        let why = format!("its packets are of {least} to {most} B, not {packet_bytes} B; set one");
+        return unsupported("tcp.packet", why);
+    }
+    if options.rtt_tick_ns != 0 {
+        let why = "quinn's RTT samples are exact; leave the tick out".to_owned();
+        return unsupported("tcp.rtt_tick", why);
+    }
+    let pauses = matches!(workload, Workload::Transfers { every_ns: Some(_), .. });
+    if !options.idle_restart && pauses {
+        let why = "the window restarts after an idle time; set `true`".to_owned();
+        return unsupported("tcp.idle_restart", why);
+    }
+    if spec.path.rtt_ns() == 0 && flow.access_delay_ns == 0 {
+        let why = "quinn needs an RTT above 0; give the path a delay".to_owned();
+        return unsupported("path.rtt", why);
+    }
+    Ok(())
+}
+
+/// Says what holds only nearly.
+fn approximate(spec: &RunSpec, options: &TcpOptions, approximations: &mut Vec<String>) {
+    let packet_bytes = options.mss_bytes + options.header_bytes;
+    approximations.push(format!(
+        "a QUIC packet of {packet_bytes} B carries about {} B of data (asked for: {} B)",
+        packet_bytes - UDP_HEADERS_BYTES - QUIC_HEADERS_BYTES,
+        options.mss_bytes
+    ));
+    approximations
+        .push("quinn paces: after a burst of at least 10 packets, 1.25 windows per RTT".to_owned());
+    let recovery = match options.recovery {
+        Recovery::Sack => "",
+        Recovery::Newreno | Recovery::NewrenoPrr => " (every ACK tells of all that arrived)",
+    };
+    approximations.push(format!(
+        "losses are found and repaired as RFC 9002 says{recovery}: the options recovery, rto_min and \
+         limited_transmit do not apply"
+    ));
+    if options.initial_window_pkts < 2 {
+        approximations.push("QUIC's smallest initial window is 2 packets".to_owned());
+    }
+    if options.quick_ack_pkts > 0 {
+        approximations
+            .push("quinn does not acknowledge faster at the start (quick_ack)".to_owned());
+    }
+    let (asked_ns, most_ns) =
+        (options.delayed_ack.timeout_ns, spec.path.rtt_ns().max(MAX_ACK_DELAY_NS));
+    if options.delayed_ack.every_pkts > 1 && !(MIN_ACK_DELAY_NS..=most_ns).contains(&asked_ns) {
+        approximations.push(format!(
+            "a delayed ACK waits for 1 ms to the RTT, at most, or 25 ms if that is more (asked for: \
+             {} ms)",
+            asked_ns as f64 / NS_PER_MS as f64
+        ));
+    }
+}
+
+/// The record that a flow's calls are kept for.
+pub(crate) fn calls(record: &RecordSpec) -> Calls {
+    Calls::new(record)
+}

@@ -1,0 +1,68 @@
+//! Packet numbers as the contract's wrapping positions.
+//!
+//! quinn says with each datagram the number of its last packet, and with each ACK frame the largest
+//! number acknowledged so far, but not of which of the three packet number spaces (RFC 9000 section
+//! 12.3). Numbers of one space only rise, so one that does not begins another space, and positions
+//! go on after it. Only in the handshake are several spaces in use; a number that was of another
+//! space than assumed moves a position forward too early, never back, so that a round of the
+//! handshake may be counted short.
+
+/// Where sending and acknowledgement stand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Positions {
+    /// Position of packet number 0 of the present space.
+    base: u32,
+    /// Number after the last one known to be sent in the present space.
+    next_number: u64,
+    snd_pos: u32,
+    ack_pos: u32,
+}
+
+impl Positions {
+    /// Starts anywhere, as a real connection's sequence numbers do.
+    pub(crate) fn new(start: u32) -> Self {
+        Self { base: start, next_number: 0, snd_pos: start, ack_pos: start }
+    }
+
+    /// Position after the last packet sent.
+    pub(crate) fn snd_pos(&self) -> u32 {
+        self.snd_pos
+    }
+
+    /// Position after the newest packet acknowledged.
+    pub(crate) fn ack_pos(&self) -> u32 {
+        self.ack_pos
+    }
+
+    /// A datagram's last packet has this number.
+    pub(crate) fn sent(&mut self, number: u64) {
+        if number < self.next_number {
+            self.base = self.base.wrapping_add(self.next_number as u32);
+        }
+        self.reach(number);
+    }
+
+    /// The largest number acknowledged is now this; whether that is news.
+    pub(crate) fn acked(&mut self, number: u64) -> bool {
+        if number >= self.next_number {
+            // quinn does not tell of probes of the path's MTU.
+            self.reach(number);
+        }
+        let pos = self.base.wrapping_add(number as u32).wrapping_add(1);
+        let news = after(pos, self.ack_pos);
+        if news {
+            self.ack_pos = pos;
+        }
+        news
+    }
+
+    fn reach(&mut self, number: u64) {
+        self.next_number = number.saturating_add(1);
+        self.snd_pos = self.base.wrapping_add(self.next_number as u32);
+    }
+}
+
+/// Whether `a` comes after `b`.
+pub(crate) fn after(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
+}
