@@ -11,6 +11,7 @@
   const linePaths = {
     line: uPlot.paths.linear(),
     dashed: uPlot.paths.linear(),
+    dotted: uPlot.paths.linear(),
     "line-marks": uPlot.paths.linear(),
     steps: uPlot.paths.stepped({ align: 1 }),
     marks: () => null,
@@ -121,7 +122,7 @@
           label: s.name || y.label,
           stroke: () => color(s.hue),
           width: 1.75,
-          dash: s.style === "dashed" ? [7, 5] : undefined,
+          dash: { dashed: [7, 5], dotted: [2, 4] }[s.style],
           paths: linePaths[s.style],
           points: { show: false },
           value: (u, v) => short(v),

@@ -78,10 +78,24 @@ pub enum Style {
     Steps,
     /// Dashed line without markers: for thresholds and models.
     Dashed,
+    /// Dotted line without markers: where a third kind of line is needed.
+    Dotted,
     /// A marker at each point.
     Marks,
     /// Line and a marker at each point.
     LineMarks,
+}
+
+impl Style {
+    /// Whether it is a line with gaps.
+    pub fn is_broken(self) -> bool {
+        matches!(self, Self::Dashed | Self::Dotted)
+    }
+}
+
+/// Length of the dashes and gaps of a broken line.
+fn dashes(style: Style) -> (u32, u32) {
+    if style == Style::Dotted { (5, 9) } else { (18, 12) }
 }
 
 /// A point, with an error bar if it has one.
@@ -450,9 +464,10 @@ impl Chart {
             let line = run.iter().map(|p| (p.x, clip(p.y)));
             match series.style {
                 Style::Marks => {}
-                Style::Dashed => {
+                Style::Dashed | Style::Dotted => {
                     let line: Vec<_> = line.collect();
-                    plot.draw_series(DashedLineSeries::new(line, 18, 12, stroke))?;
+                    let (on, off) = dashes(series.style);
+                    plot.draw_series(DashedLineSeries::new(line, on, off, stroke))?;
                 }
                 Style::Line | Style::LineMarks => {
                     plot.draw_series([PathElement::new(line.collect::<Vec<_>>(), stroke)])?;
@@ -517,15 +532,16 @@ impl Chart {
             }
             match series.style {
                 Style::Marks => {}
-                Style::Dashed => {
-                    for dash in [0, 27, 54] {
-                        let ends = vec![(x + dash, y), (x + dash + 17, y)];
+                Style::Dashed | Style::Dotted => {
+                    let (on, off) = dashes(series.style);
+                    for dash in (0..70).step_by((on + off) as usize) {
+                        let ends = vec![(x + dash, y), (x + dash + on as i32, y)];
                         area.draw(&PathElement::new(ends, stroke))?;
                     }
                 }
                 _ => area.draw(&PathElement::new(vec![(x, y), (x + 70, y)], stroke))?,
             }
-            if has_marks(series) || (self.marked() && series.style != Style::Dashed) {
+            if has_marks(series) || (self.marked() && !series.style.is_broken()) {
                 let shape = Polygon::new(marker_of(hue, MARKER), color(hue).filled());
                 area.draw(&(EmptyElement::at((x + 35, y)) + shape))?;
             }
@@ -562,6 +578,7 @@ impl Chart {
                     Style::Line => "line",
                     Style::Steps => "steps",
                     Style::Dashed => "dashed",
+                    Style::Dotted => "dotted",
                     Style::Marks => "marks",
                     Style::LineMarks => "line-marks",
                 },

@@ -1,4 +1,4 @@
-//! The same scenario on two hosts, side by side.
+//! The same scenario on several hosts, side by side.
 
 use crate::{
     chart::{Chart, Series, Style},
@@ -19,7 +19,7 @@ pub struct OnHost<'a> {
     pub records: &'a [RunRecord],
 }
 
-/// How near two hosts must be for a measure to count as agreeing.
+/// How near a host must be to the first one for a measure to count as agreeing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerance {
     /// Largest difference relative to the first host's value.
@@ -46,7 +46,7 @@ const QUEUEING: Tolerance = Tolerance { relative: 0.10, absolute: 1.0 };
 /// Share of a flow among flows of other kinds.
 const SHARE: Tolerance = Tolerance::relative(0.15);
 
-/// A measure on both hosts: percentiles over the repetitions in which it is defined.
+/// A measure on all hosts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
     /// What is measured.
@@ -55,36 +55,45 @@ pub struct Compared {
     pub flow: Option<String>,
     /// Unit.
     pub unit: &'static str,
-    /// Of the first host.
-    pub first: Option<Percentiles>,
-    /// Of the second.
-    pub second: Option<Percentiles>,
-    /// How near they must be, if that is asked of this measure.
+    /// How near the others must be to the first host, if that is asked of this measure.
     pub tolerance: Option<Tolerance>,
-    /// Whether the medians are as near as that.
+    /// What each host gave, in their order.
+    pub hosts: Vec<Value>,
+}
+
+/// A measure on one host.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Value {
+    /// Percentiles over the repetitions in which it is defined.
+    pub value: Option<Percentiles>,
+    /// Whether the median is as near to the first host's as it must be; none of the first host.
     pub agrees: Option<bool>,
 }
 
-/// Measures of both hosts' runs of `spec`. Tolerances are those of `docs/fidelity.md`: goodput
+/// Measures of the hosts' runs of `spec`. Tolerances are those of `docs/fidelity.md`: goodput
 /// where all TCP flows are of one kind, else shares; median queueing delay.
-pub fn compare(spec: &RunSpec, hosts: [OnHost<'_>; 2]) -> Vec<Compared> {
+pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
     let of = |measure: &str,
               flow: Option<&FlowRecord>,
               unit,
               tolerance: Option<Tolerance>,
               get: &dyn Fn(&Metrics<'_>) -> Option<f64>| {
-        let [first, second] = hosts.map(|host| {
+        let value = |host: &OnHost<'_>| {
             Percentiles::of(host.records.iter().filter_map(|r| get(&Metrics::new(spec, r))))
-        });
-        let medians = first.zip(second).map(|(a, b)| [a.p50, b.p50]);
+        };
+        let first = hosts.first().and_then(value);
+        let of_host = |(index, host)| {
+            let value = value(host);
+            let medians = first.zip(value).filter(|_| index > 0).map(|(a, b)| [a.p50, b.p50]);
+            let agrees = tolerance.zip(medians).map(|(tolerance, m)| tolerance.takes(m));
+            Value { value, agrees }
+        };
         Compared {
             measure: measure.to_owned(),
             flow: flow.map(|f| f.name.clone()),
             unit,
-            first,
-            second,
             tolerance,
-            agrees: tolerance.zip(medians).map(|(tolerance, medians)| tolerance.takes(medians)),
+            hosts: hosts.iter().enumerate().map(of_host).collect(),
         }
     };
     let queueing = |q| {
@@ -102,7 +111,7 @@ pub fn compare(spec: &RunSpec, hosts: [OnHost<'_>; 2]) -> Vec<Compared> {
             Some(m.record().queue.dropped_pkts as f64)
         }),
     ];
-    let Some(record) = hosts[0].records.first() else { return all };
+    let Some(record) = hosts.first().and_then(|h| h.records.first()) else { return all };
     let tcp: Vec<usize> = (0..record.flows.len()).filter(|i| is_tcp(&record.flows[*i])).collect();
     let one_kind = tcp.windows(2).all(|w| record.flows[w[0]].kind == record.flows[w[1]].kind);
     if tcp.len() > 1 {
@@ -154,40 +163,50 @@ pub fn compare(spec: &RunSpec, hosts: [OnHost<'_>; 2]) -> Vec<Compared> {
     all
 }
 
-/// `all` as a table.
-pub fn compare_table(all: &[Compared], names: [&str; 2]) -> Table {
-    let mut table = Table::new(
-        "Median over repetitions (20th–80th percentile)",
-        &["measure", "flow"],
-        &[names[0], names[1], "difference", "agrees"],
-    );
+/// `all`, of the hosts called `names`, as a table.
+pub fn compare_table(all: &[Compared], names: &[&str]) -> Table {
+    let several = names.len() > 2;
+    let others = names.iter().skip(1).flat_map(|name| {
+        let of = if several { format!(" ({name})") } else { String::new() };
+        [(*name).to_owned(), format!("difference{of}"), format!("agrees{of}")]
+    });
+    let columns: Vec<String> =
+        names.iter().take(1).map(|name| (*name).to_owned()).chain(others).collect();
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let caption = "Median over repetitions (20th–80th percentile)";
+    let mut table = Table::new(caption, &["measure", "flow"], &columns);
     for c in all {
-        let value = |p: Option<Percentiles>| match p {
-            None => "–".to_owned(),
-            Some(p) if p.p20 == p.p80 => format!("{} {}", round(p.p50), c.unit),
-            Some(p) => {
-                format!("{} ({}–{}) {}", round(p.p50), round(p.p20), round(p.p80), c.unit)
-            }
+        let shown = |p: Option<Percentiles>| {
+            let text = match p {
+                None => "–".to_owned(),
+                Some(p) if p.p20 == p.p80 => format!("{} {}", round(p.p50), c.unit),
+                Some(p) => {
+                    format!("{} ({}–{}) {}", round(p.p50), round(p.p20), round(p.p80), c.unit)
+                }
+            };
+            Cell::from(text.trim_end().to_owned())
         };
-        let difference = c.first.zip(c.second).map_or_else(
-            || "–".to_owned(),
-            |(a, b)| match a.p50 {
-                0.0 => format!("{:+} {}", Rounded(b.p50 - a.p50), c.unit),
-                from => format!("{:+.1} %", (b.p50 / from - 1.0) * 100.0),
-            },
-        );
-        table.row([
-            Cell::from(c.measure.clone()),
-            Cell::from(c.flow.clone().unwrap_or_default()),
-            Cell::from(value(c.first).trim_end().to_owned()),
-            Cell::from(value(c.second).trim_end().to_owned()),
-            Cell::from(difference.trim_end().to_owned()),
-            match c.agrees {
+        let mut cells =
+            vec![Cell::from(c.measure.clone()), Cell::from(c.flow.clone().unwrap_or_default())];
+        let Some((first, others)) = c.hosts.split_first() else { continue };
+        cells.push(shown(first.value));
+        for other in others {
+            let difference = first.value.zip(other.value).map_or_else(
+                || "–".to_owned(),
+                |(a, b)| match a.p50 {
+                    0.0 => format!("{:+} {}", Rounded(b.p50 - a.p50), c.unit),
+                    from => format!("{:+.1} %", (b.p50 / from - 1.0) * 100.0),
+                },
+            );
+            cells.push(shown(other.value));
+            cells.push(Cell::from(difference.trim_end().to_owned()));
+            cells.push(match other.agrees {
                 Some(true) => Cell::toned("yes", Tone::Good),
                 Some(false) => Cell::toned("no", Tone::Bad),
                 None => Cell::from(String::new()),
-            },
-        ]);
+            });
+        }
+        table.row(cells);
     }
     table
 }
@@ -214,20 +233,21 @@ impl std::fmt::Display for Rounded {
     }
 }
 
-/// The report on both hosts' runs of `spec`: the table, charts of both first repetitions over each
+/// The report on the hosts' runs of `spec`: the table, charts of their first repetitions over each
 /// other, the set-up.
 pub fn compare_report(
     title: &str,
     spec: &RunSpec,
-    hosts: [OnHost<'_>; 2],
+    hosts: &[OnHost<'_>],
     all: &[Compared],
 ) -> Report {
-    let names = hosts.map(|host| host.name);
+    let names: Vec<&str> = hosts.iter().map(|host| host.name).collect();
+    let Some((first, others)) = names.split_first() else { return Report::default() };
     let mut report = run_report(title, spec, hosts[0].records);
     let set_up = report.sections.pop();
     let mut compared = Section {
-        tables: vec![compare_table(all, names)],
-        ..Section::new(format!("{} against {}", names[1], names[0]))
+        tables: vec![compare_table(all, &names)],
+        ..Section::new(format!("{} against {first}", others.join(" and ")))
     };
     compared.paragraphs.push(
         "A measure agrees if the medians differ by no more than the project asks: goodput 5 % \
@@ -236,13 +256,12 @@ pub fn compare_report(
             .to_owned(),
     );
     let mut over_time = Section::new("Over time, first repetition of each");
-    if let [Some(first), Some(second)] = hosts.map(|host| host.records.first()) {
-        let [first, second] = [first, second].map(|record| run_charts(spec, record));
-        over_time.charts = overlaid(names, first, second);
-    }
+    let drawn = hosts.iter().filter_map(|host| Some((host.name, host.records.first()?)));
+    over_time.charts = overlaid(drawn.map(|(n, record)| (n, run_charts(spec, record))).collect());
     report.sections = vec![compared, over_time];
     for host in hosts {
         let notes = approximations(host.records).into_iter();
+        let notes = notes.map(|note| format!("On {}: {note}.", host.name));
         let late = lateness(host.records).map(|l| format!("Lateness on the {}: {l}.", host.name));
         report.sections[0].paragraphs.extend(late.into_iter().chain(notes));
     }
@@ -250,30 +269,34 @@ pub fn compare_report(
     report
 }
 
-/// Charts of the same kind in one: the second host's lines dashed, in the first's colours. What a
-/// host draws dashed itself (thresholds) is left out: it would be taken for the other host's.
-fn overlaid(names: [&str; 2], first: Vec<Chart>, second: Vec<Chart>) -> Vec<Chart> {
-    let mut second = second;
-    first
-        .into_iter()
-        .filter_map(|mut chart| {
-            let at = second.iter().position(|c| c.id == chart.id)?;
-            let other = second.swap_remove(at);
-            let solid = |series: Vec<Series>| {
-                series.into_iter().enumerate().filter(|(_, s)| s.style != Style::Dashed)
-            };
-            let renamed = |name: &str, (i, s): (usize, Series), style: Option<Style>| Series {
-                name: format!("{} ({name})", s.name),
-                style: style.unwrap_or(s.style),
-                hue: s.hue.or(Some(i)),
-                points: s.points,
-            };
-            let mine = solid(std::mem::take(&mut chart.series)).map(|s| renamed(names[0], s, None));
-            let theirs = solid(other.series).map(|s| renamed(names[1], s, Some(Style::Dashed)));
-            chart.series = mine.chain(theirs).collect();
-            Some(chart)
-        })
-        .collect()
+/// Charts of the same kind in one: the second host's lines dashed, the third's dotted, in the
+/// first's colours. What a host draws dashed itself (thresholds) is left out: it would be taken for
+/// another host's.
+fn overlaid(hosts: Vec<(&str, Vec<Chart>)>) -> Vec<Chart> {
+    let mut hosts = hosts.into_iter();
+    let Some((first, charts)) = hosts.next() else { return Vec::new() };
+    let mut others: Vec<(&str, Vec<Chart>)> = hosts.collect();
+    let lines = |chart: &mut Chart, host: &str, style: Option<Style>| {
+        let all = std::mem::take(&mut chart.series).into_iter().enumerate();
+        let solid = all.filter(|(_, s)| !s.style.is_broken());
+        let renamed = |(i, s): (usize, Series)| Series {
+            name: format!("{} ({host})", s.name),
+            style: style.unwrap_or(s.style),
+            hue: s.hue.or(Some(i)),
+            points: s.points,
+        };
+        solid.map(renamed).collect::<Vec<_>>()
+    };
+    let of_all = charts.into_iter().filter_map(|mut chart| {
+        let mut series = lines(&mut chart, first, None);
+        for ((name, charts), style) in others.iter_mut().zip([Style::Dashed, Style::Dotted]) {
+            let at = charts.iter().position(|c| c.id == chart.id)?;
+            series.extend(lines(&mut charts.swap_remove(at), name, Some(style)));
+        }
+        chart.series = series;
+        Some(chart)
+    });
+    of_all.collect()
 }
 
 #[cfg(test)]
@@ -303,21 +326,21 @@ mod tests {
         let (sim, kernel) =
             ([run(["chd", "chd"], [1000, 1000])], [run(["chd", "chd"], [1049, 1060])]);
         let spec = testing::spec(&sim[0]);
-        let all = compare(&spec, [on("sim", &sim), on("kernel", &kernel)]);
-        assert_eq!(find(&all, "goodput", Some("a")).agrees, Some(true));
-        assert_eq!(find(&all, "goodput", Some("b")).agrees, Some(false));
+        let all = compare(&spec, &[on("sim", &sim), on("kernel", &kernel)]);
+        assert_eq!(find(&all, "goodput", Some("a")).hosts[1].agrees, Some(true));
+        assert_eq!(find(&all, "goodput", Some("b")).hosts[1].agrees, Some(false));
         let share = "share of what all TCP flows delivered";
-        assert_eq!(find(&all, share, Some("a")).agrees, None);
+        assert_eq!(find(&all, share, Some("a")).hosts[1].agrees, None);
 
         let mixed = ["chd", "newreno"];
         let (sim, kernel) = ([run(mixed, [1000, 3000])], [run(mixed, [2000, 7000])]);
         let spec = testing::spec(&sim[0]);
-        let all = compare(&spec, [on("sim", &sim), on("kernel", &kernel)]);
-        assert_eq!(find(&all, "goodput", Some("a")).agrees, None);
+        let all = compare(&spec, &[on("sim", &sim), on("kernel", &kernel)]);
+        assert_eq!(find(&all, "goodput", Some("a")).hosts[1].agrees, None);
         // 25 and 22 %: 11 % less.
         let a = find(&all, share, Some("a"));
-        assert_eq!(a.agrees, Some(true));
-        assert_eq!(a.first.map(|p| p.p50), Some(25.0));
+        assert_eq!((a.hosts[0].agrees, a.hosts[1].agrees), (None, Some(true)));
+        assert_eq!(a.hosts[0].value.map(|p| p.p50), Some(25.0));
     }
 
     #[test]

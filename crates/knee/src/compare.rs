@@ -8,7 +8,7 @@ use knee_lab::{
     compare::{OnHost, compare, compare_report, compare_table},
     store::ResultWriter,
 };
-use miette::Result;
+use miette::{Result, miette};
 use serde_json::json;
 use std::{path::PathBuf, process::ExitCode};
 
@@ -16,7 +16,10 @@ use std::{path::PathBuf, process::ExitCode};
 pub(crate) struct Args {
     #[command(flatten)]
     given: Given,
-    /// Keep the table and a report with both hosts' curves over each other in this new folder
+    /// The hosts, two or three; the others are held against the first
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["sim", OTHER])]
+    hosts: Vec<Host>,
+    /// Keep the table and a report with the hosts' curves over each other in this new folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Repetitions at once on the kernel; default: as many as it bears
@@ -27,24 +30,34 @@ pub(crate) struct Args {
     format: Format,
 }
 
+/// The host that the simulator is compared with unless others are asked for.
+const OTHER: &str = if cfg!(feature = "kernel") { "kernel" } else { "quic" };
+
 pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
+    let repeated = (1..args.hosts.len()).any(|i| args.hosts[..i].contains(&args.hosts[i]));
+    if repeated || !(2..=3).contains(&args.hosts.len()) {
+        return Err(miette!(help = "as in --hosts sim,kernel", "--hosts: name two or three"));
+    }
     let experiment = Experiment::load(&args.given, false)?;
     let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
     if let Some(results) = &results {
         interrupt::abandons(results.abandon())?;
     }
-    let names = [Host::Sim, Host::Kernel].map(Host::name);
-    let simulated = run_all(Host::Sim, None, &experiment.specs)?;
-    let real = run_all(Host::Kernel, args.jobs, &experiment.specs)?;
+    let names: Vec<&str> = args.hosts.iter().map(|host| host.name()).collect();
+    let records = args
+        .hosts
+        .iter()
+        .map(|host| run_all(*host, args.jobs.filter(|_| host.is_real_time()), &experiment.specs))
+        .collect::<Result<Vec<_>>>()?;
     let spec = &experiment.specs[0];
-    let hosts =
-        [(names[0], &simulated), (names[1], &real)].map(|(name, records)| OnHost { name, records });
-    let all = compare(spec, hosts);
+    let hosts: Vec<OnHost<'_>> =
+        names.iter().zip(&records).map(|(name, records)| OnHost { name, records }).collect();
+    let all = compare(spec, &hosts);
     let listing = json!({ "hosts": names, "measures": all });
     let mut kept = None;
     if let Some(results) = results {
-        let mut report = compare_report(experiment.title(), spec, hosts, &all);
-        report.meta.extend(made_by(Host::Kernel));
+        let mut report = compare_report(experiment.title(), spec, &hosts, &all);
+        report.meta.extend(made_by(&names.join(", ")));
         results.json("compare.json", &listing)?;
         results.bytes("scenario.toml", experiment.scenario.text())?;
         results.bytes("report.html", report.html())?;
@@ -52,9 +65,9 @@ pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
     }
     match args.format {
         Format::Json => output::print_json(&listing)?,
-        Format::Table => output::print(&compare_table(&all, names).to_text(output::width()))?,
+        Format::Table => output::print(&compare_table(&all, &names).to_text(output::width()))?,
     };
-    crate::run::tell_real_time(&real);
+    records.iter().for_each(|records| crate::run::tell_notes(records));
     if let Some(path) = kept {
         output::tell(&format!("results: {}", path.display()));
     }

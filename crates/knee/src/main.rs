@@ -1,7 +1,7 @@
 //! The command line of Knee.
 
 mod bench;
-#[cfg(feature = "kernel")]
+#[cfg(any(feature = "kernel", feature = "quic"))]
 mod compare;
 mod interrupt;
 #[cfg(feature = "kernel")]
@@ -53,10 +53,10 @@ enum Command {
     /// reason. 1: reality differs from that record, in either direction. 2: an error. 3: nothing
     /// differs, but some claims could not be judged, as runs failed (a machine too slow for real time).
     Reproduce(reproduce::Args),
-    /// Run a scenario on the simulator and on the kernel, and show where they differ
+    /// Run a scenario on two or three hosts, and show where they differ
     ///
-    /// Needs root.
-    #[cfg(feature = "kernel")]
+    /// The kernel needs root.
+    #[cfg(any(feature = "kernel", feature = "quic"))]
     Compare(compare::Args),
     /// Measure the speed of the simulator
     Bench(bench::Args),
@@ -105,6 +105,9 @@ enum Host {
     /// This machine's Linux kernel: real TCP over an emulated path, in real time; needs root
     #[cfg(feature = "kernel")]
     Kernel,
+    /// QUIC: each TCP flow becomes a connection of quinn, in virtual time
+    #[cfg(feature = "quic")]
+    Quic,
 }
 
 impl Host {
@@ -113,6 +116,8 @@ impl Host {
             Self::Sim => HostKind::Simulator,
             #[cfg(feature = "kernel")]
             Self::Kernel => HostKind::Kernel,
+            #[cfg(feature = "quic")]
+            Self::Quic => HostKind::Quic,
         }
     }
 
@@ -121,7 +126,15 @@ impl Host {
             Self::Sim => "sim",
             #[cfg(feature = "kernel")]
             Self::Kernel => "kernel",
+            #[cfg(feature = "quic")]
+            Self::Quic => "quic",
         }
+    }
+
+    /// Whether its runs take their time whatever the number of cores.
+    #[cfg(any(feature = "kernel", feature = "quic"))]
+    fn is_real_time(self) -> bool {
+        self.kind() == HostKind::Kernel
     }
 
     /// Runs `spec`, one of those that are run at once, of which there are as many as `asked` for.
@@ -139,6 +152,8 @@ impl Host {
                 let _carried = asked.is_none().then(|| real_time::Carried::wait(spec));
                 real_time::run(spec, None)
             }
+            #[cfg(feature = "quic")]
+            Self::Quic => knee_quic_run::run(spec).map_err(|e| e.to_string()),
         }
     }
 
@@ -149,6 +164,8 @@ impl Host {
             Self::Sim => None,
             #[cfg(feature = "kernel")]
             Self::Kernel => Some(real_time::identity(spec)),
+            #[cfg(feature = "quic")]
+            Self::Quic => None,
         }
     }
 
@@ -156,6 +173,8 @@ impl Host {
     fn jobs(self, asked: Option<usize>) -> usize {
         match self {
             Self::Sim => asked.unwrap_or(0),
+            #[cfg(feature = "quic")]
+            Self::Quic => asked.unwrap_or(0),
             // Runs wait for their time to pass rather than for a core.
             #[cfg(feature = "kernel")]
             Self::Kernel => asked.unwrap_or(real_time::AT_ONCE),
@@ -168,6 +187,8 @@ impl Host {
             Self::Sim => "simulating",
             #[cfg(feature = "kernel")]
             Self::Kernel => "running",
+            #[cfg(feature = "quic")]
+            Self::Quic => "running over QUIC",
         }
     }
 }
@@ -193,10 +214,10 @@ const JOBS: RangeInclusive<u64> = 1..=1024;
 const COMMIT: Option<&str> = option_env!("KNEE_COMMIT");
 
 /// What made a report.
-fn made_by(host: Host) -> Vec<(String, String)> {
+fn made_by(host: &str) -> Vec<(String, String)> {
     let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     vec![
-        fact("Host", host.name()),
+        fact("Host", host),
         fact("Knee", env!("CARGO_PKG_VERSION")),
         fact("Commit", COMMIT.unwrap_or("unknown")),
     ]
@@ -207,7 +228,7 @@ fn main() -> ExitCode {
         Command::List(args) => list::list(&args),
         Command::Run(args) => run::run(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
-        #[cfg(feature = "kernel")]
+        #[cfg(any(feature = "kernel", feature = "quic"))]
         Command::Compare(args) => compare::compare_hosts(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Replay(args) => replay::replay(&args),

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Runs at once; default: one per core, on the kernel as many as it bears
     #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
     jobs: Option<usize>,
-    /// What runs the scenarios; on the kernel, beside the simulator
+    /// What runs the scenarios; the kernel and QUIC, beside the simulator
     #[arg(long, value_enum, default_value = "sim")]
     host: Host,
     /// Keep finished runs on the kernel in this folder, and take those that are there already: a
@@ -93,7 +93,7 @@ fn reproduced(args: &Args) -> Result<ExitCode> {
     if let (true, Some(figure)) = (reproductions.is_empty(), &args.figure) {
         return Err(miette!("no paper has a figure {figure}"));
     }
-    write(&reproductions, made_by(args.host), &results)?;
+    write(&reproductions, made_by(args.host.name()), &results)?;
     let path = results.finish()?;
     match args.format {
         Format::Json => output::print_json(&claims(&reproductions))?,
@@ -117,11 +117,11 @@ fn one(
     kept: Option<&KeptRuns>,
 ) -> Result<Reproduction, ReproduceError> {
     let repeat = args.repeat.or(wanted.short.then_some(1));
-    // The kernel's verdicts stand beside the simulator's, which take seconds.
+    // Other hosts' verdicts stand beside the simulator's, which take seconds.
     let hosts = match args.host {
         Host::Sim => vec![(Host::Sim, repeat)],
-        #[cfg(feature = "kernel")]
-        Host::Kernel => vec![(Host::Sim, None), (Host::Kernel, repeat)],
+        #[cfg(any(feature = "kernel", feature = "quic"))]
+        other => vec![(Host::Sim, None), (other, repeat)],
     };
     let bars: Vec<OnceLock<output::Progress>> = hosts.iter().map(|_| OnceLock::new()).collect();
     let progress = |name: &str, done, total| {

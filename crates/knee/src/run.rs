@@ -67,6 +67,11 @@ pub(crate) struct Args {
     #[cfg(feature = "kernel")]
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Keep a qlog of each connection in this new folder, for qvis and the like (one repetition over
+    /// QUIC)
+    #[cfg(feature = "quic")]
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
     /// Keep all results in this new folder: summary.json, Parquet tables, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -112,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         results.bytes("scenario.toml", scenario.text())?;
         write_tables(&results, spec, &records)?;
         let mut report = run_report(experiment.title(), spec, &records);
-        report.meta.extend(made_by(args.host));
+        report.meta.extend(made_by(args.host.name()));
         for chart in report.sections.iter().flat_map(|s| &s.charts) {
             results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
         }
@@ -123,42 +128,58 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Format::Json => output::print_json(&summary)?,
         Format::Table => output::print(&run_text(spec, &records, output::width()))?,
     };
-    tell_real_time(&records);
+    tell_notes(&records);
     if let Some(path) = kept {
         output::tell(&format!("results: {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The run whose packets are to be kept, if that is asked for.
-#[cfg(feature = "kernel")]
+/// The run of which more is to be kept than a record, if that is asked for.
 fn captured(args: &Args, specs: &[RunSpec]) -> Result<Option<RunRecord>> {
-    let Some(file) = &args.pcap else { return Ok(None) };
-    match (args.host, specs) {
-        (Host::Kernel, [spec]) => {
-            let record = crate::real_time::run(spec, Some(file)).map_err(|e| miette!("{e}"))?;
-            output::tell(&format!("packets: {}", file.display()));
-            Ok(Some(record))
-        }
-        (Host::Kernel, _) => {
-            let help = "add --repeat 1, and --seed for another one than the first";
-            Err(miette!(help = help, "--pcap keeps the packets of one repetition"))
-        }
-        (Host::Sim, _) => {
-            let help = "add --host kernel; of the simulator, --set record.queue_log=true keeps \
-                        every packet's way through the queue";
-            Err(miette!(help = help, "the simulator's packets have no contents to keep"))
-        }
+    #[cfg(feature = "kernel")]
+    if let Some(file) = &args.pcap {
+        return match (args.host, specs) {
+            (Host::Kernel, [spec]) => {
+                let record = crate::real_time::run(spec, Some(file)).map_err(|e| miette!("{e}"))?;
+                output::tell(&format!("packets: {}", file.display()));
+                Ok(Some(record))
+            }
+            (Host::Kernel, _) => Err(miette!(help = ONE, "--pcap keeps one repetition's packets")),
+            _ => {
+                let help = "add --host kernel; of other hosts, --set record.queue_log=true keeps \
+                            every packet's way through the queue";
+                Err(miette!(help = help, "only the kernel's packets have contents to keep"))
+            }
+        };
     }
-}
-
-#[cfg(not(feature = "kernel"))]
-fn captured(_: &Args, _: &[RunSpec]) -> Result<Option<RunRecord>> {
+    #[cfg(feature = "quic")]
+    if let Some(folder) = &args.qlog {
+        return match (args.host, specs) {
+            (Host::Quic, [spec]) => {
+                if folder.exists() {
+                    let help = "choose another name, or remove it first";
+                    return Err(miette!(help = help, "`{}` exists already", folder.display()));
+                }
+                let options = knee_quic_run::Options { qlog: Some(folder.clone()) };
+                let record = knee_quic_run::run_with(spec, &options).map_err(|e| miette!("{e}"))?;
+                output::tell(&format!("qlog: {}", folder.display()));
+                Ok(Some(record))
+            }
+            (Host::Quic, _) => Err(miette!(help = ONE, "--qlog keeps one repetition's events")),
+            _ => Err(miette!(help = "add --host quic", "only QUIC connections have a qlog")),
+        };
+    }
+    let _ = (args, specs);
     Ok(None)
 }
 
-/// Of runs in real time: what to know of them.
-pub(crate) fn tell_real_time(records: &[RunRecord]) {
+/// What to do where several repetitions are one too many.
+#[cfg(any(feature = "kernel", feature = "quic"))]
+const ONE: &str = "add --repeat 1, and --seed for another one than the first";
+
+/// What to know of runs.
+pub(crate) fn tell_notes(records: &[RunRecord]) {
     for line in approximations(records) {
         output::tell(&format!("note: {line}"));
     }

@@ -97,7 +97,7 @@ fn both_hosts_are_compared() {
     assert_eq!(all["hosts"], serde_json::json!(["sim", "kernel"]));
     let measures = all["measures"].as_array().unwrap();
     let queueing = measures.iter().find(|m| m["measure"] == "queueing delay, median").unwrap();
-    assert!(queueing["agrees"].is_boolean(), "{queueing}");
+    assert!(queueing["hosts"][1]["agrees"].is_boolean(), "{queueing}");
     let report = text(&kept["report.html"]);
     assert!(report.contains("(sim)") && report.contains("(kernel)"));
 }
