@@ -75,8 +75,7 @@ pub struct Axis {
     pub set: Option<String>,
     /// Values; the first is meant where none is named.
     pub values: Vec<AxisValue>,
-    /// Names of those that are run on the kernel, where time is real, and over QUIC; all, if not
-    /// given.
+    /// Names of those that are run on the kernel, where time is real; all, if not given.
     pub kernel: Option<Vec<toml::Value>>,
     /// Names of those that are run in the short form; all, if not given.
     pub short: Option<Vec<toml::Value>>,
@@ -349,8 +348,8 @@ impl Part {
             figure.tables.clear();
         }
         for axis in &mut figure.axes {
-            let real_stack = self.host != HostKind::Simulator;
-            let lists = [(real_stack, &axis.kernel), (self.short, &axis.short)];
+            let real_time = self.host == HostKind::Kernel;
+            let lists = [(real_time, &axis.kernel), (self.short, &axis.short)];
             for names in lists.into_iter().filter_map(|(applies, l)| l.as_ref().filter(|_| applies))
             {
                 let names: Vec<String> = names.iter().map(plain_name).collect();
