@@ -4,8 +4,7 @@ use crate::{Calls, Error};
 use knee_cc::Params;
 use knee_quic::CongestionControl;
 use knee_run::{
-    Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, RecordSpec, Recovery, RunSpec, TcpOptions, TcpSpec,
-    Workload,
+    Cc, FlowSpec, NS_PER_MS, Ns, RecordSpec, Recovery, RunSpec, TcpOptions, TcpSpec, Workload,
 };
 use quinn_proto::{AckFrequencyConfig, TransportConfig, VarInt, congestion::NewRenoConfig};
 use std::{
@@ -39,7 +38,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Of a flow of `spec`; none if it is no TCP flow. Adds to `approximations` what QUIC does only
+    /// Of the flow `flow` of `spec`, which is `tcp`. Adds to `approximations` what QUIC does only
     /// nearly as the spec says.
     ///
     /// # Errors
@@ -47,18 +46,18 @@ impl Terms {
     pub fn of(
         spec: &RunSpec,
         flow: &FlowSpec,
+        tcp: &TcpSpec,
         approximations: &mut Vec<String>,
-    ) -> Result<Option<Self>, Error> {
-        let FlowKind::Tcp(TcpSpec { cc, workload, options }) = &flow.kind else { return Ok(None) };
-        let params = match cc {
+    ) -> Result<Self, Error> {
+        let params = match &tcp.cc {
             Cc::Knee(params) => params.clone(),
             Cc::Kernel(cc) => {
                 return Err(Error::KernelOnly { flow: flow.name.clone(), cc: cc.clone() });
             }
         };
-        check(spec, flow, options, workload)?;
-        approximate(spec, options, approximations);
-        Ok(Some(Self { params, options: options.clone(), workload: *workload }))
+        check(flow, &tcp.options, &tcp.workload)?;
+        approximate(spec, &tcp.options, approximations);
+        Ok(Self { params, options: tcp.options.clone(), workload: tcp.workload })
     }
 
     /// UDP payload of a full packet, bytes.
@@ -125,12 +124,7 @@ impl Terms {
 }
 
 /// Refuses what would falsify the result.
-fn check(
-    spec: &RunSpec,
-    flow: &FlowSpec,
-    options: &TcpOptions,
-    workload: &Workload,
-) -> Result<(), Error> {
+fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(), Error> {
     let unsupported =
         |key, why: String| Err(Error::Unsupported { flow: flow.name.clone(), key, why });
     let packet_bytes = options.mss_bytes + options.header_bytes;
@@ -148,10 +142,6 @@ fn check(
     if !options.idle_restart && pauses {
         let why = "the window restarts after an idle time; set `true`".to_owned();
         return unsupported("tcp.idle_restart", why);
-    }
-    if spec.path.rtt_ns() == 0 && flow.access_delay_ns == 0 {
-        let why = "quinn needs an RTT above 0; give the path a delay".to_owned();
-        return unsupported("path.rtt", why);
     }
     Ok(())
 }
