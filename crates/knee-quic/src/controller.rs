@@ -53,8 +53,8 @@ pub struct Controller {
     /// Sent, neither acknowledged nor lost, as far as is known; of packets that only acknowledge,
     /// too, until quinn's count replaces this.
     inflight_bytes: u64,
-    /// As `inflight_bytes` was before the present ACK: what was outstanding when a loss shows.
-    flight_bytes: u64,
+    /// When the latest ACK came, and `inflight_bytes` before it.
+    latest_ack: Option<(Instant, u64)>,
     /// Packets of the present ACK frame so far.
     batch: Option<Batch>,
     /// Acknowledged and lost bytes that make no whole packet yet.
@@ -126,7 +126,7 @@ impl Controller {
             positions,
             spare_bytes: 0,
             inflight_bytes: 0,
-            flight_bytes: 0,
+            latest_ack: None,
             batch: None,
             acked_rest_bytes: 0,
             lost_rest_bytes: 0,
@@ -261,6 +261,13 @@ impl Controller {
         self.srtt.map_or(RTO_INITIAL, |(srtt, var)| srtt + (var * 4).max(RTO_MARGIN_MIN))
     }
 
+    /// A packet of this frame was acknowledged.
+    fn acked(&mut self, sent: Instant, bytes: u64) {
+        let batch = self.batch.get_or_insert(Batch { bytes: 0, newest_sent: sent });
+        batch.bytes = batch.bytes.saturating_add(bytes);
+        batch.newest_sent = batch.newest_sent.max(sent);
+    }
+
     /// Calls `on_ack`, so that it can be taken back.
     fn grow(&mut self, now: Instant, ack: Ack) {
         let (conn, spare_bytes) = (self.conn, self.spare_bytes);
@@ -288,7 +295,9 @@ impl Controller {
 impl congestion::Controller for Controller {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.settle();
-        if self.inflight_bytes == 0 && self.something_acked {
+        // Where the flight ended in losses, their repair follows: nothing starts.
+        let is_start = self.inflight_bytes == 0 && self.phase() == Phase::Open as u8;
+        if is_start && self.something_acked {
             let idle = now.saturating_duration_since(self.last_sent);
             self.refresh(now, 0);
             if idle > self.rto() {
@@ -300,7 +309,6 @@ impl congestion::Controller for Controller {
         }
         self.last_sent = now;
         self.inflight_bytes = self.inflight_bytes.saturating_add(bytes);
-        self.flight_bytes = self.inflight_bytes;
         self.positions.sent(last_packet_number);
         let flight_pkts = self.pkts(self.inflight_bytes);
         if after(self.window_end_pos, self.positions.ack_pos()) {
@@ -319,9 +327,7 @@ impl congestion::Controller for Controller {
         _app_limited: bool,
         _rtt: &RttEstimator,
     ) {
-        let batch = self.batch.get_or_insert(Batch { bytes: 0, newest_sent: sent });
-        batch.bytes = batch.bytes.saturating_add(bytes);
-        batch.newest_sent = batch.newest_sent.max(sent);
+        self.acked(sent, bytes);
     }
 
     fn on_end_acks(
@@ -333,7 +339,7 @@ impl congestion::Controller for Controller {
     ) {
         self.settle();
         let news = largest_packet_num_acked.is_some_and(|number| self.positions.acked(number));
-        self.flight_bytes = self.inflight_bytes;
+        self.latest_ack = Some((now, self.inflight_bytes));
         self.inflight_bytes = in_flight;
         self.app_limited = app_limited;
         // Nothing that concerns congestion control: only ACKs, or packets of an earlier path.
@@ -380,6 +386,12 @@ impl congestion::Controller for Controller {
         let lost_bytes_all = self.lost_rest_bytes.saturating_add(lost_bytes);
         let lost_pkts = (lost_bytes_all / self.mss()).min(u32::MAX.into()) as u32;
         self.lost_rest_bytes = lost_bytes_all % self.mss();
+        // Of an ACK that proves a loss, the contract counts as outstanding what came before: the
+        // hole and all above it.
+        let outstanding_bytes = match self.latest_ack {
+            Some((time, before_bytes)) if time == now => before_bytes,
+            _ => self.inflight_bytes,
+        };
         self.inflight_bytes = self.inflight_bytes.saturating_sub(lost_bytes);
         let ack = self.take_back(now);
         // RFC 9002 section 7.3.2: one reduction for all packets sent before it.
@@ -388,7 +400,7 @@ impl congestion::Controller for Controller {
             if self.phase() != Phase::Open as u8 {
                 self.leave();
             }
-            self.refresh(now, self.flight_bytes);
+            self.refresh(now, outstanding_bytes);
             self.cwnd_before_pkts = self.conn.cwnd_pkts;
             if !is_persistent_congestion {
                 self.conn.cwnd_cnt = 0;
@@ -437,6 +449,9 @@ impl congestion::Controller for Controller {
         self.cwnd_before_pkts = scaled(self.cwnd_before_pkts).min(u32::MAX.into()) as u32;
         self.conn.mss_bytes = new_bytes as u32;
         self.conn.cwnd_pkts = cwnd_pkts.min(u32::MAX.into()) as u32;
+        if cwnd_pkts < u64::from(CWND_MIN_PKTS) {
+            self.spare_bytes = 0;
+        }
         self.bound(0);
     }
 
@@ -478,7 +493,7 @@ impl Clone for Controller {
             host: self.host.clone(),
             random: SplitMix64::seed_from_u64(fork.next_u64()),
             inflight_bytes: 0,
-            flight_bytes: 0,
+            latest_ack: None,
             batch: None,
             growth: None,
             ..*self
@@ -495,3 +510,6 @@ fn default_window_pkts(mss_bytes: u32) -> u32 {
 fn micros(time: Duration) -> u64 {
     time.as_micros().min(u64::MAX.into()) as u64
 }
+
+#[cfg(test)]
+mod tests;
