@@ -436,7 +436,7 @@ impl congestion::Controller for Controller {
         let new_bytes = u64::from(new_mtu).max(1);
         let (window_bytes, old_bytes) = (self.window_bytes(), self.mss());
         let scaled = |pkts: u32| u64::from(pkts) * old_bytes / new_bytes;
-        // RFC 8899 section 3 (item 8, congestion control): another packet size must not make the
+        // RFC 8899 section 3: another packet size must not make the
         // window larger in bytes; nor is there a reason to make it smaller.
         let cwnd_pkts = window_bytes / new_bytes;
         self.spare_bytes = window_bytes % new_bytes;
