@@ -45,8 +45,11 @@ pub struct Controller {
     host: Host,
     conn: Conn,
     random: SplitMix64,
-    initial_window_pkts: u32,
+    /// As the application chose it.
+    initial_window_pkts: Option<u32>,
     clock_zero: Instant,
+    /// What was sent before this was on another path.
+    built: Instant,
     positions: Positions,
     /// Of the window, beyond whole packets: left over when the MTU changed.
     spare_bytes: u64,
@@ -103,12 +106,10 @@ impl Controller {
     ) -> Self {
         let mss_bytes = u32::from(mtu_bytes).max(1);
         let positions = Positions::new(random.next_u64() as u32);
-        let initial_window_pkts = initial_window_pkts
-            .unwrap_or_else(|| default_window_pkts(mss_bytes))
-            .clamp(CWND_MIN_PKTS, CWND_MAX_PKTS);
+        let first_pkts = first_window_pkts(initial_window_pkts, mss_bytes);
         let mut conn = Conn {
             now_us: micros(now.saturating_duration_since(clock_zero)),
-            cwnd_pkts: initial_window_pkts,
+            cwnd_pkts: first_pkts,
             ssthresh_pkts: SSTHRESH_INFINITE,
             cwnd_max_pkts: CWND_MAX_PKTS,
             mss_bytes,
@@ -123,6 +124,7 @@ impl Controller {
             random,
             initial_window_pkts,
             clock_zero,
+            built: now,
             positions,
             spare_bytes: 0,
             inflight_bytes: 0,
@@ -138,10 +140,10 @@ impl Controller {
             app_limited: false,
             last_sent: now,
             reduced: None,
-            cwnd_before_pkts: initial_window_pkts,
+            cwnd_before_pkts: first_pkts,
             growth: None,
         };
-        new.bound(initial_window_pkts);
+        new.bound(first_pkts);
         new
     }
 
@@ -261,8 +263,12 @@ impl Controller {
         self.srtt.map_or(RTO_INITIAL, |(srtt, var)| srtt + (var * 4).max(RTO_MARGIN_MIN))
     }
 
-    /// A packet of this frame was acknowledged.
+    /// A packet of this frame was acknowledged. One of another path says nothing of this one (RFC
+    /// 9000 section 9.4).
     fn acked(&mut self, sent: Instant, bytes: u64) {
+        if sent < self.built {
+            return;
+        }
         let batch = self.batch.get_or_insert(Batch { bytes: 0, newest_sent: sent });
         batch.bytes = batch.bytes.saturating_add(bytes);
         batch.newest_sent = batch.newest_sent.max(sent);
@@ -302,7 +308,8 @@ impl congestion::Controller for Controller {
             self.refresh(now, 0);
             if idle > self.rto() {
                 // RFC 5681 section 4.1.
-                self.set_cwnd(self.conn.cwnd_pkts.min(self.initial_window_pkts));
+                let first_pkts = first_window_pkts(self.initial_window_pkts, self.conn.mss_bytes);
+                self.set_cwnd(self.conn.cwnd_pkts.min(first_pkts));
                 self.event(Event::CwndRestart);
             }
             self.event(Event::TxStart);
@@ -395,7 +402,10 @@ impl congestion::Controller for Controller {
         self.inflight_bytes = self.inflight_bytes.saturating_sub(lost_bytes);
         let ack = self.take_back(now);
         // RFC 9002 section 7.3.2: one reduction for all packets sent before it.
-        let is_new = self.reduced.is_none_or(|reduced| sent > reduced);
+        let is_new = match self.reduced {
+            Some(reduced) => sent > reduced,
+            None => sent >= self.built,
+        };
         if is_new {
             if self.phase() != Phase::Open as u8 {
                 self.leave();
@@ -476,7 +486,8 @@ impl congestion::Controller for Controller {
     }
 
     fn initial_window(&self) -> u64 {
-        u64::from(self.initial_window_pkts) * self.mss()
+        let pkts = first_window_pkts(self.initial_window_pkts, self.conn.mss_bytes);
+        u64::from(pkts) * self.mss()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
@@ -501,10 +512,13 @@ impl Clone for Controller {
     }
 }
 
-fn default_window_pkts(mss_bytes: u32) -> u32 {
+/// The first window, and the one after idle times: the application's choice, or that of RFC 9002
+/// section 7.2.
+fn first_window_pkts(chosen_pkts: Option<u32>, mss_bytes: u32) -> u32 {
     let mss_bytes = u64::from(mss_bytes);
     let bytes = (INITIAL_WINDOW_PKTS * mss_bytes).min(INITIAL_WINDOW_BYTES.max(2 * mss_bytes));
-    (bytes / mss_bytes) as u32
+    let pkts = chosen_pkts.unwrap_or((bytes / mss_bytes) as u32);
+    pkts.clamp(CWND_MIN_PKTS, CWND_MAX_PKTS)
 }
 
 fn micros(time: Duration) -> u64 {

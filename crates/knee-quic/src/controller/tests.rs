@@ -364,6 +364,17 @@ fn an_ack_of_older_packets_gives_no_rtt() {
     assert_eq!(d.cc.conn.srtt_us, 40_000);
 }
 
+/// Late news of packets that were sent on another path, before this controller was.
+#[test]
+fn another_path_is_of_no_account() {
+    let mut d = Drive::new("newreno", 1);
+    d.calls();
+    d.cc.acked(d.now - 40 * MS, 1200);
+    d.cc.on_end_acks(d.now, 0, false, Some(99));
+    d.cc.on_congestion_event(d.now, d.now - 30 * MS, false, 1200);
+    assert_eq!((d.calls().len(), d.cwnd(), d.cc.conn.srtt_us), (0, 10, 0));
+}
+
 #[test]
 fn a_clone_goes_on_with_other_bits() {
     let mut d = Drive::new("chd", 1);
