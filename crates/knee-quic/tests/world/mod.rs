@@ -29,7 +29,6 @@ const NAME: &str = "knee.example";
 #[derive(Clone, Copy)]
 pub struct Link {
     pub delay: Duration,
-    /// 0: without limit.
     pub rate_bps: u64,
     pub queue_pkts: usize,
     pub loss: f64,
@@ -68,7 +67,7 @@ pub struct Seen {
 
 impl Observer for Checked {
     fn called(&self, controller: u64, call: &CallRecord) {
-        let mut seen = self.seen.lock().unwrap();
+        let mut seen = self.seen.lock().expect("no observer panicked");
         for conn in [&call.before, &call.after] {
             assert!(conn.cwnd_pkts <= conn.cwnd_max_pkts, "{call:?}");
         }
@@ -224,7 +223,7 @@ pub struct Outcome {
 impl World {
     /// Both sides have this congestion control.
     pub fn new(algorithm: &str, link: Link, seed: u64) -> Self {
-        Self::with(CongestionControl::new(algorithm).unwrap(), link, seed, |_| ())
+        Self::with(CongestionControl::new(algorithm).expect("exists"), link, seed, |_| ())
     }
 
     pub fn with(
@@ -245,14 +244,16 @@ impl World {
             .max_idle_timeout(Some(VarInt::from_u32(60_000).into()));
         change(&mut transport);
         let transport = Arc::new(transport);
-        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
+        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).expect("a certificate");
         let der = CertificateDer::from(made.cert);
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-        let mut server = ServerConfig::with_single_cert(vec![der.clone()], key.into()).unwrap();
+        let mut server =
+            ServerConfig::with_single_cert(vec![der.clone()], key.into()).expect("a configuration");
         server.transport_config(transport.clone());
         let mut roots = rustls::RootCertStore::empty();
-        roots.add(der).unwrap();
-        let mut client_config = ClientConfig::with_root_certificates(Arc::new(roots)).unwrap();
+        roots.add(der).expect("a certificate");
+        let mut client_config =
+            ClientConfig::with_root_certificates(Arc::new(roots)).expect("a configuration");
         client_config.transport_config(transport);
         Self {
             now,
@@ -279,7 +280,7 @@ impl World {
     }
 
     pub fn seen(&self) -> Seen {
-        self.checked.seen.lock().unwrap().clone()
+        self.checked.seen.lock().expect("no observer panicked").clone()
     }
 
     fn chance(&mut self, probability: f64) -> bool {
@@ -295,21 +296,18 @@ impl World {
                 continue;
             }
             let mut ecn = transmit.ecn;
-            let mut due = self.now;
-            if link.rate_bps > 0 {
-                let bits = data.len() as u64 * 8;
-                let time = Duration::from_nanos(bits * 1_000_000_000 / link.rate_bps);
-                let wait = self.free[way].saturating_duration_since(self.now);
-                let queue_pkts = wait.as_nanos() / time.as_nanos().max(1);
-                if queue_pkts >= link.queue_pkts as u128 {
-                    continue;
-                }
-                if queue_pkts >= link.mark_from_pkts as u128 && ecn.is_some() {
-                    ecn = Some(EcnCodepoint::Ce);
-                }
-                due += wait + time;
-                self.free[way] = due;
+            let bits = data.len() as u64 * 8;
+            let time = Duration::from_nanos(bits * 1_000_000_000 / link.rate_bps);
+            let wait = self.free[way].saturating_duration_since(self.now);
+            let queue_pkts = wait.as_nanos() / time.as_nanos().max(1);
+            if queue_pkts >= link.queue_pkts as u128 {
+                continue;
             }
+            if queue_pkts >= link.mark_from_pkts as u128 && ecn.is_some() {
+                ecn = Some(EcnCodepoint::Ce);
+            }
+            let mut due = self.now + wait + time;
+            self.free[way] = due;
             due += link.delay;
             if self.chance(link.late) {
                 due += link.delay / 2;
@@ -405,8 +403,11 @@ impl World {
         let release = release.iter().map(|(after, bytes)| (begun + *after, *bytes)).collect();
         let (mut client, mut server) = (App::new(up, release), App::new(down, Vec::new()));
         let config = self.client_config.clone();
-        let (handle, connection) =
-            self.client.endpoint.connect(begun, config, self.server_addr, NAME).unwrap();
+        let (handle, connection) = self
+            .client
+            .endpoint
+            .connect(begun, config, self.server_addr, NAME)
+            .expect("may connect");
         let used_0rtt = connection.has_0rtt();
         self.client.connections.insert(handle, connection);
         self.server.accepted = None;
