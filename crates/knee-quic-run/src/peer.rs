@@ -18,7 +18,7 @@ use knee_run::RecordSpec;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId,
     ConnectionIdGenerator, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, Incoming,
-    QlogStream, ReadError, ReadableError, ServerConfig, StreamEvent, StreamId, VarInt, WriteError,
+    QlogStream, ReadableError, ServerConfig, StreamEvent, StreamId, VarInt, WriteError,
 };
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -414,16 +414,12 @@ impl Receiver {
             Err(ReadableError::ClosedStream) => return Ok(()),
             Err(error) => return Err(Failed::new(error)),
         };
-        loop {
-            match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => {
-                    if !is_pattern(self.delivered_bytes, &chunk.bytes) {
-                        return Err(Failed::new("other data arrived than were sent"));
-                    }
-                    self.delivered_bytes += chunk.bytes.len() as u64;
-                }
-                Ok(None) | Err(ReadError::Blocked | ReadError::Reset(_)) => break,
+        // Until no more is there, or the stream has ended.
+        while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+            if !is_pattern(self.delivered_bytes, &chunk.bytes) {
+                return Err(Failed::new("other data arrived than were sent"));
             }
+            self.delivered_bytes += chunk.bytes.len() as u64;
         }
         // Its credit goes out with the next packet, which is polled for anyway.
         let _ = chunks.finalize();
