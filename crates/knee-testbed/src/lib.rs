@@ -129,7 +129,7 @@ pub struct Options {
     /// New file for the packets of the path, as pcapng; it has this name once it is complete.
     pub pcap: Option<PathBuf>,
     /// Folder for a qlog of each QUIC connection, as its sender saw it: `FLOW.sqlog`, there once the
-    /// run is over. It is made if it is not there.
+    /// run is over. It is made if it is not there. A path by itself ([`shell`]) has none.
     pub qlog: Option<PathBuf>,
 }
 
