@@ -288,7 +288,7 @@ fn what(flow: &FlowSpec) -> [String; 3] {
             "probes of {packet_bytes} bytes every {} ms",
             trim(*interval_ns as f64 / NS_PER_MS as f64)
         )),
-        FlowKind::Tcp(TcpSpec { cc, workload, options }) => {
+        FlowKind::Tcp(TcpSpec { cc, workload, options, .. }) => {
             let amount = match workload {
                 Workload::Bulk => "as much as it can".to_owned(),
                 Workload::Transfers { size_bytes, every_ns: None } => format!("{size_bytes} bytes"),

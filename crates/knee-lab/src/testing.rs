@@ -4,7 +4,7 @@ use knee_cc::Params;
 use knee_run::{
     Cc, DelayedAck, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, PathSpec,
     QueueBin, QueueLimit, QueueRecord, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions,
-    TcpSpec, Workload,
+    TcpSpec, Transport, Workload,
 };
 
 /// Nanoseconds in a millisecond.
@@ -51,6 +51,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
         "udp" => FlowKind::Udp { rate_bps: 100_000, steps: Vec::new(), packet_bytes: 1500 },
         "probe" => FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 200 },
         name => FlowKind::Tcp(TcpSpec {
+            transport: Transport::Own,
             cc: Cc::Knee(Params::defaults(knee_cc::algorithm(name).unwrap())),
             workload: Workload::Bulk,
             options: TcpOptions {

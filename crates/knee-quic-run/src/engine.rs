@@ -127,12 +127,11 @@ impl<'a> Engine<'a> {
                 return Err(Error::TooLong { flow: flow.name.clone() });
             }
             let start_ns = spec.start_ns(index);
-            let kind = match Terms::of(spec, flow, &mut approximations)? {
-                Some(terms) => Kind::Quic(Quic::new(terms)),
-                None => match UdpFlow::of(&flow.kind, start_ns) {
-                    Some(udp) => Kind::Udp(udp),
-                    None => continue,
-                },
+            let kind = match &flow.kind {
+                FlowKind::Tcp(tcp) => {
+                    Kind::Quic(Quic::new(Terms::of(spec, flow, tcp, &mut approximations)?))
+                }
+                kind => Kind::Udp(UdpFlow::of(kind, start_ns).expect("no TCP")),
             };
             timers.push(Reverse((start_ns, index as u32, Timer::Start)));
             if let Some(stop_ns) = flow.stop_ns {
@@ -149,7 +148,7 @@ impl<'a> Engine<'a> {
         }
         approximations.sort();
         approximations.dedup();
-        let maker = Maker::new(spec.seed, zero, &spec.record)?;
+        let maker = Maker::new(spec.seed, &spec.record)?;
         let mut new =
             Self { spec, options, maker, approximations, zero, now_ns: 0, flows, path, timers };
         new.set_timers();
@@ -322,7 +321,7 @@ impl<'a> Engine<'a> {
                 };
                 let (sender, calls) = self
                     .maker
-                    .sender(&quic.terms, index as usize, now, peer::RECEIVER, stream)
+                    .sender(&quic.terms, index as usize, [self.zero, now], peer::RECEIVER, stream)
                     .map_err(|failed| failed.of(name))?;
                 quic.ends = Some(Ends {
                     sender,

@@ -16,7 +16,7 @@
 //!
 //! What differs from TCP in a record: a flow opens its connection at its start and sends data one
 //! round trip later, a transfer's time includes that; its handshake passes the path and counts. A
-//! flow that stops closes its connection, and repairs no more. Packets are numbered as they were
+//! flow that stops closes its connection, with a packet at most, and repairs no more. Packets are numbered as they were
 //! sent. QUIC never sends a packet again: `retransmitted_pkts` counts the packets that quinn took
 //! for lost, whose data went into new ones; `duplicate_pkts` is 0. `loss_events` are the
 //! reductions, once per round trip at most; `timeouts` are those for persistent congestion, not

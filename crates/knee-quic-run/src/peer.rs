@@ -1,5 +1,11 @@
 //! The two ends of a connection, without sockets and clocks: quinn's own endpoints and connections,
 //! and the applications on them.
+//!
+//! What is random: quinn's own generators (packet numbers that it skips, a transport parameter of
+//! random length, greased bits, when keys change) and connection IDs come from the run's seed. The
+//! rest fills fields of a fixed size that nothing else depends on: TLS's random values, keys and
+//! signatures (X25519, Ed25519), the order of TLS's extensions, stateless reset tokens. quinn only
+//! looks things up in its randomised hash maps, and never walks through them.
 
 use crate::{
     Calls, Failed, Terms,
@@ -12,7 +18,7 @@ use knee_run::RecordSpec;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId,
     ConnectionIdGenerator, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, Incoming,
-    QlogStream, ReadError, ReadableError, ServerConfig, StreamEvent, StreamId, VarInt, WriteError,
+    QlogStream, ReadableError, ServerConfig, StreamEvent, StreamId, VarInt, WriteError,
 };
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -44,8 +50,7 @@ pub(crate) const SENDER: SocketAddr =
 pub(crate) const RECEIVER: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 2, 0, 1)), 10_000);
 
-/// Everything of quinn's that is random comes from one stream: sizes and numbers of packets depend
-/// on some of it.
+/// Connection IDs from the run's seed.
 struct Ids(Random);
 
 impl Ids {
@@ -198,24 +203,24 @@ pub struct Receiver {
 pub struct Maker {
     tls: Tls,
     seed: u64,
-    zero: Instant,
     record: RecordSpec,
 }
 
 impl Maker {
-    /// For a run with `seed`, which begins at `zero` and records `record`.
+    /// For a run with `seed` that records `record`.
     ///
     /// # Errors
     /// [`crate::Error::Tls`].
-    pub fn new(seed: u64, zero: Instant, record: &RecordSpec) -> Result<Self, crate::Error> {
-        Ok(Self { tls: Tls::new()?, seed, zero, record: record.clone() })
+    pub fn new(seed: u64, record: &RecordSpec) -> Result<Self, crate::Error> {
+        Ok(Self { tls: Tls::new()?, seed, record: record.clone() })
     }
 
     fn random(&self, what: &str, index: usize) -> Random {
         Random::stream(self.seed, what, index as u64)
     }
 
-    /// The sender, which begins to connect to `remote` at `now`; what its algorithm is going to do.
+    /// The sender, which begins to connect to `remote` at `now` of a run that began at `zero`; what
+    /// its algorithm is going to do.
     ///
     /// # Errors
     /// What quinn does not like.
@@ -223,13 +228,13 @@ impl Maker {
         &self,
         terms: &Terms,
         index: usize,
-        now: Instant,
+        [zero, now]: [Instant; 2],
         remote: SocketAddr,
         qlog: Option<QlogStream>,
     ) -> Result<(Sender, Calls), Failed> {
         let calls = calls(&self.record);
         let seed = self.random("algorithm", index).bits64();
-        let mut transport = terms.sender(seed, self.zero, &calls);
+        let mut transport = terms.sender(seed, zero, &calls);
         transport.qlog_stream(qlog);
         let mut config = ClientConfig::new(self.tls.client.clone());
         let ids = Mutex::new(Ids(self.random("first connection id", index)));
@@ -409,16 +414,12 @@ impl Receiver {
             Err(ReadableError::ClosedStream) => return Ok(()),
             Err(error) => return Err(Failed::new(error)),
         };
-        loop {
-            match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => {
-                    if !is_pattern(self.delivered_bytes, &chunk.bytes) {
-                        return Err(Failed::new("other data arrived than were sent"));
-                    }
-                    self.delivered_bytes += chunk.bytes.len() as u64;
-                }
-                Ok(None) | Err(ReadError::Blocked | ReadError::Reset(_)) => break,
+        // Until no more is there, or the stream has ended.
+        while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+            if !is_pattern(self.delivered_bytes, &chunk.bytes) {
+                return Err(Failed::new("other data arrived than were sent"));
             }
+            self.delivered_bytes += chunk.bytes.len() as u64;
         }
         // Its credit goes out with the next packet, which is polled for anyway.
         let _ = chunks.finalize();

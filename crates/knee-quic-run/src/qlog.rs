@@ -3,8 +3,9 @@
 use crate::Error;
 use quinn_proto::{QlogConfig, QlogStream};
 use std::{
-    fs,
+    fs::{self, Permissions},
     io::{self, BufWriter, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
@@ -54,7 +55,14 @@ impl Qlog {
         let file = folder.join(format!("{flow}.sqlog"));
         let failed = |source| Error::Qlog { file: file.clone(), source };
         fs::create_dir_all(folder).map_err(failed)?;
-        let writer = BufWriter::new(NamedTempFile::new_in(folder).map_err(failed)?);
+        // As files usually are; the process's mask still applies.
+        let temporary = tempfile::Builder::new()
+            .prefix(".")
+            .suffix(".sqlog.partial")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder)
+            .map_err(failed)?;
+        let writer = BufWriter::new(temporary);
         let log = Arc::new(Mutex::new(Log { writer, error: None }));
         let mut config = QlogConfig::default();
         config.writer(Box::new(Writer(log.clone()))).title(Some(flow.to_owned())).start_time(zero);

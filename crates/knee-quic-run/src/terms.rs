@@ -4,21 +4,26 @@ use crate::{Calls, Error};
 use knee_cc::Params;
 use knee_quic::CongestionControl;
 use knee_run::{
-    Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, RecordSpec, Recovery, RunSpec, TcpOptions, TcpSpec,
-    Workload,
+    Cc, FlowSpec, NS_PER_MS, Ns, RecordSpec, Recovery, RunSpec, TcpOptions, TcpSpec, Workload,
 };
-use quinn_proto::{AckFrequencyConfig, TransportConfig, VarInt};
-use std::time::{Duration, Instant};
+use quinn_proto::{AckFrequencyConfig, TransportConfig, VarInt, congestion::NewRenoConfig};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// IPv4 and UDP headers, bytes.
 pub(crate) const UDP_HEADERS_BYTES: u32 = 28;
 /// Smallest UDP payload over which QUIC opens a connection (RFC 9000 section 14), bytes.
 const MIN_PAYLOAD_BYTES: u32 = 1200;
-/// Largest UDP payload, bytes.
-const MAX_PAYLOAD_BYTES: u32 = 65_507;
+/// Largest UDP payload, bytes: quinn pads the handshake's packets to the full size, and writes their
+/// length in 14 bits.
+const MAX_PAYLOAD_BYTES: u32 = 16_372;
 /// What QUIC's own headers take of a full packet: first byte, connection ID, packet number of two
 /// bytes, stream frame with an offset of four, authentication tag.
 const QUIC_HEADERS_BYTES: u32 = 1 + 8 + 2 + 6 + 16;
+/// Congestion window of a receiver, packets.
+const RECEIVER_WINDOW_PKTS: u64 = 64;
 /// quinn lets ACKs wait for at least this, and at most for this or the RTT.
 const MIN_ACK_DELAY_NS: Ns = NS_PER_MS;
 const MAX_ACK_DELAY_NS: Ns = 25 * NS_PER_MS;
@@ -33,7 +38,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Of a flow of `spec`; none if it is no TCP flow. Adds to `approximations` what QUIC does only
+    /// Of the flow `flow` of `spec`, which is `tcp`. Adds to `approximations` what QUIC does only
     /// nearly as the spec says.
     ///
     /// # Errors
@@ -41,18 +46,18 @@ impl Terms {
     pub fn of(
         spec: &RunSpec,
         flow: &FlowSpec,
+        tcp: &TcpSpec,
         approximations: &mut Vec<String>,
-    ) -> Result<Option<Self>, Error> {
-        let FlowKind::Tcp(TcpSpec { cc, workload, options }) = &flow.kind else { return Ok(None) };
-        let params = match cc {
+    ) -> Result<Self, Error> {
+        let params = match &tcp.cc {
             Cc::Knee(params) => params.clone(),
             Cc::Kernel(cc) => {
                 return Err(Error::KernelOnly { flow: flow.name.clone(), cc: cc.clone() });
             }
         };
-        check(spec, flow, options, workload)?;
-        approximate(spec, options, approximations);
-        Ok(Some(Self { params, options: options.clone(), workload: *workload }))
+        check(flow, &tcp.options, &tcp.workload)?;
+        approximate(spec, &tcp.options, approximations);
+        Ok(Self { params, options: tcp.options.clone(), workload: tcp.workload })
     }
 
     /// UDP payload of a full packet, bytes.
@@ -71,7 +76,7 @@ impl Terms {
             .initial_window_pkts(self.options.initial_window_pkts)
             .seed(seed)
             .clock_zero(zero)
-            .observer(std::sync::Arc::new(calls.clone()));
+            .observer(Arc::new(calls.clone()));
         let mut acks = AckFrequencyConfig::default();
         // As TCP: at once if something is missing.
         acks.ack_eliciting_threshold(VarInt::from_u32(self.options.delayed_ack.every_pkts - 1))
@@ -79,7 +84,7 @@ impl Terms {
             .max_ack_delay(Some(Duration::from_nanos(self.options.delayed_ack.timeout_ns)));
         let mut transport = self.common();
         transport
-            .congestion_controller_factory(std::sync::Arc::new(control))
+            .congestion_controller_factory(Arc::new(control))
             .ack_frequency_config(Some(acks))
             // What is sent and not acknowledged is bounded here, to the byte. QUIC's flow control
             // would do it only nearly: the receiver gives credit in steps.
@@ -91,8 +96,13 @@ impl Terms {
     pub(crate) fn receiver(&self) -> TransportConfig {
         // Credit comes when an eighth of the window is read; twice as much is never short.
         let window = VarInt::try_from(2 * self.window_bytes()).unwrap_or(VarInt::MAX);
+        // It sends ACKs and credit, and of these quinn holds back even the ACKs where the window is
+        // full, which one padded packet of 9000 B would do.
+        let mut control = NewRenoConfig::default();
+        control.initial_window(RECEIVER_WINDOW_PKTS * u64::from(self.payload_bytes()));
         let mut transport = self.common();
         transport
+            .congestion_controller_factory(Arc::new(control))
             .stream_receive_window(window)
             .receive_window(window)
             .max_concurrent_uni_streams(VarInt::from_u32(1));
@@ -114,12 +124,7 @@ impl Terms {
 }
 
 /// Refuses what would falsify the result.
-fn check(
-    spec: &RunSpec,
-    flow: &FlowSpec,
-    options: &TcpOptions,
-    workload: &Workload,
-) -> Result<(), Error> {
+fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(), Error> {
     let unsupported =
         |key, why: String| Err(Error::Unsupported { flow: flow.name.clone(), key, why });
     let packet_bytes = options.mss_bytes + options.header_bytes;
@@ -137,10 +142,6 @@ fn check(
     if !options.idle_restart && pauses {
         let why = "the window restarts after an idle time; set `true`".to_owned();
         return unsupported("tcp.idle_restart", why);
-    }
-    if spec.path.rtt_ns() == 0 && flow.access_delay_ns == 0 {
-        let why = "quinn needs an RTT above 0; give the path a delay".to_owned();
-        return unsupported("path.rtt", why);
     }
     Ok(())
 }

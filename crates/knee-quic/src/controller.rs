@@ -45,16 +45,19 @@ pub struct Controller {
     host: Host,
     conn: Conn,
     random: SplitMix64,
-    initial_window_pkts: u32,
+    /// As the application chose it.
+    initial_window_pkts: Option<u32>,
     clock_zero: Instant,
+    /// What was sent before this was on another path.
+    built: Instant,
     positions: Positions,
     /// Of the window, beyond whole packets: left over when the MTU changed.
     spare_bytes: u64,
     /// Sent, neither acknowledged nor lost, as far as is known; of packets that only acknowledge,
     /// too, until quinn's count replaces this.
     inflight_bytes: u64,
-    /// As `inflight_bytes` was before the present ACK: what was outstanding when a loss shows.
-    flight_bytes: u64,
+    /// When the latest ACK came, and `inflight_bytes` before it.
+    latest_ack: Option<(Instant, u64)>,
     /// Packets of the present ACK frame so far.
     batch: Option<Batch>,
     /// Acknowledged and lost bytes that make no whole packet yet.
@@ -103,12 +106,10 @@ impl Controller {
     ) -> Self {
         let mss_bytes = u32::from(mtu_bytes).max(1);
         let positions = Positions::new(random.next_u64() as u32);
-        let initial_window_pkts = initial_window_pkts
-            .unwrap_or_else(|| default_window_pkts(mss_bytes))
-            .clamp(CWND_MIN_PKTS, CWND_MAX_PKTS);
+        let first_pkts = first_window_pkts(initial_window_pkts, mss_bytes);
         let mut conn = Conn {
             now_us: micros(now.saturating_duration_since(clock_zero)),
-            cwnd_pkts: initial_window_pkts,
+            cwnd_pkts: first_pkts,
             ssthresh_pkts: SSTHRESH_INFINITE,
             cwnd_max_pkts: CWND_MAX_PKTS,
             mss_bytes,
@@ -123,10 +124,11 @@ impl Controller {
             random,
             initial_window_pkts,
             clock_zero,
+            built: now,
             positions,
             spare_bytes: 0,
             inflight_bytes: 0,
-            flight_bytes: 0,
+            latest_ack: None,
             batch: None,
             acked_rest_bytes: 0,
             lost_rest_bytes: 0,
@@ -138,10 +140,10 @@ impl Controller {
             app_limited: false,
             last_sent: now,
             reduced: None,
-            cwnd_before_pkts: initial_window_pkts,
+            cwnd_before_pkts: first_pkts,
             growth: None,
         };
-        new.bound(initial_window_pkts);
+        new.bound(first_pkts);
         new
     }
 
@@ -261,6 +263,17 @@ impl Controller {
         self.srtt.map_or(RTO_INITIAL, |(srtt, var)| srtt + (var * 4).max(RTO_MARGIN_MIN))
     }
 
+    /// A packet of this frame was acknowledged. One of another path says nothing of this one (RFC
+    /// 9000 section 9.4).
+    fn acked(&mut self, sent: Instant, bytes: u64) {
+        if sent < self.built {
+            return;
+        }
+        let batch = self.batch.get_or_insert(Batch { bytes: 0, newest_sent: sent });
+        batch.bytes = batch.bytes.saturating_add(bytes);
+        batch.newest_sent = batch.newest_sent.max(sent);
+    }
+
     /// Calls `on_ack`, so that it can be taken back.
     fn grow(&mut self, now: Instant, ack: Ack) {
         let (conn, spare_bytes) = (self.conn, self.spare_bytes);
@@ -288,19 +301,21 @@ impl Controller {
 impl congestion::Controller for Controller {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.settle();
-        if self.inflight_bytes == 0 && self.something_acked {
+        // Where the flight ended in losses, their repair follows: nothing starts.
+        let is_start = self.inflight_bytes == 0 && self.phase() == Phase::Open as u8;
+        if is_start && self.something_acked {
             let idle = now.saturating_duration_since(self.last_sent);
             self.refresh(now, 0);
             if idle > self.rto() {
                 // RFC 5681 section 4.1.
-                self.set_cwnd(self.conn.cwnd_pkts.min(self.initial_window_pkts));
+                let first_pkts = first_window_pkts(self.initial_window_pkts, self.conn.mss_bytes);
+                self.set_cwnd(self.conn.cwnd_pkts.min(first_pkts));
                 self.event(Event::CwndRestart);
             }
             self.event(Event::TxStart);
         }
         self.last_sent = now;
         self.inflight_bytes = self.inflight_bytes.saturating_add(bytes);
-        self.flight_bytes = self.inflight_bytes;
         self.positions.sent(last_packet_number);
         let flight_pkts = self.pkts(self.inflight_bytes);
         if after(self.window_end_pos, self.positions.ack_pos()) {
@@ -319,9 +334,7 @@ impl congestion::Controller for Controller {
         _app_limited: bool,
         _rtt: &RttEstimator,
     ) {
-        let batch = self.batch.get_or_insert(Batch { bytes: 0, newest_sent: sent });
-        batch.bytes = batch.bytes.saturating_add(bytes);
-        batch.newest_sent = batch.newest_sent.max(sent);
+        self.acked(sent, bytes);
     }
 
     fn on_end_acks(
@@ -333,7 +346,7 @@ impl congestion::Controller for Controller {
     ) {
         self.settle();
         let news = largest_packet_num_acked.is_some_and(|number| self.positions.acked(number));
-        self.flight_bytes = self.inflight_bytes;
+        self.latest_ack = Some((now, self.inflight_bytes));
         self.inflight_bytes = in_flight;
         self.app_limited = app_limited;
         // Nothing that concerns congestion control: only ACKs, or packets of an earlier path.
@@ -380,15 +393,24 @@ impl congestion::Controller for Controller {
         let lost_bytes_all = self.lost_rest_bytes.saturating_add(lost_bytes);
         let lost_pkts = (lost_bytes_all / self.mss()).min(u32::MAX.into()) as u32;
         self.lost_rest_bytes = lost_bytes_all % self.mss();
+        // Of an ACK that proves a loss, the contract counts as outstanding what came before: the
+        // hole and all above it.
+        let outstanding_bytes = match self.latest_ack {
+            Some((time, before_bytes)) if time == now => before_bytes,
+            _ => self.inflight_bytes,
+        };
         self.inflight_bytes = self.inflight_bytes.saturating_sub(lost_bytes);
         let ack = self.take_back(now);
         // RFC 9002 section 7.3.2: one reduction for all packets sent before it.
-        let is_new = self.reduced.is_none_or(|reduced| sent > reduced);
+        let is_new = match self.reduced {
+            Some(reduced) => sent > reduced,
+            None => sent >= self.built,
+        };
         if is_new {
             if self.phase() != Phase::Open as u8 {
                 self.leave();
             }
-            self.refresh(now, self.flight_bytes);
+            self.refresh(now, outstanding_bytes);
             self.cwnd_before_pkts = self.conn.cwnd_pkts;
             if !is_persistent_congestion {
                 self.conn.cwnd_cnt = 0;
@@ -424,7 +446,7 @@ impl congestion::Controller for Controller {
         let new_bytes = u64::from(new_mtu).max(1);
         let (window_bytes, old_bytes) = (self.window_bytes(), self.mss());
         let scaled = |pkts: u32| u64::from(pkts) * old_bytes / new_bytes;
-        // RFC 8899 section 3 (item 8, congestion control): another packet size must not make the
+        // RFC 8899 section 3: another packet size must not make the
         // window larger in bytes; nor is there a reason to make it smaller.
         let cwnd_pkts = window_bytes / new_bytes;
         self.spare_bytes = window_bytes % new_bytes;
@@ -437,6 +459,9 @@ impl congestion::Controller for Controller {
         self.cwnd_before_pkts = scaled(self.cwnd_before_pkts).min(u32::MAX.into()) as u32;
         self.conn.mss_bytes = new_bytes as u32;
         self.conn.cwnd_pkts = cwnd_pkts.min(u32::MAX.into()) as u32;
+        if cwnd_pkts < u64::from(CWND_MIN_PKTS) {
+            self.spare_bytes = 0;
+        }
         self.bound(0);
     }
 
@@ -461,7 +486,8 @@ impl congestion::Controller for Controller {
     }
 
     fn initial_window(&self) -> u64 {
-        u64::from(self.initial_window_pkts) * self.mss()
+        let pkts = first_window_pkts(self.initial_window_pkts, self.conn.mss_bytes);
+        u64::from(pkts) * self.mss()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
@@ -478,7 +504,7 @@ impl Clone for Controller {
             host: self.host.clone(),
             random: SplitMix64::seed_from_u64(fork.next_u64()),
             inflight_bytes: 0,
-            flight_bytes: 0,
+            latest_ack: None,
             batch: None,
             growth: None,
             ..*self
@@ -486,12 +512,18 @@ impl Clone for Controller {
     }
 }
 
-fn default_window_pkts(mss_bytes: u32) -> u32 {
+/// The first window, and the one after idle times: the application's choice, or that of RFC 9002
+/// section 7.2.
+fn first_window_pkts(chosen_pkts: Option<u32>, mss_bytes: u32) -> u32 {
     let mss_bytes = u64::from(mss_bytes);
     let bytes = (INITIAL_WINDOW_PKTS * mss_bytes).min(INITIAL_WINDOW_BYTES.max(2 * mss_bytes));
-    (bytes / mss_bytes) as u32
+    let pkts = chosen_pkts.unwrap_or((bytes / mss_bytes) as u32);
+    pkts.clamp(CWND_MIN_PKTS, CWND_MAX_PKTS)
 }
 
 fn micros(time: Duration) -> u64 {
     time.as_micros().min(u64::MAX.into()) as u64
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,12 @@
 //! The algorithms of Knee for QUIC: [`CongestionControl`] is a factory of congestion controllers
 //! for [quinn](https://docs.rs/quinn).
 //!
-//! ```no_run
-//! # fn transport() -> Result<(), knee_quic::Error> {
+//! ```
 //! # use std::sync::Arc;
-//! # struct Transport; impl Transport {
-//! #   fn congestion_controller_factory(&mut self, _: Arc<knee_quic::CongestionControl>) {} }
-//! # let mut transport = Transport; // quinn::TransportConfig::default()
+//! let mut transport = quinn::TransportConfig::default();
 //! let chd = knee_quic::CongestionControl::new("chd")?.set("qth", "20ms")?;
 //! transport.congestion_controller_factory(Arc::new(chd));
-//! # Ok(()) }
+//! # Ok::<(), knee_quic::Error>(())
 //! ```
 //!
 //! `docs/quic.md` is the guide; the section "QUIC" of `docs/fidelity.md` says where QUIC, or quinn,

@@ -66,3 +66,37 @@ impl Positions {
 pub(crate) fn after(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_follow_each_other() {
+        let mut p = Positions::new(u32::MAX - 1);
+        let at = |p: &Positions| (p.snd_pos().wrapping_add(2), p.ack_pos().wrapping_add(2));
+        // Initial 0 and 1, acknowledged; Handshake 0; then data.
+        p.sent(1);
+        assert!(p.acked(1) && !p.acked(1));
+        assert_eq!(at(&p), (2, 2));
+        p.sent(0);
+        assert_eq!(at(&p), (3, 2));
+        assert!(p.acked(0));
+        p.sent(0);
+        p.sent(9);
+        assert_eq!(at(&p), (13, 3));
+        assert!(p.acked(4) && !p.acked(3));
+        assert_eq!(at(&p), (13, 8));
+        // A probe of the MTU, of which quinn did not tell.
+        assert!(p.acked(10));
+        assert_eq!(at(&p), (14, 14));
+    }
+
+    #[test]
+    fn a_new_path_goes_on_with_the_numbers() {
+        let mut p = Positions::new(7);
+        p.sent(1000);
+        assert!(p.acked(1000));
+        assert_eq!((p.snd_pos(), p.ack_pos()), (1008, 1008));
+    }
+}

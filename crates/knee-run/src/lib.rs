@@ -26,6 +26,6 @@ pub use record::{
 pub use replay::{Difference, Replay};
 pub use spec::{
     Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery, RunSpec,
-    TcpOptions, TcpSpec, Workload,
+    TcpOptions, TcpSpec, Transport, Workload,
 };
 pub use udp::UdpFlow;

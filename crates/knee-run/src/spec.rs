@@ -76,6 +76,7 @@ impl RunSpec {
             access_delay_spread_ns: 0,
             access_jitter_ns: 0,
             kind: FlowKind::Tcp(TcpSpec {
+                transport: Transport::Own,
                 cc: Cc::Knee(params.clone()),
                 workload: Workload::Bulk,
                 options: TcpOptions::default(),
@@ -186,7 +187,7 @@ impl FlowSpec {
 /// What a flow sends.
 #[derive(Clone, Debug)]
 pub enum FlowKind {
-    /// TCP.
+    /// TCP, or QUIC.
     Tcp(TcpSpec),
     /// UDP at a given rate.
     Udp {
@@ -216,15 +217,27 @@ impl FlowKind {
     }
 }
 
-/// A TCP flow.
+/// A TCP flow, or a QUIC connection with the same options.
 #[derive(Clone, Debug)]
 pub struct TcpSpec {
+    /// What carries it, on hosts that have both.
+    pub transport: Transport,
     /// What controls its window.
     pub cc: Cc,
     /// What the application writes.
     pub workload: Workload,
     /// The stack's options.
     pub options: TcpOptions,
+}
+
+/// What carries a flow with feedback.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// The host's own: TCP in the simulator and on the kernel, QUIC where all flows are.
+    #[default]
+    Own,
+    /// QUIC.
+    Quic,
 }
 
 /// What controls a flow's congestion window.

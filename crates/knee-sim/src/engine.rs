@@ -14,7 +14,7 @@ use knee_cc::Params;
 use knee_net::{NEVER, Random};
 use knee_run::{
     Cc, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals, Ns, PacketEvent,
-    Path, Port, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, UdpFlow, Workload,
+    Path, Port, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Transport, UdpFlow, Workload,
 };
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -384,6 +384,9 @@ impl Flow {
         let start_ns = spec.start_ns(index as usize);
         let keep = spec.record.bin_ns > 0;
         let kind = match &flow.kind {
+            FlowKind::Tcp(TcpSpec { transport: Transport::Quic, .. }) => {
+                return Err(SimError::Quic { flow: flow.name.clone() });
+            }
             FlowKind::Tcp(TcpSpec { cc: Cc::Kernel(name), .. }) => {
                 return Err(SimError::NotSimulated { flow: flow.name.clone(), cc: name.clone() });
             }

@@ -32,6 +32,15 @@ pub enum SimError {
         /// The kernel's name of it.
         cc: String,
     },
+    /// A flow is to be QUIC.
+    #[error(
+        "flow `{flow}`: the simulator's flows are TCP; run it with --host quic, or beside TCP with \
+         --host kernel"
+    )]
+    Quic {
+        /// Name of the flow.
+        flow: String,
+    },
     /// A flow could send more packets than its counters hold.
     #[error(
         "flow `{flow}` could send more than {max} packets; shorten the run or lower the rate",
@@ -46,7 +55,7 @@ pub enum SimError {
 /// Simulates `spec`.
 ///
 /// # Errors
-/// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::NotSimulated`].
+/// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::NotSimulated`]; [`SimError::Quic`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     engine::Engine::new(spec)?.run()
 }

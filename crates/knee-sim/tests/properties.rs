@@ -7,7 +7,7 @@ use knee_cc::{Conn, Event, Phase, algorithms};
 use knee_run::{
     Call, CallRecord, Cc, DelayedAck, FlowKind, FlowRecord, FlowSpec, NS_PER_S, NS_PER_US, Ns,
     PacketEvent, PathSpec, QueueLimit, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions,
-    TcpSpec, Workload,
+    TcpSpec, Transport, Workload,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -80,7 +80,12 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
 fn tcp(workload: impl Strategy<Value = Workload>) -> impl Strategy<Value = FlowKind> {
     (0..algorithms().len(), workload, tcp_options()).prop_map(|(index, workload, options)| {
         let params = knee_cc::Params::defaults(algorithms()[index]);
-        FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), workload, options })
+        FlowKind::Tcp(TcpSpec {
+            transport: Transport::Own,
+            cc: Cc::Knee(params),
+            workload,
+            options,
+        })
     })
 }
 

@@ -9,7 +9,7 @@ use common::{MS, S, flow, newreno, options, params, run, spec, transfer};
 use knee_cc::{Conn, Event, Phase, SSTHRESH_INFINITE};
 use knee_run::{
     Call, CallRecord, Cc, DelayedAck, FlowKind, FlowRecord, FlowSpec, Ns, PacketEvent, PathSpec,
-    QueueLimit, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
+    QueueLimit, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
 
 const ALL: [Recovery; 3] = [Recovery::Sack, Recovery::Newreno, Recovery::NewrenoPrr];
@@ -101,6 +101,7 @@ fn growth_per_rtt(count: &str, every_pkts: u32) -> f64 {
     };
     let count = if count == "acks" { 0 } else { 1 };
     let tcp = TcpSpec {
+        transport: Transport::Own,
         cc: Cc::Knee(params("newreno", &[("count", count)])),
         workload: Workload::Bulk,
         options,

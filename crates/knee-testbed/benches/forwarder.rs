@@ -56,7 +56,7 @@ fn measure(
 fn main() {
     let plain = Options::default();
     let file = std::env::temp_dir().join(format!("knee-bench-{}.pcapng", std::process::id()));
-    let captured = Options { pcap: Some(file) };
+    let captured = Options { pcap: Some(file), ..Options::default() };
     let (fast, slow) = ([5_000_000_000, 1, 20_000], [100_000_000, 40, 333]);
     measure("5 Gbit/s, 1 ms, an ACK for two packets", fast, 2, &plain);
     measure("5 Gbit/s, 1 ms, an ACK for each", fast, 1, &plain);

@@ -47,6 +47,9 @@ pub enum TestbedError {
     /// An algorithm of Knee could not be loaded into the kernel.
     #[error(transparent)]
     Load(#[from] knee_kernel::Error),
+    /// A QUIC flow is not possible, or failed.
+    #[error(transparent)]
+    Quic(#[from] knee_quic_run::Error),
     /// The spec asks for what the kernel cannot do.
     #[error("{what}: not possible on the kernel: {why}")]
     Unsupported {

@@ -14,8 +14,8 @@ use crate::{
 };
 use knee_net::NEVER;
 use knee_run::{
-    DelayStats, FlowCounters, FlowKind, Lateness, NS_PER_MS, NS_PER_US, Ns, PacketEvent, Path,
-    Port, QueueRecord, RunSpec, Source,
+    DelayStats, FlowCounters, Lateness, NS_PER_MS, NS_PER_US, Ns, PacketEvent, Path, Port,
+    QueueRecord, RunSpec, Source,
 };
 use nix::{
     errno::Errno,
@@ -72,12 +72,20 @@ pub(crate) struct FlowBin {
     pub lost_pkts: u32,
 }
 
+/// How a flow's packets are numbered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tcp,
+    Quic,
+    Udp,
+}
+
 struct Flow {
     record: FlowPath,
     port: Port,
     /// Totals at the last bin: sent, lost.
     last: (u64, u64),
-    tcp: bool,
+    kind: Kind,
     mss_bytes: u64,
     sequence: Sequence,
     arrived: Arrived,
@@ -89,7 +97,7 @@ impl Flow {
             record: FlowPath::default(),
             port,
             last: (0, 0),
-            tcp: false,
+            kind: Kind::Udp,
             mss_bytes: 1,
             sequence: Sequence::default(),
             arrived: Arrived::default(),
@@ -139,9 +147,12 @@ impl<'a> Forwarder<'a> {
         let (path, ports) = Path::new(spec);
         let mut flows: Vec<Flow> = ports.into_iter().map(Flow::new).collect();
         for (index, flow) in flows.iter_mut().enumerate() {
-            flow.tcp = matches!(spec.flows[index].kind, FlowKind::Tcp(_));
-            let planned = plan.and_then(|plan| plan.flows[index].tcp.as_ref());
-            flow.mss_bytes = planned.map_or(1, |tcp| u64::from(tcp.mss_bytes));
+            let Some(planned) = plan.map(|plan| &plan.flows[index]) else { continue };
+            if let Some(tcp) = &planned.tcp {
+                (flow.kind, flow.mss_bytes) = (Kind::Tcp, u64::from(tcp.mss_bytes));
+            } else if planned.quic.is_some() {
+                flow.kind = Kind::Quic;
+            }
         }
         Self {
             spec,
@@ -269,7 +280,7 @@ impl<'a> Forwarder<'a> {
         let index = flow_of(service)?;
         let flow = self.flows.get_mut(index)?;
         match headers.body {
-            Body::Tcp { seq, syn, span } if flow.tcp => {
+            Body::Tcp { seq, syn, span } if flow.kind == Kind::Tcp => {
                 if !forward {
                     return Some((index, 0, (0, 0)));
                 }
@@ -277,7 +288,11 @@ impl<'a> Forwarder<'a> {
                 let number = covers.0.saturating_sub(1) / flow.mss_bytes;
                 Some((index, number as u32, covers))
             }
-            Body::Udp { number } if !flow.tcp => Some((index, number, (0, 0))),
+            Body::Udp { number } if flow.kind == Kind::Udp => Some((index, number, (0, 0))),
+            // Encrypted: they are numbered as they come.
+            Body::Udp { .. } if flow.kind == Kind::Quic => {
+                Some((index, flow.record.counters.sent_pkts as u32, (0, 0)))
+            }
             _ => None,
         }
     }

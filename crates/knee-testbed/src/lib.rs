@@ -1,4 +1,4 @@
-//! Emulates the path of a [`RunSpec`] for the Linux kernel's own TCP.
+//! Emulates the path of a [`RunSpec`] for the Linux kernel's own TCP, and for QUIC beside it.
 //!
 //! [`run`] takes the spec that the simulator takes and gives the same [`RunRecord`]. Flows use
 //! Knee's algorithms, loaded into the kernel, or the kernel's own. Two network namespaces of the
@@ -13,6 +13,7 @@
 //! - `capture`: its packets in a file.
 //! - `calls`: what the algorithms did.
 //! - `traffic`: the applications at both ends.
+//! - `quic`: QUIC connections over real UDP sockets (see `knee_quic_run` for what differs there).
 //! - `variants`: the algorithms that are loaded for the run.
 //! - [`shell`]: the path by itself, for anybody's own programs.
 //!
@@ -32,6 +33,7 @@ mod namespace;
 mod packet;
 mod passed;
 mod plan;
+mod quic;
 pub mod shell;
 mod traffic;
 mod variants;
@@ -126,6 +128,9 @@ impl Alarm {
 pub struct Options {
     /// New file for the packets of the path, as pcapng; it has this name once it is complete.
     pub pcap: Option<PathBuf>,
+    /// Folder for a qlog of each QUIC connection, as its sender saw it: `FLOW.sqlog`, there once the
+    /// run is over. It is made if it is not there. A path by itself ([`shell`]) has none.
+    pub qlog: Option<PathBuf>,
 }
 
 /// As [`run_with`], with nothing optional.
@@ -136,7 +141,8 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
     run_with(spec, &Options::default())
 }
 
-/// Runs `spec` over real TCP: Knee's algorithms are loaded for the run and under names of its own.
+/// Runs `spec` over real TCP and QUIC: for TCP Knee's algorithms are loaded into the kernel, for the
+/// run and under names of its own.
 /// Takes the spec's duration, and needs root. How late the path was stands in the record: see
 /// [`Lateness::acceptable`].
 ///
@@ -150,12 +156,14 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
     let variants = Variants::load(spec)?;
     let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants))??;
     let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan))??;
+    let qlog = options.qlog.as_deref();
+    let connections = quic::Connections::new(spec, &plan, [&sender, &receiver], qlog)?;
     let alarm = Alarm::default();
     let (ready, is_ready) = channel();
     let (clock_of_calls, start) = channel();
     let (ended, end) = channel::<()>();
     let followed = !variants.names().is_empty() && (spec.record.trace || spec.record.bin_ns > 0);
-    let (path, sent, received, called) = thread::scope(|s| {
+    let (path, mut sent, mut received, called, quic) = thread::scope(|s| {
         let thread = |name: &str| thread::Builder::new().name(name.to_owned());
         let called = if followed {
             let (variants, alarm) = (&variants, &alarm);
@@ -186,12 +194,21 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
             let received = thread("knee-receive")
                 .spawn_scoped(s, move || alarm.guard(|| receivers.run(clock, alarm)))
                 .doing("starting a thread");
-            if sent.is_err() || received.is_err() {
+            let quic = connections
+                .map(|connections| {
+                    thread("knee-quic")
+                        .spawn_scoped(s, move || alarm.guard(|| connections.run(clock, alarm)))
+                        .doing("starting a thread")
+                })
+                .transpose();
+            if sent.is_err() || received.is_err() || quic.is_err() {
                 alarm.raise();
             }
             let path = joined(path);
             let (sent, received) = (sent.map(joined), received.map(joined));
-            Ok::<_, TestbedError>((path?, sent??, received??))
+            let quic = quic.map(|handle| handle.map(joined));
+            let quic = quic?.transpose()?.unwrap_or_default();
+            Ok::<_, TestbedError>((path?, sent??, received??, quic))
         };
         let others = others();
         if others.is_err() {
@@ -202,19 +219,26 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
         let called = called.map(joined).transpose();
         // The first failure is the cause of the other.
         match (others, called) {
-            (Ok((path, sent, received)), Ok(called)) => {
-                Ok((path, sent, received, called.unwrap_or_default()))
+            (Ok((path, sent, received, quic)), Ok(called)) => {
+                Ok((path, sent, received, called.unwrap_or_default(), quic))
             }
             (Err(error), Ok(_)) | (_, Err(error)) => Err(error),
         }
     })?;
     lossless(&[&sender, &receiver])?;
 
-    let mut called = called.into_iter();
-    let flows = (0..spec.flows.len()).map(|i| {
-        let called = called.next().unwrap_or_default();
-        flow(spec, &plan, i, &path, &sent[i], &received[i], called)
-    });
+    let mut called = called;
+    called.resize_with(spec.flows.len(), Default::default);
+    let mut own_counters = vec![None; spec.flows.len()];
+    for done in quic {
+        let i = done.index;
+        (sent[i], received[i], called[i]) = (done.sent, done.received, done.called);
+        own_counters[i] = Some(done.counters);
+    }
+    let flows =
+        called.into_iter().zip(own_counters).enumerate().map(|(i, (called, own))| {
+            flow(spec, &plan, i, &path, &sent[i], &received[i], called, own)
+        });
     let real_time = RealTime { lateness: Lateness::of(&path.lateness) };
     Ok(RunRecord {
         seed: spec.seed,
@@ -236,7 +260,9 @@ fn lossless(hosts: &[&Host]) -> Result<(), TestbedError> {
     if lost_pkts > 0 { Err(TestbedError::Overrun { lost_pkts }) } else { Ok(()) }
 }
 
-/// Puts together what the path and both ends know of flow `index`.
+/// Puts together what the path and both ends know of flow `index`; `own`: what a QUIC connection
+/// counted itself.
+#[allow(clippy::too_many_arguments, reason = "one place, each from another thread")]
 fn flow(
     spec: &RunSpec,
     plan: &Plan,
@@ -245,6 +271,7 @@ fn flow(
     sent: &traffic::Sent,
     received: &traffic::Received,
     called: calls::Called,
+    own: Option<FlowCounters>,
 ) -> FlowRecord {
     let (flow, path) = (&spec.flows[index], &path.flows[index]);
     let counters = FlowCounters {
@@ -262,6 +289,12 @@ fn flow(
         rounds_region_b: called.counters.rounds_region_b,
         ..path.counters
     };
+    // QUIC tells what the path cannot see: its packets are encrypted.
+    let counters = own.map_or(counters, |own| FlowCounters {
+        loss_events: own.loss_events,
+        retransmitted_pkts: own.retransmitted_pkts,
+        ..counters
+    });
     let observed = |i| called.observed.get(i).copied();
     let samples = path.bins.iter().zip(&received.bins).enumerate().map(|(i, (bin, bytes))| {
         let state = sent.samples.get(i).copied().unwrap_or_default();

@@ -57,6 +57,9 @@ pub(crate) fn hosts(plan: &Plan) -> Result<[Host; 2], TestbedError> {
     both(|side, device_name| set_up(plan, side, device_name))
 }
 
+/// The smallest MTU of IPv4 (RFC 791 section 3.1): over a route with less the kernel sends nothing.
+const MIN_MTU_BYTES: u32 = 68;
+
 /// Both hosts for programs that know nothing of this: one address of each kind, and a route to the
 /// other host's.
 pub(crate) fn open_hosts() -> Result<[Host; 2], TestbedError> {
@@ -153,7 +156,7 @@ fn set_up(plan: &Plan, side: Side, device_name: &str) -> Result<File, TestbedErr
     // All addresses of the side's network are this host's.
     netlink.route(RouteType::Local, side.network(), 16, LOOPBACK, vec![])?;
     for (flow, at) in plan.flows.iter().zip(0..) {
-        let mut metrics = vec![RouteMetric::Mtu(flow.packet_bytes)];
+        let mut metrics = vec![RouteMetric::Mtu(flow.packet_bytes.max(MIN_MTU_BYTES))];
         if let Some(tcp) = &flow.tcp {
             match side {
                 Side::Sender => metrics.extend([

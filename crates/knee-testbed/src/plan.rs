@@ -1,9 +1,10 @@
 //! What the kernel is asked for: addresses, ports, options.
 
 use crate::TestbedError;
+use knee_quic_run::Terms;
 use knee_run::{
     FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, QueueLimit, Recovery, RunSpec, TcpOptions,
-    TcpSpec, Workload,
+    TcpSpec, Transport, Workload,
 };
 use nix::sys::socket::SockaddrIn;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
@@ -61,7 +62,12 @@ impl Side {
     }
 
     pub(crate) fn socket_address(self, index: usize) -> SockaddrIn {
-        SocketAddrV4::new(self.address(index), FIRST_PORT + index as u16).into()
+        self.service(index).into()
+    }
+
+    /// Address and port of flow `index` on this side.
+    pub(crate) fn service(self, index: usize) -> SocketAddrV4 {
+        SocketAddrV4::new(self.address(index), FIRST_PORT + index as u16)
     }
 }
 
@@ -82,9 +88,11 @@ pub(crate) struct FlowPlan {
     pub start_ns: Ns,
     /// Largest whole packet, bytes.
     pub packet_bytes: u32,
-    /// TCP options; none of UDP.
+    /// TCP options; none of UDP and QUIC.
     pub tcp: Option<TcpOptions>,
-    /// Largest receive window; 0 of UDP.
+    /// What a QUIC flow is to do.
+    pub quic: Option<Terms>,
+    /// Largest receive window; 0 of UDP and QUIC.
     pub receive_window_bytes: u64,
 }
 
@@ -105,7 +113,12 @@ impl Plan {
         let mut stack: Option<Stack> = None;
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {
+            let mut quic = None;
             let (packet_bytes, tcp, receive_window_bytes) = match &flow.kind {
+                FlowKind::Tcp(tcp) if tcp.transport == Transport::Quic => {
+                    quic = Some(Terms::of(spec, flow, tcp, &mut approximations)?);
+                    (flow.packet_bytes(), None, 0)
+                }
                 FlowKind::Tcp(TcpSpec { options, .. }) => {
                     let own = check(flow, options, &mut approximations)?;
                     let common = *stack.get_or_insert(own);
@@ -139,6 +152,7 @@ impl Plan {
                 start_ns: spec.start_ns(index),
                 packet_bytes,
                 tcp,
+                quic,
                 receive_window_bytes,
             });
         }

@@ -43,15 +43,15 @@ sockopt_impl!(
 /// Bytes written or read at once.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Receive buffer of UDP sockets, bytes.
-const UDP_BUFFER_BYTES: usize = 8 << 20;
+pub(crate) const UDP_BUFFER_BYTES: usize = 8 << 20;
 /// Longest sleep: how soon the failure of another thread is noticed.
 const LONGEST_SLEEP_NS: Ns = 100 * NS_PER_MS;
-const EVENTS: usize = 64;
+pub(crate) const EVENTS: usize = 64;
 /// Bytes of number and time of sending at the start of a UDP payload.
 const STAMP_BYTES: usize = 12;
 
 /// What a sender did.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Sent {
     /// State at the end of each bin.
     pub samples: Vec<FlowSample>,
@@ -61,7 +61,7 @@ pub(crate) struct Sent {
 }
 
 /// What a receiver got.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Received {
     pub bytes: u64,
     /// Bytes within each bin.
@@ -70,6 +70,20 @@ pub(crate) struct Received {
     pub completed_ns: Vec<Ns>,
     pub probe_delays: Vec<(Ns, Ns)>,
     pub one_way_delay: DelayStats,
+}
+
+impl Received {
+    /// `bytes` more have arrived at `now_ns`, of a flow whose transfers are of `transfer_bytes`; 0:
+    /// it has none.
+    pub(crate) fn add(&mut self, spec: &RunSpec, now_ns: Ns, bytes: u64, transfer_bytes: u64) {
+        self.bytes += bytes;
+        if let Some(bin) = now_ns.checked_div(spec.record.bin_ns) {
+            self.bins[bin as usize] += bytes;
+        }
+        if let Some(completed) = self.bytes.checked_div(transfer_bytes) {
+            self.completed_ns.resize(completed as usize, now_ns);
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,7 +108,23 @@ struct Sender {
     sent: Sent,
 }
 
-/// All senders of a run.
+impl Sender {
+    /// In the place of a QUIC flow, which has its own.
+    fn none() -> Self {
+        Self {
+            cc: String::new(),
+            socket: None,
+            connected: false,
+            watched: false,
+            pending_bytes: 0,
+            next_number: 0,
+            emission: None,
+            sent: Sent::default(),
+        }
+    }
+}
+
+/// All senders of a run over TCP and UDP.
 pub(crate) struct Senders<'a> {
     spec: &'a RunSpec,
     plan: &'a Plan,
@@ -114,6 +144,10 @@ impl<'a> Senders<'a> {
         let mut timers = BinaryHeap::new();
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {
+            if plan.flows[index].quic.is_some() {
+                flows.push(Sender::none());
+                continue;
+            }
             let cc = match &flow.kind {
                 FlowKind::Tcp(tcp) => variants.name(&tcp.cc),
                 _ => String::new(),
@@ -131,12 +165,8 @@ impl<'a> Senders<'a> {
             flows.push(Sender {
                 cc,
                 socket: Some(socket),
-                connected: false,
-                watched: false,
-                pending_bytes: 0,
-                next_number: 0,
                 emission: Emission::of(&flow.kind, plan.flows[index].start_ns),
-                sent: Sent::default(),
+                ..Sender::none()
             });
         }
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
@@ -342,7 +372,7 @@ enum Receiver {
     Closed,
 }
 
-/// All receivers of a run.
+/// All receivers of a run over TCP and UDP.
 pub(crate) struct Receivers<'a> {
     spec: &'a RunSpec,
     epoll: Epoll,
@@ -358,6 +388,10 @@ impl<'a> Receivers<'a> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
         let mut sockets = Vec::with_capacity(spec.flows.len());
         for (index, flow) in plan.flows.iter().enumerate() {
+            if flow.quic.is_some() {
+                sockets.push(Receiver::Closed);
+                continue;
+            }
             let kind = if flow.tcp.is_some() { SockType::Stream } else { SockType::Datagram };
             let socket = open(kind)?;
             let at = Side::Receiver.socket_address(index);
@@ -453,13 +487,7 @@ impl<'a> Receivers<'a> {
         }
         let received = &mut self.received[index];
         let bytes = len as u64 + if udp { u64::from(UDP_HEADERS_BYTES) } else { 0 };
-        received.bytes += bytes;
-        if let Some(bin) = now_ns.checked_div(self.spec.record.bin_ns) {
-            received.bins[bin as usize] += bytes;
-        }
-        if let Some(completed) = received.bytes.checked_div(self.transfer_bytes[index]) {
-            received.completed_ns.resize(completed as usize, now_ns);
-        }
+        received.add(self.spec, now_ns, bytes, self.transfer_bytes[index]);
         if matches!(self.spec.flows[index].kind, FlowKind::Probe { .. })
             && let Some(stamp) = self.bytes[..len].get(4..STAMP_BYTES)
             && let Ok(stamp) = stamp.try_into()
@@ -473,7 +501,7 @@ impl<'a> Receivers<'a> {
 }
 
 /// Waits for events of an epoll, at most `timeout_ns`, to the nanosecond.
-fn wait<'e>(
+pub(crate) fn wait<'e>(
     epoll: &Epoll,
     events: &'e mut [EpollEvent],
     timeout_ns: Ns,
@@ -490,7 +518,7 @@ fn wait<'e>(
     }
 }
 
-fn open(kind: SockType) -> Result<OwnedFd, TestbedError> {
+pub(crate) fn open(kind: SockType) -> Result<OwnedFd, TestbedError> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     socket(AddressFamily::Inet, kind, flags, None).doing("opening a socket")
 }

@@ -3,7 +3,7 @@
 use crate::{TestbedError, namespace::random_u32};
 use knee_cc::Params;
 use knee_kernel::Loaded;
-use knee_run::{Cc, FlowKind, RunSpec};
+use knee_run::{Cc, FlowKind, RunSpec, Transport};
 
 /// Variants that a run uses. They leave the kernel when this is dropped, and with the process
 /// however it ends.
@@ -18,6 +18,9 @@ impl Variants {
         let mut loaded: Vec<(Params, Loaded)> = Vec::new();
         for flow in &spec.flows {
             let FlowKind::Tcp(tcp) = &flow.kind else { continue };
+            if tcp.transport == Transport::Quic {
+                continue;
+            }
             let Some(params) = tcp.cc.params() else { continue };
             if !loaded.iter().any(|(p, _)| p == params) {
                 let name = format!("k{run:08x}_{}", loaded.len());

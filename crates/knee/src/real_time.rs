@@ -67,7 +67,7 @@ const ATTEMPTS: usize = 2;
 
 /// Runs `spec`, again if the emulated path was late; its packets go to the new file `pcap`.
 pub(crate) fn run(spec: &RunSpec, pcap: Option<&Path>) -> Result<RunRecord, String> {
-    let options = Options { pcap: pcap.map(Path::to_owned) };
+    let options = Options { pcap: pcap.map(Path::to_owned), ..Options::default() };
     let mut late = String::new();
     for _ in 0..ATTEMPTS {
         let record = run_with(spec, &options).map_err(|e| e.to_string())?;

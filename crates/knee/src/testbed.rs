@@ -169,7 +169,7 @@ fn hold(args: &Up) -> Result<ExitCode> {
     let seed = args.seed.unwrap_or(scenario.seed());
     let path = scenario.spec(seed).path;
     let pcap = args.pcap.as_deref().map(absolute).transpose().into_diagnostic()?;
-    let options = Options { pcap };
+    let options = Options { pcap, ..Options::default() };
     let up = shell::up(&args.name, &path, seed, about(&path), &options).into_diagnostic()?;
     output::print(&greeting(args, &path))?;
     if args.held {

@@ -6,7 +6,7 @@ use crate::units::{clip, parse_ppm, show_size, show_time};
 use knee_cc::{Algorithm, Param, ParamError, ParamKind, Params, algorithm, algorithms};
 use knee_run::{
     Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, NS_PER_MS, NS_PER_US, Ns, Recovery,
-    TcpOptions, TcpSpec, Workload,
+    TcpOptions, TcpSpec, Transport, Workload,
 };
 use std::collections::HashSet;
 use std::ops::Range;
@@ -307,7 +307,7 @@ fn tcp_flow(table: &Section, tcp: &TcpOptions) -> Result<(String, FlowKind), Fau
         Some(section) => tcp_options(&section, tcp)?,
         None => tcp.clone(),
     };
-    Ok((label, FlowKind::Tcp(TcpSpec { cc, workload, options })))
+    Ok((label, FlowKind::Tcp(TcpSpec { transport: Transport::Own, cc, workload, options })))
 }
 
 fn cc_of(table: &Section) -> Result<Cc, Fault> {

@@ -4,7 +4,7 @@
 use knee_cc::{Params, algorithm};
 use knee_run::{
     Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RecordSpec, RunRecord, RunSpec,
-    TcpOptions, TcpSpec, Workload,
+    TcpOptions, TcpSpec, Transport, Workload,
 };
 
 pub const MS: Ns = NS_PER_MS;
@@ -35,7 +35,15 @@ pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
 
 /// A flow of the algorithm `cc`, with its defaults.
 pub fn tcp(cc: &str, workload: Workload, options: TcpOptions) -> FlowSpec {
-    flow(cc, FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params(cc)), workload, options }))
+    flow(
+        cc,
+        FlowKind::Tcp(TcpSpec {
+            transport: Transport::Own,
+            cc: Cc::Knee(params(cc)),
+            workload,
+            options,
+        }),
+    )
 }
 
 pub fn bulk(cc: &str) -> FlowSpec {

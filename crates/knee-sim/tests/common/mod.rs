@@ -4,7 +4,7 @@
 use knee_cc::{Params, algorithm};
 use knee_run::{
     Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RecordSpec, Recovery, RunRecord,
-    RunSpec, TcpOptions, TcpSpec, Workload,
+    RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
 
 pub const MS: Ns = NS_PER_MS;
@@ -38,7 +38,15 @@ pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
 /// NewReno that counts packets.
 pub fn newreno(workload: Workload, options: TcpOptions) -> FlowSpec {
     let params = params("newreno", &[]);
-    flow("newreno", FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), workload, options }))
+    flow(
+        "newreno",
+        FlowKind::Tcp(TcpSpec {
+            transport: Transport::Own,
+            cc: Cc::Knee(params),
+            workload,
+            options,
+        }),
+    )
 }
 
 /// Default options with the given way of repair.

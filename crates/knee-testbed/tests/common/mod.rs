@@ -3,7 +3,7 @@
 
 use knee_run::{
     Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RecordSpec, RunRecord, RunSpec,
-    TcpOptions, TcpSpec, Workload,
+    TcpOptions, TcpSpec, Transport, Workload,
 };
 
 pub const MS: Ns = NS_PER_MS;
@@ -32,7 +32,7 @@ pub fn kernel(name: &str) -> Cc {
 /// A TCP flow of the kernel's Reno.
 pub fn tcp(name: &str, workload: Workload, options: TcpOptions) -> FlowSpec {
     let cc = kernel("reno");
-    flow(name, FlowKind::Tcp(TcpSpec { cc, workload, options }))
+    flow(name, FlowKind::Tcp(TcpSpec { transport: Transport::Own, cc, workload, options }))
 }
 
 pub fn bulk(name: &str) -> FlowSpec {

@@ -1,0 +1,586 @@
+use super::*;
+use crate::{CongestionControl, Observer};
+use knee_cc::{Call, CallRecord, NOTE_LOSS_TOLERATED, algorithms};
+use proptest::prelude::*;
+use quinn_proto::congestion::{Controller as _, ControllerFactory};
+use rand_core::RngCore;
+use std::sync::{Arc, Mutex};
+
+const MTU: u16 = 1200;
+const MS: Duration = Duration::from_millis(1);
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<CallRecord>>);
+
+impl Observer for Heard {
+    fn called(&self, _controller: u64, call: &CallRecord) {
+        self.0.lock().unwrap().push(*call);
+    }
+}
+
+/// A connection driven by hand: what quinn would tell, in quinn's order.
+struct Drive {
+    cc: Box<Controller>,
+    now: Instant,
+    heard: Arc<Heard>,
+    /// Sent and neither acknowledged nor lost: number, when, bytes.
+    flight: Vec<(u64, Instant, u64)>,
+    next: u64,
+    largest_acked: Option<u64>,
+    app_limited: bool,
+    acked_bytes: u64,
+    lost_bytes: u64,
+}
+
+impl Drive {
+    fn new(algorithm: &str, seed: u64) -> Self {
+        Self::with(CongestionControl::new(algorithm).unwrap().seed(seed))
+    }
+
+    fn with(config: CongestionControl) -> Self {
+        let heard = Arc::new(Heard::default());
+        let now = Instant::now();
+        let cc = Arc::new(config.observer(heard.clone())).build(now, MTU).into_any();
+        let (cc, flight) = (cc.downcast::<Controller>().unwrap(), Vec::new());
+        Self {
+            cc,
+            now,
+            heard,
+            flight,
+            next: 0,
+            largest_acked: None,
+            app_limited: false,
+            acked_bytes: 0,
+            lost_bytes: 0,
+        }
+    }
+
+    fn wait(&mut self, ms: u32) -> &mut Self {
+        self.now += MS * ms;
+        self
+    }
+
+    fn send_bytes(&mut self, bytes: u64) -> &mut Self {
+        self.cc.on_sent(self.now, bytes, self.next);
+        self.flight.push((self.next, self.now, bytes));
+        self.next += 1;
+        self
+    }
+
+    /// Full packets.
+    fn send(&mut self, pkts: u64) -> &mut Self {
+        for _ in 0..pkts {
+            self.send_bytes(self.cc.conn.mss_bytes.into());
+        }
+        self
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.flight.iter().map(|p| p.2).sum()
+    }
+
+    fn take(&mut self, number: u64) -> (u64, Instant, u64) {
+        let at = self.flight.iter().position(|p| p.0 == number).expect("is in flight");
+        self.flight.remove(at)
+    }
+
+    /// One ACK frame, and the losses that it proves.
+    fn ack_losing(&mut self, acked: &[u64], lost: &[u64], persistent: bool) -> &mut Self {
+        for &number in acked {
+            let (_, sent, bytes) = self.take(number);
+            self.cc.acked(sent, bytes);
+            self.acked_bytes += bytes;
+            self.largest_acked = self.largest_acked.max(Some(number));
+        }
+        self.cc.on_end_acks(self.now, self.in_flight(), self.app_limited, self.largest_acked);
+        if !lost.is_empty() {
+            self.lose(lost, persistent);
+        }
+        self
+    }
+
+    fn lose(&mut self, lost: &[u64], persistent: bool) {
+        let lost: Vec<_> = lost.iter().map(|n| self.take(*n)).collect();
+        let bytes = lost.iter().map(|p| p.2).sum();
+        let newest = lost.iter().map(|p| p.1).max().expect("something is lost");
+        self.lost_bytes += bytes;
+        self.cc.on_congestion_event(self.now, newest, persistent, bytes);
+    }
+
+    fn ack(&mut self, acked: std::ops::Range<u64>) -> &mut Self {
+        self.ack_losing(&acked.collect::<Vec<_>>(), &[], false)
+    }
+
+    fn mark(&mut self, sent: Instant) -> &mut Self {
+        self.cc.on_congestion_event(self.now, sent, false, 0);
+        self
+    }
+
+    fn cwnd(&self) -> u32 {
+        self.cc.conn.cwnd_pkts
+    }
+
+    /// What was called since the last time, the last call settled.
+    fn calls(&mut self) -> Vec<CallRecord> {
+        self.cc.settle();
+        std::mem::take(&mut self.heard.0.lock().unwrap())
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        let event = |c: &CallRecord| match c.call {
+            Call::OnEvent => format!("{:?}", Event::ALL[c.event as usize]),
+            call => call.name().to_owned(),
+        };
+        self.calls().iter().map(event).collect()
+    }
+
+    fn state(&self) -> (u32, u32, u8) {
+        let conn = &self.cc.conn;
+        (conn.cwnd_pkts, conn.ssthresh_pkts, conn.phase)
+    }
+}
+
+const OPEN: u8 = Phase::Open as u8;
+const CWR: u8 = Phase::Cwr as u8;
+const RECOVERY: u8 = Phase::Recovery as u8;
+const LOSS: u8 = Phase::Loss as u8;
+
+#[test]
+fn one_frame_is_one_ack() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack(0..2);
+    assert_eq!(d.names(), ["init", "on_rtt", "on_ack"]);
+    d.wait(1).ack(2..5);
+    let calls = d.calls();
+    let ack = calls[0].ack;
+    assert_eq!((ack.acked_pkts, ack.delivered_pkts, ack.rtt_us), (3, 5, 41_000));
+    assert_eq!(calls[1].ack, ack);
+    // Slow start: one packet for each.
+    assert_eq!(d.cwnd(), 15);
+    let conn = calls[1].before;
+    assert_eq!((conn.inflight_pkts, conn.outstanding_pkts), (5, 5));
+    // 40 ms, then (7 * 40 + 41) / 8.
+    assert_eq!((conn.srtt_us, conn.now_us, conn.cwnd_limited), (40_125, 41_000, 1));
+    assert_eq!(conn.snd_pos.wrapping_sub(conn.ack_pos), 5);
+}
+
+#[test]
+fn whole_packets_of_the_window_may_be_sent() {
+    let d = Drive::new("newreno", 1);
+    // quinn sends while in_flight + packet < window.
+    let (mss, window) = (u64::from(MTU), d.cc.window());
+    assert!(9 * mss + mss < window && 10 * mss + mss >= window);
+    assert_eq!(d.cc.metrics().congestion_window, 12_000);
+    assert_eq!(d.cc.metrics().ssthresh, None);
+}
+
+#[test]
+fn the_ack_that_begins_a_recovery_does_not_grow() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack(0..10).send(20).wait(40);
+    assert_eq!(d.cwnd(), 20);
+    d.calls();
+    // 10 is lost, 11 to 13 tell so.
+    d.ack_losing(&[11, 12, 13], &[10], false);
+    assert_eq!(d.state(), (10, 10, RECOVERY));
+    assert_eq!(d.cc.metrics().ssthresh, Some(12_000));
+    assert_eq!(d.names(), ["on_rtt", "ssthresh"]);
+    // Older losses, of the same flight, are of the same epoch; no growth meanwhile.
+    d.wait(1).ack_losing(&[15, 16], &[14], false);
+    d.wait(1).ack(17..30);
+    assert_eq!(d.state(), (10, 10, RECOVERY));
+    assert_eq!(d.names(), ["on_rtt", "on_rtt"]);
+    // Something sent in recovery arrives.
+    d.send(10).wait(40).ack(30..32);
+    assert_eq!(d.names(), ["on_rtt", "Recovered", "on_ack"]);
+    assert_eq!(d.state(), (10, 10, OPEN));
+    assert_eq!(d.cc.conn.cwnd_cnt, 2);
+    // A packet sent after the recovery began is lost: the next epoch.
+    d.wait(1).send(2).ack_losing(&[33, 34, 35], &[32], false);
+    assert_eq!(d.state(), (5, 5, RECOVERY));
+}
+
+#[test]
+fn an_old_loss_after_the_recovery_only_tells_of_itself() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack_losing(&[3, 4, 5], &[0], false);
+    d.wait(1).send(2).wait(40).ack(10..11);
+    assert_eq!(d.state(), (5, 5, OPEN));
+    d.calls();
+    d.wait(1).ack_losing(&[11], &[1, 2], false);
+    let calls = d.calls();
+    assert_eq!((calls.len(), calls[1].call, calls[1].ack.lost_pkts), (2, Call::OnAck, 2));
+    assert_eq!((d.state(), d.cc.conn.cwnd_cnt), ((5, 5, OPEN), 2));
+}
+
+#[test]
+fn losses_by_the_timer() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack(0..4);
+    d.calls();
+    d.wait(5).lose(&[4], false);
+    // Six were outstanding.
+    assert_eq!(d.state(), (3, 3, RECOVERY));
+    assert_eq!(d.names(), ["ssthresh"]);
+}
+
+#[test]
+fn persistent_congestion_is_a_timeout() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack(0..10).send(20).wait(1000).send(1).wait(40);
+    d.calls();
+    let lost: Vec<_> = (10..30).collect();
+    d.ack_losing(&[30], &lost, true);
+    assert_eq!(d.names(), ["on_rtt", "ssthresh", "Rto"]);
+    assert_eq!(d.state(), (2, 10, LOSS));
+    // Slow start, still in the same phase; what was sent before is no reason for another cut.
+    d.wait(1).send(2).wait(40).ack(31..32);
+    assert_eq!((d.state(), d.names()), ((3, 10, OPEN), vec!["on_rtt".into(), "on_ack".into()]));
+}
+
+#[test]
+fn a_timeout_in_recovery_calls_nothing() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack_losing(&[3, 4, 5], &[0], false);
+    d.calls();
+    d.wait(500).ack_losing(&[9], &[1, 2, 6, 7, 8], true);
+    assert_eq!((d.state(), d.names()), ((2, 5, LOSS), vec!["on_rtt".to_owned()]));
+}
+
+#[test]
+fn marks_reduce_once() {
+    let mut d = Drive::new("newreno", 1);
+    let first = d.now;
+    d.send(10).wait(40).ack(0..2).mark(first);
+    assert_eq!(d.state(), (5, 5, CWR));
+    assert_eq!(d.names(), ["init", "on_rtt", "ssthresh"]);
+    d.wait(1).ack(2..4).mark(first);
+    assert_eq!(d.state(), (5, 5, CWR));
+    // A loss of the same flight: the same epoch, but now a recovery.
+    d.wait(1).ack_losing(&[5, 6, 7], &[4], false);
+    assert_eq!(d.state(), (5, 5, RECOVERY));
+    d.send(1).wait(40).ack(10..11);
+    assert_eq!(d.names(), ["on_rtt", "on_rtt", "on_rtt", "Recovered", "on_ack"]);
+}
+
+#[test]
+fn a_threshold_above_the_window_takes_effect_after_recovery() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack_losing(&[3, 4, 5], &[0], false);
+    // An algorithm may move its threshold at any time.
+    d.cc.conn.ssthresh_pkts = 30;
+    d.wait(1).ack(6..7);
+    assert_eq!(d.state(), (10, 30, RECOVERY));
+    d.send(1).wait(40).ack(10..11);
+    assert_eq!((d.state().1, d.state().2), (30, OPEN));
+    assert!(d.cwnd() >= 30);
+}
+
+/// CHD keeps its window at a loss without queueing delay (Hayes and Armitage 2010, section 3.3).
+#[test]
+fn chd_tolerates_a_loss() {
+    let mut d = Drive::new("chd", 1);
+    d.send(10).wait(40).ack(0..10).send(20).wait(40).ack(10..20);
+    let before = d.cwnd();
+    d.calls();
+    d.send(8).ack_losing(&[21, 22, 23], &[20], false);
+    let calls = d.calls();
+    let loss = calls.iter().find(|c| c.call == Call::Ssthresh).expect("a loss is a loss");
+    assert_ne!(loss.after.notes & NOTE_LOSS_TOLERATED, 0);
+    assert_eq!(d.state(), (before, loss.result, RECOVERY));
+    d.wait(1).send(1).wait(39).ack(38..39);
+    assert!(d.cwnd() >= before, "{:?}", d.state());
+}
+
+#[test]
+fn an_idle_connection_starts_again() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack(0..10);
+    assert_eq!(d.cwnd(), 20);
+    d.calls();
+    // Not longer than the RTO, 40 + 200 ms.
+    d.wait(150).send(10);
+    assert_eq!((d.names(), d.cwnd()), (vec!["TxStart".to_owned()], 20));
+    d.wait(40).ack(10..20).calls();
+    d.wait(240).send(1);
+    assert_eq!((d.names(), d.cwnd()), (vec!["CwndRestart".into(), "TxStart".into()], 10));
+}
+
+#[test]
+fn an_application_that_does_not_fill_the_window_does_not_grow_it() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(4).wait(40).ack(0..4);
+    // Less than half of the window was used.
+    assert_eq!((d.cwnd(), d.cc.conn.cwnd_limited), (10, 0));
+    d.send(10).wait(40);
+    d.app_limited = true;
+    d.ack(4..14);
+    assert_eq!((d.cwnd(), d.cc.conn.app_limited), (10, 1));
+}
+
+/// The steps of quinn's search for the MTU of Ethernet, and back.
+#[test]
+fn another_mtu_leaves_the_window_in_bytes() {
+    let mut d = Drive::new("newreno", 1);
+    for mtu in [1326, 1389, 1420, 1436, 1444, 1448, 1450, 1451, 1452] {
+        d.cc.on_mtu_update(mtu);
+        assert_eq!(d.cc.window_bytes(), 12_000, "at {mtu}");
+        assert_eq!(d.cc.conn.mss_bytes, u32::from(mtu));
+    }
+    assert_eq!(d.cwnd(), 8);
+    d.cc.on_mtu_update(1200);
+    assert_eq!((d.cwnd(), d.cc.spare_bytes), (10, 0));
+    // The rest of a packet stays while the window grows, and goes when it is reduced.
+    d.cc.on_mtu_update(1452);
+    d.send(8).wait(40).ack(0..2);
+    assert_eq!(d.cc.window_bytes(), 12_000 + 2 * 1452);
+    d.ack_losing(&[3, 4, 5], &[2], false);
+    assert_eq!(d.cc.window_bytes() % 1452, 0);
+    // Never less than two packets, whatever their size.
+    d.cc.on_mtu_update(9000);
+    assert_eq!(d.cwnd(), 2);
+}
+
+#[test]
+fn the_first_window_is_that_of_rfc_9002() {
+    let first = |mtu: u16| {
+        let config = Arc::new(CongestionControl::new("newreno").unwrap());
+        config.build(Instant::now(), mtu).initial_window()
+    };
+    assert_eq!([first(1200), first(1452)], [12_000, 14_520]);
+    // max(14720, 2 * 9000) in whole packets; 14720 / 1500.
+    assert_eq!([first(9000), first(1500)], [18_000, 9 * 1500]);
+    let config = CongestionControl::new("newreno").unwrap().initial_window_pkts(3);
+    assert_eq!(Drive::with(config).cwnd(), 3);
+}
+
+#[test]
+fn an_ack_of_older_packets_gives_no_rtt() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack(5..7);
+    d.wait(100).ack(0..2);
+    let calls = d.calls();
+    assert_eq!([calls[1].ack.rtt_us, calls[3].ack.rtt_us], [40_000, -1]);
+    assert_eq!(d.cc.conn.srtt_us, 40_000);
+}
+
+/// Late news of packets that were sent on another path, before this controller was.
+#[test]
+fn another_path_is_of_no_account() {
+    let mut d = Drive::new("newreno", 1);
+    d.calls();
+    d.cc.acked(d.now - 40 * MS, 1200);
+    d.cc.on_end_acks(d.now, 0, false, Some(99));
+    d.cc.on_congestion_event(d.now, d.now - 30 * MS, false, 1200);
+    assert_eq!((d.calls().len(), d.cwnd(), d.cc.conn.srtt_us), (0, 10, 0));
+}
+
+#[test]
+fn a_clone_goes_on_with_other_bits() {
+    let mut d = Drive::new("chd", 1);
+    d.send(10).wait(40).ack(0..10);
+    let clone = d.cc.clone_box().into_any().downcast::<Controller>().unwrap();
+    assert_eq!((clone.window(), clone.inflight_bytes), (d.cc.window(), 0));
+    assert_eq!(clone.observed(), d.cc.observed());
+    let (mut a, mut b) = (clone.random.clone(), d.cc.random.clone());
+    assert_ne!(a.next_u64(), b.next_u64());
+}
+
+#[test]
+fn refusals_say_what_would_do() {
+    let refused = |r: Result<CongestionControl, crate::Error>| r.expect_err("refused").to_string();
+    let chd = || CongestionControl::new("chd").unwrap();
+    let unknown = refused(CongestionControl::new("bbr"));
+    assert!(unknown.contains("`bbr`") && unknown.contains("chd, "), "{unknown}");
+    assert!(refused(chd().set("qht", "20ms")).contains("it has: "));
+    assert!(refused(chd().set("qth", "20")).contains("\"20ms\""));
+    assert!(refused(chd().set("qth", "1h")).contains("units are"));
+    assert!(refused(chd().set("qth", "90min")).contains("out of range"));
+    let rule = refused(chd().set("qmin", "35ms"));
+    assert!(rule.contains("less than"), "{rule}");
+    // Together they are valid.
+    let both = chd().set_all([("qmin", "35ms"), ("qth", "60ms")]).unwrap();
+    let shown = both.params().shown();
+    assert!(shown.contains(&("qth", "60ms".to_owned())), "{shown:?}");
+}
+
+/// One step of a random life.
+#[derive(Clone, Debug)]
+enum Step {
+    Send {
+        pkts: u8,
+        percent: u8,
+    },
+    /// Of the packets in flight, in order: bit set for acknowledged; the rest below the largest
+    /// of them is lost if `lose`.
+    Ack {
+        mask: u32,
+        lose: bool,
+        persistent: bool,
+        marked: bool,
+    },
+    TimerLoss(u8),
+    Wait(u16),
+    Mtu(u16),
+    AppLimited(bool),
+    Clone,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let flag = any::<bool>;
+    prop_oneof![
+        6 => (1u8..30, 3u8..=100).prop_map(|(pkts, percent)| Step::Send { pkts, percent }),
+        6 => (1u32.., flag(), 0u8..8, 0u8..8).prop_map(|(mask, lose, p, m)| Step::Ack {
+            mask, lose, persistent: p == 0, marked: m == 0,
+        }),
+        1 => any::<u8>().prop_map(Step::TimerLoss),
+        4 => (0u16..2000).prop_map(Step::Wait),
+        1 => (1200u16..9001).prop_map(Step::Mtu),
+        1 => flag().prop_map(Step::AppLimited),
+        1 => Just(Step::Clone),
+    ]
+}
+
+/// Goes through a life; gives all calls.
+fn live(algorithm: &str, seed: u64, steps: &[Step]) -> Vec<CallRecord> {
+    let mut d = Drive::new(algorithm, seed);
+    let mut all = Vec::new();
+    let mut state = None;
+    let (mut epochs, mut cuts) = (0u64, 0u64);
+    let mut reduced: Option<Instant> = None;
+    let (mut acked_bytes, mut lost_bytes) = (0u64, 0u64);
+    for step in steps {
+        // What quinn tells, and whether by RFC 9002 it begins an epoch.
+        let mut congestion = |d: &Drive, newest: Instant, persistent: bool| {
+            if reduced.is_none_or(|reduced| newest > reduced) {
+                epochs += 1;
+                reduced = Some(d.now);
+            }
+            if persistent {
+                reduced = Some(d.now);
+            }
+        };
+        let mss = u64::from(d.cc.conn.mss_bytes);
+        let rests = (d.cc.acked_rest_bytes, d.cc.lost_rest_bytes);
+        let before = (d.acked_bytes, d.lost_bytes, d.cc.delivered_pkts);
+        match step {
+            Step::Send { pkts, percent } => {
+                for _ in 0..*pkts {
+                    d.send_bytes((mss * u64::from(*percent) / 100).max(1));
+                }
+            }
+            Step::Ack { mask, lose, persistent, marked } => {
+                let numbers: Vec<_> = d.flight.iter().take(32).map(|p| p.0).collect();
+                let is_acked = |i: &usize| mask >> i & 1 == 1;
+                let Some(largest) = (0..numbers.len()).filter(is_acked).max() else { continue };
+                let chosen = |acked: bool| -> Vec<u64> {
+                    let of = (0..=largest).filter(|i| is_acked(i) == acked);
+                    of.map(|i| numbers[i]).collect()
+                };
+                let (acked, lost) = (chosen(true), if *lose { chosen(false) } else { vec![] });
+                let sent = |n: &u64| d.flight.iter().find(|p| p.0 == *n).expect("in flight").1;
+                let newest_acked = acked.iter().map(sent).max().expect("some are acknowledged");
+                if let Some(newest) = lost.iter().map(sent).max() {
+                    congestion(&d, newest, *persistent);
+                }
+                d.ack_losing(&acked, &lost, *persistent);
+                if *marked {
+                    congestion(&d, newest_acked, false);
+                    d.mark(newest_acked);
+                }
+            }
+            Step::TimerLoss(which) => {
+                if d.flight.is_empty() {
+                    continue;
+                }
+                let (number, sent, _) = d.flight[usize::from(*which) % d.flight.len()];
+                congestion(&d, sent, false);
+                d.lose(&[number], false);
+            }
+            Step::Wait(ms) => {
+                d.wait((*ms).into());
+            }
+            Step::Mtu(mtu) => {
+                let bytes = d.cc.window_bytes();
+                d.cc.on_mtu_update(*mtu);
+                let two = 2 * u64::from(*mtu);
+                let most = u64::from(CWND_MAX_PKTS) * u64::from(*mtu);
+                assert_eq!(d.cc.window_bytes(), bytes.max(two).min(most));
+            }
+            Step::AppLimited(limited) => d.app_limited = *limited,
+            Step::Clone => {
+                let bytes = d.cc.window_bytes();
+                d.cc.settle();
+                d.cc = d.cc.clone_box().into_any().downcast().expect("a clone is of its kind");
+                assert_eq!(d.cc.window_bytes(), bytes);
+            }
+        }
+        // Within bounds.
+        let conn = &d.cc.conn;
+        assert!((CWND_MIN_PKTS..=CWND_MAX_PKTS).contains(&conn.cwnd_pkts), "{conn:?}");
+        assert!(d.cc.spare_bytes < u64::from(conn.mss_bytes));
+        assert!(conn.ssthresh_pkts >= CWND_MIN_PKTS);
+        assert_eq!(d.cc.window(), d.cc.window_bytes() + 1);
+        // Bytes become packets without loss or gain.
+        if matches!(step, Step::Ack { .. } | Step::TimerLoss(_)) {
+            let pkts = d.cc.delivered_pkts - before.2;
+            assert_eq!(pkts * mss + d.cc.acked_rest_bytes, d.acked_bytes - before.0 + rests.0);
+            if d.lost_bytes > before.1 {
+                assert_eq!((d.lost_bytes - before.1 + rests.1) % mss, d.cc.lost_rest_bytes);
+            }
+            acked_bytes += d.acked_bytes - before.0;
+            lost_bytes += d.lost_bytes - before.1;
+        }
+        // Every call natively again, from the state before it.
+        for call in d.calls() {
+            let again = call.again(d.cc.params(), state.unwrap_or_default());
+            assert_eq!(again.as_ref(), Some(&call));
+            state = Some(call.state);
+            cuts += u64::from(call.call == Call::Ssthresh);
+            if call.call == Call::OnAck {
+                assert!(call.before.phase != RECOVERY && call.before.phase != CWR);
+            }
+            all.push(call);
+        }
+        assert_eq!(cuts, epochs, "one cut per epoch");
+    }
+    assert_eq!((acked_bytes, lost_bytes), (d.acked_bytes, d.lost_bytes));
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_algorithm_survives_any_life(
+        seed: u64,
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        for algorithm in algorithms() {
+            live(algorithm.name(), seed, &steps);
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_calls(seed: u64, steps in prop::collection::vec(step(), 1..60)) {
+        for algorithm in algorithms() {
+            let name = algorithm.name();
+            prop_assert_eq!(live(name, seed, &steps), live(name, seed, &steps));
+        }
+    }
+}
+
+#[test]
+fn controllers_draw_their_own_bits() {
+    let config = Arc::new(CongestionControl::new("hd").unwrap().seed(7));
+    let build = |config: &Arc<CongestionControl>| {
+        let cc = config.clone().build(Instant::now(), MTU).into_any();
+        cc.downcast::<Controller>().unwrap().random.clone().next_u64()
+    };
+    let (first, second) = (build(&config), build(&config));
+    assert_ne!(first, second);
+    let again = Arc::new(CongestionControl::new("hd").unwrap().seed(7));
+    assert_eq!((build(&again), build(&again)), (first, second));
+    let unseeded = Arc::new(CongestionControl::new("hd").unwrap());
+    assert_ne!(build(&unseeded), build(&unseeded));
+}

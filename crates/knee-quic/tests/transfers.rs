@@ -1,0 +1,149 @@
+//! Whole connections of quinn under Knee's congestion control: all data arrive unchanged, windows
+//! stay within bounds, every call is the same when made again, all in bounded time.
+
+mod world;
+
+use knee_cc::{Call, Event, Phase};
+use std::time::Duration;
+use world::{Link, World};
+
+const MB: usize = 1_000_000;
+const S: Duration = Duration::from_secs(1);
+
+fn is_event(event: Event) -> impl Fn(&knee_cc::CallRecord) -> bool {
+    move |call| call.call == Call::OnEvent && call.event == event as u32
+}
+
+#[test]
+fn every_algorithm_transfers_with_losses_both_ways() {
+    for algorithm in knee_cc::algorithms() {
+        let link = Link { loss: 0.01, ..Link::PLAIN };
+        let mut world = World::new(algorithm.name(), link, 1);
+        let outcome = world.transfer(2 * MB, MB, &[], 60 * S);
+        let seen = world.seen();
+        let cuts = seen.count(|c| c.call == Call::Ssthresh);
+        let events = outcome.client.path.congestion_events + outcome.server.path.congestion_events;
+        assert!(cuts > 0 && cuts as u64 <= events, "{algorithm:?}: {cuts} cuts, {events} events");
+        // Each recovery but the last ended; one ended by a timeout says nothing.
+        let ends = seen.count(is_event(Event::Recovered));
+        let timeouts = seen.count(is_event(Event::Rto));
+        assert!(ends + timeouts + 2 >= cuts, "{algorithm:?}: {ends} of {cuts} recoveries ended");
+    }
+}
+
+#[test]
+fn every_algorithm_fills_a_clean_path() {
+    for algorithm in knee_cc::algorithms() {
+        let mut world = World::new(algorithm.name(), Link::PLAIN, 2);
+        let outcome = world.transfer(10 * MB, 0, &[], 60 * S);
+        let goodput = 80.0 / outcome.took.as_secs_f64();
+        assert!((10.0..20.0).contains(&goodput), "{algorithm:?}: {goodput:.1} of 20 Mbit/s");
+    }
+}
+
+#[test]
+fn reordering() {
+    for algorithm in knee_cc::algorithms() {
+        let link = Link { late: 0.02, ..Link::PLAIN };
+        World::new(algorithm.name(), link, 3).transfer(2 * MB, 0, &[], 60 * S);
+    }
+}
+
+#[test]
+fn the_mtu_of_the_path_shrinks() {
+    for name in ["newreno", "chd"] {
+        let mut world = World::new(name, Link::PLAIN, 4)
+            .at(S, |world| world.links.iter_mut().for_each(|l| l.mtu_bytes = 1300));
+        let outcome = world.transfer(6 * MB, 0, &[], 60 * S);
+        assert!(outcome.client.path.black_holes_detected > 0);
+        // From 1200 up, and down again, and the search for what fits.
+        let seen = world.seen();
+        let sizes: Vec<_> = seen.calls.iter().map(|(_, call)| call.before.mss_bytes).collect();
+        assert!(sizes.contains(&1452) && (1200..=1300).contains(&outcome.client.path.current_mtu));
+    }
+}
+
+#[test]
+fn early_data() {
+    for name in ["newreno", "hd"] {
+        let mut world = World::new(name, Link::PLAIN, 5);
+        assert!(!world.transfer(10_000, 10_000, &[], 10 * S).used_0rtt);
+        let outcome = world.transfer(2 * MB, 0, &[], 60 * S);
+        assert!(outcome.used_0rtt, "{outcome:?}");
+    }
+}
+
+/// The client's address changes while the server sends: another port looks like a NAT, and the
+/// controller goes on; another address is another path, with a new controller.
+#[test]
+fn migration() {
+    for name in ["newreno", "chd", "ftcp"] {
+        let to_port = |world: &mut World| world.client_addr.set_port(50_001);
+        let to_host = |world: &mut World| world.client_addr = ([203, 0, 113, 9], 50_000).into();
+        for (change, is_new_path) in [(to_port as fn(&mut World), false), (to_host, true)] {
+            let mut world = World::new(name, Link::PLAIN, 6).at(S, change);
+            // The client keeps sending, so that the server learns of the new address.
+            let up = [(Duration::ZERO, 100), (S, 200), (2 * S, 300)];
+            world.transfer(300, 6 * MB, &up, 60 * S);
+            let seen = world.seen();
+            let inits = seen.count(|c| c.call == Call::Init);
+            assert_eq!(inits, 2 + usize::from(is_new_path), "{name}");
+            // The server's controller on the other path grew, or shrank, by itself.
+            let controllers = seen.calls.iter().map(|(number, _)| *number).max();
+            assert_eq!(controllers, Some(2), "{name}");
+        }
+    }
+}
+
+#[test]
+fn idle_times() {
+    for name in ["newreno", "delay_aimd"] {
+        let mut world = World::new(name, Link::PLAIN, 7);
+        let release = [(Duration::ZERO, MB), (5 * S, 2 * MB), (10 * S, 3 * MB)];
+        world.transfer(3 * MB, 0, &release, 60 * S);
+        let seen = world.seen();
+        let restarts: Vec<_> =
+            seen.calls.iter().filter(|(_, c)| is_event(Event::CwndRestart)(c)).collect();
+        assert!(restarts.len() >= 2, "{name}: {} restarts", restarts.len());
+        assert!(restarts.iter().all(|(_, c)| c.before.cwnd_pkts <= 10));
+    }
+}
+
+#[test]
+fn a_blackout_is_a_timeout() {
+    for algorithm in knee_cc::algorithms() {
+        let mut world = World::new(algorithm.name(), Link::PLAIN, 8)
+            .at(S, |world| world.links[0].loss = 1.0)
+            .at(3 * S, |world| world.links[0].loss = 0.0);
+        world.transfer(4 * MB, 0, &[], 60 * S);
+        let seen = world.seen();
+        assert_eq!(seen.count(is_event(Event::Rto)), 1, "{algorithm:?}");
+        let lost = |c: &knee_cc::CallRecord| c.before.phase == Phase::Loss as u8;
+        assert!(seen.count(lost) > 0, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn congestion_marks() {
+    let link = Link { mark_from_pkts: 20, queue_pkts: 1000, ..Link::PLAIN };
+    let mut world = World::new("newreno", link, 9);
+    let outcome = world.transfer(6 * MB, 0, &[], 60 * S);
+    let seen = world.seen();
+    assert_eq!(outcome.client.path.lost_packets, 0);
+    assert!(seen.count(|c| c.before.phase == Phase::Cwr as u8) > 0);
+    assert!(seen.count(is_event(Event::Recovered)) > 0);
+}
+
+/// The same seeds, the same calls. (TLS draws its own bits; they change no size and no time.)
+#[test]
+fn repeatable() {
+    let run = || {
+        let link = Link { loss: 0.01, ..Link::PLAIN };
+        let mut world = World::new("hd", link, 10);
+        world.transfer(MB, 0, &[], 60 * S);
+        world.seen().calls
+    };
+    let (first, second) = (run(), run());
+    assert!(first.len() > 500);
+    assert_eq!(first, second);
+}
