@@ -107,6 +107,39 @@ fn defaults_satisfy_the_rules() {
     }
 }
 
+#[test]
+fn what_is_shown_can_be_written() {
+    for a in algorithms() {
+        for p in a.params() {
+            for raw in [p.min, p.default, p.max] {
+                assert_eq!(p.parse(&p.show(raw)), Ok(raw.into()), "{}.{}", a.name(), p.name);
+            }
+        }
+        let defaults = Params::defaults(*a);
+        let shown = defaults.shown();
+        let written = shown.iter().map(|(name, value)| (*name, value.as_str()));
+        assert_eq!(defaults.clone().with_written(written), Ok(defaults));
+    }
+}
+
+#[test]
+fn written_values_need_their_unit() {
+    let refused = |name: &str, text: &str| {
+        Params::defaults(get("chd")).with_written([(name, text)]).expect_err("refused").to_string()
+    };
+    assert!(refused("qth", "20").contains("write \"20ms\""), "{}", refused("qth", "20"));
+    assert!(refused("qth", "1.0005ms").contains("finer than a microsecond"));
+    assert!(refused("qth", "11s").contains("out of range"));
+    assert!(refused("pmax", "25%").contains("is not a number"));
+    assert!(refused("growth", "rounds").contains("is not one of: round, ack"));
+    assert!(refused("ss_limit", "2ms").contains("is not a unit of a number of packets"));
+    let given = [("queue_threshold", "20ms"), ("ss_limit", "2"), ("use_max", "false")];
+    let shown = Params::defaults(get("chd")).with_written(given).expect("valid").shown();
+    for pair in [("qth", "20ms"), ("ss_limit", "2p"), ("use_max", "off")] {
+        assert!(shown.contains(&(pair.0, pair.1.to_owned())), "{shown:?}");
+    }
+}
+
 /// Each end of each range is accepted, one step beyond it is not.
 #[test]
 fn ranges_are_enforced() {
