@@ -7,7 +7,8 @@ use common::{S, flow, run, ten_mbit};
 use insta::assert_snapshot;
 use knee_cc::{Algorithm, Params, algorithm, algorithms};
 use knee_run::{
-    Cc, FlowKind, FlowSpec, Ns, RecordSpec, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
+    Cc, FlowKind, FlowSpec, Ns, RecordSpec, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport,
+    Workload,
 };
 use std::fmt::Write as _;
 
@@ -21,7 +22,8 @@ const MOST_LOSS: f64 = 0.05;
 fn bulk(algorithm: Algorithm, start_ns: Ns) -> FlowSpec {
     let cc = Cc::Knee(Params::defaults(algorithm));
     let options = TcpOptions::default();
-    let kind = FlowKind::Tcp(TcpSpec { cc, workload: Workload::Bulk, options });
+    let (transport, workload) = (Transport::Own, Workload::Bulk);
+    let kind = FlowKind::Tcp(TcpSpec { transport, cc, workload, options });
     FlowSpec { start_ns, ..flow(algorithm.name(), kind) }
 }
 

@@ -36,7 +36,7 @@ const COMMON_KEYS: &[&str] = &[
     "access_jitter",
 ];
 const KINDS: &[(&str, &[&str])] = &[
-    ("tcp", &["cc", "params", "size", "every", "tcp"]),
+    ("tcp", &["transport", "cc", "params", "size", "every", "tcp"]),
     ("udp", &["rate", "rate_steps", "packet"]),
     ("probe", &["interval", "packet"]),
 ];
@@ -289,6 +289,8 @@ fn check_name<'a>(table: &Section, name: &'a str) -> Result<&'a str, Fault> {
 }
 
 fn tcp_flow(table: &Section, tcp: &TcpOptions) -> Result<(String, FlowKind), Fault> {
+    let transports = [("own", Transport::Own), ("quic", Transport::Quic)];
+    let transport = table.word("transport", &transports)?.unwrap_or_default();
     let cc = cc_of(table)?;
     let label = match &cc {
         Cc::Knee(params) => params.algorithm().name().to_owned(),
@@ -307,7 +309,7 @@ fn tcp_flow(table: &Section, tcp: &TcpOptions) -> Result<(String, FlowKind), Fau
         Some(section) => tcp_options(&section, tcp)?,
         None => tcp.clone(),
     };
-    Ok((label, FlowKind::Tcp(TcpSpec { transport: Transport::Own, cc, workload, options })))
+    Ok((label, FlowKind::Tcp(TcpSpec { transport, cc, workload, options })))
 }
 
 fn cc_of(table: &Section) -> Result<Cc, Fault> {
