@@ -26,8 +26,10 @@ RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 step "recorded claims of the CHD paper, and the README's figures"
 # The tests' own build: it checks its assertions too, and another one would take minutes.
 knee=${CARGO_TARGET_DIR:-target}/debug/knee
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
+# The reports are kept there, each with its figures.
+out=${CARGO_TARGET_DIR:-target}/reports
+rm -rf "$out"
+mkdir -p "$out"
 "$knee" reproduce chd --out "$out/chd"
 for figure in docs/figures/*.svg; do
 	cmp "$figure" "$out/chd/figures/$(basename "$figure")" || {
@@ -42,6 +44,9 @@ for paper in delay-aimd htcp hd; do
 done
 # Its paths are fast and its runs long: one repetition tells enough.
 "$knee" reproduce ftcp --repeat 1 --out "$out/ftcp"
+
+step "claims over QUIC: the short form"
+"$knee" reproduce chd --host quic --short --out "$out/quic"
 
 step "claims on real TCP: the short form, a few minutes in real time"
 code=0
