@@ -9,7 +9,8 @@ use std::{
 };
 use tempfile::NamedTempFile;
 
-/// Version of the files: part of their names, so that others' are not read.
+/// Version of the files: part of their names, so that others' are not read. Raise it with every
+/// change of [`RunRecord`].
 const VERSION: u32 = 1;
 const CHECK_BYTES: usize = 32;
 
@@ -85,4 +86,36 @@ fn decode(bytes: &[u8], spec: &RunSpec) -> Option<RunRecord> {
     let mut record: RunRecord = postcard::from_bytes(record).ok()?;
     record.name_observed(spec);
     Some(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_run::{FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin, RealTime, Transfer};
+
+    /// A record with one of everything has this length: who changes that raises [`VERSION`], and
+    /// then this number.
+    #[test]
+    fn the_version_is_that_of_the_record() {
+        let mut record = RunRecord::default();
+        record.real_time = Some(RealTime { lateness: Default::default() });
+        record.approximations.push(String::new());
+        record.queue.bins.push(QueueBin::default());
+        record.queue.log.push(PacketLog {
+            time_ns: 0,
+            flow: 0,
+            number: 0,
+            bytes: 0,
+            held_pkts: 0,
+            event: PacketEvent::Lost,
+        });
+        record.flows.push(FlowRecord {
+            samples: vec![FlowSample::default()],
+            transfers: vec![Transfer { start_ns: 0, end_ns: 0, bytes: 0 }],
+            probe_delays: vec![(0, 0)],
+            ..FlowRecord::default()
+        });
+        let bytes = encode(&record).expect("it can be encoded").len();
+        assert_eq!((VERSION, bytes), (1, 116));
+    }
 }
