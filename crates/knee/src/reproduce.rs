@@ -13,7 +13,7 @@ use knee_lab::{
 use knee_run::RunSpec;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use std::{
-    fs,
+    fs, iter,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::OnceLock,
@@ -37,9 +37,9 @@ pub(crate) struct Args {
     /// Runs at once; default: one per core, on the kernel as many as it bears
     #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
     jobs: Option<usize>,
-    /// What runs the scenarios; the kernel and QUIC, beside the simulator
-    #[arg(long, value_enum, default_value = "sim")]
-    host: Host,
+    /// What runs the scenarios: other hosts, separated by commas, stand beside the simulator
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
+    host: Vec<Host>,
     /// Keep finished runs on the kernel in this folder, and take those that are there already: a
     /// reproduction that was ended goes on
     #[arg(long, value_name = "DIR")]
@@ -93,7 +93,9 @@ fn reproduced(args: &Args) -> Result<ExitCode> {
     if let (true, Some(figure)) = (reproductions.is_empty(), &args.figure) {
         return Err(miette!("no paper has a figure {figure}"));
     }
-    write(&reproductions, made_by(args.host.name()), &results)?;
+    let hosts: Vec<&str> = args.host.iter().map(|host| host.name()).collect();
+    let hosts = hosts.join(", ");
+    write(&reproductions, made_by(&hosts), &results)?;
     let path = results.finish()?;
     match args.format {
         Format::Json => output::print_json(&claims(&reproductions))?,
@@ -118,11 +120,15 @@ fn one(
 ) -> Result<Reproduction, ReproduceError> {
     let repeat = args.repeat.or(wanted.short.then_some(1));
     // Other hosts' verdicts stand beside the simulator's, which take seconds.
-    let hosts = match args.host {
-        Host::Sim => vec![(Host::Sim, repeat)],
-        #[cfg(any(feature = "kernel", feature = "quic"))]
-        other => vec![(Host::Sim, None), (other, repeat)],
-    };
+    let mut others: Vec<Host> = Vec::new();
+    for host in args.host.iter().filter(|host| **host != Host::Sim) {
+        if !others.contains(host) {
+            others.push(*host);
+        }
+    }
+    let simulated = (Host::Sim, repeat.filter(|_| others.is_empty()));
+    let hosts: Vec<(Host, Option<u32>)> =
+        iter::once(simulated).chain(others.into_iter().map(|host| (host, repeat))).collect();
     let bars: Vec<OnceLock<output::Progress>> = hosts.iter().map(|_| OnceLock::new()).collect();
     let progress = |name: &str, done, total| {
         for ((host, _), bar) in hosts.iter().zip(&bars).filter(|((host, _), _)| host.name() == name)

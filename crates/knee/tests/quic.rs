@@ -79,9 +79,8 @@ fn qlogs_are_whole_and_of_one_repetition() {
 #[test]
 fn simulator_and_quic_are_compared() {
     let place = place();
-    let compare = |hosts: &str, out: &str| {
-        place.run(&["compare", "s.toml", "--hosts", hosts, "--out", out])
-    };
+    let compare =
+        |hosts: &str, out: &str| place.run(&["compare", "s.toml", "--hosts", hosts, "--out", out]);
     let output = compare("sim,quic", "r");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let kept = files(&place.path("r"));
