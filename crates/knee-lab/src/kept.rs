@@ -97,8 +97,8 @@ mod tests {
     /// then this number.
     #[test]
     fn the_version_is_that_of_the_record() {
-        let mut record = RunRecord::default();
-        record.real_time = Some(RealTime { lateness: Default::default() });
+        let real_time = Some(RealTime { lateness: Default::default() });
+        let mut record = RunRecord { real_time, ..RunRecord::default() };
         record.approximations.push(String::new());
         record.queue.bins.push(QueueBin::default());
         record.queue.log.push(PacketLog {
