@@ -91,7 +91,8 @@ fn reproduced(args: &Args) -> Result<ExitCode> {
         }
     }
     if let (true, Some(figure)) = (reproductions.is_empty(), &args.figure) {
-        return Err(miette!("no paper has a figure {figure}"));
+        let help = "name a paper instead of `all`: it says which figures it has";
+        return Err(miette!(help = help, "no paper has a figure {figure}"));
     }
     let hosts: Vec<&str> = args.host.iter().map(|host| host.name()).collect();
     let hosts = hosts.join(", ");

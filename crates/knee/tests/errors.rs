@@ -44,7 +44,7 @@ fn of_arguments() {
             "run two.toml --jobs 0",
             "run two.toml --jobs 1025",
             "run two.toml --jobs --trace",
-            "run two.toml --host quic",
+            "run two.toml --host ns3",
             "run two.toml --format jsn",
             "run two.toml --trace",
             "run two.toml --set",
@@ -191,7 +191,7 @@ fn of_papers() {
             "reproduce all --figure fig4",
             "reproduce chd --repeat 0",
             "reproduce chd --jobs x",
-            "reproduce chd --host quic",
+            "reproduce chd --host ns3",
         ],
     );
     insta::assert_snapshot!(text);
