@@ -62,6 +62,7 @@ lifetime = "60s"
 access_delay = "2ms"
 access_delay_spread = "1ms"
 access_jitter = "3ms"
+transport = "quic"
 [flow.tcp]
 header = "40B"
 initial_window = 3
