@@ -1,7 +1,7 @@
 //! Runs on this machine's kernel.
 
 use knee_run::{FlowKind, NS_PER_US, RunRecord, RunSpec};
-use knee_testbed::{Options, run_with};
+use knee_testbed::{Options, TestbedError, run_with};
 use nix::sys::utsname::uname;
 use std::{
     fs,
@@ -70,7 +70,14 @@ pub(crate) fn run(spec: &RunSpec, pcap: Option<&Path>) -> Result<RunRecord, Stri
     let options = Options { pcap: pcap.map(Path::to_owned), ..Options::default() };
     let mut late = String::new();
     for _ in 0..ATTEMPTS {
-        let record = run_with(spec, &options).map_err(|e| e.to_string())?;
+        let record = match run_with(spec, &options) {
+            Ok(record) => record,
+            Err(error @ TestbedError::Overrun { .. }) => {
+                late = error.to_string();
+                continue;
+            }
+            Err(error) => return Err(error.to_string()),
+        };
         let Some(real_time) = &record.real_time else { return Ok(record) };
         let lateness = real_time.lateness;
         if lateness.acceptable(spec.path.rtt_ns()) {
