@@ -533,8 +533,9 @@ impl Chart {
             match series.style {
                 Style::Marks => {}
                 Style::Dashed | Style::Dotted => {
-                    let (on, off) = dashes(series.style);
-                    for dash in (0..70).step_by((on + off) as usize) {
+                    // Shorter, so that a whole number of them fits.
+                    let (on, off) = if series.style == Style::Dotted { (5, 9) } else { (17, 10) };
+                    for dash in (0..70).step_by(on + off) {
                         let ends = vec![(x + dash, y), (x + dash + on as i32, y)];
                         area.draw(&PathElement::new(ends, stroke))?;
                     }
