@@ -11,9 +11,9 @@ use std::{
 
 /// Runs to begin at once; fewer carry packets at a time if these are many.
 pub(crate) const AT_ONCE: usize = 12;
-/// What the paths of all runs at a time carry together at most, bit/s: two cores bear about that
-/// without being late, at about ten microseconds for each packet and acknowledgement.
-const TOGETHER_BPS: u64 = 150_000_000;
+/// What the paths of all runs at a time carry together at most, bit/s: what two cores bore without
+/// being late. With twice as much every run was.
+const TOGETHER_BPS: u64 = 60_000_000;
 
 /// What the runs of this process carry now, bit/s.
 static CARRIED_BPS: Mutex<u64> = Mutex::new(0);
