@@ -177,6 +177,16 @@ impl<F: Numbered, B: Default> Path<F, B> {
         (source, due_ns)
     }
 
+    /// Until then no packet reaches a receiver or a sender, unless another enters the path first.
+    /// What is due before happens inside the path: a host in real time may let it wait, and have
+    /// it happen at the times that [`Path::first`] gives.
+    pub fn next_out_ns(&self) -> Ns {
+        let (_, first_ns) = self.schedule.first();
+        let inside_ns = first_ns.saturating_add(self.delay_forward_ns);
+        let back = self.classes.iter().map(|class| class.to_sender.next_ns());
+        back.fold(inside_ns.min(self.to_receivers.next_ns()), Ns::min)
+    }
+
     /// Says when [`Source::Timers`] is next due.
     #[inline]
     pub fn set_timers(&mut self, due_ns: Ns) {

@@ -33,9 +33,11 @@ use std::{
     time::Duration,
 };
 
-/// The thread sleeps until so long before the next event, then looks at the clock: waking up
-/// takes that long.
-const SPIN_NS: Ns = 15 * NS_PER_US;
+/// A packet may be late by so small a part of the round-trip time: what falls due within it is given
+/// out together. Waking up for each packet takes more of a processor than the packets do.
+const LATE_SHARE: Ns = 1000;
+/// Waking up takes about that long. What that leaves too little time for is awaited awake.
+const WAKE_NS: Ns = 15 * NS_PER_US;
 /// The kernel takes a processor away for 50 ms from a real-time thread that uses more than 95 % of
 /// a second. So about once a millisecond it makes sure to have slept a twelfth of the time.
 const TURN_NS: Ns = NS_PER_MS;
@@ -131,6 +133,8 @@ pub(crate) struct Forwarder<'a> {
     path: Path<Datagram, Datagram>,
     capture: Option<Capture>,
     lateness: DelayStats,
+    /// So late a packet may be.
+    late_ns: Ns,
     room_bytes: usize,
     free: Vec<Vec<u8>>,
 }
@@ -164,6 +168,7 @@ impl<'a> Forwarder<'a> {
             path,
             capture,
             lateness: DelayStats::default(),
+            late_ns: spec.path.rtt_ns() / LATE_SHARE,
             room_bytes: plan.map_or(ROOM_BYTES, |plan| plan.mtu_bytes as usize),
             free: Vec::new(),
         }
@@ -203,11 +208,12 @@ impl<'a> Forwarder<'a> {
         self.finish()
     }
 
-    /// Sleeps until a packet comes or an event is near; how long.
+    /// Sleeps until a packet comes or is to be given out; how long.
     fn sleep(&self, end_ns: Ns) -> Result<Ns, TestbedError> {
-        let (_, due_ns) = self.path.first();
+        let due_ns = self.path.next_out_ns();
         let now_ns = self.clock.now_ns();
-        let sleep_ns = due_ns.min(end_ns).saturating_sub(now_ns + SPIN_NS).min(LONGEST_SLEEP_NS);
+        let wake_ns = due_ns.saturating_add(self.late_ns).min(end_ns);
+        let sleep_ns = wake_ns.saturating_sub(now_ns + WAKE_NS).min(LONGEST_SLEEP_NS);
         if sleep_ns == 0 {
             std::hint::spin_loop();
             return Ok(0);
@@ -343,10 +349,7 @@ impl<'a> Forwarder<'a> {
                 Source::Bins => self.close_bin(due_ns),
                 // There are none: the hosts keep their own.
                 Source::Timers => self.path.set_timers(NEVER),
-                Source::Departure => {
-                    self.lateness.add(self.clock.now_ns().saturating_sub(due_ns));
-                    self.path.depart(due_ns);
-                }
+                Source::Departure => self.path.depart(due_ns),
                 Source::Arrival => {
                     if let Some(packet) = self.path.arrive(due_ns) {
                         self.arrive(packet.flow, packet.covers);
