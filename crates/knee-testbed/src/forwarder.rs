@@ -14,8 +14,8 @@ use crate::{
 };
 use knee_net::NEVER;
 use knee_run::{
-    DelayStats, FlowCounters, Lateness, NS_PER_MS, NS_PER_US, Ns, PacketEvent, Path, Port,
-    QueueRecord, RunSpec, Source,
+    DelayStats, FlowCounters, Lateness, NS_PER_MS, NS_PER_S, NS_PER_US, Ns, PacketEvent, Path,
+    Port, QueueRecord, RunSpec, Source,
 };
 use nix::{
     errno::Errno,
@@ -36,6 +36,9 @@ use std::{
 /// A packet may be late by so small a part of the round-trip time: what falls due within it is given
 /// out together. Waking up for each packet takes more of a processor than the packets do.
 const LATE_SHARE: Ns = 1000;
+/// But by no more than this part of a packet's transmission: some algorithms measure how far ACKs are
+/// apart.
+const GAP_SHARE: Ns = 4;
 /// Waking up takes about that long. What that leaves too little time for is awaited awake.
 const WAKE_NS: Ns = 15 * NS_PER_US;
 /// The kernel takes a processor away for 50 ms from a real-time thread that uses more than 95 % of
@@ -168,7 +171,7 @@ impl<'a> Forwarder<'a> {
             path,
             capture,
             lateness: DelayStats::default(),
-            late_ns: spec.path.rtt_ns() / LATE_SHARE,
+            late_ns: late_ns(spec),
             room_bytes: plan.map_or(ROOM_BYTES, |plan| plan.mtu_bytes as usize),
             free: Vec::new(),
         }
@@ -442,6 +445,14 @@ impl<'a> Forwarder<'a> {
         let (flows, queue) = (flows.collect(), self.path.finish());
         Ok(PathRecord { flows, queue, lateness: self.lateness, passed })
     }
+}
+
+/// How late a packet may be.
+fn late_ns(spec: &RunSpec) -> Ns {
+    let packet_bits =
+        8 * spec.flows.iter().map(|flow| u64::from(flow.packet_bytes())).min().unwrap_or(0);
+    let gap_ns = packet_bits.saturating_mul(NS_PER_S) / spec.path.rate_bps.max(1);
+    (spec.path.rtt_ns() / LATE_SHARE).min(gap_ns / GAP_SHARE)
 }
 
 /// Asks for exact wake-ups of the present thread, and to run before others. Without the second
