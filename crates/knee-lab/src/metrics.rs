@@ -87,7 +87,7 @@ impl DelayMs {
 pub struct Losses {
     /// Sent, retransmissions included.
     pub sent_pkts: u64,
-    /// Dropped by the full queue.
+    /// Dropped by the queue.
     pub queue_drops_pkts: u64,
     /// Lost at random towards the receiver.
     pub random_losses_pkts: u64,
@@ -110,9 +110,9 @@ pub struct Backoffs {
     pub delay_region_a: u64,
     /// For delay, in region B.
     pub delay_region_b: u64,
-    /// Fast recoveries that reduced the window.
+    /// Fast recoveries, and reductions for congestion marks, that reduced the window.
     pub fast_recoveries: u64,
-    /// Fast recoveries that left the window as it was.
+    /// Those that left the window as it was.
     pub losses_tolerated: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,

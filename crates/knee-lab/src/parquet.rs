@@ -113,6 +113,7 @@ fn queue_columns<'a>() -> Vec<Column<QueueRow<'a>>> {
         Column("departed_pkts", U32(|r| r.bin.departed_pkts)),
         Column("departed_bytes", U64(|r| r.bin.departed_bytes)),
         Column("dropped_pkts", U32(|r| r.bin.dropped_pkts)),
+        Column("marked_pkts", U32(|r| r.bin.marked_pkts)),
         Column(
             "mean_delay_us",
             MaybeF64(|r| us(r, r.bin.delay_sum_ns as f64 / f64::from(r.bin.departed_pkts))),
@@ -379,6 +380,7 @@ mod tests {
             departed_pkts: 4,
             departed_bytes: 6000,
             dropped_pkts: 2,
+            marked_pkts: 1,
             delay_sum_ns: 10_000,
             delay_max_ns: 5_500,
             held_pkts: 3,
@@ -437,6 +439,7 @@ mod tests {
         assert_eq!(queue[0]["mean_delay_us"], Field::Double(2.5));
         assert_eq!(queue[0]["max_delay_us"], Field::Double(5.5));
         assert_eq!(queue[0]["departed_bytes"], Field::ULong(6000));
+        assert_eq!(queue[0]["marked_pkts"], Field::UInt(1));
         assert_eq!(queue[1]["mean_delay_us"], Field::Null);
 
         let packets = read(&out, "packets.parquet");

@@ -28,12 +28,16 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
     let path = &spec.path;
     let ms = |ns: Ns| format!("{} ms", trim(ns as f64 / NS_PER_MS as f64));
     let limit = match path.queue {
-        QueueLimit::Packets(n) => format!("{n} packets, drop-tail"),
-        QueueLimit::Bytes(n) => format!("{n} bytes, drop-tail"),
+        QueueLimit::Packets(n) => format!("{n} packets"),
+        QueueLimit::Bytes(n) => format!("{n} bytes"),
+    };
+    let (discipline, marks) = match &path.aqm {
+        None => ("drop-tail", ""),
+        Some(aqm) => (aqm.discipline.title(), if aqm.ecn { ", marking" } else { "" }),
     };
     let meta = [
         ("Bottleneck", format!("{} Mbit/s", trim(path.rate_bps as f64 / 1e6))),
-        ("Queue", limit),
+        ("Queue", format!("{limit}, {discipline}{marks}")),
         (
             "Delay, there and back",
             format!("{} + {}", ms(path.delay_forward_ns), ms(path.delay_reverse_ns)),
@@ -148,7 +152,10 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     measure("queueing delay, 95th percentile (ms)", 2, &|m| Some(m.queueing_delay()?.p95_ms));
     measure("queueing delay, 99th percentile (ms)", 2, &|m| Some(m.queueing_delay()?.p99_ms));
     measure("queueing delay, largest (ms)", 2, &|m| Some(m.queueing_delay()?.max_ms));
-    measure("dropped, queue full (packets)", 0, &|m| Some(m.record().queue.dropped_pkts as f64));
+    measure("dropped by the queue (packets)", 0, &|m| Some(m.record().queue.dropped_pkts as f64));
+    if records.iter().any(|r| r.queue.marked_pkts > 0) {
+        measure("marked (packets)", 0, &|m| Some(m.record().queue.marked_pkts as f64));
+    }
     measure("most packets held", 0, &|m| Some(f64::from(m.record().queue.max_pkts)));
     if flows(is_tcp).count() > 1 {
         measure("Jain's index, while all TCP flows were alive", 3, &|m| {
@@ -161,7 +168,7 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     let mut losses = Table::new(
         format!("Packets{of_repetitions}"),
         &["flow"],
-        &["sent", "retransmitted", "dropped, queue full", "lost at random", "ACKs lost"],
+        &["sent", "retransmitted", "dropped by the queue", "marked", "lost at random", "ACKs lost"],
     );
     let mut reductions = Table::new(
         format!("Reductions of the window{of_repetitions}"),
@@ -184,6 +191,7 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
             count(|c| c.sent_pkts),
             count(|c| c.retransmitted_pkts),
             count(|c| c.queue_drops_pkts),
+            count(|c| c.marked_pkts),
             count(|c| c.random_losses_pkts),
             count(|c| c.ack_losses_pkts),
         ]);

@@ -69,8 +69,10 @@ pub struct OverRepetitions {
     pub queueing_delay_mean_ms: Option<Percentiles>,
     /// 95th percentile of the queueing delay, milliseconds.
     pub queueing_delay_p95_ms: Option<Percentiles>,
-    /// Packets dropped by the full queue.
+    /// Packets dropped by the queue.
     pub dropped_pkts: Option<Percentiles>,
+    /// Packets that left it with a congestion mark.
+    pub marked_pkts: Option<Percentiles>,
     /// Jain's index of the TCP flows over the time that all of them were alive.
     pub jain: Option<Percentiles>,
     /// Each flow, in scenario order.
@@ -148,8 +150,10 @@ pub struct Queue {
     pub departed_pkts: u64,
     /// Bytes that left.
     pub departed_bytes: u64,
-    /// Packets dropped because it was full.
+    /// Packets dropped: it was full, or its discipline chose them.
     pub dropped_pkts: u64,
+    /// Packets that left with a congestion mark.
+    pub marked_pkts: u64,
     /// Largest number of packets held.
     pub max_held_pkts: u32,
 }
@@ -241,6 +245,7 @@ impl Run {
                 departed_pkts: queue.departed_pkts,
                 departed_bytes: queue.departed_bytes,
                 dropped_pkts: queue.dropped_pkts,
+                marked_pkts: queue.marked_pkts,
                 max_held_pkts: queue.max_pkts,
             },
             flows: (0..record.flows.len()).map(|flow| Flow::new(&m, flow)).collect(),
@@ -284,6 +289,7 @@ impl OverRepetitions {
             queueing_delay_mean_ms: over(|r| Some(r.queue.delay?.mean_ms)),
             queueing_delay_p95_ms: over(|r| Some(r.queue.delay?.p95_ms)),
             dropped_pkts: over(|r| Some(r.queue.dropped_pkts as f64)),
+            marked_pkts: over(|r| Some(r.queue.marked_pkts as f64)),
             jain: over(|r| r.jain),
             flows: (names.iter().enumerate())
                 .map(|(index, flow)| {

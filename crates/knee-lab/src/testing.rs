@@ -65,6 +65,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
                 limited_transmit: true,
                 idle_restart: true,
                 rtt_tick_ns: 0,
+                ecn: false,
                 quick_ack_pkts: 0,
             },
         }),
@@ -85,6 +86,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
         path: PathSpec {
             rate_bps: 1_000_000,
             queue: QueueLimit::Packets(84),
+            aqm: None,
             delay_forward_ns: 20 * MS,
             delay_reverse_ns: 20 * MS,
             loss_forward: 0.0,

@@ -5,7 +5,10 @@
 use knee_cc::{Params, algorithms};
 use knee_lab::scenario::{Scenario, ScenarioError, Set};
 use knee_lab::units::{show_queue, show_rate, show_size, show_time};
-use knee_run::{FlowKind, QueueLimit, Recovery, RunSpec, TcpSpec, Workload};
+use knee_run::{
+    Aqm, CoDel, Discipline, FlowKind, FqCoDel, Fred, Pie, QueueLimit, Recovery, Red, RunSpec,
+    TcpSpec, Thresholds, Workload,
+};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use proptest::prelude::*;
 use std::{fmt::Write as _, fs, path::Path};
@@ -36,6 +39,7 @@ loss_forward = 0.01
 loss_reverse = 0
 jitter_forward = "0.5ms"
 jitter_reverse = "1us"
+aqm = { kind = "fq-codel", ecn = true, target = "2ms" }
 
 [tcp]
 packet = "1000B"
@@ -44,6 +48,7 @@ delayed_ack_every = 2
 delayed_ack_timeout = "50ms"
 rtt_tick = "0.5ms"
 quick_ack = "7p"
+ecn = true
 
 [record]
 bin = "200ms"
@@ -282,6 +287,112 @@ fn sets_reach_tables_that_are_not_there() {
     let options = &tcp(&spec.flows[0].kind).options;
     assert_eq!((options.recovery, options.mss_bytes), (Recovery::Newreno, 524));
     assert_eq!(spec.record.bin_ns, 1_000_000_000);
+}
+
+/// Each kind's defaults are its discipline's, and every key arrives.
+#[test]
+fn queues_can_be_managed() {
+    let aqm = |value: &str| parse(SMALL, &[&format!("path.aqm={value}")]).unwrap().spec(1).path.aqm;
+    assert_eq!(parse(SMALL, &[]).unwrap().spec(1).path.aqm, None);
+    for (kind, discipline) in [
+        ("red", Discipline::Red(Red::default())),
+        ("fred", Discipline::Fred(Fred::default())),
+        ("codel", Discipline::CoDel(CoDel::default())),
+        ("fq-codel", Discipline::FqCoDel(FqCoDel::default())),
+        ("pie", Discipline::Pie(Pie::default())),
+    ] {
+        let meant = Aqm { discipline, ecn: false };
+        assert_eq!(aqm(&format!("{{kind=\"{kind}\"}}")), Some(meant.clone()));
+        // The table need not be there for single keys.
+        let spec = parse(SMALL, &[&format!("path.aqm.kind={kind}"), "path.aqm.ecn=true"]).unwrap();
+        assert_eq!(spec.spec(1).path.aqm, Some(Aqm { ecn: true, ..meant }));
+    }
+    for (keys, discipline) in [
+        (
+            "kind='red', min_threshold='10p', max_threshold='30p', weight=0.5, max_probability=1, \
+             gentle=true, packet='500B'",
+            Discipline::Red(Red {
+                thresholds: Thresholds::Packets { min: 10, max: 30 },
+                weight: 0.5,
+                max_probability: 1.0,
+                gentle: true,
+                packet_bytes: 500,
+            }),
+        ),
+        (
+            "kind='red', min_threshold='6kB', max_threshold='18kB'",
+            Discipline::Red(Red {
+                thresholds: Thresholds::Bytes { min: 6000, max: 18_000 },
+                ..Red::default()
+            }),
+        ),
+        (
+            "kind='fred', min_threshold='10p', max_threshold='30p', weight=0.5, \
+             max_probability=0.25, min_queue='2p', packet='500B'",
+            Discipline::Fred(Fred {
+                min_pkts: 10,
+                max_pkts: 30,
+                weight: 0.5,
+                max_probability: 0.25,
+                min_queue_pkts: 2,
+                packet_bytes: 500,
+            }),
+        ),
+        (
+            "kind='fq-codel', target='1ms', interval='20ms', quantum='300B', queues=8",
+            Discipline::FqCoDel(FqCoDel {
+                codel: CoDel { target_ns: 1_000_000, interval_ns: 20_000_000 },
+                quantum_bytes: 300,
+                queues: 8,
+            }),
+        ),
+        (
+            "kind='pie', target='1ms', update='2ms', max_burst='0ms', alpha=0, beta=2.5, \
+             mark_limit=1, packet='500B'",
+            Discipline::Pie(Pie {
+                target_ns: 1_000_000,
+                update_ns: 2_000_000,
+                burst_ns: 0,
+                alpha_per_s: 0.0,
+                beta_per_s: 2.5,
+                mark_limit: 1.0,
+                packet_bytes: 500,
+            }),
+        ),
+    ] {
+        let text = format!("{{{keys}, ecn=true}}");
+        assert_eq!(aqm(&text), Some(Aqm { discipline, ecn: true }), "{text}");
+    }
+}
+
+#[test]
+fn errors_in_aqm() {
+    let lines: Vec<String> = [
+        "aqm = \"codel\"",
+        "aqm = {}",
+        "aqm = { kind = \"codle\" }",
+        "aqm = { kind = \"codel\", quantum = \"1kB\" }",
+        "aqm = { kind = \"codel\", zz = 1 }",
+        "aqm = { kind = \"codel\", ecn = 1 }",
+        "aqm = { kind = \"codel\", target = \"0ms\" }",
+        "aqm = { kind = \"red\", min_threshold = \"5p\" }",
+        "aqm = { kind = \"red\", max_threshold = \"5p\" }",
+        "aqm = { kind = \"red\", min_threshold = \"5p\", max_threshold = \"15kB\" }",
+        "aqm = { kind = \"red\", min_threshold = \"5p\", max_threshold = \"5p\" }",
+        "aqm = { kind = \"red\", min_threshold = \"0p\", max_threshold = \"5p\" }",
+        "aqm = { kind = \"red\", min_threshold = 5, max_threshold = 15 }",
+        "aqm = { kind = \"red\", weight = 0 }",
+        "aqm = { kind = \"red\", max_probability = 1.5 }",
+        "aqm = { kind = \"fred\", min_threshold = \"5kB\", max_threshold = \"15kB\" }",
+        "aqm = { kind = \"fq-codel\", queues = 0 }",
+        "aqm = { kind = \"pie\", alpha = \"1\" }",
+        "aqm = { kind = \"pie\", mark_limit = nan }",
+    ]
+    .iter()
+    .map(|line| format!("queue = \"84p\"\n{line}"))
+    .collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    insta::assert_snapshot!(replacing("queue = \"84p\"", &lines));
 }
 
 #[test]
@@ -636,7 +747,16 @@ fn the_reference_is_complete_and_its_example_valid() {
     let example = reference.split("```toml").nth(1).and_then(|s| s.split("```").next()).unwrap();
     assert_eq!(parse(example, &[]).unwrap().spec(1).flows.len(), 3);
     // An unknown key is answered with the list of keys.
-    for path in ["zz", "path.zz", "tcp.zz", "record.zz", "flow.0.zz", "flow.2.zz", "flow.3.zz"] {
+    for path in [
+        "zz",
+        "path.zz",
+        "path.aqm.zz",
+        "tcp.zz",
+        "record.zz",
+        "flow.0.zz",
+        "flow.2.zz",
+        "flow.3.zz",
+    ] {
         let error = parse(LARGE, &[&format!("{path}=1")]).unwrap_err();
         let remedy = miette::Diagnostic::help(&error).unwrap().to_string();
         let keys: Vec<_> = remedy.split_once("keys here: ").unwrap().1.split(", ").collect();

@@ -7,21 +7,48 @@
 mod chance;
 mod delay;
 mod link;
+mod queue;
 mod ring;
 mod schedule;
 
 pub use chance::{Jitter, Loss, Random};
 pub use delay::DelayLine;
-pub use link::{Departed, DropTail, Limit, Link};
+pub use link::{Departed, Link};
+pub use queue::{Aqm, CoDel, Discipline, FqCoDel, Fred, Limit, Pie, Queue, Red, Thresholds};
 pub use ring::Ring;
 pub use schedule::Schedule;
 
 /// "Nothing is due": the time that an idle element gives.
 pub const NEVER: u64 = u64::MAX;
 
+/// The ECN field of a packet (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not-ECT: congestion is signalled by dropping it.
+    #[default]
+    NotCapable,
+    /// ECT: it may be marked instead.
+    Capable,
+    /// CE: it was marked.
+    Marked,
+}
+
 /// Anything that travels: an element needs only its size. The default value is what an empty place
 /// in a queue holds.
 pub trait Packet: Default {
     /// Size of the whole packet, headers included, bytes.
     fn wire_bytes(&self) -> u32;
+
+    /// What queues that tell flows apart know its flow by.
+    fn flow_key(&self) -> u32 {
+        0
+    }
+
+    /// Its ECN field.
+    fn ecn(&self) -> Ecn {
+        Ecn::NotCapable
+    }
+
+    /// Sets its ECN field to [`Ecn::Marked`]; asked only of packets that are capable or marked.
+    fn mark(&mut self) {}
 }

@@ -1,52 +1,6 @@
-//! A link of constant rate behind a drop-tail queue.
+//! A link of constant rate behind a queue.
 
-use crate::{NEVER, Packet, Ring};
-
-/// Limit of a queue. The packet in transmission counts, as in dummynet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// So many packets.
-    Packets(u32),
-    /// So many bytes of whole packets.
-    Bytes(u64),
-}
-
-/// First in, first out; what would exceed the limit is dropped on arrival.
-#[derive(Clone, Debug)]
-pub struct DropTail<P> {
-    limit: Limit,
-    held: Ring<(u64, P)>,
-    held_bytes: u64,
-}
-
-impl<P: Packet> DropTail<P> {
-    /// An empty queue.
-    pub fn new(limit: Limit) -> Self {
-        Self { limit, held: Ring::default(), held_bytes: 0 }
-    }
-
-    #[inline]
-    fn push(&mut self, now_ns: u64, packet: P) -> Result<(), P> {
-        let bytes = u64::from(packet.wire_bytes());
-        let fits = match self.limit {
-            Limit::Packets(limit) => self.held.len() < limit as usize,
-            Limit::Bytes(limit) => self.held_bytes + bytes <= limit,
-        };
-        if !fits {
-            return Err(packet);
-        }
-        self.held_bytes += bytes;
-        self.held.push_back((now_ns, packet));
-        Ok(())
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<(u64, P)> {
-        let (since, packet) = self.held.pop_front()?;
-        self.held_bytes -= u64::from(packet.wire_bytes());
-        Some((since, packet))
-    }
-}
+use crate::{Limit, NEVER, Packet, Queue};
 
 /// A packet that left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +15,7 @@ pub struct Departed<P> {
 #[derive(Clone, Debug)]
 pub struct Link<P> {
     rate_bps: u64,
-    queue: DropTail<P>,
+    queue: Queue<P>,
     /// When the transmission of the head started and ends.
     started_ns: u64,
     ends_ns: u64,
@@ -72,13 +26,17 @@ pub struct Link<P> {
 const BIT_NS: u64 = 8 * 1_000_000_000;
 
 impl<P: Packet> Link<P> {
-    /// An idle link of `rate_bps` bit/s (> 0).
+    /// An idle link of `rate_bps` bit/s (> 0) behind a drop-tail queue.
     pub fn new(rate_bps: u64, limit: Limit) -> Self {
-        let queue = DropTail::new(limit);
+        Self::behind(Queue::drop_tail(limit), rate_bps)
+    }
+
+    /// An idle link of `rate_bps` bit/s (> 0) behind `queue`.
+    pub fn behind(queue: Queue<P>, rate_bps: u64) -> Self {
         Self { rate_bps, queue, started_ns: 0, ends_ns: NEVER, owed: 0 }
     }
 
-    /// Offers a packet; a full queue gives it back.
+    /// Offers a packet; the queue may give it back, and may drop others for it.
     ///
     /// # Errors
     /// The packet, dropped.
@@ -94,10 +52,10 @@ impl<P: Packet> Link<P> {
     #[inline]
     fn start(&mut self, now_ns: u64) {
         self.started_ns = now_ns;
-        self.ends_ns = match self.queue.held.front() {
+        self.ends_ns = match self.queue.begin(now_ns) {
             None => NEVER,
-            Some((_, head)) => {
-                let work = u64::from(head.wire_bytes()) * BIT_NS + self.owed;
+            Some(bytes) => {
+                let work = u64::from(bytes) * BIT_NS + self.owed;
                 self.owed = work % self.rate_bps;
                 now_ns + work / self.rate_bps
             }
@@ -116,7 +74,7 @@ impl<P: Packet> Link<P> {
         if self.ends_ns > now_ns {
             return None;
         }
-        let (since, packet) = self.queue.pop()?;
+        let (since, packet) = self.queue.pop(self.ends_ns)?;
         let waited_ns = self.started_ns - since;
         self.start(self.ends_ns);
         Some(Departed { packet, waited_ns })
@@ -125,12 +83,25 @@ impl<P: Packet> Link<P> {
     /// Packets held, the one in transmission included.
     #[inline]
     pub fn held_pkts(&self) -> u32 {
-        self.queue.held.len() as u32
+        self.queue.held_pkts()
     }
 
-    /// Packets held, in order.
+    /// A packet that the queue dropped after it had taken it, since this was last asked; each is given
+    /// once, in the order of their dropping. It happens when a packet is offered or has left.
+    #[inline]
+    pub fn take_dropped(&mut self) -> Option<P> {
+        self.queue.take_dropped()
+    }
+
+    /// How many packets [`Self::take_dropped`] has to give.
+    #[inline]
+    pub fn dropped_pkts(&self) -> u32 {
+        self.queue.dropped_pkts()
+    }
+
+    /// Packets held; those of one flow in order.
     pub fn iter(&self) -> impl Iterator<Item = &P> {
-        self.queue.held.iter().map(|(_, packet)| packet)
+        self.queue.iter()
     }
 }
 

@@ -4,9 +4,11 @@
 //! sources. A connection's timer stands in the heap at most once for each end; moved to a later time
 //! it stays where it is and is looked at when it comes up.
 
-use crate::{Calls, Error, Failed, Maker, Options, Qlog, Receiver, Sender, Terms, peer};
+use crate::{
+    Calls, EcnCodepoint, Error, Failed, Maker, Options, Out, Qlog, Receiver, Sender, Terms, peer,
+};
 use bytes::BytesMut;
-use knee_net::{NEVER, Packet};
+use knee_net::{Ecn, NEVER, Packet};
 use knee_run::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, FlowTotals, Ns, Numbered, PacketEvent, Path,
     Port, RunRecord, RunSpec, Source, Transfer, UdpFlow, Workload,
@@ -34,6 +36,7 @@ struct Forward {
     flow: u32,
     number: u32,
     wire_bytes: u32,
+    ecn: Option<EcnCodepoint>,
     /// UDP payload; empty of flows without feedback.
     payload: BytesMut,
 }
@@ -41,6 +44,22 @@ struct Forward {
 impl Packet for Forward {
     fn wire_bytes(&self) -> u32 {
         self.wire_bytes
+    }
+
+    fn flow_key(&self) -> u32 {
+        self.flow
+    }
+
+    fn ecn(&self) -> Ecn {
+        match self.ecn {
+            None => Ecn::NotCapable,
+            Some(EcnCodepoint::Ce) => Ecn::Marked,
+            Some(_) => Ecn::Capable,
+        }
+    }
+
+    fn mark(&mut self) {
+        self.ecn = Some(EcnCodepoint::Ce);
     }
 }
 
@@ -58,6 +77,7 @@ impl Numbered for Forward {
 #[derive(Default)]
 struct Back {
     flow: u32,
+    ecn: Option<EcnCodepoint>,
     payload: BytesMut,
 }
 
@@ -174,10 +194,17 @@ impl<'a> Engine<'a> {
             match source {
                 Source::Bins => self.close_bin(),
                 Source::Timers => self.on_timer()?,
-                Source::Departure => self.path.depart(due_ns),
+                Source::Departure => {
+                    if let Some(flow) = self.path.depart(due_ns) {
+                        self.flows[flow as usize].port.marked_pkts += 1;
+                    }
+                }
                 Source::Arrival => self.on_arrival()?,
                 Source::Bottleneck(class) => self.on_bottleneck(class),
                 Source::Sender(class) => self.on_sender(class)?,
+            }
+            while let Some(packet) = self.path.take_dropped() {
+                self.flows[packet.flow as usize].port.queue_drops_pkts += 1;
             }
         }
         self.finish()
@@ -195,7 +222,7 @@ impl<'a> Engine<'a> {
             Kind::Quic(quic) => {
                 quic.arrived_pkts += 1;
                 self.with_receiver(index, |receiver, out| {
-                    receiver.receive(now, packet.payload, &mut *out)?;
+                    receiver.receive(now, packet.payload, packet.ecn, out)?;
                     receiver.drive(now, out)
                 })
             }
@@ -214,7 +241,7 @@ impl<'a> Engine<'a> {
         let Some(packet) = self.path.back(class, self.now_ns) else { return Ok(()) };
         let now = self.at(self.now_ns);
         self.with_sender(packet.flow, |sender, out| {
-            sender.receive(now, packet.payload, &mut *out);
+            sender.receive(now, packet.payload, packet.ecn, out);
             sender.drive(now, out)
         })
     }
@@ -223,18 +250,20 @@ impl<'a> Engine<'a> {
     fn with_sender(
         &mut self,
         index: u32,
-        act: impl FnOnce(&mut Sender, &mut dyn FnMut(&[u8])) -> Result<(), Failed>,
+        act: impl FnOnce(&mut Sender, &mut Out<'_>) -> Result<(), Failed>,
     ) -> Result<(), Error> {
         let Flow { kind: Kind::Quic(quic), port, .. } = &mut self.flows[index as usize] else {
             return Ok(());
         };
         let Some(ends) = &mut quic.ends else { return Ok(()) };
         let (path, now_ns, sent_pkts) = (&mut self.path, self.now_ns, &mut quic.sent_pkts);
-        let mut out = |payload: &[u8]| {
+        let capable = quic.terms.ecn();
+        let mut out = |payload: &[u8], ecn: Option<EcnCodepoint>| {
             let packet = Forward {
                 flow: index,
                 number: *sent_pkts as u32,
                 wire_bytes: payload.len() as u32 + crate::terms::UDP_HEADERS_BYTES,
+                ecn: ecn.filter(|_| capable),
                 payload: payload.into(),
             };
             *sent_pkts += 1;
@@ -255,16 +284,17 @@ impl<'a> Engine<'a> {
     fn with_receiver(
         &mut self,
         index: u32,
-        act: impl FnOnce(&mut Receiver, &mut dyn FnMut(&[u8])) -> Result<(), Failed>,
+        act: impl FnOnce(&mut Receiver, &mut Out<'_>) -> Result<(), Failed>,
     ) -> Result<(), Error> {
         let Flow { kind: Kind::Quic(quic), port, .. } = &mut self.flows[index as usize] else {
             return Ok(());
         };
         let Some(ends) = &mut quic.ends else { return Ok(()) };
-        let (path, now_ns) = (&mut self.path, self.now_ns);
-        let mut out = |payload: &[u8]| {
+        let (path, now_ns, capable) = (&mut self.path, self.now_ns, quic.terms.ecn());
+        let mut out = |payload: &[u8], ecn: Option<EcnCodepoint>| {
             if !path.loses_back(port) {
-                path.send_back(now_ns, Back { flow: index, payload: payload.into() }, port);
+                let ecn = ecn.filter(|_| capable);
+                path.send_back(now_ns, Back { flow: index, ecn, payload: payload.into() }, port);
             }
         };
         act(&mut ends.receiver, &mut out)
@@ -408,6 +438,7 @@ impl<'a> Engine<'a> {
             flow: index,
             number: udp.send(),
             wire_bytes: flow.port.packet_bytes,
+            ecn: None,
             payload: BytesMut::new(),
         };
         self.timers.push(Reverse((udp.due_ns(), index, Timer::Udp)));

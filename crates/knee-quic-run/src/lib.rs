@@ -32,8 +32,9 @@ mod tls;
 
 pub use calls::{Called, Calls};
 pub use error::{Error, Failed};
-pub use peer::{Maker, Receiver, Sender};
+pub use peer::{Maker, Out, Receiver, Sender};
 pub use qlog::Qlog;
+pub use quinn_proto::EcnCodepoint;
 pub use terms::Terms;
 
 use knee_run::{RunRecord, RunSpec};

@@ -17,8 +17,8 @@ use knee_net::Random;
 use knee_run::RecordSpec;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId,
-    ConnectionIdGenerator, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, Incoming,
-    QlogStream, ReadableError, ServerConfig, StreamEvent, StreamId, VarInt, WriteError,
+    ConnectionIdGenerator, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event,
+    Incoming, QlogStream, ReadableError, ServerConfig, StreamEvent, StreamId, VarInt, WriteError,
 };
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -83,6 +83,9 @@ fn endpoint(terms: &Terms, server: Option<Arc<ServerConfig>>, mut random: Random
     Endpoint::new(Arc::new(config), server, false, None)
 }
 
+/// Sends a datagram, with the ECN field that it is to have.
+pub type Out<'a> = dyn FnMut(&[u8], Option<EcnCodepoint>) + 'a;
+
 /// One end: quinn's endpoint with its one connection.
 struct Peer {
     endpoint: Endpoint,
@@ -103,10 +106,11 @@ impl Peer {
         &mut self,
         now: Instant,
         datagram: BytesMut,
-        out: &mut impl FnMut(&[u8]),
+        ecn: Option<EcnCodepoint>,
+        out: &mut Out<'_>,
     ) -> Option<Incoming> {
         self.buffer.clear();
-        match self.endpoint.handle(now, self.remote, None, None, datagram, &mut self.buffer)? {
+        match self.endpoint.handle(now, self.remote, None, ecn, datagram, &mut self.buffer)? {
             DatagramEvent::ConnectionEvent(handle, event) => {
                 if let Some((own, connection)) = &mut self.connection
                     && *own == handle
@@ -117,7 +121,7 @@ impl Peer {
             }
             DatagramEvent::NewConnection(incoming) => Some(incoming),
             DatagramEvent::Response(transmit) => {
-                out(&self.buffer[..transmit.size]);
+                out(&self.buffer[..transmit.size], transmit.ecn);
                 None
             }
         }
@@ -152,11 +156,11 @@ impl Peer {
     }
 
     /// Sends a datagram if one may be sent now; its size.
-    fn transmit(&mut self, now: Instant, out: &mut impl FnMut(&[u8])) -> Option<usize> {
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<usize> {
         let (_, connection) = self.connection.as_mut()?;
         self.buffer.clear();
         let transmit = connection.poll_transmit(now, 1, &mut self.buffer)?;
-        out(&self.buffer[..transmit.size]);
+        out(&self.buffer[..transmit.size], transmit.ecn);
         Some(transmit.size)
     }
 
@@ -288,9 +292,15 @@ impl Sender {
         }
     }
 
-    /// A datagram arrives. [`Self::drive`] comes after it.
-    pub fn receive(&mut self, now: Instant, datagram: BytesMut, mut out: impl FnMut(&[u8])) {
-        if let Some(incoming) = self.peer.receive(now, datagram, &mut out) {
+    /// A datagram arrives with this ECN field. [`Self::drive`] comes after it.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        datagram: BytesMut,
+        ecn: Option<EcnCodepoint>,
+        out: &mut Out<'_>,
+    ) {
+        if let Some(incoming) = self.peer.receive(now, datagram, ecn, out) {
             self.peer.endpoint.ignore(incoming);
         }
     }
@@ -299,7 +309,7 @@ impl Sender {
     ///
     /// # Errors
     /// The connection failed.
-    pub fn drive(&mut self, now: Instant, mut out: impl FnMut(&[u8])) -> Result<(), Failed> {
+    pub fn drive(&mut self, now: Instant, out: &mut Out<'_>) -> Result<(), Failed> {
         loop {
             while let Some(news) = self.peer.news()? {
                 if let (News::Connected, Some((_, connection))) = (news, &mut self.peer.connection)
@@ -309,7 +319,7 @@ impl Sender {
             }
             loop {
                 self.feed()?;
-                let Some(bytes) = self.peer.transmit(now, &mut out) else { break };
+                let Some(bytes) = self.peer.transmit(now, out) else { break };
                 self.sent_bytes += bytes as u64;
             }
             if !self.peer.timers(now) {
@@ -355,7 +365,7 @@ impl Sender {
 }
 
 impl Receiver {
-    /// A datagram arrives. [`Self::drive`] comes after it.
+    /// A datagram arrives with this ECN field. [`Self::drive`] comes after it.
     ///
     /// # Errors
     /// It opens no connection, though it should.
@@ -363,9 +373,10 @@ impl Receiver {
         &mut self,
         now: Instant,
         datagram: BytesMut,
-        mut out: impl FnMut(&[u8]),
+        ecn: Option<EcnCodepoint>,
+        out: &mut Out<'_>,
     ) -> Result<(), Failed> {
-        let Some(incoming) = self.peer.receive(now, datagram, &mut out) else { return Ok(()) };
+        let Some(incoming) = self.peer.receive(now, datagram, ecn, out) else { return Ok(()) };
         if self.peer.connection.is_some() {
             self.peer.endpoint.ignore(incoming);
             return Ok(());
@@ -380,7 +391,7 @@ impl Receiver {
     ///
     /// # Errors
     /// The connection failed, or other data came than were sent.
-    pub fn drive(&mut self, now: Instant, mut out: impl FnMut(&[u8])) -> Result<(), Failed> {
+    pub fn drive(&mut self, now: Instant, out: &mut Out<'_>) -> Result<(), Failed> {
         loop {
             let mut readable = false;
             while let Some(news) = self.peer.news()? {
@@ -396,7 +407,7 @@ impl Receiver {
             if readable {
                 self.read()?;
             }
-            while self.peer.transmit(now, &mut out).is_some() {}
+            while self.peer.transmit(now, out).is_some() {}
             if !self.peer.timers(now) {
                 return Ok(());
             }

@@ -70,6 +70,11 @@ impl Terms {
         u64::from(self.options.receive_window_pkts) * u64::from(self.options.mss_bytes)
     }
 
+    /// Whether packets may be marked instead of dropped.
+    pub(crate) fn ecn(&self) -> bool {
+        self.options.ecn
+    }
+
     /// The sender's configuration.
     pub(crate) fn sender(&self, seed: u64, zero: Instant, calls: &Calls) -> TransportConfig {
         let control = CongestionControl::from_params(self.params.clone())

@@ -5,8 +5,8 @@ mod common;
 use common::{MS, S, bulk, flow, run, spec, tcp, ten_mbit};
 use knee_quic_run::Error;
 use knee_run::{
-    Call, Cc, DelayedAck, FlowKind, PacketEvent, RecordSpec, RunRecord, RunSpec, TcpOptions,
-    TcpSpec, Workload,
+    Aqm, Call, Cc, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, PathSpec,
+    RecordSpec, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
 };
 
 /// Data in a full packet: 1500 B without 28 of IP and UDP, 33 of QUIC.
@@ -38,6 +38,41 @@ fn conserved(record: &RunRecord) {
         assert_eq!(u64::from(sent), c.sent_pkts);
         assert_eq!(u64::from(lost), c.queue_drops_pkts + c.random_losses_pkts);
     }
+}
+
+/// A queue that marks: quinn's connections reduce their windows for the marks and lose nothing;
+/// without the option they are dropped from.
+#[test]
+fn marks_replace_losses() {
+    let codel = Discipline::CoDel(CoDel::default());
+    let aqm = Some(Aqm { discipline: codel, ecn: true });
+    let path = PathSpec { aqm, ..ten_mbit(250) };
+    let run_with = |ecn| {
+        let options = TcpOptions { ecn, ..TcpOptions::default() };
+        let flow = |name: &str| FlowSpec {
+            name: name.to_owned(),
+            ..tcp("newreno", Workload::Bulk, options.clone())
+        };
+        let spec = spec(path.clone(), 30 * S, vec![flow("a"), flow("b")]);
+        let record = run(&spec);
+        conserved(&record);
+        let shares: f64 = (0..2).map(|i| goodput_share(&spec, &record, i)).sum();
+        assert!(shares > 0.85, "{shares}");
+        record
+    };
+    let marked = run_with(true);
+    assert_eq!(marked.queue.dropped_pkts, 0);
+    assert!(marked.queue.marked_pkts > 20, "{}", marked.queue.marked_pkts);
+    let per_flow: u64 = marked.flows.iter().map(|f| f.counters.marked_pkts).sum();
+    assert_eq!(per_flow, marked.queue.marked_pkts);
+    for flow in &marked.flows {
+        let c = &flow.counters;
+        assert_eq!(c.retransmitted_pkts, 0);
+        assert!(c.loss_events > 5 && c.loss_events <= c.marked_pkts, "{c:?}");
+    }
+    let dropped = run_with(false);
+    assert_eq!(dropped.queue.marked_pkts, 0);
+    assert!(dropped.queue.dropped_pkts > 20, "{}", dropped.queue.dropped_pkts);
 }
 
 /// The queue holds 2.5 times what the path does, so that it never runs empty after a reduction to

@@ -16,7 +16,9 @@ mod udp;
 pub use delay::DelayStats;
 pub use emission::Emission;
 pub use knee_cc::{Call, CallRecord};
-pub use knee_net::Limit as QueueLimit;
+pub use knee_net::{
+    Aqm, CoDel, Discipline, FqCoDel, Fred, Limit as QueueLimit, Pie, Red, Thresholds,
+};
 pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
 pub use path::{Numbered, Path, Port, Source};
 pub use record::{

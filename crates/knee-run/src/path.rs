@@ -1,7 +1,7 @@
 //! The path of a run: what every host steps with its own clock.
 
 use crate::{FlowCounters, FlowSpec, Ns, PacketEvent, PacketLog, QueueBin, QueueRecord, RunSpec};
-use knee_net::{DelayLine, Jitter, Link, Loss, NEVER, Packet, Random, Schedule};
+use knee_net::{DelayLine, Ecn, Jitter, Link, Loss, NEVER, Packet, Queue, Random, Ring, Schedule};
 use std::collections::BTreeMap;
 
 /// A packet that the queue's log can name.
@@ -54,8 +54,10 @@ pub struct Port {
     reverse: Random,
     /// Lost at random towards the receiver.
     pub random_losses_pkts: u64,
-    /// Dropped by the bottleneck's full queue.
+    /// Dropped by the bottleneck's queue. Those that [`Path::take_dropped`] gives, the host counts.
     pub queue_drops_pkts: u64,
+    /// Left the bottleneck with a congestion mark; the host counts what [`Path::depart`] tells.
+    pub marked_pkts: u64,
     /// Lost at random on the way back.
     pub ack_losses_pkts: u64,
 }
@@ -66,6 +68,7 @@ impl Port {
         FlowCounters {
             random_losses_pkts: self.random_losses_pkts,
             queue_drops_pkts: self.queue_drops_pkts,
+            marked_pkts: self.marked_pkts,
             ack_losses_pkts: self.ack_losses_pkts,
             ..counters
         }
@@ -89,6 +92,8 @@ struct Class<F, B> {
 /// with the time at which it was due. What the queue did is recorded as the spec asks.
 pub struct Path<F, B> {
     link: Link<F>,
+    /// Dropped by the queue after it had taken them, and not yet taken by the host.
+    dropped: Ring<F>,
     to_receivers: DelayLine<F>,
     classes: Vec<Class<F, B>>,
     schedule: Schedule,
@@ -134,6 +139,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
                 reverse: Random::stream(spec.seed, "reverse", index as u64),
                 random_losses_pkts: 0,
                 queue_drops_pkts: 0,
+                marked_pkts: 0,
                 ack_losses_pkts: 0,
             }
         };
@@ -141,8 +147,13 @@ impl<F: Numbered, B: Default> Path<F, B> {
         let (path, bin_ns) = (&spec.path, spec.record.bin_ns);
         let mut schedule = Schedule::new(CLASSES + 2 * classes.len());
         schedule.set(BINS, if bin_ns > 0 { bin_ns } else { NEVER });
+        let queue = match &path.aqm {
+            None => Queue::drop_tail(path.queue),
+            Some(aqm) => Queue::managed(path.queue, aqm, path.rate_bps, spec.seed),
+        };
         let path = Self {
-            link: Link::new(path.rate_bps, path.queue),
+            link: Link::behind(queue, path.rate_bps),
+            dropped: Ring::default(),
             to_receivers: DelayLine::default(),
             classes,
             schedule,
@@ -223,7 +234,8 @@ impl<F: Numbered, B: Default> Path<F, B> {
         Some(packet)
     }
 
-    /// A packet from `port` reaches the bottleneck. Lost or dropped, it is given to `refused`.
+    /// A packet from `port` reaches the bottleneck. Lost or dropped, it is given to `refused`. Others
+    /// may be dropped for it: see [`Path::take_dropped`].
     #[inline]
     pub fn offer(
         &mut self,
@@ -241,29 +253,51 @@ impl<F: Numbered, B: Default> Path<F, B> {
             port.queue_drops_pkts += 1;
             self.queue.dropped_pkts += 1;
             self.bin.dropped_pkts += 1;
+            self.collect_dropped(now_ns, self.link.held_pkts());
             refused(PacketEvent::Dropped, packet);
             PacketEvent::Dropped
         } else {
             self.schedule.set(DEPARTURE, self.link.next_ns());
             self.queue.max_pkts = self.queue.max_pkts.max(self.link.held_pkts());
+            // They made room before it came in.
+            self.collect_dropped(now_ns, self.link.held_pkts() - 1);
             PacketEvent::Enqueued
         };
-        self.note(now_ns, label, event);
+        self.note(now_ns, label, event, self.link.held_pkts());
+    }
+
+    /// Takes what the queue has dropped after it had taken it; `held_pkts` were then left.
+    #[inline]
+    fn collect_dropped(&mut self, now_ns: Ns, held_pkts: u32) {
+        while let Some(packet) = self.link.take_dropped() {
+            self.queue.dropped_pkts += 1;
+            self.bin.dropped_pkts += 1;
+            let held_pkts = held_pkts + self.link.dropped_pkts();
+            self.note(now_ns, Label::of(&packet), PacketEvent::Dropped, held_pkts);
+            self.dropped.push_back(packet);
+        }
+    }
+
+    /// A packet that the queue dropped after it had taken it. After each event the host takes them
+    /// all, and counts them at their flows' ports.
+    #[inline]
+    pub fn take_dropped(&mut self) -> Option<F> {
+        self.dropped.pop_front()
     }
 
     #[inline(always)]
-    fn note(&mut self, time_ns: Ns, label: Label, event: PacketEvent) {
+    fn note(&mut self, time_ns: Ns, label: Label, event: PacketEvent, held_pkts: u32) {
         if self.log {
             let Label { flow, number, bytes } = label;
-            let held_pkts = self.link.held_pkts();
             self.queue.log.push(PacketLog { time_ns, flow, number, bytes, held_pkts, event });
         }
     }
 
-    /// On [`Source::Departure`]: a packet leaves the bottleneck.
+    /// On [`Source::Departure`]: a packet leaves the bottleneck; the flow whose it is, if it has a
+    /// congestion mark. Others may be dropped then: see [`Path::take_dropped`].
     #[inline(always)]
-    pub fn depart(&mut self, now_ns: Ns) {
-        let Some(departed) = self.link.dequeue(now_ns) else { return };
+    pub fn depart(&mut self, now_ns: Ns) -> Option<u32> {
+        let departed = self.link.dequeue(now_ns)?;
         self.schedule.set(DEPARTURE, self.link.next_ns());
         let (packet, waited_ns) = (departed.packet, departed.waited_ns);
         let bytes = u64::from(packet.wire_bytes());
@@ -276,10 +310,19 @@ impl<F: Numbered, B: Default> Path<F, B> {
             self.bin.delay_sum_ns += waited_ns;
             self.bin.delay_max_ns = self.bin.delay_max_ns.max(waited_ns);
         }
-        self.note(now_ns, Label::of(&packet), PacketEvent::Departed);
+        let held_pkts = self.link.held_pkts();
+        let before_drops_pkts = held_pkts + self.link.dropped_pkts();
+        self.note(now_ns, Label::of(&packet), PacketEvent::Departed, before_drops_pkts);
+        self.collect_dropped(now_ns, held_pkts);
+        let marked = (packet.ecn() == Ecn::Marked).then(|| packet.flow());
+        if marked.is_some() {
+            self.queue.marked_pkts += 1;
+            self.bin.marked_pkts += 1;
+        }
         let jitter_ns = self.jitter_forward.draw_ns(&mut self.jitter_random);
         self.to_receivers.push(now_ns, self.delay_forward_ns + jitter_ns, packet);
         self.schedule.set(ARRIVAL, self.to_receivers.next_ns());
+        marked
     }
 
     /// On [`Source::Arrival`]: the packet that reaches its receiver.

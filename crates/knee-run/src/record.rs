@@ -124,16 +124,21 @@ pub struct FlowCounters {
     pub delivered_bytes: u64,
     /// Arrived again.
     pub duplicate_pkts: u64,
-    /// Dropped by the bottleneck's full queue.
+    /// Dropped by the bottleneck's queue: it was full, or its discipline chose them.
     pub queue_drops_pkts: u64,
+    /// Left the bottleneck with a congestion mark (ECN).
+    pub marked_pkts: u64,
     /// Lost at random towards the receiver.
     pub random_losses_pkts: u64,
     /// Still on their way to the receiver when the run ended.
     pub in_network_pkts: u64,
     /// ACKs lost at random on the way back.
     pub ack_losses_pkts: u64,
-    /// Fast recoveries.
+    /// Reductions other than for a delay or a timeout: fast recoveries, and reductions for congestion
+    /// marks. One that becomes the other counts once.
     pub loss_events: u64,
+    /// Of these, for congestion marks (ECN). Only the simulator tells; elsewhere 0.
+    pub ecn_reductions: u64,
     /// Of these, left the window as it was.
     pub losses_tolerated: u64,
     /// Losses (of either kind) after which the threshold lay above the window that there was.
@@ -248,8 +253,10 @@ pub struct QueueRecord {
     pub departed_bytes: u64,
     /// Packets that left.
     pub departed_pkts: u64,
-    /// Packets dropped because it was full.
+    /// Packets dropped: it was full, or its discipline chose them.
     pub dropped_pkts: u64,
+    /// Packets that left with a congestion mark (ECN).
+    pub marked_pkts: u64,
     /// Largest number of packets held.
     pub max_pkts: u32,
     /// Every packet, if logged.
@@ -265,6 +272,8 @@ pub struct QueueBin {
     pub departed_bytes: u64,
     /// Packets dropped.
     pub dropped_pkts: u32,
+    /// Packets that left with a congestion mark.
+    pub marked_pkts: u32,
     /// Sum of the waiting times of those that left.
     pub delay_sum_ns: u64,
     /// Largest of them.
@@ -281,7 +290,7 @@ pub enum PacketEvent {
     Enqueued = 0,
     /// Left the queue, wholly transmitted.
     Departed = 1,
-    /// Dropped: queue full.
+    /// Dropped by the queue: it was full, or its discipline chose the packet.
     Dropped = 2,
     /// Lost at random before the queue.
     Lost = 3,

@@ -1,7 +1,7 @@
 //! The experiment, as plain validated numbers.
 
 use knee_cc::{OBSERVE_N, Params};
-use knee_net::{Jitter, Limit as QueueLimit, Random};
+use knee_net::{Aqm, Jitter, Limit as QueueLimit, Random};
 use serde::Serialize;
 
 /// A time or duration in nanoseconds.
@@ -98,6 +98,7 @@ impl PathSpec {
         Self {
             rate_bps,
             queue,
+            aqm: None,
             delay_forward_ns: rtt_ns / 2,
             delay_reverse_ns: rtt_ns - rtt_ns / 2,
             loss_forward: 0.0,
@@ -124,6 +125,7 @@ impl Default for TcpOptions {
             idle_restart: true,
             rtt_tick_ns: 0,
             quick_ack_pkts: 0,
+            ecn: false,
         }
     }
 }
@@ -133,8 +135,10 @@ impl Default for TcpOptions {
 pub struct PathSpec {
     /// Rate of the bottleneck, bit/s, of whole packets including headers.
     pub rate_bps: u64,
-    /// Limit of its drop-tail queue; the packet in transmission counts.
+    /// Limit of its queue; the packet in transmission counts.
     pub queue: QueueLimit,
+    /// How the queue is managed; none: drop-tail.
+    pub aqm: Option<Aqm>,
     /// Propagation delay from the bottleneck to the receivers.
     pub delay_forward_ns: Ns,
     /// Propagation delay from the receivers to the senders.
@@ -315,6 +319,8 @@ pub struct TcpOptions {
     pub idle_restart: bool,
     /// Clock tick to which RTT samples are quantised; 0: exact.
     pub rtt_tick_ns: Ns,
+    /// Explicit congestion notification (RFC 3168): data packets may be marked instead of dropped.
+    pub ecn: bool,
 }
 
 /// How losses are repaired.

@@ -6,12 +6,12 @@
 
 use crate::{
     SimError,
-    packet::{AckPacket, BlockStore, Data, NONE},
+    packet::{AckPacket, AckTo, BlockStore, Data, NONE},
     receiver::{Receiver, Reply},
     sender::{Sender, Transmit},
 };
 use knee_cc::Params;
-use knee_net::{NEVER, Random};
+use knee_net::{Ecn, NEVER, Random};
 use knee_run::{
     Cc, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals, Ns, PacketEvent,
     Path, Port, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Transport, UdpFlow, Workload,
@@ -100,8 +100,8 @@ fn lost(_: PacketEvent, _: Data) {}
 
 impl Transmit for Out<'_> {
     #[inline]
-    fn transmit(&mut self, number: u32) {
-        let data = Data { flow: self.flow, number, bytes: self.port.packet_bytes };
+    fn transmit(&mut self, number: u32, ecn: Ecn, cwr: bool) {
+        let data = Data { flow: self.flow, number, bytes: self.port.packet_bytes, ecn, cwr };
         self.path.send(self.now_ns, data, self.port, lost);
     }
 }
@@ -134,10 +134,13 @@ impl<'a> Engine<'a> {
             match source {
                 Source::Bins => self.close_bin(),
                 Source::Timers => self.on_timer(),
-                Source::Departure => self.path.depart(due_ns),
+                Source::Departure => self.depart(),
                 Source::Arrival => self.on_arrival(),
                 Source::Bottleneck(class) => self.on_bottleneck(class),
                 Source::Sender(class) => self.on_sender(class),
+            }
+            while let Some(data) = self.path.take_dropped() {
+                self.flows[data.flow as usize].port.queue_drops_pkts += 1;
             }
         }
         Ok(self.finish())
@@ -155,6 +158,12 @@ impl<'a> Engine<'a> {
         }
     }
 
+    fn depart(&mut self) {
+        if let Some(flow) = self.path.depart(self.now_ns) {
+            self.flows[flow as usize].port.marked_pkts += 1;
+        }
+    }
+
     fn on_arrival(&mut self) {
         let Some(data) = self.path.arrive(self.now_ns) else { return };
         if let Some(ahead) = self.ahead(self.path.peek_arrival(PREFETCH_AHEAD).map(|d| d.flow)) {
@@ -162,17 +171,22 @@ impl<'a> Engine<'a> {
         }
         let flow = &mut self.flows[data.flow as usize];
         match &mut flow.kind {
-            Kind::Tcp(tcp) => match tcp.receiver.arrive(self.now_ns, data.number) {
-                Reply::Now { duplicate } => self.acknowledge(data.flow, duplicate),
-                Reply::Later => {
-                    let due_ns = tcp.receiver.delack_due_ns;
-                    if due_ns < tcp.delack_in_heap_ns {
-                        tcp.delack_in_heap_ns = due_ns;
-                        self.timers.push(due_ns, data.flow, Timer::DelayedAck);
-                        self.path.set_timers(self.timers.next_ns());
+            Kind::Tcp(tcp) => {
+                if data.ecn != Ecn::NotCapable {
+                    tcp.receiver.heed(data.number, data.ecn, data.cwr);
+                }
+                match tcp.receiver.arrive(self.now_ns, data.number) {
+                    Reply::Now { duplicate } => self.acknowledge(data.flow, duplicate),
+                    Reply::Later => {
+                        let due_ns = tcp.receiver.delack_due_ns;
+                        if due_ns < tcp.delack_in_heap_ns {
+                            tcp.delack_in_heap_ns = due_ns;
+                            self.timers.push(due_ns, data.flow, Timer::DelayedAck);
+                            self.path.set_timers(self.timers.next_ns());
+                        }
                     }
                 }
-            },
+            }
             Kind::Udp(udp) => udp.arrive(self.now_ns, data.number, data.bytes),
         }
     }
@@ -188,7 +202,8 @@ impl<'a> Engine<'a> {
             return;
         }
         let blocks = tcp.receiver.blocks().map_or(NONE, |blocks| self.blocks.put(blocks));
-        let ack = AckPacket { flow: index, cumulative, duplicate, blocks };
+        let to = AckTo::new(index, tcp.receiver.echoes());
+        let ack = AckPacket { to, cumulative, duplicate, blocks };
         self.path.send_back(self.now_ns, ack, &mut flow.port);
     }
 
@@ -202,7 +217,7 @@ impl<'a> Engine<'a> {
     /// An ACK of class `class` reaches its sender.
     fn on_sender(&mut self, class: usize) {
         let Some(ack) = self.path.back(class, self.now_ns) else { return };
-        let ahead = |n| self.path.peek_back(class, n).map(|a| a.flow);
+        let ahead = |n| self.path.peek_back(class, n).map(|a| a.to.flow());
         let (soon, later) = (ahead(PREFETCH_AHEAD), ahead(2 * PREFETCH_AHEAD));
         if let Some(later) = self.ahead(later) {
             prefetch(&later.sender);
@@ -212,7 +227,9 @@ impl<'a> Engine<'a> {
             prefetch(first);
         }
         let blocks = self.blocks.take(ack.blocks);
-        self.with_sender(ack.flow, |sender, now_ns, out| sender.on_ack(now_ns, ack, blocks, out));
+        self.with_sender(ack.to.flow(), |sender, now_ns, out| {
+            sender.on_ack(now_ns, ack, blocks, out)
+        });
     }
 
     /// Lets a sender act, then sees to its timer.
@@ -324,7 +341,7 @@ impl<'a> Engine<'a> {
         self.timers.push(udp.due_ns(), index, Timer::Udp);
         let mut out =
             Out { path: &mut self.path, now_ns: self.now_ns, flow: index, port: &mut flow.port };
-        out.transmit(number);
+        out.transmit(number, Ecn::NotCapable, false);
     }
 
     /// Ends a bin of the time series.

@@ -1,6 +1,6 @@
 //! What travels through the simulated network.
 
-use knee_net::Packet;
+use knee_net::{Ecn, Packet};
 use knee_run::Numbered;
 
 /// No value.
@@ -13,12 +13,31 @@ pub(crate) struct Data {
     /// Segment or packet number within the flow, from 0.
     pub number: u32,
     pub bytes: u32,
+    pub ecn: Ecn,
+    /// The sender has heeded a congestion mark (RFC 3168 section 6.1.2); only on packets that are
+    /// ECN-capable.
+    pub cwr: bool,
 }
 
 impl Packet for Data {
     #[inline]
     fn wire_bytes(&self) -> u32 {
         self.bytes
+    }
+
+    #[inline]
+    fn flow_key(&self) -> u32 {
+        self.flow
+    }
+
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    #[inline]
+    fn mark(&mut self) {
+        self.ecn = Ecn::Marked;
     }
 }
 
@@ -34,10 +53,35 @@ impl Numbered for Data {
     }
 }
 
+/// Index of the flow that an ACK belongs to, and whether it echoes a congestion mark (ECE, RFC 3168
+/// section 6.1.3): in one word, so that ACKs in flight take no more room for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AckTo(u32);
+
+impl AckTo {
+    const ECHO: u32 = 1 << 31;
+
+    #[inline]
+    pub(crate) fn new(flow: u32, echo: bool) -> Self {
+        debug_assert!(flow < Self::ECHO);
+        Self(if echo { flow | Self::ECHO } else { flow })
+    }
+
+    #[inline]
+    pub(crate) fn flow(self) -> u32 {
+        self.0 & !Self::ECHO
+    }
+
+    #[inline]
+    pub(crate) fn echo(self) -> bool {
+        self.0 & Self::ECHO != 0
+    }
+}
+
 /// An acknowledgement. SACK blocks, needed only while something is missing, stand apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckPacket {
-    pub flow: u32,
+    pub to: AckTo,
     /// First segment not received in order.
     pub cumulative: u32,
     /// Segment that arrived again (D-SACK, RFC 2883), or [`NONE`].

@@ -1,7 +1,7 @@
 //! TCP receiver: reassembly, SACK blocks, delayed acknowledgements.
 
 use crate::packet::{NONE, SackBlocks};
-use knee_net::NEVER;
+use knee_net::{Ecn, NEVER};
 use knee_run::{DelayedAck, Transfer};
 use std::collections::VecDeque;
 
@@ -21,6 +21,8 @@ pub(crate) struct Receiver {
     delayed: DelayedAck,
     /// Segments below this number are acknowledged each.
     quick_pkts: u32,
+    /// A congestion mark has arrived, and the sender has not yet said that it heeds it.
+    echo: bool,
     /// In-order segments not acknowledged yet.
     pending_pkts: u32,
     pub(crate) delack_due_ns: u64,
@@ -45,6 +47,7 @@ impl Receiver {
             mss_bytes,
             delayed,
             quick_pkts,
+            echo: false,
             pending_pkts: 0,
             delack_due_ns: NEVER,
             ranges: Vec::new(),
@@ -68,6 +71,28 @@ impl Receiver {
 
     pub(crate) fn cumulative(&self) -> u32 {
         self.next
+    }
+
+    /// What the segment that arrives says of congestion (RFC 3168 section 6.1.3); before
+    /// [`Self::arrive`]. What begins or ends an echo is acknowledged at once, and the first mark makes
+    /// the next segment be too, as in Linux.
+    pub(crate) fn heed(&mut self, number: u32, ecn: Ecn, cwr: bool) {
+        if cwr {
+            self.echo = false;
+            self.quick_pkts = self.quick_pkts.max(number + 1);
+        }
+        if ecn == Ecn::Marked {
+            if !self.echo {
+                self.quick_pkts = self.quick_pkts.max(number + 2);
+            }
+            self.echo = true;
+        }
+    }
+
+    /// Whether ACKs echo a congestion mark.
+    #[inline]
+    pub(crate) fn echoes(&self) -> bool {
+        self.echo
     }
 
     /// A segment arrives.
@@ -206,6 +231,47 @@ mod tests {
         assert_eq!(r.blocks().map(|b| b[0]), Some((3, 4)));
         assert_eq!(r.arrive(8, 2), Reply::Now { duplicate: NONE });
         assert_eq!((r.cumulative(), r.blocks()), (4, None));
+    }
+
+    #[test]
+    fn marks_are_echoed_until_they_are_heeded() {
+        let mut r = Receiver::new(1000, DelayedAck { every_pkts: 2, timeout_ns: 40 }, 0);
+        let (capable, marked) = (Ecn::Capable, Ecn::Marked);
+        let fates = [
+            (capable, false), // waits
+            (marked, false),  // begins the echo: at once, and so is the next
+            (capable, false),
+            (capable, false), // waits
+            (marked, false),  // the second since an ACK
+            (capable, true),  // heeded: at once
+            (capable, false), // waits
+            (marked, true),   // heeded, and marked again
+        ];
+        let seen: Vec<_> = (0..)
+            .zip(fates)
+            .map(|(number, (ecn, cwr))| {
+                r.heed(number, ecn, cwr);
+                let now = r.arrive(0, number) != Reply::Later;
+                if now {
+                    r.acknowledged();
+                }
+                (now, r.echoes())
+            })
+            .collect();
+        let (at_once, echo) = (true, true);
+        assert_eq!(
+            seen,
+            [
+                (!at_once, !echo),
+                (at_once, echo),
+                (at_once, echo),
+                (!at_once, echo),
+                (at_once, echo),
+                (at_once, !echo),
+                (!at_once, !echo),
+                (at_once, echo),
+            ]
+        );
     }
 
     #[test]

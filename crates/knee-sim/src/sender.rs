@@ -7,6 +7,11 @@
 //! impatient variants; there `cwnd` is the deflated window, and the inflation by
 //! duplicate ACKs stands beside it. NewReno-PRR recovery, as in Linux without SACK: its phases, but
 //! each duplicate ACK counts as a packet that has left, and PRR gives the window.
+//!
+//! Congestion marks (RFC 3168): an ACK that echoes one begins a reduction, in phase CWR, unless one
+//! is under way or a loss is being repaired. PRR brings the window to the threshold, whatever the
+//! recovery; the phase ends when something sent after its beginning is acknowledged. A loss that is
+//! found meanwhile is repaired in the same reduction. New data are ECN-capable, retransmissions not.
 
 use crate::{
     host::Host,
@@ -15,7 +20,7 @@ use crate::{
     scoreboard::{DUP_THRESH, Losses, News, Scoreboard},
 };
 use knee_cc::{Ack, Conn, Event, Params, Phase, SSTHRESH_INFINITE};
-use knee_net::{NEVER, Random};
+use knee_net::{Ecn, NEVER, Random};
 use knee_run::{DelayStats, FlowCounters, NS_PER_MS, NS_PER_S, NS_PER_US, Recovery, TcpOptions};
 
 /// RTO before the first RTT sample (RFC 6298 section 2.1).
@@ -54,12 +59,15 @@ pub(crate) struct Sender {
     recovery: Recovery,
     limited_transmit: bool,
     idle_restart: bool,
+    ecn: bool,
+    /// The next new segment is to say that a reduction was made.
+    cwr_pending: bool,
     initial_window_pkts: u32,
     receive_window_pkts: u32,
     rto_min_ns: u64,
     rtt_tick_ns: u64,
     timestamps: bool,
-    /// Recovery or loss phase ends when this segment is reached.
+    /// Recovery or loss phase ends when this segment is reached, CWR when it is exceeded.
     high: u32,
     /// RFC 6582 `recover`: no fast retransmit unless more than this was acknowledged.
     recover: Option<u32>,
@@ -95,9 +103,9 @@ pub(crate) struct Sender {
     keep_rtt: bool,
 }
 
-/// Sends one segment: its number, and whether it is a retransmission.
+/// Sends one segment: its number, its ECN field, and whether it has the CWR flag.
 pub(crate) trait Transmit {
-    fn transmit(&mut self, number: u32);
+    fn transmit(&mut self, number: u32, ecn: Ecn, cwr: bool);
 }
 
 impl Sender {
@@ -132,6 +140,8 @@ impl Sender {
             recovery: o.recovery,
             limited_transmit: o.limited_transmit,
             idle_restart: o.idle_restart,
+            ecn: o.ecn,
+            cwr_pending: false,
             initial_window_pkts: o.initial_window_pkts,
             receive_window_pkts: o.receive_window_pkts,
             rto_min_ns: o.rto_min_ns,
@@ -187,7 +197,7 @@ impl Sender {
     /// NewReno-PRR: duplicates stand for SACKs, but not while a timeout is repaired.
     fn count_arrived(&mut self) {
         if self.recovery == Recovery::NewrenoPrr {
-            let counts = matches!(self.phase(), Phase::Disorder | Phase::Recovery);
+            let counts = matches!(self.phase(), Phase::Disorder | Phase::Cwr | Phase::Recovery);
             self.board.set_counted(if counts { self.arrived } else { 0 });
         }
     }
@@ -288,7 +298,8 @@ impl Sender {
         if let Some(probe) = self.probe {
             self.on_probe_answered(probe, ack, advanced);
         }
-        let (reduced, reordering_due_ns) = self.judge(now_ns, advanced, &mut seen, out);
+        let echo = ack.to.echo();
+        let (reduced, reordering_due_ns) = self.judge(now_ns, advanced, echo, &mut seen, out);
         if reduced {
             // The recovery owns the window.
         } else if advanced > 0 {
@@ -388,7 +399,8 @@ impl Sender {
     /// Sets the timer for a timeout, or for a probe that comes first (RFC 8985 section 7.2).
     #[inline]
     fn arm(&mut self, now_ns: u64) {
-        if self.recovery == Recovery::Sack && self.phase() == Phase::Open && self.srtt_ns > 0 {
+        let may_probe = matches!(self.phase(), Phase::Open | Phase::Cwr);
+        if self.recovery == Recovery::Sack && may_probe && self.srtt_ns > 0 {
             let alone = self.board.outstanding() == 1;
             let pto_ns = 2 * self.srtt_ns + if alone { MAX_ACK_DELAY_NS } else { 0 };
             // Backoff, which would only put the timeout off, has not to be looked at.
@@ -413,16 +425,46 @@ impl Sender {
         &mut self,
         now_ns: u64,
         advanced: u32,
+        echo: bool,
         seen: &mut Ack,
         out: &mut impl Transmit,
     ) -> (bool, u64) {
-        match self.recovery {
-            Recovery::Sack if self.phase() == Phase::Open && !self.board.may_have_lost() => {
-                (false, NEVER)
-            }
+        let calm = self.phase() == Phase::Open && !echo;
+        if calm && self.recovery == Recovery::Sack && !self.board.may_have_lost() {
+            return (false, NEVER);
+        }
+        if self.phase() == Phase::Cwr && self.board.una() > self.high {
+            self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+            self.leave_recovery(now_ns);
+        }
+        let (reduced, reordering_due_ns) = match self.recovery {
             Recovery::Sack => self.judge_sack(now_ns, advanced, seen),
             Recovery::Newreno => (self.judge_newreno(now_ns, advanced, out), NEVER),
             Recovery::NewrenoPrr => (self.judge_newreno_prr(now_ns, advanced, seen), NEVER),
+        };
+        if echo {
+            self.on_echo(now_ns);
+        }
+        if self.phase() != Phase::Cwr {
+            return (reduced, reordering_due_ns);
+        }
+        if seen.acked_pkts > 0 {
+            let progress = advanced > 0 && seen.lost_pkts == 0;
+            self.reduce_in_proportion(seen.acked_pkts, progress);
+        }
+        (true, reordering_due_ns)
+    }
+
+    /// An ACK echoes a congestion mark.
+    #[cold]
+    fn on_echo(&mut self, now_ns: u64) {
+        // Congestion there was: a reduction that is under way stands (Linux).
+        self.undo_pending = None;
+        if matches!(self.phase(), Phase::Open | Phase::Disorder) {
+            self.counters.ecn_reductions += 1;
+            self.high = self.board.nxt();
+            self.begin_reduction(now_ns);
+            self.set_phase(Phase::Cwr);
         }
     }
 
@@ -471,9 +513,8 @@ impl Sender {
             _ => {}
         }
         if self.board.lost() > 0 {
-            self.prr = Prr::start(self.conn.cwnd_pkts);
             self.enter_recovery(now_ns);
-        } else {
+        } else if self.phase() != Phase::Cwr {
             let suspicious = self.board.sacked() > 0;
             self.set_phase(if suspicious { Phase::Disorder } else { Phase::Open });
         }
@@ -500,10 +541,10 @@ impl Sender {
             Phase::Loss if una > self.high => self.set_phase(Phase::Open),
             Phase::Recovery | Phase::Loss => {}
             _ if self.dupacks >= DUP_THRESH => {
-                self.prr = Prr::start(self.conn.cwnd_pkts);
                 self.enter_recovery(now_ns);
                 seen.lost_pkts = self.board.mark_first_lost();
             }
+            Phase::Cwr => {}
             _ if advanced > 0 => self.set_phase(Phase::Open),
             _ => self.set_phase(Phase::Disorder),
         }
@@ -539,6 +580,7 @@ impl Sender {
                     self.retransmit(una, now_ns, out);
                 }
                 Phase::Loss if una < self.high => {}
+                Phase::Cwr => self.inflation = 0,
                 _ => {
                     self.inflation = 0;
                     self.set_phase(Phase::Open);
@@ -563,8 +605,10 @@ impl Sender {
                 self.inflation = DUP_THRESH as i32;
                 self.retransmit(una, now_ns, out);
             }
-            _ => {
-                self.set_phase(Phase::Disorder);
+            phase => {
+                if phase != Phase::Cwr {
+                    self.set_phase(Phase::Disorder);
+                }
                 // RFC 3042: the first two duplicates each allow one new packet.
                 let allowed = self.dupacks.min(DUP_THRESH - 1);
                 self.inflation = if self.limited_transmit { allowed as i32 } else { 0 };
@@ -574,15 +618,26 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, now_ns: u64) {
+        // Once per window: a reduction for a mark goes on as one for the loss, and ends where it would
+        // have ended.
+        if self.phase() != Phase::Cwr {
+            self.allow_undo();
+            self.high = self.board.nxt();
+            self.begin_reduction(now_ns);
+        }
+        self.set_phase(Phase::Recovery);
+        self.partial_acked = false;
+    }
+
+    /// Asks for the threshold that the window is to be brought to.
+    fn begin_reduction(&mut self, now_ns: u64) {
         self.counters.loss_events += 1;
-        self.allow_undo();
-        self.high = self.board.nxt();
         self.probe = None;
+        self.prr = Prr::start(self.conn.cwnd_pkts);
         self.conn.cwnd_cnt = 0;
         self.refresh(now_ns);
         self.host.ssthresh(&mut self.conn, &mut self.counters);
-        self.set_phase(Phase::Recovery);
-        self.partial_acked = false;
+        self.cwr_pending = self.ecn;
     }
 
     fn leave_recovery(&mut self, now_ns: u64) {
@@ -670,10 +725,12 @@ impl Sender {
         if !retransmitted || reported || ack.cumulative > end || duplicate {
             self.probe = None;
         }
-        if retransmitted && !reported && ack.cumulative > end {
+        let reducing = self.phase() == Phase::Cwr;
+        if retransmitted && !reported && ack.cumulative > end && !reducing {
             self.counters.loss_events += 1;
             self.conn.cwnd_cnt = 0;
             self.host.ssthresh(&mut self.conn, &mut self.counters);
+            self.cwr_pending = self.ecn;
             self.set_phase(Phase::Cwr);
             self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
             self.host.on_event(&mut self.conn, Event::Recovered);
@@ -690,6 +747,7 @@ impl Sender {
             self.refresh(now_ns);
             self.host.ssthresh(&mut self.conn, &mut self.counters);
             self.host.on_event(&mut self.conn, Event::Rto);
+            self.cwr_pending = self.ecn;
         }
         let patience_ns = match self.recovery {
             Recovery::Sack => self.board.patience_ns(self.reo_wnd_ns()),
@@ -724,14 +782,18 @@ impl Sender {
             // Linux; without SACK this is RFC 6582's slow-but-steady variant (section 4).
             self.arm_rto(now_ns);
         }
-        out.transmit(number);
+        out.transmit(number, Ecn::NotCapable, false);
     }
 
     #[inline]
     fn send_new(&mut self, now_ns: u64, out: &mut impl Transmit) {
         let number = self.board.push(now_ns);
         self.sent(now_ns);
-        out.transmit(number);
+        if self.ecn {
+            out.transmit(number, Ecn::Capable, std::mem::take(&mut self.cwr_pending));
+        } else {
+            out.transmit(number, Ecn::NotCapable, false);
+        }
     }
 
     /// The first segment that is not written, or that the receive window does not allow.
@@ -744,7 +806,7 @@ impl Sender {
     fn sent(&mut self, now_ns: u64) {
         self.counters.sent_pkts += 1;
         self.last_sent_ns = now_ns;
-        if self.conn.phase == Phase::Recovery as u8 {
+        if matches!(self.phase(), Phase::Recovery | Phase::Cwr) {
             self.prr.sent();
         }
         if self.timer_due_ns == NEVER {
@@ -790,10 +852,11 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::AckTo;
     use knee_run::NS_PER_MS;
 
     impl Transmit for Vec<u32> {
-        fn transmit(&mut self, number: u32) {
+        fn transmit(&mut self, number: u32, _: Ecn, _: bool) {
             self.push(number);
         }
     }
@@ -810,7 +873,107 @@ mod tests {
     }
 
     fn ack(cumulative: u32) -> AckPacket {
-        AckPacket { flow: 0, cumulative, duplicate: NONE, blocks: NONE }
+        AckPacket { to: AckTo::default(), cumulative, duplicate: NONE, blocks: NONE }
+    }
+
+    /// What a sender puts on the wire: number, whether it may be marked, CWR.
+    #[derive(Default)]
+    struct Wire(Vec<(u32, bool, bool)>);
+
+    impl Transmit for Wire {
+        fn transmit(&mut self, number: u32, ecn: Ecn, cwr: bool) {
+            self.0.push((number, ecn == Ecn::Capable, cwr));
+        }
+    }
+
+    /// As `sender`, ECN-capable, with a window of 20 and a trace.
+    fn capable(recovery: Recovery) -> (Sender, Wire) {
+        let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
+        let options =
+            TcpOptions { recovery, initial_window_pkts: 20, ecn: true, ..TcpOptions::default() };
+        let mut sender =
+            Sender::new(params, &options, 0, Random::stream(1, "test", 0), false, true);
+        let mut out = Wire::default();
+        sender.write(0, None, &mut out);
+        assert_eq!(out.0, (0..20).map(|n| (n, true, false)).collect::<Vec<_>>());
+        out.0.clear();
+        (sender, out)
+    }
+
+    fn echo(cumulative: u32) -> AckPacket {
+        AckPacket { to: AckTo::new(0, true), ..ack(cumulative) }
+    }
+
+    /// An echo with the first of 20 packets, and with all others: one reduction. 19 are outstanding,
+    /// so ssthresh is 9, and PRR lets ceil(k 9/20) packets out for k acknowledged: with the 1st, 3rd,
+    /// 5th, 7th, 9th, 12th, 14th, 16th and 18th. The phase ends with the ACK of one of them.
+    #[test]
+    fn an_echo_reduces_once_per_window() {
+        for recovery in [Recovery::Sack, Recovery::Newreno, Recovery::NewrenoPrr] {
+            let (mut sender, mut out) = capable(recovery);
+            let mut sent_at = Vec::new();
+            for k in 1..=20 {
+                sender.on_ack(100 * NS_PER_MS, echo(k), None, &mut out);
+                assert_eq!(sender.phase(), Phase::Cwr);
+                assert_eq!(sender.conn.ssthresh_pkts, 9);
+                if out.0.len() > sent_at.len() {
+                    sent_at.push(k);
+                }
+            }
+            assert_eq!(sent_at, [1, 3, 5, 7, 9, 12, 14, 16, 18], "{recovery:?}");
+            // The first new packet says that the window was reduced.
+            let new: Vec<_> = (20..29).map(|n| (n, true, n == 20)).collect();
+            assert_eq!(out.0, new);
+            let c = sender.counters;
+            assert_eq!((c.ecn_reductions, c.loss_events, c.timeouts), (1, 1, 0));
+            sender.on_ack(200 * NS_PER_MS, ack(21), None, &mut out);
+            assert_eq!((sender.phase(), sender.conn.cwnd_pkts), (Phase::Open, 9));
+            // An echo now is of the next window.
+            sender.on_ack(200 * NS_PER_MS, echo(22), None, &mut out);
+            assert_eq!((sender.phase(), sender.counters.ecn_reductions), (Phase::Cwr, 2));
+            let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
+            use knee_run::Call::{Init, OnAck, OnEvent, OnRtt, Ssthresh};
+            assert_eq!(calls[..3], [Init, OnRtt, Ssthresh]);
+            assert_eq!(calls[3..22], [OnRtt; 19]);
+            assert_eq!(calls[22..], [OnRtt, OnEvent, OnAck, OnRtt, Ssthresh]);
+        }
+    }
+
+    /// A loss that is found while the window is reduced for a mark is repaired in the same reduction:
+    /// the threshold is not asked for again, and the repair cannot be marked.
+    #[test]
+    fn a_loss_joins_the_reduction_for_a_mark() {
+        for recovery in [Recovery::Sack, Recovery::Newreno, Recovery::NewrenoPrr] {
+            let (mut sender, mut out) = capable(recovery);
+            sender.on_ack(100 * NS_PER_MS, echo(1), None, &mut out);
+            assert_eq!(sender.phase(), Phase::Cwr);
+            // Packet 1 is lost; what came after it tells so.
+            for k in 0..4 {
+                let blocks = Some([(2, 3 + k), (0, 0), (0, 0)]);
+                sender.on_ack((110 + u64::from(k)) * NS_PER_MS, echo(1), blocks, &mut out);
+            }
+            assert_eq!(sender.phase(), Phase::Recovery, "{recovery:?}");
+            assert!(out.0.contains(&(1, false, false)), "{:?}", out.0);
+            let c = sender.counters;
+            assert_eq!((c.ecn_reductions, c.loss_events), (1, 1));
+            assert_eq!(sender.conn.ssthresh_pkts, 9);
+            let trace = sender.take_trace();
+            let asked = trace.iter().filter(|c| c.call == knee_run::Call::Ssthresh).count();
+            assert_eq!(asked, 1);
+        }
+    }
+
+    /// A marked window was no mistake: what D-SACKs tell later does not bring it back.
+    #[test]
+    fn an_echo_forbids_undoing() {
+        let (mut sender, mut out) = capable(Recovery::Sack);
+        sender.on_timeout(1000 * NS_PER_MS, &mut out);
+        assert_eq!(out.0, [(0, false, false)]);
+        sender.on_ack(1010 * NS_PER_MS, echo(10), None, &mut out);
+        let report = AckPacket { duplicate: 0, ..ack(11) };
+        sender.on_ack(1020 * NS_PER_MS, report, None, &mut out);
+        assert_eq!(sender.counters.undos, 0);
+        assert_eq!(sender.phase(), Phase::Loss);
     }
 
     #[test]

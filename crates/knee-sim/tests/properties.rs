@@ -5,9 +5,9 @@ mod common;
 use common::{MS, S, run};
 use knee_cc::{Conn, Event, Phase, algorithms};
 use knee_run::{
-    Call, CallRecord, Cc, DelayedAck, FlowKind, FlowRecord, FlowSpec, NS_PER_S, NS_PER_US, Ns,
-    PacketEvent, PathSpec, QueueLimit, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions,
-    TcpSpec, Transport, Workload,
+    Aqm, Call, CallRecord, Cc, CoDel, DelayedAck, Discipline, FlowKind, FlowRecord, FlowSpec,
+    FqCoDel, Fred, NS_PER_S, NS_PER_US, Ns, PacketEvent, PathSpec, Pie, QueueLimit, RecordSpec,
+    Recovery, Red, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -43,6 +43,7 @@ fn path() -> impl Strategy<Value = PathSpec> {
         .prop_map(|(rate_bps, queue, delay, jitter, loss_forward, loss_reverse)| PathSpec {
             rate_bps,
             queue,
+            aqm: None,
             delay_forward_ns: delay.0,
             delay_reverse_ns: delay.1,
             loss_forward,
@@ -50,6 +51,43 @@ fn path() -> impl Strategy<Value = PathSpec> {
             jitter_forward_ns: jitter.0,
             jitter_reverse_ns: jitter.1,
         })
+}
+
+/// Every discipline, with parameters that make it act in short runs too.
+fn aqm() -> impl Strategy<Value = Aqm> {
+    let codel = || {
+        (log_uniform(MS / 10, 5 * MS), log_uniform(MS, 100 * MS))
+            .prop_map(|(target_ns, interval_ns)| CoDel { target_ns, interval_ns })
+    };
+    let red = (0.002..1.0f64, 0.02..1.0f64, any::<bool>()).prop_map(
+        |(weight, max_probability, gentle)| Red {
+            weight,
+            max_probability,
+            gentle,
+            ..Red::default()
+        },
+    );
+    let fred = (0.002..1.0f64, 0.02..1.0f64).prop_map(|(weight, max_probability)| Fred {
+        weight,
+        max_probability,
+        ..Fred::default()
+    });
+    let pie = (log_uniform(MS, 15 * MS), log_uniform(MS, 15 * MS), often_zero(150 * MS)).prop_map(
+        |(target_ns, update_ns, burst_ns)| Pie { target_ns, update_ns, burst_ns, ..Pie::default() },
+    );
+    let fq = (codel(), 1u32..3000, 1u32..10).prop_map(|(codel, quantum_bytes, queues)| FqCoDel {
+        codel,
+        quantum_bytes,
+        queues,
+    });
+    let discipline = prop_oneof![
+        red.prop_map(Discipline::Red),
+        fred.prop_map(Discipline::Fred),
+        codel().prop_map(Discipline::CoDel),
+        fq.prop_map(Discipline::FqCoDel),
+        pie.prop_map(Discipline::Pie),
+    ];
+    (discipline, any::<bool>()).prop_map(|(discipline, ecn)| Aqm { discipline, ecn })
 }
 
 fn tcp_options() -> impl Strategy<Value = TcpOptions> {
@@ -61,7 +99,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
         1 => Just(Recovery::Newreno),
         1 => Just(Recovery::NewrenoPrr),
     ];
-    let flags = (recovery, any::<bool>(), any::<bool>());
+    let flags = (recovery, any::<bool>(), any::<bool>(), any::<bool>());
     (sizes, timers, acks, flags).prop_map(|(sizes, timers, acks, flags)| TcpOptions {
         mss_bytes: sizes.0,
         header_bytes: 52,
@@ -74,6 +112,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
         idle_restart: flags.2,
         rtt_tick_ns: timers.1,
         quick_ack_pkts: acks.2,
+        ecn: flags.3,
     })
 }
 
@@ -273,6 +312,26 @@ fn check_series(spec: &RunSpec, record: &RunRecord) -> Outcome {
     Ok(())
 }
 
+/// Marks only where both ends and the queue know them, and no reduction without a mark.
+fn check_marks(spec: &RunSpec, record: &RunRecord) -> Outcome {
+    let marks = spec.path.aqm.as_ref().is_some_and(|aqm| aqm.ecn);
+    let mut marked = 0;
+    for (flow, flow_spec) in record.flows.iter().zip(&spec.flows) {
+        let capable = matches!(&flow_spec.kind, FlowKind::Tcp(tcp) if tcp.options.ecn);
+        let c = &flow.counters;
+        prop_assert!(c.marked_pkts == 0 || (marks && capable));
+        prop_assert!(c.ecn_reductions <= c.marked_pkts.min(c.loss_events));
+        marked += c.marked_pkts;
+    }
+    prop_assert_eq!(marked, record.queue.marked_pkts);
+    let bin_ns = spec.record.bin_ns;
+    if bin_ns > 0 && !spec.duration_ns.is_multiple_of(bin_ns) {
+        let in_bins: u64 = record.queue.bins.iter().map(|b| u64::from(b.marked_pkts)).sum();
+        prop_assert_eq!(in_bins, marked);
+    }
+    Ok(())
+}
+
 fn is_rto(record: &CallRecord) -> bool {
     record.call == Call::OnEvent && record.event == Event::Rto as u32
 }
@@ -447,6 +506,23 @@ proptest! {
     fn any_run_is_sound(spec in run_spec()) {
         let record = run(&spec);
         check(&spec, &record)?;
+        prop_assert_eq!(record, run(&spec));
+    }
+
+    /// The same with every discipline, marking or not.
+    #[test]
+    fn any_managed_run_is_sound(spec in run_spec(), aqm in aqm()) {
+        let path = PathSpec { aqm: Some(aqm), ..spec.path.clone() };
+        let spec = RunSpec { path, ..spec };
+        let record = run(&spec);
+        check_conservation(&record)?;
+        check_order(&spec, &record)?;
+        check_series(&spec, &record)?;
+        check_marks(&spec, &record)?;
+        for (flow_spec, flow) in spec.flows.iter().zip(&record.flows) {
+            check_trace(&spec, flow_spec, flow)?;
+            check_deliveries(&spec, flow_spec, flow)?;
+        }
         prop_assert_eq!(record, run(&spec));
     }
 

@@ -322,9 +322,21 @@ impl<'a> Forwarder<'a> {
         now_ns: Ns,
         refused: Option<(PacketEvent, Datagram)>,
     ) -> Result<(), TestbedError> {
+        self.take_dropped(now_ns)?;
         let Some((event, packet)) = refused else { return Ok(()) };
         self.captured(Place::Lost, now_ns, packet.bytes(), Some(event.name()))?;
         self.free.push(packet.room);
+        Ok(())
+    }
+
+    /// Takes back what the queue dropped after it had taken it.
+    fn take_dropped(&mut self, now_ns: Ns) -> Result<(), TestbedError> {
+        while let Some(packet) = self.path.take_dropped() {
+            self.flows[packet.flow as usize].port.queue_drops_pkts += 1;
+            let event = PacketEvent::Dropped.name();
+            self.captured(Place::Lost, now_ns, packet.bytes(), Some(event))?;
+            self.free.push(packet.room);
+        }
         Ok(())
     }
 
@@ -352,7 +364,12 @@ impl<'a> Forwarder<'a> {
                 Source::Bins => self.close_bin(due_ns),
                 // There are none: the hosts keep their own.
                 Source::Timers => self.path.set_timers(NEVER),
-                Source::Departure => self.path.depart(due_ns),
+                Source::Departure => {
+                    if let Some(flow) = self.path.depart(due_ns) {
+                        self.flows[flow as usize].port.marked_pkts += 1;
+                    }
+                    self.take_dropped(due_ns)?;
+                }
                 Source::Arrival => {
                     if let Some(packet) = self.path.arrive(due_ns) {
                         self.arrive(packet.flow, packet.covers);

@@ -207,6 +207,7 @@ fn sysctls(plan: &Plan) -> Result<(), TestbedError> {
         ("ipv4/tcp_sack", flag(plan.stack.sack)),
         ("ipv4/tcp_timestamps", flag(plan.stack.timestamps)),
         ("ipv4/tcp_slow_start_after_idle", flag(plan.stack.idle_restart)),
+        ("ipv4/tcp_ecn", flag(plan.stack.ecn)),
         // A flow starts from nothing, whatever an earlier one found out.
         ("ipv4/tcp_no_metrics_save", flag(true)),
         ("ipv4/tcp_wmem", format!("4096 65536 {SEND_BUFFER_BYTES}")),

@@ -1,6 +1,6 @@
 //! Packets on the path, and what their headers say.
 
-use knee_net::Packet;
+use knee_net::{Ecn, Packet};
 use knee_run::Numbered;
 use std::collections::BTreeMap;
 
@@ -22,6 +22,57 @@ impl Packet for Datagram {
     fn wire_bytes(&self) -> u32 {
         self.len
     }
+
+    /// A hash of addresses and ports: it tells flows apart where there is no plan, too.
+    fn flow_key(&self) -> u32 {
+        let bytes = self.bytes();
+        let (addresses, ports) = match bytes.first().map(|first| first >> 4) {
+            Some(4) => (12..20, usize::from(bytes[0] & 15) * 4),
+            Some(6) => (8..40, 40),
+            _ => return 0,
+        };
+        let ports = bytes.get(ports..ports + 4).unwrap_or_default();
+        // FNV-1a.
+        let fold = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+        bytes.get(addresses).unwrap_or_default().iter().chain(ports).fold(0x811c_9dc5, fold)
+    }
+
+    fn ecn(&self) -> Ecn {
+        let bits = match self.bytes() {
+            [first, second, ..] if first >> 4 == 4 => second & 3,
+            [first, second, ..] if first >> 4 == 6 => second >> 4 & 3,
+            _ => 0,
+        };
+        match bits {
+            0 => Ecn::NotCapable,
+            3 => Ecn::Marked,
+            _ => Ecn::Capable,
+        }
+    }
+
+    fn mark(&mut self) {
+        match &mut self.room[..] {
+            [first, second, ..] if *first >> 4 == 6 => *second |= 0x30,
+            [first, second, rest @ ..] if *first >> 4 == 4 && rest.len() >= 10 => {
+                let before = u16::from_be_bytes([*first, *second]);
+                *second |= 3;
+                let after = u16::from_be_bytes([*first, *second]);
+                let sum = u16::from_be_bytes([rest[8], rest[9]]);
+                rest[8..10].copy_from_slice(&changed_sum(sum, before, after).to_be_bytes());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The Internet checksum `sum` of what had the word `before` and has `after` in its place (RFC 1624,
+/// eqn. 3).
+fn changed_sum(sum: u16, before: u16, after: u16) -> u16 {
+    let mut total = u32::from(!sum) + u32::from(!before) + u32::from(after);
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    !(total as u16)
 }
 
 impl Numbered for Datagram {
@@ -209,6 +260,61 @@ mod tests {
         (udp[0], udp[9]) = (0x45, 17);
         udp[28..32].copy_from_slice(&9u32.to_be_bytes());
         assert_eq!(parse(&udp).expect("UDP").body, Body::Udp { number: 9 });
+    }
+
+    /// The checksum over whole 16-bit words, its own included, is 0 in a sound header (RFC 1071).
+    fn sum(header: &[u8]) -> u16 {
+        let words = header.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+        let mut total: u32 = words.sum();
+        while total > 0xffff {
+            total = (total & 0xffff) + (total >> 16);
+        }
+        !(total as u16)
+    }
+
+    #[test]
+    fn marks_keep_the_checksum_sound() {
+        let mut random = knee_net::Random::stream(1, "headers", 0);
+        for ect in [1, 2] {
+            for _ in 0..1000 {
+                let mut header: Vec<u8> = (0..20).map(|_| random.bits32() as u8).collect();
+                (header[0], header[1]) = (0x45, header[1] & !3 | ect);
+                header[10..12].fill(0);
+                let check = sum(&header);
+                header[10..12].copy_from_slice(&check.to_be_bytes());
+                let mut packet = Datagram { len: 20, room: header, ..Datagram::default() };
+                assert_eq!((packet.ecn(), sum(&packet.room)), (Ecn::Capable, 0));
+                let before = packet.room.clone();
+                packet.mark();
+                assert_eq!((packet.ecn(), sum(&packet.room)), (Ecn::Marked, 0));
+                let changed: Vec<_> = (0..20).filter(|i| packet.room[*i] != before[*i]).collect();
+                assert!(changed.iter().all(|i| [1, 10, 11].contains(i)), "{changed:?}");
+                packet.mark();
+                assert_eq!((packet.ecn(), sum(&packet.room)), (Ecn::Marked, 0));
+            }
+        }
+        // The example of RFC 1624 section 4.
+        assert_eq!(changed_sum(0xdd2f, 0x5555, 0x3285), 0x0000);
+        let mut v6 = Datagram { len: 40, room: vec![0x60, 0x2a, 0, 0], ..Datagram::default() };
+        v6.room.resize(40, 0);
+        assert_eq!(v6.ecn(), Ecn::Capable);
+        v6.mark();
+        assert_eq!((v6.ecn(), &v6.room[..2]), (Ecn::Marked, &[0x60, 0x3a][..]));
+    }
+
+    #[test]
+    fn flows_have_keys_of_their_own() {
+        let key = |packet: Vec<u8>| {
+            let len = packet.len() as u32;
+            Datagram { room: packet, len, ..Datagram::default() }.flow_key()
+        };
+        let packet = tcp(0x10, 1, 100);
+        assert_eq!(key(packet.clone()), key(tcp(0x10, 2, 10)));
+        for at in [12, 19, 20, 23] {
+            let mut other = packet.clone();
+            other[at] ^= 1;
+            assert_ne!(key(other), key(packet.clone()), "{at}");
+        }
     }
 
     #[test]

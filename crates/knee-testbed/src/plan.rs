@@ -82,6 +82,7 @@ pub(crate) struct Stack {
     pub sack: bool,
     pub timestamps: bool,
     pub idle_restart: bool,
+    pub ecn: bool,
 }
 
 pub(crate) struct FlowPlan {
@@ -116,6 +117,11 @@ impl Plan {
             let mut quic = None;
             let (packet_bytes, tcp, receive_window_bytes) = match &flow.kind {
                 FlowKind::Tcp(tcp) if tcp.transport == Transport::Quic => {
+                    if tcp.options.ecn {
+                        let why = "of QUIC over real sockets it is not supported: leave it out, or \
+                                   run it with --host quic";
+                        return Err(unsupported_of(flow, "tcp.ecn", why));
+                    }
                     quic = Some(Terms::of(spec, flow, tcp, &mut approximations)?);
                     (flow.packet_bytes(), None, 0)
                 }
@@ -125,6 +131,7 @@ impl Plan {
                     same(flow, "tcp.recovery", own.sack, common.sack)?;
                     same(flow, "tcp.header", own.timestamps, common.timestamps)?;
                     same(flow, "tcp.idle_restart", own.idle_restart, common.idle_restart)?;
+                    same(flow, "tcp.ecn", own.ecn, common.ecn)?;
                     let window_bytes = receive_window_bytes(spec, flow, options);
                     if window_bytes < asked_window_bytes(options) {
                         approximations.push(format!(
@@ -157,7 +164,8 @@ impl Plan {
             });
         }
         let mtu_bytes = flows.iter().map(|f| f.packet_bytes).fold(1500, u32::max);
-        let stack = stack.unwrap_or(Stack { sack: true, timestamps: true, idle_restart: true });
+        let stack =
+            stack.unwrap_or(Stack { sack: true, timestamps: true, idle_restart: true, ecn: false });
         // Most hold for every flow.
         approximations.sort();
         approximations.dedup();
@@ -262,6 +270,7 @@ fn check(
         sack: options.recovery == Recovery::Sack,
         timestamps,
         idle_restart: options.idle_restart,
+        ecn: options.ecn,
     })
 }
 

@@ -10,7 +10,7 @@ use crate::{
     traffic::{EVENTS, Received, Sent, UDP_BUFFER_BYTES, open, wait},
 };
 use bytes::BytesMut;
-use knee_quic_run::{Calls, Failed, Maker, Qlog, Receiver, Sender, Terms};
+use knee_quic_run::{Calls, EcnCodepoint, Failed, Maker, Out, Qlog, Receiver, Sender, Terms};
 use knee_run::{FlowCounters, FlowSample, Ns, RunSpec, Workload};
 use nix::{
     errno::Errno,
@@ -227,7 +227,7 @@ impl Flow {
     fn with_sender(
         &mut self,
         spec: &RunSpec,
-        act: impl FnOnce(&mut Sender, &mut dyn FnMut(&[u8])) -> Result<(), Failed>,
+        act: impl FnOnce(&mut Sender, &mut Out<'_>) -> Result<(), Failed>,
     ) -> Result<(), TestbedError> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         sending(spec, self.index, &self.sockets[0], |out| act(&mut ends.sender, out))
@@ -238,7 +238,7 @@ impl Flow {
         &mut self,
         spec: &RunSpec,
         clock: Clock,
-        act: impl FnOnce(&mut Receiver, &mut dyn FnMut(&[u8])) -> Result<(), Failed>,
+        act: impl FnOnce(&mut Receiver, &mut Out<'_>) -> Result<(), Failed>,
     ) -> Result<(), TestbedError> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         sending(spec, self.index, &self.sockets[1], |out| act(&mut ends.receiver, out))?;
@@ -268,12 +268,12 @@ impl Flow {
             let now = Instant::now();
             if side == 0 {
                 self.with_sender(spec, |sender, out| {
-                    sender.receive(now, datagram, &mut *out);
+                    sender.receive(now, datagram, None, out);
                     sender.drive(now, out)
                 })?;
             } else {
                 self.with_receiver(spec, clock, |receiver, out| {
-                    receiver.receive(now, datagram, &mut *out)?;
+                    receiver.receive(now, datagram, None, out)?;
                     receiver.drive(now, out)
                 })?;
             }
@@ -335,10 +335,10 @@ fn sending(
     spec: &RunSpec,
     index: usize,
     socket: &OwnedFd,
-    act: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), Failed>,
+    act: impl FnOnce(&mut Out<'_>) -> Result<(), Failed>,
 ) -> Result<(), TestbedError> {
     let mut sent = Ok(());
-    let mut out = |datagram: &[u8]| {
+    let mut out = |datagram: &[u8], _: Option<EcnCodepoint>| {
         if let Err(error) = send(socket.as_raw_fd(), datagram, MsgFlags::MSG_DONTWAIT) {
             sent = Err(error);
         }

@@ -5,7 +5,10 @@
 mod common;
 
 use common::{MBIT, MS, S, bulk, flow, goodput, kernel, run, spec, tcp, ten_mbit, with_cc};
-use knee_run::{DelayedAck, FlowKind, PacketEvent, Recovery, RunRecord, TcpOptions, Workload};
+use knee_run::{
+    Aqm, CoDel, DelayedAck, Discipline, FlowKind, PacketEvent, PathSpec, Recovery, RunRecord,
+    TcpOptions, Workload,
+};
 use knee_testbed::TestbedError;
 use std::{fs, thread};
 
@@ -31,6 +34,31 @@ fn reno_fills_the_papers_path() {
     let lateness = outcome.real_time.as_ref().expect("real time").lateness;
     assert!(lateness.count > 15_000, "{lateness:?}");
     assert!(lateness.mean_ns > 0 && lateness.p99_ns <= lateness.max_ns, "{lateness:?}");
+}
+
+/// CoDel before the kernel's TCP: with ECN it marks and nothing is lost; without, it drops.
+#[test]
+fn codel_marks_the_kernels_packets() {
+    let aqm = Aqm { discipline: Discipline::CoDel(CoDel::default()), ecn: true };
+    let path = PathSpec { aqm: Some(aqm), ..ten_mbit(250) };
+    let outcome = |ecn| {
+        let options = TcpOptions { ecn, ..TcpOptions::default() };
+        let outcome = run(&spec(path.clone(), 8 * S, vec![tcp("reno", Workload::Bulk, options)]));
+        assert!(goodput(&outcome, 0) > 7.5e6, "{}", goodput(&outcome, 0));
+        let late = &outcome.queue.bins[40..];
+        let delay_ns: u64 = late.iter().map(|b| b.delay_sum_ns).sum();
+        let pkts: u64 = late.iter().map(|b| u64::from(b.departed_pkts)).sum();
+        assert!(delay_ns / pkts < 20 * MS, "{} ms", delay_ns / pkts / MS);
+        outcome
+    };
+    let marked = outcome(true);
+    let c = &marked.flows[0].counters;
+    assert!(c.marked_pkts > 2 && c.marked_pkts == marked.queue.marked_pkts, "{c:?}");
+    assert_eq!((c.queue_drops_pkts, c.retransmitted_pkts), (0, 0));
+    let dropped = outcome(false);
+    let c = &dropped.flows[0].counters;
+    assert_eq!((c.marked_pkts, dropped.queue.marked_pkts), (0, 0));
+    assert!(c.queue_drops_pkts > 2 && c.queue_drops_pkts == dropped.queue.dropped_pkts, "{c:?}");
 }
 
 #[test]

@@ -193,6 +193,9 @@ fn about(path: &PathSpec) -> String {
     let rtt_ns = path.delay_forward_ns + path.delay_reverse_ns;
     let mut about =
         format!("{}, {}, {}", show_rate(path.rate_bps), show_time(rtt_ns), show_queue(path.queue));
+    if let Some(aqm) = &path.aqm {
+        about += &format!(" {}", aqm.discipline.title());
+    }
     let mut add = |there: bool, what: String| {
         if there {
             about += &format!(", {what}");

@@ -53,6 +53,7 @@ const TCP_KEYS: &[&str] = &[
     "limited_transmit",
     "idle_restart",
     "rtt_tick",
+    "ecn",
 ];
 
 /// `base` with the keys of `section` put in their place.
@@ -108,6 +109,7 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
         limited_transmit: section.flag("limited_transmit")?.unwrap_or(base.limited_transmit),
         idle_restart: section.flag("idle_restart")?.unwrap_or(base.idle_restart),
         rtt_tick_ns: section.time("rtt_tick", ANY_TIME)?.unwrap_or(base.rtt_tick_ns),
+        ecn: section.flag("ecn")?.unwrap_or(base.ecn),
     })
 }
 

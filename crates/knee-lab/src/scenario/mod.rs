@@ -4,6 +4,7 @@
 //! unknown keys, numbers without a unit, values out of range and keys that contradict each other
 //! are errors that show file, line, key and remedy.
 
+mod aqm;
 mod error;
 mod flow;
 mod section;
@@ -169,6 +170,7 @@ fn path(section: &Section) -> Result<PathSpec, Fault> {
         "delay_forward",
         "delay_reverse",
         "queue",
+        "aqm",
         "loss_forward",
         "loss_reverse",
         "jitter_forward",
@@ -212,9 +214,11 @@ fn path(section: &Section) -> Result<PathSpec, Fault> {
         )?,
     };
     let queue = section.queue("queue")?;
+    let aqm = section.section("aqm")?;
     Ok(PathSpec {
         rate_bps,
         queue: section.required("queue", queue, "queue = \"84p\" or queue = \"100kB\"")?,
+        aqm: aqm.map(|section| aqm::aqm(&section)).transpose()?,
         delay_forward_ns,
         delay_reverse_ns,
         loss_forward: section.loss("loss_forward")?.unwrap_or(0.0),

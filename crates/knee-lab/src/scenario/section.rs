@@ -170,11 +170,25 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A number.
+    pub(super) fn number(
+        &self,
+        key: &str,
+        range: RangeInclusive<f64>,
+    ) -> Result<Option<f64>, Fault> {
+        let expected = format!("a number from {} to {}", range.start(), range.end());
+        let Some(given) = self.value(key, &expected, as_number)? else { return Ok(None) };
+        if range.contains(&given) {
+            return Ok(Some(given));
+        }
+        let remedy = format!("write {expected}");
+        Err(self.fault(key, &format!(" = {given} is out of range"), remedy))
+    }
+
     /// A probability below 1.
     pub(super) fn loss(&self, key: &str) -> Result<Option<f64>, Fault> {
         let expected = "a number from 0 to below 1, such as 0.01 for 1%";
-        let number = |item: &Item| item.as_float().or_else(|| item.as_integer().map(|i| i as f64));
-        let Some(given) = self.value(key, expected, number)? else { return Ok(None) };
+        let Some(given) = self.value(key, expected, as_number)? else { return Ok(None) };
         if (0.0..1.0).contains(&given) {
             return Ok(Some(given));
         }
@@ -246,16 +260,20 @@ impl<'a> Section<'a> {
         Ok(pkts.and_then(|pkts| u32::try_from(pkts).ok()))
     }
 
+    /// Packets or bytes.
+    pub(super) fn amount(&self, key: &str) -> Result<Option<QueueLimit>, Fault> {
+        let given = self.quantity_text(key, "a queue limit", "84p")?;
+        let limit = given.map(|given| units::parse_queue(&given)).transpose();
+        limit.map_err(|e| self.bad_quantity(key, &e))
+    }
+
     pub(super) fn queue(&self, key: &str) -> Result<Option<QueueLimit>, Fault> {
-        let Some(given) = self.quantity_text(key, "a queue limit", "84p")? else {
-            return Ok(None);
-        };
-        let limit = units::parse_queue(&given).map_err(|e| self.bad_quantity(key, &e))?;
-        if matches!(limit, QueueLimit::Packets(0) | QueueLimit::Bytes(0)) {
+        let limit = self.amount(key)?;
+        if matches!(limit, Some(QueueLimit::Packets(0) | QueueLimit::Bytes(0))) {
             let remedy = "write at least \"1p\", or bytes enough for one packet";
             return Err(self.fault(key, ": a queue of 0 lets nothing through", remedy));
         }
-        Ok(Some(limit))
+        Ok(limit)
     }
 
     fn quantity(
@@ -289,6 +307,10 @@ impl<'a> Section<'a> {
     pub(super) fn bad_quantity(&self, key: &str, error: &UnitError) -> Fault {
         self.fault(key, &format!(": {error}"), error.remedy())
     }
+}
+
+fn as_number(item: &Item) -> Option<f64> {
+    item.as_float().or_else(|| item.as_integer().map(|i| i as f64))
 }
 
 /// A number's shortest exact text, without an exponent.

@@ -1,0 +1,159 @@
+//! `[path.aqm]`: how the bottleneck's queue is managed.
+
+use super::error::{Fault, On};
+use super::section::{ANY_TIME, SOME_TIME, Section};
+use knee_run::{Aqm, CoDel, Discipline, FqCoDel, Fred, Pie, QueueLimit, Red, Thresholds};
+use std::ops::RangeInclusive;
+
+/// Most queues of FQ-CoDel: it numbers them with 16 bits (RFC 8290 section 5.2).
+const QUEUES_MAX: u32 = 65_535;
+/// A share of a whole, not nothing.
+const SHARE: RangeInclusive<f64> = 0.000_001..=1.0;
+/// PIE's weights, 1/s.
+const WEIGHT: RangeInclusive<f64> = 0.0..=1000.0;
+
+const COMMON_KEYS: [&str; 2] = ["kind", "ecn"];
+type Kind = (&'static str, &'static [&'static str], fn(&Section) -> Result<Discipline, Fault>);
+const KINDS: [Kind; 5] = [
+    (
+        "red",
+        &["min_threshold", "max_threshold", "weight", "max_probability", "gentle", "packet"],
+        red,
+    ),
+    (
+        "fred",
+        &["min_threshold", "max_threshold", "weight", "max_probability", "min_queue", "packet"],
+        fred,
+    ),
+    ("codel", &["target", "interval"], |section| Ok(Discipline::CoDel(codel(section)?))),
+    ("fq-codel", &["target", "interval", "quantum", "queues"], fq_codel),
+    ("pie", &["target", "update", "max_burst", "alpha", "beta", "mark_limit", "packet"], pie),
+];
+
+/// What `section` says.
+pub(super) fn aqm(section: &Section) -> Result<Aqm, Fault> {
+    let words = KINDS.map(|kind| (kind.0, kind));
+    let kind = section.word("kind", &words)?;
+    let names = KINDS.map(|(name, ..)| name).join(", ");
+    let example = format!("kind = \"codel\"; kinds: {names}");
+    let (name, own_keys, read) = section.required("kind", kind, &example)?;
+    let keys = [&COMMON_KEYS[..], own_keys].concat();
+    if let Some((key, _)) = section.table.iter().find(|(key, _)| !keys.contains(key)) {
+        let others: Vec<_> =
+            KINDS.iter().filter(|(_, keys, _)| keys.contains(&key)).map(|k| k.0).collect();
+        if others.is_empty() {
+            return Err(section.unknown(key, &keys));
+        }
+        let what = format!(" is for {}; this queue's kind is {name}", others.join(", "));
+        let remedy = format!("remove it, or write kind = \"{}\"", others[0]);
+        return Err(Fault { on: On::Key, ..section.fault(key, &what, remedy) });
+    }
+    Ok(Aqm { discipline: read(section)?, ecn: section.flag("ecn")?.unwrap_or(false) })
+}
+
+/// The two thresholds, or `default`; both at once, in one unit, in order.
+fn thresholds(section: &Section, default: Thresholds) -> Result<Thresholds, Fault> {
+    let (min, max) = (section.amount("min_threshold")?, section.amount("max_threshold")?);
+    let thresholds = match (min, max) {
+        (None, None) => return Ok(default),
+        (Some(_), None) => {
+            let example = "max_threshold = \"15p\" beside min_threshold";
+            return section.required("max_threshold", None, example);
+        }
+        (None, Some(_)) => {
+            let example = "min_threshold = \"5p\" beside max_threshold";
+            return section.required("min_threshold", None, example);
+        }
+        (Some(QueueLimit::Packets(min)), Some(QueueLimit::Packets(max))) => {
+            Thresholds::Packets { min, max }
+        }
+        (Some(QueueLimit::Bytes(min)), Some(QueueLimit::Bytes(max))) => {
+            Thresholds::Bytes { min, max }
+        }
+        _ => {
+            let what = " and min_threshold are not in the same unit";
+            let remedy = "write both in packets (\"15p\") or both in bytes (\"22.5kB\")";
+            return Err(section.conflict(
+                "max_threshold",
+                "min_threshold",
+                "the lower one",
+                what,
+                remedy,
+            ));
+        }
+    };
+    let in_order = match thresholds {
+        Thresholds::Packets { min, max } => 0 < min && min < max,
+        Thresholds::Bytes { min, max } => 0 < min && min < max,
+    };
+    if in_order {
+        return Ok(thresholds);
+    }
+    let what = " must be more than min_threshold, and that more than 0";
+    let remedy = "write, for example, min_threshold = \"5p\" and max_threshold = \"15p\"";
+    Err(section.conflict("max_threshold", "min_threshold", "the lower one", what, remedy))
+}
+
+fn red(section: &Section) -> Result<Discipline, Fault> {
+    let default = Red::default();
+    Ok(Discipline::Red(Red {
+        thresholds: thresholds(section, default.thresholds)?,
+        weight: section.number("weight", SHARE)?.unwrap_or(default.weight),
+        max_probability: section
+            .number("max_probability", SHARE)?
+            .unwrap_or(default.max_probability),
+        gentle: section.flag("gentle")?.unwrap_or(default.gentle),
+        packet_bytes: section.packet_bytes("packet")?.unwrap_or(default.packet_bytes),
+    }))
+}
+
+fn fred(section: &Section) -> Result<Discipline, Fault> {
+    let default = Fred::default();
+    let packets = Thresholds::Packets { min: default.min_pkts, max: default.max_pkts };
+    let Thresholds::Packets { min: min_pkts, max: max_pkts } = thresholds(section, packets)? else {
+        let remedy = "FRED counts the packets of each flow; write, for example, \"15p\"";
+        return Err(section.fault("max_threshold", " is in bytes", remedy));
+    };
+    Ok(Discipline::Fred(Fred {
+        min_pkts,
+        max_pkts,
+        weight: section.number("weight", SHARE)?.unwrap_or(default.weight),
+        max_probability: section
+            .number("max_probability", SHARE)?
+            .unwrap_or(default.max_probability),
+        min_queue_pkts: section
+            .packets("min_queue", 1..=u32::MAX)?
+            .unwrap_or(default.min_queue_pkts),
+        packet_bytes: section.packet_bytes("packet")?.unwrap_or(default.packet_bytes),
+    }))
+}
+
+fn codel(section: &Section) -> Result<CoDel, Fault> {
+    let default = CoDel::default();
+    Ok(CoDel {
+        target_ns: section.time("target", SOME_TIME)?.unwrap_or(default.target_ns),
+        interval_ns: section.time("interval", SOME_TIME)?.unwrap_or(default.interval_ns),
+    })
+}
+
+fn fq_codel(section: &Section) -> Result<Discipline, Fault> {
+    let default = FqCoDel::default();
+    Ok(Discipline::FqCoDel(FqCoDel {
+        codel: codel(section)?,
+        quantum_bytes: section.packet_bytes("quantum")?.unwrap_or(default.quantum_bytes),
+        queues: section.integer("queues", 1..=QUEUES_MAX)?.unwrap_or(default.queues),
+    }))
+}
+
+fn pie(section: &Section) -> Result<Discipline, Fault> {
+    let default = Pie::default();
+    Ok(Discipline::Pie(Pie {
+        target_ns: section.time("target", SOME_TIME)?.unwrap_or(default.target_ns),
+        update_ns: section.time("update", SOME_TIME)?.unwrap_or(default.update_ns),
+        burst_ns: section.time("max_burst", ANY_TIME)?.unwrap_or(default.burst_ns),
+        alpha_per_s: section.number("alpha", WEIGHT)?.unwrap_or(default.alpha_per_s),
+        beta_per_s: section.number("beta", WEIGHT)?.unwrap_or(default.beta_per_s),
+        mark_limit: section.number("mark_limit", 0.0..=1.0)?.unwrap_or(default.mark_limit),
+        packet_bytes: section.packet_bytes("packet")?.unwrap_or(default.packet_bytes),
+    }))
+}

@@ -1,0 +1,227 @@
+//! Controlled delay (Nichols, Jacobson: RFC 8289).
+//!
+//! Packets are judged when their transmission is to start, by how long they have waited. Once the
+//! delay has stayed above the target for an interval, packets are dropped (or marked) at shrinking
+//! distances, `interval / sqrt(count)`, until it is below the target again. With marks nothing is
+//! dropped in between, so one packet is marked at a time.
+
+use super::{Taken, fifo::Fifo};
+use crate::Packet;
+
+/// Parameters of CoDel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoDel {
+    /// Standing delay that is accepted, ns.
+    pub target_ns: u64,
+    /// How long it may be more, ns: a round trip of most connections; more than 0.
+    pub interval_ns: u64,
+}
+
+impl Default for CoDel {
+    /// RFC 8289 section 4.4: 5 ms, 100 ms.
+    fn default() -> Self {
+        Self { target_ns: 5_000_000, interval_ns: 100_000_000 }
+    }
+}
+
+/// A packet at the head, and whether it may be dropped.
+struct Judged<P> {
+    packet: (u64, P),
+    ok_to_drop: bool,
+}
+
+/// State of one queue, by the names of RFC 8289 section 5.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    codel: CoDel,
+    /// 0: the delay is not above the target.
+    first_above_time_ns: u64,
+    drop_next_ns: u64,
+    count: u32,
+    last_count: u32,
+    dropping: bool,
+    /// Largest packet seen, bytes; no less than the RFC's first guess.
+    max_packet_bytes: u32,
+}
+
+impl State {
+    pub(super) fn new(codel: &CoDel) -> Self {
+        Self {
+            codel: *codel,
+            first_above_time_ns: 0,
+            drop_next_ns: 0,
+            count: 0,
+            last_count: 0,
+            dropping: false,
+            max_packet_bytes: 512,
+        }
+    }
+
+    /// Section 5.3: `t + interval / sqrt(count)`. The root is exact to the last bit everywhere.
+    fn control_law(&self, time_ns: u64) -> u64 {
+        time_ns + (self.codel.interval_ns as f64 / f64::from(self.count).sqrt()) as u64
+    }
+
+    /// Section 5.4, `dodequeue`.
+    fn judge<P: Packet>(&mut self, now_ns: u64, fifo: &mut Fifo<P>) -> Option<Judged<P>> {
+        let Some(packet) = fifo.pop() else {
+            self.first_above_time_ns = 0;
+            return None;
+        };
+        self.max_packet_bytes = self.max_packet_bytes.max(packet.1.wire_bytes());
+        let mut ok_to_drop = false;
+        let waited_ns = now_ns - packet.0;
+        if waited_ns < self.codel.target_ns || fifo.bytes() <= u64::from(self.max_packet_bytes) {
+            self.first_above_time_ns = 0;
+        } else if self.first_above_time_ns == 0 {
+            self.first_above_time_ns = now_ns + self.codel.interval_ns;
+        } else {
+            ok_to_drop = now_ns >= self.first_above_time_ns;
+        }
+        Some(Judged { packet, ok_to_drop })
+    }
+
+    /// Section 5.5, `dequeue`: the packet to be transmitted next.
+    pub(super) fn next<P: Packet>(
+        &mut self,
+        now_ns: u64,
+        fifo: &mut Fifo<P>,
+        taken: &mut Taken<P>,
+    ) -> Option<(u64, P)> {
+        let mut head = self.judge(now_ns, fifo);
+        if self.dropping {
+            self.dropping = head.as_ref().is_some_and(|head| head.ok_to_drop);
+            while self.dropping && now_ns >= self.drop_next_ns {
+                let Judged { packet, .. } = head?;
+                self.count = self.count.saturating_add(1);
+                if let Some(marked) = taken.signal(packet) {
+                    self.drop_next_ns = self.control_law(self.drop_next_ns);
+                    return Some(marked);
+                }
+                head = self.judge(now_ns, fifo);
+                self.dropping = head.as_ref().is_some_and(|head| head.ok_to_drop);
+                if self.dropping {
+                    self.drop_next_ns = self.control_law(self.drop_next_ns);
+                }
+            }
+        } else if head.as_ref().is_some_and(|head| head.ok_to_drop) {
+            let Judged { packet, .. } = head?;
+            let marked = taken.signal(packet);
+            head = match marked {
+                Some(packet) => Some(Judged { packet, ok_to_drop: true }),
+                None => self.judge(now_ns, fifo),
+            };
+            self.dropping = true;
+            // The rate that held the queue last time, if that is not long ago.
+            let delta = self.count.saturating_sub(self.last_count);
+            let recent = now_ns.saturating_sub(self.drop_next_ns) < 16 * self.codel.interval_ns;
+            self.count = if delta > 1 && recent { delta } else { 1 };
+            self.last_count = self.count;
+            self.drop_next_ns = self.control_law(now_ns);
+        }
+        head.map(|head| head.packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{P, taken};
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A queue of `n` packets that came at time 0.
+    fn standing(n: u32, capable: bool, ecn: bool) -> (Fifo<P>, Taken<P>) {
+        let (mut fifo, mut taken) = (Fifo::default(), taken(ecn));
+        for number in 0..n {
+            fifo.push(0, P { number, bytes: 1500, capable, ..P::default() });
+            taken.pkts += 1;
+            taken.bytes += 1500;
+        }
+        (fifo, taken)
+    }
+
+    type Signals = Vec<(u64, u32)>;
+
+    /// Numbers dropped and marked, with the times in ms, if a packet is sent each ms from 1 on.
+    fn signals(n: u32, capable: bool, ecn: bool, sent: u64) -> (Signals, Signals) {
+        let (mut fifo, mut taken) = standing(n, capable, ecn);
+        let mut state = State::new(&CoDel::default());
+        let (mut dropped, mut marked) = (Vec::new(), Vec::new());
+        for ms in 1..=sent {
+            let (_, packet) = state.next(ms * MS, &mut fifo, &mut taken).expect("stands");
+            if packet.marked {
+                marked.push((ms, packet.number));
+            }
+            while let Some(packet) = taken.dropped.pop_front() {
+                dropped.push((ms, packet.number));
+            }
+        }
+        (dropped, marked)
+    }
+
+    /// Above 5 ms for the first time at 5 ms, so the first drop is at 105 ms; then 100/sqrt(1),
+    /// 100/sqrt(2), ... ms later: 205, 275.7, 333.4, 383.4, 428.2, each at the next ms.
+    #[test]
+    fn drop_times_by_hand() {
+        let (dropped, marked) = signals(1000, false, true, 430);
+        let times: Vec<u64> = dropped.iter().map(|d| d.0).collect();
+        assert_eq!(times, [105, 205, 276, 334, 384, 429]);
+        // The k-th drop comes with as many packets out before it as milliseconds and drops.
+        for (k, (ms, number)) in dropped.iter().enumerate() {
+            assert_eq!(u64::from(*number), ms - 1 + k as u64);
+        }
+        assert!(marked.is_empty());
+    }
+
+    /// Marks come at the same times as drops, and nothing is dropped.
+    #[test]
+    fn marks_in_place_of_drops() {
+        let (dropped, marked) = signals(1000, true, true, 430);
+        assert!(dropped.is_empty());
+        let times: Vec<u64> = marked.iter().map(|m| m.0).collect();
+        assert_eq!(times, [105, 205, 276, 334, 384, 429]);
+        // Without `ecn` the same packets are dropped.
+        let (dropped, marked) = signals(1000, true, false, 430);
+        assert_eq!((dropped.len(), marked.len()), (6, 0));
+    }
+
+    /// A queue of no more than one packet besides is never touched, nor a delay below the target.
+    #[test]
+    fn short_queues_are_left_alone() {
+        let mut state = State::new(&CoDel::default());
+        let (mut fifo, mut taken) = standing(2, false, false);
+        assert!(state.next(500 * MS, &mut fifo, &mut taken).is_some());
+        assert_eq!(state.first_above_time_ns, 0);
+        let (mut fifo, mut taken) = standing(100, false, false);
+        assert!(state.next(4_999_999, &mut fifo, &mut taken).is_some());
+        assert_eq!(state.first_above_time_ns, 0);
+        assert!(state.next(5 * MS, &mut fifo, &mut taken).is_some());
+        assert_eq!(state.first_above_time_ns, 105 * MS);
+    }
+
+    /// Section 5.5: soon after the last cycle the rate goes on from where it was.
+    #[test]
+    fn remembers_the_rate_for_16_intervals() {
+        let again = |ms: u64| {
+            let mut state = State::new(&CoDel::default());
+            (state.count, state.last_count, state.drop_next_ns) = (7, 1, 400 * MS);
+            state.first_above_time_ns = (ms - 1) * MS;
+            let (mut fifo, mut taken) = standing(100, false, false);
+            state.next(ms * MS, &mut fifo, &mut taken);
+            assert!(state.dropping);
+            (state.count, state.drop_next_ns - ms * MS)
+        };
+        assert_eq!(again(1999), (6, (100e6 / 6f64.sqrt()) as u64));
+        assert_eq!(again(2000), (1, 100 * MS));
+    }
+
+    #[test]
+    fn an_empty_queue_ends_the_cycle() {
+        let mut state = State::new(&CoDel::default());
+        (state.dropping, state.first_above_time_ns) = (true, 1);
+        let (mut fifo, mut taken) = standing(0, false, false);
+        assert!(state.next(MS, &mut fifo, &mut taken).is_none());
+        assert_eq!((state.dropping, state.first_above_time_ns), (false, 0));
+    }
+}

@@ -1,0 +1,47 @@
+//! Drop-tail.
+
+use super::{Limit, fifo::Fifo};
+use crate::Packet;
+
+/// First in, first out; what would exceed the limit is dropped on arrival. The packet in
+/// transmission is the first.
+#[derive(Clone, Debug)]
+pub(super) struct DropTail<P> {
+    limit: Limit,
+    held: Fifo<P>,
+}
+
+impl<P: Packet> DropTail<P> {
+    pub(super) fn new(limit: Limit) -> Self {
+        Self { limit, held: Fifo::default() }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, now_ns: u64, packet: P) -> Result<(), P> {
+        let bytes = u64::from(packet.wire_bytes());
+        if !self.limit.takes(self.held.len(), self.held.bytes(), bytes) {
+            return Err(packet);
+        }
+        self.held.push(now_ns, packet);
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn front_bytes(&self) -> Option<u32> {
+        self.held.front().map(Packet::wire_bytes)
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<(u64, P)> {
+        self.held.pop()
+    }
+
+    #[inline]
+    pub(super) fn held_pkts(&self) -> u32 {
+        self.held.len() as u32
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &P> {
+        self.held.iter()
+    }
+}

@@ -1,0 +1,355 @@
+//! Queues before a link: drop-tail, and the disciplines that manage one actively.
+//!
+//! A [`Queue`] holds the packet in transmission too, and its limit counts that one, as dummynet does.
+//! Drop-tail stands by itself, so that it costs nothing more; the others share one frame, which
+//! keeps the limit, the packet in transmission, and what was dropped after it had been taken.
+
+mod codel;
+mod drop_tail;
+mod fifo;
+mod fq_codel;
+mod fred;
+mod pie;
+mod red;
+#[cfg(test)]
+mod tests;
+
+pub use codel::CoDel;
+pub use fq_codel::FqCoDel;
+pub use fred::Fred;
+pub use pie::Pie;
+pub use red::{Red, Thresholds};
+
+use crate::{Ecn, Packet, Random, Ring};
+use drop_tail::DropTail;
+use fifo::Fifo;
+
+/// Limit of a queue. The packet in transmission counts, as in dummynet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes of whole packets.
+    Bytes(u64),
+}
+
+impl Limit {
+    /// Whether a packet of `bytes` may join so many others.
+    #[inline]
+    fn takes(self, held_pkts: usize, held_bytes: u64, bytes: u64) -> bool {
+        match self {
+            Self::Packets(limit) => held_pkts < limit as usize,
+            Self::Bytes(limit) => held_bytes + bytes <= limit,
+        }
+    }
+}
+
+/// How a queue is managed actively.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aqm {
+    /// Which packets it signals congestion by.
+    pub discipline: Discipline,
+    /// It marks packets of ECN-capable transports where it would drop them (RFC 3168), as far as the
+    /// discipline's own source allows.
+    pub ecn: bool,
+}
+
+/// A discipline with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Discipline {
+    /// Random early detection.
+    Red(Red),
+    /// Flow random early drop.
+    Fred(Fred),
+    /// Controlled delay.
+    CoDel(CoDel),
+    /// Fair queues, each with CoDel.
+    FqCoDel(FqCoDel),
+    /// Proportional integral controller, enhanced.
+    Pie(Pie),
+}
+
+impl Discipline {
+    /// What people call it.
+    pub fn title(&self) -> &'static str {
+        match self {
+            Self::Red(Red { gentle: true, .. }) => "gentle RED",
+            Self::Red(_) => "RED",
+            Self::Fred(_) => "FRED",
+            Self::CoDel(_) => "CoDel",
+            Self::FqCoDel(_) => "FQ-CoDel",
+            Self::Pie(_) => "PIE",
+        }
+    }
+}
+
+/// A queue of any discipline. See the module.
+#[derive(Clone, Debug)]
+pub struct Queue<P>(Kind<P>);
+
+#[derive(Clone, Debug)]
+enum Kind<P> {
+    DropTail(DropTail<P>),
+    Managed(Box<Managed<P>>),
+}
+
+impl<P: Packet> Queue<P> {
+    /// An empty drop-tail queue.
+    pub fn drop_tail(limit: Limit) -> Self {
+        Self(Kind::DropTail(DropTail::new(limit)))
+    }
+
+    /// An empty queue with `aqm` before a link of `rate_bps` bit/s, which RED needs to know for the
+    /// time of a packet. Its random draws are a stream of `seed`'s own.
+    pub fn managed(limit: Limit, aqm: &Aqm, rate_bps: u64, seed: u64) -> Self {
+        let random = Random::stream(seed, "queue", 0);
+        let rule = match &aqm.discipline {
+            Discipline::Red(red) => Rule::Red(red::State::new(red, rate_bps, random)),
+            Discipline::Fred(fred) => Rule::Fred(fred::State::new(fred, rate_bps, random)),
+            Discipline::CoDel(codel) => Rule::CoDel(codel::State::new(codel)),
+            Discipline::FqCoDel(fq) => Rule::FqCoDel(fq_codel::State::new(fq, random)),
+            Discipline::Pie(pie) => Rule::Pie(pie::State::new(pie, random)),
+        };
+        let taken = Taken { pkts: 0, bytes: 0, ecn: aqm.ecn, dropped: Ring::default() };
+        let fifo = Fifo::default();
+        Self(Kind::Managed(Box::new(Managed { limit, rule, fifo, sending: None, taken })))
+    }
+
+    /// Offers a packet.
+    ///
+    /// # Errors
+    /// The packet, dropped.
+    #[inline]
+    pub(crate) fn push(&mut self, now_ns: u64, packet: P) -> Result<(), P> {
+        match &mut self.0 {
+            Kind::DropTail(queue) => queue.push(now_ns, packet),
+            Kind::Managed(queue) => queue.push(now_ns, packet),
+        }
+    }
+
+    /// Chooses the packet whose transmission starts now; its size, if there is one.
+    #[inline]
+    pub(crate) fn begin(&mut self, now_ns: u64) -> Option<u32> {
+        match &mut self.0 {
+            Kind::DropTail(queue) => queue.front_bytes(),
+            Kind::Managed(queue) => queue.begin(now_ns),
+        }
+    }
+
+    /// Takes the packet out whose transmission has ended, and when it came.
+    #[inline]
+    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<(u64, P)> {
+        match &mut self.0 {
+            Kind::DropTail(queue) => queue.pop(),
+            Kind::Managed(queue) => queue.pop(now_ns),
+        }
+    }
+
+    /// A packet that was dropped after it had been taken; each is given once, in the order of
+    /// their dropping.
+    #[inline]
+    pub(crate) fn take_dropped(&mut self) -> Option<P> {
+        match &mut self.0 {
+            Kind::DropTail(_) => None,
+            Kind::Managed(queue) => queue.taken.dropped.pop_front(),
+        }
+    }
+
+    /// How many packets [`Self::take_dropped`] will give.
+    #[inline]
+    pub(crate) fn dropped_pkts(&self) -> u32 {
+        match &self.0 {
+            Kind::DropTail(_) => 0,
+            Kind::Managed(queue) => queue.taken.dropped.len() as u32,
+        }
+    }
+
+    /// Packets held, the one in transmission included.
+    #[inline]
+    pub(crate) fn held_pkts(&self) -> u32 {
+        match &self.0 {
+            Kind::DropTail(queue) => queue.held_pkts(),
+            Kind::Managed(queue) => queue.taken.pkts,
+        }
+    }
+
+    /// Packets held; those of one flow in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &P> {
+        let (drop_tail, managed) = match &self.0 {
+            Kind::DropTail(queue) => (Some(queue), None),
+            Kind::Managed(queue) => (None, Some(queue)),
+        };
+        let drop_tail = drop_tail.into_iter().flat_map(DropTail::iter);
+        drop_tail.chain(managed.into_iter().flat_map(|queue| queue.iter()))
+    }
+}
+
+/// What an arriving packet finds.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    now_ns: u64,
+    /// Held before it, the packet in transmission included.
+    held_pkts: u32,
+    held_bytes: u64,
+    /// Its own size.
+    bytes: u32,
+    flow_key: u32,
+}
+
+/// What a discipline says to an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Accept,
+    /// It is to signal congestion: marked if it can be, else dropped.
+    Signal,
+    /// Dropped, whether it could be marked or not.
+    Drop,
+}
+
+/// The frame of all disciplines but drop-tail.
+#[derive(Clone, Debug)]
+struct Managed<P> {
+    limit: Limit,
+    rule: Rule<P>,
+    /// Waiting packets of all disciplines but FQ-CoDel, which has its own queues.
+    fifo: Fifo<P>,
+    sending: Option<(u64, P)>,
+    taken: Taken<P>,
+}
+
+#[derive(Clone, Debug)]
+enum Rule<P> {
+    Red(red::State),
+    Fred(fred::State),
+    CoDel(codel::State),
+    FqCoDel(fq_codel::State<P>),
+    Pie(pie::State),
+}
+
+/// What the queue has taken and not given away, and what of it was dropped.
+#[derive(Clone, Debug)]
+struct Taken<P> {
+    /// The packet in transmission included.
+    pkts: u32,
+    bytes: u64,
+    ecn: bool,
+    dropped: Ring<P>,
+}
+
+impl<P: Packet> Taken<P> {
+    /// Congestion is signalled by this waiting packet: marked, it is given back; else it is dropped.
+    fn signal(&mut self, (since_ns, mut packet): (u64, P)) -> Option<(u64, P)> {
+        if self.ecn && packet.ecn() != Ecn::NotCapable {
+            packet.mark();
+            return Some((since_ns, packet));
+        }
+        self.drop(packet);
+        None
+    }
+
+    fn drop(&mut self, packet: P) {
+        self.leave(&packet);
+        self.dropped.push_back(packet);
+    }
+
+    fn leave(&mut self, packet: &P) {
+        self.pkts -= 1;
+        self.bytes -= u64::from(packet.wire_bytes());
+    }
+}
+
+impl<P: Packet> Managed<P> {
+    fn push(&mut self, now_ns: u64, mut packet: P) -> Result<(), P> {
+        let bytes = packet.wire_bytes();
+        let arrival = Arrival {
+            now_ns,
+            held_pkts: self.taken.pkts,
+            held_bytes: self.taken.bytes,
+            bytes,
+            flow_key: packet.flow_key(),
+        };
+        let verdict = match &mut self.rule {
+            Rule::Red(red) => red.arrive(&arrival),
+            Rule::Fred(fred) => fred.arrive(&arrival),
+            Rule::Pie(pie) => pie.arrive(&arrival),
+            Rule::CoDel(_) | Rule::FqCoDel(_) => Verdict::Accept,
+        };
+        let markable = self.taken.ecn && packet.ecn() != Ecn::NotCapable;
+        let marks = match verdict {
+            Verdict::Accept => false,
+            Verdict::Signal if markable => true,
+            Verdict::Signal | Verdict::Drop => return Err(packet),
+        };
+        let limit = self.limit;
+        let full =
+            |taken: &Taken<P>| !limit.takes(taken.pkts as usize, taken.bytes, u64::from(bytes));
+        match &mut self.rule {
+            Rule::FqCoDel(fq) => {
+                while full(&self.taken) {
+                    if !fq.make_room(&packet, &mut self.taken) {
+                        return Err(packet);
+                    }
+                }
+            }
+            _ if full(&self.taken) => return Err(packet),
+            _ => {}
+        }
+        if marks {
+            packet.mark();
+        }
+        self.taken.pkts += 1;
+        self.taken.bytes += u64::from(bytes);
+        match &mut self.rule {
+            Rule::FqCoDel(fq) => fq.push(now_ns, packet),
+            Rule::Fred(fred) => {
+                fred.accept(&arrival);
+                self.fifo.push(now_ns, packet);
+            }
+            _ => self.fifo.push(now_ns, packet),
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, now_ns: u64) -> Option<u32> {
+        let next = match &mut self.rule {
+            Rule::CoDel(codel) => codel.next(now_ns, &mut self.fifo, &mut self.taken),
+            Rule::FqCoDel(fq) => fq.next(now_ns, &mut self.taken),
+            Rule::Red(_) | Rule::Fred(_) | Rule::Pie(_) => self.fifo.pop(),
+        };
+        if let (Rule::Pie(pie), Some((since_ns, _))) = (&mut self.rule, &next) {
+            pie.begin(now_ns, now_ns - since_ns);
+        }
+        self.sending = next;
+        self.sending.as_ref().map(|(_, packet)| packet.wire_bytes())
+    }
+
+    fn pop(&mut self, now_ns: u64) -> Option<(u64, P)> {
+        let (since_ns, packet) = self.sending.take()?;
+        self.taken.leave(&packet);
+        match &mut self.rule {
+            Rule::Red(red) if self.taken.pkts == 0 => red.idle(now_ns),
+            Rule::Fred(fred) => fred.depart(now_ns, packet.flow_key(), self.taken.pkts),
+            Rule::Pie(pie) if self.taken.pkts == 0 => pie.idle(now_ns),
+            _ => {}
+        }
+        Some((since_ns, packet))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &P> {
+        let lanes = match &self.rule {
+            Rule::FqCoDel(fq) => Some(fq),
+            _ => None,
+        };
+        let waiting = self.fifo.iter().chain(lanes.into_iter().flat_map(fq_codel::State::iter));
+        self.sending.iter().map(|(_, packet)| packet).chain(waiting)
+    }
+}
+
+/// Whether a draw with this probability succeeds. The draw is 53 bits, exact in `f64`; nothing is
+/// drawn where the outcome is certain.
+fn happens(probability: f64, random: &mut Random) -> bool {
+    if probability <= 0.0 || probability >= 1.0 {
+        return probability >= 1.0;
+    }
+    (random.bits64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0) < probability
+}

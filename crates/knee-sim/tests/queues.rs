@@ -1,0 +1,194 @@
+//! What queue disciplines and congestion marks do to real flows.
+
+mod common;
+
+use common::{MS, S, flow, newreno, run, ten_mbit};
+use knee_cc::{Event, Phase};
+use knee_run::{
+    Aqm, Call, CoDel, DelayedAck, Discipline, FlowKind, FlowRecord, FlowSpec, FqCoDel, Fred, Ns,
+    PathSpec, Pie, RecordSpec, Recovery, Red, RunRecord, RunSpec, TcpOptions, Workload,
+};
+
+const DURATION_NS: Ns = 30 * S;
+
+/// 10 Mbit/s, 40 ms, room for 300 ms of packets, managed by `discipline`.
+fn path(discipline: Option<Discipline>, ecn: bool) -> PathSpec {
+    PathSpec { aqm: discipline.map(|discipline| Aqm { discipline, ecn }), ..ten_mbit(250) }
+}
+
+fn bulk(count: u64, options: &TcpOptions) -> Vec<FlowSpec> {
+    let one = |i| FlowSpec { start_ns: i * 50 * MS, ..newreno(Workload::Bulk, options.clone()) };
+    (0..count).map(one).collect()
+}
+
+fn spec(path: PathSpec, flows: Vec<FlowSpec>) -> RunSpec {
+    let record = RecordSpec { bin_ns: 100 * MS, queue_log: true, trace: true };
+    RunSpec { seed: 1, duration_ns: DURATION_NS, path, flows, record }
+}
+
+/// Median of the queueing delay, ms, and share of the link that was used, both after 5 s.
+fn steady(record: &RunRecord) -> (f64, f64) {
+    let bins = &record.queue.bins[50..];
+    let mut delays: Vec<f64> = bins
+        .iter()
+        .map(|b| b.delay_sum_ns as f64 / f64::from(b.departed_pkts.max(1)) / 1e6)
+        .collect();
+    delays.sort_by(f64::total_cmp);
+    let bits: u64 = bins.iter().map(|b| b.departed_bytes * 8).sum();
+    (delays[delays.len() / 2], bits as f64 / (bins.len() as f64 * 1e6))
+}
+
+fn four_newreno(discipline: Option<Discipline>) -> RunRecord {
+    run(&spec(path(discipline, false), bulk(4, &TcpOptions::default())))
+}
+
+/// Drop-tail lets four NewReno flows fill the queue; CoDel holds it near its target, PIE near its
+/// own, and the link stays busy.
+#[test]
+fn delays_are_held_near_their_targets() {
+    let (delay_ms, used) = steady(&four_newreno(None));
+    assert!(delay_ms > 150.0 && used > 0.99, "drop-tail: {delay_ms} ms, {used}");
+    for (discipline, within_ms) in [
+        (Discipline::CoDel(CoDel::default()), 2.0..10.0),
+        (Discipline::FqCoDel(FqCoDel::default()), 2.0..15.0),
+        (Discipline::Pie(Pie::default()), 7.5..22.5),
+    ] {
+        let (delay_ms, used) = steady(&four_newreno(Some(discipline.clone())));
+        assert!(within_ms.contains(&delay_ms), "{discipline:?}: {delay_ms} ms");
+        assert!(used > 0.9, "{discipline:?}: {used}");
+    }
+}
+
+/// RED holds the average queue between its thresholds of 5 and 15 packets; FRED, which holds each
+/// flow to its share, below the upper one.
+#[test]
+fn averages_stay_within_their_thresholds() {
+    let red = Red { max_probability: 0.1, ..Red::default() };
+    let fred = Fred { max_probability: 0.1, ..Fred::default() };
+    for (discipline, least) in [
+        (Discipline::Red(red), 5.0),
+        (Discipline::Red(Red { gentle: true, ..red }), 5.0),
+        (Discipline::Fred(fred), 1.0),
+    ] {
+        let record = four_newreno(Some(discipline.clone()));
+        // Time average of what is held: the log says how much from when on.
+        let log = &record.queue.log;
+        let (from, to) = (5 * S, DURATION_NS);
+        let held = log
+            .windows(2)
+            .filter(|w| w[0].time_ns >= from)
+            .map(|w| u128::from(w[1].time_ns - w[0].time_ns) * u128::from(w[0].held_pkts));
+        let average = held.sum::<u128>() as f64 / (to - from) as f64;
+        assert!((least..15.0).contains(&average), "{discipline:?}: {average}");
+        assert!(steady(&record).1 > 0.75, "{discipline:?}: {}", steady(&record).1);
+    }
+}
+
+/// Against 20 Mbit/s of UDP on 10 Mbit/s: FQ-CoDel gives each flow half, of which NewReno with its
+/// window halved behind a short queue uses three quarters at least; UDP gets only what is left.
+/// Drop-tail starves TCP.
+#[test]
+fn fair_queues_restrain_what_does_not_react() {
+    let shares = |discipline| {
+        let udp = FlowKind::Udp { rate_bps: 20_000_000, steps: Vec::new(), packet_bytes: 1500 };
+        let mut flows = bulk(1, &TcpOptions::default());
+        flows.push(flow("udp", udp));
+        let record = run(&spec(path(discipline, false), flows));
+        [0, 1].map(|i: usize| {
+            let bytes = record.flows[i].counters.delivered_pkts as f64 * 1500.0;
+            bytes * 8.0 / (DURATION_NS as f64 / 1e9) / 10e6
+        })
+    };
+    let [tcp, udp] = shares(Some(Discipline::FqCoDel(FqCoDel::default())));
+    assert!((0.375..=0.51).contains(&tcp) && tcp + udp > 0.99, "{tcp} {udp}");
+    let [tcp, udp] = shares(None);
+    assert!(tcp < 0.05 && udp > 0.95, "{tcp} {udp}");
+    // FRED keeps it to a bound of its own, but gives it more than the other.
+    let [tcp, udp] = shares(Some(Discipline::Fred(Fred::default())));
+    assert!(tcp > 0.2 && udp < 0.8, "{tcp} {udp}");
+}
+
+/// What must hold of every flow that is marked: the contract's order of calls, and one reduction per
+/// round trip.
+fn check_marks(flow: &FlowRecord, least_rtt_us: u64) {
+    let mut reductions = Vec::new();
+    for pair in flow.trace.windows(2) {
+        let (last, now) = (&pair[0], &pair[1]);
+        if now.call == Call::OnAck {
+            assert!(now.before.phase < Phase::Cwr as u8 || now.before.phase == Phase::Loss as u8);
+        }
+        if last.call == Call::Ssthresh {
+            reductions.push((last.before.now_us, last.result));
+        }
+        if now.call == Call::OnEvent && now.event == Event::Recovered as u32 {
+            let (_, ssthresh) = reductions.last().expect("a reduction comes before its end");
+            assert_eq!(now.before.phase, Phase::Cwr as u8);
+            assert_eq!((now.before.cwnd_pkts, now.before.ssthresh_pkts), (*ssthresh, *ssthresh));
+        }
+    }
+    assert_eq!(reductions.len() as u64, flow.counters.ecn_reductions);
+    assert_eq!(flow.counters.loss_events, flow.counters.ecn_reductions);
+    let apart = reductions.windows(2).all(|w| w[1].0 - w[0].0 >= least_rtt_us);
+    assert!(apart, "{reductions:?}");
+}
+
+/// With marks nothing is lost and nothing is sent again; whatever the recovery, and with delayed ACKs.
+#[test]
+fn marks_replace_losses() {
+    let red = Red { max_probability: 0.1, gentle: true, ..Red::default() };
+    for discipline in [
+        Discipline::CoDel(CoDel::default()),
+        Discipline::FqCoDel(FqCoDel::default()),
+        Discipline::Red(red),
+        Discipline::Pie(Pie::default()),
+    ] {
+        for (recovery, every_pkts) in [
+            (Recovery::Sack, 1),
+            (Recovery::Sack, 2),
+            (Recovery::Newreno, 1),
+            (Recovery::NewrenoPrr, 2),
+        ] {
+            let options = TcpOptions {
+                recovery,
+                delayed_ack: DelayedAck { every_pkts, timeout_ns: 40 * MS },
+                ecn: true,
+                // No burst that a queue of 15 packets, or one of 2 ms, would have to drop.
+                initial_window_pkts: 2,
+                ..TcpOptions::default()
+            };
+            let record = run(&spec(path(Some(discipline.clone()), true), bulk(2, &options)));
+            let name = format!("{discipline:?} {recovery:?}");
+            // Halving the window costs a quarter of the link at most.
+            let (_, used) = steady(&record);
+            assert!(used > 0.75, "{name}: {used}");
+            let marked: u64 = record.flows.iter().map(|f| f.counters.marked_pkts).sum();
+            assert_eq!(marked, record.queue.marked_pkts);
+            if record.queue.dropped_pkts > 0 {
+                // Slow start may overrun RED and PIE, which then drop by force.
+                let forced = matches!(discipline, Discipline::Red(_) | Discipline::Pie(_));
+                assert!(forced, "{name}: {}", record.queue.dropped_pkts);
+                continue;
+            }
+            for flow in &record.flows {
+                let c = &flow.counters;
+                assert_eq!((c.retransmitted_pkts, c.timeouts, c.undos), (0, 0, 0), "{name}");
+                assert!(c.ecn_reductions > 5 && c.marked_pkts >= c.ecn_reductions, "{name}: {c:?}");
+                check_marks(flow, 40_000);
+            }
+        }
+    }
+}
+
+/// A flow that cannot be marked is dropped from as before, and one that can gets no advantage from a
+/// queue that does not mark.
+#[test]
+fn both_ends_must_agree() {
+    let codel = || Some(Discipline::CoDel(CoDel::default()));
+    let capable = TcpOptions { ecn: true, ..TcpOptions::default() };
+    for (options, ecn) in [(&TcpOptions::default(), true), (&capable, false)] {
+        let record = run(&spec(path(codel(), ecn), bulk(2, options)));
+        assert!(record.queue.dropped_pkts > 10);
+        assert_eq!(record.queue.marked_pkts, 0);
+        assert!(record.flows.iter().all(|f| f.counters.ecn_reductions == 0));
+    }
+}
