@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 /// Version of the files: part of their names, so that others' are not read. Raise it with every
 /// change of [`RunRecord`].
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const CHECK_BYTES: usize = 32;
 
 /// A folder of finished runs.
@@ -91,7 +91,9 @@ fn decode(bytes: &[u8], spec: &RunSpec) -> Option<RunRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::{FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin, RealTime, Transfer};
+    use knee_run::{
+        FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin, RealTime, Transfer, Unfinished,
+    };
 
     /// A record with one of everything has this length: who changes that raises [`VERSION`], and
     /// then this number.
@@ -112,10 +114,11 @@ mod tests {
         record.flows.push(FlowRecord {
             samples: vec![FlowSample::default()],
             transfers: vec![Transfer { start_ns: 0, end_ns: 0, bytes: 0 }],
+            unfinished: vec![Unfinished { start_ns: 0, bytes: 0 }],
             probe_delays: vec![(0, 0)],
             ..FlowRecord::default()
         });
         let bytes = encode(&record).expect("it can be encoded").len();
-        assert_eq!((VERSION, bytes), (1, 116));
+        assert_eq!((VERSION, bytes), (2, 120));
     }
 }

@@ -16,16 +16,16 @@ mod udp;
 pub use delay::DelayStats;
 pub use emission::Emission;
 pub use knee_cc::{Call, CallRecord};
-pub use knee_net::Limit as QueueLimit;
+pub use knee_net::{Limit as QueueLimit, Random};
 pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
 pub use path::{Numbered, Path, Port, Source};
 pub use record::{
     FlowCounters, FlowRecord, FlowSample, FlowTotals, Lateness, PacketEvent, PacketLog, QueueBin,
-    QueueRecord, RealTime, RunRecord, Transfer,
+    QueueRecord, RealTime, RunRecord, Transfer, Unfinished,
 };
 pub use replay::{Difference, Replay};
 pub use spec::{
-    Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery, RunSpec,
-    TcpOptions, TcpSpec, Transport, Workload,
+    Cc, DelayedAck, Drawn, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery,
+    RunSpec, TcpOptions, TcpSpec, Transport, Workload, Write,
 };
 pub use udp::UdpFlow;
