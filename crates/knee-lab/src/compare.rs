@@ -2,7 +2,7 @@
 
 use crate::{
     chart::{Chart, Series, Style},
-    metrics::{Metrics, Percentiles, is_tcp},
+    metrics::{Metrics, Percentiles, is_named, is_tcp, percentile},
     report::{Report, Section},
     run_report::{approximations, lateness, run_charts, run_report},
     table::{Cell, Table, Tone},
@@ -74,7 +74,7 @@ pub struct Value {
 /// where all TCP flows are of one kind, else shares; median queueing delay.
 pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
     let of = |measure: &str,
-              flow: Option<&FlowRecord>,
+              flow: Option<&str>,
               unit,
               tolerance: Option<Tolerance>,
               get: &dyn Fn(&Metrics<'_>) -> Option<f64>| {
@@ -90,7 +90,7 @@ pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
         };
         Compared {
             measure: measure.to_owned(),
-            flow: flow.map(|f| f.name.clone()),
+            flow: flow.map(str::to_owned),
             unit,
             tolerance,
             hosts: hosts.iter().enumerate().map(of_host).collect(),
@@ -112,7 +112,7 @@ pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
         }),
     ];
     let Some(record) = hosts.first().and_then(|h| h.records.first()) else { return all };
-    let tcp: Vec<usize> = (0..record.flows.len()).filter(|i| is_tcp(&record.flows[*i])).collect();
+    let tcp = Metrics::new(spec, record).tcp_flows();
     let one_kind = tcp.windows(2).all(|w| record.flows[w[0]].kind == record.flows[w[1]].kind);
     if tcp.len() > 1 {
         all.push(of("Jain's index", None, "", None, &|m| {
@@ -120,9 +120,27 @@ pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
             m.jain(&tcp, together.start, together.end)
         }));
     }
-    for (index, flow) in record.flows.iter().enumerate() {
+    for source in Metrics::new(spec, record).sources() {
+        let completion = |q: f64| {
+            move |m: &Metrics<'_>| {
+                let times_s = m.completion_times_s(&m.flows_from(source), &(0..u64::MAX));
+                percentile(&times_s, q)
+            }
+        };
+        let of = |measure: &str, unit, get: &dyn Fn(&Metrics<'_>) -> Option<f64>| {
+            of(measure, Some(source), unit, None, get)
+        };
+        all.extend([
+            of("completion time, median", "s", &completion(0.5)),
+            of("completion time, 95th percentile", "s", &completion(0.95)),
+            of("transfers not complete", "", &|m| {
+                Some(m.unfinished(&m.flows_from(source), &(0..u64::MAX)) as f64)
+            }),
+        ]);
+    }
+    for (index, flow) in record.flows.iter().enumerate().filter(|(_, f)| is_named(f)) {
         let of = |measure: &str, unit, tolerance, get: &dyn Fn(&Metrics<'_>) -> Option<f64>| {
-            of(measure, Some(flow), unit, tolerance, get)
+            of(measure, Some(&flow.name), unit, tolerance, get)
         };
         let counter = |get: fn(&FlowRecord) -> u64| {
             move |m: &Metrics<'_>| m.record().flows.get(index).map(|f| get(f) as f64)

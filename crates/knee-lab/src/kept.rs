@@ -91,7 +91,9 @@ fn decode(bytes: &[u8], spec: &RunSpec) -> Option<RunRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::{FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin, RealTime, Transfer};
+    use knee_run::{
+        FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin, RealTime, Transfer, Unfinished,
+    };
 
     /// A record with one of everything has this length: who changes that raises [`VERSION`], and
     /// then this number.
@@ -112,6 +114,7 @@ mod tests {
         record.flows.push(FlowRecord {
             samples: vec![FlowSample::default()],
             transfers: vec![Transfer { start_ns: 0, end_ns: 0, bytes: 0 }],
+            unfinished: vec![Unfinished { start_ns: 0, bytes: 0 }],
             probe_delays: vec![(0, 0)],
             ..FlowRecord::default()
         });

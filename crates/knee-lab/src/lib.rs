@@ -16,4 +16,5 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod trace;
+mod traffic;
 pub mod units;

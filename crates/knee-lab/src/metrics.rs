@@ -5,7 +5,9 @@
 //! measure of a window is `None` if the window is empty or not wholly within the run, if no time
 //! series was kept, or if the measure is undefined there (a mean of nothing, 0/0).
 
-use knee_run::{FlowCounters, FlowRecord, FlowSample, NS_PER_S, Ns, RunRecord, RunSpec};
+use knee_run::{
+    FlowCounters, FlowKind, FlowRecord, FlowSample, NS_PER_S, Ns, RunRecord, RunSpec, Workload,
+};
 use serde::Serialize;
 use std::ops::Range;
 
@@ -124,6 +126,50 @@ pub struct Backoffs {
     pub undos: u64,
 }
 
+/// Sizes of transfers that are told apart: name, smallest, first that is larger, bytes.
+pub const SIZE_CLASSES: [(&str, Range<u64>); 4] = [
+    ("below 10 kB", 0..10_000),
+    ("10 to 100 kB", 10_000..100_000),
+    ("100 kB to 1 MB", 100_000..1_000_000),
+    ("1 MB and more", 1_000_000..u64::MAX),
+];
+
+/// How long transfers took: from the application's write until the receiver had all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Completion {
+    /// Completed transfers.
+    pub completed: usize,
+    /// Transfers that were written, but not complete when the run ended. They are in none of the
+    /// figures below, which makes these too small where there are many.
+    pub unfinished: usize,
+    /// Mean, seconds; `None` if none was completed.
+    pub mean_s: Option<f64>,
+    /// Median.
+    pub p50_s: Option<f64>,
+    /// 95th percentile.
+    pub p95_s: Option<f64>,
+    /// 99th percentile.
+    pub p99_s: Option<f64>,
+    /// Longest.
+    pub max_s: Option<f64>,
+}
+
+impl Completion {
+    /// Of the times of completed transfers, seconds, ascending.
+    pub fn of(times_s: &[f64], unfinished: usize) -> Self {
+        let at = |q| percentile(times_s, q);
+        Self {
+            completed: times_s.len(),
+            unfinished,
+            mean_s: ratio(times_s.iter().sum(), times_s.len() as f64),
+            p50_s: at(0.5),
+            p95_s: at(0.95),
+            p99_s: at(0.99),
+            max_s: times_s.last().copied(),
+        }
+    }
+}
+
 /// A run seen through its measures. Flows are given by their index in the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Metrics<'a> {
@@ -159,19 +205,107 @@ impl<'a> Metrics<'a> {
         self.record.flows.iter().position(|f| f.name == name)
     }
 
-    /// Indices of the flows of algorithm (or kind) `kind`.
+    /// Indices of the flows of algorithm (or kind) `kind`, without those drawn from sources.
     pub fn flows_of(&self, kind: &str) -> Vec<usize> {
-        self.select(|f| f.kind == kind)
+        self.select(|f| is_named(f) && f.kind == kind)
     }
 
-    /// Indices of the TCP flows.
+    /// Indices of the TCP flows, without those drawn from sources.
     pub fn tcp_flows(&self) -> Vec<usize> {
-        self.select(is_tcp)
+        self.select(|f| is_named(f) && is_tcp(f))
+    }
+
+    /// Names of the sources from which flows were drawn, in scenario order.
+    pub fn sources(&self) -> Vec<&'a str> {
+        let mut names: Vec<&str> = self.record.flows.iter().map(|f| f.source.as_str()).collect();
+        // The flows of a source stand together.
+        names.dedup();
+        names.retain(|name| !name.is_empty());
+        names
+    }
+
+    /// Indices of the flows drawn from the source called `name`.
+    pub fn flows_from(&self, name: &str) -> Vec<usize> {
+        self.select(|f| !is_named(f) && f.source == name)
     }
 
     fn select(&self, want: impl Fn(&FlowRecord) -> bool) -> Vec<usize> {
         let flows = self.record.flows.iter().enumerate();
         flows.filter(|(_, f)| want(f)).map(|(i, _)| i).collect()
+    }
+
+    /// `flows` as if they were one, called `name`: sums of counters and of the time series,
+    /// without states.
+    pub fn together(&self, name: &str, flows: &[usize]) -> FlowRecord {
+        let mut all = FlowRecord {
+            name: name.to_owned(),
+            stop_ns: self.record.duration_ns,
+            samples: vec![FlowSample::default(); self.bins()],
+            ..FlowRecord::default()
+        };
+        for flow in flows.iter().map(|i| &self.record.flows[*i]) {
+            all.kind.clone_from(&flow.kind);
+            all.counters.delivered_bytes += flow.counters.delivered_bytes;
+            for (row, of_flow) in
+                all.samples.iter_mut().skip(flow.first_bin as usize).zip(&flow.samples)
+            {
+                row.delivered_bytes += of_flow.delivered_bytes;
+                row.sent_pkts += of_flow.sent_pkts;
+                row.lost_pkts += of_flow.lost_pkts;
+            }
+        }
+        all
+    }
+
+    /// Times of the completed transfers of `flows` whose size lies in `sizes`, bytes: seconds,
+    /// ascending.
+    pub fn completion_times_s(&self, flows: &[usize], sizes: &Range<u64>) -> Vec<f64> {
+        let transfers = flows.iter().flat_map(|i| &self.record.flows[*i].transfers);
+        let wanted = transfers.filter(|t| sizes.contains(&t.bytes));
+        let mut times: Vec<f64> = wanted.map(|t| seconds(t.end_ns - t.start_ns)).collect();
+        times.sort_by(f64::total_cmp);
+        times
+    }
+
+    /// Transfers of `flows` whose size lies in `sizes`, bytes, that the run's end left incomplete.
+    pub fn unfinished(&self, flows: &[usize], sizes: &Range<u64>) -> usize {
+        let transfers = flows.iter().flat_map(|i| &self.record.flows[*i].unfinished);
+        transfers.filter(|t| sizes.contains(&t.bytes)).count()
+    }
+
+    /// How long the transfers of `flows` took whose size lies in `sizes`, bytes; `None` if there
+    /// were none.
+    pub fn completion(&self, flows: &[usize], sizes: &Range<u64>) -> Option<Completion> {
+        let unfinished = self.unfinished(flows, sizes);
+        let all = Completion::of(&self.completion_times_s(flows, sizes), unfinished);
+        (all.completed + all.unfinished > 0).then_some(all)
+    }
+
+    /// For how long a player of `flow`'s transfers stood still, seconds: it starts when the first
+    /// one has arrived, each one lasts as long as the time between two of them, and those that come
+    /// late are waited for, at most until the flow's end. `None` if `flow` does not send one after
+    /// the other, or the first one never arrived.
+    pub fn stalled_s(&self, flow: usize) -> Option<f64> {
+        let FlowKind::Tcp(tcp) = &self.spec.flows.get(flow)?.kind else { return None };
+        let Workload::Transfers { every_ns: Some(every_ns), .. } = tcp.workload else {
+            return None;
+        };
+        let record = &self.record.flows[flow];
+        let end_ns = record.stop_ns.min(self.record.duration_ns);
+        let (first, rest) = record.transfers.split_first()?;
+        let arrivals = rest.iter().map(|t| t.end_ns);
+        let never = record.unfinished.iter().map(|_| Ns::MAX);
+        let mut stalled_ns = 0;
+        let mut needed_ns = first.end_ns + every_ns;
+        for arrived_ns in arrivals.chain(never) {
+            if needed_ns >= end_ns {
+                break;
+            }
+            let plays_ns = arrived_ns.max(needed_ns).min(end_ns);
+            stalled_ns += plays_ns - needed_ns;
+            needed_ns = plays_ns + every_ns;
+        }
+        Some(seconds(stalled_ns))
     }
 
     /// Times of the bins, in order; the last one may be cut short by the end of the run.
@@ -213,11 +347,11 @@ impl<'a> Metrics<'a> {
     }
 
     fn goodput_in(&self, flow: usize, window: Range<Ns>) -> f64 {
-        let samples = &self.record.flows[flow].samples;
+        let record = &self.record.flows[flow];
         let length_s = seconds(window.end - window.start);
         let bytes: f64 = self
             .overlaps(window)
-            .map(|(i, part)| part * samples.get(i).map_or(0.0, |s| s.delivered_bytes as f64))
+            .map(|(i, part)| part * record.sample(i).map_or(0.0, |s| s.delivered_bytes as f64))
             .sum();
         bytes * 8.0 / length_s
     }
@@ -322,15 +456,15 @@ impl<'a> Metrics<'a> {
     pub fn sample(&self, flow: usize, time_s: f64) -> Option<&'a FlowSample> {
         let bin_ns = self.record.bin_ns;
         let inside = bin_ns > 0 && time_s >= 0.0;
-        let samples = &self.record.flows[flow].samples;
-        inside.then(|| samples.get((time_s * 1e9 / bin_ns as f64) as usize)).flatten()
+        let record = &self.record.flows[flow];
+        inside.then(|| record.sample((time_s * 1e9 / bin_ns as f64) as usize)).flatten()
     }
 
     /// Packets that `flow` lost within a window; bins partly inside count in proportion.
     pub fn lost_pkts(&self, flow: usize, from_s: f64, to_s: f64) -> Option<f64> {
-        let samples = &self.record.flows[flow].samples;
+        let record = &self.record.flows[flow];
         let lost = |(i, part): (usize, f64)| {
-            part * samples.get(i).map_or(0.0, |s: &FlowSample| f64::from(s.lost_pkts))
+            part * record.sample(i).map_or(0.0, |s: &FlowSample| f64::from(s.lost_pkts))
         };
         Some(self.overlaps(self.window(from_s, to_s)?).map(lost).sum())
     }
@@ -340,7 +474,8 @@ impl<'a> Metrics<'a> {
     pub fn loss_times_s(&self, flow: usize, gap_s: f64) -> Vec<f64> {
         let mut times = Vec::new();
         let mut latest_s = f64::NEG_INFINITY;
-        for (i, sample) in self.record.flows[flow].samples.iter().enumerate() {
+        let record = &self.record.flows[flow];
+        for (i, sample) in (record.first_bin as usize..).zip(&record.samples) {
             if sample.lost_pkts > 0 {
                 let at_s = self.bin_s(i).start;
                 if at_s - latest_s >= gap_s {
@@ -470,6 +605,11 @@ impl<'a> Metrics<'a> {
     }
 }
 
+/// Whether the scenario names the flow itself; else it was drawn from a source.
+pub fn is_named(flow: &FlowRecord) -> bool {
+    flow.source.is_empty()
+}
+
 /// Whether a flow is TCP, which alone has a window.
 pub fn is_tcp(flow: &FlowRecord) -> bool {
     !matches!(flow.kind.as_str(), "udp" | "probe")
@@ -479,7 +619,7 @@ pub fn is_tcp(flow: &FlowRecord) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{MS, flow, queue, record, spec};
-    use knee_run::{DelayStats, QueueBin};
+    use knee_run::{DelayStats, QueueBin, Transfer, Unfinished};
 
     /// Two flows, four bins of 1 s, 1 Mbit/s: bytes per bin of each.
     fn two(a: [u64; 4], b: [u64; 4]) -> RunRecord {
@@ -634,6 +774,88 @@ mod tests {
         assert_eq!(m.probe_delay_ms(1, 0.25, 0.0, 3.0), Some(45.0));
         assert_eq!(m.probe_delay_ms(1, 0.5, 3.5, 4.0), None);
         assert_eq!(m.tcp_flows(), [0]);
+    }
+
+    /// A run of 10 s of flow "video", a chunk every 2 s, with transfers that end at these times, and
+    /// `unfinished` more.
+    fn video(ends_ms: &[u64], unfinished: usize) -> (RunSpec, RunRecord) {
+        let mut r = record(10.0, 1.0, vec![flow("video", "chd", &[])]);
+        let start_ns = |n: usize| 2 * n as u64 * NS_PER_S;
+        let chunk = |(n, end_ms): (usize, &u64)| Transfer {
+            start_ns: start_ns(n),
+            end_ns: end_ms * MS,
+            bytes: 1000,
+        };
+        r.flows[0].transfers = ends_ms.iter().enumerate().map(chunk).collect();
+        let more = ends_ms.len()..ends_ms.len() + unfinished;
+        r.flows[0].unfinished =
+            more.map(|n| Unfinished { start_ns: start_ns(n), bytes: 1000 }).collect();
+        let mut s = spec(&r);
+        if let FlowKind::Tcp(tcp) = &mut s.flows[0].kind {
+            let every_ns = Some(2 * NS_PER_S);
+            tcp.workload = Workload::Transfers { size_bytes: 1000, every_ns };
+        }
+        (s, r)
+    }
+
+    #[test]
+    fn a_player_waits_for_late_chunks() {
+        let stalled = |ends_ms: &[u64], unfinished| {
+            let (s, r) = video(ends_ms, unfinished);
+            Metrics::new(&s, &r).stalled_s(0)
+        };
+        // Plays from 0.5 s on; chunks are needed at 2.5, 4.5, 6.5, 8.5 s.
+        assert_eq!(stalled(&[500, 2500, 4400, 6000, 8000], 0), Some(0.0));
+        // The second is 0.3 s late, so that the third is needed at 4.8 s; then 0.7 s late; then the
+        // fourth is needed at 7.5 s.
+        assert_eq!(stalled(&[500, 2800, 5500, 7500, 7600], 0), Some(1.0));
+        // Needed at 4.5 s, and never there: until the end of the run.
+        assert_eq!(stalled(&[500, 2500], 3), Some(5.5));
+        assert_eq!(stalled(&[], 5), None);
+        let (s, r) = video(&[500], 0);
+        let bulk = spec(&r);
+        assert_eq!(Metrics::new(&bulk, &r).stalled_s(0), None);
+        // What comes after the flow's stop is not needed.
+        let (_, mut r) = (s.clone(), video(&[500, 2500], 3).1);
+        r.flows[0].stop_ns = 5 * NS_PER_S;
+        assert_eq!(Metrics::new(&s, &r).stalled_s(0), Some(0.5));
+    }
+
+    #[test]
+    fn completion_times_by_size() {
+        let mut r = two([1000, 0, 0, 0], [0; 4]);
+        r.flows[1].source = "web".into();
+        r.flows.push(FlowRecord { first_bin: 2, ..flow("web#2", "newreno", &[500, 300]) });
+        r.flows[2].source = "web".into();
+        let took =
+            |ms: u64, bytes| Transfer { start_ns: NS_PER_S, end_ns: NS_PER_S + ms * MS, bytes };
+        r.flows[1].transfers = vec![took(300, 100), took(100, 9999), took(900, 10_000)];
+        r.flows[2].transfers = vec![took(200, 5000)];
+        r.flows[2].unfinished = vec![Unfinished { start_ns: 0, bytes: 20_000 }];
+        let s = spec(&r);
+        let m = Metrics::new(&s, &r);
+        assert_eq!((m.sources(), m.flows_from("web")), (vec!["web"], vec![1, 2]));
+        assert_eq!((m.tcp_flows(), m.flows_of("newreno")), (vec![0], vec![]));
+        assert_eq!(m.completion_times_s(&[1, 2], &SIZE_CLASSES[0].1), [0.1, 0.2, 0.3]);
+        let all = m.completion(&[1, 2], &(0..u64::MAX)).unwrap();
+        assert_eq!((all.completed, all.unfinished, all.max_s), (4, 1, Some(0.9)));
+        assert_eq!(all.p50_s, Some(0.25));
+        assert!((all.mean_s.unwrap() - 0.375).abs() < 1e-12);
+        let larger = m.completion(&[2], &SIZE_CLASSES[1].1).unwrap();
+        assert_eq!((larger.completed, larger.unfinished, larger.p99_s), (0, 1, None));
+        assert_eq!(m.completion(&[0], &(0..u64::MAX)), None);
+        // The second flow of the source has rows from its third bin on.
+        assert_eq!(m.goodput_bps(2, 2.0, 3.0), Some(4000.0));
+        assert_eq!(m.goodput_bps(2, 0.0, 2.0), Some(0.0));
+        let together = m.together("web", &[1, 2]);
+        let bytes: Vec<u64> = together.samples.iter().map(|s| s.delivered_bytes).collect();
+        assert_eq!(bytes, [0, 0, 500, 300]);
+    }
+
+    #[test]
+    fn classes_of_sizes_meet() {
+        let ends = SIZE_CLASSES.windows(2).all(|c| c[0].1.end == c[1].1.start);
+        assert!(ends && SIZE_CLASSES[0].1.start == 0 && SIZE_CLASSES[3].1.end == u64::MAX);
     }
 
     #[test]

@@ -32,9 +32,10 @@ pub(crate) enum Get<R> {
     Text(fn(&R) -> &str),
     Bytes(fn(&R) -> &[u8]),
     MaybeU32(fn(&R) -> Option<u32>),
+    MaybeU64(fn(&R) -> Option<u64>),
     MaybeF64(fn(&R) -> Option<f64>),
 }
-use Get::{Bytes, F64, MaybeF64, MaybeU32, Text, U32, U64};
+use Get::{Bytes, F64, MaybeF64, MaybeU32, MaybeU64, Text, U32, U64};
 
 /// Rows held in memory at a time.
 const ROWS_PER_GROUP: usize = 1 << 17;
@@ -70,6 +71,15 @@ struct ProbeRow<'a> {
     flow: &'a str,
     sent_ns: Ns,
     delay_ns: Ns,
+}
+
+/// Transfer that was written.
+struct TransferRow<'a> {
+    repetition: u32,
+    flow: &'a FlowRecord,
+    bytes: u64,
+    start_ns: Ns,
+    end_ns: Option<Ns>,
 }
 
 fn ssthresh(pkts: u32) -> Option<u32> {
@@ -144,8 +154,22 @@ fn probe_columns<'a>() -> Vec<Column<ProbeRow<'a>>> {
     ]
 }
 
+fn transfer_columns<'a>() -> Vec<Column<TransferRow<'a>>> {
+    vec![
+        Column("repetition", U32(|r| r.repetition)),
+        Column("flow", Text(|r| &r.flow.name)),
+        Column("source", Text(|r| &r.flow.source)),
+        Column("kind", Text(|r| &r.flow.kind)),
+        Column("size_bytes", U64(|r| r.bytes)),
+        Column("start_ns", U64(|r| r.start_ns)),
+        Column("end_ns", MaybeU64(|r| r.end_ns)),
+        Column("duration_ns", MaybeU64(|r| Some(r.end_ns? - r.start_ns))),
+    ]
+}
+
 /// Writes the tables of `records`, repetitions of `spec`, those that would be empty left out:
-/// `flows.parquet`, `queue.parquet`, `packets.parquet`, `trace.parquet`, `probes.parquet`.
+/// `flows.parquet`, `queue.parquet`, `packets.parquet`, `trace.parquet`, `probes.parquet`,
+/// `transfers.parquet`.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -160,7 +184,7 @@ pub fn write_tables(
 
     let rows = flows().flat_map(|(repetition, record, flow)| {
         let tcp = is_tcp(flow);
-        flow.samples.iter().enumerate().map(move |(i, sample)| {
+        (flow.first_bin as usize..).zip(&flow.samples).map(move |(i, sample)| {
             let bin_s = bin_s(record, i);
             FlowRow { repetition, flow, sample, bin_s, tcp }
         })
@@ -183,8 +207,13 @@ pub fn write_tables(
     });
     write_if_any(results, "packets.parquet", &packet_columns(), rows)?;
 
-    let rows = flows().flat_map(|(repetition, _, flow)| {
-        let of = spec.flows.iter().find(|of| of.name == flow.name);
+    let traced = |f: &(u32, &RunRecord, &FlowRecord)| !f.2.trace.is_empty();
+    let rows = flows().filter(traced).flat_map(|(repetition, _, flow)| {
+        // Those drawn from a source are not the same in each repetition, but alike.
+        let of = spec.flows.iter().find(|of| match &of.drawn {
+            Some(drawn) => *drawn.source == *flow.source,
+            None => of.name == flow.name,
+        });
         let params = of.and_then(|of| match &of.kind {
             FlowKind::Tcp(tcp) => tcp.cc.params().cloned(),
             _ => None,
@@ -202,7 +231,21 @@ pub fn write_tables(
             ProbeRow { repetition, flow, sent_ns, delay_ns }
         })
     });
-    write_if_any(results, "probes.parquet", &probe_columns(), rows)
+    write_if_any(results, "probes.parquet", &probe_columns(), rows)?;
+
+    let rows = flows().flat_map(|(repetition, _, flow)| {
+        let row = move |start_ns, bytes, end_ns| TransferRow {
+            repetition,
+            flow,
+            bytes,
+            start_ns,
+            end_ns,
+        };
+        let completed =
+            flow.transfers.iter().map(move |t| row(t.start_ns, t.bytes, Some(t.end_ns)));
+        completed.chain(flow.unfinished.iter().map(move |t| row(t.start_ns, t.bytes, None)))
+    });
+    write_if_any(results, "transfers.parquet", &transfer_columns(), rows)
 }
 
 fn write_if_any<R>(
@@ -253,6 +296,7 @@ impl<'a, R, W: io::Write + Send> TableWriter<'a, R, W> {
                 Text(_) => "required binary {} (string);",
                 Bytes(_) => "required binary {};",
                 MaybeU32(_) => "optional int32 {} (integer(32,false));",
+                MaybeU64(_) => "optional int64 {} (integer(64,false));",
                 MaybeF64(_) => "optional double {};",
             };
             let _ = write!(schema, " {}", kind.replace("{}", name));
@@ -303,6 +347,10 @@ impl<'a, R, W: io::Write + Send> TableWriter<'a, R, W> {
                     let values = group.iter().map(|r| get(r).map(|v| v as i32));
                     put_maybe::<Int32Type>(&mut writer, values)
                 }
+                MaybeU64(get) => {
+                    let values = group.iter().map(|r| get(r).map(|v| v as i64));
+                    put_maybe::<Int64Type>(&mut writer, values)
+                }
                 MaybeF64(get) => put_maybe::<DoubleType>(&mut writer, group.iter().map(get)),
             }?;
         }
@@ -351,7 +399,7 @@ mod tests {
         record::{Field, Row},
     };
     use knee_cc::{Ack, Conn};
-    use knee_run::{Call, NS_PER_S, PacketEvent};
+    use knee_run::{Call, NS_PER_S, PacketEvent, Transfer, Unfinished};
     use std::{collections::BTreeMap, path::Path};
 
     fn read(dir: &Path, name: &str) -> Vec<BTreeMap<String, Field>> {
@@ -376,6 +424,8 @@ mod tests {
             observed: [5, 6, 4_000_000_000, 1],
         };
         run.flows[1].probe_delays = vec![(0, 20_100_000), (NS_PER_S, 25_000_000)];
+        run.flows[0].transfers = vec![Transfer { start_ns: 5, end_ns: 25, bytes: 1500 }];
+        run.flows[0].unfinished = vec![Unfinished { start_ns: 7, bytes: u64::MAX }];
         let bin = QueueBin {
             departed_pkts: 4,
             departed_bytes: 6000,
@@ -458,6 +508,24 @@ mod tests {
         assert_eq!(probes.len(), 4);
         assert_eq!(probes[1]["sent_ns"], Field::ULong(NS_PER_S));
         assert_eq!(probes[1]["delay_ns"], Field::ULong(25_000_000));
+
+        let transfers = read(&out, "transfers.parquet");
+        assert_eq!(transfers.len(), 4);
+        assert_eq!(transfers[0]["source"], Field::Str(String::new()));
+        assert_eq!(transfers[0]["duration_ns"], Field::ULong(20));
+        assert_eq!(transfers[1]["size_bytes"], Field::ULong(u64::MAX));
+        assert_eq!(transfers[1]["end_ns"], Field::Null);
+        assert_eq!(transfers[3]["repetition"], Field::UInt(2));
+    }
+
+    #[test]
+    fn rows_of_drawn_flows_have_their_own_times() {
+        let mut run = sample_run();
+        run.flows[0].source = "web".into();
+        run.flows[0].first_bin = 1;
+        run.flows[0].samples.truncate(1);
+        let (_dir, out) = written(&[run]);
+        assert_eq!(read(&out, "flows.parquet")[0]["time_s"], Field::Double(2.0));
     }
 
     #[test]
@@ -484,7 +552,7 @@ mod tests {
     fn the_same_run_gives_the_same_bytes() {
         let (_a, a) = written(&[sample_run()]);
         let (_b, b) = written(&[sample_run()]);
-        for name in ["flows", "queue", "packets", "trace", "probes"] {
+        for name in ["flows", "queue", "packets", "trace", "probes", "transfers"] {
             let name = format!("{name}.parquet");
             assert_eq!(
                 std::fs::read(a.join(&name)).unwrap(),
@@ -508,5 +576,6 @@ mod tests {
         check(docs, "packets.parquet", &packet_columns());
         check(docs, "trace.parquet", trace::columns());
         check(docs, "probes.parquet", &probe_columns());
+        check(docs, "transfers.parquet", &transfer_columns());
     }
 }

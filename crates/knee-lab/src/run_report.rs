@@ -1,8 +1,10 @@
 //! What `knee run` shows: tables for terminal and report, charts over time.
 
 use crate::{
-    chart::{Chart, Series, Style},
-    metrics::{Backoffs, Metrics, Percentiles, is_tcp, percentile},
+    chart::{Axis, Chart, Series, Style},
+    metrics::{
+        Backoffs, Completion, Metrics, Percentiles, SIZE_CLASSES, is_named, is_tcp, percentile,
+    },
     report::{Report, Section},
     table::Table,
 };
@@ -12,7 +14,10 @@ use knee_run::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, NS_PER_US, Ns,
     QueueLimit, Recovery, RunRecord, RunSpec, TcpSpec, Workload,
 };
-use std::{collections::BTreeSet, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 /// Observed values that are an algorithm's own idea of the queueing delay.
 const QUEUEING_DELAY: [&str; 2] = ["q_us", "h_us"];
@@ -51,6 +56,15 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
     meta.extend(lateness(records).map(|text| ("Lateness".to_owned(), text)));
     let results = Section { tables: run_tables(spec, records), ..Section::new("Results") };
     let mut sections = vec![results];
+    let runs: Vec<Metrics<'_>> = records.iter().map(|r| Metrics::new(spec, r)).collect();
+    let charts = completion_charts(&runs);
+    if !charts.is_empty() {
+        let paragraphs = match records.len() {
+            1 => Vec::new(),
+            n => vec![format!("All {n} repetitions together.")],
+        };
+        sections.push(Section { paragraphs, charts, ..Section::new("Completion times") });
+    }
     if let Some(first) = records.first() {
         let charts = run_charts(spec, first);
         let which = match records.len() {
@@ -112,7 +126,7 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     let over =
         |digits, of: &dyn Fn(&Metrics<'_>) -> Option<f64>| spread(runs.iter().map(of), digits);
     let flows = |want: fn(&FlowRecord) -> bool| {
-        first.flows.iter().enumerate().filter(move |(_, f)| want(f))
+        first.flows.iter().enumerate().filter(move |(_, f)| is_named(f) && want(f))
     };
     let of_repetitions = match records.len() {
         1 => String::new(),
@@ -242,23 +256,143 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
         }
     }
 
-    let tables = [goodput, queue, losses, reductions, probes, transfers];
+    let short = short_flows(&runs);
+    let mut stalls = Table::new(
+        format!("Players of transfers one after the other{of_repetitions}"),
+        &["flow"],
+        &["stood still (s)", "unfinished transfers"],
+    );
+    for (i, flow) in flows(is_tcp) {
+        if runs.iter().any(|m| m.stalled_s(i).is_some()) {
+            let unfinished = |m: &Metrics<'_>| Some(m.record().flows[i].unfinished.len() as f64);
+            let stalled = over(2, &|m| m.stalled_s(i));
+            stalls.row([flow.name.clone(), stalled, over(0, &unfinished)]);
+        }
+    }
+
+    let tables = [goodput, short, queue, losses, reductions, probes, transfers, stalls];
     tables.into_iter().filter(|t| !t.rows.is_empty()).collect()
+}
+
+/// Names of the sources of all `runs`.
+fn sources<'a>(runs: &[Metrics<'a>]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in runs.iter().flat_map(Metrics::sources) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Completion times of a source's transfers with sizes in `sizes`, of all `runs`: seconds,
+/// ascending, and how many more were not complete.
+fn completions(runs: &[Metrics<'_>], source: &str, sizes: &Range<u64>) -> (Vec<f64>, usize) {
+    let (mut times_s, mut unfinished) = (Vec::new(), 0);
+    for m in runs {
+        let flows = m.flows_from(source);
+        times_s.append(&mut m.completion_times_s(&flows, sizes));
+        unfinished += m.unfinished(&flows, sizes);
+    }
+    times_s.sort_by(f64::total_cmp);
+    (times_s, unfinished)
+}
+
+/// Completion times by source and size.
+fn short_flows(runs: &[Metrics<'_>]) -> Table {
+    let mut table = Table::new(
+        "Completion times of the flows drawn from sources, all repetitions together",
+        &["source", "transfers"],
+        &["completed", "unfinished", "mean (s)", "median (s)", "p95 (s)", "p99 (s)"],
+    );
+    for source in sources(runs) {
+        let classes = [("all", 0..u64::MAX)].into_iter().chain(SIZE_CLASSES);
+        for (class, sizes) in classes {
+            let (times_s, unfinished) = completions(runs, source, &sizes);
+            let all = Completion::of(&times_s, unfinished);
+            if all.completed + all.unfinished == 0 {
+                continue;
+            }
+            let s =
+                |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |s| format!("{s:.3}"));
+            table.row([
+                source.to_owned(),
+                class.to_owned(),
+                all.completed.to_string(),
+                all.unfinished.to_string(),
+                s(all.mean_s),
+                s(all.p50_s),
+                s(all.p95_s),
+                s(all.p99_s),
+            ]);
+        }
+    }
+    table
+}
+
+/// Distributions of the completion times of sources, by size; none without sources.
+fn completion_charts(runs: &[Metrics<'_>]) -> Vec<Chart> {
+    let chart = |(number, source): (usize, &str)| {
+        let id = format!("completion-{}", number + 1);
+        let title = format!("Completion times of {source}");
+        let mut chart = Chart::new(id.as_str(), title.as_str(), "", "part of the transfers");
+        chart.x = Axis::log("completion time (s)");
+        (chart.y.min, chart.y.max) = (Some(0.0), Some(1.0));
+        let mut incomplete = 0;
+        for (hue, (class, sizes)) in SIZE_CLASSES.into_iter().enumerate() {
+            let (times_s, unfinished) = completions(runs, source, &sizes);
+            incomplete += unfinished;
+            let every = times_s.len().div_ceil(MAX_POINTS).max(1);
+            // What was never complete is beyond every time.
+            let all = (times_s.len() + unfinished) as f64;
+            let last = times_s.len().saturating_sub(1);
+            let points = times_s.iter().enumerate();
+            let points = points.filter(|(i, _)| i % every == 0 || *i == last);
+            let points: Vec<_> = points.map(|(i, s)| (*s, (i + 1) as f64 / all)).collect();
+            if !points.is_empty() {
+                chart.series.push(Series::new(class, Style::Steps, points).hue(hue));
+            }
+        }
+        if incomplete > 0 {
+            chart.caption = format!(
+                "{incomplete} transfers were not complete when their run ended: the lines end below 1."
+            );
+        }
+        chart
+    };
+    let charts = sources(runs).into_iter().enumerate().map(chart);
+    charts.filter(|chart| !chart.series.is_empty()).collect()
 }
 
 /// What each flow was told to do.
 fn set_up(spec: &RunSpec) -> Table {
     let head = ["flow", "sends", "parameters", "stack"];
     let mut table = Table::new("Flows", &head, &["start (s)", "stop (s)", "extra delay (ms)"]);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for drawn in spec.flows.iter().filter_map(|f| f.drawn.as_ref()) {
+        *counts.entry(&drawn.source).or_default() += 1;
+    }
     for flow in &spec.flows {
-        let [sends, parameters, stack] = what(flow);
+        let [mut sends, parameters, stack] = what(flow);
+        // One row for all that a source draws.
+        let mut name = flow.name.clone();
+        if let Some(drawn) = &flow.drawn {
+            let Some(count) = counts.remove(&*drawn.source) else { continue };
+            name = drawn.source.to_string();
+            sends = match &flow.kind {
+                FlowKind::Tcp(tcp) => {
+                    format!("{}: {count} flows drawn in the first repetition", tcp.cc.name())
+                }
+                _ => sends,
+            };
+        }
         let s = |ns: Ns| trim(ns as f64 / NS_PER_S as f64);
         let start = match flow.start_jitter_ns {
             0 => s(flow.start_ns),
             jitter => format!("{}–{}", s(flow.start_ns), s(flow.start_ns + jitter)),
         };
         table.row([
-            flow.name.clone(),
+            name,
             sends,
             parameters,
             stack,
@@ -303,6 +437,7 @@ fn what(flow: &FlowSpec) -> [String; 3] {
                 Workload::Transfers { size_bytes, every_ns: Some(every) } => {
                     format!("{size_bytes} bytes every {} s", trim(*every as f64 / NS_PER_S as f64))
                 }
+                Workload::Writes(writes) => format!("{} transfers", writes.len()),
             };
             let shown = cc.params().map_or_else(Vec::new, Params::shown);
             let shown = shown.into_iter().map(|(name, value)| format!("{name} = {value}"));
@@ -333,10 +468,15 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
         .map(|first| first..(first + per_point).min(m.bins()))
         .collect();
     let view = View { m, record, per_point, groups };
-    let tcp = || record.flows.iter().enumerate().filter(|(_, f)| is_tcp(f));
+    // Those of a source have one line together.
+    let named = || record.flows.iter().enumerate().filter(|(_, f)| is_named(f));
+    let tcp = || named().filter(|(_, f)| is_tcp(f));
+    let sources: Vec<_> =
+        view.m.sources().into_iter().map(|s| view.m.together(s, &view.m.flows_from(s))).collect();
 
     let mut goodput = view.chart("goodput", "Goodput", "goodput (Mbit/s)");
-    let sending = record.flows.iter().enumerate().filter(|(_, f)| f.kind != "probe");
+    let sending =
+        (named().count()..).zip(&sources).chain(named().filter(|(_, f)| f.kind != "probe"));
     view.lines(&mut goodput, sending, MAX_LINES, |i, flow| {
         let points = view.steps(|g, length_s| {
             let times = view.m.bin_s(g.start).start..view.m.bin_s(g.end - 1).end;

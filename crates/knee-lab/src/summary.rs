@@ -3,10 +3,11 @@
 //! It depends on the scenario, the seed, Knee and the kernel, and on nothing else: no time of day,
 //! no path, no duration of the computation.
 
-use crate::metrics::{Backoffs, DelayMs, Metrics, Percentiles};
+use crate::metrics::{Backoffs, Completion, DelayMs, Metrics, Percentiles, SIZE_CLASSES, is_named};
 use knee_run::{FlowCounters, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use std::ops::Range;
 
 /// What a run cannot know of itself.
 #[derive(Clone, Copy, Debug)]
@@ -75,8 +76,27 @@ pub struct OverRepetitions {
     pub marked_pkts: Option<Percentiles>,
     /// Jain's index of the TCP flows over the time that all of them were alive.
     pub jain: Option<Percentiles>,
-    /// Each flow, in scenario order.
+    /// Each flow that the scenario names, in its order.
     pub flows: Vec<FlowOverRepetitions>,
+    /// Each source of flows, in scenario order.
+    pub sources: Vec<SourceOverRepetitions>,
+}
+
+/// A source of flows, over the repetitions.
+#[derive(Clone, Debug, Serialize)]
+pub struct SourceOverRepetitions {
+    /// Name.
+    pub name: String,
+    /// Goodput of its flows together over the run, bit/s.
+    pub goodput_bps: Option<Percentiles>,
+    /// Median of a run's completion times, seconds.
+    pub completion_p50_s: Option<Percentiles>,
+    /// 95th percentile.
+    pub completion_p95_s: Option<Percentiles>,
+    /// 99th percentile.
+    pub completion_p99_s: Option<Percentiles>,
+    /// Transfers that the run's end left incomplete.
+    pub unfinished: Option<Percentiles>,
 }
 
 /// A flow, over the repetitions.
@@ -92,6 +112,8 @@ pub struct FlowOverRepetitions {
     pub rtt_p95_ms: Option<Percentiles>,
     /// Of a probe: median one-way delay, milliseconds.
     pub one_way_delay_p50_ms: Option<Percentiles>,
+    /// Of transfers one after the other: for how long a player stood still, seconds.
+    pub stalled_s: Option<Percentiles>,
 }
 
 /// A repetition.
@@ -105,8 +127,10 @@ pub struct Run {
     pub jain: Option<f64>,
     /// The bottleneck.
     pub queue: Queue,
-    /// Flows, in scenario order.
+    /// Flows that the scenario names, in its order.
     pub flows: Vec<Flow>,
+    /// Sources of flows, in scenario order.
+    pub sources: Vec<Source>,
     /// What the host did only nearly as the scenario says.
     pub approximations: Vec<String>,
     /// Of a run in real time: how far it is to be trusted; `null` of a run in virtual time.
@@ -183,8 +207,51 @@ pub struct Flow {
     pub counters: FlowCounters,
     /// Names of `observe_0` ... in the tables.
     pub observes: Vec<&'static str>,
-    /// Transfers of a fixed size that were completed.
+    /// Transfers that were completed.
     pub transfers: Vec<Transfer>,
+    /// Transfers that were written, but not complete when the run ended.
+    pub unfinished: Vec<Unfinished>,
+    /// How long transfers took; `None` without any.
+    pub completion: Option<Completion>,
+    /// Of transfers one after the other: for how long a player of them stood still, seconds.
+    pub stalled_s: Option<f64>,
+}
+
+/// The flows that were drawn from a source, in a repetition. The tables have each of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Source {
+    /// Name.
+    pub name: String,
+    /// Algorithm.
+    pub kind: String,
+    /// Number of flows.
+    pub connections: usize,
+    /// Goodput of all together over the run, bit/s.
+    pub goodput_bps: Option<f64>,
+    /// How long transfers took; `None` without any.
+    pub completion: Option<Completion>,
+    /// The same by size, those classes that have any.
+    pub by_size: Vec<OfSize>,
+}
+
+/// Transfers of a class of sizes.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct OfSize {
+    /// Smallest size of the class.
+    pub least_bytes: u64,
+    /// Sizes of the class are smaller than this; `None`: no limit.
+    pub below_bytes: Option<u64>,
+    /// How long they took.
+    pub completion: Completion,
+}
+
+/// A transfer that was not complete when the run ended.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Unfinished {
+    /// When the application wrote it, seconds.
+    pub start_s: f64,
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// A completed transfer.
@@ -248,7 +315,11 @@ impl Run {
                 marked_pkts: queue.marked_pkts,
                 max_held_pkts: queue.max_pkts,
             },
-            flows: (0..record.flows.len()).map(|flow| Flow::new(&m, flow)).collect(),
+            flows: (0..record.flows.len())
+                .filter(|flow| is_named(&record.flows[*flow]))
+                .map(|flow| Flow::new(&m, flow))
+                .collect(),
+            sources: m.sources().into_iter().map(|name| Source::new(&m, name)).collect(),
             approximations: record.approximations.clone(),
             real_time: record.real_time.as_ref().map(RealTime::new),
         }
@@ -263,6 +334,8 @@ impl Flow {
             duration_s: seconds(t.end_ns - t.start_ns),
             bytes: t.bytes,
         };
+        let unfinished =
+            |t: &knee_run::Unfinished| Unfinished { start_s: seconds(t.start_ns), bytes: t.bytes };
         Self {
             name: flow.name.clone(),
             kind: flow.kind.clone(),
@@ -276,6 +349,36 @@ impl Flow {
             counters: flow.counters,
             observes: flow.observes.into_iter().filter(|name| !name.is_empty()).collect(),
             transfers: flow.transfers.iter().map(transfer).collect(),
+            unfinished: flow.unfinished.iter().map(unfinished).collect(),
+            completion: m.completion(&[index], &ALL_SIZES),
+            stalled_s: m.stalled_s(index),
+        }
+    }
+}
+
+/// Transfers of any size.
+const ALL_SIZES: Range<u64> = 0..u64::MAX;
+
+impl Source {
+    fn new(m: &Metrics<'_>, name: &str) -> Self {
+        let flows = m.flows_from(name);
+        let records = || flows.iter().map(|i| &m.record().flows[*i]);
+        let bytes: u64 = records().map(|f| f.counters.delivered_bytes).sum();
+        let duration_s = seconds(m.record().duration_ns);
+        let of_size = |(_, sizes): (&str, Range<u64>)| {
+            Some(OfSize {
+                least_bytes: sizes.start,
+                below_bytes: Some(sizes.end).filter(|end| *end < u64::MAX),
+                completion: m.completion(&flows, &sizes)?,
+            })
+        };
+        Self {
+            name: name.to_owned(),
+            kind: records().next().map_or_else(String::new, |f| f.kind.clone()),
+            connections: flows.len(),
+            goodput_bps: (duration_s > 0.0).then(|| bytes as f64 * 8.0 / duration_s),
+            completion: m.completion(&flows, &ALL_SIZES),
+            by_size: SIZE_CLASSES.into_iter().filter_map(of_size).collect(),
         }
     }
 }
@@ -302,18 +405,45 @@ impl OverRepetitions {
                         rtt_mean_ms: over(|f| Some(f.rtt?.mean_ms)),
                         rtt_p95_ms: over(|f| Some(f.rtt?.p95_ms)),
                         one_way_delay_p50_ms: over(|f| Some(f.one_way_delay?.p50_ms)),
+                        stalled_s: over(|f| f.stalled_s),
                     }
                 })
                 .collect(),
+            sources: sources_over(runs),
         }
     }
+}
+
+fn sources_over(runs: &[Run]) -> Vec<SourceOverRepetitions> {
+    // A source that drew nothing in one repetition may have in another.
+    let mut names: Vec<&str> = Vec::new();
+    for source in runs.iter().flat_map(|r| &r.sources) {
+        if !names.contains(&source.name.as_str()) {
+            names.push(&source.name);
+        }
+    }
+    let of_name = |name: &str| {
+        let over = |of: fn(&Source) -> Option<f64>| {
+            let all = runs.iter().flat_map(|r| &r.sources).filter(|s| s.name == name);
+            Percentiles::of(all.filter_map(of))
+        };
+        SourceOverRepetitions {
+            name: name.to_owned(),
+            goodput_bps: over(|s| s.goodput_bps),
+            completion_p50_s: over(|s| s.completion?.p50_s),
+            completion_p95_s: over(|s| s.completion?.p95_s),
+            completion_p99_s: over(|s| s.completion?.p99_s),
+            unfinished: over(|s| Some(s.completion?.unfinished as f64)),
+        }
+    };
+    names.into_iter().map(of_name).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{self, MS};
-    use knee_run::Transfer as Completed;
+    use knee_run::{Transfer as Completed, Unfinished as Incomplete};
     use serde_json::{Value, json};
 
     fn runs() -> Vec<RunRecord> {
@@ -327,6 +457,16 @@ mod tests {
             r.flows[0].rtt.add(40 * MS);
             r.flows[0].transfers.push(Completed { start_ns: 0, end_ns: NS_PER_S / 2, bytes: 9 });
             r.flows[2].one_way_delay.add(20 * MS);
+            // Two flows from a source: sizes of two classes, and one that is not complete.
+            for (n, bytes) in [(1, 9_999), (2, 10_000)] {
+                let mut short = testing::flow(&format!("web#{n}"), "chd", &[bytes, 0]);
+                short.source = "web".to_owned();
+                short.stop_ns = r.duration_ns;
+                let end_ns = n * NS_PER_S / 10;
+                short.transfers.push(Completed { start_ns: 0, end_ns, bytes });
+                short.unfinished.push(Incomplete { start_ns: NS_PER_S, bytes: 500 });
+                r.flows.push(short);
+            }
             r.queue.departed_bytes = 125_000;
             r
         };
@@ -366,6 +506,26 @@ mod tests {
             (over["flows"][2]["one_way_delay_p50_ms"]["p80"].as_f64().unwrap() - 20.0).abs() < 0.1
         );
         assert_eq!(over["queueing_delay_mean_ms"], Value::Null);
+        // Flows of sources are summed up.
+        assert_eq!(s["runs"][0]["flows"].as_array().unwrap().len(), 3);
+        let web = &s["runs"][0]["sources"][0];
+        assert_eq!((&web["name"], &web["connections"]), (&json!("web"), &json!(2)));
+        assert_eq!(web["goodput_bps"], 19_999.0 * 8.0 / 2.0);
+        assert_eq!(
+            (&web["completion"]["completed"], &web["completion"]["unfinished"]),
+            (&json!(2), &json!(2))
+        );
+        assert_eq!(web["completion"]["p50_s"], 0.15000000000000002);
+        let classes = web["by_size"].as_array().unwrap();
+        assert_eq!(classes.len(), 2);
+        assert_eq!(classes[0]["completion"]["p50_s"], 0.1);
+        assert_eq!(classes[0]["completion"]["unfinished"], 2);
+        assert_eq!(
+            (&classes[1]["least_bytes"], &classes[1]["below_bytes"]),
+            (&json!(10_000), &json!(100_000))
+        );
+        assert_eq!(over["sources"][0]["completion_p50_s"]["p80"], 0.15000000000000002);
+        assert_eq!(over["sources"][0]["unfinished"]["p50"], 2.0);
     }
 
     #[test]

@@ -78,6 +78,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
         access_delay_ns: 0,
         access_delay_spread_ns: 0,
         access_jitter_ns: 0,
+        drawn: None,
         kind: kind(f),
     };
     RunSpec {

@@ -250,6 +250,9 @@ impl<W: io::Write + Send> TraceWriter<W> {
                 MaybeU32(get) => {
                     csv.write_field(get(&row).map_or_else(String::new, |v| v.to_string()))?;
                 }
+                Get::MaybeU64(get) => {
+                    csv.write_field(get(&row).map_or_else(String::new, |v| v.to_string()))?;
+                }
                 Get::MaybeF64(get) => {
                     csv.write_field(get(&row).map_or_else(String::new, |v| v.to_string()))?;
                 }

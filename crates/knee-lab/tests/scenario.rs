@@ -92,6 +92,23 @@ stop = "60s"
 kind = "probe"
 "#;
 
+/// One source of each kind, and a video.
+const SOURCES: &str = r#"[[flow]]
+name = "short"
+cc = "newreno"
+stop = "20s"
+arrivals = { rate_per_s = 5 }
+size = { law = "lognormal", mean = "30kB", sigma = 1.5, min = "1kB", max = "1MB" }
+
+[[flow]]
+cc = "newreno"
+web = { connections = "one", reading = "60s" }
+
+[[flow]]
+cc = "newreno"
+video = { rate = "1mbit", chunk = "3s" }
+"#;
+
 fn set(argument: &str) -> Set {
     Set::parse(argument).unwrap()
 }
@@ -727,6 +744,85 @@ fn errors_of_files() {
     assert_eq!(Scenario::load(&good, &[]).unwrap().text(), SMALL);
 }
 
+const SOURCE: &str = "arrivals = { rate_per_s = 20 }";
+
+#[test]
+fn errors_in_sources() {
+    let size = |law: &str| format!("{SOURCE}\nsize = {law}");
+    let sizes = [
+        "{ mean = \"30kB\" }",
+        "{ law = \"weibull\", mean = \"30kB\" }",
+        "{ law = \"pareto\", mean = \"30kB\" }",
+        "{ law = \"pareto\", mean = \"30kB\", shape = 0 }",
+        "{ law = \"pareto\", mean = \"30kB\", shape = 1.2, min = \"1kB\" }",
+        "{ law = \"pareto\", mean = \"2B\", shape = 1.2 }",
+        "{ law = \"lognormal\", mean = \"30kB\" }",
+        "{ law = \"lognormal\", mean = \"30kB\", sigma = 1, max = \"20kB\" }",
+        "{ law = \"exponential\", shape = 1.2 }",
+        "{ law = \"exponential\", mean = \"30kB\", max = \"40kB\" }",
+        "{ law = \"exponential\", mean = \"30kB\", min = \"50kB\", max = \"50kB\" }",
+        "30000",
+    ]
+    .map(size);
+    let others = [
+        SOURCE,
+        "arrivals = 20\nsize = \"30kB\"",
+        "arrivals = {}\nsize = \"30kB\"",
+        "arrivals = { rate_per_s = 20, load = 0.3 }\nsize = \"30kB\"",
+        "arrivals = { rate = 20 }\nsize = \"30kB\"",
+        "arrivals = { load = 0 }\nsize = \"30kB\"",
+        "arrivals = { rate_per_s = 10000 }\nsize = \"30kB\"",
+        "arrivals = { rate_per_s = 20 }\nsize = \"30kB\"\ncount = 2",
+        "arrivals = { rate_per_s = 20 }\nsize = \"30kB\"\nevery = \"1s\"",
+        "arrivals = { rate_per_s = 20 }\nsize = \"30kB\"\nstart_jitter = \"1s\"",
+        "arrivals = { rate_per_s = 20 }\nsize = \"30kB\"\nweb = {}",
+        "size = { law = \"pareto\", mean = \"30kB\", shape = 1.2 }",
+        "web = { connections = \"two\" }",
+        "web = { think = \"1s\" }",
+        "web = {}\nsize = \"30kB\"",
+        "web = { connections = \"one\", reading = \"1us\" }",
+        "video = { chunk = \"1s\" }",
+        "video = { rate = \"1bit\", chunk = \"1s\" }",
+        "video = { rate = \"1mbit\" }\nevery = \"1s\"",
+        "web = {}\nkind = \"udp\"",
+    ];
+    let all: Vec<&str> = sizes.iter().map(String::as_str).chain(others).collect();
+    insta::assert_snapshot!(in_flow(&all));
+}
+
+#[test]
+fn sources_draw_anew_in_each_repetition() {
+    let lines = "name = \"short\"\nsize = \"30kB\"\nstart = \"2s\"\nlifetime = \"5s\"\n";
+    let text = format!("{SMALL}{lines}{SOURCE}\n[[flow]]\ncc = \"chd\"\n");
+    let scenario = parse(&text, &["repeat=2"]).unwrap();
+    let [first, second] = [0, 1].map(|r| scenario.spec(scenario.seed_of(r)));
+    assert_eq!(first.flows[0].name, "chd-2");
+    let drawn = &first.flows[1..];
+    assert_eq!(drawn[4].name, "short#5");
+    assert!((60..140).contains(&drawn.len()), "{}", drawn.len());
+    let inside = |f: &knee_run::FlowSpec| (2_000_000_000..7_000_000_000).contains(&f.start_ns);
+    assert!(drawn.iter().all(|f| inside(f) && f.stop_ns.is_none()));
+    let transfer = Workload::Transfers { size_bytes: 30_000, every_ns: None };
+    assert!(drawn.iter().all(|f| tcp(&f.kind).workload == transfer));
+    assert_ne!(first.flows[1].start_ns, second.flows[1].start_ns);
+    // A load is of the path's rate: 0.5 of 10 Mbit/s in transfers of 31.25 kB are 20 per second.
+    let sets = ["flow.0.arrivals={load=0.5}", "flow.0.size=\"31250B\""];
+    assert_eq!(parse(&text, &sets).unwrap().spec(1).flows.len(), first.flows.len());
+}
+
+#[test]
+fn a_video_is_transfers_one_after_the_other() {
+    let workload =
+        |sets: &[&str]| tcp(&parse(SMALL, sets).unwrap().spec(1).flows[0].kind).workload.clone();
+    let transfers = |size_bytes, every_s: u64| Workload::Transfers {
+        size_bytes,
+        every_ns: Some(every_s * 1_000_000_000),
+    };
+    assert_eq!(workload(&["flow.0.video.rate=4mbit"]), transfers(1_000_000, 2));
+    let sets = ["flow.0.video.rate=4mbit", "flow.0.video.chunk=4s"];
+    assert_eq!(workload(&sets), transfers(2_000_000, 4));
+}
+
 #[test]
 fn long_nonsense_makes_no_long_message() {
     let long = "x".repeat(5000);
@@ -747,20 +843,15 @@ fn the_reference_is_complete_and_its_example_valid() {
     let example = reference.split("```toml").nth(1).and_then(|s| s.split("```").next()).unwrap();
     assert_eq!(parse(example, &[]).unwrap().spec(1).flows.len(), 3);
     // An unknown key is answered with the list of keys.
-    for path in [
-        "zz",
-        "path.zz",
-        "path.aqm.zz",
-        "tcp.zz",
-        "record.zz",
-        "flow.0.zz",
-        "flow.2.zz",
-        "flow.3.zz",
-    ] {
-        let error = parse(LARGE, &[&format!("{path}=1")]).unwrap_err();
+    let large = format!("{LARGE}\n{SOURCES}");
+    let paths = ["zz", "path.zz", "path.aqm.zz", "tcp.zz", "record.zz"];
+    let flows = ["flow.0.zz", "flow.2.zz", "flow.3.zz"];
+    let sources = ["flow.4.arrivals.zz", "flow.4.size.zz", "flow.5.web.zz", "flow.6.video.zz"];
+    for path in paths.into_iter().chain(flows).chain(sources) {
+        let error = parse(&large, &[&format!("{path}=1")]).unwrap_err();
         let remedy = miette::Diagnostic::help(&error).unwrap().to_string();
         let keys: Vec<_> = remedy.split_once("keys here: ").unwrap().1.split(", ").collect();
-        assert!(keys.len() > 2, "{remedy}");
+        assert!(keys.len() > 1, "{remedy}");
         for key in keys {
             let documented = [format!("| `{key}` |"), format!("## `[{key}]`")];
             let table = format!("## `[[{key}]]`");
@@ -1028,6 +1119,7 @@ proptest! {
         arguments in prop::collection::vec(set_argument(), 0..2),
     ) {
         must_not_panic(&mutate(LARGE, &edits), &arguments);
+        must_not_panic(&mutate(&format!("{SMALL}\n{SOURCES}"), &edits), &arguments);
         must_not_panic(&mutate(SMALL, &edits), &arguments);
     }
 

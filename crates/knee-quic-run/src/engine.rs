@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use knee_net::{Ecn, NEVER, Packet};
 use knee_run::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, FlowTotals, Ns, Numbered, PacketEvent, Path,
-    Port, RunRecord, RunSpec, Source, Transfer, UdpFlow, Workload,
+    Port, RunRecord, RunSpec, Source, Transfer, UdpFlow, Unfinished,
 };
 use std::{
     cmp::Reverse,
@@ -96,6 +96,8 @@ struct Quic {
     /// Transfers under way: where each ends in the stream, start, size.
     transfers: VecDeque<(u64, Ns, u64)>,
     written_bytes: u64,
+    /// Transfers that the application has written.
+    writes: usize,
     completed: Vec<Transfer>,
 }
 
@@ -383,17 +385,16 @@ impl<'a> Engine<'a> {
         if flow.stopped {
             return Ok(());
         }
-        let bytes = match quic.terms.workload {
-            Workload::Bulk => None,
-            Workload::Transfers { size_bytes, every_ns } => {
-                if let Some(every_ns) = every_ns {
-                    self.timers.push(Reverse((self.now_ns + every_ns, index, Timer::Write)));
-                }
-                quic.written_bytes += size_bytes;
-                quic.transfers.push_back((quic.written_bytes, self.now_ns, size_bytes));
-                Some(size_bytes)
+        let bytes = quic.terms.workload.write(quic.writes).map(|write| {
+            quic.writes += 1;
+            if let Some(next) = quic.terms.workload.write(quic.writes) {
+                let due_ns = flow.start_ns + next.after_ns;
+                self.timers.push(Reverse((due_ns, index, Timer::Write)));
             }
-        };
+            quic.written_bytes += write.bytes;
+            quic.transfers.push_back((quic.written_bytes, self.now_ns, write.bytes));
+            write.bytes
+        });
         self.with_sender(index, |sender, out| {
             sender.write(bytes);
             sender.drive(now, out)
@@ -468,7 +469,7 @@ impl<'a> Engine<'a> {
             let counters = FlowCounters { in_network_pkts, ..flow.counters() };
             let record = FlowRecord::of(spec, flow.start_ns, duration_ns);
             let record = FlowRecord { counters, samples: flow.samples, ..record };
-            match (flow.kind, &spec.kind) {
+            let record = match (flow.kind, &spec.kind) {
                 (Kind::Udp(udp), _) => Ok(udp.finish(record)),
                 (Kind::Quic(quic), FlowKind::Tcp(tcp)) => quic.finish(FlowRecord {
                     kind: tcp.cc.name(),
@@ -476,7 +477,8 @@ impl<'a> Engine<'a> {
                     ..record
                 }),
                 (Kind::Quic(_), _) => Ok(record),
-            }
+            };
+            record.map(|record| record.without_idle_rows(bin_ns))
         });
         Ok(RunRecord {
             seed: self.spec.seed,
@@ -505,6 +507,7 @@ impl Quic {
             arrived_pkts: 0,
             transfers: VecDeque::new(),
             written_bytes: 0,
+            writes: 0,
             completed: Vec::new(),
         }
     }
@@ -521,7 +524,10 @@ impl Quic {
     }
 
     fn finish(self, record: FlowRecord) -> Result<FlowRecord, Error> {
-        let record = FlowRecord { transfers: self.completed, ..record };
+        let unfinished =
+            self.transfers.iter().map(|&(_, start_ns, bytes)| Unfinished { start_ns, bytes });
+        let unfinished = unfinished.collect();
+        let record = FlowRecord { transfers: self.completed, unfinished, ..record };
         let Some(Ends { sender, receiver, calls, qlog, .. }) = self.ends else { return Ok(record) };
         // The connection tells of its last call, and ends its qlog.
         drop((sender, receiver));

@@ -57,7 +57,7 @@ impl Terms {
         };
         check(flow, &tcp.options, &tcp.workload)?;
         approximate(spec, &tcp.options, approximations);
-        Ok(Self { params, options: tcp.options.clone(), workload: tcp.workload })
+        Ok(Self { params, options: tcp.options.clone(), workload: tcp.workload.clone() })
     }
 
     /// UDP payload of a full packet, bytes.
@@ -143,7 +143,7 @@ fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(
         let why = "quinn's RTT samples are exact; leave the tick out".to_owned();
         return unsupported("tcp.rtt_tick", why);
     }
-    let pauses = matches!(workload, Workload::Transfers { every_ns: Some(_), .. });
+    let pauses = workload.write(1).is_some();
     if !options.idle_restart && pauses {
         let why = "the window restarts after an idle time; set `true`".to_owned();
         return unsupported("tcp.idle_restart", why);

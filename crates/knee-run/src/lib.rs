@@ -17,17 +17,17 @@ pub use delay::DelayStats;
 pub use emission::Emission;
 pub use knee_cc::{Call, CallRecord};
 pub use knee_net::{
-    Aqm, CoDel, Discipline, FqCoDel, Fred, Limit as QueueLimit, Pie, Red, Thresholds,
+    Aqm, CoDel, Discipline, FqCoDel, Fred, Limit as QueueLimit, Pie, Random, Red, Thresholds,
 };
 pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
 pub use path::{Numbered, Path, Port, Source};
 pub use record::{
     FlowCounters, FlowRecord, FlowSample, FlowTotals, Lateness, PacketEvent, PacketLog, QueueBin,
-    QueueRecord, RealTime, RunRecord, Transfer,
+    QueueRecord, RealTime, RunRecord, Transfer, Unfinished,
 };
 pub use replay::{Difference, Replay};
 pub use spec::{
-    Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery, RunSpec,
-    TcpOptions, TcpSpec, Transport, Workload,
+    Cc, DelayedAck, Drawn, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery,
+    RunSpec, TcpOptions, TcpSpec, Transport, Workload, Write,
 };
 pub use udp::UdpFlow;

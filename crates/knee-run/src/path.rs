@@ -119,7 +119,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
         let mut class_of: BTreeMap<(Ns, Option<usize>), u32> = BTreeMap::new();
         let port = |(index, flow): (usize, &FlowSpec)| {
             // Jitter is a flow's own: it must not hold another flow's packets back.
-            let mut random = Random::stream(spec.seed, "access delay", index as u64);
+            let mut random = spec.random("access delay", index);
             let access_delay_ns = flow.access_delay_ns + random.up_to(flow.access_delay_spread_ns);
             let key = (access_delay_ns, (flow.access_jitter_ns > 0).then_some(index));
             let class = *class_of.entry(key).or_insert_with(|| {
@@ -135,8 +135,8 @@ impl<F: Numbered, B: Default> Path<F, B> {
                 class,
                 packet_bytes: flow.packet_bytes(),
                 access_jitter: Jitter::new(flow.access_jitter_ns),
-                forward: Random::stream(spec.seed, "forward", index as u64),
-                reverse: Random::stream(spec.seed, "reverse", index as u64),
+                forward: spec.random("forward", index),
+                reverse: spec.random("reverse", index),
                 random_losses_pkts: 0,
                 queue_drops_pkts: 0,
                 marked_pkts: 0,

@@ -16,7 +16,7 @@ pub struct RunRecord {
     pub duration_ns: Ns,
     /// Interval of the time series; 0: none were kept.
     pub bin_ns: Ns,
-    /// Flows, in scenario order.
+    /// Flows, in the order of the specification.
     pub flows: Vec<FlowRecord>,
     /// The bottleneck's queue.
     pub queue: QueueRecord,
@@ -84,6 +84,8 @@ impl Lateness {
 pub struct FlowRecord {
     /// Name, from the scenario.
     pub name: String,
+    /// Name of the source that it was drawn from; empty if the scenario names the flow itself.
+    pub source: String,
     /// Algorithm, or `udp`, `probe`.
     pub kind: String,
     /// When it started, jitter included.
@@ -96,10 +98,15 @@ pub struct FlowRecord {
     pub observes: [&'static str; OBSERVE_N],
     /// Totals.
     pub counters: FlowCounters,
-    /// Time series, one row per bin: row `i` covers `[i·bin, (i+1)·bin)`, with state at its end.
+    /// Bin of the first row of the time series: 0, but for flows drawn from a source.
+    pub first_bin: u32,
+    /// Time series, one row per bin: bin `i` covers `[i·bin, (i+1)·bin)`, with state at its end.
+    /// Of a flow drawn from a source only the bins from its start to its last traffic.
     pub samples: Vec<FlowSample>,
-    /// Transfers of a fixed size that were completed.
+    /// Transfers that were completed.
     pub transfers: Vec<Transfer>,
+    /// Transfers that were written, but not complete when the run ended.
+    pub unfinished: Vec<Unfinished>,
     /// Probes: time of sending and one-way delay of each that arrived.
     pub probe_delays: Vec<(Ns, Ns)>,
     /// One-way delay of every packet that arrived (probes only).
@@ -109,6 +116,32 @@ pub struct FlowRecord {
     /// Calls of the algorithm, if traced. Kept as a table of its own, not with the rest.
     #[serde(skip)]
     pub trace: Vec<CallRecord>,
+}
+
+impl FlowRecord {
+    /// What the time series has of bin `bin`.
+    pub fn sample(&self, bin: usize) -> Option<&FlowSample> {
+        self.samples.get(bin.checked_sub(self.first_bin as usize)?)
+    }
+
+    /// Of a flow drawn from a source: without the rows of its time series before its start and
+    /// after its last traffic. Thousands of flows would fill the memory with them.
+    pub fn without_idle_rows(mut self, bin_ns: Ns) -> Self {
+        if self.source.is_empty() {
+            return self;
+        }
+        let start_bin = self.start_ns.checked_div(bin_ns).unwrap_or(0);
+        let before = start_bin.saturating_sub(self.first_bin.into());
+        let before = before.min(self.samples.len() as u64);
+        self.samples.drain(..before as usize);
+        self.first_bin += before as u32;
+        let has_traffic =
+            |s: &FlowSample| s.delivered_bytes > 0 || s.sent_pkts > 0 || s.lost_pkts > 0;
+        let rows = self.samples.iter().rposition(has_traffic).map_or(0, |last| last + 1);
+        self.samples.truncate(rows);
+        self.samples.shrink_to_fit();
+        self
+    }
 }
 
 /// Totals of one flow. Packets unless a name says otherwise.
@@ -241,6 +274,15 @@ pub struct Transfer {
     pub bytes: u64,
 }
 
+/// A transfer that was not complete when the run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// When the application wrote it.
+    pub start_ns: Ns,
+    /// Its size.
+    pub bytes: u64,
+}
+
 /// The bottleneck's queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRecord {
@@ -323,4 +365,39 @@ pub struct PacketLog {
     pub held_pkts: u32,
     /// What happened.
     pub event: PacketEvent,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(start_ns: Ns, first_bin: u32, sent: &[u32]) -> FlowRecord {
+        let row = |sent_pkts: &u32| FlowSample { sent_pkts: *sent_pkts, ..FlowSample::default() };
+        FlowRecord {
+            source: "web".to_owned(),
+            start_ns,
+            first_bin,
+            samples: sent.iter().map(row).collect(),
+            ..FlowRecord::default()
+        }
+    }
+
+    fn rows(record: &FlowRecord) -> (u32, Vec<u32>) {
+        (record.first_bin, record.samples.iter().map(|s| s.sent_pkts).collect())
+    }
+
+    #[test]
+    fn drawn_flows_keep_the_rows_of_their_life() {
+        let of = |record: FlowRecord| rows(&record.without_idle_rows(10));
+        // Started within bin 2; silent in bin 3; nothing from bin 5 on.
+        assert_eq!(of(drawn(25, 0, &[0, 0, 4, 0, 1, 0, 0])), (2, vec![4, 0, 1]));
+        assert_eq!(of(drawn(25, 2, &[4, 0, 1, 0])), (2, vec![4, 0, 1]));
+        assert_eq!(of(drawn(95, 0, &[0, 0])), (2, vec![]));
+        let named = FlowRecord { source: String::new(), ..drawn(25, 0, &[0, 0, 4, 0]) };
+        assert_eq!(of(named), (0, vec![0, 0, 4, 0]));
+        let kept = drawn(25, 0, &[0, 0, 4]).without_idle_rows(10);
+        assert_eq!((kept.sample(1), kept.sample(2).map(|s| s.sent_pkts)), (None, Some(4)));
+        // No time series.
+        assert_eq!(rows(&drawn(25, 0, &[]).without_idle_rows(0)), (0, vec![]));
+    }
 }

@@ -3,6 +3,7 @@
 use knee_cc::{OBSERVE_N, Params};
 use knee_net::{Aqm, Jitter, Limit as QueueLimit, Random};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// A time or duration in nanoseconds.
 pub type Ns = u64;
@@ -16,7 +17,7 @@ pub struct RunSpec {
     pub duration_ns: Ns,
     /// The path that all flows share.
     pub path: PathSpec,
-    /// Flows, in scenario order.
+    /// Flows: those that the scenario names, in its order, then those drawn from its sources.
     pub flows: Vec<FlowSpec>,
     /// What to keep.
     pub record: RecordSpec,
@@ -26,8 +27,14 @@ impl RunSpec {
     /// When flow `index` starts, jitter included.
     pub fn start_ns(&self, index: usize) -> Ns {
         let flow = &self.flows[index];
-        let mut random = Random::stream(self.seed, "start", index as u64);
+        let mut random = self.random("start", index);
         flow.start_ns + Jitter::new(flow.start_jitter_ns).draw_ns(&mut random)
+    }
+
+    /// The random stream of `component` for flow `index`: the same however many flows are drawn.
+    pub fn random(&self, component: &str, index: usize) -> Random {
+        let drawn = self.flows[index].drawn.as_ref();
+        Random::stream(self.seed, component, drawn.map_or(index as u64, |drawn| drawn.stream))
     }
 
     /// Packets that flow `index` can number at most. No flow can send more than the link carries,
@@ -46,6 +53,10 @@ impl RunSpec {
                 let times = every_ns.map_or(1, |e| self.duration_ns / e.max(1) + 1);
                 return u128::from(size_bytes.div_ceil(u64::from(options.mss_bytes)))
                     * u128::from(times);
+            }
+            FlowKind::Tcp(TcpSpec { workload: Workload::Writes(writes), options, .. }) => {
+                let mss_bytes = u64::from(options.mss_bytes);
+                return writes.iter().map(|w| u128::from(w.bytes.div_ceil(mss_bytes))).sum();
             }
             FlowKind::Tcp(_) => u128::from(self.path.rate_bps) * 2,
             FlowKind::Udp { rate_bps, steps, .. } => {
@@ -75,6 +86,7 @@ impl RunSpec {
             access_delay_ns: 0,
             access_delay_spread_ns: 0,
             access_jitter_ns: 0,
+            drawn: None,
             kind: FlowKind::Tcp(TcpSpec {
                 transport: Transport::Own,
                 cc: Cc::Knee(params.clone()),
@@ -172,8 +184,20 @@ pub struct FlowSpec {
     /// Time between sender and bottleneck that varies per packet, uniform from 0 to this, never
     /// reordering: what real hosts do, and what breaks the phase effects of drop-tail queues.
     pub access_jitter_ns: Ns,
+    /// Where it comes from, if it was drawn at random.
+    pub drawn: Option<Drawn>,
     /// What it sends.
     pub kind: FlowKind,
+}
+
+/// Where a flow comes from that the scenario does not name: a source of many flows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// Name of the source.
+    pub source: Arc<str>,
+    /// Number of the flow's random streams: at least 2^32, where no index of a flow lies, and
+    /// no other flow of the run has it.
+    pub stream: u64,
 }
 
 impl FlowSpec {
@@ -212,6 +236,14 @@ pub enum FlowKind {
 }
 
 impl FlowKind {
+    /// What its application writes, unless it sends without feedback.
+    pub fn workload(&self) -> Option<&Workload> {
+        match self {
+            Self::Tcp(tcp) => Some(&tcp.workload),
+            Self::Udp { .. } | Self::Probe { .. } => None,
+        }
+    }
+
     /// Names of the values that its algorithm lets be observed; empty where there is none.
     pub fn observes(&self) -> [&'static str; OBSERVE_N] {
         match self {
@@ -280,7 +312,7 @@ impl Cc {
 }
 
 /// What a TCP application writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// As much as the connection takes.
     Bulk,
@@ -291,6 +323,34 @@ pub enum Workload {
         /// Time from one write to the next (what is not sent yet queues); `None`: one transfer.
         every_ns: Option<Ns>,
     },
+    /// Transfers of given sizes at given times on one connection, in order of time, the first at
+    /// the flow's start. What is not sent yet queues.
+    Writes(Arc<[Write]>),
+}
+
+/// A transfer that an application writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// When, from the flow's start.
+    pub after_ns: Ns,
+    /// How much, at least 1 byte.
+    pub bytes: u64,
+}
+
+impl Workload {
+    /// Transfer `number`, from 0; none if there are no more, or none at all.
+    pub fn write(&self, number: usize) -> Option<Write> {
+        match self {
+            Self::Bulk => None,
+            Self::Transfers { size_bytes, every_ns } => {
+                let after_ns = every_ns.map_or((number == 0).then_some(0), |every_ns| {
+                    every_ns.checked_mul(number as u64)
+                });
+                after_ns.map(|after_ns| Write { after_ns, bytes: *size_bytes })
+            }
+            Self::Writes(writes) => writes.get(number).copied(),
+        }
+    }
 }
 
 /// Options of the TCP stack, sender and receiver.
@@ -354,4 +414,23 @@ pub struct RecordSpec {
     pub queue_log: bool,
     /// Every call of an algorithm with all inputs and outputs.
     pub trace: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_are_written_at_their_times() {
+        let times = |workload: &Workload| -> Vec<(Ns, u64)> {
+            let writes = (0..4).map_while(|n| workload.write(n));
+            writes.map(|w| (w.after_ns, w.bytes)).collect()
+        };
+        assert_eq!(times(&Workload::Bulk), []);
+        let transfers = |every_ns| Workload::Transfers { size_bytes: 9, every_ns };
+        assert_eq!(times(&transfers(None)), [(0, 9)]);
+        assert_eq!(times(&transfers(Some(5))), [(0, 9), (5, 9), (10, 9), (15, 9)]);
+        let writes = [(0, 3), (7, 1)].map(|(after_ns, bytes)| Write { after_ns, bytes });
+        assert_eq!(times(&Workload::Writes(writes.into())), [(0, 3), (7, 1)]);
+    }
 }

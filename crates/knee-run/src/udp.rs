@@ -84,6 +84,7 @@ impl FlowRecord {
     pub fn of(flow: &FlowSpec, start_ns: Ns, duration_ns: Ns) -> Self {
         Self {
             name: flow.name.clone(),
+            source: flow.drawn.as_ref().map_or_else(String::new, |d| d.source.to_string()),
             start_ns,
             stop_ns: flow.stop_ns.map_or(duration_ns, |stop_ns| stop_ns.min(duration_ns)),
             ..Self::default()

@@ -11,10 +11,10 @@ use crate::{
     sender::{Sender, Transmit},
 };
 use knee_cc::Params;
-use knee_net::{Ecn, NEVER, Random};
+use knee_net::{Ecn, NEVER};
 use knee_run::{
     Cc, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals, Ns, PacketEvent,
-    Path, Port, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Transport, UdpFlow, Workload,
+    Path, Port, Random, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Transport, UdpFlow,
 };
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -62,6 +62,10 @@ enum Kind {
 struct Tcp {
     sender: Sender,
     receiver: Receiver,
+    /// Transfers that the application has written.
+    writes: usize,
+    /// Whether it has written all that it ever will.
+    all_written: bool,
     /// When the timers of this flow stand in the heap; [`NEVER`]: they do not.
     rto_in_heap_ns: Ns,
     delack_in_heap_ns: Ns,
@@ -73,6 +77,8 @@ struct Flow {
     started: bool,
     start_ns: Ns,
     stopped: bool,
+    /// Drawn from a source: its time series covers its life only.
+    drawn: bool,
     samples: Vec<FlowSample>,
     /// Up to the latest bin.
     last: FlowTotals,
@@ -82,6 +88,8 @@ pub(crate) struct Engine<'a> {
     spec: &'a RunSpec,
     now_ns: Ns,
     flows: Vec<Flow>,
+    /// Flows whose time series goes on.
+    sampled: Vec<u32>,
     path: Path<Data, AckPacket>,
     timers: Timers,
     blocks: BlockStore,
@@ -120,7 +128,8 @@ impl<'a> Engine<'a> {
             flows.push(new);
         }
         path.set_timers(timers.next_ns());
-        Ok(Self { spec, now_ns: 0, flows, path, timers, blocks: BlockStore::default() })
+        let sampled = (0..).zip(&flows).filter(|(_, flow)| !flow.drawn).map(|(i, _)| i).collect();
+        Ok(Self { spec, now_ns: 0, flows, sampled, path, timers, blocks: BlockStore::default() })
     }
 
     pub(crate) fn run(mut self) -> Result<RunRecord, SimError> {
@@ -269,6 +278,9 @@ impl<'a> Engine<'a> {
     fn start(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         flow.started = true;
+        if flow.drawn && self.spec.record.bin_ns > 0 {
+            self.sampled.push(index);
+        }
         match &flow.kind {
             Kind::Udp(udp) if udp.due_ns() > self.now_ns => {
                 self.timers.push(udp.due_ns(), index, Timer::Udp);
@@ -286,20 +298,21 @@ impl<'a> Engine<'a> {
         if flow.stopped {
             return;
         }
-        let segments = match spec.workload {
-            Workload::Bulk => None,
-            Workload::Transfers { size_bytes, every_ns } => {
-                if let Some(every_ns) = every_ns {
-                    self.timers.push(self.now_ns + every_ns, index, Timer::Write);
+        let segments = spec.workload.write(tcp.writes).map(|write| {
+            tcp.writes += 1;
+            match spec.workload.write(tcp.writes) {
+                Some(next) => {
+                    self.timers.push(flow.start_ns + next.after_ns, index, Timer::Write);
                 }
-                let mss_bytes = u64::from(spec.options.mss_bytes);
-                let segments = size_bytes.div_ceil(mss_bytes) as u32;
-                let short_bytes = (u64::from(segments) * mss_bytes - size_bytes) as u32;
-                let end = tcp.sender.written().saturating_add(segments);
-                tcp.receiver.expect(end, short_bytes, self.now_ns, size_bytes);
-                Some(segments)
+                None => tcp.all_written = true,
             }
-        };
+            let mss_bytes = u64::from(spec.options.mss_bytes);
+            let segments = write.bytes.div_ceil(mss_bytes) as u32;
+            let short_bytes = (u64::from(segments) * mss_bytes - write.bytes) as u32;
+            let end = tcp.sender.written().saturating_add(segments);
+            tcp.receiver.expect(end, short_bytes, self.now_ns, write.bytes);
+            segments
+        });
         self.with_sender(index, |sender, now_ns, out| sender.write(now_ns, segments, out));
     }
 
@@ -346,9 +359,12 @@ impl<'a> Engine<'a> {
 
     /// Ends a bin of the time series.
     fn close_bin(&mut self) {
-        for flow in &mut self.flows {
+        let flows = &mut self.flows;
+        self.sampled.retain(|index| {
+            let flow = &mut flows[*index as usize];
             flow.sample();
-        }
+            !flow.drawn || !flow.has_ended()
+        });
         self.path.close_bin(self.now_ns);
     }
 
@@ -367,7 +383,10 @@ impl<'a> Engine<'a> {
         let (specs, duration_ns) = (&self.spec.flows, self.spec.duration_ns);
         // Collected in place: a flow and its record do not stand beside each other.
         let flows = self.flows.into_iter().enumerate();
-        let flows = flows.map(|(i, flow)| flow.finish(&specs[i], in_network[i], duration_ns));
+        let flows = flows.map(|(i, flow)| {
+            let record = flow.finish(&specs[i], in_network[i], duration_ns, bin_ns);
+            record.without_idle_rows(bin_ns)
+        });
         RunRecord {
             seed: self.spec.seed,
             duration_ns: self.spec.duration_ns,
@@ -397,7 +416,7 @@ fn prefetch<T>(value: &T) {
 impl Flow {
     fn new(spec: &RunSpec, index: u32, port: Port) -> Result<Self, SimError> {
         let flow: &FlowSpec = &spec.flows[index as usize];
-        let stream = |component| Random::stream(spec.seed, component, u64::from(index));
+        let stream = |component| spec.random(component, index as usize);
         let start_ns = spec.start_ns(index as usize);
         let keep = spec.record.bin_ns > 0;
         let kind = match &flow.kind {
@@ -425,6 +444,7 @@ impl Flow {
             started: false,
             start_ns,
             stopped: false,
+            drawn: flow.drawn.is_some(),
             samples: Vec::new(),
             last: FlowTotals::default(),
         })
@@ -460,10 +480,28 @@ impl Flow {
         self.samples.push(sample);
     }
 
-    fn finish(self, spec: &FlowSpec, in_network_pkts: u64, duration_ns: Ns) -> FlowRecord {
+    /// Whether nothing more will happen: all that there ever is to send has arrived and is
+    /// acknowledged, and no packet is on its way to the receiver.
+    fn has_ended(&self) -> bool {
+        let Kind::Tcp(tcp) = &self.kind else { return false };
+        let c = self.counters();
+        let gone_pkts = c.delivered_pkts + c.duplicate_pkts;
+        let gone_pkts = gone_pkts + c.queue_drops_pkts + c.random_losses_pkts;
+        (tcp.all_written || self.stopped) && tcp.sender.is_idle() && c.sent_pkts == gone_pkts
+    }
+
+    fn finish(
+        self,
+        spec: &FlowSpec,
+        in_network_pkts: u64,
+        duration_ns: Ns,
+        bin_ns: Ns,
+    ) -> FlowRecord {
         let counters = FlowCounters { in_network_pkts, ..self.counters() };
+        let start_bin = self.start_ns.checked_div(bin_ns).filter(|_| self.drawn);
         let record = FlowRecord {
             counters,
+            first_bin: start_bin.unwrap_or(0) as u32,
             samples: self.samples,
             ..FlowRecord::of(spec, self.start_ns, duration_ns)
         };
@@ -471,6 +509,7 @@ impl Flow {
             (Kind::Tcp(mut tcp), FlowKind::Tcp(t)) => FlowRecord {
                 kind: t.cc.name(),
                 observes: t.cc.observes(),
+                unfinished: tcp.receiver.unfinished(),
                 transfers: std::mem::take(&mut tcp.receiver.completed),
                 rtt: std::mem::take(&mut tcp.sender.rtt),
                 trace: tcp.sender.take_trace(),
@@ -494,6 +533,8 @@ impl Tcp {
         Self {
             sender: Sender::new(params, options, start_ns, random, keep, spec.record.trace),
             receiver: Receiver::new(options.mss_bytes, options.delayed_ack, options.quick_ack_pkts),
+            writes: 0,
+            all_written: false,
             rto_in_heap_ns: NEVER,
             delack_in_heap_ns: NEVER,
         }

@@ -2,7 +2,7 @@
 
 use crate::packet::{NONE, SackBlocks};
 use knee_net::{Ecn, NEVER};
-use knee_run::{DelayedAck, Transfer};
+use knee_run::{DelayedAck, Transfer, Unfinished};
 use std::collections::VecDeque;
 
 /// What the receiver does on an arrival.
@@ -67,6 +67,12 @@ impl Receiver {
             self.short.push_back((end - 1, short_bytes));
         }
         self.transfers.push_back((end, start_ns, size_bytes));
+    }
+
+    /// Transfers that are not complete yet.
+    pub(crate) fn unfinished(&self) -> Vec<Unfinished> {
+        let transfers = self.transfers.iter();
+        transfers.map(|&(_, start_ns, bytes)| Unfinished { start_ns, bytes }).collect()
     }
 
     pub(crate) fn cumulative(&self) -> u32 {

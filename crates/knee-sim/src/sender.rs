@@ -220,6 +220,11 @@ impl Sender {
         self.written
     }
 
+    /// Whether all that was written is acknowledged.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.board.outstanding() == 0 && self.board.nxt() >= self.written
+    }
+
     /// The application writes no more; what is outstanding is still repaired.
     pub(crate) fn stop(&mut self) {
         self.written = self.board.nxt();

@@ -159,6 +159,7 @@ fn flow(duration_ns: Ns) -> impl Strategy<Value = FlowSpec> {
             access_delay_ns: access.0,
             access_delay_spread_ns: 0,
             access_jitter_ns: access.1,
+            drawn: None,
             kind,
         }
     })

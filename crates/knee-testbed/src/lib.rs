@@ -46,7 +46,7 @@ use error::{Doing, joined};
 use forwarder::Forwarder;
 use knee_run::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, RealTime, RunRecord,
-    RunSpec, Transfer,
+    RunSpec, Transfer, Unfinished,
 };
 use namespace::Host;
 use plan::Plan;
@@ -306,28 +306,37 @@ fn flow(
             ..state
         }
     });
-    let size_bytes = plan.transfer_bytes(spec, index);
-    let transfers = sent.writes.iter().zip(&received.completed_ns).map(|(start_ns, end_ns)| {
-        Transfer { start_ns: *start_ns, end_ns: *end_ns, bytes: size_bytes }
+    let workload = flow.kind.workload();
+    let bytes = |number| workload.and_then(|w| w.write(number)).map_or(0, |write| write.bytes);
+    let writes = sent.writes.iter().enumerate();
+    let completed = writes.clone().zip(&received.completed_ns);
+    let transfers = completed.map(|((number, start_ns), end_ns)| Transfer {
+        start_ns: *start_ns,
+        end_ns: *end_ns,
+        bytes: bytes(number),
     });
-    FlowRecord {
-        name: flow.name.clone(),
+    let unfinished = writes
+        .skip(received.completed_ns.len())
+        .map(|(number, start_ns)| Unfinished { start_ns: *start_ns, bytes: bytes(number) });
+    let start_ns = plan.flows[index].start_ns;
+    let record = FlowRecord {
         kind: match &flow.kind {
             FlowKind::Tcp(tcp) => tcp.cc.name(),
             FlowKind::Udp { .. } => "udp".into(),
             FlowKind::Probe { .. } => "probe".into(),
         },
-        start_ns: plan.flows[index].start_ns,
-        stop_ns: flow.stop_ns.map_or(spec.duration_ns, |stop_ns| stop_ns.min(spec.duration_ns)),
         counters,
         samples: samples.collect(),
         rtt: called.rtt,
         trace: called.trace,
         transfers: transfers.collect(),
+        unfinished: unfinished.collect(),
         probe_delays: received.probe_delays.clone(),
         one_way_delay: received.one_way_delay.clone(),
         observes: flow.kind.observes(),
-    }
+        ..FlowRecord::of(flow, start_ns, spec.duration_ns)
+    };
+    record.without_idle_rows(spec.record.bin_ns)
 }
 
 /// Number of bins of the time series; the last one may be short.

@@ -4,7 +4,7 @@ use crate::TestbedError;
 use knee_quic_run::Terms;
 use knee_run::{
     FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, QueueLimit, Recovery, RunSpec, TcpOptions,
-    TcpSpec, Transport, Workload,
+    TcpSpec, Transport,
 };
 use nix::sys::socket::SockaddrIn;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
@@ -170,16 +170,6 @@ impl Plan {
         approximations.sort();
         approximations.dedup();
         Ok(Self { stack, flows, mtu_bytes, approximations })
-    }
-
-    /// Size of the transfers of flow `index`; 0 if it has none.
-    pub(crate) fn transfer_bytes(&self, spec: &RunSpec, index: usize) -> u64 {
-        match &spec.flows[index].kind {
-            FlowKind::Tcp(TcpSpec { workload: Workload::Transfers { size_bytes, .. }, .. }) => {
-                *size_bytes
-            }
-            _ => 0,
-        }
     }
 }
 

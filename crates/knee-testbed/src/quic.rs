@@ -11,7 +11,7 @@ use crate::{
 };
 use bytes::BytesMut;
 use knee_quic_run::{Calls, EcnCodepoint, Failed, Maker, Out, Qlog, Receiver, Sender, Terms};
-use knee_run::{FlowCounters, FlowSample, Ns, RunSpec, Workload};
+use knee_run::{FlowCounters, FlowSample, Ns, RunSpec};
 use nix::{
     errno::Errno,
     sys::{
@@ -55,7 +55,6 @@ struct Flow {
     sockets: [OwnedFd; 2],
     ends: Option<Ends>,
     stopped: bool,
-    transfer_bytes: u64,
     sent: Sent,
     received: Received,
 }
@@ -111,7 +110,6 @@ impl<'a> Connections<'a> {
                 sockets,
                 ends: None,
                 stopped: false,
-                transfer_bytes: plan.transfer_bytes(spec, index),
                 sent: Sent::default(),
                 received: Received { bins: vec![0; bins(spec)], ..Received::default() },
             });
@@ -203,18 +201,14 @@ impl<'a> Connections<'a> {
         if flow.stopped {
             return Ok(());
         }
-        let bytes = match flow.terms.workload {
-            Workload::Bulk => None,
-            Workload::Transfers { size_bytes, every_ns } => {
-                flow.sent.writes.push(clock.now_ns());
-                if let Some(every_ns) = every_ns {
-                    let start_ns = self.plan.flows[flow.index].start_ns;
-                    let due_ns = start_ns + flow.sent.writes.len() as u64 * every_ns;
-                    self.timers.push(Reverse((due_ns, at, Timer::Write)));
-                }
-                Some(size_bytes)
+        let bytes = flow.terms.workload.write(flow.sent.writes.len()).map(|write| {
+            flow.sent.writes.push(clock.now_ns());
+            if let Some(next) = flow.terms.workload.write(flow.sent.writes.len()) {
+                let due_ns = self.plan.flows[flow.index].start_ns + next.after_ns;
+                self.timers.push(Reverse((due_ns, at, Timer::Write)));
             }
-        };
+            write.bytes
+        });
         flow.with_sender(self.spec, |sender, out| {
             sender.write(bytes);
             sender.drive(Instant::now(), out)
@@ -245,7 +239,7 @@ impl Flow {
         let now_ns = clock.now_ns();
         let new_bytes = ends.receiver.delivered_bytes - self.received.bytes;
         if new_bytes > 0 && now_ns < spec.duration_ns {
-            self.received.add(spec, now_ns, new_bytes, self.transfer_bytes);
+            self.received.add(spec, now_ns, new_bytes, Some(&self.terms.workload));
         }
         Ok(())
     }

@@ -350,6 +350,7 @@ fn prepare(
         access_delay_ns: 0,
         access_delay_spread_ns: 0,
         access_jitter_ns: 0,
+        drawn: None,
         kind: FlowKind::Udp {
             rate_bps: 1,
             steps: Vec::new(),

@@ -68,20 +68,30 @@ pub(crate) struct Received {
     pub bins: Vec<u64>,
     /// When each transfer was complete.
     pub completed_ns: Vec<Ns>,
+    /// Of the bytes, those of complete transfers.
+    completed_bytes: u64,
     pub probe_delays: Vec<(Ns, Ns)>,
     pub one_way_delay: DelayStats,
 }
 
 impl Received {
-    /// `bytes` more have arrived at `now_ns`, of a flow whose transfers are of `transfer_bytes`; 0:
-    /// it has none.
-    pub(crate) fn add(&mut self, spec: &RunSpec, now_ns: Ns, bytes: u64, transfer_bytes: u64) {
+    /// `bytes` more have arrived at `now_ns`, of a flow with `workload`, if it is TCP or QUIC.
+    pub(crate) fn add(
+        &mut self,
+        spec: &RunSpec,
+        now_ns: Ns,
+        bytes: u64,
+        workload: Option<&Workload>,
+    ) {
         self.bytes += bytes;
         if let Some(bin) = now_ns.checked_div(spec.record.bin_ns) {
             self.bins[bin as usize] += bytes;
         }
-        if let Some(completed) = self.bytes.checked_div(transfer_bytes) {
-            self.completed_ns.resize(completed as usize, now_ns);
+        while let Some(write) = workload.and_then(|w| w.write(self.completed_ns.len()))
+            && self.completed_bytes + write.bytes <= self.bytes
+        {
+            self.completed_bytes += write.bytes;
+            self.completed_ns.push(now_ns);
         }
     }
 }
@@ -240,14 +250,13 @@ impl<'a> Senders<'a> {
         if flow.socket.is_none() {
             return Ok(());
         }
-        match workload {
-            Workload::Bulk => flow.pending_bytes = u64::MAX,
-            Workload::Transfers { size_bytes, every_ns } => {
-                flow.pending_bytes += size_bytes;
+        match workload.write(flow.sent.writes.len()) {
+            None => flow.pending_bytes = u64::MAX,
+            Some(write) => {
+                flow.pending_bytes += write.bytes;
                 flow.sent.writes.push(now_ns);
-                if let Some(every_ns) = every_ns {
-                    let due_ns =
-                        self.plan.flows[index].start_ns + flow.sent.writes.len() as u64 * every_ns;
+                if let Some(next) = workload.write(flow.sent.writes.len()) {
+                    let due_ns = self.plan.flows[index].start_ns + next.after_ns;
                     self.timers.push(Reverse((due_ns, index, Timer::Write)));
                 }
             }
@@ -377,7 +386,6 @@ pub(crate) struct Receivers<'a> {
     spec: &'a RunSpec,
     epoll: Epoll,
     sockets: Vec<Receiver>,
-    transfer_bytes: Vec<u64>,
     received: Vec<Received>,
     bytes: Vec<u8>,
 }
@@ -419,14 +427,7 @@ impl<'a> Receivers<'a> {
         let flows = 0..spec.flows.len();
         let received =
             flows.clone().map(|_| Received { bins: vec![0; bins(spec)], ..Received::default() });
-        Ok(Self {
-            spec,
-            epoll,
-            sockets,
-            transfer_bytes: flows.clone().map(|i| plan.transfer_bytes(spec, i)).collect(),
-            received: received.collect(),
-            bytes: vec![0; CHUNK_BYTES],
-        })
+        Ok(Self { spec, epoll, sockets, received: received.collect(), bytes: vec![0; CHUNK_BYTES] })
     }
 
     pub(crate) fn run(
@@ -487,7 +488,7 @@ impl<'a> Receivers<'a> {
         }
         let received = &mut self.received[index];
         let bytes = len as u64 + if udp { u64::from(UDP_HEADERS_BYTES) } else { 0 };
-        received.add(self.spec, now_ns, bytes, self.transfer_bytes[index]);
+        received.add(self.spec, now_ns, bytes, self.spec.flows[index].kind.workload());
         if matches!(self.spec.flows[index].kind, FlowKind::Probe { .. })
             && let Some(stamp) = self.bytes[..len].get(4..STAMP_BYTES)
             && let Ok(stamp) = stamp.try_into()

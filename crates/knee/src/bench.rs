@@ -3,7 +3,13 @@
 use crate::{Format, integer, output};
 use clap::{Subcommand, builder::PossibleValuesParser};
 use knee_cc::{Algorithm, Params, algorithm, algorithms};
-use knee_lab::units::{UnitError, parse_queue, parse_rate, parse_time};
+use knee_lab::{
+    scenario::Scenario,
+    units::{
+        UnitError, parse_queue, parse_rate, parse_size, parse_time, show_queue, show_rate,
+        show_size, show_time,
+    },
+};
 use knee_run::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec};
 use miette::{Result, miette};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -20,6 +26,9 @@ pub(crate) struct Args {
 enum What {
     /// Bulk flows through one bottleneck, SACK, an ACK for each packet
     Dumbbell(Dumbbell),
+    /// Short flows that arrive at random, of heavy-tailed sizes, through one bottleneck, with a
+    /// time series
+    Short(Short),
 }
 
 #[derive(clap::Args)]
@@ -45,6 +54,55 @@ struct Dumbbell {
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+}
+
+#[derive(clap::Args)]
+struct Short {
+    /// Number of flows, on average
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = integer::<u32>(1..=90_000), allow_hyphen_values = true)]
+    flows: u32,
+    /// Rate of the bottleneck
+    #[arg(long, default_value = "100mbit", value_parser = rate, allow_hyphen_values = true)]
+    rate: u64,
+    /// Round-trip time without queueing
+    #[arg(long, default_value = "40ms", value_parser = time, allow_hyphen_values = true)]
+    rtt: Ns,
+    /// Limit of the bottleneck's queue, as 333p or 500kB
+    #[arg(long, default_value = "333p", value_parser = queue, allow_hyphen_values = true)]
+    queue: QueueLimit,
+    /// Payload that arrives, in percent of the rate
+    #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = integer::<u32>(1..=1000), allow_hyphen_values = true)]
+    load: u32,
+    /// Mean size (Pareto's law of shape 1.2, up to 10 MB)
+    #[arg(long, default_value = "30kB", value_parser = size, allow_hyphen_values = true)]
+    mean: u64,
+    /// Algorithm of all flows
+    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = algorithm_names())]
+    cc: String,
+    /// How to print
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+impl Short {
+    fn spec(&self) -> Result<RunSpec> {
+        let bits = u128::from(self.flows) * u128::from(self.mean) * 8 * 100;
+        let per_s = u128::from(self.rate) * u128::from(self.load);
+        let duration_ns = (bits * u128::from(NS_PER_S) / per_s).max(1);
+        let text = format!(
+            "duration = \"{duration_ns}ns\"\n\
+             [path]\nrate = \"{}\"\nrtt = \"{}\"\nqueue = \"{}\"\n\
+             [[flow]]\ncc = \"{}\"\narrivals.load = {:?}\n\
+             size = {{ law = \"pareto\", mean = \"{}\", shape = 1.2, max = \"10MB\" }}\n",
+            show_rate(self.rate),
+            show_time(self.rtt),
+            show_queue(self.queue),
+            self.cc,
+            f64::from(self.load) / 100.0,
+            show_size(self.mean)
+        );
+        Ok(Scenario::parse("bench short", &text, &[])?.spec(1))
+    }
 }
 
 fn said(error: &UnitError) -> String {
@@ -74,6 +132,10 @@ fn queue(text: &str) -> Result<QueueLimit, String> {
     }
 }
 
+fn size(text: &str) -> Result<u64, String> {
+    within(parse_size(text).map_err(|e| said(&e))?, 5_000_000, "5MB")
+}
+
 fn algorithm_names() -> PossibleValuesParser {
     PossibleValuesParser::new(algorithms().iter().map(Algorithm::name))
 }
@@ -91,13 +153,20 @@ struct Measured {
     /// Most packets that the bottleneck's queue held.
     max_held_pkts: u32,
     goodput_bps: f64,
+    flows: usize,
 }
 
 pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
-    let What::Dumbbell(d) = &args.what;
-    let found = algorithm(&d.cc).ok_or_else(|| miette!("there is no algorithm `{}`", d.cc))?;
-    let path = PathSpec::symmetric(d.rate, d.rtt, d.queue);
-    let spec = RunSpec::dumbbell(d.flows, path, d.duration, &Params::defaults(found), 1);
+    let (spec, format) = match &args.what {
+        What::Dumbbell(d) => {
+            let found =
+                algorithm(&d.cc).ok_or_else(|| miette!("there is no algorithm `{}`", d.cc))?;
+            let path = PathSpec::symmetric(d.rate, d.rtt, d.queue);
+            let params = Params::defaults(found);
+            (RunSpec::dumbbell(d.flows, path, d.duration, &params, 1), &d.format)
+        }
+        What::Short(short) => (short.spec()?, &short.format),
+    };
     let start = Instant::now();
     let record = knee_sim::run(&spec).map_err(|e| miette!("{e}"))?;
     let wall_s = start.elapsed().as_secs_f64();
@@ -106,7 +175,10 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
     };
     let delivered_pkts = total(|c| c.delivered_pkts);
     if delivered_pkts == 0 {
-        let help = "lengthen --duration beyond --rtt, or raise --rate";
+        let help = match args.what {
+            What::Dumbbell(_) => "lengthen --duration beyond --rtt, or raise --rate",
+            What::Short(_) => "raise --flows, which makes the run longer than --rtt",
+        };
         return Err(miette!(help = help, "no packet was delivered: there is nothing to measure"));
     }
     let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| miette!("getrusage: {e}"))?;
@@ -116,14 +188,16 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         ns_per_delivered_pkt: wall_s * 1e9 / delivered_pkts as f64,
         peak_rss_bytes: usage.max_rss().unsigned_abs() * 1024,
         max_held_pkts: record.queue.max_pkts,
-        goodput_bps: total(|c| c.delivered_bytes) as f64 * 8.0 / (d.duration as f64 / 1e9),
+        goodput_bps: total(|c| c.delivered_bytes) as f64 * 8.0 / (spec.duration_ns as f64 / 1e9),
+        flows: record.flows.len(),
     };
-    match args.what {
-        What::Dumbbell(Dumbbell { format: Format::Json, .. }) => output::print_json(&measured),
-        What::Dumbbell(_) => output::print(&format!(
-            "{:.4} s for {} packets delivered: {:.1} ns per packet; {:.1} MB at most; goodput {:.2} Mbit/s\n",
+    match format {
+        Format::Json => output::print_json(&measured),
+        Format::Table => output::print(&format!(
+            "{:.4} s for {} packets delivered of {} flows: {:.1} ns per packet; {:.1} MB at most; goodput {:.2} Mbit/s\n",
             measured.wall_s,
             measured.delivered_pkts,
+            measured.flows,
             measured.ns_per_delivered_pkt,
             measured.peak_rss_bytes as f64 / 1e6,
             measured.goodput_bps / 1e6,

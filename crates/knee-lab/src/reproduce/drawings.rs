@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     chart::{Axis, Chart, Point, Series, Style},
-    metrics::{Metrics, Percentiles, is_tcp},
+    metrics::{Metrics, Percentiles, is_named, is_tcp},
     table::Table,
 };
 use knee_run::{FlowRecord, FlowSample, RunRecord};
@@ -192,7 +192,8 @@ impl Draw<'_> {
             };
             alive.filter_map(point).collect::<Vec<_>>()
         };
-        let series = first.flows.iter().enumerate().map(|(i, f)| Series {
+        let named = first.flows.iter().enumerate().filter(|(_, f)| is_named(f));
+        let series = named.map(|(i, f)| Series {
             points: series_of(i),
             ..Series::new(format!("{} ({})", f.name, f.kind), Style::LineMarks, [])
         });
@@ -248,7 +249,7 @@ impl Draw<'_> {
         let case = self.case()?;
         let first = case.good().next().ok_or("no runs")?;
         let mut series: Vec<Series> = Vec::new();
-        for (i, flow) in first.flows.iter().enumerate() {
+        for (i, flow) in first.flows.iter().enumerate().filter(|(_, f)| is_named(f)) {
             let goodput = |record| {
                 let metrics = Metrics::new(&case.spec, record);
                 let life_s = metrics.common_life_s(&[i]);
@@ -342,14 +343,15 @@ impl History<'_> {
     /// The flows that are asked for, with their index and name.
     fn flows(&self) -> impl Iterator<Item = (usize, &FlowRecord, String)> {
         let wanted = |i: &usize| self.plot.flows.as_ref().is_none_or(|flows| flows.contains(i));
-        let all = self.record.flows.iter().enumerate().filter(move |(i, _)| wanted(i));
+        let named = self.record.flows.iter().enumerate().filter(|(_, f)| is_named(f));
+        let all = named.filter(move |(i, _)| wanted(i));
         all.map(|(i, flow)| (i, flow, format!("{} ({})", flow.name, flow.kind)))
     }
 
     /// A value of each sample within the flow's life.
     fn samples(&self, flow: &FlowRecord, value: impl Fn(&FlowSample) -> f64) -> Vec<(f64, f64)> {
         let life_s = flow.start_ns as f64 / 1e9..flow.stop_ns as f64 / 1e9;
-        let ends = flow.samples.iter().enumerate();
+        let ends = (flow.first_bin as usize..).zip(&flow.samples);
         let ends = ends.map(|(bin, s)| (self.metrics.bin_s(bin).end, s));
         let alive = ends.filter(|(t, _)| life_s.contains(t) && self.shows(*t));
         alive.map(|(t, s)| (t, value(s))).collect()

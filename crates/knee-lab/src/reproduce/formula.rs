@@ -3,11 +3,11 @@
 //! `docs/claims.md` documents the functions for those who write claims.
 
 use super::{cases::Cases, compiled, fluid::FluidSpec};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, percentile};
 use knee_fluid::Stability;
 use knee_run::{RunRecord, RunSpec};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position, Scope};
-use std::{cell::Cell, collections::BTreeMap, rc::Rc, sync::Arc};
+use std::{cell::Cell, collections::BTreeMap, ops::Range, rc::Rc, sync::Arc};
 
 type Fallible<T> = Result<T, Box<EvalAltResult>>;
 /// A measure of a group of flows and another one within a window.
@@ -198,6 +198,7 @@ impl Formulas {
             let flows = Metrics::new(spec, record).flows_of(kind);
             Ok(flows.into_iter().map(|f| Dynamic::from(f as i64)).collect())
         });
+        Self::register_transfers(engine);
         engine.register_fn("htcp_alpha", |form: &str, elapsed_s: Dynamic| -> Fallible<f64> {
             Ok(compiled::htcp_alpha(form, number(&elapsed_s)?)?)
         });
@@ -271,6 +272,49 @@ impl Formulas {
                 .get(what)
                 .and_then(serde_json::Value::as_f64)
                 .ok_or_else(|| format!("there is no counter `{what}`").into())
+        });
+    }
+
+    /// Functions of transfers, of all sizes or of some.
+    fn register_transfers(engine: &mut Engine) {
+        /// Sizes from `least` to below `below`, bytes.
+        fn sizes(least: &Dynamic, below: &Dynamic) -> Fallible<Range<u64>> {
+            let bytes = |value: &Dynamic| -> Fallible<u64> { Ok(number(value)?.max(0.0) as u64) };
+            Ok(bytes(least)?..bytes(below)?)
+        }
+        fn completion(r: &Run, flows: &Array, q: &Dynamic, sizes: &Range<u64>) -> Fallible<f64> {
+            let (flows, q) = (r.flows(flows)?, number(q)?);
+            r.measure("completion", |m| percentile(&m.completion_times_s(&flows, sizes), q))
+        }
+        fn unfinished(r: &Run, flows: &Array, sizes: &Range<u64>) -> Fallible<f64> {
+            let flows = r.flows(flows)?;
+            r.measure("unfinished", |m| Some(m.unfinished(&flows, sizes) as f64))
+        }
+        const ALL: Range<u64> = 0..u64::MAX;
+        engine.register_fn("source", |r: &mut Run, name: &str| -> Fallible<Array> {
+            let (spec, record) = r.parts()?;
+            let flows = Metrics::new(spec, record).flows_from(name);
+            Ok(flows.into_iter().map(|f| Dynamic::from(f as i64)).collect())
+        });
+        engine.register_fn("completion", |r: &mut Run, flows: Array, q: Dynamic| {
+            completion(r, &flows, &q, &ALL)
+        });
+        engine.register_fn(
+            "completion",
+            |r: &mut Run, flows: Array, q: Dynamic, least: Dynamic, below: Dynamic| {
+                completion(r, &flows, &q, &sizes(&least, &below)?)
+            },
+        );
+        engine.register_fn("unfinished", |r: &mut Run, flows: Array| unfinished(r, &flows, &ALL));
+        engine.register_fn(
+            "unfinished",
+            |r: &mut Run, flows: Array, least: Dynamic, below: Dynamic| {
+                unfinished(r, &flows, &sizes(&least, &below)?)
+            },
+        );
+        engine.register_fn("stalled", |r: &mut Run, flow: i64| -> Fallible<f64> {
+            let flow = r.flow(flow)?;
+            r.measure("stalled", |m| m.stalled_s(flow))
         });
     }
 

@@ -2,11 +2,13 @@
 
 use super::error::{Fault, On, known, nearest};
 use super::section::{ANY_TIME, SOME_TIME, Section, number_text};
+use super::workload::{Sends, sends};
+use crate::traffic::{Pattern, Source};
 use crate::units::{clip, parse_ppm, show_size, show_time};
 use knee_cc::{Algorithm, Param, ParamError, ParamKind, Params, algorithm, algorithms};
 use knee_run::{
-    Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, NS_PER_MS, NS_PER_US, Ns, Recovery,
-    TcpOptions, TcpSpec, Transport, Workload,
+    Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, NS_PER_MS, NS_PER_US, Ns, PathSpec,
+    Recovery, TcpOptions, TcpSpec, Transport, Workload,
 };
 use std::collections::HashSet;
 use std::ops::Range;
@@ -14,11 +16,11 @@ use toml_edit::Item;
 
 /// Most flows of a scenario.
 const FLOWS_MAX: u32 = 100_000;
+/// Most transfers that a source may be expected to draw.
+const TRANSFERS_MAX: f64 = 1e6;
 const NAME_MAX: usize = 40;
 /// Longest name of a congestion control in Linux.
 const CC_NAME_MAX: usize = 15;
-/// Largest transfer.
-const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
 /// Largest window; positions in a connection wrap at 32 bits.
 const WINDOW_MAX_PKTS: u32 = 1_000_000_000;
 
@@ -36,7 +38,7 @@ const COMMON_KEYS: &[&str] = &[
     "access_jitter",
 ];
 const KINDS: &[(&str, &[&str])] = &[
-    ("tcp", &["transport", "cc", "params", "size", "every", "tcp"]),
+    ("tcp", &["transport", "cc", "params", "size", "every", "arrivals", "web", "video", "tcp"]),
     ("udp", &["rate", "rate_steps", "packet"]),
     ("probe", &["interval", "packet"]),
 ];
@@ -122,21 +124,61 @@ pub struct FlowGroup {
     pub flows: Range<usize>,
 }
 
+/// What all `[[flow]]` tables stand for.
+pub(super) struct Flows {
+    /// Flows that are the same in each repetition.
+    pub(super) flows: Vec<FlowSpec>,
+    /// Their tables.
+    pub(super) groups: Vec<FlowGroup>,
+    /// The other tables: flows drawn anew in each repetition.
+    pub(super) sources: Vec<Source>,
+}
+
 /// Flows of all `[[flow]]` tables.
 pub(super) fn flows(
     root: &Section,
     tcp: &TcpOptions,
+    path: &PathSpec,
     duration_ns: Ns,
-) -> Result<(Vec<FlowSpec>, Vec<FlowGroup>), Fault> {
+) -> Result<Flows, Fault> {
     let tables = root.sections("flow")?;
     root.required("flow", tables.first(), "at least one [[flow]] table")?;
     let mut flows: Vec<FlowSpec> = Vec::new();
     let mut groups = Vec::new();
+    let mut sources: Vec<Source> = Vec::new();
+    // Six standard deviations above the mean: no seed draws more.
+    let mut drawn_at_most = 0.0;
     let mut names = HashSet::new();
     for (index, table) in tables.iter().enumerate() {
         let first = flows.len();
-        let (flow, count, spacing_ns) = flow(table, index, tcp, duration_ns)?;
-        if first + count as usize > FLOWS_MAX as usize {
+        let (Meant { flow, count, spacing_ns }, pattern) =
+            flow(table, index, tcp, path, duration_ns)?;
+        if let Some((key, pattern)) = pattern {
+            let window = flow.start_ns..flow.stop_ns.map_or(duration_ns, |s| s.min(duration_ns));
+            let flow = FlowSpec { stop_ns: None, ..flow };
+            let source = Source { flow, table: index as u32, window, pattern };
+            let expected = source.expected_flows();
+            drawn_at_most += expected + 6.0 * expected.sqrt();
+            if first as f64 + drawn_at_most > f64::from(FLOWS_MAX) {
+                let what = format!(
+                    " would draw about {expected:.0} flows: a scenario has at most {FLOWS_MAX}"
+                );
+                return Err(table.fault(key, &what, "draw fewer, or for a shorter time"));
+            }
+            let transfers = source.expected_transfers();
+            if transfers > TRANSFERS_MAX {
+                let what = format!(
+                    " would draw about {transfers:.0} transfers: a source has at most {TRANSFERS_MAX}"
+                );
+                return Err(table.fault(key, &what, "draw fewer, or for a shorter time"));
+            }
+            if !names.insert(source.flow.name.clone()) {
+                return Err(same_name(table, &source.flow.name));
+            }
+            sources.push(source);
+            continue;
+        }
+        if (first + count as usize) as f64 + drawn_at_most > f64::from(FLOWS_MAX) {
             let what = format!(": with it the scenario has more than {FLOWS_MAX} flows");
             return Err(table.fault("count", &what, "lower the counts"));
         }
@@ -146,9 +188,7 @@ pub(super) fn flows(
                 _ => format!("{}-{}", flow.name, copy + 1),
             };
             if !names.insert(name.clone()) {
-                let what = format!(": two flows would be called `{name}`");
-                let remedy = "give each [[flow]] a `name` of its own (copies get -1, -2, ...)";
-                return Err(table.fault("name", &what, remedy));
+                return Err(same_name(table, &name));
             }
             let later_ns = spacing_ns * u64::from(copy);
             let start_ns = flow.start_ns + later_ns;
@@ -162,21 +202,43 @@ pub(super) fn flows(
         }
         groups.push(FlowGroup { name: flow.name, flows: first..flows.len() });
     }
-    Ok((flows, groups))
+    Ok(Flows { flows, groups, sources })
 }
 
-/// The first flow of a table, the number of copies, and the time between their starts.
+fn same_name(table: &Section, name: &str) -> Fault {
+    let what = format!(": two flows would be called `{name}`");
+    let remedy = "give each [[flow]] a `name` of its own (copies get -1, -2, ...)";
+    table.fault("name", &what, remedy)
+}
+
+/// Flows of a table.
+struct Meant {
+    /// The first.
+    flow: FlowSpec,
+    /// Number of copies.
+    count: u32,
+    /// Time between their starts.
+    spacing_ns: Ns,
+}
+
+/// What a table stands for, and if it is a source, what that draws, with the key that says so.
 fn flow(
     table: &Section,
     index: usize,
     tcp: &TcpOptions,
+    path: &PathSpec,
     duration_ns: Ns,
-) -> Result<(FlowSpec, u32, Ns), Fault> {
+) -> Result<(Meant, Option<(&'static str, Pattern)>), Fault> {
     let kinds: Vec<_> = KINDS.iter().map(|(kind, keys)| (*kind, (*kind, *keys))).collect();
     let (kind, own_keys) = table.word("kind", &kinds)?.unwrap_or(KINDS[0]);
     check_keys(table, kind, own_keys)?;
+    let mut pattern = None;
     let (label, kind) = match kind {
-        "tcp" => tcp_flow(table, tcp)?,
+        "tcp" => {
+            let (label, kind, draws) = tcp_flow(table, tcp, path)?;
+            pattern = draws;
+            (label, kind)
+        }
         "udp" => {
             let rate = table.rate("rate")?;
             let rate_bps = table.required("rate", rate, "rate = \"1mbit\"")?;
@@ -253,9 +315,10 @@ fn flow(
         access_delay_ns: table.time("access_delay", ANY_TIME)?.unwrap_or(0),
         access_delay_spread_ns: table.time("access_delay_spread", ANY_TIME)?.unwrap_or(0),
         access_jitter_ns: table.time("access_jitter", ANY_TIME)?.unwrap_or(0),
+        drawn: None,
         kind,
     };
-    Ok((spec, count, spacing_ns))
+    Ok((Meant { flow: spec, count, spacing_ns }, pattern))
 }
 
 fn check_keys(table: &Section, kind: &str, own_keys: &[&str]) -> Result<(), Fault> {
@@ -290,7 +353,12 @@ fn check_name<'a>(table: &Section, name: &'a str) -> Result<&'a str, Fault> {
     Err(table.fault("name", &what, remedy))
 }
 
-fn tcp_flow(table: &Section, tcp: &TcpOptions) -> Result<(String, FlowKind), Fault> {
+/// Label and kind of a TCP flow, and what it draws if it is a source.
+fn tcp_flow(
+    table: &Section,
+    tcp: &TcpOptions,
+    path: &PathSpec,
+) -> Result<(String, FlowKind, Option<(&'static str, Pattern)>), Fault> {
     let transports = [("own", Transport::Own), ("quic", Transport::Quic)];
     let transport = table.word("transport", &transports)?.unwrap_or_default();
     let cc = cc_of(table)?;
@@ -298,20 +366,15 @@ fn tcp_flow(table: &Section, tcp: &TcpOptions) -> Result<(String, FlowKind), Fau
         Cc::Knee(params) => params.algorithm().name().to_owned(),
         Cc::Kernel(name) => name.clone(),
     };
-    let every_ns = table.time("every", SOME_TIME)?;
-    let workload = match (table.size("size", 1..=SIZE_MAX_BYTES)?, every_ns) {
-        (Some(size_bytes), every_ns) => Workload::Transfers { size_bytes, every_ns },
-        (None, None) => Workload::Bulk,
-        (None, Some(_)) => {
-            let remedy = "add the size of one transfer, such as size = \"1MB\"";
-            return Err(table.fault("every", " repeats transfers, but there is no `size`", remedy));
-        }
+    let (workload, pattern) = match sends(table, path)? {
+        Sends::Writes(workload) => (workload, None),
+        Sends::Draws(key, pattern) => (Workload::Bulk, Some((key, pattern))),
     };
     let options = match table.section("tcp")? {
         Some(section) => tcp_options(&section, tcp)?,
         None => tcp.clone(),
     };
-    Ok((label, FlowKind::Tcp(TcpSpec { transport, cc, workload, options })))
+    Ok((label, FlowKind::Tcp(TcpSpec { transport, cc, workload, options }), pattern))
 }
 
 fn cc_of(table: &Section) -> Result<Cc, Fault> {

@@ -9,14 +9,16 @@ mod error;
 mod flow;
 mod section;
 mod set;
+mod workload;
 
 pub use error::ScenarioError;
 pub use flow::FlowGroup;
 pub use set::Set;
 
+use crate::traffic::Source;
 use crate::units::{show_queue, show_size};
 use error::{Fault, Sources};
-use knee_run::{FlowKind, NS_PER_MS, PathSpec, QueueLimit, RecordSpec, RunSpec, TcpOptions};
+use knee_run::{FlowSpec, NS_PER_MS, PathSpec, QueueLimit, RecordSpec, RunSpec, TcpOptions};
 use section::{ANY_TIME, SOME_TIME, Section};
 use std::{fs, io::ErrorKind, path::Path};
 use toml_edit::{Document, DocumentMut, TomlError};
@@ -31,8 +33,9 @@ pub struct Scenario {
     repeat: u32,
     text: String,
     groups: Vec<FlowGroup>,
-    /// Of the first repetition.
+    /// Of the first repetition, without the flows that are drawn.
     run: RunSpec,
+    sources: Vec<Source>,
 }
 
 impl Scenario {
@@ -103,14 +106,16 @@ impl Scenario {
         &self.text
     }
 
-    /// The `[[flow]]` tables, in order.
+    /// The `[[flow]]` tables whose flows are the same in each repetition, in order.
     pub fn groups(&self) -> &[FlowGroup] {
         &self.groups
     }
 
-    /// One run of it.
+    /// One run of it: the flows that the scenario names, then those that its sources draw.
     pub fn spec(&self, seed: u64) -> RunSpec {
-        RunSpec { seed, ..self.run.clone() }
+        let mut run = RunSpec { seed, ..self.run.clone() };
+        run.flows.extend(self.sources.iter().flat_map(|source| source.flows(seed)));
+        run
     }
 }
 
@@ -157,10 +162,11 @@ fn read(root: &Section, text: String) -> Result<Scenario, Fault> {
             None => root.fault("duration", &what, remedy),
         });
     }
-    let (flows, groups) = flow::flows(root, &tcp, duration_ns)?;
-    queue_takes_every_packet(&path_section, path.queue, &flows)?;
+    let flow::Flows { flows, groups, sources } = flow::flows(root, &tcp, &path, duration_ns)?;
+    let all = flows.iter().chain(sources.iter().map(|source| &source.flow));
+    queue_takes_every_packet(&path_section, path.queue, all)?;
     let run = RunSpec { seed, duration_ns, path, flows, record };
-    Ok(Scenario { title, repeat, text, groups, run })
+    Ok(Scenario { title, repeat, text, groups, run, sources })
 }
 
 fn path(section: &Section) -> Result<PathSpec, Fault> {
@@ -228,19 +234,15 @@ fn path(section: &Section) -> Result<PathSpec, Fault> {
     })
 }
 
-fn queue_takes_every_packet(
+fn queue_takes_every_packet<'a>(
     section: &Section,
     queue: QueueLimit,
-    flows: &[knee_run::FlowSpec],
+    mut flows: impl Iterator<Item = &'a FlowSpec>,
 ) -> Result<(), Fault> {
     let QueueLimit::Bytes(limit) = queue else { return Ok(()) };
-    let packet_bytes = |kind: &FlowKind| match kind {
-        FlowKind::Tcp(tcp) => tcp.options.mss_bytes + tcp.options.header_bytes,
-        FlowKind::Udp { packet_bytes, .. } | FlowKind::Probe { packet_bytes, .. } => *packet_bytes,
-    };
-    let too_large = |flow: &&knee_run::FlowSpec| u64::from(packet_bytes(&flow.kind)) > limit;
-    let Some(flow) = flows.iter().find(too_large) else { return Ok(()) };
-    let packet = show_size(packet_bytes(&flow.kind).into());
+    let too_large = |flow: &&FlowSpec| u64::from(flow.packet_bytes()) > limit;
+    let Some(flow) = flows.find(too_large) else { return Ok(()) };
+    let packet = show_size(flow.packet_bytes().into());
     let what = format!(
         " = {} takes no packet of flow {}, which are {packet}",
         show_queue(queue),

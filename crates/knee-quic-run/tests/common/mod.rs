@@ -29,6 +29,7 @@ pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
         access_delay_ns: 0,
         access_delay_spread_ns: 0,
         access_jitter_ns: 0,
+        drawn: None,
         kind,
     }
 }

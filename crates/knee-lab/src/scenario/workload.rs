@@ -1,0 +1,204 @@
+//! What a TCP flow sends: everything, transfers, or a pattern of them.
+
+use super::error::{Fault, On};
+use super::section::{SOME_TIME, Section};
+use crate::traffic::{Pattern, READING_NS, SizeLaw};
+use crate::units::{show_rate, show_size, show_time};
+use knee_run::{NS_PER_S, PathSpec, Workload};
+
+/// Largest transfer.
+const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
+/// Bounds of a law of sizes where none are given.
+const LAW_BYTES: [u64; 2] = [1, 1_000_000_000];
+/// Most users of a source of web pages.
+const USERS_MAX: u32 = 100_000;
+/// Keys that a source has no use for, and what stands in their place.
+const NOT_OF_SOURCES: &[(&str, &str)] = &[
+    ("every", "each connection carries one transfer; more of them come with a higher rate"),
+    ("start_spacing", "the starts are drawn; `start` and `stop` say between which times"),
+    ("start_jitter", "the starts are drawn; `start` and `stop` say between which times"),
+];
+
+/// What a flow sends.
+pub(super) enum Sends {
+    /// One connection, which writes this.
+    Writes(Workload),
+    /// The flow is a source: what that draws, and the key that says so.
+    Draws(&'static str, Pattern),
+}
+
+/// What the flow of `table` sends.
+pub(super) fn sends(table: &Section, path: &PathSpec) -> Result<Sends, Fault> {
+    let ways = ["arrivals", "web", "video"].into_iter().filter(|key| table.has(key));
+    let ways: Vec<&str> = ways.collect();
+    if let [first, second, ..] = ways[..] {
+        let what = format!(": `{first}` is there too, and both say what the flow sends");
+        return Err(table.conflict(second, first, "the other", &what, "keep one of them"));
+    }
+    if let Some(section) = table.section("arrivals")? {
+        return arrivals(table, &section, path);
+    }
+    if let Some(section) = table.section("web")? {
+        return web(table, &section);
+    }
+    let workload = match table.section("video")? {
+        Some(section) => video(table, &section)?,
+        None => transfers(table)?,
+    };
+    Ok(Sends::Writes(workload))
+}
+
+fn transfers(table: &Section) -> Result<Workload, Fault> {
+    if table.table.get("size").is_some_and(|size| size.is_table_like()) {
+        let what = ": a law of sizes is for a source of flows";
+        let remedy =
+            "add arrivals = { rate_per_s = 20 }, or write one size, such as size = \"1MB\"";
+        return Err(table.fault("size", what, remedy));
+    }
+    let every_ns = table.time("every", SOME_TIME)?;
+    match (table.size("size", 1..=SIZE_MAX_BYTES)?, every_ns) {
+        (Some(size_bytes), every_ns) => Ok(Workload::Transfers { size_bytes, every_ns }),
+        (None, None) => Ok(Workload::Bulk),
+        (None, Some(_)) => {
+            let remedy = "add the size of one transfer, such as size = \"1MB\"";
+            Err(table.fault("every", " repeats transfers, but there is no `size`", remedy))
+        }
+    }
+}
+
+/// Refuses keys of `table` that have no meaning beside `key`.
+fn without(table: &Section, key: &str, others: &[(&str, &str)]) -> Result<(), Fault> {
+    match others.iter().find(|(other, _)| table.has(other)) {
+        None => Ok(()),
+        Some((other, why)) => {
+            let what = format!(" has no meaning beside `{key}`");
+            let fault =
+                table.conflict(other, key, "the source", &what, format!("remove it: {why}"));
+            Err(Fault { on: On::Key, ..fault })
+        }
+    }
+}
+
+/// `arrivals`: connections with one transfer each.
+fn arrivals(table: &Section, section: &Section, path: &PathSpec) -> Result<Sends, Fault> {
+    const KEY: &str = "arrivals";
+    without(table, KEY, NOT_OF_SOURCES)?;
+    let count = [("count", "the number of flows is drawn; give a higher rate")];
+    without(table, KEY, &count)?;
+    let size = size_law(table)?;
+    section.only(&["rate_per_s", "load"])?;
+    let rate = section.number("rate_per_s", 1e-6..=1e9)?;
+    let load = section.number("load", 1e-6..=100.0)?;
+    let per_s = match (rate, load) {
+        (Some(_), Some(_)) => {
+            let what = ": `rate_per_s` is there too, and both say how many flows there are";
+            let remedy = "keep one of them";
+            return Err(section.conflict("load", "rate_per_s", "the rate", what, remedy));
+        }
+        (Some(per_s), None) => per_s,
+        (None, Some(load)) => load * path.rate_bps as f64 / (8.0 * size.mean()),
+        (None, None) => {
+            let example = "arrivals = { rate_per_s = 20 }, or load = 0.3 of the path's rate";
+            section.required("rate_per_s", None, example)?
+        }
+    };
+    Ok(Sends::Draws(KEY, Pattern::Arrivals { per_s, size }))
+}
+
+/// `size` of a source: one size, or a law.
+fn size_law(table: &Section) -> Result<SizeLaw, Fault> {
+    const EXAMPLE: &str = "size = \"30kB\", or size = { law = \"pareto\", mean = \"30kB\", shape = 1.2, max = \"10MB\" }";
+    if !table.table.get("size").is_some_and(|size| size.is_table_like()) {
+        let size = table.size("size", 1..=SIZE_MAX_BYTES)?;
+        return table.required("size", size.map(SizeLaw::fixed), EXAMPLE);
+    }
+    let Some(section) = table.section("size")? else {
+        return table.required("size", None, EXAMPLE);
+    };
+    let law = section.word(
+        "law",
+        &[
+            ("exponential", ("exponential", &["law", "mean", "min", "max"][..])),
+            ("pareto", ("pareto", &["law", "mean", "shape", "max"][..])),
+            ("lognormal", ("lognormal", &["law", "mean", "sigma", "min", "max"][..])),
+        ],
+    )?;
+    let (law, keys) = section.required("law", law, "law = \"pareto\"")?;
+    section.only(keys)?;
+    let sizes = 1..=SIZE_MAX_BYTES;
+    let mean = section.size("mean", sizes.clone())?;
+    let mean = section.required("mean", mean, "mean = \"30kB\"")? as f64;
+    let least_bytes = section.size("min", sizes.clone())?.unwrap_or(LAW_BYTES[0]);
+    let most_bytes = section.size("max", sizes)?.unwrap_or(LAW_BYTES[1]);
+    if least_bytes >= most_bytes {
+        let what = format!(
+            " = {} is not above the smallest size, {}",
+            show_size(most_bytes),
+            show_size(least_bytes)
+        );
+        let remedy = "write a `max` that is larger than `min`";
+        return Err(section.conflict("max", "min", "the smallest", &what, remedy));
+    }
+    let (least, most) = (least_bytes as f64, most_bytes as f64);
+    let (found, remedy) = match law {
+        "exponential" => {
+            let remedy = "write a mean below the middle of `min` and `max`";
+            (SizeLaw::exponential(mean, least, most), remedy)
+        }
+        "pareto" => {
+            let shape = section.number("shape", 0.1..=100.0)?;
+            let shape = section.required("shape", shape, "shape = 1.2")?;
+            let remedy = "write a mean below `max`, and large enough that no size is below a byte";
+            (SizeLaw::pareto(mean, shape, most), remedy)
+        }
+        _ => {
+            let sigma = section.number("sigma", 0.01..=10.0)?;
+            let example = "sigma = 1.4, the standard deviation of the sizes' natural logarithm";
+            let sigma = section.required("sigma", sigma, example)?;
+            let remedy = "write a mean well between `min` and `max`, or other bounds";
+            (SizeLaw::lognormal(mean, sigma, least, most), remedy)
+        }
+    };
+    found.ok_or_else(|| {
+        let (least, most) = (show_size(least_bytes), show_size(most_bytes));
+        let what = format!(": no {law} law from {least} to {most} has this mean");
+        section.fault("mean", &what, remedy)
+    })
+}
+
+/// `web`: people who read pages.
+fn web(table: &Section, section: &Section) -> Result<Sends, Fault> {
+    const KEY: &str = "web";
+    without(table, KEY, NOT_OF_SOURCES)?;
+    without(table, KEY, &[("size", "the model of pages has sizes of its own")])?;
+    let users = table.integer("count", 1..=USERS_MAX)?.unwrap_or(1);
+    section.only(&["connections", "reading"])?;
+    let ways = [("parallel", true), ("one", false)];
+    let parallel = section.word("connections", &ways)?.unwrap_or(true);
+    let reading_ns = section.time("reading", SOME_TIME)?.unwrap_or(READING_NS);
+    Ok(Sends::Draws(KEY, Pattern::Web { users, parallel, reading_ns }))
+}
+
+/// `video`: chunks of a bit rate, one after the other.
+fn video(table: &Section, section: &Section) -> Result<Workload, Fault> {
+    const KEY: &str = "video";
+    let others = [
+        ("size", "`rate` and `chunk` say how large each chunk is"),
+        ("every", "`chunk` says how often one is written"),
+    ];
+    without(table, KEY, &others)?;
+    section.only(&["rate", "chunk"])?;
+    let rate = section.rate("rate")?;
+    let rate_bps = section.required("rate", rate, "rate = \"4mbit\", the video's")?;
+    let chunk_ns = section.time("chunk", SOME_TIME)?.unwrap_or(2 * NS_PER_S);
+    let bits = u128::from(rate_bps) * u128::from(chunk_ns) / u128::from(NS_PER_S);
+    let size_bytes = u64::try_from(bits / 8).unwrap_or(u64::MAX);
+    if !(1..=SIZE_MAX_BYTES).contains(&size_bytes) {
+        let (rate, chunk) = (show_rate(rate_bps), show_time(chunk_ns));
+        let what = format!(": a chunk of {chunk} at {rate} would be of {size_bytes} bytes");
+        let remedy =
+            format!("write a rate and a `chunk` that give 1B to {}", show_size(SIZE_MAX_BYTES));
+        return Err(section.fault("rate", &what, remedy));
+    }
+    Ok(Workload::Transfers { size_bytes, every_ns: Some(chunk_ns) })
+}
