@@ -32,7 +32,9 @@
  * algorithm sees neither duplicate ACKs nor send times.
  */
 #include "knee/host.h"
+#include "knee/backlog.h"
 #include "knee/delay.h"
+#include "knee/mean.h"
 #include "knee/reno.h"
 #include "knee/round.h"
 
@@ -62,10 +64,9 @@ enum { VEGAS_SS_SECOND_ROUND = 0, VEGAS_SS_EVERY_ROUND = 1 };
 CC_PARAMS_STRUCT(vegas, VEGAS_PARAMS);
 
 struct vegas_state {
-	u64 rtt_sum_us;	       /* of the round that is running */
+	struct cc_mean rtt;    /* of the round that is running */
 	struct cc_delay delay; /* its rtt_min_us is baseRTT */
 	struct cc_round round;
-	u32 rtt_n;		 /* samples of the round that is running */
 	u32 rtt_least_us;	 /* of the round that is running; 0: none yet */
 	u32 rtt_q8_us;		 /* of the latest round that had a sample; 0: none yet */
 	u32 backlog_thousandths; /* diff at the end of that round, 1/1000 packet */
@@ -73,13 +74,12 @@ struct vegas_state {
 	u8 growing;		 /* the running round may grow the window */
 	u8 round_ended;		 /* by the present ACK */
 	u8 measured;		 /* that round had a sample */
-	u8 padding[5];
+	u8 padding[9];
 };
 
 static void vegas_round_clear(struct vegas_state *st)
 {
-	st->rtt_sum_us = 0ULL;
-	st->rtt_n = 0U;
+	st->rtt = (struct cc_mean){0};
 	st->rtt_least_us = 0U;
 }
 
@@ -98,23 +98,10 @@ static void vegas_init(struct cc_conn *conn, struct vegas_state *st, const struc
 	st->measured = 0;
 }
 
-/* Packets kept queued, times RTT in 1/256 us: diff < n exactly where this < n * RTT. Below 2^63:
- * windows are below 2^31. */
+/* Packets kept queued, times RTT in 1/256 us: diff < n exactly where this < n * RTT. */
 static u64 vegas_diff_rtt(const struct cc_conn *conn, const struct vegas_state *st)
 {
-	u32 base_q8_us = st->delay.rtt_min_us << 8;
-
-	return (u64)conn->cwnd_pkts * cc_sub_floor_u32(st->rtt_q8_us, base_q8_us);
-}
-
-/* diff in 1/1000 packet, to be looked at only. */
-static u32 vegas_thousandths(u64 diff_rtt, u32 rtt_q8_us)
-{
-	u64 whole = cc_div_u64(diff_rtt, rtt_q8_us, 0ULL);
-	u64 rest = diff_rtt - whole * rtt_q8_us;
-	u64 thousandths = whole * 1000ULL + cc_div_u64(rest * 1000ULL, rtt_q8_us, 0ULL);
-
-	return thousandths < CC_U32_MAX ? (u32)thousandths : CC_U32_MAX;
+	return cc_backlog_rtt(conn->cwnd_pkts, st->rtt_q8_us, st->delay.rtt_min_us);
 }
 
 static void vegas_on_rtt(struct cc_conn *conn, struct vegas_state *st, const struct vegas_params *p,
@@ -124,24 +111,20 @@ static void vegas_on_rtt(struct cc_conn *conn, struct vegas_state *st, const str
 		u32 rtt_us = cc_min_u32(cc_max_u32((u32)ack->rtt_us, 1U), CC_TIME_MAX_US);
 
 		cc_delay_sample(&st->delay, rtt_us);
-		if (st->rtt_n == 0U || rtt_us < st->rtt_least_us)
+		if (st->rtt.n == 0U || rtt_us < st->rtt_least_us)
 			st->rtt_least_us = rtt_us;
-		if (st->rtt_n < CC_U32_MAX) {
-			st->rtt_sum_us += rtt_us;
-			st->rtt_n++;
-		}
+		cc_mean_sample(&st->rtt, rtt_us);
 	}
 	st->round_ended = (u8)cc_round_ended(&st->round, conn);
 	if (!st->round_ended)
 		return;
 	conn->notes |= CC_NOTE_ROUND;
-	st->measured = st->rtt_n != 0U;
+	st->measured = st->rtt.n != 0U;
 	if (st->measured) {
-		st->rtt_q8_us = p->rtt_stat == VEGAS_RTT_MEAN
-				    ? (u32)cc_div_u64(st->rtt_sum_us << 8, st->rtt_n, 0ULL)
-				    : st->rtt_least_us << 8;
+		st->rtt_q8_us =
+		    p->rtt_stat == VEGAS_RTT_MEAN ? cc_mean_q8_us(&st->rtt) : st->rtt_least_us << 8;
 		st->backlog_thousandths =
-		    vegas_thousandths(vegas_diff_rtt(conn, st), st->rtt_q8_us);
+		    cc_backlog_thousandths(vegas_diff_rtt(conn, st), st->rtt_q8_us);
 	}
 	vegas_round_clear(st);
 }

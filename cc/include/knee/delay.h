@@ -96,6 +96,29 @@ static inline void cc_delay_backoff(struct cc_conn *conn)
 	conn->notes |= CC_NOTE_DELAY_BACKOFF;
 }
 
+/*
+ * A delay backoff to another depth: the window falls to `pkts`, no further than the floor, and slow
+ * start ends, ssthresh = cwnd. Where that is no reduction the window stays and nothing is noted.
+ */
+static inline void cc_delay_reduce(struct cc_conn *conn, u32 pkts)
+{
+	pkts = cc_max_u32(pkts, CC_CWND_FLOOR_PKTS);
+	if (pkts < conn->cwnd_pkts) {
+		conn->cwnd_pkts = pkts;
+		conn->notes |= CC_NOTE_DELAY_BACKOFF;
+	}
+	conn->ssthresh_pkts = cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
+	conn->cwnd_cnt = 0U;
+}
+
+/* (1 - decrease) cwnd, rounded down. */
+static inline u32 cc_decreased_pkts(u32 cwnd_pkts, u32 decrease_ppm)
+{
+	u64 kept_ppm = cc_sub_floor_u32(CC_ONE_PPM, decrease_ppm);
+
+	return (u32)(cwnd_pkts * kept_ppm / CC_ONE_PPM);
+}
+
 /* The phases in which a delay test may run: the papers are silent on recovery (HD-e). */
 static inline int cc_delay_test_allowed(const struct cc_conn *conn)
 {

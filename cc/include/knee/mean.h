@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Mean RTT of a round: of all samples since it was cleared.
+ */
+#ifndef KNEE_MEAN_H
+#define KNEE_MEAN_H
+
+#include "knee/fixed.h"
+
+struct cc_mean {
+	u64 sum_us; /* below 2^56 */
+	u32 n;	    /* samples; 0: none */
+	u32 padding;
+};
+
+/* Takes a sample in, clamped to 1 ... CC_TIME_MAX_US as cc_delay_sample() does. */
+static inline void cc_mean_sample(struct cc_mean *mean, u32 rtt_us)
+{
+	if (mean->n == CC_U32_MAX)
+		return;
+	mean->sum_us += cc_min_u32(cc_max_u32(rtt_us, 1U), CC_TIME_MAX_US);
+	mean->n++;
+}
+
+/* The mean, rounded down to 1/256 us; 0 where there is none. */
+static inline u32 cc_mean_q8_us(const struct cc_mean *mean)
+{
+	return (u32)cc_div_u64(mean->sum_us << 8, mean->n, 0ULL);
+}
+
+#endif
