@@ -24,6 +24,9 @@
  *    do (section 4.6; Linux): `reduce_from`. cwnd does not grow while the application limits.
  *  - CU-c: once W_est reaches cwnd_prior, alpha = 1 (section 4.3), or stays as it is, as in RFC
  * 8312 section 4.2, which has no such rule: `reno_alpha`.
+ *  - CU-j: the RTT of the target is the smoothed one (section 4.1), or the connection's least, as
+ * dMin in Algorithm 1 of the paper (S. Ha, I. Rhee, L. Xu: "CUBIC: A New TCP-Friendly High-Speed
+ * TCP Variant", ACM SIGOPS OSR 42(5), 2008) and in Linux: `rtt`.
  *  - CU-d: W_est may lie below cwnd where W_cubic(t) lies below both: the window is not reduced
  * (not a parameter).
  *  - CU-e: congestion avoidance begins with the first ACK in it for which the window limits
@@ -49,6 +52,7 @@
 
 enum { CUBIC_FROM_CWND = 0, CUBIC_FROM_FLIGHT = 1 };
 enum { CUBIC_ALPHA_CONSTANT = 0, CUBIC_ALPHA_RISES = 1 };
+enum { CUBIC_RTT_SMOOTHED = 0, CUBIC_RTT_LEAST = 1 };
 enum { CUBIC_SS_STANDARD = 0, CUBIC_SS_HYSTARTPP = 1 };
 
 /* Bits of cubic_state.flags. */
@@ -78,6 +82,9 @@ enum { CUBIC_SS_STANDARD = 0, CUBIC_SS_HYSTARTPP = 1 };
 	  "whether that estimate grows by 1 per round trip once it reaches the last event's window") \
 	X(CC_CHOICE, reduce_from, "reduce_from", "", 0, 1, CUBIC_FROM_FLIGHT, "cwnd|flight_size", \
 	  "RFC 9438 s4.6; reading CU-b", "what beta is applied to") \
+	X(CC_CHOICE, rtt, "rtt", "", 0, 1, CUBIC_RTT_SMOOTHED, "smoothed|least", \
+	  "RFC 9438 s4.1: smoothed; Ha, Rhee, Xu 2008, Algorithm 1: dMin; reading CU-j", \
+	  "how far ahead on the curve the target is") \
 	X(CC_CHOICE, slow_start, "slow_start", "", 0, 1, CUBIC_SS_STANDARD, \
 	  "standard|hystart++", "RFC 9438 s4.10; RFC 9406; reading CU-i", \
 	  "the first slow start: until a loss, or until the RTT rises; then ss_limit is L of RFC " \
@@ -89,10 +96,11 @@ CC_PARAMS_STRUCT(cubic, CUBIC_PARAMS);
 
 /* prior_*: before the latest reduction, for undo. */
 struct cubic_state {
-	u64 epoch_us; /* t_epoch */
-	u64 prior_epoch_us;
-	u64 latest_us; /* latest ACK of this stage */
-	u64 est_q32;   /* W_est, packets */
+	u64 epoch_us;	    /* t_epoch */
+	u64 latest_us;	    /* latest ACK of this stage */
+	u64 est_q32;	    /* W_est, packets */
+	u32 epoch_moved_us; /* by how much t_epoch is later than before the latest reduction */
+	u32 rtt_min_us;	    /* 0: no sample yet */
 	u32 prior_est_pkts;
 	u32 wmax_pkts; /* 0: undefined */
 	u32 prior_wmax_pkts;
@@ -112,9 +120,10 @@ static void cubic_init(struct cc_conn *conn, struct cubic_state *st, const struc
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
 	st->epoch_us = conn->now_us;
-	st->prior_epoch_us = conn->now_us;
 	st->latest_us = conn->now_us;
 	st->est_q32 = 0ULL;
+	st->epoch_moved_us = 0U;
+	st->rtt_min_us = 0U;
 	st->prior_est_pkts = 0U;
 	st->wmax_pkts = 0U;
 	st->prior_wmax_pkts = 0U;
@@ -134,9 +143,15 @@ static void cubic_on_rtt(struct cc_conn *conn, struct cubic_state *st, const str
 			 const struct cc_ack *ack)
 {
 	(void)conn;
-	(void)st;
 	(void)p;
-	(void)ack;
+	if (ack->rtt_us >= 0) {
+		/* A sample of 0 (host clock coarser than the path) must not look like "no sample".
+		 */
+		u32 rtt_us = cc_min_u32(cc_max_u32((u32)ack->rtt_us, 1U), CC_TIME_MAX_US);
+
+		if (st->rtt_min_us == 0U || rtt_us < st->rtt_min_us)
+			st->rtt_min_us = rtt_us;
+	}
 }
 
 /*
@@ -207,6 +222,9 @@ static void cubic_epoch_start(const struct cc_conn *conn, struct cubic_state *st
 	} else {
 		st->k_q16 = cubic_k_q16(st->wmax_pkts - conn->cwnd_pkts, p->c_ppm);
 	}
+	/* For undo a curve older than 71 minutes is 71 minutes old. */
+	st->epoch_moved_us = cc_add_sat_u32(
+	    st->epoch_moved_us, (u32)cc_min_u64(conn->now_us - st->epoch_us, CC_U32_MAX));
 	st->epoch_us = conn->now_us;
 	st->est_q32 = (u64)conn->cwnd_pkts << 32;
 	st->credit_q16 = 0U;
@@ -255,7 +273,8 @@ static void cubic_avoid(struct cc_conn *conn, struct cubic_state *st, const stru
 		conn->cwnd_pkts = cc_max_u32(conn->cwnd_pkts, (u32)(st->est_q32 >> 32));
 		return;
 	}
-	t_q16 += cubic_seconds_q16(cc_min_u32(conn->srtt_us, CC_TIME_MAX_US));
+	t_q16 += cubic_seconds_q16(
+	    p->rtt == CUBIC_RTT_LEAST ? st->rtt_min_us : cc_min_u32(conn->srtt_us, CC_TIME_MAX_US));
 	target_q16 = cc_min_u64(cubic_window_q16(st, p, t_q16), cwnd_q16 + cwnd_q16 / 2ULL);
 	if (target_q16 > cwnd_q16)
 		htcp_avoid(conn, &st->credit_q16, target_q16 - cwnd_q16,
@@ -303,7 +322,8 @@ static u32 cubic_ssthresh(struct cc_conn *conn, struct cubic_state *st,
 			    ? cc_min_u32(cwnd_pkts, conn->outstanding_pkts)
 			    : cwnd_pkts;
 
-	st->prior_epoch_us = st->epoch_us;
+	/* t_epoch itself stays until a stage begins. */
+	st->epoch_moved_us = 0U;
 	st->prior_est_pkts = (u32)(st->est_q32 >> 32);
 	st->prior_wmax_pkts = st->wmax_pkts;
 	st->prior_k_q16 = st->k_q16;
@@ -346,7 +366,7 @@ static u32 cubic_undo(struct cc_conn *conn, struct cubic_state *st, const struct
 	if (!st->prior_valid || conn->cwnd_pkts >= st->cwnd_prior_pkts)
 		return conn->cwnd_pkts;
 	st->prior_valid = 0;
-	st->epoch_us = st->prior_epoch_us;
+	st->epoch_us -= st->epoch_moved_us;
 	st->est_q32 = (u64)st->prior_est_pkts << 32;
 	st->wmax_pkts = st->prior_wmax_pkts;
 	st->k_q16 = st->prior_k_q16;

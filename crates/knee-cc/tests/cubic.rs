@@ -234,6 +234,23 @@ fn target_is_a_round_trip_ahead() {
     assert!((4..=6).contains(&f.conn.cwnd_cnt), "0.084 * 70 = 5.9: {}", f.conn.cwnd_cnt);
 }
 
+/// Reading CU-j: the target lies the smoothed RTT ahead, or the least one of the connection: 40 ms.
+/// At t = 2 s, K = 9.0856: 1000 - 0.4 * 6.9856^3 = 863.64 and 1000 - 0.4 * 7.0456^3 = 860.10.
+#[test]
+fn target_with_the_least_rtt() {
+    for (rtt, expected) in [(0, 863.64), (1, 860.10)] {
+        let mut f = cubic(&[NO_RENO, ("rtt", rtt)], 1000);
+        f.send(2);
+        f.ack(1, 0, NEVER);
+        f.ack(1, 500_000, NEVER);
+        lose(&mut f, 1000);
+        f.conn.srtt_us = 100_000;
+        ack(&mut f, 1);
+        let got = target(&f, 2 * SECOND_US, 700);
+        assert!((got - expected).abs() < 0.02, "{rtt}: {got}");
+    }
+}
+
 /// Each round trip that ends in one ACK of the whole window takes it to the target: the window is
 /// the cubic function, through its plateau at K = 9.0856 s and out of it, until 1.5 cwnd bounds it.
 #[test]
@@ -510,6 +527,30 @@ fn undo_restores_the_curve() {
         // There is nothing more to undo.
         assert_eq!(f.cc.undo(&mut f.conn), f.w());
     }
+}
+
+/// Also where the next stage has begun, and been idle: then idle time counts for neither.
+#[test]
+fn undo_restores_t_epoch_after_a_stage() {
+    let mut f = epoch(RFC, 1000, 700);
+    f.conn.now_us = 2 * SECOND_US;
+    ack(&mut f, 1);
+    let before = f.clone();
+    f.conn.outstanding_pkts = 0;
+    f.send(f.w());
+    f.loss();
+    f.recovered();
+    f.conn.outstanding_pkts = 0;
+    f.conn.ack_pos = f.conn.snd_pos;
+    f.conn.now_us = 3 * SECOND_US;
+    ack(&mut f, 1);
+    assert_ne!(k_us(&f), k_us(&before));
+    f.conn.now_us = 1003 * SECOND_US;
+    f.cc.on_event(&mut f.conn, Event::TxStart);
+    f.conn.cwnd_pkts = f.cc.undo(&mut f.conn);
+    assert_eq!((f.w(), f.cc.observe()), (before.w(), before.cc.observe()));
+    let (now, then) = (target(&f, 1005 * SECOND_US, 900), target(&before, 5 * SECOND_US, 900));
+    assert!((now - then).abs() < 0.01, "{now} {then}");
 }
 
 /// cwnd_prior comes back too: W_est is above it, and goes on growing by 1 per window.
