@@ -340,6 +340,7 @@ static u32 cubic_ssthresh(struct cc_conn *conn, struct cubic_state *st,
 	st->cwnd_prior_pkts = cwnd_pkts;
 	st->credit_q16 = 0U;
 	st->flags = 0;
+	cc_hystart_start(&st->hystart, conn);
 	return cc_reduced_pkts(from_pkts, p->beta_ppm);
 }
 

@@ -784,7 +784,7 @@ fn css_grows_a_quarter_and_ends_after_five_rounds() {
         carried = s.f.conn.cwnd_cnt;
         cwnd = s.f.w();
     }
-    assert_eq!((s.f.conn.ssthresh_pkts, s.f.conn.cwnd_cnt), (cwnd, 0));
+    assert_eq!((s.f.conn.ssthresh_pkts, s.f.conn.cwnd_cnt, in_css(&s.f)), (cwnd, 0, false));
     // Section 4.10 of RFC 9438: K = 0, Wmax = cwnd.
     s.ack(50_000);
     assert_eq!((wmax(&s.f), k_us(&s.f)), (cwnd, 0));
@@ -851,7 +851,7 @@ fn a_loss_ends_css() {
     let mut s = Start::settled(&[], 40_000);
     s.round(50_000);
     let cwnd = s.f.w();
-    assert_eq!(s.f.loss().0, cwnd * 7 / 10);
+    assert_eq!((s.f.loss().0, in_css(&s.f)), (cwnd * 7 / 10, false));
     s.f.recovered();
     s.ack(50_000);
     assert_eq!(wmax(&s.f), cwnd);
