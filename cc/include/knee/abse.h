@@ -433,10 +433,16 @@ static inline void cc_abse_undo_loss(struct cc_abse *abse)
 	abse->after_delay = abse->prior_after_delay;
 }
 
-/* BE as a window of one rtt_us, packets * 2^8; at most 2^42. */
+/* A rate of at most ABSE_RATE_MAX_Q24 as a window of one rtt_us, packets * 2^8; at most 2^42. */
+static inline u64 abse_window_of_q8(u64 rate_q24, u32 rtt_us)
+{
+	return (rate_q24 >> 16) * rtt_us / CC_ONE_PPM;
+}
+
+/* BE as a window of one rtt_us. */
 static inline u64 cc_abse_window_q8(const struct cc_abse *abse, u32 rtt_us)
 {
-	return (abse->be_q24 >> 16) * rtt_us / CC_ONE_PPM;
+	return abse_window_of_q8(abse->be_q24, rtt_us);
 }
 
 #endif

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * BIC: binary increase, a search for the window at which the last loss came.
+ *
+ * L. Xu, K. Harfoush, I. Rhee: "Binary Increase Congestion Control (BIC) for Fast Long-Distance
+ * Networks", INFOCOM 2004; in the form that the project's summary gives it, which is a later one:
+ * the paper halves the distance (B = 2) and has Smax 32, Smin 0.01, beta 0.875.
+ *
+ * In congestion avoidance, per round trip:
+ *
+ *   cwnd < Wmax:   (Wmax - cwnd) / B, at most Smax; Smin where that is 1 or less
+ *   cwnd >= Wmax:  Smin within B of Wmax; then (cwnd - Wmax) / (B - 1), from Smax (B - 1) on Smax
+ *
+ * A loss: Wmax = cwnd, or cwnd (1 + beta) / 2 where the window stayed below the last Wmax; cwnd =
+ * beta cwnd. Up to `low_window` packets NewReno.
+ *
+ * Readings taken where the summary is open, none a parameter but by its constants:
+ *  - BI-a: beta takes part of cwnd, not of the data in flight; rounded down.
+ *  - BI-b: at low_window exactly NewReno's growth and halving hold; Wmax follows as elsewhere.
+ *  - BI-c: before any loss Wmax = 0: the window, beyond it by all it has, grows by up to Smax.
+ *  - BI-d: a timeout is NewReno's, and sets Wmax as another loss does.
+ */
+#include "knee/host.h"
+#include "knee/htcp.h"
+#include "knee/reno.h"
+
+/* Distances from Wmax beyond this give Smax for all parameters: Smax B < 2^22. */
+#define BIC_DISTANCE_MAX_PKTS (1U << 27)
+
+#define BIC_PARAMS(X) \
+	RENO_GROWTH_PARAMS(X) \
+	RENO_SSTHRESH_PARAM(X) \
+	X(CC_PROB_PPM, beta_ppm, "beta", "", 100000, 950000, 799805, "", \
+	  "BIC in Linux: 819/1024; Xu et al. 2004: 0.875", "what a loss leaves of the window") \
+	X(CC_PKTS, smax_pkts, "smax", "", 1, 65535, 16, "", \
+	  "BIC in Linux: 16; Xu et al. 2004: 32", "largest growth, packets per round trip") \
+	X(CC_NUMBER_PPM, smin_ppm, "smin", "", 1000, 1000000, 200000, "", \
+	  "BIC in Linux: 4/20; Xu et al. 2004: 0.01", \
+	  "smallest growth, packets per round trip: close to Wmax") \
+	X(CC_NUMBER_PPM, b_ppm, "b", "", 1500000, 64000000, 4000000, "", \
+	  "BIC in Linux: 4; Xu et al. 2004: 2", \
+	  "B: the search goes this part of the distance per round trip") \
+	X(CC_PKTS, low_window_pkts, "low_window", "", 0, 1000000, 14, "", "Xu et al. 2004: 14", \
+	  "window up to which NewReno's rules hold") \
+	X(CC_CHOICE, fast_convergence, "fast_convergence", "", 0, 1, 1, "off|on", \
+	  "Xu et al. 2004", "lower Wmax further where the window stayed below the last one")
+
+#define BIC_RULES(R)
+
+CC_PARAMS_STRUCT(bic, BIC_PARAMS);
+
+struct bic_state {
+	u32 wmax_pkts;
+	u32 prior_wmax_pkts; /* prior_*: before the latest reduction, for undo */
+	u32 prior_cwnd_pkts;
+	u32 credit_q16;	  /* fraction of a packet towards the next +1 */
+	u32 increase_q16; /* at the latest ACK, for observe */
+};
+
+static void bic_init(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p)
+{
+	reno_start(conn, p->initial_ssthresh_pkts);
+	st->wmax_pkts = 0U;
+	st->prior_wmax_pkts = 0U;
+	st->prior_cwnd_pkts = conn->cwnd_pkts;
+	st->credit_q16 = 0U;
+	st->increase_q16 = 0U;
+}
+
+static void bic_on_rtt(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p,
+		       const struct cc_ack *ack)
+{
+	(void)conn;
+	(void)st;
+	(void)p;
+	(void)ack;
+}
+
+/* pkts / part, times 2^16; below 2^63 before the division. */
+static u64 bic_part_q16(u32 pkts, u32 part_ppm)
+{
+	return cc_div_u64(((u64)pkts << 16) * CC_ONE_PPM, part_ppm, 0ULL);
+}
+
+/* Growth, packets per round trip. */
+static u64 bic_increase_q16(const struct cc_conn *conn, const struct bic_state *st,
+			    const struct bic_params *p)
+{
+	u64 smin_q16 = ((u64)p->smin_ppm << 16) / CC_ONE_PPM;
+	u64 smax_q16 = (u64)p->smax_pkts << 16;
+	u32 away_pkts;
+
+	if (conn->cwnd_pkts <= p->low_window_pkts)
+		return 1ULL << 16;
+	if (conn->cwnd_pkts < st->wmax_pkts) {
+		u64 step_q16;
+
+		away_pkts = cc_min_u32(st->wmax_pkts - conn->cwnd_pkts, BIC_DISTANCE_MAX_PKTS);
+		step_q16 = bic_part_q16(away_pkts, p->b_ppm);
+		return step_q16 <= 1ULL << 16 ? smin_q16 : cc_min_u64(step_q16, smax_q16);
+	}
+	away_pkts = cc_min_u32(conn->cwnd_pkts - st->wmax_pkts, BIC_DISTANCE_MAX_PKTS);
+	if ((u64)away_pkts * CC_ONE_PPM < p->b_ppm)
+		return smin_q16;
+	return cc_min_u64(bic_part_q16(away_pkts, cc_sub_floor_u32(p->b_ppm, CC_ONE_PPM)),
+			  smax_q16);
+}
+
+static void bic_on_ack(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p,
+		       const struct cc_ack *ack)
+{
+	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
+
+	if (!conn->cwnd_limited)
+		return;
+	if (reno_in_slow_start(conn))
+		counted = reno_slow_start(conn, p->ss_limit_pkts, counted);
+	if (counted == 0U || reno_in_slow_start(conn))
+		return;
+	st->increase_q16 = (u32)bic_increase_q16(conn, st, p);
+	htcp_avoid(conn, &st->credit_q16, st->increase_q16, counted);
+}
+
+static u32 bic_ssthresh(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p)
+{
+	u64 both_ppm = (u64)CC_ONE_PPM + p->beta_ppm;
+	u32 cwnd_pkts = conn->cwnd_pkts;
+
+	st->prior_wmax_pkts = st->wmax_pkts;
+	st->prior_cwnd_pkts = cwnd_pkts;
+	st->credit_q16 = 0U;
+	if (p->fast_convergence && cwnd_pkts < st->wmax_pkts)
+		st->wmax_pkts = (u32)(cwnd_pkts * both_ppm / (2ULL * CC_ONE_PPM));
+	else
+		st->wmax_pkts = cwnd_pkts;
+	if (cwnd_pkts <= p->low_window_pkts)
+		return reno_ssthresh(conn);
+	return cc_reduced_pkts(cwnd_pkts, p->beta_ppm);
+}
+
+static void bic_on_event(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p,
+			 u32 event)
+{
+	(void)st;
+	(void)p;
+	if (event == CC_EVENT_RTO)
+		conn->ssthresh_pkts = reno_ssthresh(conn);
+}
+
+static u32 bic_undo(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p)
+{
+	(void)p;
+	st->wmax_pkts = st->prior_wmax_pkts;
+	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
+}
+
+static void bic_observe(const struct bic_state *st, const struct bic_params *p,
+			u32 out[CC_OBSERVE_N])
+{
+	(void)p;
+	out[0] = st->wmax_pkts;
+	out[1] = (u32)(((u64)st->increase_q16 * 1000ULL) >> 16);
+	out[2] = st->prior_cwnd_pkts;
+	out[3] = 0U;
+}
+
+KNEE_ALGORITHM(bic, BIC_PARAMS, BIC_RULES, CC_NO_RANDOM,
+	       "binary search for the window of the last loss", "Xu, Harfoush, Rhee, INFOCOM 2004",
+	       "wmax_pkts|increase_milli|prior_cwnd_pkts|");

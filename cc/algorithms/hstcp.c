@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * HSTCP: HighSpeed TCP, AIMD whose increase and decrease depend on the window.
+ *
+ * S. Floyd: "HighSpeed TCP for Large Congestion Windows", RFC 3649.
+ *
+ * In congestion avoidance cwnd += a(w)/w for each packet acknowledged; at a loss cwnd = (1 - b(w))
+ * cwnd (section 5). Up to 38 packets that is NewReno. The functions and the readings taken for them
+ * are in knee/hstcp.h.
+ *
+ * Further readings, none a parameter:
+ *  - HS-c: a and b are the formulas' at every window, not the rounded table of appendix B.
+ *  - HS-d: the RFC leaves timeouts and slow start alone: NewReno's. Limited slow start (RFC 3742),
+ *    which it recommends beside, is not here.
+ *  - HS-e: b takes part of cwnd, not of the data in flight: b is a function of cwnd.
+ */
+#include "knee/host.h"
+#include "knee/hstcp.h"
+#include "knee/htcp.h"
+#include "knee/reno.h"
+
+#define HSTCP_PARAMS(X) RENO_GROWTH_PARAMS(X) RENO_SSTHRESH_PARAM(X)
+#define HSTCP_RULES(R)
+
+CC_PARAMS_STRUCT(hstcp, HSTCP_PARAMS);
+
+struct hstcp_state {
+	u32 prior_cwnd_pkts; /* window before the latest reduction, for undo */
+	u32 credit_q16;	     /* fraction of a packet towards the next +1 */
+	u32 increase_q16;    /* a(w) at the latest ACK, for observe */
+	u32 decrease_q16;    /* b(w) at the latest loss, for observe; 0: none yet */
+};
+
+static void hstcp_init(struct cc_conn *conn, struct hstcp_state *st, const struct hstcp_params *p)
+{
+	reno_start(conn, p->initial_ssthresh_pkts);
+	st->prior_cwnd_pkts = conn->cwnd_pkts;
+	st->credit_q16 = 0U;
+	st->increase_q16 = 1U << 16;
+	st->decrease_q16 = 0U;
+}
+
+static void hstcp_on_rtt(struct cc_conn *conn, struct hstcp_state *st, const struct hstcp_params *p,
+			 const struct cc_ack *ack)
+{
+	(void)conn;
+	(void)st;
+	(void)p;
+	(void)ack;
+}
+
+static void hstcp_on_ack(struct cc_conn *conn, struct hstcp_state *st, const struct hstcp_params *p,
+			 const struct cc_ack *ack)
+{
+	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
+
+	if (!conn->cwnd_limited)
+		return;
+	if (reno_in_slow_start(conn))
+		counted = reno_slow_start(conn, p->ss_limit_pkts, counted);
+	if (counted == 0U || reno_in_slow_start(conn))
+		return;
+	st->increase_q16 = hstcp_increase_q16(conn->cwnd_pkts);
+	htcp_avoid(conn, &st->credit_q16, st->increase_q16, counted);
+}
+
+static u32 hstcp_ssthresh(struct cc_conn *conn, struct hstcp_state *st,
+			  const struct hstcp_params *p)
+{
+	(void)p;
+	st->prior_cwnd_pkts = conn->cwnd_pkts;
+	st->credit_q16 = 0U;
+	st->decrease_q16 = hstcp_decrease_q16(conn->cwnd_pkts);
+	return htcp_reduced_pkts(conn->cwnd_pkts, (u64)cc_sub_floor_u32(1U << 16, st->decrease_q16)
+						      << 16);
+}
+
+static void hstcp_on_event(struct cc_conn *conn, struct hstcp_state *st,
+			   const struct hstcp_params *p, u32 event)
+{
+	(void)st;
+	(void)p;
+	if (event == CC_EVENT_RTO)
+		conn->ssthresh_pkts = reno_ssthresh(conn);
+}
+
+static u32 hstcp_undo(struct cc_conn *conn, struct hstcp_state *st, const struct hstcp_params *p)
+{
+	(void)p;
+	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
+}
+
+static void hstcp_observe(const struct hstcp_state *st, const struct hstcp_params *p,
+			  u32 out[CC_OBSERVE_N])
+{
+	(void)p;
+	out[0] = (u32)(((u64)st->increase_q16 * 1000ULL) >> 16);
+	out[1] = (u32)(((u64)st->decrease_q16 * CC_ONE_PPM) >> 16);
+	out[2] = st->prior_cwnd_pkts;
+	out[3] = 0U;
+}
+
+KNEE_ALGORITHM(hstcp, HSTCP_PARAMS, HSTCP_RULES, CC_NO_RANDOM,
+	       "HighSpeed TCP: increase and decrease depend on the window", "RFC 3649",
+	       "a_milli|b_ppm|prior_cwnd_pkts|");
