@@ -27,8 +27,8 @@
 #include "knee/delay.h"
 #include "knee/reno.h"
 #include "knee/round.h"
+#include "knee/shadow.h"
 
-enum { CHD_GROWTH_ROUND = 0, CHD_GROWTH_ACK = 1 };
 enum { CHD_SHADOW_ZERO = 0, CHD_SHADOW_IW = 1 };
 enum { CHD_CLEAR_AT_BACKOFF = 0, CHD_CLEAR_EVERY_ROUND = 1 };
 enum { CHD_SHADOW_LOSS_KEEP = 0, CHD_SHADOW_LOSS_HALVE = 1 };
@@ -55,7 +55,7 @@ enum { CHD_RECOVERY_HOLD = 0, CHD_RECOVERY_GROW = 1 };
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, CHD_HOLDOFF_NONE, "none|one_round", \
 	  "reading CHD-i", \
 	  "whether the round after a backoff, which measures packets sent before it, is tested") \
-	X(CC_CHOICE, growth, "growth", "", 0, 1, CHD_GROWTH_ROUND, "round|ack", \
+	X(CC_CHOICE, growth, "growth", "", 0, 1, SHADOW_GROWTH_ROUND, "round|ack", \
 	  "CHD paper eq. 2, Fig. 2; reading CHD-a", "+1 packet at the end of a round, or 1/w per ACK") \
 	X(CC_CHOICE, shadow_init, "shadow_init", "", 0, 1, CHD_SHADOW_ZERO, "zero|iw", \
 	  "CHD paper sIV-B; reading CHD-c", "shadow window at the start") \
@@ -166,35 +166,6 @@ static int chd_backs_off(const struct cc_conn *conn, const struct chd_state *st,
 							   chd_qmax_us(st, p), p->pmax_ppm));
 }
 
-static void chd_grow(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p,
-		     const struct cc_ack *ack)
-{
-	u32 before_pkts = conn->cwnd_pkts;
-
-	if (!conn->cwnd_limited)
-		return;
-	if (reno_in_slow_start(conn)) {
-		u32 left = reno_slow_start(conn, p->ss_limit_pkts,
-					   reno_counted_pkts(p->count, ack->acked_pkts));
-
-		if (p->growth == CHD_GROWTH_ACK && left != 0U && !reno_in_slow_start(conn))
-			reno_avoid(conn, left);
-		if (st->shadow_pkts != 0U)
-			st->shadow_pkts = cc_min_u32(
-			    cc_add_sat_u32(st->shadow_pkts, conn->cwnd_pkts - before_pkts),
-			    conn->cwnd_max_pkts);
-		return;
-	}
-	if (p->growth == CHD_GROWTH_ACK)
-		reno_avoid(conn, reno_counted_pkts(p->count, ack->acked_pkts));
-	if (!st->round_ended)
-		return;
-	if (p->growth == CHD_GROWTH_ROUND)
-		conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts + 1U, conn->cwnd_max_pkts);
-	if (st->shadow_pkts != 0U)
-		st->shadow_pkts = cc_min_u32(st->shadow_pkts + 1U, conn->cwnd_max_pkts);
-}
-
 static void chd_on_ack(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p,
 		       const struct cc_ack *ack)
 {
@@ -214,7 +185,8 @@ static void chd_on_ack(struct cc_conn *conn, struct chd_state *st, const struct 
 		if (p->shadow_clear == CHD_CLEAR_EVERY_ROUND)
 			st->shadow_pkts = 0U;
 	}
-	chd_grow(conn, st, p, ack);
+	shadow_grow(conn, &st->shadow_pkts, p->growth, p->count, p->ss_limit_pkts, ack->acked_pkts,
+		    st->round_ended);
 }
 
 /* eq. 4, and NewReno's halving of the shadow window. */

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Copa: a target rate of 1 / (delta dq).
+ *
+ * V. Arun, H. Balakrishnan: "Copa: practical delay-based congestion control for the Internet",
+ * NSDI 2018.
+ *
+ * dq = RTTstanding - RTTmin: the least RTT of the last srtt/2 and that of the last 10 s. At every
+ * ACK (section 2.1)
+ *
+ *   cwnd += v / (delta cwnd)   if cwnd / RTTstanding <= 1 / (delta dq)
+ *   cwnd -= v / (delta cwnd)   otherwise,
+ *
+ * v / delta packets per round trip. v is 1 and doubles with every round trip once the window has
+ * gone the same way for three. Slow start doubles the window until its rate exceeds the target.
+ * delta is 0.5 (default mode). Where the queue has not been nearly empty for 5 round trips, a
+ * loss-based flow keeps it (section 2.2): in competitive mode 1/delta grows by 1 per round trip and
+ * is halved by a loss, but is at least that of the default mode. The sender paces at 2 cwnd /
+ * RTTstanding.
+ *
+ * Readings taken, each a parameter unless noted:
+ *  - CO-a: the windows of RTTmin and RTTstanding are cut into quarters: each minimum is of one to
+ *    one and a quarter windows (cc/include/knee/buckets.h; not a parameter).
+ *  - CO-b: v / delta is at most the window: no growth is faster than slow start (not a parameter).
+ *  - CO-c: a window that is where it was a round trip ago has no direction: v = 1 (not a
+ * parameter).
+ *  - CO-d: nearly empty is dq <= 0.1 (RTTmax - RTTmin): "less" would never hold where the RTT does
+ *    not vary at all (not a parameter). RTTmax is that of the running round trip and the four
+ *    before it.
+ *  - CO-e: round trips of slow start do not count towards competitive mode (not a parameter).
+ *  - CO-f: a loss leaves the window as it is, in both modes, and ends slow start. A congestion mark
+ *    looks the same to an algorithm: `loss_window`.
+ *  - CO-g: in recovery the rule moves ssthresh, where the stack takes the window; the delays of a
+ *    full queue would otherwise keep a window that loses packets (not a parameter).
+ *  - CO-h: decreases come at every ACK, and each is reported as a delay backoff: `holdoff`. With
+ *    one_round the v / delta of a round trip is taken at once at its end.
+ *  - CO-i: a timeout, of which the paper says nothing, is NewReno's: half the window, slow start
+ * from one packet, and v = 1 (not a parameter).
+ *  - an ACK that a receiver may have delayed gives no sample, as for HD and CHD (`delack_filter`);
+ *    Copa's own receiver acknowledges every packet.
+ *
+ * What a host makes of the pacing rate is its own affair: of the present ones only QUIC takes it.
+ * On the simulator and in the kernel ACKs clock the packets out.
+ */
+#include "knee/host.h"
+#include "knee/buckets.h"
+#include "knee/delay.h"
+#include "knee/reno.h"
+#include "knee/round.h"
+
+enum { COPA_MODE_AUTO = 0, COPA_MODE_DEFAULT = 1, COPA_MODE_COMPETITIVE = 2 };
+enum { COPA_HOLDOFF_NONE = 0, COPA_HOLDOFF_ONE_ROUND = 1 };
+enum { COPA_LOSS_KEEP = 0, COPA_LOSS_HALVE = 1 };
+
+#define COPA_PARAMS(X) \
+	RENO_GROWTH_PARAMS(X) \
+	CC_DELACK_PARAM(X) \
+	X(CC_NUMBER_PPM, delta_ppm, "delta", "", 1000, 100000000, 500000, "", \
+	  "Copa paper s2.2: 0.5", "delta of the default mode; 1/delta packets are kept queued") \
+	X(CC_CHOICE, mode, "mode", "", 0, 2, COPA_MODE_AUTO, "auto|default|competitive", \
+	  "Copa paper s2.2", "switch between the modes by the queue, or stay in one") \
+	X(CC_TIME_US, rtt_min_window_us, "rtt_min_window", "", 100000, 600000000, 10000000, "", \
+	  "Copa paper s2.1: 10 s", "time over which RTTmin is taken") \
+	X(CC_NUMBER_PPM, standing_ppm, "standing", "", 10000, 4000000, 500000, "", \
+	  "Copa paper s2.1: srtt/2", "time over which RTTstanding is taken, part of srtt") \
+	X(CC_NUMBER_PPM, velocity_after_ppm, "velocity_after", "", 1000000, 100000000, 3000000, "", \
+	  "Copa paper s2.1: 3", \
+	  "round trips in one direction after which v doubles, whole part") \
+	X(CC_NUMBER_PPM, empty_ppm, "empty", "", 0, 1000000, 100000, "", "Copa paper s2.2: 0.1", \
+	  "part of the RTT's range up to which dq is that of a nearly empty queue") \
+	X(CC_NUMBER_PPM, empty_rounds_ppm, "empty_rounds", "", 1000000, 200000000, 5000000, "", \
+	  "Copa paper s2.2: 5", \
+	  "round trips without a nearly empty queue after which a loss-based flow is there, whole " \
+	  "part") \
+	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, COPA_HOLDOFF_NONE, "none|one_round", \
+	  "Copa paper s2.1; reading CO-h", "decrease at every ACK, or at once at the end of a round") \
+	X(CC_CHOICE, loss_window, "loss_window", "", 0, 1, COPA_LOSS_KEEP, "keep|halve", \
+	  "Copa paper s2.2; reading CO-f", "what a loss does to the window") \
+	X(CC_CHOICE, pacing, "pacing", "", 0, 1, 1, "off|on", "Copa paper s2.1", \
+	  "ask the host to pace at 2 cwnd/RTTstanding")
+
+#define COPA_RULES(R)
+
+CC_PARAMS_STRUCT(copa, COPA_PARAMS);
+
+enum { COPA_STILL = 0, COPA_UP = 1, COPA_DOWN = 2 };
+
+/* Largest RTTs of the running round and the four before it, 24 bits each, the running one lowest.
+ */
+struct copa_largest {
+	u64 lo, hi;
+};
+
+struct copa_state {
+	struct copa_largest largest_us;
+	struct cc_buckets min_us;      /* RTTmin */
+	struct cc_buckets standing_us; /* RTTstanding */
+	struct cc_round round;
+	u32 round_pkts;		 /* window when the round began */
+	u32 fraction_q32;	 /* of a packet, of the window */
+	u32 inv_delta_q16;	 /* 1/delta, packets */
+	u32 prior_inv_delta_q16; /* prior_*: before the latest loss, for undo */
+	u32 prior_cwnd_pkts;
+	u8 delack_sus;	  /* as in struct cc_delay */
+	u8 velocity_log2; /* v = 2^this */
+	u8 direction;	  /* of the latest round: COPA_* */
+	u8 same_rounds;	  /* how many rounds in that direction */
+	u8 since_empty;	  /* rounds that have ended since the queue was nearly empty */
+	u8 competitive;	  /* mode */
+	u8 round_ended;	  /* by the present ACK */
+	u8 moved;	  /* the present ACK has moved ssthresh already */
+};
+
+#define COPA_LANES 5U
+/* 1/delta does not grow beyond this, packets. */
+#define COPA_INV_DELTA_MAX_Q16 0xffff0000U
+#define COPA_VELOCITY_MAX_LOG2 30U
+
+/* 1/delta of the default mode. */
+static u32 copa_inv_delta_q16(const struct copa_params *p)
+{
+	return (u32)cc_div_u64((u64)CC_ONE_PPM << 16, p->delta_ppm, 0ULL);
+}
+
+static void copa_init(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p)
+{
+	st->largest_us = (struct copa_largest){0};
+	cc_buckets_clear(&st->min_us);
+	cc_buckets_clear(&st->standing_us);
+	cc_round_start(&st->round, conn);
+	st->round_pkts = conn->cwnd_pkts;
+	st->fraction_q32 = 0U;
+	st->inv_delta_q16 = copa_inv_delta_q16(p);
+	st->prior_inv_delta_q16 = st->inv_delta_q16;
+	st->prior_cwnd_pkts = conn->cwnd_pkts;
+	st->delack_sus = 0;
+	st->velocity_log2 = 0;
+	st->direction = COPA_STILL;
+	st->same_rounds = 0;
+	st->since_empty = 0;
+	st->competitive = p->mode == COPA_MODE_COMPETITIVE;
+	st->round_ended = 0;
+	st->moved = 0;
+}
+
+static u32 copa_rtt_max_us(const struct copa_state *st)
+{
+	u64 lo = st->largest_us.lo, hi = st->largest_us.hi;
+	u32 largest_us = 0U;
+
+	for (u32 i = 0U; i < COPA_LANES; i++) {
+		largest_us = cc_max_u32(largest_us, (u32)(lo & CC_TIME_MAX_US));
+		lo = lo >> 24 | hi << 40;
+		hi >>= 24;
+	}
+	return largest_us;
+}
+
+/* Queueing delay. */
+static u32 copa_dq_us(const struct copa_state *st)
+{
+	return cc_sub_floor_u32(cc_buckets_least(&st->standing_us), cc_buckets_least(&st->min_us));
+}
+
+/* Section 2.2; CO-d. */
+static int copa_nearly_empty(const struct copa_state *st, const struct copa_params *p)
+{
+	u32 range_us = cc_sub_floor_u32(copa_rtt_max_us(st), cc_buckets_least(&st->min_us));
+
+	return (u64)copa_dq_us(st) * CC_ONE_PPM <= (u64)range_us * p->empty_ppm;
+}
+
+static void copa_sample(const struct cc_conn *conn, struct copa_state *st,
+			const struct copa_params *p, const struct cc_ack *ack)
+{
+	struct cc_delay delay = {.delack_sus = st->delack_sus};
+	int trusted = cc_delay_trusts(&delay, ack, p->delack_filter);
+	u32 rtt_us = cc_min_u32(cc_max_u32((u32)ack->rtt_us, 1U), CC_TIME_MAX_US);
+	u64 srtt_us = cc_min_u32(conn->srtt_us != 0U ? conn->srtt_us : rtt_us, CC_TIME_MAX_US);
+
+	st->delack_sus = (u8)delay.delack_sus;
+	if (!trusted)
+		return;
+	cc_buckets_push(&st->min_us, conn->now_us, p->rtt_min_window_us, rtt_us);
+	cc_buckets_push(&st->standing_us, conn->now_us, srtt_us * p->standing_ppm / CC_ONE_PPM,
+			rtt_us);
+	if (rtt_us > (st->largest_us.lo & CC_TIME_MAX_US))
+		st->largest_us.lo = (st->largest_us.lo & ~(u64)CC_TIME_MAX_US) | rtt_us;
+	if (copa_nearly_empty(st, p))
+		st->since_empty = 0;
+}
+
+/* The way the window went in the round that has ended, and with it v. Section 2.1 step 4. */
+static void copa_turn(struct copa_state *st, const struct copa_params *p, u32 window_pkts)
+{
+	u8 direction = COPA_STILL;
+
+	if (window_pkts != st->round_pkts)
+		direction = window_pkts > st->round_pkts ? COPA_UP : COPA_DOWN;
+	st->round_pkts = window_pkts;
+	if (direction == COPA_STILL || direction != st->direction) {
+		st->direction = direction;
+		st->same_rounds = direction != COPA_STILL;
+		st->velocity_log2 = 0;
+	} else {
+		st->same_rounds = (u8)cc_min_u32(st->same_rounds + 1U, 255U);
+	}
+	if (st->same_rounds >= p->velocity_after_ppm / CC_ONE_PPM &&
+	    st->velocity_log2 < COPA_VELOCITY_MAX_LOG2)
+		st->velocity_log2++;
+}
+
+/* The mode, and in competitive mode the increase of 1/delta. Section 2.2. */
+static void copa_switch(struct copa_state *st, const struct copa_params *p, int slow_start)
+{
+	u8 before = st->competitive;
+
+	st->since_empty = slow_start ? 0 : (u8)cc_min_u32(st->since_empty + 1U, 255U);
+	if (p->mode == COPA_MODE_AUTO)
+		st->competitive = st->since_empty > p->empty_rounds_ppm / CC_ONE_PPM;
+	if (!st->competitive || !before)
+		st->inv_delta_q16 = copa_inv_delta_q16(p);
+	else if (!slow_start)
+		st->inv_delta_q16 =
+		    cc_min_u32(cc_add_sat_u32(st->inv_delta_q16, 1U << 16), COPA_INV_DELTA_MAX_Q16);
+}
+
+static void copa_round(struct copa_state *st, const struct copa_params *p, u32 window_pkts,
+		       int slow_start)
+{
+	st->largest_us.hi = st->largest_us.hi << 24 | st->largest_us.lo >> 40;
+	st->largest_us.lo <<= 24;
+	copa_switch(st, p, slow_start);
+	if (slow_start)
+		st->round_pkts = window_pkts;
+	else
+		copa_turn(st, p, window_pkts);
+}
+
+/* cwnd / RTTstanding > 1 / (delta dq): exact, for windows below 2^31. */
+static int copa_above_target(const struct copa_state *st, u32 window_pkts)
+{
+	u64 target = ((u64)cc_buckets_least(&st->standing_us) * st->inv_delta_q16) >> 16;
+
+	return (u64)window_pkts * copa_dq_us(st) > target;
+}
+
+/* v / delta packets; CO-b. */
+static u64 copa_step_q16(const struct copa_state *st, u32 window_pkts)
+{
+	return cc_min_u64((u64)st->inv_delta_q16 << st->velocity_log2, (u64)window_pkts << 16);
+}
+
+/* v / (delta cwnd) for each counted packet, at most a window's; 2^32 of each. Wrong by less than
+ * 2^-32 packets for each counted one, in favour of the larger window. */
+static u64 copa_change_q32(const struct copa_state *st, u32 window_pkts, u32 counted_pkts,
+			   u32 rounding)
+{
+	u64 window_step = (copa_step_q16(st, window_pkts) << 16) + rounding;
+
+	return cc_div_u64(window_step, window_pkts, 0ULL) * cc_min_u32(counted_pkts, window_pkts);
+}
+
+/* The window after an increase. No sum reaches 2^64: windows are below 2^31. */
+static u32 copa_increased(const struct cc_conn *conn, struct copa_state *st, u32 window_pkts,
+			  u32 counted_pkts)
+{
+	u64 window_q32 = ((u64)window_pkts << 32 | st->fraction_q32) +
+			 copa_change_q32(st, window_pkts, counted_pkts, window_pkts - 1U);
+
+	if (window_q32 >> 32 >= conn->cwnd_max_pkts) {
+		st->fraction_q32 = 0U;
+		return cc_max_u32(conn->cwnd_max_pkts, window_pkts);
+	}
+	st->fraction_q32 = (u32)window_q32;
+	return (u32)(window_q32 >> 32);
+}
+
+/* The window after a decrease by this, at least two packets unless it was smaller. */
+static u32 copa_decreased(struct copa_state *st, u32 window_pkts, u64 change_q32)
+{
+	u32 floor_pkts = cc_min_u32(window_pkts, CC_CWND_FLOOR_PKTS);
+	u64 room_q32 = (u64)(window_pkts - floor_pkts) << 32 | st->fraction_q32;
+	u64 left_q32 = room_q32 - cc_min_u64(change_q32, room_q32);
+
+	st->fraction_q32 = (u32)left_q32;
+	return floor_pkts + (u32)(left_q32 >> 32);
+}
+
+/* The rule of section 2.1 for one ACK; the window may be ssthresh's, in recovery. */
+static u32 copa_moved(const struct cc_conn *conn, struct copa_state *st,
+		      const struct copa_params *p, const struct cc_ack *ack, u32 window_pkts)
+{
+	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
+
+	if (!copa_above_target(st, window_pkts))
+		return conn->cwnd_limited ? copa_increased(conn, st, window_pkts, counted)
+					  : window_pkts;
+	if (p->holdoff == COPA_HOLDOFF_NONE)
+		return copa_decreased(st, window_pkts,
+				      copa_change_q32(st, window_pkts, counted, 0U));
+	if (st->round_ended)
+		return copa_decreased(st, window_pkts, copa_step_q16(st, window_pkts) << 16);
+	return window_pkts;
+}
+
+static void copa_pace(struct cc_conn *conn, const struct copa_state *st,
+		      const struct copa_params *p)
+{
+	u64 standing_us = cc_buckets_least(&st->standing_us);
+	u64 bytes = 2ULL * conn->cwnd_pkts * cc_min_u32(conn->mss_bytes, 1U << 17);
+	u64 per_us, rest;
+
+	if (!p->pacing || standing_us == 0ULL)
+		return;
+	/* 49 bits; 20 more are for microseconds, so that 2^62 bytes/s are the most. */
+	per_us = cc_min_u64(cc_div_u64(bytes, standing_us, 0ULL), 1ULL << 42);
+	rest = bytes - cc_div_u64(bytes, standing_us, 0ULL) * standing_us;
+	conn->pacing_bytes_per_s =
+	    per_us * CC_ONE_PPM + cc_div_u64(rest * CC_ONE_PPM, standing_us, 0ULL);
+}
+
+static void copa_on_rtt(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p,
+			const struct cc_ack *ack)
+{
+	copa_sample(conn, st, p, ack);
+	st->moved = 0;
+	st->round_ended = (u8)cc_round_ended(&st->round, conn);
+	if (st->round_ended)
+		conn->notes |= CC_NOTE_ROUND;
+	if (conn->phase == CC_RECOVERY || conn->phase == CC_CWR) {
+		u32 window_pkts = cc_min_u32(conn->ssthresh_pkts, conn->cwnd_max_pkts);
+
+		if (st->round_ended)
+			copa_round(st, p, window_pkts, 0);
+		window_pkts = copa_moved(conn, st, p, ack, window_pkts);
+		conn->ssthresh_pkts = cc_max_u32(window_pkts, CC_CWND_FLOOR_PKTS);
+		st->moved = 1;
+	}
+	copa_pace(conn, st, p);
+}
+
+static void copa_avoid(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p,
+		       const struct cc_ack *ack)
+{
+	u32 window_pkts = copa_moved(conn, st, p, ack, conn->cwnd_pkts);
+
+	if (window_pkts < conn->cwnd_pkts) {
+		conn->notes |= CC_NOTE_DELAY_BACKOFF;
+		/* Slow start does not resume below what it has left. */
+		conn->ssthresh_pkts = cc_min_u32(conn->ssthresh_pkts, window_pkts);
+	}
+	conn->cwnd_pkts = window_pkts;
+}
+
+static void copa_on_ack(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p,
+			const struct cc_ack *ack)
+{
+	int slow_start = reno_in_slow_start(conn);
+
+	if (st->moved)
+		return;
+	if (st->round_ended)
+		copa_round(st, p, conn->cwnd_pkts, slow_start);
+	if (!cc_delay_test_allowed(conn)) {
+		reno_grow(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
+	} else if (slow_start && !copa_above_target(st, conn->cwnd_pkts)) {
+		if (conn->cwnd_limited)
+			reno_slow_start(conn, p->ss_limit_pkts,
+					reno_counted_pkts(p->count, ack->acked_pkts));
+	} else {
+		if (slow_start) {
+			conn->ssthresh_pkts = cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
+			st->round_pkts = conn->cwnd_pkts;
+		}
+		copa_avoid(conn, st, p, ack);
+	}
+	copa_pace(conn, st, p);
+}
+
+static u32 copa_ssthresh(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p)
+{
+	st->prior_cwnd_pkts = conn->cwnd_pkts;
+	st->prior_inv_delta_q16 = st->inv_delta_q16;
+	if (st->competitive)
+		st->inv_delta_q16 = cc_max_u32(st->inv_delta_q16 / 2U, copa_inv_delta_q16(p));
+	if (p->loss_window == COPA_LOSS_HALVE) {
+		st->round_pkts = reno_ssthresh(conn);
+		return st->round_pkts;
+	}
+	conn->notes |= CC_NOTE_LOSS_TOLERATED;
+	return cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
+}
+
+static void copa_on_event(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p,
+			  u32 event)
+{
+	(void)p;
+	if (event != CC_EVENT_RTO)
+		return;
+	conn->ssthresh_pkts = reno_ssthresh(conn);
+	st->velocity_log2 = 0;
+	st->direction = COPA_STILL;
+	st->same_rounds = 0;
+}
+
+static u32 copa_undo(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p)
+{
+	(void)p;
+	st->inv_delta_q16 = st->prior_inv_delta_q16;
+	/* What the stack did to the window is no direction. */
+	st->round_pkts = cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
+	return st->round_pkts;
+}
+
+static void copa_observe(const struct copa_state *st, const struct copa_params *p,
+			 u32 out[CC_OBSERVE_N])
+{
+	(void)p;
+	out[0] = copa_dq_us(st);
+	out[1] = cc_buckets_least(&st->min_us);
+	out[2] = st->competitive ? st->inv_delta_q16 >> 16 : 0U;
+	out[3] = 1U << st->velocity_log2;
+}
+
+KNEE_ALGORITHM(copa, COPA_PARAMS, COPA_RULES, CC_NO_RANDOM,
+	       "moves its window towards a rate of 1/(delta dq); competes with loss-based flows",
+	       "Arun, Balakrishnan, NSDI 2018",
+	       "dq_us|rtt_min_us|competitive_inv_delta_pkts|velocity");
