@@ -170,7 +170,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A number.
+    /// A number without a unit.
     pub(super) fn number(
         &self,
         key: &str,
@@ -194,22 +194,6 @@ impl<'a> Section<'a> {
         }
         let remedy = format!("write {expected}");
         Err(self.fault(key, &format!(" = {given} is out of range"), remedy))
-    }
-
-    /// A number without a unit.
-    pub(super) fn number(
-        &self,
-        key: &str,
-        range: RangeInclusive<f64>,
-    ) -> Result<Option<f64>, Fault> {
-        let expected = format!("a number from {} to {}", range.start(), range.end());
-        let number = |item: &Item| item.as_float().or_else(|| item.as_integer().map(|i| i as f64));
-        let Some(given) = self.value(key, &expected, number)? else { return Ok(None) };
-        if range.contains(&given) {
-            return Ok(Some(given));
-        }
-        let what = format!(" = {given} is out of range");
-        Err(self.fault(key, &what, format!("write {expected}")))
     }
 
     pub(super) fn time(&self, key: &str, range: RangeInclusive<Ns>) -> Result<Option<Ns>, Fault> {
