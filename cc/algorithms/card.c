@@ -17,11 +17,12 @@
  * Readings taken where the sources are silent or differ, each a parameter unless noted:
  *  - Table I keeps the first factor only, the delay's own change: `gradient` (CA-a).
  *  - Table I tests in every RTT, the original in every second one: `period` (CA-b).
- *  - r is the mean of the samples of the round that ends the period, or the last of them:
- *    `rtt_stat` (CA-c).
+ *  - r is the least of the samples of the round that ends the period, or their mean, or the last
+ *    one: `rtt_stat` (CA-c). A window sent as a burst queues behind itself, so that mean and last
+ *    rise with the window on a path that is not full.
  *  - W = W_prev, no RTT in the round, or nothing to compare with: no gradient, so growth (not a
  *    parameter; CA-d).
- *  - the test runs in slow start too, and a reduction ends it: `ss_test` (CA-e).
+ *  - the test does not run in slow start; where it does, a reduction ends it: `ss_test` (CA-e).
  *  - after a recovery, a timeout or an idle restart there is nothing to compare with: their change
  *    of the window is not CARD's (not a parameter; CA-f).
  *  - the reduced window is rounded down (not a parameter).
@@ -34,7 +35,7 @@
 
 enum { CARD_GRADIENT_DELAY = 0, CARD_GRADIENT_DELAY_WINDOW = 1 };
 enum { CARD_EVERY_ROUND = 0, CARD_EVERY_SECOND_ROUND = 1 };
-enum { CARD_RTT_MEAN = 0, CARD_RTT_LAST = 1 };
+enum { CARD_RTT_MEAN = 0, CARD_RTT_LAST = 1, CARD_RTT_LEAST = 2 };
 
 #define CARD_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
@@ -45,11 +46,11 @@ enum { CARD_RTT_MEAN = 0, CARD_RTT_LAST = 1 };
 	X(CC_CHOICE, period, "period", "", 0, 1, CARD_EVERY_SECOND_ROUND, "round|second_round", \
 	  "Jain 1989: every second; CHD paper Table I: every RTT; reading CA-b", \
 	  "how often the window is changed") \
-	X(CC_CHOICE, rtt_stat, "rtt_stat", "", 0, 1, CARD_RTT_MEAN, "mean|last", "reading CA-c", \
-	  "RTT of a round, of all its samples") \
+	X(CC_CHOICE, rtt_stat, "rtt_stat", "", 0, 2, CARD_RTT_LEAST, "mean|last|min", \
+	  "reading CA-c", "RTT of a round, of all its samples") \
 	X(CC_PROB_PPM, decrease_ppm, "decrease", "", 0, 1000000, 125000, "", \
 	  "CHD paper Table I: beta = 7/8", "part of the window that a reduction takes away") \
-	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 1, "off|on", "reading CA-e", \
+	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 0, "off|on", "reading CA-e", \
 	  "whether the delay test runs in slow start")
 
 #define CARD_RULES(R)
@@ -68,17 +69,24 @@ struct card_state {
 	struct card_seen now;	 /* r and W of the latest period */
 	struct card_seen before; /* r_prev and W_prev */
 	struct cc_round round;
+	u32 rtt_least_us;    /* of the round that is running; 0: none yet */
 	u32 prior_cwnd_pkts; /* before the latest loss, for undo */
 	u8 odd_round;
 	u8 period_ended; /* by the present ACK */
-	u8 padding[6];
+	u8 padding[2];
 };
+
+static void card_round_clear(struct card_state *st)
+{
+	st->rtt = (struct cc_mean){0};
+	st->rtt_least_us = 0U;
+}
 
 /* Nothing to compare with: the next decision finds no gradient. */
 static void card_forget(const struct cc_conn *conn, struct card_state *st)
 {
 	cc_round_start(&st->round, conn);
-	st->rtt = (struct cc_mean){0};
+	card_round_clear(st);
 	st->now = (struct card_seen){0};
 	st->before = (struct card_seen){0};
 	st->odd_round = 0;
@@ -93,14 +101,12 @@ static void card_init(struct cc_conn *conn, struct card_state *st, const struct 
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 	st->padding[0] = 0;
 	st->padding[1] = 0;
-	st->padding[2] = 0;
-	st->padding[3] = 0;
-	st->padding[4] = 0;
-	st->padding[5] = 0;
 }
 
 static u32 card_round_rtt_q8_us(const struct card_state *st, const struct card_params *p)
 {
+	if (p->rtt_stat == CARD_RTT_LEAST)
+		return st->rtt_least_us << 8;
 	if (st->rtt.n == 0U || p->rtt_stat == CARD_RTT_MEAN)
 		return cc_mean_q8_us(&st->rtt);
 	return (st->delay.rtt_min_us + st->delay.q_us) << 8;
@@ -109,9 +115,14 @@ static u32 card_round_rtt_q8_us(const struct card_state *st, const struct card_p
 static void card_on_rtt(struct cc_conn *conn, struct card_state *st, const struct card_params *p,
 			const struct cc_ack *ack)
 {
+	u32 rtt_us;
+
 	if (cc_delay_trusts(&st->delay, ack, p->delack_filter)) {
 		cc_delay_sample(&st->delay, (u32)ack->rtt_us);
 		cc_mean_sample(&st->rtt, (u32)ack->rtt_us);
+		rtt_us = st->delay.rtt_min_us + st->delay.q_us;
+		if (st->rtt_least_us == 0U || rtt_us < st->rtt_least_us)
+			st->rtt_least_us = rtt_us;
 	}
 	st->period_ended = 0;
 	if (!cc_round_ended(&st->round, conn))
@@ -124,7 +135,7 @@ static void card_on_rtt(struct cc_conn *conn, struct card_state *st, const struc
 		st->now.cwnd_pkts = conn->cwnd_pkts;
 		st->period_ended = 1;
 	}
-	st->rtt = (struct cc_mean){0};
+	card_round_clear(st);
 }
 
 /* NDG > 0. The sums in it are positive: only the signs of the differences count. */

@@ -11,7 +11,8 @@
  *
  * Readings taken where the table is silent, each a parameter unless noted:
  *  - the RTT compared is the latest sample of the round (not a parameter; DU-a).
- *  - the test runs in slow start too, and a reduction ends it: `ss_test` (DU-b).
+ *  - the test does not run in slow start, whose overflow shows how long the queue is; where it
+ *    does, a reduction ends slow start: `ss_test` (DU-b).
  *  - the reduced window is rounded down (not a parameter).
  *  - any delay at all is above the middle of extremes that are a microsecond apart. `margin`, 0 as
  *    in the table, lets some pass (DU-c).
@@ -36,7 +37,7 @@ enum { DUAL_EVERY_ROUND = 0, DUAL_EVERY_SECOND_ROUND = 1 };
 	X(CC_TIME_US, margin_us, "margin", "", 0, 10000000, 0, "", \
 	  "CHD paper Table I: none; reading DU-c", \
 	  "delay above the middle of the extremes that is let pass") \
-	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 1, "off|on", "reading DU-b", \
+	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 0, "off|on", "reading DU-b", \
 	  "whether the delay test runs in slow start")
 
 #define DUAL_RULES(R)

@@ -21,7 +21,8 @@
  *    acknowledged: `holdoff` (LP-d).
  *  - each indication that is acted upon begins the phase again; round trips are counted by marked
  *    packets (not a parameter; LP-e).
- *  - the test runs in slow start too, and an indication ends it: `ss_test` (LP-f).
+ *  - the test does not run in slow start, in which dmin and dmax are learnt; where it does, an
+ *    indication ends slow start: `ss_test` (LP-f).
  *  - a recovery begins no phase and ends none; a timeout ends it (not a parameter; LP-g).
  */
 #include "knee/host.h"
@@ -46,7 +47,7 @@ enum { LP_HOLDOFF_NONE = 0, LP_HOLDOFF_ONE_ROUND = 1 };
 	  "TCP-LP: 3 RTT", "round trips of the inference phase; whole ones") \
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, LP_HOLDOFF_ONE_ROUND, "none|one_round", \
 	  "reading LP-d", "how soon a second indication may follow the first") \
-	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 1, "off|on", "reading LP-f", \
+	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 0, "off|on", "reading LP-f", \
 	  "whether the delay test runs in slow start")
 
 #define LP_RULES(R)

@@ -113,7 +113,7 @@ fn slow_start() {
         f.round(100_000, NEVER);
         assert_eq!((f.w(), f.conn.ssthresh_pkts), after);
     }
-    let mut f = settled(&[], 64, 1_000, 100_000);
+    let mut f = settled(&[("ss_test", 1)], 64, 1_000, 100_000);
     f.round(50_000, NEVER);
     assert_eq!(f.w(), 128);
 }
@@ -159,7 +159,7 @@ fn no_test_in_recovery() {
 /// Reading DU-e: a timeout forgets the extremes; no test while its losses are repaired.
 #[test]
 fn timeout() {
-    let mut f = avoiding(&[("period", 0)], 20);
+    let mut f = avoiding(&[("period", 0), ("ss_test", 1)], 20);
     f.send(20);
     assert_eq!(f.timeout(), 10);
     assert_eq!(f.cc.observe()[..3], [0, 0, 0]);
@@ -210,7 +210,7 @@ proptest! {
 #[test]
 fn keeps_the_queue_around_its_middle() {
     let (bdp, buffer) = (40, 100);
-    let mut f = Flow::slow_start(params("dual", &[("delack_filter", 0), ("ss_test", 0)]), 2);
+    let mut f = Flow::slow_start(params("dual", &[("delack_filter", 0)]), 2);
     let (mut losses, mut queues) = (0, Vec::new());
     for round in 0..600 {
         f.send(f.w());
