@@ -3,7 +3,7 @@
  * CDG: CAIA delay gradient.
  *
  * D. A. Hayes, G. Armitage: "Revisiting TCP congestion control using delay gradients", Networking
- * 2011.
+ * 2011. Rules and values are those of published descriptions of it; its own text was not at hand.
  *
  * Once per marked-packet round, how much the round's least and largest RTT have changed since the
  * round before: g_min and g_max, each a moving average over a = 8 rounds. There is no base RTT and

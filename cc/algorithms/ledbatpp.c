@@ -3,7 +3,8 @@
  * LEDBAT++: congestion control for background traffic.
  *
  * P. Balasubramanian, O. Ertugay, D. Havey, M. Bagnulo: "LEDBAT++: Congestion Control for
- * Background Traffic", draft-irtf-iccrg-ledbat-plus-plus. Its base is LEDBAT, RFC 6817.
+ * Background Traffic", draft-irtf-iccrg-ledbat-plus-plus. Its base is LEDBAT, RFC 6817. Rules and
+ * section numbers are those of published quotations; the draft's full text was not at hand.
  *
  * The queueing delay is the RTT, the least of the last four samples, less the base RTT, the least
  * of the last ten minutes. With W the window, per round trip (sections 4.2, 4.3)
