@@ -25,7 +25,7 @@
  *  - CG-b: in slow start, where delays change fast, the gradient is not smoothed: `ss_test`.
  *  - CG-c: the round after a backoff measures packets sent before it and is not tested: `holdoff`.
  *  - CG-d: what is suppressed after ineffectual backoffs is counted in backoffs that would have
- * come or in rounds: `suspend_unit`. A gradient below 0, of either kind, or a loss ends it.
+ *    come, or in rounds: `suspend_unit`. A gradient below 0, of either kind, or a loss ends it.
  *  - CG-e: the queue is full where g_min > 0 and g_max <= 0 (RTTs of an almost full queue rise, the
  *    largest cannot), empty where g_max < 0 and g_min >= 0, rising or falling where both gradients
  *    are. Otherwise it is what it was: a full queue that stands stays full (not a parameter).

@@ -28,8 +28,8 @@
  *    `base_window`.
  *  - LP-e: a loss halves the window, as RFC 6817; during a slowdown's two round trips also the
  *    window to which it returns (not a parameter).
- *  - LP-f: a slowdown that a loss cuts short ends when the window is at ssthresh, as any other (not
- * a parameter).
+ *  - LP-f: a slowdown that a loss cuts short ends when the window is at ssthresh, as any other
+ *    (not a parameter).
  *  - the initial window, which the draft limits to two packets, is the host's.
  *  - timeout: NewReno's, with slow start by GAIN; no slowdown and no test of delay until the data
  *    then outstanding is acknowledged (not a parameter).
