@@ -3,7 +3,7 @@
  * CDG: CAIA delay gradient.
  *
  * D. A. Hayes, G. Armitage: "Revisiting TCP congestion control using delay gradients", Networking
- * 2011.
+ * 2011. Rules and values are those of published descriptions of it; its own text was not at hand.
  *
  * Once per marked-packet round, how much the round's least and largest RTT have changed since the
  * round before: g_min and g_max, each a moving average over a = 8 rounds. There is no base RTT and
@@ -25,7 +25,7 @@
  *  - CG-b: in slow start, where delays change fast, the gradient is not smoothed: `ss_test`.
  *  - CG-c: the round after a backoff measures packets sent before it and is not tested: `holdoff`.
  *  - CG-d: what is suppressed after ineffectual backoffs is counted in backoffs that would have
- * come or in rounds: `suspend_unit`. A gradient below 0, of either kind, or a loss ends it.
+ *    come, or in rounds: `suspend_unit`. A gradient below 0, of either kind, or a loss ends it.
  *  - CG-e: the queue is full where g_min > 0 and g_max <= 0 (RTTs of an almost full queue rise, the
  *    largest cannot), empty where g_max < 0 and g_min >= 0, rising or falling where both gradients
  *    are. Otherwise it is what it was: a full queue that stands stays full (not a parameter).

@@ -22,8 +22,8 @@
  *  - CO-a: the windows of RTTmin and RTTstanding are cut into quarters: each minimum is of one to
  *    one and a quarter windows (cc/include/knee/buckets.h; not a parameter).
  *  - CO-b: v / delta is at most the window: no growth is faster than slow start (not a parameter).
- *  - CO-c: a window that is where it was a round trip ago has no direction: v = 1 (not a
- * parameter).
+ *  - CO-c: a window that is where it was a round trip ago has no direction, and v = 1 (not a
+ *    parameter).
  *  - CO-d: nearly empty is dq <= 0.1 (RTTmax - RTTmin): "less" would never hold where the RTT does
  *    not vary at all (not a parameter). RTTmax is that of the running round trip and the four
  *    before it.
@@ -34,8 +34,12 @@
  *    full queue would otherwise keep a window that loses packets (not a parameter).
  *  - CO-h: decreases come at every ACK, and each is reported as a delay backoff: `holdoff`. With
  *    one_round the v / delta of a round trip is taken at once at its end.
- *  - CO-i: a timeout, of which the paper says nothing, is NewReno's: half the window, slow start
- * from one packet, and v = 1 (not a parameter).
+ *  - CO-i: a timeout, of which the paper says nothing, is NewReno's: half the window as threshold,
+ *    slow start from one packet, and v = 1 (not a parameter).
+ *  - CO-k: a link that sends whole packets is seldom emptier than one packet, and a tenth of the
+ *    range is less than that where few packets are queued: two flows, alone on their path, took
+ *    each other for loss-based, against section 2.2. One packet at the flow's own rate,
+ *    dq <= RTTstanding / cwnd, is nearly empty too: `empty_floor`.
  *  - an ACK that a receiver may have delayed gives no sample, as for HD and CHD (`delack_filter`);
  *    Copa's own receiver acknowledges every packet.
  *
@@ -49,6 +53,7 @@
 #include "knee/round.h"
 
 enum { COPA_MODE_AUTO = 0, COPA_MODE_DEFAULT = 1, COPA_MODE_COMPETITIVE = 2 };
+enum { COPA_FLOOR_NONE = 0, COPA_FLOOR_PACKET = 1 };
 enum { COPA_HOLDOFF_NONE = 0, COPA_HOLDOFF_ONE_ROUND = 1 };
 enum { COPA_LOSS_KEEP = 0, COPA_LOSS_HALVE = 1 };
 
@@ -68,6 +73,8 @@ enum { COPA_LOSS_KEEP = 0, COPA_LOSS_HALVE = 1 };
 	  "round trips in one direction after which v doubles, whole part") \
 	X(CC_NUMBER_PPM, empty_ppm, "empty", "", 0, 1000000, 100000, "", "Copa paper s2.2: 0.1", \
 	  "part of the RTT's range up to which dq is that of a nearly empty queue") \
+	X(CC_CHOICE, empty_floor, "empty_floor", "", 0, 1, COPA_FLOOR_PACKET, "none|packet", \
+	  "reading CO-k", "whether a dq of one packet at the flow's own rate is nearly empty too") \
 	X(CC_NUMBER_PPM, empty_rounds_ppm, "empty_rounds", "", 1000000, 200000000, 5000000, "", \
 	  "Copa paper s2.2: 5", \
 	  "round trips without a nearly empty queue after which a loss-based flow is there, whole " \
@@ -162,12 +169,17 @@ static u32 copa_dq_us(const struct copa_state *st)
 	return cc_sub_floor_u32(cc_buckets_least(&st->standing_us), cc_buckets_least(&st->min_us));
 }
 
-/* Section 2.2; CO-d. */
-static int copa_nearly_empty(const struct copa_state *st, const struct copa_params *p)
+/* Section 2.2; CO-d, CO-k. */
+static int copa_nearly_empty(const struct cc_conn *conn, const struct copa_state *st,
+			     const struct copa_params *p)
 {
+	u32 dq_us = copa_dq_us(st);
 	u32 range_us = cc_sub_floor_u32(copa_rtt_max_us(st), cc_buckets_least(&st->min_us));
 
-	return (u64)copa_dq_us(st) * CC_ONE_PPM <= (u64)range_us * p->empty_ppm;
+	if (p->empty_floor == COPA_FLOOR_PACKET &&
+	    (u64)dq_us * conn->cwnd_pkts <= cc_buckets_least(&st->standing_us))
+		return 1;
+	return (u64)dq_us * CC_ONE_PPM <= (u64)range_us * p->empty_ppm;
 }
 
 static void copa_sample(const struct cc_conn *conn, struct copa_state *st,
@@ -186,7 +198,7 @@ static void copa_sample(const struct cc_conn *conn, struct copa_state *st,
 			rtt_us);
 	if (rtt_us > (st->largest_us.lo & CC_TIME_MAX_US))
 		st->largest_us.lo = (st->largest_us.lo & ~(u64)CC_TIME_MAX_US) | rtt_us;
-	if (copa_nearly_empty(st, p))
+	if (copa_nearly_empty(conn, st, p))
 		st->since_empty = 0;
 }
 

@@ -3,7 +3,8 @@
  * LEDBAT++: congestion control for background traffic.
  *
  * P. Balasubramanian, O. Ertugay, D. Havey, M. Bagnulo: "LEDBAT++: Congestion Control for
- * Background Traffic", draft-irtf-iccrg-ledbat-plus-plus. Its base is LEDBAT, RFC 6817.
+ * Background Traffic", draft-irtf-iccrg-ledbat-plus-plus. Its base is LEDBAT, RFC 6817. Rules and
+ * section numbers are those of published quotations; the draft's full text was not at hand.
  *
  * The queueing delay is the RTT, the least of the last four samples, less the base RTT, the least
  * of the last ten minutes. With W the window, per round trip (sections 4.2, 4.3)
@@ -27,8 +28,8 @@
  *    `base_window`.
  *  - LP-e: a loss halves the window, as RFC 6817; during a slowdown's two round trips also the
  *    window to which it returns (not a parameter).
- *  - LP-f: a slowdown that a loss cuts short ends when the window is at ssthresh, as any other (not
- * a parameter).
+ *  - LP-f: a slowdown that a loss cuts short ends when the window is at ssthresh, as any other
+ *    (not a parameter).
  *  - the initial window, which the draft limits to two packets, is the host's.
  *  - timeout: NewReno's, with slow start by GAIN; no slowdown and no test of delay until the data
  *    then outstanding is acknowledged (not a parameter).

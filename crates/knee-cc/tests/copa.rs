@@ -455,6 +455,20 @@ fn modes_can_be_forced() {
     );
 }
 
+/// CO-k: one packet at the flow's own rate is nearly empty, 42 ms / 20 = 2.1 ms, however little the
+/// RTT has varied.
+#[test]
+fn one_packet_is_nearly_empty() {
+    for (floor, q_us, empty) in
+        [(1, 2_000, true), (1, 2_105, true), (1, 2_106, false), (0, 2_000, false)]
+    {
+        let mut f = flow(&[("empty_floor", floor)], 20, 2);
+        quiet_round(&mut f, 0);
+        (0..6).for_each(|_| quiet_round(&mut f, q_us));
+        assert_eq!(competitive(&f) == 0, empty, "{floor}, {q_us}");
+    }
+}
+
 /// CO-e.
 #[test]
 fn slow_start_is_no_competition() {
@@ -603,11 +617,18 @@ fn one_flow_oscillates() {
     assert_eq!(empties, queues.len() - 4, "of all five round trips in a row");
 }
 
-/// Flows that start apart come to share, with a queue in proportion to their number.
+/// Flows that start apart come to share, with a queue in proportion to their number. Two of them do
+/// so by themselves; more are kept from taking each other for loss-based flows.
 #[test]
 fn flows_share() {
-    for windows in [&[70, 5][..], &[5, 70], &[90, 5, 5, 5]] {
-        let (queues, delivered) = share(&[("mode", 1)], windows, 60);
+    let default_mode = [("mode", 1)];
+    for (given, windows) in [
+        (&[][..], &[70, 5][..]),
+        (&[], &[5, 70]),
+        (&default_mode, &[70, 5]),
+        (&default_mode, &[90, 5, 5, 5]),
+    ] {
+        let (queues, delivered) = share(given, windows, 60);
         let n = windows.len() as f64;
         let mean = queues.iter().map(|q| (q.0 + q.1) / 2.0).sum::<f64>() / queues.len() as f64;
         assert!((0.5 * n..=5.0 * n).contains(&mean), "{windows:?}: {mean} packets queued");
