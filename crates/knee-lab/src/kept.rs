@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 /// Version of the files: part of their names, so that others' are not read. Raise it with every
 /// change of [`RunRecord`].
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const CHECK_BYTES: usize = 32;
 
 /// A folder of finished runs.

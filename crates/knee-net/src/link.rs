@@ -1,6 +1,6 @@
-//! A link of constant rate behind a drop-tail queue.
+//! A link behind a drop-tail queue.
 
-use crate::{NEVER, Packet, Ring};
+use crate::{NEVER, Packet, Ring, Service};
 
 /// Limit of a queue. The packet in transmission counts, as in dummynet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,25 +57,21 @@ pub struct Departed<P> {
     pub waited_ns: u64,
 }
 
-/// Transmits queued packets one after the other at a constant rate.
+/// Transmits queued packets one after the other.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
-    rate_bps: u64,
+    service: Service,
     queue: DropTail<P>,
-    /// When the transmission of the head started and ends.
-    started_ns: u64,
+    /// When the transmission of the head starts and ends.
+    starts_ns: u64,
     ends_ns: u64,
-    /// Fraction of a nanosecond owed, in units of 1/rate_bps: long runs keep the exact rate.
-    owed: u64,
 }
 
-const BIT_NS: u64 = 8 * 1_000_000_000;
-
 impl<P: Packet> Link<P> {
-    /// An idle link of `rate_bps` bit/s (> 0).
-    pub fn new(rate_bps: u64, limit: Limit) -> Self {
+    /// An idle link with this service.
+    pub fn new(service: Service, limit: Limit) -> Self {
         let queue = DropTail::new(limit);
-        Self { rate_bps, queue, started_ns: 0, ends_ns: NEVER, owed: 0 }
+        Self { service, queue, starts_ns: 0, ends_ns: NEVER }
     }
 
     /// Offers a packet; a full queue gives it back.
@@ -91,20 +87,18 @@ impl<P: Packet> Link<P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, now_ns: u64) {
-        self.started_ns = now_ns;
-        self.ends_ns = match self.queue.held.front() {
-            None => NEVER,
-            Some((_, head)) => {
-                let work = u64::from(head.wire_bytes()) * BIT_NS + self.owed;
-                self.owed = work % self.rate_bps;
-                now_ns + work / self.rate_bps
+        (self.starts_ns, self.ends_ns) = match self.queue.held.front() {
+            None => {
+                self.service.rest();
+                (now_ns, NEVER)
             }
+            Some((_, head)) => self.service.transmit(now_ns, head.wire_bytes()),
         };
     }
 
-    /// When the packet in transmission will have left; [`NEVER`] if idle.
+    /// When the packet in transmission will have left; [`NEVER`] if there is none, or it never will.
     #[inline]
     pub fn next_ns(&self) -> u64 {
         self.ends_ns
@@ -117,7 +111,7 @@ impl<P: Packet> Link<P> {
             return None;
         }
         let (since, packet) = self.queue.pop()?;
-        let waited_ns = self.started_ns - since;
+        let waited_ns = self.starts_ns - since;
         self.start(self.ends_ns);
         Some(Departed { packet, waited_ns })
     }
@@ -150,7 +144,7 @@ mod tests {
     #[test]
     fn the_papers_queue_holds_100_ms() {
         // 84 packets of 1500 B at 10 Mb/s: 84 * 1.2 ms = 100.8 ms (CHD paper section V).
-        let mut link = Link::new(10_000_000, Limit::Packets(84));
+        let mut link = Link::new(Service::constant(10_000_000), Limit::Packets(84));
         for _ in 0..84 {
             link.enqueue(0, P(1500)).expect("fits");
         }
@@ -165,7 +159,7 @@ mod tests {
 
     #[test]
     fn byte_limit_counts_bytes() {
-        let mut link = Link::new(1_000_000, Limit::Bytes(3000));
+        let mut link = Link::new(Service::constant(1_000_000), Limit::Bytes(3000));
         assert!(link.enqueue(0, P(1500)).is_ok());
         assert!(link.enqueue(0, P(1400)).is_ok());
         assert!(link.enqueue(0, P(101)).is_err());
@@ -181,7 +175,7 @@ mod tests {
             limit in 1u32..20,
             arrivals in prop::collection::vec((0u64..3_000_000, 40u32..9000), 1..300),
         ) {
-            let mut link = Link::new(rate, Limit::Packets(limit));
+            let mut link = Link::new(Service::constant(rate), Limit::Packets(limit));
             let mut now = 0;
             let (mut accepted, mut dropped, mut out) = (Vec::new(), 0, Vec::new());
             let drain = |link: &mut Link<P>, until: u64, out: &mut Vec<(u64, P, u64)>| {

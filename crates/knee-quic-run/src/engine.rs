@@ -178,6 +178,7 @@ impl<'a> Engine<'a> {
                 Source::Arrival => self.on_arrival()?,
                 Source::Bottleneck(class) => self.on_bottleneck(class),
                 Source::Sender(class) => self.on_sender(class)?,
+                Source::DepartureBack => self.path.depart_back(due_ns),
             }
         }
         self.finish()
@@ -264,7 +265,10 @@ impl<'a> Engine<'a> {
         let (path, now_ns) = (&mut self.path, self.now_ns);
         let mut out = |payload: &[u8]| {
             if !path.loses_back(port) {
-                path.send_back(now_ns, Back { flow: index, payload: payload.into() }, port);
+                let packet = Back { flow: index, payload: payload.into() };
+                let bytes = payload.len() as u32 + crate::terms::UDP_HEADERS_BYTES;
+                // What is dropped, its port counts.
+                path.send_back(now_ns, packet, bytes, port, drop);
             }
         };
         act(&mut ends.receiver, &mut out)

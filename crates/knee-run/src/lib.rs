@@ -16,7 +16,7 @@ mod udp;
 pub use delay::DelayStats;
 pub use emission::Emission;
 pub use knee_cc::{Call, CallRecord};
-pub use knee_net::Limit as QueueLimit;
+pub use knee_net::{BurstLoss, DeliveryTrace, Limit as QueueLimit, Rate, TraceError, Varying};
 pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
 pub use path::{Numbered, Path, Port, Source};
 pub use record::{
@@ -25,7 +25,7 @@ pub use record::{
 };
 pub use replay::{Difference, Replay};
 pub use spec::{
-    Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery, RunSpec,
-    TcpOptions, TcpSpec, Transport, Workload,
+    Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery, Reorder,
+    ReverseLink, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
 pub use udp::UdpFlow;

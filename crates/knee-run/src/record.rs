@@ -132,6 +132,8 @@ pub struct FlowCounters {
     pub in_network_pkts: u64,
     /// ACKs lost at random on the way back.
     pub ack_losses_pkts: u64,
+    /// ACKs dropped by the full queue of the way back, if that has a rate.
+    pub ack_drops_pkts: u64,
     /// Fast recoveries.
     pub loss_events: u64,
     /// Of these, left the window as it was.

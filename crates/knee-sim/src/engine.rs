@@ -138,6 +138,7 @@ impl<'a> Engine<'a> {
                 Source::Arrival => self.on_arrival(),
                 Source::Bottleneck(class) => self.on_bottleneck(class),
                 Source::Sender(class) => self.on_sender(class),
+                Source::DepartureBack => self.path.depart_back(due_ns),
             }
         }
         Ok(self.finish())
@@ -189,7 +190,10 @@ impl<'a> Engine<'a> {
         }
         let blocks = tcp.receiver.blocks().map_or(NONE, |blocks| self.blocks.put(blocks));
         let ack = AckPacket { flow: index, cumulative, duplicate, blocks };
-        self.path.send_back(self.now_ns, ack, &mut flow.port);
+        let (bytes, store) = (flow.port.ack_bytes, &mut self.blocks);
+        self.path.send_back(self.now_ns, ack, bytes, &mut flow.port, |dropped| {
+            store.take(dropped.blocks);
+        });
     }
 
     /// A packet of class `class` reaches the bottleneck.
