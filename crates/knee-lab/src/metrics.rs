@@ -95,6 +95,8 @@ pub struct Losses {
     pub random_losses_pkts: u64,
     /// ACKs lost at random on the way back.
     pub ack_losses_pkts: u64,
+    /// ACKs dropped by the full queue of the way back.
+    pub ack_drops_pkts: u64,
 }
 
 impl Losses {
@@ -366,10 +368,16 @@ impl<'a> Metrics<'a> {
         flows.iter().map(|f| self.goodput_bps(*f, from_s, to_s)).sum()
     }
 
-    /// Goodput of several flows over a window as a fraction of the bottleneck's rate. Headers take
-    /// the rest of a full link.
+    /// Mean rate of the bottleneck over a part of the run, bit/s.
+    fn capacity_bps(&self, window: Range<Ns>) -> f64 {
+        self.spec.path.rate().mean_bps(window.start, window.end)
+    }
+
+    /// Goodput of several flows over a window as a fraction of what the bottleneck could carry.
+    /// Headers take the rest of a full link.
     pub fn goodput_of_capacity(&self, flows: &[usize], from_s: f64, to_s: f64) -> Option<f64> {
-        ratio(self.total_goodput_bps(flows, from_s, to_s)?, self.spec.path.rate_bps as f64)
+        let capacity_bps = self.capacity_bps(self.window(from_s, to_s)?);
+        ratio(self.total_goodput_bps(flows, from_s, to_s)?, capacity_bps)
     }
 
     /// Mean goodput of `flow` over its life, bit/s, from its counters: needs no time series. What
@@ -378,6 +386,12 @@ impl<'a> Metrics<'a> {
         let f = &self.record.flows[flow];
         let life_s = seconds(f.stop_ns.saturating_sub(f.start_ns));
         ratio(f.counters.delivered_bytes as f64 * 8.0, life_s)
+    }
+
+    /// The same as a fraction of what the bottleneck could carry in that time.
+    pub fn lifetime_goodput_of_capacity(&self, flow: usize) -> Option<f64> {
+        let f = &self.record.flows[flow];
+        ratio(self.lifetime_goodput_bps(flow)?, self.capacity_bps(f.start_ns..f.stop_ns))
     }
 
     /// Goodput of `flow` in steps of `width_s` from the start of the run: start of each step,
@@ -396,14 +410,16 @@ impl<'a> Metrics<'a> {
 
     /// Utilisation of the bottleneck over the whole run, 0..=1, from its counters.
     pub fn utilisation(&self) -> Option<f64> {
-        let capacity = self.spec.path.rate_bps as f64 * seconds(self.record.duration_ns);
+        let capacity =
+            self.capacity_bps(0..self.record.duration_ns) * seconds(self.record.duration_ns);
         ratio(self.record.queue.departed_bytes as f64 * 8.0, capacity)
     }
 
-    /// Utilisation of the bottleneck over a window: whole packets that left, against its rate.
+    /// Utilisation of the bottleneck over a window: whole packets that left, against what it could
+    /// carry.
     pub fn utilisation_in(&self, from_s: f64, to_s: f64) -> Option<f64> {
         let window = self.window(from_s, to_s)?;
-        let capacity = self.spec.path.rate_bps as f64 * seconds(window.end - window.start);
+        let capacity = self.capacity_bps(window.clone()) * seconds(window.end - window.start);
         let bins = &self.record.queue.bins;
         let bytes: f64 = self
             .overlaps(window)
@@ -579,6 +595,7 @@ impl<'a> Metrics<'a> {
             queue_drops_pkts: self.count(flows, |c| c.queue_drops_pkts),
             random_losses_pkts: self.count(flows, |c| c.random_losses_pkts),
             ack_losses_pkts: self.count(flows, |c| c.ack_losses_pkts),
+            ack_drops_pkts: self.count(flows, |c| c.ack_drops_pkts),
         }
     }
 
@@ -619,7 +636,7 @@ pub fn is_tcp(flow: &FlowRecord) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{MS, flow, queue, record, spec};
-    use knee_run::{DelayStats, QueueBin, Transfer, Unfinished};
+    use knee_run::{DelayStats, QueueBin, Transfer, Unfinished, Varying};
 
     /// Two flows, four bins of 1 s, 1 Mbit/s: bytes per bin of each.
     fn two(a: [u64; 4], b: [u64; 4]) -> RunRecord {
@@ -664,6 +681,24 @@ mod tests {
         );
         let without = RunRecord { bin_ns: 0, ..r.clone() };
         assert_eq!(Metrics::new(&s, &without).goodput_bps(0, 0.0, 4.0), None);
+    }
+
+    #[test]
+    fn capacity_is_what_the_link_could_carry_then() {
+        let mut r = two([100_000, 50_000, 0, 25_000], [0; 4]);
+        r.queue.departed_bytes = 175_000;
+        let mut s = spec(&r);
+        // 1 Mbit/s for 1 s, then half of it, from 2 s on nothing, from 3 s on 2 Mbit/s.
+        let steps = vec![(NS_PER_S, 500_000), (2 * NS_PER_S, 0), (3 * NS_PER_S, 2_000_000)];
+        s.path.rate_varies = Some(Varying::Steps(steps));
+        let m = Metrics::new(&s, &r);
+        assert_eq!(m.goodput_of_capacity(&[0], 0.0, 1.0), Some(0.8));
+        assert_eq!(m.goodput_of_capacity(&[0], 1.0, 2.0), Some(0.8));
+        assert_eq!(m.goodput_of_capacity(&[0], 2.0, 3.0), None, "an outage");
+        assert_eq!(m.goodput_of_capacity(&[0], 2.0, 4.0), Some(0.1));
+        // 1.4 of 3.5 Mbit.
+        assert_eq!(m.utilisation(), Some(0.4));
+        assert_eq!(m.lifetime_goodput_of_capacity(0), Some(0.4));
     }
 
     #[test]

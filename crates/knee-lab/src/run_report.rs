@@ -11,8 +11,8 @@ use crate::{
 use knee_cc::Params;
 use knee_cc::SSTHRESH_INFINITE;
 use knee_run::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, NS_PER_US, Ns,
-    QueueLimit, Recovery, RunRecord, RunSpec, TcpSpec, Workload,
+    BurstLoss, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S,
+    NS_PER_US, Ns, QueueLimit, Recovery, RunRecord, RunSpec, TcpSpec, Varying, Workload,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,27 +32,48 @@ const MAX_POINTS: usize = 1000;
 pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report {
     let path = &spec.path;
     let ms = |ns: Ns| format!("{} ms", trim(ns as f64 / NS_PER_MS as f64));
-    let limit = match path.queue {
-        QueueLimit::Packets(n) => format!("{n} packets"),
-        QueueLimit::Bytes(n) => format!("{n} bytes"),
-    };
+    let limit = shown_queue(path.queue);
     let (discipline, marks) = match &path.aqm {
         None => ("drop-tail", ""),
         Some(aqm) => (aqm.discipline.title(), if aqm.ecn { ", marking" } else { "" }),
     };
     let meta = [
-        ("Bottleneck", format!("{} Mbit/s", trim(path.rate_bps as f64 / 1e6))),
+        ("Bottleneck", shown_rate(path.rate_bps, path.rate_varies.as_ref())),
         ("Queue", format!("{limit}, {discipline}{marks}")),
         (
             "Delay, there and back",
-            format!("{} + {}", ms(path.delay_forward_ns), ms(path.delay_reverse_ns)),
+            format!(
+                "{}{} + {}{}",
+                ms(path.delay_forward_ns),
+                steps(&path.delay_forward_steps, ms),
+                ms(path.delay_reverse_ns),
+                steps(&path.delay_reverse_steps, ms)
+            ),
         ),
-        ("Random loss, there and back", format!("{} and {}", path.loss_forward, path.loss_reverse)),
+        (
+            "Random loss, there and back",
+            format!(
+                "{} and {}",
+                shown_loss(path.loss_forward, path.bursts_forward.as_ref()),
+                shown_loss(path.loss_reverse, path.bursts_reverse.as_ref())
+            ),
+        ),
         ("Duration", format!("{} s", trim(spec.duration_ns as f64 / NS_PER_S as f64))),
         ("Repetitions", records.len().to_string()),
         ("Seed", records.first().map_or(spec.seed, |r| r.seed).to_string()),
     ];
     let mut meta = meta.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    if let Some(reorder) = &path.reorder {
+        let late = ms(reorder.extra_delay_ns);
+        meta.push((
+            "Reordering".to_owned(),
+            format!("{} of all packets {late} late", reorder.probability),
+        ));
+    }
+    if let Some(back) = &path.reverse {
+        let rate = shown_rate(back.rate_bps, back.rate_varies.as_ref());
+        meta.push(("Way back".to_owned(), format!("{rate}, {}", shown_queue(back.queue))));
+    }
     meta.extend(lateness(records).map(|text| ("Lateness".to_owned(), text)));
     let results = Section { tables: run_tables(spec, records), ..Section::new("Results") };
     let mut sections = vec![results];
@@ -82,6 +103,47 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
         ..Section::new("Set-up")
     });
     Report { title: title.to_owned(), meta, sections, ..Report::default() }
+}
+
+fn shown_queue(limit: QueueLimit) -> String {
+    match limit {
+        QueueLimit::Packets(n) => format!("{n} packets, drop-tail"),
+        QueueLimit::Bytes(n) => format!("{n} bytes, drop-tail"),
+    }
+}
+
+/// A rate in words: at the start, and what becomes of it.
+fn shown_rate(bps: u64, varies: Option<&Varying>) -> String {
+    let mbit = |bps: u64| format!("{} Mbit/s", trim(bps as f64 / 1e6));
+    match varies {
+        None => mbit(bps),
+        Some(Varying::Steps(later)) => format!("{}{}", mbit(bps), steps(later, mbit)),
+        Some(Varying::Trace(trace)) => {
+            let period_s = trace.period_ns() as f64 / NS_PER_S as f64;
+            format!("delivery trace of {} s, mean {}", trim(period_s), mbit(bps))
+        }
+    }
+}
+
+/// Later values in words.
+fn steps(later: &[(Ns, u64)], show: impl Fn(u64) -> String) -> String {
+    let step = |(at_ns, value): &(Ns, u64)| {
+        format!(", from {} s {}", trim(*at_ns as f64 / NS_PER_S as f64), show(*value))
+    };
+    later.iter().map(step).collect()
+}
+
+/// Losses in words: independent ones, or those in bursts.
+fn shown_loss(independent: f64, bursts: Option<&BurstLoss>) -> String {
+    let Some(b) = bursts else { return independent.to_string() };
+    format!(
+        "{} in bursts (good to bad {}, bad to good {}, loss {} and {})",
+        trim(b.mean_loss()),
+        trim(b.good_to_bad),
+        trim(b.bad_to_good),
+        b.loss_good,
+        b.loss_bad
+    )
 }
 
 /// The tables of the report as text for a terminal `width` characters wide, or as wide as needed.
@@ -145,12 +207,11 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
                 (flow.rtt.count() > 0).then(|| of(flow) / NS_PER_MS as f64)
             })
         };
-        let capacity = spec.path.rate_bps as f64;
         goodput.row([
             flow.name.clone(),
             flow.kind.clone(),
             over(3, &|m| Some(m.lifetime_goodput_bps(i)? / 1e6)),
-            over(1, &|m| Some(m.lifetime_goodput_bps(i)? / capacity * 100.0)),
+            over(1, &|m| Some(m.lifetime_goodput_of_capacity(i)? * 100.0)),
             rtt_ms(|f| f.rtt.mean_ns()),
             rtt_ms(|f| f.rtt.quantile_ns(0.95) as f64),
         ]);
@@ -182,7 +243,14 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     let mut losses = Table::new(
         format!("Packets{of_repetitions}"),
         &["flow"],
-        &["sent", "retransmitted", "dropped by the queue", "marked", "lost at random", "ACKs lost"],
+        &[
+            "sent",
+            "retransmitted",
+            "dropped by the queue",
+            "marked",
+            "lost at random",
+            "ACKs lost or dropped",
+        ],
     );
     let mut reductions = Table::new(
         format!("Reductions of the window{of_repetitions}"),
@@ -207,7 +275,7 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
             count(|c| c.queue_drops_pkts),
             count(|c| c.marked_pkts),
             count(|c| c.random_losses_pkts),
-            count(|c| c.ack_losses_pkts),
+            count(|c| c.ack_losses_pkts + c.ack_drops_pkts),
         ]);
         let backoffs = |of: fn(&Backoffs) -> u64| over(0, &|m| Some(of(&m.backoffs(&[i])) as f64));
         reductions.row([
@@ -415,15 +483,12 @@ fn set_up(spec: &RunSpec) -> Table {
 fn what(flow: &FlowSpec) -> [String; 3] {
     let udp = |sends| [sends, String::new(), String::new()];
     match &flow.kind {
-        FlowKind::Udp { rate_bps, steps, packet_bytes } => {
-            let step = |(at_ns, bps): &(Ns, u64)| {
-                let (at_s, mbps) = (*at_ns as f64 / NS_PER_S as f64, *bps as f64 / 1e6);
-                format!(", from {} s {}", trim(at_s), trim(mbps))
-            };
+        FlowKind::Udp { rate_bps, steps: later, packet_bytes } => {
+            let mbit = |bps: u64| trim(bps as f64 / 1e6);
             udp(format!(
                 "UDP, {}{} Mbit/s in packets of {packet_bytes} bytes",
-                trim(*rate_bps as f64 / 1e6),
-                steps.iter().map(step).collect::<String>()
+                mbit(*rate_bps),
+                steps(later, mbit)
             ))
         }
         FlowKind::Probe { interval_ns, packet_bytes } => udp(format!(
@@ -487,9 +552,17 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
         });
         vec![Series::new(&flow.name, Style::Steps, points).hue(i)]
     });
-    let capacity = spec.path.rate_bps as f64 / 1e6;
-    let end = record.duration_ns as f64 / NS_PER_S as f64;
-    let capacity = [(0.0, capacity), (end, capacity)];
+    let rate = spec.path.rate();
+    let capacity = match rate.varying {
+        None => {
+            let end = record.duration_ns as f64 / NS_PER_S as f64;
+            [0.0, end].map(|time_s| (time_s, rate.bps as f64 / 1e6)).to_vec()
+        }
+        Some(_) => view.steps(|group, _| {
+            let window = group.start as Ns * record.bin_ns..group.end as Ns * record.bin_ns;
+            Some(rate.mean_bps(window.start, window.end.min(record.duration_ns)) / 1e6)
+        }),
+    };
     goodput.series.push(Series::new("bottleneck", Style::Dashed, capacity).hue(MAX_LINES - 1));
 
     let mut cwnd = view.chart("cwnd", "Congestion window and slow start threshold", "packets");

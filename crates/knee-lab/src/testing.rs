@@ -84,17 +84,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
     RunSpec {
         seed: record.seed,
         duration_ns: record.duration_ns,
-        path: PathSpec {
-            rate_bps: 1_000_000,
-            queue: QueueLimit::Packets(84),
-            aqm: None,
-            delay_forward_ns: 20 * MS,
-            delay_reverse_ns: 20 * MS,
-            loss_forward: 0.0,
-            loss_reverse: 0.0,
-            jitter_forward_ns: 0,
-            jitter_reverse_ns: 0,
-        },
+        path: PathSpec::symmetric(1_000_000, 40 * MS, QueueLimit::Packets(84)),
         flows: record.flows.iter().map(flow).collect(),
         record: RecordSpec { bin_ns: record.bin_ns, queue_log: false, trace: false },
     }

@@ -4,19 +4,29 @@
 //! owns no timer and no thread. The simulator steps them in virtual time, the testbed in real
 //! time. Times are nanoseconds on the caller's axis; `now_ns` must not decrease from call to call.
 
+mod bursts;
 mod chance;
 mod delay;
 mod link;
+mod overtaking;
 mod queue;
 mod ring;
 mod schedule;
+mod service;
+mod steps;
+mod trace;
 
+pub use bursts::{BurstLoss, Bursts};
 pub use chance::{Jitter, Loss, Random};
 pub use delay::DelayLine;
 pub use link::{Departed, Link};
+pub use overtaking::Overtaking;
 pub use queue::{Aqm, CoDel, Discipline, FqCoDel, Fred, Limit, Pie, Queue, Red, Thresholds};
 pub use ring::Ring;
 pub use schedule::Schedule;
+pub use service::{Rate, Service, Varying};
+pub use steps::Steps;
+pub use trace::{DeliveryTrace, TraceError};
 
 /// "Nothing is due": the time that an idle element gives.
 pub const NEVER: u64 = u64::MAX;

@@ -1,6 +1,6 @@
-//! A link of constant rate behind a queue.
+//! A link behind a queue.
 
-use crate::{Limit, NEVER, Packet, Queue};
+use crate::{Limit, NEVER, Packet, Queue, Service};
 
 /// A packet that left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,29 +11,25 @@ pub struct Departed<P> {
     pub waited_ns: u64,
 }
 
-/// Transmits queued packets one after the other at a constant rate.
+/// Transmits queued packets one after the other.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
-    rate_bps: u64,
+    service: Service,
     queue: Queue<P>,
-    /// When the transmission of the head started and ends.
-    started_ns: u64,
+    /// When the transmission of the head starts and ends.
+    starts_ns: u64,
     ends_ns: u64,
-    /// Fraction of a nanosecond owed, in units of 1/rate_bps: long runs keep the exact rate.
-    owed: u64,
 }
 
-const BIT_NS: u64 = 8 * 1_000_000_000;
-
 impl<P: Packet> Link<P> {
-    /// An idle link of `rate_bps` bit/s (> 0) behind a drop-tail queue.
-    pub fn new(rate_bps: u64, limit: Limit) -> Self {
-        Self::behind(Queue::drop_tail(limit), rate_bps)
+    /// An idle link with this service behind a drop-tail queue.
+    pub fn new(service: Service, limit: Limit) -> Self {
+        Self::behind(Queue::drop_tail(limit), service)
     }
 
-    /// An idle link of `rate_bps` bit/s (> 0) behind `queue`.
-    pub fn behind(queue: Queue<P>, rate_bps: u64) -> Self {
-        Self { rate_bps, queue, started_ns: 0, ends_ns: NEVER, owed: 0 }
+    /// An idle link with this service behind `queue`.
+    pub fn behind(queue: Queue<P>, service: Service) -> Self {
+        Self { service, queue, starts_ns: 0, ends_ns: NEVER }
     }
 
     /// Offers a packet; the queue may give it back, and may drop others for it.
@@ -49,20 +45,18 @@ impl<P: Packet> Link<P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, now_ns: u64) {
-        self.started_ns = now_ns;
-        self.ends_ns = match self.queue.begin(now_ns) {
-            None => NEVER,
-            Some(bytes) => {
-                let work = u64::from(bytes) * BIT_NS + self.owed;
-                self.owed = work % self.rate_bps;
-                now_ns + work / self.rate_bps
+        (self.starts_ns, self.ends_ns) = match self.queue.begin(now_ns) {
+            None => {
+                self.service.rest();
+                (now_ns, NEVER)
             }
+            Some(bytes) => self.service.transmit(now_ns, bytes),
         };
     }
 
-    /// When the packet in transmission will have left; [`NEVER`] if idle.
+    /// When the packet in transmission will have left; [`NEVER`] if there is none, or it never will.
     #[inline]
     pub fn next_ns(&self) -> u64 {
         self.ends_ns
@@ -75,7 +69,7 @@ impl<P: Packet> Link<P> {
             return None;
         }
         let (since, packet) = self.queue.pop(self.ends_ns)?;
-        let waited_ns = self.started_ns - since;
+        let waited_ns = self.starts_ns - since;
         self.start(self.ends_ns);
         Some(Departed { packet, waited_ns })
     }
@@ -121,7 +115,7 @@ mod tests {
     #[test]
     fn the_papers_queue_holds_100_ms() {
         // 84 packets of 1500 B at 10 Mb/s: 84 * 1.2 ms = 100.8 ms (CHD paper section V).
-        let mut link = Link::new(10_000_000, Limit::Packets(84));
+        let mut link = Link::new(Service::constant(10_000_000), Limit::Packets(84));
         for _ in 0..84 {
             link.enqueue(0, P(1500)).expect("fits");
         }
@@ -136,7 +130,7 @@ mod tests {
 
     #[test]
     fn byte_limit_counts_bytes() {
-        let mut link = Link::new(1_000_000, Limit::Bytes(3000));
+        let mut link = Link::new(Service::constant(1_000_000), Limit::Bytes(3000));
         assert!(link.enqueue(0, P(1500)).is_ok());
         assert!(link.enqueue(0, P(1400)).is_ok());
         assert!(link.enqueue(0, P(101)).is_err());
@@ -152,7 +146,7 @@ mod tests {
             limit in 1u32..20,
             arrivals in prop::collection::vec((0u64..3_000_000, 40u32..9000), 1..300),
         ) {
-            let mut link = Link::new(rate, Limit::Packets(limit));
+            let mut link = Link::new(Service::constant(rate), Limit::Packets(limit));
             let mut now = 0;
             let (mut accepted, mut dropped, mut out) = (Vec::new(), 0, Vec::new());
             let drain = |link: &mut Link<P>, until: u64, out: &mut Vec<(u64, P, u64)>| {

@@ -204,6 +204,7 @@ impl<'a> Engine<'a> {
                 Source::Arrival => self.on_arrival()?,
                 Source::Bottleneck(class) => self.on_bottleneck(class),
                 Source::Sender(class) => self.on_sender(class)?,
+                Source::DepartureBack => self.path.depart_back(due_ns),
             }
             while let Some(packet) = self.path.take_dropped() {
                 self.flows[packet.flow as usize].port.queue_drops_pkts += 1;
@@ -296,7 +297,10 @@ impl<'a> Engine<'a> {
         let mut out = |payload: &[u8], ecn: Option<EcnCodepoint>| {
             if !path.loses_back(port) {
                 let ecn = ecn.filter(|_| capable);
-                path.send_back(now_ns, Back { flow: index, ecn, payload: payload.into() }, port);
+                let packet = Back { flow: index, ecn, payload: payload.into() };
+                let bytes = payload.len() as u32 + crate::terms::UDP_HEADERS_BYTES;
+                // What is dropped, its port counts.
+                path.send_back(now_ns, packet, bytes, port, drop);
             }
         };
         act(&mut ends.receiver, &mut out)

@@ -177,7 +177,7 @@ fn approximate(spec: &RunSpec, options: &TcpOptions, approximations: &mut Vec<St
             .push("quinn does not acknowledge faster at the start (quick_ack)".to_owned());
     }
     let (asked_ns, most_ns) =
-        (options.delayed_ack.timeout_ns, spec.path.rtt_ns().max(MAX_ACK_DELAY_NS));
+        (options.delayed_ack.timeout_ns, spec.path.rtt_range_ns().1.max(MAX_ACK_DELAY_NS));
     if options.delayed_ack.every_pkts > 1 && !(MIN_ACK_DELAY_NS..=most_ns).contains(&asked_ns) {
         approximations.push(format!(
             "a delayed ACK waits for 1 ms to the RTT, at most, or 25 ms if that is more (asked for: \

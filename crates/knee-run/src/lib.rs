@@ -17,7 +17,8 @@ pub use delay::DelayStats;
 pub use emission::Emission;
 pub use knee_cc::{Call, CallRecord};
 pub use knee_net::{
-    Aqm, CoDel, Discipline, FqCoDel, Fred, Limit as QueueLimit, Pie, Random, Red, Thresholds,
+    Aqm, BurstLoss, CoDel, DeliveryTrace, Discipline, FqCoDel, Fred, Limit as QueueLimit, Pie,
+    Random, Rate, Red, Thresholds, TraceError, Varying,
 };
 pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
 pub use path::{Numbered, Path, Port, Source};
@@ -28,6 +29,6 @@ pub use record::{
 pub use replay::{Difference, Replay};
 pub use spec::{
     Cc, DelayedAck, Drawn, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery,
-    RunSpec, TcpOptions, TcpSpec, Transport, Workload, Write,
+    Reorder, ReverseLink, RunSpec, TcpOptions, TcpSpec, Transport, Workload, Write,
 };
 pub use udp::UdpFlow;

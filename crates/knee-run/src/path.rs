@@ -1,7 +1,13 @@
 //! The path of a run: what every host steps with its own clock.
 
-use crate::{FlowCounters, FlowSpec, Ns, PacketEvent, PacketLog, QueueBin, QueueRecord, RunSpec};
-use knee_net::{DelayLine, Ecn, Jitter, Link, Loss, NEVER, Packet, Queue, Random, Ring, Schedule};
+use crate::{
+    FlowCounters, FlowSpec, Ns, PacketEvent, PacketLog, PathSpec, QueueBin, QueueRecord,
+    ReverseLink, RunSpec,
+};
+use knee_net::{
+    BurstLoss, Bursts, DelayLine, Ecn, Jitter, Link, Loss, NEVER, Overtaking, Packet, Queue,
+    Random, Ring, Schedule, Steps,
+};
 use std::collections::BTreeMap;
 
 /// A packet that the queue's log can name.
@@ -27,6 +33,8 @@ pub enum Source {
     Bottleneck(usize),
     /// An arrival at a sender, of a packet of this delay class.
     Sender(usize),
+    /// A departure from the link of the way back.
+    DepartureBack,
 }
 
 const BINS: usize = 0;
@@ -34,6 +42,10 @@ const TIMERS: usize = 1;
 const DEPARTURE: usize = 2;
 const ARRIVAL: usize = 3;
 const CLASSES: usize = 4;
+
+/// The two ways, in pairs.
+const FORWARD: usize = 0;
+const BACK: usize = 1;
 
 fn to_bottleneck(class: usize) -> usize {
     CLASSES + 2 * class
@@ -49,6 +61,8 @@ pub struct Port {
     class: u32,
     /// Size of its full packets, bytes.
     pub packet_bytes: u32,
+    /// Size of its acknowledgements, where the host makes none of its own, bytes.
+    pub ack_bytes: u32,
     access_jitter: Jitter,
     forward: Random,
     reverse: Random,
@@ -60,6 +74,8 @@ pub struct Port {
     pub marked_pkts: u64,
     /// Lost at random on the way back.
     pub ack_losses_pkts: u64,
+    /// Dropped by the full queue of the way back.
+    pub ack_drops_pkts: u64,
 }
 
 impl Port {
@@ -70,6 +86,7 @@ impl Port {
             queue_drops_pkts: self.queue_drops_pkts,
             marked_pkts: self.marked_pkts,
             ack_losses_pkts: self.ack_losses_pkts,
+            ack_drops_pkts: self.ack_drops_pkts,
             ..counters
         }
     }
@@ -84,9 +101,53 @@ struct Class<F, B> {
     to_sender: DelayLine<B>,
 }
 
+/// Packets that do not reach the receivers in the order in which they left the bottleneck.
+struct Disorder<F> {
+    late: Loss,
+    extra_delay_ns: Ns,
+    random: Random,
+    /// When the forward delay falls, packets overtake.
+    falls_reorder: bool,
+    /// The delay of the latest packet.
+    delay_ns: Ns,
+    to_receivers: Overtaking<F>,
+}
+
+impl<F> Disorder<F> {
+    fn of(path: &PathSpec, seed: u64) -> Option<Box<Self>> {
+        if path.reorder.is_none() && !path.falls_reorder {
+            return None;
+        }
+        Some(Box::new(Self {
+            late: Loss::new(path.reorder.map_or(0.0, |r| r.probability)),
+            extra_delay_ns: path.reorder.map_or(0, |r| r.extra_delay_ns),
+            // The link's, not a flow's: it is the link that delays.
+            random: Random::stream(seed, "reordering", 0),
+            falls_reorder: path.falls_reorder,
+            delay_ns: 0,
+            to_receivers: Overtaking::default(),
+        }))
+    }
+}
+
+/// A packet on the link of the way back, and where it goes from there.
+#[derive(Default)]
+struct Held<B> {
+    packet: B,
+    bytes: u32,
+    class: u32,
+    jitter_ns: Ns,
+}
+
+impl<B: Default> Packet for Held<B> {
+    fn wire_bytes(&self) -> u32 {
+        self.bytes
+    }
+}
+
 /// The path of a [`RunSpec`]: packets `F` towards the receivers pass access, random loss, the
-/// bottleneck, delay and jitter; packets `B` back to the senders pass random loss, delay and
-/// jitter, access.
+/// bottleneck, delay and jitter; packets `B` back to the senders pass random loss, the link of the
+/// way back if there is one, delay and jitter, access.
 ///
 /// It says what is next due ([`Path::first`]); the host then calls the function of that source
 /// with the time at which it was due. What the queue did is recorded as the spec asks.
@@ -95,6 +156,8 @@ pub struct Path<F, B> {
     /// Dropped by the queue after it had taken them, and not yet taken by the host.
     dropped: Ring<F>,
     to_receivers: DelayLine<F>,
+    disorder: Option<Box<Disorder<F>>>,
+    link_back: Option<Box<Link<Held<B>>>>,
     classes: Vec<Class<F, B>>,
     schedule: Schedule,
     loss_forward: Loss,
@@ -103,13 +166,28 @@ pub struct Path<F, B> {
     bin_ns: Ns,
     log: bool,
     loss_reverse: Loss,
-    delay_forward_ns: Ns,
-    delay_reverse_ns: Ns,
+    /// One box for both ways: most paths have neither.
+    bursts: Option<Box<[Option<Bursts>; 2]>>,
+    /// The least that what happens inside precedes what comes out by.
+    least_delay_ns: Ns,
+    delay_forward_ns: Steps,
+    delay_reverse_ns: Steps,
     jitter_forward: Jitter,
     jitter_reverse: Jitter,
     /// When the latest packet leaves the shared way back: none overtakes it.
     reverse_passed_ns: Ns,
     jitter_random: Random,
+}
+
+/// The least delay after a link: of the way there, and of the way back if that has one.
+fn least_delay_ns(path: &PathSpec) -> Ns {
+    let least =
+        |delay_ns: Ns, steps: &[(Ns, Ns)]| steps.iter().map(|(_, ns)| *ns).fold(delay_ns, Ns::min);
+    let there_ns = least(path.delay_forward_ns, &path.delay_forward_steps);
+    match path.reverse {
+        None => there_ns,
+        Some(_) => there_ns.min(least(path.delay_reverse_ns, &path.delay_reverse_steps)),
+    }
 }
 
 impl<F: Numbered, B: Default> Path<F, B> {
@@ -134,6 +212,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
             Port {
                 class,
                 packet_bytes: flow.packet_bytes(),
+                ack_bytes: flow.ack_bytes(),
                 access_jitter: Jitter::new(flow.access_jitter_ns),
                 forward: spec.random("forward", index),
                 reverse: spec.random("reverse", index),
@@ -141,20 +220,36 @@ impl<F: Numbered, B: Default> Path<F, B> {
                 queue_drops_pkts: 0,
                 marked_pkts: 0,
                 ack_losses_pkts: 0,
+                ack_drops_pkts: 0,
             }
         };
         let ports = spec.flows.iter().enumerate().map(port).collect();
         let (path, bin_ns) = (&spec.path, spec.record.bin_ns);
-        let mut schedule = Schedule::new(CLASSES + 2 * classes.len());
+        // The link of the way back comes last: it is a source only where there is one.
+        let sources = to_bottleneck(classes.len()) + usize::from(path.reverse.is_some());
+        let mut schedule = Schedule::new(sources);
         schedule.set(BINS, if bin_ns > 0 { bin_ns } else { NEVER });
         let queue = match &path.aqm {
             None => Queue::drop_tail(path.queue),
-            Some(aqm) => Queue::managed(path.queue, aqm, path.rate_bps, spec.seed),
+            Some(aqm) => {
+                let mean_bps = path.rate().mean_bps(0, spec.duration_ns);
+                Queue::managed(path.queue, aqm, mean_bps as u64, spec.seed)
+            }
         };
+        let link_back = |back: &ReverseLink| Box::new(Link::new(back.rate().service(), back.queue));
+        let bursts = |loss: &Option<BurstLoss>, way: &str| {
+            loss.as_ref().map(|loss| Bursts::new(loss, Random::stream(spec.seed, way, 0)))
+        };
+        let bursts = [
+            bursts(&path.bursts_forward, "bursts forward"),
+            bursts(&path.bursts_reverse, "bursts reverse"),
+        ];
         let path = Self {
-            link: Link::behind(queue, path.rate_bps),
+            link: Link::behind(queue, path.rate().service()),
             dropped: Ring::default(),
             to_receivers: DelayLine::default(),
+            disorder: Disorder::of(path, spec.seed),
+            link_back: path.reverse.as_ref().map(link_back),
             classes,
             schedule,
             loss_forward: Loss::new(path.loss_forward),
@@ -163,8 +258,10 @@ impl<F: Numbered, B: Default> Path<F, B> {
             bin_ns,
             log: spec.record.queue_log,
             loss_reverse: Loss::new(path.loss_reverse),
-            delay_forward_ns: path.delay_forward_ns,
-            delay_reverse_ns: path.delay_reverse_ns,
+            bursts: bursts.iter().any(Option::is_some).then(|| Box::new(bursts)),
+            least_delay_ns: least_delay_ns(path),
+            delay_forward_ns: Steps::new(path.delay_forward_ns, &path.delay_forward_steps),
+            delay_reverse_ns: Steps::new(path.delay_reverse_ns, &path.delay_reverse_steps),
             jitter_forward: Jitter::new(path.jitter_forward_ns),
             jitter_reverse: Jitter::new(path.jitter_reverse_ns),
             reverse_passed_ns: 0,
@@ -182,8 +279,9 @@ impl<F: Numbered, B: Default> Path<F, B> {
             TIMERS => Source::Timers,
             DEPARTURE => Source::Departure,
             ARRIVAL => Source::Arrival,
-            _ if source.is_multiple_of(2) => Source::Bottleneck((source - CLASSES) / 2),
-            _ => Source::Sender((source - CLASSES) / 2),
+            _ if !source.is_multiple_of(2) => Source::Sender((source - CLASSES) / 2),
+            _ if source == to_bottleneck(self.classes.len()) => Source::DepartureBack,
+            _ => Source::Bottleneck((source - CLASSES) / 2),
         };
         (source, due_ns)
     }
@@ -193,9 +291,11 @@ impl<F: Numbered, B: Default> Path<F, B> {
     /// it happen at the times that [`Path::first`] gives.
     pub fn next_out_ns(&self) -> Ns {
         let (_, first_ns) = self.schedule.first();
-        let inside_ns = first_ns.saturating_add(self.delay_forward_ns);
+        let inside_ns = first_ns.saturating_add(self.least_delay_ns);
+        let overtaking_ns = self.disorder.as_ref().map_or(NEVER, |d| d.to_receivers.next_ns());
+        let there_ns = self.to_receivers.next_ns().min(overtaking_ns);
         let back = self.classes.iter().map(|class| class.to_sender.next_ns());
-        back.fold(inside_ns.min(self.to_receivers.next_ns()), Ns::min)
+        back.fold(inside_ns.min(there_ns), Ns::min)
     }
 
     /// Says when [`Source::Timers`] is next due.
@@ -245,7 +345,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
         refused: impl FnOnce(PacketEvent, F),
     ) {
         let label = Label::of(&packet);
-        let event = if self.loss_forward.loses(&mut port.forward) {
+        let event = if self.loss_forward.loses(&mut port.forward) || self.in_burst(FORWARD) {
             port.random_losses_pkts += 1;
             refused(PacketEvent::Lost, packet);
             PacketEvent::Lost
@@ -285,6 +385,13 @@ impl<F: Numbered, B: Default> Path<F, B> {
         self.dropped.pop_front()
     }
 
+    /// Whether a packet of this way is lost in a burst.
+    #[inline]
+    fn in_burst(&mut self, way: usize) -> bool {
+        let bursts = self.bursts.as_mut().and_then(|bursts| bursts[way].as_mut());
+        bursts.is_some_and(Bursts::loses)
+    }
+
     #[inline(always)]
     fn note(&mut self, time_ns: Ns, label: Label, event: PacketEvent, held_pkts: u32) {
         if self.log {
@@ -320,14 +427,62 @@ impl<F: Numbered, B: Default> Path<F, B> {
             self.bin.marked_pkts += 1;
         }
         let jitter_ns = self.jitter_forward.draw_ns(&mut self.jitter_random);
-        self.to_receivers.push(now_ns, self.delay_forward_ns + jitter_ns, packet);
-        self.schedule.set(ARRIVAL, self.to_receivers.next_ns());
+        let delay_ns = self.delay_forward_ns.at(now_ns) + jitter_ns;
+        if self.disorder.is_some() {
+            self.depart_in_disorder(now_ns, delay_ns, packet);
+        } else {
+            self.to_receivers.push(now_ns, delay_ns, packet);
+            self.schedule.set(ARRIVAL, self.to_receivers.next_ns());
+        }
         marked
+    }
+
+    /// A packet leaves the bottleneck for a way on which packets overtake each other.
+    #[inline(never)]
+    fn depart_in_disorder(&mut self, now_ns: Ns, delay_ns: Ns, packet: F) {
+        let Some(disorder) = &mut self.disorder else { return };
+        let path_delay_ns = self.delay_forward_ns.at(now_ns);
+        if disorder.falls_reorder && path_delay_ns < disorder.delay_ns {
+            // Those that left before take their time; those behind are no longer held up by them.
+            let mut before = std::mem::take(&mut self.to_receivers);
+            loop {
+                let due_ns = before.next_ns();
+                let Some(packet) = before.pop(due_ns) else { break };
+                disorder.to_receivers.push(due_ns, packet);
+            }
+        }
+        disorder.delay_ns = path_delay_ns;
+        if disorder.late.loses(&mut disorder.random) {
+            disorder.to_receivers.push(now_ns + delay_ns + disorder.extra_delay_ns, packet);
+        } else {
+            self.to_receivers.push(now_ns, delay_ns, packet);
+        }
+        self.schedule
+            .set(ARRIVAL, disorder.to_receivers.next_ns().min(self.to_receivers.next_ns()));
+    }
+
+    /// As [`Path::arrive`], where packets overtake each other. Of two that arrive at once the one
+    /// that was overtaken is first: it left before.
+    #[inline(never)]
+    fn arrive_in_disorder(&mut self, now_ns: Ns) -> Option<F> {
+        let disorder = self.disorder.as_mut()?;
+        let in_order_ns = self.to_receivers.next_ns();
+        let packet = if disorder.to_receivers.next_ns() <= in_order_ns {
+            disorder.to_receivers.pop(now_ns)?
+        } else {
+            self.to_receivers.pop(now_ns)?
+        };
+        self.schedule
+            .set(ARRIVAL, disorder.to_receivers.next_ns().min(self.to_receivers.next_ns()));
+        Some(packet)
     }
 
     /// On [`Source::Arrival`]: the packet that reaches its receiver.
     #[inline]
     pub fn arrive(&mut self, now_ns: Ns) -> Option<F> {
+        if self.disorder.is_some() {
+            return self.arrive_in_disorder(now_ns);
+        }
         let packet = self.to_receivers.pop(now_ns)?;
         self.schedule.set(ARRIVAL, self.to_receivers.next_ns());
         Some(packet)
@@ -336,21 +491,63 @@ impl<F: Numbered, B: Default> Path<F, B> {
     /// Whether a packet of `port` is lost on the way back; asked before [`Path::send_back`].
     #[inline]
     pub fn loses_back(&mut self, port: &mut Port) -> bool {
-        let loses = self.loss_reverse.loses(&mut port.reverse);
+        let loses = self.loss_reverse.loses(&mut port.reverse) || self.in_burst(BACK);
         port.ack_losses_pkts += u64::from(loses);
         loses
     }
 
-    /// A receiver's packet starts on its way.
+    /// A receiver's packet of `bytes` starts on its way. If the queue of the way back drops it, it
+    /// is given to `refused`.
+    #[inline(always)]
+    pub fn send_back(
+        &mut self,
+        now_ns: Ns,
+        packet: B,
+        bytes: u32,
+        port: &mut Port,
+        refused: impl FnOnce(B),
+    ) {
+        let jitter_ns = self.jitter_reverse.draw_ns(&mut port.reverse);
+        if self.link_back.is_none() {
+            return self.leave_back(now_ns, packet, port.class, jitter_ns);
+        }
+        let held = Held { packet, bytes, class: port.class, jitter_ns };
+        if let Some(dropped) = self.queue_back(now_ns, held, port) {
+            refused(dropped);
+        }
+    }
+
+    /// A packet comes to the link of the way back; the packet, if its queue is full.
+    #[inline(never)]
+    fn queue_back(&mut self, now_ns: Ns, held: Held<B>, port: &mut Port) -> Option<B> {
+        let link = self.link_back.as_mut()?;
+        if let Err(held) = link.enqueue(now_ns, held) {
+            port.ack_drops_pkts += 1;
+            return Some(held.packet);
+        }
+        self.schedule.set(to_bottleneck(self.classes.len()), link.next_ns());
+        None
+    }
+
+    /// On [`Source::DepartureBack`]: a packet leaves the link of the way back.
+    pub fn depart_back(&mut self, now_ns: Ns) {
+        let Some(link) = &mut self.link_back else { return };
+        let Some(departed) = link.dequeue(now_ns) else { return };
+        self.schedule.set(to_bottleneck(self.classes.len()), link.next_ns());
+        let Held { packet, class, jitter_ns, .. } = departed.packet;
+        self.leave_back(now_ns, packet, class, jitter_ns);
+    }
+
+    /// A packet enters the delay of the way back.
     #[inline]
-    pub fn send_back(&mut self, now_ns: Ns, packet: B, port: &mut Port) {
-        let class = &mut self.classes[port.class as usize];
-        let delay_ns = self.delay_reverse_ns + self.jitter_reverse.draw_ns(&mut port.reverse);
+    fn leave_back(&mut self, now_ns: Ns, packet: B, class_index: u32, jitter_ns: Ns) {
+        let class = &mut self.classes[class_index as usize];
+        let delay_ns = self.delay_reverse_ns.at(now_ns) + jitter_ns;
         // All flows share the way back as they share the way there; access comes after it.
         self.reverse_passed_ns = self.reverse_passed_ns.max(now_ns + delay_ns);
         class.to_sender.push(self.reverse_passed_ns, class.access_delay_ns, packet);
         let due_ns = class.to_sender.next_ns();
-        self.schedule.set(to_sender(port.class as usize), due_ns);
+        self.schedule.set(to_sender(class_index as usize), due_ns);
     }
 
     /// On [`Source::Sender`]: the packet of `class` that reaches its sender.
@@ -389,6 +586,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
     /// Packets on their way to the receivers.
     pub fn under_way(&self) -> impl Iterator<Item = &F> {
         let held = self.link.iter().chain(self.to_receivers.iter());
+        let held = held.chain(self.disorder.iter().flat_map(|d| d.to_receivers.iter()));
         held.chain(self.classes.iter().flat_map(|class| class.to_bottleneck.iter()))
     }
 

@@ -167,6 +167,8 @@ pub struct FlowCounters {
     pub in_network_pkts: u64,
     /// ACKs lost at random on the way back.
     pub ack_losses_pkts: u64,
+    /// ACKs dropped by the full queue of the way back, if that has a rate.
+    pub ack_drops_pkts: u64,
     /// Reductions other than for a delay or a timeout: fast recoveries, and reductions for congestion
     /// marks. One that becomes the other counts once.
     pub loss_events: u64,

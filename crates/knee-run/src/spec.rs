@@ -1,7 +1,7 @@
 //! The experiment, as plain validated numbers.
 
 use knee_cc::{OBSERVE_N, Params};
-use knee_net::{Aqm, Jitter, Limit as QueueLimit, Random};
+use knee_net::{Aqm, BurstLoss, Jitter, Limit as QueueLimit, Random, Rate, Varying};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl RunSpec {
         let flow = &self.flows[index];
         let packet_bits = u128::from(flow.packet_bytes()) * 8;
         let ns_per_s = u128::from(crate::NS_PER_S);
-        let bits_per_s = match &flow.kind {
+        let bits_per_s: u128 = match &flow.kind {
             // A transfer numbers what it writes, however often it sends it.
             FlowKind::Tcp(TcpSpec {
                 workload: Workload::Transfers { size_bytes, every_ns },
@@ -58,7 +58,8 @@ impl RunSpec {
                 let mss_bytes = u64::from(options.mss_bytes);
                 return writes.iter().map(|w| u128::from(w.bytes.div_ceil(mss_bytes))).sum();
             }
-            FlowKind::Tcp(_) => u128::from(self.path.rate_bps) * 2,
+            // Rounded up; exact up to 2^53 bit/s.
+            FlowKind::Tcp(_) => self.path.rate().mean_bps(0, self.duration_ns).ceil() as u128 * 2,
             FlowKind::Udp { rate_bps, steps, .. } => {
                 u128::from(steps.iter().map(|(_, bps)| *bps).fold(*rate_bps, u64::max))
             }
@@ -100,23 +101,44 @@ impl RunSpec {
 }
 
 impl PathSpec {
-    /// Round-trip time of an empty path, access delays aside.
-    pub fn rtt_ns(&self) -> Ns {
-        self.delay_forward_ns + self.delay_reverse_ns
+    /// Rate of the bottleneck.
+    pub fn rate(&self) -> Rate<'_> {
+        Rate { bps: self.rate_bps, varying: self.rate_varies.as_ref() }
+    }
+
+    /// Least and largest round-trip time of an empty path, access delays aside.
+    pub fn rtt_range_ns(&self) -> (Ns, Ns) {
+        let of = |first: Ns, steps: &[(Ns, Ns)], at_ns: Ns| {
+            steps.iter().take_while(|(from_ns, _)| *from_ns <= at_ns).last().map_or(first, |s| s.1)
+        };
+        let changes = self.delay_forward_steps.iter().chain(&self.delay_reverse_steps);
+        let rtts = [0].into_iter().chain(changes.map(|(at_ns, _)| *at_ns)).map(|at_ns| {
+            of(self.delay_forward_ns, &self.delay_forward_steps, at_ns)
+                + of(self.delay_reverse_ns, &self.delay_reverse_steps, at_ns)
+        });
+        rtts.fold((Ns::MAX, 0), |(least, largest), rtt| (least.min(rtt), largest.max(rtt)))
     }
 
     /// A path of `rate_bps` and a round-trip time, split evenly, without loss or jitter.
     pub fn symmetric(rate_bps: u64, rtt_ns: Ns, queue: QueueLimit) -> Self {
         Self {
             rate_bps,
+            rate_varies: None,
             queue,
             aqm: None,
             delay_forward_ns: rtt_ns / 2,
             delay_reverse_ns: rtt_ns - rtt_ns / 2,
+            delay_forward_steps: Vec::new(),
+            delay_reverse_steps: Vec::new(),
+            falls_reorder: false,
             loss_forward: 0.0,
             loss_reverse: 0.0,
+            bursts_forward: None,
+            bursts_reverse: None,
             jitter_forward_ns: 0,
             jitter_reverse_ns: 0,
+            reorder: None,
+            reverse: None,
         }
     }
 }
@@ -142,27 +164,73 @@ impl Default for TcpOptions {
     }
 }
 
-/// Dumbbell: one bottleneck towards the receivers, an uncongested way back.
+/// Dumbbell: one bottleneck towards the receivers; a way back that is uncongested unless it has a
+/// rate of its own.
 #[derive(Clone, Debug)]
 pub struct PathSpec {
-    /// Rate of the bottleneck, bit/s, of whole packets including headers.
+    /// Rate of the bottleneck at the start, bit/s, of whole packets including headers; of a
+    /// delivery trace its mean.
     pub rate_bps: u64,
+    /// What the rate is instead, if it is not constant.
+    pub rate_varies: Option<Varying>,
     /// Limit of its queue; the packet in transmission counts.
     pub queue: QueueLimit,
     /// How the queue is managed; none: drop-tail.
     pub aqm: Option<Aqm>,
-    /// Propagation delay from the bottleneck to the receivers.
+    /// Propagation delay from the bottleneck to the receivers, at the start.
     pub delay_forward_ns: Ns,
-    /// Propagation delay from the receivers to the senders.
+    /// Propagation delay from the receivers to the senders, at the start.
     pub delay_reverse_ns: Ns,
+    /// From these times on packets leave the bottleneck with these delays instead; in order of
+    /// time. None overtakes another when the delay falls, unless [`PathSpec::falls_reorder`].
+    pub delay_forward_steps: Vec<(Ns, Ns)>,
+    /// The same of packets that leave the receivers (the link there, if it has a rate).
+    pub delay_reverse_steps: Vec<(Ns, Ns)>,
+    /// When the forward delay falls, packets overtake those that left before.
+    pub falls_reorder: bool,
     /// Probability that a packet is lost before the bottleneck's queue.
     pub loss_forward: f64,
     /// Probability that a packet is lost on the way back.
     pub loss_reverse: f64,
+    /// Losses in bursts before the bottleneck's queue.
+    pub bursts_forward: Option<BurstLoss>,
+    /// Losses in bursts on the way back.
+    pub bursts_reverse: Option<BurstLoss>,
     /// Extra delay after the bottleneck, uniform from 0 to this, never reordering.
     pub jitter_forward_ns: Ns,
     /// Extra delay on the way back, uniform from 0 to this, never reordering.
     pub jitter_reverse_ns: Ns,
+    /// Packets that others overtake, after the bottleneck.
+    pub reorder: Option<Reorder>,
+    /// Link that packets back to the senders pass first; none: they pass at once.
+    pub reverse: Option<ReverseLink>,
+}
+
+/// Reordering: some packets take longer, and those behind overtake them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reorder {
+    /// Probability that a packet is one of them, each independently.
+    pub probability: f64,
+    /// How much longer it takes.
+    pub extra_delay_ns: Ns,
+}
+
+/// The link of the way back, with a drop-tail queue.
+#[derive(Clone, Debug)]
+pub struct ReverseLink {
+    /// Rate at the start, bit/s, of whole packets including headers; of a delivery trace its mean.
+    pub rate_bps: u64,
+    /// What the rate is instead, if it is not constant.
+    pub rate_varies: Option<Varying>,
+    /// Limit of its queue; the packet in transmission counts.
+    pub queue: QueueLimit,
+}
+
+impl ReverseLink {
+    /// Its rate.
+    pub fn rate(&self) -> Rate<'_> {
+        Rate { bps: self.rate_bps, varying: self.rate_varies.as_ref() }
+    }
 }
 
 /// One flow.
@@ -208,6 +276,14 @@ impl FlowSpec {
             FlowKind::Udp { packet_bytes, .. } | FlowKind::Probe { packet_bytes, .. } => {
                 *packet_bytes
             }
+        }
+    }
+
+    /// Size of an acknowledgement, where the host makes none of its own, bytes.
+    pub fn ack_bytes(&self) -> u32 {
+        match &self.kind {
+            FlowKind::Tcp(tcp) => tcp.options.header_bytes,
+            FlowKind::Udp { .. } | FlowKind::Probe { .. } => 0,
         }
     }
 }

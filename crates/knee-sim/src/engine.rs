@@ -147,6 +147,7 @@ impl<'a> Engine<'a> {
                 Source::Arrival => self.on_arrival(),
                 Source::Bottleneck(class) => self.on_bottleneck(class),
                 Source::Sender(class) => self.on_sender(class),
+                Source::DepartureBack => self.path.depart_back(due_ns),
             }
             while let Some(data) = self.path.take_dropped() {
                 self.flows[data.flow as usize].port.queue_drops_pkts += 1;
@@ -213,7 +214,10 @@ impl<'a> Engine<'a> {
         let blocks = tcp.receiver.blocks().map_or(NONE, |blocks| self.blocks.put(blocks));
         let to = AckTo::new(index, tcp.receiver.echoes());
         let ack = AckPacket { to, cumulative, duplicate, blocks };
-        self.path.send_back(self.now_ns, ack, &mut flow.port);
+        let (bytes, store) = (flow.port.ack_bytes, &mut self.blocks);
+        self.path.send_back(self.now_ns, ack, bytes, &mut flow.port, |dropped| {
+            store.take(dropped.blocks);
+        });
     }
 
     /// A packet of class `class` reaches the bottleneck.

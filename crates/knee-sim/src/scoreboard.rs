@@ -91,6 +91,10 @@ pub(crate) struct Scoreboard {
     repaired: u32,
     /// No segment from here on has a flag: beyond it the short way does.
     flagged_end: u32,
+    /// End of the highest segment that was SACKed (RFC 8985 `RACK.fack`, where it tells something).
+    sacked_end: u32,
+    /// A segment arrived after a later one, though it was sent only once (`RACK.reordering_seen`).
+    reordered: bool,
     /// Blocks that were worked off, so that long ones are not walked again with every ACK.
     known: [(u32, u32); 4],
 }
@@ -169,6 +173,7 @@ impl Scoreboard {
             if segment.has(SACKED) {
                 self.sacked -= 1;
             } else {
+                self.reordered |= number + 1 < self.sacked_end && !segment.has(EVER_RETRANS);
                 news.delivered_pkts += 1;
                 news.sent_ns = news.sent_ns.max(Some(segment.sent_ns()));
                 let again = segment.has(EVER_RETRANS);
@@ -195,6 +200,16 @@ impl Scoreboard {
         self.min_rtt_ns
     }
 
+    /// Whether the path is known to reorder (RFC 8985 section 6.2, step 3).
+    pub(crate) fn reordered(&self) -> bool {
+        self.reordered
+    }
+
+    /// A retransmission turned out to be unnecessary: its segment was late, not lost.
+    pub(crate) fn note_reordering(&mut self) {
+        self.reordered = true;
+    }
+
     /// RFC 8985 section 6.2, steps 1 and 2; its RTT is that of the segment that was sent last.
     fn delivered(&mut self, sent_ns: u64, end: u32, now_ns: u64, retransmitted: bool) {
         let rtt_ns = now_ns - sent_ns;
@@ -206,6 +221,8 @@ impl Scoreboard {
 
     /// Takes SACK blocks in.
     pub(crate) fn sack(&mut self, blocks: &[(u32, u32)], now_ns: u64, news: &mut News) {
+        // What one ACK tells of is in order: the ACKs before it may be lost.
+        let before_end = self.sacked_end;
         for &(start, end) in blocks {
             let (start, end) = (start.max(self.una), end.min(self.nxt()));
             if start >= end {
@@ -221,8 +238,9 @@ impl Scoreboard {
                 }
             }
             for number in from..to.max(from) {
-                self.sack_one(number, now_ns, news);
+                self.sack_one(number, before_end, now_ns, news);
             }
+            self.sacked_end = self.sacked_end.max(end);
             self.remember((start, end));
         }
     }
@@ -234,7 +252,7 @@ impl Scoreboard {
         self.known[0] = block;
     }
 
-    fn sack_one(&mut self, number: u32, now_ns: u64, news: &mut News) {
+    fn sack_one(&mut self, number: u32, before_end: u32, now_ns: u64, news: &mut News) {
         let segment = self.at(number);
         if segment.has(SACKED) {
             return;
@@ -248,6 +266,7 @@ impl Scoreboard {
         self.delivered(was.sent_ns(), number + 1, now_ns, was.has(EVER_RETRANS));
         news.delivered_pkts += 1;
         if !was.has(EVER_RETRANS) {
+            self.reordered |= number + 1 < before_end;
             news.sent_ns = news.sent_ns.max(Some(was.sent_ns()));
         }
     }

@@ -33,6 +33,9 @@ const CWND_MAX_PKTS: u32 = 1 << 30;
 const TIMESTAMP_TICK_NS: u64 = NS_PER_MS;
 /// Headers that are at least so long hold a timestamp, bytes.
 const HEADERS_WITH_TIMESTAMP_BYTES: u32 = 52;
+/// Recoveries without a D-SACK after which the window for reordering is small again (RFC 8985
+/// section 6.2, step 4).
+const REO_WND_RECOVERIES: u32 = 16;
 /// How long a receiver may delay the ACK of a lone segment (RFC 8985 section 7.2).
 const MAX_ACK_DELAY_NS: u64 = 200 * NS_PER_MS;
 
@@ -97,10 +100,23 @@ pub(crate) struct Sender {
     /// of segments from `undo_from`.
     undo_pending: Option<u32>,
     undo_from: u32,
+    /// It was made by a fast recovery, not by a timeout.
+    undo_fast: bool,
+    reo_wnd: ReoWnd,
     prior_ssthresh_pkts: u32,
     pub(crate) counters: FlowCounters,
     pub(crate) rtt: DelayStats,
     keep_rtt: bool,
+}
+
+/// How much reordering is tolerated, once there is some (RFC 8985 section 6.2, step 4).
+struct ReoWnd {
+    /// `RACK.reo_wnd_mult`, in quarters of the least RTT.
+    quarters: u32,
+    /// `RACK.dsack_round`: D-SACKs of a round count once.
+    round_end: Option<u32>,
+    /// `RACK.reo_wnd_persist`.
+    recoveries_left: u32,
 }
 
 /// Sends one segment: its number, its ECN field, and whether it has the CWR flag.
@@ -168,6 +184,8 @@ impl Sender {
             cwnd_limited: false,
             undo_pending: None,
             undo_from: 0,
+            undo_fast: false,
+            reo_wnd: ReoWnd { quarters: 1, round_end: None, recoveries_left: 0 },
             prior_ssthresh_pkts: SSTHRESH_INFINITE,
             counters: FlowCounters::default(),
             rtt: DelayStats::default(),
@@ -297,6 +315,7 @@ impl Sender {
         let before = self.mutable();
         self.host.on_rtt(&mut self.conn, &seen, &mut self.counters);
         if ack.duplicate != NONE && self.recovery == Recovery::Sack {
+            self.widen_reo_wnd();
             self.on_duplicate_report(ack.duplicate);
         }
 
@@ -473,13 +492,38 @@ impl Sender {
         }
     }
 
-    /// Tolerance for reordering (RFC 8985 section 6.2, step 4); no path here reorders.
+    /// Tolerance for reordering (RFC 8985 section 6.2, step 4).
     fn reo_wnd_ns(&self) -> u64 {
         let hasty = matches!(self.phase(), Phase::Recovery | Phase::Loss);
-        if hasty || self.board.sacked() >= DUP_THRESH {
+        if !self.board.reordered() && (hasty || self.board.sacked() >= DUP_THRESH) {
             return 0;
         }
-        (self.board.min_rtt_ns() / 4).min(self.srtt_ns)
+        let quarters = u64::from(self.reo_wnd.quarters);
+        (quarters * self.board.min_rtt_ns() / 4).min(self.srtt_ns)
+    }
+
+    /// A D-SACK: where packets are known to be reordered, more patience. On other paths it tells of
+    /// a needless timeout.
+    fn widen_reo_wnd(&mut self) {
+        if !self.board.reordered() {
+            return;
+        }
+        if self.reo_wnd.round_end.is_none_or(|end| self.board.una() >= end) {
+            self.reo_wnd = ReoWnd {
+                quarters: self.reo_wnd.quarters + 1,
+                round_end: Some(self.board.nxt()),
+                recoveries_left: REO_WND_RECOVERIES,
+            };
+        }
+    }
+
+    /// The end of a recovery, fast or not.
+    fn narrow_reo_wnd(&mut self) {
+        let left = self.reo_wnd.recoveries_left.saturating_sub(1);
+        self.reo_wnd.recoveries_left = left;
+        if left == 0 {
+            self.reo_wnd.quarters = 1;
+        }
     }
 
     #[inline(never)]
@@ -489,8 +533,12 @@ impl Sender {
             Phase::Recovery if reached => {
                 self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
                 self.leave_recovery(now_ns);
+                self.narrow_reo_wnd();
             }
-            Phase::Loss if reached => self.set_phase(Phase::Open),
+            Phase::Loss if reached => {
+                self.set_phase(Phase::Open);
+                self.narrow_reo_wnd();
+            }
             _ => {}
         }
         let losses = if self.board.may_have_lost() {
@@ -626,7 +674,7 @@ impl Sender {
         // Once per window: a reduction for a mark goes on as one for the loss, and ends where it would
         // have ended.
         if self.phase() != Phase::Cwr {
-            self.allow_undo();
+            self.allow_undo(true);
             self.high = self.board.nxt();
             self.begin_reduction(now_ns);
         }
@@ -651,8 +699,10 @@ impl Sender {
         self.set_phase(Phase::Open);
     }
 
-    /// From here on D-SACKs count towards undoing the reduction that is being made.
-    fn allow_undo(&mut self) {
+    /// From here on D-SACKs count towards undoing the reduction that is being made, by a `fast`
+    /// recovery or by a timeout.
+    fn allow_undo(&mut self, fast: bool) {
+        self.undo_fast = fast;
         self.prior_ssthresh_pkts = self.conn.ssthresh_pkts;
         self.undo_pending = Some(0);
         self.undo_from = self.board.una();
@@ -669,6 +719,12 @@ impl Sender {
         }
         self.undo_pending = None;
         self.counters.undos += 1;
+        if self.undo_fast {
+            // What was taken for lost was late. RFC 8985 section 6.2, step 3, sees that only where
+            // nothing was retransmitted; without this a path that always delays by more than three
+            // packets would never be known to reorder.
+            self.board.note_reordering();
+        }
         self.host.undo(&mut self.conn);
         self.conn.ssthresh_pkts = self.conn.ssthresh_pkts.max(self.prior_ssthresh_pkts);
         self.board.forget_losses();
@@ -748,7 +804,7 @@ impl Sender {
         // One reduction per window: not again for a retransmission that was lost, be it the timer's
         // (RFC 5681 section 3.1) or fast recovery's (Linux).
         if matches!(self.phase(), Phase::Open | Phase::Disorder) {
-            self.allow_undo();
+            self.allow_undo(false);
             self.refresh(now_ns);
             self.host.ssthresh(&mut self.conn, &mut self.counters);
             self.host.on_event(&mut self.conn, Event::Rto);

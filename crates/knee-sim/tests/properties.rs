@@ -5,12 +5,13 @@ mod common;
 use common::{MS, S, run};
 use knee_cc::{Conn, Event, Phase, algorithms};
 use knee_run::{
-    Aqm, Call, CallRecord, Cc, CoDel, DelayedAck, Discipline, FlowKind, FlowRecord, FlowSpec,
-    FqCoDel, Fred, NS_PER_S, NS_PER_US, Ns, PacketEvent, PathSpec, Pie, QueueLimit, RecordSpec,
-    Recovery, Red, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
+    Aqm, BurstLoss, Call, CallRecord, Cc, CoDel, DelayedAck, DeliveryTrace, Discipline, FlowKind,
+    FlowRecord, FlowSpec, FqCoDel, Fred, NS_PER_S, NS_PER_US, Ns, PacketEvent, PathSpec, Pie,
+    QueueLimit, RecordSpec, Recovery, Red, Reorder, ReverseLink, RunRecord, RunSpec, TcpOptions,
+    TcpSpec, Transport, Varying, Workload,
 };
 use proptest::prelude::*;
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 /// Uniform in the logarithm: short and long, slow and fast alike.
 fn log_uniform(low: u64, high: u64) -> impl Strategy<Value = u64> {
@@ -36,20 +37,95 @@ fn queue() -> impl Strategy<Value = QueueLimit> {
     ]
 }
 
+/// Constant most often; else rates that change, with outages, or a delivery trace.
+fn varying(rate_bps: u64) -> impl Strategy<Value = Option<Varying>> {
+    let rate = prop_oneof![1 => Just(0), 4 => log_uniform(rate_bps / 4, rate_bps * 2)];
+    let steps = prop::collection::btree_map(log_uniform(MS, 2 * S), rate, 1..6)
+        // An outage ends.
+        .prop_map(move |steps| {
+            Varying::Steps(steps.into_iter().chain([(2 * S + 1, rate_bps)]).collect())
+        });
+    let gaps = prop_oneof![4 => 0u64..3, 1 => 0u64..100];
+    let trace = prop::collection::vec(gaps, 1..200).prop_map(|gaps| {
+        let mut ms = 1;
+        let times: Vec<u64> = gaps
+            .iter()
+            .map(|gap| {
+                ms += gap;
+                ms
+            })
+            .collect();
+        Varying::Trace(Arc::new(DeliveryTrace::new(&times).expect("in order")))
+    });
+    prop_oneof![4 => Just(None), 1 => steps.prop_map(Some), 1 => trace.prop_map(Some)]
+}
+
+fn delay_steps() -> impl Strategy<Value = Vec<(Ns, Ns)>> {
+    let steps = prop::collection::btree_map(log_uniform(MS, 2 * S), 1..50 * MS, 1..6)
+        .prop_map(|steps| steps.into_iter().collect());
+    prop_oneof![3 => Just(Vec::new()), 1 => steps]
+}
+
+fn bursts() -> impl Strategy<Value = Option<BurstLoss>> {
+    let loss = (0.0..0.05f64, 0.2..=1.0f64, 0.0..0.02f64, 0.0..=1.0f64);
+    let loss = loss.prop_map(|(good_to_bad, bad_to_good, loss_good, loss_bad)| BurstLoss {
+        good_to_bad,
+        bad_to_good,
+        loss_good,
+        loss_bad,
+    });
+    prop_oneof![3 => Just(None), 1 => loss.prop_map(Some)]
+}
+
+/// A way back that holds the ACKs of `rate_bps` easily, or hardly.
+fn reverse(rate_bps: u64) -> impl Strategy<Value = Option<ReverseLink>> {
+    let link = (log_uniform(rate_bps / 200 + 1, rate_bps), queue());
+    let link = link.prop_flat_map(|(rate_bps, queue)| {
+        varying(rate_bps).prop_map(move |rate_varies| ReverseLink { rate_bps, rate_varies, queue })
+    });
+    prop_oneof![3 => Just(None), 1 => link.prop_map(Some)]
+}
+
+/// Any path: as [`plain_path`], or with whatever a path can have.
 fn path() -> impl Strategy<Value = PathSpec> {
+    let other = plain_path().prop_flat_map(|path| {
+        let reorder = prop_oneof![
+            1 => Just(None),
+            1 => (0.0..0.3f64, log_uniform(1, 50 * MS)).prop_map(|(probability, extra_delay_ns)| {
+                Some(Reorder { probability, extra_delay_ns })
+            }),
+        ];
+        let delays = (delay_steps(), delay_steps(), any::<bool>());
+        let links = (varying(path.rate_bps), reverse(path.rate_bps));
+        (Just(path), links, delays, (bursts(), bursts()), reorder).prop_map(
+            |(path, (rate_varies, reverse), delays, bursts, reorder)| PathSpec {
+                rate_varies,
+                reverse,
+                delay_forward_steps: delays.0,
+                delay_reverse_steps: delays.1,
+                falls_reorder: delays.2,
+                bursts_forward: bursts.0,
+                bursts_reverse: bursts.1,
+                reorder,
+                ..path
+            },
+        )
+    });
+    prop_oneof![plain_path(), other]
+}
+
+fn plain_path() -> impl Strategy<Value = PathSpec> {
     let delays = (often_zero(50 * MS), often_zero(50 * MS));
     let jitters = (often_zero(5 * MS), often_zero(5 * MS));
     (log_uniform(500_000, 1_000_000_000), queue(), delays, jitters, probability(), probability())
         .prop_map(|(rate_bps, queue, delay, jitter, loss_forward, loss_reverse)| PathSpec {
-            rate_bps,
-            queue,
-            aqm: None,
             delay_forward_ns: delay.0,
             delay_reverse_ns: delay.1,
             loss_forward,
             loss_reverse,
             jitter_forward_ns: jitter.0,
             jitter_reverse_ns: jitter.1,
+            ..PathSpec::symmetric(rate_bps, 0, queue)
         })
 }
 
@@ -210,9 +286,11 @@ fn check_conservation(record: &RunRecord) -> Outcome {
     Ok(())
 }
 
-/// The queue's log against the definition of a drop-tail queue before a link of constant rate.
+/// The queue's log against the definition of a drop-tail queue before a link of constant rate. Of
+/// other rates knee-net's own tests tell: here, only that nothing is lost or overtakes.
 fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
     let rate_bps = u128::from(spec.path.rate_bps);
+    let constant = spec.path.rate_varies.is_none();
     let mut held = VecDeque::new();
     let mut held_bytes = 0;
     let (mut now_ns, mut last_departure_ns) = (0, 0);
@@ -240,7 +318,9 @@ fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
                 prop_assert!(!fits);
                 dropped += 1;
             }
-            PacketEvent::Lost => prop_assert!(spec.path.loss_forward > 0.0),
+            PacketEvent::Lost => {
+                prop_assert!(spec.path.loss_forward > 0.0 || spec.path.bursts_forward.is_some());
+            }
             PacketEvent::Departed => {
                 let (flow, number, bytes, since_ns) = held.pop_front().expect("was enqueued");
                 prop_assert_eq!((flow, number, bytes), (line.flow, line.number, line.bytes));
@@ -253,7 +333,8 @@ fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
                 busy_bits += u128::from(bytes) * 8;
                 let work = busy_bits * u128::from(NS_PER_S);
                 let done = u128::from(now_ns - busy_since_ns) * rate_bps;
-                prop_assert!(work < done + rate_bps && done < work + rate_bps);
+                let exact = work < done + rate_bps && done < work + rate_bps;
+                prop_assert!(exact || !constant);
             }
         }
         prop_assert_eq!(line.held_pkts as usize, held.len());
@@ -265,15 +346,16 @@ fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
     prop_assert_eq!(queue.dropped_pkts, dropped);
     if spec.record.bin_ns > 0 {
         prop_assert_eq!(queue.delay.count(), waits_ns.len() as u64);
-        prop_assert_eq!(queue.delay.max_ns(), waits_ns.iter().copied().max().unwrap_or(0));
+        let longest_ns = waits_ns.iter().copied().max().unwrap_or(0);
+        prop_assert!(queue.delay.max_ns() == longest_ns || !constant);
         let in_bins: Ns = queue.bins.iter().map(|b| b.delay_sum_ns).sum();
         let on_the_last_edge = spec.duration_ns.is_multiple_of(spec.record.bin_ns);
-        prop_assert!(on_the_last_edge || in_bins == waits_ns.iter().sum());
+        prop_assert!(on_the_last_edge || !constant || in_bins == waits_ns.iter().sum());
     }
     Ok(())
 }
 
-/// Nothing on the path reorders, so segments reach the bottleneck in the order of their sending:
+/// Nothing before the bottleneck reorders, so segments reach the bottleneck in the order of their sending:
 /// a number that was not seen before is the successor of the highest one, until then.
 fn check_order(spec: &RunSpec, record: &RunRecord) -> Outcome {
     let mut next = vec![0; spec.flows.len()];
@@ -333,6 +415,14 @@ fn check_marks(spec: &RunSpec, record: &RunRecord) -> Outcome {
     Ok(())
 }
 
+/// How long the bottleneck needs for `bytes` at least; a trace delivers many packets at once.
+fn least_sending_ns(path: &PathSpec, bytes: u64) -> Ns {
+    match path.rate_varies {
+        Some(Varying::Trace(_)) => 0,
+        _ => bytes * 8 * NS_PER_S / path.rate().highest_bps(),
+    }
+}
+
 fn is_rto(record: &CallRecord) -> bool {
     record.call == Call::OnEvent && record.event == Event::Rto as u32
 }
@@ -355,11 +445,9 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
     };
     let path = &spec.path;
     let bytes = u64::from(tcp.options.mss_bytes + tcp.options.header_bytes);
-    let base_us = (path.delay_forward_ns
-        + path.delay_reverse_ns
-        + 2 * flow_spec.access_delay_ns
-        + bytes * 8 * NS_PER_S / path.rate_bps)
-        / NS_PER_US;
+    let base_us =
+        (path.rtt_range_ns().0 + 2 * flow_spec.access_delay_ns + least_sending_ns(path, bytes))
+            / NS_PER_US;
     prop_assert_eq!(flow.trace[0].call, Call::Init);
     let mut rtt: Option<CallRecord> = None; // the ACK under way
     let (mut recoveries, mut timeouts, mut undos) = (0, 0, 0);
@@ -467,8 +555,9 @@ fn check(spec: &RunSpec, record: &RunRecord) -> Outcome {
 
 /// Transfers and probes: nothing arrives before it can.
 fn check_deliveries(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outcome {
-    let one_way_ns = spec.path.delay_forward_ns + flow_spec.access_delay_ns;
-    let sending_ns = |bytes: u64| bytes * 8 * NS_PER_S / spec.path.rate_bps;
+    let forward = spec.path.delay_forward_steps.iter().map(|(_, delay_ns)| *delay_ns);
+    let one_way_ns = forward.fold(spec.path.delay_forward_ns, Ns::min) + flow_spec.access_delay_ns;
+    let sending_ns = |bytes: u64| least_sending_ns(&spec.path, bytes);
     match &flow_spec.kind {
         FlowKind::Tcp(TcpSpec {
             workload: Workload::Transfers { size_bytes, .. },
@@ -480,7 +569,7 @@ fn check_deliveries(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> 
                 prop_assert_eq!(transfer.bytes, *size_bytes);
                 let pkts = size_bytes.div_ceil(u64::from(options.mss_bytes));
                 let wire_bytes = pkts * u64::from(options.mss_bytes + options.header_bytes);
-                let least_ns = one_way_ns + sending_ns(wire_bytes) - 1;
+                let least_ns = (one_way_ns + sending_ns(wire_bytes)).saturating_sub(1);
                 prop_assert!(transfer.end_ns >= transfer.start_ns + least_ns);
                 prop_assert!(transfer.end_ns >= last_ns);
                 last_ns = transfer.end_ns;
@@ -492,7 +581,8 @@ fn check_deliveries(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> 
             let least_ns = one_way_ns + sending_ns(u64::from(*packet_bytes));
             prop_assert!(flow.probe_delays.iter().all(|d| d.1 + 1 >= least_ns));
             prop_assert_eq!(flow.probe_delays.len() as u64, flow.counters.delivered_pkts);
-            prop_assert!(flow.probe_delays.windows(2).all(|d| d[0].0 < d[1].0));
+            let in_order = spec.path.reorder.is_none() && !spec.path.falls_reorder;
+            prop_assert!(!in_order || flow.probe_delays.windows(2).all(|d| d[0].0 < d[1].0));
         }
         _ => {}
     }

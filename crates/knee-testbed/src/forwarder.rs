@@ -12,7 +12,7 @@ use crate::{
     passed::Passed,
     plan::{Plan, flow_of},
 };
-use knee_net::NEVER;
+use knee_net::{NEVER, Packet};
 use knee_run::{
     DelayStats, FlowCounters, Lateness, NS_PER_MS, NS_PER_S, NS_PER_US, Ns, PacketEvent, Path,
     Port, QueueRecord, RunSpec, Source,
@@ -344,12 +344,17 @@ impl<'a> Forwarder<'a> {
     fn send_back(&mut self, now_ns: Ns, packet: Datagram) -> Result<(), TestbedError> {
         let flow = &mut self.flows[packet.flow as usize];
         flow.record.back_pkts += 1;
-        if self.path.loses_back(&mut flow.port) {
-            self.captured(Place::Lost, now_ns, packet.bytes(), Some("lost on the way back"))?;
-            self.free.push(packet.room);
+        let (gone, how) = if self.path.loses_back(&mut flow.port) {
+            (packet, "lost on the way back")
         } else {
-            self.path.send_back(now_ns, packet, &mut flow.port);
-        }
+            let (bytes, mut dropped) = (packet.wire_bytes(), None);
+            let keep = |packet| dropped = Some(packet);
+            self.path.send_back(now_ns, packet, bytes, &mut flow.port, keep);
+            let Some(packet) = dropped else { return Ok(()) };
+            (packet, "dropped on the way back")
+        };
+        self.captured(Place::Lost, now_ns, gone.bytes(), Some(how))?;
+        self.free.push(gone.room);
         Ok(())
     }
 
@@ -389,6 +394,10 @@ impl<'a> Forwarder<'a> {
                     if let Some(packet) = self.path.back(class, due_ns) {
                         self.deliver(due_ns, packet, false)?;
                     }
+                }
+                Source::DepartureBack => {
+                    self.lateness.add(self.clock.now_ns().saturating_sub(due_ns));
+                    self.path.depart_back(due_ns);
                 }
             }
         }
@@ -436,6 +445,7 @@ impl<'a> Forwarder<'a> {
             random_losses_pkts: c.random_losses_pkts,
             back_pkts: flow.record.back_pkts,
             back_losses_pkts: c.ack_losses_pkts,
+            back_drops_pkts: c.ack_drops_pkts,
             queue_pkts: self.path.held_pkts(),
             queue_max_pkts: queue.max_pkts,
             queue_delay_ns: [delay(0.5), delay(0.95), delay(0.99), queue.delay.max_ns()],
@@ -468,8 +478,8 @@ impl<'a> Forwarder<'a> {
 fn late_ns(spec: &RunSpec) -> Ns {
     let packet_bits =
         8 * spec.flows.iter().map(|flow| u64::from(flow.packet_bytes())).min().unwrap_or(0);
-    let gap_ns = packet_bits.saturating_mul(NS_PER_S) / spec.path.rate_bps.max(1);
-    (spec.path.rtt_ns() / LATE_SHARE).min(gap_ns / GAP_SHARE)
+    let gap_ns = packet_bits.saturating_mul(NS_PER_S) / spec.path.rate().highest_bps().max(1);
+    (spec.path.rtt_range_ns().0 / LATE_SHARE).min(gap_ns / GAP_SHARE)
 }
 
 /// Asks for exact wake-ups of the present thread, and to run before others. Without the second

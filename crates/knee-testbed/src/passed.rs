@@ -23,6 +23,8 @@ pub struct Passed {
     pub back_pkts: u64,
     /// Of these, lost at random.
     pub back_losses_pkts: u64,
+    /// Of these, dropped by the full queue of the way back.
+    pub back_drops_pkts: u64,
     /// In the queue now, the one in transmission included.
     pub queue_pkts: u32,
     /// At most.

@@ -186,13 +186,13 @@ fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -
         return asked_bytes;
     }
     let path = &spec.path;
-    let rtt_ns = path.delay_forward_ns
-        + path.delay_reverse_ns
+    let rtt_ns = path.rtt_range_ns().1
         + path.jitter_forward_ns
         + path.jitter_reverse_ns
         + 2 * (flow.access_delay_ns + flow.access_delay_spread_ns)
         + flow.access_jitter_ns;
-    let in_flight = u128::from(path.rate_bps) * u128::from(rtt_ns) / (8 * u128::from(NS_PER_S));
+    let in_flight =
+        u128::from(path.rate().highest_bps()) * u128::from(rtt_ns) / (8 * u128::from(NS_PER_S));
     let queue_bytes = match path.queue {
         QueueLimit::Packets(pkts) => {
             u64::from(pkts) * u64::from(options.mss_bytes + options.header_bytes)

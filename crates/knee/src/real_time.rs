@@ -31,7 +31,7 @@ pub(crate) struct Carried {
 impl Carried {
     /// Waits until there is room for `spec`. One run always has room.
     pub(crate) fn wait(spec: &RunSpec) -> Self {
-        let rate_bps = spec.path.rate_bps.min(TOGETHER_BPS);
+        let rate_bps = spec.path.rate().highest_bps().min(TOGETHER_BPS);
         let full = |now: &mut u64| *now + rate_bps > TOGETHER_BPS;
         let room = LESS_CARRIED.wait_while(carried(), full);
         *room.unwrap_or_else(PoisonError::into_inner) += rate_bps;
@@ -80,7 +80,7 @@ pub(crate) fn run(spec: &RunSpec, pcap: Option<&Path>) -> Result<RunRecord, Stri
         };
         let Some(real_time) = &record.real_time else { return Ok(record) };
         let lateness = real_time.lateness;
-        if lateness.acceptable(spec.path.rtt_ns()) {
+        if lateness.acceptable(spec.path.rtt_range_ns().0) {
             return Ok(record);
         }
         if let Some(file) = pcap {

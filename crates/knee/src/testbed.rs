@@ -7,7 +7,7 @@ use knee_lab::{
     table::Table,
     units::{show_packets, show_queue, show_rate, show_time},
 };
-use knee_run::PathSpec;
+use knee_run::{BurstLoss, PathSpec};
 use knee_testbed::{
     Options, Passed,
     shell::{self, HostSide, Listed, Status},
@@ -206,6 +206,22 @@ fn about(path: &PathSpec) -> String {
     add(path.loss_reverse > 0.0, format!("loss back {}", percent(path.loss_reverse)));
     add(path.jitter_forward_ns > 0, format!("jitter {}", show_time(path.jitter_forward_ns)));
     add(path.jitter_reverse_ns > 0, format!("jitter back {}", show_time(path.jitter_reverse_ns)));
+    let bursts = |loss: &Option<BurstLoss>| percent(loss.map_or(0.0, |loss| loss.mean_loss()));
+    add(path.bursts_forward.is_some(), format!("bursts of loss {}", bursts(&path.bursts_forward)));
+    add(
+        path.bursts_reverse.is_some(),
+        format!("bursts of loss back {}", bursts(&path.bursts_reverse)),
+    );
+    if let Some(reorder) = &path.reorder {
+        let late = show_time(reorder.extra_delay_ns);
+        add(true, format!("{} {late} late", percent(reorder.probability)));
+    }
+    if let Some(back) = &path.reverse {
+        add(true, format!("back {}, {}", show_rate(back.rate_bps), show_queue(back.queue)));
+    }
+    let steps = path.delay_forward_steps.len() + path.delay_reverse_steps.len();
+    add(path.rate_varies.is_some(), "changing rate".to_owned());
+    add(steps > 0, "changing delay".to_owned());
     about
 }
 
@@ -293,6 +309,7 @@ fn ended(status: &Status) -> String {
         random_losses_pkts,
         back_pkts,
         back_losses_pkts,
+        back_drops_pkts,
         queue_max_pkts,
         queue_delay_ns: [median, p95, p99, largest],
         lateness,
@@ -302,7 +319,7 @@ fn ended(status: &Status) -> String {
     format!(
         "{}: {}, {time_s:.1} s\n  to the receiver  {forward_pkts} packets: {delivered_pkts} \
          delivered, {queue_drops_pkts} dropped, {random_losses_pkts} lost; {:.3} Mbit/s\n  to the \
-         sender    {back_pkts} packets: {back_losses_pkts} lost\n  queueing delay   median {} ms, \
+         sender    {back_pkts} packets: {back_drops_pkts} dropped, {back_losses_pkts} lost\n  queueing delay   median {} ms, \
          95 % {} ms, 99 % {} ms, largest {} ms; at most {}\n  lateness         mean {}, 99 % {}, \
          largest {}\n",
         status.name,
@@ -349,7 +366,7 @@ fn list(format: Format) -> Result<ExitCode> {
                     state,
                     format!("{:.0} s", p.time_ns as f64 / 1e9),
                     (p.forward_pkts + p.back_pkts).to_string(),
-                    p.queue_drops_pkts.to_string(),
+                    (p.queue_drops_pkts + p.back_drops_pkts).to_string(),
                     (p.random_losses_pkts + p.back_losses_pkts).to_string(),
                     show_packets(p.queue_pkts),
                     us(p.lateness.p99_ns as f64),

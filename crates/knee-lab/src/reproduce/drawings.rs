@@ -207,7 +207,7 @@ impl Draw<'_> {
             x: Axis::new("time (s)"),
             y: Axis {
                 min: Some(0.0),
-                max: Some(case.spec.path.rate_bps as f64 / 1e6),
+                max: Some(case.spec.path.rate().highest_bps() as f64 / 1e6),
                 ..Axis::new("goodput (Mbit/s)")
             },
             series: series.collect(),

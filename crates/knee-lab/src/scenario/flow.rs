@@ -158,10 +158,11 @@ pub(super) fn flows(
             let flow = FlowSpec { stop_ns: None, ..flow };
             let source = Source { flow, table: index as u32, window, pattern };
             let expected = source.expected_flows();
-            drawn_at_most += expected + 6.0 * expected.sqrt();
+            let at_most = expected + 6.0 * expected.sqrt();
+            drawn_at_most += at_most;
             if first as f64 + drawn_at_most > f64::from(FLOWS_MAX) {
                 let what = format!(
-                    " would draw about {expected:.0} flows: a scenario has at most {FLOWS_MAX}"
+                    " may draw {at_most:.0} flows: a scenario has at most {FLOWS_MAX} in all"
                 );
                 return Err(table.fault(key, &what, "draw fewer, or for a shorter time"));
             }
@@ -221,6 +222,9 @@ struct Meant {
     spacing_ns: Ns,
 }
 
+/// What a source draws, and the key that says so.
+type Draws = (&'static str, Pattern);
+
 /// What a table stands for, and if it is a source, what that draws, with the key that says so.
 fn flow(
     table: &Section,
@@ -228,7 +232,7 @@ fn flow(
     tcp: &TcpOptions,
     path: &PathSpec,
     duration_ns: Ns,
-) -> Result<(Meant, Option<(&'static str, Pattern)>), Fault> {
+) -> Result<(Meant, Option<Draws>), Fault> {
     let kinds: Vec<_> = KINDS.iter().map(|(kind, keys)| (*kind, (*kind, *keys))).collect();
     let (kind, own_keys) = table.word("kind", &kinds)?.unwrap_or(KINDS[0]);
     check_keys(table, kind, own_keys)?;
@@ -358,7 +362,7 @@ fn tcp_flow(
     table: &Section,
     tcp: &TcpOptions,
     path: &PathSpec,
-) -> Result<(String, FlowKind, Option<(&'static str, Pattern)>), Fault> {
+) -> Result<(String, FlowKind, Option<Draws>), Fault> {
     let transports = [("own", Transport::Own), ("quic", Transport::Quic)];
     let transport = table.word("transport", &transports)?.unwrap_or_default();
     let cc = cc_of(table)?;

@@ -7,6 +7,7 @@
 mod aqm;
 mod error;
 mod flow;
+mod link;
 mod section;
 mod set;
 mod workload;
@@ -18,10 +19,13 @@ pub use set::Set;
 use crate::traffic::Source;
 use crate::units::{show_queue, show_size};
 use error::{Fault, Sources};
-use knee_run::{FlowSpec, NS_PER_MS, PathSpec, QueueLimit, RecordSpec, RunSpec, TcpOptions};
+use knee_run::{
+    DeliveryTrace, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RecordSpec, RunSpec, TcpOptions,
+};
+use link::Traces;
 use section::{ANY_TIME, SOME_TIME, Section};
-use std::{fs, io::ErrorKind, path::Path};
-use toml_edit::{Document, DocumentMut, TomlError};
+use std::{fs, io::ErrorKind, path::Path, sync::Arc};
+use toml_edit::{Array, Document, DocumentMut, Item, TomlError, value};
 
 /// Most bins of a time series.
 const BINS_MAX: u64 = 10_000_000;
@@ -61,23 +65,43 @@ impl Scenario {
             let what = format!("{name}: line {line} is not UTF-8 text");
             ScenarioError::of_file(what, "a scenario is a TOML file in UTF-8; save it as that")
         })?;
-        Self::parse(&name, text, sets)
+        Self::parse_in(path.parent().unwrap_or(Path::new("")), &name, text, sets)
     }
 
     /// Reads `text`, called `name` in errors, with `sets` put over what it says, in their order.
+    /// Files that it names are relative to the present folder.
     ///
     /// # Errors
-    /// Not TOML, a path of `sets` that leads nowhere, or a scenario that `docs/scenario.md` does
-    /// not allow.
+    /// Not TOML, a path of `sets` that leads nowhere, a file that it names and that cannot be read,
+    /// or a scenario that `docs/scenario.md` does not allow.
     pub fn parse(name: &str, text: &str, sets: &[Set]) -> Result<Self, ScenarioError> {
+        Self::parse_in(Path::new(""), name, text, sets)
+    }
+
+    fn parse_in(
+        folder: &Path,
+        name: &str,
+        text: &str,
+        sets: &[Set],
+    ) -> Result<Self, ScenarioError> {
         let file = Document::parse(text).map_err(|e| not_toml(name, text, &e))?;
         let sources = Sources { name, file: &file, sets };
         let mut document: DocumentMut = file.clone().into_mut();
         for set in sets {
             set.apply(&mut document).map_err(|fault| sources.locate(fault))?;
         }
-        let text = if sets.is_empty() { text.to_owned() } else { document.to_string() };
-        read(&Section::root(document.as_table()), text).map_err(|fault| sources.locate(fault))
+        let traces = Traces::new(folder);
+        let root = Section::root(document.as_table());
+        let mut scenario = read(&root, &traces).map_err(|fault| sources.locate(fault))?;
+        let files = traces.into_read();
+        scenario.text = match sets.is_empty() && files.is_empty() {
+            true => text.to_owned(),
+            false => {
+                embed(&mut document, files);
+                document.to_string()
+            }
+        };
+        Ok(scenario)
     }
 
     /// What it is, for people.
@@ -101,7 +125,8 @@ impl Scenario {
         self.run.seed + u64::from(r)
     }
 
-    /// The TOML that says all of this by itself: the file, with the values of `sets` in place.
+    /// The TOML that says all of this by itself: the file, with the values of `sets` and the times
+    /// of delivery traces in place.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -130,7 +155,16 @@ fn not_toml(name: &str, text: &str, error: &TomlError) -> ScenarioError {
     ScenarioError::at(what, remedy.to_owned(), name, text, span)
 }
 
-fn read(root: &Section, text: String) -> Result<Scenario, Fault> {
+/// Puts the times of traces in place of the names of their files.
+fn embed(document: &mut DocumentMut, files: Vec<(String, Arc<DeliveryTrace>)>) {
+    let Some(path) = document.get_mut("path").and_then(Item::as_table_like_mut) else { return };
+    for (key, trace) in files {
+        let times: Array = trace.times_ms().map(u64::cast_signed).collect();
+        path.insert(&key, value(times));
+    }
+}
+
+fn read(root: &Section, traces: &Traces) -> Result<Scenario, Fault> {
     root.only(&["title", "duration", "seed", "repeat", "path", "tcp", "record", "flow"])?;
     let title = root.text("title")?.map(str::to_owned);
     let duration = root.time("duration", SOME_TIME)?;
@@ -141,7 +175,7 @@ fn read(root: &Section, text: String) -> Result<Scenario, Fault> {
     let path_section = root.section("path")?;
     let path_section =
         root.required("path", path_section, "a [path] table with rate, rtt, queue")?;
-    let path = path(&path_section)?;
+    let path = path(&path_section, traces)?;
     let mut tcp = TcpOptions::default();
     if let Some(section) = root.section("tcp")? {
         tcp = flow::tcp_options(&section, &tcp)?;
@@ -163,31 +197,46 @@ fn read(root: &Section, text: String) -> Result<Scenario, Fault> {
         });
     }
     let flow::Flows { flows, groups, sources } = flow::flows(root, &tcp, &path, duration_ns)?;
-    let all = flows.iter().chain(sources.iter().map(|source| &source.flow));
-    queue_takes_every_packet(&path_section, path.queue, all)?;
+    let all = || flows.iter().chain(sources.iter().map(|source| &source.flow));
+    queue_takes_every_packet(&path_section, path.queue, all())?;
+    link::reverse_takes_every_ack(&path_section, &path, all())?;
     let run = RunSpec { seed, duration_ns, path, flows, record };
-    Ok(Scenario { title, repeat, text, groups, run, sources })
+    Ok(Scenario { title, repeat, text: String::new(), groups, run, sources })
 }
 
-fn path(section: &Section) -> Result<PathSpec, Fault> {
+fn path(section: &Section, traces: &Traces) -> Result<PathSpec, Fault> {
     section.only(&[
         "rate",
+        "rate_steps",
+        "rate_trace",
         "rtt",
+        "rtt_steps",
         "delay_forward",
+        "delay_forward_steps",
         "delay_reverse",
+        "delay_reverse_steps",
+        "delay_falls_reorder",
         "queue",
         "aqm",
         "loss_forward",
         "loss_reverse",
+        "burst_loss_forward",
+        "burst_loss_reverse",
         "jitter_forward",
         "jitter_reverse",
+        "reorder",
+        "reverse_rate",
+        "reverse_rate_steps",
+        "reverse_rate_trace",
+        "reverse_queue",
     ])?;
-    let rate = section.rate("rate")?;
-    let rate_bps = section.required("rate", rate, "rate = \"10mbit\"")?;
+    let rate = link::rate(section, "", traces)?;
+    let (rate_bps, rate_varies) = section.required("rate", rate, "rate = \"10mbit\"")?;
+    let split = |rtt: Ns| (rtt / 2, rtt - rtt / 2);
     let delays =
         (section.time("delay_forward", ANY_TIME)?, section.time("delay_reverse", ANY_TIME)?);
     let (delay_forward_ns, delay_reverse_ns) = match (section.time("rtt", SOME_TIME)?, delays) {
-        (Some(rtt), (None, None)) => (rtt / 2, rtt - rtt / 2),
+        (Some(rtt), (None, None)) => split(rtt),
         (None, (Some(0), Some(0))) => {
             let what = " and delay_forward are both 0";
             return Err(section.fault("delay_reverse", what, "make one of them more than 0"));
@@ -219,19 +268,30 @@ fn path(section: &Section) -> Result<PathSpec, Fault> {
             "rtt = \"40ms\", or both delay_forward and delay_reverse",
         )?,
     };
+    let [delay_forward_steps, delay_reverse_steps] = link::delay_steps(section, split)?;
     let queue = section.queue("queue")?;
     let aqm = section.section("aqm")?;
-    Ok(PathSpec {
+    let path = PathSpec {
         rate_bps,
+        rate_varies,
         queue: section.required("queue", queue, "queue = \"84p\" or queue = \"100kB\"")?,
         aqm: aqm.map(|section| aqm::aqm(&section)).transpose()?,
         delay_forward_ns,
         delay_reverse_ns,
+        delay_forward_steps,
+        delay_reverse_steps,
+        falls_reorder: section.flag("delay_falls_reorder")?.unwrap_or(false),
         loss_forward: section.loss("loss_forward")?.unwrap_or(0.0),
         loss_reverse: section.loss("loss_reverse")?.unwrap_or(0.0),
+        bursts_forward: link::bursts(section, "burst_loss_forward", "loss_forward")?,
+        bursts_reverse: link::bursts(section, "burst_loss_reverse", "loss_reverse")?,
         jitter_forward_ns: section.time("jitter_forward", ANY_TIME)?.unwrap_or(0),
         jitter_reverse_ns: section.time("jitter_reverse", ANY_TIME)?.unwrap_or(0),
-    })
+        reorder: link::reorder(section)?,
+        reverse: link::reverse(section, traces)?,
+    };
+    link::always_some_delay(section, &path)?;
+    Ok(path)
 }
 
 fn queue_takes_every_packet<'a>(

@@ -3,7 +3,7 @@
 use super::error::{Fault, KeyPath, On, dotted, elements, known};
 use crate::units::{self, PACKETS, Quantity, RATE, SIZE, TIME, UnitError, clip};
 use knee_run::{NS_PER_S, Ns, QueueLimit};
-use std::ops::RangeInclusive;
+use std::ops::{RangeBounds, RangeInclusive};
 use toml_edit::{Item, TableLike};
 
 /// Longest time that a scenario may hold: sums of a few stay far from the limit of 64 bits.
@@ -16,6 +16,14 @@ pub(super) const SOME_TIME: RangeInclusive<Ns> = 1..=LONGEST_NS;
 pub(super) const SOME_RATE: RangeInclusive<u64> = 1..=1_000_000_000_000;
 /// Bytes of a packet.
 pub(super) const PACKET_BYTES: RangeInclusive<u32> = 1..=65_535;
+
+/// Where a delivery trace comes from.
+pub(super) enum TraceSource<'a> {
+    /// A file.
+    File(&'a str),
+    /// These times, ms.
+    Times(Vec<u64>),
+}
 
 /// A table and where it stands.
 pub(super) struct Section<'a> {
@@ -177,19 +185,23 @@ impl<'a> Section<'a> {
         range: RangeInclusive<f64>,
     ) -> Result<Option<f64>, Fault> {
         let expected = format!("a number from {} to {}", range.start(), range.end());
-        let Some(given) = self.value(key, &expected, as_number)? else { return Ok(None) };
-        if range.contains(&given) {
-            return Ok(Some(given));
-        }
-        let remedy = format!("write {expected}");
-        Err(self.fault(key, &format!(" = {given} is out of range"), remedy))
+        self.number_in(key, &expected, range)
     }
 
     /// A probability below 1.
     pub(super) fn loss(&self, key: &str) -> Result<Option<f64>, Fault> {
-        let expected = "a number from 0 to below 1, such as 0.01 for 1%";
+        self.number_in(key, "a number from 0 to below 1, such as 0.01 for 1%", 0.0..1.0)
+    }
+
+    /// A number in `range`; `expected` says which.
+    pub(super) fn number_in(
+        &self,
+        key: &str,
+        expected: &str,
+        range: impl RangeBounds<f64>,
+    ) -> Result<Option<f64>, Fault> {
         let Some(given) = self.value(key, expected, as_number)? else { return Ok(None) };
-        if (0.0..1.0).contains(&given) {
+        if range.contains(&given) {
             return Ok(Some(given));
         }
         let remedy = format!("write {expected}");
@@ -207,7 +219,25 @@ impl<'a> Section<'a> {
     /// A list of times, each with the rate from then on (0 for silence), in order.
     pub(super) fn rate_steps(&self, key: &str) -> Result<Vec<(Ns, u64)>, Fault> {
         const EXAMPLE: &str = "[[\"20s\", \"5mbit\"], [\"40s\", \"0bit\"]]";
-        let Some(list) = self.value(key, EXAMPLE, Item::as_array)? else { return Ok(Vec::new()) };
+        self.steps(key, &RATE, ("rates", *SOME_RATE.end()), EXAMPLE)
+    }
+
+    /// A list of times, each with the delay from then on, in order.
+    pub(super) fn delay_steps(&self, key: &str) -> Result<Vec<(Ns, Ns)>, Fault> {
+        const EXAMPLE: &str = "[[\"20s\", \"80ms\"], [\"40s\", \"20ms\"]]";
+        self.steps(key, &TIME, ("delays", LONGEST_NS), EXAMPLE)
+    }
+
+    /// A list of times, each with the value from then on, in order; `most` of them, and what they
+    /// are called.
+    fn steps(
+        &self,
+        key: &str,
+        quantity: &Quantity,
+        (values, most): (&str, u64),
+        example: &str,
+    ) -> Result<Vec<(Ns, u64)>, Fault> {
+        let Some(list) = self.value(key, example, Item::as_array)? else { return Ok(Vec::new()) };
         let mut steps: Vec<(Ns, u64)> = Vec::new();
         for (index, step) in list.iter().enumerate() {
             let which = format!(": step {}", index + 1);
@@ -215,25 +245,37 @@ impl<'a> Section<'a> {
             let texts = step.as_array().filter(|pair| pair.len() == 2);
             let texts =
                 texts.and_then(|pair| Some([pair.get(0)?.as_str()?, pair.get(1)?.as_str()?]));
-            let Some([time, rate]) = texts else {
-                let what = format!("{which} is not a time and a rate");
-                return Err(self.fault(key, &what, format!("write {EXAMPLE}")));
+            let Some([time, value]) = texts else {
+                let what = format!("{which} is not a time and {}", quantity.article_name);
+                return Err(self.fault(key, &what, format!("write {example}")));
             };
-            let (at_ns, rate_bps) =
-                (TIME.parse(time).map_err(bad)?, RATE.parse(rate).map_err(bad)?);
-            if at_ns > LONGEST_NS || rate_bps > *SOME_RATE.end() {
-                let (longest, fastest) = (TIME.show(LONGEST_NS), RATE.show(*SOME_RATE.end()));
+            let (at_ns, value) =
+                (TIME.parse(time).map_err(bad)?, quantity.parse(value).map_err(bad)?);
+            if at_ns > LONGEST_NS || value > most {
+                let (longest, most) = (TIME.show(LONGEST_NS), quantity.show(most));
                 let what = format!("{which} is out of range");
-                let remedy = format!("write times up to {longest} and rates up to {fastest}");
+                let remedy = format!("write times up to {longest} and {values} up to {most}");
                 return Err(self.fault(key, &what, remedy));
             }
             if steps.last().is_some_and(|(before_ns, _)| *before_ns >= at_ns) {
                 let what = format!("{which} is not after the one before it");
                 return Err(self.fault(key, &what, "write the steps in order of time"));
             }
-            steps.push((at_ns, rate_bps));
+            steps.push((at_ns, value));
         }
         Ok(steps)
+    }
+
+    /// A delivery trace: the name of a file, or its times in milliseconds.
+    pub(super) fn trace(&self, key: &str) -> Result<Option<TraceSource<'a>>, Fault> {
+        let expected = "the name of a file, or a list of whole milliseconds, such as [1, 2, 4]";
+        self.value(key, expected, |item| {
+            if let Some(name) = item.as_str() {
+                return Some(TraceSource::File(name));
+            }
+            let time = |value: &toml_edit::Value| u64::try_from(value.as_integer()?).ok();
+            item.as_array()?.iter().map(time).collect::<Option<_>>().map(TraceSource::Times)
+        })
     }
 
     pub(super) fn size(&self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Fault> {

@@ -1,7 +1,7 @@
 //! What must hold of every discipline.
 
 use super::*;
-use crate::{Link, NEVER};
+use crate::{Link, NEVER, Service};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -151,7 +151,7 @@ proptest! {
     ) {
         let aqm = Aqm { discipline, ecn };
         let queue = Queue::managed(limit, &aqm, rate_bps, seed);
-        let link = Link::behind(queue, rate_bps);
+        let link = Link::behind(queue, Service::constant(rate_bps));
         let mut books = Books { link, limit, arrived: 0, dropped: Vec::new(), left: Vec::new() };
         let mut now_ns = 0;
         let mut numbers = [0u32; 4];
@@ -188,7 +188,7 @@ proptest! {
     fn fates_repeat(discipline in discipline(), seed in any::<u64>(), arrivals in arrivals()) {
         let aqm = Aqm { discipline, ecn: true };
         let fates = || {
-            let mut link = Link::behind(Queue::managed(Limit::Packets(20), &aqm, 10_000_000, seed), 10_000_000);
+            let mut link = Link::behind(Queue::managed(Limit::Packets(20), &aqm, 10_000_000, seed), Service::constant(10_000_000));
             let (mut now_ns, mut fates) = (0, Vec::new());
             for (number, (gap_ns, flow, bytes, capable)) in arrivals.iter().enumerate() {
                 now_ns += gap_ns;
@@ -217,7 +217,7 @@ fn each_discipline_acts() {
                 Queue::managed(Limit::Packets(100), &Aqm { discipline, ecn }, 12_000_000, 1)
             }
         };
-        let mut link = Link::behind(queue, 12_000_000);
+        let mut link = Link::behind(queue, Service::constant(12_000_000));
         let (mut dropped, mut marked, mut waited_ns) = (0u32, 0, 0);
         for number in 0..20_000u32 {
             let now_ns = u64::from(number) * 500_000;

@@ -1,0 +1,242 @@
+//! What of `[path]` is more than a constant rate, a constant delay and independent losses.
+
+use super::error::Fault;
+use super::section::{SOME_TIME, Section, TraceSource};
+use crate::units::{clip, show_size};
+use knee_run::{
+    BurstLoss, DeliveryTrace, FlowKind, FlowSpec, Ns, PathSpec, QueueLimit, Reorder, ReverseLink,
+    Varying,
+};
+use std::{cell::RefCell, fs, path::Path, sync::Arc};
+
+/// Reads delivery traces, and remembers those that came from files: key, trace.
+pub(super) struct Traces<'a> {
+    folder: &'a Path,
+    read: RefCell<Vec<(String, Arc<DeliveryTrace>)>>,
+}
+
+impl<'a> Traces<'a> {
+    /// Files are relative to `folder`.
+    pub(super) fn new(folder: &'a Path) -> Self {
+        Self { folder, read: RefCell::default() }
+    }
+
+    /// Keys of `[path]` whose files were read, and what stood there.
+    pub(super) fn into_read(self) -> Vec<(String, Arc<DeliveryTrace>)> {
+        self.read.into_inner()
+    }
+
+    fn get(&self, section: &Section, key: &str) -> Result<Option<Arc<DeliveryTrace>>, Fault> {
+        let (trace, file) = match section.trace(key)? {
+            None => return Ok(None),
+            Some(TraceSource::Times(times_ms)) => (DeliveryTrace::new(&times_ms), None),
+            Some(TraceSource::File(name)) => {
+                let path = self.folder.join(name);
+                let refuse = |why: &str| {
+                    let remedy = "write a file's name, relative to the folder of the scenario";
+                    section.fault(key, &format!(": cannot read `{}`: {why}", clip(name)), remedy)
+                };
+                let about = fs::metadata(&path).map_err(|e| refuse(&e.to_string()))?;
+                if !about.is_file() {
+                    return Err(refuse("it is not a file"));
+                }
+                let text = fs::read_to_string(&path).map_err(|e| refuse(&e.to_string()))?;
+                (DeliveryTrace::parse(&text), Some(name))
+            }
+        };
+        let trace = trace.map(Arc::new).map_err(|error| {
+            let place = match (file, error.line) {
+                (Some(name), 0) => format!(": {}", clip(name)),
+                (Some(name), line) => format!(": {}, line {line}", clip(name)),
+                (None, 0) => String::new(),
+                (None, number) => format!(": time {number}"),
+            };
+            section.fault(key, &format!("{place}: {}", error.what), error.remedy)
+        })?;
+        if file.is_some() {
+            self.read.borrow_mut().push((key.to_owned(), Arc::clone(&trace)));
+        }
+        Ok(Some(trace))
+    }
+}
+
+/// The rate of a link whose keys begin with `prefix`: at the start, and what it is instead.
+pub(super) fn rate(
+    section: &Section,
+    prefix: &str,
+    traces: &Traces,
+) -> Result<Option<(u64, Option<Varying>)>, Fault> {
+    let [rate, rate_trace, rate_steps] =
+        ["rate", "rate_trace", "rate_steps"].map(|key| format!("{prefix}{key}"));
+    let steps = section.rate_steps(&rate_steps)?;
+    let Some(trace) = traces.get(section, &rate_trace)? else {
+        let bps = section.rate(&rate)?;
+        if bps.is_none() && section.has(&rate_steps) {
+            let remedy = format!("write `{rate}` too: it holds until the first step");
+            return Err(section.fault(&rate_steps, ": there is no rate to begin with", remedy));
+        }
+        let varies = (!steps.is_empty()).then_some(Varying::Steps(steps));
+        return Ok(bps.map(|bps| (bps, varies)));
+    };
+    for other in [rate, rate_steps] {
+        if section.has(&other) {
+            return Err(section.conflict(
+                &rate_trace,
+                &other,
+                "the rate",
+                &format!(": `{other}` is there too, and both say how fast the link is"),
+                "keep one of them",
+            ));
+        }
+    }
+    Ok(Some((trace.mean_bps(), Some(Varying::Trace(trace)))))
+}
+
+/// Changes of the delays, forward and reverse. `split` says how an RTT is divided.
+pub(super) fn delay_steps(
+    section: &Section,
+    split: impl Fn(Ns) -> (Ns, Ns),
+) -> Result<[Vec<(Ns, Ns)>; 2], Fault> {
+    let rtt = section.delay_steps("rtt_steps")?;
+    let one_way = ["delay_forward_steps", "delay_reverse_steps"];
+    let [forward, reverse] = [section.delay_steps(one_way[0])?, section.delay_steps(one_way[1])?];
+    if !section.has("rtt_steps") {
+        return Ok([forward, reverse]);
+    }
+    if !section.has("rtt") {
+        let remedy = "write `delay_forward_steps` and `delay_reverse_steps` beside the delays";
+        return Err(section.fault("rtt_steps", ": there is no rtt to begin with", remedy));
+    }
+    if let Some(other) = one_way.into_iter().find(|key| section.has(key)) {
+        return Err(section.conflict(
+            "rtt_steps",
+            other,
+            "the delay",
+            &format!(": `{other}` is there too, and both say how long the path becomes"),
+            "keep `rtt_steps`, which are split evenly, or the steps of the two ways",
+        ));
+    }
+    let halves = rtt.into_iter().map(|(at_ns, rtt_ns)| {
+        let (forward_ns, reverse_ns) = split(rtt_ns);
+        ((at_ns, forward_ns), (at_ns, reverse_ns))
+    });
+    let (forward, reverse) = halves.unzip();
+    Ok([forward, reverse])
+}
+
+/// Refuses a path that has no delay at some time.
+pub(super) fn always_some_delay(section: &Section, path: &PathSpec) -> Result<(), Fault> {
+    if path.rtt_range_ns().0 > 0 {
+        return Ok(());
+    }
+    let keys = ["rtt_steps", "delay_forward_steps", "delay_reverse_steps"];
+    let key = keys.into_iter().find(|key| section.has(key)).unwrap_or("rtt");
+    let what = ": at some time the path would have no delay at all";
+    Err(section.fault(key, what, "make one of the two ways longer than 0"))
+}
+
+/// Losses in bursts, by the table `key`; `independent` is the key for losses that are not.
+pub(super) fn bursts(
+    section: &Section,
+    key: &str,
+    independent: &str,
+) -> Result<Option<BurstLoss>, Fault> {
+    let Some(table) = section.section(key)? else { return Ok(None) };
+    if section.has(independent) {
+        return Err(section.conflict(
+            key,
+            independent,
+            "the other losses",
+            &format!(": `{independent}` is there too, and both say what is lost"),
+            format!("keep one of them; `loss_good` in `{key}` is independent loss beside bursts"),
+        ));
+    }
+    const MEANS: [&str; 2] = ["loss", "burst"];
+    const MODEL: [&str; 4] = ["good_to_bad", "bad_to_good", "loss_good", "loss_bad"];
+    table.only(&[&MEANS[..], &MODEL[..]].concat())?;
+    if let Some(mean) = MEANS.into_iter().find(|key| table.has(key)) {
+        if let Some(model) = MODEL.into_iter().find(|key| table.has(key)) {
+            return Err(table.conflict(
+                mean,
+                model,
+                "the model",
+                &format!(": `{model}` is there too, and both say how packets are lost"),
+                "write `loss` and `burst`, or the four probabilities of the model",
+            ));
+        }
+        let loss = table.number_in(
+            "loss",
+            "a number between 0 and 1, such as 0.01 for 1%",
+            f64::MIN_POSITIVE..1.0,
+        )?;
+        let loss = table.required("loss", loss, "loss = 0.01 beside burst")?;
+        let expected = "a number of packets from 1 on, such as 4";
+        let burst = table.number_in("burst", expected, 1.0..1e9)?;
+        let burst = table.required("burst", burst, "burst = 4 beside loss")?;
+        return BurstLoss::of_means(loss, burst).map(Some).ok_or_else(|| {
+            // good_to_bad = loss / (burst * (1 - loss)) is at most 1.
+            let least = loss / (1.0 - loss);
+            let what = format!(" = {burst} is too short for so much loss");
+            table.conflict("burst", "loss", "the loss", &what, format!("write at least {least}"))
+        });
+    }
+    let probability = "a probability from 0 to 1, such as 0.01";
+    let good_to_bad = table.number_in("good_to_bad", probability, 0.0..=1.0)?;
+    let some = "a probability above 0, at most 1, such as 0.3";
+    let bad_to_good = table.number_in("bad_to_good", some, f64::MIN_POSITIVE..=1.0)?;
+    Ok(Some(BurstLoss {
+        good_to_bad: table.required(
+            "good_to_bad",
+            good_to_bad,
+            "good_to_bad = 0.003 (or `loss` and `burst`)",
+        )?,
+        bad_to_good: table.required("bad_to_good", bad_to_good, "bad_to_good = 0.3")?,
+        loss_good: table.loss("loss_good")?.unwrap_or(0.0),
+        loss_bad: table.number_in("loss_bad", probability, 0.0..=1.0)?.unwrap_or(1.0),
+    }))
+}
+
+/// Packets that others overtake.
+pub(super) fn reorder(section: &Section) -> Result<Option<Reorder>, Fault> {
+    let Some(table) = section.section("reorder")? else { return Ok(None) };
+    table.only(&["probability", "delay"])?;
+    let probability = table.loss("probability")?;
+    let delay = table.time("delay", SOME_TIME)?;
+    Ok(Some(Reorder {
+        probability: table.required("probability", probability, "probability = 0.01")?,
+        extra_delay_ns: table.required("delay", delay, "delay = \"5ms\"")?,
+    }))
+}
+
+/// The link of the way back.
+pub(super) fn reverse(section: &Section, traces: &Traces) -> Result<Option<ReverseLink>, Fault> {
+    let queue = section.queue("reverse_queue")?;
+    let Some((rate_bps, rate_varies)) = rate(section, "reverse_", traces)? else {
+        if section.has("reverse_queue") {
+            let remedy = "write `reverse_rate` too; without it packets pass at once";
+            return Err(section.fault("reverse_queue", ": the way back has no rate", remedy));
+        }
+        return Ok(None);
+    };
+    let queue = section.required("reverse_queue", queue, "reverse_queue = \"100p\"")?;
+    Ok(Some(ReverseLink { rate_bps, rate_varies, queue }))
+}
+
+/// Refuses a queue of the way back that is too small for an acknowledgement.
+pub(super) fn reverse_takes_every_ack<'a>(
+    section: &Section,
+    path: &PathSpec,
+    mut flows: impl Iterator<Item = &'a FlowSpec>,
+) -> Result<(), Fault> {
+    let Some(ReverseLink { queue: QueueLimit::Bytes(limit), .. }) = path.reverse else {
+        return Ok(());
+    };
+    let largest = |flow: &FlowSpec| match flow.kind {
+        FlowKind::Tcp(_) => u64::from(flow.ack_bytes()),
+        FlowKind::Udp { .. } | FlowKind::Probe { .. } => 0,
+    };
+    let Some(flow) = flows.find(|flow| largest(flow) > limit) else { return Ok(()) };
+    let ack = show_size(largest(flow));
+    let what = format!(" takes no ACK of flow {}, which are {ack}", flow.name);
+    Err(section.fault("reverse_queue", &what, format!("write at least \"{ack}\"")))
+}

@@ -1,0 +1,70 @@
+//! Real TCP over links that change, reorder, or are narrow on the way back.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{MBIT, MS, S, bulk, flow, goodput, run, spec, ten_mbit};
+use knee_run::{
+    BurstLoss, DeliveryTrace, FlowKind, PacketEvent, PathSpec, QueueLimit, Reorder, ReverseLink,
+    RunRecord, Varying,
+};
+use std::sync::Arc;
+
+#[test]
+fn the_rate_changes_as_it_says() {
+    let steps = vec![(2 * S, 2 * MBIT), (4 * S, 20 * MBIT)];
+    let path = PathSpec { rate_varies: Some(Varying::Steps(steps)), ..ten_mbit(84) };
+    let udp = FlowKind::Udp { rate_bps: 30 * MBIT, steps: Vec::new(), packet_bytes: 1000 };
+    let outcome = run(&spec(path, 6 * S, vec![flow("udp", udp)]));
+    let bin_ns = outcome.bin_ns;
+    for (from, to, mbit) in [(S, 2 * S, 10.0), (3 * S, 4 * S, 2.0), (5 * S, 6 * S, 20.0)] {
+        let bins = &outcome.queue.bins[(from / bin_ns) as usize..(to / bin_ns) as usize];
+        let bytes: u64 = bins.iter().map(|bin| bin.departed_bytes).sum();
+        let share = bytes as f64 * 8.0 / ((to - from) as f64 / 1e9) / (mbit * 1e6);
+        assert!((0.97..1.01).contains(&share), "{mbit}: {share}");
+    }
+}
+
+#[test]
+fn loses_the_bursts_that_the_simulator_loses() {
+    let udp = FlowKind::Udp { rate_bps: 4 * MBIT, steps: Vec::new(), packet_bytes: 200 };
+    let path = PathSpec { bursts_forward: BurstLoss::of_means(0.05, 4.0), ..ten_mbit(84) };
+    let spec = spec(path, 3 * S, vec![flow("udp", udp)]);
+    let lost = |record: &RunRecord| -> Vec<u32> {
+        let log = record.queue.log.iter().filter(|l| l.event == PacketEvent::Lost);
+        log.map(|l| l.number).collect()
+    };
+    let (real, simulated) = (lost(&run(&spec)), lost(&knee_sim::run(&spec).expect("valid")));
+    assert!(real.len() > 200 && real.len() + 20 > simulated.len());
+    assert_eq!(real, simulated[..real.len()]);
+}
+
+#[test]
+fn the_kernel_bears_reordering_and_a_narrow_way_back() {
+    let queue = QueueLimit::Packets(20);
+    let path = PathSpec {
+        reorder: Some(Reorder { probability: 0.01, extra_delay_ns: 5 * MS }),
+        // 833 ACKs of 52 bytes each second would be 347 kbit/s.
+        reverse: Some(ReverseLink { rate_bps: 200_000, rate_varies: None, queue }),
+        ..ten_mbit(84)
+    };
+    let outcome = run(&spec(path, 8 * S, vec![bulk("reno")]));
+    let c = &outcome.flows[0].counters;
+    assert!(c.ack_drops_pkts > 500, "{c:?}");
+    assert!(goodput(&outcome, 0) > 6e6, "{}", goodput(&outcome, 0));
+}
+
+#[test]
+fn the_kernel_fills_a_trace() {
+    let trace = DeliveryTrace::new(&[1, 1, 20, 21, 40]).expect("a trace");
+    let path = PathSpec {
+        rate_bps: trace.mean_bps(),
+        rate_varies: Some(Varying::Trace(Arc::new(trace))),
+        ..ten_mbit(40)
+    };
+    let outcome = run(&spec(path, 6 * S, vec![bulk("reno")]));
+    // 1.5 Mbit/s, of which headers take a thirtieth.
+    let rate = goodput(&outcome, 0);
+    assert!((1.2e6..1.46e6).contains(&rate), "{rate}");
+}
