@@ -155,10 +155,12 @@ static void cubic_on_rtt(struct cc_conn *conn, struct cubic_state *st, const str
 }
 
 /*
- * Integer part of the cube root of x, for 2^60 <= x < 2^63. Newton's iteration from 2^21, which is
- * above the root and at most twice it: the relative error falls as 1, 0.42, 0.11, 0.011, 1.2e-4,
- * 1.3e-8, and rounding down never leads below the integer part. So five steps end less than 0.03
- * above the root, the sixth is for the rounding, and one comparison decides between two integers.
+ * Cube root of x, for 2^60 <= x < 2^63: its integer part, or one more where that is less than 10^-6
+ * above the root. Newton's iteration from 2^21, which is above the root and at most twice it: the
+ * relative error falls as 1, 0.42, 0.11, 0.011, 1.2e-4, 1.3e-8, and rounding down never leads below
+ * the integer part. So five steps end less than 0.03 above the root. The sixth leads from the
+ * integer above it, if that is where they end, to its integer part r; from r it leads up only if x
+ * is 3 r^2 or more above r^3, that is, next to the cube of r + 1.
  */
 static u32 cubic_root(u64 x)
 {
@@ -166,7 +168,7 @@ static u32 cubic_root(u64 x)
 
 	for (u32 i = 0U; i < 6U; i++)
 		root = (2ULL * root + x / (root * root)) / 3ULL;
-	return (u32)(root * root * root > x ? root - 1ULL : root);
+	return (u32)root;
 }
 
 /* K = cbrt(rise / C), seconds, for rise > 0. The quotient is scaled to 61 to 63 bits for a root of
@@ -214,8 +216,6 @@ static u64 cubic_window_q16(const struct cubic_state *st, const struct cubic_par
 static void cubic_epoch_start(const struct cc_conn *conn, struct cubic_state *st,
 			      const struct cubic_params *p)
 {
-	if (st->wmax_pkts == 0U)
-		st->cwnd_prior_pkts = conn->cwnd_pkts;
 	if ((st->flags & CUBIC_RESTART) != 0U || conn->cwnd_pkts >= st->wmax_pkts) {
 		st->wmax_pkts = conn->cwnd_pkts;
 		st->k_q16 = 0U;

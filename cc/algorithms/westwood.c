@@ -23,7 +23,7 @@
  *    `idle`).
  *  - WW-g: before there is an estimate a loss is NewReno's; thresholds are at least 2 packets (not
  *    parameters).
- *  - of ABSE: in knee/abse.h.
+ *  - of ABSE: in knee/abse.h. No response here is to delay: `beta_u_delay` does nothing.
  */
 #include "knee/host.h"
 #include "knee/abse.h"
@@ -171,8 +171,6 @@ static u32 westwood_ssthresh(struct cc_conn *conn, struct westwood_state *st,
 
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 	st->loss_ssthresh_pkts = 0U;
-	if (p->estimator == WESTWOOD_ABSE)
-		cc_abse_responds_to_loss(&st->abse);
 	if (pkts == 0U)
 		return reno_ssthresh(conn);
 	if (p->loss_window == WESTWOOD_LOSS_SSTHRESH || pkts <= conn->cwnd_pkts)
@@ -199,9 +197,8 @@ static void westwood_on_event(struct cc_conn *conn, struct westwood_state *st,
 static u32 westwood_undo(struct cc_conn *conn, struct westwood_state *st,
 			 const struct westwood_params *p)
 {
+	(void)p;
 	st->loss_ssthresh_pkts = 0U;
-	if (p->estimator == WESTWOOD_ABSE)
-		cc_abse_undo_loss(&st->abse);
 	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
 }
 

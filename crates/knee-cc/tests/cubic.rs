@@ -174,6 +174,19 @@ fn assert_k(rise: u32, c_ppm: u64) {
     }
 }
 
+/// Where Newton's last step leads to the integer 10^-6 above the root.
+#[test]
+fn k_just_below_a_perfect_cube() {
+    for (rise, c_ppm) in [
+        (838_807_834, 285_410),
+        (833_329_299, 187_094),
+        (773_925_551, 304_011),
+        (777_078_850, 304_842),
+    ] {
+        assert_k(rise, c_ppm);
+    }
+}
+
 #[test]
 fn k_is_exact_to_2_to_the_minus_16_s() {
     for rise in (1..100_000).chain((100_000..1 << 30).step_by(104_729)) {
@@ -482,6 +495,20 @@ fn a_restart_begins_a_new_stage() {
     assert!((target(&f, 61 * SECOND_US, 69) - 70.0).abs() < 0.1);
 }
 
+/// Also where the threshold is so low that no slow start comes between.
+#[test]
+fn a_restart_above_the_threshold() {
+    let mut f = epoch(&[NO_RENO], 100, 70);
+    f.conn.now_us = 60 * SECOND_US;
+    f.conn.cwnd_pkts = 10;
+    f.conn.ssthresh_pkts = 8;
+    f.cc.on_event(&mut f.conn, Event::CwndRestart);
+    ack(&mut f, 1);
+    // cbrt(90 / 0.4).
+    assert_eq!(k_us(&f) / 10_000, 608);
+    assert_eq!(f.w(), 10);
+}
+
 /// A stage does not begin while the application limits.
 #[test]
 fn a_stage_begins_when_the_window_limits() {
@@ -553,7 +580,7 @@ fn undo_restores_t_epoch_after_a_stage() {
     assert!((now - then).abs() < 0.01, "{now} {then}");
 }
 
-/// cwnd_prior comes back too: W_est is above it, and goes on growing by 1 per window.
+/// cwnd_prior comes back too, 100 and not 150: W_est is above it, and goes on growing by 1 per window.
 #[test]
 fn undo_restores_cwnd_prior() {
     let mut f = cubic(RFC, 100);
@@ -563,7 +590,8 @@ fn undo_restores_cwnd_prior() {
         rounds_for_20(&mut f);
     });
     assert_eq!(f.w(), 110);
-    f.send(110);
+    f.conn.cwnd_pkts = 150;
+    f.send(150);
     f.loss();
     f.conn.cwnd_pkts = f.cc.undo(&mut f.conn);
     f.conn.phase = Phase::Open as u8;
