@@ -49,7 +49,7 @@ impl<P: Packet> Link<P> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, now_ns: u64) {
         self.started_ns = now_ns;
         self.ends_ns = match self.queue.begin(now_ns) {
