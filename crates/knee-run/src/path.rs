@@ -367,8 +367,16 @@ impl<F: Numbered, B: Default> Path<F, B> {
     }
 
     /// Takes what the queue has dropped after it had taken it; `held_pkts` were then left.
-    #[inline]
+    #[inline(always)]
     fn collect_dropped(&mut self, now_ns: Ns, held_pkts: u32) {
+        // Drop-tail never does.
+        if self.link.dropped_pkts() > 0 {
+            self.collect_all_dropped(now_ns, held_pkts);
+        }
+    }
+
+    #[inline(never)]
+    fn collect_all_dropped(&mut self, now_ns: Ns, held_pkts: u32) {
         while let Some(packet) = self.link.take_dropped() {
             self.queue.dropped_pkts += 1;
             self.bin.dropped_pkts += 1;

@@ -423,7 +423,7 @@ impl Sender {
     /// Sets the timer for a timeout, or for a probe that comes first (RFC 8985 section 7.2).
     #[inline]
     fn arm(&mut self, now_ns: u64) {
-        let may_probe = matches!(self.phase(), Phase::Open | Phase::Cwr);
+        let may_probe = [Phase::Open as u8, Phase::Cwr as u8].contains(&self.conn.phase);
         if self.recovery == Recovery::Sack && may_probe && self.srtt_ns > 0 {
             let alone = self.board.outstanding() == 1;
             let pto_ns = 2 * self.srtt_ns + if alone { MAX_ACK_DELAY_NS } else { 0 };
@@ -850,11 +850,12 @@ impl Sender {
     fn send_new(&mut self, now_ns: u64, out: &mut impl Transmit) {
         let number = self.board.push(now_ns);
         self.sent(now_ns);
-        if self.ecn {
-            out.transmit(number, Ecn::Capable, std::mem::take(&mut self.cwr_pending));
-        } else {
-            out.transmit(number, Ecn::NotCapable, false);
+        let ecn = if self.ecn { Ecn::Capable } else { Ecn::NotCapable };
+        let cwr = self.cwr_pending;
+        if cwr {
+            self.cwr_pending = false;
         }
+        out.transmit(number, ecn, cwr);
     }
 
     /// The first segment that is not written, or that the receive window does not allow.
@@ -867,7 +868,7 @@ impl Sender {
     fn sent(&mut self, now_ns: u64) {
         self.counters.sent_pkts += 1;
         self.last_sent_ns = now_ns;
-        if matches!(self.phase(), Phase::Recovery | Phase::Cwr) {
+        if (Phase::Cwr as u8..=Phase::Recovery as u8).contains(&self.conn.phase) {
             self.prr.sent();
         }
         if self.timer_due_ns == NEVER {

@@ -258,7 +258,9 @@ impl<P: Packet> Taken<P> {
     }
 }
 
+// Not inlined, so that drop-tail, which stands beside it, is.
 impl<P: Packet> Managed<P> {
+    #[inline(never)]
     fn push(&mut self, now_ns: u64, mut packet: P) -> Result<(), P> {
         let bytes = packet.wire_bytes();
         let arrival = Arrival {
@@ -310,6 +312,7 @@ impl<P: Packet> Managed<P> {
         Ok(())
     }
 
+    #[inline(never)]
     fn begin(&mut self, now_ns: u64) -> Option<u32> {
         let next = match &mut self.rule {
             Rule::CoDel(codel) => codel.next(now_ns, &mut self.fifo, &mut self.taken),
@@ -323,6 +326,7 @@ impl<P: Packet> Managed<P> {
         self.sending.as_ref().map(|(_, packet)| packet.wire_bytes())
     }
 
+    #[inline(never)]
     fn pop(&mut self, now_ns: u64) -> Option<(u64, P)> {
         let (since_ns, packet) = self.sending.take()?;
         self.taken.leave(&packet);
