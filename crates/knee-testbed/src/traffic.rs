@@ -69,7 +69,7 @@ pub(crate) struct Received {
     /// When each transfer was complete.
     pub completed_ns: Vec<Ns>,
     /// Of the bytes, those of complete transfers.
-    completed_bytes: u64,
+    pub completed_bytes: u64,
     pub probe_delays: Vec<(Ns, Ns)>,
     pub one_way_delay: DelayStats,
 }

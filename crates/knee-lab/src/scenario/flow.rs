@@ -156,10 +156,11 @@ pub(super) fn flows(
             let flow = FlowSpec { stop_ns: None, ..flow };
             let source = Source { flow, table: index as u32, window, pattern };
             let expected = source.expected_flows();
-            drawn_at_most += expected + 6.0 * expected.sqrt();
+            let at_most = expected + 6.0 * expected.sqrt();
+            drawn_at_most += at_most;
             if first as f64 + drawn_at_most > f64::from(FLOWS_MAX) {
                 let what = format!(
-                    " would draw about {expected:.0} flows: a scenario has at most {FLOWS_MAX}"
+                    " may draw {at_most:.0} flows: a scenario has at most {FLOWS_MAX} in all"
                 );
                 return Err(table.fault(key, &what, "draw fewer, or for a shorter time"));
             }

@@ -72,8 +72,7 @@ fn without(table: &Section, key: &str, others: &[(&str, &str)]) -> Result<(), Fa
         None => Ok(()),
         Some((other, why)) => {
             let what = format!(" has no meaning beside `{key}`");
-            let fault =
-                table.conflict(other, key, "the source", &what, format!("remove it: {why}"));
+            let fault = table.conflict(other, key, "the other", &what, format!("remove it: {why}"));
             Err(Fault { on: On::Key, ..fault })
         }
     }
