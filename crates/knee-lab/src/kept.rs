@@ -119,6 +119,6 @@ mod tests {
             ..FlowRecord::default()
         });
         let bytes = encode(&record).expect("it can be encoded").len();
-        assert_eq!((VERSION, bytes), (2, 120));
+        assert_eq!((VERSION, bytes), (2, 121));
     }
 }

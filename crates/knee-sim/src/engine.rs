@@ -422,7 +422,8 @@ impl Flow {
         let flow: &FlowSpec = &spec.flows[index as usize];
         let stream = |component| spec.random(component, index as usize);
         let start_ns = spec.start_ns(index as usize);
-        let keep = spec.record.bin_ns > 0;
+        // A distribution takes 20 kB: too much for each of thousands of short flows.
+        let keep = spec.record.bin_ns > 0 && flow.drawn.is_none();
         let kind = match &flow.kind {
             FlowKind::Tcp(TcpSpec { transport: Transport::Quic, .. }) => {
                 return Err(SimError::Quic { flow: flow.name.clone() });
