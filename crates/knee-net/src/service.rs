@@ -177,9 +177,9 @@ impl Stepped {
         loop {
             let rate_bps = self.rate_bps.at(now_ns);
             let left_ns = self.rate_bps.until_ns() - now_ns;
-            if rate_bps > 0 {
+            if let Some(takes_ns) = work.checked_div(rate_bps) {
                 starts_ns = starts_ns.min(now_ns);
-                let (takes_ns, owed) = (work / rate_bps, work % rate_bps);
+                let owed = work % rate_bps;
                 if takes_ns < left_ns || takes_ns == left_ns && owed == 0 {
                     self.owed = owed;
                     return (starts_ns, now_ns + takes_ns);
