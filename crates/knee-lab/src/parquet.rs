@@ -204,7 +204,8 @@ pub fn write_tables(
     write_if_any(results, "probes.parquet", &probe_columns(), rows)
 }
 
-fn write_if_any<R>(
+/// Writes `rows` as the file `name`, unless there are none.
+pub(crate) fn write_if_any<R>(
     results: &ResultWriter,
     name: &str,
     columns: &[Column<R>],

@@ -10,6 +10,7 @@ mod section;
 mod set;
 
 pub use error::ScenarioError;
+pub(crate) use error::nearest;
 pub use flow::FlowGroup;
 pub use set::Set;
 
