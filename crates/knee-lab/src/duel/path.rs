@@ -122,8 +122,7 @@ fn read_queue(text: &str, rate_bps: u64, rtt_ns: u64) -> Result<QueueLimit, Stri
             packets(u128::from(rate_bps) * u128::from(ns) / per_s)?
         }
         _ => parse_queue(text).map_err(|e| {
-            let remedy = "write packets (84p), bytes (100kB), a time (20ms) or \
-                          bandwidth-delay products (1bdp)";
+            let remedy = "write 84p (packets), 100kB, 20ms or 1bdp";
             format!("queue: {e}; {remedy}")
         })?,
     };
