@@ -149,7 +149,7 @@ pub(crate) fn fight(contest: &Contest, given: &Given, solos: bool, draw: bool) -
                 real_time: record.real_time.clone(),
                 ..RunRecord::default()
             };
-            let drawn = (draw && run.repetition == 0).then(|| Drawn { run, scenario, record });
+            let drawn = (draw && run.repetition == 0).then_some(Drawn { run, scenario, record });
             ((run, measured), drawn, note)
         })?;
     let (mut measured, mut drawn, mut notes) = (Vec::new(), Vec::new(), Vec::new());
