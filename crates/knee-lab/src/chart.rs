@@ -208,7 +208,7 @@ const PALETTE: [(u8, u8, u8); 8] = [
 ];
 
 /// Outline of the marker of `hue`, around the origin, radius about 1: told apart without colour.
-fn marker(hue: usize) -> Vec<(f64, f64)> {
+pub(crate) fn marker(hue: usize) -> Vec<(f64, f64)> {
     let regular = |corners: usize, radius: f64, turn: f64| -> Vec<(f64, f64)> {
         let angle = |i: usize| TAU * (i as f64 / corners as f64 + turn);
         (0..corners).map(|i| (radius * angle(i).cos(), radius * angle(i).sin())).collect()
@@ -236,9 +236,19 @@ fn marker(hue: usize) -> Vec<(f64, f64)> {
     }
 }
 
+/// Colour of `hue`: red, green, blue.
+pub(crate) fn color_of(hue: usize) -> (u8, u8, u8) {
+    PALETTE[hue % PALETTE.len()]
+}
+
 fn color(hue: usize) -> RGBColor {
-    let (r, g, b) = PALETTE[hue % PALETTE.len()];
+    let (r, g, b) = color_of(hue);
     RGBColor(r, g, b)
+}
+
+/// `#rrggbb`.
+pub(crate) fn hex((r, g, b): (u8, u8, u8)) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
 }
 
 /// Size of a drawing; it scales, so only the proportions of text to plot matter. The drawing
@@ -255,19 +265,27 @@ const MARKER_EVERY: i32 = 190;
 
 /// An axis with its range decided.
 #[derive(Clone, Debug)]
-struct Ruler {
+pub(crate) struct Ruler {
     scale: Scale,
     reversed: bool,
     range: Range<f64>,
 }
 
 impl Ruler {
-    fn new(axis: &Axis, range: Range<f64>) -> Self {
+    pub(crate) fn new(axis: &Axis, range: Range<f64>) -> Self {
         Self { scale: axis.scale, reversed: axis.reversed, range }
     }
 
+    /// Where `value` lies along the axis: 0 at its start on paper, 1 at its end.
+    pub(crate) fn part(&self, value: f64) -> f64 {
+        let place = |v: f64| if self.scale == Scale::Log { v.log10() } else { v };
+        let (low, high) = (place(self.range.start), place(self.range.end));
+        let part = (place(value) - low) / (high - low);
+        if self.reversed { 1.0 - part } else { part }
+    }
+
     /// At most about `n` round numbers within the range.
-    fn ticks(&self, n: usize) -> Vec<f64> {
+    pub(crate) fn ticks(&self, n: usize) -> Vec<f64> {
         let (low, high) = (self.range.start, self.range.end);
         let n = n.max(2) as f64;
         if self.scale == Scale::Log {
@@ -298,11 +316,7 @@ impl Ranged for Ruler {
     type ValueType = f64;
 
     fn map(&self, value: &f64, (start, end): (i32, i32)) -> i32 {
-        let place = |v: f64| if self.scale == Scale::Log { v.log10() } else { v };
-        let (low, high) = (place(self.range.start), place(self.range.end));
-        let part = (place(*value) - low) / (high - low);
-        let part = if self.reversed { 1.0 - part } else { part };
-        start + (f64::from(end - start) * part).round() as i32
+        start + (f64::from(end - start) * self.part(*value)).round() as i32
     }
 
     fn key_points<H: KeyPointHint>(&self, hint: H) -> Vec<f64> {
@@ -321,7 +335,7 @@ impl ValueFormatter<f64> for Ruler {
 }
 
 /// A number with six significant digits and no more zeros than needed.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let rounded = round(value);
     if rounded != 0.0 && !(1e-4..1e7).contains(&rounded.abs()) {
         return format!("{rounded:e}");
@@ -617,9 +631,9 @@ fn marker_of(hue: usize, size: f64) -> Vec<(i32, i32)> {
 
 /// Colours and markers for the report's script.
 pub(crate) fn palette_json() -> Value {
-    let hues = PALETTE.iter().enumerate().map(|(hue, (r, g, b))| {
+    let hues = PALETTE.iter().enumerate().map(|(hue, color)| {
         let shape: Vec<_> = marker(hue).into_iter().map(|(x, y)| [round(x), round(y)]).collect();
-        json!({ "color": format!("#{r:02x}{g:02x}{b:02x}"), "marker": shape })
+        json!({ "color": hex(*color), "marker": shape })
     });
     hues.collect()
 }

@@ -2,6 +2,8 @@
 
 pub mod chart;
 pub mod compare;
+pub mod drawing;
+pub mod duel;
 pub mod kept;
 pub mod metrics;
 pub mod parquet;

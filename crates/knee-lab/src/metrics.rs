@@ -455,6 +455,31 @@ impl<'a> Metrics<'a> {
             .reduce(f64::max)
     }
 
+    /// Percentile `q` (0..=1) of the queueing delay within a window, milliseconds, by nearest rank,
+    /// every packet taken to have waited as long as the mean of its bin: good to what the queue
+    /// changes within a bin. Bins partly inside count in proportion.
+    pub fn queueing_delay_percentile_ms(&self, q: f64, from_s: f64, to_s: f64) -> Option<f64> {
+        let bins = &self.record.queue.bins;
+        let mut means: Vec<(f64, f64)> = self
+            .overlaps(self.window(from_s, to_s)?)
+            .filter_map(|(i, part)| Some((bins.get(i)?, part)))
+            .filter(|(b, _)| b.departed_pkts > 0)
+            .map(|(b, part)| {
+                let pkts = f64::from(b.departed_pkts);
+                (ms(b.delay_sum_ns as f64) / pkts, part * pkts)
+            })
+            .collect();
+        means.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let rank = q.clamp(0.0, 1.0) * means.iter().map(|(_, pkts)| pkts).sum::<f64>();
+        let mut seen = 0.0;
+        let reached = means.iter().find(|(_, pkts)| {
+            seen += pkts;
+            seen >= rank
+        });
+        // The sum of the parts may fall short of the whole by a rounding error.
+        reached.or(means.last()).map(|(mean_ms, _)| *mean_ms)
+    }
+
     /// Mean number of packets held over a window: mean of its states at the ends of the bins,
     /// weighted by their overlap.
     pub fn mean_queue_pkts(&self, from_s: f64, to_s: f64) -> Option<f64> {
@@ -483,6 +508,21 @@ impl<'a> Metrics<'a> {
             part * record.sample(i).map_or(0.0, |s: &FlowSample| f64::from(s.lost_pkts))
         };
         Some(self.overlaps(self.window(from_s, to_s)?).map(lost).sum())
+    }
+
+    /// Fraction of the packets that `flows` sent within a window that were dropped or lost there.
+    pub fn loss_fraction(&self, flows: &[usize], from_s: f64, to_s: f64) -> Option<f64> {
+        let window = self.window(from_s, to_s)?;
+        let (lost, sent) = flows
+            .iter()
+            .flat_map(|f| {
+                let samples = &self.record.flows[*f].samples;
+                self.overlaps(window.clone()).filter_map(|(i, part)| Some((samples.get(i)?, part)))
+            })
+            .fold((0.0, 0.0), |(lost, sent), (s, part)| {
+                (lost + part * f64::from(s.lost_pkts), sent + part * f64::from(s.sent_pkts))
+            });
+        ratio(lost, sent)
     }
 
     /// When `flow` lost packets, seconds: the start of each bin with losses that comes at least
@@ -748,6 +788,15 @@ mod tests {
         assert_eq!(m.mean_queueing_delay_ms(2.0, 3.0), None);
         assert_eq!(m.max_queueing_delay_ms(0.0, 1.5), Some(8.0));
         assert_eq!(m.max_queueing_delay_ms(2.0, 3.0), None);
+        // 70 packets: 10 waited 1 ms, 20 waited 4 ms, 40 waited 10 ms.
+        let percentile = |q| m.queueing_delay_percentile_ms(q, 0.0, 4.0);
+        assert_eq!(percentile(10.0 / 70.0), Some(1.0));
+        assert_eq!(percentile(30.0 / 70.0), Some(4.0));
+        assert_eq!((percentile(0.5), percentile(1.0)), (Some(10.0), Some(10.0)));
+        // Half of the first bin: 5 packets of 25.
+        assert_eq!(m.queueing_delay_percentile_ms(0.2, 0.5, 2.0), Some(1.0));
+        assert_eq!(m.queueing_delay_percentile_ms(0.21, 0.5, 2.0), Some(4.0));
+        assert_eq!(m.queueing_delay_percentile_ms(0.5, 2.0, 3.0), None);
         assert_eq!(m.mean_queue_pkts(0.0, 4.0), Some(3.5));
         assert_eq!(m.mean_queue_pkts(0.5, 2.0), Some(10.0 / 1.5));
         assert_eq!(m.queueing_delay(), None);
@@ -774,6 +823,22 @@ mod tests {
         assert_eq!(m.mean_ratio(&[0], &[1], 0.0, 1.0), None, "the other group had nothing");
         assert_eq!(m.flow("c"), None);
         assert_eq!(m.flows_of("newreno"), [1]);
+    }
+
+    #[test]
+    fn losses_of_a_window() {
+        let mut r = two([0; 4], [0; 4]);
+        for (flow, counts) in [(0, [(10, 1), (20, 2), (30, 0), (0, 0)]), (1, [(40, 8); 4])] {
+            for (sample, (sent, lost)) in r.flows[flow].samples.iter_mut().zip(counts) {
+                (sample.sent_pkts, sample.lost_pkts) = (sent, lost);
+            }
+        }
+        let s = spec(&r);
+        let m = Metrics::new(&s, &r);
+        assert_eq!(m.loss_fraction(&[0], 0.0, 4.0), Some(0.05));
+        assert_eq!(m.loss_fraction(&[0], 0.5, 2.0), Some(2.5 / 25.0));
+        assert_eq!(m.loss_fraction(&[0, 1], 1.0, 2.0), Some(10.0 / 60.0));
+        assert_eq!(m.loss_fraction(&[0], 3.0, 4.0), None, "nothing was sent");
     }
 
     #[test]

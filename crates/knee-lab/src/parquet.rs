@@ -248,7 +248,8 @@ pub fn write_tables(
     write_if_any(results, "transfers.parquet", &transfer_columns(), rows)
 }
 
-fn write_if_any<R>(
+/// Writes `rows` as the file `name`, unless there are none.
+pub(crate) fn write_if_any<R>(
     results: &ResultWriter,
     name: &str,
     columns: &[Column<R>],

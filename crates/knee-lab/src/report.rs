@@ -2,6 +2,7 @@
 
 use crate::{
     chart::{Chart, palette_json},
+    drawing::Drawing,
     table::{Table, Tone},
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -26,7 +27,7 @@ pub struct Report {
     pub sections: Vec<Section>,
 }
 
-/// A section: paragraphs, then tables, charts and listings.
+/// A section: paragraphs, then tables, drawings, charts and listings.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
     /// Heading.
@@ -35,6 +36,8 @@ pub struct Section {
     pub paragraphs: Vec<String>,
     /// Tables.
     pub tables: Vec<Table>,
+    /// Drawings. Their ids must be unique among the report's drawings.
+    pub drawings: Vec<Drawing>,
     /// Charts. Their ids must be unique in the report.
     pub charts: Vec<Chart>,
     /// Preformatted text, folded away: caption and text.
@@ -110,6 +113,7 @@ impl Section {
             h2 { (self.heading) }
             @for text in &self.paragraphs { p { (text) } }
             @for table in &self.tables { (table_markup(table)) }
+            @for drawing in &self.drawings { (drawing_markup(drawing)) }
             @for chart in &self.charts { (chart_markup(chart)) }
             @for (caption, text) in &self.listings {
                 details { summary { (caption) } pre { (text) } }
@@ -166,6 +170,17 @@ fn chart_markup(chart: &Chart) -> Markup {
             div.live {}
             div.static role="img" aria-label=(chart.title) { (PreEscaped(chart.svg())) }
             @if !caption.is_empty() { figcaption { (caption) } }
+        }
+    }
+}
+
+fn drawing_markup(drawing: &Drawing) -> Markup {
+    html! {
+        figure id={ "drawing-" (drawing.id) } {
+            h3 { (drawing.title) }
+            div.drawing { (PreEscaped(&drawing.svg)) }
+            @if !drawing.caption.is_empty() { figcaption { (drawing.caption) } }
+            details { summary { "In numbers" } (table_markup(&drawing.table)) }
         }
     }
 }

@@ -115,7 +115,8 @@ fn within(value: u64, most: u64, shown: &str) -> Result<u64, String> {
     fits.then_some(value).ok_or_else(|| format!("write more than 0 and at most {shown}"))
 }
 
-fn time(text: &str) -> Result<Ns, String> {
+/// A duration, in nanoseconds.
+pub(crate) fn time(text: &str) -> Result<Ns, String> {
     within(parse_time(text).map_err(|e| said(&e))?, 1_000_000 * NS_PER_S, "1000000s")
 }
 

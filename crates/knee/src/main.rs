@@ -3,10 +3,12 @@
 mod bench;
 #[cfg(any(feature = "kernel", feature = "quic"))]
 mod compare;
+mod duel;
 mod interrupt;
 #[cfg(feature = "kernel")]
 mod kernel;
 mod list;
+mod matrix;
 mod output;
 #[cfg(feature = "kernel")]
 mod real_time;
@@ -38,6 +40,8 @@ Examples:
       one scenario, with one value changed
   knee run scenarios/chd/single-flow.toml --set path.loss_forward=0.01 --out results
       keep all measurements as JSON and Parquet, and a report, in a new folder
+  knee duel chd newreno
+      who gets what, and who harms whom
   knee list
       the algorithms and their parameters";
 
@@ -58,6 +62,12 @@ enum Command {
     /// The kernel needs root.
     #[cfg(any(feature = "kernel", feature = "quic"))]
     Compare(compare::Args),
+    /// Let two algorithms share a path: share, harm, delay, loss, fairness, convergence
+    ///
+    /// Each beside its own kind, and one beside the other with either one first.
+    Duel(duel::Args),
+    /// Let every algorithm meet every other: the measures of `duel` as heat maps in a report
+    Matrix(matrix::Args),
     /// Measure the speed of the simulator
     Bench(bench::Args),
     /// Make every call of a trace again, natively: the same must come out, bit for bit
@@ -230,6 +240,8 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => reproduce::reproduce(&args),
         #[cfg(any(feature = "kernel", feature = "quic"))]
         Command::Compare(args) => compare::compare_hosts(&args),
+        Command::Duel(args) => duel::duel(&args),
+        Command::Matrix(args) => matrix::matrix(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Replay(args) => replay::replay(&args),
         #[cfg(feature = "kernel")]

@@ -1,10 +1,13 @@
 //! Printing, and progress of long work.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use knee_lab::store::ResultWriter;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
 use std::{
+    fs,
     io::{self, ErrorKind, IsTerminal, Write},
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::mpsc::{RecvTimeoutError, Sender, channel},
     thread,
@@ -39,6 +42,39 @@ pub(crate) fn width() -> Option<u16> {
         return None;
     }
     terminal_size::terminal_size().map(|(width, _)| width.0)
+}
+
+/// Where results go unless --out names a place.
+const DEFAULT_PARENT: &str = "knee-out";
+
+/// Does `work` with a results folder: `out`, or the next free one in knee-out/ called `name`. It is
+/// refused now rather than after the work.
+pub(crate) fn with_results<T>(
+    out: Option<&Path>,
+    name: &str,
+    work: impl FnOnce(ResultWriter) -> Result<T>,
+) -> Result<T> {
+    let place = || match out {
+        Some(out) => Ok(out.to_owned()),
+        None => next_free(name),
+    };
+    let result = place().and_then(|out| work(ResultWriter::create(&out)?));
+    if result.is_err() && out.is_none() {
+        // Made for nothing, if it is empty.
+        let _ = fs::remove_dir(DEFAULT_PARENT);
+    }
+    result
+}
+
+/// `knee-out/NAME`, or the first of `NAME-2`, `NAME-3`, ... that does not exist.
+fn next_free(name: &str) -> Result<PathBuf> {
+    let parent = Path::new(DEFAULT_PARENT);
+    fs::create_dir_all(parent)
+        .into_diagnostic()
+        .wrap_err("cannot make the folder knee-out here; name another place with --out")?;
+    let numbered = (2..).map(|n| format!("{name}-{n}"));
+    let mut names = [name.to_owned()].into_iter().chain(numbered).map(|n| parent.join(n));
+    Ok(names.find(|p| fs::symlink_metadata(p).is_err()).unwrap_or_else(|| parent.join(name)))
 }
 
 /// A progress bar that shows itself only on a terminal and only after two seconds.

@@ -11,13 +11,8 @@ use knee_lab::{
     store::ResultWriter,
 };
 use knee_run::RunSpec;
-use miette::{IntoDiagnostic, Result, WrapErr, miette};
-use std::{
-    fs, iter,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    sync::OnceLock,
-};
+use miette::{Result, miette};
+use std::{iter, path::PathBuf, process::ExitCode, sync::OnceLock};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -56,30 +51,16 @@ fn papers() -> PossibleValuesParser {
     PossibleValuesParser::new(PAPERS.into_iter().chain(["all"]))
 }
 
-/// Where results go unless --out names a place.
-const DEFAULT_PARENT: &str = "knee-out";
-
 pub(crate) fn reproduce(args: &Args) -> Result<ExitCode> {
-    let result = reproduced(args);
-    if result.is_err() && args.out.is_none() {
-        // Made for nothing, if it is empty.
-        let _ = fs::remove_dir(DEFAULT_PARENT);
-    }
-    result
+    output::with_results(args.out.as_deref(), &args.paper, |results| reproduced(args, results))
 }
 
-fn reproduced(args: &Args) -> Result<ExitCode> {
+fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
     let papers = match args.paper.as_str() {
         "all" => PAPERS.to_vec(),
         one => vec![one],
     };
     let wanted = Wanted { figure: args.figure.clone(), short: args.short };
-    // Refused now rather than after the work.
-    let out = match &args.out {
-        Some(out) => out.clone(),
-        None => next_free(&args.paper)?,
-    };
-    let results = ResultWriter::create(&out)?;
     interrupt::abandons(results.abandon())?;
     let kept = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let mut reproductions = Vec::new();
@@ -158,15 +139,4 @@ fn one(
         })
         .collect();
     run(paper, wanted, &hosts, &progress)
-}
-
-/// `knee-out/NAME`, or the first of `NAME-2`, `NAME-3`, ... that does not exist.
-fn next_free(name: &str) -> Result<PathBuf> {
-    let parent = Path::new(DEFAULT_PARENT);
-    fs::create_dir_all(parent)
-        .into_diagnostic()
-        .wrap_err("cannot make the folder knee-out here; name another place with --out")?;
-    let numbered = (2..).map(|n| format!("{name}-{n}"));
-    let mut names = [name.to_owned()].into_iter().chain(numbered).map(|n| parent.join(n));
-    Ok(names.find(|p| fs::symlink_metadata(p).is_err()).unwrap_or_else(|| parent.join(name)))
 }

@@ -237,15 +237,29 @@ pub(crate) fn run_all(
     jobs: Option<usize>,
     specs: &[RunSpec],
 ) -> Result<Vec<RunRecord>> {
-    let progress = output::Progress::new(specs.len(), host.doing());
+    run_each(host, jobs, specs.len(), |n| Ok((specs[n].clone(), ())), |(), _, record| record)
+}
+
+/// Makes the runs 0 to `n` of `host`, `jobs` at once, and shows how far it is. What a run is,
+/// `spec` says when its time has come, with something to remember; of its record only what `keep`
+/// makes of it stays.
+pub(crate) fn run_each<R, T: Send>(
+    host: Host,
+    jobs: Option<usize>,
+    n: usize,
+    spec: impl Fn(usize) -> Result<(RunSpec, R)> + Sync,
+    keep: impl Fn(R, &RunSpec, RunRecord) -> T + Sync,
+) -> Result<Vec<T>> {
+    let progress = output::Progress::new(n, host.doing());
     let done = AtomicUsize::new(0);
-    let one = |spec| {
-        let record = host.run(spec, jobs).map_err(|e| miette!("{e}"))?;
+    let one = |number| {
+        let (spec, remembered) = spec(number)?;
+        let record = host.run(&spec, jobs).map_err(|e| miette!("{e}"))?;
         progress.done(done.fetch_add(1, Ordering::Relaxed) + 1);
-        Ok(record)
+        Ok(keep(remembered, &spec, record))
     };
-    let threads = host.jobs(jobs).min(specs.len());
+    let threads = host.jobs(jobs).min(n);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| miette!("cannot start threads: {e}; give fewer with --jobs"))?;
-    pool.install(|| specs.par_iter().map(one).collect())
+    pool.install(|| (0..n).into_par_iter().map(one).collect())
 }

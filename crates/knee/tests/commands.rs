@@ -118,7 +118,8 @@ fn completions_are_scripts_of_their_shells() {
 fn help_teaches() {
     let place = Place::new();
     let long = place.stdout(&["--help"]);
-    for command in ["list", "run", "reproduce", "replay", "bench", "completions"] {
+    for command in ["list", "run", "reproduce", "duel", "matrix", "replay", "bench", "completions"]
+    {
         assert!(long.contains(command), "{command}");
         let arguments = [command, "--help"];
         let help = place.stdout(&arguments);

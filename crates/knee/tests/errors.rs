@@ -225,6 +225,46 @@ fn of_benchmarks() {
     insta::assert_snapshot!(text);
 }
 
+#[test]
+fn of_duels() {
+    let place = Place::new();
+    fs::create_dir(place.path("there")).unwrap();
+    let text = said(
+        &place,
+        &[
+            "duel",
+            "duel chd",
+            "duel chdd newreno",
+            "duel chd newreno hd",
+            "duel chd:qht=20ms newreno",
+            "duel chd:qth=20 newreno",
+            "duel chd:qth=1ms newreno",
+            "duel chd:20ms newreno",
+            "duel kernel:cubic newreno",
+            "duel kernel: newreno --host kernel",
+            "duel chd newreno --path 100mbit",
+            "duel chd newreno --path 100mbit,40ms",
+            "duel chd newreno --path 100,40ms,1bdp",
+            "duel chd newreno --path 100mbit,40,1bdp",
+            "duel chd newreno --path 100mbit,40ms,1",
+            "duel chd newreno --path 100mbit,40ms,0.001bdp",
+            "duel chd newreno --path 100mbit,40ms,1bdp,0.1",
+            "duel chd newreno --path -1mbit,40ms,1bdp",
+            "duel chd newreno --path 100mbit,1s,1bdp",
+            "duel chd newreno --path 1000gbit,1ms,1bdp --duration 1000000s",
+            "duel chd newreno --duration 60",
+            "duel chd newreno --repeat 0",
+            "duel chd newreno --out there",
+            "matrix --cc chd",
+            "matrix --cc chd,,hd",
+            "matrix --cc all,chd:qth=20ms,chd",
+            "matrix --cc chd,newreno --path 1mbit,40ms,1bdp --path 1mbit,40ms,3p",
+            "matrix --out there",
+        ],
+    );
+    insta::assert_snapshot!(text);
+}
+
 /// `knee` alone shows what there is, as an error.
 #[test]
 fn of_no_arguments() {

@@ -18,9 +18,11 @@ const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 
 /// Longer than any test.
-const LONG: [&[&str]; 2] = [
+const LONG: [&[&str]; 4] = [
     &["run", "two.toml", "--out", "out", "--set", "duration=1000000s", "--set", "record.bin=10s"],
     &["reproduce", "chd", "--figure", "5", "--repeat", "10000", "--out", "out"],
+    &["duel", "chd", "newreno", "--repeat", "10000", "--out", "out"],
+    &["matrix", "--repeat", "10000", "--out", "out"],
 ];
 
 fn until(what: &str, mut done: impl FnMut() -> bool) {
@@ -77,6 +79,10 @@ fn what_a_killed_run_leaves_is_hidden_and_removed_by_the_next() {
 
         let next: &[&str] = match arguments[0] {
             "run" => &["run", "two.toml", "--out", "out"],
+            "duel" => &["duel", "chd", "hd", "--repeat", "1", "--duration", "4s", "--out", "out"],
+            "matrix" => {
+                &["matrix", "--cc", "chd,hd", "--repeat", "1", "--duration", "4s", "--out", "out"]
+            }
             _ => &["reproduce", "chd", "--figure", "1", "--out", "out"],
         };
         place.stdout(next);

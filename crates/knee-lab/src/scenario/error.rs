@@ -152,7 +152,7 @@ fn first_line(text: &str, span: Range<usize>) -> Range<usize> {
 }
 
 /// The candidate that `word` was probably meant to be.
-pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let score = |candidate: &str| match strsim::damerau_levenshtein(word, candidate) {
         0 | 1 => 1.0,
         _ => strsim::jaro_winkler(word, candidate),

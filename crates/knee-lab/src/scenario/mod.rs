@@ -13,6 +13,7 @@ mod set;
 mod workload;
 
 pub use error::ScenarioError;
+pub(crate) use error::nearest;
 pub use flow::FlowGroup;
 pub use set::Set;
 

@@ -1,0 +1,162 @@
+//! `knee duel`.
+
+use crate::{
+    COMMIT, Format, Host, JOBS, REPEAT, bench, integer, interrupt, made_by, output,
+    run::{run_each, tell_notes},
+};
+use knee_lab::{
+    duel::{
+        Common, Contest, Drawn, DuelSummary, Entrant, Outcome, Plan, Run, WrittenPath, duel_report,
+        duel_text, write_duel,
+    },
+    scenario::Scenario,
+    store::ResultWriter,
+};
+use knee_run::{Ns, RunRecord, RunSpec};
+use miette::{Result, miette};
+use std::{path::PathBuf, process::ExitCode};
+
+const EXAMPLES: &str = "\
+Examples:
+  knee duel chd newreno
+  knee duel chd:qth=20ms chd:qth=40ms --path 10mbit,100ms,84p --repeat 20
+  knee duel ftcp newreno --path 100mbit,40ms,2bdp,loss=0.001 --out results
+  knee duel chd kernel:cubic --path 50mbit,40ms,20ms --repeat 3 --host kernel
+
+docs/duel.md defines every measure.";
+
+/// How a contest is run.
+#[derive(clap::Args)]
+pub(crate) struct Given {
+    /// Length of a run; the second flow starts after a twelfth of it, a third is not measured
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = bench::time, allow_hyphen_values = true)]
+    duration: Ns,
+    /// Seed of the first repetition; the next ones count up from it
+    #[arg(long, value_name = "N", default_value = "1", value_parser = integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
+    seed: u64,
+    /// What runs it
+    #[arg(long, value_enum, default_value = "sim")]
+    pub(crate) host: Host,
+    /// Runs at once; default: one per core, on the kernel as many as it bears
+    #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
+    pub(crate) jobs: Option<usize>,
+    /// How to print
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+}
+
+impl Given {
+    /// The contest of `entrants` on `paths`, each run repeated so often.
+    pub(crate) fn contest(
+        &self,
+        entrants: Vec<Entrant>,
+        paths: Vec<WrittenPath>,
+        repeat: u32,
+    ) -> Result<Contest> {
+        let plan = Plan { duration_ns: self.duration, repeat, seed: self.seed };
+        paths.iter().try_for_each(|path| plan.check(path)).map_err(|e| miette!("{e}"))?;
+        Ok(Contest { entrants, paths, plan })
+    }
+
+    pub(crate) fn common(&self, plan: &Plan) -> Common {
+        Common::new(plan, self.host.name(), COMMIT)
+    }
+}
+
+/// Value of `--path` unless one is given.
+pub(crate) const DEFAULT_PATH: &str = "100mbit,40ms,1bdp";
+
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// One algorithm, with parameters if any: chd, chd:qth=20ms:qmin=5ms
+    #[arg(value_name = "A", value_parser = Entrant::parse)]
+    a: Entrant,
+    /// The other; the same one again meets itself
+    #[arg(value_name = "B", value_parser = Entrant::parse)]
+    b: Entrant,
+    /// Rate, RTT and queue; the queue in BDPs (1bdp), packets (84p), bytes (100kB) or time (20ms);
+    /// ,loss=0.01 adds random loss
+    #[arg(long, default_value = DEFAULT_PATH, value_parser = WrittenPath::parse, allow_hyphen_values = true)]
+    path: WrittenPath,
+    /// Repetitions of each run
+    #[arg(long, value_name = "N", default_value = "10", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
+    repeat: u32,
+    /// Keep all results in this new folder: duel.json, runs.parquet, scenarios, report.html
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    given: Given,
+}
+
+pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
+    let given = &args.given;
+    let (entrants, pair) = match args.a.cc == args.b.cc {
+        true => (vec![args.a.clone()], (0, 0)),
+        false => (vec![args.a.clone(), args.b.clone()], (0, 1)),
+    };
+    let contest = given.contest(entrants, vec![args.path], args.repeat)?;
+    // Refused now rather than after the work.
+    let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
+    if let Some(results) = &results {
+        interrupt::abandons(results.abandon())?;
+    }
+    let fought = fight(&contest, given, false, true)?;
+    let outcome = &fought.outcome;
+    let summary = DuelSummary::new(given.common(&contest.plan), outcome, pair);
+    let mut kept = None;
+    if let Some(results) = results {
+        let mut report = duel_report(&summary, outcome, &fought.drawn);
+        report.meta.extend(made_by(given.host.name()));
+        write_duel(&results, &summary, outcome, &fought.drawn, &report)?;
+        kept = Some(results.finish()?);
+    }
+    match given.format {
+        Format::Json => output::print_json(&summary)?,
+        Format::Table => output::print(&duel_text(&summary, output::width()))?,
+    };
+    tell_notes(&fought.notes);
+    if let Some(path) = kept {
+        output::tell(&format!("results: {}", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is left of the runs of a contest.
+pub(crate) struct Fought {
+    pub(crate) outcome: Outcome,
+    /// The first repetitions of all settings, if they were to be drawn.
+    pub(crate) drawn: Vec<Drawn>,
+    /// Of every run what it says of itself; nothing that it measured.
+    pub(crate) notes: Vec<RunRecord>,
+}
+
+/// Makes all runs of `contest`, those of single flows too with `solos`. Records are dropped as soon
+/// as they are measured, those to be drawn excepted.
+pub(crate) fn fight(contest: &Contest, given: &Given, solos: bool, draw: bool) -> Result<Fought> {
+    let runs = contest.runs(solos);
+    let spec = |n: usize| -> Result<(RunSpec, (Run, Scenario))> {
+        let scenario = contest.scenario(&runs[n])?;
+        let spec = scenario.spec(contest.plan.seed_of(runs[n].repetition));
+        Ok((spec, (runs[n], scenario)))
+    };
+    let all =
+        run_each(given.host, given.jobs, runs.len(), spec, |(run, scenario), spec, record| {
+            let measured = contest.measure(&run, spec, &record);
+            let note = RunRecord {
+                seed: record.seed,
+                approximations: record.approximations.clone(),
+                real_time: record.real_time.clone(),
+                ..RunRecord::default()
+            };
+            let drawn = (draw && run.repetition == 0).then_some(Drawn { run, scenario, record });
+            ((run, measured), drawn, note)
+        })?;
+    let (mut measured, mut drawn, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    for (of_run, of_drawing, note) in all {
+        measured.push(of_run);
+        drawn.extend(of_drawing);
+        notes.push(note);
+    }
+    Ok(Fought { outcome: Outcome::new(contest.clone(), measured), drawn, notes })
+}
