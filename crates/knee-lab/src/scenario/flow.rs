@@ -210,6 +210,9 @@ fn same_name(table: &Section, name: &str) -> Fault {
     table.fault("name", &what, remedy)
 }
 
+/// What a source draws, and the key that says so.
+type Draws = (&'static str, Pattern);
+
 /// Flows of a table.
 struct Meant {
     /// The first.
@@ -227,7 +230,7 @@ fn flow(
     tcp: &TcpOptions,
     path: &PathSpec,
     duration_ns: Ns,
-) -> Result<(Meant, Option<(&'static str, Pattern)>), Fault> {
+) -> Result<(Meant, Option<Draws>), Fault> {
     let kinds: Vec<_> = KINDS.iter().map(|(kind, keys)| (*kind, (*kind, *keys))).collect();
     let (kind, own_keys) = table.word("kind", &kinds)?.unwrap_or(KINDS[0]);
     check_keys(table, kind, own_keys)?;
@@ -357,7 +360,7 @@ fn tcp_flow(
     table: &Section,
     tcp: &TcpOptions,
     path: &PathSpec,
-) -> Result<(String, FlowKind, Option<(&'static str, Pattern)>), Fault> {
+) -> Result<(String, FlowKind, Option<Draws>), Fault> {
     let transports = [("own", Transport::Own), ("quic", Transport::Quic)];
     let transport = table.word("transport", &transports)?.unwrap_or_default();
     let cc = cc_of(table)?;
