@@ -111,7 +111,8 @@ pub struct FlowRecord {
     pub probe_delays: Vec<(Ns, Ns)>,
     /// One-way delay of every packet that arrived (probes only).
     pub one_way_delay: DelayStats,
-    /// RTT samples that the algorithm was given; empty if no time series was kept.
+    /// RTT samples that the algorithm was given; empty if no time series was kept, and of flows drawn
+    /// from a source in the simulator.
     pub rtt: DelayStats,
     /// Calls of the algorithm, if traced. Kept as a table of its own, not with the rest.
     #[serde(skip)]

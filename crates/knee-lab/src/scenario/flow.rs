@@ -212,6 +212,9 @@ fn same_name(table: &Section, name: &str) -> Fault {
     table.fault("name", &what, remedy)
 }
 
+/// What a source draws, and the key that says so.
+type Draws = (&'static str, Pattern);
+
 /// Flows of a table.
 struct Meant {
     /// The first.
