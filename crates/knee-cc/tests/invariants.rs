@@ -633,7 +633,8 @@ fn nothing_outside_the_contract_matters() {
 /// The sequences drawn here do reach what the invariants are about.
 #[test]
 fn sequences_reach_every_decision() {
-    for (name, expected) in [
+    let testing = NOTE_ROUND | NOTE_DELAY_BACKOFF;
+    let expected = [
         ("newreno", 0),
         ("hd", NOTE_DELAY_BACKOFF | NOTE_REGION_B),
         ("chd", NOTE_ROUND | NOTE_DELAY_BACKOFF | NOTE_REGION_B | NOTE_LOSS_TOLERATED),
@@ -643,7 +644,24 @@ fn sequences_reach_every_decision() {
         ("pert", NOTE_DELAY_BACKOFF),
         ("mpert", NOTE_DELAY_BACKOFF),
         ("ftcp", NOTE_DELAY_BACKOFF),
-    ] {
+        ("dual", testing),
+        ("card", testing),
+        ("fast", testing),
+        ("lp", testing),
+        ("compound", testing),
+        ("illinois", NOTE_ROUND),
+        ("africa", 0),
+        ("hstcp", 0),
+        ("scalable", 0),
+        ("bic", 0),
+        ("cubic", 0),
+        ("westwood", 0),
+        ("cdg", testing | NOTE_LOSS_TOLERATED),
+        ("copa", testing | NOTE_LOSS_TOLERATED),
+        ("ledbatpp", testing),
+    ];
+    assert_eq!(expected.len(), knee_cc::algorithms().len(), "every algorithm has a row");
+    for (name, expected) in expected {
         let algorithm = knee_cc::algorithm(name).expect("registered");
         let config = Config { failure_persistence: None, ..Config::default() };
         let rng = TestRng::deterministic_rng(config.rng_algorithm);

@@ -1,8 +1,8 @@
 //! `knee bench`.
 
 use crate::{Format, integer, output};
-use clap::{Subcommand, builder::PossibleValuesParser};
-use knee_cc::{Algorithm, Params, algorithm, algorithms};
+use clap::Subcommand;
+use knee_cc::{Algorithm, Params, algorithm};
 use knee_lab::{
     scenario::Scenario,
     units::{
@@ -48,9 +48,9 @@ struct Dumbbell {
     /// Simulated time
     #[arg(long, default_value = "60s", value_parser = time, allow_hyphen_values = true)]
     duration: Ns,
-    /// Algorithm of all flows
-    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = algorithm_names())]
-    cc: String,
+    /// Algorithm of all flows, as `knee list` names it
+    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = known)]
+    cc: Algorithm,
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -76,9 +76,9 @@ struct Short {
     /// Mean size (Pareto's law of shape 1.2, up to 10 MB)
     #[arg(long, default_value = "30kB", value_parser = size, allow_hyphen_values = true)]
     mean: u64,
-    /// Algorithm of all flows
-    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = algorithm_names())]
-    cc: String,
+    /// Algorithm of all flows, as `knee list` names it
+    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = known)]
+    cc: Algorithm,
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -97,7 +97,7 @@ impl Short {
             show_rate(self.rate),
             show_time(self.rtt),
             show_queue(self.queue),
-            self.cc,
+            self.cc.name(),
             f64::from(self.load) / 100.0,
             show_size(self.mean)
         );
@@ -137,8 +137,8 @@ fn size(text: &str) -> Result<u64, String> {
     within(parse_size(text).map_err(|e| said(&e))?, 5_000_000, "5MB")
 }
 
-fn algorithm_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(algorithms().iter().map(Algorithm::name))
+fn known(name: &str) -> Result<Algorithm, String> {
+    algorithm(name).ok_or_else(|| "there is no such algorithm; `knee list` shows them".to_owned())
 }
 
 /// What was measured.
@@ -160,10 +160,8 @@ struct Measured {
 pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
     let (spec, format) = match &args.what {
         What::Dumbbell(d) => {
-            let found =
-                algorithm(&d.cc).ok_or_else(|| miette!("there is no algorithm `{}`", d.cc))?;
             let path = PathSpec::symmetric(d.rate, d.rtt, d.queue);
-            let params = Params::defaults(found);
+            let params = Params::defaults(d.cc);
             (RunSpec::dumbbell(d.flows, path, d.duration, &params, 1), &d.format)
         }
         What::Short(short) => (short.spec()?, &short.format),

@@ -9,8 +9,8 @@ use std::fs::{self, File};
 
 /// Two flows of every algorithm, which lose packets at random and in the queue, together.
 fn scenario() -> String {
-    let path = "duration = \"20s\"\nrepeat = 2\n[path]\nrate = \"10mbit\"\nrtt = \"30ms\"\n\
-                queue = \"30p\"\nloss_forward = 0.005\nloss_reverse = 0.01\n[record]\ntrace = true\n";
+    let path = "duration = \"20s\"\nrepeat = 2\n[path]\nrate = \"30mbit\"\nrtt = \"30ms\"\n\
+                queue = \"90p\"\nloss_forward = 0.005\nloss_reverse = 0.01\n[record]\ntrace = true\n";
     let flow = |a: &knee_cc::Algorithm| format!("[[flow]]\ncc = \"{}\"\ncount = 2\n", a.name());
     [path.to_owned()].into_iter().chain(knee_cc::algorithms().iter().map(flow)).collect()
 }

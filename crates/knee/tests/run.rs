@@ -69,7 +69,9 @@ fn json_is_the_documented_summary() {
 #[test]
 fn folder_holds_what_the_documentation_says() {
     let place = Place::new();
-    let output = place.run(&["run", "two.toml", "--trace", "--out", "results", "--format", "json"]);
+    let transfers = ["--set", "flow.1.size=30kB", "--set", "flow.1.every=1s"];
+    let rest = ["--trace", "--out", "results", "--format", "json"];
+    let output = place.run(&[&["run", "two.toml"], &transfers[..], &rest[..]].concat());
     assert!(output.status.success());
     assert_eq!(text(&output.stderr), "results: results\n");
     assert_eq!(place.entries(), ["results", "two.toml"]);

@@ -231,7 +231,10 @@ mod tests {
         let scenario = PLAN.scenario(&given, &[&entrants[0], &entrants[1]]).unwrap();
         let spec = scenario.spec(PLAN.seed_of(2));
         assert_eq!((spec.seed, spec.duration_ns, scenario.repeat()), (9, 60 * NS_PER_S, 3));
-        assert_eq!((spec.path.rate_bps, spec.path.rtt_range_ns()), (100_000_000, (40 * MS, 40 * MS)));
+        assert_eq!(
+            (spec.path.rate_bps, spec.path.rtt_range_ns()),
+            (100_000_000, (40 * MS, 40 * MS))
+        );
         assert_eq!(spec.path.queue, QueueLimit::Packets(333));
         assert_eq!((spec.path.loss_forward, spec.path.loss_reverse), (0.001, 0.0));
         assert_eq!(spec.record.bin_ns, 20 * MS);

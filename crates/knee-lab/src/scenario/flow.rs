@@ -225,9 +225,6 @@ struct Meant {
     spacing_ns: Ns,
 }
 
-/// What a source draws, and the key that says so.
-type Draws = (&'static str, Pattern);
-
 /// What a table stands for, and if it is a source, what that draws, with the key that says so.
 fn flow(
     table: &Section,
