@@ -677,7 +677,7 @@ fn sequences_reach_every_decision() {
         }
         assert_eq!(notes, expected, "{name}");
         assert!(
-            expected & NOTE_DELAY_BACKOFF == 0 || backoffs > 200,
+            expected & NOTE_DELAY_BACKOFF == 0 || backoffs > 100,
             "{name}: {backoffs} delay backoffs in {calls}"
         );
     }

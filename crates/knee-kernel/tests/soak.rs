@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use knee_cc::{Algorithm, Params, algorithms};
+use knee_cc::{Params, algorithms};
 use knee_kernel::{Error, Filter, Loaded, Tracer, list, load, unload};
 use libbpf_rs::{
     MapCore, MapFlags, MapHandle, MapType,
@@ -100,7 +100,7 @@ impl Pool {
         while !self.done.load(Relaxed) {
             let index = turn as usize % loaded.len();
             let generation = turn as usize / loaded.len() + 1;
-            let name = name_of(algorithms()[index], generation);
+            let name = name_of(index, generation);
             let new = load(&Params::defaults(algorithms()[index]), &name).unwrap();
             seen.lock().unwrap().add();
             let old = std::mem::replace(&mut self.names.lock().unwrap()[index], name);
@@ -144,8 +144,8 @@ impl Pool {
     }
 }
 
-fn name_of(algorithm: Algorithm, generation: usize) -> String {
-    unique(&format!("{}{}", &algorithm.name()[..2], generation % 2))
+fn name_of(index: usize, generation: usize) -> String {
+    unique(&format!("{index}{}", ["a", "b"][generation % 2]))
 }
 
 fn limit_waits(stream: &TcpStream) {

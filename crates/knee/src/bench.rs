@@ -1,8 +1,11 @@
 //! `knee bench`.
 
 use crate::{Format, integer, output};
-use clap::Subcommand;
-use knee_cc::{Algorithm, Params, algorithm};
+use clap::{
+    Arg, Command, Subcommand,
+    builder::{PossibleValue, TypedValueParser},
+};
+use knee_cc::{Algorithm, Params, algorithm, algorithms};
 use knee_lab::{
     scenario::Scenario,
     units::{
@@ -14,7 +17,7 @@ use knee_run::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec};
 use miette::{Result, miette};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
-use std::{process::ExitCode, time::Instant};
+use std::{ffi::OsStr, process::ExitCode, time::Instant};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -49,7 +52,7 @@ struct Dumbbell {
     #[arg(long, default_value = "60s", value_parser = time, allow_hyphen_values = true)]
     duration: Ns,
     /// Algorithm of all flows, as `knee list` names it
-    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = known)]
+    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = Known)]
     cc: Algorithm,
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
@@ -77,7 +80,7 @@ struct Short {
     #[arg(long, default_value = "30kB", value_parser = size, allow_hyphen_values = true)]
     mean: u64,
     /// Algorithm of all flows, as `knee list` names it
-    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = known)]
+    #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = Known)]
     cc: Algorithm,
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
@@ -137,8 +140,29 @@ fn size(text: &str) -> Result<u64, String> {
     within(parse_size(text).map_err(|e| said(&e))?, 5_000_000, "5MB")
 }
 
-fn known(name: &str) -> Result<Algorithm, String> {
-    algorithm(name).ok_or_else(|| "there is no such algorithm; `knee list` shows them".to_owned())
+/// An algorithm by its name; shells complete it.
+#[derive(Clone)]
+struct Known;
+
+impl TypedValueParser for Known {
+    type Value = Algorithm;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Algorithm, clap::Error> {
+        let found = |name: &str| {
+            algorithm(name)
+                .ok_or("there is no such algorithm; `knee list` shows all that there are")
+        };
+        found.parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(algorithms().iter().map(|a| PossibleValue::new(a.name()))))
+    }
 }
 
 /// What was measured.

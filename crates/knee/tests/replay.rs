@@ -53,7 +53,8 @@ fn traces_of_the_simulator_are_the_same_again() {
             mine.filter(|r| r.call.call.name() == call).count()
         };
         assert_eq!(of("init"), 4, "two flows, twice");
-        assert!(of("on_rtt") > 1000 && of("ssthresh") > 4 && of("on_event") > 4, "{a:?}");
+        let calls = ["on_rtt", "ssthresh", "on_event"].map(of);
+        assert!(calls[0] > 500 && calls[1] > 4 && calls[2] > 4, "{a:?}: {calls:?}");
     }
 
     // Both kinds of file hold the same.
