@@ -41,7 +41,7 @@ fn every_call_in_the_kernel_is_the_native_one() {
                     for (index, flow) in record.flows.iter().enumerate() {
                         assert_eq!(flow.kind, algorithm.name());
                         let calls = replayed(&spec, index, flow);
-                        assert!(calls > 1000, "{calls}");
+                        assert!(calls > 500, "{algorithm:?}: {calls}");
                         let count =
                             |call| flow.trace.iter().filter(|c| c.call == call).count() as u64;
                         assert_eq!(count(Call::Init), 1);
