@@ -1,6 +1,6 @@
 //! Runs on this machine's kernel.
 
-use knee_run::{FlowKind, NS_PER_US, RunRecord, RunSpec};
+use knee_run::{FlowKind, NS_PER_S, NS_PER_US, RunRecord, RunSpec};
 use knee_testbed::{Options, TestbedError, run_with};
 use nix::sys::utsname::uname;
 use std::{
@@ -62,14 +62,22 @@ pub(crate) fn identity(spec: &RunSpec) -> String {
     text
 }
 
-/// Runs that turn out to be too late to be trusted before it is given up.
-const ATTEMPTS: usize = 2;
+/// Runs that turn out to be too late to be trusted before it is given up: so many at least and at
+/// most, and between these what takes a minute. A stall of some milliseconds, as machines have them
+/// that are shared, spoils a run of seconds as a whole.
+const ATTEMPTS: [u64; 2] = [2, 5];
+
+fn attempts(spec: &RunSpec) -> u64 {
+    let [least, most] = ATTEMPTS;
+    (60 * NS_PER_S / spec.duration_ns.max(1)).clamp(least, most)
+}
 
 /// Runs `spec`, again if the emulated path was late; its packets go to the new file `pcap`.
 pub(crate) fn run(spec: &RunSpec, pcap: Option<&Path>) -> Result<RunRecord, String> {
     let options = Options { pcap: pcap.map(Path::to_owned), ..Options::default() };
     let mut late = String::new();
-    for _ in 0..ATTEMPTS {
+    let attempts = attempts(spec);
+    for _ in 0..attempts {
         let record = match run_with(spec, &options) {
             Ok(record) => record,
             Err(error @ TestbedError::Overrun { .. }) => {
@@ -93,7 +101,7 @@ pub(crate) fn run(spec: &RunSpec, pcap: Option<&Path>) -> Result<RunRecord, Stri
         );
     }
     Err(format!(
-        "this machine was too slow for a trustworthy run, {ATTEMPTS} times: {late}; give fewer \
+        "this machine was too slow for a trustworthy run, {attempts} times: {late}; give fewer \
          --jobs, lower the rate, or leave the machine more time"
     ))
 }
