@@ -6,7 +6,16 @@ mod common;
 
 use common::{Place, files, text};
 use serde_json::Value;
-use std::fs;
+use std::{
+    fs,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Runs in real time do not stand beside each other: a processor that both need makes them late.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 const SCENARIO: &str = r#"
 duration = "4s"
@@ -24,6 +33,7 @@ start = "1s"
 
 #[test]
 fn a_run_is_kept_like_a_simulated_one() {
+    let _alone = alone();
     let place = Place::new();
     fs::write(place.path("s.toml"), SCENARIO).unwrap();
     let output = place.run(&["run", "s.toml", "--host", "kernel", "--trace", "--out", "r"]);
@@ -67,6 +77,7 @@ fn what_the_kernel_cannot_do_is_said_before_anything_runs() {
 
 #[test]
 fn packets_of_the_path_are_kept() {
+    let _alone = alone();
     let place = Place::new();
     fs::write(place.path("s.toml"), SCENARIO).unwrap();
     let run = |args: &[&str]| place.run(&[&["run", "s.toml", "--pcap", "p.pcapng"], args].concat());
@@ -87,6 +98,7 @@ fn packets_of_the_path_are_kept() {
 
 #[test]
 fn both_hosts_are_compared() {
+    let _alone = alone();
     let place = Place::new();
     fs::write(place.path("s.toml"), SCENARIO.replace("kernel:cubic", "newreno")).unwrap();
     let output = place.run(&["compare", "s.toml", "--repeat", "1", "--out", "r"]);
