@@ -32,7 +32,8 @@ fn reno_fills_the_papers_path() {
     let (low, high) = (last.iter().min().expect("some"), last.iter().max().expect("some"));
     assert!(*high >= 100 && *low <= 75, "{windows:?}");
     let lateness = outcome.real_time.as_ref().expect("real time").lateness;
-    assert!(lateness.count > 15_000, "{lateness:?}");
+    // Of what reached a host, data and ACKs.
+    assert!(lateness.count > 10_000, "{lateness:?}");
     assert!(lateness.mean_ns > 0 && lateness.p99_ns <= lateness.max_ns, "{lateness:?}");
 }
 
