@@ -395,10 +395,7 @@ impl<'a> Forwarder<'a> {
                         self.deliver(due_ns, packet, false)?;
                     }
                 }
-                Source::DepartureBack => {
-                    self.lateness.add(self.clock.now_ns().saturating_sub(due_ns));
-                    self.path.depart_back(due_ns);
-                }
+                Source::DepartureBack => self.path.depart_back(due_ns),
             }
         }
     }
