@@ -83,13 +83,9 @@ static void africa_on_rtt(struct cc_conn *conn, struct africa_state *st,
 static void africa_on_ack(struct cc_conn *conn, struct africa_state *st,
 			  const struct africa_params *p, const struct cc_ack *ack)
 {
-	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
+	u32 counted = reno_counted_to_avoid(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
 
-	if (!conn->cwnd_limited)
-		return;
-	if (reno_in_slow_start(conn))
-		counted = reno_slow_start(conn, p->ss_limit_pkts, counted);
-	if (counted == 0U || reno_in_slow_start(conn))
+	if (counted == 0U)
 		return;
 	st->increase_q16 = st->fast ? hstcp_increase_q16(conn->cwnd_pkts) : 1U << 16;
 	htcp_avoid(conn, &st->credit_q16, st->increase_q16, counted);

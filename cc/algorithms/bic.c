@@ -109,13 +109,9 @@ static u64 bic_increase_q16(const struct cc_conn *conn, const struct bic_state *
 static void bic_on_ack(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p,
 		       const struct cc_ack *ack)
 {
-	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
+	u32 counted = reno_counted_to_avoid(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
 
-	if (!conn->cwnd_limited)
-		return;
-	if (reno_in_slow_start(conn))
-		counted = reno_slow_start(conn, p->ss_limit_pkts, counted);
-	if (counted == 0U || reno_in_slow_start(conn))
+	if (counted == 0U)
 		return;
 	st->increase_q16 = (u32)bic_increase_q16(conn, st, p);
 	htcp_avoid(conn, &st->credit_q16, st->increase_q16, counted);

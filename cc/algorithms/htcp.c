@@ -254,16 +254,12 @@ static u64 htcp_scaled_alpha_q16(const struct cc_conn *conn, const struct htcp_s
 static void htcp_on_ack(struct cc_conn *conn, struct htcp_state *st, const struct htcp_params *p,
 			const struct cc_ack *ack)
 {
-	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
 	u64 alpha_q16 = htcp_scaled_alpha_q16(conn, st, p);
 	u64 milli = (alpha_q16 * 1000ULL) >> 16;
+	u32 counted = reno_counted_to_avoid(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
 
 	st->alpha_milli = milli < CC_U32_MAX ? (u32)milli : CC_U32_MAX;
-	if (!conn->cwnd_limited)
-		return;
-	if (reno_in_slow_start(conn))
-		counted = reno_slow_start(conn, p->ss_limit_pkts, counted);
-	if (counted != 0U && !reno_in_slow_start(conn))
+	if (counted != 0U)
 		htcp_avoid(conn, &st->credit_q16, alpha_q16, counted);
 }
 

@@ -201,13 +201,9 @@ static int illinois_is_small(const struct cc_conn *conn, const struct illinois_p
 static void illinois_on_ack(struct cc_conn *conn, struct illinois_state *st,
 			    const struct illinois_params *p, const struct cc_ack *ack)
 {
-	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
+	u32 counted = reno_counted_to_avoid(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
 
-	if (!conn->cwnd_limited)
-		return;
-	if (reno_in_slow_start(conn))
-		counted = reno_slow_start(conn, p->ss_limit_pkts, counted);
-	if (counted != 0U && !reno_in_slow_start(conn))
+	if (counted != 0U)
 		htcp_avoid(conn, &st->credit_q16,
 			   illinois_is_small(conn, p) ? ILLINOIS_ONE_Q16 : st->alpha_q16, counted);
 }

@@ -70,13 +70,9 @@ static void scalable_avoid(struct cc_conn *conn, struct scalable_state *st,
 static void scalable_on_ack(struct cc_conn *conn, struct scalable_state *st,
 			    const struct scalable_params *p, const struct cc_ack *ack)
 {
-	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
+	u32 counted = reno_counted_to_avoid(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
 
-	if (!conn->cwnd_limited)
-		return;
-	if (reno_in_slow_start(conn))
-		counted = reno_slow_start(conn, p->ss_limit_pkts, counted);
-	if (counted == 0U || reno_in_slow_start(conn))
+	if (counted == 0U)
 		return;
 	if (conn->cwnd_pkts > p->lwnd_pkts)
 		scalable_avoid(conn, st, p, counted);

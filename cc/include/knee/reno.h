@@ -69,16 +69,26 @@ static inline void reno_avoid(struct cc_conn *conn, u32 counted_pkts)
 	conn->cwnd_pkts = cc_min_u32(cc_add_sat_u32(conn->cwnd_pkts, steps), conn->cwnd_max_pkts);
 }
 
-/* Growth for one ACK; nothing while the application, not the window, limits sending. */
-static inline void reno_grow(struct cc_conn *conn, u32 count, u32 ss_limit_pkts, u32 acked_pkts)
+/* Slow start for one ACK, nothing while the application, not the window, limits sending. Gives the
+ * counted packets that congestion avoidance has to grow by; 0: none. */
+static inline u32 reno_counted_to_avoid(struct cc_conn *conn, u32 count, u32 ss_limit_pkts,
+					u32 acked_pkts)
 {
 	u32 counted = reno_counted_pkts(count, acked_pkts);
 
 	if (!conn->cwnd_limited)
-		return;
+		return 0U;
 	if (reno_in_slow_start(conn))
 		counted = reno_slow_start(conn, ss_limit_pkts, counted);
-	if (counted != 0U && !reno_in_slow_start(conn))
+	return reno_in_slow_start(conn) ? 0U : counted;
+}
+
+/* Growth for one ACK. */
+static inline void reno_grow(struct cc_conn *conn, u32 count, u32 ss_limit_pkts, u32 acked_pkts)
+{
+	u32 counted = reno_counted_to_avoid(conn, count, ss_limit_pkts, acked_pkts);
+
+	if (counted != 0U)
 		reno_avoid(conn, counted);
 }
 
