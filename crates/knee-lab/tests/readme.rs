@@ -1,7 +1,7 @@
 //! The README's table of claims says what the papers' records say.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use knee_lab::reproduce::{Claim, Found, HostKind, PAPERS, load};
+use knee_lab::reproduce::{Claim, Found, HostKind, PAPERS, Paper, load};
 use std::{env, fs};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
@@ -15,13 +15,15 @@ fn ids<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
 }
 
 /// How many of the claims on record hold on `host`, and which do not.
-fn found(claims: &[Claim], host: HostKind) -> [String; 2] {
+fn found(paper: &Paper, claims: &[Claim], host: HostKind) -> [String; 2] {
     let recorded = |wanted: fn(&Found) -> bool| {
         claims.iter().filter(move |c| c.found(host).is_some_and(wanted))
     };
     let holds = recorded(|f| matches!(f, Found::Holds)).count();
     let fails = || recorded(|f| matches!(f, Found::Fails(_)));
+    let skipped = |c: &Claim| c.skipped(host, &paper.figures).is_some();
     match holds + fails().count() {
+        0 if claims.iter().all(skipped) => ["cannot be judged there".to_owned(), "–".to_owned()],
         0 => ["not judged yet".to_owned(), "–".to_owned()],
         n => [format!("{holds} of {n}"), ids(fails())],
     }
@@ -36,8 +38,8 @@ fn table() -> String {
     for id in PAPERS {
         let (paper, claims) = load(id).unwrap();
         let holding = claims.iter().filter(|c| c.holds).count();
-        let [kernel, not_on_kernel] = found(&claims, HostKind::Kernel);
-        let [quic, not_on_quic] = found(&claims, HostKind::Quic);
+        let [kernel, not_on_kernel] = found(&paper, &claims, HostKind::Kernel);
+        let [quic, not_on_quic] = found(&paper, &claims, HostKind::Quic);
         text += &format!(
             "| `{id}`: {} | {} | {holding} | {} | {kernel} | {not_on_kernel} | {quic} | \
              {not_on_quic} |\n",

@@ -173,18 +173,20 @@ pub fn reproduce(
         let formulas = Formulas::new(figures.clone());
         let by = (host.name, host.kind);
         let verdict = |c: &Claim| Verdict::of(&reproduction.paper, c, by, &formulas);
+        let why_not = |c: &Claim| c.skipped(host.kind, &all).map(str::to_owned);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
-            claims.iter().filter(|c| part.has(c)).partition(|c| part.skips(c, &all).is_none());
+            claims.iter().filter(|c| part.has(c)).partition(|c| why_not(c).is_none());
         let verdicts = judged.into_iter().map(verdict).collect();
         let drawn = figures
             .iter()
             .map(|cases| draw(cases, &formulas))
             .collect::<Result<_, _>>()
             .map_err(ReproduceError::Drawing)?;
-        reproduction.skipped.extend(skipped.into_iter().filter_map(|c| {
-            let why = part.skips(c, &all)?.to_owned();
-            Some((c.id.clone(), host.name.to_owned(), why))
-        }));
+        reproduction.skipped.extend(
+            skipped
+                .into_iter()
+                .filter_map(|c| Some((c.id.clone(), host.name.to_owned(), why_not(c)?))),
+        );
         // The records end here: those of all papers together would fill gigabytes.
         let records = || figures.iter().flat_map(|f| &f.cases).flat_map(Case::good);
         reproduction.hosts.push(OnHost {

@@ -22,6 +22,10 @@ pub struct Paper {
     pub title: String,
     /// Authors, venue, year.
     pub citation: String,
+    /// Why figures that do not say so themselves are not run on the kernel, if they are not.
+    not_on_kernel: Option<String>,
+    /// The same of QUIC.
+    not_on_quic: Option<String>,
     /// Figures, in the paper's order.
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
@@ -42,6 +46,8 @@ pub struct Figure {
     pub set: BTreeMap<String, toml::Value>,
     /// Why it is not run on the kernel, if it is not.
     pub not_on_kernel: Option<String>,
+    /// Why it is not run over QUIC, if it is not.
+    pub not_on_quic: Option<String>,
     /// What varies between its runs.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
@@ -299,7 +305,14 @@ pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), PaperError> {
         return Err(PaperError::Unknown { id: id.to_owned() });
     }
     let (papers_file, claims_file) = (format!("{id}/paper.toml"), format!("{id}/claims.toml"));
-    let paper: Paper = read(&papers_file)?;
+    let mut paper: Paper = read(&papers_file)?;
+    for figure in &mut paper.figures {
+        let inherit = |own: &mut Option<String>, all: &Option<String>| {
+            *own = own.take().or_else(|| all.clone());
+        };
+        inherit(&mut figure.not_on_kernel, &paper.not_on_kernel);
+        inherit(&mut figure.not_on_quic, &paper.not_on_quic);
+    }
     let Claims { claims } = read(&claims_file)?;
     // Told now rather than after the runs.
     let check = |file: &str, place: &str, text: &str| {
@@ -342,7 +355,7 @@ impl Part {
     /// where those suffice.
     pub(super) fn of(self, figure: &Figure) -> Figure {
         let mut figure = figure.clone();
-        if self.host == HostKind::Kernel && figure.not_on_kernel.is_some() {
+        if figure.not_on(self.host).is_some() {
             figure.scenario = None;
             figure.plots.clear();
             figure.tables.clear();
@@ -370,18 +383,28 @@ impl Part {
     pub(super) fn has(self, claim: &Claim) -> bool {
         claim.short || !self.short
     }
+}
 
-    /// Why `claim`, of one of `figures`, is not judged in this part, if it is not.
-    pub(super) fn skips<'a>(self, claim: &'a Claim, figures: &'a [Figure]) -> Option<&'a str> {
-        if let Some(Found::Skip(why)) = claim.found(self.host) {
-            return Some(why);
+impl Figure {
+    /// Why it is not run on `host`, if it is not.
+    fn not_on(&self, host: HostKind) -> Option<&str> {
+        match host {
+            HostKind::Simulator => None,
+            HostKind::Kernel => self.not_on_kernel.as_deref(),
+            HostKind::Quic => self.not_on_quic.as_deref(),
         }
-        let figure = figures.iter().find(|f| f.number == claim.figure)?;
-        figure.not_on_kernel.as_deref().filter(|_| self.host == HostKind::Kernel)
     }
 }
 
 impl Claim {
+    /// Why it, of one of `figures`, is not judged on `host`, if it is not.
+    pub fn skipped<'a>(&'a self, host: HostKind, figures: &'a [Figure]) -> Option<&'a str> {
+        match self.found(host) {
+            Some(Found::Skip(why)) => Some(why),
+            _ => figures.iter().find(|f| f.number == self.figure)?.not_on(host),
+        }
+    }
+
     /// What was found on `host`, if that is not the simulator.
     pub fn found(&self, host: HostKind) -> Option<&Found> {
         match host {
