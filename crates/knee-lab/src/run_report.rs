@@ -12,7 +12,7 @@ use knee_cc::Params;
 use knee_cc::SSTHRESH_INFINITE;
 use knee_run::{
     BurstLoss, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S,
-    NS_PER_US, Ns, QueueLimit, Recovery, RunRecord, RunSpec, TcpSpec, Varying, Workload,
+    NS_PER_US, Ns, QueueLimit, Recovery, RunRecord, RunSpec, TcpSpec, Transport, Varying, Workload,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -495,7 +495,7 @@ fn what(flow: &FlowSpec) -> [String; 3] {
             "probes of {packet_bytes} bytes every {} ms",
             trim(*interval_ns as f64 / NS_PER_MS as f64)
         )),
-        FlowKind::Tcp(TcpSpec { cc, workload, options, .. }) => {
+        FlowKind::Tcp(TcpSpec { transport, cc, workload, options }) => {
             let amount = match workload {
                 Workload::Bulk => "as much as it can".to_owned(),
                 Workload::Transfers { size_bytes, every_ns: None } => format!("{size_bytes} bytes"),
@@ -511,11 +511,15 @@ fn what(flow: &FlowSpec) -> [String; 3] {
                 Recovery::Newreno => "NewReno recovery",
                 Recovery::NewrenoPrr => "NewReno recovery with PRR",
             };
-            let stack = format!(
-                "{recovery}, {}-byte packets, an ACK for every {}",
-                options.mss_bytes + options.header_bytes,
-                options.delayed_ack.every_pkts
-            );
+            let stack = match transport {
+                // Recovery, packets and ACKs are its own.
+                Transport::Quic => "QUIC".to_owned(),
+                Transport::Own => format!(
+                    "{recovery}, {}-byte packets, an ACK for every {}",
+                    options.mss_bytes + options.header_bytes,
+                    options.delayed_ack.every_pkts
+                ),
+            };
             [format!("{}: {amount}", cc.name()), shown.collect::<Vec<_>>().join(", "), stack]
         }
     }
