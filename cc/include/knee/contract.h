@@ -20,7 +20,8 @@
  * Profile RATE: the stack owns loss detection, retransmission and the collapse after a timeout; the
  * algorithm owns the window in every phase, and pacing. Of the calls above, 1 and 3 are not made;
  * 4 is made for every acknowledgement, in every phase, with all that is known of it: RTT sample,
- * losses, delivery rate sample. That a recovery has ended shows in cc_conn.phase.
+ * losses, delivery rate sample. That a recovery has ended shows in cc_conn.phase. The window is
+ * not restarted after idle times: no CC_EVENT_CWND_RESTART.
  */
 #ifndef KNEE_CONTRACT_H
 #define KNEE_CONTRACT_H
@@ -58,7 +59,7 @@ enum cc_event {
 /* The connection as the algorithm sees it: 64 bytes. (in), (out): who writes. */
 struct cc_conn {
 	u64 now_us;		/* in: host clock at this event */
-	u64 pacing_bytes_per_s; /* in/out, profile RATE: bytes/s; 0 = host decides, and at first */
+	u64 pacing_bytes_per_s; /* in/out, profile RATE: payload bytes/s; 0 = no pacing, and at first */
 	u32 cwnd_pkts;		/* in/out: 1 ... cwnd_max_pkts */
 	u32 cwnd_cnt;		/* in/out: packets acknowledged, counted towards the next +1 */
 	u32 ssthresh_pkts;	/* in/out: CC_SSTHRESH_INFINITE at first */
@@ -86,7 +87,8 @@ struct cc_ack {
 	s32 rtt_us;	    /* RTT sample, never of a retransmitted packet; -1: none */
 	u32 random;	    /* 32 uniform random bits, fresh for each ACK */
 	u32 sample_pkts;    /* delivered from that packet's sending to this ACK */
-	u32 sample_us;	    /* the longer of the times to send and to acknowledge them; 0: no sample */
+	u32 sample_us;	    /* the longer of the times to send and to acknowledge them; 0: no sample,
+			     * also where it is shorter than the least RTT */
 	u32 sample_prior_pkts; /* delivered_pkts when that packet was sent; wraps */
 	u32 prior_inflight_pkts; /* packets in the network before this ACK */
 	u32 sample_app_limited;	 /* the application, not the window, held sending back: 0 or 1 */
