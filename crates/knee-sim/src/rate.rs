@@ -37,6 +37,8 @@ pub(crate) struct Rate {
     /// `C.app_limited`: samples are limited by the application until more than this is delivered;
     /// 0: they are not.
     app_limited_pkts: u64,
+    /// `C.min_rtt`; none is known at first.
+    min_rtt_ns: Option<u64>,
     /// `C.next_send_time`, and a fraction of it.
     next_send_ns: u64,
     next_send_fraction: u64,
@@ -68,14 +70,15 @@ impl Rate {
     }
 
     /// An ACK: everything below `una` is acknowledged, and the segment that ends at `newest_end` was
-    /// sent last of those that it newly acknowledges (0: none). Fills in the sample of `ack`; there
-    /// is none over less than `min_rtt_ns`.
+    /// sent last of those that it newly acknowledges (0: none). `rtt_ns`: its RTT, unless it was
+    /// sent more than once. Fills in the sample of `ack`. There is none over less than the least
+    /// RTT, nor before there is one: nothing tells then whether a retransmission was needless.
     pub(crate) fn acknowledged(
         &mut self,
         una: u32,
         newest_end: u32,
         now_ns: u64,
-        min_rtt_ns: u64,
+        rtt_ns: Option<u64>,
         ack: &mut Ack,
     ) {
         let newest = newest_end.checked_sub(self.una + 1);
@@ -86,14 +89,18 @@ impl Rate {
         if self.app_limited_pkts < ack.delivered_pkts {
             self.app_limited_pkts = 0;
         }
+        if let Some(rtt_ns) = rtt_ns {
+            self.min_rtt_ns = Some(self.min_rtt_ns.map_or(rtt_ns, |least_ns| least_ns.min(rtt_ns)));
+        }
         let Some(p) = newest else { return };
         self.delivered_ns = now_ns;
         self.first_sent_ns = p.sent_ns;
         ack.sample_prior_pkts = p.delivered_pkts as u32;
         ack.sample_app_limited = u32::from(p.app_limited);
         let interval_ns = (p.sent_ns - p.first_sent_ns).max(now_ns - p.delivered_ns);
-        if interval_ns >= min_rtt_ns {
-            ack.sample_us = (interval_ns / NS_PER_US).min(u64::from(u32::MAX)) as u32;
+        let interval_us = interval_ns / NS_PER_US;
+        if interval_us > 0 && self.min_rtt_ns.is_some_and(|least_ns| interval_ns >= least_ns) {
+            ack.sample_us = interval_us.min(u64::from(u32::MAX)) as u32;
             ack.sample_pkts = (ack.delivered_pkts - p.delivered_pkts) as u32;
         }
     }
@@ -142,14 +149,14 @@ mod tests {
         for n in 0..10 {
             let now_ns = u64::from(40 + n) * NS_PER_MS;
             let mut ack = ack(u64::from(n) + 1);
-            rate.acknowledged(n + 1, n + 1, now_ns, 40 * NS_PER_MS, &mut ack);
+            rate.acknowledged(n + 1, n + 1, now_ns, Some(now_ns), &mut ack);
             assert_eq!(sample(ack), (n + 1, (40 + n) * 1000, 0, 0));
             rate.sent(10 + n, now_ns, false, u64::from(n) + 1);
         }
         // 10 was sent at 40 ms, after 1 had been delivered, then; by 80 ms, 2 to 11 are. Had it been
         // sent over a longer time than acknowledged, that would count: 0 ... 40 ms.
         let mut ack = ack(11);
-        rate.acknowledged(11, 11, 80 * NS_PER_MS, 40 * NS_PER_MS, &mut ack);
+        rate.acknowledged(11, 11, 80 * NS_PER_MS, Some(40 * NS_PER_MS), &mut ack);
         assert_eq!(sample(ack), (10, 40_000, 1, 0));
     }
 
@@ -161,24 +168,37 @@ mod tests {
             rate.sent(n, u64::from(n) * 10 * NS_PER_MS, n == 0, 0);
         }
         let mut first = ack(1);
-        rate.acknowledged(1, 1, 100 * NS_PER_MS, 40 * NS_PER_MS, &mut first);
+        rate.acknowledged(1, 1, 100 * NS_PER_MS, Some(100 * NS_PER_MS), &mut first);
         assert_eq!(sample(first), (1, 100_000, 0, 0));
         // Sent 100 ms after the segment that was delivered last.
         rate.sent(5, 100 * NS_PER_MS, false, 1);
         let mut rest = ack(6);
-        rate.acknowledged(6, 6, 141 * NS_PER_MS, 40 * NS_PER_MS, &mut rest);
+        rate.acknowledged(6, 6, 141 * NS_PER_MS, Some(41 * NS_PER_MS), &mut rest);
         assert_eq!(sample(rest), (5, 100_000, 1, 0));
     }
 
-    /// An ACK that comes sooner than a round trip is of a transmission before: no rate.
+    /// An ACK that comes sooner than a round trip is of a transmission before: no rate; nor is there
+    /// one of a retransmission before an RTT is known, nor over less than a microsecond.
     #[test]
     fn too_short_an_interval_is_no_sample() {
         let mut rate = Rate::default();
         rate.sent(0, 0, true, 0);
         rate.sent(0, 50 * NS_PER_MS, true, 0);
-        let mut ack = ack(1);
-        rate.acknowledged(1, 1, 60 * NS_PER_MS, 40 * NS_PER_MS, &mut ack);
-        assert_eq!(sample(ack), (0, 0, 0, 0));
+        let mut early = ack(1);
+        rate.acknowledged(1, 1, 90 * NS_PER_MS, None, &mut early);
+        assert_eq!(sample(early), (0, 0, 0, 0));
+        let mut of_again = |number: u32, rtt_ns: u64| {
+            rate.sent(number, 100 * NS_PER_MS, true, number.into());
+            let mut known = ack(u64::from(number) + 1);
+            let now_ns = 100 * NS_PER_MS + rtt_ns;
+            rate.acknowledged(number + 1, number + 1, now_ns, Some(rtt_ns), &mut known);
+            rate.sent(number + 1, now_ns, true, u64::from(number) + 1);
+            let mut again = ack(u64::from(number) + 2);
+            rate.acknowledged(number + 2, number + 2, now_ns + rtt_ns - 1, None, &mut again);
+            [known, again].map(sample)
+        };
+        assert_eq!(of_again(1, 40 * NS_PER_MS), [(1, 40_000, 1, 0), (0, 0, 2, 0)]);
+        assert_eq!(of_again(3, 999), [(0, 0, 3, 0), (0, 0, 4, 0)]);
     }
 
     /// Of what an ACK newly acknowledges, the segment that was sent last gives the sample, wherever
@@ -191,15 +211,15 @@ mod tests {
         rate.sent(2, 2 * NS_PER_MS, false, 0);
         // 1 and 2 selectively.
         let mut sacked = ack(2);
-        rate.acknowledged(0, 3, 42 * NS_PER_MS, 40 * NS_PER_MS, &mut sacked);
+        rate.acknowledged(0, 3, 42 * NS_PER_MS, Some(40 * NS_PER_MS), &mut sacked);
         assert_eq!(sample(sacked), (2, 42_000, 0, 0));
         rate.sent(0, 42 * NS_PER_MS, true, 2);
         let mut repaired = ack(3);
-        rate.acknowledged(3, 1, 82 * NS_PER_MS, 40 * NS_PER_MS, &mut repaired);
+        rate.acknowledged(3, 1, 82 * NS_PER_MS, None, &mut repaired);
         assert_eq!(sample(repaired), (1, 40_000, 2, 0));
         // Nothing new.
         let mut none = ack(3);
-        rate.acknowledged(3, 0, 83 * NS_PER_MS, 40 * NS_PER_MS, &mut none);
+        rate.acknowledged(3, 0, 83 * NS_PER_MS, None, &mut none);
         assert_eq!(sample(none), (0, 0, 0, 0));
     }
 
@@ -211,14 +231,14 @@ mod tests {
         rate.limited(1);
         rate.sent(1, NS_PER_MS, false, 0);
         let mut first = ack(1);
-        rate.acknowledged(1, 1, 40 * NS_PER_MS, 0, &mut first);
+        rate.acknowledged(1, 1, 40 * NS_PER_MS, Some(39 * NS_PER_MS), &mut first);
         rate.sent(2, 40 * NS_PER_MS, false, 1);
         let mut second = ack(2);
-        rate.acknowledged(2, 2, 41 * NS_PER_MS, 0, &mut second);
+        rate.acknowledged(2, 2, 41 * NS_PER_MS, Some(39 * NS_PER_MS), &mut second);
         rate.sent(3, 41 * NS_PER_MS, false, 2);
         let mut later = [ack(3), ack(4)];
-        rate.acknowledged(3, 3, 80 * NS_PER_MS, 0, &mut later[0]);
-        rate.acknowledged(4, 4, 81 * NS_PER_MS, 0, &mut later[1]);
+        rate.acknowledged(3, 3, 80 * NS_PER_MS, Some(39 * NS_PER_MS), &mut later[0]);
+        rate.acknowledged(4, 4, 81 * NS_PER_MS, Some(39 * NS_PER_MS), &mut later[1]);
         let limited = [first, second, later[0], later[1]].map(|a| a.sample_app_limited);
         assert_eq!(limited, [0, 1, 1, 0]);
     }

@@ -345,13 +345,8 @@ impl Sender {
         match &mut self.rate {
             None => self.host.on_rtt(&mut self.conn, &seen, &mut self.counters),
             Some(rate) => {
-                // A clock of coarse ticks makes an RTT up to two of them too long. Before one is known
-                // nothing tells the ACK of a retransmission from that of the original.
-                let least_ns = match self.board.min_rtt_ns() {
-                    0 => NEVER,
-                    ns => ns.saturating_sub(2 * self.rtt_tick_ns),
-                };
-                rate.acknowledged(ack.cumulative, news.newest.1, now_ns, least_ns, &mut seen);
+                let rtt_ns = news.sent_ns.map(|sent_ns| now_ns - sent_ns);
+                rate.acknowledged(ack.cumulative, news.newest.1, now_ns, rtt_ns, &mut seen);
                 if news.sent_ns.is_none() {
                     seen.rtt_us = -1; // of a retransmission
                 }
