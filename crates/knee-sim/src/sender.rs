@@ -834,7 +834,8 @@ impl Sender {
         if !retransmitted || reported || ack.cumulative > end || duplicate {
             self.probe = None;
         }
-        let reducing = self.phase() == Phase::Cwr;
+        // For a mark, which a loss may have joined since the probe left.
+        let reducing = matches!(self.phase(), Phase::Cwr | Phase::Recovery);
         if retransmitted && !reported && ack.cumulative > end && !reducing {
             self.counters.loss_events += 1;
             self.conn.cwnd_cnt = 0;
@@ -1133,6 +1134,32 @@ mod tests {
             let asked = trace.iter().filter(|c| c.call == knee_run::Call::Ssthresh).count();
             assert_eq!(asked, 1);
         }
+    }
+
+    /// A probe that leaves while the window is reduced for a mark, and repairs a loss that joins the
+    /// reduction: there is no second one.
+    #[test]
+    fn a_probe_does_not_reduce_a_reduced_window() {
+        let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
+        let options = TcpOptions { initial_window_pkts: 20, ecn: true, ..TcpOptions::default() };
+        let random = Random::stream(1, "test", 0);
+        let mut sender = Sender::new(params, &options, 0, random, false, true);
+        let mut out = Wire::default();
+        sender.write(0, Some(20), &mut out);
+        // All but 1 and 19 arrive; what follows 1 tells so after the probe, 19 again.
+        sender.on_ack(100 * NS_PER_MS, echo(1), None, &mut out);
+        assert_eq!((sender.phase(), sender.timer), (Phase::Cwr, Timer::Probe));
+        out.0.clear();
+        sender.on_timer(sender.timer_due_ns, &mut out);
+        assert_eq!((out.0.last(), sender.probe), (Some(&(19, false, false)), Some((20, true))));
+        sender.on_ack(310 * NS_PER_MS, ack(1), Some([(2, 19), (0, 0), (0, 0)]), &mut out);
+        assert_eq!(sender.phase(), Phase::Recovery);
+        sender.write(320 * NS_PER_MS, Some(5), &mut out);
+        assert!(sender.board.nxt() > 20);
+        sender.on_ack(420 * NS_PER_MS, ack(21), None, &mut out);
+        assert_eq!((sender.probe, sender.phase()), (None, Phase::Open));
+        let trace = sender.take_trace();
+        assert_eq!(trace.iter().filter(|c| c.call == knee_run::Call::Ssthresh).count(), 1);
     }
 
     /// A marked window was no mistake: what D-SACKs tell later does not bring it back.
