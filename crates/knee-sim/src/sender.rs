@@ -295,7 +295,7 @@ impl Sender {
 
     /// Profile RATE: whether the application holds sending back (draft-ietf-ccwg-bbr-06, section
     /// 4.1.2.4). Asked before anything changes: when it writes, an ACK arrives, a timer expires.
-    #[inline]
+    #[inline(never)]
     fn note_app_limit(&mut self) {
         let Some(rate) = &mut self.rate else { return };
         let in_network_pkts = self.board.in_network();
@@ -316,8 +316,11 @@ impl Sender {
         if ack.cumulative < self.board.una() || self.board.outstanding() == 0 {
             return;
         }
-        self.note_app_limit();
-        let prior_inflight_pkts = if self.rate.is_some() { self.inflight_pkts() } else { 0 };
+        let mut prior_inflight_pkts = 0;
+        if self.rate.is_some() {
+            self.note_app_limit();
+            prior_inflight_pkts = self.inflight_pkts();
+        }
         let advanced = ack.cumulative - self.board.una();
         let mut news: News = self.board.acknowledge(ack.cumulative, now_ns);
         if let (Some(blocks), Recovery::Sack) = (blocks, self.recovery) {
@@ -815,6 +818,7 @@ impl Sender {
             if retransmits {
                 self.retransmit(self.board.nxt() - 1, now_ns, out);
             } else {
+                self.note_sending(self.board.nxt(), now_ns);
                 self.send_new(now_ns, out);
             }
             self.probe = Some((self.board.nxt(), retransmits));
@@ -901,7 +905,6 @@ impl Sender {
 
     #[inline]
     fn send_new(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        self.note_sending(self.board.nxt(), now_ns);
         let number = self.board.push(now_ns);
         self.sent(now_ns);
         let ecn = if self.ecn { Ecn::Capable } else { Ecn::NotCapable };
@@ -974,6 +977,7 @@ impl Sender {
 
     /// The same at the pace that the algorithm asks for: one packet when it is due, then the time of
     /// the next.
+    #[inline(never)]
     fn send_paced(
         &mut self,
         now_ns: u64,
@@ -996,6 +1000,7 @@ impl Sender {
                 Some(number) => self.retransmit(number, now_ns, out),
                 None => {
                     self.note_start(now_ns, end);
+                    self.note_sending(self.board.nxt(), now_ns);
                     self.send_new(now_ns, out);
                 }
             }
