@@ -13,9 +13,15 @@
  *   3. on_event(CC_EVENT_RECOVERED) if the ACK ends recovery;
  *   4. on_ack     only where the stack may grow the window: not in CC_RECOVERY or CC_CWR.
  *
- * The stack (profile CLASSIC) owns loss detection, retransmission, the window during recovery and
+ * Profile CLASSIC: the stack owns loss detection, retransmission, the window during recovery and
  * the collapse to one packet after a retransmission timeout. The algorithm owns growth and
  * ssthresh, and may write cwnd and ssthresh in on_rtt, on_ack and on_event.
+ *
+ * Profile RATE: the stack owns loss detection, retransmission and the collapse after a timeout; the
+ * algorithm owns the window in every phase, and pacing. Of the calls above, 1 and 3 are not made;
+ * 4 is made for every acknowledgement, in every phase, with all that is known of it: RTT sample,
+ * losses, delivery rate sample. That a recovery has ended shows in cc_conn.phase. The window is
+ * not restarted after idle times: no CC_EVENT_CWND_RESTART.
  */
 #ifndef KNEE_CONTRACT_H
 #define KNEE_CONTRACT_H
@@ -53,7 +59,7 @@ enum cc_event {
 /* The connection as the algorithm sees it: 64 bytes. (in), (out): who writes. */
 struct cc_conn {
 	u64 now_us;		/* in: host clock at this event */
-	u64 pacing_bytes_per_s; /* out: bytes/s, 0 = host decides */
+	u64 pacing_bytes_per_s; /* in/out, profile RATE: payload bytes/s; 0 = no pacing, and at first */
 	u32 cwnd_pkts;		/* in/out: 1 ... cwnd_max_pkts */
 	u32 cwnd_cnt;		/* in/out: packets acknowledged, counted towards the next +1 */
 	u32 ssthresh_pkts;	/* in/out: CC_SSTHRESH_INFINITE at first */
@@ -72,19 +78,31 @@ struct cc_conn {
 };
 _Static_assert(sizeof(struct cc_conn) == 64, "cc_conn is one cache line");
 
-/* One acknowledgement. */
+/* One acknowledgement. The delivery rate sample (draft-ietf-ccwg-bbr, section 4.1.2) is of the packet
+ * sent latest among those that this ACK newly acknowledges; profile CLASSIC: all 0. */
 struct cc_ack {
 	u64 delivered_pkts; /* total delivered on this connection so far */
 	u32 acked_pkts;	    /* newly delivered by this ACK (cumulative or selective) */
 	u32 lost_pkts;	    /* newly marked lost by this ACK */
 	s32 rtt_us;	    /* RTT sample, never of a retransmitted packet; -1: none */
 	u32 random;	    /* 32 uniform random bits, fresh for each ACK */
+	u32 sample_pkts;    /* delivered from that packet's sending to this ACK */
+	u32 sample_us;	    /* the longer of the times to send and to acknowledge them; 0: no sample,
+			     * also where it is shorter than the least RTT */
+	u32 sample_prior_pkts; /* delivered_pkts when that packet was sent; wraps */
+	u32 prior_inflight_pkts; /* packets in the network before this ACK */
+	u32 sample_app_limited;	 /* the application, not the window, held sending back: 0 or 1 */
+	u32 reserved;
 };
-_Static_assert(sizeof(struct cc_ack) == 24, "cc_ack layout");
+_Static_assert(sizeof(struct cc_ack) == 48, "cc_ack layout");
 
 /* State that fits here lives in the socket itself: in the 104 bytes of Linux's icsk_ca_priv, of
  * which the host keeps 16. */
 #define CC_STATE_MAX_BYTES 88
+
+/* Who owns the window, above. KNEE_ALGORITHM makes a CLASSIC one, KNEE_RATE_ALGORITHM, which takes
+ * the same arguments and needs no on_rtt, a RATE one. */
+enum cc_profile { CC_CLASSIC = 0, CC_RATE = 1 };
 
 /* Argument of KNEE_ALGORITHM: whether the host draws cc_ack.random, or leaves 0. */
 enum { CC_NO_RANDOM = 0, CC_USES_RANDOM = 1 };

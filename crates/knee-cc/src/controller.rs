@@ -124,16 +124,18 @@ impl Controller {
         &self.params
     }
 
-    /// For every ACK, in every phase, before anything else.
+    /// For every ACK, in every phase, before anything else. Nothing in profile RATE.
     #[inline]
     pub fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack) {
         let (raw, state, p) = self.parts();
         conn.notes = 0;
-        // SAFETY: see `new`.
-        unsafe { (raw.on_rtt)(conn, state, p, ack) }
+        if let Some(on_rtt) = raw.on_rtt {
+            // SAFETY: see `new`.
+            unsafe { on_rtt(conn, state, p, ack) }
+        }
     }
 
-    /// For an ACK of new data, where the stack may grow the window.
+    /// For an ACK of new data, where the stack may grow the window; in profile RATE for every ACK.
     #[inline]
     pub fn on_ack(&mut self, conn: &mut Conn, ack: &Ack) {
         let (raw, state, p) = self.parts();

@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_void};
 pub struct Conn {
     /// Host clock at this event, microseconds.
     pub now_us: u64,
-    /// Pacing rate that the algorithm asks for, bytes/s; 0: host decides.
+    /// Pacing rate that the algorithm asks for, profile RATE only, bytes/s; 0: host decides.
     pub pacing_bytes_per_s: u64,
     /// Congestion window, packets.
     pub cwnd_pkts: u32,
@@ -57,6 +57,19 @@ pub struct Ack {
     pub rtt_us: i32,
     /// 32 uniform random bits.
     pub random: u32,
+    /// Profile RATE only, as all below: packets delivered from the sending of the packet sent
+    /// latest, of those that this ACK newly acknowledges, to this ACK.
+    pub sample_pkts: u32,
+    /// The longer of the times to send and to acknowledge them, microseconds; 0: no sample.
+    pub sample_us: u32,
+    /// `delivered_pkts` when that packet was sent; wraps.
+    pub sample_prior_pkts: u32,
+    /// Packets in the network before this ACK.
+    pub prior_inflight_pkts: u32,
+    /// The application, not the window, held sending back: 0 or 1.
+    pub sample_app_limited: u32,
+    /// Padding.
+    pub reserved: u32,
 }
 
 /// `struct cc_param`.
@@ -98,8 +111,10 @@ pub struct Algorithm {
     pub n_rules: u32,
     pub state_bytes: u32,
     pub uses_random: u32,
+    pub profile: u32,
+    pub reserved: u32,
     pub init: unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void),
-    pub on_rtt: Call<*const Ack>,
+    pub on_rtt: Option<Call<*const Ack>>,
     pub on_ack: Call<*const Ack>,
     pub ssthresh: Window,
     pub on_event: Call<u32>,
@@ -159,11 +174,12 @@ mod tests {
             layout!(Conn: now_us pacing_bytes_per_s cwnd_pkts cwnd_cnt ssthresh_pkts cwnd_max_pkts
                 mss_bytes inflight_pkts outstanding_pkts srtt_us snd_pos ack_pos notes phase
                 cwnd_limited app_limited reserved),
-            layout!(Ack: delivered_pkts acked_pkts lost_pkts rtt_us random),
+            layout!(Ack: delivered_pkts acked_pkts lost_pkts rtt_us random sample_pkts sample_us
+                sample_prior_pkts prior_inflight_pkts sample_app_limited reserved),
             layout!(Param: name alias choices source help min max def kind index),
             layout!(Rule: left op right),
             layout!(Algorithm: name summary citation observes params rules n_params n_rules
-                state_bytes uses_random init on_rtt on_ack ssthresh on_event undo observe),
+                state_bytes uses_random profile reserved init on_rtt on_ack ssthresh on_event undo observe),
         ] {
             let name = rust.name;
             assert_eq!(rust.size, next(), "size of {name}");

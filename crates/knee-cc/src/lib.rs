@@ -15,7 +15,7 @@ pub use call::{Call, CallRecord};
 pub use controller::{Controller, Event, Phase, State};
 pub use ffi::{Ack, Conn};
 pub use params::{ParamError, Params};
-pub use registry::{Algorithm, Param, ParamKind, Rule, RuleOp, algorithm, algorithms};
+pub use registry::{Algorithm, Param, ParamKind, Profile, Rule, RuleOp, algorithm, algorithms};
 
 /// A marked-packet round ended.
 pub const NOTE_ROUND: u32 = 0x01;

@@ -11,6 +11,16 @@ pub struct Algorithm {
     pub(crate) raw: &'static ffi::Algorithm,
 }
 
+/// Who owns the window (`enum cc_profile`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// The stack during recovery and after timeouts, the algorithm else.
+    Classic,
+    /// The algorithm in every phase, and the pacing rate. `on_ack` is called for every ACK, `on_rtt`
+    /// and [`crate::Event::Recovered`] never.
+    Rate,
+}
+
 /// How a parameter's number is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
@@ -119,6 +129,11 @@ impl Algorithm {
     /// Whether it wants random bits with each ACK.
     pub fn uses_random(&self) -> bool {
         self.raw.uses_random != 0
+    }
+
+    /// Who owns its window.
+    pub fn profile(&self) -> Profile {
+        if self.raw.profile == 0 { Profile::Classic } else { Profile::Rate }
     }
 
     /// Its parameter table.

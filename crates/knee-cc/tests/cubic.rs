@@ -704,7 +704,7 @@ impl Start {
         let f = &mut self.f;
         f.conn.ack_pos = f.conn.ack_pos.wrapping_add(1);
         f.conn.outstanding_pkts -= 1;
-        let ack = Ack { delivered_pkts: 0, acked_pkts: 1, lost_pkts: 0, rtt_us, random: 0 };
+        let ack = Ack { acked_pkts: 1, rtt_us, ..Ack::default() };
         f.cc.on_rtt(&mut f.conn, &ack);
         f.cc.on_ack(&mut f.conn, &ack);
     }

@@ -3,7 +3,7 @@
 
 use knee_cc::{
     Ack, Algorithm, Conn, Controller, Event, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED,
-    NOTE_REGION_B, NOTE_ROUND, OBSERVE_N, Params, Phase, SSTHRESH_INFINITE, algorithms,
+    NOTE_REGION_B, NOTE_ROUND, OBSERVE_N, Params, Phase, Profile, SSTHRESH_INFINITE, algorithms,
 };
 use proptest::{
     prelude::*,
@@ -225,6 +225,8 @@ struct Berth {
 }
 
 struct Stack {
+    /// The algorithm owns the window and the pacing rate.
+    is_rate: bool,
     conn: Conn,
     berths: Vec<Berth>,
     berth: usize,
@@ -251,6 +253,7 @@ fn run(case: &Case, surroundings: Surroundings) -> Vec<Done> {
         ..Conn::default()
     };
     let mut stack = Stack {
+        is_rate: is_rate(case),
         conn,
         berths: (0..8).map(|_| Berth { controller: None, _odd_size: 0 }).collect(),
         berth: 0,
@@ -284,11 +287,13 @@ impl Stack {
             let rubbish = self.next_rubbish();
             self.conn.reserved = rubbish as u8;
             self.conn.notes = (rubbish >> 8) as u32;
-            self.conn.pacing_bytes_per_s = rubbish;
+            if !self.is_rate {
+                self.conn.pacing_bytes_per_s = rubbish;
+            }
             if self.surroundings.mad_clock {
                 self.conn.now_us = self.next_rubbish();
             }
-        } else {
+        } else if !self.is_rate {
             self.conn.pacing_bytes_per_s = 0;
         }
         // A copy of its own on the heap: another address for the view as well.
@@ -328,7 +333,7 @@ impl Stack {
                 if self.conn.outstanding_pkts != 0 {
                     return;
                 }
-                if *longer_than_rto {
+                if *longer_than_rto && !self.is_rate {
                     self.event(Event::CwndRestart);
                     self.conn.cwnd_pkts = self.conn.cwnd_pkts.min(10);
                     self.conn.cwnd_cnt = 0;
@@ -342,6 +347,7 @@ impl Stack {
         self.clock_us += u64::from(step.after_us);
         self.sent += u64::from(step.sent_pkts.min(LARGEST_PKTS - self.conn.outstanding_pkts));
         let outstanding = self.sent - self.acked;
+        let prior_inflight_pkts = outstanding as u32;
         let newly_acked = (outstanding * (u64::from(step.acked_part) + 1)) >> 32;
         self.acked += newly_acked;
         self.conn.snd_pos = self.start_pos.wrapping_add(self.sent as u32);
@@ -353,15 +359,19 @@ impl Stack {
         self.conn.app_limited = (!step.cwnd_limited).into();
         let acked_pkts = (newly_acked as u32).saturating_add(step.sacked_pkts);
         self.delivered_pkts += u64::from(acked_pkts);
-        let ack = Ack {
+        let mut ack = Ack {
             delivered_pkts: self.delivered_pkts,
             acked_pkts,
             lost_pkts: u32::from(matches!(step.signal, Signal::Loss)),
             rtt_us: step.rtt_us,
             random: step.random,
+            ..Ack::default()
         };
-
-        self.call(Call::OnRtt, ack, |c, conn| with(c, |c| c.on_rtt(conn, &ack)));
+        if self.is_rate {
+            ack = Ack { prior_inflight_pkts, ..rate_sample(step, ack) };
+        } else {
+            self.call(Call::OnRtt, ack, |c, conn| with(c, |c| c.on_rtt(conn, &ack)));
+        }
         let undisturbed = [Phase::Open as u8, Phase::Disorder as u8].contains(&self.conn.phase);
         match step.signal {
             Signal::Nothing if undisturbed => self.conn.phase = Phase::Open as u8,
@@ -372,7 +382,7 @@ impl Stack {
             _ => {}
         }
         let may_grow = ![Phase::Recovery as u8, Phase::Cwr as u8].contains(&self.conn.phase);
-        if newly_acked != 0 && may_grow {
+        if (newly_acked != 0 && may_grow) || self.is_rate {
             self.call(Call::OnAck, ack, |c, conn| with(c, |c| c.on_ack(conn, &ack)));
         }
     }
@@ -387,7 +397,7 @@ impl Stack {
     fn recovered(&mut self) {
         let after_timeout = self.conn.phase == Phase::Loss as u8;
         self.conn.phase = Phase::Open as u8;
-        if !after_timeout {
+        if !after_timeout && !self.is_rate {
             self.conn.cwnd_pkts = self.conn.ssthresh_pkts.clamp(1, self.conn.cwnd_max_pkts);
             self.event(Event::Recovered);
         }
@@ -419,6 +429,23 @@ impl Stack {
     }
 }
 
+/// A delivery rate sample: of what was delivered since some packet, over the RTT or any time, or none.
+/// The numbers come from what the step has, so that they cost no draw.
+fn rate_sample(step: &AckStep, ack: Ack) -> Ack {
+    let mix = step.random.rotate_left(13) ^ step.after_us;
+    let since = u64::from(ack.acked_pkts) + u64::from(mix & 0x3ff);
+    let sample_pkts = since.min(ack.delivered_pkts).min(u32::MAX.into()) as u32;
+    let sample_us = match mix >> 29 {
+        0 => 0,
+        1 => mix,
+        _ => step.rtt_us.max(0) as u32,
+    };
+    let sample_prior_pkts = (ack.delivered_pkts as u32).wrapping_sub(sample_pkts);
+    let lost_pkts = ack.lost_pkts * (1 + (mix >> 24 & 7));
+    let sample_app_limited = u32::from(!step.cwnd_limited);
+    Ack { lost_pkts, sample_pkts, sample_us, sample_prior_pkts, sample_app_limited, ..ack }
+}
+
 fn with(
     controller: Option<Controller>,
     call: impl FnOnce(&mut Controller),
@@ -440,6 +467,10 @@ fn returning(
 // ---------------------------------------------------------------------------------------------
 // What must hold
 // ---------------------------------------------------------------------------------------------
+
+fn is_rate(case: &Case) -> bool {
+    case.algorithm.profile() == Profile::Rate
+}
 
 fn newreno_like(case: &Case) -> bool {
     NEWRENO_LIKE.contains(&case.algorithm.name())
@@ -477,7 +508,10 @@ fn check_call(case: &Case, done: &Done) -> Result<(), TestCaseError> {
     if *call != Call::Ssthresh {
         prop_assert!(!noted(NOTE_LOSS_TOLERATED), "only ssthresh() tolerates");
     }
-    if after.cwnd_pkts < before.cwnd_pkts {
+    if is_rate(case) {
+        prop_assert!(*call != Call::OnRtt, "on_rtt in profile RATE");
+        prop_assert!(!noted(NOTE_DELAY_BACKOFF), "its window is no backoff's");
+    } else if after.cwnd_pkts < before.cwnd_pkts {
         prop_assert!(noted(NOTE_DELAY_BACKOFF), "reduced the window without saying so");
     }
     if noted(NOTE_DELAY_BACKOFF) {
@@ -493,7 +527,7 @@ fn check_call(case: &Case, done: &Done) -> Result<(), TestCaseError> {
         );
         prop_assert!(!noted(NOTE_LOSS_TOLERATED), "tolerated a loss in region B");
     }
-    if before.cwnd_limited == 0 && !noted(NOTE_DELAY_BACKOFF) {
+    if before.cwnd_limited == 0 && !noted(NOTE_DELAY_BACKOFF) && !is_rate(case) {
         prop_assert!(after.cwnd_pkts <= before.cwnd_pkts, "grew while the application limited");
     }
     match call {
@@ -548,8 +582,12 @@ fn check_newreno_like(done: &Done) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Rounds and delay backoffs are a round trip apart.
+/// Rounds and delay backoffs are a round trip apart. (Rounds of profile RATE are the samples', and
+/// those drawn here are of no one path.)
 fn check_spacing(case: &Case, done: &[Done]) -> Result<(), TestCaseError> {
+    if is_rate(case) {
+        return Ok(());
+    }
     let once_per_round = backs_off_once_per_round(case);
     // Packets sent when the round running started; when the latest delay backoff came.
     let (mut mark, mut held) = (0, 0);
@@ -659,6 +697,7 @@ fn sequences_reach_every_decision() {
         ("cdg", testing | NOTE_LOSS_TOLERATED),
         ("copa", testing | NOTE_LOSS_TOLERATED),
         ("ledbatpp", testing),
+        ("bbr", NOTE_ROUND | NOTE_LOSS_TOLERATED),
     ];
     assert_eq!(expected.len(), knee_cc::algorithms().len(), "every algorithm has a row");
     for (name, expected) in expected {

@@ -64,6 +64,11 @@ fn fields(record: &CallRecord) -> (Fields, Fields) {
         ("ack_lost_pkts".to_owned(), record.ack.lost_pkts.to_string()),
         ("ack_rtt_us".to_owned(), record.ack.rtt_us.to_string()),
         ("ack_random".to_owned(), record.ack.random.to_string()),
+        ("sample_pkts".to_owned(), record.ack.sample_pkts.to_string()),
+        ("sample_us".to_owned(), record.ack.sample_us.to_string()),
+        ("sample_prior_pkts".to_owned(), record.ack.sample_prior_pkts.to_string()),
+        ("prior_inflight_pkts".to_owned(), record.ack.prior_inflight_pkts.to_string()),
+        ("sample_app_limited".to_owned(), record.ack.sample_app_limited.to_string()),
     ];
     input.extend(conn(&record.before).map(|(n, v)| (format!("before.{n}"), v)));
     let mut output: Vec<_> = conn(&record.after).map(|(n, v)| (format!("after.{n}"), v)).collect();

@@ -201,7 +201,8 @@ impl FlowCounters {
     pub fn count(&mut self, call: Call, after: &Conn, result: u32) {
         let region_b = after.notes & NOTE_REGION_B != 0;
         match call {
-            Call::OnRtt if after.notes & NOTE_ROUND != 0 => {
+            // Profile RATE knows no on_rtt, and its rounds no backoffs.
+            Call::OnRtt | Call::OnAck if after.notes & NOTE_ROUND != 0 => {
                 self.rounds_region_a += u64::from(!region_b);
                 self.rounds_region_b += u64::from(region_b);
             }

@@ -10,11 +10,12 @@ use crate::{
     receiver::{Receiver, Reply},
     sender::{Sender, Transmit},
 };
-use knee_cc::Params;
+use knee_cc::{Params, Profile};
 use knee_net::{Ecn, NEVER};
 use knee_run::{
     Cc, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals, Ns, PacketEvent,
-    Path, Port, Random, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Transport, UdpFlow,
+    Path, Port, Random, Recovery, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Transport,
+    UdpFlow,
 };
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -32,9 +33,10 @@ enum Timer {
     Retransmission,
     DelayedAck,
     Udp,
+    Pace,
 }
 
-/// Timers of all flows. A flow's retransmission and delayed-ACK timers stand in the heap at most
+/// Timers of all flows. A flow's retransmission, delayed-ACK and pacing timers stand in the heap at most
 /// once each; moved to a later time they stay where they are and are re-armed when they come up.
 #[derive(Default)]
 struct Timers {
@@ -69,6 +71,7 @@ struct Tcp {
     /// When the timers of this flow stand in the heap; [`NEVER`]: they do not.
     rto_in_heap_ns: Ns,
     delack_in_heap_ns: Ns,
+    pace_in_heap_ns: Ns,
 }
 
 struct Flow {
@@ -258,6 +261,11 @@ impl<'a> Engine<'a> {
             self.timers.push(tcp.rto_in_heap_ns, index, Timer::Retransmission);
             self.path.set_timers(self.timers.next_ns());
         }
+        if tcp.sender.pace_due_ns < tcp.pace_in_heap_ns {
+            tcp.pace_in_heap_ns = tcp.sender.pace_due_ns;
+            self.timers.push(tcp.pace_in_heap_ns, index, Timer::Pace);
+            self.path.set_timers(self.timers.next_ns());
+        }
     }
 
     fn on_timer(&mut self) {
@@ -275,6 +283,7 @@ impl<'a> Engine<'a> {
             Timer::Retransmission => self.on_rto(index, due_ns),
             Timer::DelayedAck => self.on_delayed_ack(index, due_ns),
             Timer::Udp => self.send_udp(index),
+            Timer::Pace => self.on_pace(index, due_ns),
         }
         self.path.set_timers(self.timers.next_ns());
     }
@@ -331,6 +340,20 @@ impl<'a> Engine<'a> {
             self.timers.push(tcp.rto_in_heap_ns, index, Timer::Retransmission);
         } else {
             self.with_sender(index, |sender, now_ns, out| sender.on_timer(now_ns, out));
+        }
+    }
+
+    fn on_pace(&mut self, index: u32, due_ns: Ns) {
+        let Kind::Tcp(tcp) = &mut self.flows[index as usize].kind else { return };
+        if due_ns != tcp.pace_in_heap_ns {
+            return;
+        }
+        tcp.pace_in_heap_ns = NEVER;
+        if tcp.sender.pace_due_ns > self.now_ns {
+            tcp.pace_in_heap_ns = tcp.sender.pace_due_ns;
+            self.timers.push(tcp.pace_in_heap_ns, index, Timer::Pace);
+        } else {
+            self.with_sender(index, |sender, now_ns, out| sender.on_pace(now_ns, out));
         }
     }
 
@@ -430,6 +453,13 @@ impl Flow {
             }
             FlowKind::Tcp(TcpSpec { cc: Cc::Kernel(name), .. }) => {
                 return Err(SimError::NotSimulated { flow: flow.name.clone(), cc: name.clone() });
+            }
+            FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), options, .. })
+                if params.algorithm().profile() == Profile::Rate
+                    && options.recovery != Recovery::Sack =>
+            {
+                let cc = params.algorithm().name();
+                return Err(SimError::NoSack { flow: flow.name.clone(), cc });
             }
             FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), options, .. }) => {
                 let params = params.clone();
@@ -542,6 +572,7 @@ impl Tcp {
             all_written: false,
             rto_in_heap_ns: NEVER,
             delack_in_heap_ns: NEVER,
+            pace_in_heap_ns: NEVER,
         }
     }
 }

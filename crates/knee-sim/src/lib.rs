@@ -5,7 +5,7 @@
 //! (seed, component, flow), so the same spec gives the same bytes on any machine.
 //!
 //! - `engine`: the event loop: who is due next, packets from element to element.
-//! - `sender`, `recovery`: TCP sender in Linux's order of events.
+//! - `sender`, `recovery`, `rate`: TCP sender in Linux's order of events.
 //! - `scoreboard`: what is outstanding, and what is known of it.
 //! - `receiver`: TCP receiver: reassembly, SACK blocks, delayed ACKs.
 //! - `host`: calls the algorithm, logs and counts what it did.
@@ -13,6 +13,7 @@
 mod engine;
 mod host;
 mod packet;
+mod rate;
 mod receiver;
 mod recovery;
 mod scoreboard;
@@ -41,6 +42,17 @@ pub enum SimError {
         /// Name of the flow.
         flow: String,
     },
+    /// An algorithm of profile RATE without selective acknowledgements.
+    #[error(
+        "flow `{flow}`: {cc} measures its delivery rate, which takes selective acknowledgements; \
+         write recovery = \"sack\""
+    )]
+    NoSack {
+        /// Name of the flow.
+        flow: String,
+        /// Name of the algorithm.
+        cc: &'static str,
+    },
     /// A flow could send more packets than its counters hold.
     #[error(
         "flow `{flow}` could send more than {max} packets; shorten the run or lower the rate",
@@ -55,7 +67,8 @@ pub enum SimError {
 /// Simulates `spec`.
 ///
 /// # Errors
-/// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::NotSimulated`]; [`SimError::Quic`].
+/// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::NotSimulated`];
+/// [`SimError::Quic`]; [`SimError::NoSack`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     engine::Engine::new(spec)?.run()
 }

@@ -37,6 +37,9 @@ pub(crate) struct News {
     /// When the retransmission was sent that filled the first hole: a receiver's timestamp echo
     /// tells (RFC 7323 section 4.3).
     pub repair_sent_ns: Option<u64>,
+    /// Of what is newly delivered, when the segment was sent that was sent last, and its end; of two
+    /// sent at once, the one of the higher number. An end of 0: nothing is.
+    pub newest: (u64, u32),
 }
 
 /// The delivered segment that was sent last (RFC 8985 section 5.2): everything sent before it can
@@ -152,13 +155,14 @@ impl Scoreboard {
             }
             self.una = cumulative;
             let sent_ns = last.map(Segment::sent_ns);
+            let newest = sent_ns.map_or((0, 0), |sent_ns| (sent_ns, cumulative));
             if let Some(sent_ns) = sent_ns
                 && sent_ns >= self.latest.sent_ns
             {
                 let rtt_ns = now_ns - sent_ns;
                 self.latest = Latest { sent_ns, end: cumulative, rtt_ns, retransmitted: false };
             }
-            return News { delivered_pkts: count, sent_ns, repair_sent_ns: None };
+            return News { delivered_pkts: count, sent_ns, repair_sent_ns: None, newest };
         }
         let mut news = News::default();
         let mut ambiguous = false;
@@ -176,6 +180,7 @@ impl Scoreboard {
                 self.reordered |= number + 1 < self.sacked_end && !segment.has(EVER_RETRANS);
                 news.delivered_pkts += 1;
                 news.sent_ns = news.sent_ns.max(Some(segment.sent_ns()));
+                news.newest = news.newest.max((segment.sent_ns(), number + 1));
                 let again = segment.has(EVER_RETRANS);
                 self.delivered(segment.sent_ns(), number + 1, now_ns, again);
             }
@@ -265,6 +270,7 @@ impl Scoreboard {
         self.flagged_end = self.flagged_end.max(number + 1);
         self.delivered(was.sent_ns(), number + 1, now_ns, was.has(EVER_RETRANS));
         news.delivered_pkts += 1;
+        news.newest = news.newest.max((was.sent_ns(), number + 1));
         if !was.has(EVER_RETRANS) {
             self.reordered |= number + 1 < before_end;
             news.sent_ns = news.sent_ns.max(Some(was.sent_ns()));
@@ -471,6 +477,7 @@ mod tests {
             for number in covered {
                 self.delivered(number, now_ns);
                 news.delivered_pkts += 1;
+                news.newest = news.newest.max((self.sent[number as usize].0, number + 1));
                 if !ambiguous {
                     news.sent_ns = news.sent_ns.max(Some(self.sent[number as usize].0));
                 }
@@ -481,6 +488,7 @@ mod tests {
                     news.delivered_pkts += 1;
                     self.delivered(number, now_ns);
                     let (sent_ns, again) = self.sent[number as usize];
+                    news.newest = news.newest.max((sent_ns, number + 1));
                     news.sent_ns = news.sent_ns.max((!again).then_some(sent_ns));
                 }
             }

@@ -12,14 +12,19 @@
 //! is under way or a loss is being repaired. PRR brings the window to the threshold, whatever the
 //! recovery; the phase ends when something sent after its beginning is acknowledged. A loss that is
 //! found meanwhile is repaired in the same reduction. New data are ECN-capable, retransmissions not.
+//!
+//! An algorithm of profile RATE owns the window instead: no `on_rtt`, no PRR, no event at the end of
+//! a recovery, no restart after idle times, but `on_ack` last of all for every ACK, with a delivery
+//! rate sample; and packets are paced (see `rate`). Losses are found with SACK there.
 
 use crate::{
     host::Host,
     packet::{AckPacket, NONE, SackBlocks},
+    rate::Rate,
     recovery::Prr,
     scoreboard::{DUP_THRESH, Losses, News, Scoreboard},
 };
-use knee_cc::{Ack, Conn, Event, Params, Phase, SSTHRESH_INFINITE};
+use knee_cc::{Ack, Conn, Event, Params, Phase, Profile, SSTHRESH_INFINITE};
 use knee_net::{Ecn, NEVER, Random};
 use knee_run::{DelayStats, FlowCounters, NS_PER_MS, NS_PER_S, NS_PER_US, Recovery, TcpOptions};
 
@@ -79,6 +84,10 @@ pub(crate) struct Sender {
     /// ACK whose duplicates were lost.
     inflation: i32,
     partial_acked: bool,
+    /// Profile RATE: the algorithm owns the window.
+    rate: Option<Box<Rate>>,
+    /// When the next packet may leave, if pacing holds one back.
+    pub(crate) pace_due_ns: u64,
     /// Packets above `una` that duplicate ACKs say have arrived; NewReno recovery only.
     arrived: u32,
     prr: Prr,
@@ -145,6 +154,7 @@ impl Sender {
             ack_pos: base_pos,
             ..Conn::default()
         };
+        let is_rate = params.algorithm().profile() == Profile::Rate;
         let host = Host::new(params, &mut conn, trace);
         Self {
             conn,
@@ -168,6 +178,8 @@ impl Sender {
             dupacks: 0,
             inflation: 0,
             partial_acked: false,
+            rate: is_rate.then(Box::default),
+            pace_due_ns: NEVER,
             arrived: 0,
             prr: Prr::default(),
             delivered_pkts: 0,
@@ -222,7 +234,8 @@ impl Sender {
 
     /// The application writes `segments` more, or as many as there can be.
     pub(crate) fn write(&mut self, now_ns: u64, segments: Option<u32>, out: &mut impl Transmit) {
-        let idle = self.board.outstanding() == 0;
+        self.note_app_limit();
+        let idle = self.board.outstanding() == 0 && self.rate.is_none();
         if idle && self.idle_restart && now_ns.saturating_sub(self.last_sent_ns) > self.rto_ns {
             // RFC 5681 section 4.1.
             self.refresh(now_ns);
@@ -280,6 +293,18 @@ impl Sender {
         self.conn.phase = phase as u8;
     }
 
+    /// Profile RATE: whether the application holds sending back (draft-ietf-ccwg-bbr-06, section
+    /// 4.1.2.4). Asked before anything changes: when it writes, an ACK arrives, a timer expires.
+    #[inline(never)]
+    fn note_app_limit(&mut self) {
+        let Some(rate) = &mut self.rate else { return };
+        let in_network_pkts = self.board.in_network();
+        let has_room = in_network_pkts < self.conn.cwnd_pkts;
+        if has_room && self.board.nxt() >= self.written && self.board.next_lost().is_none() {
+            rate.limited(self.delivered_pkts + u64::from(in_network_pkts));
+        }
+    }
+
     /// An acknowledgement arrives.
     pub(crate) fn on_ack(
         &mut self,
@@ -290,6 +315,11 @@ impl Sender {
     ) {
         if ack.cumulative < self.board.una() || self.board.outstanding() == 0 {
             return;
+        }
+        let mut prior_inflight_pkts = 0;
+        if self.rate.is_some() {
+            self.note_app_limit();
+            prior_inflight_pkts = self.inflight_pkts();
         }
         let advanced = ack.cumulative - self.board.una();
         let mut news: News = self.board.acknowledge(ack.cumulative, now_ns);
@@ -311,9 +341,20 @@ impl Sender {
             lost_pkts: 0,
             rtt_us: rtt_ns.map_or(-1, |ns| (ns / NS_PER_US).min(i32::MAX as u64) as i32),
             random: if self.host.uses_random() { self.random.bits32() } else { 0 },
+            prior_inflight_pkts,
+            ..Ack::default()
         };
         let before = self.mutable();
-        self.host.on_rtt(&mut self.conn, &seen, &mut self.counters);
+        match &mut self.rate {
+            None => self.host.on_rtt(&mut self.conn, &seen, &mut self.counters),
+            Some(rate) => {
+                let rtt_ns = news.sent_ns.map(|sent_ns| now_ns - sent_ns);
+                rate.acknowledged(ack.cumulative, news.newest.1, now_ns, rtt_ns, &mut seen);
+                if news.sent_ns.is_none() {
+                    seen.rtt_us = -1; // of a retransmission
+                }
+            }
+        }
         if ack.duplicate != NONE && self.recovery == Recovery::Sack {
             self.widen_reo_wnd();
             self.on_duplicate_report(ack.duplicate);
@@ -324,10 +365,11 @@ impl Sender {
         }
         let echo = ack.to.echo();
         let (reduced, reordering_due_ns) = self.judge(now_ns, advanced, echo, &mut seen, out);
-        if reduced {
+        let owned = self.rate.is_some();
+        if reduced && !owned {
             // The recovery owns the window.
-        } else if advanced > 0 {
-            if before != self.mutable() || seen.lost_pkts > 0 {
+        } else if advanced > 0 || owned {
+            if owned || before != self.mutable() || seen.lost_pkts > 0 {
                 self.refresh(now_ns);
             }
             self.host.on_ack(&mut self.conn, &seen, &mut self.counters);
@@ -458,8 +500,7 @@ impl Sender {
             return (false, NEVER);
         }
         if self.phase() == Phase::Cwr && self.board.una() > self.high {
-            self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
-            self.leave_recovery(now_ns);
+            self.end_reduction(now_ns);
         }
         let (reduced, reordering_due_ns) = match self.recovery {
             Recovery::Sack => self.judge_sack(now_ns, advanced, seen),
@@ -531,8 +572,7 @@ impl Sender {
         let reached = self.board.una() >= self.high;
         match self.phase() {
             Phase::Recovery if reached => {
-                self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
-                self.leave_recovery(now_ns);
+                self.end_reduction(now_ns);
                 self.narrow_reo_wnd();
             }
             Phase::Loss if reached => {
@@ -574,6 +614,9 @@ impl Sender {
     }
 
     fn reduce_in_proportion(&mut self, delivered_pkts: u32, progress: bool) {
+        if self.rate.is_some() {
+            return;
+        }
         let (pipe, ssthresh) = (self.inflight_pkts(), self.conn.ssthresh_pkts);
         self.conn.cwnd_pkts = self.prr.window(delivered_pkts, pipe, ssthresh, progress);
     }
@@ -584,10 +627,7 @@ impl Sender {
         let una = self.board.una();
         self.dupacks = if advanced > 0 { 0 } else { self.dupacks + 1 };
         match self.phase() {
-            Phase::Recovery if una > self.high => {
-                self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
-                self.leave_recovery(now_ns);
-            }
+            Phase::Recovery if una > self.high => self.end_reduction(now_ns),
             Phase::Recovery if advanced > 0 && una < self.high => {
                 seen.lost_pkts = self.board.mark_first_lost();
             }
@@ -693,9 +733,19 @@ impl Sender {
         self.cwr_pending = self.ecn;
     }
 
+    /// The reduction has come to its end; without SACK's PRR the window may be below the threshold.
+    fn end_reduction(&mut self, now_ns: u64) {
+        if self.rate.is_none() {
+            self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+        }
+        self.leave_recovery(now_ns);
+    }
+
     fn leave_recovery(&mut self, now_ns: u64) {
-        self.refresh(now_ns);
-        self.host.on_event(&mut self.conn, Event::Recovered);
+        if self.rate.is_none() {
+            self.refresh(now_ns);
+            self.host.on_event(&mut self.conn, Event::Recovered);
+        }
         self.set_phase(Phase::Open);
     }
 
@@ -737,6 +787,7 @@ impl Sender {
         if self.board.outstanding() == 0 {
             return;
         }
+        self.note_app_limit();
         match self.timer {
             Timer::Timeout => self.on_timeout(now_ns, out),
             Timer::Reordering => self.on_reordering_timer(now_ns, out),
@@ -767,6 +818,7 @@ impl Sender {
             if retransmits {
                 self.retransmit(self.board.nxt() - 1, now_ns, out);
             } else {
+                self.note_sending(self.board.nxt(), now_ns);
                 self.send_new(now_ns, out);
             }
             self.probe = Some((self.board.nxt(), retransmits));
@@ -786,12 +838,16 @@ impl Sender {
         if !retransmitted || reported || ack.cumulative > end || duplicate {
             self.probe = None;
         }
-        let reducing = self.phase() == Phase::Cwr;
+        // For a mark, which a loss may have joined since the probe left.
+        let reducing = matches!(self.phase(), Phase::Cwr | Phase::Recovery);
         if retransmitted && !reported && ack.cumulative > end && !reducing {
             self.counters.loss_events += 1;
             self.conn.cwnd_cnt = 0;
             self.host.ssthresh(&mut self.conn, &mut self.counters);
             self.cwr_pending = self.ecn;
+            if self.rate.is_some() {
+                return;
+            }
             self.set_phase(Phase::Cwr);
             self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
             self.host.on_event(&mut self.conn, Event::Recovered);
@@ -832,6 +888,7 @@ impl Sender {
 
     #[inline(never)]
     fn retransmit(&mut self, number: u32, now_ns: u64, out: &mut impl Transmit) {
+        self.note_sending(number, now_ns);
         self.board.retransmitted(number, now_ns);
         self.counters.retransmitted_pkts += 1;
         if let Some(pending) = &mut self.undo_pending {
@@ -856,6 +913,16 @@ impl Sender {
             self.cwr_pending = false;
         }
         out.transmit(number, ecn, cwr);
+    }
+
+    /// Profile RATE: segment `number` is about to leave.
+    #[inline]
+    fn note_sending(&mut self, number: u32, now_ns: u64) {
+        if let Some(rate) = &mut self.rate {
+            let idle = self.board.in_network() == 0;
+            rate.sent(number, now_ns, idle, self.delivered_pkts);
+            rate.pace(now_ns, self.conn.mss_bytes, self.conn.pacing_bytes_per_s);
+        }
     }
 
     /// The first segment that is not written, or that the receive window does not allow.
@@ -883,19 +950,68 @@ impl Sender {
         let held_back = if unused { self.board.sacked() } else { 0 };
         let window = self.conn.cwnd_pkts.saturating_add_signed(self.inflation);
         let room = |board: &Scoreboard| board.in_network() + held_back < window;
+        if self.rate.is_some() {
+            self.send_paced(now_ns, room, out);
+            return;
+        }
         while room(&self.board) {
             let Some(number) = self.board.next_lost() else { break };
             self.retransmit(number, now_ns, out);
         }
         let end = self.sendable_end();
-        if self.board.outstanding() == 0 && self.board.nxt() < end && self.delivered_pkts > 0 {
-            self.refresh(now_ns);
-            self.host.on_event(&mut self.conn, Event::TxStart);
-        }
+        self.note_start(now_ns, end);
         while room(&self.board) && self.board.nxt() < end {
             self.send_new(now_ns, out);
         }
         self.validate(!room(&self.board));
+    }
+
+    /// The first transmission after everything was acknowledged.
+    #[inline]
+    fn note_start(&mut self, now_ns: u64, end: u32) {
+        if self.board.outstanding() == 0 && self.board.nxt() < end && self.delivered_pkts > 0 {
+            self.refresh(now_ns);
+            self.host.on_event(&mut self.conn, Event::TxStart);
+        }
+    }
+
+    /// The same at the pace that the algorithm asks for: one packet when it is due, then the time of
+    /// the next.
+    #[inline(never)]
+    fn send_paced(
+        &mut self,
+        now_ns: u64,
+        room: impl Fn(&Scoreboard) -> bool,
+        out: &mut impl Transmit,
+    ) {
+        self.pace_due_ns = NEVER;
+        let end = self.sendable_end();
+        while room(&self.board) {
+            let lost = self.board.next_lost();
+            if lost.is_none() && self.board.nxt() >= end {
+                break;
+            }
+            let due_ns = self.rate.as_ref().map_or(0, |rate| rate.next_send_ns());
+            if due_ns > now_ns && self.conn.pacing_bytes_per_s > 0 {
+                self.pace_due_ns = due_ns;
+                break;
+            }
+            match lost {
+                Some(number) => self.retransmit(number, now_ns, out),
+                None => {
+                    self.note_start(now_ns, end);
+                    self.note_sending(self.board.nxt(), now_ns);
+                    self.send_new(now_ns, out);
+                }
+            }
+        }
+        self.validate(!room(&self.board));
+    }
+
+    /// The next packet may leave.
+    pub(crate) fn on_pace(&mut self, now_ns: u64, out: &mut impl Transmit) {
+        self.note_app_limit();
+        self.send(now_ns, out);
     }
 
     /// Remembers whether the window was the limit, once per window as Linux does.
@@ -1025,6 +1141,32 @@ mod tests {
         }
     }
 
+    /// A probe that leaves while the window is reduced for a mark, and repairs a loss that joins the
+    /// reduction: there is no second one.
+    #[test]
+    fn a_probe_does_not_reduce_a_reduced_window() {
+        let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
+        let options = TcpOptions { initial_window_pkts: 20, ecn: true, ..TcpOptions::default() };
+        let random = Random::stream(1, "test", 0);
+        let mut sender = Sender::new(params, &options, 0, random, false, true);
+        let mut out = Wire::default();
+        sender.write(0, Some(20), &mut out);
+        // All but 1 and 19 arrive; what follows 1 tells so after the probe, 19 again.
+        sender.on_ack(100 * NS_PER_MS, echo(1), None, &mut out);
+        assert_eq!((sender.phase(), sender.timer), (Phase::Cwr, Timer::Probe));
+        out.0.clear();
+        sender.on_timer(sender.timer_due_ns, &mut out);
+        assert_eq!((out.0.last(), sender.probe), (Some(&(19, false, false)), Some((20, true))));
+        sender.on_ack(310 * NS_PER_MS, ack(1), Some([(2, 19), (0, 0), (0, 0)]), &mut out);
+        assert_eq!(sender.phase(), Phase::Recovery);
+        sender.write(320 * NS_PER_MS, Some(5), &mut out);
+        assert!(sender.board.nxt() > 20);
+        sender.on_ack(420 * NS_PER_MS, ack(21), None, &mut out);
+        assert_eq!((sender.probe, sender.phase()), (None, Phase::Open));
+        let trace = sender.take_trace();
+        assert_eq!(trace.iter().filter(|c| c.call == knee_run::Call::Ssthresh).count(), 1);
+    }
+
     /// A marked window was no mistake: what D-SACKs tell later does not bring it back.
     #[test]
     fn an_echo_forbids_undoing() {
@@ -1036,6 +1178,71 @@ mod tests {
         sender.on_ack(1020 * NS_PER_MS, report, None, &mut out);
         assert_eq!(sender.counters.undos, 0);
         assert_eq!(sender.phase(), Phase::Loss);
+    }
+
+    /// Profile RATE: bbr starts at 2.77 initial windows per millisecond, 40 109 600 bytes/s, so that 1448
+    /// bytes take 36 101.08 ns. All packets leave at their times, the tenth fills the window.
+    #[test]
+    fn an_algorithm_that_paces_is_obeyed() {
+        let params = Params::defaults(knee_cc::algorithm("bbr").unwrap());
+        let random = Random::stream(1, "test", 0);
+        let mut sender = Sender::new(params, &TcpOptions::default(), 0, random, false, true);
+        let mut out = Vec::new();
+        sender.write(0, None, &mut out);
+        let mut times_ns = Vec::new();
+        while sender.pace_due_ns != NEVER {
+            let due_ns = sender.pace_due_ns;
+            sender.on_pace(due_ns - 1, &mut out);
+            assert_eq!(out.len(), times_ns.len() + 1, "not before its time");
+            sender.on_pace(due_ns, &mut out);
+            times_ns.push(due_ns);
+        }
+        let exact_ns = |n: u32| (f64::from(n) * 1448.0 * 1e9 / 40_109_600.0).ceil() as u64;
+        assert_eq!(times_ns, (1..10).map(exact_ns).collect::<Vec<_>>());
+        assert_eq!(out, (0..10).collect::<Vec<_>>());
+        // A long time later one packet leaves at once: no burst makes up for it.
+        out.clear();
+        sender.on_ack(100 * NS_PER_MS, ack(10), None, &mut out);
+        assert_eq!(out, [10]);
+        // The tenth left at 325 us: 14480 bytes * 2.77 in 99.675 ms are 402 403 bytes/s, one packet in
+        // 3 598 382.7 ns.
+        assert_eq!(sender.conn.pacing_bytes_per_s, 402_403);
+        assert_eq!(sender.pace_due_ns, 100 * NS_PER_MS + 3_598_383);
+        let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
+        use knee_run::Call::{Init, OnAck, OnEvent};
+        assert_eq!(calls, [Init, OnAck, OnEvent]);
+    }
+
+    /// Profile RATE: losses ask for a threshold and leave the window; the ACK of the loss is given after
+    /// that, with what it lost, in recovery; the end of recovery is told by the phase alone.
+    #[test]
+    fn an_algorithm_that_owns_its_window_keeps_it_in_recovery() {
+        let params = Params::defaults(knee_cc::algorithm("bbr").unwrap());
+        let random = Random::stream(1, "test", 0);
+        let mut sender = Sender::new(params, &TcpOptions::default(), 0, random, false, true);
+        let mut out = Vec::new();
+        sender.write(0, None, &mut out);
+        while sender.pace_due_ns != NEVER {
+            sender.on_pace(sender.pace_due_ns, &mut out);
+        }
+        sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
+        // 1 is lost.
+        for k in 0..3 {
+            let blocks = Some([(2, 3 + k), (0, 0), (0, 0)]);
+            sender.on_ack((101 + u64::from(k)) * NS_PER_MS, ack(1), blocks, &mut out);
+        }
+        assert_eq!((sender.phase(), sender.conn.cwnd_pkts), (Phase::Recovery, 14));
+        sender.on_ack(400 * NS_PER_MS, ack(10), None, &mut out);
+        assert_eq!(sender.counters.loss_events, 1);
+        let trace = sender.take_trace();
+        use knee_run::Call::{Init, OnAck, Ssthresh};
+        let calls: Vec<_> = trace.iter().map(|c| c.call).collect();
+        assert_eq!(calls, [Init, OnAck, OnAck, OnAck, Ssthresh, OnAck, OnAck]);
+        let told: Vec<_> = trace.iter().map(|c| (c.before.phase, c.ack.lost_pkts)).collect();
+        assert_eq!(told[1..], [(0, 0), (1, 0), (1, 0), (1, 0), (3, 1), (3, 0)]);
+        let ack = trace[5].ack;
+        assert_eq!((ack.acked_pkts, ack.delivered_pkts, ack.prior_inflight_pkts), (1, 4, 8));
+        assert_eq!((ack.sample_pkts, ack.sample_us, ack.sample_prior_pkts), (4, 103_000, 0));
     }
 
     #[test]

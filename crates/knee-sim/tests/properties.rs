@@ -3,7 +3,7 @@
 mod common;
 
 use common::{MS, S, run};
-use knee_cc::{Conn, Event, Phase, algorithms};
+use knee_cc::{Conn, Event, Phase, Profile, algorithms};
 use knee_run::{
     Aqm, BurstLoss, Call, CallRecord, Cc, CoDel, DelayedAck, DeliveryTrace, Discipline, FlowKind,
     FlowRecord, FlowSpec, FqCoDel, Fred, NS_PER_S, NS_PER_US, Ns, PacketEvent, PathSpec, Pie,
@@ -193,8 +193,11 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
 }
 
 fn tcp(workload: impl Strategy<Value = Workload>) -> impl Strategy<Value = FlowKind> {
-    (0..algorithms().len(), workload, tcp_options()).prop_map(|(index, workload, options)| {
+    (0..algorithms().len(), workload, tcp_options()).prop_map(|(index, workload, mut options)| {
         let params = knee_cc::Params::defaults(algorithms()[index]);
+        if params.algorithm().profile() == Profile::Rate {
+            options.recovery = Recovery::Sack;
+        }
         FlowKind::Tcp(TcpSpec {
             transport: Transport::Own,
             cc: Cc::Knee(params),
@@ -440,6 +443,20 @@ fn check_conn(conn: &Conn) -> Outcome {
     Ok(())
 }
 
+/// A delivery rate sample: of no less than a round trip, and of what was delivered since.
+fn check_sample(ack: &knee_cc::Ack, base_us: u64) -> Outcome {
+    prop_assert!(ack.sample_app_limited <= 1 && ack.reserved == 0);
+    if ack.sample_us == 0 {
+        prop_assert_eq!(ack.sample_pkts, 0, "{:?}", ack);
+        return Ok(());
+    }
+    prop_assert!(u64::from(ack.sample_us) >= base_us, "{:?} {}", ack, base_us);
+    prop_assert!(ack.acked_pkts > 0 && ack.sample_pkts >= ack.acked_pkts, "{:?}", ack);
+    let then = (ack.delivered_pkts as u32).wrapping_sub(ack.sample_pkts);
+    prop_assert_eq!(ack.sample_prior_pkts, then, "{:?}", ack);
+    Ok(())
+}
+
 /// The calls of one flow against the contract.
 fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outcome {
     let FlowKind::Tcp(tcp) = &flow_spec.kind else {
@@ -455,6 +472,8 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
     let mut rtt: Option<CallRecord> = None; // the ACK under way
     let (mut recoveries, mut timeouts, mut undos) = (0, 0, 0);
     let sack = tcp.options.recovery == Recovery::Sack;
+    let is_rate = tcp.cc.params().is_some_and(|p| p.algorithm().profile() == Profile::Rate);
+    let every_ack = if is_rate { Call::OnAck } else { Call::OnRtt };
     for pair in flow.trace.windows(2) {
         let (last, now) = (&pair[0], &pair[1]);
         check_conn(&now.before)?;
@@ -465,7 +484,7 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
         prop_assert_eq!(now.before.notes & !0xf, 0);
         match now.call {
             Call::Init => prop_assert!(false, "a second init"),
-            Call::OnRtt => {
+            call if call == every_ack => {
                 let ack = &now.ack;
                 // Timestamps measure repairs in whole ticks of 1 ms.
                 let ticks = ack.rtt_us % 1000 == 0 && ack.rtt_us as u64 + 1000 > base_us;
@@ -474,8 +493,21 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
                 if !tcp.cc.params().is_some_and(|p| p.algorithm().uses_random()) {
                     prop_assert_eq!(ack.random, 0);
                 }
+                if is_rate {
+                    check_sample(ack, base_us)?;
+                } else {
+                    let all_zero = knee_cc::Ack {
+                        delivered_pkts: ack.delivered_pkts,
+                        acked_pkts: ack.acked_pkts,
+                        rtt_us: ack.rtt_us,
+                        random: ack.random,
+                        ..knee_cc::Ack::default()
+                    };
+                    prop_assert_eq!(*ack, all_zero);
+                }
                 rtt = Some(*now);
             }
+            Call::OnRtt => prop_assert!(false, "on_rtt in profile RATE"),
             Call::OnAck => {
                 let rtt = rtt.take().expect("on_rtt comes first, on_ack once");
                 prop_assert_eq!(now.before.now_us, rtt.before.now_us);
@@ -497,6 +529,10 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
                 rtt = None;
                 prop_assert_eq!(last.call, Call::Ssthresh);
             }
+            Call::OnEvent if is_rate => {
+                prop_assert_eq!(now.event, Event::TxStart as u32);
+                prop_assert_eq!(now.before.outstanding_pkts, 0);
+            }
             Call::OnEvent => {
                 if now.event == Event::Recovered as u32 {
                     // Or a probe has repaired a loss.
@@ -509,12 +545,14 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
         match last.call {
             Call::Ssthresh if !is_rto(now) => {
                 recoveries += 1;
-                // Or already in the timeout of a lost retransmission, which asks nothing more.
-                prop_assert!(now.before.phase >= Phase::Cwr as u8);
+                // Or already in the timeout of a lost retransmission, which asks nothing more. In
+                // profile RATE a loss that a probe has repaired changes no phase.
+                prop_assert!(is_rate || now.before.phase >= Phase::Cwr as u8);
                 prop_assert_eq!(now.before.cwnd_cnt, 0);
             }
             Call::OnEvent if is_rto(last) => {
-                prop_assert_eq!(now.before.phase, Phase::Loss as u8);
+                // Profile RATE is not asked before the ACK is judged, which may be that of all.
+                prop_assert!(is_rate || now.before.phase == Phase::Loss as u8);
                 // What was sent too lately to be lost (RFC 8985 section 6.3) stands beside the one.
                 prop_assert!(now.before.cwnd_pkts == 1 || sack);
                 prop_assert_eq!(now.before.cwnd_cnt, 0);
@@ -522,7 +560,7 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
             _ => {}
         }
     }
-    let acks: Vec<_> = flow.trace.iter().filter(|r| r.call == Call::OnRtt).map(|r| r.ack).collect();
+    let acks: Vec<_> = flow.trace.iter().filter(|r| r.call == every_ack).map(|r| r.ack).collect();
     let mut delivered = 0;
     for ack in &acks {
         delivered += u64::from(ack.acked_pkts);

@@ -33,6 +33,8 @@ struct cc_algorithm {
 	u32 n_params, n_rules;
 	u32 state_bytes;
 	u32 uses_random;
+	u32 profile; /* enum cc_profile; CC_RATE: on_rtt is null */
+	u32 reserved;
 	void (*init)(struct cc_conn *conn, void *st, const void *p);
 	void (*on_rtt)(struct cc_conn *conn, void *st, const void *p, const struct cc_ack *ack);
 	void (*on_ack)(struct cc_conn *conn, void *st, const void *p, const struct cc_ack *ack);
@@ -59,17 +61,12 @@ struct cc_algorithm {
 	 .right = (u32)(__builtin_offsetof(KNEE_PARAMS_TYPE, r) / sizeof(u32))},
 
 /* The rows above need the parameter structure's type; a typedef local to the file names it. */
-#define KNEE_ALGORITHM(alg, PARAMS, RULES, random, text, cite, observed)                          \
+#define KNEE_DESCRIBE(alg, PARAMS, RULES, random, text, cite, observed, profile_, on_rtt_)          \
 	typedef struct alg##_params KNEE_PARAMS_TYPE;                                              \
 	_Static_assert(sizeof(struct alg##_state) <= CC_STATE_MAX_BYTES, "state fits the socket"); \
 	static void alg##_init_any(struct cc_conn *c, void *s, const void *p)                      \
 	{                                                                                          \
 		alg##_init(c, s, p);                                                               \
-	}                                                                                          \
-	static void alg##_on_rtt_any(struct cc_conn *c, void *s, const void *p,                    \
-				     const struct cc_ack *a)                                       \
-	{                                                                                          \
-		alg##_on_rtt(c, s, p, a);                                                          \
 	}                                                                                          \
 	static void alg##_on_ack_any(struct cc_conn *c, void *s, const void *p,                    \
 				     const struct cc_ack *a)                                       \
@@ -106,13 +103,25 @@ struct cc_algorithm {
 	    .n_rules = (u32)(sizeof(alg##_rule_table) / sizeof(alg##_rule_table[0])) - 1U,         \
 	    .state_bytes = (u32)sizeof(struct alg##_state),                                        \
 	    .uses_random = (random),                                                               \
+	    .profile = (profile_),                                                                 \
 	    .init = alg##_init_any,                                                                \
-	    .on_rtt = alg##_on_rtt_any,                                                            \
+	    .on_rtt = (on_rtt_),                                                                   \
 	    .on_ack = alg##_on_ack_any,                                                            \
 	    .ssthresh = alg##_ssthresh_any,                                                        \
 	    .on_event = alg##_on_event_any,                                                        \
 	    .undo = alg##_undo_any,                                                                \
 	    .observe = alg##_observe_any,                                                          \
 	}
+
+#define KNEE_ALGORITHM(alg, PARAMS, RULES, random, text, cite, observed)                          \
+	static void alg##_on_rtt_any(struct cc_conn *c, void *s, const void *p,                    \
+				     const struct cc_ack *a)                                       \
+	{                                                                                          \
+		alg##_on_rtt(c, s, p, a);                                                          \
+	}                                                                                          \
+	KNEE_DESCRIBE(alg, PARAMS, RULES, random, text, cite, observed, CC_CLASSIC, alg##_on_rtt_any)
+
+#define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, random, text, cite, observed)                     \
+	KNEE_DESCRIBE(alg, PARAMS, RULES, random, text, cite, observed, CC_RATE, 0)
 
 #endif

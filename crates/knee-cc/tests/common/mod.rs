@@ -160,6 +160,7 @@ impl Flow {
         self.conn.inflight_pkts = self.conn.outstanding_pkts;
         self.delivered_pkts += u64::from(n);
         let rtt_us = q_us.map_or(-1, |q| BASE_US + i32::try_from(q).expect("a short delay"));
-        Ack { delivered_pkts: self.delivered_pkts, acked_pkts: n, lost_pkts: 0, rtt_us, random }
+        let delivered_pkts = self.delivered_pkts;
+        Ack { delivered_pkts, acked_pkts: n, rtt_us, random, ..Ack::default() }
     }
 }
