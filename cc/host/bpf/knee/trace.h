@@ -58,7 +58,7 @@ struct knee_record {
 
 #define KNEE_AT(s, field, offset)                                                                  \
 	_Static_assert(__builtin_offsetof(struct s, field) == (offset), "as tracer.rs has it")
-_Static_assert(sizeof(struct knee_tracing) == 64 && sizeof(struct knee_record) == 320, "sizes");
+_Static_assert(sizeof(struct knee_tracing) == 64 && sizeof(struct knee_record) == 344, "sizes");
 KNEE_AT(knee_tracing, tracer_pid, 16);
 KNEE_AT(knee_tracing, record_bytes, 40);
 KNEE_AT(knee_tracing, address, 48);
@@ -70,8 +70,8 @@ KNEE_AT(knee_record, dropped, 56);
 KNEE_AT(knee_record, before, 64);
 KNEE_AT(knee_record, after, 128);
 KNEE_AT(knee_record, ack, 192);
-KNEE_AT(knee_record, observed, 216);
-KNEE_AT(knee_record, state, 232);
+KNEE_AT(knee_record, observed, 240);
+KNEE_AT(knee_record, state, 256);
 
 struct knee_tracing knee_tracing SEC(".data.knee") = {
     .record_bytes = sizeof(struct knee_record),
