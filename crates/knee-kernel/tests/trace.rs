@@ -120,7 +120,7 @@ fn every_call_is_the_native_one() {
             let of_rate = |c: &CallRecord| {
                 c.ack.sample_us > 0
                     || c.ack.prior_inflight_pkts > 0
-                    || c.after.pacing_bytes_per_s > 0
+                    || c.before.pacing_bytes_per_s > 0
             };
             for calls in traced.calls.values() {
                 let recovered =

@@ -263,34 +263,30 @@ KNEE_INLINE int knee_event(u32 event)
 	} \
 	static __attribute__((noinline)) void knee_note(const struct knee_frame *f, \
 							const struct tcp_sock *tp, u32 call, \
-							u32 event, u32 result_pkts) \
+							u32 value) \
 	{ \
 		struct knee_record *record = knee_reserve(tp); \
-		union { \
-			struct alg##_state state; \
-			u64 words[CC_STATE_MAX_BYTES / 8]; \
-		} after = {.words = {0}}; \
  \
 		if (!record) \
 			return; \
 		record->call = call; \
-		record->event = event; \
-		record->result_pkts = result_pkts; \
+		record->event = call == KNEE_CALL_ON_EVENT ? value : 0; \
+		record->result_pkts = call == KNEE_CALL_ON_EVENT ? 0 : value; \
 		knee_view(&record->before, tp, profile); \
 		record->after = f->conn; \
 		record->ack = f->ack; \
 		alg##_observe(&f->own.state, knee_params(), record->observed); \
-		after.state = f->own.state; \
 		for (u32 i = 0; i < CC_STATE_MAX_BYTES / 8; i++) \
-			record->state[i] = after.words[i]; \
+			record->state[i] = 0; \
+		__builtin_memcpy(record->state, &f->own.state, sizeof(f->own.state)); \
 		bpf_ringbuf_submit(record, KNEE_RINGBUF_NO_WAKEUP); \
 	} \
-	/* The end of a call. */ \
+	/* The end of a call; `value` is the event, or what the call gave. */ \
 	KNEE_INLINE void knee_leave(const struct knee_frame *f, struct tcp_sock *tp, int traced, \
-				    u32 call, u32 event, u32 result_pkts) \
+				    u32 call, u32 value) \
 	{ \
 		if (traced) \
-			knee_note(f, tp, call, event, result_pkts); \
+			knee_note(f, tp, call, value); \
 		*knee_socket(tp) = f->own; \
 	} \
 	SEC("struct_ops") void knee_init(const u64 *ctx) \
@@ -307,7 +303,7 @@ KNEE_INLINE int knee_event(u32 event)
 		if (uses_random) \
 			f.own.latest.draws = bpf_get_prandom_u32(); \
 		alg##_init(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_INIT, 0, 0); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_INIT, 0); \
 		knee_write_back(tp, &f.conn, profile); \
 	} \
 	SEC("struct_ops") u32 knee_ssthresh(const u64 *ctx) \
@@ -319,7 +315,7 @@ KNEE_INLINE int knee_event(u32 event)
 		if (!knee_enter(&f, tp)) \
 			return cc_max_u32(tp->snd_cwnd / 2U, CC_CWND_FLOOR_PKTS); \
 		pkts = alg##_ssthresh(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_SSTHRESH, 0, pkts); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_SSTHRESH, pkts); \
 		return cc_max_u32(pkts, CC_CWND_FLOOR_PKTS); \
 	} \
 	KNEE_INLINE void knee_on_event_as(const u64 *ctx, int traced) \
@@ -331,7 +327,7 @@ KNEE_INLINE int knee_event(u32 event)
 		if (event < 0 || !knee_enter(&f, tp)) \
 			return; \
 		alg##_on_event(&f.conn, &f.own.state, knee_params(), (u32)event); \
-		knee_leave(&f, tp, traced, KNEE_CALL_ON_EVENT, (u32)event, 0); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_EVENT, (u32)event); \
 		knee_write_back(tp, &f.conn, profile); \
 	} \
 	SEC("struct_ops") u32 knee_undo(const u64 *ctx) \
@@ -343,7 +339,7 @@ KNEE_INLINE int knee_event(u32 event)
 		if (!knee_enter(&f, tp)) \
 			return cc_max_u32(tp->snd_cwnd, tp->prior_cwnd); \
 		pkts = alg##_undo(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_UNDO, 0, pkts); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_UNDO, pkts); \
 		return cc_max_u32(cc_min_u32(pkts, f.conn.cwnd_max_pkts), 1U); \
 	} \
 	KNEE_TWICE(knee_on_event) \
@@ -374,7 +370,7 @@ KNEE_INLINE int knee_event(u32 event)
 			return; \
 		knee_ack_seen(&f.ack, &f.own.latest, tp, sample, (uses_random)); \
 		alg##_on_rtt(&f.conn, &f.own.state, knee_params(), &f.ack); \
-		knee_leave(&f, tp, traced, KNEE_CALL_ON_RTT, 0, 0); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_RTT, 0); \
 		knee_write_back(tp, &f.conn, CC_CLASSIC); \
 	} \
 	KNEE_INLINE void knee_on_ack_as(const u64 *ctx, int traced) \
@@ -386,7 +382,7 @@ KNEE_INLINE int knee_event(u32 event)
 			return; \
 		knee_ack_judged(&f.ack, &f.own.latest, tp, (u32)ctx[2], (uses_random)); \
 		alg##_on_ack(&f.conn, &f.own.state, knee_params(), &f.ack); \
-		knee_leave(&f, tp, traced, KNEE_CALL_ON_ACK, 0, 0); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_ACK, 0); \
 		knee_write_back(tp, &f.conn, CC_CLASSIC); \
 	} \
 	KNEE_TWICE(knee_on_rtt) \
@@ -419,7 +415,7 @@ KNEE_INLINE int knee_event(u32 event)
 			return; \
 		knee_ack_sampled(&f.ack, &f.own.latest, tp, sample, (uses_random)); \
 		knee_decide(&f); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_ON_ACK, 0, 0); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_ON_ACK, 0); \
 		knee_write_back(tp, &f.conn, CC_RATE); \
 	} \
 	KNEE_OPERATIONS(alg, .cong_control = (void *)knee_on_ack)
