@@ -75,6 +75,11 @@ impl Terms {
         self.options.ecn
     }
 
+    /// What is to be kept of the algorithm's calls.
+    pub(crate) fn calls(&self, record: &RecordSpec) -> Calls {
+        Calls::new(record, self.params.algorithm().profile())
+    }
+
     /// The sender's configuration.
     pub(crate) fn sender(&self, seed: u64, zero: Instant, calls: &Calls) -> TransportConfig {
         let control = CongestionControl::from_params(self.params.clone())
@@ -185,9 +190,4 @@ fn approximate(spec: &RunSpec, options: &TcpOptions, approximations: &mut Vec<St
             asked_ns as f64 / NS_PER_MS as f64
         ));
     }
-}
-
-/// The record that a flow's calls are kept for.
-pub(crate) fn calls(record: &RecordSpec) -> Calls {
-    Calls::new(record)
 }

@@ -227,7 +227,12 @@ mod tests {
         // The third while one is in flight, from the latest ACK, at 98, and the packet of 58.
         d.send(99, 1);
         assert_eq!(d.ack(100, &[58], false), sample(2, 42, 10));
+        d.send(101, 1);
         assert_eq!(d.ack(139, &[99], false), sample(2, 41, 11));
+        // Sent 41 ms after the packet that was known to have arrived last, that of 99.
+        d.send(140, 1);
+        assert_eq!(d.ack(141, &[101], false), sample(2, 43, 12));
+        assert_eq!(d.ack(175, &[140], false), sample(2, 41, 13));
     }
 
     /// ACKs that come compressed: the sending took longer.
