@@ -38,9 +38,10 @@ use std::{
 const CWND_MIN_PKTS: u32 = 2;
 /// Largest window: more than a gigabyte.
 const CWND_MAX_PKTS: u32 = 1 << 20;
-/// Packets more than the pacing rate's in a window: receivers acknowledge every second one (RFC 9000
-/// section 13.2.2), so that the RTT of one in two is longer than what the algorithm is told.
-const PACING_MARGIN_PKTS: u64 = 2;
+/// Packets beyond those that the pacing rate sends in an RTT. Half of one is lost as only whole ones
+/// are sent, and half as receivers acknowledge every second (RFC 9000 section 13.2.2), so that one
+/// in two waits longer than the RTT says. More would fill the queue by as much in every round trip.
+const PACING_MARGIN_PKTS: u64 = 1;
 /// Bounds of the initial window (RFC 9002 section 7.2).
 const INITIAL_WINDOW_PKTS: u64 = 10;
 const INITIAL_WINDOW_BYTES: u64 = 14_720;
@@ -195,7 +196,8 @@ impl Controller {
             return self.window_bytes();
         }
         let of_rtt_bytes = bytes_per_s.saturating_mul(srtt_us.into()) / 1_000_000;
-        self.window_bytes().min(of_rtt_bytes + PACING_MARGIN_PKTS * self.mss())
+        let paced_bytes = of_rtt_bytes + PACING_MARGIN_PKTS * self.mss();
+        self.window_bytes().min(paced_bytes.max(u64::from(CWND_MIN_PKTS) * self.mss()))
     }
 
     fn mss(&self) -> u64 {

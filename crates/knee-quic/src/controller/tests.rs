@@ -545,11 +545,15 @@ fn rate_is_paced_by_the_window() {
     let mut d = rate();
     d.send(10).wait(40).ack(0..10);
     assert_eq!((d.cwnd(), d.cc.window()), (20, 24_001));
-    // 40 ms of it, and two packets.
+    // 40 ms of it, and a packet.
     d.cc.conn.pacing_bytes_per_s = 100_000;
-    assert_eq!(d.cc.window(), 4000 + 2 * 1200 + 1);
+    assert_eq!(d.cc.window(), 4000 + 1200 + 1);
     assert_eq!(d.cc.metrics().congestion_window, 24_000);
     assert_eq!(d.cc.metrics().pacing_rate, Some(800_000));
+    // Never less than two packets.
+    d.cc.conn.pacing_bytes_per_s = 1;
+    assert_eq!(d.cc.window(), 2 * 1200 + 1);
+    d.cc.conn.pacing_bytes_per_s = 100_000;
     // Not the window holds sending back.
     d.calls();
     d.send(20).wait(40).ack(10..11);
