@@ -268,7 +268,8 @@ impl Controller {
         self.set_cwnd(self.conn.ssthresh_pkts.min(self.cwnd_before_pkts));
     }
 
-    /// A packet sent after the reduction was acknowledged, or lost itself.
+    /// A packet sent after the reduction was acknowledged, or lost itself. In profile RATE only the
+    /// phase tells.
     fn leave(&mut self) {
         if self.in_recovery() && self.delivery.is_none() {
             if self.conn.ssthresh_pkts < SSTHRESH_INFINITE {
