@@ -1,6 +1,6 @@
 //! Calls of an algorithm as data, for traces and replay.
 
-use crate::{Ack, Conn, Controller, Event, OBSERVE_N, Params, State};
+use crate::{Ack, Conn, Controller, Event, OBSERVE_N, Params, Profile, State};
 
 /// Which of an algorithm's functions was called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,14 @@ impl Call {
     /// All, in the order of their numbers.
     pub const ALL: [Self; 6] =
         [Self::Init, Self::OnRtt, Self::OnAck, Self::Ssthresh, Self::OnEvent, Self::Undo];
+
+    /// The call that every ACK makes, with its RTT sample.
+    pub fn of_every_ack(profile: Profile) -> Self {
+        match profile {
+            Profile::Classic => Self::OnRtt,
+            Profile::Rate => Self::OnAck,
+        }
+    }
 
     /// Name in tables.
     pub fn name(self) -> &'static str {

@@ -10,6 +10,9 @@
 //! system on `/sys/fs/bpf` where there is none.
 
 mod check;
+#[cfg(test)]
+#[path = "../clang.rs"]
+mod clang;
 mod error;
 mod object;
 mod tracer;

@@ -165,12 +165,12 @@ const _: () = {
     use std::mem::offset_of;
     assert!(size_of::<Tracing>() == 64 && offset_of!(Tracing, tracer_pid) == 16);
     assert!(offset_of!(Tracing, record_bytes) == 40 && offset_of!(Tracing, address) == 48);
-    assert!(size_of::<Record>() == 320 && offset_of!(Record, local) == 8);
+    assert!(size_of::<Record>() == 344 && offset_of!(Record, local) == 8);
     assert!(offset_of!(Record, remote) == 24 && offset_of!(Record, local_port) == 40);
     assert!(offset_of!(Record, call) == 44 && offset_of!(Record, dropped) == 56);
     assert!(offset_of!(Record, before) == 64 && offset_of!(Record, after) == 128);
-    assert!(offset_of!(Record, ack) == 192 && offset_of!(Record, observed) == 216);
-    assert!(offset_of!(Record, state) == 232);
+    assert!(offset_of!(Record, ack) == 192 && offset_of!(Record, observed) == 240);
+    assert!(offset_of!(Record, state) == 256);
 };
 
 /// Records taken from the ring at a time.

@@ -6,7 +6,7 @@
 
 use crate::{
     Error,
-    check::{OPS_TYPE, need_btf},
+    check::{OPS_TYPE, need_btf, need_profile},
     error::{pin_error, with_log},
     object::{PARAMS_MAP, RINGS_MAP, TRACING_MAP, build, check_name, decode},
 };
@@ -89,7 +89,8 @@ pub struct Variant {
 /// [`measure`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
-    /// Name in the contract: `init`, `on_rtt`, `on_ack`, `ssthresh`, `on_event`, `undo`.
+    /// Name in the contract: `init`, `on_rtt` (profile CLASSIC only), `on_ack`, `ssthresh`,
+    /// `on_event`, `undo`.
     pub name: String,
     /// Counted calls.
     pub calls: u64,
@@ -116,13 +117,15 @@ fn available() -> Result<String, Error> {
 /// Registers an algorithm with these parameters under `name`.
 ///
 /// # Errors
-/// [`Error::Name`], [`Error::Taken`], [`Error::Privileges`], or [`Error::Refused`] by the kernel.
+/// [`Error::Name`], [`Error::Taken`], [`Error::Privileges`], [`Error::Refused`] by the kernel, or
+/// [`Error::Kernel`] if the kernel is too old for the algorithm's profile.
 pub fn load(params: &Params, name: &str) -> Result<Loaded, Error> {
     let bytes = build(params, name)?;
     if available()?.split_whitespace().any(|taken| taken == name) {
         return Err(Error::Taken(name.to_owned()));
     }
     need_btf()?;
+    need_profile(params.algorithm())?;
     let what = || format!("loading {} as `{name}`", params.algorithm().name());
     let object =
         with_log(what, || ObjectBuilder::default().name(name)?.open_memory(&bytes)?.load());
@@ -340,7 +343,8 @@ struct Layout {
 }
 
 /// Members of `struct tcp_congestion_ops` that the shim fills.
-const OPS: [&str; 6] = ["init", "pkts_acked", "cong_avoid", "ssthresh", "cwnd_event", "undo_cwnd"];
+const OPS: [&str; 7] =
+    ["init", "pkts_acked", "cong_avoid", "cong_control", "ssthresh", "cwnd_event", "undo_cwnd"];
 
 impl Layout {
     fn of_kernel() -> Result<Self, Error> {

@@ -1,12 +1,12 @@
 //! What the algorithm of a flow did.
 
-use knee_cc::{Call, CallRecord, Conn, Event, OBSERVE_N};
+use knee_cc::{Call, CallRecord, Conn, Event, OBSERVE_N, Profile};
 use knee_quic::Observer;
 use knee_run::{DelayStats, FlowCounters, FlowSample, NS_PER_US, RecordSpec};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Told of every call; shared between a connection's controller and whoever measures.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Calls(Arc<Mutex<Called>>);
 
 /// What the calls told.
@@ -19,15 +19,16 @@ pub struct Called {
     /// Every call, if traced.
     pub trace: Vec<CallRecord>,
     latest: Option<(Conn, [u32; OBSERVE_N])>,
-    keep_rtt: bool,
+    /// The call whose RTT samples are kept.
+    rtt_call: Option<Call>,
     keep_trace: bool,
 }
 
 impl Calls {
-    /// Keeps what `record` asks for.
-    pub fn new(record: &RecordSpec) -> Self {
+    /// Keeps what `record` asks for, of an algorithm of this profile.
+    pub fn new(record: &RecordSpec, profile: Profile) -> Self {
         Self(Arc::new(Mutex::new(Called {
-            keep_rtt: record.bin_ns > 0,
+            rtt_call: (record.bin_ns > 0).then(|| Call::of_every_ack(profile)),
             keep_trace: record.trace,
             ..Called::default()
         })))
@@ -59,12 +60,12 @@ impl Observer for Calls {
     fn called(&self, _controller: u64, call: &CallRecord) {
         let mut called = Calls::called(self);
         called.counters.count(call.call, &call.after, call.result);
+        if called.rtt_call == Some(call.call)
+            && let Ok(us) = u64::try_from(call.ack.rtt_us)
+        {
+            called.rtt.add(us * NS_PER_US);
+        }
         match call.call {
-            Call::OnRtt if called.keep_rtt => {
-                if let Ok(us) = u64::try_from(call.ack.rtt_us) {
-                    called.rtt.add(us * NS_PER_US);
-                }
-            }
             Call::Ssthresh => called.counters.loss_events += 1,
             // A timeout's threshold was asked for just before.
             Call::OnEvent if call.event == Event::Rto as u32 => {

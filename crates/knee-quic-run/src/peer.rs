@@ -9,7 +9,6 @@
 
 use crate::{
     Calls, Failed, Terms,
-    terms::calls,
     tls::{SERVER_NAME, Tls},
 };
 use bytes::{Bytes, BytesMut};
@@ -236,7 +235,7 @@ impl Maker {
         remote: SocketAddr,
         qlog: Option<QlogStream>,
     ) -> Result<(Sender, Calls), Failed> {
-        let calls = calls(&self.record);
+        let calls = terms.calls(&self.record);
         let seed = self.random("algorithm", index).bits64();
         let mut transport = terms.sender(seed, zero, &calls);
         transport.qlog_stream(qlog);

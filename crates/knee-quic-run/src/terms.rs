@@ -1,7 +1,7 @@
 //! A flow's options as quinn's configuration, and what of them QUIC cannot give.
 
 use crate::{Calls, Error};
-use knee_cc::Params;
+use knee_cc::{Algorithm, Params, Profile};
 use knee_quic::CongestionControl;
 use knee_run::{
     Cc, FlowSpec, NS_PER_MS, Ns, RecordSpec, Recovery, RunSpec, TcpOptions, TcpSpec, Workload,
@@ -56,7 +56,7 @@ impl Terms {
             }
         };
         check(flow, &tcp.options, &tcp.workload)?;
-        approximate(spec, &tcp.options, approximations);
+        approximate(spec, params.algorithm(), &tcp.options, approximations);
         Ok(Self { params, options: tcp.options.clone(), workload: tcp.workload.clone() })
     }
 
@@ -73,6 +73,11 @@ impl Terms {
     /// Whether packets may be marked instead of dropped.
     pub(crate) fn ecn(&self) -> bool {
         self.options.ecn
+    }
+
+    /// What is to be kept of the algorithm's calls.
+    pub(crate) fn calls(&self, record: &RecordSpec) -> Calls {
+        Calls::new(record, self.params.algorithm().profile())
     }
 
     /// The sender's configuration.
@@ -152,15 +157,28 @@ fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(
 }
 
 /// Says what holds only nearly.
-fn approximate(spec: &RunSpec, options: &TcpOptions, approximations: &mut Vec<String>) {
+fn approximate(
+    spec: &RunSpec,
+    algorithm: Algorithm,
+    options: &TcpOptions,
+    approximations: &mut Vec<String>,
+) {
     let packet_bytes = options.mss_bytes + options.header_bytes;
     approximations.push(format!(
         "a QUIC packet of {packet_bytes} B carries about {} B of data (asked for: {} B)",
         packet_bytes - UDP_HEADERS_BYTES - QUIC_HEADERS_BYTES,
         options.mss_bytes
     ));
-    approximations
-        .push("quinn paces: after a burst of at least 10 packets, 1.25 windows per RTT".to_owned());
+    approximations.push(match algorithm.profile() {
+        Profile::Classic => {
+            "quinn paces: after a burst of at least 10 packets, 1.25 windows per RTT".to_owned()
+        }
+        Profile::Rate => format!(
+            "{} paces on the mean of an RTT: quinn lets a burst of at least 10 packets pass, and \
+             1.25 times the rate",
+            algorithm.name()
+        ),
+    });
     let recovery = match options.recovery {
         Recovery::Sack => "",
         Recovery::Newreno | Recovery::NewrenoPrr => " (every ACK tells of all that arrived)",
@@ -185,9 +203,4 @@ fn approximate(spec: &RunSpec, options: &TcpOptions, approximations: &mut Vec<St
             asked_ns as f64 / NS_PER_MS as f64
         ));
     }
-}
-
-/// The record that a flow's calls are kept for.
-pub(crate) fn calls(record: &RecordSpec) -> Calls {
-    Calls::new(record)
 }

@@ -151,6 +151,7 @@ impl congestion::ControllerFactory for CongestionControl {
             self.clock_zero.unwrap_or(now),
             now,
             current_mtu,
+            self.params.algorithm().profile(),
         ))
     }
 }

@@ -7,14 +7,22 @@
 //! `on_ack` is called at once, and taken back if the same frame proves a loss. An algorithm is a
 //! pure function of its state: nothing else has to be undone.
 //!
+//! In profile RATE the window is the algorithm's in every phase: the call of `on_ack` is taken back
+//! and made again with the losses of its frame, after `ssthresh` where they begin a recovery.
+//!
+//! quinn paces by the window that it is given, at 5/4 of it per RTT, and knows no other rate. So it
+//! is given no more than what an RTT at the algorithm's pacing rate takes: then that is the mean
+//! rate of sending.
+//!
 //! Bytes stay at the edge. A packet is the path's MTU, which full packets fill; what is left over
 //! is carried, of acknowledged and lost bytes as of the window.
 
 use crate::{
+    delivery::{Delivery, Left, Sample},
     host::Host,
     position::{Positions, after},
 };
-use knee_cc::{Ack, Conn, Event, OBSERVE_N, Params, Phase, SSTHRESH_INFINITE, State};
+use knee_cc::{Ack, Conn, Event, OBSERVE_N, Params, Phase, Profile, SSTHRESH_INFINITE, State};
 use quinn_proto::{
     RttEstimator,
     congestion::{self, ControllerMetrics},
@@ -30,6 +38,10 @@ use std::{
 const CWND_MIN_PKTS: u32 = 2;
 /// Largest window: more than a gigabyte.
 const CWND_MAX_PKTS: u32 = 1 << 20;
+/// Packets beyond those that the pacing rate sends in an RTT. Half of one is lost as only whole ones
+/// are sent, and half as receivers acknowledge every second (RFC 9000 section 13.2.2), so that one
+/// in two waits longer than the RTT says. More would fill the queue by as much in every round trip.
+const PACING_MARGIN_PKTS: u64 = 1;
 /// Bounds of the initial window (RFC 9002 section 7.2).
 const INITIAL_WINDOW_PKTS: u64 = 10;
 const INITIAL_WINDOW_BYTES: u64 = 14_720;
@@ -76,6 +88,8 @@ pub struct Controller {
     cwnd_before_pkts: u32,
     /// The latest call of `on_ack`, while its ACK frame may yet prove a loss.
     growth: Option<Growth>,
+    /// In profile RATE.
+    delivery: Option<Delivery>,
 }
 
 /// Packets of one ACK frame.
@@ -103,6 +117,7 @@ impl Controller {
         clock_zero: Instant,
         now: Instant,
         mtu_bytes: u16,
+        profile: Profile,
     ) -> Self {
         let mss_bytes = u32::from(mtu_bytes).max(1);
         let positions = Positions::new(random.next_u64() as u32);
@@ -142,6 +157,7 @@ impl Controller {
             reduced: None,
             cwnd_before_pkts: first_pkts,
             growth: None,
+            delivery: (profile == Profile::Rate).then(|| Delivery::new(now)),
         };
         new.bound(first_pkts);
         new
@@ -173,6 +189,17 @@ impl Controller {
         (pkts < SSTHRESH_INFINITE).then(|| u64::from(pkts) * self.mss())
     }
 
+    /// What quinn is to take for the window, bytes: the pacing rate keeps it lower.
+    fn sending_window_bytes(&self) -> u64 {
+        let (bytes_per_s, srtt_us) = (self.conn.pacing_bytes_per_s, self.conn.srtt_us);
+        if self.delivery.is_none() || bytes_per_s == 0 || srtt_us == 0 {
+            return self.window_bytes();
+        }
+        let of_rtt_bytes = bytes_per_s.saturating_mul(srtt_us.into()) / 1_000_000;
+        let paced_bytes = of_rtt_bytes + PACING_MARGIN_PKTS * self.mss();
+        self.window_bytes().min(paced_bytes.max(u64::from(CWND_MIN_PKTS) * self.mss()))
+    }
+
     fn mss(&self) -> u64 {
         self.conn.mss_bytes.into()
     }
@@ -195,7 +222,8 @@ impl Controller {
         // A paced sender need not fill its window to be held back by it (RFC 9002 section 7.8):
         // quinn's judgement, and a window that is half used at least.
         let half_used = u64::from(self.conn.cwnd_pkts) < 2 * u64::from(self.max_flight_pkts);
-        self.conn.cwnd_limited = u8::from(!self.app_limited && half_used);
+        let paced = self.sending_window_bytes() < self.window_bytes();
+        self.conn.cwnd_limited = u8::from(!self.app_limited && half_used && !paced);
         self.conn.app_limited = u8::from(self.app_limited);
     }
 
@@ -240,9 +268,10 @@ impl Controller {
         self.set_cwnd(self.conn.ssthresh_pkts.min(self.cwnd_before_pkts));
     }
 
-    /// A packet sent after the reduction was acknowledged, or lost itself.
+    /// A packet sent after the reduction was acknowledged, or lost itself. In profile RATE only the
+    /// phase tells.
     fn leave(&mut self) {
-        if self.in_recovery() {
+        if self.in_recovery() && self.delivery.is_none() {
             if self.conn.ssthresh_pkts < SSTHRESH_INFINITE {
                 self.set_cwnd(self.conn.ssthresh_pkts);
             }
@@ -269,6 +298,9 @@ impl Controller {
         if sent < self.built {
             return;
         }
+        if let Some(delivery) = &mut self.delivery {
+            delivery.acked(sent, bytes);
+        }
         let batch = self.batch.get_or_insert(Batch { bytes: 0, newest_sent: sent });
         batch.bytes = batch.bytes.saturating_add(bytes);
         batch.newest_sent = batch.newest_sent.max(sent);
@@ -280,6 +312,14 @@ impl Controller {
         let state = self.host.on_ack(&mut self.conn, &ack);
         self.bound(conn.cwnd_pkts);
         self.growth = Some(Growth { now, ack, conn, state, spare_bytes });
+    }
+
+    /// The same ACK, which was taken back, with the losses of its frame.
+    fn grow_again(&mut self, now: Instant, ack: Option<Ack>, lost_pkts: u32) {
+        if let Some(ack) = ack {
+            self.refresh(now, self.inflight_bytes);
+            self.grow(now, Ack { lost_pkts: ack.lost_pkts.saturating_add(lost_pkts), ..ack });
+        }
     }
 
     /// Takes the growth back that this ACK frame gave; what is known of the frame.
@@ -306,7 +346,7 @@ impl congestion::Controller for Controller {
         if is_start && self.something_acked {
             let idle = now.saturating_duration_since(self.last_sent);
             self.refresh(now, 0);
-            if idle > self.rto() {
+            if idle > self.rto() && self.delivery.is_none() {
                 // RFC 5681 section 4.1.
                 let first_pkts = first_window_pkts(self.initial_window_pkts, self.conn.mss_bytes);
                 self.set_cwnd(self.conn.cwnd_pkts.min(first_pkts));
@@ -315,6 +355,10 @@ impl congestion::Controller for Controller {
             self.event(Event::TxStart);
         }
         self.last_sent = now;
+        let (window_bytes, idle) = (self.window_bytes(), self.inflight_bytes == 0);
+        if let Some(delivery) = &mut self.delivery {
+            delivery.sent(now, bytes, idle, self.delivered_pkts, window_bytes);
+        }
         self.inflight_bytes = self.inflight_bytes.saturating_add(bytes);
         self.positions.sent(last_packet_number);
         let flight_pkts = self.pkts(self.inflight_bytes);
@@ -346,6 +390,7 @@ impl congestion::Controller for Controller {
     ) {
         self.settle();
         let news = largest_packet_num_acked.is_some_and(|number| self.positions.acked(number));
+        let prior_inflight_pkts = self.pkts(self.inflight_bytes);
         self.latest_ack = Some((now, self.inflight_bytes));
         self.inflight_bytes = in_flight;
         self.app_limited = app_limited;
@@ -367,19 +412,38 @@ impl congestion::Controller for Controller {
             lost_pkts: 0,
             rtt_us: rtt.map_or(-1, |rtt| rtt.as_micros() as i32),
             random: if self.host.uses_random() { self.random.next_u32() } else { 0 },
+            ..Ack::default()
         };
+        let left = Left { bytes: in_flight, pkts: self.pkts(in_flight) };
+        let sample = self
+            .delivery
+            .as_mut()
+            .map(|delivery| delivery.sample(now, self.delivered_pkts, left, app_limited));
         self.refresh(now, in_flight);
-        let before_pkts = self.conn.cwnd_pkts;
-        self.host.on_rtt(&mut self.conn, &ack);
-        self.bound(before_pkts);
+        if sample.is_none() {
+            let before_pkts = self.conn.cwnd_pkts;
+            self.host.on_rtt(&mut self.conn, &ack);
+            self.bound(before_pkts);
+        }
         if self.phase() != Phase::Open as u8 && self.reduced.is_some_and(|t| batch.newest_sent > t)
         {
             self.leave();
         }
-        if self.in_recovery() {
-            self.hold_window();
-        } else {
-            self.grow(now, ack);
+        match sample {
+            Some(sample) => {
+                let Sample { pkts, us, prior_pkts, app_limited } = sample;
+                let ack = Ack {
+                    sample_pkts: pkts,
+                    sample_us: us,
+                    sample_prior_pkts: prior_pkts,
+                    sample_app_limited: app_limited.into(),
+                    prior_inflight_pkts,
+                    ..ack
+                };
+                self.grow(now, ack);
+            }
+            None if self.in_recovery() => self.hold_window(),
+            None => self.grow(now, ack),
         }
     }
 
@@ -401,6 +465,7 @@ impl congestion::Controller for Controller {
         };
         self.inflight_bytes = self.inflight_bytes.saturating_sub(lost_bytes);
         let ack = self.take_back(now);
+        let is_rate = self.delivery.is_some();
         // RFC 9002 section 7.3.2: one reduction for all packets sent before it.
         let is_new = match self.reduced {
             Some(reduced) => sent > reduced,
@@ -428,16 +493,14 @@ impl congestion::Controller for Controller {
             self.reduced = Some(now);
         } else if is_new {
             self.set_phase(if lost_bytes == 0 { Phase::Cwr } else { Phase::Recovery });
-            self.hold_window();
-        } else {
-            if self.phase() == Phase::Cwr as u8 && lost_bytes > 0 {
-                self.set_phase(Phase::Recovery);
+            if !is_rate {
+                self.hold_window();
             }
-            if let Some(ack) = ack {
-                // The same ACK, now with its losses.
-                self.refresh(now, self.inflight_bytes);
-                self.grow(now, Ack { lost_pkts: ack.lost_pkts.saturating_add(lost_pkts), ..ack });
-            }
+        } else if self.phase() == Phase::Cwr as u8 && lost_bytes > 0 {
+            self.set_phase(Phase::Recovery);
+        }
+        if is_rate || !(is_new || is_persistent_congestion) {
+            self.grow_again(now, ack, lost_pkts);
         }
     }
 
@@ -468,7 +531,7 @@ impl congestion::Controller for Controller {
     fn window(&self) -> u64 {
         // quinn sends only what leaves a byte of the window unused, so that of a window of whole
         // packets the last would never be sent, and of 2 packets only 1.
-        self.window_bytes() + 1
+        self.sending_window_bytes() + 1
     }
 
     fn metrics(&self) -> ControllerMetrics {
@@ -507,6 +570,7 @@ impl Clone for Controller {
             latest_ack: None,
             batch: None,
             growth: None,
+            delivery: self.delivery.as_ref().map(Delivery::without_flight),
             ..*self
         }
     }

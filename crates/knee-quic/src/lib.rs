@@ -14,6 +14,7 @@
 
 mod config;
 mod controller;
+mod delivery;
 mod host;
 mod position;
 

@@ -3,7 +3,7 @@
 
 mod world;
 
-use knee_cc::{Call, Event, Phase};
+use knee_cc::{Call, Event, Phase, Profile};
 use std::time::Duration;
 use world::{Link, World};
 
@@ -24,6 +24,10 @@ fn every_algorithm_transfers_with_losses_both_ways() {
         let cuts = seen.count(|c| c.call == Call::Ssthresh);
         let events = outcome.client.path.congestion_events + outcome.server.path.congestion_events;
         assert!(cuts > 0 && cuts as u64 <= events, "{algorithm:?}: {cuts} cuts, {events} events");
+        if algorithm.profile() == Profile::Rate {
+            assert_eq!(seen.count(|c| c.call == Call::OnRtt || is_event(Event::Recovered)(c)), 0);
+            continue;
+        }
         // Each recovery but the last ended; one ended by a timeout says nothing.
         let ends = seen.count(is_event(Event::Recovered));
         let timeouts = seen.count(is_event(Event::Rto));
@@ -146,4 +150,28 @@ fn repeatable() {
     let (first, second) = (run(), run());
     assert!(first.len() > 500);
     assert_eq!(first, second);
+}
+
+/// quinn paces by the window, so for an algorithm of profile RATE it gets one of an RTT at the pacing
+/// rate. With BBR's own window, two bandwidth-delay products, the median of these would be 74 and 81 ms.
+#[test]
+fn profile_rate_paces() {
+    for algorithm in knee_cc::algorithms().iter().filter(|a| a.profile() == Profile::Rate) {
+        for link in [Link::PLAIN, Link { queue_pkts: 300, ..Link::PLAIN }] {
+            let mut world = World::new(algorithm.name(), link, 11);
+            let outcome = world.transfer(20 * MB, 0, &[], 60 * S);
+            let goodput = 160.0 / outcome.took.as_secs_f64();
+            let seen = world.seen();
+            let mut rtts_us: Vec<u32> = seen
+                .calls
+                .iter()
+                .filter(|(_, c)| c.call == Call::OnAck && c.before.now_us > 2_000_000)
+                .map(|(_, c)| c.before.srtt_us)
+                .collect();
+            rtts_us.sort_unstable();
+            let median_us = rtts_us[rtts_us.len() / 2];
+            assert!((17.0..20.0).contains(&goodput), "{algorithm:?}: {goodput:.1} of 20 Mbit/s");
+            assert!((40_000..50_000).contains(&median_us), "{algorithm:?}: RTT {median_us} us");
+        }
+    }
 }

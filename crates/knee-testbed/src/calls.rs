@@ -45,7 +45,8 @@ pub(crate) fn follow(
     let mut take = |call: TracedCall<'_>| {
         let flow = flow_of(call.socket.local.port()).and_then(|index| flows.get_mut(index));
         if let Some(flow) = flow {
-            flow.take(spec, zero_ns, &call.call);
+            let profile = call.variant.params.algorithm().profile();
+            flow.take(spec, zero_ns, Call::of_every_ack(profile), &call.call);
         }
     };
     while !alarm.raised() && end.try_recv() != Err(TryRecvError::Disconnected) {
@@ -64,10 +65,13 @@ pub(crate) fn follow(
 }
 
 impl Called {
-    fn take(&mut self, spec: &RunSpec, zero_ns: Ns, call: &CallRecord) {
+    /// `rtt_call` is the one whose RTT samples count.
+    fn take(&mut self, spec: &RunSpec, zero_ns: Ns, rtt_call: Call, call: &CallRecord) {
         self.counters.count(call.call, &call.after, call.result);
         self.counters.undos += u64::from(call.call == Call::Undo);
-        if let (Call::OnRtt, Ok(us)) = (call.call, u64::try_from(call.ack.rtt_us)) {
+        if call.call == rtt_call
+            && let Ok(us) = u64::try_from(call.ack.rtt_us)
+        {
             self.rtt.add(us * NS_PER_US);
         }
         let at_ns = (call.before.now_us * NS_PER_US).saturating_sub(zero_ns);

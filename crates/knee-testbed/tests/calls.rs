@@ -5,7 +5,7 @@
 mod common;
 
 use common::{MS, S, bulk, goodput, kernel, run, spec, ten_mbit, with_cc};
-use knee_cc::{Params, algorithm, algorithms};
+use knee_cc::{Params, Profile, algorithm, algorithms};
 use knee_run::{Call, Cc, FlowKind, FlowRecord, Replay, RunSpec};
 
 fn knee(name: &str) -> Cc {
@@ -94,4 +94,18 @@ fn our_newreno_does_what_the_kernels_reno_does() {
     // The sawtooth: at nearly every sample the windows are the same or a packet apart.
     let alike = windows.iter().zip(&theirs).filter(|(a, b)| a.abs_diff(**b) <= 2).count();
     assert!(alike * 10 > windows.len() * 9, "{windows:?}\n{theirs:?}");
+}
+
+/// There is no fq on the way: TCP's own timer paces. A window of two bandwidth-delay products, as BBR
+/// has it, would keep 40 ms in the queue.
+#[test]
+fn profile_rate_paces_in_the_kernel() {
+    for algorithm in algorithms().iter().filter(|a| a.profile() == Profile::Rate) {
+        let spec = spec(ten_mbit(84), 12 * S, vec![bulk("one")]);
+        let record = run(&with_cc(&spec, &knee(algorithm.name())));
+        let (rate, queue_ns) = (goodput(&record, 0), record.queue.delay.quantile_ns(0.5));
+        println!("{algorithm:?}: {:.2} Mbit/s, {:.1} ms", rate / 1e6, queue_ns as f64 / 1e6);
+        assert!(rate > 8.5e6, "{algorithm:?}: {rate} bit/s");
+        assert!(queue_ns < 20 * MS, "{algorithm:?}: {queue_ns} ns in the queue");
+    }
 }

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * BPF host, profile CLASSIC: makes of each algorithm a struct_ops map of the kernel's type
- * tcp_congestion_ops. The stack keeps recovery, PRR, the collapse after a timeout, and pacing.
+ * BPF host: makes of each algorithm a struct_ops map of the kernel's type tcp_congestion_ops.
  *
- *   init          init
- *   pkts_acked    on_rtt
- *   cong_avoid    on_ack
- *   ssthresh      ssthresh
- *   cwnd_event    on_event (COMPLETE_CWR: RECOVERED, LOSS: RTO)
- *   undo_cwnd     undo
+ *   kernel        profile CLASSIC                                RATE
+ *   init          init                                           init
+ *   pkts_acked    on_rtt                                         -
+ *   cong_avoid    on_ack                                         -
+ *   cong_control  -                                              on_ack
+ *   ssthresh      ssthresh                                       ssthresh
+ *   cwnd_event    on_event (COMPLETE_CWR: RECOVERED, LOSS: RTO)  on_event (LOSS: RTO)
+ *   undo_cwnd     undo                                           undo
+ *
+ * With CLASSIC the stack keeps recovery, PRR, the collapse after a timeout, and pacing. With RATE
+ * it keeps the collapse, paces at the algorithm's rate (by TCP's own timer where the device has no
+ * fq), and gives neither COMPLETE_CWR nor, after idle times, CWND_RESTART.
  *
  * Two objects' bytes are changed before loading, and by nothing else than the loader: the name that
  * the kernel registers (start of .struct_ops.link) and the parameters (.rodata.knee), which the
@@ -52,10 +57,18 @@ KNEE_INLINE int knee_cwnd_limited(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2U * tp->max_packets_out;
 }
 
-KNEE_INLINE void knee_view(struct cc_conn *conn, const struct tcp_sock *tp)
+/* The contract's pacing rate. */
+KNEE_INLINE u64 knee_pacing(const struct tcp_sock *tp)
+{
+	u64 bytes_per_s = tp->inet_conn.icsk_inet.sk.sk_pacing_rate;
+
+	return bytes_per_s == KNEE_UNPACED ? 0 : bytes_per_s;
+}
+
+KNEE_INLINE void knee_view(struct cc_conn *conn, const struct tcp_sock *tp, int profile)
 {
 	conn->now_us = tp->tcp_mstamp;
-	conn->pacing_bytes_per_s = 0;
+	conn->pacing_bytes_per_s = profile == CC_RATE ? knee_pacing(tp) : 0;
 	conn->cwnd_pkts = tp->snd_cwnd;
 	conn->cwnd_cnt = tp->snd_cwnd_cnt;
 	conn->ssthresh_pkts = tp->snd_ssthresh;
@@ -75,11 +88,26 @@ KNEE_INLINE void knee_view(struct cc_conn *conn, const struct tcp_sock *tp)
 
 /* Neither the verifier nor the kernel keeps a window of 0 from a socket, which would never send
  * again. */
-KNEE_INLINE void knee_write_back(struct tcp_sock *tp, const struct cc_conn *conn)
+KNEE_INLINE void knee_write_back(struct tcp_sock *tp, const struct cc_conn *conn, int profile)
 {
 	tp->snd_cwnd = cc_max_u32(cc_min_u32(conn->cwnd_pkts, conn->cwnd_max_pkts), 1U);
 	tp->snd_cwnd_cnt = conn->cwnd_cnt;
 	tp->snd_ssthresh = cc_max_u32(conn->ssthresh_pkts, CC_CWND_FLOOR_PKTS);
+	if (profile == CC_RATE) {
+		u64 wanted = conn->pacing_bytes_per_s ? conn->pacing_bytes_per_s : KNEE_UNPACED;
+
+		tp->inet_conn.icsk_inet.sk.sk_pacing_rate =
+		    cc_min_u64(wanted, tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate);
+	}
+}
+
+/* From here on the socket is paced at the algorithm's rate, which is the contract's 0 at first,
+ * whatever another algorithm left. */
+KNEE_INLINE void knee_own_pacing(struct tcp_sock *tp)
+{
+	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == KNEE_PACING_NONE)
+		tp->inet_conn.icsk_inet.sk.sk_pacing_status = KNEE_PACING_NEEDED;
+	tp->inet_conn.icsk_inet.sk.sk_pacing_rate = KNEE_UNPACED;
 }
 
 /*
@@ -96,11 +124,16 @@ KNEE_INLINE u32 knee_random(const struct knee_latest *latest)
 	return bits ^ (bits >> 16);
 }
 
+KNEE_INLINE void knee_next_draw(struct knee_latest *latest)
+{
+	latest->draws += 0x9e3779b9U; /* odd: visits all positions */
+}
+
 KNEE_INLINE void knee_ack_seen(struct cc_ack *ack, struct knee_latest *latest,
 			       const struct tcp_sock *tp, const struct ack_sample *sample,
 			       int uses_random)
 {
-	latest->draws += 0x9e3779b9U; /* odd: visits all positions */
+	knee_next_draw(latest);
 	ack->delivered_pkts = tp->delivered;
 	ack->acked_pkts = tp->delivered - latest->delivered_pkts;
 	ack->lost_pkts = 0; /* judged later */
@@ -119,6 +152,30 @@ KNEE_INLINE void knee_ack_judged(struct cc_ack *ack, const struct knee_latest *l
 	ack->lost_pkts = tp->lost - latest->lost_pkts;
 	ack->rtt_us = latest->rtt_us;
 	ack->random = uses_random ? knee_random(latest) : 0U;
+}
+
+/* An ACK of profile RATE; `ack` is zero before. */
+KNEE_INLINE void knee_ack_sampled(struct cc_ack *ack, struct knee_latest *latest,
+				  const struct tcp_sock *tp, const struct rate_sample *sample,
+				  int uses_random)
+{
+	s64 rtt_us = sample->rtt_us;
+	s64 interval_us = sample->interval_us;
+	s32 delivered_pkts = sample->delivered;
+
+	knee_next_draw(latest);
+	ack->delivered_pkts = tp->delivered;
+	ack->acked_pkts = sample->acked_sacked;
+	ack->lost_pkts = (u32)sample->losses;
+	ack->rtt_us = rtt_us < 0 ? -1 : (s32)cc_min_u64((u64)rtt_us, 0x7fffffffU);
+	ack->random = uses_random ? knee_random(latest) : 0U;
+	ack->prior_inflight_pkts = sample->prior_in_flight;
+	if (delivered_pkts < 0 || interval_us <= 0)
+		return;
+	ack->sample_pkts = (u32)delivered_pkts;
+	ack->sample_us = (u32)cc_min_u64((u64)interval_us, CC_U32_MAX);
+	ack->sample_prior_pkts = sample->prior_delivered;
+	ack->sample_app_limited = sample->is_app_limited;
 }
 
 /* The contract's event for a kernel's; -1: none. */
@@ -160,7 +217,7 @@ KNEE_INLINE int knee_event(u32 event)
  *
  * A record is written before the results are, so that the socket still gives what went in.
  */
-#define KNEE_ALGORITHM(alg, PARAMS, RULES, uses_random, text, cite, names) \
+#define KNEE_PROGRAMS(alg, PARAMS, uses_random, profile) \
 	_Static_assert(sizeof(struct alg##_state) <= CC_STATE_MAX_BYTES, "state fits the socket"); \
 	struct knee_socket { \
 		struct alg##_state state; \
@@ -197,7 +254,7 @@ KNEE_INLINE int knee_event(u32 event)
 			return 0; \
 		f->own = *knee_socket(tp); \
 		f->ack = (struct cc_ack){0}; \
-		knee_view(&f->conn, tp); \
+		knee_view(&f->conn, tp, profile); \
 		/* A large state stays in memory: spilled piece by piece it would need the stack of the \
 		 * program twice. */ \
 		if (sizeof(f->own.state) > 64) \
@@ -206,34 +263,30 @@ KNEE_INLINE int knee_event(u32 event)
 	} \
 	static __attribute__((noinline)) void knee_note(const struct knee_frame *f, \
 							const struct tcp_sock *tp, u32 call, \
-							u32 event, u32 result_pkts) \
+							u32 value) \
 	{ \
 		struct knee_record *record = knee_reserve(tp); \
-		union { \
-			struct alg##_state state; \
-			u64 words[CC_STATE_MAX_BYTES / 8]; \
-		} after = {.words = {0}}; \
  \
 		if (!record) \
 			return; \
 		record->call = call; \
-		record->event = event; \
-		record->result_pkts = result_pkts; \
-		knee_view(&record->before, tp); \
+		record->event = call == KNEE_CALL_ON_EVENT ? value : 0; \
+		record->result_pkts = call == KNEE_CALL_ON_EVENT ? 0 : value; \
+		knee_view(&record->before, tp, profile); \
 		record->after = f->conn; \
 		record->ack = f->ack; \
 		alg##_observe(&f->own.state, knee_params(), record->observed); \
-		after.state = f->own.state; \
 		for (u32 i = 0; i < CC_STATE_MAX_BYTES / 8; i++) \
-			record->state[i] = after.words[i]; \
+			record->state[i] = 0; \
+		__builtin_memcpy(record->state, &f->own.state, sizeof(f->own.state)); \
 		bpf_ringbuf_submit(record, KNEE_RINGBUF_NO_WAKEUP); \
 	} \
-	/* The end of a call. */ \
+	/* The end of a call; `value` is the event, or what the call gave. */ \
 	KNEE_INLINE void knee_leave(const struct knee_frame *f, struct tcp_sock *tp, int traced, \
-				    u32 call, u32 event, u32 result_pkts) \
+				    u32 call, u32 value) \
 	{ \
 		if (traced) \
-			knee_note(f, tp, call, event, result_pkts); \
+			knee_note(f, tp, call, value); \
 		*knee_socket(tp) = f->own; \
 	} \
 	SEC("struct_ops") void knee_init(const u64 *ctx) \
@@ -241,40 +294,17 @@ KNEE_INLINE int knee_event(u32 event)
 		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
 		struct knee_frame f = {0}; \
  \
-		knee_view(&f.conn, tp); \
+		if ((profile) == CC_RATE) \
+			knee_own_pacing(tp); \
+		knee_view(&f.conn, tp, profile); \
 		f.own.latest.delivered_pkts = tp->delivered; \
 		f.own.latest.lost_pkts = tp->lost; \
 		f.own.latest.rtt_us = -1; \
 		if (uses_random) \
 			f.own.latest.draws = bpf_get_prandom_u32(); \
 		alg##_init(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_INIT, 0, 0); \
-		knee_write_back(tp, &f.conn); \
-	} \
-	KNEE_INLINE void knee_on_rtt_as(const u64 *ctx, int traced) \
-	{ \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
-		const struct ack_sample *sample = (const struct ack_sample *)ctx[1]; \
-		struct knee_frame f; \
- \
-		if (!knee_enter(&f, tp)) \
-			return; \
-		knee_ack_seen(&f.ack, &f.own.latest, tp, sample, (uses_random)); \
-		alg##_on_rtt(&f.conn, &f.own.state, knee_params(), &f.ack); \
-		knee_leave(&f, tp, traced, KNEE_CALL_ON_RTT, 0, 0); \
-		knee_write_back(tp, &f.conn); \
-	} \
-	KNEE_INLINE void knee_on_ack_as(const u64 *ctx, int traced) \
-	{ \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
-		struct knee_frame f; \
- \
-		if (!knee_enter(&f, tp)) \
-			return; \
-		knee_ack_judged(&f.ack, &f.own.latest, tp, (u32)ctx[2], (uses_random)); \
-		alg##_on_ack(&f.conn, &f.own.state, knee_params(), &f.ack); \
-		knee_leave(&f, tp, traced, KNEE_CALL_ON_ACK, 0, 0); \
-		knee_write_back(tp, &f.conn); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_INIT, 0); \
+		knee_write_back(tp, &f.conn, profile); \
 	} \
 	SEC("struct_ops") u32 knee_ssthresh(const u64 *ctx) \
 	{ \
@@ -285,7 +315,7 @@ KNEE_INLINE int knee_event(u32 event)
 		if (!knee_enter(&f, tp)) \
 			return cc_max_u32(tp->snd_cwnd / 2U, CC_CWND_FLOOR_PKTS); \
 		pkts = alg##_ssthresh(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_SSTHRESH, 0, pkts); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_SSTHRESH, pkts); \
 		return cc_max_u32(pkts, CC_CWND_FLOOR_PKTS); \
 	} \
 	KNEE_INLINE void knee_on_event_as(const u64 *ctx, int traced) \
@@ -297,8 +327,8 @@ KNEE_INLINE int knee_event(u32 event)
 		if (event < 0 || !knee_enter(&f, tp)) \
 			return; \
 		alg##_on_event(&f.conn, &f.own.state, knee_params(), (u32)event); \
-		knee_leave(&f, tp, traced, KNEE_CALL_ON_EVENT, (u32)event, 0); \
-		knee_write_back(tp, &f.conn); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_EVENT, (u32)event); \
+		knee_write_back(tp, &f.conn, profile); \
 	} \
 	SEC("struct_ops") u32 knee_undo(const u64 *ctx) \
 	{ \
@@ -309,23 +339,85 @@ KNEE_INLINE int knee_event(u32 event)
 		if (!knee_enter(&f, tp)) \
 			return cc_max_u32(tp->snd_cwnd, tp->prior_cwnd); \
 		pkts = alg##_undo(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_UNDO, 0, pkts); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_UNDO, pkts); \
 		return cc_max_u32(cc_min_u32(pkts, f.conn.cwnd_max_pkts), 1U); \
 	} \
-	KNEE_TWICE(knee_on_rtt) \
-	KNEE_TWICE(knee_on_ack) \
 	KNEE_TWICE(knee_on_event) \
+	char knee_licence[] SEC("license") = "Dual BSD/GPL"
+
+/* The map with the operations that both profiles have, and those given. */
+#define KNEE_OPERATIONS(alg, ...) \
 	SEC(".struct_ops.link") \
 	struct tcp_congestion_ops knee_##alg = { \
 	    .name = "knee_" #alg, \
 	    .flags = KNEE_TCP_CONG_NON_RESTRICTED, \
 	    .init = (void *)knee_init, \
-	    .pkts_acked = (void *)knee_on_rtt, \
-	    .cong_avoid = (void *)knee_on_ack, \
 	    .ssthresh = (void *)knee_ssthresh, \
 	    .cwnd_event = (void *)knee_on_event, \
 	    .undo_cwnd = (void *)knee_undo, \
-	}; \
-	char knee_licence[] SEC("license") = "Dual BSD/GPL"
+	    __VA_ARGS__, \
+	}
+
+#define KNEE_ALGORITHM(alg, PARAMS, RULES, uses_random, text, cite, names) \
+	KNEE_PROGRAMS(alg, PARAMS, uses_random, CC_CLASSIC); \
+	KNEE_INLINE void knee_on_rtt_as(const u64 *ctx, int traced) \
+	{ \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
+		const struct ack_sample *sample = (const struct ack_sample *)ctx[1]; \
+		struct knee_frame f; \
+ \
+		if (!knee_enter(&f, tp)) \
+			return; \
+		knee_ack_seen(&f.ack, &f.own.latest, tp, sample, (uses_random)); \
+		alg##_on_rtt(&f.conn, &f.own.state, knee_params(), &f.ack); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_RTT, 0); \
+		knee_write_back(tp, &f.conn, CC_CLASSIC); \
+	} \
+	KNEE_INLINE void knee_on_ack_as(const u64 *ctx, int traced) \
+	{ \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
+		struct knee_frame f; \
+ \
+		if (!knee_enter(&f, tp)) \
+			return; \
+		knee_ack_judged(&f.ack, &f.own.latest, tp, (u32)ctx[2], (uses_random)); \
+		alg##_on_ack(&f.conn, &f.own.state, knee_params(), &f.ack); \
+		knee_leave(&f, tp, traced, KNEE_CALL_ON_ACK, 0); \
+		knee_write_back(tp, &f.conn, CC_CLASSIC); \
+	} \
+	KNEE_TWICE(knee_on_rtt) \
+	KNEE_TWICE(knee_on_ack) \
+	KNEE_OPERATIONS(alg, .pkts_acked = (void *)knee_on_rtt, .cong_avoid = (void *)knee_on_ack)
+
+/*
+ * cong_control: arguments (sk, ack, flag, sample) since Linux 6.10, (sk, sample) before.
+ *
+ * The algorithm is a global function: the verifier looks at it once, with any frame, where it would
+ * follow a static one, or one compiled in, from each state that leads to it and on from each that
+ * it ends in. Deciding window and rate takes more paths than its limit allows so.
+ */
+#define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, uses_random, text, cite, names) \
+	KNEE_PROGRAMS(alg, PARAMS, uses_random, CC_RATE); \
+	__attribute__((noinline)) int knee_decide(struct knee_frame *f) \
+	{ \
+		if (!f) \
+			return 0; \
+		alg##_on_ack(&f->conn, &f->own.state, knee_params(), &f->ack); \
+		return 0; \
+	} \
+	SEC("struct_ops") void knee_on_ack(const u64 *ctx) \
+	{ \
+		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
+		const struct rate_sample *sample = (const struct rate_sample *)ctx[3]; \
+		struct knee_frame f; \
+ \
+		if (!knee_enter(&f, tp)) \
+			return; \
+		knee_ack_sampled(&f.ack, &f.own.latest, tp, sample, (uses_random)); \
+		knee_decide(&f); \
+		knee_leave(&f, tp, knee_traced(), KNEE_CALL_ON_ACK, 0); \
+		knee_write_back(tp, &f.conn, CC_RATE); \
+	} \
+	KNEE_OPERATIONS(alg, .cong_control = (void *)knee_on_ack)
 
 #endif

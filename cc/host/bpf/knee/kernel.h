@@ -26,6 +26,9 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	u64 sk_pacing_rate; /* bytes/s */
+	u64 sk_max_pacing_rate;
+	u32 sk_pacing_status;
 } KNEE_CORE;
 
 struct inet_sock {
@@ -61,6 +64,26 @@ struct ack_sample {
 	s32 rtt_us;
 } KNEE_CORE;
 
+struct rate_sample {
+	u32 prior_delivered; /* packets, of the whole connection */
+	s32 delivered;	     /* packets; negative: no sample */
+	s64 interval_us;     /* negative: no sample */
+	s64 rtt_us;	     /* negative: none */
+	s32 losses;
+	u32 acked_sacked;
+	u32 prior_in_flight;
+	u8 is_app_limited;
+} KNEE_CORE;
+
+/* sk_pacing_rate of a socket that is not paced, and of one without a limit. */
+#define KNEE_UNPACED 0xffffffffffffffffULL
+
+/* Values of sk_pacing_status (include/net/sock.h): who paces. */
+enum knee_pacing {
+	KNEE_PACING_NONE = 0,
+	KNEE_PACING_NEEDED = 1, /* TCP, with a timer of its own */
+};
+
 /* UAPI-like: the numbers have not changed since they exist (include/net/tcp.h). */
 enum knee_tcp_ca_event {
 	KNEE_CA_EVENT_TX_START = 0,
@@ -79,6 +102,7 @@ struct tcp_congestion_ops {
 	void (*init)(struct sock *sk);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *sample);
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cwnd_event)(struct sock *sk, int event);
 	u32 (*undo_cwnd)(struct sock *sk);

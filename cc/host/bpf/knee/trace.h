@@ -58,7 +58,7 @@ struct knee_record {
 
 #define KNEE_AT(s, field, offset)                                                                  \
 	_Static_assert(__builtin_offsetof(struct s, field) == (offset), "as tracer.rs has it")
-_Static_assert(sizeof(struct knee_tracing) == 64 && sizeof(struct knee_record) == 320, "sizes");
+_Static_assert(sizeof(struct knee_tracing) == 64 && sizeof(struct knee_record) == 344, "sizes");
 KNEE_AT(knee_tracing, tracer_pid, 16);
 KNEE_AT(knee_tracing, record_bytes, 40);
 KNEE_AT(knee_tracing, address, 48);
@@ -70,8 +70,8 @@ KNEE_AT(knee_record, dropped, 56);
 KNEE_AT(knee_record, before, 64);
 KNEE_AT(knee_record, after, 128);
 KNEE_AT(knee_record, ack, 192);
-KNEE_AT(knee_record, observed, 216);
-KNEE_AT(knee_record, state, 232);
+KNEE_AT(knee_record, observed, 240);
+KNEE_AT(knee_record, state, 256);
 
 struct knee_tracing knee_tracing SEC(".data.knee") = {
     .record_bytes = sizeof(struct knee_record),
@@ -123,14 +123,16 @@ KNEE_INLINE int knee_is_address(const struct in6_addr *address)
 	       address->words[2] == wanted[2] && address->words[3] == wanted[3];
 }
 
-KNEE_INLINE int knee_wanted(const struct knee_ends *ends)
+KNEE_INLINE int knee_wanted(const struct tcp_sock *tp)
 {
 	u32 port = knee_tracing.port;
+	struct knee_ends ends;
 
-	if (port && ends->local_port != port && ends->remote_port != port)
+	knee_ends(&ends, tp);
+	if (port && ends.local_port != port && ends.remote_port != port)
 		return 0;
-	return knee_tracing.any_address || knee_is_address(&ends->local) ||
-	       knee_is_address(&ends->remote);
+	return knee_tracing.any_address || knee_is_address(&ends.local) ||
+	       knee_is_address(&ends.remote);
 }
 
 /* Room for a record with what is known of the socket, or NULL. */
@@ -141,8 +143,7 @@ KNEE_INLINE struct knee_record *knee_reserve(const struct tcp_sock *tp)
 	void *ring;
 	u32 key = 0;
 
-	knee_ends(&ends, tp);
-	if (!knee_wanted(&ends))
+	if (!knee_wanted(tp))
 		return 0;
 	ring = bpf_map_lookup_elem(&knee_rings, &key);
 	if (!ring)
@@ -153,6 +154,8 @@ KNEE_INLINE struct knee_record *knee_reserve(const struct tcp_sock *tp)
 		return 0;
 	}
 	record->variant = knee_tracing.variant;
+	/* Read again: kept all the while, they would take stack that the algorithm needs. */
+	knee_ends(&ends, tp);
 	/* The oldest unacknowledged position, less what was acknowledged so far. */
 	record->socket = tp->snd_una - (u32)tp->bytes_acked;
 	for (u32 i = 0; i < 4; i++) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CongestionControl, Observer};
+use crate::{CongestionControl, Observer, host::Numbers};
 use knee_cc::{Call, CallRecord, NOTE_LOSS_TOLERATED, algorithms};
 use proptest::prelude::*;
 use quinn_proto::congestion::{Controller as _, ControllerFactory};
@@ -41,12 +41,27 @@ impl Drive {
         let heard = Arc::new(Heard::default());
         let now = Instant::now();
         let cc = Arc::new(config.observer(heard.clone())).build(now, MTU).into_any();
-        let (cc, flight) = (cc.downcast::<Controller>().unwrap(), Vec::new());
+        Self::driving(cc.downcast::<Controller>().unwrap(), now, heard)
+    }
+
+    /// An algorithm of whatever profile, called as one of this.
+    fn of_profile(profile: Profile, algorithm: &str, seed: u64) -> Self {
+        let (now, heard) = (Instant::now(), Arc::new(Heard::default()));
+        let params = Params::defaults(knee_cc::algorithm(algorithm).unwrap());
+        let observer: Arc<dyn Observer> = heard.clone();
+        let host =
+            |conn: &mut Conn| Host::new(params, conn, Some(observer), 0, &Numbers::default());
+        let random = SplitMix64::seed_from_u64(seed);
+        let cc = Controller::new(host, random, None, now, now, MTU, profile);
+        Self::driving(Box::new(cc), now, heard)
+    }
+
+    fn driving(cc: Box<Controller>, now: Instant, heard: Arc<Heard>) -> Self {
         Self {
             cc,
             now,
             heard,
-            flight,
+            flight: Vec::new(),
             next: 0,
             largest_acked: None,
             app_limited: false,
@@ -390,8 +405,8 @@ fn a_clone_goes_on_with_other_bits() {
 fn refusals_say_what_would_do() {
     let refused = |r: Result<CongestionControl, crate::Error>| r.expect_err("refused").to_string();
     let chd = || CongestionControl::new("chd").unwrap();
-    let unknown = refused(CongestionControl::new("bbr"));
-    assert!(unknown.contains("`bbr`") && unknown.contains("chd, "), "{unknown}");
+    let unknown = refused(CongestionControl::new("bbrr"));
+    assert!(unknown.contains("`bbrr`") && unknown.contains("chd, "), "{unknown}");
     assert!(refused(chd().set("qht", "20ms")).contains("it has: "));
     assert!(refused(chd().set("qth", "20")).contains("\"20ms\""));
     assert!(refused(chd().set("qth", "1h")).contains("units are"));
@@ -402,6 +417,156 @@ fn refusals_say_what_would_do() {
     let both = chd().set_all([("qmin", "35ms"), ("qth", "60ms")]).unwrap();
     let shown = both.params().shown();
     assert!(shown.contains(&("qth", "60ms".to_owned())), "{shown:?}");
+}
+
+/// The least that shows what profile RATE gets: NewReno's functions, called as its are.
+fn rate() -> Drive {
+    Drive::of_profile(Profile::Rate, "newreno", 1)
+}
+
+/// Delivery rate sample: packets, microseconds, delivered before.
+fn sample(call: &CallRecord) -> (u32, u32, u32) {
+    (call.ack.sample_pkts, call.ack.sample_us, call.ack.sample_prior_pkts)
+}
+
+#[test]
+fn rate_has_one_call_for_an_ack_with_its_sample() {
+    let mut d = rate();
+    d.send(10).wait(40).ack(0..2);
+    assert_eq!(d.names(), ["init", "on_ack"]);
+    d.wait(1).ack(2..5).send(3).wait(40).ack(10..11);
+    let calls = d.calls();
+    assert_eq!(calls.len(), 2);
+    let ack = calls[0].ack;
+    assert_eq!((ack.acked_pkts, ack.delivered_pkts, ack.rtt_us, ack.lost_pkts), (3, 5, 41_000, 0));
+    // Five since the start.
+    assert_eq!((sample(&calls[0]), ack.prior_inflight_pkts), ((5, 41_000, 0), 8));
+    // One since 41 ms, when five had arrived; sent 41 ms after the last of which that is known.
+    assert_eq!((sample(&calls[1]), calls[1].ack.prior_inflight_pkts), ((1, 41_000, 5), 8));
+    assert_eq!(calls[1].ack.sample_app_limited, 0);
+}
+
+#[test]
+fn classic_gets_no_samples() {
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack(0..2);
+    for call in d.calls() {
+        let Ack { prior_inflight_pkts, sample_app_limited, .. } = call.ack;
+        assert_eq!((sample(&call), prior_inflight_pkts, sample_app_limited), ((0, 0, 0), 0, 0));
+    }
+}
+
+#[test]
+fn rate_owns_the_window_in_recovery() {
+    let mut d = rate();
+    d.send(10).wait(40).ack(0..10).send(20).wait(40);
+    assert_eq!(d.cwnd(), 20);
+    d.calls();
+    d.ack_losing(&[11, 12, 13], &[10], false);
+    let calls = d.calls();
+    assert_eq!([calls[0].call, calls[1].call], [Call::Ssthresh, Call::OnAck]);
+    assert_eq!((calls.len(), calls[1].before.phase, calls[1].ack.lost_pkts), (2, RECOVERY, 1));
+    assert_eq!((calls[1].ack.acked_pkts, calls[1].before.inflight_pkts), (3, 16));
+    assert_eq!(sample(&calls[1]), (3, 40_000, 10));
+    // Half of the 20 outstanding is the threshold; nobody takes the window down to it.
+    assert_eq!(d.state(), (20, 10, RECOVERY));
+    d.wait(1).ack_losing(&[15, 16], &[14], false);
+    d.wait(1).ack(17..20);
+    let calls = d.calls();
+    let lost: Vec<_> = calls.iter().map(|c| (c.call, c.ack.lost_pkts, c.before.phase)).collect();
+    assert_eq!(lost, [(Call::OnAck, 1, RECOVERY), (Call::OnAck, 0, RECOVERY)]);
+    // Something sent in recovery arrives: only the phase tells.
+    d.send(1).wait(40).ack(30..31);
+    let calls = d.calls();
+    assert_eq!((calls.len(), calls[0].call, calls[0].before.phase), (1, Call::OnAck, OPEN));
+}
+
+#[test]
+fn rate_hears_of_marks_and_of_losses_by_the_timer() {
+    let mut d = rate();
+    let first = d.now;
+    d.send(10).wait(40).ack(0..2).mark(first);
+    assert_eq!(
+        (d.names(), d.state().2),
+        (vec!["init".into(), "ssthresh".into(), "on_ack".into()], CWR)
+    );
+    let cwnd = d.cwnd();
+    d.wait(5).lose(&[2], false);
+    // Of the same round trip; no ACK tells of it.
+    assert_eq!((d.names(), d.state().2, d.cwnd()), (vec![], RECOVERY, cwnd));
+    d.send(1).wait(40).ack(10..11);
+    d.send(1).wait(5).lose(&[11], false);
+    assert_eq!((d.names(), d.state().2), (vec!["on_ack".into(), "ssthresh".into()], RECOVERY));
+}
+
+#[test]
+fn rate_hears_of_persistent_congestion_before_the_ack() {
+    let mut d = rate();
+    d.send(10).wait(40).ack(0..10).send(20).wait(1000).send(1).wait(40);
+    d.calls();
+    let lost: Vec<_> = (10..30).collect();
+    d.ack_losing(&[30], &lost, true);
+    let calls = d.calls();
+    let names: Vec<_> = calls.iter().map(|c| (c.call, c.before.phase)).collect();
+    assert_eq!(names, [(Call::Ssthresh, OPEN), (Call::OnEvent, OPEN), (Call::OnAck, LOSS)]);
+    assert_eq!(calls[1].event, Event::Rto as u32);
+    assert_eq!((calls[2].before.cwnd_pkts, calls[2].ack.lost_pkts), (2, 20));
+}
+
+/// As in Linux, an idle time takes nothing from a window that is not the stack's.
+#[test]
+fn rate_keeps_its_window_after_idle_times() {
+    let mut d = rate();
+    d.send(10).wait(40).ack(0..10);
+    let cwnd = d.cwnd();
+    d.calls();
+    d.wait(1000).send(1);
+    assert_eq!((d.names(), d.cwnd()), (vec!["TxStart".to_owned()], cwnd));
+    // The idle time is no part of the sample.
+    d.wait(40).ack(10..11);
+    assert_eq!(sample(&d.calls()[0]), (1, 40_000, 10));
+}
+
+#[test]
+fn rate_hears_where_the_application_held_back() {
+    let mut d = rate();
+    d.app_limited = true;
+    d.send(2).wait(40).ack(0..1);
+    d.app_limited = false;
+    d.send(2).wait(40).ack(1..3);
+    let limited: Vec<_> = d.calls().iter().map(|c| c.ack.sample_app_limited).collect();
+    assert_eq!(limited, [0, 0, 1]);
+}
+
+/// quinn paces at 5/4 of the window per RTT; more than an RTT's worth at the pacing rate it does
+/// not get.
+#[test]
+fn rate_is_paced_by_the_window() {
+    let mut d = rate();
+    d.send(10).wait(40).ack(0..10);
+    assert_eq!((d.cwnd(), d.cc.window()), (20, 24_001));
+    // 40 ms of it, and a packet.
+    d.cc.conn.pacing_bytes_per_s = 100_000;
+    assert_eq!(d.cc.window(), 4000 + 1200 + 1);
+    assert_eq!(d.cc.metrics().congestion_window, 24_000);
+    assert_eq!(d.cc.metrics().pacing_rate, Some(800_000));
+    // Never less than two packets.
+    d.cc.conn.pacing_bytes_per_s = 1;
+    assert_eq!(d.cc.window(), 2 * 1200 + 1);
+    d.cc.conn.pacing_bytes_per_s = 100_000;
+    // Not the window holds sending back.
+    d.calls();
+    d.send(20).wait(40).ack(10..11);
+    assert_eq!(d.calls().last().map(|c| c.before.cwnd_limited), Some(0));
+    d.cc.conn.pacing_bytes_per_s = u64::MAX;
+    assert_eq!(d.cc.window(), d.cc.window_bytes() + 1);
+    d.ack(11..12);
+    assert_eq!(d.calls()[0].before.cwnd_limited, 1);
+    // CLASSIC is not paced so, whatever stands there.
+    let mut d = Drive::new("newreno", 1);
+    d.send(10).wait(40).ack(0..10);
+    d.cc.conn.pacing_bytes_per_s = 100_000;
+    assert_eq!(d.cc.window(), 24_001);
 }
 
 /// One step of a random life.
@@ -441,9 +606,28 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// That a call of profile RATE is one that the contract knows, its sample consistent in itself.
+fn check_rate(call: &CallRecord) {
+    let stack_only = [Event::Recovered as u32, Event::CwndRestart as u32];
+    assert_ne!(call.call, Call::OnRtt);
+    assert!(call.call != Call::OnEvent || !stack_only.contains(&call.event), "{call:?}");
+    let ack = call.ack;
+    if ack.sample_us > 0 {
+        let delivered_pkts = (ack.delivered_pkts as u32).wrapping_sub(ack.sample_prior_pkts);
+        assert_eq!(delivered_pkts, ack.sample_pkts);
+        assert!(ack.sample_pkts >= ack.acked_pkts && ack.sample_us as i32 >= ack.rtt_us, "{ack:?}");
+    }
+}
+
+/// All algorithms as they are, and some of CLASSIC as if they were of profile RATE.
+fn lives() -> impl Iterator<Item = (Profile, &'static str)> {
+    let own = algorithms().iter().map(|a| (a.profile(), a.name()));
+    own.chain(["newreno", "chd"].map(|name| (Profile::Rate, name)))
+}
+
 /// Goes through a life; gives all calls.
-fn live(algorithm: &str, seed: u64, steps: &[Step]) -> Vec<CallRecord> {
-    let mut d = Drive::new(algorithm, seed);
+fn live(profile: Profile, algorithm: &str, seed: u64, steps: &[Step]) -> Vec<CallRecord> {
+    let mut d = Drive::of_profile(profile, algorithm, seed);
     let mut all = Vec::new();
     let mut state = None;
     let (mut epochs, mut cuts) = (0u64, 0u64);
@@ -461,6 +645,7 @@ fn live(algorithm: &str, seed: u64, steps: &[Step]) -> Vec<CallRecord> {
             }
         };
         let mss = u64::from(d.cc.conn.mss_bytes);
+        let mut frames = 0;
         let rests = (d.cc.acked_rest_bytes, d.cc.lost_rest_bytes);
         let before = (d.acked_bytes, d.lost_bytes, d.cc.delivered_pkts);
         match step {
@@ -484,6 +669,7 @@ fn live(algorithm: &str, seed: u64, steps: &[Step]) -> Vec<CallRecord> {
                     congestion(&d, newest, *persistent);
                 }
                 d.ack_losing(&acked, &lost, *persistent);
+                frames = 1;
                 if *marked {
                     congestion(&d, newest_acked, false);
                     d.mark(newest_acked);
@@ -520,7 +706,11 @@ fn live(algorithm: &str, seed: u64, steps: &[Step]) -> Vec<CallRecord> {
         assert!((CWND_MIN_PKTS..=CWND_MAX_PKTS).contains(&conn.cwnd_pkts), "{conn:?}");
         assert!(d.cc.spare_bytes < u64::from(conn.mss_bytes));
         assert!(conn.ssthresh_pkts >= CWND_MIN_PKTS);
-        assert_eq!(d.cc.window(), d.cc.window_bytes() + 1);
+        let (window, mss_now) = (d.cc.window() - 1, u64::from(conn.mss_bytes));
+        match profile {
+            Profile::Classic => assert_eq!(window, d.cc.window_bytes()),
+            Profile::Rate => assert!((2 * mss_now..=d.cc.window_bytes()).contains(&window)),
+        }
         // Bytes become packets without loss or gain.
         if matches!(step, Step::Ack { .. } | Step::TimerLoss(_)) {
             let pkts = d.cc.delivered_pkts - before.2;
@@ -532,13 +722,20 @@ fn live(algorithm: &str, seed: u64, steps: &[Step]) -> Vec<CallRecord> {
             lost_bytes += d.lost_bytes - before.1;
         }
         // Every call natively again, from the state before it.
-        for call in d.calls() {
+        let calls = d.calls();
+        let count = |of: Call| calls.iter().filter(|c| c.call == of).count();
+        assert_eq!(count(Call::of_every_ack(profile)), frames, "one call per frame");
+        for call in calls {
             let again = call.again(d.cc.params(), state.unwrap_or_default());
             assert_eq!(again.as_ref(), Some(&call));
             state = Some(call.state);
             cuts += u64::from(call.call == Call::Ssthresh);
-            if call.call == Call::OnAck {
-                assert!(call.before.phase != RECOVERY && call.before.phase != CWR);
+            match profile {
+                Profile::Classic if call.call == Call::OnAck => {
+                    assert!(call.before.phase != RECOVERY && call.before.phase != CWR);
+                }
+                Profile::Classic => {}
+                Profile::Rate => check_rate(&call),
             }
             all.push(call);
         }
@@ -556,16 +753,16 @@ proptest! {
         seed: u64,
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        for algorithm in algorithms() {
-            live(algorithm.name(), seed, &steps);
+        for (profile, name) in lives() {
+            live(profile, name, seed, &steps);
         }
     }
 
     #[test]
     fn a_seed_gives_the_same_calls(seed: u64, steps in prop::collection::vec(step(), 1..60)) {
-        for algorithm in algorithms() {
-            let name = algorithm.name();
-            prop_assert_eq!(live(name, seed, &steps), live(name, seed, &steps));
+        for (profile, name) in lives() {
+            let again = live(profile, name, seed, &steps);
+            prop_assert_eq!(live(profile, name, seed, &steps), again);
         }
     }
 }

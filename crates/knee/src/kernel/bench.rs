@@ -1,7 +1,7 @@
 //! `knee kernel bench`: what the algorithms cost in the kernel, beside the kernel's own.
 
 use crate::{Format, integer, output};
-use knee_cc::{Params, algorithms};
+use knee_cc::{Call, Params, algorithms};
 use knee_kernel::{Loaded, Variant};
 use knee_lab::table::Table;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -107,8 +107,10 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
                 .as_ref()
                 .map(|v| ns_per(v, v.callbacks.iter().map(|c| c.calls).sum())),
             ns_per_ack: counted.as_ref().map(|v| {
-                let acks = v.callbacks.iter().filter(|c| c.name == "on_rtt").map(|c| c.calls);
-                ns_per(v, acks.sum())
+                let profile = v.params.as_ref().map(|p| p.algorithm().profile());
+                let every_ack = profile.map(|profile| Call::of_every_ack(profile).name());
+                let of_acks = v.callbacks.iter().filter(|c| Some(c.name.as_str()) == every_ack);
+                ns_per(v, of_acks.map(|c| c.calls).sum())
             }),
         });
     }
