@@ -198,12 +198,10 @@ impl<'a> Engine<'a> {
             match source {
                 Source::Bins => self.close_bin(),
                 Source::Timers => self.on_timer()?,
-                Source::Departure(hop) => {
-                    if let Some(flow) = self.path.depart(hop, due_ns) {
-                        self.flows[flow as usize].port.marked_pkts += 1;
-                    }
-                }
-                Source::Arrival(hop) => self.on_arrival(hop)?,
+                Source::Departure => self.depart(0),
+                Source::Arrival => self.on_arrival(0)?,
+                Source::LaterDeparture(hop) => self.depart(hop),
+                Source::LaterArrival(hop) => self.on_arrival(hop)?,
                 Source::Bottleneck(entrance) => self.on_bottleneck(entrance),
                 Source::Sender(class) => self.on_sender(class)?,
                 Source::DepartureBack => self.path.depart_back(due_ns),
@@ -213,6 +211,12 @@ impl<'a> Engine<'a> {
             }
         }
         self.finish()
+    }
+
+    fn depart(&mut self, hop: usize) {
+        if let Some(flow) = self.path.depart(hop, self.now_ns) {
+            self.flows[flow as usize].port.marked_pkts += 1;
+        }
     }
 
     fn on_arrival(&mut self, hop: usize) -> Result<(), Error> {

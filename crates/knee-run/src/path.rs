@@ -25,16 +25,20 @@ pub enum Source {
     Bins,
     /// A timer of the host's own.
     Timers,
-    /// A departure from this bottleneck, counted from 0.
-    Departure(usize),
-    /// An arrival at the path's end, of a packet that left this bottleneck.
-    Arrival(usize),
+    /// A departure from the (first) bottleneck, number 0.
+    Departure,
+    /// An arrival at the path's end, of a packet that left it.
+    Arrival,
     /// An arrival at a bottleneck, through this entrance.
     Bottleneck(usize),
     /// An arrival at the path's start, of a packet of this delay class.
     Sender(usize),
     /// A departure from the link of the way back.
     DepartureBack,
+    /// A departure from the bottleneck of this number, behind the first: from 1 on.
+    LaterDeparture(usize),
+    /// An arrival at the path's end, of a packet that left the bottleneck of this number.
+    LaterArrival(usize),
 }
 
 const BINS: usize = 0;
@@ -46,10 +50,12 @@ const CLASSES: usize = 4;
 /// Sources of each bottleneck behind the first: departure, arrival, what comes from the one before.
 const OF_HOP: usize = 3;
 
+#[inline(always)]
 fn to_bottleneck(class: usize) -> usize {
     CLASSES + 2 * class
 }
 
+#[inline(always)]
 fn to_sender(class: usize) -> usize {
     CLASSES + 2 * class + 1
 }
@@ -234,6 +240,8 @@ pub struct Path<F, B> {
     jitter_reverse: Jitter,
     /// When the latest packet leaves the shared way back: none overtakes it.
     reverse_passed_ns: Ns,
+    /// Where the sources stand in the schedule that not every path has.
+    rare_sources: usize,
     /// The bottlenecks behind the first, and where their sources stand in the schedule.
     later: Vec<Hop<F>>,
     later_sources: usize,
@@ -315,7 +323,8 @@ impl<F: Numbered, B: Default> Path<F, B> {
         let ports = spec.flows.iter().enumerate().map(port).collect();
         let (path, bin_ns) = (&spec.path, spec.record.bin_ns);
         // What not every path has comes last: it is no source where there is none.
-        let later_sources = to_bottleneck(classes.len()) + usize::from(path.reverse.is_some());
+        let rare_sources = to_bottleneck(classes.len());
+        let later_sources = rare_sources + usize::from(path.reverse.is_some());
         let mut schedule = Schedule::new(later_sources + OF_HOP * path.later_hops.len());
         schedule.set(BINS, if bin_ns > 0 { bin_ns } else { NEVER });
         let link_back = |back: &ReverseLink| {
@@ -341,6 +350,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
             delay_reverse_ns: Steps::new(path.delay_reverse_ns, &path.delay_reverse_steps),
             jitter_reverse: Jitter::new(path.jitter_reverse_ns),
             reverse_passed_ns: 0,
+            rare_sources,
             later: later.map(|(hop, number)| Hop::later(spec, hop, number)).collect(),
             later_sources,
             last_hops,
@@ -374,9 +384,9 @@ impl<F: Numbered, B: Default> Path<F, B> {
         let source = match source {
             BINS => Source::Bins,
             TIMERS => Source::Timers,
-            DEPARTURE => Source::Departure(0),
-            ARRIVAL => Source::Arrival(0),
-            _ if source >= to_bottleneck(self.classes.len()) => self.rare_source(source),
+            DEPARTURE => Source::Departure,
+            ARRIVAL => Source::Arrival,
+            _ if source >= self.rare_sources => self.rare_source(source),
             _ if !source.is_multiple_of(2) => Source::Sender((source - CLASSES) / 2),
             _ => Source::Bottleneck((source - CLASSES) / 2),
         };
@@ -391,8 +401,8 @@ impl<F: Numbered, B: Default> Path<F, B> {
         };
         let index = of_hops / OF_HOP;
         match of_hops % OF_HOP {
-            0 => Source::Departure(index + 1),
-            1 => Source::Arrival(index + 1),
+            0 => Source::LaterDeparture(index + 1),
+            1 => Source::LaterArrival(index + 1),
             // Behind the entrances of the classes.
             _ => Source::Bottleneck(self.classes.len() + index),
         }
@@ -460,8 +470,36 @@ impl<F: Numbered, B: Default> Path<F, B> {
 
     /// A packet from `port` reaches bottleneck `hop`. Lost or dropped, it is given to `refused`.
     /// Others may be dropped for it: see [`Path::take_dropped`].
-    #[inline]
+    #[inline(always)]
     pub fn offer(
+        &mut self,
+        now_ns: Ns,
+        packet: F,
+        hop: usize,
+        port: &mut Port,
+        refused: impl FnOnce(PacketEvent, F),
+    ) {
+        // Most paths have one bottleneck: for that one the code stands by itself.
+        match hop {
+            0 => self.offer_at(now_ns, packet, 0, port, refused),
+            later => self.offer_later(now_ns, packet, later, port, refused),
+        }
+    }
+
+    #[inline(never)]
+    fn offer_later(
+        &mut self,
+        now_ns: Ns,
+        packet: F,
+        hop: usize,
+        port: &mut Port,
+        refused: impl FnOnce(PacketEvent, F),
+    ) {
+        self.offer_at(now_ns, packet, hop, port, refused);
+    }
+
+    #[inline(always)]
+    fn offer_at(
         &mut self,
         now_ns: Ns,
         packet: F,
@@ -499,7 +537,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
         self.dropped.pop_front()
     }
 
-    /// On [`Source::Departure`]: a packet leaves bottleneck `hop`; the flow whose it is, if it leaves
+    /// On [`Source::Departure`] and [`Source::LaterDeparture`]: a packet leaves bottleneck `hop`; the flow whose it is, if it leaves
     /// its last one with a congestion mark. Others may be dropped then: see [`Path::take_dropped`].
     #[inline(always)]
     pub fn depart(&mut self, hop: usize, now_ns: Ns) -> Option<u32> {
@@ -524,12 +562,12 @@ impl<F: Numbered, B: Default> Path<F, B> {
         }
         let jitter_ns = at.jitter_forward.draw_ns(&mut at.jitter_random);
         let delay_ns = at.delay_forward_ns.at(now_ns) + jitter_ns;
-        if at.disorder.is_some() {
-            at.depart_in_disorder(now_ns, delay_ns, packet);
+        let due_ns = if at.disorder.is_some() {
+            at.depart_in_disorder(now_ns, delay_ns, packet)
         } else {
             at.to_receivers.push(now_ns, delay_ns, packet);
-        }
-        let due_ns = at.next_out_ns();
+            at.to_receivers.next_ns()
+        };
         let arrival = self.arrival(hop);
         self.schedule.set(arrival, due_ns);
         marked
@@ -544,15 +582,15 @@ impl<F: Numbered, B: Default> Path<F, B> {
         self.schedule.set(source, next.approach.next_ns());
     }
 
-    /// On [`Source::Arrival`]: the packet that left bottleneck `hop` and reaches the path's end.
-    #[inline]
+    /// On [`Source::Arrival`] and [`Source::LaterArrival`]: the packet that left bottleneck `hop` and reaches the path's end.
+    #[inline(always)]
     pub fn arrive(&mut self, hop: usize, now_ns: Ns) -> Option<F> {
         let at = hop_of(&mut self.first, &mut self.later, hop);
-        let packet = match at.disorder.is_some() {
-            true => at.arrive_in_disorder(now_ns)?,
-            false => at.to_receivers.pop(now_ns)?,
+        let (packet, due_ns) = if at.disorder.is_some() {
+            at.arrive_in_disorder(now_ns)?
+        } else {
+            (at.to_receivers.pop(now_ns)?, at.to_receivers.next_ns())
         };
-        let due_ns = at.next_out_ns();
         let arrival = self.arrival(hop);
         self.schedule.set(arrival, due_ns);
         Some(packet)
@@ -598,7 +636,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
             return Some(held.packet);
         }
         watch.queue.max_pkts = watch.queue.max_pkts.max(link.held_pkts());
-        self.schedule.set(to_bottleneck(self.classes.len()), link.next_ns());
+        self.schedule.set(self.rare_sources, link.next_ns());
         None
     }
 
@@ -606,14 +644,14 @@ impl<F: Numbered, B: Default> Path<F, B> {
     pub fn depart_back(&mut self, now_ns: Ns) {
         let Some(back) = &mut self.link_back else { return };
         let Some(departed) = back.link.dequeue(now_ns) else { return };
-        self.schedule.set(to_bottleneck(self.classes.len()), back.link.next_ns());
+        self.schedule.set(self.rare_sources, back.link.next_ns());
         let Held { packet, bytes, class, jitter_ns } = departed.packet;
         back.watch.depart(bytes, departed.waited_ns, self.bin_ns > 0);
         self.leave_back(now_ns, packet, class, jitter_ns);
     }
 
     /// A packet enters the delay of the way back.
-    #[inline]
+    #[inline(always)]
     fn leave_back(&mut self, now_ns: Ns, packet: B, class_index: u32, jitter_ns: Ns) {
         let class = &mut self.classes[class_index as usize];
         let delay_ns = self.delay_reverse_ns.at(now_ns) + jitter_ns;
@@ -748,7 +786,6 @@ impl<F: Numbered> Hop<F> {
     }
 
     /// When the next packet from it reaches the path's end.
-    #[inline(always)]
     fn next_out_ns(&self) -> Ns {
         let in_order_ns = self.to_receivers.next_ns();
         match &self.disorder {
@@ -791,10 +828,10 @@ impl<F: Numbered> Hop<F> {
         }
     }
 
-    /// A packet leaves for a way on which packets overtake each other.
+    /// A packet leaves for a way on which packets overtake each other; when the next one arrives.
     #[inline(never)]
-    fn depart_in_disorder(&mut self, now_ns: Ns, delay_ns: Ns, packet: F) {
-        let Some(disorder) = &mut self.disorder else { return };
+    fn depart_in_disorder(&mut self, now_ns: Ns, delay_ns: Ns, packet: F) -> Ns {
+        let Some(disorder) = &mut self.disorder else { return NEVER };
         let path_delay_ns = self.delay_forward_ns.at(now_ns);
         if disorder.falls_reorder && path_delay_ns < disorder.delay_ns {
             // Those that left before take their time; those behind are no longer held up by them.
@@ -811,18 +848,20 @@ impl<F: Numbered> Hop<F> {
         } else {
             self.to_receivers.push(now_ns, delay_ns, packet);
         }
+        self.next_out_ns()
     }
 
-    /// As [`Path::arrive`], where packets overtake each other. Of two that arrive at once the one
-    /// that was overtaken is first: it left before.
+    /// As [`Path::arrive`], where packets overtake each other; with when the next one arrives. Of two
+    /// that arrive at once the one that was overtaken is first: it left before.
     #[inline(never)]
-    fn arrive_in_disorder(&mut self, now_ns: Ns) -> Option<F> {
+    fn arrive_in_disorder(&mut self, now_ns: Ns) -> Option<(F, Ns)> {
         let disorder = self.disorder.as_mut()?;
-        if disorder.to_receivers.next_ns() <= self.to_receivers.next_ns() {
-            disorder.to_receivers.pop(now_ns)
+        let packet = if disorder.to_receivers.next_ns() <= self.to_receivers.next_ns() {
+            disorder.to_receivers.pop(now_ns)?
         } else {
-            self.to_receivers.pop(now_ns)
-        }
+            self.to_receivers.pop(now_ns)?
+        };
+        Some((packet, self.next_out_ns()))
     }
 
     /// Packets at it, before it and behind it, up to the next bottleneck.

@@ -129,7 +129,7 @@ impl Out<'_> {
         if self.path.loses_back(self.port) {
             return;
         }
-        let to = AckTo::new(self.flow, false);
+        let to = AckTo::data(self.flow);
         let data = AckPacket { to, cumulative: number, duplicate: NONE, blocks: NONE };
         // What is dropped, its port counts.
         self.path.send_back(self.now_ns, data, self.port.packet_bytes, self.port, |_| ());
@@ -166,11 +166,13 @@ impl<'a> Engine<'a> {
             match source {
                 Source::Bins => self.close_bin(),
                 Source::Timers => self.on_timer(),
-                Source::Departure(hop) => self.depart(hop),
-                Source::Arrival(hop) => self.on_arrival(hop),
+                Source::Departure => self.depart(0),
+                Source::Arrival => self.on_arrival(),
                 Source::Bottleneck(entrance) => self.on_bottleneck(entrance),
                 Source::Sender(class) => self.on_sender(class),
                 Source::DepartureBack => self.path.depart_back(due_ns),
+                Source::LaterDeparture(hop) => self.depart_later(hop),
+                Source::LaterArrival(hop) => self.on_later_arrival(hop),
             }
             while let Some(data) = self.path.take_dropped() {
                 self.flows[data.flow as usize].port.there_drops_pkts += 1;
@@ -206,9 +208,23 @@ impl<'a> Engine<'a> {
         }
     }
 
-    #[inline(always)]
-    fn on_arrival(&mut self, hop: usize) {
+    #[inline(never)]
+    fn depart_later(&mut self, hop: usize) {
+        self.depart(hop);
+    }
+
+    #[inline(never)]
+    fn on_later_arrival(&mut self, hop: usize) {
         let Some(data) = self.path.arrive(hop, self.now_ns) else { return };
+        if data.ack != NONE {
+            return self.on_ack_from_there(data.ack);
+        }
+        self.deliver_rare(data);
+    }
+
+    #[inline(always)]
+    fn on_arrival(&mut self) {
+        let Some(data) = self.path.arrive(0, self.now_ns) else { return };
         if let Some(ahead) = self.ahead(self.path.peek_arrival(PREFETCH_AHEAD).map(|d| d.flow)) {
             prefetch(&ahead.receiver);
         }
@@ -224,6 +240,11 @@ impl<'a> Engine<'a> {
         if let Some(ack) = self.acks.take(ack) {
             self.deliver_ack(ack);
         }
+    }
+
+    #[inline(never)]
+    fn deliver_rare(&mut self, data: Data) {
+        self.deliver(data);
     }
 
     /// A packet reaches its receiver.
@@ -317,7 +338,7 @@ impl<'a> Engine<'a> {
         if let Some(first) = self.ahead(soon).and_then(|tcp| tcp.sender.first_outstanding()) {
             prefetch(first);
         }
-        if self.flows[ack.to.flow() as usize].port.goes_back {
+        if ack.to.is_data() {
             return self.on_data_from_back(ack);
         }
         self.deliver_ack(ack);
@@ -328,7 +349,14 @@ impl<'a> Engine<'a> {
     fn on_data_from_back(&mut self, packet: AckPacket) {
         let (flow, number) = (packet.to.flow(), packet.cumulative);
         let bytes = self.flows[flow as usize].port.packet_bytes as u16;
-        self.deliver(Data { flow, number, ack: NONE, bytes, ecn: Ecn::NotCapable, cwr: false });
+        self.deliver_rare(Data {
+            flow,
+            number,
+            ack: NONE,
+            bytes,
+            ecn: Ecn::NotCapable,
+            cwr: false,
+        });
     }
 
     /// An ACK reaches its sender.
@@ -341,7 +369,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Lets a sender act, then sees to its timer.
-    #[inline]
+    #[inline(always)]
     fn with_sender(&mut self, index: u32, act: impl FnOnce(&mut Sender, Ns, &mut Out)) {
         let flow = &mut self.flows[index as usize];
         let Kind::Tcp(tcp) = &mut flow.kind else { return };
@@ -476,9 +504,8 @@ impl<'a> Engine<'a> {
         for data in self.path.under_way().filter(|data| data.ack == NONE) {
             in_network[data.flow as usize] += 1;
         }
-        for packet in self.path.under_way_back() {
-            let flow = packet.to.flow() as usize;
-            in_network[flow] += u64::from(self.flows[flow].port.goes_back);
+        for packet in self.path.under_way_back().filter(|packet| packet.to.is_data()) {
+            in_network[packet.to.flow() as usize] += 1;
         }
         // Their memory is needed for the records.
         drop((self.timers, self.blocks, self.acks));

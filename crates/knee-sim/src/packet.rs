@@ -57,23 +57,36 @@ impl Numbered for Data {
     }
 }
 
-/// Index of the flow that an ACK belongs to, and whether it echoes a congestion mark (ECE, RFC 3168
-/// section 6.1.3): in one word, so that ACKs in flight take no more room for it.
+/// Index of the flow that a packet on the way back belongs to; of an ACK, whether it echoes a
+/// congestion mark (ECE, RFC 3168 section 6.1.3), or whether it is none, but data: in one word, so that
+/// ACKs in flight take no more room for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckTo(u32);
 
 impl AckTo {
     const ECHO: u32 = 1 << 31;
+    const DATA: u32 = 1 << 30;
 
     #[inline]
     pub(crate) fn new(flow: u32, echo: bool) -> Self {
-        debug_assert!(flow < Self::ECHO);
+        debug_assert!(flow < Self::DATA);
         Self(if echo { flow | Self::ECHO } else { flow })
+    }
+
+    /// Of data of a flow that goes back.
+    pub(crate) fn data(flow: u32) -> Self {
+        debug_assert!(flow < Self::DATA);
+        Self(flow | Self::DATA)
+    }
+
+    #[inline]
+    pub(crate) fn is_data(self) -> bool {
+        self.0 & Self::DATA != 0
     }
 
     #[inline]
     pub(crate) fn flow(self) -> u32 {
-        self.0 & !Self::ECHO
+        self.0 & !(Self::ECHO | Self::DATA)
     }
 
     #[inline]

@@ -378,17 +378,10 @@ impl<'a> Forwarder<'a> {
                 Source::Bins => self.close_bin(due_ns),
                 // There are none: the hosts keep their own.
                 Source::Timers => self.path.set_timers(NEVER),
-                Source::Departure(hop) => {
-                    if let Some(flow) = self.path.depart(hop, due_ns) {
-                        self.flows[flow as usize].port.marked_pkts += 1;
-                    }
-                    self.take_dropped(due_ns)?;
-                }
-                Source::Arrival(hop) => {
-                    if let Some(packet) = self.path.arrive(hop, due_ns) {
-                        self.deliver(due_ns, packet, true)?;
-                    }
-                }
+                Source::Departure => self.depart(0, due_ns)?,
+                Source::LaterDeparture(hop) => self.depart(hop, due_ns)?,
+                Source::Arrival => self.arrive(0, due_ns)?,
+                Source::LaterArrival(hop) => self.arrive(hop, due_ns)?,
                 Source::Bottleneck(entrance) => {
                     if let Some((packet, hop)) = self.path.at_bottleneck(entrance, due_ns) {
                         let port = &mut self.flows[packet.flow as usize].port;
@@ -408,8 +401,24 @@ impl<'a> Forwarder<'a> {
         }
     }
 
+    /// A packet leaves bottleneck `hop`.
+    fn depart(&mut self, hop: usize, due_ns: Ns) -> Result<(), TestbedError> {
+        if let Some(flow) = self.path.depart(hop, due_ns) {
+            self.flows[flow as usize].port.marked_pkts += 1;
+        }
+        self.take_dropped(due_ns)
+    }
+
+    /// A packet from bottleneck `hop` reaches the path's end.
+    fn arrive(&mut self, hop: usize, due_ns: Ns) -> Result<(), TestbedError> {
+        match self.path.arrive(hop, due_ns) {
+            Some(packet) => self.deliver(due_ns, packet, true),
+            None => Ok(()),
+        }
+    }
+
     /// Counts a packet that reaches a host, if that is its flow's receiver.
-    fn arrive(&mut self, packet: &Datagram, forward: bool) {
+    fn count_arrival(&mut self, packet: &Datagram, forward: bool) {
         let flow = &mut self.flows[packet.flow as usize];
         if forward == flow.port.goes_back {
             return;
@@ -423,7 +432,7 @@ impl<'a> Forwarder<'a> {
 
     /// Gives a packet to a host.
     fn deliver(&mut self, due_ns: Ns, packet: Datagram, forward: bool) -> Result<(), TestbedError> {
-        self.arrive(&packet, forward);
+        self.count_arrival(&packet, forward);
         let now_ns = self.clock.now_ns();
         self.lateness.add(now_ns.saturating_sub(due_ns));
         let device = if forward { &self.receivers } else { &self.senders };

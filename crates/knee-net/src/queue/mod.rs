@@ -136,7 +136,7 @@ impl<P: Packet> Queue<P> {
     }
 
     /// Takes the packet out whose transmission has ended, and when it came.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<(u64, P)> {
         match &mut self.0 {
             Kind::DropTail(queue) => queue.pop(),
