@@ -109,7 +109,7 @@ struct Class<F, B> {
     back_delay_ns: Ns,
     /// The bottleneck that it leads to.
     first_hop: usize,
-    /// Neither delay nor jitter on the way to the bottleneck: packets are there at once.
+    /// Neither delay nor jitter on the way to the first bottleneck: packets are there at once.
     direct: bool,
     to_bottleneck: DelayLine<F>,
     to_sender: DelayLine<B>,
@@ -299,7 +299,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
                     access_delay_ns,
                     back_delay_ns: access_delay_ns + spec.path.hops_delay_ns(&flow.route),
                     first_hop,
-                    direct: access_delay_ns == 0 && flow.access_jitter_ns == 0,
+                    direct: first_hop == 0 && access_delay_ns == 0 && flow.access_jitter_ns == 0,
                     to_bottleneck: DelayLine::default(),
                     to_sender: DelayLine::default(),
                 });
@@ -438,8 +438,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
         let class = &mut self.classes[port.class as usize];
         // Not by this packet's own delay: a jitter of 0 must not overtake an earlier packet's.
         if class.direct {
-            let hop = class.first_hop;
-            return self.offer(now_ns, packet, hop, port, refused);
+            return self.offer_at(now_ns, packet, 0, port, refused);
         }
         let delay_ns = class.access_delay_ns + port.access_jitter.draw_ns(&mut port.forward);
         class.to_bottleneck.push(now_ns, delay_ns, packet);
@@ -530,8 +529,8 @@ impl<F: Numbered, B: Default> Path<F, B> {
         at.note(now_ns, label, event, at.link.held_pkts(), self.log);
     }
 
-    /// A packet that a queue dropped after it had taken it. After each event the host takes them
-    /// all, and counts them at their flows' ports.
+    /// A packet that a queue dropped after it had taken it. After each event in which packets came to
+    /// a bottleneck or left one the host takes them all, and counts them at their flows' ports.
     #[inline]
     pub fn take_dropped(&mut self) -> Option<F> {
         self.dropped.pop_front()

@@ -167,19 +167,30 @@ impl<'a> Engine<'a> {
                 Source::Bins => self.close_bin(),
                 Source::Timers => self.on_timer(),
                 Source::Departure => self.depart(0),
-                Source::Arrival => self.on_arrival(),
+                // What receivers send passes the way back, whose queue is drop-tail; see also
+                // `acknowledge_there`.
+                Source::Arrival => {
+                    self.on_arrival();
+                    continue;
+                }
                 Source::Bottleneck(entrance) => self.on_bottleneck(entrance),
                 Source::Sender(class) => self.on_sender(class),
                 Source::DepartureBack => self.path.depart_back(due_ns),
                 Source::LaterDeparture(hop) => self.depart_later(hop),
                 Source::LaterArrival(hop) => self.on_later_arrival(hop),
             }
-            while let Some(data) = self.path.take_dropped() {
-                self.flows[data.flow as usize].port.there_drops_pkts += 1;
-                self.gone(data);
-            }
+            self.take_dropped();
         }
         Ok(self.finish())
+    }
+
+    /// Counts what queues dropped after they had taken it.
+    #[inline(always)]
+    fn take_dropped(&mut self) {
+        while let Some(data) = self.path.take_dropped() {
+            self.flows[data.flow as usize].port.there_drops_pkts += 1;
+            self.gone(data);
+        }
     }
 
     /// A packet was lost or dropped on the way there.
@@ -311,6 +322,7 @@ impl<'a> Engine<'a> {
         if let Some(data) = refused {
             self.gone(data);
         }
+        self.take_dropped();
     }
 
     /// A packet reaches a bottleneck.
