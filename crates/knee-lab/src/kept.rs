@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 /// Version of the files: part of their names, so that others' are not read. Raise it with every
 /// change of [`RunRecord`].
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const CHECK_BYTES: usize = 32;
 
 /// A folder of finished runs.
@@ -92,7 +92,8 @@ fn decode(bytes: &[u8], spec: &RunSpec) -> Option<RunRecord> {
 mod tests {
     use super::*;
     use knee_run::{
-        FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin, RealTime, Transfer, Unfinished,
+        FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin, QueueRecord, RealTime, Transfer,
+        Unfinished,
     };
 
     /// A record with one of everything has this length: who changes that raises [`VERSION`], and
@@ -103,6 +104,8 @@ mod tests {
         let mut record = RunRecord { real_time, ..RunRecord::default() };
         record.approximations.push(String::new());
         record.queue.bins.push(QueueBin::default());
+        record.later_queues.push(QueueRecord::default());
+        record.queue_back = Some(QueueRecord::default());
         record.queue.log.push(PacketLog {
             time_ns: 0,
             flow: 0,
@@ -119,6 +122,6 @@ mod tests {
             ..FlowRecord::default()
         });
         let bytes = encode(&record).expect("it can be encoded").len();
-        assert_eq!((VERSION, bytes), (3, 126));
+        assert_eq!((VERSION, bytes), (4, 150));
     }
 }

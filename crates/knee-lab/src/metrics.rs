@@ -6,7 +6,8 @@
 //! series was kept, or if the measure is undefined there (a mean of nothing, 0/0).
 
 use knee_run::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, NS_PER_S, Ns, RunRecord, RunSpec, Workload,
+    FlowCounters, FlowKind, FlowRecord, FlowSample, NS_PER_S, Ns, QueueRecord, Rate, Route,
+    RunRecord, RunSpec, Workload,
 };
 use serde::Serialize;
 use std::ops::Range;
@@ -89,13 +90,13 @@ impl DelayMs {
 pub struct Losses {
     /// Sent, retransmissions included.
     pub sent_pkts: u64,
-    /// Dropped by the queue.
+    /// Dropped by a queue on the way to the receiver.
     pub queue_drops_pkts: u64,
     /// Lost at random towards the receiver.
     pub random_losses_pkts: u64,
-    /// ACKs lost at random on the way back.
+    /// ACKs lost at random on their way.
     pub ack_losses_pkts: u64,
-    /// ACKs dropped by the full queue of the way back.
+    /// ACKs dropped by a queue on their way.
     pub ack_drops_pkts: u64,
 }
 
@@ -172,6 +173,30 @@ impl Completion {
     }
 }
 
+/// A queue of a path in a run.
+#[derive(Clone, Debug)]
+pub struct QueueAt<'a> {
+    /// Name: `1` for the first bottleneck, and so on; `back` for the way back.
+    pub name: String,
+    /// What it did.
+    pub record: &'a QueueRecord,
+    rate: Rate<'a>,
+    duration_ns: Ns,
+}
+
+impl QueueAt<'_> {
+    /// Utilisation of its link over the whole run, 0..=1, from its counters.
+    pub fn utilisation(&self) -> Option<f64> {
+        let capacity = self.rate.mean_bps(0, self.duration_ns) * seconds(self.duration_ns);
+        ratio(self.record.departed_bytes as f64 * 8.0, capacity)
+    }
+
+    /// Queueing delay over the whole run; `None` if no packet left.
+    pub fn delay(&self) -> Option<DelayMs> {
+        DelayMs::of(&self.record.delay)
+    }
+}
+
 /// A run seen through its measures. Flows are given by their index in the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Metrics<'a> {
@@ -200,6 +225,24 @@ impl<'a> Metrics<'a> {
     /// The record itself.
     pub fn record(&self) -> &'a RunRecord {
         self.record
+    }
+
+    /// The queues of the path: those of its bottlenecks in order, and that of the way back if a flow
+    /// goes there.
+    pub fn queues(&self) -> Vec<QueueAt<'a>> {
+        let path = &self.spec.path;
+        let at = |name, record, rate| QueueAt {
+            name,
+            record,
+            rate,
+            duration_ns: self.record.duration_ns,
+        };
+        let hops = self.record.queues().zip(path.rates()).zip(1..);
+        let hops =
+            hops.map(|((record, rate), number): (_, u32)| at(number.to_string(), record, rate));
+        let back = self.record.queue_back.iter().zip(&path.reverse);
+        let back = back.map(|(record, link)| at("back".to_owned(), record, link.rate()));
+        hops.chain(back).collect()
     }
 
     /// Index of the flow called `name`.
@@ -368,13 +411,13 @@ impl<'a> Metrics<'a> {
         flows.iter().map(|f| self.goodput_bps(*f, from_s, to_s)).sum()
     }
 
-    /// Mean rate of the bottleneck over a part of the run, bit/s.
+    /// Mean rate of the (first) bottleneck over a part of the run, bit/s.
     fn capacity_bps(&self, window: Range<Ns>) -> f64 {
         self.spec.path.rate().mean_bps(window.start, window.end)
     }
 
-    /// Goodput of several flows over a window as a fraction of what the bottleneck could carry.
-    /// Headers take the rest of a full link.
+    /// Goodput of several flows over a window as a fraction of what the (first) bottleneck could
+    /// carry. Headers take the rest of a full link.
     pub fn goodput_of_capacity(&self, flows: &[usize], from_s: f64, to_s: f64) -> Option<f64> {
         let capacity_bps = self.capacity_bps(self.window(from_s, to_s)?);
         ratio(self.total_goodput_bps(flows, from_s, to_s)?, capacity_bps)
@@ -388,10 +431,12 @@ impl<'a> Metrics<'a> {
         ratio(f.counters.delivered_bytes as f64 * 8.0, life_s)
     }
 
-    /// The same as a fraction of what the bottleneck could carry in that time.
+    /// The same as a fraction of what the slowest link that its data pass could carry in that time.
     pub fn lifetime_goodput_of_capacity(&self, flow: usize) -> Option<f64> {
         let f = &self.record.flows[flow];
-        ratio(self.lifetime_goodput_bps(flow)?, self.capacity_bps(f.start_ns..f.stop_ns))
+        let route = self.spec.flows.get(flow).map_or(Route::default(), |flow| flow.route);
+        let capacity_bps = self.spec.path.capacity_bps(&route, f.start_ns, f.stop_ns);
+        ratio(self.lifetime_goodput_bps(flow)?, capacity_bps)
     }
 
     /// Goodput of `flow` in steps of `width_s` from the start of the run: start of each step,
@@ -408,7 +453,8 @@ impl<'a> Metrics<'a> {
             .collect()
     }
 
-    /// Utilisation of the bottleneck over the whole run, 0..=1, from its counters.
+    /// Utilisation of the (first) bottleneck over the whole run, 0..=1, from its counters. Of the
+    /// others see [`Self::queues`]; the other measures of the queue too are the first one's.
     pub fn utilisation(&self) -> Option<f64> {
         let capacity =
             self.capacity_bps(0..self.record.duration_ns) * seconds(self.record.duration_ns);

@@ -51,9 +51,10 @@ struct FlowRow<'a> {
     tcp: bool,
 }
 
-/// Bin of the queue.
+/// Bin of a queue.
 struct QueueRow<'a> {
     repetition: u32,
+    queue: &'a str,
     bin: &'a QueueBin,
     end_s: f64,
 }
@@ -61,6 +62,7 @@ struct QueueRow<'a> {
 /// Event of a packet at the bottleneck.
 struct PacketRow<'a> {
     repetition: u32,
+    queue: &'a str,
     flow: &'a str,
     log: &'a PacketLog,
 }
@@ -113,11 +115,12 @@ fn observed(row: &FlowRow<'_>, i: usize) -> Option<u32> {
     (!row.flow.observes[i].is_empty()).then_some(row.sample.observed[i])
 }
 
-fn queue_columns<'a>() -> Vec<Column<QueueRow<'a>>> {
+/// `several`: there is more than one queue to tell apart.
+fn queue_columns<'a>(several: bool) -> Vec<Column<QueueRow<'a>>> {
     fn us(row: &QueueRow<'_>, ns: f64) -> Option<f64> {
         (row.bin.departed_pkts > 0).then_some(ns / 1e3)
     }
-    vec![
+    let mut columns: Vec<Column<QueueRow<'a>>> = vec![
         Column("repetition", U32(|r| r.repetition)),
         Column("time_s", F64(|r| r.end_s)),
         Column("departed_pkts", U32(|r| r.bin.departed_pkts)),
@@ -130,11 +133,16 @@ fn queue_columns<'a>() -> Vec<Column<QueueRow<'a>>> {
         ),
         Column("max_delay_us", MaybeF64(|r| us(r, r.bin.delay_max_ns as f64))),
         Column("held_pkts", U32(|r| r.bin.held_pkts)),
-    ]
+    ];
+    if several {
+        columns.insert(1, Column("hop", Text(|r| r.queue)));
+    }
+    columns
 }
 
-fn packet_columns<'a>() -> Vec<Column<PacketRow<'a>>> {
-    vec![
+/// `several`: there is more than one queue to tell apart.
+fn packet_columns<'a>(several: bool) -> Vec<Column<PacketRow<'a>>> {
+    let mut columns: Vec<Column<PacketRow<'a>>> = vec![
         Column("repetition", U32(|r| r.repetition)),
         Column("time_ns", U64(|r| r.log.time_ns)),
         Column("flow", Text(|r| r.flow)),
@@ -142,7 +150,11 @@ fn packet_columns<'a>() -> Vec<Column<PacketRow<'a>>> {
         Column("number", U32(|r| r.log.number)),
         Column("size_bytes", U32(|r| r.log.bytes)),
         Column("held_pkts", U32(|r| r.log.held_pkts)),
-    ]
+    ];
+    if several {
+        columns.insert(1, Column("hop", Text(|r| r.queue)));
+    }
+    columns
 }
 
 fn probe_columns<'a>() -> Vec<Column<ProbeRow<'a>>> {
@@ -191,21 +203,28 @@ pub fn write_tables(
     });
     write_if_any(results, "flows.parquet", &flow_columns(), rows)?;
 
-    let rows = runs().flat_map(|(repetition, record)| {
-        record.queue.bins.iter().enumerate().map(move |(i, bin)| {
+    let queues: Vec<_> = runs()
+        .flat_map(|(repetition, record)| {
+            let queues = Metrics::new(spec, record).queues();
+            queues.into_iter().map(move |at| (repetition, record, at))
+        })
+        .collect();
+    let several = spec.path.has_several_queues(&spec.flows);
+    let rows = queues.iter().flat_map(|(repetition, record, at)| {
+        at.record.bins.iter().enumerate().map(move |(i, bin)| {
             let end_s = bin_s(record, i).end;
-            QueueRow { repetition, bin, end_s }
+            QueueRow { repetition: *repetition, queue: &at.name, bin, end_s }
         })
     });
-    write_if_any(results, "queue.parquet", &queue_columns(), rows)?;
+    write_if_any(results, "queue.parquet", &queue_columns(several), rows)?;
 
-    let rows = runs().flat_map(|(repetition, record)| {
-        record.queue.log.iter().map(move |log| {
+    let rows = queues.iter().flat_map(|(repetition, record, at)| {
+        at.record.log.iter().map(move |log| {
             let flow = record.flows.get(log.flow as usize).map_or("", |f| &f.name);
-            PacketRow { repetition, flow, log }
+            PacketRow { repetition: *repetition, queue: &at.name, flow, log }
         })
     });
-    write_if_any(results, "packets.parquet", &packet_columns(), rows)?;
+    write_if_any(results, "packets.parquet", &packet_columns(several), rows)?;
 
     let traced = |f: &(u32, &RunRecord, &FlowRecord)| !f.2.trace.is_empty();
     let rows = flows().filter(traced).flat_map(|(repetition, _, flow)| {
@@ -573,8 +592,8 @@ mod tests {
             }
         }
         check(docs, "flows.parquet", &flow_columns());
-        check(docs, "queue.parquet", &queue_columns());
-        check(docs, "packets.parquet", &packet_columns());
+        check(docs, "queue.parquet", &queue_columns(true));
+        check(docs, "packets.parquet", &packet_columns(true));
         check(docs, "trace.parquet", trace::columns());
         check(docs, "probes.parquet", &probe_columns());
         check(docs, "transfers.parquet", &transfer_columns());

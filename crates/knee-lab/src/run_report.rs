@@ -3,7 +3,8 @@
 use crate::{
     chart::{Axis, Chart, Series, Style},
     metrics::{
-        Backoffs, Completion, Metrics, Percentiles, SIZE_CLASSES, is_named, is_tcp, percentile,
+        Backoffs, Completion, Metrics, Percentiles, QueueAt, SIZE_CLASSES, is_named, is_tcp,
+        percentile,
     },
     report::{Report, Section},
     table::Table,
@@ -11,8 +12,9 @@ use crate::{
 use knee_cc::Params;
 use knee_cc::SSTHRESH_INFINITE;
 use knee_run::{
-    BurstLoss, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S,
-    NS_PER_US, Ns, QueueLimit, Recovery, RunRecord, RunSpec, TcpSpec, Transport, Varying, Workload,
+    Aqm, BurstLoss, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S,
+    NS_PER_US, Ns, PathSpec, QueueBin, QueueLimit, Recovery, Route, RunRecord, RunSpec, TcpSpec,
+    Transport, Varying, Workload,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,14 +34,16 @@ const MAX_POINTS: usize = 1000;
 pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report {
     let path = &spec.path;
     let ms = |ns: Ns| format!("{} ms", trim(ns as f64 / NS_PER_MS as f64));
-    let limit = shown_queue(path.queue);
-    let (discipline, marks) = match &path.aqm {
-        None => ("drop-tail", ""),
-        Some(aqm) => (aqm.discipline.title(), if aqm.ecn { ", marking" } else { "" }),
+    let managed = |limit, aqm: Option<&Aqm>| {
+        let (discipline, marks) = match aqm {
+            None => ("drop-tail", ""),
+            Some(aqm) => (aqm.discipline.title(), if aqm.ecn { ", marking" } else { "" }),
+        };
+        format!("{}, {discipline}{marks}", shown_queue(limit))
     };
     let meta = [
         ("Bottleneck", shown_rate(path.rate_bps, path.rate_varies.as_ref())),
-        ("Queue", format!("{limit}, {discipline}{marks}")),
+        ("Queue", managed(path.queue, path.aqm.as_ref())),
         (
             "Delay, there and back",
             format!(
@@ -63,6 +67,14 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
         ("Seed", records.first().map_or(spec.seed, |r| r.seed).to_string()),
     ];
     let mut meta = meta.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    for (hop, number) in path.later_hops.iter().zip(2..) {
+        let rate = shown_rate(hop.rate_bps, hop.rate_varies.as_ref());
+        let queue = managed(hop.queue, hop.aqm.as_ref());
+        let loss = shown_loss(hop.loss, hop.bursts.as_ref());
+        let delay = ms(hop.delay_ns);
+        let value = format!("{rate}; {queue}; {delay} behind hop {}; loss {loss}", number - 1);
+        meta.push((format!("Hop {number}"), value));
+    }
     if let Some(reorder) = &path.reorder {
         let late = ms(reorder.extra_delay_ns);
         meta.push((
@@ -103,6 +115,14 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
         ..Section::new("Set-up")
     });
     Report { title: title.to_owned(), meta, sections, ..Report::default() }
+}
+
+/// A queue of several in words.
+fn shown_place(queue: &QueueAt<'_>) -> String {
+    match queue.name.as_str() {
+        "back" => "way back".to_owned(),
+        number => format!("hop {number}"),
+    }
 }
 
 fn shown_queue(limit: QueueLimit) -> String {
@@ -217,27 +237,37 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
         ]);
     }
 
-    let mut queue = Table::new(format!("Bottleneck{of_repetitions}"), &["measure"], &["value"]);
-    let mut measure = |name: &str, digits, of: &dyn Fn(&Metrics<'_>) -> Option<f64>| {
-        queue.row([name.to_owned(), over(digits, of)]);
+    let queues: Vec<Vec<QueueAt<'_>>> = runs.iter().map(Metrics::queues).collect();
+    let names: Vec<String> = queues[0].iter().map(shown_place).collect();
+    let (caption, heads): (_, Vec<&str>) = match names.len() {
+        1 => ("Bottleneck", vec!["value"]),
+        _ => ("Queues", names.iter().map(String::as_str).collect()),
     };
-    measure("utilisation (%)", 2, &|m| Some(m.utilisation()? * 100.0));
-    measure("queueing delay, mean (ms)", 2, &|m| Some(m.queueing_delay()?.mean_ms));
-    measure("queueing delay, median (ms)", 2, &|m| Some(m.queueing_delay()?.p50_ms));
-    measure("queueing delay, 95th percentile (ms)", 2, &|m| Some(m.queueing_delay()?.p95_ms));
-    measure("queueing delay, 99th percentile (ms)", 2, &|m| Some(m.queueing_delay()?.p99_ms));
-    measure("queueing delay, largest (ms)", 2, &|m| Some(m.queueing_delay()?.max_ms));
-    measure("dropped by the queue (packets)", 0, &|m| Some(m.record().queue.dropped_pkts as f64));
-    if records.iter().any(|r| r.queue.marked_pkts > 0) {
-        measure("marked (packets)", 0, &|m| Some(m.record().queue.marked_pkts as f64));
+    let mut queue = Table::new(format!("{caption}{of_repetitions}"), &["measure"], &heads);
+    let mut measure = |name: &str, digits, of: &dyn Fn(&QueueAt<'_>) -> Option<f64>| {
+        let over = |place: usize| {
+            spread(queues.iter().map(|queues| queues.get(place).and_then(of)), digits)
+        };
+        queue.row(std::iter::once(name.to_owned()).chain((0..names.len()).map(over)));
+    };
+    measure("utilisation (%)", 2, &|q| Some(q.utilisation()? * 100.0));
+    measure("queueing delay, mean (ms)", 2, &|q| Some(q.delay()?.mean_ms));
+    measure("queueing delay, median (ms)", 2, &|q| Some(q.delay()?.p50_ms));
+    measure("queueing delay, 95th percentile (ms)", 2, &|q| Some(q.delay()?.p95_ms));
+    measure("queueing delay, 99th percentile (ms)", 2, &|q| Some(q.delay()?.p99_ms));
+    measure("queueing delay, largest (ms)", 2, &|q| Some(q.delay()?.max_ms));
+    measure("dropped by the queue (packets)", 0, &|q| Some(q.record.dropped_pkts as f64));
+    if records.iter().any(|r| r.queues().any(|q| q.marked_pkts > 0)) {
+        measure("marked (packets)", 0, &|q| Some(q.record.marked_pkts as f64));
     }
-    measure("most packets held", 0, &|m| Some(f64::from(m.record().queue.max_pkts)));
+    measure("most packets held", 0, &|q| Some(f64::from(q.record.max_pkts)));
     if flows(is_tcp).count() > 1 {
-        measure("Jain's index, while all TCP flows were alive", 3, &|m| {
+        let jain = over(3, &|m| {
             let tcp = m.tcp_flows();
             let life = m.common_life_s(&tcp);
             m.jain(&tcp, life.start, life.end)
         });
+        queue.row(["Jain's index, while all TCP flows were alive".to_owned(), jain]);
     }
 
     let mut losses = Table::new(
@@ -442,6 +472,7 @@ fn set_up(spec: &RunSpec) -> Table {
     }
     for flow in &spec.flows {
         let [mut sends, parameters, stack] = what(flow);
+        let way = shown_route(&flow.route, &spec.path);
         // One row for all that a source draws.
         let mut name = flow.name.clone();
         if let Some(drawn) = &flow.drawn {
@@ -461,7 +492,7 @@ fn set_up(spec: &RunSpec) -> Table {
         };
         table.row([
             name,
-            sends,
+            format!("{sends}{way}"),
             parameters,
             stack,
             start,
@@ -477,6 +508,22 @@ fn set_up(spec: &RunSpec) -> Table {
         ]);
     }
     table
+}
+
+/// Which way a flow takes, in words; nothing of the usual one.
+fn shown_route(route: &Route, path: &PathSpec) -> String {
+    let (first, last) = (route.first_hop + 1, route.last_hop(path) + 1);
+    let hops = match (path.hops(), first == last) {
+        (hops, _) if (first, last) == (1, hops) => String::new(),
+        (_, true) => format!("hop {first}"),
+        (_, false) => format!("hops {first} to {last}"),
+    };
+    match (route.back, hops.is_empty()) {
+        (false, true) => String::new(),
+        (false, false) => format!(", over {hops}"),
+        (true, true) => ", on the way back".to_owned(),
+        (true, false) => format!(", on the way back, its ACKs over {hops}"),
+    }
 }
 
 /// What a flow sends, its parameters, its stack.
@@ -567,7 +614,8 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
             Some(rate.mean_bps(window.start, window.end.min(record.duration_ns)) / 1e6)
         }),
     };
-    goodput.series.push(Series::new("bottleneck", Style::Dashed, capacity).hue(MAX_LINES - 1));
+    let of_hop = if spec.path.hops() > 1 { "hop 1" } else { "bottleneck" };
+    goodput.series.push(Series::new(of_hop, Style::Dashed, capacity).hue(MAX_LINES - 1));
 
     let mut cwnd = view.chart("cwnd", "Congestion window and slow start threshold", "packets");
     view.lines(&mut cwnd, tcp(), MAX_LINES / 2, |i, flow| {
@@ -593,19 +641,33 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
     });
 
     let mut queue = view.chart("queue", "Queueing delay at the bottleneck", "delay (ms)");
+    let mean = |bins: &[QueueBin]| {
+        view.steps(|g, _| {
+            let bins = bins.get(g)?;
+            let pkts: u64 = bins.iter().map(|b| u64::from(b.departed_pkts)).sum();
+            let sum_ns: u64 = bins.iter().map(|b| b.delay_sum_ns).sum();
+            (pkts > 0).then(|| sum_ns as f64 / pkts as f64 / NS_PER_MS as f64)
+        })
+    };
     let bins = &record.queue.bins;
-    let mean = view.steps(|g, _| {
-        let bins = bins.get(g)?;
-        let pkts: u64 = bins.iter().map(|b| u64::from(b.departed_pkts)).sum();
-        let sum_ns: u64 = bins.iter().map(|b| b.delay_sum_ns).sum();
-        (pkts > 0).then(|| sum_ns as f64 / pkts as f64 / NS_PER_MS as f64)
-    });
     let max = view.steps(|g, _| {
         let bins = bins.get(g)?.iter().filter(|b| b.departed_pkts > 0);
         bins.map(|b| b.delay_max_ns as f64 / NS_PER_MS as f64).reduce(f64::max)
     });
-    queue.series =
-        vec![Series::new("mean", Style::Steps, mean), Series::new("largest", Style::Steps, max)];
+    queue.series = match &view.m.queues()[..] {
+        [_] => vec![
+            Series::new("mean", Style::Steps, mean(bins)),
+            Series::new("largest", Style::Steps, max),
+        ],
+        several => {
+            queue.title = "Mean queueing delay".to_owned();
+            let lines = several.iter().take(MAX_LINES).enumerate();
+            let line = |(i, at): (usize, &QueueAt<'_>)| {
+                Series::new(shown_place(at), Style::Steps, mean(&at.record.bins)).hue(i)
+            };
+            lines.map(line).collect()
+        }
+    };
 
     let mut seen = view.chart("seen", "Queueing delay that the algorithm sees", "delay (ms)");
     view.lines(&mut seen, with(&QUEUEING_DELAY), MAX_LINES, |i, flow| {

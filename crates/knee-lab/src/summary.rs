@@ -3,7 +3,9 @@
 //! It depends on the scenario, the seed, Knee and the kernel, and on nothing else: no time of day,
 //! no path, no duration of the computation.
 
-use crate::metrics::{Backoffs, Completion, DelayMs, Metrics, Percentiles, SIZE_CLASSES, is_named};
+use crate::metrics::{
+    Backoffs, Completion, DelayMs, Metrics, Percentiles, QueueAt, SIZE_CLASSES, is_named,
+};
 use knee_run::{FlowCounters, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -125,8 +127,14 @@ pub struct Run {
     pub seed: u64,
     /// Jain's index of the TCP flows over the time that all of them were alive.
     pub jain: Option<f64>,
-    /// The bottleneck.
+    /// The (first) bottleneck.
     pub queue: Queue,
+    /// All bottlenecks towards the receivers, in order; left out where there is but one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<Queue>,
+    /// The way back; left out where no flow goes there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub way_back: Option<Queue>,
     /// Flows that the scenario names, in its order.
     pub flows: Vec<Flow>,
     /// Sources of flows, in scenario order.
@@ -163,8 +171,8 @@ impl RealTime {
     }
 }
 
-/// The bottleneck in a repetition.
-#[derive(Clone, Debug, Serialize)]
+/// A queue and its link in a repetition.
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Queue {
     /// Utilisation, 0..=1.
     pub utilisation: Option<f64>,
@@ -301,20 +309,19 @@ impl Run {
         let m = Metrics::new(spec, record);
         let tcp = m.tcp_flows();
         let together = m.common_life_s(&tcp);
-        let queue = &record.queue;
+        let mut hops: Vec<Queue> = m.queues().iter().map(Queue::new).collect();
+        let way_back = record.queue_back.as_ref().and_then(|_| hops.pop());
+        let queue = hops[0];
+        if hops.len() == 1 {
+            hops.clear();
+        }
         Self {
             repetition,
             seed: record.seed,
             jain: m.jain(&tcp, together.start, together.end).filter(|_| tcp.len() > 1),
-            queue: Queue {
-                utilisation: m.utilisation(),
-                delay: m.queueing_delay(),
-                departed_pkts: queue.departed_pkts,
-                departed_bytes: queue.departed_bytes,
-                dropped_pkts: queue.dropped_pkts,
-                marked_pkts: queue.marked_pkts,
-                max_held_pkts: queue.max_pkts,
-            },
+            queue,
+            hops,
+            way_back,
             flows: (0..record.flows.len())
                 .filter(|flow| is_named(&record.flows[*flow]))
                 .map(|flow| Flow::new(&m, flow))
@@ -322,6 +329,21 @@ impl Run {
             sources: m.sources().into_iter().map(|name| Source::new(&m, name)).collect(),
             approximations: record.approximations.clone(),
             real_time: record.real_time.as_ref().map(RealTime::new),
+        }
+    }
+}
+
+impl Queue {
+    fn new(at: &QueueAt<'_>) -> Self {
+        let queue = at.record;
+        Self {
+            utilisation: at.utilisation(),
+            delay: at.delay(),
+            departed_pkts: queue.departed_pkts,
+            departed_bytes: queue.departed_bytes,
+            dropped_pkts: queue.dropped_pkts,
+            marked_pkts: queue.marked_pkts,
+            max_held_pkts: queue.max_pkts,
         }
     }
 }

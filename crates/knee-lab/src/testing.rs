@@ -3,7 +3,7 @@
 use knee_cc::Params;
 use knee_run::{
     Cc, DelayedAck, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, PathSpec,
-    QueueBin, QueueLimit, QueueRecord, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions,
+    QueueBin, QueueLimit, QueueRecord, RecordSpec, Recovery, Route, RunRecord, RunSpec, TcpOptions,
     TcpSpec, Transport, Workload,
 };
 
@@ -78,6 +78,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
         access_delay_ns: 0,
         access_delay_spread_ns: 0,
         access_jitter_ns: 0,
+        route: Route::default(),
         drawn: None,
         kind: kind(f),
     };

@@ -63,7 +63,7 @@ impl<P: Packet> Link<P> {
     }
 
     /// The packet that has left by now, if any; the next transmission starts where it ended.
-    #[inline]
+    #[inline(always)]
     pub fn dequeue(&mut self, now_ns: u64) -> Option<Departed<P>> {
         if self.ends_ns > now_ns {
             return None;

@@ -6,12 +6,13 @@
 
 use crate::{
     Calls, EcnCodepoint, Error, Failed, Maker, Options, Out, Qlog, Receiver, Sender, Terms, peer,
+    terms::check_route,
 };
 use bytes::BytesMut;
 use knee_net::{Ecn, NEVER, Packet};
 use knee_run::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, FlowTotals, Ns, Numbered, PacketEvent, Path,
-    Port, RunRecord, RunSpec, Source, Transfer, UdpFlow, Unfinished,
+    PathQueues, Port, RunRecord, RunSpec, Source, Transfer, UdpFlow, Unfinished,
 };
 use std::{
     cmp::Reverse,
@@ -145,6 +146,7 @@ impl<'a> Engine<'a> {
         let mut flows = Vec::with_capacity(spec.flows.len());
         let mut timers = BinaryHeap::new();
         for ((index, flow), port) in spec.flows.iter().enumerate().zip(ports) {
+            check_route(flow)?;
             if spec.packets(index) >= u128::from(u32::MAX) {
                 return Err(Error::TooLong { flow: flow.name.clone() });
             }
@@ -196,25 +198,29 @@ impl<'a> Engine<'a> {
             match source {
                 Source::Bins => self.close_bin(),
                 Source::Timers => self.on_timer()?,
-                Source::Departure => {
-                    if let Some(flow) = self.path.depart(due_ns) {
-                        self.flows[flow as usize].port.marked_pkts += 1;
-                    }
-                }
-                Source::Arrival => self.on_arrival()?,
-                Source::Bottleneck(class) => self.on_bottleneck(class),
+                Source::Departure => self.depart(0),
+                Source::Arrival => self.on_arrival(0)?,
+                Source::LaterDeparture(hop) => self.depart(hop),
+                Source::LaterArrival(hop) => self.on_arrival(hop)?,
+                Source::Bottleneck(entrance) => self.on_bottleneck(entrance),
                 Source::Sender(class) => self.on_sender(class)?,
                 Source::DepartureBack => self.path.depart_back(due_ns),
             }
             while let Some(packet) = self.path.take_dropped() {
-                self.flows[packet.flow as usize].port.queue_drops_pkts += 1;
+                self.flows[packet.flow as usize].port.there_drops_pkts += 1;
             }
         }
         self.finish()
     }
 
-    fn on_arrival(&mut self) -> Result<(), Error> {
-        let Some(packet) = self.path.arrive(self.now_ns) else { return Ok(()) };
+    fn depart(&mut self, hop: usize) {
+        if let Some(flow) = self.path.depart(hop, self.now_ns) {
+            self.flows[flow as usize].port.marked_pkts += 1;
+        }
+    }
+
+    fn on_arrival(&mut self, hop: usize) -> Result<(), Error> {
+        let Some(packet) = self.path.arrive(hop, self.now_ns) else { return Ok(()) };
         let index = packet.flow;
         let now = self.at(self.now_ns);
         match &mut self.flows[index as usize].kind {
@@ -232,11 +238,11 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A packet of class `class` reaches the bottleneck.
-    fn on_bottleneck(&mut self, class: usize) {
-        let Some(packet) = self.path.at_bottleneck(class, self.now_ns) else { return };
+    /// A packet reaches a bottleneck.
+    fn on_bottleneck(&mut self, entrance: usize) {
+        let Some((packet, hop)) = self.path.at_bottleneck(entrance, self.now_ns) else { return };
         let port = &mut self.flows[packet.flow as usize].port;
-        self.path.offer(self.now_ns, packet, port, lost);
+        self.path.offer(self.now_ns, packet, hop, port, lost);
     }
 
     /// A packet of class `class` reaches its sender.
@@ -468,6 +474,7 @@ impl<'a> Engine<'a> {
             in_network[packet.flow as usize] += 1;
         }
         let duration_ns = self.spec.duration_ns;
+        let PathQueues { queue, later_queues, queue_back } = self.path.finish();
         let flows = self.flows.into_iter().zip(&self.spec.flows).zip(in_network);
         let flows = flows.map(|((flow, spec), in_network_pkts)| {
             let counters = FlowCounters { in_network_pkts, ..flow.counters() };
@@ -489,7 +496,9 @@ impl<'a> Engine<'a> {
             duration_ns,
             bin_ns,
             flows: flows.collect::<Result<_, _>>()?,
-            queue: self.path.finish(),
+            queue,
+            later_queues,
+            queue_back,
             approximations: self.approximations,
             real_time: None,
         })

@@ -55,6 +55,7 @@ impl Terms {
                 return Err(Error::KernelOnly { flow: flow.name.clone(), cc: cc.clone() });
             }
         };
+        check_route(flow)?;
         check(flow, &tcp.options, &tcp.workload)?;
         approximate(spec, params.algorithm(), &tcp.options, approximations);
         Ok(Self { params, options: tcp.options.clone(), workload: tcp.workload.clone() })
@@ -131,6 +132,16 @@ impl Terms {
             .allow_spin(false);
         transport
     }
+}
+
+/// Refuses flows that go back.
+pub(crate) fn check_route(flow: &FlowSpec) -> Result<(), Error> {
+    if !flow.route.back {
+        return Ok(());
+    }
+    let why =
+        "flows go back in the simulator, and as TCP or UDP on the kernel; leave it out".to_owned();
+    Err(Error::Unsupported { flow: flow.name.clone(), key: "direction", why })
 }
 
 /// Refuses what would falsify the result.

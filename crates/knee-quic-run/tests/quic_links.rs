@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{MS, S, bulk, run, spec, tcp, ten_mbit};
+use common::{MS, S, bulk, flow, run, spec, tcp, ten_mbit};
 use knee_run::{
-    BurstLoss, DeliveryTrace, PathSpec, QueueLimit, Reorder, ReverseLink, RunRecord, TcpOptions,
-    Varying, Workload,
+    BurstLoss, DeliveryTrace, FlowKind, FlowSpec, HopSpec, PacketEvent, PathSpec, QueueLimit,
+    Reorder, ReverseLink, Route, RunRecord, TcpOptions, Varying, Workload,
 };
 use std::sync::Arc;
 
@@ -65,4 +65,49 @@ fn quic_gets_through_all_of_it() {
     let gone = c.queue_drops_pkts + c.random_losses_pkts;
     assert_eq!(c.sent_pkts, c.delivered_pkts + gone + c.in_network_pkts, "{c:?}");
     assert!(c.random_losses_pkts > 0 && c.ack_losses_pkts > 0 && c.ack_drops_pkts > 0, "{c:?}");
+}
+
+#[test]
+fn quic_passes_several_bottlenecks() {
+    let hop = HopSpec {
+        delay_ns: 5 * MS,
+        rate_bps: 5_000_000,
+        rate_varies: None,
+        queue: QueueLimit::Packets(60),
+        aqm: None,
+        loss: 0.0,
+        bursts: None,
+    };
+    let path = PathSpec { later_hops: vec![hop], ..ten_mbit(84) };
+    let over = |first_hop, last_hop, flow: FlowSpec| FlowSpec {
+        route: Route { back: false, first_hop, last_hop: Some(last_hop) },
+        ..flow
+    };
+    let flows = vec![over(0, 1, bulk("newreno")), over(0, 0, bulk("newreno"))];
+    let record = run(&spec(path, 20 * S, flows));
+    // The second is all the first one's; what that leaves of the first is the other one's.
+    let [long, cross] = [0, 1].map(|flow: usize| {
+        record.flows[flow].counters.delivered_bytes as f64 * 8e9 / record.duration_ns as f64
+    });
+    assert!(long > 1e6 && long < 5e6 && long + cross > 8.5e6, "{long} {cross}");
+    let [second] = &record.later_queues[..] else { panic!("two bottlenecks") };
+    assert!(second.log.iter().all(|l| l.flow == 0));
+    let departed = record.queue.log.iter().filter(|l| l.flow == 0);
+    let departed = departed.filter(|l| l.event == PacketEvent::Departed).count();
+    let came = second.log.iter().filter(|l| l.event != PacketEvent::Departed).count();
+    assert!(departed >= came && departed - came <= 5, "{departed} {came}");
+}
+
+#[test]
+fn quic_does_not_go_back() {
+    let reverse =
+        ReverseLink { rate_bps: 10_000_000, rate_varies: None, queue: QueueLimit::Packets(84) };
+    let path = PathSpec { reverse: Some(reverse), ..ten_mbit(84) };
+    let udp = FlowKind::Udp { rate_bps: 1_000_000, steps: Vec::new(), packet_bytes: 1000 };
+    for flow in [bulk("newreno"), flow("udp", udp)] {
+        let back = FlowSpec { route: Route { back: true, ..Route::default() }, ..flow };
+        let spec = spec(path.clone(), S, vec![bulk("chd"), back]);
+        let error = knee_quic_run::run(&spec).expect_err("refused").to_string();
+        assert!(error.contains("`direction`: not possible over QUIC"), "{error}");
+    }
 }

@@ -21,14 +21,15 @@ pub use knee_net::{
     Random, Rate, Red, Thresholds, TraceError, Varying,
 };
 pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
-pub use path::{Numbered, Path, Port, Source};
+pub use path::{Numbered, Path, PathQueues, Port, Source};
 pub use record::{
     FlowCounters, FlowRecord, FlowSample, FlowTotals, Lateness, PacketEvent, PacketLog, QueueBin,
     QueueRecord, RealTime, RunRecord, Transfer, Unfinished,
 };
 pub use replay::{Difference, Replay};
 pub use spec::{
-    Cc, DelayedAck, Drawn, FlowKind, FlowSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec, Recovery,
-    Reorder, ReverseLink, RunSpec, TcpOptions, TcpSpec, Transport, Workload, Write,
+    Cc, DelayedAck, Drawn, FlowKind, FlowSpec, HopSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec,
+    Recovery, Reorder, ReverseLink, Route, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
+    Write,
 };
 pub use udp::UdpFlow;

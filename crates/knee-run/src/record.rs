@@ -18,8 +18,12 @@ pub struct RunRecord {
     pub bin_ns: Ns,
     /// Flows, in the order of the specification.
     pub flows: Vec<FlowRecord>,
-    /// The bottleneck's queue.
+    /// The (first) bottleneck's queue.
     pub queue: QueueRecord,
+    /// Queues of the bottlenecks behind the first, in order.
+    pub later_queues: Vec<QueueRecord>,
+    /// The queue of the way back, without a log; none where no flow goes that way.
+    pub queue_back: Option<QueueRecord>,
     /// What the host did only nearly as the spec says, in words.
     pub approximations: Vec<String>,
     /// Of a run in real time: how far it is to be trusted; none of a run in virtual time.
@@ -27,6 +31,11 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// Queues of the bottlenecks towards the receivers, in order.
+    pub fn queues(&self) -> impl Iterator<Item = &QueueRecord> {
+        std::iter::once(&self.queue).chain(&self.later_queues)
+    }
+
     /// Names the observed values of the flows of `spec`, whose record this is: a record that was
     /// written and read has lost them.
     pub fn name_observed(&mut self, spec: &RunSpec) {
@@ -158,17 +167,18 @@ pub struct FlowCounters {
     pub delivered_bytes: u64,
     /// Arrived again.
     pub duplicate_pkts: u64,
-    /// Dropped by the bottleneck's queue: it was full, or its discipline chose them.
+    /// Dropped by a queue on the way to the receiver: it was full, or its discipline chose them.
     pub queue_drops_pkts: u64,
-    /// Left the bottleneck with a congestion mark (ECN).
+    /// Left the last bottleneck with a congestion mark (ECN).
     pub marked_pkts: u64,
     /// Lost at random towards the receiver.
     pub random_losses_pkts: u64,
     /// Still on their way to the receiver when the run ended.
     pub in_network_pkts: u64,
-    /// ACKs lost at random on the way back.
+    /// ACKs lost at random on their way.
     pub ack_losses_pkts: u64,
-    /// ACKs dropped by the full queue of the way back, if that has a rate.
+    /// ACKs dropped by a queue on their way: that of the way back, if that has a rate; of a flow that
+    /// goes back, those of the bottlenecks.
     pub ack_drops_pkts: u64,
     /// Reductions other than for a delay or a timeout: fast recoveries, and reductions for congestion
     /// marks. One that becomes the other counts once.
@@ -287,7 +297,7 @@ pub struct Unfinished {
     pub bytes: u64,
 }
 
-/// The bottleneck's queue.
+/// The queue of a bottleneck, or of the way back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRecord {
     /// Waiting times of all packets that left, their own transmission excluded; empty if no time
@@ -301,7 +311,7 @@ pub struct QueueRecord {
     pub departed_pkts: u64,
     /// Packets dropped: it was full, or its discipline chose them.
     pub dropped_pkts: u64,
-    /// Packets that left with a congestion mark (ECN).
+    /// Packets that left with a congestion mark (ECN), whichever bottleneck made it.
     pub marked_pkts: u64,
     /// Largest number of packets held.
     pub max_pkts: u32,

@@ -37,8 +37,8 @@ impl RunSpec {
         Random::stream(self.seed, component, drawn.map_or(index as u64, |drawn| drawn.stream))
     }
 
-    /// Packets that flow `index` can number at most. No flow can send more than the link carries,
-    /// twice over for what is dropped; UDP sends at its own rate.
+    /// Packets that flow `index` can number at most. No flow can send more than its slowest link
+    /// carries, twice over for what is dropped; UDP sends at its own rate.
     pub fn packets(&self, index: usize) -> u128 {
         let flow = &self.flows[index];
         let packet_bits = u128::from(flow.packet_bytes()) * 8;
@@ -59,7 +59,9 @@ impl RunSpec {
                 return writes.iter().map(|w| u128::from(w.bytes.div_ceil(mss_bytes))).sum();
             }
             // Rounded up; exact up to 2^53 bit/s.
-            FlowKind::Tcp(_) => self.path.rate().mean_bps(0, self.duration_ns).ceil() as u128 * 2,
+            FlowKind::Tcp(_) => {
+                self.path.capacity_bps(&flow.route, 0, self.duration_ns).ceil() as u128 * 2
+            }
             FlowKind::Udp { rate_bps, steps, .. } => {
                 u128::from(steps.iter().map(|(_, bps)| *bps).fold(*rate_bps, u64::max))
             }
@@ -87,6 +89,7 @@ impl RunSpec {
             access_delay_ns: 0,
             access_delay_spread_ns: 0,
             access_jitter_ns: 0,
+            route: Route::default(),
             drawn: None,
             kind: FlowKind::Tcp(TcpSpec {
                 transport: Transport::Own,
@@ -101,12 +104,55 @@ impl RunSpec {
 }
 
 impl PathSpec {
-    /// Rate of the bottleneck.
+    /// Rate of the (first) bottleneck.
     pub fn rate(&self) -> Rate<'_> {
         Rate { bps: self.rate_bps, varying: self.rate_varies.as_ref() }
     }
 
-    /// Least and largest round-trip time of an empty path, access delays aside.
+    /// Number of bottlenecks towards the receivers.
+    pub fn hops(&self) -> usize {
+        1 + self.later_hops.len()
+    }
+
+    /// Rates of the bottlenecks towards the receivers, in order.
+    pub fn rates(&self) -> impl Iterator<Item = Rate<'_>> {
+        std::iter::once(self.rate()).chain(self.later_hops.iter().map(HopSpec::rate))
+    }
+
+    /// Limits of their queues, in order.
+    pub fn queues(&self) -> impl Iterator<Item = QueueLimit> {
+        std::iter::once(self.queue).chain(self.later_hops.iter().map(|hop| hop.queue))
+    }
+
+    /// Whether results tell more than one queue apart: those of several bottlenecks, or that of the
+    /// way back, if one of `flows` goes there.
+    pub fn has_several_queues(&self, flows: &[FlowSpec]) -> bool {
+        !self.later_hops.is_empty() || flows.iter().any(|flow| flow.route.back)
+    }
+
+    /// Rates of the links that the data of a flow with `route` pass, in order.
+    pub fn rates_of(&self, route: &Route) -> impl Iterator<Item = Rate<'_>> {
+        let back = self.reverse.iter().filter(|_| route.back).map(ReverseLink::rate);
+        let there = if route.back { 0..0 } else { route.first_hop..route.last_hop(self) + 1 };
+        self.rates().skip(there.start).take(there.len()).chain(back)
+    }
+
+    /// What the data of a flow with `route` can have in a part of the run, bit/s: the least of the
+    /// mean rates of its links.
+    pub fn capacity_bps(&self, route: &Route, from_ns: Ns, to_ns: Ns) -> f64 {
+        let means = self.rates_of(route).map(|rate| rate.mean_bps(from_ns, to_ns));
+        means.reduce(f64::min).unwrap_or_else(|| self.rate().mean_bps(from_ns, to_ns))
+    }
+
+    /// One-way delay between the first and the last bottleneck of `route`. It comes on top of the
+    /// path's own delays, in both directions.
+    pub fn hops_delay_ns(&self, route: &Route) -> Ns {
+        let between = self.later_hops.iter().take(route.last_hop(self)).skip(route.first_hop);
+        between.map(|hop| hop.delay_ns).sum()
+    }
+
+    /// Least and largest round-trip time of an empty path, access delays and those between
+    /// bottlenecks aside.
     pub fn rtt_range_ns(&self) -> (Ns, Ns) {
         let of = |first: Ns, steps: &[(Ns, Ns)], at_ns: Ns| {
             steps.iter().take_while(|(from_ns, _)| *from_ns <= at_ns).last().map_or(first, |s| s.1)
@@ -126,6 +172,7 @@ impl PathSpec {
             rate_varies: None,
             queue,
             aqm: None,
+            later_hops: Vec::new(),
             delay_forward_ns: rtt_ns / 2,
             delay_reverse_ns: rtt_ns - rtt_ns / 2,
             delay_forward_steps: Vec::new(),
@@ -164,11 +211,11 @@ impl Default for TcpOptions {
     }
 }
 
-/// Dumbbell: one bottleneck towards the receivers; a way back that is uncongested unless it has a
-/// rate of its own.
+/// One bottleneck towards the receivers, or several in a row; a way back that is uncongested unless it
+/// has a rate of its own.
 #[derive(Clone, Debug)]
 pub struct PathSpec {
-    /// Rate of the bottleneck at the start, bit/s, of whole packets including headers; of a
+    /// Rate of the (first) bottleneck at the start, bit/s, of whole packets including headers; of a
     /// delivery trace its mean.
     pub rate_bps: u64,
     /// What the rate is instead, if it is not constant.
@@ -177,7 +224,9 @@ pub struct PathSpec {
     pub queue: QueueLimit,
     /// How the queue is managed; none: drop-tail.
     pub aqm: Option<Aqm>,
-    /// Propagation delay from the bottleneck to the receivers, at the start.
+    /// The bottlenecks behind the first, in order. Packets pass those of their flow's [`Route`].
+    pub later_hops: Vec<HopSpec>,
+    /// Propagation delay from a flow's (last) bottleneck to its receiver, at the start.
     pub delay_forward_ns: Ns,
     /// Propagation delay from the receivers to the senders, at the start.
     pub delay_reverse_ns: Ns,
@@ -204,6 +253,51 @@ pub struct PathSpec {
     pub reorder: Option<Reorder>,
     /// Link that packets back to the senders pass first; none: they pass at once.
     pub reverse: Option<ReverseLink>,
+}
+
+/// A bottleneck behind another one.
+#[derive(Clone, Debug)]
+pub struct HopSpec {
+    /// Propagation delay to it from the bottleneck before it.
+    pub delay_ns: Ns,
+    /// Rate at the start, bit/s, of whole packets including headers; of a delivery trace its mean.
+    pub rate_bps: u64,
+    /// What the rate is instead, if it is not constant.
+    pub rate_varies: Option<Varying>,
+    /// Limit of its queue; the packet in transmission counts.
+    pub queue: QueueLimit,
+    /// How the queue is managed; none: drop-tail.
+    pub aqm: Option<Aqm>,
+    /// Probability that a packet is lost before its queue.
+    pub loss: f64,
+    /// Losses in bursts before its queue.
+    pub bursts: Option<BurstLoss>,
+}
+
+impl HopSpec {
+    /// Its rate.
+    pub fn rate(&self) -> Rate<'_> {
+        Rate { bps: self.rate_bps, varying: self.rate_varies.as_ref() }
+    }
+}
+
+/// Which way a flow takes on the path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    /// Whether it goes against the others: its data pass the link of the way back, which must have a
+    /// rate, and its ACKs the bottlenecks.
+    pub back: bool,
+    /// Index of the first bottleneck that it passes.
+    pub first_hop: usize,
+    /// Index of the last one; none: the path's last.
+    pub last_hop: Option<usize>,
+}
+
+impl Route {
+    /// Index of the last bottleneck of `path` that it passes.
+    pub fn last_hop(&self, path: &PathSpec) -> usize {
+        self.last_hop.unwrap_or(path.later_hops.len())
+    }
 }
 
 /// Reordering: some packets take longer, and those behind overtake them.
@@ -245,13 +339,16 @@ pub struct FlowSpec {
     /// When it stops sending (counted from time 0, not from its start); end of the run if none.
     /// The start's jitter does not move it.
     pub stop_ns: Option<Ns>,
-    /// Extra one-way delay between sender and bottleneck, in each direction.
+    /// Extra one-way delay between the flow's end at the path's start (its sender, or the receiver of
+    /// a flow that goes back) and the path, in each direction.
     pub access_delay_ns: Ns,
     /// That delay is longer by a uniform draw from 0 to this, one for each run.
     pub access_delay_spread_ns: Ns,
-    /// Time between sender and bottleneck that varies per packet, uniform from 0 to this, never
+    /// Time between that end and the bottleneck that varies per packet, uniform from 0 to this, never
     /// reordering: what real hosts do, and what breaks the phase effects of drop-tail queues.
     pub access_jitter_ns: Ns,
+    /// Which way it takes.
+    pub route: Route,
     /// Where it comes from, if it was drawn at random.
     pub drawn: Option<Drawn>,
     /// What it sends.

@@ -6,7 +6,7 @@
 
 use crate::{
     SimError,
-    packet::{AckPacket, AckTo, BlockStore, Data, NONE},
+    packet::{AckPacket, AckTo, Data, NONE, SackBlocks, Store},
     receiver::{Receiver, Reply},
     sender::{Sender, Transmit},
 };
@@ -14,8 +14,8 @@ use knee_cc::{Params, Profile};
 use knee_net::{Ecn, NEVER};
 use knee_run::{
     Cc, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals, Ns, PacketEvent,
-    Path, Port, Random, Recovery, RunRecord, RunSpec, Source, TcpOptions, TcpSpec, Transport,
-    UdpFlow,
+    Path, PathQueues, Port, Random, Recovery, RunRecord, RunSpec, Source, TcpOptions, TcpSpec,
+    Transport, UdpFlow,
 };
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -95,7 +95,10 @@ pub(crate) struct Engine<'a> {
     sampled: Vec<u32>,
     path: Path<Data, AckPacket>,
     timers: Timers,
-    blocks: BlockStore,
+    /// SACK blocks of the ACKs in flight.
+    blocks: Store<SackBlocks>,
+    /// ACKs in flight of flows that go back.
+    acks: Store<AckPacket>,
 }
 
 /// Sends a flow's packets.
@@ -112,8 +115,26 @@ fn lost(_: PacketEvent, _: Data) {}
 impl Transmit for Out<'_> {
     #[inline]
     fn transmit(&mut self, number: u32, ecn: Ecn, cwr: bool) {
-        let data = Data { flow: self.flow, number, bytes: self.port.packet_bytes, ecn, cwr };
+        if self.port.goes_back {
+            return self.transmit_back(number);
+        }
+        let bytes = self.port.packet_bytes as u16;
+        let data = Data { flow: self.flow, number, ack: NONE, bytes, ecn, cwr };
         self.path.send(self.now_ns, data, self.port, lost);
+    }
+}
+
+impl Out<'_> {
+    /// The queue of the way back is drop-tail: it marks nothing.
+    #[inline(never)]
+    fn transmit_back(&mut self, number: u32) {
+        if self.path.loses_back(self.port) {
+            return;
+        }
+        let to = AckTo::data(self.flow);
+        let data = AckPacket { to, cumulative: number, duplicate: NONE, blocks: NONE };
+        // What is dropped, its port counts.
+        self.path.send_back(self.now_ns, data, self.port.packet_bytes, self.port, |_| ());
     }
 }
 
@@ -132,7 +153,8 @@ impl<'a> Engine<'a> {
         }
         path.set_timers(timers.next_ns());
         let sampled = (0..).zip(&flows).filter(|(_, flow)| !flow.drawn).map(|(i, _)| i).collect();
-        Ok(Self { spec, now_ns: 0, flows, sampled, path, timers, blocks: BlockStore::default() })
+        let (blocks, acks) = (Store::default(), Store::default());
+        Ok(Self { spec, now_ns: 0, flows, sampled, path, timers, blocks, acks })
     }
 
     pub(crate) fn run(mut self) -> Result<RunRecord, SimError> {
@@ -146,17 +168,38 @@ impl<'a> Engine<'a> {
             match source {
                 Source::Bins => self.close_bin(),
                 Source::Timers => self.on_timer(),
-                Source::Departure => self.depart(),
-                Source::Arrival => self.on_arrival(),
-                Source::Bottleneck(class) => self.on_bottleneck(class),
+                Source::Departure => self.depart(0),
+                // What receivers send passes the way back, whose queue is drop-tail; see also
+                // `acknowledge_there`.
+                Source::Arrival => {
+                    self.on_arrival();
+                    continue;
+                }
+                Source::Bottleneck(entrance) => self.on_bottleneck(entrance),
                 Source::Sender(class) => self.on_sender(class),
                 Source::DepartureBack => self.path.depart_back(due_ns),
+                Source::LaterDeparture(hop) => self.depart_later(hop),
+                Source::LaterArrival(hop) => self.on_later_arrival(hop),
             }
-            while let Some(data) = self.path.take_dropped() {
-                self.flows[data.flow as usize].port.queue_drops_pkts += 1;
-            }
+            self.take_dropped();
         }
         Ok(self.finish())
+    }
+
+    /// Counts what queues dropped after they had taken it.
+    #[inline(always)]
+    fn take_dropped(&mut self) {
+        while let Some(data) = self.path.take_dropped() {
+            self.flows[data.flow as usize].port.there_drops_pkts += 1;
+            self.gone(data);
+        }
+    }
+
+    /// A packet was lost or dropped on the way there.
+    fn gone(&mut self, data: Data) {
+        if let Some(ack) = self.acks.take(data.ack) {
+            self.blocks.take(ack.blocks);
+        }
     }
 
     /// The TCP flow `flow`, if its memory may be out of the cache.
@@ -171,17 +214,55 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn depart(&mut self) {
-        if let Some(flow) = self.path.depart(self.now_ns) {
+    #[inline(always)]
+    fn depart(&mut self, hop: usize) {
+        if let Some(flow) = self.path.depart(hop, self.now_ns) {
             self.flows[flow as usize].port.marked_pkts += 1;
         }
     }
 
+    #[inline(never)]
+    fn depart_later(&mut self, hop: usize) {
+        self.depart(hop);
+    }
+
+    #[inline(never)]
+    fn on_later_arrival(&mut self, hop: usize) {
+        let Some(data) = self.path.arrive(hop, self.now_ns) else { return };
+        if data.ack != NONE {
+            return self.on_ack_from_there(data.ack);
+        }
+        self.deliver_rare(data);
+    }
+
+    #[inline(always)]
     fn on_arrival(&mut self) {
-        let Some(data) = self.path.arrive(self.now_ns) else { return };
+        let Some(data) = self.path.arrive(0, self.now_ns) else { return };
         if let Some(ahead) = self.ahead(self.path.peek_arrival(PREFETCH_AHEAD).map(|d| d.flow)) {
             prefetch(&ahead.receiver);
         }
+        if data.ack != NONE {
+            return self.on_ack_from_there(data.ack);
+        }
+        self.deliver(data);
+    }
+
+    /// The ACK `ack` of a flow that goes back reaches its sender.
+    #[inline(never)]
+    fn on_ack_from_there(&mut self, ack: u32) {
+        if let Some(ack) = self.acks.take(ack) {
+            self.deliver_ack(ack);
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_rare(&mut self, data: Data) {
+        self.deliver(data);
+    }
+
+    /// A packet reaches its receiver.
+    #[inline(always)]
+    fn deliver(&mut self, data: Data) {
         let flow = &mut self.flows[data.flow as usize];
         match &mut flow.kind {
             Kind::Tcp(tcp) => {
@@ -200,7 +281,7 @@ impl<'a> Engine<'a> {
                     }
                 }
             }
-            Kind::Udp(udp) => udp.arrive(self.now_ns, data.number, data.bytes),
+            Kind::Udp(udp) => udp.arrive(self.now_ns, data.number, data.bytes.into()),
         }
     }
 
@@ -211,6 +292,9 @@ impl<'a> Engine<'a> {
         let Kind::Tcp(tcp) = &mut flow.kind else { return };
         tcp.receiver.acknowledged();
         let cumulative = tcp.receiver.cumulative();
+        if flow.port.goes_back {
+            return self.acknowledge_there(index, duplicate);
+        }
         if self.path.loses_back(&mut flow.port) {
             return;
         }
@@ -223,14 +307,40 @@ impl<'a> Engine<'a> {
         });
     }
 
-    /// A packet of class `class` reaches the bottleneck.
-    fn on_bottleneck(&mut self, class: usize) {
-        let Some(data) = self.path.at_bottleneck(class, self.now_ns) else { return };
-        let port = &mut self.flows[data.flow as usize].port;
-        self.path.offer(self.now_ns, data, port, lost);
+    /// As [`Self::acknowledge`], of a flow that goes back.
+    #[inline(never)]
+    fn acknowledge_there(&mut self, index: u32, duplicate: u32) {
+        let flow = &mut self.flows[index as usize];
+        let Kind::Tcp(tcp) = &mut flow.kind else { return };
+        let cumulative = tcp.receiver.cumulative();
+        let blocks = tcp.receiver.blocks().map_or(NONE, |blocks| self.blocks.put(blocks));
+        let to = AckTo::new(index, tcp.receiver.echoes());
+        let ack = self.acks.put(AckPacket { to, cumulative, duplicate, blocks });
+        let bytes = flow.port.ack_bytes as u16;
+        let (number, ecn) = (cumulative, Ecn::NotCapable);
+        let data = Data { flow: index, number, ack, bytes, ecn, cwr: false };
+        let mut refused = None;
+        self.path.send(self.now_ns, data, &mut flow.port, |_, data| refused = Some(data));
+        if let Some(data) = refused {
+            self.gone(data);
+        }
+        self.take_dropped();
     }
 
-    /// An ACK of class `class` reaches its sender.
+    /// A packet reaches a bottleneck.
+    #[inline(always)]
+    fn on_bottleneck(&mut self, entrance: usize) {
+        let Some((data, hop)) = self.path.at_bottleneck(entrance, self.now_ns) else { return };
+        let port = &mut self.flows[data.flow as usize].port;
+        let mut refused = false;
+        self.path.offer(self.now_ns, data, hop, port, |_, _| refused = true);
+        if refused {
+            self.gone(data);
+        }
+    }
+
+    /// A packet of class `class` reaches the path's start.
+    #[inline(always)]
     fn on_sender(&mut self, class: usize) {
         let Some(ack) = self.path.back(class, self.now_ns) else { return };
         let ahead = |n| self.path.peek_back(class, n).map(|a| a.to.flow());
@@ -242,6 +352,30 @@ impl<'a> Engine<'a> {
         if let Some(first) = self.ahead(soon).and_then(|tcp| tcp.sender.first_outstanding()) {
             prefetch(first);
         }
+        if ack.to.is_data() {
+            return self.on_data_from_back(ack);
+        }
+        self.deliver_ack(ack);
+    }
+
+    /// Data of a flow that goes back reach their receiver.
+    #[inline(never)]
+    fn on_data_from_back(&mut self, packet: AckPacket) {
+        let (flow, number) = (packet.to.flow(), packet.cumulative);
+        let bytes = self.flows[flow as usize].port.packet_bytes as u16;
+        self.deliver_rare(Data {
+            flow,
+            number,
+            ack: NONE,
+            bytes,
+            ecn: Ecn::NotCapable,
+            cwr: false,
+        });
+    }
+
+    /// An ACK reaches its sender.
+    #[inline(always)]
+    fn deliver_ack(&mut self, ack: AckPacket) {
         let blocks = self.blocks.take(ack.blocks);
         self.with_sender(ack.to.flow(), |sender, now_ns, out| {
             sender.on_ack(now_ns, ack, blocks, out)
@@ -249,7 +383,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Lets a sender act, then sees to its timer.
-    #[inline]
+    #[inline(always)]
     fn with_sender(&mut self, index: u32, act: impl FnOnce(&mut Sender, Ns, &mut Out)) {
         let flow = &mut self.flows[index as usize];
         let Kind::Tcp(tcp) = &mut flow.kind else { return };
@@ -401,12 +535,15 @@ impl<'a> Engine<'a> {
             self.close_bin();
         }
         let mut in_network = vec![0u64; self.flows.len()];
-        for data in self.path.under_way() {
+        for data in self.path.under_way().filter(|data| data.ack == NONE) {
             in_network[data.flow as usize] += 1;
         }
+        for packet in self.path.under_way_back().filter(|packet| packet.to.is_data()) {
+            in_network[packet.to.flow() as usize] += 1;
+        }
         // Their memory is needed for the records.
-        drop((self.timers, self.blocks));
-        let queue = self.path.finish();
+        drop((self.timers, self.blocks, self.acks));
+        let PathQueues { queue, later_queues, queue_back } = self.path.finish();
         let (specs, duration_ns) = (&self.spec.flows, self.spec.duration_ns);
         // Collected in place: a flow and its record do not stand beside each other.
         let flows = self.flows.into_iter().enumerate();
@@ -420,6 +557,8 @@ impl<'a> Engine<'a> {
             bin_ns,
             flows: flows.collect(),
             queue,
+            later_queues,
+            queue_back,
             approximations: Vec::new(),
             real_time: None,
         }
@@ -472,6 +611,10 @@ impl Flow {
         };
         if spec.packets(index as usize) >= u128::from(u32::MAX) {
             return Err(SimError::TooLong { flow: flow.name.clone() });
+        }
+        let bytes = port.packet_bytes.max(port.ack_bytes);
+        if bytes > u32::from(u16::MAX) {
+            return Err(SimError::TooLarge { flow: flow.name.clone(), bytes });
         }
         Ok(Self {
             kind,

@@ -53,6 +53,17 @@ pub enum SimError {
         /// Name of the algorithm.
         cc: &'static str,
     },
+    /// A flow's packets are larger than IP's.
+    #[error(
+        "flow `{flow}` has packets of {bytes} bytes; a packet holds at most {max}",
+        max = u16::MAX
+    )]
+    TooLarge {
+        /// Name of the flow.
+        flow: String,
+        /// Their size.
+        bytes: u32,
+    },
     /// A flow could send more packets than its counters hold.
     #[error(
         "flow `{flow}` could send more than {max} packets; shorten the run or lower the rate",
@@ -67,8 +78,8 @@ pub enum SimError {
 /// Simulates `spec`.
 ///
 /// # Errors
-/// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::NotSimulated`];
-/// [`SimError::Quic`]; [`SimError::NoSack`].
+/// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::TooLarge`];
+/// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     engine::Engine::new(spec)?.run()
 }

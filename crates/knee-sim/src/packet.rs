@@ -6,13 +6,17 @@ use knee_run::Numbered;
 /// No value.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A packet towards a receiver: TCP segment, UDP packet or probe.
+/// A packet on the way there: TCP segment, UDP packet or probe; of a flow that goes back an ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Data {
     pub flow: u32,
-    /// Segment or packet number within the flow, from 0.
+    /// Segment or packet number within the flow, from 0; of an ACK the first segment not received in
+    /// order.
     pub number: u32,
-    pub bytes: u32,
+    /// Where the rest of an ACK stands; [`NONE`]: it is none.
+    pub ack: u32,
+    /// An IP packet's size fits.
+    pub bytes: u16,
     pub ecn: Ecn,
     /// The sender has heeded a congestion mark (RFC 3168 section 6.1.2); only on packets that are
     /// ECN-capable.
@@ -22,7 +26,7 @@ pub(crate) struct Data {
 impl Packet for Data {
     #[inline]
     fn wire_bytes(&self) -> u32 {
-        self.bytes
+        self.bytes.into()
     }
 
     #[inline]
@@ -53,23 +57,36 @@ impl Numbered for Data {
     }
 }
 
-/// Index of the flow that an ACK belongs to, and whether it echoes a congestion mark (ECE, RFC 3168
-/// section 6.1.3): in one word, so that ACKs in flight take no more room for it.
+/// Index of the flow that a packet on the way back belongs to; of an ACK, whether it echoes a
+/// congestion mark (ECE, RFC 3168 section 6.1.3), or whether it is none, but data: in one word, so that
+/// ACKs in flight take no more room for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckTo(u32);
 
 impl AckTo {
     const ECHO: u32 = 1 << 31;
+    const DATA: u32 = 1 << 30;
 
     #[inline]
     pub(crate) fn new(flow: u32, echo: bool) -> Self {
-        debug_assert!(flow < Self::ECHO);
+        debug_assert!(flow < Self::DATA);
         Self(if echo { flow | Self::ECHO } else { flow })
+    }
+
+    /// Of data of a flow that goes back.
+    pub(crate) fn data(flow: u32) -> Self {
+        debug_assert!(flow < Self::DATA);
+        Self(flow | Self::DATA)
+    }
+
+    #[inline]
+    pub(crate) fn is_data(self) -> bool {
+        self.0 & Self::DATA != 0
     }
 
     #[inline]
     pub(crate) fn flow(self) -> u32 {
-        self.0 & !Self::ECHO
+        self.0 & !(Self::ECHO | Self::DATA)
     }
 
     #[inline]
@@ -78,11 +95,12 @@ impl AckTo {
     }
 }
 
-/// An acknowledgement. SACK blocks, needed only while something is missing, stand apart.
+/// A packet on the way back: an acknowledgement; of a flow that goes back a segment or packet, of
+/// which there is only the number. SACK blocks, needed only while something is missing, stand apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckPacket {
     pub to: AckTo,
-    /// First segment not received in order.
+    /// First segment not received in order; of data its number.
     pub cumulative: u32,
     /// Segment that arrived again (D-SACK, RFC 2883), or [`NONE`].
     pub duplicate: u32,
@@ -94,30 +112,35 @@ pub(crate) struct AckPacket {
 /// holds the latest arrival first; unused ones empty.
 pub(crate) type SackBlocks = [(u32, u32); 3];
 
-/// SACK blocks of the ACKs in flight.
-#[derive(Default)]
-pub(crate) struct BlockStore {
-    slots: Vec<SackBlocks>,
+/// What some of the packets in flight have no room for.
+pub(crate) struct Store<T> {
+    slots: Vec<T>,
     free: Vec<u32>,
 }
 
-impl BlockStore {
-    pub(crate) fn put(&mut self, blocks: SackBlocks) -> u32 {
+impl<T> Default for Store<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T: Copy> Store<T> {
+    pub(crate) fn put(&mut self, record: T) -> u32 {
         match self.free.pop() {
             Some(slot) => {
-                self.slots[slot as usize] = blocks;
+                self.slots[slot as usize] = record;
                 slot
             }
             None => {
-                self.slots.push(blocks);
+                self.slots.push(record);
                 (self.slots.len() - 1) as u32
             }
         }
     }
 
-    /// Takes the blocks of slot `slot` out; none for [`NONE`].
+    /// Takes the record of slot `slot` out; none for [`NONE`].
     #[inline]
-    pub(crate) fn take(&mut self, slot: u32) -> Option<SackBlocks> {
+    pub(crate) fn take(&mut self, slot: u32) -> Option<T> {
         if slot == NONE {
             return None;
         }

@@ -102,7 +102,7 @@ impl Receiver {
     }
 
     /// A segment arrives.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, now_ns: u64, number: u32) -> Reply {
         if number == self.next && self.ranges.is_empty() {
             self.delivered_pkts += 1;

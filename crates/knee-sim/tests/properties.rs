@@ -6,9 +6,9 @@ use common::{MS, S, run};
 use knee_cc::{Conn, Event, Phase, Profile, algorithms};
 use knee_run::{
     Aqm, BurstLoss, Call, CallRecord, Cc, CoDel, DelayedAck, DeliveryTrace, Discipline, FlowKind,
-    FlowRecord, FlowSpec, FqCoDel, Fred, NS_PER_S, NS_PER_US, Ns, PacketEvent, PathSpec, Pie,
-    QueueLimit, RecordSpec, Recovery, Red, Reorder, ReverseLink, RunRecord, RunSpec, TcpOptions,
-    TcpSpec, Transport, Varying, Workload,
+    FlowRecord, FlowSpec, FqCoDel, Fred, HopSpec, NS_PER_S, NS_PER_US, Ns, PacketEvent, PacketLog,
+    PathSpec, Pie, QueueLimit, Rate, RecordSpec, Recovery, Red, Reorder, ReverseLink, Route,
+    RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Varying, Workload,
 };
 use proptest::prelude::*;
 use std::{collections::VecDeque, sync::Arc};
@@ -238,6 +238,7 @@ fn flow(duration_ns: Ns) -> impl Strategy<Value = FlowSpec> {
             access_delay_ns: access.0,
             access_delay_spread_ns: 0,
             access_jitter_ns: access.1,
+            route: Route::default(),
             drawn: None,
             kind,
         }
@@ -263,6 +264,46 @@ fn run_spec() -> impl Strategy<Value = RunSpec> {
         })
 }
 
+/// A bottleneck behind another one.
+fn hop(rate_bps: u64) -> impl Strategy<Value = HopSpec> {
+    let rate = log_uniform(rate_bps / 4, rate_bps * 4);
+    (rate, queue(), often_zero(20 * MS), prop::option::of(aqm()), probability(), bursts())
+        .prop_flat_map(|(rate_bps, queue, delay_ns, aqm, loss, bursts)| {
+            varying(rate_bps).prop_map(move |rate_varies| HopSpec {
+                delay_ns,
+                rate_bps,
+                rate_varies,
+                queue,
+                aqm: aqm.clone(),
+                loss,
+                bursts,
+            })
+        })
+}
+
+/// Any run, over one to four bottlenecks, of which each flow passes some; some flows go back.
+fn routed_spec() -> impl Strategy<Value = RunSpec> {
+    let route = || (any::<bool>(), 0usize..4, 0usize..4);
+    let routed = move |spec: RunSpec| {
+        let rate_bps = spec.path.rate_bps;
+        let hops = prop::collection::vec(hop(rate_bps), 0..4);
+        let routes = prop::collection::vec(route(), spec.flows.len());
+        let first = (prop::option::of(aqm()), reverse(rate_bps));
+        (Just(spec), hops, routes, first)
+    };
+    run_spec().prop_flat_map(routed).prop_map(|(mut spec, later_hops, routes, (aqm, reverse))| {
+        let last = later_hops.len();
+        spec.path = PathSpec { later_hops, aqm, reverse, ..spec.path };
+        let way_back = spec.path.reverse.is_some();
+        for (flow, (back, a, b)) in spec.flows.iter_mut().zip(routes) {
+            let (a, b) = (a.min(last), b.min(last));
+            flow.route =
+                Route { back: back && way_back, first_hop: a.min(b), last_hop: Some(a.max(b)) };
+        }
+        spec
+    })
+}
+
 /// `cases` cases; a failure prints its input whole, so nothing is kept in files.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
@@ -270,7 +311,7 @@ fn config(cases: u32) -> ProptestConfig {
 
 type Outcome = Result<(), TestCaseError>;
 
-/// Every packet that was sent is somewhere, once.
+/// Every packet that was sent is somewhere, once; of each flow.
 fn check_conservation(record: &RunRecord) -> Outcome {
     for flow in &record.flows {
         let c = &flow.counters;
@@ -284,8 +325,56 @@ fn check_conservation(record: &RunRecord) -> Outcome {
         // Only a retransmission arrives twice.
         prop_assert!(c.duplicate_pkts <= c.retransmitted_pkts);
     }
-    let dropped: u64 = record.flows.iter().map(|f| f.counters.queue_drops_pkts).sum();
-    prop_assert_eq!(dropped, record.queue.dropped_pkts);
+    Ok(())
+}
+
+/// Every drop of a queue is a flow's, and what leaves a bottleneck comes to the next one that its flow
+/// passes, in order, when it must.
+fn check_hops(spec: &RunSpec, record: &RunRecord) -> Outcome {
+    let queues: Vec<_> = record.queues().collect();
+    prop_assert_eq!(queues.len(), spec.path.hops());
+    let back = spec.flows.iter().any(|flow| flow.route.back);
+    prop_assert_eq!(record.queue_back.is_some(), back);
+    let there: u64 = queues.iter().map(|queue| queue.dropped_pkts).sum();
+    let (mut drops_there, mut drops_back) = (0, 0);
+    for (flow, of) in record.flows.iter().zip(&spec.flows) {
+        let (data, acks) = (flow.counters.queue_drops_pkts, flow.counters.ack_drops_pkts);
+        drops_there += if of.route.back { acks } else { data };
+        drops_back += if of.route.back { data } else { acks };
+    }
+    prop_assert_eq!(drops_there, there);
+    if let Some(queue) = &record.queue_back {
+        prop_assert_eq!(drops_back, queue.dropped_pkts);
+    }
+    let is_departure = |l: &&PacketLog| l.event == PacketEvent::Departed;
+    for (index, queue) in queues.iter().enumerate() {
+        let left = queue.log.iter().filter(is_departure).count() as u64;
+        prop_assert_eq!(left, queue.departed_pkts);
+        let passes = |l: &&PacketLog| {
+            let route = &spec.flows[l.flow as usize].route;
+            (route.first_hop..=route.last_hop(&spec.path)).contains(&index)
+        };
+        prop_assert!(queue.log.iter().all(|l| passes(&l)));
+        let Some(next) = spec.path.later_hops.get(index).filter(|next| next.aqm.is_none()) else {
+            continue;
+        };
+        let goes_on =
+            |l: &&PacketLog| spec.flows[l.flow as usize].route.last_hop(&spec.path) > index;
+        let comes = |l: &&PacketLog| {
+            spec.flows[l.flow as usize].route.first_hop <= index && l.event != PacketEvent::Departed
+        };
+        let mut came = queues[index + 1].log.iter().filter(comes);
+        for left in queue.log.iter().filter(is_departure).filter(goes_on) {
+            let due_ns = left.time_ns + next.delay_ns;
+            let Some(came) = came.next() else {
+                prop_assert!(due_ns >= spec.duration_ns);
+                break;
+            };
+            let at = (came.flow, came.number, came.bytes, came.time_ns);
+            prop_assert_eq!(at, (left.flow, left.number, left.bytes, due_ns));
+        }
+        prop_assert!(came.next().is_none());
+    }
     Ok(())
 }
 
@@ -421,12 +510,13 @@ fn check_marks(spec: &RunSpec, record: &RunRecord) -> Outcome {
     Ok(())
 }
 
-/// How long the bottleneck needs for `bytes` at least; a trace delivers many packets at once.
-fn least_sending_ns(path: &PathSpec, bytes: u64) -> Ns {
-    match path.rate_varies {
+/// How long the links of `route` need for `bytes` at least; a trace delivers many packets at once.
+fn least_sending_ns(path: &PathSpec, route: &Route, bytes: u64) -> Ns {
+    let least = |rate: Rate<'_>| match rate.varying {
         Some(Varying::Trace(_)) => 0,
-        _ => bytes * 8 * NS_PER_S / path.rate().highest_bps(),
-    }
+        _ => bytes * 8 * NS_PER_S / rate.highest_bps(),
+    };
+    path.rates_of(route).map(least).sum()
 }
 
 fn is_rto(record: &CallRecord) -> bool {
@@ -465,9 +555,10 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
     };
     let path = &spec.path;
     let bytes = u64::from(tcp.options.mss_bytes + tcp.options.header_bytes);
-    let base_us =
-        (path.rtt_range_ns().0 + 2 * flow_spec.access_delay_ns + least_sending_ns(path, bytes))
-            / NS_PER_US;
+    let route = &flow_spec.route;
+    let delay_ns = 2 * (flow_spec.access_delay_ns + path.hops_delay_ns(route));
+    let base_ns = path.rtt_range_ns().0 + delay_ns + least_sending_ns(path, route, bytes);
+    let base_us = base_ns / NS_PER_US;
     prop_assert_eq!(flow.trace[0].call, Call::Init);
     let mut rtt: Option<CallRecord> = None; // the ACK under way
     let (mut recoveries, mut timeouts, mut undos) = (0, 0, 0);
@@ -584,6 +675,7 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
 
 fn check(spec: &RunSpec, record: &RunRecord) -> Outcome {
     check_conservation(record)?;
+    check_hops(spec, record)?;
     check_queue(spec, record)?;
     check_order(spec, record)?;
     check_series(spec, record)?;
@@ -598,7 +690,7 @@ fn check(spec: &RunSpec, record: &RunRecord) -> Outcome {
 fn check_deliveries(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outcome {
     let forward = spec.path.delay_forward_steps.iter().map(|(_, delay_ns)| *delay_ns);
     let one_way_ns = forward.fold(spec.path.delay_forward_ns, Ns::min) + flow_spec.access_delay_ns;
-    let sending_ns = |bytes: u64| least_sending_ns(&spec.path, bytes);
+    let sending_ns = |bytes: u64| least_sending_ns(&spec.path, &flow_spec.route, bytes);
     match &flow_spec.kind {
         FlowKind::Tcp(TcpSpec {
             workload: Workload::Transfers { size_bytes, .. },
@@ -648,6 +740,7 @@ proptest! {
         let spec = RunSpec { path, ..spec };
         let record = run(&spec);
         check_conservation(&record)?;
+        check_hops(&spec, &record)?;
         check_order(&spec, &record)?;
         check_series(&spec, &record)?;
         check_marks(&spec, &record)?;
@@ -668,6 +761,24 @@ proptest! {
         prop_assert_eq!(&beside.flows[..spec.flows.len()], &alone.flows[..]);
         prop_assert_eq!(beside.queue, alone.queue);
         prop_assert_eq!(beside.flows[spec.flows.len()].counters, Default::default());
+    }
+}
+
+proptest! {
+    #![proptest_config(config(1000))]
+
+    /// Bottlenecks in a row and flows that go back lose and invent nothing, and the same spec gives
+    /// the same record.
+    #[test]
+    fn every_route_conserves_packets(spec in routed_spec()) {
+        let record = run(&spec);
+        check_conservation(&record)?;
+        check_hops(&spec, &record)?;
+        check_series(&spec, &record)?;
+        for (flow, of) in record.flows.iter().zip(&spec.flows) {
+            check_trace(&spec, of, flow)?;
+        }
+        prop_assert_eq!(record, run(&spec));
     }
 }
 
@@ -707,6 +818,7 @@ proptest! {
         let flow = |(i, kind): (usize, FlowKind)| FlowSpec {
             access_delay_ns: access.0 * i as u64,
             access_jitter_ns: access.1,
+            route: Route::default(),
             ..common::flow("flow", kind)
         };
         let spec = RunSpec {

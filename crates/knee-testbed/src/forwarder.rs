@@ -15,7 +15,7 @@ use crate::{
 use knee_net::{NEVER, Packet};
 use knee_run::{
     DelayStats, FlowCounters, Lateness, NS_PER_MS, NS_PER_S, NS_PER_US, Ns, PacketEvent, Path,
-    Port, QueueRecord, RunSpec, Source,
+    PathQueues, Port, RunSpec, Source,
 };
 use nix::{
     errno::Errno,
@@ -55,7 +55,7 @@ const ROOM_BYTES: usize = OPEN_MTU_BYTES as usize;
 /// What the path saw.
 pub(crate) struct PathRecord {
     pub flows: Vec<FlowPath>,
-    pub queue: QueueRecord,
+    pub queues: PathQueues,
     pub lateness: DelayStats,
     pub passed: Passed,
 }
@@ -106,6 +106,15 @@ impl Flow {
             mss_bytes: 1,
             sequence: Sequence::default(),
             arrived: Arrived::default(),
+        }
+    }
+
+    /// Counts a packet that starts on its way: `data`, or what the receiver sends.
+    fn count(&mut self, data: bool) {
+        if data {
+            self.record.counters.sent_pkts += 1;
+        } else {
+            self.record.back_pkts += 1;
         }
     }
 
@@ -290,7 +299,7 @@ impl<'a> Forwarder<'a> {
         let flow = self.flows.get_mut(index)?;
         match headers.body {
             Body::Tcp { seq, syn, span } if flow.kind == Kind::Tcp => {
-                if !forward {
+                if forward == flow.port.goes_back {
                     return Some((index, 0, (0, 0)));
                 }
                 let covers = flow.sequence.send(seq, syn, span);
@@ -306,10 +315,10 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// A sender's packet starts on its way.
+    /// A packet starts on its way from the path's start.
     fn send(&mut self, now_ns: Ns, packet: Datagram) -> Result<(), TestbedError> {
         let flow = &mut self.flows[packet.flow as usize];
-        flow.record.counters.sent_pkts += 1;
+        flow.count(!flow.port.goes_back);
         let mut refused = None;
         let keep = |event, packet| refused = Some((event, packet));
         self.path.send(now_ns, packet, &mut flow.port, keep);
@@ -332,7 +341,7 @@ impl<'a> Forwarder<'a> {
     /// Takes back what the queue dropped after it had taken it.
     fn take_dropped(&mut self, now_ns: Ns) -> Result<(), TestbedError> {
         while let Some(packet) = self.path.take_dropped() {
-            self.flows[packet.flow as usize].port.queue_drops_pkts += 1;
+            self.flows[packet.flow as usize].port.there_drops_pkts += 1;
             let event = PacketEvent::Dropped.name();
             self.captured(Place::Lost, now_ns, packet.bytes(), Some(event))?;
             self.free.push(packet.room);
@@ -340,10 +349,10 @@ impl<'a> Forwarder<'a> {
         Ok(())
     }
 
-    /// A receiver's packet starts on its way.
+    /// A packet starts on its way from the path's end.
     fn send_back(&mut self, now_ns: Ns, packet: Datagram) -> Result<(), TestbedError> {
         let flow = &mut self.flows[packet.flow as usize];
-        flow.record.back_pkts += 1;
+        flow.count(flow.port.goes_back);
         let (gone, how) = if self.path.loses_back(&mut flow.port) {
             (packet, "lost on the way back")
         } else {
@@ -369,24 +378,16 @@ impl<'a> Forwarder<'a> {
                 Source::Bins => self.close_bin(due_ns),
                 // There are none: the hosts keep their own.
                 Source::Timers => self.path.set_timers(NEVER),
-                Source::Departure => {
-                    if let Some(flow) = self.path.depart(due_ns) {
-                        self.flows[flow as usize].port.marked_pkts += 1;
-                    }
-                    self.take_dropped(due_ns)?;
-                }
-                Source::Arrival => {
-                    if let Some(packet) = self.path.arrive(due_ns) {
-                        self.arrive(packet.flow, packet.covers);
-                        self.deliver(due_ns, packet, true)?;
-                    }
-                }
-                Source::Bottleneck(class) => {
-                    if let Some(packet) = self.path.at_bottleneck(class, due_ns) {
+                Source::Departure => self.depart(0, due_ns)?,
+                Source::LaterDeparture(hop) => self.depart(hop, due_ns)?,
+                Source::Arrival => self.arrive(0, due_ns)?,
+                Source::LaterArrival(hop) => self.arrive(hop, due_ns)?,
+                Source::Bottleneck(entrance) => {
+                    if let Some((packet, hop)) = self.path.at_bottleneck(entrance, due_ns) {
                         let port = &mut self.flows[packet.flow as usize].port;
                         let mut refused = None;
                         let keep = |event, packet| refused = Some((event, packet));
-                        self.path.offer(due_ns, packet, port, keep);
+                        self.path.offer(due_ns, packet, hop, port, keep);
                         self.refused(due_ns, refused)?;
                     }
                 }
@@ -400,10 +401,29 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// Counts a packet that reaches its receiver.
-    fn arrive(&mut self, flow: u32, covers: (u64, u64)) {
-        let flow = &mut self.flows[flow as usize];
-        if flow.arrived.take(covers) {
+    /// A packet leaves bottleneck `hop`.
+    fn depart(&mut self, hop: usize, due_ns: Ns) -> Result<(), TestbedError> {
+        if let Some(flow) = self.path.depart(hop, due_ns) {
+            self.flows[flow as usize].port.marked_pkts += 1;
+        }
+        self.take_dropped(due_ns)
+    }
+
+    /// A packet from bottleneck `hop` reaches the path's end.
+    fn arrive(&mut self, hop: usize, due_ns: Ns) -> Result<(), TestbedError> {
+        match self.path.arrive(hop, due_ns) {
+            Some(packet) => self.deliver(due_ns, packet, true),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a packet that reaches a host, if that is its flow's receiver.
+    fn count_arrival(&mut self, packet: &Datagram, forward: bool) {
+        let flow = &mut self.flows[packet.flow as usize];
+        if forward == flow.port.goes_back {
+            return;
+        }
+        if flow.arrived.take(packet.covers) {
             flow.record.counters.delivered_pkts += 1;
         } else {
             flow.record.counters.duplicate_pkts += 1;
@@ -412,6 +432,7 @@ impl<'a> Forwarder<'a> {
 
     /// Gives a packet to a host.
     fn deliver(&mut self, due_ns: Ns, packet: Datagram, forward: bool) -> Result<(), TestbedError> {
+        self.count_arrival(&packet, forward);
         let now_ns = self.clock.now_ns();
         self.lateness.add(now_ns.saturating_sub(due_ns));
         let device = if forward { &self.receivers } else { &self.senders };
@@ -437,7 +458,7 @@ impl<'a> Forwarder<'a> {
             time_ns: self.clock.now_ns(),
             forward_pkts: c.sent_pkts,
             delivered_pkts: c.delivered_pkts,
-            delivered_bytes: queue.departed_bytes,
+            delivered_bytes: self.path.departed_bytes(),
             queue_drops_pkts: c.queue_drops_pkts,
             random_losses_pkts: c.random_losses_pkts,
             back_pkts: flow.record.back_pkts,
@@ -455,8 +476,11 @@ impl<'a> Forwarder<'a> {
             self.close_bin(self.spec.duration_ns);
         }
         let passed = self.passed();
-        for packet in self.path.under_way() {
-            self.flows[packet.flow as usize].record.counters.in_network_pkts += 1;
+        let there = self.path.under_way().map(|packet| (packet, false));
+        let back = self.path.under_way_back().map(|packet| (packet, true));
+        for (packet, back) in there.chain(back) {
+            let flow = &mut self.flows[packet.flow as usize];
+            flow.record.counters.in_network_pkts += u64::from(flow.port.goes_back == back);
         }
         if let Some(capture) = self.capture {
             capture.finish()?;
@@ -466,8 +490,8 @@ impl<'a> Forwarder<'a> {
             retransmission_episodes: flow.sequence.episodes,
             ..flow.record
         });
-        let (flows, queue) = (flows.collect(), self.path.finish());
-        Ok(PathRecord { flows, queue, lateness: self.lateness, passed })
+        let (flows, queues) = (flows.collect(), self.path.finish());
+        Ok(PathRecord { flows, queues, lateness: self.lateness, passed })
     }
 }
 
@@ -475,7 +499,8 @@ impl<'a> Forwarder<'a> {
 fn late_ns(spec: &RunSpec) -> Ns {
     let packet_bits =
         8 * spec.flows.iter().map(|flow| u64::from(flow.packet_bytes())).min().unwrap_or(0);
-    let gap_ns = packet_bits.saturating_mul(NS_PER_S) / spec.path.rate().highest_bps().max(1);
+    let highest_bps = spec.path.rates().map(|rate| rate.highest_bps()).fold(1, u64::max);
+    let gap_ns = packet_bits.saturating_mul(NS_PER_S) / highest_bps;
     (spec.path.rtt_range_ns().0 / LATE_SHARE).min(gap_ns / GAP_SHARE)
 }
 

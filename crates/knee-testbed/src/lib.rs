@@ -45,8 +45,8 @@ use capture::CaptureFile;
 use error::{Doing, joined};
 use forwarder::Forwarder;
 use knee_run::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, RealTime, RunRecord,
-    RunSpec, Transfer, Unfinished,
+    FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, PathQueues, RealTime,
+    RunRecord, RunSpec, Transfer, Unfinished,
 };
 use namespace::Host;
 use plan::Plan;
@@ -154,8 +154,8 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
     let plan = Plan::new(spec)?;
     let [sender, receiver] = namespace::hosts(&plan)?;
     let variants = Variants::load(spec)?;
-    let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants))??;
-    let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan))??;
+    let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants, &receiver))??;
+    let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan, &sender))??;
     let qlog = options.qlog.as_deref();
     let connections = quic::Connections::new(spec, &plan, [&sender, &receiver], qlog)?;
     let alarm = Alarm::default();
@@ -240,12 +240,16 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
             flow(spec, &plan, i, &path, &sent[i], &received[i], called, own)
         });
     let real_time = RealTime { lateness: Lateness::of(&path.lateness) };
+    let flows = flows.collect();
+    let PathQueues { queue, later_queues, queue_back } = path.queues;
     Ok(RunRecord {
         seed: spec.seed,
         duration_ns: spec.duration_ns,
         bin_ns: spec.record.bin_ns,
-        flows: flows.collect(),
-        queue: path.queue,
+        flows,
+        queue,
+        later_queues,
+        queue_back,
         approximations: plan.approximations.clone(),
         real_time: Some(real_time),
     })

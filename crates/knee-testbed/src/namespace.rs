@@ -158,15 +158,13 @@ fn set_up(plan: &Plan, side: Side, device_name: &str) -> Result<File, TestbedErr
     for (flow, at) in plan.flows.iter().zip(0..) {
         let mut metrics = vec![RouteMetric::Mtu(flow.packet_bytes.max(MIN_MTU_BYTES))];
         if let Some(tcp) = &flow.tcp {
-            match side {
-                Side::Sender => metrics.extend([
+            if side == flow.source {
+                metrics.extend([
                     RouteMetric::InitCwnd(tcp.initial_window_pkts),
                     RouteMetric::RtoMin((tcp.rto_min_ns / knee_run::NS_PER_MS) as u32),
-                ]),
-                Side::Receiver if tcp.delayed_ack.every_pkts == 1 => {
-                    metrics.push(RouteMetric::QuickAck(1));
-                }
-                Side::Receiver => {}
+                ]);
+            } else if tcp.delayed_ack.every_pkts == 1 {
+                metrics.push(RouteMetric::QuickAck(1));
             }
         }
         netlink.route(RouteType::Unicast, side.other().address(at), 32, index, metrics)?;

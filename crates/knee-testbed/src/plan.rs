@@ -86,6 +86,8 @@ pub(crate) struct Stack {
 }
 
 pub(crate) struct FlowPlan {
+    /// Where its data come from.
+    pub source: Side,
     pub start_ns: Ns,
     /// Largest whole packet, bytes.
     pub packet_bytes: u32,
@@ -156,6 +158,7 @@ impl Plan {
                 return Err(unsupported_of(flow, "packet size", "an IP packet holds 65535 B"));
             }
             flows.push(FlowPlan {
+                source: if flow.route.back { Side::Receiver } else { Side::Sender },
                 start_ns: spec.start_ns(index),
                 packet_bytes,
                 tcp,
@@ -190,14 +193,22 @@ fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -
         + path.jitter_forward_ns
         + path.jitter_reverse_ns
         + 2 * (flow.access_delay_ns + flow.access_delay_spread_ns)
-        + flow.access_jitter_ns;
-    let in_flight =
-        u128::from(path.rate().highest_bps()) * u128::from(rtt_ns) / (8 * u128::from(NS_PER_S));
-    let queue_bytes = match path.queue {
+        + flow.access_jitter_ns
+        + 2 * path.hops_delay_ns(&flow.route);
+    let highest_bps = path.rates_of(&flow.route).map(|rate| rate.highest_bps()).fold(0, u64::max);
+    let in_flight = u128::from(highest_bps) * u128::from(rtt_ns) / (8 * u128::from(NS_PER_S));
+    let bytes = |queue| match queue {
         QueueLimit::Packets(pkts) => {
             u64::from(pkts) * u64::from(options.mss_bytes + options.header_bytes)
         }
         QueueLimit::Bytes(bytes) => bytes,
+    };
+    let queue_bytes = match &path.reverse {
+        Some(link) if flow.route.back => bytes(link.queue),
+        _ => {
+            let hops = flow.route.first_hop..flow.route.last_hop(path) + 1;
+            path.queues().skip(hops.start).take(hops.len()).map(bytes).fold(0, u64::saturating_add)
+        }
     };
     let holds_bytes = u64::try_from(in_flight).unwrap_or(u64::MAX).saturating_add(queue_bytes);
     asked_bytes.min(holds_bytes.saturating_mul(4))

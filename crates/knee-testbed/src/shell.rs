@@ -14,7 +14,7 @@ use crate::{
     namespace::{self, Host},
     plan::Side,
 };
-use knee_run::{FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, RunSpec};
+use knee_run::{FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, Route, RunSpec};
 use nix::{
     cmsg_space,
     errno::Errno,
@@ -350,6 +350,7 @@ fn prepare(
         access_delay_ns: 0,
         access_delay_spread_ns: 0,
         access_jitter_ns: 0,
+        route: Route::default(),
         drawn: None,
         kind: FlowKind::Udp {
             rate_bps: 1,

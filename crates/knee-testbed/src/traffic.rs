@@ -3,6 +3,7 @@
 use crate::{
     Alarm, Clock, TestbedError, bins,
     error::Doing,
+    namespace::Host,
     plan::{FlowPlan, Plan, Side, UDP_HEADERS_BYTES},
     variants::Variants,
 };
@@ -145,11 +146,12 @@ pub(crate) struct Senders<'a> {
 }
 
 impl<'a> Senders<'a> {
-    /// Opens the sockets in the present thread's namespace.
+    /// Opens the sockets in the present thread's namespace; those of flows that go back on `far`.
     pub(crate) fn new(
         spec: &'a RunSpec,
         plan: &'a Plan,
         variants: &Variants,
+        far: &Host,
     ) -> Result<Self, TestbedError> {
         let mut timers = BinaryHeap::new();
         let mut flows = Vec::with_capacity(spec.flows.len());
@@ -162,12 +164,17 @@ impl<'a> Senders<'a> {
                 FlowKind::Tcp(tcp) => variants.name(&tcp.cc),
                 _ => String::new(),
             };
-            let socket = match flow.kind {
-                FlowKind::Tcp(_) => tcp_socket(&flow.name, &cc)?,
-                _ => open(SockType::Datagram)?,
+            let source = plan.flows[index].source;
+            let open = || {
+                let socket = match flow.kind {
+                    FlowKind::Tcp(_) => tcp_socket(&flow.name, &cc)?,
+                    _ => open(SockType::Datagram)?,
+                };
+                bind(socket.as_raw_fd(), &source.socket_address(index))
+                    .doing("binding a sender")?;
+                Ok::<_, TestbedError>(socket)
             };
-            bind(socket.as_raw_fd(), &Side::Sender.socket_address(index))
-                .doing("binding a sender")?;
+            let socket = if flow.route.back { far.inside(open)?? } else { open()? };
             timers.push(Reverse((plan.flows[index].start_ns, index, Timer::Start)));
             if let Some(stop_ns) = flow.stop_ns {
                 timers.push(Reverse((stop_ns, index, Timer::Stop)));
@@ -223,7 +230,7 @@ impl<'a> Senders<'a> {
             Timer::Udp => self.send_udp(clock, index),
             Timer::Write => self.write(clock.now_ns(), index),
             Timer::Start => {
-                let to = Side::Receiver.socket_address(index);
+                let to = self.plan.flows[index].source.other().socket_address(index);
                 let Some(socket) = &self.flows[index].socket else { return Ok(()) };
                 match connect(socket.as_raw_fd(), &to) {
                     Ok(()) | Err(Errno::EINPROGRESS) => {}
@@ -391,8 +398,8 @@ pub(crate) struct Receivers<'a> {
 }
 
 impl<'a> Receivers<'a> {
-    /// Opens the sockets in the present thread's namespace.
-    pub(crate) fn new(spec: &'a RunSpec, plan: &Plan) -> Result<Self, TestbedError> {
+    /// Opens the sockets in the present thread's namespace; those of flows that go back on `far`.
+    pub(crate) fn new(spec: &'a RunSpec, plan: &Plan, far: &Host) -> Result<Self, TestbedError> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
         let mut sockets = Vec::with_capacity(spec.flows.len());
         for (index, flow) in plan.flows.iter().enumerate() {
@@ -401,8 +408,11 @@ impl<'a> Receivers<'a> {
                 continue;
             }
             let kind = if flow.tcp.is_some() { SockType::Stream } else { SockType::Datagram };
-            let socket = open(kind)?;
-            let at = Side::Receiver.socket_address(index);
+            let socket = match flow.source {
+                Side::Sender => open(kind)?,
+                Side::Receiver => far.inside(|| open(kind))??,
+            };
+            let at = flow.source.other().socket_address(index);
             bind(socket.as_raw_fd(), &at).doing("binding a receiver")?;
             let buffer_bytes = if flow.tcp.is_some() {
                 // Twice, for the kernel's bookkeeping: the clamp is to be what limits.

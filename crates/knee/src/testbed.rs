@@ -196,6 +196,17 @@ fn about(path: &PathSpec) -> String {
     if let Some(aqm) = &path.aqm {
         about += &format!(" {}", aqm.discipline.title());
     }
+    for (hop, number) in path.later_hops.iter().zip(2..) {
+        about += &format!(
+            "; hop {number}: {}, {}, {}",
+            show_rate(hop.rate_bps),
+            show_time(2 * hop.delay_ns),
+            show_queue(hop.queue)
+        );
+        if let Some(aqm) = &hop.aqm {
+            about += &format!(" {}", aqm.discipline.title());
+        }
+    }
     let mut add = |there: bool, what: String| {
         if there {
             about += &format!(", {what}");

@@ -145,6 +145,18 @@ pub(super) fn elements(item: &Item) -> Option<Vec<Element<'_>>> {
     }
 }
 
+/// Table `index` of a list, as in [`elements`].
+pub(super) fn element_mut(item: &mut Item, index: usize) -> Option<&mut dyn TableLike> {
+    match item {
+        Item::ArrayOfTables(list) => list.get_mut(index).map(|table| table as &mut dyn TableLike),
+        Item::Value(toml_edit::Value::Array(list)) => {
+            let table = list.get_mut(index)?.as_inline_table_mut()?;
+            Some(table as &mut dyn TableLike)
+        }
+        _ => None,
+    }
+}
+
 /// `span` cut at the end of its first line, so that an error stays on one screen.
 fn first_line(text: &str, span: Range<usize>) -> Range<usize> {
     let line = text.get(span.clone()).and_then(|s| s.lines().next()).unwrap_or("");

@@ -1,6 +1,7 @@
 //! `[tcp]`, `[[flow]]` and an algorithm's parameters.
 
 use super::error::{Fault, On, known, nearest};
+use super::hop;
 use super::section::{ANY_TIME, SOME_TIME, Section, number_text};
 use super::workload::{Sends, sends};
 use crate::traffic::{Pattern, Source};
@@ -36,6 +37,9 @@ const COMMON_KEYS: &[&str] = &[
     "access_delay",
     "access_delay_spread",
     "access_jitter",
+    "enters",
+    "leaves",
+    "direction",
 ];
 const KINDS: &[(&str, &[&str])] = &[
     ("tcp", &["transport", "cc", "params", "size", "every", "arrivals", "web", "video", "tcp"]),
@@ -236,10 +240,13 @@ fn flow(
     let kinds: Vec<_> = KINDS.iter().map(|(kind, keys)| (*kind, (*kind, *keys))).collect();
     let (kind, own_keys) = table.word("kind", &kinds)?.unwrap_or(KINDS[0]);
     check_keys(table, kind, own_keys)?;
+    let route = hop::route(table, path)?;
     let mut pattern = None;
     let (label, kind) = match kind {
         "tcp" => {
-            let (label, kind, draws) = tcp_flow(table, tcp, path)?;
+            let rate_bps =
+                path.rates_of(&route).map(|rate| rate.bps).min().unwrap_or(path.rate_bps);
+            let (label, kind, draws) = tcp_flow(table, tcp, rate_bps)?;
             pattern = draws;
             (label, kind)
         }
@@ -319,6 +326,7 @@ fn flow(
         access_delay_ns: table.time("access_delay", ANY_TIME)?.unwrap_or(0),
         access_delay_spread_ns: table.time("access_delay_spread", ANY_TIME)?.unwrap_or(0),
         access_jitter_ns: table.time("access_jitter", ANY_TIME)?.unwrap_or(0),
+        route,
         drawn: None,
         kind,
     };
@@ -357,11 +365,11 @@ fn check_name<'a>(table: &Section, name: &'a str) -> Result<&'a str, Fault> {
     Err(table.fault("name", &what, remedy))
 }
 
-/// Label and kind of a TCP flow, and what it draws if it is a source.
+/// Label and kind of a TCP flow whose way has a rate of `rate_bps`, and what it draws if it is a source.
 fn tcp_flow(
     table: &Section,
     tcp: &TcpOptions,
-    path: &PathSpec,
+    rate_bps: u64,
 ) -> Result<(String, FlowKind, Option<Draws>), Fault> {
     let transports = [("own", Transport::Own), ("quic", Transport::Quic)];
     let transport = table.word("transport", &transports)?.unwrap_or_default();
@@ -370,7 +378,7 @@ fn tcp_flow(
         Cc::Knee(params) => params.algorithm().name().to_owned(),
         Cc::Kernel(name) => name.clone(),
     };
-    let (workload, pattern) = match sends(table, path)? {
+    let (workload, pattern) = match sends(table, rate_bps)? {
         Sends::Writes(workload) => (workload, None),
         Sends::Draws(key, pattern) => (Workload::Bulk, Some((key, pattern))),
     };

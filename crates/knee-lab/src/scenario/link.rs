@@ -1,6 +1,6 @@
 //! What of `[path]` is more than a constant rate, a constant delay and independent losses.
 
-use super::error::Fault;
+use super::error::{Fault, KeyPath};
 use super::section::{SOME_TIME, Section, TraceSource};
 use crate::units::{clip, show_size};
 use knee_run::{
@@ -9,10 +9,10 @@ use knee_run::{
 };
 use std::{cell::RefCell, fs, path::Path, sync::Arc};
 
-/// Reads delivery traces, and remembers those that came from files: key, trace.
+/// Reads delivery traces, and remembers those that came from files: where they stood, trace.
 pub(super) struct Traces<'a> {
     folder: &'a Path,
-    read: RefCell<Vec<(String, Arc<DeliveryTrace>)>>,
+    read: RefCell<Vec<(KeyPath, Arc<DeliveryTrace>)>>,
 }
 
 impl<'a> Traces<'a> {
@@ -21,8 +21,8 @@ impl<'a> Traces<'a> {
         Self { folder, read: RefCell::default() }
     }
 
-    /// Keys of `[path]` whose files were read, and what stood there.
-    pub(super) fn into_read(self) -> Vec<(String, Arc<DeliveryTrace>)> {
+    /// Keys whose files were read, and what stood there.
+    pub(super) fn into_read(self) -> Vec<(KeyPath, Arc<DeliveryTrace>)> {
         self.read.into_inner()
     }
 
@@ -54,7 +54,7 @@ impl<'a> Traces<'a> {
             section.fault(key, &format!("{place}: {}", error.what), error.remedy)
         })?;
         if file.is_some() {
-            self.read.borrow_mut().push((key.to_owned(), Arc::clone(&trace)));
+            self.read.borrow_mut().push((section.at(key), Arc::clone(&trace)));
         }
         Ok(Some(trace))
     }
@@ -222,8 +222,9 @@ pub(super) fn reverse(section: &Section, traces: &Traces) -> Result<Option<Rever
     Ok(Some(ReverseLink { rate_bps, rate_varies, queue }))
 }
 
-/// Refuses a queue of the way back that is too small for an acknowledgement.
-pub(super) fn reverse_takes_every_ack<'a>(
+/// Refuses a queue of the way back that is too small for an acknowledgement, or for the data of a
+/// flow that goes back.
+pub(super) fn reverse_takes_every_packet<'a>(
     section: &Section,
     path: &PathSpec,
     mut flows: impl Iterator<Item = &'a FlowSpec>,
@@ -232,11 +233,12 @@ pub(super) fn reverse_takes_every_ack<'a>(
         return Ok(());
     };
     let largest = |flow: &FlowSpec| match flow.kind {
+        _ if flow.route.back => u64::from(flow.packet_bytes()),
         FlowKind::Tcp(_) => u64::from(flow.ack_bytes()),
         FlowKind::Udp { .. } | FlowKind::Probe { .. } => 0,
     };
     let Some(flow) = flows.find(|flow| largest(flow) > limit) else { return Ok(()) };
-    let ack = show_size(largest(flow));
-    let what = format!(" takes no ACK of flow {}, which are {ack}", flow.name);
-    Err(section.fault("reverse_queue", &what, format!("write at least \"{ack}\"")))
+    let (kind, size) = (if flow.route.back { "packet" } else { "ACK" }, show_size(largest(flow)));
+    let what = format!(" takes no {kind} of flow {}, which are {size}", flow.name);
+    Err(section.fault("reverse_queue", &what, format!("write at least \"{size}\"")))
 }

@@ -7,6 +7,7 @@
 mod aqm;
 mod error;
 mod flow;
+mod hop;
 mod link;
 mod section;
 mod set;
@@ -18,15 +19,12 @@ pub use flow::FlowGroup;
 pub use set::Set;
 
 use crate::traffic::Source;
-use crate::units::{show_queue, show_size};
-use error::{Fault, Sources};
-use knee_run::{
-    DeliveryTrace, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RecordSpec, RunSpec, TcpOptions,
-};
+use error::{Fault, KeyPath, Sources, element_mut};
+use knee_run::{DeliveryTrace, HopSpec, NS_PER_MS, Ns, PathSpec, RecordSpec, RunSpec, TcpOptions};
 use link::Traces;
 use section::{ANY_TIME, SOME_TIME, Section};
 use std::{fs, io::ErrorKind, path::Path, sync::Arc};
-use toml_edit::{Array, Document, DocumentMut, Item, TomlError, value};
+use toml_edit::{Array, Document, DocumentMut, TableLike, TomlError, value};
 
 /// Most bins of a time series.
 const BINS_MAX: u64 = 10_000_000;
@@ -157,12 +155,24 @@ fn not_toml(name: &str, text: &str, error: &TomlError) -> ScenarioError {
 }
 
 /// Puts the times of traces in place of the names of their files.
-fn embed(document: &mut DocumentMut, files: Vec<(String, Arc<DeliveryTrace>)>) {
-    let Some(path) = document.get_mut("path").and_then(Item::as_table_like_mut) else { return };
-    for (key, trace) in files {
+fn embed(document: &mut DocumentMut, files: Vec<(KeyPath, Arc<DeliveryTrace>)>) {
+    for (at, trace) in files {
+        let Some((key, tables)) = at.split_last() else { continue };
+        let Some(table) = table_mut(document.as_table_mut(), tables) else { continue };
         let times: Array = trace.times_ms().map(u64::cast_signed).collect();
-        path.insert(&key, value(times));
+        table.insert(key, value(times));
     }
+}
+
+/// The table at `path`, in which numbers count the tables of a list.
+fn table_mut<'a>(table: &'a mut dyn TableLike, path: &[String]) -> Option<&'a mut dyn TableLike> {
+    let Some((step, rest)) = path.split_first() else { return Some(table) };
+    let item = table.get_mut(step)?;
+    if item.is_table_like() {
+        return table_mut(item.as_table_like_mut()?, rest);
+    }
+    let (index, rest) = rest.split_first()?;
+    table_mut(element_mut(item, index.parse().ok()?)?, rest)
 }
 
 fn read(root: &Section, traces: &Traces) -> Result<Scenario, Fault> {
@@ -199,8 +209,8 @@ fn read(root: &Section, traces: &Traces) -> Result<Scenario, Fault> {
     }
     let flow::Flows { flows, groups, sources } = flow::flows(root, &tcp, &path, duration_ns)?;
     let all = || flows.iter().chain(sources.iter().map(|source| &source.flow));
-    queue_takes_every_packet(&path_section, path.queue, all())?;
-    link::reverse_takes_every_ack(&path_section, &path, all())?;
+    hop::queues_take_every_packet(&path_section, &path, all())?;
+    link::reverse_takes_every_packet(&path_section, &path, all())?;
     let run = RunSpec { seed, duration_ns, path, flows, record };
     Ok(Scenario { title, repeat, text: String::new(), groups, run, sources })
 }
@@ -219,6 +229,7 @@ fn path(section: &Section, traces: &Traces) -> Result<PathSpec, Fault> {
         "delay_falls_reorder",
         "queue",
         "aqm",
+        "hop",
         "loss_forward",
         "loss_reverse",
         "burst_loss_forward",
@@ -231,8 +242,15 @@ fn path(section: &Section, traces: &Traces) -> Result<PathSpec, Fault> {
         "reverse_rate_trace",
         "reverse_queue",
     ])?;
-    let rate = link::rate(section, "", traces)?;
-    let (rate_bps, rate_varies) = section.required("rate", rate, "rate = \"10mbit\"")?;
+    let mut hops = hop::hops(section, traces)?.into_iter();
+    let first = hops.next();
+    let (rate_bps, rate_varies) = match &first {
+        Some(hop) => (hop.rate_bps, hop.rate_varies.clone()),
+        None => {
+            let rate = link::rate(section, "", traces)?;
+            section.required("rate", rate, "rate = \"10mbit\"")?
+        }
+    };
     let split = |rtt: Ns| (rtt / 2, rtt - rtt / 2);
     let delays =
         (section.time("delay_forward", ANY_TIME)?, section.time("delay_reverse", ANY_TIME)?);
@@ -270,21 +288,32 @@ fn path(section: &Section, traces: &Traces) -> Result<PathSpec, Fault> {
         )?,
     };
     let [delay_forward_steps, delay_reverse_steps] = link::delay_steps(section, split)?;
-    let queue = section.queue("queue")?;
-    let aqm = section.section("aqm")?;
+    let first = match first {
+        Some(hop) => hop,
+        None => HopSpec {
+            queue: hop::queue(section)?,
+            aqm: hop::aqm(section)?,
+            loss: section.loss("loss_forward")?.unwrap_or(0.0),
+            bursts: link::bursts(section, "burst_loss_forward", "loss_forward")?,
+            rate_bps,
+            rate_varies: None,
+            delay_ns: 0,
+        },
+    };
     let path = PathSpec {
         rate_bps,
         rate_varies,
-        queue: section.required("queue", queue, "queue = \"84p\" or queue = \"100kB\"")?,
-        aqm: aqm.map(|section| aqm::aqm(&section)).transpose()?,
+        queue: first.queue,
+        aqm: first.aqm,
+        later_hops: hops.collect(),
         delay_forward_ns,
         delay_reverse_ns,
         delay_forward_steps,
         delay_reverse_steps,
         falls_reorder: section.flag("delay_falls_reorder")?.unwrap_or(false),
-        loss_forward: section.loss("loss_forward")?.unwrap_or(0.0),
+        loss_forward: first.loss,
         loss_reverse: section.loss("loss_reverse")?.unwrap_or(0.0),
-        bursts_forward: link::bursts(section, "burst_loss_forward", "loss_forward")?,
+        bursts_forward: first.bursts,
         bursts_reverse: link::bursts(section, "burst_loss_reverse", "loss_reverse")?,
         jitter_forward_ns: section.time("jitter_forward", ANY_TIME)?.unwrap_or(0),
         jitter_reverse_ns: section.time("jitter_reverse", ANY_TIME)?.unwrap_or(0),
@@ -293,21 +322,4 @@ fn path(section: &Section, traces: &Traces) -> Result<PathSpec, Fault> {
     };
     link::always_some_delay(section, &path)?;
     Ok(path)
-}
-
-fn queue_takes_every_packet<'a>(
-    section: &Section,
-    queue: QueueLimit,
-    mut flows: impl Iterator<Item = &'a FlowSpec>,
-) -> Result<(), Fault> {
-    let QueueLimit::Bytes(limit) = queue else { return Ok(()) };
-    let too_large = |flow: &&FlowSpec| u64::from(flow.packet_bytes()) > limit;
-    let Some(flow) = flows.find(too_large) else { return Ok(()) };
-    let packet = show_size(flow.packet_bytes().into());
-    let what = format!(
-        " = {} takes no packet of flow {}, which are {packet}",
-        show_queue(queue),
-        flow.name
-    );
-    Err(section.fault("queue", &what, format!("write at least \"{packet}\"")))
 }

@@ -104,7 +104,8 @@ impl<'a> Section<'a> {
             path.push(i.to_string());
             Section { table, path }
         };
-        let list = self.value(key, "a list of tables, each headed `[[flow]]`", |item| {
+        let expected = format!("a list of tables, each headed `[[{}]]`", dotted(&self.at(key)));
+        let list = self.value(key, &expected, |item| {
             elements(item).map(|list| list.into_iter().enumerate().map(section).collect())
         })?;
         Ok(list.unwrap_or_default())

@@ -4,7 +4,7 @@ use super::error::{Fault, On};
 use super::section::{SOME_TIME, Section};
 use crate::traffic::{Pattern, READING_NS, SizeLaw};
 use crate::units::{show_rate, show_size, show_time};
-use knee_run::{NS_PER_S, PathSpec, Workload};
+use knee_run::{NS_PER_S, Workload};
 
 /// Largest transfer.
 const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
@@ -27,8 +27,8 @@ pub(super) enum Sends {
     Draws(&'static str, Pattern),
 }
 
-/// What the flow of `table` sends.
-pub(super) fn sends(table: &Section, path: &PathSpec) -> Result<Sends, Fault> {
+/// What the flow of `table` sends; `rate_bps` is the least rate of the links that it passes.
+pub(super) fn sends(table: &Section, rate_bps: u64) -> Result<Sends, Fault> {
     let ways = ["arrivals", "web", "video"].into_iter().filter(|key| table.has(key));
     let ways: Vec<&str> = ways.collect();
     if let [first, second, ..] = ways[..] {
@@ -36,7 +36,7 @@ pub(super) fn sends(table: &Section, path: &PathSpec) -> Result<Sends, Fault> {
         return Err(table.conflict(second, first, "the other", &what, "keep one of them"));
     }
     if let Some(section) = table.section("arrivals")? {
-        return arrivals(table, &section, path);
+        return arrivals(table, &section, rate_bps);
     }
     if let Some(section) = table.section("web")? {
         return web(table, &section);
@@ -79,7 +79,7 @@ fn without(table: &Section, key: &str, others: &[(&str, &str)]) -> Result<(), Fa
 }
 
 /// `arrivals`: connections with one transfer each.
-fn arrivals(table: &Section, section: &Section, path: &PathSpec) -> Result<Sends, Fault> {
+fn arrivals(table: &Section, section: &Section, rate_bps: u64) -> Result<Sends, Fault> {
     const KEY: &str = "arrivals";
     without(table, KEY, NOT_OF_SOURCES)?;
     let count = [("count", "the number of flows is drawn; give a higher rate")];
@@ -95,7 +95,7 @@ fn arrivals(table: &Section, section: &Section, path: &PathSpec) -> Result<Sends
             return Err(section.conflict("load", "rate_per_s", "the rate", what, remedy));
         }
         (Some(per_s), None) => per_s,
-        (None, Some(load)) => load * path.rate_bps as f64 / (8.0 * size.mean()),
+        (None, Some(load)) => load * rate_bps as f64 / (8.0 * size.mean()),
         (None, None) => {
             let example = "arrivals = { rate_per_s = 20 }, or load = 0.3 of the path's rate";
             section.required("rate_per_s", None, example)?

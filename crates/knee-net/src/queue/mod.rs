@@ -100,9 +100,8 @@ impl<P: Packet> Queue<P> {
     }
 
     /// An empty queue with `aqm` before a link of `rate_bps` bit/s, which RED needs to know for the
-    /// time of a packet. Its random draws are a stream of `seed`'s own.
-    pub fn managed(limit: Limit, aqm: &Aqm, rate_bps: u64, seed: u64) -> Self {
-        let random = Random::stream(seed, "queue", 0);
+    /// time of a packet. It draws from `random`, which is its own.
+    pub fn managed(limit: Limit, aqm: &Aqm, rate_bps: u64, random: Random) -> Self {
         let rule = match &aqm.discipline {
             Discipline::Red(red) => Rule::Red(red::State::new(red, rate_bps, random)),
             Discipline::Fred(fred) => Rule::Fred(fred::State::new(fred, rate_bps, random)),
@@ -137,7 +136,7 @@ impl<P: Packet> Queue<P> {
     }
 
     /// Takes the packet out whose transmission has ended, and when it came.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<(u64, P)> {
         match &mut self.0 {
             Kind::DropTail(queue) => queue.pop(),

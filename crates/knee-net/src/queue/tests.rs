@@ -150,7 +150,7 @@ proptest! {
         arrivals in arrivals(),
     ) {
         let aqm = Aqm { discipline, ecn };
-        let queue = Queue::managed(limit, &aqm, rate_bps, seed);
+        let queue = Queue::managed(limit, &aqm, rate_bps, Random::stream(seed, "queue", 0));
         let link = Link::behind(queue, Service::constant(rate_bps));
         let mut books = Books { link, limit, arrived: 0, dropped: Vec::new(), left: Vec::new() };
         let mut now_ns = 0;
@@ -188,7 +188,7 @@ proptest! {
     fn fates_repeat(discipline in discipline(), seed in any::<u64>(), arrivals in arrivals()) {
         let aqm = Aqm { discipline, ecn: true };
         let fates = || {
-            let mut link = Link::behind(Queue::managed(Limit::Packets(20), &aqm, 10_000_000, seed), Service::constant(10_000_000));
+            let mut link = Link::behind(Queue::managed(Limit::Packets(20), &aqm, 10_000_000, Random::stream(seed, "queue", 0)), Service::constant(10_000_000));
             let (mut now_ns, mut fates) = (0, Vec::new());
             for (number, (gap_ns, flow, bytes, capable)) in arrivals.iter().enumerate() {
                 now_ns += gap_ns;
@@ -213,9 +213,12 @@ fn each_discipline_acts() {
     let fates = |discipline: Option<Discipline>, ecn| {
         let queue: Queue<P> = match discipline {
             None => Queue::drop_tail(Limit::Packets(100)),
-            Some(discipline) => {
-                Queue::managed(Limit::Packets(100), &Aqm { discipline, ecn }, 12_000_000, 1)
-            }
+            Some(discipline) => Queue::managed(
+                Limit::Packets(100),
+                &Aqm { discipline, ecn },
+                12_000_000,
+                Random::stream(1, "queue", 0),
+            ),
         };
         let mut link = Link::behind(queue, Service::constant(12_000_000));
         let (mut dropped, mut marked, mut waited_ns) = (0u32, 0, 0);

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use knee_run::{
-    Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RealTime, RecordSpec, RunRecord,
-    RunSpec, TcpOptions, TcpSpec, Transport, Workload,
+    Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RealTime, RecordSpec, Route,
+    RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
 use knee_testbed::TestbedError;
 
@@ -21,6 +21,7 @@ pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
         access_delay_ns: 0,
         access_delay_spread_ns: 0,
         access_jitter_ns: 0,
+        route: Route::default(),
         drawn: None,
         kind,
     }

@@ -1,0 +1,146 @@
+//! The bottlenecks of a path: `[[path.hop]]`, and which of them a flow passes.
+
+use super::aqm;
+use super::error::{Fault, On};
+use super::link::{self, Traces};
+use super::section::{ANY_TIME, Section};
+use crate::units::{show_queue, show_size};
+use knee_run::{Aqm, FlowKind, FlowSpec, HopSpec, PathSpec, QueueLimit, Route};
+
+/// Most bottlenecks of a path.
+const HOPS_MAX: usize = 64;
+const HOP_KEYS: [&str; 8] =
+    ["rate", "rate_steps", "rate_trace", "queue", "aqm", "loss", "burst_loss", "delay"];
+/// Keys of `[path]` that say what its one bottleneck is, and what says so of a hop.
+const OF_ONE: [(&str, &str); 7] = [
+    ("rate", "rate"),
+    ("rate_steps", "rate_steps"),
+    ("rate_trace", "rate_trace"),
+    ("queue", "queue"),
+    ("aqm", "aqm"),
+    ("loss_forward", "loss"),
+    ("burst_loss_forward", "burst_loss"),
+];
+
+/// The bottlenecks of `path`, if it lists them; none if its own keys say what its one is.
+pub(super) fn hops(path: &Section, traces: &Traces) -> Result<Vec<HopSpec>, Fault> {
+    if !path.has("hop") {
+        return Ok(Vec::new());
+    }
+    let tables = path.sections("hop")?;
+    if let Some((key, of_hop)) = OF_ONE.into_iter().find(|(key, _)| path.has(key)) {
+        let what = ": `[[path.hop]]` is there too, and both say what the bottleneck is";
+        return Err(path.fault(key, what, format!("write `{of_hop}` in the hops instead")));
+    }
+    if tables.len() < 2 {
+        let remedy = "write its keys in [path], or add the next hop";
+        return Err(path.fault("hop", ": a path of one bottleneck has no hops", remedy));
+    }
+    if tables.len() > HOPS_MAX {
+        let what = format!(": there are {} hops", tables.len());
+        return Err(path.fault("hop", &what, format!("write at most {HOPS_MAX}")));
+    }
+    let mut delay_ns = 0;
+    let mut hops = Vec::with_capacity(tables.len());
+    for (table, number) in tables.iter().zip(1..) {
+        table.only(&HOP_KEYS)?;
+        let last = number == tables.len();
+        if last && table.has("delay") {
+            let what = ": no bottleneck follows the last one";
+            let remedy = "remove it: the delay behind it is the path's (`rtt` or `delay_forward`)";
+            return Err(Fault { on: On::Key, ..table.fault("delay", what, remedy) });
+        }
+        let rate = link::rate(table, "", traces)?;
+        let (rate_bps, rate_varies) = table.required("rate", rate, "rate = \"10mbit\"")?;
+        hops.push(HopSpec {
+            delay_ns,
+            rate_bps,
+            rate_varies,
+            queue: queue(table)?,
+            aqm: aqm(table)?,
+            loss: table.loss("loss")?.unwrap_or(0.0),
+            bursts: link::bursts(table, "burst_loss", "loss")?,
+        });
+        delay_ns = table.time("delay", ANY_TIME)?.unwrap_or(0);
+    }
+    Ok(hops)
+}
+
+/// `queue` of a bottleneck.
+pub(super) fn queue(table: &Section) -> Result<QueueLimit, Fault> {
+    let queue = table.queue("queue")?;
+    table.required("queue", queue, "queue = \"84p\" or queue = \"100kB\"")
+}
+
+/// `aqm` of a bottleneck.
+pub(super) fn aqm(table: &Section) -> Result<Option<Aqm>, Fault> {
+    table.section("aqm")?.map(|section| aqm::aqm(&section)).transpose()
+}
+
+/// Which way the flow of `table` takes.
+pub(super) fn route(table: &Section, path: &PathSpec) -> Result<Route, Fault> {
+    let back = table.word("direction", &[("forward", false), ("back", true)])?.unwrap_or(false);
+    if back && path.reverse.is_none() {
+        let remedy =
+            "write `reverse_rate` and `reverse_queue` in [path]: the flow's data pass them";
+        return Err(table.fault("direction", " = back: the way back has no rate", remedy));
+    }
+    let hops = path.hops();
+    let place = |key| {
+        let number = table.integer(key, 1..=u32::MAX)?;
+        let Some(number) = number.map(|number| number as usize) else { return Ok(None) };
+        if number <= hops {
+            return Ok(Some(number - 1));
+        }
+        let (what, remedy) = match hops {
+            1 => (": the path has one bottleneck", "remove it, or add [[path.hop]]".to_owned()),
+            _ => (": there is no such hop", format!("the path has hops 1 to {hops}")),
+        };
+        Err(table.fault(key, &format!(" = {number}{what}"), remedy))
+    };
+    let (first, last_hop) = (place("enters")?, place("leaves")?);
+    let first_hop = first.unwrap_or(0);
+    if let Some(last_hop) = last_hop.filter(|last| *last < first_hop) {
+        let (enters, leaves) = (first_hop + 1, last_hop + 1);
+        let what = format!(" = {leaves}, but the flow enters at hop {enters}");
+        let remedy = "write the same hop or a later one; packets pass them in order";
+        return Err(table.conflict("leaves", "enters", "where it enters", &what, remedy));
+    }
+    Ok(Route { back, first_hop, last_hop })
+}
+
+/// The largest packet of `flow` on the way there: data, or ACKs if it goes back.
+fn largest_there_bytes(flow: &FlowSpec) -> u64 {
+    match (&flow.kind, flow.route.back) {
+        (_, false) => flow.packet_bytes().into(),
+        (FlowKind::Tcp(_), true) => flow.ack_bytes().into(),
+        (FlowKind::Udp { .. } | FlowKind::Probe { .. }, true) => 0,
+    }
+}
+
+/// Refuses a queue that is too small for a packet that is to pass it.
+pub(super) fn queues_take_every_packet<'a>(
+    section: &Section,
+    path: &PathSpec,
+    flows: impl Iterator<Item = &'a FlowSpec>,
+) -> Result<(), Fault> {
+    let tables = section.sections("hop")?;
+    for flow in flows {
+        let passed = flow.route.first_hop..=flow.route.last_hop(path);
+        for (hop, queue) in path.queues().enumerate().filter(|(hop, _)| passed.contains(hop)) {
+            let (QueueLimit::Bytes(limit), bytes) = (queue, largest_there_bytes(flow)) else {
+                continue;
+            };
+            if bytes <= limit {
+                continue;
+            }
+            let packet = show_size(bytes);
+            let (kind, name) = (if flow.route.back { "ACK" } else { "packet" }, &flow.name);
+            let queue = show_queue(queue);
+            let what = format!(" = {queue} takes no {kind} of flow {name}, which are {packet}");
+            let remedy = format!("write at least \"{packet}\"");
+            return Err(tables.get(hop).unwrap_or(section).fault("queue", &what, remedy));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Real TCP over several bottlenecks in a row, and both ways.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{MBIT, MS, S, bulk, flow, goodput, run, spec, ten_mbit};
+use knee_run::{
+    FlowKind, FlowSpec, HopSpec, PacketEvent, PathSpec, QueueLimit, ReverseLink, Route,
+};
+
+fn hop(delay_ns: u64) -> HopSpec {
+    HopSpec {
+        delay_ns,
+        rate_bps: 10 * MBIT,
+        rate_varies: None,
+        queue: QueueLimit::Packets(84),
+        aqm: None,
+        loss: 0.0,
+        bursts: None,
+    }
+}
+
+fn over(first_hop: usize, last_hop: usize, flow: FlowSpec) -> FlowSpec {
+    FlowSpec { route: Route { back: false, first_hop, last_hop: Some(last_hop) }, ..flow }
+}
+
+fn back(flow: FlowSpec) -> FlowSpec {
+    FlowSpec { route: Route { back: true, ..Route::default() }, ..flow }
+}
+
+fn two_way(path: PathSpec, queue_pkts: u32) -> PathSpec {
+    let queue = QueueLimit::Packets(queue_pkts);
+    PathSpec {
+        reverse: Some(ReverseLink { rate_bps: 10 * MBIT, rate_varies: None, queue }),
+        ..path
+    }
+}
+
+#[test]
+fn the_kernel_parks_in_a_row() {
+    let path = PathSpec { later_hops: vec![hop(5 * MS), hop(5 * MS)], ..ten_mbit(84) };
+    let mut flows = vec![over(0, 2, bulk("long"))];
+    flows.extend((0..3).map(|hop| over(hop, hop, bulk(["one", "two", "three"][hop]))));
+    let outcome = run(&spec(path, 20 * S, flows));
+    let queues: Vec<_> = outcome.queues().collect();
+    for (hop, queue) in queues.iter().enumerate() {
+        // Each sees the long flow and its own, and is full.
+        let mut seen: Vec<u32> = queue.log.iter().map(|l| l.flow).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, [0, hop as u32 + 1]);
+        assert!(queue.departed_bytes as f64 * 8.0 > 0.9 * 20.0 * 10e6, "{}", queue.departed_bytes);
+        let (long, cross) = (goodput(&outcome, 0), goodput(&outcome, hop + 1));
+        assert!(long < cross, "{long} {cross}");
+    }
+    // What leaves a bottleneck comes to the next one when it must: the forwarder may be late, the
+    // path's own times are not.
+    for pair in queues.windows(2) {
+        let long = |departed: bool| {
+            move |l: &&knee_run::PacketLog| {
+                l.flow == 0 && (l.event == PacketEvent::Departed) == departed
+            }
+        };
+        let left = pair[0].log.iter().filter(long(true));
+        let came: Vec<_> = pair[1].log.iter().filter(long(false)).collect();
+        assert!(came.len() > 500, "{}", came.len());
+        for (left, came) in left.zip(came) {
+            assert_eq!(left.time_ns + 5 * MS, came.time_ns);
+        }
+    }
+}
+
+#[test]
+fn the_kernel_goes_both_ways() {
+    // Small queues, in which the other way's ACKs are dropped too.
+    let udp = FlowKind::Udp { rate_bps: MBIT, steps: Vec::new(), packet_bytes: 200 };
+    let flows = vec![bulk("there"), back(bulk("back")), back(flow("udp", udp))];
+    let outcome = run(&spec(two_way(ten_mbit(20), 20), 10 * S, flows));
+    let queue_back = outcome.queue_back.as_ref().expect("flows go back");
+    let [there, back, udp] = &outcome.flows[..] else { panic!("three flows") };
+    let (a, b, c) = (&there.counters, &back.counters, &udp.counters);
+    assert!(goodput(&outcome, 0) > 2e6 && goodput(&outcome, 1) > 2e6);
+    assert!(b.queue_drops_pkts > 0 && b.retransmitted_pkts > 0, "{b:?}");
+    assert!(a.queue_drops_pkts > 0 && back.samples[50].cwnd_pkts > 1, "{a:?}");
+    assert_eq!(outcome.queue.dropped_pkts, a.queue_drops_pkts + b.ack_drops_pkts);
+    let dropped = b.queue_drops_pkts + c.queue_drops_pkts + a.ack_drops_pkts;
+    assert_eq!(queue_back.dropped_pkts, dropped);
+    // 6250 packets of UDP in 10 s.
+    assert!(c.delivered_pkts > 5000 && c.delivered_bytes == c.delivered_pkts * 200, "{c:?}");
+    // ACKs wait among the data of the other way: most of the queueing delay is in both RTTs.
+    assert!(queue_back.delay.mean_ns() > 1e6 && outcome.queue.delay.mean_ns() > 1e6);
+}
