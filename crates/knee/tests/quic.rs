@@ -13,9 +13,9 @@ const SCENARIO: &str = r#"
 duration = "10s"
 repeat = 2
 [path]
-rate = "10mbit"
+rate = "20mbit"
 rtt = "40ms"
-queue = "84p"
+queue = "168p"
 loss_forward = 0.01
 "#;
 
