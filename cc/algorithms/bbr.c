@@ -125,15 +125,15 @@ enum bbr_undo { BBR_UNDO_NONE = 0, BBR_UNDO_STARTUP = 1, BBR_UNDO_UP = 2 };
 /* Rates are packets/s with 6 bits of fraction: up to 67 million packets/s. Stamps are the low 32
  * bits of the clock, which wrap after 71 minutes: an age is known modulo that. */
 struct bbr_state {
-	u32 bw_q6[2];		/* max_bw's filter: of this probing cycle, of the one before */
-	u32 bw_short_q6;	/* BBR_INFINITE: none */
-	u32 bw_latest_q6;	/* largest of the loss round */
-	u32 full_bw_q6;		/* baseline of the search for a plateau */
-	u32 undo_bw_short_q6;	/* undo_*: before the latest recovery */
-	u32 min_rtt_us : 24;	/* BBR_RTT_NONE: not known */
+	u32 bw_q6[2];	      /* max_bw's filter: of this probing cycle, of the one before */
+	u32 bw_short_q6;      /* BBR_INFINITE: none */
+	u32 bw_latest_q6;     /* largest of the loss round */
+	u32 full_bw_q6;	      /* baseline of the search for a plateau */
+	u32 undo_bw_short_q6; /* undo_*: before the latest recovery */
+	u32 min_rtt_us : 24;  /* BBR_RTT_NONE: not known */
 	u32 rounds_since_up : 7;
-	u32 loss_unseen : 1;	/* ssthresh() was called since the last ACK */
-	u32 probe_rtt_us : 24;	/* least RTT since the latest probe of it */
+	u32 loss_unseen : 1;	   /* ssthresh() was called since the last ACK */
+	u32 probe_rtt_us : 24;	   /* least RTT since the latest probe of it */
 	u32 initial_cwnd_pkts : 8; /* at most 255 */
 	u32 min_rtt_stamp_us;
 	u32 probe_rtt_stamp_us;
@@ -143,28 +143,28 @@ struct bbr_state {
 	u32 inflight_latest_pkts;
 	u32 undo_inflight_long_pkts;
 	u32 undo_inflight_short_pkts;
-	u32 prior_cwnd_pkts;	/* before recovery or PROBE_RTT */
-	u32 round_end_pkts;	/* delivered_pkts */
+	u32 prior_cwnd_pkts; /* before recovery or PROBE_RTT */
+	u32 round_end_pkts;  /* delivered_pkts */
 	u32 loss_round_end_pkts;
-	u32 probe_acked_pkts;	/* in UP, towards the next increase of inflight_long */
-	u16 lost_pkts;		/* in the loss round, at most 65535 */
+	u32 probe_acked_pkts; /* in UP, towards the next increase of inflight_long */
+	u16 lost_pkts;	      /* in the loss round, at most 65535 */
 	u16 probe_wait_ms;
-	u32 mode : 3;		/* enum bbr_mode */
-	u32 acks : 3;		/* enum bbr_acks */
-	u32 undo : 2;		/* enum bbr_undo */
-	u32 full_rounds : 3;	/* without growth */
-	u32 full_reached : 1;	/* the pipe was full once */
+	u32 mode : 3;	      /* enum bbr_mode */
+	u32 acks : 3;	      /* enum bbr_acks */
+	u32 undo : 2;	      /* enum bbr_undo */
+	u32 full_rounds : 3;  /* without growth */
+	u32 full_reached : 1; /* the pipe was full once */
 	u32 idle_restart : 1;
-	u32 probe_sample : 1;	/* ACKs are of packets sent while probing */
-	u32 too_high : 1;	/* the latest probe ended by loss */
-	u32 precautionary : 1;	/* the latest probe ended before there could be loss */
-	u32 rtt_waiting : 1;	/* PROBE_RTT: stamp_us is set */
-	u32 rtt_round : 1;	/* PROBE_RTT: a round has passed since */
-	u32 low_samples : 1;	/* BB-f */
-	u32 recovering : 1;	/* ssthresh() was called, and the stack was not open since */
+	u32 probe_sample : 1;  /* ACKs are of packets sent while probing */
+	u32 too_high : 1;      /* the latest probe ended by loss */
+	u32 precautionary : 1; /* the latest probe ended before there could be loss */
+	u32 rtt_waiting : 1;   /* PROBE_RTT: stamp_us is set */
+	u32 rtt_round : 1;     /* PROBE_RTT: a round has passed since */
+	u32 low_samples : 1;   /* BB-f */
+	u32 recovering : 1;    /* ssthresh() was called, and the stack was not open since */
 	u32 drain_rounds : 3;
-	u32 up_rounds : 5;	/* round trips in UP, plus 1 */
-	u32 loss_acks : 4;	/* ACKs that told of losses, in the loss round */
+	u32 up_rounds : 5; /* round trips in UP, plus 1 */
+	u32 loss_acks : 4; /* ACKs that told of losses, in the loss round */
 };
 _Static_assert(sizeof(struct bbr_state) == CC_STATE_MAX_BYTES, "no padding, all in the socket");
 
@@ -179,14 +179,14 @@ _Static_assert(sizeof(struct bbr_state) == CC_STATE_MAX_BYTES, "no padding, all 
 struct bbr_sample {
 	u32 now_us;
 	u32 delivered_pkts;
-	u32 valid;	 /* there is a delivery rate sample */
-	u32 bw_q6;	 /* its rate, or 0 */
-	u32 limited;	 /* by the application, or of PROBE_RTT */
-	u32 tx_pkts;	 /* BB-a */
-	u32 lost_pkts;	 /* newly */
-	u32 lossy;	 /* the round's losses are above the threshold; BB-b */
-	u32 round;	 /* a round began */
-	u32 loss_round;	 /* a loss round began */
+	u32 valid;	/* there is a delivery rate sample */
+	u32 bw_q6;	/* its rate, or 0 */
+	u32 limited;	/* by the application, or of PROBE_RTT */
+	u32 tx_pkts;	/* BB-a */
+	u32 lost_pkts;	/* newly */
+	u32 lossy;	/* the round's losses are above the threshold; BB-b */
+	u32 round;	/* a round began */
+	u32 loss_round; /* a loss round began */
 	u32 random;
 };
 
@@ -244,8 +244,7 @@ static u32 bbr_with_quanta(const struct cc_conn *conn, const struct bbr_state *s
 			   const struct bbr_params *p, u32 inflight_pkts)
 {
 	u64 quantum_bytes = cc_min_u64(conn->pacing_bytes_per_s / 1000ULL, 65536ULL);
-	u32 quantum_pkts =
-	    cc_max_u32((u32)cc_div_u64(quantum_bytes, conn->mss_bytes, 0ULL), 2U);
+	u32 quantum_pkts = cc_max_u32((u32)cc_div_u64(quantum_bytes, conn->mss_bytes, 0ULL), 2U);
 
 	inflight_pkts = cc_max_u32(inflight_pkts, bbr_whole(p->quanta_ppm) * quantum_pkts);
 	inflight_pkts = cc_max_u32(inflight_pkts, p->min_cwnd_pkts);
@@ -271,8 +270,7 @@ static u32 bbr_with_headroom_pkts(const struct bbr_state *st, const struct bbr_p
 
 static u32 bbr_probe_rtt_cwnd_pkts(const struct bbr_state *st, const struct bbr_params *p)
 {
-	return cc_max_u32(bbr_bdp_pkts(st, bbr_bw_q6(st), p->probe_rtt_gain_ppm),
-			  p->min_cwnd_pkts);
+	return cc_max_u32(bbr_bdp_pkts(st, bbr_bw_q6(st), p->probe_rtt_gain_ppm), p->min_cwnd_pkts);
 }
 
 static void bbr_reset_full_bw(struct bbr_state *st, u32 baseline_q6)
@@ -300,8 +298,8 @@ static u64 bbr_first_rate(const struct cc_conn *conn, const struct bbr_params *p
 {
 	u64 window_bytes = (u64)conn->cwnd_pkts * cc_min_u32(conn->mss_bytes, 1U << 17);
 	u64 rtt_us = conn->srtt_us != 0U ? conn->srtt_us : 1000U;
-	u64 bytes_per_s = cc_div_u64(cc_min_u64(window_bytes, BBR_MOST_BYTES_PER_S) * CC_ONE_PPM,
-				     rtt_us, 0ULL);
+	u64 bytes_per_s =
+	    cc_div_u64(cc_min_u64(window_bytes, BBR_MOST_BYTES_PER_S) * CC_ONE_PPM, rtt_us, 0ULL);
 
 	return cc_min_u64(bytes_per_s, BBR_MOST_BYTES_PER_S) * p->startup_gain_ppm / CC_ONE_PPM;
 }
@@ -449,7 +447,8 @@ static void bbr_on_loss(const struct cc_conn *conn, struct bbr_state *st,
 static void bbr_read(const struct cc_conn *conn, struct bbr_state *st, const struct bbr_params *p,
 		     const struct cc_ack *ack, struct bbr_sample *s)
 {
-	u64 rate_q6 = cc_div_u64((u64)ack->sample_pkts * (CC_ONE_PPM * 64ULL), ack->sample_us, 0ULL);
+	u64 rate_q6 =
+	    cc_div_u64((u64)ack->sample_pkts * (CC_ONE_PPM * 64ULL), ack->sample_us, 0ULL);
 
 	s->now_us = (u32)conn->now_us;
 	s->delivered_pkts = (u32)ack->delivered_pkts;
@@ -471,8 +470,8 @@ static void bbr_read(const struct cc_conn *conn, struct bbr_state *st, const str
 		if (st->loss_acks < 15U)
 			st->loss_acks = (st->loss_acks + 1U) & 15U;
 	}
-	s->tx_pkts = s->valid ? cc_add_sat_u32(ack->sample_pkts, st->lost_pkts)
-			      : ack->prior_inflight_pkts;
+	s->tx_pkts =
+	    s->valid ? cc_add_sat_u32(ack->sample_pkts, st->lost_pkts) : ack->prior_inflight_pkts;
 	s->lossy = (u64)st->lost_pkts * CC_ONE_PPM > (u64)s->tx_pkts * p->loss_thresh_ppm;
 }
 
@@ -838,9 +837,8 @@ static u32 bbr_ssthresh(struct cc_conn *conn, struct bbr_state *st, const struct
 static void bbr_on_event(struct cc_conn *conn, struct bbr_state *st, const struct bbr_params *p,
 			 u32 event)
 {
-	struct bbr_sample s = {.now_us = (u32)conn->now_us,
-			       .delivered_pkts = st->round_end_pkts,
-			       .random = 1U << 31};
+	struct bbr_sample s = {
+	    .now_us = (u32)conn->now_us, .delivered_pkts = st->round_end_pkts, .random = 1U << 31};
 
 	if (event != CC_EVENT_TX_START)
 		return;
@@ -884,6 +882,7 @@ static void bbr_observe(const struct bbr_state *st, const struct bbr_params *p,
 	out[3] = st->mode;
 }
 
-KNEE_RATE_ALGORITHM(bbr, BBR_PARAMS, BBR_RULES, CC_USES_RANDOM,
-		    "paces at the largest delivery rate, keeps a small multiple of the BDP in flight",
-		    "draft-ietf-ccwg-bbr-06", "bw_pps|min_rtt_us|inflight_longterm_pkts|state");
+KNEE_RATE_ALGORITHM(
+    bbr, BBR_PARAMS, BBR_RULES, CC_USES_RANDOM,
+    "paces at the largest delivery rate, keeps a small multiple of the BDP in flight",
+    "draft-ietf-ccwg-bbr-06", "bw_pps|min_rtt_us|inflight_longterm_pkts|state");

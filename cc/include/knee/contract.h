@@ -59,7 +59,8 @@ enum cc_event {
 /* The connection as the algorithm sees it: 64 bytes. (in), (out): who writes. */
 struct cc_conn {
 	u64 now_us;		/* in: host clock at this event */
-	u64 pacing_bytes_per_s; /* in/out, profile RATE: payload bytes/s; 0 = no pacing, and at first */
+	u64 pacing_bytes_per_s; /* in/out, profile RATE: payload bytes/s; 0 = no pacing, and at
+				   first */
 	u32 cwnd_pkts;		/* in/out: 1 ... cwnd_max_pkts */
 	u32 cwnd_cnt;		/* in/out: packets acknowledged, counted towards the next +1 */
 	u32 ssthresh_pkts;	/* in/out: CC_SSTHRESH_INFINITE at first */
@@ -78,8 +79,8 @@ struct cc_conn {
 };
 _Static_assert(sizeof(struct cc_conn) == 64, "cc_conn is one cache line");
 
-/* One acknowledgement. The delivery rate sample (draft-ietf-ccwg-bbr, section 4.1.2) is of the packet
- * sent latest among those that this ACK newly acknowledges; profile CLASSIC: all 0. */
+/* One acknowledgement. The delivery rate sample (draft-ietf-ccwg-bbr, section 4.1.2) is of the
+ * packet sent latest among those that this ACK newly acknowledges; profile CLASSIC: all 0. */
 struct cc_ack {
 	u64 delivered_pkts; /* total delivered on this connection so far */
 	u32 acked_pkts;	    /* newly delivered by this ACK (cumulative or selective) */
@@ -87,9 +88,9 @@ struct cc_ack {
 	s32 rtt_us;	    /* RTT sample, never of a retransmitted packet; -1: none */
 	u32 random;	    /* 32 uniform random bits, fresh for each ACK */
 	u32 sample_pkts;    /* delivered from that packet's sending to this ACK */
-	u32 sample_us;	    /* the longer of the times to send and to acknowledge them; 0: no sample,
-			     * also where it is shorter than the least RTT */
-	u32 sample_prior_pkts; /* delivered_pkts when that packet was sent; wraps */
+	u32 sample_us; /* the longer of the times to send and to acknowledge them; 0: no sample,
+			* also where it is shorter than the least RTT */
+	u32 sample_prior_pkts;	 /* delivered_pkts when that packet was sent; wraps */
 	u32 prior_inflight_pkts; /* packets in the network before this ACK */
 	u32 sample_app_limited;	 /* the application, not the window, held sending back: 0 or 1 */
 	u32 reserved;
