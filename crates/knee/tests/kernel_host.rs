@@ -17,14 +17,15 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Long enough that a stall or two of this machine delay fewer than one packet in a thousand.
+/// Long enough that a stall or two of this machine delay fewer than one packet in a thousand, and
+/// of an RTT that bears those of a shared machine: a run that is late does not pass.
 const SCENARIO: &str = r#"
 duration = "15s"
 repeat = 2
 [path]
 rate = "10mbit"
-rtt = "40ms"
-queue = "84p"
+rtt = "200ms"
+queue = "167p"
 [[flow]]
 cc = "chd"
 [[flow]]
@@ -53,7 +54,7 @@ fn a_run_is_kept_like_a_simulated_one() {
         let kinds: Vec<&str> =
             run["flows"].as_array().unwrap().iter().map(|f| f["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["chd", "kernel:cubic"]);
-        assert!(run["flows"][0]["rtt"]["mean_ms"].as_f64().unwrap() > 40.0);
+        assert!(run["flows"][0]["rtt"]["mean_ms"].as_f64().unwrap() > 200.0);
         assert!(run["queue"]["utilisation"].as_f64().unwrap() > 0.5);
     }
     let output = place.run(&["replay", "r"]);
@@ -92,9 +93,9 @@ fn packets_of_the_path_are_kept() {
     let output = run(&["--host", "kernel", "--repeat", "1"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let packets = fs::read(place.path("p.pcapng")).unwrap();
-    // Section header of pcapng; some 20000 packets of up to 1500 bytes.
+    // Section header of pcapng; some 15000 packets of up to 1500 bytes.
     assert_eq!(packets[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
-    assert!(packets.len() > 12_000_000, "{}", packets.len());
+    assert!(packets.len() > 9_000_000, "{}", packets.len());
 }
 
 #[test]
