@@ -1,12 +1,12 @@
-//! The README's table of claims says what the papers' records say.
+//! The table of docs/record.md says what the papers' records say.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use knee_lab::reproduce::{Claim, Found, HostKind, PAPERS, Paper, load};
 use std::{env, fs};
 
-const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record.md");
 const BEGIN: &str =
-    "<!-- claims: made by KNEE_UPDATE_README=1 cargo test -p knee-lab --test readme -->\n";
+    "<!-- claims: made by KNEE_UPDATE_RECORD=1 cargo test -p knee-lab --test record -->\n";
 const END: &str = "<!-- end of claims -->\n";
 
 fn ids<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
@@ -52,14 +52,14 @@ fn table() -> String {
 }
 
 #[test]
-fn readme_has_the_record() {
-    let readme = fs::read_to_string(README).unwrap();
-    let (before, rest) = readme.split_once(BEGIN).unwrap();
+fn document_has_the_record() {
+    let document = fs::read_to_string(DOCUMENT).unwrap();
+    let (before, rest) = document.split_once(BEGIN).unwrap();
     let (found, after) = rest.split_once(END).unwrap();
     let table = table();
-    if env::var_os("KNEE_UPDATE_README").is_some() {
-        fs::write(README, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+    if env::var_os("KNEE_UPDATE_RECORD").is_some() {
+        fs::write(DOCUMENT, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
     } else {
-        assert_eq!(found, table, "make it anew as the comment above the table says");
+        assert_eq!(found, table, "run the command in the comment above the table");
     }
 }
