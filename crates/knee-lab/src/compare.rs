@@ -98,7 +98,7 @@ pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
     };
     let queueing = |q| {
         move |m: &Metrics<'_>| {
-            let delay = &m.record().queue.delay;
+            let delay = &m.record().queues[0].delay;
             (delay.count() > 0).then(|| delay.quantile_ns(q) as f64 / 1e6)
         }
     };
@@ -108,7 +108,7 @@ pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
         of("queueing delay, 95th percentile", None, "ms", None, &queueing(0.95)),
         of("utilisation", None, "%", None, &|m| Some(m.utilisation()? * 100.0)),
         of("packets dropped by the queue", None, "packets", None, &|m| {
-            Some(m.record().queue.dropped_pkts as f64)
+            Some(m.record().queues[0].dropped_pkts as f64)
         }),
     ];
     let Some(record) = hosts.first().and_then(|h| h.records.first()) else { return all };

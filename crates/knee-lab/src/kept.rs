@@ -103,10 +103,10 @@ mod tests {
         let real_time = Some(RealTime { lateness: Default::default() });
         let mut record = RunRecord { real_time, ..RunRecord::default() };
         record.approximations.push(String::new());
-        record.queue.bins.push(QueueBin::default());
-        record.later_queues.push(QueueRecord::default());
-        record.queue_back = Some(QueueRecord::default());
-        record.queue.log.push(PacketLog {
+        record.queues = vec![QueueRecord::default(); 2];
+        record.queues[0].bins.push(QueueBin::default());
+        record.reverse_queue = Some(QueueRecord::default());
+        record.queues[0].log.push(PacketLog {
             time_ns: 0,
             flow: 0,
             number: 0,

@@ -176,7 +176,7 @@ impl Completion {
 /// A queue of a path in a run.
 #[derive(Clone, Debug)]
 pub struct QueueAt<'a> {
-    /// Name: `1` for the first bottleneck, and so on; `back` for the way back.
+    /// Name: `1` for the first bottleneck, and so on; `reverse` for the reverse link.
     pub name: String,
     /// What it did.
     pub record: &'a QueueRecord,
@@ -227,8 +227,8 @@ impl<'a> Metrics<'a> {
         self.record
     }
 
-    /// The queues of the path: those of its bottlenecks in order, and that of the way back if a flow
-    /// goes there.
+    /// The queues of the path: those of its hops in order, and that of the reverse link if a flow sends
+    /// its data there.
     pub fn queues(&self) -> Vec<QueueAt<'a>> {
         let path = &self.spec.path;
         let at = |name, record, rate| QueueAt {
@@ -237,12 +237,17 @@ impl<'a> Metrics<'a> {
             rate,
             duration_ns: self.record.duration_ns,
         };
-        let hops = self.record.queues().zip(path.rates()).zip(1..);
-        let hops =
-            hops.map(|((record, rate), number): (_, u32)| at(number.to_string(), record, rate));
-        let back = self.record.queue_back.iter().zip(&path.reverse);
-        let back = back.map(|(record, link)| at("back".to_owned(), record, link.rate()));
-        hops.chain(back).collect()
+        let hops = self.record.queues.iter().zip(&path.hops).zip(1..);
+        let hops = hops
+            .map(|((record, hop), number): (_, u32)| at(number.to_string(), record, hop.rate()));
+        let reverse = self.record.reverse_queue.iter().zip(&path.reverse);
+        let reverse = reverse.map(|(record, link)| at("reverse".to_owned(), record, link.rate()));
+        hops.chain(reverse).collect()
+    }
+
+    /// The queue that measures without a choice of it are about: that of the first hop.
+    fn queue(&self) -> &'a QueueRecord {
+        &self.record.queues[0]
     }
 
     /// Index of the flow called `name`.
@@ -413,7 +418,7 @@ impl<'a> Metrics<'a> {
 
     /// Mean rate of the (first) bottleneck over a part of the run, bit/s.
     fn capacity_bps(&self, window: Range<Ns>) -> f64 {
-        self.spec.path.rate().mean_bps(window.start, window.end)
+        self.spec.path.hops[0].rate().mean_bps(window.start, window.end)
     }
 
     /// Goodput of several flows over a window as a fraction of what the (first) bottleneck could
@@ -458,7 +463,7 @@ impl<'a> Metrics<'a> {
     pub fn utilisation(&self) -> Option<f64> {
         let capacity =
             self.capacity_bps(0..self.record.duration_ns) * seconds(self.record.duration_ns);
-        ratio(self.record.queue.departed_bytes as f64 * 8.0, capacity)
+        ratio(self.queue().departed_bytes as f64 * 8.0, capacity)
     }
 
     /// Utilisation of the bottleneck over a window: whole packets that left, against what it could
@@ -466,7 +471,7 @@ impl<'a> Metrics<'a> {
     pub fn utilisation_in(&self, from_s: f64, to_s: f64) -> Option<f64> {
         let window = self.window(from_s, to_s)?;
         let capacity = self.capacity_bps(window.clone()) * seconds(window.end - window.start);
-        let bins = &self.record.queue.bins;
+        let bins = &self.queue().bins;
         let bytes: f64 = self
             .overlaps(window)
             .map(|(i, part)| part * bins.get(i).map_or(0.0, |b| b.departed_bytes as f64))
@@ -476,12 +481,12 @@ impl<'a> Metrics<'a> {
 
     /// Queueing delay over the whole run; `None` if no packet left.
     pub fn queueing_delay(&self) -> Option<DelayMs> {
-        DelayMs::of(&self.record.queue.delay)
+        DelayMs::of(&self.queue().delay)
     }
 
     /// Mean queueing delay of the packets that left within a window, milliseconds.
     pub fn mean_queueing_delay_ms(&self, from_s: f64, to_s: f64) -> Option<f64> {
-        let bins = &self.record.queue.bins;
+        let bins = &self.queue().bins;
         let (sum_ns, pkts) = self
             .overlaps(self.window(from_s, to_s)?)
             .filter_map(|(i, part)| Some((bins.get(i)?, part)))
@@ -493,7 +498,7 @@ impl<'a> Metrics<'a> {
 
     /// Largest queueing delay within a window, milliseconds. Bins partly inside count wholly.
     pub fn max_queueing_delay_ms(&self, from_s: f64, to_s: f64) -> Option<f64> {
-        let bins = &self.record.queue.bins;
+        let bins = &self.queue().bins;
         self.overlaps(self.window(from_s, to_s)?)
             .filter_map(|(i, _)| bins.get(i))
             .filter(|b| b.departed_pkts > 0)
@@ -505,7 +510,7 @@ impl<'a> Metrics<'a> {
     /// every packet taken to have waited as long as the mean of its bin: good to what the queue
     /// changes within a bin. Bins partly inside count in proportion.
     pub fn queueing_delay_percentile_ms(&self, q: f64, from_s: f64, to_s: f64) -> Option<f64> {
-        let bins = &self.record.queue.bins;
+        let bins = &self.queue().bins;
         let mut means: Vec<(f64, f64)> = self
             .overlaps(self.window(from_s, to_s)?)
             .filter_map(|(i, part)| Some((bins.get(i)?, part)))
@@ -529,7 +534,7 @@ impl<'a> Metrics<'a> {
     /// Mean number of packets held over a window: mean of its states at the ends of the bins,
     /// weighted by their overlap.
     pub fn mean_queue_pkts(&self, from_s: f64, to_s: f64) -> Option<f64> {
-        let bins = &self.record.queue.bins;
+        let bins = &self.queue().bins;
         let (sum, weight) = self
             .overlaps(self.window(from_s, to_s)?)
             .filter_map(|(i, part)| Some((bins.get(i)?, part)))
@@ -772,11 +777,11 @@ mod tests {
     #[test]
     fn capacity_is_what_the_link_could_carry_then() {
         let mut r = two([100_000, 50_000, 0, 25_000], [0; 4]);
-        r.queue.departed_bytes = 175_000;
+        r.queues[0].departed_bytes = 175_000;
         let mut s = spec(&r);
         // 1 Mbit/s for 1 s, then half of it, from 2 s on nothing, from 3 s on 2 Mbit/s.
         let steps = vec![(NS_PER_S, 500_000), (2 * NS_PER_S, 0), (3 * NS_PER_S, 2_000_000)];
-        s.path.rate_varies = Some(Varying::Steps(steps));
+        s.path.hops[0].rate_varies = Some(Varying::Steps(steps));
         let m = Metrics::new(&s, &r);
         assert_eq!(m.goodput_of_capacity(&[0], 0.0, 1.0), Some(0.8));
         assert_eq!(m.goodput_of_capacity(&[0], 1.0, 2.0), Some(0.8));
@@ -822,7 +827,8 @@ mod tests {
             held_pkts: held,
             ..QueueBin::default()
         };
-        r.queue = queue(&[bin(10, 1, 2, 4), bin(20, 4, 8, 8), bin(0, 0, 0, 0), bin(40, 10, 30, 2)]);
+        r.queues[0] =
+            queue(&[bin(10, 1, 2, 4), bin(20, 4, 8, 8), bin(0, 0, 0, 0), bin(40, 10, 30, 2)]);
         let s = spec(&r);
         let m = Metrics::new(&s, &r);
         // 1 Mbit/s; 70 packets of 10 000 bits in 4 s.
@@ -848,7 +854,7 @@ mod tests {
         assert_eq!(m.queueing_delay(), None);
         let mut delay = DelayStats::default();
         [1, 2, 3, 10].iter().for_each(|d| delay.add(d * MS));
-        r.queue.delay = delay;
+        r.queues[0].delay = delay;
         let d = Metrics::new(&s, &r).queueing_delay().unwrap();
         assert_eq!((d.pkts, d.mean_ms, d.max_ms), (4, 4.0, 10.0));
         assert!((d.p50_ms - 2.0).abs() < 0.01 && (d.p99_ms - 10.0).abs() < 0.04);

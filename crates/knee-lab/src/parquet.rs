@@ -455,8 +455,8 @@ mod tests {
             delay_max_ns: 5_500,
             held_pkts: 3,
         };
-        run.queue = testing::queue(&[bin, QueueBin::default()]);
-        run.queue.log.push(PacketLog {
+        run.queues[0] = testing::queue(&[bin, QueueBin::default()]);
+        run.queues[0].log.push(PacketLog {
             time_ns: u64::MAX,
             flow: 0,
             number: 3,
@@ -551,8 +551,8 @@ mod tests {
     #[test]
     fn long_tables_take_several_groups() {
         let mut run = sample_run();
-        let log = run.queue.log[0];
-        run.queue.log =
+        let log = run.queues[0].log[0];
+        run.queues[0].log =
             (0..ROWS_PER_GROUP as u32 + 5).map(|number| PacketLog { number, ..log }).collect();
         let (_dir, out) = written(&[run]);
         let packets = read(&out, "packets.parquet");

@@ -33,6 +33,7 @@ const MAX_POINTS: usize = 1000;
 /// The report on `records`, repetitions of `spec`: charts of the first, percentiles of all.
 pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report {
     let path = &spec.path;
+    let first = &path.hops[0];
     let ms = |ns: Ns| format!("{} ms", trim(ns as f64 / NS_PER_MS as f64));
     let managed = |limit, aqm: Option<&Aqm>| {
         let (discipline, marks) = match aqm {
@@ -42,10 +43,10 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
         format!("{}, {discipline}{marks}", shown_queue(limit))
     };
     let meta = [
-        ("Bottleneck", shown_rate(path.rate_bps, path.rate_varies.as_ref())),
-        ("Queue", managed(path.queue, path.aqm.as_ref())),
+        ("Bottleneck", shown_rate(first.rate_bps, first.rate_varies.as_ref())),
+        ("Queue", managed(first.queue, first.aqm.as_ref())),
         (
-            "Delay, there and back",
+            "Delay, forward and reverse",
             format!(
                 "{}{} + {}{}",
                 ms(path.delay_forward_ns),
@@ -55,10 +56,10 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
             ),
         ),
         (
-            "Random loss, there and back",
+            "Random loss, forward and reverse",
             format!(
                 "{} and {}",
-                shown_loss(path.loss_forward, path.bursts_forward.as_ref()),
+                shown_loss(first.loss, first.bursts.as_ref()),
                 shown_loss(path.loss_reverse, path.bursts_reverse.as_ref())
             ),
         ),
@@ -67,7 +68,7 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
         ("Seed", records.first().map_or(spec.seed, |r| r.seed).to_string()),
     ];
     let mut meta = meta.map(|(name, value)| (name.to_owned(), value)).to_vec();
-    for (hop, number) in path.later_hops.iter().zip(2..) {
+    for (hop, number) in path.hops.iter().zip(1..).skip(1) {
         let rate = shown_rate(hop.rate_bps, hop.rate_varies.as_ref());
         let queue = managed(hop.queue, hop.aqm.as_ref());
         let loss = shown_loss(hop.loss, hop.bursts.as_ref());
@@ -82,9 +83,9 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
             format!("{} of all packets {late} late", reorder.probability),
         ));
     }
-    if let Some(back) = &path.reverse {
-        let rate = shown_rate(back.rate_bps, back.rate_varies.as_ref());
-        meta.push(("Way back".to_owned(), format!("{rate}, {}", shown_queue(back.queue))));
+    if let Some(link) = &path.reverse {
+        let rate = shown_rate(link.rate_bps, link.rate_varies.as_ref());
+        meta.push(("Reverse link".to_owned(), format!("{rate}, {}", shown_queue(link.queue))));
     }
     meta.extend(lateness(records).map(|text| ("Lateness".to_owned(), text)));
     let results = Section { tables: run_tables(spec, records), ..Section::new("Results") };
@@ -120,7 +121,7 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
 /// A queue of several in words.
 fn shown_place(queue: &QueueAt<'_>) -> String {
     match queue.name.as_str() {
-        "back" => "way back".to_owned(),
+        "reverse" => "reverse link".to_owned(),
         number => format!("hop {number}"),
     }
 }
@@ -257,7 +258,7 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     measure("queueing delay, 99th percentile (ms)", 2, &|q| Some(q.delay()?.p99_ms));
     measure("queueing delay, largest (ms)", 2, &|q| Some(q.delay()?.max_ms));
     measure("dropped by the queue (packets)", 0, &|q| Some(q.record.dropped_pkts as f64));
-    if records.iter().any(|r| r.queues().any(|q| q.marked_pkts > 0)) {
+    if records.iter().any(|r| r.queues.iter().any(|q| q.marked_pkts > 0)) {
         measure("marked (packets)", 0, &|q| Some(q.record.marked_pkts as f64));
     }
     measure("most packets held", 0, &|q| Some(f64::from(q.record.max_pkts)));
@@ -513,16 +514,16 @@ fn set_up(spec: &RunSpec) -> Table {
 /// Which way a flow takes, in words; nothing of the usual one.
 fn shown_route(route: &Route, path: &PathSpec) -> String {
     let (first, last) = (route.first_hop + 1, route.last_hop(path) + 1);
-    let hops = match (path.hops(), first == last) {
+    let hops = match (path.hops.len(), first == last) {
         (hops, _) if (first, last) == (1, hops) => String::new(),
         (_, true) => format!("hop {first}"),
         (_, false) => format!("hops {first} to {last}"),
     };
-    match (route.back, hops.is_empty()) {
+    match (route.reverse, hops.is_empty()) {
         (false, true) => String::new(),
         (false, false) => format!(", over {hops}"),
-        (true, true) => ", on the way back".to_owned(),
-        (true, false) => format!(", on the way back, its ACKs over {hops}"),
+        (true, true) => ", in the reverse direction".to_owned(),
+        (true, false) => format!(", in the reverse direction, its ACKs over {hops}"),
     }
 }
 
@@ -603,7 +604,7 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
         });
         vec![Series::new(&flow.name, Style::Steps, points).hue(i)]
     });
-    let rate = spec.path.rate();
+    let rate = spec.path.hops[0].rate();
     let capacity = match rate.varying {
         None => {
             let end = record.duration_ns as f64 / NS_PER_S as f64;
@@ -614,7 +615,7 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
             Some(rate.mean_bps(window.start, window.end.min(record.duration_ns)) / 1e6)
         }),
     };
-    let of_hop = if spec.path.hops() > 1 { "hop 1" } else { "bottleneck" };
+    let of_hop = if spec.path.hops.len() > 1 { "hop 1" } else { "bottleneck" };
     goodput.series.push(Series::new(of_hop, Style::Dashed, capacity).hue(MAX_LINES - 1));
 
     let mut cwnd = view.chart("cwnd", "Congestion window and slow start threshold", "packets");
@@ -649,7 +650,7 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
             (pkts > 0).then(|| sum_ns as f64 / pkts as f64 / NS_PER_MS as f64)
         })
     };
-    let bins = &record.queue.bins;
+    let bins = &record.queues[0].bins;
     let max = view.steps(|g, _| {
         let bins = bins.get(g)?.iter().filter(|b| b.departed_pkts > 0);
         bins.map(|b| b.delay_max_ns as f64 / NS_PER_MS as f64).reduce(f64::max)
@@ -789,7 +790,7 @@ mod tests {
             delay_max_ns: 5 * MS,
             ..QueueBin::default()
         };
-        r.queue = testing::queue(&[bin, bin, QueueBin::default(), bin]);
+        r.queues[0] = testing::queue(&[bin, bin, QueueBin::default(), bin]);
         r.flows[2].probe_delays = vec![(0, 25 * MS), (MS, 30 * MS)];
         r.flows[2].one_way_delay.add(25 * MS);
         r

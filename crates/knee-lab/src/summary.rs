@@ -310,7 +310,7 @@ impl Run {
         let tcp = m.tcp_flows();
         let together = m.common_life_s(&tcp);
         let mut hops: Vec<Queue> = m.queues().iter().map(Queue::new).collect();
-        let way_back = record.queue_back.as_ref().and_then(|_| hops.pop());
+        let way_back = record.reverse_queue.as_ref().and_then(|_| hops.pop());
         let queue = hops[0];
         if hops.len() == 1 {
             hops.clear();
@@ -489,7 +489,7 @@ mod tests {
                 short.unfinished.push(Incomplete { start_ns: NS_PER_S, bytes: 500 });
                 r.flows.push(short);
             }
-            r.queue.departed_bytes = 125_000;
+            r.queues[0].departed_bytes = 125_000;
             r
         };
         vec![run(7, 1000), run(8, 2000), run(9, 3000)]
@@ -563,7 +563,7 @@ mod tests {
             }
         }
         let mut runs = runs();
-        runs[0].queue.delay.add(MS);
+        runs[0].queues[0].delay.add(MS);
         let provenance =
             Provenance { commit: None, host: "sim", scenario_name: "", scenario_text: "" };
         let summary = Summary::new(&provenance, &testing::spec(&runs[0]), &runs);

@@ -42,7 +42,14 @@ pub fn queue(bins: &[QueueBin]) -> QueueRecord {
 pub fn record(duration_s: f64, bin_s: f64, mut flows: Vec<FlowRecord>) -> RunRecord {
     let duration_ns = ns(duration_s);
     flows.iter_mut().for_each(|f| f.stop_ns = duration_ns);
-    RunRecord { seed: 1, duration_ns, bin_ns: ns(bin_s), flows, ..RunRecord::default() }
+    RunRecord {
+        seed: 1,
+        duration_ns,
+        bin_ns: ns(bin_s),
+        flows,
+        queues: vec![QueueRecord::default()],
+        ..RunRecord::default()
+    }
 }
 
 /// What `record` could be a run of: 1 Mbit/s, 20 ms each way, 84 packets.

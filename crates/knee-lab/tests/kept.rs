@@ -41,7 +41,7 @@ fn a_kept_run_is_the_same() {
     };
     let (first, second) = (run().expect("a run"), run().expect("a run"));
     assert_eq!(made.get(), 1);
-    assert!(!first.flows[0].samples.is_empty() && !first.queue.log.is_empty());
+    assert!(!first.flows[0].samples.is_empty() && !first.queues[0].log.is_empty());
     assert!(!first.flows[1].probe_delays.is_empty() && !first.flows[0].observes[0].is_empty());
     assert!(first == second);
 }
@@ -64,7 +64,7 @@ fn only_the_very_same_run_is_taken() {
     assert_eq!(run("b", &spec(1)), 2);
     assert_eq!(run("a", &spec(2)), 3);
     let mut other = spec(1);
-    other.path.rate_bps += 1;
+    other.path.hops[0].rate_bps += 1;
     assert_eq!(run("a", &other), 4);
     assert_eq!(run("a", &spec(1)), 4);
 }

@@ -278,7 +278,7 @@ fn sets_change_the_scenario_and_its_text() {
     ];
     let scenario = Scenario::parse("fig5.toml", LARGE, &sets).unwrap();
     let spec = scenario.spec(1);
-    assert_eq!(spec.path.rate_bps, 5_000_000);
+    assert_eq!(spec.path.hops[0].rate_bps, 5_000_000);
     let first = tcp(&spec.flows[0].kind);
     let first_params = params(&spec.flows[0].kind);
     assert!(first_params.shown().contains(&("qth", "30ms".to_owned())));
@@ -309,8 +309,10 @@ fn sets_reach_tables_that_are_not_there() {
 /// Each kind's defaults are its discipline's, and every key arrives.
 #[test]
 fn queues_can_be_managed() {
-    let aqm = |value: &str| parse(SMALL, &[&format!("path.aqm={value}")]).unwrap().spec(1).path.aqm;
-    assert_eq!(parse(SMALL, &[]).unwrap().spec(1).path.aqm, None);
+    let aqm = |value: &str| {
+        parse(SMALL, &[&format!("path.aqm={value}")]).unwrap().spec(1).path.hops[0].aqm.clone()
+    };
+    assert_eq!(parse(SMALL, &[]).unwrap().spec(1).path.hops[0].aqm, None);
     for (kind, discipline) in [
         ("red", Discipline::Red(Red::default())),
         ("fred", Discipline::Fred(Fred::default())),
@@ -322,7 +324,7 @@ fn queues_can_be_managed() {
         assert_eq!(aqm(&format!("{{kind=\"{kind}\"}}")), Some(meant.clone()));
         // The table need not be there for single keys.
         let spec = parse(SMALL, &[&format!("path.aqm.kind={kind}"), "path.aqm.ecn=true"]).unwrap();
-        assert_eq!(spec.spec(1).path.aqm, Some(Aqm { ecn: true, ..meant }));
+        assert_eq!(spec.spec(1).path.hops[0].aqm, Some(Aqm { ecn: true, ..meant }));
     }
     for (keys, discipline) in [
         (
@@ -1154,10 +1156,10 @@ proptest! {
         };
         let spec = scenario.spec(scenario.seed_of(0));
         prop_assert_eq!(spec.seed, seed);
-        prop_assert_eq!(spec.path.rate_bps, rate);
-        prop_assert_eq!(spec.path.queue, queue);
+        prop_assert_eq!(spec.path.hops[0].rate_bps, rate);
+        prop_assert_eq!(spec.path.hops[0].queue, queue);
         prop_assert_eq!((spec.path.delay_forward_ns, spec.path.delay_reverse_ns), delays);
-        prop_assert_eq!(spec.path.loss_forward, loss);
+        prop_assert_eq!(spec.path.hops[0].loss, loss);
         prop_assert_eq!(scenario.groups().len(), meant.len());
         let mut flows = spec.flows.iter();
         for flow in &meant {

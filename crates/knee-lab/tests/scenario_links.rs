@@ -46,8 +46,11 @@ fn rates_and_delays_change() {
         "rate_steps = [[\"2s\", \"5mbit\"], [\"3.5s\", \"0bit\"]]\nrtt_steps = [[\"1s\", \"5ns\"]]\n\
          delay_falls_reorder = true",
     ));
-    assert_eq!(path.rate_bps, 10 * MBIT);
-    assert_eq!(path.rate_varies, Some(Varying::Steps(vec![(2 * S, 5 * MBIT), (3500 * MS, 0)])));
+    assert_eq!(path.hops[0].rate_bps, 10 * MBIT);
+    assert_eq!(
+        path.hops[0].rate_varies,
+        Some(Varying::Steps(vec![(2 * S, 5 * MBIT), (3500 * MS, 0)]))
+    );
     assert_eq!(
         (&path.delay_forward_steps[..], &path.delay_reverse_steps[..]),
         (&[(S, 2)][..], &[(S, 3)][..])
@@ -75,11 +78,11 @@ fn losses_come_in_bursts() {
         "burst_loss_forward = { loss = 0.01, burst = 4 }\n\
          burst_loss_reverse = { good_to_bad = 0.003, bad_to_good = 1, loss_good = 0.0001, loss_bad = 0.8 }",
     ));
-    assert_eq!(path.bursts_forward, BurstLoss::of_means(0.01, 4.0));
+    assert_eq!(path.hops[0].bursts, BurstLoss::of_means(0.01, 4.0));
     let exact =
         BurstLoss { good_to_bad: 0.003, bad_to_good: 1.0, loss_good: 0.0001, loss_bad: 0.8 };
     assert_eq!(path.bursts_reverse, Some(exact));
-    assert_eq!((path.loss_forward, path.loss_reverse), (0.0, 0.0));
+    assert_eq!((path.hops[0].loss, path.loss_reverse), (0.0, 0.0));
 }
 
 #[test]
@@ -97,9 +100,9 @@ fn packets_are_late_and_the_way_back_is_narrow() {
 #[test]
 fn a_plain_path_has_none_of_it() {
     let path = path(&plain(""));
-    assert!(path.rate_varies.is_none() && path.reverse.is_none() && path.reorder.is_none());
+    assert!(path.hops[0].rate_varies.is_none() && path.reverse.is_none() && path.reorder.is_none());
     assert!(path.delay_forward_steps.is_empty() && path.delay_reverse_steps.is_empty());
-    assert!(path.bursts_forward.is_none() && path.bursts_reverse.is_none());
+    assert!(path.hops[0].bursts.is_none() && path.bursts_reverse.is_none());
 }
 
 #[test]
@@ -116,9 +119,9 @@ fn traces_are_files_beside_the_scenario_and_stay_in_its_text() {
     let scenario = Scenario::load(&file, &[]).unwrap();
     let spec = scenario.spec(1);
     let trace = DeliveryTrace::new(&[2, 2, 5, 10]).unwrap();
-    assert_eq!(spec.path.rate_varies, Some(Varying::Trace(Arc::new(trace))));
+    assert_eq!(spec.path.hops[0].rate_varies, Some(Varying::Trace(Arc::new(trace))));
     // 4 packets of 12000 bits in 10 ms.
-    assert_eq!(spec.path.rate_bps, 4_800_000);
+    assert_eq!(spec.path.hops[0].rate_bps, 4_800_000);
     assert_eq!(spec.path.reverse.as_ref().map(|back| back.rate_bps), Some(24_000_000));
     // The text needs the file no more.
     assert!(scenario.text().contains("rate_trace = [2, 2, 5, 10]"), "{}", scenario.text());
@@ -129,7 +132,7 @@ fn traces_are_files_beside_the_scenario_and_stay_in_its_text() {
     fs::write(folder.path().join("up"), "7").unwrap();
     let set = [Set::parse("path.rate_trace=up").unwrap()];
     let spec = Scenario::load(&file, &set).unwrap().spec(1);
-    assert_eq!(spec.path.rate().highest_bps(), 12_000_000 / 7);
+    assert_eq!(spec.path.hops[0].rate().highest_bps(), 12_000_000 / 7);
 }
 
 #[test]
@@ -287,7 +290,7 @@ fn contradictions_and_gaps_are_refused() {
         (&plain("reverse_rate = \"1mbit\""), "path.reverse_queue is missing", "\"100p\""),
         (
             &plain("reverse_queue = \"10p\""),
-            "path.reverse_queue: the way back has no rate",
+            "path.reverse_queue: the reverse direction has no rate",
             "`reverse_rate`",
         ),
         (

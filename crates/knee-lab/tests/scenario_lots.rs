@@ -52,8 +52,8 @@ fn refused(text: &str) -> (String, String) {
 fn hops_are_bottlenecks_in_a_row() {
     let spec = valid(&text("jitter_forward = \"1ms\"", "")).spec(1);
     let path = &spec.path;
-    assert_eq!((path.hops(), path.rate_bps, path.queue), (3, 10_000_000, QueueLimit::Packets(84)));
-    let [second, third] = &path.later_hops[..] else { panic!("two more") };
+    let [first, second, third] = &path.hops[..] else { panic!("three hops") };
+    assert_eq!((first.rate_bps, first.queue), (10_000_000, QueueLimit::Packets(84)));
     assert_eq!((second.delay_ns, second.rate_bps), (5 * MS, 4_000_000));
     assert_eq!(second.rate_varies, Some(Varying::Steps(vec![(2 * S, 1_000_000)])));
     assert_eq!((second.queue, second.loss), (QueueLimit::Bytes(9000), 0.01));
@@ -72,13 +72,13 @@ fn hops_are_bottlenecks_in_a_row() {
 #[test]
 fn flows_take_the_way_that_they_are_told() {
     let route = |flow: &str| valid(&text("", flow)).spec(1).flows[0].route;
-    let over = |first_hop, last_hop| Route { back: false, first_hop, last_hop };
+    let over = |first_hop, last_hop| Route { reverse: false, first_hop, last_hop };
     assert_eq!(route("enters = 2"), over(1, None));
     assert_eq!(route("leaves = 1"), over(0, Some(0)));
     assert_eq!(route("enters = 2\nleaves = 3\ndirection = \"forward\""), over(1, Some(2)));
     let back = "reverse_rate = \"2mbit\"\nreverse_queue = \"50p\"";
-    let spec = valid(&one(back, "direction = \"back\"")).spec(1);
-    assert_eq!(spec.flows[0].route, Route { back: true, ..Route::default() });
+    let spec = valid(&one(back, "direction = \"reverse\"")).spec(1);
+    assert_eq!(spec.flows[0].route, Route { reverse: true, ..Route::default() });
     assert_eq!(spec.path.capacity_bps(&spec.flows[0].route, 0, S), 2e6);
     // A share of the load is one of the slowest link on the way.
     let source = "arrivals = { load = 0.5 }\nsize = \"12500B\"\nleaves = 1";
@@ -86,7 +86,7 @@ fn flows_take_the_way_that_they_are_told() {
     assert!((400..600).contains(&count(&text("", source))));
     let (hop, back) = (text("", &source.replace("leaves = 1", "enters = 2")), one(back, source));
     assert!((150..250).contains(&count(&hop)));
-    assert!((60..140).contains(&count(&back.replace("leaves = 1", "direction = \"back\""))));
+    assert!((60..140).contains(&count(&back.replace("leaves = 1", "direction = \"reverse\""))));
 }
 
 #[test]
@@ -137,11 +137,11 @@ fn what_makes_no_sense_is_refused() {
         ),
         (one("", "enters = 2"), "flow.0.enters = 2: the path has one bottleneck", "[[path.hop]]"),
         (
-            one("", "direction = \"back\""),
-            "flow.0.direction = back: the way back has no rate",
+            one("", "direction = \"reverse\""),
+            "flow.0.direction = reverse: the reverse direction has no rate",
             "write `reverse_rate`",
         ),
-        (one("", "direction = \"up\""), "flow.0.direction: `up` is not one", "forward, back"),
+        (one("", "direction = \"up\""), "flow.0.direction: `up` is not one", "forward, reverse"),
         // Queues too small for what passes them.
         (
             text("", "tcp = { packet = \"9001B\" }"),
@@ -149,7 +149,7 @@ fn what_makes_no_sense_is_refused() {
             "at least \"9001B\"",
         ),
         (
-            one("reverse_rate = \"1mbit\"\nreverse_queue = \"1000B\"", "direction = \"back\""),
+            one("reverse_rate = \"1mbit\"\nreverse_queue = \"1000B\"", "direction = \"reverse\""),
             "path.reverse_queue takes no packet of flow newreno-1",
             "at least \"1500B\"",
         ),
@@ -160,7 +160,7 @@ fn what_makes_no_sense_is_refused() {
     // Those that do not pass it do not mind, nor do ACKs of a flow that goes back.
     valid(&text("", "leaves = 1\ntcp = { packet = \"9001B\" }"));
     let back = "reverse_rate = \"1mbit\"\nreverse_queue = \"9p\"";
-    valid(&text(back, "direction = \"back\"\ntcp = { packet = \"9001B\" }"));
+    valid(&text(back, "direction = \"reverse\"\ntcp = { packet = \"9001B\" }"));
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn hops_are_set_and_their_traces_stay_in_the_text() {
     let scenario = Scenario::load(&file, &sets).unwrap();
     let path = scenario.spec(1).path;
     let trace = DeliveryTrace::new(&[2, 2, 5, 10]).unwrap();
-    assert_eq!(path.later_hops[1].rate_varies, Some(Varying::Trace(Arc::new(trace))));
-    assert_eq!((path.rate_bps, path.later_hops[1].delay_ns), (20_000_000, 9 * MS));
+    assert_eq!(path.hops[2].rate_varies, Some(Varying::Trace(Arc::new(trace))));
+    assert_eq!((path.hops[0].rate_bps, path.hops[2].delay_ns), (20_000_000, 9 * MS));
     assert!(scenario.text().contains("rate_trace = [2, 2, 5, 10]"), "{}", scenario.text());
     let again = valid(scenario.text()).spec(1);
     assert_eq!(format!("{again:?}"), format!("{:?}", scenario.spec(1)));
@@ -185,7 +185,7 @@ fn hops_are_set_and_their_traces_stay_in_the_text() {
     fs::write(&file, inline).unwrap();
     let scenario = Scenario::load(&file, &[]).unwrap();
     assert!(scenario.text().contains("[2, 2, 5, 10]"), "{}", scenario.text());
-    assert_eq!(valid(scenario.text()).spec(1).path.hops(), 2);
+    assert_eq!(valid(scenario.text()).spec(1).path.hops.len(), 2);
 }
 
 #[test]
@@ -193,6 +193,6 @@ fn the_examples_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/topologies");
     let load = |name| Scenario::load(&folder.join(name), &[]).unwrap().spec(1);
     let lot = load("parking-lot.toml");
-    assert_eq!((lot.path.hops(), lot.flows.len()), (3, 5));
-    assert!(load("two-way.toml").flows[1].route.back);
+    assert_eq!((lot.path.hops.len(), lot.flows.len()), (3, 5));
+    assert!(load("two-way.toml").flows[1].route.reverse);
 }

@@ -23,7 +23,7 @@ fn speed(c: &mut Criterion) {
         let params = Params::defaults(algorithm(name).expect("registered"));
         let queue = QueueLimit::Packets(84 * rate_mbit as u32 / 10);
         let mut path = PathSpec::symmetric(rate_mbit * 1_000_000, 40 * NS_PER_MS, queue);
-        path.loss_forward = loss;
+        path.hops[0].loss = loss;
         let spec = RunSpec::dumbbell(flows, path, 60 * NS_PER_S, &params, 1);
         group.throughput(Throughput::Elements(delivered(&spec)));
         let name = format!("{flows} {name}, {rate_mbit} Mbit/s, {} % loss, 60 s", loss * 100.0);

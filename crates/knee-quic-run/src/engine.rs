@@ -474,7 +474,7 @@ impl<'a> Engine<'a> {
             in_network[packet.flow as usize] += 1;
         }
         let duration_ns = self.spec.duration_ns;
-        let PathQueues { queue, later_queues, queue_back } = self.path.finish();
+        let PathQueues { queues, reverse_queue } = self.path.finish();
         let flows = self.flows.into_iter().zip(&self.spec.flows).zip(in_network);
         let flows = flows.map(|((flow, spec), in_network_pkts)| {
             let counters = FlowCounters { in_network_pkts, ..flow.counters() };
@@ -496,9 +496,8 @@ impl<'a> Engine<'a> {
             duration_ns,
             bin_ns,
             flows: flows.collect::<Result<_, _>>()?,
-            queue,
-            later_queues,
-            queue_back,
+            queues,
+            reverse_queue,
             approximations: self.approximations,
             real_time: None,
         })

@@ -136,7 +136,7 @@ impl Terms {
 
 /// Refuses flows that go back.
 pub(crate) fn check_route(flow: &FlowSpec) -> Result<(), Error> {
-    if !flow.route.back {
+    if !flow.route.reverse {
         return Ok(());
     }
     let why =

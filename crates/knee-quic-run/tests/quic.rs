@@ -5,8 +5,8 @@ mod common;
 use common::{MS, S, bulk, flow, run, spec, tcp, ten_mbit};
 use knee_quic_run::Error;
 use knee_run::{
-    Aqm, Call, Cc, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, PathSpec,
-    RecordSpec, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
+    Aqm, Call, Cc, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, RecordSpec,
+    RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
 };
 
 /// Data in a full packet: 1500 B without 28 of IP and UDP, 33 of QUIC.
@@ -14,7 +14,7 @@ const DATA_SHARE: f64 = 1439.0 / 1500.0;
 
 fn goodput_share(spec: &RunSpec, record: &RunRecord, flow: usize) -> f64 {
     let bits = record.flows[flow].counters.delivered_bytes as f64 * 8.0;
-    bits / (spec.duration_ns as f64 / 1e9) / spec.path.rate_bps as f64
+    bits / (spec.duration_ns as f64 / 1e9) / spec.path.hops[0].rate_bps as f64
 }
 
 /// All packets that a flow sent are accounted for, on each stage of the path.
@@ -27,8 +27,8 @@ fn conserved(record: &RunRecord) {
         passed += c.sent_pkts - gone;
     }
     let on_the_way: u64 = record.flows.iter().map(|f| f.counters.in_network_pkts).sum();
-    assert!(record.queue.departed_pkts <= passed);
-    assert!(record.queue.departed_pkts + on_the_way >= passed);
+    assert!(record.queues[0].departed_pkts <= passed);
+    assert!(record.queues[0].departed_pkts + on_the_way >= passed);
     for flow in record.flows.iter().filter(|f| !f.samples.is_empty()) {
         let (bytes, sent, lost) = flow.samples.iter().fold((0, 0, 0), |(b, s, l), sample| {
             (b + sample.delivered_bytes, s + sample.sent_pkts, l + sample.lost_pkts)
@@ -46,7 +46,7 @@ fn conserved(record: &RunRecord) {
 fn marks_replace_losses() {
     let codel = Discipline::CoDel(CoDel::default());
     let aqm = Some(Aqm { discipline: codel, ecn: true });
-    let path = PathSpec { aqm, ..ten_mbit(250) };
+    let path = ten_mbit(250).with_each_hop(|hop| hop.aqm = aqm.clone());
     let run_with = |ecn| {
         let options = TcpOptions { ecn, ..TcpOptions::default() };
         let flow = |name: &str| FlowSpec {
@@ -61,18 +61,18 @@ fn marks_replace_losses() {
         record
     };
     let marked = run_with(true);
-    assert_eq!(marked.queue.dropped_pkts, 0);
-    assert!(marked.queue.marked_pkts > 20, "{}", marked.queue.marked_pkts);
+    assert_eq!(marked.queues[0].dropped_pkts, 0);
+    assert!(marked.queues[0].marked_pkts > 20, "{}", marked.queues[0].marked_pkts);
     let per_flow: u64 = marked.flows.iter().map(|f| f.counters.marked_pkts).sum();
-    assert_eq!(per_flow, marked.queue.marked_pkts);
+    assert_eq!(per_flow, marked.queues[0].marked_pkts);
     for flow in &marked.flows {
         let c = &flow.counters;
         assert_eq!(c.retransmitted_pkts, 0);
         assert!(c.loss_events > 5 && c.loss_events <= c.marked_pkts, "{c:?}");
     }
     let dropped = run_with(false);
-    assert_eq!(dropped.queue.marked_pkts, 0);
-    assert!(dropped.queue.dropped_pkts > 20, "{}", dropped.queue.dropped_pkts);
+    assert_eq!(dropped.queues[0].marked_pkts, 0);
+    assert!(dropped.queues[0].dropped_pkts > 20, "{}", dropped.queues[0].dropped_pkts);
 }
 
 /// The queue holds 2.5 times what the path does, so that it never runs empty after a reduction to
@@ -93,7 +93,7 @@ fn one_flow_fills_the_link() {
     let late = &flow.samples[300];
     assert!(late.cwnd_pkts > 20 && late.ssthresh_pkts < 200 && late.srtt_us > 40_000, "{late:?}");
     // All packets with data are of the spec's size; the handshake's are not larger.
-    let sizes: Vec<u32> = record.queue.log.iter().map(|l| l.bytes).collect();
+    let sizes: Vec<u32> = record.queues[0].log.iter().map(|l| l.bytes).collect();
     let full = sizes.iter().filter(|bytes| **bytes == 1500).count();
     assert!(sizes.iter().all(|bytes| *bytes <= 1500) && full + 20 > sizes.len());
 }
@@ -108,7 +108,7 @@ fn one_flow_fills_the_link() {
 fn rate_under_loss_agrees_with_the_simulator() {
     for (loss, bound) in [(0.001, 0.05), (0.01, 0.12)] {
         let mut path = ten_mbit(84);
-        path.loss_forward = loss;
+        path.hops[0].loss = loss;
         let flows = vec![bulk("newreno")];
         let spec = RunSpec { record: RecordSpec::default(), ..spec(path, 60 * S, flows) };
         let mean = |run: fn(&RunSpec) -> RunRecord| {
@@ -128,10 +128,10 @@ fn rate_under_loss_agrees_with_the_simulator() {
 #[test]
 fn the_same_packets_are_lost_as_in_the_simulator() {
     let mut path = ten_mbit(84);
-    path.loss_forward = 0.02;
+    path.hops[0].loss = 0.02;
     let spec = spec(path, 10 * S, vec![bulk("newreno")]);
     let lost = |record: &RunRecord| -> Vec<usize> {
-        let offered = record.queue.log.iter().filter(|l| l.event != PacketEvent::Departed);
+        let offered = record.queues[0].log.iter().filter(|l| l.event != PacketEvent::Departed);
         let lost = offered.enumerate().filter(|(_, l)| l.event == PacketEvent::Lost);
         lost.map(|(k, _)| k).collect()
     };
@@ -185,7 +185,7 @@ fn udp_and_probes_pass_beside() {
 fn transfers_complete_under_loss() {
     for (size_bytes, loss) in [(1, 0.3), (14_480, 0.1), (300_000, 0.03), (3_000_000, 0.0)] {
         let mut path = ten_mbit(30);
-        (path.loss_forward, path.loss_reverse) = (loss, loss);
+        (path.hops[0].loss, path.loss_reverse) = (loss, loss);
         let workload = Workload::Transfers { size_bytes, every_ns: Some(8 * S) };
         let flows = vec![tcp("chd", workload, TcpOptions::default())];
         let record = run(&spec(path, 60 * S, flows));
@@ -230,7 +230,7 @@ fn the_receive_window_bounds_the_flight() {
     let most = 20.0 * 1448.0 * 8.0 / 0.0412 / 1e7;
     let share = goodput_share(&spec, &record, 0);
     assert!(share <= most && share > 0.95 * most, "{share} of {most}");
-    assert_eq!(record.queue.dropped_pkts, 0);
+    assert_eq!(record.queues[0].dropped_pkts, 0);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn the_initial_window_is_the_specs() {
                 && l.bytes == 1500
                 && (40 * MS + 1..80 * MS).contains(&l.time_ns)
         };
-        let sent = record.queue.log.iter().filter(first_round).count();
+        let sent = record.queues[0].log.iter().filter(first_round).count();
         assert_eq!(sent, pkts as usize);
         assert_eq!(record.flows[0].trace[0].before.cwnd_pkts, pkts);
     }
@@ -306,7 +306,7 @@ fn what_quic_cannot_do_is_refused() {
         let options = TcpOptions { mss_bytes, ..TcpOptions::default() };
         let spec = spec(ten_mbit(84), 5 * S, vec![tcp("chd", Workload::Bulk, options)]);
         let record = run(&spec);
-        let largest = record.queue.log.iter().map(|l| l.bytes).max();
+        let largest = record.queues[0].log.iter().map(|l| l.bytes).max();
         assert_eq!(largest, Some(mss_bytes + 52));
         assert!(record.flows[0].counters.delivered_bytes > 2_000_000, "{mss_bytes}");
     }

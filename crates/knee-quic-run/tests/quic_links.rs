@@ -16,7 +16,8 @@ fn goodput_bps(record: &RunRecord) -> f64 {
 #[test]
 fn quic_follows_a_rate_that_changes() {
     let steps = vec![(10 * S, 2_000_000), (20 * S, 20_000_000)];
-    let path = PathSpec { rate_varies: Some(Varying::Steps(steps)), ..ten_mbit(84) };
+    let path =
+        ten_mbit(84).with_each_hop(|hop| hop.rate_varies = Some(Varying::Steps(steps.clone())));
     let record = run(&spec(path, 30 * S, vec![bulk("newreno")]));
     for (second, mbit) in [(8, 10.0), (18, 2.0), (28, 20.0)] {
         let bins = &record.flows[0].samples[10 * second..10 * second + 10];
@@ -29,12 +30,10 @@ fn quic_follows_a_rate_that_changes() {
 #[test]
 fn quic_uses_a_trace() {
     let trace = DeliveryTrace::new(&[1, 1, 20, 21, 40]).expect("a trace");
-    let path = PathSpec {
-        rate_bps: trace.mean_bps(),
-        rate_varies: Some(Varying::Trace(Arc::new(trace))),
-        ..ten_mbit(40)
-    };
-    let capacity_bps = path.rate().mean_bps(0, 30 * S);
+    let mut path = ten_mbit(40);
+    path.hops[0].rate_bps = trace.mean_bps();
+    path.hops[0].rate_varies = Some(Varying::Trace(Arc::new(trace)));
+    let capacity_bps = path.hops[0].rate().mean_bps(0, 30 * S);
     let record = run(&spec(path, 30 * S, vec![bulk("newreno")]));
     let share = goodput_bps(&record) / capacity_bps;
     assert!((0.85..0.97).contains(&share), "{share}");
@@ -46,7 +45,6 @@ fn quic_gets_through_all_of_it() {
         delay_forward_steps: vec![(S, 60 * MS), (3 * S, 5 * MS)],
         delay_reverse_steps: vec![(2 * S, MS)],
         falls_reorder: true,
-        bursts_forward: BurstLoss::of_means(0.01, 4.0),
         bursts_reverse: BurstLoss::of_means(0.01, 4.0),
         reorder: Some(Reorder { probability: 0.02, extra_delay_ns: 5 * MS }),
         reverse: Some(ReverseLink {
@@ -54,7 +52,7 @@ fn quic_gets_through_all_of_it() {
             rate_varies: None,
             queue: QueueLimit::Packets(5),
         }),
-        ..ten_mbit(84)
+        ..ten_mbit(84).with_each_hop(|hop| hop.bursts = BurstLoss::of_means(0.01, 4.0))
     };
     let workload = Workload::Transfers { size_bytes: 3_000_000, every_ns: None };
     let flows = vec![tcp("newreno", workload, TcpOptions::default())];
@@ -69,18 +67,11 @@ fn quic_gets_through_all_of_it() {
 
 #[test]
 fn quic_passes_several_bottlenecks() {
-    let hop = HopSpec {
-        delay_ns: 5 * MS,
-        rate_bps: 5_000_000,
-        rate_varies: None,
-        queue: QueueLimit::Packets(60),
-        aqm: None,
-        loss: 0.0,
-        bursts: None,
-    };
-    let path = PathSpec { later_hops: vec![hop], ..ten_mbit(84) };
+    let mut path = ten_mbit(84);
+    let queue = QueueLimit::Packets(60);
+    path.hops.push(HopSpec { delay_ns: 5 * MS, ..HopSpec::new(5_000_000, queue) });
     let over = |first_hop, last_hop, flow: FlowSpec| FlowSpec {
-        route: Route { back: false, first_hop, last_hop: Some(last_hop) },
+        route: Route { reverse: false, first_hop, last_hop: Some(last_hop) },
         ..flow
     };
     let flows = vec![over(0, 1, bulk("newreno")), over(0, 0, bulk("newreno"))];
@@ -90,9 +81,9 @@ fn quic_passes_several_bottlenecks() {
         record.flows[flow].counters.delivered_bytes as f64 * 8e9 / record.duration_ns as f64
     });
     assert!(long > 1e6 && long < 5e6 && long + cross > 8.5e6, "{long} {cross}");
-    let [second] = &record.later_queues[..] else { panic!("two bottlenecks") };
+    let [_, second] = &record.queues[..] else { panic!("two bottlenecks") };
     assert!(second.log.iter().all(|l| l.flow == 0));
-    let departed = record.queue.log.iter().filter(|l| l.flow == 0);
+    let departed = record.queues[0].log.iter().filter(|l| l.flow == 0);
     let departed = departed.filter(|l| l.event == PacketEvent::Departed).count();
     let came = second.log.iter().filter(|l| l.event != PacketEvent::Departed).count();
     assert!(departed >= came && departed - came <= 5, "{departed} {came}");
@@ -105,7 +96,7 @@ fn quic_does_not_go_back() {
     let path = PathSpec { reverse: Some(reverse), ..ten_mbit(84) };
     let udp = FlowKind::Udp { rate_bps: 1_000_000, steps: Vec::new(), packet_bytes: 1000 };
     for flow in [bulk("newreno"), flow("udp", udp)] {
-        let back = FlowSpec { route: Route { back: true, ..Route::default() }, ..flow };
+        let back = FlowSpec { route: Route { reverse: true, ..Route::default() }, ..flow };
         let spec = spec(path.clone(), S, vec![bulk("chd"), back]);
         let error = knee_quic_run::run(&spec).expect_err("refused").to_string();
         assert!(error.contains("`direction`: not possible over QUIC"), "{error}");

@@ -10,7 +10,7 @@ use std::{fs, thread};
 fn specs() -> Vec<RunSpec> {
     let algorithms = knee_cc::algorithms().iter().map(|algorithm| {
         let mut path = ten_mbit(60);
-        (path.loss_forward, path.loss_reverse) = (0.005, 0.005);
+        (path.hops[0].loss, path.loss_reverse) = (0.005, 0.005);
         (path.jitter_forward_ns, path.jitter_reverse_ns) = (MS, MS);
         let options = TcpOptions {
             delayed_ack: DelayedAck { every_pkts: 2, timeout_ns: 25 * MS },

@@ -254,12 +254,10 @@ pub struct Path<F, B> {
 /// What the queues of a path did.
 #[derive(Debug)]
 pub struct PathQueues {
-    /// That of the (first) bottleneck.
-    pub queue: QueueRecord,
-    /// Those of the bottlenecks behind it.
-    pub later_queues: Vec<QueueRecord>,
-    /// That of the way back; none where no flow goes that way.
-    pub queue_back: Option<QueueRecord>,
+    /// Those of the hops, in order.
+    pub queues: Vec<QueueRecord>,
+    /// That of the reverse link; none where no flow sends its data there.
+    pub reverse_queue: Option<QueueRecord>,
 }
 
 /// Bottleneck number `hop`. A function of the fields, not of the path: the others stay free.
@@ -312,7 +310,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
                 access_jitter: Jitter::new(flow.access_jitter_ns),
                 forward: spec.random("forward", index),
                 reverse: spec.random("reverse", index),
-                goes_back: flow.route.back,
+                goes_back: flow.route.reverse,
                 there_losses_pkts: 0,
                 there_drops_pkts: 0,
                 marked_pkts: 0,
@@ -325,19 +323,19 @@ impl<F: Numbered, B: Default> Path<F, B> {
         // What not every path has comes last: it is no source where there is none.
         let rare_sources = to_bottleneck(classes.len());
         let later_sources = rare_sources + usize::from(path.reverse.is_some());
-        let mut schedule = Schedule::new(later_sources + OF_HOP * path.later_hops.len());
+        let mut schedule = Schedule::new(later_sources + OF_HOP * (path.hops.len() - 1));
         schedule.set(BINS, if bin_ns > 0 { bin_ns } else { NEVER });
         let link_back = |back: &ReverseLink| {
             let link = Link::new(back.rate().service(), back.queue);
             Box::new(Back { link, watch: Watch::default() })
         };
-        let last_hops = match path.later_hops.is_empty() {
-            true => Vec::new(),
-            false => spec.flows.iter().map(|flow| flow.route.last_hop(path)).collect(),
+        let last_hops = match path.hops.len() {
+            1 => Vec::new(),
+            _ => spec.flows.iter().map(|flow| flow.route.last_hop(path)).collect(),
         };
-        let later = path.later_hops.iter().zip(1..);
+        let mut hops = path.hops.iter().zip(0..).map(|(hop, number)| Hop::new(spec, hop, number));
         let path = Self {
-            first: Hop::first(spec),
+            first: hops.next().expect("a path has a hop"),
             dropped: Ring::default(),
             link_back: path.reverse.as_ref().map(link_back),
             classes,
@@ -351,10 +349,10 @@ impl<F: Numbered, B: Default> Path<F, B> {
             jitter_reverse: Jitter::new(path.jitter_reverse_ns),
             reverse_passed_ns: 0,
             rare_sources,
-            later: later.map(|(hop, number)| Hop::later(spec, hop, number)).collect(),
+            later: hops.collect(),
             later_sources,
             last_hops,
-            two_way: spec.flows.iter().any(|flow| flow.route.back),
+            two_way: spec.flows.iter().any(|flow| flow.route.reverse),
         };
         (path, ports)
     }
@@ -726,9 +724,8 @@ impl<F: Numbered, B: Default> Path<F, B> {
     pub fn finish(self) -> PathQueues {
         let back = self.link_back.filter(|_| self.two_way);
         PathQueues {
-            queue: self.first.watch.queue,
-            later_queues: self.later.into_iter().map(|hop| hop.watch.queue).collect(),
-            queue_back: back.map(|back| back.watch.queue),
+            queues: [self.first].into_iter().chain(self.later).map(|hop| hop.watch.queue).collect(),
+            reverse_queue: back.map(|back| back.watch.queue),
         }
     }
 }
@@ -745,34 +742,13 @@ fn in_burst(bursts: &mut Option<Box<Bursts>>) -> bool {
 }
 
 impl<F: Numbered> Hop<F> {
-    /// The bottleneck that every path has.
-    fn first(spec: &RunSpec) -> Self {
-        let path = &spec.path;
-        let link = link(spec, path.rate(), path.queue, path.aqm.as_ref(), 0);
-        let bursts = bursts(&path.bursts_forward, spec.seed, "bursts forward", 0);
-        Self::new(spec, link, Loss::new(path.loss_forward), bursts, 0)
-    }
-
-    /// Bottleneck `number`, which `hop` describes.
-    fn later(spec: &RunSpec, hop: &HopSpec, number: u64) -> Self {
-        let link = link(spec, hop.rate(), hop.queue, hop.aqm.as_ref(), number);
-        let bursts = bursts(&hop.bursts, spec.seed, "bursts forward", number);
-        let new = Self::new(spec, link, Loss::new(hop.loss), bursts, number);
-        Self { approach_delay_ns: hop.delay_ns, ..new }
-    }
-
-    fn new(
-        spec: &RunSpec,
-        link: Link<F>,
-        loss: Loss,
-        bursts: Option<Box<Bursts>>,
-        number: u64,
-    ) -> Self {
+    /// Hop `number`, which `hop` describes.
+    fn new(spec: &RunSpec, hop: &HopSpec, number: u64) -> Self {
         let path = &spec.path;
         Self {
-            link,
-            loss,
-            bursts,
+            link: link(spec, hop.rate(), hop.queue, hop.aqm.as_ref(), number),
+            loss: Loss::new(hop.loss),
+            bursts: bursts(&hop.bursts, spec.seed, "bursts forward", number),
             watch: Watch::default(),
             to_receivers: DelayLine::default(),
             disorder: Disorder::of(path, spec.seed, number),
@@ -780,7 +756,7 @@ impl<F: Numbered> Hop<F> {
             jitter_forward: Jitter::new(path.jitter_forward_ns),
             jitter_random: Random::stream(spec.seed, "path jitter", number),
             approach: DelayLine::default(),
-            approach_delay_ns: 0,
+            approach_delay_ns: hop.delay_ns,
         }
     }
 

@@ -18,12 +18,10 @@ pub struct RunRecord {
     pub bin_ns: Ns,
     /// Flows, in the order of the specification.
     pub flows: Vec<FlowRecord>,
-    /// The (first) bottleneck's queue.
-    pub queue: QueueRecord,
-    /// Queues of the bottlenecks behind the first, in order.
-    pub later_queues: Vec<QueueRecord>,
-    /// The queue of the way back, without a log; none where no flow goes that way.
-    pub queue_back: Option<QueueRecord>,
+    /// Queues of the hops, in order.
+    pub queues: Vec<QueueRecord>,
+    /// The queue of the reverse link, without a log; none where no flow sends its data there.
+    pub reverse_queue: Option<QueueRecord>,
     /// What the host did only nearly as the spec says, in words.
     pub approximations: Vec<String>,
     /// Of a run in real time: how far it is to be trusted; none of a run in virtual time.
@@ -31,11 +29,6 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// Queues of the bottlenecks towards the receivers, in order.
-    pub fn queues(&self) -> impl Iterator<Item = &QueueRecord> {
-        std::iter::once(&self.queue).chain(&self.later_queues)
-    }
-
     /// Names the observed values of the flows of `spec`, whose record this is: a record that was
     /// written and read has lost them.
     pub fn name_observed(&mut self, spec: &RunSpec) {
@@ -177,8 +170,8 @@ pub struct FlowCounters {
     pub in_network_pkts: u64,
     /// ACKs lost at random on their way.
     pub ack_losses_pkts: u64,
-    /// ACKs dropped by a queue on their way: that of the way back, if that has a rate; of a flow that
-    /// goes back, those of the bottlenecks.
+    /// ACKs dropped by a queue on their way: that of the reverse link, if there is one; of a flow in
+    /// the reverse direction, those of the hops.
     pub ack_drops_pkts: u64,
     /// Reductions other than for a delay or a timeout: fast recoveries, and reductions for congestion
     /// marks. One that becomes the other counts once.
@@ -297,7 +290,7 @@ pub struct Unfinished {
     pub bytes: u64,
 }
 
-/// The queue of a bottleneck, or of the way back.
+/// The queue of a hop, or of the reverse link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRecord {
     /// Waiting times of all packets that left, their own transmission excluded; empty if no time
@@ -311,7 +304,7 @@ pub struct QueueRecord {
     pub departed_pkts: u64,
     /// Packets dropped: it was full, or its discipline chose them.
     pub dropped_pkts: u64,
-    /// Packets that left with a congestion mark (ECN), whichever bottleneck made it.
+    /// Packets that left with a congestion mark (ECN), whichever hop made it.
     pub marked_pkts: u64,
     /// Largest number of packets held.
     pub max_pkts: u32,

@@ -104,51 +104,41 @@ impl RunSpec {
 }
 
 impl PathSpec {
-    /// Rate of the (first) bottleneck.
-    pub fn rate(&self) -> Rate<'_> {
-        Rate { bps: self.rate_bps, varying: self.rate_varies.as_ref() }
+    /// This path, with `change` made to each hop.
+    pub fn with_each_hop(mut self, change: impl FnMut(&mut HopSpec)) -> Self {
+        self.hops.iter_mut().for_each(change);
+        self
     }
 
-    /// Number of bottlenecks towards the receivers.
-    pub fn hops(&self) -> usize {
-        1 + self.later_hops.len()
+    /// Hops that packets in the forward direction of a flow with `route` pass, in order.
+    pub fn hops_of(&self, route: &Route) -> &[HopSpec] {
+        self.hops.get(route.first_hop..=route.last_hop(self)).unwrap_or_default()
     }
 
-    /// Rates of the bottlenecks towards the receivers, in order.
-    pub fn rates(&self) -> impl Iterator<Item = Rate<'_>> {
-        std::iter::once(self.rate()).chain(self.later_hops.iter().map(HopSpec::rate))
-    }
-
-    /// Limits of their queues, in order.
-    pub fn queues(&self) -> impl Iterator<Item = QueueLimit> {
-        std::iter::once(self.queue).chain(self.later_hops.iter().map(|hop| hop.queue))
-    }
-
-    /// Whether results tell more than one queue apart: those of several bottlenecks, or that of the
-    /// way back, if one of `flows` goes there.
+    /// Whether results tell more than one queue apart: those of several hops, or that of the reverse
+    /// link, if one of `flows` sends its data there.
     pub fn has_several_queues(&self, flows: &[FlowSpec]) -> bool {
-        !self.later_hops.is_empty() || flows.iter().any(|flow| flow.route.back)
+        self.hops.len() > 1 || flows.iter().any(|flow| flow.route.reverse)
     }
 
     /// Rates of the links that the data of a flow with `route` pass, in order.
     pub fn rates_of(&self, route: &Route) -> impl Iterator<Item = Rate<'_>> {
-        let back = self.reverse.iter().filter(|_| route.back).map(ReverseLink::rate);
-        let there = if route.back { 0..0 } else { route.first_hop..route.last_hop(self) + 1 };
-        self.rates().skip(there.start).take(there.len()).chain(back)
+        let hops = if route.reverse { &[] } else { self.hops_of(route) };
+        let reverse = self.reverse.iter().filter(|_| route.reverse).map(ReverseLink::rate);
+        hops.iter().map(HopSpec::rate).chain(reverse)
     }
 
     /// What the data of a flow with `route` can have in a part of the run, bit/s: the least of the
     /// mean rates of its links.
     pub fn capacity_bps(&self, route: &Route, from_ns: Ns, to_ns: Ns) -> f64 {
         let means = self.rates_of(route).map(|rate| rate.mean_bps(from_ns, to_ns));
-        means.reduce(f64::min).unwrap_or_else(|| self.rate().mean_bps(from_ns, to_ns))
+        means.reduce(f64::min).unwrap_or(0.0)
     }
 
-    /// One-way delay between the first and the last bottleneck of `route`. It comes on top of the
-    /// path's own delays, in both directions.
+    /// One-way delay between the first and the last hop of `route`. It comes on top of the path's own
+    /// delays, in both directions.
     pub fn hops_delay_ns(&self, route: &Route) -> Ns {
-        let between = self.later_hops.iter().take(route.last_hop(self)).skip(route.first_hop);
-        between.map(|hop| hop.delay_ns).sum()
+        self.hops_of(route).iter().skip(1).map(|hop| hop.delay_ns).sum()
     }
 
     /// Least and largest round-trip time of an empty path, access delays and those between
@@ -165,22 +155,22 @@ impl PathSpec {
         rtts.fold((Ns::MAX, 0), |(least, largest), rtt| (least.min(rtt), largest.max(rtt)))
     }
 
-    /// A path of `rate_bps` and a round-trip time, split evenly, without loss or jitter.
+    /// A path over one drop-tail hop of `rate_bps`, otherwise as [`PathSpec::over`].
     pub fn symmetric(rate_bps: u64, rtt_ns: Ns, queue: QueueLimit) -> Self {
+        Self::over(vec![HopSpec::new(rate_bps, queue)], rtt_ns)
+    }
+
+    /// A path over `hops` with a round-trip time, split evenly, without jitter or loss in the reverse
+    /// direction.
+    pub fn over(hops: Vec<HopSpec>, rtt_ns: Ns) -> Self {
         Self {
-            rate_bps,
-            rate_varies: None,
-            queue,
-            aqm: None,
-            later_hops: Vec::new(),
+            hops,
             delay_forward_ns: rtt_ns / 2,
             delay_reverse_ns: rtt_ns - rtt_ns / 2,
             delay_forward_steps: Vec::new(),
             delay_reverse_steps: Vec::new(),
             falls_reorder: false,
-            loss_forward: 0.0,
             loss_reverse: 0.0,
-            bursts_forward: None,
             bursts_reverse: None,
             jitter_forward_ns: 0,
             jitter_reverse_ns: 0,
@@ -211,54 +201,43 @@ impl Default for TcpOptions {
     }
 }
 
-/// One bottleneck towards the receivers, or several in a row; a way back that is uncongested unless it
-/// has a rate of its own.
+/// Hops in the forward direction, towards the receivers, and a reverse direction that is uncongested
+/// unless it has a rate of its own.
 #[derive(Clone, Debug)]
 pub struct PathSpec {
-    /// Rate of the (first) bottleneck at the start, bit/s, of whole packets including headers; of a
-    /// delivery trace its mean.
-    pub rate_bps: u64,
-    /// What the rate is instead, if it is not constant.
-    pub rate_varies: Option<Varying>,
-    /// Limit of its queue; the packet in transmission counts.
-    pub queue: QueueLimit,
-    /// How the queue is managed; none: drop-tail.
-    pub aqm: Option<Aqm>,
-    /// The bottlenecks behind the first, in order. Packets pass those of their flow's [`Route`].
-    pub later_hops: Vec<HopSpec>,
-    /// Propagation delay from a flow's (last) bottleneck to its receiver, at the start.
+    /// Hops in the forward direction, in order, at least one. Packets pass those of their flow's
+    /// [`Route`].
+    pub hops: Vec<HopSpec>,
+    /// Propagation delay from a flow's last hop to its receiver, at the start.
     pub delay_forward_ns: Ns,
     /// Propagation delay from the receivers to the senders, at the start.
     pub delay_reverse_ns: Ns,
-    /// From these times on packets leave the bottleneck with these delays instead; in order of
-    /// time. None overtakes another when the delay falls, unless [`PathSpec::falls_reorder`].
+    /// From these times on packets leave the last hop with these delays instead; in order of time.
+    /// None overtakes another when the delay falls, unless [`PathSpec::falls_reorder`].
     pub delay_forward_steps: Vec<(Ns, Ns)>,
     /// The same of packets that leave the receivers (the link there, if it has a rate).
     pub delay_reverse_steps: Vec<(Ns, Ns)>,
     /// When the forward delay falls, packets overtake those that left before.
     pub falls_reorder: bool,
-    /// Probability that a packet is lost before the bottleneck's queue.
-    pub loss_forward: f64,
-    /// Probability that a packet is lost on the way back.
+    /// Probability that a packet is lost in the reverse direction.
     pub loss_reverse: f64,
-    /// Losses in bursts before the bottleneck's queue.
-    pub bursts_forward: Option<BurstLoss>,
-    /// Losses in bursts on the way back.
+    /// Losses in bursts in the reverse direction.
     pub bursts_reverse: Option<BurstLoss>,
-    /// Extra delay after the bottleneck, uniform from 0 to this, never reordering.
+    /// Extra delay after the last hop, uniform from 0 to this, never reordering.
     pub jitter_forward_ns: Ns,
-    /// Extra delay on the way back, uniform from 0 to this, never reordering.
+    /// Extra delay in the reverse direction, uniform from 0 to this, never reordering.
     pub jitter_reverse_ns: Ns,
-    /// Packets that others overtake, after the bottleneck.
+    /// Packets that others overtake, after the last hop.
     pub reorder: Option<Reorder>,
-    /// Link that packets back to the senders pass first; none: they pass at once.
+    /// Link that packets in the reverse direction pass first; none: they pass at once.
     pub reverse: Option<ReverseLink>,
 }
 
-/// A bottleneck behind another one.
+/// A hop: random loss, a queue, and the link behind it, a possible bottleneck.
 #[derive(Clone, Debug)]
 pub struct HopSpec {
-    /// Propagation delay to it from the bottleneck before it.
+    /// Propagation delay to it from the hop before it. Packets that enter the path here do not pass
+    /// it, so that of the first hop has no effect.
     pub delay_ns: Ns,
     /// Rate at the start, bit/s, of whole packets including headers; of a delivery trace its mean.
     pub rate_bps: u64,
@@ -275,6 +254,11 @@ pub struct HopSpec {
 }
 
 impl HopSpec {
+    /// A drop-tail hop of a constant rate, bit/s, without loss.
+    pub fn new(rate_bps: u64, queue: QueueLimit) -> Self {
+        Self { delay_ns: 0, rate_bps, rate_varies: None, queue, aqm: None, loss: 0.0, bursts: None }
+    }
+
     /// Its rate.
     pub fn rate(&self) -> Rate<'_> {
         Rate { bps: self.rate_bps, varying: self.rate_varies.as_ref() }
@@ -284,19 +268,19 @@ impl HopSpec {
 /// Which way a flow takes on the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Route {
-    /// Whether it goes against the others: its data pass the link of the way back, which must have a
-    /// rate, and its ACKs the bottlenecks.
-    pub back: bool,
-    /// Index of the first bottleneck that it passes.
+    /// Whether it goes against the others: its data pass the reverse link, which must be there, and
+    /// its ACKs the hops.
+    pub reverse: bool,
+    /// Index of the first hop that it passes.
     pub first_hop: usize,
     /// Index of the last one; none: the path's last.
     pub last_hop: Option<usize>,
 }
 
 impl Route {
-    /// Index of the last bottleneck of `path` that it passes.
+    /// Index of the last hop of `path` that it passes.
     pub fn last_hop(&self, path: &PathSpec) -> usize {
-        self.last_hop.unwrap_or(path.later_hops.len())
+        self.last_hop.unwrap_or(path.hops.len() - 1)
     }
 }
 
@@ -309,7 +293,7 @@ pub struct Reorder {
     pub extra_delay_ns: Ns,
 }
 
-/// The link of the way back, with a drop-tail queue.
+/// The link of the reverse direction, with a drop-tail queue.
 #[derive(Clone, Debug)]
 pub struct ReverseLink {
     /// Rate at the start, bit/s, of whole packets including headers; of a delivery trace its mean.
@@ -340,7 +324,7 @@ pub struct FlowSpec {
     /// The start's jitter does not move it.
     pub stop_ns: Option<Ns>,
     /// Extra one-way delay between the flow's end at the path's start (its sender, or the receiver of
-    /// a flow that goes back) and the path, in each direction.
+    /// a flow in the reverse direction) and the path, in each direction.
     pub access_delay_ns: Ns,
     /// That delay is longer by a uniform draw from 0 to this, one for each run.
     pub access_delay_spread_ns: Ns,

@@ -32,7 +32,7 @@ fn speed(c: &mut Criterion) {
         let name = algorithm.name();
         measure(format!("16 {name}, 100 Mbit/s"), dumbbell(16, 100_000_000, 10_000, &params));
         let mut lossy = dumbbell(16, 100_000_000, 10_000, &params);
-        lossy.path.loss_forward = 0.01;
+        lossy.path.hops[0].loss = 0.01;
         measure(format!("16 {name}, 100 Mbit/s, 1 % loss"), lossy);
     }
     let params = Params::defaults(algorithms()[0]);

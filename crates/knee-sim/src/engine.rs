@@ -543,7 +543,7 @@ impl<'a> Engine<'a> {
         }
         // Their memory is needed for the records.
         drop((self.timers, self.blocks, self.acks));
-        let PathQueues { queue, later_queues, queue_back } = self.path.finish();
+        let PathQueues { queues, reverse_queue } = self.path.finish();
         let (specs, duration_ns) = (&self.spec.flows, self.spec.duration_ns);
         // Collected in place: a flow and its record do not stand beside each other.
         let flows = self.flows.into_iter().enumerate();
@@ -556,9 +556,8 @@ impl<'a> Engine<'a> {
             duration_ns: self.spec.duration_ns,
             bin_ns,
             flows: flows.collect(),
-            queue,
-            later_queues,
-            queue_back,
+            queues,
+            reverse_queue,
             approximations: Vec::new(),
             real_time: None,
         }

@@ -54,7 +54,7 @@ fn alone() {
         for bdps in [1, 4] {
             let record = record_for(path(mbit, bdps), 60 * S, vec![bulk("bbr", 0)]);
             let used = use_of_link(&record, 0, 10, mbit);
-            let queueing_ms = record.queue.delay.mean_ns() / 1e6;
+            let queueing_ms = record.queues[0].delay.mean_ns() / 1e6;
             let dropped = dropped_percent(&record.flows[0]);
             let _ = writeln!(
                 table,
@@ -76,7 +76,7 @@ fn random_loss() {
     let mut table = "cc       use at 1 % loss\n".to_owned();
     let mut used = Vec::new();
     for name in ["bbr", "newreno", "cubic"] {
-        let path = PathSpec { loss_forward: 0.01, ..path(10, 1) };
+        let path = path(10, 1).with_each_hop(|hop| hop.loss = 0.01);
         let record = record_for(path, 60 * S, vec![bulk(name, 0)]);
         used.push(use_of_link(&record, 0, 10, 10));
         let _ = writeln!(table, "{name:<8} {:>6.3}", used[used.len() - 1]);
@@ -94,7 +94,7 @@ fn two_share() {
             let flows = vec![bulk("bbr", 0), bulk("bbr", 5 * S)];
             let record = record_for(path(mbit, bdps), 120 * S, flows);
             let [a, b] = [0, 1].map(|flow| use_of_link(&record, flow, 60, mbit));
-            let queueing_ms = record.queue.delay.mean_ns() / 1e6;
+            let queueing_ms = record.queues[0].delay.mean_ns() / 1e6;
             let _ =
                 writeln!(table, "{mbit:>6} {bdps:>2} BDP {a:>6.3} {b:>7.3} {queueing_ms:>12.2}");
             assert!(a + b > 0.93 && a.max(b) < 2.0 * a.min(b), "{table}");
@@ -113,7 +113,7 @@ fn beside_loss_based_flows() {
                 let flows = vec![bulk("bbr", 0), bulk(other, 5 * S)];
                 let record = record_for(path(mbit, bdps), 120 * S, flows);
                 let [a, b] = [0, 1].map(|flow| use_of_link(&record, flow, 60, mbit));
-                let queueing_ms = record.queue.delay.mean_ns() / 1e6;
+                let queueing_ms = record.queues[0].delay.mean_ns() / 1e6;
                 let _ = writeln!(
                     table,
                     "{other:<8} {mbit:>6} {bdps:>2} BDP {a:>6.3} {b:>6.3} {queueing_ms:>12.2}"
@@ -131,10 +131,10 @@ fn beside_loss_based_flows() {
 fn packets_leave_at_the_pace() {
     let record = run(&spec(path(10, 4), 10 * S, vec![bulk("bbr", 0)]));
     let flow = &record.flows[0];
-    let offered =
-        record.queue.log.iter().filter(|l| {
-            l.flow == 0 && matches!(l.event, PacketEvent::Enqueued | PacketEvent::Dropped)
-        });
+    let offered = record.queues[0]
+        .log
+        .iter()
+        .filter(|l| l.flow == 0 && matches!(l.event, PacketEvent::Enqueued | PacketEvent::Dropped));
     let times_ns: Vec<Ns> = offered.map(|l| l.time_ns).collect();
     assert!(times_ns.len() > 5000);
     let mut rates = flow.trace.iter().map(|c| (c.before.now_us, c.after)).peekable();

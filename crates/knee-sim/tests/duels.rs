@@ -62,8 +62,8 @@ fn judged(spec: &RunSpec) -> String {
         "{:>6.2} {:>6.2} {:>9.1} {:>6}",
         first / 1e6,
         second / 1e6,
-        record.queue.delay.mean_ns() / 1e6,
-        record.queue.dropped_pkts
+        record.queues[0].delay.mean_ns() / 1e6,
+        record.queues[0].dropped_pkts
     )
 }
 

@@ -4,9 +4,9 @@ mod common;
 
 use common::{MS, S, flow, newreno, options, params, run, spec, ten_mbit, transfer};
 use knee_run::{
-    BurstLoss, Call, Cc, DeliveryTrace, FlowKind, FlowSpec, Ns, PacketEvent, PathSpec, QueueLimit,
-    RecordSpec, Recovery, Reorder, ReverseLink, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport,
-    Varying, Workload,
+    BurstLoss, Call, Cc, DeliveryTrace, FlowKind, FlowSpec, HopSpec, Ns, PacketEvent, PathSpec,
+    QueueLimit, RecordSpec, Recovery, Reorder, ReverseLink, RunRecord, RunSpec, TcpOptions,
+    TcpSpec, Transport, Varying, Workload,
 };
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn of(algorithm: &str) -> FlowSpec {
 }
 
 fn departures(record: &RunRecord) -> Vec<Ns> {
-    let departed = record.queue.log.iter().filter(|l| l.event == PacketEvent::Departed);
+    let departed = record.queues[0].log.iter().filter(|l| l.event == PacketEvent::Departed);
     departed.map(|l| l.time_ns).collect()
 }
 
@@ -50,28 +50,23 @@ fn a_packet_is_finished_at_the_new_rate() {
     // quarter: 2 ms for the rest. Then 4 ms each, until an outage from 11.5 to 20 ms: a quarter of
     // the fifth is left for after it.
     let steps = vec![(5 * MS / 2, 2_000_000), (23 * MS / 2, 0), (20 * MS, 8_000_000)];
-    let path = PathSpec {
-        rate_varies: Some(Varying::Steps(steps)),
-        ..PathSpec::symmetric(8_000_000, 20 * MS, QueueLimit::Packets(100))
-    };
+    let path = PathSpec::symmetric(8_000_000, 20 * MS, QueueLimit::Packets(100))
+        .with_each_hop(|hop| hop.rate_varies = Some(Varying::Steps(steps.clone())));
     let record = run(&spec(path, 21 * MS, vec![udp(80_000_000, 1000)]));
     let exact = [1.0, 2.0, 4.5, 8.5, 20.25].map(|ms| (ms * 1e6) as Ns);
     assert_eq!(departures(&record), exact);
     // Rates are exact over a long time too: 60 s at 7, 60 s at 3 Mbit/s.
-    let path = PathSpec {
-        rate_varies: Some(Varying::Steps(vec![(60 * S, 3_000_000)])),
-        ..PathSpec::symmetric(7_000_000, 20 * MS, QueueLimit::Packets(10))
-    };
+    let path = PathSpec::symmetric(7_000_000, 20 * MS, QueueLimit::Packets(10))
+        .with_each_hop(|hop| hop.rate_varies = Some(Varying::Steps(vec![(60 * S, 3_000_000)])));
     let record = run(&spec(path, 120 * S, vec![udp(10_000_000, 1000)]));
     assert_eq!(departures(&record).len(), 75_000);
 }
 
 #[test]
 fn tcp_fills_a_link_that_changes() {
-    let path = PathSpec {
-        rate_varies: Some(Varying::Steps(vec![(20 * S, 2_000_000), (40 * S, 20_000_000)])),
-        ..ten_mbit(84)
-    };
+    let path = ten_mbit(84).with_each_hop(|hop| {
+        hop.rate_varies = Some(Varying::Steps(vec![(20 * S, 2_000_000), (40 * S, 20_000_000)]))
+    });
     let record = run(&spec(path.clone(), 60 * S, vec![of("newreno")]));
     let within = |from: Ns, to: Ns| {
         let times = departures(&record);
@@ -83,7 +78,7 @@ fn tcp_fills_a_link_that_changes() {
         let share = within(until - 10 * S, until) / bps;
         assert!((0.9..=1.001).contains(&share), "{until}: {share}");
     }
-    let mean_bps = path.rate().mean_bps(0, 60 * S);
+    let mean_bps = path.hops[0].rate().mean_bps(0, 60 * S);
     assert!((mean_bps - 32e6 / 3.0).abs() < 1.0, "{mean_bps}");
 }
 
@@ -91,18 +86,14 @@ fn tcp_fills_a_link_that_changes() {
 fn a_trace_delivers_when_it_says() {
     // In each 10 ms two opportunities at 4 and one at 10 ms; 1500-byte packets at 10 Mbit/s, more
     // than that.
-    let path = PathSpec {
-        rate_varies: Some(trace(&[4, 4, 10])),
-        ..PathSpec::symmetric(3_600_000, 20 * MS, QueueLimit::Packets(10))
-    };
+    let path = PathSpec::symmetric(3_600_000, 20 * MS, QueueLimit::Packets(10))
+        .with_each_hop(|hop| hop.rate_varies = Some(trace(&[4, 4, 10])));
     let record = run(&spec(path, 31 * MS, vec![udp(10_000_000, 1500)]));
     let exact = [4, 4, 10, 14, 14, 20, 24, 24, 30].map(|ms| ms * MS);
     assert_eq!(departures(&record), exact);
     // Four of 372 bytes fit where one of 1500 does: 4 * (372 + 4) = 1504.
-    let path = PathSpec {
-        rate_varies: Some(trace(&[4, 4, 10])),
-        ..PathSpec::symmetric(3_600_000, 20 * MS, QueueLimit::Packets(100))
-    };
+    let path = PathSpec::symmetric(3_600_000, 20 * MS, QueueLimit::Packets(100))
+        .with_each_hop(|hop| hop.rate_varies = Some(trace(&[4, 4, 10])));
     let record = run(&spec(path, 11 * MS, vec![udp(100_000_000, 372)]));
     let times = departures(&record);
     let count = |ms: u64| times.iter().filter(|t| **t == ms * MS).count();
@@ -111,9 +102,10 @@ fn a_trace_delivers_when_it_says() {
 
 #[test]
 fn a_fixed_trace_is_as_good_as_its_rate() {
-    let goodput = |rate_varies| {
+    let goodput = |rate_varies: Option<Varying>| {
         let queue = QueueLimit::Packets(100);
-        let path = PathSpec { rate_varies, ..PathSpec::symmetric(12_000_000, 40 * MS, queue) };
+        let path = PathSpec::symmetric(12_000_000, 40 * MS, queue)
+            .with_each_hop(|hop| hop.rate_varies = rate_varies.clone());
         goodput_bps(&run(&spec(path, 30 * S, vec![of("newreno")])))
     };
     let ratio = goodput(Some(trace(&[1]))) / goodput(None);
@@ -177,14 +169,11 @@ fn the_delay_of_the_way_back_changes_too() {
 
 #[test]
 fn bursts_lose_as_much_as_asked_in_runs() {
-    let path = PathSpec {
-        bursts_forward: BurstLoss::of_means(0.02, 5.0),
-        ..PathSpec::symmetric(100_000_000, 20 * MS, QueueLimit::Packets(1000))
-    };
+    let path = PathSpec::symmetric(100_000_000, 20 * MS, QueueLimit::Packets(1000))
+        .with_each_hop(|hop| hop.bursts = BurstLoss::of_means(0.02, 5.0));
     let two = vec![udp(8_000_000, 1000), udp(4_000_000, 1000)];
     let record = run(&spec(path, 100 * S, two));
-    let fates: Vec<bool> = record
-        .queue
+    let fates: Vec<bool> = record.queues[0]
         .log
         .iter()
         .filter(|l| l.event != PacketEvent::Departed)
@@ -334,22 +323,27 @@ fn a_full_way_back_drops_acks_and_counts_them() {
 #[test]
 fn elements_without_effect_change_nothing() {
     let record = RecordSpec { bin_ns: 100 * MS, queue_log: true, trace: true };
-    let plain = PathSpec { loss_forward: 0.005, jitter_forward_ns: MS, ..ten_mbit(60) };
+    let plain =
+        PathSpec { jitter_forward_ns: MS, ..ten_mbit(60) }.with_each_hop(|hop| hop.loss = 0.005);
     let run_on = |path: PathSpec| {
         let flows = vec![of("chd"), of("newreno"), probe(20 * MS)];
         run(&RunSpec { record: record.clone(), ..spec(path, 10 * S, flows) })
     };
     let expected = run_on(plain.clone());
     let never = BurstLoss { good_to_bad: 0.0, bad_to_good: 1.0, loss_good: 0.0, loss_bad: 1.0 };
+    let steps = vec![(3 * S, plain.hops[0].rate_bps), (11 * S, 0)];
+    let unlike = |hop: &mut HopSpec| {
+        hop.rate_varies = Some(Varying::Steps(steps.clone()));
+        hop.bursts = Some(never);
+    };
     let no_effect = PathSpec {
-        rate_varies: Some(Varying::Steps(vec![(3 * S, plain.rate_bps), (11 * S, 0)])),
         delay_forward_steps: vec![(S, plain.delay_forward_ns)],
         delay_reverse_steps: vec![(S, plain.delay_reverse_ns)],
         falls_reorder: true,
-        bursts_forward: Some(never),
         bursts_reverse: Some(never),
         reorder: Some(Reorder { probability: 0.0, extra_delay_ns: S }),
         ..plain
     };
+    let no_effect = no_effect.with_each_hop(unlike);
     assert_eq!(run_on(no_effect), expected);
 }

@@ -14,29 +14,22 @@ const PACKET_US: u64 = 1200;
 
 /// A bottleneck of 10 Mbit/s and 84 packets.
 fn hop(delay_ns: Ns) -> HopSpec {
-    HopSpec {
-        delay_ns,
-        rate_bps: 10_000_000,
-        rate_varies: None,
-        queue: QueueLimit::Packets(84),
-        aqm: None,
-        loss: 0.0,
-        bursts: None,
-    }
+    HopSpec { delay_ns, ..HopSpec::new(10_000_000, QueueLimit::Packets(84)) }
 }
 
-/// `first` with these bottlenecks behind it.
-fn lot(first: PathSpec, later_hops: Vec<HopSpec>) -> PathSpec {
-    PathSpec { later_hops, ..first }
+/// `first` with these hops behind it.
+fn lot(mut first: PathSpec, later: Vec<HopSpec>) -> PathSpec {
+    first.hops.extend(later);
+    first
 }
 
 /// `flow` over the bottlenecks from `first_hop` to `last_hop`, counted from 0.
 fn over(first_hop: usize, last_hop: usize, flow: FlowSpec) -> FlowSpec {
-    FlowSpec { route: Route { back: false, first_hop, last_hop: Some(last_hop) }, ..flow }
+    FlowSpec { route: Route { reverse: false, first_hop, last_hop: Some(last_hop) }, ..flow }
 }
 
 fn back(flow: FlowSpec) -> FlowSpec {
-    FlowSpec { route: Route { back: true, ..Route::default() }, ..flow }
+    FlowSpec { route: Route { reverse: true, ..Route::default() }, ..flow }
 }
 
 fn bulk(algorithm: &str, options: TcpOptions) -> FlowSpec {
@@ -83,25 +76,20 @@ fn an_infinitely_fast_bottleneck_changes_nothing() {
     };
     let fast =
         |loss| HopSpec { rate_bps: u64::MAX, queue: QueueLimit::Packets(u32::MAX), loss, ..hop(0) };
-    let one = PathSpec { loss_forward: 0.002, ..ten_mbit(60) };
+    let one = ten_mbit(60).with_each_hop(|hop| hop.loss = 0.002);
     let alone = run(&observed(one.clone(), 20 * S, flows()));
     assert!(alone.flows[0].counters.queue_drops_pkts > 0, "{:?}", alone.flows[0].counters);
 
     let behind = run(&observed(lot(one.clone(), vec![fast(0.0)]), 20 * S, flows()));
     assert!(behind.flows == alone.flows);
-    assert!(behind.queue == alone.queue);
-    assert_eq!(behind.later_queues[0].delay.max_ns(), 0);
+    assert!(behind.queues[0] == alone.queues[0]);
+    assert_eq!(behind.queues[1].delay.max_ns(), 0);
 
-    let first = PathSpec {
-        rate_bps: u64::MAX,
-        queue: QueueLimit::Packets(u32::MAX),
-        loss_forward: 0.0,
-        ..one
-    };
+    let first = one.with_each_hop(|hop| *hop = fast(0.0));
     let slow = HopSpec { queue: QueueLimit::Packets(60), loss: 0.002, ..hop(0) };
     let before = run(&observed(lot(first, vec![slow]), 20 * S, flows()));
     assert!(before.flows == alone.flows);
-    assert!(before.later_queues[0] == alone.queue);
+    assert!(before.queues[1] == alone.queues[0]);
 }
 
 #[test]
@@ -115,7 +103,7 @@ fn what_leaves_a_bottleneck_comes_to_the_next() {
         over(2, 2, of("newreno")),
     ];
     let record = run(&observed(path, 20 * S, flows));
-    let queues: Vec<_> = record.queues().collect();
+    let queues: Vec<_> = record.queues.iter().collect();
     // Which flows each bottleneck sees.
     for (queue, flows) in queues.iter().zip([&[0, 1][..], &[0, 2, 3], &[0, 3, 4]]) {
         let mut seen: Vec<u32> = queue.log.iter().map(|l| l.flow).collect();
@@ -166,7 +154,7 @@ fn round_trips_are_those_of_the_hops_that_are_passed() {
     ];
     assert_eq!(measured, exact.map(|us| vec![us]));
     let between = |first_hop, last_hop| {
-        path.hops_delay_ns(&Route { back: false, first_hop, last_hop: Some(last_hop) })
+        path.hops_delay_ns(&Route { reverse: false, first_hop, last_hop: Some(last_hop) })
     };
     assert_eq!(
         [(0, 2), (0, 1), (1, 2), (1, 1)].map(|(a, b)| between(a, b)),
@@ -191,7 +179,7 @@ fn the_long_flow_of_a_parking_lot_gets_least() {
     };
     let aqm = Some(Aqm { discipline: Discipline::Red(red), ecn: false });
     let hop = |delay_ns| HopSpec { aqm: aqm.clone(), ..hop(delay_ns) };
-    let path = lot(PathSpec { aqm: aqm.clone(), ..ten_mbit(84) }, vec![hop(5 * MS), hop(5 * MS)]);
+    let path = PathSpec::over(vec![hop(0), hop(5 * MS), hop(5 * MS)], 40 * MS);
     let jitter = |flow| FlowSpec { access_jitter_ns: MS, ..flow };
     let mut flows = vec![jitter(of("newreno"))];
     flows.extend((0..3).map(|hop| jitter(over(hop, hop, of("newreno")))));
@@ -221,25 +209,26 @@ fn each_bottleneck_has_its_own_losses_marks_and_rates() {
     let lost = |queue: &QueueRecord| {
         queue.log.iter().filter(|l| l.event == PacketEvent::Lost).count() as u64
     };
-    let by_hop: Vec<u64> = record.queues().map(lost).collect();
+    let by_hop: Vec<u64> = record.queues.iter().map(lost).collect();
     let c = &record.flows[0].counters;
     assert_eq!(by_hop, [0, c.random_losses_pkts, 0]);
     // 5000 packets: five standard errors are 77.
     assert!(c.random_losses_pkts.abs_diff(250) < 77, "{c:?}");
-    let silent = record.later_queues[1].log.iter();
+    let silent = record.queues[2].log.iter();
     let silent = silent.filter(|l| l.event == PacketEvent::Departed);
     assert!(silent.clone().count() > 3000);
     assert!(!silent.map(|l| l.time_ns).any(|ns| (3 * S + 2 * MS..4 * S).contains(&ns)));
-    assert!(record.later_queues[1].dropped_pkts > 100 && record.queue.dropped_pkts == 0);
+    assert!(record.queues[2].dropped_pkts > 100 && record.queues[0].dropped_pkts == 0);
 
     // The second marks, the third is slower and does not.
     let red = Discipline::Red(Red { max_probability: 0.1, ..Red::default() });
     let marking = HopSpec { aqm: Some(Aqm { discipline: red, ecn: true }), ..hop(0) };
-    let path = lot(PathSpec { rate_bps: 20_000_000, ..ten_mbit(84) }, vec![marking, hop(0)]);
+    let path =
+        lot(ten_mbit(84).with_each_hop(|hop| hop.rate_bps = 20_000_000), vec![marking, hop(0)]);
     let capable = TcpOptions { ecn: true, ..TcpOptions::default() };
     let record = run(&spec(path, 20 * S, vec![bulk("newreno", capable)]));
     let c = &record.flows[0].counters;
-    let marked: Vec<u64> = record.queues().map(|queue| queue.marked_pkts).collect();
+    let marked: Vec<u64> = record.queues.iter().map(|queue| queue.marked_pkts).collect();
     // A packet is counted once for its flow, and at each queue that it leaves with its mark.
     assert!(marked[0] == 0 && marked[1] >= marked[2] && marked[2] == c.marked_pkts, "{marked:?}");
     assert!(c.ecn_reductions > 10 && c.ecn_reductions <= c.marked_pkts, "{c:?}");
@@ -271,8 +260,8 @@ fn a_flow_back_has_the_round_trip_of_one_there() {
     // An ACK of 52 bytes takes 41.6 us.
     assert_eq!(rtts_us(&record.flows[0]), [41_241]);
     assert_eq!(rtts_us(&record.flows[1]), [47_241]);
-    let queue_back = record.queue_back.expect("a flow goes back");
-    assert_eq!((record.queue.departed_bytes, queue_back.departed_bytes), (1552, 1552));
+    let reverse_queue = record.reverse_queue.expect("a flow goes back");
+    assert_eq!((record.queues[0].departed_bytes, reverse_queue.departed_bytes), (1552, 1552));
 }
 
 #[test]
@@ -281,7 +270,7 @@ fn acks_are_compressed_by_traffic_the_other_way() {
     let options = || TcpOptions { receive_window_pkts: 50, ..TcpOptions::default() };
     let there = || bulk("newreno", options());
     let alone = run(&observed(two_way(84), 30 * S, vec![there()]));
-    assert!(alone.queue_back.is_none());
+    assert!(alone.reverse_queue.is_none());
     assert!(compressed(&alone.flows[0]) < 0.01, "{}", compressed(&alone.flows[0]));
     assert!(goodput_bps(&alone, 0) > 9.6e6);
 
@@ -301,7 +290,7 @@ fn acks_are_compressed_by_traffic_the_other_way() {
 fn acks_are_dropped_in_both_queues_and_counted() {
     let record = run(&observed(two_way(20), 30 * S, vec![of("newreno"), back(of("newreno"))]));
     let [there, back] = &record.flows[..] else { panic!("two flows") };
-    let queue_back = record.queue_back.as_ref().expect("a flow goes back");
+    let reverse_queue = record.reverse_queue.as_ref().expect("a flow goes back");
     for flow in [there, back] {
         let c = &flow.counters;
         assert!(c.queue_drops_pkts > 0 && c.ack_drops_pkts > 0, "{c:?}");
@@ -309,9 +298,11 @@ fn acks_are_dropped_in_both_queues_and_counted() {
         assert_eq!(c.sent_pkts, c.delivered_pkts + c.duplicate_pkts + gone, "{c:?}");
     }
     let (a, b) = (&there.counters, &back.counters);
-    assert_eq!(record.queue.dropped_pkts, a.queue_drops_pkts + b.ack_drops_pkts);
-    assert_eq!(queue_back.dropped_pkts, b.queue_drops_pkts + a.ack_drops_pkts);
-    assert!(queue_back.bins.len() == record.queue.bins.len() && queue_back.delay.count() > 0);
+    assert_eq!(record.queues[0].dropped_pkts, a.queue_drops_pkts + b.ack_drops_pkts);
+    assert_eq!(reverse_queue.dropped_pkts, b.queue_drops_pkts + a.ack_drops_pkts);
+    assert!(
+        reverse_queue.bins.len() == record.queues[0].bins.len() && reverse_queue.delay.count() > 0
+    );
     // Neither is starved.
     assert!(goodput_bps(&record, 0) > 2e6 && goodput_bps(&record, 1) > 2e6);
 }
@@ -322,9 +313,8 @@ fn everything_that_can_go_back_does() {
     let reverse = two_way(84).reverse;
     let path = PathSpec {
         reverse,
-        loss_forward: 0.02,
         loss_reverse: 0.03,
-        ..lot(ten_mbit(84), vec![hop(5 * MS)])
+        ..lot(ten_mbit(84).with_each_hop(|hop| hop.loss = 0.02), vec![hop(5 * MS)])
     };
     let probe = FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 1 };
     let flows = vec![
@@ -347,6 +337,6 @@ fn everything_that_can_go_back_does() {
     let least = probe.probe_delays.iter().map(|d| d.1).min();
     assert_eq!(least.map(|ns| ns / MS), Some(25));
     // Only ACKs of the flow that has any pass the way there.
-    assert!(record.queue.log.iter().all(|l| matches!(l.flow, 0 | 3)));
-    assert!(record.queue.log.iter().all(|l| l.flow == 3 || l.bytes == 52));
+    assert!(record.queues[0].log.iter().all(|l| matches!(l.flow, 0 | 3)));
+    assert!(record.queues[0].log.iter().all(|l| l.flow == 3 || l.bytes == 52));
 }

@@ -18,7 +18,7 @@ const SEEDS: u64 = 10;
 /// Mean rate of one NewReno flow, an ACK for each packet: 10 Mb/s, 40 ms, 84 packets, 60 s.
 fn measured_bps(recovery: Recovery, loss: f64) -> f64 {
     let mut path = ten_mbit(84);
-    path.loss_forward = loss;
+    path.hops[0].loss = loss;
     let flows = vec![newreno(Workload::Bulk, options(recovery))];
     let spec = RunSpec { record: RecordSpec::default(), ..spec(path, 60 * S, flows) };
     let delivered = |seed| run(&RunSpec { seed, ..spec.clone() }).flows[0].counters.delivered_pkts;

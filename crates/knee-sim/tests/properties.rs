@@ -96,15 +96,14 @@ fn path() -> impl Strategy<Value = PathSpec> {
             }),
         ];
         let delays = (delay_steps(), delay_steps(), any::<bool>());
-        let links = (varying(path.rate_bps), reverse(path.rate_bps));
+        let links = (varying(path.hops[0].rate_bps), reverse(path.hops[0].rate_bps));
         (Just(path), links, delays, (bursts(), bursts()), reorder).prop_map(
             |(path, (rate_varies, reverse), delays, bursts, reorder)| PathSpec {
-                rate_varies,
+                hops: vec![HopSpec { rate_varies, bursts: bursts.0, ..path.hops[0].clone() }],
                 reverse,
                 delay_forward_steps: delays.0,
                 delay_reverse_steps: delays.1,
                 falls_reorder: delays.2,
-                bursts_forward: bursts.0,
                 bursts_reverse: bursts.1,
                 reorder,
                 ..path
@@ -118,10 +117,10 @@ fn plain_path() -> impl Strategy<Value = PathSpec> {
     let delays = (often_zero(50 * MS), often_zero(50 * MS));
     let jitters = (often_zero(5 * MS), often_zero(5 * MS));
     (log_uniform(500_000, 1_000_000_000), queue(), delays, jitters, probability(), probability())
-        .prop_map(|(rate_bps, queue, delay, jitter, loss_forward, loss_reverse)| PathSpec {
+        .prop_map(|(rate_bps, queue, delay, jitter, loss, loss_reverse)| PathSpec {
+            hops: vec![HopSpec { loss, ..HopSpec::new(rate_bps, queue) }],
             delay_forward_ns: delay.0,
             delay_reverse_ns: delay.1,
-            loss_forward,
             loss_reverse,
             jitter_forward_ns: jitter.0,
             jitter_reverse_ns: jitter.1,
@@ -250,7 +249,7 @@ fn run_spec() -> impl Strategy<Value = RunSpec> {
     let bins = prop_oneof![Just(0), log_uniform(MS, 100 * MS)];
     (path(), any::<u64>(), 0.1..1.0f64, bins)
         .prop_flat_map(|(path, seed, share, bin_ns)| {
-            let longest_ns = (3000 * 1500 * 8 * NS_PER_S / path.rate_bps).min(5 * S);
+            let longest_ns = (3000 * 1500 * 8 * NS_PER_S / path.hops[0].rate_bps).min(5 * S);
             let duration_ns = (share * longest_ns as f64) as Ns + MS;
             let flows = prop::collection::vec(flow(duration_ns), 1..7);
             (Just(path), Just((seed, duration_ns, bin_ns)), flows)
@@ -264,7 +263,7 @@ fn run_spec() -> impl Strategy<Value = RunSpec> {
         })
 }
 
-/// A bottleneck behind another one.
+/// A hop behind another one.
 fn hop(rate_bps: u64) -> impl Strategy<Value = HopSpec> {
     let rate = log_uniform(rate_bps / 4, rate_bps * 4);
     (rate, queue(), often_zero(20 * MS), prop::option::of(aqm()), probability(), bursts())
@@ -285,20 +284,22 @@ fn hop(rate_bps: u64) -> impl Strategy<Value = HopSpec> {
 fn routed_spec() -> impl Strategy<Value = RunSpec> {
     let route = || (any::<bool>(), 0usize..4, 0usize..4);
     let routed = move |spec: RunSpec| {
-        let rate_bps = spec.path.rate_bps;
+        let rate_bps = spec.path.hops[0].rate_bps;
         let hops = prop::collection::vec(hop(rate_bps), 0..4);
         let routes = prop::collection::vec(route(), spec.flows.len());
         let first = (prop::option::of(aqm()), reverse(rate_bps));
         (Just(spec), hops, routes, first)
     };
-    run_spec().prop_flat_map(routed).prop_map(|(mut spec, later_hops, routes, (aqm, reverse))| {
-        let last = later_hops.len();
-        spec.path = PathSpec { later_hops, aqm, reverse, ..spec.path };
-        let way_back = spec.path.reverse.is_some();
-        for (flow, (back, a, b)) in spec.flows.iter_mut().zip(routes) {
+    run_spec().prop_flat_map(routed).prop_map(|(mut spec, later, routes, (aqm, reverse))| {
+        let last = later.len();
+        spec.path.hops[0].aqm = aqm;
+        spec.path.hops.extend(later);
+        spec.path.reverse = reverse;
+        let has_link = spec.path.reverse.is_some();
+        for (flow, (reverse, a, b)) in spec.flows.iter_mut().zip(routes) {
             let (a, b) = (a.min(last), b.min(last));
-            flow.route =
-                Route { back: back && way_back, first_hop: a.min(b), last_hop: Some(a.max(b)) };
+            let reverse = reverse && has_link;
+            flow.route = Route { reverse, first_hop: a.min(b), last_hop: Some(a.max(b)) };
         }
         spec
     })
@@ -331,20 +332,20 @@ fn check_conservation(record: &RunRecord) -> Outcome {
 /// Every drop of a queue is a flow's, and what leaves a bottleneck comes to the next one that its flow
 /// passes, in order, when it must.
 fn check_hops(spec: &RunSpec, record: &RunRecord) -> Outcome {
-    let queues: Vec<_> = record.queues().collect();
-    prop_assert_eq!(queues.len(), spec.path.hops());
-    let back = spec.flows.iter().any(|flow| flow.route.back);
-    prop_assert_eq!(record.queue_back.is_some(), back);
-    let there: u64 = queues.iter().map(|queue| queue.dropped_pkts).sum();
-    let (mut drops_there, mut drops_back) = (0, 0);
+    let queues = &record.queues;
+    prop_assert_eq!(queues.len(), spec.path.hops.len());
+    let reverse = spec.flows.iter().any(|flow| flow.route.reverse);
+    prop_assert_eq!(record.reverse_queue.is_some(), reverse);
+    let dropped: u64 = queues.iter().map(|queue| queue.dropped_pkts).sum();
+    let (mut drops_forward, mut drops_reverse) = (0, 0);
     for (flow, of) in record.flows.iter().zip(&spec.flows) {
         let (data, acks) = (flow.counters.queue_drops_pkts, flow.counters.ack_drops_pkts);
-        drops_there += if of.route.back { acks } else { data };
-        drops_back += if of.route.back { data } else { acks };
+        drops_forward += if of.route.reverse { acks } else { data };
+        drops_reverse += if of.route.reverse { data } else { acks };
     }
-    prop_assert_eq!(drops_there, there);
-    if let Some(queue) = &record.queue_back {
-        prop_assert_eq!(drops_back, queue.dropped_pkts);
+    prop_assert_eq!(drops_forward, dropped);
+    if let Some(queue) = &record.reverse_queue {
+        prop_assert_eq!(drops_reverse, queue.dropped_pkts);
     }
     let is_departure = |l: &&PacketLog| l.event == PacketEvent::Departed;
     for (index, queue) in queues.iter().enumerate() {
@@ -355,7 +356,7 @@ fn check_hops(spec: &RunSpec, record: &RunRecord) -> Outcome {
             (route.first_hop..=route.last_hop(&spec.path)).contains(&index)
         };
         prop_assert!(queue.log.iter().all(|l| passes(&l)));
-        let Some(next) = spec.path.later_hops.get(index).filter(|next| next.aqm.is_none()) else {
+        let Some(next) = spec.path.hops.get(index + 1).filter(|next| next.aqm.is_none()) else {
             continue;
         };
         let goes_on =
@@ -381,18 +382,18 @@ fn check_hops(spec: &RunSpec, record: &RunRecord) -> Outcome {
 /// The queue's log against the definition of a drop-tail queue before a link of constant rate. Of
 /// other rates knee-net's own tests tell: here, only that nothing is lost or overtakes.
 fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
-    let rate_bps = u128::from(spec.path.rate_bps);
-    let constant = spec.path.rate_varies.is_none();
+    let rate_bps = u128::from(spec.path.hops[0].rate_bps);
+    let constant = spec.path.hops[0].rate_varies.is_none();
     let mut held = VecDeque::new();
     let mut held_bytes = 0;
     let (mut now_ns, mut last_departure_ns) = (0, 0);
     let (mut busy_since_ns, mut busy_bits) = (0, 0);
     let mut waits_ns: Vec<Ns> = Vec::new();
     let (mut most_held, mut departed_bytes, mut dropped) = (0, 0, 0);
-    for line in &record.queue.log {
+    for line in &record.queues[0].log {
         prop_assert!(line.time_ns >= now_ns && line.time_ns <= spec.duration_ns);
         now_ns = line.time_ns;
-        let fits = match spec.path.queue {
+        let fits = match spec.path.hops[0].queue {
             QueueLimit::Packets(limit) => held.len() < limit as usize,
             QueueLimit::Bytes(limit) => held_bytes + u64::from(line.bytes) <= limit,
         };
@@ -411,7 +412,7 @@ fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
                 dropped += 1;
             }
             PacketEvent::Lost => {
-                prop_assert!(spec.path.loss_forward > 0.0 || spec.path.bursts_forward.is_some());
+                prop_assert!(spec.path.hops[0].loss > 0.0 || spec.path.hops[0].bursts.is_some());
             }
             PacketEvent::Departed => {
                 let (flow, number, bytes, since_ns) = held.pop_front().expect("was enqueued");
@@ -431,7 +432,7 @@ fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
         }
         prop_assert_eq!(line.held_pkts as usize, held.len());
     }
-    let queue = &record.queue;
+    let queue = &record.queues[0];
     prop_assert_eq!(queue.max_pkts as usize, most_held);
     prop_assert_eq!(queue.departed_pkts, waits_ns.len() as u64);
     prop_assert_eq!(queue.departed_bytes, departed_bytes);
@@ -451,7 +452,7 @@ fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
 /// a number that was not seen before is the successor of the highest one, until then.
 fn check_order(spec: &RunSpec, record: &RunRecord) -> Outcome {
     let mut next = vec![0; spec.flows.len()];
-    for line in record.queue.log.iter().filter(|l| l.event != PacketEvent::Departed) {
+    for line in record.queues[0].log.iter().filter(|l| l.event != PacketEvent::Departed) {
         let next = &mut next[line.flow as usize];
         prop_assert!(line.number <= *next, "{} overtook {}", line.number, next);
         *next = (*next).max(line.number + 1);
@@ -463,7 +464,7 @@ fn check_order(spec: &RunSpec, record: &RunRecord) -> Outcome {
 fn check_series(spec: &RunSpec, record: &RunRecord) -> Outcome {
     let bin_ns = spec.record.bin_ns;
     let rows = if bin_ns == 0 { 0 } else { spec.duration_ns.div_ceil(bin_ns) };
-    prop_assert_eq!(record.queue.bins.len() as u64, rows);
+    prop_assert_eq!(record.queues[0].bins.len() as u64, rows);
     for (flow, spec_flow) in record.flows.iter().zip(&spec.flows) {
         prop_assert_eq!(flow.samples.len() as u64, rows);
         prop_assert!(flow.stop_ns <= spec.duration_ns);
@@ -489,7 +490,7 @@ fn check_series(spec: &RunSpec, record: &RunRecord) -> Outcome {
 
 /// Marks only where both ends and the queue know them, and no reduction without a mark.
 fn check_marks(spec: &RunSpec, record: &RunRecord) -> Outcome {
-    let marks = spec.path.aqm.as_ref().is_some_and(|aqm| aqm.ecn);
+    let marks = spec.path.hops[0].aqm.as_ref().is_some_and(|aqm| aqm.ecn);
     let mut marked = 0;
     for (flow, flow_spec) in record.flows.iter().zip(&spec.flows) {
         let capable = matches!(&flow_spec.kind, FlowKind::Tcp(tcp) if tcp.options.ecn);
@@ -501,10 +502,10 @@ fn check_marks(spec: &RunSpec, record: &RunRecord) -> Outcome {
         prop_assert!(c.ecn_reductions <= c.marked_pkts || c.retransmitted_pkts > 0, "{c:?}");
         marked += c.marked_pkts;
     }
-    prop_assert_eq!(marked, record.queue.marked_pkts);
+    prop_assert_eq!(marked, record.queues[0].marked_pkts);
     let bin_ns = spec.record.bin_ns;
     if bin_ns > 0 && !spec.duration_ns.is_multiple_of(bin_ns) {
-        let in_bins: u64 = record.queue.bins.iter().map(|b| u64::from(b.marked_pkts)).sum();
+        let in_bins: u64 = record.queues[0].bins.iter().map(|b| u64::from(b.marked_pkts)).sum();
         prop_assert_eq!(in_bins, marked);
     }
     Ok(())
@@ -736,7 +737,7 @@ proptest! {
     /// The same with every discipline, marking or not.
     #[test]
     fn any_managed_run_is_sound(spec in run_spec(), aqm in aqm()) {
-        let path = PathSpec { aqm: Some(aqm), ..spec.path.clone() };
+        let path = spec.path.clone().with_each_hop(|hop| hop.aqm = Some(aqm.clone()));
         let spec = RunSpec { path, ..spec };
         let record = run(&spec);
         check_conservation(&record)?;
@@ -759,7 +760,7 @@ proptest! {
         more.flows.push(FlowSpec { start_ns: spec.duration_ns + 1, ..absent });
         let beside = run(&more);
         prop_assert_eq!(&beside.flows[..spec.flows.len()], &alone.flows[..]);
-        prop_assert_eq!(beside.queue, alone.queue);
+        prop_assert_eq!(beside.queues, alone.queues);
         prop_assert_eq!(beside.flows[spec.flows.len()].counters, Default::default());
     }
 }

@@ -13,7 +13,8 @@ const DURATION_NS: Ns = 30 * S;
 
 /// 10 Mbit/s, 40 ms, room for 300 ms of packets, managed by `discipline`.
 fn path(discipline: Option<Discipline>, ecn: bool) -> PathSpec {
-    PathSpec { aqm: discipline.map(|discipline| Aqm { discipline, ecn }), ..ten_mbit(250) }
+    let aqm = discipline.map(|discipline| Aqm { discipline, ecn });
+    ten_mbit(250).with_each_hop(|hop| hop.aqm = aqm.clone())
 }
 
 fn bulk(count: u64, options: &TcpOptions) -> Vec<FlowSpec> {
@@ -28,7 +29,7 @@ fn spec(path: PathSpec, flows: Vec<FlowSpec>) -> RunSpec {
 
 /// Median of the queueing delay, ms, and share of the link that was used, both after 5 s.
 fn steady(record: &RunRecord) -> (f64, f64) {
-    let bins = &record.queue.bins[50..];
+    let bins = &record.queues[0].bins[50..];
     let mut delays: Vec<f64> = bins
         .iter()
         .map(|b| b.delay_sum_ns as f64 / f64::from(b.departed_pkts.max(1)) / 1e6)
@@ -72,7 +73,7 @@ fn averages_stay_within_their_thresholds() {
     ] {
         let record = four_newreno(Some(discipline.clone()));
         // Time average of what is held: the log says how much from when on.
-        let log = &record.queue.log;
+        let log = &record.queues[0].log;
         let (from, to) = (5 * S, DURATION_NS);
         let held = log
             .windows(2)
@@ -162,11 +163,11 @@ fn marks_replace_losses() {
             let (_, used) = steady(&record);
             assert!(used > 0.75, "{name}: {used}");
             let marked: u64 = record.flows.iter().map(|f| f.counters.marked_pkts).sum();
-            assert_eq!(marked, record.queue.marked_pkts);
-            if record.queue.dropped_pkts > 0 {
+            assert_eq!(marked, record.queues[0].marked_pkts);
+            if record.queues[0].dropped_pkts > 0 {
                 // Slow start may overrun RED and PIE, which then drop by force.
                 let forced = matches!(discipline, Discipline::Red(_) | Discipline::Pie(_));
-                assert!(forced, "{name}: {}", record.queue.dropped_pkts);
+                assert!(forced, "{name}: {}", record.queues[0].dropped_pkts);
                 continue;
             }
             for flow in &record.flows {
@@ -187,8 +188,8 @@ fn both_ends_must_agree() {
     let capable = TcpOptions { ecn: true, ..TcpOptions::default() };
     for (options, ecn) in [(&TcpOptions::default(), true), (&capable, false)] {
         let record = run(&spec(path(codel(), ecn), bulk(2, options)));
-        assert!(record.queue.dropped_pkts > 10);
-        assert_eq!(record.queue.marked_pkts, 0);
+        assert!(record.queues[0].dropped_pkts > 10);
+        assert_eq!(record.queues[0].marked_pkts, 0);
         assert!(record.flows.iter().all(|f| f.counters.ecn_reductions == 0));
     }
 }

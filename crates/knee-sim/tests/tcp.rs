@@ -24,7 +24,7 @@ fn wide_path() -> PathSpec {
 
 /// What a flow put on the wire, in order: time and number; access delay 0 supposed.
 fn sent(record: &RunRecord, flow: u32) -> Vec<(Ns, u32)> {
-    let offered = record.queue.log.iter().filter(|l| l.flow == flow);
+    let offered = record.queues[0].log.iter().filter(|l| l.flow == flow);
     let offered = offered.filter(|l| l.event != PacketEvent::Departed);
     offered.map(|l| (l.time_ns, l.number)).collect()
 }
@@ -58,7 +58,7 @@ fn state_at(flow: &FlowRecord, time_ns: Ns) -> Conn {
 /// sending: `o` arrives, `x` is lost at random.
 fn with_fates(spec: &RunSpec, fates: &str) -> RunRecord {
     let fares = |record: &RunRecord| {
-        let offered = record.queue.log.iter().filter(|l| l.event != PacketEvent::Departed);
+        let offered = record.queues[0].log.iter().filter(|l| l.event != PacketEvent::Departed);
         let fate = |event| if event == PacketEvent::Lost { 'x' } else { 'o' };
         offered.map(|l| fate(l.event)).take(fates.len()).eq(fates.chars())
     };
@@ -361,7 +361,7 @@ fn window_during_and_after_recovery() {
 /// One packet at a time, a timer down to 10 ms, losses half of the time.
 fn one_by_one(options: TcpOptions) -> RunSpec {
     let mut path = wide_path();
-    path.loss_forward = 0.5;
+    path.hops[0].loss = 0.5;
     let options = TcpOptions { receive_window_pkts: 1, rto_min_ns: 10 * MS, ..options };
     spec(path, 3 * S, vec![newreno(transfer(5), options)])
 }
@@ -407,7 +407,7 @@ fn timestamps_tell_which_transmission_was_acknowledged() {
 #[test]
 fn timer_doubles_up_to_a_minute() {
     let mut path = wide_path();
-    path.loss_forward = 1.0 - 1e-15;
+    path.hops[0].loss = 1.0 - 1e-15;
     let options = TcpOptions { initial_window_pkts: 1, ..TcpOptions::default() };
     let record = run(&spec(path, 200 * S, vec![newreno(Workload::Bulk, options)]));
     let times: Vec<_> = sent(&record, 0).iter().map(|s| s.0 / S).collect();
@@ -429,7 +429,7 @@ fn timer_allows_for_a_coarse_clock() {
         ..options(ALL[0])
     };
     let mut path = wide_path();
-    path.loss_forward = 0.02;
+    path.hops[0].loss = 0.02;
     // The RTT is a whole number of ticks, 110, less the tick that each sample is too long by.
     path.delay_forward_ns -= MS;
     let spec = spec(path, 8 * S, vec![newreno(transfer(60), options)]);
@@ -521,7 +521,7 @@ fn a_lost_repair_is_found_by_what_is_delivered_after_it() {
     // which limited transmit has sent before, nothing is to be learned; but the SACK of 12 (206),
     // sent at 105 behind the repair, tells that this is lost too (RFC 8985 section 6.2, step 5).
     let mut path = wide_path();
-    path.loss_forward = 0.1;
+    path.hops[0].loss = 0.1;
     let spec = spec(path, S, vec![newreno(Workload::Bulk, options(Recovery::Sack))]);
     let record = with_fates(&spec, "xoooooooooooxooo");
     let after = sent(&record, 0)[13];
@@ -710,7 +710,7 @@ fn udp_rate_changes_in_steps() {
     // in the third.
     let steps = vec![(S, 0), (2 * S, 16_000_000)];
     let kind = FlowKind::Udp { rate_bps: 8_000_000, steps, packet_bytes: 1000 };
-    let path = PathSpec { rate_bps: 100_000_000, ..wide_path() };
+    let path = wide_path().with_each_hop(|hop| hop.rate_bps = 100_000_000);
     let record = run(&spec(path, 3 * S, vec![flow("udp", kind)]));
     let offered = sent(&record, 0);
     let within = |from: Ns, to: Ns| offered.iter().filter(|o| (from..to).contains(&o.0)).count();
@@ -794,7 +794,7 @@ fn nothing_overtakes_on_the_way_back() {
             .into_iter()
     });
     let mut acks = [acks.next().expect("near"), acks.next().expect("far")];
-    let departed = record.queue.log.iter().filter(|l| l.event == PacketEvent::Departed);
+    let departed = record.queues[0].log.iter().filter(|l| l.event == PacketEvent::Departed);
     let passed: Vec<u64> = departed
         .map(|l| acks[l.flow as usize].next().expect("each packet is acknowledged"))
         .collect();

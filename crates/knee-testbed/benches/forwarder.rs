@@ -39,7 +39,7 @@ fn measure(
                      mean {:.1} us, 99 % {:.1} us, largest {:.0} us",
                     bytes as f64 * 8e-9 / 4.0,
                     counters.delivered_pkts,
-                    record.queue.max_pkts,
+                    record.queues[0].max_pkts,
                     lateness.mean_ns as f64 / 1e3,
                     lateness.p99_ns as f64 / 1e3,
                     lateness.max_ns as f64 / 1e3,

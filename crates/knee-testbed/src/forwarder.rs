@@ -499,7 +499,7 @@ impl<'a> Forwarder<'a> {
 fn late_ns(spec: &RunSpec) -> Ns {
     let packet_bits =
         8 * spec.flows.iter().map(|flow| u64::from(flow.packet_bytes())).min().unwrap_or(0);
-    let highest_bps = spec.path.rates().map(|rate| rate.highest_bps()).fold(1, u64::max);
+    let highest_bps = spec.path.hops.iter().map(|hop| hop.rate().highest_bps()).fold(1, u64::max);
     let gap_ns = packet_bits.saturating_mul(NS_PER_S) / highest_bps;
     (spec.path.rtt_range_ns().0 / LATE_SHARE).min(gap_ns / GAP_SHARE)
 }

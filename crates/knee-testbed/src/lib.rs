@@ -241,15 +241,14 @@ pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedE
         });
     let real_time = RealTime { lateness: Lateness::of(&path.lateness) };
     let flows = flows.collect();
-    let PathQueues { queue, later_queues, queue_back } = path.queues;
+    let PathQueues { queues, reverse_queue } = path.queues;
     Ok(RunRecord {
         seed: spec.seed,
         duration_ns: spec.duration_ns,
         bin_ns: spec.record.bin_ns,
         flows,
-        queue,
-        later_queues,
-        queue_back,
+        queues,
+        reverse_queue,
         approximations: plan.approximations.clone(),
         real_time: Some(real_time),
     })

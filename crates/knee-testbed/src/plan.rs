@@ -158,7 +158,7 @@ impl Plan {
                 return Err(unsupported_of(flow, "packet size", "an IP packet holds 65535 B"));
             }
             flows.push(FlowPlan {
-                source: if flow.route.back { Side::Receiver } else { Side::Sender },
+                source: if flow.route.reverse { Side::Receiver } else { Side::Sender },
                 start_ns: spec.start_ns(index),
                 packet_bytes,
                 tcp,
@@ -204,10 +204,10 @@ fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -
         QueueLimit::Bytes(bytes) => bytes,
     };
     let queue_bytes = match &path.reverse {
-        Some(link) if flow.route.back => bytes(link.queue),
+        Some(link) if flow.route.reverse => bytes(link.queue),
         _ => {
-            let hops = flow.route.first_hop..flow.route.last_hop(path) + 1;
-            path.queues().skip(hops.start).take(hops.len()).map(bytes).fold(0, u64::saturating_add)
+            let hops = path.hops_of(&flow.route).iter();
+            hops.map(|hop| bytes(hop.queue)).fold(0, u64::saturating_add)
         }
     };
     let holds_bytes = u64::try_from(in_flight).unwrap_or(u64::MAX).saturating_add(queue_bytes);

@@ -174,7 +174,7 @@ impl<'a> Senders<'a> {
                     .doing("binding a sender")?;
                 Ok::<_, TestbedError>(socket)
             };
-            let socket = if flow.route.back { far.inside(open)?? } else { open()? };
+            let socket = if flow.route.reverse { far.inside(open)?? } else { open()? };
             timers.push(Reverse((plan.flows[index].start_ns, index, Timer::Start)));
             if let Some(stop_ns) = flow.stop_ns {
                 timers.push(Reverse((stop_ns, index, Timer::Stop)));

@@ -34,7 +34,7 @@ fn every_call_in_the_kernel_is_the_native_one() {
                 s.spawn(move || {
                     let mut spec = spec(ten_mbit(40), 8 * S, vec![bulk("early"), bulk("late")]);
                     spec.flows[1].start_ns = 2 * S;
-                    spec.path.loss_forward = 0.01;
+                    spec.path.hops[0].loss = 0.01;
                     spec.record.trace = true;
                     let spec = with_cc(&spec, &knee(algorithm.name()));
                     let record = run(&spec);
@@ -82,7 +82,7 @@ fn counters_and_observed_values_come_from_the_calls() {
 #[test]
 fn our_newreno_does_what_the_kernels_reno_does() {
     let mut spec = spec(ten_mbit(84), 20 * S, vec![bulk("one")]);
-    spec.path.loss_forward = 0.002;
+    spec.path.hops[0].loss = 0.002;
     let (ours, theirs) = (with_cc(&spec, &knee("newreno")), with_cc(&spec, &kernel("reno")));
     let [ours, theirs] = std::thread::scope(|s| {
         [&ours, &theirs].map(|spec| s.spawn(|| run(spec))).map(|run| run.join().expect("a run"))
@@ -105,7 +105,7 @@ fn profile_rate_paces_in_the_kernel() {
     for algorithm in algorithms().iter().filter(|a| a.profile() == Profile::Rate) {
         let spec = spec(ten_mbit(84), 12 * S, vec![bulk("one")]);
         let record = run(&with_cc(&spec, &knee(algorithm.name())));
-        let (rate, queue_ns) = (goodput(&record, 0), record.queue.delay.quantile_ns(0.5));
+        let (rate, queue_ns) = (goodput(&record, 0), record.queues[0].delay.quantile_ns(0.5));
         println!("{algorithm:?}: {:.2} Mbit/s, {:.1} ms", rate / 1e6, queue_ns as f64 / 1e6);
         assert!(rate > 8.5e6, "{algorithm:?}: {rate} bit/s");
         assert!(queue_ns < 20 * MS, "{algorithm:?}: {queue_ns} ns in the queue");

@@ -17,7 +17,7 @@ fn every_packet_once_at_each_place() {
     let file = env::temp_dir().join(format!("knee-test-{}.pcapng", std::process::id()));
     let options = Options { pcap: Some(file.clone()), ..Options::default() };
     let mut spec = spec(ten_mbit(5), 2 * S, vec![bulk("bulk")]);
-    (spec.path.loss_forward, spec.path.loss_reverse) = (0.01, 0.01);
+    (spec.path.hops[0].loss, spec.path.loss_reverse) = (0.01, 0.01);
     let before = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     let outcome = run_with(&spec, &options).unwrap_or_else(|e| panic!("{e}"));
     let again = run_with(&spec, &options);

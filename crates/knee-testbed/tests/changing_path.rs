@@ -14,12 +14,13 @@ use std::sync::Arc;
 #[test]
 fn the_rate_changes_as_it_says() {
     let steps = vec![(2 * S, 2 * MBIT), (4 * S, 20 * MBIT)];
-    let path = PathSpec { rate_varies: Some(Varying::Steps(steps)), ..ten_mbit(84) };
+    let path =
+        ten_mbit(84).with_each_hop(|hop| hop.rate_varies = Some(Varying::Steps(steps.clone())));
     let udp = FlowKind::Udp { rate_bps: 30 * MBIT, steps: Vec::new(), packet_bytes: 1000 };
     let outcome = run(&spec(path, 6 * S, vec![flow("udp", udp)]));
     let bin_ns = outcome.bin_ns;
     for (from, to, mbit) in [(S, 2 * S, 10.0), (3 * S, 4 * S, 2.0), (5 * S, 6 * S, 20.0)] {
-        let bins = &outcome.queue.bins[(from / bin_ns) as usize..(to / bin_ns) as usize];
+        let bins = &outcome.queues[0].bins[(from / bin_ns) as usize..(to / bin_ns) as usize];
         let bytes: u64 = bins.iter().map(|bin| bin.departed_bytes).sum();
         let share = bytes as f64 * 8.0 / ((to - from) as f64 / 1e9) / (mbit * 1e6);
         assert!((0.97..1.01).contains(&share), "{mbit}: {share}");
@@ -29,10 +30,10 @@ fn the_rate_changes_as_it_says() {
 #[test]
 fn loses_the_bursts_that_the_simulator_loses() {
     let udp = FlowKind::Udp { rate_bps: 4 * MBIT, steps: Vec::new(), packet_bytes: 200 };
-    let path = PathSpec { bursts_forward: BurstLoss::of_means(0.05, 4.0), ..ten_mbit(84) };
+    let path = ten_mbit(84).with_each_hop(|hop| hop.bursts = BurstLoss::of_means(0.05, 4.0));
     let spec = spec(path, 3 * S, vec![flow("udp", udp)]);
     let lost = |record: &RunRecord| -> Vec<u32> {
-        let log = record.queue.log.iter().filter(|l| l.event == PacketEvent::Lost);
+        let log = record.queues[0].log.iter().filter(|l| l.event == PacketEvent::Lost);
         log.map(|l| l.number).collect()
     };
     let (real, simulated) = (lost(&run(&spec)), lost(&knee_sim::run(&spec).expect("valid")));
@@ -58,11 +59,9 @@ fn the_kernel_bears_reordering_and_a_narrow_way_back() {
 #[test]
 fn the_kernel_fills_a_trace() {
     let trace = DeliveryTrace::new(&[1, 1, 20, 21, 40]).expect("a trace");
-    let path = PathSpec {
-        rate_bps: trace.mean_bps(),
-        rate_varies: Some(Varying::Trace(Arc::new(trace))),
-        ..ten_mbit(40)
-    };
+    let mut path = ten_mbit(40);
+    path.hops[0].rate_bps = trace.mean_bps();
+    path.hops[0].rate_varies = Some(Varying::Trace(Arc::new(trace)));
     // An opportunity at the very end would belong to no bin.
     let outcome = run(&spec(path, 6 * S - 5 * MS, vec![bulk("reno")]));
     // 1.5 Mbit/s, of which headers take a thirtieth.

@@ -10,23 +10,15 @@ use knee_run::{
 };
 
 fn hop(delay_ns: u64) -> HopSpec {
-    HopSpec {
-        delay_ns,
-        rate_bps: 10 * MBIT,
-        rate_varies: None,
-        queue: QueueLimit::Packets(84),
-        aqm: None,
-        loss: 0.0,
-        bursts: None,
-    }
+    HopSpec { delay_ns, ..HopSpec::new(10 * MBIT, QueueLimit::Packets(84)) }
 }
 
 fn over(first_hop: usize, last_hop: usize, flow: FlowSpec) -> FlowSpec {
-    FlowSpec { route: Route { back: false, first_hop, last_hop: Some(last_hop) }, ..flow }
+    FlowSpec { route: Route { reverse: false, first_hop, last_hop: Some(last_hop) }, ..flow }
 }
 
 fn back(flow: FlowSpec) -> FlowSpec {
-    FlowSpec { route: Route { back: true, ..Route::default() }, ..flow }
+    FlowSpec { route: Route { reverse: true, ..Route::default() }, ..flow }
 }
 
 fn two_way(path: PathSpec, queue_pkts: u32) -> PathSpec {
@@ -39,11 +31,11 @@ fn two_way(path: PathSpec, queue_pkts: u32) -> PathSpec {
 
 #[test]
 fn the_kernel_parks_in_a_row() {
-    let path = PathSpec { later_hops: vec![hop(5 * MS), hop(5 * MS)], ..ten_mbit(84) };
+    let path = PathSpec::over(vec![hop(0), hop(5 * MS), hop(5 * MS)], 40 * MS);
     let mut flows = vec![over(0, 2, bulk("long"))];
     flows.extend((0..3).map(|hop| over(hop, hop, bulk(["one", "two", "three"][hop]))));
     let outcome = run(&spec(path, 20 * S, flows));
-    let queues: Vec<_> = outcome.queues().collect();
+    let queues: Vec<_> = outcome.queues.iter().collect();
     for (hop, queue) in queues.iter().enumerate() {
         // Each sees the long flow and its own, and is full.
         let mut seen: Vec<u32> = queue.log.iter().map(|l| l.flow).collect();
@@ -77,17 +69,17 @@ fn the_kernel_goes_both_ways() {
     let udp = FlowKind::Udp { rate_bps: MBIT, steps: Vec::new(), packet_bytes: 200 };
     let flows = vec![bulk("there"), back(bulk("back")), back(flow("udp", udp))];
     let outcome = run(&spec(two_way(ten_mbit(20), 20), 10 * S, flows));
-    let queue_back = outcome.queue_back.as_ref().expect("flows go back");
+    let reverse_queue = outcome.reverse_queue.as_ref().expect("flows go back");
     let [there, back, udp] = &outcome.flows[..] else { panic!("three flows") };
     let (a, b, c) = (&there.counters, &back.counters, &udp.counters);
     assert!(goodput(&outcome, 0) > 2e6 && goodput(&outcome, 1) > 2e6);
     assert!(b.queue_drops_pkts > 0 && b.retransmitted_pkts > 0, "{b:?}");
     assert!(a.queue_drops_pkts > 0 && back.samples[50].cwnd_pkts > 1, "{a:?}");
-    assert_eq!(outcome.queue.dropped_pkts, a.queue_drops_pkts + b.ack_drops_pkts);
+    assert_eq!(outcome.queues[0].dropped_pkts, a.queue_drops_pkts + b.ack_drops_pkts);
     let dropped = b.queue_drops_pkts + c.queue_drops_pkts + a.ack_drops_pkts;
-    assert_eq!(queue_back.dropped_pkts, dropped);
+    assert_eq!(reverse_queue.dropped_pkts, dropped);
     // 6250 packets of UDP in 10 s.
     assert!(c.delivered_pkts > 5000 && c.delivered_bytes == c.delivered_pkts * 200, "{c:?}");
     // ACKs wait among the data of the other way: most of the queueing delay is in both RTTs.
-    assert!(queue_back.delay.mean_ns() > 1e6 && outcome.queue.delay.mean_ns() > 1e6);
+    assert!(reverse_queue.delay.mean_ns() > 1e6 && outcome.queues[0].delay.mean_ns() > 1e6);
 }

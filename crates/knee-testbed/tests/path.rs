@@ -6,8 +6,8 @@ mod common;
 
 use common::{MBIT, MS, S, bulk, flow, goodput, kernel, run, spec, tcp, ten_mbit, with_cc};
 use knee_run::{
-    Aqm, CoDel, DelayedAck, Discipline, FlowKind, PacketEvent, PathSpec, Recovery, RunRecord,
-    TcpOptions, Workload,
+    Aqm, CoDel, DelayedAck, Discipline, FlowKind, PacketEvent, Recovery, RunRecord, TcpOptions,
+    Workload,
 };
 use knee_testbed::TestbedError;
 use std::{fs, thread};
@@ -15,7 +15,7 @@ use std::{fs, thread};
 #[test]
 fn reno_fills_the_papers_path() {
     let outcome = run(&spec(ten_mbit(84), 8 * S, vec![bulk("reno")]));
-    let (flow, queue) = (&outcome.flows[0], &outcome.queue);
+    let (flow, queue) = (&outcome.flows[0], &outcome.queues[0]);
     let rate = goodput(&outcome, 0);
     assert!((8.5e6..9.7e6).contains(&rate), "{rate}");
     assert_eq!(flow.kind, "kernel:reno");
@@ -41,12 +41,12 @@ fn reno_fills_the_papers_path() {
 #[test]
 fn codel_marks_the_kernels_packets() {
     let aqm = Aqm { discipline: Discipline::CoDel(CoDel::default()), ecn: true };
-    let path = PathSpec { aqm: Some(aqm), ..ten_mbit(250) };
+    let path = ten_mbit(250).with_each_hop(|hop| hop.aqm = Some(aqm.clone()));
     let outcome = |ecn| {
         let options = TcpOptions { ecn, ..TcpOptions::default() };
         let outcome = run(&spec(path.clone(), 8 * S, vec![tcp("reno", Workload::Bulk, options)]));
         assert!(goodput(&outcome, 0) > 7.5e6, "{}", goodput(&outcome, 0));
-        let late = &outcome.queue.bins[40..];
+        let late = &outcome.queues[0].bins[40..];
         let delay_ns: u64 = late.iter().map(|b| b.delay_sum_ns).sum();
         let pkts: u64 = late.iter().map(|b| u64::from(b.departed_pkts)).sum();
         assert!(delay_ns / pkts < 20 * MS, "{} ms", delay_ns / pkts / MS);
@@ -54,12 +54,15 @@ fn codel_marks_the_kernels_packets() {
     };
     let marked = outcome(true);
     let c = &marked.flows[0].counters;
-    assert!(c.marked_pkts > 2 && c.marked_pkts == marked.queue.marked_pkts, "{c:?}");
+    assert!(c.marked_pkts > 2 && c.marked_pkts == marked.queues[0].marked_pkts, "{c:?}");
     assert_eq!((c.queue_drops_pkts, c.retransmitted_pkts), (0, 0));
     let dropped = outcome(false);
     let c = &dropped.flows[0].counters;
-    assert_eq!((c.marked_pkts, dropped.queue.marked_pkts), (0, 0));
-    assert!(c.queue_drops_pkts > 2 && c.queue_drops_pkts == dropped.queue.dropped_pkts, "{c:?}");
+    assert_eq!((c.marked_pkts, dropped.queues[0].marked_pkts), (0, 0));
+    assert!(
+        c.queue_drops_pkts > 2 && c.queue_drops_pkts == dropped.queues[0].dropped_pkts,
+        "{c:?}"
+    );
 }
 
 #[test]
@@ -92,7 +95,7 @@ fn an_idle_path_has_its_delay() {
 fn loses_the_very_packets_that_the_simulator_loses() {
     let udp = FlowKind::Udp { rate_bps: 4 * MBIT, steps: Vec::new(), packet_bytes: 200 };
     let mut spec = spec(ten_mbit(84), 3 * S, vec![flow("udp", udp)]);
-    spec.path.loss_forward = 0.05;
+    spec.path.hops[0].loss = 0.05;
     let (real, simulated) = (run(&spec), knee_sim::run(&spec).expect("a valid run"));
     let counters = &real.flows[0].counters;
     let (sent, lost) = (counters.sent_pkts as f64, counters.random_losses_pkts as f64);
@@ -100,7 +103,7 @@ fn loses_the_very_packets_that_the_simulator_loses() {
     let sigma = (sent * 0.05 * 0.95).sqrt();
     assert!((lost - 0.05 * sent).abs() < 4.0 * sigma, "{lost} of {sent}");
     let lost = |record: &RunRecord| -> Vec<u32> {
-        let log = record.queue.log.iter().filter(|l| l.event == PacketEvent::Lost);
+        let log = record.queues[0].log.iter().filter(|l| l.event == PacketEvent::Lost);
         log.map(|l| l.number).collect()
     };
     let (real, simulated) = (lost(&real), lost(&simulated));
@@ -123,7 +126,7 @@ fn runs_at_once_do_not_disturb_each_other_or_the_machine() {
     let options =
         TcpOptions { recovery: Recovery::Newreno, idle_restart: false, ..TcpOptions::default() };
     let mut fast = spec(ten_mbit(84), 3 * S, vec![tcp("fast", Workload::Bulk, options)]);
-    fast.path.rate_bps = 20 * MBIT;
+    fast.path.hops[0].rate_bps = 20 * MBIT;
     let slow = spec(ten_mbit(84), 3 * S, vec![bulk("slow")]);
     let (fast, slow) = thread::scope(|s| {
         let (fast, slow) =
@@ -150,7 +153,7 @@ fn the_stack_does_as_it_is_told() {
         let outcome = run(&spec);
         // Delayed ACKs, and the receive window that goes with them.
         assert_eq!(outcome.approximations.len(), if every_pkts == 1 { 0 } else { 2 });
-        let (flow, queue) = (&outcome.flows[0], &outcome.queue);
+        let (flow, queue) = (&outcome.flows[0], &outcome.queues[0]);
         // In the first round after the handshake: the initial window.
         let data = |l: &&knee_run::PacketLog| {
             l.event == PacketEvent::Enqueued && l.bytes == 1500 && l.time_ns < 70 * MS
@@ -186,7 +189,7 @@ fn two_flows_share_and_are_told_apart() {
     assert_eq!((late.start_ns, late.samples[4].sent_pkts), (500 * MS, 0));
     let rates = (goodput(&outcome, 0), goodput(&outcome, 1));
     assert!(rates.0 > 1e6 && rates.1 > 1e5 && rates.0 + rates.1 < 9.7e6, "{rates:?}");
-    let first = outcome.queue.log.iter().find(|l| l.flow == 1).expect("packets");
+    let first = outcome.queues[0].log.iter().find(|l| l.flow == 1).expect("packets");
     assert!(first.time_ns >= 505 * MS, "{first:?}");
 }
 

@@ -24,7 +24,7 @@ fn knee(name: &str) -> Cc {
 fn quic_alone_does_as_in_virtual_time() {
     for (cc, loss) in [("newreno", 0.0), ("newreno", 0.01), ("chd", 0.0)] {
         let mut spec = spec(ten_mbit(84), 10 * S, vec![quic("quic", knee(cc), Workload::Bulk)]);
-        (spec.path.loss_forward, spec.record.trace) = (loss, true);
+        (spec.path.hops[0].loss, spec.record.trace) = (loss, true);
         let real = run(&spec);
         let model = knee_quic_run::run(&spec).expect("runs");
         let (measured, wanted) = (goodput(&real, 0), goodput(&model, 0));
@@ -42,9 +42,9 @@ fn quic_alone_does_as_in_virtual_time() {
         let late = &flow.samples[80];
         assert!(late.cwnd_pkts > 4 && late.srtt_us > 40_000, "{late:?}");
         assert!(flow.rtt.count() > 1000 && flow.rtt.mean_ns() > 40e6);
-        let numbers = real.queue.log.iter().filter(|l| l.event != PacketEvent::Departed);
+        let numbers = real.queues[0].log.iter().filter(|l| l.event != PacketEvent::Departed);
         assert!(numbers.map(|l| u64::from(l.number)).eq(0..flow.counters.sent_pkts));
-        assert!(real.queue.log.iter().all(|l| l.bytes <= 1500));
+        assert!(real.queues[0].log.iter().all(|l| l.bytes <= 1500));
     }
 }
 

@@ -210,7 +210,7 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         delivered_pkts,
         ns_per_delivered_pkt: wall_s * 1e9 / delivered_pkts as f64,
         peak_rss_bytes: usage.max_rss().unsigned_abs() * 1024,
-        max_held_pkts: record.queue.max_pkts,
+        max_held_pkts: record.queues[0].max_pkts,
         goodput_bps: total(|c| c.delivered_bytes) as f64 * 8.0 / (spec.duration_ns as f64 / 1e9),
         flows: record.flows.len(),
     };

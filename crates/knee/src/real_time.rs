@@ -31,7 +31,8 @@ pub(crate) struct Carried {
 impl Carried {
     /// Waits until there is room for `spec`. One run always has room.
     pub(crate) fn wait(spec: &RunSpec) -> Self {
-        let highest_bps = spec.path.rates().map(|rate| rate.highest_bps()).fold(0, u64::max);
+        let highest_bps =
+            spec.path.hops.iter().map(|hop| hop.rate().highest_bps()).fold(0, u64::max);
         let rate_bps = highest_bps.min(TOGETHER_BPS);
         let full = |now: &mut u64| *now + rate_bps > TOGETHER_BPS;
         let room = LESS_CARRIED.wait_while(carried(), full);

@@ -190,13 +190,18 @@ fn detach() -> std::io::Result<()> {
 }
 
 fn about(path: &PathSpec) -> String {
+    let first = &path.hops[0];
     let rtt_ns = path.delay_forward_ns + path.delay_reverse_ns;
-    let mut about =
-        format!("{}, {}, {}", show_rate(path.rate_bps), show_time(rtt_ns), show_queue(path.queue));
-    if let Some(aqm) = &path.aqm {
+    let mut about = format!(
+        "{}, {}, {}",
+        show_rate(first.rate_bps),
+        show_time(rtt_ns),
+        show_queue(first.queue)
+    );
+    if let Some(aqm) = &first.aqm {
         about += &format!(" {}", aqm.discipline.title());
     }
-    for (hop, number) in path.later_hops.iter().zip(2..) {
+    for (hop, number) in path.hops.iter().zip(1..).skip(1) {
         about += &format!(
             "; hop {number}: {}, {}, {}",
             show_rate(hop.rate_bps),
@@ -213,25 +218,28 @@ fn about(path: &PathSpec) -> String {
         }
     };
     let percent = |p: f64| format!("{} %", p * 100.0);
-    add(path.loss_forward > 0.0, format!("loss {}", percent(path.loss_forward)));
-    add(path.loss_reverse > 0.0, format!("loss back {}", percent(path.loss_reverse)));
+    add(first.loss > 0.0, format!("loss {}", percent(first.loss)));
+    add(path.loss_reverse > 0.0, format!("reverse loss {}", percent(path.loss_reverse)));
     add(path.jitter_forward_ns > 0, format!("jitter {}", show_time(path.jitter_forward_ns)));
-    add(path.jitter_reverse_ns > 0, format!("jitter back {}", show_time(path.jitter_reverse_ns)));
+    add(
+        path.jitter_reverse_ns > 0,
+        format!("reverse jitter {}", show_time(path.jitter_reverse_ns)),
+    );
     let bursts = |loss: &Option<BurstLoss>| percent(loss.map_or(0.0, |loss| loss.mean_loss()));
-    add(path.bursts_forward.is_some(), format!("bursts of loss {}", bursts(&path.bursts_forward)));
+    add(first.bursts.is_some(), format!("bursts of loss {}", bursts(&first.bursts)));
     add(
         path.bursts_reverse.is_some(),
-        format!("bursts of loss back {}", bursts(&path.bursts_reverse)),
+        format!("reverse bursts of loss {}", bursts(&path.bursts_reverse)),
     );
     if let Some(reorder) = &path.reorder {
         let late = show_time(reorder.extra_delay_ns);
         add(true, format!("{} {late} late", percent(reorder.probability)));
     }
-    if let Some(back) = &path.reverse {
-        add(true, format!("back {}, {}", show_rate(back.rate_bps), show_queue(back.queue)));
+    if let Some(link) = &path.reverse {
+        add(true, format!("reverse {}, {}", show_rate(link.rate_bps), show_queue(link.queue)));
     }
     let steps = path.delay_forward_steps.len() + path.delay_reverse_steps.len();
-    add(path.rate_varies.is_some(), "changing rate".to_owned());
+    add(first.rate_varies.is_some(), "changing rate".to_owned());
     add(steps > 0, "changing delay".to_owned());
     about
 }

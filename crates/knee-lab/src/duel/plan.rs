@@ -201,7 +201,7 @@ impl Solo {
         let m = Metrics::new(spec, record);
         let start_ns = record.flows.first().map_or(0, |f| f.start_ns);
         let life_s = record.duration_ns.saturating_sub(start_ns) as f64 / NS_PER_S as f64;
-        let bits = record.queue.departed_bytes as f64 * 8.0;
+        let bits = record.queues[0].departed_bytes as f64 * 8.0;
         let ms = |ns: Ns| ns as f64 / NS_PER_MS as f64;
         let alone_ms = ms(spec.path.delay_forward_ns) + ms(path.packet_time_ns());
         Self {
@@ -232,11 +232,11 @@ mod tests {
         let spec = scenario.spec(PLAN.seed_of(2));
         assert_eq!((spec.seed, spec.duration_ns, scenario.repeat()), (9, 60 * NS_PER_S, 3));
         assert_eq!(
-            (spec.path.rate_bps, spec.path.rtt_range_ns()),
+            (spec.path.hops[0].rate_bps, spec.path.rtt_range_ns()),
             (100_000_000, (40 * MS, 40 * MS))
         );
-        assert_eq!(spec.path.queue, QueueLimit::Packets(333));
-        assert_eq!((spec.path.loss_forward, spec.path.loss_reverse), (0.001, 0.0));
+        assert_eq!(spec.path.hops[0].queue, QueueLimit::Packets(333));
+        assert_eq!((spec.path.hops[0].loss, spec.path.loss_reverse), (0.001, 0.0));
         assert_eq!(spec.record.bin_ns, 20 * MS);
         for ((flow, entrant), start_s) in spec.flows.iter().zip(&entrants).zip([0, 5]) {
             assert_eq!(flow.start_ns, start_s * NS_PER_S);
@@ -282,7 +282,7 @@ mod tests {
         };
         // Ten-packet bins from 4 s on: one of 80 ms, seven of 8 ms.
         let bins = [vec![bin(500); 4], vec![bin(80)], vec![bin(8); 7]].concat();
-        r.queue = testing::queue(&bins);
+        r.queues[0] = testing::queue(&bins);
         let spec = testing::spec(&r);
         let plan = Plan { duration_ns: 12 * NS_PER_S, repeat: 1, seed: 1 };
         let bout = Bout::of(&plan, &path("1mbit,40ms,84p"), &spec, &r);
@@ -312,8 +312,8 @@ mod tests {
         r.flows[0].start_ns = 2 * NS_PER_S;
         r.flows[0].counters.sent_pkts = 1000;
         r.flows[0].counters.queue_drops_pkts = 20;
-        r.queue.departed_bytes = 800_000;
-        (1..=100).for_each(|n| r.queue.delay.add(n * MS));
+        r.queues[0].departed_bytes = 800_000;
+        (1..=100).for_each(|n| r.queues[0].delay.add(n * MS));
         let spec = testing::spec(&r);
         let solo = Solo::of(&path("1mbit,40ms,84p"), &spec, &r);
         assert_eq!(solo.throughput_bps, 800_000.0);

@@ -143,7 +143,9 @@ pub(super) fn run_all(
 ) -> Vec<Result<RunRecord, String>> {
     let mut order: Vec<usize> = (0..specs.len()).collect();
     // In real time a run takes its duration, in the simulator what it carries.
-    order.sort_by_key(|&i| Reverse((specs[i].duration_ns, specs[i].path.rate().highest_bps())));
+    order.sort_by_key(|&i| {
+        Reverse((specs[i].duration_ns, specs[i].path.hops[0].rate().highest_bps()))
+    });
     let (started, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let of_threads = pool.broadcast(|_| {
         let next = || order.get(started.fetch_add(1, Ordering::Relaxed)).copied();

@@ -207,7 +207,7 @@ impl Draw<'_> {
             x: Axis::new("time (s)"),
             y: Axis {
                 min: Some(0.0),
-                max: Some(case.spec.path.rate().highest_bps() as f64 / 1e6),
+                max: Some(case.spec.path.hops[0].rate().highest_bps() as f64 / 1e6),
                 ..Axis::new("goodput (Mbit/s)")
             },
             series: series.collect(),
@@ -412,7 +412,7 @@ impl History<'_> {
 
     /// Mean queueing delay of the packets that left within each bin.
     fn queue(&self) -> Series {
-        let bins = self.record.queue.bins.iter().enumerate();
+        let bins = self.record.queues[0].bins.iter().enumerate();
         let points = bins.filter(|(_, b)| b.departed_pkts > 0).map(|(i, bin)| {
             let mean_ms = bin.delay_sum_ns as f64 / f64::from(bin.departed_pkts) / 1e6;
             (self.metrics.bin_s(i).end, mean_ms)

@@ -244,8 +244,7 @@ fn flow(
     let mut pattern = None;
     let (label, kind) = match kind {
         "tcp" => {
-            let rate_bps =
-                path.rates_of(&route).map(|rate| rate.bps).min().unwrap_or(path.rate_bps);
+            let rate_bps = path.rates_of(&route).map(|rate| rate.bps).min().unwrap_or(0);
             let (label, kind, draws) = tcp_flow(table, tcp, rate_bps)?;
             pattern = draws;
             (label, kind)

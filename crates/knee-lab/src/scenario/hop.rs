@@ -79,13 +79,18 @@ pub(super) fn aqm(table: &Section) -> Result<Option<Aqm>, Fault> {
 
 /// Which way the flow of `table` takes.
 pub(super) fn route(table: &Section, path: &PathSpec) -> Result<Route, Fault> {
-    let back = table.word("direction", &[("forward", false), ("back", true)])?.unwrap_or(false);
-    if back && path.reverse.is_none() {
+    let directions = [("forward", false), ("reverse", true)];
+    let reverse = table.word("direction", &directions)?.unwrap_or(false);
+    if reverse && path.reverse.is_none() {
         let remedy =
             "write `reverse_rate` and `reverse_queue` in [path]: the flow's data pass them";
-        return Err(table.fault("direction", " = back: the way back has no rate", remedy));
+        return Err(table.fault(
+            "direction",
+            " = reverse: the reverse direction has no rate",
+            remedy,
+        ));
     }
-    let hops = path.hops();
+    let hops = path.hops.len();
     let place = |key| {
         let number = table.integer(key, 1..=u32::MAX)?;
         let Some(number) = number.map(|number| number as usize) else { return Ok(None) };
@@ -106,12 +111,12 @@ pub(super) fn route(table: &Section, path: &PathSpec) -> Result<Route, Fault> {
         let remedy = "write the same hop or a later one; packets pass them in order";
         return Err(table.conflict("leaves", "enters", "where it enters", &what, remedy));
     }
-    Ok(Route { back, first_hop, last_hop })
+    Ok(Route { reverse, first_hop, last_hop })
 }
 
-/// The largest packet of `flow` on the way there: data, or ACKs if it goes back.
-fn largest_there_bytes(flow: &FlowSpec) -> u64 {
-    match (&flow.kind, flow.route.back) {
+/// The largest packet of `flow` in the forward direction: data, or the ACKs of a reverse flow.
+fn largest_forward_bytes(flow: &FlowSpec) -> u64 {
+    match (&flow.kind, flow.route.reverse) {
         (_, false) => flow.packet_bytes().into(),
         (FlowKind::Tcp(_), true) => flow.ack_bytes().into(),
         (FlowKind::Udp { .. } | FlowKind::Probe { .. }, true) => 0,
@@ -126,20 +131,20 @@ pub(super) fn queues_take_every_packet<'a>(
 ) -> Result<(), Fault> {
     let tables = section.sections("hop")?;
     for flow in flows {
-        let passed = flow.route.first_hop..=flow.route.last_hop(path);
-        for (hop, queue) in path.queues().enumerate().filter(|(hop, _)| passed.contains(hop)) {
-            let (QueueLimit::Bytes(limit), bytes) = (queue, largest_there_bytes(flow)) else {
+        for (number, hop) in (flow.route.first_hop..).zip(path.hops_of(&flow.route)) {
+            let queue = hop.queue;
+            let (QueueLimit::Bytes(limit), bytes) = (queue, largest_forward_bytes(flow)) else {
                 continue;
             };
             if bytes <= limit {
                 continue;
             }
             let packet = show_size(bytes);
-            let (kind, name) = (if flow.route.back { "ACK" } else { "packet" }, &flow.name);
+            let (kind, name) = (if flow.route.reverse { "ACK" } else { "packet" }, &flow.name);
             let queue = show_queue(queue);
             let what = format!(" = {queue} takes no {kind} of flow {name}, which are {packet}");
             let remedy = format!("write at least \"{packet}\"");
-            return Err(tables.get(hop).unwrap_or(section).fault("queue", &what, remedy));
+            return Err(tables.get(number).unwrap_or(section).fault("queue", &what, remedy));
         }
     }
     Ok(())

@@ -208,13 +208,17 @@ pub(super) fn reorder(section: &Section) -> Result<Option<Reorder>, Fault> {
     }))
 }
 
-/// The link of the way back.
+/// The link of the reverse direction.
 pub(super) fn reverse(section: &Section, traces: &Traces) -> Result<Option<ReverseLink>, Fault> {
     let queue = section.queue("reverse_queue")?;
     let Some((rate_bps, rate_varies)) = rate(section, "reverse_", traces)? else {
         if section.has("reverse_queue") {
             let remedy = "write `reverse_rate` too; without it packets pass at once";
-            return Err(section.fault("reverse_queue", ": the way back has no rate", remedy));
+            return Err(section.fault(
+                "reverse_queue",
+                ": the reverse direction has no rate",
+                remedy,
+            ));
         }
         return Ok(None);
     };
@@ -222,8 +226,8 @@ pub(super) fn reverse(section: &Section, traces: &Traces) -> Result<Option<Rever
     Ok(Some(ReverseLink { rate_bps, rate_varies, queue }))
 }
 
-/// Refuses a queue of the way back that is too small for an acknowledgement, or for the data of a
-/// flow that goes back.
+/// Refuses a queue of the reverse link that is too small for an acknowledgement, or for the data of a
+/// reverse flow.
 pub(super) fn reverse_takes_every_packet<'a>(
     section: &Section,
     path: &PathSpec,
@@ -233,12 +237,13 @@ pub(super) fn reverse_takes_every_packet<'a>(
         return Ok(());
     };
     let largest = |flow: &FlowSpec| match flow.kind {
-        _ if flow.route.back => u64::from(flow.packet_bytes()),
+        _ if flow.route.reverse => u64::from(flow.packet_bytes()),
         FlowKind::Tcp(_) => u64::from(flow.ack_bytes()),
         FlowKind::Udp { .. } | FlowKind::Probe { .. } => 0,
     };
     let Some(flow) = flows.find(|flow| largest(flow) > limit) else { return Ok(()) };
-    let (kind, size) = (if flow.route.back { "packet" } else { "ACK" }, show_size(largest(flow)));
+    let (kind, size) =
+        (if flow.route.reverse { "packet" } else { "ACK" }, show_size(largest(flow)));
     let what = format!(" takes no {kind} of flow {}, which are {size}", flow.name);
     Err(section.fault("reverse_queue", &what, format!("write at least \"{size}\"")))
 }

@@ -242,14 +242,13 @@ fn path(section: &Section, traces: &Traces) -> Result<PathSpec, Fault> {
         "reverse_rate_trace",
         "reverse_queue",
     ])?;
-    let mut hops = hop::hops(section, traces)?.into_iter();
-    let first = hops.next();
-    let (rate_bps, rate_varies) = match &first {
-        Some(hop) => (hop.rate_bps, hop.rate_varies.clone()),
-        None => {
+    let mut hops = hop::hops(section, traces)?;
+    let only_rate = match hops.is_empty() {
+        true => {
             let rate = link::rate(section, "", traces)?;
-            section.required("rate", rate, "rate = \"10mbit\"")?
+            Some(section.required("rate", rate, "rate = \"10mbit\"")?)
         }
+        false => None,
     };
     let split = |rtt: Ns| (rtt / 2, rtt - rtt / 2);
     let delays =
@@ -288,32 +287,25 @@ fn path(section: &Section, traces: &Traces) -> Result<PathSpec, Fault> {
         )?,
     };
     let [delay_forward_steps, delay_reverse_steps] = link::delay_steps(section, split)?;
-    let first = match first {
-        Some(hop) => hop,
-        None => HopSpec {
+    if let Some((rate_bps, rate_varies)) = only_rate {
+        hops.push(HopSpec {
+            delay_ns: 0,
+            rate_bps,
+            rate_varies,
             queue: hop::queue(section)?,
             aqm: hop::aqm(section)?,
             loss: section.loss("loss_forward")?.unwrap_or(0.0),
             bursts: link::bursts(section, "burst_loss_forward", "loss_forward")?,
-            rate_bps,
-            rate_varies: None,
-            delay_ns: 0,
-        },
-    };
+        });
+    }
     let path = PathSpec {
-        rate_bps,
-        rate_varies,
-        queue: first.queue,
-        aqm: first.aqm,
-        later_hops: hops.collect(),
+        hops,
         delay_forward_ns,
         delay_reverse_ns,
         delay_forward_steps,
         delay_reverse_steps,
         falls_reorder: section.flag("delay_falls_reorder")?.unwrap_or(false),
-        loss_forward: first.loss,
         loss_reverse: section.loss("loss_reverse")?.unwrap_or(0.0),
-        bursts_forward: first.bursts,
         bursts_reverse: link::bursts(section, "burst_loss_reverse", "loss_reverse")?,
         jitter_forward_ns: section.time("jitter_forward", ANY_TIME)?.unwrap_or(0),
         jitter_reverse_ns: section.time("jitter_reverse", ANY_TIME)?.unwrap_or(0),

@@ -85,7 +85,7 @@ pub fn with_cc(spec: &RunSpec, cc: &Cc) -> RunSpec {
 pub fn run(spec: &RunSpec) -> RunRecord {
     let record = timely(spec);
     let bins = spec.duration_ns.div_ceil(spec.record.bin_ns) as usize;
-    assert_eq!(record.queue.bins.len(), bins);
+    assert_eq!(record.queues[0].bins.len(), bins);
     for flow in &record.flows {
         let c = &flow.counters;
         let ended = c.delivered_pkts + c.duplicate_pkts + c.queue_drops_pkts;
@@ -96,10 +96,11 @@ pub fn run(spec: &RunSpec) -> RunRecord {
         assert_eq!(sum(|s| u64::from(s.sent_pkts)), c.sent_pkts);
         assert_eq!(sum(|s| u64::from(s.lost_pkts)), c.queue_drops_pkts + c.random_losses_pkts);
     }
-    let departed: u64 = record.queue.bins.iter().map(|b| u64::from(b.departed_pkts)).sum();
-    assert_eq!(departed, record.queue.departed_pkts);
-    let capacity = spec.path.rate().mean_bps(0, spec.duration_ns) * spec.duration_ns as f64 / 8e9;
-    assert!(record.queue.departed_bytes as f64 <= capacity + 1500.0);
+    let departed: u64 = record.queues[0].bins.iter().map(|b| u64::from(b.departed_pkts)).sum();
+    assert_eq!(departed, record.queues[0].departed_pkts);
+    let capacity =
+        spec.path.hops[0].rate().mean_bps(0, spec.duration_ns) * spec.duration_ns as f64 / 8e9;
+    assert!(record.queues[0].departed_bytes as f64 <= capacity + 1500.0);
     record
 }
 
