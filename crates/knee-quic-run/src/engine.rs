@@ -5,14 +5,14 @@
 //! it stays where it is and is looked at when it comes up.
 
 use crate::{
-    Calls, EcnCodepoint, Error, Failed, Maker, Options, Out, Qlog, Receiver, Sender, Terms, peer,
+    Calls, EcnCodepoint, Error, Failed, Maker, Out, Qlog, Receiver, Sender, Terms, peer,
     terms::check_route,
 };
 use bytes::BytesMut;
 use knee_net::{Ecn, NEVER, Packet};
 use knee_run::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, FlowTotals, Ns, Numbered, PacketEvent, Path,
-    PathQueues, Port, RunRecord, RunSpec, Source, Transfer, UdpFlow, Unfinished,
+    PathQueues, Port, RunOptions, RunRecord, RunSpec, Source, Transfer, UdpFlow, Unfinished,
 };
 use std::{
     cmp::Reverse,
@@ -123,7 +123,7 @@ struct Flow {
 
 pub(crate) struct Engine<'a> {
     spec: &'a RunSpec,
-    options: &'a Options,
+    options: &'a RunOptions,
     maker: Maker,
     approximations: Vec<String>,
     /// Time 0 on quinn's clock.
@@ -138,7 +138,7 @@ pub(crate) struct Engine<'a> {
 fn lost(_: PacketEvent, _: Forward) {}
 
 impl<'a> Engine<'a> {
-    pub(crate) fn new(spec: &'a RunSpec, options: &'a Options) -> Result<Self, Error> {
+    pub(crate) fn new(spec: &'a RunSpec, options: &'a RunOptions) -> Result<Self, Error> {
         // quinn counts back from the present; nothing depends on where 0 lies.
         let zero = Instant::now();
         let (path, ports) = Path::new(spec);

@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use knee_run::{HostError, HostErrorKind};
 use std::{io, path::PathBuf};
 use thiserror::Error;
 
@@ -8,10 +9,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Error {
     /// A flow wants a congestion control that only the kernel has.
-    #[error(
-        "flow `{flow}`: `kernel:{cc}` is the Linux kernel's own, for TCP; over QUIC choose one of \
-         Knee's algorithms"
-    )]
+    #[error("flow `{flow}`: `kernel:{cc}` is the Linux kernel's own, for TCP")]
     KernelOnly {
         /// Name of the flow.
         flow: String,
@@ -29,10 +27,7 @@ pub enum Error {
         why: String,
     },
     /// A flow could send more packets than its counters hold.
-    #[error(
-        "flow `{flow}` could send more than {max} packets; shorten the run or lower the rate",
-        max = u32::MAX
-    )]
+    #[error("flow `{flow}` could send more than {max} packets", max = u32::MAX)]
     TooLong {
         /// Name of the flow.
         flow: String,
@@ -49,16 +44,43 @@ pub enum Error {
     #[error("cannot set up TLS: {0}")]
     Tls(String),
     /// A qlog could not be written; there is none of its flow.
-    #[error(
-        "cannot write the qlog {}: {source}; give a folder that is there and has room",
-        file.display()
-    )]
+    #[error("cannot write the qlog {}: {source}", file.display())]
     Qlog {
         /// The file.
         file: PathBuf,
         /// The system's reason.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// What it means for other runs.
+    pub fn kind(&self) -> HostErrorKind {
+        match self {
+            Self::KernelOnly { .. } | Self::Unsupported { .. } | Self::TooLong { .. } => {
+                HostErrorKind::Unsupported
+            }
+            Self::Connection { .. } | Self::Tls(_) | Self::Qlog { .. } => HostErrorKind::Broken,
+        }
+    }
+
+    /// What to do about it, where the message does not say so already.
+    pub fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::KernelOnly { .. } => {
+                Some("choose one of Knee's algorithms, or run it with --host kernel")
+            }
+            Self::TooLong { .. } => Some("shorten the run or lower the rate"),
+            Self::Qlog { .. } => Some("give a folder that is there and has room"),
+            Self::Unsupported { .. } | Self::Connection { .. } | Self::Tls(_) => None,
+        }
+    }
+}
+
+impl From<Error> for HostError {
+    fn from(error: Error) -> Self {
+        Self { kind: error.kind(), why: error.to_string(), help: error.help().map(str::to_owned) }
+    }
 }
 
 /// Why a connection failed, without its flow's name.

@@ -37,29 +37,58 @@ pub use qlog::Qlog;
 pub use quinn_proto::EcnCodepoint;
 pub use terms::Terms;
 
-use knee_run::{RunRecord, RunSpec};
-use std::path::PathBuf;
-
-/// What a run keeps beside its record.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Folder for a qlog of each connection, as its sender saw it: `FLOW.sqlog`, there once the run
-    /// is over. It is made if it is not there.
-    pub qlog: Option<PathBuf>,
-}
+use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec};
 
 /// As [`run_with`], with nothing optional.
 ///
 /// # Errors
 /// As [`run_with`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, Error> {
-    run_with(spec, &Options::default())
+    run_with(spec, &RunOptions::default())
 }
 
-/// Runs `spec` over QUIC in virtual time.
+/// Runs `spec` over QUIC in virtual time. Of the options it heeds the qlog.
 ///
 /// # Errors
 /// [`Error`]: what the spec asks that QUIC cannot do, or what went wrong.
-pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, Error> {
+pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, Error> {
     engine::Engine::new(spec, options)?.run()
+}
+
+/// QUIC in virtual time as a [`Host`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quic;
+
+impl Host for Quic {
+    fn name(&self) -> &'static str {
+        "quic"
+    }
+
+    fn about(&self) -> &'static str {
+        "QUIC: each TCP flow becomes a connection of quinn, in virtual time"
+    }
+
+    fn doing(&self) -> &'static str {
+        "running over QUIC"
+    }
+
+    fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
+        can_keep(options)?;
+        Ok(engine::Engine::new(spec, options).map(drop)?)
+    }
+
+    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+        can_keep(options)?;
+        Ok(run_with(spec, options)?)
+    }
+}
+
+/// Refuses to keep what there is not.
+fn can_keep(options: &RunOptions) -> Result<(), HostError> {
+    if options.pcap.is_none() {
+        return Ok(());
+    }
+    let why = "QUIC in virtual time has no interface on which to capture packets";
+    let help = "add --host kernel, or keep the connections' events with --qlog";
+    Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help))
 }

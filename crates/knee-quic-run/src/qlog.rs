@@ -42,6 +42,11 @@ impl Write for Writer {
 }
 
 impl Qlog {
+    /// The file of the flow called `flow` in `folder`.
+    pub fn file(folder: &Path, flow: &str) -> PathBuf {
+        folder.join(format!("{flow}.sqlog"))
+    }
+
     /// Begins the qlog of the flow called `flow` in `folder`, with times since `zero`; and what to
     /// give to quinn.
     ///
@@ -52,7 +57,7 @@ impl Qlog {
         flow: &str,
         zero: Instant,
     ) -> Result<(Self, Option<QlogStream>), Error> {
-        let file = folder.join(format!("{flow}.sqlog"));
+        let file = Self::file(folder, flow);
         let failed = |source| Error::Qlog { file: file.clone(), source };
         fs::create_dir_all(folder).map_err(failed)?;
         // As files usually are; the process's mask still applies.

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{MS, S, bulk, flow, run, spec, tcp, ten_mbit};
-use knee_run::{DelayedAck, FlowKind, Replay, RunRecord, RunSpec, TcpOptions, Workload};
+use knee_run::{
+    DelayedAck, FlowKind, Replay, RunOptions, RunRecord, RunSpec, TcpOptions, Workload,
+};
 use std::{fs, thread};
 
 /// Every algorithm beside NewReno, with all that draws random numbers.
@@ -83,7 +85,7 @@ fn qlogs_are_whole_and_the_same() {
     let folder = tempfile::tempdir().expect("a folder");
     let spec = specs().swap_remove(0);
     let with = |name: &str| {
-        let options = knee_quic_run::Options { qlog: Some(folder.path().join(name)) };
+        let options = RunOptions { qlog: Some(folder.path().join(name)), ..RunOptions::default() };
         knee_quic_run::run_with(&spec, &options).expect("runs");
         let mut files: Vec<_> = fs::read_dir(folder.path().join(name))
             .expect("made")
@@ -117,7 +119,7 @@ fn qlogs_are_whole_and_the_same() {
     // Where no folder can be, there is an error that says so.
     let file = folder.path().join("file");
     fs::write(&file, "").expect("written");
-    let options = knee_quic_run::Options { qlog: Some(file) };
+    let options = RunOptions { qlog: Some(file), ..RunOptions::default() };
     let error = knee_quic_run::run_with(&spec, &options).expect_err("no folder");
     assert!(matches!(error, knee_quic_run::Error::Qlog { .. }));
     assert!(error.to_string().contains("file"));

@@ -3,10 +3,11 @@
 //! A [`RunSpec`] is a validated experiment in plain numbers: path, flows, what to record. A host
 //! (simulator, kernel testbed, QUIC) takes one and gives a [`RunRecord`]. Times are integer
 //! nanoseconds from the start of the run unless a name says otherwise. The [`Path`] of a spec is one
-//! component for all hosts; it knows no clock.
+//! component for all hosts; it knows no clock. What every [`Host`] does is a trait.
 
 mod delay;
 mod emission;
+mod host;
 mod path;
 mod record;
 mod replay;
@@ -15,6 +16,7 @@ mod udp;
 
 pub use delay::DelayStats;
 pub use emission::Emission;
+pub use host::{Host, HostError, HostErrorKind, RunOptions};
 pub use knee_cc::{Call, CallRecord};
 pub use knee_net::{
     Aqm, BurstLoss, CoDel, DeliveryTrace, Discipline, FqCoDel, Fred, Limit as QueueLimit, Pie,

@@ -19,14 +19,14 @@ mod recovery;
 mod scoreboard;
 mod sender;
 
-use knee_run::{RunRecord, RunSpec};
+use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec};
 use thiserror::Error;
 
 /// Why a run cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SimError {
     /// A flow wants a congestion control that only the kernel has.
-    #[error("flow `{flow}`: `kernel:{cc}` is the Linux kernel's own; run it with --host kernel")]
+    #[error("flow `{flow}`: `kernel:{cc}` is the Linux kernel's own")]
     NotSimulated {
         /// Name of the flow.
         flow: String,
@@ -34,18 +34,14 @@ pub enum SimError {
         cc: String,
     },
     /// A flow is to be QUIC.
-    #[error(
-        "flow `{flow}`: the simulator's flows are TCP; run it with --host quic, or beside TCP with \
-         --host kernel"
-    )]
+    #[error("flow `{flow}`: the simulator's flows are TCP, not QUIC")]
     Quic {
         /// Name of the flow.
         flow: String,
     },
     /// An algorithm of profile RATE without selective acknowledgements.
     #[error(
-        "flow `{flow}`: {cc} measures its delivery rate, which takes selective acknowledgements; \
-         write recovery = \"sack\""
+        "flow `{flow}`: {cc} measures its delivery rate, which takes selective acknowledgements"
     )]
     NoSack {
         /// Name of the flow.
@@ -55,7 +51,7 @@ pub enum SimError {
     },
     /// A flow's packets are larger than IP's.
     #[error(
-        "flow `{flow}` has packets of {bytes} bytes; a packet holds at most {max}",
+        "flow `{flow}` has packets of {bytes} bytes, and a packet holds at most {max}",
         max = u16::MAX
     )]
     TooLarge {
@@ -65,14 +61,30 @@ pub enum SimError {
         bytes: u32,
     },
     /// A flow could send more packets than its counters hold.
-    #[error(
-        "flow `{flow}` could send more than {max} packets; shorten the run or lower the rate",
-        max = u32::MAX
-    )]
+    #[error("flow `{flow}` could send more than {max} packets", max = u32::MAX)]
     TooLong {
         /// Name of the flow.
         flow: String,
     },
+}
+
+impl SimError {
+    /// What to do instead.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::NotSimulated { .. } => "run it with --host kernel",
+            Self::Quic { .. } => "run it with --host quic, or beside TCP with --host kernel",
+            Self::NoSack { .. } => "write recovery = \"sack\"",
+            Self::TooLarge { .. } => "give it smaller packets",
+            Self::TooLong { .. } => "shorten the run or lower the rate",
+        }
+    }
+}
+
+impl From<SimError> for HostError {
+    fn from(error: SimError) -> Self {
+        Self::new(HostErrorKind::Unsupported, &error).with_help(error.help())
+    }
 }
 
 /// Simulates `spec`.
@@ -82,4 +94,48 @@ pub enum SimError {
 /// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     engine::Engine::new(spec)?.run()
+}
+
+/// The simulator as a [`Host`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Simulator;
+
+impl Host for Simulator {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn about(&self) -> &'static str {
+        "The simulator"
+    }
+
+    fn doing(&self) -> &'static str {
+        "simulating"
+    }
+
+    fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
+        can_keep(options)?;
+        Ok(engine::Engine::new(spec).map(drop)?)
+    }
+
+    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+        can_keep(options)?;
+        Ok(run(spec)?)
+    }
+}
+
+/// Refuses to keep what there is not.
+fn can_keep(options: &RunOptions) -> Result<(), HostError> {
+    let (why, help) = if options.pcap.is_some() {
+        (
+            "the simulator's packets have no contents to keep",
+            "add --host kernel, or keep each packet's way through the queue with --set \
+             record.queue_log=true",
+        )
+    } else if options.qlog.is_some() {
+        ("the simulator has no QUIC connections to log", "add --host quic")
+    } else {
+        return Ok(());
+    };
+    Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help))
 }

@@ -4,14 +4,16 @@
 #![allow(missing_docs)]
 
 use knee_cc::{Params, algorithms};
-use knee_run::{Cc, FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RealTime, RunSpec};
-use knee_testbed::{Options, run_with};
+use knee_run::{
+    Cc, FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RealTime, RunOptions, RunSpec,
+};
+use knee_testbed::run_with;
 
 fn measure(
     what: &str,
     [rate_bps, rtt_ms, queue_pkts]: [u64; 3],
     every_pkts: u32,
-    options: &Options,
+    options: &RunOptions,
 ) {
     let path =
         PathSpec::symmetric(rate_bps, rtt_ms * NS_PER_MS, QueueLimit::Packets(queue_pkts as u32));
@@ -54,9 +56,9 @@ fn measure(
 }
 
 fn main() {
-    let plain = Options::default();
+    let plain = RunOptions::default();
     let file = std::env::temp_dir().join(format!("knee-bench-{}.pcapng", std::process::id()));
-    let captured = Options { pcap: Some(file), ..Options::default() };
+    let captured = RunOptions { pcap: Some(file), ..RunOptions::default() };
     let (fast, slow) = ([5_000_000_000, 1, 20_000], [100_000_000, 40, 333]);
     measure("5 Gbit/s, 1 ms, an ACK for two packets", fast, 2, &plain);
     measure("5 Gbit/s, 1 ms, an ACK for each", fast, 1, &plain);

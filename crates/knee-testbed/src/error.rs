@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use knee_run::{HostError, HostErrorKind};
 use std::{io, path::PathBuf, thread::ScopedJoinHandle};
 use thiserror::Error;
 
@@ -9,21 +10,17 @@ use thiserror::Error;
 pub enum TestbedError {
     /// The process may not create network namespaces.
     #[error(
-        "the testbed needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN) for network namespaces of its \
-         own; run it with sudo"
+        "the testbed needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN) for network namespaces of its own"
     )]
     NeedsRoot,
     /// There is no TUN driver.
-    #[error(
-        "cannot open /dev/net/tun: {source}; load the driver (modprobe tun), or give the \
-         container the device"
-    )]
+    #[error("cannot open /dev/net/tun: {source}")]
     NoTun {
         /// The system's reason.
         source: io::Error,
     },
     /// The kernel does not know a congestion control.
-    #[error("flow {flow}: this kernel has no congestion control {name:?}; it has: {available}")]
+    #[error("flow {flow}: this kernel has no congestion control {name:?}")]
     UnknownCongestionControl {
         /// Flow that asked for it.
         flow: String,
@@ -60,18 +57,14 @@ pub enum TestbedError {
     },
     /// Packets were lost outside the emulated path.
     #[error(
-        "the forwarder was too slow: {lost_pkts} packets were lost between a host and the path; \
-         lower the rate or leave the machine more time"
+        "{lost_pkts} packets were lost between an end and the path, outside the emulated queue"
     )]
     Overrun {
         /// How many.
         lost_pkts: u64,
     },
     /// Calls of an algorithm were not recorded.
-    #[error(
-        "{calls} calls of the algorithms were not recorded in time; lower the rate or leave the \
-         machine more time"
-    )]
+    #[error("{calls} calls of the algorithms were not recorded in time")]
     CallsLost {
         /// How many.
         calls: u64,
@@ -85,11 +78,7 @@ pub enum TestbedError {
         source: io::Error,
     },
     /// The file for the packets could not be written; there is none.
-    #[error(
-        "cannot keep the packets in {}: {source}; give a new file, in a folder that is there and \
-         has room",
-        file.display()
-    )]
+    #[error("cannot keep the packets in {}: {source}", file.display())]
     Capture {
         /// The file.
         file: PathBuf,
@@ -104,6 +93,62 @@ pub enum TestbedError {
         /// The system's reason.
         source: io::Error,
     },
+}
+
+impl TestbedError {
+    /// What it means for other runs.
+    pub fn kind(&self) -> HostErrorKind {
+        use knee_kernel::Error as Load;
+        match self {
+            Self::Quic(error) => error.kind(),
+            Self::Unsupported { .. } => HostErrorKind::Unsupported,
+            Self::NeedsRoot
+            | Self::NoTun { .. }
+            | Self::UnknownCongestionControl { .. }
+            | Self::Load(Load::Privileges { .. } | Load::Descriptors { .. } | Load::Kernel(_)) => {
+                HostErrorKind::Unavailable
+            }
+            Self::Overrun { .. } | Self::CallsLost { .. } => HostErrorKind::TooSlow,
+            Self::NotUsed { .. }
+            | Self::Load(_)
+            | Self::Connection { .. }
+            | Self::Capture { .. }
+            | Self::System { .. } => HostErrorKind::Broken,
+        }
+    }
+
+    /// What to do about it, where the message does not say so already.
+    pub fn help(&self) -> Option<String> {
+        Some(match self {
+            Self::Quic(error) => return error.help().map(str::to_owned),
+            Self::NeedsRoot => "run it with sudo".to_owned(),
+            Self::NoTun { .. } => {
+                "load the driver (modprobe tun), or give the container the device".to_owned()
+            }
+            Self::UnknownCongestionControl { available, .. } => {
+                format!("choose one that it has: {available}")
+            }
+            Self::Overrun { .. } | Self::CallsLost { .. } => TOO_SLOW.to_owned(),
+            Self::Capture { .. } => {
+                "give a new file, in a folder that is there and has room".to_owned()
+            }
+            Self::NotUsed { .. }
+            | Self::Load(_)
+            | Self::Unsupported { .. }
+            | Self::Connection { .. }
+            | Self::System { .. } => return None,
+        })
+    }
+}
+
+/// What to do where the machine is too slow.
+pub(crate) const TOO_SLOW: &str =
+    "give fewer --jobs, lower the rate, or leave the machine more time";
+
+impl From<TestbedError> for HostError {
+    fn from(error: TestbedError) -> Self {
+        Self { kind: error.kind(), why: error.to_string(), help: error.help() }
+    }
 }
 
 /// Says what was being done when a system call failed.

@@ -7,6 +7,7 @@
 //! by file descriptors: it vanishes with the process, however that ends. The machine's own
 //! network, sysctls and routes are never changed.
 //!
+//! - `host`: the kernel as a [`knee_run::Host`]: late runs are made again.
 //! - `plan`: which of the spec's options the kernel can honour, addresses and ports.
 //! - `namespace`: namespaces, devices, routes, sysctls inside them.
 //! - `forwarder`, `packet`, `passed`: the path, and what passed on it.
@@ -29,6 +30,7 @@ mod calls;
 mod capture;
 mod error;
 mod forwarder;
+mod host;
 mod namespace;
 mod packet;
 mod passed;
@@ -39,6 +41,7 @@ mod traffic;
 mod variants;
 
 pub use error::TestbedError;
+pub use host::Kernel;
 pub use passed::Passed;
 
 use capture::CaptureFile;
@@ -46,13 +49,12 @@ use error::{Doing, joined};
 use forwarder::Forwarder;
 use knee_run::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, PathQueues, RealTime,
-    RunRecord, RunSpec, Transfer, Unfinished,
+    RunOptions, RunRecord, RunSpec, Transfer, Unfinished,
 };
 use namespace::Host;
 use plan::Plan;
 use std::{
     io,
-    path::PathBuf,
     sync::{
         atomic::{AtomicBool, Ordering},
         mpsc::channel,
@@ -123,22 +125,12 @@ impl Alarm {
     }
 }
 
-/// What a run keeps beside its record.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// New file for the packets of the path, as pcapng; it has this name once it is complete.
-    pub pcap: Option<PathBuf>,
-    /// Folder for a qlog of each QUIC connection, as its sender saw it: `FLOW.sqlog`, there once the
-    /// run is over. It is made if it is not there. A path by itself ([`shell`]) has none.
-    pub qlog: Option<PathBuf>,
-}
-
 /// As [`run_with`], with nothing optional.
 ///
 /// # Errors
 /// As [`run_with`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
-    run_with(spec, &Options::default())
+    run_with(spec, &RunOptions::default())
 }
 
 /// Runs `spec` over real TCP and QUIC: for TCP Knee's algorithms are loaded into the kernel, for the
@@ -149,7 +141,7 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
 /// # Errors
 /// [`TestbedError`]: what this machine lacks, what the spec asks that the kernel cannot do, or
 /// what went wrong.
-pub fn run_with(spec: &RunSpec, options: &Options) -> Result<RunRecord, TestbedError> {
+pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, TestbedError> {
     let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let plan = Plan::new(spec)?;
     let [sender, receiver] = namespace::hosts(&plan)?;

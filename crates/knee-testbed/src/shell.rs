@@ -7,7 +7,7 @@
 //! lock; [`clean`] removes the two files that a killed one leaves.
 
 use crate::{
-    Alarm, Clock, LEAD, Options, Passed, TestbedError,
+    Alarm, Clock, LEAD, Passed, TestbedError,
     capture::CaptureFile,
     error::{Doing, joined},
     forwarder::Forwarder,
@@ -322,13 +322,13 @@ pub fn up(
     path: &PathSpec,
     seed: u64,
     about: String,
-    options: &Options,
+    pcap: Option<&Path>,
 ) -> Result<Up, ShellError> {
     let files = Files::of(name)?;
     let trying = folder()?;
     let held = Held { _lock: files.lock(true)?, files };
     drop(trying);
-    let prepared = prepare(&held.files, path, seed, options)?;
+    let prepared = prepare(&held.files, path, seed, pcap)?;
     Ok(Up { held, about, prepared })
 }
 
@@ -336,9 +336,9 @@ fn prepare(
     files: &Files,
     path: &PathSpec,
     seed: u64,
-    options: &Options,
+    pcap: Option<&Path>,
 ) -> Result<Prepared, ShellError> {
-    let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
+    let capture = pcap.map(CaptureFile::create).transpose()?;
     let hosts = namespace::open_hosts()?;
     let devices = [hosts[0].device()?, hosts[1].device()?];
     // All packets are of one flow, and all of them fall into one bin, which has no end.

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{S, bulk, spec, ten_mbit};
-use knee_testbed::{Options, TestbedError, run_with};
+use knee_run::RunOptions;
+use knee_testbed::{TestbedError, run_with};
 use pcap_file::{
     DataLink,
     pcapng::{Block, PcapNgReader, blocks::enhanced_packet::EnhancedPacketOption},
@@ -15,7 +16,7 @@ use std::{env, fs, fs::File, time::SystemTime};
 #[test]
 fn every_packet_once_at_each_place() {
     let file = env::temp_dir().join(format!("knee-test-{}.pcapng", std::process::id()));
-    let options = Options { pcap: Some(file.clone()), ..Options::default() };
+    let options = RunOptions { pcap: Some(file.clone()), ..RunOptions::default() };
     let mut spec = spec(ten_mbit(5), 2 * S, vec![bulk("bulk")]);
     (spec.path.hops[0].loss, spec.path.loss_reverse) = (0.01, 0.01);
     let before = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");

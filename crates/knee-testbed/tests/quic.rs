@@ -5,9 +5,10 @@ mod common;
 use common::{MS, S, bulk, flow, goodput, kernel, run, spec, ten_mbit};
 use knee_cc::{Params, algorithm};
 use knee_run::{
-    Cc, FlowKind, FlowSpec, PacketEvent, Replay, TcpOptions, TcpSpec, Transport, Workload,
+    Cc, FlowKind, FlowSpec, PacketEvent, Replay, RunOptions, TcpOptions, TcpSpec, Transport,
+    Workload,
 };
-use knee_testbed::{Options, TestbedError, run_with};
+use knee_testbed::{TestbedError, run_with};
 
 fn quic(name: &str, cc: Cc, workload: Workload) -> FlowSpec {
     let options = TcpOptions::default();
@@ -74,7 +75,7 @@ fn transfers_over_quic_complete_and_leave_a_qlog() {
     let mut flows = vec![quic("quic", knee("hd"), workload)];
     flows[0].stop_ns = Some(4 * S + 500 * MS);
     let folder = tempfile::tempdir().expect("a folder");
-    let options = Options { qlog: Some(folder.path().to_owned()), ..Options::default() };
+    let options = RunOptions { qlog: Some(folder.path().to_owned()), ..RunOptions::default() };
     let record = run_with(&spec(ten_mbit(84), 5 * S, flows), &options).expect("runs");
     let flow = &record.flows[0];
     assert_eq!(flow.transfers.len(), 5);

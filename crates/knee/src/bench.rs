@@ -1,6 +1,6 @@
 //! `knee bench`.
 
-use crate::{Format, integer, output};
+use crate::{Format, hosts, integer, output};
 use clap::{
     Arg, Command, Subcommand,
     builder::{PossibleValue, TypedValueParser},
@@ -191,7 +191,7 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         What::Short(short) => (short.spec()?, &short.format),
     };
     let start = Instant::now();
-    let record = knee_sim::run(&spec).map_err(|e| miette!("{e}"))?;
+    let record = knee_sim::run(&spec).map_err(|e| hosts::report(e.into()))?;
     let wall_s = start.elapsed().as_secs_f64();
     let total = |of: fn(&knee_run::FlowCounters) -> u64| -> u64 {
         record.flows.iter().map(|f| of(&f.counters)).sum()

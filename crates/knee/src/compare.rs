@@ -1,7 +1,9 @@
 //! `knee compare`.
 
 use crate::{
-    Format, Host, JOBS, integer, interrupt, made_by, output,
+    Format,
+    hosts::{AnyHost, Jobs, Named},
+    interrupt, made_by, output,
     run::{Experiment, Given, run_all},
 };
 use knee_lab::{
@@ -16,39 +18,38 @@ use std::{path::PathBuf, process::ExitCode};
 pub(crate) struct Args {
     #[command(flatten)]
     given: Given,
-    /// The hosts, two or three; the others are held against the first
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["sim", OTHER])]
-    hosts: Vec<Host>,
+    /// The hosts, two or three, separated by commas; the others are held against the first
+    /// [default: sim and the next of the list]
+    #[arg(long, alias = "hosts", value_delimiter = ',', value_parser = Named)]
+    host: Vec<AnyHost>,
     /// Keep the table and a report with the hosts' curves over each other in this new folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Repetitions at once on the kernel; default: as many as it bears
-    #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
-    jobs: Option<usize>,
+    #[command(flatten)]
+    jobs: Jobs,
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
 
-/// The host that the simulator is compared with unless others are asked for.
-const OTHER: &str = if cfg!(feature = "kernel") { "kernel" } else { "quic" };
-
 pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
-    let repeated = (1..args.hosts.len()).any(|i| args.hosts[..i].contains(&args.hosts[i]));
-    if repeated || !(2..=3).contains(&args.hosts.len()) {
-        return Err(miette!(help = "as in --hosts sim,kernel", "--hosts: name two or three"));
+    let wanted = match args.host.is_empty() {
+        true => AnyHost::all().take(2).collect(),
+        false => args.host.clone(),
+    };
+    let repeated = (1..wanted.len()).any(|i| wanted[..i].contains(&wanted[i]));
+    if repeated || !(2..=3).contains(&wanted.len()) {
+        return Err(miette!(help = "as in --host sim,kernel", "--host: name two or three hosts"));
     }
     let experiment = Experiment::load(&args.given, false)?;
     let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
     if let Some(results) = &results {
         interrupt::abandons(results.abandon())?;
     }
-    let names: Vec<&str> = args.hosts.iter().map(|host| host.name()).collect();
-    let records = args
-        .hosts
-        .iter()
-        .map(|host| run_all(*host, args.jobs.filter(|_| host.is_real_time()), &experiment.specs))
-        .collect::<Result<Vec<_>>>()?;
+    let names: Vec<&str> = wanted.iter().map(|host| host.name()).collect();
+    let options = args.jobs.options();
+    let run_on = |host: &AnyHost| run_all(*host, &experiment.specs, &options);
+    let records = wanted.iter().map(run_on).collect::<Result<Vec<_>>>()?;
     let spec = &experiment.specs[0];
     let hosts: Vec<OnHost<'_>> =
         names.iter().zip(&records).map(|(name, records)| OnHost { name, records }).collect();

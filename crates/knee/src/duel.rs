@@ -1,7 +1,9 @@
 //! `knee duel`.
 
 use crate::{
-    COMMIT, Format, Host, JOBS, REPEAT, bench, integer, interrupt, made_by, output,
+    COMMIT, Format, REPEAT, bench,
+    hosts::{self, OneHost},
+    integer, interrupt, made_by, output,
     run::{run_each, tell_notes},
 };
 use knee_lab::{
@@ -34,12 +36,8 @@ pub(crate) struct Given {
     /// Seed of the first repetition; the next ones count up from it
     #[arg(long, value_name = "N", default_value = "1", value_parser = integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
     seed: u64,
-    /// What runs it
-    #[arg(long, value_enum, default_value = "sim")]
-    pub(crate) host: Host,
-    /// Runs at once; default: one per core, on the kernel as many as it bears
-    #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
-    pub(crate) jobs: Option<usize>,
+    #[command(flatten)]
+    pub(crate) on: OneHost,
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
@@ -59,7 +57,7 @@ impl Given {
     }
 
     pub(crate) fn common(&self, plan: &Plan) -> Common {
-        Common::new(plan, self.host.name(), COMMIT)
+        Common::new(plan, self.on.host.name(), COMMIT)
     }
 }
 
@@ -107,7 +105,7 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
     let mut kept = None;
     if let Some(results) = results {
         let mut report = duel_report(&summary, outcome, &fought.drawn);
-        report.meta.extend(made_by(given.host.name()));
+        report.meta.extend(made_by(given.on.host.name()));
         write_duel(&results, &summary, outcome, &fought.drawn, &report)?;
         kept = Some(results.finish()?);
     }
@@ -140,18 +138,22 @@ pub(crate) fn fight(contest: &Contest, given: &Given, solos: bool, draw: bool) -
         let spec = scenario.spec(contest.plan.seed_of(runs[n].repetition));
         Ok((spec, (runs[n], scenario)))
     };
-    let all =
-        run_each(given.host, given.jobs, runs.len(), spec, |(run, scenario), spec, record| {
-            let measured = contest.measure(&run, spec, &record);
-            let note = RunRecord {
-                seed: record.seed,
-                approximations: record.approximations.clone(),
-                real_time: record.real_time.clone(),
-                ..RunRecord::default()
-            };
-            let drawn = (draw && run.repetition == 0).then_some(Drawn { run, scenario, record });
-            ((run, measured), drawn, note)
-        })?;
+    let (host, options) = (given.on.host, given.on.jobs.options());
+    // Refused now rather than after hours.
+    for n in (0..runs.len()).filter(|n| runs[*n].repetition == 0) {
+        host.check(&spec(n)?.0, &options).map_err(hosts::report)?;
+    }
+    let all = run_each(host, &options, runs.len(), spec, |(run, scenario), spec, record| {
+        let measured = contest.measure(&run, spec, &record);
+        let note = RunRecord {
+            seed: record.seed,
+            approximations: record.approximations.clone(),
+            real_time: record.real_time.clone(),
+            ..RunRecord::default()
+        };
+        let drawn = (draw && run.repetition == 0).then_some(Drawn { run, scenario, record });
+        ((run, measured), drawn, note)
+    })?;
     let (mut measured, mut drawn, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     for (of_run, of_drawing, note) in all {
         measured.push(of_run);

@@ -1,27 +1,21 @@
 //! The command line of Knee.
 
 mod bench;
-#[cfg(any(feature = "kernel", feature = "quic"))]
 mod compare;
 mod duel;
+mod hosts;
 mod interrupt;
 #[cfg(feature = "kernel")]
-mod kernel;
+mod linux;
 mod list;
+mod man;
 mod matrix;
 mod output;
-#[cfg(feature = "kernel")]
-mod real_time;
 mod replay;
 mod reproduce;
 mod run;
-#[cfg(feature = "kernel")]
-mod testbed;
-#[cfg(feature = "kernel")]
-mod trace;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
-use knee_lab::reproduce::HostKind;
 use std::{ops::RangeInclusive, process::ExitCode};
 
 /// Delay-based TCP congestion control: simulate, reproduce, measure.
@@ -60,7 +54,6 @@ enum Command {
     /// Run a scenario on two or three hosts, and show where they differ
     ///
     /// The kernel needs root.
-    #[cfg(any(feature = "kernel", feature = "quic"))]
     Compare(compare::Args),
     /// Let two algorithms share a path: share, harm, delay, loss, fairness, convergence
     ///
@@ -74,15 +67,12 @@ enum Command {
     ///
     /// Exit code 0: it does. 1: something else came out. 2: an error.
     Replay(replay::Args),
-    /// Record every call of the loaded algorithms, as sockets make them
     #[cfg(feature = "kernel")]
-    Trace(trace::Args),
-    /// Load algorithms into the running Linux kernel, for any program to use
-    #[cfg(feature = "kernel")]
-    Kernel(kernel::Args),
-    /// The emulated path of a scenario for any program: two hosts, and the path between them
-    #[cfg(feature = "kernel")]
-    Testbed(testbed::Args),
+    #[command(flatten)]
+    Linux(linux::Command),
+    /// Write the manual pages of all subcommands into a folder, for packages
+    #[command(hide = true)]
+    Man(man::Args),
     /// Print a completion script for a shell
     ///
     /// For bash:
@@ -105,102 +95,6 @@ enum Format {
     Table,
     /// JSON for programs
     Json,
-}
-
-/// What runs a scenario.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Host {
-    /// The simulator
-    Sim,
-    /// This machine's Linux kernel: real TCP over an emulated path, in real time; needs root
-    #[cfg(feature = "kernel")]
-    Kernel,
-    /// QUIC: each TCP flow becomes a connection of quinn, in virtual time
-    #[cfg(feature = "quic")]
-    Quic,
-}
-
-impl Host {
-    fn kind(self) -> HostKind {
-        match self {
-            Self::Sim => HostKind::Simulator,
-            #[cfg(feature = "kernel")]
-            Self::Kernel => HostKind::Kernel,
-            #[cfg(feature = "quic")]
-            Self::Quic => HostKind::Quic,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sim => "sim",
-            #[cfg(feature = "kernel")]
-            Self::Kernel => "kernel",
-            #[cfg(feature = "quic")]
-            Self::Quic => "quic",
-        }
-    }
-
-    /// Whether its runs take their time whatever the number of cores.
-    #[cfg(any(feature = "kernel", feature = "quic"))]
-    fn is_real_time(self) -> bool {
-        self.kind() == HostKind::Kernel
-    }
-
-    /// Runs `spec`, one of those that are run at once, of which there are as many as `asked` for.
-    #[cfg_attr(not(feature = "kernel"), allow(unused_variables))]
-    fn run(
-        self,
-        spec: &knee_run::RunSpec,
-        asked: Option<usize>,
-    ) -> Result<knee_run::RunRecord, String> {
-        match self {
-            Self::Sim => knee_sim::run(spec).map_err(|e| e.to_string()),
-            #[cfg(feature = "kernel")]
-            Self::Kernel => {
-                // Whoever gives a number knows what this machine bears.
-                let _carried = asked.is_none().then(|| real_time::Carried::wait(spec));
-                real_time::run(spec, None)
-            }
-            #[cfg(feature = "quic")]
-            Self::Quic => knee_quic_run::run(spec).map_err(|e| e.to_string()),
-        }
-    }
-
-    /// What a record depends on beside the spec; none if it is not worth keeping.
-    #[cfg_attr(not(feature = "kernel"), allow(unused_variables))]
-    fn identity(self, spec: &knee_run::RunSpec) -> Option<String> {
-        match self {
-            Self::Sim => None,
-            #[cfg(feature = "kernel")]
-            Self::Kernel => Some(real_time::identity(spec)),
-            #[cfg(feature = "quic")]
-            Self::Quic => None,
-        }
-    }
-
-    /// How many runs to begin at once unless `asked` for a number; 0: one per core.
-    fn jobs(self, asked: Option<usize>) -> usize {
-        match self {
-            Self::Sim => asked.unwrap_or(0),
-            #[cfg(feature = "quic")]
-            Self::Quic => asked.unwrap_or(0),
-            // Runs wait for their time to pass rather than for a core.
-            #[cfg(feature = "kernel")]
-            Self::Kernel => asked.unwrap_or(real_time::AT_ONCE),
-        }
-    }
-
-    /// What a run is doing, for progress.
-    fn doing(self) -> &'static str {
-        match self {
-            Self::Sim => "simulating",
-            #[cfg(feature = "kernel")]
-            Self::Kernel => "running",
-            #[cfg(feature = "quic")]
-            Self::Quic => "running over QUIC",
-        }
-    }
 }
 
 /// Reads an integer argument.
@@ -238,18 +132,14 @@ fn main() -> ExitCode {
         Command::List(args) => list::list(&args),
         Command::Run(args) => run::run(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
-        #[cfg(any(feature = "kernel", feature = "quic"))]
         Command::Compare(args) => compare::compare_hosts(&args),
         Command::Duel(args) => duel::duel(&args),
         Command::Matrix(args) => matrix::matrix(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Replay(args) => replay::replay(&args),
         #[cfg(feature = "kernel")]
-        Command::Trace(args) => trace::trace(&args),
-        #[cfg(feature = "kernel")]
-        Command::Kernel(args) => kernel::kernel(&args),
-        #[cfg(feature = "kernel")]
-        Command::Testbed(args) => testbed::testbed(&args),
+        Command::Linux(command) => linux::linux(&command),
+        Command::Man(args) => man::man(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "knee", &mut script);

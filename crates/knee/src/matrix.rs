@@ -111,7 +111,7 @@ fn made(args: &Args, contest: &Contest, results: ResultWriter) -> Result<ExitCod
         None => String::new(),
     };
     let mut report = matrix_report(&summary, outcome, &example);
-    report.meta.extend(made_by(given.host.name()));
+    report.meta.extend(made_by(given.on.host.name()));
     write_matrix(&results, &summary, outcome, &report)?;
     let path = results.finish()?;
     match given.format {

@@ -1,11 +1,15 @@
 //! `knee reproduce`.
 
-use crate::{Format, Host, JOBS, REPEAT, integer, interrupt, made_by, output};
+use crate::{
+    Format, REPEAT,
+    hosts::{AnyHost, Jobs, Named},
+    integer, interrupt, made_by, output,
+};
 use clap::builder::PossibleValuesParser;
 use knee_lab::{
     kept::KeptRuns,
     reproduce::{
-        self, Outcome, PAPERS, ReproduceError, Reproduction, Wanted, claims, outcome,
+        self, HostKind, Outcome, PAPERS, ReproduceError, Reproduction, Wanted, claims, outcome,
         reproduce as run, write,
     },
     store::ResultWriter,
@@ -29,12 +33,11 @@ pub(crate) struct Args {
     /// Repetitions instead of the scenarios' own
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
-    /// Runs at once; default: one per core, on the kernel as many as it bears
-    #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
-    jobs: Option<usize>,
+    #[command(flatten)]
+    jobs: Jobs,
     /// What runs the scenarios: other hosts, separated by commas, stand beside the simulator
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
-    host: Vec<Host>,
+    #[arg(long, alias = "hosts", value_delimiter = ',', value_parser = Named, default_value = "sim")]
+    host: Vec<AnyHost>,
     /// Keep finished runs on the kernel in this folder, and take those that are there already: a
     /// reproduction that was ended goes on
     #[arg(long, value_name = "DIR")]
@@ -102,14 +105,15 @@ fn one(
 ) -> Result<Reproduction, ReproduceError> {
     let repeat = args.repeat.or(wanted.short.then_some(1));
     // Other hosts' verdicts stand beside the simulator's, which take seconds.
-    let mut others: Vec<Host> = Vec::new();
-    for host in args.host.iter().filter(|host| **host != Host::Sim) {
+    let simulator = AnyHost::default();
+    let mut others: Vec<AnyHost> = Vec::new();
+    for host in args.host.iter().filter(|host| **host != simulator) {
         if !others.contains(host) {
             others.push(*host);
         }
     }
-    let simulated = (Host::Sim, repeat.filter(|_| others.is_empty()));
-    let hosts: Vec<(Host, Option<u32>)> =
+    let simulated = (simulator, repeat.filter(|_| others.is_empty()));
+    let hosts: Vec<(AnyHost, Option<u32>)> =
         iter::once(simulated).chain(others.into_iter().map(|host| (host, repeat))).collect();
     let bars: Vec<OnceLock<output::Progress>> = hosts.iter().map(|_| OnceLock::new()).collect();
     let progress = |name: &str, done, total| {
@@ -118,12 +122,18 @@ fn one(
             bar.get_or_init(|| output::Progress::new(total, host.doing())).done(done);
         }
     };
-    let run_on = |host: Host| {
-        move |spec: &RunSpec| match (kept, host.identity(spec)) {
-            (Some(kept), Some(identity)) => {
-                kept.or_run(&identity, spec, |spec| host.run(spec, args.jobs))
-            }
-            _ => host.run(spec, args.jobs),
+    let options = args.jobs.options();
+    let run_on = |host: AnyHost| {
+        let options = &options;
+        let once = move |spec: &RunSpec| {
+            host.run(spec, options).map_err(|e| match e.help {
+                Some(help) => format!("{}; {help}", e.why),
+                None => e.why,
+            })
+        };
+        move |spec: &RunSpec| match (kept, host.fingerprint(spec)) {
+            (Some(kept), Some(fingerprint)) => kept.or_run(&fingerprint, spec, once),
+            _ => once(spec),
         }
     };
     let runners: Vec<_> = hosts.iter().map(|&(host, _)| run_on(host)).collect();
@@ -132,9 +142,13 @@ fn one(
         .zip(&runners)
         .map(|(&(host, repeat), run)| reproduce::Host {
             name: host.name(),
-            kind: host.kind(),
+            kind: match host.name() {
+                "kernel" => HostKind::Kernel,
+                "quic" => HostKind::Quic,
+                _ => HostKind::Simulator,
+            },
             run,
-            jobs: host.jobs(args.jobs),
+            jobs: host.threads(args.jobs.asked),
             repeat,
         })
         .collect();

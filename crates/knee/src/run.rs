@@ -1,6 +1,10 @@
 //! `knee run`.
 
-use crate::{COMMIT, Format, Host, JOBS, REPEAT, integer, interrupt, made_by, output};
+use crate::{
+    COMMIT, Format, REPEAT,
+    hosts::{self, AnyHost, OneHost},
+    integer, interrupt, made_by, output,
+};
 use knee_lab::{
     parquet::write_tables,
     reproduce::PAPERS,
@@ -9,7 +13,7 @@ use knee_lab::{
     store::ResultWriter,
     summary::{Provenance, Summary},
 };
-use knee_run::{RunRecord, RunSpec};
+use knee_run::{RunOptions, RunRecord, RunSpec};
 use miette::{Report, Result, miette};
 use rayon::prelude::*;
 use std::{
@@ -56,28 +60,22 @@ pub(crate) struct Given {
 pub(crate) struct Args {
     #[command(flatten)]
     given: Given,
-    /// What runs it
-    #[arg(long, value_enum, default_value = "sim")]
-    host: Host,
+    #[command(flatten)]
+    on: OneHost,
     /// Keep every call of each algorithm with all inputs and outputs (needs --out)
     #[arg(long)]
     trace: bool,
     /// Keep the packets of the path in this new file, as pcapng for Wireshark (one repetition on
     /// the kernel)
-    #[cfg(feature = "kernel")]
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Keep a qlog of each connection in this new folder, for qvis and the like (one repetition over
-    /// QUIC)
-    #[cfg(feature = "quic")]
+    /// Keep a qlog of each QUIC connection in this new folder, for qvis and the like (one
+    /// repetition)
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
     /// Keep all results in this new folder: summary.json, Parquet tables, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Repetitions at once; default: one per core, on the kernel as many as it bears
-    #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
-    jobs: Option<usize>,
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -96,15 +94,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
 
     let Experiment { scenario, specs, name } = &experiment;
-    let records = match captured(args, specs)? {
-        Some(record) => vec![record],
-        None => run_all(args.host, args.jobs, specs)?,
-    };
+    let records = run_all(args.on.host, specs, &options(args, specs)?)?;
+    for (what, kept) in [("packets", &args.pcap), ("qlog", &args.qlog)] {
+        if let Some(kept) = kept {
+            output::tell(&format!("{what}: {}", kept.display()));
+        }
+    }
     let spec = &specs[0];
     let summary = Summary::new(
         &Provenance {
             commit: COMMIT,
-            host: args.host.name(),
+            host: args.on.host.name(),
             scenario_name: name,
             scenario_text: scenario.text(),
         },
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         results.bytes("scenario.toml", scenario.text())?;
         write_tables(&results, spec, &records)?;
         let mut report = run_report(experiment.title(), spec, &records);
-        report.meta.extend(made_by(args.host.name()));
+        report.meta.extend(made_by(args.on.host.name()));
         for chart in report.sections.iter().flat_map(|s| &s.charts) {
             results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
         }
@@ -135,48 +135,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The run of which more is to be kept than a record, if that is asked for.
-fn captured(args: &Args, specs: &[RunSpec]) -> Result<Option<RunRecord>> {
-    #[cfg(feature = "kernel")]
-    if let Some(file) = &args.pcap {
-        return match (args.host, specs) {
-            (Host::Kernel, [spec]) => {
-                let record = crate::real_time::run(spec, Some(file)).map_err(|e| miette!("{e}"))?;
-                output::tell(&format!("packets: {}", file.display()));
-                Ok(Some(record))
-            }
-            (Host::Kernel, _) => Err(miette!(help = ONE, "--pcap keeps one repetition's packets")),
-            _ => {
-                let help = "add --host kernel; of other hosts, --set record.queue_log=true keeps \
-                            every packet's way through the queue";
-                Err(miette!(help = help, "only the kernel's packets have contents to keep"))
-            }
-        };
+/// What is asked of the runs.
+fn options(args: &Args, specs: &[RunSpec]) -> Result<RunOptions> {
+    let options =
+        RunOptions { pcap: args.pcap.clone(), qlog: args.qlog.clone(), ..args.on.jobs.options() };
+    for (option, kept) in [("--pcap", &options.pcap), ("--qlog", &options.qlog)] {
+        let Some(kept) = kept else { continue };
+        args.on.host.check(&specs[0], &options).map_err(hosts::report)?;
+        if specs.len() > 1 {
+            let help = "add --repeat 1, and --seed for another one than the first";
+            return Err(miette!(help = help, "{option} keeps one repetition"));
+        }
+        if kept.exists() {
+            let help = "choose another name, or remove it first";
+            return Err(miette!(help = help, "`{}` exists already", kept.display()));
+        }
     }
-    #[cfg(feature = "quic")]
-    if let Some(folder) = &args.qlog {
-        return match (args.host, specs) {
-            (Host::Quic, [spec]) => {
-                if folder.exists() {
-                    let help = "choose another name, or remove it first";
-                    return Err(miette!(help = help, "`{}` exists already", folder.display()));
-                }
-                let options = knee_quic_run::Options { qlog: Some(folder.clone()) };
-                let record = knee_quic_run::run_with(spec, &options).map_err(|e| miette!("{e}"))?;
-                output::tell(&format!("qlog: {}", folder.display()));
-                Ok(Some(record))
-            }
-            (Host::Quic, _) => Err(miette!(help = ONE, "--qlog keeps one repetition's events")),
-            _ => Err(miette!(help = "add --host quic", "only QUIC connections have a qlog")),
-        };
-    }
-    let _ = (args, specs);
-    Ok(None)
+    Ok(options)
 }
-
-/// What to do where several repetitions are one too many.
-#[cfg(any(feature = "kernel", feature = "quic"))]
-const ONE: &str = "add --repeat 1, and --seed for another one than the first";
 
 /// What to know of runs.
 pub(crate) fn tell_notes(records: &[RunRecord]) {
@@ -231,21 +207,21 @@ fn paper_meant(path: &Path, error: ScenarioError) -> Report {
     }
 }
 
-/// Runs `specs` on `host`, `jobs` at once, and shows how far it is.
+/// Runs `specs`, repetitions of one scenario, on `host`, and shows how far it is.
 pub(crate) fn run_all(
-    host: Host,
-    jobs: Option<usize>,
+    host: AnyHost,
     specs: &[RunSpec],
+    options: &RunOptions,
 ) -> Result<Vec<RunRecord>> {
-    run_each(host, jobs, specs.len(), |n| Ok((specs[n].clone(), ())), |(), _, record| record)
+    let spec = |n: usize| Ok((specs[n].clone(), ()));
+    run_each(host, options, specs.len(), spec, |(), _, record| record)
 }
 
-/// Makes the runs 0 to `n` of `host`, `jobs` at once, and shows how far it is. What a run is,
-/// `spec` says when its time has come, with something to remember; of its record only what `keep`
-/// makes of it stays.
+/// Makes the runs 0 to `n` on `host`, and shows how far it is. What a run is, `spec` says when its
+/// time has come, with something to remember; of its record only what `keep` makes of it stays.
 pub(crate) fn run_each<R, T: Send>(
-    host: Host,
-    jobs: Option<usize>,
+    host: AnyHost,
+    options: &RunOptions,
     n: usize,
     spec: impl Fn(usize) -> Result<(RunSpec, R)> + Sync,
     keep: impl Fn(R, &RunSpec, RunRecord) -> T + Sync,
@@ -254,11 +230,11 @@ pub(crate) fn run_each<R, T: Send>(
     let done = AtomicUsize::new(0);
     let one = |number| {
         let (spec, remembered) = spec(number)?;
-        let record = host.run(&spec, jobs).map_err(|e| miette!("{e}"))?;
+        let record = host.run(&spec, options).map_err(hosts::report)?;
         progress.done(done.fetch_add(1, Ordering::Relaxed) + 1);
         Ok(keep(remembered, &spec, record))
     };
-    let threads = host.jobs(jobs).min(n);
+    let threads = host.threads(options.runs_at_once).min(n);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| miette!("cannot start threads: {e}; give fewer with --jobs"))?;
     pool.install(|| (0..n).into_par_iter().map(one).collect())

@@ -9,7 +9,7 @@ use knee_lab::{
 };
 use knee_run::{BurstLoss, PathSpec};
 use knee_testbed::{
-    Options, Passed,
+    Passed,
     shell::{self, HostSide, Listed, Status},
 };
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -169,8 +169,7 @@ fn hold(args: &Up) -> Result<ExitCode> {
     let seed = args.seed.unwrap_or(scenario.seed());
     let path = scenario.spec(seed).path;
     let pcap = args.pcap.as_deref().map(absolute).transpose().into_diagnostic()?;
-    let options = Options { pcap, ..Options::default() };
-    let up = shell::up(&args.name, &path, seed, about(&path), &options).into_diagnostic()?;
+    let up = shell::up(&args.name, &path, seed, about(&path), pcap.as_deref()).into_diagnostic()?;
     output::print(&greeting(args, &path))?;
     if args.held {
         detach().into_diagnostic().wrap_err("cannot leave the terminal")?;

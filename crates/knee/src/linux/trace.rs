@@ -1,6 +1,7 @@
 //! `knee trace`.
 
-use crate::{kernel::time, output};
+use super::kernel::time;
+use crate::output;
 use knee_kernel::{Filter, SocketId, Tracer};
 use knee_lab::{
     store::ResultWriter,

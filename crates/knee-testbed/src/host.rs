@@ -1,0 +1,175 @@
+//! This machine's kernel as a [`Host`]: runs that come late are made again, and no more runs at once
+//! than the machine can keep in time.
+
+use crate::{error::TOO_SLOW, plan::Plan, run_with};
+use knee_quic_run::Qlog;
+use knee_run::{
+    FlowKind, Host, HostError, HostErrorKind, NS_PER_S, NS_PER_US, RunOptions, RunRecord, RunSpec,
+    Transport,
+};
+use nix::sys::utsname::uname;
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::PathBuf,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+/// Runs to begin at once. Fewer carry packets at a time if their paths are fast: see
+/// [`TOGETHER_BPS`].
+const RUNS_AT_ONCE: usize = 12;
+/// What the paths of all runs at a time carry together at most, bit/s: two cores kept six runs of
+/// 10 Mbit/s in time; with twelve, every run was late.
+const TOGETHER_BPS: u64 = 60_000_000;
+/// Runs of a spec that come late before it is given up: so many at least and at most, and between
+/// these what takes a minute. A stall of some milliseconds, as shared machines have them, spoils a
+/// run of seconds as a whole.
+const ATTEMPTS: [u64; 2] = [2, 5];
+
+/// This machine's kernel as a [`Host`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kernel;
+
+impl Host for Kernel {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn about(&self) -> &'static str {
+        "This machine's Linux kernel: real TCP over an emulated path, in real time; needs root"
+    }
+
+    fn doing(&self) -> &'static str {
+        "running"
+    }
+
+    fn keeps_real_time(&self) -> bool {
+        true
+    }
+
+    fn runs_at_once(&self) -> Option<usize> {
+        Some(RUNS_AT_ONCE)
+    }
+
+    fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
+        if options.qlog.is_some() && quic_flows(spec).next().is_none() {
+            let why = "no flow of this scenario is QUIC, and only QUIC connections have a qlog";
+            let help = "write transport = \"quic\" in a flow, or add --host quic";
+            return Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help));
+        }
+        Ok(Plan::new(spec).map(drop)?)
+    }
+
+    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+        self.check(spec, options)?;
+        // Users who give a number know what their machine can keep in time.
+        let _carried = options.runs_at_once.is_none().then(|| Carried::wait(spec));
+        in_time(spec, options)
+    }
+
+    fn fingerprint(&self, spec: &RunSpec) -> Option<String> {
+        let mut text = "kernel".to_owned();
+        if let Ok(system) = uname() {
+            text += &format!(" {:?} {:?}", system.release(), system.version());
+        }
+        for flow in &spec.flows {
+            if let FlowKind::Tcp(tcp) = &flow.kind
+                && let Some(params) = tcp.cc.params()
+            {
+                text += &format!(" {}", knee_kernel::fingerprint(params.algorithm()));
+            }
+        }
+        Some(text)
+    }
+}
+
+/// Names of the QUIC flows.
+fn quic_flows(spec: &RunSpec) -> impl Iterator<Item = &str> {
+    let is_quic =
+        |kind: &FlowKind| matches!(kind, FlowKind::Tcp(tcp) if tcp.transport == Transport::Quic);
+    spec.flows.iter().filter(move |flow| is_quic(&flow.kind)).map(|flow| flow.name.as_str())
+}
+
+/// Runs `spec`, again if the emulated path was late.
+fn in_time(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+    let attempts = attempts(spec);
+    let mut late = String::new();
+    for _ in 0..attempts {
+        late = match run_with(spec, options) {
+            Ok(record) => match lateness(spec, &record) {
+                None => return Ok(record),
+                Some(late) => late,
+            },
+            Err(error) if error.kind() == HostErrorKind::TooSlow => error.to_string(),
+            Err(error) => return Err(error.into()),
+        };
+        remove_captures(spec, options).map_err(|(path, error)| {
+            HostError::new(HostErrorKind::Broken, format!("{}: {error}", path.display()))
+        })?;
+    }
+    let why = format!("this machine was too slow for a trustworthy run, {attempts} times: {late}");
+    Err(HostError::new(HostErrorKind::TooSlow, why).with_help(TOO_SLOW))
+}
+
+fn attempts(spec: &RunSpec) -> u64 {
+    let [least, most] = ATTEMPTS;
+    (60 * NS_PER_S / spec.duration_ns.max(1)).clamp(least, most)
+}
+
+/// How late the path was, if that was too late.
+fn lateness(spec: &RunSpec, record: &RunRecord) -> Option<String> {
+    let lateness = record.real_time.as_ref()?.lateness;
+    (!lateness.acceptable(spec.path.rtt_range_ns().0)).then(|| {
+        format!(
+            "one packet in 1000 was late by {} us, one by {} us",
+            lateness.p999_ns / NS_PER_US,
+            lateness.max_ns / NS_PER_US
+        )
+    })
+}
+
+/// Removes what was captured of a run that does not count.
+fn remove_captures(spec: &RunSpec, options: &RunOptions) -> Result<(), (PathBuf, io::Error)> {
+    let qlog = options.qlog.iter();
+    let qlogs = qlog.flat_map(|dir| quic_flows(spec).map(move |name| Qlog::file(dir, name)));
+    for file in options.pcap.iter().cloned().chain(qlogs) {
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err((file, error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the runs of this process carry now, bit/s.
+static CARRIED_BPS: Mutex<u64> = Mutex::new(0);
+static LESS_CARRIED: Condvar = Condvar::new();
+
+fn carried() -> MutexGuard<'static, u64> {
+    CARRIED_BPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A run's part of what is carried together.
+struct Carried {
+    rate_bps: u64,
+}
+
+impl Carried {
+    /// Waits until there is room for `spec`. One run always has room.
+    fn wait(spec: &RunSpec) -> Self {
+        let highest_bps =
+            spec.path.hops.iter().map(|hop| hop.rate().highest_bps()).fold(0, u64::max);
+        let rate_bps = highest_bps.min(TOGETHER_BPS);
+        let full = |now: &mut u64| *now + rate_bps > TOGETHER_BPS;
+        let room = LESS_CARRIED.wait_while(carried(), full);
+        *room.unwrap_or_else(PoisonError::into_inner) += rate_bps;
+        Self { rate_bps }
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        *carried() -= self.rate_bps;
+        LESS_CARRIED.notify_all();
+    }
+}

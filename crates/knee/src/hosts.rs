@@ -1,0 +1,112 @@
+//! The hosts that this program is built with, and the options that name them.
+
+use crate::{JOBS, integer};
+use clap::{
+    Arg, Command,
+    builder::{PossibleValue, TypedValueParser},
+};
+use knee_run::{Host, HostError, RunOptions};
+use miette::{MietteDiagnostic, Report};
+use std::{ffi::OsStr, ops::Deref};
+
+/// All hosts. The first one is meant where none is named.
+static HOSTS: &[&dyn Host] = &[
+    &knee_sim::Simulator,
+    #[cfg(feature = "kernel")]
+    &knee_testbed::Kernel,
+    #[cfg(feature = "quic")]
+    &knee_quic_run::Quic,
+];
+
+/// One of [`HOSTS`].
+#[derive(Clone, Copy)]
+pub(crate) struct AnyHost(&'static dyn Host);
+
+impl AnyHost {
+    /// All of them.
+    pub(crate) fn all() -> impl ExactSizeIterator<Item = Self> {
+        HOSTS.iter().map(|host| Self(*host))
+    }
+
+    /// How many runs to begin at once; 0: one for each core.
+    pub(crate) fn threads(self, jobs: Option<usize>) -> usize {
+        jobs.or(self.runs_at_once()).unwrap_or(0)
+    }
+}
+
+/// The first one.
+impl Default for AnyHost {
+    fn default() -> Self {
+        Self(HOSTS[0])
+    }
+}
+
+impl Deref for AnyHost {
+    type Target = dyn Host;
+
+    fn deref(&self) -> &Self::Target {
+        self.0
+    }
+}
+
+impl PartialEq for AnyHost {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+/// The option of commands that run on one host.
+#[derive(clap::Args)]
+pub(crate) struct OneHost {
+    /// What runs it
+    #[arg(long, default_value = HOSTS[0].name(), value_parser = Named)]
+    pub(crate) host: AnyHost,
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
+}
+
+/// How many runs at once.
+#[derive(clap::Args, Clone, Copy)]
+pub(crate) struct Jobs {
+    /// Runs at once; default: one for each core, in real time as many as this machine can run on time
+    #[arg(long = "jobs", value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
+    pub(crate) asked: Option<usize>,
+}
+
+impl Jobs {
+    /// Options of runs of which no more is asked.
+    pub(crate) fn options(self) -> RunOptions {
+        RunOptions { runs_at_once: self.asked, ..RunOptions::default() }
+    }
+}
+
+/// Reads the name of a host; shells complete it.
+#[derive(Clone)]
+pub(crate) struct Named;
+
+impl TypedValueParser for Named {
+    type Value = AnyHost;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<AnyHost, clap::Error> {
+        let names = clap::builder::PossibleValuesParser::new(HOSTS.iter().map(|host| host.name()));
+        let name = names.parse_ref(command, argument, value)?;
+        let found = AnyHost::all().find(|host| host.name() == name);
+        found.ok_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidValue))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(HOSTS.iter().map(|host| PossibleValue::new(host.name()).help(host.about()))))
+    }
+}
+
+/// A host's error for people.
+pub(crate) fn report(error: HostError) -> Report {
+    let mut told = MietteDiagnostic::new(error.why);
+    told.help = error.help;
+    told.into()
+}

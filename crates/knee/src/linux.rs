@@ -1,0 +1,27 @@
+//! Subcommands that need the Linux kernel.
+
+mod kernel;
+mod testbed;
+mod trace;
+
+use clap::Subcommand;
+use miette::Result;
+use std::process::ExitCode;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Record every call of the loaded algorithms, as sockets make them
+    Trace(trace::Args),
+    /// Load algorithms into the running Linux kernel, for any program to use
+    Kernel(kernel::Args),
+    /// The emulated path of a scenario for any program: two ends, and the path between them
+    Testbed(testbed::Args),
+}
+
+pub(crate) fn linux(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Trace(args) => trace::trace(args),
+        Command::Kernel(args) => kernel::kernel(args),
+        Command::Testbed(args) => testbed::testbed(args),
+    }
+}
