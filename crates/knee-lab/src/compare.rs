@@ -1,11 +1,14 @@
 //! The same scenario on several hosts, side by side.
 
-use crate::{
+use knee_report::{
     chart::{Chart, Series, Style},
-    metrics::{Metrics, Percentiles, is_named, is_tcp, percentile},
     report::{Report, Section},
-    run_report::{approximations, lateness, run_charts, run_report},
+    run_report::{run_charts, run_report},
     table::{Cell, Table, Tone},
+};
+use knee_results::{
+    caveats::{approximations, lateness},
+    metrics::{Metrics, Percentiles, is_named, is_tcp, percentile},
 };
 use knee_run::{FlowRecord, RunRecord, RunSpec};
 use serde::Serialize;
@@ -320,7 +323,7 @@ fn overlaid(hosts: Vec<(&str, Vec<Chart>)>) -> Vec<Chart> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing;
+    use knee_run::testing;
 
     fn on<'a>(name: &'a str, records: &'a [RunRecord]) -> OnHost<'a> {
         OnHost { name, records }

@@ -12,6 +12,8 @@ mod path;
 mod record;
 mod replay;
 mod spec;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod udp;
 
 pub use delay::DelayStats;

@@ -6,14 +6,14 @@ use clap::{
     builder::{PossibleValue, TypedValueParser},
 };
 use knee_cc::{Algorithm, Params, algorithm, algorithms};
-use knee_lab::{
-    scenario::Scenario,
+use knee_run::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec};
+use knee_scenario::{
+    Scenario,
     units::{
         UnitError, parse_queue, parse_rate, parse_size, parse_time, show_queue, show_rate,
         show_size, show_time,
     },
 };
-use knee_run::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec};
 use miette::{Result, miette};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;

@@ -6,10 +6,8 @@ use crate::{
     interrupt, made_by, output,
     run::{Experiment, Given, run_all},
 };
-use knee_lab::{
-    compare::{OnHost, compare, compare_report, compare_table},
-    store::ResultWriter,
-};
+use knee_lab::compare::{OnHost, compare, compare_report, compare_table};
+use knee_results::store::ResultWriter;
 use miette::{Result, miette};
 use serde_json::json;
 use std::{path::PathBuf, process::ExitCode};

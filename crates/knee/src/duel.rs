@@ -6,15 +6,13 @@ use crate::{
     integer, interrupt, made_by, output,
     run::{run_each, tell_notes},
 };
-use knee_lab::{
-    duel::{
-        Common, Contest, Drawn, DuelSummary, Entrant, Outcome, Plan, Run, WrittenPath, duel_report,
-        duel_text, write_duel,
-    },
-    scenario::Scenario,
-    store::ResultWriter,
+use knee_lab::duel::{
+    Common, Contest, Drawn, DuelSummary, Entrant, Outcome, Plan, Run, WrittenPath, duel_report,
+    duel_text, write_duel,
 };
+use knee_results::store::ResultWriter;
 use knee_run::{Ns, RunRecord, RunSpec};
+use knee_scenario::Scenario;
 use miette::{Result, miette};
 use std::{path::PathBuf, process::ExitCode};
 

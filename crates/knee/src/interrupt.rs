@@ -1,6 +1,6 @@
 //! Ctrl-C and the like while results are being written.
 
-use knee_lab::store::Abandon;
+use knee_results::store::Abandon;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use signal_hook::{
     consts::{SIGINT, SIGTERM},

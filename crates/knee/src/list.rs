@@ -2,7 +2,7 @@
 
 use crate::{Format, output};
 use knee_cc::{Param, ParamKind, RuleOp, algorithms};
-use knee_lab::table::Table;
+use knee_report::table::Table;
 use miette::Result;
 use serde_json::{Value, json};
 use std::process::ExitCode;

@@ -6,12 +6,10 @@ use crate::{
     integer, interrupt, made_by, output,
     run::tell_notes,
 };
-use knee_lab::{
-    duel::{
-        Contest, Entrant, MatrixSummary, WrittenPath, matrix_report, matrix_text, write_matrix,
-    },
-    store::ResultWriter,
+use knee_lab::duel::{
+    Contest, Entrant, MatrixSummary, WrittenPath, matrix_report, matrix_text, write_matrix,
 };
+use knee_results::store::ResultWriter;
 use miette::{Result, miette};
 use std::{path::PathBuf, process::ExitCode};
 

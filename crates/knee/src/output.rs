@@ -1,7 +1,7 @@
 //! Printing, and progress of long work.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use knee_lab::store::ResultWriter;
+use knee_results::store::ResultWriter;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
 use std::{

@@ -1,10 +1,8 @@
 //! `knee replay`.
 
 use crate::output;
-use knee_lab::{
-    replay::{TraceReplay, difference_text},
-    table::Table,
-};
+use knee_report::table::Table;
+use knee_results::replay::{TraceReplay, difference_text};
 use miette::{Result, miette};
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 

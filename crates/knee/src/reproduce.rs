@@ -6,14 +6,11 @@ use crate::{
     integer, interrupt, made_by, output,
 };
 use clap::builder::PossibleValuesParser;
-use knee_lab::{
-    kept::KeptRuns,
-    reproduce::{
-        self, HostKind, Outcome, PAPERS, ReproduceError, Reproduction, Wanted, claims, outcome,
-        reproduce as run, write,
-    },
-    store::ResultWriter,
+use knee_lab::reproduce::{
+    self, HostKind, Outcome, PAPERS, ReproduceError, Reproduction, Wanted, claims, outcome,
+    reproduce as run, write,
 };
+use knee_results::{kept::KeptRuns, store::ResultWriter};
 use knee_run::RunSpec;
 use miette::{Result, miette};
 use std::{iter, path::PathBuf, process::ExitCode, sync::OnceLock};

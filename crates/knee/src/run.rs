@@ -5,15 +5,16 @@ use crate::{
     hosts::{self, AnyHost, OneHost},
     integer, interrupt, made_by, output,
 };
-use knee_lab::{
+use knee_lab::reproduce::PAPERS;
+use knee_report::run_report::{run_report, run_text};
+use knee_results::{
+    caveats::{approximations, lateness},
     parquet::write_tables,
-    reproduce::PAPERS,
-    run_report::{approximations, lateness, run_report, run_text},
-    scenario::{Scenario, ScenarioError, Set},
     store::ResultWriter,
     summary::{Provenance, Summary},
 };
 use knee_run::{RunOptions, RunRecord, RunSpec};
+use knee_scenario::{Scenario, ScenarioError, Set};
 use miette::{Report, Result, miette};
 use rayon::prelude::*;
 use std::{

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Place, files, text};
-use knee_lab::trace::read_trace;
+use knee_results::trace::read_trace;
 use serde_json::{Value, json};
 use std::fs;
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Place, text};
 use knee_cc::{Call, Profile};
-use knee_lab::trace::{TraceRow, TraceWriter, read_trace};
+use knee_results::trace::{TraceRow, TraceWriter, read_trace};
 use std::fs::{self, File};
 
 /// Two flows of every algorithm, which lose packets at random and in the queue, together. Without

@@ -1,11 +1,9 @@
 //! Runs of a contest, and what they say of each pair.
 
 use super::{Bout, Entrant, Plan, Solo, WrittenPath};
-use crate::{
-    metrics::Percentiles,
-    scenario::{Scenario, ScenarioError},
-};
+use knee_results::metrics::Percentiles;
 use knee_run::{RunRecord, RunSpec};
+use knee_scenario::{Scenario, ScenarioError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -301,7 +299,7 @@ pub(super) mod tests {
             queueing_mean_ms: Some(queueing_ms),
             queueing_p95_ms: Some(2.0 * queueing_ms),
             rtt_ms: Some(40.0 + queueing_ms),
-            jain: crate::metrics::jain(&[first, second]),
+            jain: knee_results::metrics::jain(&[first, second]),
             convergence_s: (first > second).then_some(first - second),
             utilisation: Some(0.9),
         }

@@ -1,8 +1,8 @@
 //! An algorithm as it is written on a command line: `chd:qth=20ms`.
 
-use crate::{scenario::nearest, units::clip};
 use knee_cc::{Algorithm, ParamError, Params, algorithm, algorithms};
 use knee_run::{Cc, KERNEL_PREFIX};
+use knee_scenario::{nearest, units::clip};
 
 /// Longest name of a congestion control in Linux.
 const CC_NAME_MAX: usize = 15;

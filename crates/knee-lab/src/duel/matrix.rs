@@ -3,17 +3,19 @@
 use super::{
     Cell, Common, DEFINITIONS, Outcome, PathSummary, Solo, shown, shown_convergence, write_runs,
 };
-use crate::{
+use knee_report::{
     drawing::{Colours, HeatCell, HeatMap, Plane, PlanePoint},
+    report::{Report, Section},
+    table::Table,
+};
+use knee_results::{
     metrics::Percentiles,
     parquet::{
         Column,
         Get::{F64, MaybeF64, Text, U32, U64},
         write_if_any,
     },
-    report::{Report, Section},
     store::{ResultWriter, StoreError},
-    table::Table,
 };
 use serde::Serialize;
 

@@ -18,7 +18,7 @@ pub use pair::{DuelSummary, duel_report, duel_text, write_duel};
 pub use path::{PACKET_BYTES, WrittenPath};
 pub use plan::{Bout, Plan, Solo};
 
-use crate::{
+use knee_results::{
     metrics::Percentiles,
     parquet::{
         Column,
@@ -26,9 +26,9 @@ use crate::{
         write_if_any,
     },
     store::{ResultWriter, StoreError},
-    units::show_queue,
 };
 use knee_run::{NS_PER_MS, NS_PER_S};
+use knee_scenario::units::show_queue;
 use serde::Serialize;
 
 /// What is common to the results of a duel and of a matrix.

@@ -4,12 +4,14 @@ use super::{
     Cell, Common, DEFINITIONS, Drawn, Outcome, PathSummary, RunRow, shown, shown_convergence,
     write_runs,
 };
-use crate::{
-    metrics::Percentiles,
+use knee_report::{
     report::{Report, Section},
     run_report::run_charts,
-    store::{ResultWriter, StoreError},
     table::Table,
+};
+use knee_results::{
+    metrics::Percentiles,
+    store::{ResultWriter, StoreError},
 };
 use serde::Serialize;
 

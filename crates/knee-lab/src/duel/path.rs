@@ -1,10 +1,10 @@
 //! A path as it is written on a command line: `100mbit,40ms,1bdp`.
 
-use crate::units::{
+use knee_run::QueueLimit;
+use knee_scenario::units::{
     NS_PER_S, UnitError, clip, parse_ppm, parse_queue, parse_rate, parse_time, show_queue,
     show_rate, show_time,
 };
-use knee_run::QueueLimit;
 use std::fmt;
 
 /// Size of all packets: queues are counted in them.
@@ -137,7 +137,7 @@ fn read_queue(text: &str, rate_bps: u64, rtt_ns: u64) -> Result<QueueLimit, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::NS_PER_MS;
+    use knee_scenario::units::NS_PER_MS;
 
     fn queue(text: &str) -> QueueLimit {
         WrittenPath::parse(&format!("100mbit,40ms,{text}")).unwrap().queue

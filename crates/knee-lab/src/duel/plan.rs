@@ -1,12 +1,12 @@
 //! What is run, and what is measured of it.
 
 use super::{Entrant, WrittenPath};
-use crate::{
-    metrics::Metrics,
-    scenario::{Scenario, ScenarioError, Set},
+use knee_results::metrics::Metrics;
+use knee_run::{NS_PER_MS, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
+use knee_scenario::{
+    Scenario, ScenarioError, Set,
     units::{show_queue, show_rate, show_time},
 };
-use knee_run::{NS_PER_MS, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
 use serde::Serialize;
 
 /// The second flow starts when this part of the run is over.
@@ -215,7 +215,7 @@ impl Solo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{self, MS, flow, record};
+    use knee_run::testing::{self, MS, flow, record};
     use knee_run::{FlowKind, QueueBin, QueueLimit, TcpSpec};
 
     const PLAN: Plan = Plan { duration_ns: 60 * NS_PER_S, repeat: 3, seed: 7 };

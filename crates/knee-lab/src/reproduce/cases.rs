@@ -4,8 +4,8 @@ use super::{
     ReproduceError, Runner,
     paper::{self, AxisValue, Figure},
 };
-use crate::scenario::{Scenario, Set};
 use knee_run::{RunRecord, RunSpec};
+use knee_scenario::{Scenario, Set};
 use std::{
     cmp::Reverse,
     collections::BTreeMap,

@@ -1,9 +1,9 @@
 //! What the compiled algorithms do by themselves: drawings and quantities that need no run.
 
-use crate::chart::{Axis, Chart, Series, Span, Style};
 use knee_cc::{
     Ack, Conn, Controller, NOTE_DELAY_BACKOFF, ParamError, Params, SSTHRESH_INFINITE, algorithm,
 };
+use knee_report::chart::{Axis, Chart, Series, Span, Style};
 
 /// Base RTT of the scripts below, microseconds.
 const BASE_US: i32 = 40_000;

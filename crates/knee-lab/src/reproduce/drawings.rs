@@ -7,11 +7,11 @@ use super::{
     formula::Formulas,
     paper::{Drawing, Figure, Plot, Tabulated, plain_name},
 };
-use crate::{
+use knee_report::{
     chart::{Axis, Chart, Point, Series, Style},
-    metrics::{Metrics, Percentiles, is_named, is_tcp},
     table::Table,
 };
+use knee_results::metrics::{Metrics, Percentiles, is_named, is_tcp};
 use knee_run::{FlowRecord, FlowSample, RunRecord};
 use std::collections::BTreeMap;
 

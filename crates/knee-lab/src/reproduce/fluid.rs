@@ -1,7 +1,7 @@
 //! The fluid model in papers' files: equilibria in formulas, curves and trajectories in drawings.
 
-use crate::chart::{Axis, Chart, Point, Series, Style};
 use knee_fluid::{Backoff, Class, Delayed, Equilibrium, Fluid, Link, Rule, Stability};
+use knee_report::chart::{Axis, Chart, Point, Series, Style};
 use serde::Deserialize;
 
 /// A link, and like flows on it.

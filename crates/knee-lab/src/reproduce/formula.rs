@@ -3,8 +3,8 @@
 //! `docs/claims.md` documents the functions for those who write claims.
 
 use super::{cases::Cases, compiled, fluid::FluidSpec};
-use crate::metrics::{Metrics, percentile};
 use knee_fluid::Stability;
+use knee_results::metrics::{Metrics, percentile};
 use knee_run::{RunRecord, RunSpec};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position, Scope};
 use std::{cell::Cell, collections::BTreeMap, ops::Range, rc::Rc, sync::Arc};

@@ -19,16 +19,18 @@ pub use paper::{
 };
 pub use verdict::{Measured, Verdict};
 
-use crate::{
+use formula::Formulas;
+use knee_report::{
     chart::Chart,
     report::{Report, Section},
-    run_report::{approximations, lateness},
-    scenario::ScenarioError,
-    store::{ResultWriter, StoreError},
     table::{Cell, Table, Tone},
 };
-use formula::Formulas;
+use knee_results::{
+    caveats::{approximations, lateness},
+    store::{ResultWriter, StoreError},
+};
 use knee_run::{RunRecord, RunSpec};
+use knee_scenario::ScenarioError;
 use serde::Serialize;
 use std::{fmt::Write as _, sync::Arc};
 use thiserror::Error;

@@ -125,7 +125,7 @@ impl Verdict {
 
 impl Measured {
     fn of(values: &[f64]) -> Self {
-        let of = crate::metrics::Percentiles::of(values.iter().copied());
+        let of = knee_results::metrics::Percentiles::of(values.iter().copied());
         Self {
             p20: of.map(|p| p.p20),
             p50: of.map(|p| p.p50),

@@ -6,12 +6,9 @@ use crate::{Format, output};
 use clap::Subcommand;
 use knee_cc::{Params, algorithm};
 use knee_kernel::{Report, State, Variant};
-use knee_lab::{
-    scenario::{Scenario, Set},
-    table::Table,
-    units::parse_time,
-};
+use knee_report::table::Table;
 use knee_run::{Cc, FlowKind, TcpSpec};
+use knee_scenario::{Scenario, Set, units::parse_time};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use nix::sys::signal::{SigSet, Signal};
 use serde_json::{Value, json};

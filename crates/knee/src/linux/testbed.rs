@@ -2,12 +2,12 @@
 
 use crate::{Format, output};
 use clap::{Subcommand, ValueEnum};
-use knee_lab::{
-    scenario::{Scenario, Set},
-    table::Table,
+use knee_report::table::Table;
+use knee_run::{BurstLoss, PathSpec};
+use knee_scenario::{
+    Scenario, Set,
     units::{show_packets, show_queue, show_rate, show_time},
 };
-use knee_run::{BurstLoss, PathSpec};
 use knee_testbed::{
     Passed,
     shell::{self, HostSide, Listed, Status},

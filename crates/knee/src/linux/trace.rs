@@ -3,7 +3,7 @@
 use super::kernel::time;
 use crate::output;
 use knee_kernel::{Filter, SocketId, Tracer};
-use knee_lab::{
+use knee_results::{
     store::ResultWriter,
     trace::{TraceFlow, TraceRow, TraceWriter},
 };

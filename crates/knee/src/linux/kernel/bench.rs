@@ -3,7 +3,7 @@
 use crate::{Format, integer, output};
 use knee_cc::{Call, Params, algorithms};
 use knee_kernel::{Loaded, Variant};
-use knee_lab::table::Table;
+use knee_report::table::Table;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use nix::sys::{
     resource::{UsageWho, getrusage},
@@ -89,7 +89,7 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
     let over = |of: &dyn Fn(&[Transfer]) -> f64| {
         let mut values: Vec<f64> = rounds.iter().map(|turn| of(turn)).collect();
         values.sort_by(f64::total_cmp);
-        knee_lab::metrics::percentile(&values, 0.5).unwrap_or(f64::NAN)
+        knee_results::metrics::percentile(&values, 0.5).unwrap_or(f64::NAN)
     };
     let mut costs = Vec::new();
     for (i, (name, cc)) in contenders.iter().enumerate() {

@@ -1,0 +1,77 @@
+//! Finished runs that are kept.
+
+use knee_results::kept::KeptRuns;
+use knee_run::{RunSpec, testing};
+use std::{cell::Cell, fs};
+use tempfile::tempdir;
+
+/// One flow of CHD and a probe, 3 s on 1 Mbit/s with random losses.
+fn spec(seed: u64) -> RunSpec {
+    let flows = vec![testing::flow("bulk", "chd", &[]), testing::flow("probe", "probe", &[])];
+    let mut spec = testing::spec(&testing::record(3.0, 0.1, flows));
+    spec.seed = seed;
+    spec.path.hops[0].loss = 0.01;
+    spec.record.queue_log = true;
+    spec
+}
+
+/// What comes back is what was made, to the last packet.
+#[test]
+fn a_kept_run_is_the_same() {
+    let folder = tempdir().expect("a folder");
+    let kept = KeptRuns::open(&folder.path().join("runs")).expect("a folder");
+    let spec = spec(1);
+    let made = Cell::new(0);
+    let run = || {
+        kept.or_run("sim", &spec, |spec| {
+            made.set(made.get() + 1);
+            knee_sim::run(spec).map_err(|e| e.to_string())
+        })
+    };
+    let (first, second) = (run().expect("a run"), run().expect("a run"));
+    assert_eq!(made.get(), 1);
+    assert!(!first.flows[0].samples.is_empty() && !first.queues[0].log.is_empty());
+    assert!(!first.flows[1].probe_delays.is_empty() && !first.flows[0].observes[0].is_empty());
+    assert!(first == second);
+}
+
+/// Another host, another seed, another parameter: another run.
+#[test]
+fn only_the_very_same_run_is_taken() {
+    let folder = tempdir().expect("a folder");
+    let kept = KeptRuns::open(folder.path()).expect("a folder");
+    let made = Cell::new(0);
+    let run = |host: &str, spec: &RunSpec| {
+        let ran = kept.or_run(host, spec, |spec| {
+            made.set(made.get() + 1);
+            knee_sim::run(spec).map_err(|e| e.to_string())
+        });
+        ran.expect("a run");
+        made.get()
+    };
+    assert_eq!(run("a", &spec(1)), 1);
+    assert_eq!(run("b", &spec(1)), 2);
+    assert_eq!(run("a", &spec(2)), 3);
+    let mut other = spec(1);
+    other.path.hops[0].rate_bps += 1;
+    assert_eq!(run("a", &other), 4);
+    assert_eq!(run("a", &spec(1)), 4);
+}
+
+/// A failed run is run again; a damaged file is told of.
+#[test]
+fn nothing_half_done_is_taken() {
+    let folder = tempdir().expect("a folder");
+    let kept = KeptRuns::open(folder.path()).expect("a folder");
+    let spec = spec(1);
+    assert_eq!(kept.or_run("a", &spec, |_| Err("late".to_owned())), Err("late".to_owned()));
+    kept.or_run("a", &spec, |s| knee_sim::run(s).map_err(|e| e.to_string())).expect("a run");
+    let files: Vec<_> = fs::read_dir(folder.path()).expect("a folder").flatten().collect();
+    assert_eq!(files.len(), 1);
+    let mut bytes = fs::read(files[0].path()).expect("a file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(files[0].path(), bytes).expect("a file");
+    let error = kept.or_run("a", &spec, |_| panic!("not run again unasked")).expect_err("damaged");
+    assert!(error.contains("damaged") && error.contains("remove it"), "{error}");
+}

@@ -1,0 +1,184 @@
+//! Errors: found by key path, shown where the value was written.
+
+use super::set::Set;
+use crate::units::clip;
+use miette::{Diagnostic, LabeledSpan, NamedSource};
+use std::{ops::Range, sync::Arc};
+use thiserror::Error;
+use toml_edit::{Document, Item, TableLike};
+
+/// Why a scenario is refused: what is wrong, where (file or `--set` argument, line, key), and how
+/// to put it right.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{what}")]
+pub struct ScenarioError {
+    what: String,
+    #[help]
+    remedy: String,
+    #[source_code]
+    source_code: Option<Arc<NamedSource<String>>>,
+    #[label(collection)]
+    labels: Vec<LabeledSpan>,
+}
+
+impl ScenarioError {
+    /// An error of the whole file.
+    pub(super) fn of_file(what: String, remedy: &str) -> Self {
+        Self { what, remedy: remedy.to_owned(), source_code: None, labels: Vec::new() }
+    }
+
+    /// An error at `span` of `text`, called `name`.
+    pub(super) fn at(
+        what: String,
+        remedy: String,
+        name: &str,
+        text: &str,
+        span: Range<usize>,
+    ) -> Self {
+        let source_code = Arc::new(NamedSource::new(name, text.to_owned()));
+        let labels = vec![LabeledSpan::new_with_span(None, first_line(text, span))];
+        Self { what, remedy, source_code: Some(source_code), labels }
+    }
+}
+
+/// Keys and list indices from the top of the file, as `--set` has them.
+pub(super) type KeyPath = Vec<String>;
+
+/// `flow.0.params.qth`.
+pub(super) fn dotted(path: &[String]) -> String {
+    path.iter().map(|step| clip(step)).collect::<Vec<_>>().join(".")
+}
+
+/// What to underline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum On {
+    Key,
+    Value,
+}
+
+/// An error before it is known where its key was written.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) at: KeyPath,
+    pub(super) on: On,
+    pub(super) what: String,
+    pub(super) remedy: String,
+    /// Another key that takes part, and its role.
+    pub(super) also: Vec<(KeyPath, String)>,
+}
+
+/// Where values were written.
+pub(super) struct Sources<'a> {
+    pub(super) name: &'a str,
+    pub(super) file: &'a Document<&'a str>,
+    pub(super) sets: &'a [Set],
+}
+
+impl Sources<'_> {
+    pub(super) fn locate(&self, fault: Fault) -> ScenarioError {
+        let (set, span) = self.place(&fault.at, fault.on);
+        let (name, text) = match set {
+            Some(set) => ("--set", set.argument()),
+            None => (self.name, self.file.raw()),
+        };
+        let mut error = ScenarioError::at(fault.what, fault.remedy, name, text, span);
+        for (path, role) in fault.also {
+            let (its_set, span) = self.place(&path, On::Value);
+            if its_set.map(Set::argument) == set.map(Set::argument) {
+                let span = first_line(text, span);
+                error.labels.push(LabeledSpan::new_with_span(Some(role), span));
+            }
+        }
+        error
+    }
+
+    /// The `--set` argument (none: the file) and the span in it from which `path` comes.
+    fn place(&self, path: &[String], on: On) -> (Option<&Set>, Range<usize>) {
+        let last_set = |related: &dyn Fn(&Set) -> bool| self.sets.iter().rfind(|s| related(s));
+        if let Some(set) = last_set(&|s| path.starts_with(s.path())) {
+            return (Some(set), set.span(if set.path() == path { on } else { On::Value }));
+        }
+        if let Some(span) = find(self.file.as_table(), path, on) {
+            return (None, span);
+        }
+        if let Some(set) = last_set(&|s| s.path().starts_with(path)) {
+            return (Some(set), set.span(On::Key));
+        }
+        match path.split_last() {
+            // What is missing is shown at the table that lacks it.
+            Some((_, parent)) => self.place(parent, On::Key),
+            None => (None, 0..0),
+        }
+    }
+}
+
+/// Span of what stands at `path`: a value, or a key or table header.
+fn find(table: &dyn TableLike, path: &[String], on: On) -> Option<Range<usize>> {
+    let (step, rest) = path.split_first()?;
+    let key_span = || table.key(step).and_then(|k| k.span());
+    let item = table.get(step)?;
+    let Some((index, deeper)) = rest.split_first() else {
+        let is_value = item.is_value() && !item.is_inline_table();
+        return if on == On::Value && is_value { item.span() } else { key_span() };
+    };
+    if let Some(table) = item.as_table_like() {
+        return find(table, rest, on);
+    }
+    let element = elements(item)?.into_iter().nth(index.parse().ok()?)?;
+    if deeper.is_empty() { element.1 } else { find(element.0, deeper, on) }
+}
+
+/// An element of a list of tables, and its span.
+type Element<'a> = (&'a dyn TableLike, Option<Range<usize>>);
+
+/// The tables of a list: `[[flow]]` or `flow = [{ ... }]`.
+pub(super) fn elements(item: &Item) -> Option<Vec<Element<'_>>> {
+    match item {
+        Item::ArrayOfTables(list) => {
+            Some(list.iter().map(|t| (t as &dyn TableLike, t.span())).collect())
+        }
+        Item::Value(toml_edit::Value::Array(list)) => list
+            .iter()
+            .map(|v| v.as_inline_table().map(|t| (t as &dyn TableLike, t.span())))
+            .collect(),
+        _ => None,
+    }
+}
+
+/// Table `index` of a list, as in [`elements`].
+pub(super) fn element_mut(item: &mut Item, index: usize) -> Option<&mut dyn TableLike> {
+    match item {
+        Item::ArrayOfTables(list) => list.get_mut(index).map(|table| table as &mut dyn TableLike),
+        Item::Value(toml_edit::Value::Array(list)) => {
+            let table = list.get_mut(index)?.as_inline_table_mut()?;
+            Some(table as &mut dyn TableLike)
+        }
+        _ => None,
+    }
+}
+
+/// `span` cut at the end of its first line, so that an error stays on one screen.
+fn first_line(text: &str, span: Range<usize>) -> Range<usize> {
+    let line = text.get(span.clone()).and_then(|s| s.lines().next()).unwrap_or("");
+    span.start..span.start + line.len()
+}
+
+/// The candidate that `word` was probably meant to be.
+pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let score = |candidate: &str| match strsim::damerau_levenshtein(word, candidate) {
+        0 | 1 => 1.0,
+        _ => strsim::jaro_winkler(word, candidate),
+    };
+    // The first of equally good ones.
+    let best = candidates.iter().rev().copied().max_by(|a, b| score(a).total_cmp(&score(b)))?;
+    (score(best) > 0.8).then_some(best)
+}
+
+/// "did you mean ...? " and the list of what exists.
+pub(super) fn known(word: &str, what: &str, candidates: &[&str]) -> String {
+    let list = candidates.join(", ");
+    match nearest(word, candidates) {
+        Some(near) => format!("did you mean `{near}`? {what}: {list}"),
+        None => format!("{what}: {list}"),
+    }
+}
