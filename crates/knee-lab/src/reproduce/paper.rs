@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// Every scenario, paper and claim of the repository, compiled in.
-static SCENARIOS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
+static SCENARIOS: Dir = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
 
 /// Papers that Knee reproduces.
 pub const PAPERS: [&str; 5] = ["chd", "delay-aimd", "htcp", "ftcp", "hd"];
