@@ -633,7 +633,7 @@ impl Flow {
                 delivered_pkts: tcp.receiver.delivered_pkts,
                 delivered_bytes: tcp.receiver.delivered_bytes,
                 duplicate_pkts: tcp.receiver.duplicate_pkts,
-                ..tcp.sender.counters
+                ..tcp.sender.counters()
             },
             Kind::Udp(udp) => udp.counters(),
         };
@@ -647,7 +647,7 @@ impl Flow {
             && self.started
             && !self.stopped
         {
-            let conn = &tcp.sender.conn;
+            let conn = tcp.sender.conn();
             sample.cwnd_pkts = conn.cwnd_pkts;
             sample.ssthresh_pkts = conn.ssthresh_pkts;
             sample.inflight_pkts = tcp.sender.inflight_pkts();
@@ -688,7 +688,7 @@ impl Flow {
                 observes: t.cc.observes(),
                 unfinished: tcp.receiver.unfinished(),
                 transfers: std::mem::take(&mut tcp.receiver.completed),
-                rtt: std::mem::take(&mut tcp.sender.rtt),
+                rtt: tcp.sender.take_rtt_stats(),
                 trace: tcp.sender.take_trace(),
                 ..record
             },

@@ -11,12 +11,8 @@
 //! - `host`: calls the algorithm, logs and counts what it did.
 
 mod engine;
-mod host;
 mod packet;
-mod rate;
 mod receiver;
-mod recovery;
-mod scoreboard;
 mod sender;
 
 use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec};

@@ -1,8 +1,8 @@
-//! Proportional rate reduction (RFC 6937, RFC 9937): the window during SACK recovery.
+//! Proportional rate reduction (RFC 6937, RFC 9937): the window on its way to the threshold.
 
 /// State of one recovery.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Prr {
+pub(super) struct Prr {
     /// `RecoverFS`: the window when recovery began.
     flight_pkts: u32,
     delivered_pkts: u32,
@@ -10,12 +10,12 @@ pub(crate) struct Prr {
 }
 
 impl Prr {
-    pub(crate) fn start(flight_pkts: u32) -> Self {
+    pub(super) fn start(flight_pkts: u32) -> Self {
         Self { flight_pkts: flight_pkts.max(1), delivered_pkts: 0, out_pkts: 0 }
     }
 
     /// A packet was sent during recovery.
-    pub(crate) fn sent(&mut self) {
+    pub(super) fn sent(&mut self) {
         self.out_pkts += 1;
     }
 
@@ -23,7 +23,7 @@ impl Prr {
     /// (RFC 6937 section 3). Below the threshold it grows as in slow start while there is
     /// `progress`, else it stays (RFC 9937 section 6): an ACK that advances and tells of no
     /// further loss.
-    pub(crate) fn window(
+    pub(super) fn window(
         &mut self,
         delivered_pkts: u32,
         pipe_pkts: u32,

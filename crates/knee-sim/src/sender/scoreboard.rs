@@ -1,35 +1,33 @@
-//! What is outstanding, and what is known of each segment: the scoreboard of RFC 6675 with the
-//! loss detection of RFC 8985 (RACK).
+//! What is outstanding, and what is known of each segment: the scoreboard of RFC 6675, kept by the
+//! SACK blocks of RFC 2018. What is lost is judged in `loss_detection`.
 
-use knee_net::{NEVER, Ring};
+use super::loss_detection::Rack;
+use knee_net::Ring;
 
 /// One outstanding segment in eight bytes: when it was last sent, and flags.
 #[derive(Clone, Copy, Default)]
-struct Segment(u64);
+pub(super) struct Segment(pub(super) u64);
 
-const SACKED: u64 = 1;
-const LOST: u64 = 2;
+pub(super) const SACKED: u64 = 1;
+pub(super) const LOST: u64 = 2;
 /// A retransmission is in the network.
-const RETRANS: u64 = 4;
+pub(super) const RETRANS: u64 = 4;
 /// Retransmitted at some time: without timestamps it gives no RTT sample (Karn).
-const EVER_RETRANS: u64 = 8;
+pub(super) const EVER_RETRANS: u64 = 8;
 const FLAG_BITS: u32 = 4;
 
 impl Segment {
-    fn has(self, flag: u64) -> bool {
+    pub(super) fn has(self, flag: u64) -> bool {
         self.0 & flag != 0
     }
-    fn sent_ns(self) -> u64 {
+    pub(super) fn sent_ns(self) -> u64 {
         self.0 >> FLAG_BITS
     }
 }
 
-/// Duplicate ACKs, or SACKed segments, that tell of a loss (RFC 5681, RFC 8985 `DupThresh`).
-pub(crate) const DUP_THRESH: u32 = 3;
-
 /// What an acknowledgement told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
+pub(super) struct News {
     /// Newly delivered, cumulatively or selectively.
     pub delivered_pkts: u32,
     /// When the latest of them was sent, unless one that was retransmitted makes it ambiguous.
@@ -42,110 +40,70 @@ pub(crate) struct News {
     pub newest: (u64, u32),
 }
 
-/// The delivered segment that was sent last (RFC 8985 section 5.2): everything sent before it can
-/// be judged.
-#[derive(Default)]
-struct Latest {
-    sent_ns: u64,
-    end: u32,
-    rtt_ns: u64,
-    retransmitted: bool,
-}
-
-impl Latest {
-    /// Whether a segment was sent before: of two sent at once, the one of the lower number.
-    fn is_after(&self, sent_ns: u64, number: u32) -> bool {
-        (self.sent_ns, self.end) > (sent_ns, number + 1)
-    }
-}
-
-/// What [`Scoreboard::mark_lost`] found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Losses {
-    /// Segments newly marked lost.
-    pub marked_pkts: u32,
-    /// Some of them were repairs.
-    pub again: bool,
-    /// When the next one will be lost unless it is delivered; or [`NEVER`].
-    pub next_ns: u64,
-}
-
-impl Losses {
-    pub(crate) const NONE: Self = Self { marked_pkts: 0, again: false, next_ns: NEVER };
-}
-
 /// The segments from `una` to `nxt`.
 #[derive(Default)]
-pub(crate) struct Scoreboard {
-    segments: Ring<Segment>,
+pub(super) struct Scoreboard {
+    pub(super) segments: Ring<Segment>,
     /// First segment not cumulatively acknowledged.
-    una: u32,
+    pub(super) una: u32,
     sacked: u32,
-    lost: u32,
-    retrans: u32,
-    latest: Latest,
-    /// Least RTT so far, or 0: an ACK that comes sooner after a retransmission is of the original.
-    min_rtt_ns: u64,
-    /// Everything below has been judged: it is SACKed, marked lost or retransmitted.
-    judged: u32,
-    /// Retransmissions not judged yet, in the order of their sending: number, time.
-    resent: Ring<(u32, u64)>,
+    pub(super) lost: u32,
+    pub(super) retrans: u32,
     /// Everything below that was lost has been retransmitted.
-    repaired: u32,
+    pub(super) repaired: u32,
     /// No segment from here on has a flag: beyond it the short way does.
-    flagged_end: u32,
+    pub(super) flagged_end: u32,
     /// End of the highest segment that was SACKed (RFC 8985 `RACK.fack`, where it tells something).
     sacked_end: u32,
-    /// A segment arrived after a later one, though it was sent only once (`RACK.reordering_seen`).
-    reordered: bool,
+    pub(super) rack: Rack,
     /// Blocks that were worked off, so that long ones are not walked again with every ACK.
     known: [(u32, u32); 4],
 }
 
 impl Scoreboard {
     #[inline]
-    pub(crate) fn una(&self) -> u32 {
+    pub(super) fn una(&self) -> u32 {
         self.una
     }
     #[inline]
-    pub(crate) fn nxt(&self) -> u32 {
+    pub(super) fn nxt(&self) -> u32 {
         self.una + self.segments.len() as u32
     }
     #[inline]
-    pub(crate) fn outstanding(&self) -> u32 {
+    pub(super) fn outstanding(&self) -> u32 {
         self.segments.len() as u32
     }
-    pub(crate) fn sacked(&self) -> u32 {
+    pub(super) fn sacked(&self) -> u32 {
         self.sacked
     }
-    pub(crate) fn lost(&self) -> u32 {
+    pub(super) fn lost(&self) -> u32 {
         self.lost
     }
     /// Packets thought to be in the network (`pipe` of RFC 6675).
     #[inline]
-    pub(crate) fn in_network(&self) -> u32 {
+    pub(super) fn in_network(&self) -> u32 {
         (self.segments.len() as u32 + self.retrans).saturating_sub(self.sacked + self.lost)
     }
 
     /// The first outstanding segment's entry.
-    pub(crate) fn first(&self) -> Option<&impl Sized> {
+    pub(super) fn first(&self) -> Option<&impl Sized> {
         self.segments.front()
     }
 
     /// A new segment was sent; gives its number.
     #[inline]
-    pub(crate) fn push(&mut self, now_ns: u64) -> u32 {
+    pub(super) fn push(&mut self, now_ns: u64) -> u32 {
         self.segments.push_back(Segment(now_ns << FLAG_BITS));
         self.nxt() - 1
     }
 
-    fn at(&mut self, number: u32) -> &mut Segment {
+    pub(super) fn at(&mut self, number: u32) -> &mut Segment {
         self.segments.get_mut((number - self.una) as usize).expect("outstanding")
     }
 
     /// Everything below `cumulative` (>= una) is acknowledged.
     #[inline]
-    pub(crate) fn acknowledge(&mut self, cumulative: u32, now_ns: u64) -> News {
+    pub(super) fn acknowledge(&mut self, cumulative: u32, now_ns: u64) -> News {
         let count = cumulative - self.una;
         if self.una >= self.flagged_end {
             // RTT of the latest segment: the one whose arrival caused this ACK.
@@ -156,11 +114,8 @@ impl Scoreboard {
             self.una = cumulative;
             let sent_ns = last.map(Segment::sent_ns);
             let newest = sent_ns.map_or((0, 0), |sent_ns| (sent_ns, cumulative));
-            if let Some(sent_ns) = sent_ns
-                && sent_ns >= self.latest.sent_ns
-            {
-                let rtt_ns = now_ns - sent_ns;
-                self.latest = Latest { sent_ns, end: cumulative, rtt_ns, retransmitted: false };
+            if let Some(sent_ns) = sent_ns {
+                self.rack.delivered_in_order(sent_ns, cumulative, now_ns);
             }
             return News { delivered_pkts: count, sent_ns, repair_sent_ns: None, newest };
         }
@@ -177,12 +132,14 @@ impl Scoreboard {
             if segment.has(SACKED) {
                 self.sacked -= 1;
             } else {
-                self.reordered |= number + 1 < self.sacked_end && !segment.has(EVER_RETRANS);
+                if number + 1 < self.sacked_end && !segment.has(EVER_RETRANS) {
+                    self.rack.note_reordering();
+                }
                 news.delivered_pkts += 1;
                 news.sent_ns = news.sent_ns.max(Some(segment.sent_ns()));
                 news.newest = news.newest.max((segment.sent_ns(), number + 1));
                 let again = segment.has(EVER_RETRANS);
-                self.delivered(segment.sent_ns(), number + 1, now_ns, again);
+                self.rack.delivered(segment.sent_ns(), number + 1, now_ns, again);
             }
         }
         self.una = cumulative;
@@ -193,39 +150,8 @@ impl Scoreboard {
         news
     }
 
-    /// An RTT was measured.
-    #[inline]
-    pub(crate) fn learn_rtt(&mut self, rtt_ns: u64) {
-        if self.min_rtt_ns == 0 || rtt_ns < self.min_rtt_ns {
-            self.min_rtt_ns = rtt_ns;
-        }
-    }
-
-    pub(crate) fn min_rtt_ns(&self) -> u64 {
-        self.min_rtt_ns
-    }
-
-    /// Whether the path is known to reorder (RFC 8985 section 6.2, step 3).
-    pub(crate) fn reordered(&self) -> bool {
-        self.reordered
-    }
-
-    /// A retransmission turned out to be unnecessary: its segment was late, not lost.
-    pub(crate) fn note_reordering(&mut self) {
-        self.reordered = true;
-    }
-
-    /// RFC 8985 section 6.2, steps 1 and 2; its RTT is that of the segment that was sent last.
-    fn delivered(&mut self, sent_ns: u64, end: u32, now_ns: u64, retransmitted: bool) {
-        let rtt_ns = now_ns - sent_ns;
-        let original = retransmitted && rtt_ns < self.min_rtt_ns;
-        if !original && (sent_ns, end) > (self.latest.sent_ns, self.latest.end) {
-            self.latest = Latest { sent_ns, end, rtt_ns, retransmitted };
-        }
-    }
-
     /// Takes SACK blocks in.
-    pub(crate) fn sack(&mut self, blocks: &[(u32, u32)], now_ns: u64, news: &mut News) {
+    pub(super) fn sack(&mut self, blocks: &[(u32, u32)], now_ns: u64, news: &mut News) {
         // What one ACK tells of is in order: the ACKs before it may be lost.
         let before_end = self.sacked_end;
         for &(start, end) in blocks {
@@ -268,94 +194,19 @@ impl Scoreboard {
         self.retrans -= u32::from(was.has(RETRANS));
         self.sacked += 1;
         self.flagged_end = self.flagged_end.max(number + 1);
-        self.delivered(was.sent_ns(), number + 1, now_ns, was.has(EVER_RETRANS));
+        self.rack.delivered(was.sent_ns(), number + 1, now_ns, was.has(EVER_RETRANS));
         news.delivered_pkts += 1;
         news.newest = news.newest.max((was.sent_ns(), number + 1));
         if !was.has(EVER_RETRANS) {
-            self.reordered |= number + 1 < before_end;
+            if number + 1 < before_end {
+                self.rack.note_reordering();
+            }
             news.sent_ns = news.sent_ns.max(Some(was.sent_ns()));
         }
     }
 
-    /// Marks lost what was sent before the latest delivered segment, more than its RTT and
-    /// `reo_wnd_ns` ago (RFC 8985 section 6.2, step 5); retransmissions too.
-    pub(crate) fn mark_lost(&mut self, now_ns: u64, reo_wnd_ns: u64) -> Losses {
-        let mut losses = Losses::NONE;
-        let patience_ns = self.latest.rtt_ns + reo_wnd_ns;
-        // First transmissions are ordered by number as by time.
-        let mut number = self.judged.max(self.una);
-        while number < self.nxt() {
-            let segment = *self.at(number);
-            if !segment.has(SACKED | LOST | EVER_RETRANS) {
-                if !self.latest.is_after(segment.sent_ns(), number) {
-                    break;
-                }
-                if segment.sent_ns() + patience_ns > now_ns {
-                    losses.next_ns = segment.sent_ns() + patience_ns;
-                    break;
-                }
-                self.at(number).0 |= LOST;
-                losses.marked_pkts += 1;
-            }
-            number += 1;
-        }
-        self.judged = number;
-        self.lost += losses.marked_pkts;
-        if losses.marked_pkts > 0 {
-            self.flagged_end = self.flagged_end.max(number);
-        }
-        while let Some(&(number, sent_ns)) = self.resent.front() {
-            if self.is_unanswered(number, sent_ns) {
-                if !self.latest.is_after(sent_ns, number) {
-                    break;
-                }
-                if sent_ns + patience_ns > now_ns {
-                    losses.next_ns = losses.next_ns.min(sent_ns + patience_ns);
-                    break;
-                }
-                let was = *self.at(number);
-                self.at(number).0 = (was.0 | LOST) & !RETRANS;
-                self.lost += u32::from(!was.has(LOST));
-                self.retrans -= u32::from(was.has(RETRANS));
-                self.repaired = self.repaired.min(number);
-                losses.marked_pkts += 1;
-                losses.again |= was.has(RETRANS);
-            }
-            self.resent.pop_front();
-        }
-        losses
-    }
-
-    /// Whether the retransmission of `number` at `sent_ns` is the last one, and may be in the
-    /// network.
-    fn is_unanswered(&mut self, number: u32, sent_ns: u64) -> bool {
-        if number < self.una {
-            return false;
-        }
-        let segment = self.at(number);
-        let gone = segment.has(SACKED) || segment.has(LOST) && !segment.has(RETRANS);
-        !gone && segment.sent_ns() == sent_ns
-    }
-
-    /// A timeout: the first segment is lost, and what was sent at least `patience_ns` ago,
-    /// retransmissions included (RFC 8985 section 6.3).
-    pub(crate) fn mark_timed_out(&mut self, now_ns: u64, patience_ns: u64) {
-        (self.lost, self.retrans) = (0, 0);
-        let mut first = true;
-        for segment in self.segments.iter_mut().filter(|s| !s.has(SACKED)) {
-            if std::mem::take(&mut first) || segment.sent_ns() + patience_ns <= now_ns {
-                segment.0 = (segment.0 | LOST) & !RETRANS;
-            }
-            self.lost += u32::from(segment.has(LOST));
-            self.retrans += u32::from(segment.has(RETRANS));
-        }
-        self.judged = self.una;
-        self.repaired = self.una;
-        self.flagged_end = self.nxt();
-    }
-
     /// The first segment is lost, whatever is known of it; gives 1 if that is news.
-    pub(crate) fn mark_first_lost(&mut self) -> u32 {
+    pub(super) fn mark_first_lost(&mut self) -> u32 {
         let Some(segment) = self.segments.get_mut(0).filter(|s| !s.has(LOST)) else { return 0 };
         segment.0 |= LOST;
         self.lost += 1;
@@ -364,24 +215,12 @@ impl Scoreboard {
     }
 
     /// Where nothing is SACKed: how many duplicate ACKs say that so many have arrived.
-    pub(crate) fn set_counted(&mut self, pkts: u32) {
+    pub(super) fn set_counted(&mut self, pkts: u32) {
         self.sacked = pkts;
     }
 
-    /// Whether anything outstanding can have been sent before the latest delivered segment.
-    #[inline]
-    pub(crate) fn may_have_lost(&self) -> bool {
-        self.una < self.flagged_end || self.latest.retransmitted
-    }
-
-    /// How long after its sending a segment is lost on a timeout, `reo_wnd_ns` being the tolerance
-    /// for reordering.
-    pub(crate) fn patience_ns(&self, reo_wnd_ns: u64) -> u64 {
-        self.latest.rtt_ns + reo_wnd_ns
-    }
-
     /// Reductions were unnecessary: nothing is thought lost any more.
-    pub(crate) fn forget_losses(&mut self) {
+    pub(super) fn forget_losses(&mut self) {
         let mut resent = Vec::new();
         for (number, segment) in (self.una..).zip(self.segments.iter_mut()) {
             segment.0 &= !(LOST | RETRANS);
@@ -390,15 +229,13 @@ impl Scoreboard {
             }
         }
         resent.sort_unstable();
-        self.resent = Ring::default();
-        resent.into_iter().for_each(|(sent_ns, number)| self.resent.push_back((number, sent_ns)));
+        self.rack.restart(self.una, resent);
         (self.lost, self.retrans) = (0, 0);
-        self.judged = self.una;
         self.repaired = self.una;
     }
 
     /// The first segment that is lost and not retransmitted since.
-    pub(crate) fn next_lost(&mut self) -> Option<u32> {
+    pub(super) fn next_lost(&mut self) -> Option<u32> {
         if self.lost == self.retrans {
             return None;
         }
@@ -415,24 +252,22 @@ impl Scoreboard {
     }
 
     /// Segment `number` was sent again. One that was marked lost counts as in the network again.
-    pub(crate) fn retransmitted(&mut self, number: u32, now_ns: u64) {
+    pub(super) fn retransmitted(&mut self, number: u32, now_ns: u64) {
         let segment = self.at(number);
         let flags = segment.0 & (SACKED | LOST | RETRANS) | EVER_RETRANS;
         let newly = u64::from(segment.has(LOST) && !segment.has(RETRANS));
         segment.0 = (now_ns << FLAG_BITS) | flags | (newly * RETRANS);
         self.retrans += newly as u32;
         self.flagged_end = self.flagged_end.max(number + 1);
-        while self.resent.front().is_some_and(|(n, _)| *n < self.una) {
-            self.resent.pop_front();
-        }
-        self.resent.push_back((number, now_ns));
+        self.rack.retransmitted(number, now_ns, self.una);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::loss_detection::Losses, *};
     use crate::receiver::Receiver;
+    use knee_net::NEVER;
     use knee_run::DelayedAck;
     use proptest::prelude::*;
     use std::collections::BTreeSet;

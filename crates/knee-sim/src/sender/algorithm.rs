@@ -1,17 +1,17 @@
-//! Calls the algorithm; logs and counts what it did.
+//! Calls the congestion control algorithm; logs and counts what it did.
 
 use knee_cc::{Ack, Conn, Controller, Event, OBSERVE_N, Params};
 use knee_run::{Call, CallRecord, FlowCounters};
 
 /// An algorithm on one simulated connection.
-pub(crate) struct Host {
+pub(super) struct Algorithm {
     controller: Controller,
     uses_random: bool,
     trace: Option<Vec<CallRecord>>,
 }
 
-impl Host {
-    pub(crate) fn new(params: Params, conn: &mut Conn, trace: bool) -> Self {
+impl Algorithm {
+    pub(super) fn new(params: Params, conn: &mut Conn, trace: bool) -> Self {
         let uses_random = params.algorithm().uses_random();
         let before = trace.then_some(*conn);
         let controller = Controller::new(params, conn);
@@ -20,15 +20,15 @@ impl Host {
         new
     }
 
-    pub(crate) fn uses_random(&self) -> bool {
+    pub(super) fn uses_random(&self) -> bool {
         self.uses_random
     }
 
-    pub(crate) fn observe(&self) -> [u32; OBSERVE_N] {
+    pub(super) fn observe(&self) -> [u32; OBSERVE_N] {
         self.controller.observe()
     }
 
-    pub(crate) fn take_trace(&mut self) -> Vec<CallRecord> {
+    pub(super) fn take_trace(&mut self) -> Vec<CallRecord> {
         self.trace.take().unwrap_or_default()
     }
 
@@ -56,7 +56,7 @@ impl Host {
     }
 
     #[inline]
-    pub(crate) fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
+    pub(super) fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
         let before = self.before(conn);
         self.controller.on_rtt(conn, ack);
         counters.count(Call::OnRtt, conn, 0);
@@ -64,7 +64,7 @@ impl Host {
     }
 
     #[inline]
-    pub(crate) fn on_ack(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
+    pub(super) fn on_ack(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
         let before = self.before(conn);
         self.controller.on_ack(conn, ack);
         counters.count(Call::OnAck, conn, 0);
@@ -72,7 +72,7 @@ impl Host {
     }
 
     /// Asks for the threshold and sets it; the host owns that order (contract, call 2).
-    pub(crate) fn ssthresh(&mut self, conn: &mut Conn, counters: &mut FlowCounters) {
+    pub(super) fn ssthresh(&mut self, conn: &mut Conn, counters: &mut FlowCounters) {
         let before = self.before(conn);
         let result = self.controller.ssthresh(conn);
         counters.count(Call::Ssthresh, conn, result);
@@ -80,14 +80,14 @@ impl Host {
         conn.ssthresh_pkts = result;
     }
 
-    pub(crate) fn on_event(&mut self, conn: &mut Conn, event: Event) {
+    pub(super) fn on_event(&mut self, conn: &mut Conn, event: Event) {
         let before = self.before(conn);
         self.controller.on_event(conn, event);
         self.log(Call::OnEvent, event as u32, &Ack::default(), before, conn, 0);
     }
 
     /// Asks for the window after an unnecessary reduction and sets it.
-    pub(crate) fn undo(&mut self, conn: &mut Conn) {
+    pub(super) fn undo(&mut self, conn: &mut Conn) {
         let before = self.before(conn);
         let result = self.controller.undo(conn);
         self.log(Call::Undo, 0, &Ack::default(), before, conn, result);

@@ -1,12 +1,8 @@
-//! What algorithms of profile RATE need beside the scoreboard: delivery rate samples
-//! (draft-ietf-ccwg-bbr-06, section 4.1.2) and pacing (section 5.6.2).
+//! Delivery rate samples (draft-ietf-ccwg-bbr-06, section 4.1.2), for algorithms of profile RATE.
 
 use knee_cc::Ack;
 use knee_net::Ring;
-use knee_run::{NS_PER_S, NS_PER_US};
-
-/// Fractions of a nanosecond, so that no rate is rounded.
-const FRACTION_BITS: u32 = 16;
+use knee_run::NS_PER_US;
 
 /// What was known when a segment was last sent (section 4.1.2.3.1).
 #[derive(Clone, Copy, Default)]
@@ -25,7 +21,7 @@ struct Sent {
 
 /// State of one sender.
 #[derive(Default)]
-pub(crate) struct Rate {
+pub(super) struct DeliveryRate {
     /// Of each outstanding segment.
     sent: Ring<Sent>,
     /// Number of the first of them.
@@ -39,15 +35,12 @@ pub(crate) struct Rate {
     app_limited_pkts: u64,
     /// `C.min_rtt`; none is known at first.
     min_rtt_ns: Option<u64>,
-    /// `C.next_send_time`, and a fraction of it.
-    next_send_ns: u64,
-    next_send_fraction: u64,
 }
 
-impl Rate {
+impl DeliveryRate {
     /// Segment `number` leaves, for the first time or again; `idle`: there was no other packet in
     /// the network.
-    pub(crate) fn sent(&mut self, number: u32, now_ns: u64, idle: bool, delivered_pkts: u64) {
+    pub(super) fn sent(&mut self, number: u32, now_ns: u64, idle: bool, delivered_pkts: u64) {
         if idle {
             (self.first_sent_ns, self.delivered_ns) = (now_ns, now_ns);
         }
@@ -65,7 +58,7 @@ impl Rate {
     }
 
     /// Samples are limited by the application until `delivered_and_under_way_pkts` are delivered.
-    pub(crate) fn limited(&mut self, delivered_and_under_way_pkts: u64) {
+    pub(super) fn limited(&mut self, delivered_and_under_way_pkts: u64) {
         self.app_limited_pkts = delivered_and_under_way_pkts.max(1);
     }
 
@@ -73,7 +66,7 @@ impl Rate {
     /// sent last of those that it newly acknowledges (0: none). `rtt_ns`: its RTT, unless it was
     /// sent more than once. Fills in the sample of `ack`. There is none over less than the least
     /// RTT, nor before there is one: nothing tells then whether a retransmission was needless.
-    pub(crate) fn acknowledged(
+    pub(super) fn acknowledged(
         &mut self,
         una: u32,
         newest_end: u32,
@@ -104,25 +97,6 @@ impl Rate {
             ack.sample_pkts = (ack.delivered_pkts - p.delivered_pkts) as u32;
         }
     }
-
-    /// When the next packet may leave.
-    pub(crate) fn next_send_ns(&self) -> u64 {
-        self.next_send_ns + u64::from(self.next_send_fraction > 0)
-    }
-
-    /// A packet with `bytes` of payload leaves; the next one not before `bytes` / `bytes_per_s`. A
-    /// time that was not used is lost: there is no burst to make up for it.
-    pub(crate) fn pace(&mut self, now_ns: u64, bytes: u32, bytes_per_s: u64) {
-        if self.next_send_ns() < now_ns {
-            (self.next_send_ns, self.next_send_fraction) = (now_ns, 0);
-        }
-        // 17, 30 and 16 bits; no packet is larger.
-        let product = (u64::from(bytes.min(1 << 17)) * NS_PER_S) << FRACTION_BITS;
-        let Some(wait) = product.checked_div(bytes_per_s) else { return };
-        let wait = wait + self.next_send_fraction;
-        self.next_send_ns += wait >> FRACTION_BITS;
-        self.next_send_fraction = wait & ((1 << FRACTION_BITS) - 1);
-    }
 }
 
 #[cfg(test)]
@@ -144,7 +118,7 @@ mod tests {
     /// what came after that.
     #[test]
     fn samples_span_a_round_trip() {
-        let mut rate = Rate::default();
+        let mut rate = DeliveryRate::default();
         (0..10).for_each(|n| rate.sent(n, 0, n == 0, 0));
         for n in 0..10 {
             let now_ns = u64::from(40 + n) * NS_PER_MS;
@@ -163,7 +137,7 @@ mod tests {
     /// A compressed stretch of ACKs tells of the time that sending took (section 4.1.1.2).
     #[test]
     fn the_longer_of_the_times_counts() {
-        let mut rate = Rate::default();
+        let mut rate = DeliveryRate::default();
         for n in 0..5 {
             rate.sent(n, u64::from(n) * 10 * NS_PER_MS, n == 0, 0);
         }
@@ -181,7 +155,7 @@ mod tests {
     /// one of a retransmission before an RTT is known, nor over less than a microsecond.
     #[test]
     fn too_short_an_interval_is_no_sample() {
-        let mut rate = Rate::default();
+        let mut rate = DeliveryRate::default();
         rate.sent(0, 0, true, 0);
         rate.sent(0, 50 * NS_PER_MS, true, 0);
         let mut early = ack(1);
@@ -205,7 +179,7 @@ mod tests {
     /// it lies; and a segment is as when it was sent last.
     #[test]
     fn the_newest_segment_gives_the_sample() {
-        let mut rate = Rate::default();
+        let mut rate = DeliveryRate::default();
         rate.sent(0, 0, true, 0);
         rate.sent(1, NS_PER_MS, false, 0);
         rate.sent(2, 2 * NS_PER_MS, false, 0);
@@ -226,7 +200,7 @@ mod tests {
     /// The bubble has left the pipe when more is delivered than was under way.
     #[test]
     fn application_limits_mark_a_round_trip() {
-        let mut rate = Rate::default();
+        let mut rate = DeliveryRate::default();
         rate.sent(0, 0, true, 0);
         rate.limited(1);
         rate.sent(1, NS_PER_MS, false, 0);
@@ -241,25 +215,5 @@ mod tests {
         rate.acknowledged(4, 4, 81 * NS_PER_MS, Some(39 * NS_PER_MS), &mut later[1]);
         let limited = [first, second, later[0], later[1]].map(|a| a.sample_app_limited);
         assert_eq!(limited, [0, 1, 1, 0]);
-    }
-
-    /// 1000 packets at a rate that does not divide a second leave within a nanosecond of where they
-    /// should; what is late by itself starts anew.
-    #[test]
-    fn pacing_does_not_drift() {
-        let mut rate = Rate::default();
-        let bytes_per_s = 1_234_567;
-        for n in 0..1000 {
-            let due_ns = rate.next_send_ns();
-            let exact_ns = f64::from(n) * 1448.0 * 1e9 / 1_234_567.0;
-            assert!((due_ns as f64 - exact_ns).abs() < 1.0, "{n}: {due_ns}, {exact_ns}");
-            rate.pace(due_ns, 1448, bytes_per_s);
-        }
-        let later_ns = rate.next_send_ns() + NS_PER_S;
-        rate.pace(later_ns, 1000, 1_000_000);
-        assert_eq!(rate.next_send_ns(), later_ns + NS_PER_MS);
-        // No rate, no wait.
-        rate.pace(later_ns + NS_PER_S, 1000, 0);
-        assert_eq!(rate.next_send_ns(), later_ns + NS_PER_S);
     }
 }

@@ -1,0 +1,107 @@
+//! Tail loss probe (RFC 8985 section 7): with no ACK for two round trips a probe is sent, so that its
+//! ACK reveals a loss at the tail before the retransmission timer does.
+
+use super::tcb::Tcb;
+use crate::packet::{AckPacket, NONE};
+use knee_cc::{Event, Phase};
+use knee_run::NS_PER_MS;
+
+/// How long a receiver may delay the ACK of a lone segment (section 7.2, `TLP.max_ack_delay`).
+const MAX_ACK_DELAY_NS: u64 = 200 * NS_PER_MS;
+
+/// A probe that is not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Probe {
+    /// `TLP.end_seq`.
+    pub end: u32,
+    /// `TLP.is_retrans`.
+    pub retransmitted: bool,
+}
+
+/// The probe timeout (section 7.2); `alone`: only one segment is outstanding.
+#[inline]
+pub(super) fn timeout_ns(srtt_ns: u64, alone: bool) -> u64 {
+    2 * srtt_ns + if alone { MAX_ACK_DELAY_NS } else { 0 }
+}
+
+impl Probe {
+    /// The ACK reports the probe itself as a duplicate: the original had arrived.
+    fn is_reported_by(self, ack: &AckPacket) -> bool {
+        ack.duplicate != NONE && ack.duplicate + 1 == self.end
+    }
+
+    /// Whether the ACK tells what became of the probe; `advanced`: segments it newly acknowledges.
+    fn is_answered_by(self, ack: &AckPacket, advanced: u32) -> bool {
+        let duplicate = advanced == 0 && ack.blocks == NONE;
+        let beyond = ack.cumulative > self.end;
+        !self.retransmitted || self.is_reported_by(ack) || beyond || duplicate
+    }
+
+    /// Whether it tells that the probe was needed: it acknowledges more, and no duplicate.
+    fn is_repair_by(self, ack: &AckPacket) -> bool {
+        self.retransmitted && ack.cumulative > self.end && !self.is_reported_by(ack)
+    }
+}
+
+impl Tcb {
+    /// Section 7.4: whether a probe has repaired a loss, which then reduces the window.
+    #[cold]
+    pub(super) fn on_probe_answered(&mut self, probe: Probe, ack: &AckPacket, advanced: u32) {
+        if ack.cumulative < probe.end {
+            return;
+        }
+        if probe.is_answered_by(ack, advanced) {
+            self.probe = None;
+        }
+        // For a mark, which a loss may have joined since the probe left.
+        let reducing = matches!(self.phase(), Phase::Cwr | Phase::Recovery);
+        if probe.is_repair_by(ack) && !reducing {
+            self.counters.loss_events += 1;
+            self.conn.cwnd_cnt = 0;
+            self.ask_ssthresh();
+            if self.owns_window {
+                return;
+            }
+            self.set_phase(Phase::Cwr);
+            self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+            self.algorithm.on_event(&mut self.conn, Event::Recovered);
+            self.set_phase(Phase::Open);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::AckTo;
+
+    fn ack(cumulative: u32, duplicate: u32) -> AckPacket {
+        AckPacket { to: AckTo::default(), cumulative, duplicate, blocks: NONE }
+    }
+
+    /// Section 7.2: two round trips; the delay of an ACK on top where nothing else would cause one.
+    #[test]
+    fn a_probe_waits_two_round_trips() {
+        assert_eq!(timeout_ns(40 * NS_PER_MS, false), 80 * NS_PER_MS);
+        assert_eq!(timeout_ns(40 * NS_PER_MS, true), 280 * NS_PER_MS);
+    }
+
+    /// Section 7.4.2, of a probe that is segment 9 again: beyond it without a report, the original
+    /// was lost; reported, or acknowledged twice, it was not; at its end nothing is known yet.
+    #[test]
+    fn what_the_ack_of_a_probe_tells() {
+        let again = Probe { end: 10, retransmitted: true };
+        let told = |ack: AckPacket, advanced| {
+            (again.is_answered_by(&ack, advanced), again.is_repair_by(&ack))
+        };
+        assert_eq!(told(ack(10, NONE), 3), (false, false));
+        assert_eq!(told(ack(11, NONE), 3), (true, true));
+        assert_eq!(told(ack(11, 9), 3), (true, false));
+        assert_eq!(told(ack(10, 9), 0), (true, false));
+        assert_eq!(told(ack(10, NONE), 0), (true, false));
+        assert_eq!(told(ack(11, 5), 3), (true, true), "a report of another segment");
+        // A new segment repairs nothing.
+        let new = Probe { end: 10, retransmitted: false };
+        assert!(new.is_answered_by(&ack(10, NONE), 3) && !new.is_repair_by(&ack(11, NONE)));
+    }
+}

@@ -1,0 +1,123 @@
+//! How losses are found and repaired; one file per way, chosen by the scenario.
+
+mod duplicates;
+mod newreno;
+mod newreno_prr;
+mod sack;
+
+use super::tcb::Tcb;
+use knee_cc::Phase;
+use knee_net::NEVER;
+
+pub(super) use newreno::NewReno;
+pub(super) use newreno_prr::NewRenoPrr;
+pub(super) use sack::Sack;
+
+/// What a recovery makes of an ACK.
+#[derive(Clone, Copy)]
+pub(super) struct Verdict {
+    /// The window is the recovery's: the algorithm may not grow it.
+    pub holds_window: bool,
+    /// Segments newly marked lost.
+    pub lost_pkts: u32,
+    /// When a segment will be lost unless it is delivered; or [`NEVER`].
+    pub reordering_due_ns: u64,
+    /// To be retransmitted whatever the window allows.
+    pub repair: Option<u32>,
+}
+
+impl Verdict {
+    /// Nothing is missing.
+    pub(super) const CALM: Self =
+        Self { holds_window: false, lost_pkts: 0, reordering_due_ns: NEVER, repair: None };
+}
+
+/// The recovery of one sender and what it remembers.
+pub(super) enum Recovery {
+    Sack(Sack),
+    NewReno(NewReno),
+    NewRenoPrr(NewRenoPrr),
+}
+
+impl Recovery {
+    pub(super) fn new(kind: knee_run::Recovery) -> Self {
+        match kind {
+            knee_run::Recovery::Sack => Self::Sack(Sack::new()),
+            knee_run::Recovery::Newreno => Self::NewReno(NewReno::default()),
+            knee_run::Recovery::NewrenoPrr => Self::NewRenoPrr(NewRenoPrr::default()),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_sack(&self) -> bool {
+        matches!(self, Self::Sack(_))
+    }
+
+    /// What an ACK that advanced by so many segments delivered, where no SACK tells.
+    pub(super) fn delivered_pkts(&mut self, tcb: &mut Tcb, advanced: u32) -> Option<u32> {
+        match self {
+            Self::Sack(_) => None,
+            Self::NewReno(newreno) => Some(newreno.delivered_pkts(tcb, advanced)),
+            Self::NewRenoPrr(newreno) => Some(newreno.delivered_pkts(tcb, advanced)),
+        }
+    }
+
+    /// Moves between phases after an ACK that advanced by so many segments and delivered
+    /// `acked_pkts`.
+    #[inline]
+    pub(super) fn judge(
+        &mut self,
+        tcb: &mut Tcb,
+        now_ns: u64,
+        advanced: u32,
+        acked_pkts: u32,
+    ) -> Verdict {
+        match self {
+            Self::Sack(sack) => sack.judge(tcb, now_ns, advanced, acked_pkts),
+            Self::NewReno(newreno) => newreno.judge(tcb, now_ns, advanced),
+            Self::NewRenoPrr(newreno) => newreno.judge(tcb, now_ns, advanced, acked_pkts),
+        }
+    }
+
+    /// How long after its sending a segment is lost on a timeout.
+    pub(super) fn patience_ns(&self, tcb: &Tcb) -> u64 {
+        match self {
+            Self::Sack(sack) => sack.patience_ns(tcb),
+            Self::NewReno(_) | Self::NewRenoPrr(_) => 0,
+        }
+    }
+
+    /// The retransmission timer has expired, phase LOSS has begun.
+    pub(super) fn on_timeout(&mut self, tcb: &mut Tcb) {
+        match self {
+            Self::Sack(_) => {}
+            Self::NewReno(newreno) => newreno.on_timeout(tcb.reduction.high),
+            Self::NewRenoPrr(newreno) => newreno.on_timeout(tcb),
+        }
+    }
+
+    /// Packets that may be in the network beyond the window; below 0: fewer than the window.
+    #[inline]
+    pub(super) fn inflation_pkts(&self) -> i32 {
+        match self {
+            Self::NewReno(newreno) => newreno.inflation_pkts(),
+            Self::Sack(_) | Self::NewRenoPrr(_) => 0,
+        }
+    }
+
+    /// Whether an ACK that advances restarts the timer (RFC 6298 section 5.3).
+    #[inline]
+    pub(super) fn restarts_timer(&mut self, phase: Phase) -> bool {
+        match self {
+            Self::NewReno(newreno) => newreno.restarts_timer(phase),
+            Self::Sack(_) | Self::NewRenoPrr(_) => true,
+        }
+    }
+
+    /// Whether retransmitting the first hole restarts the timer: it then has a whole timeout to be
+    /// acknowledged, as in Linux. Without SACK this is RFC 6582's slow-but-steady variant
+    /// (section 4); [`NewReno`] is the other.
+    pub(super) fn repair_restarts_timer(&self) -> bool {
+        !matches!(self, Self::NewReno(_))
+    }
+}

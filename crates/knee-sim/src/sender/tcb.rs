@@ -1,0 +1,119 @@
+//! The transmission control block: what every recovery and every timer works on.
+
+use super::{
+    algorithm::Algorithm, cwnd_validation::CwndValidation, probe::Probe, reduction::Reduction,
+    rtt::RttEstimator, scoreboard::Scoreboard, undo::Undo,
+};
+use knee_cc::{Conn, Params, Phase, Profile, SSTHRESH_INFINITE};
+use knee_net::Random;
+use knee_run::{FlowCounters, NS_PER_US, TcpOptions};
+
+/// Largest window the simulator lets an algorithm have.
+const CWND_MAX_PKTS: u32 = 1 << 30;
+
+// `repr(C)` keeps the order: what every ACK touches stands first and together, what only losses,
+// marks and timeouts touch last. With thousands of flows each cache line is a miss.
+#[repr(C)]
+pub(super) struct Tcb {
+    /// The contract's view of the connection. Window, threshold and phase live here.
+    pub conn: Conn,
+    pub rtt: RttEstimator,
+    pub validation: CwndValidation,
+    /// Position of segment 0 in the contract's wrapping positions: anywhere, as a real connection's.
+    base_pos: u32,
+    /// Segments that the application has written: those below this number.
+    pub written: u32,
+    pub delivered_pkts: u64,
+    pub board: Scoreboard,
+    /// Profile RATE: the algorithm owns the window in every phase.
+    pub owns_window: bool,
+    pub limited_transmit: bool,
+    pub ecn: bool,
+    /// The next new segment is to say that a reduction was made (CWR, RFC 3168 section 6.1.2).
+    pub cwr_pending: bool,
+    pub algorithm: Algorithm,
+    pub counters: FlowCounters,
+    /// A tail loss probe that is not answered yet.
+    pub probe: Option<Probe>,
+    pub reduction: Reduction,
+    pub undo: Undo,
+}
+
+impl Tcb {
+    pub(super) fn new(
+        params: Params,
+        options: &TcpOptions,
+        now_ns: u64,
+        random: &mut Random,
+        trace: bool,
+    ) -> Self {
+        let base_pos = random.bits32();
+        let mut conn = Conn {
+            now_us: now_ns / NS_PER_US,
+            cwnd_pkts: options.initial_window_pkts,
+            ssthresh_pkts: SSTHRESH_INFINITE,
+            cwnd_max_pkts: CWND_MAX_PKTS,
+            mss_bytes: options.mss_bytes,
+            snd_pos: base_pos,
+            ack_pos: base_pos,
+            ..Conn::default()
+        };
+        let owns_window = params.algorithm().profile() == Profile::Rate;
+        let algorithm = Algorithm::new(params, &mut conn, trace);
+        Self {
+            conn,
+            rtt: RttEstimator::new(options),
+            validation: CwndValidation::default(),
+            base_pos,
+            written: 0,
+            delivered_pkts: 0,
+            board: Scoreboard::default(),
+            owns_window,
+            limited_transmit: options.limited_transmit,
+            ecn: options.ecn,
+            cwr_pending: false,
+            algorithm,
+            counters: FlowCounters::default(),
+            probe: None,
+            reduction: Reduction::default(),
+            undo: Undo::new(),
+        }
+    }
+
+    /// Brings the contract's view up to date.
+    #[inline]
+    pub(super) fn refresh(&mut self, now_ns: u64) {
+        let conn = &mut self.conn;
+        conn.now_us = now_ns / NS_PER_US;
+        conn.inflight_pkts = self.board.in_network();
+        conn.outstanding_pkts = self.board.outstanding();
+        conn.srtt_us = self.rtt.srtt_us();
+        conn.snd_pos = self.base_pos.wrapping_add(self.board.nxt());
+        conn.ack_pos = self.base_pos.wrapping_add(self.board.una());
+        let limited = self.validation.is_limited(conn.cwnd_pkts, conn.ssthresh_pkts);
+        conn.cwnd_limited = u8::from(limited);
+        conn.app_limited = u8::from(self.board.nxt() >= self.written);
+    }
+
+    #[inline]
+    pub(super) fn phase(&self) -> Phase {
+        match self.conn.phase {
+            0 => Phase::Open,
+            1 => Phase::Disorder,
+            2 => Phase::Cwr,
+            3 => Phase::Recovery,
+            _ => Phase::Loss,
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_phase(&mut self, phase: Phase) {
+        self.conn.phase = phase as u8;
+    }
+
+    /// What of the view may change between two calls for one ACK, and then makes it out of date.
+    #[inline]
+    pub(super) fn mutable(&self) -> (u8, u32, u32) {
+        (self.conn.phase, self.conn.cwnd_pkts, self.conn.ssthresh_pkts)
+    }
+}

@@ -1,0 +1,312 @@
+//! The sender as a whole: what it sends and calls for each ACK.
+
+use super::{probe::Probe, *};
+use crate::packet::AckTo;
+use knee_run::{
+    NS_PER_MS,
+    Recovery::{Newreno, NewrenoPrr, Sack},
+};
+
+impl Transmit for Vec<u32> {
+    fn transmit(&mut self, number: u32, _: Ecn, _: bool) {
+        self.push(number);
+    }
+}
+
+/// A bulk sender whose initial window is out, and the packets of it.
+fn sender(recovery: knee_run::Recovery, initial_window_pkts: u32) -> (Sender, Vec<u32>) {
+    let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
+    let options = TcpOptions { recovery, initial_window_pkts, ..TcpOptions::default() };
+    let mut sender =
+        Sender::new(params, &options, 0, Random::stream(1, "test", 0), false, false);
+    let mut out = Vec::new();
+    sender.write(0, None, &mut out);
+    (sender, out)
+}
+
+fn ack(cumulative: u32) -> AckPacket {
+    AckPacket { to: AckTo::default(), cumulative, duplicate: NONE, blocks: NONE }
+}
+
+/// What a sender puts on the wire: number, whether it may be marked, CWR.
+#[derive(Default)]
+struct Wire(Vec<(u32, bool, bool)>);
+
+impl Transmit for Wire {
+    fn transmit(&mut self, number: u32, ecn: Ecn, cwr: bool) {
+        self.0.push((number, ecn == Ecn::Capable, cwr));
+    }
+}
+
+/// As `sender`, ECN-capable, with a window of 20 and a trace.
+fn capable(recovery: knee_run::Recovery) -> (Sender, Wire) {
+    let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
+    let options =
+        TcpOptions { recovery, initial_window_pkts: 20, ecn: true, ..TcpOptions::default() };
+    let mut sender =
+        Sender::new(params, &options, 0, Random::stream(1, "test", 0), false, true);
+    let mut out = Wire::default();
+    sender.write(0, None, &mut out);
+    assert_eq!(out.0, (0..20).map(|n| (n, true, false)).collect::<Vec<_>>());
+    out.0.clear();
+    (sender, out)
+}
+
+fn echo(cumulative: u32) -> AckPacket {
+    AckPacket { to: AckTo::new(0, true), ..ack(cumulative) }
+}
+
+/// An echo with the first of 20 packets, and with all others: one reduction. 19 are outstanding,
+/// so ssthresh is 9, and PRR lets ceil(k 9/20) packets out for k acknowledged: with the 1st, 3rd,
+/// 5th, 7th, 9th, 12th, 14th, 16th and 18th. The phase ends with the ACK of one of them.
+#[test]
+fn an_echo_reduces_once_per_window() {
+    for recovery in [Sack, Newreno, NewrenoPrr] {
+        let (mut sender, mut out) = capable(recovery);
+        let mut sent_at = Vec::new();
+        for k in 1..=20 {
+            sender.on_ack(100 * NS_PER_MS, echo(k), None, &mut out);
+            assert_eq!(sender.tcb.phase(), Phase::Cwr);
+            assert_eq!(sender.tcb.conn.ssthresh_pkts, 9);
+            if out.0.len() > sent_at.len() {
+                sent_at.push(k);
+            }
+        }
+        assert_eq!(sent_at, [1, 3, 5, 7, 9, 12, 14, 16, 18], "{recovery:?}");
+        // The first new packet says that the window was reduced.
+        let new: Vec<_> = (20..29).map(|n| (n, true, n == 20)).collect();
+        assert_eq!(out.0, new);
+        let c = sender.tcb.counters;
+        assert_eq!((c.ecn_reductions, c.loss_events, c.timeouts), (1, 1, 0));
+        sender.on_ack(200 * NS_PER_MS, ack(21), None, &mut out);
+        assert_eq!((sender.tcb.phase(), sender.tcb.conn.cwnd_pkts), (Phase::Open, 9));
+        // An echo now is of the next window.
+        sender.on_ack(200 * NS_PER_MS, echo(22), None, &mut out);
+        assert_eq!((sender.tcb.phase(), sender.tcb.counters.ecn_reductions), (Phase::Cwr, 2));
+        let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
+        use knee_run::Call::{Init, OnAck, OnEvent, OnRtt, Ssthresh};
+        assert_eq!(calls[..3], [Init, OnRtt, Ssthresh]);
+        assert_eq!(calls[3..22], [OnRtt; 19]);
+        assert_eq!(calls[22..], [OnRtt, OnEvent, OnAck, OnRtt, Ssthresh]);
+    }
+}
+
+/// A loss that is found while the window is reduced for a mark is repaired in the same reduction:
+/// the threshold is not asked for again, and the repair cannot be marked.
+#[test]
+fn a_loss_joins_the_reduction_for_a_mark() {
+    for recovery in [Sack, Newreno, NewrenoPrr] {
+        let (mut sender, mut out) = capable(recovery);
+        sender.on_ack(100 * NS_PER_MS, echo(1), None, &mut out);
+        assert_eq!(sender.tcb.phase(), Phase::Cwr);
+        // Packet 1 is lost; what came after it tells so.
+        for k in 0..4 {
+            let blocks = Some([(2, 3 + k), (0, 0), (0, 0)]);
+            sender.on_ack((110 + u64::from(k)) * NS_PER_MS, echo(1), blocks, &mut out);
+        }
+        assert_eq!(sender.tcb.phase(), Phase::Recovery, "{recovery:?}");
+        assert!(out.0.contains(&(1, false, false)), "{:?}", out.0);
+        let c = sender.tcb.counters;
+        assert_eq!((c.ecn_reductions, c.loss_events), (1, 1));
+        assert_eq!(sender.tcb.conn.ssthresh_pkts, 9);
+        let trace = sender.take_trace();
+        let asked = trace.iter().filter(|c| c.call == knee_run::Call::Ssthresh).count();
+        assert_eq!(asked, 1);
+    }
+}
+
+/// A probe that leaves while the window is reduced for a mark, and repairs a loss that joins the
+/// reduction: there is no second one.
+#[test]
+fn a_probe_does_not_reduce_a_reduced_window() {
+    let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
+    let options = TcpOptions { initial_window_pkts: 20, ecn: true, ..TcpOptions::default() };
+    let random = Random::stream(1, "test", 0);
+    let mut sender = Sender::new(params, &options, 0, random, false, true);
+    let mut out = Wire::default();
+    sender.write(0, Some(20), &mut out);
+    // All but 1 and 19 arrive; what follows 1 tells so after the probe, 19 again.
+    sender.on_ack(100 * NS_PER_MS, echo(1), None, &mut out);
+    assert_eq!((sender.tcb.phase(), sender.timer), (Phase::Cwr, Timer::Probe));
+    out.0.clear();
+    sender.on_timer(sender.timer_due_ns, &mut out);
+    assert_eq!((out.0.last(), sender.tcb.probe), (Some(&(19, false, false)), Some(Probe { end: 20, retransmitted: true })));
+    sender.on_ack(310 * NS_PER_MS, ack(1), Some([(2, 19), (0, 0), (0, 0)]), &mut out);
+    assert_eq!(sender.tcb.phase(), Phase::Recovery);
+    sender.write(320 * NS_PER_MS, Some(5), &mut out);
+    assert!(sender.tcb.board.nxt() > 20);
+    sender.on_ack(420 * NS_PER_MS, ack(21), None, &mut out);
+    assert_eq!((sender.tcb.probe, sender.tcb.phase()), (None, Phase::Open));
+    let trace = sender.take_trace();
+    assert_eq!(trace.iter().filter(|c| c.call == knee_run::Call::Ssthresh).count(), 1);
+}
+
+/// A marked window was no mistake: what D-SACKs tell later does not bring it back.
+#[test]
+fn an_echo_forbids_undoing() {
+    let (mut sender, mut out) = capable(Sack);
+    sender.on_timeout(1000 * NS_PER_MS, &mut out);
+    assert_eq!(out.0, [(0, false, false)]);
+    sender.on_ack(1010 * NS_PER_MS, echo(10), None, &mut out);
+    let report = AckPacket { duplicate: 0, ..ack(11) };
+    sender.on_ack(1020 * NS_PER_MS, report, None, &mut out);
+    assert_eq!(sender.tcb.counters.undos, 0);
+    assert_eq!(sender.tcb.phase(), Phase::Loss);
+}
+
+/// Profile RATE: bbr starts at 2.77 initial windows per millisecond, 40 109 600 bytes/s, so that 1448
+/// bytes take 36 101.08 ns. All packets leave at their times, the tenth fills the window.
+#[test]
+fn an_algorithm_that_paces_is_obeyed() {
+    let params = Params::defaults(knee_cc::algorithm("bbr").unwrap());
+    let random = Random::stream(1, "test", 0);
+    let mut sender = Sender::new(params, &TcpOptions::default(), 0, random, false, true);
+    let mut out = Vec::new();
+    sender.write(0, None, &mut out);
+    let mut times_ns = Vec::new();
+    while sender.pace_due_ns != NEVER {
+        let due_ns = sender.pace_due_ns;
+        sender.on_pace(due_ns - 1, &mut out);
+        assert_eq!(out.len(), times_ns.len() + 1, "not before its time");
+        sender.on_pace(due_ns, &mut out);
+        times_ns.push(due_ns);
+    }
+    let exact_ns = |n: u32| (f64::from(n) * 1448.0 * 1e9 / 40_109_600.0).ceil() as u64;
+    assert_eq!(times_ns, (1..10).map(exact_ns).collect::<Vec<_>>());
+    assert_eq!(out, (0..10).collect::<Vec<_>>());
+    // A long time later one packet leaves at once: no burst makes up for it.
+    out.clear();
+    sender.on_ack(100 * NS_PER_MS, ack(10), None, &mut out);
+    assert_eq!(out, [10]);
+    // The tenth left at 325 us: 14480 bytes * 2.77 in 99.675 ms are 402 403 bytes/s, one packet in
+    // 3 598 382.7 ns.
+    assert_eq!(sender.tcb.conn.pacing_bytes_per_s, 402_403);
+    assert_eq!(sender.pace_due_ns, 100 * NS_PER_MS + 3_598_383);
+    let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
+    use knee_run::Call::{Init, OnAck, OnEvent};
+    assert_eq!(calls, [Init, OnAck, OnEvent]);
+}
+
+/// Profile RATE: losses ask for a threshold and leave the window; the ACK of the loss is given after
+/// that, with what it lost, in recovery; the end of recovery is told by the phase alone.
+#[test]
+fn an_algorithm_that_owns_its_window_keeps_it_in_recovery() {
+    let params = Params::defaults(knee_cc::algorithm("bbr").unwrap());
+    let random = Random::stream(1, "test", 0);
+    let mut sender = Sender::new(params, &TcpOptions::default(), 0, random, false, true);
+    let mut out = Vec::new();
+    sender.write(0, None, &mut out);
+    while sender.pace_due_ns != NEVER {
+        sender.on_pace(sender.pace_due_ns, &mut out);
+    }
+    sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
+    // 1 is lost.
+    for k in 0..3 {
+        let blocks = Some([(2, 3 + k), (0, 0), (0, 0)]);
+        sender.on_ack((101 + u64::from(k)) * NS_PER_MS, ack(1), blocks, &mut out);
+    }
+    assert_eq!((sender.tcb.phase(), sender.tcb.conn.cwnd_pkts), (Phase::Recovery, 14));
+    sender.on_ack(400 * NS_PER_MS, ack(10), None, &mut out);
+    assert_eq!(sender.tcb.counters.loss_events, 1);
+    let trace = sender.take_trace();
+    use knee_run::Call::{Init, OnAck, Ssthresh};
+    let calls: Vec<_> = trace.iter().map(|c| c.call).collect();
+    assert_eq!(calls, [Init, OnAck, OnAck, OnAck, Ssthresh, OnAck, OnAck]);
+    let told: Vec<_> = trace.iter().map(|c| (c.before.phase, c.ack.lost_pkts)).collect();
+    assert_eq!(told[1..], [(0, 0), (1, 0), (1, 0), (1, 0), (3, 1), (3, 0)]);
+    let ack = trace[5].ack;
+    assert_eq!((ack.acked_pkts, ack.delivered_pkts, ack.prior_inflight_pkts), (1, 4, 8));
+    assert_eq!((ack.sample_pkts, ack.sample_us, ack.sample_prior_pkts), (4, 103_000, 0));
+}
+
+#[test]
+fn a_report_of_an_earlier_window_undoes_nothing() {
+    let (mut sender, mut out) = sender(Sack, 10);
+    // A needless timeout; then the first flight turns out to have arrived.
+    sender.on_timeout(1000 * NS_PER_MS, &mut out);
+    sender.on_ack(1010 * NS_PER_MS, ack(10), None, &mut out);
+    // Packet 10 of the next flight is lost indeed.
+    let blocks = [(11, 14), (0, 0), (0, 0)];
+    sender.on_ack(1050 * NS_PER_MS, ack(10), Some(blocks), &mut out);
+    assert_eq!(sender.tcb.phase(), Phase::Recovery);
+    // The timeout's retransmission has arrived, needless.
+    let report = AckPacket { duplicate: 0, ..ack(10) };
+    sender.on_ack(1060 * NS_PER_MS, report, Some(blocks), &mut out);
+    assert_eq!((sender.tcb.counters.undos, sender.tcb.phase()), (0, Phase::Recovery));
+    // A report of packet 10 would have been another matter.
+    let report = AckPacket { duplicate: 10, ..ack(11) };
+    sender.on_ack(1070 * NS_PER_MS, report, None, &mut out);
+    assert_eq!(sender.tcb.counters.undos, 1);
+}
+
+/// RFC 6582 section 3.2 step 3: the window shrinks by what a partial ACK covers, though not all
+/// of it had been announced by duplicates.
+#[test]
+fn a_partial_ack_deflates_in_full() {
+    let (mut sender, mut out) = sender(Newreno, 20);
+    out.clear();
+    for _ in 0..3 {
+        sender.on_ack(100 * NS_PER_MS, ack(0), None, &mut out);
+    }
+    // Limited transmit, then the repair; ssthresh = 10, the window 10 + 3.
+    assert_eq!(out, [20, 21, 0]);
+    // 10 is lost too, and the other duplicates were lost on their way: 13 - 10 + 1 = 4, with 12
+    // outstanding.
+    out.clear();
+    sender.on_ack(200 * NS_PER_MS, ack(10), None, &mut out);
+    assert_eq!(out, [10]);
+    // Eight more duplicates only fill what is missing; the ninth lets a packet out.
+    for _ in 0..8 {
+        sender.on_ack(210 * NS_PER_MS, ack(10), None, &mut out);
+    }
+    assert_eq!(out, [10]);
+    sender.on_ack(210 * NS_PER_MS, ack(10), None, &mut out);
+    assert_eq!(out, [10, 22]);
+}
+
+/// Without SACK: what duplicates told of is delivered once, and a timeout's own duplicates tell
+/// of nothing.
+#[test]
+fn duplicates_count_as_deliveries_once() {
+    let (mut sender, mut out) = sender(Newreno, 20);
+    let mut told = Vec::new();
+    let mut hear = |sender: &mut Sender, ms: u64, cumulative: u32| {
+        let before = sender.tcb.delivered_pkts;
+        sender.on_ack(ms * NS_PER_MS, ack(cumulative), None, &mut out);
+        told.push(sender.tcb.delivered_pkts - before);
+    };
+    // 0 and 5 are lost: 1 to 4 and 6 to 10 tell of themselves; then the repair of 0 arrives,
+    // then 11, then the repair of 5.
+    (0..9).for_each(|_| hear(&mut sender, 100, 0));
+    hear(&mut sender, 200, 5);
+    hear(&mut sender, 210, 5);
+    hear(&mut sender, 300, 12);
+    assert_eq!(told, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+    // A timeout, and 12 to 16 arrive twice.
+    let mut none = Vec::new();
+    sender.on_timeout(2000 * NS_PER_MS, &mut none);
+    let mut hear = |cumulative| {
+        let before = sender.tcb.delivered_pkts;
+        sender.on_ack(2100 * NS_PER_MS, ack(cumulative), None, &mut none);
+        sender.tcb.delivered_pkts - before
+    };
+    assert_eq!([hear(17), hear(17), hear(17), hear(18)], [5, 0, 0, 1]);
+}
+
+#[test]
+fn undoing_forgets_the_losses_too() {
+    let (mut sender, mut out) = sender(Sack, 10);
+    // An RTT of 100, and two new packets.
+    sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
+    out.clear();
+    sender.on_timeout(1000 * NS_PER_MS, &mut out);
+    assert_eq!((&out[..], sender.tcb.board.lost()), (&[1][..], 11));
+    out.clear();
+    // The ACK of the original was lost, that of the retransmission reports it: all is well. It
+    // came too soon to be one that tells of what was sent before it (RFC 8985 section 6.2).
+    let report = AckPacket { duplicate: 1, ..ack(2) };
+    sender.on_ack(1010 * NS_PER_MS, report, None, &mut out);
+    assert_eq!((sender.tcb.counters.undos, sender.tcb.phase()), (1, Phase::Open));
+    // 2 to 11 are in the network; the window is 11 again, and one more for this ACK.
+    assert_eq!(out, [12, 13]);
+}

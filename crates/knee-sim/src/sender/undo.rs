@@ -1,0 +1,99 @@
+//! Undoing a reduction that D-SACKs (RFC 2883) prove unnecessary: when the receiver has reported
+//! every retransmission since the reduction as a duplicate, nothing had been lost. The response is
+//! Linux's (compare RFC 3708 section 3): the algorithm says what the window is to be.
+
+use super::tcb::Tcb;
+use knee_cc::{Phase, SSTHRESH_INFINITE};
+
+/// The latest reduction, as far as it may be undone.
+pub(super) struct Undo {
+    /// Retransmissions not yet reported as duplicates; `None`: there is nothing to undo.
+    pending_pkts: Option<u32>,
+    /// First segment outstanding when it was made.
+    from: u32,
+    /// It was made by a fast recovery, not by a timeout.
+    fast: bool,
+    prior_ssthresh_pkts: u32,
+}
+
+impl Undo {
+    pub(super) fn new() -> Self {
+        Self { pending_pkts: None, from: 0, fast: false, prior_ssthresh_pkts: SSTHRESH_INFINITE }
+    }
+
+    /// The reduction stands, whatever is reported.
+    pub(super) fn forbid(&mut self) {
+        self.pending_pkts = None;
+    }
+
+    pub(super) fn retransmitted(&mut self) {
+        if let Some(pending_pkts) = &mut self.pending_pkts {
+            *pending_pkts += 1;
+        }
+    }
+
+    /// Segment `number` was reported as a duplicate; true if all retransmissions now are. Reports of
+    /// an earlier window's retransmissions say nothing of this reduction.
+    fn is_proven_by(&mut self, number: u32) -> bool {
+        let pending = self.pending_pkts.filter(|&p| p > 0 && number >= self.from);
+        let Some(pending_pkts) = pending else { return false };
+        self.pending_pkts = (pending_pkts > 1).then_some(pending_pkts - 1);
+        pending_pkts == 1
+    }
+}
+
+impl Tcb {
+    /// From here on D-SACKs count towards undoing the reduction that is about to be made, by a `fast`
+    /// recovery or by a timeout.
+    pub(super) fn allow_undo(&mut self, fast: bool) {
+        self.undo = Undo {
+            pending_pkts: Some(0),
+            from: self.board.una(),
+            fast,
+            prior_ssthresh_pkts: self.conn.ssthresh_pkts,
+        };
+    }
+
+    /// A D-SACK: the retransmission of segment `number` was unnecessary.
+    pub(super) fn on_duplicate_report(&mut self, number: u32) {
+        if !self.undo.is_proven_by(number) {
+            return;
+        }
+        self.counters.undos += 1;
+        if self.undo.fast {
+            // What was taken for lost was late. RFC 8985 section 6.2, step 3, sees that only where
+            // nothing was retransmitted; without this a path that always delays by more than three
+            // packets would never be known to reorder.
+            self.board.note_reordering();
+        }
+        self.algorithm.undo(&mut self.conn);
+        self.conn.ssthresh_pkts = self.conn.ssthresh_pkts.max(self.undo.prior_ssthresh_pkts);
+        self.board.forget_losses();
+        self.set_phase(Phase::Open);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two retransmissions: the second report of what lies at or above `from` proves it, once.
+    #[test]
+    fn every_retransmission_must_be_reported() {
+        let mut undo = Undo { pending_pkts: Some(0), from: 10, ..Undo::new() };
+        assert!(!undo.is_proven_by(10), "nothing was retransmitted");
+        (0..2).for_each(|_| undo.retransmitted());
+        assert!(!undo.is_proven_by(9), "of an earlier window");
+        assert!(!undo.is_proven_by(10));
+        assert!(undo.is_proven_by(12));
+        assert!(!undo.is_proven_by(12));
+    }
+
+    #[test]
+    fn a_forbidden_undo_is_never_proven() {
+        let mut undo = Undo { pending_pkts: Some(1), ..Undo::new() };
+        undo.forbid();
+        undo.retransmitted();
+        assert!(!undo.is_proven_by(0));
+    }
+}
