@@ -178,10 +178,7 @@ mod tests {
                 rto_ns / NS_PER_MS
             })
             .collect();
-        assert_eq!(
-            timeouts_ms,
-            [300, 600, 1200, 2400, 4800, 9600, 19_200, 38_400, 60_000, 60_000]
-        );
+        assert_eq!(timeouts_ms, [300, 600, 1200, 2400, 4800, 9600, 19_200, 38_400, 60_000, 60_000]);
         assert_eq!(rtt.rto_ns(), 300 * NS_PER_MS);
         rtt.learn(100 * NS_PER_MS);
         // RTTVAR 3/4 * 50 = 37.5, so the margin is the minimum.

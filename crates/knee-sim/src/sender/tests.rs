@@ -17,8 +17,7 @@ impl Transmit for Vec<u32> {
 fn sender(recovery: knee_run::Recovery, initial_window_pkts: u32) -> (Sender, Vec<u32>) {
     let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
     let options = TcpOptions { recovery, initial_window_pkts, ..TcpOptions::default() };
-    let mut sender =
-        Sender::new(params, &options, 0, Random::stream(1, "test", 0), false, false);
+    let mut sender = Sender::new(params, &options, 0, Random::stream(1, "test", 0), false, false);
     let mut out = Vec::new();
     sender.write(0, None, &mut out);
     (sender, out)
@@ -43,8 +42,7 @@ fn capable(recovery: knee_run::Recovery) -> (Sender, Wire) {
     let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
     let options =
         TcpOptions { recovery, initial_window_pkts: 20, ecn: true, ..TcpOptions::default() };
-    let mut sender =
-        Sender::new(params, &options, 0, Random::stream(1, "test", 0), false, true);
+    let mut sender = Sender::new(params, &options, 0, Random::stream(1, "test", 0), false, true);
     let mut out = Wire::default();
     sender.write(0, None, &mut out);
     assert_eq!(out.0, (0..20).map(|n| (n, true, false)).collect::<Vec<_>>());
@@ -130,7 +128,10 @@ fn a_probe_does_not_reduce_a_reduced_window() {
     assert_eq!((sender.tcb.phase(), sender.timer), (Phase::Cwr, Timer::Probe));
     out.0.clear();
     sender.on_timer(sender.timer_due_ns, &mut out);
-    assert_eq!((out.0.last(), sender.tcb.probe), (Some(&(19, false, false)), Some(Probe { end: 20, retransmitted: true })));
+    assert_eq!(
+        (out.0.last(), sender.tcb.probe),
+        (Some(&(19, false, false)), Some(Probe { end: 20, retransmitted: true }))
+    );
     sender.on_ack(310 * NS_PER_MS, ack(1), Some([(2, 19), (0, 0), (0, 0)]), &mut out);
     assert_eq!(sender.tcb.phase(), Phase::Recovery);
     sender.write(320 * NS_PER_MS, Some(5), &mut out);
