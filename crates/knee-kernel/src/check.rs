@@ -2,8 +2,8 @@
 
 use crate::{
     Error,
-    error::with_log,
-    variants::{BPFFS, has_bpffs},
+    error::{NEEDED, with_log},
+    pins::{BPFFS, has_bpffs},
 };
 use knee_cc::{Algorithm, Profile};
 use libbpf_rs::btf::{
@@ -23,10 +23,6 @@ pub(crate) const OPS_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
 /// gives them.
 const CONG_CONTROL_ARGUMENTS: usize = 4;
 const OLDEST_RATE: &str = "6.10";
-/// Capabilities, in words.
-pub(crate) const NEEDED: &str =
-    "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN to load, CAP_SYS_ADMIN to pin, list and unload";
-
 /// How a finding bears on loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {

@@ -1,9 +1,12 @@
 //! What can go wrong, and what to do about it.
 
-use crate::{check::NEEDED, variants::PIN_DIR};
 use libbpf_rs::{ErrorKind, PrintLevel};
 use std::{cell::RefCell, io, path::PathBuf, sync::Once};
 use thiserror::Error;
+
+/// Capabilities, in words.
+pub(crate) const NEEDED: &str =
+    "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN to load, CAP_SYS_ADMIN to pin, list and unload";
 
 /// Why something about the kernel failed. Each message says what would help.
 #[derive(Debug, Error)]
@@ -126,15 +129,4 @@ pub(crate) fn with_log<T>(
 fn of_descriptors(error: &libbpf_rs::Error) -> bool {
     let words = io::Error::from(rustix::io::Errno::MFILE).to_string();
     format!("{error:#}").contains(&words)
-}
-
-/// An error of a file below [`PIN_DIR`].
-pub(crate) fn pin_error(path: impl Into<PathBuf>, source: io::Error) -> Error {
-    let path = path.into();
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => {
-            Error::Privileges { what: format!("{}, below {PIN_DIR}", path.display()) }
-        }
-        _ => Error::File { path, source, help: None },
-    }
 }

@@ -15,13 +15,15 @@ mod check;
 mod clang;
 mod error;
 mod object;
+mod pins;
 mod tracer;
 mod variants;
 
 pub use check::{Finding, Report, State, check, skips_programs};
 pub use error::Error;
 pub use object::{NAME_MAX_BYTES, default_name, export, fingerprint};
+pub use pins::PIN_DIR;
 pub use tracer::{Filter, SocketId, TracedCall, TracedVariant, Tracer};
 pub use variants::{
-    Callback, Loaded, PIN_DIR, Pinned, Variant, list, load, measure, persist, unload, unpersist,
+    Callback, Loaded, Pinned, Variant, list, load, measure, persist, unload, unpersist,
 };

@@ -7,8 +7,9 @@
 use crate::{
     Error,
     check::{OPS_TYPE, need_btf, need_profile},
-    error::{pin_error, with_log},
+    error::with_log,
     object::{PARAMS_MAP, RINGS_MAP, TRACING_MAP, build, check_name, decode},
+    pins::{ensure_pin_dir, pin_path, pins, remove_pin},
 };
 use knee_cc::{Params, algorithm};
 use libbpf_rs::{
@@ -21,31 +22,20 @@ use libbpf_rs::{
         LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions, ProgramInfo,
     },
 };
-use rustix::{
-    fs::statfs,
-    mount::{MountFlags, mount},
-};
 use std::{
     collections::HashMap,
     ffi::CString,
     fs, io,
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd},
-        unix::{ffi::OsStrExt, fs::DirBuilderExt},
+        unix::ffi::OsStrExt,
     },
-    path::{Path, PathBuf},
+    path::PathBuf,
     thread,
     time::Duration,
 };
 
-/// Where the BPF file system stands.
-pub(crate) const BPFFS: &str = "/sys/fs/bpf";
-/// Folder of the pins, one per variant under its name.
-pub const PIN_DIR: &str = "/sys/fs/bpf/knee";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// `BPF_FS_MAGIC`.
-const BPFFS_MAGIC: u32 = 0xcafe_4a11;
-
 /// A registered variant. Dropping it unregisters it, unless it is pinned.
 #[derive(Debug)]
 pub struct Loaded {
@@ -160,36 +150,6 @@ impl Loaded {
         with_log(what, || self.link.pin(&path))?;
         Ok(Pinned { path, mounted })
     }
-}
-
-fn pin_path(name: &str) -> PathBuf {
-    Path::new(PIN_DIR).join(name)
-}
-
-pub(crate) fn has_bpffs() -> io::Result<bool> {
-    Ok(statfs(BPFFS)?.f_type as u32 == BPFFS_MAGIC)
-}
-
-/// Makes the folder of the pins; true if a file system had to be mounted for it.
-fn ensure_pin_dir() -> Result<bool, Error> {
-    let mounted = !has_bpffs().map_err(|e| pin_error(BPFFS, e))?;
-    if mounted {
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount("bpf", BPFFS, "bpf", flags, Some(c"mode=0700"))
-            .map_err(|e| pin_error(BPFFS, e.into()))?;
-    }
-    match fs::DirBuilder::new().mode(0o700).create(PIN_DIR) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(pin_error(PIN_DIR, e)),
-        _ => Ok(mounted),
-    }
-}
-
-/// Removes a pin, and the folder after the last one.
-fn remove_pin(path: &Path) -> Result<(), Error> {
-    fs::remove_file(path).map_err(|e| pin_error(path, e))?;
-    // Not empty: other variants are pinned.
-    let _ = fs::remove_dir(PIN_DIR);
-    Ok(())
 }
 
 /// The variant called `name`, which new sockets can use.
@@ -319,17 +279,6 @@ fn permitted() -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-/// Pins by the number of their link.
-fn pins() -> HashMap<u32, PathBuf> {
-    let entries = fs::read_dir(PIN_DIR).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let path = entry.path();
-            Some((Link::open(&path).ok()?.info().ok()?.id, path))
-        })
-        .collect()
 }
 
 /// Where things stand in the value of the kernel's struct_ops map, bytes.

@@ -40,7 +40,7 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
             None => ("drop-tail", ""),
             Some(aqm) => (aqm.discipline.title(), if aqm.ecn { ", marking" } else { "" }),
         };
-        format!("{}, {discipline}{marks}", shown_queue(limit))
+        format!("{}, {discipline}{marks}", shown_limit(limit))
     };
     let meta = [
         ("Bottleneck", shown_rate(first.rate_bps, first.rate_varies.as_ref())),
@@ -85,7 +85,7 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
     }
     if let Some(link) = &path.reverse {
         let rate = shown_rate(link.rate_bps, link.rate_varies.as_ref());
-        meta.push(("Reverse link".to_owned(), format!("{rate}, {}", shown_queue(link.queue))));
+        meta.push(("Reverse link".to_owned(), format!("{rate}, {}", managed(link.queue, None))));
     }
     meta.extend(lateness(records).map(|text| ("Lateness".to_owned(), text)));
     let results = Section { tables: run_tables(spec, records), ..Section::new("Results") };
@@ -126,10 +126,10 @@ fn shown_place(queue: &QueueAt<'_>) -> String {
     }
 }
 
-fn shown_queue(limit: QueueLimit) -> String {
+fn shown_limit(limit: QueueLimit) -> String {
     match limit {
-        QueueLimit::Packets(n) => format!("{n} packets, drop-tail"),
-        QueueLimit::Bytes(n) => format!("{n} bytes, drop-tail"),
+        QueueLimit::Packets(n) => format!("{n} packets"),
+        QueueLimit::Bytes(n) => format!("{n} bytes"),
     }
 }
 
@@ -754,8 +754,8 @@ impl View<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::QueueBin;
     use knee_run::testing::{self, MS};
+    use knee_run::{CoDel, Discipline, HopSpec, QueueBin, ReverseLink};
 
     fn run(goodput: u64) -> RunRecord {
         let mut chd = testing::flow("fast", "chd", &[goodput, 2 * goodput, 0, 0]);
@@ -842,6 +842,29 @@ mod tests {
         // Plain numbers for one run.
         assert_eq!(run_tables(&spec, &runs[..1])[0].rows[0][2].text, "0.600");
         assert!(run_tables(&spec, &[]).is_empty());
+    }
+
+    /// Each queue with its limit and its discipline, once.
+    #[test]
+    fn the_report_names_each_queue_once() {
+        let runs = [run(100_000)];
+        let mut spec = testing::spec(&runs[0]);
+        let codel = Aqm { discipline: Discipline::CoDel(CoDel::default()), ecn: true };
+        spec.path.hops[0].queue = QueueLimit::Packets(20);
+        spec.path.hops.push(HopSpec {
+            aqm: Some(codel),
+            ..HopSpec::new(2_000_000, QueueLimit::Bytes(30_000))
+        });
+        spec.path.reverse = Some(ReverseLink {
+            rate_bps: 500_000,
+            rate_varies: None,
+            queue: QueueLimit::Packets(9),
+        });
+        let meta = run_report("Queues", &spec, &runs).meta;
+        let of = |name: &str| &meta.iter().find(|(n, _)| n == name).expect(name).1;
+        assert_eq!(of("Queue"), "20 packets, drop-tail");
+        assert_eq!(of("Hop 2"), "2 Mbit/s; 30000 bytes, CoDel, marking; 0 ms behind hop 1; loss 0");
+        assert_eq!(of("Reverse link"), "0.5 Mbit/s, 9 packets, drop-tail");
     }
 
     #[test]

@@ -7,4 +7,5 @@ pub mod parquet;
 pub mod replay;
 pub mod store;
 pub mod summary;
+pub mod tables;
 pub mod trace;

@@ -567,8 +567,9 @@ impl<'a> Metrics<'a> {
         let (lost, sent) = flows
             .iter()
             .flat_map(|f| {
-                let samples = &self.record.flows[*f].samples;
-                self.overlaps(window.clone()).filter_map(|(i, part)| Some((samples.get(i)?, part)))
+                let record = &self.record.flows[*f];
+                self.overlaps(window.clone())
+                    .filter_map(|(i, part)| Some((record.sample(i)?, part)))
             })
             .fold((0.0, 0.0), |(lost, sent), (s, part)| {
                 (lost + part * f64::from(s.lost_pkts), sent + part * f64::from(s.sent_pkts))
@@ -891,6 +892,50 @@ mod tests {
         assert_eq!(m.loss_fraction(&[0], 0.5, 2.0), Some(2.5 / 25.0));
         assert_eq!(m.loss_fraction(&[0, 1], 1.0, 2.0), Some(10.0 / 60.0));
         assert_eq!(m.loss_fraction(&[0], 3.0, 4.0), None, "nothing was sent");
+        assert_eq!(m.lost_pkts(0, 0.0, 4.0), Some(3.0));
+        assert_eq!(m.lost_pkts(0, 0.5, 1.25), Some(1.0)); // half of 1 and a quarter of 2
+
+        // A flow drawn from a source has rows from its start only: here from bin 2 on.
+        r.flows[0].first_bin = 2;
+        r.flows[0].samples.truncate(2);
+        let m = Metrics::new(&s, &r);
+        assert_eq!(m.loss_fraction(&[0], 0.0, 2.0), None, "nothing was sent yet");
+        assert_eq!(m.loss_fraction(&[0], 2.0, 3.0), Some(0.1));
+        assert_eq!(m.loss_fraction(&[0], 2.0, 4.0), Some(0.1)); // 3 of 30
+        assert_eq!((m.lost_pkts(0, 0.0, 2.0), m.lost_pkts(0, 2.0, 4.0)), (Some(0.0), Some(3.0)));
+    }
+
+    #[test]
+    fn losses_in_a_row_are_one_event() {
+        let mut r = record(6.0, 1.0, vec![flow("a", "chd", &[0; 6])]);
+        for bin in [0, 1, 4] {
+            r.flows[0].samples[bin].lost_pkts = 1;
+        }
+        let s = spec(&r);
+        assert_eq!(Metrics::new(&s, &r).loss_times_s(0, 2.0), [0.0, 4.0]);
+        assert_eq!(Metrics::new(&s, &r).loss_times_s(0, 1.0), [0.0, 1.0, 4.0]);
+        // The gap is from the bin before, not from the event's start.
+        r.flows[0].samples[2].lost_pkts = 1;
+        assert_eq!(Metrics::new(&s, &r).loss_times_s(0, 2.0), [0.0, 4.0]);
+        r.flows[0].first_bin = 10;
+        assert_eq!(Metrics::new(&s, &r).loss_times_s(0, 2.0), [10.0, 14.0]);
+    }
+
+    #[test]
+    fn a_state_is_that_at_the_end_of_its_bin() {
+        let mut r = record(4.0, 1.0, vec![flow("a", "chd", &[0; 4])]);
+        for (sample, cwnd_pkts) in r.flows[0].samples.iter_mut().zip([10, 20, 30, 40]) {
+            sample.cwnd_pkts = cwnd_pkts;
+        }
+        let s = spec(&r);
+        let window = |r: &RunRecord, at| Metrics::new(&s, r).sample(0, at).map(|s| s.cwnd_pkts);
+        assert_eq!(
+            (window(&r, 0.0), window(&r, 1.99), window(&r, 3.5)),
+            (Some(10), Some(20), Some(40))
+        );
+        assert_eq!((window(&r, 4.0), window(&r, -0.1)), (None, None));
+        r.flows[0].first_bin = 2;
+        assert_eq!((window(&r, 1.5), window(&r, 2.5)), (None, Some(10)));
     }
 
     #[test]

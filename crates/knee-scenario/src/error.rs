@@ -1,11 +1,10 @@
-//! Errors: found by key path, shown where the value was written.
+//! Errors: what is wrong with which key, and how to put it right.
 
-use super::set::Set;
 use crate::units::clip;
 use miette::{Diagnostic, LabeledSpan, NamedSource};
 use std::{ops::Range, sync::Arc};
 use thiserror::Error;
-use toml_edit::{Document, Item, TableLike};
+use toml_edit::{Item, TableLike};
 
 /// Why a scenario is refused: what is wrong, where (file or `--set` argument, line, key), and how
 /// to put it right.
@@ -39,6 +38,11 @@ impl ScenarioError {
         let labels = vec![LabeledSpan::new_with_span(None, first_line(text, span))];
         Self { what, remedy, source_code: Some(source_code), labels }
     }
+
+    /// Underlines `span` of the same `text` too, with what it says there.
+    pub(super) fn also(&mut self, label: String, text: &str, span: Range<usize>) {
+        self.labels.push(LabeledSpan::new_with_span(Some(label), first_line(text, span)));
+    }
 }
 
 /// Keys and list indices from the top of the file, as `--set` has them.
@@ -65,67 +69,6 @@ pub(super) struct Fault {
     pub(super) remedy: String,
     /// Another key that takes part, and its role.
     pub(super) also: Vec<(KeyPath, String)>,
-}
-
-/// Where values were written.
-pub(super) struct Sources<'a> {
-    pub(super) name: &'a str,
-    pub(super) file: &'a Document<&'a str>,
-    pub(super) sets: &'a [Set],
-}
-
-impl Sources<'_> {
-    pub(super) fn locate(&self, fault: Fault) -> ScenarioError {
-        let (set, span) = self.place(&fault.at, fault.on);
-        let (name, text) = match set {
-            Some(set) => ("--set", set.argument()),
-            None => (self.name, self.file.raw()),
-        };
-        let mut error = ScenarioError::at(fault.what, fault.remedy, name, text, span);
-        for (path, role) in fault.also {
-            let (its_set, span) = self.place(&path, On::Value);
-            if its_set.map(Set::argument) == set.map(Set::argument) {
-                let span = first_line(text, span);
-                error.labels.push(LabeledSpan::new_with_span(Some(role), span));
-            }
-        }
-        error
-    }
-
-    /// The `--set` argument (none: the file) and the span in it from which `path` comes.
-    fn place(&self, path: &[String], on: On) -> (Option<&Set>, Range<usize>) {
-        let last_set = |related: &dyn Fn(&Set) -> bool| self.sets.iter().rfind(|s| related(s));
-        if let Some(set) = last_set(&|s| path.starts_with(s.path())) {
-            return (Some(set), set.span(if set.path() == path { on } else { On::Value }));
-        }
-        if let Some(span) = find(self.file.as_table(), path, on) {
-            return (None, span);
-        }
-        if let Some(set) = last_set(&|s| s.path().starts_with(path)) {
-            return (Some(set), set.span(On::Key));
-        }
-        match path.split_last() {
-            // What is missing is shown at the table that lacks it.
-            Some((_, parent)) => self.place(parent, On::Key),
-            None => (None, 0..0),
-        }
-    }
-}
-
-/// Span of what stands at `path`: a value, or a key or table header.
-fn find(table: &dyn TableLike, path: &[String], on: On) -> Option<Range<usize>> {
-    let (step, rest) = path.split_first()?;
-    let key_span = || table.key(step).and_then(|k| k.span());
-    let item = table.get(step)?;
-    let Some((index, deeper)) = rest.split_first() else {
-        let is_value = item.is_value() && !item.is_inline_table();
-        return if on == On::Value && is_value { item.span() } else { key_span() };
-    };
-    if let Some(table) = item.as_table_like() {
-        return find(table, rest, on);
-    }
-    let element = elements(item)?.into_iter().nth(index.parse().ok()?)?;
-    if deeper.is_empty() { element.1 } else { find(element.0, deeper, on) }
 }
 
 /// An element of a list of tables, and its span.

@@ -11,6 +11,7 @@ mod hop;
 mod link;
 mod section;
 mod set;
+mod sources;
 mod traffic;
 pub mod units;
 mod workload;
@@ -20,10 +21,11 @@ pub use flow::FlowGroup;
 pub use set::Set;
 
 use crate::traffic::Source;
-use error::{Fault, KeyPath, Sources, element_mut};
+use error::{Fault, KeyPath, element_mut};
 use knee_run::{DeliveryTrace, HopSpec, NS_PER_MS, Ns, PathSpec, RecordSpec, RunSpec, TcpOptions};
 use link::Traces;
 use section::{ANY_TIME, SOME_TIME, Section};
+use sources::Sources;
 use std::{fs, io::ErrorKind, path::Path, sync::Arc};
 use toml_edit::{Array, Document, DocumentMut, TableLike, TomlError, value};
 

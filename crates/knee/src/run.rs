@@ -9,9 +9,9 @@ use knee_lab::reproduce::PAPERS;
 use knee_report::run_report::{run_report, run_text};
 use knee_results::{
     caveats::{approximations, lateness},
-    parquet::write_tables,
     store::ResultWriter,
     summary::{Provenance, Summary},
+    tables::write_tables,
 };
 use knee_run::{RunOptions, RunRecord, RunSpec};
 use knee_scenario::{Scenario, ScenarioError, Set};

@@ -2,7 +2,7 @@
 //!
 //! `docs/claims.md` documents the functions for those who write claims.
 
-use super::{cases::Cases, compiled, fluid::FluidSpec};
+use super::{cases::Cases, compiled, fluid::FluidSpec, language::engine};
 use knee_fluid::Stability;
 use knee_results::metrics::{Metrics, percentile};
 use knee_run::{RunRecord, RunSpec};
@@ -95,17 +95,6 @@ fn number(value: &Dynamic) -> Fallible<f64> {
 /// Name of an axis' value as a formula gives it.
 fn axis_value(value: &Dynamic) -> String {
     value.as_float().map_or_else(|_| value.to_string(), |x| x.to_string())
-}
-
-fn engine() -> Engine {
-    let mut engine = Engine::new();
-    engine.set_max_operations(10_000_000).set_max_expr_depths(64, 64);
-    engine
-}
-
-/// Whether `formula` can be read at all.
-pub(super) fn check(formula: &str) -> Result<(), String> {
-    engine().compile(formula).map(|_| ()).map_err(|e| e.to_string())
 }
 
 /// Evaluates formulas over the runs of a paper.
@@ -402,17 +391,5 @@ impl Formulas {
         scope.push("x", x);
         let value = self.engine.eval_with_scope::<Dynamic>(&mut scope, formula);
         value.and_then(|v| number(&v)).map_err(|e| e.to_string())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_cannot_be_read_is_told() {
-        assert_eq!(check("goodput(run(#{flow: 1}), 0, 10, 20) / 2"), Ok(()));
-        let error = check("goodput(run(#{flow: 1}), 0, 10, 20").expect_err("no end");
-        assert!(error.contains("line 1"), "{error}");
     }
 }

@@ -8,6 +8,7 @@ mod compiled;
 mod drawings;
 mod fluid;
 mod formula;
+mod language;
 mod paper;
 mod verdict;
 

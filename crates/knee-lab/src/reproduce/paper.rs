@@ -1,6 +1,6 @@
 //! A paper as data: its figures (`paper.toml`) and its claims (`claims.toml`).
 
-use super::{fluid::FluidSpec, formula};
+use super::{fluid::FluidSpec, language};
 use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -316,7 +316,7 @@ pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), PaperError> {
     let Claims { claims } = read(&claims_file)?;
     // Told now rather than after the runs.
     let check = |file: &str, place: &str, text: &str| {
-        formula::check(text)
+        language::check(text)
             .map_err(|e| PaperError::File { file: file.to_owned(), why: format!("{place}: {e}") })
     };
     for (figure, place, text) in paper.figures.iter().flat_map(Figure::formulas) {
