@@ -5,10 +5,8 @@
 //! (seed, component, flow), so the same spec gives the same bytes on any machine.
 //!
 //! - `engine`: the event loop: who is due next, packets from element to element.
-//! - `sender`, `recovery`, `rate`: TCP sender in Linux's order of events.
-//! - `scoreboard`: what is outstanding, and what is known of it.
+//! - `sender`: TCP sender in Linux's order of events; its head lists its parts.
 //! - `receiver`: TCP receiver: reassembly, SACK blocks, delayed ACKs.
-//! - `host`: calls the algorithm, logs and counts what it did.
 
 mod engine;
 mod packet;
