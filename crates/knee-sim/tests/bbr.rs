@@ -6,8 +6,8 @@ use common::{MS, S, flow, params, run, spec};
 use insta::assert_snapshot;
 use knee_cc::SSTHRESH_INFINITE;
 use knee_run::{
-    Call, Cc, FlowKind, FlowRecord, FlowSpec, NS_PER_S, Ns, PacketEvent, PathSpec, QueueLimit,
-    RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
+    Call, Cc, FlowKind, FlowRecord, FlowSpec, HostError, NS_PER_S, Ns, PacketEvent, PathSpec,
+    QueueLimit, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
 use knee_sim::SimError;
 use std::fmt::Write as _;
@@ -202,6 +202,7 @@ fn without_selective_acknowledgements_it_is_refused() {
         let flow = tcp("bbr", 0, Workload::Bulk, options);
         let refused = knee_sim::run(&spec(path(10, 1), S, vec![flow])).expect_err("refused");
         assert_eq!(refused, SimError::NoSack { flow: "bbr".to_owned(), cc: "bbr" });
-        assert!(refused.to_string().contains("recovery = \"sack\""));
+        let help = HostError::from(refused).help;
+        assert_eq!(help.as_deref(), Some("write recovery = \"sack\""));
     }
 }

@@ -44,12 +44,13 @@ fn rate_follows_the_square_root_of_loss() {
         for loss in [0.003, 0.005, 0.01, 0.02, 0.03] {
             let measured = measured_bps(recovery, loss);
             let shown = format!("{recovery:?}, p = {loss}: {:.2} Mb/s", measured / 1e6);
-            // The accepted band.
+            // The model has no time for recovery: it lies above, by 13 % at p = 0.03, where one RTT
+            // of it counts. 1000 to 3000 losses leave a standard error of at most 1.6 % in the rate.
             let off = measured / mathis_bps(loss) - 1.0;
-            assert!((-0.25..=0.10).contains(&off), "{shown}, {:+.1} % off Mathis", off * 100.0);
-            // What the recovery's RTT leaves unexplained is smaller.
+            assert!((-0.18..=0.02).contains(&off), "{shown}, {:+.1} % off Mathis", off * 100.0);
+            // With that RTT NewReno is up to 5 % below, SACK up to 6 % above.
             let off = measured / with_recovery_bps(loss) - 1.0;
-            assert!(off.abs() < 0.08, "{shown}, {:+.1} % off with recovery", off * 100.0);
+            assert!(off.abs() < 0.06, "{shown}, {:+.1} % off with recovery", off * 100.0);
         }
     }
 }

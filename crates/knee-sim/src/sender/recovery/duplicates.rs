@@ -37,3 +37,39 @@ impl Duplicates {
         self.count = if advanced > 0 { 0 } else { self.count + 1 };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_cc::Params;
+    use knee_net::Random;
+    use knee_run::TcpOptions;
+
+    /// Of 5 outstanding, the first lost: 3 duplicates, then an ACK of 3. The hole and 2 that had arrived
+    /// are covered, one remains above.
+    #[test]
+    fn duplicates_tell_of_arrivals_above_the_hole() {
+        let params = Params::defaults(knee_cc::algorithm("newreno").expect("registered"));
+        let mut random = Random::stream(1, "test", 0);
+        let mut tcb = Tcb::new(params, &TcpOptions::default(), 0, &mut random, false);
+        (0..5).for_each(|_| _ = tcb.board.push(0));
+        let mut duplicates = Duplicates::default();
+        let mut hear = |tcb: &mut Tcb, cumulative| {
+            let advanced = cumulative - tcb.board.una();
+            tcb.board.acknowledge(cumulative, 1);
+            duplicates.hear(tcb, advanced);
+            let delivered_pkts = duplicates.delivered_pkts(tcb);
+            tcb.delivered_pkts += u64::from(delivered_pkts);
+            (duplicates.arrived_pkts, delivered_pkts)
+        };
+        assert_eq!([0, 0, 0].map(|ack| hear(&mut tcb, ack)), [(1, 1), (2, 1), (3, 1)]);
+        assert_eq!(hear(&mut tcb, 3), (1, 1));
+        // No more can have arrived than lies above the hole: 4 only, and that is known.
+        assert_eq!([3, 3].map(|ack| hear(&mut tcb, ack)), [(1, 0), (1, 0)]);
+        // While a timeout is repaired, duplicates tell nothing.
+        tcb.set_phase(Phase::Loss);
+        tcb.board.push(0);
+        assert_eq!(hear(&mut tcb, 3), (1, 0));
+        assert_eq!(hear(&mut tcb, 6), (0, 2));
+    }
+}

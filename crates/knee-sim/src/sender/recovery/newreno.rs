@@ -112,3 +112,87 @@ impl NewReno {
         phase != Phase::Recovery || !std::mem::replace(&mut self.partial_acked, true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_cc::Params;
+    use knee_net::Random;
+    use knee_run::TcpOptions;
+
+    /// A window of 20, all of it outstanding.
+    fn tcb(limited_transmit: bool) -> Tcb {
+        let params = Params::defaults(knee_cc::algorithm("newreno").expect("registered"));
+        let options =
+            TcpOptions { limited_transmit, initial_window_pkts: 20, ..TcpOptions::default() };
+        let mut tcb = Tcb::new(params, &options, 0, &mut Random::stream(1, "test", 0), false);
+        (0..20).for_each(|_| _ = tcb.board.push(0));
+        tcb
+    }
+
+    /// Inflation, window, what is to be repaired, phase.
+    type State = (i32, u32, Option<u32>, Phase);
+
+    /// An ACK of everything below `cumulative`.
+    fn hear(newreno: &mut NewReno, tcb: &mut Tcb, cumulative: u32) -> State {
+        let advanced = cumulative - tcb.board.una();
+        tcb.board.acknowledge(cumulative, 1);
+        let verdict = newreno.judge(tcb, 1, advanced);
+        (newreno.inflation_pkts(), tcb.conn.cwnd_pkts, verdict.repair, tcb.phase())
+    }
+
+    /// RFC 6582 section 3.2 with 0 and 5 lost. Step 2: the third duplicate halves the flight of 20 and
+    /// adds 3; each further one adds 1. Step 3, partial: 4 + 1 - 5 = 0 beyond 10, 5 is repaired. Step 3,
+    /// full: nothing is in flight, min(10, 1 + 1).
+    #[test]
+    fn a_recovery_by_its_steps() {
+        let (mut newreno, mut tcb) = (NewReno::default(), tcb(true));
+        let states: Vec<State> =
+            [0, 0, 0, 0, 5, 20].map(|ack| hear(&mut newreno, &mut tcb, ack)).into();
+        assert_eq!(
+            states,
+            [
+                (1, 20, None, Phase::Disorder),
+                (2, 20, None, Phase::Disorder),
+                (3, 10, Some(0), Phase::Recovery),
+                (4, 10, None, Phase::Recovery),
+                (0, 10, Some(5), Phase::Recovery),
+                (0, 2, None, Phase::Open),
+            ]
+        );
+    }
+
+    /// RFC 3042: one packet for each of the first two duplicates; without it none.
+    #[test]
+    fn limited_transmit_allows_two_packets() {
+        for (limited_transmit, allowed_pkts) in [(true, [1, 2]), (false, [0, 0])] {
+            let (mut newreno, mut tcb) = (NewReno::default(), tcb(limited_transmit));
+            assert_eq!([0, 0].map(|ack| hear(&mut newreno, &mut tcb, ack).0), allowed_pkts);
+        }
+    }
+
+    /// Step 2's check: after a timeout with 20 sent, duplicates of 20 may be of what the timer sent
+    /// again; those of 21 are not.
+    #[test]
+    fn duplicates_after_a_timeout_begin_no_recovery() {
+        let (mut newreno, mut tcb) = (NewReno::default(), tcb(true));
+        newreno.on_timeout(20);
+        tcb.reduction.high = 20;
+        (0..20).for_each(|_| _ = tcb.board.push(0));
+        hear(&mut newreno, &mut tcb, 20);
+        let repairs = [20, 20, 20].map(|ack| hear(&mut newreno, &mut tcb, ack).2);
+        assert_eq!(repairs, [None; 3]);
+        hear(&mut newreno, &mut tcb, 21);
+        let repairs = [21, 21, 21].map(|ack| hear(&mut newreno, &mut tcb, ack).2);
+        assert_eq!(repairs, [None, None, Some(21)]);
+    }
+
+    /// Section 4, impatient: of the partial ACKs of a recovery the first restarts the timer.
+    #[test]
+    fn the_first_partial_ack_restarts_the_timer() {
+        let mut newreno = NewReno::default();
+        assert!([Phase::Open, Phase::Open].iter().all(|p| newreno.restarts_timer(*p)));
+        let in_recovery = [Phase::Recovery; 3].map(|phase| newreno.restarts_timer(phase));
+        assert_eq!(in_recovery, [true, false, false]);
+    }
+}
