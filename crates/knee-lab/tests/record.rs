@@ -1,7 +1,7 @@
 //! The table of docs/record.md says what the papers' records say.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use knee_lab::reproduce::{Claim, Found, HostKind, PAPERS, Paper, load};
+use knee_lab::reproduce::{Claim, Found, PAPERS, Paper, load};
 use std::{env, fs};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record.md");
@@ -15,9 +15,9 @@ fn ids<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
 }
 
 /// How many of the claims on record hold on `host`, and which do not.
-fn found(paper: &Paper, claims: &[Claim], host: HostKind) -> [String; 2] {
+fn found(paper: &Paper, claims: &[Claim], host: &str) -> [String; 2] {
     let recorded = |wanted: fn(&Found) -> bool| {
-        claims.iter().filter(move |c| c.found(host).is_some_and(wanted))
+        claims.iter().filter(move |c| c.found.get(host).is_some_and(wanted))
     };
     let holds = recorded(|f| matches!(f, Found::Holds)).count();
     let fails = || recorded(|f| matches!(f, Found::Fails(_)));
@@ -38,8 +38,8 @@ fn table() -> String {
     for id in PAPERS {
         let (paper, claims) = load(id).unwrap();
         let holding = claims.iter().filter(|c| c.holds).count();
-        let [kernel, not_on_kernel] = found(&paper, &claims, HostKind::Kernel);
-        let [quic, not_on_quic] = found(&paper, &claims, HostKind::Quic);
+        let [kernel, not_on_kernel] = found(&paper, &claims, "kernel");
+        let [quic, not_on_quic] = found(&paper, &claims, "quic");
         text += &format!(
             "| `{id}`: {} | {} | {holding} | {} | {kernel} | {not_on_kernel} | {quic} | \
              {not_on_quic} |\n",

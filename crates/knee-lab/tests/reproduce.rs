@@ -2,19 +2,44 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use knee_lab::reproduce::{
-    Host, HostKind, Outcome, ReproduceError, Reproduction, Wanted, outcome, reproduce,
+    Outcome, ReproduceError, Reproduction, RunsOn, Wanted, outcome, reproduce,
 };
-use knee_run::RunSpec;
+use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec};
+use knee_sim::Simulator;
+
+/// The simulator, on a machine that is too slow for the runs that this picks.
+struct Slow(fn(&RunSpec) -> bool);
+
+impl Host for Slow {
+    fn name(&self) -> &'static str {
+        Simulator.name()
+    }
+
+    fn about(&self) -> &'static str {
+        Simulator.about()
+    }
+
+    fn doing(&self) -> &'static str {
+        Simulator.doing()
+    }
+
+    fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
+        Simulator.check(spec, options)
+    }
+
+    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+        match self.0(spec) {
+            true => Err(HostError::new(HostErrorKind::TooSlow, "too slow").with_help("wait")),
+            false => Simulator.run(spec, options),
+        }
+    }
+}
 
 /// Fig. 9 of the CHD paper, two repetitions (seeds 1 and 2), without the runs that `fails` picks.
 fn without(fails: fn(&RunSpec) -> bool) -> Result<Reproduction, ReproduceError> {
-    let run = move |spec: &RunSpec| match fails(spec) {
-        true => Err("too slow".to_owned()),
-        false => knee_sim::run(spec).map_err(|e| e.to_string()),
-    };
-    let host = Host { name: "sim", kind: HostKind::Simulator, run: &run, jobs: 1, repeat: Some(2) };
+    let on = RunsOn { host: &Slow(fails), jobs: Some(1), repeat: Some(2), kept: None };
     let wanted = Wanted { figure: Some("9".to_owned()), short: false };
-    reproduce("chd", &wanted, &[host], &|_, _, _| {})
+    reproduce("chd", &wanted, &[on], &|_, _, _| {})
 }
 
 fn is_hd(spec: &RunSpec) -> bool {
@@ -52,5 +77,9 @@ fn a_claim_without_runs_is_not_judged() {
 
 #[test]
 fn without_any_run_there_is_no_reproduction() {
-    assert!(matches!(without(|_| true), Err(ReproduceError::AllFailed(why)) if why == "too slow"));
+    let Err(ReproduceError::AllFailed { host, error }) = without(|_| true) else {
+        panic!("no run, and yet a reproduction");
+    };
+    assert_eq!((host.as_str(), error.kind), ("sim", HostErrorKind::TooSlow));
+    assert_eq!((error.why.as_str(), error.help.as_deref()), ("too slow", Some("wait")));
 }

@@ -3,7 +3,10 @@
 
 mod world;
 
-use knee_cc::{Call, Event, Phase, Profile};
+use knee_cc::{Algorithm, Call, Event, Params, Phase, Profile};
+use knee_run::{
+    DelayedAck, FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec, Workload,
+};
 use std::time::Duration;
 use world::{Link, World};
 
@@ -35,17 +38,44 @@ fn every_algorithm_transfers_with_losses_both_ways() {
     }
 }
 
+/// What an algorithm gets of a clean path is its own affair: QUIC is to give it what TCP gives it in
+/// the simulator, within a tenth. QUIC acknowledges every second packet, but says how long an ACK was
+/// held back, so that some algorithms see what they see over TCP with such ACKs, and others (LP, PERT,
+/// mPERT), which take the receiver's timer for a queue, what they see with an ACK for each packet.
 #[test]
-fn every_algorithm_fills_a_clean_path() {
+fn every_algorithm_gets_of_a_clean_path_what_tcp_gives_it() {
     for algorithm in knee_cc::algorithms() {
         let mut world = World::new(algorithm.name(), Link::PLAIN, 2);
         let outcome = world.transfer(10 * MB, 0, &[], 60 * S);
         let goodput = 80.0 / outcome.took.as_secs_f64();
-        // CARD takes a packet's time more or less in the least RTT of a round, which ACKs of every
-        // second packet bring, for a gradient: 5.2 Mbit/s here.
-        let least = if algorithm.name() == "card" { 4.0 } else { 10.0 };
-        assert!((least..20.0).contains(&goodput), "{algorithm:?}: {goodput:.1} of 20 Mbit/s");
+        let over_tcp = [1, 2].map(|every_pkts| simulated(algorithm, 10 * MB, every_pkts));
+        let name = algorithm.name();
+        if name == "card" {
+            // CARD takes a packet's time more or less in the least RTT of a round for a gradient. Over
+            // TCP it gets 16.9 Mbit/s with an ACK for each packet and 9.2 with ACKs for every second
+            // one; why QUIC's pacing costs it more yet is not isolated.
+            assert!((5.1..5.3).contains(&goodput), "{name}: {goodput:.2} Mbit/s");
+            continue;
+        }
+        let near = over_tcp.iter().any(|tcp| (goodput / tcp - 1.0).abs() < 0.1);
+        assert!(near, "{name}: {goodput:.2} Mbit/s, over TCP {over_tcp:.2?}");
     }
+}
+
+/// Goodput in Mbit/s of a transfer over [`Link::PLAIN`] in the simulator, with an ACK for so many
+/// packets.
+fn simulated(algorithm: &Algorithm, size_bytes: usize, every_pkts: u32) -> f64 {
+    let (link, params) = (Link::PLAIN, Params::defaults(*algorithm));
+    let rtt_ns = 2 * link.delay.as_nanos() as u64;
+    let queue = QueueLimit::Packets(link.queue_pkts as u32);
+    let path = PathSpec::symmetric(link.rate_bps, rtt_ns, queue);
+    let mut spec = RunSpec::dumbbell(1, path, 1000 * NS_PER_S, &params, 1);
+    let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { panic!("TCP") };
+    tcp.workload = Workload::Transfers { size_bytes: size_bytes as u64, every_ns: None };
+    tcp.options.delayed_ack = DelayedAck { every_pkts, timeout_ns: 25 * NS_PER_MS };
+    let record = knee_sim::run(&spec).expect("runs");
+    let [transfer] = &record.flows[0].transfers[..] else { panic!("one transfer") };
+    size_bytes as f64 * 8e3 / (transfer.end_ns - transfer.start_ns) as f64
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Finished runs, each in a file of its own, so that a reproduction that ended early can go on.
 
-use knee_run::{RunRecord, RunSpec};
+use knee_run::{HostError, HostErrorKind, RunRecord, RunSpec};
 use sha2::{Digest, Sha256};
 use std::{
+    fmt::Display,
     fs,
     io::{ErrorKind, Write},
     path::{Path, PathBuf},
@@ -41,17 +42,20 @@ impl KeptRuns {
         &self,
         host: &str,
         spec: &RunSpec,
-        run: impl FnOnce(&RunSpec) -> Result<RunRecord, String>,
-    ) -> Result<RunRecord, String> {
+        run: impl FnOnce(&RunSpec) -> Result<RunRecord, HostError>,
+    ) -> Result<RunRecord, HostError> {
         if spec.record.trace {
             return run(spec);
         }
         let file = self.folder.join(name(host, spec));
-        let told = |e: &dyn std::fmt::Display| format!("{}: {e}", file.display());
+        let told = |e: &dyn Display| {
+            HostError::new(HostErrorKind::Broken, format!("{}: {e}", file.display()))
+        };
         match fs::read(&file) {
             Ok(bytes) => {
                 let record = decode(&bytes, spec);
-                return record.ok_or_else(|| told(&"damaged; remove it, and it is run again"));
+                return record
+                    .ok_or_else(|| told(&"damaged").with_help("remove it, and it is run again"));
             }
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(told(&e)),

@@ -110,3 +110,21 @@ pub(crate) fn report(error: HostError) -> Report {
     told.help = error.help;
     told.into()
 }
+
+#[cfg(all(test, feature = "kernel", feature = "quic"))]
+mod tests {
+    use super::*;
+    use knee_lab::reproduce::{PAPERS, load};
+
+    /// A name that is written wrong would be no record at all.
+    #[test]
+    fn records_of_papers_are_of_hosts_that_there_are() {
+        for id in PAPERS {
+            let (paper, claims) = load(id).unwrap_or_else(|e| panic!("{id}: {e}"));
+            let of_figures = paper.figures.iter().flat_map(|f| f.not_on.keys());
+            for name in claims.iter().flat_map(|c| c.found.keys()).chain(of_figures) {
+                assert!(HOSTS.iter().skip(1).any(|host| host.name() == name), "{id}: {name}");
+            }
+        }
+    }
+}

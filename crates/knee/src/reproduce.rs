@@ -7,11 +7,10 @@ use crate::{
 };
 use clap::builder::PossibleValuesParser;
 use knee_lab::reproduce::{
-    self, HostKind, Outcome, PAPERS, ReproduceError, Reproduction, Wanted, claims, outcome,
+    Outcome, PAPERS, ReproduceError, Reproduction, RunsOn, Wanted, claims, outcome,
     reproduce as run, write,
 };
 use knee_results::{kept::KeptRuns, store::ResultWriter};
-use knee_run::RunSpec;
 use miette::{Result, miette};
 use std::{iter, path::PathBuf, process::ExitCode, sync::OnceLock};
 
@@ -119,34 +118,13 @@ fn one(
             bar.get_or_init(|| output::Progress::new(total, host.doing())).done(done);
         }
     };
-    let options = args.jobs.options();
-    let run_on = |host: AnyHost| {
-        let options = &options;
-        let once = move |spec: &RunSpec| {
-            host.run(spec, options).map_err(|e| match e.help {
-                Some(help) => format!("{}; {help}", e.why),
-                None => e.why,
-            })
-        };
-        move |spec: &RunSpec| match (kept, host.fingerprint(spec)) {
-            (Some(kept), Some(fingerprint)) => kept.or_run(&fingerprint, spec, once),
-            _ => once(spec),
-        }
-    };
-    let runners: Vec<_> = hosts.iter().map(|&(host, _)| run_on(host)).collect();
-    let hosts: Vec<reproduce::Host<'_>> = hosts
+    let hosts: Vec<RunsOn<'_>> = hosts
         .iter()
-        .zip(&runners)
-        .map(|(&(host, repeat), run)| reproduce::Host {
-            name: host.name(),
-            kind: match host.name() {
-                "kernel" => HostKind::Kernel,
-                "quic" => HostKind::Quic,
-                _ => HostKind::Simulator,
-            },
-            run,
-            jobs: host.threads(args.jobs.asked),
-            repeat,
+        .map(|(host, repeat)| RunsOn {
+            host: &**host,
+            jobs: args.jobs.asked,
+            repeat: *repeat,
+            kept,
         })
         .collect();
     run(paper, wanted, &hosts, &progress)

@@ -1,10 +1,10 @@
 //! The runs of a figure: every combination of its axes' values, repeated.
 
 use super::{
-    ReproduceError, Runner,
+    ReproduceError,
     paper::{self, AxisValue, Figure},
 };
-use knee_run::{RunRecord, RunSpec};
+use knee_run::{HostError, RunRecord, RunSpec};
 use knee_scenario::{Scenario, Set};
 use std::{
     cmp::Reverse,
@@ -23,7 +23,7 @@ pub struct Case {
     /// Effective scenario.
     pub text: String,
     /// Records by repetition; of a run that failed, why.
-    pub records: Vec<Result<RunRecord, String>>,
+    pub records: Vec<Result<RunRecord, HostError>>,
     repetitions: usize,
 }
 
@@ -92,7 +92,10 @@ fn combinations(figure: &Figure) -> Vec<(Vec<String>, Settings)> {
 
 impl Case {
     /// Moves its repetitions out of `records`, those of all cases in order.
-    pub(super) fn take(&mut self, records: &mut impl Iterator<Item = Result<RunRecord, String>>) {
+    pub(super) fn take(
+        &mut self,
+        records: &mut impl Iterator<Item = Result<RunRecord, HostError>>,
+    ) {
         self.records = records.take(self.repetitions).collect();
     }
 
@@ -138,9 +141,9 @@ pub(super) fn prepare(
 pub(super) fn run_all(
     pool: &rayon::ThreadPool,
     specs: &[RunSpec],
-    runner: &Runner<'_>,
+    run: &(dyn Fn(&RunSpec) -> Result<RunRecord, HostError> + Sync),
     progress: &(dyn Fn(usize) + Sync),
-) -> Vec<Result<RunRecord, String>> {
+) -> Vec<Result<RunRecord, HostError>> {
     let mut order: Vec<usize> = (0..specs.len()).collect();
     // In real time a run takes its duration, in the simulator what it carries.
     order.sort_by_key(|&i| {
@@ -149,12 +152,12 @@ pub(super) fn run_all(
     let (started, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let of_threads = pool.broadcast(|_| {
         let next = || order.get(started.fetch_add(1, Ordering::Relaxed)).copied();
-        let run = |i| {
-            let record = runner(&specs[i]);
+        let one = |i| {
+            let record = run(&specs[i]);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
             (i, record)
         };
-        iter::from_fn(next).map(run).collect::<Vec<_>>()
+        iter::from_fn(next).map(one).collect::<Vec<_>>()
     });
     let mut records: Vec<_> = of_threads.into_iter().flatten().collect();
     records.sort_unstable_by_key(|(i, _)| *i);

@@ -57,8 +57,8 @@ impl Run {
         let case = &self.figures[self.figure].cases[self.case];
         match case.records.get(self.repetition).ok_or("this repetition was not run")? {
             Ok(record) => Ok((&case.spec, record)),
-            Err(why) => {
-                let why = Dynamic::from(FailedRun(why.clone()));
+            Err(error) => {
+                let why = Dynamic::from(FailedRun(error.to_string()));
                 Err(Box::new(EvalAltResult::ErrorRuntime(why, Position::NONE)))
             }
         }

@@ -1,6 +1,6 @@
-//! `knee reproduce`: a paper's figures, run and drawn, with a verdict for each of its claims.
+//! `knee reproduce`: a paper's figures, run and plotted, with a verdict for each of its claims.
 //!
-//! Papers are data below `scenarios/`: `paper.toml` says what is run and how it is drawn,
+//! Papers are data below `scenarios/`: `paper.toml` says what is run and how it is plotted,
 //! `claims.toml` what must come out, as formulas (see `docs/claims.md`).
 
 mod cases;
@@ -15,8 +15,8 @@ mod verdict;
 pub use cases::{Case, Cases};
 pub use fluid::{FluidRule, FluidSpec};
 pub use paper::{
-    Axis, AxisValue, Claim, Drawing, Figure, Found, HostKind, Judge, Model, PAPERS, Paper,
-    PaperError, Plot, Tabulated, load,
+    Axis, AxisValue, Claim, Drawing, Figure, Found, Judge, Model, PAPERS, Paper, PaperError, Plot,
+    Tabulated, load,
 };
 pub use verdict::{Measured, Verdict};
 
@@ -28,29 +28,38 @@ use knee_report::{
 };
 use knee_results::{
     caveats::{approximations, lateness},
+    kept::KeptRuns,
     store::{ResultWriter, StoreError},
 };
-use knee_run::{RunRecord, RunSpec};
+use knee_run::{Host, HostError, RunOptions, RunRecord, RunSpec};
 use knee_scenario::ScenarioError;
 use serde::Serialize;
 use std::{fmt::Write as _, sync::Arc};
 use thiserror::Error;
 
-/// Runs one specification on some host; the error in words.
-pub type Runner<'a> = dyn Fn(&RunSpec) -> Result<RunRecord, String> + Sync + 'a;
-
-/// What runs specifications.
-pub struct Host<'a> {
-    /// Name in results.
-    pub name: &'a str,
-    /// What it is: runs and verdicts are those that the paper's files name for that.
-    pub kind: HostKind,
-    /// Runs one.
-    pub run: &'a Runner<'a>,
-    /// How many runs to begin at once; 0: one per core.
-    pub jobs: usize,
+/// A host, and how a paper is run on it. Runs and verdicts are those that the paper's files give for
+/// its name.
+#[derive(Clone, Copy)]
+pub struct RunsOn<'a> {
+    /// The host.
+    pub host: &'a dyn Host,
+    /// How many runs to begin at once; none: as many as the host has by itself.
+    pub jobs: Option<usize>,
     /// Repetitions instead of the scenarios' own.
     pub repeat: Option<u32>,
+    /// Runs that were kept, which are not made again; new ones are added.
+    pub kept: Option<&'a KeptRuns>,
+}
+
+impl RunsOn<'_> {
+    fn run(&self, spec: &RunSpec) -> Result<RunRecord, HostError> {
+        let options = RunOptions { runs_at_once: self.jobs, ..RunOptions::default() };
+        let run = |spec: &RunSpec| self.host.run(spec, &options);
+        match (self.kept, self.host.fingerprint(spec)) {
+            (Some(kept), Some(fingerprint)) => kept.or_run(&fingerprint, spec, run),
+            _ => run(spec),
+        }
+    }
 }
 
 /// What is asked for.
@@ -84,9 +93,15 @@ pub enum ReproduceError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Scenario(#[from] ScenarioError),
-    /// All runs failed.
-    #[error("every run failed; the first: {0}")]
-    AllFailed(String),
+    /// All runs on a host failed.
+    #[error("every run on the host {host} failed; the first: {error}")]
+    #[diagnostic(help("{}", error.help.as_deref().unwrap_or("run one of its scenarios by itself")))]
+    AllFailed {
+        /// Name of the host.
+        host: String,
+        /// What the first one failed of.
+        error: HostError,
+    },
     /// A chart or table cannot be made.
     #[error("{0}")]
     Drawing(String),
@@ -117,7 +132,7 @@ pub struct OnHost {
     pub name: String,
     /// Verdicts on the claims of what was run.
     pub verdicts: Vec<Verdict>,
-    drawn: Vec<Drawn>,
+    plotted: Vec<PlottedFigure>,
     /// How many runs failed, and the first one's reason.
     failures: Option<String>,
     /// Of a host in real time: the worst lateness.
@@ -126,8 +141,8 @@ pub struct OnHost {
     approximations: Vec<String>,
 }
 
-/// A figure that was run: what is left of its runs.
-struct Drawn {
+/// A figure that was run and plotted: what is left of its runs.
+struct PlottedFigure {
     figure: Figure,
     charts: Vec<Chart>,
     tables: Vec<Table>,
@@ -143,7 +158,7 @@ struct Drawn {
 pub fn reproduce(
     id: &str,
     wanted: &Wanted,
-    hosts: &[Host<'_>],
+    hosts: &[RunsOn<'_>],
     progress: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Reproduction, ReproduceError> {
     let (paper, claims) = paper::load(id)?;
@@ -163,39 +178,37 @@ pub fn reproduce(
     let claims: Vec<Claim> =
         claims.into_iter().filter(|c| figures.iter().any(|f| f.number == c.figure)).collect();
     let mut reproduction = Reproduction { paper, hosts: Vec::new(), skipped: Vec::new() };
-    for host in hosts {
-        let part = paper::Part { host: host.kind, short: wanted.short };
+    for on in hosts {
+        let name = on.host.name();
+        let part = paper::Part { host: on.host, short: wanted.short };
         let mut prepared = Vec::new();
         let mut specs = Vec::new();
         for figure in &figures {
-            let (cases, mut of_figure) = cases::prepare(id, &part.of(figure), host.repeat)?;
+            let (cases, mut of_figure) = cases::prepare(id, &part.of(figure), on.repeat)?;
             prepared.push(cases);
             specs.append(&mut of_figure);
         }
-        let figures = run_cases(host, prepared, &specs, progress)?;
+        let figures = run_cases(on, prepared, &specs, progress)?;
         let formulas = Formulas::new(figures.clone());
-        let by = (host.name, host.kind);
-        let verdict = |c: &Claim| Verdict::of(&reproduction.paper, c, by, &formulas);
-        let why_not = |c: &Claim| c.skipped(host.kind, &all).map(str::to_owned);
+        let verdict = |c: &Claim| Verdict::of(&reproduction.paper, c, name, &formulas);
+        let why_not = |c: &Claim| c.skipped(name, &all).map(str::to_owned);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
             claims.iter().filter(|c| part.has(c)).partition(|c| why_not(c).is_none());
         let verdicts = judged.into_iter().map(verdict).collect();
-        let drawn = figures
+        let plotted = figures
             .iter()
-            .map(|cases| draw(cases, &formulas))
+            .map(|cases| plot(cases, &formulas))
             .collect::<Result<_, _>>()
             .map_err(ReproduceError::Drawing)?;
         reproduction.skipped.extend(
-            skipped
-                .into_iter()
-                .filter_map(|c| Some((c.id.clone(), host.name.to_owned(), why_not(c)?))),
+            skipped.into_iter().filter_map(|c| Some((c.id.clone(), name.to_owned(), why_not(c)?))),
         );
         // The records end here: those of all papers together would fill gigabytes.
         let records = || figures.iter().flat_map(|f| &f.cases).flat_map(Case::good);
         reproduction.hosts.push(OnHost {
-            name: host.name.to_owned(),
+            name: name.to_owned(),
             verdicts,
-            drawn,
+            plotted,
             failures: failures(&figures),
             lateness: lateness(records()),
             approximations: approximations(records()),
@@ -206,22 +219,24 @@ pub fn reproduce(
 
 /// Runs `specs`, those of the cases in `prepared`, and gives these their records.
 fn run_cases(
-    host: &Host<'_>,
+    on: &RunsOn<'_>,
     mut prepared: Vec<Cases>,
     specs: &[RunSpec],
     progress: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Arc<Vec<Cases>>, ReproduceError> {
     let total = specs.len();
-    let jobs = host.jobs;
+    let jobs = on.jobs.or(on.host.runs_at_once()).unwrap_or(0);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(jobs)
         .build()
         .map_err(|e| ReproduceError::Threads { jobs, why: e.to_string() })?;
-    let records = cases::run_all(&pool, specs, host.run, &|done| progress(host.name, done, total));
-    if let Some(Err(why)) = records.first()
+    let name = on.host.name();
+    let records =
+        cases::run_all(&pool, specs, &|spec| on.run(spec), &|done| progress(name, done, total));
+    if let Some(Err(error)) = records.first()
         && records.iter().all(Result::is_err)
     {
-        return Err(ReproduceError::AllFailed(why.clone()));
+        return Err(ReproduceError::AllFailed { host: name.to_owned(), error: error.clone() });
     }
     let mut records = records.into_iter();
     prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));
@@ -236,7 +251,7 @@ fn failures(figures: &[Cases]) -> Option<String> {
     Some(format!("{failed} of {} runs failed; the first: {why}", runs().count()))
 }
 
-fn draw(cases: &Cases, formulas: &Formulas) -> Result<Drawn, String> {
+fn plot(cases: &Cases, formulas: &Formulas) -> Result<PlottedFigure, String> {
     let number = &cases.figure.number;
     let mut charts = Vec::new();
     for plot in &cases.figure.plots {
@@ -253,7 +268,7 @@ fn draw(cases: &Cases, formulas: &Formulas) -> Result<Drawn, String> {
         (name, case.text.clone())
     });
     let tables = tables.collect::<Result<_, _>>()?;
-    Ok(Drawn { figure: cases.figure.clone(), charts, tables, listing })
+    Ok(PlottedFigure { figure: cases.figure.clone(), charts, tables, listing })
 }
 
 /// Verdicts of one or more papers as JSON.
@@ -462,11 +477,11 @@ impl Reproduction {
         }
         let mut sections = vec![summary];
         let Some(first) = self.hosts.first() else { return sections };
-        for (index, Drawn { figure, listing, .. }) in first.drawn.iter().enumerate() {
+        for (index, PlottedFigure { figure, listing, .. }) in first.plotted.iter().enumerate() {
             let mut section =
                 Section::new(format!("{} Fig. {}: {}", self.paper.id, figure.number, figure.title));
             for host in &self.hosts {
-                let charts = host.drawn[index].charts.iter().cloned();
+                let charts = host.plotted[index].charts.iter().cloned();
                 section.charts.extend(charts.map(|mut chart| {
                     if several {
                         chart.id = format!("{}-{}", chart.id, host.name);
@@ -481,7 +496,7 @@ impl Reproduction {
             }
             section.paragraphs.extend(self.reasons(of_figure));
             for host in &self.hosts {
-                let tables = host.drawn[index].tables.iter().cloned();
+                let tables = host.plotted[index].tables.iter().cloned();
                 section.tables.extend(tables.map(|mut table| {
                     if several {
                         table.caption = format!("{} ({})", table.caption, host.name);
@@ -498,7 +513,7 @@ impl Reproduction {
     fn write_figures(&self, out: &ResultWriter) -> Result<(), StoreError> {
         for (index, host) in self.hosts.iter().enumerate() {
             let of = if index == 0 { String::new() } else { format!("-{}", host.name) };
-            for chart in host.drawn.iter().flat_map(|d| &d.charts) {
+            for chart in host.plotted.iter().flat_map(|p| &p.charts) {
                 let name = format!("figures/{}-{}{of}.svg", self.paper.id, chart.id);
                 out.bytes(&name, chart.svg())?;
             }

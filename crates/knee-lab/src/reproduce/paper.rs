@@ -2,12 +2,16 @@
 
 use super::{fluid::FluidSpec, language};
 use include_dir::{Dir, include_dir};
+use knee_run::Host;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// Every scenario, paper and claim of the repository, compiled in.
 static SCENARIOS: Dir = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
+
+/// The host that a claim's `holds` and `reason` are about.
+const SIMULATOR: &str = "sim";
 
 /// Papers that Knee reproduces.
 pub const PAPERS: [&str; 5] = ["chd", "delay-aimd", "htcp", "ftcp", "hd"];
@@ -22,10 +26,9 @@ pub struct Paper {
     pub title: String,
     /// Authors, venue, year.
     pub citation: String,
-    /// Why figures that do not say so themselves are not run on the kernel, if they are not.
-    not_on_kernel: Option<String>,
-    /// The same of QUIC.
-    not_on_quic: Option<String>,
+    /// Why figures that do not say so themselves are not run on a host, by its name.
+    #[serde(default)]
+    not_on: BTreeMap<String, String>,
     /// Figures, in the paper's order.
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
@@ -44,10 +47,9 @@ pub struct Figure {
     /// Values set for all of its runs.
     #[serde(default)]
     pub set: BTreeMap<String, toml::Value>,
-    /// Why it is not run on the kernel, if it is not.
-    pub not_on_kernel: Option<String>,
-    /// Why it is not run over QUIC, if it is not.
-    pub not_on_quic: Option<String>,
+    /// Why it is not run on a host, by the host's name.
+    #[serde(default)]
+    pub not_on: BTreeMap<String, String>,
     /// What varies between its runs.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
@@ -81,8 +83,8 @@ pub struct Axis {
     pub set: Option<String>,
     /// Values; the first is meant where none is named.
     pub values: Vec<AxisValue>,
-    /// Names of those that are run on the kernel, where time is real; all, if not given.
-    pub kernel: Option<Vec<toml::Value>>,
+    /// Names of those that are run on hosts that keep real time; all, if not given.
+    pub real_time: Option<Vec<toml::Value>>,
     /// Names of those that are run in the short form; all, if not given.
     pub short: Option<Vec<toml::Value>>,
 }
@@ -205,31 +207,19 @@ pub struct Claim {
     /// How repetitions make a verdict.
     #[serde(default)]
     pub judge: Judge,
-    /// What was found: the record that reality is held against.
+    /// What was found in the simulator: the record that reality is held against.
     pub holds: bool,
     /// Why it does not hold, and what was tried.
     pub reason: Option<String>,
-    /// What was found on the kernel; nothing is recorded if not given.
-    pub kernel: Option<Found>,
-    /// What was found over QUIC; nothing is recorded if not given.
-    pub quic: Option<Found>,
+    /// What was found on other hosts, by their names; nothing is recorded of those not given.
+    #[serde(default)]
+    pub found: BTreeMap<String, Found>,
     /// Whether the short form judges it: one run must be enough to tell.
     #[serde(default)]
     pub short: bool,
     /// Settings under which it is judged, and other remarks.
     #[serde(default)]
     pub note: String,
-}
-
-/// What runs a paper. Each kind has a record of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostKind {
-    /// The simulator's TCP.
-    Simulator,
-    /// The kernel's TCP, in real time.
-    Kernel,
-    /// QUIC, in virtual time.
-    Quic,
 }
 
 /// What was found of a claim on a host other than the simulator.
@@ -307,11 +297,9 @@ pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), PaperError> {
     let (papers_file, claims_file) = (format!("{id}/paper.toml"), format!("{id}/claims.toml"));
     let mut paper: Paper = read(&papers_file)?;
     for figure in &mut paper.figures {
-        let inherit = |own: &mut Option<String>, all: &Option<String>| {
-            *own = own.take().or_else(|| all.clone());
-        };
-        inherit(&mut figure.not_on_kernel, &paper.not_on_kernel);
-        inherit(&mut figure.not_on_quic, &paper.not_on_quic);
+        for (host, why) in &paper.not_on {
+            figure.not_on.entry(host.clone()).or_insert_with(|| why.clone());
+        }
     }
     let Claims { claims } = read(&claims_file)?;
     // Told now rather than after the runs.
@@ -344,25 +332,24 @@ impl Figure {
 }
 
 /// Which part of a paper is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub host: HostKind,
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub host: &'a dyn Host,
     pub short: bool,
 }
 
-impl Part {
+impl Part<'_> {
     /// What of `figure` belongs to this part: its axes with the values that are run, its plots
     /// where those suffice.
     pub(super) fn of(self, figure: &Figure) -> Figure {
         let mut figure = figure.clone();
-        if figure.not_on(self.host).is_some() {
+        if figure.not_on.contains_key(self.host.name()) {
             figure.scenario = None;
             figure.plots.clear();
             figure.tables.clear();
         }
         for axis in &mut figure.axes {
-            let real_time = self.host == HostKind::Kernel;
-            let lists = [(real_time, &axis.kernel), (self.short, &axis.short)];
+            let lists = [(self.host.keeps_real_time(), &axis.real_time), (self.short, &axis.short)];
             for names in lists.into_iter().filter_map(|(applies, l)| l.as_ref().filter(|_| applies))
             {
                 let names: Vec<String> = names.iter().map(plain_name).collect();
@@ -385,42 +372,25 @@ impl Part {
     }
 }
 
-impl Figure {
-    /// Why it is not run on `host`, if it is not.
-    fn not_on(&self, host: HostKind) -> Option<&str> {
-        match host {
-            HostKind::Simulator => None,
-            HostKind::Kernel => self.not_on_kernel.as_deref(),
-            HostKind::Quic => self.not_on_quic.as_deref(),
-        }
-    }
-}
-
 impl Claim {
-    /// Why it, of one of `figures`, is not judged on `host`, if it is not.
-    pub fn skipped<'a>(&'a self, host: HostKind, figures: &'a [Figure]) -> Option<&'a str> {
-        match self.found(host) {
+    /// Why it, of one of `figures`, is not judged on the host called `host`, if it is not.
+    pub fn skipped<'a>(&'a self, host: &str, figures: &'a [Figure]) -> Option<&'a str> {
+        match self.found.get(host) {
             Some(Found::Skip(why)) => Some(why),
-            _ => figures.iter().find(|f| f.number == self.figure)?.not_on(host),
+            _ => {
+                let figure = figures.iter().find(|f| f.number == self.figure)?;
+                figure.not_on.get(host).map(String::as_str)
+            }
         }
     }
 
-    /// What was found on `host`, if that is not the simulator.
-    pub fn found(&self, host: HostKind) -> Option<&Found> {
-        match host {
-            HostKind::Simulator => None,
-            HostKind::Kernel => self.kernel.as_ref(),
-            HostKind::Quic => self.quic.as_ref(),
-        }
-    }
-
-    /// What is recorded: whether it holds, and why not. What was found in the simulator says nothing
-    /// of other hosts.
-    pub(super) fn record(&self, host: HostKind) -> (Option<bool>, Option<String>) {
-        if host == HostKind::Simulator {
+    /// What is recorded of the host called `host`: whether it holds, and why not. What was found in
+    /// the simulator says nothing of other hosts.
+    pub(super) fn record(&self, host: &str) -> (Option<bool>, Option<String>) {
+        if host == SIMULATOR {
             return (Some(self.holds), self.reason.clone());
         }
-        match self.found(host) {
+        match self.found.get(host) {
             Some(Found::Holds) => (Some(true), None),
             Some(Found::Fails(reason)) => (Some(false), Some(reason.clone())),
             Some(Found::Skip(_)) | None => (None, None),
@@ -477,15 +447,15 @@ mod tests {
         let (_, claims) = load("chd").expect("the paper");
         let of = |id: &str| claims.iter().find(|c| c.id == id).expect("a claim");
         let recorded = |id: &str, host| of(id).record(host).0;
-        assert_eq!(recorded("C1", HostKind::Simulator), Some(true));
-        assert_eq!(recorded("C1", HostKind::Kernel), Some(true));
-        assert_eq!(recorded("C5", HostKind::Simulator), Some(true));
-        assert_eq!(recorded("C5", HostKind::Kernel), None);
-        let (holds, reason) = of("C17").record(HostKind::Kernel);
+        assert_eq!(recorded("C1", "sim"), Some(true));
+        assert_eq!(recorded("C1", "kernel"), Some(true));
+        assert_eq!(recorded("C5", "sim"), Some(true));
+        assert_eq!(recorded("C5", "kernel"), None);
+        let (holds, reason) = of("C17").record("kernel");
         assert!(holds == Some(false) && reason.is_some());
-        let part = Part { host: HostKind::Kernel, short: true };
+        let part = Part { host: &knee_sim::Simulator, short: true };
         let mut in_short = claims.iter().filter(|c| part.has(c)).peekable();
         assert!(in_short.peek().is_some());
-        assert!(in_short.all(|c| c.record(HostKind::Kernel).0.is_some()));
+        assert!(in_short.all(|c| c.record("kernel").0.is_some()));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     formula::{Formulas, Values},
-    paper::{Claim, HostKind, Judge, Paper},
+    paper::{Claim, Judge, Paper},
 };
 use serde::Serialize;
 
@@ -59,13 +59,8 @@ fn most(satisfied: impl ExactSizeIterator<Item = bool>) -> bool {
 }
 
 impl Verdict {
-    pub(super) fn of(
-        paper: &Paper,
-        claim: &Claim,
-        (host, kind): (&str, HostKind),
-        formulas: &Formulas,
-    ) -> Self {
-        let (recorded_holds, reason) = claim.record(kind);
+    pub(super) fn of(paper: &Paper, claim: &Claim, host: &str, formulas: &Formulas) -> Self {
+        let (recorded_holds, reason) = claim.record(host);
         let values = formulas.claim(&claim.figure, &claim.quantity);
         let guarded = claim.guard.as_ref().map(|g| formulas.claim(&claim.figure, g)).transpose();
         let [low, high] = claim.accepted;
