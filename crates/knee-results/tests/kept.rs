@@ -1,7 +1,7 @@
 //! Finished runs that are kept.
 
 use knee_results::kept::KeptRuns;
-use knee_run::{RunSpec, testing};
+use knee_run::{HostError, HostErrorKind, RunSpec, testing};
 use std::{cell::Cell, fs};
 use tempfile::tempdir;
 
@@ -25,7 +25,7 @@ fn a_kept_run_is_the_same() {
     let run = || {
         kept.or_run("sim", &spec, |spec| {
             made.set(made.get() + 1);
-            knee_sim::run(spec).map_err(|e| e.to_string())
+            Ok(knee_sim::run(spec)?)
         })
     };
     let (first, second) = (run().expect("a run"), run().expect("a run"));
@@ -44,7 +44,7 @@ fn only_the_very_same_run_is_taken() {
     let run = |host: &str, spec: &RunSpec| {
         let ran = kept.or_run(host, spec, |spec| {
             made.set(made.get() + 1);
-            knee_sim::run(spec).map_err(|e| e.to_string())
+            Ok(knee_sim::run(spec)?)
         });
         ran.expect("a run");
         made.get()
@@ -64,8 +64,9 @@ fn nothing_half_done_is_taken() {
     let folder = tempdir().expect("a folder");
     let kept = KeptRuns::open(folder.path()).expect("a folder");
     let spec = spec(1);
-    assert_eq!(kept.or_run("a", &spec, |_| Err("late".to_owned())), Err("late".to_owned()));
-    kept.or_run("a", &spec, |s| knee_sim::run(s).map_err(|e| e.to_string())).expect("a run");
+    let late = || HostError::new(HostErrorKind::TooSlow, "late");
+    assert_eq!(kept.or_run("a", &spec, |_| Err(late())), Err(late()));
+    kept.or_run("a", &spec, |s| Ok(knee_sim::run(s)?)).expect("a run");
     let files: Vec<_> = fs::read_dir(folder.path()).expect("a folder").flatten().collect();
     assert_eq!(files.len(), 1);
     let mut bytes = fs::read(files[0].path()).expect("a file");
@@ -73,5 +74,6 @@ fn nothing_half_done_is_taken() {
     bytes[middle] ^= 1;
     fs::write(files[0].path(), bytes).expect("a file");
     let error = kept.or_run("a", &spec, |_| panic!("not run again unasked")).expect_err("damaged");
-    assert!(error.contains("damaged") && error.contains("remove it"), "{error}");
+    assert!(error.why.contains("damaged"), "{error}");
+    assert!(error.help.is_some_and(|help| help.contains("remove it")));
 }

@@ -54,8 +54,12 @@ fn a_run_is_kept_like_a_simulated_one() {
         let kinds: Vec<&str> =
             run["flows"].as_array().unwrap().iter().map(|f| f["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["chd", "kernel:cubic"]);
-        assert!(run["flows"][0]["rtt"]["mean_ms"].as_f64().unwrap() > 200.0);
-        assert!(run["queue"]["utilisation"].as_f64().unwrap() > 0.5);
+        // CHD draws its backoffs. In the simulator, with Knee's CUBIC, twenty seeds give a mean RTT of
+        // 252 to 321 ms and a utilisation of 0.79 to 0.92.
+        let rtt_ms = run["flows"][0]["rtt"]["mean_ms"].as_f64().unwrap();
+        assert!((235.0..335.0).contains(&rtt_ms), "{rtt_ms}");
+        let utilisation = run["queue"]["utilisation"].as_f64().unwrap();
+        assert!((0.75..0.95).contains(&utilisation), "{utilisation}");
     }
     let output = place.run(&["replay", "r"]);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
@@ -110,8 +114,31 @@ fn both_hosts_are_compared() {
     let all: Value = serde_json::from_slice(&kept["compare.json"]).unwrap();
     assert_eq!(all["hosts"], serde_json::json!(["sim", "kernel"]));
     let measures = all["measures"].as_array().unwrap();
-    let queueing = measures.iter().find(|m| m["measure"] == "queueing delay, median").unwrap();
-    assert!(queueing["hosts"][1]["agrees"].is_boolean(), "{queueing}");
+    let mut judged = 0;
+    for measure in measures {
+        let medians = [0, 1].map(|host| measure["hosts"][host]["value"]["p50"].as_f64());
+        let [Some(simulated), Some(real)] = medians else { panic!("{measure}") };
+        // The verdict is the one that the medians and the tolerance beside it give.
+        let agrees = &measure["hosts"][1]["agrees"];
+        if let Some(relative) = measure["tolerance"]["relative"].as_f64() {
+            let absolute = measure["tolerance"]["absolute"].as_f64().unwrap();
+            let within = (real - simulated).abs() <= absolute.max(relative * simulated);
+            assert_eq!(agrees.as_bool(), Some(within), "{measure}");
+            judged += 1;
+        } else {
+            assert!(agrees.is_null(), "{measure}");
+        }
+        // CHD fills the path, drops a slow start's worth, and NewReno starts too late for more: both
+        // hosts measure 87 %, and of the queue 198 ms in the full part of the run.
+        let nearest = match measure["measure"].as_str().unwrap() {
+            "utilisation" => 4.0,
+            "queueing delay, 95th percentile" => 10.0,
+            _ => continue,
+        };
+        assert!((real - simulated).abs() < nearest, "{measure}");
+    }
+    // The median queueing delay, and the shares of both flows, which are of two kinds.
+    assert_eq!(judged, 3);
     let report = text(&kept["report.html"]);
     assert!(report.contains("(sim)") && report.contains("(kernel)"));
 }

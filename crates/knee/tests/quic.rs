@@ -80,12 +80,23 @@ fn qlogs_are_whole_and_of_one_repetition() {
 fn simulator_and_quic_are_compared() {
     let place = place();
     let compare =
-        |hosts: &str, out: &str| place.run(&["compare", "s.toml", "--hosts", hosts, "--out", out]);
+        |hosts: &str, out: &str| place.run(&["compare", "s.toml", "--host", hosts, "--out", out]);
     let output = compare("sim,quic", "r");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let kept = files(&place.path("r"));
     let all: Value = serde_json::from_slice(&kept["compare.json"]).unwrap();
     assert_eq!(all["hosts"], json!(["sim", "quic"]));
+    // Fifty flows keep a queue of 168 packets full: 100 ms, and no part of the link idle.
+    let median = |name: &str, host: usize| {
+        let measures = all["measures"].as_array().unwrap();
+        let measure = measures.iter().find(|m| m["measure"] == name && m["flow"].is_null());
+        measure.unwrap()["hosts"][host]["value"]["p50"].as_f64().unwrap()
+    };
+    for host in [0, 1] {
+        let queueing_ms = median("queueing delay, median", host);
+        assert!((94.0..100.8).contains(&queueing_ms), "{queueing_ms}");
+        assert!((99.5..=100.0).contains(&median("utilisation", host)));
+    }
     for hosts in ["sim", "sim,sim"] {
         let output = compare(hosts, "other");
         assert_eq!(output.status.code(), Some(2));

@@ -3,14 +3,33 @@
 
 mod common;
 
-use common::{Place, assert_same_files, files, text};
+use common::{Place, assert_same_files, files, repository, text};
 use serde_json::Value;
 use std::fs;
 
-/// 0 if all verdicts are as recorded, else 1.
+/// Whether the repository's file records claim `id` of the CHD paper as holding, and whether the claim
+/// has a condition beside its range.
+fn recorded(id: &str) -> (bool, bool) {
+    let file = repository("scenarios/chd/claims.toml");
+    let own = file.split("[[claim]]").find(|c| c.contains(&format!("id = \"{id}\"\n"))).unwrap();
+    (own.contains("\nholds = true\n"), own.contains("\nguard = "))
+}
+
+/// 0 if all verdicts are as recorded, else 1: by the measured values, the accepted ranges and the file
+/// of the record. Of one repetition each.
 fn expected_code(claims: &Value) -> i32 {
-    let claims = claims["claims"].as_array().unwrap();
-    i32::from(claims.iter().any(|c| c["holds"] != c["recorded_holds"]))
+    let mut differs = false;
+    for claim in claims["claims"].as_array().unwrap() {
+        let value = claim["measured"]["p50"].as_f64().unwrap();
+        let [low, high] = [0, 1].map(|end| claim["accepted"][end].as_f64());
+        let within = low.is_none_or(|low| low <= value) && high.is_none_or(|high| value <= high);
+        let (on_record, guarded) = recorded(claim["id"].as_str().unwrap());
+        let holds = claim["holds"].as_bool().unwrap();
+        assert!(holds == within || (guarded && within), "{claim}");
+        assert_eq!(claim["recorded_holds"].as_bool(), Some(on_record), "{claim}");
+        differs |= holds != on_record;
+    }
+    i32::from(differs)
 }
 
 #[test]
@@ -68,6 +87,7 @@ fn claims_have_the_documented_fields() {
 fn exit_code_says_whether_verdicts_are_as_recorded() {
     let place = Place::new();
     let mut claims = 0;
+    let mut codes = Vec::new();
     for figure in ["5", "6", "7", "8", "9"] {
         let output = place.run(&[
             "reproduce",
@@ -81,9 +101,12 @@ fn exit_code_says_whether_verdicts_are_as_recorded() {
         ]);
         let verdicts: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(expected_code(&verdicts)), "figure {figure}");
+        codes.push(output.status.code());
         claims += verdicts["claims"].as_array().unwrap().len();
     }
     assert!(claims > 10);
+    // C9 of figure 5 is at the edge of its range, and a single repetition misses it.
+    assert_eq!(codes, [1, 0, 0, 0, 0].map(Some));
 }
 
 #[test]
