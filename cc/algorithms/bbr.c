@@ -61,13 +61,13 @@
 	  "draft s2.5: 1 %", "part of the rate that pacing leaves out") \
 	X(CC_NUMBER_PPM, full_growth_ppm, "full_growth", "", 1000000, 4000000, 1250000, "", \
 	  "draft s5.3.1.2: 25 %", "growth of the rate in a round that is growth") \
-	X(CC_NUMBER_PPM, full_rounds_ppm, "full_rounds", "", 1000000, 7000000, 3000000, "", \
-	  "draft s5.3.1.2: 3", "rounds without growth after which the pipe is full, whole part") \
-	X(CC_NUMBER_PPM, startup_losses_ppm, "startup_losses", "", 1000000, 15000000, 6000000, "", \
+	X(CC_COUNT, full_rounds, "full_rounds", "", 1, 7, 3, "", \
+	  "draft s5.3.1.2: 3", "rounds without growth after which the pipe is full") \
+	X(CC_COUNT, startup_losses, "startup_losses", "", 1, 15, 6, "", \
 	  "draft s5.3.1.3: 6; reading BB-c", \
-	  "ACKs of a round that tell of losses, from which on startup may end by loss, whole part") \
-	X(CC_NUMBER_PPM, drain_rounds_ppm, "drain_rounds", "", 1000000, 6000000, 3000000, "", \
-	  "draft s5.3.2: 3", "round trips after which the drain ends in any case, whole part") \
+	  "ACKs of a round that tell of losses, from which on startup may end by loss") \
+	X(CC_COUNT, drain_rounds, "drain_rounds", "", 1, 6, 3, "", \
+	  "draft s5.3.2: 3", "round trips after which the drain ends in any case") \
 	X(CC_PROB_PPM, loss_thresh_ppm, "loss_thresh", "", 0, 500000, 20000, "", "draft s2.8: 2 %", \
 	  "loss in a round that is too much") \
 	X(CC_PROB_PPM, beta_ppm, "beta", "", 10000, 1000000, 700000, "", "draft s2.8: 0.7", \
@@ -78,8 +78,8 @@
 	  "after a probe with too much loss, the next one ends at the bound of that") \
 	X(CC_PKTS, min_cwnd_pkts, "min_cwnd", "", 1, 1000, 4, "", "draft s2.8: 4", \
 	  "smallest window") \
-	X(CC_NUMBER_PPM, quanta_ppm, "quanta", "", 0, 10000000, 3000000, "", "draft s5.5.8: 3", \
-	  "send quanta that a window holds at least, whole part") \
+	X(CC_COUNT, quanta, "quanta", "", 0, 10, 3, "", "draft s5.5.8: 3", \
+	  "send quanta that a window holds at least") \
 	X(CC_TIME_US, min_rtt_window_us, "min_rtt_window", "", 100000, 600000000, 10000000, "", \
 	  "draft s2.16.1: 10 s", "age at which the least RTT is given up") \
 	X(CC_TIME_US, probe_rtt_interval_us, "probe_rtt_interval", "", 100000, 600000000, 5000000, \
@@ -92,8 +92,8 @@
 	  "draft s5.3.3.8: 2 to 3 s", "time between probes of the rate, at least") \
 	X(CC_TIME_US, probe_spread_us, "probe_spread", "", 0, 30000000, 1000000, "", \
 	  "draft s5.3.3.8: 2 to 3 s", "random time beyond it, at most") \
-	X(CC_NUMBER_PPM, reno_rounds_ppm, "reno_rounds", "", 1000000, 100000000, 63000000, "", \
-	  "draft s5.3.3.8: 63", "round trips between probes of the rate, at most, whole part")
+	X(CC_COUNT, reno_rounds, "reno_rounds", "", 1, 100, 63, "", \
+	  "draft s5.3.3.8: 63", "round trips between probes of the rate, at most")
 
 #define BBR_RULES(R)
 
@@ -190,11 +190,6 @@ struct bbr_sample {
 	u32 random;
 };
 
-static u32 bbr_whole(u32 ppm)
-{
-	return ppm / CC_ONE_PPM;
-}
-
 /* part * value, 0 <= part <= 1. */
 static u32 bbr_part(u32 value, u32 part_ppm)
 {
@@ -246,7 +241,7 @@ static u32 bbr_with_quanta(const struct cc_conn *conn, const struct bbr_state *s
 	u64 quantum_bytes = cc_min_u64(conn->pacing_bytes_per_s / 1000ULL, 65536ULL);
 	u32 quantum_pkts = cc_max_u32((u32)cc_div_u64(quantum_bytes, conn->mss_bytes, 0ULL), 2U);
 
-	inflight_pkts = cc_max_u32(inflight_pkts, bbr_whole(p->quanta_ppm) * quantum_pkts);
+	inflight_pkts = cc_max_u32(inflight_pkts, p->quanta * quantum_pkts);
 	inflight_pkts = cc_max_u32(inflight_pkts, p->min_cwnd_pkts);
 	return st->mode == BBR_UP ? inflight_pkts + 2U : inflight_pkts;
 }
@@ -513,7 +508,7 @@ static void bbr_bound_short_term(const struct cc_conn *conn, struct bbr_state *s
 
 static int bbr_full_now(const struct bbr_state *st, const struct bbr_params *p)
 {
-	return st->full_rounds >= bbr_whole(p->full_rounds_ppm);
+	return st->full_rounds >= p->full_rounds;
 }
 
 /* Section 5.3.1.2. */
@@ -538,7 +533,7 @@ static void bbr_check_startup_and_drain(const struct cc_conn *conn, struct bbr_s
 	u32 bdp_pkts = bbr_bdp_pkts(st, bbr_bw_q6(st), CC_ONE_PPM);
 
 	if (st->mode == BBR_STARTUP && s->loss_round && conn->phase == CC_RECOVERY &&
-	    st->loss_acks >= bbr_whole(p->startup_losses_ppm) && s->lossy) {
+	    st->loss_acks >= p->startup_losses && s->lossy) {
 		st->undo = BBR_UNDO_STARTUP;
 		st->full_reached = 1;
 		st->inflight_long_pkts = cc_max_u32(bdp_pkts, st->inflight_latest_pkts);
@@ -549,7 +544,7 @@ static void bbr_check_startup_and_drain(const struct cc_conn *conn, struct bbr_s
 	}
 	if (st->mode == BBR_DRAIN &&
 	    (conn->inflight_pkts <= bbr_with_quanta(conn, st, p, bdp_pkts) ||
-	     st->drain_rounds > bbr_whole(p->drain_rounds_ppm)))
+	     st->drain_rounds > p->drain_rounds))
 		bbr_start_down(st, p, s);
 }
 
@@ -604,8 +599,7 @@ static int bbr_time_to_probe(const struct cc_conn *conn, const struct bbr_state 
 {
 	if (s->now_us - st->stamp_us > st->probe_wait_ms * 1000U)
 		return 1;
-	return st->rounds_since_up >=
-	       cc_min_u32(bbr_target_pkts(conn, st), bbr_whole(p->reno_rounds_ppm));
+	return st->rounds_since_up >= cc_min_u32(bbr_target_pkts(conn, st), p->reno_rounds);
 }
 
 static int bbr_time_to_cruise(const struct cc_conn *conn, const struct bbr_state *st,

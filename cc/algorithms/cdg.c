@@ -59,8 +59,8 @@ enum { CDG_SHADOW_LOSS_KEEP = 0, CDG_SHADOW_LOSS_HALVE = 1 };
 	CC_DELACK_PARAM(X) \
 	X(CC_TIME_US, scale_us, "scale", "", 1, 10000000, 3000, "", "CDG paper: G = 3 ms", \
 	  "G: gradient, per round trip, at which the backoff probability is 1 - 1/e") \
-	X(CC_NUMBER_PPM, smoothing_ppm, "smoothing", "smoothing_factor", 1000000, 8000000, 8000000, \
-	  "", "CDG paper: a = 8", "rounds over which gradients are averaged, 1 to 8, whole part") \
+	X(CC_COUNT, smoothing, "smoothing", "smoothing_factor", 1, 8, 8, \
+	  "", "CDG paper: a = 8", "rounds over which gradients are averaged, 1 to 8") \
 	X(CC_PROB_PPM, beta_delay_ppm, "beta_delay", "", 1, 1000000, 700000, "", "CDG paper: 0.7", \
 	  "window after a delay backoff, part of the one before") \
 	X(CC_PROB_PPM, beta_loss_ppm, "beta_loss", "", 1, 1000000, 500000, "", "CDG paper: 0.5", \
@@ -72,11 +72,11 @@ enum { CDG_SHADOW_LOSS_KEEP = 0, CDG_SHADOW_LOSS_HALVE = 1 };
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, CDG_HOLDOFF_ONE_ROUND, "none|one_round", \
 	  "CDG paper; reading CG-c", \
 	  "whether the round after a backoff, which measures packets sent before it, is tested") \
-	X(CC_NUMBER_PPM, ineffectual_ppm, "ineffectual", "loss_compete_consec_cong", 0, 200000000, \
-	  5000000, "", "CDG paper: 5", \
-	  "backoffs in a row that are ineffectual without a gradient below 0; 0: never, whole part") \
-	X(CC_NUMBER_PPM, suspend_ppm, "suspend", "loss_compete_hold_backoff", 0, 200000000, 5000000, \
-	  "", "CDG paper: 5", "backoffs suppressed after ineffectual ones, whole part") \
+	X(CC_COUNT, ineffectual, "ineffectual", "loss_compete_consec_cong", 0, 200, \
+	  5, "", "CDG paper: 5", \
+	  "backoffs in a row that are ineffectual without a gradient below 0; 0: never") \
+	X(CC_COUNT, suspend, "suspend", "loss_compete_hold_backoff", 0, 200, 5, \
+	  "", "CDG paper: 5", "backoffs suppressed after ineffectual ones") \
 	X(CC_CHOICE, suspend_unit, "suspend_unit", "", 0, 1, CDG_SUSPEND_BACKOFFS, \
 	  "backoffs|rounds", "reading CG-d", "what `suspend` counts") \
 	X(CC_CHOICE, loss_tolerance, "loss_tolerance", "", 0, 1, 1, "off|on", "CDG paper", \
@@ -140,7 +140,7 @@ static u32 cdg_lane(u64 word)
 
 static u32 cdg_smoothing(const struct cdg_params *p)
 {
-	return p->smoothing_ppm / CC_ONE_PPM;
+	return p->smoothing;
 }
 
 /* Puts a round's RTT into the history. Gives how much it has risen in `rounds` rounds: the sum of
@@ -297,10 +297,10 @@ static int cdg_backs_off(const struct cc_conn *conn, struct cdg_state *st,
 	if (!happens)
 		return 0;
 	st->backoffs++;
-	if (st->backoffs >= p->ineffectual_ppm / CC_ONE_PPM) {
+	if (st->backoffs >= p->ineffectual) {
 		st->backoffs = 0;
-		if (p->ineffectual_ppm >= CC_ONE_PPM)
-			st->suspended = (u8)(p->suspend_ppm / CC_ONE_PPM);
+		if (p->ineffectual != 0U)
+			st->suspended = (u8)(p->suspend);
 	}
 	return 1;
 }

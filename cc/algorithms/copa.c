@@ -68,14 +68,14 @@ enum { COPA_LOSS_KEEP = 0, COPA_LOSS_HALVE = 1 };
 	  "Copa paper s2.1: 10 s", "time over which RTTmin is taken") \
 	X(CC_NUMBER_PPM, standing_ppm, "standing", "", 10000, 4000000, 500000, "", \
 	  "Copa paper s2.1: srtt/2", "time over which RTTstanding is taken, part of srtt") \
-	X(CC_NUMBER_PPM, velocity_after_ppm, "velocity_after", "", 1000000, 100000000, 3000000, "", \
+	X(CC_COUNT, velocity_after, "velocity_after", "", 1, 100, 3, "", \
 	  "Copa paper s2.1: 3", \
-	  "round trips in one direction after which v doubles, whole part") \
+	  "round trips in one direction after which v doubles") \
 	X(CC_NUMBER_PPM, empty_ppm, "empty", "", 0, 1000000, 100000, "", "Copa paper s2.2: 0.1", \
 	  "part of the RTT's range up to which dq is that of a nearly empty queue") \
 	X(CC_CHOICE, empty_floor, "empty_floor", "", 0, 1, COPA_FLOOR_PACKET, "none|packet", \
 	  "reading CO-k", "whether a dq of one packet at the flow's own rate is nearly empty too") \
-	X(CC_NUMBER_PPM, empty_rounds_ppm, "empty_rounds", "", 1000000, 200000000, 5000000, "", \
+	X(CC_COUNT, empty_rounds, "empty_rounds", "", 1, 200, 5, "", \
 	  "Copa paper s2.2: 5", \
 	  "round trips without a nearly empty queue after which a loss-based flow is there, whole " \
 	  "part") \
@@ -217,8 +217,7 @@ static void copa_turn(struct copa_state *st, const struct copa_params *p, u32 wi
 	} else {
 		st->same_rounds = (u8)cc_min_u32(st->same_rounds + 1U, 255U);
 	}
-	if (st->same_rounds >= p->velocity_after_ppm / CC_ONE_PPM &&
-	    st->velocity_log2 < COPA_VELOCITY_MAX_LOG2)
+	if (st->same_rounds >= p->velocity_after && st->velocity_log2 < COPA_VELOCITY_MAX_LOG2)
 		st->velocity_log2++;
 }
 
@@ -229,7 +228,7 @@ static void copa_switch(struct copa_state *st, const struct copa_params *p, int 
 
 	st->since_empty = slow_start ? 0 : (u8)cc_min_u32(st->since_empty + 1U, 255U);
 	if (p->mode == COPA_MODE_AUTO)
-		st->competitive = st->since_empty > p->empty_rounds_ppm / CC_ONE_PPM;
+		st->competitive = st->since_empty > p->empty_rounds;
 	if (!st->competitive || !before)
 		st->inv_delta_q16 = copa_inv_delta_q16(p);
 	else if (!slow_start)

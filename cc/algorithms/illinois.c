@@ -55,9 +55,9 @@
 	  "part of the largest delay up to which beta is beta_min") \
 	X(CC_NUMBER_PPM, eta3_ppm, "eta3", "", 0, 1000000, 800000, "", "Illinois: 0.8", \
 	  "part of the largest delay from which on beta is beta_max") \
-	X(CC_NUMBER_PPM, low_rounds_ppm, "low_rounds", "", 0, 200000000, 5000000, "", \
+	X(CC_COUNT, low_rounds, "low_rounds", "", 0, 200, 5, "", \
 	  "Illinois: 5; reading IL-a", \
-	  "round trips of low delay in a row that bring alpha_max back; whole ones") \
+	  "round trips of low delay in a row that bring alpha_max back") \
 	X(CC_PKTS, threshold_pkts, "threshold", "", 0, 1073741824, 15, "", "Illinois: 15", \
 	  "window below which alpha is 1 and beta is 1/2")
 
@@ -164,7 +164,7 @@ static void illinois_set_alpha(struct illinois_state *st, const struct illinois_
 	}
 	if (st->left_low) {
 		st->low_rounds++;
-		if (st->low_rounds < p->low_rounds_ppm / CC_ONE_PPM)
+		if (st->low_rounds < p->low_rounds)
 			return;
 		st->left_low = 0;
 		st->low_rounds = 0;

@@ -46,24 +46,24 @@ enum { LEDBATPP_EXIT_NEVER = 0, LEDBATPP_EXIT_FIRST = 1, LEDBATPP_EXIT_EVERY = 2
 	RENO_GROWTH_PARAMS(X) \
 	X(CC_TIME_US, target_us, "target", "", 1, 10000000, 60000, "", "draft s4.5: 60 ms", \
 	  "queueing delay that is aimed at") \
-	X(CC_NUMBER_PPM, gain_limit_ppm, "gain_limit", "", 1000000, 200000000, 16000000, "", \
-	  "draft s4.2: 16", "largest divisor of the gain, whole part") \
+	X(CC_COUNT, gain_limit, "gain_limit", "", 1, 200, 16, "", \
+	  "draft s4.2: 16", "largest divisor of the gain") \
 	X(CC_NUMBER_PPM, constant_ppm, "constant", "", 10000, 4000000000, 1000000, "", \
 	  "draft s4.3: 1", "C: strength of the decrease") \
 	X(CC_NUMBER_PPM, exit_ppm, "exit", "", 0, 10000000, 750000, "", "draft s4.1: 3/4", \
 	  "queueing delay, in units of the target, above which slow start ends") \
 	X(CC_CHOICE, ss_exit, "ss_exit", "", 0, 2, LEDBATPP_EXIT_FIRST, "never|first|every", \
 	  "draft s4.1; reading LP-a", "which slow starts end by delay") \
-	X(CC_NUMBER_PPM, filter_ppm, "filter", "", 1000000, 4000000, 4000000, "", "draft s4; RFC 6817", \
-	  "RTT samples of which the least gives the delay, 1 to 4, whole part") \
+	X(CC_COUNT, filter, "filter", "", 1, 4, 4, "", "draft s4; RFC 6817", \
+	  "RTT samples of which the least gives the delay, 1 to 4") \
 	X(CC_TIME_US, base_window_us, "base_window", "", 1000000, 3600000000, 600000000, "", \
 	  "RFC 6817 s2.4.2: 10 minutes; reading LP-d", "time over which the base RTT is taken") \
 	X(CC_CHOICE, slowdown, "slowdown", "", 0, 1, 1, "off|on", "draft s4.4", \
 	  "slow down two round trips after the first slow start, and periodically") \
 	X(CC_NUMBER_PPM, interval_ppm, "interval", "", 0, 1000000000, 9000000, "", "draft s4.4: 9", \
 	  "time between slowdowns, in units of how long the last took") \
-	X(CC_NUMBER_PPM, frozen_ppm, "frozen", "", 1000000, 200000000, 2000000, "", "draft s4.4: 2", \
-	  "round trips with a window of two packets, whole part")
+	X(CC_COUNT, frozen, "frozen", "", 1, 200, 2, "", "draft s4.4: 2", \
+	  "round trips with a window of two packets")
 
 #define LEDBATPP_RULES(R)
 
@@ -120,7 +120,7 @@ static u32 ledbatpp_delay_us(const struct ledbatpp_state *st, const struct ledba
 	u32 least_us = st->recent_us[0];
 
 	for (u32 i = 1U; i < LEDBATPP_RECENT; i++) {
-		if (i < p->filter_ppm / CC_ONE_PPM && st->recent_us[i] != 0U)
+		if (i < p->filter && st->recent_us[i] != 0U)
 			least_us = cc_min_u32(least_us, st->recent_us[i]);
 	}
 	return cc_sub_floor_u32(least_us, cc_buckets_least(&st->base_us));
@@ -129,7 +129,7 @@ static u32 ledbatpp_delay_us(const struct ledbatpp_state *st, const struct ledba
 /* 1 / GAIN. Section 4.2; without a base RTT it is the largest. */
 static u32 ledbatpp_divisor(const struct ledbatpp_state *st, const struct ledbatpp_params *p)
 {
-	u32 limit = p->gain_limit_ppm / CC_ONE_PPM;
+	u32 limit = p->gain_limit;
 	u32 base_us = cc_buckets_least(&st->base_us);
 	u32 up_us = 2U * p->target_us + cc_sub_floor_u32(base_us, 1U);
 
@@ -230,7 +230,7 @@ static void ledbatpp_slow_down(struct cc_conn *conn, struct ledbatpp_state *st,
 			       const struct ledbatpp_params *p)
 {
 	st->stage = LEDBATPP_FROZEN;
-	st->rounds_left = (u8)(p->frozen_ppm / CC_ONE_PPM);
+	st->rounds_left = (u8)(p->frozen);
 	st->mark_us = conn->now_us;
 	st->resume_pkts = cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
 	conn->ssthresh_pkts = st->resume_pkts;

@@ -43,8 +43,8 @@ enum { LP_HOLDOFF_NONE = 0, LP_HOLDOFF_ONE_ROUND = 1 };
 	  "part of the range of delays above which there is congestion") \
 	X(CC_CHOICE, dmax, "dmax", "", 0, 1, LP_DMAX_SECOND, "largest|second_largest", \
 	  "TCP-LP; reading LP-b", "sample that is the upper end of that range") \
-	X(CC_NUMBER_PPM, inference_ppm, "inference", "", 0, 200000000, 3000000, "", \
-	  "TCP-LP: 3 RTT", "round trips of the inference phase; whole ones") \
+	X(CC_COUNT, inference, "inference", "", 0, 200, 3, "", \
+	  "TCP-LP: 3 RTT", "round trips of the inference phase") \
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, LP_HOLDOFF_ONE_ROUND, "none|one_round", \
 	  "reading LP-d", "how soon a second indication may follow the first") \
 	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 0, "off|on", "reading LP-f", \
@@ -132,7 +132,7 @@ static void lp_give_way(struct cc_conn *conn, struct lp_state *st, const struct 
 	int within_phase = st->rounds_left != 0;
 
 	cc_delay_reduce(conn, within_phase ? CC_CWND_FLOOR_PKTS : conn->cwnd_pkts / 2U);
-	st->rounds_left = (u8)(p->inference_ppm / CC_ONE_PPM);
+	st->rounds_left = (u8)(p->inference);
 	st->holding = p->holdoff == LP_HOLDOFF_ONE_ROUND;
 	cc_round_start(&st->round, conn);
 }

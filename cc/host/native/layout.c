@@ -42,7 +42,7 @@ const unsigned knee_layout[] = {
     FIELD(cc_ack, sample_prior_pkts),
     FIELD(cc_ack, prior_inflight_pkts),
     FIELD(cc_ack, sample_app_limited),
-    FIELD(cc_ack, reserved),
+    FIELD(cc_ack, advanced_pkts),
     WHOLE(cc_param, 10),
     FIELD(cc_param, name),
     FIELD(cc_param, alias),

@@ -93,7 +93,8 @@ struct cc_ack {
 	u32 sample_prior_pkts;	 /* delivered_pkts when that packet was sent; wraps */
 	u32 prior_inflight_pkts; /* packets in the network before this ACK */
 	u32 sample_app_limited;	 /* the application, not the window, held sending back: 0 or 1 */
-	u32 reserved;
+	u32 advanced_pkts; /* by how many packets ack_pos has moved: 0 of a duplicate; in on_rtt
+			    * only, else 0 */
 };
 _Static_assert(sizeof(struct cc_ack) == 48, "cc_ack layout");
 
@@ -126,6 +127,7 @@ enum cc_param_kind {
 	CC_PROB_PPM = 2,   /* probability, parts per million */
 	CC_CHOICE = 3,	   /* index into `choices`, a list separated by '|' */
 	CC_NUMBER_PPM = 4, /* number without unit, parts per million */
+	CC_COUNT = 5,	   /* whole number without unit */
 };
 
 enum cc_rule_op {

@@ -28,15 +28,19 @@ struct cc_delay {
 /*
  * Whether this ACK's RTT sample may be taken in. A receiver that acknowledges every second packet
  * lets a lone one wait for its timer, and that wait is not queueing delay. An ACK for one packet is
- * not trusted while ACKs for several have been seen lately. To be asked once for every ACK.
+ * not trusted while ACKs for several have been seen lately.
+ *
+ * Only ACKs of data in order tell how the receiver acknowledges: out of order, and where a hole is
+ * filled, it answers each packet at once (RFC 5681 section 4.2). To be asked once for every ACK.
  */
 static inline int cc_delay_trusts(struct cc_delay *delay, const struct cc_ack *ack, u32 filter)
 {
 	u32 sus = delay->delack_sus;
+	int in_order = ack->advanced_pkts != 0U && ack->advanced_pkts <= ack->acked_pkts;
 
-	if (ack->acked_pkts > 1U)
+	if (in_order && ack->acked_pkts > 1U)
 		delay->delack_sus = cc_min_u32(sus + 1U, CC_DELACK_SUS_MAX);
-	else if (ack->acked_pkts == 1U)
+	else if (in_order)
 		delay->delack_sus = cc_sub_floor_u32(sus, 1U);
 	return ack->rtt_us >= 0 && !(filter && ack->acked_pkts == 1U && sus != 0U);
 }

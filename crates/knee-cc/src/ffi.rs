@@ -68,8 +68,8 @@ pub struct Ack {
     pub prior_inflight_pkts: u32,
     /// The application, not the window, held sending back: 0 or 1.
     pub sample_app_limited: u32,
-    /// Padding.
-    pub reserved: u32,
+    /// By how many packets `ack_pos` has moved; 0 of a duplicate. In `on_rtt` only, else 0.
+    pub advanced_pkts: u32,
 }
 
 /// `struct cc_param`.
@@ -175,7 +175,7 @@ mod tests {
                 mss_bytes inflight_pkts outstanding_pkts srtt_us snd_pos ack_pos notes phase
                 cwnd_limited app_limited reserved),
             layout!(Ack: delivered_pkts acked_pkts lost_pkts rtt_us random sample_pkts sample_us
-                sample_prior_pkts prior_inflight_pkts sample_app_limited reserved),
+                sample_prior_pkts prior_inflight_pkts sample_app_limited advanced_pkts),
             layout!(Param: name alias choices source help min max def kind index),
             layout!(Rule: left op right),
             layout!(Algorithm: name summary citation observes params rules n_params n_rules

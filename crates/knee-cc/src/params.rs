@@ -185,7 +185,7 @@ impl Params {
 }
 
 impl Param {
-    /// Raw value of `"20ms"`, `"8p"` (or `"8"`), `"0.25"` or a choice's name (of `off|on` also
+    /// Raw value of `"20ms"`, `"8p"` (or `"8"`), `"0.25"`, `"3"` or a choice's name (of `off|on` also
     /// `"false"`, `"true"`), by the parameter's kind. It may still be out of range.
     ///
     /// # Errors
@@ -208,6 +208,10 @@ impl Param {
                 Err(_) => PACKETS.parse(text).map_err(refuse),
             },
             ParamKind::ProbabilityPpm | ParamKind::NumberPpm => parse_ppm(text).map_err(refuse),
+            ParamKind::Count => text.parse().map_err(|_| {
+                let what = format!("`{}` is not a whole number", clip(text));
+                self.refuse(what, format!("write one such as {}", self.show(self.default)))
+            }),
             ParamKind::Choice => match (text, self.choices().as_slice()) {
                 ("false", ["off", "on"]) => Ok(0),
                 ("true", ["off", "on"]) => Ok(1),

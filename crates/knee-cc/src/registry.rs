@@ -32,6 +32,8 @@ pub enum ParamKind {
     ProbabilityPpm,
     /// A number without unit, in parts per million.
     NumberPpm,
+    /// A whole number without unit.
+    Count,
     /// One of a few names, stored as its index.
     Choice,
 }
@@ -187,7 +189,11 @@ impl Param {
                 1 => ParamKind::Packets,
                 2 => ParamKind::ProbabilityPpm,
                 3 => ParamKind::Choice,
-                _ => ParamKind::NumberPpm,
+                4 => ParamKind::NumberPpm,
+                5 => ParamKind::Count,
+                kind => {
+                    panic!("{name} has a kind of parameter, {kind}, that this crate does not know")
+                }
             },
             min: number(raw.min),
             max: number(raw.max),
@@ -204,18 +210,20 @@ impl Param {
         self.choices.split('|').filter(|c| !c.is_empty()).collect()
     }
 
-    /// Unit of a typed value: `"time"`, `"packets"`, `"probability"`, `"number"`, or `"choice"`.
+    /// Unit of a typed value: `"time"`, `"packets"`, `"probability"`, `"number"`, `"count"`, or
+    /// `"choice"`.
     pub fn unit(&self) -> &'static str {
         match self.kind {
             ParamKind::TimeUs => "time",
             ParamKind::Packets => "packets",
             ParamKind::ProbabilityPpm => "probability",
             ParamKind::NumberPpm => "number",
+            ParamKind::Count => "count",
             ParamKind::Choice => "choice",
         }
     }
 
-    /// A raw value as a person would type it: `"30ms"`, `"8p"`, `"0.25"`, `"one_round"`.
+    /// A raw value as a person would type it: `"30ms"`, `"8p"`, `"0.25"`, `"3"`, `"one_round"`.
     pub fn show(&self, raw: u32) -> String {
         match self.kind {
             ParamKind::TimeUs if raw != 0 && raw.is_multiple_of(1_000_000) => {
@@ -225,6 +233,7 @@ impl Param {
             ParamKind::TimeUs => format!("{raw}us"),
             ParamKind::Packets => format!("{raw}p"),
             ParamKind::ProbabilityPpm | ParamKind::NumberPpm => format!("{}", f64::from(raw) / 1e6),
+            ParamKind::Count => raw.to_string(),
             ParamKind::Choice => self
                 .choices()
                 .get(raw as usize)

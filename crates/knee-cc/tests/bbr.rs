@@ -99,7 +99,7 @@ impl Bbr {
             sample_prior_pkts: (self.delivered as u32).wrapping_sub(h.since),
             prior_inflight_pkts: h.inflight.saturating_add(h.acked),
             sample_app_limited: h.limited.into(),
-            reserved: 0,
+            advanced_pkts: 0,
         };
         self.cc.on_ack(&mut self.conn, &ack);
         self.conn.notes
@@ -241,7 +241,7 @@ fn startup_ends_when_the_rate_stops_growing() {
 
 #[test]
 fn the_rounds_of_startup_are_a_parameter() {
-    let mut f = Bbr::with(&[("full_rounds", 1_000_000), ("full_growth", 2_000_000)]);
+    let mut f = Bbr::with(&[("full_rounds", 1), ("full_growth", 2_000_000)]);
     f.rounds(1, 20, 100);
     f.rounds(1, 40, 100);
     assert_eq!(f.mode(), STARTUP);

@@ -130,10 +130,10 @@ fn falling_gradient_has_no_probability() {
 /// The scale and the rounds averaged over.
 #[test]
 fn probability_with_other_parameters() {
-    let f = avoiding(&[("scale", 10_000_000), ("smoothing", 1_000_000)], 100);
+    let f = avoiding(&[("scale", 10_000_000), ("smoothing", 1)], 100);
     let threshold = f.threshold(|f, random| flat(f, 5_000_000, random));
     assert_probability(threshold, 1.0);
-    let f = avoiding(&[("scale", 1), ("smoothing", 2_999_999)], 100); // 2 rounds
+    let f = avoiding(&[("scale", 1), ("smoothing", 2)], 100);
     let threshold = f.threshold(|f, random| round(f, 0, 3, random));
     assert_probability(threshold, 1.5);
     let threshold = f.threshold(|f, random| flat(f, 10_000, random));
@@ -327,7 +327,7 @@ fn ineffectual_backoffs() {
     let expected: Vec<_> = (0..22).map(|step| step % 10 < 5).collect();
     assert_eq!(backed_off, expected);
     // Other numbers: three, then one; never.
-    let mut f = avoiding(&[("ineffectual", 3_000_000), ("suspend", 1_000_000)], 1 << 20);
+    let mut f = avoiding(&[("ineffectual", 3), ("suspend", 1)], 1 << 20);
     let backed_off: Vec<_> = (0..8).map(|step| push_up(&mut f, step)).collect();
     assert_eq!(backed_off, [true, true, true, false, true, true, true, false]);
     for given in [("ineffectual", 0), ("suspend", 0)] {
@@ -402,7 +402,7 @@ fn queue_states() {
         ((10, 20), (9, 20), UNKNOWN),
     ] {
         // With one round per average, the gradient is the round's own.
-        let mut f = avoiding(&[("smoothing", 1_000_000)], 100);
+        let mut f = avoiding(&[("smoothing", 1)], 100);
         for (least, largest) in [(10, 20), before] {
             round(&mut f, 1_000 * least, 1_000 * largest, NEVER);
         }
@@ -419,7 +419,7 @@ fn queue_states() {
 
 /// A flow whose queue is inferred to be in this state; no backoff has happened.
 fn with_queue(given: Given, cwnd_pkts: u32, state: u32) -> Flow {
-    let given: Vec<_> = [("smoothing", 1_000_000)].iter().chain(given).copied().collect();
+    let given: Vec<_> = [("smoothing", 1)].iter().chain(given).copied().collect();
     let mut f = measured(&given, cwnd_pkts, 2, 10_000);
     let rounds: &[(u32, u32)] = match state {
         RISING => &[(11, 12)],
@@ -466,7 +466,7 @@ fn undo_restores_the_window() {
 
 /// A flow with w = 70, s = 100 after a backoff, the queue rising; smoothing over one round.
 fn backed_off(given: Given) -> Flow {
-    let given: Vec<_> = [("smoothing", 1_000_000)].iter().chain(given).copied().collect();
+    let given: Vec<_> = [("smoothing", 1)].iter().chain(given).copied().collect();
     let mut f = measured(&given, 100, 100, 0);
     assert_eq!(round(&mut f, 50_000, 60_000, ALWAYS), BACKOFF);
     assert_eq!(f.w(), 70);
@@ -550,7 +550,7 @@ proptest! {
         rounds in prop::collection::vec((delay(), delay()), 1..30),
         a in 1_usize..=8,
     ) {
-        let mut f = avoiding(&[("smoothing", a as u64 * 1_000_000)], 100);
+        let mut f = avoiding(&[("smoothing", a as u64)], 100);
         let (mut gradients, mut sums) = (vec![(0_i64, 0_i64); a], (0_i64, 0_i64));
         let mut before = (0_i64, 0_i64);
         for (one, other) in rounds {
@@ -574,7 +574,7 @@ proptest! {
         a in 1_u64..=8,
     ) {
         let scale = (scale >> shift).max(1);
-        let f = avoiding(&[("scale", scale.into()), ("smoothing", a * 1_000_000)], 100);
+        let f = avoiding(&[("scale", scale.into()), ("smoothing", a)], 100);
         let threshold = f.threshold(|f, random| round(f, one, other, random));
         let x = (f64::from(one) + f64::from(other)) / (a as f64 * f64::from(scale));
         let by_hand = (1.0 - (-x).exp()) * 4_294_967_296.0;
@@ -587,7 +587,7 @@ proptest! {
 #[test]
 fn probability_does_not_depend_on_the_rtt() {
     let survives = |rounds: u32| {
-        let f = avoiding(&[("smoothing", 1_000_000), ("signal", 1)], 100);
+        let f = avoiding(&[("smoothing", 1), ("signal", 1)], 100);
         let threshold = f.threshold(|f, random| flat(f, 12_000 / rounds, random));
         (1.0 - threshold as f64 / 4_294_967_296.0).powi(rounds as i32)
     };

@@ -926,6 +926,48 @@ fn delayed_acks_give_no_samples() {
     assert_eq!(f.cc.observe()[0], 3_000);
 }
 
+/// Reading RTT: the suspicion of delayed ACKs changes only with ACKs of data in order. A receiver
+/// answers what is out of order, or fills a hole, at once, however it treats the rest (RFC 5681
+/// section 4.2), so a recovery says nothing about it.
+#[test]
+fn recovery_does_not_clear_the_suspicion_of_delayed_acks() {
+    for name in ["hd", "chd", "vegas", "copa", "cdg"] {
+        // Two ACKs for two packets each: suspicion 2. `other` then arrives, and at last a lone packet
+        // that waited for the receiver's timer. Whether that sample is taken shows in the state.
+        let taken = |other: &[Ack]| {
+            let mut f = Flow::avoiding(params(name, &[]), 40);
+            f.send(40);
+            f.ack(2, 3_000, NEVER);
+            f.ack(2, 3_000, NEVER);
+            for ack in other {
+                f.cc.on_rtt(&mut f.conn, ack);
+            }
+            let with = |rtt_us| {
+                let mut f = f.clone();
+                let lone = Ack { acked_pkts: 1, advanced_pkts: 1, rtt_us, ..Ack::default() };
+                f.cc.on_rtt(&mut f.conn, &lone);
+                *f.cc.state()
+            };
+            with(BASE_US + 150_000) != with(-1)
+        };
+        let ack = |acked_pkts, advanced_pkts| Ack {
+            acked_pkts,
+            advanced_pkts,
+            rtt_us: -1,
+            ..Ack::default()
+        };
+        assert!(!taken(&[]), "{name}");
+        assert!(taken(&[ack(1, 1); 2]), "{name}: an ACK for each packet in order");
+        assert!(!taken(&[ack(1, 0); 20]), "{name}: duplicates, each with a SACK for one packet");
+        assert!(!taken(&[ack(1, 5); 20]), "{name}: each fills a hole; the rest had arrived");
+        assert!(!taken(&[ack(0, 5); 20]), "{name}: all of it had been told of");
+        // What raises the suspicion: two in order for four, and none out of order.
+        let trusting = [ack(1, 1); 2];
+        assert!(!taken(&[&trusting[..], &[ack(2, 2)]].concat()), "{name}");
+        assert!(taken(&[&trusting[..], &[ack(2, 0), ack(3, 9)]].concat()), "{name}");
+    }
+}
+
 /// reading CHD-g: a loss in slow start in region A leaves w but ends slow start.
 #[test]
 fn chd_loss_ends_slow_start() {

@@ -81,7 +81,7 @@ fn the_start() {
 #[test]
 fn low_delay_has_to_last() {
     for (wait, rounds) in [(None, 5), (Some(1), 1), (Some(0), 1), (Some(3), 3)] {
-        let given: Vec<_> = wait.map(|n| ("low_rounds", n * 1_000_000)).into_iter().collect();
+        let given: Vec<_> = wait.map(|n| ("low_rounds", n)).into_iter().collect();
         let mut f = measured(&given, 100, DM_US, 10_000);
         for round in 1..rounds {
             f.round(1_000, NEVER);

@@ -370,6 +370,7 @@ impl Stack {
         if self.is_rate {
             ack = Ack { prior_inflight_pkts, ..rate_sample(step, ack) };
         } else {
+            let ack = Ack { advanced_pkts: newly_acked as u32, ..ack };
             self.call(Call::OnRtt, ack, |c, conn| with(c, |c| c.on_rtt(conn, &ack)));
         }
         let undisturbed = [Phase::Open as u8, Phase::Disorder as u8].contains(&self.conn.phase);

@@ -15,7 +15,7 @@ type Given<'a> = &'a [(&'a str, u64)];
 
 const REDUCED: Notes = NOTE_ROUND | NOTE_DELAY_BACKOFF;
 const NO_SLOWDOWN: (&str, u64) = ("slowdown", 0);
-const ONE_SAMPLE: (&str, u64) = ("filter", 1_000_000);
+const ONE_SAMPLE: (&str, u64) = ("filter", 1);
 const START: u32 = 0;
 const SOON: u32 = 1;
 const FROZEN: u32 = 2;
@@ -80,7 +80,7 @@ fn gain() {
     ] {
         assert_eq!(gain_of(&[], rtt_us), by_hand, "{rtt_us}");
     }
-    assert_eq!(gain_of(&[("gain_limit", 4_000_000)], 20_000), 4);
+    assert_eq!(gain_of(&[("gain_limit", 4)], 20_000), 4);
     assert_eq!(gain_of(&[("target", 100_000)], 40_000), 5);
     assert_eq!(divisor(&flow(&[], 10, 2)), 16, "no RTT yet");
 }
@@ -218,7 +218,7 @@ fn delay_decides_in_open_and_disorder_only() {
 #[test]
 fn least_of_the_last_samples() {
     for (n, by_hand) in [(4, [0, 0, 0, 0, 10_000]), (2, [0, 0, 10_000, 20_000, 10_000])] {
-        let mut f = flow(&[("filter", n * 1_000_000)], 10, 2);
+        let mut f = flow(&[("filter", n)], 10, 2);
         f.conn.cwnd_limited = 0;
         f.send(100);
         let seen = [0, 10_000, 20_000, 30_000, 10_000].map(|q_us| {
@@ -354,7 +354,7 @@ fn slowdowns() {
 fn slowdowns_with_other_parameters() {
     let mut f = soon(&[NO_SLOWDOWN]);
     (0..100).for_each(|_| assert_eq!(timed_round(&mut f, 0), NOTE_ROUND));
-    let mut f = soon(&[("frozen", 4_000_000), ("interval", 0)]);
+    let mut f = soon(&[("frozen", 4), ("interval", 0)]);
     timed_round(&mut f, 0);
     timed_round(&mut f, 0);
     let frozen = [0; 4].map(|_| {

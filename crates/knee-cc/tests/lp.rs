@@ -66,7 +66,7 @@ fn the_reduction() {
 /// Three round trips without growth, then NewReno's again, from the ACK on that ends the last.
 #[test]
 fn the_inference_phase() {
-    for (inference, rounds) in [(3_000_000, 3), (1_000_000, 1), (2_999_999, 2), (0, 0)] {
+    for (inference, rounds) in [(3, 3), (1, 1), (0, 0)] {
         let mut f = avoiding(&[("inference", inference)], 64);
         f.round(50_000, NEVER);
         assert_eq!((f.w(), rounds_left(&f)), (32, rounds));

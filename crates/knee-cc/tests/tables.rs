@@ -133,6 +133,17 @@ fn written_values_need_their_unit() {
     assert!(refused("pmax", "25%").contains("is not a number"));
     assert!(refused("growth", "rounds").contains("is not one of: round, ack"));
     assert!(refused("ss_limit", "2ms").contains("is not a unit of a number of packets"));
+    let count = |text: &str| {
+        let written = Params::defaults(get("cdg")).with_written([("smoothing", text)]);
+        let value = |p: Params| p.shown().into_iter().find(|(name, _)| *name == "smoothing");
+        written.map(|p| value(p).expect("a parameter").1).map_err(|e| e.to_string())
+    };
+    assert_eq!(count("3").as_deref(), Ok("3"));
+    for text in ["2.9", "3.0", "3p", "-3", "three"] {
+        let said = format!("smoothing: `{text}` is not a whole number; write one such as 8");
+        assert_eq!(count(text), Err(said));
+    }
+    assert_eq!(count("9"), Err("smoothing = 9 is out of range: 1 to 8".to_owned()));
     let given = [("queue_threshold", "20ms"), ("ss_limit", "2"), ("use_max", "false")];
     let shown = Params::defaults(get("chd")).with_written(given).expect("valid").shown();
     for pair in [("qth", "20ms"), ("ss_limit", "2p"), ("use_max", "off")] {
@@ -275,6 +286,7 @@ fn values_are_shown_as_typed() {
     let packets = param("hd", "ss_limit");
     let probability = param("hd", "pmax");
     let choice = param("hd", "signal");
+    let count = param("illinois", "low_rounds");
     for (p, raw, shown) in [
         (time, 0, "0ms"),
         (time, 1, "1us"),
@@ -295,11 +307,13 @@ fn values_are_shown_as_typed() {
         (choice, 0, "raw"),
         (choice, 1, "srtt"),
         (choice, 2, "2"), // no such choice: the bare index
+        (count, 0, "0"),
+        (count, 200, "200"),
     ] {
         assert_eq!(p.show(raw), shown, "{} {raw}", p.name);
     }
-    let units = [time, packets, probability, choice].map(|p| p.unit());
-    assert_eq!(units, ["time", "packets", "probability", "choice"]);
+    let units = [time, packets, probability, choice, count].map(|p| p.unit());
+    assert_eq!(units, ["time", "packets", "probability", "choice", "count"]);
 }
 
 #[test]

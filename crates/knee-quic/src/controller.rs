@@ -389,7 +389,9 @@ impl congestion::Controller for Controller {
         largest_packet_num_acked: Option<u64>,
     ) {
         self.settle();
+        let before_pos = self.positions.ack_pos();
         let news = largest_packet_num_acked.is_some_and(|number| self.positions.acked(number));
+        let advanced_pkts = self.positions.ack_pos().wrapping_sub(before_pos);
         let prior_inflight_pkts = self.pkts(self.inflight_bytes);
         self.latest_ack = Some((now, self.inflight_bytes));
         self.inflight_bytes = in_flight;
@@ -422,7 +424,7 @@ impl congestion::Controller for Controller {
         self.refresh(now, in_flight);
         if sample.is_none() {
             let before_pkts = self.conn.cwnd_pkts;
-            self.host.on_rtt(&mut self.conn, &ack);
+            self.host.on_rtt(&mut self.conn, &Ack { advanced_pkts, ..ack });
             self.bound(before_pkts);
         }
         if self.phase() != Phase::Open as u8 && self.reduced.is_some_and(|t| batch.newest_sent > t)

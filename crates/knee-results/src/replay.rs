@@ -64,6 +64,7 @@ fn fields(record: &CallRecord) -> (Fields, Fields) {
         ("ack_lost_pkts".to_owned(), record.ack.lost_pkts.to_string()),
         ("ack_rtt_us".to_owned(), record.ack.rtt_us.to_string()),
         ("ack_random".to_owned(), record.ack.random.to_string()),
+        ("ack_advanced_pkts".to_owned(), record.ack.advanced_pkts.to_string()),
         ("sample_pkts".to_owned(), record.ack.sample_pkts.to_string()),
         ("sample_us".to_owned(), record.ack.sample_us.to_string()),
         ("sample_prior_pkts".to_owned(), record.ack.sample_prior_pkts.to_string()),

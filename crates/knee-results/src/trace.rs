@@ -157,6 +157,7 @@ fn trace_columns() -> Vec<TraceColumn> {
             set: Set::Maybe(|r, value| r.call.ack.rtt_us = value.map_or(-1, |us| us as i32)),
         },
         column!(U32 "ack_random" call.ack.random),
+        column!(U32 "ack_advanced_pkts" call.ack.advanced_pkts),
         column!(U32 "sample_pkts" call.ack.sample_pkts),
         column!(U32 "sample_us" call.ack.sample_us),
         column!(U32 "sample_prior_pkts" call.ack.sample_prior_pkts),

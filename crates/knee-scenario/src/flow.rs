@@ -488,6 +488,7 @@ fn raw_value(section: &Section, key: &str, param: &Param, item: &Item) -> Result
             })
         }
         ParamKind::Packets => section.packets(key, range)?.map(|pkts| Ok(pkts.into())),
+        ParamKind::Count => section.integer(key, range)?.map(|n| Ok(n.into())),
         ParamKind::ProbabilityPpm | ParamKind::NumberPpm => number_text(item)
             .map(|text| parse_ppm(&text).map_err(|e| section.bad_quantity(key, &e))),
         ParamKind::Choice => {

@@ -652,6 +652,7 @@ fn errors_in_flows() {
 #[test]
 fn errors_in_parameters() {
     let chd = |params: &str| with("cc = \"newreno\"", &format!("cc = \"chd\"\nparams = {params}"));
+    let cdg = |params: &str| with("cc = \"newreno\"", &format!("cc = \"cdg\"\nparams = {params}"));
     let texts: Vec<_> = [
         "{ qht = \"20ms\" }",
         "{ beta = 1 }",
@@ -682,6 +683,7 @@ fn errors_in_parameters() {
     ]
     .into_iter()
     .map(chd)
+    .chain(["{ smoothing = 2.9 }", "{ smoothing = \"3\" }", "{ smoothing = 9 }"].map(cdg))
     .collect();
     let cases: Vec<_> = texts.iter().map(|text| (text.as_str(), &[] as &[&str])).collect();
     let out = messages(&cases);

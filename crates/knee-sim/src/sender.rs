@@ -209,7 +209,11 @@ impl Sender {
         };
         let before = tcb.mutable();
         match &mut self.rate {
-            None => tcb.algorithm.on_rtt(&mut tcb.conn, &seen, &mut tcb.counters),
+            None => {
+                seen.advanced_pkts = advanced;
+                tcb.algorithm.on_rtt(&mut tcb.conn, &seen, &mut tcb.counters);
+                seen.advanced_pkts = 0;
+            }
             Some(rate) => {
                 let rtt_ns = news.sent_ns.map(|sent_ns| now_ns - sent_ns);
                 let delivery = &mut rate.delivery;

@@ -536,7 +536,7 @@ fn check_conn(conn: &Conn) -> Outcome {
 
 /// A delivery rate sample: of no less than a round trip, and of what was delivered since.
 fn check_sample(ack: &knee_cc::Ack, base_us: u64) -> Outcome {
-    prop_assert!(ack.sample_app_limited <= 1 && ack.reserved == 0);
+    prop_assert!(ack.sample_app_limited <= 1 && ack.advanced_pkts == 0);
     if ack.sample_us == 0 {
         prop_assert_eq!(ack.sample_pkts, 0, "{:?}", ack);
         return Ok(());
@@ -593,9 +593,11 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
                         acked_pkts: ack.acked_pkts,
                         rtt_us: ack.rtt_us,
                         random: ack.random,
+                        advanced_pkts: ack.advanced_pkts,
                         ..knee_cc::Ack::default()
                     };
                     prop_assert_eq!(*ack, all_zero);
+                    prop_assert_eq!(ack.advanced_pkts, forward);
                 }
                 rtt = Some(*now);
             }
@@ -604,7 +606,7 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
                 let rtt = rtt.take().expect("on_rtt comes first, on_ack once");
                 prop_assert_eq!(now.before.now_us, rtt.before.now_us);
                 let lost_pkts = now.ack.lost_pkts;
-                prop_assert_eq!(now.ack, knee_cc::Ack { lost_pkts, ..rtt.ack });
+                prop_assert_eq!(now.ack, knee_cc::Ack { lost_pkts, advanced_pkts: 0, ..rtt.ack });
                 prop_assert!(now.before.phase != Phase::Recovery as u8);
                 prop_assert!(now.before.phase != Phase::Cwr as u8);
                 prop_assert!(last.call != Call::Ssthresh);

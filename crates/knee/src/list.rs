@@ -27,6 +27,7 @@ fn unit(param: &Param) -> &'static str {
         ParamKind::Packets => "packets",
         ParamKind::ProbabilityPpm => "probability",
         ParamKind::NumberPpm => "number",
+        ParamKind::Count => "count",
         ParamKind::Choice => "choice",
     }
 }

@@ -138,6 +138,7 @@ KNEE_INLINE void knee_ack_seen(struct cc_ack *ack, struct knee_latest *latest,
 	ack->acked_pkts = tp->delivered - latest->delivered_pkts;
 	ack->lost_pkts = 0; /* judged later */
 	ack->rtt_us = sample->rtt_us < 0 ? -1 : sample->rtt_us;
+	ack->advanced_pkts = sample->pkts_acked;
 	ack->random = uses_random ? knee_random(latest) : 0U;
 	latest->delivered_pkts = tp->delivered;
 	latest->lost_pkts = tp->lost;

@@ -61,6 +61,7 @@ struct tcp_sock {
 } KNEE_CORE;
 
 struct ack_sample {
+	u32 pkts_acked; /* cumulatively, also those that SACK had told of */
 	s32 rtt_us;
 } KNEE_CORE;
 

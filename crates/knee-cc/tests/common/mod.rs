@@ -161,6 +161,6 @@ impl Flow {
         self.delivered_pkts += u64::from(n);
         let rtt_us = q_us.map_or(-1, |q| BASE_US + i32::try_from(q).expect("a short delay"));
         let delivered_pkts = self.delivered_pkts;
-        Ack { delivered_pkts, acked_pkts: n, rtt_us, random, ..Ack::default() }
+        Ack { delivered_pkts, acked_pkts: n, advanced_pkts: n, rtt_us, random, ..Ack::default() }
     }
 }
