@@ -12,7 +12,8 @@
  *
  * Differences from the letter, each a parameter:
  *  - Algorithm 1 may halve several times in one RTT. By default a second delay backoff waits until
- *    the data outstanding at the first is acknowledged (`holdoff`); `holdoff=none` is the letter.
+ *    the data outstanding at the first is acknowledged (`holdoff`; HD-a): a choice of ours, which
+ *    neither the letter nor FreeBSD's released module makes. `holdoff=none` is the letter.
  *  - Slow start is out of the letter's scope. By default the delay test runs there too and ends it
  *    (`ss_test`).
  *  - qmax is the largest queueing delay seen (LCN paper section III) unless `qmax` fixes it (the

@@ -20,7 +20,8 @@
  *
  * Readings taken where the sources are silent, each a parameter unless noted:
  *  - having left the low delay (da <= eta1 dm), alpha is alpha_max again only after so many round
- *    trips of low delay in a row, and stays as it is until then: `low_rounds` (IL-a).
+ *    trips of low delay in a row, and stays as it is until then: `low_rounds` (IL-a). Linux counts
+ *    on after a round of higher delay.
  *  - da is the mean of the round's samples (not a parameter).
  *  - base RTT and dm are extremes of all samples and never fade (not a parameter; IL-b).
  *  - until the first round has been measured, and after a timeout until the next one has, alpha = 1

@@ -13,7 +13,7 @@
  *
  * Readings taken where that is open, each a parameter unless noted:
  *  - WW-a: a loss may find cwnd below BE RTTmin. Then cwnd stays, and slow start follows up to
- *    ssthresh, as the paper; or the window rises to it at once, as Linux: `loss_window`.
+ *    ssthresh, as the paper; or the window rises to it at once: `loss_window`.
  *  - WW-b: the filter is x <- 7/8 x + 1/8 sample, or two of them in a row as in Linux: `filter`.
  *  - WW-c: the filter starts at the first sample (not a parameter).
  *  - WW-d: the RTT of the interval is the stack's smoothed one (not a parameter).
@@ -23,6 +23,8 @@
  *    `idle`).
  *  - WW-g: before there is an estimate a loss is NewReno's; thresholds are at least 2 packets (not
  *    parameters).
+ *  - WW-h: BE RTTmin is evaluated at the loss (not a parameter). Linux halves there, as NewReno, and
+ *    sets window and threshold to BE RTTmin at the end of the recovery.
  *  - of ABSE: in knee/abse.h. No response here is to delay: `beta_u_delay` does nothing.
  */
 #include "knee/host.h"
