@@ -46,7 +46,7 @@ enum { WESTWOOD_LOSS_MIN = 0, WESTWOOD_LOSS_SSTHRESH = 1 };
 	X(CC_CHOICE, filter, "filter", "", 0, 1, WESTWOOD_FILTER_TWO, "one|two", \
 	  "Westwood+ in Linux: two; reading WW-b", "low-pass filters in a row of westwood_plus") \
 	X(CC_CHOICE, loss_window, "loss_window", "", 0, 1, WESTWOOD_LOSS_MIN, "min|ssthresh", \
-	  "Grieco, Mascolo 2004: min; Linux: ssthresh; reading WW-a", \
+	  "Grieco, Mascolo 2004: min; reading WW-a", \
 	  "window after a loss: the smaller of cwnd and BE RTTmin, or BE RTTmin in any case") \
 	ABSE_PARAMS(X)
 
