@@ -19,10 +19,11 @@
 #include "knee/host.h"
 #include "knee/backlog.h"
 #include "knee/delay.h"
+#include "knee/growth.h"
 #include "knee/hstcp.h"
-#include "knee/htcp.h"
-#include "knee/pert.h"
 #include "knee/reno.h"
+#include "knee/slow_rtt.h"
+#include "knee/undo.h"
 
 #define AFRICA_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
@@ -46,23 +47,13 @@ struct africa_state {
 	u32 credit_q16;		 /* fraction of a packet towards the next +1 */
 	u32 prior_cwnd_pkts;	 /* before the latest loss, for undo */
 	u8 fast;		 /* the mode */
-	u8 padding[3];
 };
 
 static void africa_init(struct cc_conn *conn, struct africa_state *st,
 			const struct africa_params *p)
 {
 	(void)p;
-	st->delay = (struct cc_delay){0};
-	st->slow = (struct cc_slow_rtt){0};
-	st->backlog_thousandths = 0U;
-	st->increase_q16 = 0U;
-	st->credit_q16 = 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->fast = 0;
-	st->padding[0] = 0;
-	st->padding[1] = 0;
-	st->padding[2] = 0;
 }
 
 static void africa_on_rtt(struct cc_conn *conn, struct africa_state *st,
@@ -88,7 +79,7 @@ static void africa_on_ack(struct cc_conn *conn, struct africa_state *st,
 	if (counted == 0U)
 		return;
 	st->increase_q16 = st->fast ? hstcp_increase_q16(conn->cwnd_pkts) : 1U << 16;
-	htcp_avoid(conn, &st->credit_q16, st->increase_q16, counted);
+	cc_grow_q16(conn, &st->credit_q16, st->increase_q16, counted);
 }
 
 static u32 africa_ssthresh(struct cc_conn *conn, struct africa_state *st,
@@ -110,11 +101,7 @@ static void africa_on_event(struct cc_conn *conn, struct africa_state *st,
 		conn->ssthresh_pkts = reno_ssthresh(conn);
 }
 
-static u32 africa_undo(struct cc_conn *conn, struct africa_state *st, const struct africa_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(africa)
 
 static void africa_observe(const struct africa_state *st, const struct africa_params *p,
 			   u32 out[CC_OBSERVE_N])

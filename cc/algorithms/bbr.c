@@ -43,6 +43,7 @@
  *    the next probe is the mean one (not a parameter).
  */
 #include "knee/host.h"
+#include "knee/reno.h"
 
 #define BBR_PARAMS(X) \
 	X(CC_NUMBER_PPM, startup_gain_ppm, "startup_gain", "", 1000000, 8000000, 2770000, "", \
@@ -303,7 +304,6 @@ static void bbr_init(struct cc_conn *conn, struct bbr_state *st, const struct bb
 {
 	u32 now_us = (u32)conn->now_us;
 
-	*st = (struct bbr_state){0};
 	st->min_rtt_us = BBR_RTT_NONE;
 	if (conn->srtt_us != 0U)
 		st->min_rtt_us = cc_min_u32(conn->srtt_us, BBR_RTT_NONE - 1U) & BBR_RTT_NONE;

@@ -21,7 +21,8 @@
  *  - BI-d: a timeout is NewReno's, and sets Wmax as another loss does.
  */
 #include "knee/host.h"
-#include "knee/htcp.h"
+#include "knee/growth.h"
+#include "knee/reduce.h"
 #include "knee/reno.h"
 
 /* Distances from Wmax beyond this give Smax for all parameters: Smax B < 2^22. */
@@ -60,11 +61,7 @@ struct bic_state {
 static void bic_init(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p)
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
-	st->wmax_pkts = 0U;
-	st->prior_wmax_pkts = 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->credit_q16 = 0U;
-	st->increase_q16 = 0U;
 }
 
 static void bic_on_rtt(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p,
@@ -114,7 +111,7 @@ static void bic_on_ack(struct cc_conn *conn, struct bic_state *st, const struct 
 	if (counted == 0U)
 		return;
 	st->increase_q16 = (u32)bic_increase_q16(conn, st, p);
-	htcp_avoid(conn, &st->credit_q16, st->increase_q16, counted);
+	cc_grow_q16(conn, &st->credit_q16, st->increase_q16, counted);
 }
 
 static u32 bic_ssthresh(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p)

@@ -30,8 +30,10 @@
 #include "knee/host.h"
 #include "knee/delay.h"
 #include "knee/mean.h"
+#include "knee/reduce.h"
 #include "knee/reno.h"
 #include "knee/round.h"
+#include "knee/undo.h"
 
 enum { CARD_GRADIENT_DELAY = 0, CARD_GRADIENT_DELAY_WINDOW = 1 };
 enum { CARD_EVERY_ROUND = 0, CARD_EVERY_SECOND_ROUND = 1 };
@@ -73,7 +75,6 @@ struct card_state {
 	u32 prior_cwnd_pkts; /* before the latest loss, for undo */
 	u8 odd_round;
 	u8 period_ended; /* by the present ACK */
-	u8 padding[2];
 };
 
 static void card_round_clear(struct card_state *st)
@@ -96,11 +97,8 @@ static void card_forget(const struct cc_conn *conn, struct card_state *st)
 static void card_init(struct cc_conn *conn, struct card_state *st, const struct card_params *p)
 {
 	(void)p;
-	st->delay = (struct cc_delay){0};
 	card_forget(conn, st);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->padding[0] = 0;
-	st->padding[1] = 0;
 }
 
 static u32 card_round_rtt_q8_us(const struct card_state *st, const struct card_params *p)
@@ -187,11 +185,7 @@ static void card_on_event(struct cc_conn *conn, struct card_state *st, const str
 		card_forget(conn, st);
 }
 
-static u32 card_undo(struct cc_conn *conn, struct card_state *st, const struct card_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(card)
 
 static void card_observe(const struct card_state *st, const struct card_params *p,
 			 u32 out[CC_OBSERVE_N])

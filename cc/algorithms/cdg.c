@@ -42,7 +42,7 @@
 #include "knee/host.h"
 #include "knee/delay.h"
 #include "knee/exponential.h"
-#include "knee/htcp.h"
+#include "knee/reduce.h"
 #include "knee/reno.h"
 #include "knee/round.h"
 #include "knee/shadow.h"
@@ -181,23 +181,8 @@ static void cdg_round_clear(struct cdg_state *st)
 static void cdg_init(struct cc_conn *conn, struct cdg_state *st, const struct cdg_params *p)
 {
 	(void)p;
-	st->least_us = (struct cdg_history){0};
-	st->largest_us = (struct cdg_history){0};
 	cc_round_start(&st->round, conn);
-	st->rise_min_us = 0;
-	st->rise_max_us = 0;
-	cdg_round_clear(st);
-	st->shadow_pkts = 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->prior_shadow_pkts = 0U;
-	st->delack_sus = 0;
-	st->round_ended = CDG_ROUND_RUNS;
-	st->holding = 0;
-	st->queue = CDG_QUEUE_UNKNOWN;
-	st->backoffs = 0;
-	st->suspended = 0;
-	st->prior_backoffs = 0;
-	st->prior_suspended = 0;
 }
 
 static void cdg_sample(struct cdg_state *st, const struct cdg_params *p, const struct cc_ack *ack)
@@ -311,7 +296,7 @@ static void cdg_delay_backoff(struct cc_conn *conn, struct cdg_state *st,
 	if (p->shadow)
 		st->shadow_pkts = cc_max_u32(conn->cwnd_pkts, st->shadow_pkts);
 	st->holding = p->holdoff == CDG_HOLDOFF_ONE_ROUND;
-	conn->cwnd_pkts = htcp_reduced_pkts(conn->cwnd_pkts, cc_ppm_to_q32(p->beta_delay_ppm));
+	conn->cwnd_pkts = cc_reduced_q32_pkts(conn->cwnd_pkts, cc_ppm_to_q32(p->beta_delay_ppm));
 	conn->ssthresh_pkts = conn->cwnd_pkts;
 	conn->cwnd_cnt = 0U;
 	conn->notes |= CC_NOTE_DELAY_BACKOFF;
@@ -348,7 +333,7 @@ static u32 cdg_ssthresh(struct cc_conn *conn, struct cdg_state *st, const struct
 	if (st->shadow_pkts != 0U && p->shadow_loss == CDG_SHADOW_LOSS_HALVE)
 		st->shadow_pkts = cc_max_u32(st->shadow_pkts / 2U, CC_CWND_FLOOR_PKTS);
 	if (congested || !p->loss_tolerance)
-		return htcp_reduced_pkts(larger_pkts, cc_ppm_to_q32(p->beta_loss_ppm));
+		return cc_reduced_q32_pkts(larger_pkts, cc_ppm_to_q32(p->beta_loss_ppm));
 	conn->notes |= CC_NOTE_LOSS_TOLERATED;
 	return cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
 }

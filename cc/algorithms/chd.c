@@ -90,7 +90,6 @@ struct chd_state {
 	u8 sampled;	       /* the running round has a sample */
 	u8 round_ended;	       /* by the present ACK */
 	u8 holding;	       /* the running round measures packets sent before a backoff */
-	u8 padding[1];
 };
 
 static u32 chd_qmax_us(const struct chd_state *st, const struct chd_params *p)
@@ -100,17 +99,10 @@ static u32 chd_qmax_us(const struct chd_state *st, const struct chd_params *p)
 
 static void chd_init(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p)
 {
-	st->delay = (struct cc_delay){0};
 	cc_round_start(&st->round, conn);
-	st->h_us = 0U;
-	st->h_backoff_us = 0U;
-	st->h_now_us = 0U;
 	st->shadow_pkts = p->loss_fair && p->shadow_init == CHD_SHADOW_IW ? conn->cwnd_pkts : 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 	st->prior_shadow_pkts = st->shadow_pkts;
-	st->sampled = 0;
-	st->round_ended = 0;
-	st->holding = 0;
 }
 
 /* Takes in the sample and closes the round. Samples and rounds go on in recovery, so that the

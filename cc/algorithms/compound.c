@@ -33,10 +33,10 @@
 #include "knee/host.h"
 #include "knee/backlog.h"
 #include "knee/delay.h"
-#include "knee/pert.h"
 #include "knee/reno.h"
 #include "knee/root.h"
 #include "knee/round.h"
+#include "knee/slow_rtt.h"
 
 #define COMPOUND_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
@@ -78,7 +78,6 @@ struct compound_state {
 	u32 prior_cwnd_pkts;
 	u32 diff_thousandths; /* of the latest round, packets */
 	u8 round_ended;	      /* by the present ACK */
-	u8 padding[7];
 };
 
 static u32 compound_dwnd_pkts(const struct compound_state *st)
@@ -95,23 +94,10 @@ static void compound_fit(const struct cc_conn *conn, struct compound_state *st)
 static void compound_init(struct cc_conn *conn, struct compound_state *st,
 			  const struct compound_params *p)
 {
-	st->dwnd_q16 = 0ULL;
-	st->prior_dwnd_q16 = 0ULL;
-	st->delay = (struct cc_delay){0};
-	st->slow = (struct cc_slow_rtt){0};
 	cc_round_start(&st->round, conn);
 	st->gamma_thousandths = p->gamma_pkts * 1000U;
 	st->prior_gamma_thousandths = st->gamma_thousandths;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->diff_thousandths = 0U;
-	st->round_ended = 0;
-	st->padding[0] = 0;
-	st->padding[1] = 0;
-	st->padding[2] = 0;
-	st->padding[3] = 0;
-	st->padding[4] = 0;
-	st->padding[5] = 0;
-	st->padding[6] = 0;
 }
 
 /* diff of a window of so many packets, times the smoothed RTT. */

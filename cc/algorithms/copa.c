@@ -131,23 +131,12 @@ static u32 copa_inv_delta_q16(const struct copa_params *p)
 
 static void copa_init(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p)
 {
-	st->largest_us = (struct copa_largest){0};
-	cc_buckets_clear(&st->min_us);
-	cc_buckets_clear(&st->standing_us);
 	cc_round_start(&st->round, conn);
 	st->round_pkts = conn->cwnd_pkts;
-	st->fraction_q32 = 0U;
 	st->inv_delta_q16 = copa_inv_delta_q16(p);
 	st->prior_inv_delta_q16 = st->inv_delta_q16;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->delack_sus = 0;
-	st->velocity_log2 = 0;
-	st->direction = COPA_STILL;
-	st->same_rounds = 0;
-	st->since_empty = 0;
 	st->competitive = p->mode == COPA_MODE_COMPETITIVE;
-	st->round_ended = 0;
-	st->moved = 0;
 }
 
 static u32 copa_rtt_max_us(const struct copa_state *st)

@@ -46,8 +46,9 @@
  * crates/knee-cc/tests/cubic.rs measures the error.
  */
 #include "knee/host.h"
-#include "knee/htcp.h"
+#include "knee/growth.h"
 #include "knee/hystart.h"
+#include "knee/reduce.h"
 #include "knee/reno.h"
 
 enum { CUBIC_FROM_CWND = 0, CUBIC_FROM_FLIGHT = 1 };
@@ -113,7 +114,6 @@ struct cubic_state {
 	u8 flags;
 	u8 prior_flags;
 	u8 prior_valid; /* the latest reduction has not been taken back */
-	u8 padding[1];
 };
 
 static void cubic_init(struct cc_conn *conn, struct cubic_state *st, const struct cubic_params *p)
@@ -121,22 +121,9 @@ static void cubic_init(struct cc_conn *conn, struct cubic_state *st, const struc
 	reno_start(conn, p->initial_ssthresh_pkts);
 	st->epoch_us = conn->now_us;
 	st->latest_us = conn->now_us;
-	st->est_q32 = 0ULL;
-	st->epoch_moved_us = 0U;
-	st->rtt_min_us = 0U;
-	st->prior_est_pkts = 0U;
-	st->wmax_pkts = 0U;
-	st->prior_wmax_pkts = 0U;
-	st->k_q16 = 0U;
-	st->prior_k_q16 = 0U;
 	st->cwnd_prior_pkts = conn->cwnd_pkts;
 	st->prior_cwnd_prior_pkts = conn->cwnd_pkts;
-	st->credit_q16 = 0U;
 	cc_hystart_start(&st->hystart, conn);
-	st->flags = 0;
-	st->prior_flags = 0;
-	st->prior_valid = 0;
-	st->padding[0] = 0;
 }
 
 static void cubic_on_rtt(struct cc_conn *conn, struct cubic_state *st, const struct cubic_params *p,
@@ -277,8 +264,8 @@ static void cubic_avoid(struct cc_conn *conn, struct cubic_state *st, const stru
 	    p->rtt == CUBIC_RTT_LEAST ? st->rtt_min_us : cc_min_u32(conn->srtt_us, CC_TIME_MAX_US));
 	target_q16 = cc_min_u64(cubic_window_q16(st, p, t_q16), cwnd_q16 + cwnd_q16 / 2ULL);
 	if (target_q16 > cwnd_q16)
-		htcp_avoid(conn, &st->credit_q16, target_q16 - cwnd_q16,
-			   cc_min_u32(counted_pkts, most_pkts));
+		cc_grow_q16(conn, &st->credit_q16, target_q16 - cwnd_q16,
+			    cc_min_u32(counted_pkts, most_pkts));
 }
 
 /* Gives the packets that are left over for congestion avoidance. */

@@ -39,7 +39,9 @@
  */
 #include "knee/host.h"
 #include "knee/delay.h"
+#include "knee/growth.h"
 #include "knee/htcp.h"
+#include "knee/reduce.h"
 #include "knee/reno.h"
 
 enum { DA_THETA_ADAPTIVE = 0, DA_THETA_BASE = 1 };
@@ -113,7 +115,6 @@ struct delay_aimd_state {
 	u8 backed_off;	/* at least once */
 	u8 prior_backed_off;
 	u8 preset_held; /* RTTs below preset_rtt_min still count as it */
-	u8 padding[3];
 };
 
 static void delay_aimd_init(struct cc_conn *conn, struct delay_aimd_state *st,
@@ -124,20 +125,10 @@ static void delay_aimd_init(struct cc_conn *conn, struct delay_aimd_state *st,
 	st->prior_backoff_us = conn->now_us;
 	st->delay = (struct cc_delay){.rtt_min_us = p->preset_rtt_min_us,
 				      .rtt_max_us = p->preset_rtt_min_us};
-	st->rtt_max_q24 = 0U;
 	st->max_ssthresh_q8 = DA_NO_LIMIT;
-	st->srtt_us = 0U;
 	st->hold_pos = conn->snd_pos;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->credit_q16 = 0U;
-	st->holding = 0;
-	st->new_rtt_max = 0;
-	st->backed_off = 0;
-	st->prior_backed_off = 0;
 	st->preset_held = p->preset_rtt_min_us != 0U;
-	st->padding[0] = 0;
-	st->padding[1] = 0;
-	st->padding[2] = 0;
 }
 
 /* By how much RTTmax decays, times 2^24: a RTT/cwnd for each counted packet, at most a RTT.
@@ -224,7 +215,7 @@ static u32 delay_aimd_reduced_pkts(const struct cc_conn *conn, const struct dela
 	u64 beta_q32 = !st->backed_off && p->first_beta_ppm != 0U ? cc_ppm_to_q32(p->first_beta_ppm)
 								  : delay_aimd_beta_q32(st, p);
 
-	return htcp_reduced_pkts(conn->cwnd_pkts, beta_q32);
+	return cc_reduced_q32_pkts(conn->cwnd_pkts, beta_q32);
 }
 
 static void delay_aimd_note_backoff(const struct cc_conn *conn, struct delay_aimd_state *st)
@@ -269,7 +260,7 @@ static u32 delay_aimd_slow_start(struct cc_conn *conn, struct delay_aimd_state *
 	    (u64)conn->cwnd_pkts << 8 <= st->max_ssthresh_q8)
 		return reno_slow_start(conn, p->ss_limit_pkts, counted_pkts);
 	/* max_ssthresh/2 per round trip: the quotient by 2 and the step from 2^8 to 2^16. */
-	htcp_avoid(conn, &st->credit_q16, (u64)st->max_ssthresh_q8 << 7, counted_pkts);
+	cc_grow_q16(conn, &st->credit_q16, (u64)st->max_ssthresh_q8 << 7, counted_pkts);
 	conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts, conn->ssthresh_pkts);
 	return 0U;
 }
@@ -319,7 +310,7 @@ static void delay_aimd_on_ack(struct cc_conn *conn, struct delay_aimd_state *st,
 		return;
 	/* eq. 6, first case; otherwise the flat section of Fig. 5. */
 	if (conn->cwnd_pkts <= p->w0_pkts || delay_aimd_q_us(st, p) <= delay_aimd_tau0_us(st, p))
-		htcp_avoid(conn, &st->credit_q16, delay_aimd_alpha_q16(conn, st, p), counted);
+		cc_grow_q16(conn, &st->credit_q16, delay_aimd_alpha_q16(conn, st, p), counted);
 }
 
 /* eq. 6, third case. */

@@ -22,8 +22,10 @@
  */
 #include "knee/host.h"
 #include "knee/delay.h"
+#include "knee/reduce.h"
 #include "knee/reno.h"
 #include "knee/round.h"
+#include "knee/undo.h"
 
 enum { DUAL_EVERY_ROUND = 0, DUAL_EVERY_SECOND_ROUND = 1 };
 
@@ -50,19 +52,13 @@ struct dual_state {
 	u32 prior_cwnd_pkts; /* before the latest loss, for undo */
 	u8 odd_round;
 	u8 test_due; /* by the present ACK */
-	u8 padding[2];
 };
 
 static void dual_init(struct cc_conn *conn, struct dual_state *st, const struct dual_params *p)
 {
 	(void)p;
-	st->delay = (struct cc_delay){0};
 	cc_round_start(&st->round, conn);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->odd_round = 0;
-	st->test_due = 0;
-	st->padding[0] = 0;
-	st->padding[1] = 0;
 }
 
 static void dual_on_rtt(struct cc_conn *conn, struct dual_state *st, const struct dual_params *p,
@@ -121,11 +117,7 @@ static void dual_on_event(struct cc_conn *conn, struct dual_state *st, const str
 	}
 }
 
-static u32 dual_undo(struct cc_conn *conn, struct dual_state *st, const struct dual_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(dual)
 
 static void dual_observe(const struct dual_state *st, const struct dual_params *p,
 			 u32 out[CC_OBSERVE_N])

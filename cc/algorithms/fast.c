@@ -33,6 +33,7 @@
 #include "knee/delay.h"
 #include "knee/reno.h"
 #include "knee/round.h"
+#include "knee/undo.h"
 
 enum { FAST_UPDATE_SECOND_ROUND = 0, FAST_UPDATE_INTERVAL = 1 };
 enum { FAST_HOLDOFF_NONE = 0, FAST_HOLDOFF_ONE_ROUND = 1 };
@@ -76,7 +77,6 @@ struct fast_state {
 	u8 round_ended;	     /* by the present ACK */
 	u8 odd_round;
 	u8 holding;
-	u8 padding[1];
 };
 
 /* A new start for what depends on rounds; the window is not FAST's own choice. */
@@ -93,13 +93,9 @@ static void fast_restart(const struct cc_conn *conn, struct fast_state *st)
 static void fast_init(struct cc_conn *conn, struct fast_state *st, const struct fast_params *p)
 {
 	(void)p;
-	st->avg_q24_us = 0ULL;
-	st->delay = (struct cc_delay){0};
 	fast_restart(conn, st);
 	st->hold_pos = conn->snd_pos;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->holding = 0;
-	st->padding[0] = 0;
 }
 
 /* avgRTT += min(3/cwnd, avg_gain) (RTT - avgRTT), rounded towards avgRTT. Both differences are
@@ -276,11 +272,7 @@ static void fast_on_event(struct cc_conn *conn, struct fast_state *st, const str
 		fast_restart(conn, st);
 }
 
-static u32 fast_undo(struct cc_conn *conn, struct fast_state *st, const struct fast_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(fast)
 
 static void fast_observe(const struct fast_state *st, const struct fast_params *p,
 			 u32 out[CC_OBSERVE_N])

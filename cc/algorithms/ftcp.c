@@ -33,9 +33,10 @@
 #include "knee/host.h"
 #include "knee/abse.h"
 #include "knee/delay.h"
-#include "knee/pert.h"
+#include "knee/early_response.h"
 #include "knee/red.h"
 #include "knee/reno.h"
+#include "knee/slow_rtt.h"
 
 enum { FTCP_PEAK_ANY_FALL = 0, FTCP_PEAK_SLOW_START = 1 };
 enum { FTCP_LOSS_BE_CWND = 0, FTCP_LOSS_SAFE = 1 };
@@ -66,8 +67,8 @@ struct ftcp_state {
 	struct cc_abse abse;
 	u32 rtt_min_us; /* 0: no sample yet */
 	struct cc_slow_rtt slow;
-	struct pert_gate gate; /* one response to delay per round trip */
-	u32 prior_cwnd_pkts;   /* window before the latest loss, for undo */
+	struct cc_gate gate; /* one response to delay per round trip */
+	u32 prior_cwnd_pkts; /* window before the latest loss, for undo */
 };
 
 /* BE_cwnd, packets * 2^8; 0: no estimate. */
@@ -85,10 +86,7 @@ static u32 ftcp_window_pkts(const struct cc_conn *conn, u64 window_q8)
 static void ftcp_init(struct cc_conn *conn, struct ftcp_state *st, const struct ftcp_params *p)
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
-	st->abse = (struct cc_abse){0};
-	st->rtt_min_us = 0U;
-	st->slow = (struct cc_slow_rtt){0};
-	pert_gate_init(&st->gate, conn);
+	cc_gate_init(&st->gate, conn);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 }
 
@@ -127,7 +125,7 @@ static void ftcp_on_rtt(struct cc_conn *conn, struct ftcp_state *st, const struc
 	if (ack->rtt_us >= 0)
 		ftcp_sample(st, p, (u32)ack->rtt_us);
 	cc_abse_ack(&st->abse, ABSE_PARAMS_OF(p), conn, st->rtt_min_us, ack->acked_pkts);
-	pert_gate_follow(&st->gate, conn);
+	cc_gate_follow(&st->gate, conn);
 	ftcp_peak(conn, st, p, be_before_q24, be_cwnd_before_q8);
 }
 
@@ -145,7 +143,7 @@ static void ftcp_on_ack(struct cc_conn *conn, struct ftcp_state *st, const struc
 			const struct cc_ack *ack)
 {
 	if (!reno_in_slow_start(conn) && cc_delay_test_allowed(conn) && st->abse.be_q24 != 0ULL &&
-	    pert_gate_open(&st->gate, conn) &&
+	    cc_gate_open(&st->gate, conn) &&
 	    cc_happens(ack->random, ftcp_response_prob_q32(conn, st, p))) {
 		conn->cwnd_pkts = ftcp_window_pkts(conn, ftcp_be_cwnd_q8(st));
 		conn->cwnd_cnt = 0U;

@@ -22,6 +22,7 @@
 #include "knee/host.h"
 #include "knee/delay.h"
 #include "knee/reno.h"
+#include "knee/undo.h"
 
 enum { HD_HOLDOFF_NONE = 0, HD_HOLDOFF_ONE_ROUND = 1 };
 enum { HD_SIGNAL_RAW = 0, HD_SIGNAL_SRTT = 1 };
@@ -60,7 +61,6 @@ struct hd_state {
 	u32 prior_cwnd_pkts; /* window before the latest loss reduction, for undo */
 	u32 srtt_us;	     /* of the latest call, for observe */
 	u8 holding;
-	u8 padding[3];
 };
 
 static u32 hd_q_us(const struct hd_state *st, const struct hd_params *p)
@@ -84,11 +84,8 @@ static u64 hd_backoff_prob_q32(const struct hd_state *st, const struct hd_params
 static void hd_init(struct cc_conn *conn, struct hd_state *st, const struct hd_params *p)
 {
 	(void)p;
-	st->delay = (struct cc_delay){0};
 	st->hold_pos = conn->snd_pos;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->srtt_us = 0U;
-	st->holding = 0;
 }
 
 static void hd_on_rtt(struct cc_conn *conn, struct hd_state *st, const struct hd_params *p,
@@ -138,11 +135,7 @@ static void hd_on_event(struct cc_conn *conn, struct hd_state *st, const struct 
 	(void)event;
 }
 
-static u32 hd_undo(struct cc_conn *conn, struct hd_state *st, const struct hd_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(hd)
 
 static void hd_observe(const struct hd_state *st, const struct hd_params *p, u32 out[CC_OBSERVE_N])
 {

@@ -15,9 +15,11 @@
  *  - HS-e: b takes part of cwnd, not of the data in flight: b is a function of cwnd.
  */
 #include "knee/host.h"
+#include "knee/growth.h"
 #include "knee/hstcp.h"
-#include "knee/htcp.h"
+#include "knee/reduce.h"
 #include "knee/reno.h"
+#include "knee/undo.h"
 
 #define HSTCP_PARAMS(X) RENO_GROWTH_PARAMS(X) RENO_SSTHRESH_PARAM(X)
 #define HSTCP_RULES(R)
@@ -35,9 +37,7 @@ static void hstcp_init(struct cc_conn *conn, struct hstcp_state *st, const struc
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->credit_q16 = 0U;
 	st->increase_q16 = 1U << 16;
-	st->decrease_q16 = 0U;
 }
 
 static void hstcp_on_rtt(struct cc_conn *conn, struct hstcp_state *st, const struct hstcp_params *p,
@@ -57,7 +57,7 @@ static void hstcp_on_ack(struct cc_conn *conn, struct hstcp_state *st, const str
 	if (counted == 0U)
 		return;
 	st->increase_q16 = hstcp_increase_q16(conn->cwnd_pkts);
-	htcp_avoid(conn, &st->credit_q16, st->increase_q16, counted);
+	cc_grow_q16(conn, &st->credit_q16, st->increase_q16, counted);
 }
 
 static u32 hstcp_ssthresh(struct cc_conn *conn, struct hstcp_state *st,
@@ -67,8 +67,8 @@ static u32 hstcp_ssthresh(struct cc_conn *conn, struct hstcp_state *st,
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 	st->credit_q16 = 0U;
 	st->decrease_q16 = hstcp_decrease_q16(conn->cwnd_pkts);
-	return htcp_reduced_pkts(conn->cwnd_pkts, (u64)cc_sub_floor_u32(1U << 16, st->decrease_q16)
-						      << 16);
+	return cc_reduced_q32_pkts(conn->cwnd_pkts,
+				   (u64)cc_sub_floor_u32(1U << 16, st->decrease_q16) << 16);
 }
 
 static void hstcp_on_event(struct cc_conn *conn, struct hstcp_state *st,
@@ -80,11 +80,7 @@ static void hstcp_on_event(struct cc_conn *conn, struct hstcp_state *st,
 		conn->ssthresh_pkts = reno_ssthresh(conn);
 }
 
-static u32 hstcp_undo(struct cc_conn *conn, struct hstcp_state *st, const struct hstcp_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(hstcp)
 
 static void hstcp_observe(const struct hstcp_state *st, const struct hstcp_params *p,
 			  u32 out[CC_OBSERVE_N])

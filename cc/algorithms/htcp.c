@@ -35,7 +35,9 @@
  */
 #include "knee/host.h"
 #include "knee/delay.h"
+#include "knee/growth.h"
 #include "knee/htcp.h"
+#include "knee/reduce.h"
 #include "knee/reno.h"
 #include "knee/round.h"
 
@@ -122,7 +124,6 @@ struct htcp_state {
 	u8 prior_adapting;
 	u8 timed_out;	/* a timeout without a round in good order since */
 	u8 prior_valid; /* the latest reduction has not been taken back */
-	u8 padding[2];
 };
 
 static void htcp_init(struct cc_conn *conn, struct htcp_state *st, const struct htcp_params *p)
@@ -131,25 +132,11 @@ static void htcp_init(struct cc_conn *conn, struct htcp_state *st, const struct 
 	st->event_us = conn->now_us;
 	st->prior_event_us = conn->now_us;
 	st->round_start_us = conn->now_us;
-	st->delay = (struct cc_delay){0};
 	cc_round_start(&st->round, conn);
-	st->round_start_pkts = 0U;
-	st->rate_q8 = 0U;
-	st->rate_max_q8 = 0U;
-	st->rate_prev_q8 = 0U;
-	st->prior_rate_prev_q8 = 0U;
-	st->prior_rtt_max_us = 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->credit_q16 = 0U;
 	st->alpha_milli = 1000U;
-	st->samples = 0;
-	st->rounds = 0;
 	st->adapting = p->first_event == HTCP_FIRST_ADAPTIVE;
 	st->prior_adapting = st->adapting;
-	st->timed_out = 0;
-	st->prior_valid = 0;
-	st->padding[0] = 0;
-	st->padding[1] = 0;
 }
 
 /* eqs. 6 and 7, from the eighth RTT update on. */
@@ -260,7 +247,7 @@ static void htcp_on_ack(struct cc_conn *conn, struct htcp_state *st, const struc
 
 	st->alpha_milli = milli < CC_U32_MAX ? (u32)milli : CC_U32_MAX;
 	if (counted != 0U)
-		htcp_avoid(conn, &st->credit_q16, alpha_q16, counted);
+		cc_grow_q16(conn, &st->credit_q16, alpha_q16, counted);
 }
 
 /* Adaptive reset: whether the achieved throughput has changed since the last event. */
@@ -301,7 +288,7 @@ static u32 htcp_ssthresh(struct cc_conn *conn, struct htcp_state *st, const stru
 	/* eq. 10. */
 	st->delay.rtt_max_us =
 	    st->delay.rtt_min_us + (u32)((u64)range_us * p->fade_ppm / CC_ONE_PPM);
-	return htcp_reduced_pkts(conn->cwnd_pkts, beta_q32);
+	return cc_reduced_q32_pkts(conn->cwnd_pkts, beta_q32);
 }
 
 /* As if the latest call of ssthresh() had not been, but for the RTTs and rounds since. */

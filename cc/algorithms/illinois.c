@@ -31,10 +31,12 @@
  */
 #include "knee/host.h"
 #include "knee/delay.h"
-#include "knee/htcp.h"
+#include "knee/growth.h"
 #include "knee/mean.h"
+#include "knee/reduce.h"
 #include "knee/reno.h"
 #include "knee/round.h"
+#include "knee/undo.h"
 
 #define ILLINOIS_ONE_Q16 (1U << 16)
 #define ILLINOIS_HALF_PPM (CC_ONE_PPM / 2U)
@@ -80,7 +82,6 @@ struct illinois_state {
 	u32 prior_cwnd_pkts; /* before the latest loss, for undo */
 	u8 left_low;	     /* the delay has been above the low range since alpha_max */
 	u8 low_rounds;	     /* of low delay in a row since then */
-	u8 padding[6];
 };
 
 static void illinois_reset(struct illinois_state *st)
@@ -95,19 +96,9 @@ static void illinois_init(struct cc_conn *conn, struct illinois_state *st,
 			  const struct illinois_params *p)
 {
 	(void)p;
-	st->rtt = (struct cc_mean){0};
-	st->delay = (struct cc_delay){0};
 	cc_round_start(&st->round, conn);
-	st->da_q4_us = 0U;
 	illinois_reset(st);
-	st->credit_q16 = 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->padding[0] = 0;
-	st->padding[1] = 0;
-	st->padding[2] = 0;
-	st->padding[3] = 0;
-	st->padding[4] = 0;
-	st->padding[5] = 0;
 }
 
 /* eta dm, in 1/16 us as all delays here: at most 2^28. */
@@ -205,8 +196,8 @@ static void illinois_on_ack(struct cc_conn *conn, struct illinois_state *st,
 	u32 counted = reno_counted_to_avoid(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
 
 	if (counted != 0U)
-		htcp_avoid(conn, &st->credit_q16,
-			   illinois_is_small(conn, p) ? ILLINOIS_ONE_Q16 : st->alpha_q16, counted);
+		cc_grow_q16(conn, &st->credit_q16,
+			    illinois_is_small(conn, p) ? ILLINOIS_ONE_Q16 : st->alpha_q16, counted);
 }
 
 static u32 illinois_ssthresh(struct cc_conn *conn, struct illinois_state *st,
@@ -228,12 +219,7 @@ static void illinois_on_event(struct cc_conn *conn, struct illinois_state *st,
 	}
 }
 
-static u32 illinois_undo(struct cc_conn *conn, struct illinois_state *st,
-			 const struct illinois_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(illinois)
 
 static void illinois_observe(const struct illinois_state *st, const struct illinois_params *p,
 			     u32 out[CC_OBSERVE_N])

@@ -92,26 +92,16 @@ struct ledbatpp_state {
 	u8 stage;	       /* enum ledbatpp_stage */
 	u8 rounds_left;	       /* of LEDBATPP_SOON or LEDBATPP_FROZEN */
 	u8 round_ended;	       /* by the present ACK */
-	u8 padding[1];
 };
 
 static void ledbatpp_init(struct cc_conn *conn, struct ledbatpp_state *st,
 			  const struct ledbatpp_params *p)
 {
 	(void)p;
-	st->mark_us = 0ULL;
-	st->wait_us = 0ULL;
-	cc_buckets_clear(&st->base_us);
-	for (u32 i = 0U; i < LEDBATPP_RECENT; i++)
-		st->recent_us[i] = 0U;
 	cc_round_start(&st->round, conn);
 	st->resume_pkts = conn->cwnd_pkts;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 	st->prior_resume_pkts = conn->cwnd_pkts;
-	st->stage = LEDBATPP_START;
-	st->rounds_left = 0;
-	st->round_ended = 0;
-	st->padding[0] = 0;
 }
 
 /* Queueing delay: the least of the last samples over the base; 0 without any. */

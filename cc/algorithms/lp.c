@@ -27,9 +27,10 @@
  */
 #include "knee/host.h"
 #include "knee/delay.h"
-#include "knee/pert.h"
 #include "knee/reno.h"
 #include "knee/round.h"
+#include "knee/slow_rtt.h"
+#include "knee/undo.h"
 
 enum { LP_DMAX_LARGEST = 0, LP_DMAX_SECOND = 1 };
 enum { LP_HOLDOFF_NONE = 0, LP_HOLDOFF_ONE_ROUND = 1 };
@@ -62,21 +63,13 @@ struct lp_state {
 	u32 prior_cwnd_pkts; /* before the latest loss, for undo */
 	u8 rounds_left;	     /* of the inference phase; 0: none */
 	u8 holding;	     /* the running round measures packets sent before an indication */
-	u8 padding[2];
 };
 
 static void lp_init(struct cc_conn *conn, struct lp_state *st, const struct lp_params *p)
 {
 	(void)p;
-	st->delay = (struct cc_delay){0};
-	st->slow = (struct cc_slow_rtt){0};
 	cc_round_start(&st->round, conn);
-	st->rtt_second_us = 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->rounds_left = 0;
-	st->holding = 0;
-	st->padding[0] = 0;
-	st->padding[1] = 0;
 }
 
 static void lp_sample(struct lp_state *st, const struct lp_params *p, u32 rtt_us)
@@ -162,11 +155,7 @@ static void lp_on_event(struct cc_conn *conn, struct lp_state *st, const struct 
 		st->rounds_left = 0;
 }
 
-static u32 lp_undo(struct cc_conn *conn, struct lp_state *st, const struct lp_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(lp)
 
 static void lp_observe(const struct lp_state *st, const struct lp_params *p, u32 out[CC_OBSERVE_N])
 {

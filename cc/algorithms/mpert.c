@@ -47,8 +47,11 @@
  *  - slow start, rounding, delayed ACKs: as PERT.
  */
 #include "knee/host.h"
-#include "knee/pert.h"
+#include "knee/delay.h"
+#include "knee/early_response.h"
 #include "knee/red.h"
+#include "knee/reno.h"
+#include "knee/slow_rtt.h"
 
 enum { MPERT_LOSS_HALVE = 0, MPERT_LOSS_EARLY = 1 };
 enum { MPERT_SAFE = 0, MPERT_COMPETE = 1, MPERT_HIGH_SPEED = 2 };
@@ -57,7 +60,7 @@ enum { MPERT_SAFE = 0, MPERT_COMPETE = 1, MPERT_HIGH_SPEED = 2 };
 #define MPERT_ALPHA_MAX_Q16 (32U << 16)
 
 #define MPERT_PARAMS(X) \
-	PERT_SHARED_PARAMS(X) \
+	CC_EARLY_RESPONSE_PARAMS(X) \
 	X(CC_TIME_US, qmax_us, "qmax", "", 0, 10000000, 0, "", "m-PERT: observed", \
 	  "largest queueing delay of the path; 0: largest one observed, at least qmax_floor") \
 	X(CC_TIME_US, qmax_floor_us, "qmax_floor", "", 1, 10000000, 10000, "", "m-PERT: 10 ms", \
@@ -75,7 +78,7 @@ enum { MPERT_SAFE = 0, MPERT_COMPETE = 1, MPERT_HIGH_SPEED = 2 };
 	X(CC_CHOICE, loss_decrease, "loss_decrease", "", 0, 1, MPERT_LOSS_HALVE, "halve|early", \
 	  "reading MP-d", "a loss halves the window, or takes as much as an early response")
 
-#define MPERT_RULES(R) PERT_SHARED_RULES(R)
+#define MPERT_RULES(R) CC_EARLY_RESPONSE_RULES(R)
 
 CC_PARAMS_STRUCT(mpert, MPERT_PARAMS);
 
@@ -89,15 +92,14 @@ struct mpert_intervals {
 struct mpert_state {
 	struct cc_delay delay;
 	struct cc_slow_rtt slow;
-	struct pert_gate gate;
+	struct cc_gate gate;
 	u32 alpha_q16;
-	u32 alpha_time_us;    /* when alpha was last changed, low 32 bits */
-	u32 region_pkts;      /* acknowledged in a row in this region */
-	u32 prior_cwnd_pkts;  /* before the latest loss, for undo */
-	u32 before_loss_pkts; /* interval that the latest loss ended; 0: none */
-	u16 growth_q16;	      /* fraction of a packet counted, beside cwnd_cnt */
-	u8 region;	      /* of the latest ACK; MPERT_SAFE: neither of the others */
-	u8 padding[1];
+	u32 alpha_time_us;	       /* when alpha was last changed, low 32 bits */
+	u32 region_pkts;	       /* acknowledged in a row in this region */
+	u32 prior_cwnd_pkts;	       /* before the latest loss, for undo */
+	u32 before_loss_pkts;	       /* interval that the latest loss ended; 0: none */
+	u16 growth_q16;		       /* fraction of a packet counted, beside cwnd_cnt */
+	u8 region;		       /* of the latest ACK; MPERT_SAFE: neither of the others */
 	struct mpert_intervals losses; /* past: without before_loss_pkts */
 	struct mpert_intervals responses;
 };
@@ -283,18 +285,10 @@ static void mpert_adapt(const struct cc_conn *conn, struct mpert_state *st,
 
 static void mpert_init(struct cc_conn *conn, struct mpert_state *st, const struct mpert_params *p)
 {
-	st->delay = (struct cc_delay){0};
-	st->slow = (struct cc_slow_rtt){0};
-	pert_gate_init(&st->gate, conn);
+	cc_gate_init(&st->gate, conn);
 	st->alpha_q16 = mpert_ppm_to_q16(p->alpha0_ppm);
 	st->alpha_time_us = (u32)conn->now_us;
-	st->region_pkts = 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->before_loss_pkts = 0U;
-	st->growth_q16 = 0U;
-	st->region = MPERT_SAFE;
-	st->losses = (struct mpert_intervals){0};
-	st->responses = (struct mpert_intervals){0};
 }
 
 /* Counts the packets acknowledged in a row in one region. */
@@ -321,7 +315,7 @@ static void mpert_on_rtt(struct cc_conn *conn, struct mpert_state *st, const str
 	}
 	if (st->delay.rtt_min_us != 0U)
 		mpert_count_region(st, p, reno_counted_pkts(p->count, ack->acked_pkts));
-	pert_gate_follow(&st->gate, conn);
+	cc_gate_follow(&st->gate, conn);
 	st->losses.running_pkts = cc_add_sat_u32(st->losses.running_pkts, ack->acked_pkts);
 	st->responses.running_pkts = cc_add_sat_u32(st->responses.running_pkts, ack->acked_pkts);
 }
@@ -350,10 +344,11 @@ static void mpert_on_ack(struct cc_conn *conn, struct mpert_state *st, const str
 
 	if (st->slow.srtt_q8_us != 0U)
 		mpert_adapt(conn, st, p);
-	if (pert_test_due(conn, &st->gate, &st->slow, p->ss_test) &&
+	if (cc_early_response_due(conn, &st->gate, &st->slow, p->ss_test) &&
 	    cc_happens(ack->random, mpert_prob_q32(st, p))) {
 		mpert_push(&st->responses, mpert_end(&st->responses));
-		pert_respond(conn, &st->gate, mpert_kept_pkts(st, p, conn->cwnd_pkts), p->holdoff);
+		cc_early_response(conn, &st->gate, mpert_kept_pkts(st, p, conn->cwnd_pkts),
+				  p->holdoff);
 		return;
 	}
 	if (!conn->cwnd_limited)

@@ -9,6 +9,7 @@
  */
 #include "knee/host.h"
 #include "knee/reno.h"
+#include "knee/undo.h"
 
 #define NEWRENO_PARAMS(X) RENO_GROWTH_PARAMS(X) RENO_SSTHRESH_PARAM(X)
 #define NEWRENO_RULES(R)
@@ -59,12 +60,7 @@ static void newreno_on_event(struct cc_conn *conn, struct newreno_state *st,
 	(void)event;
 }
 
-static u32 newreno_undo(struct cc_conn *conn, struct newreno_state *st,
-			const struct newreno_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(newreno)
 
 static void newreno_observe(const struct newreno_state *st, const struct newreno_params *p,
 			    u32 out[CC_OBSERVE_N])

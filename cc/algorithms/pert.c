@@ -22,23 +22,27 @@
  *  - RTT samples that a delayed ACK may have lengthened are left out: `delack_filter` (RTT).
  */
 #include "knee/host.h"
-#include "knee/pert.h"
+#include "knee/delay.h"
+#include "knee/early_response.h"
 #include "knee/red.h"
+#include "knee/reno.h"
+#include "knee/slow_rtt.h"
+#include "knee/undo.h"
 
 #define PERT_PARAMS(X) \
-	PERT_SHARED_PARAMS(X) \
+	CC_EARLY_RESPONSE_PARAMS(X) \
 	X(CC_PROB_PPM, decrease_ppm, "decrease", "", 0, 1000000, 350000, "", \
 	  "PERT: 0.35, from public implementations", \
 	  "part of the window that an early response takes away")
 
-#define PERT_RULES(R) PERT_SHARED_RULES(R)
+#define PERT_RULES(R) CC_EARLY_RESPONSE_RULES(R)
 
 CC_PARAMS_STRUCT(pert, PERT_PARAMS);
 
 struct pert_state {
 	struct cc_delay delay;
 	struct cc_slow_rtt slow;
-	struct pert_gate gate;
+	struct cc_gate gate;
 	u32 prior_cwnd_pkts; /* window before the latest loss reduction, for undo */
 };
 
@@ -55,9 +59,7 @@ static u64 pert_prob_q32(const struct pert_state *st, const struct pert_params *
 static void pert_init(struct cc_conn *conn, struct pert_state *st, const struct pert_params *p)
 {
 	(void)p;
-	st->delay = (struct cc_delay){0};
-	st->slow = (struct cc_slow_rtt){0};
-	pert_gate_init(&st->gate, conn);
+	cc_gate_init(&st->gate, conn);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 }
 
@@ -68,18 +70,18 @@ static void pert_on_rtt(struct cc_conn *conn, struct pert_state *st, const struc
 		cc_delay_sample(&st->delay, (u32)ack->rtt_us);
 		cc_slow_rtt_sample(&st->slow, (u32)ack->rtt_us, p->srtt_weight_ppm);
 	}
-	pert_gate_follow(&st->gate, conn);
+	cc_gate_follow(&st->gate, conn);
 }
 
 static void pert_on_ack(struct cc_conn *conn, struct pert_state *st, const struct pert_params *p,
 			const struct cc_ack *ack)
 {
-	if (pert_test_due(conn, &st->gate, &st->slow, p->ss_test) &&
+	if (cc_early_response_due(conn, &st->gate, &st->slow, p->ss_test) &&
 	    cc_happens(ack->random, pert_prob_q32(st, p))) {
 		u64 kept_ppm = cc_sub_floor_u32(CC_ONE_PPM, p->decrease_ppm);
 
-		pert_respond(conn, &st->gate, (u32)(conn->cwnd_pkts * kept_ppm / CC_ONE_PPM),
-			     p->holdoff);
+		cc_early_response(conn, &st->gate, (u32)(conn->cwnd_pkts * kept_ppm / CC_ONE_PPM),
+				  p->holdoff);
 		return;
 	}
 	reno_grow(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
@@ -101,11 +103,7 @@ static void pert_on_event(struct cc_conn *conn, struct pert_state *st, const str
 	(void)event;
 }
 
-static u32 pert_undo(struct cc_conn *conn, struct pert_state *st, const struct pert_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(pert)
 
 static void pert_observe(const struct pert_state *st, const struct pert_params *p,
 			 u32 out[CC_OBSERVE_N])

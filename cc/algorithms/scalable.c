@@ -16,7 +16,9 @@
  *  - SC-d: a timeout is NewReno's (not a parameter).
  */
 #include "knee/host.h"
+#include "knee/reduce.h"
 #include "knee/reno.h"
+#include "knee/undo.h"
 
 #define SCALABLE_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
@@ -43,7 +45,6 @@ static void scalable_init(struct cc_conn *conn, struct scalable_state *st,
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->credit_ppm = 0U;
 }
 
 static void scalable_on_rtt(struct cc_conn *conn, struct scalable_state *st,
@@ -99,12 +100,7 @@ static void scalable_on_event(struct cc_conn *conn, struct scalable_state *st,
 		conn->ssthresh_pkts = reno_ssthresh(conn);
 }
 
-static u32 scalable_undo(struct cc_conn *conn, struct scalable_state *st,
-			 const struct scalable_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(scalable)
 
 static void scalable_observe(const struct scalable_state *st, const struct scalable_params *p,
 			     u32 out[CC_OBSERVE_N])

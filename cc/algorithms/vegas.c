@@ -37,6 +37,7 @@
 #include "knee/mean.h"
 #include "knee/reno.h"
 #include "knee/round.h"
+#include "knee/undo.h"
 
 enum { VEGAS_EXIT_NS2 = 0, VEGAS_EXIT_LINUX = 1 };
 enum { VEGAS_RTT_MEAN = 0, VEGAS_RTT_LEAST = 1 };
@@ -74,7 +75,6 @@ struct vegas_state {
 	u8 growing;		 /* the running round may grow the window */
 	u8 round_ended;		 /* by the present ACK */
 	u8 measured;		 /* that round had a sample */
-	u8 padding[9];
 };
 
 static void vegas_round_clear(struct vegas_state *st)
@@ -86,16 +86,8 @@ static void vegas_round_clear(struct vegas_state *st)
 static void vegas_init(struct cc_conn *conn, struct vegas_state *st, const struct vegas_params *p)
 {
 	(void)p;
-	st->delay = (struct cc_delay){0};
 	cc_round_start(&st->round, conn);
-	vegas_round_clear(st);
-	st->rtt_q8_us = 0U;
-	st->backlog_thousandths = 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	/* The first ACK ends a round and lets the next one, the first to have ACKs, grow. */
-	st->growing = 0;
-	st->round_ended = 0;
-	st->measured = 0;
 }
 
 /* Packets kept queued, times RTT in 1/256 us: diff < n exactly where this < n * RTT. */
@@ -213,11 +205,7 @@ static void vegas_on_event(struct cc_conn *conn, struct vegas_state *st,
 	}
 }
 
-static u32 vegas_undo(struct cc_conn *conn, struct vegas_state *st, const struct vegas_params *p)
-{
-	(void)p;
-	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
-}
+CC_UNDO_TO_PRIOR_CWND(vegas)
 
 static void vegas_observe(const struct vegas_state *st, const struct vegas_params *p,
 			  u32 out[CC_OBSERVE_N])

@@ -23,8 +23,8 @@
  *    `idle`).
  *  - WW-g: before there is an estimate a loss is NewReno's; thresholds are at least 2 packets (not
  *    parameters).
- *  - WW-h: BE RTTmin is evaluated at the loss (not a parameter). Linux halves there, as NewReno, and
- *    sets window and threshold to BE RTTmin at the end of the recovery.
+ *  - WW-h: BE RTTmin is evaluated at the loss (not a parameter). Linux halves there, as NewReno,
+ * and sets window and threshold to BE RTTmin at the end of the recovery.
  *  - of ABSE: in knee/abse.h. No response here is to delay: `beta_u_delay` does nothing.
  */
 #include "knee/host.h"
@@ -70,7 +70,6 @@ struct westwood_state {
 	u32 rtt_min_us;		/* 0: no sample yet */
 	u32 prior_cwnd_pkts;	/* window before the latest reduction, for undo */
 	u32 loss_ssthresh_pkts; /* ssthresh for the end of the recovery that is running; 0: none */
-	u8 padding[4];
 };
 
 static u64 westwood_be_q24(const struct westwood_state *st, const struct westwood_params *p)
@@ -90,13 +89,7 @@ static void westwood_init(struct cc_conn *conn, struct westwood_state *st,
 			  const struct westwood_params *p)
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
-	/* The larger of the two. */
-	st->abse = (struct cc_abse){0};
-	st->rtt_min_us = 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->loss_ssthresh_pkts = 0U;
-	for (u32 i = 0U; i < 4U; i++)
-		st->padding[i] = 0;
 }
 
 /* The estimator of Westwood+. */

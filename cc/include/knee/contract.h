@@ -3,8 +3,9 @@
  * The contract between an algorithm and its host (simulator, Linux kernel, QUIC).
  *
  * An algorithm is a set of pure functions of (connection view, own state, parameters, event). It
- * reads no clock, draws no random number, allocates nothing, and keeps no pointer. The host calls
- * in Linux's order, for every acknowledgement that reaches the sender:
+ * reads no clock, draws no random number, allocates nothing, and keeps no pointer. The host clears
+ * the state, all its bytes, and calls init; then it calls in Linux's order, for every
+ * acknowledgement that reaches the sender:
  *
  *   1. on_rtt     in every phase; carries the RTT sample if the ACK gave one;
  *   2. ssthresh   if the ACK (or a timer) makes the stack enter recovery; after an expired

@@ -115,14 +115,6 @@ static inline void cc_delay_reduce(struct cc_conn *conn, u32 pkts)
 	conn->cwnd_cnt = 0U;
 }
 
-/* (1 - decrease) cwnd, rounded down. */
-static inline u32 cc_decreased_pkts(u32 cwnd_pkts, u32 decrease_ppm)
-{
-	u64 kept_ppm = cc_sub_floor_u32(CC_ONE_PPM, decrease_ppm);
-
-	return (u32)(cwnd_pkts * kept_ppm / CC_ONE_PPM);
-}
-
 /* The phases in which a delay test may run: the papers are silent on recovery (HD-e). */
 static inline int cc_delay_test_allowed(const struct cc_conn *conn)
 {

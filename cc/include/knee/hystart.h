@@ -35,7 +35,6 @@ struct cc_hystart {
 	u32 css_base_us;    /* least RTT when CSS began; 0: not in CSS */
 	u8 samples;	    /* of the round that is running, up to HYSTART_N_RTT_SAMPLE */
 	u8 css_rounds;	    /* that have ended */
-	u8 padding[2];
 };
 
 static inline void cc_hystart_start(struct cc_hystart *hystart, const struct cc_conn *conn)

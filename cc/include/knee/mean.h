@@ -10,7 +10,6 @@
 struct cc_mean {
 	u64 sum_us; /* below 2^56 */
 	u32 n;	    /* samples; 0: none */
-	u32 padding;
 };
 
 /* Takes a sample in, clamped to 1 ... CC_TIME_MAX_US as cc_delay_sample() does. */

@@ -92,12 +92,6 @@ static inline void reno_grow(struct cc_conn *conn, u32 count, u32 ss_limit_pkts,
 		reno_avoid(conn, counted);
 }
 
-/* What a reduction to this part leaves, rounded down, at least the floor. */
-static inline u32 cc_reduced_pkts(u32 pkts, u32 left_ppm)
-{
-	return cc_max_u32((u32)((u64)pkts * left_ppm / CC_ONE_PPM), CC_CWND_FLOOR_PKTS);
-}
-
 /* max(FlightSize / 2, 2): RFC 5681 section 3.1 eq. 4. Packets sent by limited transmit do not
  * count as flight (RFC 3042 section 2), hence the minimum with cwnd. */
 static inline u32 reno_ssthresh(const struct cc_conn *conn)

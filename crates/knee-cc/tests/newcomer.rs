@@ -1,0 +1,81 @@
+//! "Write one C file; edit nothing else": a copy of the tree with one more algorithm passes the
+//! commands that end `docs/adding-an-algorithm.md`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// What the documented commands need of the tree.
+const NEEDED: [&str; 7] =
+    ["Cargo.toml", "Cargo.lock", ".clang-format", "cc", "crates", "docs", "scripts"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
+}
+
+/// Copies a file or a folder, but for what was built or is hidden inside it.
+fn copy(from: &Path, to: &Path) {
+    if from.is_file() {
+        fs::copy(from, to).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
+        return;
+    }
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).unwrap_or_else(|e| panic!("{}: {e}", from.display())) {
+        let name = entry.expect("an entry").file_name();
+        let is_built = ["target", "node_modules"].iter().any(|built| name == *built);
+        if !is_built && !name.to_string_lossy().starts_with('.') {
+            copy(&from.join(&name), &to.join(&name));
+        }
+    }
+}
+
+/// The commands of the last block of code.
+fn documented_commands(text: &str) -> Vec<&str> {
+    let after = text.trim_end().rsplit("\n\n").next().expect("a last block");
+    after.lines().map(|line| line.strip_prefix("    ").expect("a block of code")).collect()
+}
+
+#[test]
+fn a_new_algorithm_is_one_file() {
+    let tree = Path::new(env!("CARGO_TARGET_TMPDIR")).join("newcomer");
+    if tree.exists() {
+        fs::remove_dir_all(&tree).expect("the tree of an earlier run");
+    }
+    fs::create_dir_all(&tree).expect("a folder");
+    for part in NEEDED {
+        copy(&root().join(part), &tree.join(part));
+    }
+    let dual = fs::read_to_string(tree.join("cc/algorithms/dual.c")).expect("the example");
+    let newcomer = dual.replace("dual", "newcomer").replace("DUAL", "NEWCOMER");
+    let file = tree.join("cc/algorithms/newcomer.c");
+    fs::write(&file, newcomer).expect("the new algorithm");
+    // A longer name moves the ends of lines.
+    let formatter = ["clang-format-19", "clang-format"].into_iter().find(|formatter| {
+        Command::new(formatter).arg("-i").arg(&file).status().is_ok_and(|status| status.success())
+    });
+    assert!(formatter.is_some(), "install the Debian package clang-format-19");
+
+    let doc = fs::read_to_string(tree.join("docs/adding-an-algorithm.md")).expect("the document");
+    let commands = documented_commands(&doc);
+    assert!(commands.len() > 1 && commands.contains(&"scripts/check-c.sh"), "{commands:?}");
+    for command in commands {
+        let output = Command::new("bash")
+            .args(["-c", command])
+            .current_dir(&tree)
+            // The folder of this build, in which the dependencies are built already.
+            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join(".."))
+            .env("CARGO_NET_OFFLINE", "true")
+            .env_remove("INSTA_UPDATE")
+            .output()
+            .expect("bash");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complained = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}:\n{said}\n{complained}");
+        if let Some((_, test)) = command.split_once("--test ") {
+            assert!(said.contains("test result: ok."), "{test}: {said}");
+        }
+    }
+    fs::remove_dir_all(&tree).expect("the tree");
+}
