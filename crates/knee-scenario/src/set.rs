@@ -53,6 +53,17 @@ impl Set {
         &self.argument
     }
 
+    /// Puts the value into `document`, whether or not that makes a scenario.
+    ///
+    /// # Errors
+    /// The path leads nowhere.
+    pub fn put_into(&self, document: &mut DocumentMut) -> Result<(), ScenarioError> {
+        self.apply(document).map_err(|fault| {
+            let argument = self.argument();
+            ScenarioError::at(fault.what, fault.remedy, "--set", argument, self.span(fault.on))
+        })
+    }
+
     pub(super) fn path(&self) -> &[String] {
         &self.path
     }

@@ -89,6 +89,8 @@ struct Flow {
 
 pub(crate) struct Engine<'a> {
     spec: &'a RunSpec,
+    /// Told the time at the end of each bin.
+    watch: &'a mut dyn FnMut(Ns),
     now_ns: Ns,
     flows: Vec<Flow>,
     /// Flows whose time series goes on.
@@ -139,7 +141,7 @@ impl Out<'_> {
 }
 
 impl<'a> Engine<'a> {
-    pub(crate) fn new(spec: &'a RunSpec) -> Result<Self, SimError> {
+    pub(crate) fn new(spec: &'a RunSpec, watch: &'a mut dyn FnMut(Ns)) -> Result<Self, SimError> {
         let (mut path, ports) = Path::new(spec);
         let mut flows = Vec::with_capacity(spec.flows.len());
         let mut timers = Timers::default();
@@ -154,7 +156,7 @@ impl<'a> Engine<'a> {
         path.set_timers(timers.next_ns());
         let sampled = (0..).zip(&flows).filter(|(_, flow)| !flow.drawn).map(|(i, _)| i).collect();
         let (blocks, acks) = (Store::default(), Store::default());
-        Ok(Self { spec, now_ns: 0, flows, sampled, path, timers, blocks, acks })
+        Ok(Self { spec, watch, now_ns: 0, flows, sampled, path, timers, blocks, acks })
     }
 
     pub(crate) fn run(mut self) -> Result<RunRecord, SimError> {
@@ -527,6 +529,7 @@ impl<'a> Engine<'a> {
             !flow.drawn || !flow.has_ended()
         });
         self.path.close_bin(self.now_ns);
+        (self.watch)(self.now_ns);
     }
 
     fn finish(mut self) -> RunRecord {

@@ -13,7 +13,7 @@ mod packet;
 mod receiver;
 mod sender;
 
-use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec};
+use knee_run::{Host, HostError, HostErrorKind, Ns, RunOptions, RunRecord, RunSpec};
 use thiserror::Error;
 
 /// Why a run cannot be simulated.
@@ -87,7 +87,15 @@ impl From<SimError> for HostError {
 /// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::TooLarge`];
 /// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
-    engine::Engine::new(spec)?.run()
+    run_watched(spec, &mut |_| ())
+}
+
+/// As [`run`]; `watch` is told the time at the end of each bin of the time series.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(spec: &RunSpec, watch: &mut dyn FnMut(Ns)) -> Result<RunRecord, SimError> {
+    engine::Engine::new(spec, watch)?.run()
 }
 
 /// The simulator as a [`Host`].
@@ -109,7 +117,7 @@ impl Host for Simulator {
 
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
         can_keep(options)?;
-        Ok(engine::Engine::new(spec).map(drop)?)
+        Ok(engine::Engine::new(spec, &mut |_| ()).map(drop)?)
     }
 
     fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {

@@ -1,0 +1,19 @@
+//! The simulator for the lab in a browser: scenarios, runs, and what charts need of them.
+//!
+//! [`Session::answer`] takes a request in JSON and gives an [`Answer`]: JSON, and beside it numbers
+//! for the charts. It is the same on every target; `abi` is all that WebAssembly adds. The page's
+//! side of the protocol is `web/src/protocol.ts`.
+
+#[cfg(target_family = "wasm")]
+mod abi;
+mod catalogue;
+mod document;
+mod error;
+mod events;
+mod series;
+mod session;
+mod statistics;
+mod theory;
+
+pub use error::Refusal;
+pub use session::{Answer, Session, Watch};

@@ -1,0 +1,364 @@
+//! Requests and answers.
+
+use crate::{
+    Refusal, catalogue, document, document::Edit, events, series, series::Want,
+    statistics::Statistics, theory,
+};
+use knee_run::{NS_PER_MS, Ns, RunRecord, RunSpec};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::{collections::BTreeMap, fmt::Write as _};
+
+/// Bins of a run whose scenario asks for fewer: enough for a wide screen.
+const BINS_LEAST: u64 = 2000;
+/// Bins of several flows together that a run keeps at most.
+const ROWS_MAX: u64 = 12_000_000;
+
+/// What is told while a run is under way: how much of it is done, 0 to 1.
+pub type Watch<'a> = &'a mut dyn FnMut(f64);
+
+/// What a request is answered with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// JSON: the answer, or a [`Refusal`], which alone has a key `error`.
+    pub text: String,
+    /// Columns of numbers, one after the other, where the request asks for some.
+    pub numbers: Vec<f64>,
+}
+
+/// The runs that a page holds.
+#[derive(Debug, Default)]
+pub struct Session {
+    runs: BTreeMap<u32, Run>,
+}
+
+#[derive(Debug)]
+struct Run {
+    spec: RunSpec,
+    record: RunRecord,
+}
+
+/// What a page asks for.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "op")]
+enum Request {
+    /// Algorithms and scenarios.
+    Catalogue,
+    /// A scenario's text after some changes, and what stands in it; refused if it is no scenario.
+    Edit {
+        text: String,
+        #[serde(default)]
+        edits: Vec<Edit>,
+    },
+    /// Simulates the first repetition of a scenario and keeps it as `slot`.
+    Run { slot: u32, text: String },
+    /// Lets a run go.
+    Forget { slot: u32 },
+    /// Columns for a chart.
+    Series { slot: u32, wants: Vec<Want>, from_s: f64, to_s: f64, columns: usize },
+    /// The reductions of a run, from a second run with the trace on.
+    Reductions { text: String },
+    /// The fluid model of a scenario.
+    Theory { text: String },
+    /// The time series of a run as CSV.
+    Csv { slot: u32 },
+    /// SHA-256 of the record of a scenario's first repetition, exactly as the scenario has it.
+    Digest { text: String },
+}
+
+/// The answer to `Edit`.
+#[derive(Debug, Serialize)]
+struct Edited<'a> {
+    text: &'a str,
+    document: serde_json::Value,
+    title: Option<&'a str>,
+    duration_s: f64,
+    /// How many packets the run may have, for an estimate of its time.
+    packets: f64,
+    flows: Vec<FlowShown<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct FlowShown<'a> {
+    name: &'a str,
+    start_s: f64,
+    stop_s: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Text {
+    text: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Columns {
+    /// Length of each column.
+    count: usize,
+}
+
+type Answered = Result<Answer, Refusal>;
+
+fn answer(answer: &impl Serialize, numbers: Vec<f64>) -> Answered {
+    let text = serde_json::to_string(answer).map_err(|error| Refusal::new(error, ""))?;
+    Ok(Answer { text, numbers })
+}
+
+impl Session {
+    /// Answers a request in JSON. `watch` is told how far a run is.
+    pub fn answer(&mut self, request: &[u8], watch: Watch<'_>) -> Answer {
+        let answered = serde_json::from_slice(request)
+            .map_err(|error| Refusal::new(format!("no such request: {error}"), "reload the page"))
+            .and_then(|request| self.perform(request, watch));
+        answered.unwrap_or_else(|refusal| Answer {
+            text: serde_json::to_string(&refusal).unwrap_or_default(),
+            numbers: Vec::new(),
+        })
+    }
+
+    fn perform(&mut self, request: Request, watch: Watch<'_>) -> Answered {
+        match request {
+            Request::Catalogue => answer(&catalogue::catalogue(), Vec::new()),
+            Request::Edit { text, edits } => edit(&text, &edits),
+            Request::Run { slot, text } => {
+                // Its memory may be needed.
+                self.runs.remove(&slot);
+                let mut spec = spec(&text)?;
+                spec.record.bin_ns = bin_ns(&spec)?;
+                spec.record.queue_log = false;
+                spec.record.trace = false;
+                let record = simulate(&spec, watch)?;
+                let statistics = Statistics::of(&spec, &record);
+                self.runs.insert(slot, Run { spec, record });
+                answer(&statistics, Vec::new())
+            }
+            Request::Forget { slot } => {
+                self.runs.remove(&slot);
+                answer(&(), Vec::new())
+            }
+            Request::Series { slot, wants, from_s, to_s, columns } => {
+                let run = self.run(slot)?;
+                let (count, numbers) = series::columns(&run.record, &wants, from_s, to_s, columns);
+                answer(&Columns { count }, numbers)
+            }
+            Request::Reductions { text } => {
+                let mut spec = spec(&text)?;
+                if events::packets(&spec) > events::PACKETS_MAX {
+                    return Err(Refusal::new(
+                        "the run is too long for a trace of every call",
+                        "shorten it or lower the rate to see which rule fired",
+                    ));
+                }
+                spec.record = knee_run::RecordSpec { trace: true, ..Default::default() };
+                answer(&events::reductions(&simulate(&spec, watch)?), Vec::new())
+            }
+            Request::Theory { text } => {
+                let (theory, numbers) = theory::theory(&spec(&text)?)?;
+                answer(&theory, numbers)
+            }
+            Request::Csv { slot } => answer(&Text { text: csv(self.run(slot)?) }, Vec::new()),
+            Request::Digest { text } => {
+                answer(&Text { text: digest(&simulate(&spec(&text)?, watch)?)? }, Vec::new())
+            }
+        }
+    }
+
+    fn run(&self, slot: u32) -> Result<&Run, Refusal> {
+        self.runs.get(&slot).ok_or_else(|| Refusal::new("nothing has run yet", "run a scenario"))
+    }
+}
+
+fn edit(text: &str, edits: &[Edit]) -> Answered {
+    let text = document::edited(text, edits)?;
+    let scenario = document::scenario(&text)?;
+    let spec = scenario.spec(scenario.seed());
+    let seconds = |ns: Ns| ns as f64 / 1e9;
+    let shown = |flow: &'_ knee_run::FlowSpec| (flow.start_ns, flow.stop_ns);
+    let flows = spec.flows.iter().filter(|flow| flow.drawn.is_none());
+    let edited = Edited {
+        document: document::view(&text)?,
+        title: scenario.title(),
+        duration_s: seconds(spec.duration_ns),
+        packets: events::packets(&spec) as f64,
+        flows: flows
+            .map(|flow| {
+                let (start_ns, stop_ns) = shown(flow);
+                FlowShown {
+                    name: &flow.name,
+                    start_s: seconds(start_ns),
+                    stop_s: seconds(stop_ns.unwrap_or(spec.duration_ns)),
+                }
+            })
+            .collect(),
+        text: &text,
+    };
+    answer(&edited, Vec::new())
+}
+
+fn spec(text: &str) -> Result<RunSpec, Refusal> {
+    let scenario = document::scenario(text)?;
+    Ok(scenario.spec(scenario.seed()))
+}
+
+/// Bins fine enough to look at: the scenario's, or shorter ones where they are few.
+fn bin_ns(spec: &RunSpec) -> Result<Ns, Refusal> {
+    let fine_ns = (spec.duration_ns / BINS_LEAST / NS_PER_MS).max(1) * NS_PER_MS;
+    let named = spec.flows.iter().filter(|flow| flow.drawn.is_none()).count() as u64;
+    let bin_ns = match spec.record.bin_ns {
+        0 => fine_ns,
+        given => given.min(fine_ns),
+    };
+    // Many flows for a long time: no finer than the scenario asks for.
+    let rows = |bin_ns: Ns| (spec.duration_ns / bin_ns).saturating_mul(named.max(1));
+    if rows(bin_ns) <= ROWS_MAX {
+        return Ok(bin_ns);
+    }
+    let given = spec.record.bin_ns;
+    if given > 0 && rows(given) <= ROWS_MAX {
+        return Ok(given);
+    }
+    Err(Refusal::new(
+        format!("the time series would have {} rows; a page holds {ROWS_MAX}", rows(bin_ns)),
+        "lengthen `bin` in [record], or shorten `duration`",
+    ))
+}
+
+fn simulate(spec: &RunSpec, watch: Watch<'_>) -> Result<RunRecord, Refusal> {
+    let duration_ns = spec.duration_ns as f64;
+    let mut watch = |now_ns: Ns| watch(now_ns as f64 / duration_ns);
+    knee_sim::run_watched(spec, &mut watch)
+        .map_err(|error| Refusal::new(error, "the lab runs the simulator only"))
+}
+
+/// SHA-256 of the record as `postcard` has it, hexadecimal.
+fn digest(record: &RunRecord) -> Result<String, Refusal> {
+    let bytes = postcard::to_stdvec(record).map_err(|error| Refusal::new(error, ""))?;
+    let mut text = String::new();
+    for byte in Sha256::digest(&bytes) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}
+
+/// One row per bin and flow.
+fn csv(run: &Run) -> String {
+    let Run { spec, record } = run;
+    let mut text = String::from(
+        "time_s,flow,cwnd_pkts,ssthresh_pkts,inflight_pkts,srtt_us,delivered_bytes,sent_pkts,\
+         lost_pkts,queue_pkts,queue_delay_mean_us\n",
+    );
+    let end_s = record.duration_ns as f64 / 1e9;
+    let named = spec.flows.iter().zip(&record.flows).filter(|(of, _)| of.drawn.is_none());
+    let flows: Vec<_> = named.map(|(_, flow)| flow).collect();
+    for bin in 0..series::bins(record) {
+        let time_s = ((bin + 1) as f64 * record.bin_ns as f64 / 1e9).min(end_s);
+        let queue = record.queues.first().and_then(|queue| queue.bins.get(bin));
+        let (held, delay) = queue.map_or((0, String::new()), |b| {
+            let mean_us = b.delay_sum_ns as f64 / f64::from(b.departed_pkts) / 1e3;
+            (b.held_pkts, if b.departed_pkts > 0 { format!("{mean_us:.3}") } else { String::new() })
+        });
+        for flow in &flows {
+            let Some(s) = flow.sample(bin) else { continue };
+            let _ = writeln!(
+                text,
+                "{time_s},{},{},{},{},{},{},{},{},{held},{delay}",
+                flow.name,
+                s.cwnd_pkts,
+                s.ssthresh_pkts,
+                s.inflight_pkts,
+                s.srtt_us,
+                s.delivered_bytes,
+                s.sent_pkts,
+                s.lost_pkts
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const TEXT: &str = "# kept\nduration = \"5s\"\n[path]\nrate = \"8mbit\"\nrtt = \"40ms\"\nqueue = \
+                        \"50p\"\n[[flow]]\ncc = \"chd\"\n";
+
+    fn ask(session: &mut Session, request: Value) -> (Value, Vec<f64>) {
+        let Answer { text, numbers } = session.answer(request.to_string().as_bytes(), &mut |_| ());
+        (serde_json::from_str(&text).expect("answers are JSON"), numbers)
+    }
+
+    #[test]
+    fn edits_change_the_text_and_keep_its_comments() {
+        let edits = json!([
+            { "kind": "set", "path": "flow.0.params.qth", "value": "20ms" },
+            { "kind": "add_flow", "toml": "cc = \"newreno\"\nstart = \"1s\"" },
+            { "kind": "set", "path": "path.aqm.kind", "value": "codel" },
+        ]);
+        let request = json!({ "op": "edit", "text": TEXT, "edits": edits });
+        let (answer, _) = ask(&mut Session::default(), request);
+        assert_eq!(answer["flows"][1]["start_s"], 1.0);
+        assert_eq!(answer["document"]["flow"][0]["params"]["qth"], "20ms");
+        let text = answer["text"].as_str().expect("a text");
+        assert!(text.starts_with("# kept\n"), "{text}");
+        let edits = json!([
+            { "kind": "unset", "path": "flow.0.params.qth" },
+            { "kind": "unset", "path": "path.aqm" },
+            { "kind": "remove_flow", "index": 1 },
+        ]);
+        let request = json!({ "op": "edit", "text": text, "edits": edits });
+        let (answer, _) = ask(&mut Session::default(), request);
+        assert_eq!(answer["text"], TEXT);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_place() {
+        let mut session = Session::default();
+        let text = TEXT.replace("40ms", "40");
+        let (answer, _) = ask(&mut session, json!({ "op": "run", "slot": 0, "text": text }));
+        assert_eq!(answer["line"], 5);
+        assert_eq!(answer["excerpt"], "rtt = \"40\"");
+        let request = json!({ "op": "series", "slot": 0, "wants": [], "from_s": 0.0, "to_s": 1.0,
+                              "columns": 10 });
+        let (answer, _) = ask(&mut session, request);
+        assert_eq!(answer["error"], "nothing has run yet");
+        let (answer, _) = ask(&mut session, json!({ "op": "dance" }));
+        assert!(answer["error"].as_str().is_some_and(|e| e.starts_with("no such request")));
+    }
+
+    #[test]
+    fn a_run_tells_how_far_it_is_and_is_kept() {
+        let mut session = Session::default();
+        let mut told = Vec::new();
+        let request = json!({ "op": "run", "slot": 3, "text": TEXT }).to_string();
+        let answer = session.answer(request.as_bytes(), &mut |fraction| told.push(fraction));
+        assert!(told.is_sorted() && told.len() > 1000, "{} times", told.len());
+        assert_eq!(told.last(), Some(&1.0));
+        let statistics: Value = serde_json::from_str(&answer.text).expect("JSON");
+        assert_eq!(statistics["flows"][0]["kind"], "chd");
+        let wants = json!([{ "what": "cwnd", "flow": 0 }]);
+        let request = json!({ "op": "series", "slot": 3, "wants": wants, "from_s": 0.0, "to_s": 5.0,
+                              "columns": 100 });
+        let (columns, numbers) = ask(&mut session, request);
+        assert_eq!((columns["count"].as_u64(), numbers.len()), (Some(200), 400));
+        assert!(numbers[200..].iter().copied().fold(0.0, f64::max) > 10.0);
+        let (csv, _) = ask(&mut session, json!({ "op": "csv", "slot": 3 }));
+        let rows = csv["text"].as_str().map_or(0, |text| text.lines().count());
+        assert_eq!(rows as u64, 1 + statistics["bins"].as_u64().unwrap_or(0));
+    }
+
+    #[test]
+    fn the_traced_run_has_the_backoffs_that_the_run_counts() {
+        let mut session = Session::default();
+        let (run, _) = ask(&mut session, json!({ "op": "run", "slot": 0, "text": TEXT }));
+        let (traced, _) = ask(&mut session, json!({ "op": "reductions", "text": TEXT }));
+        let all = traced["reductions"].as_array().expect("a list");
+        let backoffs = all.iter().filter(|r| r["kind"] == "delay_backoff").count() as u64;
+        let counters = &run["flows"][0]["counters"];
+        let counted = ["delay_backoffs_region_a", "delay_backoffs_region_b"]
+            .iter()
+            .filter_map(|name| counters[name].as_u64())
+            .sum::<u64>();
+        assert_eq!((backoffs, backoffs > 0), (counted, true));
+    }
+}

@@ -1,0 +1,302 @@
+// The lab: figures, flows over time, and charts of one setting or of two.
+
+import { ChartStack, type Chart, type Columns, type Line, type Mark } from "./charts";
+import { h } from "./dom";
+import type { Edit, Edited, FlowStatistics, Reduction, Reductions, Statistics, Want } from "./protocol";
+import { explain } from "./rules";
+import { Timeline } from "./timeline";
+import * as units from "./units";
+
+/** A scenario and its run. */
+export interface Setting {
+  edited: Edited;
+  statistics: Statistics;
+}
+
+/** Flows drawn in one chart; more cannot be told apart. */
+const FLOWS_DRAWN = 12;
+const SLOT_A = 0;
+const SLOT_B = 1;
+
+const MARK: Record<Reduction["kind"], Mark["shape"]> = {
+  delay_backoff: "down",
+  loss: "cross",
+  loss_tolerated: "ring",
+  timeout: "square",
+  undo: "up",
+};
+
+/** What the lab shows of internals: their unit is in their name. */
+function internal(name: string): { title: string; unit: string; scale: number } {
+  const units_: [RegExp, string, number][] = [
+    [/_us$/, "(ms)", 1e-3],
+    [/_pkts$/, "(packets)", 1],
+    [/_pkts_per_s$/, "(packets/s)", 1],
+    [/_ppm$/, "", 1e-6],
+    [/_(milli|thousandths)$/, "", 1e-3],
+  ];
+  for (const [pattern, unit, scale] of units_) {
+    if (pattern.test(name)) return { title: name.replace(pattern, ""), unit, scale };
+  }
+  return { title: name, unit: "", scale: 1 };
+}
+
+export class LabView {
+  readonly element = h("div", { class: "lab" });
+  readonly charts: ChartStack;
+  #timeline: Timeline;
+  #figures = h("div", { class: "figures", id: "figures" });
+  #legend = h("div", { class: "legend", "aria-label": "Flows shown" });
+  #events = h("div", { class: "events" });
+  #internal = h("select", { id: "internal", "aria-label": "Internal value of an algorithm" });
+  #internalChoice = "";
+  #a: Setting | undefined;
+  #b: Setting | undefined;
+  #reductions: Reductions | undefined;
+  #showsFlows = new Set<string>();
+
+  constructor(columns: Columns, change: (edits: Edit[]) => void) {
+    this.charts = new ChartStack(columns);
+    this.#timeline = new Timeline(change);
+    this.#internal.addEventListener("change", () => {
+      this.#internalChoice = this.#internal.value;
+      void this.#draw();
+    });
+    this.charts.onRange = () => this.#listEvents();
+    this.element.append(
+      this.#figures,
+      this.#timeline.element,
+      this.#legend,
+      this.charts.element,
+      h("div", { class: "row internal" }, h("label", { for: "internal" }, "Internals shown"), this.#internal),
+      h("p", { class: "note" }, "Drag over a chart to zoom, double-click to see everything; Ctrl and wheel zoom, Shift and wheel move. Hover a mark to see which rule fired."),
+      this.#events,
+    );
+  }
+
+  async show(a: Setting, b: Setting | undefined): Promise<void> {
+    this.#a = a;
+    this.#b = b;
+    this.#reductions = undefined;
+    this.charts.setMarks([]);
+    this.#timeline.show(a.edited);
+    this.#showFigures();
+    this.#showLegend();
+    this.#chooseInternals();
+    this.#events.replaceChildren();
+    await this.#draw();
+  }
+
+  async #draw(): Promise<void> {
+    if (!this.#a) return;
+    const longest = Math.max(this.#a.statistics.duration_s, this.#b?.statistics.duration_s ?? 0);
+    await this.charts.show(this.#chartsOf(this.#a, this.#b), longest);
+    this.#placeMarks();
+  }
+
+  #flowsOf(setting: Setting): { flow: FlowStatistics; index: number }[] {
+    return setting.statistics.flows
+      .map((flow, index) => ({ flow, index }))
+      .filter(({ flow }) => flow.source === "")
+      .slice(0, FLOWS_DRAWN);
+  }
+
+  #chartsOf(a: Setting, b: Setting | undefined): Chart[] {
+    const settings: { setting: Setting; slot: number; suffix: string; dash?: number[] }[] = [
+      { setting: a, slot: SLOT_A, suffix: b ? " (A)" : "" },
+      ...(b ? [{ setting: b, slot: SLOT_B, suffix: " (B)", dash: [5, 4] }] : []),
+    ];
+    const lines = (want: (index: number) => Want, tcpOnly: boolean): Line[] =>
+      settings.flatMap(({ setting, slot, suffix, dash }) =>
+        this.#flowsOf(setting)
+          .filter(({ flow }) => !tcpOnly || (flow.kind !== "udp" && flow.kind !== "probe"))
+          .map(({ flow, index }): Line => ({
+            label: flow.name + suffix, hue: index, slot, want: want(index), ...(dash ? { dash } : {}),
+          })),
+      );
+    const queues: Line[] = settings.flatMap(({ setting, slot, suffix, dash }) =>
+      setting.statistics.hops.slice(0, 6).map((_, hop): Line => ({
+        label: `${setting.statistics.hops.length > 1 ? `hop ${hop + 1}` : "queue"}${suffix}`,
+        hue: slot === SLOT_A ? 6 + hop : 7 + hop, slot, want: { what: "queue_delay", hop }, ...(dash ? { dash } : {}),
+      })),
+    );
+    const over_s = Math.max(a.statistics.duration_s / 120, a.statistics.bin_s);
+    const charts: Chart[] = [
+      { id: "cwnd", title: "Congestion window", unit: "(packets)", height: 190, lines: lines(flow => ({ what: "cwnd", flow }), true) },
+      { id: "queue", title: "Queueing delay", unit: "(ms)", style: settings.length > 1 || queues.length > 1 ? "line" : "area", lines: queues },
+      { id: "goodput", title: "Goodput", unit: `(Mbit/s, mean of ${units.showTime(over_s)})`, lines: lines(flow => ({ what: "goodput", flow, over_s }), false) },
+      { id: "rtt", title: "Smoothed round-trip time", unit: "(ms)", height: 130, lines: lines(flow => ({ what: "rtt", flow }), true) },
+      { id: "lost", title: "Packets lost or dropped", unit: "", height: 110, style: "sticks", lines: lines(flow => ({ what: "lost", flow }), false) },
+    ];
+    const [cc = "", value = ""] = this.#internalChoice.split(":");
+    const shown = lines(flow => ({ what: "internal", flow, value: Number(value) }), true).filter(line => {
+      const setting = line.slot === SLOT_A ? a : b;
+      return setting?.statistics.flows[line.hue]?.kind === cc;
+    });
+    const name = [...a.statistics.flows, ...(b?.statistics.flows ?? [])].find(f => f.kind === cc)?.observes[Number(value)];
+    if (shown.length && name) {
+      const { title, unit, scale } = internal(name);
+      charts.push({ id: "internal", title: `${cc}: ${title}`, unit, height: 130, lines: shown.map(l => ({ ...l, scale })) });
+    }
+    if (b) {
+      const difference = (id: string, title: string, unit: string, hue: number, want: Want): Chart => ({
+        id, title, unit, height: 120, style: "difference",
+        lines: [SLOT_A, SLOT_B].map(slot => ({ label: "A − B", hue, slot, want })),
+      });
+      charts.splice(2, 0, difference("queue-difference", "Queueing delay, A − B", "(ms)", 7, { what: "queue_delay", hop: 0 }));
+      const first = a.statistics.flows[0]?.name ?? "";
+      charts.splice(4, 0, difference("goodput-difference", `Goodput of ${first}, A − B`, "(Mbit/s)", 0, { what: "goodput", flow: 0, over_s }));
+    }
+    return charts.filter(chart => chart.lines.length > 0);
+  }
+
+  #showFigures(): void {
+    const settings = [this.#a, this.#b].filter((s): s is Setting => !!s);
+    const figure = (name: string, of: (s: Statistics) => string, help: string): HTMLElement =>
+      h(
+        "div",
+        { class: "figure", title: help },
+        h("span", { class: "name" }, name),
+        ...settings.map((s, i) =>
+          h("span", { class: "number" }, settings.length > 1 ? h("b", {}, i ? "B " : "A ") : null, of(s.statistics)),
+        ),
+      );
+    const hop = (s: Statistics) => s.hops[0];
+    const number = (v: number | null | undefined, unit: string, digits = 3): string =>
+      v === null || v === undefined ? "–" : `${Number(v.toPrecision(digits))} ${unit}`;
+    this.#figures.replaceChildren(
+      figure("Utilisation", s => number((hop(s)?.utilisation ?? 0) * 100, "%"), "Whole packets that left the bottleneck, against what it could carry"),
+      figure("Queueing delay", s => number(hop(s)?.delay_mean_ms, "ms"), "Mean of all packets that left the bottleneck"),
+      figure("95th percentile", s => number(hop(s)?.delay_p95_ms, "ms"), "Queueing delay that 95 % of the packets stay below"),
+      figure("Dropped by the queue", s => `${hop(s)?.dropped_pkts ?? 0}`, "Packets"),
+      figure("Jain's index", s => number(s.jain, "", 3), "Of the flows' goodputs over their lives: 1 if all are equal"),
+    );
+    for (const setting of settings) {
+      for (const text of setting.statistics.approximations) {
+        this.#figures.append(h("p", { class: "note" }, text));
+      }
+    }
+  }
+
+  #showLegend(): void {
+    const settings = [this.#a, this.#b].filter((s): s is Setting => !!s);
+    const rows = settings.flatMap((setting, k) => {
+      const suffix = settings.length > 1 ? (k ? " (B)" : " (A)") : "";
+      return this.#flowsOf(setting).map(({ flow, index }) => this.#flowRow(flow, index, suffix));
+    });
+    const all = this.#a?.statistics.flows.length ?? 0;
+    const hidden = all - (this.#a ? this.#flowsOf(this.#a).length : 0);
+    const head = ["Flow", "Algorithm", "Goodput", "RTT", "Losses", "Tolerated", "Delay backoffs", "Timeouts"];
+    this.#legend.replaceChildren(
+      h(
+        "table",
+        {},
+        h("thead", {}, h("tr", {}, ...head.map(t => h("th", { scope: "col" }, t)))),
+        h("tbody", {}, ...rows),
+      ),
+      hidden > 0 ? h("p", { class: "note" }, `${hidden} more of ${all} flows are not drawn.`) : "",
+    );
+  }
+
+  #flowRow(flow: FlowStatistics, index: number, suffix: string): HTMLElement {
+    const label = flow.name + suffix;
+    const shown = h("input", { type: "checkbox", checked: !this.#showsFlows.has(label), "aria-label": `Show ${label}` });
+    shown.addEventListener("change", () => {
+      if (shown.checked) this.#showsFlows.delete(label);
+      else this.#showsFlows.add(label);
+      this.charts.setHidden(label, !shown.checked);
+    });
+    const c = flow.counters;
+    const cell = (text: string): HTMLElement => h("td", {}, text);
+    const tcp = flow.kind !== "udp" && flow.kind !== "probe";
+    const count = (n: number): string => (tcp ? String(n) : "–");
+    return h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("label", {}, shown, h("i", { class: "swatch", style: `background:var(--hue-${index % 8})` }), label)),
+      cell(flow.kind),
+      cell(flow.goodput_bps === null ? "–" : units.showRate(flow.goodput_bps)),
+      cell(flow.rtt_mean_ms === null ? "–" : `${units.short(flow.rtt_mean_ms)} ms`),
+      cell(count(c.loss_events)),
+      cell(count(c.losses_tolerated)),
+      cell(tcp ? `${c.delay_backoffs_region_a} A, ${c.delay_backoffs_region_b} B` : "–"),
+      cell(count(c.timeouts)),
+    );
+  }
+
+  #chooseInternals(): void {
+    const flows = [...(this.#a?.statistics.flows ?? []), ...(this.#b?.statistics.flows ?? [])];
+    const options = new Map<string, string>();
+    for (const flow of flows) {
+      flow.observes.forEach((name, i) => {
+        if (name) options.set(`${flow.kind}:${i}`, `${flow.kind}: ${name}`);
+      });
+    }
+    if (!options.has(this.#internalChoice)) {
+      // CHD's shadow window says most; of others the first value.
+      const shadow = [...options].find(([, text]) => text.endsWith("shadow_pkts"));
+      this.#internalChoice = (shadow ?? [...options][0])?.[0] ?? "";
+    }
+    this.#internal.replaceChildren(...[...options].map(([value, text]) => h("option", { value }, text)));
+    this.#internal.value = this.#internalChoice;
+  }
+
+  /** Which rules fired in run A. */
+  showReductions(reductions: Reductions | string): void {
+    if (typeof reductions === "string") {
+      this.#events.replaceChildren(h("p", { class: "note" }, reductions));
+      return;
+    }
+    this.#reductions = reductions;
+    this.#placeMarks();
+    this.#listEvents();
+  }
+
+  #drawn(): Reduction[] {
+    const flows = this.#a ? new Set(this.#flowsOf(this.#a).map(f => f.index)) : new Set<number>();
+    return this.#reductions?.reductions.filter(r => flows.has(r.flow)) ?? [];
+  }
+
+  #placeMarks(): void {
+    this.charts.setMarks(
+      this.#drawn().map(r => ({
+        t_s: r.t_s,
+        value: r.before_pkts,
+        hue: r.flow,
+        shape: MARK[r.kind],
+        text: () => this.#explained(r),
+      })),
+    );
+  }
+
+  #explained(r: Reduction): HTMLElement {
+    const flow = this.#a?.statistics.flows[r.flow];
+    if (!flow) return h("div");
+    const { title, equation, why } = explain(r, flow);
+    return h(
+      "div",
+      {},
+      h("strong", {}, h("i", { class: "swatch", style: `background:var(--hue-${r.flow % 8})` }), `${flow.name}, ${r.t_s.toFixed(3)} s`),
+      h("p", {}, title),
+      h("code", {}, equation),
+      why ? h("p", { class: "note" }, why) : null,
+    );
+  }
+
+  #listEvents(): void {
+    if (!this.#reductions) return;
+    const [from, to] = this.charts.range;
+    const shown = this.#drawn().filter(r => r.t_s >= from && r.t_s <= to);
+    const open = this.#events.querySelector("details")?.open ?? false;
+    const list = h(
+      "details",
+      {},
+      h("summary", {}, `Which rule fired: ${shown.length} losses, backoffs and timeouts in view`),
+      shown.length > 600 ? h("p", { class: "note" }, "Zoom in to see their marks on the window.") : null,
+      h("ol", {}, ...shown.slice(0, 100).map(r => h("li", {}, this.#explained(r)))),
+      shown.length > 100 ? h("p", { class: "note" }, `The first 100 of ${shown.length}; zoom in for others.`) : null,
+    );
+    list.open = open;
+    this.#events.replaceChildren(list);
+  }
+}

@@ -1,0 +1,633 @@
+// The page: one state, which is the link, and the views of it.
+
+import { Controls } from "./controls";
+import { byId, download, h } from "./dom";
+import { DuelView } from "./duel";
+import { Cancelled, Engine, Refused } from "./engine";
+import { LabView, type Setting } from "./lab";
+import { type State, type View, decode, encode } from "./link";
+import type { Catalogue, Edit, Edited, Reductions, Statistics, Theory, Want } from "./protocol";
+import { STORIES, type Story } from "./stories";
+import { svg } from "./svg";
+import { TheoryView } from "./theory";
+import * as units from "./units";
+
+const FIRST = `title = "CHD beside NewReno"
+duration = "60s"
+
+[path]
+rate = "10mbit"
+rtt = "40ms"
+queue = "84p"
+loss_forward = 0.002
+
+[[flow]]
+name = "chd"
+cc = "chd"
+
+[[flow]]
+name = "newreno"
+cc = "newreno"
+start = "20s"
+stop = "45s"
+`;
+
+const VIEWS: [View, string][] = [
+  ["lab", "Lab"],
+  ["theory", "Theory"],
+  ["duel", "Duel"],
+  ["learn", "Tours and lessons"],
+  ["scenario", "Scenario"],
+];
+
+/** A run that takes longer shows its progress, and a new change gives it up. */
+const PATIENCE_MS = 350;
+/** Packets that are simulated in a second, roughly, for a warning before a long run. */
+const PACKETS_PER_S = 3e6;
+const LONG_S = 20;
+
+class Page {
+  #engine: Engine;
+  #tracer: Engine;
+  #catalogue: Catalogue;
+  #controls: Controls;
+  #lab: LabView;
+  #theory = new TheoryView();
+  #duel: DuelView;
+  #main = byId("main");
+  #side = byId("side");
+  #status = h("p", { class: "status", id: "status", role: "status" });
+  #progress = h("div", { class: "progress", hidden: true });
+  #bar = h("progress", { max: 1, value: 0, "aria-label": "Progress of the run" });
+  #storyBox = h("div", { class: "story", hidden: true });
+
+  #state: State = { view: "lab", a: FIRST };
+  #a: Setting | undefined;
+  #b: Setting | undefined;
+  /** Whether the worker's runs are those of the state. */
+  #ran = { a: false, b: false };
+  #edits: Edit[] = [];
+  #control: HTMLElement | undefined;
+  #wanted = false;
+  #working = false;
+  #began = 0;
+  #changedAt = 0;
+  #traceTimer = 0;
+  #tracing = false;
+  #linkTimer = 0;
+  #allowedLong = "";
+
+  constructor(module: WebAssembly.Module, engine: Engine, catalogue: Catalogue) {
+    const workerUrl = new URL("worker.js", document.baseURI);
+    this.#engine = engine;
+    this.#tracer = new Engine(module, workerUrl);
+    this.#catalogue = catalogue;
+    this.#controls = new Controls(catalogue, (edits, control) => this.change(edits, control));
+    const columns = (slot: number, wants: Want[], from_s: number, to_s: number, count: number) =>
+      this.#columns(slot, wants, from_s, to_s, count);
+    this.#lab = new LabView(columns, edits => this.change(edits));
+    this.#duel = new DuelView(
+      catalogue,
+      new Engine(module, workerUrl),
+      () => this.#a?.edited ?? ({ text: FIRST, document: {}, title: null, duration_s: 60, packets: 0, flows: [] } satisfies Edited),
+      text => this.open(text, "lab"),
+    );
+    const cancel = h("button", { type: "button", id: "cancel" }, "Cancel");
+    cancel.addEventListener("click", () => this.#cancel());
+    this.#progress.append(h("span", {}, "Simulating…"), this.#bar, cancel);
+    this.#navigation();
+    this.#actions();
+    addEventListener("hashchange", () => void this.#follow());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#recolor());
+  }
+
+  async #columns(slot: number, wants: Want[], from_s: number, to_s: number, count: number) {
+    const { value, numbers } = await this.#engine.ask<{ count: number }>({
+      op: "series", slot, wants, from_s, to_s, columns: Math.max(Math.round(count), 1),
+    });
+    const column = (i: number): Float64Array => numbers.subarray(i * value.count, (i + 1) * value.count);
+    return { times: column(0), values: wants.map((_, i) => column(i + 1)) };
+  }
+
+  #navigation(): void {
+    byId("views").append(
+      ...VIEWS.map(([view, name]) => {
+        const button = h("button", { type: "button", "data-view": view }, name);
+        button.addEventListener("click", () => this.go(view));
+        return button;
+      }),
+    );
+  }
+
+  #actions(): void {
+    const share = h("button", { type: "button", id: "share" }, "Copy link");
+    share.addEventListener("click", () => void this.#share(share));
+    const exports: [string, () => void | Promise<void>][] = [
+      ["Scenario (TOML), for knee run", () => download("scenario.toml", this.#state.a, "application/toml")],
+      ["Time series (CSV)", () => this.#exportCsv()],
+      ["Charts (PNG)", async () => download("knee.png", await this.#lab.charts.png())],
+      ["Charts (SVG)", () => download("knee.svg", svg(this.#lab.charts.charts, this.#lab.charts.range), "image/svg+xml")],
+    ];
+    const menu = h(
+      "details",
+      { class: "menu", id: "export" },
+      h("summary", {}, "Export"),
+      h(
+        "div",
+        {},
+        ...exports.map(([name, run]) => {
+          const button = h("button", { type: "button" }, name);
+          button.addEventListener("click", () => {
+            menu.open = false;
+            void Promise.resolve(run()).catch(error => this.#notice(String(error)));
+          });
+          return button;
+        }),
+      ),
+    );
+    const theme = h("button", { type: "button", id: "theme", "aria-label": "Switch between the light and the dark theme" }, "◐");
+    theme.addEventListener("click", () => {
+      const root = document.documentElement;
+      const dark = root.dataset.theme
+        ? root.dataset.theme === "dark"
+        : matchMedia("(prefers-color-scheme: dark)").matches;
+      root.dataset.theme = dark ? "light" : "dark";
+      try {
+        localStorage.setItem("knee-theme", root.dataset.theme);
+      } catch {
+        // Without storage the choice lasts as long as the page.
+      }
+      this.#recolor();
+    });
+    byId("actions").append(share, menu, theme);
+  }
+
+  #recolor(): void {
+    this.#lab.charts.recolor();
+    this.#theory.recolor();
+  }
+
+  async #share(button: HTMLElement): Promise<void> {
+    const link = await this.#link();
+    try {
+      await navigator.clipboard.writeText(link);
+      button.textContent = "Copied";
+    } catch {
+      this.#notice(`Copy this link: ${link}`);
+    }
+    setTimeout(() => (button.textContent = "Copy link"), 2000);
+  }
+
+  async #exportCsv(): Promise<void> {
+    const { value } = await this.#engine.ask<{ text: string }>({ op: "csv", slot: 0 });
+    download("knee.csv", value.text, "text/csv");
+  }
+
+  async #link(): Promise<string> {
+    const hash = await encode(this.#state);
+    history.replaceState(null, "", hash);
+    return location.href;
+  }
+
+  #notice(text: string): void {
+    const notice = byId("notice");
+    const close = h("button", { type: "button", class: "quiet", "aria-label": "Close" }, "✕");
+    close.addEventListener("click", () => (notice.hidden = true));
+    notice.replaceChildren(text, close);
+    notice.hidden = false;
+  }
+
+  /** Shows what the link says; without one, the first scenario. */
+  async #follow(): Promise<void> {
+    const state = await decode(location.hash);
+    if (typeof state === "string") {
+      this.#notice(state);
+      if (this.#a) return;
+    }
+    this.#state = typeof state === "object" ? state : { view: "lab", a: FIRST };
+    this.#a = this.#b = undefined;
+    this.#ran = { a: false, b: false };
+    this.#render();
+    this.#run();
+  }
+
+  async start(): Promise<void> {
+    await this.#follow();
+  }
+
+  go(view: View): void {
+    this.#state = { ...this.#state, view };
+    this.#render();
+    this.#showAll();
+    this.#keepLink();
+  }
+
+  /** Puts another scenario in place. */
+  open(text: string, view: View, story?: State["story"]): void {
+    this.#state = { view, a: text, ...(this.#state.b !== undefined ? { b: this.#state.b } : {}), ...(story ? { story } : {}) };
+    this.#ran.a = false;
+    this.#edits = [];
+    this.#render();
+    this.#run();
+  }
+
+  change(edits: Edit[], control?: HTMLElement): void {
+    this.#edits.push(...edits);
+    this.#control = control;
+    this.#ran.a = false;
+    this.#run();
+  }
+
+  #run(): void {
+    this.#changedAt = performance.now();
+    this.#wanted = true;
+    if (!this.#working) {
+      void this.#work();
+    } else if (performance.now() - this.#began > PATIENCE_MS) {
+      // What is under way is of no interest any more.
+      this.#restart();
+    }
+  }
+
+  #restart(): void {
+    this.#ran = { a: false, b: false };
+    this.#engine.restart();
+  }
+
+  #cancel(): void {
+    this.#wanted = false;
+    this.#restart();
+    this.#status.textContent = "Cancelled. Change something to run again.";
+  }
+
+  async #work(): Promise<void> {
+    this.#working = true;
+    while (this.#wanted) {
+      this.#wanted = false;
+      this.#began = performance.now();
+      const patience = setTimeout(() => (this.#progress.hidden = false), PATIENCE_MS);
+      try {
+        await this.#once();
+      } catch (error) {
+        this.#failed(error);
+      } finally {
+        clearTimeout(patience);
+        this.#progress.hidden = true;
+      }
+    }
+    this.#working = false;
+  }
+
+  async #once(): Promise<void> {
+    const edits = [...this.#edits];
+    let edited: Edited;
+    try {
+      edited = await this.#engine.edit(this.#state.a, edits);
+      this.#edits = this.#edits.slice(edits.length);
+    } catch (error) {
+      // A slider that goes on moving must not repeat what was refused.
+      if (error instanceof Refused) this.#edits = this.#edits.slice(edits.length);
+      throw error;
+    }
+    this.#state = { ...this.#state, a: edited.text };
+    this.#controls.show(edited);
+    const estimate_s = edited.packets / PACKETS_PER_S;
+    if (estimate_s > LONG_S && this.#allowedLong !== edited.text && !this.#ran.a) {
+      this.#a = undefined;
+      this.#askForLong(edited, estimate_s);
+      return;
+    }
+    const before = performance.now();
+    if (!this.#ran.a) {
+      this.#a = { edited, statistics: await this.#simulate(0, edited.text) };
+      this.#ran.a = true;
+    }
+    if (this.#state.b === undefined) {
+      this.#b = undefined;
+    } else if (!this.#ran.b) {
+      const b = await this.#engine.edit(this.#state.b);
+      this.#b = { edited: b, statistics: await this.#simulate(1, b.text) };
+      this.#ran.b = true;
+    }
+    const simulated_ms = performance.now() - before;
+    await this.#showAll();
+    const total_ms = performance.now() - this.#changedAt;
+    this.#status.textContent = `Simulated in ${Math.round(simulated_ms)} ms; shown ${Math.round(total_ms)} ms after the change.`;
+    this.#status.dataset.simulatedMs = simulated_ms.toFixed(1);
+    this.#status.dataset.totalMs = total_ms.toFixed(1);
+    this.#status.dataset.runs = String(Number(this.#status.dataset.runs ?? 0) + 1);
+    this.#keepLink();
+    this.#traceSoon();
+  }
+
+  async #simulate(slot: number, text: string): Promise<Statistics> {
+    this.#bar.value = 0;
+    const { value } = await this.#engine.ask<Statistics>({ op: "run", slot, text }, fraction => (this.#bar.value = fraction));
+    return value;
+  }
+
+  #askForLong(edited: Edited, estimate_s: number): void {
+    const go = h("button", { type: "button", class: "primary", id: "run-long" }, "Run it");
+    go.addEventListener("click", () => {
+      this.#allowedLong = edited.text;
+      this.#run();
+    });
+    const about = estimate_s > 90 ? `${Math.round(estimate_s / 60)} minutes` : `${Math.round(estimate_s)} seconds`;
+    this.#status.replaceChildren(
+      `This run has up to ${units.short(edited.packets / 1e6)} million packets and may take ${about}. Shorten it or lower the rate, or `, go,
+    );
+  }
+
+  #failed(error: unknown): void {
+    if (error instanceof Cancelled) return;
+    if (error instanceof Refused) {
+      const { refusal } = error;
+      const where = refusal.line === null ? "" : `line ${refusal.line}: `;
+      this.#controls.refuse(refusal, this.#control);
+      this.#status.replaceChildren(
+        h("span", { class: "refused" }, `Not run. ${where}${refusal.error}. ${refusal.remedy}`),
+        refusal.excerpt ? h("code", {}, ` ${refusal.excerpt} `) : "",
+      );
+      this.#sourceError(refusal.line, `${where}${refusal.error}. ${refusal.remedy}`);
+      return;
+    }
+    const why = error instanceof Error ? error.message : String(error);
+    const memory = /memory|alloc|unreachable/i.test(why) ? " The run needs more memory than a page has: shorten it, or lengthen `bin` in [record]." : "";
+    this.#status.replaceChildren(h("span", { class: "refused" }, `The simulator stopped: ${why}.${memory}`));
+  }
+
+  #keepLink(): void {
+    clearTimeout(this.#linkTimer);
+    this.#linkTimer = window.setTimeout(() => void this.#link(), 250);
+  }
+
+  /** Once nothing moves any more, runs A again with the trace, beside the page's other work. */
+  #traceSoon(): void {
+    clearTimeout(this.#traceTimer);
+    if (this.#tracing) this.#tracer.restart();
+    this.#tracing = false;
+    const text = this.#state.a;
+    this.#traceTimer = window.setTimeout(() => void this.#trace(text), 200);
+  }
+
+  async #trace(text: string): Promise<void> {
+    this.#tracing = true;
+    try {
+      const { value } = await this.#tracer.ask<Reductions>({ op: "reductions", text });
+      this.#tracing = false;
+      if (text === this.#state.a) this.#lab.showReductions(value);
+    } catch (error) {
+      if (error instanceof Cancelled) return;
+      this.#tracing = false;
+      if (text === this.#state.a) this.#lab.showReductions(`No marks: ${(error as Error).message}.`);
+    }
+  }
+
+  /** The frame of the present view. */
+  #render(): void {
+    const { view } = this.#state;
+    for (const button of byId("views").querySelectorAll("button")) {
+      if (button.dataset.view === view) button.setAttribute("aria-current", "page");
+      else button.removeAttribute("aria-current");
+    }
+    document.body.dataset.view = view;
+    const withControls = view === "lab" || view === "theory";
+    this.#side.hidden = !withControls;
+    if (withControls) this.#side.replaceChildren(this.#scenarioChooser(), this.#controls.element);
+    const content: Record<View, () => HTMLElement> = {
+      lab: () => this.#lab.element,
+      theory: () => this.#theory.element,
+      duel: () => this.#duel.element,
+      learn: () => this.#learn(),
+      scenario: () => this.#source(),
+    };
+    this.#showStory();
+    this.#main.replaceChildren(
+      this.#storyBox,
+      ...(view === "lab" ? [this.#comparison()] : []),
+      ...(view === "learn" ? [] : [h("div", { class: "statusline" }, this.#status, this.#progress)]),
+      content[view](),
+    );
+  }
+
+  #scenarioChooser(): HTMLElement {
+    const groups = new Map<string, { name: string; text: string }[]>();
+    for (const scenario of this.#catalogue.scenarios) {
+      const folder = scenario.name.split("/")[0] ?? "";
+      groups.set(folder, [...(groups.get(folder) ?? []), scenario]);
+    }
+    const select = h(
+      "select",
+      { id: "preset-scenario", "aria-label": "Scenario" },
+      h("option", { value: "" }, "Open a scenario…"),
+      h("option", { value: "first" }, "CHD beside NewReno (the first one)"),
+      ...[...groups].map(([folder, scenarios]) =>
+        h("optgroup", { label: folder }, ...scenarios.map(s => h("option", { value: s.name }, s.name))),
+      ),
+    );
+    select.addEventListener("change", () => {
+      const text = select.value === "first" ? FIRST : this.#catalogue.scenarios.find(s => s.name === select.value)?.text;
+      if (text) this.open(text, this.#state.view);
+      select.value = "";
+    });
+    return h("div", { class: "chooser" }, h("p", { class: "scenario-title", id: "scenario-title" }), select);
+  }
+
+  #comparison(): HTMLElement {
+    const box = h("div", { class: "comparison" });
+    const button = (id: string, text: string, run: () => void): HTMLElement => {
+      const made = h("button", { type: "button", id }, text);
+      made.addEventListener("click", run);
+      return made;
+    };
+    if (this.#state.b === undefined) {
+      box.append(button("compare", "Compare with a second setting", () => {
+        this.#state = { ...this.#state, b: this.#state.a };
+        this.#ran.b = false;
+        this.#render();
+        this.#run();
+      }));
+    } else {
+      box.append(
+        h("span", {}, "A (solid) follows the controls; B (dashed) stays as it was."),
+        button("swap", "Swap A and B", () => {
+          this.#state = { ...this.#state, a: this.#state.b ?? "", b: this.#state.a };
+          this.#ran = { a: false, b: false };
+          this.#run();
+        }),
+        button("end-comparison", "End the comparison", () => {
+          const { b: _, ...rest } = this.#state;
+          this.#state = rest;
+          this.#b = undefined;
+          void this.#engine.ask({ op: "forget", slot: 1 });
+          this.#render();
+          void this.#showAll();
+          this.#keepLink();
+        }),
+      );
+    }
+    return box;
+  }
+
+  async #showAll(): Promise<void> {
+    const { view } = this.#state;
+    const a = this.#a;
+    const title = document.getElementById("scenario-title");
+    if (title) title.textContent = a?.edited.title ?? "";
+    if (!a) return;
+    if (view === "lab") await this.#lab.show(a, this.#b);
+    if (view === "theory") {
+      try {
+        const { value, numbers } = await this.#engine.ask<Theory>({ op: "theory", text: a.edited.text });
+        this.#theory.show(value, numbers, a.statistics.hops[0]?.delay_mean_ms ?? null);
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+        this.#theory.refuse(`No model: ${error.refusal.error}; ${error.refusal.remedy}.`);
+      }
+    }
+    if (view === "lab") this.#traceSoon();
+  }
+
+  #source(): HTMLElement {
+    const text = h("textarea", { id: "source", spellcheck: "false", "aria-label": "Scenario in TOML", "aria-describedby": "source-error" });
+    text.value = this.#state.a;
+    const apply = h("button", { type: "button", class: "primary", id: "apply" }, "Run this scenario");
+    apply.addEventListener("click", () => void this.#applySource(text));
+    const file = h("input", { type: "file", accept: ".toml,text/plain", id: "file" });
+    file.addEventListener("change", () => void this.#openFile(file, text));
+    return h(
+      "div",
+      { class: "source" },
+      h("h2", {}, "Scenario"),
+      h("p", {}, "The same file runs with ", h("code", {}, "knee run"), " in the simulator, in the kernel and over QUIC. Its keys are in docs/scenario.md."),
+      text,
+      h("p", { id: "source-error", class: "refused", role: "alert" }),
+      h("div", { class: "ring" }, apply, h("label", { for: "file" }, "Open a file:"), file),
+    );
+  }
+
+  async #openFile(file: HTMLInputElement, text: HTMLTextAreaElement): Promise<void> {
+    const chosen = file.files?.[0];
+    if (!chosen) return;
+    if (chosen.size > 4e6) {
+      this.#sourceError(null, `${chosen.name} has ${units.short(chosen.size / 1e6)} MB; the page takes scenarios of up to 4 MB. Run it with knee run.`);
+      return;
+    }
+    text.value = await chosen.text();
+    await this.#applySource(text);
+  }
+
+  async #applySource(text: HTMLTextAreaElement): Promise<void> {
+    try {
+      await this.#engine.edit(text.value);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      const { line, error: what, remedy } = error.refusal;
+      this.#sourceError(line, `${line === null ? "" : `Line ${line}: `}${what}. ${remedy}`);
+      return;
+    }
+    this.open(text.value, "lab");
+  }
+
+  #sourceError(line: number | null, message: string): void {
+    const place = document.getElementById("source-error");
+    const text = document.getElementById("source") as HTMLTextAreaElement | null;
+    if (!place || !text) return;
+    place.textContent = message;
+    text.setAttribute("aria-invalid", "true");
+    if (line === null) return;
+    const lines = text.value.split("\n");
+    const start = lines.slice(0, line - 1).reduce((sum, l) => sum + l.length + 1, 0);
+    text.focus();
+    text.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0));
+  }
+
+  #learn(): HTMLElement {
+    const card = (story: Story): HTMLElement => {
+      const start = h("button", { type: "button", class: "primary", "data-story": story.id }, "Start");
+      start.addEventListener("click", () => void this.#step(story, 0));
+      return h(
+        "article",
+        { class: "card" },
+        h("h3", {}, story.title),
+        h("p", { class: "note" }, story.about),
+        h("ol", {}, ...story.steps.map(s => h("li", {}, s.title))),
+        start,
+      );
+    };
+    const of = (kind: Story["kind"]): HTMLElement => h("div", { class: "cards" }, ...STORIES.filter(s => s.kind === kind).map(card));
+    return h("div", { class: "learn" }, h("h2", {}, "Tours of the five papers"), of("tour"), h("h2", {}, "Lessons"), of("lesson"));
+  }
+
+  async #step(story: Story, index: number): Promise<void> {
+    const step = story.steps[index];
+    if (!step) return;
+    const text = this.#catalogue.scenarios.find(s => s.name === step.scenario)?.text ?? step.scenario;
+    const edited = await this.#engine.edit(text, [{ kind: "set", path: "repeat", value: "1" }, ...(step.edits ?? [])]);
+    const { b: _, ...rest } = this.#state;
+    this.#state = rest;
+    this.#b = undefined;
+    this.open(edited.text, step.view ?? "lab", { id: story.id, step: index });
+    this.#main.focus({ preventScroll: true });
+    scrollTo({ top: 0 });
+  }
+
+  #showStory(): void {
+    const { story: at, view } = this.#state;
+    const story = STORIES.find(s => s.id === at?.id);
+    const step = at && story?.steps[at.step];
+    this.#storyBox.hidden = !step || (view !== "lab" && view !== "theory");
+    if (!at || !story || !step) return;
+    const button = (text: string, run: () => void, disabled = false): HTMLElement => {
+      const made = h("button", { type: "button", disabled }, text);
+      made.addEventListener("click", run);
+      return made;
+    };
+    const end = (): void => {
+      const { story: _, ...rest } = this.#state;
+      this.#state = rest;
+      this.#render();
+      void this.#showAll();
+      this.#keepLink();
+    };
+    this.#storyBox.replaceChildren(
+      h("p", { class: "note" }, `${story.title} · ${at.step + 1} of ${story.steps.length}`),
+      h("h2", {}, step.title),
+      h("p", {}, step.text),
+      h("div", { class: "knobs" }, ...(step.knobs ?? []).map(k => button(k.label, () => this.change(k.edits)))),
+      h(
+        "div",
+        { class: "steps" },
+        button("Back", () => void this.#step(story, at.step - 1), at.step === 0),
+        button("Next", () => void this.#step(story, at.step + 1), at.step + 1 >= story.steps.length),
+        button("End", end),
+      ),
+    );
+  }
+}
+
+async function load(): Promise<void> {
+  try {
+    const theme = localStorage.getItem("knee-theme");
+    if (theme) document.documentElement.dataset.theme = theme;
+  } catch {
+    // Without storage the system's theme holds.
+  }
+  const response = await fetch("knee.wasm");
+  if (!response.ok) throw new Error(`knee.wasm: ${response.status} ${response.statusText}`);
+  const module = await WebAssembly.compile(await response.arrayBuffer());
+  const engine = new Engine(module, new URL("worker.js", document.baseURI));
+  const catalogue = (await engine.ask<Catalogue>({ op: "catalogue" })).value;
+  const page = new Page(module, engine, catalogue);
+  await page.start();
+  if ("serviceWorker" in navigator && isSecureContext) {
+    navigator.serviceWorker.register("offline.js").catch(() => {});
+  }
+}
+
+load().catch((error: unknown) => {
+  const why = error instanceof Error ? error.message : String(error);
+  byId("main").replaceChildren(
+    h("p", { class: "refused", role: "alert" }, `The lab could not be loaded: ${why}. It needs a browser with WebAssembly and module workers (of 2023 or later), and the files beside this page over http.`),
+  );
+});

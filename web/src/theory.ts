@@ -1,0 +1,148 @@
+// The backoff curve and the fluid model's equilibria, beside what the run measured.
+
+import uPlot from "uplot";
+import { css, h } from "./dom";
+import type { Theory } from "./protocol";
+import { short } from "./units";
+
+const STABLE: Record<string, string> = {
+  stable: "stable: the delay returns to it",
+  unstable: "unstable: the delay leaves it",
+  touching: "the curves only touch",
+};
+
+export class TheoryView {
+  readonly element = h("div", { class: "theory" });
+  #plot: uPlot | undefined;
+  #place = h("div", { class: "plot" });
+  #theory: Theory | undefined;
+  #measured: number | null = null;
+
+  constructor() {
+    new ResizeObserver(() => {
+      const width = this.#place.clientWidth;
+      if (this.#plot && width && width !== this.#plot.width) this.#plot.setSize({ width, height: this.#plot.height });
+    }).observe(this.element);
+  }
+
+  recolor(): void {
+    this.#plot?.redraw(false, true);
+  }
+
+  /** Says in place of the model why there is none. */
+  refuse(why: string): void {
+    this.#plot?.destroy();
+    this.#plot = undefined;
+    this.element.replaceChildren(h("p", { class: "empty" }, why));
+  }
+
+  show(theory: Theory, numbers: Float64Array, measured_ms: number | null): void {
+    this.#theory = theory;
+    this.#measured = measured_ms;
+    const n = numbers.length / 3;
+    const column = (i: number): number[] => Array.from(numbers.subarray(i * n, (i + 1) * n));
+    const data: uPlot.AlignedData = [column(0), column(1), column(2)];
+    const per = theory.cc === "hd" ? "per packet" : "per round trip";
+    const rows = theory.equilibria.map(e =>
+      h(
+        "tr",
+        {},
+        h("td", {}, `${short(e.delay_ms)} ms`),
+        h("td", {}, `${short(e.window_pkts)} packets`),
+        h("td", {}, short(e.probability)),
+        h("td", {}, STABLE[e.stability] ?? e.stability),
+      ),
+    );
+    this.#plot?.destroy();
+    this.element.replaceChildren(
+      h("h2", {}, `${theory.cc.toUpperCase()}: backoff curve and equilibrium`),
+      h(
+        "p",
+        {},
+        `The solid curve is the probability g(q) of a backoff, ${per}; the dashed one is what would hold the queue there, `,
+        theory.cc === "hd" ? "p* = 2/W² " : "g* = 2/W ",
+        `for ${theory.flows} flow${theory.flows > 1 ? "s" : ""} on this path (HD letter, eq. 3). Where they meet, the fluid model has an equilibrium.`,
+      ),
+      h("figure", { class: "chart", role: "img", "aria-label": `Backoff probability over queueing delay; equilibria at ${theory.equilibria.map(e => `${short(e.delay_ms)} ms`).join(", ") || "none"}` },
+        h("figcaption", {}, h("span", { class: "title" }, "Probability", h("span", { class: "unit" }, ` (${per})`))),
+        this.#place),
+      theory.equilibria.length
+        ? h(
+            "table",
+            {},
+            h("thead", {}, h("tr", {}, ...["Delay", "Window", "Probability", "Stability"].map(t => h("th", { scope: "col" }, t)))),
+            h("tbody", {}, ...rows),
+          )
+        : h("p", {}, "The curves do not meet: no delay holds the queue, and losses decide."),
+      h(
+        "p",
+        { id: "measured" },
+        measured_ms === null ? "" : `Measured in the run: a mean queueing delay of ${short(measured_ms)} ms (vertical line).`,
+      ),
+      h("p", { class: "note" }, `Base RTT ${short(theory.rtt_ms)} ms; full queue ${short(theory.queue_ms)} ms; qmin ${short(theory.qmin_ms)}, qth ${short(theory.qth_ms)}, qmax ${short(theory.qmax_ms)} ms (a full queue, where the flows observe it); pmax ${short(theory.pmax)}. The model has no slow start, no feedback delay, no other flows; all flows are alike and the queue never empties.`),
+    );
+    this.#plot = new uPlot(this.#options(), data, this.#place);
+  }
+
+  #options(): uPlot.Options {
+    const theory = this.#theory;
+    const most = (theory?.pmax ?? 1) * 1.6;
+    const axis = {
+      stroke: () => css("--faint"),
+      font: "12px system-ui, sans-serif",
+      grid: { stroke: () => css("--rule"), width: 1 },
+      ticks: { stroke: () => css("--rule"), width: 1, size: 4 },
+      values: (_u: uPlot, splits: number[]) => splits.map(v => short(v)),
+    };
+    return {
+      width: Math.max(this.element.clientWidth, 280),
+      height: 380,
+      legend: { show: false },
+      scales: { x: { time: false }, y: { range: () => [0, most] } },
+      axes: [
+        { ...axis, label: "queueing delay (ms)", labelSize: 18, size: 40, labelFont: "12px system-ui, sans-serif" },
+        { ...axis, size: 58 },
+      ],
+      series: [
+        {},
+        { label: "g(q)", stroke: () => css("--hue-0"), width: 2, points: { show: false } },
+        { label: "equilibria", stroke: () => css("--hue-1"), width: 1.75, dash: [7, 5], points: { show: false } },
+      ],
+      hooks: { draw: [u => this.#drawPoints(u)] },
+      cursor: { drag: { x: false, y: false } },
+    };
+  }
+
+  #drawPoints(u: uPlot): void {
+    const { ctx, bbox } = u;
+    const px = uPlot.pxRatio;
+    ctx.save();
+    ctx.font = `${12 * px}px system-ui, sans-serif`;
+    if (this.#measured !== null) {
+      const x = u.valToPos(this.#measured, "x", true);
+      ctx.strokeStyle = ctx.fillStyle = css("--hue-2");
+      ctx.setLineDash([2 * px, 3 * px]);
+      ctx.lineWidth = 1.5 * px;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      ctx.setLineDash([]);
+      ctx.fillText("measured", x + 5 * px, bbox.top + 14 * px);
+    }
+    for (const e of this.#theory?.equilibria ?? []) {
+      const x = u.valToPos(e.delay_ms, "x", true);
+      const y = u.valToPos(e.probability, "y", true);
+      ctx.beginPath();
+      ctx.arc(x, y, 5 * px, 0, 2 * Math.PI);
+      ctx.lineWidth = 2 * px;
+      ctx.strokeStyle = css("--ink");
+      ctx.fillStyle = e.stability === "stable" ? css("--ink") : css("--paper");
+      ctx.fill();
+      ctx.stroke();
+      ctx.fillStyle = css("--ink");
+      ctx.fillText(e.stability, x + 9 * px, y - 7 * px);
+    }
+    ctx.restore();
+  }
+}
