@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Everything that must pass: format, lints, C warnings, all tests (among them those that load the
-# algorithms into this kernel, which need root), and the recorded claims. Installs the Debian packages
-# that it needs (as root).
+# Everything that must pass: format, lints, licences, C warnings, all tests (some load the algorithms into this kernel,
+# which needs root), the book, the recorded claims, and the tutorial. Installs the Debian packages it needs (as root),
+# and builds two Rust tools once, into target/tools.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
 
 step "packages"
 scripts/install-packages.sh gcc libc6-dev clang-19 clang-format-19 \
-	libelf-dev zlib1g-dev pkg-config make iproute2
+	libelf-dev zlib1g-dev pkg-config make iproute2 jq
 
 step "format and lints"
 cargo fmt --all --check
 cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+
+step "licences and sources of dependencies"
+scripts/check-dependencies.sh
 
 step "C sources"
 scripts/check-c.sh
@@ -23,9 +26,13 @@ cargo test --locked --workspace --quiet
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 
-step "recorded claims of the CHD paper, and the README's figures"
 # The tests' own build: it checks its assertions too, and another one would take minutes.
 knee=${CARGO_TARGET_DIR:-target}/debug/knee
+
+step "book: every algorithm's page, every link"
+scripts/book.sh "$knee"
+
+step "recorded claims of the CHD paper, and the README's figures"
 # The reports are kept there, each with its figures.
 out=${CARGO_TARGET_DIR:-target}/reports
 rm -rf "$out"
@@ -53,4 +60,9 @@ case $code in
 3) echo "NOT JUDGED: some claims above; this machine was too slow for their runs in real time" ;;
 *) exit "$code" ;;
 esac
+
+step "tutorial: every command, in a copy of the repository"
+# The last step: it builds the copy into the same target folder.
+scripts/tutorial.sh
+
 echo "all passed, after $SECONDS s"
