@@ -103,8 +103,8 @@ fn skipped() -> Finding {
     finding(
         "calls of programs",
         State::Note,
-        "a patch of this kernel's (bpf_prog_aux.init_owned) leaves out those that interrupt process 1",
-        "rarely a window jumps for no reason: repeat what looks odd, and measure on a stock kernel",
+        "a patch in this kernel (bpf_prog_aux.init_owned) skips those that interrupt process 1",
+        "on rare occasions a window jumps for no reason: repeat suspicious runs, and measure on a stock kernel",
     )
 }
 

@@ -12,7 +12,7 @@ pub(crate) const NEEDED: &str =
 #[derive(Debug, Error)]
 pub enum Error {
     /// The name cannot be registered.
-    #[error("{name:?} cannot be a name: {reason}; use 1 to 15 of a-z, 0-9 and _")]
+    #[error("{name:?} is not a valid name: {reason}; use 1 to 15 of a-z, 0-9 and _")]
     Name {
         /// As it was given.
         name: String,
@@ -20,7 +20,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// The kernel has a congestion control of this name.
-    #[error("the kernel already has a congestion control `{0}`: choose another name, or unload it")]
+    #[error("the kernel already has a congestion control `{0}`; choose another name, or unload it")]
     Taken(String),
     /// Capabilities are missing.
     #[error("{what}: not permitted; this needs root, or {NEEDED}")]
@@ -35,7 +35,7 @@ pub enum Error {
         what: String,
     },
     /// Not one of Knee's variants.
-    #[error("no variant `{name}` of Knee is loaded; loaded are: {loaded}")]
+    #[error("no variant `{name}` is loaded; loaded: {loaded}")]
     NotLoaded {
         /// As it was given.
         name: String,
@@ -43,19 +43,19 @@ pub enum Error {
         loaded: String,
     },
     /// There is no variant at all.
-    #[error("no variant of Knee is loaded; `knee kernel load chd` loads CHD")]
+    #[error("no variant is loaded; `knee kernel load chd` loads CHD")]
     NothingLoaded,
     /// A variant does not end although its pin is gone.
     #[error(
-        "`{0}` stays registered because another process holds it, and this kernel cannot take it \
-         away (Linux 6.11 can); end the process that loaded it"
+        "`{0}` stays registered because another process holds it, and only Linux 6.11 or newer can \
+         remove it; end the process that loaded it"
     )]
     Held(String),
     /// The variant has no pin to be removed.
-    #[error("`{0}` is not pinned: it lives as long as the process that loaded it")]
+    #[error("`{0}` is not pinned: it stays only as long as the process that loaded it")]
     NotPinned(String),
     /// Another process traces the variant.
-    #[error("process {pid} is tracing `{name}`: end that first, or trace other variants")]
+    #[error("process {pid} is tracing `{name}`; end it first, or trace other variants")]
     Traced {
         /// The variant.
         name: String,
@@ -63,10 +63,10 @@ pub enum Error {
         pid: u32,
     },
     /// Another tracer, which did not see this one, traces the variant now.
-    #[error("another process traces `{0}` now, in place of this one")]
+    #[error("another process has taken over the trace of `{0}`")]
     Replaced(String),
     /// The variant's programs write no records that this program reads.
-    #[error("`{0}` was loaded by another version of Knee, and only that can trace it")]
+    #[error("`{0}` was loaded by another version of Knee; only that version can trace it")]
     Untraceable(String),
     /// The kernel refused an object.
     #[error("{what}: {source:#}{}", log_text(log))]

@@ -136,7 +136,7 @@ pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
         all.extend([
             of("completion time, median", "s", &completion(0.5)),
             of("completion time, 95th percentile", "s", &completion(0.95)),
-            of("transfers not complete", "", &|m| {
+            of("unfinished transfers", "", &|m| {
                 Some(m.unfinished(&m.flows_from(source), &(0..u64::MAX)) as f64)
             }),
         ]);
@@ -156,7 +156,7 @@ pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
         all.push(of("goodput", "Mbit/s", one_kind.then_some(GOODPUT), &goodput));
         if tcp.len() > 1 {
             let tolerance = (!one_kind).then_some(SHARE);
-            all.push(of("share of what all TCP flows delivered", "%", tolerance, &|m| {
+            all.push(of("share of the goodput of all TCP flows", "%", tolerance, &|m| {
                 let bytes = |i: usize| m.record().flows[i].counters.delivered_bytes as f64;
                 let sum: f64 = tcp.iter().map(|i| bytes(*i)).sum();
                 (sum > 0.0).then(|| bytes(index) / sum * 100.0)
@@ -271,7 +271,7 @@ pub fn compare_report(
         ..Section::new(format!("{} against {first}", others.join(" and ")))
     };
     compared.paragraphs.push(
-        "A measure agrees if the medians differ by no more than the project asks: goodput 5 % \
+        "A measure agrees if the medians differ by no more than the target: goodput 5 % \
          where all TCP flows are of one kind, shares 15 % where they are not, median queueing \
          delay 10 % or 1 ms."
             .to_owned(),
@@ -350,7 +350,7 @@ mod tests {
         let all = compare(&spec, &[on("sim", &sim), on("kernel", &kernel)]);
         assert_eq!(find(&all, "goodput", Some("a")).hosts[1].agrees, Some(true));
         assert_eq!(find(&all, "goodput", Some("b")).hosts[1].agrees, Some(false));
-        let share = "share of what all TCP flows delivered";
+        let share = "share of the goodput of all TCP flows";
         assert_eq!(find(&all, share, Some("a")).hosts[1].agrees, None);
 
         let mixed = ["chd", "newreno"];

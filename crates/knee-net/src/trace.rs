@@ -78,7 +78,7 @@ impl DeliveryTrace {
                 TraceError::new(
                     index + 1,
                     format!("`{shown}` is not a time"),
-                    "a trace has one whole number of milliseconds in each line",
+                    "a trace has one whole number of milliseconds on each line",
                 )
             })
         };
@@ -92,8 +92,8 @@ impl DeliveryTrace {
     /// None, all at 0, not in order, later than 10^9 ms, more than a million at once.
     pub fn new(times_ms: &[u64]) -> Result<Self, TraceError> {
         let Some(&last_ms) = times_ms.last() else {
-            let remedy = "write the time of each delivery in milliseconds, one in each line";
-            return Err(TraceError::new(0, "there is no time in it", remedy));
+            let remedy = "write the time of each delivery in milliseconds, one on each line";
+            return Err(TraceError::new(0, "it contains no time", remedy));
         };
         let mut before_ms = 0;
         for (index, &ms) in times_ms.iter().enumerate() {
@@ -109,7 +109,7 @@ impl DeliveryTrace {
         }
         if last_ms == 0 {
             let remedy = "a trace lasts until its last time; write one after 0";
-            return Err(TraceError::new(times_ms.len(), "the trace lasts for no time", remedy));
+            return Err(TraceError::new(times_ms.len(), "the trace has no duration", remedy));
         }
         let at_zero = times_ms.iter().take_while(|ms| **ms == 0).count();
         let mut instants: Vec<(u64, u64)> = Vec::new();
@@ -124,8 +124,8 @@ impl DeliveryTrace {
         if let Some(place) = (0..new.len()).find(|place| new.count(*place) > MOST_AT_ONCE) {
             let ms = new.instants[place].0 / NS_PER_MS;
             let line = times_ms.partition_point(|time_ms| *time_ms < ms) + 1;
-            let what = format!("{ms} stands there more than {MOST_AT_ONCE} times");
-            return Err(TraceError::new(line, what, "write it less often"));
+            let what = format!("{ms} appears more than {MOST_AT_ONCE} times");
+            return Err(TraceError::new(line, what, "use it less often"));
         }
         Ok(new)
     }

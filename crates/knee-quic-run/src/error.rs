@@ -71,7 +71,7 @@ impl Error {
                 Some("choose one of Knee's algorithms, or run it with --host kernel")
             }
             Self::TooLong { .. } => Some("shorten the run or lower the rate"),
-            Self::Qlog { .. } => Some("give a folder that is there and has room"),
+            Self::Qlog { .. } => Some("give a folder that exists and has room"),
             Self::Unsupported { .. } | Self::Connection { .. } | Self::Tls(_) => None,
         }
     }

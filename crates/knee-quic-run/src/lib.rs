@@ -89,6 +89,6 @@ fn can_keep(options: &RunOptions) -> Result<(), HostError> {
         return Ok(());
     }
     let why = "QUIC in virtual time has no interface on which to capture packets";
-    let help = "add --host kernel, or keep the connections' events with --qlog";
+    let help = "add --host kernel, or record the connections' events with --qlog";
     Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help))
 }

@@ -139,8 +139,8 @@ pub(crate) fn check_route(flow: &FlowSpec) -> Result<(), Error> {
     if !flow.route.reverse {
         return Ok(());
     }
-    let why =
-        "flows go back in the simulator, and as TCP or UDP on the kernel; leave it out".to_owned();
+    let why = "only the simulator has reverse flows, and the kernel with TCP or UDP; leave it out"
+        .to_owned();
     Err(Error::Unsupported { flow: flow.name.clone(), key: "direction", why })
 }
 
@@ -152,7 +152,7 @@ fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(
     let (least, most) =
         (MIN_PAYLOAD_BYTES + UDP_HEADERS_BYTES, MAX_PAYLOAD_BYTES + UDP_HEADERS_BYTES);
     if !(least..=most).contains(&packet_bytes) {
-        let why = format!("its packets are of {least} to {most} B, not {packet_bytes} B; set one");
+        let why = format!("its packets have {least} to {most} B, not {packet_bytes} B; set one");
         return unsupported("tcp.packet", why);
     }
     if options.rtt_tick_ns != 0 {
@@ -161,7 +161,7 @@ fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(
     }
     let pauses = workload.write(1).is_some();
     if !options.idle_restart && pauses {
-        let why = "the window restarts after an idle time; set `true`".to_owned();
+        let why = "the window always restarts after an idle time; set `true`".to_owned();
         return unsupported("tcp.idle_restart", why);
     }
     Ok(())
@@ -185,17 +185,17 @@ fn approximate(
             "quinn paces: after a burst of at least 10 packets, 1.25 windows per RTT".to_owned()
         }
         Profile::Rate => format!(
-            "{} paces on the mean of an RTT: quinn lets a burst of at least 10 packets pass, and \
+            "{} paces on average over an RTT: quinn lets a burst of at least 10 packets pass, and \
              1.25 times the rate",
             algorithm.name()
         ),
     });
     let recovery = match options.recovery {
         Recovery::Sack => "",
-        Recovery::Newreno | Recovery::NewrenoPrr => " (every ACK tells of all that arrived)",
+        Recovery::Newreno | Recovery::NewrenoPrr => " (every ACK reports everything that arrived)",
     };
     approximations.push(format!(
-        "losses are found and repaired as RFC 9002 says{recovery}: the options recovery, rto_min and \
+        "losses are detected and repaired as in RFC 9002{recovery}: the options recovery, rto_min and \
          limited_transmit do not apply"
     ));
     if options.initial_window_pkts < 2 {

@@ -19,7 +19,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
     /// No such algorithm.
-    #[error("there is no algorithm `{name}`; there are: {known}")]
+    #[error("no such algorithm: `{name}`; choose one of: {known}")]
     Algorithm {
         /// Name that was given.
         name: String,

@@ -271,8 +271,8 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
         format!("Reductions of the window{of_repetitions}"),
         &["flow"],
         &[
-            "for delay, region A",
-            "for delay, region B",
+            "on delay, region A",
+            "on delay, region B",
             "fast recoveries",
             "losses tolerated",
             "timeouts",
@@ -341,9 +341,9 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
 
     let short = short_flows(&runs);
     let mut stalls = Table::new(
-        format!("Players of transfers one after the other{of_repetitions}"),
+        format!("Players of periodic transfers{of_repetitions}"),
         &["flow"],
-        &["stood still (s)", "unfinished transfers"],
+        &["stalled (s)", "unfinished transfers"],
     );
     for (i, flow) in flows(is_tcp) {
         if runs.iter().any(|m| m.stalled_s(i).is_some()) {
@@ -418,7 +418,7 @@ fn completion_charts(runs: &[Metrics<'_>]) -> Vec<Chart> {
     let chart = |(number, source): (usize, &str)| {
         let id = format!("completion-{}", number + 1);
         let title = format!("Completion times of {source}");
-        let mut chart = Chart::new(id.as_str(), title.as_str(), "", "part of the transfers");
+        let mut chart = Chart::new(id.as_str(), title.as_str(), "", "fraction of the transfers");
         chart.x = Axis::log("completion time (s)");
         (chart.y.min, chart.y.max) = (Some(0.0), Some(1.0));
         let mut incomplete = 0;
@@ -438,7 +438,7 @@ fn completion_charts(runs: &[Metrics<'_>]) -> Vec<Chart> {
         }
         if incomplete > 0 {
             chart.caption = format!(
-                "{incomplete} transfers were not complete when their run ended: the lines end below 1."
+                "{incomplete} transfers were unfinished at the end of their run, so the lines end below 1."
             );
         }
         chart
@@ -664,7 +664,7 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
     let all = record.flows.iter().enumerate().filter(|(_, f)| !f.probe_delays.is_empty());
     probes.caption.clear();
     if record.flows.iter().any(|f| f.probe_delays.len() > MAX_POINTS) {
-        probes.caption = "Not every probe is drawn; the tables have all of them.".to_owned();
+        probes.caption = "Not every probe is drawn; the tables have them all.".to_owned();
     }
     view.lines(&mut probes, all, MAX_LINES, |i, flow| {
         let every = flow.probe_delays.len().div_ceil(MAX_POINTS);
@@ -696,7 +696,7 @@ impl View<'_> {
         if self.per_point > 1 {
             let step_s = self.per_point as f64 * self.record.bin_ns as f64 / NS_PER_S as f64;
             chart.caption =
-                format!("One point for every {} s; the tables have all of them.", trim(step_s));
+                format!("One point every {} s; the tables have them all.", trim(step_s));
         }
         chart
     }
@@ -818,7 +818,7 @@ mod tests {
         assert_eq!(goodput.series.len(), MAX_LINES + 1);
         assert_eq!(
             goodput.caption,
-            "The first 8 of 10 flows. One point for every 0.3 s; the tables have all of them."
+            "The first 8 of 10 flows. One point every 0.3 s; the tables have them all."
         );
         // 834 groups of three bins, the last of one, and its end.
         let points = values(goodput, 0);

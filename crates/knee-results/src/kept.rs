@@ -28,7 +28,7 @@ impl KeptRuns {
     /// It cannot be made, in words.
     pub fn open(folder: &Path) -> Result<Self, String> {
         fs::create_dir_all(folder)
-            .map_err(|e| format!("cannot make the folder {} for runs: {e}", folder.display()))?;
+            .map_err(|e| format!("cannot create the folder {} for runs: {e}", folder.display()))?;
         Ok(Self { folder: folder.to_owned() })
     }
 
@@ -55,7 +55,7 @@ impl KeptRuns {
             Ok(bytes) => {
                 let record = decode(&bytes, spec);
                 return record
-                    .ok_or_else(|| told(&"damaged").with_help("remove it, and it is run again"));
+                    .ok_or_else(|| told(&"damaged").with_help("remove it to run it again"));
             }
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(told(&e)),

@@ -24,7 +24,7 @@ const UNFINISHED: &str = ".knee-unfinished-";
 #[derive(Debug, Error, Diagnostic)]
 pub enum StoreError {
     /// The results folder is there already.
-    #[error("`{}` exists already", path.display())]
+    #[error("`{}` already exists", path.display())]
     #[diagnostic(help("results are never overwritten: choose another name, or remove it first"))]
     Exists {
         /// The folder asked for.
@@ -38,14 +38,14 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The folder that would hold the results is missing.
-    #[error("there is no folder `{}` to put the results in", parent.display())]
+    #[error("there is no folder `{}` for the results", parent.display())]
     #[diagnostic(help("create it (`mkdir -p {}`), or choose another place", parent.display()))]
     NoParent {
         /// The folder that is missing.
         parent: PathBuf,
     },
     /// What would hold the results is no folder.
-    #[error("`{}` is not a folder: results cannot be put in it", parent.display())]
+    #[error("`{}` is not a folder, so it cannot hold results", parent.display())]
     #[diagnostic(help("choose another place"))]
     NotAFolder {
         /// What is there.
@@ -53,7 +53,7 @@ pub enum StoreError {
     },
     /// The folder that would hold the results cannot be written to.
     #[error("results cannot be written to {parent}")]
-    #[diagnostic(help("choose a folder that you may write to"))]
+    #[diagnostic(help("choose a folder that you can write to"))]
     Parent {
         /// The folder that would hold the results.
         parent: PathBuf,
@@ -61,7 +61,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// A file could not be written. Nothing is left behind.
-    #[error("{name} could not be written in {parent}")]
+    #[error("cannot write {name} in {parent}")]
     #[diagnostic(help("{}", advice(source)))]
     Write {
         /// The file, relative to the results folder.

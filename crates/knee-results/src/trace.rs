@@ -57,7 +57,7 @@ impl TraceFlow {
         let mut given = Vec::new();
         for word in self.params.split(' ').filter(|w| !w.is_empty()) {
             let pair = word.split_once('=').and_then(|(n, v)| Some((n, v.parse().ok()?)));
-            given.push(pair.ok_or_else(|| format!("`{word}` is no parameter and its value"))?);
+            given.push(pair.ok_or_else(|| format!("`{word}` is not a parameter with a value"))?);
         }
         if given.len() != algorithm.params().len() {
             return Err(format!("`{}` are not all parameters of {}", self.params, self.kind));
@@ -306,7 +306,7 @@ pub enum TraceError {
     /// There is no such file, or it cannot be read.
     #[error("`{}` cannot be read: {source}", path.display())]
     #[diagnostic(help(
-        "give a file of `knee trace`, or a folder of `knee run --trace --out FOLDER`"
+        "give a file from `knee trace`, or a folder from `knee run --trace --out FOLDER`"
     ))]
     Read {
         /// The file.
@@ -315,7 +315,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// It is not a trace, or of another version.
-    #[error("`{}` is no trace: {what}", path.display())]
+    #[error("`{}` is not a trace: {what}", path.display())]
     #[diagnostic(help(
         "give a file that this version of Knee wrote: `knee trace --out FILE`, or trace.parquet of \
          `knee run --trace --out FOLDER`; an unfinished file cannot be read"
@@ -494,7 +494,7 @@ fn read_parquet(file: File, mut to: impl FnMut(TraceRow)) -> Result<(), ParquetE
                 _ => false,
             };
             if !good {
-                return Err(wrong(format!("column `{name}` holds what cannot be")));
+                return Err(wrong(format!("column `{name}` holds an invalid value")));
             }
         }
         rows.into_iter().for_each(|row| to(complete(row)));

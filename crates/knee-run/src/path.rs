@@ -593,7 +593,7 @@ impl<F: Numbered, B: Default> Path<F, B> {
         Some(packet)
     }
 
-    /// Whether a packet of `port` is lost on the way back; asked before [`Path::send_back`].
+    /// Whether a packet of `port` is lost on the reverse path; asked before [`Path::send_back`].
     #[inline]
     pub fn loses_back(&mut self, port: &mut Port) -> bool {
         let loses =

@@ -401,7 +401,7 @@ fn cc_of(table: &Section) -> Result<Cc, Fault> {
         }));
     }
     let Some(name) = cc.strip_prefix(KERNEL_PREFIX) else {
-        let what = format!(": there is no algorithm `{}`", clip(cc));
+        let what = format!(": no such algorithm: `{}`", clip(cc));
         return Err(table.fault("cc", &what, known(cc, "algorithms", &names)));
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);

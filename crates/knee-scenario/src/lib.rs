@@ -53,7 +53,7 @@ impl Scenario {
         let name = path.display().to_string();
         let bytes = fs::read(path).map_err(|e| {
             let (why, remedy) = match e.kind() {
-                ErrorKind::NotFound => ("there is no such file", "check the path"),
+                ErrorKind::NotFound => ("no such file", "check the path"),
                 ErrorKind::IsADirectory => ("this is a directory", "name a scenario file in it"),
                 ErrorKind::PermissionDenied => {
                     ("reading it is not permitted", "check the file's permissions")

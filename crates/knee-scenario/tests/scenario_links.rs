@@ -151,9 +151,9 @@ fn what_is_wrong_with_a_trace_names_file_and_line() {
     fs::write(folder.path().join("back"), "1\n9\n3\n").unwrap();
     assert_eq!(load("back").0, "path.rate_trace: back, line 3: 3 is before the time above it, 9");
     fs::write(folder.path().join("empty"), "").unwrap();
-    assert_eq!(load("empty").0, "path.rate_trace: empty: there is no time in it");
+    assert_eq!(load("empty").0, "path.rate_trace: empty: it contains no time");
     fs::write(folder.path().join("zero"), "0\n0\n").unwrap();
-    assert_eq!(load("zero").0, "path.rate_trace: zero, line 2: the trace lasts for no time");
+    assert_eq!(load("zero").0, "path.rate_trace: zero, line 2: the trace has no duration");
     let (what, remedy) = load("nowhere");
     assert!(what.starts_with("path.rate_trace: cannot read `nowhere`: "), "{what}");
     assert!(remedy.contains("relative to the folder of the scenario"), "{remedy}");
@@ -196,7 +196,7 @@ fn contradictions_and_gaps_are_refused() {
         ),
         (
             "rtt = \"40ms\"\nrate_trace = []",
-            "path.rate_trace: there is no time in it",
+            "path.rate_trace: it contains no time",
             "write the time",
         ),
         (

@@ -35,7 +35,7 @@ pub enum SimError {
     },
     /// An algorithm of profile RATE without selective acknowledgements.
     #[error(
-        "flow `{flow}`: {cc} measures its delivery rate, which takes selective acknowledgements"
+        "flow `{flow}`: {cc} measures its delivery rate, which needs selective acknowledgements"
     )]
     NoSack {
         /// Name of the flow.
@@ -45,7 +45,7 @@ pub enum SimError {
     },
     /// A flow's packets are larger than IP's.
     #[error(
-        "flow `{flow}` has packets of {bytes} bytes, and a packet holds at most {max}",
+        "flow `{flow}` has packets of {bytes} bytes; the maximum is {max}",
         max = u16::MAX
     )]
     TooLarge {

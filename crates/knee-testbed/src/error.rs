@@ -10,7 +10,7 @@ use thiserror::Error;
 pub enum TestbedError {
     /// The process may not create network namespaces.
     #[error(
-        "the testbed needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN) for network namespaces of its own"
+        "the testbed needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN) to create network namespaces"
     )]
     NeedsRoot,
     /// There is no TUN driver.
@@ -30,7 +30,7 @@ pub enum TestbedError {
         available: String,
     },
     /// A socket did not keep what was asked for.
-    #[error("flow {flow}: asked for {option} {wanted}, the socket used {used}")]
+    #[error("flow {flow}: the socket used {option} {used}, not {wanted} as requested")]
     NotUsed {
         /// Flow.
         flow: String,
@@ -57,7 +57,7 @@ pub enum TestbedError {
     },
     /// Packets were lost outside the emulated path.
     #[error(
-        "{lost_pkts} packets were lost between an end and the path, outside the emulated queue"
+        "{lost_pkts} packets were lost between a host and the path, outside the emulated queue"
     )]
     Overrun {
         /// How many.
@@ -78,7 +78,7 @@ pub enum TestbedError {
         source: io::Error,
     },
     /// The file for the packets could not be written; there is none.
-    #[error("cannot keep the packets in {}: {source}", file.display())]
+    #[error("cannot write the packets to {}: {source}", file.display())]
     Capture {
         /// The file.
         file: PathBuf,

@@ -354,13 +354,13 @@ impl<'a> Forwarder<'a> {
         let flow = &mut self.flows[packet.flow as usize];
         flow.count(flow.port.goes_back);
         let (gone, how) = if self.path.loses_back(&mut flow.port) {
-            (packet, "lost on the way back")
+            (packet, "lost on the reverse path")
         } else {
             let (bytes, mut dropped) = (packet.wire_bytes(), None);
             let keep = |packet| dropped = Some(packet);
             self.path.send_back(now_ns, packet, bytes, &mut flow.port, keep);
             let Some(packet) = dropped else { return Ok(()) };
-            (packet, "dropped on the way back")
+            (packet, "dropped on the reverse path")
         };
         self.captured(Place::Lost, now_ns, gone.bytes(), Some(how))?;
         self.free.push(gone.room);

@@ -54,7 +54,7 @@ impl Host for Kernel {
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
         if options.qlog.is_some() && quic_flows(spec).next().is_none() {
             let why = "no flow of this scenario is QUIC, and only QUIC connections have a qlog";
-            let help = "write transport = \"quic\" in a flow, or add --host quic";
+            let help = "write transport = \"quic\" in a flow, or use --host quic";
             return Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help));
         }
         Ok(Plan::new(spec).map(drop)?)
@@ -107,7 +107,7 @@ fn in_time(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError>
             HostError::new(HostErrorKind::Broken, format!("{}: {error}", path.display()))
         })?;
     }
-    let why = format!("this machine was too slow for a trustworthy run, {attempts} times: {late}");
+    let why = format!("this machine was too slow for a valid run, {attempts} times: {late}");
     Err(HostError::new(HostErrorKind::TooSlow, why).with_help(TOO_SLOW))
 }
 
@@ -121,7 +121,7 @@ fn lateness(spec: &RunSpec, record: &RunRecord) -> Option<String> {
     let lateness = record.real_time.as_ref()?.lateness;
     (!lateness.acceptable(spec.path.rtt_range_ns().0)).then(|| {
         format!(
-            "one packet in 1000 was late by {} us, one by {} us",
+            "one packet in 1000 was {} us late or more, one was {} us late",
             lateness.p999_ns / NS_PER_US,
             lateness.max_ns / NS_PER_US
         )

@@ -110,7 +110,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(spec: &RunSpec) -> Result<Self, TestbedError> {
         if spec.flows.len() > MAX_FLOWS {
-            return Err(unsupported("flows", format!("at most {MAX_FLOWS} have ports")));
+            return Err(unsupported("flows", format!("there are ports for at most {MAX_FLOWS}")));
         }
         let mut approximations = Vec::new();
         let mut stack: Option<Stack> = None;
@@ -120,7 +120,7 @@ impl Plan {
             let (packet_bytes, tcp, receive_window_bytes) = match &flow.kind {
                 FlowKind::Tcp(tcp) if tcp.transport == Transport::Quic => {
                     if tcp.options.ecn {
-                        let why = "of QUIC over real sockets it is not supported: leave it out, or \
+                        let why = "QUIC over real sockets does not support it: leave it out, or \
                                    run it with --host quic";
                         return Err(unsupported_of(flow, "tcp.ecn", why));
                     }
@@ -137,7 +137,7 @@ impl Plan {
                     let window_bytes = receive_window_bytes(spec, flow, options);
                     if window_bytes < asked_window_bytes(options) {
                         approximations.push(format!(
-                            "where ACKs are delayed the receive window is cut to four times what \
+                            "with delayed ACKs the receive window is limited to four times what \
                              the path holds, {} packets: until it has opened the kernel \
                              acknowledges each packet",
                             window_bytes / u64::from(options.mss_bytes)
@@ -148,14 +148,19 @@ impl Plan {
                 }
                 FlowKind::Udp { packet_bytes, .. } | FlowKind::Probe { packet_bytes, .. } => {
                     if *packet_bytes < MIN_UDP_BYTES {
-                        let why = format!("a packet needs {MIN_UDP_BYTES} B for headers and stamp");
+                        let why =
+                            format!("a packet needs {MIN_UDP_BYTES} B for headers and timestamp");
                         return Err(unsupported_of(flow, "packet size", why));
                     }
                     (*packet_bytes, None, 0)
                 }
             };
             if packet_bytes > u32::from(u16::MAX) {
-                return Err(unsupported_of(flow, "packet size", "an IP packet holds 65535 B"));
+                return Err(unsupported_of(
+                    flow,
+                    "packet size",
+                    "an IP packet has at most 65535 B",
+                ));
             }
             flows.push(FlowPlan {
                 source: if flow.route.reverse { Side::Receiver } else { Side::Sender },
@@ -224,22 +229,22 @@ fn check(
         Some(0) => false,
         Some(TIMESTAMPS_BYTES) => true,
         _ => {
-            let why = "headers are 52 B with timestamps, 40 B without";
+            let why = "headers have 52 B with timestamps, 40 B without";
             return Err(unsupported_of(flow, "tcp.header", why));
         }
     };
     if asked_window_bytes(options) > MAX_WINDOW_BYTES {
-        let why = "TCP announces at most 1 GiB";
+        let why = "TCP can announce at most 1 GiB";
         return Err(unsupported_of(flow, "tcp.receive_window", why));
     }
     if options.rto_min_ns < NS_PER_MS || !options.rto_min_ns.is_multiple_of(NS_PER_MS) {
-        return Err(unsupported_of(flow, "tcp.rto_min", "it is set in whole milliseconds"));
+        return Err(unsupported_of(flow, "tcp.rto_min", "the kernel takes whole milliseconds"));
     }
     match options.delayed_ack.every_pkts {
         1 => {}
         2 => {
             if !DELAYED_ACK_NS.contains(&options.delayed_ack.timeout_ns) {
-                let why = "it waits 40 to 200 ms, as it finds fit";
+                let why = "the kernel waits 40 to 200 ms, as it chooses";
                 return Err(unsupported_of(flow, "tcp.delayed_ack_timeout", why));
             }
             approximations.push(format!(
@@ -249,7 +254,7 @@ fn check(
             ));
         }
         _ => {
-            let why = "it acknowledges every packet or every second one";
+            let why = "the kernel acknowledges every packet or every second one";
             return Err(unsupported_of(flow, "tcp.delayed_ack_every", why));
         }
     }
@@ -257,7 +262,7 @@ fn check(
         return Err(unsupported_of(flow, "tcp.limited_transmit", "it cannot be turned off"));
     }
     if options.rtt_tick_ns != 0 {
-        let why = "its RTT samples are in microseconds; leave the tick out";
+        let why = "the kernel's RTT samples are in microseconds; leave the tick out";
         return Err(unsupported_of(flow, "tcp.rtt_tick", why));
     }
     if options.recovery == Recovery::Newreno {

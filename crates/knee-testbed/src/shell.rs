@@ -88,27 +88,27 @@ pub enum ShellError {
     #[error("this needs root; run it with sudo")]
     NeedsRoot,
     /// A name that is none.
-    #[error("{name:?} is no name: 1 to 32 of a-z, 0-9, - and _")]
+    #[error("{name:?} is not a valid name: use 1 to 32 of a-z, 0-9, - and _")]
     Name {
         /// What was given.
         name: String,
     },
     /// The folder is not safe.
-    #[error("{FOLDER} is not a folder of root's alone ({why}); remove it")]
+    #[error("{FOLDER} is not a folder that only root can use ({why}); remove it")]
     Folder {
         /// What is wrong with it.
         why: String,
     },
     /// The name is taken.
     #[error(
-        "there is a path {name:?} already; end it (knee testbed down {name}) or give another name (--as)"
+        "a path {name:?} already exists; end it (knee testbed down {name}) or choose another name (--as)"
     )]
     Taken {
         /// The name.
         name: String,
     },
     /// Nothing of that name runs.
-    #[error("there is no path {name:?}; `knee testbed list` shows those that run")]
+    #[error("no path {name:?}; `knee testbed list` shows the running ones")]
     Missing {
         /// The name.
         name: String,
@@ -122,7 +122,7 @@ pub enum ShellError {
         source: io::Error,
     },
     /// The path failed.
-    #[error("the path {name:?} had failed: {why}")]
+    #[error("the path {name:?} has failed: {why}")]
     Failed {
         /// The name.
         name: String,

@@ -54,7 +54,7 @@ struct Dumbbell {
     /// Algorithm of all flows, as `knee list` names it
     #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = Known)]
     cc: Algorithm,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
@@ -82,7 +82,7 @@ struct Short {
     /// Algorithm of all flows, as `knee list` names it
     #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = Known)]
     cc: Algorithm,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
@@ -115,7 +115,7 @@ fn said(error: &UnitError) -> String {
 /// A value of 1 to `most`, in words an error.
 fn within(value: u64, most: u64, shown: &str) -> Result<u64, String> {
     let fits = (1..=most).contains(&value);
-    fits.then_some(value).ok_or_else(|| format!("write more than 0 and at most {shown}"))
+    fits.then_some(value).ok_or_else(|| format!("write a value above 0, at most {shown}"))
 }
 
 /// A duration, in nanoseconds.
@@ -130,7 +130,7 @@ fn rate(text: &str) -> Result<u64, String> {
 fn queue(text: &str) -> Result<QueueLimit, String> {
     match parse_queue(text).map_err(|e| said(&e))? {
         QueueLimit::Packets(0) | QueueLimit::Bytes(0..1500) => {
-            Err("write at least 1p or 1500B, which is one packet".to_owned())
+            Err("write at least one packet: 1p or 1500B".to_owned())
         }
         limit => Ok(limit),
     }
@@ -153,10 +153,7 @@ impl TypedValueParser for Known {
         argument: Option<&Arg>,
         value: &OsStr,
     ) -> Result<Algorithm, clap::Error> {
-        let found = |name: &str| {
-            algorithm(name)
-                .ok_or("there is no such algorithm; `knee list` shows all that there are")
-        };
+        let found = |name: &str| algorithm(name).ok_or("no such algorithm; `knee list` shows all");
         found.parse_ref(command, argument, value)
     }
 
@@ -199,8 +196,8 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
     let delivered_pkts = total(|c| c.delivered_pkts);
     if delivered_pkts == 0 {
         let help = match args.what {
-            What::Dumbbell(_) => "lengthen --duration beyond --rtt, or raise --rate",
-            What::Short(_) => "raise --flows, which makes the run longer than --rtt",
+            What::Dumbbell(_) => "make --duration longer than --rtt, or raise --rate",
+            What::Short(_) => "raise --flows, so that the run lasts longer than --rtt",
         };
         return Err(miette!(help = help, "no packet was delivered: there is nothing to measure"));
     }

@@ -16,16 +16,16 @@ use std::{path::PathBuf, process::ExitCode};
 pub(crate) struct Args {
     #[command(flatten)]
     given: Given,
-    /// The hosts, two or three, separated by commas; the others are held against the first
+    /// Two or three hosts, separated by commas; the others are compared with the first
     /// [default: sim and the next of the list]
     #[arg(long, alias = "hosts", value_delimiter = ',', value_parser = Named)]
     host: Vec<AnyHost>,
-    /// Keep the table and a report with the hosts' curves over each other in this new folder
+    /// Write the table, and a report with the hosts' curves in one chart, to this new folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
     jobs: Jobs,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }

@@ -28,7 +28,7 @@ docs/duel.md defines every measure.";
 /// How a contest is run.
 #[derive(clap::Args)]
 pub(crate) struct Given {
-    /// Length of a run; the second flow starts after a twelfth of it, a third is not measured
+    /// Length of a run; the second flow starts after a twelfth; the first third is not measured
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = bench::time, allow_hyphen_values = true)]
     duration: Ns,
     /// Seed of the first repetition; the next ones count up from it
@@ -36,7 +36,7 @@ pub(crate) struct Given {
     seed: u64,
     #[command(flatten)]
     pub(crate) on: OneHost,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
 }
@@ -65,10 +65,10 @@ pub(crate) const DEFAULT_PATH: &str = "100mbit,40ms,1bdp";
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// One algorithm, with parameters if any: chd, chd:qth=20ms:qmin=5ms
+    /// An algorithm, with parameters if needed: chd, chd:qth=20ms:qmin=5ms
     #[arg(value_name = "A", value_parser = Entrant::parse)]
     a: Entrant,
-    /// The other; the same one again meets itself
+    /// The other algorithm; may be the same
     #[arg(value_name = "B", value_parser = Entrant::parse)]
     b: Entrant,
     /// Rate, RTT and queue; the queue in BDPs (1bdp), packets (84p), bytes (100kB) or time (20ms);
@@ -78,7 +78,7 @@ pub(crate) struct Args {
     /// Repetitions of each run
     #[arg(long, value_name = "N", default_value = "10", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: u32,
-    /// Keep all results in this new folder: duel.json, runs.parquet, scenarios, report.html
+    /// Write all results to this new folder: duel.json, runs.parquet, scenarios, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use std::thread;
 /// On a signal to end, removes the unfinished results and then ends as the signal would have.
 pub(crate) fn abandons(results: Abandon) -> Result<()> {
     let mut signals =
-        Signals::new([SIGINT, SIGTERM]).into_diagnostic().wrap_err("cannot listen to signals")?;
+        Signals::new([SIGINT, SIGTERM]).into_diagnostic().wrap_err("cannot listen for signals")?;
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             results.now();

@@ -10,11 +10,11 @@ use std::process::ExitCode;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Record every call of the loaded algorithms, as sockets make them
+    /// Record every call of the loaded algorithms while sockets use them
     Trace(trace::Args),
     /// Load algorithms into the running Linux kernel, for any program to use
     Kernel(kernel::Args),
-    /// The emulated path of a scenario for any program: two ends, and the path between them
+    /// Give any program the emulated path of a scenario: two hosts and the path between them
     Testbed(testbed::Args),
 }
 

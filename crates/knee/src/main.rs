@@ -35,7 +35,7 @@ Examples:
   knee run scenarios/chd/single-flow.toml --set path.loss_forward=0.01 --out results
       keep all measurements as JSON and Parquet, and a report, in a new folder
   knee duel chd newreno
-      who gets what, and who harms whom
+      who gets how much, and who harms whom
   knee list
       the algorithms and their parameters";
 
@@ -43,29 +43,30 @@ Examples:
 enum Command {
     /// List the algorithms with their parameters, units, ranges, defaults and sources
     List(list::Args),
-    /// Run a scenario and show what was measured
+    /// Run a scenario and show the measurements
     Run(run::Args),
     /// Reproduce a paper: its figures, and a verdict for each of its claims
     ///
-    /// Exit code 0: every claim holds, or is recorded in the repository as not holding with its
-    /// reason. 1: reality differs from that record, in either direction. 2: an error. 3: nothing
-    /// differs, but some claims could not be judged, as runs failed (a machine too slow for real time).
+    /// Exit code 0: every claim holds, or is on record as not holding. 1: a verdict differs from the
+    /// record, in either direction. 2: an error. 3: nothing
+    /// differs, but some claims could not be judged because their runs failed (on a machine too slow
+    /// for real time).
     Reproduce(reproduce::Args),
-    /// Run a scenario on two or three hosts, and show where they differ
+    /// Run a scenario on two or three hosts and show where they differ
     ///
-    /// The kernel needs root.
+    /// The kernel host needs root.
     Compare(compare::Args),
-    /// Let two algorithms share a path: share, harm, delay, loss, fairness, convergence
+    /// Run two algorithms on a shared path: share, harm, delay, loss, fairness, convergence
     ///
-    /// Each beside its own kind, and one beside the other with either one first.
+    /// Each runs beside its own kind, and beside the other with either one starting first.
     Duel(duel::Args),
-    /// Let every algorithm meet every other: the measures of `duel` as heat maps in a report
+    /// Run every algorithm beside every other: the measures of `duel` as heat maps in a report
     Matrix(matrix::Args),
     /// Measure the speed of the simulator
     Bench(bench::Args),
-    /// Make every call of a trace again, natively: the same must come out, bit for bit
+    /// Replay every call of a trace natively and compare the results, bit for bit
     ///
-    /// Exit code 0: it does. 1: something else came out. 2: an error.
+    /// Exit code 0: all are identical. 1: at least one differs. 2: an error.
     Replay(replay::Args),
     #[cfg(feature = "kernel")]
     #[command(flatten)]
@@ -91,9 +92,9 @@ enum Command {
 /// How results are printed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Tables for people
+    /// Tables
     Table,
-    /// JSON for programs
+    /// JSON
     Json,
 }
 

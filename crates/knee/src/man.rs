@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf, process::ExitCode};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The folder; it is made if it is not there
+    /// The folder; created if missing
     folder: PathBuf,
 }
 

@@ -27,7 +27,7 @@ docs/duel.md defines every measure.";
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Algorithms, separated by commas, with parameters if any (chd:qth=20ms); all: those of `knee
+    /// Algorithms, separated by commas, with parameters if needed (chd:qth=20ms); all: those of `knee
     /// list`
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = ALL, value_parser = wanted)]
     cc: Vec<Wanted>,
@@ -69,7 +69,7 @@ fn entrants(wanted: &[Wanted]) -> Result<Vec<Entrant>> {
         };
         for entrant in next {
             if let Some(before) = entrants.iter().find(|e| e.cc == entrant.cc) {
-                let help = "name each once; one with other parameters is another one";
+                let help = "name each one once; with other parameters it counts as another";
                 let (before, again) = (&before.name, &entrant.name);
                 return Err(miette!(help = help, "--cc: {before} and {again} are the same"));
             }
@@ -78,8 +78,8 @@ fn entrants(wanted: &[Wanted]) -> Result<Vec<Entrant>> {
     }
     match entrants.len() {
         0 | 1 => {
-            let help = "as in --cc chd,newreno; `knee duel chd chd` lets one meet itself";
-            Err(miette!(help = help, "--cc: name two algorithms or more"))
+            let help = "as in --cc chd,newreno; `knee duel chd chd` runs one beside itself";
+            Err(miette!(help = help, "--cc: name at least two algorithms"))
         }
         _ => Ok(entrants),
     }
@@ -90,7 +90,7 @@ pub(crate) fn matrix(args: &Args) -> Result<ExitCode> {
     let mut paths: Vec<WrittenPath> = Vec::new();
     for path in &args.path {
         if paths.contains(path) {
-            return Err(miette!(help = "name each once", "--path {path} is there twice"));
+            return Err(miette!(help = "name each one once", "--path {path} is given twice"));
         }
         paths.push(*path);
     }

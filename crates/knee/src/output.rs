@@ -71,7 +71,7 @@ fn next_free(name: &str) -> Result<PathBuf> {
     let parent = Path::new(DEFAULT_PARENT);
     fs::create_dir_all(parent)
         .into_diagnostic()
-        .wrap_err("cannot make the folder knee-out here; name another place with --out")?;
+        .wrap_err("cannot create the folder knee-out here; name another place with --out")?;
     let numbered = (2..).map(|n| format!("{name}-{n}"));
     let mut names = [name.to_owned()].into_iter().chain(numbered).map(|n| parent.join(n));
     Ok(names.find(|p| fs::symlink_metadata(p).is_err()).unwrap_or_else(|| parent.join(name)))

@@ -8,7 +8,7 @@ use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A file of `knee trace`, or a results folder of `knee run --trace --out`
+    /// A file from `knee trace`, or a results folder from `knee run --trace --out`
     trace: PathBuf,
 }
 
@@ -16,10 +16,10 @@ pub(crate) fn replay(args: &Args) -> Result<ExitCode> {
     let replay = TraceReplay::of(&args.trace)?;
     let file = args.trace.display();
     if replay.flows().is_empty() {
-        return Err(miette!(help = "trace while sockets send", "{file} holds no calls"));
+        return Err(miette!(help = "trace while sockets are sending", "{file} contains no calls"));
     }
     let mut table = Table::new(
-        "Calls made again",
+        "Replayed calls",
         &["flow", "algorithm"],
         &["repetition", "calls", "compared", "gaps", "differences"],
     );
@@ -44,12 +44,15 @@ pub(crate) fn replay(args: &Args) -> Result<ExitCode> {
     }
     let mut text = table.to_text(output::width());
     if gaps > 0 {
-        let _ = writeln!(text, "\ngaps: records were dropped; {gaps} calls only began anew");
+        let _ = writeln!(
+            text,
+            "\ngaps: records were dropped; {gaps} calls only gave the state to continue from"
+        );
     }
     let differences = replay.differences();
     match first {
         None => {
-            let _ = writeln!(text, "\n{calls} calls gave the same, bit for bit");
+            let _ = writeln!(text, "\n{calls} calls replay bit-identically");
         }
         Some((flow, difference)) => {
             let _ = writeln!(text, "\n{differences} of {calls} calls differ; the first one:");

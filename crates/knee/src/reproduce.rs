@@ -16,32 +16,32 @@ use std::{iter, path::PathBuf, process::ExitCode, sync::OnceLock};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The paper, or all that can be reproduced
+    /// The paper, or all
     #[arg(value_parser = papers())]
     paper: String,
-    /// The short form: the runs and claims of which a single run tells enough; on the kernel
-    /// within minutes
+    /// The short form: only the runs and claims for which a single run is enough; minutes on the
+    /// kernel
     #[arg(long)]
     short: bool,
     /// Only this figure and its claims
     #[arg(long, value_name = "N")]
     figure: Option<String>,
-    /// Repetitions instead of the scenarios' own
+    /// Number of repetitions, in place of the scenarios' own
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
     #[command(flatten)]
     jobs: Jobs,
-    /// What runs the scenarios: other hosts, separated by commas, stand beside the simulator
+    /// Hosts that run the scenarios, separated by commas; others are shown beside the simulator
     #[arg(long, alias = "hosts", value_delimiter = ',', value_parser = Named, default_value = "sim")]
     host: Vec<AnyHost>,
-    /// Keep finished runs on the kernel in this folder, and take those that are there already: a
-    /// reproduction that was ended goes on
+    /// Keep finished kernel runs in this folder, and reuse those that are there already: an
+    /// interrupted reproduction continues
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// New folder for report, claims and figures; default: the next free one in knee-out/
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// How to print the verdicts
+    /// Output format of the verdicts
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
@@ -71,7 +71,7 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
         }
     }
     if let (true, Some(figure)) = (reproductions.is_empty(), &args.figure) {
-        let help = "name a paper instead of `all`: it says which figures it has";
+        let help = "name a paper instead of `all` to see which figures it has";
         return Err(miette!(help = help, "no paper has a figure {figure}"));
     }
     let hosts: Vec<&str> = args.host.iter().map(|host| host.name()).collect();

@@ -45,13 +45,13 @@ Values of it are changed by path, [[flow]] tables being counted from 0:
 pub(crate) struct Given {
     /// The scenario: a TOML file (`knee run --help` shows one)
     scenario: PathBuf,
-    /// Seed of the first repetition instead of the scenario's; the next ones count up from it
+    /// Seed of the first repetition, in place of the scenario's; the next ones count up from it
     #[arg(long, value_name = "N", value_parser = integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
     seed: Option<u64>,
-    /// Repetitions instead of the scenario's
+    /// Number of repetitions, in place of the scenario's
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
-    /// Put a value in place of what the scenario says, as in path.rate=5mbit; may be repeated
+    /// Override a value of the scenario, as in path.rate=5mbit; may be repeated
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
 }
@@ -63,21 +63,21 @@ pub(crate) struct Args {
     given: Given,
     #[command(flatten)]
     on: OneHost,
-    /// Keep every call of each algorithm with all inputs and outputs (needs --out)
+    /// Record every call of each algorithm with all inputs and outputs (needs --out)
     #[arg(long)]
     trace: bool,
-    /// Keep the packets of the path in this new file, as pcapng for Wireshark (one repetition on
+    /// Write the packets of the path to this new file, as pcapng for Wireshark (one repetition, on
     /// the kernel)
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Keep a qlog of each QUIC connection in this new folder, for qvis and the like (one
+    /// Write a qlog of each QUIC connection to this new folder, for qvis and similar tools (one
     /// repetition)
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
-    /// Keep all results in this new folder: summary.json, Parquet tables, report.html
+    /// Write all results to this new folder: summary.json, Parquet tables, report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
@@ -85,7 +85,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.trace && args.out.is_none() {
         let help = "name a new folder with --out";
-        return Err(miette!(help = help, "--trace needs a results folder to keep the calls in"));
+        return Err(miette!(help = help, "--trace needs a results folder for the calls"));
     }
     let experiment = Experiment::load(&args.given, args.trace)?;
     // Refused now rather than after the work.
@@ -144,12 +144,12 @@ fn options(args: &Args, specs: &[RunSpec]) -> Result<RunOptions> {
         let Some(kept) = kept else { continue };
         args.on.host.check(&specs[0], &options).map_err(hosts::report)?;
         if specs.len() > 1 {
-            let help = "add --repeat 1, and --seed for another one than the first";
-            return Err(miette!(help = help, "{option} keeps one repetition"));
+            let help = "add --repeat 1, and --seed to choose a repetition other than the first";
+            return Err(miette!(help = help, "{option} records only one repetition"));
         }
         if kept.exists() {
             let help = "choose another name, or remove it first";
-            return Err(miette!(help = help, "`{}` exists already", kept.display()));
+            return Err(miette!(help = help, "`{}` already exists", kept.display()));
         }
     }
     Ok(options)
@@ -199,10 +199,10 @@ fn paper_meant(path: &Path, error: ScenarioError) -> Report {
     match path.to_str().filter(|name| PAPERS.contains(name)) {
         Some(paper) if !path.exists() => {
             let help = format!(
-                "a paper is run with `knee reproduce {paper}`; \
+                "to run a paper, use `knee reproduce {paper}`; \
                  its scenarios are in scenarios/{paper}/"
             );
-            miette!(help = help, "{paper}: there is no such file")
+            miette!(help = help, "{paper}: no such file")
         }
         _ => error.into(),
     }
@@ -237,6 +237,6 @@ pub(crate) fn run_each<R, T: Send>(
     };
     let threads = host.threads(options.runs_at_once).min(n);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|e| miette!("cannot start threads: {e}; give fewer with --jobs"))?;
+    let pool = pool.map_err(|e| miette!("cannot start threads: {e}; use fewer with --jobs"))?;
     pool.install(|| (0..n).into_par_iter().map(one).collect())
 }

@@ -164,7 +164,7 @@ fn of_an_unwritable_folder() {
     for command in ["run two.toml --out /proc/results", "reproduce chd --out /proc/results"] {
         let text = said(&place, &[command]);
         assert!(text.contains("results cannot be written to /proc"), "{text}");
-        assert!(text.contains("help: choose a folder that you may write to"), "{text}");
+        assert!(text.contains("help: choose a folder that you can write to"), "{text}");
     }
 }
 
@@ -295,7 +295,7 @@ fn are_the_same_words_in_any_surroundings() {
         let output = knee.env_remove("NO_COLOR").env(variable, value).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         let words = text(&output.stderr);
-        assert!(words.contains("missing.toml: there is no such file"), "{variable}: {words}");
+        assert!(words.contains("missing.toml: no such file"), "{variable}: {words}");
         assert!(words.contains("check the path"), "{variable}: {words}");
     }
 }

@@ -50,7 +50,7 @@ fn traces_of_the_simulator_are_the_same_again() {
     let (code, said) = replay(&place, "results");
     assert_eq!(code, Some(0), "{said}");
     let calls = rows.len();
-    assert!(said.contains(&format!("{calls} calls gave the same, bit for bit")), "{said}");
+    assert!(said.contains(&format!("{calls} calls replay bit-identically")), "{said}");
     for a in knee_cc::algorithms() {
         let of = |call: &str| {
             let mine = rows.iter().filter(|r| *r.flow.kind == *a.name());

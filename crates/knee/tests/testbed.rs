@@ -227,7 +227,7 @@ fn programs_meet_the_path() {
     let out = bed.down();
     assert!(out.status.success() && text(&out.stdout).contains("queueing delay"));
     assert!(bed.listed().is_none());
-    assert!(bad(&mut bed.exec("sender", &["true"]), 2).contains("there is no path"));
+    assert!(bad(&mut bed.exec("sender", &["true"]), 2).contains("no path"));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn killed_it_leaves_two_files_and_the_next_one_works() {
     until("the namespace is gone", || !held());
     let left = || bed.listed().is_some_and(|one| one["Left"].is_string());
     until("the lock is gone", left);
-    assert!(bad(&mut bed.exec("sender", &["true"]), 2).contains("there is no path"));
+    assert!(bad(&mut bed.exec("sender", &["true"]), 2).contains("no path"));
     // Another one, running, is not touched.
     let other = Bed::new("other");
     good(&mut other.up(&[]));

@@ -33,13 +33,13 @@ impl Entrant {
         let word = parts.next().unwrap_or_default();
         let Some(found) = algorithm(word) else {
             let names: Vec<&str> = algorithms().iter().map(Algorithm::name).collect();
-            let what = format!("there is no algorithm `{}`", clip(word));
+            let what = format!("no such algorithm: `{}`", clip(word));
             return Err(refused(&what, nearest(word, &names)));
         };
         let mut given: Vec<(&str, &str)> = Vec::new();
         for part in parts {
             let Some((name, value)) = part.split_once('=') else {
-                let what = format!("`{}` is no parameter with its value", clip(part));
+                let what = format!("`{}` is not a parameter with a value", clip(part));
                 return Err(format!("{what}; write {word}:name=value"));
             };
             given.push((name.trim(), value.trim()));
@@ -92,14 +92,14 @@ impl Entrant {
 /// With the name that was probably meant, and where to find all.
 fn refused(what: &str, near: Option<&str>) -> String {
     let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-    format!("{what}; {near}`knee list` shows those there are")
+    format!("{what}; {near}`knee list` shows all")
 }
 
 fn kernel(name: &str) -> Result<Entrant, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     if !(1..=CC_NAME_MAX).contains(&name.len()) || !name.chars().all(is_plain) {
         return Err(format!(
-            "`{}` names nothing of a kernel; write one of its tcp_available_congestion_control, as \
+            "`{}` names no algorithm of the kernel; write one of tcp_available_congestion_control, as \
              in {KERNEL_PREFIX}cubic",
             clip(name)
         ));
@@ -146,15 +146,15 @@ mod tests {
                 assert!(said.contains(word), "{text}: {said}");
             }
         };
-        refused("", &["there is no algorithm ``; `knee list`"]);
-        refused("chdd", &["there is no algorithm `chdd`", "did you mean `chd`?"]);
+        refused("", &["no such algorithm: ``; `knee list`"]);
+        refused("chdd", &["no such algorithm: `chdd`", "did you mean `chd`?"]);
         refused("chd:qht=20ms", &["chd has no parameter `qht`", "did you mean `qth`?"]);
         refused("chd:qth=20", &["qth", "no unit", "20ms"]);
         refused("chd:qth=9000s", &["qth", "out of range"]);
-        refused("chd:20ms", &["`20ms` is no parameter", "chd:name=value"]);
+        refused("chd:20ms", &["`20ms` is not a parameter", "chd:name=value"]);
         refused("chd:qth=20ms:qth=30ms", &["given twice"]);
         refused("chd:qth=1ms", &["must be less than"]);
-        refused("kernel:", &["names nothing of a kernel", "kernel:cubic"]);
-        refused("kernel:cubic:x=1", &["names nothing of a kernel"]);
+        refused("kernel:", &["names no algorithm of the kernel", "kernel:cubic"]);
+        refused("kernel:cubic:x=1", &["names no algorithm of the kernel"]);
     }
 }

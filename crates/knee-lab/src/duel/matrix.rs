@@ -234,7 +234,7 @@ static MEASURES: [Shown; 8] = [
     Shown {
         id: "share",
         title: "Share of the goodput (%)",
-        caption: "What the row's algorithm gets of the goodput of both; orange: more than half.",
+        caption: "The row's share of the goodput of both; orange: more than half.",
         value: |c| p50(c.share_a, 100.0),
         digits: 0,
         detail: |c| shown(c.share_a, 100.0, 1),
@@ -243,7 +243,7 @@ static MEASURES: [Shown; 8] = [
     Shown {
         id: "harm-goodput",
         title: "Harm to goodput (%)",
-        caption: "What the column's algorithm loses of its goodput to the row's, against a flow of its \
+        caption: "The fraction of its goodput that the column's algorithm loses to the row's, compared with a flow of its \
                   own kind; orange: it loses, blue: it gains.",
         value: |c| p50(c.harm_goodput, 100.0),
         digits: 0,
@@ -360,7 +360,7 @@ fn plane(matrix: &MatrixSummary, path: usize) -> Plane {
     }
 }
 
-const ORDER: &str = "Algorithms stand in the order of aggressiveness: by the mean, over all paths and \
+const ORDER: &str = "Algorithms are in the order of aggressiveness: by the mean, over all paths and \
                      all others, of the median share that they take; the largest share first.";
 
 /// The report: a table, heat maps and Pantheon's plot for each path. `example` is the scenario of a
@@ -381,10 +381,7 @@ pub fn matrix_report(matrix: &MatrixSummary, outcome: &Outcome, example: &str) -
     let words = [ORDER.to_owned(), outcome.contest.plan.words()];
     sections.push(Section {
         paragraphs: words.into_iter().chain(DEFINITIONS.map(str::to_owned)).collect(),
-        listings: vec![(
-            "The scenario of one pair, which knee run takes".to_owned(),
-            example.to_owned(),
-        )],
+        listings: vec![("The scenario of one pair, for knee run".to_owned(), example.to_owned())],
         ..Section::new("How it was measured")
     });
     Report {

@@ -41,8 +41,8 @@ impl WrittenPath {
         let (rate, rtt, queue, loss) = match parts[..] {
             [rate, rtt, queue] => (rate, rtt, queue, None),
             [rate, rtt, queue, loss] => (rate, rtt, queue, Some(loss)),
-            [_] => return Err(format!("there is no RTT and no queue; {EXAMPLE}")),
-            [_, _] => return Err(format!("there is no queue; {EXAMPLE}")),
+            [_] => return Err(format!("the RTT and the queue are missing; {EXAMPLE}")),
+            [_, _] => return Err(format!("the queue is missing; {EXAMPLE}")),
             _ => return Err(format!("there are {} parts; {EXAMPLE}", parts.len())),
         };
         let of = |part: &'static str| {

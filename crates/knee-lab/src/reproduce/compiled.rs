@@ -109,7 +109,7 @@ fn sample(rtt_us: i32) -> Ack {
 /// H-TCP's increase per RTT, `elapsed_s` after a congestion event; `form` is a choice of the
 /// algorithm's parameter `alpha_form`.
 pub(super) fn htcp_alpha(form: &str, elapsed_s: f64) -> Result<f64, String> {
-    let found = algorithm("htcp").ok_or("there is no algorithm `htcp`")?;
+    let found = algorithm("htcp").ok_or("no such algorithm: `htcp`")?;
     let param = Params::find(found, "alpha_form").map_err(|e| e.to_string())?;
     let choice = param.choices().iter().position(|c| *c == form);
     let choice = choice.ok_or_else(|| format!("`alpha_form` has no choice `{form}`"))?;

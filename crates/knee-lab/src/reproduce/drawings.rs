@@ -58,7 +58,7 @@ pub(super) fn table(
 ) -> Result<Table, String> {
     let axes = &cases.figure.axes;
     let at = axes.iter().position(|a| a.name == wanted.rows);
-    let at = at.ok_or_else(|| format!("there is no axis `{}`", wanted.rows))?;
+    let at = at.ok_or_else(|| format!("no such axis: `{}`", wanted.rows))?;
     let column_of = |case: &Case| {
         let others = case.values.iter().enumerate().filter(|(i, _)| *i != at);
         others.map(|(i, v)| format!("{} {v}", axes[i].name)).collect::<Vec<_>>().join(", ")

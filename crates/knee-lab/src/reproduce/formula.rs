@@ -75,7 +75,7 @@ impl Run {
         usize::try_from(flow)
             .ok()
             .filter(|f| *f < n)
-            .ok_or_else(|| format!("there is no flow {flow}; there are {n}").into())
+            .ok_or_else(|| format!("no flow {flow}: there are {n}").into())
     }
 
     fn flows(&self, flows: &Array) -> Fallible<Vec<usize>> {
@@ -260,7 +260,7 @@ impl Formulas {
             counters
                 .get(what)
                 .and_then(serde_json::Value::as_f64)
-                .ok_or_else(|| format!("there is no counter `{what}`").into())
+                .ok_or_else(|| format!("no such counter: `{what}`").into())
         });
     }
 

@@ -107,7 +107,7 @@ pub enum ReproduceError {
     Drawing(String),
     /// The threads could not be had.
     #[error("cannot start {jobs} threads: {why}")]
-    #[diagnostic(help("give fewer with --jobs"))]
+    #[diagnostic(help("use fewer with --jobs"))]
     Threads {
         /// Threads asked for.
         jobs: usize,

@@ -256,7 +256,7 @@ struct Claims {
 #[derive(Debug, Error, miette::Diagnostic)]
 pub enum PaperError {
     /// No such paper.
-    #[error("there is no paper `{id}`")]
+    #[error("no such paper: `{id}`")]
     #[diagnostic(help("the papers are: {}, all", PAPERS.join(", ")))]
     Unknown {
         /// What was asked for.

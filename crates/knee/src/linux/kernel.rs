@@ -33,11 +33,11 @@ All but check and export need root. More in docs/kernel.md.";
 
 #[derive(Subcommand)]
 enum What {
-    /// What this kernel offers, and what to do about what it lacks
+    /// Show what this kernel supports, and how to fix what is missing
     ///
     /// Exit code 0: algorithms can be loaded. 1: they cannot.
     Check {
-        /// How to print
+        /// Output format
         #[arg(long, value_enum, default_value = "table")]
         format: Format,
     },
@@ -47,36 +47,36 @@ enum What {
     Load {
         #[command(flatten)]
         variant: VariantArgs,
-        /// Keep it only as long as this command runs (Ctrl-C ends both)
+        /// Keep it only while this command runs (Ctrl-C ends both)
         #[arg(long)]
         hold: bool,
     },
-    /// Take an algorithm away; open connections keep it until they close
+    /// Unload an algorithm; open connections keep it until they close
     Unload {
-        /// Name it was loaded as
+        /// The name it was loaded as
         name: String,
     },
     /// The loaded variants: parameters, sockets that use them, calls and their time
     List {
-        /// Let the kernel count calls and their time for so long; without this, what it counted
-        /// while counting was enabled otherwise
+        /// Let the kernel count calls and their time for this long; without it, show what was counted
+        /// while counting was enabled by other means
         #[arg(long, value_name = "TIME", value_parser = time)]
         measure: Option<Duration>,
-        /// How to print
+        /// Output format
         #[arg(long, value_enum, default_value = "table")]
         format: Format,
     },
-    /// Let a variant that another process holds (load --hold) outlive it
+    /// Make a variant held by another process (load --hold) outlive that process
     Persist {
-        /// Name it was loaded as
+        /// The name it was loaded as
         name: String,
     },
-    /// The opposite: a variant that no process holds ends at once
+    /// Undo that: a variant that no process holds ends at once
     Unpersist {
-        /// Name it was loaded as
+        /// The name it was loaded as
         name: String,
     },
-    /// Measure what the algorithms cost in this kernel, beside its own Reno and CUBIC
+    /// Measure what the algorithms cost in this kernel, compared with its own Reno and CUBIC
     Bench(bench::Args),
     /// Write an object file for machines without Knee
     ///
@@ -113,7 +113,7 @@ impl VariantArgs {
         let spec = scenario.spec(scenario.seed());
         match spec.flows.into_iter().next().map(|flow| flow.kind) {
             Some(FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), .. })) => Ok(params),
-            _ => Err(miette!("`{}` is no algorithm of TCP", self.algorithm)),
+            _ => Err(miette!("`{}` is not a TCP algorithm", self.algorithm)),
         }
     }
 
@@ -156,7 +156,7 @@ pub(crate) fn kernel(args: &Args) -> Result<ExitCode> {
         }
         What::Unpersist { name } => {
             knee_kernel::unpersist(name).into_diagnostic()?;
-            output::print(&format!("{name} ends with the process that holds it, if any\n"))
+            output::print(&format!("{name} ends with the process that holds it, if there is one\n"))
         }
         What::Bench(args) => bench::bench(args),
         What::Export { variant, out } => {
@@ -174,7 +174,7 @@ pub(crate) fn kernel(args: &Args) -> Result<ExitCode> {
 
 fn say_mounted(pinned: &knee_kernel::Pinned) {
     if pinned.mounted {
-        eprintln!("mounted a BPF file system on /sys/fs/bpf, where there was none");
+        eprintln!("mounted a BPF file system on /sys/fs/bpf");
     }
 }
 
@@ -227,7 +227,7 @@ fn report_json(report: &Report) -> Value {
 /// Parameters that are not the algorithm's defaults, as they would be typed.
 fn changed(variant: &Variant) -> String {
     let Some(params) = &variant.params else {
-        return "of another version of Knee".to_owned();
+        return "from another version of Knee".to_owned();
     };
     let defaults =
         algorithm(&variant.algorithm).map_or_else(Vec::new, |a| Params::defaults(a).shown());

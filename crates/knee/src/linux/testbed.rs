@@ -44,14 +44,14 @@ All need root. More in docs/testbed.md.";
 
 #[derive(Subcommand)]
 enum What {
-    /// Make the two hosts and the path between them, and keep them in a process of their own
+    /// Create the two hosts and the path between them; a background process keeps them
     ///
-    /// Of the scenario its path table counts. Its flows are not run, and their access delays are no
+    /// Only the scenario's path table counts. Its flows are not run, and their access delays are not
     /// part of the path.
     Up(Up),
     /// Run a program on one of the two hosts
     ///
-    /// Its exit code is this command's. Through sudo it runs as the user who called sudo.
+    /// The exit code is the program's. Under sudo it runs as the user who called sudo.
     Exec {
         /// Name of the path
         #[arg(long = "as", value_name = "NAME", default_value = shell::DEFAULT_NAME)]
@@ -65,9 +65,9 @@ enum What {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
-    /// The running paths, and what passes on them
+    /// List the running paths and their traffic
     List {
-        /// How to print
+        /// Output format
         #[arg(long, value_enum, default_value = "table")]
         format: Format,
     },
@@ -77,7 +77,7 @@ enum What {
         #[arg(default_value = shell::DEFAULT_NAME)]
         name: String,
     },
-    /// Remove what killed paths left
+    /// Remove what killed paths left behind
     Clean,
 }
 
@@ -85,16 +85,16 @@ enum What {
 struct Up {
     /// The scenario, as for `knee run`
     scenario: PathBuf,
-    /// Put a value in place of what the scenario says, as in path.rate=5mbit; may be repeated
+    /// Override a value of the scenario, as in path.rate=5mbit; may be repeated
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// Name, for several paths at once: 1 to 32 of a-z, 0-9, - and _
     #[arg(long = "as", value_name = "NAME", default_value = shell::DEFAULT_NAME)]
     name: String,
-    /// Seed of losses and jitter instead of the scenario's
+    /// Seed of losses and jitter, in place of the scenario's
     #[arg(long, value_name = "N", value_parser = crate::integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
     seed: Option<u64>,
-    /// Keep all packets in this new file for Wireshark (pcapng); it is there after `down`
+    /// Write all packets to this new file for Wireshark (pcapng); complete after `down`
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Stay until Ctrl-C or `knee testbed down`
@@ -107,9 +107,9 @@ struct Up {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Side {
-    /// Its packets pass the bottleneck
+    /// Its packets take the forward path, through the bottleneck
     Sender,
-    /// Its packets take the way back
+    /// Its packets take the reverse path
     Receiver,
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn testbed(args: &Args) -> Result<ExitCode> {
         What::Down { name } => {
             let status = shell::down(name).into_diagnostic()?;
             match &status.failure {
-                Some(why) => Err(miette!("the path {name} had failed: {why}")),
+                Some(why) => Err(miette!("the path {name} has failed: {why}")),
                 None => output::print(&ended(&status)),
             }
         }
@@ -130,7 +130,7 @@ pub(crate) fn testbed(args: &Args) -> Result<ExitCode> {
             let cleaned = shell::clean().into_diagnostic()?;
             output::print(&match &cleaned[..] {
                 [] => "nothing to remove\n".to_owned(),
-                names => format!("removed what was left of {}\n", names.join(", ")),
+                names => format!("removed the remains of {}\n", names.join(", ")),
             })
         }
     }
@@ -146,7 +146,7 @@ fn in_background() -> Result<ExitCode> {
         .stderr(Stdio::piped())
         .spawn()
         .into_diagnostic()
-        .wrap_err("cannot start the process that is to hold the path")?;
+        .wrap_err("cannot start the process that holds the path")?;
     let (mut said, mut failed) = (String::new(), String::new());
     // It says little, then closes both.
     holder.stdout.take().map(|mut out| out.read_to_string(&mut said));
@@ -156,7 +156,7 @@ fn in_background() -> Result<ExitCode> {
     }
     let status = holder.wait().into_diagnostic()?;
     if failed.is_empty() {
-        return Err(miette!("the process that was to hold the path ended with {status}"));
+        return Err(miette!("the process that holds the path ended with {status}"));
     }
     output::tell(failed.trim_end());
     Ok(ExitCode::from(2))
@@ -256,7 +256,7 @@ fn greeting(args: &Up, path: &PathSpec) -> String {
     let [a4, a6] = HostSide::Sender.addresses();
     let [b4, b6] = HostSide::Receiver.addresses();
     format!(
-        "up: {}\n  sender    {a4}  {a6}\n  receiver  {b4}  {b6}\nWhat the sender sends passes the \
+        "up: {}\n  sender    {a4}  {a6}\n  receiver  {b4}  {b6}\nPackets from the sender pass the \
          bottleneck. Run programs on both:\n  knee testbed exec{name} receiver -- iperf3 -s -1 &\n  \
          knee testbed exec{name} sender -- iperf3 -c {b4}\nEnd it: {end}\n",
         about(path)
@@ -283,7 +283,7 @@ fn exec(name: &str, user: Option<&str>, host: Side, command: &[OsString]) -> Res
     let error = run.exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
     let program = Path::new(program).display();
-    let help = "give a program that is on this machine, and its arguments, behind --";
+    let help = "give a program that exists on this machine, and its arguments, after --";
     output::tell(&format!("{:?}", miette!(help = help, "cannot run {program}: {error}")));
     Ok(ExitCode::from(code))
 }
@@ -296,9 +296,9 @@ fn user_of(named: Option<&str>) -> Result<Option<User>> {
         Ok(number) => User::from_uid(Uid::from_raw(number)),
         Err(_) => User::from_name(wanted),
     };
-    let found = found.into_diagnostic().wrap_err("cannot look users up")?;
+    let found = found.into_diagnostic().wrap_err("cannot look up users")?;
     let help = "give a name or a number that `getent passwd` shows";
-    found.map(Some).ok_or_else(|| miette!(help = help, "there is no user {wanted}"))
+    found.map(Some).ok_or_else(|| miette!(help = help, "no such user: {wanted}"))
 }
 
 fn become_user(user: &User) -> std::io::Result<()> {
@@ -360,7 +360,7 @@ fn list(format: Format) -> Result<ExitCode> {
         return output::print_json(&listed);
     }
     if listed.is_empty() {
-        return output::print("nothing is up; `knee testbed up SCENARIO` makes a path\n");
+        return output::print("no path is up; `knee testbed up SCENARIO` creates one\n");
     }
     let mut table = Table::new(
         "Emulated paths",

@@ -30,7 +30,7 @@ Examples:
   knee trace --duration 10s --out calls.parquet
   knee trace knee_chd --port 5201 > calls.csv
   knee replay calls.parquet
-It needs root. Columns: docs/results.md, `trace.parquet`; more in docs/kernel.md.";
+Needs root. Columns: docs/results.md, `trace.parquet`; more in docs/kernel.md.";
 
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -43,13 +43,13 @@ pub(crate) struct Args {
     /// Only connections with this address on either side
     #[arg(long, value_name = "IP")]
     address: Option<IpAddr>,
-    /// End after so long; otherwise Ctrl-C ends it
+    /// Stop after this time; without it, Ctrl-C stops
     #[arg(long, value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
     /// New file, .parquet or .csv; without it, CSV goes to standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Memory for calls that are not written yet, MiB: more drops less
+    /// Memory for calls not written yet, MiB; more memory drops fewer calls
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     ring: u32,
 }
@@ -88,14 +88,14 @@ pub(crate) fn trace(args: &Args) -> Result<ExitCode> {
         None | Some(Some("csv")) => false,
         Some(Some("parquet")) => true,
         _ => {
-            let help = "end its name in .parquet or .csv";
-            return Err(miette!(help = help, "--out does not say what kind of file to write"));
+            let help = "choose a name that ends in .parquet or .csv";
+            return Err(miette!(help = help, "--out does not tell the type of file"));
         }
     };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let registered = flag::register(signal, stop.clone());
-        registered.into_diagnostic().wrap_err("cannot listen to signals")?;
+        registered.into_diagnostic().wrap_err("cannot listen for signals")?;
     }
     // Refused now rather than after the work.
     let file = args.out.as_deref().map(ResultWriter::create).transpose()?;
@@ -167,7 +167,8 @@ fn record<W: Write + Send>(
     let dropped = tracer.dropped().map_err(io::Error::other)?;
     *told = format!("{calls} calls of {} sockets, {dropped} dropped", flows.names.len());
     if dropped > 0 {
-        *told += "; for fewer, filter with --port or --address, or give more memory with --ring";
+        *told +=
+            "; to drop fewer, filter with --port or --address, or give more memory with --ring";
     }
     to.finish()
 }

@@ -27,13 +27,13 @@ const STUCK: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Rounds; in each every algorithm has its turn, so that what else the machine does meets all
+    /// Number of rounds; each algorithm runs once per round, so that other load affects all alike
     #[arg(long, value_name = "N", default_value = "7", value_parser = integer::<usize>(1..=1000))]
     rounds: usize,
     /// Length of each transfer
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::time)]
     length: Duration,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
