@@ -3,6 +3,26 @@
 //! [`algorithms`] is the registry: whatever file stands in `cc/algorithms/` is in it. [`Params`]
 //! are validated with the algorithm's own table before anything runs. [`Controller`] is one
 //! connection's instance; its calls replicate the contract of `cc/include/knee/contract.h`.
+//!
+//! ```
+//! use knee_cc::{Ack, Conn, Controller, Params, SSTHRESH_INFINITE};
+//!
+//! let newreno = knee_cc::algorithm("newreno").expect("it is in the registry");
+//! let mut conn = Conn {
+//!     cwnd_pkts: 10,
+//!     cwnd_max_pkts: 1000,
+//!     ssthresh_pkts: SSTHRESH_INFINITE,
+//!     mss_bytes: 1448,
+//!     cwnd_limited: 1,
+//!     ..Conn::default()
+//! };
+//! let mut controller = Controller::new(Params::defaults(newreno), &mut conn);
+//! let ack = Ack { acked_pkts: 2, rtt_us: 40_000, ..Ack::default() };
+//! controller.on_rtt(&mut conn, &ack);
+//! controller.on_ack(&mut conn, &ack);
+//! assert_eq!(conn.cwnd_pkts, 12); // slow start: one more for each packet acknowledged
+//! assert_eq!(controller.ssthresh(&mut conn), 6); // a loss halves
+//! ```
 
 mod call;
 mod controller;

@@ -31,6 +31,13 @@
 //! size with loss, and classes of flows that differ in RTT and rule. Neither has slow start or
 //! randomness. Times are seconds, windows packets, rates packets/s. Differential equations are
 //! solved by the crate `differential-equations`.
+//!
+//! ```
+//! let hd = knee_fluid::Backoff { qmin_s: 0.005, qth_s: 0.030, qmax_s: 0.100, pmax: 0.02 };
+//! assert_eq!(hd.g(0.005), 0.0);
+//! assert_eq!(hd.g(0.030), 0.02); // the peak
+//! assert!((hd.g(0.065) - 0.01).abs() < 1e-12); // halfway down
+//! ```
 
 mod curve;
 mod delayed;

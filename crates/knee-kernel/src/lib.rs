@@ -8,6 +8,11 @@
 //! Everything here acts on the whole machine, and needs root or the capabilities that [`check`]
 //! names. No setting of the machine is changed, except that [`Loaded::persist`] mounts a BPF file
 //! system on `/sys/fs/bpf` where there is none.
+//!
+//! ```
+//! let report = knee_kernel::check(); // needs no privileges
+//! println!("{report}");
+//! ```
 
 mod check;
 #[cfg(test)]

@@ -3,6 +3,29 @@
 //! Every element takes the present as an argument and says when it next has something to give; it
 //! owns no timer and no thread. The simulator steps them in virtual time, the testbed in real
 //! time. Times are nanoseconds on the caller's axis; `now_ns` must not decrease from call to call.
+//!
+//! ```
+//! use knee_net::{Limit, Link, Packet, Service};
+//!
+//! #[derive(Default)]
+//! struct FullSize;
+//! impl Packet for FullSize {
+//!     fn wire_bytes(&self) -> u32 {
+//!         1500
+//!     }
+//! }
+//!
+//! // 12 Mbit/s: 1 ms for each packet.
+//! let mut link = Link::new(Service::constant(12_000_000), Limit::Packets(2));
+//! assert!(link.enqueue(0, FullSize).is_ok());
+//! assert!(link.enqueue(0, FullSize).is_ok());
+//! assert!(link.enqueue(0, FullSize).is_err()); // full: it comes back
+//! assert_eq!(link.next_ns(), 1_000_000);
+//! let first = link.dequeue(1_000_000).expect("it is due");
+//! assert_eq!(first.waited_ns, 0);
+//! let second = link.dequeue(2_000_000).expect("it is due");
+//! assert_eq!(second.waited_ns, 1_000_000);
+//! ```
 
 mod bursts;
 mod chance;

@@ -1,4 +1,10 @@
 //! How results are shown: tables in terminals, charts and drawings in SVG, reports in HTML.
+//!
+//! ```
+//! let mut table = knee_report::table::Table::new("Flows", &["flow"], &["goodput (Mbit/s)"]);
+//! table.row(["chd", "8.8"]);
+//! assert!(table.to_text(None).contains("chd"));
+//! ```
 
 pub mod chart;
 pub mod drawing;

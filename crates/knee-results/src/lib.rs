@@ -1,4 +1,13 @@
 //! What is measured of a run, what limits its worth, and how it is kept.
+//!
+//! ```
+//! use knee_results::metrics::{Percentiles, jain};
+//!
+//! let goodputs = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+//! assert_eq!(Percentiles::of(goodputs).map(|p| (p.p20, p.p50, p.p80)), Some((2.0, 3.5, 5.0)));
+//! assert_eq!(jain(&[3.0, 3.0]), Some(1.0));
+//! assert_eq!(jain(&[6.0, 0.0]), Some(0.5));
+//! ```
 
 pub mod caveats;
 pub mod kept;

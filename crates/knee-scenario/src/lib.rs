@@ -3,6 +3,25 @@
 //! `docs/scenario.md` is the reference of its keys. Everything is checked before anything runs:
 //! unknown keys, numbers without a unit, values out of range and keys that contradict each other
 //! are errors that show file, line, key and remedy.
+//!
+//! A scenario, run in the simulator:
+//!
+//! ```
+//! let text = r#"
+//!     duration = "5s"
+//!     [path]
+//!     rate = "10mbit"
+//!     rtt = "40ms"
+//!     queue = "84p"
+//!     [[flow]]
+//!     cc = "newreno"
+//! "#;
+//! let scenario = knee_scenario::Scenario::parse("example", text, &[])?;
+//! let record = knee_sim::run(&scenario.spec(scenario.seed()))?;
+//! let goodput_bps = record.flows[0].counters.delivered_bytes as f64 * 8.0 / 5.0;
+//! assert!((8e6..10e6).contains(&goodput_bps));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod aqm;
 mod error;

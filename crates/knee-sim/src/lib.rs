@@ -7,6 +7,8 @@
 //! - `engine`: the event loop: who is due next, packets from element to element.
 //! - `sender`: TCP sender in Linux's order of events; its head lists its parts.
 //! - `receiver`: TCP receiver: reassembly, SACK blocks, delayed ACKs.
+//!
+//! The crate `knee-scenario` reads a spec from a file; its documentation has an example of a run.
 
 mod engine;
 mod packet;

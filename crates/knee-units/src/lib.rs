@@ -4,6 +4,16 @@
 //! A number is decimal digits with an optional fraction; the unit is always written. Values are
 //! exact integers (nanoseconds, bit/s, bytes, packets): what is finer or larger than those can
 //! hold is an error. The `show_` functions write text that parses back to the same value.
+//!
+//! ```
+//! assert_eq!(knee_units::parse_time("40ms")?, 40_000_000); // ns
+//! assert_eq!(knee_units::parse_rate("10mbit")?, 10_000_000); // bit/s
+//! assert_eq!(knee_units::show_rate(10_000_000), "10mbit");
+//!
+//! let error = knee_units::parse_time("40").unwrap_err();
+//! assert_eq!(error.to_string(), "`40` has no unit");
+//! # Ok::<(), knee_units::UnitError>(())
+//! ```
 
 use thiserror::Error;
 

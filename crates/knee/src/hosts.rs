@@ -58,7 +58,7 @@ impl PartialEq for AnyHost {
 /// The option of commands that run on one host.
 #[derive(clap::Args)]
 pub(crate) struct OneHost {
-    /// What runs it
+    /// The host that runs it
     #[arg(long, default_value = HOSTS[0].name(), value_parser = Named)]
     pub(crate) host: AnyHost,
     #[command(flatten)]
@@ -68,7 +68,8 @@ pub(crate) struct OneHost {
 /// How many runs at once.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct Jobs {
-    /// Runs at once; default: one for each core, in real time as many as this machine can run on time
+    /// Number of runs at once; default: one per core, in real time as many as this machine can run on
+    /// time
     #[arg(long = "jobs", value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
     pub(crate) asked: Option<usize>,
 }
