@@ -38,7 +38,10 @@ fn traces_over_quic_are_the_same_again() {
     let output = place.run(&["replay", "results"]);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
-    assert!(calls > 10_000 && said.contains(&format!("{calls} calls replay bit-identically")), "{said}");
+    assert!(
+        calls > 10_000 && said.contains(&format!("{calls} calls replay bit-identically")),
+        "{said}"
+    );
     let summary: Value =
         serde_json::from_slice(&files(&place.path("results"))["summary.json"]).unwrap();
     assert_eq!(summary["host"], "quic");
