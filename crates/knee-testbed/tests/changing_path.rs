@@ -52,8 +52,12 @@ fn the_kernel_bears_reordering_and_a_narrow_way_back() {
     };
     let outcome = run(&spec(path, 8 * S, vec![bulk("reno")]));
     let c = &outcome.flows[0].counters;
-    assert!(c.ack_drops_pkts > 500, "{c:?}");
-    assert!(goodput(&outcome, 0) > 6e6, "{}", goodput(&outcome, 0));
+    // 481 ACKs pass each second; of some 810 that come 330 do not. The queue fills in slow start, and
+    // the kernel takes none of the late packets for lost: a reduction or two more, and the link stays
+    // full. Eight runs gave 2416 to 2891 drops and 8.8 to 9.5 Mbit/s (the simulator: 2669 to 2740, 9.5).
+    assert!((2300..3000).contains(&c.ack_drops_pkts), "{c:?}");
+    let rate = goodput(&outcome, 0);
+    assert!((8.5e6..9.65e6).contains(&rate), "{rate}");
 }
 
 #[test]
@@ -64,7 +68,7 @@ fn the_kernel_fills_a_trace() {
     path.hops[0].rate_varies = Some(Varying::Trace(Arc::new(trace)));
     // An opportunity at the very end would belong to no bin.
     let outcome = run(&spec(path, 6 * S - 5 * MS, vec![bulk("reno")]));
-    // 1.5 Mbit/s, of which headers take a thirtieth.
+    // 1.5 Mbit/s, of which headers take a thirtieth, and the start 30 to 45 ms.
     let rate = goodput(&outcome, 0);
-    assert!((1.2e6..1.46e6).contains(&rate), "{rate}");
+    assert!((1.40e6..1.448e6).contains(&rate), "{rate}");
 }

@@ -134,8 +134,10 @@ fn runs_at_once_do_not_disturb_each_other_or_the_machine() {
         (fast.join().expect("no panic"), slow.join().expect("no panic"))
     });
     let rates = (goodput(&fast, 0), goodput(&slow, 0));
-    // One lost packet a round trip is all that recovery without SACK repairs.
-    assert!((10e6..19.5e6).contains(&rates.0) && (6e6..9.7e6).contains(&rates.1), "{rates:?}");
+    // One lost packet a round trip is all that recovery without SACK repairs: it takes 34 to 47 round
+    // trips, half of the fast run. Eight runs of each gave 11.4 to 12.0 and 9.1 to 9.3 Mbit/s.
+    assert!((10.9e6..12.5e6).contains(&rates.0), "{rates:?}");
+    assert!((8.9e6..9.6e6).contains(&rates.1), "{rates:?}");
     assert_eq!(machine(), before);
 }
 
@@ -182,13 +184,16 @@ fn two_flows_share_and_are_told_apart() {
         let FlowKind::Tcp(tcp) = &mut flow.kind else { panic!("TCP") };
         tcp.cc = kernel(cc);
     }
-    let outcome = knee_testbed::run(&spec(ten_mbit(84), 4 * S, flows));
-    let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
+    let outcome = run(&spec(ten_mbit(84), 4 * S, flows));
     let [early, late] = &outcome.flows[..] else { panic!("two flows") };
     assert_eq!((early.kind.as_str(), late.kind.as_str()), ("kernel:bbr", "kernel:cubic"));
     assert_eq!((late.start_ns, late.samples[4].sent_pkts), (500 * MS, 0));
     let rates = (goodput(&outcome, 0), goodput(&outcome, 1));
-    assert!(rates.0 > 1e6 && rates.1 > 1e5 && rates.0 + rates.1 < 9.7e6, "{rates:?}");
+    // CUBIC comes to a path that BBR has filled, and has not reached its half after 3.5 s. Ten runs gave
+    // 6.3 to 6.8 and 2.6 to 3.1 Mbit/s; both together leave the first round trips and the headers.
+    assert!((5.9e6..7.2e6).contains(&rates.0), "{rates:?}");
+    assert!((2.3e6..3.4e6).contains(&rates.1), "{rates:?}");
+    assert!((9.1e6..9.65e6).contains(&(rates.0 + rates.1)), "{rates:?}");
     let first = outcome.queues[0].log.iter().find(|l| l.flow == 1).expect("packets");
     assert!(first.time_ns >= 505 * MS, "{first:?}");
 }

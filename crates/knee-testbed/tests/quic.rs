@@ -58,9 +58,11 @@ fn quic_and_tcp_share_the_path() {
     let record = run(&spec(ten_mbit(60), 20 * S, flows));
     let [tcp, quic] = [0, 1].map(|i| goodput(&record, i));
     println!("TCP {tcp} bit/s, QUIC {quic}");
-    // Both are NewReno, of one RTT; the rest of the link are headers and the start.
-    assert!(tcp + quic > 9.0e6, "{tcp} + {quic}");
-    assert!((0.2..0.8).contains(&(quic / (tcp + quic))), "{tcp}, {quic}");
+    // Both are NewReno, of one RTT, and QUIC starts a second later; the rest of the link are headers and
+    // the start. Eight runs gave QUIC 0.40 to 0.48: whose packet is dropped when the queue is full
+    // decides nine or ten times. The simulator gives the later of two TCP flows 0.49.
+    assert!((9.4e6..9.65e6).contains(&(tcp + quic)), "{tcp} + {quic}");
+    assert!((0.36..0.54).contains(&(quic / (tcp + quic))), "{tcp}, {quic}");
     assert_eq!(
         (record.flows[0].kind.as_str(), record.flows[1].kind.as_str()),
         ("kernel:reno", "newreno")

@@ -142,3 +142,18 @@ fn both_hosts_are_compared() {
     let report = text(&kept["report.html"]);
     assert!(report.contains("(sim)") && report.contains("(kernel)"));
 }
+
+#[test]
+fn a_matrix_is_run_on_the_kernel() {
+    let _alone = alone();
+    let place = Place::new();
+    let given = ["matrix", "--cc", "chd,kernel:reno", "--path", "10mbit,100ms,84p", "--out", "m"];
+    let how = ["--host", "kernel", "--duration", "12s", "--repeat", "1", "--format", "json"];
+    let matrix = place.json(&[&given[..], &how].concat());
+    assert_eq!(matrix["host"], "kernel");
+    assert!(place.path("m/report.html").exists());
+    // Refused before anything runs where the host has no such algorithm.
+    let output = place.run(&given);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--host kernel"), "{}", text(&output.stderr));
+}
