@@ -57,7 +57,7 @@ pub enum TestbedError {
     },
     /// Packets were lost outside the emulated path.
     #[error(
-        "{lost_pkts} packets were lost between a host and the path, outside the emulated queue"
+        "{lost_pkts} packets were lost between an end and the path, outside the emulated queue"
     )]
     Overrun {
         /// How many.

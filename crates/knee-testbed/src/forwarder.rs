@@ -1,4 +1,4 @@
-//! The path: carries packets between the two hosts' devices in real time.
+//! The path: carries packets between the two ends' devices in real time.
 //!
 //! It steps the same [`Path`] as the simulator. Each event happens at the time that the path gave,
 //! however late the thread is: a late packet delays itself, not those after it.
@@ -152,7 +152,7 @@ pub(crate) struct Forwarder<'a> {
 }
 
 impl<'a> Forwarder<'a> {
-    /// Carries the flows of `plan`; without one, whatever the hosts send, as the one flow of `spec`.
+    /// Carries the flows of `plan`; without one, whatever the ends send, as the one flow of `spec`.
     pub(crate) fn new(
         spec: &'a RunSpec,
         plan: Option<&Plan>,
@@ -240,7 +240,7 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// Takes in what a host has sent; whether it was anything.
+    /// Takes in what an end has sent; whether it was anything.
     fn take_in(&mut self, forward: bool) -> Result<bool, TestbedError> {
         for taken in 0..BATCH {
             let mut room = self.free.pop().unwrap_or_else(|| vec![0; self.room_bytes]);
@@ -376,7 +376,7 @@ impl<'a> Forwarder<'a> {
             }
             match source {
                 Source::Bins => self.close_bin(due_ns),
-                // There are none: the hosts keep their own.
+                // There are none: the ends keep their own.
                 Source::Timers => self.path.set_timers(NEVER),
                 Source::Departure => self.depart(0, due_ns)?,
                 Source::LaterDeparture(hop) => self.depart(hop, due_ns)?,
@@ -417,7 +417,7 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// Counts a packet that reaches a host, if that is its flow's receiver.
+    /// Counts a packet that reaches an end, if that is its flow's receiver.
     fn count_arrival(&mut self, packet: &Datagram, forward: bool) {
         let flow = &mut self.flows[packet.flow as usize];
         if forward == flow.port.goes_back {
@@ -430,7 +430,7 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// Gives a packet to a host.
+    /// Gives a packet to an end.
     fn deliver(&mut self, due_ns: Ns, packet: Datagram, forward: bool) -> Result<(), TestbedError> {
         self.count_arrival(&packet, forward);
         let now_ns = self.clock.now_ns();

@@ -43,6 +43,7 @@ mod variants;
 pub use error::TestbedError;
 pub use host::Kernel;
 pub use passed::Passed;
+pub use plan::End;
 
 use capture::CaptureFile;
 use error::{Doing, joined};
@@ -51,7 +52,7 @@ use knee_run::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, PathQueues, RealTime,
     RunOptions, RunRecord, RunSpec, Transfer, Unfinished,
 };
-use namespace::Host;
+use namespace::Namespace;
 use plan::Plan;
 use std::{
     io,
@@ -144,7 +145,7 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
 pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, TestbedError> {
     let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let plan = Plan::new(spec)?;
-    let [sender, receiver] = namespace::hosts(&plan)?;
+    let [sender, receiver] = namespace::namespaces(&plan)?;
     let variants = Variants::load(spec)?;
     let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants, &receiver))??;
     let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan, &sender))??;
@@ -246,11 +247,11 @@ pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, Testb
     })
 }
 
-/// Packets lost between a host and the forwarder are no part of the path.
-fn lossless(hosts: &[&Host]) -> Result<(), TestbedError> {
+/// Packets lost between an end and the forwarder are no part of the path.
+fn lossless(ends: &[&Namespace]) -> Result<(), TestbedError> {
     let mut lost_pkts = 0;
-    for host in hosts {
-        lost_pkts += host.device_drops()?;
+    for end in ends {
+        lost_pkts += end.device_drops()?;
     }
     if lost_pkts > 0 { Err(TestbedError::Overrun { lost_pkts }) } else { Ok(()) }
 }

@@ -1,9 +1,9 @@
-//! Hosts: network namespaces of the run's own, each with one TUN device.
+//! The two ends: network namespaces of the run's own, each with one TUN device.
 
 use crate::{
     TestbedError,
     error::{Doing, joined},
-    plan::{Plan, Side},
+    plan::{End, Plan},
 };
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
@@ -38,7 +38,7 @@ use std::{
 const DEVICE_QUEUE_PKTS: u32 = 10_000;
 /// Largest send buffer, bytes: windows are to be limited by the algorithms.
 const SEND_BUFFER_BYTES: u32 = 256 << 20;
-/// MTU of the open hosts' devices, bytes.
+/// MTU of the open ends' devices, bytes.
 pub(crate) const OPEN_MTU_BYTES: u32 = 1500;
 const LOOPBACK: u32 = 1;
 const TABLE_LOCAL: u8 = 255;
@@ -47,35 +47,35 @@ nix::ioctl_readwrite_bad!(interface_index, libc::SIOCGIFINDEX, libc::ifreq);
 nix::ioctl_write_ptr_bad!(tun_set_interface, libc::TUNSETIFF, libc::ifreq);
 nix::ioctl_write_int_bad!(tun_set_offload, libc::TUNSETOFFLOAD);
 
-/// A host of the run. Nothing names its namespace: it ends when this is dropped and the run's
+/// The network namespace of one end. Nothing names it: it ends when this is dropped and the run's
 /// sockets are closed.
-pub(crate) struct Host {
-    namespace: File,
+pub(crate) struct Namespace {
+    file: File,
     device: File,
     device_name: String,
 }
 
-/// Both hosts of a run, connected to nothing but their devices.
-pub(crate) fn hosts(plan: &Plan) -> Result<[Host; 2], TestbedError> {
-    both(|side, device_name| set_up(plan, side, device_name))
+/// Both ends of a run, connected to nothing but their devices.
+pub(crate) fn namespaces(plan: &Plan) -> Result<[Namespace; 2], TestbedError> {
+    both(|end, device_name| set_up(plan, end, device_name))
 }
 
 /// The smallest MTU of IPv4 (RFC 791 section 3.1): over a route with less the kernel sends nothing.
 const MIN_MTU_BYTES: u32 = 68;
 
-/// Both hosts for programs that know nothing of this: one address of each kind, and a route to the
-/// other host's.
-pub(crate) fn open_hosts() -> Result<[Host; 2], TestbedError> {
+/// Both ends for programs that know nothing of this: one address of each kind, and a route to the
+/// other end's.
+pub(crate) fn open_namespaces() -> Result<[Namespace; 2], TestbedError> {
     both(set_up_open)
 }
 
 fn both(
-    set_up: impl Fn(Side, &str) -> Result<File, TestbedError> + Sync,
-) -> Result<[Host; 2], TestbedError> {
+    set_up: impl Fn(End, &str) -> Result<File, TestbedError> + Sync,
+) -> Result<[Namespace; 2], TestbedError> {
     let name = format!("knee-{:08x}", random_u32()?);
     Ok([
-        Host::new(|name| set_up(Side::Sender, name), format!("{name}-a"))?,
-        Host::new(|name| set_up(Side::Receiver, name), format!("{name}-b"))?,
+        Namespace::new(|name| set_up(End::Sender, name), format!("{name}-a"))?,
+        Namespace::new(|name| set_up(End::Receiver, name), format!("{name}-b"))?,
     ])
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn random_u32() -> Result<u32, TestbedError> {
     Ok(u32::from_ne_bytes(random))
 }
 
-impl Host {
+impl Namespace {
     fn new(
         set_up: impl FnOnce(&str) -> Result<File, TestbedError> + Send,
         device_name: String,
@@ -101,13 +101,12 @@ impl Host {
                     source: error.into(),
                 },
             })?;
-            let namespace =
-                File::open("/proc/thread-self/ns/net").doing("opening the new namespace")?;
+            let file = File::open("/proc/thread-self/ns/net").doing("opening the new namespace")?;
             let device = set_up(&device_name)?;
-            Ok::<_, TestbedError>((namespace, device))
+            Ok::<_, TestbedError>((file, device))
         };
-        let (namespace, device) = thread::scope(|s| joined(s.spawn(new)))?;
-        Ok(Self { namespace, device, device_name })
+        let (file, device) = thread::scope(|s| joined(s.spawn(new)))?;
+        Ok(Self { file, device, device_name })
     }
 
     /// Calls `work` inside the namespace. What it opens stays there.
@@ -116,18 +115,18 @@ impl Host {
         work: impl FnOnce() -> T + Send,
     ) -> Result<T, TestbedError> {
         let enter = || {
-            setns(&self.namespace, CloneFlags::CLONE_NEWNET).doing("entering a namespace")?;
+            setns(&self.file, CloneFlags::CLONE_NEWNET).doing("entering a namespace")?;
             Ok(work())
         };
         thread::scope(|s| joined(s.spawn(enter)))
     }
 
-    /// The namespace, for others to enter.
-    pub(crate) fn namespace(&self) -> &File {
-        &self.namespace
+    /// What others enter it with.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
-    /// The device: a read takes a packet that the host sends, a write gives it one.
+    /// The device: a read takes a packet that the end sends, a write gives it one.
     pub(crate) fn device(&self) -> Result<File, TestbedError> {
         self.device.try_clone().doing("duplicating a device")
     }
@@ -148,7 +147,7 @@ impl Host {
 }
 
 /// Sets the present thread's namespace up and opens its device.
-fn set_up(plan: &Plan, side: Side, device_name: &str) -> Result<File, TestbedError> {
+fn set_up(plan: &Plan, end: End, device_name: &str) -> Result<File, TestbedError> {
     sysctls(plan)?;
     let device = open_device(device_name)?;
     let netlink = Netlink::new()?;
@@ -156,12 +155,12 @@ fn set_up(plan: &Plan, side: Side, device_name: &str) -> Result<File, TestbedErr
     netlink.up(LOOPBACK, vec![])?;
     let queue = LinkAttribute::TxQueueLen(DEVICE_QUEUE_PKTS);
     netlink.up(index, vec![LinkAttribute::Mtu(plan.mtu_bytes), queue])?;
-    // All addresses of the side's network are this host's.
-    netlink.route(RouteType::Local, side.network(), 16, LOOPBACK, vec![])?;
+    // All addresses of the end's network are here.
+    netlink.route(RouteType::Local, end.network(), 16, LOOPBACK, vec![])?;
     for (flow, at) in plan.flows.iter().zip(0..) {
         let mut metrics = vec![RouteMetric::Mtu(flow.packet_bytes.max(MIN_MTU_BYTES))];
         if let Some(tcp) = &flow.tcp {
-            if side == flow.source {
+            if end == flow.source {
                 metrics.extend([
                     RouteMetric::InitCwnd(tcp.initial_window_pkts),
                     RouteMetric::RtoMin((tcp.rto_min_ns / knee_run::NS_PER_MS) as u32),
@@ -170,13 +169,13 @@ fn set_up(plan: &Plan, side: Side, device_name: &str) -> Result<File, TestbedErr
                 metrics.push(RouteMetric::QuickAck(1));
             }
         }
-        netlink.route(RouteType::Unicast, side.other().address(at), 32, index, metrics)?;
+        netlink.route(RouteType::Unicast, end.other().address(at), 32, index, metrics)?;
     }
     Ok(device)
 }
 
 /// Sets the present thread's namespace up for any program, and opens its device.
-fn set_up_open(side: Side, device_name: &str) -> Result<File, TestbedError> {
+fn set_up_open(end: End, device_name: &str) -> Result<File, TestbedError> {
     let device = open_device(device_name)?;
     let own = |kind: &str, value: &str| {
         match fs::write(format!("/proc/sys/net/ipv6/conf/{device_name}/{kind}"), value) {
@@ -192,9 +191,9 @@ fn set_up_open(side: Side, device_name: &str) -> Result<File, TestbedError> {
     netlink.up(LOOPBACK, vec![])?;
     let queue = LinkAttribute::TxQueueLen(DEVICE_QUEUE_PKTS);
     netlink.up(index, vec![LinkAttribute::Mtu(OPEN_MTU_BYTES), queue])?;
-    netlink.address(index, side.open_address().into(), side.other().open_address().into())?;
+    netlink.address(index, end.open_address().into(), end.other().open_address().into())?;
     if ipv6 {
-        let (own, other) = (side.open_address6(), side.other().open_address6());
+        let (own, other) = (end.open_address6(), end.other().open_address6());
         netlink.address(index, own.into(), other.into())?;
     }
     Ok(device)

@@ -93,7 +93,7 @@ impl Datagram {
     }
 }
 
-/// Whether a packet is for the other host. Multicast, which a host sends unasked, is not.
+/// Whether a packet is for the other end. Multicast, which an end sends unasked, is not.
 pub(crate) fn carried(packet: &[u8]) -> bool {
     match packet.first().map(|first| first >> 4) {
         Some(4) => packet.get(16).is_some_and(|first| *first < 224),
@@ -131,7 +131,7 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// Headers of a whole IPv4 packet of TCP or UDP; none of anything else, nor of a reset that a host
+/// Headers of a whole IPv4 packet of TCP or UDP; none of anything else, nor of a reset that an end
 /// answers to what comes for a connection it no longer has: those have no ACK flag.
 pub(crate) fn parse(packet: &[u8]) -> Option<Headers> {
     let first = *packet.first()?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Passed {
     /// For so long.
     pub time_ns: Ns,
-    /// Sent by the sender's host.
+    /// Sent by the sender's end.
     pub forward_pkts: u64,
     /// Of these, delivered.
     pub delivered_pkts: u64,
@@ -19,7 +19,7 @@ pub struct Passed {
     pub queue_drops_pkts: u64,
     /// Lost at random towards the receiver.
     pub random_losses_pkts: u64,
-    /// Sent by the receiver's host.
+    /// Sent by the receiver's end.
     pub back_pkts: u64,
     /// Of these, lost at random.
     pub back_losses_pkts: u64,

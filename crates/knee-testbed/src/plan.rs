@@ -7,7 +7,8 @@ use knee_run::{
     TcpSpec, Transport,
 };
 use nix::sys::socket::SockaddrIn;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4};
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4};
 
 /// Service port of flow 0; flow `i` has the port that lies `i` above. Sender and receiver use it
 /// both.
@@ -27,15 +28,22 @@ const MAX_WINDOW_BYTES: u64 = 65_535 << 14;
 /// The kernel's shortest and longest delayed ACK.
 const DELAYED_ACK_NS: std::ops::RangeInclusive<Ns> = 40 * NS_PER_MS..=200 * NS_PER_MS;
 
-/// Which of the two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+/// One of the two ends of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// Its packets pass the bottleneck.
     Sender,
+    /// Its packets take the reverse path.
     Receiver,
 }
 
-impl Side {
-    /// Network of the side's addresses: 10.1.0.0/16 or 10.2.0.0/16.
+impl End {
+    /// Its addresses on a path by itself ([`crate::shell`]): IPv4, IPv6 (where the kernel has it).
+    pub fn addresses(self) -> [IpAddr; 2] {
+        [self.open_address().into(), self.open_address6().into()]
+    }
+
+    /// Network of the end's addresses: 10.1.0.0/16 or 10.2.0.0/16.
     pub(crate) fn network(self) -> Ipv4Addr {
         Ipv4Addr::new(10, if self == Self::Sender { 1 } else { 2 }, 0, 0)
     }
@@ -44,13 +52,13 @@ impl Side {
         if self == Self::Sender { Self::Receiver } else { Self::Sender }
     }
 
-    /// The address of flow `index` on this side: each flow has its own, so that it has its own
+    /// The address of flow `index` on this end: each flow has its own, so that it has its own
     /// route, and with it its own window, timer and acknowledgement settings.
     pub(crate) fn address(self, index: usize) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.network().to_bits() + index as u32 + 1)
     }
 
-    /// The address of an open host, which has but one.
+    /// The address of an open end, which has but one.
     pub(crate) fn open_address(self) -> Ipv4Addr {
         self.address(0)
     }
@@ -65,7 +73,7 @@ impl Side {
         self.service(index).into()
     }
 
-    /// Address and port of flow `index` on this side.
+    /// Address and port of flow `index` on this end.
     pub(crate) fn service(self, index: usize) -> SocketAddrV4 {
         SocketAddrV4::new(self.address(index), FIRST_PORT + index as u16)
     }
@@ -87,7 +95,7 @@ pub(crate) struct Stack {
 
 pub(crate) struct FlowPlan {
     /// Where its data come from.
-    pub source: Side,
+    pub source: End,
     pub start_ns: Ns,
     /// Largest whole packet, bytes.
     pub packet_bytes: u32,
@@ -163,7 +171,7 @@ impl Plan {
                 ));
             }
             flows.push(FlowPlan {
-                source: if flow.route.reverse { Side::Receiver } else { Side::Sender },
+                source: if flow.route.reverse { End::Receiver } else { End::Sender },
                 start_ns: spec.start_ns(index),
                 packet_bytes,
                 tcp,

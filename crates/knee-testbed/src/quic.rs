@@ -1,12 +1,12 @@
 //! QUIC connections over real UDP sockets: quinn's own connections, driven by one thread for both
-//! hosts.
+//! ends.
 
 use crate::{
     Alarm, Clock, TestbedError, bins,
     calls::Called,
     error::Doing,
-    namespace::Host,
-    plan::{Plan, Side},
+    namespace::Namespace,
+    plan::{End, Plan},
     traffic::{EVENTS, Received, Sent, UDP_BUFFER_BYTES, open, wait},
 };
 use bytes::BytesMut;
@@ -79,11 +79,11 @@ pub(crate) struct Connections<'a> {
 }
 
 impl<'a> Connections<'a> {
-    /// Opens the sockets of all QUIC flows in `hosts`; none if there are no such flows.
+    /// Opens the sockets of all QUIC flows in `ends`; none if there are no such flows.
     pub(crate) fn new(
         spec: &'a RunSpec,
         plan: &'a Plan,
-        hosts: [&Host; 2],
+        ends: [&Namespace; 2],
         qlog: Option<&'a Path>,
     ) -> Result<Option<Self>, TestbedError> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
@@ -91,13 +91,13 @@ impl<'a> Connections<'a> {
         for (index, flow) in plan.flows.iter().enumerate() {
             let Some(terms) = &flow.quic else { continue };
             let at = flows.len();
-            let [sender, receiver] = hosts;
+            let [sender, receiver] = ends;
             let sockets = [
-                sender.inside(|| udp_socket(Side::Sender, index))??,
-                receiver.inside(|| udp_socket(Side::Receiver, index))??,
+                sender.inside(|| udp_socket(End::Sender, index))??,
+                receiver.inside(|| udp_socket(End::Receiver, index))??,
             ];
-            for (socket, side) in sockets.iter().zip(0..) {
-                let event = EpollEvent::new(EpollFlags::EPOLLIN, 2 * at as u64 + side);
+            for (socket, end) in sockets.iter().zip(0..) {
+                let event = EpollEvent::new(EpollFlags::EPOLLIN, 2 * at as u64 + end);
                 epoll.add(socket, event).doing("watching a socket")?;
             }
             timers.push(Reverse((flow.start_ns, at, Timer::Start)));
@@ -155,8 +155,8 @@ impl<'a> Connections<'a> {
             }
             let wait_ns = until_ns.min(end_ns).saturating_sub(clock.now_ns());
             for event in wait(&self.epoll, &mut events, wait_ns)? {
-                let (at, side) = (event.data() as usize / 2, event.data() as usize % 2);
-                self.flows[at].on_socket(self.spec, clock, side, &mut self.bytes)?;
+                let (at, end) = (event.data() as usize / 2, event.data() as usize % 2);
+                self.flows[at].on_socket(self.spec, clock, end, &mut self.bytes)?;
             }
         }
         let spec = self.spec;
@@ -176,10 +176,10 @@ impl<'a> Connections<'a> {
                     None => (None, None),
                 };
                 let times = [clock.zero, Instant::now()];
-                let to = Side::Receiver.service(flow.index).into();
+                let to = End::Receiver.service(flow.index).into();
                 let made = self.maker.sender(&flow.terms, flow.index, times, to, stream);
                 let (sender, calls) = made.map_err(|failed| failed.of(name))?;
-                let from = Side::Sender.service(flow.index).into();
+                let from = End::Sender.service(flow.index).into();
                 let receiver = self.maker.receiver(&flow.terms, flow.index, from);
                 flow.ends = Some(Ends { sender, receiver, calls, qlog });
                 self.write(clock, at)
@@ -244,23 +244,23 @@ impl Flow {
         Ok(())
     }
 
-    /// Takes in what has arrived at a side.
+    /// Takes in what has arrived at an end.
     fn on_socket(
         &mut self,
         spec: &RunSpec,
         clock: Clock,
-        side: usize,
+        end: usize,
         bytes: &mut [u8],
     ) -> Result<(), TestbedError> {
         for _ in 0..BATCH {
-            let datagram = match recv(self.sockets[side].as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT)
+            let datagram = match recv(self.sockets[end].as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT)
             {
                 Ok(len) => BytesMut::from(&bytes[..len]),
                 Err(Errno::EAGAIN) => break,
                 Err(error) => return Err(error).doing("receiving"),
             };
             let now = Instant::now();
-            if side == 0 {
+            if end == 0 {
                 self.with_sender(spec, |sender, out| {
                     sender.receive(now, datagram, None, out);
                     sender.drive(now, out)
@@ -342,12 +342,12 @@ fn sending(
     Ok(acted.map_err(|failed| failed.of(&spec.flows[index].name))?)
 }
 
-/// A flow's socket on one side, connected to the other: of the present thread's namespace.
-fn udp_socket(side: Side, index: usize) -> Result<OwnedFd, TestbedError> {
+/// A flow's socket on one end, connected to the other: of the present thread's namespace.
+fn udp_socket(end: End, index: usize) -> Result<OwnedFd, TestbedError> {
     let socket = open(SockType::Datagram)?;
     sockopt::RcvBufForce.set(&socket, &UDP_BUFFER_BYTES).doing("setting SO_RCVBUFFORCE")?;
     sockopt::SndBufForce.set(&socket, &UDP_BUFFER_BYTES).doing("setting SO_SNDBUFFORCE")?;
-    bind(socket.as_raw_fd(), &side.socket_address(index)).doing("binding a socket")?;
-    connect(socket.as_raw_fd(), &side.other().socket_address(index)).doing("connecting")?;
+    bind(socket.as_raw_fd(), &end.socket_address(index)).doing("binding a socket")?;
+    connect(socket.as_raw_fd(), &end.other().socket_address(index)).doing("connecting")?;
     Ok(socket)
 }

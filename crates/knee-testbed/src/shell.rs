@@ -1,9 +1,9 @@
 //! The emulated path by itself, for anybody's own programs.
 //!
-//! One process holds a path: two hosts, a forwarder that runs without end, and a socket in
-//! [`FOLDER`] through which others ask it for its state or for a host's namespace, or tell it to
+//! One process holds a path: two ends, a forwarder that runs without end, and a socket in
+//! [`FOLDER`] through which others ask it for its state or for an end's namespace, or tell it to
 //! end. A lock on a file beside the socket says that the process lives; no process is ever judged
-//! or ended by its number. When the process ends, however that is, the kernel removes hosts and
+//! or ended by its number. When the process ends, however that is, the kernel removes ends and
 //! lock; [`clean`] removes the two files that a killed one leaves.
 
 use crate::{
@@ -11,8 +11,8 @@ use crate::{
     capture::CaptureFile,
     error::{Doing, joined},
     forwarder::Forwarder,
-    namespace::{self, Host},
-    plan::Side,
+    namespace::{self, Namespace},
+    plan::End,
 };
 use knee_run::{FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, Route, RunSpec};
 use nix::{
@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, ErrorKind, IoSlice, IoSliceMut, Read},
-    net::{IpAddr, Shutdown},
+    net::Shutdown,
     os::{
         fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
         unix::{
@@ -56,29 +56,6 @@ const NAME_LEN: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same for the end of a path, which may have packets to write.
 const PATIENCE_AT_END: Duration = Duration::from_secs(60);
-
-/// Which of the two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum HostSide {
-    /// Its packets pass the bottleneck.
-    Sender,
-    /// Its packets take the way back.
-    Receiver,
-}
-
-impl HostSide {
-    fn side(self) -> Side {
-        match self {
-            Self::Sender => Side::Sender,
-            Self::Receiver => Side::Receiver,
-        }
-    }
-
-    /// The host's addresses: IPv4, IPv6 (where the kernel has it).
-    pub fn addresses(self) -> [IpAddr; 2] {
-        [self.side().open_address().into(), self.side().open_address6().into()]
-    }
-}
 
 /// Why a path could not be had, or asked.
 #[derive(Debug, thiserror::Error)]
@@ -163,7 +140,7 @@ pub enum Listed {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Request {
     Status,
-    Namespace(HostSide),
+    Namespace(End),
     Down,
 }
 
@@ -306,13 +283,13 @@ pub struct Up {
 struct Prepared {
     listener: UnixListener,
     signals: SignalFd,
-    hosts: [Host; 2],
+    ends: [Namespace; 2],
     devices: [File; 2],
     spec: RunSpec,
     capture: Option<CaptureFile>,
 }
 
-/// Makes the two hosts and takes `name`. `about` says in words what `path` is. From here on
+/// Makes the two ends and takes `name`. `about` says in words what `path` is. From here on
 /// SIGINT, SIGTERM and SIGHUP wait for [`Up::serve`].
 ///
 /// # Errors
@@ -339,8 +316,8 @@ fn prepare(
     pcap: Option<&Path>,
 ) -> Result<Prepared, ShellError> {
     let capture = pcap.map(CaptureFile::create).transpose()?;
-    let hosts = namespace::open_hosts()?;
-    let devices = [hosts[0].device()?, hosts[1].device()?];
+    let ends = namespace::open_namespaces()?;
+    let devices = [ends[0].device()?, ends[1].device()?];
     // All packets are of one flow, and all of them fall into one bin, which has no end.
     let any = FlowSpec {
         name: "any".into(),
@@ -360,11 +337,11 @@ fn prepare(
     };
     let record = RecordSpec { bin_ns: Ns::MAX, ..RecordSpec::default() };
     let spec = RunSpec { seed, duration_ns: Ns::MAX, path: path.clone(), flows: vec![any], record };
-    let mut ends = SigSet::empty();
-    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(|s| ends.add(s));
-    ends.thread_block().doing("blocking signals")?;
+    let mut ending = SigSet::empty();
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(|s| ending.add(s));
+    ending.thread_block().doing("blocking signals")?;
     let signals =
-        SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC).doing("waiting for signals")?;
+        SignalFd::with_flags(&ending, SfdFlags::SFD_CLOEXEC).doing("waiting for signals")?;
     // A killed one's may be there still; the name's lock is ours.
     match fs::remove_file(&files.socket) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -373,7 +350,7 @@ fn prepare(
         _ => {}
     }
     let listener = UnixListener::bind(&files.socket).doing("opening a socket in /run/knee")?;
-    Ok(Prepared { listener, signals, hosts, devices, spec, capture })
+    Ok(Prepared { listener, signals, ends, devices, spec, capture })
 }
 
 /// The forwarder's state, for the thread that answers.
@@ -447,7 +424,7 @@ impl Up {
 type Ended = (Status, Option<UnixStream>);
 
 fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellError> {
-    let Prepared { listener, signals, hosts, devices, spec, capture } = prepared;
+    let Prepared { listener, signals, ends, devices, spec, capture } = prepared;
     let clock = Clock { zero: Instant::now() + LEAD };
     let capture = capture.map(|file| file.start(clock)).transpose()?;
     let forwarder = Forwarder::new(&spec, None, clock, devices, capture);
@@ -479,7 +456,7 @@ fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellEr
                 None => {}
             }
         };
-        let result = answer(&listener, &signals, &hosts, shown, &mut status, &mut end);
+        let result = answer(&listener, &signals, &ends, shown, &mut status, &mut end);
         end(&mut status);
         result
     })?;
@@ -490,7 +467,7 @@ fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellEr
 fn answer(
     listener: &UnixListener,
     signals: &SignalFd,
-    hosts: &[Host; 2],
+    ends: &[Namespace; 2],
     shown: &Shown,
     status: &mut Status,
     end: &mut dyn FnMut(&mut Status),
@@ -519,8 +496,8 @@ fn answer(
         let Ok((stream, _)) = listener.accept() else { continue };
         let Ok(request) = request(&stream) else { continue };
         match request {
-            Request::Namespace(host) => {
-                let namespace = hosts[usize::from(host == HostSide::Receiver)].namespace();
+            Request::Namespace(at) => {
+                let namespace = ends[usize::from(at == End::Receiver)].file();
                 let _ = send_descriptor(&stream, namespace);
             }
             Request::Status => {
@@ -565,16 +542,16 @@ fn receive_descriptor(stream: &UnixStream) -> io::Result<OwnedFd> {
     Err(ErrorKind::UnexpectedEof.into())
 }
 
-/// Moves the present thread to a host of the path `name`. What is started from it is there too.
+/// Moves the present thread to an end of the path `name`. What is started from it is there too.
 ///
 /// # Errors
 /// [`ShellError`]: no root, no such path.
-pub fn enter(name: &str, host: HostSide) -> Result<(), ShellError> {
+pub fn enter(name: &str, at: End) -> Result<(), ShellError> {
     let files = Files::of(name)?;
     folder()?;
     let silent = |source| ShellError::Silent { name: name.to_owned(), source };
     let stream = files.connect()?;
-    serde_json::to_writer(&stream, &Request::Namespace(host)).map_err(|e| silent(e.into()))?;
+    serde_json::to_writer(&stream, &Request::Namespace(at)).map_err(|e| silent(e.into()))?;
     stream.shutdown(Shutdown::Write).map_err(silent)?;
     let namespace = receive_descriptor(&stream).map_err(silent)?;
     setns(namespace, CloneFlags::CLONE_NEWNET).doing("entering a namespace")?;

@@ -3,8 +3,8 @@
 use crate::{
     Alarm, Clock, TestbedError, bins,
     error::Doing,
-    namespace::Host,
-    plan::{FlowPlan, Plan, Side, UDP_HEADERS_BYTES},
+    namespace::Namespace,
+    plan::{End, FlowPlan, Plan, UDP_HEADERS_BYTES},
     variants::Variants,
 };
 use knee_run::{
@@ -151,7 +151,7 @@ impl<'a> Senders<'a> {
         spec: &'a RunSpec,
         plan: &'a Plan,
         variants: &Variants,
-        far: &Host,
+        far: &Namespace,
     ) -> Result<Self, TestbedError> {
         let mut timers = BinaryHeap::new();
         let mut flows = Vec::with_capacity(spec.flows.len());
@@ -399,7 +399,11 @@ pub(crate) struct Receivers<'a> {
 
 impl<'a> Receivers<'a> {
     /// Opens the sockets in the present thread's namespace; those of flows that go back on `far`.
-    pub(crate) fn new(spec: &'a RunSpec, plan: &Plan, far: &Host) -> Result<Self, TestbedError> {
+    pub(crate) fn new(
+        spec: &'a RunSpec,
+        plan: &Plan,
+        far: &Namespace,
+    ) -> Result<Self, TestbedError> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
         let mut sockets = Vec::with_capacity(spec.flows.len());
         for (index, flow) in plan.flows.iter().enumerate() {
@@ -409,8 +413,8 @@ impl<'a> Receivers<'a> {
             }
             let kind = if flow.tcp.is_some() { SockType::Stream } else { SockType::Datagram };
             let socket = match flow.source {
-                Side::Sender => open(kind)?,
-                Side::Receiver => far.inside(|| open(kind))??,
+                End::Sender => open(kind)?,
+                End::Receiver => far.inside(|| open(kind))??,
             };
             let at = flow.source.other().socket_address(index);
             bind(socket.as_raw_fd(), &at).doing("binding a receiver")?;

@@ -9,8 +9,8 @@ use knee_scenario::{
     units::{show_packets, show_queue, show_rate, show_time},
 };
 use knee_testbed::{
-    Passed,
-    shell::{self, HostSide, Listed, Status},
+    End, Passed,
+    shell::{self, Listed, Status},
 };
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use nix::unistd::{
@@ -44,12 +44,12 @@ All need root. More in docs/testbed.md.";
 
 #[derive(Subcommand)]
 enum What {
-    /// Create the two hosts and the path between them; a background process keeps them
+    /// Create the two ends and the path between them; a background process keeps them
     ///
     /// Only the scenario's path table counts. Its flows are not run, and their access delays are not
     /// part of the path.
     Up(Up),
-    /// Run a program on one of the two hosts
+    /// Run a program on one of the two ends
     ///
     /// The exit code is the program's. Under sudo it runs as the user who called sudo.
     Exec {
@@ -59,8 +59,8 @@ enum What {
         /// Run it as this user (name or number)
         #[arg(long, value_name = "USER")]
         user: Option<String>,
-        /// Which host
-        host: Side,
+        /// Which end
+        end: ExecEnd,
         /// The program and its arguments
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
@@ -71,7 +71,7 @@ enum What {
         #[arg(long, value_enum, default_value = "table")]
         format: Format,
     },
-    /// End a path; programs on its hosts lose their network
+    /// End a path; programs on its ends lose their network
     Down {
         /// Name of the path
         #[arg(default_value = shell::DEFAULT_NAME)]
@@ -106,7 +106,7 @@ struct Up {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Side {
+enum ExecEnd {
     /// Its packets take the forward path, through the bottleneck
     Sender,
     /// Its packets take the reverse path
@@ -117,7 +117,7 @@ pub(crate) fn testbed(args: &Args) -> Result<ExitCode> {
     match &args.what {
         What::Up(args) if args.foreground || args.held => hold(args),
         What::Up(_) => in_background(),
-        What::Exec { name, user, host, command } => exec(name, user.as_deref(), *host, command),
+        What::Exec { name, user, end, command } => exec(name, user.as_deref(), *end, command),
         What::List { format } => list(*format),
         What::Down { name } => {
             let status = shell::down(name).into_diagnostic()?;
@@ -253,8 +253,8 @@ fn greeting(args: &Up, path: &PathSpec) -> String {
         (false, shell::DEFAULT_NAME) => "knee testbed down".to_owned(),
         (false, name) => format!("knee testbed down {name}"),
     };
-    let [a4, a6] = HostSide::Sender.addresses();
-    let [b4, b6] = HostSide::Receiver.addresses();
+    let [a4, a6] = End::Sender.addresses();
+    let [b4, b6] = End::Receiver.addresses();
     format!(
         "up: {}\n  sender    {a4}  {a6}\n  receiver  {b4}  {b6}\nPackets from the sender pass the \
          bottleneck. Run programs on both:\n  knee testbed exec{name} receiver -- iperf3 -s -1 &\n  \
@@ -263,13 +263,13 @@ fn greeting(args: &Up, path: &PathSpec) -> String {
     )
 }
 
-fn exec(name: &str, user: Option<&str>, host: Side, command: &[OsString]) -> Result<ExitCode> {
-    let host = match host {
-        Side::Sender => HostSide::Sender,
-        Side::Receiver => HostSide::Receiver,
+fn exec(name: &str, user: Option<&str>, end: ExecEnd, command: &[OsString]) -> Result<ExitCode> {
+    let end = match end {
+        ExecEnd::Sender => End::Sender,
+        ExecEnd::Receiver => End::Receiver,
     };
     let user = user_of(user)?;
-    shell::enter(name, host).into_diagnostic()?;
+    shell::enter(name, end).into_diagnostic()?;
     let Some((program, arguments)) = command.split_first() else {
         return Err(miette!("name a program"));
     };
