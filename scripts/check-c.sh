@@ -22,7 +22,8 @@ clang_format=${KNEE_CLANG_FORMAT:-$(tool clang-format-19 clang-format-19 clang-f
 gcc=${KNEE_GCC:-$(tool gcc gcc)}
 
 mapfile -t all < <(find cc -name '*.[ch]' | sort)
-mapfile -t sources < <(find cc -name '*.c' | sort)
+# The BPF host's are compiled with each algorithm, by crates/knee-kernel.
+mapfile -t sources < <(find cc -name '*.c' -not -path 'cc/host/bpf/*' | sort)
 mapfile -t headers < <(find cc/include -name '*.h' | sort)
 [[ ${#sources[@]} -gt 0 && ${#headers[@]} -gt 0 ]]
 

@@ -36,7 +36,7 @@ fn build() -> Result<(), Box<dyn Error>> {
         if env::var_os("DOCS_RS").is_some() {
             fs::write(&object, [])?; // no clang there, and nothing is loaded
         } else {
-            clang::compile(root, path.strip_prefix(root)?, &object, &clang::BPF)?;
+            clang::compile(root, path.strip_prefix(root)?, &object)?;
         }
         writeln!(list, "    ({name:?}, include_bytes!({object:?}) as &[u8]),")?;
     }

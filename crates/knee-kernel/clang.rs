@@ -10,15 +10,22 @@ use std::{
 const REMEDY: &str = "install the Debian package clang-19, or set KNEE_CLANG to a clang that knows \
                       BPF (version 18 or newer)";
 
-/// Options of every compilation of `cc/algorithms/`, native or BPF.
-const COMMON: &str = "-std=c11 -g -Wall -Wextra -Werror -Wconversion -ffreestanding";
-/// Options that make the object that the kernel loads. Debug information names no folder of the
-/// machine that built it. Every function of an algorithm is compiled into its callers.
-pub const BPF: [&str; 7] = [
+/// Options of every compilation. Debug information names no folder of the machine that built it.
+/// Every function of an algorithm is compiled into its callers.
+const OPTIONS: [&str; 16] = [
+    "-std=c11",
+    "-g",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wconversion",
+    "-ffreestanding",
     "-target",
     "bpf",
     "-mcpu=v4",
     "-Icc/host/bpf",
+    "-Icc/include",
+    "-I.",
     "-fdebug-compilation-dir=.",
     "-mllvm",
     "-inline-threshold=100000",
@@ -45,21 +52,25 @@ fn clang() -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no clang found, and BPF programs need one: {REMEDY}"))
 }
 
-/// `-O1` for algorithms of profile RATE. `-O2` keeps what it knows in registers where `-O1` reads it
-/// from memory, so that the kernel's verifier sees more states that differ: it looks at 907 000
-/// instructions of one algorithm (its limit is a million) instead of 22 000, at code of the same size.
-fn optimisation(source: &Path) -> Result<&'static str, String> {
-    let text = fs::read_to_string(source).map_err(|e| format!("{}: {e}", source.display()))?;
+/// The programs of an algorithm's profile, and how to optimise them.
+///
+/// `-O1` for profile RATE: `-O2` keeps what it knows in registers where `-O1` reads it from memory, so
+/// that the kernel's verifier sees more states that differ: it looks at 907 000 instructions of one
+/// algorithm (its limit is a million) instead of 22 000, at code of the same size.
+fn programs(algorithm: &Path) -> Result<[&'static str; 2], String> {
+    let text =
+        fs::read_to_string(algorithm).map_err(|e| format!("{}: {e}", algorithm.display()))?;
     let is_rate = text.lines().any(|line| line.starts_with("KNEE_RATE_ALGORITHM("));
-    Ok(if is_rate { "-O1" } else { "-O2" })
+    Ok(if is_rate { ["cc/host/bpf/rate.c", "-O1"] } else { ["cc/host/bpf/classic.c", "-O2"] })
 }
 
-/// Compiles `source`, relative to the workspace `root`, into `object`.
-pub fn compile(root: &Path, source: &Path, object: &Path, target: &[&str]) -> Result<(), String> {
+/// Compiles the algorithm in the file `source`, relative to the workspace `root`, with the programs of
+/// its profile into `object`.
+pub fn compile(root: &Path, source: &Path, object: &Path) -> Result<(), String> {
     let mut command = Command::new(clang()?);
-    command.current_dir(root);
-    command.args(COMMON.split(' ')).arg(optimisation(&root.join(source))?).args(target);
-    command.arg("-Icc/include").arg("-c").arg(source).arg("-o").arg(object);
+    command.current_dir(root).args(OPTIONS).args(programs(&root.join(source))?);
+    command.arg(format!("-DKNEE_ALGORITHM_FILE=\"{}\"", source.display()));
+    command.arg("-c").arg("-o").arg(object);
     let output = command.output().map_err(|e| format!("{command:?}: {e}; {REMEDY}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() { Ok(()) } else { Err(format!("{command:?}\n{said}")) }

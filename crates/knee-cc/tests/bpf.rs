@@ -47,15 +47,11 @@ fn algorithm_files() -> Vec<PathBuf> {
     files
 }
 
-fn compile(source: &Path, object: &Path, target: &[&str]) {
-    clang::compile(&root(), source, object, target).unwrap_or_else(|e| panic!("{e}"));
-}
-
 /// Compiles for BPF and checks the object; gives its bytes of code.
 fn check_bpf(source: &Path) -> usize {
     let name = source.file_stem().expect("a name").to_string_lossy().into_owned();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.bpf.o"));
-    compile(source, &path, &clang::BPF);
+    clang::compile(&root(), source, &path).unwrap_or_else(|e| panic!("{e}"));
 
     let bytes = fs::read(&path).expect("the object");
     let object = ElfFile64::<Endianness>::parse(&*bytes).expect("an ELF file");

@@ -15,220 +15,38 @@
  * it keeps the collapse, paces at the algorithm's rate (by TCP's own timer where the device has no
  * fq), and gives neither COMPLETE_CWR nor, after idle times, CWND_RESTART.
  *
+ * This header gives the algorithm, at its end, names that do not depend on it. The programs are
+ * plain C in classic.c and rate.c, of which one is compiled with the algorithm included, and in
+ * knee/programs.h, which both share.
+ *
  * Two objects' bytes are changed before loading, and by nothing else than the loader: the name that
  * the kernel registers (start of .struct_ops.link) and the parameters (.rodata.knee), which the
  * loader has validated with the native build's table.
- *
- * The kernel calls pkts_acked, ssthresh and cwnd_event for the handshake's packets too, before
- * init. The algorithm has no state then: the shim answers as Linux's Reno.
  */
 #ifndef KNEE_HOST_H
 #define KNEE_HOST_H
 
 #include "knee/contract.h"
 #include "knee/kernel.h"
-#include "knee/trace.h"
 
-/* tcp_snd_cwnd_set() warns of windows that are not positive as an int. */
-#define KNEE_CWND_MAX_PKTS 0x7fffffffU
-
-/* What pkts_acked learned of an ACK and cong_avoid is not told. It shares icsk_ca_priv with the
- * state, hence CC_STATE_MAX_BYTES. */
-struct knee_latest {
-	u32 delivered_pkts; /* tcp_sock.delivered and .lost at the latest pkts_acked */
-	u32 lost_pkts;
-	s32 rtt_us;
-	u32 draws; /* position in the socket's random sequence */
-};
-_Static_assert(CC_STATE_MAX_BYTES + sizeof(struct knee_latest) <=
-		   sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),
-	       "state and the shim's own fit the socket");
-
-KNEE_INLINE int knee_initialized(const struct tcp_sock *tp)
-{
-	return KNEE_BITS(&tp->inet_conn, icsk_ca_initialized) != 0;
-}
-
-/* tcp_is_cwnd_limited() */
-KNEE_INLINE int knee_cwnd_limited(const struct tcp_sock *tp)
-{
-	if (KNEE_BITS(tp, is_cwnd_limited))
-		return 1;
-	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2U * tp->max_packets_out;
-}
-
-/* The contract's pacing rate. */
-KNEE_INLINE u64 knee_pacing(const struct tcp_sock *tp)
-{
-	u64 bytes_per_s = tp->inet_conn.icsk_inet.sk.sk_pacing_rate;
-
-	return bytes_per_s == KNEE_UNPACED ? 0 : bytes_per_s;
-}
-
-KNEE_INLINE void knee_view(struct cc_conn *conn, const struct tcp_sock *tp, int profile)
-{
-	conn->now_us = tp->tcp_mstamp;
-	conn->pacing_bytes_per_s = profile == CC_RATE ? knee_pacing(tp) : 0;
-	conn->cwnd_pkts = tp->snd_cwnd;
-	conn->cwnd_cnt = tp->snd_cwnd_cnt;
-	conn->ssthresh_pkts = tp->snd_ssthresh;
-	conn->cwnd_max_pkts = cc_max_u32(cc_min_u32(tp->snd_cwnd_clamp, KNEE_CWND_MAX_PKTS), 1U);
-	conn->mss_bytes = tp->mss_cache;
-	conn->inflight_pkts = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
-	conn->outstanding_pkts = tp->packets_out;
-	conn->srtt_us = tp->srtt_us >> 3;
-	conn->snd_pos = tp->snd_nxt;
-	conn->ack_pos = tp->snd_una;
-	conn->notes = 0;
-	conn->phase = (u8)KNEE_BITS(&tp->inet_conn, icsk_ca_state);
-	conn->cwnd_limited = (u8)knee_cwnd_limited(tp);
-	conn->app_limited = tp->snd_nxt == tp->write_seq;
-	conn->reserved = 0;
-}
-
-/* Neither the verifier nor the kernel keeps a window of 0 from a socket, which would never send
- * again. */
-KNEE_INLINE void knee_write_back(struct tcp_sock *tp, const struct cc_conn *conn, int profile)
-{
-	tp->snd_cwnd = cc_max_u32(cc_min_u32(conn->cwnd_pkts, conn->cwnd_max_pkts), 1U);
-	tp->snd_cwnd_cnt = conn->cwnd_cnt;
-	tp->snd_ssthresh = cc_max_u32(conn->ssthresh_pkts, CC_CWND_FLOOR_PKTS);
-	if (profile == CC_RATE) {
-		u64 wanted = conn->pacing_bytes_per_s ? conn->pacing_bytes_per_s : KNEE_UNPACED;
-
-		tp->inet_conn.icsk_inet.sk.sk_pacing_rate =
-		    cc_min_u64(wanted, tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate);
-	}
-}
-
-/* From here on the socket is paced at the algorithm's rate, which is the contract's 0 at first,
- * whatever another algorithm left. */
-KNEE_INLINE void knee_own_pacing(struct tcp_sock *tp)
-{
-	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == KNEE_PACING_NONE)
-		tp->inet_conn.icsk_inet.sk.sk_pacing_status = KNEE_PACING_NEEDED;
-	tp->inet_conn.icsk_inet.sk.sk_pacing_rate = KNEE_UNPACED;
-}
-
-/*
- * 32 uniform bits for one ACK: the position in the socket's sequence, mixed (constants: C. Wellons,
- * "Prospecting for hash functions", lowbias32). The kernel's generator, which gives each socket its
- * start, would cost more for each ACK than all the rest of the shim.
- */
-KNEE_INLINE u32 knee_random(const struct knee_latest *latest)
-{
-	u32 bits = latest->draws;
-
-	bits = (bits ^ (bits >> 16)) * 0x7feb352dU;
-	bits = (bits ^ (bits >> 15)) * 0x846ca68bU;
-	return bits ^ (bits >> 16);
-}
-
-KNEE_INLINE void knee_next_draw(struct knee_latest *latest)
-{
-	latest->draws += 0x9e3779b9U; /* odd: visits all positions */
-}
-
-KNEE_INLINE void knee_ack_seen(struct cc_ack *ack, struct knee_latest *latest,
-			       const struct tcp_sock *tp, const struct ack_sample *sample,
-			       int uses_random)
-{
-	knee_next_draw(latest);
-	ack->delivered_pkts = tp->delivered;
-	ack->acked_pkts = tp->delivered - latest->delivered_pkts;
-	ack->lost_pkts = 0; /* judged later */
-	ack->rtt_us = sample->rtt_us < 0 ? -1 : sample->rtt_us;
-	ack->advanced_pkts = sample->pkts_acked;
-	ack->random = uses_random ? knee_random(latest) : 0U;
-	latest->delivered_pkts = tp->delivered;
-	latest->lost_pkts = tp->lost;
-	latest->rtt_us = ack->rtt_us;
-}
-
-KNEE_INLINE void knee_ack_judged(struct cc_ack *ack, const struct knee_latest *latest,
-				 const struct tcp_sock *tp, u32 acked_pkts, int uses_random)
-{
-	ack->delivered_pkts = tp->delivered;
-	ack->acked_pkts = acked_pkts;
-	ack->lost_pkts = tp->lost - latest->lost_pkts;
-	ack->rtt_us = latest->rtt_us;
-	ack->random = uses_random ? knee_random(latest) : 0U;
-}
-
-/* An ACK of profile RATE; `ack` is zero before. */
-KNEE_INLINE void knee_ack_sampled(struct cc_ack *ack, struct knee_latest *latest,
-				  const struct tcp_sock *tp, const struct rate_sample *sample,
-				  int uses_random)
-{
-	s64 rtt_us = sample->rtt_us;
-	s64 interval_us = sample->interval_us;
-	s32 delivered_pkts = sample->delivered;
-
-	knee_next_draw(latest);
-	ack->delivered_pkts = tp->delivered;
-	ack->acked_pkts = sample->acked_sacked;
-	ack->lost_pkts = (u32)sample->losses;
-	ack->rtt_us = rtt_us < 0 ? -1 : (s32)cc_min_u64((u64)rtt_us, 0x7fffffffU);
-	ack->random = uses_random ? knee_random(latest) : 0U;
-	ack->prior_inflight_pkts = sample->prior_in_flight;
-	if (delivered_pkts < 0 || interval_us <= 0)
-		return;
-	ack->sample_pkts = (u32)delivered_pkts;
-	ack->sample_us = (u32)cc_min_u64((u64)interval_us, CC_U32_MAX);
-	ack->sample_prior_pkts = sample->prior_delivered;
-	ack->sample_app_limited = sample->is_app_limited;
-}
-
-/* The contract's event for a kernel's; -1: none. */
-KNEE_INLINE int knee_event(u32 event)
-{
-	switch (event) {
-	case KNEE_CA_EVENT_TX_START:
-		return CC_EVENT_TX_START;
-	case KNEE_CA_EVENT_CWND_RESTART:
-		return CC_EVENT_CWND_RESTART;
-	case KNEE_CA_EVENT_COMPLETE_CWR:
-		return CC_EVENT_RECOVERED;
-	case KNEE_CA_EVENT_LOSS:
-		return CC_EVENT_RTO;
-	default:
-		return -1;
-	}
-}
+/* The programs. */
+void knee_init(const u64 *ctx);
+void knee_on_rtt(const u64 *ctx);
+void knee_on_ack(const u64 *ctx);
+u32 knee_ssthresh(const u64 *ctx);
+void knee_on_event(const u64 *ctx);
+u32 knee_undo(const u64 *ctx);
 
 #define KNEE_DEFAULT(kind, field, name, alias, min, max, def, choices, source, help) .field = (def),
 
 /*
- * A program in two forms: one that notes the call has all of its frame in memory, which would slow
- * down the other.
+ * The parameters' address is hidden from the compiler, which would otherwise put the defaults in
+ * their place; the verifier knows the loaded values and drops dead branches.
  */
-#define KNEE_TWICE(program) \
-	SEC("struct_ops") void program(const u64 *ctx) \
-	{ \
-		if (knee_traced()) \
-			program##_as(ctx, 1); \
-		else \
-			program##_as(ctx, 0); \
-	}
-
-/*
- * The programs. Each copies the state to the stack and back: the verifier takes no variable index
- * into icsk_ca_priv. The parameters' address is hidden from the compiler, which would otherwise put
- * the defaults in their place; the verifier knows the loaded values and drops dead branches.
- *
- * A record is written before the results are, so that the socket still gives what went in.
- */
-#define KNEE_PROGRAMS(alg, PARAMS, uses_random, profile) \
+#define KNEE_BIND(alg, PARAMS, uses_random) \
 	_Static_assert(sizeof(struct alg##_state) <= CC_STATE_MAX_BYTES, "state fits the socket"); \
-	struct knee_socket { \
-		struct alg##_state state; \
-		struct knee_latest latest; \
-	} __attribute__((aligned(8))); \
-	struct knee_frame { \
-		struct knee_socket own; \
-		struct cc_conn conn; \
-		struct cc_ack ack; \
-	}; \
+	typedef struct alg##_state knee_state; \
+	enum { KNEE_USES_RANDOM = (uses_random) }; \
 	struct knee_config { \
 		char algorithm[16]; \
 		struct alg##_params params; \
@@ -244,107 +62,31 @@ KNEE_INLINE int knee_event(u32 event)
 		__asm__("" : "+r"(params)); \
 		return params; \
 	} \
-	KNEE_INLINE struct knee_socket *knee_socket(struct tcp_sock *tp) \
+	KNEE_INLINE void knee_call_init(struct cc_conn *conn, knee_state *st) \
 	{ \
-		return (struct knee_socket *)tp->inet_conn.icsk_ca_priv; \
+		alg##_init(conn, st, knee_params()); \
 	} \
-	/* The start of a call; 0 if the algorithm is not to be asked. */ \
-	KNEE_INLINE int knee_enter(struct knee_frame *f, struct tcp_sock *tp) \
+	KNEE_INLINE void knee_call_on_ack(struct cc_conn *conn, knee_state *st, \
+					  const struct cc_ack *ack) \
 	{ \
-		if (!knee_initialized(tp)) \
-			return 0; \
-		f->own = *knee_socket(tp); \
-		f->ack = (struct cc_ack){0}; \
-		knee_view(&f->conn, tp, profile); \
-		/* A large state stays in memory: spilled piece by piece it would need the stack of the \
-		 * program twice. */ \
-		if (sizeof(f->own.state) > 64) \
-			__asm__ volatile("" : : "r"(f) : "memory"); \
-		return 1; \
+		alg##_on_ack(conn, st, knee_params(), ack); \
 	} \
-	static __attribute__((noinline)) void knee_note(const struct knee_frame *f, \
-							const struct tcp_sock *tp, u32 call, \
-							u32 value) \
+	KNEE_INLINE u32 knee_call_ssthresh(struct cc_conn *conn, knee_state *st) \
 	{ \
-		struct knee_record *record = knee_reserve(tp); \
- \
-		if (!record) \
-			return; \
-		record->call = call; \
-		record->event = call == KNEE_CALL_ON_EVENT ? value : 0; \
-		record->result_pkts = call == KNEE_CALL_ON_EVENT ? 0 : value; \
-		knee_view(&record->before, tp, profile); \
-		record->after = f->conn; \
-		record->ack = f->ack; \
-		alg##_observe(&f->own.state, knee_params(), record->observed); \
-		for (u32 i = 0; i < CC_STATE_MAX_BYTES / 8; i++) \
-			record->state[i] = 0; \
-		__builtin_memcpy(record->state, &f->own.state, sizeof(f->own.state)); \
-		bpf_ringbuf_submit(record, KNEE_RINGBUF_NO_WAKEUP); \
+		return alg##_ssthresh(conn, st, knee_params()); \
 	} \
-	/* The end of a call; `value` is the event, or what the call gave. */ \
-	KNEE_INLINE void knee_leave(const struct knee_frame *f, struct tcp_sock *tp, int traced, \
-				    u32 call, u32 value) \
+	KNEE_INLINE void knee_call_on_event(struct cc_conn *conn, knee_state *st, u32 event) \
 	{ \
-		if (traced) \
-			knee_note(f, tp, call, value); \
-		*knee_socket(tp) = f->own; \
+		alg##_on_event(conn, st, knee_params(), event); \
 	} \
-	SEC("struct_ops") void knee_init(const u64 *ctx) \
+	KNEE_INLINE u32 knee_call_undo(struct cc_conn *conn, knee_state *st) \
 	{ \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
-		struct knee_frame f = {0}; \
- \
-		if ((profile) == CC_RATE) \
-			knee_own_pacing(tp); \
-		knee_view(&f.conn, tp, profile); \
-		f.own.latest.delivered_pkts = tp->delivered; \
-		f.own.latest.lost_pkts = tp->lost; \
-		f.own.latest.rtt_us = -1; \
-		if (uses_random) \
-			f.own.latest.draws = bpf_get_prandom_u32(); \
-		alg##_init(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_INIT, 0); \
-		knee_write_back(tp, &f.conn, profile); \
+		return alg##_undo(conn, st, knee_params()); \
 	} \
-	SEC("struct_ops") u32 knee_ssthresh(const u64 *ctx) \
+	KNEE_INLINE void knee_call_observe(const knee_state *st, u32 out[CC_OBSERVE_N]) \
 	{ \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
-		struct knee_frame f; \
-		u32 pkts; \
- \
-		if (!knee_enter(&f, tp)) \
-			return cc_max_u32(tp->snd_cwnd / 2U, CC_CWND_FLOOR_PKTS); \
-		pkts = alg##_ssthresh(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_SSTHRESH, pkts); \
-		return cc_max_u32(pkts, CC_CWND_FLOOR_PKTS); \
-	} \
-	KNEE_INLINE void knee_on_event_as(const u64 *ctx, int traced) \
-	{ \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
-		int event = knee_event((u32)ctx[1]); \
-		struct knee_frame f; \
- \
-		if (event < 0 || !knee_enter(&f, tp)) \
-			return; \
-		alg##_on_event(&f.conn, &f.own.state, knee_params(), (u32)event); \
-		knee_leave(&f, tp, traced, KNEE_CALL_ON_EVENT, (u32)event); \
-		knee_write_back(tp, &f.conn, profile); \
-	} \
-	SEC("struct_ops") u32 knee_undo(const u64 *ctx) \
-	{ \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
-		struct knee_frame f; \
-		u32 pkts; \
- \
-		if (!knee_enter(&f, tp)) \
-			return cc_max_u32(tp->snd_cwnd, tp->prior_cwnd); \
-		pkts = alg##_undo(&f.conn, &f.own.state, knee_params()); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_UNDO, pkts); \
-		return cc_max_u32(cc_min_u32(pkts, f.conn.cwnd_max_pkts), 1U); \
-	} \
-	KNEE_TWICE(knee_on_event) \
-	char knee_licence[] SEC("license") = "Dual BSD/GPL"
+		alg##_observe(st, knee_params(), out); \
+	}
 
 /* The map with the operations that both profiles have, and those given. */
 #define KNEE_OPERATIONS(alg, ...) \
@@ -360,65 +102,16 @@ KNEE_INLINE int knee_event(u32 event)
 	}
 
 #define KNEE_ALGORITHM(alg, PARAMS, RULES, uses_random, text, cite, names) \
-	KNEE_PROGRAMS(alg, PARAMS, uses_random, CC_CLASSIC); \
-	KNEE_INLINE void knee_on_rtt_as(const u64 *ctx, int traced) \
+	KNEE_BIND(alg, PARAMS, uses_random) \
+	KNEE_INLINE void knee_call_on_rtt(struct cc_conn *conn, knee_state *st, \
+					  const struct cc_ack *ack) \
 	{ \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
-		const struct ack_sample *sample = (const struct ack_sample *)ctx[1]; \
-		struct knee_frame f; \
- \
-		if (!knee_enter(&f, tp)) \
-			return; \
-		knee_ack_seen(&f.ack, &f.own.latest, tp, sample, (uses_random)); \
-		alg##_on_rtt(&f.conn, &f.own.state, knee_params(), &f.ack); \
-		knee_leave(&f, tp, traced, KNEE_CALL_ON_RTT, 0); \
-		knee_write_back(tp, &f.conn, CC_CLASSIC); \
+		alg##_on_rtt(conn, st, knee_params(), ack); \
 	} \
-	KNEE_INLINE void knee_on_ack_as(const u64 *ctx, int traced) \
-	{ \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
-		struct knee_frame f; \
- \
-		if (!knee_enter(&f, tp)) \
-			return; \
-		knee_ack_judged(&f.ack, &f.own.latest, tp, (u32)ctx[2], (uses_random)); \
-		alg##_on_ack(&f.conn, &f.own.state, knee_params(), &f.ack); \
-		knee_leave(&f, tp, traced, KNEE_CALL_ON_ACK, 0); \
-		knee_write_back(tp, &f.conn, CC_CLASSIC); \
-	} \
-	KNEE_TWICE(knee_on_rtt) \
-	KNEE_TWICE(knee_on_ack) \
 	KNEE_OPERATIONS(alg, .pkts_acked = (void *)knee_on_rtt, .cong_avoid = (void *)knee_on_ack)
 
-/*
- * cong_control: arguments (sk, ack, flag, sample) since Linux 6.10, (sk, sample) before.
- *
- * The algorithm is a global function: the verifier looks at it once, with any frame, where it would
- * follow a static one, or one compiled in, from each state that leads to it and on from each that
- * it ends in. Deciding window and rate takes more paths than its limit allows so.
- */
 #define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, uses_random, text, cite, names) \
-	KNEE_PROGRAMS(alg, PARAMS, uses_random, CC_RATE); \
-	__attribute__((noinline)) int knee_decide(struct knee_frame *f) \
-	{ \
-		if (!f) \
-			return 0; \
-		alg##_on_ack(&f->conn, &f->own.state, knee_params(), &f->ack); \
-		return 0; \
-	} \
-	SEC("struct_ops") void knee_on_ack(const u64 *ctx) \
-	{ \
-		struct tcp_sock *tp = (struct tcp_sock *)ctx[0]; \
-		const struct rate_sample *sample = (const struct rate_sample *)ctx[3]; \
-		struct knee_frame f; \
- \
-		if (!knee_enter(&f, tp)) \
-			return; \
-		knee_ack_sampled(&f.ack, &f.own.latest, tp, sample, (uses_random)); \
-		knee_decide(&f); \
-		knee_leave(&f, tp, knee_traced(), KNEE_CALL_ON_ACK, 0); \
-		knee_write_back(tp, &f.conn, CC_RATE); \
-	} \
+	KNEE_BIND(alg, PARAMS, uses_random) \
 	KNEE_OPERATIONS(alg, .cong_control = (void *)knee_on_ack)
 
 #endif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * The programs of an algorithm of profile RATE. KNEE_ALGORITHM_FILE is its file.
+ */
+#include KNEE_ALGORITHM_FILE
+
+enum { KNEE_PROFILE = CC_RATE };
+
+#include "knee/programs.h"
+
+/* An ACK of profile RATE; `ack` is zero before. */
+KNEE_INLINE void knee_ack_sampled(struct cc_ack *ack, struct knee_latest *latest,
+				  const struct tcp_sock *tp, const struct rate_sample *sample)
+{
+	s64 rtt_us = sample->rtt_us;
+	s64 interval_us = sample->interval_us;
+	s32 delivered_pkts = sample->delivered;
+
+	knee_next_draw(latest);
+	ack->delivered_pkts = tp->delivered;
+	ack->acked_pkts = sample->acked_sacked;
+	ack->lost_pkts = (u32)sample->losses;
+	ack->rtt_us = rtt_us < 0 ? -1 : (s32)cc_min_u64((u64)rtt_us, 0x7fffffffU);
+	ack->random = KNEE_USES_RANDOM ? knee_random(latest) : 0U;
+	ack->prior_inflight_pkts = sample->prior_in_flight;
+	if (delivered_pkts < 0 || interval_us <= 0)
+		return;
+	ack->sample_pkts = (u32)delivered_pkts;
+	ack->sample_us = (u32)cc_min_u64((u64)interval_us, CC_U32_MAX);
+	ack->sample_prior_pkts = sample->prior_delivered;
+	ack->sample_app_limited = sample->is_app_limited;
+}
+
+/*
+ * A global function: the verifier looks at it once, with any frame, where it would follow a static
+ * one, or one compiled in, from each state that leads to it and on from each that it ends in.
+ * Deciding window and rate takes more paths than its limit allows so.
+ */
+__attribute__((noinline)) int knee_decide(struct knee_frame *f)
+{
+	if (!f)
+		return 0;
+	knee_call_on_ack(&f->conn, &f->own.state, &f->ack);
+	return 0;
+}
+
+/* cong_control: arguments (sk, ack, flag, sample) since Linux 6.10, (sk, sample) before. */
+SEC("struct_ops") void knee_on_ack(const u64 *ctx)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
+	const struct rate_sample *sample = (const struct rate_sample *)ctx[3];
+	struct knee_frame f;
+
+	if (!knee_enter(&f, tp))
+		return;
+	knee_ack_sampled(&f.ack, &f.own.latest, tp, sample);
+	knee_decide(&f);
+	knee_leave(&f, tp, knee_traced(), KNEE_CALL_ON_ACK, 0);
+	knee_write_back(tp, &f.conn);
+}
