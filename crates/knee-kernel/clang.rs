@@ -67,10 +67,16 @@ fn programs(algorithm: &Path) -> Result<[&'static str; 2], String> {
 /// Compiles the algorithm in the file `source`, relative to the workspace `root`, with the programs of
 /// its profile into `object`.
 pub fn compile(root: &Path, source: &Path, object: &Path) -> Result<(), String> {
+    let [programs, optimisation] = programs(&root.join(source))?;
+    let file = format!("-DKNEE_ALGORITHM_FILE=\"{}\"", source.display());
+    run(root, Path::new(programs), object, &[optimisation, &file])
+}
+
+/// Compiles the C file `source` for BPF, with these options beside the common ones.
+pub fn run(root: &Path, source: &Path, object: &Path, options: &[&str]) -> Result<(), String> {
     let mut command = Command::new(clang()?);
-    command.current_dir(root).args(OPTIONS).args(programs(&root.join(source))?);
-    command.arg(format!("-DKNEE_ALGORITHM_FILE=\"{}\"", source.display()));
-    command.arg("-c").arg("-o").arg(object);
+    command.current_dir(root).args(OPTIONS).args(options);
+    command.arg("-c").arg(source).arg("-o").arg(object);
     let output = command.output().map_err(|e| format!("{command:?}: {e}; {REMEDY}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() { Ok(()) } else { Err(format!("{command:?}\n{said}")) }

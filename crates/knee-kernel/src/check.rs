@@ -282,7 +282,7 @@ mod tests {
         );
         fs::write(at("kernel.c"), source).unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        clang::compile(root, &at("kernel.c"), &at("kernel.o"), &clang::BPF).unwrap();
+        clang::run(root, &at("kernel.c"), &at("kernel.o"), &["-O2"]).unwrap();
         Btf::from_path(at("kernel.o")).unwrap()
     }
 

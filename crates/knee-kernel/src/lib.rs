@@ -16,6 +16,7 @@
 
 mod check;
 #[cfg(test)]
+#[allow(dead_code)] // these tests compile no algorithm
 #[path = "../clang.rs"]
 mod clang;
 mod error;
