@@ -88,7 +88,7 @@ export class ChartStack {
   });
   #charts: Chart[] = [];
   #plots: uPlot[] = [];
-  #figures: HTMLElement[] = [];
+  #places: HTMLElement[] = [];
   #readouts: HTMLElement[] = [];
   #data: uPlot.AlignedData[] = [];
   #duration = 1;
@@ -208,9 +208,9 @@ export class ChartStack {
         });
       });
     }
-    this.#figures.forEach((figure, i) => {
+    this.#places.forEach((place, i) => {
       const chart = charts[i];
-      if (chart) figure.setAttribute("aria-label", describe(chart, data[i] ?? [[]]));
+      if (chart) place.setAttribute("aria-label", describe(chart, data[i] ?? [[]]));
     });
   }
 
@@ -218,20 +218,20 @@ export class ChartStack {
     for (const plot of this.#plots) plot.destroy();
     this.#plots = [];
     this.#readouts = [];
-    this.#figures = [];
+    this.#places = [];
     this.element.replaceChildren();
     charts.forEach((chart, i) => {
       const readout = h("span", { class: "readout", "aria-hidden": "true" });
-      const place = h("div", { class: "plot" });
+      const place = h("div", { class: "plot", role: "img" });
       const title = h("span", { class: "title" }, chart.title, h("span", { class: "unit" }, ` ${chart.unit}`));
       const figure = h(
         "figure",
-        { class: "chart", id: `chart-${chart.id}`, role: "img" },
+        { class: "chart", id: `chart-${chart.id}` },
         h("figcaption", {}, title, readout),
         place,
       );
       this.element.append(figure);
-      this.#figures.push(figure);
+      this.#places.push(place);
       this.#readouts.push(readout);
       const last = i === charts.length - 1;
       const plot = new uPlot(this.#options(chart, i, last), data[i] ?? [[]], place);
@@ -244,7 +244,7 @@ export class ChartStack {
 
   #options(chart: Chart, index: number, last: boolean): uPlot.Options {
     const narrow = this.element.clientWidth < 560;
-    const height = (chart.height ?? 150) + (last ? 34 : 0);
+    const height = (chart.height ?? 150) + (last ? 38 : 0);
     const axis = {
       stroke: () => css("--faint"),
       font: "12px system-ui, sans-serif",
@@ -284,9 +284,9 @@ export class ChartStack {
         {
           ...axis,
           show: true,
-          size: last ? 38 : 6,
+          size: last ? 26 : 6,
           label: last ? "time (s)" : "",
-          labelSize: last ? 16 : 0,
+          labelSize: last ? 18 : 0,
           labelFont: "12px system-ui, sans-serif",
           values: last ? (_u, splits) => splits.map(v => short(v)) : (_u, splits) => splits.map(() => ""),
         },

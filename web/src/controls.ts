@@ -59,7 +59,25 @@ export function at(document: unknown, path: string): unknown {
   }, document);
 }
 
+/** Parameters of TCP's growth, which most algorithms have. */
+const SHARED = /^RFC /;
+
+/** `CHD paper sV` as papers have it: § V. */
+const section = (source: string): string => source.replace(/\bs(?=[IVX\d])/g, "§ ");
+
 const setting = (path: string, value: string): Edit => ({ kind: "set", path, value });
+
+/** Moves the flows' times with a duration that changes, so that all still come and go within it. */
+function scaledFlows(document: ScenarioDocument, duration_s: number): Edit[] {
+  const factor = duration_s / (units.timeS(document.duration) ?? duration_s);
+  if (factor === 1) return [];
+  return (document.flow ?? []).flatMap((flow, i) =>
+    (["start", "start_spacing", "start_jitter", "stop", "lifetime"] as const).flatMap(key => {
+      const value = units.timeS(flow[key]);
+      return value ? [setting(`flow.${i}.${key}`, units.writeTime(value * factor))] : [];
+    }),
+  );
+}
 
 export class Controls {
   readonly element = h("div", { class: "controls" });
@@ -167,16 +185,19 @@ export class Controls {
       h("option", { value: "" }, "Path: choose a preset…"),
       ...PATHS.map(p => h("option", { value: p.id, title: p.about }, p.name)),
     );
+    let shown = document;
+    this.#syncs.push(edited => (shown = edited.document));
     chosen.addEventListener("change", () => {
       const preset = PATHS.find(p => p.id === chosen.value);
       if (!preset) return;
-      const present = Object.keys(document.path ?? {});
+      const present = Object.keys(shown.path ?? {});
       const known = new Set([...present, ...PATHS.flatMap(p => Object.keys(p.path))]);
       this.#change(
         [
           ...[...known].map((key): Edit => ({ kind: "unset", path: `path.${key}` })),
           ...Object.entries(preset.path).map(([key, value]) => setting(`path.${key}`, value)),
           setting("duration", preset.duration),
+          ...scaledFlows(shown, units.timeS(preset.duration) ?? 1),
         ],
         chosen,
       );
@@ -362,7 +383,11 @@ export class Controls {
     });
     details.append(
       h("p", { class: "note" }, `${algorithm.summary}. ${algorithm.citation}.`),
-      ...algorithm.params.map(p => this.#param(p, prefix)),
+      // What one would turn first: numbers before choices, an algorithm's own before the shared ones.
+      ...algorithm.params
+        .map((param, i) => ({ param, last: (param.unit === "choice" ? 1000 : 0) + (SHARED.test(param.source) ? 500 : 0) + i }))
+        .sort((a, b) => a.last - b.last)
+        .map(({ param }) => this.#param(param, prefix)),
     );
     this.#syncs.push(({ document }) => {
       const changed = Object.keys((at(document, `${prefix}.params`) as object | undefined) ?? {}).length;
@@ -374,7 +399,7 @@ export class Controls {
   #param(param: Param, prefix: string): HTMLElement {
     const path = `${prefix}.params.${param.name}`;
     const shown = (raw: number): string => showRaw(param, raw);
-    const hint = `${param.help}. ${shown(param.min)} to ${shown(param.max)}, default ${shown(param.default)} (${param.source})`;
+    const hint = `${param.help}. ${shown(param.min)} to ${shown(param.max)}, default ${shown(param.default)} (${section(param.source)})`;
     if (param.unit === "choice") {
       const fallback = param.choices[param.default] ?? "";
       return h(
@@ -392,7 +417,7 @@ export class Controls {
           (value, control) => this.#change([setting(path, value)], control),
           hint,
         ),
-        h("p", { class: "help" }, `${param.help}. `, h("cite", {}, param.source)),
+        h("p", { class: "help" }, `${param.help}. `, h("cite", {}, section(param.source))),
       );
     }
     const per = param.unit === "time" || param.unit === "probability" || param.unit === "number" ? 1e-6 : 1;
@@ -421,7 +446,7 @@ export class Controls {
         show: v => shown(Math.round(v / per)),
         hint,
       }),
-      h("p", { class: "help" }, `${param.help}. ${shown(param.min)} to ${shown(param.max)}; `, h("cite", {}, param.source)),
+      h("p", { class: "help" }, `${param.help}. ${shown(param.min)} to ${shown(param.max)}; `, h("cite", {}, section(param.source))),
     );
   }
 

@@ -84,7 +84,7 @@ export class DuelView {
         rounds.push({ what, flows, statistics: value });
       }
       await this.#engine.ask({ op: "forget", slot: SLOT });
-      this.#show(rounds, between);
+      this.#show(rounds, between, one);
     } catch (error) {
       const remedy = error instanceof Refused ? ` ${error.refusal.remedy}.` : "";
       this.#result.replaceChildren(h("p", { class: "refused", role: "alert" }, `${(error as Error).message}.${remedy}`));
@@ -93,7 +93,7 @@ export class DuelView {
     }
   }
 
-  #show(rounds: Round[], between: string): void {
+  #show(rounds: Round[], between: string, one: string): void {
     const number = (v: number | null | undefined): string => (v === null || v === undefined ? "–" : units.short(Number(v.toPrecision(3))));
     const rows = rounds.map(({ what, flows, statistics }) => {
       const goodputs = statistics.flows.map(f => f.goodput_bps ?? 0);
@@ -104,7 +104,7 @@ export class DuelView {
         ...flows.map((cc, i) =>
           h(
             "span",
-            { style: `flex:${(goodputs[i] ?? 0) / total};background:var(--hue-${cc === flows[0] && i === 0 ? 0 : 1})`, title: cc },
+            { style: `flex:${(goodputs[i] ?? 0) / total};--hue:var(--hue-${cc === one ? 0 : 1})`, title: cc },
             `${cc} ${units.showRate(goodputs[i] ?? 0)}`,
           ),
         ),

@@ -14,7 +14,7 @@ const STABLE: Record<string, string> = {
 export class TheoryView {
   readonly element = h("div", { class: "theory" });
   #plot: uPlot | undefined;
-  #place = h("div", { class: "plot" });
+  #place = h("div", { class: "plot", role: "img" });
   #theory: Theory | undefined;
   #measured: number | null = null;
 
@@ -54,6 +54,8 @@ export class TheoryView {
       ),
     );
     this.#plot?.destroy();
+    const delays = theory.equilibria.map(e => `${short(e.delay_ms)} ms`).join(", ");
+    this.#place.setAttribute("aria-label", `Backoff probability over queueing delay; equilibria: ${delays || "none"}`);
     this.element.replaceChildren(
       h("h2", {}, `${theory.cc.toUpperCase()}: backoff curve and equilibrium`),
       h(
@@ -63,9 +65,12 @@ export class TheoryView {
         theory.cc === "hd" ? "p* = 2/W² " : "g* = 2/W ",
         `for ${theory.flows} flow${theory.flows > 1 ? "s" : ""} on this path (HD letter, eq. 3). Where they meet, the fluid model has an equilibrium.`,
       ),
-      h("figure", { class: "chart", role: "img", "aria-label": `Backoff probability over queueing delay; equilibria at ${theory.equilibria.map(e => `${short(e.delay_ms)} ms`).join(", ") || "none"}` },
+      h(
+        "figure",
+        { class: "chart" },
         h("figcaption", {}, h("span", { class: "title" }, "Probability", h("span", { class: "unit" }, ` (${per})`))),
-        this.#place),
+        this.#place,
+      ),
       theory.equilibria.length
         ? h(
             "table",
@@ -100,7 +105,7 @@ export class TheoryView {
       legend: { show: false },
       scales: { x: { time: false }, y: { range: () => [0, most] } },
       axes: [
-        { ...axis, label: "queueing delay (ms)", labelSize: 18, size: 40, labelFont: "12px system-ui, sans-serif" },
+        { ...axis, label: "queueing delay (ms)", labelSize: 18, size: 26, labelFont: "12px system-ui, sans-serif" },
         { ...axis, size: 58 },
       ],
       series: [
@@ -117,6 +122,8 @@ export class TheoryView {
     const { ctx, bbox } = u;
     const px = uPlot.pxRatio;
     ctx.save();
+    ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
     ctx.font = `${12 * px}px system-ui, sans-serif`;
     if (this.#measured !== null) {
       const x = u.valToPos(this.#measured, "x", true);

@@ -1,0 +1,434 @@
+// The page in a browser: what is shown, against the native build; screenshots of every view.
+
+import assert from "node:assert/strict";
+import { mkdir, readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { browser, host, native } from "./harness.mjs";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const shots = fileURLToPath(new URL("../../target/web/", import.meta.url));
+
+let site;
+let chromium;
+let there;
+let page;
+const complaints = [];
+
+before(async () => {
+  await mkdir(shots, { recursive: true });
+  site = await host();
+  chromium = await browser();
+  there = native();
+  page = await chromium.context.newPage();
+  page.on("pageerror", error => complaints.push(String(error)));
+  page.on("console", message => {
+    if (message.type() === "error") complaints.push(message.text());
+  });
+});
+
+after(async () => {
+  there?.end();
+  await chromium?.close();
+  site?.close();
+});
+
+/** Does something and waits until what it changed has run and is shown. */
+async function ran(action) {
+  const runs = () => page.evaluate(() => Number(document.getElementById("status")?.dataset.runs ?? 0));
+  const before = await runs().catch(() => 0);
+  await action();
+  await page.waitForFunction(n => Number(document.getElementById("status")?.dataset.runs ?? 0) > n, before, { timeout: 20_000 });
+}
+
+/** A page of its own, with what the link says. */
+async function fresh(hash = "") {
+  await page.goto("about:blank");
+  await ran(() => page.goto(site.url + hash));
+}
+
+const view = async name => page.click(`#views [data-view="${name}"]`);
+
+/** The text of the scenario that the page shows. */
+async function text() {
+  const [download] = await Promise.all([page.waitForEvent("download"), exported("Scenario")]);
+  return readFile(await download.path(), "utf8");
+}
+
+async function exported(name) {
+  await page.click("#export summary");
+  await page.click(`#export button:has-text("${name}")`);
+}
+
+const slide = (path, position) =>
+  ran(() =>
+    page.$eval(`input[type=range][data-path="${path}"]`, (input, value) => {
+      input.value = String(value);
+      input.dispatchEvent(new Event("input", { bubbles: true }));
+    }, position),
+  );
+
+async function source(toml) {
+  await view("scenario");
+  await page.fill("#source", toml);
+  await page.click("#apply");
+}
+
+const run = toml => ran(() => source(toml));
+
+async function accessible(name) {
+  await page.addScriptTag({ content: axe });
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const told = violations.map(v => `${v.id}: ${v.help} (${v.nodes.map(n => n.html.slice(0, 120)).slice(0, 3).join(" | ")})`);
+  assert.deepEqual(told, [], `${name} is accessible`);
+}
+
+const shot = (name, options = {}) => page.screenshot({ path: `${shots}${name}.png`, ...options });
+
+/** The lab's figures as the native build has them. */
+async function figures(toml) {
+  const { answer } = await there.ask({ op: "run", slot: 0, text: toml });
+  const hop = answer.hops[0];
+  const three = v => String(Number(v.toPrecision(3)));
+  return {
+    Utilisation: `${three(hop.utilisation * 100)} %`,
+    "Queueing delay": `${three(hop.delay_mean_ms)} ms`,
+    "95th percentile": `${three(hop.delay_p95_ms)} ms`,
+    "Dropped by the queue": String(hop.dropped_pkts),
+  };
+}
+
+async function shown() {
+  return page.$$eval("#figures .figure", all =>
+    Object.fromEntries(all.map(f => [f.querySelector(".name").textContent, f.querySelector(".number").textContent.trim()])),
+  );
+}
+
+async function agrees() {
+  const [got, wanted] = [await shown(), await figures(await text())];
+  for (const [name, value] of Object.entries(wanted)) assert.equal(got[name], value, name);
+}
+
+test("the lab shows the native run's figures, and follows its sliders", async () => {
+  await fresh();
+  await agrees();
+  const still = await shown();
+  await slide("path.loss_forward", 900);
+  await agrees();
+  assert.notDeepEqual(await shown(), still);
+  await slide("path.queue", 300);
+  await slide("flow.0.params.qth", 400);
+  await agrees();
+  assert.match(await text(), /qth = "/);
+});
+
+test("algorithms, disciplines and flows can be chosen, added and removed", async () => {
+  await fresh();
+  await ran(() => page.selectOption("#control-flow-1-cc", "cubic"));
+  await ran(() => page.selectOption("#control-path-aqm-kind", "codel"));
+  await ran(() => page.click("#add-flow"));
+  assert.equal(await page.locator(".flow").count(), 3);
+  await agrees();
+  await ran(() => page.click('.flow:nth-of-type(2) button[aria-label^="Remove"]'));
+  assert.equal(await page.locator(".flow").count(), 2);
+  await agrees();
+});
+
+test("a flow is dragged onto the timeline, and moved there", async () => {
+  await fresh();
+  const strip = await page.locator(".strip").boundingBox();
+  const chip = await page.locator('.chip:has-text("vegas")').boundingBox();
+  await ran(async () => {
+    await page.mouse.move(chip.x + 5, chip.y + 5);
+    await page.mouse.down();
+    await page.mouse.move(strip.x + strip.width / 2, strip.y + 10, { steps: 5 });
+    await page.mouse.up();
+  });
+  assert.match(await text(), /cc = "vegas"\nstart = "(29\.[5-9]|30|30\.[0-4])\d*s"/);
+  const bar = page.locator(".bar").nth(1);
+  await bar.focus();
+  await ran(() => page.keyboard.press("ArrowRight"));
+  assert.match(await text(), /start = "20\.6s"/);
+});
+
+test("every path preset runs", async t => {
+  await fresh();
+  const presets = await page.$$eval("#preset-path option", all => all.map(o => o.value).filter(Boolean));
+  for (const preset of presets) {
+    await t.test(preset, async () => {
+      await ran(() => page.selectOption("#preset-path", preset));
+      assert.equal(await page.locator(".refused").count(), 0);
+    });
+  }
+});
+
+test("the CHD scenarios answer a slider fast", async t => {
+  await fresh();
+  for (const name of ["chd/single-flow", "chd/three-flows", "chd/coexistence"]) {
+    await ran(() => page.selectOption("#preset-scenario", name));
+    const times = [];
+    const simulated = [];
+    for (let i = 0; i < 15; i++) {
+      await slide("path.loss_forward", 200 + 40 * i);
+      const [total, alone] = await page.$eval("#status", s => [Number(s.dataset.totalMs), Number(s.dataset.simulatedMs)]);
+      times.push(total);
+      simulated.push(alone);
+    }
+    const median = list => list.sort((a, b) => a - b)[Math.floor(list.length / 2)];
+    t.diagnostic(`${name}: median ${median(times).toFixed(0)} ms from the slider to the charts, of which ${median(simulated).toFixed(0)} ms simulation`);
+    assert.ok(median(times) < 1000, `${median(times)} ms`);
+  }
+});
+
+test("the state is the link", async () => {
+  await fresh();
+  await slide("path.rate", 600);
+  const toml = await text();
+  await page.waitForTimeout(400);
+  const hash = new URL(page.url()).hash;
+  assert.match(hash, /^#1\./);
+  await fresh(hash);
+  assert.equal(await text(), toml);
+  await agrees();
+});
+
+test("a link that cannot be read is said so, on a page that works", async () => {
+  await fresh("#0.abc");
+  assert.match(await page.textContent("#notice"), /version 0/);
+  assert.ok((await page.locator(".chart").count()) > 3);
+  await fresh("#1.zzzz");
+  assert.match(await page.textContent("#notice"), /damaged/);
+  await fresh("#rubbish");
+  assert.match(await page.textContent("#notice"), /damaged/);
+  assert.ok((await page.locator(".chart").count()) > 3);
+});
+
+test("a scenario that cannot be is refused in its place", async () => {
+  await fresh();
+  await source('duration = "10s"\n[path]\nrate = "10mbit"\nrtt = "40ms"\nqueue = "84"\n[[flow]]\ncc = "chd"\n');
+  await page.waitForFunction(() => document.getElementById("source-error").textContent.includes("Line 5"));
+  await source('duration = "10s"\n[path]\nrate = "10mbit"\nrtt = "40ms"\nqueue = "84p"\n[[flow]]\ncc = "chdd"\n');
+  await page.waitForFunction(() => document.getElementById("source-error").textContent.includes("did you mean"));
+  await view("lab");
+  await page.fill('input.value[aria-label="Rate, typed"]', "10");
+  await page.press('input.value[aria-label="Rate, typed"]', "Tab");
+  await page.waitForSelector(".controls .refused");
+  await slide("path.rate", 500);
+  assert.equal(await page.locator(".controls .refused").count(), 0);
+  await agrees();
+});
+
+const LONG = 'duration = "400s"\n[path]\nrate = "400mbit"\nrtt = "40ms"\nqueue = "2000p"\n[[flow]]\ncc = "cubic"\n[[flow]]\ncc = "chd"\n';
+
+test("a long run shows its progress, and can be cancelled and shortened", async () => {
+  await fresh();
+  await source(LONG);
+  await page.waitForSelector("#cancel:visible");
+  await page.waitForFunction(() => document.querySelector("progress").value > 0);
+  await page.click("#cancel");
+  await page.waitForFunction(() => document.getElementById("status").textContent.startsWith("Cancelled"));
+  assert.equal(await page.locator("#cancel:visible").count(), 0);
+  await ran(() => page.fill('input.value[aria-label="Duration, typed"]', "5s").then(() => page.keyboard.press("Tab")));
+  await agrees();
+  await source(LONG.replace("400s", "4000s"));
+  await page.waitForSelector("#run-long");
+  await source('duration = "1000s"\n[record]\nbin = "0.1ms"\n[path]\nrate = "1mbit"\nrtt = "40ms"\nqueue = "20p"\n[[flow]]\ncc = "chd"\ncount = 20\n');
+  await page.waitForFunction(() => document.getElementById("status").textContent.includes("rows"));
+});
+
+/** Times between frames while charts zoom and move, ms, in order of length. */
+const moving = () =>
+  page.evaluate(async () => {
+    const charts = document.querySelector(".charts");
+    const press = key => charts.dispatchEvent(new KeyboardEvent("keydown", { key }));
+    const frame = () => new Promise(resolve => requestAnimationFrame(resolve));
+    const frames = [];
+    let last = await frame();
+    for (let i = 0; i < 100; i++) {
+      press(i < 40 ? (i % 10 ? "ArrowRight" : "+") : i < 70 ? "ArrowLeft" : i % 2 ? "+" : "-");
+      const now = await frame();
+      frames.push(now - last);
+      last = now;
+    }
+    return frames.sort((a, b) => a - b);
+  });
+
+test("a million points pan and zoom as thousands do", async t => {
+  const toml = bin =>
+    `duration = "100s"\n[record]\nbin = "${bin}"\n[path]\nrate = "10mbit"\nrtt = "40ms"\nqueue = "84p"\n[[flow]]\ncc = "chd"\n`;
+  const mean = {};
+  for (const bin of ["50ms", "0.1ms"]) {
+    await fresh();
+    await run(toml(bin));
+    const frames = await moving();
+    const at = q => frames[Math.floor(frames.length * q)].toFixed(1);
+    mean[bin] = frames.reduce((a, b) => a + b, 0) / frames.length;
+    t.diagnostic(`bins of ${bin}: frame times ${at(0.5)} ms median, ${at(0.95)} ms 95th percentile, without a GPU`);
+  }
+  // Another program of the machine may slow either of them.
+  assert.ok(mean["0.1ms"] < 4 * mean["50ms"] + 20, `${mean["0.1ms"]} against ${mean["50ms"]} ms`);
+});
+
+test("charts zoom by mouse and keyboard", async () => {
+  await fresh();
+  const ticks = () => page.evaluate(() => document.querySelector("#chart-queue .plot").getAttribute("aria-label"));
+  const whole = await ticks();
+  await page.focus(".charts");
+  await page.keyboard.press("+");
+  await page.waitForFunction(was => document.querySelector("#chart-queue .plot").getAttribute("aria-label") !== was, whole);
+  await page.keyboard.press("0");
+  await page.waitForFunction(was => document.querySelector("#chart-queue .plot").getAttribute("aria-label") === was, whole);
+  const over = await page.locator("#chart-queue .u-over").boundingBox();
+  await page.mouse.move(over.x + over.width * 0.3, over.y + 30);
+  await page.mouse.down();
+  await page.mouse.move(over.x + over.width * 0.6, over.y + 30, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForFunction(was => document.querySelector("#chart-queue .plot").getAttribute("aria-label") !== was, whole);
+});
+
+test("the rule that fired is told with its equation", async () => {
+  await fresh();
+  await page.waitForSelector(".events summary");
+  const listed = await page.textContent(".events summary");
+  const { answer } = await there.ask({ op: "reductions", text: await text() });
+  assert.match(listed, new RegExp(`: ${answer.reductions.length} losses`));
+  const first = answer.reductions.find(r => r.kind === "delay_backoff");
+  const over = await page.locator("#chart-cwnd .u-over").boundingBox();
+  const x = over.x + (first.t_s / 60) * over.width;
+  for (let y = over.y + over.height; y > over.y; y -= 8) {
+    await page.mouse.move(x, y);
+    await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    if (await page.isVisible(".tip")) break;
+  }
+  assert.match(await page.textContent(".tip"), /CHD paper, eq\. \d/);
+  await shot("hover");
+  await page.click(".events summary");
+  const all = await page.textContent(".events ol");
+  assert.match(all, /eq\. 2/);
+  assert.match(all, /eq\. 4/);
+});
+
+test("two settings are compared, with the difference", async () => {
+  await fresh();
+  await ran(() => page.click("#compare"));
+  await slide("path.loss_forward", 0);
+  assert.equal(await page.locator("#chart-queue-difference").count(), 1);
+  const figure = page.locator("#figures .figure").first();
+  assert.equal(await figure.locator(".number").count(), 2);
+  await page.waitForTimeout(400);
+  await shot("compare", { fullPage: true });
+  await accessible("the comparison");
+  const hash = new URL(page.url()).hash;
+  await fresh(hash);
+  assert.equal(await page.locator("#chart-queue-difference").count(), 1);
+  await page.click("#end-comparison");
+  await page.waitForFunction(() => !document.querySelector("#chart-queue-difference"));
+});
+
+test("the model's equilibrium stands beside the measured delay", async () => {
+  await fresh();
+  await ran(() => page.selectOption("#preset-scenario", "hd/homogeneous"));
+  const { answer } = await there.ask({ op: "theory", text: await text() });
+  await view("theory");
+  await page.waitForSelector(".theory table");
+  const stable = answer.equilibria.find(e => e.stability === "stable");
+  assert.match(await page.textContent(".theory table"), new RegExp(String(Number(stable.delay_ms.toPrecision(4)))));
+  assert.match(await page.textContent("#measured"), /Measured/);
+  await shot("theory", { fullPage: true });
+  await accessible("the theory");
+});
+
+test("a duel is fought", async () => {
+  await fresh();
+  await view("duel");
+  await page.click("#duel-start");
+  await page.waitForSelector(".duel tbody tr:nth-child(5)", { timeout: 30_000 });
+  await shot("duel", { fullPage: true });
+  await accessible("the duel");
+  await ran(() => page.click('button:has-text("See it in the lab")'));
+  await agrees();
+});
+
+test("every tour and lesson runs", async t => {
+  await fresh();
+  await view("learn");
+  await shot("learn", { fullPage: true });
+  await accessible("the tours");
+  const stories = await page.$$eval("[data-story]", all => all.map(b => b.dataset.story));
+  assert.ok(["chd", "hd", "delay-aimd", "htcp", "ftcp"].every(id => stories.includes(id)));
+  for (const id of stories) {
+    await t.test(id, async () => {
+      await view("learn");
+      await ran(() => page.click(`[data-story="${id}"]`));
+      for (let more = true; more; ) {
+        assert.equal(await page.locator(".refused").count(), 0);
+        const knobs = await page.locator(".knobs button").count();
+        for (let i = 0; i < knobs; i++) {
+          await ran(() => page.locator(".knobs button").nth(i).click());
+          assert.equal(await page.locator(".refused").count(), 0);
+        }
+        if (id === "chd") await shot(`tour-${id}`);
+        more = await page.isEnabled('.steps button:has-text("Next")');
+        if (more) await ran(() => page.click('.steps button:has-text("Next")'));
+      }
+    });
+  }
+});
+
+test("exports hold what is shown", async () => {
+  await fresh();
+  const file = async name => {
+    const [download] = await Promise.all([page.waitForEvent("download"), exported(name)]);
+    return readFile(await download.path());
+  };
+  const csv = String(await file("CSV")).trim().split("\n");
+  const { answer } = await there.ask({ op: "run", slot: 0, text: await text() });
+  const { answer: wanted } = await there.ask({ op: "csv", slot: 0 });
+  assert.equal(csv.length, wanted.text.trim().split("\n").length);
+  assert.deepEqual(csv, wanted.text.trim().split("\n"));
+  assert.ok(csv.length > answer.bins);
+  assert.match(String(await file("SVG")), /^<svg.*Congestion window.*<\/svg>$/s);
+  const png = await file("PNG");
+  assert.equal(png.subarray(1, 4).toString(), "PNG");
+  assert.ok(png.length > 20_000);
+});
+
+test("both themes, the scenario and a phone are accessible", async () => {
+  await fresh();
+  await page.waitForSelector(".events summary");
+  await accessible("the light theme");
+  await shot("lab", { fullPage: true });
+  await page.click("#theme");
+  await accessible("the dark theme");
+  await shot("lab-dark");
+  await view("scenario");
+  await accessible("the scenario");
+  await shot("scenario");
+  await page.click("#theme");
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const name of ["lab", "theory", "duel", "learn", "scenario"]) {
+    await view(name);
+    await page.waitForTimeout(300);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${name} is ${wide} px too wide for a phone`);
+    await accessible(`${name} on a phone`);
+    await shot(`phone-${name}`);
+  }
+  await page.setViewportSize({ width: 1280, height: 900 });
+});
+
+test("it works without a network once it was loaded", async () => {
+  await fresh();
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  await page.waitForFunction(() => navigator.serviceWorker.controller);
+  await chromium.context.setOffline(true);
+  try {
+    await fresh();
+    await agrees();
+  } finally {
+    await chromium.context.setOffline(false);
+  }
+});
+
+test("the browser had nothing to complain of", () => assert.deepEqual(complaints, []));
