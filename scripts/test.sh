@@ -53,13 +53,8 @@ done
 "$knee" reproduce ftcp --repeat 1 --out "$out/ftcp"
 
 step "claims on real TCP and over QUIC: the short form, a few minutes in real time"
-code=0
-"$knee" reproduce chd --host kernel,quic --short --out "$out/hosts" || code=$?
-case $code in
-0) ;;
-3) echo "NOT JUDGED: some claims above; this machine was too slow for their runs in real time" ;;
-*) exit "$code" ;;
-esac
+# A claim that this machine is too slow to judge fails too, unless the record says why, with a date.
+"$knee" reproduce chd --host kernel,quic --short --out "$out/hosts"
 
 step "tutorial: every command, in a copy of the repository"
 # The last step: it builds the copy into the same target folder.

@@ -27,7 +27,7 @@ mod variants;
 
 pub use check::{Finding, Report, State, check, skips_programs};
 pub use error::Error;
-pub use object::{NAME_MAX_BYTES, default_name, export, fingerprint};
+pub use object::{NAME_MAX_BYTES, default_name, export};
 pub use pins::PIN_DIR;
 pub use tracer::{Filter, SocketId, TracedCall, TracedVariant, Tracer};
 pub use variants::{

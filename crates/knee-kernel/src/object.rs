@@ -3,7 +3,6 @@
 use crate::Error;
 use knee_cc::{Algorithm, Params};
 use object::{Object, ObjectSection};
-use sha2::{Digest, Sha256};
 use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
@@ -44,12 +43,6 @@ fn embedded(algorithm: Algorithm) -> &'static [u8] {
     let found = OBJECTS.iter().find(|(of, _)| *of == algorithm.name()).map(|(_, bytes)| *bytes);
     // Both lists are made from the same folder when this is compiled.
     found.expect("an object for each algorithm")
-}
-
-/// What tells two builds of `algorithm` for the kernel apart.
-pub fn fingerprint(algorithm: Algorithm) -> String {
-    let hash = Sha256::digest(embedded(algorithm));
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The object of the algorithm, complete: what is loaded, and what is exported.

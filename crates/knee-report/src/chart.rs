@@ -1,15 +1,14 @@
 //! Charts: one model, drawn as SVG for print and handed to the report's script as JSON.
 
-use plotters::{
-    coord::{
-        Shift,
-        ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter},
-    },
-    prelude::*,
-    style::text_anchor::{HPos, Pos, VPos},
+pub use crate::axis::{Axis, Scale};
+use crate::{
+    axis::{Ruler, round, short},
+    palette::{HUES, color, marker},
+    svg::{Frame, Paper, document, place, points, width_of},
 };
+use maud::{Markup, html};
 use serde_json::{Value, json};
-use std::{f64::consts::TAU, ops::Range};
+use std::ops::Range;
 
 /// A chart.
 #[derive(Clone, Debug, Default)]
@@ -28,31 +27,6 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// Shaded stretches of the x axis.
     pub spans: Vec<Span>,
-}
-
-/// An axis.
-#[derive(Clone, Debug, Default)]
-pub struct Axis {
-    /// Quantity and unit, `goodput (Mbit/s)`.
-    pub label: String,
-    /// Linear or logarithmic.
-    pub scale: Scale,
-    /// Grows to the left (or down).
-    pub reversed: bool,
-    /// Smallest value shown; from the data if none (0 for a linear y axis of positive data).
-    pub min: Option<f64>,
-    /// Largest value shown; from the data if none.
-    pub max: Option<f64>,
-}
-
-/// Scale of an axis.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scale {
-    /// Linear.
-    #[default]
-    Linear,
-    /// Logarithmic. Values of 0 and below have no place: the caption says which were left out.
-    Log,
 }
 
 /// A series.
@@ -93,11 +67,6 @@ impl Style {
     }
 }
 
-/// Length of the dashes and gaps of a broken line.
-fn dashes(style: Style) -> (u32, u32) {
-    if style == Style::Dotted { (5, 9) } else { (18, 12) }
-}
-
 /// A point, with an error bar if it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
@@ -120,49 +89,6 @@ pub struct Span {
     pub to: f64,
     /// What happens there.
     pub label: String,
-}
-
-impl Axis {
-    /// Linear, range from the data.
-    pub fn new(label: impl Into<String>) -> Self {
-        Self { label: label.into(), ..Self::default() }
-    }
-
-    /// Logarithmic, range from the data.
-    pub fn log(label: impl Into<String>) -> Self {
-        Self { scale: Scale::Log, ..Self::new(label) }
-    }
-
-    fn shows(&self, value: f64) -> bool {
-        value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
-    }
-
-    /// Whether a point at `value` falls within the axis' own limits.
-    fn within(&self, value: f64) -> bool {
-        self.min.is_none_or(|min| value >= min) && self.max.is_none_or(|max| value <= max)
-    }
-
-    /// Range that shows `values`, with some room at the ends that are not fixed.
-    fn range(&self, values: impl Iterator<Item = f64>, from_zero: bool, room: f64) -> Range<f64> {
-        let (mut low, mut high) = values
-            .filter(|v| self.shows(*v))
-            .fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
-        if low > high {
-            (low, high) = if self.scale == Scale::Log { (1.0, 10.0) } else { (0.0, 1.0) };
-        }
-        let (start, end) = match self.scale {
-            Scale::Log => {
-                let factor = if low == high { 2.0 } else { (high / low).powf(room) };
-                (low / factor, high * factor)
-            }
-            Scale::Linear => {
-                let base = if from_zero && low >= 0.0 { 0.0 } else { low };
-                let width = if base == high { high.abs().max(1.0) } else { high - base };
-                (if base == 0.0 { 0.0 } else { base - width * room }, high + width * room)
-            }
-        };
-        self.min.unwrap_or(start)..self.max.unwrap_or(end)
-    }
 }
 
 impl Point {
@@ -193,164 +119,6 @@ impl Series {
         Self { hue: Some(hue), ..self }
     }
 }
-
-/// Colours that colour-blind readers tell apart: Okabe and Ito's, with their yellow, too pale on
-/// white, replaced by grey.
-const PALETTE: [(u8, u8, u8); 8] = [
-    (0, 114, 178),
-    (213, 94, 0),
-    (0, 158, 115),
-    (0, 0, 0),
-    (204, 121, 167),
-    (230, 159, 0),
-    (86, 180, 233),
-    (110, 110, 110),
-];
-
-/// Outline of the marker of `hue`, around the origin, radius about 1: told apart without colour.
-pub(crate) fn marker(hue: usize) -> Vec<(f64, f64)> {
-    let regular = |corners: usize, radius: f64, turn: f64| -> Vec<(f64, f64)> {
-        let angle = |i: usize| TAU * (i as f64 / corners as f64 + turn);
-        (0..corners).map(|i| (radius * angle(i).cos(), radius * angle(i).sin())).collect()
-    };
-    // Twelve corners of a plus sign, by arms: two at the end of an arm, one in the angle after it.
-    let plus = |turn: f64| -> Vec<(f64, f64)> {
-        let (reach, half) = (1.15, 0.36);
-        (0..4)
-            .flat_map(|arm| {
-                let (sin, cos) = (TAU * (f64::from(arm) / 4.0 + turn)).sin_cos();
-                [(reach, -half), (reach, half), (half, half)]
-                    .map(|(x, y)| (x * cos - y * sin, x * sin + y * cos))
-            })
-            .collect()
-    };
-    match hue % PALETTE.len() {
-        0 => regular(16, 0.95, 0.0),
-        1 => regular(4, 1.2, 0.125),
-        2 => regular(3, 1.35, -0.25),
-        3 => regular(4, 1.3, 0.0),
-        4 => regular(3, 1.35, 0.25),
-        5 => plus(0.0),
-        6 => plus(0.125),
-        _ => regular(3, 1.35, 0.0),
-    }
-}
-
-/// Colour of `hue`: red, green, blue.
-pub(crate) fn color_of(hue: usize) -> (u8, u8, u8) {
-    PALETTE[hue % PALETTE.len()]
-}
-
-fn color(hue: usize) -> RGBColor {
-    let (r, g, b) = color_of(hue);
-    RGBColor(r, g, b)
-}
-
-/// `#rrggbb`.
-pub(crate) fn hex((r, g, b): (u8, u8, u8)) -> String {
-    format!("#{r:02x}{g:02x}{b:02x}")
-}
-
-/// Size of a drawing; it scales, so only the proportions of text to plot matter. The drawing
-/// library rounds to whole units, which these make invisible.
-const WIDTH: u32 = 1600;
-const HEIGHT: u32 = 840;
-const TEXT: i32 = 42;
-const STROKE: u32 = 4;
-const MARKER: f64 = 11.0;
-/// Average width of a sans-serif character, as a fraction of the text's size.
-const CHARACTER: f64 = 0.45;
-/// Lines have a marker every so many units.
-const MARKER_EVERY: i32 = 190;
-
-/// An axis with its range decided.
-#[derive(Clone, Debug)]
-pub(crate) struct Ruler {
-    scale: Scale,
-    reversed: bool,
-    range: Range<f64>,
-}
-
-impl Ruler {
-    pub(crate) fn new(axis: &Axis, range: Range<f64>) -> Self {
-        Self { scale: axis.scale, reversed: axis.reversed, range }
-    }
-
-    /// Where `value` lies along the axis: 0 at its start on paper, 1 at its end.
-    pub(crate) fn part(&self, value: f64) -> f64 {
-        let place = |v: f64| if self.scale == Scale::Log { v.log10() } else { v };
-        let (low, high) = (place(self.range.start), place(self.range.end));
-        let part = (place(value) - low) / (high - low);
-        if self.reversed { 1.0 - part } else { part }
-    }
-
-    /// At most about `n` round numbers within the range.
-    pub(crate) fn ticks(&self, n: usize) -> Vec<f64> {
-        let (low, high) = (self.range.start, self.range.end);
-        let n = n.max(2) as f64;
-        if self.scale == Scale::Log {
-            let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
-            let span = (high / low).log10();
-            let digits: &[f64] = match span {
-                s if s <= 1.5 => &[1.0, 2.0, 3.0, 5.0],
-                s if s <= 3.0 => &[1.0, 3.0],
-                _ => &[1.0],
-            };
-            let skip = (span / n).ceil().max(1.0) as i32;
-            return decades
-                .filter(|d| d.rem_euclid(skip) == 0)
-                .flat_map(|d| digits.iter().map(move |digit| round(digit * 10f64.powi(d))))
-                .filter(|t| (low..=high).contains(t))
-                .collect();
-        }
-        let rough = (high - low) / n;
-        let power = 10f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0].into_iter().find(|s| s * power >= rough).unwrap_or(10.0) * power;
-        let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
-        (first..=last).map(|i| i as f64 * step).collect()
-    }
-}
-
-impl Ranged for Ruler {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, (start, end): (i32, i32)) -> i32 {
-        start + (f64::from(end - start) * self.part(*value)).round() as i32
-    }
-
-    fn key_points<H: KeyPointHint>(&self, hint: H) -> Vec<f64> {
-        self.ticks(hint.bold_points())
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.range.clone()
-    }
-}
-
-impl ValueFormatter<f64> for Ruler {
-    fn format_ext(&self, value: &f64) -> String {
-        short(*value)
-    }
-}
-
-/// A number with six significant digits and no more zeros than needed.
-pub(crate) fn short(value: f64) -> String {
-    let rounded = round(value);
-    if rounded != 0.0 && !(1e-4..1e7).contains(&rounded.abs()) {
-        return format!("{rounded:e}");
-    }
-    rounded.to_string()
-}
-
-/// Six significant digits: more than a chart shows, less than a file needs.
-fn round(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
-}
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Plot<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ruler, Ruler>>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 impl Chart {
     /// With linear axes and nothing on them.
@@ -418,154 +186,121 @@ impl Chart {
 
     /// The chart as an SVG document. Text stays text; nothing is loaded.
     pub fn svg(&self) -> String {
-        let mut svg = String::new();
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
-        self.draw(&area).expect("drawing into a string cannot fail");
-        drop(area);
-        svg
-    }
-
-    fn draw(&self, area: &Area<'_>) -> Drawn {
-        let legend_height = self.draw_legend(area)?;
-        let (_, area) = area.split_vertically(legend_height);
-        let text = || ("sans-serif", TEXT).into_font().color(&BLACK);
+        let (legend, legend_height) = self.legend();
         let (x, y) = self.ranges();
         let (x, y) = (Ruler::new(&self.x, x), Ruler::new(&self.y, y));
-        let widest = y.ticks(6).iter().map(|t| short(*t).len()).max().unwrap_or(1);
-        let mut plot = ChartBuilder::on(&area)
-            .margin(20)
-            .margin_right(46)
-            .x_label_area_size(TEXT * 5 / 2)
-            .y_label_area_size(TEXT * 2 + (widest as f64 * CHARACTER * f64::from(TEXT)) as i32)
-            .build_cartesian_2d(x.clone(), y.clone())?;
-        for span in &self.spans {
-            let (from, to) = (span.from.max(x.range.start), span.to.min(x.range.end));
-            if from >= to {
-                continue;
-            }
-            let corners = [(from, y.range.start), (to, y.range.end)];
-            plot.draw_series([Rectangle::new(corners, RGBColor(236, 236, 236).filled())])?;
-            let at = if self.x.reversed { to } else { from };
-            let style = ("sans-serif", TEXT * 4 / 5).into_font().color(&RGBColor(90, 90, 90));
-            plot.draw_series([
-                EmptyElement::at((at, y.range.end)) + Text::new(span.label.clone(), (10, 8), style)
-            ])?;
-        }
-        plot.configure_mesh()
-            .x_labels(10)
-            .y_labels(6)
-            .bold_line_style(RGBColor(214, 214, 214).stroke_width(2))
-            .light_line_style(TRANSPARENT)
-            .axis_style(BLACK.stroke_width(3))
-            .set_all_tick_mark_size(10)
-            .label_style(text())
-            .axis_desc_style(text())
-            .x_desc(self.x.label.clone())
-            .y_desc(self.y.label.clone())
-            .draw()?;
-        for index in 0..self.series.len() {
-            self.draw_series(&mut plot, index, &y.range)?;
-        }
-        area.present()?;
-        Ok(())
-    }
-
-    fn draw_series(&self, plot: &mut Plot<'_, '_>, index: usize, y: &Range<f64>) -> Drawn {
-        let (series, hue) = (&self.series[index], self.hue(index));
-        let stroke = color(hue).stroke_width(STROKE);
-        let clip = |v: f64| v.clamp(y.start, y.end);
-        for run in series.points.split(|p| !self.shows(p)).filter(|r| !r.is_empty()) {
-            let line = run.iter().map(|p| (p.x, clip(p.y)));
-            match series.style {
-                Style::Marks => {}
-                Style::Dashed | Style::Dotted => {
-                    let line: Vec<_> = line.collect();
-                    let (on, off) = dashes(series.style);
-                    plot.draw_series(DashedLineSeries::new(line, on, off, stroke))?;
-                }
-                Style::Line | Style::LineMarks => {
-                    plot.draw_series([PathElement::new(line.collect::<Vec<_>>(), stroke)])?;
-                }
-                Style::Steps => {
-                    let corners = run.windows(2).map(|p| (p[1].x, clip(p[0].y)));
-                    let mut steps: Vec<_> = line.zip(corners).flat_map(|(a, b)| [a, b]).collect();
-                    steps.extend(run.last().map(|p| (p.x, clip(p.y))));
-                    plot.draw_series([PathElement::new(steps, stroke)])?;
-                }
-            }
-        }
-        let bar = color(hue).stroke_width(STROKE * 2 / 3);
-        let shown = || series.points.iter().filter(|p| self.shows(p));
-        for p in shown() {
-            let (Some(low), Some(high)) = (p.low, p.high) else { continue };
-            // On a logarithmic axis a bar that reaches 0 goes down to the edge.
-            let (low, high) = (clip(low), clip(high));
-            let cap = || PathElement::new(vec![(-10, 0), (10, 0)], bar);
-            plot.draw_series([PathElement::new(vec![(p.x, low), (p.x, high)], bar)])?;
-            plot.draw_series([low, high].map(|v| EmptyElement::at((p.x, v)) + cap()))?;
-        }
-        let every = match series.style {
-            Style::Marks | Style::LineMarks => 0,
-            Style::Line | Style::Steps if self.marked() => MARKER_EVERY,
-            _ => return Ok(()),
+        let widest = y.ticks(6).iter().map(|t| width_of(&short(*t), TEXT)).fold(0.0, f64::max);
+        let frame = Frame {
+            left: TEXT * 2.4 + widest,
+            right: WIDTH - 24.0,
+            top: legend_height + 10.0,
+            bottom: legend_height + 10.0 + PLOT_HEIGHT,
+            x,
+            y,
+            text_size: TEXT,
         };
-        // Staggered, so that lines on top of each other still show who they are.
-        let mut last =
-            every * (hue as i32 % 4 - 4) / 4 + plot.plotting_area().get_pixel_range().0.start;
-        for p in shown() {
-            let at = (p.x, clip(p.y));
-            let x = plot.backend_coord(&at).0;
-            if every == 0 || (x - last).abs() >= every {
-                last = x;
-                let shape = |size, color: RGBColor| {
-                    EmptyElement::at(at) + Polygon::new(marker_of(hue, size), color.filled())
-                };
-                if every > 0 {
-                    // Stands out from a dense line of its own colour.
-                    plot.draw_series([shape(MARKER + 5.0, WHITE)])?;
-                }
-                plot.draw_series([shape(MARKER, color(hue))])?;
-            }
-        }
-        Ok(())
+        let content = html! {
+            (legend)
+            @for span in &self.spans { (span_markup(span, &frame)) }
+            (frame.axes(&self.x.label, &self.y.label))
+            @for index in 0..self.series.len() { (self.series_markup(index, &frame)) }
+        };
+        let height = frame.bottom + TEXT * 3.7;
+        document(Paper::White, (WIDTH, height), &self.title, TEXT, &content)
     }
 
-    /// Draws the legend at the top of `area`; gives its height.
-    fn draw_legend(&self, area: &Area<'_>) -> Result<i32, Box<dyn std::error::Error>> {
-        if self.series.len() < 2 && self.series.iter().all(|s| s.name.is_empty()) {
-            return Ok(10);
-        }
-        let (left, line) = (70, TEXT * 3 / 2);
-        let (mut x, mut y) = (left, line / 2 + 10);
-        for (index, series) in self.series.iter().enumerate() {
-            let hue = self.hue(index);
-            let stroke = color(hue).stroke_width(STROKE);
-            let width = 130 + (series.name.chars().count() as f64 * 0.56 * f64::from(TEXT)) as i32;
-            if x > left && x + width > WIDTH as i32 {
-                (x, y) = (left, y + line);
+    /// A line or marks, with their error bars.
+    fn series_markup(&self, index: usize, frame: &Frame) -> Markup {
+        let (series, hue) = (&self.series[index], self.hue(index));
+        let ends = frame.y.range();
+        let at = |p: &Point| (frame.x(p.x), frame.y(p.y.clamp(ends.start, ends.end)));
+        let runs = series.points.split(|p| !self.shows(p)).filter(|run| !run.is_empty());
+        let line = |run: &[Point]| -> Vec<(f64, f64)> {
+            if series.style != Style::Steps {
+                return run.iter().map(at).collect();
             }
-            match series.style {
-                Style::Marks => {}
-                Style::Dashed | Style::Dotted => {
-                    // Shorter, so that a whole number of them fits.
-                    let (on, off) = if series.style == Style::Dotted { (5, 9) } else { (17, 10) };
-                    for dash in (0..70).step_by(on + off) {
-                        let ends = vec![(x + dash, y), (x + dash + on as i32, y)];
-                        area.draw(&PathElement::new(ends, stroke))?;
+            // Each value holds until the next x.
+            let corner = |pair: &[Point]| [at(&pair[0]), (frame.x(pair[1].x), at(&pair[0]).1)];
+            run.windows(2).flat_map(corner).chain(run.last().map(at)).collect()
+        };
+        let shown = || series.points.iter().filter(|p| self.shows(p));
+        html! {
+            g stroke=(color(hue)) fill=(color(hue)) {
+                @if series.style != Style::Marks {
+                    g fill="none" stroke-width=(STROKE) stroke-linejoin="round"
+                        stroke-dasharray=[dashes(series.style)] {
+                        @for run in runs { polyline points=(points(line(run))) {} }
                     }
                 }
-                _ => area.draw(&PathElement::new(vec![(x, y), (x + 70, y)], stroke))?,
+                @for p in shown() {
+                    @if let (Some(low), Some(high)) = (p.low, p.high) {
+                        (bar(frame, p.x, low, high))
+                    }
+                }
+                @for corner in self.marked_places(index, frame, shown().map(at)) {
+                    polygon stroke="#fff" points=(points(marker_at(hue, corner))) {}
+                }
             }
-            if has_marks(series) || (self.marked() && !series.style.is_broken()) {
-                let shape = Polygon::new(marker_of(hue, MARKER), color(hue).filled());
-                area.draw(&(EmptyElement::at((x + 35, y)) + shape))?;
+        }
+    }
+
+    /// Which of `places`, those of the points of a series, have a marker.
+    fn marked_places(
+        &self,
+        index: usize,
+        frame: &Frame,
+        places: impl Iterator<Item = (f64, f64)>,
+    ) -> Vec<(f64, f64)> {
+        let every = match self.series[index].style {
+            Style::Marks | Style::LineMarks => 0.0,
+            Style::Line | Style::Steps if self.marked() => MARKER_EVERY,
+            _ => return Vec::new(),
+        };
+        // Staggered, so that lines on top of each other still show who they are.
+        let mut last = frame.left + every * ((self.hue(index) % 4) as f64 - 4.0) / 4.0;
+        let wanted = |(x, _): &(f64, f64)| {
+            let far = (x - last).abs() >= every;
+            if far {
+                last = *x;
             }
-            let style = ("sans-serif", TEXT).into_font().color(&BLACK);
-            let style = style.pos(Pos::new(HPos::Left, VPos::Center));
-            area.draw(&Text::new(series.name.clone(), (x + 84, y), style))?;
+            far
+        };
+        places.filter(wanted).collect()
+    }
+
+    /// The legend, and its height.
+    fn legend(&self) -> (Markup, f64) {
+        if self.series.len() < 2 && self.series.iter().all(|s| s.name.is_empty()) {
+            return (Markup::default(), 6.0);
+        }
+        let (left, row) = (35.0, TEXT * 1.7);
+        let (mut x, mut y) = (left, row / 2.0 + 6.0);
+        let mut places = Vec::with_capacity(self.series.len());
+        for series in &self.series {
+            let width = KEY + TEXT * 1.8 + width_of(&series.name, TEXT);
+            if x > left && x + width > WIDTH {
+                (x, y) = (left, y + row);
+            }
+            places.push((x, y));
             x += width;
         }
-        Ok(y + line / 2)
+        let markup = html! {
+            @for (index, (series, &(x, y))) in self.series.iter().zip(&places).enumerate() {
+                @let hue = self.hue(index);
+                g stroke=(color(hue)) fill=(color(hue)) {
+                    @if series.style != Style::Marks {
+                        polyline fill="none" stroke-width=(STROKE)
+                            stroke-dasharray=[dashes(series.style)]
+                            points=(points([(x, y), (x + KEY, y)])) {}
+                    }
+                    @if has_marks(series) || (self.marked() && !series.style.is_broken()) {
+                        polygon stroke="#fff" points=(points(marker_at(hue, (x + KEY / 2.0, y)))) {}
+                    }
+                }
+                text x=(place(x + KEY + TEXT * 0.4)) y=(place(y + TEXT * 0.36)) { (series.name) }
+            }
+        };
+        (markup, y + row / 2.0)
     }
 
     /// What the report's script draws from.
@@ -597,7 +332,7 @@ impl Chart {
                     Style::Marks => "marks",
                     Style::LineMarks => "line-marks",
                 },
-                "hue": self.hue(index) % PALETTE.len(),
+                "hue": self.hue(index) % HUES,
                 "x": column(|p| Some(p.x), &self.x),
                 "y": column(|p| Some(p.y), &self.y),
                 "low": bar(|p| p.low),
@@ -619,23 +354,64 @@ impl Chart {
     }
 }
 
+/// Width of a chart; it scales, so only the proportions of text to plot matter.
+const WIDTH: f64 = 800.0;
+const PLOT_HEIGHT: f64 = 310.0;
+const TEXT: f64 = 17.0;
+const STROKE: f64 = 2.0;
+const MARKER: f64 = 6.2;
+/// Half the width of the ends of an error bar.
+const CAP: f64 = 5.0;
+/// Lines have a marker every so many units.
+const MARKER_EVERY: f64 = 95.0;
+/// Length of a line in the legend.
+const KEY: f64 = 35.0;
+
+/// Dashes and gaps of a broken line.
+fn dashes(style: Style) -> Option<&'static str> {
+    match style {
+        Style::Dashed => Some("9 6"),
+        Style::Dotted => Some("2.5 4.5"),
+        _ => None,
+    }
+}
+
+/// An error bar. On a logarithmic axis one that reaches 0 goes down to the edge.
+fn bar(frame: &Frame, x: f64, low: f64, high: f64) -> Markup {
+    let ends = frame.y.range();
+    let y = |v: f64| place(frame.y(v.clamp(ends.start, ends.end)));
+    let (x, low, high) = (frame.x(x), y(low), y(high));
+    let (left, middle, right) = (place(x - CAP), place(x), place(x + CAP));
+    html! {
+        path fill="none" stroke-width="1.3"
+            d=(format!("M{middle} {low}V{high}M{left} {low}H{right}M{left} {high}H{right}")) {}
+    }
+}
+
+/// A shaded stretch of the x axis, cut at the edges of the plot.
+fn span_markup(span: &Span, frame: &Frame) -> Markup {
+    let ends = frame.x.range();
+    let (from, to) = (span.from.max(ends.start), span.to.min(ends.end));
+    if from >= to {
+        return Markup::default();
+    }
+    let (a, b) = (frame.x(from), frame.x(to));
+    let (left, width) = (a.min(b), (b - a).abs());
+    html! {
+        rect x=(place(left)) y=(place(frame.top)) width=(place(width))
+            height=(place(frame.bottom - frame.top)) fill="#ececec" {}
+        text x=(place(left + 5.0)) y=(place(frame.top + TEXT)) font-size=(place(TEXT * 0.8))
+            fill="#5a5a5a" { (span.label) }
+    }
+}
+
+/// The marker of `hue` around a place.
+fn marker_at(hue: usize, (x, y): (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
+    marker(hue).into_iter().map(move |(dx, dy)| (x + dx * MARKER, y + dy * MARKER))
+}
+
 fn has_marks(series: &Series) -> bool {
     matches!(series.style, Style::Marks | Style::LineMarks)
-}
-
-/// The marker of `hue` in the drawing's units.
-fn marker_of(hue: usize, size: f64) -> Vec<(i32, i32)> {
-    let scale = |v: f64| (v * size).round() as i32;
-    marker(hue).into_iter().map(|(x, y)| (scale(x), scale(y))).collect()
-}
-
-/// Colours and markers for the report's script.
-pub(crate) fn palette_json() -> Value {
-    let hues = PALETTE.iter().enumerate().map(|(hue, color)| {
-        let shape: Vec<_> = marker(hue).into_iter().map(|(x, y)| [round(x), round(y)]).collect();
-        json!({ "color": hex(*color), "marker": shape })
-    });
-    hues.collect()
 }
 
 #[cfg(test)]
@@ -665,8 +441,9 @@ mod tests {
         for text in ["loss probability", "goodput (Mbit/s)", "0.001", "0.01"] {
             assert!(svg.contains(text), "{text}");
         }
-        // Two lines, and a bar with two caps at each of four points.
-        assert!(svg.matches("<polyline").count() >= 2 + 4 * 3);
+        // The axes, two lines, two entries of the legend; a bar at each of four points.
+        assert_eq!(svg.matches("<polyline").count(), 1 + 2 + 2);
+        assert_eq!(svg.matches("<path").count(), 4);
         // Four points and two entries of the legend.
         assert_eq!(svg.matches("<polygon").count(), 6);
     }
@@ -687,8 +464,8 @@ mod tests {
         let mut chart = Chart::new("gap", "Gap", "t (s)", "q (ms)");
         let points = [(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 1.0), (4.0, 3.0)];
         chart.series.push(Series::new("", Style::Line, points));
-        let blue = |svg: &str| svg.lines().filter(|l| l.contains("#0072B2")).count();
-        assert_eq!(blue(&chart.svg()), 2);
+        // The axes and two lines.
+        assert_eq!(chart.svg().matches("<polyline").count(), 3);
         assert_eq!(chart.json()["series"][0]["y"], json!([1.0, 2.0, null, 1.0, 3.0]));
     }
 
@@ -701,22 +478,67 @@ mod tests {
         chart.x.scale = Scale::Log;
         chart.y.scale = Scale::Log;
         assert!(!chart.svg().contains("NaN") && !chart.svg().contains("inf"));
-        assert!(!chart.svg().contains(&i32::MAX.to_string()));
+    }
+
+    /// Coordinates of the polylines, in the order of the drawing.
+    fn lines(svg: &str) -> Vec<Vec<(f64, f64)>> {
+        let lists = svg.split("<polyline").skip(1).map(|rest| {
+            let (_, rest) = rest.split_once("points=\"").unwrap();
+            rest.split_once('"').unwrap().0
+        });
+        let corner = |text: &str| {
+            let (x, y) = text.split_once(',').unwrap();
+            (x.parse().unwrap(), y.parse().unwrap())
+        };
+        lists.map(|list| list.split(' ').map(corner).collect()).collect()
     }
 
     #[test]
-    fn ticks_are_round_and_few() {
-        let ruler = |scale, range| Ruler { scale, reversed: false, range };
-        assert_eq!(ruler(Scale::Linear, 0.0..10.5).ticks(6), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
-        assert_eq!(ruler(Scale::Log, 1e-4..0.06).ticks(10), [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2]);
-        assert_eq!(short(0.1 + 0.2), "0.3");
-        assert_eq!(short(1e-5), "1e-5");
-        assert_eq!(short(1_500_000.0), "1500000");
+    fn lines_go_where_the_values_are() {
+        let mut chart = Chart::new("line", "Line", "t (s)", "q (ms)");
+        (chart.x.max, chart.y.max) = (Some(10.0), Some(4.0));
+        chart.series.push(Series::new("", Style::Line, [(0.0, 0.0), (2.5, 1.0), (10.0, 9.0)]));
+        let drawn = lines(&chart.svg());
+        let [(left, top), (_, bottom), (right, _)] = drawn[0][..] else { panic!("axes") };
+        let quarter = place(left + (right - left) / 4.0);
+        // A value beyond the axis is drawn at its edge.
+        assert_eq!(
+            drawn[1],
+            [(left, bottom), (quarter, place(bottom - (bottom - top) / 4.0)), (right, top)]
+        );
+        // A value of steps holds until the next.
+        chart.series[0].style = Style::Steps;
+        let steps = lines(&chart.svg()).remove(1);
+        assert_eq!(steps.len(), 5);
+        assert_eq!(steps[..3], [(left, bottom), (quarter, bottom), (quarter, drawn[1][1].1)]);
+        // To the left.
+        chart.series[0].style = Style::Line;
+        chart.x.reversed = true;
+        assert_eq!(lines(&chart.svg())[1][0], (right, bottom));
     }
 
     #[test]
-    fn a_reversed_axis_grows_to_the_left() {
-        let ruler = Ruler { scale: Scale::Linear, reversed: true, range: 0.0..10.0 };
-        assert_eq!((ruler.map(&0.0, (0, 100)), ruler.map(&2.0, (0, 100))), (100, 80));
+    fn broken_lines_are_dashed_in_plot_and_legend() {
+        let mut chart = Chart::new("two", "Two", "x", "y");
+        chart.series.push(Series::new("line", Style::Line, [(0.0, 1.0), (1.0, 2.0)]));
+        chart.series.push(Series::new("model", Style::Dashed, [(0.0, 2.0), (1.0, 2.0)]));
+        chart.spans.push(Span { from: -5.0, to: 0.5, label: "<idle>".into() });
+        let svg = chart.svg();
+        assert_eq!(svg.matches("stroke-dasharray").count(), 2);
+        assert!(svg.contains("&lt;idle&gt;") && svg.contains("#ececec"));
+    }
+
+    #[test]
+    fn a_legend_of_many_takes_several_rows() {
+        let height = |n: usize| -> f64 {
+            let mut chart = Chart::new("many", "Many", "x", "y");
+            for i in 0..n {
+                chart.series.push(Series::new(format!("flow {i}"), Style::Line, [(0.0, 1.0)]));
+            }
+            let svg = chart.svg();
+            svg.split("height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        assert_eq!(height(2), height(3));
+        assert!(height(12) > height(3) + TEXT);
     }
 }

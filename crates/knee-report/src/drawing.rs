@@ -2,11 +2,13 @@
 //! in the colours of the page around it, with what they show as a table.
 
 use crate::{
-    chart::{Axis, Ruler, Scale, hex, marker, short},
+    axis::{Axis, Ruler, Scale, short},
+    palette::{color, hex, marker},
+    svg::{Frame, Paper, document, place, points, width_of},
     table::Table,
 };
-use maud::{Markup, PreEscaped, html};
-use std::{f64::consts::TAU, fmt::Write as _, ops::Range};
+use maud::{Markup, html};
+use std::{f64::consts::TAU, ops::Range};
 
 /// A drawing of a report.
 #[derive(Clone, Debug, Default)]
@@ -125,31 +127,11 @@ fn ink(on: Rgb) -> &'static str {
     if luminance(on) > 0.179 { "#000" } else { "#fff" }
 }
 
-const FONT: &str = "system-ui, 'DejaVu Sans', sans-serif";
 const TEXT: f64 = 13.0;
-/// Average width of a character, as a fraction of the text's size.
-const CHARACTER: f64 = 0.56;
 const CELL_WIDTH: f64 = 46.0;
 const CELL_HEIGHT: f64 = 28.0;
 /// Slant of the names of columns.
 const SLANT_DEGREES: f64 = 50.0;
-
-fn width_of(text: &str) -> f64 {
-    text.chars().count() as f64 * CHARACTER * TEXT
-}
-
-/// An SVG document of `content`.
-fn document(width: f64, height: f64, label: &str, content: &Markup) -> String {
-    let size = format!("0 0 {width:.0} {height:.0}");
-    html! {
-        svg xmlns="http://www.w3.org/2000/svg" viewBox=(size) role="img" aria-label=(label)
-            style={ "max-width:" (format!("{:.0}", width * 1.25)) "px" }
-            font-family=(FONT) font-size=(TEXT) fill="currentColor" {
-            (content)
-        }
-    }
-    .into_string()
-}
 
 impl HeatMap {
     /// As a drawing.
@@ -175,9 +157,9 @@ impl HeatMap {
     }
 
     fn svg(&self) -> String {
-        let longest = self.names.iter().map(|n| width_of(n)).fold(0.0, f64::max);
+        let longest = self.names.iter().map(|n| width_of(n, TEXT)).fold(0.0, f64::max);
         let slant = SLANT_DEGREES.to_radians();
-        let heads = width_of(&self.row_head).max(width_of(&self.column_head) * 0.6);
+        let heads = width_of(&self.row_head, TEXT).max(width_of(&self.column_head, TEXT) * 0.6);
         let left = longest.max(heads) + 16.0;
         let top = longest * slant.sin() + 30.0;
         let side = CELL_WIDTH * self.names.len() as f64;
@@ -204,7 +186,8 @@ impl HeatMap {
             }
             (self.legend(left, bottom + 16.0))
         };
-        document(width.max(left + 320.0), bottom + 58.0, &self.title, &content)
+        let size = (width.max(left + 320.0), bottom + 58.0);
+        document(Paper::Page, size, &self.title, TEXT, &content)
     }
 
     fn cell(&self, cell: &HeatCell, (r, c): (usize, usize), (x, y): (f64, f64)) -> Markup {
@@ -378,72 +361,44 @@ impl Plane {
         let most = if self.capacity_mbps > 0.0 { self.capacity_mbps } else { 1.0 };
         let y = Ruler::new(&Axis::default(), 0.0..most * 1.05);
         let (width, height) = PLANE;
-        let (right, bottom) = (width - PLANE_RIGHT, height - PLANE_BOTTOM);
-        let to_x = |v: f64| PLANE_LEFT + (right - PLANE_LEFT) * x.part(v.max(least));
-        let to_y = |v: f64| bottom - (bottom - PLANE_TOP) * y.part(v);
-        let middle = ((PLANE_LEFT + right) / 2.0, (PLANE_TOP + bottom) / 2.0);
-        let rounded = |v: f64| format!("{v:.1}");
-        let places: Vec<(f64, f64)> =
-            spreads.iter().map(|(_, s)| (to_x(s.mean.0), to_y(s.mean.1))).collect();
-        let widths = spreads.iter().map(|(p, _)| width_of(&p.name));
-        let labels = place_labels(&places, widths, PLANE_LEFT..right, PLANE_TOP..bottom);
+        let frame = Frame {
+            left: PLANE_LEFT,
+            right: width - PLANE_RIGHT,
+            top: PLANE_TOP,
+            bottom: height - PLANE_BOTTOM,
+            x,
+            y,
+            text_size: TEXT,
+        };
+        let at = |(delay, rate): (f64, f64)| (frame.x(delay.max(least)), frame.y(rate));
+        let places: Vec<(f64, f64)> = spreads.iter().map(|(_, s)| at(s.mean)).collect();
+        let widths = spreads.iter().map(|(p, _)| width_of(&p.name, TEXT));
+        let (xs, ys) = (frame.left..frame.right, frame.top..frame.bottom);
+        let labels = place_labels(&places, widths, xs, ys);
+        let delay = "95th percentile of the one-way delay (ms), smaller to the right";
         let content = html! {
-            @for tick in x.ticks(8) {
-                line x1=(rounded(to_x(tick))) x2=(rounded(to_x(tick))) y1=(PLANE_TOP) y2=(bottom)
-                    stroke="currentColor" stroke-opacity="0.15" {}
-                text x=(rounded(to_x(tick))) y=(bottom + 18.0) text-anchor="middle" { (short(tick)) }
-            }
-            @for tick in y.ticks(6) {
-                line x1=(PLANE_LEFT) x2=(right) y1=(rounded(to_y(tick))) y2=(rounded(to_y(tick)))
-                    stroke="currentColor" stroke-opacity="0.15" {}
-                text x=(PLANE_LEFT - 8.0) y=(rounded(to_y(tick) + 4.5)) text-anchor="end" {
-                    (short(tick))
-                }
-            }
-            path d=(format!("M{PLANE_LEFT} {PLANE_TOP}V{bottom}H{right}")) fill="none"
-                stroke="currentColor" {}
-            text x=(middle.0) y=(height - 12.0) text-anchor="middle" {
-                "95th percentile of the one-way delay (ms), smaller to the right"
-            }
-            text x="18" y=(middle.1) text-anchor="middle"
-                transform=(format!("rotate(-90 18 {})", middle.1)) { "throughput (Mbit/s)" }
+            (frame.axes(delay, "throughput (Mbit/s)"))
             @for (hue, (point, spread)) in spreads.iter().enumerate() {
-                @let color = hue_color(hue);
+                @let color = color(hue);
                 @if spread.axes.0 > 0.0 {
-                    polygon points=(outline(spread.outline().map(|(a, b)| (to_x(a), to_y(b)))))
+                    polygon points=(points(spread.outline().map(at)))
                         fill=(color) fill-opacity="0.18" stroke=(color) stroke-opacity="0.7" {}
                 }
-                @let (at, label) = (places[hue], labels[hue]);
+                @let (middle, label) = (places[hue], labels[hue]);
                 g {
                     title {
                         (point.name) ": " (format!("{:.2}", spread.mean.1)) " Mbit/s, "
                         (format!("{:.2}", spread.mean.0)) " ms"
                     }
-                    polygon fill=(color) points=(outline(marker(hue).into_iter().map(|(dx, dy)| {
-                        (at.0 + dx * PLANE_MARKER, at.1 + dy * PLANE_MARKER)
+                    polygon fill=(color) points=(points(marker(hue).into_iter().map(|(dx, dy)| {
+                        (middle.0 + dx * PLANE_MARKER, middle.1 + dy * PLANE_MARKER)
                     }))) {}
-                    text x=(rounded(label.0)) y=(rounded(label.1)) { (point.name) }
+                    text x=(place(label.0)) y=(place(label.1)) { (point.name) }
                 }
             }
         };
-        document(width, height, &self.title, &content)
+        document(Paper::Page, PLANE, &self.title, TEXT, &content)
     }
-}
-
-/// Colour of a contestant; black is the page's own.
-fn hue_color(hue: usize) -> String {
-    match crate::chart::color_of(hue) {
-        (0, 0, 0) => "currentColor".to_owned(),
-        color => hex(color),
-    }
-}
-
-fn outline(corners: impl Iterator<Item = (f64, f64)>) -> PreEscaped<String> {
-    let mut text = String::new();
-    for (x, y) in corners {
-        let _ = write!(text, "{x:.1},{y:.1} ");
-    }
-    PreEscaped(text.trim_end().to_owned())
 }
 
 /// Where texts of `widths` beside `places` start, so that they hide neither each other nor a place

@@ -6,8 +6,11 @@
 //! assert!(table.to_text(None).contains("chd"));
 //! ```
 
+mod axis;
 pub mod chart;
 pub mod drawing;
+mod palette;
 pub mod report;
 pub mod run_report;
+mod svg;
 pub mod table;

@@ -1,8 +1,9 @@
 //! A report: one HTML file that needs no network and prints well.
 
 use crate::{
-    chart::{Chart, palette_json},
+    chart::Chart,
     drawing::Drawing,
+    palette::palette_json,
     table::{Table, Tone},
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html};

@@ -1,40 +1,55 @@
 //! Finished runs, each in a file of its own, so that a reproduction that ended early can go on.
+//!
+//! A file's name is a hash of everything that made the record: the program, the host, the spec. Of
+//! the program it is a hash of the executable itself. A commit would leave out what is not committed,
+//! a hash of the sources the compiler and the libraries; the executable holds all of them, the BPF
+//! objects too. A rebuild that changes nothing of a run costs that run again, and no stale record
+//! is ever taken as evidence.
 
 use knee_run::{HostError, HostErrorKind, RunRecord, RunSpec};
 use sha2::{Digest, Sha256};
 use std::{
+    env,
     fmt::Display,
-    fs,
-    io::{ErrorKind, Write},
+    fs::{self, File},
+    io::{self, ErrorKind, Read, Write},
     path::{Path, PathBuf},
 };
 use tempfile::NamedTempFile;
 
-/// Version of the files: part of their names, so that others' are not read. Raise it with every
-/// change of [`RunRecord`].
-const VERSION: u32 = 4;
 const CHECK_BYTES: usize = 32;
 
 /// A folder of finished runs.
 #[derive(Clone, Debug)]
 pub struct KeptRuns {
     folder: PathBuf,
+    program: String,
 }
 
 impl KeptRuns {
-    /// Those in `folder`, which is made if it is not there.
+    /// Those in `folder` that this very program made. The folder is made if it is not there.
     ///
     /// # Errors
-    /// It cannot be made, in words.
+    /// It cannot be made, or the program's own file cannot be read, in words.
     pub fn open(folder: &Path) -> Result<Self, String> {
-        fs::create_dir_all(folder)
-            .map_err(|e| format!("cannot create the folder {} for runs: {e}", folder.display()))?;
-        Ok(Self { folder: folder.to_owned() })
+        let program = running_program()
+            .map_err(|e| format!("cannot read this program's own file, to tell its runs: {e}"))?;
+        Self::made_by(&program, folder)
     }
 
-    /// The record of `spec` as `host` made it before, or else as `run` makes it now, which is kept
-    /// then. `host` says everything else that the record depends on. Runs with a trace are not
-    /// kept.
+    /// Those in `folder` that `program` made, which is told from others by this text.
+    ///
+    /// # Errors
+    /// The folder is not there and cannot be made, in words.
+    pub fn made_by(program: &str, folder: &Path) -> Result<Self, String> {
+        fs::create_dir_all(folder)
+            .map_err(|e| format!("cannot create the folder {} for runs: {e}", folder.display()))?;
+        Ok(Self { folder: folder.to_owned(), program: program.to_owned() })
+    }
+
+    /// The record of `spec` as it was made before, or else as `run` makes it now, which is kept
+    /// then. `host` is the host's fingerprint: what the record depends on beside program and spec,
+    /// such as the kernel. Runs with a trace are not kept.
     ///
     /// # Errors
     /// Those of `run`; a file that cannot be read or written. Failed runs are not kept.
@@ -47,7 +62,7 @@ impl KeptRuns {
         if spec.record.trace {
             return run(spec);
         }
-        let file = self.folder.join(name(host, spec));
+        let file = self.folder.join(self.file_name(host, spec));
         let told = |e: &dyn Display| {
             HostError::new(HostErrorKind::Broken, format!("{}: {e}", file.display()))
         };
@@ -68,13 +83,38 @@ impl KeptRuns {
         new.persist(&file).map_err(|e| told(&e.error))?;
         Ok(record)
     }
+
+    fn file_name(&self, host: &str, spec: &RunSpec) -> String {
+        let mut hash = Sha256::new();
+        for part in [self.program.as_str(), host, &format!("{spec:?}")] {
+            // With their lengths, so that no two keys are the same text.
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        format!("{}.run", hex(&hash.finalize()))
+    }
 }
 
-fn name(host: &str, spec: &RunSpec) -> String {
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Hash of the executable that runs.
+fn running_program() -> io::Result<String> {
+    // Linux opens there what runs, even if another file has its name by now.
+    let path = match cfg!(target_os = "linux") {
+        true => PathBuf::from("/proc/self/exe"),
+        false => env::current_exe()?,
+    };
+    let mut file = File::open(path)?;
     let mut hash = Sha256::new();
-    hash.update(format!("{VERSION} {} {host} {spec:?}", env!("CARGO_PKG_VERSION")));
-    let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{hash}.run")
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(&hash.finalize())),
+            n => hash.update(&buffer[..n]),
+        }
+    }
 }
 
 fn encode(record: &RunRecord) -> Result<Vec<u8>, postcard::Error> {
@@ -95,37 +135,11 @@ fn decode(bytes: &[u8], spec: &RunSpec) -> Option<RunRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::{
-        FlowRecord, FlowSample, PacketEvent, PacketLog, QueueBin, QueueRecord, RealTime, Transfer,
-        Unfinished,
-    };
 
-    /// A record with one of everything has this length: who changes that raises [`VERSION`], and
-    /// then this number.
     #[test]
-    fn the_version_is_that_of_the_record() {
-        let real_time = Some(RealTime { lateness: Default::default() });
-        let mut record = RunRecord { real_time, ..RunRecord::default() };
-        record.approximations.push(String::new());
-        record.queues = vec![QueueRecord::default(); 2];
-        record.queues[0].bins.push(QueueBin::default());
-        record.reverse_queue = Some(QueueRecord::default());
-        record.queues[0].log.push(PacketLog {
-            time_ns: 0,
-            flow: 0,
-            number: 0,
-            bytes: 0,
-            held_pkts: 0,
-            event: PacketEvent::Lost,
-        });
-        record.flows.push(FlowRecord {
-            samples: vec![FlowSample::default()],
-            transfers: vec![Transfer { start_ns: 0, end_ns: 0, bytes: 0 }],
-            unfinished: vec![Unfinished { start_ns: 0, bytes: 0 }],
-            probe_delays: vec![(0, 0)],
-            ..FlowRecord::default()
-        });
-        let bytes = encode(&record).expect("it can be encoded").len();
-        assert_eq!((VERSION, bytes), (4, 150));
+    fn the_program_is_told_by_its_bytes() {
+        let exe = fs::read(env::current_exe().expect("a path")).expect("the test's own file");
+        assert_eq!(running_program().expect("a hash"), hex(&Sha256::digest(exe)));
+        assert_eq!(hex(&[0, 171, 255]), "00abff");
     }
 }

@@ -35,13 +35,13 @@ fn a_kept_run_is_the_same() {
     assert!(first == second);
 }
 
-/// Another host, another seed, another parameter: another run.
+/// Another program, another kernel, another seed, another path: another run.
 #[test]
 fn only_the_very_same_run_is_taken() {
     let folder = tempdir().expect("a folder");
-    let kept = KeptRuns::open(folder.path()).expect("a folder");
     let made = Cell::new(0);
-    let run = |host: &str, spec: &RunSpec| {
+    let made_by = |program: &str, host: &str, spec: &RunSpec| {
+        let kept = KeptRuns::made_by(program, folder.path()).expect("a folder");
         let ran = kept.or_run(host, spec, |spec| {
             made.set(made.get() + 1);
             Ok(knee_sim::run(spec)?)
@@ -49,13 +49,29 @@ fn only_the_very_same_run_is_taken() {
         ran.expect("a run");
         made.get()
     };
+    let run = |host: &str, spec: &RunSpec| made_by("p", host, spec);
     assert_eq!(run("a", &spec(1)), 1);
     assert_eq!(run("b", &spec(1)), 2);
     assert_eq!(run("a", &spec(2)), 3);
     let mut other = spec(1);
     other.path.hops[0].rate_bps += 1;
     assert_eq!(run("a", &other), 4);
-    assert_eq!(run("a", &spec(1)), 4);
+    // A rebuilt forwarder is another program.
+    assert_eq!(made_by("q", "a", &spec(1)), 5);
+    // Where one part ends and the next begins counts too.
+    assert_eq!(made_by("pa", "", &spec(1)), 6);
+    assert_eq!(made_by("", "pa", &spec(1)), 7);
+    // All of them are still there.
+    assert_eq!((run("a", &spec(1)), run("a", &other), made_by("q", "a", &spec(1))), (7, 7, 7));
+}
+
+/// The same program, opened twice, finds what it kept.
+#[test]
+fn this_program_finds_its_own_runs() {
+    let folder = tempdir().expect("a folder");
+    let open = || KeptRuns::open(folder.path()).expect("a folder");
+    open().or_run("a", &spec(1), |s| Ok(knee_sim::run(s)?)).expect("a run");
+    open().or_run("a", &spec(1), |_| panic!("it is there")).expect("the record");
 }
 
 /// A failed run is run again; a damaged file is told of.

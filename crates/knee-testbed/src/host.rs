@@ -67,19 +67,15 @@ impl Host for Kernel {
         in_time(spec, options)
     }
 
-    fn fingerprint(&self, spec: &RunSpec) -> Option<String> {
-        let mut text = "kernel".to_owned();
-        if let Ok(system) = uname() {
-            text += &format!(" {:?} {:?}", system.release(), system.version());
-        }
-        for flow in &spec.flows {
-            if let FlowKind::Tcp(tcp) = &flow.kind
-                && let Some(params) = tcp.cc.params()
-            {
-                text += &format!(" {}", knee_kernel::fingerprint(params.algorithm()));
-            }
-        }
-        Some(text)
+    fn fingerprint(&self, _: &RunSpec) -> Option<String> {
+        let system = uname().ok()?;
+        Some(format!(
+            "kernel {:?} {:?} {:?} {:?}",
+            system.nodename(),
+            system.machine(),
+            system.release(),
+            system.version()
+        ))
     }
 }
 

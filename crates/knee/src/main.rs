@@ -48,9 +48,8 @@ enum Command {
     /// Reproduce a paper: its figures, and a verdict for each of its claims
     ///
     /// Exit code 0: every claim holds, or is on record as not holding. 1: a verdict differs from the
-    /// record, in either direction. 2: an error. 3: nothing
-    /// differs, but some claims could not be judged because their runs failed (on a machine too slow
-    /// for real time).
+    /// record, in either direction. 2: an error. 3: nothing differs, but some claims could not be
+    /// judged because their runs failed, and the record does not say why.
     Reproduce(reproduce::Args),
     /// Run a scenario on two or three hosts and show where they differ
     ///

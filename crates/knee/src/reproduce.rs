@@ -34,8 +34,8 @@ pub(crate) struct Args {
     /// Hosts that run the scenarios, separated by commas; others are shown beside the simulator
     #[arg(long, alias = "hosts", value_delimiter = ',', value_parser = Named, default_value = "sim")]
     host: Vec<AnyHost>,
-    /// Keep finished kernel runs in this folder, and reuse those that are there already: an
-    /// interrupted reproduction continues
+    /// Keep finished kernel runs in this folder, and reuse those that this same build of Knee kept
+    /// there on this kernel: an interrupted reproduction continues
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// New folder for report, claims and figures; default: the next free one in knee-out/

@@ -99,6 +99,19 @@ impl Case {
         self.records = records.take(self.repetitions).collect();
     }
 
+    /// A case of hand-made records.
+    #[cfg(test)]
+    pub(super) fn made_by_hand(
+        values: &[&str],
+        spec: RunSpec,
+        records: Vec<Result<RunRecord, String>>,
+    ) -> Self {
+        let values = values.iter().map(|v| (*v).to_owned()).collect();
+        let failed = |why| HostError::new(knee_run::HostErrorKind::TooSlow, why);
+        let records: Vec<_> = records.into_iter().map(|r| r.map_err(failed)).collect();
+        Self { values, spec, text: String::new(), repetitions: records.len(), records }
+    }
+
     /// The records of the runs that did not fail.
     pub fn good(&self) -> impl Iterator<Item = &RunRecord> {
         self.records.iter().flatten()

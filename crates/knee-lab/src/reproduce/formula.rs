@@ -393,3 +393,244 @@ impl Formulas {
         value.and_then(|v| number(&v)).map_err(|e| e.to_string())
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::reproduce::cases::Case;
+    use knee_run::{
+        FlowKind, NS_PER_MS as MS, NS_PER_S, QueueBin, Transfer, Unfinished, Workload, testing,
+    };
+
+    /// 4 s in bins of 1 s on 1 Mbit/s: a flow of CHD, one of NewReno, a probe, one flow of the
+    /// source `web`, and a video.
+    fn run() -> (RunSpec, RunRecord) {
+        let mut r = testing::record(
+            4.0,
+            1.0,
+            vec![
+                testing::flow("a", "chd", &[1000, 3000, 2000, 2000]),
+                testing::flow("b", "newreno", &[0, 1000, 2000, 2000]),
+                testing::flow("probe", "probe", &[0; 4]),
+                testing::flow("web#1", "newreno", &[0; 4]),
+                testing::flow("video", "hd", &[0; 4]),
+            ],
+        );
+        let samples = r.flows[0].samples.iter_mut().zip([(1, 10), (2, 20), (0, 30), (4, 40)]);
+        for (sample, (lost, cwnd)) in samples {
+            (sample.sent_pkts, sample.lost_pkts, sample.cwnd_pkts) = (10, lost, cwnd);
+            sample.observed = [cwnd * 100, cwnd * 1000, 0, 1];
+        }
+        let counters = &mut r.flows[0].counters;
+        (counters.sent_pkts, counters.queue_drops_pkts, counters.random_losses_pkts) = (90, 6, 3);
+        counters.timeouts = 2;
+        let sent_and_delay = [(0, 50), (1, 40), (2, 60), (3, 90)];
+        r.flows[2].probe_delays = sent_and_delay.map(|(s, ms)| (s * NS_PER_S, ms * MS)).to_vec();
+        let took = |ms, bytes| Transfer { start_ns: NS_PER_S, end_ns: NS_PER_S + ms * MS, bytes };
+        r.flows[3].source = "web".to_owned();
+        r.flows[3].transfers = vec![took(300, 9999), took(100, 100), took(900, 10_000)];
+        r.flows[3].unfinished =
+            vec![Unfinished { start_ns: 0, bytes: 500 }, Unfinished { start_ns: 0, bytes: 20_000 }];
+        // Chunks of 1 s arrive at 0.5, 1.8 and 2.0 s; the fourth does not.
+        let ends_ms = [500, 1800, 2000];
+        r.flows[4].transfers =
+            ends_ms.map(|ms| Transfer { start_ns: 0, end_ns: ms * MS, bytes: 1 }).to_vec();
+        r.flows[4].unfinished = vec![Unfinished { start_ns: 3 * NS_PER_S, bytes: 1 }];
+        let bin = |pkts: u32, mean_ms: u64, max_ms: u64, held_pkts| QueueBin {
+            departed_pkts: pkts,
+            departed_bytes: u64::from(pkts) * 1250,
+            delay_sum_ns: u64::from(pkts) * mean_ms * MS,
+            delay_max_ns: max_ms * MS,
+            held_pkts,
+            ..QueueBin::default()
+        };
+        r.queues[0] = testing::queue(&[
+            bin(10, 1, 2, 4),
+            bin(20, 4, 8, 8),
+            bin(0, 0, 0, 0),
+            bin(40, 10, 30, 2),
+        ]);
+        let mut spec = testing::spec(&r);
+        if let FlowKind::Tcp(tcp) = &mut spec.flows[4].kind {
+            tcp.workload = Workload::Transfers { size_bytes: 1, every_ns: Some(NS_PER_S) };
+        }
+        (spec, r)
+    }
+
+    /// Figure 1 with two values of an axis, figure 2 with one run. `records`: what became of the
+    /// repetitions of figure 1's first case.
+    pub(crate) fn formulas(records: Vec<Result<RunRecord, String>>) -> Formulas {
+        let figure = |number: &str| -> crate::reproduce::Figure {
+            let text = format!(
+                "number = \"{number}\"\ntitle = \"\"\n[[axis]]\nname = \"size\"\nset = \"x\"\n\
+                 values = [10, 20]\n"
+            );
+            toml::from_str(&text).expect("a figure")
+        };
+        let (spec, record) = run();
+        let twice = |mut record: RunRecord| {
+            record.flows[0].samples.iter_mut().for_each(|s| s.cwnd_pkts *= 2);
+            record
+        };
+        let second = records.iter().map(|_| Ok(twice(record.clone()))).collect();
+        let cases = |number, records| Cases {
+            figure: figure(number),
+            cases: vec![
+                Case::made_by_hand(&["10"], spec.clone(), records),
+                Case::made_by_hand(&["20"], spec.clone(), second),
+            ],
+        };
+        let first = cases("1", records);
+        let other = Cases {
+            figure: figure("2"),
+            cases: vec![Case::made_by_hand(&["10"], spec.clone(), vec![Ok(twice(record.clone()))])],
+        };
+        Formulas::new(Arc::new(vec![first, other]))
+    }
+
+    pub(crate) fn record() -> RunRecord {
+        run().1
+    }
+
+    fn value(formula: &str) -> Result<f64, String> {
+        let found = formulas(vec![Ok(record())]).claim("1", formula)?;
+        assert_eq!((found.values.len(), found.failed), (1, None), "{formula}");
+        Ok(found.values[0])
+    }
+
+    #[track_caller]
+    fn is(formula: &str, expected: f64) {
+        let found = value(formula).unwrap_or_else(|e| panic!("{formula}: {e}"));
+        assert!((found - expected).abs() < 1e-9, "{formula}: {found}, by hand {expected}");
+    }
+
+    #[test]
+    fn goodputs_and_shares() {
+        // 5000 B in 2 s.
+        is("run(#{}).goodput(0, 1, 3)", 0.02);
+        is("run(#{}).goodput(0, 0.5, 1)", 0.008);
+        // 3000 and 1000 B: 16 / (2 · 10).
+        is("run(#{}).jain([0, 1], 1, 2)", 0.8);
+        is("run(#{}).share([0], [1], 0, 4)", 8.0 / 13.0);
+        is("run(#{}).share([0, 1], [2], 0, 4)", 1.0);
+        is("run(#{}).mean_ratio([0], [1], 0, 4)", 1.6);
+        is("run(#{}).mean_ratio([0, 1], [1], 1, 2)", 2.0);
+        // Jain's index by the second: 0.5, 0.8, 1, 1.
+        is("run(#{}).convergence([0, 1], 0, 4, 1, 0.99, 1)", 2.0);
+        is("run(#{}).convergence([0, 1], 0, 4, 1, 0.75, 1)", 1.0);
+        is("run(#{}).convergence([0, 1], 1, 3, 1, 0.99, 1)", 2.0); // never, within 2 s
+    }
+
+    #[test]
+    fn the_bottleneck() {
+        is("run(#{}).mean_queueing_delay(0, 2)", 3.0); // (10·1 + 20·4) / 30
+        is("run(#{}).max_queueing_delay(0, 2)", 8.0);
+        is("run(#{}).mean_queue(0, 4)", 3.5);
+        is("run(#{}).utilisation(0, 4)", 0.175); // 70 packets of 10 kbit in 4 s
+        is("run(#{}).probe_delay(2, 0.5, 0, 3)", 50.0);
+        is("run(#{}).probe_delay(2, 0.25, 0, 3)", 45.0);
+    }
+
+    #[test]
+    fn states_losses_and_counters() {
+        is("run(#{}).lost(0, 0.5, 2)", 2.5);
+        is("run(#{}).loss([0])", 0.1);
+        is("run(#{}).loss_times(0, 1).len()", 3.0);
+        is("run(#{}).loss_times(0, 2)[1]", 3.0);
+        is("run(#{}).window(0, 1.5)", 20.0);
+        is("run(#{}).observed(0, \"h_us\", 2.5)", 3000.0);
+        is("run(#{}).observed(0, \"qmax_us\", 3.5)", 40_000.0);
+        is("run(#{}).count(0, \"timeouts\")", 2.0);
+    }
+
+    #[test]
+    fn flows_and_transfers() {
+        is("run(#{}).flows(\"chd\")[0]", 0.0);
+        // Those of sources are not among them.
+        is("run(#{}).flows(\"newreno\").len()", 1.0);
+        is("run(#{}).flows(\"probe\")[0]", 2.0);
+        is("run(#{}).source(\"web\")[0]", 3.0);
+        is("run(#{}).source(\"other\").len()", 0.0);
+        is("run(#{}).completion([3], 0.5)", 0.3);
+        is("run(#{}).completion([3], 1)", 0.9);
+        is("run(#{}).completion([3], 0.5, 0, 10000)", 0.2); // 0.1 and 0.3
+        is("run(#{}).unfinished([3])", 2.0);
+        is("run(#{}).unfinished([3], 0, 10000)", 1.0);
+        // The second chunk is needed at 1.5 s, comes 0.3 s late; the fourth is needed at 3.8 s, and
+        // the run ends at 4 s.
+        is("run(#{}).stalled(4)", 0.5);
+    }
+
+    #[test]
+    fn what_needs_no_run() {
+        is("min(3, 2.5)", 2.5);
+        is("max(3, 2.5)", 3.0);
+        is("1 < 2", 1.0);
+        is("let a = 2; a > 3", 0.0);
+        // 1 + 10 (3 - 1) + ((3 - 1) / 2)²; nothing is added within the first second.
+        is("htcp_alpha(\"exact\", 3)", 22.0);
+        is("htcp_alpha(\"exact\", 0.5)", 1.0);
+        // PERT's gentle RED: 0 to 5 % from 5 to 10 ms, to 100 % at 20 ms.
+        let response = |q| value(&format!("response(\"pert\", {q})")).expect("a probability");
+        for (q_ms, expected) in [(4.0, 0.0), (7.5, 0.025), (10.0, 0.05), (15.0, 0.525)] {
+            assert!((response(q_ms) - expected).abs() < 1e-3, "{q_ms}: {}", response(q_ms));
+        }
+        // 1000 packets/s, 10 flows, 100 ms: at a delay of 100 ms a window of 20 packets, for which
+        // 2/W² is 0.005; g is that half way from 50 to 150 ms.
+        let equilibrium = |of: &str| {
+            format!(
+                "equilibria(#{{rule: \"hd\", rate_mbps: 8.0, packet_bytes: 1000.0, queue_ms: 500.0, \
+                 rtt_ms: 100.0, flows: 10, qmin_ms: 50.0, qth_ms: 150.0, qmax_ms: 200.0, pmax: 0.01}})\
+                 .filter(|e| e.stable)[0].{of}"
+            )
+        };
+        for (of, expected) in [("delay_ms", 100.0), ("window_pkts", 20.0), ("probability", 0.005)] {
+            let found = value(&equilibrium(of)).expect("an equilibrium");
+            assert!((found / expected - 1.0).abs() < 1e-6, "{of}: {found}");
+        }
+    }
+
+    #[test]
+    fn runs_are_chosen_by_axis_and_figure() {
+        is("run(#{size: 10}).window(0, 0)", 10.0);
+        is("run(#{size: 20}).window(0, 0)", 20.0);
+        is("run(\"2\", #{}).window(0, 3)", 80.0);
+        let of_case = formulas(vec![Ok(record()), Ok(record())]).of_case(
+            "1",
+            &BTreeMap::from([("size".to_owned(), "20".to_owned())]),
+            "r.window(0, 1)",
+        );
+        assert_eq!(of_case, Ok(vec![40.0, 40.0]));
+        assert_eq!(formulas(Vec::new()).of_x("2 * x + 1", 3.5), Ok(8.0));
+    }
+
+    #[test]
+    fn what_cannot_be_evaluated_is_told() {
+        for (formula, why) in [
+            ("run(#{size: 30}).window(0, 0)", "has no value `30`"),
+            ("run(#{length: 1}).window(0, 0)", "has no axis `length`"),
+            ("run(\"3\", #{}).window(0, 0)", "figure 3 was not run"),
+            ("run(#{}).goodput(5, 0, 1)", "there is no flow 5; there are 5"),
+            ("run(#{}).goodput(0, 3, 5)", "undefined in this run"),
+            ("run(#{}).mean_queueing_delay(2, 3)", "undefined in this run"),
+            ("run(#{}).count(0, \"colds\")", "no counter `colds`"),
+            ("run(#{}).observed(0, \"colour\", 0)", "observes no `colour`"),
+            ("response(\"nobody\", 1)", "nobody"),
+            ("htcp_alpha(\"other\", 1)", "no choice `other`"),
+            ("\"text\"", "a number is needed"),
+            ("loop {}", "operations"),
+        ] {
+            let error = value(formula).expect_err(formula);
+            assert!(error.contains(why), "{formula}: {error}");
+        }
+    }
+
+    #[test]
+    fn failed_runs_are_left_out() {
+        let some = formulas(vec![Err("late".to_owned()), Ok(record()), Err("later".to_owned())]);
+        let found = some.claim("1", "run(#{}).window(0, 0)").expect("values");
+        assert_eq!((found.values, found.failed.as_deref()), (vec![10.0], Some("late")));
+        let found = some.claim("1", "run(#{size: 20}).window(0, 0)").expect("values");
+        assert_eq!((found.values.len(), found.failed), (3, None));
+    }
+}

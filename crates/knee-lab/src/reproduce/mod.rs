@@ -16,7 +16,7 @@ pub use cases::{Case, Cases};
 pub use fluid::{FluidRule, FluidSpec};
 pub use paper::{
     Axis, AxisValue, Claim, Drawing, Figure, Found, Judge, Model, PAPERS, Paper, PaperError, Plot,
-    Tabulated, load,
+    Tabulated, Unjudged, load,
 };
 pub use verdict::{Measured, Verdict};
 
@@ -191,7 +191,7 @@ pub fn reproduce(
         let figures = run_cases(on, prepared, &specs, progress)?;
         let formulas = Formulas::new(figures.clone());
         let verdict = |c: &Claim| Verdict::of(&reproduction.paper, c, name, &formulas);
-        let why_not = |c: &Claim| c.skipped(name, &all).map(str::to_owned);
+        let why_not = |c: &Claim| c.skipped(name, &all).map(Unjudged::to_string);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
             claims.iter().filter(|c| part.has(c)).partition(|c| why_not(c).is_none());
         let verdicts = judged.into_iter().map(verdict).collect();
@@ -285,7 +285,8 @@ pub enum Outcome {
     AsRecorded,
     /// Some verdict is not.
     Differs,
-    /// None differs, but some claims could not be judged, as runs failed.
+    /// None differs, but some claims could not be judged as runs failed, and the record does not say
+    /// why they cannot be.
     NotAllJudged,
 }
 

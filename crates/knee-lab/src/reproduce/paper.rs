@@ -4,7 +4,7 @@ use super::{fluid::FluidSpec, language};
 use include_dir::{Dir, include_dir};
 use knee_run::Host;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 use thiserror::Error;
 
 /// Every scenario, paper and claim of the repository, compiled in.
@@ -28,7 +28,7 @@ pub struct Paper {
     pub citation: String,
     /// Why figures that do not say so themselves are not run on a host, by its name.
     #[serde(default)]
-    not_on: BTreeMap<String, String>,
+    not_on: BTreeMap<String, Unjudged>,
     /// Figures, in the paper's order.
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
@@ -49,7 +49,7 @@ pub struct Figure {
     pub set: BTreeMap<String, toml::Value>,
     /// Why it is not run on a host, by the host's name.
     #[serde(default)]
-    pub not_on: BTreeMap<String, String>,
+    pub not_on: BTreeMap<String, Unjudged>,
     /// What varies between its runs.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
@@ -231,7 +231,23 @@ pub enum Found {
     /// It does not, for this reason.
     Fails(String),
     /// It cannot be judged there, for this reason.
-    Skip(String),
+    Skip(Unjudged),
+}
+
+/// Why something is not judged on a host.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unjudged {
+    /// When that was found: the longer ago, the sooner it should be tried again.
+    pub since: toml::value::Date,
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for Unjudged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (on record since {})", self.reason, self.since)
+    }
 }
 
 /// How repetitions make a verdict.
@@ -374,12 +390,12 @@ impl Part<'_> {
 
 impl Claim {
     /// Why it, of one of `figures`, is not judged on the host called `host`, if it is not.
-    pub fn skipped<'a>(&'a self, host: &str, figures: &'a [Figure]) -> Option<&'a str> {
+    pub fn skipped<'a>(&'a self, host: &str, figures: &'a [Figure]) -> Option<&'a Unjudged> {
         match self.found.get(host) {
             Some(Found::Skip(why)) => Some(why),
             _ => {
                 let figure = figures.iter().find(|f| f.number == self.figure)?;
-                figure.not_on.get(host).map(String::as_str)
+                figure.not_on.get(host)
             }
         }
     }
@@ -439,6 +455,31 @@ mod tests {
         let tables = paper.figures.iter().flat_map(|f| &f.tables);
         assert!(tables.clone().count() > 0 && found.len() > tables.clone().count());
         assert!(tables.map(|t| t.value.as_str()).all(|text| found.contains(&text)));
+    }
+
+    /// A claim that is not judged on a host needs a reason and a date.
+    #[test]
+    fn what_is_not_judged_has_a_reason_and_a_date() {
+        let claim = |kernel: &str| {
+            toml::from_str::<Claim>(&format!(
+                "id = \"C1\"\nfigure = \"1\"\nstatement = \"\"\npaper_value = \"\"\nunit = \"\"\n\
+                 quantity = \"1\"\naccepted = [0.0, 1.0]\nholds = true\nfound.kernel = {kernel}\n"
+            ))
+        };
+        let skip =
+            claim("{ skip = { since = 2026-11-22, reason = \"too fast\" } }").expect("a claim");
+        let why = skip.skipped("kernel", &[]).expect("a reason");
+        assert_eq!(why.to_string(), "too fast (on record since 2026-11-22)");
+        assert_eq!(skip.skipped("quic", &[]), None);
+        for refused in [
+            "{ skip = \"too fast\" }",
+            "{ skip = { reason = \"too fast\" } }",
+            "{ skip = { since = 2026-11-22 } }",
+            "{ skip = { since = \"today\", reason = \"too fast\" } }",
+        ] {
+            assert!(claim(refused).is_err(), "{refused}");
+        }
+        assert!(claim("\"holds\"").is_ok());
     }
 
     /// What was found in the simulator is no record of another host.

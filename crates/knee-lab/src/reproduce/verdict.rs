@@ -129,3 +129,131 @@ impl Measured {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduce::{
+        formula::tests::{formulas, record},
+        load,
+    };
+    use knee_run::RunRecord;
+
+    /// A repetition whose window at the start is this many packets.
+    fn window(pkts: u32) -> Result<RunRecord, String> {
+        let mut record = record();
+        record.flows[0].samples[0].cwnd_pkts = pkts;
+        Ok(record)
+    }
+
+    /// A claim that the window is 10 to 20 packets, with more of its table.
+    fn claim(more: &str) -> Claim {
+        let accepted = if more.contains("accepted") { "" } else { "accepted = [10.0, 20.0]\n" };
+        toml::from_str(&format!(
+            "id = \"C1\"\nfigure = \"1\"\nstatement = \"\"\npaper_value = \"\"\nunit = \"p\"\n\
+             holds = true\nreason = \"known\"\nquantity = \"run(#{{}}).window(0, 0)\"\n{accepted}{more}"
+        ))
+        .expect("a claim")
+    }
+
+    fn judged(more: &str, records: Vec<Result<RunRecord, String>>) -> Verdict {
+        let (paper, _) = load("chd").expect("the paper");
+        Verdict::of(&paper, &claim(more), "sim", &formulas(records))
+    }
+
+    fn holds(more: &str, windows: &[u32]) -> Option<bool> {
+        judged(more, windows.iter().map(|pkts| window(*pkts)).collect()).holds
+    }
+
+    #[test]
+    fn the_median_lies_in_the_accepted_range() {
+        // Percentiles of 8, 12, 16, 30, 40: at positions 0.8, 2, 3.2.
+        let v = judged("", [8, 12, 16, 30, 40].map(window).to_vec());
+        let m = v.measured;
+        assert_eq!((v.holds, m.p50, m.n), (Some(true), Some(16.0), 5));
+        assert!((m.p20.unwrap_or(0.0) - 11.2).abs() < 1e-12, "{m:?}");
+        assert!((m.p80.unwrap_or(0.0) - 32.0).abs() < 1e-12, "{m:?}");
+        // Both ends belong to the range.
+        assert_eq!(holds("", &[10]), Some(true));
+        assert_eq!(holds("", &[20]), Some(true));
+        assert_eq!(holds("", &[9]), Some(false));
+        assert_eq!(holds("", &[21]), Some(false));
+        // Most of them inside, the median too.
+        assert_eq!(holds("", &[9, 9, 15, 15, 15]), Some(true));
+        assert_eq!(holds("", &[9, 9, 9, 15, 15]), Some(false));
+    }
+
+    #[test]
+    fn of_the_seeds_four_fifths_lie_in_the_range() {
+        let seeds = "judge = \"seeds\"\n";
+        assert_eq!(holds(seeds, &[15, 15, 15, 15, 9]), Some(true));
+        assert_eq!(holds(seeds, &[15, 15, 15, 9, 9]), Some(false));
+        assert_eq!(holds(seeds, &[15, 15, 15, 9]), Some(false), "3 of 4 are 75 %");
+        assert_eq!(holds(seeds, &[15]), Some(true));
+    }
+
+    #[test]
+    fn open_ends() {
+        let least = "accepted = [10.0, inf]\n";
+        assert_eq!((holds(least, &[4_000_000]), holds(least, &[9])), (Some(true), Some(false)));
+        assert_eq!(judged(least, vec![window(10)]).accepted, [Some(10.0), None]);
+        let most = "accepted = [-inf, 10.0]\n";
+        assert_eq!((holds(most, &[0]), holds(most, &[11])), (Some(true), Some(false)));
+    }
+
+    #[test]
+    fn a_guard_must_be_true_in_four_fifths() {
+        let guard = "guard = \"run(#{}).window(0, 0) < 16\"\n";
+        assert_eq!(holds(guard, &[15, 15, 15, 15, 18]), Some(true));
+        assert_eq!(holds(guard, &[15, 15, 15, 18, 18]), Some(false));
+        // A guard does not save what is not in the range.
+        assert_eq!(holds(guard, &[9]), Some(false));
+    }
+
+    #[test]
+    fn failed_runs() {
+        let late = || Err("late".to_owned());
+        // The others judge.
+        let v = judged("", vec![late(), window(15)]);
+        assert_eq!((v.holds, v.measured.n, v.reason.as_deref()), (Some(true), 1, Some("known")));
+        // Without any there is no verdict, and nothing differs; the reason is the runs'.
+        let v = judged("", vec![late(), late()]);
+        assert_eq!((v.holds, v.measured.n, v.reason.as_deref()), (None, 0, Some("late")));
+        assert!(!v.differs());
+        assert_eq!(v.word(), "not judged");
+        // The same of a guard.
+        let other = Claim {
+            quantity: "run(#{size: 20}).window(0, 0)".to_owned(),
+            guard: Some("run(#{}).window(0, 0) > 0".to_owned()),
+            ..claim("")
+        };
+        let (paper, _) = load("chd").expect("the paper");
+        let v = Verdict::of(&paper, &other, "sim", &formulas(vec![late()]));
+        assert_eq!((v.holds, v.reason.as_deref()), (None, Some("late")));
+    }
+
+    #[test]
+    fn a_formula_that_cannot_be_evaluated_does_not_hold() {
+        let guard = "guard = \"run(#{}).window(9, 0) > 0\"\n";
+        let v = judged(guard, vec![window(15)]);
+        assert_eq!(v.holds, Some(false));
+        assert!(v.reason.as_deref().is_some_and(|r| r.contains("no flow 9")), "{:?}", v.reason);
+    }
+
+    #[test]
+    fn reality_is_held_against_the_record() {
+        let of = |found, recorded| {
+            let v =
+                Verdict { holds: found, recorded_holds: recorded, ..judged("", vec![window(15)]) };
+            (v.differs(), v.word())
+        };
+        let (yes, no) = (Some(true), Some(false));
+        assert_eq!(of(yes, yes), (false, "holds"));
+        assert_eq!(of(no, no), (false, "does not hold"));
+        assert_eq!(of(yes, no), (true, "holds, against the record"));
+        assert_eq!(of(no, yes), (true, "does not hold, against the record"));
+        assert_eq!(of(yes, None), (false, "holds, not on record"));
+        assert_eq!(of(no, None), (false, "does not hold, not on record"));
+        assert_eq!(of(None, yes), (false, "not judged"));
+    }
+}
