@@ -67,7 +67,11 @@ impl Axis {
             }
             Scale::Linear => {
                 let base = if from_zero && low >= 0.0 { 0.0 } else { low };
-                let width = if base == high { high.abs().max(1.0) } else { high - base };
+                // A single value has room on both sides, or the axis has no length.
+                let (width, room) = match base == high {
+                    true => (high.abs().max(1.0), room.max(0.5)),
+                    false => (high - base, room),
+                };
                 (if base == 0.0 { 0.0 } else { base - width * room }, high + width * room)
             }
         };

@@ -475,6 +475,8 @@ mod tests {
         assert!(chart.svg().contains("</svg>"));
         chart.series.push(Series::new("", Style::Steps, [(1.0, 5.0)]));
         assert!(!chart.svg().contains("NaN"));
+        assert_eq!(chart.json()["x"]["min"], 0.5);
+        assert_eq!(chart.json()["x"]["max"], 1.5);
         chart.x.scale = Scale::Log;
         chart.y.scale = Scale::Log;
         assert!(!chart.svg().contains("NaN") && !chart.svg().contains("inf"));

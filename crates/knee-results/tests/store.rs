@@ -95,7 +95,7 @@ fn an_unwritable_parent_is_refused_with_advice() {
     let error = ResultWriter::create(Path::new("/proc/out")).unwrap_err();
     assert!(matches!(error, StoreError::Parent { .. }), "{error}");
     assert!(error.to_string().contains("/proc"));
-    assert!(help(&error).contains("may write"));
+    assert!(help(&error).contains("you can write to"));
 }
 
 #[test]
