@@ -54,10 +54,10 @@ fn a_run_is_kept_like_a_simulated_one() {
         let kinds: Vec<&str> =
             run["flows"].as_array().unwrap().iter().map(|f| f["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["chd", "kernel:cubic"]);
-        // CHD draws its backoffs. In the simulator, with Knee's CUBIC, twenty seeds give a mean RTT of
-        // 252 to 321 ms and a utilisation of 0.79 to 0.92.
+        // CHD draws its backoffs. In the simulator, with Knee's CUBIC, a hundred seeds give a mean RTT of
+        // 252 to 343 ms and a utilisation of 0.78 to 0.92.
         let rtt_ms = run["flows"][0]["rtt"]["mean_ms"].as_f64().unwrap();
-        assert!((235.0..335.0).contains(&rtt_ms), "{rtt_ms}");
+        assert!((235.0..350.0).contains(&rtt_ms), "{rtt_ms}");
         let utilisation = run["queue"]["utilisation"].as_f64().unwrap();
         assert!((0.75..0.95).contains(&utilisation), "{utilisation}");
     }
@@ -128,14 +128,15 @@ fn both_hosts_are_compared() {
         } else {
             assert!(agrees.is_null(), "{measure}");
         }
-        // CHD fills the path, drops a slow start's worth, and NewReno starts too late for more: both
-        // hosts measure 87 %, and of the queue 198 ms in the full part of the run.
-        let nearest = match measure["measure"].as_str().unwrap() {
-            "utilisation" => 4.0,
-            "queueing delay, 95th percentile" => 10.0,
-            _ => continue,
-        };
-        assert!((real - simulated).abs() < nearest, "{measure}");
+        // CHD draws its backoffs: thirty seeds in the simulator give a utilisation of 69 to 92 %, eight
+        // runs on the kernel one of 71 to 91 %. Slow start fills the queue on either.
+        match measure["measure"].as_str().unwrap() {
+            "utilisation" => assert!((66.0..95.0).contains(&real), "{measure}"),
+            "queueing delay, 95th percentile" => {
+                assert!((real - simulated).abs() < 10.0, "{measure}");
+            }
+            _ => {}
+        }
     }
     // The median queueing delay, and the shares of both flows, which are of two kinds.
     assert_eq!(judged, 3);
@@ -153,7 +154,8 @@ fn a_matrix_is_run_on_the_kernel() {
     assert_eq!(matrix["host"], "kernel");
     assert!(place.path("m/report.html").exists());
     // Refused before anything runs where the host has no such algorithm.
-    let output = place.run(&given);
+    let output = place.run(&["matrix", "--cc", "chd,kernel:reno", "--out", "other"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("--host kernel"), "{}", text(&output.stderr));
+    assert!(!place.path("other").exists());
 }
