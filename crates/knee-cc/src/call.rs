@@ -1,9 +1,10 @@
 //! Calls of an algorithm as data, for traces and replay.
 
 use crate::{Ack, Conn, Controller, Event, OBSERVE_N, Params, Profile, State};
+use serde::{Deserialize, Serialize};
 
 /// Which of an algorithm's functions was called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Call {
     /// `init`.
@@ -48,7 +49,7 @@ impl Call {
 }
 
 /// One call of an algorithm: all that went in, all that came out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallRecord {
     /// Function.
     pub call: Call,

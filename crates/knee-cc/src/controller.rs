@@ -4,7 +4,8 @@ use crate::{
     Algorithm, OBSERVE_N, Params, STATE_MAX_BYTES,
     ffi::{Ack, Conn},
 };
-use std::ffi::c_void;
+use serde::{Deserialize, Serialize};
+use std::{array::TryFromSliceError, ffi::c_void};
 
 /// Phase of the stack, numbered as Linux's `icsk_ca_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,9 +48,24 @@ pub struct Controller {
 
 /// What an algorithm remembers of one connection, as its bytes; those after
 /// [`Algorithm::state_bytes`] are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
 #[repr(C, align(8))]
 pub struct State([u8; STATE_MAX_BYTES]);
+
+impl From<State> for Vec<u8> {
+    fn from(state: State) -> Self {
+        state.0.to_vec()
+    }
+}
+
+impl TryFrom<Vec<u8>> for State {
+    type Error = TryFromSliceError;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Self, TryFromSliceError> {
+        bytes.as_slice().try_into().map(Self)
+    }
+}
 
 impl Default for State {
     fn default() -> Self {

@@ -1,10 +1,11 @@
 //! The C side of the contract, field for field (`cc/include/knee/contract.h`,
 //! `cc/host/native/knee/host.h`). Layouts are checked against each other by the tests.
 
+use serde::{Deserialize, Serialize};
 use std::ffi::{c_char, c_void};
 
 /// `struct cc_conn`: the connection as an algorithm sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Conn {
     /// Host clock at this event, microseconds.
@@ -44,7 +45,7 @@ pub struct Conn {
 }
 
 /// `struct cc_ack`: one acknowledgement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C)]
 pub struct Ack {
     /// Packets delivered on this connection so far.

@@ -1,10 +1,11 @@
 //! Loss in bursts: the model of Gilbert and Elliott.
 
 use crate::{Loss, Random};
+use serde::{Deserialize, Serialize};
 
 /// A loss process with a good and a bad state (Gilbert 1960, Elliott 1963). With each packet the
 /// state changes, or does not; then the packet is lost with the probability of the state.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BurstLoss {
     /// Probability that a packet finds the state bad if the one before it found it good.
     pub good_to_bad: f64,

@@ -4,13 +4,14 @@ use crate::{
     NEVER, Steps,
     trace::{DeliveryTrace, OPPORTUNITY_BYTES, TUN_HEADER_BYTES},
 };
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Work of one byte at 1 bit/s, ns.
 const BIT_NS: u64 = 8 * 1_000_000_000;
 
 /// What a link's rate is instead of constant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Varying {
     /// From these times (ns) on these rates (bit/s) instead, 0 for an outage; in order of time.
     Steps(Vec<(u64, u64)>),

@@ -1,5 +1,6 @@
 //! Delivery traces as mahimahi has them.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -21,7 +22,7 @@ pub(crate) const TUN_HEADER_BYTES: u64 = 4;
 /// n opportunities. The trace begins again at its last time. An opportunity carries one packet of
 /// 1500 bytes, or several smaller ones, or parts of packets: mahimahi counts 1504 bytes, and for
 /// each packet the 4 bytes that its TUN device puts before it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryTrace {
     /// Times within the trace, ascending, in (0, period], and how many opportunities came before.
     /// An opportunity at time 0 is at the end of the trace instead: at time 0 of the run no packet

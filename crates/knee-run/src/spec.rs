@@ -2,14 +2,14 @@
 
 use knee_cc::{OBSERVE_N, Params};
 use knee_net::{Aqm, BurstLoss, Jitter, Limit as QueueLimit, Random, Rate, Varying};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A time or duration in nanoseconds.
 pub type Ns = u64;
 
 /// One run: everything a host needs, nothing that it may choose.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunSpec {
     /// Seed of every random stream.
     pub seed: u64,
@@ -203,7 +203,7 @@ impl Default for TcpOptions {
 
 /// Hops in the forward direction, towards the receivers, and a reverse direction that is uncongested
 /// unless it has a rate of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PathSpec {
     /// Hops in the forward direction, in order, at least one. Packets pass those of their flow's
     /// [`Route`].
@@ -234,7 +234,7 @@ pub struct PathSpec {
 }
 
 /// A hop: random loss, a queue, and the link behind it, a possible bottleneck.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HopSpec {
     /// Propagation delay to it from the hop before it. Packets that enter the path here do not pass
     /// it, so that of the first hop has no effect.
@@ -266,7 +266,7 @@ impl HopSpec {
 }
 
 /// Which way a flow takes on the path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// Whether it goes against the others: its data pass the reverse link, which must be there, and
     /// its ACKs the hops.
@@ -285,7 +285,7 @@ impl Route {
 }
 
 /// Reordering: some packets take longer, and those behind overtake them.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reorder {
     /// Probability that a packet is one of them, each independently.
     pub probability: f64,
@@ -294,7 +294,7 @@ pub struct Reorder {
 }
 
 /// The link of the reverse direction, with a drop-tail queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReverseLink {
     /// Rate at the start, bit/s, of whole packets including headers; of a delivery trace its mean.
     pub rate_bps: u64,
@@ -312,7 +312,7 @@ impl ReverseLink {
 }
 
 /// One flow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlowSpec {
     /// Name in results; unique within the run.
     pub name: String,
@@ -340,7 +340,7 @@ pub struct FlowSpec {
 }
 
 /// Where a flow comes from that the scenario does not name: a source of many flows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drawn {
     /// Name of the source.
     pub source: Arc<str>,
@@ -370,7 +370,7 @@ impl FlowSpec {
 }
 
 /// What a flow sends.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FlowKind {
     /// TCP, or QUIC.
     Tcp(TcpSpec),
@@ -411,7 +411,7 @@ impl FlowKind {
 }
 
 /// A TCP flow, or a QUIC connection with the same options.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TcpSpec {
     /// What carries it, on hosts that have both.
     pub transport: Transport,
@@ -424,7 +424,7 @@ pub struct TcpSpec {
 }
 
 /// What carries a flow with feedback.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transport {
     /// The host's own: TCP in the simulator and on the kernel, QUIC where all flows are.
     #[default]
@@ -434,7 +434,7 @@ pub enum Transport {
 }
 
 /// What controls a flow's congestion window.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Cc {
     /// An algorithm of Knee, with its parameters: on every host.
     Knee(Params),
@@ -469,7 +469,7 @@ impl Cc {
 }
 
 /// What a TCP application writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Workload {
     /// As much as the connection takes.
     Bulk,
@@ -486,7 +486,7 @@ pub enum Workload {
 }
 
 /// A transfer that an application writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
     /// When, from the flow's start.
     pub after_ns: Ns,
@@ -511,7 +511,7 @@ impl Workload {
 }
 
 /// Options of the TCP stack, sender and receiver.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TcpOptions {
     /// Payload of a full packet, bytes.
     pub mss_bytes: u32,
@@ -541,7 +541,7 @@ pub struct TcpOptions {
 }
 
 /// How losses are repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
     /// Selective acknowledgements, loss detection by time (RACK-TLP, RFC 8985) and proportional rate
@@ -554,7 +554,7 @@ pub enum Recovery {
 }
 
 /// Delayed acknowledgements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayedAck {
     /// An ACK for every so many packets; 1: for each.
     pub every_pkts: u32,
@@ -563,7 +563,7 @@ pub struct DelayedAck {
 }
 
 /// What to keep of a run beside counters.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RecordSpec {
     /// Interval of the time series; 0: none.
     pub bin_ns: Ns,

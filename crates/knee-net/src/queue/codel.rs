@@ -7,9 +7,10 @@
 
 use super::{Taken, fifo::Fifo};
 use crate::Packet;
+use serde::{Deserialize, Serialize};
 
 /// Parameters of CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoDel {
     /// Standing delay that is accepted, ns.
     pub target_ns: u64,

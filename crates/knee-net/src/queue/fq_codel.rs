@@ -11,10 +11,11 @@ use super::{
     fifo::Fifo,
 };
 use crate::{Packet, Random, Ring};
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
 /// Parameters of FQ-CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FqCoDel {
     /// Of each queue.
     pub codel: CoDel,

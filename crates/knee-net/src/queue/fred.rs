@@ -13,10 +13,11 @@ use super::{
     red::{Average, Spread},
 };
 use crate::Random;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// Parameters of FRED.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fred {
     /// `min_th`: below this average nothing is signalled at random, packets.
     pub min_pkts: u32,

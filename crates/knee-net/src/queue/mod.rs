@@ -23,9 +23,10 @@ pub use red::{Red, Thresholds};
 use crate::{Ecn, Packet, Random, Ring};
 use drop_tail::DropTail;
 use fifo::Fifo;
+use serde::{Deserialize, Serialize};
 
 /// Limit of a queue. The packet in transmission counts, as in dummynet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
     /// So many packets.
     Packets(u32),
@@ -45,7 +46,7 @@ impl Limit {
 }
 
 /// How a queue is managed actively.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Aqm {
     /// Which packets it signals congestion by.
     pub discipline: Discipline,
@@ -55,7 +56,7 @@ pub struct Aqm {
 }
 
 /// A discipline with its parameters.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Discipline {
     /// Random early detection.
     Red(Red),

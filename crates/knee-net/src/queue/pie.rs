@@ -7,9 +7,10 @@
 
 use super::{Arrival, Verdict, happens};
 use crate::Random;
+use serde::{Deserialize, Serialize};
 
 /// Parameters of PIE.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pie {
     /// `QDELAY_REF`: the delay that it aims at, ns.
     pub target_ns: u64,

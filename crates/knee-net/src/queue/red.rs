@@ -8,9 +8,10 @@
 
 use super::{Arrival, Verdict, happens};
 use crate::Random;
+use serde::{Deserialize, Serialize};
 
 /// Bounds of the average queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Thresholds {
     /// Packets; the average counts packets.
     Packets {
@@ -29,7 +30,7 @@ pub enum Thresholds {
 }
 
 /// Parameters of RED.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Red {
     /// `min_th`, `max_th`.
     pub thresholds: Thresholds,
