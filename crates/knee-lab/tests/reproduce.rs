@@ -37,7 +37,8 @@ impl Host for Slow {
 
 /// Fig. 9 of the CHD paper, two repetitions (seeds 1 and 2), without the runs that `fails` picks.
 fn without(fails: fn(&RunSpec) -> bool) -> Result<Reproduction, ReproduceError> {
-    let on = RunsOn { host: &Slow(fails), jobs: Some(1), repeat: Some(2), kept: None };
+    let options = RunOptions { runs_at_once: Some(1), ..RunOptions::default() };
+    let on = RunsOn { host: &Slow(fails), options: &options, repeat: Some(2), kept: None };
     let wanted = Wanted { figure: Some("9".to_owned()), short: false };
     reproduce("chd", &wanted, &[on], &|_, _, _| {})
 }

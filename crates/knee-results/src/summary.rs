@@ -9,7 +9,7 @@ use crate::metrics::{
 use knee_run::{FlowCounters, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 /// What a run cannot know of itself.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,8 @@ pub struct Provenance<'a> {
     pub commit: Option<&'a str>,
     /// Host: `sim`, `kernel`, `quic`.
     pub host: &'a str,
+    /// What the host was made of, by name, where it says: see [`knee_run::Host::made_with`].
+    pub made_with: &'a [(&'static str, String)],
     /// Name of the scenario.
     pub scenario_name: &'a str,
     /// Its file, as it was read.
@@ -33,8 +35,11 @@ pub struct Summary {
     pub knee_commit: Option<String>,
     /// Host that ran it.
     pub host: String,
-    /// Release of the kernel underneath.
+    /// Release of the kernel: in a virtual machine its own, else that of this machine.
     pub kernel: String,
+    /// What the host was made of, by name: of a virtual machine its kernel, QEMU, a hash of all.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub made_with: BTreeMap<&'static str, String>,
     /// The scenario.
     pub scenario: Scenario,
     /// Seed of the first repetition.
@@ -284,11 +289,16 @@ impl Summary {
             (1..).zip(records).map(|(repetition, r)| Run::new(repetition, spec, r)).collect();
         let text = provenance.scenario_text;
         let digest = Sha256::digest(text.as_bytes());
+        let of_host = provenance.made_with.iter().find(|(name, _)| *name == "kernel");
+        let of_host = of_host.map(|(_, release)| release.clone());
         Self {
             knee_version: env!("CARGO_PKG_VERSION"),
             knee_commit: provenance.commit.map(str::to_owned),
             host: provenance.host.to_owned(),
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            made_with: provenance.made_with.iter().cloned().collect(),
+            kernel: of_host.unwrap_or_else(|| {
+                rustix::system::uname().release().to_string_lossy().into_owned()
+            }),
             scenario: Scenario {
                 name: provenance.scenario_name.to_owned(),
                 sha256: digest.iter().map(|b| format!("{b:02x}")).collect(),
@@ -497,8 +507,13 @@ mod tests {
 
     fn summary() -> Value {
         let runs = runs();
-        let provenance =
-            Provenance { commit: None, host: "sim", scenario_name: "pair", scenario_text: "abc" };
+        let provenance = Provenance {
+            commit: None,
+            host: "sim",
+            made_with: &[],
+            scenario_name: "pair",
+            scenario_text: "abc",
+        };
         let summary = Summary::new(&provenance, &testing::spec(&runs[0]), &runs);
         serde_json::to_value(summary).unwrap()
     }
@@ -564,8 +579,13 @@ mod tests {
         }
         let mut runs = runs();
         runs[0].queues[0].delay.add(MS);
-        let provenance =
-            Provenance { commit: None, host: "sim", scenario_name: "", scenario_text: "" };
+        let provenance = Provenance {
+            commit: None,
+            host: "sim",
+            made_with: &[],
+            scenario_name: "",
+            scenario_text: "",
+        };
         let summary = Summary::new(&provenance, &testing::spec(&runs[0]), &runs);
         let mut all = Vec::new();
         names(&serde_json::to_value(summary).unwrap(), &mut all);

@@ -46,9 +46,16 @@ pub trait Host: Send + Sync {
 
     /// What a record of `spec` depends on that neither the spec nor this program holds, such as the
     /// kernel. None: the run takes so little time that its record is not worth keeping.
-    fn fingerprint(&self, spec: &RunSpec) -> Option<String> {
-        let _ = spec;
+    fn fingerprint(&self, spec: &RunSpec, options: &RunOptions) -> Option<String> {
+        let _ = (spec, options);
         None
+    }
+
+    /// What made the records of runs with `options`, beside this program: name and value, such as
+    /// `kernel` (its release), where that is not this machine's.
+    fn made_with(&self, options: &RunOptions) -> Vec<(&'static str, String)> {
+        let _ = options;
+        Vec::new()
     }
 }
 
@@ -63,6 +70,8 @@ pub struct RunOptions {
     /// How many runs the user wants at once. None: the host lets a run wait while this machine has
     /// enough to do with others.
     pub runs_at_once: Option<usize>,
+    /// Which kernel, on a host that has several to choose from. None: its newest.
+    pub kernel: Option<String>,
 }
 
 /// Why there is no record of a run.

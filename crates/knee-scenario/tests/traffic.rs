@@ -200,6 +200,7 @@ fn ended_flows_keep_nothing_but_what_they_did() {
     let provenance = summary::Provenance {
         commit: None,
         host: "sim",
+        made_with: &[],
         scenario_name: "short",
         scenario_text: "",
     };

@@ -2,9 +2,12 @@
 //!
 //! It steps the same [`Path`] as the simulator. Each event happens at the time that the path gave,
 //! however late the thread is: a late packet delays itself, not those after it.
+//!
+//! In a virtual machine whose clock counts instructions it does the same, but never waits awake:
+//! that would only count more of them.
 
 use crate::{
-    Alarm, Clock, TestbedError, bins,
+    Alarm, Clock, TestbedError, Time, bins,
     capture::{Capture, Place},
     error::Doing,
     namespace::OPEN_MTU_BYTES,
@@ -149,6 +152,27 @@ pub(crate) struct Forwarder<'a> {
     late_ns: Ns,
     room_bytes: usize,
     free: Vec<Vec<u8>>,
+    pace: Pace,
+    /// Whether there may be packets to read from the sender's end, and from the receiver's.
+    readable: [bool; 2],
+}
+
+/// How the thread waits.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// Waking up takes about that long. What that leaves too little time for is awaited awake.
+    wake_ns: Ns,
+    /// Whether the kernel stops a real-time thread that never rests.
+    rests: bool,
+}
+
+impl Pace {
+    fn of(time: Time) -> Self {
+        match time {
+            Time::Real => Self { wake_ns: WAKE_NS, rests: true },
+            Time::Virtual => Self { wake_ns: 0, rests: false },
+        }
+    }
 }
 
 impl<'a> Forwarder<'a> {
@@ -159,6 +183,7 @@ impl<'a> Forwarder<'a> {
         clock: Clock,
         [senders, receivers]: [File; 2],
         capture: Option<Capture>,
+        time: Time,
     ) -> Self {
         let (path, ports) = Path::new(spec);
         let mut flows: Vec<Flow> = ports.into_iter().map(Flow::new).collect();
@@ -183,6 +208,8 @@ impl<'a> Forwarder<'a> {
             late_ns: late_ns(spec),
             room_bytes: plan.map_or(ROOM_BYTES, |plan| plan.mtu_bytes as usize),
             free: Vec::new(),
+            pace: Pace::of(time),
+            readable: [true; 2],
         }
     }
 
@@ -200,7 +227,7 @@ impl<'a> Forwarder<'a> {
             let now_ns = self.clock.now_ns();
             if now_ns >= turn_ns + TURN_NS {
                 let rest_ns = ((now_ns - turn_ns) / REST_SHARE).saturating_sub(slept_ns);
-                if rest_ns > 0 {
+                if self.pace.rests && rest_ns > 0 {
                     thread::sleep(Duration::from_nanos(rest_ns));
                 }
                 (turn_ns, slept_ns) = (self.clock.now_ns(), 0);
@@ -221,13 +248,14 @@ impl<'a> Forwarder<'a> {
     }
 
     /// Sleeps until a packet comes or is to be given out; how long.
-    fn sleep(&self, end_ns: Ns) -> Result<Ns, TestbedError> {
+    fn sleep(&mut self, end_ns: Ns) -> Result<Ns, TestbedError> {
         let due_ns = self.path.next_out_ns();
         let now_ns = self.clock.now_ns();
         let wake_ns = due_ns.saturating_add(self.late_ns).min(end_ns);
-        let sleep_ns = wake_ns.saturating_sub(now_ns + WAKE_NS).min(LONGEST_SLEEP_NS);
+        let sleep_ns = wake_ns.saturating_sub(now_ns + self.pace.wake_ns).min(LONGEST_SLEEP_NS);
         if sleep_ns == 0 {
             std::hint::spin_loop();
+            self.readable = [true; 2];
             return Ok(0);
         }
         let mut devices = [
@@ -235,13 +263,19 @@ impl<'a> Forwarder<'a> {
             PollFd::new(self.receivers.as_fd(), PollFlags::POLLIN),
         ];
         match ppoll(&mut devices, Some(TimeSpec::nanoseconds(sleep_ns as i64)), None) {
-            Ok(_) | Err(Errno::EINTR) => Ok(self.clock.now_ns() - now_ns),
+            Ok(_) | Err(Errno::EINTR) => {
+                self.readable = devices.map(|device| device.any().unwrap_or(true));
+                Ok(self.clock.now_ns() - now_ns)
+            }
             Err(error) => Err(error).doing("waiting for packets"),
         }
     }
 
     /// Takes in what an end has sent; whether it was anything.
     fn take_in(&mut self, forward: bool) -> Result<bool, TestbedError> {
+        if !self.readable[usize::from(!forward)] {
+            return Ok(false);
+        }
         for taken in 0..BATCH {
             let mut room = self.free.pop().unwrap_or_else(|| vec![0; self.room_bytes]);
             let device = if forward { &self.senders } else { &self.receivers };
@@ -249,6 +283,7 @@ impl<'a> Forwarder<'a> {
                 Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.free.push(room);
+                    self.readable[usize::from(!forward)] = false;
                     return Ok(taken > 0);
                 }
                 Err(error) => return Err(error).doing("reading a packet from a device"),
@@ -437,6 +472,8 @@ impl<'a> Forwarder<'a> {
         self.lateness.add(now_ns.saturating_sub(due_ns));
         let device = if forward { &self.receivers } else { &self.senders };
         (&mut &*device).write_all(packet.bytes()).doing("writing a packet to a device")?;
+        // The end may have answered at once.
+        self.readable[usize::from(forward)] = true;
         let place = if forward { Place::Receiver } else { Place::Sender };
         self.captured(place, now_ns, packet.bytes(), None)?;
         self.free.push(packet.room);

@@ -67,7 +67,7 @@ impl Host for Kernel {
         in_time(spec, options)
     }
 
-    fn fingerprint(&self, _: &RunSpec) -> Option<String> {
+    fn fingerprint(&self, _: &RunSpec, _: &RunOptions) -> Option<String> {
         let system = uname().ok()?;
         Some(format!(
             "kernel {:?} {:?} {:?} {:?}",

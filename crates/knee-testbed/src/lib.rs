@@ -70,6 +70,15 @@ const LONGEST_START: Duration = Duration::from_secs(10);
 /// Time between the end of the preparations and time 0.
 const LEAD: Duration = Duration::from_millis(20);
 
+/// What the machine's clock counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// Seconds.
+    Real,
+    /// Instructions, and idle time, which takes no time: a virtual machine's.
+    Virtual,
+}
+
 /// Time of a run: nanoseconds since its start, the same for all threads (`CLOCK_MONOTONIC`).
 #[derive(Clone, Copy)]
 struct Clock {
@@ -143,6 +152,14 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
 /// [`TestbedError`]: what this machine lacks, what the spec asks that the kernel cannot do, or
 /// what went wrong.
 pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, TestbedError> {
+    run_in(Time::Real, spec, options)
+}
+
+/// As [`run_with`], on a machine whose clock is of this kind.
+///
+/// # Errors
+/// As [`run_with`].
+pub fn run_in(time: Time, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, TestbedError> {
     let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let plan = Plan::new(spec)?;
     let [sender, receiver] = namespace::namespaces(&plan)?;
@@ -177,7 +194,7 @@ pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, Testb
             let _ = clock_of_calls.send(clock);
             let capture = capture.map(|file| file.start(clock)).transpose()?;
             let devices = [sender.device()?, receiver.device()?];
-            let forwarder = Forwarder::new(spec, Some(&plan), clock, devices, capture);
+            let forwarder = Forwarder::new(spec, Some(&plan), clock, devices, capture, time);
             let path = thread("knee-path")
                 .spawn_scoped(s, move || alarm.guard(|| forwarder.run(alarm, |_| ())))
                 .doing("starting a thread")?;

@@ -7,7 +7,7 @@
 //! lock; [`clean`] removes the two files that a killed one leaves.
 
 use crate::{
-    Alarm, Clock, LEAD, Passed, TestbedError,
+    Alarm, Clock, LEAD, Passed, TestbedError, Time,
     capture::CaptureFile,
     error::{Doing, joined},
     forwarder::Forwarder,
@@ -427,7 +427,7 @@ fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellEr
     let Prepared { listener, signals, ends, devices, spec, capture } = prepared;
     let clock = Clock { zero: Instant::now() + LEAD };
     let capture = capture.map(|file| file.start(clock)).transpose()?;
-    let forwarder = Forwarder::new(&spec, None, clock, devices, capture);
+    let forwarder = Forwarder::new(&spec, None, clock, devices, capture, Time::Real);
     let (alarm, shown) = (Alarm::default(), Shown::default());
     let mut status = Status {
         name: name.to_owned(),

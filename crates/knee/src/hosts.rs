@@ -16,7 +16,12 @@ static HOSTS: &[&dyn Host] = &[
     &knee_testbed::Kernel,
     #[cfg(feature = "quic")]
     &knee_quic_run::Quic,
+    #[cfg(feature = "vm")]
+    &VM,
 ];
+
+#[cfg(feature = "vm")]
+static VM: knee_vm::Vm = knee_vm::Vm::new();
 
 /// One of [`HOSTS`].
 #[derive(Clone, Copy)]
@@ -65,19 +70,29 @@ pub(crate) struct OneHost {
     pub(crate) jobs: Jobs,
 }
 
-/// How many runs at once.
-#[derive(clap::Args, Clone, Copy)]
+/// How runs are made, whatever they are.
+#[derive(clap::Args, Clone)]
 pub(crate) struct Jobs {
     /// Number of runs at once; default: one per core, in real time as many as this machine can run on
     /// time
     #[arg(long = "jobs", value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
     pub(crate) asked: Option<usize>,
+    /// Kernel of --host vm: debian:6.12 or the like (`knee vm kernels` lists them), or a bzImage as
+    /// PATH or PATH,MODULES; default: the newest
+    #[cfg(feature = "vm")]
+    #[arg(long, value_name = "KERNEL")]
+    kernel: Option<knee_vm::KernelChoice>,
 }
 
 impl Jobs {
     /// Options of runs of which no more is asked.
-    pub(crate) fn options(self) -> RunOptions {
-        RunOptions { runs_at_once: self.asked, ..RunOptions::default() }
+    pub(crate) fn options(&self) -> RunOptions {
+        RunOptions {
+            runs_at_once: self.asked,
+            #[cfg(feature = "vm")]
+            kernel: self.kernel.as_ref().map(ToString::to_string),
+            ..RunOptions::default()
+        }
     }
 }
 

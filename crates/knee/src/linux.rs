@@ -3,6 +3,8 @@
 mod kernel;
 mod testbed;
 mod trace;
+#[cfg(feature = "vm")]
+mod vm;
 
 use clap::Subcommand;
 use miette::Result;
@@ -16,6 +18,9 @@ pub(crate) enum Command {
     Kernel(kernel::Args),
     /// Give any program the emulated path of a scenario: two hosts and the path between them
     Testbed(testbed::Args),
+    /// Linux kernels for --host vm: real TCP in a virtual machine, in virtual time
+    #[cfg(feature = "vm")]
+    Vm(vm::Args),
 }
 
 pub(crate) fn linux(command: &Command) -> Result<ExitCode> {
@@ -23,5 +28,7 @@ pub(crate) fn linux(command: &Command) -> Result<ExitCode> {
         Command::Trace(args) => trace::trace(args),
         Command::Kernel(args) => kernel::kernel(args),
         Command::Testbed(args) => testbed::testbed(args),
+        #[cfg(feature = "vm")]
+        Command::Vm(args) => vm::vm(args),
     }
 }

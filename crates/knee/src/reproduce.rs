@@ -118,14 +118,10 @@ fn one(
             bar.get_or_init(|| output::Progress::new(total, host.doing())).done(done);
         }
     };
+    let options = args.jobs.options();
     let hosts: Vec<RunsOn<'_>> = hosts
         .iter()
-        .map(|(host, repeat)| RunsOn {
-            host: &**host,
-            jobs: args.jobs.asked,
-            repeat: *repeat,
-            kept,
-        })
+        .map(|(host, repeat)| RunsOn { host: &**host, options: &options, repeat: *repeat, kept })
         .collect();
     run(paper, wanted, &hosts, &progress)
 }

@@ -102,10 +102,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     let spec = &specs[0];
+    let made_with = args.on.host.made_with(&args.on.jobs.options());
     let summary = Summary::new(
         &Provenance {
             commit: COMMIT,
             host: args.on.host.name(),
+            made_with: &made_with,
             scenario_name: name,
             scenario_text: scenario.text(),
         },
@@ -119,6 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         write_tables(&results, spec, &records)?;
         let mut report = run_report(experiment.title(), spec, &records);
         report.meta.extend(made_by(args.on.host.name()));
+        report.meta.extend(made_with.iter().map(|(name, value)| (name.to_string(), value.clone())));
         for chart in report.sections.iter().flat_map(|s| &s.charts) {
             results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
         }

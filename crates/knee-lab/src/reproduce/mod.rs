@@ -43,8 +43,8 @@ use thiserror::Error;
 pub struct RunsOn<'a> {
     /// The host.
     pub host: &'a dyn Host,
-    /// How many runs to begin at once; none: as many as the host has by itself.
-    pub jobs: Option<usize>,
+    /// Options of each run.
+    pub options: &'a RunOptions,
     /// Repetitions instead of the scenarios' own.
     pub repeat: Option<u32>,
     /// Runs that were kept, which are not made again; new ones are added.
@@ -53,9 +53,8 @@ pub struct RunsOn<'a> {
 
 impl RunsOn<'_> {
     fn run(&self, spec: &RunSpec) -> Result<RunRecord, HostError> {
-        let options = RunOptions { runs_at_once: self.jobs, ..RunOptions::default() };
-        let run = |spec: &RunSpec| self.host.run(spec, &options);
-        match (self.kept, self.host.fingerprint(spec)) {
+        let run = |spec: &RunSpec| self.host.run(spec, self.options);
+        match (self.kept, self.host.fingerprint(spec, self.options)) {
             (Some(kept), Some(fingerprint)) => kept.or_run(&fingerprint, spec, run),
             _ => run(spec),
         }
@@ -225,7 +224,7 @@ fn run_cases(
     progress: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Arc<Vec<Cases>>, ReproduceError> {
     let total = specs.len();
-    let jobs = on.jobs.or(on.host.runs_at_once()).unwrap_or(0);
+    let jobs = on.options.runs_at_once.or(on.host.runs_at_once()).unwrap_or(0);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(jobs)
         .build()

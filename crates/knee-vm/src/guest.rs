@@ -1,0 +1,219 @@
+//! Inside the guest, where this program is process 1.
+
+use crate::{
+    initramfs::MODULES,
+    kernels::module_files,
+    message::{Answer, File, PCAP, Request},
+    ports::{DATA, DIRECTORY, Extent, HALT, HALT_NOW, INPUT, ITEM, LINES, Line},
+};
+use knee_run::{HostError, HostErrorKind, NS_PER_S, RunOptions};
+use knee_testbed::{Time, run_in};
+use nix::mount::{MsFlags, mount};
+use std::{
+    arch::asm,
+    ffi::c_int,
+    fs, io,
+    os::fd::AsRawFd,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    thread,
+    time::Duration,
+};
+
+/// Where a run leaves its files.
+const FILES: &str = "/tmp/files";
+/// File systems of the kernel's own: kind and place.
+const FILE_SYSTEMS: [(&str, &str); 5] = [
+    ("proc", "/proc"),
+    ("sysfs", "/sys"),
+    ("devtmpfs", "/dev"),
+    ("tmpfs", "/tmp"),
+    ("bpf", "/sys/fs/bpf"),
+];
+
+/// Boots, waits for a run, carries it out, hands over the results. Never returns: what process 1
+/// ends with is a panic of the kernel, which the machine tells.
+///
+/// # Errors
+/// The guest is not what it should be.
+pub fn main() -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::Error::other("this is for process 1 of a virtual machine"));
+    }
+    for (kind, at) in FILE_SYSTEMS {
+        let mounted = mount(Some(kind), at, Some(kind), MsFlags::empty(), None::<&str>);
+        mounted.map_err(|e| io::Error::other(format!("mounting {at}: {e}")))?;
+    }
+    for module in module_files(Path::new(MODULES))? {
+        load_module(&module)?;
+    }
+    // The path's thread never waits awake, so nothing needs to be kept from it.
+    fs::write("/proc/sys/kernel/sched_rt_runtime_us", "-1")?;
+    fs::create_dir_all(FILES)?;
+    permit_ports(true)?;
+    // Here the machine is kept, and each run goes on from here.
+    halt(&Line::Ready);
+    let input = input(INPUT).ok_or_else(|| io::Error::other("the machine gives no run"))?;
+    permit_ports(false)?;
+    let request: Request = postcard::from_bytes(&input).map_err(io::Error::other)?;
+    watch(request.budget_ns);
+    let done = catch_unwind(AssertUnwindSafe(|| carry_out(&request)));
+    let (answer, contents) = done.unwrap_or_else(|_| {
+        let why = "the run panicked inside the guest; its last lines say where";
+        (Answer::refusing(HostError::new(HostErrorKind::Broken, why)), Vec::new())
+    });
+    let answer = postcard::to_stdvec(&answer).map_err(io::Error::other)?;
+    permit_ports(true)?;
+    halt(&Line::Results(vec![extent(&answer), extent(&contents)]));
+    Err(io::Error::other("the machine went on after the end of the run"))
+}
+
+impl Answer {
+    fn refusing(error: HostError) -> Self {
+        Self { record: Err(error), traces: Vec::new(), files: Vec::new() }
+    }
+}
+
+fn extent(bytes: &[u8]) -> Extent {
+    Extent {
+        address: bytes.as_ptr() as u64,
+        bytes: bytes.len() as u64,
+        crc: crc32fast::hash(bytes),
+    }
+}
+
+/// The run, and the contents of the files that it left.
+fn carry_out(request: &Request) -> (Answer, Vec<u8>) {
+    let files = Path::new(FILES);
+    let options = RunOptions {
+        pcap: request.pcap.then(|| files.join(PCAP)),
+        qlog: request.qlog.then(|| files.to_owned()),
+        ..RunOptions::default()
+    };
+    let mut record = match run_in(Time::Virtual, &request.spec, &options) {
+        Ok(record) => record,
+        Err(error) => return (Answer::refusing(error.into()), Vec::new()),
+    };
+    let traces = record.flows.iter_mut().map(|flow| std::mem::take(&mut flow.trace)).collect();
+    match contents(files) {
+        Ok((files, contents)) => (Answer { record: Ok(record), traces, files }, contents),
+        Err(error) => {
+            let why = format!("reading what the run left in the guest: {error}");
+            (Answer::refusing(HostError::new(HostErrorKind::Broken, why)), Vec::new())
+        }
+    }
+}
+
+/// What is in the files of `folder`, in the order of their names.
+fn contents(folder: &Path) -> io::Result<(Vec<File>, Vec<u8>)> {
+    let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    let mut paths: Vec<_> = entries.into_iter().map(|entry| entry.path()).collect();
+    paths.sort();
+    let (mut files, mut all) = (Vec::new(), Vec::new());
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bytes = fs::read(&path)?;
+        files.push(File { name, bytes: bytes.len() as u64 });
+        all.extend(bytes);
+    }
+    Ok((files, all))
+}
+
+fn load_module(file: &Path) -> io::Result<()> {
+    let module = fs::File::open(file)?;
+    let parameters = c"";
+    // SAFETY: the descriptor is open, the parameters are a string with a final 0.
+    let result = unsafe {
+        libc::syscall(libc::SYS_finit_module, module.as_raw_fd(), parameters.as_ptr(), 0 as c_int)
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(io::Error::other(format!("loading the module {}: {error}", file.display())))
+}
+
+/// Tells once a second how far the run is; ends it when its time is over.
+fn watch(budget_ns: u64) {
+    let watching = move || {
+        for second in 1.. {
+            thread::sleep(Duration::from_secs(1));
+            let now_ns = second * NS_PER_S;
+            // This thread alone: where a thread may use ports, each change of threads takes longer.
+            if permit_ports(true).is_err() {
+                return;
+            }
+            match now_ns < budget_ns {
+                true => say(&Line::Progress(now_ns)),
+                false => halt(&Line::OutOfBudget),
+            }
+            let _ = permit_ports(false);
+        }
+    };
+    // Without it nobody is told; the run does not depend on it.
+    let _ = thread::Builder::new().name("knee-watch".to_owned()).spawn(watching);
+}
+
+/// Lets the present thread use ports, or forbids it.
+fn permit_ports(permit: bool) -> io::Result<()> {
+    // SAFETY: the call takes a number. What ports do is up to whoever uses them.
+    match unsafe { libc::iopl(if permit { 3 } else { 0 }) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn say(line: &Line) {
+    let text = line.to_text() + "\n";
+    write_all(LINES, text.as_bytes());
+}
+
+/// Says `line` and halts the machine. When it goes on, so does this.
+fn halt(line: &Line) {
+    say(line);
+    write_all(HALT, &[HALT_NOW]);
+}
+
+/// The item of this name that the machine was started with.
+fn input(name: &str) -> Option<Vec<u8>> {
+    select(DIRECTORY);
+    let mut number = [0; 4];
+    read_all(&mut number);
+    for _ in 0..u32::from_be_bytes(number) {
+        // Size, number, two bytes of nothing, name with a final 0.
+        let mut entry = [0; 64];
+        read_all(&mut entry);
+        let (size, rest) = entry.split_at(4);
+        let (item, rest) = rest.split_at(2);
+        let found = rest[2..].split(|byte| *byte == 0).next();
+        if found == Some(name.as_bytes()) {
+            let size = u32::from_be_bytes(size.try_into().ok()?);
+            let mut bytes = vec![0; size as usize];
+            select(u16::from_be_bytes(item.try_into().ok()?));
+            read_all(&mut bytes);
+            return Some(bytes);
+        }
+    }
+    None
+}
+
+fn select(item: u16) {
+    // SAFETY: the port is that of a device which remembers the number.
+    unsafe { asm!("out dx, ax", in("dx") ITEM, in("ax") item, options(nomem, nostack)) };
+}
+
+fn read_all(bytes: &mut [u8]) {
+    // SAFETY: the device gives a byte for each of the slice's, written in order to these.
+    unsafe {
+        asm!("rep insb", in("dx") DATA, inout("rdi") bytes.as_mut_ptr() => _,
+             inout("rcx") bytes.len() => _, options(nostack));
+    }
+}
+
+fn write_all(port: u16, bytes: &[u8]) {
+    // SAFETY: the device takes each byte of the slice, in order.
+    unsafe {
+        asm!("rep outsb", in("dx") port, inout("rsi") bytes.as_ptr() => _,
+             inout("rcx") bytes.len() => _, options(nostack, readonly));
+    }
+}

@@ -1,0 +1,136 @@
+//! The virtual machine as a [`Host`].
+
+use crate::{
+    error::broken,
+    kernels::{self, KernelChoice},
+    machine::Machine,
+    message::{Answer, PCAP, Request},
+    snapshots::Booted,
+};
+use knee_run::{Host, HostError, HostErrorKind, NS_PER_S, RunOptions, RunRecord, RunSpec};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tempfile::NamedTempFile;
+
+/// A guest's budget beside twice the run's length: for its start, and for what it makes of long
+/// traces.
+const BUDGET_NS: u64 = 300 * NS_PER_S;
+
+/// Real Linux TCP in virtual time.
+#[derive(Default)]
+pub struct Vm {
+    /// A guest with each kernel that runs have asked for.
+    booted: Mutex<Vec<(Option<String>, Arc<Booted>)>>,
+}
+
+impl Vm {
+    /// Without a guest yet.
+    pub const fn new() -> Self {
+        Self { booted: Mutex::new(Vec::new()) }
+    }
+
+    /// The guest that runs with `options` go on from. It is booted by whoever needs it first; the
+    /// others wait.
+    fn booted(&self, options: &RunOptions) -> Result<Arc<Booted>, HostError> {
+        let mut all = self.booted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, booted)) = all.iter().find(|(kernel, _)| *kernel == options.kernel) {
+            return Ok(booted.clone());
+        }
+        let choice = options.kernel.as_deref().map(str::parse::<KernelChoice>).transpose();
+        let choice = choice.map_err(|e| HostError::new(HostErrorKind::Unavailable, e))?;
+        let booted = Arc::new(Booted::with(kernels::find(choice.as_ref())?)?);
+        all.push((options.kernel.clone(), booted.clone()));
+        Ok(booted)
+    }
+}
+
+impl Host for Vm {
+    fn name(&self) -> &'static str {
+        "vm"
+    }
+
+    fn about(&self) -> &'static str {
+        "Linux in a virtual machine: real TCP in virtual time, the same bytes each time; needs QEMU"
+    }
+
+    fn doing(&self) -> &'static str {
+        "running in virtual machines"
+    }
+
+    fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
+        knee_testbed::Kernel.check(spec, options)
+    }
+
+    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+        self.check(spec, options)?;
+        if let Some(pcap) = options.pcap.as_deref().filter(|pcap| pcap.exists()) {
+            let help = "choose another name, or remove it first";
+            return Err(broken(format!("`{}` exists already", pcap.display())).with_help(help));
+        }
+        let booted = self.booted(options)?;
+        let request = Request {
+            spec: spec.clone(),
+            pcap: options.pcap.is_some(),
+            qlog: options.qlog.is_some(),
+            budget_ns: spec.duration_ns.saturating_mul(2).saturating_add(BUDGET_NS),
+        };
+        let request = postcard::to_stdvec(&request).map_err(|e| broken(e.to_string()))?;
+        let Booted { arguments, snapshot, .. } = &*booted;
+        let results = Machine::resume(arguments, snapshot, &request, |_| ())?;
+        let [answer, contents] = &results[..] else {
+            return Err(broken("the guest gave other results than a run has"));
+        };
+        let answer: Answer = postcard::from_bytes(answer)
+            .map_err(|e| broken(format!("the guest's answer cannot be read: {e}")))?;
+        let mut record = answer.record?;
+        record.name_observed(spec);
+        for (flow, trace) in record.flows.iter_mut().zip(answer.traces) {
+            flow.trace = trace;
+        }
+        let mut rest = &contents[..];
+        for file in &answer.files {
+            let (contents, after) = rest
+                .split_at_checked(file.bytes as usize)
+                .ok_or_else(|| broken("the guest gave less than its files have"))?;
+            rest = after;
+            match (&options.pcap, &options.qlog) {
+                (Some(pcap), _) if file.name == PCAP => keep(pcap, contents)?,
+                (_, Some(folder)) => keep(&folder.join(&file.name), contents)?,
+                _ => {}
+            }
+        }
+        Ok(record)
+    }
+
+    fn fingerprint(&self, _: &RunSpec, options: &RunOptions) -> Option<String> {
+        // The hash covers this program, and with it the algorithms.
+        Some(format!("vm {}", self.booted(options).ok()?.hash))
+    }
+
+    fn made_with(&self, options: &RunOptions) -> Vec<(&'static str, String)> {
+        let Ok(booted) = self.booted(options) else { return Vec::new() };
+        vec![
+            ("kernel", booted.kernel.release.clone()),
+            ("kernel package", booted.kernel.describe()),
+            ("QEMU", booted.qemu.clone()),
+            ("virtual machine (SHA-256)", booted.hash.clone()),
+        ]
+    }
+}
+
+/// Writes a new file, which has its name once it is whole.
+fn keep(path: &Path, contents: &[u8]) -> Result<(), HostError> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = fs::create_dir_all(folder).and_then(|()| {
+        let mut new = NamedTempFile::new_in(folder)?;
+        std::io::Write::write_all(&mut new, contents)?;
+        new.persist_noclobber(path).map_err(|e| e.error)
+    });
+    written.map(drop).map_err(|e| {
+        let why = format!("cannot write {}: {e}", path.display());
+        HostError::new(HostErrorKind::Broken, why)
+    })
+}

@@ -1,0 +1,26 @@
+//! Real Linux TCP in virtual time: [`Vm`] is a [`Host`].
+//!
+//! A run takes place in a virtual machine: a Debian kernel, and this very program as its first
+//! process, which makes the run as on a real machine's kernel (`knee_testbed`). The machine's clock
+//! counts instructions, and passes over idle time. So no run is ever late, whatever else the real
+//! machine does; the same run gives the same bytes; and no privileges are needed.
+//!
+//! - `kernels`: which there are, and how to get one.
+//! - `initramfs`: the guest's file system.
+//! - `machine`: one QEMU process.
+//! - `snapshots`: a guest boots once; all its runs go on from there.
+//! - `guest`: what this program does inside.
+//! - `ports`, `message`: what the two sides say to each other.
+
+mod error;
+pub mod guest;
+mod host;
+mod initramfs;
+pub mod kernels;
+mod machine;
+mod message;
+mod ports;
+mod snapshots;
+
+pub use host::Vm;
+pub use kernels::{Kernel, KernelChoice, Series};

@@ -1,0 +1,575 @@
+//! One virtual machine: a QEMU process whose guest's clock counts instructions.
+//!
+//! The process dies with this one, however that ends, and has no files of its own: it talks over
+//! pipes, and its memory is a file that has no name or that it only reads.
+
+use crate::{
+    error::{broken, unavailable},
+    ports::{Extent, INPUT, LINES, Line},
+};
+use knee_run::HostError;
+use nix::{
+    errno::Errno,
+    fcntl::{FcntlArg, FdFlag, OFlag, fcntl},
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    sys::{
+        memfd::{MFdFlags, memfd_create},
+        prctl,
+        signal::Signal,
+    },
+    unistd::{Pid, getpid, getppid, pipe2},
+};
+use serde_json::{Value, json};
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{self, BufRead, BufReader, ErrorKind, Read, Seek, Write},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+        unix::process::CommandExt,
+    },
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+const QEMU: &str = "qemu-system-x86_64";
+const QEMU_HELP: &str =
+    "sudo apt-get install qemu-system-x86 (elsewhere: QEMU for x86, 7.2 or newer)";
+/// Memory of the guest. Only what it uses is taken of the real machine's.
+pub(crate) const MEMORY_BYTES: u64 = 2 << 30;
+/// Whatever happens, a guest that runs says within so long that it does.
+const LONGEST_SILENCE: Duration = Duration::from_secs(600);
+/// QEMU answers within this time.
+const LONGEST_REPLY: Duration = Duration::from_secs(60);
+/// The console's last lines that are kept, and those that an error tells.
+const KEPT_LINES: usize = 200;
+const LAST_LINES: usize = 10;
+/// What the kernel says then comes before a list of registers.
+const PANIC: &str = "Kernel panic";
+
+/// What a machine is made of. Every argument that has a part in the results is here, and so in
+/// the key of the snapshot.
+pub(crate) fn arguments(image: &Path) -> Vec<String> {
+    let memory = MEMORY_BYTES >> 20;
+    let mut arguments: Vec<String> = [
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-no-reboot",
+        // A clock that counts instructions, one nanosecond each, and passes over idle time: with it
+        // nothing that the guest sees comes from the real machine.
+        "-accel",
+        "tcg",
+        "-icount",
+        "shift=0,sleep=off",
+        "-smp",
+        "1",
+        "-rtc",
+        "base=2026-01-01T00:00:00,clock=vm",
+        "-seed",
+        "1",
+        // Without a random generator of the real machine's. Long copies by single bytes, which real
+        // processors are fast at, are slow where each is counted.
+        "-cpu",
+        "max,-rdrand,-rdseed,-erms,-fsrm",
+        "-M",
+        "q35,hpet=off,memory-backend=memory",
+        "-device",
+        "pvpanic",
+        "-action",
+        "panic=pause",
+        "-append",
+        COMMAND_LINE,
+    ]
+    .map(str::to_owned)
+    .into();
+    arguments.extend(["-m".to_owned(), format!("{memory}M")]);
+    arguments.extend(["-kernel".to_owned(), image.display().to_string()]);
+    arguments
+}
+
+/// What the kernel is told.
+const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 rdinit=/knee norandmaps \
+    random.trust_cpu=off random.trust_bootloader=off tsc=reliable mitigations=off init_on_alloc=0 \
+    hardened_usercopy=off lsm=none audit=0 psi=0 nowatchdog -- vm guest";
+
+/// QEMU's own words about its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
+pub(crate) fn version() -> Result<String, HostError> {
+    let output = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output();
+    let output = output.map_err(|e| match e.kind() {
+        ErrorKind::NotFound => unavailable(format!("`--host vm` needs QEMU: no {QEMU}"), QEMU_HELP),
+        _ => broken(format!("{QEMU}: {e}")),
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.lines().next().and_then(|line| line.split_once("version "));
+    version.map(|(_, version)| version.to_owned()).ok_or_else(|| {
+        broken(format!("{QEMU} --version says: {}", text.lines().next().unwrap_or_default()))
+    })
+}
+
+/// The state of a halted machine: its memory, and behind that everything else.
+pub(crate) struct Snapshot(File);
+
+impl Snapshot {
+    /// Room for one, in a file that is still empty.
+    pub(crate) fn new(file: File) -> io::Result<Self> {
+        file.set_len(MEMORY_BYTES)?;
+        Ok(Self(file))
+    }
+
+    /// One that was made before.
+    pub(crate) fn of(file: File) -> Self {
+        Self(file)
+    }
+
+    pub(crate) fn into_file(self) -> File {
+        self.0
+    }
+
+    /// The file again, at the place behind the memory.
+    fn behind_memory(&self) -> io::Result<File> {
+        // Opened anew, as a duplicate would share its position with others.
+        let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+        let mut file = File::options().read(true).write(true).open(path)?;
+        file.seek(io::SeekFrom::Start(MEMORY_BYTES))?;
+        Ok(file)
+    }
+}
+
+/// A running machine.
+pub(crate) struct Machine {
+    process: Process,
+    _core: Option<Core>,
+    commands: ChildStdin,
+    replies: Lines<ChildStdout>,
+    /// Name and status of what has happened and nobody has waited for yet.
+    events: Vec<(String, String)>,
+    lines: Lines<File>,
+    console: Console,
+}
+
+impl Machine {
+    /// Starts a machine that boots, waits until its guest is ready, and puts what it is then into
+    /// `snapshot`.
+    pub(crate) fn boot(
+        arguments: &[String],
+        initramfs: &[u8],
+        snapshot: &Snapshot,
+    ) -> Result<(), HostError> {
+        let initramfs = in_memory(initramfs)?;
+        let state = in_memory(&[])?;
+        let mut command = Start::new(arguments);
+        command.memory(&snapshot.0, true);
+        command.option("-initrd", &path(&initramfs));
+        command.inherit(&[initramfs.as_raw_fd()]);
+        let mut machine = command.start()?;
+        machine.wait_for(|line| matches!(line, Line::Ready).then_some(()))?;
+        machine.wait_event("STOP")?;
+        // It writes to a program, or to a descriptor that came over a socket.
+        let to = format!("/proc/{}/fd/{}", std::process::id(), state.as_raw_fd());
+        machine.migrate("migrate", &format!("exec:cat >{to}"))?;
+        let mut behind = snapshot.behind_memory().map_err(failed)?;
+        File::open(to).and_then(|mut state| io::copy(&mut state, &mut behind)).map_err(failed)?;
+        Ok(())
+    }
+
+    /// Starts a machine and lets it go on from `snapshot`, with this input. What it leaves in its
+    /// memory when it halts again is the result; `progress` is told how far it is, ns.
+    pub(crate) fn resume(
+        arguments: &[String],
+        snapshot: &Snapshot,
+        input: &[u8],
+        progress: impl Fn(u64),
+    ) -> Result<Vec<Vec<u8>>, HostError> {
+        let input = in_memory(input)?;
+        let output = in_memory(&[])?;
+        let state = snapshot.behind_memory().map_err(failed)?;
+        let mut command = Start::new(arguments);
+        command.memory(&snapshot.0, false);
+        command.option("-incoming", "defer");
+        let item = format!("name={INPUT},file={}", path(&input));
+        command.option("-fw_cfg", &item);
+        let shared = [&input, &output, &state].map(|file| file.as_raw_fd());
+        command.inherit(&shared);
+        let mut machine = command.start()?;
+        machine.migrate("migrate-incoming", &format!("fd:{}", state.as_raw_fd()))?;
+        while machine.execute("query-status", json!({}))?["status"] == "inmigrate" {
+            thread::sleep(Duration::from_millis(1));
+        }
+        machine.events.clear();
+        machine.execute("cont", json!({}))?;
+        let extents = machine.wait_for(|line| match line {
+            Line::Progress(ns) => {
+                progress(ns);
+                None
+            }
+            Line::Results(extents) => Some(extents),
+            _ => None,
+        })?;
+        machine.wait_event("STOP")?;
+        extents.iter().map(|extent| machine.memory(extent, &output)).collect()
+    }
+
+    /// A part of the memory of the guest's present process, by way of a file that the machine has.
+    fn memory(&mut self, extent: &Extent, file: &File) -> Result<Vec<u8>, HostError> {
+        let path = path(file);
+        let mut bytes = Vec::new();
+        if extent.bytes > 0 {
+            let arguments =
+                json!({ "val": extent.address, "size": extent.bytes, "filename": path });
+            self.execute("memsave", arguments)?;
+            File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(failed)?;
+        }
+        if bytes.len() as u64 != extent.bytes || crc32fast::hash(&bytes) != extent.crc {
+            return Err(broken("the results came out of the virtual machine damaged"));
+        }
+        Ok(bytes)
+    }
+
+    /// Saves or loads all but the memory, which the snapshot's file is.
+    fn migrate(&mut self, how: &str, uri: &str) -> Result<(), HostError> {
+        let on = |name| json!({ "capability": name, "state": true });
+        let capabilities = json!({ "capabilities": [on("x-ignore-shared"), on("events")] });
+        self.execute("migrate-set-capabilities", capabilities)?;
+        self.execute(how, json!({ "uri": uri }))?;
+        loop {
+            match self.wait_event("MIGRATION")?.as_str() {
+                "completed" => return Ok(()),
+                "failed" => return Err(self.ended("its state could not be kept or restored")),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads the guest's lines until one has what is wanted.
+    fn wait_for<T>(&mut self, mut wanted: impl FnMut(Line) -> Option<T>) -> Result<T, HostError> {
+        loop {
+            let line = match self.lines.next(LONGEST_SILENCE) {
+                Ok(Some(line)) => line,
+                Ok(None) => return Err(self.ended("it ended before its run did")),
+                Err(error) if error.kind() == ErrorKind::TimedOut => {
+                    let s = LONGEST_SILENCE.as_secs();
+                    return Err(self.ended(&format!("it has shown no sign of life for {s} s")));
+                }
+                Err(error) => return Err(failed(error)),
+            };
+            match Line::parse(&line) {
+                Some(Line::OutOfBudget) => {
+                    let why = "its run did not end within its budget of instructions";
+                    return Err(self.ended(why));
+                }
+                Some(line) => {
+                    if let Some(found) = wanted(line) {
+                        return Ok(found);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Executes a command of QEMU's machine protocol.
+    fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, HostError> {
+        let line = json!({ "execute": command, "arguments": arguments }).to_string() + "\n";
+        // If the process has ended, there is no reply, and that is what is told.
+        let _ = self.commands.write_all(line.as_bytes());
+        loop {
+            let mut reply = self.reply()?;
+            if let Some(error) = reply.get("error") {
+                return Err(self.ended(&format!("QEMU refuses {command}: {}", error["desc"])));
+            }
+            if let Some(result) = reply.get_mut("return") {
+                return Ok(result.take());
+            }
+        }
+    }
+
+    /// Waits for an event: its status, if it has one.
+    fn wait_event(&mut self, name: &str) -> Result<String, HostError> {
+        loop {
+            if let Some(found) = self.events.iter().position(|(event, _)| event == name) {
+                return Ok(self.events.remove(found).1);
+            }
+            self.reply()?;
+        }
+    }
+
+    /// The next thing that QEMU says; of events, a note is kept.
+    fn reply(&mut self) -> Result<Value, HostError> {
+        let line = match self.replies.next(LONGEST_REPLY) {
+            Ok(Some(line)) => line,
+            Ok(None) => return Err(self.ended("QEMU ended")),
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                return Err(self.ended("QEMU does not answer"));
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let reply: Value = serde_json::from_str(&line).map_err(|e| failed(e.into()))?;
+        if let Some(event) = reply["event"].as_str() {
+            let status = reply["data"]["status"].as_str().unwrap_or_default();
+            self.events.push((event.to_owned(), status.to_owned()));
+        }
+        Ok(reply)
+    }
+
+    /// An error, with what the guest said last.
+    fn ended(&mut self, why: &str) -> HostError {
+        // After its end the console is complete.
+        let _ = self.process.0.kill();
+        let status = self.process.0.wait();
+        let said = self.console.last_lines();
+        let mut text = format!("the virtual machine failed: {why}");
+        if said.is_empty() {
+            text += "; it said nothing";
+            if let Ok(status) = status {
+                text += &format!(" ({status})");
+            }
+        } else {
+            text += "; its last lines:";
+            said.iter().for_each(|line| text += &format!("\n  {line}"));
+        }
+        let error = broken(text);
+        if said.iter().any(|line| line.contains("Out of memory") || line.contains("alloc")) {
+            let memory = MEMORY_BYTES >> 30;
+            let help = format!(
+                "the guest has {memory} GiB: a shorter run, or one without trace or packets, needs less"
+            );
+            return error.with_help(help);
+        }
+        error
+    }
+}
+
+/// A machine that is to be started.
+struct Start {
+    command: Command,
+    inherited: Vec<RawFd>,
+}
+
+impl Start {
+    fn new(arguments: &[String]) -> Self {
+        let mut command = Command::new(QEMU);
+        command.args(arguments);
+        Self { command, inherited: Vec::new() }
+    }
+
+    fn option(&mut self, name: &str, value: &str) {
+        self.command.args([name, value]);
+    }
+
+    fn inherit(&mut self, files: &[RawFd]) {
+        self.inherited.extend(files);
+    }
+
+    /// Lets the guest's memory be `file`; what it writes there stays in it only if `kept`.
+    fn memory(&mut self, file: &File, kept: bool) {
+        let share = if kept { "on" } else { "off" };
+        let path = path(file);
+        let memory = format!(
+            "memory-backend-file,id=memory,size={MEMORY_BYTES},mem-path={path},share={share}"
+        );
+        self.option("-object", &memory);
+        self.inherit(&[file.as_raw_fd()]);
+    }
+
+    /// Starts it; it obeys from now on.
+    fn start(mut self) -> Result<Machine, HostError> {
+        let (lines, written) = pipe2(OFlag::O_CLOEXEC).map_err(|e| failed(e.into()))?;
+        let port = format!("isa-debugcon,iobase={LINES:#x},chardev=lines");
+        let chardev = format!("file,id=lines,path=/proc/self/fd/{}", written.as_raw_fd());
+        self.option("-chardev", &chardev);
+        self.option("-device", &port);
+        self.option("-chardev", "file,id=console,path=/proc/self/fd/2");
+        self.option("-serial", "chardev:console");
+        self.option("-qmp", "stdio");
+        self.inherit(&[written.as_raw_fd()]);
+        let Self { mut command, inherited } = self;
+        let parent = getpid();
+        let core = Core::least_used();
+        let mut only = CpuSet::new();
+        let pinned = core.as_ref().is_some_and(|core| only.set(core.0).is_ok());
+        let before = move || {
+            if pinned {
+                // Where that is not allowed, it is only slower.
+                let _ = sched_setaffinity(Pid::from_raw(0), &only);
+            }
+            // It ends with the thread that waits for it, however that ends.
+            prctl::set_pdeathsig(Signal::SIGKILL)?;
+            if getppid() != parent {
+                return Err(io::Error::other("the parent has ended"));
+            }
+            for fd in &inherited {
+                // SAFETY: the descriptor is open: whoever called holds the file.
+                let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
+                fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
+            }
+            Ok(())
+        };
+        // SAFETY: `before` makes system calls only.
+        unsafe { command.pre_exec(before) };
+        // Ctrl-C is for this process, which then ends that one.
+        command.process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| match e.kind() {
+            ErrorKind::NotFound => unavailable(format!("there is no {QEMU}"), QEMU_HELP),
+            _ => broken(format!("{QEMU}: {e}")),
+        })?;
+        drop(written);
+        let ends = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let process = Process(child);
+        let (Some(commands), Some(replies), Some(console)) = ends else {
+            return Err(broken("QEMU was started without pipes"));
+        };
+        let mut machine = Machine {
+            process,
+            _core: core,
+            commands,
+            replies: Lines::new(replies),
+            events: Vec::new(),
+            lines: Lines::new(File::from(lines)),
+            console: Console::follow(console),
+        };
+        // It greets first.
+        machine.reply()?;
+        machine.execute("qmp_capabilities", json!({}))?;
+        Ok(machine)
+    }
+}
+
+/// A core of the real machine that a guest has for itself, as far as this process knows. QEMU's
+/// threads take turns whenever the guest goes idle. On one core that takes far less time than from
+/// one core to another.
+struct Core(usize);
+
+/// Guests on each core.
+static GUESTS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+
+impl Core {
+    /// Of those that this process may use, one with the fewest guests.
+    fn least_used() -> Option<Self> {
+        let mut guests = GUESTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if guests.is_empty() {
+            let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
+            let usable = (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false));
+            *guests = usable.map(|core| (core, 0)).collect();
+            // Two processes should not both begin with the first.
+            let cores = guests.len().max(1);
+            guests.rotate_left(std::process::id() as usize % cores);
+        }
+        let (core, count) = guests.iter_mut().min_by_key(|(_, count)| *count)?;
+        *count += 1;
+        Some(Self(*core))
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        let mut guests = GUESTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, count)) = guests.iter_mut().find(|(core, _)| *core == self.0) {
+            *count -= 1;
+        }
+    }
+}
+
+/// A process that ends with this value.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the guest says on its console, and QEMU on its error output.
+struct Console {
+    last: Arc<Mutex<VecDeque<String>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Console {
+    fn follow(from: impl Read + Send + 'static) -> Self {
+        let last = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = last.clone();
+        let reader = thread::spawn(move || {
+            for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+                let mut last = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                last.push_back(line);
+                if last.len() > KEPT_LINES {
+                    last.pop_front();
+                }
+            }
+        });
+        Self { last, reader: Some(reader) }
+    }
+
+    /// The last lines, once the process has ended.
+    fn last_lines(&mut self) -> Vec<String> {
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let panic = last.iter().position(|line| line.contains(PANIC));
+        let told = last.iter().take(panic.map_or(last.len(), |at| at + 1));
+        let told: Vec<String> = told.filter(|line| !line.is_empty()).cloned().collect();
+        told[told.len().saturating_sub(LAST_LINES)..].to_vec()
+    }
+}
+
+/// Lines of a pipe, each with a time limit.
+struct Lines<R> {
+    pipe: R,
+    bytes: Vec<u8>,
+}
+
+impl<R: Read + AsFd> Lines<R> {
+    fn new(pipe: R) -> Self {
+        Self { pipe, bytes: Vec::new() }
+    }
+
+    /// The next line; none at the end.
+    fn next(&mut self, timeout: Duration) -> io::Result<Option<String>> {
+        let timeout = PollTimeout::try_from(timeout).map_err(io::Error::other)?;
+        loop {
+            if let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.bytes.drain(..=end).collect();
+                return Ok(Some(String::from_utf8_lossy(&line[..end]).into_owned()));
+            }
+            let mut ready = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut ready, timeout) {
+                Ok(0) => return Err(ErrorKind::TimedOut.into()),
+                Ok(_) => {}
+                Err(Errno::EINTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let mut room = [0; 4096];
+            match self.pipe.read(&mut room)? {
+                0 => return Ok(None),
+                len => self.bytes.extend_from_slice(&room[..len]),
+            }
+        }
+    }
+}
+
+/// A file that a machine inherits, by a path that it can open.
+fn path(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// A file in memory, without a name, with these contents.
+fn in_memory(bytes: &[u8]) -> Result<File, HostError> {
+    let file = memfd_create(c"knee-vm", MFdFlags::MFD_CLOEXEC);
+    let mut file = File::from(file.map_err(|e| failed(e.into()))?);
+    file.write_all(bytes).map_err(failed)?;
+    Ok(file)
+}
+
+fn failed(error: io::Error) -> HostError {
+    broken(format!("talking to the virtual machine: {error}"))
+}
