@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes what is published: target/package/*.crate, each built from its own package, and target/debian/knee_*.deb with
 # the program (stripped), manual pages, completions, BPF objects and scenarios.
-# Usage: scripts/package.sh [crates|deb]   both without an argument.
-# Needs what the kernel host needs to build. cargo-deb is built once, into target/tools (a few minutes).
+# Usage: scripts/package.sh [crates|deb [KNEE]]   both without an argument; KNEE is a program that is built already.
+# Needs what the kernel host needs to build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -16,22 +16,48 @@ fi
 
 if [[ $what != crates ]]; then
 	scripts/install-packages.sh dpkg-dev
-	export PATH=$target/tools/bin:$PATH
-	command -v cargo-deb >/dev/null || cargo install cargo-deb --version 3.7.0 --locked --quiet \
-		--root "$target/tools" --target-dir "$target/tools/target"
-	cargo build --locked --profile dist -p knee
-	knee=$target/dist/knee
-	files=$target/dist/package
-	rm -rf "$files"
-	mkdir -p "$files"/{man,completions,bpf}
-	"$knee" man "$files/man"
-	for shell in bash zsh fish; do
-		"$knee" completions "$shell" >"$files/completions/$shell"
-	done
+	knee=${2:-}
+	if [[ -z $knee ]]; then
+		cargo build --locked --profile dist -p knee
+		knee=$target/dist/knee
+	fi
+	version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+	architecture=$(dpkg --print-architecture)
+	root=$target/debian/knee
+	rm -rf "$root"
+	mkdir -p "$root"/DEBIAN "$root"/usr/{bin,lib/knee/bpf,share/{doc/knee,knee,man/man1}} \
+		"$root"/usr/share/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
+	install -s "$knee" "$root/usr/bin/knee"
+	"$knee" man "$root/usr/share/man/man1"
+	gzip -9n "$root"/usr/share/man/man1/*
+	"$knee" completions bash >"$root/usr/share/bash-completion/completions/knee"
+	"$knee" completions zsh >"$root/usr/share/zsh/vendor-completions/_knee"
+	"$knee" completions fish >"$root/usr/share/fish/vendor_completions.d/knee.fish"
 	for source in cc/algorithms/*.c; do
 		name=$(basename "$source" .c)
-		"$knee" kernel export "$name" --out "$files/bpf/$name.bpf.o" >/dev/null
+		"$knee" kernel export "$name" --out "$root/usr/lib/knee/bpf/$name.bpf.o" >/dev/null
 	done
-	cargo deb --locked -p knee --profile dist --no-build --no-strip
-	ls -lh "$knee" "$target"/debian/*.deb
+	cp -r scenarios "$root/usr/share/knee/"
+	cp README.md CHANGELOG.md "$root/usr/share/doc/knee/"
+	cp cc/LICENSE "$root/usr/share/doc/knee/LICENSE-C"
+	cp LICENSE-MIT "$root/usr/share/doc/knee/copyright"
+	# dpkg-shlibdeps finds the packages of the shared libraries; it wants a source package beside it.
+	mkdir -p "$target/debian/debian"
+	printf 'Source: knee\n\nPackage: knee\nArchitecture: any\n' >"$target/debian/debian/control"
+	depends=$(cd "$target/debian" && dpkg-shlibdeps -O knee/usr/bin/knee 2>/dev/null | sed 's/^shlibs:Depends=//')
+	cat >"$root/DEBIAN/control" <<-END
+		Package: knee
+		Version: $version
+		Architecture: $architecture
+		Maintainer: The Knee contributors
+		Section: net
+		Priority: optional
+		Depends: $depends
+		Installed-Size: $(du -sk "$root/usr" | cut -f 1)
+		Description: delay-based TCP congestion control: simulate, reproduce, use
+		 Knee writes each congestion control algorithm once, in freestanding C, and runs it in a
+		 deterministic simulator, in the unpatched Linux kernel (eBPF) and in QUIC.
+	END
+	dpkg-deb --root-owner-group --build "$root" "$target/debian/knee_${version}_$architecture.deb"
+	ls -lh "$root/usr/bin/knee" "$target"/debian/*.deb
 fi
