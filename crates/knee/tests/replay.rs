@@ -114,7 +114,7 @@ fn traces_of_the_simulator_are_the_same_again() {
     write(&place, "gap.parquet", &gap);
     let (code, said) = replay(&place, "gap.parquet");
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("records were dropped; 1 calls only began anew"), "{said}");
+    assert!(said.contains("records were dropped; 1 calls only gave the state to continue from"), "{said}");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn what_is_no_trace_is_refused() {
         ("results", "cannot be read"),
         ("none.parquet", "cannot be read"),
         ("empty.csv", "no column"),
-        ("cut.parquet", "is no trace"),
+        ("cut.parquet", "is not a trace"),
         ("flows.parquet", "no column"),
     ] {
         let (code, said) = replay(&place, name);
