@@ -82,7 +82,7 @@ fn traces_of_the_simulator_are_the_same_again() {
     let sampled = rows.iter().rposition(|r| r.call.ack.sample_us > 0).unwrap();
     type Change = fn(&mut TraceRow);
     let changes: [(usize, &str, Change); 8] = [
-        (sampled, "observe_0", |r| r.call.ack.sample_pkts *= 1000),
+        (sampled, "state", |r| r.call.ack.sample_pkts *= 1000),
         (sampled, "after.pacing_bytes_per_s", |r| r.call.after.pacing_bytes_per_s ^= 1),
         (middle, "after.cwnd_pkts", |r| r.call.before.cwnd_pkts ^= 1),
         (middle, "after.ssthresh_pkts", |r| r.call.after.ssthresh_pkts ^= 1),
@@ -114,7 +114,10 @@ fn traces_of_the_simulator_are_the_same_again() {
     write(&place, "gap.parquet", &gap);
     let (code, said) = replay(&place, "gap.parquet");
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("records were dropped; 1 calls only gave the state to continue from"), "{said}");
+    assert!(
+        said.contains("records were dropped; 1 calls only gave the state to continue from"),
+        "{said}"
+    );
 }
 
 #[test]
