@@ -59,7 +59,9 @@ pub fn spec(record: &RunRecord) -> RunSpec {
         "probe" => FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 200 },
         name => FlowKind::Tcp(TcpSpec {
             transport: Transport::Own,
-            cc: Cc::Knee(Params::defaults(knee_cc::algorithm(name).unwrap())),
+            cc: Cc::Knee(Params::defaults(
+                knee_cc::algorithm(name).expect("the name of an algorithm"),
+            )),
             workload: Workload::Bulk,
             options: TcpOptions {
                 mss_bytes: 1448,
