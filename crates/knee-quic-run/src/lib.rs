@@ -23,7 +23,7 @@
 //! probe timeouts.
 
 mod calls;
-mod engine;
+mod connection;
 mod error;
 mod peer;
 mod qlog;
@@ -52,7 +52,7 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, Error> {
 /// # Errors
 /// [`Error`]: what the spec asks that QUIC cannot do, or what went wrong.
 pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, Error> {
-    engine::Engine::new(spec, options)?.run()
+    connection::Prepared::new(spec)?.run(options)
 }
 
 /// QUIC in virtual time as a [`Host`].
@@ -74,7 +74,7 @@ impl Host for Quic {
 
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
         can_keep(options)?;
-        Ok(engine::Engine::new(spec, options).map(drop)?)
+        Ok(connection::Prepared::new(spec).map(drop)?)
     }
 
     fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {

@@ -3,10 +3,12 @@
 //! A [`RunSpec`] is a validated experiment in plain numbers: path, flows, what to record. A host
 //! (simulator, kernel testbed, QUIC) takes one and gives a [`RunRecord`]. Times are integer
 //! nanoseconds from the start of the run unless a name says otherwise. The [`Path`] of a spec is one
-//! component for all hosts; it knows no clock. What every [`Host`] does is a trait.
+//! component for all hosts, and [`drive`] the one loop that lets happen what is due on it. What every [`Host`] does is a trait.
 
 mod delay;
+mod driver;
 mod emission;
+mod flows;
 mod host;
 mod path;
 mod record;
@@ -14,10 +16,13 @@ mod replay;
 mod spec;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod timers;
 mod udp;
 
 pub use delay::DelayStats;
+pub use driver::{AHEAD, Ends, Network, close_last_bin, drive};
 pub use emission::Emission;
+pub use flows::{At, Connection, FlowTimer, run_in_virtual_time};
 pub use host::{Host, HostError, HostErrorKind, RunOptions};
 pub use knee_cc::{Call, CallRecord};
 pub use knee_net::{
@@ -25,7 +30,7 @@ pub use knee_net::{
     Random, Rate, Red, Thresholds, TraceError, Varying,
 };
 pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
-pub use path::{Numbered, Path, PathQueues, Port, Source};
+pub use path::{Direction, End, Gone, Numbered, Path, PathQueues};
 pub use record::{
     FlowCounters, FlowRecord, FlowSample, FlowTotals, Lateness, PacketEvent, PacketLog, QueueBin,
     QueueRecord, RealTime, RunRecord, Transfer, Unfinished,
@@ -36,4 +41,5 @@ pub use spec::{
     Recovery, Reorder, ReverseLink, Route, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
     Write,
 };
+pub use timers::LazyTimer;
 pub use udp::UdpFlow;

@@ -1,6 +1,6 @@
 //! What a run measured.
 
-use crate::{DelayStats, Ns, RunSpec};
+use crate::{DelayStats, Ns, PathQueues, RunSpec};
 use knee_cc::{
     Call, CallRecord, Conn, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B, NOTE_ROUND,
     OBSERVE_N,
@@ -29,6 +29,20 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// Of a run of `spec`: what its flows and queues did, nothing approximated, in virtual time.
+    pub fn new(spec: &RunSpec, flows: Vec<FlowRecord>, queues: PathQueues) -> Self {
+        Self {
+            seed: spec.seed,
+            duration_ns: spec.duration_ns,
+            bin_ns: spec.record.bin_ns,
+            flows,
+            queues: queues.hops,
+            reverse_queue: queues.reverse,
+            approximations: Vec::new(),
+            real_time: None,
+        }
+    }
+
     /// Names the observed values of the flows of `spec`, whose record this is: a record that was
     /// written and read has lost them.
     pub fn name_observed(&mut self, spec: &RunSpec) {

@@ -31,6 +31,14 @@ impl RunSpec {
         flow.start_ns + Jitter::new(flow.start_jitter_ns).draw_ns(&mut random)
     }
 
+    /// Number of bins of the time series; the last one may be short.
+    pub fn bins(&self) -> usize {
+        match self.record.bin_ns {
+            0 => 0,
+            bin_ns => self.duration_ns.div_ceil(bin_ns) as usize,
+        }
+    }
+
     /// The random stream of `component` for flow `index`: the same however many flows are drawn.
     pub fn random(&self, component: &str, index: usize) -> Random {
         let drawn = self.flows[index].drawn.as_ref();
@@ -398,6 +406,15 @@ impl FlowKind {
         match self {
             Self::Tcp(tcp) => Some(&tcp.workload),
             Self::Udp { .. } | Self::Probe { .. } => None,
+        }
+    }
+
+    /// Name in results: of the algorithm, or `udp`, `probe`.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Tcp(tcp) => tcp.cc.name(),
+            Self::Udp { .. } => "udp".to_owned(),
+            Self::Probe { .. } => "probe".to_owned(),
         }
     }
 

@@ -46,7 +46,6 @@ impl UdpFlow {
     pub fn send(&mut self) -> u32 {
         let number = self.next_number;
         self.next_number += 1;
-        self.counters.sent_pkts += 1;
         self.due_ns = self.emission.next_ns().unwrap_or(NEVER);
         number
     }
@@ -70,12 +69,7 @@ impl UdpFlow {
 
     /// `record` with what this flow measured.
     pub fn finish(self, record: FlowRecord) -> FlowRecord {
-        FlowRecord {
-            kind: if self.probe.is_some() { "probe" } else { "udp" }.to_owned(),
-            probe_delays: self.delays,
-            one_way_delay: self.delay,
-            ..record
-        }
+        FlowRecord { probe_delays: self.delays, one_way_delay: self.delay, ..record }
     }
 }
 
@@ -84,6 +78,8 @@ impl FlowRecord {
     pub fn of(flow: &FlowSpec, start_ns: Ns, duration_ns: Ns) -> Self {
         Self {
             name: flow.name.clone(),
+            kind: flow.kind.name(),
+            observes: flow.kind.observes(),
             source: flow.drawn.as_ref().map_or_else(String::new, |d| d.source.to_string()),
             start_ns,
             stop_ns: flow.stop_ns.map_or(duration_ns, |stop_ns| stop_ns.min(duration_ns)),

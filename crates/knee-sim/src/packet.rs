@@ -1,20 +1,25 @@
 //! What travels through the simulated network.
 
-use knee_net::{Ecn, Packet};
+use knee_net::Ecn;
 use knee_run::Numbered;
 
 /// No value.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A packet on the way there: TCP segment, UDP packet or probe; of a flow that goes back an ACK.
+/// A packet: what a sender sends, or what a receiver answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packet {
+    Data(Data),
+    Ack(Ack),
+}
+
+/// A TCP segment, UDP packet or probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub(crate) struct Data {
     pub flow: u32,
-    /// Segment or packet number within the flow, from 0; of an ACK the first segment not received in
-    /// order.
+    /// Segment or packet number within the flow, from 0.
     pub number: u32,
-    /// Where the rest of an ACK stands; [`NONE`]: it is none.
-    pub ack: u32,
     /// An IP packet's size fits.
     pub bytes: u16,
     pub ecn: Ecn,
@@ -23,88 +28,117 @@ pub(crate) struct Data {
     pub cwr: bool,
 }
 
-impl Packet for Data {
+/// An acknowledgement. What it reports beside its number, needed only while something is missing,
+/// stands apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Ack {
+    pub flow: u32,
+    /// First segment not received in order.
+    pub cumulative: u32,
+    /// Where its [`Sack`] stands, or [`NONE`].
+    pub sack: u32,
+    pub bytes: u16,
+    /// It echoes a congestion mark (ECE, RFC 3168 section 6.1.3).
+    pub echo: bool,
+}
+
+/// What an ACK reports beside its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sack {
+    /// Segment that arrived again (D-SACK, RFC 2883), or [`NONE`].
+    pub duplicate: u32,
+    /// What has arrived out of order, if anything has.
+    pub blocks: Option<SackBlocks>,
+}
+
+impl Sack {
+    /// Of an ACK that reports no more than its number.
+    pub(crate) const NOTHING: Self = Self { duplicate: NONE, blocks: None };
+}
+
+// Queues hold them by the thousand.
+const _: () = assert!(size_of::<Packet>() == 16);
+
+impl Default for Packet {
+    fn default() -> Self {
+        Self::Data(Data::default())
+    }
+}
+
+impl knee_net::Packet for Packet {
     #[inline]
     fn wire_bytes(&self) -> u32 {
-        self.bytes.into()
+        match self {
+            Self::Data(data) => data.bytes.into(),
+            Self::Ack(ack) => ack.bytes.into(),
+        }
     }
 
     #[inline]
     fn flow_key(&self) -> u32 {
-        self.flow
+        self.flow()
     }
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        match self {
+            Self::Data(data) => data.ecn,
+            Self::Ack(_) => Ecn::NotCapable,
+        }
     }
 
     #[inline]
     fn mark(&mut self) {
-        self.ecn = Ecn::Marked;
+        if let Self::Data(data) = self {
+            data.ecn = Ecn::Marked;
+        }
     }
 }
 
-impl Numbered for Data {
+impl Numbered for Packet {
     #[inline]
     fn flow(&self) -> u32 {
-        self.flow
+        match self {
+            Self::Data(data) => data.flow,
+            Self::Ack(ack) => ack.flow,
+        }
     }
 
     #[inline]
     fn number(&self) -> u32 {
-        self.number
+        match self {
+            Self::Data(data) => data.number,
+            Self::Ack(ack) => ack.cumulative,
+        }
     }
 }
 
-/// Index of the flow that a packet on the way back belongs to; of an ACK, whether it echoes a
-/// congestion mark (ECE, RFC 3168 section 6.1.3), or whether it is none, but data: in one word, so that
-/// ACKs in flight take no more room for it.
+/// Whether an ACK echoes a congestion mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AckTo(u32);
+pub(crate) struct AckTo(bool);
 
 impl AckTo {
-    const ECHO: u32 = 1 << 31;
-    const DATA: u32 = 1 << 30;
-
     #[inline]
-    pub(crate) fn new(flow: u32, echo: bool) -> Self {
-        debug_assert!(flow < Self::DATA);
-        Self(if echo { flow | Self::ECHO } else { flow })
-    }
-
-    /// Of data of a flow that goes back.
-    pub(crate) fn data(flow: u32) -> Self {
-        debug_assert!(flow < Self::DATA);
-        Self(flow | Self::DATA)
-    }
-
-    #[inline]
-    pub(crate) fn is_data(self) -> bool {
-        self.0 & Self::DATA != 0
-    }
-
-    #[inline]
-    pub(crate) fn flow(self) -> u32 {
-        self.0 & !(Self::ECHO | Self::DATA)
+    pub(crate) fn new(_flow: u32, echo: bool) -> Self {
+        Self(echo)
     }
 
     #[inline]
     pub(crate) fn echo(self) -> bool {
-        self.0 & Self::ECHO != 0
+        self.0
     }
 }
 
-/// A packet on the way back: an acknowledgement; of a flow that goes back a segment or packet, of
-/// which there is only the number. SACK blocks, needed only while something is missing, stand apart.
+/// An ACK as the sender sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckPacket {
     pub to: AckTo,
-    /// First segment not received in order; of data its number.
+    /// First segment not received in order.
     pub cumulative: u32,
     /// Segment that arrived again (D-SACK, RFC 2883), or [`NONE`].
     pub duplicate: u32,
-    /// Where the SACK blocks stand, or [`NONE`].
+    /// [`NONE`] if there are no blocks.
     pub blocks: u32,
 }
 

@@ -408,7 +408,6 @@ impl Sender {
     #[inline]
     fn sent(&mut self, now_ns: u64) {
         let tcb = &mut self.tcb;
-        tcb.counters.sent_pkts += 1;
         self.last_sent_ns = now_ns;
         if (Phase::Cwr as u8..=Phase::Recovery as u8).contains(&tcb.conn.phase) {
             tcb.reduction.prr.sent();

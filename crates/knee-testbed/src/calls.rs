@@ -1,6 +1,6 @@
 //! The calls of a run's algorithms, as the kernel made them: what only they know.
 
-use crate::{Alarm, Clock, TestbedError, bins, plan::flow_of, variants::Variants};
+use crate::{Alarm, Clock, TestbedError, plan::flow_of, variants::Variants};
 use knee_cc::OBSERVE_N;
 use knee_kernel::{Filter, TracedCall, Tracer};
 use knee_run::{Call, CallRecord, DelayStats, FlowCounters, NS_PER_US, Ns, RunSpec};
@@ -61,7 +61,7 @@ pub(crate) fn follow(
         calls => return Err(TestbedError::CallsLost { calls }),
     }
     for flow in &mut flows {
-        flow.observed.resize(bins(spec), flow.latest);
+        flow.observed.resize(spec.bins(), flow.latest);
     }
     Ok(flows)
 }
@@ -78,7 +78,7 @@ impl Called {
         }
         let at_ns = (call.before.now_us * NS_PER_US).saturating_sub(zero_ns);
         if let Some(bin) = at_ns.checked_div(spec.record.bin_ns) {
-            let before = (bin as usize).clamp(self.observed.len(), bins(spec));
+            let before = (bin as usize).clamp(self.observed.len(), spec.bins());
             self.observed.resize(before, self.latest);
             self.latest = call.observed;
         }

@@ -1,13 +1,13 @@
 //! The path: carries packets between the two ends' devices in real time.
 //!
-//! It steps the same [`Path`] as the simulator. Each event happens at the time that the path gave,
+//! It drives the same [`Path`] as the simulator, up to the present. Each event happens at the time that the path gave,
 //! however late the thread is: a late packet delays itself, not those after it.
 //!
 //! In a virtual machine whose clock counts instructions it does the same, but never waits awake:
 //! that would only count more of them.
 
 use crate::{
-    Alarm, Clock, TestbedError, Time, bins,
+    Alarm, Clock, TestbedError, Time,
     capture::{Capture, Place},
     error::Doing,
     namespace::OPEN_MTU_BYTES,
@@ -15,10 +15,10 @@ use crate::{
     passed::Passed,
     plan::{Plan, flow_of},
 };
-use knee_net::{NEVER, Packet};
 use knee_run::{
-    DelayStats, FlowCounters, Lateness, NS_PER_MS, NS_PER_S, NS_PER_US, Ns, PacketEvent, Path,
-    PathQueues, Port, RunSpec, Source,
+    DelayStats, Direction, End, Ends, FlowCounters, FlowSample, FlowTotals, Gone, Lateness,
+    NS_PER_MS, NS_PER_S, NS_PER_US, Network, Ns, PacketEvent, Path, PathQueues, RunSpec,
+    close_last_bin, drive,
 };
 use nix::{
     errno::Errno,
@@ -29,6 +29,7 @@ use nix::{
     },
 };
 use std::{
+    convert::Infallible,
     fs::File,
     io::{ErrorKind, Read, Write},
     os::fd::AsFd,
@@ -70,8 +71,6 @@ pub(crate) struct FlowPath {
     /// Runs of retransmissions.
     pub retransmission_episodes: u64,
     pub bins: Vec<FlowBin>,
-    /// Packets that the receiver sent.
-    pub back_pkts: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -90,70 +89,57 @@ enum Kind {
 
 struct Flow {
     record: FlowPath,
-    port: Port,
-    /// Totals at the last bin: sent, lost.
-    last: (u64, u64),
+    last: FlowTotals,
     kind: Kind,
     mss_bytes: u64,
     sequence: Sequence,
     arrived: Arrived,
 }
 
-impl Flow {
-    fn new(port: Port) -> Self {
+impl Default for Flow {
+    fn default() -> Self {
         Self {
             record: FlowPath::default(),
-            port,
-            last: (0, 0),
+            last: FlowTotals::default(),
             kind: Kind::Udp,
             mss_bytes: 1,
             sequence: Sequence::default(),
             arrived: Arrived::default(),
         }
     }
+}
 
-    /// Counts a packet that starts on its way: `data`, or what the receiver sends.
-    fn count(&mut self, data: bool) {
-        if data {
-            self.record.counters.sent_pkts += 1;
-        } else {
-            self.record.back_pkts += 1;
-        }
-    }
-
+impl Flow {
+    /// Totals, without what the path counts.
     fn counters(&self) -> FlowCounters {
         let retransmitted_pkts = self.sequence.retransmitted_pkts;
-        self.port.count(FlowCounters { retransmitted_pkts, ..self.record.counters })
-    }
-
-    fn close_bin(&mut self) {
-        let c = self.counters();
-        let total = (c.sent_pkts, c.random_losses_pkts + c.queue_drops_pkts);
-        self.record.bins.push(FlowBin {
-            sent_pkts: (total.0 - self.last.0) as u32,
-            lost_pkts: (total.1 - self.last.1) as u32,
-        });
-        self.last = total;
+        FlowCounters { retransmitted_pkts, ..self.record.counters }
     }
 }
 
 pub(crate) struct Forwarder<'a> {
     spec: &'a RunSpec,
-    clock: Clock,
-    senders: File,
-    receivers: File,
-    flows: Vec<Flow>,
+    network: Network<Datagram, Infallible>,
+    devices: Devices,
     /// Whether only the flows of a plan are carried; if not, all packets are of flow 0.
     planned: bool,
-    path: Path<Datagram, Datagram>,
-    capture: Option<Capture>,
-    lateness: DelayStats,
     /// So late a packet may be.
     late_ns: Ns,
     room_bytes: usize,
-    free: Vec<Vec<u8>>,
     pace: Pace,
-    /// Whether there may be packets to read from the sender's end, and from the receiver's.
+}
+
+/// The ends of the path: their devices, and what is known of the packets.
+struct Devices {
+    clock: Clock,
+    /// At the path's start, and at its end.
+    start: File,
+    end: File,
+    flows: Vec<Flow>,
+    capture: Option<Capture>,
+    lateness: DelayStats,
+    free: Vec<Vec<u8>>,
+    /// Whether there may be packets to read that go forward, and in reverse.
     readable: [bool; 2],
 }
 
@@ -181,12 +167,11 @@ impl<'a> Forwarder<'a> {
         spec: &'a RunSpec,
         plan: Option<&Plan>,
         clock: Clock,
-        [senders, receivers]: [File; 2],
+        [start, end]: [File; 2],
         capture: Option<Capture>,
         time: Time,
     ) -> Self {
-        let (path, ports) = Path::new(spec);
-        let mut flows: Vec<Flow> = ports.into_iter().map(Flow::new).collect();
+        let mut flows: Vec<Flow> = spec.flows.iter().map(|_| Flow::default()).collect();
         for (index, flow) in flows.iter_mut().enumerate() {
             let Some(planned) = plan.map(|plan| &plan.flows[index]) else { continue };
             if let Some(tcp) = &planned.tcp {
@@ -197,19 +182,21 @@ impl<'a> Forwarder<'a> {
         }
         Self {
             spec,
-            clock,
-            senders,
-            receivers,
-            flows,
+            network: Network::new(spec),
+            devices: Devices {
+                clock,
+                start,
+                end,
+                flows,
+                capture,
+                lateness: DelayStats::default(),
+                free: Vec::new(),
+                readable: [true; 2],
+            },
             planned: plan.is_some(),
-            path,
-            capture,
-            lateness: DelayStats::default(),
             late_ns: late_ns(spec),
             room_bytes: plan.map_or(ROOM_BYTES, |plan| plan.mtu_bytes as usize),
-            free: Vec::new(),
             pace: Pace::of(time),
-            readable: [true; 2],
         }
     }
 
@@ -220,17 +207,17 @@ impl<'a> Forwarder<'a> {
         mut watch: impl FnMut(&Self),
     ) -> Result<PathRecord, TestbedError> {
         urgent()?;
-        self.clock.wait_for_zero();
+        self.devices.clock.wait_for_zero();
         let end_ns = self.spec.duration_ns;
         let (mut turn_ns, mut slept_ns) = (0, 0);
         while !alarm.raised() {
-            let now_ns = self.clock.now_ns();
+            let now_ns = self.devices.clock.now_ns();
             if now_ns >= turn_ns + TURN_NS {
                 let rest_ns = ((now_ns - turn_ns) / REST_SHARE).saturating_sub(slept_ns);
                 if self.pace.rests && rest_ns > 0 {
                     thread::sleep(Duration::from_nanos(rest_ns));
                 }
-                (turn_ns, slept_ns) = (self.clock.now_ns(), 0);
+                (turn_ns, slept_ns) = (self.devices.clock.now_ns(), 0);
                 watch(&self);
                 continue;
             }
@@ -238,9 +225,9 @@ impl<'a> Forwarder<'a> {
             if now_ns >= end_ns {
                 break;
             }
-            let forward = self.take_in(true)?;
-            let back = self.take_in(false)?;
-            if !forward && !back {
+            let forward = self.take_in(Direction::Forward)?;
+            let reverse = self.take_in(Direction::Reverse)?;
+            if !forward && !reverse {
                 slept_ns += self.sleep(end_ns)?;
             }
         }
@@ -249,64 +236,151 @@ impl<'a> Forwarder<'a> {
 
     /// Sleeps until a packet comes or is to be given out; how long.
     fn sleep(&mut self, end_ns: Ns) -> Result<Ns, TestbedError> {
-        let due_ns = self.path.next_out_ns();
-        let now_ns = self.clock.now_ns();
+        let due_ns = self.network.path().next_out_ns();
+        let now_ns = self.devices.clock.now_ns();
         let wake_ns = due_ns.saturating_add(self.late_ns).min(end_ns);
         let sleep_ns = wake_ns.saturating_sub(now_ns + self.pace.wake_ns).min(LONGEST_SLEEP_NS);
         if sleep_ns == 0 {
             std::hint::spin_loop();
-            self.readable = [true; 2];
+            self.devices.readable = [true; 2];
             return Ok(0);
         }
         let mut devices = [
-            PollFd::new(self.senders.as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.receivers.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.devices.start.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.devices.end.as_fd(), PollFlags::POLLIN),
         ];
         match ppoll(&mut devices, Some(TimeSpec::nanoseconds(sleep_ns as i64)), None) {
             Ok(_) | Err(Errno::EINTR) => {
-                self.readable = devices.map(|device| device.any().unwrap_or(true));
-                Ok(self.clock.now_ns() - now_ns)
+                self.devices.readable = devices.map(|device| device.any().unwrap_or(true));
+                Ok(self.devices.clock.now_ns() - now_ns)
             }
             Err(error) => Err(error).doing("waiting for packets"),
         }
     }
 
-    /// Takes in what an end has sent; whether it was anything.
-    fn take_in(&mut self, forward: bool) -> Result<bool, TestbedError> {
-        if !self.readable[usize::from(!forward)] {
+    /// Takes in what one end has sent, in this direction; whether it was anything.
+    fn take_in(&mut self, direction: Direction) -> Result<bool, TestbedError> {
+        if !self.devices.readable[direction as usize] {
             return Ok(false);
         }
         for taken in 0..BATCH {
-            let mut room = self.free.pop().unwrap_or_else(|| vec![0; self.room_bytes]);
-            let device = if forward { &self.senders } else { &self.receivers };
-            let len = match (&mut &*device).read(&mut room) {
+            let free = self.devices.free.pop();
+            let mut room = free.unwrap_or_else(|| vec![0; self.room_bytes]);
+            let len = match self.devices.before(direction).0.read(&mut room) {
                 Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.free.push(room);
-                    self.readable[usize::from(!forward)] = false;
+                    self.devices.free.push(room);
+                    self.devices.readable[direction as usize] = false;
                     return Ok(taken > 0);
                 }
                 Err(error) => return Err(error).doing("reading a packet from a device"),
             };
-            let now_ns = self.clock.now_ns();
+            let now_ns = self.devices.clock.now_ns();
             if now_ns >= self.spec.duration_ns {
                 return Ok(false);
             }
-            let Some((flow, number, covers)) = self.identify(&room[..len], forward) else {
-                self.free.push(room);
+            let Some((flow, number, covers)) = self.identify(&room[..len], direction) else {
+                self.devices.free.push(room);
                 continue;
             };
-            let place = if forward { Place::Sender } else { Place::Receiver };
-            self.captured(place, now_ns, &room[..len], None)?;
+            let (_, place) = self.devices.before(direction);
+            self.devices.captured(place, now_ns, &room[..len], None)?;
             self.advance(now_ns)?;
-            let packet = Datagram { room, len: len as u32, flow: flow as u32, number, covers };
-            if forward {
-                self.send(now_ns, packet)?;
-            } else {
-                self.send_back(now_ns, packet)?;
-            }
+            let packet = Datagram { room, len: len as u32, flow, number, covers };
+            // What goes one way comes from the end that the other way leads to.
+            let from = self.network.path().end(flow, direction.other());
+            self.network.send(packet, from);
         }
         Ok(true)
+    }
+
+    /// Flow, number and sequence space of a packet, if it is to be carried.
+    fn identify(&mut self, bytes: &[u8], direction: Direction) -> Option<(u32, u32, (u64, u64))> {
+        let data_pkts = |flow| self.network.path().data_pkts(flow) as u32;
+        if !self.planned {
+            return carried(bytes).then(|| (0, data_pkts(0), (0, 0)));
+        }
+        let headers: Headers = parse(bytes)?;
+        let service = match direction {
+            Direction::Forward => headers.destination_port,
+            Direction::Reverse => headers.source_port,
+        };
+        let index = flow_of(service)?;
+        let flow = self.devices.flows.get_mut(index)?;
+        let index = index as u32;
+        match headers.body {
+            Body::Tcp { seq, syn, span } if flow.kind == Kind::Tcp => {
+                if self.network.path().end(index, direction) == End::Sender {
+                    return Some((index, 0, (0, 0)));
+                }
+                let covers = flow.sequence.send(seq, syn, span);
+                let number = covers.0.saturating_sub(1) / flow.mss_bytes;
+                Some((index, number as u32, covers))
+            }
+            Body::Udp { number } if flow.kind == Kind::Udp => Some((index, number, (0, 0))),
+            // Encrypted: they are numbered as they come.
+            Body::Udp { .. } if flow.kind == Kind::Quic => Some((index, data_pkts(index), (0, 0))),
+            _ => None,
+        }
+    }
+
+    /// Lets all happen that is due by `until_ns`.
+    fn advance(&mut self, until_ns: Ns) -> Result<(), TestbedError> {
+        drive(&mut self.network, &mut self.devices, until_ns)
+    }
+
+    /// What has passed until now.
+    pub(crate) fn passed(&self) -> Passed {
+        let (path, devices) = (self.network.path(), &self.devices);
+        let c = path.count(0, devices.flows[0].counters());
+        let queues: Vec<_> = path.queues().collect();
+        let (first, last) = (queues[0], queues[queues.len() - 1]);
+        let delay = |q| first.delay.quantile_ns(q);
+        Passed {
+            time_ns: devices.clock.now_ns(),
+            forward_pkts: c.sent_pkts,
+            delivered_pkts: c.delivered_pkts,
+            delivered_bytes: last.departed_bytes,
+            queue_drops_pkts: c.queue_drops_pkts,
+            random_losses_pkts: c.random_losses_pkts,
+            back_pkts: path.ack_pkts(0),
+            back_losses_pkts: c.ack_losses_pkts,
+            back_drops_pkts: c.ack_drops_pkts,
+            queue_pkts: path.held_pkts(0),
+            queue_max_pkts: first.max_pkts,
+            queue_delay_ns: [delay(0.5), delay(0.95), delay(0.99), first.delay.max_ns()],
+            lateness: Lateness::of(&devices.lateness),
+        }
+    }
+
+    fn finish(mut self) -> Result<PathRecord, TestbedError> {
+        close_last_bin(&mut self.network, &mut self.devices, self.spec);
+        let passed = self.passed();
+        let (path, Devices { flows, capture, lateness, .. }) =
+            (self.network.into_path(), self.devices);
+        if let Some(capture) = capture {
+            capture.finish()?;
+        }
+        let in_network = path.in_network_pkts();
+        let flows = flows.into_iter().enumerate().map(|(index, flow)| {
+            let counters = path.count(index, flow.counters());
+            FlowPath {
+                counters: FlowCounters { in_network_pkts: in_network[index], ..counters },
+                retransmission_episodes: flow.sequence.episodes,
+                ..flow.record
+            }
+        });
+        Ok(PathRecord { flows: flows.collect(), queues: path.finish(), lateness, passed })
+    }
+}
+
+impl Devices {
+    /// Where packets in `direction` come from.
+    fn before(&self, direction: Direction) -> (&File, Place) {
+        match direction {
+            Direction::Forward => (&self.start, Place::Sender),
+            Direction::Reverse => (&self.end, Place::Receiver),
+        }
     }
 
     fn captured(
@@ -321,214 +395,66 @@ impl<'a> Forwarder<'a> {
             None => Ok(()),
         }
     }
+}
 
-    /// Flow, number and sequence space of a packet, if it is to be carried.
-    fn identify(&mut self, bytes: &[u8], forward: bool) -> Option<(usize, u32, (u64, u64))> {
-        if !self.planned {
-            let sent_pkts = self.flows[0].record.counters.sent_pkts;
-            return carried(bytes).then_some((0, sent_pkts as u32, (0, 0)));
-        }
-        let headers: Headers = parse(bytes)?;
-        let service = if forward { headers.destination_port } else { headers.source_port };
-        let index = flow_of(service)?;
-        let flow = self.flows.get_mut(index)?;
-        match headers.body {
-            Body::Tcp { seq, syn, span } if flow.kind == Kind::Tcp => {
-                if forward == flow.port.goes_back {
-                    return Some((index, 0, (0, 0)));
-                }
-                let covers = flow.sequence.send(seq, syn, span);
-                let number = covers.0.saturating_sub(1) / flow.mss_bytes;
-                Some((index, number as u32, covers))
-            }
-            Body::Udp { number } if flow.kind == Kind::Udp => Some((index, number, (0, 0))),
-            // Encrypted: they are numbered as they come.
-            Body::Udp { .. } if flow.kind == Kind::Quic => {
-                Some((index, flow.record.counters.sent_pkts as u32, (0, 0)))
-            }
-            _ => None,
-        }
-    }
-
-    /// A packet starts on its way from the path's start.
-    fn send(&mut self, now_ns: Ns, packet: Datagram) -> Result<(), TestbedError> {
-        let flow = &mut self.flows[packet.flow as usize];
-        flow.count(!flow.port.goes_back);
-        let mut refused = None;
-        let keep = |event, packet| refused = Some((event, packet));
-        self.path.send(now_ns, packet, &mut flow.port, keep);
-        self.refused(now_ns, refused)
-    }
-
-    /// Takes back what the path did not take.
-    fn refused(
-        &mut self,
-        now_ns: Ns,
-        refused: Option<(PacketEvent, Datagram)>,
-    ) -> Result<(), TestbedError> {
-        self.take_dropped(now_ns)?;
-        let Some((event, packet)) = refused else { return Ok(()) };
-        self.captured(Place::Lost, now_ns, packet.bytes(), Some(event.name()))?;
-        self.free.push(packet.room);
-        Ok(())
-    }
-
-    /// Takes back what the queue dropped after it had taken it.
-    fn take_dropped(&mut self, now_ns: Ns) -> Result<(), TestbedError> {
-        while let Some(packet) = self.path.take_dropped() {
-            self.flows[packet.flow as usize].port.there_drops_pkts += 1;
-            let event = PacketEvent::Dropped.name();
-            self.captured(Place::Lost, now_ns, packet.bytes(), Some(event))?;
-            self.free.push(packet.room);
-        }
-        Ok(())
-    }
-
-    /// A packet starts on its way from the path's end.
-    fn send_back(&mut self, now_ns: Ns, packet: Datagram) -> Result<(), TestbedError> {
-        let flow = &mut self.flows[packet.flow as usize];
-        flow.count(flow.port.goes_back);
-        let (gone, how) = if self.path.loses_back(&mut flow.port) {
-            (packet, "lost on the reverse path")
-        } else {
-            let (bytes, mut dropped) = (packet.wire_bytes(), None);
-            let keep = |packet| dropped = Some(packet);
-            self.path.send_back(now_ns, packet, bytes, &mut flow.port, keep);
-            let Some(packet) = dropped else { return Ok(()) };
-            (packet, "dropped on the reverse path")
-        };
-        self.captured(Place::Lost, now_ns, gone.bytes(), Some(how))?;
-        self.free.push(gone.room);
-        Ok(())
-    }
-
-    /// Lets all happen that is due by `until_ns`.
-    fn advance(&mut self, until_ns: Ns) -> Result<(), TestbedError> {
-        loop {
-            let (source, due_ns) = self.path.first();
-            if due_ns > until_ns {
-                return Ok(());
-            }
-            match source {
-                Source::Bins => self.close_bin(due_ns),
-                // There are none: the ends keep their own.
-                Source::Timers => self.path.set_timers(NEVER),
-                Source::Departure => self.depart(0, due_ns)?,
-                Source::LaterDeparture(hop) => self.depart(hop, due_ns)?,
-                Source::Arrival => self.arrive(0, due_ns)?,
-                Source::LaterArrival(hop) => self.arrive(hop, due_ns)?,
-                Source::Bottleneck(entrance) => {
-                    if let Some((packet, hop)) = self.path.at_bottleneck(entrance, due_ns) {
-                        let port = &mut self.flows[packet.flow as usize].port;
-                        let mut refused = None;
-                        let keep = |event, packet| refused = Some((event, packet));
-                        self.path.offer(due_ns, packet, hop, port, keep);
-                        self.refused(due_ns, refused)?;
-                    }
-                }
-                Source::Sender(class) => {
-                    if let Some(packet) = self.path.back(class, due_ns) {
-                        self.deliver(due_ns, packet, false)?;
-                    }
-                }
-                Source::DepartureBack => self.path.depart_back(due_ns),
-            }
-        }
-    }
-
-    /// A packet leaves bottleneck `hop`.
-    fn depart(&mut self, hop: usize, due_ns: Ns) -> Result<(), TestbedError> {
-        if let Some(flow) = self.path.depart(hop, due_ns) {
-            self.flows[flow as usize].port.marked_pkts += 1;
-        }
-        self.take_dropped(due_ns)
-    }
-
-    /// A packet from bottleneck `hop` reaches the path's end.
-    fn arrive(&mut self, hop: usize, due_ns: Ns) -> Result<(), TestbedError> {
-        match self.path.arrive(hop, due_ns) {
-            Some(packet) => self.deliver(due_ns, packet, true),
-            None => Ok(()),
-        }
-    }
-
-    /// Counts a packet that reaches an end, if that is its flow's receiver.
-    fn count_arrival(&mut self, packet: &Datagram, forward: bool) {
-        let flow = &mut self.flows[packet.flow as usize];
-        if forward == flow.port.goes_back {
-            return;
-        }
-        if flow.arrived.take(packet.covers) {
-            flow.record.counters.delivered_pkts += 1;
-        } else {
-            flow.record.counters.duplicate_pkts += 1;
-        }
-    }
+impl Ends for Devices {
+    type Packet = Datagram;
+    /// There are none: the ends keep their own.
+    type Timer = Infallible;
+    type Error = TestbedError;
 
     /// Gives a packet to an end.
-    fn deliver(&mut self, due_ns: Ns, packet: Datagram, forward: bool) -> Result<(), TestbedError> {
-        self.count_arrival(&packet, forward);
+    fn arrive(
+        &mut self,
+        packet: Datagram,
+        direction: Direction,
+        network: &mut Network<Datagram, Infallible>,
+    ) -> Result<(), TestbedError> {
+        if network.path().end(packet.flow, direction) == End::Receiver {
+            let flow = &mut self.flows[packet.flow as usize];
+            if flow.arrived.take(packet.covers) {
+                flow.record.counters.delivered_pkts += 1;
+            } else {
+                flow.record.counters.duplicate_pkts += 1;
+            }
+        }
         let now_ns = self.clock.now_ns();
-        self.lateness.add(now_ns.saturating_sub(due_ns));
-        let device = if forward { &self.receivers } else { &self.senders };
-        (&mut &*device).write_all(packet.bytes()).doing("writing a packet to a device")?;
+        self.lateness.add(now_ns.saturating_sub(network.now_ns()));
+        let (mut device, place) = self.before(direction.other());
+        device.write_all(packet.bytes()).doing("writing a packet to a device")?;
         // The end may have answered at once.
-        self.readable[usize::from(forward)] = true;
-        let place = if forward { Place::Receiver } else { Place::Sender };
+        self.readable[direction.other() as usize] = true;
         self.captured(place, now_ns, packet.bytes(), None)?;
         self.free.push(packet.room);
         Ok(())
     }
 
-    /// Ends a bin of the time series.
-    fn close_bin(&mut self, now_ns: Ns) {
-        self.flows.iter_mut().for_each(Flow::close_bin);
-        self.path.close_bin(now_ns);
+    fn on_timer(
+        &mut self,
+        _: u32,
+        timer: Infallible,
+        _: &mut Network<Datagram, Infallible>,
+    ) -> Result<(), TestbedError> {
+        match timer {}
     }
 
-    /// What has passed until now.
-    pub(crate) fn passed(&self) -> Passed {
-        let flow = &self.flows[0];
-        let (c, queue) = (flow.counters(), self.path.queue());
-        let delay = |q| queue.delay.quantile_ns(q);
-        Passed {
-            time_ns: self.clock.now_ns(),
-            forward_pkts: c.sent_pkts,
-            delivered_pkts: c.delivered_pkts,
-            delivered_bytes: self.path.departed_bytes(),
-            queue_drops_pkts: c.queue_drops_pkts,
-            random_losses_pkts: c.random_losses_pkts,
-            back_pkts: flow.record.back_pkts,
-            back_losses_pkts: c.ack_losses_pkts,
-            back_drops_pkts: c.ack_drops_pkts,
-            queue_pkts: self.path.held_pkts(),
-            queue_max_pkts: queue.max_pkts,
-            queue_delay_ns: [delay(0.5), delay(0.95), delay(0.99), queue.delay.max_ns()],
-            lateness: Lateness::of(&self.lateness),
-        }
+    fn gone(&mut self, gone: Gone<Datagram>) -> Result<(), TestbedError> {
+        let how = match (gone.direction, gone.event) {
+            (Direction::Forward, event) => event.name(),
+            (Direction::Reverse, PacketEvent::Lost) => "lost on the reverse path",
+            (Direction::Reverse, _) => "dropped on the reverse path",
+        };
+        self.captured(Place::Lost, gone.time_ns, gone.packet.bytes(), Some(how))?;
+        self.free.push(gone.packet.room);
+        Ok(())
     }
 
-    fn finish(mut self) -> Result<PathRecord, TestbedError> {
-        if self.path.queue().bins.len() < bins(self.spec) {
-            self.close_bin(self.spec.duration_ns);
+    fn close_bin(&mut self, _: Ns, path: &Path<Datagram>) {
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            let row = flow.last.close_bin(&path.count(index, flow.counters()));
+            let FlowSample { sent_pkts, lost_pkts, .. } = row;
+            flow.record.bins.push(FlowBin { sent_pkts, lost_pkts });
         }
-        let passed = self.passed();
-        let there = self.path.under_way().map(|packet| (packet, false));
-        let back = self.path.under_way_back().map(|packet| (packet, true));
-        for (packet, back) in there.chain(back) {
-            let flow = &mut self.flows[packet.flow as usize];
-            flow.record.counters.in_network_pkts += u64::from(flow.port.goes_back == back);
-        }
-        if let Some(capture) = self.capture {
-            capture.finish()?;
-        }
-        let flows = self.flows.into_iter().map(|flow| FlowPath {
-            counters: flow.counters(),
-            retransmission_episodes: flow.sequence.episodes,
-            ..flow.record
-        });
-        let (flows, queues) = (flows.collect(), self.path.finish());
-        Ok(PathRecord { flows, queues, lateness: self.lateness, passed })
     }
 }
 

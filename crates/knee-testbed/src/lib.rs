@@ -49,8 +49,8 @@ use capture::CaptureFile;
 use error::{Doing, joined};
 use forwarder::Forwarder;
 use knee_run::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, PathQueues, RealTime,
-    RunOptions, RunRecord, RunSpec, Transfer, Unfinished,
+    FlowCounters, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, RealTime, RunOptions, RunRecord,
+    RunSpec, Transfer, Unfinished,
 };
 use namespace::Namespace;
 use plan::Plan;
@@ -251,16 +251,10 @@ pub fn run_in(time: Time, spec: &RunSpec, options: &RunOptions) -> Result<RunRec
         });
     let real_time = RealTime { lateness: Lateness::of(&path.lateness) };
     let flows = flows.collect();
-    let PathQueues { queues, reverse_queue } = path.queues;
     Ok(RunRecord {
-        seed: spec.seed,
-        duration_ns: spec.duration_ns,
-        bin_ns: spec.record.bin_ns,
-        flows,
-        queues,
-        reverse_queue,
         approximations: plan.approximations.clone(),
         real_time: Some(real_time),
+        ..RunRecord::new(spec, flows, path.queues)
     })
 }
 
@@ -333,11 +327,6 @@ fn flow(
         .map(|(number, start_ns)| Unfinished { start_ns: *start_ns, bytes: bytes(number) });
     let start_ns = plan.flows[index].start_ns;
     let record = FlowRecord {
-        kind: match &flow.kind {
-            FlowKind::Tcp(tcp) => tcp.cc.name(),
-            FlowKind::Udp { .. } => "udp".into(),
-            FlowKind::Probe { .. } => "probe".into(),
-        },
         counters,
         samples: samples.collect(),
         rtt: called.rtt,
@@ -346,16 +335,7 @@ fn flow(
         unfinished: unfinished.collect(),
         probe_delays: received.probe_delays.clone(),
         one_way_delay: received.one_way_delay.clone(),
-        observes: flow.kind.observes(),
         ..FlowRecord::of(flow, start_ns, spec.duration_ns)
     };
     record.without_idle_rows(spec.record.bin_ns)
-}
-
-/// Number of bins of the time series; the last one may be short.
-fn bins(spec: &RunSpec) -> usize {
-    match spec.record.bin_ns {
-        0 => 0,
-        bin_ns => spec.duration_ns.div_ceil(bin_ns) as usize,
-    }
 }

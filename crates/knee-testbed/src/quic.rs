@@ -2,7 +2,7 @@
 //! ends.
 
 use crate::{
-    Alarm, Clock, TestbedError, bins,
+    Alarm, Clock, TestbedError,
     calls::Called,
     error::Doing,
     namespace::Namespace,
@@ -111,7 +111,7 @@ impl<'a> Connections<'a> {
                 ends: None,
                 stopped: false,
                 sent: Sent::default(),
-                received: Received { bins: vec![0; bins(spec)], ..Received::default() },
+                received: Received { bins: vec![0; spec.bins()], ..Received::default() },
             });
         }
         if flows.is_empty() {
@@ -126,7 +126,7 @@ impl<'a> Connections<'a> {
         set_timerslack(1).doing("setting the timer slack")?;
         clock.wait_for_zero();
         let (end_ns, bin_ns) = (self.spec.duration_ns, self.spec.record.bin_ns);
-        let (mut bin, bins) = (0, bins(self.spec));
+        let (mut bin, bins) = (0, self.spec.bins());
         let mut events = [EpollEvent::empty(); EVENTS];
         while !alarm.raised() {
             let now_ns = clock.now_ns();
@@ -304,7 +304,7 @@ impl Flow {
 
     fn finish(self, spec: &RunSpec) -> Result<Done, TestbedError> {
         let Self { index, mut sent, received, ends, .. } = self;
-        sent.samples.resize(bins(spec), FlowSample::default());
+        sent.samples.resize(spec.bins(), FlowSample::default());
         let mut called = Called::default();
         called.observed = sent.samples.iter().map(|sample| sample.observed).collect();
         let mut done = Done { index, sent, received, called, counters: FlowCounters::default() };

@@ -1,7 +1,7 @@
 //! The applications at both ends: real sockets that write, read and measure.
 
 use crate::{
-    Alarm, Clock, TestbedError, bins,
+    Alarm, Clock, TestbedError,
     error::Doing,
     namespace::Namespace,
     plan::{End, FlowPlan, Plan, UDP_HEADERS_BYTES},
@@ -194,7 +194,7 @@ impl<'a> Senders<'a> {
         set_timerslack(1).doing("setting the timer slack")?;
         clock.wait_for_zero();
         let (end_ns, bin_ns) = (self.spec.duration_ns, self.spec.record.bin_ns);
-        let (mut bin, bins) = (0, bins(self.spec));
+        let (mut bin, bins) = (0, self.spec.bins());
         let mut events = [EpollEvent::empty(); EVENTS];
         while !alarm.raised() {
             let now_ns = clock.now_ns();
@@ -440,7 +440,7 @@ impl<'a> Receivers<'a> {
         }
         let flows = 0..spec.flows.len();
         let received =
-            flows.clone().map(|_| Received { bins: vec![0; bins(spec)], ..Received::default() });
+            flows.clone().map(|_| Received { bins: vec![0; spec.bins()], ..Received::default() });
         Ok(Self { spec, epoll, sockets, received: received.collect(), bytes: vec![0; CHUNK_BYTES] })
     }
 

@@ -1,0 +1,238 @@
+//! The one loop: lets happen on a path, and at its ends, what is due.
+
+use crate::{
+    Direction, End, Gone, LazyTimer, Ns, Numbered, Path, RunSpec, path::Source, timers::Timers,
+};
+
+/// How many places ahead of its arrival [`Ends::coming`] tells of a packet: of one and, further off,
+/// of another.
+pub const AHEAD: [usize; 2] = [6, 12];
+
+/// The hosts at the two ends of a path.
+pub trait Ends {
+    /// What they send.
+    type Packet: Numbered;
+    /// Their timers; of one flow's, due at the same time, the least comes first.
+    type Timer: Copy + Ord;
+    /// What can go wrong.
+    type Error;
+
+    /// A packet reaches an end of the path.
+    ///
+    /// # Errors
+    /// The host's.
+    fn arrive(
+        &mut self,
+        packet: Self::Packet,
+        direction: Direction,
+        network: &mut Network<Self::Packet, Self::Timer>,
+    ) -> Result<(), Self::Error>;
+
+    /// A timer of `flow` comes up: see [`Network::came_up`] of those that are lazy.
+    ///
+    /// # Errors
+    /// The host's.
+    fn on_timer(
+        &mut self,
+        flow: u32,
+        timer: Self::Timer,
+        network: &mut Network<Self::Packet, Self::Timer>,
+    ) -> Result<(), Self::Error>;
+
+    /// A packet was lost or dropped. The path has counted it.
+    ///
+    /// # Errors
+    /// The host's.
+    fn gone(&mut self, gone: Gone<Self::Packet>) -> Result<(), Self::Error>;
+
+    /// A bin of the time series ends.
+    fn close_bin(&mut self, now_ns: Ns, path: &Path<Self::Packet>);
+
+    /// Whether [`Ends::coming`] is of use.
+    #[inline]
+    fn looks_ahead(&self) -> bool {
+        false
+    }
+
+    /// A packet will arrive that many places (one of [`AHEAD`]) after the one that arrives next.
+    #[inline]
+    fn coming(&self, packet: &Self::Packet, places: usize) {
+        let _ = (packet, places);
+    }
+}
+
+/// A path with the timers of the hosts at its ends, at some time.
+pub struct Network<P, T> {
+    path: Path<P>,
+    timers: Timers<T>,
+    now_ns: Ns,
+}
+
+impl<P: Numbered, T: Copy + Ord> Network<P, T> {
+    /// The network of `spec` at its start.
+    pub fn new(spec: &RunSpec) -> Self {
+        Self { path: Path::new(spec), timers: Timers::new(), now_ns: 0 }
+    }
+
+    /// The present.
+    #[inline(always)]
+    pub fn now_ns(&self) -> Ns {
+        self.now_ns
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path<P> {
+        &self.path
+    }
+
+    /// Ends it; the timers that remain never come up.
+    pub fn into_path(self) -> Path<P> {
+        self.path
+    }
+
+    /// Sends a packet from this end of its flow, now.
+    #[inline(always)]
+    pub fn send(&mut self, packet: P, from: End) {
+        self.path.send(self.now_ns, packet, from);
+    }
+
+    /// A timer of `flow` that is due once, at `due_ns` ([`knee_net::NEVER`]: it is not).
+    pub fn set_timer(&mut self, due_ns: Ns, flow: u32, timer: T) {
+        self.timers.push(due_ns, flow, timer);
+        self.path.set_timers(self.timers.next_ns());
+    }
+
+    /// The lazy timer of `flow` is due at `due_ns` ([`knee_net::NEVER`]: it is not).
+    #[inline(always)]
+    pub fn arm(&mut self, lazy: &mut LazyTimer, due_ns: Ns, flow: u32, timer: T) {
+        if self.timers.arm(lazy, due_ns, flow, timer) {
+            self.path.set_timers(self.timers.next_ns());
+        }
+    }
+
+    /// A lazy timer of `flow` came up: whether it is due, which is at `due_ns`. If it was put off it is
+    /// armed again.
+    pub fn came_up(&mut self, lazy: &mut LazyTimer, due_ns: Ns, flow: u32, timer: T) -> bool {
+        self.timers.came_up(lazy, self.now_ns, due_ns, flow, timer)
+    }
+
+    /// Tells the ends of what was lost or dropped.
+    #[inline(never)]
+    fn tell_gone<E>(&mut self, ends: &mut E) -> Result<(), E::Error>
+    where
+        E: Ends<Packet = P, Timer = T>,
+    {
+        while let Some(gone) = self.path.take_gone() {
+            ends.gone(gone)?;
+        }
+        Ok(())
+    }
+
+    fn close_bin<E>(&mut self, ends: &mut E)
+    where
+        E: Ends<Packet = P, Timer = T>,
+    {
+        ends.close_bin(self.now_ns, &self.path);
+        self.path.close_bin(self.now_ns);
+    }
+
+    #[inline(always)]
+    fn arrive_at_end<E>(&mut self, hop: usize, ends: &mut E) -> Result<(), E::Error>
+    where
+        E: Ends<Packet = P, Timer = T>,
+    {
+        let Some(packet) = self.path.arrive(hop, self.now_ns) else { return Ok(()) };
+        if ends.looks_ahead() {
+            for places in AHEAD {
+                self.path.peek_end(places).inspect(|packet| ends.coming(packet, places));
+            }
+        }
+        ends.arrive(packet, Direction::Forward, self)
+    }
+
+    #[inline(never)]
+    fn arrive_from_later<E>(&mut self, hop: usize, ends: &mut E) -> Result<(), E::Error>
+    where
+        E: Ends<Packet = P, Timer = T>,
+    {
+        self.arrive_at_end(hop, ends)
+    }
+
+    #[inline(always)]
+    fn arrive_at_start<E>(&mut self, class: usize, ends: &mut E) -> Result<(), E::Error>
+    where
+        E: Ends<Packet = P, Timer = T>,
+    {
+        let Some(packet) = self.path.return_to_start(class, self.now_ns) else { return Ok(()) };
+        if ends.looks_ahead() {
+            for places in AHEAD {
+                self.path.peek_start(class, places).inspect(|packet| ends.coming(packet, places));
+            }
+        }
+        ends.arrive(packet, Direction::Reverse, self)
+    }
+
+    #[inline(never)]
+    fn depart_from_later(&mut self, hop: usize) {
+        self.path.depart(hop, self.now_ns);
+    }
+
+    fn on_timer<E>(&mut self, ends: &mut E) -> Result<(), E::Error>
+    where
+        E: Ends<Packet = P, Timer = T>,
+    {
+        if let Some((_, flow, timer)) = self.timers.pop() {
+            ends.on_timer(flow, timer, self)?;
+        }
+        self.path.set_timers(self.timers.next_ns());
+        Ok(())
+    }
+}
+
+/// Lets all happen that is due by `until_ns`, each at its own time; then it is that time.
+///
+/// # Errors
+/// The ends'.
+pub fn drive<E: Ends>(
+    network: &mut Network<E::Packet, E::Timer>,
+    ends: &mut E,
+    until_ns: Ns,
+) -> Result<(), E::Error> {
+    loop {
+        // Also of what the ends sent before.
+        if network.path.has_gone() {
+            network.tell_gone(ends)?;
+        }
+        let (source, due_ns) = network.path.first();
+        if due_ns > until_ns {
+            network.now_ns = until_ns;
+            return Ok(());
+        }
+        debug_assert!(due_ns >= network.now_ns, "an event before its time");
+        network.now_ns = due_ns;
+        match source {
+            Source::Bins => network.close_bin(ends),
+            Source::Timers => network.on_timer(ends)?,
+            Source::Departure(0) => network.path.depart(0, due_ns),
+            Source::Arrival(0) => network.arrive_at_end(0, ends)?,
+            Source::Hop(class) => network.path.enter(class, due_ns),
+            Source::Start(class) => network.arrive_at_start(class, ends)?,
+            Source::ReverseDeparture => network.path.depart_reverse(due_ns),
+            Source::Departure(hop) => network.depart_from_later(hop),
+            Source::Arrival(hop) => network.arrive_from_later(hop, ends)?,
+            Source::Approach(hop) => network.path.approach(hop, due_ns),
+        }
+    }
+}
+
+/// Ends the last bin of the time series of a run of `spec` that was driven to its end, if it is
+/// shorter than the others.
+pub fn close_last_bin<E: Ends>(
+    network: &mut Network<E::Packet, E::Timer>,
+    ends: &mut E,
+    spec: &RunSpec,
+) {
+    if network.path.queues().any(|queue| queue.bins.len() < spec.bins()) {
+        network.close_bin(ends);
+    }
+}

@@ -1,0 +1,439 @@
+//! A run in virtual time: its flows, from their starts to their records.
+
+use crate::{
+    Direction, End, Ends, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals,
+    Gone, LazyTimer, Network, Ns, Numbered, Path, RunRecord, RunSpec, TcpSpec, UdpFlow, Write,
+    close_last_bin, drive,
+};
+use knee_net::{NEVER, Packet};
+
+/// Both ends of a flow with feedback, in virtual time.
+pub trait Connection: Sized {
+    /// What the ends send.
+    type Packet: Numbered;
+    /// Their timers; of those due at the same time the least comes first.
+    type Timer: Copy + Ord;
+    /// What the connections of a run share.
+    type Host;
+    /// What can go wrong.
+    type Error;
+
+    /// A packet of a flow without feedback.
+    fn udp(flow: u32, number: u32, bytes: u32) -> Self::Packet;
+
+    /// The flow starts; its application may write from now on.
+    ///
+    /// # Errors
+    /// The connection's.
+    fn start(&mut self, at: &mut At<'_, Self>) -> Result<(), Self::Error> {
+        let _ = at;
+        Ok(())
+    }
+
+    /// The application writes so many bytes, a transfer; none: without end.
+    ///
+    /// # Errors
+    /// The connection's.
+    fn write(&mut self, bytes: Option<u64>, at: &mut At<'_, Self>) -> Result<(), Self::Error>;
+
+    /// The application stops.
+    ///
+    /// # Errors
+    /// The connection's.
+    fn stop(&mut self, at: &mut At<'_, Self>) -> Result<(), Self::Error>;
+
+    /// A packet arrives from this direction of the path.
+    ///
+    /// # Errors
+    /// The connection's.
+    fn arrive(
+        &mut self,
+        packet: Self::Packet,
+        direction: Direction,
+        at: &mut At<'_, Self>,
+    ) -> Result<(), Self::Error>;
+
+    /// A lazy timer comes up: see [`At::came_up`].
+    ///
+    /// # Errors
+    /// The connection's.
+    fn on_timer(&mut self, timer: Self::Timer, at: &mut At<'_, Self>) -> Result<(), Self::Error>;
+
+    /// A packet was lost or dropped.
+    fn gone(packet: Self::Packet, host: &mut Self::Host) {
+        let _ = (packet, host);
+    }
+
+    /// A packet of this flow will arrive that many places (one of [`crate::AHEAD`]) after the one that
+    /// arrives next.
+    #[inline]
+    fn coming(&self, packet: &Self::Packet, places: usize) {
+        let _ = (packet, places);
+    }
+
+    /// Totals, without what the path counts.
+    fn counters(&self) -> FlowCounters;
+
+    /// `row` with the state at the end of its bin.
+    fn sample(&self, row: FlowSample) -> FlowSample;
+
+    /// Whether all that was written has arrived and is acknowledged, as far as the sender knows.
+    fn is_idle(&self) -> bool {
+        false
+    }
+
+    /// `record` with what the connection measured.
+    ///
+    /// # Errors
+    /// The connection's.
+    fn finish(self, record: FlowRecord) -> Result<FlowRecord, Self::Error>;
+}
+
+/// Timers of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FlowTimer<T> {
+    /// It starts.
+    Start,
+    /// It stops.
+    Stop,
+    /// Its application writes; without feedback: it sends its next packet.
+    Write,
+    /// Its connection's own.
+    Own(T),
+}
+
+/// What a connection acts on.
+pub struct At<'a, C: Connection> {
+    /// What the connections of the run share.
+    pub host: &'a mut C::Host,
+    network: &'a mut Network<C::Packet, FlowTimer<C::Timer>>,
+    flow: u32,
+}
+
+impl<C: Connection> At<'_, C> {
+    /// Index of the flow.
+    #[inline(always)]
+    pub fn flow(&self) -> u32 {
+        self.flow
+    }
+
+    /// The present.
+    #[inline(always)]
+    pub fn now_ns(&self) -> Ns {
+        self.network.now_ns()
+    }
+
+    /// Packets that the sender has sent.
+    pub fn data_pkts(&self) -> u64 {
+        self.network.path().data_pkts(self.flow)
+    }
+
+    /// Packets that the receiver has sent.
+    pub fn ack_pkts(&self) -> u64 {
+        self.network.path().ack_pkts(self.flow)
+    }
+
+    /// The end that packets in `direction` reach.
+    pub fn end(&self, direction: Direction) -> End {
+        self.network.path().end(self.flow, direction)
+    }
+
+    /// Sends a packet of the flow.
+    #[inline(always)]
+    pub fn send(&mut self, packet: C::Packet, from: End) {
+        self.network.send(packet, from);
+    }
+
+    /// The lazy timer is due at `due_ns` ([`NEVER`]: it is not).
+    #[inline(always)]
+    pub fn arm(&mut self, lazy: &mut LazyTimer, due_ns: Ns, timer: C::Timer) {
+        self.network.arm(lazy, due_ns, self.flow, FlowTimer::Own(timer));
+    }
+
+    /// A lazy timer came up: whether it is due, which is at `due_ns`. If it was put off it is armed
+    /// again.
+    pub fn came_up(&mut self, lazy: &mut LazyTimer, due_ns: Ns, timer: C::Timer) -> bool {
+        self.network.came_up(lazy, due_ns, self.flow, FlowTimer::Own(timer))
+    }
+}
+
+// Flows with feedback are the many: what they need stands in the flow itself, not behind a pointer.
+#[allow(clippy::large_enum_variant)]
+enum Kind<C> {
+    Connection(C),
+    Udp(UdpFlow),
+}
+
+struct Flow<C> {
+    kind: Kind<C>,
+    start_ns: Ns,
+    started: bool,
+    stopped: bool,
+    /// Drawn from a source: its time series covers its life only.
+    drawn: bool,
+    /// Transfers that the application has written.
+    writes: usize,
+    /// Whether it has written all that it ever will.
+    all_written: bool,
+    samples: Vec<FlowSample>,
+    /// Up to the latest bin.
+    last: FlowTotals,
+}
+
+struct Flows<'a, C: Connection> {
+    spec: &'a RunSpec,
+    host: C::Host,
+    flows: Vec<Flow<C>>,
+    /// Flows whose time series goes on.
+    sampled: Vec<u32>,
+    /// Told the time at the end of each bin.
+    watch: &'a mut dyn FnMut(Ns),
+}
+
+/// From how many flows on it is worth while to ask for their memory ahead: fewer stay in the cache.
+const LOOK_AHEAD_FLOWS: usize = 256;
+
+/// Runs `spec` in virtual time: `open` makes the connection of each flow with feedback, `watch` is
+/// told the time at the end of each bin.
+///
+/// # Errors
+/// What `open` or a connection gives.
+pub fn run_in_virtual_time<C: Connection>(
+    spec: &RunSpec,
+    host: C::Host,
+    watch: &mut dyn FnMut(Ns),
+    mut open: impl FnMut(usize, &TcpSpec) -> C,
+) -> Result<RunRecord, C::Error> {
+    let mut network = Network::new(spec);
+    let mut flows = Vec::with_capacity(spec.flows.len());
+    for (index, flow) in spec.flows.iter().enumerate() {
+        let start_ns = spec.start_ns(index);
+        let kind = match &flow.kind {
+            FlowKind::Tcp(tcp) => Kind::Connection(open(index, tcp)),
+            kind => Kind::Udp(UdpFlow::of(kind, start_ns).expect("no feedback")),
+        };
+        network.set_timer(start_ns, index as u32, FlowTimer::Start);
+        network.set_timer(flow.stop_ns.unwrap_or(NEVER), index as u32, FlowTimer::Stop);
+        flows.push(Flow {
+            kind,
+            start_ns,
+            started: false,
+            stopped: false,
+            drawn: flow.drawn.is_some(),
+            writes: 0,
+            all_written: false,
+            samples: Vec::new(),
+            last: FlowTotals::default(),
+        });
+    }
+    let sampled = (0..).zip(&flows).filter(|(_, flow)| !flow.drawn).map(|(i, _)| i).collect();
+    let mut flows = Flows { spec, host, flows, sampled, watch };
+    drive(&mut network, &mut flows, spec.duration_ns)?;
+    close_last_bin(&mut network, &mut flows, spec);
+    let path = network.into_path();
+    let records = flows.finish(&path)?;
+    Ok(RunRecord::new(spec, records, path.finish()))
+}
+
+impl<C: Connection> Flows<'_, C> {
+    /// Lets the connection of a flow act.
+    #[inline(always)]
+    fn with(
+        &mut self,
+        index: u32,
+        network: &mut Network<C::Packet, FlowTimer<C::Timer>>,
+        act: impl FnOnce(&mut C, &mut At<'_, C>) -> Result<(), C::Error>,
+    ) -> Result<(), C::Error> {
+        let Kind::Connection(connection) = &mut self.flows[index as usize].kind else {
+            return Ok(());
+        };
+        act(connection, &mut At { host: &mut self.host, network, flow: index })
+    }
+
+    fn start(
+        &mut self,
+        index: u32,
+        network: &mut Network<C::Packet, FlowTimer<C::Timer>>,
+    ) -> Result<(), C::Error> {
+        let flow = &mut self.flows[index as usize];
+        flow.started = true;
+        if flow.drawn && self.spec.record.bin_ns > 0 {
+            self.sampled.push(index);
+        }
+        if let Kind::Udp(udp) = &flow.kind
+            && udp.due_ns() > network.now_ns()
+        {
+            network.set_timer(udp.due_ns(), index, FlowTimer::Write);
+            return Ok(());
+        }
+        self.with(index, network, |connection, at| connection.start(at))?;
+        self.write(index, network)
+    }
+
+    /// The application of a flow writes, or sends its next packet.
+    fn write(
+        &mut self,
+        index: u32,
+        network: &mut Network<C::Packet, FlowTimer<C::Timer>>,
+    ) -> Result<(), C::Error> {
+        let flow = &mut self.flows[index as usize];
+        if flow.stopped {
+            return Ok(());
+        }
+        if let Kind::Udp(udp) = &mut flow.kind {
+            let packet = C::udp(index, udp.send(), self.spec.flows[index as usize].packet_bytes());
+            network.set_timer(udp.due_ns(), index, FlowTimer::Write);
+            network.send(packet, End::Sender);
+            return Ok(());
+        }
+        let workload = self.spec.flows[index as usize].kind.workload();
+        let write = |number| workload.and_then(|workload| workload.write(number));
+        let bytes = write(flow.writes).map(|Write { bytes, .. }| {
+            flow.writes += 1;
+            match write(flow.writes) {
+                Some(next) => {
+                    network.set_timer(flow.start_ns + next.after_ns, index, FlowTimer::Write);
+                }
+                None => flow.all_written = true,
+            }
+            bytes
+        });
+        self.with(index, network, |connection, at| connection.write(bytes, at))
+    }
+
+    fn finish(self, path: &Path<C::Packet>) -> Result<Vec<FlowRecord>, C::Error> {
+        let Self { spec, host, flows, .. } = self;
+        // Its memory is needed for the records.
+        drop(host);
+        let in_network_pkts = path.in_network_pkts();
+        // Collected in place: a flow and its record do not stand beside each other.
+        let flows = flows.into_iter().enumerate();
+        let records = flows.map(|(index, flow)| {
+            let counters = flow.counters(index, path);
+            let counters = FlowCounters { in_network_pkts: in_network_pkts[index], ..counters };
+            flow.finish(&spec.flows[index], counters, spec)
+        });
+        records.collect()
+    }
+}
+
+impl<C: Connection> Ends for Flows<'_, C> {
+    type Packet = C::Packet;
+    type Timer = FlowTimer<C::Timer>;
+    type Error = C::Error;
+
+    #[inline(always)]
+    fn arrive(
+        &mut self,
+        packet: C::Packet,
+        direction: Direction,
+        network: &mut Network<C::Packet, FlowTimer<C::Timer>>,
+    ) -> Result<(), C::Error> {
+        let index = packet.flow();
+        match &mut self.flows[index as usize].kind {
+            Kind::Connection(connection) => {
+                let at = &mut At { host: &mut self.host, network, flow: index };
+                connection.arrive(packet, direction, at)
+            }
+            Kind::Udp(udp) => {
+                udp.arrive(network.now_ns(), packet.number(), packet.wire_bytes());
+                Ok(())
+            }
+        }
+    }
+
+    fn on_timer(
+        &mut self,
+        index: u32,
+        timer: FlowTimer<C::Timer>,
+        network: &mut Network<C::Packet, FlowTimer<C::Timer>>,
+    ) -> Result<(), C::Error> {
+        match timer {
+            FlowTimer::Start => self.start(index, network),
+            FlowTimer::Stop => {
+                self.flows[index as usize].stopped = true;
+                self.with(index, network, |connection, at| connection.stop(at))
+            }
+            FlowTimer::Write => self.write(index, network),
+            FlowTimer::Own(timer) => {
+                self.with(index, network, |connection, at| connection.on_timer(timer, at))
+            }
+        }
+    }
+
+    fn gone(&mut self, gone: Gone<C::Packet>) -> Result<(), C::Error> {
+        C::gone(gone.packet, &mut self.host);
+        Ok(())
+    }
+
+    fn close_bin(&mut self, now_ns: Ns, path: &Path<C::Packet>) {
+        let flows = &mut self.flows;
+        self.sampled.retain(|index| {
+            let flow = &mut flows[*index as usize];
+            let counters = flow.counters(*index as usize, path);
+            flow.sample(&counters);
+            !flow.drawn || !flow.has_ended(&counters)
+        });
+        (self.watch)(now_ns);
+    }
+
+    #[inline(always)]
+    fn looks_ahead(&self) -> bool {
+        self.flows.len() >= LOOK_AHEAD_FLOWS
+    }
+
+    #[inline]
+    fn coming(&self, packet: &C::Packet, places: usize) {
+        if let Kind::Connection(connection) = &self.flows[packet.flow() as usize].kind {
+            connection.coming(packet, places);
+        }
+    }
+}
+
+impl<C: Connection> Flow<C> {
+    fn counters(&self, index: usize, path: &Path<C::Packet>) -> FlowCounters {
+        let own = match &self.kind {
+            Kind::Connection(connection) => connection.counters(),
+            Kind::Udp(udp) => udp.counters(),
+        };
+        path.count(index, own)
+    }
+
+    fn sample(&mut self, counters: &FlowCounters) {
+        let row = self.last.close_bin(counters);
+        self.samples.push(match &self.kind {
+            Kind::Connection(connection) if self.started && !self.stopped => connection.sample(row),
+            _ => row,
+        });
+    }
+
+    /// Whether nothing more will happen: all that there ever is to send has arrived and is
+    /// acknowledged, and no packet is on its way to the receiver.
+    fn has_ended(&self, c: &FlowCounters) -> bool {
+        let Kind::Connection(connection) = &self.kind else { return false };
+        let gone_pkts = c.delivered_pkts + c.duplicate_pkts;
+        let gone_pkts = gone_pkts + c.queue_drops_pkts + c.random_losses_pkts;
+        (self.all_written || self.stopped) && connection.is_idle() && c.sent_pkts == gone_pkts
+    }
+
+    fn finish(
+        self,
+        flow: &FlowSpec,
+        counters: FlowCounters,
+        spec: &RunSpec,
+    ) -> Result<FlowRecord, C::Error> {
+        let bin_ns = spec.record.bin_ns;
+        let start_bin = self.start_ns.checked_div(bin_ns).filter(|_| self.drawn);
+        let record = FlowRecord {
+            counters,
+            first_bin: start_bin.unwrap_or(0) as u32,
+            samples: self.samples,
+            ..FlowRecord::of(flow, self.start_ns, spec.duration_ns)
+        };
+        let record = match self.kind {
+            Kind::Connection(connection) => connection.finish(record)?,
+            Kind::Udp(udp) => udp.finish(record),
+        };
+        Ok(record.without_idle_rows(bin_ns))
+    }
+}

@@ -1,0 +1,680 @@
+//! The path of a run: what every host steps with its own clock.
+
+mod hop;
+mod port;
+
+use crate::{FlowCounters, Ns, PacketEvent, PathSpec, QueueRecord, ReverseLink, RunSpec};
+use hop::{Hop, Watch, bursts, in_burst};
+use knee_net::{Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Schedule, Steps};
+use port::Port;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A packet that a path carries.
+pub trait Numbered: Packet {
+    /// Index of its flow.
+    fn flow(&self) -> u32;
+    /// Segment or packet number within the flow.
+    fn number(&self) -> u32;
+}
+
+/// Which way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the path's start to its end, over the hops.
+    Forward,
+    /// From the path's end to its start, over the reverse link if there is one.
+    Reverse,
+}
+
+impl Direction {
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+}
+
+/// An end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// What comes from it are data.
+    Sender,
+    /// What comes from it are ACKs.
+    Receiver,
+}
+
+/// A packet that the path did not carry to its end.
+#[derive(Debug)]
+pub struct Gone<P> {
+    /// When.
+    pub time_ns: Ns,
+    /// Which.
+    pub packet: P,
+    /// Which way it went.
+    pub direction: Direction,
+    /// [`PacketEvent::Lost`] at random, or [`PacketEvent::Dropped`] by a queue.
+    pub event: PacketEvent,
+}
+
+impl<P> Gone<P> {
+    fn forward(time_ns: Ns, packet: P, event: PacketEvent) -> Self {
+        Self { time_ns, packet, direction: Direction::Forward, event }
+    }
+
+    fn reverse(time_ns: Ns, packet: P, event: PacketEvent) -> Self {
+        Self { time_ns, packet, direction: Direction::Reverse, event }
+    }
+}
+
+/// What is next due, in order of precedence at the same instant: of each hop but the first, which
+/// come last, its departures, then its arrivals, then what reaches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The end of a bin of the time series.
+    Bins,
+    /// A timer of the hosts.
+    Timers,
+    /// A departure from the hop of this number.
+    Departure(usize),
+    /// An arrival at the path's end, of a packet that left the hop of this number.
+    Arrival(usize),
+    /// An arrival at a hop, of a packet of this class.
+    Hop(usize),
+    /// An arrival at the path's start, of a packet of this class.
+    Start(usize),
+    /// A departure from the reverse link.
+    ReverseDeparture,
+    /// An arrival at the hop of this number, from the one before it.
+    Approach(usize),
+}
+
+const BINS: usize = 0;
+const TIMERS: usize = 1;
+const DEPARTURE: usize = 2;
+const ARRIVAL: usize = 3;
+const CLASSES: usize = 4;
+
+/// Sources of each hop behind the first.
+const OF_HOP: usize = 3;
+
+#[inline(always)]
+fn to_hop(class: usize) -> usize {
+    CLASSES + 2 * class
+}
+
+#[inline(always)]
+fn to_start(class: usize) -> usize {
+    CLASSES + 2 * class + 1
+}
+
+/// Packets between the flows' ends at the path's start, those of one delay, and the shared path.
+struct Class<P> {
+    access_delay_ns: Ns,
+    /// After the shared reverse direction: that delay, and those between the hops of the flows.
+    reverse_delay_ns: Ns,
+    /// The hop that it leads to.
+    first_hop: usize,
+    /// Neither delay nor jitter on the way to the first hop: packets are there at once.
+    direct: bool,
+    to_hop: DelayLine<P>,
+    to_start: DelayLine<P>,
+}
+
+/// A packet on the reverse link.
+#[derive(Default)]
+struct Held<P> {
+    packet: P,
+    jitter_ns: Ns,
+}
+
+impl<P: Packet> Packet for Held<P> {
+    #[inline]
+    fn wire_bytes(&self) -> u32 {
+        self.packet.wire_bytes()
+    }
+}
+
+/// The link of the reverse direction.
+struct Reverse<P> {
+    link: Link<Held<P>>,
+    watch: Watch,
+}
+
+/// The path of a [`RunSpec`]: packets in the forward direction pass access, then random loss, queue
+/// and link of one hop or several, then delay and jitter; packets in the reverse direction pass random
+/// loss, the reverse link if there is one, delay and jitter, access. It counts what flows send and
+/// what becomes of it; what its queues did is recorded as the spec asks.
+///
+/// Hosts send packets ([`Path::send`]); [`crate::drive`] lets happen what is due.
+pub struct Path<P> {
+    ports: Vec<Port>,
+    links: Links<P>,
+}
+
+/// A path but for the flows' ports. The hop that every path has stands by itself: most have no other,
+/// and for that one the code knows where everything is.
+struct Links<P> {
+    first: Hop<P>,
+    /// The hops behind the first.
+    later: Vec<Hop<P>>,
+    /// The last hop of each flow; empty where there is but one.
+    last_hops: Vec<usize>,
+    /// Lost and dropped, and not yet taken by the host.
+    gone: VecDeque<Gone<P>>,
+    reverse: Option<Box<Reverse<P>>>,
+    classes: Vec<Class<P>>,
+    schedule: Schedule,
+    /// Where the sources stand in the schedule that not every path has: of the reverse link, and of
+    /// the hops behind the first.
+    rare_sources: usize,
+    later_sources: usize,
+    bin_ns: Ns,
+    log: bool,
+    loss_reverse: Loss,
+    bursts_reverse: Option<Box<Bursts>>,
+    delay_reverse_ns: Steps,
+    jitter_reverse: Jitter,
+    /// When the latest packet leaves the shared reverse direction: none overtakes it.
+    reverse_passed_ns: Ns,
+    /// The least that what happens inside precedes what comes out by.
+    least_delay_ns: Ns,
+}
+
+/// What the queues of a path did.
+#[derive(Debug, Default)]
+pub struct PathQueues {
+    /// Those of the hops, in order.
+    pub hops: Vec<QueueRecord>,
+    /// That of the reverse link; none where no flow sends its data there.
+    pub reverse: Option<QueueRecord>,
+}
+
+/// Hop number `hop`. A function of the fields, not of the path: the others stay free.
+#[inline(always)]
+fn hop_of<'a, P>(first: &'a mut Hop<P>, later: &'a mut [Hop<P>], hop: usize) -> &'a mut Hop<P> {
+    match hop.checked_sub(1) {
+        None => first,
+        Some(index) => &mut later[index],
+    }
+}
+
+/// The least delay after a link: forward, and reverse if there is a link.
+fn least_delay_ns(path: &PathSpec) -> Ns {
+    let least =
+        |delay_ns: Ns, steps: &[(Ns, Ns)]| steps.iter().map(|(_, ns)| *ns).fold(delay_ns, Ns::min);
+    let forward_ns = least(path.delay_forward_ns, &path.delay_forward_steps);
+    match path.reverse {
+        None => forward_ns,
+        Some(_) => forward_ns.min(least(path.delay_reverse_ns, &path.delay_reverse_steps)),
+    }
+}
+
+impl<P: Numbered> Path<P> {
+    /// The path of `spec`.
+    pub fn new(spec: &RunSpec) -> Self {
+        let mut classes: Vec<Class<P>> = Vec::new();
+        let mut class_of: BTreeMap<(Ns, Option<usize>, usize, usize), u32> = BTreeMap::new();
+        let mut ports = Vec::with_capacity(spec.flows.len());
+        for (index, flow) in spec.flows.iter().enumerate() {
+            // Jitter is a flow's own: it must not hold another flow's packets back.
+            let mut random = spec.random("access delay", index);
+            let access_delay_ns = flow.access_delay_ns + random.up_to(flow.access_delay_spread_ns);
+            let own = (flow.access_jitter_ns > 0).then_some(index);
+            let (first_hop, last_hop) = (flow.route.first_hop, flow.route.last_hop(&spec.path));
+            let key = (access_delay_ns, own, first_hop, last_hop);
+            let class = *class_of.entry(key).or_insert_with(|| {
+                classes.push(Class {
+                    access_delay_ns,
+                    reverse_delay_ns: access_delay_ns + spec.path.hops_delay_ns(&flow.route),
+                    first_hop,
+                    direct: first_hop == 0 && access_delay_ns == 0 && flow.access_jitter_ns == 0,
+                    to_hop: DelayLine::default(),
+                    to_start: DelayLine::default(),
+                });
+                (classes.len() - 1) as u32
+            });
+            ports.push(Port::new(spec, index, class));
+        }
+        Self { ports, links: Links::new(spec, classes) }
+    }
+
+    /// A packet starts on its way from this end of its flow. What is lost or dropped at once is among
+    /// [`Path::take_gone`].
+    #[inline(always)]
+    pub fn send(&mut self, now_ns: Ns, packet: P, from: End) {
+        let port = &mut self.ports[packet.flow() as usize];
+        match (from, port.reverse) {
+            (End::Sender, false) => {
+                port.data_pkts += 1;
+                self.links.send_forward(now_ns, packet, port);
+            }
+            (End::Receiver, false) => {
+                port.ack_pkts += 1;
+                self.links.send_reverse(now_ns, packet, port);
+            }
+            (End::Sender, true) => {
+                port.data_pkts += 1;
+                self.links.send_data_reverse(now_ns, packet, port);
+            }
+            (End::Receiver, true) => {
+                port.ack_pkts += 1;
+                self.links.send_ack_forward(now_ns, packet, port);
+            }
+        }
+    }
+
+    /// The end of `flow` that packets in `direction` reach.
+    pub fn end(&self, flow: u32, direction: Direction) -> End {
+        match self.ports[flow as usize].carries_data(direction) {
+            true => End::Receiver,
+            false => End::Sender,
+        }
+    }
+
+    /// Packets that the sender of `flow` has sent.
+    pub fn data_pkts(&self, flow: u32) -> u64 {
+        self.ports[flow as usize].data_pkts
+    }
+
+    /// Packets that the receiver of `flow` has sent.
+    pub fn ack_pkts(&self, flow: u32) -> u64 {
+        self.ports[flow as usize].ack_pkts
+    }
+
+    /// `counters` with what became of the packets of flow `index` on the path.
+    pub fn count(&self, index: usize, counters: FlowCounters) -> FlowCounters {
+        self.ports[index].count(counters)
+    }
+
+    /// Data that are on the path, of each flow.
+    pub fn in_network_pkts(&self) -> Vec<u64> {
+        let mut in_network_pkts = vec![0; self.ports.len()];
+        let mut count = |packet: &P, direction| {
+            let flow = packet.flow() as usize;
+            in_network_pkts[flow] += u64::from(self.ports[flow].carries_data(direction));
+        };
+        self.links.forward_packets().for_each(|packet| count(packet, Direction::Forward));
+        self.links.reverse_packets().for_each(|packet| count(packet, Direction::Reverse));
+        in_network_pkts
+    }
+
+    /// Whether [`Path::take_gone`] has any.
+    #[inline(always)]
+    pub(crate) fn has_gone(&self) -> bool {
+        !self.links.gone.is_empty()
+    }
+
+    /// The next packet that was lost or dropped, counted with its flow.
+    pub(crate) fn take_gone(&mut self) -> Option<Gone<P>> {
+        let gone = self.links.gone.pop_front()?;
+        self.ports[gone.packet.flow() as usize].miss(gone.direction, gone.event);
+        Some(gone)
+    }
+
+    /// What is next due, and when; the time is [`NEVER`] if nothing is.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> (Source, Ns) {
+        self.links.first()
+    }
+
+    /// Says when [`Source::Timers`] is next due.
+    #[inline]
+    pub(crate) fn set_timers(&mut self, due_ns: Ns) {
+        self.links.schedule.set(TIMERS, due_ns);
+    }
+
+    /// On [`Source::Hop`]: a packet of `class` reaches its first hop.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, class: usize, now_ns: Ns) {
+        let Some((packet, hop)) = self.links.at_hop(class, now_ns) else { return };
+        let port = &mut self.ports[packet.flow() as usize];
+        // Most paths have one hop: for that one the code stands by itself.
+        match hop {
+            0 => self.links.offer(now_ns, packet, 0, port),
+            later => self.links.offer_later(now_ns, packet, later, port),
+        }
+    }
+
+    /// On [`Source::Approach`]: a packet from the hop before it reaches hop `hop`.
+    #[inline(never)]
+    pub(crate) fn approach(&mut self, hop: usize, now_ns: Ns) {
+        let Some(packet) = self.links.at_later_hop(hop, now_ns) else { return };
+        let port = &mut self.ports[packet.flow() as usize];
+        self.links.offer_later(now_ns, packet, hop, port);
+    }
+
+    /// On [`Source::Departure`]: a packet leaves hop `hop`.
+    #[inline(always)]
+    pub(crate) fn depart(&mut self, hop: usize, now_ns: Ns) {
+        if let Some(flow) = self.links.depart(hop, now_ns) {
+            self.ports[flow as usize].marked_pkts += 1;
+        }
+    }
+
+    /// On [`Source::Arrival`]: the packet that left hop `hop` and reaches the path's end.
+    #[inline(always)]
+    pub(crate) fn arrive(&mut self, hop: usize, now_ns: Ns) -> Option<P> {
+        self.links.arrive(hop, now_ns)
+    }
+
+    /// On [`Source::ReverseDeparture`]: a packet leaves the reverse link.
+    pub(crate) fn depart_reverse(&mut self, now_ns: Ns) {
+        if let Some(Held { packet, jitter_ns }) = self.links.leave_reverse_link(now_ns) {
+            let class = self.ports[packet.flow() as usize].class;
+            self.links.delay_reverse(now_ns, packet, class, jitter_ns);
+        }
+    }
+
+    /// On [`Source::Start`]: the packet of `class` that reaches the path's start.
+    #[inline]
+    pub(crate) fn return_to_start(&mut self, class: usize, now_ns: Ns) -> Option<P> {
+        let line = &mut self.links.classes[class].to_start;
+        let packet = line.pop(now_ns)?;
+        let due_ns = line.next_ns();
+        self.links.schedule.set(to_start(class), due_ns);
+        Some(packet)
+    }
+
+    /// The packet from the first hop that will arrive `ahead` places after the next one.
+    #[inline]
+    pub(crate) fn peek_end(&self, ahead: usize) -> Option<&P> {
+        self.links.first.to_end.peek(ahead)
+    }
+
+    /// The packet of `class` that will return `ahead` places after the next one.
+    #[inline]
+    pub(crate) fn peek_start(&self, class: usize, ahead: usize) -> Option<&P> {
+        self.links.classes[class].to_start.peek(ahead)
+    }
+
+    /// On [`Source::Bins`], and at the end of a run: ends a bin of the time series.
+    pub(crate) fn close_bin(&mut self, now_ns: Ns) {
+        self.links.close_bin(now_ns);
+    }
+
+    /// Until then no packet reaches a host, unless another enters the path first. What is due before
+    /// happens inside the path: a host in real time may let it wait, and have it happen at the times
+    /// that the path gives.
+    pub fn next_out_ns(&self) -> Ns {
+        self.links.next_out_ns()
+    }
+
+    /// Packets that hop `hop` holds, the one in transmission included.
+    pub fn held_pkts(&self, hop: usize) -> u32 {
+        self.links.hops().nth(hop).map_or(0, |hop| hop.link.held_pkts())
+    }
+
+    /// What the queues of the hops did until now, in order.
+    pub fn queues(&self) -> impl Iterator<Item = &QueueRecord> {
+        self.links.hops().map(|hop| &hop.watch.queue)
+    }
+
+    /// Ends the path; what its queues did.
+    pub fn finish(self) -> PathQueues {
+        let Links { first, later, reverse, .. } = self.links;
+        let reverse = reverse.filter(|_| self.ports.iter().any(|port| port.reverse));
+        PathQueues {
+            hops: [first].into_iter().chain(later).map(|hop| hop.watch.queue).collect(),
+            reverse: reverse.map(|reverse| reverse.watch.queue),
+        }
+    }
+}
+
+impl<P: Numbered> Links<P> {
+    fn new(spec: &RunSpec, classes: Vec<Class<P>>) -> Self {
+        let (path, bin_ns) = (&spec.path, spec.record.bin_ns);
+        // What not every path has comes last: it is no source where there is none.
+        let rare_sources = to_hop(classes.len());
+        let later_sources = rare_sources + usize::from(path.reverse.is_some());
+        let mut schedule = Schedule::new(later_sources + OF_HOP * (path.hops.len() - 1));
+        schedule.set(BINS, if bin_ns > 0 { bin_ns } else { NEVER });
+        let reverse = |link: &ReverseLink| {
+            let link = Link::new(link.rate().service(), link.queue);
+            Box::new(Reverse { link, watch: Watch::default() })
+        };
+        let last_hops = match path.hops.len() {
+            1 => Vec::new(),
+            _ => spec.flows.iter().map(|flow| flow.route.last_hop(path)).collect(),
+        };
+        let mut hops = path.hops.iter().zip(0..).map(|(hop, number)| Hop::new(spec, hop, number));
+        Self {
+            first: hops.next().expect("a path has a hop"),
+            later: hops.collect(),
+            last_hops,
+            gone: VecDeque::new(),
+            reverse: path.reverse.as_ref().map(reverse),
+            classes,
+            schedule,
+            rare_sources,
+            later_sources,
+            bin_ns,
+            log: spec.record.queue_log,
+            loss_reverse: Loss::new(path.loss_reverse),
+            bursts_reverse: bursts(&path.bursts_reverse, spec.seed, "bursts reverse", 0),
+            delay_reverse_ns: Steps::new(path.delay_reverse_ns, &path.delay_reverse_steps),
+            jitter_reverse: Jitter::new(path.jitter_reverse_ns),
+            reverse_passed_ns: 0,
+            least_delay_ns: least_delay_ns(path),
+        }
+    }
+
+    fn hops(&self) -> impl Iterator<Item = &Hop<P>> {
+        std::iter::once(&self.first).chain(&self.later)
+    }
+
+    /// Number of the departures from hop `hop` in the schedule.
+    #[inline(always)]
+    fn departure(&self, hop: usize) -> usize {
+        match hop.checked_sub(1) {
+            None => DEPARTURE,
+            Some(index) => self.later_sources + OF_HOP * index,
+        }
+    }
+
+    /// Number of the arrivals from hop `hop` at the path's end in the schedule.
+    #[inline(always)]
+    fn arrival(&self, hop: usize) -> usize {
+        match hop.checked_sub(1) {
+            None => ARRIVAL,
+            Some(index) => self.later_sources + OF_HOP * index + 1,
+        }
+    }
+
+    #[inline(always)]
+    fn first(&self) -> (Source, Ns) {
+        let (source, due_ns) = self.schedule.first();
+        let source = match source {
+            BINS => Source::Bins,
+            TIMERS => Source::Timers,
+            DEPARTURE => Source::Departure(0),
+            ARRIVAL => Source::Arrival(0),
+            _ if source >= self.rare_sources => self.rare_source(source),
+            _ if !source.is_multiple_of(2) => Source::Start((source - CLASSES) / 2),
+            _ => Source::Hop((source - CLASSES) / 2),
+        };
+        (source, due_ns)
+    }
+
+    /// A source that not every path has.
+    #[inline(never)]
+    fn rare_source(&self, source: usize) -> Source {
+        let Some(of_hops) = source.checked_sub(self.later_sources) else {
+            return Source::ReverseDeparture;
+        };
+        let hop = of_hops / OF_HOP + 1;
+        match of_hops % OF_HOP {
+            0 => Source::Departure(hop),
+            1 => Source::Arrival(hop),
+            _ => Source::Approach(hop),
+        }
+    }
+
+    fn next_out_ns(&self) -> Ns {
+        let (_, first_ns) = self.schedule.first();
+        let inside_ns = first_ns.saturating_add(self.least_delay_ns);
+        let to_start = self.classes.iter().map(|class| class.to_start.next_ns());
+        to_start.chain(self.hops().map(Hop::next_out_ns)).fold(inside_ns, Ns::min)
+    }
+
+    /// A packet starts from the path's start.
+    #[inline(always)]
+    fn send_forward(&mut self, now_ns: Ns, packet: P, port: &mut Port) {
+        let class = &mut self.classes[port.class as usize];
+        // Not by this packet's own delay: a jitter of 0 must not overtake an earlier packet's.
+        if class.direct {
+            return self.offer(now_ns, packet, 0, port);
+        }
+        let delay_ns = class.access_delay_ns + port.access_jitter_ns();
+        class.to_hop.push(now_ns, delay_ns, packet);
+        let due_ns = class.to_hop.next_ns();
+        self.schedule.set(to_hop(port.class as usize), due_ns);
+    }
+
+    #[inline(never)]
+    fn send_ack_forward(&mut self, now_ns: Ns, packet: P, port: &mut Port) {
+        self.send_forward(now_ns, packet, port);
+    }
+
+    /// A packet of `class` reaches its first hop: it, and which hop that is.
+    #[inline]
+    fn at_hop(&mut self, class_index: usize, now_ns: Ns) -> Option<(P, usize)> {
+        let class = &mut self.classes[class_index];
+        let packet = class.to_hop.pop(now_ns)?;
+        self.schedule.set(to_hop(class_index), class.to_hop.next_ns());
+        Some((packet, class.first_hop))
+    }
+
+    fn at_later_hop(&mut self, hop: usize, now_ns: Ns) -> Option<P> {
+        let source = self.departure(hop) + 2;
+        let line = &mut self.later.get_mut(hop - 1)?.approach;
+        let packet = line.pop(now_ns)?;
+        self.schedule.set(source, line.next_ns());
+        Some(packet)
+    }
+
+    /// A packet comes to hop `hop`.
+    #[inline(always)]
+    fn offer(&mut self, now_ns: Ns, packet: P, hop: usize, port: &mut Port) {
+        let departure = self.departure(hop);
+        let at = hop_of(&mut self.first, &mut self.later, hop);
+        at.offer(now_ns, packet, &mut port.forward, self.log, &mut self.gone);
+        self.schedule.set(departure, at.link.next_ns());
+    }
+
+    #[inline(never)]
+    fn offer_later(&mut self, now_ns: Ns, packet: P, hop: usize, port: &mut Port) {
+        self.offer(now_ns, packet, hop, port);
+    }
+
+    /// A packet leaves hop `hop`; the flow whose it is, if that is its last one and it has a
+    /// congestion mark.
+    #[inline(always)]
+    fn depart(&mut self, hop: usize, now_ns: Ns) -> Option<u32> {
+        let (departure, arrival) = (self.departure(hop), self.arrival(hop));
+        let at = hop_of(&mut self.first, &mut self.later, hop);
+        let (packet, marked) = at.depart(now_ns, self.bin_ns > 0, self.log, &mut self.gone)?;
+        self.schedule.set(departure, at.link.next_ns());
+        let flow = packet.flow();
+        if self.last_hops.get(flow as usize).is_some_and(|last| hop < *last) {
+            self.pass_on(hop, now_ns, packet);
+            return None;
+        }
+        let due_ns = at.go_on(now_ns, packet);
+        self.schedule.set(arrival, due_ns);
+        marked.then_some(flow)
+    }
+
+    /// A packet goes from hop `hop` to the next one.
+    #[inline(never)]
+    fn pass_on(&mut self, hop: usize, now_ns: Ns, packet: P) {
+        let source = self.departure(hop + 1) + 2;
+        let next = &mut self.later[hop];
+        next.approach.push(now_ns, next.approach_delay_ns, packet);
+        self.schedule.set(source, next.approach.next_ns());
+    }
+
+    #[inline(always)]
+    fn arrive(&mut self, hop: usize, now_ns: Ns) -> Option<P> {
+        let arrival = self.arrival(hop);
+        let at = hop_of(&mut self.first, &mut self.later, hop);
+        let (packet, due_ns) = at.arrive(now_ns)?;
+        self.schedule.set(arrival, due_ns);
+        Some(packet)
+    }
+
+    /// A packet starts from the path's end.
+    #[inline(always)]
+    fn send_reverse(&mut self, now_ns: Ns, packet: P, port: &mut Port) {
+        let random = &mut port.backward;
+        if self.loss_reverse.loses(random) || in_burst(&mut self.bursts_reverse) {
+            return self.gone.push_back(Gone::reverse(now_ns, packet, PacketEvent::Lost));
+        }
+        let jitter_ns = self.jitter_reverse.draw_ns(random);
+        match &self.reverse {
+            None => self.delay_reverse(now_ns, packet, port.class, jitter_ns),
+            Some(_) => self.enter_reverse_link(now_ns, Held { packet, jitter_ns }),
+        }
+    }
+
+    #[inline(never)]
+    fn send_data_reverse(&mut self, now_ns: Ns, packet: P, port: &mut Port) {
+        self.send_reverse(now_ns, packet, port);
+    }
+
+    #[inline(never)]
+    fn enter_reverse_link(&mut self, now_ns: Ns, held: Held<P>) {
+        let Some(Reverse { link, watch }) = self.reverse.as_deref_mut() else { return };
+        if let Err(Held { packet, .. }) = link.enqueue(now_ns, held) {
+            watch.count_drop();
+            self.gone.push_back(Gone::reverse(now_ns, packet, PacketEvent::Dropped));
+            return;
+        }
+        watch.queue.max_pkts = watch.queue.max_pkts.max(link.held_pkts());
+        self.schedule.set(self.rare_sources, link.next_ns());
+    }
+
+    fn leave_reverse_link(&mut self, now_ns: Ns) -> Option<Held<P>> {
+        let Reverse { link, watch } = self.reverse.as_deref_mut()?;
+        let departed = link.dequeue(now_ns)?;
+        self.schedule.set(self.rare_sources, link.next_ns());
+        watch.depart(departed.packet.wire_bytes(), departed.waited_ns, self.bin_ns > 0);
+        Some(departed.packet)
+    }
+
+    /// A packet enters the delay of the reverse direction.
+    #[inline(always)]
+    fn delay_reverse(&mut self, now_ns: Ns, packet: P, class_index: u32, jitter_ns: Ns) {
+        let class = &mut self.classes[class_index as usize];
+        let delay_ns = self.delay_reverse_ns.at(now_ns) + jitter_ns;
+        // All flows share the reverse direction as they share the forward one; access comes after it.
+        self.reverse_passed_ns = self.reverse_passed_ns.max(now_ns + delay_ns);
+        class.to_start.push(self.reverse_passed_ns, class.reverse_delay_ns, packet);
+        let due_ns = class.to_start.next_ns();
+        self.schedule.set(to_start(class_index as usize), due_ns);
+    }
+
+    fn close_bin(&mut self, now_ns: Ns) {
+        for hop in std::iter::once(&mut self.first).chain(&mut self.later) {
+            hop.watch.close_bin(hop.link.held_pkts());
+        }
+        if let Some(reverse) = &mut self.reverse {
+            reverse.watch.close_bin(reverse.link.held_pkts());
+        }
+        self.schedule.set(BINS, now_ns.saturating_add(self.bin_ns));
+    }
+
+    /// Packets on their way in the forward direction.
+    fn forward_packets(&self) -> impl Iterator<Item = &P> {
+        let access = self.classes.iter().flat_map(|class| class.to_hop.iter());
+        self.hops().flat_map(Hop::under_way).chain(access)
+    }
+
+    /// Packets on their way in the reverse direction.
+    fn reverse_packets(&self) -> impl Iterator<Item = &P> {
+        let held = self.reverse.iter().flat_map(|reverse| reverse.link.iter());
+        let access = self.classes.iter().flat_map(|class| class.to_start.iter());
+        held.map(|held| &held.packet).chain(access)
+    }
+}

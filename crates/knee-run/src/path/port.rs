@@ -1,0 +1,82 @@
+//! Where a flow's packets enter the path, and what became of them there.
+
+use crate::{Direction, FlowCounters, Ns, PacketEvent, RunSpec};
+use knee_net::{Jitter, Random};
+
+/// Packets of one kind, data or ACKs, that did not get through.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Missed {
+    lost_pkts: u64,
+    dropped_pkts: u64,
+}
+
+/// A flow's place at the path.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    /// Which of the path's classes its packets belong to.
+    pub(super) class: u32,
+    /// Whether its data take the reverse direction, and its ACKs the forward one.
+    pub(super) reverse: bool,
+    pub(super) access_jitter: Jitter,
+    pub(super) forward: Random,
+    pub(super) backward: Random,
+    pub(super) data_pkts: u64,
+    pub(super) ack_pkts: u64,
+    pub(super) marked_pkts: u64,
+    data: Missed,
+    acks: Missed,
+}
+
+impl Port {
+    /// That of flow `index`, whose packets belong to `class`.
+    pub(super) fn new(spec: &RunSpec, index: usize, class: u32) -> Self {
+        let flow = &spec.flows[index];
+        Self {
+            class,
+            reverse: flow.route.reverse,
+            access_jitter: Jitter::new(flow.access_jitter_ns),
+            forward: spec.random("forward", index),
+            backward: spec.random("reverse", index),
+            data_pkts: 0,
+            ack_pkts: 0,
+            marked_pkts: 0,
+            data: Missed::default(),
+            acks: Missed::default(),
+        }
+    }
+
+    /// Whether packets in `direction` are the flow's data.
+    #[inline]
+    pub(super) fn carries_data(&self, direction: Direction) -> bool {
+        self.reverse == (direction == Direction::Reverse)
+    }
+
+    /// Extra delay of the next packet on its way to the path, ns.
+    #[inline]
+    pub(super) fn access_jitter_ns(&mut self) -> Ns {
+        self.access_jitter.draw_ns(&mut self.forward)
+    }
+
+    /// A packet did not get through.
+    pub(super) fn miss(&mut self, direction: Direction, event: PacketEvent) {
+        let data = self.carries_data(direction);
+        let missed = if data { &mut self.data } else { &mut self.acks };
+        match event {
+            PacketEvent::Lost => missed.lost_pkts += 1,
+            _ => missed.dropped_pkts += 1,
+        }
+    }
+
+    /// `counters` with what became of the flow's packets.
+    pub(super) fn count(&self, counters: FlowCounters) -> FlowCounters {
+        FlowCounters {
+            sent_pkts: self.data_pkts,
+            random_losses_pkts: self.data.lost_pkts,
+            queue_drops_pkts: self.data.dropped_pkts,
+            marked_pkts: self.marked_pkts,
+            ack_losses_pkts: self.acks.lost_pkts,
+            ack_drops_pkts: self.acks.dropped_pkts,
+            ..counters
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Both ends of a TCP connection, and what passes between them.
+
+use crate::{
+    packet::{Ack, AckPacket, AckTo, Data, NONE, Packet, Sack, Store},
+    receiver::{Receiver, Reply},
+    sender::{Sender, Transmit},
+};
+use knee_cc::Params;
+use knee_net::{Ecn, Random};
+use knee_run::{
+    AHEAD, At, Connection, Direction, End, FlowCounters, FlowRecord, FlowSample, LazyTimer, Ns,
+    RunSpec, TcpOptions,
+};
+use std::convert::Infallible;
+
+/// Timers of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Timer {
+    Retransmission,
+    DelayedAck,
+    Pace,
+}
+
+pub(crate) struct Tcp {
+    sender: Sender,
+    receiver: Receiver,
+    mss_bytes: u32,
+    packet_bytes: u16,
+    ack_bytes: u16,
+    retransmission: LazyTimer,
+    delayed_ack: LazyTimer,
+    pace: LazyTimer,
+}
+
+impl Tcp {
+    /// Of a flow that starts at `start_ns`; `keep`: its RTT samples are kept.
+    pub(crate) fn new(
+        spec: &RunSpec,
+        params: Params,
+        options: &TcpOptions,
+        start_ns: Ns,
+        random: Random,
+        keep: bool,
+    ) -> Self {
+        Self {
+            sender: Sender::new(params, options, start_ns, random, keep, spec.record.trace),
+            receiver: Receiver::new(options.mss_bytes, options.delayed_ack, options.quick_ack_pkts),
+            mss_bytes: options.mss_bytes,
+            packet_bytes: (options.mss_bytes + options.header_bytes) as u16,
+            ack_bytes: options.header_bytes as u16,
+            retransmission: LazyTimer::default(),
+            delayed_ack: LazyTimer::default(),
+            pace: LazyTimer::default(),
+        }
+    }
+
+    /// Lets the sender act, then sees to its timers.
+    #[inline(always)]
+    fn with_sender(
+        &mut self,
+        at: &mut At<'_, Self>,
+        act: impl FnOnce(&mut Sender, Ns, &mut Out<'_, '_>),
+    ) {
+        let now_ns = at.now_ns();
+        act(&mut self.sender, now_ns, &mut Out { bytes: self.packet_bytes, at });
+        at.arm(&mut self.retransmission, self.sender.timer_due_ns, Timer::Retransmission);
+        at.arm(&mut self.pace, self.sender.pace_due_ns, Timer::Pace);
+    }
+
+    /// A segment reaches the receiver.
+    #[inline(always)]
+    fn receive(&mut self, data: Data, at: &mut At<'_, Self>) {
+        if data.ecn != Ecn::NotCapable {
+            self.receiver.heed(data.number, data.ecn, data.cwr);
+        }
+        match self.receiver.arrive(at.now_ns(), data.number) {
+            Reply::Now { duplicate } => self.acknowledge(duplicate, at),
+            Reply::Later => {
+                at.arm(&mut self.delayed_ack, self.receiver.delack_due_ns, Timer::DelayedAck);
+            }
+        }
+    }
+
+    /// The receiver sends an ACK; `duplicate`: the segment that arrived again, or [`NONE`].
+    #[inline]
+    fn acknowledge(&mut self, duplicate: u32, at: &mut At<'_, Self>) {
+        self.receiver.acknowledged();
+        let blocks = self.receiver.blocks();
+        let sack = match (duplicate, &blocks) {
+            (NONE, None) => NONE,
+            _ => at.host.put(Sack { duplicate, blocks }),
+        };
+        let ack = Ack {
+            flow: at.flow(),
+            cumulative: self.receiver.cumulative(),
+            sack,
+            bytes: self.ack_bytes,
+            echo: self.receiver.echoes(),
+        };
+        at.send(Packet::Ack(ack), End::Receiver);
+    }
+
+    /// An ACK reaches the sender.
+    #[inline(always)]
+    fn on_ack(&mut self, ack: Ack, at: &mut At<'_, Self>) {
+        let Sack { duplicate, blocks } = at.host.take(ack.sack).unwrap_or(Sack::NOTHING);
+        let slot = if blocks.is_some() { ack.sack } else { NONE };
+        let to = AckTo::new(ack.flow, ack.echo);
+        let ack = AckPacket { to, cumulative: ack.cumulative, duplicate, blocks: slot };
+        self.with_sender(at, |sender, now_ns, out| sender.on_ack(now_ns, ack, blocks, out));
+    }
+}
+
+/// Sends the segments of a flow.
+struct Out<'a, 'b> {
+    bytes: u16,
+    at: &'a mut At<'b, Tcp>,
+}
+
+impl Transmit for Out<'_, '_> {
+    #[inline]
+    fn transmit(&mut self, number: u32, ecn: Ecn, cwr: bool) {
+        let data = Data { flow: self.at.flow(), number, bytes: self.bytes, ecn, cwr };
+        self.at.send(Packet::Data(data), End::Sender);
+    }
+}
+
+impl Connection for Tcp {
+    type Packet = Packet;
+    type Timer = Timer;
+    /// What ACKs in flight report beside their number.
+    type Host = Store<Sack>;
+    type Error = Infallible;
+
+    fn udp(flow: u32, number: u32, bytes: u32) -> Packet {
+        let ecn = Ecn::NotCapable;
+        Packet::Data(Data { flow, number, bytes: bytes as u16, ecn, cwr: false })
+    }
+
+    fn write(&mut self, bytes: Option<u64>, at: &mut At<'_, Self>) -> Result<(), Infallible> {
+        let segments = bytes.map(|bytes| {
+            let mss_bytes = u64::from(self.mss_bytes);
+            let segments = bytes.div_ceil(mss_bytes) as u32;
+            let short_bytes = (u64::from(segments) * mss_bytes - bytes) as u32;
+            let end = self.sender.written().saturating_add(segments);
+            self.receiver.expect(end, short_bytes, at.now_ns(), bytes);
+            segments
+        });
+        self.with_sender(at, |sender, now_ns, out| sender.write(now_ns, segments, out));
+        Ok(())
+    }
+
+    fn stop(&mut self, _: &mut At<'_, Self>) -> Result<(), Infallible> {
+        self.sender.stop();
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn arrive(
+        &mut self,
+        packet: Packet,
+        _: Direction,
+        at: &mut At<'_, Self>,
+    ) -> Result<(), Infallible> {
+        match packet {
+            Packet::Data(data) => self.receive(data, at),
+            Packet::Ack(ack) => self.on_ack(ack, at),
+        }
+        Ok(())
+    }
+
+    fn on_timer(&mut self, timer: Timer, at: &mut At<'_, Self>) -> Result<(), Infallible> {
+        let (lazy, due_ns) = match timer {
+            Timer::Retransmission => (&mut self.retransmission, self.sender.timer_due_ns),
+            Timer::DelayedAck => (&mut self.delayed_ack, self.receiver.delack_due_ns),
+            Timer::Pace => (&mut self.pace, self.sender.pace_due_ns),
+        };
+        if !at.came_up(lazy, due_ns, timer) {
+            return Ok(());
+        }
+        match timer {
+            Timer::Retransmission => {
+                self.with_sender(at, |sender, now_ns, out| sender.on_timer(now_ns, out));
+            }
+            Timer::DelayedAck => self.acknowledge(NONE, at),
+            Timer::Pace => self.with_sender(at, |sender, now_ns, out| sender.on_pace(now_ns, out)),
+        }
+        Ok(())
+    }
+
+    fn gone(packet: Packet, sacks: &mut Store<Sack>) {
+        if let Packet::Ack(ack) = packet {
+            sacks.take(ack.sack);
+        }
+    }
+
+    #[inline]
+    fn coming(&self, packet: &Packet, places: usize) {
+        match packet {
+            Packet::Data(_) if places == AHEAD[0] => prefetch(&self.receiver),
+            Packet::Ack(_) if places == AHEAD[1] => prefetch(&self.sender),
+            // By now the sender's own memory is there, and says where the rest is.
+            Packet::Ack(_) => {
+                self.sender.first_outstanding().inspect(|first| prefetch(*first));
+            }
+            Packet::Data(_) => {}
+        }
+    }
+
+    fn counters(&self) -> FlowCounters {
+        FlowCounters {
+            delivered_pkts: self.receiver.delivered_pkts,
+            delivered_bytes: self.receiver.delivered_bytes,
+            duplicate_pkts: self.receiver.duplicate_pkts,
+            ..self.sender.counters()
+        }
+    }
+
+    fn sample(&self, row: FlowSample) -> FlowSample {
+        let conn = self.sender.conn();
+        FlowSample {
+            cwnd_pkts: conn.cwnd_pkts,
+            ssthresh_pkts: conn.ssthresh_pkts,
+            inflight_pkts: self.sender.inflight_pkts(),
+            srtt_us: conn.srtt_us,
+            observed: self.sender.observe(),
+            ..row
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.sender.is_idle()
+    }
+
+    fn finish(mut self, record: FlowRecord) -> Result<FlowRecord, Infallible> {
+        Ok(FlowRecord {
+            unfinished: self.receiver.unfinished(),
+            transfers: std::mem::take(&mut self.receiver.completed),
+            rtt: self.sender.take_rtt_stats(),
+            trace: self.sender.take_trace(),
+            ..record
+        })
+    }
+}
+
+/// Asks for memory before it is needed: with thousands of flows it is not in the cache.
+#[inline]
+fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..size_of::<T>()).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(line);
+        // SAFETY: a prefetch accepts any address and has no effect that a program can see.
+        unsafe { _mm_prefetch(at, _MM_HINT_T0) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
