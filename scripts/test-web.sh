@@ -10,7 +10,8 @@ if [[ ! -d $(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown/lib ]]; t
 	scripts/install-packages.sh rustc-web cargo-web rust-web-src lld-19
 fi
 scripts/build-web.sh
-cargo build --locked --quiet --package knee-web --example answer
-export KNEE_ANSWER=$PWD/${CARGO_TARGET_DIR:-target}/debug/examples/answer
+cargo build --locked --quiet --package knee-web --example answer --package knee --bin knee
+built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
+export KNEE_ANSWER=$built/examples/answer KNEE=$built/knee
 cd web
 node --test tests/

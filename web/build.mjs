@@ -2,12 +2,12 @@
 
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
-import { copyFile, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { copyFile, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 
 const module = process.argv[2] ?? "../target/wasm/wasm32-unknown-unknown/wasm/knee_web.wasm";
-await rm("dist", { recursive: true, force: true });
-await mkdir("dist");
+// The folder itself stays: cargo watches it.
+for (const file of await readdir("dist")) if (file !== ".gitignore") await rm(`dist/${file}`);
 await build({
   entryPoints: { lab: "src/main.ts", worker: "src/worker.ts", style: "src/style.css" },
   outdir: "dist",
@@ -21,7 +21,7 @@ await copyFile(module, "dist/knee.wasm");
 for (const file of await readdir("public")) await copyFile(`public/${file}`, `dist/${file}`);
 
 // The service worker keeps these files; another build is another cache.
-const files = (await readdir("dist")).filter(file => file !== "offline.js").sort();
+const files = (await readdir("dist")).filter(file => file !== "offline.js" && !file.startsWith(".")).sort();
 const hash = createHash("sha256");
 let bytes = 0;
 for (const file of files) {

@@ -4,6 +4,7 @@ import { ChartStack, type Chart, type Columns, type Line, type Mark } from "./ch
 import { h } from "./dom";
 import type { Edit, Edited, FlowStatistics, Reduction, Reductions, Statistics, Want } from "./protocol";
 import { explain } from "./rules";
+import { HOST_SLOT } from "./served";
 import { Timeline } from "./timeline";
 import * as units from "./units";
 
@@ -11,6 +12,16 @@ import * as units from "./units";
 export interface Setting {
   edited: Edited;
   statistics: Statistics;
+}
+
+/** A setting as it is drawn. */
+interface Drawn extends Setting {
+  slot: number;
+  /** What stands behind its flows' names. */
+  suffix: string;
+  dash?: number[];
+  /** Where its queues' colours begin. */
+  hue: number;
 }
 
 /** Flows drawn in one chart; more cannot be told apart. */
@@ -52,6 +63,7 @@ export class LabView {
   #internalChoice = "";
   #a: Setting | undefined;
   #b: Setting | undefined;
+  #host: { name: string; setting: Setting } | undefined;
   #reductions: Reductions | undefined;
   #showsFlows = new Set<string>();
 
@@ -74,9 +86,11 @@ export class LabView {
     );
   }
 
-  async show(a: Setting, b: Setting | undefined): Promise<void> {
+  /** `host`: what another host made of A. */
+  async show(a: Setting, b: Setting | undefined, host?: { name: string; setting: Setting }): Promise<void> {
     this.#a = a;
     this.#b = b;
+    this.#host = host;
     this.#reductions = undefined;
     this.charts.setMarks([]);
     this.#timeline.show(a.edited);
@@ -94,6 +108,16 @@ export class LabView {
     this.#placeMarks();
   }
 
+  #settings(): Drawn[] {
+    const [a, b, host] = [this.#a, this.#b, this.#host];
+    if (!a) return [];
+    return [
+      { ...a, slot: SLOT_A, suffix: b ? " (A)" : host ? " (sim)" : "", hue: 6 },
+      ...(b ? [{ ...b, slot: SLOT_B, suffix: " (B)", dash: [5, 4], hue: 7 }] : []),
+      ...(host ? [{ ...host.setting, slot: HOST_SLOT, suffix: ` (${host.name})`, dash: [2, 3], hue: 4 }] : []),
+    ];
+  }
+
   #flowsOf(setting: Setting): { flow: FlowStatistics; index: number }[] {
     return setting.statistics.flows
       .map((flow, index) => ({ flow, index }))
@@ -102,22 +126,20 @@ export class LabView {
   }
 
   #chartsOf(a: Setting, b: Setting | undefined): Chart[] {
-    const settings: { setting: Setting; slot: number; suffix: string; dash?: number[] }[] = [
-      { setting: a, slot: SLOT_A, suffix: b ? " (A)" : "" },
-      ...(b ? [{ setting: b, slot: SLOT_B, suffix: " (B)", dash: [5, 4] }] : []),
-    ];
+    const settings = this.#settings();
     const lines = (want: (index: number) => Want, tcpOnly: boolean): Line[] =>
-      settings.flatMap(({ setting, slot, suffix, dash }) =>
+      settings.flatMap(setting =>
         this.#flowsOf(setting)
           .filter(({ flow }) => !tcpOnly || (flow.kind !== "udp" && flow.kind !== "probe"))
           .map(({ flow, index }): Line => ({
-            label: flow.name + suffix, hue: index, slot, want: want(index), ...(dash ? { dash } : {}),
+            label: flow.name + setting.suffix, hue: index, slot: setting.slot, want: want(index),
+            ...(setting.dash ? { dash: setting.dash } : {}),
           })),
       );
-    const queues: Line[] = settings.flatMap(({ setting, slot, suffix, dash }) =>
-      setting.statistics.hops.slice(0, 6).map((_, hop): Line => ({
-        label: `${setting.statistics.hops.length > 1 ? `hop ${hop + 1}` : "queue"}${suffix}`,
-        hue: slot === SLOT_A ? 6 + hop : 7 + hop, slot, want: { what: "queue_delay", hop }, ...(dash ? { dash } : {}),
+    const queues: Line[] = settings.flatMap(({ statistics, slot, suffix, dash, hue }) =>
+      statistics.hops.slice(0, 6).map((_, hop): Line => ({
+        label: `${statistics.hops.length > 1 ? `hop ${hop + 1}` : "queue"}${suffix}`,
+        hue: hue + hop, slot, want: { what: "queue_delay", hop }, ...(dash ? { dash } : {}),
       })),
     );
     const over_s = Math.max(a.statistics.duration_s / 120, a.statistics.bin_s);
@@ -151,14 +173,14 @@ export class LabView {
   }
 
   #showFigures(): void {
-    const settings = [this.#a, this.#b].filter((s): s is Setting => !!s);
+    const settings = this.#settings();
     const figure = (name: string, of: (s: Statistics) => string, help: string): HTMLElement =>
       h(
         "div",
         { class: "figure", title: help },
         h("span", { class: "name" }, name),
-        ...settings.map((s, i) =>
-          h("span", { class: "number" }, settings.length > 1 ? h("b", {}, i ? "B " : "A ") : null, of(s.statistics)),
+        ...settings.map(s =>
+          h("span", { class: "number" }, settings.length > 1 ? h("b", {}, `${s.suffix.replace(/[ ()]/g, "")} `) : null, of(s.statistics)),
         ),
       );
     const hop = (s: Statistics) => s.hops[0];
@@ -179,11 +201,9 @@ export class LabView {
   }
 
   #showLegend(): void {
-    const settings = [this.#a, this.#b].filter((s): s is Setting => !!s);
-    const rows = settings.flatMap((setting, k) => {
-      const suffix = settings.length > 1 ? (k ? " (B)" : " (A)") : "";
-      return this.#flowsOf(setting).map(({ flow, index }) => this.#flowRow(flow, index, suffix));
-    });
+    const rows = this.#settings().flatMap(setting =>
+      this.#flowsOf(setting).map(({ flow, index }) => this.#flowRow(flow, index, setting.suffix)),
+    );
     const all = this.#a?.statistics.flows.length ?? 0;
     const hidden = all - (this.#a ? this.#flowsOf(this.#a).length : 0);
     const head = ["Flow", "Algorithm", "Goodput", "RTT", "Losses", "Tolerated", "Delay backoffs", "Timeouts"];

@@ -6,7 +6,8 @@ import { DuelView } from "./duel";
 import { Cancelled, Engine, Refused } from "./engine";
 import { LabView, type Setting } from "./lab";
 import { type State, type View, decode, encode } from "./link";
-import type { Catalogue, Edit, Edited, Reductions, Statistics, Theory, Want } from "./protocol";
+import type { Catalogue, Edit, Edited, Reductions, Request, Statistics, Theory, Want } from "./protocol";
+import { HOST_SLOT, type Host, askServed, hosts, namedScenario, runOn } from "./served";
 import { STORIES, type Story } from "./stories";
 import { svg } from "./svg";
 import { TheoryView } from "./theory";
@@ -64,6 +65,9 @@ class Page {
   #state: State = { view: "lab", a: FIRST };
   #a: Setting | undefined;
   #b: Setting | undefined;
+  /** Hosts of the program that serves the page, and what one of them made of A. */
+  #hosts: Host[] = [];
+  #host: { name: string; text: string; setting: Setting } | undefined;
   /** Whether the worker's runs are those of the state. */
   #ran = { a: false, b: false };
   #edits: Edit[] = [];
@@ -102,9 +106,9 @@ class Page {
   }
 
   async #columns(slot: number, wants: Want[], from_s: number, to_s: number, count: number) {
-    const { value, numbers } = await this.#engine.ask<{ count: number }>({
-      op: "series", slot, wants, from_s, to_s, columns: Math.max(Math.round(count), 1),
-    });
+    const request: Request = { op: "series", slot, wants, from_s, to_s, columns: Math.max(Math.round(count), 1) };
+    const asked = slot === HOST_SLOT ? askServed<{ count: number }>(request) : this.#engine.ask<{ count: number }>(request);
+    const { value, numbers } = await asked;
     const column = (i: number): Float64Array => numbers.subarray(i * value.count, (i + 1) * value.count);
     return { times: column(0), values: wants.map((_, i) => column(i + 1)) };
   }
@@ -212,7 +216,37 @@ class Page {
   }
 
   async start(): Promise<void> {
+    this.#hosts = await hosts();
+    if (location.hash === "#file") {
+      const text = await namedScenario();
+      if (text) this.#state = { view: "lab", a: text };
+      history.replaceState(null, "", text ? await encode(this.#state) : location.pathname);
+    }
     await this.#follow();
+  }
+
+  /** Runs A on another host of the program, and draws it beside the simulator's run. */
+  async #runOn(host: Host, button: HTMLButtonElement): Promise<void> {
+    const a = this.#a;
+    if (!a) return;
+    const { text } = a.edited;
+    button.disabled = true;
+    this.#progress.hidden = false;
+    this.#bar.removeAttribute("value");
+    try {
+      const statistics = await runOn(host.name, text, (seconds, fraction) => {
+        this.#status.textContent = `Running on ${host.name} for ${Math.round(seconds)} s…`;
+        if (fraction !== null) this.#bar.value = fraction;
+      });
+      this.#host = { name: host.name, text, setting: { edited: a.edited, statistics } };
+      this.#status.textContent = `Ran on ${host.name}; the simulator's run beside it.`;
+      await this.#showAll();
+    } catch (error) {
+      this.#failed(error);
+    } finally {
+      button.disabled = false;
+      this.#progress.hidden = true;
+    }
   }
 
   go(view: View): void {
@@ -440,8 +474,13 @@ class Page {
       made.addEventListener("click", run);
       return made;
     };
+    for (const host of this.#hosts) {
+      const run = h("button", { type: "button", id: `run-${host.name}`, title: host.about }, `Run on ${host.name}`);
+      run.addEventListener("click", () => void this.#runOn(host, run));
+      box.append(run);
+    }
     if (this.#state.b === undefined) {
-      box.append(button("compare", "Compare with a second setting", () => {
+      box.prepend(button("compare", "Compare with a second setting", () => {
         this.#state = { ...this.#state, b: this.#state.a };
         this.#ran.b = false;
         this.#render();
@@ -475,7 +514,9 @@ class Page {
     const title = document.getElementById("scenario-title");
     if (title) title.textContent = a?.edited.title ?? "";
     if (!a) return;
-    if (view === "lab") await this.#lab.show(a, this.#b);
+    // A run of another setting is none of this one.
+    if (this.#host?.text !== a.edited.text) this.#host = undefined;
+    if (view === "lab") await this.#lab.show(a, this.#b, this.#host);
     if (view === "theory") {
       try {
         const { value, numbers } = await this.#engine.ask<Theory>({ op: "theory", text: a.edited.text });
@@ -620,7 +661,7 @@ async function load(): Promise<void> {
   const catalogue = (await engine.ask<Catalogue>({ op: "catalogue" })).value;
   const page = new Page(module, engine, catalogue);
   await page.start();
-  if ("serviceWorker" in navigator && isSecureContext) {
+  if ("serviceWorker" in navigator && isSecureContext && !document.documentElement.dataset.served) {
     navigator.serviceWorker.register("offline.js").catch(() => {});
   }
 }

@@ -73,10 +73,14 @@ export class TheoryView {
       ),
       theory.equilibria.length
         ? h(
-            "table",
-            {},
-            h("thead", {}, h("tr", {}, ...["Delay", "Window", "Probability", "Stability"].map(t => h("th", { scope: "col" }, t)))),
-            h("tbody", {}, ...rows),
+            "div",
+            { class: "scroll", tabindex: 0, role: "region", "aria-label": "Equilibria" },
+            h(
+              "table",
+              {},
+              h("thead", {}, h("tr", {}, ...["Delay", "Window", "Probability", "Stability"].map(t => h("th", { scope: "col" }, t)))),
+              h("tbody", {}, ...rows),
+            ),
           )
         : h("p", {}, "The curves do not meet: no delay holds the queue, and losses decide."),
       h(
@@ -148,7 +152,10 @@ export class TheoryView {
       ctx.fill();
       ctx.stroke();
       ctx.fillStyle = css("--ink");
-      ctx.fillText(e.stability, x + 9 * px, y - 7 * px);
+      // Beside the point, on the side where there is room.
+      const left = x > bbox.left + bbox.width * 0.8;
+      ctx.textAlign = left ? "right" : "left";
+      ctx.fillText(e.stability, x + (left ? -9 : 9) * px, y - 7 * px);
     }
     ctx.restore();
   }

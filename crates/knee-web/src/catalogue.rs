@@ -4,7 +4,7 @@ use include_dir::{Dir, DirEntry, include_dir};
 use knee_cc::{Algorithm, Param, ParamKind, Profile, RuleOp, algorithms};
 use serde::Serialize;
 
-static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
+static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
 
 /// All of it.
 #[derive(Debug, Serialize)]

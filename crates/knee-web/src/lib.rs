@@ -10,10 +10,14 @@ mod catalogue;
 mod document;
 mod error;
 mod events;
+#[cfg(not(target_family = "wasm"))]
+mod page;
 mod series;
 mod session;
 mod statistics;
 mod theory;
 
 pub use error::Refusal;
-pub use session::{Answer, Session, Watch};
+#[cfg(not(target_family = "wasm"))]
+pub use page::page;
+pub use session::{Answer, Session, Watch, spec_to_draw};

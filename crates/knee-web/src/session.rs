@@ -103,16 +103,31 @@ fn answer(answer: &impl Serialize, numbers: Vec<f64>) -> Answered {
     Ok(Answer { text, numbers })
 }
 
+/// A refusal in place of the answer, if it is one.
+fn answered(answered: Answered) -> Answer {
+    answered.unwrap_or_else(|refusal| Answer {
+        text: serde_json::to_string(&refusal).unwrap_or_default(),
+        numbers: Vec::new(),
+    })
+}
+
 impl Session {
     /// Answers a request in JSON. `watch` is told how far a run is.
     pub fn answer(&mut self, request: &[u8], watch: Watch<'_>) -> Answer {
-        let answered = serde_json::from_slice(request)
-            .map_err(|error| Refusal::new(format!("no such request: {error}"), "reload the page"))
-            .and_then(|request| self.perform(request, watch));
-        answered.unwrap_or_else(|refusal| Answer {
-            text: serde_json::to_string(&refusal).unwrap_or_default(),
-            numbers: Vec::new(),
-        })
+        let request = serde_json::from_slice(request)
+            .map_err(|error| Refusal::new(format!("no such request: {error}"), "reload the page"));
+        answered(request.and_then(|request| self.perform(request, watch)))
+    }
+
+    /// Keeps a run that another host made of `spec`; the answer is that to `run`.
+    pub fn add(&mut self, slot: u32, spec: RunSpec, record: RunRecord) -> Answer {
+        answered(self.keep(slot, spec, record))
+    }
+
+    fn keep(&mut self, slot: u32, spec: RunSpec, record: RunRecord) -> Answered {
+        let statistics = Statistics::of(&spec, &record);
+        self.runs.insert(slot, Run { spec, record });
+        answer(&statistics, Vec::new())
     }
 
     fn perform(&mut self, request: Request, watch: Watch<'_>) -> Answered {
@@ -122,14 +137,9 @@ impl Session {
             Request::Run { slot, text } => {
                 // Its memory may be needed.
                 self.runs.remove(&slot);
-                let mut spec = spec(&text)?;
-                spec.record.bin_ns = bin_ns(&spec)?;
-                spec.record.queue_log = false;
-                spec.record.trace = false;
+                let spec = spec_to_draw(&text)?;
                 let record = simulate(&spec, watch)?;
-                let statistics = Statistics::of(&spec, &record);
-                self.runs.insert(slot, Run { spec, record });
-                answer(&statistics, Vec::new())
+                self.keep(slot, spec, record)
             }
             Request::Forget { slot } => {
                 self.runs.remove(&slot);
@@ -197,6 +207,16 @@ fn edit(text: &str, edits: &[Edit]) -> Answered {
 fn spec(text: &str) -> Result<RunSpec, Refusal> {
     let scenario = document::scenario(text)?;
     Ok(scenario.spec(scenario.seed()))
+}
+
+/// The first repetition of a scenario, with a time series to draw and nothing else recorded.
+///
+/// # Errors
+/// No scenario, or one whose time series would be too long.
+pub fn spec_to_draw(text: &str) -> Result<RunSpec, Refusal> {
+    let mut spec = spec(text)?;
+    spec.record = knee_run::RecordSpec { bin_ns: bin_ns(&spec)?, ..Default::default() };
+    Ok(spec)
 }
 
 /// Bins fine enough to look at: the scenario's, or shorter ones where they are few.

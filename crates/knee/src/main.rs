@@ -5,6 +5,7 @@ mod compare;
 mod duel;
 mod hosts;
 mod interrupt;
+mod lab;
 #[cfg(feature = "kernel")]
 mod linux;
 mod list;
@@ -61,6 +62,8 @@ enum Command {
     Duel(duel::Args),
     /// Run every algorithm beside every other: the measures of `duel` as heat maps in a report
     Matrix(matrix::Args),
+    /// Open the lab in a browser: sliders, charts, and runs on the other hosts
+    Lab(lab::Args),
     /// Measure the speed of the simulator
     Bench(bench::Args),
     /// Replay every call of a trace natively and compare the results, bit for bit
@@ -135,6 +138,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::compare_hosts(&args),
         Command::Duel(args) => duel::duel(&args),
         Command::Matrix(args) => matrix::matrix(&args),
+        Command::Lab(args) => lab::lab(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Replay(args) => replay::replay(&args),
         #[cfg(feature = "kernel")]

@@ -1,0 +1,310 @@
+//! `knee lab`: serves the lab's page on loopback, and runs scenarios on the other hosts for it.
+//!
+//! - `/`: the page and its files.
+//! - `/scenario.toml`: the scenario that was named.
+//! - `/hosts.json`: hosts beside the simulator, which the page has itself.
+//! - `POST /run?HOST`: runs the scenario in the body; server-sent events tell how far it is, and then its
+//!   figures.
+//! - `POST /ask`: a request of the page's protocol about that run: a line of JSON, then the numbers.
+//!
+//! A page of another origin can have none of it: hosts may be run as root.
+
+use crate::{hosts::AnyHost, integer, output};
+use knee_run::{RunOptions, RunRecord, RunSpec};
+use knee_scenario::Scenario;
+use knee_web::{Answer, Refusal, Session, page, spec_to_draw};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use serde::Serialize;
+use std::{
+    io::{self, Read, Write},
+    path::PathBuf,
+    process::{Command, ExitCode, Stdio},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+use tiny_http::{Header, Method, Request, Response, Server};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Scenario to begin with; without it the page's own first one
+    scenario: Option<PathBuf>,
+    /// Port on 127.0.0.1; 0: any free one
+    #[arg(long, value_name = "N", default_value = "8642", value_parser = integer::<u16>(0..=65535), allow_hyphen_values = true)]
+    port: u16,
+    /// Only say the address, open no browser
+    #[arg(long)]
+    no_open: bool,
+}
+
+/// How often a run that is under way is told of.
+const TOLD_EVERY: Duration = Duration::from_millis(200);
+/// Largest body of a request, bytes.
+const BODY_MAX: u64 = 16 << 20;
+/// Where the page keeps a run of another host.
+const SLOT: u32 = 3;
+
+struct Lab {
+    port: u16,
+    scenario: Option<String>,
+    session: Mutex<Session>,
+    /// Held by the run that is under way.
+    running: Mutex<()>,
+}
+
+#[derive(Serialize)]
+struct HostShown {
+    name: &'static str,
+    about: &'static str,
+    real_time: bool,
+}
+
+#[derive(Serialize)]
+struct Progress {
+    seconds: f64,
+    /// Of a run in real time, how much of it is over.
+    fraction: Option<f64>,
+}
+
+pub(crate) fn lab(args: &Args) -> Result<ExitCode> {
+    if page("index.html").is_none() {
+        return Err(miette!(
+            help = "run scripts/build-web.sh, then build knee again",
+            "this program was built without the lab's page"
+        ));
+    }
+    let scenario = match &args.scenario {
+        Some(path) => Some(Scenario::load(path, &[])?.text().to_owned()),
+        None => None,
+    };
+    let server = Server::http(("127.0.0.1", args.port)).map_err(|error| {
+        miette!(
+            help = "name another one with --port, or --port 0 for any free one",
+            "cannot listen on port {} of 127.0.0.1: {error}",
+            args.port
+        )
+    })?;
+    let port = server.server_addr().to_ip().map_or(args.port, |address| address.port());
+    let address = match scenario {
+        Some(_) => format!("http://127.0.0.1:{port}/#file"),
+        None => format!("http://127.0.0.1:{port}/"),
+    };
+    output::print(&format!("The lab is at {address}\nCtrl-C ends it.\n"))?;
+    if !args.no_open {
+        open(&address);
+    }
+    let lab = Arc::new(Lab { port, scenario, session: Mutex::default(), running: Mutex::new(()) });
+    loop {
+        let request = server.recv().into_diagnostic().wrap_err("the server stopped")?;
+        let lab = Arc::clone(&lab);
+        // A browser that goes away in the middle is no error.
+        thread::spawn(move || drop(lab.answer(request)));
+    }
+}
+
+/// Opens the address in the user's browser, if there is one.
+fn open(address: &str) {
+    let opened = Command::new("xdg-open")
+        .arg(address)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match opened {
+        Ok(mut child) => drop(thread::spawn(move || child.wait())),
+        Err(_) => output::tell("no browser could be opened (xdg-open); open the address yourself"),
+    }
+}
+
+fn header(name: &str, value: &str) -> Header {
+    Header::from_bytes(name, value).expect("headers are ASCII")
+}
+
+fn content_type(file: &str) -> &'static str {
+    match file.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("wasm") => "application/wasm",
+        Some("svg") => "image/svg+xml",
+        Some("json") => "application/json",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn value<'a>(request: &'a Request, name: &'static str) -> Option<&'a str> {
+    let header = request.headers().iter().find(|header| header.field.equiv(name));
+    header.map(|header| header.value.as_str())
+}
+
+impl Lab {
+    fn answer(&self, mut request: Request) -> io::Result<()> {
+        if !self.is_ours(&request) {
+            return plain(request, 403, "the lab answers its own page only");
+        }
+        let url = request.url().to_owned();
+        let (path, query) = url.split_once('?').unwrap_or((&url, ""));
+        match (request.method(), path) {
+            (Method::Get, "/") => self.file(request, "index.html"),
+            (Method::Get, path) => self.file(request, path.trim_start_matches('/')),
+            (Method::Post, "/run" | "/ask") => {
+                let mut body = Vec::new();
+                request.as_reader().take(BODY_MAX).read_to_end(&mut body)?;
+                match path {
+                    "/ask" => self.ask(request, &body),
+                    _ => self.run(request, query, &String::from_utf8_lossy(&body)),
+                }
+            }
+            _ => plain(request, 405, "GET, or POST to /run and /ask"),
+        }
+    }
+
+    /// Whether the request was sent to this address, and by this page if it does anything. Another
+    /// site's page has another origin, and a name that leads here is another host.
+    fn is_ours(&self, request: &Request) -> bool {
+        let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", self.port));
+        let Some(host) = value(request, "Host").filter(|host| hosts.iter().any(|h| h == host))
+        else {
+            return false;
+        };
+        let own = format!("http://{host}");
+        match value(request, "Origin") {
+            Some(origin) => origin == own,
+            None => *request.method() == Method::Get,
+        }
+    }
+
+    fn file(&self, request: Request, name: &str) -> io::Result<()> {
+        let content: Vec<u8> = match name {
+            "scenario.toml" => match &self.scenario {
+                Some(text) => text.clone().into_bytes(),
+                None => return plain(request, 404, "no scenario was named"),
+            },
+            "hosts.json" => serde_json::to_vec(&hosts())?,
+            // The page knows by this that it may ask for more than files.
+            "index.html" => {
+                let html = String::from_utf8_lossy(page(name).unwrap_or_default());
+                html.replacen("<html ", "<html data-served=\"knee\" ", 1).into_bytes()
+            }
+            // Kept pages would outlive this program.
+            "offline.js" => return plain(request, 404, "the lab of this program is not kept"),
+            name => match page(name) {
+                Some(content) => content.to_vec(),
+                None => return plain(request, 404, "there is no such file"),
+            },
+        };
+        let response = Response::from_data(content)
+            .with_header(header("Content-Type", content_type(name)))
+            .with_header(header("Cache-Control", "no-store"));
+        request.respond(response)
+    }
+
+    /// A line of JSON, then the numbers as 64-bit floats, least byte first.
+    fn ask(&self, request: Request, body: &[u8]) -> io::Result<()> {
+        let Answer { text, numbers } = locked(&self.session).answer(body, &mut |_| ());
+        let mut content = text.into_bytes();
+        content.push(b'\n');
+        content.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        let response = Response::from_data(content)
+            .with_header(header("Content-Type", "application/octet-stream"));
+        request.respond(response)
+    }
+
+    /// Runs a scenario on the host `name`, and tells of it in server-sent events.
+    fn run(&self, request: Request, name: &str, text: &str) -> io::Result<()> {
+        let mut out = request.into_writer();
+        out.write_all(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
+              Connection: close\r\n\r\n",
+        )?;
+        let answer = match self.run_on(name, text, &mut out) {
+            Ok(answer) => answer,
+            Err(refusal) => return tell(&mut out, "refused", &serde_json::to_string(&refusal)?),
+        };
+        tell(&mut out, "done", &answer.text)
+    }
+
+    fn run_on(&self, name: &str, text: &str, out: &mut impl Write) -> Result<Answer, Refusal> {
+        let _running = match self.running.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Refusal::new("another run is under way", "wait for its end"));
+            }
+        };
+        let Some(host) = AnyHost::all().find(|host| host.name() == name) else {
+            return Err(Refusal::new(format!("there is no host {name:?}"), "reload the page"));
+        };
+        let spec = spec_to_draw(text)?;
+        let options = RunOptions::default();
+        let refused = |error: knee_run::HostError| {
+            Refusal::new(&error, error.help.as_deref().unwrap_or_default())
+        };
+        host.check(&spec, &options).map_err(refused)?;
+        let record = thread::scope(|scope| {
+            let (done, is_done) = mpsc::channel();
+            let (spec, options) = (&spec, &options);
+            scope.spawn(move || done.send(host.run(spec, options)));
+            wait(&is_done, spec, host.keeps_real_time(), out)
+        });
+        match record {
+            Some(Ok(record)) => Ok(self.keep(spec, record)),
+            Some(Err(error)) => Err(refused(error)),
+            None => Err(Refusal::new("the run ended without a record", "see the terminal")),
+        }
+    }
+
+    fn keep(&self, spec: RunSpec, record: RunRecord) -> Answer {
+        locked(&self.session).add(SLOT, spec, record)
+    }
+}
+
+/// Waits for a run's end and tells how far it is. None: it ended without a record.
+fn wait<T>(
+    is_done: &mpsc::Receiver<T>,
+    spec: &RunSpec,
+    real_time: bool,
+    out: &mut impl Write,
+) -> Option<T> {
+    let began = Instant::now();
+    let duration_s = spec.duration_ns as f64 / knee_run::NS_PER_S as f64;
+    loop {
+        match is_done.recv_timeout(TOLD_EVERY) {
+            Ok(record) => return Some(record),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let seconds = began.elapsed().as_secs_f64();
+                let fraction = real_time.then(|| (seconds / duration_s).min(1.0));
+                let progress = serde_json::to_string(&Progress { seconds, fraction });
+                // The page may be gone; the run ends all the same.
+                let _ = tell(out, "progress", &progress.unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// One server-sent event. JSON has no line break.
+fn tell(out: &mut impl Write, event: &str, json: &str) -> io::Result<()> {
+    write!(out, "event: {event}\ndata: {json}\n\n")?;
+    out.flush()
+}
+
+fn plain(request: Request, status: u16, text: &str) -> io::Result<()> {
+    let response = Response::from_string(format!("{text}\n")).with_status_code(status);
+    request.respond(response)
+}
+
+/// Those beside the simulator.
+fn hosts() -> Vec<HostShown> {
+    let others = AnyHost::all().filter(|host| *host != AnyHost::default());
+    let shown = |host: AnyHost| HostShown {
+        name: host.name(),
+        about: host.about(),
+        real_time: host.keeps_real_time(),
+    };
+    others.map(shown).collect()
+}
