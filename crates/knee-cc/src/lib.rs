@@ -21,7 +21,8 @@
 //! controller.on_rtt(&mut conn, &ack);
 //! controller.on_ack(&mut conn, &ack);
 //! assert_eq!(conn.cwnd_pkts, 12); // slow start: one more for each packet acknowledged
-//! assert_eq!(controller.ssthresh(&mut conn), 6); // a loss halves
+//! conn.outstanding_pkts = 12;
+//! assert_eq!(controller.ssthresh(&mut conn), 6); // a loss halves what is outstanding
 //! ```
 
 mod call;

@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -15,8 +16,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }
 
-/// Copies a file or a folder, but for what was built or is hidden inside it.
+/// Copies a file, a link or a folder, but for what was built or is hidden inside it.
 fn copy(from: &Path, to: &Path) {
+    if let Ok(target) = fs::read_link(from) {
+        return symlink(target, to).expect("a link");
+    }
     if from.is_file() {
         fs::copy(from, to).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
         return;
@@ -47,6 +51,15 @@ fn a_new_algorithm_is_one_file() {
     for part in NEEDED {
         copy(&root().join(part), &tree.join(part));
     }
+    // Another version: cargo would take the crates here for those of this tree, as both are built in
+    // one folder, and not build them anew.
+    let manifest = tree.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).expect("the manifest");
+    let here = format!("\nversion = \"{}\"\n", env!("CARGO_PKG_VERSION"));
+    let there = format!("\nversion = \"{}+newcomer\"\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(text.matches(&here).count(), 1, "the version of the workspace");
+    fs::write(manifest, text.replace(&here, &there)).expect("the manifest");
+
     let dual = fs::read_to_string(tree.join("cc/algorithms/dual.c")).expect("the example");
     let newcomer = dual.replace("dual", "newcomer").replace("DUAL", "NEWCOMER");
     let file = tree.join("cc/algorithms/newcomer.c");
