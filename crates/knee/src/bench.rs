@@ -162,9 +162,9 @@ impl TypedValueParser for Known {
     }
 }
 
-/// What was measured.
+/// What was speed.
 #[derive(Serialize)]
-struct Measured {
+struct Speed {
     /// Wall-clock time of the simulation alone.
     wall_s: f64,
     /// Packets that arrived for the first time.
@@ -202,7 +202,7 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         return Err(miette!(help = help, "no packet was delivered: there is nothing to measure"));
     }
     let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| miette!("getrusage: {e}"))?;
-    let measured = Measured {
+    let speed = Speed {
         wall_s,
         delivered_pkts,
         ns_per_delivered_pkt: wall_s * 1e9 / delivered_pkts as f64,
@@ -212,15 +212,15 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         flows: record.flows.len(),
     };
     match format {
-        Format::Json => output::print_json(&measured),
+        Format::Json => output::print_json(&speed),
         Format::Table => output::print(&format!(
             "{:.4} s for {} packets delivered of {} flows: {:.1} ns per packet; {:.1} MB at most; goodput {:.2} Mbit/s\n",
-            measured.wall_s,
-            measured.delivered_pkts,
-            measured.flows,
-            measured.ns_per_delivered_pkt,
-            measured.peak_rss_bytes as f64 / 1e6,
-            measured.goodput_bps / 1e6,
+            speed.wall_s,
+            speed.delivered_pkts,
+            speed.flows,
+            speed.ns_per_delivered_pkt,
+            speed.peak_rss_bytes as f64 / 1e6,
+            speed.goodput_bps / 1e6,
         )),
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     run::{run_each, tell_notes},
 };
 use knee_lab::duel::{
-    Common, Contest, Drawn, DuelSummary, Entrant, Outcome, Plan, Run, WrittenPath, duel_report,
+    Charted, Common, Contest, DuelSummary, Entrant, Outcome, Plan, Run, WrittenPath, duel_report,
     duel_text, write_duel,
 };
 use knee_results::store::ResultWriter;
@@ -102,9 +102,9 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
     let summary = DuelSummary::new(given.common(&contest.plan), outcome, pair);
     let mut kept = None;
     if let Some(results) = results {
-        let mut report = duel_report(&summary, outcome, &fought.drawn);
+        let mut report = duel_report(&summary, outcome, &fought.charted);
         report.meta.extend(made_by(given.on.host.name()));
-        write_duel(&results, &summary, outcome, &fought.drawn, &report)?;
+        write_duel(&results, &summary, outcome, &fought.charted, &report)?;
         kept = Some(results.finish()?);
     }
     match given.format {
@@ -121,14 +121,14 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
 /// What is left of the runs of a contest.
 pub(crate) struct Fought {
     pub(crate) outcome: Outcome,
-    /// The first repetitions of all settings, if they were to be drawn.
-    pub(crate) drawn: Vec<Drawn>,
+    /// The first repetitions of all settings, if they were to be charted.
+    pub(crate) charted: Vec<Charted>,
     /// Of every run what it says of itself; nothing that it measured.
     pub(crate) notes: Vec<RunRecord>,
 }
 
 /// Makes all runs of `contest`, those of single flows too with `solos`. Records are dropped as soon
-/// as they are measured, those to be drawn excepted.
+/// as they are measured, those to be charted excepted.
 pub(crate) fn fight(contest: &Contest, given: &Given, solos: bool, draw: bool) -> Result<Fought> {
     let runs = contest.runs(solos);
     let spec = |n: usize| -> Result<(RunSpec, (Run, Scenario))> {
@@ -149,14 +149,14 @@ pub(crate) fn fight(contest: &Contest, given: &Given, solos: bool, draw: bool) -
             real_time: record.real_time.clone(),
             ..RunRecord::default()
         };
-        let drawn = (draw && run.repetition == 0).then_some(Drawn { run, scenario, record });
-        ((run, measured), drawn, note)
+        let charted = (draw && run.repetition == 0).then_some(Charted { run, scenario, record });
+        ((run, measured), charted, note)
     })?;
-    let (mut measured, mut drawn, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-    for (of_run, of_drawing, note) in all {
+    let (mut measured, mut charted, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    for (of_run, of_chart, note) in all {
         measured.push(of_run);
-        drawn.extend(of_drawing);
+        charted.extend(of_chart);
         notes.push(note);
     }
-    Ok(Fought { outcome: Outcome::new(contest.clone(), measured), drawn, notes })
+    Ok(Fought { outcome: Outcome::new(contest.clone(), measured), charted, notes })
 }

@@ -33,16 +33,16 @@ pub struct Run {
 
 /// What a run gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Measured {
+pub enum RunMeasures {
     /// Two flows.
     Bout(Bout),
     /// One.
     Solo(Solo),
 }
 
-/// A run that is drawn over time.
+/// A run that is charted over time.
 #[derive(Clone, Debug)]
-pub struct Drawn {
+pub struct Charted {
     /// Which one.
     pub run: Run,
     /// Its scenario.
@@ -84,11 +84,11 @@ impl Contest {
     }
 
     /// What `record`, made of `spec`, says of `run`.
-    pub fn measure(&self, run: &Run, spec: &RunSpec, record: &RunRecord) -> Measured {
+    pub fn measure(&self, run: &Run, spec: &RunSpec, record: &RunRecord) -> RunMeasures {
         let path = &self.paths[run.path];
         match run.second {
-            Some(_) => Measured::Bout(Bout::of(&self.plan, path, spec, record)),
-            None => Measured::Solo(Solo::of(path, spec, record)),
+            Some(_) => RunMeasures::Bout(Bout::of(&self.plan, path, spec, record)),
+            None => RunMeasures::Solo(Solo::of(path, spec, record)),
         }
     }
 }
@@ -98,10 +98,10 @@ impl Contest {
 pub struct Outcome {
     /// What was run.
     pub contest: Contest,
-    measured: BTreeMap<Run, Measured>,
+    measured: BTreeMap<Run, RunMeasures>,
 }
 
-/// One side of a pair, over its runs: how `a` fares beside `b`, and what `b` suffers from it.
+/// One entrant of a pair, over its runs: how `a` fares beside `b`, and what `b` suffers from it.
 /// Percentiles are those over all repetitions and both orders of the start in which the measure
 /// is defined.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -147,15 +147,15 @@ impl Cell {
     }
 }
 
-/// A run as one of its two sides sees it.
-struct Side<'a> {
+/// A run as one of its two flows sees it.
+struct View<'a> {
     bout: &'a Bout,
     repetition: u32,
     /// Where `a` stands in the bout; `b` is the other one.
     a: usize,
 }
 
-impl Side<'_> {
+impl View<'_> {
     fn goodput_a(&self) -> f64 {
         self.bout.goodput_bps[self.a]
     }
@@ -172,7 +172,7 @@ fn lost_part(before: f64, now: f64) -> Option<f64> {
 
 impl Outcome {
     /// Of the runs of `contest`, each with what it gave.
-    pub fn new(contest: Contest, measured: impl IntoIterator<Item = (Run, Measured)>) -> Self {
+    pub fn new(contest: Contest, measured: impl IntoIterator<Item = (Run, RunMeasures)>) -> Self {
         Self { contest, measured: measured.into_iter().collect() }
     }
 
@@ -185,8 +185,8 @@ impl Outcome {
     ) -> impl Iterator<Item = (u32, &Bout)> {
         let run = move |repetition| Run { path, first, second: Some(second), repetition };
         self.measured.range(run(0)..=run(u32::MAX)).filter_map(|(run, measured)| match measured {
-            Measured::Bout(bout) => Some((run.repetition, bout)),
-            Measured::Solo(_) => None,
+            RunMeasures::Bout(bout) => Some((run.repetition, bout)),
+            RunMeasures::Solo(_) => None,
         })
     }
 
@@ -194,36 +194,36 @@ impl Outcome {
     pub fn solos(&self, path: usize, entrant: usize) -> impl Iterator<Item = (u32, &Solo)> {
         let run = move |repetition| Run { path, first: entrant, second: None, repetition };
         self.measured.range(run(0)..=run(u32::MAX)).filter_map(|(run, measured)| match measured {
-            Measured::Solo(solo) => Some((run.repetition, solo)),
-            Measured::Bout(_) => None,
+            RunMeasures::Solo(solo) => Some((run.repetition, solo)),
+            RunMeasures::Bout(_) => None,
         })
     }
 
     /// How `a` fares beside `b` on `path`, whoever started first.
     pub fn cell(&self, path: usize, a: usize, b: usize) -> Cell {
-        let first = self.sides(path, a, b, 0);
-        let second = self.sides(path, b, a, 1);
+        let first = self.views(path, a, b, 0);
+        let second = self.views(path, b, a, 1);
         self.cell_of(path, b, &first.chain(second).collect::<Vec<_>>())
     }
 
     /// The same of the runs in which `a` started first.
     pub fn cell_first(&self, path: usize, a: usize, b: usize) -> Cell {
-        self.cell_of(path, b, &self.sides(path, a, b, 0).collect::<Vec<_>>())
+        self.cell_of(path, b, &self.views(path, a, b, 0).collect::<Vec<_>>())
     }
 
     /// The same of the runs in which `b` started first.
     pub fn cell_second(&self, path: usize, a: usize, b: usize) -> Cell {
-        self.cell_of(path, b, &self.sides(path, b, a, 1).collect::<Vec<_>>())
+        self.cell_of(path, b, &self.views(path, b, a, 1).collect::<Vec<_>>())
     }
 
-    fn sides(
+    fn views(
         &self,
         path: usize,
         first: usize,
         second: usize,
         a: usize,
-    ) -> impl Iterator<Item = Side<'_>> {
-        self.bouts(path, first, second).map(move |(repetition, bout)| Side { bout, repetition, a })
+    ) -> impl Iterator<Item = View<'_>> {
+        self.bouts(path, first, second).map(move |(repetition, bout)| View { bout, repetition, a })
     }
 
     /// What a flow of `b` has beside its own kind in a repetition: mean goodput of the two, bit/s,
@@ -231,17 +231,19 @@ impl Outcome {
     fn baseline(&self, path: usize, b: usize, repetition: u32) -> Option<(f64, Option<f64>)> {
         let run = Run { path, first: b, second: Some(b), repetition };
         match self.measured.get(&run)? {
-            Measured::Bout(bout) => Some((bout.goodput_bps.iter().sum::<f64>() / 2.0, bout.rtt_ms)),
-            Measured::Solo(_) => None,
+            RunMeasures::Bout(bout) => {
+                Some((bout.goodput_bps.iter().sum::<f64>() / 2.0, bout.rtt_ms))
+            }
+            RunMeasures::Solo(_) => None,
         }
     }
 
-    fn cell_of(&self, path: usize, b: usize, sides: &[Side<'_>]) -> Cell {
+    fn cell_of(&self, path: usize, b: usize, views: &[View<'_>]) -> Cell {
         let over =
-            |of: &dyn Fn(&Side<'_>) -> Option<f64>| Percentiles::of(sides.iter().filter_map(of));
-        // A cell beside its own kind holds each run from both sides.
+            |of: &dyn Fn(&View<'_>) -> Option<f64>| Percentiles::of(views.iter().filter_map(of));
+        // A cell beside its own kind holds each run from both views.
         let convergence_s = over(&|s| s.bout.convergence_s);
-        let converged_runs = sides.iter().filter(|s| s.bout.convergence_s.is_some()).count();
+        let converged_runs = views.iter().filter(|s| s.bout.convergence_s.is_some()).count();
         Cell {
             goodput_a_bps: over(&|s| Some(s.goodput_a())),
             goodput_b_bps: over(&|s| Some(s.goodput_b())),
@@ -264,7 +266,7 @@ impl Outcome {
             jain: over(&|s| s.bout.jain),
             convergence_s,
             converged_runs,
-            runs: sides.len(),
+            runs: views.len(),
             utilisation: over(&|s| s.bout.utilisation),
         }
     }
@@ -272,8 +274,8 @@ impl Outcome {
     /// Every run of two with its measures, in order.
     pub(super) fn all_bouts(&self) -> impl Iterator<Item = (Run, &Bout)> {
         self.measured.iter().filter_map(|(run, measured)| match measured {
-            Measured::Bout(bout) => Some((*run, bout)),
-            Measured::Solo(_) => None,
+            RunMeasures::Bout(bout) => Some((*run, bout)),
+            RunMeasures::Solo(_) => None,
         })
     }
 }
@@ -314,7 +316,7 @@ pub(super) mod tests {
             (run(0, 1), bout(20e6, 60e6, 10.0)),
             (run(1, 0), bout(80e6, 10e6, 24.0)),
         ];
-        let measured = measured.map(|(run, bout)| (run, Measured::Bout(bout)));
+        let measured = measured.map(|(run, bout)| (run, RunMeasures::Bout(bout)));
         Outcome::new(contest(&["chd", "newreno"], 1), measured)
     }
 
@@ -360,7 +362,7 @@ pub(super) mod tests {
         at(newreno.share_a, two(0.75, 8.0 / 9.0));
         at(newreno.harm_goodput, two(25.0 / 45.0, 35.0 / 45.0));
         at(newreno.harm_delay, two(0.1, 19.0 / 64.0));
-        // What is the pair's is the same from both sides.
+        // What is the pair's is the same from both views.
         assert_eq!(chd.queueing_p95_ms, newreno.queueing_p95_ms);
         assert_eq!(chd.jain, newreno.jain);
         at(chd.jain, two(8100.0 / 13_000.0, 0.8)); // 90²/(2·6500), 80²/(2·4000)
@@ -378,7 +380,7 @@ pub(super) mod tests {
         at(same.share_a, two(0.375, 0.625));
         at(same.harm_goodput, two(-0.25, 0.25));
         at(same.harm_delay, [0.0; 3]);
-        assert_eq!(same.runs, 2, "each run from both sides");
+        assert_eq!(same.runs, 2, "each run from both views");
     }
 
     #[test]
@@ -394,7 +396,7 @@ pub(super) mod tests {
     #[test]
     fn without_a_baseline_there_is_no_harm_to_tell() {
         let run = Run { path: 0, first: 0, second: Some(1), repetition: 0 };
-        let measured = [(run, Measured::Bout(bout(20e6, 60e6, 10.0)))];
+        let measured = [(run, RunMeasures::Bout(bout(20e6, 60e6, 10.0)))];
         let o = Outcome::new(contest(&["chd", "newreno"], 1), measured);
         assert_eq!(o.cell(0, 0, 1).harm_goodput, None);
         assert!(o.cell(0, 0, 1).share_a.is_some());

@@ -497,15 +497,15 @@ pub fn write_matrix(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::duel::{Measured, Run, contest::tests};
+    use crate::duel::{Run, RunMeasures, contest::tests};
 
     fn outcome() -> Outcome {
         let base = tests::outcome();
-        let bouts = base.all_bouts().map(|(run, bout)| (run, Measured::Bout(*bout)));
+        let bouts = base.all_bouts().map(|(run, bout)| (run, RunMeasures::Bout(*bout)));
         let solo = |first, throughput_bps, one_way_ms| {
             let run = Run { path: 0, first, second: None, repetition: 0 };
             let one_way_p95_ms = Some(one_way_ms);
-            (run, Measured::Solo(Solo { throughput_bps, one_way_p95_ms, loss: Some(0.0) }))
+            (run, RunMeasures::Solo(Solo { throughput_bps, one_way_p95_ms, loss: Some(0.0) }))
         };
         let solos = [solo(0, 90e6, 25.0), solo(1, 95e6, 55.0)];
         Outcome::new(base.contest.clone(), bouts.chain(solos))

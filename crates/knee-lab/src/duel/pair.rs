@@ -1,7 +1,7 @@
 //! A duel: two algorithms on one path.
 
 use super::{
-    Cell, Common, DEFINITIONS, Drawn, Outcome, PathSummary, RunRow, shown, shown_convergence,
+    Cell, Charted, Common, DEFINITIONS, Outcome, PathSummary, RunRow, shown, shown_convergence,
     write_runs,
 };
 use knee_report::{
@@ -32,7 +32,7 @@ pub struct DuelSummary {
     pub sentence: String,
     /// How `a` fares beside `b`, over both orders of the start.
     pub a_beside_b: Cell,
-    /// The other side of the same runs.
+    /// The other entrant of the same runs.
     pub b_beside_a: Cell,
     /// `a` beside `b`, of the runs in which `a` started first.
     pub a_first: Cell,
@@ -178,8 +178,8 @@ pub fn duel_text(duel: &DuelSummary, width: Option<u16>) -> String {
     format!("{}\n\n{}", duel.sentence, tables.join("\n"))
 }
 
-/// The report: sentence, tables, and what is `drawn`, the first repetition of each setting.
-pub fn duel_report(duel: &DuelSummary, outcome: &Outcome, drawn: &[Drawn]) -> Report {
+/// The report: sentence, tables, and what is `charted`, the first repetition of each setting.
+pub fn duel_report(duel: &DuelSummary, outcome: &Outcome, charted: &[Charted]) -> Report {
     let path = &duel.path;
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let names = &outcome.contest.entrants;
@@ -188,7 +188,7 @@ pub fn duel_report(duel: &DuelSummary, outcome: &Outcome, drawn: &[Drawn]) -> Re
     set_up.paragraphs = std::iter::once(outcome.contest.plan.words())
         .chain(DEFINITIONS.map(str::to_owned))
         .collect();
-    for Drawn { run, scenario, record } in drawn {
+    for Charted { run, scenario, record } in charted {
         let second = run.second.map_or("nobody", |s| names[s].name.as_str());
         let title = format!("{}, then {second}", names[run.first].name);
         for mut chart in run_charts(&scenario.spec(record.seed), record) {
@@ -233,18 +233,18 @@ pub fn write_duel(
     results: &ResultWriter,
     duel: &DuelSummary,
     outcome: &Outcome,
-    drawn: &[Drawn],
+    charted: &[Charted],
     report: &Report,
 ) -> Result<(), StoreError> {
     results.json("duel.json", duel)?;
     write_runs(results, outcome)?;
-    let side = |entrant: usize| {
+    let file_name = |entrant: usize| {
         let is_b = outcome.contest.entrants[entrant].name == duel.b && !duel.is_of_one();
         if is_b { "b" } else { "a" }
     };
-    for Drawn { run, scenario, .. } in drawn {
-        let second = side(run.second.unwrap_or(run.first));
-        let name = format!("scenarios/{}-then-{second}.toml", side(run.first));
+    for Charted { run, scenario, .. } in charted {
+        let second = file_name(run.second.unwrap_or(run.first));
+        let name = format!("scenarios/{}-then-{second}.toml", file_name(run.first));
         results.bytes(&name, scenario.text())?;
     }
     for chart in report.sections.iter().flat_map(|s| &s.charts) {

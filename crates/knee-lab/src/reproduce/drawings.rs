@@ -5,7 +5,7 @@ use super::{
     compiled,
     fluid::thinned,
     formula::Formulas,
-    paper::{Drawing, Figure, Plot, Tabulated, plain_name},
+    paper::{Figure, Plot, PlotKind, Tabulated, plain_name},
 };
 use knee_report::{
     chart::{Axis, Chart, Point, Series, Style},
@@ -24,23 +24,23 @@ pub(super) fn charts(
 ) -> Result<Vec<Chart>, String> {
     let figure = &cases.figure;
     let draw = Draw { cases, figure, plot, formulas };
-    if matches!(plot.drawn, Drawing::Timeline | Drawing::History | Drawing::Flows)
+    if matches!(plot.kind, PlotKind::Timeline | PlotKind::History | PlotKind::Flows)
         && draw.case()?.good().next().is_none()
     {
         // All its runs failed.
         return Ok(Vec::new());
     }
-    let mut charts = match plot.drawn {
-        Drawing::Sweep => vec![draw.sweep()?],
-        Drawing::Timeline => vec![draw.timeline()?],
-        Drawing::History => draw.history()?,
-        Drawing::Flows => vec![draw.flows()?],
-        Drawing::Curves => vec![draw.curves()?],
-        Drawing::Fluid => draw.fluid()?,
-        Drawing::BackoffProbability => {
+    let mut charts = match plot.kind {
+        PlotKind::Sweep => vec![draw.sweep()?],
+        PlotKind::Timeline => vec![draw.timeline()?],
+        PlotKind::History => draw.history()?,
+        PlotKind::Flows => vec![draw.flows()?],
+        PlotKind::Curves => vec![draw.curves()?],
+        PlotKind::Fluid => draw.fluid()?,
+        PlotKind::BackoffProbability => {
             vec![compiled::backoff_probability().map_err(|e| e.to_string())?]
         }
-        Drawing::ShadowWindow => vec![compiled::shadow_window().map_err(|e| e.to_string())?],
+        PlotKind::ShadowWindow => vec![compiled::shadow_window().map_err(|e| e.to_string())?],
     };
     for (panel, chart) in charts.iter_mut().enumerate() {
         let letter = (b'a' + (index + panel) as u8) as char;
@@ -322,7 +322,7 @@ impl Draw<'_> {
     }
 }
 
-/// Points of a drawn curve.
+/// Points of a plotted curve.
 const CURVE_POINTS: u32 = 500;
 
 /// One run over time.

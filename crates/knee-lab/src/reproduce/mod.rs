@@ -15,10 +15,10 @@ mod verdict;
 pub use cases::{Case, Cases};
 pub use fluid::{FluidRule, FluidSpec};
 pub use paper::{
-    Axis, AxisValue, Claim, Drawing, Figure, Found, Judge, Model, PAPERS, Paper, PaperError, Plot,
+    Axis, AxisValue, Claim, Figure, Found, Judge, Model, PAPERS, Paper, PaperError, Plot, PlotKind,
     Tabulated, Unjudged, load,
 };
-pub use verdict::{Measured, Verdict};
+pub use verdict::{Spread, Verdict};
 
 use formula::Formulas;
 use knee_report::{
@@ -103,7 +103,7 @@ pub enum ReproduceError {
     },
     /// A chart or table cannot be made.
     #[error("{0}")]
-    Drawing(String),
+    PlotKind(String),
     /// The threads could not be had.
     #[error("cannot start {jobs} threads: {why}")]
     #[diagnostic(help("use fewer with --jobs"))]
@@ -198,7 +198,7 @@ pub fn reproduce(
             .iter()
             .map(|cases| plot(cases, &formulas))
             .collect::<Result<_, _>>()
-            .map_err(ReproduceError::Drawing)?;
+            .map_err(ReproduceError::PlotKind)?;
         reproduction.skipped.extend(
             skipped.into_iter().filter_map(|c| Some((c.id.clone(), name.to_owned(), why_not(c)?))),
         );

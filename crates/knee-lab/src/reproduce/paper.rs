@@ -16,7 +16,7 @@ const SIMULATOR: &str = "sim";
 /// Papers that Knee reproduces.
 pub const PAPERS: [&str; 5] = ["chd", "delay-aimd", "htcp", "ftcp", "hd"];
 
-/// A paper: what is run, how it is drawn.
+/// A paper: what is run, how it is plotted.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
@@ -53,7 +53,7 @@ pub struct Figure {
     /// What varies between its runs.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
-    /// How it is drawn.
+    /// How it is plotted.
     #[serde(default, rename = "plot")]
     pub plots: Vec<Plot>,
     /// What is tabulated beside it.
@@ -104,14 +104,14 @@ pub enum AxisValue {
     Plain(toml::Value),
 }
 
-/// How a figure, or a panel of it, is drawn.
+/// How a figure, or a panel of it, is plotted.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
     /// Title of the panel.
     pub title: String,
-    /// Kind of drawing.
-    pub drawn: Drawing,
+    /// Kind of plot.
+    pub kind: PlotKind,
     /// Values of axes that are not the first.
     #[serde(default)]
     pub fixed: BTreeMap<String, toml::Value>,
@@ -125,14 +125,14 @@ pub struct Plot {
     pub x_label: Option<String>,
     /// Label of the y axis, with unit.
     pub y_label: Option<String>,
-    /// Sweep: a model drawn over it.
+    /// Sweep: a model plotted over it.
     pub model: Option<Model>,
     /// Sweep: a linear x axis.
     #[serde(default)]
     pub linear: bool,
     /// Timeline and history: width of the bins.
     pub bin_s: Option<f64>,
-    /// History: what is drawn, each as a chart: goodput, windows, queue, probes, or the name of an
+    /// History: what is plotted, each as a chart: goodput, windows, queue, probes, or the name of an
     /// observed value; goodput and windows if not given.
     #[serde(default)]
     pub what: Vec<String>,
@@ -142,7 +142,7 @@ pub struct Plot {
     pub from: Option<f64>,
     /// History and flows: only until here, s. Curves: the largest x.
     pub to: Option<f64>,
-    /// Curves: what is drawn.
+    /// Curves: what is plotted.
     #[serde(default)]
     pub curves: Vec<Model>,
     /// Fluid: link and flows.
@@ -152,7 +152,7 @@ pub struct Plot {
     pub starts: Vec<f64>,
 }
 
-/// A formula drawn as a curve.
+/// A formula plotted as a curve.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
@@ -162,10 +162,10 @@ pub struct Model {
     pub y: String,
 }
 
-/// Kinds of drawings.
+/// Kinds of plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Drawing {
+pub enum PlotKind {
     /// A value against an axis, percentiles over repetitions.
     Sweep,
     /// Goodput of each flow in bins, percentiles over repetitions.

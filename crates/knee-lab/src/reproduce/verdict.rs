@@ -22,7 +22,7 @@ pub struct Verdict {
     /// Accepted range, ends included; `null` for an open end.
     pub accepted: [Option<f64>; 2],
     /// What was measured, over repetitions.
-    pub measured: Measured,
+    pub measured: Spread,
     /// Unit of the measured quantity and of the accepted range.
     pub unit: String,
     /// Whether it holds; `null` if all runs that could tell failed.
@@ -39,7 +39,7 @@ pub struct Verdict {
 
 /// Percentiles over repetitions; `null` where nothing could be measured.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Measured {
+pub struct Spread {
     /// 20th percentile.
     pub p20: Option<f64>,
     /// Median.
@@ -65,7 +65,7 @@ impl Verdict {
         let guarded = claim.guard.as_ref().map(|g| formulas.claim(&claim.figure, g)).transpose();
         let [low, high] = claim.accepted;
         let inside = |x: f64| (low..=high).contains(&x);
-        let mut measured = Measured::default();
+        let mut measured = Spread::default();
         let (holds, trouble) = match (values, guarded) {
             (Err(e), _) | (_, Err(e)) => (Some(false), Some(e)),
             (Ok(Values { values, failed: Some(why) }), _) if values.is_empty() => (None, Some(why)),
@@ -73,7 +73,7 @@ impl Verdict {
                 (None, Some(why))
             }
             (Ok(Values { values, .. }), Ok(guard)) => {
-                measured = Measured::of(&values);
+                measured = Spread::of(&values);
                 let within = match claim.judge {
                     Judge::Median => measured.p50.is_some_and(inside),
                     Judge::Seeds => most(values.iter().map(|v| inside(*v))),
@@ -118,7 +118,7 @@ impl Verdict {
     }
 }
 
-impl Measured {
+impl Spread {
     fn of(values: &[f64]) -> Self {
         let of = knee_results::metrics::Percentiles::of(values.iter().copied());
         Self {
