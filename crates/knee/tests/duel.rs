@@ -189,11 +189,11 @@ fn a_matrix_of_two_paths() {
     assert!(place.path("out/figures/share-2.svg").exists());
 }
 
-/// The figures of the README are those of the command beside them.
+/// The sentence in the documents is what the command beside it says.
 #[test]
-fn the_readme_shows_what_a_duel_says() {
-    let readme = repository("README.md");
-    let (_, rest) = readme.split_once("```sh\nknee duel ").unwrap();
+fn the_documents_show_what_a_duel_says() {
+    let text = repository("docs/duel.md");
+    let (_, rest) = text.split_once("```sh\nknee duel ").unwrap();
     let (words, rest) = rest.split_once('\n').unwrap();
     let words = words.split('#').next().unwrap().split_whitespace();
     let words: Vec<&str> = ["duel"].into_iter().chain(words).collect();

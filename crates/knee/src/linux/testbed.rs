@@ -1,6 +1,6 @@
 //! `knee testbed`.
 
-use crate::{Format, output};
+use crate::{Format, hosts, output};
 use clap::{Subcommand, ValueEnum};
 use knee_report::table::Table;
 use knee_run::{BurstLoss, PathSpec};
@@ -10,9 +10,9 @@ use knee_scenario::{
 };
 use knee_testbed::{
     End, Passed,
-    shell::{self, Listed, Status},
+    shell::{self, Listed, ShellError, Status},
 };
-use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use miette::{IntoDiagnostic, Report, Result, WrapErr, miette};
 use nix::unistd::{
     Uid, User, dup2_stderr, dup2_stdout, geteuid, initgroups, setgid, setsid, setuid,
 };
@@ -120,14 +120,14 @@ pub(crate) fn testbed(args: &Args) -> Result<ExitCode> {
         What::Exec { name, user, end, command } => exec(name, user.as_deref(), *end, command),
         What::List { format } => list(*format),
         What::Down { name } => {
-            let status = shell::down(name).into_diagnostic()?;
+            let status = shell::down(name).map_err(told)?;
             match &status.failure {
                 Some(why) => Err(miette!("the path {name} has failed: {why}")),
                 None => output::print(&ended(&status)),
             }
         }
         What::Clean => {
-            let cleaned = shell::clean().into_diagnostic()?;
+            let cleaned = shell::clean().map_err(told)?;
             output::print(&match &cleaned[..] {
                 [] => "nothing to remove\n".to_owned(),
                 names => format!("removed the remains of {}\n", names.join(", ")),
@@ -169,12 +169,12 @@ fn hold(args: &Up) -> Result<ExitCode> {
     let seed = args.seed.unwrap_or(scenario.seed());
     let path = scenario.spec(seed).path;
     let pcap = args.pcap.as_deref().map(absolute).transpose().into_diagnostic()?;
-    let up = shell::up(&args.name, &path, seed, about(&path), pcap.as_deref()).into_diagnostic()?;
+    let up = shell::up(&args.name, &path, seed, about(&path), pcap.as_deref()).map_err(told)?;
     output::print(&greeting(args, &path))?;
     if args.held {
         detach().into_diagnostic().wrap_err("cannot leave the terminal")?;
     }
-    let status = up.serve().into_diagnostic()?;
+    let status = up.serve().map_err(told)?;
     if args.held { Ok(ExitCode::SUCCESS) } else { output::print(&ended(&status)) }
 }
 
@@ -269,7 +269,7 @@ fn exec(name: &str, user: Option<&str>, end: ExecEnd, command: &[OsString]) -> R
         ExecEnd::Receiver => End::Receiver,
     };
     let user = user_of(user)?;
-    shell::enter(name, end).into_diagnostic()?;
+    shell::enter(name, end).map_err(told)?;
     let Some((program, arguments)) = command.split_first() else {
         return Err(miette!("name a program"));
     };
@@ -354,8 +354,16 @@ fn ended(status: &Status) -> String {
     )
 }
 
+/// An error for people, with what to do about it.
+fn told(error: ShellError) -> Report {
+    match error {
+        ShellError::Testbed(error) => hosts::report(error.into()),
+        error => miette!("{error}"),
+    }
+}
+
 fn list(format: Format) -> Result<ExitCode> {
-    let listed = shell::list().into_diagnostic()?;
+    let listed = shell::list().map_err(told)?;
     if format == Format::Json {
         return output::print_json(&listed);
     }
