@@ -353,7 +353,10 @@ fn packets_are_kept_or_there_is_no_file() {
     assert!(fs::metadata(&file).unwrap().len() > 600_000);
     // It never replaces a file.
     let said = bad(&mut bed.up(&["--pcap", file_name]), 2);
-    assert!(said.contains("cannot write the packets") && said.contains("give a new file"), "{said}");
+    assert!(
+        said.contains("cannot write the packets") && said.contains("give a new file"),
+        "{said}"
+    );
     assert!(bed.listed().is_none());
     let said = bad(&mut bed.up(&["--pcap", "/no/such/folder/x"]), 2);
     assert!(said.contains("/no/such/folder/x"), "{said}");
