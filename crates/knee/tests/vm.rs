@@ -1,7 +1,7 @@
 //! Runs in a virtual machine: the same bytes each time, however busy this machine is, and nothing
 //! left of one that is killed. They need QEMU and a kernel in this user's cache (`knee vm fetch`):
 //! without these they fail, and say how to get them.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "vm"))]
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used)]
 
 mod common;
