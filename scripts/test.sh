@@ -53,8 +53,15 @@ done
 "$knee" reproduce ftcp --repeat 1 --out "$out/ftcp"
 
 step "claims on real TCP and over QUIC: the short form, a few minutes in real time"
-# A claim that this machine is too slow to judge fails too, unless the record says why, with a date.
-"$knee" reproduce chd --host kernel,quic --short --out "$out/hosts"
+# Runs that were late are made again, at last one at a time; the others are kept. A claim that still cannot be judged
+# fails, unless the record says why, with a date.
+for jobs in 6 3 1; do
+	code=0
+	rm -rf "$out/hosts"
+	"$knee" reproduce chd --host kernel,quic --short --jobs "$jobs" --keep "$out/kept" --out "$out/hosts" || code=$?
+	[[ $code -eq 3 ]] || break
+done
+[[ $code -eq 0 ]] || exit "$code"
 
 step "tutorial: every command, in a copy of the repository"
 # The last step: it builds the copy into the same target folder.
