@@ -248,7 +248,8 @@ impl Lab {
         let record = thread::scope(|scope| {
             let (done, is_done) = mpsc::channel();
             let (spec, options) = (&spec, &options);
-            scope.spawn(move || done.send(host.run(spec, options)));
+            // Whoever no longer listens needs no record.
+            scope.spawn(move || drop(done.send(host.run(spec, options))));
             wait(&is_done, spec, host.keeps_real_time(), out)
         });
         match record {
