@@ -79,7 +79,11 @@ fn the_kernel_goes_both_ways() {
     let dropped = b.queue_drops_pkts + c.queue_drops_pkts + a.ack_drops_pkts;
     assert_eq!(reverse_queue.dropped_pkts, dropped);
     // 6250 packets of UDP in 10 s.
-    assert!(c.delivered_pkts > 5000 && c.delivered_bytes == c.delivered_pkts * 200, "{c:?}");
+    assert!(c.delivered_pkts > 5000, "{c:?}");
+    // The path hands packets over, the program reads them: at the end it has not read those of the
+    // latest stall (10 ms: 6 packets).
+    let unread_bytes = c.delivered_pkts * 200 - c.delivered_bytes;
+    assert!(unread_bytes.is_multiple_of(200) && unread_bytes <= 6 * 200, "{c:?}");
     // ACKs wait among the data of the other way: most of the queueing delay is in both RTTs.
     assert!(reverse_queue.delay.mean_ns() > 1e6 && outcome.queues[0].delay.mean_ns() > 1e6);
 }
