@@ -241,7 +241,7 @@ impl<P: Numbered> Path<P> {
     }
 
     /// A packet starts on its way from this end of its flow. What is lost or dropped at once is among
-    /// [`Path::take_gone`].
+    /// `Path::take_gone`.
     #[inline(always)]
     pub fn send(&mut self, now_ns: Ns, packet: P, from: End) {
         let port = &mut self.ports[packet.flow() as usize];
