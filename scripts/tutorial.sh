@@ -7,7 +7,8 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 copy=$target/tutorial
 mkdir -p "$copy"
 find "$copy" -mindepth 1 -delete
-git ls-files -z | tar --null -T - -c | tar -x -C "$copy"
+# With new times: in a shared target folder Cargo tells the copy's crates from the repository's by nothing else.
+git ls-files -z | tar --null -T - -c | tar -xm -C "$copy"
 
 # Each block of the page becomes what the comment above it says: a file, or commands.
 awk -v root="$(id -u)" '
