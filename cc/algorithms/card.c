@@ -107,7 +107,7 @@ static u32 card_round_rtt_q8_us(const struct card_state *st, const struct card_p
 		return st->rtt_least_us << 8;
 	if (st->rtt.n == 0U || p->rtt_stat == CARD_RTT_MEAN)
 		return cc_mean_q8_us(&st->rtt);
-	return (st->delay.rtt_min_us + st->delay.q_us) << 8;
+	return cc_delay_latest_us(&st->delay) << 8;
 }
 
 static void card_on_rtt(struct cc_conn *conn, struct card_state *st, const struct card_params *p,
@@ -118,7 +118,7 @@ static void card_on_rtt(struct cc_conn *conn, struct card_state *st, const struc
 	if (cc_delay_trusts(&st->delay, ack, p->delack_filter)) {
 		cc_delay_sample(&st->delay, (u32)ack->rtt_us);
 		cc_mean_sample(&st->rtt, (u32)ack->rtt_us);
-		rtt_us = st->delay.rtt_min_us + st->delay.q_us;
+		rtt_us = cc_delay_latest_us(&st->delay);
 		if (st->rtt_least_us == 0U || rtt_us < st->rtt_least_us)
 			st->rtt_least_us = rtt_us;
 	}

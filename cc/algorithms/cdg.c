@@ -153,13 +153,13 @@ static s32 cdg_push(struct cdg_history *history, u32 rtt_us, u32 rounds)
 	for (u32 i = 1U; i <= 8U; i++) {
 		if (i <= rounds && cdg_lane(lo) != 0U)
 			then_us = cdg_lane(lo);
-		lo = lo >> CDG_LANE_BITS | mid << (64U - CDG_LANE_BITS);
-		mid = mid >> CDG_LANE_BITS | hi << (64U - CDG_LANE_BITS);
+		lo = lo >> CDG_LANE_BITS | cc_shift_out_u64(mid, 64U - CDG_LANE_BITS);
+		mid = mid >> CDG_LANE_BITS | cc_shift_out_u64(hi, 64U - CDG_LANE_BITS);
 		hi >>= CDG_LANE_BITS;
 	}
-	history->hi = history->hi << CDG_LANE_BITS | history->mid >> (64U - CDG_LANE_BITS);
-	history->mid = history->mid << CDG_LANE_BITS | history->lo >> (64U - CDG_LANE_BITS);
-	history->lo = history->lo << CDG_LANE_BITS | rtt_us;
+	history->hi = cc_shift_out_u64(history->hi, CDG_LANE_BITS) | history->mid >> (64U - CDG_LANE_BITS);
+	history->mid = cc_shift_out_u64(history->mid, CDG_LANE_BITS) | history->lo >> (64U - CDG_LANE_BITS);
+	history->lo = cc_shift_out_u64(history->lo, CDG_LANE_BITS) | rtt_us;
 	return (s32)rtt_us - (s32)then_us;
 }
 
@@ -189,11 +189,12 @@ static void cdg_sample(struct cdg_state *st, const struct cdg_params *p, const s
 {
 	struct cc_delay delay = {.delack_sus = st->delack_sus};
 	int trusted = cc_delay_trusts(&delay, ack, p->delack_filter);
-	u32 rtt_us = cc_min_u32(cc_max_u32((u32)ack->rtt_us, 1U), CC_TIME_MAX_US);
+	u32 rtt_us;
 
 	st->delack_sus = (u8)delay.delack_sus;
 	if (!trusted)
 		return;
+	rtt_us = cc_min_u32(cc_max_u32((u32)ack->rtt_us, 1U), CC_TIME_MAX_US);
 	if (st->least_now_us == 0U || rtt_us < st->least_now_us)
 		st->least_now_us = rtt_us;
 	st->largest_now_us = cc_max_u32(st->largest_now_us, rtt_us);
@@ -281,7 +282,7 @@ static int cdg_backs_off(const struct cc_conn *conn, struct cdg_state *st,
 	}
 	if (!happens)
 		return 0;
-	st->backoffs++;
+	st->backoffs = (u8)cc_min_u32(st->backoffs + 1U, 0xffU);
 	if (st->backoffs >= p->ineffectual) {
 		st->backoffs = 0;
 		if (p->ineffectual != 0U)

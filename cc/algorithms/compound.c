@@ -136,7 +136,9 @@ static void compound_gain(struct cc_conn *conn, struct compound_state *st,
 	if (gain_q16 <= 1ULL << 16)
 		return;
 	st->dwnd_q16 += cc_min_u64(gain_q16 - (1ULL << 16), room_q16);
-	conn->cwnd_pkts += compound_dwnd_pkts(st) - before_pkts;
+	conn->cwnd_pkts = cc_min_u32(
+	    conn->cwnd_pkts + cc_sub_floor_u32(compound_dwnd_pkts(st), before_pkts),
+	    conn->cwnd_max_pkts);
 }
 
 /* dwnd = max(dwnd - zeta diff, 0). diff is below 2^47, zeta at most 2^17. */
@@ -149,8 +151,8 @@ static void compound_drain(struct cc_conn *conn, struct compound_state *st,
 	u32 before_pkts = compound_dwnd_pkts(st);
 	u32 fall_pkts;
 
-	st->dwnd_q16 -= fall_q16;
-	fall_pkts = before_pkts - compound_dwnd_pkts(st);
+	st->dwnd_q16 = cc_sub_floor_u64(st->dwnd_q16, fall_q16);
+	fall_pkts = cc_sub_floor_u32(before_pkts, compound_dwnd_pkts(st));
 	if (fall_pkts != 0U)
 		cc_delay_reduce(conn, cc_sub_floor_u32(conn->cwnd_pkts, fall_pkts));
 }
@@ -193,7 +195,7 @@ static u64 compound_left_q16(u32 pkts, u32 beta_ppm)
 	u64 left_ppm = (u64)pkts * cc_sub_floor_u32(CC_ONE_PPM, beta_ppm);
 	u64 whole = left_ppm / CC_ONE_PPM;
 
-	return (whole << 16) + ((left_ppm - whole * CC_ONE_PPM) << 16) / CC_ONE_PPM;
+	return (whole << 16) + ((left_ppm % CC_ONE_PPM) << 16) / CC_ONE_PPM;
 }
 
 static u32 compound_ssthresh(struct cc_conn *conn, struct compound_state *st,
@@ -207,7 +209,7 @@ static u32 compound_ssthresh(struct cc_conn *conn, struct compound_state *st,
 	st->prior_gamma_thousandths = st->gamma_thousandths;
 	compound_fit(conn, st);
 	compound_learn(conn, st, p);
-	half_q16 = (u64)(conn->cwnd_pkts - compound_dwnd_pkts(st)) << 15;
+	half_q16 = (u64)cc_sub_floor_u32(conn->cwnd_pkts, compound_dwnd_pkts(st)) << 15;
 	st->dwnd_q16 = left_q16 > half_q16 ? left_q16 - half_q16 : 0ULL;
 	return cc_max_u32((u32)((half_q16 + st->dwnd_q16) >> 16), CC_CWND_FLOOR_PKTS);
 }

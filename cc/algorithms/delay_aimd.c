@@ -140,7 +140,9 @@ static u64 delay_aimd_decay_q24(const struct cc_conn *conn, const struct delay_a
 	u64 per_rtt_q24 = (((u64)rtt_us * p->decay_ppm << 16) / CC_ONE_PPM) << 8;
 	u64 window = cc_max_u32(conn->cwnd_pkts, 1U);
 
-	return counted_pkts < window ? per_rtt_q24 / window * counted_pkts : per_rtt_q24;
+	return counted_pkts < window
+		   ? cc_min_u64(per_rtt_q24 / window, (u64)CC_U32_MAX << 16) * counted_pkts
+		   : per_rtt_q24;
 }
 
 /* Algorithm 1 lines 2 to 4. */
@@ -159,7 +161,7 @@ static void delay_aimd_sample(const struct cc_conn *conn, struct delay_aimd_stat
 	decay_q24 = delay_aimd_decay_q24(conn, p, rtt_us, counted);
 	decayed_q24 = max_q24 > decay_q24 ? max_q24 - decay_q24 : 0ULL;
 	st->new_rtt_max = (u64)rtt_us << 24 >= decayed_q24;
-	st->rtt_max_q24 = st->new_rtt_max ? 0U : (u32)decayed_q24 & 0xffffffU;
+	st->rtt_max_q24 = st->new_rtt_max ? 0U : (u32)(decayed_q24 & 0xffffffULL);
 	st->delay.rtt_max_us = (u32)(decayed_q24 >> 24);
 	cc_delay_sample(&st->delay, rtt_us);
 }
@@ -235,7 +237,7 @@ static int delay_aimd_backs_off(const struct cc_conn *conn, const struct delay_a
 
 	return st->delay.rtt_min_us != 0U && cc_delay_test_allowed(conn) && !st->holding &&
 	       conn->cwnd_pkts > p->w0_pkts && delay_aimd_q_us(st, p) > theta_us &&
-	       conn->now_us - st->backoff_us > spacing_us;
+	       cc_sub_floor_u64(conn->now_us, st->backoff_us) > spacing_us;
 }
 
 /* eq. 7: the bottleneck's rate, by the drain time of the queue that slow start has made, times
@@ -269,7 +271,7 @@ static u32 delay_aimd_slow_start(struct cc_conn *conn, struct delay_aimd_state *
 static u64 delay_aimd_alpha_q16(const struct cc_conn *conn, const struct delay_aimd_state *st,
 				const struct delay_aimd_params *p)
 {
-	u32 x_us = htcp_x_us(conn->now_us - st->backoff_us, p->low_speed_us);
+	u32 x_us = htcp_x_us(cc_sub_floor_u64(conn->now_us, st->backoff_us), p->low_speed_us);
 	u64 alpha_q16 = htcp_alpha_q16(x_us);
 
 	if (p->alpha_scaling == DA_SCALING_OFF)

@@ -103,18 +103,20 @@ static void fast_init(struct cc_conn *conn, struct fast_state *st, const struct 
 static void fast_average(const struct cc_conn *conn, struct fast_state *st,
 			 const struct fast_params *p)
 {
-	u64 rtt_q24_us = (u64)(st->delay.rtt_min_us + st->delay.q_us) << 24;
+	u64 rtt_q24_us = (u64)cc_delay_latest_us(&st->delay) << 24;
 	u64 cap_q16 = ((u64)p->avg_gain_ppm << 16) / CC_ONE_PPM;
 	u64 window = cc_max_u32(conn->cwnd_pkts, 1U);
-	int up = rtt_q24_us > st->avg_q24_us;
-	u64 away_q24_us = up ? rtt_q24_us - st->avg_q24_us : st->avg_q24_us - rtt_q24_us;
+	u64 was_q24_us = st->avg_q24_us;
+	u64 away_q24_us = rtt_q24_us > was_q24_us ? rtt_q24_us - was_q24_us : was_q24_us - rtt_q24_us;
 	u64 step_q24_us = window * cap_q16 > 3ULL << 16 ? away_q24_us * 3ULL / window
 							: (away_q24_us * cap_q16) >> 16;
 
-	if (st->avg_q24_us == 0ULL)
+	if (was_q24_us == 0ULL)
 		st->avg_q24_us = rtt_q24_us;
+	else if (rtt_q24_us > was_q24_us)
+		st->avg_q24_us = cc_min_u64(was_q24_us + step_q24_us, rtt_q24_us);
 	else
-		st->avg_q24_us = up ? st->avg_q24_us + step_q24_us : st->avg_q24_us - step_q24_us;
+		st->avg_q24_us = cc_sub_floor_u64(was_q24_us, step_q24_us);
 }
 
 static void fast_on_rtt(struct cc_conn *conn, struct fast_state *st, const struct fast_params *p,
@@ -153,11 +155,14 @@ static u64 fast_carried_q16(const struct fast_state *st)
 	u64 avg_q8_us = fast_avg_q8_us(st);
 	u64 base_q8_us = (u64)st->delay.rtt_min_us << 8;
 	u64 old_base = (st->old_q16 >> 16) * base_q8_us;
-	u64 whole = cc_div_u64(old_base, avg_q8_us, 0ULL);
-	u64 rest = old_base - whole * avg_q8_us;
+	u64 whole, part_q16;
 
-	return (whole << 16) + cc_div_u64(rest << 16, avg_q8_us, 0ULL) +
-	       cc_div_u64((st->old_q16 & 0xffffULL) * base_q8_us, avg_q8_us, 0ULL);
+	if (avg_q8_us == 0ULL)
+		return 0ULL;
+	/* The average is not below the least of its samples. */
+	whole = cc_min_u64(old_base / avg_q8_us, st->old_q16 >> 16);
+	part_q16 = cc_min_u64((st->old_q16 & 0xffffULL) * base_q8_us / avg_q8_us, 1ULL << 16);
+	return (whole << 16) + ((old_base % avg_q8_us) << 16) / avg_q8_us + part_q16;
 }
 
 /* The window with the fraction that its whole packets leave out; below 2^47. */
@@ -196,7 +201,7 @@ static int fast_update_due(const struct cc_conn *conn, const struct fast_state *
 			   const struct fast_params *p)
 {
 	if (p->update == FAST_UPDATE_INTERVAL)
-		return conn->now_us - st->updated_us >= p->interval_us;
+		return cc_sub_floor_u64(conn->now_us, st->updated_us) >= p->interval_us;
 	return st->round_ended && !st->odd_round;
 }
 
@@ -234,8 +239,9 @@ static void fast_grow(struct cc_conn *conn, const struct fast_state *st,
 		up_to_pkts = cc_min_u32(conn->ssthresh_pkts, conn->cwnd_max_pkts);
 	else if (st->avg_q24_us != 0ULL && fast_doubles(st, p))
 		up_to_pkts = conn->cwnd_max_pkts;
-	conn->cwnd_pkts +=
-	    cc_min_u32(cc_min_u32(counted, limit), cc_sub_floor_u32(up_to_pkts, conn->cwnd_pkts));
+	counted = cc_min_u32(cc_min_u32(counted, limit),
+			     cc_sub_floor_u32(up_to_pkts, conn->cwnd_pkts));
+	conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts + counted, conn->cwnd_max_pkts);
 }
 
 static void fast_on_ack(struct cc_conn *conn, struct fast_state *st, const struct fast_params *p,

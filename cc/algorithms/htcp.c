@@ -149,20 +149,21 @@ static void htcp_sample(const struct cc_conn *conn, struct htcp_state *st,
 		return;
 	cc_delay_sample(&st->delay, rtt_us);
 	if (p->linux_compat && before_us != 0U &&
-	    (conn->phase != CC_OPEN || st->delay.rtt_max_us - before_us > HTCP_COMPAT_RISE_US))
+	    (conn->phase != CC_OPEN || cc_sub_floor_u32(st->delay.rtt_max_us, before_us) > HTCP_COMPAT_RISE_US))
 		st->delay.rtt_max_us = before_us;
 }
 
 /* The throughput of the round that has ended; adaptive reset's measure. */
 static void htcp_rate(const struct cc_conn *conn, struct htcp_state *st, const struct cc_ack *ack)
 {
-	u64 pkts = (u32)ack->delivered_pkts - st->round_start_pkts;
+	u64 pkts =
+	    cc_wrapping_sub_u32(cc_low_u32(ack->delivered_pkts), st->round_start_pkts);
 	u64 rate_q8 =
-	    cc_div_u64(pkts * (256ULL * 1000000ULL), conn->now_us - st->round_start_us, 0ULL);
+	    cc_div_u64(pkts * (256ULL * 1000000ULL), cc_sub_floor_u64(conn->now_us, st->round_start_us), 0ULL);
 	u32 now_q8 = rate_q8 < CC_U32_MAX ? (u32)rate_q8 : CC_U32_MAX;
 
 	st->round_start_us = conn->now_us;
-	st->round_start_pkts = (u32)ack->delivered_pkts;
+	st->round_start_pkts = cc_low_u32(ack->delivered_pkts);
 	if (st->rounds < HTCP_RESET_ROUNDS) {
 		st->rounds++;
 		st->rate_q8 = now_q8;
@@ -226,7 +227,7 @@ static u64 htcp_rho_q24(const struct htcp_state *st, const struct htcp_params *p
 static u64 htcp_scaled_alpha_q16(const struct cc_conn *conn, const struct htcp_state *st,
 				 const struct htcp_params *p)
 {
-	u32 x_us = htcp_x_us(conn->now_us - st->event_us, p->low_speed_us);
+	u32 x_us = htcp_x_us(cc_sub_floor_u64(conn->now_us, st->event_us), p->low_speed_us);
 	u64 alpha_q16 = p->alpha_form == HTCP_ALPHA_EXACT ? htcp_alpha_q16(x_us)
 							  : htcp_alpha_listing2_q16(x_us);
 
@@ -286,8 +287,8 @@ static u32 htcp_ssthresh(struct cc_conn *conn, struct htcp_state *st, const stru
 	st->event_us = conn->now_us;
 	st->credit_q16 = 0U;
 	/* eq. 10. */
-	st->delay.rtt_max_us =
-	    st->delay.rtt_min_us + (u32)((u64)range_us * p->fade_ppm / CC_ONE_PPM);
+	st->delay.rtt_max_us = cc_min_u32(
+	    st->delay.rtt_min_us + (u32)((u64)range_us * p->fade_ppm / CC_ONE_PPM), CC_TIME_MAX_US);
 	return cc_reduced_q32_pkts(conn->cwnd_pkts, beta_q32);
 }
 

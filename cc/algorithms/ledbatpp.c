@@ -123,7 +123,7 @@ static u32 ledbatpp_divisor(const struct ledbatpp_state *st, const struct ledbat
 	u32 base_us = cc_buckets_least(&st->base_us);
 	u32 up_us = 2U * p->target_us + cc_sub_floor_u32(base_us, 1U);
 
-	return cc_min_u32(cc_div_u32(up_us, base_us, limit), limit);
+	return cc_max_u32(cc_min_u32(cc_div_u32(up_us, base_us, limit), limit), 1U);
 }
 
 static void ledbatpp_on_rtt(struct cc_conn *conn, struct ledbatpp_state *st,
@@ -152,10 +152,10 @@ static u32 ledbatpp_per_packet(const struct cc_conn *conn, u32 divisor)
 static void ledbatpp_count(struct cc_conn *conn, u32 per_packet, u32 counted_pkts, u32 limit_pkts)
 {
 	u32 count = cc_add_sat_u32(conn->cwnd_cnt, counted_pkts);
-	u32 steps = cc_div_u32(count, per_packet, 0U);
+	u32 add = cc_min_u32(count / per_packet, cc_sub_floor_u32(limit_pkts, conn->cwnd_pkts));
 
-	conn->cwnd_cnt = count - steps * per_packet;
-	conn->cwnd_pkts += cc_min_u32(steps, cc_sub_floor_u32(limit_pkts, conn->cwnd_pkts));
+	conn->cwnd_cnt = count % per_packet;
+	conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts + add, conn->cwnd_max_pkts);
 }
 
 static void ledbatpp_grow(struct cc_conn *conn, const struct ledbatpp_state *st,
@@ -189,7 +189,7 @@ static void ledbatpp_respond(struct cc_conn *conn, const struct ledbatpp_state *
 	u64 cwnd = conn->cwnd_pkts;
 	u64 kept_q24 = ((u64)cc_min_u32(conn->cwnd_cnt, per_packet - 1U) << 24) / per_packet;
 	/* C (delay / TARGET - 1), no more than 1: 24 + 24 bits, then 31 + 32. */
-	u64 excess_q24 = ((u64)(delay_us - p->target_us) << 24) / p->target_us;
+	u64 excess_q24 = ((u64)cc_sub_floor_u32(delay_us, p->target_us) << 24) / p->target_us;
 	u64 part_q24 = cc_min_u64(excess_q24, 1ULL << 31) * p->constant_ppm / CC_ONE_PPM;
 	u64 less_q24 = cwnd * cc_min_u64(part_q24, 1ULL << 24);
 	u64 more_q24 = cc_div_u64(1ULL << 24, divisor, 0ULL);
@@ -202,15 +202,17 @@ static void ledbatpp_respond(struct cc_conn *conn, const struct ledbatpp_state *
 		then_q24 =
 		    cc_min_u64(then_q24 + more_q24 - less_q24, (u64)conn->cwnd_max_pkts << 24);
 	} else {
-		then_q24 -= cc_min_u64(less_q24 - more_q24, cwnd << 23);
+		then_q24 =
+		    cc_sub_floor_u64(then_q24, cc_min_u64(less_q24 - more_q24, cwnd << 23));
 		if (then_q24 < floor_q24)
 			then_q24 = floor_q24;
 	}
-	conn->cwnd_pkts = (u32)(then_q24 >> 24);
+	conn->cwnd_pkts = cc_min_u32((u32)(then_q24 >> 24), conn->cwnd_max_pkts);
 	conn->cwnd_cnt =
 	    (u32)(((then_q24 & 0xffffffULL) * ledbatpp_per_packet(conn, divisor)) >> 24);
 	if (conn->cwnd_pkts < cwnd) {
-		conn->ssthresh_pkts = cc_min_u32(conn->ssthresh_pkts, conn->cwnd_pkts);
+		conn->ssthresh_pkts =
+		    cc_max_u32(cc_min_u32(conn->ssthresh_pkts, conn->cwnd_pkts), CC_CWND_FLOOR_PKTS);
 		conn->notes |= CC_NOTE_DELAY_BACKOFF;
 	}
 }
@@ -239,7 +241,7 @@ static void ledbatpp_arrive(const struct cc_conn *conn, struct ledbatpp_state *s
 		st->stage = LEDBATPP_SOON;
 		st->rounds_left = LEDBATPP_SOON_ROUNDS;
 	} else if (st->stage == LEDBATPP_RAMP) {
-		u64 took_us = cc_min_u64(conn->now_us - st->mark_us, 1ULL << 32);
+		u64 took_us = cc_min_u64(cc_sub_floor_u64(conn->now_us, st->mark_us), 1ULL << 32);
 
 		st->stage = LEDBATPP_STEADY;
 		st->wait_us = took_us * p->interval_ppm / CC_ONE_PPM;
@@ -260,12 +262,12 @@ static int ledbatpp_turn(struct cc_conn *conn, struct ledbatpp_state *st,
 	if (st->stage == LEDBATPP_FROZEN) {
 		if (counted_down) {
 			st->stage = LEDBATPP_RAMP;
-			conn->ssthresh_pkts = st->resume_pkts;
+			conn->ssthresh_pkts = cc_max_u32(st->resume_pkts, CC_CWND_FLOOR_PKTS);
 		}
 		return 0;
 	}
 	if (p->slowdown && (counted_down || (st->stage == LEDBATPP_STEADY &&
-					     conn->now_us - st->mark_us >= st->wait_us))) {
+					     cc_sub_floor_u64(conn->now_us, st->mark_us) >= st->wait_us))) {
 		ledbatpp_slow_down(conn, st, p);
 		return 1;
 	}

@@ -215,7 +215,7 @@ static u32 mpert_kept_pkts(const struct mpert_state *st, const struct mpert_para
 	u32 qmax_us = mpert_qmax_us(st, p);
 	u32 q_us = cc_min_u32(mpert_q_us(st), qmax_us);
 
-	return (u32)cc_div_u64((u64)pkts * qmax_us, q_us + qmax_us, pkts);
+	return (u32)cc_min_u64(cc_div_u64((u64)pkts * qmax_us, q_us + qmax_us, pkts), pkts);
 }
 
 /*
@@ -239,13 +239,15 @@ static u32 mpert_target_above_1_q16(const struct mpert_state *st, const struct m
 		return 0U;
 	ratio_q16 = mpert_early_per_loss_q16(st, &losses);
 	if (20ULL * q_us < 13ULL * qmax_us) {
-		num = 160ULL * (2ULL * q_us - qmax_us);
-		den = 3ULL * (100ULL * q_us - 49ULL * qmax_us);
+		num = 160ULL * cc_sub_floor_u64(2ULL * q_us, qmax_us);
+		den = 3ULL * cc_sub_floor_u64(100ULL * q_us, 49ULL * qmax_us);
 	}
 	/* Below this limit the product is below 2^53. */
 	if (ratio_q16 >= cc_div_u64(most_q16 * den, num, ~0ULL))
 		return most_q16;
-	return (u32)cc_div_u64(ratio_q16 * num, den, 0ULL);
+	/* Both already hold. */
+	ratio_q16 = cc_min_u64(ratio_q16, most_q16 * (1ULL << 32));
+	return (u32)cc_min_u64(cc_div_u64(ratio_q16 * num, den, 0ULL), most_q16);
 }
 
 /* To the nearest; up to 2^21 for numbers up to 32. */
@@ -259,8 +261,8 @@ static u32 mpert_ppm_to_q16(u32 ppm)
 static void mpert_adapt(const struct cc_conn *conn, struct mpert_state *st,
 			const struct mpert_params *p)
 {
-	u32 now_us = (u32)conn->now_us;
-	u64 elapsed_us = now_us - st->alpha_time_us;
+	u32 now_us = cc_low_u32(conn->now_us);
+	u64 elapsed_us = cc_wrapping_sub_u32(now_us, st->alpha_time_us);
 	u32 region = st->region_pkts >= conn->cwnd_pkts ? st->region : MPERT_SAFE;
 	u32 alpha_q16 = st->alpha_q16;
 
@@ -287,7 +289,7 @@ static void mpert_init(struct cc_conn *conn, struct mpert_state *st, const struc
 {
 	cc_gate_init(&st->gate, conn);
 	st->alpha_q16 = mpert_ppm_to_q16(p->alpha0_ppm);
-	st->alpha_time_us = (u32)conn->now_us;
+	st->alpha_time_us = cc_low_u32(conn->now_us);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 }
 
@@ -327,10 +329,9 @@ static void mpert_avoid(struct cc_conn *conn, struct mpert_state *st, u32 counte
 	u64 window_q16 = (u64)cc_max_u32(conn->cwnd_pkts, 1U) << 16;
 	u64 sum_q16 =
 	    ((u64)conn->cwnd_cnt << 16) + st->growth_q16 + (u64)counted_pkts * st->alpha_q16;
-	u64 steps = cc_div_u64(sum_q16, window_q16, 0ULL);
-	u32 steps_pkts = steps < CC_U32_MAX ? (u32)steps : CC_U32_MAX;
+	u32 steps_pkts = (u32)cc_min_u64(sum_q16 / window_q16, CC_U32_MAX);
 
-	sum_q16 -= steps * window_q16;
+	sum_q16 %= window_q16;
 	conn->cwnd_cnt = (u32)(sum_q16 >> 16);
 	st->growth_q16 = (u16)(sum_q16 & 0xffffULL);
 	conn->cwnd_pkts =

@@ -64,8 +64,9 @@ static void scalable_avoid(struct cc_conn *conn, struct scalable_state *st,
 	u64 steps = credit_ppm / CC_ONE_PPM;
 	u64 room = cc_sub_floor_u32(conn->cwnd_max_pkts, conn->cwnd_pkts);
 
-	st->credit_ppm = (u32)(credit_ppm - steps * CC_ONE_PPM);
-	conn->cwnd_pkts += (u32)cc_min_u64(steps, room);
+	st->credit_ppm = (u32)(credit_ppm % CC_ONE_PPM);
+	conn->cwnd_pkts =
+	    cc_min_u32(conn->cwnd_pkts + (u32)cc_min_u64(steps, room), conn->cwnd_max_pkts);
 }
 
 static void scalable_on_ack(struct cc_conn *conn, struct scalable_state *st,

@@ -21,18 +21,20 @@ static inline u64 cc_backlog_rtt(u32 cwnd_pkts, u32 rtt_q8_us, u32 base_us)
 /* The backlog in packets, rounded down to 2^-16. 0 where there is no RTT yet. */
 static inline u64 cc_backlog_q16(u64 backlog_rtt, u32 rtt_q8_us)
 {
-	u64 whole = cc_div_u64(backlog_rtt, rtt_q8_us, 0ULL);
-	u64 rest = backlog_rtt - whole * rtt_q8_us;
+	u32 den = cc_max_u32(rtt_q8_us, 1U);
+	u64 whole = cc_min_u64(backlog_rtt / den, CC_U32_MAX);
+	u64 rest = backlog_rtt % den;
 
-	return (whole << 16) + cc_div_u64(rest << 16, rtt_q8_us, 0ULL);
+	return (whole << 16) + (rest << 16) / den;
 }
 
 /* The backlog in 1/1000 packet, rounded down, at most 2^32 - 1. 0 where there is no RTT yet. */
 static inline u32 cc_backlog_thousandths(u64 backlog_rtt, u32 rtt_q8_us)
 {
-	u64 whole = cc_div_u64(backlog_rtt, rtt_q8_us, 0ULL);
-	u64 rest = backlog_rtt - whole * rtt_q8_us;
-	u64 thousandths = whole * 1000ULL + cc_div_u64(rest * 1000ULL, rtt_q8_us, 0ULL);
+	u32 den = cc_max_u32(rtt_q8_us, 1U);
+	u64 whole = cc_min_u64(backlog_rtt / den, CC_U32_MAX);
+	u64 rest = backlog_rtt % den;
+	u64 thousandths = whole * 1000ULL + rest * 1000ULL / den;
 
 	return thousandths < CC_U32_MAX ? (u32)thousandths : CC_U32_MAX;
 }

@@ -55,9 +55,10 @@ static inline void cc_buckets_push(struct cc_buckets *buckets, u64 now_us, u64 w
 {
 	u64 width_us = window_us / CC_BUCKETS_PER_WINDOW + 1ULL;
 	u64 start_us = buckets_start_us(buckets);
-	u64 ended = ((now_us - start_us) & CC_BUCKETS_TIME_MASK) / width_us;
+	u64 elapsed_us = cc_wrapping_sub_u64(now_us, start_us) & CC_BUCKETS_TIME_MASK;
+	u64 ended = elapsed_us / width_us;
 
-	start_us += ended * width_us;
+	start_us += cc_sub_floor_u64(elapsed_us, elapsed_us % width_us);
 	if (cc_buckets_least(buckets) == 0U)
 		start_us = now_us;
 	for (u32 k = 0U; k < CC_BUCKETS; k++) {
@@ -70,7 +71,7 @@ static inline void cc_buckets_push(struct cc_buckets *buckets, u64 now_us, u64 w
 	buckets->lane[0] = cc_max_u32(buckets->lane[0] & CC_TIME_MAX_US, BUCKETS_ONE - sample);
 	for (u32 i = 0U; i < CC_BUCKETS; i++)
 		buckets->lane[i] = (buckets->lane[i] & CC_TIME_MAX_US) |
-				   ((u32)(start_us >> (8U * i)) & 0xffU) << 24;
+				   (u32)((start_us >> (8U * i)) & 0xffULL) << 24;
 }
 
 #endif

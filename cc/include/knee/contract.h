@@ -57,6 +57,18 @@ enum cc_event {
 /* Smallest window after a reduction, packets (RFC 5681 section 3.1 eq. 4). */
 #define CC_CWND_FLOOR_PKTS 2U
 
+/*
+ * Bounds of what a host tells, besides those at the fields. Each host keeps them, clamping where
+ * its stack does not; docs/proof.md says how, and that no runtime error follows.
+ */
+#define CC_CWND_MAX_PKTS (1U << 30)	      /* also of packets in flight and outstanding */
+#define CC_ACK_MAX_PKTS (1U << 30)	      /* packets of one ACK: delivered, lost, sampled */
+#define CC_RTT_MAX_US 0x7fffffffU	      /* RTT sample and smoothed RTT */
+#define CC_NOW_MAX_US (1ULL << 62)	      /* host clock */
+#define CC_DELIVERED_MAX_PKTS (1ULL << 62)    /* in the life of a connection */
+#define CC_MSS_MAX_BYTES 65535U
+#define CC_PACING_MAX_BYTES_PER_S (1ULL << 62) /* also of what an algorithm asks for */
+
 /* The connection as the algorithm sees it: 64 bytes. (in), (out): who writes. */
 struct cc_conn {
 	u64 now_us;		/* in: host clock at this event */

@@ -48,18 +48,27 @@ static inline int cc_delay_trusts(struct cc_delay *delay, const struct cc_ack *a
 /* Takes a sample in (CHD paper section III: RTTmin and RTTmax are extremes of all samples). */
 static inline void cc_delay_sample(struct cc_delay *delay, u32 rtt_us)
 {
+	u32 min_us = delay->rtt_min_us;
+
 	/* A sample of 0 (host clock coarser than the path) must not look like "no sample". */
 	rtt_us = cc_min_u32(cc_max_u32(rtt_us, 1U), CC_TIME_MAX_US);
-	if (delay->rtt_min_us == 0U || rtt_us < delay->rtt_min_us)
-		delay->rtt_min_us = rtt_us;
+	if (min_us == 0U || rtt_us < min_us)
+		min_us = rtt_us;
+	delay->rtt_min_us = min_us;
 	delay->rtt_max_us = cc_max_u32(delay->rtt_max_us, rtt_us);
-	delay->q_us = rtt_us - delay->rtt_min_us;
+	delay->q_us = rtt_us - min_us;
+}
+
+/* The latest sample. */
+static inline u32 cc_delay_latest_us(const struct cc_delay *delay)
+{
+	return cc_min_u32(delay->rtt_min_us + delay->q_us, CC_TIME_MAX_US);
 }
 
 /* Largest queueing delay inferred so far (CHD paper section III: qmax = RTTmax - RTTmin). */
 static inline u32 cc_delay_qmax_us(const struct cc_delay *delay)
 {
-	return delay->rtt_max_us - delay->rtt_min_us;
+	return cc_sub_floor_u32(delay->rtt_max_us, delay->rtt_min_us);
 }
 
 /*

@@ -16,7 +16,7 @@
 static inline u64 cc_exp_neg_q32(u64 x_q32)
 {
 	u64 halvings = x_q32 / CC_LN2_Q32;
-	u64 f_q32 = x_q32 - halvings * CC_LN2_Q32;
+	u64 f_q32 = x_q32 % CC_LN2_Q32;
 	u64 sum_q32 = 1ULL << 32;
 
 	if (halvings > 33ULL)

@@ -45,6 +45,24 @@ static inline u32 cc_sub_floor_u32(u32 a, u32 b)
 	return a > b ? a - b : 0U;
 }
 
+/* a - b, or 0 where that would wrap. */
+static inline u64 cc_sub_floor_u64(u64 a, u64 b)
+{
+	return a > b ? a - b : 0ULL;
+}
+
+/* The low 32 bits. */
+static inline u32 cc_low_u32(u64 a)
+{
+	return (u32)(a & CC_U32_MAX);
+}
+
+/* a << bits, for bits 0 ... 63; what is shifted out is lost. */
+static inline u64 cc_shift_out_u64(u64 a, u32 bits)
+{
+	return (a & (~0ULL >> bits)) << bits;
+}
+
 /* num / den; `if_zero` where den is 0. */
 static inline u64 cc_div_u64(u64 num, u64 den, u64 if_zero)
 {
@@ -67,19 +85,34 @@ static inline u64 cc_ppm_to_q32(u32 ppm)
  * before the division. Gives 0 where den is 0. */
 static inline u64 cc_scale_q32(u64 p_q32, u32 num, u32 den)
 {
-	return cc_div_u64(p_q32 * (u64)num, (u64)den, 0ULL);
+	return cc_min_u64(cc_div_u64(p_q32 * (u64)num, (u64)den, 0ULL), p_q32);
 }
 
 /* Whether an event of probability p_q32 (0 ... 2^32) happens, given 32 uniform random bits. */
+/*@ requires probability: p_q32 <= (1ULL << 32); assigns \result \from random, p_q32; */
 static inline int cc_happens(u32 random, u64 p_q32)
 {
 	return (u64)random < p_q32;
 }
 
+/* a - b on an axis that wraps: positions, counts and clocks. The proof (docs/proof.md) takes any
+ * result; all other arithmetic stays within its type. */
+/*@ assigns \result \from a, b; */
+static inline u32 cc_wrapping_sub_u32(u32 a, u32 b)
+{
+	return a - b;
+}
+
+/*@ assigns \result \from a, b; */
+static inline u64 cc_wrapping_sub_u64(u64 a, u64 b)
+{
+	return a - b;
+}
+
 /* Whether position a lies after position b on a wrapping 32-bit axis (less than 2^31 apart). */
 static inline int cc_after(u32 a, u32 b)
 {
-	return (s32)(b - a) < 0;
+	return cc_wrapping_sub_u32(b, a) > CC_U32_MAX / 2U;
 }
 
 #endif

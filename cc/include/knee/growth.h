@@ -25,13 +25,14 @@ static inline void cc_grow_q16(struct cc_conn *conn, u32 *credit_q16, u64 alpha_
 	u64 counted = cc_min_u32(counted_pkts, CC_COUNTED_MAX_PKTS);
 	/* Below 2^63.6 + 2^48. */
 	u64 credit = alpha * counted + ((u64)conn->cwnd_cnt << 16) + *credit_q16;
-	u64 steps = cc_div_u64(credit >> 16, window, 0ULL);
-	u64 left = credit - ((steps * window) << 16);
+	u64 steps = (credit >> 16) / window;
+	u64 left_pkts = (credit >> 16) % window;
 	u64 room = cc_sub_floor_u32(conn->cwnd_max_pkts, conn->cwnd_pkts);
 
-	conn->cwnd_cnt = (u32)(left >> 16);
-	*credit_q16 = (u32)(left & 0xffffULL);
-	conn->cwnd_pkts += (u32)(steps < room ? steps : room);
+	conn->cwnd_cnt = (u32)left_pkts;
+	*credit_q16 = (u32)(credit & 0xffffULL);
+	conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts + (u32)cc_min_u64(steps, room),
+				     conn->cwnd_max_pkts);
 }
 
 #endif

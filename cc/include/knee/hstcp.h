@@ -38,14 +38,14 @@
 static inline u32 hstcp_log2_q20(u32 w)
 {
 	u32 log2 = 31U - (u32)__builtin_clz(w);
-	u64 significand_q31 = ((u64)w << 31) >> log2;
+	u64 significand_q31 = (((u64)w << 31) >> log2) & CC_U32_MAX;
 
 	for (u32 i = 0U; i < 20U; i++) {
 		u32 bit;
 
 		significand_q31 = (significand_q31 * significand_q31) >> 31;
 		bit = (u32)(significand_q31 >> 32);
-		significand_q31 >>= bit;
+		significand_q31 = (significand_q31 >> bit) & CC_U32_MAX;
 		log2 = log2 << 1 | bit;
 	}
 	return log2;
@@ -66,7 +66,7 @@ static inline u64 hstcp_exp2_q30(u64 f_q30)
 /* b(w) for a log2(w) that is at least log2(38). */
 static inline u64 hstcp_decrease_q32(u32 log2_q20)
 {
-	u64 fall_q32 = ((log2_q20 - HSTCP_LOG2_LOW_Q20) * HSTCP_SLOPE_Q36) >> 24;
+	u64 fall_q32 = (cc_sub_floor_u32(log2_q20, HSTCP_LOG2_LOW_Q20) * HSTCP_SLOPE_Q36) >> 24;
 
 	return fall_q32 < (1ULL << 31) - HSTCP_HIGH_DECREASE_Q32 ? (1ULL << 31) - fall_q32
 								 : HSTCP_HIGH_DECREASE_Q32;

@@ -49,12 +49,12 @@ static inline u32 reno_slow_start(struct cc_conn *conn, u32 ss_limit_pkts, u32 c
 {
 	u32 limit = ss_limit_pkts != 0U ? ss_limit_pkts : CC_U32_MAX;
 	u32 room = cc_min_u32(conn->ssthresh_pkts, conn->cwnd_max_pkts);
-	u32 add =
-	    cc_min_u32(cc_min_u32(counted_pkts, limit), cc_sub_floor_u32(room, conn->cwnd_pkts));
-
-	conn->cwnd_pkts += add;
 	/* What the limit cut off is not growth that is owed. */
-	return cc_min_u32(counted_pkts, limit) - add;
+	u32 wanted = cc_min_u32(counted_pkts, limit);
+	u32 add = cc_min_u32(wanted, cc_sub_floor_u32(room, conn->cwnd_pkts));
+
+	conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts + add, conn->cwnd_max_pkts);
+	return wanted - add;
 }
 
 /* Congestion avoidance: +1 for each window of counted packets, 1/cwnd per packet with the
@@ -65,7 +65,7 @@ static inline void reno_avoid(struct cc_conn *conn, u32 counted_pkts)
 	u32 count = cc_add_sat_u32(conn->cwnd_cnt, counted_pkts);
 	u32 steps = count / window;
 
-	conn->cwnd_cnt = count - steps * window;
+	conn->cwnd_cnt = count % window;
 	conn->cwnd_pkts = cc_min_u32(cc_add_sat_u32(conn->cwnd_pkts, steps), conn->cwnd_max_pkts);
 }
 

@@ -5,7 +5,7 @@
 #ifndef KNEE_ROOT_H
 #define KNEE_ROOT_H
 
-#include "knee/types.h"
+#include "knee/fixed.h"
 
 /*
  * sqrt(n), rounded down. Newton's iteration from above: a relative error e becomes at most e^2/2.
@@ -26,7 +26,7 @@ static inline u32 cc_sqrt_u64(u64 n)
 	root = (root + n / root) / 2ULL;
 	root = (root + n / root) / 2ULL;
 	root = (root + n / root) / 2ULL;
-	return (u32)(root > n / root ? root - 1ULL : root);
+	return (u32)cc_min_u64(root > n / root ? root - 1ULL : root, CC_U32_MAX);
 }
 
 /* n^(3/4) for n <= 2^31, rounded down to 2^-8 and short by less than 2^-7: sqrt(n sqrt(n)) of a

@@ -30,7 +30,8 @@ static inline void shadow_grow(struct cc_conn *conn, u32 *shadow_pkts, u32 growt
 			reno_avoid(conn, left);
 		if (*shadow_pkts != 0U)
 			*shadow_pkts =
-			    cc_min_u32(cc_add_sat_u32(*shadow_pkts, conn->cwnd_pkts - before_pkts),
+			    cc_min_u32(cc_add_sat_u32(*shadow_pkts,
+						      cc_sub_floor_u32(conn->cwnd_pkts, before_pkts)),
 				       conn->cwnd_max_pkts);
 		return;
 	}

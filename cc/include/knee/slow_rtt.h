@@ -34,7 +34,8 @@ static inline void cc_slow_rtt_sample(struct cc_slow_rtt *slow, u32 rtt_us, u32 
 	if (was_q8_us == 0U)
 		slow->srtt_q8_us = rtt_q8_us;
 	else
-		slow->srtt_q8_us = up ? was_q8_us + step_q8_us : was_q8_us - step_q8_us;
+		slow->srtt_q8_us = up ? cc_min_u32(cc_add_sat_u32(was_q8_us, step_q8_us), rtt_q8_us)
+				      : cc_sub_floor_u32(was_q8_us, step_q8_us);
 }
 
 /* S, to the nearest microsecond; 0: no sample yet. */
