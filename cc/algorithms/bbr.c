@@ -302,7 +302,7 @@ static u64 bbr_first_rate(const struct cc_conn *conn, const struct bbr_params *p
 
 static void bbr_init(struct cc_conn *conn, struct bbr_state *st, const struct bbr_params *p)
 {
-	u32 now_us = (u32)conn->now_us;
+	u32 now_us = cc_low_u32(conn->now_us);
 
 	st->min_rtt_us = BBR_RTT_NONE;
 	if (conn->srtt_us != 0U)
@@ -404,15 +404,15 @@ static u32 bbr_inflight_at_loss_pkts(const struct bbr_state *st, const struct bb
 				     const struct bbr_sample *s)
 {
 	u32 burst_pkts = cc_min_u32(s->lost_pkts, s->tx_pkts);
-	u32 before_pkts = s->tx_pkts - burst_pkts;
+	u32 before_pkts = cc_sub_floor_u32(s->tx_pkts, burst_pkts);
 	u64 allowed_ppm = (u64)before_pkts * p->loss_thresh_ppm;
 	u64 lost_ppm = (u64)cc_sub_floor_u32(st->lost_pkts, s->lost_pkts) * CC_ONE_PPM;
 	u64 prefix_pkts = 0ULL;
 
 	if (allowed_ppm > lost_ppm)
-		prefix_pkts =
-		    cc_div_u64(allowed_ppm - lost_ppm, CC_ONE_PPM - p->loss_thresh_ppm, 0ULL);
-	return before_pkts + (u32)cc_min_u64(prefix_pkts, burst_pkts);
+		prefix_pkts = cc_div_u64(cc_sub_floor_u64(allowed_ppm, lost_ppm),
+					 CC_ONE_PPM - p->loss_thresh_ppm, 0ULL);
+	return cc_add_sat_u32(before_pkts, (u32)cc_min_u64(prefix_pkts, burst_pkts));
 }
 
 /* Section 5.5.10.2: NoteLoss, HandleLostPacket, HandleInflightTooHigh. */
@@ -445,8 +445,8 @@ static void bbr_read(const struct cc_conn *conn, struct bbr_state *st, const str
 	u64 rate_q6 =
 	    cc_div_u64((u64)ack->sample_pkts * (CC_ONE_PPM * 64ULL), ack->sample_us, 0ULL);
 
-	s->now_us = (u32)conn->now_us;
-	s->delivered_pkts = (u32)ack->delivered_pkts;
+	s->now_us = cc_low_u32(conn->now_us);
+	s->delivered_pkts = cc_low_u32(ack->delivered_pkts);
 	s->valid = ack->sample_us != 0U;
 	s->bw_q6 = (u32)cc_min_u64(rate_q6, BBR_INFINITE - 1U);
 	s->limited = ack->sample_app_limited != 0U || st->low_samples;
@@ -559,8 +559,8 @@ static void bbr_raise_long_term(const struct cc_conn *conn, struct bbr_state *st
 		return;
 	per_packet = cc_max_u32(per_packet, 1U);
 	st->probe_acked_pkts = cc_add_sat_u32(st->probe_acked_pkts, ack->acked_pkts);
-	steps = cc_div_u32(st->probe_acked_pkts, per_packet, 0U);
-	st->probe_acked_pkts -= steps * per_packet;
+	steps = st->probe_acked_pkts / per_packet;
+	st->probe_acked_pkts %= per_packet;
 	st->inflight_long_pkts =
 	    cc_min_u32(cc_add_sat_u32(st->inflight_long_pkts, steps), BBR_MOST_PKTS);
 	if (s->round)
@@ -597,7 +597,7 @@ static int bbr_adapt_long_term(const struct cc_conn *conn, struct bbr_state *st,
 static int bbr_time_to_probe(const struct cc_conn *conn, const struct bbr_state *st,
 			     const struct bbr_params *p, const struct bbr_sample *s)
 {
-	if (s->now_us - st->stamp_us > st->probe_wait_ms * 1000U)
+	if (cc_wrapping_sub_u32(s->now_us, st->stamp_us) > st->probe_wait_ms * 1000U)
 		return 1;
 	return st->rounds_since_up >= cc_min_u32(bbr_target_pkts(conn, st), p->reno_rounds);
 }
@@ -653,7 +653,8 @@ static int bbr_update_min_rtt(struct cc_conn *conn, struct bbr_state *st,
 			      const struct bbr_params *p, const struct cc_ack *ack,
 			      const struct bbr_sample *s)
 {
-	int expired = s->now_us - st->probe_rtt_stamp_us > p->probe_rtt_interval_us;
+	int expired =
+	    cc_wrapping_sub_u32(s->now_us, st->probe_rtt_stamp_us) > p->probe_rtt_interval_us;
 
 	if (ack->rtt_us >= 0) {
 		u32 rtt_us = cc_min_u32(cc_max_u32((u32)ack->rtt_us, 1U), BBR_RTT_NONE - 1U);
@@ -666,7 +667,7 @@ static int bbr_update_min_rtt(struct cc_conn *conn, struct bbr_state *st,
 		}
 	}
 	if (st->probe_rtt_us < st->min_rtt_us ||
-	    s->now_us - st->min_rtt_stamp_us > p->min_rtt_window_us) {
+	    cc_wrapping_sub_u32(s->now_us, st->min_rtt_stamp_us) > p->min_rtt_window_us) {
 		st->min_rtt_us = st->probe_rtt_us;
 		st->min_rtt_stamp_us = st->probe_rtt_stamp_us;
 	}
@@ -691,7 +692,7 @@ static void bbr_check_probe_rtt(struct cc_conn *conn, struct bbr_state *st,
 			if (st->rtt_round)
 				bbr_check_probe_rtt_done(conn, st, p, s);
 		} else if (conn->inflight_pkts <= bbr_probe_rtt_cwnd_pkts(st, p)) {
-			st->stamp_us = s->now_us + p->probe_rtt_time_us;
+			st->stamp_us = cc_low_u32((u64)s->now_us + p->probe_rtt_time_us);
 			st->rtt_waiting = 1;
 			st->rtt_round = 0;
 			st->round_end_pkts = s->delivered_pkts;
@@ -831,8 +832,9 @@ static u32 bbr_ssthresh(struct cc_conn *conn, struct bbr_state *st, const struct
 static void bbr_on_event(struct cc_conn *conn, struct bbr_state *st, const struct bbr_params *p,
 			 u32 event)
 {
-	struct bbr_sample s = {
-	    .now_us = (u32)conn->now_us, .delivered_pkts = st->round_end_pkts, .random = 1U << 31};
+	struct bbr_sample s = {.now_us = cc_low_u32(conn->now_us),
+			       .delivered_pkts = st->round_end_pkts,
+			       .random = 1U << 31};
 
 	if (event != CC_EVENT_TX_START)
 		return;

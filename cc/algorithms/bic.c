@@ -92,11 +92,13 @@ static u64 bic_increase_q16(const struct cc_conn *conn, const struct bic_state *
 	if (conn->cwnd_pkts < st->wmax_pkts) {
 		u64 step_q16;
 
-		away_pkts = cc_min_u32(st->wmax_pkts - conn->cwnd_pkts, BIC_DISTANCE_MAX_PKTS);
+		away_pkts = cc_min_u32(cc_sub_floor_u32(st->wmax_pkts, conn->cwnd_pkts),
+				       BIC_DISTANCE_MAX_PKTS);
 		step_q16 = bic_part_q16(away_pkts, p->b_ppm);
 		return step_q16 <= 1ULL << 16 ? smin_q16 : cc_min_u64(step_q16, smax_q16);
 	}
-	away_pkts = cc_min_u32(conn->cwnd_pkts - st->wmax_pkts, BIC_DISTANCE_MAX_PKTS);
+	away_pkts =
+	    cc_min_u32(cc_sub_floor_u32(conn->cwnd_pkts, st->wmax_pkts), BIC_DISTANCE_MAX_PKTS);
 	if ((u64)away_pkts * CC_ONE_PPM < p->b_ppm)
 		return smin_q16;
 	return cc_min_u64(bic_part_q16(away_pkts, cc_sub_floor_u32(p->b_ppm, CC_ONE_PPM)),

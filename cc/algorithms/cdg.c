@@ -157,8 +157,10 @@ static s32 cdg_push(struct cdg_history *history, u32 rtt_us, u32 rounds)
 		mid = mid >> CDG_LANE_BITS | cc_shift_out_u64(hi, 64U - CDG_LANE_BITS);
 		hi >>= CDG_LANE_BITS;
 	}
-	history->hi = cc_shift_out_u64(history->hi, CDG_LANE_BITS) | history->mid >> (64U - CDG_LANE_BITS);
-	history->mid = cc_shift_out_u64(history->mid, CDG_LANE_BITS) | history->lo >> (64U - CDG_LANE_BITS);
+	history->hi =
+	    cc_shift_out_u64(history->hi, CDG_LANE_BITS) | history->mid >> (64U - CDG_LANE_BITS);
+	history->mid =
+	    cc_shift_out_u64(history->mid, CDG_LANE_BITS) | history->lo >> (64U - CDG_LANE_BITS);
 	history->lo = cc_shift_out_u64(history->lo, CDG_LANE_BITS) | rtt_us;
 	return (s32)rtt_us - (s32)then_us;
 }

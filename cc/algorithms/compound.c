@@ -136,9 +136,9 @@ static void compound_gain(struct cc_conn *conn, struct compound_state *st,
 	if (gain_q16 <= 1ULL << 16)
 		return;
 	st->dwnd_q16 += cc_min_u64(gain_q16 - (1ULL << 16), room_q16);
-	conn->cwnd_pkts = cc_min_u32(
-	    conn->cwnd_pkts + cc_sub_floor_u32(compound_dwnd_pkts(st), before_pkts),
-	    conn->cwnd_max_pkts);
+	conn->cwnd_pkts =
+	    cc_min_u32(conn->cwnd_pkts + cc_sub_floor_u32(compound_dwnd_pkts(st), before_pkts),
+		       conn->cwnd_max_pkts);
 }
 
 /* dwnd = max(dwnd - zeta diff, 0). diff is below 2^47, zeta at most 2^17. */

@@ -146,7 +146,7 @@ static u32 copa_rtt_max_us(const struct copa_state *st)
 
 	for (u32 i = 0U; i < COPA_LANES; i++) {
 		largest_us = cc_max_u32(largest_us, (u32)(lo & CC_TIME_MAX_US));
-		lo = lo >> 24 | hi << 40;
+		lo = lo >> 24 | cc_shift_out_u64(hi, 40U);
 		hi >>= 24;
 	}
 	return largest_us;
@@ -176,12 +176,14 @@ static void copa_sample(const struct cc_conn *conn, struct copa_state *st,
 {
 	struct cc_delay delay = {.delack_sus = st->delack_sus};
 	int trusted = cc_delay_trusts(&delay, ack, p->delack_filter);
-	u32 rtt_us = cc_min_u32(cc_max_u32((u32)ack->rtt_us, 1U), CC_TIME_MAX_US);
-	u64 srtt_us = cc_min_u32(conn->srtt_us != 0U ? conn->srtt_us : rtt_us, CC_TIME_MAX_US);
+	u32 rtt_us;
+	u64 srtt_us;
 
 	st->delack_sus = (u8)delay.delack_sus;
 	if (!trusted)
 		return;
+	rtt_us = cc_min_u32(cc_max_u32((u32)ack->rtt_us, 1U), CC_TIME_MAX_US);
+	srtt_us = cc_min_u32(conn->srtt_us != 0U ? conn->srtt_us : rtt_us, CC_TIME_MAX_US);
 	cc_buckets_push(&st->min_us, conn->now_us, p->rtt_min_window_us, rtt_us);
 	cc_buckets_push(&st->standing_us, conn->now_us, srtt_us * p->standing_ppm / CC_ONE_PPM,
 			rtt_us);
@@ -228,8 +230,8 @@ static void copa_switch(struct copa_state *st, const struct copa_params *p, int 
 static void copa_round(struct copa_state *st, const struct copa_params *p, u32 window_pkts,
 		       int slow_start)
 {
-	st->largest_us.hi = st->largest_us.hi << 24 | st->largest_us.lo >> 40;
-	st->largest_us.lo <<= 24;
+	st->largest_us.hi = cc_shift_out_u64(st->largest_us.hi, 24U) | st->largest_us.lo >> 40;
+	st->largest_us.lo = cc_shift_out_u64(st->largest_us.lo, 24U);
 	copa_switch(st, p, slow_start);
 	if (slow_start)
 		st->round_pkts = window_pkts;
@@ -258,7 +260,8 @@ static u64 copa_change_q32(const struct copa_state *st, u32 window_pkts, u32 cou
 {
 	u64 window_step = (copa_step_q16(st, window_pkts) << 16) + rounding;
 
-	return cc_div_u64(window_step, window_pkts, 0ULL) * cc_min_u32(counted_pkts, window_pkts);
+	return cc_min_u64(cc_div_u64(window_step, window_pkts, 0ULL), 1ULL << 32) *
+	       cc_min_u32(counted_pkts, window_pkts);
 }
 
 /* The window after an increase. No sum reaches 2^64: windows are below 2^31. */
@@ -272,19 +275,19 @@ static u32 copa_increased(const struct cc_conn *conn, struct copa_state *st, u32
 		st->fraction_q32 = 0U;
 		return cc_max_u32(conn->cwnd_max_pkts, window_pkts);
 	}
-	st->fraction_q32 = (u32)window_q32;
-	return (u32)(window_q32 >> 32);
+	st->fraction_q32 = cc_low_u32(window_q32);
+	return (u32)cc_min_u64(window_q32 >> 32, conn->cwnd_max_pkts);
 }
 
 /* The window after a decrease by this, at least two packets unless it was smaller. */
 static u32 copa_decreased(struct copa_state *st, u32 window_pkts, u64 change_q32)
 {
 	u32 floor_pkts = cc_min_u32(window_pkts, CC_CWND_FLOOR_PKTS);
-	u64 room_q32 = (u64)(window_pkts - floor_pkts) << 32 | st->fraction_q32;
-	u64 left_q32 = room_q32 - cc_min_u64(change_q32, room_q32);
+	u64 room_q32 = (u64)cc_sub_floor_u32(window_pkts, floor_pkts) << 32 | st->fraction_q32;
+	u64 left_q32 = cc_sub_floor_u64(room_q32, change_q32);
 
-	st->fraction_q32 = (u32)left_q32;
-	return floor_pkts + (u32)(left_q32 >> 32);
+	st->fraction_q32 = cc_low_u32(left_q32);
+	return cc_min_u32(floor_pkts + (u32)(left_q32 >> 32), window_pkts);
 }
 
 /* The rule of section 2.1 for one ACK; the window may be ssthresh's, in recovery. */
@@ -315,7 +318,7 @@ static void copa_pace(struct cc_conn *conn, const struct copa_state *st,
 		return;
 	/* 49 bits; 20 more are for microseconds, so that 2^62 bytes/s are the most. */
 	per_us = cc_min_u64(cc_div_u64(bytes, standing_us, 0ULL), 1ULL << 42);
-	rest = bytes - cc_div_u64(bytes, standing_us, 0ULL) * standing_us;
+	rest = bytes % standing_us;
 	conn->pacing_bytes_per_s =
 	    per_us * CC_ONE_PPM + cc_div_u64(rest * CC_ONE_PPM, standing_us, 0ULL);
 }
@@ -348,7 +351,8 @@ static void copa_avoid(struct cc_conn *conn, struct copa_state *st, const struct
 	if (window_pkts < conn->cwnd_pkts) {
 		conn->notes |= CC_NOTE_DELAY_BACKOFF;
 		/* Slow start does not resume below what it has left. */
-		conn->ssthresh_pkts = cc_min_u32(conn->ssthresh_pkts, window_pkts);
+		conn->ssthresh_pkts =
+		    cc_max_u32(cc_min_u32(conn->ssthresh_pkts, window_pkts), CC_CWND_FLOOR_PKTS);
 	}
 	conn->cwnd_pkts = window_pkts;
 }

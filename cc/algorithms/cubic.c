@@ -164,11 +164,11 @@ static u32 cubic_k_q16(u32 rise_pkts, u32 c_ppm)
 {
 	u64 scaled = (u64)rise_pkts * CC_ONE_PPM;
 	u32 up = (u32)__builtin_clzll(scaled | 1ULL) - 1U;
-	u64 quotient = cc_div_u64(scaled << up, c_ppm, 1ULL);
+	u64 quotient = cc_div_u64(cc_shift_out_u64(scaled, up), c_ppm, 1ULL);
 	u32 more = (u32)__builtin_clzll(quotient | 1ULL) - 3U;
 	/* Powers of two in K^3 2^48, and 72 more so that this is positive: up + more < 72. */
-	u32 exponent = 48U + 72U - up - more;
-	u64 root = cubic_root(quotient << more << exponent % 3U);
+	u32 exponent = cc_sub_floor_u32(48U + 72U, up + more);
+	u64 root = cubic_root(cc_shift_out_u64(quotient, more + exponent % 3U));
 
 	return (u32)cc_min_u64(root << exponent / 3U >> 24, CC_U32_MAX);
 }
@@ -183,18 +183,19 @@ static u64 cubic_seconds_q16(u64 us)
 static u64 cubic_window_q16(const struct cubic_state *st, const struct cubic_params *p, u64 t_q16)
 {
 	u64 wmax_q16 = (u64)st->wmax_pkts << 16;
-	u64 from_k = t_q16 > st->k_q16 ? t_q16 - st->k_q16 : st->k_q16 - t_q16;
+	u64 k_q16 = st->k_q16;
+	u64 from_k = t_q16 > k_q16 ? t_q16 - k_q16 : k_q16 - t_q16;
 	u64 d_q16 = cc_min_u64(from_k, CUBIC_TIME_MAX_Q16);
 	u64 square_q16 = (d_q16 * d_q16) >> 16;
 	/* Below 2^62. */
 	u64 cube_q16 = square_q16 * (d_q16 >> 16) + ((square_q16 * (d_q16 & 0xffffULL)) >> 16);
 	u64 whole = cube_q16 / CC_ONE_PPM;
-	u64 rest = cube_q16 - whole * CC_ONE_PPM;
+	u64 rest = cube_q16 % CC_ONE_PPM;
 	/* C d^3; beyond 2^34 packets it is cut off. */
-	u64 change_q16 = cc_min_u64(whole, cc_div_u64(1ULL << 50, p->c_ppm, 0ULL)) * p->c_ppm +
-			 rest * p->c_ppm / CC_ONE_PPM;
+	u64 change_q16 =
+	    cc_mul_up_to_u64(whole, p->c_ppm, 1ULL << 50) + rest * p->c_ppm / CC_ONE_PPM;
 
-	if (t_q16 > st->k_q16)
+	if (t_q16 > k_q16)
 		return wmax_q16 + change_q16;
 	return wmax_q16 > change_q16 ? wmax_q16 - change_q16 : 0ULL;
 }
@@ -207,11 +208,12 @@ static void cubic_epoch_start(const struct cc_conn *conn, struct cubic_state *st
 		st->wmax_pkts = conn->cwnd_pkts;
 		st->k_q16 = 0U;
 	} else {
-		st->k_q16 = cubic_k_q16(st->wmax_pkts - conn->cwnd_pkts, p->c_ppm);
+		st->k_q16 = cubic_k_q16(cc_sub_floor_u32(st->wmax_pkts, conn->cwnd_pkts), p->c_ppm);
 	}
 	/* For undo a curve older than 71 minutes is 71 minutes old. */
 	st->epoch_moved_us = cc_add_sat_u32(
-	    st->epoch_moved_us, (u32)cc_min_u64(conn->now_us - st->epoch_us, CC_U32_MAX));
+	    st->epoch_moved_us,
+	    (u32)cc_min_u64(cc_sub_floor_u64(conn->now_us, st->epoch_us), CC_U32_MAX));
 	st->epoch_us = conn->now_us;
 	st->est_q32 = (u64)conn->cwnd_pkts << 32;
 	st->credit_q16 = 0U;
@@ -249,13 +251,15 @@ static void cubic_avoid(struct cc_conn *conn, struct cubic_state *st, const stru
 			return;
 		cubic_epoch_start(conn, st, p);
 	} else if (!conn->cwnd_limited) {
-		st->epoch_us += conn->now_us - st->latest_us;
+		st->epoch_us = cc_min_u64(
+		    st->epoch_us + cc_sub_floor_u64(conn->now_us, st->latest_us), conn->now_us);
 		st->latest_us = conn->now_us;
 		return;
 	}
 	st->latest_us = conn->now_us;
 	cubic_estimate(conn, st, p, cc_min_u32(acked_pkts, most_pkts));
-	t_q16 = cubic_seconds_q16(cc_min_u64(conn->now_us - st->epoch_us, CUBIC_TIME_MAX_US));
+	t_q16 = cubic_seconds_q16(
+	    cc_min_u64(cc_sub_floor_u64(conn->now_us, st->epoch_us), CUBIC_TIME_MAX_US));
 	if (p->reno_friendly && cubic_window_q16(st, p, t_q16) < st->est_q32 >> 16) {
 		conn->cwnd_pkts = cc_max_u32(conn->cwnd_pkts, (u32)(st->est_q32 >> 32));
 		return;
@@ -274,7 +278,7 @@ static u32 cubic_slow_start(struct cc_conn *conn, struct cubic_state *st,
 {
 	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
 
-	st->flags &= (u8)~CUBIC_EPOCH;
+	st->flags &= (u8)(~CUBIC_EPOCH & 0xffU);
 	if (p->slow_start == CUBIC_SS_STANDARD || !cc_hystart_active(conn))
 		return conn->cwnd_limited ? reno_slow_start(conn, p->ss_limit_pkts, counted) : 0U;
 	if (conn->cwnd_limited)
@@ -338,9 +342,10 @@ static void cubic_on_event(struct cc_conn *conn, struct cubic_state *st,
 	if (event == CC_EVENT_RTO) {
 		st->flags = CUBIC_RESTART;
 	} else if (event == CC_EVENT_CWND_RESTART) {
-		st->flags &= (u8)~CUBIC_EPOCH;
+		st->flags &= (u8)(~CUBIC_EPOCH & 0xffU);
 	} else if (event == CC_EVENT_TX_START && (st->flags & CUBIC_EPOCH) != 0U) {
-		st->epoch_us += conn->now_us - st->latest_us;
+		st->epoch_us = cc_min_u64(
+		    st->epoch_us + cc_sub_floor_u64(conn->now_us, st->latest_us), conn->now_us);
 		st->latest_us = conn->now_us;
 	}
 }
@@ -354,7 +359,7 @@ static u32 cubic_undo(struct cc_conn *conn, struct cubic_state *st, const struct
 	if (!st->prior_valid || conn->cwnd_pkts >= st->cwnd_prior_pkts)
 		return conn->cwnd_pkts;
 	st->prior_valid = 0;
-	st->epoch_us -= st->epoch_moved_us;
+	st->epoch_us = cc_sub_floor_u64(st->epoch_us, st->epoch_moved_us);
 	st->est_q32 = (u64)st->prior_est_pkts << 32;
 	st->wmax_pkts = st->prior_wmax_pkts;
 	st->k_q16 = st->prior_k_q16;

@@ -141,7 +141,7 @@ static u64 delay_aimd_decay_q24(const struct cc_conn *conn, const struct delay_a
 	u64 window = cc_max_u32(conn->cwnd_pkts, 1U);
 
 	return counted_pkts < window
-		   ? cc_min_u64(per_rtt_q24 / window, (u64)CC_U32_MAX << 16) * counted_pkts
+		   ? cc_mul_up_to_u64(per_rtt_q24 / window, counted_pkts, per_rtt_q24)
 		   : per_rtt_q24;
 }
 

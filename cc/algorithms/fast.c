@@ -107,7 +107,8 @@ static void fast_average(const struct cc_conn *conn, struct fast_state *st,
 	u64 cap_q16 = ((u64)p->avg_gain_ppm << 16) / CC_ONE_PPM;
 	u64 window = cc_max_u32(conn->cwnd_pkts, 1U);
 	u64 was_q24_us = st->avg_q24_us;
-	u64 away_q24_us = rtt_q24_us > was_q24_us ? rtt_q24_us - was_q24_us : was_q24_us - rtt_q24_us;
+	u64 away_q24_us =
+	    rtt_q24_us > was_q24_us ? rtt_q24_us - was_q24_us : was_q24_us - rtt_q24_us;
 	u64 step_q24_us = window * cap_q16 > 3ULL << 16 ? away_q24_us * 3ULL / window
 							: (away_q24_us * cap_q16) >> 16;
 
@@ -239,8 +240,8 @@ static void fast_grow(struct cc_conn *conn, const struct fast_state *st,
 		up_to_pkts = cc_min_u32(conn->ssthresh_pkts, conn->cwnd_max_pkts);
 	else if (st->avg_q24_us != 0ULL && fast_doubles(st, p))
 		up_to_pkts = conn->cwnd_max_pkts;
-	counted = cc_min_u32(cc_min_u32(counted, limit),
-			     cc_sub_floor_u32(up_to_pkts, conn->cwnd_pkts));
+	counted =
+	    cc_min_u32(cc_min_u32(counted, limit), cc_sub_floor_u32(up_to_pkts, conn->cwnd_pkts));
 	conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts + counted, conn->cwnd_max_pkts);
 }
 

@@ -149,17 +149,17 @@ static void htcp_sample(const struct cc_conn *conn, struct htcp_state *st,
 		return;
 	cc_delay_sample(&st->delay, rtt_us);
 	if (p->linux_compat && before_us != 0U &&
-	    (conn->phase != CC_OPEN || cc_sub_floor_u32(st->delay.rtt_max_us, before_us) > HTCP_COMPAT_RISE_US))
+	    (conn->phase != CC_OPEN ||
+	     cc_sub_floor_u32(st->delay.rtt_max_us, before_us) > HTCP_COMPAT_RISE_US))
 		st->delay.rtt_max_us = before_us;
 }
 
 /* The throughput of the round that has ended; adaptive reset's measure. */
 static void htcp_rate(const struct cc_conn *conn, struct htcp_state *st, const struct cc_ack *ack)
 {
-	u64 pkts =
-	    cc_wrapping_sub_u32(cc_low_u32(ack->delivered_pkts), st->round_start_pkts);
-	u64 rate_q8 =
-	    cc_div_u64(pkts * (256ULL * 1000000ULL), cc_sub_floor_u64(conn->now_us, st->round_start_us), 0ULL);
+	u64 pkts = cc_wrapping_sub_u32(cc_low_u32(ack->delivered_pkts), st->round_start_pkts);
+	u64 rate_q8 = cc_div_u64(pkts * (256ULL * 1000000ULL),
+				 cc_sub_floor_u64(conn->now_us, st->round_start_us), 0ULL);
 	u32 now_q8 = rate_q8 < CC_U32_MAX ? (u32)rate_q8 : CC_U32_MAX;
 
 	st->round_start_us = conn->now_us;

@@ -120,11 +120,13 @@ static u32 illinois_alpha_q16(const struct illinois_state *st, const struct illi
 {
 	u64 d1_q4_us = illinois_part_q4_us(st, p->eta1_ppm);
 	u64 dm_q4_us = (u64)cc_delay_qmax_us(&st->delay) << 4;
-	u64 rho_q24 = cc_div_u64((u64)p->alpha_min_ppm << 24, p->alpha_max_ppm, 0ULL);
-	u64 num = (dm_q4_us - d1_q4_us) * rho_q24;
-	u64 den = num + (st->da_q4_us - d1_q4_us) * ((1ULL << 24) - rho_q24);
-	u64 high_q11 = cc_div_u64(num << 11, den, 0ULL);
-	u64 low_q11 = cc_div_u64(((num << 11) - high_q11 * den) << 11, den, 0ULL);
+	u64 rho_q24 =
+	    cc_min_u64(cc_div_u64((u64)p->alpha_min_ppm << 24, p->alpha_max_ppm, 0ULL), 1ULL << 24);
+	u64 num = cc_sub_floor_u64(dm_q4_us, d1_q4_us) * rho_q24;
+	u64 rest = cc_sub_floor_u64(st->da_q4_us, d1_q4_us) * ((1ULL << 24) - rho_q24);
+	u64 den = cc_max_u64(num + rest, 1ULL);
+	u64 high_q11 = cc_min_u64((num << 11) / den, 1ULL << 11);
+	u64 low_q11 = cc_min_u64((((num << 11) % den) << 11) / den, 1ULL << 11);
 	u64 alpha_max_q16 = ((u64)p->alpha_max_ppm << 16) / CC_ONE_PPM;
 
 	return (u32)((alpha_max_q16 * ((high_q11 << 11) + low_q11)) >> 22);
@@ -142,7 +144,9 @@ static u32 illinois_beta_ppm(const struct illinois_state *st, const struct illin
 	if (st->da_q4_us >= d3_q4_us)
 		return p->beta_max_ppm;
 	return p->beta_min_ppm +
-	       (u32)cc_div_u64(span_ppm * (st->da_q4_us - d2_q4_us), d3_q4_us - d2_q4_us, 0ULL);
+	       (u32)cc_min_u64(cc_div_u64(span_ppm * cc_sub_floor_u32(st->da_q4_us, d2_q4_us),
+					  cc_sub_floor_u32(d3_q4_us, d2_q4_us), 0ULL),
+			       span_ppm);
 }
 
 /* alpha, with the wait for low delay to last. */
@@ -155,7 +159,7 @@ static void illinois_set_alpha(struct illinois_state *st, const struct illinois_
 		return;
 	}
 	if (st->left_low) {
-		st->low_rounds++;
+		st->low_rounds = (u8)cc_min_u32(st->low_rounds + 1U, 0xffU);
 		if (st->low_rounds < p->low_rounds)
 			return;
 		st->left_low = 0;

@@ -202,8 +202,7 @@ static void ledbatpp_respond(struct cc_conn *conn, const struct ledbatpp_state *
 		then_q24 =
 		    cc_min_u64(then_q24 + more_q24 - less_q24, (u64)conn->cwnd_max_pkts << 24);
 	} else {
-		then_q24 =
-		    cc_sub_floor_u64(then_q24, cc_min_u64(less_q24 - more_q24, cwnd << 23));
+		then_q24 = cc_sub_floor_u64(then_q24, cc_min_u64(less_q24 - more_q24, cwnd << 23));
 		if (then_q24 < floor_q24)
 			then_q24 = floor_q24;
 	}
@@ -211,8 +210,8 @@ static void ledbatpp_respond(struct cc_conn *conn, const struct ledbatpp_state *
 	conn->cwnd_cnt =
 	    (u32)(((then_q24 & 0xffffffULL) * ledbatpp_per_packet(conn, divisor)) >> 24);
 	if (conn->cwnd_pkts < cwnd) {
-		conn->ssthresh_pkts =
-		    cc_max_u32(cc_min_u32(conn->ssthresh_pkts, conn->cwnd_pkts), CC_CWND_FLOOR_PKTS);
+		conn->ssthresh_pkts = cc_max_u32(cc_min_u32(conn->ssthresh_pkts, conn->cwnd_pkts),
+						 CC_CWND_FLOOR_PKTS);
 		conn->notes |= CC_NOTE_DELAY_BACKOFF;
 	}
 }
@@ -266,8 +265,9 @@ static int ledbatpp_turn(struct cc_conn *conn, struct ledbatpp_state *st,
 		}
 		return 0;
 	}
-	if (p->slowdown && (counted_down || (st->stage == LEDBATPP_STEADY &&
-					     cc_sub_floor_u64(conn->now_us, st->mark_us) >= st->wait_us))) {
+	if (p->slowdown &&
+	    (counted_down || (st->stage == LEDBATPP_STEADY &&
+			      cc_sub_floor_u64(conn->now_us, st->mark_us) >= st->wait_us))) {
 		ledbatpp_slow_down(conn, st, p);
 		return 1;
 	}

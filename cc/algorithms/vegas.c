@@ -146,9 +146,8 @@ static void vegas_leave_slow_start(struct cc_conn *conn, const struct vegas_stat
 		return;
 	}
 	/* At most cwnd: RTT is above baseRTT here. */
-	pkts =
-	    (u32)cc_min_u64(cc_div_u64(cwnd_pkts * base_q8_us, st->rtt_q8_us, 0ULL), cwnd_pkts) +
-	    1U;
+	pkts = (u32)cc_min_u64(cc_div_u64(cwnd_pkts * base_q8_us, st->rtt_q8_us, 0ULL), cwnd_pkts) +
+	       1U;
 	vegas_reduce(conn, pkts, pkts);
 }
 

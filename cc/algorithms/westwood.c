@@ -96,7 +96,7 @@ static void westwood_init(struct cc_conn *conn, struct westwood_state *st,
 static void westwood_plus_ack(const struct cc_conn *conn, struct westwood_plus *plus,
 			      const struct westwood_params *p, u32 acked_pkts)
 {
-	u64 elapsed_us = conn->now_us - plus->start_us;
+	u64 elapsed_us = cc_sub_floor_u64(conn->now_us, plus->start_us);
 	u32 rtt_us = cc_min_u32(conn->srtt_us, CC_TIME_MAX_US);
 	u64 sample_q24;
 

@@ -35,9 +35,9 @@ static void prove_conn(struct cc_conn *conn, u32 cwnd_least_pkts, u32 cwnd_most_
 	conn->cwnd_cnt = prove_any(0, CC_U32_MAX);
 	conn->ssthresh_pkts = prove_any(CC_CWND_FLOOR_PKTS, CC_SSTHRESH_INFINITE);
 	conn->mss_bytes = prove_any(1, CC_MSS_MAX_BYTES);
-	conn->inflight_pkts = prove_any(0, CC_CWND_MAX_PKTS);
-	conn->outstanding_pkts = prove_any(0, CC_CWND_MAX_PKTS);
-	conn->srtt_us = prove_any(0, CC_RTT_MAX_US);
+	conn->inflight_pkts = prove_any(0, CC_U32_MAX);
+	conn->outstanding_pkts = prove_any(0, CC_U32_MAX);
+	conn->srtt_us = prove_any(0, CC_U32_MAX);
 	conn->snd_pos = prove_any(0, CC_U32_MAX);
 	conn->ack_pos = prove_any(0, CC_U32_MAX);
 	conn->notes = 0;
@@ -52,16 +52,16 @@ static void prove_conn(struct cc_conn *conn, u32 cwnd_least_pkts, u32 cwnd_most_
 static void prove_ack(struct cc_ack *ack)
 {
 	ack->delivered_pkts = prove_any_u64(0, CC_DELIVERED_MAX_PKTS);
-	ack->acked_pkts = prove_any(0, CC_ACK_MAX_PKTS);
-	ack->lost_pkts = prove_any(0, CC_ACK_MAX_PKTS);
-	ack->rtt_us = Frama_C_interval(-1, CC_RTT_MAX_US);
+	ack->acked_pkts = prove_any(0, CC_U32_MAX);
+	ack->lost_pkts = prove_any(0, CC_U32_MAX);
+	ack->rtt_us = Frama_C_interval(-1, 0x7fffffff);
 	ack->random = prove_any(0, CC_U32_MAX);
-	ack->sample_pkts = prove_any(0, CC_ACK_MAX_PKTS);
+	ack->sample_pkts = prove_any(0, CC_U32_MAX);
 	ack->sample_us = prove_any(0, CC_U32_MAX);
 	ack->sample_prior_pkts = prove_any(0, CC_U32_MAX);
-	ack->prior_inflight_pkts = prove_any(0, CC_CWND_MAX_PKTS);
+	ack->prior_inflight_pkts = prove_any(0, CC_U32_MAX);
 	ack->sample_app_limited = prove_any(0, 1);
-	ack->advanced_pkts = prove_any(0, CC_ACK_MAX_PKTS);
+	ack->advanced_pkts = prove_any(0, CC_U32_MAX);
 }
 
 /* The same as the compiler's, for x > 0. */

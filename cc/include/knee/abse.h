@@ -157,7 +157,7 @@ static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 {
 	u64 scaled = count_q11 * CC_ONE_PPM;
 	u64 whole_q11 = scaled / over_us;
-	u64 rest = scaled - whole_q11 * over_us;
+	u64 rest = scaled % over_us;
 
 	return (cc_min_u64(whole_q11, ABSE_RATE_MAX_Q24 >> 13) << 13) + (rest << 13) / over_us;
 }
@@ -181,8 +181,10 @@ static inline void abse_push_rates(struct cc_abse *abse, u32 lane, u32 n)
 		}
 	}
 	if (n != 0U) {
-		abse->rates_hi = abse->rates_hi << (16U * n) | abse->rates_lo >> (64U - 16U * n);
-		abse->rates_lo = abse->rates_lo << (16U * n) | four >> (64U - 16U * n);
+		abse->rates_hi =
+		    cc_shift_out_u64(abse->rates_hi, 16U * n) | abse->rates_lo >> (64U - 16U * n);
+		abse->rates_lo =
+		    cc_shift_out_u64(abse->rates_lo, 16U * n) | four >> (64U - 16U * n);
 	}
 }
 
@@ -191,7 +193,7 @@ static inline void abse_push_rates(struct cc_abse *abse, u32 lane, u32 n)
 static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u32 dt_us,
 			      u32 rtt_us)
 {
-	u32 age_us = now_us - abse->bucket_us;
+	u32 age_us = cc_wrapping_sub_u32(now_us, abse->bucket_us);
 	u32 ended = age_us / abse->width_us;
 	u32 first_us = abse->width_us - (age_us - dt_us);
 	u64 first_q11;
@@ -205,10 +207,10 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u
 	abse_push_rates(abse, abse_rate_lane(abse_rate_q24(first_q11, abse->width_us)), 1U);
 	lane = abse_rate_lane(abse_rate_q24(count_q11, dt_us));
 	abse_push_rates(abse, lane, cc_min_u32(ended - 1U, ABSE_BUCKETS));
-	age_us -= ended * abse->width_us;
+	age_us %= abse->width_us;
 	abse->width_us = (rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS;
 	age_us = cc_min_u32(age_us, abse->width_us - 1U);
-	abse->bucket_us = now_us - age_us;
+	abse->bucket_us = cc_wrapping_sub_u32(now_us, age_us);
 	abse->bucket_q11 = (u32)cc_min_u64(count_q11 * age_us / dt_us, CC_U32_MAX);
 }
 
@@ -216,7 +218,7 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u
 static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u32 dt_us,
 				   u32 window_us)
 {
-	u32 age_us = abse->ack_us - abse->bucket_us;
+	u32 age_us = cc_wrapping_sub_u32(abse->ack_us, abse->bucket_us);
 	u64 area_q12 = 0ULL;
 	u64 lo = abse->rates_lo, hi = abse->rates_hi;
 	u32 left_us;
@@ -231,7 +233,7 @@ static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u3
 	}
 	left_us = window_us - age_us;
 	for (u32 i = 0U; i < ABSE_BUCKETS; i++) {
-		u64 rate_q12 = abse_value((u32)lo & 0xffffU, ABSE_RATE_BITS);
+		u64 rate_q12 = abse_value((u32)(lo & 0xffffULL), ABSE_RATE_BITS);
 
 		/* The RTT may have grown beyond the buckets: the oldest stands for what is left. */
 		if (left_us <= abse->width_us || i == ABSE_BUCKETS - 1U) {
@@ -240,7 +242,7 @@ static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u3
 		}
 		area_q12 += rate_q12 * abse->width_us;
 		left_us -= abse->width_us;
-		lo = lo >> 16 | hi << 48;
+		lo = lo >> 16 | cc_shift_out_u64(hi, 48U);
 		hi >>= 16;
 	}
 	return abse->bucket_q11 + area_q12 / (2ULL * CC_ONE_PPM);
@@ -250,7 +252,7 @@ static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u3
 static inline u32 abse_largest_lane(u64 lanes, u32 largest)
 {
 	for (u32 i = 0U; i < 4U; i++) {
-		largest = cc_max_u32(largest, (u32)lanes & 0xffffU);
+		largest = cc_max_u32(largest, (u32)(lanes & 0xffffULL));
 		lanes >>= 16;
 	}
 	return largest;
@@ -264,7 +266,7 @@ static inline u32 abse_largest_of_nine(const struct cc_abse *abse)
 
 static inline u32 abse_latest_u(const struct cc_abse *abse)
 {
-	return (u32)abse->u_lo & 0xffffU;
+	return (u32)(abse->u_lo & 0xffffULL);
 }
 
 /* U / Umax; 0 where both are 0. */
@@ -320,9 +322,9 @@ static inline void abse_push_u(struct cc_abse *abse, const struct cc_abse_params
 	if (lane < ABSE_U_MIN_LANE && abse_largest_of_nine(abse) < ABSE_U_MIN_LANE &&
 	    abse->u_top >> 16 < ABSE_U_MIN_LANE)
 		return;
-	abse->u_top = abse->u_top << 16 | (u32)(abse->u_hi >> 48);
-	abse->u_hi = abse->u_hi << 16 | abse->u_lo >> 48;
-	abse->u_lo = abse->u_lo << 16 | lane;
+	abse->u_top = (abse->u_top & 0xffffU) << 16 | (u32)(abse->u_hi >> 48);
+	abse->u_hi = cc_shift_out_u64(abse->u_hi, 16U) | abse->u_lo >> 48;
+	abse->u_lo = cc_shift_out_u64(abse->u_lo, 16U) | lane;
 }
 
 /* BE <- a BE + (1 - a) s, written as BE + (1 - a) (s - BE); 1 - a = 2 dt / (2 tau + dt). */
@@ -386,8 +388,8 @@ static inline void cc_abse_ack(struct cc_abse *abse, const struct cc_abse_params
 	u32 rtt_us = cc_min_u32(conn->srtt_us, CC_TIME_MAX_US);
 	u32 pkts = cc_add_sat_u32(acked_pkts, abse->waiting_pkts);
 	u64 count_q11 = (u64)cc_min_u32(pkts, ABSE_PKTS_MAX) << 11;
-	u32 now_us = (u32)conn->now_us;
-	u32 dt_us = now_us - abse->ack_us;
+	u32 now_us = cc_low_u32(conn->now_us);
+	u32 dt_us = cc_wrapping_sub_u32(now_us, abse->ack_us);
 
 	if (rtt_us == 0U || acked_pkts == 0U)
 		return;

@@ -58,27 +58,28 @@ enum cc_event {
 #define CC_CWND_FLOOR_PKTS 2U
 
 /*
- * Bounds of what a host tells, besides those at the fields. Each host keeps them, clamping where
- * its stack does not; docs/proof.md says how, and that no runtime error follows.
+ * Bounds of what a host tells; a host clamps to them what its stack does not keep within. Where
+ * none is given, here or at the field, any value may come. With these no arithmetic of an algorithm
+ * leaves its type: docs/proof.md.
  */
-#define CC_CWND_MAX_PKTS (1U << 30)	      /* also of packets in flight and outstanding */
-#define CC_ACK_MAX_PKTS (1U << 30)	      /* packets of one ACK: delivered, lost, sampled */
-#define CC_RTT_MAX_US 0x7fffffffU	      /* RTT sample and smoothed RTT */
-#define CC_NOW_MAX_US (1ULL << 62)	      /* host clock */
-#define CC_DELIVERED_MAX_PKTS (1ULL << 62)    /* in the life of a connection */
+#define CC_CWND_MAX_PKTS (1U << 30)
+#define CC_NOW_MAX_US (1ULL << 62)
+#define CC_DELIVERED_MAX_PKTS (1ULL << 62)
 #define CC_MSS_MAX_BYTES 65535U
-#define CC_PACING_MAX_BYTES_PER_S (1ULL << 62) /* also of what an algorithm asks for */
+/* Of what an algorithm asks for, too. */
+#define CC_PACING_MAX_BYTES_PER_S (1ULL << 62)
 
 /* The connection as the algorithm sees it: 64 bytes. (in), (out): who writes. */
 struct cc_conn {
-	u64 now_us;		/* in: host clock at this event */
-	u64 pacing_bytes_per_s; /* in/out, profile RATE: payload bytes/s; 0 = no pacing, and at
-				   first */
+	u64 now_us;		/* in: host clock at this event, at most CC_NOW_MAX_US */
+	u64 pacing_bytes_per_s; /* in/out, profile RATE: payload bytes/s, at most
+				   CC_PACING_MAX_BYTES_PER_S; 0 = no pacing, and at first */
 	u32 cwnd_pkts;		/* in/out: 1 ... cwnd_max_pkts */
 	u32 cwnd_cnt;		/* in/out: packets acknowledged, counted towards the next +1 */
-	u32 ssthresh_pkts;	/* in/out: CC_SSTHRESH_INFINITE at first */
-	u32 cwnd_max_pkts;	/* in: largest window that the host accepts */
-	u32 mss_bytes;		/* in: payload of a full packet */
+	u32 ssthresh_pkts;	/* in/out: 2 ... CC_SSTHRESH_INFINITE, which it is at first */
+	u32 cwnd_max_pkts;	/* in: largest window that the host accepts, 2 ...
+				   CC_CWND_MAX_PKTS */
+	u32 mss_bytes;		/* in: payload of a full packet, 1 ... CC_MSS_MAX_BYTES */
 	u32 inflight_pkts;	/* in: estimate of packets in the network */
 	u32 outstanding_pkts;	/* in: sent and not cumulatively acknowledged */
 	u32 srtt_us;		/* in: smoothed RTT (RFC 6298), 0 = none */
@@ -95,7 +96,7 @@ _Static_assert(sizeof(struct cc_conn) == 64, "cc_conn is one cache line");
 /* One acknowledgement. The delivery rate sample (draft-ietf-ccwg-bbr, section 4.1.2) is of the
  * packet sent latest among those that this ACK newly acknowledges; profile CLASSIC: all 0. */
 struct cc_ack {
-	u64 delivered_pkts; /* total delivered on this connection so far */
+	u64 delivered_pkts; /* total on this connection so far, at most CC_DELIVERED_MAX_PKTS */
 	u32 acked_pkts;	    /* newly delivered by this ACK (cumulative or selective) */
 	u32 lost_pkts;	    /* newly marked lost by this ACK */
 	s32 rtt_us;	    /* RTT sample, never of a retransmitted packet; -1: none */

@@ -33,6 +33,11 @@ static inline u64 cc_min_u64(u64 a, u64 b)
 	return a < b ? a : b;
 }
 
+static inline u64 cc_max_u64(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
 /* a + b, or 2^32 - 1 where that would wrap. */
 static inline u32 cc_add_sat_u32(u32 a, u32 b)
 {
@@ -64,6 +69,8 @@ static inline u64 cc_shift_out_u64(u64 a, u32 bits)
 }
 
 /* num / den; `if_zero` where den is 0. */
+/*@ assigns \result \from num, den, if_zero;
+    ensures \result == (den != 0 ? num / den : if_zero); */
 static inline u64 cc_div_u64(u64 num, u64 den, u64 if_zero)
 {
 	return den != 0ULL ? num / den : if_zero;
@@ -73,6 +80,19 @@ static inline u64 cc_div_u64(u64 num, u64 den, u64 if_zero)
 static inline u32 cc_div_u32(u32 num, u32 den, u32 if_zero)
 {
 	return den != 0U ? num / den : if_zero;
+}
+
+/* a * b, or `most` where that would be more. */
+/*@ assigns \result \from a, b, most; ensures \result <= most; */
+static inline u64 cc_mul_up_to_u64(u64 a, u64 b, u64 most)
+{
+	u64 largest = cc_div_u64(most, b, ~0ULL);
+
+	/*@ assert b == 0 || largest * b <= most; */
+	if (a > largest)
+		return most;
+	/*@ assert b == 0 || a * b <= largest * b; */
+	return a * b;
 }
 
 /* A probability in parts per million (0 ... 10^6) as 0 ... 2^32. Exact at both ends. */

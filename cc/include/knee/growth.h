@@ -31,8 +31,8 @@ static inline void cc_grow_q16(struct cc_conn *conn, u32 *credit_q16, u64 alpha_
 
 	conn->cwnd_cnt = (u32)left_pkts;
 	*credit_q16 = (u32)(credit & 0xffffULL);
-	conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts + (u32)cc_min_u64(steps, room),
-				     conn->cwnd_max_pkts);
+	conn->cwnd_pkts =
+	    cc_min_u32(conn->cwnd_pkts + (u32)cc_min_u64(steps, room), conn->cwnd_max_pkts);
 }
 
 #endif

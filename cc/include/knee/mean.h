@@ -27,7 +27,7 @@ static inline void cc_mean_sample(struct cc_mean *mean, u32 rtt_us)
 /* The mean, rounded down to 1/256 us; 0 where there is none. */
 static inline u32 cc_mean_q8_us(const struct cc_mean *mean)
 {
-	return (u32)cc_min_u64(cc_div_u64(mean->sum_us << 8, mean->n, 0ULL),
+	return (u32)cc_min_u64(cc_div_u64(cc_shift_out_u64(mean->sum_us, 8U), mean->n, 0ULL),
 			       (u64)CC_TIME_MAX_US << 8);
 }
 

@@ -28,8 +28,9 @@ static inline u64 cc_red_prob_q32(u32 q_us, u32 tmin_us, u32 tmax_us, u32 ttop_u
 	if (q_us <= tmax_us)
 		return cc_scale_q32(pmax_q32, q_us - tmin_us, tmax_us - tmin_us);
 	if (q_us < ttop_us)
-		return pmax_q32 +
-		       cc_scale_q32(one_q32 - pmax_q32, q_us - tmax_us, ttop_us - tmax_us);
+		return cc_min_u64(
+		    pmax_q32 + cc_scale_q32(one_q32 - pmax_q32, q_us - tmax_us, ttop_us - tmax_us),
+		    one_q32);
 	return one_q32;
 }
 

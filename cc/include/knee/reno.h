@@ -54,7 +54,7 @@ static inline u32 reno_slow_start(struct cc_conn *conn, u32 ss_limit_pkts, u32 c
 	u32 add = cc_min_u32(wanted, cc_sub_floor_u32(room, conn->cwnd_pkts));
 
 	conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts + add, conn->cwnd_max_pkts);
-	return wanted - add;
+	return cc_sub_floor_u32(wanted, add);
 }
 
 /* Congestion avoidance: +1 for each window of counted packets, 1/cwnd per packet with the

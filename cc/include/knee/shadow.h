@@ -29,10 +29,10 @@ static inline void shadow_grow(struct cc_conn *conn, u32 *shadow_pkts, u32 growt
 		if (growth == SHADOW_GROWTH_ACK && left != 0U && !reno_in_slow_start(conn))
 			reno_avoid(conn, left);
 		if (*shadow_pkts != 0U)
-			*shadow_pkts =
-			    cc_min_u32(cc_add_sat_u32(*shadow_pkts,
-						      cc_sub_floor_u32(conn->cwnd_pkts, before_pkts)),
-				       conn->cwnd_max_pkts);
+			*shadow_pkts = cc_min_u32(
+			    cc_add_sat_u32(*shadow_pkts,
+					   cc_sub_floor_u32(conn->cwnd_pkts, before_pkts)),
+			    conn->cwnd_max_pkts);
 		return;
 	}
 	if (growth == SHADOW_GROWTH_ACK)

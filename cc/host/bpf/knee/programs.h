@@ -12,9 +12,6 @@
 #include "knee/host.h"
 #include "knee/trace.h"
 
-/* tcp_snd_cwnd_set() warns of windows that are not positive as an int. */
-#define KNEE_CWND_MAX_PKTS 0x7fffffffU
-
 /* What pkts_acked learned of an ACK and cong_avoid is not told. It shares icsk_ca_priv with the
  * state, hence CC_STATE_MAX_BYTES. */
 struct knee_latest {
@@ -45,17 +42,21 @@ KNEE_INLINE u64 knee_pacing(const struct tcp_sock *tp)
 {
 	u64 bytes_per_s = tp->inet_conn.icsk_inet.sk.sk_pacing_rate;
 
-	return bytes_per_s == KNEE_UNPACED ? 0 : bytes_per_s;
+	return bytes_per_s == KNEE_UNPACED ? 0 : cc_min_u64(bytes_per_s, CC_PACING_MAX_BYTES_PER_S);
 }
 
+/* The stack's own bounds are wider than the contract's: a route may set a window's maximum and a
+ * threshold. */
 KNEE_INLINE void knee_view(struct cc_conn *conn, const struct tcp_sock *tp)
 {
 	conn->now_us = tp->tcp_mstamp;
 	conn->pacing_bytes_per_s = KNEE_PROFILE == CC_RATE ? knee_pacing(tp) : 0;
-	conn->cwnd_pkts = tp->snd_cwnd;
+	conn->cwnd_max_pkts =
+	    cc_max_u32(cc_min_u32(tp->snd_cwnd_clamp, CC_CWND_MAX_PKTS), CC_CWND_FLOOR_PKTS);
+	conn->cwnd_pkts = cc_max_u32(cc_min_u32(tp->snd_cwnd, conn->cwnd_max_pkts), 1U);
 	conn->cwnd_cnt = tp->snd_cwnd_cnt;
-	conn->ssthresh_pkts = tp->snd_ssthresh;
-	conn->cwnd_max_pkts = cc_max_u32(cc_min_u32(tp->snd_cwnd_clamp, KNEE_CWND_MAX_PKTS), 1U);
+	conn->ssthresh_pkts =
+	    cc_max_u32(cc_min_u32(tp->snd_ssthresh, CC_SSTHRESH_INFINITE), CC_CWND_FLOOR_PKTS);
 	conn->mss_bytes = tp->mss_cache;
 	conn->inflight_pkts = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 	conn->outstanding_pkts = tp->packets_out;

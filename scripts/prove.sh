@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# Proves with Frama-C's Eva that the algorithms' C has no runtime errors, under the assumptions that
+# docs/proof.md states.
+#
+#   scripts/prove.sh [NAME ...]            the algorithms named, or all
+#   scripts/prove.sh --planted [NAME ...]  a bug planted in each must raise an alarm
+#   scripts/prove.sh --record [NAME ...]   writes what is open to proofs/open.txt
+#
+# proofs/open.txt lists the alarms that are not explained away yet: an alarm that is not in it, or
+# one in it that no longer comes, is an error. KNEE_PROVE_JOBS: analyses at a time, else one per core.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+if ! command -v frama-c >/dev/null; then
+	echo "no frama-c; install the Debian package frama-c-base" >&2
+	exit 1
+fi
+
+# Small functions whose results must keep their relation to the arguments; the same without names.
+inlined=cc_min_u32,cc_max_u32,cc_min_u64,cc_max_u64,cc_sub_floor_u32,cc_sub_floor_u64
+inlined+=,cc_add_sat_u32,cc_delay_trusts
+# Functions known by their specification only: subtraction made to wrap, by name, and the product
+# whose bound is proved apart (proofs/README.md).
+specified=cc_wrapping_sub_u32,cc_wrapping_sub_u64,cc_mul_up_to_u64
+
+# analyse ROOT NAME LOG [CWND_LEAST CWND_MOST]: Eva on an algorithm under ROOT.
+analyse() {
+	local root=$1 name=$2 log=$3 least=$4 most=$5
+	(
+		cd "$root"
+		frama-c -eva -eva-precision 2 -eva-partition-history 1 \
+			-eva-domains octagon,symbolic-locations,equality \
+			-warn-signed-overflow -warn-unsigned-overflow \
+			-warn-signed-downcast -warn-unsigned-downcast \
+			-eva-warn-key builtins:missing-spec=abort \
+			-kernel-warn-key annot:missing-spec=abort \
+			-kernel-warn-key typing:implicit-function-declaration=abort \
+			-inline-calls "$inlined" -eva-use-spec "$specified" \
+			-cpp-extra-args="-DPROVE_CWND_LEAST_PKTS=$least -DPROVE_CWND_MOST_PKTS=$most -Iproofs -Icc/include" \
+			"cc/algorithms/$name.c"
+	) >"$log" 2>&1
+}
+
+# alarms NAME LOG: a line for each alarm, "NAME FILE:LINE WHAT"; exit 1 if the analysis is not one.
+alarms() {
+	local name=$1 log=$2
+	if ! grep -q '^\[eva:summary\]' "$log"; then
+		echo "$name: no analysis:" >&2
+		tail -n 20 "$log" >&2
+		return 1
+	fi
+	# A warning's text goes on in indented lines.
+	awk -v name="$name" '
+		function flush() { if (text != "") { gsub(/ +/, " ", text); print name, text } text = "" }
+		/^\[eva:alarm\]/ { flush(); sub(/^\[eva:alarm\] /, ""); sub(/ Warning: */, " "); text = $0; next }
+		text != "" && /^  / { text = text " " $0; next }
+		{ flush() }
+		END { flush() }' "$log" | sed -E 's/:([0-9]+): /:\1 /' | sort -u
+}
+
+# unreached NAME LOG: the callbacks from which no call returns.
+unreached() {
+	local name=$1 log=$2 callbacks="init ssthresh on_event undo observe on_ack"
+	grep -q 'KNEE_RATE_ALGORITHM' "cc/algorithms/$name.c" || callbacks+=" on_rtt"
+	for callback in $callbacks; do
+		grep -q "Frama_C_show_each_returned_$callback:" "$log" || echo "$callback"
+	done
+}
+
+# prove ROOT OUT NAME: OUT/NAME.alarms, OUT/NAME.unreached, OUT/NAME.seconds; OUT/NAME.failed if not.
+prove() {
+	local root=$1 out=$2 name=$3 start=$SECONDS missing
+	: >"$out/$name.all"
+	: >"$out/$name.unreached"
+	# Any largest window; then QUIC's, so that a window above the host's own maximum shows.
+	for range in "2U CC_CWND_MAX_PKTS" "(1U<<20) (1U<<20)"; do
+		read -r least most <<<"$range"
+		local log="$out/$name.${most//[^0-9A-Z]/}.log"
+		analyse "$root" "$name" "$log" "$least" "$most" || true
+		if ! alarms "$name" "$log" >>"$out/$name.all"; then
+			touch "$out/$name.failed"
+			return
+		fi
+		missing=$(unreached "$name" "$log")
+		if [[ -n $missing ]]; then
+			printf '%s\n' "$missing" >>"$out/$name.unreached"
+		fi
+	done
+	sort -u "$out/$name.all" >"$out/$name.alarms"
+	echo $((SECONDS - start)) >"$out/$name.seconds"
+}
+
+mode=prove
+case ${1:-} in
+--planted | --record)
+	mode=${1#--}
+	shift
+	;;
+-*)
+	sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
+	exit 2
+	;;
+esac
+names=("$@")
+if [[ ${#names[@]} -eq 0 ]]; then
+	mapfile -t names < <(cd cc/algorithms && printf '%s\n' *.c | sed 's/\.c$//')
+fi
+for name in "${names[@]}"; do
+	if [[ ! -f cc/algorithms/$name.c ]]; then
+		echo "$name: no such algorithm (cc/algorithms/$name.c)" >&2
+		exit 2
+	fi
+done
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+jobs=${KNEE_PROVE_JOBS:-$(nproc)}
+export -f prove analyse alarms unreached
+export inlined specified
+
+if [[ $mode == planted ]]; then
+	status=0
+	for name in "${names[@]}"; do
+		patch=proofs/planted/$name.patch
+		if [[ ! -f $patch ]]; then
+			echo "$name: no planted bug ($patch)" >&2
+			status=1
+			continue
+		fi
+		mkdir -p "$work/$name/tree" "$work/$name/out"
+		cp -r cc proofs "$work/$name/tree"
+		if ! patch -s -p1 -d "$work/$name/tree" <"$patch"; then
+			echo "$name: $patch does not apply any more" >&2
+			status=1
+			rm -rf "$work/$name"
+		fi
+	done
+	# shellcheck disable=SC2016 # the inner shell expands
+	printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} bash -c \
+		'[[ -d $1/$2 ]] && prove "$1/$2/tree" "$1/$2/out" "$2"; true' _ "$work" {}
+	for name in "${names[@]}"; do
+		found=$work/$name/out/$name.alarms
+		[[ -f $found ]] || { status=1; continue; }
+		# Lines move with a patch: what counts is an alarm of a kind that is not on record.
+		new=$(cut -d' ' -f3- "$found" | sort | comm -23 - \
+			<(grep "^$name " proofs/open.txt | cut -d' ' -f3- | sort) | head -n 1)
+		if [[ -n $new ]]; then
+			echo "$name: found: $new"
+		else
+			echo "$name: NOT FOUND"
+			status=1
+		fi
+	done
+	exit "$status"
+fi
+
+start=$SECONDS
+# shellcheck disable=SC2016 # the inner shell expands
+printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} bash -c 'prove . "$1" "$2"' _ "$work" {}
+status=0
+for name in "${names[@]}"; do
+	if [[ -e $work/$name.failed || ! -f $work/$name.alarms ]]; then
+		echo "$name: NOT ANALYSED"
+		status=1
+		continue
+	fi
+	recorded=$(grep "^$name " proofs/open.txt | sort -u || true)
+	found=$(cat "$work/$name.alarms")
+	missing=$(sort -u "$work/$name.unreached" | tr '\n' ' ')
+	if [[ -n $missing ]]; then
+		echo "$name: NOT REACHED: $missing"
+		status=1
+	fi
+	if [[ $mode == record ]]; then
+		sed -i "/^$name /d" proofs/open.txt
+		[[ -z $found ]] || printf '%s\n' "$found" >>proofs/open.txt
+		recorded=$found
+	fi
+	if [[ $found != "$recorded" ]]; then
+		echo "$name: NOT AS RECORDED (> now, < in proofs/open.txt)"
+		diff <(printf '%s\n' "$recorded") <(printf '%s\n' "$found") | grep '^[<>]' | sed 's/^/  /' || true
+		status=1
+	elif [[ -n $found ]]; then
+		echo "$name: $(wc -l <"$work/$name.alarms") alarms open, as recorded ($(cat "$work/$name.seconds") s)"
+	else
+		echo "$name: no alarm, all callbacks reached ($(cat "$work/$name.seconds") s)"
+	fi
+done
+[[ $mode != record ]] || sort -o proofs/open.txt proofs/open.txt
+echo "${#names[@]} algorithms in $((SECONDS - start)) s"
+exit "$status"
