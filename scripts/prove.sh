@@ -21,7 +21,7 @@ inlined=cc_min_u32,cc_max_u32,cc_min_u64,cc_max_u64,cc_sub_floor_u32,cc_sub_floo
 inlined+=,cc_add_sat_u32,cc_delay_trusts
 # Functions known by their specification only: subtraction made to wrap, by name, and the product
 # whose bound is proved apart (proofs/README.md).
-specified=cc_wrapping_sub_u32,cc_wrapping_sub_u64,cc_mul_up_to_u64
+specified=cc_wrapping_sub_u32,cc_wrapping_sub_u64,cc_shift_out_u64,cc_mul_up_to_u64
 
 # analyse ROOT NAME LOG [CWND_LEAST CWND_MOST]: Eva on an algorithm under ROOT.
 analyse() {

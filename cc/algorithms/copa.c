@@ -250,7 +250,9 @@ static int copa_above_target(const struct copa_state *st, u32 window_pkts)
 /* v / delta packets; CO-b. */
 static u64 copa_step_q16(const struct copa_state *st, u32 window_pkts)
 {
-	return cc_min_u64((u64)st->inv_delta_q16 << st->velocity_log2, (u64)window_pkts << 16);
+	return cc_min_u64((u64)st->inv_delta_q16
+			      << cc_min_u32(st->velocity_log2, COPA_VELOCITY_MAX_LOG2),
+			  (u64)window_pkts << 16);
 }
 
 /* v / (delta cwnd) for each counted packet, at most a window's; 2^32 of each. Wrong by less than
@@ -424,7 +426,7 @@ static void copa_observe(const struct copa_state *st, const struct copa_params *
 	out[0] = copa_dq_us(st);
 	out[1] = cc_buckets_least(&st->min_us);
 	out[2] = st->competitive ? st->inv_delta_q16 >> 16 : 0U;
-	out[3] = 1U << st->velocity_log2;
+	out[3] = 1U << cc_min_u32(st->velocity_log2, COPA_VELOCITY_MAX_LOG2);
 }
 
 KNEE_ALGORITHM(copa, COPA_PARAMS, COPA_RULES, CC_NO_RANDOM,

@@ -251,8 +251,9 @@ static void cubic_avoid(struct cc_conn *conn, struct cubic_state *st, const stru
 			return;
 		cubic_epoch_start(conn, st, p);
 	} else if (!conn->cwnd_limited) {
-		st->epoch_us = cc_min_u64(
-		    st->epoch_us + cc_sub_floor_u64(conn->now_us, st->latest_us), conn->now_us);
+		st->epoch_us = cc_min_u64(cc_min_u64(st->epoch_us, conn->now_us) +
+					      cc_sub_floor_u64(conn->now_us, st->latest_us),
+					  conn->now_us);
 		st->latest_us = conn->now_us;
 		return;
 	}
@@ -344,8 +345,9 @@ static void cubic_on_event(struct cc_conn *conn, struct cubic_state *st,
 	} else if (event == CC_EVENT_CWND_RESTART) {
 		st->flags &= (u8)(~CUBIC_EPOCH & 0xffU);
 	} else if (event == CC_EVENT_TX_START && (st->flags & CUBIC_EPOCH) != 0U) {
-		st->epoch_us = cc_min_u64(
-		    st->epoch_us + cc_sub_floor_u64(conn->now_us, st->latest_us), conn->now_us);
+		st->epoch_us = cc_min_u64(cc_min_u64(st->epoch_us, conn->now_us) +
+					      cc_sub_floor_u64(conn->now_us, st->latest_us),
+					  conn->now_us);
 		st->latest_us = conn->now_us;
 	}
 }

@@ -117,7 +117,7 @@ static u16 mpert_pack(u32 n)
 			shift += step;
 	}
 	rounded = (n >> shift) + (shift != 0U ? n >> (shift - 1U) & 1U : 0U);
-	return (u16)((shift << 11) + rounded);
+	return (u16)cc_min_u32((shift << 11) + rounded, 0xffffU);
 }
 
 static u64 mpert_unpack(u16 packed)
@@ -125,7 +125,9 @@ static u64 mpert_unpack(u16 packed)
 	u64 fraction = packed & 0x7ffU;
 	u32 exponent = (u32)packed >> 11;
 
-	return exponent == 0U ? fraction : (fraction + 0x800ULL) << (exponent - 1U);
+	if (exponent == 0U)
+		return fraction;
+	return cc_min_u64((fraction + 0x800ULL) << (exponent - 1U), 1ULL << 32);
 }
 
 static void mpert_push(struct mpert_intervals *intervals, u32 pkts)
@@ -245,9 +247,8 @@ static u32 mpert_target_above_1_q16(const struct mpert_state *st, const struct m
 	/* Below this limit the product is below 2^53. */
 	if (ratio_q16 >= cc_div_u64(most_q16 * den, num, ~0ULL))
 		return most_q16;
-	/* Both already hold. */
-	ratio_q16 = cc_min_u64(ratio_q16, most_q16 * (1ULL << 32));
-	return (u32)cc_min_u64(cc_div_u64(ratio_q16 * num, den, 0ULL), most_q16);
+	return (u32)cc_min_u64(
+	    cc_div_u64(cc_mul_up_to_u64(ratio_q16, num, most_q16 * den), den, 0ULL), most_q16);
 }
 
 /* To the nearest; up to 2^21 for numbers up to 32. */

@@ -63,14 +63,13 @@ static inline u32 cc_low_u32(u64 a)
 }
 
 /* a << bits, for bits 0 ... 63; what is shifted out is lost. */
+/*@ requires bits < 64; assigns \result \from a, bits; */
 static inline u64 cc_shift_out_u64(u64 a, u32 bits)
 {
-	return (a & (~0ULL >> bits)) << bits;
+	return a << bits;
 }
 
 /* num / den; `if_zero` where den is 0. */
-/*@ assigns \result \from num, den, if_zero;
-    ensures \result == (den != 0 ? num / den : if_zero); */
 static inline u64 cc_div_u64(u64 num, u64 den, u64 if_zero)
 {
 	return den != 0ULL ? num / den : if_zero;
@@ -86,7 +85,7 @@ static inline u32 cc_div_u32(u32 num, u32 den, u32 if_zero)
 /*@ assigns \result \from a, b, most; ensures \result <= most; */
 static inline u64 cc_mul_up_to_u64(u64 a, u64 b, u64 most)
 {
-	u64 largest = cc_div_u64(most, b, ~0ULL);
+	u64 largest = b != 0ULL ? most / b : ~0ULL;
 
 	/*@ assert b == 0 || largest * b <= most; */
 	if (a > largest)
