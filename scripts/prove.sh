@@ -7,7 +7,8 @@
 #   scripts/prove.sh --record [NAME ...]   writes what is open to proofs/open.txt
 #
 # proofs/open.txt lists the alarms that are not explained away yet: an alarm that is not in it, or
-# one in it that no longer comes, is an error. KNEE_PROVE_JOBS: analyses at a time, else one per core.
+# one in it that no longer comes, is an error. KNEE_PROVE_JOBS: analyses at a time, else one per core;
+# KNEE_PROVE_SECONDS: the longest that one may take, else 900.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -28,7 +29,7 @@ analyse() {
 	local root=$1 name=$2 log=$3 least=$4 most=$5
 	(
 		cd "$root"
-		frama-c -eva -eva-precision 2 -eva-partition-history 1 \
+		timeout "${KNEE_PROVE_SECONDS:-900}" frama-c -eva -eva-precision 2 -eva-partition-history 1 \
 			-eva-domains octagon,symbolic-locations,equality \
 			-warn-signed-overflow -warn-unsigned-overflow \
 			-warn-signed-downcast -warn-unsigned-downcast \
@@ -73,7 +74,7 @@ prove() {
 	: >"$out/$name.all"
 	: >"$out/$name.unreached"
 	# Any largest window; then QUIC's, so that a window above the host's own maximum shows.
-	for range in "2U CC_CWND_MAX_PKTS" "(1U<<20) (1U<<20)"; do
+	for range in "2U CC_CWND_MAX_PKTS" "1048576U 1048576U"; do
 		read -r least most <<<"$range"
 		local log="$out/$name.${most//[^0-9A-Z]/}.log"
 		analyse "$root" "$name" "$log" "$least" "$most" || true
@@ -154,10 +155,24 @@ if [[ $mode == planted ]]; then
 	exit "$status"
 fi
 
+# The product whose bound Eva takes from its specification, by WP.
+lemmas() {
+	printf '#define _Static_assert(a, b) extern int unused_\n#include "knee/fixed.h"\n' >"$work/lemmas.c"
+	WHY3CONFIG=$work/why3.conf why3 config detect >/dev/null 2>&1 || true
+	WHY3CONFIG=$work/why3.conf timeout 300 frama-c -wp -wp-rte -warn-unsigned-overflow \
+		-wp-fct cc_mul_up_to_u64 -wp-prover z3 -cpp-extra-args=-Icc/include "$work/lemmas.c" \
+		>"$work/lemmas.log" 2>&1 || true
+	local goals
+	goals=$(sed -n 's/^\[wp\] Proved goals: *//p' "$work/lemmas.log")
+	echo "lemmas: $goals goals proved"
+	[[ -n $goals && ${goals%% */*} -eq ${goals##*/ } ]]
+}
+
 start=$SECONDS
+status=0
+lemmas || { tail -n 20 "$work/lemmas.log" >&2; status=1; }
 # shellcheck disable=SC2016 # the inner shell expands
 printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} bash -c 'prove . "$1" "$2"' _ "$work" {}
-status=0
 for name in "${names[@]}"; do
 	if [[ -e $work/$name.failed || ! -f $work/$name.alarms ]]; then
 		echo "$name: NOT ANALYSED"

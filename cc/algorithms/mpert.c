@@ -117,7 +117,7 @@ static u16 mpert_pack(u32 n)
 			shift += step;
 	}
 	rounded = (n >> shift) + (shift != 0U ? n >> (shift - 1U) & 1U : 0U);
-	return (u16)cc_min_u32((shift << 11) + rounded, 0xffffU);
+	return (u16)((shift << 11) + rounded);
 }
 
 static u64 mpert_unpack(u16 packed)
@@ -125,9 +125,7 @@ static u64 mpert_unpack(u16 packed)
 	u64 fraction = packed & 0x7ffU;
 	u32 exponent = (u32)packed >> 11;
 
-	if (exponent == 0U)
-		return fraction;
-	return cc_min_u64((fraction + 0x800ULL) << (exponent - 1U), 1ULL << 32);
+	return exponent == 0U ? fraction : (fraction + 0x800ULL) << (exponent - 1U);
 }
 
 static void mpert_push(struct mpert_intervals *intervals, u32 pkts)

@@ -100,7 +100,10 @@ static inline int cc_hystart_ack(struct cc_hystart *hystart, const struct cc_con
 	hystart->this_round_us = 0U;
 	hystart->samples = 0;
 	/* The round in which CSS began counts. */
-	if (!cc_hystart_in_css(hystart) || ++hystart->css_rounds < HYSTART_CSS_ROUNDS)
+	if (!cc_hystart_in_css(hystart))
+		return 0;
+	hystart->css_rounds = (u8)cc_min_u32(hystart->css_rounds + 1U, HYSTART_CSS_ROUNDS);
+	if (hystart->css_rounds < HYSTART_CSS_ROUNDS)
 		return 0;
 	hystart->css_base_us = 0U;
 	return 1;

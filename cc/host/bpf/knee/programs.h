@@ -45,18 +45,15 @@ KNEE_INLINE u64 knee_pacing(const struct tcp_sock *tp)
 	return bytes_per_s == KNEE_UNPACED ? 0 : cc_min_u64(bytes_per_s, CC_PACING_MAX_BYTES_PER_S);
 }
 
-/* The stack's own bounds are wider than the contract's: a route may set a window's maximum and a
- * threshold. */
 KNEE_INLINE void knee_view(struct cc_conn *conn, const struct tcp_sock *tp)
 {
 	conn->now_us = tp->tcp_mstamp;
 	conn->pacing_bytes_per_s = KNEE_PROFILE == CC_RATE ? knee_pacing(tp) : 0;
 	conn->cwnd_max_pkts =
 	    cc_max_u32(cc_min_u32(tp->snd_cwnd_clamp, CC_CWND_MAX_PKTS), CC_CWND_FLOOR_PKTS);
-	conn->cwnd_pkts = cc_max_u32(cc_min_u32(tp->snd_cwnd, conn->cwnd_max_pkts), 1U);
+	conn->cwnd_pkts = tp->snd_cwnd;
 	conn->cwnd_cnt = tp->snd_cwnd_cnt;
-	conn->ssthresh_pkts =
-	    cc_max_u32(cc_min_u32(tp->snd_ssthresh, CC_SSTHRESH_INFINITE), CC_CWND_FLOOR_PKTS);
+	conn->ssthresh_pkts = tp->snd_ssthresh;
 	conn->mss_bytes = tp->mss_cache;
 	conn->inflight_pkts = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 	conn->outstanding_pkts = tp->packets_out;
@@ -201,6 +198,11 @@ SEC("struct_ops") void knee_init(const u64 *ctx)
 	if (KNEE_PROFILE == CC_RATE)
 		knee_own_pacing(tp);
 	knee_view(&f.conn, tp);
+	/* A route may have set these beyond the contract's bounds. From here on they are what the
+	 * shim wrote, or the stack made of that. */
+	f.conn.cwnd_pkts = cc_max_u32(cc_min_u32(f.conn.cwnd_pkts, f.conn.cwnd_max_pkts), 1U);
+	f.conn.ssthresh_pkts =
+	    cc_max_u32(cc_min_u32(f.conn.ssthresh_pkts, CC_SSTHRESH_INFINITE), CC_CWND_FLOOR_PKTS);
 	f.own.latest.delivered_pkts = tp->delivered;
 	f.own.latest.lost_pkts = tp->lost;
 	f.own.latest.rtt_us = -1;
