@@ -15,7 +15,7 @@ if [[ $what != deb ]]; then
 fi
 
 if [[ $what != crates ]]; then
-	scripts/install-packages.sh dpkg-dev
+	scripts/install-packages.sh dpkg-dev llvm-19
 	knee=${2:-}
 	if [[ -z $knee ]]; then
 		cargo build --locked --profile dist -p knee
@@ -36,11 +36,19 @@ if [[ $what != crates ]]; then
 	for source in cc/algorithms/*.c; do
 		name=$(basename "$source" .c)
 		"$knee" kernel export "$name" --out "$root/usr/lib/knee/bpf/$name.bpf.o" >/dev/null
+		# What a loader needs is BTF; DWARF is most of the file.
+		llvm-strip-19 --strip-debug "$root/usr/lib/knee/bpf/$name.bpf.o"
 	done
 	cp -r scenarios "$root/usr/share/knee/"
 	cp README.md CHANGELOG.md "$root/usr/share/doc/knee/"
-	cp cc/LICENSE "$root/usr/share/doc/knee/LICENSE-C"
-	cp LICENSE-MIT "$root/usr/share/doc/knee/copyright"
+	gzip -9n "$root/usr/share/doc/knee/CHANGELOG.md"
+	{
+		printf 'The program: MIT OR Apache-2.0. The C of the algorithms (usr/lib/knee/bpf): BSD-2-Clause OR GPL-2.0-only.\n'
+		printf 'On Debian systems, Apache-2.0 and GPL-2 are in /usr/share/common-licenses.\n\nMIT:\n\n'
+		cat LICENSE-MIT
+		printf '\ncc/LICENSE:\n\n'
+		cat cc/LICENSE
+	} >"$root/usr/share/doc/knee/copyright"
 	# dpkg-shlibdeps finds the packages of the shared libraries; it wants a source package beside it.
 	mkdir -p "$target/debian/debian"
 	printf 'Source: knee\n\nPackage: knee\nArchitecture: any\n' >"$target/debian/debian/control"
