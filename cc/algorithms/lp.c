@@ -13,7 +13,7 @@
  *
  * Readings taken where the sources are silent or differ, each a parameter unless noted:
  *  - the delay is the RTT; the paper takes the one-way delay from timestamps, which the contract
- *    does not give. A queue on the way back counts as congestion here: the flow gives way to
+ *    does not give. A queue on the reverse path counts as congestion here: the flow gives way to
  *    traffic that it does not meet (not a parameter; LP-a).
  *  - dmax is the second largest sample, so that a single spike does not raise it: `dmax` (LP-b).
  *  - the least window is 2 packets, the contract's floor; the paper says 1 (not a parameter; LP-c).

@@ -291,7 +291,7 @@ export class Controls {
         { class: "more" },
         h("summary", {}, "More of the path"),
         jitter("Jitter", "jitter_forward", "Extra delay after the bottleneck, uniform from 0 to this, never reordering"),
-        jitter("Jitter back", "jitter_reverse", "Extra delay on the way back, uniform from 0 to this"),
+        jitter("Reverse jitter", "jitter_reverse", "Extra delay on the reverse path, uniform from 0 to this"),
         this.#slider({
           label: "ACK loss",
           path: "path.loss_reverse",
@@ -299,7 +299,7 @@ export class Controls {
           read: d => Number(d.path?.loss_reverse ?? 0),
           write: v => String(Number(v.toPrecision(2))),
           show: units.showPercent,
-          hint: "Probability that an ACK is lost on the way back",
+          hint: "Probability that an ACK is lost on the reverse path",
         }),
       ),
     );

@@ -411,7 +411,7 @@ fn undo_in_a_slowdown() {
 
 /// LP-f: a loss ends the return at ssthresh.
 #[test]
-fn loss_on_the_way_back() {
+fn loss_on_the_reverse_path() {
     let mut f = soon(&[]);
     (0..5).for_each(|_| _ = timed_round(&mut f, 0));
     assert_eq!(stage(&f), RAMP);

@@ -2,7 +2,7 @@
 
 use crate::{
     Calls, EcnCodepoint, Error, Failed, Maker, Out, Qlog, Receiver, Sender, Terms, peer,
-    terms::{UDP_HEADERS_BYTES, check_route},
+    terms::UDP_HEADERS_BYTES,
 };
 use bytes::BytesMut;
 use knee_net::{Ecn, NEVER};
@@ -123,7 +123,6 @@ impl<'a> Prepared<'a> {
         let mut approximations = Vec::new();
         let mut terms = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {
-            check_route(flow)?;
             if spec.packets(index) >= u128::from(u32::MAX) {
                 return Err(Error::TooLong { flow: flow.name.clone() });
             }

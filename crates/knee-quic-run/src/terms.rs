@@ -55,7 +55,6 @@ impl Terms {
                 return Err(Error::KernelOnly { flow: flow.name.clone(), cc: cc.clone() });
             }
         };
-        check_route(flow)?;
         check(flow, &tcp.options, &tcp.workload)?;
         approximate(spec, params.algorithm(), &tcp.options, approximations);
         Ok(Self { params, options: tcp.options.clone(), workload: tcp.workload.clone() })
@@ -132,16 +131,6 @@ impl Terms {
             .allow_spin(false);
         transport
     }
-}
-
-/// Refuses flows that go back.
-pub(crate) fn check_route(flow: &FlowSpec) -> Result<(), Error> {
-    if !flow.route.reverse {
-        return Ok(());
-    }
-    let why = "only the simulator has reverse flows, and the kernel with TCP or UDP; leave it out"
-        .to_owned();
-    Err(Error::Unsupported { flow: flow.name.clone(), key: "direction", why })
 }
 
 /// Refuses what would falsify the result.

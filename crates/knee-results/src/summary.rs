@@ -137,9 +137,9 @@ pub struct Run {
     /// All bottlenecks towards the receivers, in order; left out where there is but one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<Queue>,
-    /// The way back; left out where no flow goes there.
+    /// The queue of the reverse link; left out where no flow has `direction = "reverse"`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub way_back: Option<Queue>,
+    pub reverse_queue: Option<Queue>,
     /// Flows that the scenario names, in its order.
     pub flows: Vec<Flow>,
     /// Sources of flows, in scenario order.
@@ -320,7 +320,7 @@ impl Run {
         let tcp = m.tcp_flows();
         let together = m.common_life_s(&tcp);
         let mut hops: Vec<Queue> = m.queues().iter().map(Queue::new).collect();
-        let way_back = record.reverse_queue.as_ref().and_then(|_| hops.pop());
+        let reverse_queue = record.reverse_queue.as_ref().and_then(|_| hops.pop());
         let queue = hops[0];
         if hops.len() == 1 {
             hops.clear();
@@ -331,7 +331,7 @@ impl Run {
             jain: m.jain(&tcp, together.start, together.end).filter(|_| tcp.len() > 1),
             queue,
             hops,
-            way_back,
+            reverse_queue,
             flows: (0..record.flows.len())
                 .filter(|flow| is_named(&record.flows[*flow]))
                 .map(|flow| Flow::new(&m, flow))

@@ -1,4 +1,4 @@
-//! Keys of `[path]` for links that change, lose in bursts, reorder, or are narrow on the way back.
+//! Keys of `[path]` for links that change, lose in bursts, reorder, or are narrow in the reverse direction.
 
 #![allow(clippy::unwrap_used)]
 
@@ -86,15 +86,15 @@ fn losses_come_in_bursts() {
 }
 
 #[test]
-fn packets_are_late_and_the_way_back_is_narrow() {
+fn packets_are_late_and_the_reverse_link_is_narrow() {
     let path = path(&plain(
         "reorder = { probability = 0.02, delay = \"3ms\" }\nreverse_rate = \"256kbit\"\n\
          reverse_rate_steps = [[\"1s\", \"128kbit\"]]\nreverse_queue = \"10kB\"",
     ));
     assert_eq!(path.reorder.map(|r| (r.probability, r.extra_delay_ns)), Some((0.02, 3 * MS)));
-    let back = path.reverse.unwrap();
-    assert_eq!((back.rate_bps, back.queue), (256_000, QueueLimit::Bytes(10_000)));
-    assert_eq!(back.rate_varies, Some(Varying::Steps(vec![(S, 128_000)])));
+    let reverse = path.reverse.unwrap();
+    assert_eq!((reverse.rate_bps, reverse.queue), (256_000, QueueLimit::Bytes(10_000)));
+    assert_eq!(reverse.rate_varies, Some(Varying::Steps(vec![(S, 128_000)])));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn traces_are_files_beside_the_scenario_and_stay_in_its_text() {
     assert_eq!(spec.path.hops[0].rate_varies, Some(Varying::Trace(Arc::new(trace))));
     // 4 packets of 12000 bits in 10 ms.
     assert_eq!(spec.path.hops[0].rate_bps, 4_800_000);
-    assert_eq!(spec.path.reverse.as_ref().map(|back| back.rate_bps), Some(24_000_000));
+    assert_eq!(spec.path.reverse.as_ref().map(|reverse| reverse.rate_bps), Some(24_000_000));
     // The text needs the file no more.
     assert!(scenario.text().contains("rate_trace = [2, 2, 5, 10]"), "{}", scenario.text());
     let again = Scenario::parse("scenario.toml", scenario.text(), &[]).unwrap();
@@ -148,8 +148,11 @@ fn what_is_wrong_with_a_trace_names_file_and_line() {
     let (what, remedy) = load("words");
     assert_eq!(what, "path.rate_trace: words, line 3: `three` is not a time");
     assert!(remedy.contains("milliseconds"), "{remedy}");
-    fs::write(folder.path().join("back"), "1\n9\n3\n").unwrap();
-    assert_eq!(load("back").0, "path.rate_trace: back, line 3: 3 is before the time above it, 9");
+    fs::write(folder.path().join("disordered"), "1\n9\n3\n").unwrap();
+    assert_eq!(
+        load("disordered").0,
+        "path.rate_trace: disordered, line 3: 3 is before the time above it, 9"
+    );
     fs::write(folder.path().join("empty"), "").unwrap();
     assert_eq!(load("empty").0, "path.rate_trace: empty: it contains no time");
     fs::write(folder.path().join("zero"), "0\n0\n").unwrap();

@@ -76,17 +76,18 @@ fn flows_take_the_way_that_they_are_told() {
     assert_eq!(route("enters = 2"), over(1, None));
     assert_eq!(route("leaves = 1"), over(0, Some(0)));
     assert_eq!(route("enters = 2\nleaves = 3\ndirection = \"forward\""), over(1, Some(2)));
-    let back = "reverse_rate = \"2mbit\"\nreverse_queue = \"50p\"";
-    let spec = valid(&one(back, "direction = \"reverse\"")).spec(1);
+    let reverse = "reverse_rate = \"2mbit\"\nreverse_queue = \"50p\"";
+    let spec = valid(&one(reverse, "direction = \"reverse\"")).spec(1);
     assert_eq!(spec.flows[0].route, Route { reverse: true, ..Route::default() });
     assert_eq!(spec.path.capacity_bps(&spec.flows[0].route, 0, S), 2e6);
     // A share of the load is one of the slowest link on the way.
     let source = "arrivals = { load = 0.5 }\nsize = \"12500B\"\nleaves = 1";
     let count = |text: &str| valid(text).spec(1).flows.len();
     assert!((400..600).contains(&count(&text("", source))));
-    let (hop, back) = (text("", &source.replace("leaves = 1", "enters = 2")), one(back, source));
+    let (hop, reverse) =
+        (text("", &source.replace("leaves = 1", "enters = 2")), one(reverse, source));
     assert!((150..250).contains(&count(&hop)));
-    assert!((60..140).contains(&count(&back.replace("leaves = 1", "direction = \"reverse\""))));
+    assert!((60..140).contains(&count(&reverse.replace("leaves = 1", "direction = \"reverse\""))));
 }
 
 #[test]
@@ -157,10 +158,10 @@ fn what_makes_no_sense_is_refused() {
         let (what, help) = refused(&text);
         assert!(what.starts_with(wrong) && help.contains(remedy), "{what}: {help}\n{text}");
     }
-    // Those that do not pass it do not mind, nor do ACKs of a flow that goes back.
+    // Those that do not pass it do not mind, nor do ACKs of a reverse flow.
     valid(&text("", "leaves = 1\ntcp = { packet = \"9001B\" }"));
-    let back = "reverse_rate = \"1mbit\"\nreverse_queue = \"9p\"";
-    valid(&text(back, "direction = \"reverse\"\ntcp = { packet = \"9001B\" }"));
+    let reverse = "reverse_rate = \"1mbit\"\nreverse_queue = \"9p\"";
+    valid(&text(reverse, "direction = \"reverse\"\ntcp = { packet = \"9001B\" }"));
 }
 
 #[test]

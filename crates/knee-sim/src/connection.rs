@@ -1,7 +1,7 @@
 //! Both ends of a TCP connection, and what passes between them.
 
 use crate::{
-    packet::{Ack, AckPacket, AckTo, Data, NONE, Packet, Sack, Store},
+    packet::{Ack, Data, NONE, Packet, Sack, Store},
     receiver::{Receiver, Reply},
     sender::{Sender, Transmit},
 };
@@ -104,11 +104,8 @@ impl Tcp {
     /// An ACK reaches the sender.
     #[inline(always)]
     fn on_ack(&mut self, ack: Ack, at: &mut At<'_, Self>) {
-        let Sack { duplicate, blocks } = at.host.take(ack.sack).unwrap_or(Sack::NOTHING);
-        let slot = if blocks.is_some() { ack.sack } else { NONE };
-        let to = AckTo::new(ack.flow, ack.echo);
-        let ack = AckPacket { to, cumulative: ack.cumulative, duplicate, blocks: slot };
-        self.with_sender(at, |sender, now_ns, out| sender.on_ack(now_ns, ack, blocks, out));
+        let sack = at.host.take(ack.sack).unwrap_or(Sack::NOTHING);
+        self.with_sender(at, |sender, now_ns, out| sender.on_ack(now_ns, ack, sack, out));
     }
 }
 

@@ -114,34 +114,6 @@ impl Numbered for Packet {
     }
 }
 
-/// Whether an ACK echoes a congestion mark.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AckTo(bool);
-
-impl AckTo {
-    #[inline]
-    pub(crate) fn new(_flow: u32, echo: bool) -> Self {
-        Self(echo)
-    }
-
-    #[inline]
-    pub(crate) fn echo(self) -> bool {
-        self.0
-    }
-}
-
-/// An ACK as the sender sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct AckPacket {
-    pub to: AckTo,
-    /// First segment not received in order.
-    pub cumulative: u32,
-    /// Segment that arrived again (D-SACK, RFC 2883), or [`NONE`].
-    pub duplicate: u32,
-    /// [`NONE`] if there are no blocks.
-    pub blocks: u32,
-}
-
 /// Up to three SACK blocks (what fits beside timestamps, RFC 2018): `[start, end)`, the one that
 /// holds the latest arrival first; unused ones empty.
 pub(crate) type SackBlocks = [(u32, u32); 3];

@@ -42,7 +42,7 @@ mod tests;
 mod timers;
 mod undo;
 
-use crate::packet::{AckPacket, NONE, SackBlocks};
+use crate::packet::{self, NONE, Sack, SackBlocks};
 use delivery_rate::DeliveryRate;
 use knee_cc::{Ack, Conn, Event, Params, Phase};
 use knee_net::{Ecn, NEVER, Random};
@@ -181,8 +181,8 @@ impl Sender {
     pub(crate) fn on_ack(
         &mut self,
         now_ns: u64,
-        ack: AckPacket,
-        blocks: Option<SackBlocks>,
+        ack: packet::Ack,
+        sack: Sack,
         out: &mut impl Transmit,
     ) {
         if ack.cumulative < self.tcb.board.una() || self.tcb.board.outstanding() == 0 {
@@ -194,7 +194,7 @@ impl Sender {
             prior_inflight_pkts = self.inflight_pkts();
         }
         let advanced = ack.cumulative - self.tcb.board.una();
-        let news = self.take_in(now_ns, &ack, blocks);
+        let news = self.take_in(now_ns, ack.cumulative, sack.blocks);
         let rtt_ns = self.measure_rtt(now_ns, &news);
         let tcb = &mut self.tcb;
         tcb.refresh(now_ns);
@@ -223,16 +223,16 @@ impl Sender {
                 }
             }
         }
-        if ack.duplicate != NONE
-            && let Recovery::Sack(sack) = &mut self.recovery
+        if sack.duplicate != NONE
+            && let Recovery::Sack(recovery) = &mut self.recovery
         {
-            sack.on_duplicate_report(tcb);
-            tcb.on_duplicate_report(ack.duplicate);
+            recovery.on_duplicate_report(tcb);
+            tcb.on_duplicate_report(sack.duplicate);
         }
         if let Some(probe) = tcb.probe {
-            tcb.on_probe_answered(probe, &ack, advanced);
+            tcb.on_probe_answered(probe, ack.cumulative, &sack, advanced);
         }
-        let verdict = self.judge(now_ns, advanced, news.delivered_pkts, ack.to.echo(), out);
+        let verdict = self.judge(now_ns, advanced, news.delivered_pkts, ack.echo, out);
         seen.lost_pkts = verdict.lost_pkts;
         let tcb = &mut self.tcb;
         if tcb.owns_window || (advanced > 0 && !verdict.holds_window) {
@@ -248,10 +248,10 @@ impl Sender {
 
     /// Brings the scoreboard up to date with an ACK.
     #[inline]
-    fn take_in(&mut self, now_ns: u64, ack: &AckPacket, blocks: Option<SackBlocks>) -> News {
+    fn take_in(&mut self, now_ns: u64, cumulative: u32, blocks: Option<SackBlocks>) -> News {
         let tcb = &mut self.tcb;
-        let advanced = ack.cumulative - tcb.board.una();
-        let mut news = tcb.board.acknowledge(ack.cumulative, now_ns);
+        let advanced = cumulative - tcb.board.una();
+        let mut news = tcb.board.acknowledge(cumulative, now_ns);
         if let Some(delivered_pkts) = self.recovery.delivered_pkts(tcb, advanced) {
             news.delivered_pkts = delivered_pkts;
         } else if let Some(blocks) = blocks {

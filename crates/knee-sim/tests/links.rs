@@ -1,4 +1,4 @@
-//! Links that change, lose in bursts, reorder, or are narrow on the way back.
+//! Links that change, lose in bursts, reorder, or are narrow in the reverse direction.
 
 mod common;
 
@@ -116,7 +116,7 @@ fn a_fixed_trace_is_as_good_as_its_rate() {
 
 #[test]
 fn a_falling_delay_reorders_only_if_asked() {
-    // 100 ms there, from 50 ms on 20 ms: a probe each 10 ms, of which those at 0 to 40 ms take 100
+    // 100 ms forward, from 50 ms on 20 ms: a probe each 10 ms, of which those at 0 to 40 ms take 100
     // ms and those from 50 ms on 20 ms, but wait for the last of them, at 140 ms.
     let path = |falls_reorder| PathSpec {
         delay_forward_steps: vec![(50 * MS, 20 * MS), (200 * MS, 30 * MS)],
@@ -152,8 +152,8 @@ fn a_falling_delay_reorders_only_if_asked() {
 }
 
 #[test]
-fn the_delay_of_the_way_back_changes_too() {
-    // One packet of 1 ms there, 50 + 50 ms; from 1 s on the way back takes 80 ms.
+fn the_delay_of_the_reverse_path_changes_too() {
+    // One packet of 1 ms forward, 50 + 50 ms; from 1 s on the reverse path takes 80 ms.
     let path = PathSpec {
         delay_reverse_steps: vec![(S, 80 * MS)],
         ..PathSpec::symmetric(12_000_000, 100 * MS, QueueLimit::Packets(100))
@@ -193,7 +193,7 @@ fn bursts_lose_as_much_as_asked_in_runs() {
 }
 
 #[test]
-fn bursts_on_the_way_back_lose_acks_only() {
+fn bursts_on_the_reverse_path_lose_acks_only() {
     let path = PathSpec { bursts_reverse: BurstLoss::of_means(0.1, 3.0), ..ten_mbit(84) };
     let record = run(&spec(path, 20 * S, vec![of("newreno")]));
     let c = &record.flows[0].counters;
@@ -272,9 +272,9 @@ fn every_way_of_repair_survives_reordering() {
     }
 }
 
-// The way back.
+// The reverse link.
 
-fn narrow_back(rate_bps: u64, queue_pkts: u32) -> PathSpec {
+fn narrow_reverse(rate_bps: u64, queue_pkts: u32) -> PathSpec {
     let queue = QueueLimit::Packets(queue_pkts);
     PathSpec {
         reverse: Some(ReverseLink { rate_bps, rate_varies: None, queue }),
@@ -283,21 +283,21 @@ fn narrow_back(rate_bps: u64, queue_pkts: u32) -> PathSpec {
 }
 
 #[test]
-fn acks_take_their_time_on_a_slow_way_back() {
-    // A packet takes 1 ms there; an ACK of 52 bytes takes 10 ms at 41.6 kbit/s. Of two packets sent
+fn acks_take_their_time_on_a_slow_reverse_link() {
+    // A packet takes 1 ms forward; an ACK of 52 bytes takes 10 ms at 41.6 kbit/s. Of two packets sent
     // at once the second one's ACK waits 9 ms for the first one's.
     let options = TcpOptions { initial_window_pkts: 2, ..TcpOptions::default() };
-    let record = run(&spec(narrow_back(41_600, 10), S, vec![newreno(transfer(2), options)]));
+    let record = run(&spec(narrow_reverse(41_600, 10), S, vec![newreno(transfer(2), options)]));
     let calls = record.flows[0].trace.iter().filter(|r| r.call == Call::OnRtt);
     let rtts: Vec<i32> = calls.map(|r| r.ack.rtt_us).collect();
     assert_eq!(rtts, [111_000, 121_000]);
 }
 
 #[test]
-fn a_full_way_back_drops_acks_and_counts_them() {
-    // 1000 packets/s there, half as many ACKs back.
-    let back_bps = 500 * 52 * 8;
-    let record = run(&spec(narrow_back(back_bps, 20), 30 * S, vec![of("newreno")]));
+fn a_full_reverse_link_drops_acks_and_counts_them() {
+    // 1000 packets/s forward, half as many ACKs in reverse.
+    let reverse_bps = 500 * 52 * 8;
+    let record = run(&spec(narrow_reverse(reverse_bps, 20), 30 * S, vec![of("newreno")]));
     let c = &record.flows[0].counters;
     assert!(c.ack_drops_pkts > 1000 && c.ack_losses_pkts == 0, "{c:?}");
     // Each arrival is acknowledged once, and each ACK is dropped, has come or is on its way: 20 in
@@ -306,20 +306,20 @@ fn a_full_way_back_drops_acks_and_counts_them() {
     let acks = c.delivered_pkts + c.duplicate_pkts;
     assert!(came + c.ack_drops_pkts <= acks && acks <= came + c.ack_drops_pkts + 20 + 26, "{c:?}");
     assert!(came <= 30 * 500);
-    // ACKs are cumulative: the way there is used all the same.
+    // ACKs are cumulative: the forward link is used all the same.
     assert!(goodput_bps(&record) > 0.8 * 11.58e6, "{}", goodput_bps(&record));
     // A trace does as well: one opportunity of 1504 bytes, 26 ACKs with their headers, each 52 ms.
-    let mut path = narrow_back(230_769, 30);
-    if let Some(back) = &mut path.reverse {
-        back.rate_varies = Some(trace(&[52]));
+    let mut path = narrow_reverse(230_769, 30);
+    if let Some(reverse) = &mut path.reverse {
+        reverse.rate_varies = Some(trace(&[52]));
     }
     let record = run(&spec(path, 30 * S, vec![of("newreno")]));
     assert!(record.flows[0].counters.ack_drops_pkts > 1000);
     assert!(goodput_bps(&record) > 0.5 * 11.58e6, "{}", goodput_bps(&record));
 }
 
-/// What is not asked for is not there: an empty list of changes, bursts without losses, and a way
-/// back that is so fast that it does not matter give the same run to the last bit.
+/// What is not asked for is not there: an empty list of changes, bursts without losses, and a
+/// reverse link that is so fast that it does not matter give the same run to the last bit.
 #[test]
 fn elements_without_effect_change_nothing() {
     let record = RecordSpec { bin_ns: 100 * MS, queue_log: true, trace: true };

@@ -1,4 +1,4 @@
-//! Several bottlenecks in a row, and flows that go back.
+//! Several bottlenecks in a row, and reverse flows.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn over(first_hop: usize, last_hop: usize, flow: FlowSpec) -> FlowSpec {
     FlowSpec { route: Route { reverse: false, first_hop, last_hop: Some(last_hop) }, ..flow }
 }
 
-fn back(flow: FlowSpec) -> FlowSpec {
+fn reverse(flow: FlowSpec) -> FlowSpec {
     FlowSpec { route: Route { reverse: true, ..Route::default() }, ..flow }
 }
 
@@ -252,15 +252,15 @@ fn compressed(flow: &FlowRecord) -> f64 {
 }
 
 #[test]
-fn a_flow_back_has_the_round_trip_of_one_there() {
+fn a_reverse_flow_has_the_round_trip_of_a_forward_one() {
     // The same path both ways: one packet alone, in either direction.
     let one = || newreno(transfer(1), TcpOptions::default());
-    let late = FlowSpec { start_ns: S, access_delay_ns: 3 * MS, ..back(one()) };
+    let late = FlowSpec { start_ns: S, access_delay_ns: 3 * MS, ..reverse(one()) };
     let record = run(&observed(two_way(84), 2 * S, vec![one(), late]));
     // An ACK of 52 bytes takes 41.6 us.
     assert_eq!(rtts_us(&record.flows[0]), [41_241]);
     assert_eq!(rtts_us(&record.flows[1]), [47_241]);
-    let reverse_queue = record.reverse_queue.expect("a flow goes back");
+    let reverse_queue = record.reverse_queue.expect("a reverse flow");
     assert_eq!((record.queues[0].departed_bytes, reverse_queue.departed_bytes), (1552, 1552));
 }
 
@@ -268,13 +268,13 @@ fn a_flow_back_has_the_round_trip_of_one_there() {
 fn acks_are_compressed_by_traffic_the_other_way() {
     // Windows that fit: nothing is dropped.
     let options = || TcpOptions { receive_window_pkts: 50, ..TcpOptions::default() };
-    let there = || bulk("newreno", options());
-    let alone = run(&observed(two_way(84), 30 * S, vec![there()]));
+    let flow = || bulk("newreno", options());
+    let alone = run(&observed(two_way(84), 30 * S, vec![flow()]));
     assert!(alone.reverse_queue.is_none());
     assert!(compressed(&alone.flows[0]) < 0.01, "{}", compressed(&alone.flows[0]));
     assert!(goodput_bps(&alone, 0) > 9.6e6);
 
-    let both = run(&observed(two_way(84), 30 * S, vec![there(), back(there())]));
+    let both = run(&observed(two_way(84), 30 * S, vec![flow(), reverse(flow())]));
     for flow in &both.flows {
         let c = &flow.counters;
         assert_eq!((c.queue_drops_pkts, c.ack_drops_pkts, c.timeouts), (0, 0, 0), "{c:?}");
@@ -288,16 +288,16 @@ fn acks_are_compressed_by_traffic_the_other_way() {
 
 #[test]
 fn acks_are_dropped_in_both_queues_and_counted() {
-    let record = run(&observed(two_way(20), 30 * S, vec![of("newreno"), back(of("newreno"))]));
-    let [there, back] = &record.flows[..] else { panic!("two flows") };
-    let reverse_queue = record.reverse_queue.as_ref().expect("a flow goes back");
-    for flow in [there, back] {
+    let record = run(&observed(two_way(20), 30 * S, vec![of("newreno"), reverse(of("newreno"))]));
+    let [forward, reverse] = &record.flows[..] else { panic!("two flows") };
+    let reverse_queue = record.reverse_queue.as_ref().expect("a reverse flow");
+    for flow in [forward, reverse] {
         let c = &flow.counters;
         assert!(c.queue_drops_pkts > 0 && c.ack_drops_pkts > 0, "{c:?}");
         let gone = c.queue_drops_pkts + c.in_network_pkts;
         assert_eq!(c.sent_pkts, c.delivered_pkts + c.duplicate_pkts + gone, "{c:?}");
     }
-    let (a, b) = (&there.counters, &back.counters);
+    let (a, b) = (&forward.counters, &reverse.counters);
     assert_eq!(record.queues[0].dropped_pkts, a.queue_drops_pkts + b.ack_drops_pkts);
     assert_eq!(reverse_queue.dropped_pkts, b.queue_drops_pkts + a.ack_drops_pkts);
     assert!(
@@ -308,19 +308,18 @@ fn acks_are_dropped_in_both_queues_and_counted() {
 }
 
 #[test]
-fn everything_that_can_go_back_does() {
+fn every_kind_of_flow_can_be_reverse() {
     // UDP, a probe, a transfer with losses, over two bottlenecks that the ACKs pass.
-    let reverse = two_way(84).reverse;
     let path = PathSpec {
-        reverse,
+        reverse: two_way(84).reverse,
         loss_reverse: 0.03,
         ..lot(ten_mbit(84).with_each_hop(|hop| hop.loss = 0.02), vec![hop(5 * MS)])
     };
     let probe = FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 1 };
     let flows = vec![
-        back(newreno(transfer(2000), TcpOptions::default())),
-        back(udp(1_000_000)),
-        back(flow("probe", probe)),
+        reverse(newreno(transfer(2000), TcpOptions::default())),
+        reverse(udp(1_000_000)),
+        reverse(flow("probe", probe)),
         of("newreno"),
     ];
     let spec = observed(path, 60 * S, flows);
@@ -333,10 +332,10 @@ fn everything_that_can_go_back_does() {
     assert!(c.random_losses_pkts > 20 && c.ack_losses_pkts > 20 && c.marked_pkts == 0, "{c:?}");
     let c = &udp.counters;
     assert!((0.02..0.04).contains(&(c.random_losses_pkts as f64 / c.sent_pkts as f64)), "{c:?}");
-    // 20 ms back, and the 5 ms between the bottlenecks.
+    // 20 ms in reverse, and the 5 ms between the bottlenecks.
     let least = probe.probe_delays.iter().map(|d| d.1).min();
     assert_eq!(least.map(|ns| ns / MS), Some(25));
-    // Only ACKs of the flow that has any pass the way there.
+    // Only ACKs of the flow that has any pass the forward path.
     assert!(record.queues[0].log.iter().all(|l| matches!(l.flow, 0 | 3)));
     assert!(record.queues[0].log.iter().all(|l| l.flow == 3 || l.bytes == 52));
 }

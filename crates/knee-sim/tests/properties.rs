@@ -77,7 +77,7 @@ fn bursts() -> impl Strategy<Value = Option<BurstLoss>> {
     prop_oneof![3 => Just(None), 1 => loss.prop_map(Some)]
 }
 
-/// A way back that holds the ACKs of `rate_bps` easily, or hardly.
+/// A reverse link that carries the ACKs of `rate_bps` easily, or hardly.
 fn reverse(rate_bps: u64) -> impl Strategy<Value = Option<ReverseLink>> {
     let link = (log_uniform(rate_bps / 200 + 1, rate_bps), queue());
     let link = link.prop_flat_map(|(rate_bps, queue)| {
@@ -280,7 +280,7 @@ fn hop(rate_bps: u64) -> impl Strategy<Value = HopSpec> {
         })
 }
 
-/// Any run, over one to four bottlenecks, of which each flow passes some; some flows go back.
+/// Any run, over one to four bottlenecks, of which each flow passes some; some flows are reverse ones.
 fn routed_spec() -> impl Strategy<Value = RunSpec> {
     let route = || (any::<bool>(), 0usize..4, 0usize..4);
     let routed = move |spec: RunSpec| {
@@ -770,7 +770,7 @@ proptest! {
 proptest! {
     #![proptest_config(config(1000))]
 
-    /// Bottlenecks in a row and flows that go back lose and invent nothing, and the same spec gives
+    /// Bottlenecks in a row and reverse flows lose and invent nothing, and the same spec gives
     /// the same record.
     #[test]
     fn every_route_conserves_packets(spec in routed_spec()) {

@@ -793,8 +793,8 @@ fn drop_tail_counts_packets_or_bytes() {
 }
 
 #[test]
-fn nothing_overtakes_on_the_way_back() {
-    // Two flows of different access delay, jitter on the way back: ACKs leave the receivers in the
+fn nothing_overtakes_on_the_reverse_path() {
+    // Two flows of different access delay, jitter on the reverse path: ACKs leave the receivers in the
     // order in which the packets departed, and pass the shared way in that order.
     let near = newreno(transfer(300), TcpOptions::default());
     let far = FlowSpec { access_delay_ns: MS, ..near.clone() };

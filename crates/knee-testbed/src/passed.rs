@@ -20,11 +20,11 @@ pub struct Passed {
     /// Lost at random towards the receiver.
     pub random_losses_pkts: u64,
     /// Sent by the receiver's end.
-    pub back_pkts: u64,
+    pub reverse_pkts: u64,
     /// Of these, lost at random.
-    pub back_losses_pkts: u64,
-    /// Of these, dropped by the full queue of the way back.
-    pub back_drops_pkts: u64,
+    pub reverse_losses_pkts: u64,
+    /// Of these, dropped by the full queue of the reverse link.
+    pub reverse_drops_pkts: u64,
     /// In the queue now, the one in transmission included.
     pub queue_pkts: u32,
     /// At most.

@@ -91,11 +91,8 @@ impl<'a> Connections<'a> {
         for (index, flow) in plan.flows.iter().enumerate() {
             let Some(terms) = &flow.quic else { continue };
             let at = flows.len();
-            let [sender, receiver] = ends;
-            let sockets = [
-                sender.inside(|| udp_socket(End::Sender, index))??,
-                receiver.inside(|| udp_socket(End::Receiver, index))??,
-            ];
+            let socket = |end: End| ends[end as usize].inside(|| udp_socket(end, index))?;
+            let sockets = [socket(flow.source)?, socket(flow.source.other())?];
             for (socket, end) in sockets.iter().zip(0..) {
                 let event = EpollEvent::new(EpollFlags::EPOLLIN, 2 * at as u64 + end);
                 epoll.add(socket, event).doing("watching a socket")?;
@@ -176,10 +173,11 @@ impl<'a> Connections<'a> {
                     None => (None, None),
                 };
                 let times = [clock.zero, Instant::now()];
-                let to = End::Receiver.service(flow.index).into();
+                let source = self.plan.flows[flow.index].source;
+                let to = source.other().service(flow.index).into();
                 let made = self.maker.sender(&flow.terms, flow.index, times, to, stream);
                 let (sender, calls) = made.map_err(|failed| failed.of(name))?;
-                let from = End::Sender.service(flow.index).into();
+                let from = source.service(flow.index).into();
                 let receiver = self.maker.receiver(&flow.terms, flow.index, from);
                 flow.ends = Some(Ends { sender, receiver, calls, qlog });
                 self.write(clock, at)

@@ -146,7 +146,7 @@ pub(crate) struct Senders<'a> {
 }
 
 impl<'a> Senders<'a> {
-    /// Opens the sockets in the present thread's namespace; those of flows that go back on `far`.
+    /// Opens the sockets in the present thread's namespace; those of reverse flows on `far`.
     pub(crate) fn new(
         spec: &'a RunSpec,
         plan: &'a Plan,
@@ -398,7 +398,7 @@ pub(crate) struct Receivers<'a> {
 }
 
 impl<'a> Receivers<'a> {
-    /// Opens the sockets in the present thread's namespace; those of flows that go back on `far`.
+    /// Opens the sockets in the present thread's namespace; those of reverse flows on `far`.
     pub(crate) fn new(
         spec: &'a RunSpec,
         plan: &Plan,

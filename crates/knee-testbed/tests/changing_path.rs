@@ -1,4 +1,4 @@
-//! Real TCP over links that change, reorder, or are narrow on the way back.
+//! Real TCP over links that change, reorder, or are narrow in the reverse direction.
 
 #![allow(missing_docs)]
 
@@ -42,7 +42,7 @@ fn loses_the_bursts_that_the_simulator_loses() {
 }
 
 #[test]
-fn the_kernel_bears_reordering_and_a_narrow_way_back() {
+fn the_kernel_copes_with_reordering_and_a_narrow_reverse_link() {
     let queue = QueueLimit::Packets(20);
     let path = PathSpec {
         reorder: Some(Reorder { probability: 0.01, extra_delay_ns: 5 * MS }),

@@ -17,7 +17,7 @@ fn over(first_hop: usize, last_hop: usize, flow: FlowSpec) -> FlowSpec {
     FlowSpec { route: Route { reverse: false, first_hop, last_hop: Some(last_hop) }, ..flow }
 }
 
-fn back(flow: FlowSpec) -> FlowSpec {
+fn reverse(flow: FlowSpec) -> FlowSpec {
     FlowSpec { route: Route { reverse: true, ..Route::default() }, ..flow }
 }
 
@@ -67,14 +67,14 @@ fn the_kernel_parks_in_a_row() {
 fn the_kernel_goes_both_ways() {
     // Small queues, in which the other way's ACKs are dropped too.
     let udp = FlowKind::Udp { rate_bps: MBIT, steps: Vec::new(), packet_bytes: 200 };
-    let flows = vec![bulk("there"), back(bulk("back")), back(flow("udp", udp))];
+    let flows = vec![bulk("forward"), reverse(bulk("reverse")), reverse(flow("udp", udp))];
     let outcome = run(&spec(two_way(ten_mbit(20), 20), 10 * S, flows));
-    let reverse_queue = outcome.reverse_queue.as_ref().expect("flows go back");
-    let [there, back, udp] = &outcome.flows[..] else { panic!("three flows") };
-    let (a, b, c) = (&there.counters, &back.counters, &udp.counters);
+    let reverse_queue = outcome.reverse_queue.as_ref().expect("reverse flows");
+    let [forward, reverse, udp] = &outcome.flows[..] else { panic!("three flows") };
+    let (a, b, c) = (&forward.counters, &reverse.counters, &udp.counters);
     assert!(goodput(&outcome, 0) > 2e6 && goodput(&outcome, 1) > 2e6);
     assert!(b.queue_drops_pkts > 0 && b.retransmitted_pkts > 0, "{b:?}");
-    assert!(a.queue_drops_pkts > 0 && back.samples[50].cwnd_pkts > 1, "{a:?}");
+    assert!(a.queue_drops_pkts > 0 && reverse.samples[50].cwnd_pkts > 1, "{a:?}");
     assert_eq!(outcome.queues[0].dropped_pkts, a.queue_drops_pkts + b.ack_drops_pkts);
     let dropped = b.queue_drops_pkts + c.queue_drops_pkts + a.ack_drops_pkts;
     assert_eq!(reverse_queue.dropped_pkts, dropped);

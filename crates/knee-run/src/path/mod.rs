@@ -559,7 +559,7 @@ impl<P: Numbered> Links<P> {
     fn offer(&mut self, now_ns: Ns, packet: P, hop: usize, port: &mut Port) {
         let departure = self.departure(hop);
         let at = hop_of(&mut self.first, &mut self.later, hop);
-        at.offer(now_ns, packet, &mut port.forward, self.log, &mut self.gone);
+        at.offer(now_ns, packet, &mut port.forward_random, self.log, &mut self.gone);
         self.schedule.set(departure, at.link.next_ns());
     }
 
@@ -607,7 +607,7 @@ impl<P: Numbered> Links<P> {
     /// A packet starts from the path's end.
     #[inline(always)]
     fn send_reverse(&mut self, now_ns: Ns, packet: P, port: &mut Port) {
-        let random = &mut port.backward;
+        let random = &mut port.reverse_random;
         if self.loss_reverse.loses(random) || in_burst(&mut self.bursts_reverse) {
             return self.gone.push_back(Gone::reverse(now_ns, packet, PacketEvent::Lost));
         }

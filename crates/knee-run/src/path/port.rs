@@ -18,8 +18,8 @@ pub(super) struct Port {
     /// Whether its data take the reverse direction, and its ACKs the forward one.
     pub(super) reverse: bool,
     pub(super) access_jitter: Jitter,
-    pub(super) forward: Random,
-    pub(super) backward: Random,
+    pub(super) forward_random: Random,
+    pub(super) reverse_random: Random,
     pub(super) data_pkts: u64,
     pub(super) ack_pkts: u64,
     pub(super) marked_pkts: u64,
@@ -35,8 +35,8 @@ impl Port {
             class,
             reverse: flow.route.reverse,
             access_jitter: Jitter::new(flow.access_jitter_ns),
-            forward: spec.random("forward", index),
-            backward: spec.random("reverse", index),
+            forward_random: spec.random("forward", index),
+            reverse_random: spec.random("reverse", index),
             data_pkts: 0,
             ack_pkts: 0,
             marked_pkts: 0,
@@ -54,7 +54,7 @@ impl Port {
     /// Extra delay of the next packet on its way to the path, ns.
     #[inline]
     pub(super) fn access_jitter_ns(&mut self) -> Ns {
-        self.access_jitter.draw_ns(&mut self.forward)
+        self.access_jitter.draw_ns(&mut self.forward_random)
     }
 
     /// A packet did not get through.

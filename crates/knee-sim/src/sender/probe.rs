@@ -2,7 +2,7 @@
 //! ACK reveals a loss at the tail before the retransmission timer does.
 
 use super::tcb::Tcb;
-use crate::packet::{AckPacket, NONE};
+use crate::packet::{NONE, Sack};
 use knee_cc::{Event, Phase};
 use knee_run::NS_PER_MS;
 
@@ -26,36 +26,42 @@ pub(super) fn timeout_ns(srtt_ns: u64, alone: bool) -> u64 {
 
 impl Probe {
     /// The ACK reports the probe itself as a duplicate: the original had arrived.
-    fn is_reported_by(self, ack: &AckPacket) -> bool {
-        ack.duplicate != NONE && ack.duplicate + 1 == self.end
+    fn is_reported_by(self, sack: &Sack) -> bool {
+        sack.duplicate != NONE && sack.duplicate + 1 == self.end
     }
 
     /// Whether the ACK tells what became of the probe; `advanced`: segments it newly acknowledges.
-    fn is_answered_by(self, ack: &AckPacket, advanced: u32) -> bool {
-        let duplicate = advanced == 0 && ack.blocks == NONE;
-        let beyond = ack.cumulative > self.end;
-        !self.retransmitted || self.is_reported_by(ack) || beyond || duplicate
+    fn is_answered_by(self, cumulative: u32, sack: &Sack, advanced: u32) -> bool {
+        let duplicate = advanced == 0 && sack.blocks.is_none();
+        let beyond = cumulative > self.end;
+        !self.retransmitted || self.is_reported_by(sack) || beyond || duplicate
     }
 
     /// Whether it tells that the probe was needed: it acknowledges more, and no duplicate.
-    fn is_repair_by(self, ack: &AckPacket) -> bool {
-        self.retransmitted && ack.cumulative > self.end && !self.is_reported_by(ack)
+    fn is_repair_by(self, cumulative: u32, sack: &Sack) -> bool {
+        self.retransmitted && cumulative > self.end && !self.is_reported_by(sack)
     }
 }
 
 impl Tcb {
     /// Section 7.4: whether a probe has repaired a loss, which then reduces the window.
     #[cold]
-    pub(super) fn on_probe_answered(&mut self, probe: Probe, ack: &AckPacket, advanced: u32) {
-        if ack.cumulative < probe.end {
+    pub(super) fn on_probe_answered(
+        &mut self,
+        probe: Probe,
+        cumulative: u32,
+        sack: &Sack,
+        advanced: u32,
+    ) {
+        if cumulative < probe.end {
             return;
         }
-        if probe.is_answered_by(ack, advanced) {
+        if probe.is_answered_by(cumulative, sack, advanced) {
             self.probe = None;
         }
         // For a mark, which a loss may have joined since the probe left.
         let reducing = matches!(self.phase(), Phase::Cwr | Phase::Recovery);
-        if probe.is_repair_by(ack) && !reducing {
+        if probe.is_repair_by(cumulative, sack) && !reducing {
             self.counters.loss_events += 1;
             self.conn.cwnd_cnt = 0;
             self.ask_ssthresh();
@@ -73,12 +79,6 @@ impl Tcb {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::AckTo;
-
-    fn ack(cumulative: u32, duplicate: u32) -> AckPacket {
-        AckPacket { to: AckTo::default(), cumulative, duplicate, blocks: NONE }
-    }
-
     /// Section 7.2: two round trips; the delay of an ACK on top where nothing else would cause one.
     #[test]
     fn a_probe_waits_two_round_trips() {
@@ -91,17 +91,21 @@ mod tests {
     #[test]
     fn what_the_ack_of_a_probe_tells() {
         let again = Probe { end: 10, retransmitted: true };
-        let told = |ack: AckPacket, advanced| {
-            (again.is_answered_by(&ack, advanced), again.is_repair_by(&ack))
+        let told = |cumulative, duplicate, advanced| {
+            let sack = Sack { duplicate, ..Sack::NOTHING };
+            (
+                again.is_answered_by(cumulative, &sack, advanced),
+                again.is_repair_by(cumulative, &sack),
+            )
         };
-        assert_eq!(told(ack(10, NONE), 3), (false, false));
-        assert_eq!(told(ack(11, NONE), 3), (true, true));
-        assert_eq!(told(ack(11, 9), 3), (true, false));
-        assert_eq!(told(ack(10, 9), 0), (true, false));
-        assert_eq!(told(ack(10, NONE), 0), (true, false));
-        assert_eq!(told(ack(11, 5), 3), (true, true), "a report of another segment");
+        assert_eq!(told(10, NONE, 3), (false, false));
+        assert_eq!(told(11, NONE, 3), (true, true));
+        assert_eq!(told(11, 9, 3), (true, false));
+        assert_eq!(told(10, 9, 0), (true, false));
+        assert_eq!(told(10, NONE, 0), (true, false));
+        assert_eq!(told(11, 5, 3), (true, true), "a report of another segment");
         // A new segment repairs nothing.
         let new = Probe { end: 10, retransmitted: false };
-        assert!(new.is_answered_by(&ack(10, NONE), 3) && !new.is_repair_by(&ack(11, NONE)));
+        assert!(new.is_answered_by(10, &Sack::NOTHING, 3) && !new.is_repair_by(11, &Sack::NOTHING));
     }
 }

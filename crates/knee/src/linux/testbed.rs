@@ -325,9 +325,9 @@ fn ended(status: &Status) -> String {
         delivered_bytes,
         queue_drops_pkts,
         random_losses_pkts,
-        back_pkts,
-        back_losses_pkts,
-        back_drops_pkts,
+        reverse_pkts,
+        reverse_losses_pkts,
+        reverse_drops_pkts,
         queue_max_pkts,
         queue_delay_ns: [median, p95, p99, largest],
         lateness,
@@ -337,7 +337,7 @@ fn ended(status: &Status) -> String {
     format!(
         "{}: {}, {time_s:.1} s\n  to the receiver  {forward_pkts} packets: {delivered_pkts} \
          delivered, {queue_drops_pkts} dropped, {random_losses_pkts} lost; {:.3} Mbit/s\n  to the \
-         sender    {back_pkts} packets: {back_drops_pkts} dropped, {back_losses_pkts} lost\n  queueing delay   median {} ms, \
+         sender    {reverse_pkts} packets: {reverse_drops_pkts} dropped, {reverse_losses_pkts} lost\n  queueing delay   median {} ms, \
          95 % {} ms, 99 % {} ms, largest {} ms; at most {}\n  lateness         mean {}, 99 % {}, \
          largest {}\n",
         status.name,
@@ -391,9 +391,9 @@ fn list(format: Format) -> Result<ExitCode> {
                     status.about.clone(),
                     state,
                     format!("{:.0} s", p.time_ns as f64 / 1e9),
-                    (p.forward_pkts + p.back_pkts).to_string(),
-                    (p.queue_drops_pkts + p.back_drops_pkts).to_string(),
-                    (p.random_losses_pkts + p.back_losses_pkts).to_string(),
+                    (p.forward_pkts + p.reverse_pkts).to_string(),
+                    (p.queue_drops_pkts + p.reverse_drops_pkts).to_string(),
+                    (p.random_losses_pkts + p.reverse_losses_pkts).to_string(),
                     show_packets(p.queue_pkts),
                     us(p.lateness.p99_ns as f64),
                 ]
