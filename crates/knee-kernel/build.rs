@@ -23,6 +23,9 @@ fn build() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={}", root.join("cc").canonicalize()?.display());
     println!("cargo:rerun-if-changed=clang.rs");
     println!("cargo:rerun-if-env-changed=KNEE_CLANG");
+    // From the build of libbpf-sys.
+    let libbpf = env::var("DEP_BPF_INCLUDE")?;
+    println!("cargo:rustc-env=KNEE_LIBBPF={libbpf}");
 
     let mut list = String::new();
     let mut sources = fs::read_dir(root.join("cc/algorithms"))?
@@ -36,7 +39,7 @@ fn build() -> Result<(), Box<dyn Error>> {
         if env::var_os("DOCS_RS").is_some() {
             fs::write(&object, [])?; // no clang there, and nothing is loaded
         } else {
-            clang::compile(root, path.strip_prefix(root)?, &object)?;
+            clang::compile(root, &libbpf, path.strip_prefix(root)?, &object)?;
         }
         writeln!(list, "    ({name:?}, include_bytes!({object:?}) as &[u8]),")?;
     }

@@ -1,4 +1,4 @@
-// Compiles algorithms for BPF; used by the build and by the tests of `knee-cc`.
+// Compiles algorithms for BPF; used by the build and by tests.
 
 use std::{
     env, fs,
@@ -10,10 +10,10 @@ use std::{
 const REMEDY: &str = "install the Debian package clang-19, or set KNEE_CLANG to a clang that knows \
                       BPF (version 18 or newer)";
 
-/// Options of every compilation. Debug information names no folder of the machine that built it.
+/// Options of every compilation. libbpf's headers need GNU C. Debug information names no folder of the machine that built it.
 /// Every function of an algorithm is compiled into its callers.
 const OPTIONS: [&str; 16] = [
-    "-std=c11",
+    "-std=gnu11",
     "-g",
     "-Wall",
     "-Wextra",
@@ -65,11 +65,13 @@ fn programs(algorithm: &Path) -> Result<[&'static str; 2], String> {
 }
 
 /// Compiles the algorithm in the file `source`, relative to the workspace `root`, with the programs of
-/// its profile into `object`.
-pub fn compile(root: &Path, source: &Path, object: &Path) -> Result<(), String> {
+/// its profile into `object`; libbpf's headers are in the folder `libbpf`.
+pub fn compile(root: &Path, libbpf: &str, source: &Path, object: &Path) -> Result<(), String> {
     let [programs, optimisation] = programs(&root.join(source))?;
     let file = format!("-DKNEE_ALGORITHM_FILE=\"{}\"", source.display());
-    run(root, Path::new(programs), object, &[optimisation, &file])
+    let unnamed = format!("-fdebug-prefix-map={libbpf}=libbpf");
+    let options = [optimisation, &file, "-isystem", libbpf, &unnamed];
+    run(root, Path::new(programs), object, &options)
 }
 
 /// Compiles the C file `source` for BPF, with these options beside the common ones.

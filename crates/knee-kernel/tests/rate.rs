@@ -34,7 +34,7 @@ fn register() -> Link {
     let folder = tempfile::tempdir().unwrap();
     let object = folder.path().join("rate.bpf.o");
     let source = Path::new("crates/knee-kernel/tests/rate.c");
-    clang::compile(&root, source, &object).unwrap_or_else(|e| panic!("{e}"));
+    clang::compile(&root, env!("KNEE_LIBBPF"), source, &object).unwrap_or_else(|e| panic!("{e}"));
     let mut object = ObjectBuilder::default().open_file(&object).unwrap().load().unwrap();
     let mut ops = object.maps_mut().find(|m| *m.name() == *NAME).unwrap();
     ops.attach_struct_ops().unwrap()

@@ -5,7 +5,7 @@ mod common;
 use common::{MS, S, bulk, flow, run, spec, tcp, ten_mbit};
 use knee_run::{
     BurstLoss, DeliveryTrace, FlowKind, FlowSpec, HopSpec, PacketEvent, PathSpec, QueueLimit,
-    Reorder, ReverseLink, Route, RunRecord, TcpOptions, Varying, Workload,
+    Reorder, ReverseLink, Route, RunRecord, RunSpec, TcpOptions, Varying, Workload,
 };
 use std::sync::Arc;
 
@@ -100,28 +100,35 @@ fn two_way(queue_pkts: u32) -> PathSpec {
     PathSpec { reverse: Some(link), ..ten_mbit(queue_pkts) }
 }
 
-/// Packets, since a packet of QUIC carries less than one of TCP. Alone, a flow fills its link on both
-/// hosts. Against another one ACKs and data wait for each other, in whichever order they happen to come.
+/// In packets, since one of QUIC carries less than one of TCP. Alone a flow fills the reverse link on
+/// both hosts; measured, QUIC delivers 0.14 % less, for the handshake's round trip and its packets.
 #[test]
 fn a_reverse_flow_does_as_in_the_simulator() {
-    let options = TcpOptions { receive_window_pkts: 50, ..TcpOptions::default() };
-    let flow = || tcp("newreno", Workload::Bulk, options.clone());
-    for (flows, distance) in [(vec![reverse(flow())], 0.005), (vec![flow(), reverse(flow())], 0.05)]
-    {
-        let spec = spec(two_way(84), 30 * S, flows);
-        let (quic, sim) = (run(&spec), knee_sim::run(&spec).expect("short enough"));
-        for (ours, theirs) in quic.flows.iter().zip(&sim.flows) {
-            let [ours, theirs] = [ours, theirs].map(|flow| flow.counters.delivered_pkts as f64);
-            println!("{} flows: QUIC {ours} packets, simulator {theirs}", spec.flows.len());
-            assert!((ours / theirs - 1.0).abs() < distance, "{ours}, not {theirs}");
-        }
-        // Data take the reverse link, ACKs the bottleneck.
-        let last = spec.flows.len() as u32 - 1;
-        let reverse_queue = quic.reverse_queue.as_ref().expect("a reverse flow");
-        assert!(reverse_queue.departed_bytes as f64 > 0.8 * 30.0 * 10e6 / 8.0);
-        let acks = quic.queues[0].log.iter().filter(|l| l.flow == last);
-        assert!(acks.filter(|l| l.event == PacketEvent::Departed).all(|l| l.bytes < 200));
-    }
+    let spec = spec(two_way(84), 30 * S, vec![reverse(bulk("newreno"))]);
+    let (quic, sim) = (run(&spec), knee_sim::run(&spec).expect("short enough"));
+    let [ours, theirs] = [&quic, &sim].map(|r| r.flows[0].counters.delivered_pkts as f64);
+    assert!((ours / theirs - 1.0).abs() < 0.003, "QUIC {ours} packets, simulator {theirs}");
+    // Data take the reverse link, ACKs the bottleneck; packets of the handshake are padded.
+    let reverse_queue = quic.reverse_queue.as_ref().expect("a reverse flow");
+    assert!(reverse_queue.departed_bytes as f64 > 0.99 * 30.0 * 10e6 / 8.0);
+    let log = quic.queues[0].log.iter().filter(|l| l.event == PacketEvent::Departed);
+    let acks: Vec<u32> = log.map(|l| l.bytes).collect();
+    let padded = acks.iter().filter(|bytes| **bytes > 200).count();
+    assert!(acks.len() > 10_000 && padded <= 3, "{padded} of {}", acks.len());
+}
+
+/// Each direction's ACKs wait among the data of the other. In one run a flow gets up to 5.4 % more than
+/// the other one, now this, now that; summed over four, 0.2 %.
+#[test]
+fn flows_in_both_directions_do_the_same() {
+    let delivered = (1..=4).map(|seed| {
+        let flows = vec![bulk("newreno"), reverse(bulk("newreno"))];
+        let record = run(&RunSpec { seed, ..spec(two_way(84), 30 * S, flows) });
+        [0, 1].map(|flow: usize| record.flows[flow].counters.delivered_pkts)
+    });
+    let [forward, reverse] = delivered.fold([0, 0], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
+    let ratio = forward as f64 / reverse as f64;
+    assert!((ratio - 1.0).abs() < 0.03, "{ratio}");
 }
 
 #[test]

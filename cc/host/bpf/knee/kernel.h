@@ -8,7 +8,17 @@
 
 #include "knee/types.h"
 
-#define SEC(name) __attribute__((section(name), used))
+/* libbpf's headers know the types by the kernel's names. */
+typedef u8 __u8;
+typedef unsigned short __u16, __be16;
+typedef u32 __u32, __be32, __wsum;
+typedef u64 __u64;
+typedef s32 __s32;
+typedef s64 __s64;
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
 #define KNEE_INLINE static inline __attribute__((always_inline))
 #define KNEE_CORE __attribute__((preserve_access_index))
 
@@ -109,27 +119,26 @@ struct tcp_congestion_ops {
 	u32 (*undo_cwnd)(struct sock *sk);
 };
 
-/* Helpers and kinds of maps, by their numbers (include/uapi/linux/bpf.h). */
-#define KNEE_HELPER static __attribute__((unused))
-KNEE_HELPER void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-KNEE_HELPER u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
-KNEE_HELPER void *(*const bpf_ringbuf_reserve)(void *ring, u64 bytes, u64 flags) = (void *)131;
-KNEE_HELPER void (*const bpf_ringbuf_submit)(void *bytes, u64 flags) = (void *)132;
-enum { KNEE_MAP_ARRAY_OF_MAPS = 12, KNEE_MAP_RINGBUF = 27 };
-enum { KNEE_RINGBUF_NO_WAKEUP = 1 };
+/* Of include/uapi/linux/bpf.h, which libbpf does not ship. */
+enum { BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_RINGBUF = 27, BPF_RB_NO_WAKEUP = 1 };
 enum { KNEE_AF_INET6 = 10 };
 /* ::ffff:0:0/96, third word, in network order. */
 #define KNEE_MAPPED __builtin_bswap32(0xffffU)
 
-/* A bit-field, unsigned: the storage unit's place and width and the shifts come from the loader. */
+/*
+ * A bit-field, unsigned: the storage unit's place and width and the shifts come from the loader.
+ * libbpf's BPF_CORE_READ_BITFIELD does it for signed ones too, and reads each field again; with it
+ * the programs are an eighth larger.
+ */
 #define KNEE_BITS(object, field)                                                                  \
 	({                                                                                         \
-		const u8 *unit =                                                                   \
-		    (const u8 *)(object) + __builtin_preserve_field_info((object)->field, 0);      \
+		const u8 *unit = (const u8 *)(object) +                                            \
+				 __builtin_preserve_field_info((object)->field,                    \
+							       BPF_FIELD_BYTE_OFFSET);             \
 		u64 bits = 0;                                                                      \
                                                                                                    \
 		__asm__("" : "+r"(unit));                                                          \
-		switch (__builtin_preserve_field_info((object)->field, 1)) {                       \
+		switch (__builtin_preserve_field_info((object)->field, BPF_FIELD_BYTE_SIZE)) {     \
 		case 1:                                                                            \
 			bits = *unit;                                                              \
 			break;                                                                     \
@@ -143,8 +152,8 @@ enum { KNEE_AF_INET6 = 10 };
 			bits = *(const u64 *)unit;                                                 \
 			break;                                                                     \
 		}                                                                                  \
-		bits <<= __builtin_preserve_field_info((object)->field, 4);                        \
-		bits >> __builtin_preserve_field_info((object)->field, 5);                         \
+		bits <<= __builtin_preserve_field_info((object)->field, BPF_FIELD_LSHIFT_U64);     \
+		bits >> __builtin_preserve_field_info((object)->field, BPF_FIELD_RSHIFT_U64);      \
 	})
 
 #endif

@@ -178,7 +178,7 @@ static __attribute__((noinline)) void knee_note(const struct knee_frame *f,
 	for (u32 i = 0; i < CC_STATE_MAX_BYTES / 8; i++)
 		record->state[i] = 0;
 	__builtin_memcpy(record->state, &f->own.state, sizeof(f->own.state));
-	bpf_ringbuf_submit(record, KNEE_RINGBUF_NO_WAKEUP);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
 /* The end of a call; `value` is the event, or what the call gave. */

@@ -28,14 +28,14 @@ struct knee_tracing {
 
 /* Only the kind of map counts here: the ring that the tracer puts in has its own size. */
 struct knee_ring {
-	int (*type)[KNEE_MAP_RINGBUF];
-	int (*max_entries)[4096];
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
 };
 struct {
-	int (*type)[KNEE_MAP_ARRAY_OF_MAPS];
-	int (*max_entries)[1];
-	int (*key_size)[4];
-	struct knee_ring *values[];
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__uint(key_size, 4);
+	__array(values, struct knee_ring);
 } knee_rings SEC(".maps");
 
 /* One call. Its reader is crates/knee-kernel/src/tracer.rs. */
