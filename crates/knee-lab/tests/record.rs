@@ -1,10 +1,9 @@
-//! The table of docs/record.md says what the papers' records say.
+//! docs/record.md and the README say what the papers' records say.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use knee_lab::reproduce::{Claim, Found, PAPERS, Paper, load};
 use std::{env, fs};
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record.md");
 const BEGIN: &str =
     "<!-- claims: made by KNEE_UPDATE_RECORD=1 cargo test -p knee-lab --test record -->\n";
 const END: &str = "<!-- end of claims -->\n";
@@ -29,37 +28,73 @@ fn found(paper: &Paper, claims: &[Claim], host: &str) -> [String; 2] {
     }
 }
 
+/// Claims on record as holding in the simulator, as explained by a cause that is run, and as neither.
+struct Recorded<'a> {
+    holding: usize,
+    explained: Vec<&'a Claim>,
+    open: Vec<&'a Claim>,
+}
+
+impl<'a> Recorded<'a> {
+    fn of(claims: &'a [Claim]) -> Self {
+        let (explained, open) = claims.iter().filter(|c| !c.holds).partition(|c| c.cause.is_some());
+        Self { holding: claims.iter().filter(|c| c.holds).count(), explained, open }
+    }
+}
+
 fn table() -> String {
     let mut text =
-        "| paper | claims | hold in the simulator | do not | hold on real TCP, of those \
+        "| paper | claims | hold in the simulator | do not, explained by a cause that is run | do \
+                    not, open | hold on real TCP, of those \
                     on record | do not | hold over QUIC, of those on record | do not |\n\
-                    |---|---|---|---|---|---|---|---|\n"
+                    |---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
     for id in PAPERS {
         let (paper, claims) = load(id).unwrap();
-        let holding = claims.iter().filter(|c| c.holds).count();
+        let Recorded { holding, explained, open } = Recorded::of(&claims);
         let [kernel, not_on_kernel] = found(&paper, &claims, "kernel");
         let [quic, not_on_quic] = found(&paper, &claims, "quic");
         text += &format!(
-            "| `{id}`: {} | {} | {holding} | {} | {kernel} | {not_on_kernel} | {quic} | \
+            "| `{id}`: {} | {} | {holding} | {} | {} | {kernel} | {not_on_kernel} | {quic} | \
              {not_on_quic} |\n",
             paper.title,
             claims.len(),
-            ids(claims.iter().filter(|c| !c.holds)),
+            ids(explained.into_iter()),
+            ids(open.into_iter()),
         );
     }
     text
 }
 
-#[test]
-fn document_has_the_record() {
-    let document = fs::read_to_string(DOCUMENT).unwrap();
-    let (before, rest) = document.split_once(BEGIN).unwrap();
+/// The sum over all papers, in a sentence.
+fn sum() -> String {
+    let all: Vec<Claim> = PAPERS.iter().flat_map(|id| load(id).unwrap().1).collect();
+    let Recorded { holding, explained, open } = Recorded::of(&all);
+    format!(
+        "  {} claims of {} papers; in the simulator {holding} hold, {} do not for a cause that is run and \
+         shown, {} are open.\n",
+        all.len(),
+        PAPERS.len(),
+        explained.len(),
+        open.len()
+    )
+}
+
+#[track_caller]
+fn has(document: &str, text: &str) {
+    let file = format!("{}/../../{document}", env!("CARGO_MANIFEST_DIR"));
+    let whole = fs::read_to_string(&file).unwrap();
+    let (before, rest) = whole.split_once(BEGIN).unwrap();
     let (found, after) = rest.split_once(END).unwrap();
-    let table = table();
     if env::var_os("KNEE_UPDATE_RECORD").is_some() {
-        fs::write(DOCUMENT, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+        fs::write(&file, format!("{before}{BEGIN}{text}{END}{after}")).unwrap();
     } else {
-        assert_eq!(found, table, "run the command in the comment above the table");
+        assert_eq!(found, text, "run the command in the comment in {document}");
     }
+}
+
+#[test]
+fn documents_have_the_record() {
+    has("docs/record.md", &table());
+    has("README.md", &sum());
 }

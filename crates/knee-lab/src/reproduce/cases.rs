@@ -8,9 +8,12 @@ use knee_run::{HostError, RunRecord, RunSpec};
 use knee_scenario::{Scenario, Set};
 use std::{
     cmp::Reverse,
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     iter,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 /// One combination of values, with its repetitions.
@@ -22,8 +25,8 @@ pub struct Case {
     pub spec: RunSpec,
     /// Effective scenario.
     pub text: String,
-    /// Records by repetition; of a run that failed, why.
-    pub records: Vec<Result<RunRecord, HostError>>,
+    /// Records by repetition, shared with cases of the same runs; of a run that failed, why.
+    pub records: Vec<Result<Arc<RunRecord>, HostError>>,
     repetitions: usize,
 }
 
@@ -55,8 +58,12 @@ impl Cases {
                 None => 0,
                 Some(value) => {
                     axis.values.iter().position(|v| v.name() == *value).ok_or_else(|| {
+                        let of_cause = match self.figure.changes {
+                            Some(_) => " among the `axes` of the cause",
+                            None => "",
+                        };
                         format!(
-                            "axis `{}` of figure {} has no value `{value}`",
+                            "axis `{}` of figure {} has no value `{value}`{of_cause}",
                             axis.name, self.figure.number
                         )
                     })?
@@ -79,22 +86,25 @@ fn sets_of(axis: &paper::Axis, value: &AxisValue) -> Settings {
 
 /// Combinations of the axes' values: their names and what they set.
 fn combinations(figure: &Figure) -> Vec<(Vec<String>, Settings)> {
-    let common: Vec<_> = figure.set.clone().into_iter().collect();
-    figure.axes.iter().fold(vec![(Vec::new(), common)], |all, axis| {
+    let owned = |(key, value): (&String, &toml::Value)| (key.clone(), value.clone());
+    let common: Vec<_> = figure.set.iter().map(owned).collect();
+    let mut all = figure.axes.iter().fold(vec![(Vec::new(), common)], |all, axis| {
         let extend = |(names, sets): &(Vec<String>, Settings), value: &AxisValue| {
             let names = names.iter().cloned().chain([value.name()]).collect();
             let sets = sets.iter().cloned().chain(sets_of(axis, value)).collect();
             (names, sets)
         };
         all.iter().flat_map(|c| axis.values.iter().map(move |v| extend(c, v))).collect()
-    })
+    });
+    all.iter_mut().for_each(|(_, sets)| sets.extend(figure.changes.iter().flatten().map(owned)));
+    all
 }
 
 impl Case {
     /// Moves its repetitions out of `records`, those of all cases in order.
     pub(super) fn take(
         &mut self,
-        records: &mut impl Iterator<Item = Result<RunRecord, HostError>>,
+        records: &mut impl Iterator<Item = Result<Arc<RunRecord>, HostError>>,
     ) {
         self.records = records.take(self.repetitions).collect();
     }
@@ -108,13 +118,14 @@ impl Case {
     ) -> Self {
         let values = values.iter().map(|v| (*v).to_owned()).collect();
         let failed = |why| HostError::new(knee_run::HostErrorKind::TooSlow, why);
-        let records: Vec<_> = records.into_iter().map(|r| r.map_err(failed)).collect();
+        let records: Vec<_> =
+            records.into_iter().map(|r| r.map(Arc::new).map_err(failed)).collect();
         Self { values, spec, text: String::new(), repetitions: records.len(), records }
     }
 
     /// The records of the runs that did not fail.
     pub fn good(&self) -> impl Iterator<Item = &RunRecord> {
-        self.records.iter().flatten()
+        self.records.iter().flatten().map(Arc::as_ref)
     }
 }
 
@@ -149,6 +160,24 @@ pub(super) fn prepare(
     Ok((Cases { figure: figure.clone(), cases }, specs))
 }
 
+/// The specifications that differ among `specs`, in order, and for each of `specs` the index of its
+/// like among them.
+pub(super) fn distinct(specs: Vec<RunSpec>) -> Result<(Vec<RunSpec>, Vec<usize>), ReproduceError> {
+    let mut seen = HashMap::new();
+    let mut distinct = Vec::new();
+    let mut indices = Vec::with_capacity(specs.len());
+    for spec in specs {
+        let key = serde_json::to_string(&spec).map_err(|e| ReproduceError::Spec(e.to_string()))?;
+        let next = distinct.len();
+        let index = *seen.entry(key).or_insert(next);
+        if index == next {
+            distinct.push(spec);
+        }
+        indices.push(index);
+    }
+    Ok((distinct, indices))
+}
+
 /// Runs `specs` on all threads of `pool`, those that take longest first; results in the order of
 /// `specs`, whatever the threads did.
 pub(super) fn run_all(
@@ -156,7 +185,7 @@ pub(super) fn run_all(
     specs: &[RunSpec],
     run: &(dyn Fn(&RunSpec) -> Result<RunRecord, HostError> + Sync),
     progress: &(dyn Fn(usize) + Sync),
-) -> Vec<Result<RunRecord, HostError>> {
+) -> Vec<Result<Arc<RunRecord>, HostError>> {
     let mut order: Vec<usize> = (0..specs.len()).collect();
     // In real time a run takes its duration, in the simulator what it carries.
     order.sort_by_key(|&i| {
@@ -174,5 +203,5 @@ pub(super) fn run_all(
     });
     let mut records: Vec<_> = of_threads.into_iter().flatten().collect();
     records.sort_unstable_by_key(|(i, _)| *i);
-    records.into_iter().map(|(_, record)| record).collect()
+    records.into_iter().map(|(_, record)| record.map(Arc::new)).collect()
 }

@@ -343,16 +343,16 @@ impl Formulas {
         );
     }
 
-    fn index(&self, figure: &str) -> Result<usize, String> {
+    /// Where the figure of this number is among the cases.
+    pub(super) fn index(&self, figure: &str) -> Result<usize, String> {
         self.figures
             .iter()
             .position(|f| f.figure.number == figure)
             .ok_or_else(|| format!("figure {figure} was not run"))
     }
 
-    /// `formula` of a claim of `figure`, for each repetition.
-    pub(super) fn claim(&self, figure: &str, formula: &str) -> Result<Values, String> {
-        let index = self.index(figure)?;
+    /// `formula`, in which `run(#{...})` means the cases at `index`, for each repetition.
+    pub(super) fn per_repetition(&self, index: usize, formula: &str) -> Result<Values, String> {
         let ast = self.engine.compile(formula).map_err(|e| e.to_string())?;
         let cases = &self.figures[index].cases;
         // A figure without runs has one value.
@@ -493,7 +493,7 @@ pub(super) mod tests {
     }
 
     fn value(formula: &str) -> Result<f64, String> {
-        let found = formulas(vec![Ok(record())]).claim("1", formula)?;
+        let found = formulas(vec![Ok(record())]).per_repetition(0, formula)?;
         assert_eq!((found.values.len(), found.failed), (1, None), "{formula}");
         Ok(found.values[0])
     }
@@ -628,9 +628,9 @@ pub(super) mod tests {
     #[test]
     fn failed_runs_are_left_out() {
         let some = formulas(vec![Err("late".to_owned()), Ok(record()), Err("later".to_owned())]);
-        let found = some.claim("1", "run(#{}).window(0, 0)").expect("values");
+        let found = some.per_repetition(0, "run(#{}).window(0, 0)").expect("values");
         assert_eq!((found.values, found.failed.as_deref()), (vec![10.0], Some("late")));
-        let found = some.claim("1", "run(#{size: 20}).window(0, 0)").expect("values");
+        let found = some.per_repetition(0, "run(#{size: 20}).window(0, 0)").expect("values");
         assert_eq!((found.values.len(), found.failed), (3, None));
     }
 }

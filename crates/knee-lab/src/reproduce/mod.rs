@@ -4,6 +4,7 @@
 //! `claims.toml` what must come out, as formulas (see `docs/claims.md`).
 
 mod cases;
+mod cause;
 mod compiled;
 mod drawings;
 mod fluid;
@@ -13,12 +14,13 @@ mod paper;
 mod verdict;
 
 pub use cases::{Case, Cases};
+pub use cause::Cause;
 pub use fluid::{FluidRule, FluidSpec};
 pub use paper::{
     Axis, AxisValue, Claim, Figure, Found, Judge, Model, PAPERS, Paper, PaperError, Plot, PlotKind,
     Tabulated, Unjudged, load,
 };
-pub use verdict::{Spread, Verdict};
+pub use verdict::{Shown, Spread, Verdict};
 
 use formula::Formulas;
 use knee_report::{
@@ -34,7 +36,7 @@ use knee_results::{
 use knee_run::{Host, HostError, RunOptions, RunRecord, RunSpec};
 use knee_scenario::ScenarioError;
 use serde::Serialize;
-use std::{fmt::Write as _, sync::Arc};
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 use thiserror::Error;
 
 /// A host, and how a paper is run on it. Runs and verdicts are those that the paper's files give for
@@ -101,6 +103,9 @@ pub enum ReproduceError {
         /// What the first one failed of.
         error: HostError,
     },
+    /// A run cannot be told from others.
+    #[error("a specification cannot be written as JSON: {0}")]
+    Spec(String),
     /// A chart or table cannot be made.
     #[error("{0}")]
     PlotKind(String),
@@ -187,14 +192,25 @@ pub fn reproduce(
             prepared.push(cases);
             specs.append(&mut of_figure);
         }
-        let figures = run_cases(on, prepared, &specs, progress)?;
-        let formulas = Formulas::new(figures.clone());
-        let verdict = |c: &Claim| Verdict::of(&reproduction.paper, c, name, &formulas);
         let why_not = |c: &Claim| c.skipped(name, &all).map(Unjudged::to_string);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
             claims.iter().filter(|c| part.has(c)).partition(|c| why_not(c).is_none());
+        // The runs of causes, after those of the figures.
+        let mut of_causes = BTreeMap::new();
+        for (claim, figure) in judged.iter().filter_map(|c| part.changed(c, &all)) {
+            let (cases, mut of_cause) = cases::prepare(id, &figure, on.repeat)?;
+            of_causes.insert(claim, prepared.len());
+            prepared.push(cases);
+            specs.append(&mut of_cause);
+        }
+        let cases = run_cases(on, prepared, specs, progress)?;
+        let formulas = Formulas::new(cases.clone());
+        let verdict = |c: &Claim| {
+            let of_cause = of_causes.get(c.id.as_str()).copied();
+            Verdict::of(&reproduction.paper, c, name, &formulas, of_cause)
+        };
         let verdicts = judged.into_iter().map(verdict).collect();
-        let plotted = figures
+        let plotted = cases[..figures.len()]
             .iter()
             .map(|cases| plot(cases, &formulas))
             .collect::<Result<_, _>>()
@@ -203,12 +219,12 @@ pub fn reproduce(
             skipped.into_iter().filter_map(|c| Some((c.id.clone(), name.to_owned(), why_not(c)?))),
         );
         // The records end here: those of all papers together would fill gigabytes.
-        let records = || figures.iter().flat_map(|f| &f.cases).flat_map(Case::good);
+        let records = || cases.iter().flat_map(|f| &f.cases).flat_map(Case::good);
         reproduction.hosts.push(OnHost {
             name: name.to_owned(),
             verdicts,
             plotted,
-            failures: failures(&figures),
+            failures: failures(&cases),
             lateness: lateness(records()),
             approximations: approximations(records()),
         });
@@ -216,13 +232,15 @@ pub fn reproduce(
     Ok(reproduction)
 }
 
-/// Runs `specs`, those of the cases in `prepared`, and gives these their records.
+/// Runs `specs`, those of the cases in `prepared`, and gives these their records. What several cases
+/// need is run once.
 fn run_cases(
     on: &RunsOn<'_>,
     mut prepared: Vec<Cases>,
-    specs: &[RunSpec],
+    specs: Vec<RunSpec>,
     progress: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Arc<Vec<Cases>>, ReproduceError> {
+    let (specs, indices) = cases::distinct(specs)?;
     let total = specs.len();
     let jobs = on.options.runs_at_once.or(on.host.runs_at_once()).unwrap_or(0);
     let pool = rayon::ThreadPoolBuilder::new()
@@ -231,13 +249,13 @@ fn run_cases(
         .map_err(|e| ReproduceError::Threads { jobs, why: e.to_string() })?;
     let name = on.host.name();
     let records =
-        cases::run_all(&pool, specs, &|spec| on.run(spec), &|done| progress(name, done, total));
+        cases::run_all(&pool, &specs, &|spec| on.run(spec), &|done| progress(name, done, total));
     if let Some(Err(error)) = records.first()
         && records.iter().all(Result::is_err)
     {
         return Err(ReproduceError::AllFailed { host: name.to_owned(), error: error.clone() });
     }
-    let mut records = records.into_iter();
+    let mut records = indices.into_iter().map(|index| records[index].clone());
     prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));
     Ok(Arc::new(prepared))
 }
@@ -294,7 +312,7 @@ pub fn outcome(reproductions: &[Reproduction]) -> Outcome {
     let verdicts = || reproductions.iter().flat_map(Reproduction::verdicts);
     if verdicts().any(Verdict::differs) {
         Outcome::Differs
-    } else if verdicts().any(|v| v.holds.is_none()) {
+    } else if verdicts().any(Verdict::untold) {
         Outcome::NotAllJudged
     } else {
         Outcome::AsRecorded
@@ -319,6 +337,36 @@ fn number(value: Option<f64>) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
     }
+}
+
+/// The median, with the percentiles if there are several repetitions.
+fn spread(m: &Spread) -> String {
+    let (low, middle, high) = (number(m.p20), number(m.p50), number(m.p80));
+    match m.n {
+        0 | 1 => middle,
+        _ => format!("{middle} [{low}, {high}]"),
+    }
+}
+
+/// A cause and what its runs showed.
+fn shown(cause: &Shown) -> String {
+    let changes = match cause.changes.as_str() {
+        "" => String::new(),
+        changes => format!(" ({changes})"),
+    };
+    let verdict = match (cause.shown, &cause.trouble) {
+        (Some(true), _) => "shown".to_owned(),
+        (Some(false), None) => "not shown".to_owned(),
+        (Some(false), Some(trouble)) => format!("not shown: {trouble}"),
+        (None, trouble) => format!("not judged: {}", trouble.as_deref().unwrap_or("runs failed")),
+    };
+    format!(
+        "Cause: {}{changes}: {} {}, accepted {}: {verdict}",
+        cause.statement.trim(),
+        spread(&cause.measured),
+        cause.unit,
+        range(cause.accepted)
+    )
 }
 
 fn range([low, high]: [Option<f64>; 2]) -> String {
@@ -387,16 +435,12 @@ impl Reproduction {
                 let m = &v.measured;
                 let tone = match (v.recorded_holds, v.holds) {
                     (Some(true), Some(true)) => Tone::Good,
+                    _ if v.explained() => Tone::Good,
                     (Some(false), Some(false)) => Tone::Bad,
                     _ => Tone::Caution,
                 };
-                let (low, middle, high) = (number(m.p20), number(m.p50), number(m.p80));
-                let spread = match m.n {
-                    0 | 1 => String::new(),
-                    _ => format!(" [{low}, {high}]"),
-                };
                 cells.extend([
-                    Cell::from(format!("{middle}{spread} {}", v.unit)),
+                    Cell::from(format!("{} {}", spread(m), v.unit)),
                     Cell::toned(v.word(), tone),
                 ]);
             }
@@ -414,7 +458,8 @@ impl Reproduction {
             .map(|v| {
                 let host = if several { format!(" ({})", v.host) } else { String::new() };
                 let reason = v.reason.as_deref().unwrap_or("no reason is recorded");
-                format!("{}{host} {}: {}", v.id, v.word(), reason.trim())
+                let cause = v.cause.as_ref().map(|c| format!("\n{}", shown(c))).unwrap_or_default();
+                format!("{}{host} {}: {}{cause}", v.id, v.word(), reason.trim())
             })
             .collect()
     }
@@ -439,12 +484,17 @@ impl Reproduction {
             let of = if self.hosts.len() > 1 { format!("{}: ", host.name) } else { String::new() };
             let _ = write!(
                 text,
-                "{of}{} of {} claims hold; {} differ from the record",
+                "{of}{} of {} claims hold; {}{} differ from the record",
                 count(|v| v.holds == Some(true)),
                 host.verdicts.len(),
+                match count(Verdict::explained) {
+                    0 => String::new(),
+                    1 => "1 is explained by a cause that was run; ".to_owned(),
+                    n => format!("{n} are explained by causes that were run; "),
+                },
                 count(Verdict::differs)
             );
-            let _ = match count(|v| v.holds.is_none()) {
+            let _ = match count(Verdict::untold) {
                 0 => writeln!(text),
                 n => writeln!(text, "; {n} could not be judged"),
             };
@@ -547,4 +597,91 @@ pub fn write(
     out.bytes("report.html", report.html())?;
     out.json("claims.json", &claims(reproductions))?;
     reproductions.iter().try_for_each(|r| r.write_figures(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A paper of which one claim holds, one is explained and one has a cause that is not shown.
+    fn reproduction(shown: Option<bool>) -> Reproduction {
+        let (paper, _) = paper::load("chd").expect("the paper");
+        let spread = Spread { p20: Some(1.0), p50: Some(2.0), p80: Some(3.0), n: 3 };
+        let verdict = |id: &str, holds: bool, cause: Option<Shown>| Verdict {
+            id: id.to_owned(),
+            paper: "chd".to_owned(),
+            figure: "7".to_owned(),
+            statement: "a claim".to_owned(),
+            paper_value: "1".to_owned(),
+            accepted: [Some(1.0), Some(2.0)],
+            measured: spread,
+            unit: "ms".to_owned(),
+            holds: Some(holds),
+            recorded_holds: Some(holds),
+            reason: (!holds).then(|| "as tried".to_owned()),
+            host: "sim".to_owned(),
+            note: String::new(),
+            cause,
+        };
+        let cause = |shown: Option<bool>| Shown {
+            statement: "the packets".to_owned(),
+            changes: "tcp.packet = 1500B".to_owned(),
+            measured: spread,
+            unit: "%".to_owned(),
+            accepted: [None, Some(5.0)],
+            shown,
+            trouble: None,
+        };
+        let host = OnHost {
+            name: "sim".to_owned(),
+            verdicts: vec![
+                verdict("C1", true, None),
+                verdict("C2", false, Some(cause(shown))),
+                verdict("C3", false, None),
+            ],
+            plotted: vec![PlottedFigure {
+                figure: paper.figures.iter().find(|f| f.number == "7").expect("it").clone(),
+                charts: Vec::new(),
+                tables: Vec::new(),
+                listing: None,
+            }],
+            failures: None,
+            lateness: None,
+            approximations: Vec::new(),
+        };
+        Reproduction { paper, hosts: vec![host], skipped: Vec::new() }
+    }
+
+    const CAUSE: &str = "Cause: the packets (tcp.packet = 1500B): 2 [1, 3] %, accepted at most 5: ";
+
+    #[test]
+    fn text_and_report_have_causes() {
+        let (yes, no) = (reproduction(Some(true)), reproduction(Some(false)));
+        let text = yes.to_text(None);
+        assert!(text.contains(&format!("C2 explained: as tried\n{CAUSE}shown\n")), "{text}");
+        assert!(text.contains("C3 does not hold: as tried\n"), "{text}");
+        let sum =
+            "1 of 3 claims hold; 1 is explained by a cause that was run; 0 differ from the record";
+        assert!(text.contains(sum), "{text}");
+        let text = no.to_text(None);
+        let line =
+            format!("C2 does not hold, and its cause is not shown: as tried\n{CAUSE}not shown\n");
+        assert!(text.contains(&line), "{text}");
+        assert!(text.contains("1 of 3 claims hold; 1 differ from the record"), "{text}");
+
+        let sections = yes.sections();
+        let of_figure = sections.last().expect("a section");
+        assert!(of_figure.paragraphs.iter().any(|p| p.contains(&format!("{CAUSE}shown"))));
+        let report =
+            Report { title: String::new(), subtitle: String::new(), meta: Vec::new(), sections };
+        assert!(report.html().contains("explained"));
+    }
+
+    #[test]
+    fn a_cause_that_is_not_shown_fails() {
+        let of = |shown| outcome(&[reproduction(shown)]);
+        assert_eq!(of(Some(true)), Outcome::AsRecorded);
+        assert_eq!(of(Some(false)), Outcome::Differs);
+        assert_eq!(of(None), Outcome::NotAllJudged);
+    }
 }

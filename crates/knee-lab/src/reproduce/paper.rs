@@ -1,11 +1,12 @@
 //! A paper as data: its figures (`paper.toml`) and its claims (`claims.toml`).
 
-use super::{fluid::FluidSpec, language};
+use super::{cause::Cause, fluid::FluidSpec, language};
 use include_dir::{Dir, include_dir};
 use knee_run::Host;
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt};
 use thiserror::Error;
+use toml::Spanned;
 
 /// Every scenario, paper and claim of the repository, compiled in.
 static SCENARIOS: Dir = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
@@ -53,6 +54,9 @@ pub struct Figure {
     /// What varies between its runs.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
+    /// Of the runs of a cause: what it changes, after what the axes set.
+    #[serde(skip)]
+    pub(super) changes: Option<BTreeMap<String, toml::Value>>,
     /// How it is plotted.
     #[serde(default, rename = "plot")]
     pub plots: Vec<Plot>,
@@ -211,6 +215,8 @@ pub struct Claim {
     pub holds: bool,
     /// Why it does not hold, and what was tried.
     pub reason: Option<String>,
+    /// Of a claim that does not hold: its cause, with a run that shows it in the simulator.
+    pub cause: Option<Cause>,
     /// What was found on other hosts, by their names; nothing is recorded of those not given.
     #[serde(default)]
     pub found: BTreeMap<String, Found>,
@@ -265,7 +271,7 @@ pub enum Judge {
 #[serde(deny_unknown_fields)]
 struct Claims {
     #[serde(rename = "claim")]
-    claims: Vec<Claim>,
+    claims: Vec<Spanned<Claim>>,
 }
 
 /// Why a paper cannot be had.
@@ -279,14 +285,27 @@ pub enum PaperError {
         id: String,
     },
     /// A file of it is wrong.
-    #[error("scenarios/{file}: {why}")]
+    #[error("scenarios/{file}{}: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+    #[diagnostic(help("{help}"))]
     File {
         /// The file, below `scenarios/`.
         file: String,
+        /// Line, from 1, unless `why` names it.
+        line: Option<usize>,
         /// What is wrong.
         why: String,
+        /// What to do about it.
+        help: String,
     },
 }
+
+/// Header of the table of a claim's cause.
+pub(super) const CAUSE: &str = "[claim.cause]";
+
+const FORMULAS: &str = "docs/claims.md describes formulas and their functions";
+
+/// Help where there is no better.
+const KEYS: &str = "docs/claims.md describes the keys";
 
 /// Text of a file below `scenarios/`.
 ///
@@ -294,12 +313,21 @@ pub enum PaperError {
 /// [`PaperError::File`] if there is none.
 pub fn text(file: &str) -> Result<&'static str, PaperError> {
     let found = SCENARIOS.get_file(file).and_then(|f| f.contents_utf8());
-    found.ok_or_else(|| PaperError::File { file: file.to_owned(), why: "no such file".to_owned() })
+    found.ok_or_else(|| PaperError::File {
+        file: file.to_owned(),
+        line: None,
+        why: "no such file".to_owned(),
+        help: "the papers' files are compiled in: build Knee again".to_owned(),
+    })
 }
 
-fn read<T: for<'a> Deserialize<'a>>(file: &str) -> Result<T, PaperError> {
-    let wrong = |e: toml::de::Error| PaperError::File { file: file.to_owned(), why: e.to_string() };
-    toml::from_str(text(file)?).map_err(wrong)
+fn parse<T: for<'a> Deserialize<'a>>(file: &str, text: &str) -> Result<T, PaperError> {
+    toml::from_str(text).map_err(|e| PaperError::File {
+        file: file.to_owned(),
+        line: None,
+        why: e.to_string(),
+        help: KEYS.to_owned(),
+    })
 }
 
 /// The paper called `id` and its claims.
@@ -311,28 +339,69 @@ pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), PaperError> {
         return Err(PaperError::Unknown { id: id.to_owned() });
     }
     let (papers_file, claims_file) = (format!("{id}/paper.toml"), format!("{id}/claims.toml"));
-    let mut paper: Paper = read(&papers_file)?;
+    let paper = parse_paper(&papers_file, text(&papers_file)?)?;
+    let claims = parse_claims(&claims_file, text(&claims_file)?, &paper)?;
+    Ok((paper, claims))
+}
+
+fn parse_paper(file: &str, text: &str) -> Result<Paper, PaperError> {
+    let mut paper: Paper = parse(file, text)?;
     for figure in &mut paper.figures {
         for (host, why) in &paper.not_on {
             figure.not_on.entry(host.clone()).or_insert_with(|| why.clone());
         }
     }
-    let Claims { claims } = read(&claims_file)?;
     // Told now rather than after the runs.
-    let check = |file: &str, place: &str, text: &str| {
-        language::check(text)
-            .map_err(|e| PaperError::File { file: file.to_owned(), why: format!("{place}: {e}") })
-    };
-    for (figure, place, text) in paper.figures.iter().flat_map(Figure::formulas) {
-        check(&papers_file, &format!("figure {}: {place}", figure.number), text)?;
+    for (figure, place, formula) in paper.figures.iter().flat_map(Figure::formulas) {
+        language::check(formula).map_err(|e| PaperError::File {
+            file: file.to_owned(),
+            line: None,
+            why: format!("figure {}: {place}: {e}", figure.number),
+            help: FORMULAS.to_owned(),
+        })?;
     }
-    for claim in &claims {
-        check(&claims_file, &format!("{}: quantity", claim.id), &claim.quantity)?;
-        if let Some(guard) = &claim.guard {
-            check(&claims_file, &format!("{}: guard", claim.id), guard)?;
+    Ok(paper)
+}
+
+/// The claims of `paper`, from the `text` of a file.
+fn parse_claims(file: &str, text: &str, paper: &Paper) -> Result<Vec<Claim>, PaperError> {
+    let Claims { claims } = parse(file, text)?;
+    for spanned in &claims {
+        let claim = spanned.get_ref();
+        // Line of `key`, of the claim or of its cause.
+        let wrong = |cause: bool, key: &str, why: String, help: &str| PaperError::File {
+            file: file.to_owned(),
+            line: Some(line_of(text, spanned.span().start, cause, key)),
+            why: match (cause, key) {
+                (true, CAUSE) => format!("{}: cause: {why}", claim.id),
+                (true, key) => format!("{}: cause: {key}: {why}", claim.id),
+                (false, key) => format!("{}: {key}: {why}", claim.id),
+            },
+            help: help.to_owned(),
+        };
+        let of_claim = [("quantity", &claim.quantity)].into_iter();
+        let of_claim = of_claim.chain(claim.guard.as_ref().map(|guard| ("guard", guard)));
+        let of_cause = claim.cause.iter().flat_map(Cause::formulas).map(|of| (true, of));
+        for (cause, (key, formula)) in of_claim.map(|of| (false, of)).chain(of_cause) {
+            language::check(formula).map_err(|e| wrong(cause, key, e, FORMULAS))?;
+        }
+        if let Some(cause) = &claim.cause {
+            cause.check(claim, paper).map_err(|(key, why, help)| wrong(true, key, why, &help))?;
         }
     }
-    Ok((paper, claims))
+    Ok(claims.into_iter().map(Spanned::into_inner).collect())
+}
+
+/// Line, from 1, of `key` in the claim that begins at byte `start`, or in the cause of that claim.
+fn line_of(text: &str, start: usize, in_cause: bool, key: &str) -> usize {
+    let before = text[..start].matches('\n').count();
+    let own = text[start..].lines().enumerate();
+    // The header of the claim itself, if the span begins with it, ends nothing.
+    let own = own.take_while(|(i, line)| *i == 0 || !line.starts_with("[[claim]]"));
+    let mut lines = own.skip_while(|(_, line)| in_cause && !line.starts_with(CAUSE));
+    let first = lines.clone().next().map_or(0, |(i, _)| i);
+    let found = lines.find(|(_, line)| line.starts_with(key)).map_or(first, |(i, _)| i);
+    before + found + 1
 }
 
 impl Figure {
@@ -380,6 +449,20 @@ impl Part<'_> {
             })
         });
         figure
+    }
+
+    /// The runs that show the cause of `claim`, of one of `figures`: its id, and the figure with what
+    /// is changed. Causes are those of the simulator, and take repetitions.
+    pub(super) fn changed<'a>(
+        self,
+        claim: &'a Claim,
+        figures: &[Figure],
+    ) -> Option<(&'a str, Figure)> {
+        let cause =
+            claim.cause.as_ref().filter(|_| !self.short && self.host.name() == SIMULATOR)?;
+        let number = cause.figure(claim);
+        let figure = figures.iter().find(|f| f.number == number)?;
+        Some((claim.id.as_str(), cause.changed(figure)))
     }
 
     /// Whether `claim` belongs to this part.
@@ -498,5 +581,129 @@ mod tests {
         let mut in_short = claims.iter().filter(|c| part.has(c)).peekable();
         assert!(in_short.peek().is_some());
         assert!(in_short.all(|c| c.record("kernel").0.is_some()));
+    }
+
+    /// A claims file of one claim of the CHD paper's figure 7, which does not hold, and its cause.
+    fn with_cause(holds: bool, cause: &str) -> String {
+        format!(
+            "# a comment\n[[claim]]\nid = \"C17\"\nfigure = \"7\"\nstatement = \"\"\n\
+             paper_value = \"\"\nunit = \"\"\nquantity = \"1\"\naccepted = [0.0, 1.0]\n\
+             holds = {holds}\n[claim.cause]\nstatement = \"why\"\n{cause}\n\
+             [[claim]]\nid = \"C18\"\nfigure = \"7\"\nstatement = \"\"\npaper_value = \"\"\n\
+             unit = \"\"\nquantity = \"1\"\naccepted = [0.0, 1.0]\nholds = true\n"
+        )
+    }
+
+    fn parsed(text: &str) -> Result<Vec<Claim>, PaperError> {
+        let (paper, _) = load("chd").expect("the paper");
+        parse_claims("chd/claims.toml", text, &paper)
+    }
+
+    #[test]
+    fn causes_are_read() {
+        for cause in [
+            "set = { \"tcp.delayed_ack_every\" = 1 }",
+            "axes = { recovery = \"sack\" }",
+            "axes = { cc = [\"hd\", \"chd\"], acks = \"each\" }",
+            "figure = \"9\"",
+            "quantity = \"run(#{}).mean_queue(0, 1)\"\nunit = \"packets\"\naccepted = [0.0, 1.0]",
+        ] {
+            let claims =
+                parsed(&with_cause(false, cause)).unwrap_or_else(|e| panic!("{cause}: {e}"));
+            assert!(claims[0].cause.is_some() && claims[1].cause.is_none());
+        }
+    }
+
+    /// What is wrong with a cause is told with file, line, key and remedy.
+    #[test]
+    fn wrong_causes_are_told() {
+        let formula = "unit = \"\"\naccepted = [0.0, 1.0]\n";
+        for (holds, cause, expected_line, key, remedy) in [
+            (true, "axes = { recovery = \"sack\" }", 11, "holds", "remove the cause"),
+            (false, "", 11, "changes nothing", "give `set` or `axes`"),
+            (false, "figure = \"12\"", 13, "figure: the paper has no figure 12", "1, 2, 4, 5"),
+            (
+                false,
+                "axes = { speed = 1 }",
+                13,
+                "axes: figure 7 has no axis `speed`",
+                "cc, recovery",
+            ),
+            (false, "axes = { acks = \"some\" }", 13, "no value `some`", "delayed, each"),
+            (false, "axes = { acks = [] }", 13, "no value of the axis `acks`", "at least one"),
+            (false, "figure = \"1\"\nset = { a = 1 }", 14, "set: figure 1 has no runs", "another"),
+            (false, "quantity = \"1\"\nunit = \"\"", 13, "needs `accepted`", "another quantity"),
+            (false, "quantity = \"1\"\naccepted = [0.0, 1.0]", 13, "needs `unit`", "another"),
+            (false, &format!("{formula}quantity = \"run(\""), 15, "cause: quantity: ", "formulas"),
+            (
+                false,
+                &format!("{formula}quantity = \"1\"\nguard = \")\""),
+                16,
+                "guard: ",
+                "formulas",
+            ),
+        ] {
+            let Err(PaperError::File { file, line, why, help }) = parsed(&with_cause(holds, cause))
+            else {
+                panic!("{cause}: accepted")
+            };
+            assert_eq!(
+                (file.as_str(), line),
+                ("chd/claims.toml", Some(expected_line)),
+                "{cause}: {why}"
+            );
+            assert!(why.starts_with("C17: cause: ") && why.contains(key), "{cause}: {why}");
+            assert!(help.contains(remedy), "{cause}: {help}");
+        }
+        // The parser itself names line and key.
+        for (cause, told) in [
+            ("reason = \"\"", "unknown field `reason`"),
+            ("accepted = [1.0]", "accepted"),
+            ("judge = \"me\"", "unknown variant `me`"),
+        ] {
+            let error = parsed(&with_cause(false, cause)).expect_err(cause).to_string();
+            assert!(error.contains("line 13") && error.contains(told), "{cause}: {error}");
+        }
+        // Of a claim itself, with its own line.
+        let text =
+            with_cause(false, "figure = \"9\"").replace("quantity = \"1\"", "quantity = \"(\"");
+        let error = parsed(&text).expect_err("no formula").to_string();
+        assert!(error.contains("claims.toml:8: C17: quantity: "), "{error}");
+    }
+
+    /// The runs of a cause: the values that it names, the first ones of other axes, its keys last.
+    #[test]
+    fn a_cause_changes_runs() {
+        let cause = "set = { \"flow.0.cc\" = \"vegas\" }\naxes = { cc = [\"chd\", \"hd\"] }";
+        let claims = parsed(&with_cause(false, cause)).expect("claims");
+        let (paper, _) = load("chd").expect("the paper");
+        let part = Part { host: &knee_sim::Simulator, short: false };
+        let (id, figure) = part.changed(&claims[0], &paper.figures).expect("a cause");
+        let names = |axis: &Axis| axis.values.iter().map(AxisValue::name).collect::<Vec<_>>();
+        let names: Vec<Vec<String>> = figure.axes.iter().map(names).collect();
+        assert_eq!(id, "C17");
+        assert_eq!(names, [&["chd", "hd"][..], &["newreno"], &["delayed"]]);
+        assert!(figure.plots.is_empty() && figure.tables.is_empty());
+        let (cases, specs) =
+            super::super::cases::prepare("chd", &figure, Some(1)).expect("the runs");
+        assert_eq!(specs.len(), 2);
+        let kinds = |case: &super::super::Case| -> Vec<String> {
+            let flows = case.spec.flows.iter();
+            flows
+                .map(|f| match &f.kind {
+                    knee_run::FlowKind::Tcp(tcp) => tcp.cc.name(),
+                    _ => String::new(),
+                })
+                .collect()
+        };
+        assert_eq!(kinds(&cases.cases[0]), ["vegas", "newreno", "newreno", "chd"]);
+        assert_eq!(kinds(&cases.cases[1]), ["vegas", "newreno", "newreno", "hd"]);
+        let missing = [("cc".to_owned(), "chd, hold-off".to_owned())].into();
+        let error = cases.find(&missing).expect_err("not run");
+        assert!(error.contains("among the `axes` of the cause"), "{error}");
+        // Causes are the simulator's, and not of the short form.
+        let short = Part { short: true, ..part };
+        assert!(short.changed(&claims[0], &paper.figures).is_none());
+        assert!(part.changed(&claims[1], &paper.figures).is_none());
     }
 }

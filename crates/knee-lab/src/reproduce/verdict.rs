@@ -1,6 +1,7 @@
 //! Verdicts on claims.
 
 use super::{
+    cause::Cause,
     formula::{Formulas, Values},
     paper::{Claim, Judge, Paper},
 };
@@ -35,6 +36,27 @@ pub struct Verdict {
     pub host: String,
     /// Settings and remarks.
     pub note: String,
+    /// Of a claim that does not hold: its cause, if one is on record and was run.
+    pub cause: Option<Shown>,
+}
+
+/// The cause of a claim that does not hold, with what its runs showed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    /// The cause, in words.
+    pub statement: String,
+    /// What is changed in the runs that show it.
+    pub changes: String,
+    /// What was measured, over repetitions.
+    pub measured: Spread,
+    /// Unit of the measured quantity and of the accepted range.
+    pub unit: String,
+    /// Accepted range, ends included; `null` for an open end.
+    pub accepted: [Option<f64>; 2],
+    /// Whether the runs show it; `null` if all that could tell failed.
+    pub shown: Option<bool>,
+    /// What went wrong in evaluating it.
+    pub trouble: Option<String>,
 }
 
 /// Percentiles over repetitions; `null` where nothing could be measured.
@@ -58,50 +80,109 @@ fn most(satisfied: impl ExactSizeIterator<Item = bool>) -> bool {
     n > 0 && satisfied.filter(|s| *s).count() as f64 >= MOST * n as f64
 }
 
+/// What became of a quantity and its guard.
+struct Judged {
+    holds: Option<bool>,
+    measured: Spread,
+    trouble: Option<String>,
+}
+
+/// Judges `claim` by the runs at `index`.
+fn judge(claim: &Claim, formulas: &Formulas, index: usize) -> Judged {
+    let values = formulas.per_repetition(index, &claim.quantity);
+    let guarded = claim.guard.as_ref().map(|g| formulas.per_repetition(index, g)).transpose();
+    let [low, high] = claim.accepted;
+    let inside = |x: f64| (low..=high).contains(&x);
+    let mut measured = Spread::default();
+    let (holds, trouble) = match (values, guarded) {
+        (Err(e), _) | (_, Err(e)) => (Some(false), Some(e)),
+        (Ok(Values { values, failed: Some(why) }), _) if values.is_empty() => (None, Some(why)),
+        (_, Ok(Some(Values { values, failed: Some(why) }))) if values.is_empty() => {
+            (None, Some(why))
+        }
+        (Ok(Values { values, .. }), Ok(guard)) => {
+            measured = Spread::of(&values);
+            let within = match claim.judge {
+                Judge::Median => measured.p50.is_some_and(inside),
+                Judge::Seeds => most(values.iter().map(|v| inside(*v))),
+            };
+            let guarded = guard.is_none_or(|g| most(g.values.iter().map(|v| *v != 0.0)));
+            (Some(within && guarded), None)
+        }
+    };
+    Judged { holds, measured, trouble }
+}
+
+fn ends(accepted: [f64; 2]) -> [Option<f64>; 2] {
+    accepted.map(|end| end.is_finite().then_some(end))
+}
+
+impl Shown {
+    /// What the runs at `index` show of `cause`, that of `claim`.
+    fn of(cause: &Cause, claim: &Claim, formulas: &Formulas, index: usize) -> Self {
+        let shows = cause.as_claim(claim);
+        let Judged { holds, measured, trouble } = judge(&shows, formulas, index);
+        Self {
+            changes: cause.changes(),
+            measured,
+            accepted: ends(shows.accepted),
+            statement: shows.statement,
+            unit: shows.unit,
+            shown: holds,
+            trouble,
+        }
+    }
+}
+
 impl Verdict {
-    pub(super) fn of(paper: &Paper, claim: &Claim, host: &str, formulas: &Formulas) -> Self {
+    /// The verdict on `claim`; the runs of its cause are the cases at `of_cause`, if it was run.
+    pub(super) fn of(
+        paper: &Paper,
+        claim: &Claim,
+        host: &str,
+        formulas: &Formulas,
+        of_cause: Option<usize>,
+    ) -> Self {
         let (recorded_holds, reason) = claim.record(host);
-        let values = formulas.claim(&claim.figure, &claim.quantity);
-        let guarded = claim.guard.as_ref().map(|g| formulas.claim(&claim.figure, g)).transpose();
-        let [low, high] = claim.accepted;
-        let inside = |x: f64| (low..=high).contains(&x);
-        let mut measured = Spread::default();
-        let (holds, trouble) = match (values, guarded) {
-            (Err(e), _) | (_, Err(e)) => (Some(false), Some(e)),
-            (Ok(Values { values, failed: Some(why) }), _) if values.is_empty() => (None, Some(why)),
-            (_, Ok(Some(Values { values, failed: Some(why) }))) if values.is_empty() => {
-                (None, Some(why))
-            }
-            (Ok(Values { values, .. }), Ok(guard)) => {
-                measured = Spread::of(&values);
-                let within = match claim.judge {
-                    Judge::Median => measured.p50.is_some_and(inside),
-                    Judge::Seeds => most(values.iter().map(|v| inside(*v))),
-                };
-                let guarded = guard.is_none_or(|g| most(g.values.iter().map(|v| *v != 0.0)));
-                (Some(within && guarded), None)
+        let judged = match formulas.index(&claim.figure) {
+            Ok(index) => judge(claim, formulas, index),
+            Err(why) => {
+                Judged { holds: Some(false), measured: Spread::default(), trouble: Some(why) }
             }
         };
+        let cause = claim.cause.as_ref().zip(of_cause);
         Self {
             id: claim.id.clone(),
             paper: paper.id.clone(),
             figure: claim.figure.clone(),
             statement: claim.statement.clone(),
             paper_value: claim.paper_value.clone(),
-            accepted: claim.accepted.map(|end| end.is_finite().then_some(end)),
-            measured,
+            accepted: ends(claim.accepted),
+            measured: judged.measured,
             unit: claim.unit.clone(),
-            holds,
+            holds: judged.holds,
             recorded_holds,
-            reason: trouble.or(reason),
+            reason: judged.trouble.or(reason),
             host: host.to_owned(),
             note: claim.note.clone(),
+            cause: cause.map(|(cause, index)| Shown::of(cause, claim, formulas, index)),
         }
     }
 
     /// Whether reality is not as the repository records it.
     pub fn differs(&self) -> bool {
-        matches!((self.holds, self.recorded_holds), (Some(found), Some(recorded)) if found != recorded)
+        self.cause.as_ref().is_some_and(|c| c.shown == Some(false))
+            || matches!((self.holds, self.recorded_holds), (Some(found), Some(recorded)) if found != recorded)
+    }
+
+    /// Whether runs that could tell failed.
+    pub fn untold(&self) -> bool {
+        self.holds.is_none() || self.cause.as_ref().is_some_and(|c| c.shown.is_none())
+    }
+
+    /// Whether it does not hold, and its cause is shown.
+    pub fn explained(&self) -> bool {
+        self.holds == Some(false) && self.cause.as_ref().is_some_and(|c| c.shown == Some(true))
     }
 
     /// Verdict in words.
@@ -109,7 +190,12 @@ impl Verdict {
         match (self.holds, self.recorded_holds) {
             (None, _) => "not judged",
             (Some(true), Some(true)) => "holds",
-            (Some(false), Some(false)) => "does not hold",
+            (Some(false), Some(false)) => match self.cause.as_ref().map(|cause| cause.shown) {
+                Some(Some(true)) => "explained",
+                Some(Some(false)) => "does not hold, and its cause is not shown",
+                Some(None) => "does not hold; its cause could not be judged",
+                None => "does not hold",
+            },
             (Some(true), Some(false)) => "holds, against the record",
             (Some(false), Some(true)) => "does not hold, against the record",
             (Some(true), None) => "holds, not on record",
@@ -148,7 +234,7 @@ mod tests {
 
     /// A claim that the window is 10 to 20 packets, with more of its table.
     fn claim(more: &str) -> Claim {
-        let accepted = if more.contains("accepted") { "" } else { "accepted = [10.0, 20.0]\n" };
+        let accepted = if more.starts_with("accepted") { "" } else { "accepted = [10.0, 20.0]\n" };
         toml::from_str(&format!(
             "id = \"C1\"\nfigure = \"1\"\nstatement = \"\"\npaper_value = \"\"\nunit = \"p\"\n\
              holds = true\nreason = \"known\"\nquantity = \"run(#{{}}).window(0, 0)\"\n{accepted}{more}"
@@ -158,7 +244,7 @@ mod tests {
 
     fn judged(more: &str, records: Vec<Result<RunRecord, String>>) -> Verdict {
         let (paper, _) = load("chd").expect("the paper");
-        Verdict::of(&paper, &claim(more), "sim", &formulas(records))
+        Verdict::of(&paper, &claim(more), "sim", &formulas(records), None)
     }
 
     fn holds(more: &str, windows: &[u32]) -> Option<bool> {
@@ -228,7 +314,7 @@ mod tests {
             ..claim("")
         };
         let (paper, _) = load("chd").expect("the paper");
-        let v = Verdict::of(&paper, &other, "sim", &formulas(vec![late()]));
+        let v = Verdict::of(&paper, &other, "sim", &formulas(vec![late()]), None);
         assert_eq!((v.holds, v.reason.as_deref()), (None, Some("late")));
     }
 
@@ -255,5 +341,82 @@ mod tests {
         assert_eq!(of(yes, None), (false, "holds, not on record"));
         assert_eq!(of(no, None), (false, "does not hold, not on record"));
         assert_eq!(of(None, yes), (false, "not judged"));
+    }
+
+    /// A claim that does not hold (a window of 8), with a cause whose runs are those of figure 2: a
+    /// window of 20 at the start.
+    fn explained(cause: &str, formulas: &Formulas) -> Verdict {
+        let more = format!("[cause]\nstatement = \"the figure\"\nfigure = \"2\"\n{cause}");
+        let recorded = Claim { holds: false, ..claim(&more) };
+        let (paper, _) = load("chd").expect("the paper");
+        Verdict::of(&paper, &recorded, "sim", formulas, Some(1))
+    }
+
+    #[test]
+    fn a_cause_is_shown_or_not() {
+        let runs = || formulas(vec![window(8)]);
+        let state = |v: &Verdict| {
+            let shown = v.cause.as_ref().and_then(|c| c.shown);
+            (v.holds, shown, v.explained(), v.differs(), v.untold(), v.word())
+        };
+        let (yes, no) = (Some(true), Some(false));
+        // The claim's own range, in other runs.
+        let v = explained("", &runs());
+        assert_eq!(state(&v), (no, yes, true, false, false, "explained"));
+        let cause = v.cause.expect("a cause");
+        assert_eq!((cause.measured.p50, cause.accepted), (Some(20.0), [Some(10.0), Some(20.0)]));
+        assert_eq!((cause.unit.as_str(), cause.changes.as_str()), ("p", "figure 2"));
+        // A value that is derived, of changed and of unchanged runs.
+        let derived = "quantity = \"run(#{}).window(0, 0) / run('1', #{}).window(0, 0)\"\n\
+                       unit = \"ratio\"\naccepted = [2.4, 2.6]";
+        let derived = derived.replace('\'', "\\\"");
+        let v = explained(&derived, &runs());
+        assert_eq!(state(&v), (no, yes, true, false, false, "explained"), "{:?}", v.cause);
+        assert_eq!(v.cause.and_then(|c| c.measured.p50), Some(2.5));
+        // What is not shown is a failure.
+        let unshown = "does not hold, and its cause is not shown";
+        let v = explained("accepted = [0.0, 19.0]", &runs());
+        assert_eq!(state(&v), (no, no, false, true, false, unshown));
+        let v = explained("guard = \"run(#{}).window(9, 0) > 0\"", &runs());
+        assert_eq!(state(&v), (no, no, false, true, false, unshown));
+        let trouble = v.cause.and_then(|c| c.trouble);
+        assert!(trouble.as_deref().is_some_and(|t| t.contains("no flow 9")), "{trouble:?}");
+        // A claim that starts to hold is against the record, whatever its cause.
+        let v = explained("", &formulas(vec![window(15)]));
+        assert_eq!(state(&v), (yes, yes, false, true, false, "holds, against the record"));
+        // Runs that failed tell nothing.
+        let late = formulas(vec![window(8), Err("late".to_owned())]);
+        let quantity =
+            "quantity = \"run('1', #{}).window(0, 0)\"\nunit = \"\"\naccepted = [8.0, 8.0]";
+        let v = explained(&quantity.replace('\'', "\\\""), &late);
+        assert_eq!(state(&v), (no, yes, true, false, false, "explained"));
+        let failed = formulas(vec![Err("late".to_owned())]);
+        let v = Verdict { holds: no, ..explained(&quantity.replace('\'', "\\\""), &failed) };
+        let told = "does not hold; its cause could not be judged";
+        assert_eq!(state(&v), (no, None, false, false, true, told));
+    }
+
+    #[test]
+    fn a_guard_of_the_claim_guards_its_own_quantity() {
+        let of = |cause: &str| {
+            let text = format!("guard = \"1 > 2\"\n[cause]\nstatement = \"\"\n{cause}");
+            let claim = claim(&text);
+            claim.cause.clone().expect("a cause").as_claim(&claim).guard
+        };
+        assert_eq!(of("figure = \"2\"").as_deref(), Some("1 > 2"));
+        assert_eq!(of("guard = \"true\"").as_deref(), Some("true"));
+        assert_eq!(of("quantity = \"1\""), None);
+    }
+
+    #[test]
+    fn json_has_the_cause() {
+        let json = |v: &Verdict| serde_json::to_value(v).expect("JSON");
+        let found = json(&explained("", &formulas(vec![window(8)])));
+        let cause = &found["cause"];
+        assert_eq!(cause["statement"], "the figure");
+        assert_eq!(cause["measured"]["p50"], 20.0);
+        assert_eq!(cause["accepted"][1], 20.0);
+        assert_eq!((&cause["shown"], &cause["unit"]), (&true.into(), &"p".into()));
+        assert!(json(&judged("", vec![window(15)]))["cause"].is_null());
     }
 }

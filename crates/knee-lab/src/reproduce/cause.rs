@@ -1,0 +1,174 @@
+//! Causes: why a claim does not hold, as a statement and a run that shows it.
+
+use super::paper::{Axis, AxisValue, CAUSE, Claim, Figure, Judge, Paper, plain_name};
+use serde::Deserialize;
+use std::{borrow::Cow, collections::BTreeMap};
+
+/// Why a claim does not hold, with what shows it: the claim holds once something is changed, or a
+/// value derived from the cause is met. What is not given is the claim's.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cause {
+    /// The cause, in words.
+    pub statement: String,
+    /// Figure whose runs are meant.
+    figure: Option<String>,
+    /// Keys of the scenario that are changed in all runs.
+    #[serde(default)]
+    set: BTreeMap<String, toml::Value>,
+    /// Values of axes that are run; the first is meant where a formula names none. Of an axis that is
+    /// not given, only its first value is run.
+    #[serde(default)]
+    axes: BTreeMap<String, OneOrMore>,
+    /// Formula, evaluated per repetition. `run("7", ...)` gives runs in which nothing is changed.
+    quantity: Option<String>,
+    /// Condition that must hold too.
+    guard: Option<String>,
+    /// Unit of the quantity.
+    unit: Option<String>,
+    /// Accepted range.
+    accepted: Option<[f64; 2]>,
+    /// How repetitions make a verdict.
+    judge: Option<Judge>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    More(Vec<toml::Value>),
+    One(toml::Value),
+}
+
+impl OneOrMore {
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::More(values) => values.iter().map(plain_name).collect(),
+            Self::One(value) => vec![plain_name(value)],
+        }
+    }
+}
+
+/// What is wrong with a cause: the key, what, and the remedy.
+pub(super) type Wrong = (&'static str, String, String);
+
+impl Cause {
+    /// Number of the figure whose runs are meant, for a cause of `claim`.
+    pub(super) fn figure<'a>(&'a self, claim: &'a Claim) -> &'a str {
+        self.figure.as_deref().unwrap_or(&claim.figure)
+    }
+
+    /// Its formulas, with the names of their keys.
+    pub(super) fn formulas(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        [("quantity", &self.quantity), ("guard", &self.guard)]
+            .into_iter()
+            .filter_map(|(key, formula)| Some((key, formula.as_ref()?)))
+    }
+
+    /// The claim that shows it: `claim` with what differs. Its guard is the claim's only if its
+    /// quantity is.
+    pub(super) fn as_claim(&self, claim: &Claim) -> Claim {
+        let own = claim.clone();
+        let guard = self.guard.clone().or_else(|| self.quantity.is_none().then_some(own.guard)?);
+        Claim {
+            statement: self.statement.clone(),
+            figure: self.figure(claim).to_owned(),
+            quantity: self.quantity.clone().unwrap_or(own.quantity),
+            guard,
+            unit: self.unit.clone().unwrap_or(own.unit),
+            accepted: self.accepted.unwrap_or(own.accepted),
+            judge: self.judge.unwrap_or(own.judge),
+            ..own
+        }
+    }
+
+    /// The figure with what is changed: the runs that show it, and nothing drawn.
+    pub(super) fn changed(&self, figure: &Figure) -> Figure {
+        let chosen = |axis: &Axis| {
+            let name = |value: &AxisValue| value.name();
+            let wanted = match self.axes.get(&axis.name) {
+                Some(values) => values.names(),
+                None => axis.values.first().map(name).into_iter().collect(),
+            };
+            let find = |wanted: &String| axis.values.iter().find(|v| v.name() == *wanted).cloned();
+            Axis { values: wanted.iter().filter_map(find).collect(), ..axis.clone() }
+        };
+        Figure {
+            axes: figure.axes.iter().map(chosen).collect(),
+            changes: Some(self.set.clone()),
+            plots: Vec::new(),
+            tables: Vec::new(),
+            ..figure.clone()
+        }
+    }
+
+    /// What is wrong with it as the cause of `claim`, if anything.
+    pub(super) fn check(&self, claim: &Claim, paper: &Paper) -> Result<(), Wrong> {
+        let wrong = |key, what: String, help: &str| Err((key, what, help.to_owned()));
+        if claim.holds {
+            return wrong(
+                CAUSE,
+                "a claim that holds needs no cause".to_owned(),
+                "remove the cause, or record `holds = false`",
+            );
+        }
+        for (key, given) in [("accepted", self.accepted.is_some()), ("unit", self.unit.is_some())] {
+            if self.quantity.is_some() && !given {
+                let what = format!("a quantity of its own needs `{key}` as well");
+                return wrong("quantity", what, "those of the claim are of another quantity");
+            }
+        }
+        if self.set.is_empty()
+            && self.axes.is_empty()
+            && self.figure.is_none()
+            && self.quantity.is_none()
+        {
+            return wrong(
+                CAUSE,
+                "it changes nothing, so it shows nothing".to_owned(),
+                "give `set` or `axes` (runs that differ), or `quantity` (a value that is derived)",
+            );
+        }
+        let number = self.figure(claim);
+        let Some(figure) = paper.figures.iter().find(|f| f.number == number) else {
+            let known: Vec<&str> = paper.figures.iter().map(|f| f.number.as_str()).collect();
+            let help = format!("the figures are: {}", known.join(", "));
+            return Err(("figure", format!("the paper has no figure {number}"), help));
+        };
+        if figure.scenario.is_none() && !self.set.is_empty() {
+            let what = format!("figure {number} has no runs, so nothing can be changed in them");
+            return wrong("set", what, "name another `figure`");
+        }
+        for (name, values) in &self.axes {
+            let Some(axis) = figure.axes.iter().find(|a| a.name == *name) else {
+                let known: Vec<&str> = figure.axes.iter().map(|a| a.name.as_str()).collect();
+                let help = format!("its axes are: {}", known.join(", "));
+                return Err(("axes", format!("figure {number} has no axis `{name}`"), help));
+            };
+            let known: Vec<String> = axis.values.iter().map(AxisValue::name).collect();
+            let names = values.names();
+            if names.is_empty() {
+                let what = format!("no value of the axis `{name}` is run");
+                return wrong("axes", what, "name at least one, or leave out the axis");
+            }
+            if let Some(unknown) = names.iter().find(|v| !known.contains(v)) {
+                let what = format!("the axis `{name}` of figure {number} has no value `{unknown}`");
+                return Err(("axes", what, format!("its values are: {}", known.join(", "))));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is changed, in words.
+    pub(super) fn changes(&self) -> String {
+        let of_axes = self.axes.iter().map(|(name, v)| format!("{name}: {}", v.names().join(", ")));
+        let of_keys = self.set.iter().map(|(key, value)| {
+            let value = match value {
+                toml::Value::String(text) => Cow::from(text),
+                other => Cow::from(other.to_string()),
+            };
+            format!("{key} = {value}")
+        });
+        let figure = self.figure.iter().map(|number| format!("figure {number}"));
+        figure.chain(of_keys).chain(of_axes).collect::<Vec<_>>().join("; ")
+    }
+}
