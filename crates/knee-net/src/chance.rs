@@ -1,7 +1,9 @@
 //! Randomness: independent streams, random loss, jitter.
 
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::SplitMix64;
+use rand_xoshiro::{
+    SplitMix64,
+    rand_core::{Rng, SeedableRng},
+};
 
 /// A random stream keyed by (seed, component, index): adding a flow or an element leaves all other
 /// streams as they were.

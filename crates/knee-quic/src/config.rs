@@ -6,8 +6,10 @@ use crate::{
 };
 use knee_cc::{ParamError, Params};
 use quinn_proto::congestion;
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::SplitMix64;
+use rand_xoshiro::{
+    SplitMix64,
+    rand_core::{Rng, SeedableRng},
+};
 use std::{
     fmt,
     sync::{Arc, atomic::Ordering},
@@ -128,7 +130,7 @@ impl CongestionControl {
                 let key = SplitMix64::seed_from_u64(seed).next_u64();
                 SplitMix64::seed_from_u64(SplitMix64::seed_from_u64(key ^ number).next_u64())
             }
-            None => SplitMix64::from_os_rng(),
+            None => SplitMix64::seed_from_u64(getrandom::u64().expect("random bits of the system")),
         }
     }
 }

@@ -27,8 +27,10 @@ use quinn_proto::{
     RttEstimator,
     congestion::{self, ControllerMetrics},
 };
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::SplitMix64;
+use rand_xoshiro::{
+    SplitMix64,
+    rand_core::{Rng, SeedableRng},
+};
 use std::{
     any::Any,
     time::{Duration, Instant},

@@ -3,7 +3,7 @@ use crate::{CongestionControl, Observer, host::Numbers};
 use knee_cc::{Call, CallRecord, NOTE_LOSS_TOLERATED, algorithms};
 use proptest::prelude::*;
 use quinn_proto::congestion::{Controller as _, ControllerFactory};
-use rand_core::RngCore;
+use rand_xoshiro::rand_core::Rng;
 use std::sync::{Arc, Mutex};
 
 const MTU: u16 = 1200;

@@ -9,8 +9,10 @@ use quinn_proto::{
     Endpoint, EndpointConfig, MtuDiscoveryConfig, ReadError, ServerConfig, StreamId, Transmit,
     TransportConfig, VarInt, WriteError,
 };
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::SplitMix64;
+use rand_xoshiro::{
+    SplitMix64,
+    rand_core::{Rng, SeedableRng},
+};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use sha2::{Digest, Sha256};
 use std::{
