@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * TCP-Africa: HighSpeed TCP while the path is not used up, NewReno otherwise.
+ * TCP-Africa: HighSpeed TCP while the path has spare capacity, NewReno otherwise.
  *
  * R. King, R. Baraniuk, R. Riedi: "TCP-Africa: an adaptive and fair rapid increase rule for
  * scalable TCP", INFOCOM 2005, as Table I of D. Hayes, G. Armitage, LCN 2010 (CHD paper) states
  * it; a(W) and b(W) from RFC 3649 (HighSpeed TCP).
  *
  * The packets queued, W (r - RTTmin)/r with the smoothed RTT r, choose at each ACK: below alpha
- * the fast mode, W += a(W)/W for each packet acknowledged, else the slow mode, W += 1/W. A loss
- * takes b(W) W away in either mode. Slow start and timeout as NewReno.
+ * the fast mode, W += a(W)/W for each packet acknowledged, otherwise the slow mode, W += 1/W. A
+ * loss removes b(W) W in either mode. Slow start and timeout as NewReno.
  *
  * Readings taken where the sources are silent, each a parameter unless noted:
  *  - r is smoothed per sample with weights 7/8 and 1/8: `srtt_weight` (AF-a).
- *  - alpha is told as 1.64 packets: `alpha`, of which 1/1000 packet counts (AF-b).
+ *  - alpha is given as 1.64 packets: `alpha`, in steps of 1/1000 packet (AF-b).
  *  - the mode is chosen at every ACK (not a parameter; AF-c).
- *  - without an RTT there is no mode to choose: slow (not a parameter).
+ *  - until there is an RTT the mode is slow (not a parameter).
  */
 #include "knee/host.h"
 #include "knee/backlog.h"
@@ -30,10 +30,10 @@
 	CC_DELACK_PARAM(X) \
 	X(CC_PROB_PPM, srtt_weight_ppm, "srtt_weight", "", 0, 999000, 875000, "", \
 	  "CHD paper Table I; RFC 6298 s2: 7/8; reading AF-a", \
-	  "weight of the past in the smoothed RTT, per sample; 0: each sample as it is") \
+	  "weight of the past in the smoothed RTT, per sample; 0: no smoothing") \
 	X(CC_NUMBER_PPM, alpha_ppm, "alpha", "", 0, 1000000000, 1640000, "", \
 	  "King et al. 2005: about 1.64; reading AF-b", \
-	  "packets kept queued below which the window grows as HighSpeed TCP's")
+	  "packets in the queue below which the window grows as HighSpeed TCP's")
 
 #define AFRICA_RULES(R)
 
@@ -114,6 +114,6 @@ static void africa_observe(const struct africa_state *st, const struct africa_pa
 }
 
 KNEE_ALGORITHM(africa, AFRICA_PARAMS, AFRICA_RULES, CC_NO_RANDOM,
-	       "HighSpeed TCP's growth while hardly anything is queued, else NewReno's",
+	       "HighSpeed TCP's growth while the queue is almost empty, otherwise NewReno's",
 	       "King, Baraniuk, Riedi, INFOCOM 2005",
 	       "backlog_thousandths|increase_thousandths|fast_mode|srtt_us");

@@ -3,7 +3,7 @@
  * BBR version 3: paces at a model of the path.
  *
  * N. Cardwell, I. Swett, J. Beshay (eds.): "BBR Congestion Control", draft-ietf-ccwg-bbr-06, July
- * 2026. Section numbers are the draft's. It has no ECN response (section 3.7), nor has this.
+ * 2026. Section numbers are the draft's. It has no ECN response (section 3.7); neither has this.
  *
  * The model is the largest delivery rate of two probing cycles (max_bw), the least RTT of ten
  * seconds (min_rtt), and bounds learned from losses: for the long term on the data in flight
@@ -21,26 +21,27 @@
  *   PROBE_RTT  1, cwnd_gain 0.5, for 200 ms, if min_rtt has not been seen for 5 s
  *
  * Readings taken, each a parameter unless noted:
- *  - BB-a: what was in flight when a packet was sent (tx_in_flight) is no part of the contract's
- *    sample. Of a path that keeps order it has since been delivered or lost: the packets delivered
- *    since then and the losses of the round (not a parameter).
- *  - BB-b: what was lost since a packet was sent is what has been lost in the round, which the
- *    first loss begins anew. The losses that one ACK tells of are one burst, "packet" P of section
- *    5.5.10.2. A loss that a timer found counts as one packet, at the next ACK (not a parameter).
- *  - BB-c: discontiguous ranges lost in startup are ACKs that told of a loss: `startup_losses`.
- *  - BB-d: the initial pacing rate takes an RTT of 1 ms; the first RTT sample sets it anew, also
- *    downwards: as the text of section 5.6.2, not its pseudocode (not a parameter).
- *  - BB-e: the state to go back to is saved where the stack enters recovery, not again in each of
- *    its rounds (not a parameter).
+ *  - BB-a: the contract's sample does not have what was in flight when a packet was sent
+ *    (tx_in_flight). On a path that keeps order all of it has since been delivered or lost, so the
+ *    packets delivered since then plus the losses of the round stand for it (not a parameter).
+ *  - BB-b: losses since a packet was sent are the losses of the round, which the first loss
+ *    restarts. The losses that one ACK reports are one burst, "packet" P of section 5.5.10.2. A
+ *    loss that a timer found counts as one packet, at the next ACK (not a parameter).
+ *  - BB-c: discontiguous ranges lost in startup are counted as ACKs that report a loss:
+ *    `startup_losses`.
+ *  - BB-d: the initial pacing rate takes an RTT of 1 ms; the first RTT sample sets it again, also
+ *    downwards: as in the text of section 5.6.2, not its pseudocode (not a parameter).
+ *  - BB-e: the state that undo restores is saved when the stack enters recovery, not again in each
+ *    of its rounds (not a parameter).
  *  - BB-f: samples of PROBE_RTT, and of the round after it, count as application-limited, which
  *    section 5.3.4.3 has the sampler say (not a parameter).
  *  - BB-g: extra_acked (section 5.5.9), the allowance for aggregated ACKs, is left out: the state
  *    has no room for it. Of the allowances there is the offload budget: `quanta`.
- *  - BB-h: selective acknowledgements are taken for granted (section 5.3.1.3).
+ *  - BB-h: selective acknowledgements are assumed (section 5.3.1.3).
  *  - BB-i: PROBE_RTT every 5 s, as the draft has it; a later text of its editors has 10 s, with
  *    the same window as min_rtt: `probe_rtt_interval`.
- *  - BB-k: leaving PROBE_RTT when sending starts again, there is no random number: the wait for
- *    the next probe is the mean one (not a parameter).
+ *  - BB-k: if PROBE_RTT ends when sending resumes, there is no random number: the wait for the next
+ *    probe is the mean (not a parameter).
  */
 #include "knee/host.h"
 #include "knee/reno.h"
@@ -49,7 +50,7 @@
 	X(CC_NUMBER_PPM, startup_gain_ppm, "startup_gain", "", 1000000, 8000000, 2770000, "", \
 	  "draft s2.5: 2.77", "pacing gain of startup") \
 	X(CC_NUMBER_PPM, drain_gain_ppm, "drain_gain", "", 10000, 1000000, 500000, "", \
-	  "draft s2.5: 0.5", "pacing gain after startup, until its queue is gone") \
+	  "draft s2.5: 0.5", "pacing gain after startup, until its queue has drained") \
 	X(CC_NUMBER_PPM, down_gain_ppm, "down_gain", "", 10000, 1000000, 900000, "", \
 	  "draft s5.6.1: 0.90", "pacing gain after a probe") \
 	X(CC_NUMBER_PPM, up_gain_ppm, "up_gain", "", 1000000, 8000000, 1250000, "", \
@@ -59,42 +60,42 @@
 	X(CC_NUMBER_PPM, up_cwnd_gain_ppm, "up_cwnd_gain", "", 1000000, 8000000, 2250000, "", \
 	  "draft s5.6.1: 2.25", "the same during a probe") \
 	X(CC_PROB_PPM, pacing_margin_ppm, "pacing_margin", "", 0, 500000, 10000, "", \
-	  "draft s2.5: 1 %", "part of the rate that pacing leaves out") \
+	  "draft s2.5: 1 %", "fraction by which pacing stays below the rate") \
 	X(CC_NUMBER_PPM, full_growth_ppm, "full_growth", "", 1000000, 4000000, 1250000, "", \
-	  "draft s5.3.1.2: 25 %", "growth of the rate in a round that is growth") \
+	  "draft s5.3.1.2: 25 %", "least factor by which the rate must grow in a round to count as growth") \
 	X(CC_COUNT, full_rounds, "full_rounds", "", 1, 7, 3, "", \
 	  "draft s5.3.1.2: 3", "rounds without growth after which the pipe is full") \
 	X(CC_COUNT, startup_losses, "startup_losses", "", 1, 15, 6, "", \
 	  "draft s5.3.1.3: 6; reading BB-c", \
-	  "ACKs of a round that tell of losses, from which on startup may end by loss") \
+	  "ACKs of a round that report losses after which startup may end") \
 	X(CC_COUNT, drain_rounds, "drain_rounds", "", 1, 6, 3, "", \
-	  "draft s5.3.2: 3", "round trips after which the drain ends in any case") \
+	  "draft s5.3.2: 3", "round trips after which the drain always ends") \
 	X(CC_PROB_PPM, loss_thresh_ppm, "loss_thresh", "", 0, 500000, 20000, "", "draft s2.8: 2 %", \
-	  "loss in a round that is too much") \
+	  "fraction lost in a round above which losses are too many") \
 	X(CC_PROB_PPM, beta_ppm, "beta", "", 10000, 1000000, 700000, "", "draft s2.8: 0.7", \
-	  "least part of a bound that one round's losses leave") \
+	  "smallest fraction of a bound that one round's losses leave") \
 	X(CC_PROB_PPM, headroom_ppm, "headroom", "", 0, 900000, 150000, "", "draft s2.8: 0.15", \
-	  "part of the long-term bound that is left to others") \
+	  "fraction of the long-term bound left to other flows") \
 	X(CC_CHOICE, precaution, "precaution", "", 0, 1, 1, "off|on", "draft s5.3.3.6", \
-	  "after a probe with too much loss, the next one ends at the bound of that") \
+	  "after a probe with too much loss, end the next one at the bound of that probe") \
 	X(CC_PKTS, min_cwnd_pkts, "min_cwnd", "", 1, 1000, 4, "", "draft s2.8: 4", \
 	  "smallest window") \
 	X(CC_COUNT, quanta, "quanta", "", 0, 10, 3, "", "draft s5.5.8: 3", \
-	  "send quanta that a window holds at least") \
+	  "smallest window in send quanta") \
 	X(CC_TIME_US, min_rtt_window_us, "min_rtt_window", "", 100000, 600000000, 10000000, "", \
-	  "draft s2.16.1: 10 s", "age at which the least RTT is given up") \
+	  "draft s2.16.1: 10 s", "age at which the least RTT expires") \
 	X(CC_TIME_US, probe_rtt_interval_us, "probe_rtt_interval", "", 100000, 600000000, 5000000, \
 	  "", "draft s2.16.2: 5 s; reading BB-i", "time without a lower RTT before it is probed for") \
 	X(CC_TIME_US, probe_rtt_time_us, "probe_rtt_time", "", 0, 10000000, 200000, "", \
-	  "draft s2.16.2: 200 ms", "how long a probe of the RTT lasts, at least") \
+	  "draft s2.16.2: 200 ms", "shortest duration of an RTT probe") \
 	X(CC_NUMBER_PPM, probe_rtt_gain_ppm, "probe_rtt_gain", "", 10000, 2000000, 500000, "", \
-	  "draft s2.16.2: 0.5", "window while it lasts, in units of the BDP") \
+	  "draft s2.16.2: 0.5", "window during an RTT probe, in units of the BDP") \
 	X(CC_TIME_US, probe_wait_us, "probe_wait", "", 1000, 30000000, 2000000, "", \
-	  "draft s5.3.3.8: 2 to 3 s", "time between probes of the rate, at least") \
+	  "draft s5.3.3.8: 2 to 3 s", "shortest time between probes of the rate") \
 	X(CC_TIME_US, probe_spread_us, "probe_spread", "", 0, 30000000, 1000000, "", \
-	  "draft s5.3.3.8: 2 to 3 s", "random time beyond it, at most") \
+	  "draft s5.3.3.8: 2 to 3 s", "largest random time added to it") \
 	X(CC_COUNT, reno_rounds, "reno_rounds", "", 1, 100, 63, "", \
-	  "draft s5.3.3.8: 63", "round trips between probes of the rate, at most")
+	  "draft s5.3.3.8: 63", "most round trips between probes of the rate")
 
 #define BBR_RULES(R)
 
@@ -110,7 +111,7 @@ enum bbr_mode {
 	BBR_PROBE_RTT = 6,
 };
 
-/* What the ACKs now coming tell of (section 2.14). */
+/* What the ACKs now arriving report on (section 2.14). */
 enum bbr_acks {
 	BBR_ACKS_INIT = 0,
 	BBR_ACKS_REFILLING = 1,
@@ -235,7 +236,7 @@ static u64 bbr_bytes_per_s(const struct cc_conn *conn, u32 bw_q6, u32 gain_ppm)
 	return cc_min_u64(bytes_per_s, BBR_MOST_BYTES_PER_S) * gain_ppm / CC_ONE_PPM;
 }
 
-/* Sections 5.6.4.2, 5.5.8: what a window holds at least, beside the BDP. */
+/* Sections 5.6.4.2, 5.5.8: the smallest window, apart from the BDP. */
 static u32 bbr_with_quanta(const struct cc_conn *conn, const struct bbr_state *st,
 			   const struct bbr_params *p, u32 inflight_pkts)
 {
@@ -438,7 +439,7 @@ static void bbr_on_loss(const struct cc_conn *conn, struct bbr_state *st,
 	}
 }
 
-/* The ACK in the algorithm's own terms, and its losses counted. */
+/* Converts the ACK to the algorithm's units, and counts its losses. */
 static void bbr_read(const struct cc_conn *conn, struct bbr_state *st, const struct bbr_params *p,
 		     const struct cc_ack *ack, struct bbr_sample *s)
 {
@@ -567,7 +568,7 @@ static void bbr_raise_long_term(const struct cc_conn *conn, struct bbr_state *st
 		bbr_raise_slope(st);
 }
 
-/* Section 5.3.3.9, AdaptLongTermModel. Gives whether a probe begins at once. */
+/* Section 5.3.3.9, AdaptLongTermModel. Returns whether a probe begins at once. */
 static int bbr_adapt_long_term(const struct cc_conn *conn, struct bbr_state *st,
 			       const struct cc_ack *ack, const struct bbr_sample *s)
 {
@@ -648,7 +649,7 @@ static void bbr_advance_cycle(const struct cc_conn *conn, struct bbr_state *st,
 	}
 }
 
-/* Section 5.3.4.3, UpdateMinRTT. Gives whether it is time to probe for the RTT. */
+/* Section 5.3.4.3, UpdateMinRTT. Returns whether it is time to probe for the RTT. */
 static int bbr_update_min_rtt(struct cc_conn *conn, struct bbr_state *st,
 			      const struct bbr_params *p, const struct cc_ack *ack,
 			      const struct bbr_sample *s)
@@ -768,7 +769,7 @@ static void bbr_set_cwnd(struct cc_conn *conn, const struct bbr_state *st,
 	cwnd_pkts = cc_max_u32(cwnd_pkts, p->min_cwnd_pkts);
 	cwnd_pkts = cc_min_u32(cwnd_pkts, bbr_bound_pkts(st, p));
 	conn->cwnd_pkts = cc_max_u32(cc_min_u32(cwnd_pkts, conn->cwnd_max_pkts), 1U);
-	/* No slow start any more, in which a host takes a window for limiting that is half used. */
+	/* Out of slow start, in which a host considers a half-used window limiting. */
 	if (st->full_reached)
 		conn->ssthresh_pkts = cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
 }
@@ -826,9 +827,9 @@ static u32 bbr_ssthresh(struct cc_conn *conn, struct bbr_state *st, const struct
 	return cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
 }
 
-/* Section 5.4.1. That everything was acknowledged and nothing sent tells that the application held
- * sending back. Without an ACK the delivered packets are not known: as the first ACK to come is of
- * a packet sent now, a round ends with it all the same. */
+/* Section 5.4.1. Everything was acknowledged and nothing sent, so the application limited sending.
+ * Without an ACK the delivered packets are not known; since the next ACK is for a packet sent now,
+ * a round ends with it anyway. */
 static void bbr_on_event(struct cc_conn *conn, struct bbr_state *st, const struct bbr_params *p,
 			 u32 event)
 {

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * BIC: binary increase, a search for the window at which the last loss came.
+ * BIC: binary increase, a search for the window at which the last loss occurred.
  *
  * L. Xu, K. Harfoush, I. Rhee: "Binary Increase Congestion Control (BIC) for Fast Long-Distance
- * Networks", INFOCOM 2004; in the form that the project's summary gives it, which is a later one:
- * the paper halves the distance (B = 2) and has Smax 32, Smin 0.01, beta 0.875.
+ * Networks", INFOCOM 2004, in the later form that the project's page summarises: the paper halves
+ * the distance (B = 2) and has Smax 32, Smin 0.01, beta 0.875.
  *
  * In congestion avoidance, per round trip:
  *
  *   cwnd < Wmax:   (Wmax - cwnd) / B, at most Smax; Smin where that is 1 or less
- *   cwnd >= Wmax:  Smin within B of Wmax; then (cwnd - Wmax) / (B - 1), from Smax (B - 1) on Smax
+ *   cwnd >= Wmax:  Smin within B of Wmax; then (cwnd - Wmax) / (B - 1), at most Smax
  *
  * A loss: Wmax = cwnd, or cwnd (1 + beta) / 2 where the window stayed below the last Wmax; cwnd =
  * beta cwnd. Up to `low_window` packets NewReno.
  *
- * Readings taken where the summary is open, none a parameter but by its constants:
- *  - BI-a: beta takes part of cwnd, not of the data in flight; rounded down.
- *  - BI-b: at low_window exactly NewReno's growth and halving hold; Wmax follows as elsewhere.
- *  - BI-c: before any loss Wmax = 0: the window, beyond it by all it has, grows by up to Smax.
- *  - BI-d: a timeout is NewReno's, and sets Wmax as another loss does.
+ * Readings taken where the summary is silent, none a parameter except through its constants:
+ *  - BI-a: beta applies to cwnd, not to the data in flight; rounded down.
+ *  - BI-b: at exactly low_window NewReno's growth and halving apply; Wmax is set as elsewhere.
+ *  - BI-c: before any loss Wmax = 0: the whole window is above it and grows by up to Smax.
+ *  - BI-d: a timeout is NewReno's, and sets Wmax as any other loss does.
  */
 #include "knee/host.h"
 #include "knee/growth.h"
@@ -32,19 +32,19 @@
 	RENO_GROWTH_PARAMS(X) \
 	RENO_SSTHRESH_PARAM(X) \
 	X(CC_PROB_PPM, beta_ppm, "beta", "", 100000, 950000, 799805, "", \
-	  "BIC in Linux: 819/1024; Xu et al. 2004: 0.875", "what a loss leaves of the window") \
+	  "BIC in Linux: 819/1024; Xu et al. 2004: 0.875", "fraction of the window that a loss leaves") \
 	X(CC_PKTS, smax_pkts, "smax", "", 1, 65535, 16, "", \
 	  "BIC in Linux: 16; Xu et al. 2004: 32", "largest growth, packets per round trip") \
 	X(CC_NUMBER_PPM, smin_ppm, "smin", "", 1000, 1000000, 200000, "", \
 	  "BIC in Linux: 4/20; Xu et al. 2004: 0.01", \
-	  "smallest growth, packets per round trip: close to Wmax") \
+	  "smallest growth, packets per round trip, close to Wmax") \
 	X(CC_NUMBER_PPM, b_ppm, "b", "", 1500000, 64000000, 4000000, "", \
 	  "BIC in Linux: 4; Xu et al. 2004: 2", \
-	  "B: the search goes this part of the distance per round trip") \
+	  "B: each round trip covers 1/B of the distance to Wmax") \
 	X(CC_PKTS, low_window_pkts, "low_window", "", 0, 1000000, 14, "", "Xu et al. 2004: 14", \
-	  "window up to which NewReno's rules hold") \
+	  "window up to which NewReno's rules apply") \
 	X(CC_CHOICE, fast_convergence, "fast_convergence", "", 0, 1, 1, "off|on", \
-	  "Xu et al. 2004", "lower Wmax further where the window stayed below the last one")
+	  "Xu et al. 2004", "lower Wmax further if the window stayed below the last one")
 
 #define BIC_RULES(R)
 

@@ -11,8 +11,8 @@
  *
  *   NDG = (r - r_prev) / (r + r_prev) * (W + W_prev) / (W - W_prev)
  *
- * decides by its sign: above 0 the window falls by an eighth, else it grows by one packet. Loss,
- * timeout and slow start as NewReno.
+ * decides by its sign: above 0 the window falls by an eighth, otherwise it grows by one packet.
+ * Loss, timeout and slow start as NewReno.
  *
  * Readings taken where the sources are silent or differ, each a parameter unless noted:
  *  - Table I keeps the first factor only, the delay's own change: `gradient` (CA-a).
@@ -44,14 +44,14 @@ enum { CARD_RTT_MEAN = 0, CARD_RTT_LAST = 1, CARD_RTT_LEAST = 2 };
 	CC_DELACK_PARAM(X) \
 	X(CC_CHOICE, gradient, "gradient", "", 0, 1, CARD_GRADIENT_DELAY_WINDOW, \
 	  "delay|delay_window", "Jain 1989; CHD paper Table I: delay; reading CA-a", \
-	  "whether the sign of the delay's change alone decides, or that of delay over window") \
+	  "what decides: the sign of the delay's change alone, or of delay over window") \
 	X(CC_CHOICE, period, "period", "", 0, 1, CARD_EVERY_SECOND_ROUND, "round|second_round", \
 	  "Jain 1989: every second; CHD paper Table I: every RTT; reading CA-b", \
 	  "how often the window is changed") \
 	X(CC_CHOICE, rtt_stat, "rtt_stat", "", 0, 2, CARD_RTT_LEAST, "mean|last|min", \
-	  "reading CA-c", "RTT of a round, of all its samples") \
+	  "reading CA-c", "which of a round's samples is its RTT: their mean, the last, or the least") \
 	X(CC_PROB_PPM, decrease_ppm, "decrease", "", 0, 1000000, 125000, "", \
-	  "CHD paper Table I: beta = 7/8", "part of the window that a reduction takes away") \
+	  "CHD paper Table I: beta = 7/8", "fraction of the window that a reduction removes") \
 	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 0, "off|on", "reading CA-e", \
 	  "whether the delay test runs in slow start")
 
@@ -196,7 +196,7 @@ static void card_observe(const struct card_state *st, const struct card_params *
 	out[3] = (u32)card_gradient_is_positive(st, p);
 }
 
-KNEE_ALGORITHM(card, CARD_PARAMS, CARD_RULES, CC_NO_RANDOM,
-	       "an eighth less where more window only brought more delay, else one packet more",
-	       "Jain, ACM CCR 19(5), 1989",
-	       "rtt_us|rtt_before_us|cwnd_before_pkts|gradient_is_positive");
+KNEE_ALGORITHM(
+    card, CARD_PARAMS, CARD_RULES, CC_NO_RANDOM,
+    "an eighth less if a larger window only brought more delay, otherwise one packet more",
+    "Jain, ACM CCR 19(5), 1989", "rtt_us|rtt_before_us|cwnd_before_pkts|gradient_is_positive");

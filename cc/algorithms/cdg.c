@@ -3,7 +3,7 @@
  * CDG: CAIA delay gradient.
  *
  * D. A. Hayes, G. Armitage: "Revisiting TCP congestion control using delay gradients", Networking
- * 2011. Rules and values are those of published descriptions of it; its own text was not at hand.
+ * 2011. Rules and values are those of published descriptions of it; we did not have the paper.
  *
  * Once per marked-packet round, how much the round's least and largest RTT have changed since the
  * round before: g_min and g_max, each a moving average over a = 8 rounds. There is no base RTT and
@@ -11,12 +11,12 @@
  *
  *   P(backoff) = 1 - e^(-g/G) for g > 0, tried with g_min and with g_max;
  *   a backoff is w <- 0.7 w, else the window grows as NewReno's;
- *   after five backoffs in a row without a gradient below 0 the next five are suppressed: they were
- *   ineffectual, a loss-based flow keeps the queue;
- *   a shadow window s that a NewReno flow would have had; a loss with the queue inferred full is
- *   w <- max(w, s) / 2, another loss leaves the window as it is.
+ *   after five consecutive backoffs without a gradient below 0, which had no effect because a
+ *   loss-based flow keeps the queue full, the next five are suppressed;
+ *   a shadow window s that a NewReno flow would have had; a loss when the queue is inferred to be
+ * full sets w <- max(w, s) / 2, any other loss leaves the window unchanged.
  *
- * The sum of the last a gradients is what the RTT has risen by in a rounds. The state keeps the
+ * The sum of the last a gradients is the rise of the RTT over a rounds. The state keeps the
  * last eight rounds' extremes in full (24 bits), so that the averages are exact.
  *
  * Readings taken, each a parameter unless noted:
@@ -24,15 +24,16 @@
  *    1 - e^(-(g_min + g_max)/G) is the same; `signal` takes only one gradient.
  *  - CG-b: in slow start, where delays change fast, the gradient is not smoothed: `ss_test`.
  *  - CG-c: the round after a backoff measures packets sent before it and is not tested: `holdoff`.
- *  - CG-d: what is suppressed after ineffectual backoffs is counted in backoffs that would have
- *    come, or in rounds: `suspend_unit`. A gradient below 0, of either kind, or a loss ends it.
- *  - CG-e: the queue is full where g_min > 0 and g_max <= 0 (RTTs of an almost full queue rise, the
- *    largest cannot), empty where g_max < 0 and g_min >= 0, rising or falling where both gradients
- *    are. Otherwise it is what it was: a full queue that stands stays full (not a parameter).
+ *  - CG-d: the suppression after ineffectual backoffs is counted in backoffs that would have
+ *    happened, or in rounds: `suspend_unit`. A gradient below 0, of either kind, or a loss ends it.
+ *  - CG-e: the queue is full if g_min > 0 and g_max <= 0 (while a queue is almost full the least
+ * RTT still rises, the largest cannot), empty if g_max < 0 and g_min >= 0, rising or falling if
+ * both gradients are. Otherwise its state is unchanged, so a full queue that persists stays full
+ * (not a parameter).
  *  - CG-f: before anything is inferred, and in slow start, a loss is congestion (not a parameter).
  *  - CG-g: s <- max(w, s) at every delay backoff, +1 per RTT like w, halved by every loss:
- *    `shadow`, `shadow_loss`. It is cleared where the queue is inferred empty, which a loss-based
- *    flow would not let it be: `shadow_clear`.
+ *    `shadow`, `shadow_loss`. It is cleared when the queue is inferred to be empty, which a
+ *    loss-based flow would prevent: `shadow_clear`.
  *  - CG-h: +1 packet at the end of a round, or 1/w per ACK: `growth`.
  *  - CG-i: the first round's gradients are 0, and so are those before it. A round without an RTT
  *    sample has no gradient and no test (not a parameter).
@@ -62,25 +63,25 @@ enum { CDG_SHADOW_LOSS_KEEP = 0, CDG_SHADOW_LOSS_HALVE = 1 };
 	X(CC_COUNT, smoothing, "smoothing", "smoothing_factor", 1, 8, 8, \
 	  "", "CDG paper: a = 8", "rounds over which gradients are averaged, 1 to 8") \
 	X(CC_PROB_PPM, beta_delay_ppm, "beta_delay", "", 1, 1000000, 700000, "", "CDG paper: 0.7", \
-	  "window after a delay backoff, part of the one before") \
+	  "fraction of the window that a delay backoff leaves") \
 	X(CC_PROB_PPM, beta_loss_ppm, "beta_loss", "", 1, 1000000, 500000, "", "CDG paper: 0.5", \
-	  "window after a loss with a full queue, part of the one before") \
+	  "fraction of the window that a loss with a full queue leaves") \
 	X(CC_CHOICE, signal, "signal", "", 0, 2, CDG_SIGNAL_BOTH, "both|min|max", \
 	  "CDG paper; reading CG-a", "gradients that may cause a backoff") \
 	X(CC_CHOICE, ss_test, "ss_test", "", 0, 2, CDG_SS_RAW, "off|raw|smoothed", \
 	  "CDG paper; reading CG-b", "gradient tested in slow start") \
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, CDG_HOLDOFF_ONE_ROUND, "none|one_round", \
 	  "CDG paper; reading CG-c", \
-	  "whether the round after a backoff, which measures packets sent before it, is tested") \
+	  "whether to test the round after a backoff, which measures packets sent before it") \
 	X(CC_COUNT, ineffectual, "ineffectual", "loss_compete_consec_cong", 0, 200, \
 	  5, "", "CDG paper: 5", \
-	  "backoffs in a row that are ineffectual without a gradient below 0; 0: never") \
+	  "consecutive backoffs without a gradient below 0 that count as ineffectual; 0: never") \
 	X(CC_COUNT, suspend, "suspend", "loss_compete_hold_backoff", 0, 200, 5, \
 	  "", "CDG paper: 5", "backoffs suppressed after ineffectual ones") \
 	X(CC_CHOICE, suspend_unit, "suspend_unit", "", 0, 1, CDG_SUSPEND_BACKOFFS, \
 	  "backoffs|rounds", "reading CG-d", "what `suspend` counts") \
 	X(CC_CHOICE, loss_tolerance, "loss_tolerance", "", 0, 1, 1, "off|on", "CDG paper", \
-	  "leave the window as it is at a loss with a queue that is not full") \
+	  "leave the window unchanged at a loss when the queue is not full") \
 	X(CC_CHOICE, shadow, "shadow", "", 0, 1, 1, "off|on", "CDG paper", \
 	  "keep the shadow window and use it at losses with a full queue") \
 	X(CC_CHOICE, shadow_clear, "shadow_clear", "", 0, 1, CDG_CLEAR_EMPTY, "never|empty", \
@@ -143,8 +144,8 @@ static u32 cdg_smoothing(const struct cdg_params *p)
 	return p->smoothing;
 }
 
-/* Puts a round's RTT into the history. Gives how much it has risen in `rounds` rounds: the sum of
- * as many gradients. The first RTT of all stands for those before it. */
+/* Puts a round's RTT into the history. Returns its rise over `rounds` rounds, the sum of that many
+ * gradients. Before the first RTT all are taken to equal it. */
 static s32 cdg_push(struct cdg_history *history, u32 rtt_us, u32 rounds)
 {
 	u64 lo = history->lo, mid = history->mid, hi = history->hi;
@@ -212,7 +213,7 @@ static u8 cdg_queue_state(u8 before, s32 min, s32 max)
 	return before;
 }
 
-/* The gradients of the round that has ended, and what they tell. */
+/* The gradients of the round that has ended, and the queue's state that they imply. */
 static void cdg_measure(struct cdg_state *st, const struct cdg_params *p)
 {
 	st->rise_min_us = cdg_push(&st->least_us, st->least_now_us, cdg_smoothing(p));
@@ -261,7 +262,7 @@ static u64 cdg_prob_smoothed_q32(const struct cdg_state *st, const struct cdg_pa
 	return cdg_prob_q32(st->rise_min_us, st->rise_max_us, cdg_smoothing(p), p);
 }
 
-/* Whether the round that has ended ends in a backoff; counts it if so, and what is suppressed. */
+/* Whether the round ends in a backoff; counts backoffs and suppressed ones. */
 static int cdg_backs_off(const struct cc_conn *conn, struct cdg_state *st,
 			 const struct cdg_params *p, const struct cc_ack *ack)
 {

@@ -15,8 +15,8 @@
  *    would clear s at once and contradict Fig. 2: `shadow_clear`.
  *  - s starts at 0, or at the initial window as in the released FreeBSD module: `shadow_init`.
  *  - s is halved by every loss, as NewReno's window would be: `shadow_loss`.
- *  - the h that decides the region of a loss is the larger of the last round's and the present
- *    round's: a drop-tail loss comes at the top of the queue: `loss_delay`.
+ *  - the region of a loss is decided by the larger of the last round's and the present round's h,
+ *    since drop-tail losses happen when the queue is longest: `loss_delay`.
  *  - h_r = qth counts as B in eq. 3 and as A in eq. 4 (not a parameter: measure zero).
  *  - a loss in slow start in region A ends slow start, ssthresh = w (not a parameter).
  *  - a round that overlaps recovery gives no growth (paper section V-A); `recovery_growth=grow` is
@@ -54,7 +54,7 @@ enum { CHD_RECOVERY_HOLD = 0, CHD_RECOVERY_GROW = 1 };
 	  "keep the shadow window and use it at losses in region B") \
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, CHD_HOLDOFF_NONE, "none|one_round", \
 	  "reading CHD-i", \
-	  "whether the round after a backoff, which measures packets sent before it, is tested") \
+	  "whether to test the round after a backoff, which measures packets sent before it") \
 	X(CC_CHOICE, growth, "growth", "", 0, 1, SHADOW_GROWTH_ROUND, "round|ack", \
 	  "CHD paper eq. 2, Fig. 2; reading CHD-a", "+1 packet at the end of a round, or 1/w per ACK") \
 	X(CC_CHOICE, shadow_init, "shadow_init", "", 0, 1, CHD_SHADOW_ZERO, "zero|iw", \
@@ -207,7 +207,7 @@ static void chd_on_event(struct cc_conn *conn, struct chd_state *st, const struc
 		/* A timeout is congestion in either region. */
 		conn->ssthresh_pkts = reno_ssthresh(conn);
 	} else if (event == CC_EVENT_RECOVERED && p->recovery_growth == CHD_RECOVERY_HOLD) {
-		/* The round that the recovery overlapped earns nothing, and its delays are not
+		/* A round that overlapped recovery gives no growth, and its delays are not
 		 * those of the round that starts now. */
 		cc_round_start(&st->round, conn);
 		st->round_ended = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Compound TCP: NewReno's window and a window that follows delay, added up.
+ * Compound TCP: the sum of NewReno's window and a window that follows delay.
  *
  * K. Tan, J. Song, Q. Zhang, M. Sridharan: "A compound TCP approach for high-speed and long
- * distance networks", INFOCOM 2006; draft-sridharan-tcpm-ctcp. Neither was at hand: the rules and
- * constants are those that public implementations and the literature state, each a parameter.
+ * distance networks", INFOCOM 2006; draft-sridharan-tcpm-ctcp. We had neither: the rules and
+ * constants are those of public implementations and the literature, each a parameter.
  *
  * win = cwnd + dwnd. In congestion avoidance each packet acknowledged adds 1/win to cwnd. Once per
  * round trip diff = win (1 - baseRTT/RTT), the packets queued, sets dwnd:
@@ -13,21 +13,21 @@
  *   diff >= gamma:  dwnd = max(dwnd - zeta diff, 0)
  *   loss:           dwnd = max(win (1 - beta) - cwnd/2, 0), cwnd = cwnd/2
  *
- * dwnd is 0 at the start and after a timeout, and grows only in windows of some size. Slow start
+ * dwnd is 0 at the start and after a timeout, and grows only above a minimum window. Slow start
  * and timeout as NewReno.
  *
  * Readings taken where the sources are silent or differ, each a parameter unless noted:
  *  - the exponent k is 3/4 (not a parameter).
  *  - the RTT of diff is a smoothed one (CHD paper Table I): `srtt_weight` (CT-a).
- *  - gamma is 30 packets, or learnt at losses from the packets that cwnd alone keeps queued:
+ *  - gamma is 30 packets, or learned at losses from the packets that cwnd alone keeps queued:
  *    `gamma_tuning`, `lambda`, `gamma_low`, `gamma_high` (CT-b).
- *  - the window from which dwnd may grow is told as 38 to 41: `low_window` (CT-c).
- *  - what dwnd gains in a round comes at once, at its end (not a parameter; CT-d).
- *  - dwnd stays in the slow start that follows a recovery which left win below ssthresh (not a
+ *  - the window above which dwnd may grow is given as 38 to 41: `low_window` (CT-c).
+ *  - dwnd grows at the end of each round, in one step (not a parameter; CT-d).
+ *  - dwnd is kept in the slow start that follows a recovery which left win below ssthresh (not a
  *    parameter; CT-e).
- *  - a fall of dwnd moves ssthresh down to the window: slow start does not resume (not a
+ *  - when dwnd shrinks, ssthresh moves down to the window, so slow start does not resume (not a
  *    parameter).
- *  - a timeout forgets baseRTT and what was learnt of gamma (not a parameter; CT-f).
+ *  - a timeout resets baseRTT and the learned gamma (not a parameter; CT-f).
  *  - a round that a recovery overlapped changes nothing (not a parameter).
  */
 #include "knee/host.h"
@@ -43,25 +43,25 @@
 	CC_DELACK_PARAM(X) \
 	X(CC_PROB_PPM, srtt_weight_ppm, "srtt_weight", "", 0, 999000, 875000, "", \
 	  "CHD paper Table I; RFC 6298 s2: 7/8; reading CT-a", \
-	  "weight of the past in the smoothed RTT, per sample; 0: each sample as it is") \
+	  "weight of the past in the smoothed RTT, per sample; 0: no smoothing") \
 	X(CC_PROB_PPM, alpha_ppm, "alpha", "", 0, 1000000, 125000, "", "CTCP: 1/8", \
 	  "growth of dwnd: alpha win^(3/4) - 1 packets per round trip") \
 	X(CC_PROB_PPM, beta_ppm, "beta", "", 0, 1000000, 500000, "", "CTCP: 1/2", \
-	  "part of the window that a loss takes away") \
+	  "fraction of the window that a loss removes") \
 	X(CC_NUMBER_PPM, zeta_ppm, "zeta", "", 0, 2000000, 1000000, "", "CTCP: 1", \
-	  "how fast dwnd falls: zeta diff per round trip") \
+	  "how fast dwnd shrinks: zeta diff per round trip") \
 	X(CC_PKTS, gamma_pkts, "gamma", "", 1, 1000000, 30, "", "CTCP: 30", \
-	  "packets kept queued from which on dwnd falls") \
+	  "packets in the queue from which dwnd shrinks") \
 	X(CC_CHOICE, gamma_tuning, "gamma_tuning", "", 0, 1, 0, "off|on", "CTCP; reading CT-b", \
 	  "learn gamma at losses") \
 	X(CC_PROB_PPM, lambda_ppm, "lambda", "", 0, 1000000, 800000, "", \
 	  "ns-3: 0.8; reading CT-b", "weight of the latest loss in gamma") \
 	X(CC_PKTS, gamma_low_pkts, "gamma_low", "", 1, 1000000, 5, "", "CTCP: 5", \
-	  "least gamma that is learnt") \
+	  "smallest gamma that can be learned") \
 	X(CC_PKTS, gamma_high_pkts, "gamma_high", "", 1, 1000000, 30, "", "CTCP: 30", \
-	  "largest gamma that is learnt") \
+	  "largest gamma that can be learned") \
 	X(CC_PKTS, low_window_pkts, "low_window", "", 0, 1073741824, 41, "", \
-	  "CTCP: 38 to 41; reading CT-c", "window from which on dwnd grows")
+	  "CTCP: 38 to 41; reading CT-c", "window from which dwnd grows")
 
 #define COMPOUND_RULES(R) R(gamma_low_pkts, CC_LESS_THAN, gamma_high_pkts)
 
@@ -85,7 +85,7 @@ static u32 compound_dwnd_pkts(const struct compound_state *st)
 	return (u32)(st->dwnd_q16 >> 16);
 }
 
-/* The window may be smaller than it was when dwnd was set: dwnd takes no more than all of it. */
+/* The window may have shrunk since dwnd was set: dwnd is at most all of it. */
 static void compound_fit(const struct cc_conn *conn, struct compound_state *st)
 {
 	st->dwnd_q16 = cc_min_u64(st->dwnd_q16, (u64)conn->cwnd_pkts << 16);

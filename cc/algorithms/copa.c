@@ -13,38 +13,38 @@
  *
  * v / delta packets per round trip. v is 1 and doubles with every round trip once the window has
  * gone the same way for three. Slow start doubles the window until its rate exceeds the target.
- * delta is 0.5 (default mode). Where the queue has not been nearly empty for 5 round trips, a
- * loss-based flow keeps it (section 2.2): in competitive mode 1/delta grows by 1 per round trip and
- * is halved by a loss, but is at least that of the default mode. The sender paces at 2 cwnd /
- * RTTstanding.
+ * delta is 0.5 (default mode). If the queue has not been nearly empty for 5 round trips, a
+ * loss-based flow must be filling it (section 2.2): in competitive mode 1/delta grows by 1 per
+ * round trip and is halved by a loss, but is at least that of the default mode. The sender paces at
+ * 2 cwnd / RTTstanding.
  *
  * Readings taken, each a parameter unless noted:
  *  - CO-a: the windows of RTTmin and RTTstanding are cut into quarters: each minimum is of one to
  *    one and a quarter windows (cc/include/knee/buckets.h; not a parameter).
  *  - CO-b: v / delta is at most the window: no growth is faster than slow start (not a parameter).
- *  - CO-c: a window that is where it was a round trip ago has no direction, and v = 1 (not a
+ *  - CO-c: a window that equals that of a round trip ago has no direction, and v = 1 (not a
  *    parameter).
- *  - CO-d: nearly empty is dq <= 0.1 (RTTmax - RTTmin): "less" would never hold where the RTT does
- *    not vary at all (not a parameter). RTTmax is that of the running round trip and the four
+ *  - CO-d: "nearly empty" is dq <= 0.1 (RTTmax - RTTmin): "less" would never be true if the RTT
+ *    did not vary at all (not a parameter). RTTmax is that of the running round trip and the four
  *    before it.
  *  - CO-e: round trips of slow start do not count towards competitive mode (not a parameter).
- *  - CO-f: a loss leaves the window as it is, in both modes, and ends slow start. A congestion mark
- *    looks the same to an algorithm: `loss_window`.
+ *  - CO-f: a loss leaves the window unchanged, in both modes, and ends slow start. To an algorithm
+ * a congestion mark looks the same: `loss_window`.
  *  - CO-g: in recovery the rule moves ssthresh, where the stack takes the window; the delays of a
  *    full queue would otherwise keep a window that loses packets (not a parameter).
  *  - CO-h: decreases come at every ACK, and each is reported as a delay backoff: `holdoff`. With
  *    one_round the v / delta of a round trip is taken at once at its end.
- *  - CO-i: a timeout, of which the paper says nothing, is NewReno's: half the window as threshold,
+ *  - CO-i: a timeout, which the paper does not mention, is NewReno's: half the window as threshold,
  *    slow start from one packet, and v = 1 (not a parameter).
- *  - CO-k: a link that sends whole packets is seldom emptier than one packet, and a tenth of the
- *    range is less than that where few packets are queued: two flows, alone on their path, took
- *    each other for loss-based, against section 2.2. One packet at the flow's own rate,
- *    dq <= RTTstanding / cwnd, is nearly empty too: `empty_floor`.
+ *  - CO-k: a link that sends whole packets seldom holds less than one, and a tenth of the range is
+ *    less than that where queues are short: two Copa flows alone on a path took each other for
+ *    loss-based, which section 2.2 does not intend. So one packet at the flow's own rate,
+ *    dq <= RTTstanding / cwnd, counts as nearly empty too: `empty_floor`.
  *  - an ACK that a receiver may have delayed gives no sample, as for HD and CHD (`delack_filter`);
  *    Copa's own receiver acknowledges every packet.
  *
- * What a host makes of the pacing rate is its own affair: of the present ones only QUIC takes it.
- * On the simulator and in the kernel ACKs clock the packets out.
+ * Only the QUIC host uses the pacing rate. In the simulator and in the kernel ACKs clock the
+ * packets out.
  */
 #include "knee/host.h"
 #include "knee/buckets.h"
@@ -63,24 +63,23 @@ enum { COPA_LOSS_KEEP = 0, COPA_LOSS_HALVE = 1 };
 	X(CC_NUMBER_PPM, delta_ppm, "delta", "", 1000, 100000000, 500000, "", \
 	  "Copa paper s2.2: 0.5", "delta of the default mode; 1/delta packets are kept queued") \
 	X(CC_CHOICE, mode, "mode", "", 0, 2, COPA_MODE_AUTO, "auto|default|competitive", \
-	  "Copa paper s2.2", "switch between the modes by the queue, or stay in one") \
+	  "Copa paper s2.2", "switch between the modes according to the queue, or stay in one") \
 	X(CC_TIME_US, rtt_min_window_us, "rtt_min_window", "", 100000, 600000000, 10000000, "", \
 	  "Copa paper s2.1: 10 s", "time over which RTTmin is taken") \
 	X(CC_NUMBER_PPM, standing_ppm, "standing", "", 10000, 4000000, 500000, "", \
-	  "Copa paper s2.1: srtt/2", "time over which RTTstanding is taken, part of srtt") \
+	  "Copa paper s2.1: srtt/2", "time over which RTTstanding is taken, as a fraction of srtt") \
 	X(CC_COUNT, velocity_after, "velocity_after", "", 1, 100, 3, "", \
 	  "Copa paper s2.1: 3", \
 	  "round trips in one direction after which v doubles") \
 	X(CC_NUMBER_PPM, empty_ppm, "empty", "", 0, 1000000, 100000, "", "Copa paper s2.2: 0.1", \
-	  "part of the RTT's range up to which dq is that of a nearly empty queue") \
+	  "fraction of the RTT's range up to which dq means a nearly empty queue") \
 	X(CC_CHOICE, empty_floor, "empty_floor", "", 0, 1, COPA_FLOOR_PACKET, "none|packet", \
-	  "reading CO-k", "whether a dq of one packet at the flow's own rate is nearly empty too") \
+	  "reading CO-k", "whether a dq of one packet at the flow's own rate counts as nearly empty too") \
 	X(CC_COUNT, empty_rounds, "empty_rounds", "", 1, 200, 5, "", \
 	  "Copa paper s2.2: 5", \
-	  "round trips without a nearly empty queue after which a loss-based flow is there, whole " \
-	  "part") \
+	  "round trips without a nearly empty queue after which a loss-based flow is inferred") \
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, COPA_HOLDOFF_NONE, "none|one_round", \
-	  "Copa paper s2.1; reading CO-h", "decrease at every ACK, or at once at the end of a round") \
+	  "Copa paper s2.1; reading CO-h", "decrease at every ACK, or once at the end of a round") \
 	X(CC_CHOICE, loss_window, "loss_window", "", 0, 1, COPA_LOSS_KEEP, "keep|halve", \
 	  "Copa paper s2.2; reading CO-f", "what a loss does to the window") \
 	X(CC_CHOICE, pacing, "pacing", "", 0, 1, 1, "off|on", "Copa paper s2.1", \
@@ -193,7 +192,7 @@ static void copa_sample(const struct cc_conn *conn, struct copa_state *st,
 		st->since_empty = 0;
 }
 
-/* The way the window went in the round that has ended, and with it v. Section 2.1 step 4. */
+/* The direction of the window over the round that has ended, and v. Section 2.1 step 4. */
 static void copa_turn(struct copa_state *st, const struct copa_params *p, u32 window_pkts)
 {
 	u8 direction = COPA_STILL;
@@ -414,7 +413,7 @@ static u32 copa_undo(struct cc_conn *conn, struct copa_state *st, const struct c
 {
 	(void)p;
 	st->inv_delta_q16 = st->prior_inv_delta_q16;
-	/* What the stack did to the window is no direction. */
+	/* A change by the stack gives no direction. */
 	st->round_pkts = cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
 	return st->round_pkts;
 }

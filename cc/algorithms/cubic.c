@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * CUBIC: loss-based, the window a cubic function of the time since the last congestion event.
+ * CUBIC: loss-based; the window is a cubic function of the time since the last congestion event.
  *
  * L. Xu, S. Ha, I. Rhee, V. Goel, L. Eggert: "CUBIC for Fast and Long-Distance Networks", RFC 9438;
  * slow start of RFC 9406 (knee/hystart.h) as an option.
@@ -11,38 +11,38 @@
  *   target     = W_cubic(t + RTT), at least cwnd, at most 1.5 cwnd
  *   cwnd      += (target - cwnd) / cwnd                           for each packet acknowledged
  *
- * but where W_cubic(t) is less than W_est, an estimate of Reno's window, cwnd = W_est (section
- * 4.3). A congestion event: ssthresh = beta flight_size, Wmax = cwnd, or less where the window
- * stayed below the last Wmax (sections 4.6, 4.7). After a timeout K = 0 and Wmax = cwnd as
- * congestion avoidance begins (section 4.8). An unnecessary reduction is taken back whole (section
- * 4.9.2).
+ * except that where W_cubic(t) is less than W_est, an estimate of Reno's window, cwnd = W_est
+ * (section 4.3). A congestion event: ssthresh = beta flight_size, Wmax = cwnd, or less if the
+ * window stayed below the last Wmax (sections 4.6, 4.7). After a timeout K = 0 and Wmax = cwnd as
+ * congestion avoidance begins (section 4.8). An unnecessary reduction is undone completely
+ * (section 4.9.2).
  *
- * Readings taken where the RFC is open, each a parameter unless noted:
- *  - CU-a: an ACK of several packets counts as as many: `count`. W_est always counts packets. One
- *    ACK counts for at most a window (not a parameter).
+ * Readings taken where the RFC leaves a choice, each a parameter unless noted:
+ *  - CU-a: an ACK of several packets counts for all of them: `count`. W_est always counts packets.
+ *    One ACK counts for at most a window (not a parameter).
  *  - CU-b: ssthresh from flight_size (never more than cwnd), or from cwnd as "some implementations"
  *    do (section 4.6; Linux): `reduce_from`. cwnd does not grow while the application limits.
- *  - CU-c: once W_est reaches cwnd_prior, alpha = 1 (section 4.3), or stays as it is, as in RFC
- * 8312 section 4.2, which has no such rule: `reno_alpha`.
+ *  - CU-c: once W_est reaches cwnd_prior, alpha = 1 (section 4.3), or is unchanged, as in RFC 8312
+ *    section 4.2, which has no such rule: `reno_alpha`.
  *  - CU-j: the RTT of the target is the smoothed one (section 4.1), or the connection's least, as
- * dMin in Algorithm 1 of the paper (S. Ha, I. Rhee, L. Xu: "CUBIC: A New TCP-Friendly High-Speed
- * TCP Variant", ACM SIGOPS OSR 42(5), 2008) and in Linux: `rtt`.
+ *    dMin in Algorithm 1 of the paper (S. Ha, I. Rhee, L. Xu: "CUBIC: A New TCP-Friendly
+ *    High-Speed TCP Variant", ACM SIGOPS OSR 42(5), 2008) and in Linux: `rtt`.
  *  - CU-d: W_est may lie below cwnd where W_cubic(t) lies below both: the window is not reduced
  * (not a parameter).
  *  - CU-e: congestion avoidance begins with the first ACK in it for which the window limits
- *    sending. While the application limits, and from the last ACK until sending starts again, t
- *    stands still: t_epoch moves along (section 5.8). After the stack restarted an idle window, or
- *    after slow start, a new one begins (not parameters).
- *  - CU-f: where Wmax is not above cwnd_epoch, as if it were undefined: K = 0, Wmax = cwnd_epoch
- * (not a parameter).
+ *    sending. While the application limits, and from the last ACK until sending resumes, t does not
+ *    advance: t_epoch moves with the clock (section 5.8). A new stage begins after slow start and
+ *    after the stack restarts an idle window (not parameters).
+ *  - CU-f: a Wmax that is not above cwnd_epoch is treated as undefined: K = 0, Wmax = cwnd_epoch
+ *    (not a parameter).
  *  - CU-g: thresholds are at least 2 packets for congestion marks too (section 4.6 has 1 for cwnd).
  *  - CU-h: slow start while cwnd < ssthresh strictly (section 4.10 has <=), as NewReno here (not a
  *    parameter).
  *  - CU-i: section 4.10 recommends HyStart++; `slow_start` is the standard one by default, so that
  *    algorithms are compared by what they do after it.
  *
- * What is not exact: t, K and RTT are rounded down to 2^-16 s, K beyond 16 s by a part in 10^6;
- * Wmax to whole packets; growth is at most 6 million packets per round trip.
+ * Approximations: t, K and RTT are rounded down to 2^-16 s, K beyond 16 s by a part in 10^6; Wmax
+ * to whole packets; growth is at most 6 million packets per round trip.
  * crates/knee-cc/tests/cubic.rs measures the error.
  */
 #include "knee/host.h"
@@ -60,7 +60,7 @@ enum { CUBIC_SS_STANDARD = 0, CUBIC_SS_HYSTARTPP = 1 };
 #define CUBIC_EPOCH 1U	 /* a stage of congestion avoidance is running */
 #define CUBIC_RESTART 2U /* the next one is the first after a timeout */
 
-/* Longest time of a stage that is told apart, us: 19 hours. */
+/* Longest time in a stage, us: 19 hours; after that t stays there. */
 #define CUBIC_TIME_MAX_US (1ULL << 36)
 #define CUBIC_TIME_MAX_Q16 ((1ULL << 31) - 1ULL)
 /* Most packets that one ACK counts for. */
@@ -70,17 +70,17 @@ enum { CUBIC_SS_STANDARD = 0, CUBIC_SS_HYSTARTPP = 1 };
 	RENO_GROWTH_PARAMS(X) \
 	RENO_SSTHRESH_PARAM(X) \
 	X(CC_NUMBER_PPM, c_ppm, "c", "", 1000, 1000000000, 400000, "", "RFC 9438 s5.1: 0.4", \
-	  "C, packets/s^3: how fast the window grows away from Wmax") \
+	  "C, packets/s^3: how fast the window moves away from Wmax") \
 	X(CC_PROB_PPM, beta_ppm, "beta", "", 100000, 950000, 700000, "", "RFC 9438 s4.6: 0.7", \
-	  "what a congestion event leaves of the window") \
+	  "fraction of the window that a congestion event leaves") \
 	X(CC_CHOICE, fast_convergence, "fast_convergence", "", 0, 1, 1, "off|on", \
 	  "RFC 9438 s4.7: should be on among several flows", \
-	  "lower Wmax further where the window stayed below the last one") \
+	  "lower Wmax further if the window stayed below the last one") \
 	X(CC_CHOICE, reno_friendly, "reno_friendly", "", 0, 1, 1, "off|on", "RFC 9438 s4.3", \
-	  "grow at least as an estimate of Reno's window") \
+	  "grow at least as fast as an estimate of Reno's window") \
 	X(CC_CHOICE, reno_alpha, "reno_alpha", "", 0, 1, CUBIC_ALPHA_RISES, "constant|rises", \
 	  "RFC 9438 s4.3; RFC 8312 s4.2: constant; reading CU-c", \
-	  "whether that estimate grows by 1 per round trip once it reaches the last event's window") \
+	  "growth of that estimate once it reaches the last event's window: unchanged, or 1 per RTT") \
 	X(CC_CHOICE, reduce_from, "reduce_from", "", 0, 1, CUBIC_FROM_FLIGHT, "cwnd|flight_size", \
 	  "RFC 9438 s4.6; reading CU-b", "what beta is applied to") \
 	X(CC_CHOICE, rtt, "rtt", "", 0, 1, CUBIC_RTT_SMOOTHED, "smoothed|least", \
@@ -113,7 +113,7 @@ struct cubic_state {
 	struct cc_hystart hystart;
 	u8 flags;
 	u8 prior_flags;
-	u8 prior_valid; /* the latest reduction has not been taken back */
+	u8 prior_valid; /* the latest reduction has not been undone */
 };
 
 static void cubic_init(struct cc_conn *conn, struct cubic_state *st, const struct cubic_params *p)
@@ -191,7 +191,7 @@ static u64 cubic_window_q16(const struct cubic_state *st, const struct cubic_par
 	u64 cube_q16 = square_q16 * (d_q16 >> 16) + ((square_q16 * (d_q16 & 0xffffULL)) >> 16);
 	u64 whole = cube_q16 / CC_ONE_PPM;
 	u64 rest = cube_q16 % CC_ONE_PPM;
-	/* C d^3; beyond 2^34 packets it is cut off. */
+	/* C d^3, at most 2^34 packets. */
 	u64 change_q16 =
 	    cc_mul_up_to_u64(whole, p->c_ppm, 1ULL << 50) + rest * p->c_ppm / CC_ONE_PPM;
 
@@ -210,7 +210,7 @@ static void cubic_epoch_start(const struct cc_conn *conn, struct cubic_state *st
 	} else {
 		st->k_q16 = cubic_k_q16(cc_sub_floor_u32(st->wmax_pkts, conn->cwnd_pkts), p->c_ppm);
 	}
-	/* For undo a curve older than 71 minutes is 71 minutes old. */
+	/* Undo treats a curve older than 71 minutes as 71 minutes old. */
 	st->epoch_moved_us = cc_add_sat_u32(
 	    st->epoch_moved_us,
 	    (u32)cc_min_u64(cc_sub_floor_u64(conn->now_us, st->epoch_us), CC_U32_MAX));
@@ -273,7 +273,7 @@ static void cubic_avoid(struct cc_conn *conn, struct cubic_state *st, const stru
 			    cc_min_u32(counted_pkts, most_pkts));
 }
 
-/* Gives the packets that are left over for congestion avoidance. */
+/* Returns the packets left over for congestion avoidance. */
 static u32 cubic_slow_start(struct cc_conn *conn, struct cubic_state *st,
 			    const struct cubic_params *p, const struct cc_ack *ack)
 {
@@ -367,7 +367,7 @@ static u32 cubic_undo(struct cc_conn *conn, struct cubic_state *st, const struct
 	st->k_q16 = st->prior_k_q16;
 	st->cwnd_prior_pkts = st->prior_cwnd_prior_pkts;
 	st->flags = st->prior_flags;
-	/* If that is the first slow start again, its rounds begin anew. */
+	/* If that returns to the first slow start, its rounds start over. */
 	cc_hystart_start(&st->hystart, conn);
 	return window_pkts;
 }
@@ -383,5 +383,5 @@ static void cubic_observe(const struct cubic_state *st, const struct cubic_param
 }
 
 KNEE_ALGORITHM(cubic, CUBIC_PARAMS, CUBIC_RULES, CC_NO_RANDOM,
-	       "window a cubic function of the time since the last congestion event", "RFC 9438",
-	       "wmax_pkts|k_us|w_est_pkts|in_css");
+	       "the window is a cubic function of the time since the last congestion event",
+	       "RFC 9438", "wmax_pkts|k_us|w_est_pkts|in_css");

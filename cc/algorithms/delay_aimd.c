@@ -6,8 +6,8 @@
  * control", PFLDnet 2007.
  *
  * H-TCP's increase (eq. 2) while the queueing delay tau is at most tau0; where tau exceeds it, a
- * backoff by beta = delta RTTmin/RTT (eqs. 3 and 4), which just empties the queue that the flow
- * knows of and, as delta < 1, lets RTTmin ratchet down to the propagation delay. Beside loss-based
+ * backoff by beta = delta RTTmin/RTT (eqs. 3 and 4), which empties exactly the queue that the flow
+ * can see and, as delta < 1, lets RTTmin ratchet down to the propagation delay. Beside loss-based
  * flows tau0 rises with the recent queue (eq. 5) and backoffs are Delta0 apart, with a flat window
  * between (eq. 6). Slow start is limited so that its bursts queue no longer than tau0 (eq. 7).
  * Losses back off by beta too (eq. 6, third case).
@@ -28,12 +28,12 @@
  *  - slow start while cwnd < ssthresh; the listing's <= differs by one packet (not a parameter).
  *  - at least one round trip lies between delay backoffs, whatever Delta0: the data outstanding at
  *    the last must be acknowledged (not a parameter).
- *  - the listing's a RTT/cwnd is for an ACK of one packet; an ACK of more decays RTTmax by as much
- *    more, if growth counts packets (`count`).
- *  - `preset_rtt_min`: a wrong first RTTmin, as for Figs. 3 and 4, means something only where the
- *    queue hides the true one. Until the RTT reaches the preset for the first time, or a backoff
- *    comes, shorter RTTs count as the preset.
- *  - timeouts: NewReno's, and they start Delta again (the paper is silent; not a parameter).
+ *  - the listing's a RTT/cwnd is for an ACK of one packet; an ACK of n decays RTTmax n times as
+ *    much, if growth counts packets (`count`).
+ *  - `preset_rtt_min`: a wrong first RTTmin, as for Figs. 3 and 4, makes sense only if the queue
+ *    hides the true one. Until the RTT reaches the preset for the first time, or until a backoff,
+ *    shorter RTTs count as the preset.
+ *  - timeouts: NewReno's, and they restart Delta (the paper is silent; not a parameter).
  *  - a loss before any RTT sample halves (not a parameter).
  *  - RTTmin never rises (as printed).
  */
@@ -50,7 +50,7 @@ enum { DA_SCALING_OFF = 0, DA_SCALING_ON = 1, DA_SCALING_FLOOR = 2 };
 enum { DA_SLOW_START_OFF = 0, DA_SLOW_START_STANDARD = 1, DA_SLOW_START_LIMITED = 2 };
 enum { DA_SS_TAU_BASE = 0, DA_SS_TAU_ADAPTIVE = 1 };
 
-/* max_ssthresh before any estimate, or above what 24 bits of packets hold. */
+/* max_ssthresh before any estimate, or if it does not fit 24 bits of packets. */
 #define DA_NO_LIMIT CC_U32_MAX
 
 #define DELAY_AIMD_PARAMS(X) \
@@ -76,7 +76,7 @@ enum { DA_SS_TAU_BASE = 0, DA_SS_TAU_ADAPTIVE = 1 };
 	  "weight of the recent queueing delay in the adaptive threshold") \
 	X(CC_NUMBER_PPM, decay_ppm, "rtt_max_decay", "", 0, 1000000, 10000, "", \
 	  "AIMD paper Algorithm 1 line 3: a, no value; reading", \
-	  "part of an RTT by which RTTmax decays in a round trip") \
+	  "fraction of an RTT by which RTTmax decays per round trip") \
 	X(CC_NUMBER_PPM, kappa_ppm, "kappa", "", 0, 1000000000, 10000000, "", \
 	  "AIMD paper sIII: no value; reading", \
 	  "least time between delay backoffs, in units of RTTmax - RTTmin") \
@@ -210,7 +210,7 @@ static u64 delay_aimd_beta_q32(const struct delay_aimd_state *st, const struct d
 	return beta_q32 < max_q32 ? beta_q32 : max_q32;
 }
 
-/* The window after a backoff that comes now. */
+/* The window after a backoff at this point. */
 static u32 delay_aimd_reduced_pkts(const struct cc_conn *conn, const struct delay_aimd_state *st,
 				   const struct delay_aimd_params *p)
 {
@@ -254,7 +254,7 @@ static void delay_aimd_estimate(const struct cc_conn *conn, struct delay_aimd_st
 		st->max_ssthresh_q8 = pkts_q8 < DA_NO_LIMIT ? (u32)pkts_q8 : DA_NO_LIMIT;
 }
 
-/* Algorithm 1 lines 8 to 15: gives the packets left for congestion avoidance. */
+/* Algorithm 1 lines 8 to 15: returns the packets left for congestion avoidance. */
 static u32 delay_aimd_slow_start(struct cc_conn *conn, struct delay_aimd_state *st,
 				 const struct delay_aimd_params *p, u32 counted_pkts)
 {

@@ -15,7 +15,7 @@
  *    does, a reduction ends slow start: `ss_test` (DU-b).
  *  - the reduced window is rounded down (not a parameter).
  *  - any delay at all is above the middle of extremes that are a microsecond apart. `margin`, 0 as
- *    in the table, lets some pass (DU-c).
+ *    in the table, tolerates some (DU-c).
  *  - a round that a recovery overlapped is not tested: its loss has been answered (not a
  *    parameter; DU-d).
  *  - a timeout forgets the RTT extremes (not a parameter; DU-e).
@@ -35,10 +35,10 @@ enum { DUAL_EVERY_ROUND = 0, DUAL_EVERY_SECOND_ROUND = 1 };
 	X(CC_CHOICE, period, "period", "", 0, 1, DUAL_EVERY_SECOND_ROUND, "round|second_round", \
 	  "CHD paper Table I: every 2nd RTT", "how often the delay is tested") \
 	X(CC_PROB_PPM, decrease_ppm, "decrease", "", 0, 1000000, 125000, "", \
-	  "CHD paper Table I: beta = 7/8", "part of the window that a reduction takes away") \
+	  "CHD paper Table I: beta = 7/8", "fraction of the window that a reduction removes") \
 	X(CC_TIME_US, margin_us, "margin", "", 0, 10000000, 0, "", \
 	  "CHD paper Table I: none; reading DU-c", \
-	  "delay above the middle of the extremes that is let pass") \
+	  "delay above the middle of the extremes that is tolerated") \
 	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 0, "off|on", "reading DU-b", \
 	  "whether the delay test runs in slow start")
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * FAST TCP: an equation moves the window towards alpha packets of one's own in the queue.
+ * FAST TCP: an equation moves the window until the flow has alpha packets in the queue.
  *
  * C. Jin, D. X. Wei, S. H. Low: "FAST TCP: motivation, architecture, algorithms, performance",
  * INFOCOM 2004; with S. Hegde in IEEE/ACM ToN 14(6), 2006. Table I of D. Hayes, G. Armitage, LCN
- * 2010 (CHD paper). The paper itself was not at hand: constants are those of ns-2's module and of
+ * 2010 (CHD paper). We did not have the paper itself: constants are those of ns-2's module and of
  * the literature, and each is a parameter.
  *
  *   w <- min(2 w, (1 - gamma) w + gamma (w_old baseRTT / RTT + alpha))
@@ -13,7 +13,7 @@
  * below a threshold the window doubles in each round trip instead. Loss and timeout as NewReno.
  *
  * Readings taken where the sources are silent or differ, each a parameter unless noted:
- *  - the right alpha depends on the bottleneck's rate, which a sender does not know; it is to be
+ *  - the right alpha depends on the bottleneck's rate, which a sender does not know; it must be
  *    set: `alpha` (FA-a).
  *  - the paper updates in every other round trip and holds the window in the one between; Table I
  *    says regular intervals, as in ns-2: `update`, `interval` (FA-b).
@@ -22,7 +22,7 @@
  *  - w_old is the window at the start of the running round, or of the one that ends with this ACK
  *    (not a parameter; FA-d).
  *  - an increase is spread over ACKs, one packet for each that is acknowledged, so that a round
- *    trip at most doubles the window; a decrease comes at once (not a parameter; FA-e).
+ *    trip at most doubles the window; a decrease is immediate (not a parameter; FA-e).
  *  - updates at intervals could reduce the window several times in a round trip: `holdoff` (FA-f).
  *  - slow start is the doubling below the threshold; the first delay above it ends it (not a
  *    parameter; FA-g).
@@ -43,9 +43,9 @@ enum { FAST_HOLDOFF_NONE = 0, FAST_HOLDOFF_ONE_ROUND = 1 };
 	CC_DELACK_PARAM(X) \
 	X(CC_PKTS, alpha_pkts, "alpha", "", 0, 1000000, 20, "", \
 	  "FAST: 8, 20, 200 at 10, 100, 1000 Mbit/s; ns-2: 100; reading FA-a", \
-	  "packets that the flow aims to keep queued") \
+	  "packets that the flow aims to keep in the queue") \
 	X(CC_PKTS, beta_pkts, "beta", "", 0, 1000000, 0, "", "ns-2: as alpha", \
-	  "the window is held while alpha up to beta packets are queued; 0: no such range") \
+	  "the window is held while alpha to beta packets are queued; 0: no such range") \
 	X(CC_PROB_PPM, gamma_ppm, "gamma", "", 1, 1000000, 500000, "", "FAST and ns-2: 0.5", \
 	  "weight of the equation's target in an update") \
 	X(CC_CHOICE, update, "update", "", 0, 1, FAST_UPDATE_SECOND_ROUND, \
@@ -55,7 +55,7 @@ enum { FAST_HOLDOFF_NONE = 0, FAST_HOLDOFF_ONE_ROUND = 1 };
 	  "time between updates with update = interval") \
 	X(CC_PROB_PPM, avg_gain_ppm, "avg_gain", "", 20, 1000000, 250000, "", \
 	  "FAST: 1/4; ns-2: 1/256; reading FA-c", \
-	  "largest weight of a sample in the average RTT, else 3/cwnd") \
+	  "largest weight of a sample in the average RTT; the weight is 3/cwnd if that is less") \
 	X(CC_TIME_US, mi_threshold_us, "mi_threshold", "", 0, 10000000, 750, "", "ns-2: 0.75 ms", \
 	  "average queueing delay up to which the window doubles in a round trip") \
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, FAST_HOLDOFF_ONE_ROUND, "none|one_round", \
@@ -79,7 +79,7 @@ struct fast_state {
 	u8 holding;
 };
 
-/* A new start for what depends on rounds; the window is not FAST's own choice. */
+/* Restarts all that depends on rounds, after the stack has set the window. */
 static void fast_restart(const struct cc_conn *conn, struct fast_state *st)
 {
 	cc_round_start(&st->round, conn);
@@ -222,7 +222,7 @@ static void fast_update(struct cc_conn *conn, struct fast_state *st, const struc
 		st->holding = p->holdoff == FAST_HOLDOFF_ONE_ROUND;
 		st->hold_pos = conn->snd_pos;
 	}
-	/* Kept from falling, or at the floor: the fraction is not the window's. */
+	/* Held, or at the floor: the fraction does not belong to this window. */
 	if (next_pkts != conn->cwnd_pkts)
 		st->target_q16 = (u64)conn->cwnd_pkts << 16;
 }
@@ -292,5 +292,5 @@ static void fast_observe(const struct fast_state *st, const struct fast_params *
 }
 
 KNEE_ALGORITHM(fast, FAST_PARAMS, FAST_RULES, CC_NO_RANDOM,
-	       "an equation moves the window towards alpha packets of its own in the queue",
+	       "an equation moves the window until the flow has alpha packets in the queue",
 	       "Jin, Wei, Low, INFOCOM 2004", "avg_rtt_us|base_rtt_us|target_pkts|old_cwnd_pkts");

@@ -6,14 +6,15 @@
  * Co-existence", ICN 2010.
  *
  * Per ACK (Algorithm 1): estimates the bandwidth share BE (ABSE, knee/abse.h) and the window that
- * it fills without a queue, BE_cwnd = BE RTTmin. A fall of BE_cwnd sets ssthresh to what BE_cwnd
- * was. Below ssthresh slow start; from it on, with probability p cwnd = BE_cwnd, otherwise +1/cwnd.
+ * it fills without a queue, BE_cwnd = BE RTTmin. When BE_cwnd falls, ssthresh is set to its value
+ * before. Below ssthresh slow start; from there on, with probability p cwnd = BE_cwnd, otherwise
+ * +1/cwnd.
  * p is gentle RED's over the queueing delay (Fig. 2a), and 0 up to BE_cwnd (Fig. 2b: F-RED). A loss
- * makes BE_cwnd window and ssthresh; a timeout only ssthresh. alpha = 1: growth is NewReno's.
+ * sets window and ssthresh to BE_cwnd; a timeout only ssthresh. alpha = 1: growth is NewReno's.
  *
  * Readings taken where the paper is ambiguous, each a parameter unless noted:
- *  - FT-a: "ssthresh = BDP" at the start is more than a sender knows: `initial_ssthresh` gives it;
- *    0 is infinity. The initial window is the host's.
+ *  - FT-a: "ssthresh = BDP" at the start needs the BDP, which a sender does not know:
+ *    `initial_ssthresh` gives it; 0 is infinity. The initial window is the host's.
  *  - FT-b: any fall of BE_cwnd, however small, sets ssthresh, in congestion avoidance too, where it
  *    may start slow start again: `peak_rule`. It waits while the stack owns the window.
  *  - FT-c, FT-d, FT-e: the third duplicate ACK is the stack's inference of a loss; only ACKs of new
@@ -21,12 +22,12 @@
  *  - FT-f: BE_cwnd after a loss may be more than the window was: `loss_window`. A timeout has
  *    ssthresh = BE_cwnd in either case.
  *  - FT-g: the queueing delay is a slow average of the RTT, as PERT's, less RTTmin: `srtt_weight`.
- *  - FT-h: beta of ABSE goes by the latest congestion response, whatever followed (not a
- *    parameter). A congestion mark is a loss here.
+ *  - FT-h: ABSE's beta depends on the latest congestion response, whatever followed (not a
+ *    parameter). A congestion mark counts as a loss here.
  *  - FT-i, FT-j, AB-a ... AB-e: in knee/abse.h.
- *  - FT-k: once per RTT is a response, not growth: no second one until the data outstanding at the
- *    first is acknowledged (not a parameter).
- *  - FT-m: a response to delay leaves ssthresh, as in the listing (not a parameter).
+ *  - FT-k: "once per RTT" limits responses, not growth: no second one until the data outstanding
+ *    at the first is acknowledged (not a parameter).
+ *  - FT-m: a response to delay leaves ssthresh unchanged, as in the listing (not a parameter).
  *  - FT-n: BE_cwnd is at least 2 packets; a loss before there is an estimate is NewReno's (not
  *    parameters).
  */
@@ -47,7 +48,7 @@ enum { FTCP_LOSS_BE_CWND = 0, FTCP_LOSS_SAFE = 1 };
 	X(CC_TIME_US, tmin_us, "tmin", "", 0, 5000000, 5000, "", "F-TCP paper sIII-B: 5 ms", \
 	  "queueing delay up to which there is no response") \
 	X(CC_TIME_US, tmax_us, "tmax", "", 1, 5000000, 10000, "", "F-TCP paper sIII-B: 10 ms", \
-	  "queueing delay at which the response probability is pmax; from twice this on it is 1") \
+	  "queueing delay at which the response probability is pmax; at twice this it is 1") \
 	X(CC_PROB_PPM, pmax_ppm, "pmax", "", 0, 1000000, 50000, "", "F-TCP paper sIII-B: 0.05", \
 	  "response probability at tmax, per ACK") \
 	CC_SLOW_RTT_PARAM(X) \
@@ -56,7 +57,7 @@ enum { FTCP_LOSS_BE_CWND = 0, FTCP_LOSS_SAFE = 1 };
 	  "when a fall of BE_cwnd sets ssthresh: always, or only to end slow start") \
 	X(CC_CHOICE, loss_window, "loss_window", "", 0, 1, FTCP_LOSS_BE_CWND, "be_cwnd|safe", \
 	  "F-TCP paper Algorithm 1; reading FT-f", \
-	  "window after a loss: BE_cwnd, or the smaller of it and the present one (safe)") \
+	  "window after a loss: BE_cwnd, or the smaller of it and the present window (safe)") \
 	ABSE_PARAMS(X)
 
 #define FTCP_RULES(R) R(tmin_us, CC_LESS_THAN, tmax_us)

@@ -11,9 +11,9 @@
  * Loss and timeout as NewReno.
  *
  * Differences from the letter, each a parameter:
- *  - Algorithm 1 may halve several times in one RTT. By default a second delay backoff waits until
- *    the data outstanding at the first is acknowledged (`holdoff`; HD-a): a choice of ours, which
- *    neither the letter nor FreeBSD's released module makes. `holdoff=none` is the letter.
+ *  - Algorithm 1 may halve several times in one RTT. By default no second delay backoff follows
+ *    until the data outstanding at the first is acknowledged (`holdoff`; HD-a): our own choice,
+ *    which neither the letter nor FreeBSD's released module makes. `holdoff=none` is the letter.
  *  - Slow start is out of the letter's scope. By default the delay test runs there too and ends it
  *    (`ss_test`).
  *  - qmax is the largest queueing delay seen (LCN paper section III) unless `qmax` fixes it (the

@@ -10,9 +10,9 @@
  *
  * Further readings, none a parameter:
  *  - HS-c: a and b are the formulas' at every window, not the rounded table of appendix B.
- *  - HS-d: the RFC leaves timeouts and slow start alone: NewReno's. Limited slow start (RFC 3742),
- *    which it recommends beside, is not here.
- *  - HS-e: b takes part of cwnd, not of the data in flight: b is a function of cwnd.
+ *  - HS-d: the RFC does not change timeouts and slow start: NewReno's. Limited slow start (RFC
+ *    3742), which it also recommends, is not implemented.
+ *  - HS-e: b applies to cwnd, not to the data in flight, since b is a function of cwnd.
  */
 #include "knee/host.h"
 #include "knee/growth.h"

@@ -16,18 +16,19 @@
  * Readings taken where the paper is ambiguous, each a parameter unless noted:
  *  - eqs. 5 and 9 each start from the raw alpha; with both extensions on they multiply, with one
  *    final max(1, .) (not a parameter).
- *  - RTTmax fades by 7/8 at a congestion event (eq. 10), by 0.95 in Linux and FreeBSD: `fade`.
+ *  - RTTmax - RTTmin shrinks to 7/8 at a congestion event (eq. 10), to 0.95 in Linux and FreeBSD:
+ *    `fade`.
  *  - eq. 1 gives the increment, not the window (not a parameter).
  *  - the RTT is the stack's smoothed one, as in the paper's stack, or the latest sample: `signal`.
  *  - the first congestion event halves: beta adapts only after it: `first_event`.
  *  - Delta starts again at the second of two timeouts in a row only (section 4.5): `rto_restart`.
- *    The contract reports no timer that expires again before any progress; two in a row are two
- *    reported timeouts without a round trip in good order between them. For `first`, the stack's
- *    undo takes back what a false alarm did. Otherwise a timeout is NewReno's.
+ *    The contract does not report a timer that expires again before any progress; two in a row are
+ *    two reported timeouts without a round trip in good order between them. With `first`, undo
+ *    reverses the effect of a spurious timeout. Otherwise a timeout is NewReno's.
  *  - the fixed-point alpha of the paper (Listing 2), or the exact one: `alpha_form`.
  *  - adaptive reset, which the paper only names, is that of the public implementations: beta = 1/2
- *    at an event where the largest achieved throughput since the last event is more than
- *    `reset_threshold` away from the one before, and at the event after that.
+ *    at an event where the largest achieved throughput since the last event differs by more than
+ *    `reset_threshold` from the one before, and at the next event.
  *  - what Linux does differently with the RTT: `linux_compat`.
  *  - Delta counts idle time too (as printed; not a parameter).
  *  - RTTmin = RTTmax = the eighth RTT update (section 4.3: RTTmin waits for eight; RTTmax waits
@@ -63,16 +64,16 @@ enum { HTCP_RTO_FIRST = 0, HTCP_RTO_SECOND = 1 };
 	  "time after a congestion event for which the window grows as NewReno's") \
 	X(CC_CHOICE, alpha_form, "alpha_form", "", 0, 1, HTCP_ALPHA_EXACT, "exact|listing2", \
 	  "H-TCP paper eq. 2; Listing 2; reading HT-g", \
-	  "alpha exact, or rounded as in the paper's implementation") \
+	  "exact alpha, or rounded as in the paper's implementation") \
 	X(CC_CHOICE, rtt_scaling, "rtt_scaling", "rtt_scaling", 0, 1, 0, "off|on", \
 	  "H-TCP paper s3.2; s6: core", "scale alpha with the RTT") \
 	X(CC_CHOICE, adaptive_backoff, "adaptive_backoff", "adaptive_backoff", 0, 1, 0, "off|on", \
 	  "H-TCP paper s3.3; s6: core", "beta = RTTmin/RTTmax instead of 1/2") \
 	X(CC_CHOICE, adaptive_reset, "adaptive_reset", "", 0, 1, 0, "off|on", \
 	  "H-TCP paper s3.3: not evaluated", \
-	  "adaptive backoff halves where the achieved throughput has changed") \
+	  "adaptive backoff halves if the achieved throughput has changed") \
 	X(CC_TIME_US, rtt_ref_us, "rtt_ref", "", 1000, 10000000, 100000, "", \
-	  "H-TCP paper s3.2: 100 ms", "RTT at which RTT scaling leaves alpha as it is") \
+	  "H-TCP paper s3.2: 100 ms", "RTT at which RTT scaling leaves alpha unchanged") \
 	X(CC_NUMBER_PPM, rho_min_ppm, "rho_min", "", 0, 1000000, 100000, "", \
 	  "H-TCP paper s3.2: 0.1", "smallest factor of RTT scaling") \
 	X(CC_NUMBER_PPM, rho_max_ppm, "rho_max", "", 1000000, 10000000, 2000000, "", \
@@ -83,7 +84,7 @@ enum { HTCP_RTO_FIRST = 0, HTCP_RTO_SECOND = 1 };
 	  "H-TCP paper s3.3: 0.8", "largest beta of adaptive backoff") \
 	X(CC_PROB_PPM, fade_ppm, "fade", "", 0, 1000000, 875000, "", \
 	  "H-TCP paper eq. 10: 7/8; reading HT-b", \
-	  "what a congestion event leaves of RTTmax - RTTmin") \
+	  "fraction of RTTmax - RTTmin that a congestion event leaves") \
 	X(CC_CHOICE, first_event, "first_event", "", 0, 1, HTCP_FIRST_HALF, "half|adaptive", \
 	  "reading HT-h: as Linux and FreeBSD", \
 	  "whether adaptive backoff halves at the connection's first congestion event") \
@@ -91,10 +92,10 @@ enum { HTCP_RTO_FIRST = 0, HTCP_RTO_SECOND = 1 };
 	  "Shorten, Leith 2004: 20 %; reading HT-k", \
 	  "relative change of the throughput at which adaptive reset halves") \
 	X(CC_CHOICE, signal, "signal", "", 0, 1, HTCP_SIGNAL_SRTT, "raw|srtt", \
-	  "H-TCP paper s4.5: smoothed; reading HT-e", "RTT that RTTmin, RTTmax and rho are made of") \
+	  "H-TCP paper s4.5: smoothed; reading HT-e", "RTT from which RTTmin, RTTmax and rho are computed") \
 	X(CC_CHOICE, rto_restart, "rto_restart", "", 0, 1, HTCP_RTO_SECOND, "first|second", \
 	  "H-TCP paper s4.5: second; reading HT-i", \
-	  "which of the timeouts in a row counts as a congestion event for Delta") \
+	  "which of consecutive timeouts restarts Delta") \
 	X(CC_CHOICE, linux_compat, "linux_compat", "", 0, 1, 0, "off|on", "reading HT-f", \
 	  "Linux's rules for RTTs: RTTmax rises by 20 ms a sample in good order, rho of RTTmin, " \
 	  "beta adapts above 10 ms")
@@ -123,7 +124,7 @@ struct htcp_state {
 	u8 adapting;	 /* beta may adapt: after the first event, not after a reset */
 	u8 prior_adapting;
 	u8 timed_out;	/* a timeout without a round in good order since */
-	u8 prior_valid; /* the latest reduction has not been taken back */
+	u8 prior_valid; /* the latest reduction has not been undone */
 };
 
 static void htcp_init(struct cc_conn *conn, struct htcp_state *st, const struct htcp_params *p)
@@ -273,7 +274,7 @@ static u32 htcp_ssthresh(struct cc_conn *conn, struct htcp_state *st, const stru
 	st->prior_rate_prev_q8 = st->rate_prev_q8;
 	st->prior_valid = 1;
 
-	/* A throughput that has changed halves now and, as `adapting` is 0 then, at the next event.
+	/* If the throughput has changed: halve now and, as `adapting` is 0 then, at the next event.
 	 */
 	if (p->adaptive_reset && htcp_rate_changed(st, p)) {
 		st->adapting = 0;
@@ -292,8 +293,8 @@ static u32 htcp_ssthresh(struct cc_conn *conn, struct htcp_state *st, const stru
 	return cc_reduced_q32_pkts(conn->cwnd_pkts, beta_q32);
 }
 
-/* As if the latest call of ssthresh() had not been, but for the RTTs and rounds since. */
-static void htcp_take_back(struct htcp_state *st)
+/* Undoes the latest call of ssthresh(), except for the RTTs and rounds since. */
+static void htcp_revert(struct htcp_state *st)
 {
 	st->event_us = st->prior_event_us;
 	if (!st->prior_valid)
@@ -301,7 +302,7 @@ static void htcp_take_back(struct htcp_state *st)
 	st->prior_valid = 0;
 	st->delay.rtt_max_us = cc_max_u32(st->delay.rtt_max_us, st->prior_rtt_max_us);
 	st->adapting = st->prior_adapting;
-	/* The maximum of the epoch that goes on. */
+	/* The maximum of the epoch that continues. */
 	st->rate_max_q8 = cc_max_u32(st->rate_max_q8, st->rate_prev_q8);
 	st->rate_prev_q8 = st->prior_rate_prev_q8;
 	st->rounds = HTCP_RESET_ROUNDS;
@@ -313,7 +314,7 @@ static void htcp_on_event(struct cc_conn *conn, struct htcp_state *st, const str
 	if (event == CC_EVENT_RECOVERED) {
 		st->timed_out = 0;
 	} else if (event == CC_EVENT_RTO) {
-		htcp_take_back(st);
+		htcp_revert(st);
 		if (p->rto_restart == HTCP_RTO_FIRST || st->timed_out)
 			st->event_us = conn->now_us;
 		st->timed_out = 1;
@@ -324,7 +325,7 @@ static void htcp_on_event(struct cc_conn *conn, struct htcp_state *st, const str
 static u32 htcp_undo(struct cc_conn *conn, struct htcp_state *st, const struct htcp_params *p)
 {
 	(void)p;
-	htcp_take_back(st);
+	htcp_revert(st);
 	return cc_max_u32(conn->cwnd_pkts, st->prior_cwnd_pkts);
 }
 

@@ -3,8 +3,8 @@
  * TCP-Illinois: losses decide when the window falls, delay by how much it grows and falls.
  *
  * S. Liu, T. Basar, R. Srikant: "TCP-Illinois: a loss- and delay-based congestion control algorithm
- * for high-speed networks", VALUETOOLS 2006; Performance Evaluation 65, 2008. The paper was not at
- * hand: the functions and their constants are those that public implementations state.
+ * for high-speed networks", VALUETOOLS 2006; Performance Evaluation 65, 2008. We did not
+ * have the paper: the functions and their constants are those of public implementations.
  *
  * Once per round trip, from the average queueing delay da of the round and the largest one seen,
  * dm:
@@ -15,13 +15,13 @@
  *           beta_max              for da >= eta3 dm;
  *
  * kappa1 and kappa2 such that alpha runs from alpha_max at eta1 dm to alpha_min at dm. Each packet
- * acknowledged adds alpha/cwnd; a loss takes away beta cwnd. Below a threshold window alpha = 1 and
+ * acknowledged adds alpha/cwnd; a loss removes beta cwnd. Below a threshold window alpha = 1 and
  * beta = 1/2, as NewReno. Slow start and timeout as NewReno.
  *
  * Readings taken where the sources are silent, each a parameter unless noted:
- *  - having left the low delay (da <= eta1 dm), alpha is alpha_max again only after so many round
- *    trips of low delay in a row, and stays as it is until then: `low_rounds` (IL-a). Linux counts
- *    on after a round of higher delay.
+ *  - once the delay has left the low range (da <= eta1 dm), alpha returns to alpha_max only after
+ *    `low_rounds` consecutive round trips of low delay, and stays as it is until then (IL-a). Linux
+ *    does not restart the count after a round of higher delay.
  *  - da is the mean of the round's samples (not a parameter).
  *  - base RTT and dm are extremes of all samples and never fade (not a parameter; IL-b).
  *  - until the first round has been measured, and after a timeout until the next one has, alpha = 1
@@ -49,18 +49,18 @@
 	X(CC_NUMBER_PPM, alpha_max_ppm, "alpha_max", "", 10000, 100000000, 10000000, "", \
 	  "Illinois: 10", "increase per round trip at low delay, packets") \
 	X(CC_PROB_PPM, beta_min_ppm, "beta_min", "", 0, 1000000, 125000, "", "Illinois: 1/8", \
-	  "part of the window that a loss takes away at low delay") \
+	  "fraction of the window that a loss removes at low delay") \
 	X(CC_PROB_PPM, beta_max_ppm, "beta_max", "", 0, 1000000, 500000, "", "Illinois: 1/2", \
-	  "part of the window that a loss takes away at high delay") \
+	  "fraction of the window that a loss removes at high delay") \
 	X(CC_NUMBER_PPM, eta1_ppm, "eta1", "", 0, 990000, 10000, "", "Illinois: 0.01", \
-	  "part of the largest delay up to which alpha is alpha_max") \
+	  "fraction of the largest delay up to which alpha is alpha_max") \
 	X(CC_NUMBER_PPM, eta2_ppm, "eta2", "", 0, 1000000, 100000, "", "Illinois: 0.1", \
-	  "part of the largest delay up to which beta is beta_min") \
+	  "fraction of the largest delay up to which beta is beta_min") \
 	X(CC_NUMBER_PPM, eta3_ppm, "eta3", "", 0, 1000000, 800000, "", "Illinois: 0.8", \
-	  "part of the largest delay from which on beta is beta_max") \
+	  "fraction of the largest delay from which beta is beta_max") \
 	X(CC_COUNT, low_rounds, "low_rounds", "", 0, 200, 5, "", \
 	  "Illinois: 5; reading IL-a", \
-	  "round trips of low delay in a row that bring alpha_max back") \
+	  "consecutive round trips of low delay that restore alpha_max") \
 	X(CC_PKTS, threshold_pkts, "threshold", "", 0, 1073741824, 15, "", "Illinois: 15", \
 	  "window below which alpha is 1 and beta is 1/2")
 
@@ -149,7 +149,7 @@ static u32 illinois_beta_ppm(const struct illinois_state *st, const struct illin
 			       span_ppm);
 }
 
-/* alpha, with the wait for low delay to last. */
+/* alpha, once the delay has been low for long enough. */
 static void illinois_set_alpha(struct illinois_state *st, const struct illinois_params *p)
 {
 	if (st->da_q4_us > illinois_part_q4_us(st, p->eta1_ppm)) {

@@ -4,7 +4,7 @@
  *
  * P. Balasubramanian, O. Ertugay, D. Havey, M. Bagnulo: "LEDBAT++: Congestion Control for
  * Background Traffic", draft-irtf-iccrg-ledbat-plus-plus. Its base is LEDBAT, RFC 6817. Rules and
- * section numbers are those of published quotations; the draft's full text was not at hand.
+ * section numbers are those of published quotations; we did not have the draft's full text.
  *
  * The queueing delay is the RTT, the least of the last four samples, less the base RTT, the least
  * of the last ten minutes. With W the window, per round trip (sections 4.2, 4.3)
@@ -13,26 +13,26 @@
  *   W += GAIN                                              delay <= TARGET
  *   W += max(GAIN - C W (delay / TARGET - 1), -W/2)        delay >  TARGET
  *
- * Slow start grows by GAIN per packet; the first ends where the delay is above 3/4 TARGET (section
+ * Slow start grows by GAIN per packet; the first ends when the delay exceeds 3/4 TARGET (section
  * 4.1). Two round trips later, and then periodically, a slowdown: the window is two packets for two
- * round trips, which lets queues drain and the base RTT be seen; then slow start to the window
- * before it. The next comes after nine times as long as that took (section 4.4).
+ * round trips, so that queues drain and the base RTT shows; then slow start to the window before
+ * it. The next slowdown follows after nine times the duration of the last (section 4.4).
  *
  * Readings taken, each a parameter unless noted:
- *  - LP-a: a slow start after a slowdown does not end by delay; nor one after a timeout: `ss_exit`.
- *  - LP-b: growth counts at each ACK, with the delay as it is then; the decrease is taken once, at
- *    the end of a marked-packet round that ends above TARGET (not a parameter).
- *  - LP-c: "two round trips" are two marked-packet rounds; a slowdown starts at the end of a round
+ *  - LB-a: neither a slow start after a slowdown nor one after a timeout ends by delay: `ss_exit`.
+ *  - LB-b: the window grows at each ACK, by the delay at that time; it decreases once, at the end
+ *    of a marked-packet round that ends above TARGET (not a parameter).
+ *  - LB-c: "two round trips" are two marked-packet rounds; a slowdown starts at the end of a round
  *    (not a parameter).
- *  - LP-d: the base RTT is that of ten to twelve and a half minutes (cc/include/knee/buckets.h):
+ *  - LB-d: the base RTT is that of ten to twelve and a half minutes (cc/include/knee/buckets.h):
  *    `base_window`.
- *  - LP-e: a loss halves the window, as RFC 6817; during a slowdown's two round trips also the
+ *  - LB-e: a loss halves the window, as in RFC 6817; during a slowdown's two round trips also the
  *    window to which it returns (not a parameter).
- *  - LP-f: a slowdown that a loss cuts short ends when the window is at ssthresh, as any other
+ *  - LB-f: a slowdown that a loss cuts short ends when the window reaches ssthresh, as any other
  *    (not a parameter).
  *  - the initial window, which the draft limits to two packets, is the host's.
- *  - timeout: NewReno's, with slow start by GAIN; no slowdown and no test of delay until the data
- *    then outstanding is acknowledged (not a parameter).
+ *  - timeout: NewReno's, with slow start by GAIN; no slowdown and no delay test until the data
+ *    outstanding at the timeout is acknowledged (not a parameter).
  */
 #include "knee/host.h"
 #include "knee/buckets.h"
@@ -45,7 +45,7 @@ enum { LEDBATPP_EXIT_NEVER = 0, LEDBATPP_EXIT_FIRST = 1, LEDBATPP_EXIT_EVERY = 2
 #define LEDBATPP_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
 	X(CC_TIME_US, target_us, "target", "", 1, 10000000, 60000, "", "draft s4.5: 60 ms", \
-	  "queueing delay that is aimed at") \
+	  "queueing delay to aim for") \
 	X(CC_COUNT, gain_limit, "gain_limit", "", 1, 200, 16, "", \
 	  "draft s4.2: 16", "largest divisor of the gain") \
 	X(CC_NUMBER_PPM, constant_ppm, "constant", "", 10000, 4000000000, 1000000, "", \
@@ -53,15 +53,15 @@ enum { LEDBATPP_EXIT_NEVER = 0, LEDBATPP_EXIT_FIRST = 1, LEDBATPP_EXIT_EVERY = 2
 	X(CC_NUMBER_PPM, exit_ppm, "exit", "", 0, 10000000, 750000, "", "draft s4.1: 3/4", \
 	  "queueing delay, in units of the target, above which slow start ends") \
 	X(CC_CHOICE, ss_exit, "ss_exit", "", 0, 2, LEDBATPP_EXIT_FIRST, "never|first|every", \
-	  "draft s4.1; reading LP-a", "which slow starts end by delay") \
+	  "draft s4.1; reading LB-a", "which slow starts end by delay") \
 	X(CC_COUNT, filter, "filter", "", 1, 4, 4, "", "draft s4; RFC 6817", \
-	  "RTT samples of which the least gives the delay, 1 to 4") \
+	  "number of latest RTT samples whose least gives the delay, 1 to 4") \
 	X(CC_TIME_US, base_window_us, "base_window", "", 1000000, 3600000000, 600000000, "", \
-	  "RFC 6817 s2.4.2: 10 minutes; reading LP-d", "time over which the base RTT is taken") \
+	  "RFC 6817 s2.4.2: 10 minutes; reading LB-d", "time over which the base RTT is taken") \
 	X(CC_CHOICE, slowdown, "slowdown", "", 0, 1, 1, "off|on", "draft s4.4", \
 	  "slow down two round trips after the first slow start, and periodically") \
 	X(CC_NUMBER_PPM, interval_ppm, "interval", "", 0, 1000000000, 9000000, "", "draft s4.4: 9", \
-	  "time between slowdowns, in units of how long the last took") \
+	  "time between slowdowns, in units of the last one's duration") \
 	X(CC_COUNT, frozen, "frozen", "", 1, 200, 2, "", "draft s4.4: 2", \
 	  "round trips with a window of two packets")
 
@@ -73,7 +73,7 @@ enum ledbatpp_stage {
 	LEDBATPP_START = 0,  /* first slow start */
 	LEDBATPP_SOON = 1,   /* after it: the first slowdown is two round trips away */
 	LEDBATPP_FROZEN = 2, /* slowdown: window of two packets */
-	LEDBATPP_RAMP = 3,   /* slowdown: back to the window before it */
+	LEDBATPP_RAMP = 3,   /* slowdown: slow start to the window before it */
 	LEDBATPP_STEADY = 4, /* until the next slowdown */
 };
 
@@ -248,7 +248,7 @@ static void ledbatpp_arrive(const struct cc_conn *conn, struct ledbatpp_state *s
 	}
 }
 
-/* The end of a round. Gives whether the window has been set. */
+/* The end of a round. Returns whether it has set the window. */
 static int ledbatpp_turn(struct cc_conn *conn, struct ledbatpp_state *st,
 			 const struct ledbatpp_params *p, u32 delay_us)
 {
@@ -277,7 +277,7 @@ static int ledbatpp_turn(struct cc_conn *conn, struct ledbatpp_state *st,
 	return 1;
 }
 
-/* Whether the delay ends the present slow start. Section 4.1; LP-a. */
+/* Whether the delay ends the present slow start. Section 4.1; LB-a. */
 static int ledbatpp_exits(const struct cc_conn *conn, const struct ledbatpp_state *st,
 			  const struct ledbatpp_params *p, u32 delay_us)
 {
@@ -349,6 +349,7 @@ static void ledbatpp_observe(const struct ledbatpp_state *st, const struct ledba
 	out[3] = st->stage;
 }
 
-KNEE_ALGORITHM(ledbatpp, LEDBATPP_PARAMS, LEDBATPP_RULES, CC_NO_RANDOM,
-	       "background traffic: keeps to a queueing delay, and slows down to see the base RTT",
-	       "draft-irtf-iccrg-ledbat-plus-plus", "q_us|base_rtt_us|gain_divisor|stage");
+KNEE_ALGORITHM(
+    ledbatpp, LEDBATPP_PARAMS, LEDBATPP_RULES, CC_NO_RANDOM,
+    "background traffic: limits its queueing delay, and slows down to measure the base RTT",
+    "draft-irtf-iccrg-ledbat-plus-plus", "q_us|base_rtt_us|gain_divisor|stage");

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * TCP-LP: low priority, by giving way at the first sign of a queue.
+ * TCP-LP: low priority, by yielding at the first sign of a queue.
  *
  * A. Kuzmanovic, E. Knightly: "TCP-LP: low-priority service via end-point congestion control",
  * IEEE/ACM ToN 14(4), 2006, as Table I of D. Hayes, G. Armitage, LCN 2010 (CHD paper) states it.
- * The paper was not at hand: constants are those of public implementations, each a parameter.
+ * We did not have the paper: constants are those of public implementations, each a parameter.
  *
  * A smoothed delay above dmin + delta (dmax - dmin) is an early indication of congestion. The
  * first one halves the window and begins an inference phase of three round trips, in which the
- * window does not grow. Another one within the phase means that others send: the window falls to
- * the least there is. Loss, timeout and growth outside the phase as NewReno.
+ * window does not grow. Another one within the phase means that others are sending: the window
+ * falls to the minimum. Loss, timeout and growth outside the phase as NewReno.
  *
  * Readings taken where the sources are silent or differ, each a parameter unless noted:
  *  - the delay is the RTT; the paper takes the one-way delay from timestamps, which the contract
- *    does not give. A queue on the reverse path counts as congestion here: the flow gives way to
- *    traffic that it does not meet (not a parameter; LP-a).
+ *    does not provide. A queue on the reverse path counts as congestion here: the flow yields to
+ *    traffic that does not share its path (not a parameter; LP-a).
  *  - dmax is the second largest sample, so that a single spike does not raise it: `dmax` (LP-b).
  *  - the least window is 2 packets, the contract's floor; the paper says 1 (not a parameter; LP-c).
  *  - packets sent before an indication say nothing new: the next one can come when they have been
  *    acknowledged: `holdoff` (LP-d).
- *  - each indication that is acted upon begins the phase again; round trips are counted by marked
+ *  - each indication that is acted upon restarts the phase; round trips are counted by marked
  *    packets (not a parameter; LP-e).
- *  - the test does not run in slow start, in which dmin and dmax are learnt; where it does, an
+ *  - the test does not run in slow start, in which dmin and dmax are learned; if it does, an
  *    indication ends slow start: `ss_test` (LP-f).
- *  - a recovery begins no phase and ends none; a timeout ends it (not a parameter; LP-g).
+ *  - a recovery neither starts nor ends a phase; a timeout ends it (not a parameter; LP-g).
  */
 #include "knee/host.h"
 #include "knee/delay.h"
@@ -39,11 +39,11 @@ enum { LP_HOLDOFF_NONE = 0, LP_HOLDOFF_ONE_ROUND = 1 };
 	RENO_GROWTH_PARAMS(X) \
 	CC_DELACK_PARAM(X) \
 	X(CC_PROB_PPM, srtt_weight_ppm, "srtt_weight", "", 0, 999000, 875000, "", "TCP-LP: 7/8", \
-	  "weight of the past in the smoothed delay, per sample; 0: each sample as it is") \
+	  "weight of the past in the smoothed delay, per sample; 0: no smoothing") \
 	X(CC_PROB_PPM, delta_ppm, "delta", "", 0, 1000000, 150000, "", "TCP-LP: 0.15", \
-	  "part of the range of delays above which there is congestion") \
+	  "fraction of the range of delays above which there is congestion") \
 	X(CC_CHOICE, dmax, "dmax", "", 0, 1, LP_DMAX_SECOND, "largest|second_largest", \
-	  "TCP-LP; reading LP-b", "sample that is the upper end of that range") \
+	  "TCP-LP; reading LP-b", "which sample is the upper end of that range") \
 	X(CC_COUNT, inference, "inference", "", 0, 200, 3, "", \
 	  "TCP-LP: 3 RTT", "round trips of the inference phase") \
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, LP_HOLDOFF_ONE_ROUND, "none|one_round", \
@@ -166,6 +166,6 @@ static void lp_observe(const struct lp_state *st, const struct lp_params *p, u32
 }
 
 KNEE_ALGORITHM(lp, LP_PARAMS, LP_RULES, CC_NO_RANDOM,
-	       "low priority: gives way at the first sign of a queue",
+	       "low priority: yields at the first sign of a queue",
 	       "Kuzmanovic, Knightly, IEEE/ACM ToN 14(4), 2006",
 	       "sq_us|range_us|inference_rounds_left|delay_is_high");

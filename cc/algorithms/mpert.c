@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * m-PERT: PERT that holds its own against loss-based flows.
+ * m-PERT: PERT that competes with loss-based flows.
  *
  * K. Kotla, A. L. N. Reddy: "Making a delay-based protocol adaptive to heterogeneous environments",
  * IWQoS 2008; used in section IV-F of J. Sansa-Otim, I. Rai, J. M. van der Hulst (F-TCP), whose
- * values of Tmin, Tmax and pmax are the defaults here. The other constants are as public
- * implementations have them; each is a parameter.
+ * values of Tmin, Tmax and pmax are the defaults here. The other constants are those of public
+ * implementations; each is a parameter.
  *
  * PERT (pert.c) with
- *  - a curve that reaches 1 at T3 = max(2 Tmax, 0.65 qmax), where qmax = max(10 ms, RTTmax -
- * RTTmin);
+ *  - a curve that reaches 1 at T3 = max(2 Tmax, 0.65 qmax), where
+ *    qmax = max(10 ms, RTTmax - RTTmin);
  *  - a decrease of q / (q + qmax) in place of 35 %;
  *  - growth of alpha / cwnd per packet, alpha in 1 ... 32, changed every 5 S:
  *      compete     a window of packets in a row with q >= qmax / 2: other flows fill the queue, so
- *                  +0.1, up to the target 1 + (p_E / p_L) h(q) that makes up for the early
- *                  responses which a loss-based flow does not make (h: 0 at qmax / 2, 1 from
- *                  0.65 qmax on); without a limit as long as no loss was seen;
+ *                  +0.1, up to the target 1 + (p_E / p_L) h(q), which makes up for the early
+ *                  responses that a loss-based flow does not make (h: 0 at qmax / 2, 1 from
+ *                  0.65 qmax); no limit until a loss has been seen;
  *      high speed  a window of packets in a row with q <= Tmin: +0.5;
  *      safe        otherwise: times 0.9;
  *  - p_E and p_L, the rates of early responses and of losses, from the packets between them as RFC
@@ -26,12 +26,12 @@
  * exact up to 4096 packets, within 2^-12 of the interval above, up to 2^32 packets. All weights are
  * positive, so the average is within 2^-12 as well and p_E / p_L within 2^-11; a shared shift would
  * lose the short intervals beside a long one, and a recursive average would not forget an interval
- * after eight others. The interval that is running is kept whole, and so is the one before the
- * latest loss, so that undo() lets it go on as if nothing had been.
+ * after eight others. The running interval is kept exactly, and so is the one before the latest
+ * loss, so that undo() can resume it.
  *
  * Readings taken where the sources are ambiguous, each a parameter unless noted:
  *  - alpha starts at 1, for coexistence; 32 gives the fast start: `alpha0` (MP-a).
- *  - rows of ACKs are counted in packets and compared with the window in packets, and alpha / cwnd
+ *  - runs of ACKs are counted in packets and compared with the window in packets, and alpha / cwnd
  *    is added with its fraction (MP-b; not a parameter).
  *  - p is computed at every ACK and is 0 below Tmin (MP-c; not a parameter).
  *  - a loss halves the window, or takes q / (q + qmax) of it: `loss_decrease` (MP-d). A timeout
@@ -39,10 +39,10 @@
  *  - the safe region decays alpha whatever q is (MP-e; not a parameter).
  *  - Tmin = 20 ms, Tmax = 40 ms for long paths of 1 Gb/s: `tmin`, `tmax` (MP-f).
  *  - one early response per round trip: `holdoff` (MP-g).
- *  - before eight intervals are there, the average is that of those there are, with their weights;
+ *  - with fewer than eight intervals, the average is over those, with their weights;
  *    the first one starts with the connection; p_E is 0 before the first early response (MP-h; not
  *    a parameter).
- *  - q <= Tmin and q >= qmax / 2 at once: compete (MP-i; not a parameter).
+ *  - if both q <= Tmin and q >= qmax / 2: compete (MP-i; not a parameter).
  *  - alpha does not change in slow start; its first period begins after it (MP-j; not a parameter).
  *  - slow start, rounding, delayed ACKs: as PERT.
  */
@@ -64,19 +64,19 @@ enum { MPERT_SAFE = 0, MPERT_COMPETE = 1, MPERT_HIGH_SPEED = 2 };
 	X(CC_TIME_US, qmax_us, "qmax", "", 0, 10000000, 0, "", "m-PERT: observed", \
 	  "largest queueing delay of the path; 0: largest one observed, at least qmax_floor") \
 	X(CC_TIME_US, qmax_floor_us, "qmax_floor", "", 1, 10000000, 10000, "", "m-PERT: 10 ms", \
-	  "least value of the largest queueing delay observed") \
+	  "smallest value used for the largest queueing delay observed") \
 	X(CC_NUMBER_PPM, alpha0_ppm, "alpha0", "", 1000000, 32000000, 1000000, "", \
 	  "reading MP-a: 1, or 32 for a fast start", "growth per round trip at the start, packets") \
 	X(CC_NUMBER_PPM, alpha_period_ppm, "alpha_period", "", 1000000, 100000000, 5000000, "", \
 	  "m-PERT: 5", "time between two changes of alpha, in slow smoothed RTTs") \
 	X(CC_NUMBER_PPM, compete_step_ppm, "compete_step", "", 0, 31000000, 100000, "", \
-	  "m-PERT: 0.1", "most that alpha rises by in the compete region") \
+	  "m-PERT: 0.1", "largest rise of alpha in the compete region") \
 	X(CC_NUMBER_PPM, high_speed_step_ppm, "high_speed_step", "", 0, 31000000, 500000, "", \
-	  "m-PERT: 0.5", "what alpha rises by in the high-speed region") \
+	  "m-PERT: 0.5", "rise of alpha in the high-speed region") \
 	X(CC_NUMBER_PPM, safe_factor_ppm, "safe_factor", "", 0, 1000000, 900000, "", \
-	  "m-PERT: 0.9", "what alpha is multiplied by in the safe region") \
+	  "m-PERT: 0.9", "factor that multiplies alpha in the safe region") \
 	X(CC_CHOICE, loss_decrease, "loss_decrease", "", 0, 1, MPERT_LOSS_HALVE, "halve|early", \
-	  "reading MP-d", "a loss halves the window, or takes as much as an early response")
+	  "reading MP-d", "a loss halves the window, or reduces it as an early response does")
 
 #define MPERT_RULES(R) CC_EARLY_RESPONSE_RULES(R)
 
@@ -255,8 +255,8 @@ static u32 mpert_ppm_to_q16(u32 ppm)
 	return (u32)((((u64)ppm << 16) + CC_ONE_PPM / 2U) / CC_ONE_PPM);
 }
 
-/* Changes alpha for the region that the last window of packets lay in. In slow start, which does
- * not use alpha and whose windows say nothing of a region, its time only begins. */
+/* Changes alpha for the region that the last window of packets lay in. Slow start does not
+ * use alpha, and its windows lie in no region: there only the period restarts. */
 static void mpert_adapt(const struct cc_conn *conn, struct mpert_state *st,
 			const struct mpert_params *p)
 {
@@ -321,8 +321,8 @@ static void mpert_on_rtt(struct cc_conn *conn, struct mpert_state *st, const str
 	st->responses.running_pkts = cc_add_sat_u32(st->responses.running_pkts, ack->acked_pkts);
 }
 
-/* Congestion avoidance: alpha / cwnd per packet. The sum that makes the next +1 has its packets in
- * cwnd_cnt and its fraction in the state; nothing is lost. */
+/* Congestion avoidance: alpha / cwnd per packet. The progress towards the next +1 is kept: whole
+ * packets in cwnd_cnt, the fraction in the state. */
 static void mpert_avoid(struct cc_conn *conn, struct mpert_state *st, u32 counted_pkts)
 {
 	u64 window_q16 = (u64)cc_max_u32(conn->cwnd_pkts, 1U) << 16;
@@ -382,7 +382,7 @@ static void mpert_on_event(struct cc_conn *conn, struct mpert_state *st,
 		conn->ssthresh_pkts = reno_ssthresh(conn);
 }
 
-/* It was no loss: the interval that it ended goes on. */
+/* It was not a loss: resume the interval that it ended. */
 static u32 mpert_undo(struct cc_conn *conn, struct mpert_state *st, const struct mpert_params *p)
 {
 	(void)p;
@@ -405,5 +405,5 @@ static void mpert_observe(const struct mpert_state *st, const struct mpert_param
 }
 
 KNEE_ALGORITHM(mpert, MPERT_PARAMS, MPERT_RULES, CC_USES_RANDOM,
-	       "PERT that grows faster among loss-based flows and on idle paths",
+	       "PERT that grows faster beside loss-based flows and on idle paths",
 	       "Kotla, Reddy, IWQoS 2008", "q_us|qmax_us|alpha_ppm|early_per_loss_ppm");

@@ -5,7 +5,7 @@
  * S. Bhandarkar, A. L. N. Reddy, Y. Zhang, D. Loguinov: "Emulating AQM from end hosts", SIGCOMM
  * 2007, as far as the papers here restate it: section III-B and Fig. 2a of J. Sansa-Otim, I. Rai,
  * J. M. van der Hulst (F-TCP), and Table I of D. Hayes, G. Armitage (CHD). What they leave out (the
- * smoothing weight, the decrease) is as public implementations have it.
+ * smoothing weight, the decrease) is taken from public implementations.
  *
  * A sender that acts as if a gentle RED queue had marked its packets: at every ACK, with
  * probability f(q) (F-TCP paper Fig. 2a) of the smoothed queueing delay q, reduce the window by 35
@@ -33,7 +33,7 @@
 	CC_EARLY_RESPONSE_PARAMS(X) \
 	X(CC_PROB_PPM, decrease_ppm, "decrease", "", 0, 1000000, 350000, "", \
 	  "PERT: 0.35, from public implementations", \
-	  "part of the window that an early response takes away")
+	  "fraction of the window that an early response removes")
 
 #define PERT_RULES(R) CC_EARLY_RESPONSE_RULES(R)
 

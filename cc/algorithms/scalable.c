@@ -3,15 +3,15 @@
  * Scalable TCP: multiplicative increase, multiplicative decrease.
  *
  * T. Kelly: "Scalable TCP: Improving Performance in Highspeed Wide Area Networks", ACM CCR 33(2),
- * 2003; from the project's summary of it.
+ * 2003, as the project's page summarises it.
  *
- * Above `lwnd` packets cwnd += a for each packet acknowledged, cwnd -= b cwnd at a loss; so a loss
- * is made up for in log(1 - b)/log(1 + a) round trips at any rate. Up to lwnd NewReno.
+ * Above `lwnd` packets cwnd += a for each packet acknowledged and cwnd -= b cwnd at a loss, so a
+ * loss is made up for in log(1 - b)/log(1 + a) round trips at any rate. Up to lwnd NewReno.
  *
- * Readings taken where that is open, each a parameter unless noted:
+ * Readings taken where that is silent, each a parameter unless noted:
  *  - SC-a: a is per packet acknowledged, delayed ACKs or not: `count`. `a=0.02` makes up for
  *    delayed ACKs that are counted as one each, as Linux does.
- *  - SC-b: at lwnd exactly NewReno's rules hold (not a parameter).
+ *  - SC-b: at exactly lwnd NewReno's rules apply (not a parameter).
  *  - SC-c: a loss takes b of cwnd; the result is rounded down (not a parameter).
  *  - SC-d: a timeout is NewReno's (not a parameter).
  */
@@ -27,9 +27,9 @@
 	  "Kelly 2003: 0.01; Linux: 0.02; reading SC-a", \
 	  "packets that the window grows by for each packet acknowledged") \
 	X(CC_PROB_PPM, b_ppm, "b", "", 10000, 900000, 125000, "", "Kelly 2003: 0.125", \
-	  "part of the window that a loss takes") \
+	  "fraction of the window that a loss removes") \
 	X(CC_PKTS, lwnd_pkts, "lwnd", "", 0, 1000000, 16, "", "Kelly 2003: 16", \
-	  "window up to which NewReno's rules hold")
+	  "window up to which NewReno's rules apply")
 
 #define SCALABLE_RULES(R)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Vegas: keep a few packets of one's own in the queue.
+ * Vegas: keep a few packets in the queue.
  *
  * L. S. Brakmo, L. L. Peterson: "TCP Vegas: end to end congestion avoidance on a global internet",
  * IEEE JSAC 13(8), 1995; the algorithm of Fig. 1 of D. Leith et al., "Delay-based AIMD congestion
@@ -8,8 +8,8 @@
  *
  * Once per marked-packet round, diff = cwnd (1 - baseRTT / RTT): expected less actual rate, times
  * baseRTT, the packets that the flow keeps queued. Congestion avoidance: one packet more over the
- * next round where diff < alpha, one less where diff > beta, else none. Slow start grows in every
- * other round and ends where diff > gamma. Loss and timeout as NewReno.
+ * next round where diff < alpha, one less where diff > beta, otherwise no change. Slow start grows
+ * in every other round and ends where diff > gamma. Loss and timeout as NewReno.
  *
  * Readings taken where implementations differ, each a parameter unless noted:
  *  - leaving slow start: cwnd = cwnd baseRTT / RTT + 1 and ssthresh = cwnd, as Linux, or
@@ -19,10 +19,9 @@
  *  - slow start grows in every other round, as published, or in every one, as Linux: `ss_growth`
  *    (VG-c).
  *  - diff divides by RTT; later Linux divides by baseRTT, which gives more (not a parameter).
- *  - what follows a decrease stays congestion avoidance: ssthresh falls with cwnd (not a
- *    parameter).
- *  - a round without a sample is followed by one that grows; one that a recovery overlapped, by one
- *    that does not (not a parameter).
+ *  - congestion avoidance continues after a decrease: ssthresh falls with cwnd (not a parameter).
+ *  - after a round without a sample the window grows; after one that overlapped a recovery it
+ *    does not (not a parameter).
  *  - after a timeout, until the data then outstanding is acknowledged, growth is NewReno's (not a
  *    parameter).
  *  - baseRTT never expires (not a parameter).
@@ -47,13 +46,13 @@ enum { VEGAS_SS_SECOND_ROUND = 0, VEGAS_SS_EVERY_ROUND = 1 };
 	RENO_GROWTH_PARAMS(X) \
 	CC_DELACK_PARAM(X) \
 	X(CC_PKTS, alpha_pkts, "alpha", "", 0, 1000000, 1, "", "ns-2 and FreeBSD: 1; Linux: 2", \
-	  "packets kept queued below which the window grows") \
+	  "packets in the queue below which the window grows") \
 	X(CC_PKTS, beta_pkts, "beta", "", 1, 1000000, 3, "", "ns-2 and FreeBSD: 3; Linux: 4", \
-	  "packets kept queued above which the window falls") \
+	  "packets in the queue above which the window shrinks") \
 	X(CC_PKTS, gamma_pkts, "gamma", "", 0, 1000000, 1, "", "ns-2, FreeBSD and Linux: 1", \
-	  "packets kept queued above which slow start ends") \
+	  "packets in the queue above which slow start ends") \
 	X(CC_CHOICE, rtt_stat, "rtt_stat", "", 0, 1, VEGAS_RTT_MEAN, "mean|min", \
-	  "ns-2: mean; Linux: min; reading VG-b", "RTT of a round, of all its samples") \
+	  "ns-2: mean; Linux: min; reading VG-b", "which of a round's samples is its RTT: their mean or the least") \
 	X(CC_CHOICE, ss_exit, "ss_exit", "", 0, 1, VEGAS_EXIT_LINUX, "ns2|linux", "reading VG-a", \
 	  "slow start ends with cwnd = 7/8 cwnd (ns2) or cwnd = cwnd baseRTT / RTT + 1 (linux)") \
 	X(CC_CHOICE, ss_growth, "ss_growth", "", 0, 1, VEGAS_SS_SECOND_ROUND, \
@@ -196,8 +195,8 @@ static void vegas_on_event(struct cc_conn *conn, struct vegas_state *st,
 			   const struct vegas_params *p, u32 event)
 {
 	(void)p;
-	/* A round that a recovery overlapped says nothing about the window that follows it: hold
-	 * that until a round has judged it. */
+	/* A round that overlapped a recovery says nothing about the window after it: hold the
+	 * window until a whole round has tested it. */
 	if (event == CC_EVENT_RECOVERED) {
 		cc_round_start(&st->round, conn);
 		vegas_round_clear(st);
@@ -219,6 +218,6 @@ static void vegas_observe(const struct vegas_state *st, const struct vegas_param
 }
 
 KNEE_ALGORITHM(vegas, VEGAS_PARAMS, VEGAS_RULES, CC_NO_RANDOM,
-	       "keeps alpha to beta packets of its own in the queue",
+	       "keeps alpha to beta packets in the queue",
 	       "Brakmo, Peterson, IEEE JSAC 13(8), 1995",
 	       "rtt_us|base_rtt_us|backlog_thousandths|growing");

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Westwood+: NewReno that reduces to its estimated bandwidth times the least RTT, not to a half.
+ * Westwood+: NewReno that reduces the window to the estimated bandwidth times the least RTT instead
+ * of halving it.
  *
  * L. A. Grieco, S. Mascolo: "Performance Evaluation and Comparison of Westwood+, New Reno, and
- * Vegas TCP Congestion Control", ACM CCR 34(2), 2004; from the project's summary of it. With
+ * Vegas TCP Congestion Control", ACM CCR 34(2), 2004, as the project's page summarises it. With
  * `estimator=abse`, TCPW ABSE: R. Wang et al., Globecom 2002 (knee/abse.h).
  *
- * The bandwidth estimate BE of Westwood+: once per round trip, but not sooner than after
- * `interval_min`, the packets acknowledged since, over the time since, go through a low-pass
- * filter. A loss: ssthresh = BE RTTmin, and cwnd = ssthresh where cwnd is more. A timeout:
+ * The bandwidth estimate BE of Westwood+: once per round trip, but at most once per
+ * `interval_min`, the packets acknowledged since the last sample, divided by the time, pass a
+ * low-pass filter. A loss: ssthresh = BE RTTmin, and cwnd = ssthresh if cwnd is more. A timeout:
  * ssthresh = BE RTTmin. Growth is NewReno's.
  *
- * Readings taken where that is open, each a parameter unless noted:
+ * Readings taken where that is silent, each a parameter unless noted:
  *  - WW-a: a loss may find cwnd below BE RTTmin. Then cwnd stays, and slow start follows up to
  *    ssthresh, as the paper; or the window rises to it at once: `loss_window`.
  *  - WW-b: the filter is x <- 7/8 x + 1/8 sample, or two of them in a row as in Linux: `filter`.
  *  - WW-c: the filter starts at the first sample (not a parameter).
  *  - WW-d: the RTT of the interval is the stack's smoothed one (not a parameter).
- *  - WW-e: packets count as they are delivered, those told of by duplicates and SACK too; the first
- *    ACK after the host knows an RTT starts the clock only (not a parameter).
- *  - WW-f: a pause is part of its interval and lowers the estimate (not a parameter; of ABSE,
+ *  - WW-e: packets count when they are delivered, including those that duplicates and SACK report;
+ *    the first ACK after the host knows an RTT only starts the clock (not a parameter).
+ *  - WW-f: a pause is part of its interval and lowers the estimate (not a parameter; for ABSE,
  *    `idle`).
  *  - WW-g: before there is an estimate a loss is NewReno's; thresholds are at least 2 packets (not
  *    parameters).
  *  - WW-h: BE RTTmin is evaluated at the loss (not a parameter). Linux halves there, as NewReno,
  * and sets window and threshold to BE RTTmin at the end of the recovery.
- *  - of ABSE: in knee/abse.h. No response here is to delay: `beta_u_delay` does nothing.
+ *  - ABSE's readings are in knee/abse.h. Nothing here responds to delay: `beta_u_delay` has no
+ *    effect.
  */
 #include "knee/host.h"
 #include "knee/abse.h"
@@ -40,14 +42,14 @@ enum { WESTWOOD_LOSS_MIN = 0, WESTWOOD_LOSS_SSTHRESH = 1 };
 	RENO_SSTHRESH_PARAM(X) \
 	X(CC_CHOICE, estimator, "estimator", "", 0, 1, WESTWOOD_PLUS, "westwood_plus|abse", \
 	  "Grieco, Mascolo 2004; Wang et al. 2002", \
-	  "bandwidth estimate; the rows from tau_const on are of abse only") \
+	  "bandwidth estimate; tau_const and the parameters after it apply to abse only") \
 	X(CC_TIME_US, interval_min_us, "interval_min", "", 0, 10000000, 50000, "", \
-	  "Westwood+ in Linux: 50 ms", "shortest time over which westwood_plus takes a sample") \
+	  "Westwood+ in Linux: 50 ms", "westwood_plus: shortest time that a sample covers") \
 	X(CC_CHOICE, filter, "filter", "", 0, 1, WESTWOOD_FILTER_TWO, "one|two", \
-	  "Westwood+ in Linux: two; reading WW-b", "low-pass filters in a row of westwood_plus") \
+	  "Westwood+ in Linux: two; reading WW-b", "westwood_plus: number of low-pass filters in series") \
 	X(CC_CHOICE, loss_window, "loss_window", "", 0, 1, WESTWOOD_LOSS_MIN, "min|ssthresh", \
 	  "Grieco, Mascolo 2004: min; reading WW-a", \
-	  "window after a loss: the smaller of cwnd and BE RTTmin, or BE RTTmin in any case") \
+	  "window after a loss: the smaller of cwnd and BE RTTmin, or always BE RTTmin") \
 	ABSE_PARAMS(X)
 
 #define WESTWOOD_RULES(R)
@@ -183,7 +185,7 @@ static void westwood_on_event(struct cc_conn *conn, struct westwood_state *st,
 		st->loss_ssthresh_pkts = 0U;
 		conn->ssthresh_pkts = pkts != 0U ? pkts : reno_ssthresh(conn);
 	} else if (event == CC_EVENT_RECOVERED) {
-		/* The stack has made the window what ssthresh() gave: the smaller one. */
+		/* The stack has set the window to what ssthresh() returned, the smaller one. */
 		conn->ssthresh_pkts = cc_max_u32(conn->ssthresh_pkts, st->loss_ssthresh_pkts);
 		st->loss_ssthresh_pkts = 0U;
 	}
@@ -207,6 +209,6 @@ static void westwood_observe(const struct westwood_state *st, const struct westw
 }
 
 KNEE_ALGORITHM(westwood, WESTWOOD_PARAMS, WESTWOOD_RULES, CC_NO_RANDOM,
-	       "NewReno that reduces to its estimated bandwidth times the least RTT",
+	       "NewReno that reduces to the estimated bandwidth times the least RTT",
 	       "Grieco, Mascolo, ACM CCR 34(2), 2004",
 	       "be_pkts_per_s|be_cwnd_pkts|rtt_min_us|loss_ssthresh_pkts");

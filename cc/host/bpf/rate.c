@@ -32,9 +32,9 @@ KNEE_INLINE void knee_ack_sampled(struct cc_ack *ack, struct knee_latest *latest
 }
 
 /*
- * A global function: the verifier looks at it once, with any frame, where it would follow a static
- * one, or one compiled in, from each state that leads to it and on from each that it ends in.
- * Deciding window and rate takes more paths than its limit allows so.
+ * A global function: the verifier checks it once, for any frame. It would explore a static or
+ * inlined one from every state that reaches it, and continue from every state in which it returns;
+ * deciding window and rate has too many paths for its limit then.
  */
 __attribute__((noinline)) int knee_decide(struct knee_frame *f)
 {

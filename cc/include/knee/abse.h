@@ -21,22 +21,24 @@
  * Readings taken where the papers are silent:
  *  - AB-a: BE grows from 0, as the filter has it, or starts at the first sample: `be_start`.
  *  - AB-b: an ACK in the same microsecond as the one before has no rate of its own: its packets
- * count with the next ACK's. dt is never 0.
+ *    count with the next ACK's. dt is never 0.
  *  - AB-c: after a pause of more than two RTTs (twice the constant tau, if that is longer) BE is
- * held, or a sample of 0 is taken in every tau / 2: `idle`. In either case the ACK gives no sample.
- * In a shorter gap a is negative only if a constant tau is less than the RTT, and 0 is taken.
+ *    held, or a sample of 0 is filtered for every tau / 2: `idle`. In either case the ACK gives no
+ *    sample. In a shorter gap a is negative only if a constant tau is less than the RTT; then 0 is
+ *    used.
  *  - AB-d: U / Umax = 0 where both are 0.
- *  - AB-e: an ACK that delivers nothing is none; no ACK counts before the host knows an RTT; the
- *    first one starts the clock only.
- *  - AB-f: the packets of an ACK were delivered evenly since the ACK before it. Counted at once,
- * they would make s jump by up to 2 where T passes a whole number of ACK intervals.
+ *  - AB-e: an ACK that delivers nothing is ignored, as are all ACKs before the host knows an RTT;
+ *    the first one after that only starts the clock.
+ *  - AB-f: the packets of an ACK are taken to have been delivered evenly since the ACK before it.
+ *    Counted at one instant, they would make s jump by up to a factor of 2 when T passes a whole
+ *    number of ACK intervals.
  *  - FT-j: whether tau grows with U (the ABSE papers) or shrinks (the F-TCP paper): `agility`.
  *  - FT-i: T as above, or always the last two ACKs: `sampling`.
  *
- * What is not exact. The ACKs themselves cannot be kept: packets are counted in a running bucket
- * and eight full ones of RTT / 8, and taken as spread evenly over each but for the present ACK's.
- * A full bucket is its rate, so that a change of the RTT moves it in time only. Rates have 12
- * significant bits, U has 11; tau is at most 16.7 s. A pause is known modulo 2^32 us.
+ * Approximations. The ACKs themselves do not fit: packets are counted in a running bucket and eight
+ * full ones of RTT / 8, and, except those of the present ACK, taken as spread evenly over each. A
+ * full bucket is kept as a rate, so that a change of the RTT only moves it in time. Rates have 12
+ * significant bits, U has 11; tau is at most 16.7 s. A pause is measured modulo 2^32 us.
  * crates/knee-cc/tests/abse.rs measures the error of BE against the equations.
  */
 #ifndef KNEE_ABSE_H
@@ -49,7 +51,7 @@ enum { ABSE_SAMPLING_ADAPTIVE = 0, ABSE_SAMPLING_LAST_TWO_ACKS = 1 };
 enum { ABSE_IDLE_HOLD = 0, ABSE_IDLE_ZERO_SAMPLES = 1 };
 enum { ABSE_START_ZERO = 0, ABSE_START_FIRST_SAMPLE = 1 };
 
-/* beta and eps end at 0.99: the last steps towards a constant would get lost in rounding. */
+/* beta and eps are at most 0.99: beyond that, rounding would swallow the last steps. */
 #define ABSE_PARAMS(X) \
 	X(CC_TIME_US, tau_const_us, "tau_const", "", 0, 10000000, 0, "", \
 	  "F-TCP paper Fig. 1: 0.1 s, 1 s, adaptive", \
@@ -63,9 +65,9 @@ enum { ABSE_START_ZERO = 0, ABSE_START_FIRST_SAMPLE = 1 };
 	  "F-TCP paper sIII-A: 0.6", "weight of the past in the instability U, after a loss") \
 	X(CC_PROB_PPM, beta_u_delay_ppm, "beta_u_delay", "", 0, 990000, 800000, "", \
 	  "F-TCP paper sIII-A: 0.8", \
-	  "the same after a response to delay; equal to beta_u: not sensitive to delay") \
+	  "the same after a response to delay; if equal to beta_u, delay makes no difference") \
 	X(CC_PROB_PPM, epsilon_ppm, "epsilon", "", 0, 990000, 600000, "", "ABSE: 0.6", \
-	  "weight of the past in the throughput that chooses the sampling interval") \
+	  "weight of the past in the throughput that determines the sampling interval") \
 	X(CC_CHOICE, sampling, "sampling", "", 0, 1, ABSE_SAMPLING_ADAPTIVE, \
 	  "adaptive|last_two_acks", "ABSE; F-TCP paper Fig. 1: last two ACKs; reading FT-i", \
 	  "interval over which a rate sample is taken") \
@@ -107,11 +109,10 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 #define ABSE_BUCKETS 8U
 #define ABSE_PKTS_MAX (1U << 28)
 #define ABSE_RATE_MAX_Q24 ((1ULL << 54) - 1ULL)
-/* First sample that is believed: 134 Gbit/s of 1000-byte packets. */
+/* Largest first sample accepted: 134 Gbit/s of 1000-byte packets. */
 #define ABSE_START_MAX_Q24 (1ULL << 48)
-/* Once all of the last U are smaller (1/64 packets/s), a U that is smaller too is not taken in:
- * with constant samples U / Umax goes on for ever, and must not end in the rounding of small
- * numbers. */
+/* Once all of the last U are below this (1/64 packets/s), a U that is also below it is ignored:
+ * with constant samples U / Umax would otherwise end in rounding errors of small numbers. */
 #define ABSE_U_MIN_LANE (8U << ABSE_U_BITS)
 /* Fraction bits of a float's significand. */
 #define ABSE_RATE_BITS 11U
@@ -121,7 +122,7 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 /*
  * Floats without sign: 2^bits + value as a significand of bits + 1 bits, rounded to nearest,
  * shifted; the leading bit is left out. Small values and 0 are exact; the order is that of the
- * values. No branches: the verifier of BPF programs follows each with every value that it knows.
+ * values. No branches: the BPF verifier would explore each of them with every value that it tracks.
  */
 static inline u32 abse_float(u64 value, u32 bits)
 {

@@ -2,9 +2,9 @@
 /*
  * The least of the samples of a sliding window, in 20 bytes.
  *
- * Samples themselves cannot be kept. Time is cut into buckets of a quarter of the window; the
- * running bucket and the four before it each keep their least sample. So what is reported is the
- * least of at least one window and at most five quarters of one.
+ * The samples themselves do not fit. Time is divided into buckets of a quarter of the window; the
+ * running bucket and the four before it each keep their least sample. The result is the least of at
+ * least one window and at most five quarters of one.
  */
 #ifndef KNEE_BUCKETS_H
 #define KNEE_BUCKETS_H
@@ -13,7 +13,7 @@
 
 #define CC_BUCKETS 5U
 #define CC_BUCKETS_PER_WINDOW 4U
-/* Times are known modulo 2^40 us: a pause of 12.7 days looks like none. */
+/* Times are modulo 2^40 us: a pause of 12.7 days looks like none. */
 #define CC_BUCKETS_TIME_MASK ((1ULL << 40) - 1ULL)
 
 /* Low 24 bits: 2^24 less the least sample of a bucket, 0: none; the running bucket first. High 8
@@ -49,7 +49,7 @@ static inline void cc_buckets_clear(struct cc_buckets *buckets)
 	*buckets = (struct cc_buckets){{0}};
 }
 
-/* Takes a sample in, 1 ... CC_TIME_MAX_US. The window may differ from call to call. */
+/* Records a sample, 1 ... CC_TIME_MAX_US. The window may differ from call to call. */
 static inline void cc_buckets_push(struct cc_buckets *buckets, u64 now_us, u64 window_us,
 				   u32 sample)
 {

@@ -10,7 +10,7 @@
  *   1. on_rtt     in every phase; carries the RTT sample if the ACK gave one;
  *   2. ssthresh   if the ACK (or a timer) makes the stack enter recovery; after an expired
  *                 retransmission timer, on_event(CC_EVENT_RTO) follows it at once. Once per window:
- *                 a timer that expires in recovery, or again, brings neither;
+ *                 a timer that expires in recovery, or again, causes neither;
  *   3. on_event(CC_EVENT_RECOVERED) if the ACK ends recovery;
  *   4. on_ack     only where the stack may grow the window: not in CC_RECOVERY or CC_CWR.
  *
@@ -21,8 +21,8 @@
  * Profile RATE: the stack owns loss detection, retransmission and the collapse after a timeout; the
  * algorithm owns the window in every phase, and pacing. Of the calls above, 1 and 3 are not made;
  * 4 is made for every acknowledgement, in every phase, with all that is known of it: RTT sample,
- * losses, delivery rate sample. That a recovery has ended shows in cc_conn.phase. The window is
- * not restarted after idle times: no CC_EVENT_CWND_RESTART.
+ * losses, delivery rate sample. cc_conn.phase shows when a recovery has ended. The window is not
+ * restarted after idle times: there is no CC_EVENT_CWND_RESTART.
  */
 #ifndef KNEE_CONTRACT_H
 #define KNEE_CONTRACT_H
@@ -42,7 +42,7 @@ enum cc_phase {
 enum cc_event {
 	CC_EVENT_TX_START = 0,	   /* first transmission after everything was acknowledged */
 	CC_EVENT_CWND_RESTART = 1, /* idle for longer than the RTO: the stack restarted cwnd */
-	CC_EVENT_RECOVERED = 2,	   /* recovery ended, cwnd is what the stack left */
+	CC_EVENT_RECOVERED = 2,	   /* recovery ended, cwnd is as the stack left it */
 	CC_EVENT_RTO = 3, /* timeout: ssthresh() was just called; the stack then sets cwnd = 1 */
 };
 
@@ -50,7 +50,7 @@ enum cc_event {
 #define CC_NOTE_ROUND 0x01U	     /* a marked-packet round ended */
 #define CC_NOTE_DELAY_BACKOFF 0x02U  /* cwnd was reduced because of delay */
 #define CC_NOTE_REGION_B 0x04U	     /* the delay that decided lay in region B */
-#define CC_NOTE_LOSS_TOLERATED 0x08U /* ssthresh() left the window as it was */
+#define CC_NOTE_LOSS_TOLERATED 0x08U /* ssthresh() left the window unchanged */
 
 /* "No threshold yet": ssthresh of a connection that has seen no congestion. */
 #define CC_SSTHRESH_INFINITE 0x7fffffffU
@@ -58,15 +58,15 @@ enum cc_event {
 #define CC_CWND_FLOOR_PKTS 2U
 
 /*
- * Bounds of what a host tells; a host clamps to them what its stack does not keep within. Where
- * none is given, here or at the field, any value may come. With these no arithmetic of an algorithm
- * leaves its type: docs/proof.md.
+ * Bounds of what a host passes; a host clamps its stack's values to them. Where none is given, here
+ * or at the field, any value is possible. Within these bounds no arithmetic of an algorithm
+ * overflows its type: docs/proof.md.
  */
 #define CC_CWND_MAX_PKTS (1U << 30)
 #define CC_NOW_MAX_US (1ULL << 62)
 #define CC_DELIVERED_MAX_PKTS (1ULL << 62)
 #define CC_MSS_MAX_BYTES 65535U
-/* Of what an algorithm asks for, too. */
+/* Also of what an algorithm asks for. */
 #define CC_PACING_MAX_BYTES_PER_S (1ULL << 62)
 
 /* The connection as the algorithm sees it: 64 bytes. (in), (out): who writes. */
@@ -87,7 +87,7 @@ struct cc_conn {
 	u32 ack_pos;		/* in: first position not cumulatively acknowledged; wraps */
 	u32 notes;		/* out: CC_NOTE_*, cleared by the host before each call */
 	u8 phase;		/* in: enum cc_phase */
-	u8 cwnd_limited;	/* in: the window, not the application, held sending back */
+	u8 cwnd_limited;	/* in: the window, not the application, limited sending */
 	u8 app_limited;		/* in: the application had nothing to send */
 	u8 reserved;
 };
@@ -106,14 +106,14 @@ struct cc_ack {
 			* also where it is shorter than the least RTT */
 	u32 sample_prior_pkts;	 /* delivered_pkts when that packet was sent; wraps */
 	u32 prior_inflight_pkts; /* packets in the network before this ACK */
-	u32 sample_app_limited;	 /* the application, not the window, held sending back: 0 or 1 */
+	u32 sample_app_limited;	 /* the application, not the window, limited sending: 0 or 1 */
 	u32 advanced_pkts; /* by how many packets ack_pos has moved: 0 of a duplicate; in on_rtt
 			    * only, else 0 */
 };
 _Static_assert(sizeof(struct cc_ack) == 48, "cc_ack layout");
 
-/* State that fits here lives in the socket itself: in the 104 bytes of Linux's icsk_ca_priv, of
- * which the host keeps 16. */
+/* State of this size fits the socket itself: the 104 bytes of Linux's icsk_ca_priv, of which the
+ * host uses 16. */
 #define CC_STATE_MAX_BYTES 88
 
 /* Who owns the window, above. KNEE_ALGORITHM makes a CLASSIC one, KNEE_RATE_ALGORITHM, which takes

@@ -18,7 +18,7 @@ struct cc_delay {
 
 #define CC_DELACK_SUS_MAX 5U
 
-/* The filter of delayed ACKs as a parameter; both delay-based algorithms of the CHD paper have it.
+/* The delayed-ACK filter as a parameter; both delay-based algorithms of the CHD paper have it.
  */
 #define CC_DELACK_PARAM(X) \
 	X(CC_CHOICE, delack_filter, "delack_filter", "", 0, 1, 1, "off|on", \
@@ -26,12 +26,12 @@ struct cc_delay {
 	  "leave out RTT samples that a delayed ACK may have lengthened")
 
 /*
- * Whether this ACK's RTT sample may be taken in. A receiver that acknowledges every second packet
- * lets a lone one wait for its timer, and that wait is not queueing delay. An ACK for one packet is
- * not trusted while ACKs for several have been seen lately.
+ * Whether this ACK's RTT sample may be used. A receiver that acknowledges every second packet holds
+ * the ACK of a lone one until its timer expires, and that wait is not queueing delay. So an ACK for
+ * one packet is not trusted while ACKs for several have been seen lately.
  *
- * Only ACKs of data in order tell how the receiver acknowledges: out of order, and where a hole is
- * filled, it answers each packet at once (RFC 5681 section 4.2). To be asked once for every ACK.
+ * Only ACKs of data in order show how the receiver acknowledges: out of order, and when a hole is
+ * filled, it answers each packet at once (RFC 5681 section 4.2). Call once for every ACK.
  */
 static inline int cc_delay_trusts(struct cc_delay *delay, const struct cc_ack *ack, u32 filter)
 {
@@ -45,7 +45,7 @@ static inline int cc_delay_trusts(struct cc_delay *delay, const struct cc_ack *a
 	return ack->rtt_us >= 0 && !(filter && ack->acked_pkts == 1U && sus != 0U);
 }
 
-/* Takes a sample in (CHD paper section III: RTTmin and RTTmax are extremes of all samples). */
+/* Records a sample (CHD paper section III: RTTmin and RTTmax are extremes of all samples). */
 static inline void cc_delay_sample(struct cc_delay *delay, u32 rtt_us)
 {
 	u32 min_us = delay->rtt_min_us;
@@ -110,8 +110,8 @@ static inline void cc_delay_backoff(struct cc_conn *conn)
 }
 
 /*
- * A delay backoff to another depth: the window falls to `pkts`, no further than the floor, and slow
- * start ends, ssthresh = cwnd. Where that is no reduction the window stays and nothing is noted.
+ * A delay backoff of another depth: the window falls to `pkts`, but not below the floor, and slow
+ * start ends, ssthresh = cwnd. If that would not reduce the window, nothing changes.
  */
 static inline void cc_delay_reduce(struct cc_conn *conn, u32 pkts)
 {

@@ -49,8 +49,8 @@ static inline int cc_gate_open(const struct cc_gate *gate, const struct cc_conn 
 	return !cc_after(gate->pos, conn->ack_pos);
 }
 
-/* To be called at every ACK: takes a position that was reached along, so that it never comes to
- * lie ahead again when positions wrap. */
+/* Call at every ACK: moves a position that was reached along, so that it never seems to lie ahead
+ * again when positions wrap. */
 static inline void cc_gate_follow(struct cc_gate *gate, const struct cc_conn *conn)
 {
 	if (cc_gate_open(gate, conn))

@@ -13,7 +13,7 @@
 #define CC_COUNTED_MAX_PKTS (1U << 25)
 
 /*
- * cwnd += alpha/cwnd for each counted packet (H-TCP paper eq. 1, the increment). What is owed
+ * cwnd += alpha/cwnd for each counted packet (H-TCP paper eq. 1, the increment). Progress
  * towards the next +1 is kept: whole packets in cwnd_cnt, as NewReno's count of acknowledged
  * packets is, and the fraction in `credit_q16`, below 2^16. With alpha = 1 this is reno_avoid().
  */

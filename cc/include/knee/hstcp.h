@@ -11,7 +11,7 @@
  * Readings taken where the RFC is silent:
  *  - up to w = 38, a = 1 and b = 0.5 (the RFC's own words); just above it the formula gives 0.95,
  *    and 1 is taken until it exceeds that, at w = 41.
- *  - above High_Window b stays 0.1, and a goes on along p(w), as the RFC's table of the response
+ *  - above High_Window b stays 0.1, and a continues along p(w), as the RFC's table of the response
  *    function does, up to 65536 packets per round trip (w = 4.2 * 10^8).
  *
  * a lies within 3 parts in 10^6 and 2^-16 of the formula, b within 2^-16; crates/knee-cc/tests/
@@ -90,7 +90,7 @@ static inline u32 hstcp_increase_q16(u32 cwnd_pkts)
 	return (u32)cc_min_u64(increase_q16, CC_U32_MAX);
 }
 
-/* b(w): the part of the window that a loss takes, 0.1 to 0.5. */
+/* b(w): the fraction of the window that a loss removes, 0.1 to 0.5. */
 static inline u32 hstcp_decrease_q16(u32 cwnd_pkts)
 {
 	u32 log2_q20 = hstcp_log2_q20(cc_max_u32(cwnd_pkts, HSTCP_LOW_WINDOW_PKTS));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The increase function of H-TCP, which delay-based AIMD takes over.
+ * The increase function of H-TCP, which delay-based AIMD uses too.
  *
  * "H-TCP paper": Armitage et al. 2008; "AIMD paper": Leith et al., PFLDnet 2007.
  */
@@ -38,7 +38,7 @@ static inline u64 htcp_alpha_q16(u32 x_us)
 }
 
 /*
- * The same as the H-TCP paper's implementation computed it (Listing 2) with a clock of 1000 ticks
+ * The same, as the H-TCP paper's implementation computes it (Listing 2) with a clock of 1000 ticks
  * per second: in sixteenths, the quadratic term with one factor in whole seconds, the result in
  * whole packets. Requires x <= HTCP_X_MAX_US.
  */

@@ -5,11 +5,11 @@
  * P. Balasubramanian, Y. Huang, M. Olson: "HyStart++: Modified Slow Start for TCP", RFC 9406,
  * section 4.2, with its constants of section 4.3.
  *
- * Per round, the least RTT. Where at least eight samples put it RttThresh or more above the round
- * before, conservative slow start (CSS) follows, which grows a quarter as fast; back to slow start
- * if the RTT falls below what it was then; after five rounds of CSS slow start is over.
+ * Each round keeps its least RTT. If that of at least eight samples is RttThresh or more above the
+ * last round's, conservative slow start (CSS) follows, which grows a quarter as fast. If the RTT
+ * falls below its value at that time, slow start resumes; after five rounds of CSS it is over.
  *
- * Readings taken where the RFC is open:
+ * Readings taken where the RFC leaves a choice:
  *  - only the first slow start (section 4.3, a SHOULD): while ssthresh is infinite.
  *  - L, the most that an ACK counts for, is the caller's limit of slow start.
  *  - only ACKs of new data give samples: duplicates end slow start soon anyway.
@@ -27,7 +27,7 @@
 #define HYSTART_CSS_GROWTH_DIVISOR 4U
 #define HYSTART_CSS_ROUNDS 5U
 
-/* 20 bytes. Of the times 0 is "none", the RFC's infinity. */
+/* 20 bytes. A time of 0 means "none", the RFC's infinity. */
 struct cc_hystart {
 	u32 window_end_pos; /* the round ends when all below it is acknowledged */
 	u32 last_round_us;  /* least RTT of the round before */
@@ -53,7 +53,7 @@ static inline int cc_hystart_in_css(const struct cc_hystart *hystart)
 	return hystart->css_base_us != 0U;
 }
 
-/* Growth for one ACK; cwnd_cnt carries what of CSS is less than a packet. */
+/* Growth for one ACK; cwnd_cnt carries CSS's fraction of a packet. */
 static inline void cc_hystart_grow(struct cc_conn *conn, const struct cc_hystart *hystart,
 				   u32 ss_limit_pkts, u32 counted_pkts)
 {
@@ -68,7 +68,7 @@ static inline void cc_hystart_grow(struct cc_conn *conn, const struct cc_hystart
 	reno_slow_start(conn, 0U, pkts);
 }
 
-/* Takes in the RTT of one ACK. Whether slow start is over. */
+/* Records the RTT of one ACK. Returns whether slow start is over. */
 static inline int cc_hystart_ack(struct cc_hystart *hystart, const struct cc_conn *conn, s32 rtt_us)
 {
 	if (rtt_us >= 0) {

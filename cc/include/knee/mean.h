@@ -14,7 +14,7 @@ struct cc_mean {
 
 #define CC_MEAN_MAX_US ((1ULL << 56) - 1ULL)
 
-/* Takes a sample in, clamped to 1 ... CC_TIME_MAX_US as cc_delay_sample() does. */
+/* Records a sample, clamped to 1 ... CC_TIME_MAX_US as cc_delay_sample() does. */
 static inline void cc_mean_sample(struct cc_mean *mean, u32 rtt_us)
 {
 	if (mean->n == CC_U32_MAX)

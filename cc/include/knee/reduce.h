@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a reduction leaves of a window.
+ * The window after a reduction.
  */
 #ifndef KNEE_REDUCE_H
 #define KNEE_REDUCE_H
 
 #include "knee/contract.h"
 
-/* What a reduction to this part leaves, rounded down, at least the floor. */
+/* This fraction of the window, rounded down, at least the floor. */
 static inline u32 cc_reduced_pkts(u32 pkts, u32 left_ppm)
 {
 	return cc_max_u32((u32)((u64)pkts * left_ppm / CC_ONE_PPM), CC_CWND_FLOOR_PKTS);

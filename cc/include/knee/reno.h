@@ -43,13 +43,13 @@ static inline u32 reno_counted_pkts(u32 count, u32 acked_pkts)
 	return count == RENO_COUNT_ACKS ? cc_min_u32(acked_pkts, 1U) : acked_pkts;
 }
 
-/* Slow start: +1 per counted packet, up to ssthresh. Gives the packets that are left over for
+/* Slow start: +1 per counted packet, up to ssthresh. Returns the packets left over for
  * congestion avoidance. RFC 5681 section 3.1 eq. 2. */
 static inline u32 reno_slow_start(struct cc_conn *conn, u32 ss_limit_pkts, u32 counted_pkts)
 {
 	u32 limit = ss_limit_pkts != 0U ? ss_limit_pkts : CC_U32_MAX;
 	u32 room = cc_min_u32(conn->ssthresh_pkts, conn->cwnd_max_pkts);
-	/* What the limit cut off is not growth that is owed. */
+	/* What exceeds the limit is not carried over. */
 	u32 wanted = cc_min_u32(counted_pkts, limit);
 	u32 add = cc_min_u32(wanted, cc_sub_floor_u32(room, conn->cwnd_pkts));
 
@@ -69,8 +69,8 @@ static inline void reno_avoid(struct cc_conn *conn, u32 counted_pkts)
 	conn->cwnd_pkts = cc_min_u32(cc_add_sat_u32(conn->cwnd_pkts, steps), conn->cwnd_max_pkts);
 }
 
-/* Slow start for one ACK, nothing while the application, not the window, limits sending. Gives the
- * counted packets that congestion avoidance has to grow by; 0: none. */
+/* Slow start for one ACK; nothing while the application, not the window, limits sending. Returns
+ * the counted packets left for congestion avoidance; 0: none. */
 static inline u32 reno_counted_to_avoid(struct cc_conn *conn, u32 count, u32 ss_limit_pkts,
 					u32 acked_pkts)
 {

@@ -19,9 +19,9 @@ struct cc_slow_rtt {
 #define CC_SLOW_RTT_PARAM(X) \
 	X(CC_PROB_PPM, srtt_weight_ppm, "srtt_weight", "", 0, 999000, 990000, "", \
 	  "PERT: 0.99, from public implementations", \
-	  "weight of the past in the slow smoothed RTT, per sample; 0: each sample as it is")
+	  "weight of the past in the slow smoothed RTT, per sample; 0: no smoothing")
 
-/* Takes a sample in. */
+/* Records a sample. */
 static inline void cc_slow_rtt_sample(struct cc_slow_rtt *slow, u32 rtt_us, u32 weight_ppm)
 {
 	u32 rtt_q8_us = cc_min_u32(cc_max_u32(rtt_us, 1U), CC_TIME_MAX_US) << 8;
@@ -44,7 +44,7 @@ static inline u32 cc_slow_rtt_us(const struct cc_slow_rtt *slow)
 	return (slow->srtt_q8_us + 128U) >> 8;
 }
 
-/* Smoothed queueing delay, to the nearest microsecond. S lies above the least of its samples. */
+/* Smoothed queueing delay, to the nearest microsecond. S is at least its least sample. */
 static inline u32 cc_slow_rtt_q_us(const struct cc_slow_rtt *slow, u32 rtt_min_us)
 {
 	return cc_sub_floor_u32(cc_slow_rtt_us(slow), rtt_min_us);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The undo of most algorithms: back to the window before the reduction.
+ * The undo of most algorithms: restores the window before the reduction.
  */
 #ifndef KNEE_UNDO_H
 #define KNEE_UNDO_H

@@ -231,7 +231,7 @@ fn least_of_the_last_samples() {
     }
 }
 
-/// The base RTT of ten to twelve and a half minutes (LP-d).
+/// The base RTT of ten to twelve and a half minutes (LB-d).
 #[test]
 fn base_is_forgotten() {
     let mut f = flow(&[ONE_SAMPLE], 10, 2);
@@ -277,7 +277,7 @@ fn slow_start() {
     assert_eq!((f.w(), stage(&f)), (15, SOON));
 }
 
-/// LP-a.
+/// LB-a.
 #[test]
 fn which_slow_starts_end_by_delay() {
     for (ss_exit, first, later) in [(0, false, false), (1, true, false), (2, true, true)] {
@@ -369,7 +369,7 @@ fn slowdowns_with_other_parameters() {
     assert_eq!(timed_round(&mut f, 0), REDUCED, "at once");
 }
 
-/// LP-e: a loss halves the window; in a slowdown's two round trips also what it returns to.
+/// LB-e: a loss halves the window; in a slowdown's two round trips also what it returns to.
 #[test]
 fn loss() {
     let mut f = avoiding(&[], 60);
@@ -409,7 +409,7 @@ fn undo_in_a_slowdown() {
     assert_eq!((stage(&f), f.conn.ssthresh_pkts), (RAMP, 40));
 }
 
-/// LP-f: a loss ends the return at ssthresh.
+/// LB-f: a loss ends the return at ssthresh.
 #[test]
 fn loss_on_the_reverse_path() {
     let mut f = soon(&[]);

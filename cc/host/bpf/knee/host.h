@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * BPF host: makes of each algorithm a struct_ops map of the kernel's type tcp_congestion_ops.
+ * BPF host: turns each algorithm into a struct_ops map of the kernel's type tcp_congestion_ops.
  *
  *   kernel        profile CLASSIC                                RATE
  *   init          init                                           init
@@ -13,15 +13,15 @@
  *
  * With CLASSIC the stack keeps recovery, PRR, the collapse after a timeout, and pacing. With RATE
  * it keeps the collapse, paces at the algorithm's rate (by TCP's own timer where the device has no
- * fq), and gives neither COMPLETE_CWR nor, after idle times, CWND_RESTART.
+ * fq), and sends neither COMPLETE_CWR nor, after idle times, CWND_RESTART.
  *
  * This header gives the algorithm, at its end, names that do not depend on it. The programs are
  * plain C in classic.c and rate.c, of which one is compiled with the algorithm included, and in
  * knee/programs.h, which both share.
  *
- * Two objects' bytes are changed before loading, and by nothing else than the loader: the name that
- * the kernel registers (start of .struct_ops.link) and the parameters (.rodata.knee), which the
- * loader has validated with the native build's table.
+ * The loader, and nothing else, changes two parts of an object: the name that the kernel registers
+ * (start of .struct_ops.link) and the parameters (.rodata.knee), which it has validated with the
+ * native build's table.
  */
 #ifndef KNEE_HOST_H
 #define KNEE_HOST_H

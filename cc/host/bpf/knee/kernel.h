@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The parts of the kernel that the shim touches. Only names and kinds matter here: the loader fits
- * every offset, bit-fields too, to the running kernel (CO-RE), so that one object serves many.
+ * The parts of the kernel that the shim uses. Only names and kinds matter: the loader adjusts every
+ * offset, those of bit-fields too, to the running kernel (CO-RE), so that one object fits many.
  */
 #ifndef KNEE_KERNEL_H
 #define KNEE_KERNEL_H
@@ -106,7 +106,7 @@ enum knee_tcp_ca_event {
 /* Any program may choose the algorithm, not only one with CAP_NET_ADMIN. */
 #define KNEE_TCP_CONG_NON_RESTRICTED 1U
 
-/* Members are matched by name; `name` stands first so that a loader finds it in the object. */
+/* Members are matched by name; `name` comes first so that a loader finds it in the object. */
 struct tcp_congestion_ops {
 	char name[16];
 	u32 flags;

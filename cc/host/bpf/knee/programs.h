@@ -4,7 +4,7 @@
  * and has defined KNEE_PROFILE.
  *
  * The kernel calls pkts_acked, ssthresh and cwnd_event for the handshake's packets too, before
- * init. The algorithm has no state then: the shim answers as Linux's Reno.
+ * init. The algorithm has no state yet: the shim answers as Linux's Reno would.
  */
 #ifndef KNEE_PROGRAMS_H
 #define KNEE_PROGRAMS_H
@@ -12,7 +12,7 @@
 #include "knee/host.h"
 #include "knee/trace.h"
 
-/* What pkts_acked learned of an ACK and cong_avoid is not told. It shares icsk_ca_priv with the
+/* What pkts_acked learns from an ACK and cong_avoid does not get. It shares icsk_ca_priv with the
  * state, hence CC_STATE_MAX_BYTES. */
 struct knee_latest {
 	u32 delivered_pkts; /* tcp_sock.delivered and .lost at the latest pkts_acked */
@@ -67,7 +67,7 @@ KNEE_INLINE void knee_view(struct cc_conn *conn, const struct tcp_sock *tp)
 	conn->reserved = 0;
 }
 
-/* Neither the verifier nor the kernel keeps a window of 0 from a socket, which would never send
+/* Neither the verifier nor the kernel prevents a window of 0, with which a socket would never send
  * again. */
 KNEE_INLINE void knee_write_back(struct tcp_sock *tp, const struct cc_conn *conn)
 {
@@ -82,8 +82,8 @@ KNEE_INLINE void knee_write_back(struct tcp_sock *tp, const struct cc_conn *conn
 	}
 }
 
-/* From here on the socket is paced at the algorithm's rate, which is the contract's 0 at first,
- * whatever another algorithm left. */
+/* From here on the socket is paced at the algorithm's rate: at first the contract's 0, whatever
+ * another algorithm left. */
 KNEE_INLINE void knee_own_pacing(struct tcp_sock *tp)
 {
 	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == KNEE_PACING_NONE)
@@ -93,8 +93,8 @@ KNEE_INLINE void knee_own_pacing(struct tcp_sock *tp)
 
 /*
  * 32 uniform bits for one ACK: the position in the socket's sequence, mixed (constants: C. Wellons,
- * "Prospecting for hash functions", lowbias32). The kernel's generator, which gives each socket its
- * start, would cost more for each ACK than all the rest of the shim.
+ * "Prospecting for hash functions", lowbias32). The kernel's generator, which seeds each socket,
+ * would cost more per ACK than the rest of the shim.
  */
 KNEE_INLINE u32 knee_random(const struct knee_latest *latest)
 {
@@ -145,7 +145,7 @@ KNEE_INLINE struct knee_socket *knee_socket(struct tcp_sock *tp)
 	return (struct knee_socket *)tp->inet_conn.icsk_ca_priv;
 }
 
-/* The start of a call; 0 if the algorithm is not to be asked. */
+/* The start of a call; 0 if the algorithm must not be called. */
 KNEE_INLINE int knee_enter(struct knee_frame *f, struct tcp_sock *tp)
 {
 	if (!knee_initialized(tp))
@@ -160,7 +160,7 @@ KNEE_INLINE int knee_enter(struct knee_frame *f, struct tcp_sock *tp)
 	return 1;
 }
 
-/* Records a call, before its results are written, so that the socket still gives what went in. */
+/* Records a call before its results are written, while the socket still has the inputs. */
 static __attribute__((noinline)) void knee_note(const struct knee_frame *f,
 						const struct tcp_sock *tp, u32 call, u32 value)
 {
@@ -181,7 +181,7 @@ static __attribute__((noinline)) void knee_note(const struct knee_frame *f,
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* The end of a call; `value` is the event, or what the call gave. */
+/* The end of a call; `value` is the event, or the call's result. */
 KNEE_INLINE void knee_leave(const struct knee_frame *f, struct tcp_sock *tp, int traced, u32 call,
 			    u32 value)
 {
@@ -227,8 +227,8 @@ SEC("struct_ops") u32 knee_ssthresh(const u64 *ctx)
 }
 
 /*
- * A program in two forms, called with a constant: one that notes the call has all of its frame in
- * memory, which would slow down the other.
+ * A program in two forms, chosen by a constant: the one that records the call has its whole frame
+ * in memory, which would slow down the other.
  */
 KNEE_INLINE void knee_on_event_as(const u64 *ctx, int traced)
 {

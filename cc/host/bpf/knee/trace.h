@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Records of calls, one for each, for a tracer in user space. While nobody traces, all this costs
- * is the test of one word.
+ * One record for each call, for a tracer in user space. While nobody traces, this costs only the
+ * test of one word.
  *
  * A tracer makes the ring, puts it into knee_rings, and then says in knee_tracing what it wants.
  */
@@ -26,7 +26,7 @@ struct knee_tracing {
 	u32 address[4]; /* either side's, as in the record */
 };
 
-/* Only the kind of map counts here: the ring that the tracer puts in has its own size. */
+/* Only the type of map matters here: the ring that the tracer inserts has its own size. */
 struct knee_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -154,7 +154,7 @@ KNEE_INLINE struct knee_record *knee_reserve(const struct tcp_sock *tp)
 		return 0;
 	}
 	record->variant = knee_tracing.variant;
-	/* Read again: kept all the while, they would take stack that the algorithm needs. */
+	/* Read again: kept since knee_wanted(), they would use stack that the algorithm needs. */
 	knee_ends(&ends, tp);
 	/* The oldest unacknowledged position, less what was acknowledged so far. */
 	record->socket = tp->snd_una - (u32)tp->bytes_acked;
