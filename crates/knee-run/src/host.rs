@@ -1,6 +1,6 @@
 //! What carries out runs.
 
-use crate::{RunRecord, RunSpec};
+use crate::{Ns, RunRecord, RunSpec};
 use serde::{Deserialize, Serialize};
 use std::{
     fmt::{self, Display},
@@ -43,6 +43,26 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// Those of [`Host::check`]; any other [`HostErrorKind`].
     fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError>;
+
+    /// As [`Host::run`]; `progress` is told now and then how far the run is, in nanoseconds of its
+    /// time, by hosts on which a single run may take minutes.
+    ///
+    /// # Errors
+    /// Those of [`Host::run`].
+    fn run_with_progress(
+        &self,
+        spec: &RunSpec,
+        options: &RunOptions,
+        progress: &dyn Fn(Ns),
+    ) -> Result<RunRecord, HostError> {
+        let _ = progress;
+        self.run(spec, options)
+    }
+
+    /// Whether there are several kernels to choose from ([`RunOptions::kernel`]).
+    fn has_kernels(&self) -> bool {
+        false
+    }
 
     /// What a record of `spec` depends on that neither the spec nor this program holds, such as the
     /// kernel. None: the run takes so little time that its record is not worth keeping.

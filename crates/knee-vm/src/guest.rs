@@ -22,6 +22,8 @@ use std::{
 
 /// Where a run leaves its files.
 const FILES: &str = "/tmp/files";
+/// After its start the kernel goes on to test its ciphers and the like. Idle time takes none.
+const SETTLING: Duration = Duration::from_secs(5);
 /// File systems of the kernel's own: kind and place.
 const FILE_SYSTEMS: [(&str, &str); 5] = [
     ("proc", "/proc"),
@@ -44,12 +46,15 @@ pub fn main() -> io::Result<()> {
         let mounted = mount(Some(kind), at, Some(kind), MsFlags::empty(), None::<&str>);
         mounted.map_err(|e| io::Error::other(format!("mounting {at}: {e}")))?;
     }
+    seed_random()?;
     for module in module_files(Path::new(MODULES))? {
         load_module(&module)?;
     }
     // The path's thread never waits awake, so nothing needs to be kept from it.
     fs::write("/proc/sys/kernel/sched_rt_runtime_us", "-1")?;
     fs::create_dir_all(FILES)?;
+    // What the kernel still has to do after its start takes time now, and not in each run.
+    thread::sleep(SETTLING);
     permit_ports(true)?;
     // Here the machine is kept, and each run goes on from here.
     halt(&Line::Ready);
@@ -117,6 +122,31 @@ fn contents(folder: &Path) -> io::Result<(Vec<File>, Vec<u8>)> {
         all.extend(bytes);
     }
     Ok((files, all))
+}
+
+/// Gives the kernel's random generator what it waits for. The machine has no source of randomness, on
+/// purpose; without this the first reader of random numbers would wait while the kernel makes some out
+/// of the jitter of its clock, which takes more instructions than most runs.
+fn seed_random() -> io::Result<()> {
+    const SEED_BYTES: usize = 64;
+    #[repr(C)]
+    struct Pool {
+        entropy_bits: c_int,
+        bytes: c_int,
+        buffer: [u8; SEED_BYTES],
+    }
+    nix::ioctl_write_ptr_bad!(
+        add_entropy,
+        nix::request_code_write!(b'R', 3, size_of::<[c_int; 2]>()),
+        Pool
+    );
+    let bytes = SEED_BYTES as c_int;
+    let pool = Pool { entropy_bits: 8 * bytes, bytes, buffer: [0x6b; SEED_BYTES] };
+    let random = fs::File::open("/dev/urandom")?;
+    // SAFETY: the descriptor is open, and the pool is what the call takes, with its length.
+    unsafe { add_entropy(random.as_raw_fd(), &pool) }
+        .map(drop)
+        .map_err(|e| io::Error::other(format!("seeding the random generator: {e}")))
 }
 
 fn load_module(file: &Path) -> io::Result<()> {

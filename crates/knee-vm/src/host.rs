@@ -7,7 +7,7 @@ use crate::{
     message::{Answer, PCAP, Request},
     snapshots::Booted,
 };
-use knee_run::{Host, HostError, HostErrorKind, NS_PER_S, RunOptions, RunRecord, RunSpec};
+use knee_run::{Host, HostError, HostErrorKind, NS_PER_S, Ns, RunOptions, RunRecord, RunSpec};
 use std::{
     fs,
     path::Path,
@@ -64,7 +64,20 @@ impl Host for Vm {
         knee_testbed::Kernel.check(spec, options)
     }
 
+    fn has_kernels(&self) -> bool {
+        true
+    }
+
     fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+        self.run_with_progress(spec, options, &|_| ())
+    }
+
+    fn run_with_progress(
+        &self,
+        spec: &RunSpec,
+        options: &RunOptions,
+        progress: &dyn Fn(Ns),
+    ) -> Result<RunRecord, HostError> {
         self.check(spec, options)?;
         if let Some(pcap) = options.pcap.as_deref().filter(|pcap| pcap.exists()) {
             let help = "choose another name, or remove it first";
@@ -79,7 +92,7 @@ impl Host for Vm {
         };
         let request = postcard::to_stdvec(&request).map_err(|e| broken(e.to_string()))?;
         let Booted { arguments, snapshot, .. } = &*booted;
-        let results = Machine::resume(arguments, snapshot, &request, |_| ())?;
+        let results = Machine::resume(arguments, snapshot, &request, progress)?;
         let [answer, contents] = &results[..] else {
             return Err(broken("the guest gave other results than a run has"));
         };

@@ -3,7 +3,8 @@
 
 use crate::{
     error::{broken, doing, unavailable},
-    kernels::{Kernel, module, module_files, module_name, uncompressed},
+    kernels::{Kernel, module_files, module_name, uncompressed},
+    remembered::Remembered,
 };
 use knee_run::HostError;
 use object::{
@@ -15,7 +16,7 @@ use object::{
 use std::{
     collections::BTreeSet,
     ffi::CStr,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -28,48 +29,88 @@ const MOUNT_POINTS: [&str; 5] = ["/proc", "/sys", "/dev", "/tmp", "/run"];
 /// Drivers without which there is no run.
 const NEEDED: [&str; 1] = ["tun"];
 
-/// The archive for `kernel`.
-pub(crate) fn build(kernel: &Kernel) -> Result<Vec<u8>, HostError> {
-    let program = Path::new("/proc/self/exe");
-    let bytes = fs::read(program).map_err(doing("reading", program))?;
-    let (bytes, interpreter) = trimmed(bytes)?;
-    let mut archive = Archive::default();
-    for folder in MOUNT_POINTS {
-        archive.folder(Path::new(folder));
-    }
-    archive.file(Path::new(PROGRAM), 0o755, &bytes);
-    for library in libraries().into_iter().chain(interpreter) {
-        let bytes = fs::read(&library).map_err(doing("reading", &library))?;
-        archive.file(&library, 0o755, &bytes);
-    }
-    modules(kernel, &mut archive)?;
-    Ok(archive.finish())
+/// What the file system is made of.
+pub(crate) struct Parts(Vec<Part>);
+
+/// A file of it.
+struct Part {
+    /// Where it is in the guest.
+    at: PathBuf,
+    from: PathBuf,
+    kind: Kind,
 }
 
-/// Puts in what a run needs of the kernel's modules: drivers, and all congestion controls.
-fn modules(kernel: &Kernel, archive: &mut Archive) -> Result<(), HostError> {
-    let lacking = |e: io::Error| {
+enum Kind {
+    Program,
+    Library,
+    Module,
+}
+
+impl Parts {
+    /// Those of a guest with `kernel`.
+    pub(crate) fn of(kernel: &Kernel) -> Result<Self, HostError> {
+        let part = |at: &Path, from: &Path, kind| Part { at: at.into(), from: from.into(), kind };
+        let mut parts = vec![part(Path::new(PROGRAM), Path::new("/proc/self/exe"), Kind::Program)];
+        parts.extend(libraries().iter().map(|library| part(library, library, Kind::Library)));
+        for file in modules(kernel)? {
+            let at = Path::new(MODULES).join(format!("{}.ko", module_name(&file)));
+            parts.push(part(&at, &file, Kind::Module));
+        }
+        Ok(Self(parts))
+    }
+
+    /// A line for each, with its place and its hash.
+    pub(crate) fn hashes(&self, remembered: &Remembered) -> Result<String, HostError> {
+        let line = |part: &Part| {
+            remembered.hash(&part.from).map(|hash| format!("{} {hash}\n", part.at.display()))
+        };
+        self.0.iter().map(line).collect()
+    }
+
+    /// The archive.
+    pub(crate) fn archive(&self) -> Result<Vec<u8>, HostError> {
+        let mut archive = Archive::default();
+        for folder in MOUNT_POINTS {
+            archive.folder(Path::new(folder));
+        }
+        for Part { at, from, kind } in &self.0 {
+            let read = || fs::read(from).map_err(doing("reading", from));
+            match kind {
+                Kind::Program => {
+                    let (bytes, interpreter) = trimmed(read()?)?;
+                    archive.file(at, 0o755, &bytes);
+                    if let Some(interpreter) = interpreter {
+                        let bytes = fs::read(&interpreter);
+                        let bytes = bytes.map_err(doing("reading", &interpreter))?;
+                        archive.file(&interpreter, 0o755, &bytes);
+                    }
+                }
+                Kind::Library => archive.file(at, 0o755, &read()?),
+                Kind::Module => {
+                    let bytes = uncompressed(from).map_err(doing("unpacking", from))?;
+                    archive.file(at, 0o644, &bytes);
+                }
+            }
+        }
+        Ok(archive.finish())
+    }
+}
+
+/// What a run needs of the kernel's modules: drivers, and all congestion controls.
+fn modules(kernel: &Kernel) -> Result<Vec<PathBuf>, HostError> {
+    let files = module_files(&kernel.modules).map_err(|e| {
         let why =
             format!("modules of the kernel {}: {}: {e}", kernel.release, kernel.modules.display());
         unavailable(why, "name their folder too: --kernel IMAGE,MODULES")
-    };
-    let mut put = |name: &str, bytes: &[u8]| {
-        archive.file(&Path::new(MODULES).join(format!("{name}.ko")), 0o644, bytes);
-    };
-    for name in NEEDED {
-        if let Some(bytes) = module(&kernel.modules, name).map_err(lacking)? {
-            put(name, &bytes);
-        }
-    }
-    for file in module_files(&kernel.modules).map_err(lacking)? {
+    })?;
+    let wanted = |file: &PathBuf| {
+        let name = module_name(file);
         let is_congestion_control = file.parent().is_some_and(|p| p.ends_with("net/ipv4"))
-            && module_name(&file).starts_with("tcp_")
-            && module_name(&file) != "tcp_diag";
-        if is_congestion_control {
-            put(module_name(&file), &uncompressed(&file).map_err(lacking)?);
-        }
-    }
-    Ok(())
+            && name.starts_with("tcp_")
+            && name != "tcp_diag";
+        is_congestion_control || NEEDED.contains(&name)
+    };
+    Ok(files.into_iter().filter(wanted).collect())
 }
 
 /// The libraries that this process has loaded.

@@ -9,7 +9,7 @@ use std::{
     env,
     ffi::OsStr,
     fmt, fs,
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Read},
     path::{Path, PathBuf},
     process::Command,
     str::FromStr,
@@ -179,8 +179,7 @@ pub fn list() -> Result<Vec<Listed>, HostError> {
     Ok(listed)
 }
 
-/// The kernel for `choice`; without one, the newest series that the package lists offer, or that
-/// the cache has where there are no lists.
+/// The kernel for `choice`; without one, the newest in the cache.
 ///
 /// # Errors
 /// It is not in the cache, or no bzImage for x86-64.
@@ -190,7 +189,7 @@ pub(crate) fn find(choice: Option<&KernelChoice>) -> Result<Kernel, HostError> {
             return Kernel::of_image(image, modules.as_deref());
         }
         Some(KernelChoice::Debian(series)) => Some(*series),
-        None => offered().iter().find_map(Package::series),
+        None => None,
     };
     let mut cached = cached()?.into_iter();
     let found = match wanted {
@@ -198,7 +197,9 @@ pub(crate) fn find(choice: Option<&KernelChoice>) -> Result<Kernel, HostError> {
         None => cached.next(),
     };
     found.ok_or_else(|| {
-        let name = wanted.map_or_else(|| "debian:6.12".to_owned(), |s| format!("debian:{s}"));
+        let newest = || offered().iter().find_map(Package::series);
+        let name =
+            wanted.or_else(newest).map_or("debian:6.12".to_owned(), |s| format!("debian:{s}"));
         let why = format!("there is no kernel {name} in the cache for `--host vm`");
         let help = format!(
             "`knee vm fetch {name}` gets it through apt, without installing it; `knee vm kernels` \
@@ -274,10 +275,14 @@ fn parts(unpacked: &Path) -> Result<(PathBuf, PathBuf), HostError> {
 /// Offsets in the image of a kernel for x86 (its boot protocol): magic, position of the release.
 const MAGIC_AT: usize = 0x202;
 const RELEASE_AT: usize = 0x20e;
+/// The release is within so much of the image's beginning: its position has 16 bits.
+const HEAD_BYTES: u64 = 1 << 17;
 
 /// The release that an image calls itself.
 fn release(image: &Path) -> Result<String, HostError> {
-    let bytes = fs::read(image).map_err(|e| {
+    let mut bytes = Vec::new();
+    let head = fs::File::open(image).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut bytes));
+    head.map_err(|e| {
         unavailable(format!("cannot read the kernel {}: {e}", image.display()), "name a bzImage")
     })?;
     release_of(&bytes).ok_or_else(|| {
@@ -408,15 +413,6 @@ fn command(command: &mut Command) -> Result<String, HostError> {
     }
     let told = String::from_utf8_lossy(&output.stderr);
     Err(broken(format!("{name} failed ({}): {}", output.status, told.trim())))
-}
-
-/// The module `name` of a kernel, uncompressed; none if it is built in or not there.
-pub(crate) fn module(modules: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
-    let Some(file) = module_files(modules)?.into_iter().find(|file| module_name(file) == name)
-    else {
-        return Ok(None);
-    };
-    uncompressed(&file).map(Some)
 }
 
 /// Name of a module's file without its endings.

@@ -9,6 +9,7 @@
 //! - `initramfs`: the guest's file system.
 //! - `machine`: one QEMU process.
 //! - `snapshots`: a guest boots once; all its runs go on from there.
+//! - `remembered`: what a file's contents hash to, as long as it has not changed.
 //! - `guest`: what this program does inside.
 //! - `ports`, `message`: what the two sides say to each other.
 
@@ -20,6 +21,7 @@ pub mod kernels;
 mod machine;
 mod message;
 mod ports;
+mod remembered;
 mod snapshots;
 
 pub use host::Vm;

@@ -23,13 +23,14 @@ use nix::{
 use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
+    env,
     fs::File,
     io::{self, BufRead, BufReader, ErrorKind, Read, Seek, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
         unix::process::CommandExt,
     },
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
@@ -98,13 +99,17 @@ const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 rdinit=/knee norandmaps
     random.trust_cpu=off random.trust_bootloader=off tsc=reliable mitigations=off init_on_alloc=0 \
     hardened_usercopy=off lsm=none audit=0 psi=0 nowatchdog -- vm guest";
 
-/// QEMU's own words about its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
-pub(crate) fn version() -> Result<String, HostError> {
-    let output = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output();
-    let output = output.map_err(|e| match e.kind() {
-        ErrorKind::NotFound => unavailable(format!("`--host vm` needs QEMU: no {QEMU}"), QEMU_HELP),
-        _ => broken(format!("{QEMU}: {e}")),
-    })?;
+/// QEMU's program.
+pub(crate) fn program() -> Result<PathBuf, HostError> {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&folders).map(|folder| folder.join(QEMU)).find(|p| p.is_file());
+    found.ok_or_else(|| unavailable(format!("`--host vm` needs QEMU: no {QEMU}"), QEMU_HELP))
+}
+
+/// Its own words about its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
+pub(crate) fn version(program: &Path) -> Result<String, HostError> {
+    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    let output = output.map_err(|e| broken(format!("{}: {e}", program.display())))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.lines().next().and_then(|line| line.split_once("version "));
     version.map(|(_, version)| version.to_owned()).ok_or_else(|| {

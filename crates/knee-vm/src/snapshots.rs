@@ -2,9 +2,10 @@
 
 use crate::{
     error::{broken, doing},
-    initramfs,
+    initramfs::Parts,
     kernels::{self, Kernel},
     machine::{self, Machine, Snapshot},
+    remembered::{Remembered, hex},
 };
 use knee_run::HostError;
 use nix::{
@@ -37,23 +38,23 @@ pub(crate) struct Booted {
 impl Booted {
     /// The one with `kernel`, from the cache or booted now.
     pub(crate) fn with(kernel: Kernel) -> Result<Self, HostError> {
-        let qemu = machine::version()?;
-        let initramfs = initramfs::build(&kernel)?;
-        let image = fs::read(&kernel.image).map_err(doing("reading", &kernel.image))?;
+        let folder = kernels::cache()?.join("vm");
+        let remembered = Remembered::in_folder(kernels::cache()?.join("known"));
+        let program = machine::program()?;
+        let qemu = remembered.of(&program, "version", || machine::version(&program))?;
+        let parts = Parts::of(&kernel)?;
         let arguments = machine::arguments(&kernel.image);
         let mut hash = Sha256::new();
-        for part in [&image, &initramfs] {
-            hash.update(Sha256::digest(part));
-        }
+        hash.update(parts.hashes(&remembered)?);
+        hash.update(remembered.hash(&kernel.image)?);
         hash.update(format!("{qemu} {:?}", machine::arguments(Path::new("IMAGE"))));
-        let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        let folder = kernels::cache()?.join("vm");
+        let hash = hex(&hash.finalize());
         let path = folder.join(format!("{hash}.snapshot"));
         let snapshot = match open(&path) {
             Ok(file) => Snapshot::of(file),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 fs::create_dir_all(&folder).map_err(doing("creating", &folder))?;
-                let snapshot = boot(&arguments, &initramfs, &folder, &path)?;
+                let snapshot = boot(&arguments, &parts.archive()?, &folder, &path)?;
                 forget_old(&folder);
                 snapshot
             }

@@ -45,7 +45,7 @@ pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
         interrupt::abandons(results.abandon())?;
     }
     let names: Vec<&str> = wanted.iter().map(|host| host.name()).collect();
-    let options = args.jobs.options();
+    let options = args.jobs.options(&wanted)?;
     let run_on = |host: &AnyHost| run_all(*host, &experiment.specs, &options);
     let records = wanted.iter().map(run_on).collect::<Result<Vec<_>>>()?;
     let spec = &experiment.specs[0];

@@ -136,7 +136,7 @@ pub(crate) fn fight(contest: &Contest, given: &Given, solos: bool, draw: bool) -
         let spec = scenario.spec(contest.plan.seed_of(runs[n].repetition));
         Ok((spec, (runs[n], scenario)))
     };
-    let (host, options) = (given.on.host, given.on.jobs.options());
+    let (host, options) = (given.on.host, given.on.options()?);
     // Refused now rather than after hours.
     for n in (0..runs.len()).filter(|n| runs[*n].repetition == 0) {
         host.check(&spec(n)?.0, &options).map_err(hosts::report)?;

@@ -6,7 +6,7 @@ use clap::{
     builder::{PossibleValue, TypedValueParser},
 };
 use knee_run::{Host, HostError, RunOptions};
-use miette::{MietteDiagnostic, Report};
+use miette::{MietteDiagnostic, Report, Result, miette};
 use std::{ffi::OsStr, ops::Deref};
 
 /// All hosts. The first one is meant where none is named.
@@ -85,14 +85,29 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// Options of runs of which no more is asked.
-    pub(crate) fn options(&self) -> RunOptions {
-        RunOptions {
+    /// Options of runs on `hosts` of which no more is asked.
+    pub(crate) fn options(&self, hosts: &[AnyHost]) -> Result<RunOptions> {
+        #[cfg(feature = "vm")]
+        if self.kernel.is_some() && !hosts.iter().any(|host| host.has_kernels()) {
+            let names: Vec<&str> = hosts.iter().map(|host| host.name()).collect();
+            let names = names.join(", ");
+            let help = "add --host vm, or leave out --kernel";
+            return Err(miette!(help = help, "--kernel has no meaning on --host {names}"));
+        }
+        let _ = hosts;
+        Ok(RunOptions {
             runs_at_once: self.asked,
             #[cfg(feature = "vm")]
             kernel: self.kernel.as_ref().map(ToString::to_string),
             ..RunOptions::default()
-        }
+        })
+    }
+}
+
+impl OneHost {
+    /// Options of runs of which no more is asked.
+    pub(crate) fn options(&self) -> Result<RunOptions> {
+        self.jobs.options(&[self.host])
     }
 }
 

@@ -1,11 +1,13 @@
 //! Printing, and progress of long work.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use knee_results::store::ResultWriter;
+use knee_run::Ns;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
 use std::{
-    fs,
+    cell::Cell,
+    fmt, fs,
     io::{self, ErrorKind, IsTerminal, Write},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -77,6 +79,9 @@ fn next_free(name: &str) -> Result<PathBuf> {
     Ok(names.find(|p| fs::symlink_metadata(p).is_err()).unwrap_or_else(|| parent.join(name)))
 }
 
+/// Steps of the progress bar for each run.
+const STEPS: u64 = 1000;
+
 /// A progress bar that shows itself only on a terminal and only after two seconds.
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -86,10 +91,16 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(total: usize, what: &'static str) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
-        let template = "{msg} {wide_bar} {pos}/{len}, {elapsed} of about {duration}";
+        let steps = total as u64 * STEPS;
+        let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
+        let template = "{msg} {wide_bar} {runs}, {elapsed} of about {duration}";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            let runs = |state: &ProgressState, to: &mut dyn fmt::Write| {
+                let done = state.pos() / STEPS;
+                // A bar that cannot be drawn is no error.
+                let _ = write!(to, "{done}/{}", state.len().unwrap_or_default() / STEPS);
+            };
+            bar.set_style(style.with_key("runs", runs));
         }
         bar.set_message(what);
         let (ended, wait) = channel::<()>();
@@ -104,7 +115,29 @@ impl Progress {
     }
 
     pub(crate) fn done(&self, runs: usize) {
-        self.bar.set_position(runs as u64);
+        self.bar.set_position(runs as u64 * STEPS);
+    }
+
+    /// The part of a run of this length.
+    pub(crate) fn part(&self, duration_ns: Ns) -> Part<'_> {
+        Part { bar: &self.bar, duration_ns, shown: Cell::new(0) }
+    }
+}
+
+/// A run's part of a progress bar.
+pub(crate) struct Part<'a> {
+    bar: &'a ProgressBar,
+    duration_ns: Ns,
+    shown: Cell<u64>,
+}
+
+impl Part<'_> {
+    /// The run is at this time of its own.
+    pub(crate) fn at(&self, ns: Ns) {
+        let share = u128::from(ns.min(self.duration_ns)) * u128::from(STEPS);
+        let steps = (share / u128::from(self.duration_ns.max(1))) as u64;
+        self.bar.inc(steps.saturating_sub(self.shown.get()));
+        self.shown.set(steps.max(self.shown.get()));
     }
 }
 

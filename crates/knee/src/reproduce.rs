@@ -11,6 +11,7 @@ use knee_lab::reproduce::{
     reproduce as run, write,
 };
 use knee_results::{kept::KeptRuns, store::ResultWriter};
+use knee_run::RunOptions;
 use miette::{Result, miette};
 use std::{iter, path::PathBuf, process::ExitCode, sync::OnceLock};
 
@@ -59,12 +60,13 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
         "all" => PAPERS.to_vec(),
         one => vec![one],
     };
+    let options = args.jobs.options(&args.host)?;
     let wanted = Wanted { figure: args.figure.clone(), short: args.short };
     interrupt::abandons(results.abandon())?;
     let kept = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let mut reproductions = Vec::new();
     for paper in &papers {
-        match one(paper, &wanted, args, kept.as_ref()) {
+        match one(paper, &wanted, args, &options, kept.as_ref()) {
             // Of all papers, those that have it.
             Err(ReproduceError::NoFigure { .. }) if papers.len() > 1 => {}
             reproduction => reproductions.push(reproduction?),
@@ -97,6 +99,7 @@ fn one(
     paper: &str,
     wanted: &Wanted,
     args: &Args,
+    options: &RunOptions,
     kept: Option<&KeptRuns>,
 ) -> Result<Reproduction, ReproduceError> {
     let repeat = args.repeat.or(wanted.short.then_some(1));
@@ -118,10 +121,9 @@ fn one(
             bar.get_or_init(|| output::Progress::new(total, host.doing())).done(done);
         }
     };
-    let options = args.jobs.options();
     let hosts: Vec<RunsOn<'_>> = hosts
         .iter()
-        .map(|(host, repeat)| RunsOn { host: &**host, options: &options, repeat: *repeat, kept })
+        .map(|(host, repeat)| RunsOn { host: &**host, options, repeat: *repeat, kept })
         .collect();
     run(paper, wanted, &hosts, &progress)
 }

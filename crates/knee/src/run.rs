@@ -20,7 +20,6 @@ use rayon::prelude::*;
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::atomic::{AtomicUsize, Ordering},
 };
 
 const EXAMPLE: &str = "\
@@ -102,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     let spec = &specs[0];
-    let made_with = args.on.host.made_with(&args.on.jobs.options());
+    let made_with = args.on.host.made_with(&args.on.options()?);
     let summary = Summary::new(
         &Provenance {
             commit: COMMIT,
@@ -142,7 +141,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// What is asked of the runs.
 fn options(args: &Args, specs: &[RunSpec]) -> Result<RunOptions> {
     let options =
-        RunOptions { pcap: args.pcap.clone(), qlog: args.qlog.clone(), ..args.on.jobs.options() };
+        RunOptions { pcap: args.pcap.clone(), qlog: args.qlog.clone(), ..args.on.options()? };
     for (option, kept) in [("--pcap", &options.pcap), ("--qlog", &options.qlog)] {
         let Some(kept) = kept else { continue };
         args.on.host.check(&specs[0], &options).map_err(hosts::report)?;
@@ -231,11 +230,12 @@ pub(crate) fn run_each<R, T: Send>(
     keep: impl Fn(R, &RunSpec, RunRecord) -> T + Sync,
 ) -> Result<Vec<T>> {
     let progress = output::Progress::new(n, host.doing());
-    let done = AtomicUsize::new(0);
     let one = |number| {
         let (spec, remembered) = spec(number)?;
-        let record = host.run(&spec, options).map_err(hosts::report)?;
-        progress.done(done.fetch_add(1, Ordering::Relaxed) + 1);
+        let part = progress.part(spec.duration_ns);
+        let record = host.run_with_progress(&spec, options, &|ns| part.at(ns));
+        let record = record.map_err(hosts::report)?;
+        part.at(spec.duration_ns);
         Ok(keep(remembered, &spec, record))
     };
     let threads = host.threads(options.runs_at_once).min(n);
