@@ -3,13 +3,13 @@
 use crate::{
     error::broken,
     kernels::{self, KernelChoice},
-    machine::Machine,
+    machine::{BUDGET, Machine},
     message::{Answer, PCAP, Request},
     snapshots::Booted,
 };
 use knee_run::{Host, HostError, HostErrorKind, NS_PER_S, Ns, RunOptions, RunRecord, RunSpec};
 use std::{
-    fs,
+    env, fs,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -88,7 +88,7 @@ impl Host for Vm {
             spec: spec.clone(),
             pcap: options.pcap.is_some(),
             qlog: options.qlog.is_some(),
-            budget_ns: spec.duration_ns.saturating_mul(2).saturating_add(BUDGET_NS),
+            budget_ns: budget_ns(spec)?,
         };
         let request = postcard::to_stdvec(&request).map_err(|e| broken(e.to_string()))?;
         let Booted { arguments, snapshot, .. } = &*booted;
@@ -132,6 +132,18 @@ impl Host for Vm {
             ("virtual machine (SHA-256)", booted.hash.clone()),
         ]
     }
+}
+
+/// Longest time that a guest may take, of its own.
+pub(crate) fn budget_ns(spec: &RunSpec) -> Result<Ns, HostError> {
+    let Some(seconds) = env::var_os(BUDGET) else {
+        return Ok(spec.duration_ns.saturating_mul(2).saturating_add(BUDGET_NS));
+    };
+    let number = seconds.to_str().and_then(|text| text.parse::<Ns>().ok()).filter(|s| *s > 0);
+    number.map(|s| s.saturating_mul(NS_PER_S)).ok_or_else(|| {
+        broken(format!("{BUDGET}={}: not a number of seconds", seconds.display()))
+            .with_help(format!("write a whole number, as in {BUDGET}=1000, or unset it"))
+    })
 }
 
 /// Writes a new file, which has its name once it is whole.

@@ -64,7 +64,10 @@ impl fmt::Display for KernelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Debian(series) => write!(f, "debian:{series}"),
-            Self::Image { image, .. } => write!(f, "{}", image.display()),
+            Self::Image { image, modules: None } => write!(f, "{}", image.display()),
+            Self::Image { image, modules: Some(modules) } => {
+                write!(f, "{},{}", image.display(), modules.display())
+            }
         }
     }
 }
@@ -275,6 +278,8 @@ fn parts(unpacked: &Path) -> Result<(PathBuf, PathBuf), HostError> {
 /// Offsets in the image of a kernel for x86 (its boot protocol): magic, position of the release.
 const MAGIC_AT: usize = 0x202;
 const RELEASE_AT: usize = 0x20e;
+/// The first of these flags tells a kernel of 64 bits.
+const FLAGS_AT: usize = 0x236;
 /// The release is within so much of the image's beginning: its position has 16 bits.
 const HEAD_BYTES: u64 = 1 << 17;
 
@@ -293,6 +298,9 @@ fn release(image: &Path) -> Result<String, HostError> {
 
 fn release_of(image: &[u8]) -> Option<String> {
     if image.get(MAGIC_AT..MAGIC_AT + 4)? != b"HdrS" {
+        return None;
+    }
+    if image.get(FLAGS_AT)? & 1 == 0 {
         return None;
     }
     let at = u16::from_le_bytes(image.get(RELEASE_AT..RELEASE_AT + 2)?.try_into().ok()?);
@@ -513,7 +521,8 @@ mod tests {
         let image = KernelChoice::Image { image: "./bzImage".into(), modules: None };
         assert_eq!("./bzImage".parse(), Ok(image));
         let image = KernelChoice::Image { image: "/b".into(), modules: Some("/m".into()) };
-        assert_eq!("/b,/m".parse(), Ok(image));
+        assert_eq!("/b,/m".parse(), Ok(image.clone()));
+        assert_eq!(image.to_string(), "/b,/m");
         for wrong in ["debian:", "debian:6", "debian:six", "6.12"] {
             assert!(wrong.parse::<KernelChoice>().is_err(), "{wrong}");
         }
@@ -523,9 +532,13 @@ mod tests {
     fn an_image_says_its_release() {
         let mut image = vec![0; 0x400];
         image[MAGIC_AT..MAGIC_AT + 4].copy_from_slice(b"HdrS");
+        image[FLAGS_AT] = 1;
         image[RELEASE_AT..RELEASE_AT + 2].copy_from_slice(&0x100_u16.to_le_bytes());
         image[0x300..0x30c].copy_from_slice(b"6.1.0-9 (me)");
         assert_eq!(release_of(&image).as_deref(), Some("6.1.0-9"));
+        image[FLAGS_AT] = 2;
+        assert_eq!(release_of(&image), None, "32 bits");
+        image[FLAGS_AT] = 1;
         image[MAGIC_AT] = 0;
         assert_eq!(release_of(&image), None);
         assert_eq!(release_of(b"short"), None);

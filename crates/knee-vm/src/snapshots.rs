@@ -79,13 +79,15 @@ fn boot(
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
     let file = options.open(folder).map_err(doing("making a file in", folder))?;
-    let snapshot = Snapshot::new(file).map_err(doing("making a file in", folder))?;
-    Machine::boot(arguments, initramfs, &snapshot)?;
-    let file = snapshot.into_file();
-    let unnamed = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let kept = Machine::boot(arguments, initramfs, file)?;
+    let snapshot = kept.map_err(|e| {
+        let error = doing("keeping a virtual machine in", folder)(e);
+        error.with_help("it takes 100 MB or more; XDG_CACHE_HOME names another place for the cache")
+    })?;
+    let unnamed = PathBuf::from(format!("/proc/self/fd/{}", snapshot.file().as_raw_fd()));
     match linkat(AT_FDCWD, &unnamed, AT_FDCWD, path, AtFlags::AT_SYMLINK_FOLLOW) {
         // Another process was faster.
-        Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(Snapshot::of(file)),
+        Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(snapshot),
         Err(error) => Err(broken(format!("naming {}: {error}", path.display()))),
     }
 }

@@ -1,6 +1,6 @@
 //! Runs in a virtual machine: the same bytes each time, however busy this machine is, and nothing
-//! left of one that is killed. They need QEMU and a kernel in this user's cache (`knee vm fetch`):
-//! without these they fail, and say how to get them.
+//! left of one that is killed. They need QEMU and a kernel in this user's cache (`knee vm fetch`), and so
+//! are ignored unless asked for: scripts/test-vm.sh.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used)]
 
@@ -8,13 +8,21 @@ mod common;
 
 use common::Place;
 use nix::{
-    sys::signal::{Signal, kill},
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, unshare},
+    sys::{
+        resource::{Resource, setrlimit},
+        signal::{Signal, kill},
+    },
     unistd::Pid,
 };
 use std::{
     collections::BTreeMap,
     env, fs,
-    os::unix::process::ExitStatusExt,
+    os::unix::{
+        fs::symlink,
+        process::{CommandExt, ExitStatusExt},
+    },
     path::{Path, PathBuf},
     process::Command,
     sync::atomic::{AtomicBool, Ordering},
@@ -57,6 +65,12 @@ fn knee(place: &Place, arguments: &[&str]) -> Command {
         }
     }
     knee
+}
+
+/// The cache of this user.
+fn cache() -> PathBuf {
+    let named = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    named.unwrap_or_else(|| Path::new(&env::var_os("HOME").unwrap()).join(".cache"))
 }
 
 fn succeeds(mut knee: Command) {
@@ -114,6 +128,7 @@ fn under_load<T>(work: impl FnOnce() -> T) -> T {
 }
 
 #[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
 fn a_run_gives_the_same_bytes_under_load() {
     let (quiet, loaded) = (run(), under_load(run));
     let names = |files: &BTreeMap<PathBuf, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
@@ -130,6 +145,7 @@ fn a_run_gives_the_same_bytes_under_load() {
 }
 
 #[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
 fn traces_replay_natively() {
     let place = place();
     succeeds(knee(&place, &RUN));
@@ -153,13 +169,11 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 #[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
 fn nothing_is_left_of_a_killed_run() {
     let place = place();
     let cached = || {
-        let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache =
-            cache.unwrap_or_else(|| Path::new(&env::var_os("HOME").unwrap()).join(".cache"));
-        let mut names: Vec<_> = fs::read_dir(cache.join("knee/vm"))
+        let mut names: Vec<_> = fs::read_dir(cache().join("knee/vm"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
             .collect();
@@ -191,25 +205,102 @@ fn nothing_is_left_of_a_killed_run() {
 }
 
 #[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
 fn what_is_missing_is_said_with_the_remedy() {
     let place = place();
-    let fails = |knee: &mut Command| {
-        let output = knee.output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-        String::from_utf8_lossy(&output.stderr).replace('\n', " ")
-    };
     let run = ["run", "chd.toml", "--host", "vm", "--kernel"];
     let with = |kernel| [&run[..], &[kernel]].concat();
     // No kernel in the cache.
     let empty = place.path("cache");
-    let said = fails(knee(&place, &with("debian:6.12")).env("XDG_CACHE_HOME", &empty));
+    let said = failure(knee(&place, &with("debian:6.12")).env("XDG_CACHE_HOME", &empty));
     assert!(said.contains("knee vm fetch debian:6.12"), "{said}");
     // Something else than a kernel.
-    let said = fails(&mut knee(&place, &with("./chd.toml")));
+    let said = failure(&mut knee(&place, &with("./chd.toml")));
     assert!(said.contains("not a Linux kernel (bzImage) for x86-64"), "{said}");
-    let said = fails(&mut knee(&place, &with("6.12")));
+    let said = failure(&mut knee(&place, &with("6.12")));
     assert!(said.contains("debian:6.12"), "{said}");
+    // A host that has none to choose.
+    let said = failure(&mut knee(&place, &["run", "chd.toml", "--kernel", "debian:6.12"]));
+    assert!(said.contains("no meaning on --host sim") && said.contains("--host vm"), "{said}");
     // No QEMU.
-    let said = fails(knee(&place, &run[..4]).env("PATH", ""));
+    let said = failure(knee(&place, &run[..4]).env("PATH", ""));
     assert!(said.contains("qemu-system-x86"), "{said}");
+}
+
+/// The image of a kernel in this user's cache.
+fn image() -> PathBuf {
+    let kernels = cache().join("knee/kernels");
+    let folders = fs::read_dir(kernels).unwrap().map(|entry| entry.unwrap().path());
+    let boots = folders.map(|folder| folder.join("unpacked/boot"));
+    let files = boots.flat_map(|boot| fs::read_dir(boot).unwrap()).map(|e| e.unwrap().path());
+    let mut images = files.filter(|file| file.to_string_lossy().contains("vmlinuz-"));
+    images.next().unwrap()
+}
+
+/// What a run says that fails, in one line.
+fn failure(knee: &mut Command) -> String {
+    let output = knee.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    said.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
+fn a_guest_that_panics_shows_its_last_lines() {
+    let place = place();
+    fs::create_dir(place.path("modules")).unwrap();
+    fs::write(place.path("modules/tun.ko"), "no module").unwrap();
+    let kernel = format!("{},{}", image().display(), place.path("modules").display());
+    let said =
+        failure(&mut knee(&place, &["run", "chd.toml", "--host", "vm", "--kernel", &kernel]));
+    assert!(said.contains("loading the module /modules/tun.ko"), "{said}");
+    assert!(said.contains("Kernel panic"), "{said}");
+}
+
+#[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
+fn a_run_ends_with_its_budget() {
+    let place = place();
+    let endless = ["run", "chd.toml", "--host", "vm", "--set", "duration=100000s"];
+    let said = failure(knee(&place, &endless).env("KNEE_VM_BUDGET_S", "2"));
+    assert!(said.contains("within its budget of instructions"), "{said}");
+    let said = failure(knee(&place, &endless).env("KNEE_VM_BUDGET_S", "soon"));
+    assert!(said.contains("KNEE_VM_BUDGET_S=soon"), "{said}");
+}
+
+#[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
+fn a_small_machine_is_named() {
+    let place = place();
+    let mut run = knee(&place, &["run", "chd.toml", "--host", "vm"]);
+    // SAFETY: a system call.
+    unsafe { run.pre_exec(|| Ok(setrlimit(Resource::RLIMIT_AS, 1 << 30, 1 << 30)?)) };
+    let said = failure(&mut run);
+    assert!(said.contains("takes up to 2 GiB of memory"), "{said}");
+}
+
+/// Needs root, to mount the disk.
+#[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
+fn a_full_disk_is_named_and_keeps_nothing() {
+    let place = place();
+    let (disk, kernels) = (place.path("disk"), cache().join("knee/kernels"));
+    fs::create_dir(&disk).unwrap();
+    // Mounts are a thread's.
+    let full = thread::spawn(move || {
+        let (none, own) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE);
+        unshare(CloneFlags::CLONE_NEWNS).unwrap();
+        mount(none, "/", none, own, none).unwrap();
+        let tmpfs = Some("tmpfs");
+        mount(tmpfs, &disk, tmpfs, MsFlags::empty(), Some("size=8m")).unwrap();
+        fs::create_dir(disk.join("knee")).unwrap();
+        symlink(kernels, disk.join("knee/kernels")).unwrap();
+        let mut run = knee(&place, &["run", "chd.toml", "--host", "vm"]);
+        let said = failure(run.env("XDG_CACHE_HOME", &disk));
+        assert!(said.contains("No space left on device"), "{said}");
+        assert!(said.contains("XDG_CACHE_HOME"), "{said}");
+        fs::read_dir(disk.join("knee/vm")).unwrap().count()
+    });
+    assert_eq!(full.join().unwrap(), 0);
 }
