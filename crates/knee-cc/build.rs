@@ -26,6 +26,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     build.file(root.join("host/native/layout.c"));
     names.sort();
     build.compile("knee_algorithms");
+    println!("cargo:rustc-check-cfg=cfg(can_load)");
+    if env::var_os("CARGO_FEATURE_LOAD").is_some() && env::var("CARGO_CFG_TARGET_OS")? == "linux" {
+        println!("cargo:rustc-cfg=can_load");
+        println!("cargo:rerun-if-changed=src/guard.c");
+        let mut guard = cc::Build::new();
+        guard.file("src/guard.c").std("gnu11").warnings_into_errors(true).compile("knee_guard");
+    }
 
     let mut code = String::from("unsafe extern \"C\" {\n");
     for name in &names {
@@ -33,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     writeln!(code, "}}\nstatic ALGORITHMS: [Algorithm; {}] = [", names.len())?;
     for name in &names {
-        writeln!(code, "    Algorithm {{ raw: unsafe {{ &knee_{name} }} }},")?;
+        writeln!(code, "    Algorithm {{ raw: unsafe {{ &knee_{name} }}, own: None }},")?;
     }
     code.push_str("];\n");
     fs::write(Path::new(&env::var("OUT_DIR")?).join("registry.rs"), code)?;

@@ -70,7 +70,7 @@ const unsigned knee_layout[] = {
     FIELD(cc_algorithm, state_bytes),
     FIELD(cc_algorithm, uses_random),
     FIELD(cc_algorithm, profile),
-    FIELD(cc_algorithm, reserved),
+    FIELD(cc_algorithm, contract),
     FIELD(cc_algorithm, init),
     FIELD(cc_algorithm, on_rtt),
     FIELD(cc_algorithm, on_ack),

@@ -30,6 +30,9 @@
 #include "knee/types.h"
 #include "knee/fixed.h"
 
+/* Changes with every change of the structures and rules below that an algorithm would notice. */
+#define CC_CONTRACT_VERSION 1U
+
 /* Numbered as Linux numbers icsk_ca_state. */
 enum cc_phase {
 	CC_OPEN = 0,	 /* nothing suspicious */

@@ -1,11 +1,13 @@
 //! One connection's instance of an algorithm.
 
+#[cfg(can_load)]
+use crate::guard::{Guarded, signals};
 use crate::{
     Algorithm, OBSERVE_N, Params, STATE_MAX_BYTES,
-    ffi::{Ack, Conn},
+    ffi::{Ack, Conn, Window},
 };
 use serde::{Deserialize, Serialize};
-use std::{array::TryFromSliceError, ffi::c_void};
+use std::{array::TryFromSliceError, ffi::c_void, ops::RangeInclusive};
 
 /// Phase of the stack, numbered as Linux's `icsk_ca_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,6 +93,27 @@ impl Event {
     pub const ALL: [Self; 4] = [Self::TxStart, Self::CwndRestart, Self::Recovered, Self::Rto];
 }
 
+/// Calls a function, that of a loaded algorithm under guard.
+macro_rules! call {
+    ($self:ident, $name:literal, $guard:ident, $function:expr, $conn:ident $(, $argument:expr)*) => {{
+        #[cfg(can_load)]
+        match $self.guarded($name) {
+            // SAFETY: see `Controller::new`.
+            None => unsafe { ($function)($conn $(, $argument)*) },
+            Some(guarded) => {
+                // SAFETY: see `Controller::new`.
+                let signal = unsafe { signals::$guard($function, &mut *$conn $(, $argument)*) };
+                guarded.left(signal, $conn);
+            }
+        }
+        #[cfg(not(can_load))]
+        // SAFETY: see `Controller::new`.
+        unsafe {
+            ($function)($conn $(, $argument)*);
+        }
+    }};
+}
+
 impl Controller {
     /// Starts a connection whose view is `conn`.
     pub fn new(params: Params, conn: &mut Conn) -> Self {
@@ -100,7 +123,7 @@ impl Controller {
         // SAFETY: as for every call below: the C side asserts at compile time that its state fits
         // STATE_MAX_BYTES, `Params` holds one word per field of its parameter structure, `Conn`
         // and `Ack` mirror the C layout, and no callee keeps a pointer.
-        unsafe { (raw.init)(conn, state, p) };
+        call!(new, "init", knee_guard_init, raw.init, conn, state, p);
         new
     }
 
@@ -146,8 +169,7 @@ impl Controller {
         let (raw, state, p) = self.parts();
         conn.notes = 0;
         if let Some(on_rtt) = raw.on_rtt {
-            // SAFETY: see `new`.
-            unsafe { on_rtt(conn, state, p, ack) }
+            call!(self, "on_rtt", knee_guard_ack, on_rtt, conn, state, p, ack);
         }
     }
 
@@ -156,45 +178,71 @@ impl Controller {
     pub fn on_ack(&mut self, conn: &mut Conn, ack: &Ack) {
         let (raw, state, p) = self.parts();
         conn.notes = 0;
-        // SAFETY: see `new`.
-        unsafe { (raw.on_ack)(conn, state, p, ack) }
+        call!(self, "on_ack", knee_guard_ack, raw.on_ack, conn, state, p, ack);
     }
 
     /// Threshold on entering recovery, packets.
     pub fn ssthresh(&mut self, conn: &mut Conn) -> u32 {
-        let (raw, state, p) = self.parts();
-        conn.notes = 0;
-        // SAFETY: see `new`.
-        unsafe { (raw.ssthresh)(conn, state, p) }
+        self.window("ssthresh", 2..=u32::MAX, self.params.algorithm().raw.ssthresh, conn)
     }
 
     /// Something else happened.
     pub fn on_event(&mut self, conn: &mut Conn, event: Event) {
         let (raw, state, p) = self.parts();
         conn.notes = 0;
-        // SAFETY: see `new`.
-        unsafe { (raw.on_event)(conn, state, p, event as u32) }
+        call!(self, "on_event", knee_guard_event, raw.on_event, conn, state, p, event as u32);
     }
 
     /// Window after a reduction that proved unnecessary, packets.
     pub fn undo(&mut self, conn: &mut Conn) -> u32 {
-        let (raw, state, p) = self.parts();
+        self.window("undo", 1..=conn.cwnd_max_pkts, self.params.algorithm().raw.undo, conn)
+    }
+
+    /// Makes a call that returns a window or threshold within `range`, packets.
+    fn window(
+        &mut self,
+        name: &'static str,
+        range: RangeInclusive<u32>,
+        function: Window,
+        conn: &mut Conn,
+    ) -> u32 {
+        let (_, state, p) = self.parts();
         conn.notes = 0;
+        #[cfg(can_load)]
+        if let Some(guarded) = self.guarded(name) {
+            let mut pkts = 0;
+            // SAFETY: see `new`.
+            let signal = unsafe { signals::knee_guard_window(function, conn, state, p, &mut pkts) };
+            guarded.left(signal, conn);
+            return guarded.gave(pkts, &range);
+        }
+        let _ = (name, range);
         // SAFETY: see `new`.
-        unsafe { (raw.undo)(conn, state, p) }
+        unsafe { function(conn, state, p) }
+    }
+
+    /// None of a built-in algorithm.
+    #[cfg(can_load)]
+    #[inline]
+    fn guarded(&self, call: &'static str) -> Option<Guarded> {
+        let algorithm = self.params.algorithm();
+        algorithm.source().map(|_| Guarded { algorithm, call })
     }
 
     /// Internals worth plotting; [`Algorithm::observes`] names them.
     pub fn observe(&self) -> [u32; OBSERVE_N] {
         let mut out = [0; OBSERVE_N];
-        // SAFETY: see `new`; the callee only reads state.
-        unsafe {
-            (self.params.algorithm().raw.observe)(
-                self.state.0.as_ptr().cast(),
-                self.params.words().as_ptr().cast(),
-                &mut out,
-            );
+        let observe = self.params.algorithm().raw.observe;
+        let (state, p) = (self.state.0.as_ptr().cast(), self.params.words().as_ptr().cast());
+        #[cfg(can_load)]
+        if let Some(guarded) = self.guarded("observe") {
+            // SAFETY: see `new`.
+            let signal = unsafe { signals::knee_guard_observe(observe, state, p, &mut out) };
+            guarded.returned(signal);
+            return out;
         }
+        // SAFETY: see `new`; the callee only reads state.
+        unsafe { observe(state, p, &mut out) };
         out
     }
 }

@@ -96,8 +96,10 @@ pub struct Rule {
     pub right: u32,
 }
 
-type Call<A> = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void, A);
-type Window = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void) -> u32;
+pub type Init = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void);
+pub type Call<A> = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void, A);
+pub type Window = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void) -> u32;
+pub type Observe = unsafe extern "C" fn(*const c_void, *const c_void, *mut [u32; 4]);
 
 /// `struct cc_algorithm`.
 #[repr(C)]
@@ -113,14 +115,14 @@ pub struct Algorithm {
     pub state_bytes: u32,
     pub uses_random: u32,
     pub profile: u32,
-    pub reserved: u32,
-    pub init: unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void),
+    pub contract: u32,
+    pub init: Init,
     pub on_rtt: Option<Call<*const Ack>>,
     pub on_ack: Call<*const Ack>,
     pub ssthresh: Window,
     pub on_event: Call<u32>,
     pub undo: Window,
-    pub observe: unsafe extern "C" fn(*const c_void, *const c_void, *mut [u32; 4]),
+    pub observe: Observe,
 }
 
 // SAFETY: every pointer leads to constant data of static lifetime.
@@ -180,7 +182,7 @@ mod tests {
             layout!(Param: name alias choices source help min max def kind index),
             layout!(Rule: left op right),
             layout!(Algorithm: name summary citation observes params rules n_params n_rules
-                state_bytes uses_random profile reserved init on_rtt on_ack ssthresh on_event undo observe),
+                state_bytes uses_random profile contract init on_rtt on_ack ssthresh on_event undo observe),
         ] {
             let name = rust.name;
             assert_eq!(rust.size, next(), "size of {name}");

@@ -29,15 +29,23 @@ mod call;
 mod controller;
 #[allow(missing_docs)]
 mod ffi;
+mod guard;
+mod load;
 mod params;
 mod registry;
 
 pub use call::{Call, CallRecord};
 pub use controller::{Controller, Event, Phase, State};
 pub use ffi::{Ack, Conn};
+pub use guard::{Broken, contain};
+pub use load::{LoadError, Source, find, is_file, load, load_text};
+#[cfg(can_load)]
+pub use load::{numbered, write_sources};
 pub use params::{ParamError, Params};
 pub use registry::{Algorithm, Param, ParamKind, Profile, Rule, RuleOp, algorithm, algorithms};
 
+/// Version of the contract (`CC_CONTRACT_VERSION`).
+pub const CONTRACT_VERSION: u32 = 1;
 /// A marked-packet round ended.
 pub const NOTE_ROUND: u32 = 0x01;
 /// The window was reduced because of delay.

@@ -1,5 +1,6 @@
 //! Validated parameter sets.
 
+use crate::load_text;
 use crate::registry::{Algorithm, Param, ParamKind, Rule, RuleOp, algorithm};
 use knee_units::{NS_PER_US, PACKETS, TIME, UnitError, clip, parse_ppm};
 use serde::{Deserialize, Serialize};
@@ -20,11 +21,18 @@ pub struct Params {
 struct Written {
     algorithm: String,
     words: Vec<u32>,
+    /// File and text of a loaded one.
+    source: Option<(String, String)>,
 }
 
 impl From<Params> for Written {
     fn from(params: Params) -> Self {
-        Self { algorithm: params.algorithm.name().to_owned(), words: params.words.to_vec() }
+        let source = params.algorithm.source();
+        Self {
+            algorithm: params.algorithm.name().to_owned(),
+            words: params.words.to_vec(),
+            source: source.map(|source| (source.file.clone(), source.text.clone())),
+        }
     }
 }
 
@@ -32,8 +40,11 @@ impl TryFrom<Written> for Params {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
-        let Written { algorithm: name, words } = written;
-        let algorithm = algorithm(&name).ok_or_else(|| format!("no algorithm `{name}`"))?;
+        let Written { algorithm: name, words, source } = written;
+        let algorithm = match source {
+            Some((file, text)) => load_text(&file, &text).map_err(|e| e.to_string())?,
+            None => algorithm(&name).ok_or_else(|| format!("no algorithm `{name}`"))?,
+        };
         let table = algorithm.params();
         if table.len() != words.len() {
             return Err(format!("{name} has {} parameters, not {}", table.len(), words.len()));

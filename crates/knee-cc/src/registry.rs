@@ -1,7 +1,12 @@
 //! Algorithms, their parameters and rules, as the C tables give them.
 
-use crate::ffi;
-use std::{ffi::CStr, ffi::c_char, fmt, slice};
+use crate::{Params, STATE_MAX_BYTES, Source, ffi};
+use std::{
+    collections::BTreeSet,
+    ffi::{CStr, c_char},
+    fmt, slice,
+    sync::{PoisonError, RwLock},
+};
 
 include!(concat!(env!("OUT_DIR"), "/registry.rs"));
 
@@ -9,6 +14,8 @@ include!(concat!(env!("OUT_DIR"), "/registry.rs"));
 #[derive(Clone, Copy)]
 pub struct Algorithm {
     pub(crate) raw: &'static ffi::Algorithm,
+    /// None: it is built in.
+    pub(crate) own: Option<&'static Source>,
 }
 
 /// Who owns the window (`enum cc_profile`).
@@ -82,14 +89,33 @@ pub struct Rule {
     pub right: Param,
 }
 
-/// All algorithms, by name.
+/// Those that were loaded, in order.
+static LOADED: RwLock<Vec<Algorithm>> = RwLock::new(Vec::new());
+
+/// The built-in algorithms, by name.
 pub fn algorithms() -> &'static [Algorithm] {
     &ALGORITHMS
 }
 
-/// The algorithm called `name`.
+/// The algorithm called `name`: a built-in one, or the one loaded last ([`crate::load()`]).
 pub fn algorithm(name: &str) -> Option<Algorithm> {
-    ALGORITHMS.iter().copied().find(|a| a.name() == name)
+    let built_in = ALGORITHMS.iter().copied().find(|a| a.name() == name);
+    built_in.or_else(|| {
+        let loaded = LOADED.read().unwrap_or_else(PoisonError::into_inner);
+        loaded.iter().rev().copied().find(|a| a.name() == name)
+    })
+}
+
+/// The algorithm that was loaded from such a source.
+#[cfg(can_load)]
+pub(crate) fn loaded(is_meant: impl Fn(&Source) -> bool) -> Option<Algorithm> {
+    let loaded = LOADED.read().unwrap_or_else(PoisonError::into_inner);
+    loaded.iter().copied().find(|a| a.own.is_some_and(&is_meant))
+}
+
+#[cfg(can_load)]
+pub(crate) fn add(algorithm: Algorithm) {
+    LOADED.write().unwrap_or_else(PoisonError::into_inner).push(algorithm);
 }
 
 fn text(pointer: *const c_char) -> &'static str {
@@ -136,6 +162,62 @@ impl Algorithm {
     /// Who owns its window.
     pub fn profile(&self) -> Profile {
         if self.raw.profile == 0 { Profile::Classic } else { Profile::Rate }
+    }
+
+    /// The C file that it was loaded from; none if it is built in.
+    #[inline]
+    pub fn source(&self) -> Option<&'static Source> {
+        self.own
+    }
+
+    /// Whether it describes itself, and its parameter table is consistent.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, in words.
+    pub fn check(&self) -> Result<(), String> {
+        fn must(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+            if holds { Ok(()) } else { Err(what()) }
+        }
+        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let is_word = |name: &str| !name.is_empty() && name.chars().all(word);
+        must(is_word(self.name()), || "its name is not of a-z, 0-9 and _".to_owned())?;
+        must(!self.summary().is_empty(), || "it has no summary".to_owned())?;
+        must(!self.citation().is_empty(), || "it has no citation".to_owned())?;
+        must((1..=STATE_MAX_BYTES).contains(&self.state_bytes()), || {
+            format!("its state has {} bytes, not 1 to {STATE_MAX_BYTES}", self.state_bytes())
+        })?;
+        let observed: Vec<_> = self.observes().into_iter().filter(|o| !o.is_empty()).collect();
+        must(!observed.is_empty(), || "it lets nothing be observed".to_owned())?;
+        let distinct: BTreeSet<_> = observed.iter().collect();
+        must(distinct.len() == observed.len(), || "it names an observed value twice".to_owned())?;
+        let mut seen = BTreeSet::new();
+        for p in self.params() {
+            let row = |what: &str| format!("parameter `{}`: {what}", p.name);
+            must(is_word(p.name), || row("its name is not of a-z, 0-9 and _"))?;
+            must(p.min <= p.default && p.default <= p.max, || {
+                row(&format!("its default {} is not from {} to {}", p.default, p.min, p.max))
+            })?;
+            must(!p.source.is_empty(), || row("it does not say where its default comes from"))?;
+            must(!p.help.is_empty(), || row("it does not say what it is"))?;
+            let choices = p.choices();
+            if p.kind == ParamKind::Choice {
+                let ends = (p.min as usize, p.max as usize + 1);
+                must(ends == (0, choices.len()), || {
+                    row(&format!("it has {} choices for {} to {}", choices.len(), p.min, p.max))
+                })?;
+                let distinct: BTreeSet<_> = choices.iter().collect();
+                must(distinct.len() == choices.len(), || row("it has a choice twice"))?;
+            } else {
+                must(choices.is_empty(), || row("only a CC_CHOICE has choices"))?;
+            }
+            must(p.kind != ParamKind::ProbabilityPpm || p.max <= 1_000_000, || {
+                row("a probability is at most 1000000 parts per million")
+            })?;
+            for name in [Some(p.name), p.alias].into_iter().flatten() {
+                must(seen.insert(name), || row(&format!("`{name}` is there twice")))?;
+            }
+        }
+        Params::new(*self, []).map(drop).map_err(|e| format!("its defaults: {e}"))
     }
 
     /// Its parameter table.

@@ -11,6 +11,14 @@ pub(crate) const NEEDED: &str =
 /// Why something about the kernel failed. Each message says what would help.
 #[derive(Debug, Error)]
 pub enum Error {
+    /// An algorithm from a C file does not compile for the kernel.
+    #[error("{file} does not compile for the kernel:\n{why}")]
+    Compile {
+        /// The file.
+        file: String,
+        /// What the compiler said.
+        why: String,
+    },
     /// The name cannot be registered.
     #[error("{name:?} is not a valid name: {reason}; use 1 to 15 of a-z, 0-9 and _")]
     Name {

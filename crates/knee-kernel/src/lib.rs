@@ -15,8 +15,6 @@
 //! ```
 
 mod check;
-#[cfg(test)]
-#[allow(dead_code)] // these tests compile no algorithm
 #[path = "../clang.rs"]
 mod clang;
 mod error;
@@ -27,7 +25,7 @@ mod variants;
 
 pub use check::{Finding, Report, State, check, skips_programs};
 pub use error::Error;
-pub use object::{NAME_MAX_BYTES, default_name, export};
+pub use object::{NAME_MAX_BYTES, compiles, default_name, export};
 pub use pins::PIN_DIR;
 pub use tracer::{Filter, SocketId, TracedCall, TracedVariant, Tracer};
 pub use variants::{

@@ -1,7 +1,7 @@
 //! The compiled objects, with a name and parameters put in.
 
-use crate::Error;
-use knee_cc::{Algorithm, Params};
+use crate::{Error, clang};
+use knee_cc::{Algorithm, Params, Source};
 use object::{Object, ObjectSection};
 use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
 
@@ -39,16 +39,41 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
 }
 
 /// The object of `algorithm`, still without name and parameters.
-fn embedded(algorithm: Algorithm) -> &'static [u8] {
+fn unnamed(algorithm: Algorithm) -> Result<Vec<u8>, Error> {
+    if let Some(source) = algorithm.source() {
+        return compile(source);
+    }
     let found = OBJECTS.iter().find(|(of, _)| *of == algorithm.name()).map(|(_, bytes)| *bytes);
     // Both lists are made from the same folder when this is compiled.
-    found.expect("an object for each algorithm")
+    Ok(found.expect("an object for each algorithm").to_vec())
+}
+
+/// Compiles an algorithm that was loaded from a C file, as the build compiles the others.
+fn compile(source: &Source) -> Result<Vec<u8>, Error> {
+    let fail = |why: String| Error::Compile { file: source.file.clone(), why };
+    let in_folder = |e: std::io::Error| fail(e.to_string());
+    let folder = tempfile::Builder::new().prefix("knee-bpf-").tempdir().map_err(in_folder)?;
+    knee_cc::write_sources(folder.path()).map_err(in_folder)?;
+    let text = knee_cc::numbered(&source.file, &source.text);
+    fs::write(folder.path().join("algorithm.c"), text).map_err(in_folder)?;
+    let object = folder.path().join("algorithm.o");
+    clang::compile(folder.path(), Path::new("algorithm.c"), &object).map_err(fail)?;
+    fs::read(object).map_err(in_folder)
+}
+
+/// Compiles `algorithm` for BPF, if it was loaded from a C file. Whether the kernel's verifier takes it
+/// shows when it is loaded.
+///
+/// # Errors
+/// [`Error::Compile`].
+pub fn compiles(algorithm: Algorithm) -> Result<(), Error> {
+    unnamed(algorithm).map(drop)
 }
 
 /// The object of the algorithm, complete: what is loaded, and what is exported.
 pub(crate) fn build(params: &Params, name: &str) -> Result<Vec<u8>, Error> {
     check_name(name)?;
-    let mut bytes = embedded(params.algorithm()).to_vec();
+    let mut bytes = unnamed(params.algorithm())?;
     let words: Vec<u8> = params.words().iter().flat_map(|w| w.to_le_bytes()).collect();
     let mut padded = [0; NAME_MAX_BYTES + 1];
     padded[..name.len()].copy_from_slice(name.as_bytes());
@@ -57,9 +82,10 @@ pub(crate) fn build(params: &Params, name: &str) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Overwrites part of a section. The objects are part of this program: what is amiss is its defect.
+/// Overwrites part of a section. The objects are made with the shim that is part of this program: what
+/// is amiss is its defect.
 fn put(bytes: &mut [u8], section: &str, at: usize, new: &[u8]) {
-    let file = object::File::parse(&*bytes).expect("an embedded object is an ELF file");
+    let file = object::File::parse(&*bytes).expect("an object is an ELF file");
     let range = file.section_by_name(section).and_then(|s| s.file_range());
     let (start, size) = range.expect("the shim makes the section");
     assert!(at + new.len() <= size as usize, "the shim and the table disagree on {section}");

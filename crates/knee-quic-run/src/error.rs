@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use knee_cc::Broken;
 use knee_run::{HostError, HostErrorKind};
 use std::{io, path::PathBuf};
 use thiserror::Error;
@@ -51,6 +52,9 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// An algorithm from a C file broke the contract.
+    #[error(transparent)]
+    Broken(#[from] Broken),
 }
 
 impl Error {
@@ -60,7 +64,9 @@ impl Error {
             Self::KernelOnly { .. } | Self::Unsupported { .. } | Self::TooLong { .. } => {
                 HostErrorKind::Unsupported
             }
-            Self::Connection { .. } | Self::Tls(_) | Self::Qlog { .. } => HostErrorKind::Broken,
+            Self::Connection { .. } | Self::Tls(_) | Self::Qlog { .. } | Self::Broken(_) => {
+                HostErrorKind::Broken
+            }
         }
     }
 
@@ -72,6 +78,7 @@ impl Error {
             }
             Self::TooLong { .. } => Some("shorten the run or lower the rate"),
             Self::Qlog { .. } => Some("give a folder that exists and has room"),
+            Self::Broken(_) => Some(Broken::HELP),
             Self::Unsupported { .. } | Self::Connection { .. } | Self::Tls(_) => None,
         }
     }

@@ -37,6 +37,7 @@ pub use qlog::Qlog;
 pub use quinn_proto::EcnCodepoint;
 pub use terms::Terms;
 
+use knee_cc::contain;
 use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec};
 
 /// As [`run_with`], with nothing optional.
@@ -52,7 +53,8 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, Error> {
 /// # Errors
 /// [`Error`]: what the spec asks that QUIC cannot do, or what went wrong.
 pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, Error> {
-    connection::Prepared::new(spec)?.run(options)
+    let prepared = connection::Prepared::new(spec)?;
+    contain(|| prepared.run(options))?
 }
 
 /// QUIC in virtual time as a [`Host`].

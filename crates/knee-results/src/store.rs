@@ -4,10 +4,12 @@
 //! moved into place in one step at the end. The hidden folder is locked while its writer lives, so
 //! the next run can tell what a killed one left behind and removes it.
 
+use knee_cc::Algorithm;
 use miette::Diagnostic;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
 use std::{
+    collections::BTreeMap,
     fs::{self, File, Permissions, TryLockError},
     io::{self, BufWriter, Write},
     os::unix::fs::PermissionsExt,
@@ -199,6 +201,16 @@ impl ResultWriter {
             serde_json::to_writer_pretty(&mut *file, value)?;
             file.write_all(b"\n")
         })
+    }
+
+    /// Writes those of these algorithms that came from C files, as `NAME.c`.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn algorithms(&self, all: impl IntoIterator<Item = Algorithm>) -> Result<(), StoreError> {
+        let own = all.into_iter().filter_map(|a| Some((a.name(), &a.source()?.text)));
+        let own: BTreeMap<_, _> = own.collect();
+        own.into_iter().try_for_each(|(name, text)| self.bytes(&format!("{name}.c"), text))
     }
 
     /// Moves the folder into place, safe on disk. Gives its path.

@@ -152,6 +152,37 @@ fn transfer_columns<'a>() -> Vec<Column<TransferRow<'a>>> {
     ]
 }
 
+/// What takes the tables of a run.
+pub trait Tables {
+    /// Why it cannot.
+    type Error;
+
+    /// Takes a table; of one without rows it may make nothing.
+    ///
+    /// # Errors
+    /// Its own.
+    fn table<R>(
+        &mut self,
+        name: &str,
+        columns: &[Column<R>],
+        rows: impl Iterator<Item = R>,
+    ) -> Result<(), Self::Error>;
+}
+
+/// A Parquet file for each table that has rows.
+impl Tables for &ResultWriter {
+    type Error = StoreError;
+
+    fn table<R>(
+        &mut self,
+        name: &str,
+        columns: &[Column<R>],
+        rows: impl Iterator<Item = R>,
+    ) -> Result<(), StoreError> {
+        write_if_any(self, &format!("{name}.parquet"), columns, rows)
+    }
+}
+
 /// Writes the tables of `records`, repetitions of `spec`, those that would be empty left out:
 /// `flows.parquet`, `queue.parquet`, `packets.parquet`, `trace.parquet`, `probes.parquet`,
 /// `transfers.parquet`.
@@ -159,10 +190,23 @@ fn transfer_columns<'a>() -> Vec<Column<TransferRow<'a>>> {
 /// # Errors
 /// A file cannot be written.
 pub fn write_tables(
-    results: &ResultWriter,
+    mut results: &ResultWriter,
     spec: &RunSpec,
     records: &[RunRecord],
 ) -> Result<(), StoreError> {
+    tables(&mut results, spec, records)
+}
+
+/// Gives the tables of `records`, repetitions of `spec`: `flows`, `queue`, `packets`, `trace`,
+/// `probes`, `transfers`.
+///
+/// # Errors
+/// Those of what takes them.
+pub fn tables<T: Tables>(
+    to: &mut T,
+    spec: &RunSpec,
+    records: &[RunRecord],
+) -> Result<(), T::Error> {
     let runs = || (1u32..).zip(records);
     let flows = || runs().flat_map(|(n, r)| r.flows.iter().map(move |f| (n, r, f)));
     let bin_s = move |r, i| Metrics::new(spec, r).bin_s(i);
@@ -174,7 +218,7 @@ pub fn write_tables(
             FlowRow { repetition, flow, sample, bin_s, tcp }
         })
     });
-    write_if_any(results, "flows.parquet", &flow_columns(), rows)?;
+    to.table("flows", &flow_columns(), rows)?;
 
     let queues: Vec<_> = runs()
         .flat_map(|(repetition, record)| {
@@ -189,7 +233,7 @@ pub fn write_tables(
             QueueRow { repetition: *repetition, queue: &at.name, bin, end_s }
         })
     });
-    write_if_any(results, "queue.parquet", &queue_columns(several), rows)?;
+    to.table("queue", &queue_columns(several), rows)?;
 
     let rows = queues.iter().flat_map(|(repetition, record, at)| {
         at.record.log.iter().map(move |log| {
@@ -197,7 +241,7 @@ pub fn write_tables(
             PacketRow { repetition: *repetition, queue: &at.name, flow, log }
         })
     });
-    write_if_any(results, "packets.parquet", &packet_columns(several), rows)?;
+    to.table("packets", &packet_columns(several), rows)?;
 
     let traced = |f: &(u32, &RunRecord, &FlowRecord)| !f.2.trace.is_empty();
     let rows = flows().filter(traced).flat_map(|(repetition, _, flow)| {
@@ -215,7 +259,7 @@ pub fn write_tables(
             move |call: &CallRecord| TraceRow { flow: traced.clone(), dropped: 0, call: *call };
         flow.trace.iter().map(row)
     });
-    write_if_any(results, "trace.parquet", trace::columns(), rows)?;
+    to.table("trace", trace::columns(), rows)?;
 
     let rows = flows().flat_map(|(repetition, _, flow)| {
         flow.probe_delays.iter().map(move |&(sent_ns, delay_ns)| {
@@ -223,7 +267,7 @@ pub fn write_tables(
             ProbeRow { repetition, flow, sent_ns, delay_ns }
         })
     });
-    write_if_any(results, "probes.parquet", &probe_columns(), rows)?;
+    to.table("probes", &probe_columns(), rows)?;
 
     let rows = flows().flat_map(|(repetition, _, flow)| {
         let row = move |start_ns, bytes, end_ns| TransferRow {
@@ -237,7 +281,7 @@ pub fn write_tables(
             flow.transfers.iter().map(move |t| row(t.start_ns, t.bytes, Some(t.end_ns)));
         completed.chain(flow.unfinished.iter().map(move |t| row(t.start_ns, t.bytes, None)))
     });
-    write_if_any(results, "transfers.parquet", &transfer_columns(), rows)
+    to.table("transfers", &transfer_columns(), rows)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The experiment, as plain validated numbers.
 
-use knee_cc::{OBSERVE_N, Params};
+use knee_cc::{Algorithm, OBSERVE_N, Params};
 use knee_net::{Aqm, BurstLoss, Jitter, Limit as QueueLimit, Random, Rate, Varying};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -24,6 +24,14 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
+    /// Knee's algorithms, of each flow that has one.
+    pub fn algorithms(&self) -> impl Iterator<Item = Algorithm> {
+        self.flows.iter().filter_map(|flow| match &flow.kind {
+            FlowKind::Tcp(tcp) => tcp.cc.params().map(Params::algorithm),
+            _ => None,
+        })
+    }
+
     /// When flow `index` starts, jitter included.
     pub fn start_ns(&self, index: usize) -> Ns {
         let flow = &self.flows[index];

@@ -14,6 +14,9 @@ pub struct ScenarioError {
     what: String,
     #[help]
     remedy: String,
+    /// File or `--set`, and line.
+    place: Option<(String, usize)>,
+    key: Option<String>,
     #[source_code]
     source_code: Option<Arc<NamedSource<String>>>,
     #[label(collection)]
@@ -23,7 +26,8 @@ pub struct ScenarioError {
 impl ScenarioError {
     /// An error of the whole file.
     pub(super) fn of_file(what: String, remedy: &str) -> Self {
-        Self { what, remedy: remedy.to_owned(), source_code: None, labels: Vec::new() }
+        let remedy = remedy.to_owned();
+        Self { what, remedy, place: None, key: None, source_code: None, labels: Vec::new() }
     }
 
     /// An error at `span` of `text`, called `name`.
@@ -34,9 +38,31 @@ impl ScenarioError {
         text: &str,
         span: Range<usize>,
     ) -> Self {
+        let line = text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
+        let place = Some((name.to_owned(), line));
         let source_code = Arc::new(NamedSource::new(name, text.to_owned()));
         let labels = vec![LabeledSpan::new_with_span(None, first_line(text, span))];
-        Self { what, remedy, source_code: Some(source_code), labels }
+        Self { what, remedy, place, key: None, source_code: Some(source_code), labels }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> &str {
+        &self.remedy
+    }
+
+    /// Where it is: file (or `--set`) and line, counted from 1.
+    pub fn place(&self) -> Option<(&str, usize)> {
+        self.place.as_ref().map(|(name, line)| (name.as_str(), *line))
+    }
+
+    /// The key that it is about, as `flow.0.params.qth`.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// With the key that it is about.
+    pub(super) fn about(self, key: String) -> Self {
+        Self { key: Some(key), ..self }
     }
 
     /// Underlines `span` of the same `text` too, with what it says there.

@@ -1,12 +1,13 @@
 //! `[tcp]`, `[[flow]]` and an algorithm's parameters.
 
 use super::error::{Fault, On, known, nearest};
+use super::files::Files;
 use super::hop;
 use super::section::{ANY_TIME, SOME_TIME, Section, number_text};
 use super::workload::{Sends, sends};
 use crate::traffic::{Pattern, Source};
 use crate::units::{clip, parse_ppm, show_size, show_time};
-use knee_cc::{Algorithm, Param, ParamError, ParamKind, Params, algorithm, algorithms};
+use knee_cc::{Algorithm, Param, ParamError, ParamKind, Params, algorithm, algorithms, is_file};
 use knee_run::{
     Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, NS_PER_MS, NS_PER_US, Ns, PathSpec,
     Recovery, TcpOptions, TcpSpec, Transport, Workload,
@@ -144,6 +145,7 @@ pub(super) fn flows(
     tcp: &TcpOptions,
     path: &PathSpec,
     duration_ns: Ns,
+    files: &Files,
 ) -> Result<Flows, Fault> {
     let tables = root.sections("flow")?;
     root.required("flow", tables.first(), "at least one [[flow]] table")?;
@@ -156,7 +158,8 @@ pub(super) fn flows(
     for (index, table) in tables.iter().enumerate() {
         let first = flows.len();
         let (Meant { flow, count, spacing_ns }, pattern) =
-            flow(table, index, tcp, path, duration_ns)?;
+            flow(table, index, tcp, path, duration_ns, files)?;
+        one_meaning(table, &flow, flows.iter().chain(sources.iter().map(|s| &s.flow)))?;
         if let Some((key, pattern)) = pattern {
             let window = flow.start_ns..flow.stop_ns.map_or(duration_ns, |s| s.min(duration_ns));
             let flow = FlowSpec { stop_ns: None, ..flow };
@@ -210,6 +213,29 @@ pub(super) fn flows(
     Ok(Flows { flows, groups, sources })
 }
 
+/// Refuses a flow whose algorithm has the name of another one: results tell them apart by it.
+fn one_meaning<'a>(
+    table: &Section,
+    flow: &FlowSpec,
+    mut others: impl Iterator<Item = &'a FlowSpec>,
+) -> Result<(), Fault> {
+    fn algorithm(flow: &FlowSpec) -> Option<Algorithm> {
+        match &flow.kind {
+            FlowKind::Tcp(tcp) => tcp.cc.params().map(Params::algorithm),
+            _ => None,
+        }
+    }
+    let Some(mine) = algorithm(flow).filter(|mine| mine.source().is_some()) else { return Ok(()) };
+    let same = |other: Algorithm| other.name() == mine.name() && other != mine;
+    match others.any(|other| algorithm(other).is_some_and(same)) {
+        true => {
+            let what = format!(": another file's algorithm is called `{}` too", mine.name());
+            Err(table.fault("cc", &what, "give one of the two another name, in its file"))
+        }
+        false => Ok(()),
+    }
+}
+
 fn same_name(table: &Section, name: &str) -> Fault {
     let what = format!(": two flows would be called `{name}`");
     let remedy = "give each [[flow]] a `name` of its own (copies get -1, -2, ...)";
@@ -236,6 +262,7 @@ fn flow(
     tcp: &TcpOptions,
     path: &PathSpec,
     duration_ns: Ns,
+    files: &Files,
 ) -> Result<(Meant, Option<Draws>), Fault> {
     let kinds: Vec<_> = KINDS.iter().map(|(kind, keys)| (*kind, (*kind, *keys))).collect();
     let (kind, own_keys) = table.word("kind", &kinds)?.unwrap_or(KINDS[0]);
@@ -245,7 +272,7 @@ fn flow(
     let (label, kind) = match kind {
         "tcp" => {
             let rate_bps = path.rates_of(&route).map(|rate| rate.bps).min().unwrap_or(0);
-            let (label, kind, draws) = tcp_flow(table, tcp, rate_bps)?;
+            let (label, kind, draws) = tcp_flow(table, tcp, rate_bps, files)?;
             pattern = draws;
             (label, kind)
         }
@@ -369,10 +396,11 @@ fn tcp_flow(
     table: &Section,
     tcp: &TcpOptions,
     rate_bps: u64,
+    files: &Files,
 ) -> Result<(String, FlowKind, Option<Draws>), Fault> {
     let transports = [("own", Transport::Own), ("quic", Transport::Quic)];
     let transport = table.word("transport", &transports)?.unwrap_or_default();
-    let cc = cc_of(table)?;
+    let cc = cc_of(table, files)?;
     let label = match &cc {
         Cc::Knee(params) => params.algorithm().name().to_owned(),
         Cc::Kernel(name) => name.clone(),
@@ -388,13 +416,17 @@ fn tcp_flow(
     Ok((label, FlowKind::Tcp(TcpSpec { transport, cc, workload, options }), pattern))
 }
 
-fn cc_of(table: &Section) -> Result<Cc, Fault> {
+fn cc_of(table: &Section, files: &Files) -> Result<Cc, Fault> {
     let names: Vec<_> = algorithms().iter().map(Algorithm::name).collect();
     let cc = table.text("cc")?;
     let example = format!("cc = \"chd\"; algorithms: {}", names.join(", "));
     let cc = table.required("cc", cc, &example)?;
     let params_section = table.section("params")?;
-    if let Some(algorithm) = algorithm(cc) {
+    let found = match is_file(cc) {
+        true => Some(files.algorithm(table, "cc", cc)?),
+        false => algorithm(cc),
+    };
+    if let Some(algorithm) = found {
         return Ok(Cc::Knee(match params_section {
             Some(section) => params(&section, algorithm)?,
             None => Params::defaults(algorithm),

@@ -2,7 +2,8 @@
 
 use super::aqm;
 use super::error::{Fault, On};
-use super::link::{self, Traces};
+use super::files::Files;
+use super::link;
 use super::section::{ANY_TIME, Section};
 use crate::units::{show_queue, show_size};
 use knee_run::{Aqm, FlowKind, FlowSpec, HopSpec, PathSpec, QueueLimit, Route};
@@ -23,7 +24,7 @@ const OF_ONE: [(&str, &str); 7] = [
 ];
 
 /// The bottlenecks of `path`, if it lists them; none if its own keys say what its one is.
-pub(super) fn hops(path: &Section, traces: &Traces) -> Result<Vec<HopSpec>, Fault> {
+pub(super) fn hops(path: &Section, files: &Files) -> Result<Vec<HopSpec>, Fault> {
     if !path.has("hop") {
         return Ok(Vec::new());
     }
@@ -50,7 +51,7 @@ pub(super) fn hops(path: &Section, traces: &Traces) -> Result<Vec<HopSpec>, Faul
             let remedy = "remove it: the delay behind it is the path's (`rtt` or `delay_forward`)";
             return Err(Fault { on: On::Key, ..table.fault("delay", what, remedy) });
         }
-        let rate = link::rate(table, "", traces)?;
+        let rate = link::rate(table, "", files)?;
         let (rate_bps, rate_varies) = table.required("rate", rate, "rate = \"10mbit\"")?;
         hops.push(HopSpec {
             delay_ns,

@@ -25,6 +25,7 @@
 
 mod aqm;
 mod error;
+mod files;
 mod flow;
 mod hop;
 mod link;
@@ -41,12 +42,12 @@ pub use set::Set;
 
 use crate::traffic::Source;
 use error::{Fault, KeyPath, element_mut};
-use knee_run::{DeliveryTrace, HopSpec, NS_PER_MS, Ns, PathSpec, RecordSpec, RunSpec, TcpOptions};
-use link::Traces;
+use files::Files;
+use knee_run::{HopSpec, NS_PER_MS, Ns, PathSpec, RecordSpec, RunSpec, TcpOptions};
 use section::{ANY_TIME, SOME_TIME, Section};
 use sources::Sources;
-use std::{fs, io::ErrorKind, path::Path, sync::Arc};
-use toml_edit::{Array, Document, DocumentMut, TableLike, TomlError, value};
+use std::{fs, io::ErrorKind, path::Path};
+use toml_edit::{Document, DocumentMut, TableLike, TomlError, Value, value};
 
 /// Most bins of a time series.
 const BINS_MAX: u64 = 10_000_000;
@@ -86,21 +87,36 @@ impl Scenario {
             let what = format!("{name}: line {line} is not UTF-8 text");
             ScenarioError::of_file(what, "a scenario is a TOML file in UTF-8; save it as that")
         })?;
-        Self::parse_in(path.parent().unwrap_or(Path::new("")), &name, text, sets)
+        Self::parse_beside(path.parent().unwrap_or(Path::new("")), &name, text, sets)
     }
 
     /// Reads `text`, called `name` in errors, with `sets` put over what it says, in their order.
-    /// Files that it names are relative to the present folder.
+    /// Delivery traces that it names are relative to the present folder; algorithms in C files are
+    /// not loaded: the text may come from anywhere.
     ///
     /// # Errors
     /// Not TOML, a path of `sets` that leads nowhere, a file that it names and that cannot be read,
     /// or a scenario that `docs/scenario.md` does not allow.
     pub fn parse(name: &str, text: &str, sets: &[Set]) -> Result<Self, ScenarioError> {
-        Self::parse_in(Path::new(""), name, text, sets)
+        Self::parse_in(None, name, text, sets)
+    }
+
+    /// As [`Scenario::parse`], of a text that stands for a file in `folder`. An algorithm in a C
+    /// file that it names becomes part of this process.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse`]; an algorithm that does not compile, or is none.
+    pub fn parse_beside(
+        folder: &Path,
+        name: &str,
+        text: &str,
+        sets: &[Set],
+    ) -> Result<Self, ScenarioError> {
+        Self::parse_in(Some(folder), name, text, sets)
     }
 
     fn parse_in(
-        folder: &Path,
+        folder: Option<&Path>,
         name: &str,
         text: &str,
         sets: &[Set],
@@ -111,10 +127,10 @@ impl Scenario {
         for set in sets {
             set.apply(&mut document).map_err(|fault| sources.locate(fault))?;
         }
-        let traces = Traces::new(folder);
+        let files = Files::new(folder);
         let root = Section::root(document.as_table());
-        let mut scenario = read(&root, &traces).map_err(|fault| sources.locate(fault))?;
-        let files = traces.into_read();
+        let mut scenario = read(&root, &files).map_err(|fault| sources.locate(fault))?;
+        let files = files.into_read();
         scenario.text = match sets.is_empty() && files.is_empty() {
             true => text.to_owned(),
             false => {
@@ -147,7 +163,7 @@ impl Scenario {
     }
 
     /// The TOML that says all of this by itself: the file, with the values of `sets` and the times
-    /// of delivery traces in place.
+    /// of delivery traces in place. An algorithm from a C file is `NAME.c`, to be put beside it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -176,13 +192,12 @@ fn not_toml(name: &str, text: &str, error: &TomlError) -> ScenarioError {
     ScenarioError::at(what, remedy.to_owned(), name, text, span)
 }
 
-/// Puts the times of traces in place of the names of their files.
-fn embed(document: &mut DocumentMut, files: Vec<(KeyPath, Arc<DeliveryTrace>)>) {
-    for (at, trace) in files {
+/// Puts what was read in place of the names of files.
+fn embed(document: &mut DocumentMut, files: Vec<(KeyPath, Value)>) {
+    for (at, content) in files {
         let Some((key, tables)) = at.split_last() else { continue };
         let Some(table) = table_mut(document.as_table_mut(), tables) else { continue };
-        let times: Array = trace.times_ms().map(u64::cast_signed).collect();
-        table.insert(key, value(times));
+        table.insert(key, value(content));
     }
 }
 
@@ -197,7 +212,7 @@ fn table_mut<'a>(table: &'a mut dyn TableLike, path: &[String]) -> Option<&'a mu
     table_mut(element_mut(item, index.parse().ok()?)?, rest)
 }
 
-fn read(root: &Section, traces: &Traces) -> Result<Scenario, Fault> {
+fn read(root: &Section, files: &Files) -> Result<Scenario, Fault> {
     root.only(&["title", "duration", "seed", "repeat", "path", "tcp", "record", "flow"])?;
     let title = root.text("title")?.map(str::to_owned);
     let duration = root.time("duration", SOME_TIME)?;
@@ -208,7 +223,7 @@ fn read(root: &Section, traces: &Traces) -> Result<Scenario, Fault> {
     let path_section = root.section("path")?;
     let path_section =
         root.required("path", path_section, "a [path] table with rate, rtt, queue")?;
-    let path = path(&path_section, traces)?;
+    let path = path(&path_section, files)?;
     let mut tcp = TcpOptions::default();
     if let Some(section) = root.section("tcp")? {
         tcp = flow::tcp_options(&section, &tcp)?;
@@ -229,7 +244,8 @@ fn read(root: &Section, traces: &Traces) -> Result<Scenario, Fault> {
             None => root.fault("duration", &what, remedy),
         });
     }
-    let flow::Flows { flows, groups, sources } = flow::flows(root, &tcp, &path, duration_ns)?;
+    let flow::Flows { flows, groups, sources } =
+        flow::flows(root, &tcp, &path, duration_ns, files)?;
     let all = || flows.iter().chain(sources.iter().map(|source| &source.flow));
     hop::queues_take_every_packet(&path_section, &path, all())?;
     link::reverse_takes_every_packet(&path_section, &path, all())?;
@@ -237,7 +253,7 @@ fn read(root: &Section, traces: &Traces) -> Result<Scenario, Fault> {
     Ok(Scenario { title, repeat, text: String::new(), groups, run, sources })
 }
 
-fn path(section: &Section, traces: &Traces) -> Result<PathSpec, Fault> {
+fn path(section: &Section, files: &Files) -> Result<PathSpec, Fault> {
     section.only(&[
         "rate",
         "rate_steps",
@@ -264,10 +280,10 @@ fn path(section: &Section, traces: &Traces) -> Result<PathSpec, Fault> {
         "reverse_rate_trace",
         "reverse_queue",
     ])?;
-    let mut hops = hop::hops(section, traces)?;
+    let mut hops = hop::hops(section, files)?;
     let only_rate = match hops.is_empty() {
         true => {
-            let rate = link::rate(section, "", traces)?;
+            let rate = link::rate(section, "", files)?;
             Some(section.required("rate", rate, "rate = \"10mbit\"")?)
         }
         false => None,
@@ -332,7 +348,7 @@ fn path(section: &Section, traces: &Traces) -> Result<PathSpec, Fault> {
         jitter_forward_ns: section.time("jitter_forward", ANY_TIME)?.unwrap_or(0),
         jitter_reverse_ns: section.time("jitter_reverse", ANY_TIME)?.unwrap_or(0),
         reorder: link::reorder(section)?,
-        reverse: link::reverse(section, traces)?,
+        reverse: link::reverse(section, files)?,
     };
     link::always_some_delay(section, &path)?;
     Ok(path)

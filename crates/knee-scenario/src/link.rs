@@ -1,75 +1,23 @@
 //! What of `[path]` is more than a constant rate, a constant delay and independent losses.
 
-use super::error::{Fault, KeyPath};
-use super::section::{SOME_TIME, Section, TraceSource};
-use crate::units::{clip, show_size};
+use super::error::Fault;
+use super::files::Files;
+use super::section::{SOME_TIME, Section};
+use crate::units::show_size;
 use knee_run::{
-    BurstLoss, DeliveryTrace, FlowKind, FlowSpec, Ns, PathSpec, QueueLimit, Reorder, ReverseLink,
-    Varying,
+    BurstLoss, FlowKind, FlowSpec, Ns, PathSpec, QueueLimit, Reorder, ReverseLink, Varying,
 };
-use std::{cell::RefCell, fs, path::Path, sync::Arc};
-
-/// Reads delivery traces, and remembers those that came from files: where they stood, trace.
-pub(super) struct Traces<'a> {
-    folder: &'a Path,
-    read: RefCell<Vec<(KeyPath, Arc<DeliveryTrace>)>>,
-}
-
-impl<'a> Traces<'a> {
-    /// Files are relative to `folder`.
-    pub(super) fn new(folder: &'a Path) -> Self {
-        Self { folder, read: RefCell::default() }
-    }
-
-    /// Keys whose files were read, and what stood there.
-    pub(super) fn into_read(self) -> Vec<(KeyPath, Arc<DeliveryTrace>)> {
-        self.read.into_inner()
-    }
-
-    fn get(&self, section: &Section, key: &str) -> Result<Option<Arc<DeliveryTrace>>, Fault> {
-        let (trace, file) = match section.trace(key)? {
-            None => return Ok(None),
-            Some(TraceSource::Times(times_ms)) => (DeliveryTrace::new(&times_ms), None),
-            Some(TraceSource::File(name)) => {
-                let path = self.folder.join(name);
-                let refuse = |why: &str| {
-                    let remedy = "write a file's name, relative to the folder of the scenario";
-                    section.fault(key, &format!(": cannot read `{}`: {why}", clip(name)), remedy)
-                };
-                let about = fs::metadata(&path).map_err(|e| refuse(&e.to_string()))?;
-                if !about.is_file() {
-                    return Err(refuse("it is not a file"));
-                }
-                let text = fs::read_to_string(&path).map_err(|e| refuse(&e.to_string()))?;
-                (DeliveryTrace::parse(&text), Some(name))
-            }
-        };
-        let trace = trace.map(Arc::new).map_err(|error| {
-            let place = match (file, error.line) {
-                (Some(name), 0) => format!(": {}", clip(name)),
-                (Some(name), line) => format!(": {}, line {line}", clip(name)),
-                (None, 0) => String::new(),
-                (None, number) => format!(": time {number}"),
-            };
-            section.fault(key, &format!("{place}: {}", error.what), error.remedy)
-        })?;
-        if file.is_some() {
-            self.read.borrow_mut().push((section.at(key), Arc::clone(&trace)));
-        }
-        Ok(Some(trace))
-    }
-}
 
 /// The rate of a link whose keys begin with `prefix`: at the start, and what it is instead.
 pub(super) fn rate(
     section: &Section,
     prefix: &str,
-    traces: &Traces,
+    files: &Files,
 ) -> Result<Option<(u64, Option<Varying>)>, Fault> {
     let [rate, rate_trace, rate_steps] =
         ["rate", "rate_trace", "rate_steps"].map(|key| format!("{prefix}{key}"));
     let steps = section.rate_steps(&rate_steps)?;
-    let Some(trace) = traces.get(section, &rate_trace)? else {
+    let Some(trace) = files.trace(section, &rate_trace)? else {
         let bps = section.rate(&rate)?;
         if bps.is_none() && section.has(&rate_steps) {
             let remedy = format!("write `{rate}` too: it holds until the first step");
@@ -209,9 +157,9 @@ pub(super) fn reorder(section: &Section) -> Result<Option<Reorder>, Fault> {
 }
 
 /// The link of the reverse direction.
-pub(super) fn reverse(section: &Section, traces: &Traces) -> Result<Option<ReverseLink>, Fault> {
+pub(super) fn reverse(section: &Section, files: &Files) -> Result<Option<ReverseLink>, Fault> {
     let queue = section.queue("reverse_queue")?;
-    let Some((rate_bps, rate_varies)) = rate(section, "reverse_", traces)? else {
+    let Some((rate_bps, rate_varies)) = rate(section, "reverse_", files)? else {
         if section.has("reverse_queue") {
             let remedy = "write `reverse_rate` too; without it packets pass at once";
             return Err(section.fault(

@@ -1,7 +1,8 @@
 //! `--set path=value`.
 
 use super::error::{Fault, KeyPath, On, ScenarioError, dotted};
-use std::ops::Range;
+use knee_cc::is_file;
+use std::{ops::Range, path::absolute};
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike, Value};
 
 /// One value put in place of, or added to, what the file says: `path.rate=5mbit`,
@@ -17,7 +18,8 @@ pub struct Set {
 
 impl Set {
     /// From an argument as typed. A value that is a TOML number, boolean, quoted string, list or
-    /// inline table is that; anything else is a string, without quotes.
+    /// inline table is that; anything else is a string, without quotes. A C file of an algorithm
+    /// is relative to the present folder.
     ///
     /// # Errors
     /// No `=`.
@@ -37,7 +39,12 @@ impl Set {
             Ok(value) if !value.is_datetime() => value,
             _ => Value::from(typed),
         };
-        Ok(Self { argument: argument.to_owned(), path: steps(path), value, value_at })
+        let path = steps(path);
+        // Files in arguments are relative to the present folder, not to the scenario's.
+        let file = value.as_str().filter(|v| path.last().is_some_and(|k| k == "cc") && is_file(v));
+        let file = file.and_then(|file| absolute(file).ok()).map(|f| f.display().to_string());
+        let value = file.map_or(value, Value::from);
+        Ok(Self { argument: argument.to_owned(), path, value, value_at })
     }
 
     /// From a program.

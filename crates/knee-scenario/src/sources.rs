@@ -1,6 +1,6 @@
 //! Where values were written, the file or an argument of `--set`: there errors are shown.
 
-use super::error::{Fault, On, ScenarioError, elements};
+use super::error::{Fault, On, ScenarioError, dotted, elements};
 use super::set::Set;
 use std::ops::Range;
 use toml_edit::{Document, TableLike};
@@ -19,7 +19,8 @@ impl Sources<'_> {
             Some(set) => ("--set", set.argument()),
             None => (self.name, self.file.raw()),
         };
-        let mut error = ScenarioError::at(fault.what, fault.remedy, name, text, span);
+        let mut error =
+            ScenarioError::at(fault.what, fault.remedy, name, text, span).about(dotted(&fault.at));
         for (path, role) in fault.also {
             let (its_set, span) = self.place(&path, On::Value);
             if its_set.map(Set::argument) == set.map(Set::argument) {

@@ -16,7 +16,7 @@ mod receiver;
 mod sender;
 
 use connection::Tcp;
-use knee_cc::Profile;
+use knee_cc::{Broken, Profile, contain};
 use knee_run::{
     Cc, FlowKind, Host, HostError, HostErrorKind, Ns, Recovery, RunOptions, RunRecord, RunSpec,
     TcpSpec, Transport, run_in_virtual_time,
@@ -69,6 +69,9 @@ pub enum SimError {
         /// Name of the flow.
         flow: String,
     },
+    /// An algorithm from a C file broke the contract.
+    #[error(transparent)]
+    Broken(#[from] Broken),
 }
 
 impl SimError {
@@ -80,13 +83,18 @@ impl SimError {
             Self::NoSack { .. } => "write recovery = \"sack\"",
             Self::TooLarge { .. } => "give it smaller packets",
             Self::TooLong { .. } => "shorten the run or lower the rate",
+            Self::Broken(_) => Broken::HELP,
         }
     }
 }
 
 impl From<SimError> for HostError {
     fn from(error: SimError) -> Self {
-        Self::new(HostErrorKind::Unsupported, &error).with_help(error.help())
+        let kind = match error {
+            SimError::Broken(_) => HostErrorKind::Broken,
+            _ => HostErrorKind::Unsupported,
+        };
+        Self::new(kind, &error).with_help(error.help())
     }
 }
 
@@ -94,7 +102,7 @@ impl From<SimError> for HostError {
 ///
 /// # Errors
 /// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::TooLarge`];
-/// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`].
+/// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`]; [`SimError::Broken`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     run_watched(spec, &mut |_| ())
 }
@@ -112,7 +120,8 @@ pub fn run_watched(spec: &RunSpec, watch: &mut dyn FnMut(Ns)) -> Result<RunRecor
         let random = spec.random("algorithm", index);
         Tcp::new(spec, params, &tcp.options, spec.start_ns(index), random, keep)
     };
-    let record: Result<_, Infallible> = run_in_virtual_time(spec, Store::default(), watch, open);
+    let record: Result<RunRecord, Infallible> =
+        contain(|| run_in_virtual_time(spec, Store::default(), watch, open))?;
     match record {
         Ok(record) => Ok(record),
         Err(never) => match never {},

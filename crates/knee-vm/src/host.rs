@@ -61,6 +61,11 @@ impl Host for Vm {
     }
 
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
+        if let Some(source) = spec.algorithms().find_map(|algorithm| algorithm.source()) {
+            let help = "run it with --host kernel, or put it into cc/algorithms and build Knee";
+            let why = format!("{}: the virtual machine has no C compiler", source.file);
+            return Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help));
+        }
         knee_testbed::Kernel.check(spec, options)
     }
 

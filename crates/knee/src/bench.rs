@@ -5,7 +5,7 @@ use clap::{
     Arg, Command, Subcommand,
     builder::{PossibleValue, TypedValueParser},
 };
-use knee_cc::{Algorithm, Params, algorithm, algorithms};
+use knee_cc::{Algorithm, Params, algorithms, find};
 use knee_run::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec};
 use knee_scenario::{
     Scenario,
@@ -17,7 +17,7 @@ use knee_scenario::{
 use miette::{Result, miette};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
-use std::{ffi::OsStr, process::ExitCode, time::Instant};
+use std::{ffi::OsStr, path::Path, process::ExitCode, time::Instant};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -51,7 +51,7 @@ struct Dumbbell {
     /// Simulated time
     #[arg(long, default_value = "60s", value_parser = time, allow_hyphen_values = true)]
     duration: Ns,
-    /// Algorithm of all flows, as `knee list` names it
+    /// Algorithm of all flows, as `knee list` names it, or a C file
     #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = Known)]
     cc: Algorithm,
     /// Output format
@@ -79,7 +79,7 @@ struct Short {
     /// Mean size (Pareto's law of shape 1.2, up to 10 MB)
     #[arg(long, default_value = "30kB", value_parser = size, allow_hyphen_values = true)]
     mean: u64,
-    /// Algorithm of all flows, as `knee list` names it
+    /// Algorithm of all flows, as `knee list` names it, or a C file
     #[arg(long, value_name = "NAME", default_value = "newreno", value_parser = Known)]
     cc: Algorithm,
     /// Output format
@@ -140,9 +140,9 @@ fn size(text: &str) -> Result<u64, String> {
     within(parse_size(text).map_err(|e| said(&e))?, 5_000_000, "5MB")
 }
 
-/// An algorithm by its name; shells complete it.
+/// An algorithm by its name, which shells complete, or by its C file.
 #[derive(Clone)]
-struct Known;
+pub(crate) struct Known;
 
 impl TypedValueParser for Known {
     type Value = Algorithm;
@@ -153,7 +153,10 @@ impl TypedValueParser for Known {
         argument: Option<&Arg>,
         value: &OsStr,
     ) -> Result<Algorithm, clap::Error> {
-        let found = |name: &str| algorithm(name).ok_or("no such algorithm; `knee list` shows all");
+        let found = |name: &str| match find(name, Path::new("")) {
+            Ok(found) => found.ok_or("no such algorithm; `knee list` shows all".to_owned()),
+            Err(e) => Err(format!("{e}; {}", e.help())),
+        };
         found.parse_ref(command, argument, value)
     }
 

@@ -59,6 +59,7 @@ pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
         report.meta.extend(made_by(&names.join(", ")));
         results.json("compare.json", &listing)?;
         results.bytes("scenario.toml", experiment.scenario.text())?;
+        results.algorithms(spec.algorithms())?;
         results.bytes("report.html", report.html())?;
         kept = Some(results.finish()?);
     }

@@ -1,7 +1,7 @@
 //! `knee list`.
 
-use crate::{Format, output};
-use knee_cc::{Param, ParamKind, RuleOp, algorithms};
+use crate::{Format, bench::Known, output};
+use knee_cc::{Algorithm, Param, ParamKind, RuleOp, algorithms};
 use knee_report::table::Table;
 use miette::Result;
 use serde_json::{Value, json};
@@ -12,12 +12,19 @@ pub(crate) struct Args {
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Only these: names, or C files [default: all that are built in]
+    #[arg(value_name = "ALGORITHM", value_parser = Known)]
+    algorithms: Vec<Algorithm>,
 }
 
 pub(crate) fn list(args: &Args) -> Result<ExitCode> {
+    let wanted = match args.algorithms.as_slice() {
+        [] => algorithms(),
+        some => some,
+    };
     match args.format {
-        Format::Json => output::print_json(&as_json()),
-        Format::Table => output::print(&as_text()),
+        Format::Json => output::print_json(&as_json(wanted)),
+        Format::Table => output::print(&as_text(wanted)),
     }
 }
 
@@ -41,7 +48,8 @@ fn value(param: &Param, raw: u32) -> Value {
     }
 }
 
-fn as_json() -> Value {
+/// What `knee list --format json` prints of these.
+pub fn as_json(wanted: &[Algorithm]) -> Value {
     let param = |p: &Param| {
         json!({
             "name": p.name,
@@ -77,12 +85,12 @@ fn as_json() -> Value {
             "rules": rules,
         })
     };
-    json!({ "algorithms": algorithms().iter().map(algorithm).collect::<Vec<_>>() })
+    json!({ "algorithms": wanted.iter().map(algorithm).collect::<Vec<_>>() })
 }
 
-fn as_text() -> String {
+fn as_text(wanted: &[Algorithm]) -> String {
     let mut text = String::new();
-    for a in algorithms() {
+    for a in wanted {
         let caption = format!(
             "{}: {}\n  {}; {} B of state",
             a.name(),

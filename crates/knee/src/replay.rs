@@ -1,6 +1,7 @@
 //! `knee replay`.
 
-use crate::output;
+use crate::{output, run::own};
+use knee_cc::Algorithm;
 use knee_report::table::Table;
 use knee_results::replay::{TraceReplay, difference_text};
 use miette::{Result, miette};
@@ -10,6 +11,9 @@ use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 pub(crate) struct Args {
     /// A file from `knee trace`, or a results folder from `knee run --trace --out`
     trace: PathBuf,
+    /// An algorithm of your own in the trace, in a C file; may be repeated
+    #[arg(long, value_name = "FILE", value_parser = own)]
+    algorithm: Vec<Algorithm>,
 }
 
 pub(crate) fn replay(args: &Args) -> Result<ExitCode> {

@@ -5,6 +5,7 @@ use crate::{
     hosts::{self, AnyHost, OneHost},
     integer, interrupt, made_by, output,
 };
+use knee_cc::Algorithm;
 use knee_lab::reproduce::PAPERS;
 use knee_report::run_report::{run_report, run_text};
 use knee_results::{
@@ -50,6 +51,9 @@ pub(crate) struct Given {
     /// Number of repetitions, in place of the scenario's
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
+    /// An algorithm of your own, in a C file: flows may have its name as `cc`; may be repeated
+    #[arg(long, value_name = "FILE", value_parser = own)]
+    algorithm: Vec<Algorithm>,
     /// Override a value of the scenario, as in path.rate=5mbit; may be repeated
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
@@ -117,6 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(results) = results {
         results.json("summary.json", &summary)?;
         results.bytes("scenario.toml", scenario.text())?;
+        results.algorithms(spec.algorithms())?;
         write_tables(&results, spec, &records)?;
         let mut report = run_report(experiment.title(), spec, &records);
         report.meta.extend(made_by(args.on.host.name()));
@@ -194,6 +199,11 @@ impl Experiment {
     pub(crate) fn title(&self) -> &str {
         self.scenario.title().unwrap_or(&self.name)
     }
+}
+
+/// Loads an algorithm from a C file.
+pub(crate) fn own(file: &str) -> std::result::Result<Algorithm, String> {
+    knee_cc::load(Path::new(file)).map_err(|e| format!("{e}; {}", e.help()))
 }
 
 /// Someone who names a paper instead of a file is told of `knee reproduce`.

@@ -48,7 +48,7 @@ fn of_arguments() {
             "run two.toml --format jsn",
             "run two.toml --trace",
             "run two.toml --set",
-            "list chd",
+            "list chdd",
             "list --format yaml",
             "completions",
             "completions tcsh",

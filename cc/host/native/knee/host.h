@@ -33,8 +33,8 @@ struct cc_algorithm {
 	u32 n_params, n_rules;
 	u32 state_bytes;
 	u32 uses_random;
-	u32 profile; /* enum cc_profile; CC_RATE: on_rtt is null */
-	u32 reserved;
+	u32 profile;  /* enum cc_profile; CC_RATE: on_rtt is null */
+	u32 contract; /* CC_CONTRACT_VERSION that it was compiled with */
 	void (*init)(struct cc_conn *conn, void *st, const void *p);
 	void (*on_rtt)(struct cc_conn *conn, void *st, const void *p, const struct cc_ack *ack);
 	void (*on_ack)(struct cc_conn *conn, void *st, const void *p, const struct cc_ack *ack);
@@ -104,6 +104,7 @@ struct cc_algorithm {
 	    .state_bytes = (u32)sizeof(struct alg##_state),                                        \
 	    .uses_random = (random),                                                               \
 	    .profile = (profile_),                                                                 \
+	    .contract = CC_CONTRACT_VERSION,                                                       \
 	    .init = alg##_init_any,                                                                \
 	    .on_rtt = (on_rtt_),                                                                   \
 	    .on_ack = alg##_on_ack_any,                                                            \

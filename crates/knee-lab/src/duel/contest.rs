@@ -1,6 +1,7 @@
 //! Runs of a contest, and what they say of each pair.
 
 use super::{Bout, Entrant, Plan, Solo, WrittenPath};
+use knee_cc::{Algorithm, Params};
 use knee_results::metrics::Percentiles;
 use knee_run::{RunRecord, RunSpec};
 use knee_scenario::{Scenario, ScenarioError};
@@ -52,6 +53,11 @@ pub struct Charted {
 }
 
 impl Contest {
+    /// Knee's algorithms among the entrants.
+    pub fn algorithms(&self) -> impl Iterator<Item = Algorithm> {
+        self.entrants.iter().filter_map(|entrant| entrant.cc.params()).map(Params::algorithm)
+    }
+
     /// All runs: each pair with either one first, each entrant beside its own kind; with `solos`
     /// each alone as well. The two orders of a pair serve both of its cells.
     pub fn runs(&self, solos: bool) -> Vec<Run> {

@@ -1,8 +1,9 @@
 //! An algorithm as it is written on a command line: `chd:qth=20ms`.
 
-use knee_cc::{Algorithm, ParamError, Params, algorithm, algorithms};
+use knee_cc::{Algorithm, ParamError, Params, algorithms, find};
 use knee_run::{Cc, KERNEL_PREFIX};
 use knee_scenario::{nearest, units::clip};
+use std::path::Path;
 
 /// Longest name of a congestion control in Linux.
 const CC_NAME_MAX: usize = 15;
@@ -19,8 +20,8 @@ pub struct Entrant {
 }
 
 impl Entrant {
-    /// Reads an algorithm of `knee list`, `chd`, or with parameters, `chd:qth=20ms:qmin=5ms`; on
-    /// the kernel also `kernel:cubic`, one of its own.
+    /// Reads an algorithm of `knee list`, `chd`, or with parameters, `chd:qth=20ms:qmin=5ms`; or one
+    /// in a C file, `./mine.c`; on the kernel also `kernel:cubic`, one of its own.
     ///
     /// # Errors
     /// In words, with what to write instead.
@@ -31,11 +32,13 @@ impl Entrant {
         }
         let mut parts = text.split(':').map(str::trim);
         let word = parts.next().unwrap_or_default();
-        let Some(found) = algorithm(word) else {
+        let found = find(word, Path::new("")).map_err(|e| format!("{e}; {}", e.help()))?;
+        let Some(found) = found else {
             let names: Vec<&str> = algorithms().iter().map(Algorithm::name).collect();
             let what = format!("no such algorithm: `{}`", clip(word));
             return Err(refused(&what, nearest(word, &names)));
         };
+        let word = found.name();
         let mut given: Vec<(&str, &str)> = Vec::new();
         for part in parts {
             let Some((name, value)) = part.split_once('=') else {
@@ -112,6 +115,7 @@ fn kernel(name: &str) -> Result<Entrant, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use knee_cc::algorithm;
 
     #[test]
     fn parameters_are_shown_as_people_write_them() {

@@ -485,6 +485,7 @@ pub fn write_matrix(
     report: &Report,
 ) -> Result<(), StoreError> {
     results.json("matrix.json", matrix)?;
+    results.algorithms(outcome.contest.algorithms())?;
     write_if_any(results, "cells.parquet", &cell_columns(), matrix.cells.iter().cloned())?;
     write_runs(results, outcome)?;
     write_if_any(results, "solos.parquet", &solo_columns(), matrix.solos.iter().cloned())?;

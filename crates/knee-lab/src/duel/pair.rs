@@ -237,6 +237,7 @@ pub fn write_duel(
     report: &Report,
 ) -> Result<(), StoreError> {
     results.json("duel.json", duel)?;
+    results.algorithms(outcome.contest.algorithms())?;
     write_runs(results, outcome)?;
     let file_name = |entrant: usize| {
         let is_b = outcome.contest.entrants[entrant].name == duel.b && !duel.is_of_one();

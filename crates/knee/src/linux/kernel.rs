@@ -12,7 +12,11 @@ use knee_scenario::{Scenario, Set, units::parse_time};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use nix::sys::signal::{SigSet, Signal};
 use serde_json::{Value, json};
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -92,7 +96,7 @@ enum What {
 
 #[derive(clap::Args)]
 struct VariantArgs {
-    /// The algorithm, one of `knee list`
+    /// The algorithm, one of `knee list`, or a C file (./mine.c)
     algorithm: String,
     /// A parameter and its value, as in qth=20ms; may be repeated
     #[arg(long, value_name = "PARAM=VALUE")]
@@ -109,7 +113,7 @@ impl VariantArgs {
         let sets: Vec<Set> =
             [cc].into_iter().chain(sets).map(|s| Set::parse(&s)).collect::<Result<_, _>>()?;
         // The one reader of typed parameters is the scenario's; the path is of no account.
-        let scenario = Scenario::parse("knee kernel", PATH, &sets)?;
+        let scenario = Scenario::parse_beside(Path::new(""), "knee kernel", PATH, &sets)?;
         let spec = scenario.spec(scenario.seed());
         match spec.flows.into_iter().next().map(|flow| flow.kind) {
             Some(FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), .. })) => Ok(params),
@@ -227,7 +231,7 @@ fn report_json(report: &Report) -> Value {
 /// Parameters that are not the algorithm's defaults, as they would be typed.
 fn changed(variant: &Variant) -> String {
     let Some(params) = &variant.params else {
-        return "from another version of Knee".to_owned();
+        return "from a C file, or another version of Knee".to_owned();
     };
     let defaults =
         algorithm(&variant.algorithm).map_or_else(Vec::new, |a| Params::defaults(a).shown());

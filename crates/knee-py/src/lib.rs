@@ -1,0 +1,161 @@
+//! The native part of the Python package `knee`: runs, metrics, and tables as Arrow streams.
+//! `python/knee` gives it its typed face.
+
+mod error;
+mod results;
+mod table;
+
+use error::host_error;
+use knee_cc::algorithms;
+use knee_run::{Host, RunOptions, RunSpec};
+use knee_scenario::{Scenario, Set};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+use results::Results;
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+/// What Python asks for: file or text, name, folder for files that the text names, `--set` arguments.
+#[derive(FromPyObject)]
+struct Wanted {
+    #[pyo3(item)]
+    path: Option<PathBuf>,
+    #[pyo3(item)]
+    text: Option<String>,
+    #[pyo3(item)]
+    name: String,
+    #[pyo3(item)]
+    sets: Vec<String>,
+    #[pyo3(item)]
+    host: String,
+}
+
+/// A scenario that is ready to run.
+struct Ready {
+    scenario: Scenario,
+    specs: Vec<RunSpec>,
+    name: String,
+    host: &'static dyn Host,
+}
+
+static HOSTS: [&dyn Host; 2] = [&knee_sim::Simulator, &knee_quic_run::Quic];
+
+impl Wanted {
+    fn ready(&self) -> PyResult<Ready> {
+        let host = HOSTS.iter().copied().find(|host| host.name() == self.host);
+        let host = host.ok_or_else(|| {
+            let names: Vec<_> = HOSTS.iter().map(|host| host.name()).collect();
+            error::new(
+                "HostError",
+                &format!("no host `{}`", self.host),
+                Some(&format!("hosts: {}", names.join(", "))),
+            )
+        })?;
+        let sets = self.sets.iter().map(|set| Set::parse(set)).collect::<Result<Vec<_>, _>>();
+        let sets = sets.map_err(|e| error::scenario(&e))?;
+        let scenario = match (&self.path, &self.text) {
+            (Some(path), _) => Scenario::load(path, &sets),
+            (None, text) => {
+                let text = text.as_deref().unwrap_or_default();
+                Scenario::parse_beside(Path::new(""), &self.name, text, &sets)
+            }
+        };
+        let scenario = scenario.map_err(|e| error::scenario(&e))?;
+        let specs: Vec<_> =
+            (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();
+        host.check(&specs[0], &RunOptions::default()).map_err(host_error)?;
+        let stem = self.path.as_deref().and_then(Path::file_stem);
+        let name = stem.map_or_else(|| self.name.clone(), |s| s.to_string_lossy().into_owned());
+        Ok(Ready { scenario, specs, name, host })
+    }
+}
+
+/// Makes all runs of all scenarios, on `jobs` threads (0: one for each core).
+fn make(all: Vec<Ready>, jobs: usize) -> PyResult<Vec<Results>> {
+    let runs: Vec<_> = all.iter().flat_map(|r| r.specs.iter().map(move |s| (r.host, s))).collect();
+    let one = |(host, spec): &(&dyn Host, &RunSpec)| {
+        host.run(spec, &RunOptions::default()).map_err(host_error)
+    };
+    let records = if runs.len() == 1 {
+        runs.iter().map(one).collect::<PyResult<Vec<_>>>()?
+    } else if jobs == 0 {
+        runs.par_iter().map(one).collect::<PyResult<Vec<_>>>()?
+    } else {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
+        let pool = pool.map_err(|e| {
+            error::new("HostError", &format!("cannot start threads: {e}"), Some("lower jobs"))
+        })?;
+        pool.install(|| runs.par_iter().map(one).collect::<PyResult<Vec<_>>>())?
+    };
+    let mut records = records.into_iter();
+    let results = all.into_iter().map(|Ready { scenario, specs, name, host }| {
+        let records = records.by_ref().take(specs.len()).collect();
+        let spec = specs.into_iter().next();
+        Results::new(scenario, spec, records, name, host)
+    });
+    results.collect()
+}
+
+/// Runs scenarios; the results in their order.
+#[pyfunction]
+fn run_many(py: Python<'_>, wanted: Vec<Wanted>, jobs: usize) -> PyResult<Vec<Results>> {
+    let all = wanted.iter().map(Wanted::ready).collect::<PyResult<Vec<_>>>()?;
+    py.detach(|| make(all, jobs))
+}
+
+/// TOML that says what a JSON object says.
+#[pyfunction]
+fn toml_of(json: &str) -> PyResult<String> {
+    let refuse =
+        |e: String| error::new("ScenarioError", &e, Some("a scenario is a dict of tables"));
+    let value: toml::Table = serde_json::from_str(json).map_err(|e| refuse(e.to_string()))?;
+    toml::to_string(&value).map_err(|e| refuse(e.to_string()))
+}
+
+/// The algorithms as JSON, as `knee list --format json` prints them: the built-in ones, or those of
+/// these names and C files.
+#[pyfunction]
+fn algorithms_json(names: Vec<String>) -> PyResult<String> {
+    let found = names.iter().map(|name| match knee_cc::find(name, Path::new("")) {
+        Ok(Some(found)) => Ok(found),
+        Ok(None) => {
+            let known: Vec<_> = algorithms().iter().map(|a| a.name()).collect();
+            let help = format!("algorithms: {}", known.join(", "));
+            Err(error::new("AlgorithmError", &format!("no such algorithm: `{name}`"), Some(&help)))
+        }
+        Err(e) => Err(error::new("AlgorithmError", &e.to_string(), Some(e.help()))),
+    });
+    let found = found.collect::<PyResult<Vec<_>>>()?;
+    let wanted = if found.is_empty() { algorithms() } else { &found };
+    Ok(knee::list::as_json(wanted).to_string())
+}
+
+/// Compiles and loads an algorithm from C text; gives its name.
+#[pyfunction]
+fn load_c(file: &str, text: &str) -> PyResult<&'static str> {
+    knee_cc::load_text(file, text)
+        .map(|algorithm| algorithm.name())
+        .map_err(|e| error::new("AlgorithmError", &e.to_string(), Some(e.help())))
+}
+
+/// The command `knee` with these arguments, the first of which is its name; gives its exit code.
+#[pyfunction]
+fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| knee::main(arguments))
+}
+
+/// Native part of the package.
+#[pymodule]
+fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<Results>()?;
+    module.add_class::<table::Table>()?;
+    module.add_function(wrap_pyfunction!(run_many, module)?)?;
+    module.add_function(wrap_pyfunction!(toml_of, module)?)?;
+    module.add_function(wrap_pyfunction!(results::percentile_of, module)?)?;
+    module.add_function(wrap_pyfunction!(algorithms_json, module)?)?;
+    module.add_function(wrap_pyfunction!(load_c, module)?)?;
+    module.add_function(wrap_pyfunction!(main, module)?)
+}

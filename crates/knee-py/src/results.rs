@@ -1,0 +1,271 @@
+//! What was measured of a scenario.
+
+use crate::{
+    error,
+    table::{Table, Wanted},
+};
+use knee_report::run_report::{run_charts, run_report, run_text};
+use knee_results::{
+    caveats::approximations,
+    metrics::{Metrics, percentile},
+    store::ResultWriter,
+    summary::{Provenance, Summary},
+    tables::{tables, write_tables},
+};
+use knee_run::{Host, RunOptions, RunRecord, RunSpec};
+use knee_scenario::Scenario;
+use pyo3::{exceptions::PyIndexError, prelude::*};
+use std::{ops::Range, path::PathBuf};
+
+/// The repetitions of a scenario.
+#[pyclass(frozen, module = "knee._knee")]
+pub(crate) struct Results {
+    scenario: Scenario,
+    spec: RunSpec,
+    records: Vec<RunRecord>,
+    name: String,
+    host: &'static dyn Host,
+}
+
+impl Results {
+    pub(crate) fn new(
+        scenario: Scenario,
+        spec: Option<RunSpec>,
+        records: Vec<RunRecord>,
+        name: String,
+        host: &'static dyn Host,
+    ) -> PyResult<Self> {
+        let spec = spec.ok_or_else(|| error::new("HostError", "nothing was run", None))?;
+        Ok(Self { scenario, spec, records, name, host })
+    }
+
+    fn provenance<T>(&self, of: impl FnOnce(&Provenance<'_>) -> T) -> T {
+        of(&Provenance {
+            commit: option_env!("KNEE_COMMIT"),
+            host: self.host.name(),
+            made_with: &self.host.made_with(&RunOptions::default()),
+            scenario_name: &self.name,
+            scenario_text: self.scenario.text(),
+        })
+    }
+
+    fn metrics(&self, repetition: usize) -> PyResult<Metrics<'_>> {
+        let n = self.records.len();
+        let record = self.records.get(repetition).ok_or_else(|| {
+            PyIndexError::new_err(format!("repetition {repetition}: there are {n}, from 0"))
+        })?;
+        Ok(Metrics::new(&self.spec, record))
+    }
+
+    fn title(&self) -> &str {
+        self.scenario.title().unwrap_or(&self.name)
+    }
+
+    /// A window with what was left out of it put in.
+    fn window(&self, from_s: Option<f64>, to_s: Option<f64>) -> Range<f64> {
+        let end = self.spec.duration_ns as f64 / 1e9;
+        from_s.unwrap_or(0.0)..to_s.unwrap_or(end)
+    }
+}
+
+/// Arguments of the metrics: the repetition, flows by number, a window in seconds.
+#[pymethods]
+impl Results {
+    fn __len__(&self) -> usize {
+        self.records.len()
+    }
+
+    #[getter]
+    fn text(&self) -> &str {
+        self.scenario.text()
+    }
+
+    #[getter]
+    fn host(&self) -> &'static str {
+        self.host.name()
+    }
+
+    #[getter]
+    fn seeds(&self) -> Vec<u64> {
+        self.records.iter().map(|record| record.seed).collect()
+    }
+
+    #[getter]
+    fn duration_s(&self) -> f64 {
+        self.spec.duration_ns as f64 / 1e9
+    }
+
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        approximations(&self.records).into_iter().map(|line| line.to_string()).collect()
+    }
+
+    /// Name, kind (algorithm) and source of each flow of a repetition.
+    fn flow_names(&self, repetition: usize) -> PyResult<Vec<(String, String, String)>> {
+        let record = self.metrics(repetition)?.record();
+        let of = |f: &knee_run::FlowRecord| {
+            (f.name.to_string(), f.kind.to_string(), f.source.to_string())
+        };
+        Ok(record.flows.iter().map(of).collect())
+    }
+
+    fn table(&self, name: &str) -> PyResult<Table> {
+        let mut wanted = Wanted { name, found: None, names: Vec::new() };
+        tables(&mut wanted, &self.spec, &self.records)
+            .map_err(|e| error::new("KneeError", &e.to_string(), None))?;
+        wanted.found.ok_or_else(|| {
+            let help = format!("tables: {}", wanted.names.join(", "));
+            error::new("KneeError", &format!("no table `{name}`"), Some(&help))
+        })
+    }
+
+    fn summary_json(&self) -> PyResult<String> {
+        let summary = self.provenance(|p| Summary::new(p, &self.spec, &self.records));
+        serde_json::to_string(&summary).map_err(|e| error::new("KneeError", &e.to_string(), None))
+    }
+
+    fn report_text(&self) -> String {
+        run_text(&self.spec, &self.records, Some(100))
+    }
+
+    fn report_html(&self) -> String {
+        run_report(self.title(), &self.spec, &self.records).html()
+    }
+
+    /// The report's charts of a repetition: name, SVG.
+    fn charts(&self, repetition: usize) -> PyResult<Vec<(String, String)>> {
+        let record = self.metrics(repetition)?.record();
+        let charts = run_charts(&self.spec, record);
+        Ok(charts.iter().map(|chart| (chart.id.to_string(), chart.svg())).collect())
+    }
+
+    /// Writes the results folder that `knee run --out` writes.
+    fn save(&self, py: Python<'_>, out: PathBuf) -> PyResult<PathBuf> {
+        py.detach(|| {
+            let write = || {
+                let results = ResultWriter::create(&out)?;
+                let summary = self.provenance(|p| Summary::new(p, &self.spec, &self.records));
+                results.json("summary.json", &summary)?;
+                results.bytes("scenario.toml", self.scenario.text())?;
+                results.algorithms(self.spec.algorithms())?;
+                write_tables(&results, &self.spec, &self.records)?;
+                let report = run_report(self.title(), &self.spec, &self.records);
+                for chart in report.sections.iter().flat_map(|s| &s.charts) {
+                    results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
+                }
+                results.bytes("report.html", report.html())?;
+                results.finish()
+            };
+            write().map_err(|e: knee_results::store::StoreError| {
+                let help = miette_help(&e);
+                error::new("KneeError", &e.to_string(), help.as_deref())
+            })
+        })
+    }
+
+    fn goodput_bps(
+        &self,
+        repetition: usize,
+        flows: Vec<usize>,
+        from_s: Option<f64>,
+        to_s: Option<f64>,
+    ) -> PyResult<Option<f64>> {
+        let at = self.window(from_s, to_s);
+        Ok(self.metrics(repetition)?.total_goodput_bps(&flows, at.start, at.end))
+    }
+
+    fn lifetime_goodput_bps(&self, repetition: usize, flow: usize) -> PyResult<Option<f64>> {
+        Ok(self.metrics(repetition)?.lifetime_goodput_bps(flow))
+    }
+
+    fn jain(
+        &self,
+        repetition: usize,
+        flows: Vec<usize>,
+        from_s: Option<f64>,
+        to_s: Option<f64>,
+    ) -> PyResult<Option<f64>> {
+        let metrics = self.metrics(repetition)?;
+        let life = metrics.common_life_s(&flows);
+        Ok(metrics.jain(&flows, from_s.unwrap_or(life.start), to_s.unwrap_or(life.end)))
+    }
+
+    fn share(
+        &self,
+        repetition: usize,
+        group: Vec<usize>,
+        others: Vec<usize>,
+        from_s: Option<f64>,
+        to_s: Option<f64>,
+    ) -> PyResult<Option<f64>> {
+        let at = self.window(from_s, to_s);
+        Ok(self.metrics(repetition)?.share(&group, &others, at.start, at.end))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "those of the metric")]
+    fn convergence_s(
+        &self,
+        repetition: usize,
+        flows: Vec<usize>,
+        from_s: Option<f64>,
+        to_s: Option<f64>,
+        width_s: f64,
+        threshold: f64,
+        hold_s: f64,
+    ) -> PyResult<Option<f64>> {
+        let at = self.window(from_s, to_s);
+        let metrics = self.metrics(repetition)?;
+        Ok(metrics.convergence_s(&flows, at.start, at.end, width_s, threshold, hold_s))
+    }
+
+    fn utilisation(
+        &self,
+        repetition: usize,
+        from_s: Option<f64>,
+        to_s: Option<f64>,
+    ) -> PyResult<Option<f64>> {
+        let metrics = self.metrics(repetition)?;
+        let at = self.window(from_s, to_s);
+        Ok(match (from_s, to_s) {
+            (None, None) => metrics.utilisation(),
+            _ => metrics.utilisation_in(at.start, at.end),
+        })
+    }
+
+    fn queueing_delay_ms(
+        &self,
+        repetition: usize,
+        q: Option<f64>,
+        from_s: Option<f64>,
+        to_s: Option<f64>,
+    ) -> PyResult<Option<f64>> {
+        let metrics = self.metrics(repetition)?;
+        let at = self.window(from_s, to_s);
+        Ok(match q {
+            None => metrics.mean_queueing_delay_ms(at.start, at.end),
+            Some(q) => metrics.queueing_delay_percentile_ms(q, at.start, at.end),
+        })
+    }
+
+    fn loss_fraction(
+        &self,
+        repetition: usize,
+        flows: Vec<usize>,
+        from_s: Option<f64>,
+        to_s: Option<f64>,
+    ) -> PyResult<Option<f64>> {
+        let at = self.window(from_s, to_s);
+        Ok(self.metrics(repetition)?.loss_fraction(&flows, at.start, at.end))
+    }
+}
+
+fn miette_help(error: &dyn miette::Diagnostic) -> Option<String> {
+    error.help().map(|help| help.to_string())
+}
+
+/// Percentile `q` (0..=1) of values, as results have it.
+#[pyfunction]
+pub(crate) fn percentile_of(mut values: Vec<f64>, q: f64) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    percentile(&values, q)
+}

@@ -1,0 +1,135 @@
+//! Tables of results as Arrow, which other libraries take over without a copy.
+
+use arrow_array::{
+    ArrayRef, BinaryArray, Float64Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    StringArray, UInt32Array, UInt64Array, ffi_stream::FFI_ArrowArrayStream,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, ffi::FFI_ArrowSchema};
+use knee_results::{
+    parquet::{Column, Get},
+    tables::Tables,
+};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
+use std::sync::Arc;
+
+/// Rows of a batch.
+const ROWS: usize = 1 << 17;
+
+/// A table in Arrow's format.
+#[pyclass(frozen, module = "knee")]
+#[derive(Clone)]
+pub(crate) struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+/// Builds the one table that is wanted.
+pub(crate) struct Wanted<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) found: Option<Table>,
+    /// Names of all that there are.
+    pub(crate) names: Vec<String>,
+}
+
+impl Tables for Wanted<'_> {
+    type Error = ArrowError;
+
+    fn table<R>(
+        &mut self,
+        name: &str,
+        columns: &[Column<R>],
+        rows: impl Iterator<Item = R>,
+    ) -> Result<(), ArrowError> {
+        self.names.push(name.to_owned());
+        if name == self.name {
+            self.found = Some(Table::new(columns, rows)?);
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    fn new<R>(
+        columns: &[Column<R>],
+        mut rows: impl Iterator<Item = R>,
+    ) -> Result<Self, ArrowError> {
+        let field = |Column(name, get): &Column<R>| {
+            let (kind, nullable) = match get {
+                Get::U32(_) => (DataType::UInt32, false),
+                Get::U64(_) => (DataType::UInt64, false),
+                Get::F64(_) => (DataType::Float64, false),
+                Get::Text(_) => (DataType::Utf8, false),
+                Get::Bytes(_) => (DataType::Binary, false),
+                Get::MaybeU32(_) => (DataType::UInt32, true),
+                Get::MaybeU64(_) => (DataType::UInt64, true),
+                Get::MaybeF64(_) => (DataType::Float64, true),
+            };
+            Field::new(*name, kind, nullable)
+        };
+        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+        let mut batches = Vec::new();
+        loop {
+            let batch: Vec<R> = rows.by_ref().take(ROWS).collect();
+            if batch.is_empty() {
+                return Ok(Self { schema, batches });
+            }
+            let array = |Column(_, get): &Column<R>| -> ArrayRef {
+                let rows = batch.iter();
+                match get {
+                    Get::U32(get) => Arc::new(UInt32Array::from_iter_values(rows.map(get))),
+                    Get::U64(get) => Arc::new(UInt64Array::from_iter_values(rows.map(get))),
+                    Get::F64(get) => Arc::new(Float64Array::from_iter_values(rows.map(get))),
+                    Get::Text(get) => Arc::new(StringArray::from_iter_values(rows.map(get))),
+                    Get::Bytes(get) => Arc::new(BinaryArray::from_iter_values(rows.map(get))),
+                    Get::MaybeU32(get) => Arc::new(UInt32Array::from_iter(rows.map(get))),
+                    Get::MaybeU64(get) => Arc::new(UInt64Array::from_iter(rows.map(get))),
+                    Get::MaybeF64(get) => Arc::new(Float64Array::from_iter(rows.map(get))),
+                }
+            };
+            let arrays = columns.iter().map(array).collect();
+            batches.push(RecordBatch::try_new(Arc::clone(&schema), arrays)?);
+        }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The table as a stream of the Arrow PyCapsule interface. No value is copied; a consumer that
+    /// wants another schema casts it itself.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let batches = self.batches.clone().into_iter().map(Ok);
+        let reader: Box<dyn RecordBatchReader + Send> =
+            Box::new(RecordBatchIterator::new(batches, Arc::clone(&self.schema)));
+        let stream = FFI_ArrowArrayStream::new(reader);
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// Its schema, of the same interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref())
+            .map_err(|e| PyValueError::new_err(e.to_string()))?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    fn __len__(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// Names of the columns, each with its Arrow type.
+    #[getter]
+    fn columns(&self) -> Vec<(String, String)> {
+        let of = |f: &Arc<Field>| (f.name().clone(), f.data_type().to_string());
+        self.schema.fields().iter().map(of).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<_> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+        format!("<knee.Table of {} rows: {}>", self.__len__(), names.join(", "))
+    }
+}
