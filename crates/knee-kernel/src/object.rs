@@ -48,6 +48,13 @@ fn unnamed(algorithm: Algorithm) -> Result<Vec<u8>, Error> {
     Ok(found.expect("an object for each algorithm").to_vec())
 }
 
+/// Names and contents of libbpf's headers that `cc/host/bpf` includes.
+const LIBBPF: [(&str, &str); 3] = [
+    ("bpf_core_read.h", include_str!(concat!(env!("KNEE_LIBBPF"), "/bpf/bpf_core_read.h"))),
+    ("bpf_helpers.h", include_str!(concat!(env!("KNEE_LIBBPF"), "/bpf/bpf_helpers.h"))),
+    ("bpf_helper_defs.h", include_str!(concat!(env!("KNEE_LIBBPF"), "/bpf/bpf_helper_defs.h"))),
+];
+
 /// Compiles an algorithm that was loaded from a C file, as the build compiles the others.
 fn compile(source: &Source) -> Result<Vec<u8>, Error> {
     let fail = |why: String| Error::Compile { file: source.file.clone(), why };
@@ -56,8 +63,12 @@ fn compile(source: &Source) -> Result<Vec<u8>, Error> {
     knee_cc::write_sources(folder.path()).map_err(in_folder)?;
     let text = knee_cc::numbered(&source.file, &source.text);
     fs::write(folder.path().join("algorithm.c"), text).map_err(in_folder)?;
+    fs::create_dir_all(folder.path().join("libbpf/bpf")).map_err(in_folder)?;
+    for (name, text) in LIBBPF {
+        fs::write(folder.path().join("libbpf/bpf").join(name), text).map_err(in_folder)?;
+    }
     let object = folder.path().join("algorithm.o");
-    clang::compile(folder.path(), Path::new("algorithm.c"), &object).map_err(fail)?;
+    clang::compile(folder.path(), "libbpf", Path::new("algorithm.c"), &object).map_err(fail)?;
     fs::read(object).map_err(in_folder)
 }
 
