@@ -73,10 +73,10 @@ fn tcp_fills_a_link_that_changes() {
         let pkts = times.iter().filter(|t| (from..to).contains(t)).count();
         pkts as f64 * 12_000.0 / ((to - from) as f64 / 1e9)
     };
-    // Each in its last ten seconds, of the rate.
+    // Each in its last ten seconds, of the rate: to a packet, of which the slowest has 1667.
     for (until, bps) in [(20 * S, 10e6), (40 * S, 2e6), (60 * S, 20e6)] {
         let share = within(until - 10 * S, until) / bps;
-        assert!((0.9..=1.001).contains(&share), "{until}: {share}");
+        assert!((share - 1.0).abs() < 0.001, "{until}: {share}");
     }
     let mean_bps = path.hops[0].rate().mean_bps(0, 60 * S);
     assert!((mean_bps - 32e6 / 3.0).abs() < 1.0, "{mean_bps}");
@@ -108,8 +108,9 @@ fn a_fixed_trace_is_as_good_as_its_rate() {
             .with_each_hop(|hop| hop.rate_varies = rate_varies.clone());
         goodput_bps(&run(&spec(path, 30 * S, vec![of("newreno")])))
     };
+    // To a few packets of 30 000: measured, the same ones.
     let ratio = goodput(Some(trace(&[1]))) / goodput(None);
-    assert!((0.98..1.02).contains(&ratio), "{ratio}");
+    assert!((ratio - 1.0).abs() < 0.0001, "{ratio}");
 }
 
 // Delays.
@@ -199,9 +200,10 @@ fn bursts_on_the_reverse_path_lose_acks_only() {
     let c = &record.flows[0].counters;
     assert_eq!(c.random_losses_pkts, 0);
     let share = c.ack_losses_pkts as f64 / (c.delivered_pkts + c.duplicate_pkts) as f64;
-    assert!((0.07..0.13).contains(&share), "{share}");
-    // Cumulative ACKs make up for it.
-    assert!(goodput_bps(&record) > 0.85 * 9.65e6, "{}", goodput_bps(&record));
+    // 16 600 ACKs, of which neighbours share their fate (correlation 0.63): five standard errors.
+    assert!((share - 0.1).abs() < 0.025, "{share}");
+    // Cumulative ACKs make up for it: measured, 0.3 % are missing.
+    assert!(goodput_bps(&record) > 0.99 * 9.65e6, "{}", goodput_bps(&record));
 }
 
 // Reordering.
@@ -217,7 +219,8 @@ fn late_packets_are_overtaken_by_those_behind() {
     let delays = &record.flows[0].probe_delays;
     let late = |delay_ns: Ns| delay_ns > 22 * MS;
     let share = delays.iter().filter(|d| late(d.1)).count() as f64 / delays.len() as f64;
-    assert!((0.09..0.11).contains(&share), "{share}");
+    // 20 000 probes: five standard errors.
+    assert!((share - 0.1).abs() < 0.0106, "{share}");
     assert!(delays.iter().all(|d| d.1 == 20 * MS + 800 || d.1 == 20 * MS + 800 + 7 * MS / 2));
     // Arrivals are in the order of their times.
     assert!(delays.is_sorted_by_key(|d| d.0 + d.1));
@@ -230,14 +233,15 @@ fn reordering_within_racks_window_costs_hardly_anything() {
     let both = |algorithm| {
         let without = run(&spec(ten_mbit(84), 60 * S, vec![of(algorithm)]));
         let with = run(&spec(reordering(0.02, 5 * MS), 60 * S, vec![of(algorithm)]));
-        // Once it is known that packets are late, none of them is sent again: 1000 are late.
+        // Once it is known that packets are late, none of them is sent again: 1000 are late, of which
+        // the first 4 or 5 teach it.
         let c = with.flows[0].counters;
-        assert!(c.duplicate_pkts < 10, "{algorithm}: {c:?}");
+        assert!(c.duplicate_pkts <= 5, "{algorithm}: {c:?}");
         (without, with)
     };
     let (without, with) = both("newreno");
     let ratio = goodput_bps(&with) / goodput_bps(&without);
-    assert!(ratio > 0.97, "{ratio}");
+    assert!(ratio > 0.999, "{ratio}");
     // To an algorithm that measures delay a late packet is delay: that is what it backs off for.
     let (without, with) = both("chd");
     let backoffs = |record: &RunRecord| {
@@ -254,9 +258,9 @@ fn reordering_beyond_the_window_is_learnt() {
     // 25 ms are more than a quarter of the RTT, and less than three.
     let record = run(&spec(reordering(0.01, 25 * MS), 60 * S, vec![of("newreno")]));
     let c = &record.flows[0].counters;
-    let late = c.sent_pkts as f64 * 0.01;
-    assert!((c.duplicate_pkts as f64) < late / 2.0, "{c:?}");
-    assert!(goodput_bps(&record) > 0.6 * 9.65e6, "{}", goodput_bps(&record));
+    // 500 packets are late; measured, 9 are sent again before the window has grown, in 12 reductions.
+    assert!(c.duplicate_pkts <= 10, "{c:?}");
+    assert!(goodput_bps(&record) > 0.99 * 9.65e6, "{}", goodput_bps(&record));
 }
 
 #[test]
@@ -299,23 +303,24 @@ fn a_full_reverse_link_drops_acks_and_counts_them() {
     let reverse_bps = 500 * 52 * 8;
     let record = run(&spec(narrow_reverse(reverse_bps, 20), 30 * S, vec![of("newreno")]));
     let c = &record.flows[0].counters;
-    assert!(c.ack_drops_pkts > 1000 && c.ack_losses_pkts == 0, "{c:?}");
+    assert!(c.ack_drops_pkts > 14_000 && c.ack_losses_pkts == 0, "{c:?}");
     // Each arrival is acknowledged once, and each ACK is dropped, has come or is on its way: 20 in
     // the queue, and what 50 ms hold.
     let came = record.flows[0].trace.iter().filter(|r| r.call == Call::OnRtt).count() as u64;
     let acks = c.delivered_pkts + c.duplicate_pkts;
     assert!(came + c.ack_drops_pkts <= acks && acks <= came + c.ack_drops_pkts + 20 + 26, "{c:?}");
     assert!(came <= 30 * 500);
-    // ACKs are cumulative: the forward link is used all the same.
-    assert!(goodput_bps(&record) > 0.8 * 11.58e6, "{}", goodput_bps(&record));
+    // ACKs are cumulative: the forward link is used all the same, but for the start (3 %).
+    assert!(goodput_bps(&record) > 0.96 * 11.58e6, "{}", goodput_bps(&record));
     // A trace does as well: one opportunity of 1504 bytes, 26 ACKs with their headers, each 52 ms.
     let mut path = narrow_reverse(230_769, 30);
     if let Some(reverse) = &mut path.reverse {
         reverse.rate_varies = Some(trace(&[52]));
     }
     let record = run(&spec(path, 30 * S, vec![of("newreno")]));
-    assert!(record.flows[0].counters.ack_drops_pkts > 1000);
-    assert!(goodput_bps(&record) > 0.5 * 11.58e6, "{}", goodput_bps(&record));
+    // ACKs come 26 at a time, and data in bursts that the forward queue does not hold: measured, 0.85.
+    assert!(record.flows[0].counters.ack_drops_pkts > 10_000);
+    assert!(goodput_bps(&record) > 0.84 * 11.58e6, "{}", goodput_bps(&record));
 }
 
 /// What is not asked for is not there: an empty list of changes, bursts without losses, and a

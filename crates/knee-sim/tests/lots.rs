@@ -190,11 +190,12 @@ fn the_long_flow_of_a_parking_lot_gets_least() {
         // Losses are three times as frequent and the round trip is longer: less than half, which would
         // be its max-min fair share, and by the square-root law less than 1 / sqrt(3).
         assert!(long < its / 3f64.sqrt(), "{long} {its}");
-        // What both measured says how much: the law holds for the ratio.
+        // What both measured says how much: the law holds for the ratio, within 7 %.
         let law = by_loss_and_rtt(&record.flows[0]) / by_loss_and_rtt(&record.flows[cross]);
         let ratio = long / its;
-        assert!((0.7..1.4).contains(&(ratio / law)), "{ratio} {law}");
-        assert!(long + its > 0.85 * 9.65e6, "{long} {its}");
+        assert!((ratio / law - 1.0).abs() < 0.08, "{ratio} {law}");
+        // RED with two flows leaves 7 % of the link idle.
+        assert!(long + its > 0.92 * 9.65e6, "{long} {its}");
     }
 }
 
@@ -216,9 +217,13 @@ fn each_bottleneck_has_its_own_losses_marks_and_rates() {
     assert!(c.random_losses_pkts.abs_diff(250) < 77, "{c:?}");
     let silent = record.queues[2].log.iter();
     let silent = silent.filter(|l| l.event == PacketEvent::Departed);
-    assert!(silent.clone().count() > 3000);
+    // What has left the last bottleneck has arrived, or is among the 10 packets of the last 20 ms.
+    let on_the_way = silent.clone().count() as u64 - c.delivered_pkts;
+    assert!(on_the_way <= 10, "{on_the_way}");
     assert!(!silent.map(|l| l.time_ns).any(|ns| (3 * S + 2 * MS..4 * S).contains(&ns)));
-    assert!(record.queues[2].dropped_pkts > 100 && record.queues[0].dropped_pkts == 0);
+    // In the second of silence 475 packets come, five standard errors are 25, and 84 find room.
+    let dropped = record.queues[2].dropped_pkts;
+    assert!(dropped.abs_diff(475 - 84) < 25 && record.queues[0].dropped_pkts == 0, "{dropped}");
 
     // The second marks, the third is slower and does not.
     let red = Discipline::Red(Red { max_probability: 0.1, ..Red::default() });
@@ -231,7 +236,7 @@ fn each_bottleneck_has_its_own_losses_marks_and_rates() {
     let marked: Vec<u64> = record.queues.iter().map(|queue| queue.marked_pkts).collect();
     // A packet is counted once for its flow, and at each queue that it leaves with its mark.
     assert!(marked[0] == 0 && marked[1] >= marked[2] && marked[2] == c.marked_pkts, "{marked:?}");
-    assert!(c.ecn_reductions > 10 && c.ecn_reductions <= c.marked_pkts, "{c:?}");
+    assert!(c.ecn_reductions > 20 && c.ecn_reductions <= c.marked_pkts, "{c:?}");
 }
 
 // Two-way traffic.
@@ -278,12 +283,14 @@ fn acks_are_compressed_by_traffic_the_other_way() {
     for flow in &both.flows {
         let c = &flow.counters;
         assert_eq!((c.queue_drops_pkts, c.ack_drops_pkts, c.timeouts), (0, 0, 0), "{c:?}");
-        // Zhang, Shenker and Clark 1991: ACKs that waited in a row behind data leave in a row.
-        assert!(compressed(flow) > 0.3, "{}", compressed(flow));
+        // Zhang, Shenker and Clark 1991: ACKs that waited in a row behind data leave in a row. Measured,
+        // two thirds of them.
+        assert!(compressed(flow) > 0.6, "{}", compressed(flow));
     }
-    // And data come in bursts, so that now one link, now the other is idle.
-    let total = goodput_bps(&both, 0) + goodput_bps(&both, 1);
-    assert!(total < 0.98 * 2.0 * 9.65e6, "{total}");
+    // And data come in bursts, so that now one link, now the other is idle: measured, for a quarter of
+    // the time.
+    let share = (goodput_bps(&both, 0) + goodput_bps(&both, 1)) / (2.0 * 9.65e6);
+    assert!((0.73..0.77).contains(&share), "{share}");
 }
 
 #[test]
@@ -303,8 +310,9 @@ fn acks_are_dropped_in_both_queues_and_counted() {
     assert!(
         reverse_queue.bins.len() == record.queues[0].bins.len() && reverse_queue.delay.count() > 0
     );
-    // Neither is starved.
-    assert!(goodput_bps(&record, 0) > 2e6 && goodput_bps(&record, 1) > 2e6);
+    // Nothing tells the directions apart.
+    assert_eq!(a, b);
+    assert!(goodput_bps(&record, 0) > 6e6, "{}", goodput_bps(&record, 0));
 }
 
 #[test]
@@ -329,9 +337,12 @@ fn every_kind_of_flow_can_be_reverse() {
     assert_eq!(transfer.transfers.len(), 1, "{:?}", transfer.counters);
     assert_eq!(transfer.counters.delivered_bytes, 2000 * 1448);
     let c = &transfer.counters;
-    assert!(c.random_losses_pkts > 20 && c.ack_losses_pkts > 20 && c.marked_pkts == 0, "{c:?}");
+    // 3 % of 2062 packets, 2 % of 2000 ACKs: five standard errors are 39 and 31.
+    assert!(c.random_losses_pkts.abs_diff(62) < 39 && c.ack_losses_pkts.abs_diff(40) < 31, "{c:?}");
+    assert_eq!(c.marked_pkts, 0);
     let c = &udp.counters;
-    assert!((0.02..0.04).contains(&(c.random_losses_pkts as f64 / c.sent_pkts as f64)), "{c:?}");
+    // 3 % of 7501: five standard errors are 74.
+    assert!(c.random_losses_pkts.abs_diff(225) < 74, "{c:?}");
     // 20 ms in reverse, and the 5 ms between the bottlenecks.
     let least = probe.probe_delays.iter().map(|d| d.1).min();
     assert_eq!(least.map(|ns| ns / MS), Some(25));

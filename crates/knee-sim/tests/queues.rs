@@ -43,33 +43,35 @@ fn four_newreno(discipline: Option<Discipline>) -> RunRecord {
     run(&spec(path(discipline, false), bulk(4, &TcpOptions::default())))
 }
 
-/// Drop-tail lets four NewReno flows fill the queue; CoDel holds it near its target, PIE near its
-/// own, and the link stays busy.
+/// Drop-tail lets four NewReno flows fill three quarters of its 300 ms; CoDel holds the delay between
+/// its target and twice that, PIE within a fifth of its own, and the link stays busy: FQ-CoDel, which
+/// drops from one flow at a time, leaves most of it idle, 4.6 %.
 #[test]
 fn delays_are_held_near_their_targets() {
     let (delay_ms, used) = steady(&four_newreno(None));
-    assert!(delay_ms > 150.0 && used > 0.99, "drop-tail: {delay_ms} ms, {used}");
+    assert!((210.0..260.0).contains(&delay_ms) && used > 0.999, "drop-tail: {delay_ms} ms, {used}");
     for (discipline, within_ms) in [
-        (Discipline::CoDel(CoDel::default()), 2.0..10.0),
-        (Discipline::FqCoDel(FqCoDel::default()), 2.0..15.0),
-        (Discipline::Pie(Pie::default()), 7.5..22.5),
+        (Discipline::CoDel(CoDel::default()), 5.0..10.0),
+        (Discipline::FqCoDel(FqCoDel::default()), 5.0..10.0),
+        (Discipline::Pie(Pie::default()), 12.0..18.0),
     ] {
         let (delay_ms, used) = steady(&four_newreno(Some(discipline.clone())));
         assert!(within_ms.contains(&delay_ms), "{discipline:?}: {delay_ms} ms");
-        assert!(used > 0.9, "{discipline:?}: {used}");
+        assert!(used > 0.95, "{discipline:?}: {used}");
     }
 }
 
-/// RED holds the average queue between its thresholds of 5 and 15 packets; FRED, which holds each
-/// flow to its share, below the upper one.
+/// RED holds the average queue between its thresholds of 5 and 15 packets: just above the lower one, as
+/// its probability rises to 0.1. FRED, which holds each flow to its share, keeps 2 to 4 packets. So short
+/// queues leave up to 14 % of the link idle.
 #[test]
 fn averages_stay_within_their_thresholds() {
     let red = Red { max_probability: 0.1, ..Red::default() };
     let fred = Fred { max_probability: 0.1, ..Fred::default() };
-    for (discipline, least) in [
-        (Discipline::Red(red), 5.0),
-        (Discipline::Red(Red { gentle: true, ..red }), 5.0),
-        (Discipline::Fred(fred), 1.0),
+    for (discipline, within_pkts) in [
+        (Discipline::Red(red), 5.0..7.0),
+        (Discipline::Red(Red { gentle: true, ..red }), 5.0..7.0),
+        (Discipline::Fred(fred), 2.0..4.0),
     ] {
         let record = four_newreno(Some(discipline.clone()));
         // Time average of what is held: the log says how much from when on.
@@ -80,8 +82,8 @@ fn averages_stay_within_their_thresholds() {
             .filter(|w| w[0].time_ns >= from)
             .map(|w| u128::from(w[1].time_ns - w[0].time_ns) * u128::from(w[0].held_pkts));
         let average = held.sum::<u128>() as f64 / (to - from) as f64;
-        assert!((least..15.0).contains(&average), "{discipline:?}: {average}");
-        assert!(steady(&record).1 > 0.75, "{discipline:?}: {}", steady(&record).1);
+        assert!(within_pkts.contains(&average), "{discipline:?}: {average}");
+        assert!(steady(&record).1 > 0.85, "{discipline:?}: {}", steady(&record).1);
     }
 }
 
@@ -101,12 +103,12 @@ fn fair_queues_restrain_what_does_not_react() {
         })
     };
     let [tcp, udp] = shares(Some(Discipline::FqCoDel(FqCoDel::default())));
-    assert!((0.375..=0.51).contains(&tcp) && tcp + udp > 0.99, "{tcp} {udp}");
+    assert!((0.42..=0.5).contains(&tcp) && tcp + udp > 0.999, "{tcp} {udp}");
     let [tcp, udp] = shares(None);
-    assert!(tcp < 0.05 && udp > 0.95, "{tcp} {udp}");
+    assert!(tcp < 0.03 && udp > 0.97, "{tcp} {udp}");
     // FRED keeps it to a bound of its own, but gives it more than the other.
     let [tcp, udp] = shares(Some(Discipline::Fred(Fred::default())));
-    assert!(tcp > 0.2 && udp < 0.8, "{tcp} {udp}");
+    assert!(tcp > 0.45 && (tcp..0.55).contains(&udp), "{tcp} {udp}");
 }
 
 /// What must hold of every flow that is marked: the contract's order of calls, and one reduction per
@@ -173,7 +175,10 @@ fn marks_replace_losses() {
             for flow in &record.flows {
                 let c = &flow.counters;
                 assert_eq!((c.retransmitted_pkts, c.timeouts, c.undos), (0, 0, 0), "{name}");
-                assert!(c.ecn_reductions > 5 && c.marked_pkts >= c.ecn_reductions, "{name}: {c:?}");
+                assert!(
+                    c.ecn_reductions > 35 && c.marked_pkts >= c.ecn_reductions,
+                    "{name}: {c:?}"
+                );
                 check_marks(flow, 40_000);
             }
         }
@@ -188,7 +193,8 @@ fn both_ends_must_agree() {
     let capable = TcpOptions { ecn: true, ..TcpOptions::default() };
     for (options, ecn) in [(&TcpOptions::default(), true), (&capable, false)] {
         let record = run(&spec(path(codel(), ecn), bulk(2, options)));
-        assert!(record.queues[0].dropped_pkts > 10);
+        // Measured, 110.
+        assert!(record.queues[0].dropped_pkts > 100);
         assert_eq!(record.queues[0].marked_pkts, 0);
         assert!(record.flows.iter().all(|f| f.counters.ecn_reductions == 0));
     }

@@ -165,7 +165,7 @@ impl TypedValueParser for Known {
     }
 }
 
-/// What was speed.
+/// What was measured.
 #[derive(Serialize)]
 struct Speed {
     /// Wall-clock time of the simulation alone.

@@ -118,17 +118,17 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is left of the runs of a contest.
+/// What is kept of the runs of a contest.
 pub(crate) struct Fought {
     pub(crate) outcome: Outcome,
     /// The first repetitions of all settings, if they were to be charted.
     pub(crate) charted: Vec<Charted>,
-    /// Of every run what it says of itself; nothing that it measured.
+    /// For every run its notes, without its measurements.
     pub(crate) notes: Vec<RunRecord>,
 }
 
-/// Makes all runs of `contest`, those of single flows too with `solos`. Records are dropped as soon
-/// as they are measured, those to be charted excepted.
+/// Makes all runs of `contest`, with `solos` those of single flows too. Records are dropped as soon
+/// as they are measured, except those to be charted.
 pub(crate) fn fight(contest: &Contest, given: &Given, solos: bool, draw: bool) -> Result<Fought> {
     let runs = contest.runs(solos);
     let spec = |n: usize| -> Result<(RunSpec, (Run, Scenario))> {

@@ -9,7 +9,7 @@ use knee_run::{Host, HostError, RunOptions};
 use miette::{MietteDiagnostic, Report, Result, miette};
 use std::{ffi::OsStr, ops::Deref};
 
-/// All hosts. The first one is meant where none is named.
+/// All hosts. The first is the default.
 static HOSTS: &[&dyn Host] = &[
     &knee_sim::Simulator,
     #[cfg(feature = "kernel")]
@@ -85,7 +85,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// Options of runs on `hosts` of which no more is asked.
+    /// Options of runs on `hosts`, with nothing special.
     pub(crate) fn options(&self, hosts: &[AnyHost]) -> Result<RunOptions> {
         #[cfg(feature = "vm")]
         if self.kernel.is_some() && !hosts.iter().any(|host| host.has_kernels()) {

@@ -27,17 +27,17 @@ use tiny_http::{Header, Method, Request, Response, Server};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenario to begin with; without it the page's own first one
+    /// Scenario to start with; default: the page's first
     scenario: Option<PathBuf>,
     /// Port on 127.0.0.1; 0: any free one
     #[arg(long, value_name = "N", default_value = "8642", value_parser = integer::<u16>(0..=65535), allow_hyphen_values = true)]
     port: u16,
-    /// Only say the address, open no browser
+    /// Print the address without opening a browser
     #[arg(long)]
     no_open: bool,
 }
 
-/// How often a run that is under way is told of.
+/// How often the progress of a run is reported.
 const TOLD_EVERY: Duration = Duration::from_millis(200);
 /// Largest body of a request, bytes.
 const BODY_MAX: u64 = 16 << 20;

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-/// Prints to standard output. A reader that has gone away is no error.
+/// Prints to standard output. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> Result<ExitCode> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -33,7 +33,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<ExitCode> {
     print(&format!("{text}\n"))
 }
 
-/// Prints a line to standard error. If that cannot be had, there is nobody to tell.
+/// Prints a line to standard error, and ignores a failure to do so.
 pub(crate) fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -49,8 +49,8 @@ pub(crate) fn width() -> Option<u16> {
 /// Where results go unless --out names a place.
 const DEFAULT_PARENT: &str = "knee-out";
 
-/// Does `work` with a results folder: `out`, or the next free one in knee-out/ called `name`. It is
-/// refused now rather than after the work.
+/// Does `work` with a results folder: `out`, or the next free one in knee-out/ called `name`. An
+/// impossible one is refused before the work.
 pub(crate) fn with_results<T>(
     out: Option<&Path>,
     name: &str,

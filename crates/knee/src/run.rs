@@ -181,7 +181,7 @@ pub(crate) struct Experiment {
 }
 
 impl Experiment {
-    /// Reads the scenario, with what was given put over it; with `trace` its calls are recorded.
+    /// Reads the scenario and applies the overrides; with `trace` its calls are recorded.
     pub(crate) fn load(given: &Given, trace: bool) -> Result<Self> {
         let path = &given.scenario;
         let seed = given.seed.map(|n| format!("seed={n}"));
@@ -195,7 +195,7 @@ impl Experiment {
         Ok(Self { scenario, specs, name: stem })
     }
 
-    /// Its title, or else its file's name.
+    /// Its title, or its file's name.
     pub(crate) fn title(&self) -> &str {
         self.scenario.title().unwrap_or(&self.name)
     }
@@ -206,7 +206,7 @@ pub(crate) fn own(file: &str) -> std::result::Result<Algorithm, String> {
     knee_cc::load(Path::new(file)).map_err(|e| format!("{e}; {}", e.help()))
 }
 
-/// Someone who names a paper instead of a file is told of `knee reproduce`.
+/// Points to `knee reproduce` if a paper was named instead of a file.
 fn paper_meant(path: &Path, error: ScenarioError) -> Report {
     match path.to_str().filter(|name| PAPERS.contains(name)) {
         Some(paper) if !path.exists() => {
@@ -220,7 +220,7 @@ fn paper_meant(path: &Path, error: ScenarioError) -> Report {
     }
 }
 
-/// Runs `specs`, repetitions of one scenario, on `host`, and shows how far it is.
+/// Runs `specs`, repetitions of one scenario, on `host`, and shows the progress.
 pub(crate) fn run_all(
     host: AnyHost,
     specs: &[RunSpec],
@@ -230,8 +230,8 @@ pub(crate) fn run_all(
     run_each(host, options, specs.len(), spec, |(), _, record| record)
 }
 
-/// Makes the runs 0 to `n` on `host`, and shows how far it is. What a run is, `spec` says when its
-/// time has come, with something to remember; of its record only what `keep` makes of it stays.
+/// Makes the runs 0 to `n` on `host`, and shows the progress. `spec` gives each run when its turn
+/// comes, with something to remember; of its record only what `keep` returns is kept.
 pub(crate) fn run_each<R, T: Send>(
     host: AnyHost,
     options: &RunOptions,

@@ -75,7 +75,7 @@ enum What {
         /// The name it was loaded as
         name: String,
     },
-    /// Undo that: a variant that no process holds ends at once
+    /// Reverse `persist`: the variant ends as soon as no process holds it
     Unpersist {
         /// The name it was loaded as
         name: String,

@@ -136,7 +136,7 @@ pub(crate) fn testbed(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// Starts this command again as the holder; back when that is ready.
+/// Starts this command again as the holder; returns when that is ready.
 fn in_background() -> Result<ExitCode> {
     let mut holder = Command::new("/proc/self/exe")
         .args(env::args_os().skip(1))
@@ -316,7 +316,7 @@ fn ms(ns: u64) -> String {
     format!("{:.2}", ns as f64 / 1e6)
 }
 
-/// What passed, for people.
+/// A summary of what passed.
 fn ended(status: &Status) -> String {
     let Passed {
         time_ns,

@@ -54,7 +54,7 @@ pub(crate) struct Args {
     ring: u32,
 }
 
-/// Longest time without a look at whether to end.
+/// Longest time between two checks whether to end.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Names the connections as they appear.

@@ -21,13 +21,13 @@ pub(crate) struct Args {
 enum What {
     /// List the kernels that Debian's package lists offer and those that are in the cache
     Kernels {
-        /// How to print
+        /// Output format
         #[arg(long, value_enum, default_value = "table")]
         format: Format,
     },
     /// Get a kernel through apt into the cache; nothing is installed
     Fetch {
-        /// Which, such as debian:6.12
+        /// The kernel, such as debian:6.12
         kernel: KernelChoice,
     },
     /// What process 1 of a virtual machine does
