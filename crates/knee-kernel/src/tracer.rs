@@ -25,18 +25,18 @@ use std::{
 /// Which sockets' calls are wanted; the default is all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Port of either side.
+    /// Port of either end.
     pub port: Option<u16>,
-    /// Address of either side.
+    /// Address of either end.
     pub address: Option<IpAddr>,
 }
 
-/// One life of a connection, as its own host sees it.
+/// One life of a connection, as its own end sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SocketId {
-    /// This side.
+    /// This end.
     pub local: SocketAddr,
-    /// The other side.
+    /// The other end.
     pub remote: SocketAddr,
     /// Initial sequence number: tells two lives of the same addresses and ports apart.
     pub id: u32,

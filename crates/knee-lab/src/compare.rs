@@ -277,8 +277,8 @@ pub fn compare_report(
             .to_owned(),
     );
     let mut over_time = Section::new("Over time, first repetition of each");
-    let drawn = hosts.iter().filter_map(|host| Some((host.name, host.records.first()?)));
-    over_time.charts = overlaid(drawn.map(|(n, record)| (n, run_charts(spec, record))).collect());
+    let charted = hosts.iter().filter_map(|host| Some((host.name, host.records.first()?)));
+    over_time.charts = overlaid(charted.map(|(n, record)| (n, run_charts(spec, record))).collect());
     report.sections = vec![compared, over_time];
     for host in hosts {
         let notes = approximations(host.records).into_iter();

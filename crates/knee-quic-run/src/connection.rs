@@ -68,7 +68,7 @@ impl Numbered for Packet {
 }
 
 /// What the connections of a run share.
-pub(crate) struct Host {
+pub(crate) struct Shared {
     maker: Maker,
     /// Folder for qlogs.
     qlog: Option<PathBuf>,
@@ -76,7 +76,7 @@ pub(crate) struct Host {
     zero: Instant,
 }
 
-impl Host {
+impl Shared {
     /// A time of the run as one of quinn's.
     fn at(&self, time_ns: Ns) -> Instant {
         self.zero + Duration::from_nanos(time_ns)
@@ -138,13 +138,13 @@ impl<'a> Prepared<'a> {
 
     pub(crate) fn run(self, options: &RunOptions) -> Result<RunRecord, Error> {
         let Self { spec, mut terms, approximations } = self;
-        let host = Host {
+        let shared = Shared {
             maker: Maker::new(spec.seed, &spec.record)?,
             qlog: options.qlog.clone(),
             // quinn counts back from the present; nothing depends on where 0 lies.
             zero: Instant::now(),
         };
-        let record = run_in_virtual_time(spec, host, &mut |_| (), |index, _| Quic {
+        let record = run_in_virtual_time(spec, shared, &mut |_| (), |index, _| Quic {
             name: spec.flows[index].name.clone(),
             terms: terms[index].take().expect("a flow with feedback has terms"),
             ends: None,
@@ -165,13 +165,13 @@ impl Quic {
         act: impl FnOnce(&mut Sender, Instant, &mut Out<'_>) -> Result<(), Failed>,
     ) -> Result<(), Error> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
-        let (now, capable) = (at.host.at(at.now_ns()), self.terms.ecn());
+        let (now, capable) = (at.shared.at(at.now_ns()), self.terms.ecn());
         let mut out = |payload: &[u8], ecn: Option<EcnCodepoint>| {
             let number = at.data_pkts() as u32;
             at.send(packet(at.flow(), number, payload, ecn.filter(|_| capable)), End::Sender);
         };
         act(&mut ends.sender, now, &mut out).map_err(|failed| failed.of(&self.name))?;
-        let due_ns = at.host.since(ends.sender.due());
+        let due_ns = at.shared.since(ends.sender.due());
         at.arm(&mut ends.sender_timer, due_ns, Timer::Sender);
         Ok(())
     }
@@ -184,7 +184,7 @@ impl Quic {
     ) -> Result<(), Error> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         let (now_ns, capable) = (at.now_ns(), self.terms.ecn());
-        let now = at.host.at(now_ns);
+        let now = at.shared.at(now_ns);
         let mut out = |payload: &[u8], ecn: Option<EcnCodepoint>| {
             let number = at.ack_pkts() as u32;
             at.send(packet(at.flow(), number, payload, ecn.filter(|_| capable)), End::Receiver);
@@ -196,7 +196,7 @@ impl Quic {
             self.transfers.pop_front();
             self.completed.push(Transfer { start_ns, end_ns: now_ns, bytes });
         }
-        let due_ns = at.host.since(ends.receiver.due());
+        let due_ns = at.shared.since(ends.receiver.due());
         at.arm(&mut ends.receiver_timer, due_ns, Timer::Receiver);
         Ok(())
     }
@@ -210,7 +210,7 @@ fn packet(flow: u32, number: u32, payload: &[u8], ecn: Option<EcnCodepoint>) -> 
 impl Connection for Quic {
     type Packet = Packet;
     type Timer = Timer;
-    type Host = Host;
+    type Shared = Shared;
     type Error = Error;
 
     fn udp(flow: u32, number: u32, bytes: u32) -> Packet {
@@ -218,8 +218,8 @@ impl Connection for Quic {
     }
 
     fn start(&mut self, at: &mut At<'_, Self>) -> Result<(), Error> {
-        let now = at.host.at(at.now_ns());
-        let Host { maker, qlog, zero } = &*at.host;
+        let now = at.shared.at(at.now_ns());
+        let Shared { maker, qlog, zero } = &*at.shared;
         let (qlog, stream) = match qlog {
             Some(folder) => {
                 let (qlog, stream) = Qlog::create(folder, &self.name, *zero)?;
@@ -287,7 +287,7 @@ impl Connection for Quic {
             Timer::Sender => (&mut ends.sender_timer, ends.sender.due()),
             Timer::Receiver => (&mut ends.receiver_timer, ends.receiver.due()),
         };
-        let due_ns = at.host.since(due);
+        let due_ns = at.shared.since(due);
         if !at.came_up(lazy, due_ns, timer) {
             return Ok(());
         }

@@ -1,8 +1,8 @@
 //! What an application chooses: algorithm, parameters, seed.
 
 use crate::{
+    algorithm::{Algorithm, Numbers, Observer},
     controller::Controller,
-    host::{Host, Numbers, Observer},
 };
 use knee_cc::{ParamError, Params};
 use quinn_proto::congestion;
@@ -147,7 +147,7 @@ impl congestion::ControllerFactory for CongestionControl {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let observer = self.observer.clone();
         Box::new(Controller::new(
-            |conn| Host::new(self.params.clone(), conn, observer, number, &self.numbers),
+            |conn| Algorithm::new(self.params.clone(), conn, observer, number, &self.numbers),
             self.random(number),
             self.initial_window_pkts,
             self.clock_zero.unwrap_or(now),

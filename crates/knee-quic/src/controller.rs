@@ -18,8 +18,8 @@
 //! is carried, of acknowledged and lost bytes as of the window.
 
 use crate::{
+    algorithm::Algorithm,
     delivery::{Delivery, Left, Sample},
-    host::Host,
     position::{Positions, after},
 };
 use knee_cc::{Ack, Conn, Event, OBSERVE_N, Params, Phase, Profile, SSTHRESH_INFINITE, State};
@@ -56,7 +56,7 @@ const RTO_MARGIN_MIN: Duration = Duration::from_millis(200);
 
 /// One path's congestion controller.
 pub struct Controller {
-    host: Host,
+    algorithm: Algorithm,
     conn: Conn,
     random: SplitMix64,
     /// As the application chose it.
@@ -113,7 +113,7 @@ struct Growth {
 
 impl Controller {
     pub(crate) fn new(
-        host: impl FnOnce(&mut Conn) -> Host,
+        algorithm: impl FnOnce(&mut Conn) -> Algorithm,
         mut random: SplitMix64,
         initial_window_pkts: Option<u32>,
         clock_zero: Instant,
@@ -134,9 +134,9 @@ impl Controller {
             ack_pos: positions.ack_pos(),
             ..Conn::default()
         };
-        let host = host(&mut conn);
+        let algorithm = algorithm(&mut conn);
         let mut new = Self {
-            host,
+            algorithm,
             conn,
             random,
             initial_window_pkts,
@@ -167,7 +167,7 @@ impl Controller {
 
     /// Algorithm and parameters.
     pub fn params(&self) -> &Params {
-        self.host.params()
+        self.algorithm.params()
     }
 
     /// The connection as the algorithm saw it last: window, threshold, phase, smoothed RTT.
@@ -177,7 +177,7 @@ impl Controller {
 
     /// Internals of the algorithm, named by [`knee_cc::Algorithm::observes`].
     pub fn observed(&self) -> [u32; OBSERVE_N] {
-        self.host.observe()
+        self.algorithm.observe()
     }
 
     /// The window, bytes.
@@ -248,7 +248,7 @@ impl Controller {
 
     fn event(&mut self, event: Event) {
         let before_pkts = self.conn.cwnd_pkts;
-        self.host.on_event(&mut self.conn, event);
+        self.algorithm.on_event(&mut self.conn, event);
         self.bound(before_pkts);
     }
 
@@ -311,7 +311,7 @@ impl Controller {
     /// Calls `on_ack`, so that it can be taken back.
     fn grow(&mut self, now: Instant, ack: Ack) {
         let (conn, spare_bytes) = (self.conn, self.spare_bytes);
-        let state = self.host.on_ack(&mut self.conn, &ack);
+        let state = self.algorithm.on_ack(&mut self.conn, &ack);
         self.bound(conn.cwnd_pkts);
         self.growth = Some(Growth { now, ack, conn, state, spare_bytes });
     }
@@ -327,7 +327,7 @@ impl Controller {
     /// Takes the growth back that this ACK frame gave; what is known of the frame.
     fn take_back(&mut self, now: Instant) -> Option<Ack> {
         let growth = self.growth.take().filter(|growth| growth.now == now)?;
-        self.host.take_back(growth.state);
+        self.algorithm.take_back(growth.state);
         self.conn = growth.conn;
         self.spare_bytes = growth.spare_bytes;
         Some(growth.ack)
@@ -336,7 +336,7 @@ impl Controller {
     /// The call of `on_ack` before this event stands.
     fn settle(&mut self) {
         self.growth = None;
-        self.host.flush();
+        self.algorithm.flush();
     }
 }
 
@@ -415,7 +415,7 @@ impl congestion::Controller for Controller {
             acked_pkts,
             lost_pkts: 0,
             rtt_us: rtt.map_or(-1, |rtt| rtt.as_micros() as i32),
-            random: if self.host.uses_random() { self.random.next_u32() } else { 0 },
+            random: if self.algorithm.uses_random() { self.random.next_u32() } else { 0 },
             ..Ack::default()
         };
         let left = Left { bytes: in_flight, pkts: self.pkts(in_flight) };
@@ -426,7 +426,7 @@ impl congestion::Controller for Controller {
         self.refresh(now, in_flight);
         if sample.is_none() {
             let before_pkts = self.conn.cwnd_pkts;
-            self.host.on_rtt(&mut self.conn, &Ack { advanced_pkts, ..ack });
+            self.algorithm.on_rtt(&mut self.conn, &Ack { advanced_pkts, ..ack });
             self.bound(before_pkts);
         }
         if self.phase() != Phase::Open as u8 && self.reduced.is_some_and(|t| batch.newest_sent > t)
@@ -484,7 +484,7 @@ impl congestion::Controller for Controller {
             if !is_persistent_congestion {
                 self.conn.cwnd_cnt = 0;
             }
-            self.host.ssthresh(&mut self.conn);
+            self.algorithm.ssthresh(&mut self.conn);
             self.reduced = Some(now);
         }
         if is_persistent_congestion {
@@ -568,7 +568,7 @@ impl Clone for Controller {
     fn clone(&self) -> Self {
         let mut fork = self.random.clone();
         Self {
-            host: self.host.clone(),
+            algorithm: self.algorithm.clone(),
             random: SplitMix64::seed_from_u64(fork.next_u64()),
             inflight_bytes: 0,
             latest_ack: None,

@@ -12,12 +12,12 @@
 //! `docs/quic.md` is the guide; the section "QUIC" of `docs/fidelity.md` says where QUIC, or quinn,
 //! cannot give what the algorithms get from TCP.
 
+mod algorithm;
 mod config;
 mod controller;
 mod delivery;
-mod host;
 mod position;
 
+pub use algorithm::Observer;
 pub use config::{CongestionControl, Error};
 pub use controller::Controller;
-pub use host::Observer;

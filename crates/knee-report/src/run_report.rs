@@ -664,7 +664,7 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
     let all = record.flows.iter().enumerate().filter(|(_, f)| !f.probe_delays.is_empty());
     probes.caption.clear();
     if record.flows.iter().any(|f| f.probe_delays.len() > MAX_POINTS) {
-        probes.caption = "Not every probe is drawn; the tables have them all.".to_owned();
+        probes.caption = "Not every probe is plotted; the tables have them all.".to_owned();
     }
     view.lines(&mut probes, all, MAX_LINES, |i, flow| {
         let every = flow.probe_delays.len().div_ceil(MAX_POINTS);
@@ -675,8 +675,8 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
     });
 
     let charts = [goodput, cwnd, shadow, queue, seen, probes];
-    let drawn = |c: &Chart| c.series.iter().any(|s| s.points.iter().any(|p| p.y.is_finite()));
-    charts.into_iter().filter(drawn).collect()
+    let plotted = |c: &Chart| c.series.iter().any(|s| s.points.iter().any(|p| p.y.is_finite()));
+    charts.into_iter().filter(plotted).collect()
 }
 
 /// A run, thinned to what a chart can show.

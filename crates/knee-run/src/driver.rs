@@ -8,7 +8,7 @@ use crate::{
 /// of another.
 pub const AHEAD: [usize; 2] = [6, 12];
 
-/// The hosts at the two ends of a path.
+/// The two ends of a path.
 pub trait Ends {
     /// What they send.
     type Packet: Numbered;
@@ -20,7 +20,7 @@ pub trait Ends {
     /// A packet reaches an end of the path.
     ///
     /// # Errors
-    /// The host's.
+    /// The ends'.
     fn arrive(
         &mut self,
         packet: Self::Packet,
@@ -31,7 +31,7 @@ pub trait Ends {
     /// A timer of `flow` comes up: see [`Network::came_up`] of those that are lazy.
     ///
     /// # Errors
-    /// The host's.
+    /// The ends'.
     fn on_timer(
         &mut self,
         flow: u32,
@@ -42,7 +42,7 @@ pub trait Ends {
     /// A packet was lost or dropped. The path has counted it.
     ///
     /// # Errors
-    /// The host's.
+    /// The ends'.
     fn gone(&mut self, gone: Gone<Self::Packet>) -> Result<(), Self::Error>;
 
     /// A bin of the time series ends.
@@ -61,7 +61,7 @@ pub trait Ends {
     }
 }
 
-/// A path with the timers of the hosts at its ends, at some time.
+/// A path with the timers of its ends, at some time.
 pub struct Network<P, T> {
     path: Path<P>,
     timers: Timers<T>,

@@ -14,7 +14,7 @@ pub trait Connection: Sized {
     /// Their timers; of those due at the same time the least comes first.
     type Timer: Copy + Ord;
     /// What the connections of a run share.
-    type Host;
+    type Shared;
     /// What can go wrong.
     type Error;
 
@@ -60,8 +60,8 @@ pub trait Connection: Sized {
     fn on_timer(&mut self, timer: Self::Timer, at: &mut At<'_, Self>) -> Result<(), Self::Error>;
 
     /// A packet was lost or dropped.
-    fn gone(packet: Self::Packet, host: &mut Self::Host) {
-        let _ = (packet, host);
+    fn gone(packet: Self::Packet, shared: &mut Self::Shared) {
+        let _ = (packet, shared);
     }
 
     /// A packet of this flow will arrive that many places (one of [`crate::AHEAD`]) after the one that
@@ -105,7 +105,7 @@ pub enum FlowTimer<T> {
 /// What a connection acts on.
 pub struct At<'a, C: Connection> {
     /// What the connections of the run share.
-    pub host: &'a mut C::Host,
+    pub shared: &'a mut C::Shared,
     network: &'a mut Network<C::Packet, FlowTimer<C::Timer>>,
     flow: u32,
 }
@@ -182,7 +182,7 @@ struct Flow<C> {
 
 struct Flows<'a, C: Connection> {
     spec: &'a RunSpec,
-    host: C::Host,
+    shared: C::Shared,
     flows: Vec<Flow<C>>,
     /// Flows whose time series goes on.
     sampled: Vec<u32>,
@@ -200,7 +200,7 @@ const LOOK_AHEAD_FLOWS: usize = 256;
 /// What `open` or a connection gives.
 pub fn run_in_virtual_time<C: Connection>(
     spec: &RunSpec,
-    host: C::Host,
+    shared: C::Shared,
     watch: &mut dyn FnMut(Ns),
     mut open: impl FnMut(usize, &TcpSpec) -> C,
 ) -> Result<RunRecord, C::Error> {
@@ -227,7 +227,7 @@ pub fn run_in_virtual_time<C: Connection>(
         });
     }
     let sampled = (0..).zip(&flows).filter(|(_, flow)| !flow.drawn).map(|(i, _)| i).collect();
-    let mut flows = Flows { spec, host, flows, sampled, watch };
+    let mut flows = Flows { spec, shared, flows, sampled, watch };
     drive(&mut network, &mut flows, spec.duration_ns)?;
     close_last_bin(&mut network, &mut flows, spec);
     let path = network.into_path();
@@ -247,7 +247,7 @@ impl<C: Connection> Flows<'_, C> {
         let Kind::Connection(connection) = &mut self.flows[index as usize].kind else {
             return Ok(());
         };
-        act(connection, &mut At { host: &mut self.host, network, flow: index })
+        act(connection, &mut At { shared: &mut self.shared, network, flow: index })
     }
 
     fn start(
@@ -302,9 +302,9 @@ impl<C: Connection> Flows<'_, C> {
     }
 
     fn finish(self, path: &Path<C::Packet>) -> Result<Vec<FlowRecord>, C::Error> {
-        let Self { spec, host, flows, .. } = self;
+        let Self { spec, shared, flows, .. } = self;
         // Its memory is needed for the records.
-        drop(host);
+        drop(shared);
         let in_network_pkts = path.in_network_pkts();
         // Collected in place: a flow and its record do not stand beside each other.
         let flows = flows.into_iter().enumerate();
@@ -332,7 +332,7 @@ impl<C: Connection> Ends for Flows<'_, C> {
         let index = packet.flow();
         match &mut self.flows[index as usize].kind {
             Kind::Connection(connection) => {
-                let at = &mut At { host: &mut self.host, network, flow: index };
+                let at = &mut At { shared: &mut self.shared, network, flow: index };
                 connection.arrive(packet, direction, at)
             }
             Kind::Udp(udp) => {
@@ -362,7 +362,7 @@ impl<C: Connection> Ends for Flows<'_, C> {
     }
 
     fn gone(&mut self, gone: Gone<C::Packet>) -> Result<(), C::Error> {
-        C::gone(gone.packet, &mut self.host);
+        C::gone(gone.packet, &mut self.shared);
         Ok(())
     }
 

@@ -89,7 +89,7 @@ impl Tcp {
         let blocks = self.receiver.blocks();
         let sack = match (duplicate, &blocks) {
             (NONE, None) => NONE,
-            _ => at.host.put(Sack { duplicate, blocks }),
+            _ => at.shared.put(Sack { duplicate, blocks }),
         };
         let ack = Ack {
             flow: at.flow(),
@@ -104,7 +104,7 @@ impl Tcp {
     /// An ACK reaches the sender.
     #[inline(always)]
     fn on_ack(&mut self, ack: Ack, at: &mut At<'_, Self>) {
-        let sack = at.host.take(ack.sack).unwrap_or(Sack::NOTHING);
+        let sack = at.shared.take(ack.sack).unwrap_or(Sack::NOTHING);
         self.with_sender(at, |sender, now_ns, out| sender.on_ack(now_ns, ack, sack, out));
     }
 }
@@ -127,7 +127,7 @@ impl Connection for Tcp {
     type Packet = Packet;
     type Timer = Timer;
     /// What ACKs in flight report beside their number.
-    type Host = Store<Sack>;
+    type Shared = Store<Sack>;
     type Error = Infallible;
 
     fn udp(flow: u32, number: u32, bytes: u32) -> Packet {

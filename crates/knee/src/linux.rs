@@ -16,7 +16,7 @@ pub(crate) enum Command {
     Trace(trace::Args),
     /// Load algorithms into the running Linux kernel, for any program to use
     Kernel(kernel::Args),
-    /// Give any program the emulated path of a scenario: two hosts and the path between them
+    /// Give any program the emulated path of a scenario: two ends and the path between them
     Testbed(testbed::Args),
     /// Linux kernels for --host vm: real TCP in a virtual machine, in virtual time
     #[cfg(feature = "vm")]

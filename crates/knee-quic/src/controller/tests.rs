@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CongestionControl, Observer, host::Numbers};
+use crate::{CongestionControl, Observer, algorithm::Numbers};
 use knee_cc::{Call, CallRecord, NOTE_LOSS_TOLERATED, algorithms};
 use proptest::prelude::*;
 use quinn_proto::congestion::{Controller as _, ControllerFactory};
@@ -49,10 +49,10 @@ impl Drive {
         let (now, heard) = (Instant::now(), Arc::new(Heard::default()));
         let params = Params::defaults(knee_cc::algorithm(algorithm).unwrap());
         let observer: Arc<dyn Observer> = heard.clone();
-        let host =
-            |conn: &mut Conn| Host::new(params, conn, Some(observer), 0, &Numbers::default());
+        let algorithm =
+            |conn: &mut Conn| Algorithm::new(params, conn, Some(observer), 0, &Numbers::default());
         let random = SplitMix64::seed_from_u64(seed);
-        let cc = Controller::new(host, random, None, now, now, MTU, profile);
+        let cc = Controller::new(algorithm, random, None, now, now, MTU, profile);
         Self::driving(Box::new(cc), now, heard)
     }
 

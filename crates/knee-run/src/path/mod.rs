@@ -74,7 +74,7 @@ impl<P> Gone<P> {
 pub(crate) enum Source {
     /// The end of a bin of the time series.
     Bins,
-    /// A timer of the hosts.
+    /// A timer of the ends.
     Timers,
     /// A departure from the hop of this number.
     Departure(usize),
@@ -147,7 +147,7 @@ struct Reverse<P> {
 /// loss, the reverse link if there is one, delay and jitter, access. It counts what flows send and
 /// what becomes of it; what its queues did is recorded as the spec asks.
 ///
-/// Hosts send packets ([`Path::send`]); [`crate::drive`] lets happen what is due.
+/// The ends send packets ([`Path::send`]); [`crate::drive`] lets happen what is due.
 pub struct Path<P> {
     ports: Vec<Port>,
     links: Links<P>,
@@ -161,7 +161,7 @@ struct Links<P> {
     later: Vec<Hop<P>>,
     /// The last hop of each flow; empty where there is but one.
     last_hops: Vec<usize>,
-    /// Lost and dropped, and not yet taken by the host.
+    /// Lost and dropped, and not yet taken by the driver.
     gone: VecDeque<Gone<P>>,
     reverse: Option<Box<Reverse<P>>>,
     classes: Vec<Class<P>>,
@@ -394,7 +394,7 @@ impl<P: Numbered> Path<P> {
         self.links.close_bin(now_ns);
     }
 
-    /// Until then no packet reaches a host, unless another enters the path first. What is due before
+    /// Until then no packet reaches an end, unless another enters the path first. What is due before
     /// happens inside the path: a host in real time may let it wait, and have it happen at the times
     /// that the path gives.
     pub fn next_out_ns(&self) -> Ns {

@@ -37,10 +37,10 @@ Needs root. Columns: docs/results.md, `trace.parquet`; more in docs/kernel.md.";
 pub(crate) struct Args {
     /// Variants, as `knee kernel list` names them [default: all]
     names: Vec<String>,
-    /// Only connections with this port on either side
+    /// Only connections with this port at either end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Only connections with this address on either side
+    /// Only connections with this address at either end
     #[arg(long, value_name = "IP")]
     address: Option<IpAddr>,
     /// Stop after this time; without it, Ctrl-C stops

@@ -20,7 +20,7 @@ pub trait Observer: Send + Sync {
 pub(crate) type Numbers = Arc<AtomicU64>;
 
 /// An algorithm on one path of a connection.
-pub(crate) struct Host {
+pub(crate) struct Algorithm {
     controller: Controller,
     uses_random: bool,
     watch: Option<Watch>,
@@ -35,7 +35,7 @@ struct Watch {
     held: Option<CallRecord>,
 }
 
-impl Host {
+impl Algorithm {
     pub(crate) fn new(
         params: Params,
         conn: &mut Conn,
@@ -145,7 +145,7 @@ impl Host {
     }
 }
 
-impl Clone for Host {
+impl Clone for Algorithm {
     fn clone(&self) -> Self {
         let watch = self.watch.as_ref().map(|watch| Watch {
             observer: watch.observer.clone(),
