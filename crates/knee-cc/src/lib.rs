@@ -1,6 +1,6 @@
 //! The algorithms of `cc/`, compiled natively, behind a safe interface.
 //!
-//! [`algorithms`] is the registry: whatever file stands in `cc/algorithms/` is in it. [`Params`]
+//! [`algorithms`] is the registry: every file in `cc/algorithms/` is in it. [`Params`]
 //! are validated with the algorithm's own table before anything runs. [`Controller`] is one
 //! connection's instance; its calls replicate the contract of `cc/include/knee/contract.h`.
 //!

@@ -23,7 +23,7 @@ pub(crate) const OPS_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
 /// gives them.
 const CONG_CONTROL_ARGUMENTS: usize = 4;
 const OLDEST_RATE: &str = "6.10";
-/// How a finding bears on loading.
+/// What a finding means for loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// As it should be.
@@ -39,7 +39,7 @@ pub enum State {
 pub struct Finding {
     /// What was looked at, such as `"kernel types (BTF)"`.
     pub what: &'static str,
-    /// How it bears on loading.
+    /// What it means for loading.
     pub state: State,
     /// What was found.
     pub found: String,
@@ -55,7 +55,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether nothing stands against loading.
+    /// Whether nothing prevents loading.
     pub fn can_load(&self) -> bool {
         self.findings.iter().all(|f| f.state != State::Missing)
     }
@@ -220,7 +220,7 @@ fn privileges() -> Finding {
     let missing = lacking(load | CapabilitySet::SYS_ADMIN);
     let names: Vec<String> = missing.iter_names().map(|(name, _)| format!("CAP_{name}")).collect();
     let remedy = format!("run as root, or with {NEEDED}");
-    // CAP_SYS_ADMIN stands for the newer ones.
+    // CAP_SYS_ADMIN implies the newer ones.
     let state = match (missing.contains(CapabilitySet::SYS_ADMIN), missing.is_empty()) {
         (_, true) => State::Good,
         (true, _) if missing.intersects(load) => State::Missing,

@@ -3,7 +3,7 @@
 //! Each file of `cc/algorithms/` is compiled for BPF when this crate is built. [`load`] puts the
 //! parameters and a name into such an object and registers it as a congestion control of the
 //! kernel; any socket of the machine may then use it by that name (`TCP_CONGESTION`). Variants with
-//! other parameters stand side by side under other names. [`check`] tells what the kernel lacks.
+//! other parameters can be loaded side by side under other names. [`check`] reports what the kernel lacks.
 //!
 //! Everything here acts on the whole machine, and needs root or the capabilities that [`check`]
 //! names. No setting of the machine is changed, except that [`Loaded::persist`] mounts a BPF file

@@ -18,7 +18,7 @@ pub(crate) const PARAMS_MAP: &str = PARAMS_SECTION;
 /// Names of the tracer's maps (`cc/host/bpf/knee/trace.h`).
 pub(crate) const TRACING_MAP: &str = ".data.knee";
 pub(crate) const RINGS_MAP: &str = "knee_rings";
-/// The algorithm's name stands before the parameters.
+/// The algorithm's name precedes the parameters.
 const ALGORITHM_BYTES: usize = 16;
 
 /// Name that a variant gets if none is given, such as `knee_chd`.

@@ -435,6 +435,6 @@ fn target(variant: &Variant) -> Result<(Target, TracedVariant), Error> {
 /// When a process started, in the kernel's ticks; none if there is no such process.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program stands in brackets and may hold anything.
+    // The name of the program is in brackets and may contain anything.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }

@@ -2,7 +2,7 @@
 //!
 //! A variant is a struct_ops map registered by a BPF link. The link lives as long as something
 //! refers to it: a process, or a pin in the BPF file system. Sockets refer to the map, so a variant
-//! that is unloaded goes on serving the sockets that use it, and disappears with the last.
+//! that is unloaded continues to serve the sockets that use it, and disappears with the last.
 
 use crate::{
     Error,
@@ -281,7 +281,7 @@ fn permitted() -> Result<(), Error> {
     }
 }
 
-/// Where things stand in the value of the kernel's struct_ops map, bytes.
+/// Offsets in the value of the kernel's struct_ops map, bytes.
 struct Layout {
     type_id: u32,
     /// References to the map beside those of open descriptors.

@@ -2,7 +2,7 @@
 
 use crate::NEVER;
 
-/// Up to so many sources are searched one by one, which beats the tree.
+/// Up to this many sources are searched linearly, which is faster than the tree.
 const FEW: usize = 1 << FEW_BITS;
 const FEW_BITS: u32 = 3;
 /// Latest time that fits beside a source's number; 73 years.
@@ -11,7 +11,7 @@ const LATEST: u64 = u64::MAX >> FEW_BITS;
 /// Knows when each source is next due, and which is first. Of sources due at the same time the
 /// lowest-numbered one is first.
 ///
-/// A handful of sources is searched at each question; more stand in a tournament tree, O(log n)
+/// A handful of sources is searched linearly; more are kept in a tournament tree, O(log n)
 /// per change.
 pub struct Schedule {
     /// If there are no more than [`FEW`] sources: due time and number of each in one word, so that

@@ -18,7 +18,7 @@ pub(crate) const TUN_HEADER_BYTES: u64 = 4;
 
 /// Times at which a link can deliver a packet, repeated for ever (mahimahi's `mm-link`).
 ///
-/// Each line of the file is a time in milliseconds, in order; a time that stands there n times is
+/// Each line of the file is a time in milliseconds, in order; a time that appears n times is
 /// n opportunities. The trace begins again at its last time. An opportunity carries one packet of
 /// 1500 bytes, or several smaller ones, or parts of packets: mahimahi counts 1504 bytes, and for
 /// each packet the 4 bytes that its TUN device puts before it.

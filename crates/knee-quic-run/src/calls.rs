@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone)]
 pub struct Calls(Arc<Mutex<Called>>);
 
-/// What the calls told.
+/// What the calls reported.
 #[derive(Default)]
 pub struct Called {
     /// What the algorithm noted, fast recoveries, timeouts (persistent congestion), undos.
@@ -34,7 +34,7 @@ impl Calls {
         })))
     }
 
-    /// What was told until now.
+    /// What was reported until now.
     pub fn called(&self) -> MutexGuard<'_, Called> {
         // Whoever panicked left whole values.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -322,7 +322,7 @@ impl Connection for Quic {
         let unfinished = unfinished.collect();
         let record = FlowRecord { transfers: self.completed, unfinished, ..record };
         let Some(Ends { sender, receiver, calls, qlog, .. }) = self.ends else { return Ok(record) };
-        // The connection tells of its last call, and ends its qlog.
+        // The connection reports its last call, and ends its qlog.
         drop((sender, receiver));
         if let Some(qlog) = qlog {
             qlog.finish()?;

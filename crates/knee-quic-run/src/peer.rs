@@ -27,12 +27,12 @@ use std::{
 
 /// Length of connection IDs, bytes: quinn's own.
 const ID_BYTES: usize = 8;
-/// The application's data repeat after so many bytes. It is no multiple of what packets carry.
+/// The application's data repeat after this many bytes: not a multiple of what packets carry.
 const PERIOD_BYTES: u64 = 262_139;
 /// The application is so far ahead of what was sent, headers and repetitions included, that it is
-/// never what holds the connection back.
+/// never the limit.
 const AHEAD_BYTES: u64 = 1 << 19;
-/// The window is filled in about so many writes.
+/// The window is filled in about this many writes.
 const WRITES_IN_WINDOW: u64 = 64;
 /// Bytes that have no end.
 const ENDLESS: u64 = u64::MAX;
@@ -93,7 +93,7 @@ struct Peer {
     buffer: Vec<u8>,
 }
 
-/// What a connection told that is not about a stream.
+/// What a connection reported that is not about a stream.
 enum News {
     Connected,
     Stream(StreamEvent),

@@ -20,7 +20,7 @@ pub struct Qlog {
 
 struct Log {
     writer: BufWriter<NamedTempFile>,
-    /// quinn goes on after an error, and tells nobody.
+    /// quinn continues after an error without reporting it.
     error: Option<io::Error>,
 }
 

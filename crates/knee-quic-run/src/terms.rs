@@ -1,4 +1,4 @@
-//! A flow's options as quinn's configuration, and what of them QUIC cannot give.
+//! A flow's options as quinn's configuration, and which of them QUIC cannot honour.
 
 use crate::{Calls, Error};
 use knee_cc::{Algorithm, Params, Profile};
@@ -119,7 +119,7 @@ impl Terms {
         transport
     }
 
-    /// Packets of the spec's size from the first to the last; connections that never tire.
+    /// Packets of the spec's size from the first to the last; no idle timeout.
     fn common(&self) -> TransportConfig {
         let mut transport = TransportConfig::default();
         transport
@@ -156,7 +156,7 @@ fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(
     Ok(())
 }
 
-/// Says what holds only nearly.
+/// Lists the approximations.
 fn approximate(
     spec: &RunSpec,
     algorithm: Algorithm,

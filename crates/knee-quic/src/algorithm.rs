@@ -6,13 +6,13 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// Is told of every call of an algorithm, with all that went in and came out: what a trace is made
-/// of, and what [`CallRecord::again`] makes again.
+/// Receives every call of an algorithm with its inputs and outputs: what a trace consists of, and what
+/// [`CallRecord::again`] repeats.
 pub trait Observer: Send + Sync {
     /// A controller called its algorithm. Controllers of one [`crate::CongestionControl`] are
     /// numbered from 0 in the order in which they were built; the first call of each is `init`,
-    /// except that quinn may clone a controller when a path changes: the clone goes on from the
-    /// state that the original had then, under a number of its own.
+    /// except that quinn may clone a controller when a path changes: the clone continues from the
+    /// original's state at that time, under a number of its own.
     fn called(&self, controller: u64, call: &CallRecord);
 }
 
@@ -31,7 +31,7 @@ struct Watch {
     /// None of a clone that has made no call yet: quinn also clones to show the state.
     number: Option<u64>,
     numbers: Numbers,
-    /// A call that may yet be taken back.
+    /// A call that may yet be undone.
     held: Option<CallRecord>,
 }
 
@@ -75,8 +75,8 @@ impl Algorithm {
         self.tell(Call::OnRtt, 0, ack, before, conn, 0);
     }
 
-    /// The observer hears of it with the next call or [`Self::flush`]; until then
-    /// [`Self::take_back`] undoes it. The state before it.
+    /// The observer receives it with the next call or [`Self::flush`]; until then
+    /// [`Self::take_back`] undoes it. Returns the state before it.
     pub(crate) fn on_ack(&mut self, conn: &mut Conn, ack: &Ack) -> State {
         self.flush();
         let (before, state) = (*conn, *self.controller.state());
@@ -112,7 +112,7 @@ impl Algorithm {
         self.tell(Call::OnEvent, event as u32, &Ack::default(), before, conn, 0);
     }
 
-    /// Tells of the last call: it stands.
+    /// Reports the last call: it is final.
     #[inline]
     pub(crate) fn flush(&mut self) {
         if let Some(watch) = &mut self.watch {

@@ -1,9 +1,9 @@
 //! quinn's events as the contract's calls (`cc/include/knee/contract.h`).
 //!
-//! quinn tells of one ACK frame in pieces: `on_ack` for each packet, `on_end_acks`, then
+//! quinn reports an ACK frame in pieces: `on_ack` for each packet, `on_end_acks`, then
 //! `on_congestion_event` if the frame proves losses, once more if it reports congestion marks. One
 //! frame becomes one `cc_ack`. The contract wants an ACK that begins a recovery not to grow the
-//! window, but quinn may ask for the window before it tells of the loss, or there may be none; so
+//! window, but quinn may ask for the window before it reports the loss, or there may be none; so
 //! `on_ack` is called at once, and taken back if the same frame proves a loss. An algorithm is a
 //! pure function of its state: nothing else has to be undone.
 //!
@@ -47,7 +47,7 @@ const PACING_MARGIN_PKTS: u64 = 1;
 /// Bounds of the initial window (RFC 9002 section 7.2).
 const INITIAL_WINDOW_PKTS: u64 = 10;
 const INITIAL_WINDOW_BYTES: u64 = 14_720;
-/// Largest RTT that `cc_ack` can tell of.
+/// Largest RTT that `cc_ack` can hold.
 const RTT_MAX: Duration = Duration::from_micros(i32::MAX as u64);
 /// RTO before the first RTT sample (RFC 6298 section 2.1), and the least that Linux and the
 /// simulator add to the smoothed RTT. Only restarts after idle times depend on it.
@@ -333,7 +333,7 @@ impl Controller {
         Some(growth.ack)
     }
 
-    /// The call of `on_ack` before this event stands.
+    /// The call of `on_ack` before this event is final.
     fn settle(&mut self) {
         self.growth = None;
         self.algorithm.flush();

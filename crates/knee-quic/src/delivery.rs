@@ -1,6 +1,6 @@
 //! Delivery rate samples (draft-ietf-ccwg-bbr section 4.1.2), for profile RATE.
 //!
-//! quinn tells of a packet's acknowledgement when it was sent, not its number, so what was known at
+//! quinn identifies an acknowledged packet by the time when it was sent, not by its number, so what was known at
 //! sending is kept by that time; packets sent at the same time share it. It forgets a time when all
 //! that was sent then is acknowledged. What was lost, and what was nothing but ACKs, is not heard of
 //! again: the oldest goes where twice as much is kept as can be in flight.

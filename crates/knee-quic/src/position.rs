@@ -7,7 +7,7 @@
 //! space than assumed moves a position forward too early, never back, so that a round of the
 //! handshake may be counted short.
 
-/// Where sending and acknowledgement stand.
+/// Positions of sending and acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Positions {
     /// Position of packet number 0 of the present space.
@@ -45,7 +45,7 @@ impl Positions {
     /// The largest number acknowledged is now this; whether that is news.
     pub(crate) fn acked(&mut self, number: u64) -> bool {
         if number >= self.next_number {
-            // quinn does not tell of probes of the path's MTU.
+            // quinn does not report probes of the path's MTU.
             self.reach(number);
         }
         let pos = self.base.wrapping_add(number as u32).wrapping_add(1);

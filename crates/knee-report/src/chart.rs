@@ -141,7 +141,7 @@ impl Chart {
         self.series[index].hue.unwrap_or(index)
     }
 
-    /// Whether lines need markers to be told apart without colour.
+    /// Whether lines need markers to be distinguished without colour.
     fn marked(&self) -> bool {
         let mut hues = (0..self.series.len()).map(|i| self.hue(i));
         hues.next().is_some_and(|first| hues.any(|h| h != first))
@@ -362,7 +362,7 @@ const STROKE: f64 = 2.0;
 const MARKER: f64 = 6.2;
 /// Half the width of the ends of an error bar.
 const CAP: f64 = 5.0;
-/// Lines have a marker every so many units.
+/// Distance between the markers of a line, units.
 const MARKER_EVERY: f64 = 95.0;
 /// Length of a line in the legend.
 const KEY: f64 = 35.0;

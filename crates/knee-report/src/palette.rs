@@ -1,4 +1,4 @@
-//! Colours and markers of series, told apart by either.
+//! Colours and markers of series; either distinguishes them.
 
 use crate::axis::round;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const PALETTE: [(u8, u8, u8); HUES] = [
     (110, 110, 110),
 ];
 
-/// Outline of the marker of `hue`, around the origin, radius about 1: told apart without colour.
+/// Outline of the marker of `hue`, around the origin, radius about 1: distinguishable without colour.
 pub(crate) fn marker(hue: usize) -> Vec<(f64, f64)> {
     let regular = |corners: usize, radius: f64, turn: f64| -> Vec<(f64, f64)> {
         let angle = |i: usize| TAU * (i as f64 / corners as f64 + turn);

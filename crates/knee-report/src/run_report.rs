@@ -447,7 +447,7 @@ fn completion_charts(runs: &[Metrics<'_>]) -> Vec<Chart> {
     charts.filter(|chart| !chart.series.is_empty()).collect()
 }
 
-/// What each flow was told to do.
+/// What each flow was to do.
 fn set_up(spec: &RunSpec) -> Table {
     let head = ["flow", "sends", "parameters", "stack"];
     let mut table = Table::new("Flows", &head, &["start (s)", "stop (s)", "extra delay (ms)"]);

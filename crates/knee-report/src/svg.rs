@@ -31,7 +31,7 @@ pub(crate) fn points(corners: impl IntoIterator<Item = (f64, f64)>) -> PreEscape
 /// What a document is drawn on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paper {
-    /// White, in its own size: a file that stands for itself.
+    /// White, in its own size: a standalone file.
     White,
     /// The page around it, whose colour of text it takes.
     Page,
@@ -84,7 +84,7 @@ impl Frame {
         self.bottom - (self.bottom - self.top) * self.y.part(value)
     }
 
-    /// Numbers along the x axis, at most about `n` and so many that they keep apart.
+    /// Numbers along the x axis, at most about `n`, and few enough not to touch.
     fn x_ticks(&self, n: usize) -> Vec<f64> {
         let apart = |ticks: &[f64]| {
             ticks.windows(2).all(|pair| {

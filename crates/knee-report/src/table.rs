@@ -31,7 +31,7 @@ pub struct Cell {
     pub tone: Option<Tone>,
 }
 
-/// How a cell is to be taken: its colour in a report, beside its words.
+/// What a cell means: its colour in a report, besides its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// As hoped: a claim that holds.

@@ -37,7 +37,7 @@ impl KeptRuns {
         Self::made_by(&program, folder)
     }
 
-    /// Those in `folder` that `program` made, which is told from others by this text.
+    /// Those in `folder` that `program` made, which this text distinguishes from others.
     ///
     /// # Errors
     /// The folder is not there and cannot be made, in words.

@@ -129,7 +129,7 @@ pub struct Backoffs {
     pub undos: u64,
 }
 
-/// Sizes of transfers that are told apart: name, smallest, first that is larger, bytes.
+/// Classes of transfer sizes: name, smallest, first that is larger, bytes.
 pub const SIZE_CLASSES: [(&str, Range<u64>); 4] = [
     ("below 10 kB", 0..10_000),
     ("10 to 100 kB", 10_000..100_000),
@@ -268,7 +268,7 @@ impl<'a> Metrics<'a> {
     /// Names of the sources from which flows were drawn, in scenario order.
     pub fn sources(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = self.record.flows.iter().map(|f| f.source.as_str()).collect();
-        // The flows of a source stand together.
+        // The flows of a source are adjacent.
         names.dedup();
         names.retain(|name| !name.is_empty());
         names

@@ -1,11 +1,11 @@
-//! The one loop: lets happen on a path, and at its ends, what is due.
+//! The one loop: carries out what is due on a path and at its ends.
 
 use crate::{
     Direction, End, Gone, LazyTimer, Ns, Numbered, Path, RunSpec, path::Source, timers::Timers,
 };
 
-/// How many places ahead of its arrival [`Ends::coming`] tells of a packet: of one and, further off,
-/// of another.
+/// How many places ahead of its arrival [`Ends::coming`] announces a packet: one near, and one further
+/// off.
 pub const AHEAD: [usize; 2] = [6, 12];
 
 /// The two ends of a path.
@@ -28,7 +28,7 @@ pub trait Ends {
         network: &mut Network<Self::Packet, Self::Timer>,
     ) -> Result<(), Self::Error>;
 
-    /// A timer of `flow` comes up: see [`Network::came_up`] of those that are lazy.
+    /// A timer of `flow` comes up; for lazy ones see [`Network::came_up`].
     ///
     /// # Errors
     /// The ends'.
@@ -48,7 +48,7 @@ pub trait Ends {
     /// A bin of the time series ends.
     fn close_bin(&mut self, now_ns: Ns, path: &Path<Self::Packet>);
 
-    /// Whether [`Ends::coming`] is of use.
+    /// Whether [`Ends::coming`] is useful.
     #[inline]
     fn looks_ahead(&self) -> bool {
         false
@@ -116,7 +116,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         self.timers.came_up(lazy, self.now_ns, due_ns, flow, timer)
     }
 
-    /// Tells the ends of what was lost or dropped.
+    /// Reports to the ends what was lost or dropped.
     #[inline(never)]
     fn tell_gone<E>(&mut self, ends: &mut E) -> Result<(), E::Error>
     where
@@ -189,7 +189,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     }
 }
 
-/// Lets all happen that is due by `until_ns`, each at its own time; then it is that time.
+/// Carries out all that is due by `until_ns`, each at its own time; then advances to that time.
 ///
 /// # Errors
 /// The ends'.

@@ -13,7 +13,7 @@ pub struct Emission {
     sent: u64,
 }
 
-/// Time between packets: so many nanoseconds, divided by the second number; 0 there is silence.
+/// Time between packets: the first number in nanoseconds, divided by the second; a second of 0 is silence.
 type Interval = (u64, u64);
 
 impl Emission {

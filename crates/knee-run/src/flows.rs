@@ -30,7 +30,7 @@ pub trait Connection: Sized {
         Ok(())
     }
 
-    /// The application writes so many bytes, a transfer; none: without end.
+    /// The application writes this many bytes, a transfer; none: without end.
     ///
     /// # Errors
     /// The connection's.
@@ -157,7 +157,7 @@ impl<C: Connection> At<'_, C> {
     }
 }
 
-// Flows with feedback are the many: what they need stands in the flow itself, not behind a pointer.
+// Most flows have feedback: what they need is in the flow itself, not behind a pointer.
 #[allow(clippy::large_enum_variant)]
 enum Kind<C> {
     Connection(C),
@@ -184,17 +184,17 @@ struct Flows<'a, C: Connection> {
     spec: &'a RunSpec,
     shared: C::Shared,
     flows: Vec<Flow<C>>,
-    /// Flows whose time series goes on.
+    /// Flows whose time series continues.
     sampled: Vec<u32>,
-    /// Told the time at the end of each bin.
+    /// Given the time at the end of each bin.
     watch: &'a mut dyn FnMut(Ns),
 }
 
-/// From how many flows on it is worth while to ask for their memory ahead: fewer stay in the cache.
+/// From this many flows on it pays to prefetch their memory: fewer stay in the cache.
 const LOOK_AHEAD_FLOWS: usize = 256;
 
 /// Runs `spec` in virtual time: `open` makes the connection of each flow with feedback, `watch` is
-/// told the time at the end of each bin.
+/// given the time at the end of each bin.
 ///
 /// # Errors
 /// What `open` or a connection gives.
@@ -306,7 +306,7 @@ impl<C: Connection> Flows<'_, C> {
         // Its memory is needed for the records.
         drop(shared);
         let in_network_pkts = path.in_network_pkts();
-        // Collected in place: a flow and its record do not stand beside each other.
+        // Collected in place: a flow and its record are not in memory at the same time.
         let flows = flows.into_iter().enumerate();
         let records = flows.map(|(index, flow)| {
             let counters = flow.counters(index, path);

@@ -44,7 +44,7 @@ pub trait Host: Send + Sync {
     /// Those of [`Host::check`]; any other [`HostErrorKind`].
     fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError>;
 
-    /// As [`Host::run`]; `progress` is told now and then how far the run is, in nanoseconds of its
+    /// As [`Host::run`]; `progress` receives now and then how far the run is, in nanoseconds of its
     /// time, by hosts on which a single run may take minutes.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! A [`RunSpec`] is a validated experiment in plain numbers: path, flows, what to record. A host
 //! (simulator, kernel testbed, QUIC) takes one and gives a [`RunRecord`]. Times are integer
 //! nanoseconds from the start of the run unless a name says otherwise. The [`Path`] of a spec is one
-//! component for all hosts, and [`drive`] the one loop that lets happen what is due on it. What every [`Host`] does is a trait.
+//! component for all hosts, and [`drive`] the one loop that carries out what is due on it. [`Host`] is what every host can do.
 
 mod delay;
 mod driver;

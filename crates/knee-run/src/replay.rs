@@ -1,4 +1,4 @@
-//! Making the recorded calls of a flow again, to see whether the same comes out.
+//! Repeats the recorded calls of a flow and compares the results.
 
 use knee_cc::{Call, CallRecord, Params, State};
 use std::collections::VecDeque;

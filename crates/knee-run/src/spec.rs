@@ -581,7 +581,7 @@ pub enum Recovery {
 /// Delayed acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayedAck {
-    /// An ACK for every so many packets; 1: for each.
+    /// Packets per ACK; 1: an ACK for each.
     pub every_pkts: u32,
     /// Longest wait for the next packet.
     pub timeout_ns: Ns,

@@ -10,11 +10,11 @@ pub(crate) struct Timers<T> {
     heap: BinaryHeap<Reverse<(Ns, u32, T)>>,
 }
 
-/// A timer of a flow that is mostly put off before it is due. It stands in the heap at most once:
+/// A timer of a flow that is usually put off before it is due. It is in the heap at most once:
 /// when it is put off it stays there, and is armed again when it comes up.
 #[derive(Clone, Copy, Debug)]
 pub struct LazyTimer {
-    /// When it comes up; [`NEVER`]: it does not stand in the heap.
+    /// When it comes up; [`NEVER`]: it is not in the heap.
     up_ns: Ns,
 }
 

@@ -120,22 +120,22 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
     })
 }
 
-/// The flows that one `[[flow]]` table stands for.
+/// The flows that one `[[flow]]` table defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowGroup {
-    /// Name of the table; the name of its flow if it stands for one.
+    /// Name of the table; the name of its flow if it defines one.
     pub name: String,
-    /// Where its flows stand in [`knee_run::RunSpec::flows`].
+    /// The positions of its flows in [`knee_run::RunSpec::flows`].
     pub flows: Range<usize>,
 }
 
-/// What all `[[flow]]` tables stand for.
+/// What all `[[flow]]` tables define.
 pub(super) struct Flows {
     /// Flows that are the same in each repetition.
     pub(super) flows: Vec<FlowSpec>,
     /// Their tables.
     pub(super) groups: Vec<FlowGroup>,
-    /// The other tables: flows drawn anew in each repetition.
+    /// The other tables: flows drawn again for each repetition.
     pub(super) sources: Vec<Source>,
 }
 

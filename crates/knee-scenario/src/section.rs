@@ -25,7 +25,7 @@ pub(super) enum TraceSource<'a> {
     Times(Vec<u64>),
 }
 
-/// A table and where it stands.
+/// A table and its position.
 pub(super) struct Section<'a> {
     pub(super) table: &'a dyn TableLike,
     path: KeyPath,

@@ -50,7 +50,7 @@ impl Sources<'_> {
     }
 }
 
-/// Span of what stands at `path`: a value, or a key or table header.
+/// Span of what is at `path`: a value, or a key or table header.
 fn find(table: &dyn TableLike, path: &[String], on: On) -> Option<Range<usize>> {
     let (step, rest) = path.split_first()?;
     let key_span = || table.key(step).and_then(|k| k.span());

@@ -12,7 +12,7 @@ const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
 const LAW_BYTES: [u64; 2] = [1, 1_000_000_000];
 /// Most users of a source of web pages.
 const USERS_MAX: u32 = 100_000;
-/// Keys that a source has no use for, and what stands in their place.
+/// Keys that do not apply to a source, and what replaces them.
 const NOT_OF_SOURCES: &[(&str, &str)] = &[
     ("every", "each connection carries one transfer; more of them come with a higher rate"),
     ("start_spacing", "the starts are drawn; `start` and `stop` say between which times"),

@@ -126,7 +126,7 @@ impl Transmit for Out<'_, '_> {
 impl Connection for Tcp {
     type Packet = Packet;
     type Timer = Timer;
-    /// What ACKs in flight report beside their number.
+    /// What ACKs in flight report besides their number.
     type Shared = Store<Sack>;
     type Error = Infallible;
 

@@ -107,7 +107,7 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     run_watched(spec, &mut |_| ())
 }
 
-/// As [`run`]; `watch` is told the time at the end of each bin of the time series.
+/// As [`run`]; `watch` is given the time at the end of each bin of the time series.
 ///
 /// # Errors
 /// As [`run`].

@@ -28,22 +28,22 @@ pub(crate) struct Data {
     pub cwr: bool,
 }
 
-/// An acknowledgement. What it reports beside its number, needed only while something is missing,
-/// stands apart.
+/// An acknowledgement. What it reports besides its number is stored elsewhere, since it is needed only
+/// while something is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Ack {
     pub flow: u32,
     /// First segment not received in order.
     pub cumulative: u32,
-    /// Where its [`Sack`] stands, or [`NONE`].
+    /// Index of its [`Sack`] in the [`Store`], or [`NONE`].
     pub sack: u32,
     pub bytes: u16,
     /// It echoes a congestion mark (ECE, RFC 3168 section 6.1.3).
     pub echo: bool,
 }
 
-/// What an ACK reports beside its number.
+/// What an ACK reports besides its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sack {
     /// Segment that arrived again (D-SACK, RFC 2883), or [`NONE`].

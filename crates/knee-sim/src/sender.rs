@@ -274,7 +274,7 @@ impl Sender {
         Some(rtt_ns)
     }
 
-    /// Moves between phases after an ACK that advanced by so many segments and delivered
+    /// Moves between phases after an ACK that advanced by `advanced` segments and delivered
     /// `acked_pkts`; `echo`: it echoes a congestion mark.
     #[inline]
     fn judge(

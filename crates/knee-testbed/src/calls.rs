@@ -15,7 +15,7 @@ const RING_BYTES: u32 = 16 << 20;
 /// Time between two looks at the ring. Whoever looks often takes the processor from the path.
 const REST: Duration = Duration::from_millis(20);
 
-/// What the calls of a flow told.
+/// What the calls of a flow reported.
 #[derive(Clone, Default)]
 pub(crate) struct Called {
     /// Only what [`FlowCounters::count`] counts, and undos.

@@ -162,7 +162,7 @@ impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
     }
 }
 
-/// A thread's result; its panic goes on in this one.
+/// A thread's result; its panic continues in this one.
 pub(crate) fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
     handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -43,7 +43,7 @@ const LATE_SHARE: Ns = 1000;
 /// But by no more than this part of a packet's transmission: some algorithms measure how far ACKs are
 /// apart.
 const GAP_SHARE: Ns = 4;
-/// Waking up takes about that long. What that leaves too little time for is awaited awake.
+/// Waking up takes about this long. The thread stays awake for anything due sooner.
 const WAKE_NS: Ns = 15 * NS_PER_US;
 /// The kernel takes a processor away for 50 ms from a real-time thread that uses more than 95 % of
 /// a second. So about once a millisecond it makes sure to have slept a twelfth of the time.
@@ -146,7 +146,7 @@ struct Devices {
 /// How the thread waits.
 #[derive(Clone, Copy)]
 struct Pace {
-    /// Waking up takes about that long. What that leaves too little time for is awaited awake.
+    /// Waking up takes about this long. The thread stays awake for anything due sooner.
     wake_ns: Ns,
     /// Whether the kernel stops a real-time thread that never rests.
     rests: bool,
@@ -324,7 +324,7 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// Lets all happen that is due by `until_ns`.
+    /// Carries out all that is due by `until_ns`.
     fn advance(&mut self, until_ns: Ns) -> Result<(), TestbedError> {
         drive(&mut self.network, &mut self.devices, until_ns)
     }

@@ -1,4 +1,4 @@
-//! Emulates the path of a [`RunSpec`] for the Linux kernel's own TCP, and for QUIC beside it.
+//! Emulates the path of a [`RunSpec`] for the Linux kernel's own TCP, and for QUIC.
 //!
 //! [`run`] takes the spec that the simulator takes and gives the same [`RunRecord`]. Flows use
 //! Knee's algorithms, loaded into the kernel, or the kernel's own. Two network namespaces of the
@@ -145,7 +145,7 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
 
 /// Runs `spec` over real TCP and QUIC: for TCP Knee's algorithms are loaded into the kernel, for the
 /// run and under names of its own.
-/// Takes the spec's duration, and needs root. How late the path was stands in the record: see
+/// Takes the spec's duration, and needs root. The record says how late the path was: see
 /// [`Lateness::acceptable`].
 ///
 /// # Errors
@@ -186,7 +186,7 @@ pub fn run_in(time: Time, spec: &RunSpec, options: &RunOptions) -> Result<RunRec
         let alarm = &alarm;
         let others = || {
             if followed {
-                // If that thread has failed, its own error is the one that is told.
+                // If that thread has failed, its own error is reported.
                 let ready = is_ready.recv_timeout(LONGEST_START).map_err(io::Error::other);
                 ready.doing("beginning to record calls")?;
             }

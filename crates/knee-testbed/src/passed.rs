@@ -4,10 +4,10 @@ use knee_run::Lateness;
 use knee_run::Ns;
 use serde::{Deserialize, Serialize};
 
-/// What passed since the path was there.
+/// What has passed since the path was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Passed {
-    /// For so long.
+    /// Time since then.
     pub time_ns: Ns,
     /// Sent by the sender's end.
     pub forward_pkts: u64,

@@ -404,7 +404,7 @@ impl Up {
     /// Lets packets through until somebody ends it ([`down`]) or a signal does; what passed.
     ///
     /// # Errors
-    /// The path failed. It is told to whoever asks, and here once it was ended.
+    /// The path failed. Reported on request, and here when it ends.
     pub fn serve(self) -> Result<Status, ShellError> {
         let Self { held, about, prepared } = self;
         let (status, asked) = serve(&held.files.name, about, prepared)?;
@@ -420,7 +420,7 @@ impl Up {
     }
 }
 
-/// The last state, and who is to be told.
+/// The last state, and who is waiting for it.
 type Ended = (Status, Option<UnixStream>);
 
 fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellError> {

@@ -58,7 +58,7 @@ impl UnitError {
 pub struct Quantity {
     /// "a time".
     pub article_name: &'static str,
-    /// Units and their size in the finest one, which stands first.
+    /// Units and their size in the finest one, which comes first.
     units: &'static [(&'static str, u64)],
     /// Units to propose for a number without one.
     usual: &'static [&'static str],

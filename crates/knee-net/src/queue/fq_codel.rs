@@ -32,7 +32,7 @@ impl Default for FqCoDel {
     }
 }
 
-/// Which list a queue stands in.
+/// Which list a queue is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum List {
     None,

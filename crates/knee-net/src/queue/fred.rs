@@ -129,7 +129,7 @@ impl State {
         self.update_share();
     }
 
-    /// A packet has left, and so many are left.
+    /// A packet has left; the number that remain.
     pub(super) fn depart(&mut self, now_ns: u64, flow_key: u32, held_pkts: u32) {
         self.average.sample(f64::from(held_pkts));
         if held_pkts == 0 {

@@ -1,7 +1,7 @@
 //! Queues before a link: drop-tail, and the disciplines that manage one actively.
 //!
 //! A [`Queue`] holds the packet in transmission too, and its limit counts that one, as dummynet does.
-//! Drop-tail stands by itself, so that it costs nothing more; the others share one frame, which
+//! Drop-tail is separate, so that it costs nothing more; the others share one frame, which
 //! keeps the limit, the packet in transmission, and what was dropped after it had been taken.
 
 mod codel;
@@ -35,7 +35,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether a packet of `bytes` may join so many others.
+    /// Whether a packet of `bytes` may join these others.
     #[inline]
     fn takes(self, held_pkts: usize, held_bytes: u64, bytes: u64) -> bool {
         match self {
@@ -258,7 +258,7 @@ impl<P: Packet> Taken<P> {
     }
 }
 
-// Not inlined, so that drop-tail, which stands beside it, is.
+// Not inlined, so that drop-tail, its neighbour, is.
 impl<P: Packet> Managed<P> {
     #[inline(never)]
     fn push(&mut self, now_ns: u64, mut packet: P) -> Result<(), P> {

@@ -180,7 +180,7 @@ impl<P: Numbered> Hop<P> {
         Some((packet, marked))
     }
 
-    /// A packet that left it, the path's last for its flow, goes on to the path's end; when the next
+    /// A packet that left it, the path's last for its flow, continues to the path's end; when the next
     /// one arrives there.
     #[inline(always)]
     pub(super) fn go_on(&mut self, now_ns: Ns, packet: P) -> Ns {

@@ -147,13 +147,13 @@ struct Reverse<P> {
 /// loss, the reverse link if there is one, delay and jitter, access. It counts what flows send and
 /// what becomes of it; what its queues did is recorded as the spec asks.
 ///
-/// The ends send packets ([`Path::send`]); [`crate::drive`] lets happen what is due.
+/// The ends send packets ([`Path::send`]); [`crate::drive`] carries out what is due.
 pub struct Path<P> {
     ports: Vec<Port>,
     links: Links<P>,
 }
 
-/// A path but for the flows' ports. The hop that every path has stands by itself: most have no other,
+/// A path without the flows' ports. The hop that every path has is separate: most have no other,
 /// and for that one the code knows where everything is.
 struct Links<P> {
     first: Hop<P>,
@@ -166,7 +166,7 @@ struct Links<P> {
     reverse: Option<Box<Reverse<P>>>,
     classes: Vec<Class<P>>,
     schedule: Schedule,
-    /// Where the sources stand in the schedule that not every path has: of the reverse link, and of
+    /// Positions in the schedule of the sources that not every path has: of the reverse link, and of
     /// the hops behind the first.
     rare_sources: usize,
     later_sources: usize,
@@ -178,7 +178,7 @@ struct Links<P> {
     jitter_reverse: Jitter,
     /// When the latest packet leaves the shared reverse direction: none overtakes it.
     reverse_passed_ns: Ns,
-    /// The least that what happens inside precedes what comes out by.
+    /// The least time between an event inside and what it lets out.
     least_delay_ns: Ns,
 }
 
@@ -330,7 +330,7 @@ impl<P: Numbered> Path<P> {
     pub(crate) fn enter(&mut self, class: usize, now_ns: Ns) {
         let Some((packet, hop)) = self.links.at_hop(class, now_ns) else { return };
         let port = &mut self.ports[packet.flow() as usize];
-        // Most paths have one hop: for that one the code stands by itself.
+        // Most paths have one hop: it has code of its own.
         match hop {
             0 => self.links.offer(now_ns, packet, 0, port),
             later => self.links.offer_later(now_ns, packet, later, port),

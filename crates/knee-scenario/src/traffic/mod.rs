@@ -1,4 +1,4 @@
-//! Sources of many flows: what a `[[flow]]` with `arrivals` or `web` stands for, drawn anew in each
+//! Sources of many flows: what a `[[flow]]` with `arrivals` or `web` defines, drawn again in each
 //! repetition.
 //!
 //! Arrivals do not wait for the network (an open loop): the same seed gives the same starts and

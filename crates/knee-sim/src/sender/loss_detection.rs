@@ -5,7 +5,7 @@ use super::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED, Scoreboard};
 use knee_cc::Phase;
 use knee_net::{NEVER, Ring};
 
-/// Duplicate ACKs, or SACKed segments, that tell of a loss (RFC 5681, RFC 8985 `DupThresh`).
+/// Duplicate ACKs, or SACKed segments, that indicate a loss (RFC 5681, RFC 8985 `DupThresh`).
 pub(super) const DUP_THRESH: u32 = 3;
 
 /// Recoveries without a D-SACK after which the tolerance for reordering is small again (RFC 8985
@@ -233,7 +233,7 @@ impl ReoWnd {
         (u64::from(self.quarters) * board.min_rtt_ns() / 4).min(srtt_ns)
     }
 
-    /// A D-SACK: on a path that is known to reorder, more patience. On other paths it tells of a
+    /// A D-SACK: on a path that is known to reorder, more patience. On other paths it reports a
     /// needless timeout.
     pub(super) fn widen(&mut self, board: &Scoreboard) {
         if board.rack.reordered && self.round_end.is_none_or(|end| board.una() >= end) {

@@ -40,7 +40,7 @@ mod tests {
     use knee_run::NS_PER_MS;
 
     /// 1000 packets at a rate that does not divide a second leave within a nanosecond of where they
-    /// should; what is late by itself starts anew.
+    /// should; what is late by itself restarts the schedule.
     #[test]
     fn pacing_does_not_drift() {
         let mut pacer = Pacer::default();

@@ -21,7 +21,7 @@ impl Prr {
 
     /// The window after an ACK that delivered `delivered_pkts`, with `pipe_pkts` in the network
     /// (RFC 6937 section 3). Below the threshold it grows as in slow start while there is
-    /// `progress`, else it stays (RFC 9937 section 6): an ACK that advances and tells of no
+    /// `progress`, else it stays (RFC 9937 section 6): an ACK that advances and reports no
     /// further loss.
     pub(super) fn window(
         &mut self,

@@ -13,7 +13,7 @@ pub(super) use newreno::NewReno;
 pub(super) use newreno_prr::NewRenoPrr;
 pub(super) use sack::Sack;
 
-/// What a recovery makes of an ACK.
+/// A recovery's verdict on an ACK.
 #[derive(Clone, Copy)]
 pub(super) struct Verdict {
     /// The window is the recovery's: the algorithm may not grow it.
@@ -53,7 +53,7 @@ impl Recovery {
         matches!(self, Self::Sack(_))
     }
 
-    /// What an ACK that advanced by so many segments delivered, where no SACK tells.
+    /// What an ACK that advanced by `advanced` segments delivered, where there is no SACK.
     pub(super) fn delivered_pkts(&mut self, tcb: &mut Tcb, advanced: u32) -> Option<u32> {
         match self {
             Self::Sack(_) => None,
@@ -62,7 +62,7 @@ impl Recovery {
         }
     }
 
-    /// Moves between phases after an ACK that advanced by so many segments and delivered
+    /// Moves between phases after an ACK that advanced by `advanced` segments and delivered
     /// `acked_pkts`.
     #[inline]
     pub(super) fn judge(

@@ -19,7 +19,7 @@ impl Tcb {
     /// An ACK echoes a congestion mark.
     #[cold]
     pub(super) fn on_echo(&mut self, now_ns: u64) {
-        // There was congestion: a reduction that is under way stands (Linux).
+        // There was congestion: a reduction in progress is kept (Linux).
         self.undo.forbid();
         if matches!(self.phase(), Phase::Open | Phase::Disorder) {
             self.counters.ecn_reductions += 1;
@@ -31,7 +31,7 @@ impl Tcb {
 
     /// A loss was found: phase RECOVERY.
     pub(super) fn enter_recovery(&mut self, now_ns: u64) {
-        // Once per window: a reduction for a mark goes on as one for the loss, and ends where it
+        // Once per window: a reduction for a mark continues as one for the loss, and ends where it
         // would have ended.
         if self.phase() != Phase::Cwr {
             self.allow_undo(true);
@@ -58,7 +58,7 @@ impl Tcb {
     }
 
     /// An ACK delivered `acked_pkts` while the window is brought to the threshold; `progress`: it
-    /// advances and tells of no further loss.
+    /// advances and reports no further loss.
     pub(super) fn reduce_in_proportion(&mut self, acked_pkts: u32, progress: bool) {
         if self.owns_window {
             return;

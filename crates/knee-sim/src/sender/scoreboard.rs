@@ -25,7 +25,7 @@ impl Segment {
     }
 }
 
-/// What an acknowledgement told.
+/// What an acknowledgement reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct News {
     /// Newly delivered, cumulatively or selectively.
@@ -56,7 +56,7 @@ pub(super) struct Scoreboard {
     /// End of the highest segment that was SACKed (RFC 8985 `RACK.fack`, where it tells something).
     sacked_end: u32,
     pub(super) rack: Rack,
-    /// Blocks that were worked off, so that long ones are not walked again with every ACK.
+    /// Blocks that were processed, so that long ones are not walked again with every ACK.
     known: [(u32, u32); 4],
 }
 
@@ -152,7 +152,7 @@ impl Scoreboard {
 
     /// Takes SACK blocks in.
     pub(super) fn sack(&mut self, blocks: &[(u32, u32)], now_ns: u64, news: &mut News) {
-        // What one ACK tells of is in order: the ACKs before it may be lost.
+        // What one ACK reports is in order: the ACKs before it may be lost.
         let before_end = self.sacked_end;
         for &(start, end) in blocks {
             let (start, end) = (start.max(self.una), end.min(self.nxt()));
@@ -214,7 +214,7 @@ impl Scoreboard {
         1
     }
 
-    /// Where nothing is SACKed: how many duplicate ACKs say that so many have arrived.
+    /// Where nothing is SACKed: packets that have arrived, judged by the duplicate ACKs.
     pub(super) fn set_counted(&mut self, pkts: u32) {
         self.sacked = pkts;
     }

@@ -11,7 +11,7 @@ use knee_run::{FlowCounters, NS_PER_US, TcpOptions};
 /// Largest window the simulator lets an algorithm have.
 const CWND_MAX_PKTS: u32 = 1 << 30;
 
-// `repr(C)` keeps the order: what every ACK touches stands first and together, what only losses,
+// `repr(C)` keeps the order: what every ACK touches comes first and together, what only losses,
 // marks and timeouts touch last. With thousands of flows each cache line is a miss.
 #[repr(C)]
 pub(super) struct Tcb {

@@ -40,7 +40,7 @@ impl Sender {
         (self.timer, self.timer_due_ns) = (Timer::Timeout, due_ns);
     }
 
-    /// After an ACK that advanced by so many segments (RFC 6298 sections 5.2 and 5.3); one will be
+    /// After an ACK that advanced by `advanced` segments (RFC 6298 sections 5.2 and 5.3); one will be
     /// lost at `reordering_due_ns`, unless that is [`NEVER`].
     #[inline]
     pub(super) fn rearm(&mut self, now_ns: u64, advanced: u32, reordering_due_ns: u64) {

@@ -21,7 +21,7 @@ impl Undo {
         Self { pending_pkts: None, from: 0, fast: false, prior_ssthresh_pkts: SSTHRESH_INFINITE }
     }
 
-    /// The reduction stands, whatever is reported.
+    /// The reduction is final, whatever is reported.
     pub(super) fn forbid(&mut self) {
         self.pending_pkts = None;
     }

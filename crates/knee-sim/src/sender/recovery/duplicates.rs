@@ -13,7 +13,7 @@ pub(super) struct Duplicates {
 }
 
 impl Duplicates {
-    /// An ACK advanced by so many segments: one of them fills the hole, the rest had arrived.
+    /// An ACK advanced by `advanced` segments: one of them fills the hole, the rest had arrived.
     pub(super) fn hear(&mut self, tcb: &Tcb, advanced: u32) {
         self.arrived_pkts = match advanced {
             // The timer's retransmissions may themselves be duplicates.
@@ -25,14 +25,14 @@ impl Duplicates {
         self.arrived_pkts = self.arrived_pkts.min(most_pkts);
     }
 
-    /// What the ACK delivered: of what it covers, duplicates have told some already. (Counted
+    /// What the ACK delivered: duplicates have already reported part of what it covers. (Counted
     /// whole, a full ACK would be worth a window of growth.)
     pub(super) fn delivered_pkts(&self, tcb: &Tcb) -> u32 {
         let delivered_pkts = u64::from(tcb.board.una()) + u64::from(self.arrived_pkts);
         delivered_pkts.saturating_sub(tcb.delivered_pkts) as u32
     }
 
-    /// Counts an ACK that advanced by so many segments.
+    /// Counts an ACK that advanced by `advanced` segments.
     pub(super) fn count(&mut self, advanced: u32) {
         self.count = if advanced > 0 { 0 } else { self.count + 1 };
     }

@@ -1,7 +1,7 @@
 //! NewReno recovery (RFC 6582) in its impatient variant, with the "careful" check of `recover` and
 //! limited transmit (RFC 3042).
 //!
-//! Here `cwnd` is the deflated window; the inflation by duplicate ACKs stands beside it.
+//! Here `cwnd` is the deflated window; the inflation by duplicate ACKs is kept separately.
 
 use super::{Verdict, duplicates::Duplicates};
 use crate::sender::{loss_detection::DUP_THRESH, tcb::Tcb};
