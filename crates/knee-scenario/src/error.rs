@@ -15,7 +15,7 @@ pub struct ScenarioError {
     #[help]
     remedy: String,
     /// File or `--set`, and line.
-    place: Option<(String, usize)>,
+    place: Option<Box<(String, usize)>>,
     key: Option<String>,
     #[source_code]
     source_code: Option<Arc<NamedSource<String>>>,
@@ -39,7 +39,7 @@ impl ScenarioError {
         span: Range<usize>,
     ) -> Self {
         let line = text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
-        let place = Some((name.to_owned(), line));
+        let place = Some(Box::new((name.to_owned(), line)));
         let source_code = Arc::new(NamedSource::new(name, text.to_owned()));
         let labels = vec![LabeledSpan::new_with_span(None, first_line(text, span))];
         Self { what, remedy, place, key: None, source_code: Some(source_code), labels }
@@ -52,7 +52,7 @@ impl ScenarioError {
 
     /// Where it is: file (or `--set`) and line, counted from 1.
     pub fn place(&self) -> Option<(&str, usize)> {
-        self.place.as_ref().map(|(name, line)| (name.as_str(), *line))
+        self.place.as_deref().map(|(name, line)| (name.as_str(), *line))
     }
 
     /// The key that it is about, as `flow.0.params.qth`.
