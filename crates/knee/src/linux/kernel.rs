@@ -10,8 +10,11 @@ use knee_report::table::Table;
 use knee_run::{Cc, FlowKind, TcpSpec};
 use knee_scenario::{Scenario, Set, units::parse_time};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
-use nix::sys::signal::{SigSet, Signal};
 use serde_json::{Value, json};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    iterator::Signals,
+};
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
@@ -185,18 +188,13 @@ fn say_mounted(pinned: &knee_kernel::Pinned) {
 fn load(args: &VariantArgs, hold: bool) -> Result<ExitCode> {
     let params = args.params()?;
     let name = args.name(&params);
-    // Blocked before anything is registered, so that no signal is missed.
-    let mut signals = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        signals.add(signal);
-    }
-    if hold {
-        signals.thread_block().into_diagnostic().wrap_err("cannot block signals")?;
-    }
+    // Before anything is registered, so that no signal is missed.
+    let signals = hold.then(|| Signals::new([SIGINT, SIGTERM, SIGHUP])).transpose();
+    let signals = signals.into_diagnostic().wrap_err("cannot listen for signals")?;
     let loaded = knee_kernel::load(&params, &name).into_diagnostic()?;
-    if hold {
+    if let Some(mut signals) = signals {
         output::print(&format!("loaded {name}; it ends with this command: press Ctrl-C\n"))?;
-        signals.wait().into_diagnostic().wrap_err("cannot wait for a signal")?;
+        signals.forever().next();
         drop(loaded);
         return output::print(&format!("unloaded {name}\n"));
     }
