@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the documentation as a book: target/book/index.html. Adds to each algorithm's page its parameters and what it
-# does alone and beside NewReno, and checks every link.
+# does alone and beside NewReno, to each paper's page its verdicts and figures, and checks every link.
 # Usage: scripts/book.sh [KNEE]   KNEE is the program to run; without it, a release build is made.
 # Needs jq. mdbook is built once, into target/tools (a few minutes).
 set -euo pipefail
@@ -89,6 +89,48 @@ for name in "${algorithms[@]}"; do
 	insert parameters "$runs/parameters.md" "$page"
 	behaviour "$name" >"$runs/plots.md"
 	insert plots "$runs/plots.md" "$page"
+done
+
+# A paper's verdicts, from claims.json, as Markdown.
+verdicts() {
+	jq -r '
+		def n: if . == null then "–" elif (. | fabs) >= 100 then round else . * 1000 | round / 1000 end;
+		def range: "\(if .[0] == null then "" else .[0] | n end) to \(if .[1] == null then "" else .[1] | n end)";
+		def spread: if .n > 1 then "\(.p50 | n) [\(.p20 | n), \(.p80 | n)]" else "\(.p50 | n)" end;
+		def text: gsub("\\|"; "\\|") | gsub("\n"; " ");
+		def verdict: if .holds then "holds" elif .cause.shown then "**explained**" else "**does not hold**" end;
+		"| claim | figure | statement | paper | accepted | measured | verdict |", "|---|---|---|---|---|---|---|",
+		(.claims[] | "| \(.id) | \(.figure) | \(.statement | text) | \(.paper_value | text) | \(.accepted | range) | \(.measured | spread) \(.unit | text) | \(verdict) |"),
+		"",
+		(.claims[] | select(.cause.shown) | "**\(.id) is explained.** \(.cause.statement). \(if .cause.changes == "" then "Derived" else "Run with \(.cause.changes)" end): \(.cause.measured | spread) \(.cause.unit), accepted \(.cause.accepted | range).", "")
+	' "$1"
+}
+
+# Figures side by side: FOLDER PAPER NUMBER ...
+figures() {
+	local folder=$1 paper=$2 number
+	shift 2
+	echo '<div class="figures">'
+	for number in "$@"; do
+		cp "$folder/figures/$paper-figure-$number.svg" "$src/papers/figures/"
+		printf '<img src="figures/%s-figure-%s.svg" alt="Figure %s">\n' "$paper" "$number" "$number"
+	done
+	echo '</div>'
+}
+
+mkdir -p "$src/papers/figures"
+for page in "$src"/papers/*.md; do
+	paper=$(basename "$page" .md)
+	"$knee" reproduce "$paper" --out "$runs/$paper" >"$runs/$paper.txt" 2>&1 || {
+		cat "$runs/$paper.txt" >&2
+		exit 1
+	}
+	verdicts "$runs/$paper/claims.json" >"$runs/verdicts.md"
+	insert verdicts "$runs/verdicts.md" "$page"
+	{ grep -oP '^<!-- generated: figures \K.*(?= -->$)' "$page" || true; } | while read -ra numbers; do
+		figures "$runs/$paper" "$paper" "${numbers[@]}" >"$runs/figures.md"
+		insert "figures ${numbers[*]}" "$runs/figures.md" "$page"
+	done
 done
 
 "$mdbook" build "$src" --dest-dir "$target/book"

@@ -22,9 +22,15 @@
  *  - a round that overlaps recovery gives no growth (paper section V-A); `recovery_growth=grow` is
  *    the modification that section VI proposes.
  *  - the paper is silent on timeouts: NewReno.
+ *
+ * `preset=module` has the rules of FreeBSD's released module that the paper does not have: slow
+ * start includes the threshold (also for s), halves are rounded up, s starts at the initial window
+ * and is restored only if no round in region A has followed the last backoff in region B, and a
+ * loss within an RTT of a delay backoff is tolerated.
  */
 #include "knee/host.h"
 #include "knee/delay.h"
+#include "knee/module.h"
 #include "knee/reno.h"
 #include "knee/round.h"
 #include "knee/shadow.h"
@@ -69,6 +75,7 @@ enum { CHD_RECOVERY_HOLD = 0, CHD_RECOVERY_GROW = 1 };
 	  "delay that decides a loss: the last round's, or the larger of it and the present one's") \
 	X(CC_CHOICE, ss_test, "ss_test", "", 0, 1, 1, "off|on", "CHD paper sV-B; reading CHD-k", \
 	  "whether the delay test runs in slow start") \
+	MODULE_PRESET_PARAM(X) \
 	X(CC_CHOICE, recovery_growth, "recovery_growth", "", 0, 1, CHD_RECOVERY_HOLD, "hold|grow", \
 	  "CHD paper sV-A, sVI", "hold the window during recovery, or let it grow +1 per RTT")
 
@@ -87,6 +94,9 @@ struct chd_state {
 	u32 shadow_pkts;       /* s; 0: inactive */
 	u32 prior_cwnd_pkts;   /* before the latest loss, for undo */
 	u32 prior_shadow_pkts; /* before the latest loss, for undo */
+	u32 backoff_pos;       /* data outstanding at the last delay backoff end here */
+	u8 competing;	       /* no round in region A since the last backoff in region B */
+	u8 backed_off;	       /* an RTT has not passed since the last delay backoff */
 	u8 sampled;	       /* the running round has a sample */
 	u8 round_ended;	       /* by the present ACK */
 	u8 holding;	       /* the running round measures packets sent before a backoff */
@@ -97,10 +107,25 @@ static u32 chd_qmax_us(const struct chd_state *st, const struct chd_params *p)
 	return p->qmax_us != 0U ? p->qmax_us : cc_delay_qmax_us(&st->delay);
 }
 
+static int chd_module(const struct chd_params *p)
+{
+	return p->preset == MODULE_PRESET_MODULE;
+}
+
+/* Half of a window, rounded as the preset has it. */
+static u32 chd_half_pkts(const struct chd_params *p, u32 pkts)
+{
+	u32 half_pkts = chd_module(p) ? pkts - pkts / 2U : pkts / 2U;
+
+	return cc_max_u32(half_pkts, CC_CWND_FLOOR_PKTS);
+}
+
 static void chd_init(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p)
 {
 	cc_round_start(&st->round, conn);
-	st->shadow_pkts = p->loss_fair && p->shadow_init == CHD_SHADOW_IW ? conn->cwnd_pkts : 0U;
+	st->shadow_pkts = p->loss_fair && (p->shadow_init == CHD_SHADOW_IW || chd_module(p))
+			      ? conn->cwnd_pkts
+			      : 0U;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 	st->prior_shadow_pkts = st->shadow_pkts;
 }
@@ -116,6 +141,8 @@ static void chd_on_rtt(struct cc_conn *conn, struct chd_state *st, const struct 
 		    p->use_max ? cc_max_u32(st->h_now_us, st->delay.q_us) : st->delay.q_us;
 		st->sampled = 1;
 	}
+	if (st->backed_off && !cc_after(st->backoff_pos, conn->ack_pos))
+		st->backed_off = 0;
 	st->round_ended = (u8)cc_round_ended(&st->round, conn);
 	if (!st->round_ended)
 		return;
@@ -126,6 +153,8 @@ static void chd_on_rtt(struct cc_conn *conn, struct chd_state *st, const struct 
 	conn->notes |= CC_NOTE_ROUND;
 	if (st->h_us >= p->qth_us)
 		conn->notes |= CC_NOTE_REGION_B;
+	else
+		st->competing = 0;
 	if (conn->phase == CC_RECOVERY && p->recovery_growth == CHD_RECOVERY_GROW) {
 		conn->ssthresh_pkts =
 		    cc_min_u32(cc_add_sat_u32(conn->ssthresh_pkts, 1U), conn->cwnd_max_pkts);
@@ -163,6 +192,7 @@ static void chd_on_ack(struct cc_conn *conn, struct chd_state *st, const struct 
 {
 	if (st->round_ended) {
 		int held = st->holding;
+		u32 half_pkts;
 
 		st->holding = 0;
 		if (!held && chd_backs_off(conn, st, p, ack)) {
@@ -171,11 +201,30 @@ static void chd_on_ack(struct cc_conn *conn, struct chd_state *st, const struct 
 			chd_shadow_at_backoff(conn, st, p);
 			st->h_backoff_us = st->h_us;
 			st->holding = p->holdoff == CHD_HOLDOFF_ONE_ROUND;
+			st->competing = st->h_us >= p->qth_us;
+			st->backed_off = 1;
+			st->backoff_pos = conn->snd_pos;
+			half_pkts = chd_half_pkts(p, conn->cwnd_pkts);
 			cc_delay_backoff(conn);
+			conn->cwnd_pkts = half_pkts;
+			conn->ssthresh_pkts = half_pkts;
 			return;
 		}
 		if (p->shadow_clear == CHD_CLEAR_EVERY_ROUND)
 			st->shadow_pkts = 0U;
+	}
+	if (chd_module(p) && conn->cwnd_limited) {
+		u32 before_pkts = conn->cwnd_pkts;
+
+		if (module_slow_start(conn, reno_counted_pkts(p->count, ack->acked_pkts))) {
+			u32 added_pkts = cc_sub_floor_u32(conn->cwnd_pkts, before_pkts);
+
+			if (st->shadow_pkts != 0U)
+				st->shadow_pkts =
+				    cc_min_u32(cc_add_sat_u32(st->shadow_pkts, added_pkts),
+					       conn->cwnd_max_pkts);
+			return;
+		}
 	}
 	shadow_grow(conn, &st->shadow_pkts, p->growth, p->count, p->ss_limit_pkts, ack->acked_pkts,
 		    st->round_ended);
@@ -186,15 +235,17 @@ static u32 chd_ssthresh(struct cc_conn *conn, struct chd_state *st, const struct
 {
 	u32 h_us =
 	    p->loss_delay == CHD_LOSS_DELAY_MAX ? cc_max_u32(st->h_us, st->h_now_us) : st->h_us;
-	u32 larger_pkts = cc_max_u32(conn->cwnd_pkts, st->shadow_pkts);
+	u32 restored_pkts = chd_module(p) && !st->competing ? 0U : st->shadow_pkts;
+	u32 larger_pkts = cc_max_u32(conn->cwnd_pkts, restored_pkts);
+	int tolerated = chd_module(p) && st->backed_off;
 
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 	st->prior_shadow_pkts = st->shadow_pkts;
 	if (st->shadow_pkts != 0U && p->shadow_loss == CHD_SHADOW_LOSS_HALVE)
-		st->shadow_pkts = cc_max_u32(st->shadow_pkts / 2U, CC_CWND_FLOOR_PKTS);
-	if (h_us > p->qth_us) {
+		st->shadow_pkts = chd_half_pkts(p, st->shadow_pkts);
+	if (h_us > p->qth_us && !tolerated) {
 		conn->notes |= CC_NOTE_REGION_B;
-		return cc_max_u32(larger_pkts / 2U, CC_CWND_FLOOR_PKTS);
+		return chd_half_pkts(p, larger_pkts);
 	}
 	conn->notes |= CC_NOTE_LOSS_TOLERATED;
 	return cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);

@@ -71,14 +71,14 @@ enum { DA_SS_TAU_BASE = 0, DA_SS_TAU_ADAPTIVE = 1 };
 	  "AIMD paper Algorithm 1: none", "smallest beta") \
 	X(CC_PROB_PPM, first_beta_ppm, "first_beta", "", 0, 1000000, 0, "", \
 	  "AIMD paper Fig. 2: 0.5", "beta of the connection's first backoff; 0: as any other") \
-	X(CC_PROB_PPM, gamma_ppm, "gamma", "", 0, 1000000, 500000, "", \
-	  "AIMD paper eq. 5: no value, 0 to 1; reading", \
+	X(CC_PROB_PPM, gamma_ppm, "gamma", "", 0, 1000000, 700000, "", \
+	  "AIMD paper eq. 5: no value, 0 to 1; reading by fit to Figs. 6 and 7", \
 	  "weight of the recent queueing delay in the adaptive threshold") \
 	X(CC_NUMBER_PPM, decay_ppm, "rtt_max_decay", "", 0, 1000000, 10000, "", \
 	  "AIMD paper Algorithm 1 line 3: a, no value; reading", \
 	  "fraction of an RTT by which RTTmax decays per round trip") \
-	X(CC_NUMBER_PPM, kappa_ppm, "kappa", "", 0, 1000000000, 10000000, "", \
-	  "AIMD paper sIII: no value; reading", \
+	X(CC_NUMBER_PPM, kappa_ppm, "kappa", "", 0, 1000000000, 25000000, "", \
+	  "AIMD paper sIII: no value; reading by fit to Figs. 6 and 7", \
 	  "least time between delay backoffs, in units of RTTmax - RTTmin") \
 	X(CC_TIME_US, low_speed_us, "delta_l", "", 0, 10000000, 1000000, "", "AIMD paper eq. 2: 1 s", \
 	  "time after a backoff for which the window grows as NewReno's") \

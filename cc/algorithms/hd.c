@@ -16,15 +16,20 @@
  *    which neither the letter nor FreeBSD's released module makes. `holdoff=none` is the letter.
  *  - Slow start is out of the letter's scope. By default the delay test runs there too and ends it
  *    (`ss_test`).
+ *  - The letter speaks of a probability per packet, Algorithm 1 of one per ACK: `draw`.
+ *  - FreeBSD's released module has no hold-off either, but takes slow start to include the
+ *    threshold: `preset=module` does both.
  *  - qmax is the largest queueing delay seen (LCN paper section III) unless `qmax` fixes it (the
  *    letter's Comment 2).
  */
 #include "knee/host.h"
 #include "knee/delay.h"
+#include "knee/module.h"
 #include "knee/reno.h"
 #include "knee/undo.h"
 
 enum { HD_HOLDOFF_NONE = 0, HD_HOLDOFF_ONE_ROUND = 1 };
+enum { HD_DRAW_ACK = 0, HD_DRAW_PACKET = 1 };
 enum { HD_SIGNAL_RAW = 0, HD_SIGNAL_SRTT = 1 };
 
 #define HD_PARAMS(X) \
@@ -41,7 +46,11 @@ enum { HD_SIGNAL_RAW = 0, HD_SIGNAL_SRTT = 1 };
 	  "queueing delay at which the backoff probability is 0 again; 0: largest one observed") \
 	X(CC_PROB_PPM, pmax_ppm, "pmax", "pmax", 0, 1000000, 20000, "", \
 	  "CHD paper sV: 0.02; HD letter sIII: 0.05", \
-	  "largest backoff probability, per ACK") \
+	  "largest backoff probability, per ACK or per packet") \
+	X(CC_CHOICE, draw, "draw", "", 0, 1, HD_DRAW_ACK, "ack|packet", \
+	  "HD letter Algorithm 1; reading HD-g", \
+	  "back off with g per ACK, or with g for each packet that the ACK acknowledges") \
+	MODULE_PRESET_PARAM(X) \
 	X(CC_CHOICE, holdoff, "holdoff", "", 0, 1, HD_HOLDOFF_ONE_ROUND, "none|one_round", \
 	  "reading HD-a", "how soon a second delay backoff may follow the first") \
 	X(CC_CHOICE, signal, "signal", "", 0, 1, HD_SIGNAL_RAW, "raw|srtt", \
@@ -105,18 +114,38 @@ static int hd_test_due(const struct cc_conn *conn, const struct hd_state *st,
 	       (p->ss_test || !reno_in_slow_start(conn));
 }
 
+/* Probability that this ACK halves the window. With `draw=packet` it is g times the packets
+ * acknowledged; delayed ACKs halve the number of draws else, but not growth, which counts packets.
+ */
+static u64 hd_draw_prob_q32(const struct hd_state *st, const struct hd_params *p, u32 acked_pkts)
+{
+	u64 draws = p->draw == HD_DRAW_PACKET ? (u64)cc_max_u32(acked_pkts, 1U) : 1ULL;
+
+	return cc_mul_up_to_u64(hd_backoff_prob_q32(st, p), draws, 1ULL << 32);
+}
+
+static void hd_grow(struct cc_conn *conn, const struct hd_params *p, u32 acked_pkts)
+{
+	if (p->preset == MODULE_PRESET_MODULE && conn->cwnd_limited &&
+	    module_slow_start(conn, reno_counted_pkts(p->count, acked_pkts)))
+		return;
+	reno_grow(conn, p->count, p->ss_limit_pkts, acked_pkts);
+}
+
 static void hd_on_ack(struct cc_conn *conn, struct hd_state *st, const struct hd_params *p,
 		      const struct cc_ack *ack)
 {
-	if (hd_test_due(conn, st, p) && cc_happens(ack->random, hd_backoff_prob_q32(st, p))) {
+	if (hd_test_due(conn, st, p) &&
+	    cc_happens(ack->random, hd_draw_prob_q32(st, p, ack->acked_pkts))) {
 		if (hd_q_us(st, p) >= p->qth_us)
 			conn->notes |= CC_NOTE_REGION_B;
 		cc_delay_backoff(conn);
-		st->holding = p->holdoff == HD_HOLDOFF_ONE_ROUND;
+		st->holding =
+		    p->holdoff == HD_HOLDOFF_ONE_ROUND && p->preset == MODULE_PRESET_PAPER;
 		st->hold_pos = conn->snd_pos;
 		return;
 	}
-	reno_grow(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
+	hd_grow(conn, p, ack->acked_pkts);
 }
 
 static u32 hd_ssthresh(struct cc_conn *conn, struct hd_state *st, const struct hd_params *p)

@@ -71,7 +71,7 @@ fn sum() -> String {
     let all: Vec<Claim> = PAPERS.iter().flat_map(|id| load(id).unwrap().1).collect();
     let Recorded { holding, explained, open } = Recorded::of(&all);
     format!(
-        "  {} claims of {} papers; in the simulator {holding} hold, {} do not for a cause that is run and \
+        "{} claims of {} papers; in the simulator {holding} hold, {} do not for a cause that is run and \
          shown, {} are open.\n",
         all.len(),
         PAPERS.len(),

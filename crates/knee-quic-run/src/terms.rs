@@ -180,7 +180,7 @@ fn approximate(
         ),
     });
     let recovery = match options.recovery {
-        Recovery::Sack => "",
+        Recovery::Sack | Recovery::Freebsd7 => "",
         Recovery::Newreno | Recovery::NewrenoPrr => " (every ACK reports everything that arrived)",
     };
     approximations.push(format!(

@@ -130,6 +130,7 @@ fn shown_limit(limit: QueueLimit) -> String {
     match limit {
         QueueLimit::Packets(n) => format!("{n} packets"),
         QueueLimit::Bytes(n) => format!("{n} bytes"),
+        QueueLimit::BytesAndOne(n) => format!("{n} bytes and one packet"),
     }
 }
 
@@ -540,6 +541,7 @@ fn what(flow: &FlowSpec) -> [String; 3] {
             let shown = shown.into_iter().map(|(name, value)| format!("{name} = {value}"));
             let recovery = match options.recovery {
                 Recovery::Sack => "SACK",
+                Recovery::Freebsd7 => "SACK as in FreeBSD 7",
                 Recovery::Newreno => "NewReno recovery",
                 Recovery::NewrenoPrr => "NewReno recovery with PRR",
             };

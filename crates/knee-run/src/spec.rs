@@ -576,6 +576,9 @@ pub enum Recovery {
     Newreno,
     /// Cumulative ACKs only, partial ACKs, proportional rate reduction, as in Linux without SACK.
     NewrenoPrr,
+    /// As [`Self::Sack`], but with the window of FreeBSD 7: one packet when recovery begins, from
+    /// which it grows.
+    Freebsd7,
 }
 
 /// Delayed acknowledgements.

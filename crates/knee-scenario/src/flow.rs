@@ -92,6 +92,7 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
                     ("sack", Recovery::Sack),
                     ("newreno", Recovery::Newreno),
                     ("newreno-prr", Recovery::NewrenoPrr),
+                    ("freebsd7", Recovery::Freebsd7),
                 ],
             )?
             .unwrap_or(base.recovery),

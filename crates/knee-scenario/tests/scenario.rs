@@ -1143,6 +1143,7 @@ proptest! {
         queue in prop_oneof![
             (1u32..).prop_map(QueueLimit::Packets),
             (65_535u64..).prop_map(QueueLimit::Bytes),
+            (1u64..).prop_map(QueueLimit::BytesAndOne),
         ],
         loss in 0.0f64..1.0,
         seed in 0..=i64::MAX as u64,

@@ -322,7 +322,8 @@ impl Sender {
         // Without limited transmit, SACKed packets do not make room until a loss is inferred.
         let unused = tcb.conn.phase == Phase::Disorder as u8 && !tcb.limited_transmit;
         let held_back_pkts = if unused { tcb.board.sacked() } else { 0 };
-        let window_pkts = tcb.conn.cwnd_pkts.saturating_add_signed(self.recovery.inflation_pkts());
+        let window_pkts =
+            tcb.conn.cwnd_pkts.saturating_add_signed(self.recovery.inflation_pkts(tcb.phase()));
         let room = |board: &Scoreboard| board.in_network() + held_back_pkts < window_pkts;
         if self.rate.is_some() {
             self.send_paced(now_ns, room, out);

@@ -34,6 +34,7 @@ fn queue() -> impl Strategy<Value = QueueLimit> {
         2 => (3u32..100).prop_map(QueueLimit::Packets),
         1 => (1500u64..4000).prop_map(QueueLimit::Bytes),
         2 => (4000u64..150_000).prop_map(QueueLimit::Bytes),
+        1 => (0u64..50_000).prop_map(QueueLimit::BytesAndOne),
     ]
 }
 
@@ -396,6 +397,7 @@ fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
         let fits = match spec.path.hops[0].queue {
             QueueLimit::Packets(limit) => held.len() < limit as usize,
             QueueLimit::Bytes(limit) => held_bytes + u64::from(line.bytes) <= limit,
+            QueueLimit::BytesAndOne(limit) => held_bytes <= limit,
         };
         match line.event {
             PacketEvent::Enqueued => {

@@ -207,7 +207,7 @@ fn one_loss() {
         let grown = grown.map(|r| (r.after.cwnd_pkts, r.after.cwnd_cnt));
         match recovery {
             // cwnd = ssthresh, of which nothing is in flight.
-            Recovery::Sack => {
+            Recovery::Sack | Recovery::Freebsd7 => {
                 assert_eq!((ended_us, left, new), (vec![full_us], vec![10], 10));
                 assert_eq!(grown, Some((10, 1)));
             }
@@ -343,7 +343,7 @@ fn window_during_and_after_recovery() {
             // 38 packets are delivered in recovery before the repair (20 to 57; or 22 to 59, since
             // the third duplicate was 22's); ceil(38 * 19 / 39) = 19 go out, the repair among them:
             // every second one or so, from the second after the first on.
-            Recovery::Sack | Recovery::NewrenoPrr => {
+            Recovery::Sack | Recovery::NewrenoPrr | Recovery::Freebsd7 => {
                 assert_eq!(new[0], ((begins_ms + 2) * MS, next));
             }
             // 41 are outstanding and the window is 19 plus the duplicates: the 23rd of them, of
@@ -599,7 +599,7 @@ fn a_needless_timeout_is_undone_by_dsack() {
         let after = state_at(flow, 7 * S);
         match recovery {
             // Undone at the report of the last repair, which arrived one RTT after it was sent.
-            Recovery::Sack => {
+            Recovery::Sack | Recovery::Freebsd7 => {
                 assert_eq!(flow.counters.undos, 1);
                 let undo = calls(flow, Call::Undo).next().expect("one");
                 assert_eq!(undo.result, before);

@@ -215,6 +215,9 @@ fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -
             u64::from(pkts) * u64::from(options.mss_bytes + options.header_bytes)
         }
         QueueLimit::Bytes(bytes) => bytes,
+        QueueLimit::BytesAndOne(bytes) => {
+            bytes.saturating_add(u64::from(options.mss_bytes + options.header_bytes))
+        }
     };
     let queue_bytes = match &path.reverse {
         Some(link) if flow.route.reverse => bytes(link.queue),
@@ -273,6 +276,13 @@ fn check(
         let why = "the kernel's RTT samples are in microseconds; leave the tick out";
         return Err(unsupported_of(flow, "tcp.rtt_tick", why));
     }
+    if options.recovery == Recovery::Freebsd7 {
+        approximations.push(
+            "recovery with SACK is the kernel's own: proportional rate reduction in place of the \
+             window of FreeBSD 7 (the simulator's `sack`)"
+                .to_owned(),
+        );
+    }
     if options.recovery == Recovery::Newreno {
         approximations.push(
             "recovery without SACK is the kernel's own: proportional rate reduction in place of \
@@ -281,7 +291,7 @@ fn check(
         );
     }
     Ok(Stack {
-        sack: options.recovery == Recovery::Sack,
+        sack: matches!(options.recovery, Recovery::Sack | Recovery::Freebsd7),
         timestamps,
         idle_restart: options.idle_restart,
         ecn: options.ecn,

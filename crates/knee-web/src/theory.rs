@@ -65,7 +65,7 @@ pub(crate) fn theory(spec: &RunSpec) -> Result<(Theory, Vec<f64>), Refusal> {
     let capacity_pps = capacity_bps / packet_bits;
     let queue_s = match hop.queue {
         Limit::Packets(packets) => f64::from(packets) / capacity_pps,
-        Limit::Bytes(bytes) => bytes as f64 * 8.0 / capacity_bps,
+        Limit::Bytes(bytes) | Limit::BytesAndOne(bytes) => bytes as f64 * 8.0 / capacity_bps,
     };
     let rtt_ns = spec.path.delay_forward_ns + spec.path.delay_reverse_ns + 2 * flow.access_delay_ns;
     let rtt_s = rtt_ns as f64 / NS_PER_S as f64;

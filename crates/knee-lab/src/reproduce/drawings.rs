@@ -42,6 +42,11 @@ pub(super) fn charts(
         }
         PlotKind::ShadowWindow => vec![compiled::shadow_window().map_err(|e| e.to_string())?],
     };
+    if let Some(first) = charts.first_mut() {
+        let points = plot.points.iter();
+        let given = points.map(|p| Series::new(&p.name, Style::Marks, p.at.iter().copied()));
+        first.series.extend(given);
+    }
     for (panel, chart) in charts.iter_mut().enumerate() {
         let letter = (b'a' + (index + panel) as u8) as char;
         chart.id = format!("figure-{}{letter}", figure.number);

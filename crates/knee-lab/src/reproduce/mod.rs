@@ -17,8 +17,8 @@ pub use cases::{Case, Cases};
 pub use cause::Cause;
 pub use fluid::{FluidRule, FluidSpec};
 pub use paper::{
-    Axis, AxisValue, Claim, Figure, Found, Judge, Model, PAPERS, Paper, PaperError, Plot, PlotKind,
-    Tabulated, Unjudged, load,
+    Axis, AxisValue, Claim, Figure, Found, Judge, Model, PAPERS, Paper, PaperError, PaperPoints,
+    Plot, PlotKind, Tabulated, Unjudged, load,
 };
 pub use verdict::{Shown, Spread, Verdict};
 

@@ -149,11 +149,24 @@ pub struct Plot {
     /// Curves: what is plotted.
     #[serde(default)]
     pub curves: Vec<Model>,
+    /// Values that the paper's text gives, drawn as points over the first chart.
+    #[serde(default)]
+    pub points: Vec<PaperPoints>,
     /// Fluid: link and flows.
     pub fluid: Option<FluidSpec>,
     /// Fluid: queueing delays from which trajectories start, ms.
     #[serde(default)]
     pub starts: Vec<f64>,
+}
+
+/// Values that a paper gives.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperPoints {
+    /// Name in the legend.
+    pub name: String,
+    /// x and y of each, in the units of the axes.
+    pub at: Vec<(f64, f64)>,
 }
 
 /// A formula plotted as a curve.

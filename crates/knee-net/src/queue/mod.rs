@@ -32,6 +32,9 @@ pub enum Limit {
     Packets(u32),
     /// So many bytes of whole packets.
     Bytes(u64),
+    /// A packet may join if no more than so many bytes are held before it: one packet more than
+    /// [`Self::Bytes`], as in dummynet.
+    BytesAndOne(u64),
 }
 
 impl Limit {
@@ -41,6 +44,7 @@ impl Limit {
         match self {
             Self::Packets(limit) => held_pkts < limit as usize,
             Self::Bytes(limit) => held_bytes + bytes <= limit,
+            Self::BytesAndOne(limit) => held_bytes <= limit,
         }
     }
 }

@@ -85,7 +85,11 @@ fn discipline() -> impl Strategy<Value = Discipline> {
 }
 
 fn limit() -> impl Strategy<Value = Limit> {
-    prop_oneof![(1u32..20).prop_map(Limit::Packets), (1500u64..20_000).prop_map(Limit::Bytes)]
+    prop_oneof![
+        (1u32..20).prop_map(Limit::Packets),
+        (1500u64..20_000).prop_map(Limit::Bytes),
+        (0u64..20_000).prop_map(Limit::BytesAndOne)
+    ]
 }
 
 /// Packets: time since the one before it, flow, size, whether it can be marked.
@@ -116,6 +120,7 @@ impl Books {
         match self.limit {
             Limit::Packets(limit) => prop_assert!(held.len() <= limit as usize),
             Limit::Bytes(limit) => prop_assert!(bytes <= limit),
+            Limit::BytesAndOne(limit) => prop_assert!(bytes <= limit + 1500),
         }
         let accounted = self.dropped.len() + self.left.len() + held.len();
         prop_assert_eq!(self.arrived as usize, accounted);

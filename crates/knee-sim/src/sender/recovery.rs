@@ -42,7 +42,8 @@ pub(super) enum Recovery {
 impl Recovery {
     pub(super) fn new(kind: knee_run::Recovery) -> Self {
         match kind {
-            knee_run::Recovery::Sack => Self::Sack(Sack::new()),
+            knee_run::Recovery::Sack => Self::Sack(Sack::new(false)),
+            knee_run::Recovery::Freebsd7 => Self::Sack(Sack::new(true)),
             knee_run::Recovery::Newreno => Self::NewReno(NewReno::default()),
             knee_run::Recovery::NewrenoPrr => Self::NewRenoPrr(NewRenoPrr::default()),
         }
@@ -98,10 +99,11 @@ impl Recovery {
 
     /// Packets that may be in the network beyond the window; below 0: fewer than the window.
     #[inline]
-    pub(super) fn inflation_pkts(&self) -> i32 {
+    pub(super) fn inflation_pkts(&self, phase: Phase) -> i32 {
         match self {
             Self::NewReno(newreno) => newreno.inflation_pkts(),
-            Self::Sack(_) | Self::NewRenoPrr(_) => 0,
+            Self::Sack(sack) => sack.inflation_pkts(phase),
+            Self::NewRenoPrr(_) => 0,
         }
     }
 

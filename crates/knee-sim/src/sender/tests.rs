@@ -3,7 +3,7 @@
 use super::{probe::Probe, *};
 use knee_run::{
     NS_PER_MS,
-    Recovery::{Newreno, NewrenoPrr, Sack},
+    Recovery::{Freebsd7, Newreno, NewrenoPrr, Sack},
 };
 
 impl Transmit for Vec<u32> {
@@ -316,4 +316,32 @@ fn undoing_forgets_the_losses_too() {
     assert_eq!((sender.tcb.counters.undos, sender.tcb.phase()), (1, Phase::Open));
     // 2 to 11 are in the network; the window is 11 again, and one more for this ACK.
     assert_eq!(out, [12, 13]);
+}
+
+/// FreeBSD 7, a window of 20 of which the first packet is lost. The ACK that tells so begins the
+/// recovery with a window of 1: the repair. ssthresh is 10; each further ACK lets a packet out once
+/// fewer than 10 are in the network. At the end 10 are in flight: min(10, 10 + 1).
+#[test]
+fn freebsd_7_starts_from_one_packet() {
+    let (mut sender, mut out) = sender(Freebsd7, 20);
+    assert_eq!(out.len(), 20);
+    out.clear();
+    let window = |sender: &Sender| (sender.tcb.conn.cwnd_pkts, sender.inflight_pkts());
+    let mut windows = Vec::new();
+    for k in 2..=20 {
+        sender.on_ack(100 * NS_PER_MS, ack(0), sacking([(1, k), (0, 0), (0, 0)]), &mut out);
+        windows.push((sender.tcb.phase(), window(&sender)));
+    }
+    let began = windows.iter().position(|(phase, _)| *phase == Phase::Recovery).unwrap();
+    assert_eq!(windows[began].1.0, 1);
+    assert_eq!(out.iter().filter(|n| **n == 0).count(), 1, "{out:?}");
+    let (last_cwnd_pkts, last_inflight_pkts) = windows.last().unwrap().1;
+    assert_eq!(last_inflight_pkts, 10, "{windows:?}");
+    assert!(1 < last_cwnd_pkts && last_cwnd_pkts < 11, "{windows:?}");
+    let grows = |pair: &[(Phase, (u32, u32))]| pair[1].1.0 - pair[0].1.0 <= 1;
+    assert!(windows[began..].windows(2).all(grows), "{windows:?}");
+    sender.on_ack(200 * NS_PER_MS, ack(20), NOTHING, &mut out);
+    assert_eq!(sender.tcb.phase(), Phase::Open);
+    let flight_pkts = sender.tcb.board.outstanding();
+    assert!(flight_pkts >= 9 && sender.tcb.conn.cwnd_pkts == 10, "{flight_pkts}");
 }
