@@ -10,7 +10,7 @@ what=${1:-all}
 scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-config make
 
 if [[ $what != deb ]]; then
-	cargo package --locked --workspace
+	cargo package --locked --workspace --exclude knee-py
 	ls -lh "$target"/package/*.crate
 fi
 
