@@ -398,7 +398,7 @@ fn float(code: u32, bits: u32) -> f64 {
 
 /// U, packets/s: the newest lane of the estimator's state (`cc/include/knee/abse.h`).
 fn u(f: &Flow) -> f64 {
-    let lane = f.cc.state().bytes()[24..26].try_into().expect("two bytes");
+    let lane = f.cc.state().bytes()[8..10].try_into().expect("two bytes");
     let code = u32::from(u16::from_ne_bytes(lane));
     float(code, 10)
 }
@@ -587,6 +587,7 @@ fn defaults_are_the_papers() {
         ("sampling", "adaptive"),
         ("idle", "hold"),
         ("be_start", "zero"),
+        ("umax", "ten"),
     ];
     assert_eq!(shown, by_hand.map(|(name, value)| (name, value.to_owned())));
 }
