@@ -58,6 +58,9 @@ scripts/test-vm.sh
 step "claims on real TCP and over QUIC: the short form, in virtual time"
 "$knee" reproduce chd --host vm,quic --short --out "$out/hosts"
 
+step "the Python package"
+scripts/test-python.sh
+
 step "tutorial: every command, in a copy of the repository"
 # The last step: it builds the copy into the same target folder.
 scripts/tutorial.sh

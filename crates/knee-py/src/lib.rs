@@ -14,7 +14,14 @@ use rayon::prelude::*;
 use results::Results;
 use std::{
     ffi::OsString,
+    panic::resume_unwind,
     path::{Path, PathBuf},
+    sync::{
+        Condvar, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
 };
 
 /// What Python asks for: file or text, name, folder for files that the text names, `--set` arguments.
@@ -72,10 +79,47 @@ impl Wanted {
     }
 }
 
-/// Makes all runs of all scenarios, on `jobs` threads (0: one for each core).
-fn make(all: Vec<Ready>, jobs: usize) -> PyResult<Vec<Results>> {
+/// How often Ctrl-C is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Does `work` on another thread, without Python's lock. Ctrl-C tells it to end, and is raised when it
+/// has.
+fn interruptible<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> T + Send,
+) -> PyResult<T> {
+    let ended = AtomicBool::new(false);
+    let (done, told) = (Mutex::new(false), Condvar::new());
+    let locked = || done.lock().unwrap_or_else(PoisonError::into_inner);
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let result = work(&ended);
+            *locked() = true;
+            told.notify_one();
+            result
+        });
+        let wait = || told.wait_timeout_while(locked(), LOOK, |done| !*done).is_ok_and(|w| *w.0);
+        let mut raised = None;
+        // It ends without a word if it panics.
+        while raised.is_none() && !py.detach(wait) && !worker.is_finished() {
+            raised = py.check_signals().err();
+        }
+        ended.store(raised.is_some(), Ordering::Relaxed);
+        match (raised, py.detach(|| worker.join())) {
+            (Some(raised), _) => Err(raised),
+            (None, Ok(result)) => Ok(result),
+            (None, Err(panic)) => resume_unwind(panic),
+        }
+    })
+}
+
+/// Makes all runs of all scenarios, on `jobs` threads (0: one for each core), unless it is `ended`.
+fn make(all: Vec<Ready>, jobs: usize, ended: &AtomicBool) -> PyResult<Vec<Results>> {
     let runs: Vec<_> = all.iter().flat_map(|r| r.specs.iter().map(move |s| (r.host, s))).collect();
     let one = |(host, spec): &(&dyn Host, &RunSpec)| {
+        if ended.load(Ordering::Relaxed) {
+            return Err(error::new("HostError", "ended by Ctrl-C", None));
+        }
         host.run(spec, &RunOptions::default()).map_err(host_error)
     };
     let records = if runs.len() == 1 {
@@ -102,7 +146,7 @@ fn make(all: Vec<Ready>, jobs: usize) -> PyResult<Vec<Results>> {
 #[pyfunction]
 fn run_many(py: Python<'_>, wanted: Vec<Wanted>, jobs: usize) -> PyResult<Vec<Results>> {
     let all = wanted.iter().map(Wanted::ready).collect::<PyResult<Vec<_>>>()?;
-    py.detach(|| make(all, jobs))
+    interruptible(py, |ended| make(all, jobs, ended))?
 }
 
 /// TOML that says what a JSON object says.

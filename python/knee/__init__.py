@@ -1,0 +1,39 @@
+"""Delay-based TCP congestion control: simulate, reproduce, measure.
+
+import knee
+
+results = knee.run("scenarios/chd/coexistence.toml", seed=1)
+results.share("chd", from_s=20)
+results.flows  # an Arrow table: polars.from_arrow(results.flows), pyarrow.table(results.flows)
+"""
+
+from knee._commands import algorithms, compare, duel, load_c, matrix, reproduce
+from knee._errors import AlgorithmError, CommandError, HostError, KneeError, ScenarioError
+from knee._knee import __version__
+from knee._runs import FlowName, Percentiles, Plot, Results, Table, run, run_many
+from knee._scenario import Flow, Path, Scenario
+
+__all__ = [
+    "AlgorithmError",
+    "CommandError",
+    "Flow",
+    "FlowName",
+    "HostError",
+    "KneeError",
+    "Path",
+    "Percentiles",
+    "Plot",
+    "Results",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "__version__",
+    "algorithms",
+    "compare",
+    "duel",
+    "load_c",
+    "matrix",
+    "reproduce",
+    "run",
+    "run_many",
+]

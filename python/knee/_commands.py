@@ -1,0 +1,124 @@
+"""Commands that make many runs: each is a process of its own, and gives what it prints as JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from os import PathLike, fspath
+from typing import Any
+
+from knee import _knee
+from knee._errors import CommandError
+
+
+def _command(*words: str | None) -> dict[str, Any]:
+    arguments = [word for word in words if word is not None]
+    done = subprocess.run(
+        [sys.executable, "-m", "knee", *arguments, "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # 1 and 3 are verdicts of `reproduce`.
+    if done.returncode not in (0, 1, 3) or not done.stdout:
+        raise CommandError(done.stderr.strip() or f"it ended with {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def _option(name: str, value: object) -> list[str]:
+    return [] if value is None else [f"--{name}", str(value)]
+
+
+def duel(
+    a: str,
+    b: str,
+    *,
+    path: str | None = None,
+    duration: str | None = None,
+    repeat: int | None = None,
+    seed: int | None = None,
+    host: str | None = None,
+    out: str | PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """Two algorithms on a shared path: `duel("chd:qth=20ms", "newreno")`; see docs/duel.md."""
+    options = [
+        *_option("path", path),
+        *_option("duration", duration),
+        *_option("repeat", repeat),
+        *_option("seed", seed),
+        *_option("host", host),
+        *_option("out", None if out is None else fspath(out)),
+    ]
+    return _command("duel", a, b, *options)
+
+
+def matrix(
+    algorithms: Sequence[str],
+    *,
+    out: str | PathLike[str],
+    paths: Sequence[str] = (),
+    duration: str | None = None,
+    repeat: int | None = None,
+    seed: int | None = None,
+    host: str | None = None,
+) -> dict[str, Any]:
+    """Every algorithm beside every other; the report goes to the new folder `out`."""
+    options = [
+        *(word for path in paths for word in ("--path", path)),
+        *_option("duration", duration),
+        *_option("repeat", repeat),
+        *_option("seed", seed),
+        *_option("host", host),
+        *_option("out", fspath(out)),
+    ]
+    return _command("matrix", "--cc", ",".join(algorithms), *options)
+
+
+def reproduce(
+    paper: str,
+    *,
+    out: str | PathLike[str],
+    figure: str | None = None,
+    short: bool = False,
+    repeat: int | None = None,
+) -> dict[str, Any]:
+    """A paper's figures and the verdicts on its claims; the report goes to the new folder `out`."""
+    options = [
+        *_option("figure", figure),
+        *_option("repeat", repeat),
+        *_option("out", fspath(out)),
+    ]
+    return _command("reproduce", paper, "--short" if short else None, *options)
+
+
+def compare(
+    scenario: str | PathLike[str],
+    *,
+    hosts: Sequence[str] = ("sim", "quic"),
+    repeat: int | None = None,
+) -> dict[str, Any]:
+    """A scenario's file on two or three hosts, and where they differ."""
+    return _command(
+        "compare", fspath(scenario), "--host", ",".join(hosts), *_option("repeat", repeat)
+    )
+
+
+def algorithms(*names: str) -> list[dict[str, Any]]:
+    """Algorithms with their parameters, units, ranges, defaults and sources.
+
+    All that are built in, or those of these names and C files.
+    """
+    return json.loads(_knee.algorithms_json(list(names)))["algorithms"]
+
+
+def load_c(text: str, *, file: str = "<text>") -> str:
+    """Compiles an algorithm of one's own from C text; gives its name, for `cc`.
+
+    It becomes part of this process. `docs/adding-an-algorithm.md` has the rules.
+
+    Raises:
+        AlgorithmError: With the compiler's message.
+    """
+    return _knee.load_c(file, text)

@@ -1,0 +1,57 @@
+"""Exceptions: what is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+
+class KneeError(Exception):
+    """What `knee` would have printed.
+
+    Attributes:
+        what: What is wrong.
+        help: What to do about it, if that is known.
+        file: The file it is about (`--set` for a value from `set=`), if there is one.
+        line: Line in it, from 1.
+        key: The scenario's key, such as `flow.0.params.qth`.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        help: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Keeps the parts; `str()` puts them together."""
+        super().__init__(what)
+        self.what = what
+        self.help = help
+        self.file = file
+        self.line = line
+        self.key = key
+
+    def __reduce__(self) -> tuple[type[KneeError], tuple[str | int | None, ...]]:
+        """Parts, so that worker processes can hand it on."""
+        return type(self), (self.what, self.help, self.file, self.line, self.key)
+
+    def __str__(self) -> str:
+        """Place, fault and remedy."""
+        place = "" if self.file is None else f"{self.file}, line {self.line}: "
+        remedy = f"\nhelp: {self.help}" if self.help else ""
+        return f"{place}{self.what}{remedy}"
+
+
+class ScenarioError(KneeError):
+    """A scenario that cannot be run as it is written."""
+
+
+class HostError(KneeError):
+    """A run that its host cannot make, or that broke."""
+
+
+class AlgorithmError(KneeError):
+    """There is no such algorithm, or a C file gives none."""
+
+
+class CommandError(KneeError):
+    """A command of `knee` failed; `what` is what it said."""

@@ -1,0 +1,392 @@
+"""Running scenarios, and what was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any, NamedTuple
+
+from knee import _knee
+from knee._errors import KneeError
+from knee._scenario import Described, Value, arguments, described
+
+Table = _knee.Table
+
+
+class Percentiles(NamedTuple):
+    """Percentiles over repetitions, linearly interpolated."""
+
+    p20: float
+    p50: float
+    p80: float
+
+
+class FlowName(NamedTuple):
+    """A flow of a repetition."""
+
+    name: str
+    kind: str
+    """Its algorithm, or `udp`, `probe`."""
+    source: str
+    """The table that drew it; empty for a flow that the scenario names."""
+
+
+Flows = str | int | Sequence[str | int] | None
+"""Flows: a name, an algorithm, a number from 0, several of these, or None for all TCP flows."""
+
+
+class Results:
+    """What was measured of a scenario, with all its repetitions.
+
+    Metrics are defined as in the claims and in `summary.json`. Each takes `repetition`, counted
+    from 0, and a window from `from_s` to `to_s`, seconds from the start of the run; without
+    `repetition` the median over the repetitions is given. A metric of which there is nothing (no
+    packet, no such time) is None.
+    """
+
+    def __init__(self, native: _knee.Results) -> None:
+        """Of native results; `knee.run` makes them."""
+        self._native = native
+
+    def __len__(self) -> int:
+        """Number of repetitions."""
+        return len(self._native)
+
+    @property
+    def host(self) -> str:
+        """The host that ran it."""
+        return self._native.host
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seed of each repetition."""
+        return self._native.seeds
+
+    @property
+    def duration_s(self) -> float:
+        """Length of a run, seconds."""
+        return self._native.duration_s
+
+    @property
+    def scenario(self) -> str:
+        """The scenario as TOML that says all by itself."""
+        return self._native.text
+
+    @property
+    def notes(self) -> list[str]:
+        """What the host does otherwise than the scenario asks."""
+        return self._native.notes
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What `knee run --format json` prints."""
+        return json.loads(self._native.summary_json())
+
+    @property
+    def flows(self) -> Table:
+        """Every flow over time, as `flows.parquet` has it: one row per repetition, flow and bin."""
+        return self._native.table("flows")
+
+    @property
+    def queue(self) -> Table:
+        """The bottleneck's queue over time: one row per repetition and bin."""
+        return self._native.table("queue")
+
+    @property
+    def trace(self) -> Table:
+        """Every call of the algorithms; needs `record = {"trace": True}`."""
+        return self._native.table("trace")
+
+    @property
+    def packets(self) -> Table:
+        """Every packet at the bottleneck; needs `record = {"queue_log": True}`."""
+        return self._native.table("packets")
+
+    @property
+    def probes(self) -> Table:
+        """Every probe that arrived: when it was sent, and its one-way delay."""
+        return self._native.table("probes")
+
+    @property
+    def transfers(self) -> Table:
+        """Every transfer: size, start and end."""
+        return self._native.table("transfers")
+
+    def flow_names(self, repetition: int = 0) -> list[FlowName]:
+        """The flows of a repetition."""
+        return [FlowName(*flow) for flow in self._native.flow_names(self._checked(repetition))]
+
+    def goodput(
+        self,
+        flows: Flows = None,
+        *,
+        from_s: float | None = None,
+        to_s: float | None = None,
+        repetition: int | None = None,
+    ) -> float | None:
+        """Goodput of these flows together, bit/s: payload delivered in order, exactly once."""
+        return self._of(
+            lambda r: self._native.goodput_bps(r, self._meant(flows, r), from_s, to_s), repetition
+        )
+
+    def jain(
+        self,
+        flows: Flows = None,
+        *,
+        from_s: float | None = None,
+        to_s: float | None = None,
+        repetition: int | None = None,
+    ) -> float | None:
+        """Jain's index of the flows' goodputs, 1/n to 1; without a window, while all were alive."""
+        return self._of(
+            lambda r: self._native.jain(r, self._meant(flows, r), from_s, to_s), repetition
+        )
+
+    def share(
+        self,
+        flows: Flows,
+        others: Flows = None,
+        *,
+        from_s: float | None = None,
+        to_s: float | None = None,
+        repetition: int | None = None,
+    ) -> float | None:
+        """Goodput of these flows as a part, 0 to 1, of theirs and the others' together.
+
+        Without `others`: of all TCP flows.
+        """
+
+        def of(r: int) -> float | None:
+            group = self._meant(flows, r)
+            rest = [flow for flow in self._meant(others, r) if flow not in group]
+            return self._native.share(r, group, rest, from_s, to_s)
+
+        return self._of(of, repetition)
+
+    def convergence(
+        self,
+        flows: Flows = None,
+        *,
+        from_s: float = 0.0,
+        to_s: float | None = None,
+        width_s: float = 1.0,
+        threshold: float = 0.9,
+        hold_s: float = 0.0,
+        repetition: int | None = None,
+    ) -> float | None:
+        """Seconds after `from_s` until the flows share fairly; None if they do not.
+
+        The first t for which Jain's index of their goodputs is at least `threshold` in every window
+        of `width_s` that starts from `from_s + t` to `from_s + t + hold_s`.
+        """
+        return self._of(
+            lambda r: self._native.convergence_s(
+                r, self._meant(flows, r), from_s, to_s, width_s, threshold, hold_s
+            ),
+            repetition,
+        )
+
+    def utilisation(
+        self,
+        *,
+        from_s: float | None = None,
+        to_s: float | None = None,
+        repetition: int | None = None,
+    ) -> float | None:
+        """Part of the bottleneck's capacity that was used, 0 to 1, headers included."""
+        return self._of(lambda r: self._native.utilisation(r, from_s, to_s), repetition)
+
+    def queueing_delay(
+        self,
+        q: float | None = None,
+        *,
+        from_s: float | None = None,
+        to_s: float | None = None,
+        repetition: int | None = None,
+    ) -> float | None:
+        """Queueing delay at the bottleneck, ms: the mean, or the percentile `q` (0 to 1)."""
+        if q is not None and not 0 <= q <= 1:
+            raise KneeError(f"q = {q} is no percentile", "write 0.95 for the 95th")
+        return self._of(lambda r: self._native.queueing_delay_ms(r, q, from_s, to_s), repetition)
+
+    def loss(
+        self,
+        flows: Flows = None,
+        *,
+        from_s: float | None = None,
+        to_s: float | None = None,
+        repetition: int | None = None,
+    ) -> float | None:
+        """Part of the flows' packets that was dropped or lost, 0 to 1."""
+        return self._of(
+            lambda r: self._native.loss_fraction(r, self._meant(flows, r), from_s, to_s), repetition
+        )
+
+    def percentiles(self, metric: str, *of: Flows, **keys: float) -> Percentiles | None:
+        """20th, 50th and 80th percentile of a metric over the repetitions.
+
+        `results.percentiles("share", "chd", from_s=20)`.
+        """
+        if metric not in METRICS:
+            raise KneeError(f"no metric `{metric}`", f"metrics: {', '.join(METRICS)}")
+        all_values = [getattr(self, metric)(*of, **keys, repetition=r) for r in range(len(self))]
+        values = [value for value in all_values if value is not None]
+        if not values:
+            return None
+        at = [_knee.percentile_of(values, q) for q in (0.2, 0.5, 0.8)]
+        return Percentiles(*(float(value) for value in at if value is not None))
+
+    def charts(self, repetition: int = 0) -> dict[str, str]:
+        """The report's charts of a repetition: name, SVG."""
+        return dict(self._native.charts(self._checked(repetition)))
+
+    def plot(self, chart: str | None = None, repetition: int = 0) -> Plot:
+        """A chart of the report, the first one unless it is named; a notebook shows it."""
+        charts = self.charts(repetition)
+        name = chart or next(iter(charts), "")
+        if name not in charts:
+            raise KneeError(f"no chart `{name}`", f"charts: {', '.join(charts)}")
+        return Plot(charts[name])
+
+    def report(self) -> str:
+        """The report that `knee run --out` writes, one HTML file."""
+        return self._native.report_html()
+
+    def save(self, out: str | PathLike[str]) -> str:
+        """Writes the new results folder that `knee run --out` writes; gives its path."""
+        return fspath(self._native.save(fspath(out)))
+
+    def __str__(self) -> str:
+        """The tables that `knee run` prints."""
+        return self._native.report_text()
+
+    def __repr__(self) -> str:
+        """What they are of."""
+        runs = "1 run" if len(self) == 1 else f"{len(self)} runs"
+        return f"<knee.Results of {runs} of {self.duration_s:g} s on {self.host}>"
+
+    def _repr_html_(self) -> str:
+        figures = "".join(f"<div>{svg}</div>" for svg in self.charts().values())
+        return f"<pre>{_escaped(str(self))}</pre>{figures}"
+
+    def _checked(self, repetition: int) -> int:
+        if not 0 <= repetition < len(self):
+            what = f"repetition {repetition}: there are {len(self)}, counted from 0"
+            raise KneeError(what, "leave it out for the median over all")
+        return repetition
+
+    def _of(self, metric: Callable[[int], float | None], repetition: int | None) -> float | None:
+        if repetition is not None:
+            return metric(self._checked(repetition))
+        values = [value for r in range(len(self)) if (value := metric(r)) is not None]
+        return _knee.percentile_of(values, 0.5)
+
+    def _meant(self, flows: Flows, repetition: int) -> list[int]:
+        names = self.flow_names(repetition)
+        if flows is None:
+            return [i for i, flow in enumerate(names) if flow.kind not in ("udp", "probe")]
+        wanted = [flows] if isinstance(flows, str | int) else flows
+        found: list[int] = []
+        for one in wanted:
+            if isinstance(one, int):
+                meant = [one] if 0 <= one < len(names) else []
+            else:
+                meant = [i for i, f in enumerate(names) if f.name == one]
+                meant = meant or [i for i, f in enumerate(names) if one in (f.kind, f.source)]
+            if not meant:
+                known = ", ".join(sorted({f.name for f in names}))
+                raise KneeError(f"no flow `{one}`", f"flows: {known}")
+            found += [flow for flow in meant if flow not in found]
+        return found
+
+
+METRICS = (
+    "goodput",
+    "jain",
+    "share",
+    "convergence",
+    "utilisation",
+    "queueing_delay",
+    "loss",
+)
+
+
+class Plot:
+    """A chart, which a notebook shows."""
+
+    def __init__(self, svg: str) -> None:
+        """Of SVG."""
+        self.svg = svg
+
+    def save(self, file: str | PathLike[str]) -> None:
+        """Writes it as an SVG file."""
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(self.svg)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _wanted(
+    scenario: Described,
+    seed: int | None,
+    repeat: int | None,
+    changes: Mapping[str, Value] | Sequence[str] | None,
+    host: str,
+) -> _knee.Wanted:
+    path, text, name = described(scenario)
+    sets = arguments(changes)
+    sets += [f"seed={seed}"] if seed is not None else []
+    sets += [f"repeat={repeat}"] if repeat is not None else []
+    return {"path": path, "text": text, "name": name, "sets": sets, "host": host}
+
+
+def run(
+    scenario: Described,
+    *,
+    seed: int | None = None,
+    repeat: int | None = None,
+    set: Mapping[str, Value] | Sequence[str] | None = None,
+    host: str = "sim",
+    jobs: int = 0,
+) -> Results:
+    """Runs a scenario: a path, TOML text, a dict, or a `Scenario`.
+
+    Args:
+        scenario: What to run.
+        seed: Seed of the first repetition, in place of the scenario's.
+        repeat: Number of repetitions, in place of the scenario's.
+        set: Values put over the scenario's, as `{"path.rate": "5mbit", "flow.0.count": 3}`, or as
+            they are typed after `--set`.
+        host: `sim`, the simulator, or `quic`.
+        jobs: Runs at once; 0: one for each core.
+
+    Raises:
+        ScenarioError: The scenario is not valid; it has file, line, key and help.
+        HostError: The host cannot run it, or an algorithm from a C file broke the contract.
+    """
+    return run_many([scenario], seed=seed, repeat=repeat, set=set, host=host, jobs=jobs)[0]
+
+
+def run_many(
+    scenarios: Iterable[Described],
+    *,
+    seed: int | None = None,
+    repeat: int | None = None,
+    set: Mapping[str, Value] | Sequence[str] | None = None,
+    host: str = "sim",
+    jobs: int = 0,
+) -> list[Results]:
+    """Runs scenarios on all cores, without Python's lock; results come in their order.
+
+    Arguments and errors are those of `run`. All scenarios are checked before the first one runs.
+    """
+    if not 0 <= jobs <= 1024:
+        raise KneeError(f"jobs = {jobs}", "write 0 (one for each core) to 1024")
+    wanted = [_wanted(scenario, seed, repeat, set, host) for scenario in scenarios]
+    return [Results(native) for native in _knee.run_many(wanted, jobs)]

@@ -1,0 +1,254 @@
+"""The package against the command line: the same numbers, the same errors."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import knee
+
+pa = pytest.importorskip("pyarrow")
+
+TEXT = """\
+title = "Two flows"
+duration = "5s"
+repeat = 3
+
+[path]
+rate = "10mbit"
+rtt = "40ms"
+queue = "84p"
+loss_forward = 0.002
+
+[record]
+queue_log = true
+trace = true
+
+[[flow]]
+cc = "chd"
+params = { qth = "20ms" }
+
+[[flow]]
+cc = "newreno"
+start = "1s"
+
+[[flow]]
+kind = "probe"
+"""
+MINE = Path(__file__).parents[2] / "cc/algorithms/newreno.c"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "two.toml"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def results() -> knee.Results:
+    return knee.run(TEXT)
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "knee", *words], capture_output=True, text=True)
+
+
+def test_numbers_are_those_of_the_command(file: Path) -> None:
+    for words, keys in [
+        ((), {}),
+        (("--seed", "7", "--repeat", "2"), {"seed": 7, "repeat": 2}),
+        (("--set", "path.rate=5mbit"), {"set": {"path.rate": "5mbit"}}),
+        (("--set", "flow.0.params.qth=30ms"), {"set": ["flow.0.params.qth=30ms"]}),
+        (("--host", "quic"), {"host": "quic"}),
+    ]:
+        printed = command("run", str(file), "--format", "json", *words)
+        assert printed.returncode == 0, printed.stderr
+        assert knee.run(file, **keys).summary == json.loads(printed.stdout), words
+    # Whatever the number of threads.
+    assert knee.run(file, jobs=1).summary == knee.run(file, jobs=2).summary
+
+
+def test_metrics_are_those_of_the_summary(results: knee.Results) -> None:
+    summary = results.summary
+    assert len(results) == 3
+    assert results.seeds == [run["seed"] for run in summary["runs"]]
+    for repetition, run in enumerate(summary["runs"]):
+        assert results.jain(repetition=repetition) == run["jain"]
+        assert results.utilisation(repetition=repetition) == run["queue"]["utilisation"]
+    chd = [results.goodput("chd", repetition=r) for r in range(3)]
+    assert results.goodput("chd") == sorted(x for x in chd if x is not None)[1]
+    spread = results.percentiles("goodput", "chd")
+    assert spread is not None
+    assert spread.p50 == results.goodput("chd")
+    assert spread.p20 <= spread.p50 <= spread.p80
+    both, first = results.goodput(from_s=2), results.goodput("chd-1", from_s=2)
+    assert both is not None and first is not None
+    assert results.share("chd", from_s=2, repetition=0) == pytest.approx(
+        (results.goodput("chd", from_s=2, repetition=0) or 0)
+        / (results.goodput(from_s=2, repetition=0) or 1)
+    )
+    assert results.queueing_delay(0.5) is not None
+    assert results.convergence(threshold=1.0) is None
+    loss = results.loss()
+    assert loss is not None and 0 < loss < 0.1
+
+
+def test_tables_are_those_of_the_files(results: knee.Results, tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    out = Path(results.save(tmp_path / "out"))
+    for name in ("flows", "queue", "trace", "packets", "probes"):
+        table = pa.table(getattr(results, name))
+        written = pq.read_table(out / f"{name}.parquet")
+        assert table.column_names == written.column_names, name
+        assert table.num_rows == written.num_rows > 0, name
+        for column in table.column_names:
+            assert table[column].to_pylist() == written[column].to_pylist(), (name, column)
+    assert (out / "report.html").read_text().startswith("<!")
+    # Twice, and after the results are gone.
+    flows = knee.run(TEXT, repeat=1).flows
+    assert pa.table(flows).equals(pa.table(flows))
+    assert len(flows) == pa.table(flows).num_rows
+    assert [name for name, _ in flows.columns] == pa.table(flows).column_names
+
+
+def test_every_way_to_say_a_scenario(file: Path) -> None:
+    built = knee.Scenario(
+        title="Two flows",
+        duration="5s",
+        repeat=3,
+        path=knee.Path(rate="10mbit", rtt="40ms", queue="84p", loss_forward=0.002),
+        record={"queue_log": True, "trace": True},
+        flows=[
+            knee.Flow("chd", qth="20ms"),
+            knee.Flow("newreno", start="1s"),
+            knee.Flow(kind="probe"),
+        ],
+    )
+    runs = [knee.run(scenario) for scenario in (file, str(file), TEXT, built, built.table())]
+    assert all(run.summary["runs"] == runs[0].summary["runs"] for run in runs)
+    many = knee.run_many([file, built], repeat=1)
+    assert [len(one) for one in many] == [1, 1]
+    assert many[0].summary["runs"] == many[1].summary["runs"] == runs[0].summary["runs"][:1]
+
+
+def test_shown_in_a_notebook(results: knee.Results) -> None:
+    html = results._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert html.count("<svg") == len(results.charts()) > 0
+    plot = results.plot()
+    assert plot.svg.startswith("<svg")
+    assert "chd-1" in str(results)
+    assert results.report().startswith("<!")
+
+
+def test_errors_have_place_key_and_help(file: Path) -> None:
+    with pytest.raises(knee.ScenarioError) as caught:
+        knee.run(file, set={"path.rate": "5"})
+    assert (caught.value.file, caught.value.line, caught.value.key) == ("--set", 1, "path.rate")
+    assert caught.value.help and "mbit" in caught.value.help
+    file.write_text(TEXT.replace("rtt =", "rt ="))
+    with pytest.raises(knee.ScenarioError) as caught:
+        knee.run(file)
+    error = caught.value
+    assert (error.file, error.line, error.key) == (str(file), 7, "path.rt")
+    assert error.help and "rtt" in error.help
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.line) == (str(error), 7)
+    printed = command("run", str(file))
+    assert printed.returncode == 2
+    assert error.what in printed.stderr
+
+
+@pytest.mark.parametrize(
+    ("scenario", "keys", "said"),
+    [
+        ("nothing.toml", {}, "no such file"),
+        ("duration = ", {}, "not valid TOML"),
+        ({"duration": None}, {}, "None cannot stand in a scenario"),
+        ({"duration": "5s"}, {}, "path"),
+        (TEXT, {"seed": -1}, "seed"),
+        (TEXT, {"repeat": 0}, "repeat"),
+        (TEXT, {"host": "ns3"}, "no host `ns3`"),
+        (TEXT, {"jobs": -1}, "jobs"),
+        (TEXT, {"set": "path.rate=5mbit"}, "set is text"),
+        (TEXT, {"set": ["path.rate"]}, "no `=`"),
+        (TEXT, {"set": {"flow.9.cc": "chd"}}, "there is no flow.9"),
+        (TEXT, {"set": {"flow.0.cc": "chdd"}}, "did you mean `chd`"),
+        (TEXT, {"set": {"flow.0.cc": "kernel:cubic"}}, "the Linux kernel's own"),
+        (5, {}, "int is no scenario"),
+    ],
+)
+def test_bad_input(scenario: object, keys: dict[str, object], said: str) -> None:
+    with pytest.raises(knee.KneeError, match=said):
+        knee.run(scenario, **keys)  # pyright: ignore[reportArgumentType]
+
+
+def test_bad_questions(results: knee.Results) -> None:
+    for ask, said in [
+        (lambda: results.goodput("nobody"), "no flow `nobody`"),
+        (lambda: results.goodput(9), "no flow `9`"),
+        (lambda: results.goodput(repetition=3), "there are 3"),
+        (lambda: results.goodput(repetition=-1), "there are 3"),
+        (lambda: results.queueing_delay(95), "no percentile"),
+        (lambda: results.percentiles("speed"), "no metric"),
+        (lambda: results.plot("nothing"), "no chart"),
+    ]:
+        with pytest.raises(knee.KneeError, match=said):
+            ask()
+    assert results.goodput(from_s=90, to_s=95) is None
+
+
+def test_algorithms() -> None:
+    listed = json.loads(command("list", "--format", "json").stdout)
+    assert knee.algorithms() == listed["algorithms"]
+    assert [a["name"] for a in knee.algorithms("chd", "hd")] == ["chd", "hd"]
+    with pytest.raises(knee.AlgorithmError, match="no such algorithm"):
+        knee.algorithms("chdd")
+
+
+def test_one_of_ones_own() -> None:
+    text = MINE.read_text().replace("newreno", "mine_py").replace("NEWRENO", "MINE_PY")
+    assert knee.load_c(text, file="mine_py.c") == "mine_py"
+    path = knee.Path(rate="10mbit", rtt="40ms", queue="84p")
+
+    def goodput(cc: str) -> float | None:
+        flows = [knee.Flow(cc), knee.Flow("chd")]
+        return knee.run(knee.Scenario(path=path, flows=flows, duration="5s")).goodput(0)
+
+    assert goodput("mine_py") == goodput("newreno")
+    with pytest.raises(knee.AlgorithmError, match=r"mine_py\.c:\d+:\d+: error"):
+        knee.load_c(text.replace("reno_grow(", "grow("), file="mine_py.c")
+    grow = "reno_grow(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);"
+    for code, said in [
+        ("(void)p; (void)ack; conn->cwnd_pkts = 0;", "left a window of 0 packets"),
+        ("(void)p; (void)ack; for (volatile u32 on = 1; on;) conn->cwnd_cnt++;", "did not return"),
+    ]:
+        broken = text.replace(grow, code).replace("mine_py", "broken")
+        assert knee.load_c(broken.replace("MINE_PY", "BROKEN"), file="broken.c") == "broken"
+        with pytest.raises(knee.HostError, match=rf"algorithm `broken` \(broken.c\).*{said}"):
+            goodput("broken")
+
+
+def test_a_duel_is_the_commands() -> None:
+    duel = knee.duel("chd", "newreno", path="10mbit,40ms,84p", duration="10s", repeat=2)
+    assert duel["sentence"].startswith("On 10mbit,40ms,84p")
+    with pytest.raises(knee.CommandError, match="did you mean `chd`"):
+        knee.duel("chdd", "newreno")
+
+
+def test_ctrl_c_ends_the_runs() -> None:
+    code = f"import knee; print('ready', flush=True); knee.run({TEXT!r}, repeat=10_000)"
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "ready\n"
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate()
+    assert run.returncode != 0
+    assert "KeyboardInterrupt" in said
