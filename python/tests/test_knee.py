@@ -180,7 +180,7 @@ def test_errors_have_place_key_and_help(file: Path) -> None:
         (TEXT, {"set": ["path.rate"]}, "no `=`"),
         (TEXT, {"set": {"flow.9.cc": "chd"}}, "there is no flow.9"),
         (TEXT, {"set": {"flow.0.cc": "chdd"}}, "did you mean `chd`"),
-        (TEXT, {"set": {"flow.0.cc": "kernel:cubic"}}, "the Linux kernel's own"),
+        (TEXT, {"set": {"flow.1.cc": "kernel:cubic"}}, "the Linux kernel's own"),
         (5, {}, "int is no scenario"),
     ],
 )

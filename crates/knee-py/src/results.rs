@@ -41,7 +41,7 @@ impl Results {
 
     fn provenance<T>(&self, of: impl FnOnce(&Provenance<'_>) -> T) -> T {
         of(&Provenance {
-            commit: option_env!("KNEE_COMMIT"),
+            commit: knee::COMMIT,
             host: self.host.name(),
             made_with: &self.host.made_with(&RunOptions::default()),
             scenario_name: &self.name,

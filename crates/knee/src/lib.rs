@@ -124,7 +124,7 @@ const REPEAT: RangeInclusive<u64> = 1..=10_000;
 const JOBS: RangeInclusive<u64> = 1..=1024;
 
 /// Commit that this was built from.
-const COMMIT: Option<&str> = option_env!("KNEE_COMMIT");
+pub const COMMIT: Option<&str> = option_env!("KNEE_COMMIT");
 
 /// What made a report.
 fn made_by(host: &str) -> Vec<(String, String)> {
