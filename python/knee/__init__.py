@@ -4,7 +4,7 @@ import knee
 
 results = knee.run("scenarios/chd/coexistence.toml", seed=1)
 results.share("chd", from_s=20)
-results.flows  # an Arrow table: polars.from_arrow(results.flows), pyarrow.table(results.flows)
+results.flows  # an Arrow table: polars.DataFrame(results.flows), pyarrow.table(results.flows)
 """
 
 from knee._commands import algorithms, compare, duel, load_c, matrix, reproduce
