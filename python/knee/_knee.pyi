@@ -2,8 +2,21 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from types import CapsuleType
 from typing import TypedDict, final, type_check_only
+
+from typing_extensions import CapsuleType
+
+__all__ = [
+    "Results",
+    "Table",
+    "__version__",
+    "algorithms_json",
+    "load_c",
+    "main",
+    "percentile_of",
+    "run_many",
+    "toml_of",
+]
 
 __version__: str
 
