@@ -60,6 +60,8 @@ step "claims on real TCP and over QUIC: the short form, in virtual time"
 
 step "the Python package"
 scripts/test-python.sh
+step "criteria of RFC 9743: the quick form for every algorithm, against the record"
+"$knee" evaluate --all --quick --out "$out/scorecard"
 
 step "tutorial: every command, in a copy of the repository"
 # The last step: it builds the copy into the same target folder.

@@ -8,4 +8,5 @@
 
 pub mod compare;
 pub mod duel;
+pub mod evaluate;
 pub mod reproduce;

@@ -85,22 +85,30 @@ impl KeptRuns {
     }
 
     fn file_name(&self, host: &str, spec: &RunSpec) -> String {
-        let mut hash = Sha256::new();
-        for part in [self.program.as_str(), host, &format!("{spec:?}")] {
-            // With their lengths, so that no two keys are the same text.
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
-        format!("{}.run", hex(&hash.finalize()))
+        format!("{}.run", digest([self.program.as_str(), host, &format!("{spec:?}")]))
     }
+}
+
+/// Hash of texts, in hexadecimal. Other texts, or the same ones cut elsewhere, have another.
+pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        // With their lengths, so that no two keys are the same text.
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hex(&hash.finalize())
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Hash of the executable that runs.
-fn running_program() -> io::Result<String> {
+/// Hash of the executable that runs, in hexadecimal.
+///
+/// # Errors
+/// Its file cannot be read.
+pub fn running_program() -> io::Result<String> {
     // Linux opens there what runs, even if another file has its name by now.
     let path = match cfg!(target_os = "linux") {
         true => PathBuf::from("/proc/self/exe"),

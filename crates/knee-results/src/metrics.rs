@@ -561,6 +561,24 @@ impl<'a> Metrics<'a> {
         Some(self.overlaps(self.window(from_s, to_s)?).map(lost).sum())
     }
 
+    /// Packets that `flows` sent within a window; bins partly inside count in proportion.
+    pub fn sent_pkts(&self, flows: &[usize], from_s: f64, to_s: f64) -> Option<f64> {
+        let window = self.window(from_s, to_s)?;
+        let of = |flow: &usize| -> f64 {
+            let record = &self.record.flows[*flow];
+            let sent = |(i, part): (usize, f64)| {
+                part * record.sample(i).map_or(0.0, |s| f64::from(s.sent_pkts))
+            };
+            self.overlaps(window.clone()).map(sent).sum()
+        };
+        Some(flows.iter().map(of).sum())
+    }
+
+    /// Mean rate of the (first) bottleneck over a window, bit/s.
+    pub fn rate_bps(&self, from_s: f64, to_s: f64) -> Option<f64> {
+        Some(self.capacity_bps(self.window(from_s, to_s)?))
+    }
+
     /// Fraction of the packets that `flows` sent within a window that were dropped or lost there.
     pub fn loss_fraction(&self, flows: &[usize], from_s: f64, to_s: f64) -> Option<f64> {
         let window = self.window(from_s, to_s)?;

@@ -23,17 +23,18 @@ fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-/// The scenario files, by their path below `scenarios/`. `paper.toml` and `claims.toml` are none.
+/// The scenario files, by their path below `scenarios/`: what names a path, beside papers, claims and
+/// criteria.
 fn files() -> Vec<String> {
-    let mut found = Vec::new();
-    for folder in fs::read_dir(scenarios()).expect("the scenarios") {
-        let folder = folder.expect("an entry").path();
-        for file in fs::read_dir(&folder).expect("a folder") {
-            let path = file.expect("an entry").path();
-            let name = path.strip_prefix(scenarios()).expect("below").display().to_string();
-            let is_scenario = !name.ends_with("/paper.toml") && !name.ends_with("/claims.toml");
-            if is_scenario && name.ends_with(".toml") {
-                found.push(name);
+    let (mut folders, mut found) = (vec![scenarios()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if fs::read_to_string(&path).expect("a file").contains("\n[path]") {
+                let name = path.strip_prefix(scenarios()).expect("below");
+                found.push(name.display().to_string());
             }
         }
     }

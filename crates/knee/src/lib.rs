@@ -3,6 +3,7 @@
 mod bench;
 mod compare;
 mod duel;
+mod evaluate;
 mod hosts;
 mod interrupt;
 mod lab;
@@ -63,6 +64,11 @@ enum Command {
     Duel(duel::Args),
     /// Run every algorithm beside every other: the measures of `duel` as heat maps in a report
     Matrix(matrix::Args),
+    /// Evaluate an algorithm by the criteria of RFC 9743: one verdict for each
+    ///
+    /// Exit code 0: no criterion fails. 1: at least one does; with --all --quick: a verdict is not as
+    /// recorded. 2: an error. 3: none fails, but some could not be judged because their runs failed.
+    Evaluate(evaluate::Args),
     /// Open the lab in a browser: sliders, charts, and runs on the other hosts
     Lab(lab::Args),
     /// Measure the speed of the simulator
@@ -154,6 +160,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Compare(args) => compare::compare_hosts(&args),
         Command::Duel(args) => duel::duel(&args),
         Command::Matrix(args) => matrix::matrix(&args),
+        Command::Evaluate(args) => evaluate::evaluate(&args),
         Command::Lab(args) => lab::lab(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Test(args) => test::test(&args),

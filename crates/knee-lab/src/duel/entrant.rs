@@ -85,7 +85,7 @@ impl Entrant {
     }
 
     /// What makes flow `index` of a scenario this one, as it would be typed after `--set`.
-    pub(super) fn sets(&self, index: usize) -> Vec<String> {
+    pub(crate) fn sets(&self, index: usize) -> Vec<String> {
         let cc = format!("flow.{index}.cc={}", self.cc.name());
         let param = |(name, value): &(&str, String)| format!("flow.{index}.params.{name}={value}");
         [cc].into_iter().chain(self.given.iter().map(param)).collect()

@@ -31,7 +31,7 @@ pub struct Case {
 }
 
 /// Values by path of their keys.
-type Settings = Vec<(String, toml::Value)>;
+pub(crate) type Settings = Vec<(String, toml::Value)>;
 
 /// All cases of a figure.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ fn sets_of(axis: &paper::Axis, value: &AxisValue) -> Settings {
 }
 
 /// Combinations of the axes' values: their names and what they set.
-fn combinations(figure: &Figure) -> Vec<(Vec<String>, Settings)> {
+pub(crate) fn combinations(figure: &Figure) -> Vec<(Vec<String>, Settings)> {
     let owned = |(key, value): (&String, &toml::Value)| (key.clone(), value.clone());
     let common: Vec<_> = figure.set.iter().map(owned).collect();
     let mut all = figure.axes.iter().fold(vec![(Vec::new(), common)], |all, axis| {
@@ -107,6 +107,17 @@ impl Case {
         records: &mut impl Iterator<Item = Result<Arc<RunRecord>, HostError>>,
     ) {
         self.records = records.take(self.repetitions).collect();
+    }
+
+    /// A case of one run.
+    pub(super) fn of_one(spec: &RunSpec, record: RunRecord) -> Self {
+        Self {
+            values: Vec::new(),
+            spec: spec.clone(),
+            text: String::new(),
+            records: vec![Ok(record.into())],
+            repetitions: 1,
+        }
     }
 
     /// A case of hand-made records.

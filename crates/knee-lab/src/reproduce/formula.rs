@@ -2,7 +2,13 @@
 //!
 //! `docs/claims.md` documents the functions for those who write claims.
 
-use super::{cases::Cases, compiled, fluid::FluidSpec, language::engine};
+use super::{
+    cases::{Case, Cases},
+    compiled,
+    fluid::FluidSpec,
+    language::engine,
+    paper::Figure,
+};
 use knee_fluid::Stability;
 use knee_results::metrics::{Metrics, percentile};
 use knee_run::{RunRecord, RunSpec};
@@ -67,7 +73,7 @@ impl Run {
     fn measure(&self, what: &str, of: impl Fn(&Metrics) -> Option<f64>) -> Fallible<f64> {
         let (spec, record) = self.parts()?;
         of(&Metrics::new(spec, record))
-            .ok_or_else(|| format!("{what}: undefined in this run (empty window?)").into())
+            .ok_or_else(|| format!("{what}: {UNDEFINED} (empty window?)").into())
     }
 
     fn flow(&self, flow: i64) -> Fallible<usize> {
@@ -95,6 +101,33 @@ fn number(value: &Dynamic) -> Fallible<f64> {
 /// Name of an axis' value as a formula gives it.
 fn axis_value(value: &Dynamic) -> String {
     value.as_float().map_or_else(|_| value.to_string(), |x| x.to_string())
+}
+
+/// What is said of a measure that a run leaves undefined.
+const UNDEFINED: &str = "undefined in this run";
+
+/// The values of `formulas` of a run `r`; not a number where the run leaves one undefined.
+///
+/// # Errors
+/// A formula that cannot be evaluated, in words.
+pub(crate) fn measure(
+    spec: &RunSpec,
+    record: RunRecord,
+    formulas: &[&str],
+) -> Result<Vec<f64>, String> {
+    let cases = Cases { figure: Figure::default(), cases: vec![Case::of_one(spec, record)] };
+    let figures = Arc::new(vec![cases]);
+    let all = Formulas::new(figures.clone());
+    let value = |text: &&str| {
+        let mut scope = Scope::new();
+        scope.push("r", Run { figures: figures.clone(), figure: 0, case: 0, repetition: 0 });
+        let value = all.engine.eval_with_scope::<Dynamic>(&mut scope, text);
+        match value.and_then(|v| number(&v)).map_err(|e| e.to_string()) {
+            Err(e) if e.contains(UNDEFINED) => Ok(f64::NAN),
+            value => value.map_err(|e| format!("{text}: {e}")),
+        }
+    };
+    formulas.iter().map(value).collect()
 }
 
 /// Evaluates formulas over the runs of a paper.
@@ -182,6 +215,7 @@ impl Formulas {
         window(engine, "mean_queue", |m, a, b| m.mean_queue_pkts(a, b));
         window(engine, "utilisation", |m, a, b| m.utilisation_in(a, b));
         Self::register_samples(engine);
+        Self::register_paths(engine);
         engine.register_fn("flows", |r: &mut Run, kind: &str| -> Fallible<Array> {
             let (spec, record) = r.parts()?;
             let flows = Metrics::new(spec, record).flows_of(kind);
@@ -307,6 +341,59 @@ impl Formulas {
         });
     }
 
+    /// Functions of the path, and of what several flows do on it.
+    fn register_paths(engine: &mut Engine) {
+        engine.register_fn("base_rtt", |r: &mut Run| -> Fallible<f64> {
+            let path = &r.parts()?.0.path;
+            Ok((path.delay_forward_ns + path.delay_reverse_ns) as f64 / 1e6)
+        });
+        engine.register_fn("rate", |r: &mut Run, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+            let (from, to) = (number(&from)?, number(&to)?);
+            r.measure("rate", |m| m.rate_bps(from, to).map(|bps| bps / 1e6))
+        });
+        engine.register_fn(
+            "delay_percentile",
+            |r: &mut Run, q: Dynamic, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+                let (q, from, to) = (number(&q)?, number(&from)?, number(&to)?);
+                r.measure("delay_percentile", |m| m.queueing_delay_percentile_ms(q, from, to))
+            },
+        );
+        engine.register_fn("named", |r: &mut Run, name: &str| -> Fallible<Array> {
+            let flows = &r.parts()?.1.flows;
+            let copy = |rest: &str| {
+                let number = rest.strip_prefix('-');
+                rest.is_empty() || number.is_some_and(|n| n.parse::<u32>().is_ok())
+            };
+            let is_meant = |full: &str| full.strip_prefix(name).is_some_and(copy);
+            let found = flows.iter().enumerate().filter(|(_, f)| is_meant(&f.name));
+            Ok(found.map(|(i, _)| Dynamic::from(i as i64)).collect())
+        });
+        fn of_flows(
+            engine: &mut Engine,
+            name: &'static str,
+            of: fn(&Metrics, &[usize], f64, f64) -> Option<f64>,
+        ) {
+            engine.register_fn(
+                name,
+                move |r: &mut Run, flows: Array, from: Dynamic, to: Dynamic| -> Fallible<f64> {
+                    let (flows, from, to) = (r.flows(&flows)?, number(&from)?, number(&to)?);
+                    r.measure(name, |m| of(m, &flows, from, to))
+                },
+            );
+        }
+        of_flows(engine, "of_capacity", |m, flows, a, b| m.goodput_of_capacity(flows, a, b));
+        of_flows(engine, "loss_within", |m, flows, a, b| m.loss_fraction(flows, a, b));
+        of_flows(engine, "sent", |m, flows, a, b| m.sent_pkts(flows, a, b));
+        of_flows(engine, "mean_goodput", |m, flows, a, b| {
+            let all = m.total_goodput_bps(flows, a, b)?;
+            (!flows.is_empty()).then(|| all / 1e6 / flows.len() as f64)
+        });
+        of_flows(engine, "least_goodput", |m, flows, a, b| {
+            let each = flows.iter().map(|f| m.goodput_bps(*f, a, b));
+            each.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min).map(|bps| bps / 1e6)
+        });
+    }
+
     /// Functions of what a flow was at a time.
     fn register_samples(engine: &mut Engine) {
         engine.register_fn(
@@ -397,7 +484,6 @@ impl Formulas {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::reproduce::cases::Case;
     use knee_run::{
         FlowKind, NS_PER_MS as MS, NS_PER_S, QueueBin, Transfer, Unfinished, Workload, testing,
     };

@@ -10,7 +10,7 @@ pub(super) fn engine() -> Engine {
 }
 
 /// Whether `formula` can be read at all.
-pub(super) fn check(formula: &str) -> Result<(), String> {
+pub(crate) fn check(formula: &str) -> Result<(), String> {
     engine().compile(formula).map(|_| ()).map_err(|e| e.to_string())
 }
 

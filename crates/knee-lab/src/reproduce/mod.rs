@@ -21,6 +21,12 @@ pub use paper::{
     Plot, PlotKind, Tabulated, Unjudged, load,
 };
 pub use verdict::{Shown, Spread, Verdict};
+pub(crate) use {
+    cases::combinations,
+    formula::measure,
+    language::check as check_formula,
+    paper::{Part, file_names, read, text},
+};
 
 use formula::Formulas;
 use knee_report::{
@@ -325,7 +331,7 @@ pub fn claims(reproductions: &[Reproduction]) -> Claims<'_> {
 }
 
 /// A number with three significant digits or so, and no zeros at its end.
-fn number(value: Option<f64>) -> String {
+pub(crate) fn number(value: Option<f64>) -> String {
     let Some(x) = value else { return "–".to_owned() };
     let digits = match x.abs() {
         big if big >= 100.0 => 0,

@@ -36,7 +36,7 @@ pub struct Paper {
 }
 
 /// A figure.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
     /// Its number in the paper.
@@ -334,6 +334,23 @@ pub fn text(file: &str) -> Result<&'static str, PaperError> {
     })
 }
 
+/// Names of the files of a folder below `scenarios/`, sorted.
+pub(crate) fn file_names(folder: &str) -> Vec<&'static str> {
+    let files = SCENARIOS.get_dir(folder).into_iter().flat_map(Dir::files);
+    let mut names: Vec<&str> =
+        files.filter_map(|f| f.path().file_name().and_then(|name| name.to_str())).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The file of this name below `scenarios/`, as what it describes.
+///
+/// # Errors
+/// It is not there, or is wrong.
+pub(crate) fn read<T: for<'a> Deserialize<'a>>(file: &str) -> Result<T, PaperError> {
+    parse(file, text(file)?)
+}
+
 fn parse<T: for<'a> Deserialize<'a>>(file: &str, text: &str) -> Result<T, PaperError> {
     toml::from_str(text).map_err(|e| PaperError::File {
         file: file.to_owned(),
@@ -431,7 +448,7 @@ impl Figure {
 
 /// Which part of a paper is run.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(crate) struct Part<'a> {
     pub host: &'a dyn Host,
     pub short: bool,
 }
@@ -439,7 +456,7 @@ pub(super) struct Part<'a> {
 impl Part<'_> {
     /// What of `figure` belongs to this part: its axes with the values that are run, its plots
     /// where those suffice.
-    pub(super) fn of(self, figure: &Figure) -> Figure {
+    pub(crate) fn of(self, figure: &Figure) -> Figure {
         let mut figure = figure.clone();
         if figure.not_on.contains_key(self.host.name()) {
             figure.scenario = None;

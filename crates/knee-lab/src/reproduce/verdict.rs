@@ -205,7 +205,7 @@ impl Verdict {
 }
 
 impl Spread {
-    fn of(values: &[f64]) -> Self {
+    pub(crate) fn of(values: &[f64]) -> Self {
         let of = knee_results::metrics::Percentiles::of(values.iter().copied());
         Self {
             p20: of.map(|p| p.p20),

@@ -1,0 +1,325 @@
+//! `knee evaluate`: what RFC 9743 asks of a congestion control, as criteria with verdicts.
+//!
+//! Criteria are data below `scenarios/evaluation/` (`docs/evaluate.md`). The RFC sets no thresholds:
+//! each bound names its source, or is what CUBIC and NewReno do in the same place.
+
+mod criterion;
+mod journal;
+mod judge;
+mod report;
+mod runs;
+
+pub use criterion::{Better, Bound, Criterion, Measure, criteria};
+pub use journal::Journal;
+pub use judge::{Asked, CriterionVerdict, MeasuredAt, PointVerdict, Word, Worst};
+pub use report::{evaluation_report, evaluation_text, scorecard_report, scorecard_text};
+pub use runs::{HowToRun, Point};
+
+use crate::{duel::Entrant, reproduce::PaperError};
+use knee_run::{HostError, RunRecord, RunSpec};
+use knee_scenario::ScenarioError;
+use runs::{points, run_all, scenario};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// Why an evaluation could not be made.
+#[derive(Debug, Error, miette::Diagnostic)]
+pub enum EvaluateError {
+    /// A criterion's file is wrong.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    File(#[from] PaperError),
+    /// There is no such criterion.
+    #[error("no such criterion: `{id}`")]
+    #[diagnostic(help("the criteria are: {known}"))]
+    NoCriterion {
+        /// What was asked for.
+        id: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A scenario is wrong.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The host does not carry out a criterion's runs.
+    #[error("{criterion}: {error}")]
+    #[diagnostic(help(
+        "{}name the criteria that it can run with --only",
+        error.help.as_ref().map(|h| format!("{h}; or ")).unwrap_or_default()
+    ))]
+    Host {
+        /// Criterion.
+        criterion: String,
+        /// What the host says.
+        error: HostError,
+    },
+    /// A formula cannot be evaluated.
+    #[error("scenarios/evaluation/{criterion}.toml: {why}")]
+    Formula {
+        /// Criterion.
+        criterion: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// What was measured cannot be kept.
+    #[error("{0}")]
+    Journal(String),
+    /// A run failed.
+    #[error("{0}")]
+    Run(String),
+    /// The threads could not be had.
+    #[error("cannot start {jobs} threads: {why}")]
+    #[diagnostic(help("use fewer with --jobs"))]
+    Threads {
+        /// Threads asked for.
+        jobs: usize,
+        /// What the system said.
+        why: String,
+    },
+}
+
+/// An algorithm with what every criterion says of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Evaluation {
+    /// The algorithm, with the parameters that were given.
+    pub algorithm: String,
+    /// Host that ran it.
+    pub host: String,
+    /// Algorithms that it is held against.
+    pub against: Vec<String>,
+    /// Repetitions; criteria with long runs may have fewer.
+    pub seeds: u32,
+    /// Whether this is the quick form.
+    pub quick: bool,
+    /// Verdicts, in the order of the RFC's sections.
+    pub criteria: Vec<CriterionVerdict>,
+}
+
+impl Evaluation {
+    /// The worst verdict.
+    pub fn word(&self) -> Word {
+        self.criteria.iter().map(|c| c.verdict).max().unwrap_or(Word::Informs)
+    }
+
+    /// How many criteria have this verdict.
+    pub fn count(&self, word: Word) -> usize {
+        self.criteria.iter().filter(|c| c.verdict == word).count()
+    }
+}
+
+/// Evaluates each of `subjects` against `baselines`; only the criterion called `only` if given.
+///
+/// # Errors
+/// See [`EvaluateError`].
+pub fn evaluate(
+    subjects: &[Entrant],
+    baselines: &[Entrant],
+    only: &[String],
+    how: &HowToRun<'_>,
+) -> Result<Vec<Evaluation>, EvaluateError> {
+    let all = criteria()?;
+    for id in only {
+        if !all.iter().any(|c| c.id == *id) {
+            let known: Vec<&str> = all.iter().map(|c| c.id.as_str()).collect();
+            return Err(EvaluateError::NoCriterion { id: id.clone(), known: known.join(", ") });
+        }
+    }
+    let wanted: Vec<_> = all
+        .into_iter()
+        .filter(|c| only.is_empty() || only.contains(&c.id))
+        .map(|c| {
+            let points = points(&c, how.host, how.quick);
+            (c, points)
+        })
+        .collect();
+    // Each algorithm runs once, whether it is evaluated, held against, or both.
+    let mut entrants: Vec<Entrant> = Vec::new();
+    let mut number = |of: &Entrant| {
+        entrants.iter().position(|e| e.name == of.name).unwrap_or_else(|| {
+            entrants.push(of.clone());
+            entrants.len() - 1
+        })
+    };
+    let of_subjects: Vec<usize> = subjects.iter().map(&mut number).collect();
+    let of_baselines: Vec<usize> = baselines.iter().map(&mut number).collect();
+    let measured = run_all(&wanted, &entrants, how)?;
+    of_subjects
+        .into_iter()
+        .map(|subject| {
+            // Nothing is held against itself, unless there is nothing else.
+            let others: Vec<usize> =
+                of_baselines.iter().copied().filter(|b| *b != subject).collect();
+            let others = if others.is_empty() { of_baselines.clone() } else { others };
+            let verdicts = wanted.iter().zip(&measured).map(|((criterion, points), measured)| {
+                let of = |entrant: usize| judge::Of {
+                    name: &entrants[entrant].name,
+                    points: measured.iter().map(|point| &point[entrant][..]).collect(),
+                };
+                let beside: Vec<_> = others.iter().map(|b| of(*b)).collect();
+                let (word, all) = judge::judge(criterion, points, &of(subject), &beside);
+                verdict(criterion, points, &entrants[subject], word, all)
+            });
+            Ok(Evaluation {
+                algorithm: entrants[subject].name.clone(),
+                host: how.host.name().to_owned(),
+                against: others.iter().map(|b| entrants[*b].name.clone()).collect(),
+                seeds: how.seeds,
+                quick: how.quick,
+                criteria: verdicts.collect::<Result<_, _>>()?,
+            })
+        })
+        .collect()
+}
+
+fn verdict(
+    criterion: &Criterion,
+    points: &[Point],
+    entrant: &Entrant,
+    word: Word,
+    all: Vec<PointVerdict>,
+) -> Result<CriterionVerdict, EvaluateError> {
+    let worst = match judge::worst(&all) {
+        None => None,
+        Some(worst) => {
+            let (number, repetition) = worst.at;
+            let (scenario, sets) = scenario(criterion, &points[number], entrant)?;
+            let seed = scenario.seed_of(u32::try_from(repetition).unwrap_or(0));
+            let sets = sets.into_iter().chain([format!("seed={seed}"), "repeat=1".to_owned()]);
+            let sets: String = sets.map(|set| format!(" --set {}", quoted(&set))).collect();
+            let file = format!("scenarios/{}/{}", criterion::FOLDER, criterion.scenario);
+            Some(Worst {
+                point: worst.point.clone(),
+                seed,
+                command: format!("knee run {file}{sets}"),
+            })
+        }
+    };
+    let at = judge::worst(&all);
+    Ok(CriterionVerdict {
+        id: criterion.id.clone(),
+        section: criterion.section.clone(),
+        title: criterion.title.clone(),
+        verdict: word,
+        measured: at.map(|p| p.measured.clone()),
+        asked: at.map(|p| p.asked.clone()),
+        worst,
+        points: all,
+    })
+}
+
+/// For a shell.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-=:/".contains(c);
+    match text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// The run in which `verdict` is worst, made again.
+///
+/// # Errors
+/// See [`EvaluateError`].
+pub fn worst_run(
+    verdict: &CriterionVerdict,
+    entrant: &Entrant,
+    how: &HowToRun<'_>,
+) -> Result<Option<(RunSpec, RunRecord)>, EvaluateError> {
+    let all = criteria()?;
+    let (Some(criterion), Some(worst)) = (all.iter().find(|c| c.id == verdict.id), &verdict.worst)
+    else {
+        return Ok(None);
+    };
+    let points = points(criterion, how.host, how.quick);
+    let at =
+        points.iter().find(|p| p.values.iter().cloned().collect::<BTreeMap<_, _>>() == worst.point);
+    let Some(point) = at else { return Ok(None) };
+    let spec = scenario(criterion, point, entrant)?.0.spec(worst.seed);
+    let record = how.host.run(&spec, how.options);
+    let record = record.map_err(|e| EvaluateError::Run(e.to_string()))?;
+    Ok(Some((spec, record)))
+}
+
+/// What is on record of the quick form: verdicts by algorithm and criterion.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record(BTreeMap<String, BTreeMap<String, String>>);
+
+impl Record {
+    /// That of the repository.
+    ///
+    /// # Errors
+    /// The file is wrong.
+    pub fn of_repository() -> Result<Self, PaperError> {
+        crate::reproduce::read("evaluation/runs/record.toml")
+    }
+
+    /// That of `evaluations`.
+    pub fn of(evaluations: &[Evaluation]) -> Self {
+        let words = |e: &Evaluation| {
+            e.criteria.iter().map(|c| (c.id.clone(), c.verdict.to_string())).collect()
+        };
+        Self(evaluations.iter().map(|e| (e.algorithm.clone(), words(e))).collect())
+    }
+
+    /// What is recorded of `algorithm` for the criterion called `id`.
+    pub fn verdict(&self, algorithm: &str, id: &str) -> Option<&str> {
+        self.0.get(algorithm)?.get(id).map(String::as_str)
+    }
+
+    /// As a file.
+    ///
+    /// # Errors
+    /// It cannot be written as TOML, in words.
+    pub fn to_toml(&self) -> Result<String, String> {
+        let text = toml::to_string(self).map_err(|e| e.to_string())?;
+        Ok(format!("# Verdicts of `knee evaluate --all --quick`, made by that command.\n\n{text}"))
+    }
+
+    /// Where `found` is not as recorded here: algorithm, criterion, recorded, found.
+    pub fn differences(&self, found: &Self) -> Vec<[String; 4]> {
+        let mut all = Vec::new();
+        let none = BTreeMap::new();
+        let absent = "nothing".to_owned();
+        let names: std::collections::BTreeSet<&String> =
+            self.0.keys().chain(found.0.keys()).collect();
+        for name in names {
+            let (old, new) =
+                (self.0.get(name).unwrap_or(&none), found.0.get(name).unwrap_or(&none));
+            let ids: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for id in ids {
+                let (a, b) = (old.get(id).unwrap_or(&absent), new.get(id).unwrap_or(&absent));
+                if a != b {
+                    all.push([name.clone(), id.clone(), a.clone(), b.clone()]);
+                }
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_from_the_record() {
+        let record = |text: &str| -> Record { toml::from_str(text).expect("a record") };
+        let old = record("[a]\nx = \"passes\"\ny = \"fails\"\n[b]\nx = \"passes\"\n");
+        assert_eq!(old.differences(&old), Vec::<[String; 4]>::new());
+        let new = record("[a]\nx = \"fails\"\ny = \"fails\"\n[c]\nx = \"passes\"\n");
+        let told: Vec<String> = old.differences(&new).iter().map(|d| d.join(" ")).collect();
+        assert_eq!(told, ["a x passes fails", "b x passes nothing", "c x nothing passes"]);
+    }
+
+    #[test]
+    fn commands_survive_a_shell() {
+        assert_eq!(quoted("path.queue=84p"), "path.queue=84p");
+        assert_eq!(
+            quoted("path.rate_steps=[[\"20s\", \"1mbit\"]]"),
+            "'path.rate_steps=[[\"20s\", \"1mbit\"]]'"
+        );
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+    }
+}

@@ -1,0 +1,218 @@
+//! The runs of an evaluation: every criterion at every point of its axes, for every algorithm that
+//! takes part, repeated. What was measured is kept, not the records.
+
+use super::{
+    EvaluateError,
+    criterion::{Bound, Criterion, FOLDER},
+    journal::{Journal, Key},
+};
+use crate::{
+    duel::Entrant,
+    reproduce::{Figure, Part, combinations, measure, text},
+};
+use knee_run::{Host, HostError, RunOptions, RunSpec};
+use knee_scenario::{Scenario, ScenarioError, Set};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A combination of the values of a criterion's axes.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Name of each axis and of its value.
+    pub values: Vec<(String, String)>,
+    /// What is set in the scenario, as after `--set`.
+    sets: Vec<String>,
+}
+
+impl Point {
+    /// One that sets nothing.
+    #[cfg(test)]
+    pub(super) fn at(values: &[(&str, &str)]) -> Self {
+        let values = values.iter().map(|(a, v)| ((*a).to_owned(), (*v).to_owned())).collect();
+        Self { values, sets: Vec::new() }
+    }
+
+    /// In words.
+    pub fn words(&self) -> String {
+        let parts: Vec<String> = self.values.iter().map(|(a, v)| format!("{a} {v}")).collect();
+        parts.join(", ")
+    }
+}
+
+/// The points of `criterion`, those of the quick form alone if asked for.
+pub(super) fn points(criterion: &Criterion, host: &dyn Host, quick: bool) -> Vec<Point> {
+    let mut figure = Figure::default();
+    figure.scenario = Some(criterion.scenario.clone());
+    figure.set = criterion.set.clone();
+    figure.axes = criterion.axes.clone();
+    let figure = Part { host, short: quick }.of(&figure);
+    combinations(&figure)
+        .into_iter()
+        .map(|(names, sets)| Point {
+            values: figure.axes.iter().map(|a| a.name.clone()).zip(names).collect(),
+            sets: sets.iter().map(|(path, value)| format!("{path}={value}")).collect(),
+        })
+        .collect()
+}
+
+/// The scenario of `criterion` at `point`, run by `entrant`, and what `--set` gets for it.
+pub(super) fn scenario(
+    criterion: &Criterion,
+    point: &Point,
+    entrant: &Entrant,
+) -> Result<(Scenario, Vec<String>), EvaluateError> {
+    let file = format!("{FOLDER}/{}", criterion.scenario);
+    let text = text(&file)?;
+    let of_subject = criterion.subject.iter().flat_map(|flow| entrant.sets(*flow));
+    let written: Vec<String> = point.sets.iter().cloned().chain(of_subject).collect();
+    let sets: Vec<Set> =
+        written.iter().map(|s| Set::parse(s)).collect::<Result<_, ScenarioError>>()?;
+    Ok((Scenario::parse(&format!("scenarios/{file}"), text, &sets)?, written))
+}
+
+/// One run: which criterion, point, entrant and repetition.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    criterion: usize,
+    point: usize,
+    entrant: usize,
+    repetition: u32,
+}
+
+/// What was measured of one run: each measure's quantity and bound.
+pub(super) type Measured = Vec<(f64, Option<f64>)>;
+
+/// What was measured: by criterion, point, entrant, repetition. Of a run that failed, why.
+pub(super) type AllMeasured = Vec<Vec<Vec<Vec<Result<Measured, String>>>>>;
+
+/// How an evaluation is run.
+pub struct HowToRun<'a> {
+    /// The host.
+    pub host: &'a dyn Host,
+    /// Options of each run.
+    pub options: &'a RunOptions,
+    /// Repetitions.
+    pub seeds: u32,
+    /// The quick form.
+    pub quick: bool,
+    /// What was measured before.
+    pub journal: Option<&'a Journal>,
+    /// Told how many runs are done, and how many there are.
+    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+/// Repetitions of `criterion`.
+pub(super) fn repetitions(criterion: &Criterion, how: &HowToRun<'_>) -> u32 {
+    criterion.most_seeds.map_or(how.seeds, |most| how.seeds.min(most))
+}
+
+/// Runs all `criteria` for all `entrants`.
+pub(super) fn run_all(
+    criteria: &[(Criterion, Vec<Point>)],
+    entrants: &[Entrant],
+    how: &HowToRun<'_>,
+) -> Result<AllMeasured, EvaluateError> {
+    let mut jobs = Vec::new();
+    let mut scenarios = Vec::new();
+    for (criterion, (asked, points)) in criteria.iter().enumerate() {
+        for (point, at) in points.iter().enumerate() {
+            for (entrant, of) in entrants.iter().enumerate() {
+                let (scenario, _) = scenario(asked, at, of)?;
+                let spec = scenario.spec(scenario.seed());
+                how.host
+                    .check(&spec, how.options)
+                    .map_err(|error| EvaluateError::Host { criterion: asked.id.clone(), error })?;
+                for repetition in 0..repetitions(asked, how) {
+                    let job = Job { criterion, point, entrant, repetition };
+                    jobs.push((job, work(&spec), scenarios.len()));
+                }
+                scenarios.push(scenario);
+            }
+        }
+    }
+    // The longest first, so that no thread is left with one at the end.
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by(|a, b| jobs[*b].1.total_cmp(&jobs[*a].1));
+    let threads = how.options.runs_at_once.or(how.host.runs_at_once()).unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|e| EvaluateError::Threads { jobs: threads, why: e.to_string() })?;
+    let (begun, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let of_threads = pool.broadcast(|_| {
+        let mut mine = Vec::new();
+        while let Some(&n) = order.get(begun.fetch_add(1, Ordering::Relaxed)) {
+            let (job, _, scenario) = jobs[n];
+            let scenario = &scenarios[scenario];
+            let spec = scenario.spec(scenario.seed_of(job.repetition));
+            let measured = one(&criteria[job.criterion].0, &spec, how);
+            let broken = matches!(measured, Err(EvaluateError::Journal(_)));
+            mine.push((n, measured));
+            (how.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+            if broken {
+                break;
+            }
+        }
+        mine
+    });
+    let mut all: AllMeasured = criteria
+        .iter()
+        .map(|(_, points)| vec![vec![Vec::new(); entrants.len()]; points.len()])
+        .collect();
+    let mut measured: Vec<_> = of_threads.into_iter().flatten().collect();
+    measured.sort_unstable_by_key(|(n, _)| *n);
+    for (n, measured) in measured {
+        let job = jobs[n].0;
+        let measured = match measured {
+            Ok(measured) => Ok(measured),
+            Err(EvaluateError::Run(why)) => Err(why),
+            Err(other) => return Err(other),
+        };
+        all[job.criterion][job.point][job.entrant].push(measured);
+    }
+    Ok(all)
+}
+
+/// A guess at how long a run takes: packets at the bottleneck.
+fn work(spec: &RunSpec) -> f64 {
+    spec.path.hops[0].rate().highest_bps() as f64 * spec.duration_ns as f64
+}
+
+/// What `criterion` measures of `spec`.
+fn one(
+    criterion: &Criterion,
+    spec: &RunSpec,
+    how: &HowToRun<'_>,
+) -> Result<Measured, EvaluateError> {
+    let key = how.journal.map(|_| Key::of(criterion, spec, how.host, how.options));
+    if let (Some(journal), Some(key)) = (how.journal, &key)
+        && let Some(known) = journal.get(key)
+    {
+        return Ok(known);
+    }
+    let failed = |e: HostError| EvaluateError::Run(e.to_string());
+    let record = how.host.run(spec, how.options).map_err(failed)?;
+    let formulas: Vec<&str> =
+        criterion.measures.iter().flat_map(|m| m.formulas().map(|(_, text)| text)).collect();
+    let values = measure(spec, record, &formulas);
+    let values = values.map_err(|why| EvaluateError::Formula {
+        criterion: criterion.id.clone(),
+        why: format!("seed {}: {why}", spec.seed),
+    })?;
+    let mut values = values.into_iter();
+    let measured: Measured = criterion
+        .measures
+        .iter()
+        .map(|m| {
+            let quantity = values.next().unwrap_or(f64::NAN);
+            let bound = m.bound.as_ref().map(|bound| match bound {
+                Bound::Number(x) => *x,
+                Bound::Formula(_) => values.next().unwrap_or(f64::NAN),
+            });
+            (quantity, bound)
+        })
+        .collect();
+    if let (Some(journal), Some(key)) = (how.journal, key) {
+        journal.add(key, &measured).map_err(EvaluateError::Journal)?;
+    }
+    Ok(measured)
+}
