@@ -51,6 +51,12 @@ const LONGEST_REPLY: Duration = Duration::from_secs(60);
 /// The console's last lines that are kept, and those that an error tells.
 const KEPT_LINES: usize = 200;
 const LAST_LINES: usize = 10;
+/// Name and version of the part of a machine's state that has its clock (QEMU's `timer/icount`).
+const ICOUNT: &[u8] = b"\x05\x0ctimer/icount\0\0\0\x01";
+/// So long after it has read its clock a guest has halted for certain.
+const HALTED_NS: u64 = 100_000;
+/// Longest time until a kernel's next timer: some ticks.
+const LONGEST_JUMP_NS: u64 = 100_000_000;
 /// What the kernel says then comes before a list of registers.
 const PANIC: &str = "Kernel panic";
 
@@ -124,7 +130,7 @@ pub(crate) struct Snapshot(File);
 
 impl Snapshot {
     /// Puts one into a file that is still empty. What is not written of the memory takes no room.
-    fn keep(file: File, memory: &File, state: &File) -> io::Result<Self> {
+    fn keep(file: File, memory: &File, state: &[u8]) -> io::Result<Self> {
         file.set_len(MEMORY_BYTES)?;
         let mut buffer = vec![0; 1 << 20];
         let mut at = 0;
@@ -138,9 +144,7 @@ impl Snapshot {
             }
         }
         let snapshot = Self(file);
-        // Read from the start, by a position of its own.
-        let mut state = File::open(path(state))?;
-        io::copy(&mut state, &mut snapshot.behind_memory()?)?;
+        snapshot.behind_memory()?.write_all(state)?;
         Ok(snapshot)
     }
 
@@ -193,12 +197,18 @@ impl Machine {
         command.option("-initrd", &path(&initramfs));
         command.inherit(&[initramfs.as_raw_fd()]);
         let mut machine = command.start()?;
-        machine.wait_for(|line| matches!(line, Line::Ready).then_some(()))?;
+        let clock_ns = machine.wait_for(|line| match line {
+            Line::Ready(ns) => Some(ns),
+            _ => None,
+        })?;
         machine.wait_event("STOP")?;
         // It writes to a program, or to a descriptor that came over a socket.
         let to = format!("/proc/{}/fd/{}", std::process::id(), state.as_raw_fd());
         machine.migrate("migrate", &format!("exec:cat >{to}"))?;
-        Ok(Snapshot::keep(file, &memory, &state))
+        let mut bytes = Vec::new();
+        File::open(&to).and_then(|mut state| state.read_to_end(&mut bytes)).map_err(failed)?;
+        set_clock(&mut bytes, clock_ns + HALTED_NS)?;
+        Ok(Snapshot::keep(file, &memory, &bytes))
     }
 
     /// Starts a machine and lets it go on from `snapshot`, with this input. What it leaves in its
@@ -600,6 +610,32 @@ impl<R: Read + AsFd> Lines<R> {
     }
 }
 
+/// Sets the clock in a machine's state. While a machine halts, QEMU's threads race: one of them may
+/// find the processor idle and let the clock jump to the next timer, which has not expired yet. All
+/// else is the same then, so the clock is put where it belongs in either case.
+fn set_clock(state: &mut [u8], clock_ns: u64) -> Result<(), HostError> {
+    let mut found = state.windows(ICOUNT.len()).enumerate().filter(|(_, bytes)| *bytes == ICOUNT);
+    let (Some((at, _)), None) = (found.next(), found.next()) else {
+        return Err(broken("this version of QEMU keeps its clock elsewhere; tell Knee's authors"));
+    };
+    let at = at + ICOUNT.len();
+    let number = |at: usize| -> Option<i64> {
+        Some(i64::from_be_bytes(state.get(at..at + size_of::<i64>())?.try_into().ok()?))
+    };
+    // What the clock shows is the sum of both: time that was skipped, and instructions.
+    let (skipped_ns, instructions) = (number(at), number(at + size_of::<i64>()));
+    let (Some(skipped_ns), Some(instructions)) = (skipped_ns, instructions) else {
+        return Err(broken("the virtual machine's state ends too early"));
+    };
+    let behind_ns = (skipped_ns + instructions).abs_diff(clock_ns as i64);
+    if behind_ns > LONGEST_JUMP_NS {
+        return Err(broken(format!("the virtual machine's clock is {behind_ns} ns off")));
+    }
+    let skipped_ns = clock_ns as i64 - instructions;
+    state[at..at + size_of::<i64>()].copy_from_slice(&skipped_ns.to_be_bytes());
+    Ok(())
+}
+
 /// The next part of a file from `at` on that was written, if there is any.
 fn written(file: &File, at: u64) -> io::Result<Option<(u64, u64)>> {
     let start = match lseek(file, at as i64, Whence::SeekData) {
@@ -626,4 +662,33 @@ fn in_memory(bytes: &[u8]) -> Result<File, HostError> {
 
 fn failed(error: io::Error) -> HostError {
     broken(format!("talking to the virtual machine: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // tests
+
+    use super::*;
+
+    #[test]
+    fn the_clock_of_a_state_is_set() {
+        let state = |skipped_ns: i64| {
+            let numbers = [skipped_ns, 1000].map(i64::to_be_bytes).concat();
+            [&b"before"[..], ICOUNT, &numbers, b"behind"].concat()
+        };
+        let (mut one, mut other) = (state(5_000_000), state(9_000_000));
+        set_clock(&mut one, 5_101_000).unwrap();
+        set_clock(&mut other, 5_101_000).unwrap();
+        assert_eq!(one, other);
+        assert_eq!(one, state(5_100_000));
+        // Of another time, elsewhere, twice there, cut off.
+        for mut wrong in [
+            state(900_000_000),
+            b"timer".to_vec(),
+            [state(0), state(0)].concat(),
+            [&b"x"[..], ICOUNT, b"short"].concat(),
+        ] {
+            assert!(set_clock(&mut wrong, 5_101_000).is_err());
+        }
+    }
 }

@@ -21,8 +21,8 @@ pub(crate) const INPUT: &str = "opt/knee/run";
 /// What a line of the guest says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// It has booted, and halts.
-    Ready,
+    /// It has booted, and halts at about this time of its clock, ns.
+    Ready(u64),
     /// So many nanoseconds of the run are over.
     Progress(u64),
     /// The results lie in its memory, and it halts.
@@ -46,7 +46,7 @@ impl Line {
     /// As it is written, without the end of the line.
     pub(crate) fn to_text(&self) -> String {
         match self {
-            Self::Ready => "ready".to_owned(),
+            Self::Ready(ns) => format!("ready {ns}"),
             Self::Progress(ns) => format!("progress {ns}"),
             Self::OutOfBudget => "budget".to_owned(),
             Self::Results(extents) => {
@@ -63,7 +63,7 @@ impl Line {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
         match words.next()? {
-            "ready" => Some(Self::Ready),
+            "ready" => words.next()?.parse().ok().map(Self::Ready),
             "budget" => Some(Self::OutOfBudget),
             "progress" => words.next()?.parse().ok().map(Self::Progress),
             "results" => words.map(Extent::parse).collect::<Option<_>>().map(Self::Results),
@@ -92,7 +92,7 @@ mod tests {
     fn lines_are_read_as_they_were_written() {
         let extent = Extent { address: u64::MAX, bytes: 5, crc: 7 };
         for line in [
-            Line::Ready,
+            Line::Ready(16),
             Line::Progress(17),
             Line::OutOfBudget,
             Line::Results(vec![extent, Extent { bytes: 0, ..extent }]),

@@ -97,12 +97,16 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// One run, with packets.
+/// One run, with packets, of a guest that boots for it.
 fn run() -> BTreeMap<PathBuf, Vec<u8>> {
     let place = place();
+    fs::create_dir_all(place.path("cache/knee")).unwrap();
+    symlink(cache().join("knee/kernels"), place.path("cache/knee/kernels")).unwrap();
     let mut arguments = RUN.to_vec();
     arguments.extend(["--pcap", "packets.pcapng"]);
-    succeeds(knee(&place, &arguments));
+    let mut run = knee(&place, &arguments);
+    run.env("XDG_CACHE_HOME", place.path("cache"));
+    succeeds(run);
     let mut all = files(&place.path("out"));
     let packets = fs::read(place.path("packets.pcapng")).unwrap();
     assert!(packets.len() > 1_000_000, "{}", packets.len());
