@@ -35,10 +35,16 @@
  *  - FT-j: whether tau grows with U (the ABSE papers) or shrinks (the F-TCP paper): `agility`.
  *  - FT-i: T as above, or always the last two ACKs: `sampling`.
  *
- * Approximations. The ACKs themselves do not fit: packets are counted in a running bucket and eight
- * full ones of RTT / 8, and, except those of the present ACK, taken as spread evenly over each. A
- * full bucket is kept as a rate, so that a change of the RTT only moves it in time. Rates have 12
- * significant bits, U has 11; tau is at most 16.7 s. A pause is measured modulo 2^32 us.
+ *  - AB-g: Umax is the largest of the last ten U, as recalled from the ABSE papers, or the largest
+ *    ever: `umax`.
+ *
+ * Approximations. The ACKs themselves do not fit. The curve of what was delivered over the
+ * last RTT is kept as six straight pieces: the running one, which ends at the present ACK, and five
+ * before it. An ACK goes into the running piece where that changes the curve by 1/64 packet at
+ * most; else it begins a new one, and of all neighbours those two become one piece that thereby
+ * move the curve least. So a smooth stream is one piece, and a train of ACKs and the gap before it
+ * are two, wherever they lie in the RTT. Older pieces have 14 significant bits of time and 11 of
+ * packets, U has 11; tau is at most 16.7 s. A pause is measured modulo 2^32 us.
  * crates/knee-cc/tests/abse.rs measures the error of BE against the equations.
  */
 #ifndef KNEE_ABSE_H
@@ -50,6 +56,7 @@ enum { ABSE_AGILITY_ABSE = 0, ABSE_AGILITY_FTCP_TEXT = 1 };
 enum { ABSE_SAMPLING_ADAPTIVE = 0, ABSE_SAMPLING_LAST_TWO_ACKS = 1 };
 enum { ABSE_IDLE_HOLD = 0, ABSE_IDLE_ZERO_SAMPLES = 1 };
 enum { ABSE_START_ZERO = 0, ABSE_START_FIRST_SAMPLE = 1 };
+enum { ABSE_UMAX_TEN = 0, ABSE_UMAX_EVER = 1 };
 
 /* beta and eps are at most 0.99: beyond that, rounding would swallow the last steps. */
 #define ABSE_PARAMS(X) \
@@ -74,7 +81,9 @@ enum { ABSE_START_ZERO = 0, ABSE_START_FIRST_SAMPLE = 1 };
 	X(CC_CHOICE, idle, "idle", "", 0, 1, ABSE_IDLE_HOLD, "hold|zero_samples", "reading AB-c", \
 	  "what a long pause does to the estimate") \
 	X(CC_CHOICE, be_start, "be_start", "", 0, 1, ABSE_START_ZERO, \
-	  "zero|first_sample", "reading AB-a", "where the estimate starts")
+	  "zero|first_sample", "reading AB-a", "where the estimate starts") \
+	X(CC_CHOICE, umax, "umax", "", 0, 1, ABSE_UMAX_TEN, "ten|ever", \
+	  "ABSE: ten, from memory; reading AB-g", "Umax: the largest of the last ten U, or of all")
 
 struct cc_abse_params {
 	ABSE_PARAMS(CC_PARAM_FIELD)
@@ -86,27 +95,31 @@ struct cc_abse_params {
 	((const struct cc_abse_params *)(const void *)((const u8 *)((p) + 1) -                     \
 						       sizeof(struct cc_abse_params)))
 
+/* Pieces before the running one; pieces in all. */
+#define ABSE_PIECES 5U
+#define ABSE_TAKERS (ABSE_PIECES + 1ULL)
+
 /* 72 bytes. Times are the low 32 bits of the host's clock. Lanes are 16 bits, newest lowest. */
 struct cc_abse {
-	u64 be_q24;   /* BE, packets/s, at most 2^30; 0: no estimate yet */
-	u64 rates_lo; /* eight lanes: rates of the last full buckets, packets/s * 2^12, floats */
-	u64 rates_hi;
-	u64 u_lo; /* ten lanes: the last U, packets/s * 2^24, floats */
+	u64 be_q24; /* BE, packets/s, at most 2^30; 0: no estimate yet */
+	u64 u_lo;   /* ten lanes: the last U, packets/s * 2^24, floats */
 	u64 u_hi;
 	u32 u_top;
-	u32 th_q8;	      /* Th, packets/s */
-	u32 sample_f;	      /* s, packets/s * 2^24, float */
-	u32 ack_us;	      /* latest ACK that counted */
-	u32 bucket_us;	      /* start of the running bucket */
-	u32 width_us;	      /* of every bucket; 0: no ACK yet */
-	u32 bucket_q11;	      /* packets in the running bucket */
-	u8 after_delay;	      /* the latest congestion response was to delay, not to a loss */
-	u8 prior_after_delay; /* before the latest loss, for undo */
-	u16 waiting_pkts;     /* of ACKs in the same microsecond as the latest one that counted */
+	u32 th_q8;		/* Th, packets/s */
+	u32 sample_f;		/* s, packets/s * 2^24, float */
+	u32 ack_us;		/* latest ACK that counted */
+	u32 run_us;		/* the running piece: how long; 0: no ACK yet */
+	u32 run_q11;		/* packets in it */
+	u32 piece[ABSE_PIECES]; /* before it, newest first: packets * 2^11 and us, floats */
+	u16 responses;		/* ABSE_AFTER_DELAY, ABSE_PRIOR_AFTER_DELAY */
+	u16 waiting_pkts;	/* of ACKs in the same microsecond as the latest one that counted */
 };
 _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 
-#define ABSE_BUCKETS 8U
+/* The latest congestion response was to delay, not to a loss. */
+#define ABSE_AFTER_DELAY 1U
+/* The same before the latest loss, for undo. */
+#define ABSE_PRIOR_AFTER_DELAY 2U
 #define ABSE_PKTS_MAX (1U << 28)
 #define ABSE_RATE_MAX_Q24 ((1ULL << 54) - 1ULL)
 /* Largest first sample accepted: 134 Gbit/s of 1000-byte packets. */
@@ -114,8 +127,15 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 /* Once all of the last U are below this (1/64 packets/s), a U that is also below it is ignored:
  * with constant samples U / Umax would otherwise end in rounding errors of small numbers. */
 #define ABSE_U_MIN_LANE (8U << ABSE_U_BITS)
+/* A piece has at most 2^20 packets, * 2^11. */
+#define ABSE_PIECE_Q11_BITS 31U
+/* Bits of a piece that hold its time. */
+#define ABSE_PIECE_TIME 17U
+/* By how much an ACK may move the running piece: 1/64 packet. */
+#define ABSE_STRAIGHT_Q11 32ULL
 /* Fraction bits of a float's significand. */
-#define ABSE_RATE_BITS 11U
+#define ABSE_PIECE_PKTS_BITS 10U
+#define ABSE_PIECE_US_BITS 13U
 #define ABSE_U_BITS 10U
 #define ABSE_SAMPLE_BITS 26U
 
@@ -163,90 +183,133 @@ static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 	return (cc_min_u64(whole_q11, ABSE_RATE_MAX_Q24 >> 13) << 13) + (rest << 13) / over_us;
 }
 
-/* A full bucket's lane; less than 2^26 packets/s. */
-static inline u32 abse_rate_lane(u64 rate_q24)
+/*
+ * A piece of the curve of what was delivered: its packets (15 bits) and its time less 1 us (17
+ * bits); 0 stands for nothing in 1 us. Here and below what is out of range is
+ * divided, not cut off: a constant on one path would keep the verifier from seeing that it leads
+ * to the same as the other.
+ */
+static inline u32 abse_piece(u64 pkts_q11, u32 us)
 {
-	return abse_float(cc_min_u64(rate_q24 >> 12, 1ULL << 38), ABSE_RATE_BITS);
+	u64 within_q11 = pkts_q11 / (1ULL + (pkts_q11 >> ABSE_PIECE_Q11_BITS));
+	u32 more_us = us - 1U;
+
+	return abse_float(within_q11, ABSE_PIECE_PKTS_BITS) << ABSE_PIECE_TIME |
+	       abse_float(more_us / (1U + (more_us >> 24)), ABSE_PIECE_US_BITS);
 }
 
-/* Puts a lane in n times, n <= 8. */
-static inline void abse_push_rates(struct cc_abse *abse, u32 lane, u32 n)
+static inline u64 abse_piece_q11(u32 piece)
 {
-	u64 four = 0x0001000100010001ULL * lane;
-
-	for (u32 i = 0U; i < 2U; i++) {
-		if (n >= 4U) {
-			abse->rates_hi = abse->rates_lo;
-			abse->rates_lo = four;
-			n -= 4U;
-		}
-	}
-	if (n != 0U) {
-		abse->rates_hi =
-		    cc_shift_out_u64(abse->rates_hi, 16U * n) | abse->rates_lo >> (64U - 16U * n);
-		abse->rates_lo =
-		    cc_shift_out_u64(abse->rates_lo, 16U * n) | four >> (64U - 16U * n);
-	}
+	return abse_value(piece >> ABSE_PIECE_TIME, ABSE_PIECE_PKTS_BITS);
 }
 
-/* Spreads an ACK's packets over the time since the ACK before it, and closes the buckets that ended
- * in that time. */
-static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 now_us, u32 dt_us,
-			      u32 rtt_us)
+/* 1 ... 2^24. */
+static inline u32 abse_piece_us(u32 piece)
 {
-	u32 age_us = cc_wrapping_sub_u32(now_us, abse->bucket_us);
-	u32 ended = age_us / abse->width_us;
-	u32 first_us = abse->width_us - (age_us - dt_us);
-	u64 first_q11;
-	u32 lane;
+	return 1U + (u32)abse_value(piece & ((1U << ABSE_PIECE_TIME) - 1U), ABSE_PIECE_US_BITS);
+}
 
-	if (ended == 0U) {
-		abse->bucket_q11 = (u32)cc_min_u64(abse->bucket_q11 + count_q11, CC_U32_MAX);
+/* By how many packets * 2^11 the curve moves where two neighbours become one piece. */
+static inline u64 abse_bend_q11(u64 old_q11, u32 old_us, u64 new_q11, u32 new_us)
+{
+	u64 a = old_q11 * new_us;
+	u64 b = new_q11 * old_us;
+
+	return (a > b ? a - b : b - a) / ((u64)old_us + new_us);
+}
+
+/*
+ * The least of the bends times ABSE_TAKERS, plus which piece takes in its newer neighbour there: 0
+ * is the running one, which the ACK would go into with `least`. Pieces that have gone by are
+ * emptied.
+ */
+static inline u64 abse_least_bend(struct cc_abse *abse, u64 least, u64 age_us, u32 rtt_us)
+{
+	/* The RTT may grow a little before they have gone. */
+	u64 needed_us = 1ULL + rtt_us + rtt_us / 8U;
+	u64 newer_q11 = abse->run_q11;
+	u32 newer_us = abse->run_us;
+
+	for (u32 i = 0U; i < ABSE_PIECES; i++) {
+		u32 older = (u32)(abse->piece[i] / (1ULL + (age_us / needed_us << 32)));
+		u64 older_q11 = abse_piece_q11(older);
+		u32 older_us = abse_piece_us(older);
+
+		abse->piece[i] = older;
+		least = cc_min_u64(
+		    least,
+		    abse_bend_q11(older_q11, older_us, newer_q11, newer_us) * ABSE_TAKERS + i + 1U);
+		age_us += older_us;
+		newer_q11 = older_q11;
+		newer_us = older_us;
+	}
+	return least;
+}
+
+/* Takes in the packets of an ACK, delivered since the ACK before it. */
+static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 dt_us, u32 rtt_us)
+{
+	u64 new_q11 = count_q11 / (1ULL + (count_q11 >> ABSE_PIECE_Q11_BITS));
+	u32 new_us = dt_us / (1U + (dt_us >> 24));
+	u64 bend_q11 = abse_bend_q11(abse->run_q11, abse->run_us, new_q11, new_us);
+	u64 run_q11 = abse->run_q11 + new_q11;
+	u32 run_us = abse->run_us + new_us;
+	u32 taker = 0U;
+	u32 newer;
+
+	if (bend_q11 > ABSE_STRAIGHT_Q11)
+		taker = (u32)(abse_least_bend(abse, bend_q11 * ABSE_TAKERS, run_us, rtt_us) %
+			      ABSE_TAKERS);
+	if (taker == 0U) {
+		/* Of a straight line four RTTs say all. */
+		u32 halves = (u32)(run_q11 >> 32) | run_us >> 24 | (run_us / 4U > rtt_us);
+
+		abse->run_q11 = cc_low_u32(run_q11 >> halves);
+		abse->run_us = run_us >> halves;
 		return;
 	}
-	first_q11 = abse->bucket_q11 + count_q11 * first_us / dt_us;
-	abse_push_rates(abse, abse_rate_lane(abse_rate_q24(first_q11, abse->width_us)), 1U);
-	lane = abse_rate_lane(abse_rate_q24(count_q11, dt_us));
-	abse_push_rates(abse, lane, cc_min_u32(ended - 1U, ABSE_BUCKETS));
-	age_us %= abse->width_us;
-	abse->width_us = (rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS;
-	age_us = cc_min_u32(age_us, abse->width_us - 1U);
-	abse->bucket_us = cc_wrapping_sub_u32(now_us, age_us);
-	abse->bucket_q11 = (u32)cc_min_u64(count_q11 * age_us / dt_us, CC_U32_MAX);
+	newer = abse_piece(abse->run_q11, abse->run_us);
+	/* What rounding took from the old piece goes to the new one. */
+	abse->run_q11 = cc_low_u32(cc_sub_floor_u64(run_q11, abse_piece_q11(newer)));
+	abse->run_us = cc_max_u32(cc_sub_floor_u32(run_us, abse_piece_us(newer)), 1U);
+	for (u32 i = 0U; i < ABSE_PIECES; i++) {
+		u32 older = abse->piece[i];
+
+		if (i + 1U == taker) {
+			abse->piece[i] = abse_piece(abse_piece_q11(older) + abse_piece_q11(newer),
+						    abse_piece_us(older) + abse_piece_us(newer));
+			break;
+		}
+		abse->piece[i] = newer;
+		newer = older;
+	}
 }
 
-/* Packets delivered in the last window_us, of which count_q11 in the last dt_us. Less than 2^43. */
+/* Packets * 2^11 of a piece in the window, of which left_us are left. */
+static inline u64 abse_take_q11(u64 piece_q11, u32 piece_us, u32 *left_us)
+{
+	u32 take_us = cc_min_u32(*left_us, piece_us);
+
+	*left_us -= take_us;
+	return piece_q11 * take_us / piece_us;
+}
+
+/* Packets * 2^11 delivered in the last window_us, of which count_q11 in the last dt_us. Less than
+ * 2^35. */
 static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u32 dt_us,
 				   u32 window_us)
 {
-	u32 age_us = cc_wrapping_sub_u32(abse->ack_us, abse->bucket_us);
-	u64 area_q12 = 0ULL;
-	u64 lo = abse->rates_lo, hi = abse->rates_hi;
-	u32 left_us;
+	u32 left_us = window_us;
+	u64 sum_q11 = abse_take_q11(count_q11, dt_us, &left_us);
 
-	if (window_us <= age_us) {
-		/* The present ACK's are known, if all of them are in this bucket. */
-		u64 own_q11 = dt_us < age_us ? cc_min_u64(count_q11, abse->bucket_q11) : 0ULL;
-		u32 own_us = dt_us < age_us ? dt_us : 0U;
+	/* The running piece but for the present ACK. */
+	sum_q11 += abse_take_q11(cc_sub_floor_u64(abse->run_q11, count_q11),
+				 cc_max_u32(cc_sub_floor_u32(abse->run_us, dt_us), 1U), &left_us);
 
-		return own_q11 + (abse->bucket_q11 - own_q11) *
-				     cc_sub_floor_u32(window_us, own_us) / (age_us - own_us);
-	}
-	left_us = window_us - age_us;
-	for (u32 i = 0U; i < ABSE_BUCKETS; i++) {
-		u64 rate_q12 = abse_value((u32)(lo & 0xffffULL), ABSE_RATE_BITS);
-
-		/* The RTT may have grown beyond the buckets: the oldest stands for what is left. */
-		if (left_us <= abse->width_us || i == ABSE_BUCKETS - 1U) {
-			area_q12 += rate_q12 * left_us;
-			break;
-		}
-		area_q12 += rate_q12 * abse->width_us;
-		left_us -= abse->width_us;
-		lo = lo >> 16 | cc_shift_out_u64(hi, 48U);
-		hi >>= 16;
-	}
-	return abse->bucket_q11 + area_q12 / (2ULL * CC_ONE_PPM);
+	for (u32 i = 0U; i < ABSE_PIECES; i++)
+		sum_q11 += abse_take_q11(abse_piece_q11(abse->piece[i]),
+					 abse_piece_us(abse->piece[i]), &left_us);
+	return sum_q11;
 }
 
 /* The largest of four lanes and another. */
@@ -315,15 +378,20 @@ static inline void abse_push_u(struct cc_abse *abse, const struct cc_abse_params
 	u64 before_q24 = abse_value(abse->sample_f, ABSE_SAMPLE_BITS);
 	u64 change_q24 =
 	    sample_q24 > before_q24 ? sample_q24 - before_q24 : before_q24 - sample_q24;
-	u64 beta_q33 = abse_ppm_q33(abse->after_delay ? p->beta_u_delay_ppm : p->beta_u_ppm);
+	u64 beta_q33 = abse_ppm_q33((abse->responses & ABSE_AFTER_DELAY) != 0U ? p->beta_u_delay_ppm
+									       : p->beta_u_ppm);
 	u64 u_q24 = abse_part(abse_value(abse_latest_u(abse), ABSE_U_BITS), beta_q33) +
 		    abse_part(change_q24, (1ULL << 33) - beta_q33);
 	u32 lane = abse_float(u_q24, ABSE_U_BITS);
+	u32 oldest = abse->u_top & 0xffffU;
 
 	if (lane < ABSE_U_MIN_LANE && abse_largest_of_nine(abse) < ABSE_U_MIN_LANE &&
 	    abse->u_top >> 16 < ABSE_U_MIN_LANE)
 		return;
-	abse->u_top = (abse->u_top & 0xffffU) << 16 | (u32)(abse->u_hi >> 48);
+	/* The oldest lane goes, or stays as the largest ever. */
+	if (p->umax == ABSE_UMAX_EVER)
+		oldest = cc_max_u32(oldest, abse->u_top >> 16);
+	abse->u_top = oldest << 16 | (u32)(abse->u_hi >> 48);
 	abse->u_hi = cc_shift_out_u64(abse->u_hi, 16U) | abse->u_lo >> 48;
 	abse->u_lo = cc_shift_out_u64(abse->u_lo, 16U) | lane;
 }
@@ -394,10 +462,9 @@ static inline void cc_abse_ack(struct cc_abse *abse, const struct cc_abse_params
 
 	if (rtt_us == 0U || acked_pkts == 0U)
 		return;
-	if (abse->width_us == 0U) {
+	if (abse->run_us == 0U) {
+		abse->run_us = 1U;
 		abse->ack_us = now_us;
-		abse->bucket_us = now_us;
-		abse->width_us = (rtt_us + ABSE_BUCKETS - 1U) / ABSE_BUCKETS;
 		return;
 	}
 	if (dt_us == 0U) {
@@ -406,7 +473,7 @@ static inline void cc_abse_ack(struct cc_abse *abse, const struct cc_abse_params
 	}
 	abse->waiting_pkts = 0U;
 	abse->ack_us = now_us;
-	abse_count(abse, count_q11, now_us, dt_us, rtt_us);
+	abse_count(abse, count_q11, dt_us, rtt_us);
 	abse_throughput(abse, p, abse_packets_q11(abse, count_q11, dt_us, rtt_us), rtt_us);
 	if (dt_us <= 2U * cc_max_u32(p->tau_const_us, rtt_us)) {
 		u32 interval_us = abse_interval_us(abse, p, conn, rtt_us, rtt_min_us, dt_us);
@@ -421,19 +488,18 @@ static inline void cc_abse_ack(struct cc_abse *abse, const struct cc_abse_params
 /* A congestion response: to delay, or to a loss. */
 static inline void cc_abse_responds_to_delay(struct cc_abse *abse)
 {
-	abse->after_delay = 1;
+	abse->responses |= ABSE_AFTER_DELAY;
 }
 
 static inline void cc_abse_responds_to_loss(struct cc_abse *abse)
 {
-	abse->prior_after_delay = abse->after_delay;
-	abse->after_delay = 0;
+	abse->responses = (abse->responses & ABSE_AFTER_DELAY) != 0U ? ABSE_PRIOR_AFTER_DELAY : 0U;
 }
 
 /* The latest response to a loss was unnecessary. */
 static inline void cc_abse_undo_loss(struct cc_abse *abse)
 {
-	abse->after_delay = abse->prior_after_delay;
+	abse->responses = (abse->responses & ABSE_PRIOR_AFTER_DELAY) != 0U ? ABSE_AFTER_DELAY : 0U;
 }
 
 /* A rate of at most ABSE_RATE_MAX_Q24 as a window of one rtt_us, packets * 2^8; at most 2^42. */
