@@ -222,8 +222,8 @@ fn unknown_parameter() {
     );
     assert_eq!(
         refused("hd", &[("use_max", 1)]).1,
-        "hd has no parameter `use_max`; it has: count, ss_limit, delack_filter, qmin, qth, qmax, pmax, holdoff, \
-         signal, ss_test"
+        "hd has no parameter `use_max`; it has: count, ss_limit, delack_filter, qmin, qth, qmax, pmax, draw, preset, \
+         holdoff, signal, ss_test"
     );
 }
 
