@@ -55,9 +55,8 @@ fn check(algorithm: Algorithm) -> usize {
                         .map(|s| s.name().expect("a name").to_owned())
                         .collect();
                     called.sort();
-                    let shims: &[&str] =
-                        if is_rate { &["knee_decide", "knee_note"] } else { &["knee_note"] };
-                    assert_eq!(called, shims, "{name}, {section_name}");
+                    let decides = if is_rate { "knee_decide" } else { "knee_measure" };
+                    assert_eq!(called, [decides, "knee_note"], "{name}, {section_name}");
                 }
                 let code = section.data().expect("code");
                 code_bytes += code.len();
