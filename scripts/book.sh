@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the documentation as a book: target/book/index.html. Adds to each algorithm's page its parameters and what it
 # does alone and beside NewReno, to each paper's page its verdicts and figures, and checks every link.
-# Usage: scripts/book.sh [KNEE]   KNEE is the program to run; without it, a release build is made.
+# Usage: scripts/book.sh [KNEE [REPORTS]]   KNEE is the program to run; without it, a release build is made. REPORTS is a
+# folder with what `knee reproduce PAPER --out REPORTS/PAPER` wrote; papers that are not there are run.
 # Needs jq. mdbook is built once, into target/tools (a few minutes).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -121,14 +122,18 @@ figures() {
 mkdir -p "$src/papers/figures"
 for page in "$src"/papers/*.md; do
 	paper=$(basename "$page" .md)
-	"$knee" reproduce "$paper" --out "$runs/$paper" >"$runs/$paper.txt" 2>&1 || {
-		cat "$runs/$paper.txt" >&2
-		exit 1
-	}
-	verdicts "$runs/$paper/claims.json" >"$runs/verdicts.md"
+	reports=${2:-$runs}
+	if [[ ! -e $reports/$paper/claims.json ]]; then
+		reports=$runs
+		"$knee" reproduce "$paper" --out "$runs/$paper" >"$runs/$paper.txt" 2>&1 || {
+			cat "$runs/$paper.txt" >&2
+			exit 1
+		}
+	fi
+	verdicts "$reports/$paper/claims.json" >"$runs/verdicts.md"
 	insert verdicts "$runs/verdicts.md" "$page"
 	{ grep -oP '^<!-- generated: figures \K.*(?= -->$)' "$page" || true; } | while read -ra numbers; do
-		figures "$runs/$paper" "$paper" "${numbers[@]}" >"$runs/figures.md"
+		figures "$reports/$paper" "$paper" "${numbers[@]}" >"$runs/figures.md"
 		insert "figures ${numbers[*]}" "$runs/figures.md" "$page"
 	done
 done

@@ -29,9 +29,6 @@ RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 # The tests' own build: it checks its assertions too, and another one would take minutes.
 knee=${CARGO_TARGET_DIR:-target}/debug/knee
 
-step "book: every algorithm's page, every link"
-scripts/book.sh "$knee"
-
 step "recorded claims of the CHD paper, and the README's figures"
 # The reports are kept there, each with its figures.
 out=${CARGO_TARGET_DIR:-target}/reports
@@ -51,6 +48,9 @@ for paper in delay-aimd htcp hd; do
 done
 # Its paths are fast and its runs long: one repetition tells enough.
 "$knee" reproduce ftcp --repeat 1 --out "$out/ftcp"
+
+step "book: every algorithm's page, every paper's, every link"
+scripts/book.sh "$knee" "$out"
 
 step "the host vm"
 scripts/test-vm.sh
