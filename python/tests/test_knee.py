@@ -243,7 +243,9 @@ def test_a_duel_is_the_commands() -> None:
 
 
 def test_ctrl_c_ends_the_runs() -> None:
-    code = f"import knee; print('ready', flush=True); knee.run({TEXT!r}, repeat=10_000)"
+    # Tests that run in the background inherit an ignored SIGINT.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heed}; import knee; print('ready', flush=True); knee.run({TEXT!r}, repeat=10_000)"
     words = [sys.executable, "-c", code]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None

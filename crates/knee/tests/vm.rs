@@ -12,7 +12,7 @@ use nix::{
     sched::{CloneFlags, unshare},
     sys::{
         resource::{Resource, setrlimit},
-        signal::{Signal, kill},
+        signal::{SigHandler, Signal, kill},
     },
     unistd::Pid,
 };
@@ -189,7 +189,16 @@ fn nothing_is_left_of_a_killed_run() {
     let (before, entries) = (cached(), place.entries());
     for signal in [Signal::SIGKILL, Signal::SIGINT] {
         let endless = ["run", "chd.toml", "--host", "vm", "--set", "duration=100000s"];
-        let mut run = knee(&place, &endless).spawn().unwrap();
+        let mut run = knee(&place, &endless);
+        // Tests that run in the background inherit an ignored SIGINT.
+        // SAFETY: a system call.
+        unsafe {
+            run.pre_exec(|| {
+                nix::sys::signal::signal(Signal::SIGINT, SigHandler::SigDfl)?;
+                Ok(())
+            });
+        }
+        let mut run = run.spawn().unwrap();
         let mut machines = Vec::new();
         until("a machine", || {
             machines = children(run.id());
