@@ -247,7 +247,11 @@ impl Algorithm {
 
 impl fmt::Debug for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Algorithm({})", self.name())
+        match self.own {
+            None => write!(f, "Algorithm({})", self.name()),
+            // Keys of kept runs hold this: an edited file is another algorithm.
+            Some(source) => write!(f, "Algorithm({}, {source:?})", self.name()),
+        }
     }
 }
 

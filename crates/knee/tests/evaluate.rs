@@ -139,6 +139,19 @@ fn an_evaluation_that_ended_early_goes_on() {
     assert_ne!(evaluated(&place, arguments).0, whole);
 }
 
+/// An algorithm's file that has changed since is another algorithm.
+#[test]
+fn what_an_edited_algorithm_did_before_is_not_reused() {
+    let place = place();
+    let arguments = "./bad.c:fault=stuck --quick --only wireless --keep kept";
+    let (before, _) = evaluated(&place, arguments);
+    assert_eq!(evaluated(&place, arguments).0, before);
+    let source = include_str!("bad.c");
+    assert_eq!(source.matches("kept_pkts = 40U").count(), 1);
+    fs::write(place.path("bad.c"), source.replace("kept_pkts = 40U", "kept_pkts = 9U")).unwrap();
+    assert_ne!(evaluated(&place, arguments).0, before);
+}
+
 #[test]
 fn a_report_and_the_results() {
     let place = place();

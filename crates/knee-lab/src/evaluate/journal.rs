@@ -13,7 +13,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{ErrorKind, Write},
     path::{Path, PathBuf},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 /// Name of the file in its folder.
@@ -23,38 +23,15 @@ const FILE: &str = "evaluation.jsonl";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(String);
 
-impl Key {
-    pub(super) fn of(
-        criterion: &Criterion,
-        spec: &RunSpec,
-        host: &dyn Host,
-        options: &RunOptions,
-    ) -> Self {
-        static PROGRAM: OnceLock<String> = OnceLock::new();
-        let program = PROGRAM.get_or_init(|| running_program().unwrap_or_default());
-        let fingerprint = host.fingerprint(spec, options).unwrap_or_default();
-        let formulas: Vec<String> = criterion
-            .measures
-            .iter()
-            .flat_map(|m| {
-                let number = format!("{:?}", m.bound);
-                m.formulas().map(|(_, text)| text.to_owned()).chain([number]).collect::<Vec<_>>()
-            })
-            .collect();
-        let spec = format!("{spec:?}");
-        let parts = [program, host.name(), &fingerprint, &spec].into_iter();
-        Self(digest(parts.chain(formulas.iter().map(String::as_str))))
-    }
-}
-
 #[derive(Serialize, Deserialize)]
 struct Line {
     key: String,
     measured: Measured,
 }
 
-/// A journal in a folder. Values that are not numbers are kept as `null`.
+/// A journal in a folder. A run that leaves a measure undefined is not kept.
 pub struct Journal {
+    program: String,
     path: PathBuf,
     known: BTreeMap<String, Measured>,
     file: Mutex<File>,
@@ -66,6 +43,8 @@ impl Journal {
     /// # Errors
     /// It cannot be read or written, or another evaluation is writing it: in words.
     pub fn open(folder: &Path) -> Result<Self, String> {
+        let program = running_program()
+            .map_err(|e| format!("cannot read this program's own file, to tell its runs: {e}"))?;
         fs::create_dir_all(folder)
             .map_err(|e| format!("cannot create the folder {}: {e}", folder.display()))?;
         let path = folder.join(FILE);
@@ -91,7 +70,20 @@ impl Journal {
             .filter_map(|line| serde_json::from_slice::<Line>(line).ok())
             .map(|line| (line.key, line.measured))
             .collect();
-        Ok(Self { path, known, file: Mutex::new(file) })
+        Ok(Self { program, path, known, file: Mutex::new(file) })
+    }
+
+    /// The key of what `criterion` measures of `spec` on `host`.
+    pub(super) fn key(
+        &self,
+        criterion: &Criterion,
+        spec: &RunSpec,
+        host: &dyn Host,
+        options: &RunOptions,
+    ) -> Key {
+        let fingerprint = host.fingerprint(spec, options).unwrap_or_default();
+        let (spec, measures) = (format!("{spec:?}"), format!("{:?}", criterion.measures));
+        Key(digest([self.program.as_str(), host.name(), &fingerprint, &spec, &measures]))
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<Measured> {

@@ -80,7 +80,7 @@ pub struct PointVerdict {
     beyond: f64,
     /// Number of the point and of the worst repetition.
     #[serde(skip)]
-    pub(super) at: (usize, usize),
+    pub(super) at: (usize, u32),
 }
 
 /// What was measured, over repetitions.
@@ -200,10 +200,13 @@ fn at_point(
             (Some(value), None) => sign(better) * value,
             (None, _) => f64::INFINITY,
         };
-    let of_seed =
-        |r: usize| repetitions[r].as_ref().map_or(f64::NEG_INFINITY, |m| sign(better) * m[index].0);
-    let seed =
-        (0..repetitions.len()).max_by(|a, b| of_seed(*a).total_cmp(&of_seed(*b)).then(b.cmp(a)));
+    // The first of those that are worst.
+    let worse = |r: &Result<Measured, String>| {
+        r.as_ref().map_or(f64::NEG_INFINITY, |m| sign(better) * m[index].0)
+    };
+    let each = (0_u32..).zip(repetitions.iter().map(worse));
+    let worst = each.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+    let worst_repetition = worst.map_or(0, |(repetition, _)| repetition);
     PointVerdict {
         point: point.values.iter().cloned().collect(),
         verdict,
@@ -224,7 +227,7 @@ fn at_point(
         },
         failed: repetitions.iter().find_map(|r| r.as_ref().err().cloned()),
         beyond,
-        at: (number, seed.unwrap_or(0)),
+        at: (number, worst_repetition),
     }
 }
 

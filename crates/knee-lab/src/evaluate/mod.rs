@@ -109,7 +109,8 @@ impl Evaluation {
     }
 }
 
-/// Evaluates each of `subjects` against `baselines`; only the criterion called `only` if given.
+/// Evaluates each of `subjects` against `baselines`, by the criteria called `only`, or by all if it is
+/// empty.
 ///
 /// # Errors
 /// See [`EvaluateError`].
@@ -180,23 +181,8 @@ fn verdict(
     word: Word,
     all: Vec<PointVerdict>,
 ) -> Result<CriterionVerdict, EvaluateError> {
-    let worst = match judge::worst(&all) {
-        None => None,
-        Some(worst) => {
-            let (number, repetition) = worst.at;
-            let (scenario, sets) = scenario(criterion, &points[number], entrant)?;
-            let seed = scenario.seed_of(u32::try_from(repetition).unwrap_or(0));
-            let sets = sets.into_iter().chain([format!("seed={seed}"), "repeat=1".to_owned()]);
-            let sets: String = sets.map(|set| format!(" --set {}", quoted(&set))).collect();
-            let file = format!("scenarios/{}/{}", criterion::FOLDER, criterion.scenario);
-            Some(Worst {
-                point: worst.point.clone(),
-                seed,
-                command: format!("knee run {file}{sets}"),
-            })
-        }
-    };
     let at = judge::worst(&all);
+    let worst = at.map(|at| worst(criterion, points, entrant, at)).transpose()?;
     Ok(CriterionVerdict {
         id: criterion.id.clone(),
         section: criterion.section.clone(),
@@ -207,6 +193,22 @@ fn verdict(
         worst,
         points: all,
     })
+}
+
+/// The run that shows what is `at` its worst.
+fn worst(
+    criterion: &Criterion,
+    points: &[Point],
+    entrant: &Entrant,
+    at: &PointVerdict,
+) -> Result<Worst, EvaluateError> {
+    let (number, repetition) = at.at;
+    let (scenario, sets) = scenario(criterion, &points[number], entrant)?;
+    let seed = scenario.seed_of(repetition);
+    let sets = sets.into_iter().chain([format!("seed={seed}"), "repeat=1".to_owned()]);
+    let sets: String = sets.map(|set| format!(" --set {}", quoted(&set))).collect();
+    let file = format!("scenarios/{}/{}", criterion::FOLDER, criterion.scenario);
+    Ok(Worst { point: at.point.clone(), seed, command: format!("knee run {file}{sets}") })
 }
 
 /// For a shell.

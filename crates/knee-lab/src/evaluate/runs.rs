@@ -4,7 +4,7 @@
 use super::{
     EvaluateError,
     criterion::{Bound, Criterion, FOLDER},
-    journal::{Journal, Key},
+    journal::Journal,
 };
 use crate::{
     duel::Entrant,
@@ -183,10 +183,8 @@ fn one(
     spec: &RunSpec,
     how: &HowToRun<'_>,
 ) -> Result<Measured, EvaluateError> {
-    let key = how.journal.map(|_| Key::of(criterion, spec, how.host, how.options));
-    if let (Some(journal), Some(key)) = (how.journal, &key)
-        && let Some(known) = journal.get(key)
-    {
+    let kept = how.journal.map(|j| (j, j.key(criterion, spec, how.host, how.options)));
+    if let Some(known) = kept.as_ref().and_then(|(journal, key)| journal.get(key)) {
         return Ok(known);
     }
     let failed = |e: HostError| EvaluateError::Run(e.to_string());
@@ -211,7 +209,7 @@ fn one(
             (quantity, bound)
         })
         .collect();
-    if let (Some(journal), Some(key)) = (how.journal, key) {
+    if let Some((journal, key)) = kept {
         journal.add(key, &measured).map_err(EvaluateError::Journal)?;
     }
     Ok(measured)
