@@ -6,6 +6,7 @@ use knee_run::{
     RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
 use knee_testbed::TestbedError;
+use std::panic::{self, AssertUnwindSafe};
 
 pub const MS: Ns = NS_PER_MS;
 pub const S: Ns = 1_000 * MS;
@@ -68,6 +69,18 @@ fn timely(spec: &RunSpec) -> RunRecord {
     };
     let last = || once().unwrap_or_else(|error| panic!("{error}"));
     (0..2).find_map(first).unwrap_or_else(last)
+}
+
+/// Runs a test of measured rates and times, up to three times: a machine that stalls in the middle of
+/// a run changes what TCP does, though every packet of it was in time.
+pub fn steadily(test: impl Fn()) {
+    for attempt in 1..3 {
+        match panic::catch_unwind(AssertUnwindSafe(&test)) {
+            Ok(()) => return,
+            Err(_) => eprintln!("attempt {attempt} of 3 failed"),
+        }
+    }
+    test();
 }
 
 /// `spec` with this congestion control for every TCP flow.
