@@ -9,4 +9,6 @@
 pub mod compare;
 pub mod duel;
 pub mod evaluate;
+pub mod figure;
+pub mod files;
 pub mod reproduce;

@@ -1,6 +1,9 @@
 //! A criterion as data: `scenarios/evaluation/ID.toml`.
 
-use crate::reproduce::{Axis, PaperError, check_formula, file_names, read};
+use crate::{
+    figure::{Axis, check_formula},
+    files::{FileError, file_names, read},
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -177,7 +180,7 @@ impl Criterion {
 ///
 /// # Errors
 /// A file that is wrong.
-pub fn criteria() -> Result<Vec<Criterion>, PaperError> {
+pub fn criteria() -> Result<Vec<Criterion>, FileError> {
     let mut all: Vec<Criterion> = Vec::new();
     for file in file_names(FOLDER) {
         let Some(name) = file.strip_suffix(".toml") else { continue };
@@ -185,7 +188,7 @@ pub fn criteria() -> Result<Vec<Criterion>, PaperError> {
         let criterion: Criterion = read(&path)?;
         if let Some(why) = criterion.fault(name) {
             let help = "docs/evaluate.md describes the file".to_owned();
-            return Err(PaperError::File { file: path, line: None, why, help });
+            return Err(FileError { file: path, line: None, why, help });
         }
         all.push(criterion);
     }

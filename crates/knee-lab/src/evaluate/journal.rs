@@ -4,7 +4,7 @@
 //! A line counts only when it is whole. Its key is a hash of everything that made it: the program,
 //! the host, the spec, the formulas.
 
-use super::{criterion::Criterion, runs::Measured};
+use super::criterion::Criterion;
 use knee_results::kept::{digest, running_program};
 use knee_run::{Host, RunOptions, RunSpec};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ use std::{
 
 /// Name of the file in its folder.
 const FILE: &str = "evaluation.jsonl";
+
+/// What was measured of one run: each measure's quantity and bound.
+pub(super) type Measured = Vec<(f64, Option<f64>)>;
 
 /// What tells a run's values from others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,9 +2,10 @@
 
 use super::{
     criterion::{Better, Criterion, Measure},
-    runs::{Measured, Point},
+    journal::Measured,
+    runs::Point,
 };
-use crate::reproduce::Spread;
+use crate::figure::Spread;
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt};
 

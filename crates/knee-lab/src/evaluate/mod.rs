@@ -15,7 +15,11 @@ pub use judge::{Asked, CriterionVerdict, MeasuredAt, PointVerdict, Word, Worst};
 pub use report::{evaluation_report, evaluation_text, scorecard_report, scorecard_text};
 pub use runs::{HowToRun, Point};
 
-use crate::{duel::Entrant, reproduce::PaperError};
+use crate::{
+    duel::Entrant,
+    figure::ThreadsError,
+    files::{self, FileError},
+};
 use knee_run::{HostError, RunRecord, RunSpec};
 use knee_scenario::ScenarioError;
 use runs::{points, run_all, scenario};
@@ -29,7 +33,7 @@ pub enum EvaluateError {
     /// A criterion's file is wrong.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    File(#[from] PaperError),
+    File(#[from] FileError),
     /// There is no such criterion.
     #[error("no such criterion: `{id}`")]
     #[diagnostic(help("the criteria are: {known}"))]
@@ -70,14 +74,9 @@ pub enum EvaluateError {
     #[error("{0}")]
     Run(String),
     /// The threads could not be had.
-    #[error("cannot start {jobs} threads: {why}")]
-    #[diagnostic(help("use fewer with --jobs"))]
-    Threads {
-        /// Threads asked for.
-        jobs: usize,
-        /// What the system said.
-        why: String,
-    },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Threads(#[from] ThreadsError),
 }
 
 /// An algorithm with what every criterion says of it.
@@ -253,8 +252,8 @@ impl Record {
     ///
     /// # Errors
     /// The file is wrong.
-    pub fn of_repository() -> Result<Self, PaperError> {
-        crate::reproduce::read("evaluation/runs/record.toml")
+    pub fn of_repository() -> Result<Self, FileError> {
+        files::read("evaluation/runs/record.toml")
     }
 
     /// That of `evaluations`.

@@ -5,7 +5,7 @@ use super::{
     criterion::{Criterion, Measure},
     judge::{Asked, CriterionVerdict, MeasuredAt, PointVerdict, Word},
 };
-use crate::reproduce::{Spread, number};
+use crate::figure::{Spread, number};
 use knee_report::{
     chart::{Axis, Chart, Point as Mark, Series, Style},
     report::{Report, Section},

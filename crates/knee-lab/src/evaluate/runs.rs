@@ -4,15 +4,16 @@
 use super::{
     EvaluateError,
     criterion::{Bound, Criterion, FOLDER},
-    journal::Journal,
+    journal::{Journal, Measured},
 };
 use crate::{
     duel::Entrant,
-    reproduce::{Figure, Part, combinations, measure, text},
+    figure::{Part, combinations, longest_first, measure, work},
+    files::text,
 };
 use knee_run::{Host, HostError, RunOptions, RunSpec};
 use knee_scenario::{Scenario, ScenarioError, Set};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A combination of the values of a criterion's axes.
 #[derive(Clone, Debug)]
@@ -40,15 +41,11 @@ impl Point {
 
 /// The points of `criterion`, those of the quick form alone if asked for.
 pub(super) fn points(criterion: &Criterion, host: &dyn Host, quick: bool) -> Vec<Point> {
-    let mut figure = Figure::default();
-    figure.scenario = Some(criterion.scenario.clone());
-    figure.set = criterion.set.clone();
-    figure.axes = criterion.axes.clone();
-    let figure = Part { host, short: quick }.of(&figure);
-    combinations(&figure)
+    let axes = Part { host, short: quick }.of_axes(&criterion.axes);
+    combinations(&criterion.set, &axes)
         .into_iter()
         .map(|(names, sets)| Point {
-            values: figure.axes.iter().map(|a| a.name.clone()).zip(names).collect(),
+            values: axes.iter().map(|a| a.name.clone()).zip(names).collect(),
             sets: sets.iter().map(|(path, value)| format!("{path}={value}")).collect(),
         })
         .collect()
@@ -77,9 +74,6 @@ struct Job {
     entrant: usize,
     repetition: u32,
 }
-
-/// What was measured of one run: each measure's quantity and bound.
-pub(super) type Measured = Vec<(f64, Option<f64>)>;
 
 /// What was measured: by criterion, point, entrant, repetition. Of a run that failed, why.
 pub(super) type AllMeasured = Vec<Vec<Vec<Vec<Result<Measured, String>>>>>;
@@ -129,39 +123,29 @@ pub(super) fn run_all(
             }
         }
     }
-    // The longest first, so that no thread is left with one at the end.
-    let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by(|a, b| jobs[*b].1.total_cmp(&jobs[*a].1));
+    let works: Vec<f64> = jobs.iter().map(|(_, work, _)| *work).collect();
     let threads = how.options.runs_at_once.or(how.host.runs_at_once()).unwrap_or(0);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|e| EvaluateError::Threads { jobs: threads, why: e.to_string() })?;
-    let (begun, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let of_threads = pool.broadcast(|_| {
-        let mut mine = Vec::new();
-        while let Some(&n) = order.get(begun.fetch_add(1, Ordering::Relaxed)) {
-            let (job, _, scenario) = jobs[n];
-            let scenario = &scenarios[scenario];
-            let spec = scenario.spec(scenario.seed_of(job.repetition));
-            let measured = one(&criteria[job.criterion].0, &spec, how);
-            let broken = matches!(measured, Err(EvaluateError::Journal(_)));
-            mine.push((n, measured));
-            (how.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
-            if broken {
-                break;
-            }
+    // What cannot be kept ends the evaluation: the disk may be full.
+    let broken = AtomicBool::new(false);
+    let run = |n: usize| {
+        let (job, _, scenario) = jobs[n];
+        if broken.load(Ordering::Relaxed) {
+            return Err(EvaluateError::Run("not run".to_owned()));
         }
-        mine
-    });
+        let scenario = &scenarios[scenario];
+        let spec = scenario.spec(scenario.seed_of(job.repetition));
+        let measured = one(&criteria[job.criterion].0, &spec, how);
+        if matches!(measured, Err(EvaluateError::Journal(_))) {
+            broken.store(true, Ordering::Relaxed);
+        }
+        measured
+    };
+    let measured = longest_first(threads, &works, &run, &|done| (how.progress)(done, jobs.len()))?;
     let mut all: AllMeasured = criteria
         .iter()
         .map(|(_, points)| vec![vec![Vec::new(); entrants.len()]; points.len()])
         .collect();
-    let mut measured: Vec<_> = of_threads.into_iter().flatten().collect();
-    measured.sort_unstable_by_key(|(n, _)| *n);
-    for (n, measured) in measured {
-        let job = jobs[n].0;
+    for ((job, ..), measured) in jobs.into_iter().zip(measured) {
         let measured = match measured {
             Ok(measured) => Ok(measured),
             Err(EvaluateError::Run(why)) => Err(why),
@@ -170,11 +154,6 @@ pub(super) fn run_all(
         all[job.criterion][job.point][job.entrant].push(measured);
     }
     Ok(all)
-}
-
-/// A guess at how long a run takes: packets at the bottleneck.
-fn work(spec: &RunSpec) -> f64 {
-    spec.path.hops[0].rate().highest_bps() as f64 * spec.duration_ns as f64
 }
 
 /// What `criterion` measures of `spec`.

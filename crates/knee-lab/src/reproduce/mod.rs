@@ -3,32 +3,19 @@
 //! Papers are data below `scenarios/`: `paper.toml` says what is run and how it is plotted,
 //! `claims.toml` what must come out, as formulas (see `docs/claims.md`).
 
-mod cases;
-mod cause;
-mod compiled;
-mod drawings;
-mod fluid;
-mod formula;
-mod language;
+mod claim;
 mod paper;
+mod runs;
 mod verdict;
 
-pub use cases::{Case, Cases};
-pub use cause::Cause;
-pub use fluid::{FluidRule, FluidSpec};
-pub use paper::{
-    Axis, AxisValue, Claim, Figure, Found, Judge, Model, PAPERS, Paper, PaperError, PaperPoints,
-    Plot, PlotKind, Tabulated, Unjudged, load,
-};
-pub use verdict::{Shown, Spread, Verdict};
-pub(crate) use {
-    cases::combinations,
-    formula::measure,
-    language::check as check_formula,
-    paper::{Part, file_names, read, text},
-};
+pub use claim::{Cause, Claim, Found, Judge};
+pub use paper::{PAPERS, Paper, PaperError, load};
+pub use verdict::{Shown, Verdict};
 
-use formula::Formulas;
+use crate::{
+    figure::{self, Case, Cases, Figure, Formulas, Part, Spread, ThreadsError, Unjudged, number},
+    files::FileError,
+};
 use knee_report::{
     chart::Chart,
     report::{Report, Section},
@@ -42,7 +29,7 @@ use knee_results::{
 use knee_run::{Host, HostError, RunOptions, RunRecord, RunSpec};
 use knee_scenario::ScenarioError;
 use serde::Serialize;
-use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+use std::{collections::BTreeMap, fmt::Write as _};
 use thiserror::Error;
 
 /// A host, and how a paper is run on it. Runs and verdicts are those that the paper's files give for
@@ -115,15 +102,14 @@ pub enum ReproduceError {
     /// A chart or table cannot be made.
     #[error("{0}")]
     PlotKind(String),
+    /// A file of the repository is wrong.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    File(#[from] FileError),
     /// The threads could not be had.
-    #[error("cannot start {jobs} threads: {why}")]
-    #[diagnostic(help("use fewer with --jobs"))]
-    Threads {
-        /// Threads asked for.
-        jobs: usize,
-        /// What the system said.
-        why: String,
-    },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Threads(#[from] ThreadsError),
 }
 
 /// A paper with its runs, verdicts and charts.
@@ -190,11 +176,11 @@ pub fn reproduce(
     let mut reproduction = Reproduction { paper, hosts: Vec::new(), skipped: Vec::new() };
     for on in hosts {
         let name = on.host.name();
-        let part = paper::Part { host: on.host, short: wanted.short };
+        let part = Part { host: on.host, short: wanted.short };
         let mut prepared = Vec::new();
         let mut specs = Vec::new();
         for figure in &figures {
-            let (cases, mut of_figure) = cases::prepare(id, &part.of(figure), on.repeat)?;
+            let (cases, mut of_figure) = runs::prepare(id, &part.of(figure), on.repeat)?;
             prepared.push(cases);
             specs.append(&mut of_figure);
         }
@@ -204,12 +190,12 @@ pub fn reproduce(
         // The runs of causes, after those of the figures.
         let mut of_causes = BTreeMap::new();
         for (claim, figure) in judged.iter().filter_map(|c| part.changed(c, &all)) {
-            let (cases, mut of_cause) = cases::prepare(id, &figure, on.repeat)?;
+            let (cases, mut of_cause) = runs::prepare(id, &figure, on.repeat)?;
             of_causes.insert(claim, prepared.len());
             prepared.push(cases);
             specs.append(&mut of_cause);
         }
-        let cases = run_cases(on, prepared, specs, progress)?;
+        let cases = runs::run_cases(on, prepared, specs, progress)?;
         let formulas = Formulas::new(cases.clone());
         let verdict = |c: &Claim| {
             let of_cause = of_causes.get(c.id.as_str()).copied();
@@ -238,34 +224,6 @@ pub fn reproduce(
     Ok(reproduction)
 }
 
-/// Runs `specs`, those of the cases in `prepared`, and gives these their records. What several cases
-/// need is run once.
-fn run_cases(
-    on: &RunsOn<'_>,
-    mut prepared: Vec<Cases>,
-    specs: Vec<RunSpec>,
-    progress: &(dyn Fn(&str, usize, usize) + Sync),
-) -> Result<Arc<Vec<Cases>>, ReproduceError> {
-    let (specs, indices) = cases::distinct(specs)?;
-    let total = specs.len();
-    let jobs = on.options.runs_at_once.or(on.host.runs_at_once()).unwrap_or(0);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs)
-        .build()
-        .map_err(|e| ReproduceError::Threads { jobs, why: e.to_string() })?;
-    let name = on.host.name();
-    let records =
-        cases::run_all(&pool, &specs, &|spec| on.run(spec), &|done| progress(name, done, total));
-    if let Some(Err(error)) = records.first()
-        && records.iter().all(Result::is_err)
-    {
-        return Err(ReproduceError::AllFailed { host: name.to_owned(), error: error.clone() });
-    }
-    let mut records = indices.into_iter().map(|index| records[index].clone());
-    prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));
-    Ok(Arc::new(prepared))
-}
-
 /// How many runs failed, and the first one's reason.
 fn failures(figures: &[Cases]) -> Option<String> {
     let runs = || figures.iter().flat_map(|f| &f.cases).flat_map(|c| &c.records);
@@ -278,12 +236,12 @@ fn plot(cases: &Cases, formulas: &Formulas) -> Result<PlottedFigure, String> {
     let number = &cases.figure.number;
     let mut charts = Vec::new();
     for plot in &cases.figure.plots {
-        let mut more = drawings::charts(cases, charts.len(), plot, formulas)
+        let mut more = figure::charts(cases, charts.len(), plot, formulas)
             .map_err(|e| format!("figure {number}: {}: {e}", plot.title))?;
         charts.append(&mut more);
     }
     let tables = cases.figure.tables.iter().map(|wanted| {
-        let table = drawings::table(cases, wanted, formulas);
+        let table = figure::table(cases, wanted, formulas);
         table.map_err(|e| format!("figure {number}: {}: {e}", wanted.title))
     });
     let listing = cases.cases.first().map(|case| {
@@ -328,21 +286,6 @@ pub fn outcome(reproductions: &[Reproduction]) -> Outcome {
 /// Verdicts of `reproductions`.
 pub fn claims(reproductions: &[Reproduction]) -> Claims<'_> {
     Claims { claims: reproductions.iter().flat_map(Reproduction::verdicts).collect() }
-}
-
-/// A number with three significant digits or so, and no zeros at its end.
-pub(crate) fn number(value: Option<f64>) -> String {
-    let Some(x) = value else { return "–".to_owned() };
-    let digits = match x.abs() {
-        big if big >= 100.0 => 0,
-        ten if ten >= 10.0 => 1,
-        _ => 3,
-    };
-    let text = format!("{x:.digits$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
 }
 
 /// The median, with the percentiles if there are several repetitions.

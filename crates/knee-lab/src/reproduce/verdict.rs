@@ -1,10 +1,10 @@
 //! Verdicts on claims.
 
 use super::{
-    cause::Cause,
-    formula::{Formulas, Values},
-    paper::{Claim, Judge, Paper},
+    claim::{Cause, Claim, Judge},
+    paper::Paper,
 };
+use crate::figure::{Formulas, Spread, Values};
 use serde::Serialize;
 
 /// A claim with what was measured.
@@ -57,19 +57,6 @@ pub struct Shown {
     pub shown: Option<bool>,
     /// What went wrong in evaluating it.
     pub trouble: Option<String>,
-}
-
-/// Percentiles over repetitions; `null` where nothing could be measured.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Spread {
-    /// 20th percentile.
-    pub p20: Option<f64>,
-    /// Median.
-    pub p50: Option<f64>,
-    /// 80th percentile.
-    pub p80: Option<f64>,
-    /// Repetitions.
-    pub n: usize,
 }
 
 /// Part of the repetitions that must satisfy a claim judged by seeds, or a guard.
@@ -204,24 +191,12 @@ impl Verdict {
     }
 }
 
-impl Spread {
-    pub(crate) fn of(values: &[f64]) -> Self {
-        let of = knee_results::metrics::Percentiles::of(values.iter().copied());
-        Self {
-            p20: of.map(|p| p.p20),
-            p50: of.map(|p| p.p50),
-            p80: of.map(|p| p.p80),
-            n: values.len(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::{
-        formula::tests::{formulas, record},
-        load,
+    use crate::{
+        figure::tests::{formulas, record},
+        reproduce::load,
     };
     use knee_run::RunRecord;
 

@@ -1,13 +1,13 @@
-//! Formulas of claims and plots, in the Rhai language, over the runs of a paper.
+//! Formulas of claims and plots, in the Rhai language, over the runs of figures.
 //!
 //! `docs/claims.md` documents the functions for those who write claims.
 
 use super::{
     cases::{Case, Cases},
     compiled,
+    description::Figure,
     fluid::FluidSpec,
     language::engine,
-    paper::Figure,
 };
 use knee_fluid::Stability;
 use knee_results::metrics::{Metrics, percentile};
@@ -24,7 +24,7 @@ type OfGroups = fn(&Metrics, &[usize], &[usize], f64, f64) -> Option<f64>;
 struct FailedRun(String);
 
 /// A formula's value in each repetition.
-pub(super) struct Values {
+pub(crate) struct Values {
     /// Of the repetitions whose runs did not fail.
     pub values: Vec<f64>,
     /// Why the others failed: the first one's reason.
@@ -130,8 +130,8 @@ pub(crate) fn measure(
     formulas.iter().map(value).collect()
 }
 
-/// Evaluates formulas over the runs of a paper.
-pub(super) struct Formulas {
+/// Evaluates formulas over the runs of figures.
+pub(crate) struct Formulas {
     engine: Engine,
     figures: Arc<Vec<Cases>>,
     /// Figure that `run` means, and repetition that is evaluated.
@@ -139,7 +139,7 @@ pub(super) struct Formulas {
 }
 
 impl Formulas {
-    pub(super) fn new(figures: Arc<Vec<Cases>>) -> Self {
+    pub(crate) fn new(figures: Arc<Vec<Cases>>) -> Self {
         let now = Rc::new(Cell::new((0, 0)));
         let mut engine = engine();
         engine.register_type_with_name::<Run>("Run");
@@ -431,7 +431,7 @@ impl Formulas {
     }
 
     /// Where the figure of this number is among the cases.
-    pub(super) fn index(&self, figure: &str) -> Result<usize, String> {
+    pub(crate) fn index(&self, figure: &str) -> Result<usize, String> {
         self.figures
             .iter()
             .position(|f| f.figure.number == figure)
@@ -439,7 +439,7 @@ impl Formulas {
     }
 
     /// `formula`, in which `run(#{...})` means the cases at `index`, for each repetition.
-    pub(super) fn per_repetition(&self, index: usize, formula: &str) -> Result<Values, String> {
+    pub(crate) fn per_repetition(&self, index: usize, formula: &str) -> Result<Values, String> {
         let ast = self.engine.compile(formula).map_err(|e| e.to_string())?;
         let cases = &self.figures[index].cases;
         // A figure without runs has one value.
@@ -451,7 +451,7 @@ impl Formulas {
     }
 
     /// `formula` of a run `r` of `figure`'s case with the values `named`, for each repetition.
-    pub(super) fn of_case(
+    pub(crate) fn of_case(
         &self,
         figure: &str,
         named: &BTreeMap<String, String>,
@@ -473,7 +473,7 @@ impl Formulas {
     }
 
     /// `formula` of `x`.
-    pub(super) fn of_x(&self, formula: &str, x: f64) -> Result<f64, String> {
+    pub(crate) fn of_x(&self, formula: &str, x: f64) -> Result<f64, String> {
         let mut scope = Scope::new();
         scope.push("x", x);
         let value = self.engine.eval_with_scope::<Dynamic>(&mut scope, formula);
@@ -482,7 +482,7 @@ impl Formulas {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use knee_run::{
         FlowKind, NS_PER_MS as MS, NS_PER_S, QueueBin, Transfer, Unfinished, Workload, testing,
@@ -546,7 +546,7 @@ pub(super) mod tests {
     /// Figure 1 with two values of an axis, figure 2 with one run. `records`: what became of the
     /// repetitions of figure 1's first case.
     pub(crate) fn formulas(records: Vec<Result<RunRecord, String>>) -> Formulas {
-        let figure = |number: &str| -> crate::reproduce::Figure {
+        let figure = |number: &str| -> Figure {
             let text = format!(
                 "number = \"{number}\"\ntitle = \"\"\n[[axis]]\nname = \"size\"\nset = \"x\"\n\
                  values = [10, 20]\n"

@@ -1,8 +1,125 @@
-//! Causes: why a claim does not hold, as a statement and a run that shows it.
+//! A claim of a paper as data, and its cause: why it does not hold, as a statement and a run that
+//! shows it.
 
-use super::paper::{Axis, AxisValue, CAUSE, Claim, Figure, Judge, Paper, plain_name};
+use crate::figure::{Axis, AxisValue, Figure, Part, Unjudged, plain_name};
 use serde::Deserialize;
 use std::{borrow::Cow, collections::BTreeMap};
+
+/// The host that a claim's `holds` and `reason` are about.
+const SIMULATOR: &str = "sim";
+
+/// Header of the table of a claim's cause.
+pub(super) const CAUSE: &str = "[claim.cause]";
+
+/// A claim of a paper and what was found.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Identifier, `C1` and so on.
+    pub id: String,
+    /// Figure it is about.
+    pub figure: String,
+    /// What is claimed.
+    pub statement: String,
+    /// What the paper says, in its own unit.
+    pub paper_value: String,
+    /// Unit of the quantity.
+    pub unit: String,
+    /// Formula, evaluated per repetition.
+    pub quantity: String,
+    /// Condition that must hold too.
+    pub guard: Option<String>,
+    /// Accepted range.
+    pub accepted: [f64; 2],
+    /// How repetitions make a verdict.
+    #[serde(default)]
+    pub judge: Judge,
+    /// What was found in the simulator: the record that reality is held against.
+    pub holds: bool,
+    /// Why it does not hold, and what was tried.
+    pub reason: Option<String>,
+    /// Of a claim that does not hold: its cause, with a run that shows it in the simulator.
+    pub cause: Option<Cause>,
+    /// What was found on other hosts, by their names; nothing is recorded of those not given.
+    #[serde(default)]
+    pub found: BTreeMap<String, Found>,
+    /// Whether the short form judges it: one run must be enough to tell.
+    #[serde(default)]
+    pub short: bool,
+    /// Settings under which it is judged, and other remarks.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// What was found of a claim on a host other than the simulator.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Found {
+    /// It holds there.
+    Holds,
+    /// It does not, for this reason.
+    Fails(String),
+    /// It cannot be judged there, for this reason.
+    Skip(Unjudged),
+}
+
+/// How repetitions make a verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Judge {
+    /// The median lies in the accepted range.
+    #[default]
+    Median,
+    /// At least 80 % of the repetitions do.
+    Seeds,
+}
+
+impl Claim {
+    /// Why it, of one of `figures`, is not judged on the host called `host`, if it is not.
+    pub fn skipped<'a>(&'a self, host: &str, figures: &'a [Figure]) -> Option<&'a Unjudged> {
+        match self.found.get(host) {
+            Some(Found::Skip(why)) => Some(why),
+            _ => {
+                let figure = figures.iter().find(|f| f.number == self.figure)?;
+                figure.not_on.get(host)
+            }
+        }
+    }
+
+    /// What is recorded of the host called `host`: whether it holds, and why not. What was found in
+    /// the simulator says nothing of other hosts.
+    pub(super) fn record(&self, host: &str) -> (Option<bool>, Option<String>) {
+        if host == SIMULATOR {
+            return (Some(self.holds), self.reason.clone());
+        }
+        match self.found.get(host) {
+            Some(Found::Holds) => (Some(true), None),
+            Some(Found::Fails(reason)) => (Some(false), Some(reason.clone())),
+            Some(Found::Skip(_)) | None => (None, None),
+        }
+    }
+}
+
+impl Part<'_> {
+    /// The runs that show the cause of `claim`, of one of `figures`: its id, and the figure with what
+    /// is changed. Causes are those of the simulator, and take repetitions.
+    pub(super) fn changed<'a>(
+        self,
+        claim: &'a Claim,
+        figures: &[Figure],
+    ) -> Option<(&'a str, Figure)> {
+        let cause =
+            claim.cause.as_ref().filter(|_| !self.short && self.host.name() == SIMULATOR)?;
+        let number = cause.figure(claim);
+        let figure = figures.iter().find(|f| f.number == number)?;
+        Some((claim.id.as_str(), cause.changed(figure)))
+    }
+
+    /// Whether `claim` belongs to this part.
+    pub(super) fn has(self, claim: &Claim) -> bool {
+        claim.short || !self.short
+    }
+}
 
 /// Why a claim does not hold, with what shows it: the claim holds once something is changed, or a
 /// value derived from the cause is met. What is not given is the claim's.
@@ -102,7 +219,7 @@ impl Cause {
     }
 
     /// What is wrong with it as the cause of `claim`, if anything.
-    pub(super) fn check(&self, claim: &Claim, paper: &Paper) -> Result<(), Wrong> {
+    pub(super) fn check(&self, claim: &Claim, figures: &[Figure]) -> Result<(), Wrong> {
         let wrong = |key, what: String, help: &str| Err((key, what, help.to_owned()));
         if claim.holds {
             return wrong(
@@ -129,8 +246,8 @@ impl Cause {
             );
         }
         let number = self.figure(claim);
-        let Some(figure) = paper.figures.iter().find(|f| f.number == number) else {
-            let known: Vec<&str> = paper.figures.iter().map(|f| f.number.as_str()).collect();
+        let Some(figure) = figures.iter().find(|f| f.number == number) else {
+            let known: Vec<&str> = figures.iter().map(|f| f.number.as_str()).collect();
             let help = format!("the figures are: {}", known.join(", "));
             return Err(("figure", format!("the paper has no figure {number}"), help));
         };

@@ -1,11 +1,12 @@
 //! Drawings of figures as charts.
 
 use super::{
+    axes::{Axis as FigureAxis, plain_name},
     cases::{Case, Cases},
     compiled,
+    description::{Figure, Plot, PlotKind, Tabulated},
     fluid::thinned,
     formula::Formulas,
-    paper::{Figure, Plot, PlotKind, Tabulated, plain_name},
 };
 use knee_report::{
     chart::{Axis, Chart, Point, Series, Style},
@@ -16,7 +17,7 @@ use knee_run::{FlowRecord, FlowSample, RunRecord};
 use std::collections::BTreeMap;
 
 /// The charts of one plot of a figure.
-pub(super) fn charts(
+pub(crate) fn charts(
     cases: &Cases,
     index: usize,
     plot: &Plot,
@@ -56,7 +57,7 @@ pub(super) fn charts(
 }
 
 /// The medians of a formula over all cases of a figure.
-pub(super) fn table(
+pub(crate) fn table(
     cases: &Cases,
     wanted: &Tabulated,
     formulas: &Formulas,
@@ -109,7 +110,7 @@ impl Draw<'_> {
     /// Values of all axes for the caption: nothing of how a picture came about is left unsaid.
     fn settings(&self, shown: &[&str]) -> String {
         let fixed = self.fixed();
-        let of = |axis: &super::paper::Axis| {
+        let of = |axis: &FigureAxis| {
             let first = axis.values.first().map_or_else(String::new, |v| v.name());
             format!("{}: {}", axis.name, fixed.get(&axis.name).unwrap_or(&first))
         };

@@ -1,0 +1,115 @@
+//! What varies between runs: axes, the values of each, and their combinations.
+
+use knee_run::Host;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Something that varies between runs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    /// Name in claims and plots.
+    pub name: String,
+    /// Path of the key that plain values set.
+    pub set: Option<String>,
+    /// Values; the first is meant where none is named.
+    pub values: Vec<AxisValue>,
+    /// Names of those that are run on hosts that keep real time; all, if not given.
+    pub real_time: Option<Vec<toml::Value>>,
+    /// Names of those that are run in the short form; all, if not given.
+    pub short: Option<Vec<toml::Value>>,
+}
+
+/// A value of an axis.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum AxisValue {
+    /// Several keys at once, under a name.
+    Named {
+        /// Name.
+        name: String,
+        /// Values by path of their keys.
+        set: BTreeMap<String, toml::Value>,
+    },
+    /// A value of the axis' own key; named as it is written.
+    Plain(toml::Value),
+}
+
+/// Values by path of their keys.
+pub(crate) type Settings = Vec<(String, toml::Value)>;
+
+impl AxisValue {
+    /// Name in claims, plots and legends.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Named { name, .. } => name.clone(),
+            Self::Plain(value) => plain_name(value),
+        }
+    }
+
+    /// Its number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Plain(toml::Value::Integer(n)) => Some(*n as f64),
+            Self::Plain(toml::Value::Float(x)) => Some(*x),
+            _ => None,
+        }
+    }
+}
+
+/// A value as a name: a string without quotes, a number as Rust prints it.
+pub fn plain_name(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Float(x) => x.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Which part of what is described is run.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub host: &'a dyn Host,
+    pub short: bool,
+}
+
+impl Part<'_> {
+    /// `axes` with the values that are run.
+    pub(crate) fn of_axes(self, axes: &[Axis]) -> Vec<Axis> {
+        let mut axes = axes.to_vec();
+        for axis in &mut axes {
+            let lists = [(self.host.keeps_real_time(), &axis.real_time), (self.short, &axis.short)];
+            for names in lists.into_iter().filter_map(|(applies, l)| l.as_ref().filter(|_| applies))
+            {
+                let names: Vec<String> = names.iter().map(plain_name).collect();
+                axis.values.retain(|value| names.contains(&value.name()));
+            }
+        }
+        axes
+    }
+}
+
+fn sets_of(axis: &Axis, value: &AxisValue) -> Settings {
+    match value {
+        AxisValue::Named { set, .. } => set.clone().into_iter().collect(),
+        AxisValue::Plain(value) => {
+            axis.set.iter().map(|path| (path.clone(), value.clone())).collect()
+        }
+    }
+}
+
+/// Combinations of the values of `axes`: their names, and what they set after `set`.
+pub(crate) fn combinations(
+    set: &BTreeMap<String, toml::Value>,
+    axes: &[Axis],
+) -> Vec<(Vec<String>, Settings)> {
+    let common = set.clone().into_iter().collect();
+    axes.iter().fold(vec![(Vec::new(), common)], |all, axis| {
+        let extend = |(names, sets): &(Vec<String>, Settings), value: &AxisValue| {
+            let names = names.iter().cloned().chain([value.name()]).collect();
+            let sets = sets.iter().cloned().chain(sets_of(axis, value)).collect();
+            (names, sets)
+        };
+        all.iter().flat_map(|c| axis.values.iter().map(move |v| extend(c, v))).collect()
+    })
+}

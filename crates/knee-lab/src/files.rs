@@ -1,0 +1,67 @@
+//! The files below `scenarios/`, compiled in: papers, claims, criteria.
+
+use include_dir::{Dir, include_dir};
+use serde::Deserialize;
+use thiserror::Error;
+
+/// Every scenario, paper and claim of the repository, compiled in.
+static SCENARIOS: Dir = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
+
+/// A file below `scenarios/` is wrong.
+#[derive(Debug, Error, miette::Diagnostic)]
+#[error("scenarios/{file}{}: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+#[diagnostic(help("{help}"))]
+pub struct FileError {
+    /// The file, below `scenarios/`.
+    pub file: String,
+    /// Line, from 1, unless `why` names it.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub why: String,
+    /// What to do about it.
+    pub help: String,
+}
+
+/// Help where there is no better.
+const KEYS: &str = "docs/claims.md describes the keys";
+
+/// Text of a file below `scenarios/`.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn text(file: &str) -> Result<&'static str, FileError> {
+    let found = SCENARIOS.get_file(file).and_then(|f| f.contents_utf8());
+    found.ok_or_else(|| FileError {
+        file: file.to_owned(),
+        line: None,
+        why: "no such file".to_owned(),
+        help: "the papers' files are compiled in: build Knee again".to_owned(),
+    })
+}
+
+/// Names of the files of a folder below `scenarios/`, sorted.
+pub(crate) fn file_names(folder: &str) -> Vec<&'static str> {
+    let files = SCENARIOS.get_dir(folder).into_iter().flat_map(Dir::files);
+    let mut names: Vec<&str> =
+        files.filter_map(|f| f.path().file_name().and_then(|name| name.to_str())).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The file of this name below `scenarios/`, as what it describes.
+///
+/// # Errors
+/// It is not there, or is wrong.
+pub(crate) fn read<T: for<'a> Deserialize<'a>>(file: &str) -> Result<T, FileError> {
+    parse(file, text(file)?)
+}
+
+/// `text`, that of the file of this name, as what it describes.
+pub(crate) fn parse<T: for<'a> Deserialize<'a>>(file: &str, text: &str) -> Result<T, FileError> {
+    toml::from_str(text).map_err(|e| FileError {
+        file: file.to_owned(),
+        line: None,
+        why: e.to_string(),
+        help: KEYS.to_owned(),
+    })
+}
