@@ -33,6 +33,24 @@ impl<P: Default> DelayLine<P> {
         self.held.pop_front().map(|(_, packet)| packet)
     }
 
+    /// The next packet and when it is due.
+    #[inline]
+    pub fn take(&mut self) -> Option<(u64, P)> {
+        self.held.pop_front()
+    }
+
+    /// Whether none is held.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// When the packet is due that comes `ahead` places after the next one, and the packet.
+    #[inline]
+    pub fn peek_mut(&mut self, ahead: usize) -> Option<(u64, &mut P)> {
+        self.held.get_mut(ahead).map(|(due_ns, packet)| (*due_ns, packet))
+    }
+
     /// The packet that comes `ahead` places after the next one.
     #[inline]
     pub fn peek(&self, ahead: usize) -> Option<&P> {

@@ -11,6 +11,38 @@ pub struct Departed<P> {
     pub waited_ns: u64,
 }
 
+/// Says of packets when they will have left a link, as soon as the link has taken them: where none is
+/// dropped any more, and each waits for those before it only.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    service: Service,
+    /// When the last of them will have left.
+    free_ns: u64,
+}
+
+impl Forecast {
+    /// Of a link with this service that has taken nothing yet.
+    pub fn new(service: Service) -> Self {
+        Self { service, free_ns: 0 }
+    }
+
+    /// When a packet of `bytes` will have left that the link takes at `now_ns`; `idle`: it holds no
+    /// other. [`NEVER`]: it never will.
+    #[inline(always)]
+    pub fn departure_ns(&mut self, now_ns: u64, idle: bool, bytes: u32) -> u64 {
+        let turns_ns = if idle {
+            self.service.rest();
+            now_ns
+        } else {
+            self.free_ns
+        };
+        if turns_ns != NEVER {
+            self.free_ns = self.service.transmit(turns_ns, bytes).1;
+        }
+        self.free_ns
+    }
+}
+
 /// Transmits queued packets one after the other.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
@@ -93,6 +125,11 @@ impl<P: Packet> Link<P> {
         self.queue.dropped_pkts()
     }
 
+    /// The packet that it took last, if it is still held; of disciplines without flow queues.
+    pub fn newest(&self) -> Option<&P> {
+        self.queue.newest()
+    }
+
     /// Packets held; those of one flow in order.
     pub fn iter(&self) -> impl Iterator<Item = &P> {
         self.queue.iter()
@@ -138,6 +175,39 @@ mod tests {
     }
 
     proptest! {
+        /// A forecast says when each packet leaves, whatever the service does.
+        #[test]
+        fn the_forecast_comes_true(
+            steps in prop::collection::vec((0u64..3_000_000, 0u64..20_000_000_000), 0..5),
+            rate in 1_000u64..20_000_000_000,
+            arrivals in prop::collection::vec((0u64..3_000_000, 40u32..9000), 1..300),
+        ) {
+            let mut from_ns = 0;
+            let steps = steps.iter().map(|(gap, bps)| { from_ns += gap; (from_ns, *bps) });
+            let varying = crate::Varying::Steps(steps.collect());
+            let service = crate::Rate { bps: rate, varying: Some(&varying) }.service();
+            let mut link = Link::new(service.clone(), Limit::Packets(20));
+            let mut forecast = Forecast::new(service);
+            let (mut now, mut foretold, mut out) = (0, Vec::new(), Vec::new());
+            for (gap, bytes) in arrivals {
+                now += gap;
+                while link.next_ns() <= now {
+                    out.push(link.next_ns());
+                    link.dequeue(link.next_ns()).expect("due");
+                }
+                if link.enqueue(now, P(bytes)).is_ok() {
+                    let idle = link.held_pkts() == 1;
+                    foretold.push(forecast.departure_ns(now, idle, bytes));
+                }
+            }
+            while link.next_ns() != NEVER {
+                out.push(link.next_ns());
+                link.dequeue(link.next_ns()).expect("due");
+            }
+            prop_assert_eq!(&foretold[..out.len()], &out[..]);
+            prop_assert!(foretold[out.len()..].iter().all(|at_ns| *at_ns == NEVER));
+        }
+
         /// Against the definition: departure i = max(arrival i, departure i-1) + size / rate,
         /// with the rate exact over any busy period; nothing lost but at a full queue.
         #[test]

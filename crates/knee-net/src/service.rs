@@ -94,6 +94,11 @@ pub struct Service {
     rate_bps: u64,
     /// Fraction of a nanosecond owed, in units of 1/rate_bps: long runs keep the exact rate.
     owed: u64,
+    /// What packets of `bytes` take: the latest had that size, as most have. A division costs more
+    /// than all the rest.
+    bytes: u32,
+    takes_ns: u64,
+    takes_owed: u64,
     /// What it does instead of the above; apart, since most links are constant.
     other: Option<Box<Other>>,
 }
@@ -125,7 +130,7 @@ struct Traced {
 impl Service {
     /// At `rate_bps` bit/s (> 0), always.
     pub fn constant(rate_bps: u64) -> Self {
-        Self { rate_bps, owed: 0, other: None }
+        Self { rate_bps, owed: 0, bytes: 0, takes_ns: 0, takes_owed: 0, other: None }
     }
 
     /// When the transmission of `bytes` starts and ends, if the link turns to it at `now_ns`: at
@@ -136,9 +141,19 @@ impl Service {
         if let Some(other) = &mut self.other {
             return other.transmit(now_ns, bytes);
         }
-        let work = u64::from(bytes) * BIT_NS + self.owed;
-        self.owed = work % self.rate_bps;
-        (now_ns, now_ns + work / self.rate_bps)
+        if bytes != self.bytes {
+            self.bytes = bytes;
+            let work = u64::from(bytes) * BIT_NS;
+            (self.takes_ns, self.takes_owed) = (work / self.rate_bps, work % self.rate_bps);
+        }
+        let left = self.rate_bps - self.takes_owed;
+        if self.owed < left {
+            self.owed += self.takes_owed;
+            (now_ns, now_ns + self.takes_ns)
+        } else {
+            self.owed -= left;
+            (now_ns, now_ns + self.takes_ns + 1)
+        }
     }
 
     /// There is nothing more to transmit.

@@ -25,7 +25,7 @@ pub(crate) enum Timer {
 }
 
 /// A packet of either end.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Packet {
     flow: u32,
     number: u32,
@@ -144,7 +144,7 @@ impl<'a> Prepared<'a> {
             // quinn counts back from the present; nothing depends on where 0 lies.
             zero: Instant::now(),
         };
-        let record = run_in_virtual_time(spec, shared, &mut |_| (), |index, _| Quic {
+        let record = run_in_virtual_time(spec, shared, &mut |_| (), true, |index, _| Quic {
             name: spec.flows[index].name.clone(),
             terms: terms[index].take().expect("a flow with feedback has terms"),
             ends: None,

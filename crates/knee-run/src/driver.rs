@@ -1,7 +1,9 @@
 //! The one loop: carries out what is due on a path and at its ends.
 
 use crate::{
-    Direction, End, Gone, LazyTimer, Ns, Numbered, Path, RunSpec, path::Source, timers::Timers,
+    Direction, End, Gone, LazyTimer, Ns, Numbered, Path, RunSpec,
+    path::{Answer, Source},
+    timers::Timers,
 };
 
 /// How many places ahead of its arrival [`Ends::coming`] announces a packet: one near, and one further
@@ -27,6 +29,14 @@ pub trait Ends {
         direction: Direction,
         network: &mut Network<Self::Packet, Self::Timer>,
     ) -> Result<(), Self::Error>;
+
+    /// What is answered to a packet that arrived at `at_ns`, which may be past; asked instead of
+    /// [`Ends::arrive`] in networks that are [`Network::foreseeing`], where the spec has every arrival
+    /// answered at once.
+    fn answer(&mut self, packet: Self::Packet, at_ns: Ns) -> Option<Self::Packet> {
+        let _ = (packet, at_ns);
+        None
+    }
 
     /// A timer of `flow` comes up; for lazy ones see [`Network::came_up`].
     ///
@@ -54,10 +64,21 @@ pub trait Ends {
         false
     }
 
-    /// A packet will arrive that many places (one of [`AHEAD`]) after the one that arrives next.
+    /// A packet will arrive that many places (one of [`AHEAD`]) after the one that arrives next, or,
+    /// `round`, what is answered to it will.
     #[inline]
-    fn coming(&self, packet: &Self::Packet, places: usize) {
-        let _ = (packet, places);
+    fn coming(&self, packet: &Self::Packet, round: bool, places: usize) {
+        let _ = (packet, round, places);
+    }
+}
+
+/// Ends that answer.
+struct Answering<'a, E>(&'a mut E);
+
+impl<E: Ends> Answer<E::Packet> for Answering<'_, E> {
+    #[inline(always)]
+    fn answer(&mut self, packet: E::Packet, at_ns: Ns) -> Option<E::Packet> {
+        self.0.answer(packet, at_ns)
     }
 }
 
@@ -72,6 +93,12 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     /// The network of `spec` at its start.
     pub fn new(spec: &RunSpec) -> Self {
         Self { path: Path::new(spec), timers: Timers::new(), now_ns: 0 }
+    }
+
+    /// The network of `spec` at its start, for ends that can say what they answer to a packet as soon as
+    /// its arrival is known ([`Ends::answer`]). What happens is the same, with fewer events.
+    pub fn foreseeing(spec: &RunSpec) -> Self {
+        Self { path: Path::foreseeing(spec), timers: Timers::new(), now_ns: 0 }
     }
 
     /// The present.
@@ -132,6 +159,9 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     where
         E: Ends<Packet = P, Timer = T>,
     {
+        if self.path.goes_round() {
+            self.path.settle_answers(self.now_ns, &mut Answering(ends));
+        }
         ends.close_bin(self.now_ns, &self.path);
         self.path.close_bin(self.now_ns);
     }
@@ -144,7 +174,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         let Some(packet) = self.path.arrive(hop, self.now_ns) else { return Ok(()) };
         if ends.looks_ahead() {
             for places in AHEAD {
-                self.path.peek_end(places).inspect(|packet| ends.coming(packet, places));
+                self.path.peek_end(places).inspect(|packet| ends.coming(packet, false, places));
             }
         }
         ends.arrive(packet, Direction::Forward, self)
@@ -163,13 +193,19 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     where
         E: Ends<Packet = P, Timer = T>,
     {
-        let Some(packet) = self.path.return_to_start(class, self.now_ns) else { return Ok(()) };
+        let round = self.path.goes_round();
         if ends.looks_ahead() {
             for places in AHEAD {
-                self.path.peek_start(class, places).inspect(|packet| ends.coming(packet, places));
+                let coming = self.path.peek_start(class, places);
+                coming.inspect(|packet| ends.coming(packet, round, places));
             }
         }
-        ends.arrive(packet, Direction::Reverse, self)
+        let packet = if round {
+            self.path.come_round(class, &mut Answering(ends))
+        } else {
+            self.path.return_to_start(class, self.now_ns)
+        };
+        packet.map_or(Ok(()), |packet| ends.arrive(packet, Direction::Reverse, self))
     }
 
     #[inline(never)]
@@ -206,10 +242,19 @@ pub fn drive<E: Ends>(
         let (source, due_ns) = network.path.first();
         if due_ns > until_ns {
             network.now_ns = until_ns;
+            network.path.settle(until_ns.saturating_add(1));
+            if network.path.goes_round() {
+                let end = until_ns.saturating_add(1);
+                network.path.settle_answers(end, &mut Answering(ends));
+                network.tell_gone(ends)?;
+            }
             return Ok(());
         }
         debug_assert!(due_ns >= network.now_ns, "an event before its time");
         network.now_ns = due_ns;
+        // Departures come after bins and timers of the same instant, before all else.
+        let later = !matches!(source, Source::Bins | Source::Timers);
+        network.path.settle(due_ns + Ns::from(later));
         match source {
             Source::Bins => network.close_bin(ends),
             Source::Timers => network.on_timer(ends)?,

@@ -75,30 +75,32 @@ impl Tcp {
             self.receiver.heed(data.number, data.ecn, data.cwr);
         }
         match self.receiver.arrive(at.now_ns(), data.number) {
-            Reply::Now { duplicate } => self.acknowledge(duplicate, at),
+            Reply::Now { duplicate } => {
+                let ack = self.ack(duplicate, at.flow(), at.shared);
+                at.send(ack, End::Receiver);
+            }
             Reply::Later => {
                 at.arm(&mut self.delayed_ack, self.receiver.delack_due_ns, Timer::DelayedAck);
             }
         }
     }
 
-    /// The receiver sends an ACK; `duplicate`: the segment that arrived again, or [`NONE`].
-    #[inline]
-    fn acknowledge(&mut self, duplicate: u32, at: &mut At<'_, Self>) {
+    /// What the receiver answers now; `duplicate`: the segment that arrived again, or [`NONE`].
+    #[inline(always)]
+    fn ack(&mut self, duplicate: u32, flow: u32, shared: &mut Store<Sack>) -> Packet {
         self.receiver.acknowledged();
         let blocks = self.receiver.blocks();
         let sack = match (duplicate, &blocks) {
             (NONE, None) => NONE,
-            _ => at.shared.put(Sack { duplicate, blocks }),
+            _ => shared.put(Sack { duplicate, blocks }),
         };
-        let ack = Ack {
-            flow: at.flow(),
+        Packet::Ack(Ack {
+            flow,
             cumulative: self.receiver.cumulative(),
             sack,
             bytes: self.ack_bytes,
             echo: self.receiver.echoes(),
-        };
-        at.send(Packet::Ack(ack), End::Receiver);
+        })
     }
 
     /// An ACK reaches the sender.
@@ -167,6 +169,26 @@ impl Connection for Tcp {
         Ok(())
     }
 
+    const ANSWERS_AT_ONCE: bool = true;
+
+    #[inline(always)]
+    fn answer(
+        &mut self,
+        packet: Packet,
+        flow: u32,
+        at_ns: Ns,
+        shared: &mut Store<Sack>,
+    ) -> Option<Packet> {
+        let Packet::Data(data) = packet else { return None };
+        if data.ecn != Ecn::NotCapable {
+            self.receiver.heed(data.number, data.ecn, data.cwr);
+        }
+        match self.receiver.arrive(at_ns, data.number) {
+            Reply::Now { duplicate } => Some(self.ack(duplicate, flow, shared)),
+            Reply::Later => None,
+        }
+    }
+
     fn on_timer(&mut self, timer: Timer, at: &mut At<'_, Self>) -> Result<(), Infallible> {
         let (lazy, due_ns) = match timer {
             Timer::Retransmission => (&mut self.retransmission, self.sender.timer_due_ns),
@@ -180,7 +202,10 @@ impl Connection for Tcp {
             Timer::Retransmission => {
                 self.with_sender(at, |sender, now_ns, out| sender.on_timer(now_ns, out));
             }
-            Timer::DelayedAck => self.acknowledge(NONE, at),
+            Timer::DelayedAck => {
+                let ack = self.ack(NONE, at.flow(), at.shared);
+                at.send(ack, End::Receiver);
+            }
             Timer::Pace => self.with_sender(at, |sender, now_ns, out| sender.on_pace(now_ns, out)),
         }
         Ok(())
@@ -193,15 +218,20 @@ impl Connection for Tcp {
     }
 
     #[inline]
-    fn coming(&self, packet: &Packet, places: usize) {
-        match packet {
-            Packet::Data(_) if places == AHEAD[0] => prefetch(&self.receiver),
-            Packet::Ack(_) if places == AHEAD[1] => prefetch(&self.sender),
-            // By now the sender's own memory is there, and says where the rest is.
-            Packet::Ack(_) => {
-                self.sender.first_outstanding().inspect(|first| prefetch(*first));
+    fn coming(&self, packet: &Packet, round: bool, places: usize) {
+        let to_sender = round || matches!(packet, Packet::Ack(_));
+        if places == AHEAD[1] {
+            if to_sender {
+                prefetch(&self.sender);
             }
-            Packet::Data(_) => {}
+            if round {
+                prefetch(&self.receiver);
+            }
+        } else if to_sender {
+            // By now the sender's own memory is there, and says where the rest is.
+            self.sender.first_outstanding().inspect(|first| prefetch(*first));
+        } else {
+            prefetch(&self.receiver);
         }
     }
 

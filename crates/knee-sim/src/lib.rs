@@ -112,6 +112,23 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
 /// # Errors
 /// As [`run`].
 pub fn run_watched(spec: &RunSpec, watch: &mut dyn FnMut(Ns)) -> Result<RunRecord, SimError> {
+    simulate(spec, watch, false)
+}
+
+/// As [`run`], though departure, arrival and ACK of each packet are events of their own on every path:
+/// slower, and the same to the last byte, which is what tests compare.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_event_by_event(spec: &RunSpec) -> Result<RunRecord, SimError> {
+    simulate(spec, &mut |_| (), true)
+}
+
+fn simulate(
+    spec: &RunSpec,
+    watch: &mut dyn FnMut(Ns),
+    event_by_event: bool,
+) -> Result<RunRecord, SimError> {
     check(spec)?;
     let open = |index: usize, tcp: &TcpSpec| {
         let params = tcp.cc.params().expect("checked").clone();
@@ -121,7 +138,7 @@ pub fn run_watched(spec: &RunSpec, watch: &mut dyn FnMut(Ns)) -> Result<RunRecor
         Tcp::new(spec, params, &tcp.options, spec.start_ns(index), random, keep)
     };
     let record: Result<RunRecord, Infallible> =
-        contain(|| run_in_virtual_time(spec, Store::default(), watch, open))?;
+        contain(|| run_in_virtual_time(spec, Store::default(), watch, event_by_event, open))?;
     match record {
         Ok(record) => Ok(record),
         Err(never) => match never {},

@@ -10,6 +10,7 @@ use knee_run::{
     PathSpec, Pie, QueueLimit, Rate, RecordSpec, Recovery, Red, Reorder, ReverseLink, Route,
     RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Varying, Workload,
 };
+use knee_sim::run_event_by_event;
 use proptest::prelude::*;
 use std::{collections::VecDeque, sync::Arc};
 
@@ -784,6 +785,60 @@ proptest! {
             check_trace(&spec, of, flow)?;
         }
         prop_assert_eq!(record, run(&spec));
+    }
+}
+
+/// Runs of which the path can foresee all, part or nothing: any run over one hop, of any discipline, as
+/// often as not with each packet acknowledged and a fixed delay back; some links take no time at all.
+fn foreseeable_spec() -> impl Strategy<Value = RunSpec> {
+    let aqm = prop_oneof![1 => Just(None), 1 => aqm().prop_map(Some)];
+    let changes = (aqm, any::<bool>(), any::<bool>(), prop::bool::weighted(0.1));
+    (run_spec(), changes).prop_map(|(mut spec, (aqm, each, fixed, at_once))| {
+        let path = &mut spec.path;
+        path.hops[0].aqm = aqm;
+        if at_once {
+            path.hops[0].rate_bps = 20_000_000_000_000;
+            path.hops[0].rate_varies = None;
+            // Then only these limit how much is sent.
+            path.delay_forward_ns += MS;
+            spec.duration_ns = spec.duration_ns.min(100 * MS);
+            for flow in &mut spec.flows {
+                flow.start_ns = flow.start_ns.min(10 * MS);
+                flow.start_jitter_ns = flow.start_jitter_ns.min(10 * MS);
+                if let FlowKind::Tcp(tcp) = &mut flow.kind {
+                    tcp.options.receive_window_pkts = tcp.options.receive_window_pkts.min(40);
+                }
+            }
+        }
+        if fixed {
+            (path.reverse, path.bursts_reverse, path.jitter_reverse_ns) = (None, None, 0);
+            path.delay_reverse_steps.clear();
+            (path.reorder, path.falls_reorder) = (None, false);
+        }
+        for flow in &mut spec.flows {
+            if let FlowKind::Tcp(tcp) = &mut flow.kind
+                && each
+            {
+                tcp.options.delayed_ack.every_pkts = 1;
+            }
+        }
+        spec
+    })
+}
+
+proptest! {
+    #![proptest_config(config(800))]
+
+    /// What a path foresees happens: the record is the same when nothing is foreseen.
+    #[test]
+    fn foresight_changes_nothing(spec in foreseeable_spec()) {
+        prop_assert!(run(&spec) == run_event_by_event(&spec).expect("as the other"), "{spec:?}");
+    }
+
+    /// The same over several hops, and with flows that go back.
+    #[test]
+    fn foresight_changes_nothing_on_any_route(spec in routed_spec()) {
+        prop_assert!(run(&spec) == run_event_by_event(&spec).expect("as the other"), "{spec:?}");
     }
 }
 

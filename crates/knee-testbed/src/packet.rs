@@ -5,7 +5,7 @@ use knee_run::Numbered;
 use std::collections::BTreeMap;
 
 /// A packet between the devices.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Datagram {
     /// Room for a packet of any size; the first `len` bytes count.
     pub room: Vec<u8>,

@@ -41,6 +41,10 @@ impl<P: Packet> DropTail<P> {
         self.held.len() as u32
     }
 
+    pub(super) fn newest(&self) -> Option<&P> {
+        self.held.back()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &P> {
         self.held.iter()
     }

@@ -75,6 +75,15 @@ pub enum Discipline {
 }
 
 impl Discipline {
+    /// Whether it serves packets in the order in which they came, and drops none that it has taken: of
+    /// each it is known at once when it leaves.
+    pub fn is_settled_on_arrival(&self) -> bool {
+        match self {
+            Self::Red(_) | Self::Fred(_) | Self::Pie(_) => true,
+            Self::CoDel(_) | Self::FqCoDel(_) => false,
+        }
+    }
+
     /// What people call it.
     pub fn title(&self) -> &'static str {
         match self {
@@ -174,6 +183,17 @@ impl<P: Packet> Queue<P> {
         match &self.0 {
             Kind::DropTail(queue) => queue.held_pkts(),
             Kind::Managed(queue) => queue.taken.pkts,
+        }
+    }
+
+    /// The packet that was taken last, if it is still held; none of FQ-CoDel's.
+    pub(crate) fn newest(&self) -> Option<&P> {
+        match &self.0 {
+            Kind::DropTail(queue) => queue.newest(),
+            Kind::Managed(queue) => {
+                let sending = queue.sending.as_ref().map(|(_, packet)| packet);
+                queue.fifo.back().or(sending)
+            }
         }
     }
 

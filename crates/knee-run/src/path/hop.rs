@@ -3,8 +3,8 @@
 use super::{Gone, Numbered};
 use crate::{HopSpec, Ns, PacketEvent, PacketLog, PathSpec, QueueBin, QueueRecord, RunSpec};
 use knee_net::{
-    Aqm, BurstLoss, Bursts, DelayLine, Ecn, Jitter, Limit, Link, Loss, NEVER, Overtaking, Packet,
-    Queue, Random, Rate, Steps,
+    Aqm, BurstLoss, Bursts, DelayLine, Ecn, Forecast, Jitter, Limit, Link, Loss, NEVER, Overtaking,
+    Packet, Queue, Random, Rate, Steps,
 };
 use std::collections::VecDeque;
 
@@ -51,6 +51,11 @@ impl Watch {
 /// A hop, and the way from it to the path's end.
 pub(super) struct Hop<P> {
     pub(super) link: Link<P>,
+    /// Says when packets leave, where that is known as soon as they are taken. The link then holds
+    /// copies, and the packets themselves are on their way from the start.
+    pub(super) forecast: Option<Box<Forecast>>,
+    /// Packets may be marked in the queue.
+    marks: bool,
     pub(super) loss: Loss,
     pub(super) bursts: Option<Box<Bursts>>,
     pub(super) watch: Watch,
@@ -62,6 +67,8 @@ pub(super) struct Hop<P> {
     /// From the hop before it.
     pub(super) approach: DelayLine<P>,
     pub(super) approach_delay_ns: Ns,
+    /// Where there is a forecast: the latest arrival at the path's end, which none overtakes.
+    arrived_ns: Ns,
 }
 
 /// Packets that do not reach the receivers in the order in which they left the hop.
@@ -110,11 +117,14 @@ pub(super) fn in_burst(bursts: &mut Option<Box<Bursts>>) -> bool {
 }
 
 impl<P: Numbered> Hop<P> {
-    /// Hop `number`, which `hop` describes.
-    pub(super) fn new(spec: &RunSpec, hop: &HopSpec, number: u64) -> Self {
+    /// Hop `number`, which `hop` describes; `foresees`: it says at once when packets leave.
+    pub(super) fn new(spec: &RunSpec, hop: &HopSpec, number: u64, foresees: bool) -> Self {
         let path = &spec.path;
+        let forecast = || Box::new(Forecast::new(hop.rate().service()));
         Self {
             link: link(spec, hop.rate(), hop.queue, hop.aqm.as_ref(), number),
+            forecast: foresees.then(forecast),
+            marks: hop.aqm.as_ref().is_some_and(|aqm| aqm.ecn),
             loss: Loss::new(hop.loss),
             bursts: bursts(&hop.bursts, spec.seed, "bursts forward", number),
             watch: Watch::default(),
@@ -125,10 +135,44 @@ impl<P: Numbered> Hop<P> {
             jitter_random: Random::stream(spec.seed, "path jitter", number),
             approach: DelayLine::default(),
             approach_delay_ns: hop.delay_ns,
+            arrived_ns: 0,
         }
     }
 
-    /// A packet comes to it.
+    /// A packet comes to it, which has a forecast; if it is taken: the packet, and when it will have
+    /// left.
+    #[inline(always)]
+    pub(super) fn foresee(
+        &mut self,
+        now_ns: Ns,
+        mut packet: P,
+        random: &mut Random,
+        log: bool,
+        gone: &mut VecDeque<Gone<P>>,
+    ) -> Option<(P, Ns)> {
+        if !self.offer(now_ns, packet.clone(), random, log, gone) {
+            return None;
+        }
+        if self.marks && self.link.newest().is_some_and(|newest| newest.ecn() == Ecn::Marked) {
+            packet.mark();
+        }
+        let idle = self.link.held_pkts() == 1;
+        let forecast = self.forecast.as_mut()?;
+        let departs_ns = forecast.departure_ns(now_ns, idle, packet.wire_bytes());
+        Some((packet, departs_ns))
+    }
+
+    /// When a packet reaches the path's end that leaves at `departs_ns`; those before it have been
+    /// asked for.
+    #[inline(always)]
+    pub(super) fn arrival_ns(&mut self, departs_ns: Ns) -> Ns {
+        let jitter_ns = self.jitter_forward.draw_ns(&mut self.jitter_random);
+        let delay_ns = self.delay_forward_ns.at(departs_ns) + jitter_ns;
+        self.arrived_ns = self.arrived_ns.max(departs_ns.saturating_add(delay_ns));
+        self.arrived_ns
+    }
+
+    /// A packet comes to it; whether it is taken.
     #[inline(always)]
     pub(super) fn offer(
         &mut self,
@@ -137,7 +181,7 @@ impl<P: Numbered> Hop<P> {
         random: &mut Random,
         log: bool,
         gone: &mut VecDeque<Gone<P>>,
-    ) {
+    ) -> bool {
         let label = Label::of(&packet);
         let event = if self.loss.loses(random) || in_burst(&mut self.bursts) {
             gone.push_back(Gone::forward(now_ns, packet, PacketEvent::Lost));
@@ -155,6 +199,7 @@ impl<P: Numbered> Hop<P> {
             PacketEvent::Enqueued
         };
         self.note(now_ns, label, event, self.link.held_pkts(), log);
+        event == PacketEvent::Enqueued
     }
 
     /// The packet that leaves it, and whether with a congestion mark; `bins`: a time series is kept.
@@ -289,7 +334,9 @@ impl<P: Numbered> Hop<P> {
 
     /// Packets at it, before it and behind it, up to the next hop.
     pub(super) fn under_way(&self) -> impl Iterator<Item = &P> {
-        let held = self.link.iter().chain(self.to_end.iter()).chain(self.approach.iter());
+        // Of copies the packets themselves are further on.
+        let held = self.link.iter().filter(|_| self.forecast.is_none());
+        let held = held.chain(self.to_end.iter()).chain(self.approach.iter());
         held.chain(self.disorder.iter().flat_map(|d| d.to_end.iter()))
     }
 }

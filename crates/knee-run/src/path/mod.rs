@@ -3,14 +3,14 @@
 mod hop;
 mod port;
 
-use crate::{FlowCounters, Ns, PacketEvent, PathSpec, QueueRecord, ReverseLink, RunSpec};
+use crate::{FlowCounters, FlowKind, Ns, PacketEvent, PathSpec, QueueRecord, ReverseLink, RunSpec};
 use hop::{Hop, Watch, bursts, in_burst};
-use knee_net::{Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Schedule, Steps};
+use knee_net::{Aqm, Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Schedule, Steps};
 use port::Port;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A packet that a path carries.
-pub trait Numbered: Packet {
+pub trait Numbered: Packet + Clone {
     /// Index of its flow.
     fn flow(&self) -> u32;
     /// Segment or packet number within the flow.
@@ -120,6 +120,61 @@ struct Class<P> {
     direct: bool,
     to_hop: DelayLine<P>,
     to_start: DelayLine<P>,
+    /// Where receivers answer at once: packets by the times of their arrival at the path's end, up to
+    /// the return of the answers.
+    round: Round<P>,
+}
+
+/// Packets of a class from their hop to the path's end, and what is answered to them back to its start.
+/// The answer is asked for when it returns, or before that when somebody wants to know what has arrived.
+struct Round<P> {
+    line: DelayLine<P>,
+    /// From the path's end to its start.
+    back_ns: Ns,
+    /// So many, the first ones, have been answered: the answer stands in their place, or an empty
+    /// packet if there is none.
+    answered: usize,
+}
+
+/// What the path's end does with a packet that has arrived there, where it answers at once.
+pub(crate) trait Answer<P> {
+    /// The answer to `packet`, which arrived at `at_ns`, if there is one.
+    fn answer(&mut self, packet: P, at_ns: Ns) -> Option<P>;
+}
+
+/// What of a packet's way is known as soon as the first hop has taken it. What the path cannot say at
+/// once it says later, event by event; both ways give the same results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Foresight {
+    /// When it leaves the hop, and reaches the path's end: the hop is the only one, and its queue is
+    /// first in, first out.
+    arrival: bool,
+    /// When what is answered to it is back, too: the delay back is fixed, and each arrival is answered
+    /// at once if at all.
+    answer: bool,
+}
+
+impl Foresight {
+    const NONE: Self = Self { arrival: false, answer: false };
+
+    /// On the path of `spec`, whose receivers can answer at once if the scenario lets them.
+    fn of(spec: &RunSpec) -> Self {
+        let path = &spec.path;
+        let [hop] = &path.hops[..] else { return Self::NONE };
+        let in_order = path.reorder.is_none() && !path.falls_reorder;
+        let settled = |aqm: &Aqm| aqm.discipline.is_settled_on_arrival();
+        let arrival = in_order && hop.aqm.as_ref().is_none_or(settled);
+        let fixed = path.reverse.is_none()
+            && path.bursts_reverse.is_none()
+            && path.delay_reverse_steps.is_empty()
+            && path.jitter_reverse_ns == 0;
+        let at_once = |kind: &FlowKind| match kind {
+            FlowKind::Tcp(tcp) => tcp.options.delayed_ack.every_pkts <= 1,
+            FlowKind::Udp { .. } | FlowKind::Probe { .. } => true,
+        };
+        let answer = arrival && fixed && spec.flows.iter().all(|flow| at_once(&flow.kind));
+        Self { arrival, answer }
+    }
 }
 
 /// A packet on the reverse link.
@@ -170,6 +225,10 @@ struct Links<P> {
     /// the hops behind the first.
     rare_sources: usize,
     later_sources: usize,
+    foresight: Foresight,
+    /// Where the first hop has a forecast: when the next packet leaves it. Nobody waits for that; it is
+    /// made up for when something else happens.
+    departs_ns: Ns,
     bin_ns: Ns,
     log: bool,
     loss_reverse: Loss,
@@ -214,6 +273,16 @@ fn least_delay_ns(path: &PathSpec) -> Ns {
 impl<P: Numbered> Path<P> {
     /// The path of `spec`.
     pub fn new(spec: &RunSpec) -> Self {
+        Self::with(spec, Foresight::NONE)
+    }
+
+    /// The path of `spec` for receivers that answer at once if the scenario lets them: it looks as far
+    /// ahead as it can.
+    pub(crate) fn foreseeing(spec: &RunSpec) -> Self {
+        Self::with(spec, Foresight::of(spec))
+    }
+
+    fn with(spec: &RunSpec, foresight: Foresight) -> Self {
         let mut classes: Vec<Class<P>> = Vec::new();
         let mut class_of: BTreeMap<(Ns, Option<usize>, usize, usize), u32> = BTreeMap::new();
         let mut ports = Vec::with_capacity(spec.flows.len());
@@ -225,19 +294,25 @@ impl<P: Numbered> Path<P> {
             let (first_hop, last_hop) = (flow.route.first_hop, flow.route.last_hop(&spec.path));
             let key = (access_delay_ns, own, first_hop, last_hop);
             let class = *class_of.entry(key).or_insert_with(|| {
+                let reverse_delay_ns = access_delay_ns + spec.path.hops_delay_ns(&flow.route);
                 classes.push(Class {
                     access_delay_ns,
-                    reverse_delay_ns: access_delay_ns + spec.path.hops_delay_ns(&flow.route),
+                    reverse_delay_ns,
                     first_hop,
                     direct: first_hop == 0 && access_delay_ns == 0 && flow.access_jitter_ns == 0,
                     to_hop: DelayLine::default(),
                     to_start: DelayLine::default(),
+                    round: Round {
+                        line: DelayLine::default(),
+                        back_ns: spec.path.delay_reverse_ns + reverse_delay_ns,
+                        answered: 0,
+                    },
                 });
                 (classes.len() - 1) as u32
             });
             ports.push(Port::new(spec, index, class));
         }
-        Self { ports, links: Links::new(spec, classes) }
+        Self { ports, links: Links::new(spec, classes, foresight) }
     }
 
     /// A packet starts on its way from this end of its flow. What is lost or dropped at once is among
@@ -298,6 +373,76 @@ impl<P: Numbered> Path<P> {
         self.links.forward_packets().for_each(|packet| count(packet, Direction::Forward));
         self.links.reverse_packets().for_each(|packet| count(packet, Direction::Reverse));
         in_network_pkts
+    }
+
+    /// Whether packets return from their round answered or to be answered: [`Path::come_round`], not
+    /// [`Path::return_to_start`].
+    #[inline(always)]
+    pub(crate) fn goes_round(&self) -> bool {
+        self.links.foresight.answer
+    }
+
+    /// Makes up for what left the first hop before `until_ns`.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, until_ns: Ns) {
+        while self.links.departs_ns < until_ns {
+            self.settle_one();
+        }
+    }
+
+    #[inline(always)]
+    fn settle_one(&mut self) {
+        let links = &mut self.links;
+        let departed =
+            links.first.depart(links.departs_ns, links.bin_ns > 0, links.log, &mut links.gone);
+        links.departs_ns = links.first.link.next_ns();
+        if let Some((packet, true)) = departed {
+            self.ports[packet.flow() as usize].marked_pkts += 1;
+        }
+    }
+
+    /// Has what arrived before `until_ns` answered, in so far as it has not been.
+    pub(crate) fn settle_answers(&mut self, until_ns: Ns, end: &mut impl Answer<P>) {
+        for class in 0..self.links.classes.len() {
+            loop {
+                let Round { line, answered, .. } = &mut self.links.classes[class].round;
+                let due = line.peek_mut(*answered).filter(|(at_ns, _)| *at_ns < until_ns);
+                let Some((at_ns, packet)) = due else { break };
+                let packet = std::mem::take(packet);
+                *answered += 1;
+                let place = *answered - 1;
+                let Some(answer) = self.answered(at_ns, packet, end) else { continue };
+                let line = &mut self.links.classes[class].round.line;
+                line.peek_mut(place).into_iter().for_each(|(_, packet)| *packet = answer.clone());
+            }
+        }
+    }
+
+    /// The answer to a packet that arrived at `at_ns`, if there is one and it is not lost.
+    #[inline(always)]
+    fn answered(&mut self, at_ns: Ns, packet: P, end: &mut impl Answer<P>) -> Option<P> {
+        let answer = end.answer(packet, at_ns)?;
+        let port = &mut self.ports[answer.flow() as usize];
+        port.ack_pkts += 1;
+        if self.links.loss_reverse.loses(&mut port.reverse_random) {
+            self.links.gone.push_back(Gone::reverse(at_ns, answer, PacketEvent::Lost));
+            return None;
+        }
+        Some(answer)
+    }
+
+    /// On [`Source::Start`]: what is answered to the packet of `class` whose round ends now.
+    #[inline(always)]
+    pub(crate) fn come_round(&mut self, class_index: usize, end: &mut impl Answer<P>) -> Option<P> {
+        let class = &mut self.links.classes[class_index].round;
+        let (at_ns, packet) = class.line.take()?;
+        let due_ns = class.line.next_ns().saturating_add(class.back_ns);
+        self.links.schedule.set(to_start(class_index), due_ns);
+        if class.answered > 0 {
+            class.answered -= 1;
+            return (packet.wire_bytes() > 0).then_some(packet);
+        }
+        self.answered(at_ns, packet, end)
     }
 
     /// Whether [`Path::take_gone`] has any.
@@ -386,7 +531,12 @@ impl<P: Numbered> Path<P> {
     /// The packet of `class` that will return `ahead` places after the next one.
     #[inline]
     pub(crate) fn peek_start(&self, class: usize, ahead: usize) -> Option<&P> {
-        self.links.classes[class].to_start.peek(ahead)
+        let class = &self.links.classes[class];
+        if self.links.foresight.answer {
+            class.round.line.peek(ahead)
+        } else {
+            class.to_start.peek(ahead)
+        }
     }
 
     /// On [`Source::Bins`], and at the end of a run: ends a bin of the time series.
@@ -423,7 +573,7 @@ impl<P: Numbered> Path<P> {
 }
 
 impl<P: Numbered> Links<P> {
-    fn new(spec: &RunSpec, classes: Vec<Class<P>>) -> Self {
+    fn new(spec: &RunSpec, classes: Vec<Class<P>>, foresight: Foresight) -> Self {
         let (path, bin_ns) = (&spec.path, spec.record.bin_ns);
         // What not every path has comes last: it is no source where there is none.
         let rare_sources = to_hop(classes.len());
@@ -438,7 +588,11 @@ impl<P: Numbered> Links<P> {
             1 => Vec::new(),
             _ => spec.flows.iter().map(|flow| flow.route.last_hop(path)).collect(),
         };
-        let mut hops = path.hops.iter().zip(0..).map(|(hop, number)| Hop::new(spec, hop, number));
+        let mut hops = path
+            .hops
+            .iter()
+            .zip(0..)
+            .map(|(hop, number)| Hop::new(spec, hop, number, foresight.arrival));
         Self {
             first: hops.next().expect("a path has a hop"),
             later: hops.collect(),
@@ -449,6 +603,8 @@ impl<P: Numbered> Links<P> {
             schedule,
             rare_sources,
             later_sources,
+            foresight,
+            departs_ns: NEVER,
             bin_ns,
             log: spec.record.queue_log,
             loss_reverse: Loss::new(path.loss_reverse),
@@ -557,10 +713,38 @@ impl<P: Numbered> Links<P> {
     /// A packet comes to hop `hop`.
     #[inline(always)]
     fn offer(&mut self, now_ns: Ns, packet: P, hop: usize, port: &mut Port) {
+        if self.foresight.arrival {
+            return self.foresee(now_ns, packet, port);
+        }
         let departure = self.departure(hop);
         let at = hop_of(&mut self.first, &mut self.later, hop);
         at.offer(now_ns, packet, &mut port.forward_random, self.log, &mut self.gone);
         self.schedule.set(departure, at.link.next_ns());
+    }
+
+    /// A packet comes to the first hop, of which it is known at once when it leaves.
+    #[inline(always)]
+    fn foresee(&mut self, now_ns: Ns, packet: P, port: &mut Port) {
+        let at = &mut self.first;
+        let taken = at.foresee(now_ns, packet, &mut port.forward_random, self.log, &mut self.gone);
+        let Some((packet, departs_ns)) = taken else { return };
+        if self.departs_ns == NEVER {
+            self.departs_ns = at.link.next_ns();
+        }
+        let arrives_ns = at.arrival_ns(departs_ns);
+        if self.foresight.answer {
+            let Round { line, back_ns, .. } = &mut self.classes[port.class as usize].round;
+            if line.is_empty() {
+                let due_ns = arrives_ns.saturating_add(*back_ns);
+                self.schedule.set(to_start(port.class as usize), due_ns);
+            }
+            line.push(arrives_ns, 0, packet);
+        } else {
+            if at.to_end.is_empty() {
+                self.schedule.set(ARRIVAL, arrives_ns);
+            }
+            at.to_end.push(arrives_ns, 0, packet);
+        }
     }
 
     #[inline(never)]
@@ -668,10 +852,12 @@ impl<P: Numbered> Links<P> {
     /// Packets on their way in the forward direction.
     fn forward_packets(&self) -> impl Iterator<Item = &P> {
         let access = self.classes.iter().flat_map(|class| class.to_hop.iter());
-        self.hops().flat_map(Hop::under_way).chain(access)
+        let rounds = self.classes.iter().map(|class| &class.round);
+        let rounds = rounds.flat_map(|round| round.line.iter().skip(round.answered));
+        self.hops().flat_map(Hop::under_way).chain(access).chain(rounds)
     }
 
-    /// Packets on their way in the reverse direction.
+    /// Packets on their way in the reverse direction, but for answers on their round.
     fn reverse_packets(&self) -> impl Iterator<Item = &P> {
         let held = self.reverse.iter().flat_map(|reverse| reverse.link.iter());
         let access = self.classes.iter().flat_map(|class| class.to_start.iter());
