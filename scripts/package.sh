@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes what is published: target/package/*.crate, each built from its own package, and target/debian/knee_*.deb with
+# Makes what is published: target/package/*.crate, from which the program is installed for a test, and target/debian/knee_*.deb with
 # the program (stripped), manual pages, completions, BPF objects and scenarios.
 # Usage: scripts/package.sh [crates|deb [KNEE]]   both without an argument; KNEE is a program that is built already.
 # Needs what the kernel host needs to build.
@@ -7,11 +7,26 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 what=${1:-all}
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-config make
 
 if [[ $what != deb ]]; then
-	cargo package --locked --workspace --exclude knee-py
+	cargo package --locked --workspace --exclude knee-py --no-verify
 	ls -lh "$target"/package/*.crate
+	# What cargo install does once all are published: the program from the packages and nothing else, in one build.
+	# (Cargo's own check builds everything anew for each package.)
+	unpacked=$(mktemp -d)
+	trap 'rm -rf "$unpacked"' EXIT
+	patches=()
+	for crate in "$target"/package/*.crate; do
+		tar -xzf "$crate" -C "$unpacked"
+		name=$(basename "$crate" .crate)
+		patches+=(--config "patch.crates-io.${name%-*}.path='$unpacked/$name'")
+	done
+	cargo install --debug --path "$unpacked/knee-$version" --root "$unpacked/root" "${patches[@]}"
+	"$unpacked/root/bin/knee" list >/dev/null
+	# Of the libraries that applications use, the documentation's examples too.
+	cargo test --doc --manifest-path "$unpacked/knee-quic-$version/Cargo.toml" "${patches[@]}"
 fi
 
 if [[ $what != crates ]]; then
@@ -21,7 +36,6 @@ if [[ $what != crates ]]; then
 		cargo build --locked --profile dist -p knee
 		knee=$target/dist/knee
 	fi
-	version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 	architecture=$(dpkg --print-architecture)
 	root=$target/debian/knee
 	rm -rf "$root"
