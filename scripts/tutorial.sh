@@ -7,8 +7,9 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 copy=$target/tutorial
 mkdir -p "$copy"
 find "$copy" -mindepth 1 -delete
-# With new times: in a shared target folder Cargo tells the copy's crates from the repository's by nothing else.
-git ls-files -z | tar --null -T - -c | tar -xm -C "$copy"
+git ls-files -z | tar --null -T - -c | tar -x -C "$copy"
+# Another version: both are built in one target folder, and Cargo would take the copy's crates for the repository's.
+sed -i 's/^version = "\(.*\)"/version = "\1+tutorial"/' "$copy/Cargo.toml"
 
 # Each block of the page becomes what the comment above it says: a file, or commands.
 awk -v root="$(id -u)" '

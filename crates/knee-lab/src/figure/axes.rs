@@ -16,6 +16,8 @@ pub struct Axis {
     pub values: Vec<AxisValue>,
     /// Names of those that are run on hosts that keep real time; all, if not given.
     pub real_time: Option<Vec<toml::Value>>,
+    /// Names of those that are run over QUIC; all, if not given.
+    pub quic: Option<Vec<toml::Value>>,
     /// Names of those that are run in the short form; all, if not given.
     pub short: Option<Vec<toml::Value>>,
 }
@@ -78,7 +80,11 @@ impl Part<'_> {
     pub(crate) fn of_axes(self, axes: &[Axis]) -> Vec<Axis> {
         let mut axes = axes.to_vec();
         for axis in &mut axes {
-            let lists = [(self.host.keeps_real_time(), &axis.real_time), (self.short, &axis.short)];
+            let lists = [
+                (self.host.keeps_real_time(), &axis.real_time),
+                (self.host.name() == "quic", &axis.quic),
+                (self.short, &axis.short),
+            ];
             for names in lists.into_iter().filter_map(|(applies, l)| l.as_ref().filter(|_| applies))
             {
                 let names: Vec<String> = names.iter().map(plain_name).collect();
