@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MS, S, bulk, goodput, kernel, run, spec, ten_mbit, with_cc};
+use common::{MS, S, bulk, goodput, kernel, run, spec, steadily, ten_mbit, with_cc};
 use knee_cc::{Params, Profile, algorithm, algorithms};
 use knee_run::{Call, Cc, FlowKind, FlowRecord, Replay, RunSpec};
 
@@ -27,87 +27,98 @@ fn replayed(spec: &RunSpec, index: usize, flow: &FlowRecord) -> u64 {
 /// of the native build again, bit for bit.
 #[test]
 fn every_call_in_the_kernel_is_the_native_one() {
-    // More at once would be late.
-    for some in algorithms().chunks(6) {
-        std::thread::scope(|s| {
-            for algorithm in some {
-                s.spawn(move || {
-                    let mut spec = spec(ten_mbit(40), 8 * S, vec![bulk("early"), bulk("late")]);
-                    spec.flows[1].start_ns = 2 * S;
-                    spec.path.hops[0].loss = 0.01;
-                    spec.record.trace = true;
-                    let spec = with_cc(&spec, &knee(algorithm.name()));
-                    let record = run(&spec);
-                    for (index, flow) in record.flows.iter().enumerate() {
-                        assert_eq!(flow.kind, algorithm.name());
-                        let calls = replayed(&spec, index, flow);
-                        assert!(calls > 500, "{algorithm:?}: {calls}");
-                        let count =
-                            |call| flow.trace.iter().filter(|c| c.call == call).count() as u64;
-                        assert_eq!(count(Call::Init), 1);
-                        assert!(count(Call::Ssthresh) >= 3);
-                        // An RTT sample for each packet, but those that a stall of this machine
-                        // brings together are acknowledged together.
-                        let (samples, pkts) = (flow.rtt.count(), flow.counters.delivered_pkts);
-                        assert!(samples * 2 > pkts, "{algorithm:?}: {samples} of {pkts}");
-                        assert!(flow.rtt.quantile_ns(0.0) >= 40 * MS);
-                    }
-                });
-            }
-        });
-    }
+    steadily(|| {
+        // More at once would be late.
+        for some in algorithms().chunks(6) {
+            std::thread::scope(|s| {
+                for algorithm in some {
+                    s.spawn(move || {
+                        let mut spec = spec(ten_mbit(40), 8 * S, vec![bulk("early"), bulk("late")]);
+                        spec.flows[1].start_ns = 2 * S;
+                        spec.path.hops[0].loss = 0.01;
+                        spec.record.trace = true;
+                        let spec = with_cc(&spec, &knee(algorithm.name()));
+                        let record = run(&spec);
+                        for (index, flow) in record.flows.iter().enumerate() {
+                            assert_eq!(flow.kind, algorithm.name());
+                            let calls = replayed(&spec, index, flow);
+                            assert!(calls > 500, "{algorithm:?}: {calls}");
+                            let count =
+                                |call| flow.trace.iter().filter(|c| c.call == call).count() as u64;
+                            assert_eq!(count(Call::Init), 1);
+                            assert!(count(Call::Ssthresh) >= 3);
+                            // An RTT sample with nearly every ACK.
+                            let acks = count(Call::of_every_ack(algorithm.profile()));
+                            let samples = flow.rtt.count();
+                            assert!(samples * 2 > acks, "{algorithm:?}: {samples} of {acks}");
+                            assert!(flow.rtt.quantile_ns(0.0) >= 40 * MS);
+                        }
+                    });
+                }
+            });
+        }
+    });
 }
 
 /// What is only known from the calls stands in the record as the simulator's does.
 #[test]
 fn counters_and_observed_values_come_from_the_calls() {
-    let spec = spec(ten_mbit(84), 8 * S, vec![bulk("one")]);
-    let chd = run(&with_cc(&spec, &knee("chd")));
-    let flow = &chd.flows[0];
-    assert!(flow.trace.is_empty(), "not asked for");
-    let c = &flow.counters;
-    assert!(c.delay_backoffs_region_a > 0 && c.rounds_region_a + c.rounds_region_b > 50, "{c:?}");
-    let at = flow.observes.iter().position(|o| *o == "shadow_pkts").expect("CHD's");
-    let shadow: Vec<u32> = flow.samples.iter().map(|s| s.observed[at]).collect();
-    // 0 where there is none: until a delay backoff, and while the delay is low.
-    assert!(shadow.iter().any(|pkts| *pkts > 0), "{shadow:?}");
-    let reno = run(&with_cc(&spec, &kernel("reno")));
-    let flow = &reno.flows[0];
-    assert_eq!(flow.rtt.count(), 0);
-    assert_eq!(flow.observes, [""; 4]);
+    steadily(|| {
+        let spec = spec(ten_mbit(84), 8 * S, vec![bulk("one")]);
+        let chd = run(&with_cc(&spec, &knee("chd")));
+        let flow = &chd.flows[0];
+        assert!(flow.trace.is_empty(), "not asked for");
+        let c = &flow.counters;
+        assert!(
+            c.delay_backoffs_region_a > 0 && c.rounds_region_a + c.rounds_region_b > 50,
+            "{c:?}"
+        );
+        let at = flow.observes.iter().position(|o| *o == "shadow_pkts").expect("CHD's");
+        let shadow: Vec<u32> = flow.samples.iter().map(|s| s.observed[at]).collect();
+        // 0 where there is none: until a delay backoff, and while the delay is low.
+        assert!(shadow.iter().any(|pkts| *pkts > 0), "{shadow:?}");
+        let reno = run(&with_cc(&spec, &kernel("reno")));
+        let flow = &reno.flows[0];
+        assert_eq!(flow.rtt.count(), 0);
+        assert_eq!(flow.observes, [""; 4]);
+    });
 }
 
 /// On the same path with the same packets lost our NewReno is the kernel's Reno: the same windows
 /// but for what timing changes.
 #[test]
 fn our_newreno_does_what_the_kernels_reno_does() {
-    let mut spec = spec(ten_mbit(84), 20 * S, vec![bulk("one")]);
-    spec.path.hops[0].loss = 0.002;
-    let (ours, theirs) = (with_cc(&spec, &knee("newreno")), with_cc(&spec, &kernel("reno")));
-    let [ours, theirs] = std::thread::scope(|s| {
-        [&ours, &theirs].map(|spec| s.spawn(|| run(spec))).map(|run| run.join().expect("a run"))
+    steadily(|| {
+        let mut spec = spec(ten_mbit(84), 20 * S, vec![bulk("one")]);
+        spec.path.hops[0].loss = 0.002;
+        let (ours, theirs) = (with_cc(&spec, &knee("newreno")), with_cc(&spec, &kernel("reno")));
+        let [ours, theirs] = std::thread::scope(|s| {
+            [&ours, &theirs].map(|spec| s.spawn(|| run(spec))).map(|run| run.join().expect("a run"))
+        });
+        let (rate, their_rate) = (goodput(&ours, 0), goodput(&theirs, 0));
+        assert!((rate / their_rate - 1.0).abs() < 0.03, "{rate} against {their_rate}");
+        let windows = |record: &knee_run::RunRecord| -> Vec<u32> {
+            record.flows[0].samples.iter().map(|s| s.cwnd_pkts).collect()
+        };
+        let (windows, theirs) = (windows(&ours), windows(&theirs));
+        // The sawtooth: at nearly every sample the windows are the same or a packet apart.
+        let alike = windows.iter().zip(&theirs).filter(|(a, b)| a.abs_diff(**b) <= 2).count();
+        assert!(alike * 10 > windows.len() * 9, "{windows:?}\n{theirs:?}");
     });
-    let (rate, their_rate) = (goodput(&ours, 0), goodput(&theirs, 0));
-    assert!((rate / their_rate - 1.0).abs() < 0.03, "{rate} against {their_rate}");
-    let windows = |record: &knee_run::RunRecord| -> Vec<u32> {
-        record.flows[0].samples.iter().map(|s| s.cwnd_pkts).collect()
-    };
-    let (windows, theirs) = (windows(&ours), windows(&theirs));
-    // The sawtooth: at nearly every sample the windows are the same or a packet apart.
-    let alike = windows.iter().zip(&theirs).filter(|(a, b)| a.abs_diff(**b) <= 2).count();
-    assert!(alike * 10 > windows.len() * 9, "{windows:?}\n{theirs:?}");
 }
 
 /// There is no fq on the way: TCP's own timer paces. A window of two bandwidth-delay products, as BBR
 /// has it, would keep 40 ms in the queue.
 #[test]
 fn profile_rate_paces_in_the_kernel() {
-    for algorithm in algorithms().iter().filter(|a| a.profile() == Profile::Rate) {
-        let spec = spec(ten_mbit(84), 12 * S, vec![bulk("one")]);
-        let record = run(&with_cc(&spec, &knee(algorithm.name())));
-        let (rate, queue_ns) = (goodput(&record, 0), record.queues[0].delay.quantile_ns(0.5));
-        println!("{algorithm:?}: {:.2} Mbit/s, {:.1} ms", rate / 1e6, queue_ns as f64 / 1e6);
-        assert!(rate > 8.5e6, "{algorithm:?}: {rate} bit/s");
-        assert!(queue_ns < 20 * MS, "{algorithm:?}: {queue_ns} ns in the queue");
-    }
+    steadily(|| {
+        for algorithm in algorithms().iter().filter(|a| a.profile() == Profile::Rate) {
+            let spec = spec(ten_mbit(84), 12 * S, vec![bulk("one")]);
+            let record = run(&with_cc(&spec, &knee(algorithm.name())));
+            let (rate, queue_ns) = (goodput(&record, 0), record.queues[0].delay.quantile_ns(0.5));
+            println!("{algorithm:?}: {:.2} Mbit/s, {:.1} ms", rate / 1e6, queue_ns as f64 / 1e6);
+            assert!(rate > 8.5e6, "{algorithm:?}: {rate} bit/s");
+            assert!(queue_ns < 20 * MS, "{algorithm:?}: {queue_ns} ns in the queue");
+        }
+    });
 }
