@@ -24,20 +24,14 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    /// An error of the whole file.
-    pub(super) fn of_file(what: String, remedy: &str) -> Self {
+    /// An error of a whole file.
+    pub fn of_file(what: String, remedy: &str) -> Self {
         let remedy = remedy.to_owned();
         Self { what, remedy, place: None, key: None, source_code: None, labels: Vec::new() }
     }
 
-    /// An error at `span` of `text`, called `name`.
-    pub(super) fn at(
-        what: String,
-        remedy: String,
-        name: &str,
-        text: &str,
-        span: Range<usize>,
-    ) -> Self {
+    /// An error at `span`, bytes of `text`, which is called `name`.
+    pub fn at(what: String, remedy: String, name: &str, text: &str, span: Range<usize>) -> Self {
         let line = text.get(..span.start).map_or(1, |before| before.matches('\n').count() + 1);
         let place = Some(Box::new((name.to_owned(), line)));
         let source_code = Arc::new(NamedSource::new(name, text.to_owned()));
@@ -61,7 +55,7 @@ impl ScenarioError {
     }
 
     /// With the key that it is about.
-    pub(super) fn about(self, key: String) -> Self {
+    pub fn about(self, key: String) -> Self {
         Self { key: Some(key), ..self }
     }
 
@@ -144,7 +138,7 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
 }
 
 /// "did you mean ...? " and the list of what exists.
-pub(super) fn known(word: &str, what: &str, candidates: &[&str]) -> String {
+pub fn known(word: &str, what: &str, candidates: &[&str]) -> String {
     let list = candidates.join(", ");
     match nearest(word, candidates) {
         Some(near) => format!("did you mean `{near}`? {what}: {list}"),

@@ -36,9 +36,9 @@ mod traffic;
 pub mod units;
 mod workload;
 
-pub use error::{ScenarioError, nearest};
+pub use error::{ScenarioError, known, nearest};
 pub use flow::FlowGroup;
-pub use set::Set;
+pub use set::{Place, Set};
 
 use crate::traffic::Source;
 use error::{Fault, KeyPath, element_mut};
@@ -70,24 +70,9 @@ impl Scenario {
     /// # Errors
     /// The file cannot be read, or as [`Scenario::parse`].
     pub fn load(path: &Path, sets: &[Set]) -> Result<Self, ScenarioError> {
-        let name = path.display().to_string();
-        let bytes = fs::read(path).map_err(|e| {
-            let (why, remedy) = match e.kind() {
-                ErrorKind::NotFound => ("no such file", "check the path"),
-                ErrorKind::IsADirectory => ("this is a directory", "name a scenario file in it"),
-                ErrorKind::PermissionDenied => {
-                    ("reading it is not permitted", "check the file's permissions")
-                }
-                _ => return ScenarioError::of_file(format!("{name}: {e}"), "check the path"),
-            };
-            ScenarioError::of_file(format!("{name}: {why}"), remedy)
-        })?;
-        let text = str::from_utf8(&bytes).map_err(|e| {
-            let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-            let what = format!("{name}: line {line} is not UTF-8 text");
-            ScenarioError::of_file(what, "a scenario is a TOML file in UTF-8; save it as that")
-        })?;
-        Self::parse_beside(path.parent().unwrap_or(Path::new("")), &name, text, sets)
+        let text = read_text(path, "scenario")?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::parse_beside(folder, &path.display().to_string(), &text, sets)
     }
 
     /// Reads `text`, called `name` in errors, with `sets` put over what it says, in their order.
@@ -181,7 +166,34 @@ impl Scenario {
     }
 }
 
-fn not_toml(name: &str, text: &str, error: &TomlError) -> ScenarioError {
+/// Reads the text of a TOML file that describes a `what`, such as `scenario`.
+///
+/// # Errors
+/// The file cannot be read, or is not UTF-8.
+pub fn read_text(path: &Path, what: &str) -> Result<String, ScenarioError> {
+    let name = path.display().to_string();
+    let bytes = fs::read(path).map_err(|e| {
+        let in_it = format!("name a {what} file in it");
+        let (why, remedy) = match e.kind() {
+            ErrorKind::NotFound => ("no such file", "check the path"),
+            ErrorKind::IsADirectory => ("this is a directory", in_it.as_str()),
+            ErrorKind::PermissionDenied => {
+                ("reading it is not permitted", "check the file's permissions")
+            }
+            _ => return ScenarioError::of_file(format!("{name}: {e}"), "check the path"),
+        };
+        ScenarioError::of_file(format!("{name}: {why}"), remedy)
+    })?;
+    let text = str::from_utf8(&bytes).map_err(|e| {
+        let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+        let remedy = format!("a {what} is a TOML file in UTF-8; save it as that");
+        ScenarioError::of_file(format!("{name}: line {line} is not UTF-8 text"), &remedy)
+    })?;
+    Ok(text.to_owned())
+}
+
+/// The error of a `text`, called `name`, that is not TOML.
+pub fn not_toml(name: &str, text: &str, error: &TomlError) -> ScenarioError {
     let what = format!("not valid TOML: {}", error.message().trim().replace('\n', "; "));
     let remedy = match error.message() {
         duplicate if duplicate.contains("duplicate key") => "keep one of the two",

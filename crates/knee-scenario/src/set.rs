@@ -2,7 +2,7 @@
 
 use super::error::{Fault, KeyPath, On, ScenarioError, dotted};
 use knee_cc::is_file;
-use std::{ops::Range, path::absolute};
+use std::{ops::Range, path::absolute, sync::Arc};
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike, Value};
 
 /// One value put in place of, or added to, what the file says: `path.rate=5mbit`,
@@ -14,6 +14,21 @@ pub struct Set {
     value: Value,
     /// Byte of `argument` at which the value starts.
     value_at: usize,
+    /// Where it was written, if not as an argument.
+    place: Option<Arc<Place>>,
+}
+
+/// Where a value was written that a program puts over a scenario: errors show this place.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Name of the file.
+    pub name: String,
+    /// All of its text.
+    pub text: Arc<str>,
+    /// Bytes of the key.
+    pub key: Range<usize>,
+    /// Bytes of the value.
+    pub value: Range<usize>,
 }
 
 impl Set {
@@ -44,7 +59,7 @@ impl Set {
         let file = value.as_str().filter(|v| path.last().is_some_and(|k| k == "cc") && is_file(v));
         let file = file.and_then(|file| absolute(file).ok()).map(|f| f.display().to_string());
         let value = file.map_or(value, Value::from);
-        Ok(Self { argument: argument.to_owned(), path, value, value_at })
+        Ok(Self { argument: argument.to_owned(), path, value, value_at, place: None })
     }
 
     /// From a program.
@@ -52,7 +67,12 @@ impl Set {
         let mut value = value.into();
         value.decor_mut().clear();
         let argument = format!("{path}={value}");
-        Self { argument, path: steps(path), value, value_at: path.len() + 1 }
+        Self { argument, path: steps(path), value, value_at: path.len() + 1, place: None }
+    }
+
+    /// With the place where it was written.
+    pub fn written_at(self, place: Arc<Place>) -> Self {
+        Self { place: Some(place), ..self }
     }
 
     /// As it would be typed after `--set`.
@@ -66,9 +86,17 @@ impl Set {
     /// The path leads nowhere.
     pub fn put_into(&self, document: &mut DocumentMut) -> Result<(), ScenarioError> {
         self.apply(document).map_err(|fault| {
-            let argument = self.argument();
-            ScenarioError::at(fault.what, fault.remedy, "--set", argument, self.span(fault.on))
+            let (name, text) = self.written();
+            ScenarioError::at(fault.what, fault.remedy, name, text, self.span(fault.on))
         })
+    }
+
+    /// Name and text of what it was written in.
+    pub(super) fn written(&self) -> (&str, &str) {
+        match &self.place {
+            Some(place) => (&place.name, &place.text),
+            None => ("--set", &self.argument),
+        }
     }
 
     pub(super) fn path(&self) -> &[String] {
@@ -76,6 +104,9 @@ impl Set {
     }
 
     pub(super) fn span(&self, on: On) -> Range<usize> {
+        if let Some(place) = &self.place {
+            return if on == On::Key { place.key.clone() } else { place.value.clone() };
+        }
         match on {
             On::Key => 0..self.argument.find('=').unwrap_or(0),
             On::Value => self.value_at..self.argument.trim_end().len().max(self.value_at),

@@ -16,7 +16,7 @@ impl Sources<'_> {
     pub(super) fn locate(&self, fault: Fault) -> ScenarioError {
         let (set, span) = self.place(&fault.at, fault.on);
         let (name, text) = match set {
-            Some(set) => ("--set", set.argument()),
+            Some(set) => set.written(),
             None => (self.name, self.file.raw()),
         };
         let mut error =

@@ -1,0 +1,560 @@
+//! The tables of a data set: what each column is, and how rows become Arrow record batches.
+//!
+//! `docs/sweep.md` describes every column. `run` numbers the runs of the study, as in all tables.
+
+use crate::{
+    axis::{AxisColumn, Cells},
+    study::Study,
+};
+use arrow_array::{
+    ArrayRef, RecordBatch,
+    builder::{Float64Builder, Int64Builder, StringBuilder, UInt64Builder},
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use knee_cc::SSTHRESH_INFINITE;
+use knee_results::metrics::{Backoffs, Completion, DelayMs, Metrics, QueueAt, is_named, is_tcp};
+use knee_run::{FlowRecord, FlowSample, QueueBin, RunRecord, RunSpec};
+use std::sync::Arc;
+
+/// Names of the tables: one row for each run; for each flow of it that the scenario names; for each
+/// bin of a flow; for each bin of a queue.
+pub const TABLES: [&str; 4] = ["runs", "flows", "flow_series", "queue_series"];
+
+/// Rows of a record batch.
+const ROWS: usize = 8192;
+
+/// What is kept of each run.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// Names of tables, in the order of [`TABLES`].
+    pub(crate) tables: Vec<String>,
+    /// Columns of the first two tables; none: all.
+    pub(crate) metrics: Option<Vec<String>>,
+    /// What measures are taken over, seconds; none: the whole run.
+    pub(crate) window_s: Option<(f64, f64)>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            tables: TABLES[..2].iter().map(|t| (*t).to_owned()).collect(),
+            metrics: None,
+            window_s: None,
+        }
+    }
+}
+
+/// How a column's value is found in a row.
+enum Get<R> {
+    Whole(fn(&R) -> Option<u64>),
+    Number(fn(&R) -> Option<f64>),
+    Text(fn(&R) -> Option<String>),
+}
+use Get::{Number, Text, Whole};
+
+/// A column: name, value.
+struct Column<R>(&'static str, Get<R>);
+
+/// A run and what it measured.
+struct RunRow<'a> {
+    metrics: Option<Metrics<'a>>,
+    window_s: Option<(f64, f64)>,
+    /// Indices of all TCP flows, those of sources too.
+    tcp: Vec<usize>,
+    delay: Option<DelayMs>,
+    completion: Option<Completion>,
+    failed: Option<&'a str>,
+}
+
+impl<'a> RunRow<'a> {
+    fn new(spec: &'a RunSpec, outcome: &'a Result<RunRecord, String>, kept: &Kept) -> Self {
+        let metrics = outcome.as_ref().ok().map(|record| Metrics::new(spec, record));
+        let tcp: Vec<usize> = metrics
+            .iter()
+            .flat_map(|m| (0..m.record().flows.len()).filter(|i| is_tcp(&m.record().flows[*i])))
+            .collect();
+        Self {
+            delay: metrics.and_then(|m| m.queueing_delay()),
+            completion: metrics.and_then(|m| m.completion(&tcp, &(0..u64::MAX))),
+            failed: outcome.as_ref().err().map(String::as_str),
+            window_s: kept.window_s,
+            metrics,
+            tcp,
+        }
+    }
+
+    fn queue(&self) -> Option<&'a knee_run::QueueRecord> {
+        self.metrics?.record().queues.first()
+    }
+
+    /// A measure of the window if there is one, else of the whole run.
+    fn measure(
+        &self,
+        whole: impl FnOnce(&Metrics<'a>) -> Option<f64>,
+        within: impl FnOnce(&Metrics<'a>, f64, f64) -> Option<f64>,
+    ) -> Option<f64> {
+        let metrics = self.metrics.as_ref()?;
+        match self.window_s {
+            None => whole(metrics),
+            Some((from_s, to_s)) => within(metrics, from_s, to_s),
+        }
+    }
+
+    fn delay(&self, whole: fn(&DelayMs) -> f64, q: f64) -> Option<f64> {
+        let within = |m: &Metrics<'a>, from, to| m.queueing_delay_percentile_ms(q, from, to);
+        self.measure(|_| self.delay.as_ref().map(whole), within)
+    }
+
+    fn goodput_bps(&self) -> Option<f64> {
+        let whole = |m: &Metrics<'a>| {
+            let bytes = self.tcp.iter().map(|i| m.record().flows[*i].counters.delivered_bytes);
+            let duration_s = m.record().duration_ns as f64 / 1e9;
+            (duration_s > 0.0).then(|| bytes.sum::<u64>() as f64 * 8.0 / duration_s)
+        };
+        self.measure(whole, |m, from, to| m.total_goodput_bps(&self.tcp, from, to))
+    }
+
+    fn jain(&self) -> Option<f64> {
+        let metrics = self.metrics.as_ref()?;
+        let flows = metrics.tcp_flows();
+        let life = metrics.common_life_s(&flows);
+        let (from_s, to_s) = self.window_s.unwrap_or((life.start, life.end));
+        let jain = metrics.jain(&flows, from_s.max(life.start), to_s.min(life.end));
+        jain.filter(|_| flows.len() > 1)
+    }
+
+    fn loss(&self) -> Option<f64> {
+        self.measure(
+            |m| m.losses(&self.tcp).fraction(),
+            |m, from, to| m.loss_fraction(&self.tcp, from, to),
+        )
+    }
+}
+
+fn run_columns<'a>() -> Vec<Column<RunRow<'a>>> {
+    vec![
+        Column("goodput_bps", Number(RunRow::goodput_bps)),
+        Column(
+            "utilisation",
+            Number(|r| r.measure(|m| m.utilisation(), |m, from, to| m.utilisation_in(from, to))),
+        ),
+        Column(
+            "queueing_delay_mean_ms",
+            Number(|r| {
+                let whole = |_: &Metrics<'_>| r.delay.as_ref().map(|d| d.mean_ms);
+                r.measure(whole, |m, from, to| m.mean_queueing_delay_ms(from, to))
+            }),
+        ),
+        Column("queueing_delay_p50_ms", Number(|r| r.delay(|d| d.p50_ms, 0.5))),
+        Column("queueing_delay_p95_ms", Number(|r| r.delay(|d| d.p95_ms, 0.95))),
+        Column("queueing_delay_p99_ms", Number(|r| r.delay(|d| d.p99_ms, 0.99))),
+        Column(
+            "queueing_delay_max_ms",
+            Number(|r| {
+                let whole = |_: &Metrics<'_>| r.delay.as_ref().map(|d| d.max_ms);
+                r.measure(whole, |m, from, to| m.max_queueing_delay_ms(from, to))
+            }),
+        ),
+        Column("jain", Number(RunRow::jain)),
+        Column("loss", Number(RunRow::loss)),
+        Column("departed_pkts", Whole(|r| Some(r.queue()?.departed_pkts))),
+        Column("dropped_pkts", Whole(|r| Some(r.queue()?.dropped_pkts))),
+        Column("marked_pkts", Whole(|r| Some(r.queue()?.marked_pkts))),
+        Column("max_held_pkts", Whole(|r| Some(r.queue()?.max_pkts.into()))),
+        Column("transfers_completed", Whole(|r| Some(r.completion?.completed as u64))),
+        Column("transfers_unfinished", Whole(|r| Some(r.completion?.unfinished as u64))),
+        Column("completion_mean_s", Number(|r| r.completion?.mean_s)),
+        Column("completion_p50_s", Number(|r| r.completion?.p50_s)),
+        Column("completion_p95_s", Number(|r| r.completion?.p95_s)),
+        Column("completion_p99_s", Number(|r| r.completion?.p99_s)),
+    ]
+}
+
+/// A flow of a run.
+struct FlowRow<'a> {
+    metrics: Metrics<'a>,
+    window_s: Option<(f64, f64)>,
+    index: usize,
+    flow: &'a FlowRecord,
+    rtt: Option<DelayMs>,
+    one_way: Option<DelayMs>,
+    completion: Option<Completion>,
+    backoffs: Backoffs,
+}
+
+impl<'a> FlowRow<'a> {
+    fn new(metrics: Metrics<'a>, index: usize, kept: &Kept) -> Self {
+        let flow = &metrics.record().flows[index];
+        Self {
+            metrics,
+            window_s: kept.window_s,
+            index,
+            flow,
+            rtt: DelayMs::of(&flow.rtt),
+            one_way: DelayMs::of(&flow.one_way_delay),
+            completion: metrics.completion(&[index], &(0..u64::MAX)),
+            backoffs: metrics.backoffs(&[index]),
+        }
+    }
+
+    fn goodput_bps(&self) -> Option<f64> {
+        match self.window_s {
+            None => self.metrics.lifetime_goodput_bps(self.index),
+            Some((from_s, to_s)) => self.metrics.goodput_bps(self.index, from_s, to_s),
+        }
+    }
+
+    fn tcp(&self, count: u64) -> Option<u64> {
+        is_tcp(self.flow).then_some(count)
+    }
+}
+
+fn flow_columns<'a>() -> Vec<Column<FlowRow<'a>>> {
+    vec![
+        Column("goodput_bps", Number(FlowRow::goodput_bps)),
+        Column("rtt_mean_ms", Number(|r| Some(r.rtt?.mean_ms))),
+        Column("rtt_p50_ms", Number(|r| Some(r.rtt?.p50_ms))),
+        Column("rtt_p95_ms", Number(|r| Some(r.rtt?.p95_ms))),
+        Column("one_way_delay_p50_ms", Number(|r| Some(r.one_way?.p50_ms))),
+        Column("one_way_delay_p95_ms", Number(|r| Some(r.one_way?.p95_ms))),
+        Column("sent_pkts", Whole(|r| Some(r.flow.counters.sent_pkts))),
+        Column("retransmitted_pkts", Whole(|r| r.tcp(r.flow.counters.retransmitted_pkts))),
+        Column("delivered_bytes", Whole(|r| Some(r.flow.counters.delivered_bytes))),
+        Column("queue_drops_pkts", Whole(|r| Some(r.flow.counters.queue_drops_pkts))),
+        Column("random_losses_pkts", Whole(|r| Some(r.flow.counters.random_losses_pkts))),
+        Column("fast_recoveries", Whole(|r| r.tcp(r.backoffs.fast_recoveries))),
+        Column("losses_tolerated", Whole(|r| r.tcp(r.backoffs.losses_tolerated))),
+        Column("timeouts", Whole(|r| r.tcp(r.backoffs.timeouts))),
+        Column(
+            "delay_backoffs",
+            Whole(|r| r.tcp(r.backoffs.delay_region_a + r.backoffs.delay_region_b)),
+        ),
+        Column("rounds_in_region_a", Number(|r| r.metrics.rounds_in_region_a(&[r.index]))),
+        Column("completion_p50_s", Number(|r| r.completion?.p50_s)),
+        Column("completion_p95_s", Number(|r| r.completion?.p95_s)),
+        Column("stalled_s", Number(|r| r.metrics.stalled_s(r.index))),
+    ]
+}
+
+/// Bin of a flow.
+struct FlowBin<'a> {
+    flow: &'a FlowRecord,
+    sample: &'a FlowSample,
+    bin_s: std::ops::Range<f64>,
+}
+
+impl FlowBin<'_> {
+    fn tcp(&self, value: u32) -> Option<u64> {
+        is_tcp(self.flow).then_some(value.into())
+    }
+
+    fn observed(&self, i: usize) -> Option<u64> {
+        (!self.flow.observes[i].is_empty()).then_some(self.sample.observed[i].into())
+    }
+}
+
+fn flow_series_columns<'a>() -> Vec<Column<FlowBin<'a>>> {
+    vec![
+        Column("time_s", Number(|r| Some(r.bin_s.end))),
+        Column(
+            "goodput_bps",
+            Number(|r| Some(r.sample.delivered_bytes as f64 * 8.0 / (r.bin_s.end - r.bin_s.start))),
+        ),
+        Column("sent_pkts", Whole(|r| Some(r.sample.sent_pkts.into()))),
+        Column("lost_pkts", Whole(|r| Some(r.sample.lost_pkts.into()))),
+        Column("cwnd_pkts", Whole(|r| r.tcp(r.sample.cwnd_pkts))),
+        Column(
+            "ssthresh_pkts",
+            Whole(|r| r.tcp(r.sample.ssthresh_pkts).filter(|p| *p != u64::from(SSTHRESH_INFINITE))),
+        ),
+        Column("inflight_pkts", Whole(|r| r.tcp(r.sample.inflight_pkts))),
+        Column("srtt_us", Whole(|r| r.tcp(r.sample.srtt_us).filter(|us| *us > 0))),
+        Column("observe_0", Whole(|r| r.observed(0))),
+        Column("observe_1", Whole(|r| r.observed(1))),
+        Column("observe_2", Whole(|r| r.observed(2))),
+        Column("observe_3", Whole(|r| r.observed(3))),
+    ]
+}
+
+/// Bin of a queue.
+struct Bin<'a> {
+    queue: &'a QueueAt<'a>,
+    bin: &'a QueueBin,
+    end_s: f64,
+}
+
+impl Bin<'_> {
+    fn us(&self, ns: f64) -> Option<f64> {
+        (self.bin.departed_pkts > 0).then_some(ns / 1e3)
+    }
+}
+
+fn queue_series_columns<'a>() -> Vec<Column<Bin<'a>>> {
+    vec![
+        Column("hop", Text(|r| Some(r.queue.name.clone()))),
+        Column("time_s", Number(|r| Some(r.end_s))),
+        Column("departed_pkts", Whole(|r| Some(r.bin.departed_pkts.into()))),
+        Column("departed_bytes", Whole(|r| Some(r.bin.departed_bytes))),
+        Column("dropped_pkts", Whole(|r| Some(r.bin.dropped_pkts.into()))),
+        Column("marked_pkts", Whole(|r| Some(r.bin.marked_pkts.into()))),
+        Column(
+            "mean_delay_us",
+            Number(|r| r.us(r.bin.delay_sum_ns as f64 / f64::from(r.bin.departed_pkts))),
+        ),
+        Column("max_delay_us", Number(|r| r.us(r.bin.delay_max_ns as f64))),
+        Column("held_pkts", Whole(|r| Some(r.bin.held_pkts.into()))),
+    ]
+}
+
+/// Names of what is measured of runs and flows: what `metrics` of `[keep]` can list.
+pub fn metric_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = run_columns().iter().map(|c| c.0).collect();
+    for Column(name, _) in flow_columns() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Names of all columns but those of axes.
+pub fn column_names() -> impl Iterator<Item = &'static str> {
+    let series = flow_series_columns().into_iter().map(|c| c.0);
+    let queues = queue_series_columns().into_iter().map(|c| c.0);
+    let keys = ["run", "run_id", "seed", "failed", "flow", "kind"];
+    metric_names().into_iter().chain(series).chain(queues).chain(keys)
+}
+
+/// A column that grows.
+enum Growing {
+    Whole(UInt64Builder),
+    Integer(Int64Builder),
+    Number(Float64Builder),
+    Text(StringBuilder),
+}
+
+impl Growing {
+    fn new(kind: &DataType) -> Self {
+        match kind {
+            DataType::UInt64 => Self::Whole(UInt64Builder::new()),
+            DataType::Int64 => Self::Integer(Int64Builder::new()),
+            DataType::Float64 => Self::Number(Float64Builder::new()),
+            _ => Self::Text(StringBuilder::new()),
+        }
+    }
+
+    fn text(&mut self, value: Option<&str>) {
+        if let Self::Text(column) = self {
+            column.append_option(value);
+        }
+    }
+
+    fn whole(&mut self, value: Option<u64>) {
+        if let Self::Whole(column) = self {
+            column.append_option(value);
+        }
+    }
+
+    fn add<R>(&mut self, get: &Get<R>, row: &R) {
+        match (self, get) {
+            (Self::Whole(column), Whole(get)) => column.append_option(get(row)),
+            (Self::Number(column), Number(get)) => column.append_option(get(row)),
+            (Self::Text(column), Text(get)) => column.append_option(get(row)),
+            _ => {}
+        }
+    }
+
+    fn add_cell(&mut self, cells: &Cells, at: usize) {
+        match (self, cells) {
+            (Self::Integer(column), Cells::Integer(all)) => column.append_value(all[at]),
+            (Self::Number(column), Cells::Number(all)) => column.append_value(all[at]),
+            (Self::Text(column), Cells::Text(all)) => column.append_value(&all[at]),
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            Self::Whole(column) => Arc::new(column.finish()),
+            Self::Integer(column) => Arc::new(column.finish()),
+            Self::Number(column) => Arc::new(column.finish()),
+            Self::Text(column) => Arc::new(column.finish()),
+        }
+    }
+}
+
+/// Which run rows are of.
+pub(crate) struct RunKey<'a> {
+    pub(crate) number: u64,
+    pub(crate) id: &'a str,
+    pub(crate) seed: u64,
+    /// Index of the point in each dimension.
+    pub(crate) digits: &'a [usize],
+}
+
+/// A table that grows run by run.
+pub(crate) struct Growth {
+    table: usize,
+    kept: Kept,
+    axes: Vec<(usize, AxisColumn)>,
+    schema: Arc<Schema>,
+    columns: Vec<Growing>,
+    rows: usize,
+}
+
+impl Growth {
+    /// Of the table with this index in [`TABLES`].
+    pub(crate) fn new(study: &Study, table: usize) -> Self {
+        let kept = study.keep.clone();
+        let axes: Vec<(usize, AxisColumn)> = study
+            .dimensions
+            .iter()
+            .enumerate()
+            .flat_map(|(i, d)| d.columns.iter().map(move |c| (i, c.clone())))
+            .collect();
+        let mut fields = vec![Field::new("run", DataType::UInt64, false)];
+        if table == 0 {
+            fields.push(Field::new("run_id", DataType::Utf8, false));
+        }
+        fields.push(Field::new("seed", DataType::UInt64, false));
+        fields.extend(axes.iter().map(|(_, column)| {
+            let kind = match column.cells {
+                Cells::Integer(_) => DataType::Int64,
+                Cells::Number(_) => DataType::Float64,
+                Cells::Text(_) => DataType::Utf8,
+            };
+            Field::new(&column.name, kind, false)
+        }));
+        fn add<R>(fields: &mut Vec<Field>, columns: &[Column<R>], keeps: impl Fn(&str) -> bool) {
+            fields.extend(columns.iter().filter(|c| keeps(c.0)).map(|Column(name, get)| {
+                let kind = match get {
+                    Whole(_) => DataType::UInt64,
+                    Number(_) => DataType::Float64,
+                    Text(_) => DataType::Utf8,
+                };
+                Field::new(*name, kind, true)
+            }));
+        }
+        let text = |name: &str| Field::new(name, DataType::Utf8, false);
+        match table {
+            0 => {
+                add(&mut fields, &run_columns(), |name| kept.keeps(name));
+                fields.push(Field::new("failed", DataType::Utf8, true));
+            }
+            1 => {
+                fields.extend([text("flow"), text("kind")]);
+                add(&mut fields, &flow_columns(), |name| kept.keeps(name));
+            }
+            2 => {
+                fields.extend([text("flow"), text("kind")]);
+                add(&mut fields, &flow_series_columns(), |_| true);
+            }
+            _ => add(&mut fields, &queue_series_columns(), |_| true),
+        }
+        let columns = fields.iter().map(|field| Growing::new(field.data_type())).collect();
+        let schema = Arc::new(Schema::new(fields));
+        Self { table, kept, axes, schema, columns, rows: 0 }
+    }
+
+    pub(crate) fn schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.schema)
+    }
+
+    /// Adds the rows of a run, which may have failed.
+    pub(crate) fn add(
+        &mut self,
+        key: &RunKey<'_>,
+        spec: &RunSpec,
+        outcome: &Result<RunRecord, String>,
+    ) {
+        if self.table == 0 {
+            let row = RunRow::new(spec, outcome, &self.kept);
+            let at = self.begin(key, None);
+            let at = self.measures(at, &run_columns(), &row);
+            self.columns[at].text(row.failed);
+            return;
+        }
+        let Ok(record) = outcome else { return };
+        let metrics = Metrics::new(spec, record);
+        match self.table {
+            1 => {
+                for (index, flow) in record.flows.iter().enumerate().filter(|(_, f)| is_named(f)) {
+                    let row = FlowRow::new(metrics, index, &self.kept);
+                    let at = self.begin(key, Some(flow));
+                    self.measures(at, &flow_columns(), &row);
+                }
+            }
+            2 => {
+                let columns = flow_series_columns();
+                for flow in &record.flows {
+                    for (i, sample) in (flow.first_bin as usize..).zip(&flow.samples) {
+                        let row = FlowBin { flow, sample, bin_s: metrics.bin_s(i) };
+                        let at = self.begin(key, Some(flow));
+                        self.measures(at, &columns, &row);
+                    }
+                }
+            }
+            _ => {
+                let columns = queue_series_columns();
+                for queue in &metrics.queues() {
+                    for (i, bin) in queue.record.bins.iter().enumerate() {
+                        let row = Bin { queue, bin, end_s: metrics.bin_s(i).end };
+                        let at = self.begin(key, None);
+                        self.measures(at, &columns, &row);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a row, and gives the index of the next column.
+    fn begin(&mut self, key: &RunKey<'_>, flow: Option<&FlowRecord>) -> usize {
+        self.rows += 1;
+        let mut at = 0;
+        let mut next = || {
+            at += 1;
+            at - 1
+        };
+        self.columns[next()].whole(Some(key.number));
+        if self.table == 0 {
+            self.columns[next()].text(Some(key.id));
+        }
+        self.columns[next()].whole(Some(key.seed));
+        for (dimension, column) in &self.axes {
+            self.columns[next()].add_cell(&column.cells, key.digits[*dimension]);
+        }
+        if let Some(flow) = flow {
+            self.columns[next()].text(Some(&flow.name));
+            self.columns[next()].text(Some(&flow.kind));
+        }
+        at
+    }
+
+    fn measures<R>(&mut self, mut at: usize, columns: &[Column<R>], row: &R) -> usize {
+        let all = self.table > 1;
+        for Column(name, get) in columns {
+            if all || self.kept.keeps(name) {
+                self.columns[at].add(get, row);
+                at += 1;
+            }
+        }
+        at
+    }
+
+    /// The rows that there are, if they are many.
+    pub(crate) fn full(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
+        (self.rows >= ROWS).then(|| self.batch())
+    }
+
+    /// The rows that there are.
+    pub(crate) fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+        self.rows = 0;
+        RecordBatch::try_new(self.schema(), self.columns.iter_mut().map(Growing::finish).collect())
+    }
+}
+
+impl Kept {
+    fn keeps(&self, name: &str) -> bool {
+        self.metrics.as_ref().is_none_or(|metrics| metrics.iter().any(|m| m == name))
+    }
+}
