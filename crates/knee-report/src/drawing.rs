@@ -38,8 +38,10 @@ pub struct HeatMap {
     pub row_head: String,
     /// What a column is, in one or two words.
     pub column_head: String,
-    /// Names of the rows, which are those of the columns too.
-    pub names: Vec<String>,
+    /// Names of the rows.
+    pub rows: Vec<String>,
+    /// Names of the columns.
+    pub columns: Vec<String>,
     /// How values become colours.
     pub colours: Colours,
     /// Rows of cells.
@@ -147,9 +149,9 @@ impl HeatMap {
 
     fn table(&self) -> Table {
         let head = format!("{} \\ {}", self.row_head, self.column_head);
-        let columns: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
         let mut table = Table::new(self.title.clone(), &[&head], &columns);
-        for (name, cells) in self.names.iter().zip(&self.cells) {
+        for (name, cells) in self.rows.iter().zip(&self.cells) {
             let details = cells.iter().map(|cell| cell.detail.clone());
             table.row([name.clone()].into_iter().chain(details));
         }
@@ -157,14 +159,16 @@ impl HeatMap {
     }
 
     fn svg(&self) -> String {
-        let longest = self.names.iter().map(|n| width_of(n, TEXT)).fold(0.0, f64::max);
+        let longest =
+            |names: &[String]| names.iter().map(|n| width_of(n, TEXT)).fold(0.0, f64::max);
+        let (longest_row, longest_column) = (longest(&self.rows), longest(&self.columns));
         let slant = SLANT_DEGREES.to_radians();
         let heads = width_of(&self.row_head, TEXT).max(width_of(&self.column_head, TEXT) * 0.6);
-        let left = longest.max(heads) + 16.0;
-        let top = longest * slant.sin() + 30.0;
-        let side = CELL_WIDTH * self.names.len() as f64;
-        let bottom = top + CELL_HEIGHT * self.names.len() as f64;
-        let width = left + side + longest * slant.cos() + 12.0;
+        let left = longest_row.max(heads) + 16.0;
+        let top = longest_column * slant.sin() + 30.0;
+        let side = CELL_WIDTH * self.columns.len() as f64;
+        let bottom = top + CELL_HEIGHT * self.rows.len() as f64;
+        let width = left + side + longest_column * slant.cos() + 12.0;
         let column = |i: usize| left + CELL_WIDTH * i as f64;
         let row = |i: usize| top + CELL_HEIGHT * i as f64;
         let content = html! {
@@ -174,9 +178,11 @@ impl HeatMap {
             text x=(left - 10.0) y=(TEXT + 2.0) text-anchor="end" font-style="italic" {
                 (self.column_head) " →"
             }
-            @for (i, name) in self.names.iter().enumerate() {
+            @for (i, name) in self.columns.iter().enumerate() {
                 @let (x, y) = (column(i) + CELL_WIDTH * 0.55, top - 8.0);
                 text x=(x) y=(y) transform=(format!("rotate(-{SLANT_DEGREES} {x} {y})")) { (name) }
+            }
+            @for (i, name) in self.rows.iter().enumerate() {
                 text x=(left - 10.0) y=(row(i) + CELL_HEIGHT * 0.66) text-anchor="end" { (name) }
             }
             @for (r, cells) in self.cells.iter().enumerate() {
@@ -199,8 +205,8 @@ impl HeatMap {
         html! {
             g {
                 title {
-                    (self.row_head) " " (self.names[r]) ", " (self.column_head) " "
-                    (self.names[c]) ": " (cell.detail)
+                    (self.row_head) " " (self.rows[r]) ", " (self.column_head) " "
+                    (self.columns[c]) ": " (cell.detail)
                 }
                 rect x=(x + 0.5) y=(y + 0.5) width=(CELL_WIDTH - 1.0) height=(CELL_HEIGHT - 1.0)
                     fill=(fill) stroke="currentColor" stroke-opacity="0.25" {}
@@ -467,7 +473,8 @@ mod tests {
             caption: String::new(),
             row_head: "of".into(),
             column_head: "beside".into(),
-            names: vec!["chd".into(), "a<b".into()],
+            rows: vec!["chd".into(), "a<b".into()],
+            columns: vec!["chd".into(), "a<b".into()],
             colours: Colours::Around { middle: 50.0, reach: 50.0 },
             cells: vec![
                 vec![cell(Some(50.0)), cell(Some(0.0))],

@@ -16,6 +16,7 @@ mod output;
 mod replay;
 mod reproduce;
 mod run;
+mod sweep;
 mod test;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
@@ -69,6 +70,8 @@ enum Command {
     /// Exit code 0: no criterion fails. 1: at least one does; with --all --quick: a verdict is not as
     /// recorded. 2: an error. 3: none fails, but some could not be judged because their runs failed.
     Evaluate(evaluate::Args),
+    /// Run a study: a scenario at many points, on all cores or many machines
+    Sweep(sweep::Args),
     /// Open the lab in a browser: sliders, charts, and runs on the other hosts
     Lab(lab::Args),
     /// Measure the speed of the simulator
@@ -161,6 +164,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Duel(args) => duel::duel(&args),
         Command::Matrix(args) => matrix::matrix(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
+        Command::Sweep(args) => sweep::sweep(&args),
         Command::Lab(args) => lab::lab(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Test(args) => test::test(&args),

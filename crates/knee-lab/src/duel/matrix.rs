@@ -334,7 +334,8 @@ fn heat_map(matrix: &MatrixSummary, path: usize, measure: &Shown) -> HeatMap {
         caption: measure.caption.to_owned(),
         row_head: "algorithm".to_owned(),
         column_head: "beside".to_owned(),
-        names: matrix.names(),
+        rows: matrix.names(),
+        columns: matrix.names(),
         colours: (measure.colours)(largest),
         cells: matrix.square(path).map(|row| row.iter().map(cell).collect()).collect(),
     }

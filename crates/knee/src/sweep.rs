@@ -1,0 +1,347 @@
+//! `knee sweep`.
+
+use crate::{COMMIT, JOBS, integer, made_by, output};
+use knee_results::store::ResultWriter;
+use knee_run::Host;
+use knee_sim::Simulator;
+use knee_study::{DataSet, Plan, Slice, Study, StudyError, Wanted, Written};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    flag,
+};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+const EXAMPLES: &str = "\
+A small study (docs/sweep.md has all keys):
+  scenario = \"base.toml\"
+  seeds = 4
+  [axes]
+  path.loss_forward = [0, 0.001, 0.01]
+  path.rtt = { from = \"10ms\", to = \"200ms\", steps = 8, scale = \"log\" }
+  flow.0.cc = [\"chd\", \"newreno\"]
+
+Examples:
+  knee sweep study.toml --out data
+      all runs, on all cores; the same command goes on after an interruption
+  knee sweep study.toml --out data --shard 1/8
+      an eighth of them, for the first of eight jobs
+  knee sweep plan study.toml --slurm 8 --out data | sbatch
+      those eight jobs, on a Slurm cluster
+  knee sweep report data --x path.loss_forward --y path.rtt --value goodput_bps
+      heat maps, one for each algorithm";
+
+#[derive(clap::Args)]
+#[command(
+    after_long_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// The study: a TOML file
+    #[arg(required = true)]
+    study: Option<PathBuf>,
+    /// Folder of the data set; what is finished there is not run again
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
+    /// Number of shards at once; default: one per core
+    #[arg(long, value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
+    jobs: Option<usize>,
+    /// Run only part I of N equal parts
+    #[arg(long, value_name = "I/N", value_parser = slice)]
+    shard: Option<Slice>,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Check a study and show its runs, or print a script of jobs for a Slurm cluster
+    Plan {
+        /// The study: a TOML file
+        study: PathBuf,
+        /// Print a script for sbatch: an array of N jobs
+        #[arg(long, value_name = "N", value_parser = integer::<usize>(1..=100_000), requires = "out")]
+        slurm: Option<usize>,
+        /// Folder of the data set, for the script
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// Show how much of a data set is finished
+    Status {
+        /// Folder of the data set
+        data: PathBuf,
+    },
+    /// Bring parts that were run in several folders into one
+    Merge {
+        /// The study: a TOML file
+        study: PathBuf,
+        /// Folders of the parts
+        #[arg(required = true)]
+        parts: Vec<PathBuf>,
+        /// Folder of the data set
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+    /// Show a measure over one axis as charts, over two as heat maps, in an HTML report
+    Report {
+        /// Folder of the data set
+        data: PathBuf,
+        /// Axis along x, as in the study
+        #[arg(long, value_name = "AXIS")]
+        x: String,
+        /// Axis along y: heat maps
+        #[arg(long, value_name = "AXIS")]
+        y: Option<String>,
+        /// Measure, such as goodput_bps (docs/sweep.md lists them)
+        #[arg(long, value_name = "METRIC")]
+        value: String,
+        /// Flow whose measure it is, in place of the run's
+        #[arg(long, value_name = "NAME")]
+        flow: Option<String>,
+        /// Axis whose values are the series of a chart
+        #[arg(long, value_name = "AXIS", conflicts_with = "y")]
+        series: Option<String>,
+        /// Take the median over this axis, as over the seeds; may be repeated
+        #[arg(long, value_name = "AXIS")]
+        over: Vec<String>,
+        /// Show only this value of an axis; may be repeated
+        #[arg(long = "where", value_name = "AXIS=VALUE", value_parser = only)]
+        only: Vec<(String, String)>,
+        /// New folder for report and figures; default: the next free one in knee-out/
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+fn slice(text: &str) -> Result<Slice, String> {
+    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    parts
+        .and_then(|(index, of)| Slice::new(index, of))
+        .ok_or_else(|| "write a part as I/N, from 1/N to N/N".to_owned())
+}
+
+fn only(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(a, v)| (a.trim().to_owned(), v.trim().to_owned()));
+    pair.ok_or_else(|| "write AXIS=VALUE".to_owned())
+}
+
+pub(crate) fn sweep(args: &Args) -> Result<ExitCode> {
+    match &args.what {
+        None => run(args),
+        Some(What::Plan { study, slurm, out }) => show_plan(study, *slurm, out.as_deref()),
+        Some(What::Status { data }) => status(data),
+        Some(What::Merge { study, parts, out }) => merge(study, parts, out),
+        Some(What::Report { data, x, y, value, flow, series, over, only, out }) => {
+            let wanted = Wanted {
+                x: x.clone(),
+                y: y.clone(),
+                value: value.clone(),
+                flow: flow.clone(),
+                series: series.clone(),
+                over: over.clone(),
+                only: only.clone(),
+            };
+            output::with_results(out.as_deref(), "sweep", |results| report(data, &wanted, results))
+        }
+    }
+}
+
+fn plan_of(study: &Path) -> Result<Plan> {
+    Ok(Plan::new(Study::load(study)?, &Simulator, COMMIT)?)
+}
+
+fn run(args: &Args) -> Result<ExitCode> {
+    let (Some(study), Some(out)) = (&args.study, &args.out) else {
+        return Err(miette!("name a study, and a folder with --out"));
+    };
+    let plan = plan_of(study)?;
+    let slice = args.shard.unwrap_or(Slice::WHOLE);
+    let data = DataSet::open(out, &plan, slice)?;
+    let missing = data.missing(&plan);
+    let (stop, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    for number in [SIGINT, SIGTERM] {
+        // The second one ends at once: no file is ever half-written.
+        flag::register_conditional_default(number, Arc::clone(&stop))
+            .and_then(|_| flag::register_usize(number, Arc::clone(&signal), number as usize))
+            .and_then(|_| flag::register(number, Arc::clone(&stop)))
+            .into_diagnostic()
+            .wrap_err("cannot listen for signals")?;
+    }
+    let total = match write_shards(&plan, &missing, out, args.jobs, &stop) {
+        Err(StudyError::Stopped) => {
+            output::tell("stopped; the same command goes on: finished shards are not run again");
+            let number = u8::try_from(signal.load(Ordering::Relaxed)).unwrap_or(0);
+            return Ok(ExitCode::from(128 + number));
+        }
+        result => result?,
+    };
+    let complete = data.finish(&plan)?;
+    let status = data.status()?;
+    let mut text = format!(
+        "{} runs in {} shards, {} of them from before; the data set has {} of {} runs, {:.1} MB: {}\n",
+        total.runs,
+        missing.len(),
+        status.shards - missing.len().min(status.shards),
+        status.runs,
+        status.runs_all,
+        status.bytes as f64 / 1e6,
+        out.display()
+    );
+    if !complete {
+        text += "it is complete once the other parts are\n";
+    }
+    output::print(&text)?;
+    if total.failed > 0 {
+        output::tell(&format!("{} runs failed: column `failed` says why", total.failed));
+        return Ok(ExitCode::from(1));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Carries out `shards`, several at a time.
+fn write_shards(
+    plan: &Plan,
+    shards: &[usize],
+    out: &Path,
+    jobs: Option<usize>,
+    stop: &AtomicBool,
+) -> Result<Written, StudyError> {
+    let runs: u64 = shards.iter().map(|n| plan.shards()[*n].runs()).sum();
+    let progress = output::Progress::new(runs as usize, Simulator.doing());
+    let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let total = Mutex::new(Ok(Written { runs: 0, failed: 0, bytes: 0 }));
+    let cores = thread::available_parallelism().map_or(1, |n| n.get());
+    let work = || {
+        while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let count = |n| {
+                progress.done((done.fetch_add(n, Ordering::Relaxed) + n) as usize);
+            };
+            let written = plan.write_shard(*shard, out, &Simulator, stop, &count);
+            let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+            match (&mut *total, written) {
+                (Ok(total), Ok(written)) => {
+                    total.runs += written.runs;
+                    total.failed += written.failed;
+                    total.bytes += written.bytes;
+                }
+                (Ok(_), Err(error)) => {
+                    // The first error is the one to tell; the others end.
+                    stop.store(true, Ordering::Relaxed);
+                    *total = Err(error);
+                    return;
+                }
+                (Err(_), _) => return,
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..jobs.unwrap_or(cores).min(shards.len()) {
+            scope.spawn(work);
+        }
+    });
+    total.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn show_plan(path: &Path, slurm: Option<usize>, out: Option<&Path>) -> Result<ExitCode> {
+    let plan = plan_of(path)?;
+    if let (Some(jobs), Some(out)) = (slurm, out) {
+        return output::print(&script(&plan, path, jobs, out));
+    }
+    let study = plan.study();
+    let points = study.check_all()?;
+    let mut text = format!("{} runs: {points} points, {} seeds\n", study.runs(), study.seeds());
+    for column in study.columns() {
+        let (first, last) = (column.labels.first(), column.labels.last());
+        let ends = first.zip(last).map_or_else(String::new, |(a, b)| format!("{a} ... {b}"));
+        text += &format!("  {}: {} values, {ends}\n", column.key, column.labels.len());
+    }
+    let shards = plan.shards();
+    text += &format!(
+        "{} shards, about {:.0} s of one core each, {:.0} s in all\n",
+        shards.len(),
+        plan.estimate_s() / shards.len().max(1) as f64,
+        plan.estimate_s()
+    );
+    output::print(&text)
+}
+
+/// A shell's word.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}
+
+/// A job script. Each job takes every N-th shard; the one that ends last completes the data set.
+fn script(plan: &Plan, study: &Path, jobs: usize, out: &Path) -> String {
+    let jobs = jobs.min(plan.shards().len());
+    let name = study.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let name: String = name.chars().filter(|c| plain(*c)).collect();
+    // Three times what is estimated, and time to start.
+    let minutes = (plan.estimate_s() * 3.0 / jobs as f64 / 60.0).ceil() as u64 + 10;
+    let (study, out) = (quoted(study), quoted(out));
+    format!(
+        "#!/bin/sh\n\
+         #SBATCH --job-name=knee-{name}\n\
+         #SBATCH --array=1-{jobs}\n\
+         #SBATCH --cpus-per-task=1\n\
+         #SBATCH --time={minutes}\n\
+         #SBATCH --requeue\n\
+         # {} runs in {} shards. A job that is killed and queued again goes on where it was.\n\
+         exec knee sweep {study} --out {out} --jobs 1 --shard \"$SLURM_ARRAY_TASK_ID/{jobs}\"\n",
+        plan.study().runs(),
+        plan.shards().len(),
+    )
+}
+
+fn status(folder: &Path) -> Result<ExitCode> {
+    let status = DataSet::reading(folder)?.status()?;
+    let title = status.title.map_or_else(String::new, |title| format!("{title}\n"));
+    let complete = if status.complete { "complete" } else { "not complete" };
+    output::print(&format!(
+        "{title}{} of {} runs, {} of {} shards, {:.1} MB: {complete}\n",
+        status.runs,
+        status.runs_all,
+        status.shards,
+        status.shards_all,
+        status.bytes as f64 / 1e6
+    ))
+}
+
+fn merge(study: &Path, parts: &[PathBuf], out: &Path) -> Result<ExitCode> {
+    let plan = plan_of(study)?;
+    let data = DataSet::open(out, &plan, Slice::WHOLE)?;
+    let added = data.merge(&plan, parts)?;
+    let complete = data.finish(&plan)?;
+    let missing = data.missing(&plan).len();
+    let rest = match complete {
+        true => "the data set is complete".to_owned(),
+        false => format!("{missing} are missing: `knee sweep` runs them"),
+    };
+    output::print(&format!("{added} shards added; {rest}: {}\n", out.display()))
+}
+
+fn report(data: &Path, wanted: &Wanted, results: ResultWriter) -> Result<ExitCode> {
+    let mut report = DataSet::reading(data)?.report(wanted)?;
+    report.meta.extend(made_by(Simulator.name()));
+    for section in &report.sections {
+        for chart in &section.charts {
+            results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
+        }
+        for drawing in &section.drawings {
+            results.bytes(&format!("figures/{}.svg", drawing.id), &drawing.svg)?;
+        }
+    }
+    results.bytes("report.html", report.html())?;
+    let path = results.finish()?;
+    output::tell(&format!("report: {}", path.join("report.html").display()));
+    Ok(ExitCode::SUCCESS)
+}
