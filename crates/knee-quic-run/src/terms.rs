@@ -4,7 +4,8 @@ use crate::{Calls, Error};
 use knee_cc::{Algorithm, Params, Profile};
 use knee_quic::CongestionControl;
 use knee_run::{
-    Cc, FlowSpec, NS_PER_MS, Ns, RecordSpec, Recovery, RunSpec, TcpOptions, TcpSpec, Workload,
+    Cc, FlowSpec, NS_PER_MS, Ns, ReceiverConduct, RecordSpec, Recovery, RunSpec, TcpOptions,
+    TcpSpec, Workload,
 };
 use quinn_proto::{AckFrequencyConfig, TransportConfig, VarInt, congestion::NewRenoConfig};
 use std::{
@@ -143,6 +144,10 @@ fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(
     if !(least..=most).contains(&packet_bytes) {
         let why = format!("its packets have {least} to {most} B, not {packet_bytes} B; set one");
         return unsupported("tcp.packet", why);
+    }
+    if options.receiver != ReceiverConduct::Honest {
+        let why = "quinn's receiver is honest; run it in the simulator".to_owned();
+        return unsupported("tcp.receiver", why);
     }
     if options.rtt_tick_ns != 0 {
         let why = "quinn's RTT samples are exact; leave the tick out".to_owned();

@@ -37,9 +37,9 @@ pub use record::{
 };
 pub use replay::{Difference, Replay};
 pub use spec::{
-    Cc, DelayedAck, Drawn, FlowKind, FlowSpec, HopSpec, KERNEL_PREFIX, Ns, PathSpec, RecordSpec,
-    Recovery, Reorder, ReverseLink, Route, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
-    Write,
+    Cc, DelayedAck, Drawn, FlowKind, FlowSpec, HopSpec, KERNEL_PREFIX, Ns, PathSpec,
+    ReceiverConduct, RecordSpec, Recovery, Reorder, ReverseLink, Route, RunSpec, TcpOptions,
+    TcpSpec, Transport, Workload, Write,
 };
 pub use timers::LazyTimer;
 pub use udp::UdpFlow;

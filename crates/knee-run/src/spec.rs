@@ -213,6 +213,7 @@ impl Default for TcpOptions {
             rtt_tick_ns: 0,
             quick_ack_pkts: 0,
             ecn: false,
+            receiver: ReceiverConduct::Honest,
         }
     }
 }
@@ -563,6 +564,19 @@ pub struct TcpOptions {
     pub rtt_tick_ns: Ns,
     /// Explicit congestion notification (RFC 3168): data packets may be marked instead of dropped.
     pub ecn: bool,
+    /// What the receiver acknowledges.
+    pub receiver: ReceiverConduct,
+}
+
+/// What a receiver acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiverConduct {
+    /// What has arrived.
+    Honest,
+    /// Everything before the last segment that has arrived, as if nothing was missing: a kind of
+    /// optimistic ACKing (Savage et al., "TCP congestion control with a misbehaving receiver", 1999).
+    ConcealsLoss,
 }
 
 /// How losses are repaired.

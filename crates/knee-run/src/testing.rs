@@ -2,8 +2,8 @@
 
 use crate::{
     Cc, DelayedAck, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, PathSpec,
-    QueueBin, QueueLimit, QueueRecord, RecordSpec, Recovery, Route, RunRecord, RunSpec, TcpOptions,
-    TcpSpec, Transport, Workload,
+    QueueBin, QueueLimit, QueueRecord, ReceiverConduct, RecordSpec, Recovery, Route, RunRecord,
+    RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
 use knee_cc::Params;
 
@@ -76,6 +76,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
                 rtt_tick_ns: 0,
                 ecn: false,
                 quick_ack_pkts: 0,
+                receiver: ReceiverConduct::Honest,
             },
         }),
     };

@@ -10,7 +10,7 @@ use crate::units::{clip, parse_ppm, show_size, show_time};
 use knee_cc::{Algorithm, Param, ParamError, ParamKind, Params, algorithm, algorithms, is_file};
 use knee_run::{
     Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, NS_PER_MS, NS_PER_US, Ns, PathSpec,
-    Recovery, TcpOptions, TcpSpec, Transport, Workload,
+    ReceiverConduct, Recovery, TcpOptions, TcpSpec, Transport, Workload,
 };
 use std::collections::HashSet;
 use std::ops::Range;
@@ -61,6 +61,7 @@ const TCP_KEYS: &[&str] = &[
     "idle_restart",
     "rtt_tick",
     "ecn",
+    "receiver",
 ];
 
 /// `base` with the keys of `section` put in their place.
@@ -118,6 +119,15 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
         idle_restart: section.flag("idle_restart")?.unwrap_or(base.idle_restart),
         rtt_tick_ns: section.time("rtt_tick", ANY_TIME)?.unwrap_or(base.rtt_tick_ns),
         ecn: section.flag("ecn")?.unwrap_or(base.ecn),
+        receiver: section
+            .word(
+                "receiver",
+                &[
+                    ("honest", ReceiverConduct::Honest),
+                    ("conceals-loss", ReceiverConduct::ConcealsLoss),
+                ],
+            )?
+            .unwrap_or(base.receiver),
     })
 }
 

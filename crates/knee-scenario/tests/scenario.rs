@@ -77,6 +77,7 @@ receive_window = "64p"
 rto_min = "1s"
 limited_transmit = false
 idle_restart = false
+receiver = "conceals-loss"
 
 [[flow]]
 cc = "newreno"

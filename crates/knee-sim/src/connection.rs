@@ -45,7 +45,7 @@ impl Tcp {
     ) -> Self {
         Self {
             sender: Sender::new(params, options, start_ns, random, keep, spec.record.trace),
-            receiver: Receiver::new(options.mss_bytes, options.delayed_ack, options.quick_ack_pkts),
+            receiver: Receiver::new(options),
             mss_bytes: options.mss_bytes,
             packet_bytes: (options.mss_bytes + options.header_bytes) as u16,
             ack_bytes: options.header_bytes as u16,

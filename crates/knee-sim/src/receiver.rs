@@ -2,7 +2,7 @@
 
 use crate::packet::{NONE, SackBlocks};
 use knee_net::{Ecn, NEVER};
-use knee_run::{DelayedAck, Transfer, Unfinished};
+use knee_run::{DelayedAck, ReceiverConduct, TcpOptions, Transfer, Unfinished};
 use std::collections::VecDeque;
 
 /// What the receiver does on an arrival.
@@ -19,6 +19,8 @@ pub(crate) struct Receiver {
     next: u32,
     mss_bytes: u32,
     delayed: DelayedAck,
+    /// What is missing is acknowledged too.
+    conceals_loss: bool,
     /// Segments below this number are acknowledged each.
     quick_pkts: u32,
     /// A congestion mark has arrived, and the sender has not yet said that it heeds it.
@@ -41,12 +43,13 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(mss_bytes: u32, delayed: DelayedAck, quick_pkts: u32) -> Self {
+    pub(crate) fn new(options: &TcpOptions) -> Self {
         Self {
             next: 0,
-            mss_bytes,
-            delayed,
-            quick_pkts,
+            mss_bytes: options.mss_bytes,
+            delayed: options.delayed_ack,
+            conceals_loss: options.receiver == ReceiverConduct::ConcealsLoss,
+            quick_pkts: options.quick_ack_pkts,
             echo: false,
             pending_pkts: 0,
             delack_due_ns: NEVER,
@@ -116,6 +119,10 @@ impl Receiver {
             }
             return Reply::Later;
         }
+        if self.conceals_loss && number > self.next {
+            self.skip_to(number);
+            return self.arrive(now_ns, number);
+        }
         // RFC 5681 section 4.2: out-of-order arrivals and fills of a hole are acknowledged at once.
         if number < self.next || !self.insert(number) {
             self.duplicate_pkts += 1;
@@ -127,6 +134,14 @@ impl Receiver {
             self.deliver_to(now_ns, end);
         }
         Reply::Now { duplicate: NONE }
+    }
+
+    /// Gives up what is missing before segment `number`.
+    fn skip_to(&mut self, number: u32) {
+        while self.short.front().is_some_and(|(short, _)| *short < number) {
+            self.short.pop_front();
+        }
+        self.next = number;
     }
 
     /// Hands everything before `end` to the application.
@@ -208,11 +223,35 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const EACH: DelayedAck = DelayedAck { every_pkts: 1, timeout_ns: 0 };
+    fn receiver(mss_bytes: u32, every_pkts: u32, quick_ack_pkts: u32) -> Receiver {
+        let delayed_ack = DelayedAck { every_pkts, timeout_ns: 40 };
+        Receiver::new(&TcpOptions {
+            mss_bytes,
+            delayed_ack,
+            quick_ack_pkts,
+            ..TcpOptions::default()
+        })
+    }
+
+    #[test]
+    fn what_is_missing_is_concealed() {
+        let receiver = ReceiverConduct::ConcealsLoss;
+        let mut r =
+            Receiver::new(&TcpOptions { mss_bytes: 1000, receiver, ..TcpOptions::default() });
+        r.expect(2, 400, 0, 1600);
+        for (number, next, bytes) in [(0, 1, 1000), (3, 4, 2000), (4, 5, 3000)] {
+            assert_eq!(r.arrive(0, number), Reply::Now { duplicate: NONE });
+            assert_eq!((r.cumulative(), r.blocks(), r.delivered_bytes), (next, None, bytes));
+        }
+        // What arrives after all tells nothing new.
+        assert_eq!(r.arrive(0, 2), Reply::Now { duplicate: 2 });
+        assert_eq!((r.cumulative(), r.delivered_pkts, r.duplicate_pkts), (5, 3, 1));
+        assert_eq!(r.completed.len(), 1);
+    }
 
     #[test]
     fn the_first_packets_are_acknowledged_each() {
-        let mut r = Receiver::new(1000, DelayedAck { every_pkts: 2, timeout_ns: 40 }, 3);
+        let mut r = receiver(1000, 2, 3);
         let replies: Vec<bool> = (0..7)
             .map(|number| {
                 let now = r.arrive(0, number) != Reply::Later;
@@ -227,7 +266,7 @@ mod tests {
 
     #[test]
     fn delayed_acks_wait_for_the_second_segment_or_a_hole() {
-        let mut r = Receiver::new(1000, DelayedAck { every_pkts: 2, timeout_ns: 40 }, 0);
+        let mut r = receiver(1000, 2, 0);
         assert_eq!(r.arrive(5, 0), Reply::Later);
         assert_eq!(r.delack_due_ns, 45);
         assert_eq!(r.arrive(6, 1), Reply::Now { duplicate: NONE });
@@ -241,7 +280,7 @@ mod tests {
 
     #[test]
     fn marks_are_echoed_until_they_are_heeded() {
-        let mut r = Receiver::new(1000, DelayedAck { every_pkts: 2, timeout_ns: 40 }, 0);
+        let mut r = receiver(1000, 2, 0);
         let (capable, marked) = (Ecn::Capable, Ecn::Marked);
         let fates = [
             (capable, false), // waits
@@ -282,7 +321,7 @@ mod tests {
 
     #[test]
     fn latest_range_is_reported_first() {
-        let mut r = Receiver::new(1000, EACH, 0);
+        let mut r = receiver(1000, 1, 0);
         for n in [2, 4, 6, 8, 5] {
             r.arrive(0, n);
         }
@@ -291,7 +330,7 @@ mod tests {
 
     #[test]
     fn transfer_with_a_short_tail() {
-        let mut r = Receiver::new(1000, EACH, 0);
+        let mut r = receiver(1000, 1, 0);
         r.expect(3, 400, 10, 2600);
         for (t, n) in [(20, 0), (30, 2), (40, 1)] {
             r.arrive(t, n);
@@ -305,7 +344,7 @@ mod tests {
         /// exactly once, and the blocks are ranges of the set, the latest arrival's first.
         #[test]
         fn reassembles(numbers in prop::collection::vec(0u32..40, 1..200)) {
-            let mut r = Receiver::new(10, EACH, 0);
+            let mut r = receiver(10, 1, 0);
             let mut have = std::collections::BTreeSet::new();
             for &n in &numbers {
                 let new = have.insert(n);

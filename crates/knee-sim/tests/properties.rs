@@ -7,8 +7,8 @@ use knee_cc::{Conn, Event, Phase, Profile, algorithms};
 use knee_run::{
     Aqm, BurstLoss, Call, CallRecord, Cc, CoDel, DelayedAck, DeliveryTrace, Discipline, FlowKind,
     FlowRecord, FlowSpec, FqCoDel, Fred, HopSpec, NS_PER_S, NS_PER_US, Ns, PacketEvent, PacketLog,
-    PathSpec, Pie, QueueLimit, Rate, RecordSpec, Recovery, Red, Reorder, ReverseLink, Route,
-    RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Varying, Workload,
+    PathSpec, Pie, QueueLimit, Rate, ReceiverConduct, RecordSpec, Recovery, Red, Reorder,
+    ReverseLink, Route, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Varying, Workload,
 };
 use knee_sim::run_event_by_event;
 use proptest::prelude::*;
@@ -190,6 +190,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
         rtt_tick_ns: timers.1,
         quick_ack_pkts: acks.2,
         ecn: flags.3,
+        receiver: ReceiverConduct::Honest,
     })
 }
 

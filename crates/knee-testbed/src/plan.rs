@@ -3,8 +3,8 @@
 use crate::TestbedError;
 use knee_quic_run::Terms;
 use knee_run::{
-    FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, QueueLimit, Recovery, RunSpec, TcpOptions,
-    TcpSpec, Transport,
+    FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, QueueLimit, ReceiverConduct, Recovery, RunSpec,
+    TcpOptions, TcpSpec, Transport,
 };
 use nix::sys::socket::SockaddrIn;
 use serde::{Deserialize, Serialize};
@@ -271,6 +271,10 @@ fn check(
     }
     if !options.limited_transmit {
         return Err(unsupported_of(flow, "tcp.limited_transmit", "it cannot be turned off"));
+    }
+    if options.receiver != ReceiverConduct::Honest {
+        let why = "the kernel's receiver is honest; run it in the simulator";
+        return Err(unsupported_of(flow, "tcp.receiver", why));
     }
     if options.rtt_tick_ns != 0 {
         let why = "the kernel's RTT samples are in microseconds; leave the tick out";

@@ -8,8 +8,8 @@ use common::{
     MBIT, MS, S, bulk, flow, goodput, kernel, run, spec, steadily, tcp, ten_mbit, with_cc,
 };
 use knee_run::{
-    Aqm, CoDel, DelayedAck, Discipline, FlowKind, PacketEvent, Recovery, RunRecord, TcpOptions,
-    Workload,
+    Aqm, CoDel, DelayedAck, Discipline, FlowKind, PacketEvent, ReceiverConduct, Recovery,
+    RunRecord, TcpOptions, Workload,
 };
 use knee_testbed::TestbedError;
 use std::{fs, thread};
@@ -240,6 +240,7 @@ fn what_cannot_be_done_is_said() {
         (TcpOptions { header_bytes: 60, ..default() }, "tcp.header"),
         (TcpOptions { limited_transmit: false, ..default() }, "tcp.limited_transmit"),
         (TcpOptions { rtt_tick_ns: MS, ..default() }, "tcp.rtt_tick"),
+        (TcpOptions { receiver: ReceiverConduct::ConcealsLoss, ..default() }, "tcp.receiver"),
         (TcpOptions { rto_min_ns: 1, ..default() }, "tcp.rto_min"),
         (TcpOptions { receive_window_pkts: u32::MAX, ..default() }, "tcp.receive_window"),
     ] {

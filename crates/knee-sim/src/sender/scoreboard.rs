@@ -268,7 +268,7 @@ mod tests {
     use super::{super::loss_detection::Losses, *};
     use crate::receiver::Receiver;
     use knee_net::NEVER;
-    use knee_run::DelayedAck;
+    use knee_run::TcpOptions;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -386,7 +386,7 @@ mod tests {
         fn knows_what_is_where(steps in prop::collection::vec(step(), 1..200)) {
             let mut board = Scoreboard::default();
             let mut model = Model::default();
-            let mut receiver = Receiver::new(1, DelayedAck { every_pkts: 1, timeout_ns: 0 }, 0);
+            let mut receiver = Receiver::new(&TcpOptions { mss_bytes: 1, ..TcpOptions::default() });
             let mut network: Vec<u32> = Vec::new();
             for (now_ns, step) in (0u64..).zip(steps) {
                 match step {
