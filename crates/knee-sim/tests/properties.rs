@@ -515,11 +515,14 @@ fn check_marks(spec: &RunSpec, record: &RunRecord) -> Outcome {
     Ok(())
 }
 
-/// How long the links of `route` need for `bytes` at least; a trace delivers many packets at once.
-fn least_sending_ns(path: &PathSpec, route: &Route, bytes: u64) -> Ns {
+/// How long the links of `route` need for `pkts` packets of `bytes` at least; a trace delivers many
+/// packets at once. A link whose rate changes forgets the fraction of a nanosecond that it owes whenever
+/// it has nothing to send: where the queue holds one packet, after each.
+fn least_sending_ns(path: &PathSpec, route: &Route, pkts: u64, bytes: u64) -> Ns {
     let least = |rate: Rate<'_>| match rate.varying {
         Some(Varying::Trace(_)) => 0,
-        _ => bytes * 8 * NS_PER_S / rate.highest_bps(),
+        Some(Varying::Steps(_)) => pkts * (bytes * 8 * NS_PER_S / rate.highest_bps()),
+        None => pkts * bytes * 8 * NS_PER_S / rate.highest_bps(),
     };
     path.rates_of(route).map(least).sum()
 }
@@ -562,7 +565,7 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
     let bytes = u64::from(tcp.options.mss_bytes + tcp.options.header_bytes);
     let route = &flow_spec.route;
     let delay_ns = 2 * (flow_spec.access_delay_ns + path.hops_delay_ns(route));
-    let base_ns = path.rtt_range_ns().0 + delay_ns + least_sending_ns(path, route, bytes);
+    let base_ns = path.rtt_range_ns().0 + delay_ns + least_sending_ns(path, route, 1, bytes);
     let base_us = base_ns / NS_PER_US;
     prop_assert_eq!(flow.trace[0].call, Call::Init);
     let mut rtt: Option<CallRecord> = None; // the ACK under way
@@ -697,7 +700,8 @@ fn check(spec: &RunSpec, record: &RunRecord) -> Outcome {
 fn check_deliveries(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outcome {
     let forward = spec.path.delay_forward_steps.iter().map(|(_, delay_ns)| *delay_ns);
     let one_way_ns = forward.fold(spec.path.delay_forward_ns, Ns::min) + flow_spec.access_delay_ns;
-    let sending_ns = |bytes: u64| least_sending_ns(&spec.path, &flow_spec.route, bytes);
+    let sending_ns =
+        |pkts, bytes| least_sending_ns(&spec.path, &flow_spec.route, pkts, u64::from(bytes));
     match &flow_spec.kind {
         FlowKind::Tcp(TcpSpec {
             workload: Workload::Transfers { size_bytes, .. },
@@ -708,8 +712,8 @@ fn check_deliveries(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> 
             for transfer in &flow.transfers {
                 prop_assert_eq!(transfer.bytes, *size_bytes);
                 let pkts = size_bytes.div_ceil(u64::from(options.mss_bytes));
-                let wire_bytes = pkts * u64::from(options.mss_bytes + options.header_bytes);
-                let least_ns = (one_way_ns + sending_ns(wire_bytes)).saturating_sub(1);
+                let wire_bytes = options.mss_bytes + options.header_bytes;
+                let least_ns = (one_way_ns + sending_ns(pkts, wire_bytes)).saturating_sub(1);
                 prop_assert!(transfer.end_ns >= transfer.start_ns + least_ns);
                 prop_assert!(transfer.end_ns >= last_ns);
                 last_ns = transfer.end_ns;
@@ -718,7 +722,7 @@ fn check_deliveries(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> 
             prop_assert!(flow.counters.delivered_bytes >= whole);
         }
         FlowKind::Probe { packet_bytes, .. } => {
-            let least_ns = one_way_ns + sending_ns(u64::from(*packet_bytes));
+            let least_ns = one_way_ns + sending_ns(1, *packet_bytes);
             prop_assert!(flow.probe_delays.iter().all(|d| d.1 + 1 >= least_ns));
             prop_assert_eq!(flow.probe_delays.len() as u64, flow.counters.delivered_pkts);
             let in_order = spec.path.reorder.is_none() && !spec.path.falls_reorder;
