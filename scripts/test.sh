@@ -23,6 +23,9 @@ scripts/check-c.sh
 step "tests"
 cargo test --locked --workspace --quiet
 
+step "speed: instructions per packet, against the record"
+scripts/bench-instructions.sh
+
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 
