@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Tests of the host vm: the same bytes whatever the load, what is missing or broken is named, nothing is left of a killed
-# run. Installs QEMU (as root) and fetches a kernel into this user's cache.
+# run. Installs QEMU (as root) and fetches kernels into this user's cache.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/install-packages.sh qemu-system-x86 clang-19 libelf-dev zlib1g-dev pkg-config make
 cargo test --locked --quiet --workspace --test vm --no-run
 "${CARGO_TARGET_DIR:-target}/debug/knee" vm fetch debian:6.12
+"${CARGO_TARGET_DIR:-target}/debug/knee" vm fetch debian:6.1
 cargo test --locked --quiet --workspace --test vm -- --ignored

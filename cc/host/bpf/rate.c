@@ -44,11 +44,31 @@ __attribute__((noinline)) int knee_decide(struct knee_frame *f)
 	return 0;
 }
 
-/* cong_control: arguments (sk, ack, flag, sample) since Linux 6.10, (sk, sample) before. */
+/* The kernel's type since Linux 6.10; before, cong_control has the arguments (sk, sample). The part
+ * of a name behind ___ tells types of one name in the kernel apart. */
+struct tcp_congestion_ops___since_6_10 {
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *sample);
+} KNEE_CORE;
+
+/*
+ * The loader answers the question, and the verifier drops the other branch. In C the compiler would
+ * choose an address first and read once, which the verifier does not allow of ctx.
+ */
+KNEE_INLINE const struct rate_sample *knee_sample(const u64 *ctx)
+{
+	const struct rate_sample *sample;
+
+	if (bpf_core_type_matches(struct tcp_congestion_ops___since_6_10))
+		__asm__ volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(sample) : "r"(ctx));
+	else
+		__asm__ volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(sample) : "r"(ctx));
+	return sample;
+}
+
 SEC("struct_ops") void knee_on_ack(const u64 *ctx)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
-	const struct rate_sample *sample = (const struct rate_sample *)ctx[3];
+	const struct rate_sample *sample = knee_sample(ctx);
 	struct knee_frame f;
 
 	if (!knee_enter(&f, tp))

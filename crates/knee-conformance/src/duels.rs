@@ -7,13 +7,13 @@ use knee_run::{
 };
 
 const DURATION_NS: Ns = 120 * NS_PER_S;
-const CAPACITY_BPS: u64 = 10_000_000;
+pub(crate) const CAPACITY_BPS: u64 = 10_000_000;
 /// Packets that fill the queue: the CHD paper's 2.1 bandwidth-delay products.
-const QUEUE_PKTS: u32 = 84;
+pub(crate) const QUEUE_PKTS: u32 = 84;
 /// Mean packet loss of a flow above which something other than congestion control is at work.
 const MOST_LOSS: f64 = 0.05;
 
-fn bulk(algorithm: Algorithm, start_ns: Ns) -> FlowSpec {
+pub(crate) fn bulk(algorithm: Algorithm, start_ns: Ns) -> FlowSpec {
     FlowSpec {
         name: algorithm.name().to_owned(),
         start_ns,

@@ -2,7 +2,7 @@
 
 use crate::duels::duel;
 use knee_cc::{Algorithm, Params};
-use knee_run::{Host, HostErrorKind, NS_PER_S, Replay, RunOptions, RunSpec};
+use knee_run::{Host, HostErrorKind, NS_PER_S, Replay, RunOptions, RunRecord, RunSpec};
 
 /// A run of 20 s with everything that comes up on a path: losses, a full queue, timeouts.
 fn eventful(algorithm: Algorithm) -> RunSpec {
@@ -25,6 +25,11 @@ pub fn replays(algorithm: Algorithm, host: &dyn Host) -> Result<Option<u64>, Str
         Err(e) if e.kind == HostErrorKind::Unsupported => return Ok(None),
         Err(e) => return Err(e.to_string()),
     };
+    replayed(algorithm, &record).map(Some)
+}
+
+/// Replays the traces of a run in which all flows are of `algorithm`. Gives the number of calls.
+pub(crate) fn replayed(algorithm: Algorithm, record: &RunRecord) -> Result<u64, String> {
     let mut calls = 0;
     for flow in &record.flows {
         let mut replay = Replay::new(Params::defaults(algorithm));
@@ -40,5 +45,5 @@ pub fn replays(algorithm: Algorithm, host: &dyn Host) -> Result<Option<u64>, Str
         }
         calls += replay.compared;
     }
-    if calls == 0 { Err("nothing was called".to_owned()) } else { Ok(Some(calls)) }
+    if calls == 0 { Err("nothing was called".to_owned()) } else { Ok(calls) }
 }

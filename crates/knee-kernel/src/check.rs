@@ -2,27 +2,22 @@
 
 use crate::{
     Error,
-    error::{NEEDED, with_log},
+    error::NEEDED,
     pins::{BPFFS, has_bpffs},
 };
-use knee_cc::{Algorithm, Profile};
-use libbpf_rs::btf::{
-    Btf, ReferencesType,
-    types::{FuncProto, Ptr, Struct},
-};
+use libbpf_rs::btf::{Btf, types::Struct};
 use rustix::thread::{CapabilitySet, capabilities};
 use std::{fmt, fs, path::Path};
 
-/// The oldest kernel that runs the objects: BPF instruction set version 4.
-const OLDEST: (u32, u32) = (6, 6);
+/// The oldest kernel that the objects were tested on.
+const OLDEST: (u32, u32) = (6, 1);
 const BTF_FILE: &str = "/sys/kernel/btf/vmlinux";
 const BTF_REMEDY: &str = "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are";
 /// Kernel's type of the struct_ops map that is registered.
 pub(crate) const OPS_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
-/// Arguments of `cong_control` as the objects of profile RATE take them, and the oldest kernel that
-/// gives them.
-const CONG_CONTROL_ARGUMENTS: usize = 4;
-const OLDEST_RATE: &str = "6.10";
+/// Kernel's type of the link that holds a registration: there since Linux 6.4.
+const LINK_TYPE: &str = "bpf_struct_ops_link";
+
 /// What a finding means for loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -82,7 +77,7 @@ impl fmt::Display for Report {
 /// Looks at the kernel and at this process's privileges; changes nothing.
 pub fn check() -> Report {
     let mut findings =
-        vec![release(), btf(), struct_ops(), rate(), jit(), privileges(), lockdown(), bpffs()];
+        vec![release(), btf(), struct_ops(), links(), jit(), privileges(), lockdown(), bpffs()];
     findings.extend(skips_programs().then(skipped));
     Report { findings }
 }
@@ -153,50 +148,23 @@ fn struct_ops() -> Finding {
     }
 }
 
-/// Number of arguments that the kernel with these types gives `cong_control`.
-fn cong_control_arguments(btf: &Btf<'_>) -> Option<usize> {
-    let ops = btf.type_by_name::<Struct<'_>>("tcp_congestion_ops")?;
-    let member = ops.iter().find(|m| m.name.is_some_and(|n| n == "cong_control"))?;
-    let function = btf.type_by_id::<Ptr<'_>>(member.ty)?.referenced_type();
-    Some(FuncProto::try_from(function).ok()?.iter().len())
+/// Whether a process can hold a registration, so that it ends with that process.
+pub(crate) fn has_links(btf: &Btf<'_>) -> bool {
+    btf.type_by_name::<Struct<'_>>(LINK_TYPE).is_some()
 }
 
-/// What is wrong with a kernel that gives `cong_control` this many arguments, for profile RATE.
-fn too_old_for_rate(arguments: Option<usize>) -> Option<String> {
-    match arguments {
-        Some(CONG_CONTROL_ARGUMENTS) => None,
-        Some(n) => Some(format!(
-            "this kernel calls cong_control with {n} arguments, not {CONG_CONTROL_ARGUMENTS}"
-        )),
-        None => Some("the kernel's types do not tell the arguments of cong_control".to_owned()),
+fn links() -> Finding {
+    let what = "variants that end with their process";
+    let types = Path::new(BTF_FILE).exists().then(|| Btf::from_vmlinux().ok()).flatten();
+    match types.is_some_and(|btf| has_links(&btf)) {
+        true => finding(what, State::Good, "struct_ops links", ""),
+        false => finding(
+            what,
+            State::Note,
+            "none: each stays until it is unloaded, even if its process is killed",
+            "boot Linux 6.4 or newer, or look at `knee kernel list` after a crash",
+        ),
     }
-}
-
-fn rate() -> Finding {
-    let what = "algorithms that own their window (profile RATE)";
-    let arguments = Path::new(BTF_FILE)
-        .exists()
-        .then(|| cong_control_arguments(&Btf::from_vmlinux().ok()?))
-        .flatten();
-    let remedy = format!("boot Linux {OLDEST_RATE} or newer for these; the others run");
-    match too_old_for_rate(arguments) {
-        None => finding(what, State::Good, "cong_control has the arguments that they take", ""),
-        Some(found) => finding(what, State::Note, found, remedy),
-    }
-}
-
-/// That the kernel can run an algorithm of this profile.
-pub(crate) fn need_profile(algorithm: Algorithm) -> Result<(), Error> {
-    if algorithm.profile() == Profile::Classic {
-        return Ok(());
-    }
-    let btf = with_log(|| "reading the kernel's types".to_owned(), Btf::from_vmlinux)?;
-    too_old_for_rate(cong_control_arguments(&btf)).map_or(Ok(()), |found| {
-        let name = algorithm.name();
-        Err(Error::Kernel(format!(
-            "`{name}` owns its window (profile RATE), and {found}; boot Linux {OLDEST_RATE} or newer"
-        )))
-    })
 }
 
 fn jit() -> Finding {
@@ -262,40 +230,5 @@ fn bpffs() -> Finding {
             let remedy = "mount sysfs on /sys";
             finding(what, State::Note, format!("{BPFFS}: {e}"), remedy)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)] // tests
-
-    use super::*;
-    use crate::clang;
-
-    /// The types of a kernel whose `cong_control` has these arguments.
-    fn types(arguments: &str) -> Btf<'static> {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let source = format!(
-            "struct sock; struct rate_sample; struct tcp_congestion_ops {{ \
-             void (*cong_control)({arguments}); }} ops;"
-        );
-        fs::write(at("kernel.c"), source).unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        clang::run(root, &at("kernel.c"), &at("kernel.o"), &["-O2"]).unwrap();
-        Btf::from_path(at("kernel.o")).unwrap()
-    }
-
-    #[test]
-    fn the_arguments_of_cong_control_decide() {
-        let new = types("struct sock *, unsigned, int, const struct rate_sample *");
-        let old = types("struct sock *, const struct rate_sample *");
-        assert_eq!([&new, &old].map(cong_control_arguments), [Some(4), Some(2)]);
-        assert_eq!(too_old_for_rate(Some(4)), None);
-        let found = too_old_for_rate(Some(2)).unwrap();
-        assert!(found.contains("with 2 arguments, not 4"), "{found}");
-        assert!(too_old_for_rate(None).is_some());
-        let here = Btf::from_vmlinux().unwrap();
-        assert_eq!(rate().state == State::Good, cong_control_arguments(&here) == Some(4));
     }
 }

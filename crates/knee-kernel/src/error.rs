@@ -126,12 +126,21 @@ pub(crate) fn with_log<T>(
         })));
     });
     LOG.take();
-    action().map_err(|source| match source.kind() {
-        ErrorKind::PermissionDenied => Error::Privileges { what: what() },
-        _ if of_descriptors(&source) => Error::Descriptors { what: what() },
-        _ => Error::Refused { what: what(), source, log: LOG.take() },
+    action().map_err(|source| {
+        let log = LOG.take();
+        match source.kind() {
+            // What the verifier refuses may have the same number.
+            ErrorKind::PermissionDenied if !log.contains(OF_VERIFIER) => {
+                Error::Privileges { what: what() }
+            }
+            _ if of_descriptors(&source) => Error::Descriptors { what: what() },
+            _ => Error::Refused { what: what(), source, log },
+        }
     })
 }
+
+/// What libbpf says before it tells what the verifier did.
+const OF_VERIFIER: &str = "BEGIN PROG LOAD LOG";
 
 /// Whether descriptors ran out: libbpf-rs gives the system's number in words only.
 fn of_descriptors(error: &libbpf_rs::Error) -> bool {

@@ -3,10 +3,13 @@
 //! A variant is a struct_ops map registered by a BPF link. The link lives as long as something
 //! refers to it: a process, or a pin in the BPF file system. Sockets refer to the map, so a variant
 //! that is unloaded continues to serve the sockets that use it, and disappears with the last.
+//!
+//! Before Linux 6.4 there are no such links: giving the map its value registers it, deleting that value
+//! ends it, and nothing but that does.
 
 use crate::{
     Error,
-    check::{OPS_TYPE, need_btf, need_profile},
+    check::{OPS_TYPE, has_links, need_btf},
     error::with_log,
     object::{PARAMS_MAP, RINGS_MAP, TRACING_MAP, build, check_name, decode},
     pins::{ensure_pin_dir, pin_path, pins, remove_pin},
@@ -31,23 +34,47 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::PathBuf,
+    sync::OnceLock,
     thread,
     time::Duration,
 };
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+/// `enum bpf_struct_ops_state`: registered without a link.
+const STATE_IN_USE: u32 = 1;
+/// Key of the one value that a struct_ops map has.
+const KEY: [u8; 4] = 0_u32.to_ne_bytes();
+
 /// A registered variant. Dropping it unregisters it, unless it is pinned.
 #[derive(Debug)]
 pub struct Loaded {
     name: String,
-    link: Link,
+    registration: Registration,
+}
+
+#[derive(Debug)]
+enum Registration {
+    /// Its end is that of the variant.
+    Link(Link),
+    /// The struct_ops map, on kernels without links; none once it is to stay.
+    Map(Option<MapHandle>),
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if let Self::Map(Some(map)) = self {
+            // As with a link, nobody is told of what goes wrong here.
+            let _ = map.delete(&KEY);
+        }
+    }
 }
 
 /// A variant that outlives this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pinned {
-    /// The pin; the variant stays until this file is removed or the machine restarts.
-    pub path: PathBuf,
+    /// The pin; the variant stays until this file is removed or the machine restarts. None before Linux
+    /// 6.4, where it stays until it is unloaded.
+    pub path: Option<PathBuf>,
     /// A BPF file system had to be mounted on `/sys/fs/bpf` first.
     pub mounted: bool,
 }
@@ -70,6 +97,8 @@ pub struct Variant {
     pub sockets: u64,
     /// Its programs.
     pub callbacks: Vec<Callback>,
+    map_id: u32,
+    /// Number of the link that registers it; none if it is not registered, or without one.
     link_id: Option<u32>,
     /// Numbers of the tracer's maps: what it wants, and its ring.
     pub(crate) trace_maps: Option<(u32, u32)>,
@@ -86,6 +115,15 @@ pub struct Callback {
     pub calls: u64,
     /// Time in them, nanoseconds.
     pub time_ns: u64,
+    /// Instructions that the verifier looked at before it took the program; its limit is a million.
+    pub verified_instructions: u32,
+}
+
+impl Variant {
+    /// Whether it stays when the process that loaded it ends.
+    pub fn outlives_its_process(&self) -> bool {
+        self.registered && (self.pin.is_some() || self.link_id.is_none())
+    }
 }
 
 impl Callback {
@@ -108,29 +146,46 @@ fn available() -> Result<String, Error> {
 ///
 /// # Errors
 /// [`Error::Name`], [`Error::Taken`], [`Error::Privileges`], [`Error::Refused`] by the kernel, or
-/// [`Error::Kernel`] if the kernel is too old for the algorithm's profile.
+/// [`Error::Kernel`] if it does not tell its types.
 pub fn load(params: &Params, name: &str) -> Result<Loaded, Error> {
     let bytes = build(params, name)?;
     if available()?.split_whitespace().any(|taken| taken == name) {
         return Err(Error::Taken(name.to_owned()));
     }
-    need_btf()?;
-    need_profile(params.algorithm())?;
+    let linked = Layout::of_kernel()?.has_links;
     let what = || format!("loading {} as `{name}`", params.algorithm().name());
-    let object =
-        with_log(what, || ObjectBuilder::default().name(name)?.open_memory(&bytes)?.load());
+    let object = with_log(what, || {
+        let mut object = ObjectBuilder::default().name(name)?.open_memory(&bytes)?;
+        let ops = object.maps_mut().find(|map| map.map_type() == MapType::StructOps);
+        if let Some(mut ops) = ops.filter(|_| !linked) {
+            // The object asks for a map that a link registers.
+            ops.set_map_flags(0)?;
+        }
+        object.load()
+    });
     let mut object = object?;
     let ops = object.maps_mut().find(|map| map.map_type() == MapType::StructOps);
     let mut ops = ops.ok_or_else(|| Error::Kernel("the object has no struct_ops map".into()))?;
-    let link = with_log(|| format!("registering `{name}`"), || ops.attach_struct_ops());
-    let link = link.map_err(|e| match e {
+    let registered = with_log(
+        || format!("registering `{name}`"),
+        || {
+            let mut link = ops.attach_struct_ops()?;
+            if linked {
+                return Ok(Registration::Link(link));
+            }
+            // libbpf's link borrows the map's descriptor, which ends here.
+            link.disconnect();
+            Ok(Registration::Map(Some(MapHandle::try_from(&*ops)?)))
+        },
+    );
+    let registration = registered.map_err(|e| match e {
         // Somebody else was quicker.
         Error::Refused { source, .. } if source.kind() == libbpf_rs::ErrorKind::AlreadyExists => {
             Error::Taken(name.to_owned())
         }
         e => e,
     })?;
-    Ok(Loaded { name: name.to_owned(), link })
+    Ok(Loaded { name: name.to_owned(), registration })
 }
 
 impl Loaded {
@@ -144,24 +199,37 @@ impl Loaded {
     /// # Errors
     /// No BPF file system where one belongs, and none can be mounted; or the pin cannot be made.
     pub fn persist(mut self) -> Result<Pinned, Error> {
+        let link = match &mut self.registration {
+            Registration::Link(link) => link,
+            Registration::Map(map) => {
+                *map = None;
+                return Ok(Pinned { path: None, mounted: false });
+            }
+        };
         let mounted = ensure_pin_dir()?;
         let path = pin_path(&self.name);
         let what = || format!("pinning `{}` as {}", self.name, path.display());
-        with_log(what, || self.link.pin(&path))?;
-        Ok(Pinned { path, mounted })
+        with_log(what, || link.pin(&path))?;
+        Ok(Pinned { path: Some(path), mounted })
     }
 }
 
 /// The variant called `name`, which new sockets can use.
-fn find(name: &str) -> Result<(Variant, u32), Error> {
+fn find(name: &str) -> Result<Variant, Error> {
     check_name(name)?;
     let variants = list()?;
     let missing = not_loaded(name, &variants);
-    variants
-        .into_iter()
-        .find_map(|v| Some((v.link_id.filter(|_| v.name == name)?, v)))
-        .map(|(id, v)| (v, id))
-        .ok_or(missing)
+    variants.into_iter().find(|v| v.registered && v.name == name).ok_or(missing)
+}
+
+/// The variant called `name`, and the number of its link.
+fn find_link(name: &str) -> Result<(Variant, u32), Error> {
+    let variant = find(name)?;
+    let id = variant.link_id.ok_or_else(|| {
+        let why = "has no link, as Linux has none before 6.4: it stays until it is unloaded";
+        Error::Kernel(format!("`{name}` {why}"))
+    })?;
+    Ok((variant, id))
 }
 
 /// That there is no variant called `name` among these.
@@ -194,7 +262,11 @@ fn done(result: i32, what: impl FnOnce() -> String) -> Result<(), Error> {
 /// # Errors
 /// [`Error::NotLoaded`]; [`Error::Held`] on kernels before 6.11; missing privileges.
 pub fn unload(name: &str) -> Result<(), Error> {
-    let (variant, id) = find(name)?;
+    let variant = find(name)?;
+    let Some(id) = variant.link_id else {
+        let what = || format!("unloading `{name}`");
+        return with_log(what, || MapHandle::from_map_id(variant.map_id)?.delete(&KEY));
+    };
     let link = link_by_id(id, name)?;
     // SAFETY: the descriptor is open for the duration of the call.
     let detached = unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) } == 0;
@@ -213,10 +285,10 @@ pub fn unload(name: &str) -> Result<(), Error> {
 /// # Errors
 /// As [`Loaded::persist`]; [`Error::NotLoaded`].
 pub fn persist(name: &str) -> Result<Pinned, Error> {
-    let (variant, id) = find(name)?;
+    let (variant, id) = find_link(name)?;
     let link = link_by_id(id, name)?;
     if let Some(path) = variant.pin {
-        return Ok(Pinned { path, mounted: false });
+        return Ok(Pinned { path: Some(path), mounted: false });
     }
     let mounted = ensure_pin_dir()?;
     let path = pin_path(name);
@@ -224,7 +296,7 @@ pub fn persist(name: &str) -> Result<Pinned, Error> {
     // SAFETY: the path is a string with a final 0, the descriptor is open.
     let result = unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), c_path.as_ptr()) };
     done(result, || format!("pinning `{name}` as {}", path.display()))?;
-    Ok(Pinned { path, mounted })
+    Ok(Pinned { path: Some(path), mounted })
 }
 
 /// Removes a variant's pin: it ends with the process that holds it, or at once if none does.
@@ -232,7 +304,7 @@ pub fn persist(name: &str) -> Result<Pinned, Error> {
 /// # Errors
 /// [`Error::NotPinned`], [`Error::NotLoaded`], missing privileges.
 pub fn unpersist(name: &str) -> Result<(), Error> {
-    let (variant, _) = find(name)?;
+    let (variant, _) = find_link(name)?;
     let pin = variant.pin.ok_or_else(|| Error::NotPinned(name.to_owned()))?;
     remove_pin(&pin)
 }
@@ -281,11 +353,14 @@ fn permitted() -> Result<(), Error> {
     }
 }
 
-/// Offsets in the value of the kernel's struct_ops map, bytes.
+/// What the kernel's types tell of variants: offsets are in the value of a struct_ops map, bytes.
 struct Layout {
+    has_links: bool,
     type_id: u32,
     /// References to the map beside those of open descriptors.
     refcnt: usize,
+    /// `enum bpf_struct_ops_state`.
+    state: usize,
     name: usize,
     /// Program of each callback, as its number.
     programs: Vec<usize>,
@@ -296,9 +371,19 @@ const OPS: [&str; 7] =
     ["init", "pkts_acked", "cong_avoid", "cong_control", "ssthresh", "cwnd_event", "undo_cwnd"];
 
 impl Layout {
-    fn of_kernel() -> Result<Self, Error> {
+    /// Of the running kernel, read once: it takes milliseconds, and stays as it is.
+    fn of_kernel() -> Result<&'static Self, Error> {
+        static LAYOUT: OnceLock<Layout> = OnceLock::new();
+        if let Some(layout) = LAYOUT.get() {
+            return Ok(layout);
+        }
         need_btf()?;
         let btf = with_log(|| "reading the kernel's types".to_owned(), Btf::from_vmlinux)?;
+        let layout = Self::of(&btf)?;
+        Ok(LAYOUT.get_or_init(|| layout))
+    }
+
+    fn of(btf: &Btf<'_>) -> Result<Self, Error> {
         let lacks = |what: &str| Error::Kernel(format!("the kernel's types lack {what}"));
         let of = |name: &str| btf.type_by_name::<Struct<'_>>(name).ok_or_else(|| lacks(name));
         let at = |of: &Struct<'_>, name: &str| {
@@ -309,16 +394,21 @@ impl Layout {
             }
         };
         let value = of(OPS_TYPE)?;
-        let common = of("bpf_struct_ops_common_value")?;
         let ops = of("tcp_congestion_ops")?;
         let data = at(&value, "data")?;
-        let refcnt = at(&value, "common")? + at(&common, "refcnt")?;
+        // Since Linux 6.9 in a structure of their own.
+        let in_common = |name| match of("bpf_struct_ops_common_value") {
+            Ok(common) => Ok(at(&value, "common")? + at(&common, name)?),
+            Err(_) => at(&value, name),
+        };
+        let (refcnt, state) = (in_common("refcnt")?, in_common("state")?);
         let mut programs = Vec::new();
         for member in OPS {
             programs.push(data + at(&ops, member)?);
         }
         let type_id = value.type_id().into();
-        Ok(Self { type_id, refcnt, name: data + at(&ops, "name")?, programs })
+        let has_links = has_links(btf);
+        Ok(Self { has_links, type_id, refcnt, state, name: data + at(&ops, "name")?, programs })
     }
 
     /// The variant whose operations are this map; none if it is not Knee's, or just went away.
@@ -346,16 +436,23 @@ impl Layout {
         let callback = |p: &&ProgramInfo| {
             let name = p.name.to_string_lossy();
             let name = name.strip_prefix("knee_").unwrap_or(&name).to_owned();
-            Callback { name, calls: p.run_cnt, time_ns: p.run_time_ns }
+            Callback {
+                name,
+                calls: p.run_cnt,
+                time_ns: p.run_time_ns,
+                verified_instructions: p.verified_insns,
+            }
         };
+        let registered = link_id.is_some() || word(self.state)? == STATE_IN_USE;
         Some(Variant {
             name: String::from_utf8_lossy(name).into_owned(),
             params: params_of(&algorithm_name, &words),
             algorithm: algorithm_name,
-            registered: link_id.is_some(),
+            registered,
             pin: link_id.and_then(|id| pins.get(&id).cloned()),
-            sockets: u64::from(word(self.refcnt)?).saturating_sub(link_id.is_some().into()),
+            sockets: u64::from(word(self.refcnt)?).saturating_sub(registered.into()),
             callbacks: mine.iter().map(callback).collect(),
+            map_id,
             link_id,
             trace_maps: id(TRACING_MAP).zip(id(RINGS_MAP)),
         })
@@ -363,7 +460,7 @@ impl Layout {
 }
 
 pub(crate) fn value_of(map: &MapHandle) -> Option<Vec<u8>> {
-    map.lookup(&0_u32.to_ne_bytes(), MapFlags::empty()).ok().flatten()
+    map.lookup(&KEY, MapFlags::empty()).ok().flatten()
 }
 
 /// The parameters, if the table that this program has explains these words.

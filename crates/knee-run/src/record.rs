@@ -57,6 +57,9 @@ impl RunRecord {
 pub struct RealTime {
     /// How late packets left the bottleneck or the path.
     pub lateness: Lateness,
+    /// Knee's algorithms that were loaded into the kernel, and how many instructions its verifier looked
+    /// at: those of the largest program.
+    pub verified: Vec<(String, u32)>,
 }
 
 /// How late packets left the bottleneck or the path, against the time that the network elements

@@ -41,6 +41,18 @@ pub enum TestbedError {
         /// Value in use.
         used: String,
     },
+    /// Other bytes came out of a connection than went in.
+    #[error(
+        "flow {flow}: of the {len} bytes from {position} on, not all arrived as they were sent"
+    )]
+    Damaged {
+        /// Flow.
+        flow: String,
+        /// Bytes before these.
+        position: u64,
+        /// Bytes that were read at once.
+        len: usize,
+    },
     /// An algorithm of Knee could not be loaded into the kernel.
     #[error(transparent)]
     Load(#[from] knee_kernel::Error),
@@ -110,6 +122,7 @@ impl TestbedError {
             }
             Self::Overrun { .. } | Self::CallsLost { .. } => HostErrorKind::TooSlow,
             Self::NotUsed { .. }
+            | Self::Damaged { .. }
             | Self::Load(_)
             | Self::Connection { .. }
             | Self::Capture { .. }
@@ -133,6 +146,7 @@ impl TestbedError {
                 "give a new file, in a folder that is there and has room".to_owned()
             }
             Self::NotUsed { .. }
+            | Self::Damaged { .. }
             | Self::Load(_)
             | Self::Unsupported { .. }
             | Self::Connection { .. }

@@ -13,7 +13,7 @@
 //! - `forwarder`, `packet`, `passed`: the path, and what passed on it.
 //! - `capture`: its packets in a file.
 //! - `calls`: what the algorithms did.
-//! - `traffic`: the applications at both ends.
+//! - `traffic`, `payload`: the applications at both ends, and what they send.
 //! - `quic`: QUIC connections over real UDP sockets (see `knee_quic_run` for what differs there).
 //! - `variants`: the algorithms that are loaded for the run.
 //! - [`shell`]: the path by itself, for anybody's own programs.
@@ -34,6 +34,7 @@ mod host;
 mod namespace;
 mod packet;
 mod passed;
+mod payload;
 mod plan;
 mod quic;
 pub mod shell;
@@ -249,7 +250,8 @@ pub fn run_in(time: Time, spec: &RunSpec, options: &RunOptions) -> Result<RunRec
         called.into_iter().zip(own_counters).enumerate().map(|(i, (called, own))| {
             flow(spec, &plan, i, &path, &sent[i], &received[i], called, own)
         });
-    let real_time = RealTime { lateness: Lateness::of(&path.lateness) };
+    let real_time =
+        RealTime { lateness: Lateness::of(&path.lateness), verified: variants.verified()? };
     let flows = flows.collect();
     Ok(RunRecord {
         approximations: plan.approximations.clone(),

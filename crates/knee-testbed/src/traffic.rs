@@ -4,6 +4,7 @@ use crate::{
     Alarm, Clock, TestbedError,
     error::Doing,
     namespace::Namespace,
+    payload::{CHUNK_BYTES, Payload},
     plan::{End, FlowPlan, Plan, UDP_HEADERS_BYTES},
     variants::Variants,
 };
@@ -41,8 +42,6 @@ sockopt_impl!(
     libc::c_int
 );
 
-/// Bytes written or read at once.
-const CHUNK_BYTES: usize = 256 << 10;
 /// Receive buffer of UDP sockets, bytes.
 pub(crate) const UDP_BUFFER_BYTES: usize = 8 << 20;
 /// Longest sleep: how soon the failure of another thread is noticed.
@@ -114,6 +113,8 @@ struct Sender {
     watched: bool,
     /// Bytes that the application has for the socket; `u64::MAX`: no end.
     pending_bytes: u64,
+    /// Bytes that the socket has taken.
+    written_bytes: u64,
     next_number: u32,
     emission: Option<Emission>,
     sent: Sent,
@@ -128,6 +129,7 @@ impl Sender {
             connected: false,
             watched: false,
             pending_bytes: 0,
+            written_bytes: 0,
             next_number: 0,
             emission: None,
             sent: Sent::default(),
@@ -142,7 +144,7 @@ pub(crate) struct Senders<'a> {
     epoll: Epoll,
     timers: BinaryHeap<Reverse<(Ns, usize, Timer)>>,
     flows: Vec<Sender>,
-    bytes: Vec<u8>,
+    payload: Payload,
 }
 
 impl<'a> Senders<'a> {
@@ -187,7 +189,7 @@ impl<'a> Senders<'a> {
             });
         }
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
-        Ok(Self { spec, plan, epoll, timers, flows, bytes: vec![0; CHUNK_BYTES] })
+        Ok(Self { spec, plan, epoll, timers, flows, payload: Payload::new() })
     }
 
     pub(crate) fn run(mut self, clock: Clock, alarm: &Alarm) -> Result<Vec<Sent>, TestbedError> {
@@ -305,10 +307,11 @@ impl<'a> Senders<'a> {
         if flow.pending_bytes == 0 {
             return self.watch(index, false);
         }
-        let len = flow.pending_bytes.min(self.bytes.len() as u64) as usize;
+        let len = flow.pending_bytes.min(CHUNK_BYTES as u64) as usize;
         let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
-        match send(socket.as_raw_fd(), &self.bytes[..len], flags) {
+        match send(socket.as_raw_fd(), self.payload.at(flow.written_bytes, len), flags) {
             Ok(written) => {
+                flow.written_bytes += written as u64;
                 if flow.pending_bytes != u64::MAX {
                     flow.pending_bytes -= written as u64;
                 }
@@ -394,6 +397,7 @@ pub(crate) struct Receivers<'a> {
     epoll: Epoll,
     sockets: Vec<Receiver>,
     received: Vec<Received>,
+    payload: Payload,
     bytes: Vec<u8>,
 }
 
@@ -441,7 +445,14 @@ impl<'a> Receivers<'a> {
         let flows = 0..spec.flows.len();
         let received =
             flows.clone().map(|_| Received { bins: vec![0; spec.bins()], ..Received::default() });
-        Ok(Self { spec, epoll, sockets, received: received.collect(), bytes: vec![0; CHUNK_BYTES] })
+        Ok(Self {
+            spec,
+            epoll,
+            sockets,
+            received: received.collect(),
+            payload: Payload::new(),
+            bytes: vec![0; CHUNK_BYTES],
+        })
     }
 
     pub(crate) fn run(
@@ -485,11 +496,16 @@ impl<'a> Receivers<'a> {
             Receiver::Connected(socket) | Receiver::Udp(socket) => socket,
         };
         let udp = matches!(self.sockets[index], Receiver::Udp(_));
-        // TCP's bytes are only counted: there is no need to copy them.
-        let flags = if udp { MsgFlags::empty() } else { MsgFlags::MSG_TRUNC };
-        match recv(socket.as_raw_fd(), &mut self.bytes, flags | MsgFlags::MSG_DONTWAIT) {
+        match recv(socket.as_raw_fd(), &mut self.bytes, MsgFlags::MSG_DONTWAIT) {
             Ok(0) | Err(Errno::ECONNRESET) => self.sockets[index] = Receiver::Closed,
-            Ok(len) => self.count(clock.now_ns(), index, len, udp),
+            Ok(len) => {
+                let position = self.received[index].bytes;
+                if !udp && self.bytes[..len] != *self.payload.at(position, len) {
+                    let flow = self.spec.flows[index].name.clone();
+                    return Err(TestbedError::Damaged { flow, position, len });
+                }
+                self.count(clock.now_ns(), index, len, udp);
+            }
             Err(Errno::EAGAIN) => {}
             Err(error) => return Err(error).doing("receiving"),
         }

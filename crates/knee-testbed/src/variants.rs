@@ -2,7 +2,7 @@
 
 use crate::{TestbedError, namespace::random_u32};
 use knee_cc::Params;
-use knee_kernel::Loaded;
+use knee_kernel::{Loaded, Variant};
 use knee_run::{Cc, FlowKind, RunSpec, Transport};
 
 /// Variants that a run uses. They leave the kernel when this is dropped, and with the process
@@ -33,6 +33,21 @@ impl Variants {
     /// Names of what was loaded.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.loaded.iter().map(|(_, loaded)| loaded.name()).collect()
+    }
+
+    /// How many instructions the kernel's verifier looked at before it took each: those of its largest
+    /// program.
+    pub(crate) fn verified(&self) -> Result<Vec<(String, u32)>, TestbedError> {
+        if self.loaded.is_empty() {
+            return Ok(Vec::new());
+        }
+        let variants = knee_kernel::list()?;
+        let ours = variants.iter().filter(|v| self.loaded.iter().any(|(_, l)| l.name() == v.name));
+        let most = |v: &Variant| {
+            let all = v.callbacks.iter().map(|callback| callback.verified_instructions);
+            (v.algorithm.clone(), all.max().unwrap_or(0))
+        };
+        Ok(ours.map(most).collect())
     }
 
     /// The kernel's name of what controls a TCP flow.

@@ -156,6 +156,35 @@ fn traces_replay_natively() {
     succeeds(knee(&place, &["replay", "out"]));
 }
 
+/// An algorithm of each profile, on a kernel that has links and on one that has not.
+#[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
+fn algorithms_run_on_old_and_new_kernels() {
+    let place = place();
+    let kernels = ["--kernel", "debian:6.12", "--kernel", "debian:6.1"];
+    let algorithms = ["--algorithm", "chd", "--algorithm", "bbr"];
+    let arguments = [&["vm", "matrix", "--markdown"], &kernels[..], &algorithms].concat();
+    let output = knee(&place, &arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    // The lines of both kernels: all have passed.
+    assert_eq!(said.matches("| 2 of 2 |").count(), 2, "{said}");
+    for algorithm in ["chd", "bbr"] {
+        let row = said.lines().find(|line| line.contains(&format!("`{algorithm}`"))).unwrap();
+        let numbers: Vec<u64> = row
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(|number| number.parse().ok())
+            .collect();
+        let [verified, calls, verified_before, calls_before] = numbers[..] else {
+            panic!("{row}");
+        };
+        assert!(
+            verified > 1000 && verified_before > 1000 && calls > 500 && calls_before > 500,
+            "{row}"
+        );
+    }
+}
+
 /// Processes with this parent.
 fn children(parent: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();

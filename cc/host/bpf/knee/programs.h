@@ -164,10 +164,18 @@ KNEE_INLINE int knee_enter(struct knee_frame *f, struct tcp_sock *tp)
 static __attribute__((noinline)) void knee_note(const struct knee_frame *f,
 						const struct tcp_sock *tp, u32 call, u32 value)
 {
-	struct knee_record *record = knee_reserve(tp);
+	struct knee_record *record;
+	void *ring = knee_ring(tp);
 
-	if (!record)
+	if (!ring)
 		return;
+	/* Looked at once: at a second look Linux 6.1 thinks again that it may be NULL. */
+	record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
+	if (!record) {
+		__sync_fetch_and_add(&knee_tracing.dropped, 1);
+		return;
+	}
+	knee_identify(record, tp);
 	record->call = call;
 	record->event = call == KNEE_CALL_ON_EVENT ? value : 0;
 	record->result_pkts = call == KNEE_CALL_ON_EVENT ? 0 : value;

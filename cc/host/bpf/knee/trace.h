@@ -135,24 +135,19 @@ KNEE_INLINE int knee_wanted(const struct tcp_sock *tp)
 	       knee_is_address(&ends.remote);
 }
 
-/* Room for a record with what is known of the socket, or NULL. */
-KNEE_INLINE struct knee_record *knee_reserve(const struct tcp_sock *tp)
+/* The ring for a call of this socket, or NULL. */
+KNEE_INLINE void *knee_ring(const struct tcp_sock *tp)
 {
-	struct knee_record *record;
-	struct knee_ends ends;
-	void *ring;
 	u32 key = 0;
 
-	if (!knee_wanted(tp))
-		return 0;
-	ring = bpf_map_lookup_elem(&knee_rings, &key);
-	if (!ring)
-		return 0;
-	record = bpf_ringbuf_reserve(ring, sizeof(*record), 0);
-	if (!record) {
-		__sync_fetch_and_add(&knee_tracing.dropped, 1);
-		return 0;
-	}
+	return knee_wanted(tp) ? bpf_map_lookup_elem(&knee_rings, &key) : 0;
+}
+
+/* Fills in what is known of the socket. */
+KNEE_INLINE void knee_identify(struct knee_record *record, const struct tcp_sock *tp)
+{
+	struct knee_ends ends;
+
 	record->variant = knee_tracing.variant;
 	/* Read again: kept since knee_wanted(), they would use stack that the algorithm needs. */
 	knee_ends(&ends, tp);
@@ -165,7 +160,6 @@ KNEE_INLINE struct knee_record *knee_reserve(const struct tcp_sock *tp)
 	record->local_port = (unsigned short)ends.local_port;
 	record->remote_port = (unsigned short)ends.remote_port;
 	record->dropped = knee_tracing.dropped;
-	return record;
 }
 
 #endif

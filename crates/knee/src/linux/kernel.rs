@@ -275,10 +275,10 @@ fn as_text(variants: &[Variant]) -> String {
         &["sockets", "calls", "ns per call"],
     );
     for v in variants {
-        let stays = match (v.registered, &v.pin) {
+        let stays = match (v.registered, v.outlives_its_process()) {
             (false, _) => "unloaded, until its sockets close",
-            (true, Some(_)) => "until unloaded",
-            (true, None) => "while its process runs",
+            (true, true) => "until unloaded",
+            (true, false) => "while its process runs",
         };
         let calls: u64 = v.callbacks.iter().map(|c| c.calls).sum();
         let time_ns: u64 = v.callbacks.iter().map(|c| c.time_ns).sum();

@@ -1,5 +1,7 @@
 //! `knee vm`.
 
+mod matrix;
+
 use crate::{Format, hosts, output};
 use clap::Subcommand;
 use knee_report::table::Table;
@@ -30,6 +32,10 @@ enum What {
         /// The kernel, such as debian:6.12
         kernel: KernelChoice,
     },
+    /// Try every algorithm on each kernel: it loads, carries bytes, and its trace replays
+    ///
+    /// Exit code 0: all pass. 1: some do not.
+    Matrix(matrix::Args),
     /// What process 1 of a virtual machine does
     #[command(hide = true)]
     Guest,
@@ -43,6 +49,7 @@ pub(crate) fn vm(args: &Args) -> Result<ExitCode> {
             let help = "--kernel takes it as it is";
             Err(miette!(help = help, "{kernel}: only Debian's kernels are fetched"))
         }
+        What::Matrix(args) => matrix::matrix(args),
         What::Guest => {
             knee_vm::guest::main().map_err(|e| miette!("{e}"))?;
             Ok(ExitCode::SUCCESS)
