@@ -165,8 +165,12 @@ static __attribute__((noinline)) void knee_note(const struct knee_frame *f,
 						const struct tcp_sock *tp, u32 call, u32 value)
 {
 	struct knee_record *record;
-	void *ring = knee_ring(tp);
+	void *ring;
+	u32 key = 0;
 
+	if (!knee_wanted(tp))
+		return;
+	ring = bpf_map_lookup_elem(&knee_rings, &key);
 	if (!ring)
 		return;
 	/* Looked at once: at a second look Linux 6.1 thinks again that it may be NULL. */

@@ -135,14 +135,6 @@ KNEE_INLINE int knee_wanted(const struct tcp_sock *tp)
 	       knee_is_address(&ends.remote);
 }
 
-/* The ring for a call of this socket, or NULL. */
-KNEE_INLINE void *knee_ring(const struct tcp_sock *tp)
-{
-	u32 key = 0;
-
-	return knee_wanted(tp) ? bpf_map_lookup_elem(&knee_rings, &key) : 0;
-}
-
 /* Fills in what is known of the socket. */
 KNEE_INLINE void knee_identify(struct knee_record *record, const struct tcp_sock *tp)
 {
