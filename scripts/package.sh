@@ -11,7 +11,7 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-config make
 
 if [[ $what != deb ]]; then
-	cargo package --locked --workspace --exclude knee-py --no-verify
+	cargo package --locked --workspace --exclude knee-py --exclude knee-fuzz --no-verify
 	ls -lh "$target"/package/*.crate
 	# What cargo install does once all are published: the program from the packages and nothing else, in one build.
 	# (Cargo's own check builds everything anew for each package.)

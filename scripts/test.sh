@@ -8,7 +8,7 @@ step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
 
 step "packages"
 scripts/install-packages.sh gcc libc6-dev clang-19 clang-format-19 \
-	libelf-dev zlib1g-dev pkg-config make iproute2 jq
+	libclang-rt-19-dev libelf-dev zlib1g-dev pkg-config make iproute2 jq
 
 step "format and lints"
 cargo fmt --all --check
@@ -19,6 +19,9 @@ scripts/check-dependencies.sh
 
 step "C sources"
 scripts/check-c.sh
+
+step "fuzzing: calls of every algorithm, under clang's sanitizers"
+scripts/fuzz.sh calls
 
 step "tests"
 cargo test --locked --workspace --quiet

@@ -16,11 +16,13 @@ use knee_cc::{Conn, Params, SSTHRESH_INFINITE, STATE_MAX_BYTES, State, algorithm
 use knee_run::{Call, CallRecord};
 use miette::Diagnostic;
 use std::{
+    cell::Cell,
     collections::HashSet,
     fs::File,
     io::{self, Read, Seek},
+    panic::{self, AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, Once},
 };
 use thiserror::Error;
 
@@ -340,10 +342,34 @@ pub fn read_trace(path: &Path, to: impl FnMut(TraceRow)) -> Result<(), TraceErro
     (&mut file).take(4).read_to_end(&mut start).map_err(unread)?;
     file.rewind().map_err(unread)?;
     let result = match start == b"PAR1" {
-        true => read_parquet(file, to).map_err(|e| e.to_string()),
+        true => read_parquet(file, to),
         false => read_csv(file, to),
     };
     result.map_err(|what| TraceError::NotATrace { path, what })
+}
+
+/// What `read` gives. The library for Parquet panics on some damaged files: that is an error here.
+fn contained<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+    thread_local! {
+        static CONTAINING: Cell<bool> = const { Cell::new(false) };
+    }
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !CONTAINING.get() {
+                report(info);
+            }
+        }));
+    });
+    CONTAINING.set(true);
+    // Nothing that `read` was at is looked at after an error.
+    let result = catch_unwind(AssertUnwindSafe(read));
+    CONTAINING.set(false);
+    match result {
+        Ok(read) => read.map_err(|e| e.to_string()),
+        Err(_) => Err("it is damaged".to_owned()),
+    }
 }
 
 /// Texts that occur again and again.
@@ -422,8 +448,24 @@ fn read_column<T: DataType>(
     Ok((values, present))
 }
 
-fn read_parquet(file: File, mut to: impl FnMut(TraceRow)) -> Result<(), ParquetError> {
-    let wrong = |what: String| ParquetError::General(what);
+fn read_parquet(file: File, mut to: impl FnMut(TraceRow)) -> Result<(), String> {
+    let (file, places) = contained(|| open(file))?;
+    let mut texts = Texts::default();
+    for group in 0..file.num_row_groups() {
+        let rows = contained(|| read_group(&file, group, &places, &mut texts))?;
+        rows.into_iter().for_each(|row| to(complete(row)));
+    }
+    Ok(())
+}
+
+fn wrong(what: String) -> ParquetError {
+    ParquetError::General(what)
+}
+
+type ParquetFile = SerializedFileReader<File>;
+
+/// The file, and where in it each column is.
+fn open(file: File) -> Result<(ParquetFile, Vec<usize>), ParquetError> {
     let file = SerializedFileReader::new(file)?;
     let schema = file.metadata().file_metadata().schema_descr_ptr();
     let mut places = Vec::new();
@@ -445,59 +487,67 @@ fn read_parquet(file: File, mut to: impl FnMut(TraceRow)) -> Result<(), ParquetE
         }
         places.push(place);
     }
-    let mut texts = Texts::default();
-    for group in 0..file.num_row_groups() {
-        let group = file.get_row_group(group)?;
-        let n = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-        let mut rows = vec![TraceRow::default(); n];
-        for ((set, Column(name, _)), place) in COLUMNS.1.iter().zip(columns()).zip(&places) {
-            let values = match group.get_column_reader(*place)? {
-                ColumnReader::Int32ColumnReader(c) => {
-                    let (values, present) = read_column(c, n)?;
-                    Values::U32(values.into_iter().map(|v: i32| v as u32).collect(), present)
-                }
-                ColumnReader::Int64ColumnReader(c) => {
-                    Values::U64(read_column(c, n)?.0.into_iter().map(|v: i64| v as u64).collect())
-                }
-                ColumnReader::ByteArrayColumnReader(c) => Values::Bytes(read_column(c, n)?.0),
-                _ => return Err(wrong(format!("column `{name}` has another type"))),
-            };
-            let all = rows.iter_mut();
-            let good = match (set, values) {
-                (Set::Maybe(set), Values::U32(values, present)) => {
-                    let mut values = values.into_iter();
-                    all.zip(present).for_each(|(row, there)| {
-                        let value = if there > 0 { values.next() } else { None };
-                        set(row, value);
-                    });
-                    true
-                }
-                (Set::Number(set), Values::U32(values, _)) => {
-                    values.len() == n
-                        && values.iter().zip(all).all(|(v, row)| set(row, u64::from(*v)))
-                }
-                (Set::Number(set), Values::U64(values)) => {
-                    values.len() == n && values.iter().zip(all).all(|(v, row)| set(row, *v))
-                }
-                (Set::Text(set), Values::Bytes(values)) => {
-                    let text = |v: &ByteArray| v.as_utf8().ok().map(|text| texts.get(text));
-                    values.len() == n
-                        && values
-                            .iter()
-                            .map(text)
-                            .zip(all)
-                            .all(|(v, row)| v.is_some_and(|v| set(row, v)))
-                }
-                (Set::Bytes(set), Values::Bytes(values)) => {
-                    values.len() == n && values.iter().zip(all).all(|(v, row)| set(row, v.data()))
-                }
-                _ => false,
-            };
-            if !good {
-                return Err(wrong(format!("column `{name}` holds an invalid value")));
-            }
-        }
-        rows.into_iter().for_each(|row| to(complete(row)));
+    Ok((file, places))
+}
+
+/// The rows of a group.
+fn read_group(
+    file: &ParquetFile,
+    group: usize,
+    places: &[usize],
+    texts: &mut Texts,
+) -> Result<Vec<TraceRow>, ParquetError> {
+    let group = file.get_row_group(group)?;
+    let n = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
+    if n > CALLS_PER_GROUP {
+        return Err(wrong(format!("a group of {n} rows is more than Knee writes")));
     }
-    Ok(())
+    let mut rows = vec![TraceRow::default(); n];
+    for ((set, Column(name, _)), place) in COLUMNS.1.iter().zip(columns()).zip(places) {
+        let values = match group.get_column_reader(*place)? {
+            ColumnReader::Int32ColumnReader(c) => {
+                let (values, present) = read_column(c, n)?;
+                Values::U32(values.into_iter().map(|v: i32| v as u32).collect(), present)
+            }
+            ColumnReader::Int64ColumnReader(c) => {
+                Values::U64(read_column(c, n)?.0.into_iter().map(|v: i64| v as u64).collect())
+            }
+            ColumnReader::ByteArrayColumnReader(c) => Values::Bytes(read_column(c, n)?.0),
+            _ => return Err(wrong(format!("column `{name}` has another type"))),
+        };
+        let all = rows.iter_mut();
+        let good = match (set, values) {
+            (Set::Maybe(set), Values::U32(values, present)) => {
+                let mut values = values.into_iter();
+                all.zip(present).for_each(|(row, there)| {
+                    let value = if there > 0 { values.next() } else { None };
+                    set(row, value);
+                });
+                true
+            }
+            (Set::Number(set), Values::U32(values, _)) => {
+                values.len() == n && values.iter().zip(all).all(|(v, row)| set(row, u64::from(*v)))
+            }
+            (Set::Number(set), Values::U64(values)) => {
+                values.len() == n && values.iter().zip(all).all(|(v, row)| set(row, *v))
+            }
+            (Set::Text(set), Values::Bytes(values)) => {
+                let text = |v: &ByteArray| v.as_utf8().ok().map(|text| texts.get(text));
+                values.len() == n
+                    && values
+                        .iter()
+                        .map(text)
+                        .zip(all)
+                        .all(|(v, row)| v.is_some_and(|v| set(row, v)))
+            }
+            (Set::Bytes(set), Values::Bytes(values)) => {
+                values.len() == n && values.iter().zip(all).all(|(v, row)| set(row, v.data()))
+            }
+            _ => false,
+        };
+        if !good {
+            return Err(wrong(format!("column `{name}` holds an invalid value")));
+        }
+    }
+    Ok(rows)
 }
