@@ -173,7 +173,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n)
 		check(memcmp(&one, &other, sizeof(one)) == 0, "the compilers differ in call",
 		      c.call);
 		check(one.conn.cwnd_pkts >= 1U, "window", one.conn.cwnd_pkts);
-		check(one.conn.cwnd_pkts <= CC_CWND_MAX_PKTS, "window", one.conn.cwnd_pkts);
+		check(one.conn.cwnd_pkts <= c.conn.cwnd_max_pkts, "window", one.conn.cwnd_pkts);
 		check(one.conn.ssthresh_pkts >= CC_CWND_FLOOR_PKTS, "ssthresh",
 		      one.conn.ssthresh_pkts);
 		check(one.conn.ssthresh_pkts <= CC_SSTHRESH_INFINITE, "ssthresh",

@@ -40,6 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     writeln!(code, "}}\nstatic ALGORITHMS: [Algorithm; {}] = [", names.len())?;
     for name in &names {
+        writeln!(code, "    // SAFETY: constant data that the C file of this name defines.")?;
         writeln!(code, "    Algorithm {{ raw: unsafe {{ &knee_{name} }}, own: None }},")?;
     }
     code.push_str("];\n");

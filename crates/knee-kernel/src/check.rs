@@ -184,15 +184,14 @@ fn lacking(needed: CapabilitySet) -> CapabilitySet {
 }
 
 fn privileges() -> Finding {
-    let load = CapabilitySet::BPF | CapabilitySet::PERFMON | CapabilitySet::NET_ADMIN;
+    let load = CapabilitySet::BPF | CapabilitySet::PERFMON;
     let missing = lacking(load | CapabilitySet::SYS_ADMIN);
     let names: Vec<String> = missing.iter_names().map(|(name, _)| format!("CAP_{name}")).collect();
     let remedy = format!("run as root, or with {NEEDED}");
     // CAP_SYS_ADMIN implies the newer ones.
-    let state = match (missing.contains(CapabilitySet::SYS_ADMIN), missing.is_empty()) {
-        (_, true) => State::Good,
-        (true, _) if missing.intersects(load) => State::Missing,
-        (false, _) if missing.contains(CapabilitySet::NET_ADMIN) => State::Missing,
+    let state = match missing.contains(CapabilitySet::SYS_ADMIN) {
+        _ if missing.is_empty() => State::Good,
+        true if missing.intersects(load) => State::Missing,
         _ => State::Note,
     };
     let found = match names.is_empty() {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// Capabilities, in words.
 pub(crate) const NEEDED: &str =
-    "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN to load, CAP_SYS_ADMIN to pin, list and unload";
+    "CAP_BPF and CAP_PERFMON to load, CAP_SYS_ADMIN to list, trace and unload";
 
 /// Why something about the kernel failed. Each message says what would help.
 #[derive(Debug, Error)]

@@ -20,7 +20,7 @@ use rustix::{
 use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeSet,
-    fs,
+    env, fs,
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     os::fd::OwnedFd,
@@ -32,6 +32,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Short connections, unless KNEE_SOAK_CONNECTIONS says otherwise.
 const SHORT: u32 = 10_000;
 const SHORT_BYTES: u32 = 6_000;
 /// Clients at a time. Each of the servers is two threads.
@@ -41,8 +42,16 @@ const REST: Duration = Duration::from_millis(4);
 const SERVERS: [&str; 4] = ["127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0", "127.0.0.4:0"];
 const CONCURRENT: u32 = 200;
 const CONCURRENT_BYTES: u32 = 256 << 10;
-/// All traffic is done by then.
+/// All traffic is done by then, of so many connections.
 const LIMIT: Duration = Duration::from_secs(60);
+
+fn short() -> u32 {
+    env::var("KNEE_SOAK_CONNECTIONS").map_or(SHORT, |n| n.parse().expect("a number"))
+}
+
+fn limit() -> Duration {
+    LIMIT * short().div_ceil(SHORT)
+}
 
 /// Variants that are replaced all the time, one of each algorithm.
 struct Pool {
@@ -64,7 +73,7 @@ impl Drop for Done<'_> {
 
 impl Pool {
     fn check_time(&self) {
-        assert!(self.begun.elapsed() < LIMIT, "the soak takes longer than {LIMIT:?}");
+        assert!(self.begun.elapsed() < limit(), "the soak takes longer than {:?}", limit());
     }
 
     /// A connection that uses the next algorithm in turn.
@@ -248,7 +257,7 @@ fn short_connections(pool: &Pool, all: &[u8], inherited: &[String]) {
                 scope.spawn(move || {
                     loop {
                         let number = next.fetch_add(1, Relaxed);
-                        if number >= SHORT {
+                        if number >= short() {
                             return;
                         }
                         deliver(number, pool.connect(to), bytes_of(all, number, SHORT_BYTES));
@@ -263,7 +272,7 @@ fn short_connections(pool: &Pool, all: &[u8], inherited: &[String]) {
         }
         assert!(results.iter().all(Result::is_ok), "a client failed");
     });
-    assert_eq!(answered.into_inner(), SHORT);
+    assert_eq!(answered.into_inner(), short());
 }
 
 /// Connections that share a path which drops.

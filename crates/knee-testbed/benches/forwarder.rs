@@ -57,7 +57,8 @@ fn measure(
 
 fn main() {
     let plain = RunOptions::default();
-    let file = std::env::temp_dir().join(format!("knee-bench-{}.pcapng", std::process::id()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.pcapng");
     let captured = RunOptions { pcap: Some(file), ..RunOptions::default() };
     let (fast, slow) = ([5_000_000_000, 1, 20_000], [100_000_000, 40, 333]);
     measure("5 Gbit/s, 1 ms, an ACK for two packets", fast, 2, &plain);

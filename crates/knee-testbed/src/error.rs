@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TestbedError {
-    /// The process may not create network namespaces.
+    /// The process may not create network namespaces, or devices in them.
     #[error(
         "the testbed needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN) to create network namespaces"
     )]

@@ -237,7 +237,10 @@ fn open_device(name: &str) -> Result<File, TestbedError> {
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: the descriptor is open and `request` a valid ifreq; the second call takes a number.
     unsafe {
-        tun_set_interface(device.as_raw_fd(), &request).doing("creating a TUN device")?;
+        match tun_set_interface(device.as_raw_fd(), &request) {
+            Err(Errno::EPERM) => return Err(TestbedError::NeedsRoot),
+            result => result.doing("creating a TUN device")?,
+        };
         tun_set_offload(device.as_raw_fd(), 0).doing("turning offloads off")?;
     }
     Ok(device)

@@ -11,11 +11,12 @@ use pcap_file::{
     DataLink,
     pcapng::{Block, PcapNgReader, blocks::enhanced_packet::EnhancedPacketOption},
 };
-use std::{env, fs, fs::File, time::SystemTime};
+use std::{fs::File, time::SystemTime};
 
 #[test]
 fn every_packet_once_at_each_place() {
-    let file = env::temp_dir().join(format!("knee-test-{}.pcapng", std::process::id()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.pcapng");
     let options = RunOptions { pcap: Some(file.clone()), ..RunOptions::default() };
     let mut spec = spec(ten_mbit(5), 2 * S, vec![bulk("bulk")]);
     (spec.path.hops[0].loss, spec.path.loss_reverse) = (0.01, 0.01);
@@ -49,7 +50,6 @@ fn every_packet_once_at_each_place() {
             other => panic!("{other:?}"),
         }
     }
-    fs::remove_file(&file).expect("removed");
     let c = &outcome.flows[0].counters;
     let [sender, receiver, lost] = counts;
     assert_eq!(sender[1], c.sent_pkts);

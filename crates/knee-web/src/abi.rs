@@ -39,7 +39,7 @@ pub extern "C" fn knee_request(bytes: usize) -> *mut u8 {
 #[unsafe(no_mangle)]
 pub extern "C" fn knee_answer() {
     let request = REQUEST.take();
-    // The page's function only posts a message.
+    // SAFETY: the page's function only posts a message.
     let mut watch = |fraction| unsafe { progress(fraction) };
     let answer = SESSION.with_borrow_mut(|session| session.answer(&request, &mut watch));
     ANSWER.set(answer);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Place, text};
+use common::{Place, text, with};
 use knee_cc::{Params, algorithm};
 use nix::{
     mount::{MsFlags, mount},
@@ -299,4 +299,27 @@ fn a_name_that_is_taken() {
         until("its name is free", || !available().contains(&name));
     });
     test.join().unwrap();
+}
+
+#[test]
+fn two_capabilities_load_and_a_third_lists() {
+    let place = Place::new();
+    let name = format!("cap{}", std::process::id());
+    let knee = |capabilities: &[&str], arguments: &[&str]| {
+        with(capabilities, &place.knee(arguments)).output().unwrap()
+    };
+    let load = ["kernel", "load", "newreno", "--as", &name];
+    for one in ["bpf", "perfmon"] {
+        let said = refusal(&knee(&[one, "net_admin"], &load));
+        assert!(said.contains("CAP_BPF and CAP_PERFMON to load"), "{said}");
+    }
+    assert_good(&knee(&["bpf", "perfmon"], &load));
+    for of_a_third in [&["kernel", "list"][..], &["kernel", "unload", &name]] {
+        let said = refusal(&knee(&["bpf", "perfmon", "net_admin"], of_a_third));
+        assert!(said.contains("CAP_SYS_ADMIN to list, trace and unload"), "{said}");
+    }
+    let listed = knee(&["sys_admin"], &["kernel", "list"]);
+    assert!(text(&listed.stdout).contains(&name), "{}", text(&listed.stderr));
+    assert_good(&knee(&["sys_admin"], &["trace", &name, "--duration", "100ms"]));
+    assert_good(&knee(&["sys_admin"], &["kernel", "unload", &name]));
 }

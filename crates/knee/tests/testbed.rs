@@ -4,9 +4,11 @@
 
 mod common;
 
-use common::{Place, text};
+use common::{Place, text, with};
 use nix::{
+    libc::{self, sockaddr_ll},
     mount::{MsFlags, mount},
+    net::if_::if_nameindex,
     sched::{CloneFlags, unshare},
     sys::{
         resource::{Resource, setrlimit},
@@ -172,8 +174,109 @@ fn in_its_role() {
             assert_eq!((bytes, answer[20]), (28, 0));
             eprintln!("{}", start.elapsed().as_secs_f64());
         }
+        // Packets of all kinds, most of them broken, straight into the end's device.
+        ["garbage", packets] => {
+            let devices = if_nameindex().unwrap();
+            let device = devices.iter().map(|device| device.index()).max().unwrap();
+            let packets = packets.parse().unwrap();
+            transmit(device, garbage().take(packets));
+        }
         _ => panic!("{role}"),
     }
+}
+
+/// Packets that nobody should send: any bytes, and headers that lie about what follows.
+fn garbage() -> impl Iterator<Item = Vec<u8>> {
+    // xorshift64.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    std::iter::repeat_with(move || {
+        let kind = random();
+        let len = match kind % 4 {
+            0 => 1 + random() as usize % 60,
+            _ => 1 + random() as usize % 1500,
+        };
+        let mut packet: Vec<u8> = (0..len).map(|_| random() as u8).collect();
+        match kind >> 8 & 3 {
+            // IPv4: TCP, UDP or ICMP, with options or headers that go beyond the end.
+            0 | 1 if len > 20 => {
+                packet[0] = 0x40 | (kind >> 16) as u8 & 0xf;
+                packet[9] = [1, 6, 17][(kind >> 24) as usize % 3];
+                packet[16..20].copy_from_slice(&[10, 2, 0, 1]);
+            }
+            2 => packet[0] = 0x60 | packet[0] & 0xf,
+            _ => {}
+        }
+        packet
+    })
+}
+
+fn transmit(device: u32, packets: impl Iterator<Item = Vec<u8>>) {
+    let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::empty(), None).unwrap();
+    for packet in packets {
+        // SAFETY: plain data, for which all zeros are a value.
+        let mut to: sockaddr_ll = unsafe { std::mem::zeroed() };
+        to.sll_family = AddressFamily::Packet as u16;
+        to.sll_protocol = u16::to_be(if packet[0] >> 4 == 6 { 0x86dd } else { 0x0800 });
+        to.sll_ifindex = device as i32;
+        let (at, size) = ((&raw const to).cast(), size_of::<sockaddr_ll>() as u32);
+        // SAFETY: packet and address outlive the call. A full device may refuse it.
+        unsafe {
+            libc::sendto(socket.as_raw_fd(), packet.as_ptr().cast(), packet.len(), 0, at, size);
+        }
+    }
+}
+
+#[test]
+fn any_packets_leave_the_path_as_it_is() {
+    let bed = Bed::new("garbage");
+    good(&mut bed.up(&["--set", "path.queue=\"1000p\"", "--set", "path.rate=1gbit"]));
+    for host in ["sender", "receiver"] {
+        said(role(&bed, host, "garbage 4000"));
+    }
+    let running = bed.listed().unwrap()["Running"].clone();
+    assert!(running["failure"].is_null(), "{running}");
+    let passed = running["passed"]["forward_pkts"].as_u64().unwrap();
+    assert!(passed > 1000, "{passed} of 4000 packets were carried");
+    let rtt_s: f64 = said(role(&bed, "sender", "ping")).parse().unwrap();
+    assert!((0.040..0.060).contains(&rtt_s), "{rtt_s}");
+}
+
+#[test]
+fn it_needs_two_capabilities_and_keeps_none_of_them() {
+    let bed = Bed::new("privileges");
+    let needed = ["sys_admin", "net_admin"];
+    for one in needed {
+        let said = bad(&mut with(&[one], &bed.up(&[])), 2);
+        assert!(said.contains("CAP_SYS_ADMIN and CAP_NET_ADMIN"), "{said}");
+        assert!(bed.listed().is_none());
+    }
+    good(&mut with(&needed, &bed.up(&[])));
+    good(&mut with(&["sys_admin"], &bed.exec("sender", &["true"])));
+    assert_eq!(held(bed.pid()), 0);
+    good(&mut with(&[], &bed.place.knee(&["testbed", "down", &bed.name])));
+    // CAP_SYS_NICE, for the priority of the thread that carries packets; CAP_DAC_OVERRIDE for a file.
+    good(&mut bed.up(&[]));
+    assert_eq!(held(bed.pid()), 1 << 23);
+    assert!(bed.down().status.success());
+    good(&mut bed.up(&["--pcap", "path.pcapng"]));
+    assert_eq!(held(bed.pid()), 1 << 23 | 1 << 1);
+}
+
+/// The capabilities that any thread of a process may still use.
+fn held(process: Pid) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    threads.fold(0, |held, thread| {
+        let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        let permitted = status.lines().find_map(|line| line.strip_prefix("CapPrm:")).unwrap();
+        assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+        held | u64::from_str_radix(permitted.trim(), 16).unwrap()
+    })
 }
 
 /// What a role says.

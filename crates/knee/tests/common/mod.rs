@@ -122,3 +122,15 @@ pub fn repository(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     fs::read_to_string(root.join(path)).unwrap()
 }
+
+/// Runs `command` as root with these capabilities alone.
+pub fn with(capabilities: &[&str], command: &Command) -> Command {
+    let bounding = capabilities.iter().fold("-all".to_owned(), |all, one| format!("{all},+{one}"));
+    let mut limited = Command::new("setpriv");
+    limited.arg(format!("--bounding-set={bounding}"));
+    limited.arg("--inh-caps=-all").arg(command.get_program()).args(command.get_args());
+    limited.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    limited.current_dir(command.get_current_dir().unwrap());
+    limited.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    limited
+}
