@@ -3,7 +3,7 @@
 # does alone and beside NewReno, to each paper's page its verdicts and figures, and checks every link.
 # Usage: scripts/book.sh [KNEE [REPORTS]]   KNEE is the program to run; without it, a release build is made. REPORTS is a
 # folder with what `knee reproduce PAPER --out REPORTS/PAPER` wrote; papers that are not there are run.
-# Needs jq. mdbook is built once, into target/tools (a few minutes).
+# Needs jq. mdbook is built once, into target/tools, without optimisation: it is run once or twice.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -15,7 +15,7 @@ else
 	knee=$target/release/knee
 fi
 mdbook=$target/tools/bin/mdbook
-[[ -x $mdbook ]] || cargo install mdbook --version 0.5.4 --locked --quiet \
+[[ -x $mdbook ]] || cargo install mdbook --version 0.5.4 --locked --quiet --debug \
 	--no-default-features --features search --root "$target/tools" --target-dir "$target/tools/target"
 
 src=$target/book-src

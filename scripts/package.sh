@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes what is published: target/package/*.crate, from which the program is installed for a test, and target/debian/knee_*.deb with
-# the program (stripped), manual pages, completions, BPF objects and scenarios.
+# Makes what is published: target/package/*.crate, from which the program is installed for a test, and
+# target/debian/knee_*.deb with the program (stripped), manual pages, completions, BPF objects and scenarios.
 # Usage: scripts/package.sh [crates|deb [KNEE]]   both without an argument; KNEE is a program that is built already.
 # Needs what the kernel host needs to build.
 set -euo pipefail
