@@ -57,6 +57,8 @@ const ICOUNT: &[u8] = b"\x05\x0ctimer/icount\0\0\0\x01";
 const HALTED_NS: u64 = 100_000;
 /// Longest time until a kernel's next timer: some ticks.
 const LONGEST_JUMP_NS: u64 = 100_000_000;
+/// What a guest that has run out of memory says: one of its processes, or its kernel.
+const NO_MEMORY: [&str; 3] = ["memory allocation of", "Out of memory", "deadlocked on memory"];
 /// What the kernel says then comes before a list of registers.
 const PANIC: &str = "Kernel panic";
 
@@ -377,9 +379,10 @@ impl Machine {
             );
             return error.with_help(help);
         }
-        if says("Out of memory") || says("memory allocation of") {
+        if NO_MEMORY.iter().any(|words| says(words)) {
             let help = format!(
-                "the guest has {memory} GiB: a shorter run, or one without trace or packets, needs less"
+                "the guest has {memory} GiB: a shorter run, a shorter queue, or a run without trace or \
+                 packets needs less"
             );
             return error.with_help(help);
         }

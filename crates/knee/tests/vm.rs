@@ -311,6 +311,30 @@ fn a_run_ends_with_its_budget() {
     assert!(said.contains("KNEE_VM_BUDGET_S=soon"), "{said}");
 }
 
+/// More packets than its memory holds wait in the queue.
+#[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
+fn a_guest_out_of_memory_is_named() {
+    let place = place();
+    let flood = r#"duration = "10s"
+repeat = 1
+
+[path]
+rate = "1mbit"
+rtt = "40ms"
+queue = "1000000p"
+
+[[flow]]
+kind = "udp"
+rate = "10gbit"
+packet = "65000B"
+"#;
+    fs::write(place.path("flood.toml"), flood).unwrap();
+    let said = failure(&mut knee(&place, &["run", "flood.toml", "--host", "vm"]));
+    assert!(said.contains("its last lines:") && said.contains("memory"), "{said}");
+    assert!(said.contains("the guest has 2 GiB"), "{said}");
+}
+
 #[test]
 #[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
 fn a_small_machine_is_named() {
