@@ -108,7 +108,8 @@ static void allow(struct fuzz_call *c, const struct cc_conn *last)
 		conn->pacing_bytes_per_s = last->pacing_bytes_per_s;
 	}
 	conn->cwnd_max_pkts = within(conn->cwnd_max_pkts, CC_CWND_FLOOR_PKTS, CC_CWND_MAX_PKTS);
-	conn->cwnd_pkts = within(conn->cwnd_pkts, 1U, conn->cwnd_max_pkts);
+	/* As hosts do; it meets the ends more often. */
+	conn->cwnd_pkts = cc_max_u32(cc_min_u32(conn->cwnd_pkts, conn->cwnd_max_pkts), 1U);
 	conn->ssthresh_pkts = within(conn->ssthresh_pkts, CC_CWND_FLOOR_PKTS, CC_SSTHRESH_INFINITE);
 	conn->pacing_bytes_per_s = cc_min_u64(conn->pacing_bytes_per_s, CC_PACING_MAX_BYTES_PER_S);
 	conn->mss_bytes = within(conn->mss_bytes, 1U, CC_MSS_MAX_BYTES);
