@@ -105,12 +105,12 @@ fn try_all(
     Ok(results)
 }
 
-/// What was tried, in a sentence.
+/// What was tried, as lines of Markdown.
 fn about() -> String {
     format!(
-        "Each algorithm is loaded, and carries {} MB over 10 Mbit/s, 40 ms and {} % random loss with a trace. Every byte \
-         that arrives is compared with what was sent, and every call is made again natively. The numbers are the \
-         instructions that the kernel's verifier looked at for the largest program (its limit is a million), and the \
+        "Each algorithm is loaded, and carries {} MB over 10 Mbit/s, 40 ms and {} % random loss with a trace. Every byte\n\
+         that arrives is compared with what was sent, and every call is made again natively. The numbers are the\n\
+         instructions that the kernel's verifier looked at for the largest program (its limit is a million), and the\n\
          calls that replay bit-identically.",
         SIZE_BYTES as f64 / 1e6,
         LOSS * 100.0
