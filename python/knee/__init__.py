@@ -8,14 +8,24 @@ results.flows  # an Arrow table: polars.DataFrame(results.flows), pyarrow.table(
 """
 
 from knee._commands import algorithms, compare, duel, load_c, matrix, reproduce
-from knee._errors import AlgorithmError, CommandError, HostError, KneeError, ScenarioError
+from knee._errors import (
+    AlgorithmError,
+    CommandError,
+    HostError,
+    KneeError,
+    ScenarioError,
+    StudyError,
+)
 from knee._knee import __version__
 from knee._runs import FlowName, Percentiles, Plot, Results, Table, run, run_many
 from knee._scenario import Flow, Path, Scenario
+from knee._sweep import DataSet, Status, sweep, sweep_rows
+from knee._tune import tune
 
 __all__ = [
     "AlgorithmError",
     "CommandError",
+    "DataSet",
     "Flow",
     "FlowName",
     "HostError",
@@ -26,6 +36,8 @@ __all__ = [
     "Results",
     "Scenario",
     "ScenarioError",
+    "Status",
+    "StudyError",
     "Table",
     "__version__",
     "algorithms",
@@ -36,4 +48,7 @@ __all__ = [
     "reproduce",
     "run",
     "run_many",
+    "sweep",
+    "sweep_rows",
+    "tune",
 ]

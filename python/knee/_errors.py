@@ -45,6 +45,10 @@ class ScenarioError(KneeError):
     """A scenario that cannot be run as it is written."""
 
 
+class StudyError(KneeError):
+    """A study that cannot be run as it is written, or whose runs or data met an obstacle."""
+
+
 class HostError(KneeError):
     """A run that its host cannot make, or that broke."""
 

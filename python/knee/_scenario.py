@@ -15,16 +15,17 @@ Value: TypeAlias = "str | int | float | bool | Sequence[Value] | Mapping[str, Va
 """A value of a scenario: what TOML has, but for times of day."""
 
 
-def _json(value: object) -> object:
+def plain_json(value: object) -> object:
+    """A value as JSON has it."""
     if isinstance(value, Path | Flow | Scenario):
         return value.table()
     if isinstance(value, Mapping):
         table = cast("Mapping[object, object]", value)
-        return {str(key): _json(of) for key, of in table.items()}
+        return {str(key): plain_json(of) for key, of in table.items()}
     if isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Sequence):
-        return [_json(of) for of in cast("Sequence[object]", value)]
+        return [plain_json(of) for of in cast("Sequence[object]", value)]
     what = f"{value!r} cannot stand in a scenario"
     raise ScenarioError(what, "write text, a number, a boolean, a list or a dict")
 
@@ -41,7 +42,7 @@ class Path:
 
     def table(self) -> dict[str, object]:
         """The keys as plain values."""
-        return {key: _json(value) for key, value in self.keys.items()}
+        return {key: plain_json(value) for key, value in self.keys.items()}
 
 
 _FLOW_KEYS = frozenset(
@@ -90,8 +91,10 @@ class Flow:
 
     def table(self) -> dict[str, object]:
         """The keys as plain values."""
-        own = {key: _json(value) for key, value in self.keys.items() if key in _FLOW_KEYS}
-        extra = {key: _json(value) for key, value in self.keys.items() if key not in _FLOW_KEYS}
+        own = {key: plain_json(value) for key, value in self.keys.items() if key in _FLOW_KEYS}
+        extra = {
+            key: plain_json(value) for key, value in self.keys.items() if key not in _FLOW_KEYS
+        }
         if extra:
             given = own.get("params", {})
             tables = cast("dict[str, object]", given) if isinstance(given, dict) else {}
@@ -132,11 +135,11 @@ class Scenario:
             "repeat": self.repeat,
         }
         plain: dict[str, object] = {key: of for key, of in top.items() if of is not None}
-        plain["path"] = _json(self.path)
+        plain["path"] = plain_json(self.path)
         for key, table in (("tcp", self.tcp), ("record", self.record)):
             if table:
-                plain[key] = _json(table)
-        plain["flow"] = [_json(flow) for flow in self.flows]
+                plain[key] = plain_json(table)
+        plain["flow"] = [plain_json(flow) for flow in self.flows]
         return plain
 
     def toml(self) -> str:
@@ -153,7 +156,7 @@ def described(scenario: Described) -> tuple[str | None, str | None, str]:
     if isinstance(scenario, Scenario):
         return None, scenario.toml(), "<Scenario>"
     if isinstance(scenario, Mapping):
-        return None, _knee.toml_of(json.dumps(_json(scenario))), "<dict>"
+        return None, _knee.toml_of(json.dumps(plain_json(scenario))), "<dict>"
     if isinstance(scenario, PathLike):
         return fspath(scenario), None, fspath(scenario)
     if isinstance(scenario, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -171,7 +174,7 @@ def arguments(changes: Mapping[str, Value] | Sequence[str] | None) -> list[str]:
         return []
     if isinstance(changes, Mapping):
         # JSON's text, numbers, booleans and lists are TOML's; tables are given key by key.
-        return [f"{key}={json.dumps(_json(value))}" for key, value in changes.items()]
+        return [f"{key}={json.dumps(plain_json(value))}" for key, value in changes.items()]
     if isinstance(changes, str):
         raise ScenarioError("set is text", 'give a dict, as in set={"path.rate": "5mbit"}')
     return list(changes)

@@ -2,6 +2,8 @@
 
 use knee_run::HostError;
 use knee_scenario::ScenarioError;
+use knee_study::StudyError;
+use miette::Diagnostic;
 use pyo3::prelude::*;
 
 /// What an exception is made of, in the order of its arguments.
@@ -29,7 +31,22 @@ pub(crate) fn host_error(error: HostError) -> PyErr {
 
 /// A scenario's error, with its place.
 pub(crate) fn scenario(error: &ScenarioError) -> PyErr {
+    placed("ScenarioError", error)
+}
+
+/// A study's error, with its place if it has one.
+pub(crate) fn study(error: &StudyError) -> PyErr {
+    match error {
+        StudyError::File(error) => placed("StudyError", error),
+        error => {
+            let help = error.help().map(|help| help.to_string());
+            new("StudyError", &error.to_string(), help.as_deref())
+        }
+    }
+}
+
+fn placed(class: &str, error: &ScenarioError) -> PyErr {
     let what = error.to_string();
     let (file, line) = error.place().unzip();
-    made("ScenarioError", (&what, Some(error.remedy()), file, line, error.key()))
+    made(class, (&what, Some(error.remedy()), file, line, error.key()))
 }

@@ -3,6 +3,7 @@
 
 mod error;
 mod results;
+mod sweep;
 mod table;
 
 use error::host_error;
@@ -82,18 +83,18 @@ impl Wanted {
 /// How often Ctrl-C is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Does `work` on another thread, without Python's lock. Ctrl-C tells it to end, and is raised when it
-/// has.
+/// Does `work` on another thread, without Python's lock. Ctrl-C tells it by `ended` to end, and is
+/// raised when it has.
 fn interruptible<T: Send>(
     py: Python<'_>,
+    ended: &AtomicBool,
     work: impl FnOnce(&AtomicBool) -> T + Send,
 ) -> PyResult<T> {
-    let ended = AtomicBool::new(false);
     let (done, told) = (Mutex::new(false), Condvar::new());
     let locked = || done.lock().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            let result = work(&ended);
+            let result = work(ended);
             *locked() = true;
             told.notify_one();
             result
@@ -104,7 +105,9 @@ fn interruptible<T: Send>(
         while raised.is_none() && !py.detach(wait) && !worker.is_finished() {
             raised = py.check_signals().err();
         }
-        ended.store(raised.is_some(), Ordering::Relaxed);
+        if raised.is_some() {
+            ended.store(true, Ordering::Relaxed);
+        }
         match (raised, py.detach(|| worker.join())) {
             (Some(raised), _) => Err(raised),
             (None, Ok(result)) => Ok(result),
@@ -146,7 +149,7 @@ fn make(all: Vec<Ready>, jobs: usize, ended: &AtomicBool) -> PyResult<Vec<Result
 #[pyfunction]
 fn run_many(py: Python<'_>, wanted: Vec<Wanted>, jobs: usize) -> PyResult<Vec<Results>> {
     let all = wanted.iter().map(Wanted::ready).collect::<PyResult<Vec<_>>>()?;
-    interruptible(py, |ended| make(all, jobs, ended))?
+    interruptible(py, &AtomicBool::new(false), |ended| make(all, jobs, ended))?
 }
 
 /// TOML that says what a JSON object says.
@@ -196,6 +199,10 @@ fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<Results>()?;
     module.add_class::<table::Table>()?;
+    module.add_class::<sweep::Plan>()?;
+    module.add_class::<sweep::Writing>()?;
+    module.add_function(wrap_pyfunction!(sweep::read_table, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::status, module)?)?;
     module.add_function(wrap_pyfunction!(run_many, module)?)?;
     module.add_function(wrap_pyfunction!(toml_of, module)?)?;
     module.add_function(wrap_pyfunction!(results::percentile_of, module)?)?;

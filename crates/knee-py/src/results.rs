@@ -4,13 +4,14 @@ use crate::{
     error,
     table::{Table, Wanted},
 };
-use knee_report::run_report::{run_charts, run_report, run_text};
+use knee::run::{report, write_results};
+use knee_report::run_report::{run_charts, run_text};
 use knee_results::{
     caveats::approximations,
     metrics::{Metrics, percentile},
     store::ResultWriter,
     summary::{Provenance, Summary},
-    tables::{tables, write_tables},
+    tables::tables,
 };
 use knee_run::{Host, RunOptions, RunRecord, RunSpec};
 use knee_scenario::Scenario;
@@ -129,7 +130,7 @@ impl Results {
     }
 
     fn report_html(&self) -> String {
-        run_report(self.title(), &self.spec, &self.records).html()
+        self.provenance(|p| report(p, self.title(), &self.spec, &self.records)).html()
     }
 
     /// The report's charts of a repetition: name, SVG.
@@ -144,16 +145,12 @@ impl Results {
         py.detach(|| {
             let write = || {
                 let results = ResultWriter::create(&out)?;
-                let summary = self.provenance(|p| Summary::new(p, &self.spec, &self.records));
-                results.json("summary.json", &summary)?;
-                results.bytes("scenario.toml", self.scenario.text())?;
-                results.algorithms(self.spec.algorithms())?;
-                write_tables(&results, &self.spec, &self.records)?;
-                let report = run_report(self.title(), &self.spec, &self.records);
-                for chart in report.sections.iter().flat_map(|s| &s.charts) {
-                    results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
-                }
-                results.bytes("report.html", report.html())?;
+                self.provenance(|provenance| {
+                    let summary = Summary::new(provenance, &self.spec, &self.records);
+                    let (title, spec) = (self.title(), &self.spec);
+                    let records = &self.records;
+                    write_results(&results, provenance, &summary, title, spec, records)
+                })?;
                 results.finish()
             };
             write().map_err(|e: knee_results::store::StoreError| {
@@ -172,10 +169,6 @@ impl Results {
     ) -> PyResult<Option<f64>> {
         let at = self.window(from_s, to_s);
         Ok(self.metrics(repetition)?.total_goodput_bps(&flows, at.start, at.end))
-    }
-
-    fn lifetime_goodput_bps(&self, repetition: usize, flow: usize) -> PyResult<Option<f64>> {
-        Ok(self.metrics(repetition)?.lifetime_goodput_bps(flow))
     }
 
     fn jain(

@@ -1,15 +1,17 @@
 //! Tables of results as Arrow, which other libraries take over without a copy.
 
+use crate::error;
 use arrow_array::{
-    ArrayRef, BinaryArray, Float64Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
-    StringArray, UInt32Array, UInt64Array, ffi_stream::FFI_ArrowArrayStream,
+    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, RecordBatch,
+    RecordBatchIterator, RecordBatchReader, StringArray, UInt32Array, UInt64Array,
+    ffi_stream::FFI_ArrowArrayStream,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, ffi::FFI_ArrowSchema};
 use knee_results::{
     parquet::{Column, Get},
     tables::Tables,
 };
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
+use pyo3::{IntoPyObjectExt, exceptions::PyValueError, prelude::*, types::PyCapsule};
 use std::sync::Arc;
 
 /// Rows of a batch.
@@ -49,6 +51,12 @@ impl Tables for Wanted<'_> {
 }
 
 impl Table {
+    /// Of batches with one schema.
+    pub(crate) fn of(batches: Vec<RecordBatch>) -> Self {
+        let schema = batches.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
+        Self { schema, batches }
+    }
+
     fn new<R>(
         columns: &[Column<R>],
         mut rows: impl Iterator<Item = R>,
@@ -92,6 +100,33 @@ impl Table {
     }
 }
 
+fn add_values<'py>(
+    py: Python<'py>,
+    array: &dyn Array,
+    values: &mut Vec<Bound<'py, PyAny>>,
+) -> PyResult<()> {
+    macro_rules! add {
+        ($($array:ty),*) => {
+            $(if let Some(array) = array.as_any().downcast_ref::<$array>() {
+                for value in array {
+                    values.push(value.into_bound_py_any(py)?);
+                }
+                return Ok(());
+            })*
+        };
+    }
+    add!(
+        Float64Array,
+        UInt64Array,
+        UInt32Array,
+        Int64Array,
+        StringArray,
+        BooleanArray,
+        BinaryArray
+    );
+    Err(PyValueError::new_err(format!("a column of {}", array.data_type())))
+}
+
 #[pymethods]
 impl Table {
     /// The table as a stream of the Arrow PyCapsule interface. No value is copied; a consumer that
@@ -115,6 +150,20 @@ impl Table {
         let schema = FFI_ArrowSchema::try_from(self.schema.as_ref())
             .map_err(|e| PyValueError::new_err(e.to_string()))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    /// Values of a column.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let index = self.schema.index_of(name).map_err(|_| {
+            let names: Vec<_> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+            let help = format!("columns: {}", names.join(", "));
+            error::new("KneeError", &format!("no column `{name}`"), Some(&help))
+        })?;
+        let mut values = Vec::with_capacity(self.__len__());
+        for batch in &self.batches {
+            add_values(py, batch.column(index).as_ref(), &mut values)?;
+        }
+        Ok(values)
     }
 
     fn __len__(&self) -> usize {

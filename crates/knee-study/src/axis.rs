@@ -149,14 +149,30 @@ impl Span {
             1.0 => to,
             _ if self.logarithmic => {
                 let (low, high) = (libm::log(from), libm::log(to));
-                six_digits(libm::exp(low + (high - low) * part))
+                self.rounded(libm::exp(low + (high - low) * part))
             }
-            _ => six_digits(from + (to - from) * part),
+            _ => self.rounded(from + (to - from) * part),
         };
         match self.written {
             Written::Integer => Value::from(value.round() as i64),
             Written::Number => Value::from(value),
             Written::Quantity(kind) => Value::from(kind.quantity().show(value.round() as u64)),
+        }
+    }
+
+    /// Six digits; no finer than the ends, where algorithms know nothing finer: microseconds, parts
+    /// per million.
+    fn rounded(&self, value: f64) -> f64 {
+        let value = six_digits(value);
+        let parts = match self.written {
+            Written::Quantity(Kind::Time) => 1e-3,
+            Written::Number => 1e6,
+            _ => return value,
+        };
+        let whole = |end: f64| (end * parts - (end * parts).round()).abs() < 1e-6;
+        match whole(self.from) && whole(self.to) {
+            true => (value * parts).round() / parts,
+            false => value,
         }
     }
 
@@ -211,6 +227,11 @@ mod tests {
         let losses = span(0.0, 0.1, false, Written::Number);
         assert_eq!(texts(&losses.steps(3)), ["0.0", "0.05", "0.1"]);
         assert_eq!(texts(&span(1.0, 9.0, true, Written::Integer).steps(3)), ["1", "3", "9"]);
+        let times = |from, to| span(from, to, true, Written::Quantity(Kind::Time)).steps(3);
+        assert_eq!(texts(&times(9e6, 80e6)), ["9ms", "26.833ms", "80ms"]);
+        assert_eq!(texts(&times(100.0, 200.0)), ["100ns", "141ns", "200ns"]);
+        let small = span(0.001, 0.1, true, Written::Number);
+        assert_eq!(texts(&small.steps(4))[1], "0.004642");
     }
 
     #[test]

@@ -106,13 +106,18 @@ impl DataSet {
             Self { folder: folder.to_owned(), slice, _locks: Vec::new(), own_file: None };
         data.lock()?;
         data.claim(plan)?;
-        remove_unfinished(folder);
+        data.tidy(plan);
+        Ok(data)
+    }
+
+    /// Removes what killed programs left unfinished.
+    fn tidy(&self, plan: &Plan) {
+        remove_unfinished(&self.folder);
         for table in plan.study().tables() {
-            for entry in fs::read_dir(folder.join(table)).into_iter().flatten().flatten() {
+            for entry in fs::read_dir(self.folder.join(table)).into_iter().flatten().flatten() {
                 remove_unfinished(&entry.path());
             }
         }
-        Ok(data)
     }
 
     /// The data set in `folder`, to be read.
@@ -178,17 +183,24 @@ impl DataSet {
         }
     }
 
+    /// Sees that it is the data of `plan`, made by this build of Knee.
+    ///
+    /// # Errors
+    /// It is not; the error says what differs.
+    pub fn check(&self, plan: &Plan) -> Result<(), StudyError> {
+        let (there, now) = (self.identity()?, plan.identity());
+        match there == now {
+            true => Ok(()),
+            false => Err(self.differs(&there, &now, plan.study())),
+        }
+    }
+
     /// Makes the folder that of `plan`, or sees that it is.
     fn claim(&self, plan: &Plan) -> Result<(), StudyError> {
-        let identity = plan.identity();
-        let study = plan.study();
         if self.folder.join(IDENTITY).exists() {
-            let there = self.identity()?;
-            return match there == identity {
-                true => Ok(()),
-                false => Err(self.differs(&there, &identity, study)),
-            };
+            return self.check(plan);
         }
+        let study = plan.study();
         let foreign = fs::read_dir(&self.folder)
             .map_err(|e| StudyError::of_file("read", &self.folder, &e))?
             .flatten()
@@ -202,7 +214,7 @@ impl DataSet {
         }
         write_whole(&self.folder.join(STUDY), study.text().as_bytes())?;
         write_whole(&self.folder.join(SCENARIO), study.scenario_text().as_bytes())?;
-        write_whole(&self.folder.join(IDENTITY), &pretty(&identity))
+        write_whole(&self.folder.join(IDENTITY), &pretty(&plan.identity()))
     }
 
     fn differs(&self, there: &Value, now: &Value, study: &Study) -> StudyError {
@@ -267,7 +279,8 @@ impl DataSet {
         plan.shards().iter().filter(missing).map(|s| s.number).collect()
     }
 
-    fn has(&self, plan: &Plan, shard: &Shard) -> bool {
+    /// Whether a shard is finished.
+    pub fn has(&self, plan: &Plan, shard: &Shard) -> bool {
         self.folder.join(plan.file_of(shard, TABLES[0])).is_file()
     }
 
@@ -279,6 +292,8 @@ impl DataSet {
         if plan.shards().iter().any(|shard| !self.has(plan, shard)) {
             return Ok(false);
         }
+        // Workers in other processes may have been killed meanwhile.
+        self.tidy(plan);
         let files = plan
             .shards()
             .iter()
@@ -297,10 +312,7 @@ impl DataSet {
         let mut added = 0;
         for source in from {
             let other = Self::reading(source)?;
-            let there = other.identity()?;
-            if there != plan.identity() {
-                return Err(other.differs(&there, &plan.identity(), plan.study()));
-            }
+            other.check(plan)?;
             for shard in plan.shards().iter().filter(|shard| other.has(plan, shard)) {
                 let here = self.has(plan, shard);
                 // That of the runs comes last: it says that the shard is finished.

@@ -286,6 +286,11 @@ impl Study {
         &self.scenario.text
     }
 
+    /// Folder that files named by the scenario are relative to.
+    pub fn scenario_folder(&self) -> &Path {
+        &self.scenario.folder
+    }
+
     /// Number of runs.
     pub fn runs(&self) -> u64 {
         self.runs

@@ -15,7 +15,7 @@ mod matrix;
 mod output;
 mod replay;
 mod reproduce;
-mod run;
+pub mod run;
 mod sweep;
 mod test;
 

@@ -7,16 +7,19 @@ use crate::{
 };
 use knee_cc::Algorithm;
 use knee_lab::reproduce::PAPERS;
-use knee_report::run_report::{run_report, run_text};
+use knee_report::{
+    report::Report,
+    run_report::{run_report, run_text},
+};
 use knee_results::{
     caveats::{approximations, lateness},
-    store::ResultWriter,
+    store::{ResultWriter, StoreError},
     summary::{Provenance, Summary},
     tables::write_tables,
 };
 use knee_run::{RunOptions, RunRecord, RunSpec};
 use knee_scenario::{Scenario, ScenarioError, Set};
-use miette::{Report, Result, miette};
+use miette::{Result, miette};
 use rayon::prelude::*;
 use std::{
     path::{Path, PathBuf},
@@ -106,30 +109,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let spec = &specs[0];
     let made_with = args.on.host.made_with(&args.on.options()?);
-    let summary = Summary::new(
-        &Provenance {
-            commit: COMMIT,
-            host: args.on.host.name(),
-            made_with: &made_with,
-            scenario_name: name,
-            scenario_text: scenario.text(),
-        },
-        spec,
-        &records,
-    );
+    let provenance = Provenance {
+        commit: COMMIT,
+        host: args.on.host.name(),
+        made_with: &made_with,
+        scenario_name: name,
+        scenario_text: scenario.text(),
+    };
+    let summary = Summary::new(&provenance, spec, &records);
     let mut kept = None;
     if let Some(results) = results {
-        results.json("summary.json", &summary)?;
-        results.bytes("scenario.toml", scenario.text())?;
-        results.algorithms(spec.algorithms())?;
-        write_tables(&results, spec, &records)?;
-        let mut report = run_report(experiment.title(), spec, &records);
-        report.meta.extend(made_by(args.on.host.name()));
-        report.meta.extend(made_with.iter().map(|(name, value)| (name.to_string(), value.clone())));
-        for chart in report.sections.iter().flat_map(|s| &s.charts) {
-            results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
-        }
-        results.bytes("report.html", report.html())?;
+        write_results(&results, &provenance, &summary, experiment.title(), spec, &records)?;
         kept = Some(results.finish()?);
     }
     match args.format {
@@ -141,6 +131,43 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         output::tell(&format!("results: {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The report of a run's repetitions, with what made them.
+pub fn report(
+    provenance: &Provenance<'_>,
+    title: &str,
+    spec: &RunSpec,
+    records: &[RunRecord],
+) -> Report {
+    let mut report = run_report(title, spec, records);
+    report.meta.extend(made_by(provenance.host));
+    let made_with = provenance.made_with.iter();
+    report.meta.extend(made_with.map(|(name, value)| (name.to_string(), value.clone())));
+    report
+}
+
+/// Writes what `knee run --out` keeps.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_results(
+    results: &ResultWriter,
+    provenance: &Provenance<'_>,
+    summary: &Summary,
+    title: &str,
+    spec: &RunSpec,
+    records: &[RunRecord],
+) -> Result<(), StoreError> {
+    results.json("summary.json", summary)?;
+    results.bytes("scenario.toml", provenance.scenario_text)?;
+    results.algorithms(spec.algorithms())?;
+    write_tables(results, spec, records)?;
+    let report = report(provenance, title, spec, records);
+    for chart in report.sections.iter().flat_map(|s| &s.charts) {
+        results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
+    }
+    results.bytes("report.html", report.html())
 }
 
 /// What is asked of the runs.
@@ -207,7 +234,7 @@ pub(crate) fn own(file: &str) -> std::result::Result<Algorithm, String> {
 }
 
 /// Points to `knee reproduce` if a paper was named instead of a file.
-fn paper_meant(path: &Path, error: ScenarioError) -> Report {
+fn paper_meant(path: &Path, error: ScenarioError) -> miette::Report {
     match path.to_str().filter(|name| PAPERS.contains(name)) {
         Some(paper) if !path.exists() => {
             let help = format!(
