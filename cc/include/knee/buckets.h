@@ -56,8 +56,16 @@ static inline void cc_buckets_push(struct cc_buckets *buckets, u64 now_us, u64 w
 	u64 width_us = window_us / CC_BUCKETS_PER_WINDOW + 1ULL;
 	u64 start_us = buckets_start_us(buckets);
 	u64 elapsed_us = cc_wrapping_sub_u64(now_us, start_us) & CC_BUCKETS_TIME_MASK;
-	u64 ended = elapsed_us / width_us;
+	u64 ended;
 
+	/* Most often the running bucket goes on. */
+	if (elapsed_us < width_us && (buckets->lane[0] & CC_TIME_MAX_US) != 0U) {
+		if ((buckets->lane[0] & CC_TIME_MAX_US) < BUCKETS_ONE - sample)
+			buckets->lane[0] =
+			    (buckets->lane[0] & ~CC_TIME_MAX_US) | (BUCKETS_ONE - sample);
+		return;
+	}
+	ended = elapsed_us / width_us;
 	start_us += cc_sub_floor_u64(elapsed_us, elapsed_us % width_us);
 	if (cc_buckets_least(buckets) == 0U)
 		start_us = now_us;

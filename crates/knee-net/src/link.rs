@@ -68,7 +68,7 @@ impl<P: Packet> Link<P> {
     ///
     /// # Errors
     /// The packet, dropped.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, now_ns: u64, packet: P) -> Result<(), P> {
         self.queue.push(now_ns, packet)?;
         if self.ends_ns == NEVER {

@@ -4,8 +4,10 @@ use crate::NEVER;
 
 /// Up to this many sources are searched linearly, which is faster than the tree.
 const FEW: usize = 1 << FEW_BITS;
-const FEW_BITS: u32 = 3;
-/// Latest time that fits beside a source's number; 73 years.
+const FEW_BITS: u32 = 4;
+/// Most runs have no more than these.
+const HALF: usize = FEW / 2;
+/// Latest time that fits beside a source's number; 36 years.
 const LATEST: u64 = u64::MAX >> FEW_BITS;
 
 /// Knows when each source is next due, and which is first. Of sources due at the same time the
@@ -15,8 +17,9 @@ const LATEST: u64 = u64::MAX >> FEW_BITS;
 /// per change.
 pub struct Schedule {
     /// If there are no more than [`FEW`] sources: due time and number of each in one word, so that
-    /// the smallest word is the first source.
-    few: [u64; FEW],
+    /// the smallest word is the first source. The second half is used if there are more than [`HALF`].
+    few: [[u64; HALF]; 2],
+    uses_both_halves: bool,
     /// Due times of all sources, if there are more.
     due_ns: Vec<u64>,
     /// `winner[1]` is first overall; node n has children 2n and 2n+1; the leaves follow.
@@ -26,7 +29,12 @@ pub struct Schedule {
 impl Schedule {
     /// `sources` sources, none due.
     pub fn new(sources: usize) -> Self {
-        let mut new = Self { few: [u64::MAX; FEW], due_ns: Vec::new(), winner: Vec::new() };
+        let mut new = Self {
+            few: [[u64::MAX; HALF]; 2],
+            uses_both_halves: sources > HALF,
+            due_ns: Vec::new(),
+            winner: Vec::new(),
+        };
         if sources > FEW {
             let leaves = sources.next_power_of_two();
             new.due_ns = vec![NEVER; leaves];
@@ -34,24 +42,30 @@ impl Schedule {
             for (i, w) in new.winner[leaves..].iter_mut().enumerate() {
                 *w = i as u32;
             }
-            (1..leaves).rev().for_each(|node| new.play(node));
+            for node in (1..leaves).rev() {
+                new.play(node);
+            }
         }
         new
     }
 
     #[inline]
-    fn play(&mut self, node: usize) {
+    fn play(&mut self, node: usize) -> u32 {
         let (a, b) = (self.winner[2 * node], self.winner[2 * node + 1]);
         let first = if self.due_ns[a as usize] <= self.due_ns[b as usize] { a } else { b };
-        self.winner[node] = first;
+        std::mem::replace(&mut self.winner[node], first)
     }
 
     /// Source `source` is next due at `due_ns` ([`NEVER`]: it is not).
     #[inline]
     pub fn set(&mut self, source: usize, due_ns: u64) {
         match self.due_ns.get_mut(source) {
-            None if due_ns >= LATEST => self.few[source] = u64::MAX,
-            None => self.few[source] = (due_ns << FEW_BITS) | source as u64,
+            None => {
+                let word = (due_ns << FEW_BITS) | source as u64;
+                let word = if due_ns >= LATEST { u64::MAX } else { word };
+                self.few[source / HALF][source % HALF] = word;
+            }
+            Some(due) if *due == due_ns => {}
             Some(due) => {
                 *due = due_ns;
                 self.climb(source);
@@ -62,7 +76,10 @@ impl Schedule {
     fn climb(&mut self, source: usize) {
         let mut node = (self.due_ns.len() + source) / 2;
         while node > 0 {
-            self.play(node);
+            let before = self.play(node);
+            if before == self.winner[node] && before != source as u32 {
+                return; // nothing changes above
+            }
             node /= 2;
         }
     }
@@ -73,8 +90,13 @@ impl Schedule {
         if let Some(&source) = self.winner.get(1) {
             return (source as usize, self.due_ns[source as usize]);
         }
-        let [a, b, c, d, e, f, g, h] = self.few;
-        let first = (a.min(b)).min(c.min(d)).min((e.min(f)).min(g.min(h)));
+        let least = |[a, b, c, d, e, f, g, h]: [u64; HALF]| {
+            a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)))
+        };
+        let mut first = least(self.few[0]);
+        if self.uses_both_halves {
+            first = first.min(least(self.few[1]));
+        }
         ((first % FEW as u64) as usize, if first == u64::MAX { NEVER } else { first >> FEW_BITS })
     }
 }
@@ -87,8 +109,8 @@ mod tests {
     proptest! {
         #[test]
         fn gives_the_earliest_then_the_lowest(
-            n in 1usize..20,
-            changes in prop::collection::vec((0usize..20, prop_oneof![0u64..8, Just(NEVER)]), 1..100),
+            n in 1usize..40,
+            changes in prop::collection::vec((0usize..40, prop_oneof![0u64..8, Just(NEVER)]), 1..200),
         ) {
             let mut schedule = Schedule::new(n);
             let mut due = vec![NEVER; n];

@@ -106,7 +106,8 @@ impl Tcp {
     /// An ACK reaches the sender.
     #[inline(always)]
     fn on_ack(&mut self, ack: Ack, at: &mut At<'_, Self>) {
-        let sack = at.shared.take(ack.sack).unwrap_or(Sack::NOTHING);
+        let sack = at.shared.take(ack.sack);
+        let sack = sack.as_ref().unwrap_or(&Sack::NOTHING);
         self.with_sender(at, |sender, now_ns, out| sender.on_ack(now_ns, ack, sack, out));
     }
 }
@@ -118,7 +119,7 @@ struct Out<'a, 'b> {
 }
 
 impl Transmit for Out<'_, '_> {
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, number: u32, ecn: Ecn, cwr: bool) {
         let data = Data { flow: self.at.flow(), number, bytes: self.bytes, ecn, cwr };
         self.at.send(Packet::Data(data), End::Sender);

@@ -119,11 +119,16 @@ impl Receiver {
             }
             return Reply::Later;
         }
+        self.arrive_out_of_order(now_ns, number)
+    }
+
+    /// RFC 5681 section 4.2: out-of-order arrivals and fills of a hole are acknowledged at once.
+    #[inline(never)]
+    fn arrive_out_of_order(&mut self, now_ns: u64, number: u32) -> Reply {
         if self.conceals_loss && number > self.next {
             self.skip_to(number);
             return self.arrive(now_ns, number);
         }
-        // RFC 5681 section 4.2: out-of-order arrivals and fills of a hole are acknowledged at once.
         if number < self.next || !self.insert(number) {
             self.duplicate_pkts += 1;
             return Reply::Now { duplicate: number };
@@ -145,7 +150,7 @@ impl Receiver {
     }
 
     /// Hands everything before `end` to the application.
-    #[inline]
+    #[inline(always)]
     fn deliver_to(&mut self, now_ns: u64, end: u32) {
         self.delivered_bytes += u64::from(end - self.next) * u64::from(self.mss_bytes);
         self.next = end;
@@ -183,10 +188,13 @@ impl Receiver {
     }
 
     /// The SACK blocks to report now; `None` if nothing is missing.
+    #[inline(always)]
     pub(crate) fn blocks(&self) -> Option<SackBlocks> {
-        if self.ranges.is_empty() {
-            return None;
-        }
+        if self.ranges.is_empty() { None } else { Some(self.out_of_order()) }
+    }
+
+    #[inline(never)]
+    fn out_of_order(&self) -> SackBlocks {
         let mut blocks: SackBlocks = [(0, 0); 3];
         let mut used = 0;
         for number in self.recent {
@@ -207,7 +215,7 @@ impl Receiver {
                 used += 1;
             }
         }
-        Some(blocks)
+        blocks
     }
 
     /// An acknowledgement has been sent.

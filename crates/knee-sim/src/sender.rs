@@ -182,7 +182,7 @@ impl Sender {
         &mut self,
         now_ns: u64,
         ack: packet::Ack,
-        sack: Sack,
+        sack: &Sack,
         out: &mut impl Transmit,
     ) {
         if ack.cumulative < self.tcb.board.una() || self.tcb.board.outstanding() == 0 {
@@ -194,7 +194,7 @@ impl Sender {
             prior_inflight_pkts = self.inflight_pkts();
         }
         let advanced = ack.cumulative - self.tcb.board.una();
-        let news = self.take_in(now_ns, ack.cumulative, sack.blocks);
+        let news = self.take_in(now_ns, ack.cumulative, sack.blocks.as_ref());
         let rtt_ns = self.measure_rtt(now_ns, &news);
         let tcb = &mut self.tcb;
         tcb.refresh(now_ns);
@@ -230,7 +230,7 @@ impl Sender {
             tcb.on_duplicate_report(sack.duplicate);
         }
         if let Some(probe) = tcb.probe {
-            tcb.on_probe_answered(probe, ack.cumulative, &sack, advanced);
+            tcb.on_probe_answered(probe, ack.cumulative, sack, advanced);
         }
         let verdict = self.judge(now_ns, advanced, news.delivered_pkts, ack.echo, out);
         seen.lost_pkts = verdict.lost_pkts;
@@ -248,14 +248,14 @@ impl Sender {
 
     /// Brings the scoreboard up to date with an ACK.
     #[inline]
-    fn take_in(&mut self, now_ns: u64, cumulative: u32, blocks: Option<SackBlocks>) -> News {
+    fn take_in(&mut self, now_ns: u64, cumulative: u32, blocks: Option<&SackBlocks>) -> News {
         let tcb = &mut self.tcb;
         let advanced = cumulative - tcb.board.una();
         let mut news = tcb.board.acknowledge(cumulative, now_ns);
         if let Some(delivered_pkts) = self.recovery.delivered_pkts(tcb, advanced) {
             news.delivered_pkts = delivered_pkts;
         } else if let Some(blocks) = blocks {
-            tcb.board.sack(&blocks, now_ns, &mut news);
+            tcb.board.sack(blocks, now_ns, &mut news);
         }
         tcb.delivered_pkts += u64::from(news.delivered_pkts);
         news

@@ -16,7 +16,7 @@ impl<P: Packet> DropTail<P> {
         Self { limit, held: Fifo::default() }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, now_ns: u64, packet: P) -> Result<(), P> {
         let bytes = u64::from(packet.wire_bytes());
         if !self.limit.takes(self.held.len(), self.held.bytes(), bytes) {

@@ -132,7 +132,7 @@ impl<P: Packet> Queue<P> {
     ///
     /// # Errors
     /// The packet, dropped.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, now_ns: u64, packet: P) -> Result<(), P> {
         match &mut self.0 {
             Kind::DropTail(queue) => queue.push(now_ns, packet),

@@ -182,7 +182,8 @@ impl<P: Numbered> Hop<P> {
         log: bool,
         gone: &mut VecDeque<Gone<P>>,
     ) -> bool {
-        let label = Label::of(&packet);
+        // The queue is about to own it.
+        let label = log.then(|| Label::of(&packet));
         let event = if self.loss.loses(random) || in_burst(&mut self.bursts) {
             gone.push_back(Gone::forward(now_ns, packet, PacketEvent::Lost));
             PacketEvent::Lost
@@ -198,7 +199,9 @@ impl<P: Numbered> Hop<P> {
             self.collect_dropped(now_ns, held_pkts - 1, log, gone);
             PacketEvent::Enqueued
         };
-        self.note(now_ns, label, event, self.link.held_pkts(), log);
+        if let Some(label) = label {
+            self.note(now_ns, label, event, self.link.held_pkts());
+        }
         event == PacketEvent::Enqueued
     }
 
@@ -216,7 +219,9 @@ impl<P: Numbered> Hop<P> {
         self.watch.depart(packet.wire_bytes(), waited_ns, bins);
         let held_pkts = self.link.held_pkts();
         let before_drops_pkts = held_pkts + self.link.dropped_pkts();
-        self.note(now_ns, Label::of(&packet), PacketEvent::Departed, before_drops_pkts, log);
+        if log {
+            self.note(now_ns, Label::of(&packet), PacketEvent::Departed, before_drops_pkts);
+        }
         self.collect_dropped(now_ns, held_pkts, log, gone);
         let marked = packet.ecn() == Ecn::Marked;
         if marked {
@@ -282,18 +287,17 @@ impl<P: Numbered> Hop<P> {
         while let Some(packet) = self.link.take_dropped() {
             self.watch.count_drop();
             let held_pkts = held_pkts + self.link.dropped_pkts();
-            self.note(now_ns, Label::of(&packet), PacketEvent::Dropped, held_pkts, log);
+            if log {
+                self.note(now_ns, Label::of(&packet), PacketEvent::Dropped, held_pkts);
+            }
             gone.push_back(Gone::forward(now_ns, packet, PacketEvent::Dropped));
         }
     }
 
-    #[inline(always)]
-    fn note(&mut self, time_ns: Ns, label: Label, event: PacketEvent, held_pkts: u32, log: bool) {
-        if log {
-            let Label { flow, number, bytes } = label;
-            let line = PacketLog { time_ns, flow, number, bytes, held_pkts, event };
-            self.watch.queue.log.push(line);
-        }
+    fn note(&mut self, time_ns: Ns, label: Label, event: PacketEvent, held_pkts: u32) {
+        let Label { flow, number, bytes } = label;
+        let line = PacketLog { time_ns, flow, number, bytes, held_pkts, event };
+        self.watch.queue.log.push(line);
     }
 
     /// A packet leaves for a way on which packets overtake each other; when the next one arrives.
