@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+/*
+ * Ebb: drains the queue at a delay on which all flows agree, and asks whether the others yield.
+ *
+ * An algorithm of this project. docs/algorithms/ebb.md has its goals, the derivation and what it
+ * does not do; the names here are those of the equations there.
+ *
+ * Low delay. The window grows by alpha packets per round trip,
+ *
+ *   alpha = gain sqrt(W RTT),                                                                  (1)
+ *
+ * until the queueing delay q reaches theta; then a drain leaves what the path holds without a
+ * queue, and a little less, so that the base RTT shows:
+ *
+ *   W <- drain (RTTmin/RTT) W.                                                                 (2)
+ *
+ * Every drain is a test. If all flows drained, q falls by as much as the window says, and the
+ * delivery rate stays. If it does not within two round trips, others hold the queue: W is restored,
+ * and the next test comes at the next theta 2^level above q. Levels are absolute, so flows of this
+ * algorithm test together. Above level 0, and for `memory` after the last sign of competition, the
+ * window grows and reacts to loss as NewReno's. A test that passes, or a queue that stays empty,
+ * leads back to level 0.
+ *
+ * A loss is congestive if q was near the largest q seen lately (a full queue), if the loss rate is
+ * above `loss_limit`, or if it is a mark. Any other loss leaves the window as it is.
+ */
+#include "knee/host.h"
+#include "knee/buckets.h"
+#include "knee/growth.h"
+#include "knee/reno.h"
+#include "knee/root.h"
+
+#define EBB_PARAMS(X) \
+	X(CC_TIME_US, theta_us, "theta", "", 100, 1000000, 10000, "", "design: goal of 10 ms", \
+	  "queueing delay at which the queue is drained") \
+	X(CC_NUMBER_PPM, packet_ppm, "packet", "", 0, 16000000, 1250000, "", "design", \
+	  "theta is at least the time of this many packets at the flow's own rate") \
+	X(CC_TIME_US, base_window_us, "base_window", "", 100000, 600000000, 10000000, "", \
+	  "design: recovery from a longer route in 10 s", "time over which the base RTT is taken") \
+	X(CC_PROB_PPM, drain_ppm, "drain", "", 100000, 1000000, 970000, "", "design", \
+	  "a drain leaves this fraction of the window that would empty the queue") \
+	X(CC_PROB_PPM, probe_ppm, "probe", "", 10000, 900000, 300000, "", "design", \
+	  "largest fraction of the window that a test above level 0 takes") \
+	X(CC_PROB_PPM, yield_ppm, "yield", "", 0, 1000000, 750000, "", "design", \
+	  "fraction of the expected fall of q from which on the others have yielded") \
+	X(CC_NUMBER_PPM, gain_ppm, "gain", "", 1000, 1000000000, 625000, "", \
+	  "design: one packet per RTT at 20 Mbit/s and 40 ms", \
+	  "growth in low delay, packets per round trip over sqrt(W RTT), RTT in seconds") \
+	X(CC_NUMBER_PPM, alpha_ppm, "alpha", "", 10000, 16000000, 1000000, "", "RFC 5681 s3.1: 1", \
+	  "growth beside others, packets per round trip") \
+	X(CC_TIME_US, rtt_ref_us, "rtt_ref", "", 1000, 10000000, 150000, "", "design", \
+	  "RTT from which on growth beside others is per time, not per round trip") \
+	X(CC_PROB_PPM, beta_ppm, "beta", "", 100000, 950000, 500000, "", "RFC 5681 s3.1: 0.5", \
+	  "fraction of the window that a congestive loss leaves, beside others") \
+	X(CC_PROB_PPM, mark_ppm, "mark", "", 100000, 950000, 850000, "", "RFC 8511 s3.1: 0.85", \
+	  "largest fraction of the window that a congestion mark leaves") \
+	X(CC_PROB_PPM, full_ppm, "full", "", 0, 1000000, 750000, "", "design", \
+	  "a loss at this fraction of the largest q or above is congestive") \
+	X(CC_PROB_PPM, loss_limit_ppm, "loss_limit", "", 1000, 1000000, 100000, "", "design", \
+	  "fraction lost above which every loss is congestive") \
+	X(CC_TIME_US, memory_us, "memory", "", 0, 600000000, 10000000, "", "design", \
+	  "time for which a sign of competition keeps growth as NewReno's") \
+	X(CC_COUNT, patience, "patience", "", 1, 200, 8, "", "design", \
+	  "round trips with an empty queue after which growth doubles with each") \
+	X(CC_NUMBER_PPM, pacing_ppm, "pacing", "", 1000000, 2000000, 1250000, "", "design", \
+	  "pacing rate, windows per RTTmin: twice that in slow start, four times beside others")
+
+#define EBB_RULES(R)
+
+CC_PARAMS_STRUCT(ebb, EBB_PARAMS);
+
+struct ebb_state {
+	struct cc_buckets base_us; /* RTTmin */
+	u32 round_end_pkts;	   /* delivered_pkts */
+	u32 alpha_q16;		   /* packets per round trip, in the running round */
+	u32 credit_q16;		   /* fraction of a packet towards the next +1 */
+	u32 prior_cwnd_pkts;	   /* before the latest loss, for undo */
+	u32 q_us;		   /* q: least queueing delay of the latest lane */
+	u32 lane_us;		   /* the same of the running lane; EBB_NONE */
+	u32 round_us;		   /* the same of the running round; EBB_NONE */
+	u32 high_us;		   /* largest q of the running round */
+	u32 last_high_us;	   /* and of the one before */
+	u32 q_max_us;		   /* largest q, decaying */
+	u32 test_cwnd_pkts;	   /* before the latest drain; a failed test restores it */
+	u32 test_q_us;		   /* q at that time */
+	u32 test_rate_q24;	   /* delivery rate at that time, packets/us; 0: not known */
+	u32 rival_ms;		   /* time of the latest sign of competition */
+	u16 loss_q15;		   /* fraction lost, smoothed */
+	u16 latest_ms;		   /* time of the latest ACK, modulo 65.5 s */
+	u8 lane_samples;
+	u8 level;
+	u8 test;	  /* rounds until the test ends; 0: none */
+	u8 hold;	  /* rounds until the window may change again */
+	u8 empty;	  /* rounds with an empty queue, in a row */
+	u8 stale;	  /* rounds whose samples may be from before a timeout */
+	u8 rival : 1;	  /* rival_ms is set */
+	u8 loss_seen : 1; /* ssthresh() was called since the last ACK */
+	u8 failed : 1;	  /* hold follows a failed test */
+	u8 resumed : 2;	  /* rounds since sending resumed after a pause, from 2 down */
+};
+_Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket");
+
+#define EBB_NONE CC_TIME_MAX_US
+/* Samples of a lane. The least of 8 samples with a uniform jitter J exceeds J/2 once in 256. */
+#define EBB_LANE_SAMPLES 8U
+#define EBB_LEVEL_MAX 10U
+/* Rounds of a test: the first ends with packets sent before the drain, the second measures the
+ * queue while it falls, the third judges. */
+#define EBB_TEST_ROUNDS 4U
+/* Rounds after another reduction before the next. */
+#define EBB_HOLD_ROUNDS 2U
+/* From this window on, a packet more or less does not hide a change of the delivery rate. */
+#define EBB_RATE_PKTS 8U
+#define EBB_ONE_Q16 (1U << 16)
+/* A pause of more round trips than this restarts the window, from this (RFC 6928). */
+#define EBB_IDLE_RTTS 8U
+#define EBB_RESTART_PKTS 10U
+
+static void ebb_init(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
+{
+	(void)p;
+	st->lane_us = EBB_NONE;
+	st->round_us = EBB_NONE;
+	st->prior_cwnd_pkts = conn->cwnd_pkts;
+}
+
+/* part * value, part <= 1. */
+static u32 ebb_part(u32 value, u32 part_ppm)
+{
+	return (u32)((u64)value * cc_min_u32(part_ppm, CC_ONE_PPM) / CC_ONE_PPM);
+}
+
+static u32 ebb_q16(u32 ppm)
+{
+	return (u32)(((u64)ppm << 16) / CC_ONE_PPM);
+}
+
+static u32 ebb_base_us(const struct ebb_state *st)
+{
+	return cc_buckets_least(&st->base_us);
+}
+
+static u32 ebb_level_us(const struct ebb_params *p, u32 level)
+{
+	return cc_min_u32(p->theta_us, CC_ONE_PPM) << cc_min_u32(level, EBB_LEVEL_MAX);
+}
+
+/* The q of the next test. At level 0 a slow flow cannot hold less than some of its packets. */
+static u32 ebb_theta_us(const struct cc_conn *conn, const struct ebb_state *st,
+			const struct ebb_params *p)
+{
+	u64 packet_us = cc_div_u32(ebb_base_us(st), conn->cwnd_pkts, 0U);
+	u32 level_us = ebb_level_us(p, st->level);
+
+	if (st->level != 0)
+		return level_us;
+	return cc_max_u32(level_us, (u32)(packet_us * p->packet_ppm / CC_ONE_PPM));
+}
+
+static u16 ebb_ms16(const struct cc_conn *conn)
+{
+	return (u16)(conn->now_us / 1000ULL & 0xffffULL);
+}
+
+static void ebb_sees_rival(const struct cc_conn *conn, struct ebb_state *st)
+{
+	st->rival = 1;
+	st->rival_ms = cc_low_u32(conn->now_us / 1000ULL);
+}
+
+/* Whether others hold the queue, or did lately. */
+static int ebb_competes(const struct cc_conn *conn, const struct ebb_state *st,
+			const struct ebb_params *p)
+{
+	u32 age_ms = cc_wrapping_sub_u32(cc_low_u32(conn->now_us / 1000ULL), st->rival_ms);
+
+	return st->level != 0 || (st->rival && age_ms < p->memory_us / 1000U);
+}
+
+static void ebb_end_lane(struct ebb_state *st)
+{
+	if (st->lane_us == EBB_NONE)
+		return;
+	st->q_us = st->lane_us;
+	st->high_us = cc_max_u32(st->high_us, st->q_us);
+	st->q_max_us = cc_max_u32(st->q_max_us, st->q_us);
+	st->lane_us = EBB_NONE;
+	st->lane_samples = 0;
+}
+
+static void ebb_sample(const struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
+		       const struct cc_ack *ack)
+{
+	u32 rtt_us, q_us;
+
+	if (ack->rtt_us < 0)
+		return;
+	rtt_us = cc_min_u32(cc_max_u32((u32)ack->rtt_us, 1U), CC_TIME_MAX_US - 1U);
+	cc_buckets_push(&st->base_us, conn->now_us, p->base_window_us, rtt_us);
+	if (st->stale != 0)
+		return;
+	q_us = cc_sub_floor_u32(rtt_us, ebb_base_us(st));
+	st->lane_us = cc_min_u32(st->lane_us, q_us);
+	st->round_us = cc_min_u32(st->round_us, q_us);
+	st->lane_samples = (u8)cc_min_u32(st->lane_samples + 1U, EBB_LANE_SAMPLES);
+	if (st->lane_samples == EBB_LANE_SAMPLES)
+		ebb_end_lane(st);
+}
+
+/* Fraction lost, with a memory of 128 packets. */
+static void ebb_count_losses(struct ebb_state *st, const struct cc_ack *ack)
+{
+	u32 lost_pkts = cc_min_u32(ack->lost_pkts, 1U << 15);
+	u32 told_pkts = cc_min_u32(ack->acked_pkts, 1U << 15) + lost_pkts;
+	u32 fraction_q15 = cc_div_u32(lost_pkts << 15, told_pkts, 0U);
+	u32 weight = cc_min_u32(told_pkts, 64U);
+	u32 loss_q15 = (st->loss_q15 * (128U - weight) + fraction_q15 * weight) / 128U;
+
+	st->loss_q15 = (u16)cc_min_u32(loss_q15, 1U << 15);
+}
+
+/* RTTmin/RTT at this q: the fraction of the window that leaves no queue. */
+static u32 ebb_drained_q16(const struct ebb_state *st, u32 q_us)
+{
+	u64 base_us = ebb_base_us(st);
+
+	return (u32)cc_min_u64(cc_div_u64(base_us << 16, base_us + q_us, EBB_ONE_Q16), EBB_ONE_Q16);
+}
+
+/* The window with the fraction of a packet that growth has collected. */
+static u64 ebb_window_q16(const struct cc_conn *conn)
+{
+	u64 fraction_q16 = cc_div_u64((u64)conn->cwnd_cnt << 16, conn->cwnd_pkts, 0ULL);
+
+	return ((u64)conn->cwnd_pkts << 16) + cc_min_u64(fraction_q16, 0xffffULL);
+}
+
+/* Slow start ends, or does not resume. Without the fraction, windows of a few packets would lose a
+ * quarter to rounding at each drain. */
+static void ebb_set_window(struct cc_conn *conn, struct ebb_state *st, u64 window_q16)
+{
+	u32 pkts;
+
+	window_q16 = cc_max_u64(window_q16, (u64)CC_CWND_FLOOR_PKTS << 16);
+	window_q16 = cc_min_u64(window_q16, (u64)conn->cwnd_max_pkts << 16);
+	pkts = (u32)(window_q16 >> 16);
+	conn->cwnd_pkts = pkts;
+	conn->ssthresh_pkts = cc_max_u32(pkts, CC_CWND_FLOOR_PKTS);
+	conn->cwnd_cnt = (u32)(((window_q16 & 0xffffULL) * pkts) >> 16);
+	st->credit_q16 = 0U;
+}
+
+/* eq. 1; eq. 4 where the queue is empty; eq. 5 beside others. */
+static void ebb_set_alpha(const struct cc_conn *conn, struct ebb_state *st,
+			  const struct ebb_params *p)
+{
+	u64 window_pkts = cc_min_u32(conn->cwnd_pkts, 1U << 24);
+	u64 rtt_us = cc_min_u32(ebb_base_us(st) + st->q_us, CC_TIME_MAX_US);
+	/* sqrt(W RTT/us) 2^8, which is 1000 times that in seconds. */
+	u64 root_q8 = 2ULL * cc_sqrt_u64((window_pkts * rtt_us) << 14);
+	u64 alpha_q16 = ebb_q16(p->gain_ppm) * root_q8 / 256000ULL;
+	u64 reno_q16 = ebb_q16(p->alpha_ppm) * cc_max_u64(rtt_us, p->rtt_ref_us) /
+		       cc_max_u32(p->rtt_ref_us, 1U);
+	u32 doublings = cc_min_u32(cc_sub_floor_u32(st->empty, p->patience), 20U);
+
+	alpha_q16 = cc_min_u64(alpha_q16, CC_ALPHA_MAX_Q16);
+	if (st->level != 0)
+		alpha_q16 = reno_q16;
+	else if (ebb_competes(conn, st, p))
+		alpha_q16 = cc_min_u64(reno_q16, cc_max_u64(alpha_q16, reno_q16 / 2ULL));
+	else if (doublings != 0U)
+		alpha_q16 =
+		    cc_max_u64(alpha_q16, cc_min_u64(alpha_q16 << doublings, window_pkts << 13));
+	st->alpha_q16 = (u32)cc_min_u64(alpha_q16, CC_U32_MAX);
+}
+
+/* The level follows a falling queue, for all flows alike: they test together when it rises again.
+ */
+static void ebb_follow(struct ebb_state *st, const struct ebb_params *p)
+{
+	for (u32 i = 0U; i < EBB_LEVEL_MAX; i++)
+		if (st->level != 0 && st->q_us < ebb_level_us(p, st->level - 1U) / 10U * 9U)
+			st->level--;
+}
+
+/* Others hold the queue. */
+static void ebb_fail(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
+{
+	u32 q_us = cc_max_u32(st->test_q_us, st->q_us);
+
+	ebb_sees_rival(conn, st);
+	if (conn->cwnd_pkts < st->test_cwnd_pkts)
+		ebb_set_window(conn, st, (u64)st->test_cwnd_pkts << 16);
+	st->level = (u8)cc_max_u32(st->level, 1U);
+	st->hold = EBB_HOLD_ROUNDS;
+	st->failed = 1;
+	for (u32 level = 1U; level < EBB_LEVEL_MAX; level++)
+		if (ebb_level_us(p, level) <= q_us)
+			st->level = (u8)cc_max_u32(st->level, level + 1U);
+}
+
+static void ebb_round(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
+{
+	ebb_end_lane(st);
+	if (st->round_us > p->theta_us / 4U && st->round_us != EBB_NONE)
+		st->empty = 0;
+	else if (st->round_us != EBB_NONE)
+		st->empty = (u8)cc_min_u32(st->empty + 1U, 255U);
+	st->round_us = EBB_NONE;
+	st->q_max_us = cc_sub_floor_u32(st->q_max_us, st->q_max_us / 32U);
+	st->last_high_us = st->high_us;
+	st->high_us = 0U;
+	if (st->stale != 0 && conn->phase != CC_LOSS)
+		st->stale--;
+	if (st->resumed != 0)
+		st->resumed = (st->resumed - 1U) & 3U;
+	if (st->hold != 0)
+		st->hold--;
+	if (st->test != 0) {
+		st->test_cwnd_pkts = cc_min_u32(
+		    cc_add_sat_u32(st->test_cwnd_pkts, (st->alpha_q16 / 2U + (1U << 14)) >> 15),
+		    conn->cwnd_max_pkts);
+		st->test--;
+		if (st->test == 0)
+			ebb_fail(conn, st, p);
+	}
+	ebb_set_alpha(conn, st, p);
+}
+
+static u32 ebb_rate_q24(const struct cc_ack *ack)
+{
+	u64 rate_q24 = cc_div_u64((u64)ack->sample_pkts << 24, ack->sample_us, 0ULL);
+
+	return (u32)cc_min_u64(rate_q24, CC_U32_MAX);
+}
+
+/* Whether the drain has cost at least half as much of the delivery rate as of the window: then it
+ * was not this flow's queue that it drained. */
+static int ebb_is_slower(const struct cc_conn *conn, const struct ebb_state *st,
+			 const struct cc_ack *ack)
+{
+	u32 lost_q24 = cc_sub_floor_u32(st->test_rate_q24, ebb_rate_q24(ack));
+	u64 taken_pkts = cc_sub_floor_u32(st->test_cwnd_pkts, conn->cwnd_pkts);
+
+	if (conn->cwnd_pkts < EBB_RATE_PKTS || taken_pkts * 10ULL < st->test_cwnd_pkts)
+		return 0;
+	return 2ULL * lost_q24 * cc_min_u32(st->test_cwnd_pkts, CC_CWND_MAX_PKTS) >
+	       st->test_rate_q24 * taken_pkts;
+}
+
+/* Ends the test if it shows that the others have yielded. eq. 3. */
+static void ebb_judge(const struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
+		      const struct cc_ack *ack)
+{
+	u64 taken_pkts = cc_sub_floor_u32(st->test_cwnd_pkts, conn->cwnd_pkts);
+	u64 fall_us = cc_div_u64((ebb_base_us(st) + (u64)st->test_q_us) * taken_pkts,
+				 st->test_cwnd_pkts, 0ULL);
+	u32 least_us =
+	    ebb_part(cc_min_u32((u32)cc_min_u64(fall_us, CC_U32_MAX), st->test_q_us), p->yield_ppm);
+
+	if (st->test != 1U || cc_sub_floor_u32(st->test_q_us, st->q_us) < least_us)
+		return;
+	if (ebb_is_slower(conn, st, ack))
+		return;
+	st->test = 0;
+	st->hold = 0;
+	st->level = 0;
+	for (u32 level = 1U; level < EBB_LEVEL_MAX; level++)
+		if (ebb_level_us(p, level) <= st->q_us)
+			st->level = (u8)level;
+}
+
+/* eq. 2, which begins a test. */
+static void ebb_drain(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
+		      const struct cc_ack *ack)
+{
+	u64 left_q16 = (u64)ebb_drained_q16(st, st->q_us) * p->drain_ppm / CC_ONE_PPM;
+
+	if (conn->cwnd_pkts <= CC_CWND_FLOOR_PKTS)
+		return;
+	if (st->level != 0)
+		left_q16 =
+		    cc_max_u64(left_q16, cc_sub_floor_u32(EBB_ONE_Q16, ebb_q16(p->probe_ppm)));
+	st->test_cwnd_pkts = conn->cwnd_pkts;
+	st->test_q_us = st->q_us;
+	st->test_rate_q24 = ebb_rate_q24(ack);
+	st->test = EBB_TEST_ROUNDS;
+	st->failed = 0;
+	st->hold = EBB_TEST_ROUNDS;
+	ebb_set_window(conn, st, (ebb_window_q16(conn) * cc_min_u64(left_q16, EBB_ONE_Q16)) >> 16);
+}
+
+/* eqs. 6 to 8. */
+static void ebb_lose(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
+		     int marked)
+{
+	u32 q_us = cc_max_u32(st->high_us, st->last_high_us);
+	u32 limit_q15 = (u32)(((u64)p->loss_limit_ppm << 15) / CC_ONE_PPM);
+	int excessive = st->loss_q15 > limit_q15;
+	u32 from_pkts = conn->cwnd_pkts;
+	u32 left_q16;
+
+	if (!marked && !excessive && q_us < ebb_part(st->q_max_us, p->full_ppm)) {
+		if (reno_in_slow_start(conn))
+			ebb_set_window(conn, st, (u64)from_pkts << 16);
+		return;
+	}
+	if (st->hold != 0 && st->test == 0 && !st->failed)
+		return;
+	if (st->test != 0)
+		from_pkts = cc_max_u32(from_pkts, st->test_cwnd_pkts);
+	if (excessive) {
+		left_q16 = EBB_ONE_Q16 / 2U;
+	} else if (st->level != 0 || st->q_max_us < p->theta_us) {
+		left_q16 = ebb_q16(p->beta_ppm);
+		ebb_sees_rival(conn, st);
+	} else {
+		left_q16 = cc_max_u32(ebb_drained_q16(st, q_us), EBB_ONE_Q16 / 4U);
+	}
+	if (marked)
+		left_q16 = cc_min_u32(left_q16, ebb_q16(p->mark_ppm));
+	st->test = 0;
+	st->failed = 0;
+	st->hold = EBB_HOLD_ROUNDS;
+	ebb_set_window(conn, st, (u64)from_pkts * left_q16);
+}
+
+static void ebb_pace(struct cc_conn *conn, const struct ebb_state *st, const struct ebb_params *p)
+{
+	u64 gain_ppm = cc_min_u32(p->pacing_ppm, 2U * CC_ONE_PPM);
+	u64 bytes = (u64)conn->cwnd_pkts * cc_min_u32(conn->mss_bytes, 1U << 17);
+	u64 base_us = ebb_base_us(st);
+
+	if (reno_in_slow_start(conn))
+		gain_ppm *= 2ULL;
+	/* Senders that burst lose the packets that a paced one does not. But after a pause no ACKs
+	 * space the packets. */
+	if (ebb_competes(conn, st, p) && st->resumed == 0)
+		gain_ppm *= 4ULL;
+	if (base_us != 0ULL)
+		conn->pacing_bytes_per_s =
+		    cc_min_u64(cc_div_u64(cc_min_u64(bytes, 1ULL << 39) * gain_ppm, base_us, 0ULL),
+			       CC_PACING_MAX_BYTES_PER_S);
+}
+
+/* Slow start, which ends when the queue reaches half of theta. */
+static void ebb_start(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
+		      u32 acked_pkts, int limited)
+{
+	u32 left_q16 = cc_max_u32(ebb_drained_q16(st, st->q_us), EBB_ONE_Q16 / 2U);
+
+	if (st->q_us >= p->theta_us / 2U && conn->phase != CC_LOSS) {
+		ebb_set_window(conn, st, (u64)conn->cwnd_pkts * left_q16);
+		st->hold = EBB_HOLD_ROUNDS;
+	} else if (limited) {
+		reno_slow_start(conn, 0U, acked_pkts);
+	}
+}
+
+static void ebb_on_ack(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
+		       const struct cc_ack *ack)
+{
+	int limited =
+	    conn->cwnd_limited || 4ULL * ack->prior_inflight_pkts >= 3ULL * conn->cwnd_pkts;
+
+	st->latest_ms = ebb_ms16(conn);
+	ebb_sample(conn, st, p, ack);
+	ebb_count_losses(st, ack);
+	if (!cc_after(st->round_end_pkts, ack->sample_prior_pkts)) {
+		st->round_end_pkts = cc_low_u32(ack->delivered_pkts);
+		conn->notes |= CC_NOTE_ROUND;
+		ebb_round(conn, st, p);
+	}
+	ebb_judge(conn, st, p, ack);
+	if (st->hold == 0 && st->test == 0)
+		ebb_follow(st, p);
+	if (conn->phase != CC_LOSS && (ack->lost_pkts != 0U || st->loss_seen))
+		ebb_lose(conn, st, p, ack->lost_pkts == 0U && conn->phase == CC_CWR);
+	st->loss_seen = 0;
+	if (reno_in_slow_start(conn))
+		ebb_start(conn, st, p, ack->acked_pkts, limited);
+	else if (st->hold == 0 && st->test == 0 && st->q_us >= ebb_theta_us(conn, st, p))
+		ebb_drain(conn, st, p, ack);
+	else if (st->hold == 0 && st->test == 0 && limited)
+		cc_grow_q16(conn, &st->credit_q16, st->alpha_q16, ack->acked_pkts);
+	/* Where slow start is over, a host must not take it up again below the old threshold. */
+	if (!reno_in_slow_start(conn))
+		conn->ssthresh_pkts = cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
+	ebb_pace(conn, st, p);
+}
+
+/* The next ACK tells whether it was a loss or a mark, and decides. */
+static u32 ebb_ssthresh(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
+{
+	(void)p;
+	st->prior_cwnd_pkts = conn->cwnd_pkts;
+	st->loss_seen = 1;
+	conn->notes |= CC_NOTE_LOSS_TOLERATED;
+	return cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
+}
+
+/* Sending resumes. After a long pause the window says nothing about the path: slow start leads back
+ * to it, as in RFC 5681 section 4.1. */
+static void ebb_resume(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
+{
+	u64 rtt_us = ebb_base_us(st) + (u64)st->q_us;
+	u64 idle_ms = cc_wrapping_sub_u32(ebb_ms16(conn), st->latest_ms) & 0xffffU;
+
+	st->resumed = 2;
+	if (idle_ms * 1000ULL > EBB_IDLE_RTTS * rtt_us && conn->cwnd_pkts > EBB_RESTART_PKTS) {
+		conn->ssthresh_pkts =
+		    cc_max_u32(conn->cwnd_pkts - conn->cwnd_pkts / 4U, CC_CWND_FLOOR_PKTS);
+		conn->cwnd_pkts = EBB_RESTART_PKTS;
+		conn->cwnd_cnt = 0U;
+		st->test = 0;
+	}
+	ebb_pace(conn, st, p);
+}
+
+/* After a timeout: half the window as threshold. RTTs of what was sent before say nothing about the
+ * queue. */
+static void ebb_on_event(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
+			 u32 event)
+{
+	if (event == CC_EVENT_TX_START)
+		ebb_resume(conn, st, p);
+	if (event != CC_EVENT_RTO)
+		return;
+	conn->ssthresh_pkts = cc_max_u32(conn->cwnd_pkts / 2U, CC_CWND_FLOOR_PKTS);
+	st->loss_seen = 0;
+	st->test = 0;
+	st->stale = 2;
+	st->lane_us = EBB_NONE;
+	st->lane_samples = 0;
+	st->q_us = 0U;
+	st->q_max_us = 0U;
+	st->high_us = 0U;
+	st->last_high_us = 0U;
+}
+
+static u32 ebb_undo(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
+{
+	(void)p;
+	return cc_max_u32(conn->cwnd_pkts, cc_min_u32(st->prior_cwnd_pkts, conn->cwnd_max_pkts));
+}
+
+static void ebb_observe(const struct ebb_state *st, const struct ebb_params *p,
+			u32 out[CC_OBSERVE_N])
+{
+	out[0] = st->q_us;
+	out[1] = ebb_base_us(st);
+	out[2] = ebb_level_us(p, st->level);
+	out[3] = st->test;
+}
+
+KNEE_RATE_ALGORITHM(
+    ebb, EBB_PARAMS, EBB_RULES, CC_NO_RANDOM,
+    "drains the queue at a delay that flows agree on, and tests whether others yield",
+    "Knee, docs/algorithms/ebb.md", "q_us|rtt_min_us|level_us|test_rounds");
