@@ -15,11 +15,10 @@
  *   W <- drain (RTTmin/RTT) W.                                                                 (2)
  *
  * Every drain is a test. If all flows drained, q falls by as much as the window says, and the
- * delivery rate stays. If it does not within two round trips, others hold the queue: W is restored,
- * and the next test comes at the next theta 2^level above q. Levels are absolute, so flows of this
- * algorithm test together. Above level 0, and for `memory` after the last sign of competition, the
- * window grows and reacts to loss as NewReno's. A test that passes, or a queue that stays empty,
- * leads back to level 0.
+ * delivery rate stays. If it does not, others hold the queue: slow start leads back to W, and the
+ * next test comes at the next theta 2^level above q. Levels are absolute and follow a falling q, so
+ * flows of this algorithm test together. Above level 0, and for `memory` after the last sign of
+ * competition, the window grows and reacts to loss as NewReno's.
  *
  * A loss is congestive if q was near the largest q seen lately (a full queue), if the loss rate is
  * above `loss_limit`, or if it is a mark. Any other loss leaves the window as it is.
@@ -39,7 +38,7 @@
 	  "design: recovery from a longer route in 10 s", "time over which the base RTT is taken") \
 	X(CC_PROB_PPM, drain_ppm, "drain", "", 100000, 1000000, 970000, "", "design", \
 	  "a drain leaves this fraction of the window that would empty the queue") \
-	X(CC_PROB_PPM, probe_ppm, "probe", "", 10000, 900000, 300000, "", "design", \
+	X(CC_PROB_PPM, probe_ppm, "probe", "", 10000, 900000, 200000, "", "design", \
 	  "largest fraction of the window that a test above level 0 takes") \
 	X(CC_PROB_PPM, yield_ppm, "yield", "", 0, 1000000, 750000, "", "design", \
 	  "fraction of the expected fall of q from which on the others have yielded") \
@@ -48,7 +47,7 @@
 	  "growth in low delay, packets per round trip over sqrt(W RTT), RTT in seconds") \
 	X(CC_NUMBER_PPM, alpha_ppm, "alpha", "", 10000, 16000000, 1000000, "", "RFC 5681 s3.1: 1", \
 	  "growth beside others, packets per round trip") \
-	X(CC_TIME_US, rtt_ref_us, "rtt_ref", "", 1000, 10000000, 150000, "", "design", \
+	X(CC_TIME_US, rtt_ref_us, "rtt_ref", "", 1000, 10000000, 120000, "", "design", \
 	  "RTT from which on growth beside others is per time, not per round trip") \
 	X(CC_PROB_PPM, beta_ppm, "beta", "", 100000, 950000, 500000, "", "RFC 5681 s3.1: 0.5", \
 	  "fraction of the window that a congestive loss leaves, beside others") \
@@ -84,16 +83,16 @@ struct ebb_state {
 	u32 test_cwnd_pkts;	   /* before the latest drain; a failed test restores it */
 	u32 test_q_us;		   /* q at that time */
 	u32 test_rate_q24;	   /* delivery rate at that time, packets/us; 0: not known */
-	u32 rival_ms;		   /* time of the latest sign of competition */
+	u32 rival_us;		   /* low bits of the time of the latest sign of competition */
+	u32 latest_us;		   /* and of the latest ACK */
 	u16 loss_q15;		   /* fraction lost, smoothed */
-	u16 latest_ms;		   /* time of the latest ACK, modulo 65.5 s */
 	u8 lane_samples;
 	u8 level;
-	u8 test;	  /* rounds until the test ends; 0: none */
-	u8 hold;	  /* rounds until the window may change again */
+	u8 test : 3;	  /* rounds until the test ends; 0: none */
+	u8 hold : 3;	  /* rounds until the window may change again */
+	u8 stale : 2;	  /* rounds whose samples may be from before a timeout */
 	u8 empty;	  /* rounds with an empty queue, in a row */
-	u8 stale;	  /* rounds whose samples may be from before a timeout */
-	u8 rival : 1;	  /* rival_ms is set */
+	u8 rival : 1;	  /* rival_us is set */
 	u8 loss_seen : 1; /* ssthresh() was called since the last ACK */
 	u8 failed : 1;	  /* hold follows a failed test */
 	u8 resumed : 2;	  /* rounds since sending resumed after a pause, from 2 down */
@@ -104,8 +103,8 @@ _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket"
 /* Samples of a lane. The least of 8 samples with a uniform jitter J exceeds J/2 once in 256. */
 #define EBB_LANE_SAMPLES 8U
 #define EBB_LEVEL_MAX 10U
-/* Rounds of a test: the first ends with packets sent before the drain, the second measures the
- * queue while it falls, the third judges. */
+/* Rounds of a test: the first ends with packets sent before the drain, in the second the sender
+ * waits, the third fills the rate sample, the fourth judges. */
 #define EBB_TEST_ROUNDS 4U
 /* Rounds after another reduction before the next. */
 #define EBB_HOLD_ROUNDS 2U
@@ -157,24 +156,19 @@ static u32 ebb_theta_us(const struct cc_conn *conn, const struct ebb_state *st,
 	return cc_max_u32(level_us, (u32)(packet_us * p->packet_ppm / CC_ONE_PPM));
 }
 
-static u16 ebb_ms16(const struct cc_conn *conn)
-{
-	return (u16)(conn->now_us / 1000ULL & 0xffffULL);
-}
-
 static void ebb_sees_rival(const struct cc_conn *conn, struct ebb_state *st)
 {
 	st->rival = 1;
-	st->rival_ms = cc_low_u32(conn->now_us / 1000ULL);
+	st->rival_us = cc_low_u32(conn->now_us);
 }
 
 /* Whether others hold the queue, or did lately. */
 static int ebb_competes(const struct cc_conn *conn, const struct ebb_state *st,
 			const struct ebb_params *p)
 {
-	u32 age_ms = cc_wrapping_sub_u32(cc_low_u32(conn->now_us / 1000ULL), st->rival_ms);
+	u32 age_us = cc_wrapping_sub_u32(cc_low_u32(conn->now_us), st->rival_us);
 
-	return st->level != 0 || (st->rival && age_ms < p->memory_us / 1000U);
+	return st->level != 0 || (st->rival && age_us < p->memory_us);
 }
 
 static void ebb_end_lane(struct ebb_state *st)
@@ -290,7 +284,7 @@ static void ebb_fail(struct cc_conn *conn, struct ebb_state *st, const struct eb
 
 	ebb_sees_rival(conn, st);
 	if (conn->cwnd_pkts < st->test_cwnd_pkts)
-		ebb_set_window(conn, st, (u64)st->test_cwnd_pkts << 16);
+		conn->ssthresh_pkts = cc_max_u32(st->test_cwnd_pkts, CC_CWND_FLOOR_PKTS);
 	st->level = (u8)cc_max_u32(st->level, 1U);
 	st->hold = EBB_HOLD_ROUNDS;
 	st->failed = 1;
@@ -311,16 +305,16 @@ static void ebb_round(struct cc_conn *conn, struct ebb_state *st, const struct e
 	st->last_high_us = st->high_us;
 	st->high_us = 0U;
 	if (st->stale != 0 && conn->phase != CC_LOSS)
-		st->stale--;
+		st->stale = (st->stale - 1U) & 3U;
 	if (st->resumed != 0)
 		st->resumed = (st->resumed - 1U) & 3U;
 	if (st->hold != 0)
-		st->hold--;
+		st->hold = (st->hold - 1U) & 7U;
 	if (st->test != 0) {
 		st->test_cwnd_pkts = cc_min_u32(
 		    cc_add_sat_u32(st->test_cwnd_pkts, (st->alpha_q16 / 2U + (1U << 14)) >> 15),
 		    conn->cwnd_max_pkts);
-		st->test--;
+		st->test = (st->test - 1U) & 7U;
 		if (st->test == 0)
 			ebb_fail(conn, st, p);
 	}
@@ -334,18 +328,19 @@ static u32 ebb_rate_q24(const struct cc_ack *ack)
 	return (u32)cc_min_u64(rate_q24, CC_U32_MAX);
 }
 
-/* Whether the drain has cost at least half as much of the delivery rate as of the window: then it
- * was not this flow's queue that it drained. */
+/* Whether the drain has cost more of the delivery rate than it was to, by an eighth of what it has
+ * taken of the window: then it was not this flow's queue that it drained, or not only. */
 static int ebb_is_slower(const struct cc_conn *conn, const struct ebb_state *st,
-			 const struct cc_ack *ack)
+			 const struct ebb_params *p, const struct cc_ack *ack)
 {
-	u32 lost_q24 = cc_sub_floor_u32(st->test_rate_q24, ebb_rate_q24(ack));
+	u64 lost_q24 =
+	    cc_sub_floor_u32(ebb_part(st->test_rate_q24, p->drain_ppm), ebb_rate_q24(ack));
+	u64 before_pkts = cc_min_u32(st->test_cwnd_pkts, 1U << 28);
 	u64 taken_pkts = cc_sub_floor_u32(st->test_cwnd_pkts, conn->cwnd_pkts);
 
 	if (conn->cwnd_pkts < EBB_RATE_PKTS || taken_pkts * 10ULL < st->test_cwnd_pkts)
 		return 0;
-	return 2ULL * lost_q24 * cc_min_u32(st->test_cwnd_pkts, CC_CWND_MAX_PKTS) >
-	       st->test_rate_q24 * taken_pkts;
+	return 8ULL * lost_q24 * before_pkts > st->test_rate_q24 * taken_pkts;
 }
 
 /* Ends the test if it shows that the others have yielded. eq. 3. */
@@ -360,7 +355,7 @@ static void ebb_judge(const struct cc_conn *conn, struct ebb_state *st, const st
 
 	if (st->test != 1U || cc_sub_floor_u32(st->test_q_us, st->q_us) < least_us)
 		return;
-	if (ebb_is_slower(conn, st, ack))
+	if (ebb_is_slower(conn, st, p, ack))
 		return;
 	st->test = 0;
 	st->hold = 0;
@@ -370,10 +365,21 @@ static void ebb_judge(const struct cc_conn *conn, struct ebb_state *st, const st
 			st->level = (u8)level;
 }
 
+/* Whether another flow has just drained, or lost: q has fallen by a 16th of the RTT within two
+ * rounds. A flow whose RTTmin is wrong, and whose levels therefore differ, joins the test. */
+static int ebb_joins(const struct ebb_state *st)
+{
+	u32 before_us = cc_max_u32(st->high_us, st->last_high_us);
+
+	return st->level != 0 &&
+	       cc_sub_floor_u32(before_us, st->q_us) > (ebb_base_us(st) + before_us) / 16U;
+}
+
 /* eq. 2, which begins a test. */
 static void ebb_drain(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
 		      const struct cc_ack *ack)
 {
+	u32 q_us = ebb_joins(st) ? cc_max_u32(st->high_us, st->last_high_us) : st->q_us;
 	u64 left_q16 = (u64)ebb_drained_q16(st, st->q_us) * p->drain_ppm / CC_ONE_PPM;
 
 	if (conn->cwnd_pkts <= CC_CWND_FLOOR_PKTS)
@@ -382,7 +388,7 @@ static void ebb_drain(struct cc_conn *conn, struct ebb_state *st, const struct e
 		left_q16 =
 		    cc_max_u64(left_q16, cc_sub_floor_u32(EBB_ONE_Q16, ebb_q16(p->probe_ppm)));
 	st->test_cwnd_pkts = conn->cwnd_pkts;
-	st->test_q_us = st->q_us;
+	st->test_q_us = q_us;
 	st->test_rate_q24 = ebb_rate_q24(ack);
 	st->test = EBB_TEST_ROUNDS;
 	st->failed = 0;
@@ -443,13 +449,13 @@ static void ebb_pace(struct cc_conn *conn, const struct ebb_state *st, const str
 			       CC_PACING_MAX_BYTES_PER_S);
 }
 
-/* Slow start, which ends when the queue reaches half of theta. */
+/* Slow start. At level 0 it ends when the queue reaches half of theta. */
 static void ebb_start(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
 		      u32 acked_pkts, int limited)
 {
 	u32 left_q16 = cc_max_u32(ebb_drained_q16(st, st->q_us), EBB_ONE_Q16 / 2U);
 
-	if (st->q_us >= p->theta_us / 2U && conn->phase != CC_LOSS) {
+	if (st->level == 0 && st->q_us >= p->theta_us / 2U && conn->phase != CC_LOSS) {
 		ebb_set_window(conn, st, (u64)conn->cwnd_pkts * left_q16);
 		st->hold = EBB_HOLD_ROUNDS;
 	} else if (limited) {
@@ -463,7 +469,7 @@ static void ebb_on_ack(struct cc_conn *conn, struct ebb_state *st, const struct 
 	int limited =
 	    conn->cwnd_limited || 4ULL * ack->prior_inflight_pkts >= 3ULL * conn->cwnd_pkts;
 
-	st->latest_ms = ebb_ms16(conn);
+	st->latest_us = cc_low_u32(conn->now_us);
 	ebb_sample(conn, st, p, ack);
 	ebb_count_losses(st, ack);
 	if (!cc_after(st->round_end_pkts, ack->sample_prior_pkts)) {
@@ -479,7 +485,8 @@ static void ebb_on_ack(struct cc_conn *conn, struct ebb_state *st, const struct 
 	st->loss_seen = 0;
 	if (reno_in_slow_start(conn))
 		ebb_start(conn, st, p, ack->acked_pkts, limited);
-	else if (st->hold == 0 && st->test == 0 && st->q_us >= ebb_theta_us(conn, st, p))
+	else if (st->hold == 0 && st->test == 0 &&
+		 (st->q_us >= ebb_theta_us(conn, st, p) || ebb_joins(st)))
 		ebb_drain(conn, st, p, ack);
 	else if (st->hold == 0 && st->test == 0 && limited)
 		cc_grow_q16(conn, &st->credit_q16, st->alpha_q16, ack->acked_pkts);
@@ -504,10 +511,10 @@ static u32 ebb_ssthresh(struct cc_conn *conn, struct ebb_state *st, const struct
 static void ebb_resume(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
 {
 	u64 rtt_us = ebb_base_us(st) + (u64)st->q_us;
-	u64 idle_ms = cc_wrapping_sub_u32(ebb_ms16(conn), st->latest_ms) & 0xffffU;
+	u64 idle_us = cc_wrapping_sub_u32(cc_low_u32(conn->now_us), st->latest_us);
 
 	st->resumed = 2;
-	if (idle_ms * 1000ULL > EBB_IDLE_RTTS * rtt_us && conn->cwnd_pkts > EBB_RESTART_PKTS) {
+	if (idle_us > EBB_IDLE_RTTS * rtt_us && conn->cwnd_pkts > EBB_RESTART_PKTS) {
 		conn->ssthresh_pkts =
 		    cc_max_u32(conn->cwnd_pkts - conn->cwnd_pkts / 4U, CC_CWND_FLOOR_PKTS);
 		conn->cwnd_pkts = EBB_RESTART_PKTS;

@@ -1,0 +1,415 @@
+//! Ebb: the equations of docs/algorithms/ebb.md against values worked out by hand. The base RTT is 40
+//! ms; an ACK of one packet is one sample, eight make a lane.
+
+#[allow(dead_code)] // each file of tests uses its part
+mod common;
+
+use common::params;
+use knee_cc::{
+    Ack, Conn, Controller, Event, NOTE_LOSS_TOLERATED, NOTE_ROUND, Phase, Profile,
+    SSTHRESH_INFINITE, STATE_MAX_BYTES, algorithm,
+};
+
+const BASE_US: i32 = 40_000;
+
+#[derive(Clone)]
+struct Ebb {
+    conn: Conn,
+    cc: Controller,
+    delivered: u64,
+    /// Delivered when the running round began.
+    round_start: u64,
+    /// Of the delivery rate sample, in a base RTT.
+    rate_pkts: u32,
+}
+
+impl Ebb {
+    fn new(given: &[(&str, u64)], cwnd_pkts: u32, ssthresh_pkts: u32) -> Self {
+        let mut conn = Conn {
+            now_us: 1 << 33,
+            cwnd_pkts,
+            ssthresh_pkts,
+            cwnd_max_pkts: 1 << 30,
+            mss_bytes: 1000,
+            cwnd_limited: 1,
+            ..Conn::default()
+        };
+        let cc = Controller::new(params("ebb", given), &mut conn);
+        Self { conn, cc, delivered: 0, round_start: 0, rate_pkts: 80 }
+    }
+
+    /// A flow that avoids congestion on an empty path, and knows its base RTT.
+    fn avoiding(given: &[(&str, u64)], cwnd_pkts: u32) -> Self {
+        let mut f = Self::new(given, cwnd_pkts, cwnd_pkts);
+        f.lane(0);
+        f.conn.cwnd_pkts = cwnd_pkts;
+        f.conn.cwnd_cnt = 0;
+        f
+    }
+
+    /// An ACK of `acked` packets that saw the queueing delay `q_us`, of a packet sent when `prior`
+    /// were delivered; 40 us later.
+    fn hear(&mut self, acked: u32, lost: u32, q_us: i32, prior: u64) -> u32 {
+        self.conn.now_us += 40;
+        self.delivered += u64::from(acked);
+        let ack = Ack {
+            delivered_pkts: self.delivered,
+            acked_pkts: acked,
+            lost_pkts: lost,
+            rtt_us: BASE_US + q_us,
+            sample_pkts: self.rate_pkts,
+            sample_us: BASE_US as u32,
+            sample_prior_pkts: prior as u32,
+            prior_inflight_pkts: self.conn.cwnd_pkts,
+            ..Ack::default()
+        };
+        self.cc.on_ack(&mut self.conn, &ack);
+        self.conn.notes
+    }
+
+    /// An ACK within a round.
+    fn amid(&mut self, q_us: i32) -> u32 {
+        self.hear(1, 0, q_us, self.round_start.wrapping_sub(1))
+    }
+
+    /// Eight of them: a lane.
+    fn lane(&mut self, q_us: i32) {
+        (0..8).for_each(|_| {
+            self.amid(q_us);
+        });
+    }
+
+    /// A lane, and the ACK that ends the round.
+    fn round(&mut self, q_us: i32) -> u32 {
+        self.lane(q_us);
+        let notes = self.hear(1, 0, q_us, self.delivered);
+        self.round_start = self.delivered;
+        notes
+    }
+
+    fn w(&self) -> u32 {
+        self.conn.cwnd_pkts
+    }
+    fn q_us(&self) -> u32 {
+        self.cc.observe()[0]
+    }
+    fn base_us(&self) -> u32 {
+        self.cc.observe()[1]
+    }
+    fn level_us(&self) -> u32 {
+        self.cc.observe()[2]
+    }
+    fn test(&self) -> u32 {
+        self.cc.observe()[3]
+    }
+}
+
+/// Growth that would blur a window: a thousandth of sqrt(W RTT).
+const STILL: (&str, u64) = ("gain", 1000);
+
+#[test]
+fn profile_and_state() {
+    let ebb = algorithm("ebb").expect("registered");
+    assert_eq!(ebb.profile(), Profile::Rate);
+    assert_eq!(ebb.state_bytes(), STATE_MAX_BYTES);
+}
+
+#[test]
+fn q_is_the_least_of_eight_samples() {
+    let mut f = Ebb::avoiding(&[STILL], 100);
+    for q_us in [9000, 5000, 7000, 3000, 8000, 6000, 4000] {
+        f.amid(q_us);
+        assert_eq!(f.q_us(), 0, "the lane is not complete");
+    }
+    f.amid(9000);
+    assert_eq!((f.q_us(), f.base_us()), (3000, 40_000));
+}
+
+#[test]
+fn the_end_of_a_round_ends_a_lane() {
+    let mut f = Ebb::avoiding(&[STILL], 100);
+    f.amid(2000);
+    let notes = f.hear(1, 0, 1500, f.delivered);
+    assert_ne!(notes & NOTE_ROUND, 0);
+    assert_eq!(f.q_us(), 1500);
+}
+
+// eq. 2: W (40/50) 0.97 = 100 * 0.776 = 77.6.
+#[test]
+fn a_drain_leaves_less_than_the_path_holds() {
+    let mut f = Ebb::avoiding(&[STILL], 100);
+    f.lane(9_999);
+    assert_eq!((f.w(), f.test()), (100, 0));
+    f.lane(10_000);
+    assert_eq!((f.w(), f.test()), (77, 4));
+    // 0.6 of a packet is 46 of 77.
+    assert!((45..=46).contains(&f.conn.cwnd_cnt), "{}", f.conn.cwnd_cnt);
+    assert_eq!(f.conn.ssthresh_pkts, 77);
+}
+
+// Window 4, RTT 40 ms: a packet takes 10 ms at this rate, 1.25 of them 12.5 ms.
+#[test]
+fn a_slow_flow_may_queue_a_packet_and_a_quarter() {
+    let mut f = Ebb::avoiding(&[STILL], 4);
+    f.lane(12_400);
+    assert_eq!(f.w(), 4);
+    f.lane(12_500);
+    // 4 * 40/52.5 * 0.97 = 2.96
+    assert_eq!(f.w(), 2);
+    let mut without = Ebb::avoiding(&[STILL, ("packet", 0)], 4);
+    without.lane(10_000);
+    // 4 * 0.776 = 3.1
+    assert_eq!(without.w(), 3);
+}
+
+#[test]
+fn no_drain_below_two_packets() {
+    let mut f = Ebb::avoiding(&[STILL], 2);
+    f.lane(100_000);
+    assert_eq!((f.w(), f.test()), (2, 0));
+}
+
+// eq. 1: 0.625 sqrt(64 * 0.040) = 1.0 packet per round trip: one more window of ACKs, one packet.
+#[test]
+fn growth_in_low_delay() {
+    let mut f = Ebb::avoiding(&[], 64);
+    f.round(0);
+    f.conn.cwnd_cnt = 0;
+    let before = f.delivered;
+    while f.w() == 64 {
+        f.amid(0);
+    }
+    let acked = f.delivered - before;
+    assert!((64..=66).contains(&acked), "{acked}");
+}
+
+// eq. 4: from the 9th empty round on growth doubles, up to W/8 per round trip.
+#[test]
+fn an_empty_queue_is_filled_ever_faster() {
+    let grown = |rounds: u32| {
+        let mut f = Ebb::avoiding(&[], 1000);
+        (0..rounds).for_each(|_| {
+            f.round(0);
+        });
+        (f.conn.cwnd_pkts, f.conn.ssthresh_pkts) = (1000, 1000);
+        f.conn.cwnd_cnt = 0;
+        f.hear(1000, 0, 0, f.round_start.wrapping_sub(1));
+        f.w() - 1000
+    };
+    // 0.625 sqrt(1000 * 0.040) = 3.95
+    assert_eq!([grown(8), grown(9), grown(10)], [3, 7, 15]);
+    // The window was 1009 packets when the round began.
+    assert_eq!(grown(20), 126);
+}
+
+/// A flow whose test began at 10 ms with 100 packets and is about to be judged; q since then.
+fn tested(q_us: i32) -> Ebb {
+    let mut f = Ebb::avoiding(&[STILL], 100);
+    f.round(0);
+    f.lane(10_000);
+    (0..2).for_each(|_| {
+        f.round(q_us);
+    });
+    f.lane(q_us);
+    assert_eq!(f.test(), 2);
+    f
+}
+
+impl Ebb {
+    /// The round before the last of a test ends.
+    fn judge(&mut self, q_us: i32) {
+        self.hear(1, 0, q_us, self.delivered);
+        self.round_start = self.delivered;
+    }
+}
+
+// eq. 3: 23 of 100 packets were taken, which is 11.5 ms of RTT, more than q: a fall of 0.75 * 10 ms.
+#[test]
+fn a_queue_that_falls_passes_the_test() {
+    let mut f = tested(2_500);
+    f.judge(2_500);
+    assert_eq!((f.test(), f.level_us()), (0, 10_000));
+    assert_eq!(f.w(), 77);
+}
+
+// A link of 80 packets per base RTT carries 77.6, 0.97 of that, after the drain. A 22.4 % smaller
+// window may cost an eighth of that more: 2.8 % of 80, 2.2 packets.
+#[test]
+fn a_rate_that_falls_fails_the_test() {
+    let test_at = |rate_pkts: u32| {
+        let mut f = tested(0);
+        f.rate_pkts = rate_pkts;
+        f.judge(0);
+        f.test()
+    };
+    assert_eq!([test_at(77), test_at(76), test_at(75), test_at(74)], [0, 0, 1, 1]);
+}
+
+#[test]
+fn a_queue_that_stays_fails_the_test() {
+    let mut f = tested(2_600);
+    f.judge(2_600);
+    assert_eq!(f.test(), 1);
+    f.round(2_600);
+    assert_eq!((f.test(), f.level_us()), (0, 20_000));
+    // Slow start leads back to the window before the drain.
+    assert_eq!(f.conn.ssthresh_pkts, 100);
+    f.hear(50, 0, 10_000, f.round_start.wrapping_sub(1));
+    assert_eq!(f.w(), 100);
+}
+
+// The next test comes at the next 10 ms * 2^n above q; it takes at most a fifth of the window.
+#[test]
+fn levels_double_and_tests_there_take_a_fifth() {
+    let mut f = Ebb::avoiding(&[STILL, ("alpha", 10_000)], 100);
+    f.round(0);
+    f.lane(45_000);
+    assert_eq!(f.test(), 4);
+    (0..4).for_each(|_| {
+        f.round(45_000);
+    });
+    assert_eq!(f.level_us(), 80_000);
+    (0..2).for_each(|_| {
+        f.hear(50, 0, 70_000, f.delivered);
+        f.round_start = f.delivered;
+    });
+    f.lane(70_000);
+    assert_eq!((f.w(), f.test()), (100, 0));
+    f.lane(80_000);
+    assert_eq!((f.w(), f.test()), (80, 4));
+}
+
+#[test]
+fn the_level_follows_a_falling_queue() {
+    let mut f = tested(9_500);
+    f.judge(9_500);
+    f.round(9_500);
+    assert_eq!(f.level_us(), 20_000);
+    (0..2).for_each(|_| {
+        f.round(9_500);
+    });
+    f.lane(9_000);
+    assert_eq!(f.level_us(), 20_000, "not below 0.9 of 10 ms");
+    f.lane(8_999);
+    assert_eq!(f.level_us(), 10_000);
+}
+
+/// A flow that has seen 8 ms of queue, and now sees `q_us`.
+fn after_8_ms(given: &[(&str, u64)], q_us: i32) -> Ebb {
+    let mut f = Ebb::avoiding(given, 100);
+    f.round(8_000);
+    (0..2).for_each(|_| {
+        f.round(q_us);
+    });
+    f.conn.cwnd_pkts = 100;
+    f
+}
+
+fn lose(f: &mut Ebb, lost: u32) {
+    let ssthresh = f.cc.ssthresh(&mut f.conn);
+    assert_eq!((ssthresh, f.conn.notes), (f.w(), NOTE_LOSS_TOLERATED));
+    f.conn.phase = Phase::Recovery as u8;
+    f.hear(0, lost, 0, f.round_start.wrapping_sub(1));
+}
+
+// The largest q decays by a 32nd per round: 8 ms has become 7.5 to 7.8 ms, three quarters of it 5.6
+// to 5.8 ms.
+#[test]
+fn a_loss_at_a_short_queue_is_tolerated() {
+    let mut f = after_8_ms(&[STILL], 5_000);
+    lose(&mut f, 1);
+    assert_eq!(f.w(), 100);
+}
+
+// Where the queue never reaches theta the path is shared or its buffer short: NewReno's half.
+#[test]
+fn a_loss_at_a_full_queue_halves() {
+    let mut f = after_8_ms(&[STILL], 6_000);
+    lose(&mut f, 1);
+    assert_eq!(f.w(), 50);
+    // Once per two rounds.
+    lose(&mut f, 1);
+    assert_eq!(f.w(), 50);
+}
+
+// loss_limit: with a memory of 128 packets, 30 lost of 30 are a fraction of 30/128.
+#[test]
+fn too_much_loss_halves_at_any_queue() {
+    let mut f = after_8_ms(&[STILL], 5_000);
+    lose(&mut f, 30);
+    assert_eq!(f.w(), 50);
+}
+
+// RFC 8511: at most 0.85, whatever the queue.
+#[test]
+fn a_mark_reduces() {
+    let mut f = Ebb::avoiding(&[STILL], 100);
+    f.round(20_000 - 10_001);
+    (0..2).for_each(|_| {
+        f.round(0);
+    });
+    f.conn.cwnd_pkts = 100;
+    f.cc.ssthresh(&mut f.conn);
+    f.conn.phase = Phase::Cwr as u8;
+    f.amid(0);
+    assert_eq!(f.w(), 50, "the queue was below theta");
+}
+
+#[test]
+fn a_timeout_halves_the_threshold_and_forgets_the_queue() {
+    let mut f = after_8_ms(&[STILL], 6_000);
+    f.cc.ssthresh(&mut f.conn);
+    f.cc.on_event(&mut f.conn, Event::Rto);
+    assert_eq!(f.conn.ssthresh_pkts, 50);
+    f.conn.cwnd_pkts = 1;
+    f.conn.phase = Phase::Loss as u8;
+    // An RTT of 2 s is of a packet that waited for the link.
+    f.lane(2_000_000);
+    assert_eq!(f.q_us(), 0);
+    assert_eq!(f.w(), 9, "slow start");
+}
+
+#[test]
+fn slow_start_ends_at_half_of_theta() {
+    let mut f = Ebb::new(&[], 10, SSTHRESH_INFINITE);
+    f.lane(0);
+    assert_eq!(f.w(), 18);
+    f.lane(4_999);
+    assert_eq!(f.w(), 26);
+    // At the eighth sample: 33 * 40/45 = 29.3.
+    f.lane(5_000);
+    assert_eq!((f.w(), f.conn.ssthresh_pkts), (29, 29));
+}
+
+// 1.25 windows per base RTT, twice that in slow start: 20 packets of 1000 bytes in 40 ms are 500000
+// bytes/s.
+#[test]
+fn paces_above_the_window() {
+    let mut f = Ebb::new(&[STILL], 11, SSTHRESH_INFINITE);
+    (0..9).for_each(|_| {
+        f.amid(0);
+    });
+    assert_eq!((f.w(), f.conn.pacing_bytes_per_s), (20, 1_250_000));
+    let mut f = Ebb::avoiding(&[STILL], 20);
+    f.amid(0);
+    assert_eq!(f.conn.pacing_bytes_per_s, 625_000);
+}
+
+#[test]
+fn a_long_pause_restarts_the_window() {
+    let mut f = Ebb::avoiding(&[STILL], 80);
+    f.conn.now_us += 300_000; // 8 round trips are 320 ms
+    f.cc.on_event(&mut f.conn, Event::TxStart);
+    assert_eq!(f.w(), 80);
+    f.conn.now_us += 30_000;
+    f.cc.on_event(&mut f.conn, Event::TxStart);
+    assert_eq!((f.w(), f.conn.ssthresh_pkts), (10, 60));
+}
+
+#[test]
+fn undo_restores_the_window() {
+    let mut f = after_8_ms(&[STILL], 6_000);
+    lose(&mut f, 1);
+    assert_eq!(f.w(), 50);
+    assert_eq!(f.cc.undo(&mut f.conn), 100);
+}
