@@ -403,10 +403,13 @@ static void ebb_lose(struct cc_conn *conn, struct ebb_state *st, const struct eb
 	u32 q_us = cc_max_u32(st->high_us, st->last_high_us);
 	u32 limit_q15 = (u32)(((u64)p->loss_limit_ppm << 15) / CC_ONE_PPM);
 	int excessive = st->loss_q15 > limit_q15;
+	/* Less than this is the noise of an empty queue. */
+	u32 least_us = cc_min_u32(ebb_base_us(st) / 32U, 1500U);
 	u32 from_pkts = conn->cwnd_pkts;
 	u32 left_q16;
 
-	if (!marked && !excessive && q_us < ebb_part(st->q_max_us, p->full_ppm)) {
+	if (!marked && !excessive &&
+	    (q_us < ebb_part(st->q_max_us, p->full_ppm) || q_us < least_us)) {
 		if (reno_in_slow_start(conn))
 			ebb_set_window(conn, st, (u64)from_pkts << 16);
 		return;

@@ -332,6 +332,21 @@ fn a_loss_at_a_full_queue_halves() {
     assert_eq!(f.w(), 50);
 }
 
+// 40 ms / 32 is 1.25 ms.
+#[test]
+fn a_loss_at_an_empty_queue_is_tolerated() {
+    let after = |q_us: i32| {
+        let mut f = Ebb::avoiding(&[STILL], 100);
+        (0..2).for_each(|_| {
+            f.round(q_us);
+        });
+        f.conn.cwnd_pkts = 100;
+        lose(&mut f, 1);
+        f.w()
+    };
+    assert_eq!([after(1_249), after(1_250)], [100, 50]);
+}
+
 // loss_limit: with a memory of 128 packets, 30 lost of 30 are a fraction of 30/128.
 #[test]
 fn too_much_loss_halves_at_any_queue() {
