@@ -43,7 +43,10 @@ fuzz() {
 		options+=("-runs=${KNEE_FUZZ_RUNS:-20000}" -seed=1)
 	fi
 	mkdir -p "$new"
-	"$program" "${options[@]}" "-artifact_prefix=$out/found/$name-" "$new" "$corpus" >"$out/$name.log" 2>&1
+	local inputs=("$new")
+	# A new algorithm has none yet.
+	[[ ! -d $corpus ]] || inputs+=("$corpus")
+	"$program" "${options[@]}" "-artifact_prefix=$out/found/$name-" "${inputs[@]}" >"$out/$name.log" 2>&1
 }
 
 # calls ROOT NAME PREFIX: builds and fuzzes an algorithm.
