@@ -9,8 +9,8 @@ use std::{
 };
 
 /// What the documented commands need of the tree.
-const NEEDED: [&str; 7] =
-    ["Cargo.toml", "Cargo.lock", ".clang-format", "cc", "crates", "docs", "scripts"];
+const NEEDED: [&str; 8] =
+    ["Cargo.toml", "Cargo.lock", ".clang-format", "bench", "cc", "crates", "docs", "scripts"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")

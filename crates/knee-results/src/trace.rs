@@ -3,7 +3,7 @@
 use crate::parquet::{
     CALLS_PER_GROUP, Column,
     Get::{self, Bytes, MaybeU32, Text, U32, U64},
-    TableWriter,
+    ROWS_PER_GROUP, TableWriter,
 };
 use ::parquet::{
     basic::Type,
@@ -499,7 +499,7 @@ fn read_group(
 ) -> Result<Vec<TraceRow>, ParquetError> {
     let group = file.get_row_group(group)?;
     let n = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
-    if n > CALLS_PER_GROUP {
+    if n > ROWS_PER_GROUP {
         return Err(wrong(format!("a group of {n} rows is more than Knee writes")));
     }
     let mut rows = vec![TraceRow::default(); n];

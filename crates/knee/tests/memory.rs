@@ -26,9 +26,10 @@ fn a_flow_takes_2_kb() {
     }
 }
 
-/// Slow start fills a path of 333 333 packets and a queue of 300 000.
+/// Slow start fills a path of 333 333 packets and a queue of 300 000. Where the way of a packet is known
+/// from the start it is held twice, in the queue and on its way.
 #[test]
-fn a_packet_in_flight_takes_64_bytes() {
+fn a_packet_in_flight_takes_80_bytes() {
     let place = Place::new();
     let (large, held) = bench(&place, "--rtt 400ms --queue 300000p --duration 6s");
     assert_eq!(held, 300_000.0, "the queue was never full: this measures nothing");
@@ -37,5 +38,5 @@ fn a_packet_in_flight_takes_64_bytes() {
     let in_flight = 300_000.0 + 10e9 * 0.4 / 12_000.0;
     let per_packet = (large - small) / in_flight;
     println!("{per_packet:.1} B per packet in flight");
-    assert!((16.0..=64.0).contains(&per_packet), "{per_packet} B per packet in flight");
+    assert!((16.0..=80.0).contains(&per_packet), "{per_packet} B per packet in flight");
 }
