@@ -73,6 +73,12 @@ fn cache() -> PathBuf {
     named.unwrap_or_else(|| Path::new(&env::var_os("HOME").unwrap()).join(".cache"))
 }
 
+/// A cache in `place`, with the kernels of this user's.
+fn own_cache(place: &Place) {
+    fs::create_dir_all(place.path("cache/knee")).unwrap();
+    symlink(cache().join("knee/kernels"), place.path("cache/knee/kernels")).unwrap();
+}
+
 fn succeeds(mut knee: Command) {
     let output = knee.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -100,8 +106,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// One run, with packets, of a guest that boots for it.
 fn run() -> BTreeMap<PathBuf, Vec<u8>> {
     let place = place();
-    fs::create_dir_all(place.path("cache/knee")).unwrap();
-    symlink(cache().join("knee/kernels"), place.path("cache/knee/kernels")).unwrap();
+    own_cache(&place);
     let mut arguments = RUN.to_vec();
     arguments.extend(["--pcap", "packets.pcapng"]);
     let mut run = knee(&place, &arguments);
@@ -205,8 +210,15 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 #[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
 fn nothing_is_left_of_a_killed_run() {
     let place = place();
+    // Other tests keep machines in the user's cache, and clear it, meanwhile.
+    own_cache(&place);
+    let knee = |arguments: &[&str]| {
+        let mut knee = knee(&place, arguments);
+        knee.env("XDG_CACHE_HOME", place.path("cache"));
+        knee
+    };
     let cached = || {
-        let mut names: Vec<_> = fs::read_dir(cache().join("knee/vm"))
+        let mut names: Vec<_> = fs::read_dir(place.path("cache/knee/vm"))
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
             .collect();
@@ -214,11 +226,11 @@ fn nothing_is_left_of_a_killed_run() {
         names
     };
     // Booted once, so that what is killed is a run.
-    succeeds(knee(&place, &["run", "chd.toml", "--host", "vm", "--set", "duration=100ms"]));
+    succeeds(knee(&["run", "chd.toml", "--host", "vm", "--set", "duration=100ms"]));
     let (before, entries) = (cached(), place.entries());
     for signal in [Signal::SIGKILL, Signal::SIGINT] {
         let endless = ["run", "chd.toml", "--host", "vm", "--set", "duration=100000s"];
-        let mut run = knee(&place, &endless);
+        let mut run = knee(&endless);
         // Tests that run in the background inherit an ignored SIGINT.
         // SAFETY: a system call.
         unsafe {
