@@ -38,6 +38,7 @@ mod workload;
 
 pub use error::{ScenarioError, known, nearest};
 pub use flow::FlowGroup;
+pub use section::type_name;
 pub use set::{Place, Set};
 
 use crate::traffic::Source;

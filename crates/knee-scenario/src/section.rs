@@ -6,6 +6,20 @@ use knee_run::{NS_PER_S, Ns, QueueLimit};
 use std::ops::{RangeBounds, RangeInclusive};
 use toml_edit::{Item, TableLike};
 
+/// What a value of TOML is, for an error: "a list", "text", and so on.
+pub fn type_name(item: &Item) -> &'static str {
+    match item.type_name() {
+        "array of tables" => "a list of tables",
+        "array" => "a list",
+        "integer" => "an integer",
+        "float" => "a number",
+        "boolean" => "a boolean",
+        "string" => "text",
+        "datetime" => "a date",
+        _ => "a table",
+    }
+}
+
 /// Longest time that a scenario may hold: sums of a few stay far from the limit of 64 bits.
 pub(super) const LONGEST_NS: Ns = 1_000_000 * NS_PER_S;
 /// Any time.
@@ -120,17 +134,7 @@ impl<'a> Section<'a> {
     ) -> Result<Option<T>, Fault> {
         let Some(item) = self.table.get(key) else { return Ok(None) };
         convert(item).map(Some).ok_or_else(|| {
-            let kind = match item.type_name() {
-                "array of tables" => "a list of tables",
-                "array" => "a list",
-                "integer" => "an integer",
-                "float" => "a number",
-                "boolean" => "a boolean",
-                "string" => "text",
-                "datetime" => "a date",
-                _ => "a table",
-            };
-            self.fault(key, &format!(" is {kind}"), format!("it must be {expected}"))
+            self.fault(key, &format!(" is {}", type_name(item)), format!("it must be {expected}"))
         })
     }
 

@@ -1,6 +1,6 @@
 //! Reads the TOML of a study, and says where a mistake is.
 
-use knee_scenario::{Place, ScenarioError, known};
+use knee_scenario::{Place, ScenarioError, known, type_name};
 use std::{ops::Range, sync::Arc};
 use toml_edit::{Item, TableLike};
 
@@ -134,18 +134,5 @@ impl<'a> Table<'a> {
             }
         }
         Ok(Some(words))
-    }
-}
-
-pub(crate) fn type_name(item: &Item) -> &'static str {
-    match item.type_name() {
-        "array of tables" => "a list of tables",
-        "array" => "a list",
-        "integer" => "an integer",
-        "float" => "a number",
-        "boolean" => "a boolean",
-        "string" => "text",
-        "datetime" => "a date",
-        _ => "a table",
     }
 }

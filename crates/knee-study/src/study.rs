@@ -7,7 +7,7 @@ use crate::{
     table::{self, Kept, TABLES},
 };
 use knee_run::RunSpec;
-use knee_scenario::{Scenario, ScenarioError, Set, not_toml, read_text};
+use knee_scenario::{Scenario, ScenarioError, Set, not_toml, read_text, type_name};
 use knee_units::{TIME, clip};
 use sha2::{Digest, Sha256};
 use std::{
@@ -542,7 +542,7 @@ fn add_axes(axes: &Table<'_>, prefix: &str, all: &mut Vec<Dimension>) -> Read<()
                 all.push(plain(axes, key, &path, &values));
             }
             item => {
-                let what = format!("{path} is {}", crate::reader::type_name(item));
+                let what = format!("{path} is {}", type_name(item));
                 return Err(axes.fault(key, what, LISTS));
             }
         }
@@ -676,7 +676,7 @@ fn span(table: &Table<'_>, path: &str) -> Read<Span> {
             return Ok((number, Written::Number));
         }
         let Some(text) = item.as_str() else {
-            let what = format!("{path}: `{key}` is {}", crate::reader::type_name(item));
+            let what = format!("{path}: `{key}` is {}", type_name(item));
             return Err(table.fault(key, what, EXAMPLES));
         };
         let of = |kind: &Kind| Some((kind.quantity().parse(text).ok()? as f64, *kind));
