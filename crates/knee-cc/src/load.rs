@@ -1,10 +1,7 @@
 //! Algorithms of one's own: a C file, compiled and loaded while the program runs.
 
 use crate::registry::{self, Algorithm};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 use thiserror::Error;
 
 /// A C file that an algorithm was loaded from.
@@ -92,13 +89,14 @@ pub use built::{numbered, write_sources};
 
 #[cfg(can_load)]
 mod built {
-    use super::{Algorithm, LoadError, Path, PathBuf, Source, fs, registry};
+    use super::{Algorithm, LoadError, Path, Source, fs, registry};
     use crate::{CONTRACT_VERSION, ffi};
     use include_dir::{Dir, include_dir};
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
     use object::{Object, ObjectSection, ObjectSymbol};
     use std::{
         env, io, mem,
+        path::PathBuf,
         process::Command,
         sync::{Mutex, PoisonError},
     };
