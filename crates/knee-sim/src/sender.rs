@@ -8,7 +8,8 @@
 //! - `algorithm`: calls the congestion control algorithm; logs and counts what it did.
 //! - `rtt`: RTT and retransmission timeout (RFC 6298).
 //! - `scoreboard`: what is outstanding, and what is known of it (RFC 6675, RFC 2018).
-//! - `loss_detection`: RACK (RFC 8985 sections 5 and 6); `probe`: TLP (RFC 8985 section 7).
+//! - `loss_detection`: RACK (RFC 8985 sections 5 and 6), `rack`: what it remembers; `probe`: TLP (RFC
+//!   8985 section 7).
 //! - `recovery`: `sack` (RFC 6675, RFC 8985), `newreno` (RFC 6582, RFC 3042), `newreno_prr`.
 //! - `reduction`: a reduction from its beginning to its end (RFC 5681, RFC 3168); `prr`: the window
 //!   meanwhile (RFC 6937, RFC 9937); `undo`: when it was unnecessary (RFC 2883).
@@ -32,6 +33,7 @@ mod loss_detection;
 mod pacing;
 mod probe;
 mod prr;
+mod rack;
 mod recovery;
 mod reduction;
 mod rtt;
@@ -51,7 +53,6 @@ use pacing::Pacer;
 use recovery::{Recovery, Verdict};
 use scoreboard::{News, Scoreboard};
 use tcb::Tcb;
-use timers::Timer;
 
 // `repr(C)` keeps the order, see `Tcb`: all but the last three fields are touched by every ACK.
 #[repr(C)]
@@ -71,6 +72,17 @@ pub(crate) struct Sender {
     tcb: Tcb,
     initial_window_pkts: u32,
     rtt_stats: DelayStats,
+}
+
+/// What the timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    /// Retransmission after a timeout.
+    Timeout,
+    /// A segment is lost unless it is delivered by then (RFC 8985 section 6.2, step 5).
+    Reordering,
+    /// Tail loss probe.
+    Probe,
 }
 
 /// What algorithms of profile RATE need beside the rest.
@@ -290,7 +302,7 @@ impl Sender {
         if calm && self.recovery.is_sack() && !tcb.board.may_have_lost() {
             return Verdict::CALM;
         }
-        if tcb.phase() == Phase::Cwr && tcb.board.una() > tcb.reduction.high {
+        if tcb.phase() == Phase::Cwr && tcb.board.una() > tcb.reduction_end {
             tcb.end_reduction(now_ns);
         }
         let mut verdict = self.recovery.judge(tcb, now_ns, advanced, acked_pkts);
@@ -411,7 +423,7 @@ impl Sender {
         let tcb = &mut self.tcb;
         self.last_sent_ns = now_ns;
         if (Phase::Cwr as u8..=Phase::Recovery as u8).contains(&tcb.conn.phase) {
-            tcb.reduction.prr.sent();
+            tcb.prr.sent();
         }
         if self.timer_due_ns == NEVER {
             self.arm(now_ns);

@@ -3,7 +3,7 @@
 
 use super::scoreboard::{EVER_RETRANS, LOST, RETRANS, SACKED, Scoreboard};
 use knee_cc::Phase;
-use knee_net::{NEVER, Ring};
+use knee_net::NEVER;
 
 /// Duplicate ACKs, or SACKed segments, that indicate a loss (RFC 5681, RFC 8985 `DupThresh`).
 pub(super) const DUP_THRESH: u32 = 3;
@@ -11,23 +11,6 @@ pub(super) const DUP_THRESH: u32 = 3;
 /// Recoveries without a D-SACK after which the tolerance for reordering is small again (RFC 8985
 /// section 6.2, step 4).
 const REO_WND_RECOVERIES: u32 = 16;
-
-/// The delivered segment that was sent last (RFC 8985 section 5.2): everything sent before it can
-/// be judged.
-#[derive(Default)]
-struct Latest {
-    sent_ns: u64,
-    end: u32,
-    rtt_ns: u64,
-    retransmitted: bool,
-}
-
-impl Latest {
-    /// Whether a segment was sent before: of two sent at once, the one of the lower number.
-    fn is_after(&self, sent_ns: u64, number: u32) -> bool {
-        (self.sent_ns, self.end) > (sent_ns, number + 1)
-    }
-}
 
 /// What [`Scoreboard::mark_lost`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,62 +25,6 @@ pub(super) struct Losses {
 
 impl Losses {
     pub(super) const NONE: Self = Self { marked_pkts: 0, again: false, next_ns: NEVER };
-}
-
-/// What RACK knows of one connection.
-#[derive(Default)]
-pub(super) struct Rack {
-    latest: Latest,
-    /// `RACK.min_RTT`, or 0: an ACK that comes sooner after a retransmission is of the original.
-    min_rtt_ns: u64,
-    /// Everything below has been judged: it is SACKed, marked lost or retransmitted.
-    judged: u32,
-    /// A segment arrived after a later one, though it was sent only once (`RACK.reordering_seen`).
-    reordered: bool,
-    /// Retransmissions not judged yet, in the order of their sending: number, time.
-    resent: Ring<(u32, u64)>,
-}
-
-impl Rack {
-    /// The segment that ends at `end` was delivered. Section 6.2, steps 1 and 2; `RACK.rtt` is that
-    /// of the segment that was sent last.
-    pub(super) fn delivered(&mut self, sent_ns: u64, end: u32, now_ns: u64, retransmitted: bool) {
-        let rtt_ns = now_ns - sent_ns;
-        let original = retransmitted && rtt_ns < self.min_rtt_ns;
-        if !original && (sent_ns, end) > (self.latest.sent_ns, self.latest.end) {
-            self.latest = Latest { sent_ns, end, rtt_ns, retransmitted };
-        }
-    }
-
-    /// As [`Self::delivered`] where nothing is known to be missing.
-    #[inline]
-    pub(super) fn delivered_in_order(&mut self, sent_ns: u64, end: u32, now_ns: u64) {
-        if sent_ns >= self.latest.sent_ns {
-            let rtt_ns = now_ns - sent_ns;
-            self.latest = Latest { sent_ns, end, rtt_ns, retransmitted: false };
-        }
-    }
-
-    /// A segment arrived after a later one.
-    pub(super) fn note_reordering(&mut self) {
-        self.reordered = true;
-    }
-
-    /// Segment `number` was sent again; those below `una` are acknowledged.
-    pub(super) fn retransmitted(&mut self, number: u32, now_ns: u64, una: u32) {
-        while self.resent.front().is_some_and(|(n, _)| *n < una) {
-            self.resent.pop_front();
-        }
-        self.resent.push_back((number, now_ns));
-    }
-
-    /// Nothing from `una` on is judged. `resent`: when each retransmission was sent, ascending, and
-    /// its number.
-    pub(super) fn restart(&mut self, una: u32, resent: Vec<(u64, u32)>) {
-        self.resent = Ring::default();
-        resent.into_iter().for_each(|(sent_ns, number)| self.resent.push_back((number, sent_ns)));
-        self.judged = una;
-    }
 }
 
 impl Scoreboard {

@@ -1,9 +1,7 @@
 //! Tail loss probe (RFC 8985 section 7): with no ACK for two round trips a probe is sent, so that its
 //! ACK reveals a loss at the tail before the retransmission timer does.
 
-use super::tcb::Tcb;
 use crate::packet::{NONE, Sack};
-use knee_cc::{Event, Phase};
 use knee_run::NS_PER_MS;
 
 /// How long a receiver may delay the ACK of a lone segment (section 7.2, `TLP.max_ack_delay`).
@@ -31,48 +29,15 @@ impl Probe {
     }
 
     /// Whether the ACK tells what became of the probe; `advanced`: segments it newly acknowledges.
-    fn is_answered_by(self, cumulative: u32, sack: &Sack, advanced: u32) -> bool {
+    pub(super) fn is_answered_by(self, cumulative: u32, sack: &Sack, advanced: u32) -> bool {
         let duplicate = advanced == 0 && sack.blocks.is_none();
         let beyond = cumulative > self.end;
         !self.retransmitted || self.is_reported_by(sack) || beyond || duplicate
     }
 
     /// Whether it tells that the probe was needed: it acknowledges more, and no duplicate.
-    fn is_repair_by(self, cumulative: u32, sack: &Sack) -> bool {
+    pub(super) fn is_repair_by(self, cumulative: u32, sack: &Sack) -> bool {
         self.retransmitted && cumulative > self.end && !self.is_reported_by(sack)
-    }
-}
-
-impl Tcb {
-    /// Section 7.4: whether a probe has repaired a loss, which then reduces the window.
-    #[cold]
-    pub(super) fn on_probe_answered(
-        &mut self,
-        probe: Probe,
-        cumulative: u32,
-        sack: &Sack,
-        advanced: u32,
-    ) {
-        if cumulative < probe.end {
-            return;
-        }
-        if probe.is_answered_by(cumulative, sack, advanced) {
-            self.probe = None;
-        }
-        // For a mark, which a loss may have joined since the probe left.
-        let reducing = matches!(self.phase(), Phase::Cwr | Phase::Recovery);
-        if probe.is_repair_by(cumulative, sack) && !reducing {
-            self.counters.loss_events += 1;
-            self.conn.cwnd_cnt = 0;
-            self.ask_ssthresh();
-            if self.owns_window {
-                return;
-            }
-            self.set_phase(Phase::Cwr);
-            self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
-            self.algorithm.on_event(&mut self.conn, Event::Recovered);
-            self.set_phase(Phase::Open);
-        }
     }
 }
 

@@ -4,33 +4,15 @@ mod duplicates;
 mod newreno;
 mod newreno_prr;
 mod sack;
+mod verdict;
 
 use super::tcb::Tcb;
 use knee_cc::Phase;
-use knee_net::NEVER;
 
 pub(super) use newreno::NewReno;
 pub(super) use newreno_prr::NewRenoPrr;
 pub(super) use sack::Sack;
-
-/// A recovery's verdict on an ACK.
-#[derive(Clone, Copy)]
-pub(super) struct Verdict {
-    /// The window is the recovery's: the algorithm may not grow it.
-    pub holds_window: bool,
-    /// Segments newly marked lost.
-    pub lost_pkts: u32,
-    /// When a segment will be lost unless it is delivered; or [`NEVER`].
-    pub reordering_due_ns: u64,
-    /// To be retransmitted whatever the window allows.
-    pub repair: Option<u32>,
-}
-
-impl Verdict {
-    /// Nothing is missing.
-    pub(super) const CALM: Self =
-        Self { holds_window: false, lost_pkts: 0, reordering_due_ns: NEVER, repair: None };
-}
+pub(super) use verdict::Verdict;
 
 /// The recovery of one sender and what it remembers.
 pub(super) enum Recovery {
@@ -92,7 +74,7 @@ impl Recovery {
     pub(super) fn on_timeout(&mut self, tcb: &mut Tcb) {
         match self {
             Self::Sack(_) => {}
-            Self::NewReno(newreno) => newreno.on_timeout(tcb.reduction.high),
+            Self::NewReno(newreno) => newreno.on_timeout(tcb.reduction_end),
             Self::NewRenoPrr(newreno) => newreno.on_timeout(tcb),
         }
     }

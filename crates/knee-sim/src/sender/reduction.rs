@@ -2,18 +2,13 @@
 //! a congestion mark (RFC 3168 section 6.1.2). The algorithm gives the threshold; proportional rate
 //! reduction (see `prr`) or, in NewReno recovery, `recovery::newreno` brings the window there.
 //!
-//! One reduction per window: while one is under way, neither a mark nor a loss begins another.
+//! One reduction per window: while one is under way, neither a mark nor a loss begins another. It is
+//! taken back when it turns out to have been unnecessary (`undo`), and made without a recovery when a
+//! probe has repaired the loss (`probe`).
 
-use super::{prr::Prr, tcb::Tcb};
+use super::{probe::Probe, prr::Prr, tcb::Tcb, undo::Undo};
+use crate::packet::Sack;
 use knee_cc::{Event, Phase};
-
-/// The reduction under way, or the latest.
-#[derive(Default)]
-pub(super) struct Reduction {
-    pub prr: Prr,
-    /// Phases RECOVERY and LOSS end when this segment is reached, CWR when it is exceeded.
-    pub high: u32,
-}
 
 impl Tcb {
     /// An ACK echoes a congestion mark.
@@ -23,7 +18,7 @@ impl Tcb {
         self.undo.forbid();
         if matches!(self.phase(), Phase::Open | Phase::Disorder) {
             self.counters.ecn_reductions += 1;
-            self.reduction.high = self.board.nxt();
+            self.reduction_end = self.board.nxt();
             self.begin_reduction(now_ns);
             self.set_phase(Phase::Cwr);
         }
@@ -35,7 +30,7 @@ impl Tcb {
         // would have ended.
         if self.phase() != Phase::Cwr {
             self.allow_undo(true);
-            self.reduction.high = self.board.nxt();
+            self.reduction_end = self.board.nxt();
             self.begin_reduction(now_ns);
         }
         self.set_phase(Phase::Recovery);
@@ -45,7 +40,7 @@ impl Tcb {
     fn begin_reduction(&mut self, now_ns: u64) {
         self.counters.loss_events += 1;
         self.probe = None;
-        self.reduction.prr = Prr::start(self.conn.cwnd_pkts);
+        self.prr = Prr::start(self.conn.cwnd_pkts);
         self.conn.cwnd_cnt = 0;
         self.refresh(now_ns);
         self.ask_ssthresh();
@@ -64,7 +59,7 @@ impl Tcb {
             return;
         }
         let (pipe_pkts, ssthresh_pkts) = (self.board.in_network(), self.conn.ssthresh_pkts);
-        let prr = &mut self.reduction.prr;
+        let prr = &mut self.prr;
         self.conn.cwnd_pkts = prr.window(acked_pkts, pipe_pkts, ssthresh_pkts, progress);
     }
 
@@ -83,5 +78,60 @@ impl Tcb {
             self.algorithm.on_event(&mut self.conn, Event::Recovered);
         }
         self.set_phase(Phase::Open);
+    }
+
+    /// From here on D-SACKs count towards undoing the reduction that is about to be made, by a `fast`
+    /// recovery or by a timeout.
+    pub(super) fn allow_undo(&mut self, fast: bool) {
+        self.undo = Undo::of(self.board.una(), fast, self.conn.ssthresh_pkts);
+    }
+
+    /// A D-SACK: the retransmission of segment `number` was unnecessary.
+    pub(super) fn on_duplicate_report(&mut self, number: u32) {
+        if !self.undo.is_proven_by(number) {
+            return;
+        }
+        self.counters.undos += 1;
+        if self.undo.fast {
+            // What was taken for lost was late. RFC 8985 section 6.2, step 3, sees that only where
+            // nothing was retransmitted; without this a path that always delays by more than three
+            // packets would never be known to reorder.
+            self.board.note_reordering();
+        }
+        self.algorithm.undo(&mut self.conn);
+        self.conn.ssthresh_pkts = self.conn.ssthresh_pkts.max(self.undo.prior_ssthresh_pkts);
+        self.board.forget_losses();
+        self.set_phase(Phase::Open);
+    }
+
+    /// Section 7.4: whether a probe has repaired a loss, which then reduces the window.
+    #[cold]
+    pub(super) fn on_probe_answered(
+        &mut self,
+        probe: Probe,
+        cumulative: u32,
+        sack: &Sack,
+        advanced: u32,
+    ) {
+        if cumulative < probe.end {
+            return;
+        }
+        if probe.is_answered_by(cumulative, sack, advanced) {
+            self.probe = None;
+        }
+        // For a mark, which a loss may have joined since the probe left.
+        let reducing = matches!(self.phase(), Phase::Cwr | Phase::Recovery);
+        if probe.is_repair_by(cumulative, sack) && !reducing {
+            self.counters.loss_events += 1;
+            self.conn.cwnd_cnt = 0;
+            self.ask_ssthresh();
+            if self.owns_window {
+                return;
+            }
+            self.set_phase(Phase::Cwr);
+            self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
+            self.algorithm.on_event(&mut self.conn, Event::Recovered);
+            self.set_phase(Phase::Open);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The transmission control block: what every recovery and every timer works on.
 
 use super::{
-    algorithm::Algorithm, cwnd_validation::CwndValidation, probe::Probe, reduction::Reduction,
+    algorithm::Algorithm, cwnd_validation::CwndValidation, probe::Probe, prr::Prr,
     rtt::RttEstimator, scoreboard::Scoreboard, undo::Undo,
 };
 use knee_cc::{Conn, Params, Phase, Profile, SSTHRESH_INFINITE};
@@ -35,7 +35,10 @@ pub(super) struct Tcb {
     pub counters: FlowCounters,
     /// A tail loss probe that is not answered yet.
     pub probe: Option<Probe>,
-    pub reduction: Reduction,
+    /// Of the reduction under way, or the latest.
+    pub prr: Prr,
+    /// Phases RECOVERY and LOSS end when this segment is reached, CWR when it is exceeded.
+    pub reduction_end: u32,
     pub undo: Undo,
 }
 
@@ -75,7 +78,8 @@ impl Tcb {
             algorithm,
             counters: FlowCounters::default(),
             probe: None,
-            reduction: Reduction::default(),
+            prr: Prr::default(),
+            reduction_end: 0,
             undo: Undo::new(),
         }
     }

@@ -1,5 +1,7 @@
 //! The sender as a whole: what it sends and calls for each ACK.
 
+mod board;
+
 use super::{probe::Probe, *};
 use knee_run::{
     NS_PER_MS,
@@ -340,7 +342,7 @@ fn freebsd_7_starts_from_one_packet() {
     assert!(1 < last_cwnd_pkts && last_cwnd_pkts < 11, "{windows:?}");
     let grows = |pair: &[(Phase, (u32, u32))]| pair[1].1.0 - pair[0].1.0 <= 1;
     assert!(windows[began..].windows(2).all(grows), "{windows:?}");
-    let end = sender.tcb.reduction.high;
+    let end = sender.tcb.reduction_end;
     sender.on_ack(200 * NS_PER_MS, ack(end), &NOTHING, &mut out);
     assert_eq!(sender.tcb.phase(), Phase::Open);
     // What was sent in recovery beyond its end is in flight.

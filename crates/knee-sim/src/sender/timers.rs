@@ -1,20 +1,9 @@
 //! The sender's timer: retransmission timeout (RFC 6298 section 5), reordering (RFC 8985 section 6.3)
 //! and tail loss probe (RFC 8985 section 7.3). One timer serves all three: at most one is armed.
 
-use super::{Sender, Transmit, probe, probe::Probe, recovery::Recovery};
+use super::{Sender, Timer, Transmit, probe, probe::Probe, recovery::Recovery};
 use knee_cc::{Event, Phase};
 use knee_net::NEVER;
-
-/// What the timer is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Timer {
-    /// Retransmission after a timeout.
-    Timeout,
-    /// A segment is lost unless it is delivered by then (RFC 8985 section 6.2, step 5).
-    Reordering,
-    /// Tail loss probe.
-    Probe,
-}
 
 impl Sender {
     /// Sets the timer for a timeout, or for a probe that comes first (RFC 8985 section 7.2).
@@ -112,7 +101,7 @@ impl Sender {
         tcb.board.mark_timed_out(now_ns, patience_ns);
         tcb.probe = None;
         tcb.set_phase(Phase::Loss);
-        tcb.reduction.high = tcb.board.nxt();
+        tcb.reduction_end = tcb.board.nxt();
         self.recovery.on_timeout(tcb);
         // What else is in the network was sent too lately to be lost.
         tcb.conn.cwnd_pkts = tcb.board.in_network() + 1;

@@ -2,8 +2,7 @@
 //! every retransmission since the reduction as a duplicate, nothing had been lost. The response is
 //! Linux's (compare RFC 3708 section 3): the algorithm says what the window is to be.
 
-use super::tcb::Tcb;
-use knee_cc::{Phase, SSTHRESH_INFINITE};
+use knee_cc::SSTHRESH_INFINITE;
 
 /// The latest reduction, as far as it may be undone.
 pub(super) struct Undo {
@@ -12,13 +11,19 @@ pub(super) struct Undo {
     /// First segment outstanding when it was made.
     from: u32,
     /// It was made by a fast recovery, not by a timeout.
-    fast: bool,
-    prior_ssthresh_pkts: u32,
+    pub fast: bool,
+    pub prior_ssthresh_pkts: u32,
 }
 
 impl Undo {
     pub(super) fn new() -> Self {
         Self { pending_pkts: None, from: 0, fast: false, prior_ssthresh_pkts: SSTHRESH_INFINITE }
+    }
+
+    /// Of a reduction that is about to be made, by a `fast` recovery or by a timeout, of a threshold of
+    /// `prior_ssthresh_pkts`; segment `from` is the first outstanding.
+    pub(super) fn of(from: u32, fast: bool, prior_ssthresh_pkts: u32) -> Self {
+        Self { pending_pkts: Some(0), from, fast, prior_ssthresh_pkts }
     }
 
     /// The reduction is final, whatever is reported.
@@ -34,42 +39,11 @@ impl Undo {
 
     /// Segment `number` was reported as a duplicate; true if all retransmissions now are. Reports of
     /// an earlier window's retransmissions say nothing of this reduction.
-    fn is_proven_by(&mut self, number: u32) -> bool {
+    pub(super) fn is_proven_by(&mut self, number: u32) -> bool {
         let pending = self.pending_pkts.filter(|&p| p > 0 && number >= self.from);
         let Some(pending_pkts) = pending else { return false };
         self.pending_pkts = (pending_pkts > 1).then_some(pending_pkts - 1);
         pending_pkts == 1
-    }
-}
-
-impl Tcb {
-    /// From here on D-SACKs count towards undoing the reduction that is about to be made, by a `fast`
-    /// recovery or by a timeout.
-    pub(super) fn allow_undo(&mut self, fast: bool) {
-        self.undo = Undo {
-            pending_pkts: Some(0),
-            from: self.board.una(),
-            fast,
-            prior_ssthresh_pkts: self.conn.ssthresh_pkts,
-        };
-    }
-
-    /// A D-SACK: the retransmission of segment `number` was unnecessary.
-    pub(super) fn on_duplicate_report(&mut self, number: u32) {
-        if !self.undo.is_proven_by(number) {
-            return;
-        }
-        self.counters.undos += 1;
-        if self.undo.fast {
-            // What was taken for lost was late. RFC 8985 section 6.2, step 3, sees that only where
-            // nothing was retransmitted; without this a path that always delays by more than three
-            // packets would never be known to reorder.
-            self.board.note_reordering();
-        }
-        self.algorithm.undo(&mut self.conn);
-        self.conn.ssthresh_pkts = self.conn.ssthresh_pkts.max(self.undo.prior_ssthresh_pkts);
-        self.board.forget_losses();
-        self.set_phase(Phase::Open);
     }
 }
 

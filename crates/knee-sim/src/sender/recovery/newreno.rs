@@ -3,7 +3,7 @@
 //!
 //! Here `cwnd` is the deflated window; the inflation by duplicate ACKs is kept separately.
 
-use super::{Verdict, duplicates::Duplicates};
+use super::{duplicates::Duplicates, verdict::Verdict};
 use crate::sender::{loss_detection::DUP_THRESH, tcb::Tcb};
 use knee_cc::Phase;
 
@@ -43,7 +43,7 @@ impl NewReno {
     }
 
     fn on_advance(&mut self, tcb: &mut Tcb, now_ns: u64, advanced: u32) -> Option<u32> {
-        let (una, high) = (tcb.board.una(), tcb.reduction.high);
+        let (una, high) = (tcb.board.una(), tcb.reduction_end);
         match tcb.phase() {
             Phase::Recovery if una >= high => {
                 // Step 3, full acknowledgement, the burst-avoiding form.
@@ -82,7 +82,7 @@ impl NewReno {
                 // Step 2, entering.
                 tcb.enter_recovery(now_ns);
                 self.partial_acked = false;
-                self.recover = Some(tcb.reduction.high);
+                self.recover = Some(tcb.reduction_end);
                 tcb.conn.cwnd_pkts = tcb.conn.ssthresh_pkts;
                 self.inflation_pkts = DUP_THRESH as i32;
                 return Some(una);
@@ -177,7 +177,7 @@ mod tests {
     fn duplicates_after_a_timeout_begin_no_recovery() {
         let (mut newreno, mut tcb) = (NewReno::default(), tcb(true));
         newreno.on_timeout(20);
-        tcb.reduction.high = 20;
+        tcb.reduction_end = 20;
         (0..20).for_each(|_| _ = tcb.board.push(0));
         hear(&mut newreno, &mut tcb, 20);
         let repairs = [20, 20, 20].map(|ack| hear(&mut newreno, &mut tcb, ack).2);

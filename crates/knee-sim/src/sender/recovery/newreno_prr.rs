@@ -4,7 +4,7 @@
 //! A phase ends when something above what was outstanding at its start is acknowledged: the ACK of
 //! just that may have duplicates behind it.
 
-use super::{Verdict, duplicates::Duplicates};
+use super::{duplicates::Duplicates, verdict::Verdict};
 use crate::sender::{loss_detection::DUP_THRESH, tcb::Tcb};
 use knee_cc::Phase;
 use knee_net::NEVER;
@@ -34,7 +34,7 @@ impl NewRenoPrr {
         advanced: u32,
         acked_pkts: u32,
     ) -> Verdict {
-        let (una, high) = (tcb.board.una(), tcb.reduction.high);
+        let (una, high) = (tcb.board.una(), tcb.reduction_end);
         let mut lost_pkts = 0;
         self.duplicates.count(advanced);
         match tcb.phase() {

@@ -5,7 +5,7 @@
 //! began: one packet at first, and one more for each ACK while fewer packets than the threshold are in
 //! the network. It ends at min(threshold, flight + 1), RFC 6582's rule against bursts.
 
-use super::Verdict;
+use super::verdict::Verdict;
 use crate::sender::{
     loss_detection::{Losses, ReoWnd},
     tcb::Tcb,
@@ -79,7 +79,7 @@ impl Sack {
         advanced: u32,
         acked_pkts: u32,
     ) -> Verdict {
-        let reached = tcb.board.una() >= tcb.reduction.high;
+        let reached = tcb.board.una() >= tcb.reduction_end;
         match tcb.phase() {
             Phase::Recovery if reached => self.end_recovery(tcb, now_ns),
             Phase::Loss if reached => {

@@ -1,0 +1,77 @@
+//! What RACK remembers of one connection (RFC 8985 section 5): what was delivered, what was sent again.
+//! `loss_detection` judges by it.
+
+use knee_net::Ring;
+
+/// The delivered segment that was sent last (RFC 8985 section 5.2): everything sent before it can
+/// be judged.
+#[derive(Default)]
+pub(super) struct Latest {
+    sent_ns: u64,
+    end: u32,
+    pub rtt_ns: u64,
+    pub retransmitted: bool,
+}
+
+impl Latest {
+    /// Whether a segment was sent before: of two sent at once, the one of the lower number.
+    pub(super) fn is_after(&self, sent_ns: u64, number: u32) -> bool {
+        (self.sent_ns, self.end) > (sent_ns, number + 1)
+    }
+}
+
+/// What RACK knows of one connection.
+#[derive(Default)]
+pub(super) struct Rack {
+    pub latest: Latest,
+    /// `RACK.min_RTT`, or 0: an ACK that comes sooner after a retransmission is of the original.
+    pub min_rtt_ns: u64,
+    /// Everything below has been judged: it is SACKed, marked lost or retransmitted.
+    pub judged: u32,
+    /// A segment arrived after a later one, though it was sent only once (`RACK.reordering_seen`).
+    pub reordered: bool,
+    /// Retransmissions not judged yet, in the order of their sending: number, time.
+    pub resent: Ring<(u32, u64)>,
+}
+
+impl Rack {
+    /// The segment that ends at `end` was delivered. Section 6.2, steps 1 and 2; `RACK.rtt` is that
+    /// of the segment that was sent last.
+    pub(super) fn delivered(&mut self, sent_ns: u64, end: u32, now_ns: u64, retransmitted: bool) {
+        let rtt_ns = now_ns - sent_ns;
+        let original = retransmitted && rtt_ns < self.min_rtt_ns;
+        if !original && (sent_ns, end) > (self.latest.sent_ns, self.latest.end) {
+            self.latest = Latest { sent_ns, end, rtt_ns, retransmitted };
+        }
+    }
+
+    /// As [`Self::delivered`] where nothing is known to be missing.
+    #[inline]
+    pub(super) fn delivered_in_order(&mut self, sent_ns: u64, end: u32, now_ns: u64) {
+        if sent_ns >= self.latest.sent_ns {
+            let rtt_ns = now_ns - sent_ns;
+            self.latest = Latest { sent_ns, end, rtt_ns, retransmitted: false };
+        }
+    }
+
+    /// A segment arrived after a later one.
+    pub(super) fn note_reordering(&mut self) {
+        self.reordered = true;
+    }
+
+    /// Segment `number` was sent again; those below `una` are acknowledged.
+    pub(super) fn retransmitted(&mut self, number: u32, now_ns: u64, una: u32) {
+        while self.resent.front().is_some_and(|(n, _)| *n < una) {
+            self.resent.pop_front();
+        }
+        self.resent.push_back((number, now_ns));
+    }
+
+    /// Nothing from `una` on is judged. `resent`: when each retransmission was sent, ascending, and
+    /// its number.
+    pub(super) fn restart(&mut self, una: u32, resent: Vec<(u64, u32)>) {
+        self.resent = Ring::default();
+        resent.into_iter().for_each(|(sent_ns, number)| self.resent.push_back((number, sent_ns)));
+        self.judged = una;
+    }
+}
