@@ -3,6 +3,7 @@
 # need root, only as root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+scripts/install-packages.sh clang-19 libelf-dev zlib1g-dev pkg-config qemu-system-x86
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 copy=$target/tutorial
 mkdir -p "$copy"

@@ -40,7 +40,7 @@ pub use ffi::{Ack, Conn};
 pub use guard::{Broken, contain};
 pub use load::{LoadError, Source, find, is_file, load, load_text};
 #[cfg(can_load)]
-pub use load::{numbered, write_sources};
+pub use load::{load_compiled, numbered, write_sources};
 pub use params::{ParamError, Params};
 pub use registry::{Algorithm, Param, ParamKind, Profile, Rule, RuleOp, algorithm, algorithms};
 

@@ -11,6 +11,8 @@ pub struct Source {
     pub file: String,
     /// What it said then.
     pub text: String,
+    /// What the compiler made of it: a shared object.
+    pub object: Vec<u8>,
 }
 
 /// Why a C file gives no algorithm.
@@ -85,7 +87,7 @@ mod built {
 }
 
 #[cfg(can_load)]
-pub use built::{numbered, write_sources};
+pub use built::{load_compiled, numbered, write_sources};
 
 #[cfg(can_load)]
 mod built {
@@ -134,10 +136,22 @@ mod built {
         if let Some(found) = registry::loaded(|s| s.text == text && s.file == file) {
             return Ok(found);
         }
-        let made = compile(file, text)?;
-        let name = exported(file, &made.1)?;
-        let raw = link(file, &made.0, &name)?;
-        let source = Box::leak(Box::new(Source { file: file.to_owned(), text: text.to_owned() }));
+        let object = compile(file, text)?;
+        take(Source { file: file.to_owned(), text: text.to_owned(), object })
+    }
+
+    /// As [`crate::load()`], of what another process of this program has compiled on such a machine.
+    ///
+    /// # Errors
+    /// As [`crate::load()`].
+    pub fn load_compiled(source: Source) -> Result<Algorithm, LoadError> {
+        take(source)
+    }
+
+    fn take(source: Source) -> Result<Algorithm, LoadError> {
+        let source: &Source = Box::leak(Box::new(source));
+        let file = &source.file;
+        let raw = link(source, &exported(file, &source.object)?)?;
         let algorithm = Algorithm { raw, own: Some(source) };
         let refuse = |what| LoadError::new(format!("{file}: {what}"), RULES);
         check_raw(raw).map_err(refuse)?;
@@ -187,13 +201,19 @@ mod built {
         })
     }
 
-    /// A folder with the shared object, and what the object holds.
-    fn compile(file: &str, text: &str) -> Result<(tempfile::TempDir, Vec<u8>), LoadError> {
-        let fail = |e: io::Error| {
-            let help = "the folder for temporary files (TMPDIR) needs room, and leave to write";
-            LoadError::new(format!("{file}: cannot compile it: {e}"), help)
-        };
-        let folder = tempfile::Builder::new().prefix("knee-cc-").tempdir().map_err(fail)?;
+    fn temporary_folder() -> io::Result<tempfile::TempDir> {
+        tempfile::Builder::new().prefix("knee-cc-").tempdir()
+    }
+
+    fn no_room(file: &str, e: &io::Error) -> LoadError {
+        let help = "the folder for temporary files (TMPDIR) needs room, and leave to write";
+        LoadError::new(format!("{file}: cannot compile it: {e}"), help)
+    }
+
+    /// The shared object.
+    fn compile(file: &str, text: &str) -> Result<Vec<u8>, LoadError> {
+        let fail = |e: io::Error| no_room(file, &e);
+        let folder = temporary_folder().map_err(fail)?;
         write_sources(folder.path()).map_err(fail)?;
         // Messages name the file and its lines.
         fs::write(folder.path().join("algorithm.c"), numbered(file, text)).map_err(fail)?;
@@ -211,8 +231,7 @@ mod built {
             let what = format!("{file} does not compile:\n{}", said.trim_end());
             return Err(LoadError::new(what, RULES));
         }
-        let object = fs::read(folder.path().join("algorithm.so")).map_err(fail)?;
-        Ok((folder, object))
+        fs::read(folder.path().join("algorithm.so")).map_err(fail)
     }
 
     /// The text with a line before it that says what file it is, for a compiler's messages.
@@ -290,15 +309,14 @@ mod built {
     }
 
     /// Loads the object for as long as this process lives.
-    fn link(
-        file: &str,
-        folder: &tempfile::TempDir,
-        name: &str,
-    ) -> Result<&'static ffi::Algorithm, LoadError> {
+    fn link(source: &Source, name: &str) -> Result<&'static ffi::Algorithm, LoadError> {
+        let file = &source.file;
+        let folder = temporary_folder().map_err(|e| no_room(file, &e))?;
+        let path = folder.path().join("algorithm.so");
+        fs::write(&path, &source.object).map_err(|e| no_room(file, &e))?;
         let fail = |e: libloading::Error| {
             LoadError::new(format!("{file}: cannot load what was compiled: {e}"), RULES)
         };
-        let path = folder.path().join("algorithm.so");
         // SAFETY: the object has no code that runs when it is loaded, which would need what was
         // refused above. That its functions keep to the contract is the user's word; the guard and
         // the checks of each call limit what a mistake does.

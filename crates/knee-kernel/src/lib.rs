@@ -25,7 +25,7 @@ mod variants;
 
 pub use check::{Finding, Report, State, check, skips_programs};
 pub use error::Error;
-pub use object::{NAME_MAX_BYTES, compiles, default_name, export};
+pub use object::{NAME_MAX_BYTES, compiled, default_name, export, give_compiled};
 pub use pins::PIN_DIR;
 pub use tracer::{Filter, SocketId, TracedCall, TracedVariant, Tracer};
 pub use variants::{

@@ -3,7 +3,13 @@
 use crate::{Error, clang};
 use knee_cc::{Algorithm, Params, Source};
 use object::{Object, ObjectSection};
-use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
@@ -38,10 +44,23 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::Name { name: name.to_owned(), reason })
 }
 
-/// The object of `algorithm`, still without name and parameters.
-fn unnamed(algorithm: Algorithm) -> Result<Vec<u8>, Error> {
+/// Objects of algorithms from C files, each compiled once.
+static COMPILED: Mutex<Vec<(&'static Source, Vec<u8>)>> = Mutex::new(Vec::new());
+
+/// The object of `algorithm`, still without name and parameters. Whether the kernel's verifier takes it
+/// shows when it is loaded.
+///
+/// # Errors
+/// [`Error::Compile`], if the algorithm was loaded from a C file.
+pub fn compiled(algorithm: Algorithm) -> Result<Vec<u8>, Error> {
     if let Some(source) = algorithm.source() {
-        return compile(source);
+        let mut all = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, object)) = all.iter().find(|(of, _)| *of == source) {
+            return Ok(object.clone());
+        }
+        let object = compile(source)?;
+        all.push((source, object.clone()));
+        return Ok(object);
     }
     let found = OBJECTS.iter().find(|(of, _)| *of == algorithm.name()).map(|(_, bytes)| *bytes);
     // Both lists are made from the same folder when this is compiled.
@@ -72,19 +91,18 @@ fn compile(source: &Source) -> Result<Vec<u8>, Error> {
     fs::read(object).map_err(in_folder)
 }
 
-/// Compiles `algorithm` for BPF, if it was loaded from a C file. Whether the kernel's verifier takes it
-/// shows when it is loaded.
-///
-/// # Errors
-/// [`Error::Compile`].
-pub fn compiles(algorithm: Algorithm) -> Result<(), Error> {
-    unnamed(algorithm).map(drop)
+/// Takes what [`compiled`] gave another process of this program, so that a machine without clang can load
+/// an algorithm from a C file.
+pub fn give_compiled(algorithm: Algorithm, object: Vec<u8>) {
+    if let Some(source) = algorithm.source() {
+        COMPILED.lock().unwrap_or_else(PoisonError::into_inner).push((source, object));
+    }
 }
 
 /// The object of the algorithm, complete: what is loaded, and what is exported.
 pub(crate) fn build(params: &Params, name: &str) -> Result<Vec<u8>, Error> {
     check_name(name)?;
-    let mut bytes = unnamed(params.algorithm())?;
+    let mut bytes = compiled(params.algorithm())?;
     let words: Vec<u8> = params.words().iter().flat_map(|w| w.to_le_bytes()).collect();
     let mut padded = [0; NAME_MAX_BYTES + 1];
     padded[..name.len()].copy_from_slice(name.as_bytes());

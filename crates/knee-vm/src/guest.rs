@@ -3,7 +3,7 @@
 use crate::{
     initramfs::MODULES,
     kernels::module_files,
-    message::{Answer, File, PCAP, Request},
+    message::{Answer, Compiled, File, PCAP, Request},
     ports::{DATA, DIRECTORY, Extent, HALT, HALT_NOW, INPUT, ITEM, LINES, Line},
 };
 use knee_run::{HostError, HostErrorKind, NS_PER_S, RunOptions};
@@ -60,7 +60,10 @@ pub fn main() -> io::Result<()> {
     halt(&Line::Ready(clock_ns()));
     let input = input(INPUT).ok_or_else(|| io::Error::other("the machine gives no run"))?;
     permit_ports(false)?;
-    let request: Request = postcard::from_bytes(&input).map_err(io::Error::other)?;
+    let (own, rest) =
+        postcard::take_from_bytes::<Vec<Compiled>>(&input).map_err(io::Error::other)?;
+    own.into_iter().try_for_each(Compiled::load).map_err(io::Error::other)?;
+    let request: Request = postcard::from_bytes(rest).map_err(io::Error::other)?;
     watch(request.budget_ns);
     let done = catch_unwind(AssertUnwindSafe(|| carry_out(&request)));
     let (answer, contents) = done.unwrap_or_else(|_| {

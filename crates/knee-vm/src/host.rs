@@ -4,7 +4,7 @@ use crate::{
     error::broken,
     kernels::{self, KernelChoice},
     machine::{BUDGET, Machine},
-    message::{Answer, PCAP, Request},
+    message::{Answer, Compiled, PCAP, Request},
     snapshots::Booted,
 };
 use knee_run::{Host, HostError, HostErrorKind, NS_PER_S, Ns, RunOptions, RunRecord, RunSpec};
@@ -61,11 +61,6 @@ impl Host for Vm {
     }
 
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
-        if let Some(source) = spec.algorithms().find_map(|algorithm| algorithm.source()) {
-            let help = "run it with --host kernel, or put it into cc/algorithms and build Knee";
-            let why = format!("{}: the virtual machine has no C compiler", source.file);
-            return Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help));
-        }
         knee_testbed::Kernel.check(spec, options)
     }
 
@@ -95,7 +90,8 @@ impl Host for Vm {
             qlog: options.qlog.is_some(),
             budget_ns: budget_ns(spec)?,
         };
-        let request = postcard::to_stdvec(&request).map_err(|e| broken(e.to_string()))?;
+        let own = Compiled::all(spec)?;
+        let request = postcard::to_stdvec(&(own, request)).map_err(|e| broken(e.to_string()))?;
         let Booted { arguments, snapshot, .. } = &*booted;
         let results = Machine::resume(arguments, snapshot, &request, progress)?;
         let [answer, contents] = &results[..] else {

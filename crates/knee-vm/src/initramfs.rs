@@ -133,8 +133,9 @@ fn libraries() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     // SAFETY: `take` has the type that is asked for, and `found` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(take), (&raw mut found).cast()) };
-    // The program itself has no name, and that of the kernel's library no folder.
-    found.retain(|path| path.is_absolute());
+    // The program itself has no name, and that of the kernel's library no folder. An algorithm from a
+    // C file is loaded from a file that is gone since; a run takes it along.
+    found.retain(|path| path.is_absolute() && path.exists());
     found
 }
 

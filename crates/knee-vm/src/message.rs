@@ -1,7 +1,53 @@
 //! What goes into a guest, and what comes out.
 
-use knee_run::{CallRecord, HostError, RunRecord, RunSpec};
+use crate::error::broken;
+use knee_cc::Source;
+use knee_run::{CallRecord, HostError, HostErrorKind, RunRecord, RunSpec};
 use serde::{Deserialize, Serialize};
+
+/// An algorithm from a C file, compiled: the guest has no compiler. A guest is given all that a run has
+/// before the run, which names them.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Compiled {
+    file: String,
+    text: String,
+    /// For this processor.
+    native: Vec<u8>,
+    /// For BPF.
+    bpf: Vec<u8>,
+}
+
+impl Compiled {
+    /// Those that `spec` has, each once.
+    ///
+    /// # Errors
+    /// clang is missing, or finds faults.
+    pub(crate) fn all(spec: &RunSpec) -> Result<Vec<Self>, HostError> {
+        let mut all: Vec<Self> = Vec::new();
+        for algorithm in spec.algorithms() {
+            let Some(Source { file, text, object }) = algorithm.source() else { continue };
+            if all.iter().any(|known| known.file == *file && known.text == *text) {
+                continue;
+            }
+            let bpf = knee_kernel::compiled(algorithm)
+                .map_err(|e| HostError::new(HostErrorKind::Unsupported, e.to_string()))?;
+            let (file, text, native) = (file.clone(), text.clone(), object.clone());
+            all.push(Self { file, text, native, bpf });
+        }
+        Ok(all)
+    }
+
+    /// Makes this process know it.
+    ///
+    /// # Errors
+    /// It cannot be loaded.
+    pub(crate) fn load(self) -> Result<(), HostError> {
+        let Self { file, text, native, bpf } = self;
+        let loaded = knee_cc::load_compiled(Source { file, text, object: native });
+        knee_kernel::give_compiled(loaded.map_err(|e| broken(e.to_string()))?, bpf);
+        Ok(())
+    }
+}
 
 /// What a guest is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -161,6 +161,30 @@ fn traces_replay_natively() {
     succeeds(knee(&place, &["replay", "out"]));
 }
 
+#[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
+fn an_algorithm_from_a_c_file_runs_there() {
+    let place = place();
+    let newreno = include_str!("../../../cc/algorithms/newreno.c");
+    let mine = newreno.replace("newreno", "mine").replace("NEWRENO", "MINE");
+    fs::write(place.path("mine.c"), &mine).unwrap();
+    let run = [&RUN[..], &["--set", "flow.0.cc=./mine.c"]].concat();
+    succeeds(knee(&place, &run));
+    let output = knee(&place, &["replay", "out/trace.parquet", "--algorithm", "mine.c"]).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("calls replay bit-identically"), "{said}");
+    // The guest's kernel judges it as any other would.
+    let grow = "reno_grow(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);";
+    let endless =
+        mine.replace(grow, "for (volatile u32 on = 1; on;) conn->cwnd_cnt++; (void)p; (void)ack;");
+    assert_ne!(endless, mine);
+    fs::write(place.path("mine.c"), endless).unwrap();
+    let short = ["run", "chd.toml", "--host", "vm", "--set", "flow.0.cc=./mine.c"];
+    let said = failure(&mut knee(&place, &short));
+    assert!(said.contains("loading mine"), "{said}");
+}
+
 /// An algorithm of each profile, on a kernel that has links and on one that has not.
 #[test]
 #[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
