@@ -564,10 +564,13 @@ fn receive_descriptor(stream: &UnixStream) -> io::Result<OwnedFd> {
 /// Moves the present thread to an end of the path `name`. What is started from it is there too.
 ///
 /// # Errors
-/// [`ShellError`]: no root, no such path.
+/// [`ShellError`]: no root, no such path, or it has failed.
 pub fn enter(name: &str, at: End) -> Result<(), ShellError> {
     let files = Files::of(name)?;
     folder()?;
+    if let Some(why) = files.ask(Request::Status)?.failure {
+        return Err(ShellError::Failed { name: name.to_owned(), why });
+    }
     let silent = |source| ShellError::Silent { name: name.to_owned(), source };
     let stream = files.connect()?;
     serde_json::to_writer(&stream, &Request::Namespace(at)).map_err(|e| silent(e.into()))?;

@@ -169,7 +169,14 @@ impl<'a> Senders<'a> {
             let source = plan.flows[index].source;
             let open = || {
                 let socket = match flow.kind {
-                    FlowKind::Tcp(_) => tcp_socket(&flow.name, &cc)?,
+                    FlowKind::Tcp(_) => {
+                        let socket = tcp_socket(&flow.name, &cc)?;
+                        // It ends with its descriptor, however that is closed. The socket of a killed run
+                        // would go on for minutes, and keep its algorithm in the kernel.
+                        let reset = libc::linger { l_onoff: 1, l_linger: 0 };
+                        sockopt::Linger.set(&socket, &reset).doing("setting SO_LINGER")?;
+                        socket
+                    }
                     _ => open(SockType::Datagram)?,
                 };
                 bind(socket.as_raw_fd(), &source.socket_address(index))
@@ -374,10 +381,6 @@ impl<'a> Senders<'a> {
         if flow.connected {
             used(&self.spec.flows[index].name, &flow.cc, &self.plan.flows[index], &socket)?;
             flow.sent.timeouts = u64::from(tcp_info(&socket)?.tcpi_total_rto);
-        }
-        if self.plan.flows[index].tcp.is_some() {
-            let reset = libc::linger { l_onoff: 1, l_linger: 0 };
-            sockopt::Linger.set(&socket, &reset).doing("setting SO_LINGER")?;
         }
         Ok(())
     }

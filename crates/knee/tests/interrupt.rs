@@ -5,9 +5,10 @@
 mod common;
 
 use common::Place;
+use nix::sys::resource::{Resource, setrlimit};
 use std::{
     fs,
-    os::unix::process::ExitStatusExt,
+    os::unix::process::{CommandExt, ExitStatusExt},
     process::{Child, Command},
     thread::sleep,
     time::{Duration, Instant},
@@ -89,6 +90,23 @@ fn what_a_killed_run_leaves_is_hidden_and_removed_by_the_next() {
         assert_eq!(place.entries(), ["out", "two.toml"]);
         assert!(place.path("out/report.html").exists());
     }
+}
+
+/// A limit on memory ends a simulation as a kill does, with a message.
+#[test]
+fn out_of_memory_it_says_so_and_keeps_no_results() {
+    let place = Place::new();
+    let huge = ["run", "two.toml", "--out", "out", "--set", "duration=10000s"];
+    let mut command = place.knee(&[&huge[..], &["--set", "record.bin=1ms"]].concat());
+    let limit = 1 << 28;
+    // SAFETY: nothing but a system call between fork and exec.
+    unsafe { command.pre_exec(move || Ok(setrlimit(Resource::RLIMIT_AS, limit, limit)?)) };
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("memory allocation of"), "{said}");
+    assert!(!place.path("out").exists());
+    place.stdout(&["run", "two.toml", "--out", "out"]);
+    assert_eq!(place.entries(), ["out", "two.toml"]);
 }
 
 /// Without --out there is nothing to clean up, and the signal has its usual effect.

@@ -7,13 +7,15 @@ mod common;
 use common::{Place, text, with};
 use knee_cc::{Params, algorithm};
 use nix::{
+    libc,
     mount::{MsFlags, mount},
     sched::{CloneFlags, unshare},
     sys::resource::{Resource, setrlimit},
 };
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use std::{
     collections::BTreeSet,
-    fs,
+    env, fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
     process::{Command, Output},
@@ -135,6 +137,8 @@ fn a_killed_run_leaves_nothing_in_the_kernel() {
         let used = |v: &knee_kernel::Variant| v.sockets > 0 && params.contains(&v.name);
         held.len() == 2 && knee_kernel::list().unwrap().iter().any(used)
     });
+    // With data on its way: nobody will acknowledge it.
+    sleep(Duration::from_secs(1));
     let names = runs.variants();
     assert!(names.len() == 1 && available().contains(&names[0]), "{names:?}");
     child.kill().unwrap();
@@ -203,6 +207,53 @@ fn out_of_descriptors_it_says_so() {
     });
     assert!(enough.is_some_and(|n| n > 10), "{enough:?}");
     assert!(runs.place.path("works/report.html").exists());
+}
+
+/// Each system call that a run needs, refused as a sandbox may refuse it.
+#[test]
+fn a_kernel_that_refuses_a_step_is_named() {
+    let runs = Runs::new();
+    let needed = [
+        libc::SYS_bind,
+        libc::SYS_bpf,
+        libc::SYS_connect,
+        libc::SYS_epoll_create1,
+        libc::SYS_getsockopt,
+        libc::SYS_ioctl,
+        libc::SYS_listen,
+        libc::SYS_prctl,
+        libc::SYS_setsockopt,
+        libc::SYS_socket,
+        libc::SYS_unshare,
+    ];
+    let refusing = |call| {
+        let filter = SeccompFilter::new(
+            [(call, Vec::new())].into(),
+            SeccompAction::Allow,
+            SeccompAction::Errno(libc::EPERM as u32),
+            env::consts::ARCH.try_into().unwrap(),
+        );
+        let filter: BpfProgram = filter.unwrap().try_into().unwrap();
+        let mut command = runs.command("works", &[]);
+        // SAFETY: nothing but system calls between fork and exec, unless they fail.
+        unsafe {
+            command.pre_exec(move || {
+                seccompiler::apply_filter(&filter).map_err(std::io::Error::other)
+            });
+        }
+        command
+    };
+    for call in needed {
+        let said = refused(&mut refusing(call));
+        assert!(said.contains("permitted") || said.contains("needs root"), "{call}: {said}");
+        runs.assert_nothing_is_left();
+    }
+    // It can do without, though it is late sooner.
+    let output = refusing(libc::SYS_sched_setscheduler).output().unwrap();
+    let said = text(&output.stderr);
+    assert!(output.status.success() || said.contains("too slow"), "{said}");
+    let _ = fs::remove_dir_all(runs.place.path("works"));
+    runs.assert_works();
 }
 
 #[test]

@@ -383,6 +383,26 @@ fn killed_it_leaves_two_files_and_the_next_one_works() {
 }
 
 #[test]
+fn a_device_that_is_taken_away_ends_the_path() {
+    let bed = Bed::new("gone");
+    good(&mut bed.up(&[]));
+    let ip = |words: &[&str]| {
+        let mut command = bed.exec("sender", &[&["ip"], words].concat());
+        good(command.env("PATH", env::var_os("PATH").unwrap()))
+    };
+    let links = ip(&["-brief", "link"]);
+    let device = links.lines().find(|line| line.starts_with("knee-")).unwrap();
+    ip(&["link", "delete", device.split_whitespace().next().unwrap()]);
+    let why = "reading a packet from a device";
+    until("it is told", || bed.listed().is_some_and(|row| row.to_string().contains(why)));
+    let said = bad(&mut bed.exec("receiver", &["true"]), 2);
+    assert!(said.contains("has failed") && said.contains(why), "{said}");
+    let said = bad(&mut bed.place.knee(&["testbed", "down", &bed.name]), 2);
+    assert!(said.contains(why), "{said}");
+    assert!(bed.listed().is_none());
+}
+
+#[test]
 fn two_at_once() {
     let bed = Bed::new("twice");
     let mut both = [bed.up(&[]), bed.up(&[])]
