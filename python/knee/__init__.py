@@ -7,6 +7,18 @@ results.share("chd", from_s=20)
 results.flows  # an Arrow table: polars.DataFrame(results.flows), pyarrow.table(results.flows)
 """
 
+from knee import contract
+from knee._algorithm import (
+    SSTHRESH_INFINITE,
+    Ack,
+    Algorithm,
+    Conn,
+    Event,
+    Parameter,
+    Phase,
+    Round,
+    load_functions,
+)
 from knee._commands import algorithms, compare, duel, load_c, matrix, reproduce
 from knee._errors import (
     AlgorithmError,
@@ -23,17 +35,25 @@ from knee._sweep import DataSet, Status, sweep, sweep_rows
 from knee._tune import tune
 
 __all__ = [
+    "SSTHRESH_INFINITE",
+    "Ack",
+    "Algorithm",
     "AlgorithmError",
     "CommandError",
+    "Conn",
     "DataSet",
+    "Event",
     "Flow",
     "FlowName",
     "HostError",
     "KneeError",
+    "Parameter",
     "Path",
     "Percentiles",
+    "Phase",
     "Plot",
     "Results",
+    "Round",
     "Scenario",
     "ScenarioError",
     "Status",
@@ -42,8 +62,10 @@ __all__ = [
     "__version__",
     "algorithms",
     "compare",
+    "contract",
     "duel",
     "load_c",
+    "load_functions",
     "matrix",
     "reproduce",
     "run",

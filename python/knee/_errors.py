@@ -57,5 +57,9 @@ class AlgorithmError(KneeError):
     """There is no such algorithm, or a C file gives none."""
 
 
+class CallLimit(BaseException):
+    """Raised in a call of an algorithm that takes too long; `except Exception` does not stop it."""
+
+
 class CommandError(KneeError):
     """A command of `knee` failed; `what` is what it said."""

@@ -1,6 +1,6 @@
 """The native part; `crates/knee-py` has it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypedDict, final, type_check_only
@@ -8,12 +8,18 @@ from typing import Any, TypedDict, final, type_check_only
 from typing_extensions import CapsuleType
 
 __all__ = [
+    "Ack",
+    "Conn",
     "Plan",
     "Results",
+    "Round",
     "Table",
     "Writing",
     "__version__",
     "algorithms_json",
+    "define_class",
+    "define_functions",
+    "layout",
     "load_c",
     "main",
     "percentile_of",
@@ -32,6 +38,96 @@ class Wanted(TypedDict):
     name: str
     sets: list[str]
     host: str
+
+@type_check_only
+class Described(TypedDict):
+    name: str
+    summary: str
+    origin: str
+    observes: list[str]
+    profile: str
+    uses_random: bool
+    parameters: list[tuple[str, str, str, str, str, list[str], str]]
+
+@final
+class Conn:
+    """The connection, as an algorithm sees it. Positions are packets, and wrap at 2**32."""
+
+    @property
+    def now_us(self) -> int: ...
+    pacing_bytes_per_s: int
+    cwnd_pkts: int
+    cwnd_cnt: int
+    ssthresh_pkts: int
+    @property
+    def cwnd_max_pkts(self) -> int: ...
+    @property
+    def mss_bytes(self) -> int: ...
+    @property
+    def inflight_pkts(self) -> int: ...
+    @property
+    def outstanding_pkts(self) -> int: ...
+    @property
+    def srtt_us(self) -> int: ...
+    @property
+    def snd_pos(self) -> int: ...
+    @property
+    def ack_pos(self) -> int: ...
+    notes: int
+    @property
+    def phase(self) -> int: ...
+    @property
+    def cwnd_limited(self) -> bool: ...
+    @property
+    def app_limited(self) -> bool: ...
+
+@final
+class Ack:
+    """An acknowledgement; what begins with `sample_` is profile RATE's delivery rate."""
+
+    @property
+    def delivered_pkts(self) -> int: ...
+    @property
+    def acked_pkts(self) -> int: ...
+    @property
+    def lost_pkts(self) -> int: ...
+    @property
+    def rtt_us(self) -> int: ...
+    @property
+    def random(self) -> int: ...
+    @property
+    def sample_pkts(self) -> int: ...
+    @property
+    def sample_us(self) -> int: ...
+    @property
+    def sample_prior_pkts(self) -> int: ...
+    @property
+    def prior_inflight_pkts(self) -> int: ...
+    @property
+    def sample_app_limited(self) -> bool: ...
+    @property
+    def advanced_pkts(self) -> int: ...
+
+@final
+class Round:
+    """What the ACKs of a round trip said; without an RTT sample, its RTTs are None."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def duration_us(self) -> int: ...
+    @property
+    def acked_pkts(self) -> int: ...
+    @property
+    def lost_pkts(self) -> int: ...
+    @property
+    def rtt_samples(self) -> int: ...
+    @property
+    def rtt_min_us(self) -> int | None: ...
+    @property
+    def rtt_mean_us(self) -> float | None: ...
+    @property
+    def rtt_max_us(self) -> int | None: ...
 
 @final
 class Table:
@@ -134,6 +230,23 @@ class Writing:
 def read_table(folder: str | PathLike[str], table: str) -> Table: ...
 def status(folder: str | PathLike[str]) -> tuple[int, int, int, int, int, bool]: ...
 def run_many(wanted: Sequence[Wanted], jobs: int) -> list[Results]: ...
+def define_class(
+    described: Described,
+    make: Callable[[Sequence[int]], object],
+    methods: Sequence[str],
+    limit_s: float,
+) -> str: ...
+def define_functions(
+    described: Described,
+    init: int,
+    on_rtt: int,
+    on_ack: int,
+    ssthresh: int,
+    on_event: int,
+    undo: int,
+    observe: int,
+) -> str: ...
+def layout() -> list[list[tuple[str, int, int, bool]]]: ...
 def toml_of(json: str) -> str: ...
 def percentile_of(values: Sequence[float], q: float) -> float | None: ...
 def algorithms_json(names: Sequence[str]) -> str: ...

@@ -9,10 +9,13 @@ from os import PathLike, fspath
 from typing import TypeAlias, cast
 
 from knee import _knee
+from knee._algorithm import Algorithm, defined
 from knee._errors import ScenarioError
 
-Value: TypeAlias = "str | int | float | bool | Sequence[Value] | Mapping[str, Value]"
-"""A value of a scenario: what TOML has, but for times of day."""
+Value: TypeAlias = (
+    "str | int | float | bool | type[Algorithm] | Sequence[Value] | Mapping[str, Value]"
+)
+"""A value of a scenario: what TOML has, but for times of day; a class stands for an algorithm."""
 
 
 def plain_json(value: object) -> object:
@@ -24,6 +27,8 @@ def plain_json(value: object) -> object:
         return {str(key): plain_json(of) for key, of in table.items()}
     if isinstance(value, str | bool | int | float):
         return value
+    if isinstance(value, type) and issubclass(value, Algorithm):
+        return defined(value)
     if isinstance(value, Sequence):
         return [plain_json(of) for of in cast("Sequence[object]", value)]
     what = f"{value!r} cannot stand in a scenario"
@@ -80,13 +85,14 @@ _FLOW_KEYS = frozenset(
 class Flow:
     """A flow, a `[[flow]]` of a scenario: `Flow("chd", qth="20ms", start="5s")`.
 
-    The first argument is the algorithm, or a C file. A key that `[[flow]]` does not have is a
-    parameter of the algorithm; one of the same name is given in `params`.
+    The first argument is the algorithm, a C file, or a class, see `knee.Algorithm`. A key that
+    `[[flow]]` does not have is a parameter of the algorithm; one of the same name is given in
+    `params`.
     """
 
-    def __init__(self, cc: str | None = None, **keys: Value) -> None:
+    def __init__(self, cc: str | type[Algorithm] | None = None, **keys: Value) -> None:
         """A flow of `cc` with these keys and parameters."""
-        self.cc = cc
+        self.cc = defined(cc) if isinstance(cc, type) else cc
         self.keys = keys
 
     def table(self) -> dict[str, object]:

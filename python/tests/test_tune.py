@@ -37,7 +37,7 @@ KEYS: dict[str, Any] = {
 MADE, TOLD = b'"op_code":4,', b'"op_code":6,'
 
 
-def shown(tuned: Any) -> list[tuple[object, ...]]:  # noqa: ANN401
+def shown(tuned: Any) -> list[tuple[object, ...]]:
     return [(t.user_attrs.get("values"), t.values, t.state.name) for t in tuned.trials]
 
 

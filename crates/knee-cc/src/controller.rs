@@ -1,9 +1,12 @@
 //! One connection's instance of an algorithm.
 
 #[cfg(can_load)]
-use crate::guard::{Guarded, signals};
 use crate::{
-    Algorithm, OBSERVE_N, Params, STATE_MAX_BYTES,
+    define::About,
+    guard::{Guarded, signals},
+};
+use crate::{
+    Algorithm, Call, OBSERVE_N, Params, STATE_MAX_BYTES,
     ffi::{Ack, Conn, Window},
 };
 use serde::{Deserialize, Serialize};
@@ -93,16 +96,25 @@ impl Event {
     pub const ALL: [Self; 4] = [Self::TxStart, Self::CwndRestart, Self::Recovered, Self::Rto];
 }
 
-/// Calls a function, that of a loaded algorithm under guard.
+/// Calls a function, that of an algorithm which is not built in under guard.
 macro_rules! call {
-    ($self:ident, $name:literal, $guard:ident, $function:expr, $conn:ident $(, $argument:expr)*) => {{
+    ($self:ident, $call:expr, $about:expr, $guard:ident, $function:expr, $conn:ident
+     $(, $argument:expr)*) => {{
         #[cfg(can_load)]
-        match $self.guarded($name) {
+        match $self.guarded($call.name()) {
             // SAFETY: see `Controller::new`.
             None => unsafe { ($function)($conn $(, $argument)*) },
             Some(guarded) => {
-                // SAFETY: see `Controller::new`.
-                let signal = unsafe { signals::$guard($function, &mut *$conn $(, $argument)*) };
+                let signal = match guarded.callee() {
+                    Some(callee) => {
+                        let Controller { params, state } = &mut *$self;
+                        let params = params.words();
+                        guarded.succeeded(callee.call($call, $about, params, state, $conn));
+                        0
+                    }
+                    // SAFETY: see `Controller::new`.
+                    None => unsafe { signals::$guard($function, &mut *$conn $(, $argument)*) },
+                };
                 guarded.left(signal, $conn);
             }
         }
@@ -123,7 +135,8 @@ impl Controller {
         // SAFETY: as for every call below: the C side asserts at compile time that its state fits
         // STATE_MAX_BYTES, `Params` holds one word per field of its parameter structure, `Conn`
         // and `Ack` mirror the C layout, and no callee keeps a pointer.
-        call!(new, "init", knee_guard_init, raw.init, conn, state, p);
+        let this = &mut new;
+        call!(this, Call::Init, About::Connection, knee_guard_init, raw.init, conn, state, p);
         new
     }
 
@@ -169,7 +182,8 @@ impl Controller {
         let (raw, state, p) = self.parts();
         conn.notes = 0;
         if let Some(on_rtt) = raw.on_rtt {
-            call!(self, "on_rtt", knee_guard_ack, on_rtt, conn, state, p, ack);
+            let call = Call::OnRtt;
+            call!(self, call, About::Ack(ack), knee_guard_ack, on_rtt, conn, state, p, ack);
         }
     }
 
@@ -178,30 +192,33 @@ impl Controller {
     pub fn on_ack(&mut self, conn: &mut Conn, ack: &Ack) {
         let (raw, state, p) = self.parts();
         conn.notes = 0;
-        call!(self, "on_ack", knee_guard_ack, raw.on_ack, conn, state, p, ack);
+        let call = Call::OnAck;
+        call!(self, call, About::Ack(ack), knee_guard_ack, raw.on_ack, conn, state, p, ack);
     }
 
     /// Threshold on entering recovery, packets.
     pub fn ssthresh(&mut self, conn: &mut Conn) -> u32 {
-        self.window("ssthresh", 2..=u32::MAX, self.params.algorithm().raw.ssthresh, conn)
+        self.window(Call::Ssthresh, 2..=u32::MAX, self.params.algorithm().raw.ssthresh, conn)
     }
 
     /// Something else happened.
     pub fn on_event(&mut self, conn: &mut Conn, event: Event) {
         let (raw, state, p) = self.parts();
         conn.notes = 0;
-        call!(self, "on_event", knee_guard_event, raw.on_event, conn, state, p, event as u32);
+        let (call, number) = (Call::OnEvent, event as u32);
+        let on_event = raw.on_event;
+        call!(self, call, About::Event(event), knee_guard_event, on_event, conn, state, p, number);
     }
 
     /// Window after a reduction that proved unnecessary, packets.
     pub fn undo(&mut self, conn: &mut Conn) -> u32 {
-        self.window("undo", 1..=conn.cwnd_max_pkts, self.params.algorithm().raw.undo, conn)
+        self.window(Call::Undo, 1..=conn.cwnd_max_pkts, self.params.algorithm().raw.undo, conn)
     }
 
     /// Makes a call that returns a window or threshold within `range`, packets.
     fn window(
         &mut self,
-        name: &'static str,
+        call: Call,
         range: RangeInclusive<u32>,
         function: Window,
         conn: &mut Conn,
@@ -209,14 +226,21 @@ impl Controller {
         let (_, state, p) = self.parts();
         conn.notes = 0;
         #[cfg(can_load)]
-        if let Some(guarded) = self.guarded(name) {
+        if let Some(guarded) = self.guarded(call.name()) {
             let mut pkts = 0;
+            if let Some(callee) = guarded.callee() {
+                let Self { params, state } = self;
+                let (about, params) = (About::Connection, params.words());
+                pkts = guarded.succeeded(callee.call(call, about, params, state, conn));
+                guarded.left(0, conn);
+                return guarded.gave(pkts, &range);
+            }
             // SAFETY: see `new`.
             let signal = unsafe { signals::knee_guard_window(function, conn, state, p, &mut pkts) };
             guarded.left(signal, conn);
             return guarded.gave(pkts, &range);
         }
-        let _ = (name, range);
+        let _ = (call, range);
         // SAFETY: see `new`.
         unsafe { function(conn, state, p) }
     }
@@ -226,7 +250,7 @@ impl Controller {
     #[inline]
     fn guarded(&self, call: &'static str) -> Option<Guarded> {
         let algorithm = self.params.algorithm();
-        algorithm.source().map(|_| Guarded { algorithm, call })
+        algorithm.own.map(|own| Guarded { algorithm, call, own })
     }
 
     /// Internals worth plotting; [`Algorithm::observes`] names them.
@@ -236,6 +260,9 @@ impl Controller {
         let (state, p) = (self.state.0.as_ptr().cast(), self.params.words().as_ptr().cast());
         #[cfg(can_load)]
         if let Some(guarded) = self.guarded("observe") {
+            if let Some(callee) = guarded.callee() {
+                return guarded.succeeded(callee.observe(self.params.words(), &self.state));
+            }
             // SAFETY: see `new`.
             let signal = unsafe { signals::knee_guard_observe(observe, state, p, &mut out) };
             guarded.returned(signal);

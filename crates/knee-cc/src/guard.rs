@@ -2,7 +2,7 @@
 //! and the kernel's verifier have the built-in ones.
 
 #[cfg(can_load)]
-use crate::{Algorithm, ffi::Conn};
+use crate::{Algorithm, Callee, Failure, ffi::Conn, registry::Own};
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -17,7 +17,7 @@ use thiserror::Error;
 pub struct Broken {
     /// Its name.
     pub algorithm: &'static str,
-    /// Its source.
+    /// Its source: a file, or what defines it.
     pub file: &'static str,
     /// The function that did it.
     pub call: &'static str,
@@ -27,8 +27,13 @@ pub struct Broken {
 
 impl Broken {
     /// What to do about it.
-    pub const HELP: &'static str =
-        "try it with `knee test`, which looks for such a case and shows the calls that lead there";
+    pub fn help(&self) -> &'static str {
+        if self.file.ends_with(".c") {
+            "try it with `knee test`, which looks for such a case and shows the calls that lead there"
+        } else {
+            "docs/python.md says what each call may do"
+        }
+    }
 }
 
 /// What `run` gives, unless a loaded algorithm breaks the contract in it.
@@ -45,16 +50,48 @@ pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Broken> {
     })
 }
 
+/// What is wrong with the view that a call left: `left a window of ...`.
+#[cfg(can_load)]
+#[inline]
+pub fn fault(conn: &Conn) -> Option<String> {
+    let Conn { cwnd_pkts, cwnd_max_pkts, ssthresh_pkts, .. } = *conn;
+    if !(1..=cwnd_max_pkts).contains(&cwnd_pkts) {
+        Some(format!("left a window of {cwnd_pkts} packets; it must be 1 to {cwnd_max_pkts}"))
+    } else if ssthresh_pkts < 2 {
+        Some(format!("left ssthresh at {ssthresh_pkts} packets; it must be 2 or more"))
+    } else {
+        None
+    }
+}
+
 /// One call of a loaded algorithm.
 #[cfg(can_load)]
 #[derive(Clone, Copy)]
 pub(crate) struct Guarded {
     pub(crate) algorithm: Algorithm,
     pub(crate) call: &'static str,
+    pub(crate) own: &'static Own,
 }
 
 #[cfg(can_load)]
 impl Guarded {
+    /// The functions, if they are not C's.
+    #[inline]
+    pub(crate) fn callee(self) -> Option<&'static dyn Callee> {
+        match self.own {
+            Own::File(_) => None,
+            Own::Here(here) => here.callee.as_deref(),
+        }
+    }
+
+    /// What a call gave that may fail.
+    pub(crate) fn succeeded<T>(self, result: Result<T, Failure>) -> T {
+        match result {
+            Ok(value) => value,
+            Err((call, why)) => self.broken(call, why),
+        }
+    }
+
     /// Judges the signal that ended the call; 0: it returned.
     pub(crate) fn returned(self, signal: c_int) {
         self.hold(signal == 0, || match signal {
@@ -68,13 +105,9 @@ impl Guarded {
     /// Judges also the view that the call left.
     pub(crate) fn left(self, signal: c_int, conn: &Conn) {
         self.returned(signal);
-        let Conn { cwnd_pkts, cwnd_max_pkts, ssthresh_pkts, .. } = *conn;
-        self.hold((1..=cwnd_max_pkts).contains(&cwnd_pkts), || {
-            format!("left a window of {cwnd_pkts} packets; it must be 1 to {cwnd_max_pkts}")
-        });
-        self.hold(ssthresh_pkts >= 2, || {
-            format!("left ssthresh at {ssthresh_pkts} packets; it must be 2 or more")
-        });
+        if let Some(why) = fault(conn) {
+            self.broken(self.call, why);
+        }
     }
 
     /// Judges a window or threshold that the call returned.
@@ -91,10 +124,17 @@ impl Guarded {
     #[inline]
     fn hold(self, holds: bool, why: impl FnOnce() -> String) {
         if !holds {
-            let Self { algorithm, call } = self;
-            let file = algorithm.source().map_or("", |source| source.file.as_str());
-            resume_unwind(Box::new(Broken { algorithm: algorithm.name(), file, call, why: why() }));
+            self.broken(self.call, why());
         }
+    }
+
+    fn broken(self, call: &'static str, why: String) -> ! {
+        let file = match self.own {
+            Own::File(source) => &source.file,
+            Own::Here(here) => &here.origin,
+        };
+        let algorithm = self.algorithm.name();
+        resume_unwind(Box::new(Broken { algorithm, file, call, why }))
     }
 }
 

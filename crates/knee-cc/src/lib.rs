@@ -27,8 +27,10 @@
 
 mod call;
 mod controller;
+#[cfg(can_load)]
+mod define;
 #[allow(missing_docs)]
-mod ffi;
+pub mod ffi;
 mod guard;
 mod load;
 mod params;
@@ -36,7 +38,13 @@ mod registry;
 
 pub use call::{Call, CallRecord};
 pub use controller::{Controller, Event, Phase, State};
+#[cfg(can_load)]
+pub use define::{
+    About, Callee, Definition, Failure, Functions, ParamDefinition, define, define_callee,
+};
 pub use ffi::{Ack, Conn};
+#[cfg(can_load)]
+pub use guard::fault;
 pub use guard::{Broken, contain};
 pub use load::{LoadError, Source, find, is_file, load, load_text};
 #[cfg(can_load)]

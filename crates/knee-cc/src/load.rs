@@ -24,7 +24,7 @@ pub struct LoadError {
 }
 
 impl LoadError {
-    fn new(what: impl Into<String>, help: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>, help: impl Into<String>) -> Self {
         Self { what: what.into(), help: help.into() }
     }
 
@@ -89,9 +89,23 @@ mod built {
 #[cfg(can_load)]
 pub use built::{load_compiled, numbered, write_sources};
 
+/// Refuses an algorithm whose name a built-in one has.
+#[cfg(can_load)]
+pub(crate) fn refuse_built_in(origin: &str, algorithm: Algorithm) -> Result<(), LoadError> {
+    let name = algorithm.name();
+    match registry::algorithms().iter().any(|a| a.name() == name) {
+        false => Ok(()),
+        true => Err(LoadError::new(
+            format!("{origin}: `{name}` is the name of a built-in algorithm"),
+            format!("give yours another: replace `{name}` where it names yours"),
+        )),
+    }
+}
+
 #[cfg(can_load)]
 mod built {
     use super::{Algorithm, LoadError, Path, Source, fs, registry};
+    use crate::registry::Own;
     use crate::{CONTRACT_VERSION, ffi};
     use include_dir::{Dir, include_dir};
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -149,20 +163,15 @@ mod built {
     }
 
     fn take(source: Source) -> Result<Algorithm, LoadError> {
-        let source: &Source = Box::leak(Box::new(source));
+        let own: &'static Own = Box::leak(Box::new(Own::File(source)));
+        let Own::File(source) = own else { unreachable!("made above") };
         let file = &source.file;
         let raw = link(source, &exported(file, &source.object)?)?;
-        let algorithm = Algorithm { raw, own: Some(source) };
+        let algorithm = Algorithm { raw, own: Some(own) };
         let refuse = |what| LoadError::new(format!("{file}: {what}"), RULES);
         check_raw(raw).map_err(refuse)?;
         algorithm.check().map_err(|what| refuse(format!("`{}`: {what}", algorithm.name())))?;
-        let name = algorithm.name();
-        if registry::algorithms().iter().any(|a| a.name() == name) {
-            return Err(LoadError::new(
-                format!("{file}: `{name}` is the name of a built-in algorithm"),
-                format!("give yours another: replace `{name}` where it begins names in the file"),
-            ));
-        }
+        super::refuse_built_in(file, algorithm)?;
         registry::add(algorithm);
         Ok(algorithm)
     }

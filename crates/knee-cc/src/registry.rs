@@ -1,5 +1,7 @@
 //! Algorithms, their parameters and rules, as the C tables give them.
 
+#[cfg(can_load)]
+use crate::define::Here;
 use crate::{Params, STATE_MAX_BYTES, Source, ffi};
 use std::{
     collections::BTreeSet,
@@ -15,7 +17,18 @@ include!(concat!(env!("OUT_DIR"), "/registry.rs"));
 pub struct Algorithm {
     pub(crate) raw: &'static ffi::Algorithm,
     /// None: it is built in.
-    pub(crate) own: Option<&'static Source>,
+    pub(crate) own: Option<&'static Own>,
+}
+
+/// Where an algorithm that is not built in comes from.
+#[derive(Debug)]
+#[cfg_attr(not(can_load), expect(dead_code, reason = "nothing makes one"))]
+pub(crate) enum Own {
+    /// A C file.
+    File(Source),
+    /// This program.
+    #[cfg(can_load)]
+    Here(Here),
 }
 
 /// Who owns the window (`enum cc_profile`).
@@ -110,7 +123,7 @@ pub fn algorithm(name: &str) -> Option<Algorithm> {
 #[cfg(can_load)]
 pub(crate) fn loaded(is_meant: impl Fn(&Source) -> bool) -> Option<Algorithm> {
     let loaded = LOADED.read().unwrap_or_else(PoisonError::into_inner);
-    loaded.iter().copied().find(|a| a.own.is_some_and(&is_meant))
+    loaded.iter().copied().find(|a| a.source().is_some_and(&is_meant))
 }
 
 #[cfg(can_load)]
@@ -164,10 +177,38 @@ impl Algorithm {
         if self.raw.profile == 0 { Profile::Classic } else { Profile::Rate }
     }
 
-    /// The C file that it was loaded from; none if it is built in.
+    /// The C file that it was loaded from, if it was.
     #[inline]
     pub fn source(&self) -> Option<&'static Source> {
-        self.own
+        match self.own {
+            Some(Own::File(source)) => Some(source),
+            _ => None,
+        }
+    }
+
+    /// Whether it is built in.
+    #[inline]
+    pub fn is_built_in(&self) -> bool {
+        self.own.is_none()
+    }
+
+    /// What in this program defines it, if this program does: no other process can run it.
+    pub fn defined_here(&self) -> Option<&'static str> {
+        match self.own {
+            #[cfg(can_load)]
+            Some(Own::Here(here)) => Some(&here.origin),
+            _ => None,
+        }
+    }
+
+    /// Whether its functions keep their state elsewhere than in [`crate::State`], which is then of no
+    /// use to go back to.
+    pub fn keeps_its_own_state(&self) -> bool {
+        match self.own {
+            #[cfg(can_load)]
+            Some(Own::Here(here)) => here.callee.is_some(),
+            _ => false,
+        }
     }
 
     /// Whether it describes itself, and its parameter table is consistent.
@@ -250,7 +291,7 @@ impl fmt::Debug for Algorithm {
         match self.own {
             None => write!(f, "Algorithm({})", self.name()),
             // Keys of kept runs hold this: an edited file is another algorithm.
-            Some(source) => write!(f, "Algorithm({}, {source:?})", self.name()),
+            Some(own) => write!(f, "Algorithm({}, {own:?})", self.name()),
         }
     }
 }
@@ -264,6 +305,24 @@ impl PartialEq for Algorithm {
 impl Eq for Algorithm {}
 
 impl Param {
+    /// One that is there to read values with.
+    #[cfg(can_load)]
+    pub(crate) fn unbounded(kind: ParamKind, choices: &'static str) -> Self {
+        let (name, source, help) = ("value", "", "");
+        Self {
+            name,
+            alias: None,
+            kind,
+            min: 0,
+            max: u32::MAX,
+            default: 0,
+            choices,
+            source,
+            help,
+            index: 0,
+        }
+    }
+
     fn from_raw(raw: &ffi::Param) -> Self {
         let alias = text(raw.alias);
         let name = text(raw.name);

@@ -1,6 +1,7 @@
 //! The native part of the Python package `knee`: runs, metrics, and tables as Arrow streams.
 //! `python/knee` gives it its typed face.
 
+mod algorithm;
 mod error;
 mod results;
 mod sweep;
@@ -46,6 +47,13 @@ struct Ready {
     specs: Vec<RunSpec>,
     name: String,
     host: &'static dyn Host,
+}
+
+impl Ready {
+    /// Whether an algorithm of it is a Python class.
+    fn has_methods(&self) -> bool {
+        self.specs[0].algorithms().any(algorithm::has_methods)
+    }
 }
 
 static HOSTS: [&dyn Host; 2] = [&knee_sim::Simulator, &knee_quic_run::Quic];
@@ -145,10 +153,26 @@ fn make(all: Vec<Ready>, jobs: usize, ended: &AtomicBool) -> PyResult<Vec<Result
     results.collect()
 }
 
+/// Makes all runs on this thread, one after the other: their algorithms call Python.
+fn make_here(py: Python<'_>, all: Vec<Ready>) -> PyResult<Vec<Results>> {
+    let results = all.into_iter().map(|Ready { scenario, specs, name, host }| {
+        let records = specs.iter().map(|spec| {
+            py.check_signals()?;
+            algorithm::with_methods(py, || host.run(spec, &RunOptions::default()))
+        });
+        let records = records.collect::<PyResult<Vec<_>>>()?;
+        Results::new(scenario, specs.into_iter().next(), records, name, host)
+    });
+    results.collect()
+}
+
 /// Runs scenarios; the results in their order.
 #[pyfunction]
 fn run_many(py: Python<'_>, wanted: Vec<Wanted>, jobs: usize) -> PyResult<Vec<Results>> {
     let all = wanted.iter().map(Wanted::ready).collect::<PyResult<Vec<_>>>()?;
+    if all.iter().any(Ready::has_methods) {
+        return make_here(py, all);
+    }
     interruptible(py, &AtomicBool::new(false), |ended| make(all, jobs, ended))?
 }
 
@@ -197,6 +221,7 @@ fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 #[pymodule]
 fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    algorithm::register(module)?;
     module.add_class::<Results>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<sweep::Plan>()?;

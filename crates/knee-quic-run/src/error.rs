@@ -78,7 +78,7 @@ impl Error {
             }
             Self::TooLong { .. } => Some("shorten the run or lower the rate"),
             Self::Qlog { .. } => Some("give a folder that exists and has room"),
-            Self::Broken(_) => Some(Broken::HELP),
+            Self::Broken(broken) => Some(broken.help()),
             Self::Unsupported { .. } | Self::Connection { .. } | Self::Tls(_) => None,
         }
     }

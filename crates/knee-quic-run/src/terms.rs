@@ -56,6 +56,12 @@ impl Terms {
                 return Err(Error::KernelOnly { flow: flow.name.clone(), cc: cc.clone() });
             }
         };
+        if let Some(origin) = params.algorithm().defined_here()
+            && params.algorithm().keeps_its_own_state()
+        {
+            let why = format!("its state must be the contract's, and {origin} keeps its own");
+            return Err(Error::Unsupported { flow: flow.name.clone(), key: "cc", why });
+        }
         check(flow, &tcp.options, &tcp.workload)?;
         approximate(spec, params.algorithm(), &tcp.options, approximations);
         Ok(Self { params, options: tcp.options.clone(), workload: tcp.workload.clone() })

@@ -236,11 +236,11 @@ fn one_meaning<'a>(
             _ => None,
         }
     }
-    let Some(mine) = algorithm(flow).filter(|mine| mine.source().is_some()) else { return Ok(()) };
+    let Some(mine) = algorithm(flow).filter(|mine| !mine.is_built_in()) else { return Ok(()) };
     let same = |other: Algorithm| other.name() == mine.name() && other != mine;
     match others.any(|other| algorithm(other).is_some_and(same)) {
         true => {
-            let what = format!(": another file's algorithm is called `{}` too", mine.name());
+            let what = format!(": another algorithm is called `{}` too", mine.name());
             Err(table.fault("cc", &what, "give one of the two another name, in its file"))
         }
         false => Ok(()),

@@ -83,7 +83,7 @@ impl SimError {
             Self::NoSack { .. } => "write recovery = \"sack\"",
             Self::TooLarge { .. } => "give it smaller packets",
             Self::TooLong { .. } => "shorten the run or lower the rate",
-            Self::Broken(_) => Broken::HELP,
+            Self::Broken(broken) => broken.help(),
         }
     }
 }

@@ -261,6 +261,7 @@ impl Plan {
                 let (_, digits, seed) = self.run_at(partition, place);
                 let scenario = self.study.scenario_at(&digits)?;
                 let spec = scenario.spec(self.study.seed(&scenario, seed));
+                refuse_local(&spec)?;
                 host.check(&spec, &RunOptions::default())
                     .map_err(|e| StudyError::of_host(&self.study.words(&digits), &e))?;
                 algorithms.extend(identity::algorithms_of(&spec));
@@ -425,6 +426,7 @@ impl Plan {
             };
             let seed = self.study.seed(&scenario, seed);
             let spec = scenario.spec(seed);
+            refuse_local(&spec)?;
             let id = identity::run_id(self.host, &spec);
             let outcome = match host.run(&spec, &RunOptions::default()) {
                 Ok(record) => Ok(record),
@@ -612,4 +614,16 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), StudyError>
         file.persist(path).map(drop).map_err(|e| e.error)
     };
     write().map_err(|e| StudyError::of_file("write", path, &e))
+}
+
+/// Refuses an algorithm that only this process has: the data set of a study is the same wherever its
+/// runs are made.
+fn refuse_local(spec: &RunSpec) -> Result<(), StudyError> {
+    match spec.algorithms().find_map(|a| Some((a, a.defined_here()?))) {
+        None => Ok(()),
+        Some((algorithm, origin)) => Err(StudyError::new(
+            format!("`{}` exists in this process only: {origin}", algorithm.name()),
+            "write it as a C file, or make the runs with knee.run_many",
+        )),
+    }
 }

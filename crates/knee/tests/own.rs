@@ -171,7 +171,7 @@ fn what_is_no_algorithm() {
     let place = place(GROW);
     fs::write(place.path("two.c"), mine() + "\n").unwrap();
     let two = said(&place, "run mine.toml --set flow.1.cc=two.c");
-    assert!(two.contains("another file's algorithm is called `mine`"), "{two}");
+    assert!(two.contains("another algorithm is called `mine`"), "{two}");
 }
 
 /// The run ends, and the algorithm is named.

@@ -1,0 +1,273 @@
+//! Algorithms that the program around this library defines while it runs: a descriptor, and functions
+//! for the calls, compiled ones or any others.
+
+use crate::{
+    Ack, Call, Conn, Event, LoadError, OBSERVE_N, STATE_MAX_BYTES, State,
+    ffi::{self, Init, Observe, Window},
+    load::refuse_built_in,
+    registry::{self, Algorithm, Own, Param, ParamKind, Profile},
+};
+use std::{
+    ffi::{CString, c_char, c_void},
+    fmt,
+};
+
+/// What describes an algorithm, apart from its functions.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// Name, of a-z, 0-9 and _.
+    pub name: String,
+    /// One line of what it is.
+    pub summary: String,
+    /// What defines it, for messages: `class Mine`.
+    pub origin: String,
+    /// Names of the values that `observe` gives, at most [`OBSERVE_N`]; at least one.
+    pub observes: Vec<String>,
+    /// Who owns the window.
+    pub profile: Profile,
+    /// Whether it wants random bits with each ACK.
+    pub uses_random: bool,
+    /// Its parameters.
+    pub params: Vec<ParamDefinition>,
+}
+
+/// A row of the parameter table; values as a person writes them ([`Param::parse`]).
+#[derive(Clone, Debug)]
+pub struct ParamDefinition {
+    /// Name in scenario files and on the command line.
+    pub name: String,
+    /// How its number is to be read.
+    pub kind: ParamKind,
+    /// The value that applies when none is given.
+    pub default: String,
+    /// Smallest value; of a choice, nothing.
+    pub min: String,
+    /// Largest value; of a choice, nothing.
+    pub max: String,
+    /// Names of a [`ParamKind::Choice`].
+    pub choices: Vec<String>,
+    /// One line of help.
+    pub help: String,
+}
+
+/// Functions with the signatures of `struct cc_algorithm` in `cc/host/native/knee/host.h`. What is
+/// missing does nothing; without `ssthresh`, a loss halves the window as NewReno does; without `undo`,
+/// the window stays as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Functions {
+    /// `init`.
+    pub init: Option<Init>,
+    /// `on_rtt`.
+    pub on_rtt: Option<ffi::Call<*const Ack>>,
+    /// `on_ack`.
+    pub on_ack: ffi::Call<*const Ack>,
+    /// `ssthresh`.
+    pub ssthresh: Option<Window>,
+    /// `on_event`.
+    pub on_event: Option<ffi::Call<u32>>,
+    /// `undo`.
+    pub undo: Option<Window>,
+    /// `observe`.
+    pub observe: Option<Observe>,
+}
+
+/// What a call is about.
+#[derive(Clone, Copy, Debug)]
+pub enum About<'a> {
+    /// Nothing more than the connection.
+    Connection,
+    /// An ACK.
+    Ack(&'a Ack),
+    /// An event.
+    Event(Event),
+}
+
+/// Why a call failed: the function as its author knows it, and what it did, as in
+/// `("on_ack", "raised ...")`.
+pub type Failure = (&'static str, String);
+
+/// Functions that may fail. Their state lies wherever they keep it; in [`State`] they can keep a
+/// number by which they find it.
+pub trait Callee: Send + Sync {
+    /// Makes a call; gives the result of `ssthresh` and `undo`, of the others anything.
+    ///
+    /// # Errors
+    /// The run ends with [`crate::Broken`].
+    fn call(
+        &self,
+        call: Call,
+        about: About<'_>,
+        params: &[u32],
+        state: &mut State,
+        conn: &mut Conn,
+    ) -> Result<u32, Failure>;
+
+    /// Internals worth plotting.
+    ///
+    /// # Errors
+    /// As [`Callee::call`].
+    fn observe(&self, params: &[u32], state: &State) -> Result<[u32; OBSERVE_N], Failure>;
+}
+
+/// An algorithm that this program defined.
+pub(crate) struct Here {
+    pub(crate) origin: String,
+    /// None: the functions are in the descriptor.
+    pub(crate) callee: Option<Box<dyn Callee>>,
+}
+
+impl fmt::Debug for Here {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.origin)
+    }
+}
+
+/// Adds an algorithm made of `functions` to the registry. The latest of a name is the one that counts.
+/// It stays as long as this process, and its runs must be made in this process.
+///
+/// # Errors
+/// It does not describe itself, or has the name of a built-in one.
+///
+/// # Safety
+/// Each function has the signature of its type, touches no more than what its arguments point to (of
+/// the state, [`STATE_MAX_BYTES`]; of the parameters, a word for each), and stays where it is.
+pub unsafe fn define(
+    definition: &Definition,
+    functions: Functions,
+) -> Result<Algorithm, LoadError> {
+    add(definition, functions, None)
+}
+
+/// As [`define`], with functions that may fail.
+///
+/// # Errors
+/// As [`define`].
+pub fn define_callee(
+    definition: &Definition,
+    callee: Box<dyn Callee>,
+) -> Result<Algorithm, LoadError> {
+    add(definition, NONE, Some(callee))
+}
+
+const NONE: Functions = Functions {
+    init: None,
+    on_rtt: None,
+    on_ack: no_ack,
+    ssthresh: None,
+    on_event: None,
+    undo: None,
+    observe: None,
+};
+
+unsafe extern "C" fn no_init(_: *mut Conn, _: *mut c_void, _: *const c_void) {}
+unsafe extern "C" fn no_ack(_: *mut Conn, _: *mut c_void, _: *const c_void, _: *const Ack) {}
+unsafe extern "C" fn no_event(_: *mut Conn, _: *mut c_void, _: *const c_void, _: u32) {}
+unsafe extern "C" fn no_observe(_: *const c_void, _: *const c_void, _: *mut [u32; OBSERVE_N]) {}
+unsafe extern "C" fn half(conn: *mut Conn, _: *mut c_void, _: *const c_void) -> u32 {
+    // SAFETY: the caller passes a valid view.
+    let conn = unsafe { &*conn };
+    (conn.cwnd_pkts.min(conn.outstanding_pkts) / 2).max(2)
+}
+unsafe extern "C" fn as_it_is(conn: *mut Conn, _: *mut c_void, _: *const c_void) -> u32 {
+    // SAFETY: as above.
+    unsafe { &*conn }.cwnd_pkts
+}
+
+fn leaked(text: &str) -> Result<*const c_char, LoadError> {
+    let text = CString::new(text).map_err(|_| {
+        LoadError::new(format!("{text:?} contains a NUL"), "leave the NUL out of the text")
+    })?;
+    Ok(text.into_raw())
+}
+
+fn add(
+    definition: &Definition,
+    functions: Functions,
+    callee: Option<Box<dyn Callee>>,
+) -> Result<Algorithm, LoadError> {
+    let Definition { name, summary, origin, observes, profile, uses_random, params } = definition;
+    let refuse = |what: String| LoadError::new(format!("{origin}: {what}"), HELP);
+    if observes.len() > OBSERVE_N {
+        return Err(refuse(format!("it observes {} values; {OBSERVE_N} fit", observes.len())));
+    }
+    let mut table = Vec::new();
+    for (index, param) in params.iter().enumerate() {
+        let row = param.raw(index).map_err(|what| refuse(format!("`{}`: {what}", param.name)))?;
+        table.push(row?);
+    }
+    let mut names = observes.clone();
+    names.resize(OBSERVE_N, String::new());
+    let raw = ffi::Algorithm {
+        name: leaked(name)?,
+        summary: leaked(summary)?,
+        citation: leaked(origin)?,
+        observes: leaked(&names.join("|"))?,
+        n_params: table.len() as u32,
+        params: table.leak().as_ptr(),
+        rules: [].as_ptr(),
+        n_rules: 0,
+        state_bytes: STATE_MAX_BYTES as u32,
+        uses_random: u32::from(*uses_random),
+        profile: u32::from(*profile == Profile::Rate),
+        contract: crate::CONTRACT_VERSION,
+        init: functions.init.unwrap_or(no_init),
+        on_rtt: match (profile, functions.on_rtt) {
+            (Profile::Rate, _) => None,
+            (Profile::Classic, given) => given.or(Some(no_ack)),
+        },
+        on_ack: functions.on_ack,
+        ssthresh: functions.ssthresh.unwrap_or(half),
+        on_event: functions.on_event.unwrap_or(no_event),
+        undo: functions.undo.unwrap_or(as_it_is),
+        observe: functions.observe.unwrap_or(no_observe),
+    };
+    let here = Here { origin: origin.clone(), callee };
+    let algorithm =
+        Algorithm { raw: Box::leak(Box::new(raw)), own: Some(Box::leak(Box::new(Own::Here(here)))) };
+    algorithm.check().map_err(|what| refuse(format!("`{name}`: {what}")))?;
+    refuse_built_in(origin, algorithm)?;
+    registry::add(algorithm);
+    Ok(algorithm)
+}
+
+const HELP: &str = "docs/python.md has the rules";
+
+impl ParamDefinition {
+    /// The row; the inner error is of a text that cannot be kept.
+    fn raw(&self, index: usize) -> Result<Result<ffi::Param, LoadError>, String> {
+        let choices = self.choices.join("|");
+        let kind = match self.kind {
+            ParamKind::TimeUs => 0,
+            ParamKind::Packets => 1,
+            ParamKind::ProbabilityPpm => 2,
+            ParamKind::Choice => 3,
+            ParamKind::NumberPpm => 4,
+            ParamKind::Count => 5,
+        };
+        let param = Param::unbounded(self.kind, choices.clone().leak());
+        let value = |text: &str| param.parse(text).map_err(|e| e.to_string());
+        let (min, max) = match self.kind {
+            ParamKind::Choice => (0, self.choices.len().saturating_sub(1) as u64),
+            _ => (value(&self.min)?, value(&self.max)?),
+        };
+        let def = value(&self.default)?;
+        if [min, max, def].iter().any(|value| *value > u64::from(u32::MAX)) {
+            return Err("a value needs more than 32 bits".to_owned());
+        }
+        let row = || {
+            Ok(ffi::Param {
+                name: leaked(&self.name)?,
+                alias: leaked("")?,
+                choices: leaked(&choices)?,
+                source: leaked("the author")?,
+                help: leaked(&self.help)?,
+                min,
+                max,
+                def,
+                kind,
+                index: index as u32,
+            })
+        };
+        Ok(row())
+    }
+}

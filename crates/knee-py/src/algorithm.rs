@@ -1,0 +1,773 @@
+//! Algorithms that are defined in Python: a class whose methods are called, or compiled functions.
+
+use crate::error;
+use knee_cc::{
+    About, Ack, Algorithm, Call, Callee, Conn, Controller, Definition, Failure, Functions,
+    OBSERVE_N, ParamDefinition, ParamKind, Params, Phase, Profile, State, define, define_callee, fault, ffi,
+};
+use knee_run::{HostError, NS_PER_S};
+use pyo3::{
+    exceptions::{PyException, PyTypeError},
+    prelude::*,
+    types::PyString,
+};
+use std::{
+    cell::{Cell, RefCell},
+    ffi::c_long,
+    io,
+    mem::{offset_of, transmute},
+    panic::resume_unwind,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+/// What Python says of an algorithm.
+#[derive(FromPyObject)]
+struct Described {
+    #[pyo3(item)]
+    name: String,
+    #[pyo3(item)]
+    summary: String,
+    #[pyo3(item)]
+    origin: String,
+    #[pyo3(item)]
+    observes: Vec<String>,
+    #[pyo3(item)]
+    profile: String,
+    #[pyo3(item)]
+    uses_random: bool,
+    #[pyo3(item)]
+    parameters: Vec<DescribedParam>,
+}
+
+/// Name, unit, default, least, most, choices, help.
+type DescribedParam = (String, String, String, String, String, Vec<String>, String);
+
+impl Described {
+    fn definition(self) -> PyResult<Definition> {
+        let wrong = |what: &str, help: &str| {
+            Err(error::new("AlgorithmError", &format!("{}: {what}", self.origin), Some(help)))
+        };
+        let profile = match self.profile.as_str() {
+            "classic" => Profile::Classic,
+            "rate" => Profile::Rate,
+            other => {
+                return wrong(&format!("no profile `{other}`"), "profiles: classic, rate");
+            }
+        };
+        let mut params = Vec::new();
+        for (name, unit, default, min, max, choices, help) in self.parameters {
+            let kind = match unit.as_str() {
+                "time" => ParamKind::TimeUs,
+                "packets" => ParamKind::Packets,
+                "probability" => ParamKind::ProbabilityPpm,
+                "number" => ParamKind::NumberPpm,
+                "count" => ParamKind::Count,
+                "choice" => ParamKind::Choice,
+                other => {
+                    let units = "units: time, packets, probability, number, count, choice";
+                    let what = format!("{}: `{name}`: no unit `{other}`", self.origin);
+                    return Err(error::new("AlgorithmError", &what, Some(units)));
+                }
+            };
+            params.push(ParamDefinition { name, kind, default, min, max, choices, help });
+        }
+        Ok(Definition {
+            name: self.name,
+            summary: self.summary,
+            origin: self.origin,
+            observes: self.observes,
+            profile,
+            uses_random: self.uses_random,
+            params,
+        })
+    }
+}
+
+fn refuse(e: &knee_cc::LoadError) -> PyErr {
+    error::new("AlgorithmError", &e.to_string(), Some(e.help()))
+}
+
+/// Adds an algorithm made of compiled functions: addresses by name, 0 of those that there are not.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the contract's functions")]
+fn define_functions(
+    described: Described,
+    init: usize,
+    on_rtt: usize,
+    on_ack: usize,
+    ssthresh: usize,
+    on_event: usize,
+    undo: usize,
+    observe: usize,
+) -> PyResult<&'static str> {
+    type AckCall = ffi::Call<*const Ack>;
+    let definition = described.definition()?;
+    // SAFETY: an address that is not 0 is, by the caller's word, that of such a function; 0 is None.
+    let functions = unsafe {
+        Functions {
+            init: transmute::<usize, Option<ffi::Init>>(init),
+            on_rtt: transmute::<usize, Option<AckCall>>(on_rtt),
+            on_ack: transmute::<usize, Option<AckCall>>(on_ack).ok_or_else(|| {
+                error::new(
+                    "AlgorithmError",
+                    &format!("{}: there is no on_ack", definition.origin),
+                    Some("give the function that grows the window"),
+                )
+            })?,
+            ssthresh: transmute::<usize, Option<ffi::Window>>(ssthresh),
+            on_event: transmute::<usize, Option<ffi::Call<u32>>>(on_event),
+            undo: transmute::<usize, Option<ffi::Window>>(undo),
+            observe: transmute::<usize, Option<ffi::Observe>>(observe),
+        }
+    };
+    // SAFETY: by the caller's word; calls are made under guard.
+    let algorithm = unsafe { define(&definition, functions) };
+    algorithm.map(|algorithm| algorithm.name()).map_err(|e| refuse(&e))
+}
+
+/// Adds an algorithm whose calls are `methods` of objects: `make` is given the parameters' raw values
+/// and gives an object. A call may take `limit_s` of processor time.
+#[pyfunction]
+fn define_class(
+    described: Described,
+    make: Py<PyAny>,
+    methods: Vec<String>,
+    limit_s: f64,
+) -> PyResult<&'static str> {
+    let definition = described.definition()?;
+    let newreno = knee_cc::algorithm("newreno")
+        .ok_or_else(|| error::new("AlgorithmError", "newreno is missing", None))?;
+    let has = |name: &str| methods.iter().any(|method| method == name);
+    let class = Class {
+        make,
+        limit_s,
+        rate: definition.profile == Profile::Rate,
+        observes: definition.observes.clone(),
+        has: Methods {
+            init: has("init"),
+            on_rtt: has("on_rtt"),
+            on_ack: has("on_ack"),
+            on_round: has("on_round"),
+            ssthresh: has("ssthresh"),
+            on_event: has("on_event"),
+            undo: has("undo"),
+        },
+        newreno: Params::defaults(newreno),
+    };
+    let definition = if definition.observes.is_empty() {
+        Definition { observes: vec!["python_calls".to_owned()], ..definition }
+    } else {
+        definition
+    };
+    let algorithm = define_callee(&definition, Box::new(class));
+    algorithm.map(|algorithm| algorithm.name()).map_err(|e| refuse(&e))
+}
+
+/// Name, offset and size in bytes, and whether it is signed, of each field of `struct cc_conn` and
+/// `struct cc_ack`.
+#[pyfunction]
+fn layout() -> [Vec<(&'static str, usize, usize, bool)>; 2] {
+    fn size<S, F>(_: fn(&S) -> &F) -> usize {
+        size_of::<F>()
+    }
+    macro_rules! fields {
+        ($type:ty: $($field:ident)*) => {
+            vec![$((
+                stringify!($field),
+                offset_of!($type, $field),
+                size(|s: &$type| &s.$field),
+                stringify!($field) == "rtt_us",
+            )),*]
+        };
+    }
+    [
+        fields!(Conn: now_us pacing_bytes_per_s cwnd_pkts cwnd_cnt ssthresh_pkts cwnd_max_pkts
+            mss_bytes inflight_pkts outstanding_pkts srtt_us snd_pos ack_pos notes phase
+            cwnd_limited app_limited reserved),
+        fields!(Ack: delivered_pkts acked_pkts lost_pkts rtt_us random sample_pkts sample_us
+            sample_prior_pkts prior_inflight_pkts sample_app_limited advanced_pkts),
+    ]
+}
+
+/// The connection, as methods see it: a copy, which is copied back when they return.
+#[pyclass(name = "Conn", module = "knee", get_all)]
+#[derive(Default)]
+struct PyConn {
+    now_us: u64,
+    #[pyo3(set)]
+    pacing_bytes_per_s: u64,
+    #[pyo3(set)]
+    cwnd_pkts: u32,
+    #[pyo3(set)]
+    cwnd_cnt: u32,
+    #[pyo3(set)]
+    ssthresh_pkts: u32,
+    cwnd_max_pkts: u32,
+    mss_bytes: u32,
+    inflight_pkts: u32,
+    outstanding_pkts: u32,
+    srtt_us: u32,
+    snd_pos: u32,
+    ack_pos: u32,
+    #[pyo3(set)]
+    notes: u32,
+    phase: u8,
+    cwnd_limited: bool,
+    app_limited: bool,
+}
+
+impl PyConn {
+    fn show(&mut self, conn: &Conn) {
+        *self = Self {
+            now_us: conn.now_us,
+            pacing_bytes_per_s: conn.pacing_bytes_per_s,
+            cwnd_pkts: conn.cwnd_pkts,
+            cwnd_cnt: conn.cwnd_cnt,
+            ssthresh_pkts: conn.ssthresh_pkts,
+            cwnd_max_pkts: conn.cwnd_max_pkts,
+            mss_bytes: conn.mss_bytes,
+            inflight_pkts: conn.inflight_pkts,
+            outstanding_pkts: conn.outstanding_pkts,
+            srtt_us: conn.srtt_us,
+            snd_pos: conn.snd_pos,
+            ack_pos: conn.ack_pos,
+            notes: conn.notes,
+            phase: conn.phase,
+            cwnd_limited: conn.cwnd_limited != 0,
+            app_limited: conn.app_limited != 0,
+        };
+    }
+
+    fn copy_to(&self, conn: &mut Conn) {
+        conn.pacing_bytes_per_s = self.pacing_bytes_per_s;
+        conn.cwnd_pkts = self.cwnd_pkts;
+        conn.cwnd_cnt = self.cwnd_cnt;
+        conn.ssthresh_pkts = self.ssthresh_pkts;
+        conn.notes = self.notes;
+    }
+}
+
+/// An acknowledgement, as methods see it.
+#[pyclass(name = "Ack", module = "knee", get_all)]
+#[derive(Default)]
+struct PyAck {
+    delivered_pkts: u64,
+    acked_pkts: u32,
+    lost_pkts: u32,
+    rtt_us: i32,
+    random: u32,
+    sample_pkts: u32,
+    sample_us: u32,
+    sample_prior_pkts: u32,
+    prior_inflight_pkts: u32,
+    sample_app_limited: bool,
+    advanced_pkts: u32,
+}
+
+impl PyAck {
+    fn show(&mut self, ack: &Ack) {
+        *self = Self {
+            delivered_pkts: ack.delivered_pkts,
+            acked_pkts: ack.acked_pkts,
+            lost_pkts: ack.lost_pkts,
+            rtt_us: ack.rtt_us,
+            random: ack.random,
+            sample_pkts: ack.sample_pkts,
+            sample_us: ack.sample_us,
+            sample_prior_pkts: ack.sample_prior_pkts,
+            prior_inflight_pkts: ack.prior_inflight_pkts,
+            sample_app_limited: ack.sample_app_limited != 0,
+            advanced_pkts: ack.advanced_pkts,
+        };
+    }
+}
+
+/// What the ACKs of a round trip said.
+#[pyclass(name = "Round", module = "knee", get_all, frozen)]
+struct PyRound {
+    /// Number of the round, from 1.
+    number: u64,
+    duration_us: u64,
+    acked_pkts: u64,
+    lost_pkts: u64,
+    rtt_samples: u32,
+    rtt_min_us: Option<u32>,
+    rtt_mean_us: Option<f64>,
+    rtt_max_us: Option<u32>,
+}
+
+/// A round trip that is under way.
+#[derive(Clone, Copy, Default)]
+struct Round {
+    number: u64,
+    began_us: u64,
+    /// It is over when all before this is acknowledged.
+    end_pos: u32,
+    acked_pkts: u64,
+    lost_pkts: u64,
+    samples: u32,
+    min_us: u32,
+    max_us: u32,
+    sum_us: u64,
+}
+
+impl Round {
+    fn after(number: u64, conn: &Conn) -> Self {
+        let (began_us, end_pos) = (conn.now_us, conn.snd_pos);
+        Self { number: number + 1, began_us, end_pos, min_us: u32::MAX, ..Self::default() }
+    }
+
+    fn add(&mut self, ack: &Ack) {
+        self.acked_pkts += u64::from(ack.acked_pkts);
+        self.lost_pkts += u64::from(ack.lost_pkts);
+        if let Ok(rtt_us) = u32::try_from(ack.rtt_us) {
+            self.samples += 1;
+            self.min_us = self.min_us.min(rtt_us);
+            self.max_us = self.max_us.max(rtt_us);
+            self.sum_us += u64::from(rtt_us);
+        }
+    }
+
+    fn is_over(&self, conn: &Conn) -> bool {
+        conn.ack_pos.wrapping_sub(self.end_pos) < 1 << 31
+    }
+
+    fn shown(&self, conn: &Conn) -> PyRound {
+        let known = self.samples > 0;
+        PyRound {
+            number: self.number,
+            duration_us: conn.now_us - self.began_us,
+            acked_pkts: self.acked_pkts,
+            lost_pkts: self.lost_pkts,
+            rtt_samples: self.samples,
+            rtt_min_us: known.then_some(self.min_us),
+            rtt_mean_us: known.then(|| self.sum_us as f64 / f64::from(self.samples)),
+            rtt_max_us: known.then_some(self.max_us),
+        }
+    }
+}
+
+/// An algorithm whose calls are methods.
+struct Class {
+    make: Py<PyAny>,
+    limit_s: f64,
+    rate: bool,
+    /// Attributes worth plotting; none: the number of calls is.
+    observes: Vec<String>,
+    has: Methods,
+    /// What methods that are not there do.
+    newreno: Params,
+}
+
+/// Which methods the class has.
+#[expect(clippy::struct_excessive_bools, reason = "each is a method")]
+struct Methods {
+    init: bool,
+    on_rtt: bool,
+    on_ack: bool,
+    on_round: bool,
+    ssthresh: bool,
+    on_event: bool,
+    undo: bool,
+}
+
+/// One connection's object.
+struct Instance {
+    object: Py<PyAny>,
+    conn: Py<PyConn>,
+    ack: Py<PyAck>,
+    newreno: RefCell<Controller>,
+    round: Cell<Round>,
+    calls: Cell<u32>,
+}
+
+/// Of the run that this thread is making.
+#[derive(Default)]
+struct Scope {
+    instances: Vec<Rc<Instance>>,
+    watch: Arc<Watch>,
+    /// What a method raised, which ended the run.
+    raised: Option<PyErr>,
+}
+
+thread_local! {
+    static SCOPE: RefCell<Option<Scope>> = const { RefCell::new(None) };
+}
+
+/// The call that is being made.
+#[derive(Default)]
+struct Watch {
+    /// Odd while there is one.
+    calls: AtomicU64,
+    /// Processor time that it may take, nanoseconds.
+    limit_ns: AtomicU64,
+    over: AtomicBool,
+}
+
+/// How often the watchdog looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Whether `algorithm` can only run within [`with_methods`].
+pub(crate) fn has_methods(algorithm: Algorithm) -> bool {
+    algorithm.keeps_its_own_state()
+}
+
+/// Makes a run whose algorithms may be Python's, on this thread. If a method raised, that is the error.
+pub(crate) fn with_methods<T>(
+    py: Python<'_>,
+    run: impl FnOnce() -> Result<T, HostError>,
+) -> PyResult<T> {
+    let scope = Scope::default();
+    let watch = scope.watch.clone();
+    // A method may itself make runs.
+    let outer = SCOPE.replace(Some(scope));
+    let dog = Watchdog { watch: watch.clone(), thread: this_thread(py)?, seen: None };
+    let dog = thread::spawn(|| dog.watch());
+    let result = run();
+    watch.over.store(true, Ordering::Relaxed);
+    dog.thread().unpark();
+    // It may be waiting for Python's lock.
+    let dog = py.detach(|| dog.join());
+    let scope = SCOPE.replace(outer);
+    dog.unwrap_or_else(|panic| resume_unwind(panic));
+    result.map_err(|e| {
+        let raised = scope.and_then(|scope| scope.raised);
+        match raised {
+            // Ctrl-C, and what else is no mistake.
+            Some(raised) if !raised.is_instance_of::<PyException>(py) && !is_limit(py, &raised) => {
+                raised
+            }
+            raised => {
+                let error = error::host_error(e);
+                error.set_cause(py, raised);
+                error
+            }
+        }
+    })
+}
+
+/// The number of this thread, as Python knows it, and its clock.
+fn this_thread(py: Python<'_>) -> PyResult<(c_long, libc::clockid_t)> {
+    let ident = py.import("threading")?.call_method0("get_ident")?.extract()?;
+    let mut clock = 0;
+    // SAFETY: the present thread lives, and `clock` is written.
+    match unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) } {
+        0 => Ok((ident, clock)),
+        e => Err(io::Error::from_raw_os_error(e).into()),
+    }
+}
+
+fn limit_class<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    py.import("knee._errors")?.getattr("CallLimit")
+}
+
+fn is_limit(py: Python<'_>, raised: &PyErr) -> bool {
+    limit_class(py).is_ok_and(|class| raised.matches(py, class).unwrap_or(false))
+}
+
+/// Ends calls that take too long: it raises an exception in them.
+struct Watchdog {
+    watch: Arc<Watch>,
+    thread: (c_long, libc::clockid_t),
+    /// The call that was there the last time, and how much its thread had spent when it was first seen.
+    seen: Option<(u64, u64)>,
+}
+
+impl Watchdog {
+    fn watch(mut self) {
+        while !self.watch.over.load(Ordering::Relaxed) {
+            thread::park_timeout(LOOK);
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        let call = self.watch.calls.load(Ordering::Acquire);
+        if call.is_multiple_of(2) {
+            self.seen = None;
+            return;
+        }
+        let spent_ns = spent_ns(self.thread.1);
+        match self.seen {
+            Some((seen, since_ns)) if seen == call => {
+                let limit_ns = self.watch.limit_ns.load(Ordering::Relaxed);
+                if spent_ns.saturating_sub(since_ns) >= limit_ns {
+                    self.end(call);
+                    self.seen = None;
+                }
+            }
+            _ => self.seen = Some((call, spent_ns)),
+        }
+    }
+
+    fn end(&self, call: u64) {
+        Python::attach(|py| {
+            // With Python's lock held, the call can neither end nor be followed by another.
+            if self.watch.calls.load(Ordering::Acquire) != call {
+                return;
+            }
+            if let Ok(class) = limit_class(py) {
+                // SAFETY: this thread is attached, and the class is an exception's.
+                unsafe { pyo3::ffi::PyThreadState_SetAsyncExc(self.thread.0, class.as_ptr()) };
+            }
+        });
+    }
+}
+
+/// Processor time by a thread's clock.
+fn spent_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is written; of a thread that is gone the clock is refused, and the time stays 0.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec.unsigned_abs() * NS_PER_S + time.tv_nsec.unsigned_abs()
+}
+
+impl Class {
+    /// The object of a connection.
+    fn instance(state: &State) -> Result<Rc<Instance>, Failure> {
+        let [a, b, c, d, ..] = *state.bytes();
+        let number = u32::from_ne_bytes([a, b, c, d]) as usize;
+        SCOPE
+            .with_borrow(|scope| scope.as_ref()?.instances.get(number).cloned())
+            .ok_or_else(|| ("init", "can only be made by knee.run and knee.run_many".to_owned()))
+    }
+
+    /// Calls a method; gives what it returned.
+    fn method<'py>(
+        &self,
+        py: Python<'py>,
+        name: &'static str,
+        instance: &Instance,
+        conn: &mut Conn,
+        argument: Option<Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        instance.calls.set(instance.calls.get().saturating_add(1));
+        instance.conn.borrow_mut(py).show(conn);
+        let view = instance.conn.bind(py);
+        let name_py = PyString::intern(py, name);
+        let object = instance.object.bind(py);
+        let result = self.watched(py, name, || match argument {
+            Some(argument) => object.call_method1(&name_py, (view, argument)),
+            None => object.call_method1(&name_py, (view,)),
+        })?;
+        instance.conn.borrow(py).copy_to(conn);
+        fault(conn).map_or(Ok(result), |why| Err((name, why)))
+    }
+
+    /// Does `work` under the watchdog.
+    fn watched<'py, T>(
+        &self,
+        py: Python<'py>,
+        name: &'static str,
+        work: impl FnOnce() -> PyResult<T>,
+    ) -> Result<T, Failure> {
+        let watch = SCOPE.with_borrow(|scope| scope.as_ref().map(|scope| scope.watch.clone()));
+        if let Some(watch) = &watch {
+            watch.limit_ns.store((self.limit_s * NS_PER_S as f64) as u64, Ordering::Relaxed);
+            watch.calls.fetch_add(1, Ordering::AcqRel);
+        }
+        let result = work();
+        if let Some(watch) = &watch {
+            watch.calls.fetch_add(1, Ordering::AcqRel);
+        }
+        result.map_err(|raised| self.failure(py, name, raised))
+    }
+
+    fn failure(&self, py: Python<'_>, name: &'static str, raised: PyErr) -> Failure {
+        let why = if is_limit(py, &raised) {
+            format!("did not return within {} s of processor time", self.limit_s)
+        } else {
+            format!("raised {raised}")
+        };
+        SCOPE.with_borrow_mut(|scope| {
+            if let Some(scope) = scope {
+                scope.raised = Some(raised);
+            }
+        });
+        (name, why)
+    }
+
+    fn number(
+        &self,
+        py: Python<'_>,
+        name: &'static str,
+        given: &Bound<'_, PyAny>,
+    ) -> Result<u32, Failure> {
+        given.extract().map_err(|raised: PyErr| {
+            let raised = match given.is_none() {
+                true => PyTypeError::new_err("it returned None, not a number of packets"),
+                false => raised,
+            };
+            self.failure(py, name, raised)
+        })
+    }
+
+    fn begin(
+        &self,
+        py: Python<'_>,
+        params: &[u32],
+        state: &mut State,
+        conn: &mut Conn,
+    ) -> Result<(), Failure> {
+        let made = || -> PyResult<_> {
+            let object = self.make.call1(py, (params.to_vec(),))?;
+            Ok((object, Py::new(py, PyConn::default())?, Py::new(py, PyAck::default())?))
+        };
+        let (object, view, ack) = self.watched(py, "__init__", made)?;
+        let newreno = RefCell::new(Controller::new(self.newreno.clone(), conn));
+        let round = Cell::new(Round::after(0, conn));
+        let calls = Cell::default();
+        let instance = Rc::new(Instance { object, conn: view, ack, newreno, round, calls });
+        let number = SCOPE.with_borrow_mut(|scope| {
+            let instances = &mut scope.as_mut()?.instances;
+            instances.push(instance.clone());
+            u32::try_from(instances.len() - 1).ok()
+        });
+        let Some(number) = number else {
+            return Err(("init", "can only be made by knee.run and knee.run_many".to_owned()));
+        };
+        let mut bytes = *state.bytes();
+        bytes[..4].copy_from_slice(&number.to_ne_bytes());
+        *state = bytes.into();
+        if self.has.init {
+            self.method(py, "init", &instance, conn, None)?;
+        }
+        Ok(())
+    }
+
+    /// Counts the ACK; calls `on_round` if it ends a round in which the window is the algorithm's.
+    fn round(
+        &self,
+        py: Python<'_>,
+        instance: &Instance,
+        ack: &Ack,
+        conn: &mut Conn,
+    ) -> Result<(), Failure> {
+        let mut round = instance.round.get();
+        round.add(ack);
+        if !round.is_over(conn) {
+            instance.round.set(round);
+            return Ok(());
+        }
+        instance.round.set(Round::after(round.number, conn));
+        let in_reduction = conn.phase == Phase::Cwr as u8 || conn.phase == Phase::Recovery as u8;
+        if in_reduction && !self.rate {
+            return Ok(());
+        }
+        let shown = Py::new(py, round.shown(conn));
+        let shown = shown.map_err(|raised| self.failure(py, "on_round", raised))?;
+        let shown = shown.into_bound(py).into_any();
+        self.method(py, "on_round", instance, conn, Some(shown)).map(drop)
+    }
+
+    fn on_ack(
+        &self,
+        py: Python<'_>,
+        name: &'static str,
+        instance: &Instance,
+        ack: &Ack,
+        conn: &mut Conn,
+    ) -> Result<(), Failure> {
+        instance.ack.borrow_mut(py).show(ack);
+        let ack = instance.ack.bind(py).clone().into_any();
+        self.method(py, name, instance, conn, Some(ack)).map(drop)
+    }
+}
+
+impl Callee for Class {
+    fn call(
+        &self,
+        call: Call,
+        about: About<'_>,
+        params: &[u32],
+        state: &mut State,
+        conn: &mut Conn,
+    ) -> Result<u32, Failure> {
+        Python::attach(|py| {
+            if call == Call::Init {
+                return self.begin(py, params, state, conn).map(|()| 0);
+            }
+            let instance = Self::instance(state)?;
+            let instance = instance.as_ref();
+            let has = &self.has;
+            match (call, about) {
+                (Call::OnRtt, About::Ack(ack)) => {
+                    if has.on_rtt {
+                        self.on_ack(py, "on_rtt", instance, ack, conn)?;
+                    }
+                    if has.on_round {
+                        self.round(py, instance, ack, conn)?;
+                    }
+                }
+                (Call::OnAck, About::Ack(ack)) => {
+                    if has.on_ack {
+                        self.on_ack(py, "on_ack", instance, ack, conn)?;
+                    } else if !has.on_round {
+                        instance.newreno.borrow_mut().on_ack(conn, ack);
+                    }
+                    if has.on_round && self.rate {
+                        self.round(py, instance, ack, conn)?;
+                    }
+                }
+                (Call::Ssthresh, _) => {
+                    // It also remembers the window for the undo.
+                    let pkts = instance.newreno.borrow_mut().ssthresh(conn);
+                    if has.ssthresh {
+                        let given = self.method(py, "ssthresh", instance, conn, None)?;
+                        return self.number(py, "ssthresh", &given);
+                    }
+                    return Ok(pkts);
+                }
+                (Call::OnEvent, About::Event(event)) if has.on_event => {
+                    let number = (event as u32).into_pyobject(py);
+                    let number = match number {
+                        Ok(number) => number.into_any(),
+                        Err(never) => match never {},
+                    };
+                    self.method(py, "on_event", instance, conn, Some(number))?;
+                }
+                (Call::Undo, _) => {
+                    if has.undo {
+                        let given = self.method(py, "undo", instance, conn, None)?;
+                        return self.number(py, "undo", &given);
+                    }
+                    return Ok(instance.newreno.borrow_mut().undo(conn));
+                }
+                _ => {}
+            }
+            Ok(0)
+        })
+    }
+
+    fn observe(&self, _: &[u32], state: &State) -> Result<[u32; OBSERVE_N], Failure> {
+        let instance = Self::instance(state)?;
+        let mut out = [0; OBSERVE_N];
+        if self.observes.is_empty() {
+            out[0] = instance.calls.get();
+            return Ok(out);
+        }
+        Python::attach(|py| {
+            let object = instance.object.bind(py);
+            for (out, name) in out.iter_mut().zip(&self.observes) {
+                let value = object.getattr(name.as_str()).and_then(|value| value.extract());
+                *out = value.map_err(|raised| self.failure(py, "observe", raised))?;
+            }
+            Ok(out)
+        })
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyConn>()?;
+    module.add_class::<PyAck>()?;
+    module.add_class::<PyRound>()?;
+    module.add_function(wrap_pyfunction!(define_class, module)?)?;
+    module.add_function(wrap_pyfunction!(define_functions, module)?)?;
+    module.add_function(wrap_pyfunction!(layout, module)?)
+}
