@@ -1,13 +1,13 @@
 //! One connection's instance of an algorithm.
 
+use crate::{
+    Algorithm, Call, OBSERVE_N, Params, STATE_MAX_BYTES,
+    ffi::{Ack, Conn, Window},
+};
 #[cfg(can_load)]
 use crate::{
     define::About,
     guard::{Guarded, signals},
-};
-use crate::{
-    Algorithm, Call, OBSERVE_N, Params, STATE_MAX_BYTES,
-    ffi::{Ack, Conn, Window},
 };
 use serde::{Deserialize, Serialize};
 use std::{array::TryFromSliceError, ffi::c_void, ops::RangeInclusive};

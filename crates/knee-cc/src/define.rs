@@ -222,8 +222,10 @@ fn add(
         observe: functions.observe.unwrap_or(no_observe),
     };
     let here = Here { origin: origin.clone(), callee };
-    let algorithm =
-        Algorithm { raw: Box::leak(Box::new(raw)), own: Some(Box::leak(Box::new(Own::Here(here)))) };
+    let algorithm = Algorithm {
+        raw: Box::leak(Box::new(raw)),
+        own: Some(Box::leak(Box::new(Own::Here(here)))),
+    };
     algorithm.check().map_err(|what| refuse(format!("`{name}`: {what}")))?;
     refuse_built_in(origin, algorithm)?;
     registry::add(algorithm);

@@ -3,7 +3,8 @@
 use crate::error;
 use knee_cc::{
     About, Ack, Algorithm, Call, Callee, Conn, Controller, Definition, Failure, Functions,
-    OBSERVE_N, ParamDefinition, ParamKind, Params, Phase, Profile, State, define, define_callee, fault, ffi,
+    OBSERVE_N, ParamDefinition, ParamKind, Params, Phase, Profile, State, define, define_callee,
+    fault, ffi,
 };
 use knee_run::{HostError, NS_PER_S};
 use pyo3::{
