@@ -1,6 +1,6 @@
 //! A link behind a queue.
 
-use crate::{Limit, NEVER, Packet, Queue, Service};
+use crate::{Limit, NEVER, Packet, Queue, Ring, Service};
 
 /// A packet that left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,20 +26,113 @@ impl Forecast {
         Self { service, free_ns: 0 }
     }
 
-    /// When a packet of `bytes` will have left that the link takes at `now_ns`; `idle`: it holds no
-    /// other. [`NEVER`]: it never will.
+    /// When the transmission of a packet of `bytes` starts and ends that the link takes at `now_ns`; `idle`:
+    /// it holds no other. Both are [`NEVER`] if it does not end.
     #[inline(always)]
-    pub fn departure_ns(&mut self, now_ns: u64, idle: bool, bytes: u32) -> u64 {
+    pub fn transmission_ns(&mut self, now_ns: u64, idle: bool, bytes: u32) -> (u64, u64) {
         let turns_ns = if idle {
             self.service.rest();
             now_ns
         } else {
             self.free_ns
         };
-        if turns_ns != NEVER {
-            self.free_ns = self.service.transmit(turns_ns, bytes).1;
+        let (starts_ns, ends_ns) = match turns_ns {
+            NEVER => (NEVER, NEVER),
+            _ => self.service.transmit(turns_ns, bytes),
+        };
+        self.free_ns = ends_ns;
+        (starts_ns, ends_ns)
+    }
+}
+
+/// A drop-tail queue and its link, which say of a packet when it will have left as soon as they have taken
+/// it. They hold no packets: those are on their way from the start.
+#[derive(Clone, Debug)]
+pub struct Timetable {
+    forecast: Forecast,
+    limit: Limit,
+    leaving: Ring<Leaving>,
+    held_bytes: u64,
+    /// When the first of them leaves, or [`NEVER`].
+    next_ns: u64,
+    /// How long each of them waits, if that is to be known.
+    waits_ns: Option<Ring<u64>>,
+}
+
+/// What is known of a packet on a [`Timetable`]: when it leaves, as two halves so that a record takes 12
+/// bytes, and its size.
+#[derive(Clone, Copy, Debug, Default)]
+struct Leaving {
+    departs_ns: [u32; 2],
+    bytes: u32,
+}
+
+impl Leaving {
+    #[inline]
+    fn new(departs_ns: u64, bytes: u32) -> Self {
+        Self { departs_ns: [departs_ns as u32, (departs_ns >> 32) as u32], bytes }
+    }
+
+    #[inline]
+    fn departs_ns(&self) -> u64 {
+        u64::from(self.departs_ns[0]) | u64::from(self.departs_ns[1]) << 32
+    }
+}
+
+impl Timetable {
+    /// Of an idle link with this service; `keeps_waits`: [`Self::leave`] says how long a packet waited.
+    pub fn new(service: Service, limit: Limit, keeps_waits: bool) -> Self {
+        Self {
+            forecast: Forecast::new(service),
+            limit,
+            leaving: Ring::default(),
+            held_bytes: 0,
+            next_ns: NEVER,
+            waits_ns: keeps_waits.then(Ring::default),
         }
-        self.free_ns
+    }
+
+    /// Offers a packet of `bytes`; when it will have left ([`NEVER`]: it never will), or nothing if it is
+    /// dropped. What leaves before has been taken out.
+    #[inline(always)]
+    pub fn enqueue(&mut self, now_ns: u64, bytes: u32) -> Option<u64> {
+        if !self.limit.takes(self.leaving.len(), self.held_bytes, bytes.into()) {
+            return None;
+        }
+        let idle = self.leaving.is_empty();
+        let (starts_ns, departs_ns) = self.forecast.transmission_ns(now_ns, idle, bytes);
+        self.leaving.push_back(Leaving::new(departs_ns, bytes));
+        self.held_bytes += u64::from(bytes);
+        if idle {
+            self.next_ns = departs_ns;
+        }
+        if let Some(waits_ns) = &mut self.waits_ns {
+            waits_ns.push_back(starts_ns - now_ns);
+        }
+        Some(departs_ns)
+    }
+
+    /// When the first packet leaves; [`NEVER`] if there is none, or it never does.
+    #[inline(always)]
+    pub fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// The first packet leaves: its size, and how long it waited for its transmission to start (0 if that
+    /// is not kept).
+    #[inline(always)]
+    pub fn leave(&mut self) -> Option<(u32, u64)> {
+        let Leaving { bytes, .. } = self.leaving.take_front()?;
+        self.held_bytes -= u64::from(bytes);
+        self.next_ns = self.leaving.front().map_or(NEVER, Leaving::departs_ns);
+        let waited_ns = self.waits_ns.as_mut().and_then(Ring::take_front);
+        Some((bytes, waited_ns.unwrap_or(0)))
+    }
+
+    /// Packets held, the one in transmission included.
+    #[inline]
+    pub fn held_pkts(&self) -> u32 {
+        self.leaving.len() as u32
     }
 }
 
@@ -175,7 +268,8 @@ mod tests {
     }
 
     proptest! {
-        /// A forecast says when each packet leaves, whatever the service does.
+        /// A forecast says when each packet leaves, whatever the service does; a timetable also takes the
+        /// same packets, and knows how long each waits.
         #[test]
         fn the_forecast_comes_true(
             steps in prop::collection::vec((0u64..3_000_000, 0u64..20_000_000_000), 0..5),
@@ -187,22 +281,33 @@ mod tests {
             let varying = crate::Varying::Steps(steps.collect());
             let service = crate::Rate { bps: rate, varying: Some(&varying) }.service();
             let mut link = Link::new(service.clone(), Limit::Packets(20));
-            let mut forecast = Forecast::new(service);
+            let mut forecast = Forecast::new(service.clone());
+            let mut timetable = Timetable::new(service, Limit::Packets(20), true);
             let (mut now, mut foretold, mut out) = (0, Vec::new(), Vec::new());
+            let leave = |link: &mut Link<P>, timetable: &mut Timetable| {
+                let at_ns = link.next_ns();
+                assert_eq!(timetable.next_ns(), at_ns);
+                let Departed { packet, waited_ns } = link.dequeue(at_ns).expect("due");
+                assert_eq!(timetable.leave(), Some((packet.0, waited_ns)));
+                at_ns
+            };
             for (gap, bytes) in arrivals {
                 now += gap;
                 while link.next_ns() <= now {
-                    out.push(link.next_ns());
-                    link.dequeue(link.next_ns()).expect("due");
+                    out.push(leave(&mut link, &mut timetable));
                 }
-                if link.enqueue(now, P(bytes)).is_ok() {
+                let departs_ns = timetable.enqueue(now, bytes);
+                prop_assert_eq!(link.enqueue(now, P(bytes)).is_ok(), departs_ns.is_some());
+                prop_assert_eq!(link.held_pkts(), timetable.held_pkts());
+                if let Some(departs_ns) = departs_ns {
                     let idle = link.held_pkts() == 1;
-                    foretold.push(forecast.departure_ns(now, idle, bytes));
+                    let (_, ends_ns) = forecast.transmission_ns(now, idle, bytes);
+                    prop_assert_eq!(ends_ns, departs_ns);
+                    foretold.push(ends_ns);
                 }
             }
             while link.next_ns() != NEVER {
-                out.push(link.next_ns());
-                link.dequeue(link.next_ns()).expect("due");
+                out.push(leave(&mut link, &mut timetable));
             }
             prop_assert_eq!(&foretold[..out.len()], &out[..]);
             prop_assert!(foretold[out.len()..].iter().all(|at_ns| *at_ns == NEVER));

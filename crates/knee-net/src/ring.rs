@@ -5,7 +5,9 @@
 #[derive(Clone, Debug, Default)]
 pub struct Ring<T> {
     slots: Vec<T>,
+    /// Place of the first record, and of the next one.
     head: usize,
+    tail: usize,
     len: usize,
 }
 
@@ -28,21 +30,28 @@ impl<T: Default> Ring<T> {
         if place >= self.slots.len() { place - self.slots.len() } else { place }
     }
 
+    /// The place after `place`.
+    #[inline(always)]
+    fn after(&self, place: usize) -> usize {
+        if place + 1 == self.slots.len() { 0 } else { place + 1 }
+    }
+
     /// Appends a record.
-    #[inline]
+    #[inline(always)]
     pub fn push_back(&mut self, record: T) {
         if self.len == self.slots.len() {
             self.grow();
         }
-        let place = self.place(self.len);
-        self.slots[place] = record;
+        self.slots[self.tail] = record;
+        self.tail = self.after(self.tail);
         self.len += 1;
     }
 
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         self.slots.rotate_left(self.head);
-        self.head = 0;
+        (self.head, self.tail) = (0, self.slots.len());
         let more = (self.slots.len() / 4).max(8);
         self.slots.reserve_exact(more);
         self.slots.resize_with(self.slots.len() + more, T::default);
@@ -54,10 +63,25 @@ impl<T: Default> Ring<T> {
         if self.len == 0 {
             return None;
         }
-        let place = self.head;
-        self.head = self.place(1);
+        let first = std::mem::take(&mut self.slots[self.head]);
+        self.head = self.after(self.head);
         self.len -= 1;
-        Some(std::mem::take(&mut self.slots[place]))
+        Some(first)
+    }
+
+    /// Takes the first record; cheaper than [`Self::pop_front`].
+    #[inline]
+    pub fn take_front(&mut self) -> Option<T>
+    where
+        T: Copy,
+    {
+        if self.len == 0 {
+            return None;
+        }
+        let first = self.slots[self.head];
+        self.head = self.after(self.head);
+        self.len -= 1;
+        Some(first)
     }
 
     /// The record `index` places after the first.
@@ -76,7 +100,7 @@ impl<T: Default> Ring<T> {
     /// The first record.
     #[inline]
     pub fn front(&self) -> Option<&T> {
-        self.get(0)
+        if self.len == 0 { None } else { self.slots.get(self.head) }
     }
 
     /// All records, in order.
@@ -109,7 +133,8 @@ mod tests {
                         ring.push_back(record);
                         model.push_back(record);
                     }
-                    None => prop_assert_eq!(ring.pop_front(), model.pop_front()),
+                    None if model.len() % 2 == 0 => prop_assert_eq!(ring.pop_front(), model.pop_front()),
+                    None => prop_assert_eq!(ring.take_front(), model.pop_front()),
                 }
                 prop_assert_eq!(ring.len(), model.len());
                 prop_assert_eq!(ring.is_empty(), model.is_empty());

@@ -1,7 +1,7 @@
 //! The one loop: carries out what is due on a path and at its ends.
 
 use crate::{
-    Direction, End, Gone, LazyTimer, Ns, Numbered, Path, RunSpec,
+    Brief, Direction, End, Gone, LazyTimer, Ns, Numbered, Path, RunSpec,
     path::{Answer, Source},
     timers::Timers,
 };
@@ -30,11 +30,11 @@ pub trait Ends {
         network: &mut Network<Self::Packet, Self::Timer>,
     ) -> Result<(), Self::Error>;
 
-    /// What is answered to a packet that arrived at `at_ns`, which may be past; asked instead of
+    /// What is answered to data that arrived at `at_ns`, which may be past; asked instead of
     /// [`Ends::arrive`] in networks that are [`Network::foreseeing`], where the spec has every arrival
     /// answered at once.
-    fn answer(&mut self, packet: Self::Packet, at_ns: Ns) -> Option<Self::Packet> {
-        let _ = (packet, at_ns);
+    fn answer(&mut self, data: Brief, at_ns: Ns) -> Option<Self::Packet> {
+        let _ = (data, at_ns);
         None
     }
 
@@ -64,11 +64,17 @@ pub trait Ends {
         false
     }
 
-    /// A packet will arrive that many places (one of [`AHEAD`]) after the one that arrives next, or,
-    /// `round`, what is answered to it will.
+    /// A packet will arrive that many places (one of [`AHEAD`]) after the one that arrives next.
     #[inline]
-    fn coming(&self, packet: &Self::Packet, round: bool, places: usize) {
-        let _ = (packet, round, places);
+    fn coming(&self, packet: &Self::Packet, places: usize) {
+        let _ = (packet, places);
+    }
+
+    /// Data of `flow` will arrive, and what is answered to them, that many places (one of [`AHEAD`]) after
+    /// those that come next.
+    #[inline]
+    fn coming_round(&self, flow: u32, places: usize) {
+        let _ = (flow, places);
     }
 }
 
@@ -77,8 +83,8 @@ struct Answering<'a, E>(&'a mut E);
 
 impl<E: Ends> Answer<E::Packet> for Answering<'_, E> {
     #[inline(always)]
-    fn answer(&mut self, packet: E::Packet, at_ns: Ns) -> Option<E::Packet> {
-        self.0.answer(packet, at_ns)
+    fn answer(&mut self, data: Brief, at_ns: Ns) -> Option<E::Packet> {
+        self.0.answer(data, at_ns)
     }
 }
 
@@ -159,6 +165,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     where
         E: Ends<Packet = P, Timer = T>,
     {
+        self.path.settle_all(self.now_ns);
         if self.path.goes_round() {
             self.path.settle_answers(self.now_ns, &mut Answering(ends));
         }
@@ -174,7 +181,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         let Some(packet) = self.path.arrive(hop, self.now_ns) else { return Ok(()) };
         if ends.looks_ahead() {
             for places in AHEAD {
-                self.path.peek_end(places).inspect(|packet| ends.coming(packet, false, places));
+                self.path.peek_end(places).inspect(|packet| ends.coming(packet, places));
             }
         }
         ends.arrive(packet, Direction::Forward, self)
@@ -196,8 +203,11 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         let round = self.path.goes_round();
         if ends.looks_ahead() {
             for places in AHEAD {
-                let coming = self.path.peek_start(class, places);
-                coming.inspect(|packet| ends.coming(packet, round, places));
+                if round {
+                    self.path.peek_round(class, places).inspect(|f| ends.coming_round(*f, places));
+                } else {
+                    self.path.peek_start(class, places).inspect(|p| ends.coming(p, places));
+                }
             }
         }
         let packet = if round {
@@ -242,7 +252,7 @@ pub fn drive<E: Ends>(
         let (source, due_ns) = network.path.first();
         if due_ns > until_ns {
             network.now_ns = until_ns;
-            network.path.settle(until_ns.saturating_add(1));
+            network.path.settle_all(until_ns.saturating_add(1));
             if network.path.goes_round() {
                 let end = until_ns.saturating_add(1);
                 network.path.settle_answers(end, &mut Answering(ends));

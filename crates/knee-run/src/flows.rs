@@ -1,9 +1,9 @@
 //! A run in virtual time: its flows, from their starts to their records.
 
 use crate::{
-    Direction, End, Ends, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals,
-    Gone, LazyTimer, Network, Ns, Numbered, Path, RunRecord, RunSpec, TcpSpec, UdpFlow, Write,
-    close_last_bin, drive,
+    Brief, Direction, End, Ends, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec,
+    FlowTotals, Gone, LazyTimer, Network, Ns, Numbered, Path, RunRecord, RunSpec, TcpSpec, UdpFlow,
+    Write, close_last_bin, drive,
 };
 use knee_net::{NEVER, Packet};
 
@@ -57,16 +57,15 @@ pub trait Connection: Sized {
     /// acknowledged.
     const ANSWERS_AT_ONCE: bool = false;
 
-    /// What is answered to a packet of flow `flow` that arrived at `at_ns`, which may be past: the
-    /// packets before it have been asked for, and none is sent otherwise.
+    /// What is answered to data of this flow that arrived at `at_ns`, which may be past: those before them
+    /// have been asked for, and nothing is sent otherwise.
     fn answer(
         &mut self,
-        packet: Self::Packet,
-        flow: u32,
+        data: Brief,
         at_ns: Ns,
         shared: &mut Self::Shared,
     ) -> Option<Self::Packet> {
-        let _ = (packet, flow, at_ns, shared);
+        let _ = (data, at_ns, shared);
         None
     }
 
@@ -82,10 +81,17 @@ pub trait Connection: Sized {
     }
 
     /// A packet of this flow will arrive that many places (one of [`crate::AHEAD`]) after the one that
-    /// arrives next, or, `round`, what is answered to it will.
+    /// arrives next.
     #[inline]
-    fn coming(&self, packet: &Self::Packet, round: bool, places: usize) {
-        let _ = (packet, round, places);
+    fn coming(&self, packet: &Self::Packet, places: usize) {
+        let _ = (packet, places);
+    }
+
+    /// Data of this flow will arrive, and what is answered to them, that many places (one of
+    /// [`crate::AHEAD`]) after those that come next.
+    #[inline]
+    fn coming_round(&self, places: usize) {
+        let _ = places;
     }
 
     /// Totals, without what the path counts.
@@ -363,14 +369,12 @@ impl<C: Connection> Ends for Flows<'_, C> {
     }
 
     #[inline(always)]
-    fn answer(&mut self, packet: C::Packet, at_ns: Ns) -> Option<C::Packet> {
-        let index = packet.flow();
-        match &mut self.flows[index as usize].kind {
-            Kind::Connection(connection) => {
-                connection.answer(packet, index, at_ns, &mut self.shared)
-            }
+    fn answer(&mut self, data: Brief, at_ns: Ns) -> Option<C::Packet> {
+        let index = data.flow() as usize;
+        match &mut self.flows[index].kind {
+            Kind::Connection(connection) => connection.answer(data, at_ns, &mut self.shared),
             Kind::Udp(udp) => {
-                udp.arrive(at_ns, packet.number(), packet.wire_bytes());
+                udp.arrive(at_ns, data.number(), self.spec.flows[index].packet_bytes());
                 None
             }
         }
@@ -417,9 +421,16 @@ impl<C: Connection> Ends for Flows<'_, C> {
     }
 
     #[inline]
-    fn coming(&self, packet: &C::Packet, round: bool, places: usize) {
+    fn coming(&self, packet: &C::Packet, places: usize) {
         if let Kind::Connection(connection) = &self.flows[packet.flow() as usize].kind {
-            connection.coming(packet, round, places);
+            connection.coming(packet, places);
+        }
+    }
+
+    #[inline]
+    fn coming_round(&self, flow: u32, places: usize) {
+        if let Kind::Connection(connection) = &self.flows[flow as usize].kind {
+            connection.coming_round(places);
         }
     }
 }

@@ -30,7 +30,7 @@ pub use knee_net::{
     Random, Rate, Red, Thresholds, TraceError, Varying,
 };
 pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
-pub use path::{Direction, End, Gone, Numbered, Path, PathQueues};
+pub use path::{Brief, Direction, End, Gone, Numbered, Path, PathQueues};
 pub use record::{
     FlowCounters, FlowRecord, FlowSample, FlowTotals, Lateness, PacketEvent, PacketLog, QueueBin,
     QueueRecord, RealTime, RunRecord, Transfer, Unfinished,

@@ -8,8 +8,8 @@ use crate::{
 use knee_cc::Params;
 use knee_net::{Ecn, Random};
 use knee_run::{
-    AHEAD, At, Connection, Direction, End, FlowCounters, FlowRecord, FlowSample, LazyTimer, Ns,
-    RunSpec, TcpOptions,
+    AHEAD, At, Brief, Connection, Direction, End, FlowCounters, FlowRecord, FlowSample, LazyTimer,
+    Ns, RunSpec, TcpOptions,
 };
 use std::convert::Infallible;
 
@@ -103,6 +103,12 @@ impl Tcp {
         })
     }
 
+    /// The sender's own memory is there by now, and says where the rest is.
+    #[inline]
+    fn prefetch_outstanding(&self) {
+        self.sender.first_outstanding().inspect(|first| prefetch(*first));
+    }
+
     /// An ACK reaches the sender.
     #[inline(always)]
     fn on_ack(&mut self, ack: Ack, at: &mut At<'_, Self>) {
@@ -173,19 +179,12 @@ impl Connection for Tcp {
     const ANSWERS_AT_ONCE: bool = true;
 
     #[inline(always)]
-    fn answer(
-        &mut self,
-        packet: Packet,
-        flow: u32,
-        at_ns: Ns,
-        shared: &mut Store<Sack>,
-    ) -> Option<Packet> {
-        let Packet::Data(data) = packet else { return None };
-        if data.ecn != Ecn::NotCapable {
-            self.receiver.heed(data.number, data.ecn, data.cwr);
+    fn answer(&mut self, data: Brief, at_ns: Ns, shared: &mut Store<Sack>) -> Option<Packet> {
+        if data.ecn() != Ecn::NotCapable {
+            self.receiver.heed(data.number(), data.ecn(), data.cwr());
         }
-        match self.receiver.arrive(at_ns, data.number) {
-            Reply::Now { duplicate } => Some(self.ack(duplicate, flow, shared)),
+        match self.receiver.arrive(at_ns, data.number()) {
+            Reply::Now { duplicate } => Some(self.ack(duplicate, data.flow(), shared)),
             Reply::Later => None,
         }
     }
@@ -219,20 +218,22 @@ impl Connection for Tcp {
     }
 
     #[inline]
-    fn coming(&self, packet: &Packet, round: bool, places: usize) {
-        let to_sender = round || matches!(packet, Packet::Ack(_));
+    fn coming(&self, packet: &Packet, places: usize) {
+        match packet {
+            Packet::Ack(_) if places == AHEAD[1] => prefetch(&self.sender),
+            Packet::Ack(_) => self.prefetch_outstanding(),
+            Packet::Data(_) if places == AHEAD[1] => {}
+            Packet::Data(_) => prefetch(&self.receiver),
+        }
+    }
+
+    #[inline]
+    fn coming_round(&self, places: usize) {
         if places == AHEAD[1] {
-            if to_sender {
-                prefetch(&self.sender);
-            }
-            if round {
-                prefetch(&self.receiver);
-            }
-        } else if to_sender {
-            // By now the sender's own memory is there, and says where the rest is.
-            self.sender.first_outstanding().inspect(|first| prefetch(*first));
-        } else {
+            prefetch(&self.sender);
             prefetch(&self.receiver);
+        } else {
+            self.prefetch_outstanding();
         }
     }
 

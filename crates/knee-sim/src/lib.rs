@@ -18,8 +18,8 @@ mod sender;
 use connection::Tcp;
 use knee_cc::{Broken, Profile, contain};
 use knee_run::{
-    Cc, FlowKind, Host, HostError, HostErrorKind, Ns, Recovery, RunOptions, RunRecord, RunSpec,
-    TcpSpec, Transport, run_in_virtual_time,
+    Brief, Cc, FlowKind, Host, HostError, HostErrorKind, Ns, Recovery, RunOptions, RunRecord,
+    RunSpec, TcpSpec, Transport, run_in_virtual_time,
 };
 use packet::Store;
 use std::convert::Infallible;
@@ -69,6 +69,12 @@ pub enum SimError {
         /// Name of the flow.
         flow: String,
     },
+    /// There are more flows than packets can name.
+    #[error("the run has {flows} flows; the maximum is {max}", max = Brief::FLOWS)]
+    TooMany {
+        /// So many.
+        flows: usize,
+    },
     /// An algorithm from a C file broke the contract.
     #[error(transparent)]
     Broken(#[from] Broken),
@@ -83,6 +89,7 @@ impl SimError {
             Self::NoSack { .. } => "write recovery = \"sack\"",
             Self::TooLarge { .. } => "give it smaller packets",
             Self::TooLong { .. } => "shorten the run or lower the rate",
+            Self::TooMany { .. } => "split it into several runs",
             Self::Broken(broken) => broken.help(),
         }
     }
@@ -102,7 +109,8 @@ impl From<SimError> for HostError {
 ///
 /// # Errors
 /// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::TooLarge`];
-/// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`]; [`SimError::Broken`].
+/// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`]; [`SimError::TooMany`];
+/// [`SimError::Broken`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     run_watched(spec, &mut |_| ())
 }
@@ -147,6 +155,9 @@ fn simulate(
 
 /// Refuses what the simulator cannot do.
 fn check(spec: &RunSpec) -> Result<(), SimError> {
+    if spec.flows.len() > Brief::FLOWS {
+        return Err(SimError::TooMany { flows: spec.flows.len() });
+    }
     for (index, flow) in spec.flows.iter().enumerate() {
         let name = || flow.name.clone();
         if let FlowKind::Tcp(tcp) = &flow.kind {

@@ -112,6 +112,14 @@ impl Numbered for Packet {
             Self::Ack(ack) => ack.cumulative,
         }
     }
+
+    #[inline]
+    fn cwr(&self) -> bool {
+        match self {
+            Self::Data(data) => data.cwr,
+            Self::Ack(_) => false,
+        }
+    }
 }
 
 /// Up to three SACK blocks (what fits beside timestamps, RFC 2018): `[start, end)`, the one that

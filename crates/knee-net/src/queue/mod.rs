@@ -40,7 +40,7 @@ pub enum Limit {
 impl Limit {
     /// Whether a packet of `bytes` may join these others.
     #[inline]
-    fn takes(self, held_pkts: usize, held_bytes: u64, bytes: u64) -> bool {
+    pub(crate) fn takes(self, held_pkts: usize, held_bytes: u64, bytes: u64) -> bool {
         match self {
             Self::Packets(limit) => held_pkts < limit as usize,
             Self::Bytes(limit) => held_bytes + bytes <= limit,

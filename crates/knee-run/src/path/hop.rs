@@ -4,7 +4,7 @@ use super::{Gone, Numbered};
 use crate::{HopSpec, Ns, PacketEvent, PacketLog, PathSpec, QueueBin, QueueRecord, RunSpec};
 use knee_net::{
     Aqm, BurstLoss, Bursts, DelayLine, Ecn, Forecast, Jitter, Limit, Link, Loss, NEVER, Overtaking,
-    Packet, Queue, Random, Rate, Steps,
+    Packet, Queue, Random, Rate, Steps, Timetable,
 };
 use std::collections::VecDeque;
 
@@ -42,18 +42,98 @@ impl Watch {
         self.bin.marked_pkts += 1;
     }
 
+    /// Takes what the queue has dropped after it had taken it; `held_pkts` were then left.
+    #[inline(always)]
+    fn collect_dropped<P: Numbered>(
+        &mut self,
+        link: &mut Link<P>,
+        now_ns: Ns,
+        held_pkts: u32,
+        log: bool,
+        gone: &mut VecDeque<Gone<P>>,
+    ) {
+        // Drop-tail never does.
+        if link.dropped_pkts() > 0 {
+            self.collect_all_dropped(link, now_ns, held_pkts, log, gone);
+        }
+    }
+
+    #[inline(never)]
+    fn collect_all_dropped<P: Numbered>(
+        &mut self,
+        link: &mut Link<P>,
+        now_ns: Ns,
+        held_pkts: u32,
+        log: bool,
+        gone: &mut VecDeque<Gone<P>>,
+    ) {
+        while let Some(packet) = link.take_dropped() {
+            self.count_drop();
+            let held_pkts = held_pkts + link.dropped_pkts();
+            if log {
+                self.note(now_ns, Label::of(&packet), PacketEvent::Dropped, held_pkts);
+            }
+            gone.push_back(Gone::forward(now_ns, packet, PacketEvent::Dropped));
+        }
+    }
+
+    fn note(&mut self, time_ns: Ns, label: Label, event: PacketEvent, held_pkts: u32) {
+        let Label { flow, number, bytes } = label;
+        let line = PacketLog { time_ns, flow, number, bytes, held_pkts, event };
+        self.queue.log.push(line);
+    }
+
     pub(super) fn close_bin(&mut self, held_pkts: u32) {
         self.bin.held_pkts = held_pkts;
         self.queue.bins.push(std::mem::take(&mut self.bin));
     }
 }
 
+/// The queue and the link of a hop.
+enum Server<P> {
+    /// They hold packets, and let them go when they leave.
+    Holds(Link<P>),
+    /// Of each packet it is known when it leaves as soon as they have taken it: it is then on its way, and
+    /// they hold a copy, which the queue's discipline or the log needs.
+    Copies(Link<P>, Box<Forecast>),
+    /// The same where nobody needs the copies.
+    Times(Timetable),
+}
+
+impl<P: Packet> Server<P> {
+    #[inline(always)]
+    fn held_pkts(&self) -> u32 {
+        match self {
+            Self::Holds(link) | Self::Copies(link, _) => link.held_pkts(),
+            Self::Times(timetable) => timetable.held_pkts(),
+        }
+    }
+
+    /// When the next packet leaves.
+    #[inline(always)]
+    fn next_ns(&self) -> Ns {
+        match self {
+            Self::Holds(link) | Self::Copies(link, _) => link.next_ns(),
+            Self::Times(timetable) => timetable.next_ns(),
+        }
+    }
+
+    /// What it holds, if that is the packets themselves.
+    fn packets(&self) -> impl Iterator<Item = &P> {
+        let link = match self {
+            Self::Holds(link) => Some(link),
+            Self::Copies(..) | Self::Times(_) => None,
+        };
+        link.into_iter().flat_map(Link::iter)
+    }
+}
+
 /// A hop, and the way from it to the path's end.
 pub(super) struct Hop<P> {
-    pub(super) link: Link<P>,
-    /// Says when packets leave, where that is known as soon as they are taken. The link then holds
-    /// copies, and the packets themselves are on their way from the start.
-    pub(super) forecast: Option<Box<Forecast>>,
+    server: Server<P>,
+    /// Where it says at once when packets leave: when the next one does. Nobody waits for that; it is made
+    /// up for before somebody looks at the queue.
+    pub(super) departs_ns: Ns,
     /// Packets may be marked in the queue.
     marks: bool,
     pub(super) loss: Loss,
@@ -67,7 +147,7 @@ pub(super) struct Hop<P> {
     /// From the hop before it.
     pub(super) approach: DelayLine<P>,
     pub(super) approach_delay_ns: Ns,
-    /// Where there is a forecast: the latest arrival at the path's end, which none overtakes.
+    /// Where it says at once when packets leave: the latest arrival at the path's end, which none overtakes.
     arrived_ns: Ns,
 }
 
@@ -120,10 +200,19 @@ impl<P: Numbered> Hop<P> {
     /// Hop `number`, which `hop` describes; `foresees`: it says at once when packets leave.
     pub(super) fn new(spec: &RunSpec, hop: &HopSpec, number: u64, foresees: bool) -> Self {
         let path = &spec.path;
-        let forecast = || Box::new(Forecast::new(hop.rate().service()));
+        let service = || hop.rate().service();
+        let link = || link(spec, hop.rate(), hop.queue, hop.aqm.as_ref(), number);
+        let marked = path.hops.iter().flat_map(|hop| &hop.aqm).any(|aqm| aqm.ecn);
+        let server = if !foresees {
+            Server::Holds(link())
+        } else if hop.aqm.is_some() || marked || spec.record.queue_log {
+            Server::Copies(link(), Box::new(Forecast::new(service())))
+        } else {
+            Server::Times(Timetable::new(service(), hop.queue, spec.record.bin_ns > 0))
+        };
         Self {
-            link: link(spec, hop.rate(), hop.queue, hop.aqm.as_ref(), number),
-            forecast: foresees.then(forecast),
+            server,
+            departs_ns: NEVER,
             marks: hop.aqm.as_ref().is_some_and(|aqm| aqm.ecn),
             loss: Loss::new(hop.loss),
             bursts: bursts(&hop.bursts, spec.seed, "bursts forward", number),
@@ -139,27 +228,98 @@ impl<P: Numbered> Hop<P> {
         }
     }
 
-    /// A packet comes to it, which has a forecast; if it is taken: the packet, and when it will have
-    /// left.
+    /// A packet comes to it, which says at once when packets leave; if it is taken: when it will have left.
+    /// It may be marked.
     #[inline(always)]
     pub(super) fn foresee(
         &mut self,
         now_ns: Ns,
-        mut packet: P,
+        packet: &mut P,
         random: &mut Random,
         log: bool,
         gone: &mut VecDeque<Gone<P>>,
-    ) -> Option<(P, Ns)> {
+    ) -> Option<Ns> {
+        let Server::Times(timetable) = &mut self.server else {
+            return self.foresee_copy(now_ns, packet, random, log, gone);
+        };
+        if self.loss.loses(random) || in_burst(&mut self.bursts) {
+            gone.push_back(Gone::forward(now_ns, packet.clone(), PacketEvent::Lost));
+            return None;
+        }
+        let Some(departs_ns) = timetable.enqueue(now_ns, packet.wire_bytes()) else {
+            self.watch.count_drop();
+            gone.push_back(Gone::forward(now_ns, packet.clone(), PacketEvent::Dropped));
+            return None;
+        };
+        let held_pkts = timetable.held_pkts();
+        self.watch.queue.max_pkts = self.watch.queue.max_pkts.max(held_pkts);
+        if held_pkts == 1 {
+            self.departs_ns = departs_ns;
+        }
+        Some(departs_ns)
+    }
+
+    /// The same where copies are held.
+    #[inline(never)]
+    fn foresee_copy(
+        &mut self,
+        now_ns: Ns,
+        packet: &mut P,
+        random: &mut Random,
+        log: bool,
+        gone: &mut VecDeque<Gone<P>>,
+    ) -> Option<Ns> {
         if !self.offer(now_ns, packet.clone(), random, log, gone) {
             return None;
         }
-        if self.marks && self.link.newest().is_some_and(|newest| newest.ecn() == Ecn::Marked) {
+        let Server::Copies(link, forecast) = &mut self.server else { return None };
+        if self.marks && link.newest().is_some_and(|newest| newest.ecn() == Ecn::Marked) {
             packet.mark();
         }
-        let idle = self.link.held_pkts() == 1;
-        let forecast = self.forecast.as_mut()?;
-        let departs_ns = forecast.departure_ns(now_ns, idle, packet.wire_bytes());
-        Some((packet, departs_ns))
+        let idle = link.held_pkts() == 1;
+        let (_, departs_ns) = forecast.transmission_ns(now_ns, idle, packet.wire_bytes());
+        if idle {
+            self.departs_ns = link.next_ns();
+        }
+        Some(departs_ns)
+    }
+
+    /// What was foreseen happens: the next packet leaves; it, if it has a congestion mark. `bins`: a time
+    /// series is kept.
+    #[inline(always)]
+    pub(super) fn leave(
+        &mut self,
+        bins: bool,
+        log: bool,
+        gone: &mut VecDeque<Gone<P>>,
+    ) -> Option<P> {
+        let Server::Times(timetable) = &mut self.server else {
+            return self.leave_copy(bins, log, gone);
+        };
+        if let Some((bytes, waited_ns)) = timetable.leave() {
+            self.watch.depart(bytes, waited_ns, bins);
+        }
+        self.departs_ns = timetable.next_ns();
+        None
+    }
+
+    #[inline(never)]
+    fn leave_copy(&mut self, bins: bool, log: bool, gone: &mut VecDeque<Gone<P>>) -> Option<P> {
+        let departed = self.depart(self.departs_ns, bins, log, gone);
+        self.departs_ns = self.server.next_ns();
+        departed.filter(|(_, marked)| *marked).map(|(packet, _)| packet)
+    }
+
+    /// Packets that it holds, the one in transmission included.
+    #[inline(always)]
+    pub(super) fn held_pkts(&self) -> u32 {
+        self.server.held_pkts()
+    }
+
+    /// When the packet in transmission leaves.
+    #[inline(always)]
+    pub(super) fn next_ns(&self) -> Ns {
+        self.server.next_ns()
     }
 
     /// When a packet reaches the path's end that leaves at `departs_ns`; those before it have been
@@ -182,25 +342,28 @@ impl<P: Numbered> Hop<P> {
         log: bool,
         gone: &mut VecDeque<Gone<P>>,
     ) -> bool {
+        let (Server::Holds(link) | Server::Copies(link, _)) = &mut self.server else {
+            return false;
+        };
         // The queue is about to own it.
         let label = log.then(|| Label::of(&packet));
         let event = if self.loss.loses(random) || in_burst(&mut self.bursts) {
             gone.push_back(Gone::forward(now_ns, packet, PacketEvent::Lost));
             PacketEvent::Lost
-        } else if let Err(packet) = self.link.enqueue(now_ns, packet) {
+        } else if let Err(packet) = link.enqueue(now_ns, packet) {
             self.watch.count_drop();
-            self.collect_dropped(now_ns, self.link.held_pkts(), log, gone);
+            self.watch.collect_dropped(link, now_ns, link.held_pkts(), log, gone);
             gone.push_back(Gone::forward(now_ns, packet, PacketEvent::Dropped));
             PacketEvent::Dropped
         } else {
-            let held_pkts = self.link.held_pkts();
+            let held_pkts = link.held_pkts();
             self.watch.queue.max_pkts = self.watch.queue.max_pkts.max(held_pkts);
             // They made room before it came in.
-            self.collect_dropped(now_ns, held_pkts - 1, log, gone);
+            self.watch.collect_dropped(link, now_ns, held_pkts - 1, log, gone);
             PacketEvent::Enqueued
         };
         if let Some(label) = label {
-            self.note(now_ns, label, event, self.link.held_pkts());
+            self.watch.note(now_ns, label, event, link.held_pkts());
         }
         event == PacketEvent::Enqueued
     }
@@ -214,15 +377,16 @@ impl<P: Numbered> Hop<P> {
         log: bool,
         gone: &mut VecDeque<Gone<P>>,
     ) -> Option<(P, bool)> {
-        let departed = self.link.dequeue(now_ns)?;
+        let (Server::Holds(link) | Server::Copies(link, _)) = &mut self.server else { return None };
+        let departed = link.dequeue(now_ns)?;
         let (packet, waited_ns) = (departed.packet, departed.waited_ns);
         self.watch.depart(packet.wire_bytes(), waited_ns, bins);
-        let held_pkts = self.link.held_pkts();
-        let before_drops_pkts = held_pkts + self.link.dropped_pkts();
+        let held_pkts = link.held_pkts();
+        let before_drops_pkts = held_pkts + link.dropped_pkts();
         if log {
-            self.note(now_ns, Label::of(&packet), PacketEvent::Departed, before_drops_pkts);
+            self.watch.note(now_ns, Label::of(&packet), PacketEvent::Departed, before_drops_pkts);
         }
-        self.collect_dropped(now_ns, held_pkts, log, gone);
+        self.watch.collect_dropped(link, now_ns, held_pkts, log, gone);
         let marked = packet.ecn() == Ecn::Marked;
         if marked {
             self.watch.count_mark();
@@ -259,45 +423,6 @@ impl<P: Numbered> Hop<P> {
             None => in_order_ns,
             Some(disorder) => in_order_ns.min(disorder.to_end.next_ns()),
         }
-    }
-
-    /// Takes what the queue has dropped after it had taken it; `held_pkts` were then left.
-    #[inline(always)]
-    fn collect_dropped(
-        &mut self,
-        now_ns: Ns,
-        held_pkts: u32,
-        log: bool,
-        gone: &mut VecDeque<Gone<P>>,
-    ) {
-        // Drop-tail never does.
-        if self.link.dropped_pkts() > 0 {
-            self.collect_all_dropped(now_ns, held_pkts, log, gone);
-        }
-    }
-
-    #[inline(never)]
-    fn collect_all_dropped(
-        &mut self,
-        now_ns: Ns,
-        held_pkts: u32,
-        log: bool,
-        gone: &mut VecDeque<Gone<P>>,
-    ) {
-        while let Some(packet) = self.link.take_dropped() {
-            self.watch.count_drop();
-            let held_pkts = held_pkts + self.link.dropped_pkts();
-            if log {
-                self.note(now_ns, Label::of(&packet), PacketEvent::Dropped, held_pkts);
-            }
-            gone.push_back(Gone::forward(now_ns, packet, PacketEvent::Dropped));
-        }
-    }
-
-    fn note(&mut self, time_ns: Ns, label: Label, event: PacketEvent, held_pkts: u32) {
-        let Label { flow, number, bytes } = label;
-        let line = PacketLog { time_ns, flow, number, bytes, held_pkts, event };
-        self.watch.queue.log.push(line);
     }
 
     /// A packet leaves for a way on which packets overtake each other; when the next one arrives.
@@ -338,9 +463,7 @@ impl<P: Numbered> Hop<P> {
 
     /// Packets at it, before it and behind it, up to the next hop.
     pub(super) fn under_way(&self) -> impl Iterator<Item = &P> {
-        // Of copies the packets themselves are further on.
-        let held = self.link.iter().filter(|_| self.forecast.is_none());
-        let held = held.chain(self.to_end.iter()).chain(self.approach.iter());
+        let held = self.server.packets().chain(self.to_end.iter()).chain(self.approach.iter());
         held.chain(self.disorder.iter().flat_map(|d| d.to_end.iter()))
     }
 }

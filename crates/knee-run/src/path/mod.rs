@@ -1,11 +1,13 @@
 //! The path of a run: what every host steps with its own clock.
 
+mod brief;
 mod hop;
 mod port;
 
 use crate::{FlowCounters, FlowKind, Ns, PacketEvent, PathSpec, QueueRecord, ReverseLink, RunSpec};
+pub use brief::Brief;
 use hop::{Hop, Watch, bursts, in_burst};
-use knee_net::{Aqm, Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Schedule, Steps};
+use knee_net::{Aqm, Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Ring, Schedule, Steps};
 use port::Port;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,6 +17,10 @@ pub trait Numbered: Packet + Clone {
     fn flow(&self) -> u32;
     /// Segment or packet number within the flow.
     fn number(&self) -> u32;
+    /// Whether its sender has heeded a congestion mark (RFC 3168 section 6.1.2).
+    fn cwr(&self) -> bool {
+        false
+    }
 }
 
 /// Which way a packet goes.
@@ -96,7 +102,8 @@ const DEPARTURE: usize = 2;
 const ARRIVAL: usize = 3;
 const CLASSES: usize = 4;
 
-/// Sources of each hop behind the first.
+/// Sources of each hop behind the first: departures, arrivals at the path's end, arrivals from the hop
+/// before it. Where a packet's return is foreseen it has only the last.
 const OF_HOP: usize = 3;
 
 #[inline(always)]
@@ -122,32 +129,49 @@ struct Class<P> {
     to_start: DelayLine<P>,
     /// Where receivers answer at once: packets by the times of their arrival at the path's end, up to
     /// the return of the answers.
-    round: Round<P>,
+    round: Round,
 }
 
-/// Packets of a class from their hop to the path's end, and what is answered to them back to its start.
+impl<P: Packet> Class<P> {
+    /// When the next packet is back at the path's start, as far as is known.
+    #[inline(always)]
+    fn next_back_ns(&self) -> Ns {
+        // What has been answered left the round before what has not.
+        match self.to_start.next_ns() {
+            NEVER => self.round.next_back_ns(),
+            due_ns => due_ns,
+        }
+    }
+}
+
+/// Data of a class from their last hop to the path's end, and what is answered to them back to its start.
 /// The answer is asked for when it returns, or before that when somebody wants to know what has arrived.
-struct Round<P> {
-    line: DelayLine<P>,
+struct Round {
+    /// With the times of their arrival at the path's end.
+    line: Ring<(Ns, Brief)>,
     /// From the path's end to its start.
     back_ns: Ns,
-    /// So many, the first ones, have been answered: the answer stands in their place, or an empty
-    /// packet if there is none.
-    answered: usize,
+}
+
+impl Round {
+    #[inline(always)]
+    fn next_back_ns(&self) -> Ns {
+        self.line.front().map_or(NEVER, |(at_ns, _)| at_ns.saturating_add(self.back_ns))
+    }
 }
 
 /// What the path's end does with a packet that has arrived there, where it answers at once.
 pub(crate) trait Answer<P> {
-    /// The answer to `packet`, which arrived at `at_ns`, if there is one.
-    fn answer(&mut self, packet: P, at_ns: Ns) -> Option<P>;
+    /// The answer to `data`, which arrived at `at_ns`, if there is one.
+    fn answer(&mut self, data: Brief, at_ns: Ns) -> Option<P>;
 }
 
-/// What of a packet's way is known as soon as the first hop has taken it. What the path cannot say at
+/// What of a packet's way is known as soon as a hop has taken it. What the path cannot say at
 /// once it says later, event by event; both ways give the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Foresight {
-    /// When it leaves the hop, and reaches the path's end: the hop is the only one, and its queue is
-    /// first in, first out.
+    /// When it leaves the hop, and reaches the next one or the path's end: each queue is first in, first
+    /// out.
     arrival: bool,
     /// When what is answered to it is back, too: the delay back is fixed, and each arrival is answered
     /// at once if at all.
@@ -160,14 +184,16 @@ impl Foresight {
     /// On the path of `spec`, whose receivers can answer at once if the scenario lets them.
     fn of(spec: &RunSpec) -> Self {
         let path = &spec.path;
-        let [hop] = &path.hops[..] else { return Self::NONE };
         let in_order = path.reorder.is_none() && !path.falls_reorder;
         let settled = |aqm: &Aqm| aqm.discipline.is_settled_on_arrival();
-        let arrival = in_order && hop.aqm.as_ref().is_none_or(settled);
+        let arrival = in_order && path.hops.iter().flat_map(|hop| &hop.aqm).all(settled);
         let fixed = path.reverse.is_none()
             && path.bursts_reverse.is_none()
             && path.delay_reverse_steps.is_empty()
-            && path.jitter_reverse_ns == 0;
+            && path.jitter_reverse_ns == 0
+            // Without a delay the ACKs of packets that arrive together from a later hop would be back
+            // before the next of them has arrived.
+            && (path.hops.len() == 1 || path.delay_reverse_ns > 0);
         let at_once = |kind: &FlowKind| match kind {
             FlowKind::Tcp(tcp) => tcp.options.delayed_ack.every_pkts <= 1,
             FlowKind::Udp { .. } | FlowKind::Probe { .. } => true,
@@ -225,10 +251,9 @@ struct Links<P> {
     /// the hops behind the first.
     rare_sources: usize,
     later_sources: usize,
+    /// Sources of each hop behind the first.
+    of_hop: usize,
     foresight: Foresight,
-    /// Where the first hop has a forecast: when the next packet leaves it. Nobody waits for that; it is
-    /// made up for when something else happens.
-    departs_ns: Ns,
     bin_ns: Ns,
     log: bool,
     loss_reverse: Loss,
@@ -303,9 +328,8 @@ impl<P: Numbered> Path<P> {
                     to_hop: DelayLine::default(),
                     to_start: DelayLine::default(),
                     round: Round {
-                        line: DelayLine::default(),
+                        line: Ring::default(),
                         back_ns: spec.path.delay_reverse_ns + reverse_delay_ns,
-                        answered: 0,
                     },
                 });
                 (classes.len() - 1) as u32
@@ -372,6 +396,13 @@ impl<P: Numbered> Path<P> {
         };
         self.links.forward_packets().for_each(|packet| count(packet, Direction::Forward));
         self.links.reverse_packets().for_each(|packet| count(packet, Direction::Reverse));
+        for class in &self.links.classes {
+            class
+                .round
+                .line
+                .iter()
+                .for_each(|(_, data)| in_network_pkts[data.flow() as usize] += 1);
+        }
         in_network_pkts
     }
 
@@ -385,44 +416,72 @@ impl<P: Numbered> Path<P> {
     /// Makes up for what left the first hop before `until_ns`.
     #[inline(always)]
     pub(crate) fn settle(&mut self, until_ns: Ns) {
-        while self.links.departs_ns < until_ns {
-            self.settle_one();
+        while self.links.first.departs_ns < until_ns {
+            let links = &mut self.links;
+            let marked = links.first.leave(links.bin_ns > 0, links.log, &mut links.gone);
+            marked.into_iter().for_each(|packet| self.count_mark(0, &packet));
         }
     }
 
-    #[inline(always)]
-    fn settle_one(&mut self) {
-        let links = &mut self.links;
-        let departed =
-            links.first.depart(links.departs_ns, links.bin_ns > 0, links.log, &mut links.gone);
-        links.departs_ns = links.first.link.next_ns();
-        if let Some((packet, true)) = departed {
-            self.ports[packet.flow() as usize].marked_pkts += 1;
+    /// Makes up for what left a hop behind the first before `until_ns`.
+    #[inline]
+    fn settle_later(&mut self, hop: usize, until_ns: Ns) {
+        loop {
+            let links = &mut self.links;
+            let at = &mut links.later[hop - 1];
+            if at.departs_ns >= until_ns {
+                return;
+            }
+            let marked = at.leave(links.bin_ns > 0, links.log, &mut links.gone);
+            marked.into_iter().for_each(|packet| self.count_mark(hop, &packet));
+        }
+    }
+
+    /// Makes up for what left any hop before `until_ns`.
+    pub(crate) fn settle_all(&mut self, until_ns: Ns) {
+        self.settle(until_ns);
+        self.settle_up_to(self.links.later.len(), until_ns);
+    }
+
+    /// Makes up for what left the hops from the second to `last` before `until_ns`.
+    #[inline]
+    fn settle_up_to(&mut self, last: usize, until_ns: Ns) {
+        for hop in 1..=last {
+            self.settle_later(hop, until_ns);
+        }
+    }
+
+    /// `packet` has left hop `hop` with a congestion mark: its last hop counts that.
+    fn count_mark(&mut self, hop: usize, packet: &P) {
+        let flow = packet.flow() as usize;
+        if self.links.last_hops.get(flow).is_none_or(|last| hop == *last) {
+            self.ports[flow].marked_pkts += 1;
         }
     }
 
     /// Has what arrived before `until_ns` answered, in so far as it has not been.
     pub(crate) fn settle_answers(&mut self, until_ns: Ns, end: &mut impl Answer<P>) {
-        for class in 0..self.links.classes.len() {
+        for class_index in 0..self.links.classes.len() {
             loop {
-                let Round { line, answered, .. } = &mut self.links.classes[class].round;
-                let due = line.peek_mut(*answered).filter(|(at_ns, _)| *at_ns < until_ns);
-                let Some((at_ns, packet)) = due else { break };
-                let packet = std::mem::take(packet);
-                *answered += 1;
-                let place = *answered - 1;
-                let Some(answer) = self.answered(at_ns, packet, end) else { continue };
-                let line = &mut self.links.classes[class].round.line;
-                line.peek_mut(place).into_iter().for_each(|(_, packet)| *packet = answer.clone());
+                let round = &mut self.links.classes[class_index].round;
+                let due = round.line.front().filter(|(at_ns, _)| *at_ns < until_ns);
+                let Some((at_ns, data)) = due.copied() else { break };
+                round.line.take_front();
+                let answer = self.answered(at_ns, data, end);
+                let class = &mut self.links.classes[class_index];
+                let back_ns = class.round.back_ns;
+                answer.into_iter().for_each(|answer| class.to_start.push(at_ns, back_ns, answer));
             }
+            let due_ns = self.links.classes[class_index].next_back_ns();
+            self.links.schedule.set(to_start(class_index), due_ns);
         }
     }
 
-    /// The answer to a packet that arrived at `at_ns`, if there is one and it is not lost.
+    /// The answer to `data`, which arrived at `at_ns`, if there is one and it is not lost.
     #[inline(always)]
-    fn answered(&mut self, at_ns: Ns, packet: P, end: &mut impl Answer<P>) -> Option<P> {
-        let answer = end.answer(packet, at_ns)?;
-        let port = &mut self.ports[answer.flow() as usize];
+    fn answered(&mut self, at_ns: Ns, data: Brief, end: &mut impl Answer<P>) -> Option<P> {
+        let answer = end.answer(data, at_ns)?;
+        let port = &mut self.ports[data.flow() as usize];
         port.ack_pkts += 1;
         if self.links.loss_reverse.loses(&mut port.reverse_random) {
             self.links.gone.push_back(Gone::reverse(at_ns, answer, PacketEvent::Lost));
@@ -431,18 +490,25 @@ impl<P: Numbered> Path<P> {
         Some(answer)
     }
 
-    /// On [`Source::Start`]: what is answered to the packet of `class` whose round ends now.
+    /// On [`Source::Start`]: what is answered to the data of `class` whose round ends now.
     #[inline(always)]
     pub(crate) fn come_round(&mut self, class_index: usize, end: &mut impl Answer<P>) -> Option<P> {
-        let class = &mut self.links.classes[class_index].round;
-        let (at_ns, packet) = class.line.take()?;
-        let due_ns = class.line.next_ns().saturating_add(class.back_ns);
-        self.links.schedule.set(to_start(class_index), due_ns);
-        if class.answered > 0 {
-            class.answered -= 1;
-            return (packet.wire_bytes() > 0).then_some(packet);
+        let class = &mut self.links.classes[class_index];
+        if !class.to_start.is_empty() {
+            return self.come_answered(class_index);
         }
-        self.answered(at_ns, packet, end)
+        let (at_ns, data) = class.round.line.take_front()?;
+        self.links.schedule.set(to_start(class_index), class.round.next_back_ns());
+        self.answered(at_ns, data, end)
+    }
+
+    /// The same of what was answered before.
+    #[inline(never)]
+    fn come_answered(&mut self, class_index: usize) -> Option<P> {
+        let class = &mut self.links.classes[class_index];
+        let answer = class.to_start.take().map(|(_, answer)| answer);
+        self.links.schedule.set(to_start(class_index), class.next_back_ns());
+        answer
     }
 
     /// Whether [`Path::take_gone`] has any.
@@ -474,6 +540,10 @@ impl<P: Numbered> Path<P> {
     #[inline(always)]
     pub(crate) fn enter(&mut self, class: usize, now_ns: Ns) {
         let Some((packet, hop)) = self.links.at_hop(class, now_ns) else { return };
+        if hop > 0 {
+            // Departures from a later hop come after what flows send to it at the same instant.
+            self.settle_later(hop, now_ns);
+        }
         let port = &mut self.ports[packet.flow() as usize];
         // Most paths have one hop: it has code of its own.
         match hop {
@@ -486,6 +556,7 @@ impl<P: Numbered> Path<P> {
     #[inline(never)]
     pub(crate) fn approach(&mut self, hop: usize, now_ns: Ns) {
         let Some(packet) = self.links.at_later_hop(hop, now_ns) else { return };
+        self.settle_up_to(hop, now_ns.saturating_add(1));
         let port = &mut self.ports[packet.flow() as usize];
         self.links.offer_later(now_ns, packet, hop, port);
     }
@@ -501,6 +572,7 @@ impl<P: Numbered> Path<P> {
     /// On [`Source::Arrival`]: the packet that left hop `hop` and reaches the path's end.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, hop: usize, now_ns: Ns) -> Option<P> {
+        self.settle_up_to(hop, now_ns.saturating_add(1));
         self.links.arrive(hop, now_ns)
     }
 
@@ -531,12 +603,13 @@ impl<P: Numbered> Path<P> {
     /// The packet of `class` that will return `ahead` places after the next one.
     #[inline]
     pub(crate) fn peek_start(&self, class: usize, ahead: usize) -> Option<&P> {
-        let class = &self.links.classes[class];
-        if self.links.foresight.answer {
-            class.round.line.peek(ahead)
-        } else {
-            class.to_start.peek(ahead)
-        }
+        self.links.classes[class].to_start.peek(ahead)
+    }
+
+    /// The flow whose data of `class` will come round `ahead` places after the next ones.
+    #[inline]
+    pub(crate) fn peek_round(&self, class: usize, ahead: usize) -> Option<u32> {
+        self.links.classes[class].round.line.get(ahead).map(|(_, data)| data.flow())
     }
 
     /// On [`Source::Bins`], and at the end of a run: ends a bin of the time series.
@@ -553,7 +626,7 @@ impl<P: Numbered> Path<P> {
 
     /// Packets that hop `hop` holds, the one in transmission included.
     pub fn held_pkts(&self, hop: usize) -> u32 {
-        self.links.hops().nth(hop).map_or(0, |hop| hop.link.held_pkts())
+        self.links.hops().nth(hop).map_or(0, Hop::held_pkts)
     }
 
     /// What the queues of the hops did until now, in order.
@@ -578,7 +651,8 @@ impl<P: Numbered> Links<P> {
         // What not every path has comes last: it is no source where there is none.
         let rare_sources = to_hop(classes.len());
         let later_sources = rare_sources + usize::from(path.reverse.is_some());
-        let mut schedule = Schedule::new(later_sources + OF_HOP * (path.hops.len() - 1));
+        let of_hop = if foresight.answer { 1 } else { OF_HOP };
+        let mut schedule = Schedule::new(later_sources + of_hop * (path.hops.len() - 1));
         schedule.set(BINS, if bin_ns > 0 { bin_ns } else { NEVER });
         let reverse = |link: &ReverseLink| {
             let link = Link::new(link.rate().service(), link.queue);
@@ -603,8 +677,8 @@ impl<P: Numbered> Links<P> {
             schedule,
             rare_sources,
             later_sources,
+            of_hop,
             foresight,
-            departs_ns: NEVER,
             bin_ns,
             log: spec.record.queue_log,
             loss_reverse: Loss::new(path.loss_reverse),
@@ -625,8 +699,14 @@ impl<P: Numbered> Links<P> {
     fn departure(&self, hop: usize) -> usize {
         match hop.checked_sub(1) {
             None => DEPARTURE,
-            Some(index) => self.later_sources + OF_HOP * index,
+            Some(index) => self.later_sources + self.of_hop * index,
         }
+    }
+
+    /// Number of the arrivals at hop `hop`, not the first, from the one before it in the schedule.
+    #[inline(always)]
+    fn approach(&self, hop: usize) -> usize {
+        self.later_sources + self.of_hop * hop - 1
     }
 
     /// Number of the arrivals from hop `hop` at the path's end in the schedule.
@@ -634,7 +714,7 @@ impl<P: Numbered> Links<P> {
     fn arrival(&self, hop: usize) -> usize {
         match hop.checked_sub(1) {
             None => ARRIVAL,
-            Some(index) => self.later_sources + OF_HOP * index + 1,
+            Some(index) => self.later_sources + self.of_hop * index + 1,
         }
     }
 
@@ -659,6 +739,9 @@ impl<P: Numbered> Links<P> {
         let Some(of_hops) = source.checked_sub(self.later_sources) else {
             return Source::ReverseDeparture;
         };
+        if self.of_hop == 1 {
+            return Source::Approach(of_hops + 1);
+        }
         let hop = of_hops / OF_HOP + 1;
         match of_hops % OF_HOP {
             0 => Source::Departure(hop),
@@ -703,7 +786,7 @@ impl<P: Numbered> Links<P> {
     }
 
     fn at_later_hop(&mut self, hop: usize, now_ns: Ns) -> Option<P> {
-        let source = self.departure(hop) + 2;
+        let source = self.approach(hop);
         let line = &mut self.later.get_mut(hop - 1)?.approach;
         let packet = line.pop(now_ns)?;
         self.schedule.set(source, line.next_ns());
@@ -714,36 +797,38 @@ impl<P: Numbered> Links<P> {
     #[inline(always)]
     fn offer(&mut self, now_ns: Ns, packet: P, hop: usize, port: &mut Port) {
         if self.foresight.arrival {
-            return self.foresee(now_ns, packet, port);
+            return self.foresee(now_ns, packet, hop, port);
         }
         let departure = self.departure(hop);
         let at = hop_of(&mut self.first, &mut self.later, hop);
         at.offer(now_ns, packet, &mut port.forward_random, self.log, &mut self.gone);
-        self.schedule.set(departure, at.link.next_ns());
+        self.schedule.set(departure, at.next_ns());
     }
 
-    /// A packet comes to the first hop, of which it is known at once when it leaves.
+    /// A packet comes to hop `hop`, of which it is known at once when it leaves.
     #[inline(always)]
-    fn foresee(&mut self, now_ns: Ns, packet: P, port: &mut Port) {
-        let at = &mut self.first;
-        let taken = at.foresee(now_ns, packet, &mut port.forward_random, self.log, &mut self.gone);
-        let Some((packet, departs_ns)) = taken else { return };
-        if self.departs_ns == NEVER {
-            self.departs_ns = at.link.next_ns();
+    fn foresee(&mut self, now_ns: Ns, mut packet: P, hop: usize, port: &mut Port) {
+        let at = hop_of(&mut self.first, &mut self.later, hop);
+        let random = &mut port.forward_random;
+        let taken = at.foresee(now_ns, &mut packet, random, self.log, &mut self.gone);
+        let Some(departs_ns) = taken else { return };
+        if self.last_hops.get(packet.flow() as usize).is_some_and(|last| hop < *last) {
+            return self.pass_on(hop, departs_ns, packet);
         }
         let arrives_ns = at.arrival_ns(departs_ns);
         if self.foresight.answer {
-            let Round { line, back_ns, .. } = &mut self.classes[port.class as usize].round;
-            if line.is_empty() {
-                let due_ns = arrives_ns.saturating_add(*back_ns);
+            let class = &mut self.classes[port.class as usize];
+            class.round.line.push_back((arrives_ns, Brief::of(&packet)));
+            if class.round.line.len() == 1 {
+                let due_ns = class.next_back_ns();
                 self.schedule.set(to_start(port.class as usize), due_ns);
             }
-            line.push(arrives_ns, 0, packet);
         } else {
-            if at.to_end.is_empty() {
-                self.schedule.set(ARRIVAL, arrives_ns);
-            }
+            let first = at.to_end.is_empty();
             at.to_end.push(arrives_ns, 0, packet);
+            if first {
+                self.schedule.set(self.arrival(hop), arrives_ns);
+            }
         }
     }
 
@@ -759,7 +844,7 @@ impl<P: Numbered> Links<P> {
         let (departure, arrival) = (self.departure(hop), self.arrival(hop));
         let at = hop_of(&mut self.first, &mut self.later, hop);
         let (packet, marked) = at.depart(now_ns, self.bin_ns > 0, self.log, &mut self.gone)?;
-        self.schedule.set(departure, at.link.next_ns());
+        self.schedule.set(departure, at.next_ns());
         let flow = packet.flow();
         if self.last_hops.get(flow as usize).is_some_and(|last| hop < *last) {
             self.pass_on(hop, now_ns, packet);
@@ -770,12 +855,12 @@ impl<P: Numbered> Links<P> {
         marked.then_some(flow)
     }
 
-    /// A packet goes from hop `hop` to the next one.
+    /// A packet that leaves hop `hop` at `departs_ns` goes to the next one.
     #[inline(never)]
-    fn pass_on(&mut self, hop: usize, now_ns: Ns, packet: P) {
-        let source = self.departure(hop + 1) + 2;
+    fn pass_on(&mut self, hop: usize, departs_ns: Ns, packet: P) {
+        let source = self.approach(hop + 1);
         let next = &mut self.later[hop];
-        next.approach.push(now_ns, next.approach_delay_ns, packet);
+        next.approach.push(departs_ns, next.approach_delay_ns, packet);
         self.schedule.set(source, next.approach.next_ns());
     }
 
@@ -841,7 +926,7 @@ impl<P: Numbered> Links<P> {
 
     fn close_bin(&mut self, now_ns: Ns) {
         for hop in std::iter::once(&mut self.first).chain(&mut self.later) {
-            hop.watch.close_bin(hop.link.held_pkts());
+            hop.watch.close_bin(hop.held_pkts());
         }
         if let Some(reverse) = &mut self.reverse {
             reverse.watch.close_bin(reverse.link.held_pkts());
@@ -849,15 +934,13 @@ impl<P: Numbered> Links<P> {
         self.schedule.set(BINS, now_ns.saturating_add(self.bin_ns));
     }
 
-    /// Packets on their way in the forward direction.
+    /// Packets on their way in the forward direction, but for data on their round.
     fn forward_packets(&self) -> impl Iterator<Item = &P> {
         let access = self.classes.iter().flat_map(|class| class.to_hop.iter());
-        let rounds = self.classes.iter().map(|class| &class.round);
-        let rounds = rounds.flat_map(|round| round.line.iter().skip(round.answered));
-        self.hops().flat_map(Hop::under_way).chain(access).chain(rounds)
+        self.hops().flat_map(Hop::under_way).chain(access)
     }
 
-    /// Packets on their way in the reverse direction, but for answers on their round.
+    /// Packets on their way in the reverse direction.
     fn reverse_packets(&self) -> impl Iterator<Item = &P> {
         let held = self.reverse.iter().flat_map(|reverse| reverse.link.iter());
         let access = self.classes.iter().flat_map(|class| class.to_start.iter());

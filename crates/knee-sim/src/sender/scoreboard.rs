@@ -109,7 +109,7 @@ impl Scoreboard {
             // RTT of the latest segment: the one whose arrival caused this ACK.
             let mut last = None;
             for _ in 0..count {
-                last = self.segments.pop_front();
+                last = self.segments.take_front();
             }
             self.una = cumulative;
             let sent_ns = last.map(Segment::sent_ns);
@@ -122,7 +122,7 @@ impl Scoreboard {
         let mut news = News::default();
         let mut ambiguous = false;
         for number in self.una..cumulative {
-            let Some(segment) = self.segments.pop_front() else { break };
+            let Some(segment) = self.segments.take_front() else { break };
             if number == self.una && segment.has(EVER_RETRANS) && !segment.has(SACKED) {
                 news.repair_sent_ns = Some(segment.sent_ns());
             }
