@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Makes what is published: target/package/*.crate, from which the program is installed for a test, and
-# target/debian/knee_*.deb with the program (stripped), manual pages, completions, BPF objects and scenarios.
+# target/debian/knee_*.deb with the program (stripped), manual pages, completions, BPF objects and scenarios; beside each
+# its SHA256SUMS, and with the Debian package a list of all that is in the program (SBOM, CycloneDX). cargo-cyclonedx is
+# built once, into target/tools, without optimisation.
 # Usage: scripts/package.sh [crates|deb [KNEE]]   both without an argument; KNEE is a program that is built already.
 # Needs what the kernel host needs to build.
 set -euo pipefail
@@ -12,6 +14,7 @@ scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-con
 
 if [[ $what != deb ]]; then
 	cargo package --locked --workspace --exclude knee-py --exclude knee-fuzz --no-verify
+	(cd "$target/package" && sha256sum -- *.crate >SHA256SUMS)
 	ls -lh "$target"/package/*.crate
 	# What cargo install does once all are published: the program from the packages and nothing else, in one build.
 	# (Cargo's own check builds everything anew for each package.)
@@ -81,5 +84,14 @@ if [[ $what != crates ]]; then
 		 deterministic simulator, in the unpatched Linux kernel (eBPF) and in QUIC.
 	END
 	dpkg-deb --root-owner-group --build "$root" "$target/debian/knee_${version}_$architecture.deb"
-	ls -lh "$root/usr/bin/knee" "$target"/debian/*.deb
+	cyclonedx=$target/tools/bin/cargo-cyclonedx
+	[[ -x $cyclonedx ]] || cargo install cargo-cyclonedx --version 0.5.9 --locked --quiet --debug \
+		--root "$target/tools" --target-dir "$target/tools/target"
+	# It writes beside the manifest of each package of the workspace.
+	sbom=knee_${version}_$architecture.cdx
+	"$cyclonedx" cyclonedx --manifest-path crates/knee/Cargo.toml --format json --override-filename "$sbom"
+	mv "crates/knee/$sbom.json" "$target/debian/"
+	find crates bench -name "$sbom.json" -delete
+	(cd "$target/debian" && sha256sum -- *.deb *.cdx.json >SHA256SUMS)
+	ls -lh "$root/usr/bin/knee" "$target"/debian/*.deb "$target/debian/$sbom.json"
 fi

@@ -72,11 +72,12 @@ fn sum() -> String {
     let Recorded { holding, explained, open } = Recorded::of(&all);
     format!(
         "{} claims of {} papers; in the simulator {holding} hold, {} do not for a cause that is run and \
-         shown, {} are open.\n",
+         shown, {} {} open.\n",
         all.len(),
         PAPERS.len(),
         explained.len(),
-        open.len()
+        open.len(),
+        if open.len() == 1 { "is" } else { "are" },
     )
 }
 
