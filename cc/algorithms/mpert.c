@@ -117,7 +117,8 @@ static u16 mpert_pack(u32 n)
 			shift += step;
 	}
 	rounded = (n >> shift) + (shift != 0U ? n >> (shift - 1U) & 1U : 0U);
-	return (u16)((shift << 11) + rounded);
+	/* At most (21 << 11) + 2^12. */
+	return (u16)cc_min_u32((shift << 11) + rounded, 0xffffU);
 }
 
 static u64 mpert_unpack(u16 packed)
@@ -125,7 +126,10 @@ static u64 mpert_unpack(u16 packed)
 	u64 fraction = packed & 0x7ffU;
 	u32 exponent = (u32)packed >> 11;
 
-	return exponent == 0U ? fraction : (fraction + 0x800ULL) << (exponent - 1U);
+	if (exponent == 0U)
+		return fraction;
+	/* What mpert_pack() makes of a u32 is 2^32 at most. */
+	return cc_min_u64((fraction + 0x800ULL) << (exponent - 1U), 1ULL << 32);
 }
 
 static void mpert_push(struct mpert_intervals *intervals, u32 pkts)
@@ -186,7 +190,8 @@ static u64 mpert_early_per_loss_q16(const struct mpert_state *st, const struct m
 {
 	struct mpert_sum responses = mpert_sum(&st->responses, 0U);
 
-	return cc_div_u64((losses->weighted_pkts * responses.weight) << 16,
+	/* 30 * 30 * 2^32 is less than 2^42. */
+	return cc_div_u64(cc_min_u64(losses->weighted_pkts * responses.weight, 1ULL << 42) << 16,
 			  responses.weighted_pkts * losses->weight, 0ULL);
 }
 
