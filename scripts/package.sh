@@ -90,7 +90,8 @@ if [[ $what != crates ]]; then
 	# It writes beside the manifest of each package of the workspace.
 	sbom=knee_${version}_$architecture.cdx
 	"$cyclonedx" cyclonedx --manifest-path crates/knee/Cargo.toml --format json --override-filename "$sbom"
-	mv "crates/knee/$sbom.json" "$target/debian/"
+	# Without this folder's name.
+	sed "s|$PWD|.|g" "crates/knee/$sbom.json" >"$target/debian/$sbom.json"
 	find crates bench -name "$sbom.json" -delete
 	(cd "$target/debian" && sha256sum -- *.deb *.cdx.json >SHA256SUMS)
 	ls -lh "$root/usr/bin/knee" "$target"/debian/*.deb "$target/debian/$sbom.json"
