@@ -2,16 +2,24 @@
 # Builds the lab's page and tests it: the WebAssembly module against the native build, then the page in a
 # headless Chromium. Installs the Debian packages that it needs (as root). Screenshots of each view are put
 # into target/web/.
+# Usage: scripts/test-web.sh [build|run]   `build` makes the page, `run` tests what was built; without either, both. What
+# is built after the page contains it, so scripts/test.sh begins with it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-scripts/install-packages.sh clang-19 llvm-19 chromium nodejs npm
-if [[ ! -d $(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown/lib ]]; then
-	scripts/install-packages.sh rustc-web cargo-web rust-web-src lld-19
+if [[ ${1:-build} == build ]]; then
+	scripts/install-packages.sh clang-19 llvm-19 nodejs npm
+	if [[ ! -d $(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown/lib ]]; then
+		scripts/install-packages.sh rustc-web cargo-web rust-web-src lld-19
+	fi
+	scripts/build-web.sh
 fi
-scripts/build-web.sh
-cargo build --locked --quiet --package knee-web --example answer --package knee --bin knee
-built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
-export KNEE_ANSWER=$built/examples/answer KNEE=$built/knee
-cd web
-node --test tests/
+if [[ ${1:-run} == run ]]; then
+	scripts/install-packages.sh chromium nodejs npm
+	# With the features that the other tests have: what they built is not built again.
+	cargo build --locked --quiet --workspace --bin knee --example answer
+	built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
+	export KNEE_ANSWER=$built/examples/answer KNEE=$built/knee
+	cd web
+	node --test tests/
+fi

@@ -10,6 +10,9 @@ step "packages"
 scripts/install-packages.sh gcc libc6-dev clang-19 clang-format-19 \
 	libclang-rt-19-dev libelf-dev zlib1g-dev pkg-config make iproute2 jq
 
+step "the lab's page, which the programs contain"
+scripts/test-web.sh build
+
 step "format and lints"
 cargo fmt --all --check
 cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
@@ -73,6 +76,9 @@ scripts/test-python.sh
 
 step "criteria of RFC 9743: the quick form for every algorithm, against the record"
 "$knee" evaluate --all --quick --out "$out/scorecard"
+
+step "the lab: the module against the native build, the page in a browser"
+scripts/test-web.sh run
 
 step "tutorial: every command, in a copy of the repository"
 # The last step: it builds the copy into the same target folder.

@@ -211,6 +211,7 @@ export class ChartStack {
     this.#places.forEach((place, i) => {
       const chart = charts[i];
       if (chart) place.setAttribute("aria-label", describe(chart, data[i] ?? [[]]));
+      place.dataset.points = String(data[i]?.[0].length ?? 0);
     });
   }
 

@@ -14,8 +14,16 @@ export interface Setting {
   statistics: Statistics;
 }
 
+/** A run of another host: while it is under way (`live`) it has no totals yet. */
+interface Host {
+  name: string;
+  live: boolean;
+  setting: Setting;
+}
+
 /** A setting as it is drawn. */
 interface Drawn extends Setting {
+  live?: boolean;
   slot: number;
   /** What stands behind its flows' names. */
   suffix: string;
@@ -63,7 +71,7 @@ export class LabView {
   #internalChoice = "";
   #a: Setting | undefined;
   #b: Setting | undefined;
-  #host: { name: string; setting: Setting } | undefined;
+  #host: Host | undefined;
   #reductions: Reductions | undefined;
   #showsFlows = new Set<string>();
 
@@ -87,7 +95,7 @@ export class LabView {
   }
 
   /** `host`: what another host made of A. */
-  async show(a: Setting, b: Setting | undefined, host?: { name: string; setting: Setting }): Promise<void> {
+  async show(a: Setting, b: Setting | undefined, host?: Host): Promise<void> {
     this.#a = a;
     this.#b = b;
     this.#host = host;
@@ -114,7 +122,7 @@ export class LabView {
     return [
       { ...a, slot: SLOT_A, suffix: b ? " (A)" : host ? " (sim)" : "", hue: 6 },
       ...(b ? [{ ...b, slot: SLOT_B, suffix: " (B)", dash: [5, 4], hue: 7 }] : []),
-      ...(host ? [{ ...host.setting, slot: HOST_SLOT, suffix: ` (${host.name})`, dash: [2, 3], hue: 4 }] : []),
+      ...(host ? [{ ...host.setting, slot: HOST_SLOT, suffix: ` (${host.name})`, dash: [2, 3], hue: 4, live: host.live }] : []),
     ];
   }
 
@@ -180,7 +188,7 @@ export class LabView {
         { class: "figure", title: help },
         h("span", { class: "name" }, name),
         ...settings.map(s =>
-          h("span", { class: "number" }, settings.length > 1 ? h("b", {}, `${s.suffix.replace(/[ ()]/g, "")} `) : null, of(s.statistics)),
+          h("span", { class: "number" }, settings.length > 1 ? h("b", {}, `${s.suffix.replace(/[ ()]/g, "")} `) : null, s.live ? "…" : of(s.statistics)),
         ),
       );
     const hop = (s: Statistics) => s.hops[0];
@@ -202,7 +210,7 @@ export class LabView {
 
   #showLegend(): void {
     const rows = this.#settings().flatMap(setting =>
-      this.#flowsOf(setting).map(({ flow, index }) => this.#flowRow(flow, index, setting.suffix)),
+      this.#flowsOf(setting).map(({ flow, index }) => this.#flowRow(flow, index, setting)),
     );
     const all = this.#a?.statistics.flows.length ?? 0;
     const hidden = all - (this.#a ? this.#flowsOf(this.#a).length : 0);
@@ -218,7 +226,7 @@ export class LabView {
     );
   }
 
-  #flowRow(flow: FlowStatistics, index: number, suffix: string): HTMLElement {
+  #flowRow(flow: FlowStatistics, index: number, { suffix, live = false }: Drawn): HTMLElement {
     const label = flow.name + suffix;
     const shown = h("input", { type: "checkbox", checked: !this.#showsFlows.has(label), "aria-label": `Show ${label}` });
     shown.addEventListener("change", () => {
@@ -227,20 +235,20 @@ export class LabView {
       this.charts.setHidden(label, !shown.checked);
     });
     const c = flow.counters;
-    const cell = (text: string): HTMLElement => h("td", {}, text);
+    const known = (text: string): HTMLElement => h("td", {}, live ? "…" : text);
     const tcp = flow.kind !== "udp" && flow.kind !== "probe";
     const count = (n: number): string => (tcp ? String(n) : "–");
     return h(
       "tr",
       {},
       h("th", { scope: "row" }, h("label", {}, shown, h("i", { class: "swatch", style: `background:var(--hue-${index % 8})` }), label)),
-      cell(flow.kind),
-      cell(flow.goodput_bps === null ? "–" : units.showRate(flow.goodput_bps)),
-      cell(flow.rtt_mean_ms === null ? "–" : `${units.short(flow.rtt_mean_ms)} ms`),
-      cell(count(c.loss_events)),
-      cell(count(c.losses_tolerated)),
-      cell(tcp ? `${c.delay_backoffs_region_a} A, ${c.delay_backoffs_region_b} B` : "–"),
-      cell(count(c.timeouts)),
+      h("td", {}, flow.kind),
+      known(flow.goodput_bps === null ? "–" : units.showRate(flow.goodput_bps)),
+      known(flow.rtt_mean_ms === null ? "–" : `${units.short(flow.rtt_mean_ms)} ms`),
+      known(count(c.loss_events)),
+      known(count(c.losses_tolerated)),
+      known(tcp ? `${c.delay_backoffs_region_a} A, ${c.delay_backoffs_region_b} B` : "–"),
+      known(count(c.timeouts)),
     );
   }
 

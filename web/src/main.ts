@@ -41,6 +41,14 @@ const VIEWS: [View, string][] = [
   ["scenario", "Scenario"],
 ];
 
+/** What another host of the program made of a scenario, or has made of it so far. */
+interface HostRun {
+  name: string;
+  text: string;
+  live: boolean;
+  setting: Setting;
+}
+
 /** A run that takes longer shows its progress, and a new change gives it up. */
 const PATIENCE_MS = 350;
 /** Packets that are simulated in a second, roughly, for a warning before a long run. */
@@ -67,7 +75,7 @@ class Page {
   #b: Setting | undefined;
   /** Hosts of the program that serves the page, and what one of them made of A. */
   #hosts: Host[] = [];
-  #host: { name: string; text: string; setting: Setting } | undefined;
+  #host: HostRun | undefined;
   /** Whether the worker's runs are those of the state. */
   #ran = { a: false, b: false };
   #edits: Edit[] = [];
@@ -230,22 +238,40 @@ class Page {
     const a = this.#a;
     if (!a) return;
     const { text } = a.edited;
+    const bar = h("progress", { max: 1, "aria-label": `Progress of the run on ${host.name}` });
+    const status = h("span", { class: "host-run", role: "status" }, `Starting on ${host.name}…`, bar);
     button.disabled = true;
-    this.#progress.hidden = false;
-    this.#bar.removeAttribute("value");
+    button.after(status);
+    const shown = (statistics: Statistics, live: boolean): HostRun => ({ name: host.name, text, live, setting: { edited: a.edited, statistics } });
+    let run: HostRun | undefined;
     try {
-      const statistics = await runOn(host.name, text, (seconds, fraction) => {
-        this.#status.textContent = `Running on ${host.name} for ${Math.round(seconds)} s…`;
-        if (fraction !== null) this.#bar.value = fraction;
+      const statistics = await runOn(host.name, text, {
+        begun: statistics => {
+          run = shown(statistics, true);
+        },
+        progress: (seconds, fraction, rows) => {
+          if (fraction !== null) bar.value = fraction;
+          status.replaceChildren(`Running on ${host.name} for ${Math.round(seconds)} s${rows ? "" : "; its curves come at its end"}…`, bar);
+          // The curves are those of another setting once the controls have moved.
+          if (!run || !rows || this.#a?.edited.text !== text || this.#state.view !== "lab") return;
+          if (this.#host === run) void this.#lab.charts.refresh().catch(() => {});
+          else {
+            this.#host = run;
+            void this.#showAll();
+          }
+          status.dataset.drawn = String(Number(status.dataset.drawn ?? 0) + 1);
+        },
       });
-      this.#host = { name: host.name, text, setting: { edited: a.edited, statistics } };
+      this.#host = shown(statistics, false);
       this.#status.textContent = `Ran on ${host.name}; the simulator's run beside it.`;
       await this.#showAll();
     } catch (error) {
+      if (this.#host === run) this.#host = undefined;
+      await this.#showAll();
       this.#failed(error);
     } finally {
       button.disabled = false;
-      this.#progress.hidden = true;
+      status.remove();
     }
   }
 

@@ -140,13 +140,14 @@ export interface Reductions {
 }
 
 export interface Theory {
-  cc: string;
+  cc: "hd" | "chd" | "ftcp";
   flows: number;
+  /** Flows that the model leaves out. */
+  left_out: string[];
   rtt_ms: number;
   queue_ms: number;
-  qmin_ms: number;
-  qth_ms: number;
-  qmax_ms: number;
+  /** Parameters at which the curve has corners. */
+  corners_ms: [string, number][];
   pmax: number;
   equilibria: { delay_ms: number; window_pkts: number; probability: number; stability: string }[];
 }

@@ -6,7 +6,6 @@ import { Refused } from "./engine";
 export interface Host {
   name: string;
   about: string;
-  real_time: boolean;
 }
 
 /** Where the program and the page keep such a run. */
@@ -25,15 +24,29 @@ export async function namedScenario(): Promise<string | undefined> {
   return response.ok ? response.text() : undefined;
 }
 
+/** What is told of a run that is under way. */
+export interface Watcher {
+  /** It has begun; its totals are 0. */
+  begun(statistics: Statistics): void;
+  /** `fraction`: how much of it is over, where the host tells; `rows`: whether there is more to draw. */
+  progress(seconds: number, fraction: number | null, rows: boolean): void;
+}
+
 /** Runs a scenario on a host. */
-export async function runOn(
-  host: string,
-  text: string,
-  onProgress: (seconds: number, fraction: number | null) => void,
-): Promise<Statistics> {
+export async function runOn(host: string, text: string, watcher: Watcher): Promise<Statistics> {
   const response = await fetch(`run?${host}`, { method: "POST", body: text });
   if (!response.ok || !response.body) throw new Error(`knee lab: ${response.status} ${await response.text()}`);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    return await watched(reader, watcher);
+  } finally {
+    // The server leaves the connection open.
+    void reader.cancel();
+  }
+}
+
+/** Reads the events of a run until its end. */
+async function watched(reader: ReadableStreamDefaultReader<string>, watcher: Watcher): Promise<Statistics> {
   let waiting = "";
   for (;;) {
     const { value, done } = await reader.read();
@@ -47,8 +60,12 @@ export async function runOn(
       const data: unknown = JSON.parse(json);
       if (kind === "done") return data as Statistics;
       if (kind === "refused") throw new Refused(data as Refusal);
-      const { seconds, fraction } = data as { seconds: number; fraction: number | null };
-      onProgress(seconds, fraction);
+      if (kind === "begun") {
+        watcher.begun(data as Statistics);
+        continue;
+      }
+      const { seconds, fraction, rows } = data as { seconds: number; fraction: number | null; rows: boolean };
+      watcher.progress(seconds, fraction, rows);
     }
   }
 }

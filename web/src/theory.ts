@@ -1,14 +1,30 @@
-// The backoff curve and the fluid model's equilibria, beside what the run measured.
+// The curve of responses to delay and the fluid model's equilibria, beside what the run measured.
 
 import uPlot from "uplot";
 import { css, h } from "./dom";
 import type { Theory } from "./protocol";
 import { short } from "./units";
 
+/** Names, but no more than a reader would read. */
+function listed(names: string[]): string {
+  const shown = names.slice(0, 6).join(", ");
+  return names.length > 6 ? `${shown} and ${names.length - 6} more` : shown;
+}
+
 const STABLE: Record<string, string> = {
   stable: "stable: the delay returns to it",
   unstable: "unstable: the delay leaves it",
   touching: "the curves only touch",
+};
+
+/** What the curve of each algorithm is, and what would hold the queue (crates/knee-fluid). */
+const CURVES: Record<Theory["cc"], { name: string; per: string; curve: string; locus: string }> = {
+  hd: { name: "HD", per: "per packet", curve: "g(q) of a backoff", locus: "p* = 2/W² (HD letter, eq. 3)" },
+  chd: { name: "CHD", per: "per round trip", curve: "g(q) of a backoff", locus: "g* = 2/W (from HD letter, eq. 3)" },
+  ftcp: {
+    name: "F-TCP", per: "per packet", curve: "f(q) of a response, which takes the window to what fills no queue",
+    locus: "1 − (1 − f)^W = N/(C q), with N flows on C packets/s",
+  },
 };
 
 export class TheoryView {
@@ -41,8 +57,10 @@ export class TheoryView {
     this.#measured = measured_ms;
     const n = numbers.length / 3;
     const column = (i: number): number[] => Array.from(numbers.subarray(i * n, (i + 1) * n));
-    const data: uPlot.AlignedData = [column(0), column(1), column(2)];
-    const per = theory.cc === "hd" ? "per packet" : "per round trip";
+    // An infinite probability is nowhere on the chart.
+    const finite = (i: number): (number | null)[] => column(i).map(v => (Number.isFinite(v) ? v : null));
+    const data: uPlot.AlignedData = [column(0), column(1), finite(2)];
+    const { name, per, curve, locus } = CURVES[theory.cc];
     const rows = theory.equilibria.map(e =>
       h(
         "tr",
@@ -53,18 +71,22 @@ export class TheoryView {
         h("td", {}, STABLE[e.stability] ?? e.stability),
       ),
     );
+    const corners = theory.corners_ms.map(([parameter, ms]) => `${parameter} ${short(ms)}`).join(", ");
+    const seen = theory.cc === "ftcp" ? "" : " (qmax: a full queue, where the flows observe it)";
     this.#plot?.destroy();
     const delays = theory.equilibria.map(e => `${short(e.delay_ms)} ms`).join(", ");
-    this.#place.setAttribute("aria-label", `Backoff probability over queueing delay; equilibria: ${delays || "none"}`);
+    this.#place.setAttribute("aria-label", `Probability of a response over queueing delay; equilibria: ${delays || "none"}`);
     this.element.replaceChildren(
-      h("h2", {}, `${theory.cc.toUpperCase()}: backoff curve and equilibrium`),
+      h("h2", {}, `${name}: response to delay, and equilibrium`),
       h(
         "p",
         {},
-        `The solid curve is the probability g(q) of a backoff, ${per}; the dashed one is what would hold the queue there, `,
-        theory.cc === "hd" ? "p* = 2/W² " : "g* = 2/W ",
-        `for ${theory.flows} flow${theory.flows > 1 ? "s" : ""} on this path (HD letter, eq. 3). Where they meet, the fluid model has an equilibrium.`,
+        `The solid curve is the probability ${curve}, ${per}; the dashed one is what would hold the queue there, ${locus}, `,
+        `for ${theory.flows} flow${theory.flows > 1 ? "s" : ""} on this path. Where they meet, the fluid model has an equilibrium.`,
       ),
+      theory.left_out.length
+        ? h("p", { class: "note", id: "left-out" }, `Not in the model, but in the run: ${listed(theory.left_out)}.`)
+        : "",
       h(
         "figure",
         { class: "chart" },
@@ -88,14 +110,15 @@ export class TheoryView {
         { id: "measured" },
         measured_ms === null ? "" : `Measured in the run: a mean queueing delay of ${short(measured_ms)} ms (vertical line).`,
       ),
-      h("p", { class: "note" }, `Base RTT ${short(theory.rtt_ms)} ms; full queue ${short(theory.queue_ms)} ms; qmin ${short(theory.qmin_ms)}, qth ${short(theory.qth_ms)}, qmax ${short(theory.qmax_ms)} ms (a full queue, where the flows observe it); pmax ${short(theory.pmax)}. The model has no slow start, no feedback delay, no other flows; all flows are alike and the queue never empties.`),
+      h("p", { class: "note" }, `Base RTT ${short(theory.rtt_ms)} ms; full queue ${short(theory.queue_ms)} ms; ${corners} ms${seen}; pmax ${short(theory.pmax)}. The model has no slow start, no feedback delay, no other flows; all flows are alike and the queue never empties. There are models of HD, CHD and F-TCP only.`),
     );
     this.#plot = new uPlot(this.#options(), data, this.#place);
   }
 
   #options(): uPlot.Options {
     const theory = this.#theory;
-    const most = (theory?.pmax ?? 1) * 1.6;
+    const meetings = theory?.equilibria.map(e => e.probability) ?? [];
+    const most = Math.max(theory?.pmax ?? 1, ...meetings) * 1.6;
     const axis = {
       stroke: () => css("--faint"),
       font: "12px system-ui, sans-serif",
@@ -114,7 +137,7 @@ export class TheoryView {
       ],
       series: [
         {},
-        { label: "g(q)", stroke: () => css("--hue-0"), width: 2, points: { show: false } },
+        { label: "response", stroke: () => css("--hue-0"), width: 2, points: { show: false } },
         { label: "equilibria", stroke: () => css("--hue-1"), width: 1.75, dash: [7, 5], points: { show: false } },
       ],
       hooks: { draw: [u => this.#drawPoints(u)] },

@@ -45,7 +45,8 @@ function cut(text) {
 
 test("the catalogues are the same, with every algorithm", async () => {
   const { algorithms } = await same({ op: "catalogue" });
-  assert.ok(algorithms.length >= 25, `${algorithms.length} algorithms`);
+  assert.ok(algorithms.length >= 26, `${algorithms.length} algorithms`);
+  assert.ok(algorithms.some(({ name }) => name === "ebb"));
 });
 
 test("every algorithm, beside NewReno over a lossy path", async t => {
@@ -83,6 +84,8 @@ test("figures, time series, rules that fired and the model", async () => {
   );
   assert.equal(backoffs, counted, "the traced run is the run");
   await same({ op: "theory", text });
+  const ftcp = await same({ op: "theory", text: text.replaceAll('cc = "chd"', 'cc = "ftcp"') });
+  assert.equal(ftcp.cc, "ftcp");
 });
 
 test("errors say the same in the same place", async () => {

@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { browser } from "./harness.mjs";
 
-const TEXT = 'title = "Named"\nduration = "5s"\n[path]\nrate = "8mbit"\nrtt = "40ms"\nqueue = "60p"\n[[flow]]\nname = "one"\ncc = "chd"\n';
+const TEXT = 'title = "Named"\nduration = "300s"\n[path]\nrate = "8mbit"\nrtt = "40ms"\nqueue = "60p"\n[[flow]]\nname = "one"\ncc = "chd"\n';
 
 let knee;
 let folder;
@@ -58,7 +58,7 @@ test("other sites can have nothing of it", async () => {
   assert.equal(await status("/../Cargo.toml", "GET", { host }), 404);
 });
 
-test("the named scenario is shown, and QUIC's run beside it", async () => {
+test("the named scenario is shown, and QUIC's run beside it, while it is under way and at its end", async () => {
   const page = await chromium.context.newPage();
   const complaints = [];
   page.on("pageerror", error => complaints.push(String(error)));
@@ -66,7 +66,13 @@ test("the named scenario is shown, and QUIC's run beside it", async () => {
   await page.waitForFunction(() => Number(document.getElementById("status")?.dataset.runs ?? 0) > 0);
   assert.equal(await page.textContent("#scenario-title"), "Named");
   await page.click("#run-quic");
-  await page.waitForFunction(() => document.getElementById("status").textContent.startsWith("Ran on quic"), null, { timeout: 30_000 });
+  const live = () =>
+    document.querySelector(".host-run") &&
+    /one \(quic\): mean/.test(document.querySelector("#chart-cwnd .plot").getAttribute("aria-label")) &&
+    document.querySelector("#figures .figure").textContent;
+  assert.match(await (await page.waitForFunction(live, null, { timeout: 60_000 })).jsonValue(), /quic …/);
+  await page.waitForFunction(() => document.getElementById("status").textContent.startsWith("Ran on quic"), null, { timeout: 60_000 });
+  assert.equal(await page.locator(".host-run").count(), 0);
   const figures = await page.locator("#figures .figure").first().locator(".number").allTextContents();
   assert.equal(figures.length, 2);
   assert.match(figures[1], /^quic \d/);

@@ -3,7 +3,8 @@
 use differential_equations::prelude::{DDE, ExplicitRungeKutta, IVP};
 
 use crate::fluid::{Class, Link};
-use crate::{Error, FlowState, Point, check, check_state, just_after, times};
+use crate::trajectory::{Point, check_state, just_after, times};
+use crate::{Error, FlowState, check};
 
 /// `K` classes of flows that share one link, with feedback a round trip late and loss at the full
 /// queue. With `R_i = T_i + q`, and `d` marking values a round trip `R_i(t)` ago:

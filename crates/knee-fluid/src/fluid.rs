@@ -1,11 +1,6 @@
 //! The model without feedback delay, HD letter §II: one class of flows and a standing queue.
 
-use differential_equations::prelude::{ExplicitRungeKutta, IVP};
-
-use crate::{
-    Backoff, Error, FlowState, GentleRed, Point, check, check_positive, check_state, just_after,
-    times,
-};
+use crate::{Backoff, Error, FlowState, GentleRed, check, check_positive};
 
 /// The bottleneck.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,23 +86,6 @@ impl Rule {
         }
     }
 
-    /// Packets that a loss takes off the window: half of it, or what a response takes for F-TCP.
-    pub(crate) fn loss_decrease_pkts(&self, state: &FlowState, rtt_s: f64) -> f64 {
-        match self {
-            Rule::FTcp { .. } => self.decrease_pkts(state, rtt_s),
-            _ => state.window_pkts / 2.0,
-        }
-    }
-
-    /// dBE/dt, packets/s², of a flow whose packets are delivered at `delivered_pps`. The rules
-    /// without an estimate keep its value.
-    pub(crate) fn estimate_rate(&self, estimate_pps: f64, delivered_pps: f64) -> f64 {
-        match self {
-            Rule::FTcp { tau_s, .. } => (delivered_pps - estimate_pps) / tau_s,
-            _ => 0.0,
-        }
-    }
-
     /// Delays at which the curve has a corner.
     pub(crate) fn corners_s(&self) -> [f64; 3] {
         match self {
@@ -181,8 +159,8 @@ pub enum Regime {
 /// N like flows on one link with a standing queue and no feedback delay (eqs 1-3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fluid {
-    link: Link,
-    class: Class,
+    pub(crate) link: Link,
+    pub(crate) class: Class,
 }
 
 /// Relative distance below which growth and backoff are the same, which rounding cannot tell.
@@ -240,7 +218,7 @@ impl Fluid {
         self.gain_per_rtt(delay_s, &self.at_delay(delay_s))
     }
 
-    fn gain_per_rtt(&self, delay_s: f64, state: &FlowState) -> f64 {
+    pub(crate) fn gain_per_rtt(&self, delay_s: f64, state: &FlowState) -> f64 {
         let Class { rtt_s, rule, .. } = &self.class;
         1.0 - rule.backoffs_per_rtt(delay_s, state.window_pkts) * rule.decrease_pkts(state, *rtt_s)
     }
@@ -349,58 +327,6 @@ impl Fluid {
                 low_s = middle_s;
             }
         }
-    }
-
-    /// The solution of eq. 2 from `initial`, a point every `step_s` seconds from 0 to `duration_s`.
-    ///
-    /// The delay follows from the window: `δ = (N W/C − T)⁺` (eq. 1; with a window too small for
-    /// a queue the RTT is T). The model knows no loss: the delay is not held at the full queue,
-    /// and a window above an unstable equilibrium grows without end.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for a value out of its range, [`Error::Solver`] if the solver gives up.
-    pub fn trajectory(
-        &self,
-        initial: FlowState,
-        duration_s: f64,
-        step_s: f64,
-    ) -> Result<Vec<Point<1>>, Error> {
-        check_state(&initial)?;
-        let times = times(duration_s, step_s)?;
-        let end_s = just_after(&times, step_s);
-        let y0 = [initial.window_pkts, initial.estimate_pps];
-        let diff = |_t: f64, y: &[f64; 2], dydt: &mut [f64; 2]| {
-            let state = FlowState { window_pkts: y[0], estimate_pps: y[1] };
-            let delay_s = self.delay_s(y[0]);
-            let rtt_s = self.class.rtt_s + delay_s;
-            dydt[0] = self.gain_per_rtt(delay_s, &state) / rtt_s;
-            dydt[1] = self.class.rule.estimate_rate(y[1], y[0] / rtt_s);
-        };
-        // Far tighter than the points need, because they are interpolated to a lower order than the
-        // steps that this controls.
-        let method = ExplicitRungeKutta::dopri5()
-            .rtol(1e-12)
-            .atol(1e-12)
-            .h_max(step_s)
-            .max_steps(100_000_000);
-        let solution = IVP::ode_from_fn(diff, 0.0, end_s, y0)
-            .t_eval(&times)
-            .method(method)
-            .solve()
-            .map_err(|e| Error::Solver(format!("{e:?}")))?;
-        let point = |(t_s, y): (&f64, &[f64; 2])| Point {
-            t_s: *t_s,
-            delay_s: self.delay_s(y[0]),
-            classes: [FlowState { window_pkts: y[0], estimate_pps: y[1] }],
-            loss: 0.0,
-        };
-        Ok(solution.t.iter().zip(&solution.y).map(point).collect())
-    }
-
-    /// The queueing delay that windows of `window_pkts` keep (eq. 1), 0 if they fill no queue.
-    fn delay_s(&self, window_pkts: f64) -> f64 {
-        let rtt_s = f64::from(self.class.flows) * window_pkts / self.link.capacity_pps;
-        (rtt_s - self.class.rtt_s).max(0.0)
     }
 }
 

@@ -30,7 +30,8 @@
 //! [`Fluid`] is this model, [`Delayed`] the one with feedback a round trip late, a queue of limited
 //! size with loss, and classes of flows that differ in RTT and rule. Neither has slow start or
 //! randomness. Times are seconds, windows packets, rates packets/s. Differential equations are
-//! solved by the crate `differential-equations`.
+//! solved by the crate `differential-equations`; the feature `trajectories` (on by default) brings it, and
+//! what needs it: [`Delayed`] and the trajectories of both.
 //!
 //! ```
 //! let hd = knee_fluid::Backoff { qmin_s: 0.005, qth_s: 0.030, qmax_s: 0.100, pmax: 0.02 };
@@ -40,12 +41,18 @@
 //! ```
 
 mod curve;
+#[cfg(feature = "trajectories")]
 mod delayed;
 mod fluid;
+#[cfg(feature = "trajectories")]
+mod trajectory;
 
 pub use curve::{Backoff, GentleRed};
+#[cfg(feature = "trajectories")]
 pub use delayed::Delayed;
 pub use fluid::{Class, Equilibrium, Fluid, Link, Regime, Rule, Stability};
+#[cfg(feature = "trajectories")]
+pub use trajectory::Point;
 
 /// What a model could not be made or solved from.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -74,19 +81,6 @@ pub struct FlowState {
     pub estimate_pps: f64,
 }
 
-/// One point of a trajectory of `K` classes of flows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point<const K: usize> {
-    /// Time since the start, s.
-    pub t_s: f64,
-    /// Queueing delay, s.
-    pub delay_s: f64,
-    /// What each flow of each class has.
-    pub classes: [FlowState; K],
-    /// Fraction of the arriving packets that the full queue drops, 0 ... 1. Always 0 in [`Fluid`].
-    pub loss: f64,
-}
-
 /// Refuses a value outside its range. `ok` is false for NaN with every comparison in use.
 fn check(ok: bool, name: &'static str, range: &'static str, value: f64) -> Result<(), Error> {
     if ok { Ok(()) } else { Err(Error::Parameter { name, range, value }) }
@@ -94,27 +88,4 @@ fn check(ok: bool, name: &'static str, range: &'static str, value: f64) -> Resul
 
 fn check_positive(name: &'static str, value: f64) -> Result<(), Error> {
     check(value > 0.0 && value.is_finite(), name, "above 0 and finite", value)
-}
-
-fn check_state(state: &FlowState) -> Result<(), Error> {
-    check_positive("the initial window (packets)", state.window_pkts)?;
-    let be = state.estimate_pps;
-    let ok = be >= 0.0 && be.is_finite();
-    check(ok, "the initial bandwidth estimate (packets/s)", "at least 0 and finite", be)
-}
-
-/// The times of a trajectory's points, 0 ... `duration_s` every `step_s`.
-fn times(duration_s: f64, step_s: f64) -> Result<Vec<f64>, Error> {
-    check_positive("the duration (s)", duration_s)?;
-    let ok = step_s > 0.0 && step_s <= duration_s;
-    check(ok, "the step (s)", "above 0 and at most the duration", step_s)?;
-    // The slack keeps the last point where the quotient is a whole number but for rounding.
-    let count = (duration_s / step_s * (1.0 + 1e-12)).floor();
-    check(count <= 1e7, "the number of steps", "at most 10 million", count)?;
-    Ok((0..=count as usize).map(|i| i as f64 * step_s).collect())
-}
-
-/// Where a solver is to stop so that none of `times` is lost to the rounding of its last step.
-fn just_after(times: &[f64], step_s: f64) -> f64 {
-    times.last().copied().unwrap_or(0.0) + 1e-6 * step_s
 }

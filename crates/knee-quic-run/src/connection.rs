@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use knee_net::{Ecn, NEVER};
 use knee_run::{
     At, Connection, Direction, End, FlowCounters, FlowKind, FlowRecord, FlowSample, LazyTimer, Ns,
-    Numbered, RunOptions, RunRecord, RunSpec, Transfer, Unfinished, run_in_virtual_time,
+    Numbered, RunOptions, RunRecord, RunSpec, Tell, Transfer, Unfinished, run_in_virtual_time,
 };
 use std::{
     collections::VecDeque,
@@ -136,7 +136,7 @@ impl<'a> Prepared<'a> {
         Ok(Self { spec, terms, approximations })
     }
 
-    pub(crate) fn run(self, options: &RunOptions) -> Result<RunRecord, Error> {
+    pub(crate) fn run(self, options: &RunOptions, tell: Tell<'_>) -> Result<RunRecord, Error> {
         let Self { spec, mut terms, approximations } = self;
         let shared = Shared {
             maker: Maker::new(spec.seed, &spec.record)?,
@@ -144,15 +144,16 @@ impl<'a> Prepared<'a> {
             // quinn counts back from the present; nothing depends on where 0 lies.
             zero: Instant::now(),
         };
-        let record = run_in_virtual_time(spec, shared, &mut |_| (), true, |index, _| Quic {
-            name: spec.flows[index].name.clone(),
-            terms: terms[index].take().expect("a flow with feedback has terms"),
-            ends: None,
-            arrived_pkts: 0,
-            transfers: VecDeque::new(),
-            written_bytes: 0,
-            completed: Vec::new(),
-        })?;
+        let record =
+            run_in_virtual_time(spec, shared, &mut |told| tell(told), true, |index, _| Quic {
+                name: spec.flows[index].name.clone(),
+                terms: terms[index].take().expect("a flow with feedback has terms"),
+                ends: None,
+                arrived_pkts: 0,
+                transfers: VecDeque::new(),
+                written_bytes: 0,
+                completed: Vec::new(),
+            })?;
         Ok(RunRecord { approximations, ..record })
     }
 }

@@ -38,7 +38,7 @@ pub use quinn_proto::EcnCodepoint;
 pub use terms::Terms;
 
 use knee_cc::contain;
-use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec};
+use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
 
 /// As [`run_with`], with nothing optional.
 ///
@@ -53,8 +53,12 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, Error> {
 /// # Errors
 /// [`Error`]: what the spec asks that QUIC cannot do, or what went wrong.
 pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, Error> {
+    run_telling(spec, options, &|_| ())
+}
+
+fn run_telling(spec: &RunSpec, options: &RunOptions, tell: Tell<'_>) -> Result<RunRecord, Error> {
     let prepared = connection::Prepared::new(spec)?;
-    contain(|| prepared.run(options))?
+    contain(|| prepared.run(options, tell))?
 }
 
 /// QUIC in virtual time as a [`Host`].
@@ -80,8 +84,17 @@ impl Host for Quic {
     }
 
     fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+        self.run_with_progress(spec, options, &|_| ())
+    }
+
+    fn run_with_progress(
+        &self,
+        spec: &RunSpec,
+        options: &RunOptions,
+        tell: Tell<'_>,
+    ) -> Result<RunRecord, HostError> {
         can_keep(options)?;
-        Ok(run_with(spec, options)?)
+        Ok(run_telling(spec, options, tell)?)
     }
 }
 

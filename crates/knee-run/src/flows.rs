@@ -2,8 +2,8 @@
 
 use crate::{
     Brief, Direction, End, Ends, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec,
-    FlowTotals, Gone, LazyTimer, Network, Ns, Numbered, Path, RunRecord, RunSpec, TcpSpec, UdpFlow,
-    Write, close_last_bin, drive,
+    FlowTotals, Gone, LazyTimer, Network, Ns, Numbered, Path, Progress, RunRecord, RunSpec,
+    TcpSpec, UdpFlow, Write, close_last_bin, drive,
 };
 use knee_net::{NEVER, Packet};
 
@@ -209,15 +209,16 @@ struct Flows<'a, C: Connection> {
     flows: Vec<Flow<C>>,
     /// Flows whose time series continues.
     sampled: Vec<u32>,
-    /// Given the time at the end of each bin.
-    watch: &'a mut dyn FnMut(Ns),
+    /// Told of each bin at its end.
+    watch: &'a mut dyn FnMut(Progress),
 }
 
 /// From this many flows on it pays to prefetch their memory: fewer stay in the cache.
 const LOOK_AHEAD_FLOWS: usize = 256;
 
 /// Runs `spec` in virtual time: `open` makes the connection of each flow with feedback, `watch` is
-/// given the time at the end of each bin. `event_by_event`: nothing of a packet's way is foreseen, which
+/// told of each bin at its end: the rows of all flows that the scenario names, and the time. The row of
+/// a queue comes one bin later. `event_by_event`: nothing of a packet's way is foreseen, which
 /// changes no result and takes longer; tests compare both.
 ///
 /// # Errors
@@ -225,7 +226,7 @@ const LOOK_AHEAD_FLOWS: usize = 256;
 pub fn run_in_virtual_time<C: Connection>(
     spec: &RunSpec,
     shared: C::Shared,
-    watch: &mut dyn FnMut(Ns),
+    watch: &mut dyn FnMut(Progress),
     event_by_event: bool,
     mut open: impl FnMut(usize, &TcpSpec) -> C,
 ) -> Result<RunRecord, C::Error> {
@@ -410,9 +411,18 @@ impl<C: Connection> Ends for Flows<'_, C> {
             let flow = &mut flows[*index as usize];
             let counters = flow.counters(*index as usize, path);
             flow.sample(&counters);
+            if let Some(part) = flow.samples.last().filter(|_| !flow.drawn) {
+                let (flow, bin) = (*index as usize, flow.samples.len() - 1);
+                (self.watch)(Progress::Flow { flow, bin, part: *part });
+            }
             !flow.drawn || !flow.has_ended(&counters)
         });
-        (self.watch)(now_ns);
+        for (hop, queue) in path.queues().enumerate() {
+            if let Some(row) = queue.bins.last() {
+                (self.watch)(Progress::Queue { hop, bin: queue.bins.len() - 1, row: *row });
+            }
+        }
+        (self.watch)(Progress::At(now_ns));
     }
 
     #[inline(always)]

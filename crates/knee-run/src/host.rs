@@ -1,6 +1,6 @@
 //! What carries out runs.
 
-use crate::{Ns, RunRecord, RunSpec};
+use crate::{FlowSample, Ns, QueueBin, RunRecord, RunSpec};
 use serde::{Deserialize, Serialize};
 use std::{
     fmt::{self, Display},
@@ -44,8 +44,9 @@ pub trait Host: Send + Sync {
     /// Those of [`Host::check`]; any other [`HostErrorKind`].
     fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError>;
 
-    /// As [`Host::run`]; `progress` receives now and then how far the run is, in nanoseconds of its
-    /// time, by hosts on which a single run may take minutes.
+    /// As [`Host::run`]; `tell` receives what there is to tell of the run while it is under way. A host
+    /// tells what it can: the simulator, whose runs are short, nothing; one whose rows are known only
+    /// at the end, [`Progress::At`] alone.
     ///
     /// # Errors
     /// Those of [`Host::run`].
@@ -53,9 +54,9 @@ pub trait Host: Send + Sync {
         &self,
         spec: &RunSpec,
         options: &RunOptions,
-        progress: &dyn Fn(Ns),
+        tell: Tell<'_>,
     ) -> Result<RunRecord, HostError> {
-        let _ = progress;
+        let _ = tell;
         self.run(spec, options)
     }
 
@@ -77,6 +78,37 @@ pub trait Host: Send + Sync {
         let _ = options;
         Vec::new()
     }
+}
+
+/// Takes what is told of a run that is under way, from any thread.
+pub type Tell<'a> = &'a (dyn Fn(Progress) + Sync);
+
+/// What a host tells of a run that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// So many nanoseconds of its time are over.
+    At(Ns),
+    /// What is known of a row of a flow's time series. Its parts may come one by one: their fields add
+    /// up. Observed values may be missing.
+    Flow {
+        /// Index of the flow.
+        flow: usize,
+        /// Number of the row.
+        bin: usize,
+        /// The part.
+        part: FlowSample,
+    },
+    /// A row of the time series of a queue.
+    Queue {
+        /// Number of its hop.
+        hop: usize,
+        /// Number of the row.
+        bin: usize,
+        /// The row.
+        row: QueueBin,
+    },
+    /// The run begins, or begins again: nothing of what was told counts.
+    Again,
 }
 
 /// What a run is to do beside making its record.

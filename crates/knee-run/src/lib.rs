@@ -23,7 +23,7 @@ pub use delay::DelayStats;
 pub use driver::{AHEAD, Ends, Network, close_last_bin, drive};
 pub use emission::Emission;
 pub use flows::{At, Connection, FlowTimer, run_in_virtual_time};
-pub use host::{Host, HostError, HostErrorKind, RunOptions};
+pub use host::{Host, HostError, HostErrorKind, Progress, RunOptions, Tell};
 pub use knee_cc::{Call, CallRecord};
 pub use knee_net::{
     Aqm, BurstLoss, CoDel, DeliveryTrace, Discipline, FqCoDel, Fred, Limit as QueueLimit, Pie,

@@ -18,7 +18,7 @@ mod sender;
 use connection::Tcp;
 use knee_cc::{Broken, Profile, contain};
 use knee_run::{
-    Brief, Cc, FlowKind, Host, HostError, HostErrorKind, Ns, Recovery, RunOptions, RunRecord,
+    Brief, Cc, FlowKind, Host, HostError, HostErrorKind, Progress, Recovery, RunOptions, RunRecord,
     RunSpec, TcpSpec, Transport, run_in_virtual_time,
 };
 use packet::Store;
@@ -115,11 +115,11 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     run_watched(spec, &mut |_| ())
 }
 
-/// As [`run`]; `watch` is given the time at the end of each bin of the time series.
+/// As [`run`]; `watch` is told of each bin of the time series at its end.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_watched(spec: &RunSpec, watch: &mut dyn FnMut(Ns)) -> Result<RunRecord, SimError> {
+pub fn run_watched(spec: &RunSpec, watch: &mut dyn FnMut(Progress)) -> Result<RunRecord, SimError> {
     simulate(spec, watch, false)
 }
 
@@ -134,7 +134,7 @@ pub fn run_event_by_event(spec: &RunSpec) -> Result<RunRecord, SimError> {
 
 fn simulate(
     spec: &RunSpec,
-    watch: &mut dyn FnMut(Ns),
+    watch: &mut dyn FnMut(Progress),
     event_by_event: bool,
 ) -> Result<RunRecord, SimError> {
     check(spec)?;

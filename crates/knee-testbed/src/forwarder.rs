@@ -17,8 +17,8 @@ use crate::{
 };
 use knee_run::{
     DelayStats, Direction, End, Ends, FlowCounters, FlowSample, FlowTotals, Gone, Lateness,
-    NS_PER_MS, NS_PER_S, NS_PER_US, Network, Ns, PacketEvent, Path, PathQueues, RunSpec,
-    close_last_bin, drive,
+    NS_PER_MS, NS_PER_S, NS_PER_US, Network, Ns, PacketEvent, Path, PathQueues, Progress, RunSpec,
+    Tell, close_last_bin, drive,
 };
 use nix::{
     errno::Errno,
@@ -327,6 +327,24 @@ impl<'a> Forwarder<'a> {
     /// Carries out all that is due by `until_ns`.
     fn advance(&mut self, until_ns: Ns) -> Result<(), TestbedError> {
         drive(&mut self.network, &mut self.devices, until_ns)
+    }
+
+    /// Tells of the bins that have ended, from bin number `from` on; how many have.
+    pub(crate) fn tell(&self, from: usize, tell: Tell<'_>) -> usize {
+        let path = self.network.path();
+        let ended = path.queues().map(|queue| queue.bins.len()).min().unwrap_or(0);
+        for bin in from..ended {
+            for (hop, queue) in path.queues().enumerate() {
+                tell(Progress::Queue { hop, bin, row: queue.bins[bin] });
+            }
+            for (flow, of) in self.devices.flows.iter().enumerate() {
+                let FlowBin { sent_pkts, lost_pkts } = of.record.bins[bin];
+                let part = FlowSample { sent_pkts, lost_pkts, ..FlowSample::default() };
+                tell(Progress::Flow { flow, bin, part });
+            }
+            tell(Progress::At((bin as u64 + 1) * self.spec.record.bin_ns));
+        }
+        ended
     }
 
     /// What has passed until now.

@@ -1,11 +1,11 @@
 //! This machine's kernel as a [`Host`]: runs that come late are made again, and no more runs at once
 //! than the machine can keep in time.
 
-use crate::{error::TOO_SLOW, plan::Plan, run_with};
+use crate::{Time, error::TOO_SLOW, plan::Plan, run_in};
 use knee_quic_run::Qlog;
 use knee_run::{
-    FlowKind, Host, HostError, HostErrorKind, NS_PER_S, NS_PER_US, RunOptions, RunRecord, RunSpec,
-    Transport,
+    FlowKind, Host, HostError, HostErrorKind, NS_PER_S, NS_PER_US, Progress, RunOptions, RunRecord,
+    RunSpec, Tell, Transport,
 };
 use nix::sys::utsname::uname;
 use std::{
@@ -61,10 +61,19 @@ impl Host for Kernel {
     }
 
     fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+        self.run_with_progress(spec, options, &|_| ())
+    }
+
+    fn run_with_progress(
+        &self,
+        spec: &RunSpec,
+        options: &RunOptions,
+        tell: Tell<'_>,
+    ) -> Result<RunRecord, HostError> {
         self.check(spec, options)?;
         // Users who give a number know what their machine can keep in time.
         let _carried = options.runs_at_once.is_none().then(|| Carried::wait(spec));
-        in_time(spec, options)
+        in_time(spec, options, tell)
     }
 
     fn fingerprint(&self, _: &RunSpec, _: &RunOptions) -> Option<String> {
@@ -87,11 +96,12 @@ fn quic_flows(spec: &RunSpec) -> impl Iterator<Item = &str> {
 }
 
 /// Runs `spec`, again if the emulated path was late.
-fn in_time(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+fn in_time(spec: &RunSpec, options: &RunOptions, tell: Tell<'_>) -> Result<RunRecord, HostError> {
     let attempts = attempts(spec);
     let mut late = String::new();
     for _ in 0..attempts {
-        late = match run_with(spec, options) {
+        tell(Progress::Again);
+        late = match run_in(Time::Real, spec, options, Some(tell)) {
             Ok(record) => match lateness(spec, &record) {
                 None => return Ok(record),
                 Some(late) => late,

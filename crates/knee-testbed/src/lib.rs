@@ -51,7 +51,7 @@ use error::{Doing, joined};
 use forwarder::Forwarder;
 use knee_run::{
     FlowCounters, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, RealTime, RunOptions, RunRecord,
-    RunSpec, Transfer, Unfinished,
+    RunSpec, Tell, Transfer, Unfinished,
 };
 use namespace::Namespace;
 use plan::Plan;
@@ -153,14 +153,20 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
 /// [`TestbedError`]: what this machine lacks, what the spec asks that the kernel cannot do, or
 /// what went wrong.
 pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, TestbedError> {
-    run_in(Time::Real, spec, options)
+    run_in(Time::Real, spec, options, None)
 }
 
-/// As [`run_with`], on a machine whose clock is of this kind.
+/// As [`run_with`], on a machine whose clock is of this kind. `tell` receives each row as soon as it is
+/// known.
 ///
 /// # Errors
 /// As [`run_with`].
-pub fn run_in(time: Time, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, TestbedError> {
+pub fn run_in(
+    time: Time,
+    spec: &RunSpec,
+    options: &RunOptions,
+    tell: Option<Tell<'_>>,
+) -> Result<RunRecord, TestbedError> {
     let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let plan = Plan::new(spec)?;
     let [sender, receiver] = namespace::namespaces(&plan)?;
@@ -196,19 +202,27 @@ pub fn run_in(time: Time, spec: &RunSpec, options: &RunOptions) -> Result<RunRec
             let capture = capture.map(|file| file.start(clock)).transpose()?;
             let devices = [sender.device()?, receiver.device()?];
             let forwarder = Forwarder::new(spec, Some(&plan), clock, devices, capture, time);
+            let mut told = 0;
+            let watch = move |forwarder: &Forwarder<'_>| {
+                if let Some(tell) = tell {
+                    told = forwarder.tell(told, tell);
+                }
+            };
             let path = thread("knee-path")
-                .spawn_scoped(s, move || alarm.guard(|| forwarder.run(alarm, |_| ())))
+                .spawn_scoped(s, move || alarm.guard(|| forwarder.run(alarm, watch)))
                 .doing("starting a thread")?;
             let sent = thread("knee-send")
-                .spawn_scoped(s, move || alarm.guard(|| senders.run(clock, alarm)))
+                .spawn_scoped(s, move || alarm.guard(|| senders.run(clock, alarm, tell)))
                 .doing("starting a thread");
             let received = thread("knee-receive")
-                .spawn_scoped(s, move || alarm.guard(|| receivers.run(clock, alarm)))
+                .spawn_scoped(s, move || alarm.guard(|| receivers.run(clock, alarm, tell)))
                 .doing("starting a thread");
             let quic = connections
                 .map(|connections| {
                     thread("knee-quic")
-                        .spawn_scoped(s, move || alarm.guard(|| connections.run(clock, alarm)))
+                        .spawn_scoped(s, move || {
+                            alarm.guard(|| connections.run(clock, alarm, tell))
+                        })
                         .doing("starting a thread")
                 })
                 .transpose();

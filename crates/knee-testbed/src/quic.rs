@@ -11,7 +11,7 @@ use crate::{
 };
 use bytes::BytesMut;
 use knee_quic_run::{Calls, EcnCodepoint, Failed, Maker, Out, Qlog, Receiver, Sender, Terms};
-use knee_run::{FlowCounters, FlowSample, Ns, RunSpec};
+use knee_run::{FlowCounters, FlowSample, Ns, Progress, RunSpec, Tell};
 use nix::{
     errno::Errno,
     sys::{
@@ -119,7 +119,12 @@ impl<'a> Connections<'a> {
         Ok(Some(Self { spec, plan, qlog, maker, epoll, timers, flows, bytes }))
     }
 
-    pub(crate) fn run(mut self, clock: Clock, alarm: &Alarm) -> Result<Vec<Done>, TestbedError> {
+    pub(crate) fn run(
+        mut self,
+        clock: Clock,
+        alarm: &Alarm,
+        tell: Option<Tell<'_>>,
+    ) -> Result<Vec<Done>, TestbedError> {
         set_timerslack(1).doing("setting the timer slack")?;
         clock.wait_for_zero();
         let (end_ns, bin_ns) = (self.spec.duration_ns, self.spec.record.bin_ns);
@@ -135,7 +140,7 @@ impl<'a> Connections<'a> {
             }
             while bin < bins && now_ns >= ((bin as u64 + 1) * bin_ns).min(end_ns) {
                 bin += 1;
-                self.flows.iter_mut().for_each(|flow| flow.sample(bin));
+                self.flows.iter_mut().for_each(|flow| flow.sample(bin, tell));
             }
             if now_ns >= end_ns {
                 break;
@@ -292,12 +297,16 @@ impl Flow {
     }
 
     /// Notes the present state as that at the end of bin number `bin`.
-    fn sample(&mut self, bin: usize) {
+    fn sample(&mut self, bin: usize, tell: Option<Tell<'_>>) {
         let sample = match &self.ends {
             Some(ends) if !self.stopped => ends.calls.called().sample(FlowSample::default()),
             _ => FlowSample::default(),
         };
         self.sent.samples.resize(bin, sample);
+        if let Some(tell) = tell {
+            tell(Progress::Flow { flow: self.index, bin: bin - 1, part: sample });
+            self.received.tell(self.index, bin - 1..bin, tell);
+        }
     }
 
     fn finish(self, spec: &RunSpec) -> Result<Done, TestbedError> {

@@ -9,7 +9,8 @@ use crate::{
     variants::Variants,
 };
 use knee_run::{
-    DelayStats, Emission, FlowKind, FlowSample, NS_PER_MS, Ns, RunSpec, TcpSpec, Workload,
+    DelayStats, Emission, FlowKind, FlowSample, NS_PER_MS, Ns, Progress, RunSpec, TcpSpec, Tell,
+    Workload,
 };
 use nix::{
     errno::Errno,
@@ -30,6 +31,7 @@ use std::{
     collections::BinaryHeap,
     ffi::OsString,
     fs, io,
+    ops::Range,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
 };
 
@@ -75,6 +77,14 @@ pub(crate) struct Received {
 }
 
 impl Received {
+    /// Tells what flow `flow` received in each of `bins`.
+    pub(crate) fn tell(&self, flow: usize, bins: Range<usize>, tell: Tell<'_>) {
+        for bin in bins {
+            let part = FlowSample { delivered_bytes: self.bins[bin], ..FlowSample::default() };
+            tell(Progress::Flow { flow, bin, part });
+        }
+    }
+
     /// `bytes` more have arrived at `now_ns`, of a flow with `workload`, if it is TCP or QUIC.
     pub(crate) fn add(
         &mut self,
@@ -199,7 +209,12 @@ impl<'a> Senders<'a> {
         Ok(Self { spec, plan, epoll, timers, flows, payload: Payload::new() })
     }
 
-    pub(crate) fn run(mut self, clock: Clock, alarm: &Alarm) -> Result<Vec<Sent>, TestbedError> {
+    pub(crate) fn run(
+        mut self,
+        clock: Clock,
+        alarm: &Alarm,
+        tell: Option<Tell<'_>>,
+    ) -> Result<Vec<Sent>, TestbedError> {
         set_timerslack(1).doing("setting the timer slack")?;
         clock.wait_for_zero();
         let (end_ns, bin_ns) = (self.spec.duration_ns, self.spec.record.bin_ns);
@@ -215,7 +230,7 @@ impl<'a> Senders<'a> {
             }
             while bin < bins && now_ns >= ((bin as u64 + 1) * bin_ns).min(end_ns) {
                 bin += 1;
-                self.sample(bin)?;
+                self.sample(bin, tell)?;
             }
             if now_ns >= end_ns {
                 break;
@@ -353,8 +368,8 @@ impl<'a> Senders<'a> {
     }
 
     /// Notes the state of all connections as that at the end of bin number `bin`.
-    fn sample(&mut self, bin: usize) -> Result<(), TestbedError> {
-        for flow in &mut self.flows {
+    fn sample(&mut self, bin: usize, tell: Option<Tell<'_>>) -> Result<(), TestbedError> {
+        for (index, flow) in self.flows.iter_mut().enumerate() {
             let sample = match &flow.socket {
                 Some(socket) if flow.connected => {
                     let info = tcp_info(socket)?;
@@ -370,6 +385,9 @@ impl<'a> Senders<'a> {
                 _ => FlowSample::default(),
             };
             flow.sent.samples.resize(bin, sample);
+            if let Some(tell) = tell.filter(|_| sample.cwnd_pkts > 0) {
+                tell(Progress::Flow { flow: index, bin: bin - 1, part: sample });
+            }
         }
         Ok(())
     }
@@ -462,14 +480,24 @@ impl<'a> Receivers<'a> {
         mut self,
         clock: Clock,
         alarm: &Alarm,
+        tell: Option<Tell<'_>>,
     ) -> Result<Vec<Received>, TestbedError> {
         set_timerslack(1).doing("setting the timer slack")?;
         let end_ns = self.spec.duration_ns;
+        let mut told = 0;
         let mut events = [EpollEvent::empty(); EVENTS];
         while !alarm.raised() {
-            let left_ns = end_ns.saturating_sub(clock.now_ns());
+            let now_ns = clock.now_ns();
+            let left_ns = end_ns.saturating_sub(now_ns);
             if left_ns == 0 {
                 break;
+            }
+            if let Some(tell) = tell {
+                let ended = now_ns.checked_div(self.spec.record.bin_ns).unwrap_or(0) as usize;
+                for (flow, received) in self.received.iter().enumerate() {
+                    received.tell(flow, told..ended, tell);
+                }
+                told = ended;
             }
             for event in wait(&self.epoll, &mut events, left_ns)? {
                 self.on_socket(clock, event.data() as usize)?;

@@ -98,7 +98,7 @@ fn carry_out(request: &Request) -> (Answer, Vec<u8>) {
         qlog: request.qlog.then(|| files.to_owned()),
         ..RunOptions::default()
     };
-    let mut record = match run_in(Time::Virtual, &request.spec, &options) {
+    let mut record = match run_in(Time::Virtual, &request.spec, &options, None) {
         Ok(record) => record,
         Err(error) => return (Answer::refusing(error.into()), Vec::new()),
     };

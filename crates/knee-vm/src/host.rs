@@ -7,7 +7,9 @@ use crate::{
     message::{Answer, Compiled, PCAP, Request},
     snapshots::Booted,
 };
-use knee_run::{Host, HostError, HostErrorKind, NS_PER_S, Ns, RunOptions, RunRecord, RunSpec};
+use knee_run::{
+    Host, HostError, HostErrorKind, NS_PER_S, Ns, Progress, RunOptions, RunRecord, RunSpec, Tell,
+};
 use std::{
     env, fs,
     path::Path,
@@ -76,7 +78,7 @@ impl Host for Vm {
         &self,
         spec: &RunSpec,
         options: &RunOptions,
-        progress: &dyn Fn(Ns),
+        tell: Tell<'_>,
     ) -> Result<RunRecord, HostError> {
         self.check(spec, options)?;
         if let Some(pcap) = options.pcap.as_deref().filter(|pcap| pcap.exists()) {
@@ -93,7 +95,7 @@ impl Host for Vm {
         let own = Compiled::all(spec)?;
         let request = postcard::to_stdvec(&(own, request)).map_err(|e| broken(e.to_string()))?;
         let Booted { arguments, snapshot, .. } = &*booted;
-        let results = Machine::resume(arguments, snapshot, &request, progress)?;
+        let results = Machine::resume(arguments, snapshot, &request, |ns| tell(Progress::At(ns)))?;
         let [answer, contents] = &results[..] else {
             return Err(broken("the guest gave other results than a run has"));
         };

@@ -11,6 +11,8 @@ mod document;
 mod error;
 mod events;
 #[cfg(not(target_family = "wasm"))]
+mod live;
+#[cfg(not(target_family = "wasm"))]
 mod page;
 mod series;
 mod session;

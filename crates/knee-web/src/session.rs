@@ -4,7 +4,7 @@ use crate::{
     Refusal, catalogue, document, document::Edit, events, series, series::Want,
     statistics::Statistics, theory,
 };
-use knee_run::{NS_PER_MS, Ns, RunRecord, RunSpec};
+use knee_run::{NS_PER_MS, Ns, Progress, RunRecord, RunSpec};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, fmt::Write as _};
@@ -120,8 +120,24 @@ impl Session {
     }
 
     /// Keeps a run that another host made of `spec`; the answer is that to `run`.
+    #[cfg(not(target_family = "wasm"))]
     pub fn add(&mut self, slot: u32, spec: RunSpec, record: RunRecord) -> Answer {
         answered(self.keep(slot, spec, record))
+    }
+
+    /// Keeps a run of `spec` that another host has begun; the answer is that to `run`, with all totals 0.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn begin(&mut self, slot: u32, spec: RunSpec) -> Answer {
+        let record = crate::live::begun(&spec);
+        self.add(slot, spec, record)
+    }
+
+    /// Adds what the host tells of that run.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn tell(&mut self, slot: u32, told: Progress) {
+        if let Some(run) = self.runs.get_mut(&slot) {
+            crate::live::add(&mut run.record, told);
+        }
     }
 
     fn keep(&mut self, slot: u32, spec: RunSpec, record: RunRecord) -> Answered {
@@ -244,7 +260,11 @@ fn bin_ns(spec: &RunSpec) -> Result<Ns, Refusal> {
 
 fn simulate(spec: &RunSpec, watch: Watch<'_>) -> Result<RunRecord, Refusal> {
     let duration_ns = spec.duration_ns as f64;
-    let mut watch = |now_ns: Ns| watch(now_ns as f64 / duration_ns);
+    let mut watch = |progress| {
+        if let Progress::At(now_ns) = progress {
+            watch(now_ns as f64 / duration_ns);
+        }
+    };
     knee_sim::run_watched(spec, &mut watch)
         .map_err(|error| Refusal::new(error, "the lab runs the simulator only"))
 }

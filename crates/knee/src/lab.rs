@@ -3,14 +3,15 @@
 //! - `/`: the page and its files.
 //! - `/scenario.toml`: the scenario that was named.
 //! - `/hosts.json`: hosts beside the simulator, which the page has itself.
-//! - `POST /run?HOST`: runs the scenario in the body; server-sent events tell how far it is, and then its
-//!   figures.
-//! - `POST /ask`: a request of the page's protocol about that run: a line of JSON, then the numbers.
+//! - `POST /run?HOST`: runs the scenario in the body; server-sent events tell how far it is, and its
+//!   figures at the end.
+//! - `POST /ask`: a request of the page's protocol about that run: a line of JSON, then the numbers. While
+//!   the run is under way it has the rows that the host has told.
 //!
 //! A page of another origin can have none of it: hosts may be run as root.
 
 use crate::{hosts::AnyHost, integer, output};
-use knee_run::{RunOptions, RunRecord, RunSpec};
+use knee_run::{Ns, Progress, RunOptions, RunRecord, RunSpec};
 use knee_scenario::Scenario;
 use knee_web::{Answer, Refusal, Session, page, spec_to_draw};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -56,14 +57,23 @@ struct Lab {
 struct HostShown {
     name: &'static str,
     about: &'static str,
-    real_time: bool,
 }
 
+/// What the page is told of a run that is under way.
 #[derive(Serialize)]
-struct Progress {
+struct SoFar {
+    /// Since it was asked for.
     seconds: f64,
-    /// Of a run in real time, how much of it is over.
+    /// How much of it is over, where the host tells.
     fraction: Option<f64>,
+    /// Whether there are rows that can be asked for.
+    rows: bool,
+}
+
+/// What a run's thread sends.
+enum Sent<T> {
+    Told(Progress),
+    Ended(T),
 }
 
 pub(crate) fn lab(args: &Args) -> Result<ExitCode> {
@@ -245,12 +255,19 @@ impl Lab {
             Refusal::new(&error, error.help.as_deref().unwrap_or_default())
         };
         host.check(&spec, &options).map_err(refused)?;
+        let begun = locked(&self.session).begin(SLOT, spec.clone());
+        // The page may be gone; the run ends all the same.
+        let _ = tell(out, "begun", &begun.text);
         let record = thread::scope(|scope| {
-            let (done, is_done) = mpsc::channel();
+            let (sender, receiver) = mpsc::channel();
             let (spec, options) = (&spec, &options);
-            // Whoever no longer listens needs no record.
-            scope.spawn(move || drop(done.send(host.run(spec, options))));
-            wait(&is_done, spec, host.keeps_real_time(), out)
+            scope.spawn(move || {
+                // Whoever no longer listens needs neither.
+                let told = |progress| drop(sender.send(Sent::Told(progress)));
+                let ended = host.run_with_progress(spec, options, &told);
+                drop(sender.send(Sent::Ended(ended)));
+            });
+            self.follow(&receiver, spec.duration_ns, out)
         });
         match record {
             Some(Ok(record)) => Ok(self.keep(spec, record)),
@@ -262,27 +279,39 @@ impl Lab {
     fn keep(&self, spec: RunSpec, record: RunRecord) -> Answer {
         locked(&self.session).add(SLOT, spec, record)
     }
-}
 
-/// Waits for a run's end and tells how far it is. None: it ended without a record.
-fn wait<T>(
-    is_done: &mpsc::Receiver<T>,
-    spec: &RunSpec,
-    real_time: bool,
-    out: &mut impl Write,
-) -> Option<T> {
-    let began = Instant::now();
-    let duration_s = spec.duration_ns as f64 / knee_run::NS_PER_S as f64;
-    loop {
-        match is_done.recv_timeout(TOLD_EVERY) {
-            Ok(record) => return Some(record),
-            Err(mpsc::RecvTimeoutError::Disconnected) => return None,
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                let seconds = began.elapsed().as_secs_f64();
-                let fraction = real_time.then(|| (seconds / duration_s).min(1.0));
-                let progress = serde_json::to_string(&Progress { seconds, fraction });
-                // The page may be gone; the run ends all the same.
-                let _ = tell(out, "progress", &progress.unwrap_or_default());
+    /// Takes in what a run tells until its end, and tells the page now and then. None: the run's thread
+    /// ended without a result.
+    fn follow<T>(
+        &self,
+        sent: &mpsc::Receiver<Sent<T>>,
+        duration_ns: Ns,
+        out: &mut impl Write,
+    ) -> Option<T> {
+        let began = Instant::now();
+        let mut so_far = SoFar { seconds: 0.0, fraction: None, rows: false };
+        let mut due = began + TOLD_EVERY;
+        loop {
+            match sent.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(Sent::Ended(result)) => return Some(result),
+                Ok(Sent::Told(told)) => {
+                    match told {
+                        Progress::At(ns) => {
+                            so_far.fraction = Some((ns as f64 / duration_ns as f64).min(1.0));
+                        }
+                        Progress::Again => (so_far.fraction, so_far.rows) = (None, false),
+                        Progress::Flow { .. } | Progress::Queue { .. } => so_far.rows = true,
+                    }
+                    locked(&self.session).tell(SLOT, told);
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            if Instant::now() >= due {
+                so_far.seconds = began.elapsed().as_secs_f64();
+                let json = serde_json::to_string(&so_far);
+                let _ = tell(out, "progress", &json.unwrap_or_default());
+                due = Instant::now() + TOLD_EVERY;
             }
         }
     }
@@ -302,10 +331,6 @@ fn plain(request: Request, status: u16, text: &str) -> io::Result<()> {
 /// Those beside the simulator.
 fn hosts() -> Vec<HostShown> {
     let others = AnyHost::all().filter(|host| *host != AnyHost::default());
-    let shown = |host: AnyHost| HostShown {
-        name: host.name(),
-        about: host.about(),
-        real_time: host.keeps_real_time(),
-    };
+    let shown = |host: AnyHost| HostShown { name: host.name(), about: host.about() };
     others.map(shown).collect()
 }

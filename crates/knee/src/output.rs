@@ -6,12 +6,14 @@ use knee_run::Ns;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
 use std::{
-    cell::Cell,
     fmt, fs,
     io::{self, ErrorKind, IsTerminal, Write},
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::mpsc::{RecvTimeoutError, Sender, channel},
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
     thread,
     time::Duration,
 };
@@ -120,7 +122,7 @@ impl Progress {
 
     /// The part of a run of this length.
     pub(crate) fn part(&self, duration_ns: Ns) -> Part<'_> {
-        Part { bar: &self.bar, duration_ns, shown: Cell::new(0) }
+        Part { bar: &self.bar, duration_ns, shown: AtomicU64::new(0) }
     }
 }
 
@@ -128,7 +130,7 @@ impl Progress {
 pub(crate) struct Part<'a> {
     bar: &'a ProgressBar,
     duration_ns: Ns,
-    shown: Cell<u64>,
+    shown: AtomicU64,
 }
 
 impl Part<'_> {
@@ -136,8 +138,8 @@ impl Part<'_> {
     pub(crate) fn at(&self, ns: Ns) {
         let share = u128::from(ns.min(self.duration_ns)) * u128::from(STEPS);
         let steps = (share / u128::from(self.duration_ns.max(1))) as u64;
-        self.bar.inc(steps.saturating_sub(self.shown.get()));
-        self.shown.set(steps.max(self.shown.get()));
+        let shown = self.shown.fetch_max(steps, Ordering::Relaxed);
+        self.bar.inc(steps.saturating_sub(shown));
     }
 }
 

@@ -17,7 +17,7 @@ use knee_results::{
     summary::{Provenance, Summary},
     tables::write_tables,
 };
-use knee_run::{RunOptions, RunRecord, RunSpec};
+use knee_run::{Progress, RunOptions, RunRecord, RunSpec};
 use knee_scenario::{Scenario, ScenarioError, Set};
 use miette::{Result, miette};
 use rayon::prelude::*;
@@ -270,7 +270,11 @@ pub(crate) fn run_each<R, T: Send>(
     let one = |number| {
         let (spec, remembered) = spec(number)?;
         let part = progress.part(spec.duration_ns);
-        let record = host.run_with_progress(&spec, options, &|ns| part.at(ns));
+        let record = host.run_with_progress(&spec, options, &|told| {
+            if let Progress::At(ns) = told {
+                part.at(ns);
+            }
+        });
         let record = record.map_err(hosts::report)?;
         part.at(spec.duration_ns);
         Ok(keep(remembered, &spec, record))
