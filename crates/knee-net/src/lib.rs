@@ -37,6 +37,7 @@ mod ring;
 mod schedule;
 mod service;
 mod steps;
+mod timeline;
 mod trace;
 
 pub use bursts::{BurstLoss, Bursts};
@@ -49,6 +50,7 @@ pub use ring::Ring;
 pub use schedule::Schedule;
 pub use service::{Rate, Service, Varying};
 pub use steps::Steps;
+pub use timeline::Timeline;
 pub use trace::{DeliveryTrace, TraceError};
 
 /// "Nothing is due": the time that an idle element gives.

@@ -1,6 +1,6 @@
 //! A link behind a queue.
 
-use crate::{Limit, NEVER, Packet, Queue, Ring, Service};
+use crate::{Limit, NEVER, Packet, Queue, Ring, Service, Timeline};
 
 /// A packet that left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,32 +51,11 @@ impl Forecast {
 pub struct Timetable {
     forecast: Forecast,
     limit: Limit,
-    leaving: Ring<Leaving>,
+    /// The sizes of the packets by the times of their departures.
+    leaving: Timeline<u32>,
     held_bytes: u64,
-    /// When the first of them leaves, or [`NEVER`].
-    next_ns: u64,
     /// How long each of them waits, if that is to be known.
     waits_ns: Option<Ring<u64>>,
-}
-
-/// What is known of a packet on a [`Timetable`]: when it leaves, as two halves so that a record takes 12
-/// bytes, and its size.
-#[derive(Clone, Copy, Debug, Default)]
-struct Leaving {
-    departs_ns: [u32; 2],
-    bytes: u32,
-}
-
-impl Leaving {
-    #[inline]
-    fn new(departs_ns: u64, bytes: u32) -> Self {
-        Self { departs_ns: [departs_ns as u32, (departs_ns >> 32) as u32], bytes }
-    }
-
-    #[inline]
-    fn departs_ns(&self) -> u64 {
-        u64::from(self.departs_ns[0]) | u64::from(self.departs_ns[1]) << 32
-    }
 }
 
 impl Timetable {
@@ -85,9 +64,8 @@ impl Timetable {
         Self {
             forecast: Forecast::new(service),
             limit,
-            leaving: Ring::default(),
+            leaving: Timeline::default(),
             held_bytes: 0,
-            next_ns: NEVER,
             waits_ns: keeps_waits.then(Ring::default),
         }
     }
@@ -101,11 +79,8 @@ impl Timetable {
         }
         let idle = self.leaving.is_empty();
         let (starts_ns, departs_ns) = self.forecast.transmission_ns(now_ns, idle, bytes);
-        self.leaving.push_back(Leaving::new(departs_ns, bytes));
+        self.leaving.push(departs_ns, bytes);
         self.held_bytes += u64::from(bytes);
-        if idle {
-            self.next_ns = departs_ns;
-        }
         if let Some(waits_ns) = &mut self.waits_ns {
             waits_ns.push_back(starts_ns - now_ns);
         }
@@ -115,16 +90,15 @@ impl Timetable {
     /// When the first packet leaves; [`NEVER`] if there is none, or it never does.
     #[inline(always)]
     pub fn next_ns(&self) -> u64 {
-        self.next_ns
+        self.leaving.next_ns()
     }
 
     /// The first packet leaves: its size, and how long it waited for its transmission to start (0 if that
     /// is not kept).
     #[inline(always)]
     pub fn leave(&mut self) -> Option<(u32, u64)> {
-        let Leaving { bytes, .. } = self.leaving.take_front()?;
+        let (_, bytes) = self.leaving.take()?;
         self.held_bytes -= u64::from(bytes);
-        self.next_ns = self.leaving.front().map_or(NEVER, Leaving::departs_ns);
         let waited_ns = self.waits_ns.as_mut().and_then(Ring::take_front);
         Some((bytes, waited_ns.unwrap_or(0)))
     }

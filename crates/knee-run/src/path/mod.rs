@@ -7,7 +7,9 @@ mod port;
 use crate::{FlowCounters, FlowKind, Ns, PacketEvent, PathSpec, QueueRecord, ReverseLink, RunSpec};
 pub use brief::Brief;
 use hop::{Hop, Watch, bursts, in_burst};
-use knee_net::{Aqm, Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Ring, Schedule, Steps};
+use knee_net::{
+    Aqm, Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Schedule, Steps, Timeline,
+};
 use port::Port;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -147,8 +149,8 @@ impl<P: Packet> Class<P> {
 /// Data of a class from their last hop to the path's end, and what is answered to them back to its start.
 /// The answer is asked for when it returns, or before that when somebody wants to know what has arrived.
 struct Round {
-    /// With the times of their arrival at the path's end.
-    line: Ring<(Ns, Brief)>,
+    /// By the times of their arrival at the path's end.
+    line: Timeline<Brief>,
     /// From the path's end to its start.
     back_ns: Ns,
 }
@@ -156,7 +158,7 @@ struct Round {
 impl Round {
     #[inline(always)]
     fn next_back_ns(&self) -> Ns {
-        self.line.front().map_or(NEVER, |(at_ns, _)| at_ns.saturating_add(self.back_ns))
+        self.line.next_ns().saturating_add(self.back_ns)
     }
 }
 
@@ -328,7 +330,7 @@ impl<P: Numbered> Path<P> {
                     to_hop: DelayLine::default(),
                     to_start: DelayLine::default(),
                     round: Round {
-                        line: Ring::default(),
+                        line: Timeline::default(),
                         back_ns: spec.path.delay_reverse_ns + reverse_delay_ns,
                     },
                 });
@@ -397,11 +399,7 @@ impl<P: Numbered> Path<P> {
         self.links.forward_packets().for_each(|packet| count(packet, Direction::Forward));
         self.links.reverse_packets().for_each(|packet| count(packet, Direction::Reverse));
         for class in &self.links.classes {
-            class
-                .round
-                .line
-                .iter()
-                .for_each(|(_, data)| in_network_pkts[data.flow() as usize] += 1);
+            class.round.line.iter().for_each(|data| in_network_pkts[data.flow() as usize] += 1);
         }
         in_network_pkts
     }
@@ -464,9 +462,10 @@ impl<P: Numbered> Path<P> {
         for class_index in 0..self.links.classes.len() {
             loop {
                 let round = &mut self.links.classes[class_index].round;
-                let due = round.line.front().filter(|(at_ns, _)| *at_ns < until_ns);
-                let Some((at_ns, data)) = due.copied() else { break };
-                round.line.take_front();
+                if round.line.next_ns() >= until_ns {
+                    break;
+                }
+                let Some((at_ns, data)) = round.line.take() else { break };
                 let answer = self.answered(at_ns, data, end);
                 let class = &mut self.links.classes[class_index];
                 let back_ns = class.round.back_ns;
@@ -497,7 +496,7 @@ impl<P: Numbered> Path<P> {
         if !class.to_start.is_empty() {
             return self.come_answered(class_index);
         }
-        let (at_ns, data) = class.round.line.take_front()?;
+        let (at_ns, data) = class.round.line.take()?;
         self.links.schedule.set(to_start(class_index), class.round.next_back_ns());
         self.answered(at_ns, data, end)
     }
@@ -609,7 +608,7 @@ impl<P: Numbered> Path<P> {
     /// The flow whose data of `class` will come round `ahead` places after the next ones.
     #[inline]
     pub(crate) fn peek_round(&self, class: usize, ahead: usize) -> Option<u32> {
-        self.links.classes[class].round.line.get(ahead).map(|(_, data)| data.flow())
+        self.links.classes[class].round.line.get(ahead).map(Brief::flow)
     }
 
     /// On [`Source::Bins`], and at the end of a run: ends a bin of the time series.
@@ -818,8 +817,9 @@ impl<P: Numbered> Links<P> {
         let arrives_ns = at.arrival_ns(departs_ns);
         if self.foresight.answer {
             let class = &mut self.classes[port.class as usize];
-            class.round.line.push_back((arrives_ns, Brief::of(&packet)));
-            if class.round.line.len() == 1 {
+            let first = class.round.line.is_empty();
+            class.round.line.push(arrives_ns, Brief::of(&packet));
+            if first {
                 let due_ns = class.next_back_ns();
                 self.schedule.set(to_start(port.class as usize), due_ns);
             }

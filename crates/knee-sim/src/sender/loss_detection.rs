@@ -72,7 +72,8 @@ impl Scoreboard {
         if losses.marked_pkts > 0 {
             self.flagged_end = self.flagged_end.max(number);
         }
-        while let Some(&(number, sent_ns)) = self.rack.resent.front() {
+        while let Some(number) = self.rack.resent.front() {
+            let sent_ns = self.rack.resent.next_ns();
             if self.is_unanswered(number, sent_ns) {
                 if !self.rack.latest.is_after(sent_ns, number) {
                     break;
@@ -89,7 +90,7 @@ impl Scoreboard {
                 losses.marked_pkts += 1;
                 losses.again |= was.has(RETRANS);
             }
-            self.rack.resent.pop_front();
+            self.rack.resent.take();
         }
         losses
     }
