@@ -45,6 +45,7 @@ pub use error::TestbedError;
 pub use host::Kernel;
 pub use passed::Passed;
 pub use plan::End;
+pub use variants::Variants;
 
 use capture::CaptureFile;
 use error::{Doing, joined};
@@ -64,7 +65,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use variants::Variants;
 
 /// Longest time until the recording of calls has begun.
 const LONGEST_START: Duration = Duration::from_secs(10);
@@ -153,11 +153,11 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
 /// [`TestbedError`]: what this machine lacks, what the spec asks that the kernel cannot do, or
 /// what went wrong.
 pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, TestbedError> {
-    run_in(Time::Real, spec, options, None)
+    run_in(Time::Real, spec, options, None, None)
 }
 
 /// As [`run_with`], on a machine whose clock is of this kind. `tell` receives each row as soon as it is
-/// known.
+/// known. `loaded` are the run's variants, if they were loaded before.
 ///
 /// # Errors
 /// As [`run_with`].
@@ -166,11 +166,12 @@ pub fn run_in(
     spec: &RunSpec,
     options: &RunOptions,
     tell: Option<Tell<'_>>,
+    loaded: Option<Variants>,
 ) -> Result<RunRecord, TestbedError> {
     let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let plan = Plan::new(spec)?;
     let [sender, receiver] = namespace::namespaces(&plan)?;
-    let variants = Variants::load(spec)?;
+    let variants = loaded.map_or_else(|| Variants::load(&Variants::needed(spec)), Ok)?;
     let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants, &receiver))??;
     let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan, &sender))??;
     let qlog = options.qlog.as_deref();

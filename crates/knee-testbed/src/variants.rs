@@ -5,28 +5,40 @@ use knee_cc::Params;
 use knee_kernel::{Loaded, Variant};
 use knee_run::{Cc, FlowKind, RunSpec, Transport};
 
-/// Variants that a run uses. They leave the kernel when this is dropped, and with the process
+/// Variants that runs use. They leave the kernel when this is dropped, and with the process
 /// however it ends.
-pub(crate) struct Variants {
+pub struct Variants {
     loaded: Vec<(Params, Loaded)>,
 }
 
 impl Variants {
-    /// Loads each combination of algorithm and parameters that `spec` has once.
-    pub(crate) fn load(spec: &RunSpec) -> Result<Self, TestbedError> {
-        let run = random_u32()?;
-        let mut loaded: Vec<(Params, Loaded)> = Vec::new();
+    /// Each combination of algorithm and parameters that `spec` has in the kernel, once.
+    pub fn needed(spec: &RunSpec) -> Vec<Params> {
+        let mut needed: Vec<Params> = Vec::new();
         for flow in &spec.flows {
             let FlowKind::Tcp(tcp) = &flow.kind else { continue };
             if tcp.transport == Transport::Quic {
                 continue;
             }
             let Some(params) = tcp.cc.params() else { continue };
-            if !loaded.iter().any(|(p, _)| p == params) {
-                let name = format!("k{run:08x}_{}", loaded.len());
-                loaded.push((params.clone(), knee_kernel::load(params, &name)?));
+            if !needed.contains(params) {
+                needed.push(params.clone());
             }
         }
+        needed
+    }
+
+    /// Loads these.
+    ///
+    /// # Errors
+    /// The kernel refuses one, or may not be asked.
+    pub fn load(needed: &[Params]) -> Result<Self, TestbedError> {
+        let run = random_u32()?;
+        let load = |(number, params): (usize, &Params)| {
+            let name = format!("k{run:08x}_{number}");
+            Ok((params.clone(), knee_kernel::load(params, &name)?))
+        };
+        let loaded = needed.iter().enumerate().map(load).collect::<Result<_, TestbedError>>()?;
         Ok(Self { loaded })
     }
 

@@ -3,11 +3,11 @@
 use crate::{
     initramfs::MODULES,
     kernels::module_files,
-    message::{Answer, Compiled, File, PCAP, Request},
+    message::{Answer, Compiled, File, PCAP, Request, Run},
     ports::{DATA, DIRECTORY, Extent, HALT, HALT_NOW, INPUT, ITEM, LINES, Line},
 };
 use knee_run::{HostError, HostErrorKind, NS_PER_S, RunOptions};
-use knee_testbed::{Time, run_in};
+use knee_testbed::{Time, Variants, run_in};
 use nix::mount::{MsFlags, mount};
 use std::{
     arch::asm,
@@ -22,7 +22,8 @@ use std::{
 
 /// Where a run leaves its files.
 const FILES: &str = "/tmp/files";
-/// After its start the kernel goes on to test its ciphers and the like. Idle time takes none.
+/// After its start the kernel goes on to test its ciphers and the like, and after it has loaded an
+/// algorithm to free what that took. Idle time takes none.
 const SETTLING: Duration = Duration::from_secs(5);
 /// File systems of the kernel's own: kind and place.
 const FILE_SYSTEMS: [(&str, &str); 5] = [
@@ -53,27 +54,43 @@ pub fn main() -> io::Result<()> {
     // The path's thread never waits awake, so nothing needs to be kept from it.
     fs::write("/proc/sys/kernel/sched_rt_runtime_us", "-1")?;
     fs::create_dir_all(FILES)?;
-    // What the kernel still has to do after its start takes time now, and not in each run.
+    let mut loaded = None;
+    let (answer, contents) = loop {
+        match request()? {
+            Request::Load(needed) => match Variants::load(&needed) {
+                Ok(variants) => loaded = Some(variants),
+                Err(error) => break (Answer::refusing(error.into()), Vec::new()),
+            },
+            Request::Run(run) => {
+                watch(run.budget_ns);
+                let done = catch_unwind(AssertUnwindSafe(|| carry_out(&run, loaded)));
+                break done.unwrap_or_else(|_| {
+                    let why = "the run panicked inside the guest; its last lines say where";
+                    let error = HostError::new(HostErrorKind::Broken, why);
+                    (Answer::refusing(error), Vec::new())
+                });
+            }
+        }
+    };
+    let answer = postcard::to_stdvec(&answer).map_err(io::Error::other)?;
+    permit_ports(true)?;
+    halt(&Line::Results(vec![extent(&answer), extent(&contents)]));
+    Err(io::Error::other("the machine went on after the end of the run"))
+}
+
+/// Halts, and when the machine goes on reads what is to be done.
+fn request() -> io::Result<Request> {
+    // What the kernel still has to do takes time now, and not in each run.
     thread::sleep(SETTLING);
     permit_ports(true)?;
-    // Here the machine is kept, and each run goes on from here.
+    // Here the machine is kept, and goes on from here as often as wanted.
     halt(&Line::Ready(clock_ns()));
     let input = input(INPUT).ok_or_else(|| io::Error::other("the machine gives no run"))?;
     permit_ports(false)?;
     let (own, rest) =
         postcard::take_from_bytes::<Vec<Compiled>>(&input).map_err(io::Error::other)?;
     own.into_iter().try_for_each(Compiled::load).map_err(io::Error::other)?;
-    let request: Request = postcard::from_bytes(rest).map_err(io::Error::other)?;
-    watch(request.budget_ns);
-    let done = catch_unwind(AssertUnwindSafe(|| carry_out(&request)));
-    let (answer, contents) = done.unwrap_or_else(|_| {
-        let why = "the run panicked inside the guest; its last lines say where";
-        (Answer::refusing(HostError::new(HostErrorKind::Broken, why)), Vec::new())
-    });
-    let answer = postcard::to_stdvec(&answer).map_err(io::Error::other)?;
-    permit_ports(true)?;
-    halt(&Line::Results(vec![extent(&answer), extent(&contents)]));
-    Err(io::Error::other("the machine went on after the end of the run"))
+    postcard::from_bytes(rest).map_err(io::Error::other)
 }
 
 impl Answer {
@@ -91,14 +108,14 @@ fn extent(bytes: &[u8]) -> Extent {
 }
 
 /// The run, and the contents of the files that it left.
-fn carry_out(request: &Request) -> (Answer, Vec<u8>) {
+fn carry_out(run: &Run, loaded: Option<Variants>) -> (Answer, Vec<u8>) {
     let files = Path::new(FILES);
     let options = RunOptions {
-        pcap: request.pcap.then(|| files.join(PCAP)),
-        qlog: request.qlog.then(|| files.to_owned()),
+        pcap: run.pcap.then(|| files.join(PCAP)),
+        qlog: run.qlog.then(|| files.to_owned()),
         ..RunOptions::default()
     };
-    let mut record = match run_in(Time::Virtual, &request.spec, &options, None) {
+    let mut record = match run_in(Time::Virtual, &run.spec, &options, None, loaded) {
         Ok(record) => record,
         Err(error) => return (Answer::refusing(error.into()), Vec::new()),
     };

@@ -3,17 +3,19 @@
 use crate::{
     error::broken,
     kernels::{self, KernelChoice},
-    machine::{BUDGET, Machine},
-    message::{Answer, Compiled, PCAP, Request},
+    machine::{BUDGET, Machine, Snapshot},
+    message::{Answer, Compiled, PCAP, Request, Run},
     snapshots::Booted,
 };
+use knee_cc::{Algorithm, Params};
 use knee_run::{
     Host, HostError, HostErrorKind, NS_PER_S, Ns, Progress, RunOptions, RunRecord, RunSpec, Tell,
 };
+use knee_testbed::Variants;
 use std::{
     env, fs,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 use tempfile::NamedTempFile;
 
@@ -26,12 +28,22 @@ const BUDGET_NS: u64 = 300 * NS_PER_S;
 pub struct Vm {
     /// A guest with each kernel that runs have asked for.
     booted: Mutex<Vec<(Option<String>, Arc<Booted>)>>,
+    /// Those that have loaded a run's algorithms, too.
+    loaded: Mutex<Vec<Loaded>>,
+}
+
+/// A guest, by its hash, with algorithms. Runs that use it now have it open; nobody else, so that the
+/// cache can forget it.
+struct Loaded {
+    hash: String,
+    needed: Vec<Params>,
+    snapshot: Arc<Mutex<Weak<Snapshot>>>,
 }
 
 impl Vm {
     /// Without a guest yet.
     pub const fn new() -> Self {
-        Self { booted: Mutex::new(Vec::new()) }
+        Self { booted: Mutex::new(Vec::new()), loaded: Mutex::new(Vec::new()) }
     }
 
     /// The guest that runs with `options` go on from. It is booted by whoever needs it first; the
@@ -46,6 +58,31 @@ impl Vm {
         let booted = Arc::new(Booted::with(kernels::find(choice.as_ref())?)?);
         all.push((options.kernel.clone(), booted.clone()));
         Ok(booted)
+    }
+
+    /// What a run with these algorithms goes on from: the guest that has loaded them. They are loaded by
+    /// whoever needs them first; the others wait.
+    fn loaded(&self, booted: &Booted, needed: &[Params]) -> Result<Arc<Snapshot>, HostError> {
+        if needed.is_empty() {
+            return Ok(booted.snapshot.clone());
+        }
+        let slot = {
+            let mut all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = all.iter().find(|l| l.hash == booted.hash && l.needed == needed);
+            known.map(|l| l.snapshot.clone()).unwrap_or_else(|| {
+                let snapshot = Arc::default();
+                let hash = booted.hash.clone();
+                all.push(Loaded { hash, needed: needed.to_vec(), snapshot: Arc::clone(&snapshot) });
+                snapshot
+            })
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(snapshot) = slot.upgrade() {
+            return Ok(snapshot);
+        }
+        let snapshot = Arc::new(booted.loaded(needed)?);
+        *slot = Arc::downgrade(&snapshot);
+        Ok(snapshot)
     }
 }
 
@@ -86,27 +123,28 @@ impl Host for Vm {
             return Err(broken(format!("`{}` exists already", pcap.display())).with_help(help));
         }
         let booted = self.booted(options)?;
-        let request = Request {
+        let needed = Variants::needed(spec);
+        let snapshot = self.loaded(&booted, &needed)?;
+        let request = Request::Run(Box::new(Run {
             spec: spec.clone(),
             pcap: options.pcap.is_some(),
             qlog: options.qlog.is_some(),
             budget_ns: budget_ns(spec)?,
-        };
-        let own = Compiled::all(spec)?;
+        }));
+        // The guest knows those that it has loaded.
+        let known = |a: &Algorithm| needed.iter().any(|params| params.algorithm() == *a);
+        let own = Compiled::all(spec.algorithms().filter(|a| !known(a)))?;
         let request = postcard::to_stdvec(&(own, request)).map_err(|e| broken(e.to_string()))?;
-        let Booted { arguments, snapshot, .. } = &*booted;
-        let results = Machine::resume(arguments, snapshot, &request, |ns| tell(Progress::At(ns)))?;
-        let [answer, contents] = &results[..] else {
-            return Err(broken("the guest gave other results than a run has"));
-        };
-        let answer: Answer = postcard::from_bytes(answer)
-            .map_err(|e| broken(format!("the guest's answer cannot be read: {e}")))?;
+        let arguments = &booted.arguments;
+        let results = Machine::resume(arguments, &snapshot, &request, |ns| tell(Progress::At(ns)))?;
+        drop(snapshot);
+        let answer = Answer::of(&results)?;
         let mut record = answer.record?;
         record.name_observed(spec);
         for (flow, trace) in record.flows.iter_mut().zip(answer.traces) {
             flow.trace = trace;
         }
-        let mut rest = &contents[..];
+        let mut rest = results.get(1).map_or(&[][..], Vec::as_slice);
         for file in &answer.files {
             let (contents, after) = rest
                 .split_at_checked(file.bytes as usize)

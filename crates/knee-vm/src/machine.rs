@@ -134,17 +134,7 @@ impl Snapshot {
     /// Puts one into a file that is still empty. What is not written of the memory takes no room.
     fn keep(file: File, memory: &File, state: &[u8]) -> io::Result<Self> {
         file.set_len(MEMORY_BYTES)?;
-        let mut buffer = vec![0; 1 << 20];
-        let mut at = 0;
-        while let Some((start, end)) = written(memory, at)? {
-            at = start;
-            while at < end {
-                let len = buffer.len().min((end - at) as usize);
-                memory.read_exact_at(&mut buffer[..len], at)?;
-                file.write_all_at(&buffer[..len], at)?;
-                at += len as u64;
-            }
-        }
+        copy_written(memory, &file)?;
         let snapshot = Self(file);
         snapshot.behind_memory()?.write_all(state)?;
         Ok(snapshot)
@@ -169,6 +159,14 @@ impl Snapshot {
     }
 }
 
+/// What becomes of a machine that is prepared for runs.
+pub(crate) enum Prepared {
+    /// It was kept, if the disk had room.
+    Kept(io::Result<Snapshot>),
+    /// It could not be prepared: its results.
+    Refused(Vec<Vec<u8>>),
+}
+
 /// A running machine.
 pub(crate) struct Machine {
     process: Process,
@@ -190,7 +188,6 @@ impl Machine {
         file: File,
     ) -> Result<io::Result<Snapshot>, HostError> {
         let initramfs = in_memory(initramfs)?;
-        let state = in_memory(&[])?;
         // Not in the file itself: where the disk is full, QEMU would end without a word.
         let memory = in_memory(&[])?;
         memory.set_len(MEMORY_BYTES).map_err(failed)?;
@@ -203,14 +200,31 @@ impl Machine {
             Line::Ready(ns) => Some(ns),
             _ => None,
         })?;
-        machine.wait_event("STOP")?;
-        // It writes to a program, or to a descriptor that came over a socket.
-        let to = format!("/proc/{}/fd/{}", std::process::id(), state.as_raw_fd());
-        machine.migrate("migrate", &format!("exec:cat >{to}"))?;
-        let mut bytes = Vec::new();
-        File::open(&to).and_then(|mut state| state.read_to_end(&mut bytes)).map_err(failed)?;
-        set_clock(&mut bytes, clock_ns + HALTED_NS)?;
-        Ok(Snapshot::keep(file, &memory, &bytes))
+        machine.keep(&memory, clock_ns, file)
+    }
+
+    /// Lets a machine go on from `snapshot` with an input that prepares it for runs, and puts what it is
+    /// then into `file`, which is still empty. If it cannot be prepared, its results say why.
+    pub(crate) fn prepare(
+        arguments: &[String],
+        snapshot: &Snapshot,
+        input: &[u8],
+        file: File,
+    ) -> Result<Prepared, HostError> {
+        let memory = in_memory(&[])?;
+        memory.set_len(MEMORY_BYTES).map_err(failed)?;
+        copy_written(&snapshot.0, &memory).map_err(failed)?;
+        let output = in_memory(&[])?;
+        let mut machine = Self::go_on(arguments, snapshot, (&memory, true), input, &output)?;
+        let said = machine.wait_for(|line| match line {
+            Line::Ready(_) | Line::Results(_) => Some(line),
+            _ => None,
+        })?;
+        match said {
+            Line::Ready(clock_ns) => machine.keep(&memory, clock_ns, file).map(Prepared::Kept),
+            Line::Results(extents) => machine.results(&extents, &output).map(Prepared::Refused),
+            _ => Err(broken("the guest said something else than was waited for")),
+        }
     }
 
     /// Starts a machine and lets it go on from `snapshot`, with this input. What it leaves in its
@@ -221,23 +235,8 @@ impl Machine {
         input: &[u8],
         progress: impl Fn(u64),
     ) -> Result<Vec<Vec<u8>>, HostError> {
-        let input = in_memory(input)?;
         let output = in_memory(&[])?;
-        let state = snapshot.behind_memory().map_err(failed)?;
-        let mut command = Start::new(arguments);
-        command.memory(&snapshot.0, false);
-        command.option("-incoming", "defer");
-        let item = format!("name={INPUT},file={}", path(&input));
-        command.option("-fw_cfg", &item);
-        let shared = [&input, &output, &state].map(|file| file.as_raw_fd());
-        command.inherit(&shared);
-        let mut machine = command.start()?;
-        machine.migrate("migrate-incoming", &format!("fd:{}", state.as_raw_fd()))?;
-        while machine.execute("query-status", json!({}))?["status"] == "inmigrate" {
-            thread::sleep(Duration::from_millis(1));
-        }
-        machine.events.clear();
-        machine.execute("cont", json!({}))?;
+        let mut machine = Self::go_on(arguments, snapshot, (&snapshot.0, false), input, &output)?;
         let extents = machine.wait_for(|line| match line {
             Line::Progress(ns) => {
                 progress(ns);
@@ -246,8 +245,59 @@ impl Machine {
             Line::Results(extents) => Some(extents),
             _ => None,
         })?;
-        machine.wait_event("STOP")?;
-        extents.iter().map(|extent| machine.memory(extent, &output)).collect()
+        machine.results(&extents, &output)
+    }
+
+    /// Starts a machine that goes on from `snapshot` with the memory in `memory.0`, where it writes only
+    /// if `memory.1`. It reads `input`, and may write to `output`.
+    fn go_on(
+        arguments: &[String],
+        snapshot: &Snapshot,
+        memory: (&File, bool),
+        input: &[u8],
+        output: &File,
+    ) -> Result<Self, HostError> {
+        let input = in_memory(input)?;
+        let state = snapshot.behind_memory().map_err(failed)?;
+        let mut command = Start::new(arguments);
+        command.memory(memory.0, memory.1);
+        command.option("-incoming", "defer");
+        let item = format!("name={INPUT},file={}", path(&input));
+        command.option("-fw_cfg", &item);
+        let shared = [&input, output, &state].map(|file| file.as_raw_fd());
+        command.inherit(&shared);
+        let mut machine = command.start()?;
+        machine.migrate("migrate-incoming", &format!("fd:{}", state.as_raw_fd()))?;
+        while machine.execute("query-status", json!({}))?["status"] == "inmigrate" {
+            thread::sleep(Duration::from_millis(1));
+        }
+        machine.events.clear();
+        machine.execute("cont", json!({}))?;
+        Ok(machine)
+    }
+
+    /// Puts a machine that halts, or is about to, into `file`.
+    fn keep(
+        mut self,
+        memory: &File,
+        clock_ns: u64,
+        file: File,
+    ) -> Result<io::Result<Snapshot>, HostError> {
+        self.wait_event("STOP")?;
+        let state = in_memory(&[])?;
+        // It writes to a program, or to a descriptor that came over a socket.
+        let to = format!("/proc/{}/fd/{}", std::process::id(), state.as_raw_fd());
+        self.migrate("migrate", &format!("exec:cat >{to}"))?;
+        let mut bytes = Vec::new();
+        File::open(&to).and_then(|mut state| state.read_to_end(&mut bytes)).map_err(failed)?;
+        set_clock(&mut bytes, clock_ns + HALTED_NS)?;
+        Ok(Snapshot::keep(file, memory, &bytes))
+    }
+
+    /// What a machine that halts, or is about to, has for results.
+    fn results(mut self, extents: &[Extent], output: &File) -> Result<Vec<Vec<u8>>, HostError> {
+        self.wait_event("STOP")?;
+        extents.iter().map(|extent| self.memory(extent, output)).collect()
     }
 
     /// A part of the memory of the guest's present process, by way of a file that the machine has.
@@ -636,6 +686,23 @@ fn set_clock(state: &mut [u8], clock_ns: u64) -> Result<(), HostError> {
     }
     let skipped_ns = clock_ns as i64 - instructions;
     state[at..at + size_of::<i64>()].copy_from_slice(&skipped_ns.to_be_bytes());
+    Ok(())
+}
+
+/// Copies the memory of a machine, except for what was never written.
+fn copy_written(from: &File, to: &File) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut at = 0;
+    while let Some((start, end)) = written(from, at)?.filter(|(start, _)| *start < MEMORY_BYTES) {
+        at = start;
+        let end = end.min(MEMORY_BYTES);
+        while at < end {
+            let len = buffer.len().min((end - at) as usize);
+            from.read_exact_at(&mut buffer[..len], at)?;
+            to.write_all_at(&buffer[..len], at)?;
+            at += len as u64;
+        }
+    }
     Ok(())
 }
 

@@ -1,12 +1,12 @@
 //! What goes into a guest, and what comes out.
 
 use crate::error::broken;
-use knee_cc::Source;
+use knee_cc::{Algorithm, Params, Source};
 use knee_run::{CallRecord, HostError, HostErrorKind, RunRecord, RunSpec};
 use serde::{Deserialize, Serialize};
 
-/// An algorithm from a C file, compiled: the guest has no compiler. A guest is given all that a run has
-/// before the run, which names them.
+/// An algorithm from a C file, compiled: the guest has no compiler. A guest is given all that a request
+/// has before the request, which names them.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Compiled {
     file: String,
@@ -18,13 +18,13 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Those that `spec` has, each once.
+    /// Those of `algorithms`, each once.
     ///
     /// # Errors
     /// clang is missing, or finds faults.
-    pub(crate) fn all(spec: &RunSpec) -> Result<Vec<Self>, HostError> {
+    pub(crate) fn all(algorithms: impl Iterator<Item = Algorithm>) -> Result<Vec<Self>, HostError> {
         let mut all: Vec<Self> = Vec::new();
-        for algorithm in spec.algorithms() {
+        for algorithm in algorithms {
             let Some(Source { file, text, object }) = algorithm.source() else { continue };
             if all.iter().any(|known| known.file == *file && known.text == *text) {
                 continue;
@@ -49,9 +49,19 @@ impl Compiled {
     }
 }
 
-/// What a guest is to do.
+/// What a guest is to do. The algorithms from C files that it names and that the guest does not know yet
+/// ([`Compiled`]) come before it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Request {
+pub(crate) enum Request {
+    /// Load these algorithms and wait for a run.
+    Load(Vec<Params>),
+    /// Carry out a run, with what was loaded.
+    Run(Box<Run>),
+}
+
+/// A run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Run {
     /// The run.
     pub spec: RunSpec,
     /// Whether the packets are wanted.
@@ -72,6 +82,15 @@ pub(crate) struct Answer {
     pub traces: Vec<Vec<CallRecord>>,
     /// Files that were asked for. Their contents come after the answer, one after the other.
     pub files: Vec<File>,
+}
+
+impl Answer {
+    /// That in the results of a guest: it comes first.
+    pub(crate) fn of(results: &[Vec<u8>]) -> Result<Self, HostError> {
+        let answer = results.first().map(|answer| postcard::from_bytes(answer));
+        let answer = answer.ok_or_else(|| broken("the guest gave no results"))?;
+        answer.map_err(|e| broken(format!("the guest's answer cannot be read: {e}")))
+    }
 }
 
 /// A file that the guest made.

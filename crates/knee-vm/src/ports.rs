@@ -21,7 +21,7 @@ pub(crate) const INPUT: &str = "opt/knee/run";
 /// What a line of the guest says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// It has booted, and halts at about this time of its clock, ns.
+    /// It waits for what it is to do, and halts at about this time of its clock, ns.
     Ready(u64),
     /// So many nanoseconds of the run are over.
     Progress(u64),

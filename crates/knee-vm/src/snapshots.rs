@@ -1,12 +1,15 @@
-//! Guests that have booted, kept in the cache: each run goes on from one.
+//! Guests that have booted, and those of them that have loaded algorithms too, kept in the cache: each
+//! run goes on from one.
 
 use crate::{
     error::{broken, doing},
     initramfs::Parts,
     kernels::{self, Kernel},
-    machine::{self, Machine, Snapshot},
+    machine::{self, Machine, Prepared, Snapshot},
+    message::{Answer, Compiled, Request},
     remembered::{Remembered, hex},
 };
+use knee_cc::Params;
 use knee_run::HostError;
 use nix::{
     fcntl::{AT_FDCWD, AtFlags},
@@ -18,11 +21,13 @@ use std::{
     io::ErrorKind,
     os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
-/// Snapshots that stay in the cache, the latest ones. Each build of this program makes its own.
-const KEPT: usize = 6;
+/// Snapshots that stay in the cache, those used last. Each build of this program makes its own, and for
+/// each set of algorithms in a run another.
+const KEPT: usize = 16;
 
 /// A guest that waits for a run.
 pub(crate) struct Booted {
@@ -32,7 +37,7 @@ pub(crate) struct Booted {
     /// Hash of all that it is made of: kernel, file system with this program, QEMU, arguments.
     pub hash: String,
     pub arguments: Vec<String>,
-    pub snapshot: Snapshot,
+    pub snapshot: Arc<Snapshot>,
 }
 
 impl Booted {
@@ -49,38 +54,62 @@ impl Booted {
         hash.update(remembered.hash(&kernel.image)?);
         hash.update(format!("{qemu} {:?}", machine::arguments(Path::new("IMAGE"))));
         let hash = hex(&hash.finalize());
-        let path = folder.join(format!("{hash}.snapshot"));
-        let snapshot = match open(&path) {
-            Ok(file) => Snapshot::of(file),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                fs::create_dir_all(&folder).map_err(doing("creating", &folder))?;
-                let snapshot = boot(&arguments, &parts.archive()?, &folder, &path)?;
-                forget_old(&folder);
-                snapshot
-            }
-            Err(error) => return Err(doing("opening", &path)(error)),
-        };
+        let boot = |file| Machine::boot(&arguments, &parts.archive()?, file);
+        let snapshot = kept(&folder, &hash, boot)?.into();
         Ok(Self { kernel, qemu, hash, arguments, snapshot })
+    }
+
+    /// It, once it has loaded these algorithms: from the cache, or loaded now. Reading the kernel's types
+    /// and the verifier take three times as long as all else in a run's start.
+    pub(crate) fn loaded(&self, needed: &[Params]) -> Result<Snapshot, HostError> {
+        let own = Compiled::all(needed.iter().map(Params::algorithm))?;
+        let request = postcard::to_stdvec(&(own, Request::Load(needed.to_vec())));
+        let request = request.map_err(|e| broken(e.to_string()))?;
+        let hash = hex(&Sha256::new().chain_update(&self.hash).chain_update(&request).finalize());
+        let load = |file| match Machine::prepare(&self.arguments, &self.snapshot, &request, file)? {
+            Prepared::Kept(kept) => Ok(kept),
+            Prepared::Refused(results) => Err(Answer::of(&results)?
+                .record
+                .err()
+                .unwrap_or_else(|| broken("the guest made a run, and was to load algorithms"))),
+        };
+        kept(&kernels::cache()?.join("vm"), &hash, load)
     }
 }
 
-fn open(path: &Path) -> std::io::Result<File> {
+/// The snapshot of this hash, from the cache or made now.
+fn kept(
+    folder: &Path,
+    hash: &str,
+    make: impl FnOnce(File) -> Result<std::io::Result<Snapshot>, HostError>,
+) -> Result<Snapshot, HostError> {
+    let path = folder.join(format!("{hash}.snapshot"));
     // QEMU wants to open it for writing, and does not write.
-    OpenOptions::new().read(true).write(true).open(path)
+    match OpenOptions::new().read(true).write(true).open(&path) {
+        Ok(file) => {
+            // Where that is not possible, it is forgotten earlier.
+            let _ = file.set_modified(SystemTime::now());
+            return Ok(Snapshot::of(file));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(doing("opening", &path)(error)),
+    }
+    fs::create_dir_all(folder).map_err(doing("creating", folder))?;
+    let snapshot = named(make, folder, &path)?;
+    forget_old(folder);
+    Ok(snapshot)
 }
 
-/// Boots a guest. Its snapshot gets its name when it is whole; until then it has none.
-fn boot(
-    arguments: &[String],
-    initramfs: &[u8],
+/// Makes a snapshot. It gets its name when it is whole; until then it has none.
+fn named(
+    make: impl FnOnce(File) -> Result<std::io::Result<Snapshot>, HostError>,
     folder: &Path,
     path: &Path,
 ) -> Result<Snapshot, HostError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
     let file = options.open(folder).map_err(doing("making a file in", folder))?;
-    let kept = Machine::boot(arguments, initramfs, file)?;
-    let snapshot = kept.map_err(|e| {
+    let snapshot = make(file)?.map_err(|e| {
         let error = doing("keeping a virtual machine in", folder)(e);
         error.with_help("it takes 100 MB or more; XDG_CACHE_HOME names another place for the cache")
     })?;
@@ -92,7 +121,7 @@ fn boot(
     }
 }
 
-/// Removes snapshots that have not been made lately. Who uses one has it open.
+/// Removes snapshots that have not been used lately. Who uses one has it open.
 fn forget_old(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<(SystemTime, PathBuf)> = entries
