@@ -1,15 +1,25 @@
-//! docs/evaluate.md shows the record of `knee evaluate --all --quick`, and names every criterion.
+//! docs/evaluate.md shows every criterion, and the records of `knee evaluate`: of the simulator, and of real TCP.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use knee_lab::{
     duel::Entrant,
-    evaluate::{Record, criteria},
+    evaluate::{Better, Bound, Criterion, Measure, Record, criteria},
 };
 use std::{env, fs};
 
-const BEGIN: &str =
-    "<!-- scorecard: made by KNEE_UPDATE_RECORD=1 cargo test -p knee-lab --test scorecard -->\n";
-const END: &str = "<!-- end of scorecard -->\n";
+/// Parts of the document, between the first line and the second.
+const CRITERIA: [&str; 2] = [
+    "<!-- criteria: made by KNEE_UPDATE_RECORD=1 cargo test -p knee-lab --test scorecard -->\n",
+    "<!-- end of criteria -->\n",
+];
+const SCORECARD: [&str; 2] = [
+    "<!-- scorecard: made by KNEE_UPDATE_RECORD=1 cargo test -p knee-lab --test scorecard -->\n",
+    "<!-- end of scorecard -->\n",
+];
+const ON_VM: [&str; 2] = [
+    "<!-- on vm: made by KNEE_UPDATE_RECORD=1 cargo test -p knee-lab --test scorecard -->\n",
+    "<!-- end of on vm -->\n",
+];
 
 fn sign(word: Option<&str>) -> &'static str {
     match word {
@@ -34,19 +44,76 @@ fn table(record: &Record) -> String {
     text + "\n"
 }
 
-#[test]
-fn the_document_shows_the_record() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evaluate.md");
-    let text = fs::read_to_string(path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).unwrap();
-    let (shown, after) = rest.split_once(END).unwrap();
-    let wanted = table(&Record::of_repository().unwrap());
-    if env::var_os("KNEE_UPDATE_RECORD").is_some() {
-        fs::write(path, format!("{before}{BEGIN}{wanted}{END}{after}")).unwrap();
-        return;
+/// What a criterion asks of `measure`, and the source of its bound.
+fn asked(measure: &Measure) -> (String, String) {
+    let Measure { name, unit, bound, no_worse, better, source, .. } = measure;
+    let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
+    let direction = match better {
+        Better::Lower => "at most",
+        Better::Higher => "at least",
+    };
+    let bound = bound.as_ref().map(|bound| match bound {
+        Bound::Number(x) => format!("{direction} `{x}`"),
+        Bound::Formula(text) => format!("{direction} `{text}`"),
+    });
+    let beside = no_worse
+        .map(|part| format!("no worse than the baseline by more than {:.0} %", 100.0 * part));
+    let all: Vec<String> = bound.into_iter().chain(beside).collect();
+    let all = if all.is_empty() { "shown".to_owned() } else { all.join(" or ") };
+    (format!("{name}{unit}: {all}"), source.clone().unwrap_or_default())
+}
+
+fn criteria_table() -> String {
+    let mut text =
+        "\n| section | criterion | what | asked | source of bounds |\n|---|---|---|---|---|\n"
+            .to_owned();
+    for Criterion { id, section, title, measures, .. } in criteria().unwrap() {
+        let (all, mut sources): (Vec<String>, Vec<String>) = measures.iter().map(asked).unzip();
+        sources.retain(|source| !source.is_empty());
+        sources.dedup();
+        let (all, sources) = (all.join("; "), sources.join("; "));
+        text += &format!("| {section} | `{id}` | {title} | {all} | {sources} |\n");
     }
-    assert_eq!(shown, wanted, "docs/evaluate.md is not what the record says: {BEGIN}");
-    for criterion in criteria().unwrap() {
-        assert!(before.contains(&format!("| `{}` |", criterion.id)), "{}", criterion.id);
+    text + "\n"
+}
+
+/// The criteria that were run on real TCP: each verdict there, and where it is another the simulator's.
+fn vm_table() -> String {
+    let (vm, sim) = (Record::on_vm().unwrap(), Record::of_repository().unwrap());
+    let names: Vec<&str> = vm.algorithms().collect();
+    let mut text =
+        format!("\n| criterion | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
+    for Criterion { id, .. } in criteria().unwrap() {
+        if !names.iter().any(|name| vm.verdict(name, &id).is_some()) {
+            continue;
+        }
+        let cell = |name: &&str| match (vm.verdict(name, &id), sim.verdict(name, &id)) {
+            (real, simulated) if real == simulated => sign(real).to_owned(),
+            (real, simulated) => format!("{} (simulator: {})", sign(real), sign(simulated)),
+        };
+        let cells: Vec<String> = names.iter().map(cell).collect();
+        text += &format!("| `{id}` | {} |\n", cells.join(" | "));
+    }
+    text + "\n"
+}
+
+#[test]
+fn the_document_shows_the_criteria_and_the_records() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evaluate.md");
+    let mut text = fs::read_to_string(path).unwrap();
+    let parts = [
+        (CRITERIA, criteria_table()),
+        (SCORECARD, table(&Record::of_repository().unwrap())),
+        (ON_VM, vm_table()),
+    ];
+    for ([begin, end], wanted) in parts {
+        let (before, rest) = text.split_once(begin).unwrap();
+        let (shown, after) = rest.split_once(end).unwrap();
+        if env::var_os("KNEE_UPDATE_RECORD").is_some() {
+            text = format!("{before}{begin}{wanted}{end}{after}");
+            fs::write(path, &text).unwrap();
+        } else {
+            assert_eq!(shown, wanted, "docs/evaluate.md is stale: {begin}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `knee evaluate`.
 
-use crate::{Format, REPEAT, hosts::OneHost, integer, interrupt, made_by, output};
+use crate::{COMMIT, Format, REPEAT, hosts::OneHost, integer, interrupt, made_by, output};
 use knee_lab::{
     duel::Entrant,
     evaluate::{
@@ -17,6 +17,7 @@ Examples:
   knee evaluate chd --quick
   knee evaluate chd:qth=40ms --against newreno --only bufferbloat
   knee evaluate copa --seeds 5 --keep kept --out results
+  knee evaluate newreno cubic chd --only two-way,real-time --host vm --quick
 
 docs/evaluate.md says what each criterion asks, and why.";
 
@@ -28,11 +29,11 @@ const QUICK_SEEDS: u32 = 2;
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// An algorithm, with parameters if needed: chd, chd:qth=20ms:qmin=5ms
+    /// Algorithms, with parameters if needed: chd, chd:qth=20ms:qmin=5ms
     #[arg(value_name = "NAME", value_parser = Entrant::parse, required_unless_present = "all")]
-    name: Option<Entrant>,
+    names: Vec<Entrant>,
     /// All algorithms, each with its defaults; with --quick, held against the record
-    #[arg(long, conflicts_with = "name")]
+    #[arg(long, conflicts_with = "names")]
     all: bool,
     /// The algorithms that it is held against, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = Entrant::parse, default_value = "cubic,newreno")]
@@ -46,6 +47,9 @@ pub(crate) struct Args {
     /// The quick form: fewer points and repetitions
     #[arg(long)]
     quick: bool,
+    /// Set this in all runs, as in knee run: --only cellular --set path.rate_trace=/data/my.down
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    sets: Vec<String>,
     #[command(flatten)]
     on: OneHost,
     /// Keep what was measured in this folder, and reuse what this same build of Knee kept there: an
@@ -73,10 +77,7 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
     }
     let journal =
         args.keep.as_deref().map(Journal::open).transpose().map_err(|e| miette!("{e}"))?;
-    let subjects = match &args.name {
-        Some(name) => vec![name.clone()],
-        None => Entrant::all(),
-    };
+    let subjects = if args.all { Entrant::all() } else { args.names.clone() };
     let host = args.on.host;
     let options = args.on.jobs.options(&[host])?;
     let bar = std::sync::OnceLock::new();
@@ -88,16 +89,16 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
         options: &options,
         seeds: args.seeds.unwrap_or(if args.quick { QUICK_SEEDS } else { SEEDS }),
         quick: args.quick,
+        sets: &args.sets,
         journal: journal.as_ref(),
         progress: &progress,
     };
     let evaluations = run(&subjects, &args.against, &args.only, &how)?;
-    let found = Record::of(&evaluations);
+    let found = Record::of(&evaluations, &made_with(args, &how));
     let mut kept = None;
     if let Some(results) = results {
-        let mut report = match &args.name {
-            Some(entrant) => {
-                let evaluation = &evaluations[0];
+        let mut report = match (&evaluations[..], &subjects[..]) {
+            ([evaluation], [entrant]) => {
                 results.json("evaluation.json", evaluation)?;
                 let mut worst = Vec::new();
                 for verdict in evaluation.criteria.iter().filter(|c| c.verdict == Word::Fails) {
@@ -107,9 +108,9 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
                 }
                 evaluation_report(evaluation, &criteria()?, &worst)
             }
-            None => {
+            _ => {
                 results.json("evaluation.json", &Scorecard { evaluations: &evaluations })?;
-                let record = found.to_toml().map_err(|e| miette!("record.toml: {e}"))?;
+                let record = found.to_toml(&command()).map_err(|e| miette!("record.toml: {e}"))?;
                 results.bytes("record.toml", record)?;
                 scorecard_report(&evaluations)
             }
@@ -118,13 +119,11 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
         results.bytes("report.html", report.html())?;
         kept = Some(results.finish()?);
     }
-    match (args.format, &args.name) {
-        (Format::Json, Some(_)) => output::print_json(&evaluations[0])?,
-        (Format::Json, None) => output::print_json(&Scorecard { evaluations: &evaluations })?,
-        (Format::Table, Some(_)) => {
-            output::print(&evaluation_text(&evaluations[0], output::width()))?
-        }
-        (Format::Table, None) => output::print(&scorecard_text(&evaluations, output::width()))?,
+    match (args.format, &evaluations[..]) {
+        (Format::Json, [one]) => output::print_json(one)?,
+        (Format::Json, all) => output::print_json(&Scorecard { evaluations: all })?,
+        (Format::Table, [one]) => output::print(&evaluation_text(one, output::width()))?,
+        (Format::Table, all) => output::print(&scorecard_text(all, output::width()))?,
     };
     if let Some(path) = kept {
         output::tell(&format!("report: {}", path.join("report.html").display()));
@@ -132,11 +131,37 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
     if args.all {
         return against_the_record(args, &found);
     }
-    Ok(match evaluations[0].word() {
-        Word::Fails => ExitCode::FAILURE,
-        Word::NotJudged => ExitCode::from(3),
-        Word::Informs | Word::Passes | Word::NoWorse => ExitCode::SUCCESS,
+    Ok(match evaluations.iter().map(Evaluation::word).max() {
+        Some(Word::Fails) => ExitCode::FAILURE,
+        Some(Word::NotJudged) => ExitCode::from(3),
+        Some(Word::Informs | Word::Passes | Word::NoWorse) | None => ExitCode::SUCCESS,
     })
+}
+
+/// What a record tells of a host whose results depend on what it is made of.
+fn made_with(args: &Args, how: &HowToRun<'_>) -> Vec<(&'static str, String)> {
+    let mut facts = args.on.host.made_with(how.options);
+    if !facts.is_empty() {
+        facts.push(("Knee's commit", COMMIT.unwrap_or("unknown").to_owned()));
+        facts.push(("repetitions", how.seeds.to_string()));
+    }
+    facts
+}
+
+/// The command that this is, without what has no part in verdicts.
+fn command() -> String {
+    const NO_PART: [&str; 4] = ["--out", "--keep", "--jobs", "--format"];
+    let arguments = std::env::args_os().skip(1);
+    let mut words = arguments.map(|word| word.to_string_lossy().into_owned());
+    let mut command = "knee".to_owned();
+    while let Some(word) = words.next() {
+        if NO_PART.contains(&word.as_str()) {
+            words.next();
+        } else if !NO_PART.iter().any(|name| word.starts_with(&format!("{name}="))) {
+            command += &format!(" {word}");
+        }
+    }
+    command
 }
 
 /// All algorithms: what fails is on record.
@@ -144,6 +169,7 @@ fn against_the_record(args: &Args, found: &Record) -> Result<ExitCode> {
     let as_recorded = args.quick
         && args.seeds.is_none()
         && args.only.is_empty()
+        && args.sets.is_empty()
         && args.on.host == crate::hosts::AnyHost::default();
     if !as_recorded {
         return Ok(ExitCode::SUCCESS);

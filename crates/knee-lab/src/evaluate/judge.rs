@@ -7,7 +7,7 @@ use super::{
 };
 use crate::figure::Spread;
 use serde::Serialize;
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// What a criterion comes to, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -60,6 +60,9 @@ pub struct CriterionVerdict {
     pub worst: Option<Worst>,
     /// Every measure at every point.
     pub points: Vec<PointVerdict>,
+    /// How long one core took for its runs, the baselines' too; runs that were kept take none.
+    #[serde(skip)]
+    pub took: Duration,
 }
 
 /// A measure at a point.

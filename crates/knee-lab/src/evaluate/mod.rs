@@ -24,7 +24,7 @@ use knee_run::{HostError, RunRecord, RunSpec};
 use knee_scenario::ScenarioError;
 use runs::{points, run_all, scenario};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 use thiserror::Error;
 
 /// Why an evaluation could not be made.
@@ -144,7 +144,7 @@ pub fn evaluate(
     };
     let of_subjects: Vec<usize> = subjects.iter().map(&mut number).collect();
     let of_baselines: Vec<usize> = baselines.iter().map(&mut number).collect();
-    let measured = run_all(&wanted, &entrants, how)?;
+    let (measured, took) = run_all(&wanted, &entrants, how)?;
     of_subjects
         .into_iter()
         .map(|subject| {
@@ -152,14 +152,15 @@ pub fn evaluate(
             let others: Vec<usize> =
                 of_baselines.iter().copied().filter(|b| *b != subject).collect();
             let others = if others.is_empty() { of_baselines.clone() } else { others };
-            let verdicts = wanted.iter().zip(&measured).map(|((criterion, points), measured)| {
+            let each = wanted.iter().zip(&measured).zip(&took);
+            let verdicts = each.map(|(((criterion, points), measured), took)| {
                 let of = |entrant: usize| judge::Of {
                     name: &entrants[entrant].name,
                     points: measured.iter().map(|point| &point[entrant][..]).collect(),
                 };
                 let beside: Vec<_> = others.iter().map(|b| of(*b)).collect();
                 let (word, all) = judge::judge(criterion, points, &of(subject), &beside);
-                verdict(criterion, points, &entrants[subject], word, all)
+                verdict(criterion, points, &entrants[subject], how.sets, (word, all, *took))
             });
             Ok(Evaluation {
                 algorithm: entrants[subject].name.clone(),
@@ -177,11 +178,11 @@ fn verdict(
     criterion: &Criterion,
     points: &[Point],
     entrant: &Entrant,
-    word: Word,
-    all: Vec<PointVerdict>,
+    sets: &[String],
+    (word, all, took): (Word, Vec<PointVerdict>, Duration),
 ) -> Result<CriterionVerdict, EvaluateError> {
     let at = judge::worst(&all);
-    let worst = at.map(|at| worst(criterion, points, entrant, at)).transpose()?;
+    let worst = at.map(|at| worst(criterion, points, entrant, sets, at)).transpose()?;
     Ok(CriterionVerdict {
         id: criterion.id.clone(),
         section: criterion.section.clone(),
@@ -191,6 +192,7 @@ fn verdict(
         asked: at.map(|p| p.asked.clone()),
         worst,
         points: all,
+        took,
     })
 }
 
@@ -199,10 +201,11 @@ fn worst(
     criterion: &Criterion,
     points: &[Point],
     entrant: &Entrant,
+    sets: &[String],
     at: &PointVerdict,
 ) -> Result<Worst, EvaluateError> {
     let (number, repetition) = at.at;
-    let (scenario, sets) = scenario(criterion, &points[number], entrant)?;
+    let (scenario, sets) = scenario(criterion, &points[number], entrant, sets)?;
     let seed = scenario.seed_of(repetition);
     let sets = sets.into_iter().chain([format!("seed={seed}"), "repeat=1".to_owned()]);
     let sets: String = sets.map(|set| format!(" --set {}", quoted(&set))).collect();
@@ -237,7 +240,7 @@ pub fn worst_run(
     let at =
         points.iter().find(|p| p.values.iter().cloned().collect::<BTreeMap<_, _>>() == worst.point);
     let Some(point) = at else { return Ok(None) };
-    let spec = scenario(criterion, point, entrant)?.0.spec(worst.seed);
+    let spec = scenario(criterion, point, entrant, how.sets)?.0.spec(worst.seed);
     let record = how.host.run(&spec, how.options);
     let record = record.map_err(|e| EvaluateError::Run(e.to_string()))?;
     Ok(Some((spec, record)))
@@ -245,10 +248,16 @@ pub fn worst_run(
 
 /// What is on record of the quick form: verdicts by algorithm and criterion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record(BTreeMap<String, BTreeMap<String, String>>);
+pub struct Record {
+    /// What the host was made of, and how it was used, where that matters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    made_with: BTreeMap<String, String>,
+    #[serde(flatten)]
+    verdicts: BTreeMap<String, BTreeMap<String, String>>,
+}
 
 impl Record {
-    /// That of the repository.
+    /// The repository's, of the simulator.
     ///
     /// # Errors
     /// The file is wrong.
@@ -256,26 +265,42 @@ impl Record {
         files::read("evaluation/runs/record.toml")
     }
 
+    /// The repository's, of real TCP: some criteria, for some algorithms.
+    ///
+    /// # Errors
+    /// The file is wrong.
+    pub fn on_vm() -> Result<Self, FileError> {
+        files::read("evaluation/runs/record-vm.toml")
+    }
+
     /// That of `evaluations`.
-    pub fn of(evaluations: &[Evaluation]) -> Self {
+    pub fn of(evaluations: &[Evaluation], made_with: &[(&str, String)]) -> Self {
         let words = |e: &Evaluation| {
             e.criteria.iter().map(|c| (c.id.clone(), c.verdict.to_string())).collect()
         };
-        Self(evaluations.iter().map(|e| (e.algorithm.clone(), words(e))).collect())
+        Self {
+            made_with: made_with.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect(),
+            verdicts: evaluations.iter().map(|e| (e.algorithm.clone(), words(e))).collect(),
+        }
+    }
+
+    /// Its algorithms.
+    pub fn algorithms(&self) -> impl Iterator<Item = &str> {
+        self.verdicts.keys().map(String::as_str)
     }
 
     /// What is recorded of `algorithm` for the criterion called `id`.
     pub fn verdict(&self, algorithm: &str, id: &str) -> Option<&str> {
-        self.0.get(algorithm)?.get(id).map(String::as_str)
+        self.verdicts.get(algorithm)?.get(id).map(String::as_str)
     }
 
-    /// As a file.
+    /// As a file that names the command which made it.
     ///
     /// # Errors
     /// It cannot be written as TOML, in words.
-    pub fn to_toml(&self) -> Result<String, String> {
+    pub fn to_toml(&self, command: &str) -> Result<String, String> {
         let text = toml::to_string(self).map_err(|e| e.to_string())?;
-        Ok(format!("# Verdicts of `knee evaluate --all --quick`, made by that command.\n\n{text}"))
+        Ok(format!("# Verdicts of `{command}`, made by that command.\n\n{text}"))
     }
 
     /// Where `found` is not as recorded here: algorithm, criterion, recorded, found.
@@ -284,10 +309,9 @@ impl Record {
         let none = BTreeMap::new();
         let absent = "nothing".to_owned();
         let names: std::collections::BTreeSet<&String> =
-            self.0.keys().chain(found.0.keys()).collect();
+            self.verdicts.keys().chain(found.verdicts.keys()).collect();
         for name in names {
-            let (old, new) =
-                (self.0.get(name).unwrap_or(&none), found.0.get(name).unwrap_or(&none));
+            let [old, new] = [self, found].map(|r| r.verdicts.get(name).unwrap_or(&none));
             let ids: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
             for id in ids {
                 let (a, b) = (old.get(id).unwrap_or(&absent), new.get(id).unwrap_or(&absent));

@@ -13,7 +13,7 @@ use knee_report::{
     table::{Cell, Table, Tone},
 };
 use knee_run::{RunRecord, RunSpec};
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 impl Word {
     fn cell(self) -> Cell {
@@ -55,18 +55,19 @@ fn point_words(point: &BTreeMap<String, String>) -> String {
     parts.join(", ")
 }
 
-/// Verdicts as a table.
-fn summary(evaluation: &Evaluation) -> Table {
+/// Verdicts as a table, if asked for with the time that each criterion took.
+fn summary(evaluation: &Evaluation, timed: bool) -> Table {
     let mut table = Table::new(
         format!("{}: what RFC 9743 asks, and where it does worst", evaluation.algorithm),
         &["criterion", "section", "verdict", "measure", "measured", "asked", "at"],
-        &[],
+        if timed { &["took"] } else { &[] },
     );
     for c in &evaluation.criteria {
         let of = |get: &dyn Fn(&MeasuredAt) -> String| {
             Cell::from(c.measured.as_ref().map_or_else(|| "–".to_owned(), get))
         };
-        table.row([
+        let took = timed.then(|| Cell::from(format!("{:.1} s", c.took.as_secs_f64())));
+        let cells = [
             Cell::from(c.id.clone()),
             Cell::from(c.section.clone()),
             c.verdict.cell(),
@@ -74,7 +75,8 @@ fn summary(evaluation: &Evaluation) -> Table {
             of(&|m| spread(&m.spread, &m.unit)),
             Cell::from(c.asked.as_ref().map_or_else(|| "–".to_owned(), Asked::words)),
             Cell::from(c.worst.as_ref().map_or_else(String::new, |w| point_words(&w.point))),
-        ]);
+        ];
+        table.row(cells.into_iter().chain(took));
     }
     table
 }
@@ -92,8 +94,11 @@ fn counts(evaluation: &Evaluation) -> String {
 
 /// An evaluation for a terminal `width` characters wide.
 pub fn evaluation_text(evaluation: &Evaluation, width: Option<u16>) -> String {
-    let mut text = summary(evaluation).to_text(width);
+    let mut text = summary(evaluation, true).to_text(width);
     let _ = writeln!(text, "\n{} (against {})", counts(evaluation), evaluation.against.join(", "));
+    let took: Duration = evaluation.criteria.iter().map(|c| c.took).sum();
+    let _ =
+        writeln!(text, "one core took {:.0} s for it, the baselines included", took.as_secs_f64());
     let failed: Vec<&CriterionVerdict> =
         evaluation.criteria.iter().filter(|c| c.verdict == Word::Fails).collect();
     if !failed.is_empty() {
@@ -122,7 +127,7 @@ pub fn evaluation_report(
         counts(evaluation),
         evaluation.seeds
     ));
-    first.tables.push(summary(evaluation));
+    first.tables.push(summary(evaluation, false));
     let mut sections = vec![first];
     for verdict in &evaluation.criteria {
         if let Some(criterion) = criteria.iter().find(|c| c.id == verdict.id) {
@@ -284,7 +289,7 @@ pub fn scorecard_report(evaluations: &[Evaluation]) -> Report {
     sections.extend(evaluations.iter().map(|e| {
         let mut section = Section::new(e.algorithm.clone());
         section.paragraphs.push(format!("{}; against {}.", counts(e), e.against.join(", ")));
-        section.tables.push(summary(e));
+        section.tables.push(summary(e, false));
         section
     }));
     Report {

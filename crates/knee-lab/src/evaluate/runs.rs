@@ -13,7 +13,10 @@ use crate::{
 };
 use knee_run::{Host, HostError, RunOptions, RunSpec};
 use knee_scenario::{Scenario, ScenarioError, Set};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 /// A combination of the values of a criterion's axes.
 #[derive(Clone, Debug)]
@@ -51,16 +54,18 @@ pub(super) fn points(criterion: &Criterion, host: &dyn Host, quick: bool) -> Vec
         .collect()
 }
 
-/// The scenario of `criterion` at `point`, run by `entrant`, and what `--set` gets for it.
+/// The scenario of `criterion` at `point`, run by `entrant` with `also` set, and what `--set` gets for it.
 pub(super) fn scenario(
     criterion: &Criterion,
     point: &Point,
     entrant: &Entrant,
+    also: &[String],
 ) -> Result<(Scenario, Vec<String>), EvaluateError> {
     let file = format!("{FOLDER}/{}", criterion.scenario);
     let text = text(&file)?;
     let of_subject = criterion.subject.iter().flat_map(|flow| entrant.sets(*flow));
-    let written: Vec<String> = point.sets.iter().cloned().chain(of_subject).collect();
+    let written: Vec<String> =
+        point.sets.iter().cloned().chain(of_subject).chain(also.iter().cloned()).collect();
     let sets: Vec<Set> =
         written.iter().map(|s| Set::parse(s)).collect::<Result<_, ScenarioError>>()?;
     Ok((Scenario::parse(&format!("scenarios/{file}"), text, &sets)?, written))
@@ -88,6 +93,8 @@ pub struct HowToRun<'a> {
     pub seeds: u32,
     /// The quick form.
     pub quick: bool,
+    /// What else is set in all runs, as after `--set`.
+    pub sets: &'a [String],
     /// What was measured before.
     pub journal: Option<&'a Journal>,
     /// Told how many runs are done, and how many there are.
@@ -99,18 +106,18 @@ pub(super) fn repetitions(criterion: &Criterion, how: &HowToRun<'_>) -> u32 {
     criterion.most_seeds.map_or(how.seeds, |most| how.seeds.min(most))
 }
 
-/// Runs all `criteria` for all `entrants`.
+/// Runs all `criteria` for all `entrants`. Tells of each criterion too how long one core takes for it.
 pub(super) fn run_all(
     criteria: &[(Criterion, Vec<Point>)],
     entrants: &[Entrant],
     how: &HowToRun<'_>,
-) -> Result<AllMeasured, EvaluateError> {
+) -> Result<(AllMeasured, Vec<Duration>), EvaluateError> {
     let mut jobs = Vec::new();
     let mut scenarios = Vec::new();
     for (criterion, (asked, points)) in criteria.iter().enumerate() {
         for (point, at) in points.iter().enumerate() {
             for (entrant, of) in entrants.iter().enumerate() {
-                let (scenario, _) = scenario(asked, at, of)?;
+                let (scenario, _) = scenario(asked, at, of, how.sets)?;
                 let spec = scenario.spec(scenario.seed());
                 how.host
                     .check(&spec, how.options)
@@ -130,22 +137,26 @@ pub(super) fn run_all(
     let run = |n: usize| {
         let (job, _, scenario) = jobs[n];
         if broken.load(Ordering::Relaxed) {
-            return Err(EvaluateError::Run("not run".to_owned()));
+            return (Err(EvaluateError::Run("not run".to_owned())), Duration::ZERO);
         }
         let scenario = &scenarios[scenario];
         let spec = scenario.spec(scenario.seed_of(job.repetition));
+        let start = Instant::now();
         let measured = one(&criteria[job.criterion].0, &spec, how);
+        let took = start.elapsed();
         if matches!(measured, Err(EvaluateError::Journal(_))) {
             broken.store(true, Ordering::Relaxed);
         }
-        measured
+        (measured, took)
     };
     let measured = longest_first(threads, &works, &run, &|done| (how.progress)(done, jobs.len()))?;
     let mut all: AllMeasured = criteria
         .iter()
         .map(|(_, points)| vec![vec![Vec::new(); entrants.len()]; points.len()])
         .collect();
-    for ((job, ..), measured) in jobs.into_iter().zip(measured) {
+    let mut took = vec![Duration::ZERO; criteria.len()];
+    for ((job, ..), (measured, time)) in jobs.into_iter().zip(measured) {
+        took[job.criterion] += time;
         let measured = match measured {
             Ok(measured) => Ok(measured),
             Err(EvaluateError::Run(why)) => Err(why),
@@ -153,7 +164,7 @@ pub(super) fn run_all(
         };
         all[job.criterion][job.point][job.entrant].push(measured);
     }
-    Ok(all)
+    Ok((all, took))
 }
 
 /// What `criterion` measures of `spec`.
