@@ -4,18 +4,15 @@ import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { copyFile, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
+import { OPTIONS } from "./bundles.mjs";
 
 const module = process.argv[2] ?? "../target/wasm/wasm32-unknown-unknown/wasm/knee_web.wasm";
 // The folder itself stays: cargo watches it.
 for (const file of await readdir("dist")) if (file !== ".gitignore") await rm(`dist/${file}`);
 await build({
+  ...OPTIONS,
   entryPoints: { lab: "src/main.ts", worker: "src/worker.ts", style: "src/style.css" },
   outdir: "dist",
-  bundle: true,
-  minify: true,
-  format: "esm",
-  target: "es2022",
-  legalComments: "eof",
 });
 await copyFile(module, "dist/knee.wasm");
 for (const file of await readdir("public")) await copyFile(`public/${file}`, `dist/${file}`);

@@ -50,10 +50,6 @@ export const HUES = 8;
 const MARKS_SHOWN = 600;
 const AXIS_PX = 58;
 
-function color(hue: number): string {
-  return css(`--hue-${hue % HUES}`);
-}
-
 /** Values of `other` at the times of `times`, on straight lines between its points. */
 export function resampled(times: ArrayLike<number>, ofTimes: ArrayLike<number>, values: ArrayLike<number>): Float64Array {
   const out = new Float64Array(times.length).fill(NaN);
@@ -118,6 +114,15 @@ export class ChartStack {
 
   get charts(): { chart: Chart; data: uPlot.AlignedData }[] {
     return this.#charts.map((chart, i) => ({ chart, data: this.#data[i] ?? [[]] }));
+  }
+
+  /** A colour where the charts are: a page may have others. */
+  #css(name: string): string {
+    return css(name, this.element);
+  }
+
+  #color(hue: number): string {
+    return this.#css(`--hue-${hue % HUES}`);
   }
 
   /** Pixel columns of a chart. */
@@ -247,10 +252,10 @@ export class ChartStack {
     const narrow = this.element.clientWidth < 560;
     const height = (chart.height ?? 150) + (last ? 38 : 0);
     const axis = {
-      stroke: () => css("--faint"),
+      stroke: () => this.#css("--faint"),
       font: "12px system-ui, sans-serif",
-      grid: { stroke: () => css("--rule"), width: 1 },
-      ticks: { stroke: () => css("--rule"), width: 1, size: 4 },
+      grid: { stroke: () => this.#css("--rule"), width: 1 },
+      ticks: { stroke: () => this.#css("--rule"), width: 1, size: 4 },
     };
     const difference = chart.style === "difference";
     const lines = difference ? chart.lines.slice(0, 1) : chart.lines;
@@ -302,14 +307,14 @@ export class ChartStack {
         {},
         ...lines.map((line): uPlot.Series => ({
           label: line.label,
-          stroke: () => color(line.hue),
+          stroke: () => this.#color(line.hue),
           width: 1.5,
           ...(line.dash ? { dash: line.dash } : {}),
           ...(chart.style === "area" || difference
-            ? { fill: () => `color-mix(in srgb, ${color(line.hue)} 22%, transparent)` }
+            ? { fill: () => `color-mix(in srgb, ${this.#color(line.hue)} 22%, transparent)` }
             : {}),
           ...(chart.style === "sticks" && bars
-            ? { paths: bars({ size: [0.8, 4, 1] }), fill: () => color(line.hue), width: 0 }
+            ? { paths: bars({ size: [0.8, 4, 1] }), fill: () => this.#color(line.hue), width: 0 }
             : {}),
           points: { show: false },
           spanGaps: chart.style !== "sticks",
@@ -439,7 +444,7 @@ export class ChartStack {
       const x = u.valToPos(mark.t_s, "x", true);
       const y = u.valToPos(mark.value, "y", true);
       const r = 4 * px;
-      ctx.strokeStyle = ctx.fillStyle = color(mark.hue);
+      ctx.strokeStyle = ctx.fillStyle = this.#color(mark.hue);
       ctx.lineWidth = 1.75 * px;
       ctx.beginPath();
       if (mark.shape === "down" || mark.shape === "up") {
@@ -513,12 +518,12 @@ export class ChartStack {
     const canvas = h("canvas", { width, height });
     const ctx = canvas.getContext("2d");
     if (!ctx) throw new Error("this browser has no canvas");
-    ctx.fillStyle = css("--paper");
+    ctx.fillStyle = this.#css("--paper");
     ctx.fillRect(0, 0, width, height);
     let y = 4 * px;
     this.#plots.forEach((plot, i) => {
       const chart = this.#charts[i];
-      ctx.fillStyle = css("--ink");
+      ctx.fillStyle = this.#css("--ink");
       ctx.font = `600 ${13 * px}px system-ui, sans-serif`;
       ctx.fillText(`${chart?.title ?? ""} ${chart?.unit ?? ""}`, 8 * px, y + 15 * px);
       ctx.drawImage(plot.ctx.canvas, 0, y + title);

@@ -31,9 +31,9 @@ export function byId(id: string): HTMLElement {
   return element;
 }
 
-/** A colour or length of the page's style. */
-export function css(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** A colour or length of the page's style, or of an element's. */
+export function css(name: string, of: Element = document.documentElement): string {
+  return getComputedStyle(of).getPropertyValue(name).trim();
 }
 
 /** Gives a file to the reader to keep. */

@@ -1,0 +1,6 @@
+// Makes the notebook's charts anew: npm run widget
+
+import { build } from "esbuild";
+import { WIDGET } from "./bundles.mjs";
+
+await build(WIDGET);
