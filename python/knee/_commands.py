@@ -11,12 +11,15 @@ from typing import Any
 
 from knee import _knee
 from knee._errors import CommandError
+from knee._program import HOSTS, program
 
 
-def _command(*words: str | None) -> dict[str, Any]:
+def _command(*words: str | None, hosts: Sequence[str | None] = ()) -> dict[str, Any]:
     arguments = [word for word in words if word is not None]
+    of_the_program = [host for host in hosts if host in HOSTS]
+    knee = [program(of_the_program[0])] if of_the_program else [sys.executable, "-m", "knee"]
     done = subprocess.run(
-        [sys.executable, "-m", "knee", *arguments, "--format", "json"],
+        [*knee, *arguments, "--format", "json"],
         capture_output=True,
         text=True,
         check=False,
@@ -51,7 +54,7 @@ def duel(
         *_option("host", host),
         *_option("out", None if out is None else fspath(out)),
     ]
-    return _command("duel", a, b, *options)
+    return _command("duel", a, b, *options, hosts=[host])
 
 
 def matrix(
@@ -73,7 +76,7 @@ def matrix(
         *_option("host", host),
         *_option("out", fspath(out)),
     ]
-    return _command("matrix", "--cc", ",".join(algorithms), *options)
+    return _command("matrix", "--cc", ",".join(algorithms), *options, hosts=[host])
 
 
 def reproduce(
@@ -101,7 +104,12 @@ def compare(
 ) -> dict[str, Any]:
     """A scenario's file on two or three hosts, and where they differ."""
     return _command(
-        "compare", fspath(scenario), "--host", ",".join(hosts), *_option("repeat", repeat)
+        "compare",
+        fspath(scenario),
+        "--host",
+        ",".join(hosts),
+        *_option("repeat", repeat),
+        hosts=hosts,
     )
 
 

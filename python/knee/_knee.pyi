@@ -10,6 +10,7 @@ from typing_extensions import CapsuleType
 __all__ = [
     "Ack",
     "Conn",
+    "Paths",
     "Plan",
     "Results",
     "Round",
@@ -25,6 +26,8 @@ __all__ = [
     "percentile_of",
     "read_table",
     "run_many",
+    "runs_asked",
+    "runs_made",
     "status",
     "toml_of",
 ]
@@ -159,6 +162,11 @@ class Results:
     def report_text(self) -> str: ...
     def report_html(self) -> str: ...
     def charts(self, repetition: int) -> list[tuple[str, str]]: ...
+    def drawn(
+        self, repetition: int
+    ) -> list[
+        tuple[str, str, str, str, list[tuple[str, str, list[tuple[float, float | None]]]]]
+    ]: ...
     def save(self, out: str | PathLike[str]) -> PathLike[str]: ...
     def goodput_bps(
         self, repetition: int, flows: Sequence[int], from_s: float | None, to_s: float | None
@@ -193,6 +201,14 @@ class Results:
     def loss_fraction(
         self, repetition: int, flows: Sequence[int], from_s: float | None, to_s: float | None
     ) -> float | None: ...
+
+@final
+class Paths:
+    def __new__(cls, wanted: Sequence[Wanted], interval: str, slots: int) -> Paths: ...
+    def reset(
+        self, slots: Sequence[int], scenarios: Sequence[int], seeds: Sequence[int]
+    ) -> bytes: ...
+    def step(self, actions: Sequence[float]) -> tuple[bytes, list[bool]]: ...
 
 @final
 class Plan:
@@ -230,6 +246,8 @@ class Writing:
 def read_table(folder: str | PathLike[str], table: str) -> Table: ...
 def status(folder: str | PathLike[str]) -> tuple[int, int, int, int, int, bool]: ...
 def run_many(wanted: Sequence[Wanted], jobs: int) -> list[Results]: ...
+def runs_asked(wanted: Sequence[Wanted]) -> bytes: ...
+def runs_made(wanted: Sequence[Wanted], answer: bytes) -> list[Results]: ...
 def define_class(
     described: Described,
     make: Callable[[Sequence[int]], object],

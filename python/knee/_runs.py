@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from os import PathLike, fspath
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from knee import _knee
 from knee._errors import KneeError
+from knee._program import HOSTS, runs
 from knee._scenario import Described, Value, arguments, described
 
 Table = _knee.Table
@@ -241,13 +243,29 @@ class Results:
         """The report's charts of a repetition: name, SVG."""
         return dict(self._native.charts(self._checked(repetition)))
 
-    def plot(self, chart: str | None = None, repetition: int = 0) -> Plot:
-        """A chart of the report, the first one unless it is named; a notebook shows it."""
+    def plot(
+        self,
+        chart: str | None = None,
+        repetition: int = 0,
+        *,
+        kind: Literal["altair", "svg"] | None = None,
+    ) -> Any:  # noqa: ANN401
+        """A chart of the report, the first one unless it is named; a notebook shows it.
+
+        An `altair.Chart` if Altair is installed, else a `knee.Plot`, the report's own SVG; `kind`
+        chooses one of the two. Both draw the same series.
+        """
         charts = self.charts(repetition)
         name = chart or next(iter(charts), "")
         if name not in charts:
             raise KneeError(f"no chart `{name}`", f"charts: {', '.join(charts)}")
-        return Plot(charts[name])
+        if kind not in (None, "altair", "svg"):
+            raise KneeError(f"no kind `{kind}` of charts", "kinds: altair, svg")
+        if kind == "svg" or (kind is None and find_spec("altair") is None):
+            return Plot(charts[name])
+        drawn = {of[0]: of for of in self._native.drawn(repetition)}
+        _, title, x, y, series = drawn[name]
+        return _altair(title, x, y, series)
 
     def report(self) -> str:
         """The report that `knee run --out` writes, one HTML file."""
@@ -286,9 +304,9 @@ class Results:
         names = self.flow_names(repetition)
         if flows is None:
             return [i for i, flow in enumerate(names) if flow.kind not in ("udp", "probe")]
-        wanted = [flows] if isinstance(flows, str | int) else flows
+        asked = [flows] if isinstance(flows, str | int) else flows
         found: list[int] = []
-        for one in wanted:
+        for one in asked:
             if isinstance(one, int):
                 meant = [one] if 0 <= one < len(names) else []
             else:
@@ -328,17 +346,52 @@ class Plot:
         return self.svg
 
 
+_DASHES = {"line": [1, 0], "steps": [1, 0], "dashed": [6, 3], "dotted": [2, 2], "marks": [1, 0]}
+
+
+def _altair(
+    title: str,
+    x: str,
+    y: str,
+    series: Sequence[tuple[str, str, Sequence[tuple[float, float | None]]]],
+) -> Any:  # noqa: ANN401
+    """A chart of Altair: a layer for each series."""
+    try:
+        import altair as alt
+    except ImportError:
+        help = 'pip install altair, or plot(kind="svg")'
+        raise KneeError("Altair is not installed", help) from None
+    names = [name for name, _, _ in series]
+    layers: list[Any] = []
+    for name, style, points in series:
+        # Vega-Lite draws a gap where the value is null.
+        rows = [{"x": at, "y": value, "series": name} for at, value in points]
+        chart = cast(Any, alt.Chart(alt.Data(values=rows)))
+        marked = (
+            chart.mark_point()
+            if style == "marks"
+            else chart.mark_line(
+                interpolate="step-after" if style == "steps" else "linear",
+                strokeDash=_DASHES[style],
+            )
+        )
+        colour = alt.Color("series:N", title=None, scale=alt.Scale(domain=names))
+        layers.append(marked.encode(x=alt.X("x:Q", title=x), y=alt.Y("y:Q", title=y), color=colour))
+    return cast(Any, alt.layer(*layers)).properties(title=title)
+
+
 def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _wanted(
+def wanted(
     scenario: Described,
     seed: int | None,
     repeat: int | None,
     changes: Mapping[str, Value] | Sequence[str] | None,
     host: str,
 ) -> _knee.Wanted:
+    """What is asked of the native part."""
     path, text, name = described(scenario)
     sets = arguments(changes)
     sets += [f"seed={seed}"] if seed is not None else []
@@ -353,6 +406,7 @@ def run(
     repeat: int | None = None,
     set: Mapping[str, Value] | Sequence[str] | None = None,
     host: str = "sim",
+    kernel: str | None = None,
     jobs: int = 0,
 ) -> Results:
     """Runs a scenario: a path, TOML text, a dict, or a `Scenario`.
@@ -363,14 +417,18 @@ def run(
         repeat: Number of repetitions, in place of the scenario's.
         set: Values put over the scenario's, as `{"path.rate": "5mbit", "flow.0.count": 3}`, or as
             they are typed after `--set`.
-        host: `sim`, the simulator, or `quic`.
+        host: `sim`, the simulator; `quic`; `kernel`, which needs root; `vm`. The last two need the
+            program `knee` that Cargo builds, on the PATH or named in `KNEE_PROGRAM`.
+        kernel: Kernel of the host `vm`, as after `--kernel`; by default the newest.
         jobs: Runs at once; 0: one for each core.
 
     Raises:
         ScenarioError: The scenario is not valid; it has file, line, key and help.
         HostError: The host cannot run it, or an algorithm from a C file broke the contract.
     """
-    return run_many([scenario], seed=seed, repeat=repeat, set=set, host=host, jobs=jobs)[0]
+    return run_many(
+        [scenario], seed=seed, repeat=repeat, set=set, host=host, kernel=kernel, jobs=jobs
+    )[0]
 
 
 def run_many(
@@ -380,6 +438,7 @@ def run_many(
     repeat: int | None = None,
     set: Mapping[str, Value] | Sequence[str] | None = None,
     host: str = "sim",
+    kernel: str | None = None,
     jobs: int = 0,
 ) -> list[Results]:
     """Runs scenarios on all cores, without Python's lock; results come in their order.
@@ -388,5 +447,10 @@ def run_many(
     """
     if not 0 <= jobs <= 1024:
         raise KneeError(f"jobs = {jobs}", "write 0 (one for each core) to 1024")
-    wanted = [_wanted(scenario, seed, repeat, set, host) for scenario in scenarios]
-    return [Results(native) for native in _knee.run_many(wanted, jobs)]
+    asked = [wanted(scenario, seed, repeat, set, host) for scenario in scenarios]
+    if kernel is not None and host != "vm":
+        raise KneeError(f"kernel has no meaning on the host {host}", 'add host="vm"')
+    if host in HOSTS:
+        answer = runs(_knee.runs_asked(asked), host, jobs, kernel)
+        return [Results(native) for native in _knee.runs_made(asked, answer)]
+    return [Results(native) for native in _knee.run_many(asked, jobs)]

@@ -141,10 +141,27 @@ def test_every_way_to_say_a_scenario(file: Path) -> None:
 def test_shown_in_a_notebook(results: knee.Results) -> None:
     html = results._repr_html_()  # pyright: ignore[reportPrivateUsage]
     assert html.count("<svg") == len(results.charts()) > 0
-    plot = results.plot()
-    assert plot.svg.startswith("<svg")
+    assert results.plot(kind="svg").svg.startswith("<svg")
     assert "chd-1" in str(results)
     assert results.report().startswith("<!")
+
+
+def test_plots_of_altair_draw_what_the_svg_draws(
+    results: knee.Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("altair")
+    for name, svg in results.charts().items():
+        chart = results.plot(name).to_dict()
+        assert chart["title"] in svg
+        drawn = [layer["data"]["values"] for layer in chart["layer"]]
+        for rows in drawn:
+            # Names may be shortened in a legend.
+            assert rows and rows[0]["series"][:8] in svg
+    goodput = results.plot("goodput").to_dict()["layer"][0]["data"]["values"]
+    mean = sum(row["y"] for row in goodput) / len(goodput)
+    assert mean == pytest.approx((results.goodput("chd", repetition=0) or 0) / 1e6, rel=0.02)
+    monkeypatch.setattr("knee._runs.find_spec", lambda _: None)
+    assert results.plot().svg == results.charts()["goodput"]
 
 
 def test_errors_have_place_key_and_help(file: Path) -> None:
@@ -198,6 +215,7 @@ def test_bad_questions(results: knee.Results) -> None:
         (lambda: results.queueing_delay(95), "no percentile"),
         (lambda: results.percentiles("speed"), "no metric"),
         (lambda: results.plot("nothing"), "no chart"),
+        (lambda: results.plot(kind="png"), "no kind"),  # pyright: ignore[reportArgumentType]
     ]:
         with pytest.raises(knee.KneeError, match=said):
             ask()

@@ -3,6 +3,7 @@
 
 mod algorithm;
 mod error;
+mod paths;
 mod results;
 mod sweep;
 mod table;
@@ -11,9 +12,9 @@ use error::host_error;
 use knee_cc::algorithms;
 use knee_run::{Host, RunOptions, RunSpec};
 use knee_scenario::{Scenario, Set};
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyBytes};
 use rayon::prelude::*;
-use results::Results;
+use results::{Made, Results};
 use std::{
     ffi::OsString,
     panic::resume_unwind,
@@ -41,6 +42,9 @@ struct Wanted {
     host: String,
 }
 
+/// Hosts that the program `knee` has and this library has not.
+const OF_THE_PROGRAM: [&str; 2] = ["kernel", "vm"];
+
 /// A scenario that is ready to run.
 struct Ready {
     scenario: Scenario,
@@ -62,13 +66,21 @@ impl Wanted {
     fn ready(&self) -> PyResult<Ready> {
         let host = HOSTS.iter().copied().find(|host| host.name() == self.host);
         let host = host.ok_or_else(|| {
-            let names: Vec<_> = HOSTS.iter().map(|host| host.name()).collect();
+            let names = HOSTS.iter().map(|host| host.name()).chain(OF_THE_PROGRAM);
+            let names: Vec<_> = names.collect();
             error::new(
                 "HostError",
                 &format!("no host `{}`", self.host),
                 Some(&format!("hosts: {}", names.join(", "))),
             )
         })?;
+        let (scenario, specs, name) = self.parse()?;
+        host.check(&specs[0], &RunOptions::default()).map_err(host_error)?;
+        Ok(Ready { scenario, specs, name, host })
+    }
+
+    /// The scenario, its repetitions and its name.
+    fn parse(&self) -> PyResult<(Scenario, Vec<RunSpec>, String)> {
         let sets = self.sets.iter().map(|set| Set::parse(set)).collect::<Result<Vec<_>, _>>();
         let sets = sets.map_err(|e| error::scenario(&e))?;
         let scenario = match (&self.path, &self.text) {
@@ -79,13 +91,48 @@ impl Wanted {
             }
         };
         let scenario = scenario.map_err(|e| error::scenario(&e))?;
-        let specs: Vec<_> =
-            (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();
-        host.check(&specs[0], &RunOptions::default()).map_err(host_error)?;
+        let specs = (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();
         let stem = self.path.as_deref().and_then(Path::file_stem);
         let name = stem.map_or_else(|| self.name.clone(), |s| s.to_string_lossy().into_owned());
-        Ok(Ready { scenario, specs, name, host })
+        Ok((scenario, specs, name))
     }
+}
+
+/// The runs of scenarios, to be made by the program: a message for its command `runs`.
+#[pyfunction]
+fn runs_asked(py: Python<'_>, wanted: Vec<Wanted>) -> PyResult<Bound<'_, PyBytes>> {
+    let mut all = Vec::new();
+    for wanted in &wanted {
+        let (_, specs, _) = wanted.parse()?;
+        if let Some(origin) = specs[0].algorithms().find_map(|a| a.defined_here()) {
+            let what = format!("{origin}: it exists in this process only, and the host {} has another", wanted.host);
+            return Err(error::new("HostError", &what, Some("write it as a C file")));
+        }
+        all.extend(specs);
+    }
+    let message = knee::runs::message(&all).map_err(|e| error::new("HostError", &e, None))?;
+    Ok(PyBytes::new(py, &message))
+}
+
+/// The results of what [`runs_asked`] asked for, from the program's answer.
+#[pyfunction]
+fn runs_made(wanted: Vec<Wanted>, answer: &[u8]) -> PyResult<Vec<Results>> {
+    let help = "the program `knee` must be built from the same sources as this package";
+    let made: knee::runs::Made =
+        knee::runs::content(answer).map_err(|e| error::new("HostError", &e, Some(help)))?;
+    let mut records = made.records.map_err(host_error)?.into_iter().map(|(mut record, calls)| {
+        for (flow, calls) in record.flows.iter_mut().zip(calls) {
+            flow.trace = calls;
+        }
+        record
+    });
+    let results = wanted.iter().map(|wanted| {
+        let (scenario, specs, name) = wanted.parse()?;
+        let records = records.by_ref().take(specs.len()).collect();
+        let host = Made { host: wanted.host.clone(), with: made.made_with.clone() };
+        Results::new(scenario, specs.into_iter().next(), records, name, host)
+    });
+    results.collect()
 }
 
 /// How often Ctrl-C is looked for.
@@ -148,7 +195,7 @@ fn make(all: Vec<Ready>, jobs: usize, ended: &AtomicBool) -> PyResult<Vec<Result
     let results = all.into_iter().map(|Ready { scenario, specs, name, host }| {
         let records = records.by_ref().take(specs.len()).collect();
         let spec = specs.into_iter().next();
-        Results::new(scenario, spec, records, name, host)
+        Results::new(scenario, spec, records, name, Made::by(host))
     });
     results.collect()
 }
@@ -161,7 +208,7 @@ fn make_here(py: Python<'_>, all: Vec<Ready>) -> PyResult<Vec<Results>> {
             algorithm::with_methods(py, || host.run(spec, &RunOptions::default()))
         });
         let records = records.collect::<PyResult<Vec<_>>>()?;
-        Results::new(scenario, specs.into_iter().next(), records, name, host)
+        Results::new(scenario, specs.into_iter().next(), records, name, Made::by(host))
     });
     results.collect()
 }
@@ -217,18 +264,21 @@ fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| knee::main(arguments))
 }
 
-/// Native part of the package.
-#[pymodule]
+/// Native part of the package. It needs no lock of Python's: what threads share is frozen or locked.
+#[pymodule(gil_used = false)]
 fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     algorithm::register(module)?;
     module.add_class::<Results>()?;
     module.add_class::<table::Table>()?;
+    module.add_class::<paths::Paths>()?;
     module.add_class::<sweep::Plan>()?;
     module.add_class::<sweep::Writing>()?;
     module.add_function(wrap_pyfunction!(sweep::read_table, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::status, module)?)?;
     module.add_function(wrap_pyfunction!(run_many, module)?)?;
+    module.add_function(wrap_pyfunction!(runs_asked, module)?)?;
+    module.add_function(wrap_pyfunction!(runs_made, module)?)?;
     module.add_function(wrap_pyfunction!(toml_of, module)?)?;
     module.add_function(wrap_pyfunction!(results::percentile_of, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms_json, module)?)?;

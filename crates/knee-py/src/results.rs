@@ -5,7 +5,10 @@ use crate::{
     table::{Table, Wanted},
 };
 use knee::run::{report, write_results};
-use knee_report::run_report::{run_charts, run_text};
+use knee_report::{
+    chart::Style,
+    run_report::{run_charts, run_text},
+};
 use knee_results::{
     caveats::approximations,
     metrics::{Metrics, percentile},
@@ -18,6 +21,10 @@ use knee_scenario::Scenario;
 use pyo3::{exceptions::PyIndexError, prelude::*};
 use std::{ops::Range, path::PathBuf};
 
+/// Name, title, labels of x and y, and each series: name, style, points.
+type Drawn = (String, String, String, String, Vec<DrawnSeries>);
+type DrawnSeries = (String, &'static str, Vec<(f64, Option<f64>)>);
+
 /// The repetitions of a scenario.
 #[pyclass(frozen, module = "knee._knee")]
 pub(crate) struct Results {
@@ -25,7 +32,24 @@ pub(crate) struct Results {
     spec: RunSpec,
     records: Vec<RunRecord>,
     name: String,
-    host: &'static dyn Host,
+    made: Made,
+}
+
+/// What made runs.
+pub(crate) struct Made {
+    /// The host's name.
+    pub(crate) host: String,
+    /// See [`Host::made_with`].
+    pub(crate) with: Vec<(String, String)>,
+}
+
+impl Made {
+    /// In this process, by `host`.
+    pub(crate) fn by(host: &dyn Host) -> Self {
+        let with = host.made_with(&RunOptions::default()).into_iter();
+        let with = with.map(|(name, value)| (name.to_owned(), value)).collect();
+        Self { host: host.name().to_owned(), with }
+    }
 }
 
 impl Results {
@@ -34,17 +58,17 @@ impl Results {
         spec: Option<RunSpec>,
         records: Vec<RunRecord>,
         name: String,
-        host: &'static dyn Host,
+        made: Made,
     ) -> PyResult<Self> {
         let spec = spec.ok_or_else(|| error::new("HostError", "nothing was run", None))?;
-        Ok(Self { scenario, spec, records, name, host })
+        Ok(Self { scenario, spec, records, name, made })
     }
 
     fn provenance<T>(&self, of: impl FnOnce(&Provenance<'_>) -> T) -> T {
         of(&Provenance {
             commit: knee::COMMIT,
-            host: self.host.name(),
-            made_with: &self.host.made_with(&RunOptions::default()),
+            host: &self.made.host,
+            made_with: &self.made.with,
             scenario_name: &self.name,
             scenario_text: self.scenario.text(),
         })
@@ -82,8 +106,8 @@ impl Results {
     }
 
     #[getter]
-    fn host(&self) -> &'static str {
-        self.host.name()
+    fn host(&self) -> &str {
+        &self.made.host
     }
 
     #[getter]
@@ -138,6 +162,27 @@ impl Results {
         let record = self.metrics(repetition)?.record();
         let charts = run_charts(&self.spec, record);
         Ok(charts.iter().map(|chart| (chart.id.to_string(), chart.svg())).collect())
+    }
+
+    /// What is drawn in the report's charts of a repetition.
+    fn drawn(&self, repetition: usize) -> PyResult<Vec<Drawn>> {
+        let record = self.metrics(repetition)?.record();
+        let charts = run_charts(&self.spec, record).into_iter().map(|chart| {
+            let series = chart.series.into_iter().map(|series| {
+                let style = match series.style {
+                    Style::Line | Style::LineMarks => "line",
+                    Style::Steps => "steps",
+                    Style::Dashed => "dashed",
+                    Style::Dotted => "dotted",
+                    Style::Marks => "marks",
+                };
+                let points = series.points.iter();
+                let points = points.map(|p| (p.x, p.y.is_finite().then_some(p.y))).collect();
+                (series.name, style, points)
+            });
+            (chart.id, chart.title, chart.x.label, chart.y.label, series.collect())
+        });
+        Ok(charts.collect())
     }
 
     /// Writes the results folder that `knee run --out` writes.

@@ -19,7 +19,7 @@ pub struct Provenance<'a> {
     /// Host: `sim`, `kernel`, `quic`.
     pub host: &'a str,
     /// What the host was made of, by name, where it says: see [`knee_run::Host::made_with`].
-    pub made_with: &'a [(&'static str, String)],
+    pub made_with: &'a [(String, String)],
     /// Name of the scenario.
     pub scenario_name: &'a str,
     /// Its file, as it was read.
@@ -39,7 +39,7 @@ pub struct Summary {
     pub kernel: String,
     /// What the host was made of, by name: of a virtual machine its kernel, QEMU, a hash of all.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub made_with: BTreeMap<&'static str, String>,
+    pub made_with: BTreeMap<String, String>,
     /// The scenario.
     pub scenario: Scenario,
     /// Seed of the first repetition.
@@ -289,7 +289,7 @@ impl Summary {
             (1..).zip(records).map(|(repetition, r)| Run::new(repetition, spec, r)).collect();
         let text = provenance.scenario_text;
         let digest = Sha256::digest(text.as_bytes());
-        let of_host = provenance.made_with.iter().find(|(name, _)| *name == "kernel");
+        let of_host = provenance.made_with.iter().find(|(name, _)| name == "kernel");
         let of_host = of_host.map(|(_, release)| release.clone());
         Self {
             knee_version: env!("CARGO_PKG_VERSION"),

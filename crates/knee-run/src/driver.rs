@@ -280,14 +280,14 @@ pub fn drive<E: Ends>(
     }
 }
 
-/// Ends the last bin of the time series of a run of `spec` that was driven to its end, if it is
+/// Ends the last of the `bins` of the time series of a run that was driven to its end, if it is
 /// shorter than the others.
 pub fn close_last_bin<E: Ends>(
     network: &mut Network<E::Packet, E::Timer>,
     ends: &mut E,
-    spec: &RunSpec,
+    bins: usize,
 ) {
-    if network.path.queues().any(|queue| queue.bins.len() < spec.bins()) {
+    if network.path.queues().any(|queue| queue.bins.len() < bins) {
         network.close_bin(ends);
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     TcpSpec, UdpFlow, Write, close_last_bin, drive,
 };
 use knee_net::{NEVER, Packet};
+use std::ops::Deref;
 
 /// Both ends of a flow with feedback, in virtual time.
 pub trait Connection: Sized {
@@ -203,14 +204,14 @@ struct Flow<C> {
     last: FlowTotals,
 }
 
-struct Flows<'a, C: Connection> {
-    spec: &'a RunSpec,
+struct Flows<S, W, C: Connection> {
+    spec: S,
     shared: C::Shared,
     flows: Vec<Flow<C>>,
     /// Flows whose time series continues.
     sampled: Vec<u32>,
     /// Told of each bin at its end.
-    watch: &'a mut dyn FnMut(Progress),
+    watch: W,
 }
 
 /// From this many flows on it pays to prefetch their memory: fewer stay in the cache.
@@ -228,41 +229,92 @@ pub fn run_in_virtual_time<C: Connection>(
     shared: C::Shared,
     watch: &mut dyn FnMut(Progress),
     event_by_event: bool,
-    mut open: impl FnMut(usize, &TcpSpec) -> C,
+    open: impl FnMut(usize, &TcpSpec) -> C,
 ) -> Result<RunRecord, C::Error> {
-    let foreseen = C::ANSWERS_AT_ONCE && !event_by_event;
-    let mut network = if foreseen { Network::foreseeing(spec) } else { Network::new(spec) };
-    let mut flows = Vec::with_capacity(spec.flows.len());
-    for (index, flow) in spec.flows.iter().enumerate() {
-        let start_ns = spec.start_ns(index);
-        let kind = match &flow.kind {
-            FlowKind::Tcp(tcp) => Kind::Connection(open(index, tcp)),
-            kind => Kind::Udp(UdpFlow::of(kind, start_ns).expect("no feedback")),
-        };
-        network.set_timer(start_ns, index as u32, FlowTimer::Start);
-        network.set_timer(flow.stop_ns.unwrap_or(NEVER), index as u32, FlowTimer::Stop);
-        flows.push(Flow {
-            kind,
-            start_ns,
-            started: false,
-            stopped: false,
-            drawn: flow.drawn.is_some(),
-            writes: 0,
-            all_written: false,
-            samples: Vec::new(),
-            last: FlowTotals::default(),
-        });
-    }
-    let sampled = (0..).zip(&flows).filter(|(_, flow)| !flow.drawn).map(|(i, _)| i).collect();
-    let mut flows = Flows { spec, shared, flows, sampled, watch };
-    drive(&mut network, &mut flows, spec.duration_ns)?;
-    close_last_bin(&mut network, &mut flows, spec);
-    let path = network.into_path();
-    let records = flows.finish(&path)?;
-    Ok(RunRecord::new(spec, records, path.finish()))
+    let mut run = VirtualRun::begin(spec, shared, watch, event_by_event, open);
+    run.advance(spec.duration_ns)?;
+    run.finish()
 }
 
-impl<C: Connection> Flows<'_, C> {
+/// A run in virtual time that goes on in steps; what happens does not depend on them.
+pub struct VirtualRun<S, W, C: Connection> {
+    network: Network<C::Packet, FlowTimer<C::Timer>>,
+    flows: Flows<S, W, C>,
+}
+
+impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S, W, C> {
+    /// The run of `spec` at its start; the arguments are those of [`run_in_virtual_time`].
+    pub fn begin(
+        spec: S,
+        shared: C::Shared,
+        watch: W,
+        event_by_event: bool,
+        mut open: impl FnMut(usize, &TcpSpec) -> C,
+    ) -> Self {
+        let foreseen = C::ANSWERS_AT_ONCE && !event_by_event;
+        let mut network = if foreseen { Network::foreseeing(&spec) } else { Network::new(&spec) };
+        let mut flows = Vec::with_capacity(spec.flows.len());
+        for (index, flow) in spec.flows.iter().enumerate() {
+            let start_ns = spec.start_ns(index);
+            let kind = match &flow.kind {
+                FlowKind::Tcp(tcp) => Kind::Connection(open(index, tcp)),
+                kind => Kind::Udp(UdpFlow::of(kind, start_ns).expect("no feedback")),
+            };
+            network.set_timer(start_ns, index as u32, FlowTimer::Start);
+            network.set_timer(flow.stop_ns.unwrap_or(NEVER), index as u32, FlowTimer::Stop);
+            flows.push(Flow {
+                kind,
+                start_ns,
+                started: false,
+                stopped: false,
+                drawn: flow.drawn.is_some(),
+                writes: 0,
+                all_written: false,
+                samples: Vec::new(),
+                last: FlowTotals::default(),
+            });
+        }
+        let sampled = (0..).zip(&flows).filter(|(_, flow)| !flow.drawn).map(|(i, _)| i).collect();
+        Self { network, flows: Flows { spec, shared, flows, sampled, watch } }
+    }
+
+    /// Goes on to `until_ns`, at most to the end.
+    ///
+    /// # Errors
+    /// What a connection gives; the run cannot go on then.
+    pub fn advance(&mut self, until_ns: Ns) -> Result<(), C::Error> {
+        let until_ns = until_ns.min(self.flows.spec.duration_ns);
+        drive(&mut self.network, &mut self.flows, until_ns)
+    }
+
+    /// The present.
+    pub fn now_ns(&self) -> Ns {
+        self.network.now_ns()
+    }
+
+    /// The connection of a flow, if it has one.
+    pub fn connection(&mut self, flow: usize) -> Option<&mut C> {
+        match &mut self.flows.flows.get_mut(flow)?.kind {
+            Kind::Connection(connection) => Some(connection),
+            Kind::Udp(_) => None,
+        }
+    }
+
+    /// The record of a run that is at its end.
+    ///
+    /// # Errors
+    /// What a connection gives.
+    pub fn finish(self) -> Result<RunRecord, C::Error> {
+        let Self { mut network, mut flows } = self;
+        let bins = flows.spec.bins();
+        close_last_bin(&mut network, &mut flows, bins);
+        let path = network.into_path();
+        let (spec, records) = flows.finish(&path)?;
+        Ok(RunRecord::new(&spec, records, path.finish()))
+    }
+}
+
+impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Flows<S, W, C> {
     /// Lets the connection of a flow act.
     #[inline(always)]
     fn with(
@@ -328,7 +380,7 @@ impl<C: Connection> Flows<'_, C> {
         self.with(index, network, |connection, at| connection.write(bytes, at))
     }
 
-    fn finish(self, path: &Path<C::Packet>) -> Result<Vec<FlowRecord>, C::Error> {
+    fn finish(self, path: &Path<C::Packet>) -> Result<(S, Vec<FlowRecord>), C::Error> {
         let Self { spec, shared, flows, .. } = self;
         // Its memory is needed for the records.
         drop(shared);
@@ -338,13 +390,14 @@ impl<C: Connection> Flows<'_, C> {
         let records = flows.map(|(index, flow)| {
             let counters = flow.counters(index, path);
             let counters = FlowCounters { in_network_pkts: in_network_pkts[index], ..counters };
-            flow.finish(&spec.flows[index], counters, spec)
+            flow.finish(&spec.flows[index], counters, &spec)
         });
-        records.collect()
+        let records = records.collect::<Result<_, _>>()?;
+        Ok((spec, records))
     }
 }
 
-impl<C: Connection> Ends for Flows<'_, C> {
+impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Ends for Flows<S, W, C> {
     type Packet = C::Packet;
     type Timer = FlowTimer<C::Timer>;
     type Error = C::Error;

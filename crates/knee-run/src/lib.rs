@@ -22,7 +22,7 @@ mod udp;
 pub use delay::DelayStats;
 pub use driver::{AHEAD, Ends, Network, close_last_bin, drive};
 pub use emission::Emission;
-pub use flows::{At, Connection, FlowTimer, run_in_virtual_time};
+pub use flows::{At, Connection, FlowTimer, VirtualRun, run_in_virtual_time};
 pub use host::{Host, HostError, HostErrorKind, Progress, RunOptions, Tell};
 pub use knee_cc::{Call, CallRecord};
 pub use knee_net::{

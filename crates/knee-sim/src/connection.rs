@@ -23,7 +23,7 @@ pub(crate) enum Timer {
 }
 
 pub(crate) struct Tcp {
-    sender: Sender,
+    pub(crate) sender: Sender,
     receiver: Receiver,
     mss_bytes: u32,
     packet_bytes: u16,

@@ -6,6 +6,7 @@
 //!
 //! - `connection`, `packet`: both ends of a TCP connection, and what passes between them.
 //! - `sender`: TCP sender in Linux's order of events; its head lists its parts.
+//! - `stepped`: a run that pauses.
 //! - `receiver`: TCP receiver: reassembly, SACK blocks, delayed ACKs.
 //!
 //! The crate `knee-scenario` reads a spec from a file; its documentation has an example of a run.
@@ -14,6 +15,9 @@ mod connection;
 mod packet;
 mod receiver;
 mod sender;
+mod stepped;
+
+pub use stepped::Stepped;
 
 use connection::Tcp;
 use knee_cc::{Broken, Profile, contain};
@@ -138,19 +142,22 @@ fn simulate(
     event_by_event: bool,
 ) -> Result<RunRecord, SimError> {
     check(spec)?;
-    let open = |index: usize, tcp: &TcpSpec| {
-        let params = tcp.cc.params().expect("checked").clone();
-        // A distribution takes 20 kB: too much for each of thousands of short flows.
-        let keep = spec.record.bin_ns > 0 && spec.flows[index].drawn.is_none();
-        let random = spec.random("algorithm", index);
-        Tcp::new(spec, params, &tcp.options, spec.start_ns(index), random, keep)
-    };
+    let open = |index: usize, tcp: &TcpSpec| open(spec, index, tcp);
     let record: Result<RunRecord, Infallible> =
         contain(|| run_in_virtual_time(spec, Store::default(), watch, event_by_event, open))?;
     match record {
         Ok(record) => Ok(record),
         Err(never) => match never {},
     }
+}
+
+/// The connection of a flow of a spec that was checked.
+fn open(spec: &RunSpec, index: usize, tcp: &TcpSpec) -> Tcp {
+    let params = tcp.cc.params().expect("checked").clone();
+    // A distribution takes 20 kB: too much for each of thousands of short flows.
+    let keep = spec.record.bin_ns > 0 && spec.flows[index].drawn.is_none();
+    let random = spec.random("algorithm", index);
+    Tcp::new(spec, params, &tcp.options, spec.start_ns(index), random, keep)
 }
 
 /// Refuses what the simulator cannot do.

@@ -46,7 +46,7 @@ mod undo;
 
 use crate::packet::{self, NONE, Sack, SackBlocks};
 use delivery_rate::DeliveryRate;
-use knee_cc::{Ack, Conn, Event, Params, Phase};
+use knee_cc::{Ack, Conn, Event, Params, Phase, State};
 use knee_net::{Ecn, NEVER, Random};
 use knee_run::{CallRecord, DelayStats, FlowCounters, NS_PER_US, TcpOptions};
 use pacing::Pacer;
@@ -136,6 +136,16 @@ impl Sender {
 
     pub(crate) fn observe(&self) -> [u32; knee_cc::OBSERVE_N] {
         self.tcb.algorithm.observe()
+    }
+
+    /// What its algorithm remembers.
+    pub(crate) fn state(&self) -> State {
+        self.tcb.algorithm.state()
+    }
+
+    /// Makes its algorithm remember something else.
+    pub(crate) fn set_state(&mut self, state: State) {
+        self.tcb.algorithm.set_state(state);
     }
 
     pub(crate) fn take_trace(&mut self) -> Vec<CallRecord> {

@@ -10,7 +10,7 @@ use knee_run::{
     PathSpec, Pie, QueueLimit, Rate, ReceiverConduct, RecordSpec, Recovery, Red, Reorder,
     ReverseLink, Route, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Varying, Workload,
 };
-use knee_sim::run_event_by_event;
+use knee_sim::{Stepped, run_event_by_event};
 use proptest::prelude::*;
 use std::{collections::VecDeque, sync::Arc};
 
@@ -856,6 +856,16 @@ proptest! {
     #[test]
     fn foresight_changes_nothing(spec in foreseeable(managed_spec())) {
         prop_assert!(run(&spec) == run_event_by_event(&spec).expect("as the other"), "{spec:?}");
+    }
+
+    /// A run that pauses goes on as if it had not.
+    #[test]
+    fn steps_change_nothing(spec in routed_spec(), step_ns in log_uniform(MS / 10, S)) {
+        let mut stepped = Stepped::new(Arc::new(spec.clone())).expect("as without steps");
+        while stepped.now_ns() < spec.duration_ns {
+            stepped.advance(stepped.now_ns() + step_ns).expect("built in");
+        }
+        prop_assert!(run(&spec) == stepped.finish(), "{spec:?}");
     }
 
     /// The same over several hops, and with flows that go back.

@@ -16,6 +16,7 @@ mod output;
 mod replay;
 mod reproduce;
 pub mod run;
+pub mod runs;
 mod sweep;
 mod test;
 
@@ -88,6 +89,9 @@ enum Command {
     #[cfg(feature = "kernel")]
     #[command(flatten)]
     Linux(linux::Command),
+    /// Make runs for another program
+    #[command(hide = true)]
+    Runs(runs::Args),
     /// Write the manual pages of all subcommands into a folder, for packages
     #[command(hide = true)]
     Man(man::Args),
@@ -171,6 +175,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Replay(args) => replay::replay(&args),
         #[cfg(feature = "kernel")]
         Command::Linux(command) => linux::linux(&command),
+        Command::Runs(args) => runs::runs(&args),
         Command::Man(args) => man::man(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -108,7 +108,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     let spec = &specs[0];
-    let made_with = args.on.host.made_with(&args.on.options()?);
+    let made_with = args.on.host.made_with(&args.on.options()?).into_iter();
+    let made_with: Vec<_> = made_with.map(|(name, value)| (name.to_owned(), value)).collect();
     let provenance = Provenance {
         commit: COMMIT,
         host: args.on.host.name(),
@@ -142,8 +143,7 @@ pub fn report(
 ) -> Report {
     let mut report = run_report(title, spec, records);
     report.meta.extend(made_by(provenance.host));
-    let made_with = provenance.made_with.iter();
-    report.meta.extend(made_with.map(|(name, value)| (name.to_string(), value.clone())));
+    report.meta.extend(provenance.made_with.iter().cloned());
     report
 }
 

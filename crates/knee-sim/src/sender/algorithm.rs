@@ -1,6 +1,6 @@
 //! Calls the congestion control algorithm; logs and counts what it did.
 
-use knee_cc::{Ack, Conn, Controller, Event, OBSERVE_N, Params};
+use knee_cc::{Ack, Conn, Controller, Event, OBSERVE_N, Params, State};
 use knee_run::{Call, CallRecord, FlowCounters};
 
 /// An algorithm on one simulated connection.
@@ -26,6 +26,16 @@ impl Algorithm {
 
     pub(super) fn observe(&self) -> [u32; OBSERVE_N] {
         self.controller.observe()
+    }
+
+    /// What it remembers.
+    pub(super) fn state(&self) -> State {
+        *self.controller.state()
+    }
+
+    /// Makes it remember something else from now on.
+    pub(super) fn set_state(&mut self, state: State) {
+        self.controller.restore(state);
     }
 
     pub(super) fn take_trace(&mut self) -> Vec<CallRecord> {

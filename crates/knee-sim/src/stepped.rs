@@ -1,0 +1,67 @@
+//! A run that pauses, so that something outside can steer its algorithms.
+
+use crate::{SimError, check, connection::Tcp, open, packet::Store};
+use knee_cc::{Conn, State, contain};
+use knee_run::{Ns, Progress, RunRecord, RunSpec, VirtualRun};
+use std::{convert::Infallible, sync::Arc};
+
+/// A simulation that goes on step by step. Between steps, what an algorithm remembers can be read and
+/// replaced: it acts on that with the next ACK. The record is that of [`crate::run`].
+pub struct Stepped {
+    run: VirtualRun<Arc<RunSpec>, fn(Progress), Tcp>,
+}
+
+impl Stepped {
+    /// The run of `spec` at its start.
+    ///
+    /// # Errors
+    /// As [`crate::run`].
+    pub fn new(spec: Arc<RunSpec>) -> Result<Self, SimError> {
+        check(&spec)?;
+        let run = contain(|| {
+            let of = spec.clone();
+            let open = |index: usize, tcp: &_| open(&of, index, tcp);
+            VirtualRun::begin(spec, Store::default(), (|_| ()) as fn(Progress), false, open)
+        })?;
+        Ok(Self { run })
+    }
+
+    /// Goes on to `until_ns`, at most to the end.
+    ///
+    /// # Errors
+    /// [`SimError::Broken`]; the run cannot go on then.
+    pub fn advance(&mut self, until_ns: Ns) -> Result<(), SimError> {
+        let done: Result<(), Infallible> = contain(|| self.run.advance(until_ns))?;
+        match done {
+            Ok(()) => Ok(()),
+            Err(never) => match never {},
+        }
+    }
+
+    /// The present.
+    pub fn now_ns(&self) -> Ns {
+        self.run.now_ns()
+    }
+
+    /// The connection of a flow as its algorithm saw it last, and what the algorithm remembers. None of
+    /// a flow without feedback.
+    pub fn flow(&mut self, flow: usize) -> Option<(Conn, State)> {
+        self.run.connection(flow).map(|tcp| (*tcp.sender.conn(), tcp.sender.state()))
+    }
+
+    /// Makes the algorithm of a flow remember `state`.
+    pub fn set_state(&mut self, flow: usize, state: State) {
+        if let Some(tcp) = self.run.connection(flow) {
+            tcp.sender.set_state(state);
+        }
+    }
+
+    /// The record of a run that is at its end.
+    pub fn finish(self) -> RunRecord {
+        let record: Result<RunRecord, Infallible> = self.run.finish();
+        match record {
+            Ok(record) => record,
+            Err(never) => match never {},
+        }
+    }
+}

@@ -1,0 +1,97 @@
+"""Hosts that the program `knee` has: the same results as its own; clear words without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import knee
+
+ROOT = Path(__file__).parents[2]
+TEXT = """\
+duration = "2s"
+repeat = 2
+[path]
+rate = "10mbit"
+rtt = "40ms"
+queue = "84p"
+[record]
+trace = true
+[[flow]]
+cc = "chd"
+"""
+
+
+def built() -> str:
+    """The program that the other tests built."""
+    folder = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
+    for profile in ("release", "debug"):
+        program = Path(folder, profile, "knee")
+        if program.exists():
+            return str(program)
+    pytest.skip("the program `knee` is not built")
+
+
+def test_without_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("KNEE_PROGRAM", raising=False)
+    script = tmp_path / "knee"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for host in ("kernel", "vm"):
+        with pytest.raises(knee.HostError, match=f"the host {host} needs the program") as caught:
+            knee.run(TEXT, host=host)
+        assert caught.value.help and "KNEE_PROGRAM" in caught.value.help
+    with pytest.raises(knee.HostError, match="needs the program"):
+        knee.duel("chd", "newreno", host="vm")
+    monkeypatch.setenv("KNEE_PROGRAM", "/nowhere/knee")
+    with pytest.raises(knee.HostError, match="/nowhere/knee, which is no program"):
+        knee.run(TEXT, host="vm")
+    monkeypatch.setenv("KNEE_PROGRAM", "/bin/true")
+    with pytest.raises(knee.HostError, match="gave no answer"):
+        knee.run(TEXT, host="kernel")
+    with pytest.raises(knee.KneeError, match="kernel has no meaning"):
+        knee.run(TEXT, host="sim", kernel="debian:6.12")
+
+
+def test_the_program_makes_the_same_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The way to the program and back, on hosts that both have.
+    from knee import _knee
+    from knee._program import runs
+    from knee._runs import wanted
+
+    monkeypatch.setenv("KNEE_PROGRAM", built())
+    for host in ("sim", "quic"):
+        asked = [wanted(TEXT, 3, None, None, host)]
+        made = knee.Results(_knee.runs_made(asked, runs(_knee.runs_asked(asked), host, 0, None))[0])
+        here = knee.run(TEXT, seed=3, host=host)
+        assert made.summary == here.summary
+        for name in ("time_s", "cwnd_pkts"):
+            assert made.flows.column(name) == here.flows.column(name)
+        assert len(made.trace) == len(here.trace) > 0
+
+
+def test_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KNEE_PROGRAM", built())
+    if os.geteuid() != 0:
+        with pytest.raises(knee.HostError, match="root"):
+            knee.run(TEXT, host="kernel")
+        return
+    checked = subprocess.run([built(), "kernel", "check", "--format", "json"], capture_output=True)
+    if not json.loads(checked.stdout or b"{}").get("can_load"):
+        pytest.skip("this kernel loads no algorithms")
+    results = knee.run(TEXT, host="kernel", repeat=1)
+    assert results.host == "kernel"
+    assert (results.utilisation() or 0) > 0.8
+    with pytest.raises(knee.HostError, match="this process only"):
+        knee.run(TEXT, host="kernel", set={"flow.0.cc": One})
+
+
+class One(knee.Algorithm):
+    def on_rtt(self, conn: knee.Conn, ack: knee.Ack) -> None:
+        conn.cwnd_pkts = 1
