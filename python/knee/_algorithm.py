@@ -256,7 +256,8 @@ def _address(origin: str, name: str, function: Compiled | None) -> int:
         import ctypes
 
         # Functions of libraries and callbacks alike.
-        if "_CFuncPtr" not in (base.__name__ for base in type(function).__mro__):
+        bases = {base.__name__ for base in type(function).__mro__}
+        if not bases & {"CFuncPtr", "_CFuncPtr"}:
             what = f"{origin}: {name} is no compiled function: {function!r}"
             raise AlgorithmError(what, "give one of numba.cfunc, cffi or ctypes, or its address")
         kept = cast("dict[str, object]", getattr(function, "_objects", None) or {})

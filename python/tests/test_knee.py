@@ -153,7 +153,8 @@ def test_plots_of_altair_draw_what_the_svg_draws(
     for name, svg in results.charts().items():
         chart = results.plot(name).to_dict()
         assert chart["title"] in svg
-        drawn = [layer["data"]["values"] for layer in chart["layer"]]
+        # Altair puts what is common to all layers, here those of a single one, into the chart.
+        drawn = [{**chart, **layer}["data"]["values"] for layer in chart["layer"]]
         for rows in drawn:
             # Names may be shortened in a legend.
             assert rows and rows[0]["series"][:8] in svg

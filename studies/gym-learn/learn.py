@@ -27,7 +27,9 @@ STEPS = 99
 def scenario(rate, rtt, queue):
     """One flow on a path."""
     path = knee.Path(rate=rate, rtt=rtt, queue=queue)
-    return knee.Scenario(path=path, flows=[knee.Flow("agent")], duration="10s")
+    # More than any path holds, so that no candidate sends for nothing but losses.
+    tcp = {"receive_window": "400p"}
+    return knee.Scenario(path=path, flows=[knee.Flow("agent")], duration="10s", tcp=tcp)
 
 
 TRAINING = [

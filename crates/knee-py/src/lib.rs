@@ -105,7 +105,10 @@ fn runs_asked(py: Python<'_>, wanted: Vec<Wanted>) -> PyResult<Bound<'_, PyBytes
     for wanted in &wanted {
         let (_, specs, _) = wanted.parse()?;
         if let Some(origin) = specs[0].algorithms().find_map(|a| a.defined_here()) {
-            let what = format!("{origin}: it exists in this process only, and the host {} has another", wanted.host);
+            let what = format!(
+                "{origin}: it exists in this process only, and the host {} has another",
+                wanted.host
+            );
             return Err(error::new("HostError", &what, Some("write it as a C file")));
         }
         all.extend(specs);

@@ -161,8 +161,8 @@ impl Episode {
         self.run.set_state(self.flow, next.to(&state));
         let interval_s = (end_ns - start_ns).max(1) as f64 / NS_PER_S as f64;
         let (acked, lost) = (f64::from(seen.acked_pkts), f64::from(seen.lost_pkts));
-        let rtt_us = (seen.rtt_samples > 0)
-            .then(|| seen.rtt_sum_us as f64 / f64::from(seen.rtt_samples));
+        let rtt_us =
+            (seen.rtt_samples > 0).then(|| seen.rtt_sum_us as f64 / f64::from(seen.rtt_samples));
         let gradient = match (self.rtt_us, rtt_us) {
             (Some(before), Some(now)) => (now - before) / 1e6 / interval_s,
             _ => 0.0,

@@ -16,11 +16,14 @@ pub(crate) struct Args {
     on: OneHost,
 }
 
+/// A record, and the calls of each flow's algorithm.
+pub type WithCalls = (RunRecord, Vec<Vec<CallRecord>>);
+
 /// What the program made of the specs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Made {
-    /// Record of each spec, with the calls of each flow's algorithm; or the first obstacle.
-    pub records: std::result::Result<Vec<(RunRecord, Vec<Vec<CallRecord>>)>, HostError>,
+    /// Record of each spec; or the first obstacle.
+    pub records: std::result::Result<Vec<WithCalls>, HostError>,
     /// What made them, see [`knee_run::Host::made_with`].
     pub made_with: Vec<(String, String)>,
 }
