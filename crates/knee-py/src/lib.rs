@@ -131,7 +131,10 @@ fn runs_made(wanted: Vec<Wanted>, answer: &[u8]) -> PyResult<Vec<Results>> {
     });
     let results = wanted.iter().map(|wanted| {
         let (scenario, specs, name) = wanted.parse()?;
-        let records = records.by_ref().take(specs.len()).collect();
+        let mut records: Vec<_> = records.by_ref().take(specs.len()).collect();
+        for (record, spec) in records.iter_mut().zip(&specs) {
+            record.name_observed(spec);
+        }
         let host = Made { host: wanted.host.clone(), with: made.made_with.clone() };
         Results::new(scenario, specs.into_iter().next(), records, name, host)
     });
