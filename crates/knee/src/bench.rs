@@ -1,5 +1,7 @@
 //! `knee bench`.
 
+mod peers;
+
 use crate::{Format, hosts, integer, output};
 use clap::{
     Arg, Command, Subcommand,
@@ -32,6 +34,11 @@ enum What {
     /// Short flows that arrive at random, of heavy-tailed sizes, through one bottleneck, with a
     /// time series
     Short(Short),
+    /// The same dumbbell in other simulators that are installed, and in Knee, in turn
+    ///
+    /// ns-2 (Debian package ns2) and ns-3 (libns3-dev, with g++): whole processes, SACK; medians of all
+    /// pairs.
+    Peers(peers::Peers),
 }
 
 #[derive(clap::Args)]
@@ -183,6 +190,7 @@ struct Speed {
 
 pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
     let (spec, format) = match &args.what {
+        What::Peers(peers) => return peers.bench(),
         What::Dumbbell(d) => {
             let path = PathSpec::symmetric(d.rate, d.rtt, d.queue);
             let params = Params::defaults(d.cc);
@@ -200,7 +208,9 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
     if delivered_pkts == 0 {
         let help = match args.what {
             What::Dumbbell(_) => "make --duration longer than --rtt, or raise --rate",
-            What::Short(_) => "raise --flows, so that the run lasts longer than --rtt",
+            What::Short(_) | What::Peers(_) => {
+                "raise --flows, so that the run lasts longer than --rtt"
+            }
         };
         return Err(miette!(help = help, "no packet was delivered: there is nothing to measure"));
     }

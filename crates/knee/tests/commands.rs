@@ -6,7 +6,9 @@ mod common;
 use common::{Place, text};
 use knee_cc::algorithms;
 use std::{
+    fs,
     io::Write,
+    os::unix::fs::PermissionsExt,
     process::{Command, Stdio},
 };
 
@@ -76,6 +78,39 @@ fn bench_measures() {
 
     let line = place.stdout(&["bench", "dumbbell", "--duration", "1s"]);
     assert!(line.lines().count() == 1 && line.contains("ns per packet"), "{line}");
+}
+
+/// With no program in reach both peers are named with their packages; with one that stands in for ns-2 (it
+/// delivers 5000 packets) there are pairs, and nothing is left behind.
+#[test]
+fn bench_compares_with_peers() {
+    let place = Place::new();
+    let arguments = ["bench", "peers", "--pairs", "2", "--duration", "1s", "--format", "json"];
+    let json = place.json(&arguments);
+    let missing = serde_json::json!([
+        { "peer": "ns-2", "package": "ns2" },
+        { "peer": "ns-3", "package": "libns3-dev" },
+    ]);
+    assert_eq!((&json["missing"], &json["peers"]), (&missing, &serde_json::json!([])));
+
+    let (programs, temporary) = (place.path("programs"), place.path("temporary"));
+    fs::create_dir(&programs).unwrap();
+    fs::create_dir(&temporary).unwrap();
+    let ns = programs.join("ns");
+    fs::write(&ns, "#!/bin/sh\ntest -s $1 && test $2 = sack && echo delivered pkts 5000\n")
+        .unwrap();
+    fs::set_permissions(&ns, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = place.knee(&arguments).env("PATH", &programs).env("TMPDIR", &temporary).output();
+    let json: serde_json::Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    let peer = &json["peers"][0];
+    let pairs = peer["pairs"].as_array().unwrap();
+    let mean = |key: &str| pairs.iter().map(|pair| pair[key].as_f64().unwrap()).sum::<f64>() / 2.0;
+    assert_eq!((pairs.len(), peer["peer"].as_str()), (2, Some("ns-2")));
+    let ns_per_pkt = mean("peer_s") * 1e9 / 5000.0;
+    assert!((peer["peer_ns_per_delivered_pkt"].as_f64().unwrap() / ns_per_pkt - 1.0).abs() < 1e-9);
+    assert!(peer["ratio"].as_f64().unwrap() > 0.0 && mean("knee_s") > 0.0);
+    assert_eq!(json["missing"][0]["package"], "libns3-dev");
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
 /// Runs `script` with standard input `input`, if there is such a shell.

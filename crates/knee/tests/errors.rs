@@ -221,6 +221,7 @@ fn of_benchmarks() {
             "bench dumbbell --duration 1ms",
             "bench dumbbell --duration 1000000s --rate 1000gbit",
             "bench dumbbell --cc new-reno",
+            "bench peers --queue 500kB",
         ],
     );
     insta::assert_snapshot!(text);
