@@ -20,8 +20,9 @@
  * flows of this algorithm test together. Above level 0, and for `memory` after the last sign of
  * competition, the window grows and reacts to loss as NewReno's.
  *
- * A loss is congestive if q was near the largest q seen lately (a full queue), if the loss rate is
- * above `loss_limit`, or if it is a mark. Any other loss leaves the window as it is.
+ * A loss is congestive if q was near the largest q seen lately (a full queue) and more is lost than
+ * while the queue is short; if the loss rate is above `loss_limit`; or if it is a mark. Any other
+ * loss leaves the window as it is.
  */
 #include "knee/host.h"
 #include "knee/buckets.h"
@@ -57,6 +58,8 @@
 	  "a loss at this fraction of the largest q or above is congestive") \
 	X(CC_PROB_PPM, loss_limit_ppm, "loss_limit", "", 1000, 1000000, 100000, "", "design", \
 	  "fraction lost above which every loss is congestive") \
+	X(CC_PROB_PPM, usual_ppm, "usual", "", 0, 1000000, 40000, "", "design", \
+	  "largest fraction lost that is tolerated at a full queue, if as much is lost at a short one") \
 	X(CC_TIME_US, memory_us, "memory", "", 0, 600000000, 10000000, "", "design", \
 	  "time for which a sign of competition keeps growth as NewReno's") \
 	X(CC_COUNT, patience, "patience", "", 1, 200, 8, "", "design", \
@@ -72,7 +75,6 @@ struct ebb_state {
 	struct cc_buckets base_us; /* RTTmin */
 	u32 round_end_pkts;	   /* delivered_pkts */
 	u32 alpha_q16;		   /* packets per round trip, in the running round */
-	u32 credit_q16;		   /* fraction of a packet towards the next +1 */
 	u32 prior_cwnd_pkts;	   /* before the latest loss, for undo */
 	u32 q_us;		   /* q: least queueing delay of the latest lane */
 	u32 lane_us;		   /* the same of the running lane; EBB_NONE */
@@ -86,6 +88,8 @@ struct ebb_state {
 	u32 rival_us;		   /* low bits of the time of the latest sign of competition */
 	u32 latest_us;		   /* and of the latest ACK */
 	u16 loss_q15;		   /* fraction lost, smoothed */
+	u16 usual_q18;		   /* fraction lost while the queue is short, smoothed */
+	u16 credit_q16;		   /* fraction of a packet towards the next +1 */
 	u8 lane_samples;
 	u8 level;
 	u8 test : 3;	  /* rounds until the test ends; 0: none */
@@ -96,6 +100,7 @@ struct ebb_state {
 	u8 loss_seen : 1; /* ssthresh() was called since the last ACK */
 	u8 failed : 1;	  /* hold follows a failed test */
 	u8 resumed : 2;	  /* rounds since sending resumed after a pause, from 2 down */
+	u8 lost_pkts;	  /* in the running round */
 };
 _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket");
 
@@ -111,6 +116,15 @@ _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket"
 /* From this window on, a packet more or less does not hide a change of the delivery rate. */
 #define EBB_RATE_PKTS 8U
 #define EBB_ONE_Q16 (1U << 16)
+/* Rounds with a short queue over which their losses are smoothed. */
+#define EBB_USUAL_ROUNDS 32U
+/* Losses at a full queue come on top of the usual ones. The loss rate has a memory of 128 packets:
+ * at 1 % it exceeds six times its mean once in 1000 windows of 128. */
+#define EBB_USUAL_TIMES 6U
+/* A packet of that memory and a little: one loss is never more than usual. */
+#define EBB_ONE_LOSS_Q15 260U
+/* Less than one loss in 4096 packets is none. */
+#define EBB_USUAL_MIN_Q15 8U
 /* A pause of more round trips than this restarts the window, from this (RFC 6928). */
 #define EBB_IDLE_RTTS 8U
 #define EBB_RESTART_PKTS 10U
@@ -206,11 +220,41 @@ static void ebb_count_losses(struct ebb_state *st, const struct cc_ack *ack)
 {
 	u32 lost_pkts = cc_min_u32(ack->lost_pkts, 1U << 15);
 	u32 told_pkts = cc_min_u32(ack->acked_pkts, 1U << 15) + lost_pkts;
-	u32 fraction_q15 = cc_div_u32(lost_pkts << 15, told_pkts, 0U);
+	u32 fraction_q15 = cc_min_u32(cc_div_u32(lost_pkts << 15, told_pkts, 0U), 1U << 15);
 	u32 weight = cc_min_u32(told_pkts, 64U);
 	u32 loss_q15 = (st->loss_q15 * (128U - weight) + fraction_q15 * weight) / 128U;
 
 	st->loss_q15 = (u16)cc_min_u32(loss_q15, 1U << 15);
+	st->lost_pkts = (u8)cc_min_u32(st->lost_pkts + lost_pkts, 255U);
+}
+
+/* Less than this is the noise of an empty queue. */
+static u32 ebb_noise_us(const struct ebb_state *st)
+{
+	return cc_min_u32(ebb_base_us(st) / 32U, 1500U);
+}
+
+/* At the end of a round: what is lost while the queue is short is not lost to the queue. */
+static void ebb_count_usual(const struct cc_conn *conn, struct ebb_state *st)
+{
+	u32 q_us = cc_max_u32(st->high_us, st->last_high_us);
+	u32 lost_q18 = cc_div_u32((u32)st->lost_pkts << 18, conn->cwnd_pkts, 0U);
+	u32 usual_q18 = st->usual_q18 - st->usual_q18 / EBB_USUAL_ROUNDS +
+			cc_min_u32(lost_q18, 0xffffU) / EBB_USUAL_ROUNDS;
+
+	if (q_us < cc_max_u32(st->q_max_us / 4U, ebb_noise_us(st)))
+		st->usual_q18 = (u16)cc_min_u32(usual_q18, 0xffffU);
+	st->lost_pkts = 0;
+}
+
+/* Whether no more is lost than while the queue is short. */
+static int ebb_loses_as_usual(const struct ebb_state *st, const struct ebb_params *p)
+{
+	u32 usual_q15 = st->usual_q18 / 8U;
+	u32 most_q15 = (u32)(((u64)p->usual_ppm << 15) / CC_ONE_PPM);
+
+	most_q15 = cc_min_u32(most_q15, cc_max_u32(EBB_USUAL_TIMES * usual_q15, EBB_ONE_LOSS_Q15));
+	return usual_q15 >= EBB_USUAL_MIN_Q15 && st->loss_q15 <= most_q15;
 }
 
 /* RTTmin/RTT at this q: the fraction of the window that leaves no queue. */
@@ -301,6 +345,7 @@ static void ebb_round(struct cc_conn *conn, struct ebb_state *st, const struct e
 	else if (st->round_us != EBB_NONE)
 		st->empty = (u8)cc_min_u32(st->empty + 1U, 255U);
 	st->round_us = EBB_NONE;
+	ebb_count_usual(conn, st);
 	st->q_max_us = cc_sub_floor_u32(st->q_max_us, st->q_max_us / 32U);
 	st->last_high_us = st->high_us;
 	st->high_us = 0U;
@@ -403,13 +448,12 @@ static void ebb_lose(struct cc_conn *conn, struct ebb_state *st, const struct eb
 	u32 q_us = cc_max_u32(st->high_us, st->last_high_us);
 	u32 limit_q15 = (u32)(((u64)p->loss_limit_ppm << 15) / CC_ONE_PPM);
 	int excessive = st->loss_q15 > limit_q15;
-	/* Less than this is the noise of an empty queue. */
-	u32 least_us = cc_min_u32(ebb_base_us(st) / 32U, 1500U);
 	u32 from_pkts = conn->cwnd_pkts;
 	u32 left_q16;
 
 	if (!marked && !excessive &&
-	    (q_us < ebb_part(st->q_max_us, p->full_ppm) || q_us < least_us)) {
+	    (q_us < ebb_part(st->q_max_us, p->full_ppm) || q_us < ebb_noise_us(st) ||
+	     ebb_loses_as_usual(st, p))) {
 		if (reno_in_slow_start(conn))
 			ebb_set_window(conn, st, (u64)from_pkts << 16);
 		return;
@@ -452,6 +496,15 @@ static void ebb_pace(struct cc_conn *conn, const struct ebb_state *st, const str
 			       CC_PACING_MAX_BYTES_PER_S);
 }
 
+/* The increment of eqs. 1, 4 and 5. */
+static void ebb_grow(struct cc_conn *conn, struct ebb_state *st, u32 acked_pkts)
+{
+	u32 credit_q16 = st->credit_q16;
+
+	cc_grow_q16(conn, &credit_q16, st->alpha_q16, acked_pkts);
+	st->credit_q16 = (u16)cc_min_u32(credit_q16, 0xffffU);
+}
+
 /* Slow start. At level 0 it ends when the queue reaches half of theta. */
 static void ebb_start(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
 		      u32 acked_pkts, int limited)
@@ -492,7 +545,7 @@ static void ebb_on_ack(struct cc_conn *conn, struct ebb_state *st, const struct 
 		 (st->q_us >= ebb_theta_us(conn, st, p) || ebb_joins(st)))
 		ebb_drain(conn, st, p, ack);
 	else if (st->hold == 0 && st->test == 0 && limited)
-		cc_grow_q16(conn, &st->credit_q16, st->alpha_q16, ack->acked_pkts);
+		ebb_grow(conn, st, ack->acked_pkts);
 	/* Where slow start is over, a host must not take it up again below the old threshold. */
 	if (!reno_in_slow_start(conn))
 		conn->ssthresh_pkts = cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);

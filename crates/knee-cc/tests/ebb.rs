@@ -332,6 +332,27 @@ fn a_loss_at_a_full_queue_halves() {
     assert_eq!(f.w(), 50);
 }
 
+// One packet of 100 is lost in each round with an empty queue: the usual losses come to 0.63 % in 32
+// rounds, six times that is 3.8 %. One more loss makes 1.7 % of the loss rate at most; ten make 8 %.
+#[test]
+fn as_many_losses_as_at_an_empty_queue_are_tolerated_at_a_full_one() {
+    let after = |usual: u32, lost: u32| {
+        let mut f = Ebb::avoiding(&[STILL], 100);
+        for _ in 0..32 {
+            f.conn.cwnd_pkts = 100;
+            let amid = f.round_start.wrapping_sub(1);
+            f.hear(50, usual, 0, amid);
+            f.hear(50 - usual, 0, 0, amid);
+            f.round(0);
+        }
+        f.round(8_000);
+        f.conn.cwnd_pkts = 100;
+        lose(&mut f, lost);
+        f.w()
+    };
+    assert_eq!([after(0, 1), after(1, 1), after(1, 10)], [50, 100, 50]);
+}
+
 // 40 ms / 32 is 1.25 ms.
 #[test]
 fn a_loss_at_an_empty_queue_is_tolerated() {
