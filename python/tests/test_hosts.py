@@ -64,8 +64,12 @@ def test_the_way_to_the_program_and_back(monkeypatch: pytest.MonkeyPatch, tmp_pa
         for name in ("time_s", "cwnd_pkts"):
             assert made.flows.column(name) == here.flows.column(name)
         assert len(made.trace) == len(here.trace) > 0
-    with pytest.raises(knee.HostError, match="vm"):
+    command.write_text(
+        "#!/bin/sh\nprintf '  \\303\\227 no such machine\\n  help: get one\\n' >&2; exit 2\n"
+    )
+    with pytest.raises(knee.HostError, match="no such machine") as caught:
         knee.run(TEXT, host="vm")
+    assert caught.value.help == "get one"
     with pytest.raises(knee.HostError, match="this process only"):
         knee.run(TEXT, host="kernel", set={"flow.0.cc": One})
 

@@ -84,6 +84,9 @@ pub(crate) fn runs(args: &Args) -> Result<ExitCode> {
         made_with: made_with.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     };
     let answer = message(&made).map_err(|e| miette!("{e}"))?;
-    stdout().lock().write_all(&answer).into_diagnostic()?;
+    let mut out = stdout().lock();
+    out.write_all(&answer).into_diagnostic()?;
+    // As a library in Python, nothing else does it at the end.
+    out.flush().into_diagnostic()?;
     Ok(ExitCode::SUCCESS)
 }
