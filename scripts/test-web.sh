@@ -7,15 +7,20 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# Other packages of Node.js than Debian's contain npm, and exclude Debian's.
+node_and_npm() { command -v npm >/dev/null || scripts/install-packages.sh nodejs npm; }
+
 if [[ ${1:-build} == build ]]; then
-	scripts/install-packages.sh clang-19 llvm-19 nodejs npm
+	scripts/install-packages.sh clang-19 llvm-19
+	node_and_npm
 	if [[ ! -d $(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown/lib ]]; then
 		scripts/install-packages.sh rustc-web cargo-web rust-web-src lld-19
 	fi
 	scripts/build-web.sh
 fi
 if [[ ${1:-run} == run ]]; then
-	scripts/install-packages.sh chromium nodejs npm
+	scripts/install-packages.sh chromium
+	node_and_npm
 	# With the features that the other tests have: what they built is not built again.
 	cargo build --locked --quiet --workspace --bin knee --example answer
 	built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug

@@ -239,7 +239,7 @@ static void ebb_count_usual(const struct cc_conn *conn, struct ebb_state *st)
 {
 	u32 q_us = cc_max_u32(st->high_us, st->last_high_us);
 	u32 lost_q18 = cc_div_u32((u32)st->lost_pkts << 18, conn->cwnd_pkts, 0U);
-	u32 usual_q18 = st->usual_q18 - st->usual_q18 / EBB_USUAL_ROUNDS +
+	u32 usual_q18 = cc_sub_floor_u32(st->usual_q18, st->usual_q18 / EBB_USUAL_ROUNDS) +
 			cc_min_u32(lost_q18, 0xffffU) / EBB_USUAL_ROUNDS;
 
 	if (q_us < cc_max_u32(st->q_max_us / 4U, ebb_noise_us(st)))
