@@ -35,7 +35,7 @@ def runs(asked: bytes, host: str, jobs: int, kernel: str | None) -> bytes:
     """The program's answer to a message that asks for runs."""
     words: Sequence[str] = [
         program(host),
-        "runs",
+        "answer-python",
         "--host",
         host,
         *(["--jobs", str(jobs)] if jobs else []),

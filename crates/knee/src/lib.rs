@@ -90,7 +90,7 @@ enum Command {
     #[command(flatten)]
     Linux(linux::Command),
     /// Make runs for another program
-    #[command(hide = true)]
+    #[command(name = "answer-python", hide = true)]
     Runs(runs::Args),
     /// Write the manual pages of all subcommands into a folder, for packages
     #[command(hide = true)]
