@@ -1,3 +1,5 @@
+# mypy: ignore-errors
+# (pyright checks this file; mypy only serves to compare the stubs)
 """Algorithms of one's own, in Python: a class, or compiled functions."""
 
 from __future__ import annotations
