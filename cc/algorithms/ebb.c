@@ -119,7 +119,7 @@ _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket"
 /* Rounds with a short queue over which their losses are smoothed. */
 #define EBB_USUAL_ROUNDS 32U
 /* Losses at a full queue come on top of the usual ones. The loss rate has a memory of 128 packets:
- * at 1 % it exceeds six times its mean once in 1000 windows of 128. */
+ * of as many, 1 % of loss takes eight or more, six times its mean, once in 17 000 times. */
 #define EBB_USUAL_TIMES 6U
 /* A packet of that memory and a little: one loss is never more than usual. */
 #define EBB_ONE_LOSS_Q15 260U

@@ -4,7 +4,7 @@
 use knee_lab::reproduce::{
     Outcome, ReproduceError, Reproduction, RunsOn, Wanted, outcome, reproduce,
 };
-use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec};
+use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
 use knee_sim::Simulator;
 
 /// The simulator, on a machine that is too slow for the runs that this picks.
@@ -27,7 +27,12 @@ impl Host for Slow {
         Simulator.check(spec, options)
     }
 
-    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+    fn run_with_progress(
+        &self,
+        spec: &RunSpec,
+        options: &RunOptions,
+        _: Tell<'_>,
+    ) -> Result<RunRecord, HostError> {
         match self.0(spec) {
             true => Err(HostError::new(HostErrorKind::TooSlow, "too slow").with_help("wait")),
             false => Simulator.run(spec, options),

@@ -83,10 +83,6 @@ impl Host for Quic {
         Ok(connection::Prepared::new(spec).map(drop)?)
     }
 
-    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
-        self.run_with_progress(spec, options, &|_| ())
-    }
-
     fn run_with_progress(
         &self,
         spec: &RunSpec,

@@ -42,7 +42,9 @@ pub trait Host: Send + Sync {
     ///
     /// # Errors
     /// Those of [`Host::check`]; any other [`HostErrorKind`].
-    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError>;
+    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+        self.run_with_progress(spec, options, &|_| ())
+    }
 
     /// As [`Host::run`]; `tell` receives what there is to tell of the run while it is under way. A host
     /// tells what it can: the simulator, whose runs are short, nothing; one whose rows are known only
@@ -55,10 +57,7 @@ pub trait Host: Send + Sync {
         spec: &RunSpec,
         options: &RunOptions,
         tell: Tell<'_>,
-    ) -> Result<RunRecord, HostError> {
-        let _ = tell;
-        self.run(spec, options)
-    }
+    ) -> Result<RunRecord, HostError>;
 
     /// Whether there are several kernels to choose from ([`RunOptions::kernel`]).
     fn has_kernels(&self) -> bool {

@@ -23,7 +23,7 @@ use connection::Tcp;
 use knee_cc::{Broken, Profile, contain};
 use knee_run::{
     Brief, Cc, FlowKind, Host, HostError, HostErrorKind, Progress, Recovery, RunOptions, RunRecord,
-    RunSpec, TcpSpec, Transport, run_in_virtual_time,
+    RunSpec, TcpSpec, Tell, Transport, run_in_virtual_time,
 };
 use packet::Store;
 use std::convert::Infallible;
@@ -214,7 +214,12 @@ impl Host for Simulator {
         Ok(check(spec)?)
     }
 
-    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
+    fn run_with_progress(
+        &self,
+        spec: &RunSpec,
+        options: &RunOptions,
+        _: Tell<'_>,
+    ) -> Result<RunRecord, HostError> {
         can_keep(options)?;
         Ok(run(spec)?)
     }

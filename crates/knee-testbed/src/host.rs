@@ -60,10 +60,6 @@ impl Host for Kernel {
         Ok(Plan::new(spec).map(drop)?)
     }
 
-    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
-        self.run_with_progress(spec, options, &|_| ())
-    }
-
     fn run_with_progress(
         &self,
         spec: &RunSpec,

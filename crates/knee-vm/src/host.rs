@@ -107,10 +107,6 @@ impl Host for Vm {
         true
     }
 
-    fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
-        self.run_with_progress(spec, options, &|_| ())
-    }
-
     fn run_with_progress(
         &self,
         spec: &RunSpec,

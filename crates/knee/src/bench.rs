@@ -182,22 +182,27 @@ struct Speed {
     ns_per_delivered_pkt: f64,
     /// Largest resident memory of the whole process.
     peak_rss_bytes: u64,
+    /// The same without the pages of files, which the system maps and drops as it likes. Linux only.
+    peak_anonymous_bytes: Option<u64>,
     /// Most packets that the bottleneck's queue held.
     max_held_pkts: u32,
     goodput_bps: f64,
     flows: usize,
 }
 
-/// Largest resident memory of this program. What the system counts for the process has that of the
-/// one that started it, too.
-fn peak_rss_bytes() -> Result<u64> {
+/// Largest resident memory of this program, and without the pages of files. What the system counts
+/// for the process has that of the one that started it, too.
+fn peak_memory_bytes() -> Result<(u64, Option<u64>)> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    if let Some(kib) = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()) {
-        return Ok(kib * 1024);
+    let bytes = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+        line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+    };
+    if let (Some(peak), Some(files)) = (bytes("VmHWM:"), bytes("RssFile:")) {
+        return Ok((peak, Some(peak.saturating_sub(files))));
     }
     let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| miette!("getrusage: {e}"))?;
-    Ok(usage.max_rss().unsigned_abs() * 1024)
+    Ok((usage.max_rss().unsigned_abs() * 1024, None))
 }
 
 pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
@@ -226,11 +231,13 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         };
         return Err(miette!(help = help, "no packet was delivered: there is nothing to measure"));
     }
+    let (peak_rss_bytes, peak_anonymous_bytes) = peak_memory_bytes()?;
     let speed = Speed {
         wall_s,
         delivered_pkts,
         ns_per_delivered_pkt: wall_s * 1e9 / delivered_pkts as f64,
-        peak_rss_bytes: peak_rss_bytes()?,
+        peak_rss_bytes,
+        peak_anonymous_bytes,
         max_held_pkts: record.queues[0].max_pkts,
         goodput_bps: total(|c| c.delivered_bytes) as f64 * 8.0 / (spec.duration_ns as f64 / 1e9),
         flows: record.flows.len(),
