@@ -11,6 +11,7 @@ const module = process.argv[2] ?? "../target/wasm/wasm32-unknown-unknown/wasm/kn
 for (const file of await readdir("dist")) if (file !== ".gitignore") await rm(`dist/${file}`);
 await build({
   ...OPTIONS,
+  format: "esm",
   entryPoints: { lab: "src/main.ts", worker: "src/worker.ts", style: "src/style.css" },
   outdir: "dist",
 });

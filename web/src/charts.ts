@@ -3,7 +3,7 @@
 
 import uPlot from "uplot";
 import { css, h } from "./dom";
-import { short } from "./units";
+import { type AlignedData, type Drawing, HUES, KEYS, Plot, type Range, Zoom } from "./plot";
 import type { Want } from "./protocol";
 
 export interface Line {
@@ -46,7 +46,6 @@ export type Columns = (
   columns: number,
 ) => Promise<{ times: Float64Array; values: Float64Array[] }>;
 
-export const HUES = 8;
 const MARKS_SHOWN = 600;
 const AXIS_PX = 58;
 
@@ -80,15 +79,12 @@ export class ChartStack {
     class: "charts",
     tabindex: 0,
     role: "group",
-    "aria-label": "Charts. Plus and minus zoom, left and right move, 0 shows everything.",
+    "aria-label": `Charts. ${KEYS}`,
   });
   #charts: Chart[] = [];
-  #plots: uPlot[] = [];
-  #places: HTMLElement[] = [];
-  #readouts: HTMLElement[] = [];
-  #data: uPlot.AlignedData[] = [];
-  #duration = 1;
-  #range: [number, number] = [0, 1];
+  #plots: Plot[] = [];
+  #data: AlignedData[] = [];
+  #zoom = new Zoom([0, 1]);
   #columns: Columns;
   #hidden = new Set<string>();
   #marks: Mark[] = [];
@@ -97,22 +93,23 @@ export class ChartStack {
   #again = false;
   #shape = "";
   /** Told when another part is shown. */
-  onRange: (range: [number, number]) => void = () => {};
+  onRange: (range: Range) => void = () => {};
   /** How long the latest drawing took, ms. */
   drawnIn_ms = 0;
 
   constructor(columns: Columns) {
     this.#columns = columns;
     new ResizeObserver(() => this.#resize()).observe(this.element);
-    this.element.addEventListener("keydown", event => this.#onKey(event));
+    this.element.addEventListener("keydown", event => this.#zoom.onKey(event));
+    this.#zoom.changed = () => this.#follow();
     this.element.append(this.#tip);
   }
 
-  get range(): [number, number] {
-    return this.#range;
+  get range(): Range {
+    return this.#zoom.shown;
   }
 
-  get charts(): { chart: Chart; data: uPlot.AlignedData }[] {
+  get charts(): { chart: Chart; data: AlignedData }[] {
     return this.#charts.map((chart, i) => ({ chart, data: this.#data[i] ?? [[]] }));
   }
 
@@ -132,10 +129,7 @@ export class ChartStack {
 
   /** Shows other charts, or the same ones of new runs. */
   async show(charts: Chart[], duration_s: number): Promise<void> {
-    const [from, to] = this.#range;
-    const wasWhole = from === 0 && to === this.#duration;
-    if (wasWhole || to > duration_s) this.#range = [0, duration_s];
-    this.#duration = duration_s;
+    this.#zoom.setWhole([0, duration_s]);
     this.#charts = charts;
     await this.refresh();
   }
@@ -165,8 +159,8 @@ export class ChartStack {
     }
   }
 
-  async #fetch(charts: Chart[]): Promise<uPlot.AlignedData[]> {
-    const [from, to] = this.#range;
+  async #fetch(charts: Chart[]): Promise<AlignedData[]> {
+    const [from, to] = this.range;
     const lines = charts.flatMap(chart => chart.lines);
     const slots = [...new Set(lines.map(line => line.slot))];
     const bySlot = new Map<number, { times: Float64Array; of: Map<Line, Float64Array> }>();
@@ -196,7 +190,7 @@ export class ChartStack {
     });
   }
 
-  #draw(charts: Chart[], data: uPlot.AlignedData[]): void {
+  #draw(charts: Chart[], data: AlignedData[]): void {
     this.#data = data;
     const shape = JSON.stringify(
       charts.map(c => [c.id, c.title, c.unit, c.style, c.lines.map(l => [l.label, l.hue, l.dash])]),
@@ -205,30 +199,17 @@ export class ChartStack {
       this.#shape = shape;
       this.#build(charts, data);
     } else {
-      this.#plots.forEach((plot, i) => {
-        plot.batch(() => {
-          plot.setData(data[i] ?? [[]], false);
-          plot.setScale("x", { min: this.#range[0], max: this.#range[1] });
-          plot.redraw(true, true);
-        });
-      });
+      this.#plots.forEach((plot, i) => plot.setData(data[i] ?? [[]]));
     }
-    this.#places.forEach((place, i) => {
-      const chart = charts[i];
-      if (chart) place.setAttribute("aria-label", describe(chart, data[i] ?? [[]]));
-      place.dataset.points = String(data[i]?.[0].length ?? 0);
-    });
   }
 
-  #build(charts: Chart[], data: uPlot.AlignedData[]): void {
+  #build(charts: Chart[], data: AlignedData[]): void {
     for (const plot of this.#plots) plot.destroy();
     this.#plots = [];
-    this.#readouts = [];
-    this.#places = [];
     this.element.replaceChildren();
     charts.forEach((chart, i) => {
       const readout = h("span", { class: "readout", "aria-hidden": "true" });
-      const place = h("div", { class: "plot", role: "img" });
+      const place = h("div", { class: "plot" });
       const title = h("span", { class: "title" }, chart.title, h("span", { class: "unit" }, ` ${chart.unit}`));
       const figure = h(
         "figure",
@@ -237,170 +218,53 @@ export class ChartStack {
         place,
       );
       this.element.append(figure);
-      this.#places.push(place);
-      this.#readouts.push(readout);
       const last = i === charts.length - 1;
-      const plot = new uPlot(this.#options(chart, i, last), data[i] ?? [[]], place);
-      plot.setScale("x", { min: this.#range[0], max: this.#range[1] });
-      this.#plots.push(plot);
+      const height = (chart.height ?? 150) + (last ? 38 : 0);
+      this.#plots.push(new Plot(place, readout, this.#drawing(chart, i, last), data[i] ?? [[]], this.#zoom, height));
     });
     this.element.append(this.#tip);
     this.#applyHidden();
   }
 
-  #options(chart: Chart, index: number, last: boolean): uPlot.Options {
-    const narrow = this.element.clientWidth < 560;
-    const height = (chart.height ?? 150) + (last ? 38 : 0);
-    const axis = {
-      stroke: () => this.#css("--faint"),
-      font: "12px system-ui, sans-serif",
-      grid: { stroke: () => this.#css("--rule"), width: 1 },
-      ticks: { stroke: () => this.#css("--rule"), width: 1, size: 4 },
-    };
+  #drawing(chart: Chart, index: number, last: boolean): Drawing {
     const difference = chart.style === "difference";
+    const style = chart.style === "difference" ? "area" : (chart.style ?? "line");
     const lines = difference ? chart.lines.slice(0, 1) : chart.lines;
-    const bars = uPlot.paths.bars;
     return {
-      width: this.element.clientWidth,
-      height,
-      padding: [8, 12, last ? 0 : 4, 0],
-      legend: { show: false },
-      focus: { alpha: 0.3 },
-      cursor: {
-        sync: { key: "lab" },
-        drag: { x: true, y: false, setScale: false },
-        points: { size: 6 },
-        y: false,
+      title: `${chart.title} ${chart.unit}`,
+      x: last ? { label: "time (s)" } : {},
+      y: {},
+      sync: "time",
+      range: (least, largest) => {
+        if (least === null || largest === null) return [0, 1];
+        if (!difference) return [0, Math.max(largest * 1.08, 1e-9)];
+        const most = Math.max(Math.abs(least), Math.abs(largest)) * 1.1 || 1;
+        return [-most, most];
       },
-      select: { show: true, left: 0, top: 0, width: 0, height: 0 },
-      scales: {
-        x: { time: false, range: () => this.#range },
-        y: {
-          range: (_u, min, max) => {
-            if (min === null || max === null) return [0, 1];
-            if (difference) {
-              const most = Math.max(Math.abs(min), Math.abs(max)) * 1.1 || 1;
-              return [-most, most];
-            }
-            return [0, Math.max(max * 1.08, 1e-9)];
-          },
-        },
-      },
-      axes: [
-        {
-          ...axis,
-          show: true,
-          size: last ? 26 : 6,
-          label: last ? "time (s)" : "",
-          labelSize: last ? 18 : 0,
-          labelFont: "12px system-ui, sans-serif",
-          values: last ? (_u, splits) => splits.map(v => short(v)) : (_u, splits) => splits.map(() => ""),
-        },
-        {
-          ...axis,
-          size: narrow ? 44 : AXIS_PX,
-          space: 28,
-          values: (_u, splits) => splits.map(v => short(v)),
-        },
-      ],
-      series: [
-        {},
-        ...lines.map((line): uPlot.Series => ({
-          label: line.label,
-          stroke: () => this.#color(line.hue),
-          width: 1.5,
-          ...(line.dash ? { dash: line.dash } : {}),
-          ...(chart.style === "area" || difference
-            ? { fill: () => `color-mix(in srgb, ${this.#color(line.hue)} 22%, transparent)` }
-            : {}),
-          ...(chart.style === "sticks" && bars
-            ? { paths: bars({ size: [0.8, 4, 1] }), fill: () => this.#color(line.hue), width: 0 }
-            : {}),
-          points: { show: false },
-          spanGaps: chart.style !== "sticks",
-        })),
-      ],
-      hooks: {
-        setCursor: [u => this.#onCursor(u, index)],
-        setSelect: [u => this.#onSelect(u)],
-        draw: index === 0 ? [u => this.#drawMarks(u)] : [],
-        ready: [u => this.#onReady(u)],
-      },
+      series: lines.map(({ label, hue, dash }) => ({ label, hue, style, bridged: style !== "sticks", ...(dash ? { dash } : {}) })),
+      ...(index === 0
+        ? { overlay: u => this.#drawMarks(u), onCursor: (u, at) => (at === null ? (this.#tip.hidden = true) : this.#showTip(u)) }
+        : {}),
     };
-  }
-
-  #onReady(u: uPlot): void {
-    u.over.addEventListener("dblclick", () => this.setRange(0, this.#duration));
-    u.over.addEventListener(
-      "wheel",
-      event => {
-        if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;
-        event.preventDefault();
-        const [from, to] = this.#range;
-        if (event.shiftKey) {
-          const step = ((event.deltaY || event.deltaX) / 600) * (to - from);
-          return this.setRange(from + step, to + step);
-        }
-        const at = u.posToVal(event.offsetX, "x");
-        const factor = Math.exp(event.deltaY / 300);
-        this.setRange(at - (at - from) * factor, at + (to - at) * factor);
-      },
-      { passive: false },
-    );
-  }
-
-  #onSelect(u: uPlot): void {
-    const { left, width } = u.select;
-    if (width < 6) return;
-    const range: [number, number] = [u.posToVal(left, "x"), u.posToVal(left + width, "x")];
-    u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    this.setRange(...range);
-  }
-
-  #onKey(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const [from, to] = this.#range;
-    const span = to - from;
-    const zoom = (by: number): void => this.setRange(from + span * by, to - span * by);
-    const keys: Record<string, () => void> = {
-      "+": () => zoom(0.2),
-      "=": () => zoom(0.2),
-      "-": () => zoom(-0.35),
-      ArrowLeft: () => this.setRange(from - span * 0.1, to - span * 0.1),
-      ArrowRight: () => this.setRange(from + span * 0.1, to + span * 0.1),
-      "0": () => this.setRange(0, this.#duration),
-    };
-    const action = keys[event.key];
-    if (!action) return;
-    event.preventDefault();
-    action();
   }
 
   /** Shows another part of the time. What there is of it is drawn at once, the rest when it comes. */
-  setRange(from_s: number, to_s: number): void {
-    const span = Math.min(Math.max(to_s - from_s, this.#duration / 1e6), this.#duration);
-    const from = Math.min(Math.max(from_s, 0), this.#duration - span);
-    this.#range = [from, from + span];
-    for (const plot of this.#plots) plot.setScale("x", { min: from, max: from + span });
-    this.onRange(this.#range);
+  #follow(): void {
+    for (const plot of this.#plots) plot.follow();
+    this.onRange(this.range);
     void this.refresh().catch(() => {});
   }
 
   #resize(): void {
     const width = this.element.clientWidth;
     if (!width) return;
-    let changed = false;
-    for (const plot of this.#plots) {
-      if (plot.width === width) continue;
-      plot.setSize({ width, height: plot.height });
-      changed = true;
-    }
-    if (changed) void this.refresh().catch(() => {});
+    const changed = this.#plots.map(plot => plot.resize(width));
+    if (changed.includes(true)) void this.refresh().catch(() => {});
   }
 
   /** Draws everything again, in the colours of another theme. */
   recolor(): void {
-    for (const plot of this.#plots) plot.redraw(false, true);
+    for (const plot of this.#plots) plot.redraw();
   }
 
   /** Hides or shows the lines with this label. */
@@ -411,23 +275,17 @@ export class ChartStack {
   }
 
   #applyHidden(): void {
-    this.#plots.forEach(plot => {
-      plot.series.forEach((series, i) => {
-        if (i === 0) return;
-        const show = !this.#hidden.has(String(series.label));
-        if (series.show !== show) plot.setSeries(i, { show });
-      });
-    });
+    for (const plot of this.#plots) plot.show(label => !this.#hidden.has(label));
   }
 
   /** Marks on the first chart. */
   setMarks(marks: Mark[]): void {
     this.#marks = marks;
-    this.#plots[0]?.redraw(false, true);
+    this.#plots[0]?.redraw();
   }
 
   #marksShown(): Mark[] {
-    const [from, to] = this.#range;
+    const [from, to] = this.range;
     return this.#marks.filter(m => m.t_s >= from && m.t_s <= to);
   }
 
@@ -470,25 +328,6 @@ export class ChartStack {
     ctx.restore();
   }
 
-  #onCursor(u: uPlot, index: number): void {
-    const readout = this.#readouts[index];
-    if (!readout) return;
-    const { idx, left } = u.cursor;
-    if (idx === null || idx === undefined || left === undefined || left < 0) {
-      readout.textContent = "";
-      if (index === 0) this.#tip.hidden = true;
-      return;
-    }
-    const t = u.data[0][idx];
-    const parts = u.series.slice(1).flatMap((series, i) => {
-      const value = u.data[i + 1]?.[idx];
-      if (!series.show || value === null || value === undefined) return [];
-      return [h("span", {}, h("i", { style: `background:var(--hue-${(this.#charts[index]?.lines[i]?.hue ?? 0) % HUES})` }), short(value))];
-    });
-    readout.replaceChildren(`${short(t)} s `, ...parts.slice(0, 8));
-    if (index === 0) this.#showTip(u);
-  }
-
   #showTip(u: uPlot): void {
     const { left = -1, top = -1 } = u.cursor;
     const marks = this.#marksShown();
@@ -513,8 +352,8 @@ export class ChartStack {
   async png(): Promise<Blob> {
     const px = uPlot.pxRatio;
     const title = 22 * px;
-    const width = Math.max(...this.#plots.map(p => p.ctx.canvas.width));
-    const height = this.#plots.reduce((sum, p) => sum + p.ctx.canvas.height + title, 8 * px);
+    const width = Math.max(...this.#plots.map(p => p.u.ctx.canvas.width));
+    const height = this.#plots.reduce((sum, p) => sum + p.u.ctx.canvas.height + title, 8 * px);
     const canvas = h("canvas", { width, height });
     const ctx = canvas.getContext("2d");
     if (!ctx) throw new Error("this browser has no canvas");
@@ -526,8 +365,8 @@ export class ChartStack {
       ctx.fillStyle = this.#css("--ink");
       ctx.font = `600 ${13 * px}px system-ui, sans-serif`;
       ctx.fillText(`${chart?.title ?? ""} ${chart?.unit ?? ""}`, 8 * px, y + 15 * px);
-      ctx.drawImage(plot.ctx.canvas, 0, y + title);
-      y += plot.ctx.canvas.height + title;
+      ctx.drawImage(plot.u.ctx.canvas, 0, y + title);
+      y += plot.u.ctx.canvas.height + title;
     });
     return new Promise((resolve, reject) =>
       canvas.toBlob(blob => (blob ? resolve(blob) : reject(new Error("no image"))), "image/png"),
@@ -537,16 +376,4 @@ export class ChartStack {
 
 function sameTimes(a: Float64Array, b: Float64Array): boolean {
   return a.length === b.length && a[0] === b[0] && a[a.length - 1] === b[b.length - 1];
-}
-
-/** What a screen reader says of a chart. */
-function describe(chart: Chart, data: uPlot.AlignedData): string {
-  const of = chart.lines.slice(0, data.length - 1).map((line, i) => {
-    const values = Array.from(data[i + 1] ?? []).filter((v): v is number => typeof v === "number");
-    if (!values.length) return `${line.label}: nothing`;
-    const sum = values.reduce((a, b) => a + b, 0);
-    const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
-    return `${line.label}: mean ${short(sum / values.length)}, largest ${short(most)}`;
-  });
-  return `${chart.title} ${chart.unit}. ${of.slice(0, 8).join("; ")}`;
 }

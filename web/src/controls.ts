@@ -1,6 +1,6 @@
 // The controls of a scenario: each reads its value from the document, and asks for an edit of the text.
 
-import { HUES } from "./charts";
+import { HUES } from "./plot";
 import { h } from "./dom";
 import { PATHS } from "./presets";
 import type { Algorithm, Catalogue, Edit, Edited, FlowTable, Param, Refusal, ScenarioDocument } from "./protocol";

@@ -1,9 +1,8 @@
 // Charts as SVG, for papers and slides.
 
-import type uPlot from "uplot";
 import type { Chart } from "./charts";
-import { HUES } from "./charts";
 import { css } from "./dom";
+import { type AlignedData, HUES } from "./plot";
 import { short } from "./units";
 
 const WIDTH = 900;
@@ -27,7 +26,7 @@ export function ticks(from: number, to: number, count: number): number[] {
   return all;
 }
 
-export function svg(charts: { chart: Chart; data: uPlot.AlignedData }[], range: [number, number]): string {
+export function svg(charts: { chart: Chart; data: AlignedData }[], range: [number, number]): string {
   const [from, to] = range;
   const x = (t: number): number => LEFT + ((t - from) / (to - from)) * (WIDTH - LEFT - RIGHT);
   const color = (hue: number): string => css(`--hue-${hue % HUES}`);

@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import { css, h } from "./dom";
+import { type AlignedData, type Drawing, Plot, Zoom } from "./plot";
 import type { Theory } from "./protocol";
 import { short } from "./units";
 
@@ -29,20 +30,20 @@ const CURVES: Record<Theory["cc"], { name: string; per: string; curve: string; l
 
 export class TheoryView {
   readonly element = h("div", { class: "theory" });
-  #plot: uPlot | undefined;
-  #place = h("div", { class: "plot", role: "img" });
+  #plot: Plot | undefined;
+  #place = h("div", { class: "plot" });
+  #readout = h("span", { class: "readout", "aria-hidden": "true" });
   #theory: Theory | undefined;
   #measured: number | null = null;
 
   constructor() {
     new ResizeObserver(() => {
-      const width = this.#place.clientWidth;
-      if (this.#plot && width && width !== this.#plot.width) this.#plot.setSize({ width, height: this.#plot.height });
+      this.#plot?.resize(this.#place.clientWidth);
     }).observe(this.element);
   }
 
   recolor(): void {
-    this.#plot?.redraw(false, true);
+    this.#plot?.redraw();
   }
 
   /** Says in place of the model why there is none. */
@@ -59,7 +60,7 @@ export class TheoryView {
     const column = (i: number): number[] => Array.from(numbers.subarray(i * n, (i + 1) * n));
     // An infinite probability is nowhere on the chart.
     const finite = (i: number): (number | null)[] => column(i).map(v => (Number.isFinite(v) ? v : null));
-    const data: uPlot.AlignedData = [column(0), column(1), finite(2)];
+    const data: AlignedData = [column(0), column(1), finite(2)];
     const { name, per, curve, locus } = CURVES[theory.cc];
     const rows = theory.equilibria.map(e =>
       h(
@@ -75,7 +76,6 @@ export class TheoryView {
     const seen = theory.cc === "ftcp" ? "" : " (qmax: a full queue, where the flows observe it)";
     this.#plot?.destroy();
     const delays = theory.equilibria.map(e => `${short(e.delay_ms)} ms`).join(", ");
-    this.#place.setAttribute("aria-label", `Probability of a response over queueing delay; equilibria: ${delays || "none"}`);
     this.element.replaceChildren(
       h("h2", {}, `${name}: response to delay, and equilibrium`),
       h(
@@ -90,7 +90,7 @@ export class TheoryView {
       h(
         "figure",
         { class: "chart" },
-        h("figcaption", {}, h("span", { class: "title" }, "Probability", h("span", { class: "unit" }, ` (${per})`))),
+        h("figcaption", {}, h("span", { class: "title" }, "Probability", h("span", { class: "unit" }, ` (${per})`)), this.#readout),
         this.#place,
       ),
       theory.equilibria.length
@@ -112,37 +112,22 @@ export class TheoryView {
       ),
       h("p", { class: "note" }, `Base RTT ${short(theory.rtt_ms)} ms; full queue ${short(theory.queue_ms)} ms; ${corners} ms${seen}; pmax ${short(theory.pmax)}. The model has no slow start, no feedback delay, no other flows; all flows are alike and the queue never empties. There are models of HD, CHD and F-TCP only.`),
     );
-    this.#plot = new uPlot(this.#options(), data, this.#place);
-  }
-
-  #options(): uPlot.Options {
-    const theory = this.#theory;
-    const meetings = theory?.equilibria.map(e => e.probability) ?? [];
-    const most = Math.max(theory?.pmax ?? 1, ...meetings) * 1.6;
-    const axis = {
-      stroke: () => css("--faint"),
-      font: "12px system-ui, sans-serif",
-      grid: { stroke: () => css("--rule"), width: 1 },
-      ticks: { stroke: () => css("--rule"), width: 1, size: 4 },
-      values: (_u: uPlot, splits: number[]) => splits.map(v => short(v)),
-    };
-    return {
-      width: Math.max(this.element.clientWidth, 280),
-      height: 380,
-      legend: { show: false },
-      scales: { x: { time: false }, y: { range: () => [0, most] } },
-      axes: [
-        { ...axis, label: "queueing delay (ms)", labelSize: 18, size: 26, labelFont: "12px system-ui, sans-serif" },
-        { ...axis, size: 58 },
-      ],
+    const zoom = new Zoom([data[0][0] ?? 0, data[0].at(-1) ?? 1]);
+    const most = Math.max(theory.pmax, ...theory.equilibria.map(e => e.probability)) * 1.6;
+    const drawing: Drawing = {
+      title: `Probability of a response over queueing delay; equilibria: ${delays || "none"}`,
+      x: { label: "queueing delay (ms)" },
+      y: {},
+      range: () => [0, most],
       series: [
-        {},
-        { label: "response", stroke: () => css("--hue-0"), width: 2, points: { show: false } },
-        { label: "equilibria", stroke: () => css("--hue-1"), width: 1.75, dash: [7, 5], points: { show: false } },
+        { label: "response", hue: 0, style: "line" },
+        { label: "equilibria", hue: 1, style: "dashed" },
       ],
-      hooks: { draw: [u => this.#drawPoints(u)] },
-      cursor: { drag: { x: false, y: false } },
+      overlay: u => this.#drawPoints(u),
     };
+    const plot = new Plot(this.#place, this.#readout, drawing, data, zoom, 380);
+    zoom.changed = () => plot.follow();
+    this.#plot = plot;
   }
 
   #drawPoints(u: uPlot): void {

@@ -1,7 +1,7 @@
 // Flows over time: drag a bar to move a flow, its ends to start or stop it earlier or later, or an
 // algorithm from the palette to add a flow.
 
-import { HUES } from "./charts";
+import { HUES } from "./plot";
 import { h } from "./dom";
 import type { Edit, Edited } from "./protocol";
 import { short, timeS } from "./units";

@@ -1,8 +1,9 @@
 // The charts as an anywidget, for Jupyter and marimo: python/knee/widget.py.
 
-import { ChartStack, type Chart, HUES } from "./charts";
+import { ChartStack, type Chart } from "./charts";
 import { h } from "./dom";
 import { local } from "./local";
+import { keys } from "./plot";
 
 /** What the Python side sends. */
 interface Shown {
@@ -39,12 +40,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     }));
     const made = new ChartStack(local(column(0), others));
     const labels = new Map(shown.charts.flatMap(chart => chart.lines.map(line => [line.label, line.hue] as const)));
-    const keys = [...labels].map(([label, hue]) => {
-      const box = h("input", { type: "checkbox", checked: true });
-      box.addEventListener("change", () => made.setHidden(label, !box.checked));
-      return h("label", {}, box, h("i", { style: `background:var(--hue-${hue % HUES})` }), label);
-    });
-    root.replaceChildren(h("div", { class: "keys" }, ...keys), made.element);
+    root.replaceChildren(keys(labels, (label, hidden) => made.setHidden(label, hidden)), made.element);
     stack = made;
     void made.show(charts, shown.duration_s);
   };

@@ -2,10 +2,12 @@
 
 import { build } from "esbuild";
 import { chromium } from "playwright-core";
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -88,4 +90,15 @@ export async function browser() {
       await rm(profile, { recursive: true, force: true });
     },
   };
+}
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+/** axe finds nothing wrong with what the page shows. */
+export async function accessible(page, name) {
+  // A report's policy forbids other scripts; the debugger is not bound by it.
+  await page.evaluate(await readFile(axe, "utf8"));
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const told = violations.map(v => `${v.id}: ${v.help} (${v.nodes.map(n => n.html.slice(0, 120)).slice(0, 3).join(" | ")})`);
+  assert.deepEqual(told, [], `${name} is accessible`);
 }

@@ -1,13 +1,13 @@
 // The page in a browser: what is shown, against the native build; screenshots of every view.
 
 import assert from "node:assert/strict";
-import { mkdir, readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
+import { mkdir, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { browser, host, native } from "./harness.mjs";
+import { accessible, browser, host, native } from "./harness.mjs";
 
-const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const shots = fileURLToPath(new URL("../../target/web/", import.meta.url));
 
 let site;
@@ -76,13 +76,6 @@ async function source(toml) {
 }
 
 const run = toml => ran(() => source(toml));
-
-async function accessible(name) {
-  await page.addScriptTag({ content: axe });
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-  const told = violations.map(v => `${v.id}: ${v.help} (${v.nodes.map(n => n.html.slice(0, 120)).slice(0, 3).join(" | ")})`);
-  assert.deepEqual(told, [], `${name} is accessible`);
-}
 
 const shot = (name, options = {}) => page.screenshot({ path: `${shots}${name}.png`, ...options });
 
@@ -219,6 +212,30 @@ test("a scenario that cannot be is refused in its place", async () => {
   await agrees();
 });
 
+test("a trace of a gigabyte is refused in its place", async () => {
+  await fresh();
+  await view("scenario");
+  const folder = await mkdtemp(join(tmpdir(), "knee-lab-"));
+  try {
+    const trace = join(folder, "trace.down");
+    await writeFile(trace, "");
+    await truncate(trace, 1e9);
+    await page.setInputFiles("#file", trace);
+    await page.waitForFunction(() => /trace\.down has 1000 MB/.test(document.getElementById("source-error").textContent));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+  // The same in a list, pasted.
+  await page.$eval("#source", source => {
+    source.value = `duration = "10s"\n[path]\nrate_trace = [${"1000,".repeat(1_000_000)}]\nrtt = "40ms"\nqueue = "84p"\n[[flow]]\ncc = "chd"\n`;
+  });
+  await page.click("#apply");
+  await page.waitForFunction(() => /The text has 5 MB/.test(document.getElementById("source-error").textContent));
+  await view("lab");
+  await slide("path.rate", 500);
+  await agrees();
+});
+
 const LONG = 'duration = "400s"\n[path]\nrate = "400mbit"\nrtt = "40ms"\nqueue = "2000p"\n[[flow]]\ncc = "cubic"\n[[flow]]\ncc = "chd"\n';
 
 test("a long run shows its progress, and can be cancelled and shortened", async () => {
@@ -319,7 +336,7 @@ test("two settings are compared, with the difference", async () => {
   assert.equal(await figure.locator(".number").count(), 2);
   await page.waitForTimeout(400);
   await shot("compare", { fullPage: true });
-  await accessible("the comparison");
+  await accessible(page, "the comparison");
   const hash = new URL(page.url()).hash;
   await fresh(hash);
   assert.equal(await page.locator("#chart-queue-difference").count(), 1);
@@ -337,7 +354,7 @@ test("the model's equilibrium stands beside the measured delay", async () => {
   assert.match(await page.textContent(".theory table"), new RegExp(String(Number(stable.delay_ms.toPrecision(4)))));
   assert.match(await page.textContent("#measured"), /Measured/);
   await shot("theory", { fullPage: true });
-  await accessible("the theory");
+  await accessible(page, "the theory");
   await view("lab");
   await run('duration = "20s"\n[path]\nrate = "12mbit"\nrtt = "40ms"\nqueue = "100p"\n[[flow]]\ncc = "ftcp"\n[[flow]]\nname = "beside"\ncc = "bbr"\n');
   await view("theory");
@@ -355,7 +372,7 @@ test("a duel is fought", async () => {
   await page.click("#duel-start");
   await page.waitForSelector(".duel tbody tr:nth-child(5)", { timeout: 30_000 });
   await shot("duel", { fullPage: true });
-  await accessible("the duel");
+  await accessible(page, "the duel");
   await ran(() => page.click('button:has-text("See it in the lab")'));
   await agrees();
 });
@@ -364,7 +381,7 @@ test("every tour and lesson runs", async t => {
   await fresh();
   await view("learn");
   await shot("learn", { fullPage: true });
-  await accessible("the tours");
+  await accessible(page, "the tours");
   const stories = await page.$$eval("[data-story]", all => all.map(b => b.dataset.story));
   assert.ok(["chd", "hd", "delay-aimd", "htcp", "ftcp"].every(id => stories.includes(id)));
   for (const id of stories) {
@@ -407,13 +424,13 @@ test("exports hold what is shown", async () => {
 test("both themes, the scenario and a phone are accessible", async () => {
   await fresh();
   await page.waitForSelector(".events summary");
-  await accessible("the light theme");
+  await accessible(page, "the light theme");
   await shot("lab", { fullPage: true });
   await page.click("#theme");
-  await accessible("the dark theme");
+  await accessible(page, "the dark theme");
   await shot("lab-dark");
   await view("scenario");
-  await accessible("the scenario");
+  await accessible(page, "the scenario");
   await shot("scenario");
   await page.click("#theme");
   await page.setViewportSize({ width: 390, height: 844 });
@@ -422,7 +439,7 @@ test("both themes, the scenario and a phone are accessible", async () => {
     await page.waitForTimeout(300);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `${name} is ${wide} px too wide for a phone`);
-    await accessible(`${name} on a phone`);
+    await accessible(page, `${name} on a phone`);
     await shot(`phone-${name}`);
   }
   await page.setViewportSize({ width: 1280, height: 900 });

@@ -1,12 +1,10 @@
-// The notebook's charts: what the Python package brings is what the sources make, and it draws.
+// The notebook's charts, as the Python package brings them, in a browser.
 
 import assert from "node:assert/strict";
-import { build } from "esbuild";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { browser } from "./harness.mjs";
-import { WIDGET } from "../bundles.mjs";
 
 const folder = fileURLToPath(new URL("../../python/knee/static/", import.meta.url));
 const kept = name => readFile(`${folder}${name}`, "utf8");
@@ -16,14 +14,6 @@ before(async () => {
   chromium = await browser();
 });
 after(() => chromium?.close());
-
-test("the package has the present build", async () => {
-  const { outputFiles } = await build({ ...WIDGET, absWorkingDir: fileURLToPath(new URL("..", import.meta.url)), write: false });
-  assert.equal(outputFiles.length, 2);
-  for (const { path, text } of outputFiles) {
-    assert.equal(text, await kept(path.split("/").at(-1)), `${path} is another one: npm run widget, in web/`);
-  }
-});
 
 /** Draws in a shadow root, as marimo does, a run of `count` bins whose window is a ramp with one peak. */
 const draw = async (page, count) => {

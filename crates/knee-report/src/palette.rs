@@ -62,11 +62,18 @@ pub(crate) fn hex((r, g, b): (u8, u8, u8)) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// Colours and markers for the report's script.
-pub(crate) fn palette_json() -> Value {
-    let hues = PALETTE.iter().enumerate().map(|(hue, color)| {
-        let shape: Vec<_> = marker(hue).into_iter().map(|(x, y)| [round(x), round(y)]).collect();
-        json!({ "color": hex(*color), "marker": shape })
-    });
-    hues.collect()
+/// The colours as properties of a report, `--hue-0` and so on. Black is that of the text.
+pub(crate) fn palette_css() -> String {
+    let hue = |(hue, color): (usize, &_)| match *color {
+        (0, 0, 0) => format!("--hue-{hue}:var(--ink);"),
+        color => format!("--hue-{hue}:{};", hex(color)),
+    };
+    format!(":root{{{}}}", PALETTE.iter().enumerate().map(hue).collect::<String>())
+}
+
+/// Markers of all hues for the report's script.
+pub(crate) fn markers_json() -> Value {
+    let outline =
+        |hue| -> Vec<_> { marker(hue).into_iter().map(|(x, y)| [round(x), round(y)]).collect() };
+    json!((0..HUES).map(outline).collect::<Vec<_>>())
 }

@@ -3,16 +3,16 @@
 use crate::{
     chart::Chart,
     drawing::Drawing,
-    palette::palette_json,
+    palette::{markers_json, palette_css},
     table::{Table, Tone},
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::json;
 
-const UPLOT_JS: &str = include_str!("../assets/uplot/uPlot.iife.min.js");
-const UPLOT_CSS: &str = include_str!("../assets/uplot/uPlot.min.css");
-const UPLOT_LICENSE: &str = include_str!("../assets/uplot/LICENSE");
-const REPORT_JS: &str = include_str!("../assets/report.js");
+/// The lab's charts, over uPlot: `web/src/report.ts`, built by `npm run kept` in `web/`.
+const CHARTS_JS: &str = include_str!("../assets/charts.js");
+const CHARTS_CSS: &str = include_str!("../assets/charts-style.css");
+const UPLOT_LICENCE: &str = include_str!("../assets/uplot-licence.txt");
 const REPORT_CSS: &str = include_str!("../assets/report.css");
 
 /// A report. All text is plain text, never markup.
@@ -57,7 +57,7 @@ impl Report {
     pub fn html(&self) -> String {
         let charts = || self.sections.iter().flat_map(|s| &s.charts);
         let data = json!({
-            "hues": palette_json(),
+            "markers": markers_json(),
             "charts": charts().map(Chart::json).collect::<Vec<_>>(),
         });
         // `<` could end the element that holds the data.
@@ -72,7 +72,7 @@ impl Report {
                     meta http-equiv="Content-Security-Policy"
                         content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'";
                     title { (self.title) }
-                    style { (PreEscaped(UPLOT_CSS)) (PreEscaped(REPORT_CSS)) }
+                    style { (PreEscaped(CHARTS_CSS)) (PreEscaped(REPORT_CSS)) (PreEscaped(palette_css())) }
                 }
                 body {
                     header {
@@ -96,11 +96,10 @@ impl Report {
                     }
                     footer {
                         "Made by Knee. Interactive charts: uPlot."
-                        details { summary { "uPlot's licence" } pre { (UPLOT_LICENSE) } }
+                        details { summary { "uPlot's licence" } pre { (UPLOT_LICENCE) } }
                     }
                     script type="application/json" id="charts" { (PreEscaped(data)) }
-                    script { (PreEscaped(UPLOT_JS)) }
-                    script { (PreEscaped(REPORT_JS)) }
+                    script { (PreEscaped(CHARTS_JS)) }
                 }
             }
         };
@@ -222,9 +221,9 @@ mod tests {
     fn text_is_never_markup() {
         let html = report().html();
         assert!(!html.contains("<script>alert") && !html.contains("&<b>"));
-        // The data, uPlot and the report's own script; nothing else.
-        assert_eq!(html.matches("<script").count(), 3);
-        assert_eq!(html.matches("</script").count(), 3);
+        // The data, and the charts; nothing else.
+        assert_eq!(html.matches("<script").count(), 2);
+        assert_eq!(html.matches("</script").count(), 2);
         assert!(html.contains("\\u003c/script>"), "the data is escaped");
     }
 
@@ -244,6 +243,6 @@ mod tests {
         let (data, _) = rest.split_once("</script>").unwrap();
         let data: serde_json::Value = serde_json::from_str(data).unwrap();
         assert_eq!(data["charts"][0]["series"][0]["name"], HOSTILE);
-        assert_eq!(data["hues"].as_array().unwrap().len(), 8);
+        assert_eq!(data["markers"].as_array().unwrap().len(), 8);
     }
 }

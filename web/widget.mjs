@@ -1,6 +1,0 @@
-// Makes the notebook's charts anew: npm run widget
-
-import { build } from "esbuild";
-import { WIDGET } from "./bundles.mjs";
-
-await build(WIDGET);
