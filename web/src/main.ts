@@ -7,7 +7,7 @@ import { Cancelled, Engine, Refused } from "./engine";
 import { LabView, type Setting } from "./lab";
 import { type State, type View, decode, encode } from "./link";
 import type { Catalogue, Edit, Edited, Reductions, Request, Statistics, Theory, Want } from "./protocol";
-import { HOST_SLOT, type Host, askServed, hosts, namedScenario, runOn } from "./served";
+import { HOST_SLOT, type Host, askServed, cancelRun, hosts, namedScenario, runOn } from "./served";
 import { STORIES, type Story } from "./stories";
 import { svg } from "./svg";
 import { TheoryView } from "./theory";
@@ -54,6 +54,8 @@ const PATIENCE_MS = 350;
 /** Packets that are simulated in a second, roughly, for a warning before a long run. */
 const PACKETS_PER_S = 3e6;
 const LONG_S = 20;
+/** With the times of a delivery trace, which may be long. */
+const SCENARIO_BYTES_MAX = 4e6;
 
 class Page {
   #engine: Engine;
@@ -240,8 +242,9 @@ class Page {
     const { text } = a.edited;
     const bar = h("progress", { max: 1, "aria-label": `Progress of the run on ${host.name}` });
     const status = h("span", { class: "host-run", role: "status" }, `Starting on ${host.name}…`, bar);
+    const cancel = h("button", { type: "button", id: "cancel-host", onclick: () => void cancelRun() }, "Cancel");
     button.disabled = true;
-    button.after(status);
+    button.after(status, cancel);
     const shown = (statistics: Statistics, live: boolean): HostRun => ({ name: host.name, text, live, setting: { edited: a.edited, statistics } });
     let run: HostRun | undefined;
     try {
@@ -268,10 +271,12 @@ class Page {
     } catch (error) {
       if (this.#host === run) this.#host = undefined;
       await this.#showAll();
-      this.#failed(error);
+      if (error instanceof Cancelled) this.#status.textContent = `Cancelled on ${host.name}.`;
+      else this.#failed(error);
     } finally {
       button.disabled = false;
       status.remove();
+      cancel.remove();
     }
   }
 
@@ -576,15 +581,19 @@ class Page {
   async #openFile(file: HTMLInputElement, text: HTMLTextAreaElement): Promise<void> {
     const chosen = file.files?.[0];
     if (!chosen) return;
-    if (chosen.size > 4e6) {
-      this.#sourceError(null, `${chosen.name} has ${units.short(chosen.size / 1e6)} MB; the page takes scenarios of up to 4 MB. Run it with knee run.`);
-      return;
-    }
+    if (this.#tooLarge(chosen.name, chosen.size)) return;
     text.value = await chosen.text();
     await this.#applySource(text);
   }
 
+  #tooLarge(name: string, bytes: number): boolean {
+    if (bytes <= SCENARIO_BYTES_MAX) return false;
+    this.#sourceError(null, `${name} has ${units.short(bytes / 1e6)} MB; the page takes scenarios of up to ${SCENARIO_BYTES_MAX / 1e6} MB. Run it with knee run.`);
+    return true;
+  }
+
   async #applySource(text: HTMLTextAreaElement): Promise<void> {
+    if (this.#tooLarge("The text", text.value.length)) return;
     try {
       await this.#engine.edit(text.value);
     } catch (error) {

@@ -1,7 +1,7 @@
 // What `knee lab` adds to the page: runs on the program's other hosts (crates/knee/src/lab.rs).
 
 import type { Refusal, Request, Statistics } from "./protocol";
-import { Refused } from "./engine";
+import { Cancelled, Refused } from "./engine";
 
 export interface Host {
   name: string;
@@ -45,6 +45,11 @@ export async function runOn(host: string, text: string, watcher: Watcher): Promi
   }
 }
 
+/** Ends the run that is under way. */
+export async function cancelRun(): Promise<void> {
+  await fetch("cancel", { method: "POST" });
+}
+
 /** Reads the events of a run until its end. */
 async function watched(reader: ReadableStreamDefaultReader<string>, watcher: Watcher): Promise<Statistics> {
   let waiting = "";
@@ -59,6 +64,7 @@ async function watched(reader: ReadableStreamDefaultReader<string>, watcher: Wat
       if (!kind || !json) continue;
       const data: unknown = JSON.parse(json);
       if (kind === "done") return data as Statistics;
+      if (kind === "cancelled") throw new Cancelled();
       if (kind === "refused") throw new Refused(data as Refusal);
       if (kind === "begun") {
         watcher.begun(data as Statistics);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -81,4 +81,38 @@ test("the named scenario is shown, and QUIC's run beside it, while it is under w
   assert.match(goodput, /^[5-8](\.\d+)? Mbit\/s$/);
   await page.screenshot({ path: new URL("../../target/web/served.png", import.meta.url).pathname });
   assert.deepEqual(complaints, []);
+});
+
+/** Processes that the program has started. */
+async function children() {
+  const threads = await readdir(`/proc/${knee.pid}/task`);
+  // A thread may end meanwhile.
+  const of = await Promise.all(threads.map(thread => readFile(`/proc/${knee.pid}/task/${thread}/children`, "utf8").catch(() => "")));
+  return of.join(" ").trim().split(/\s+/).filter(Boolean);
+}
+
+async function childless() {
+  while ((await children()).length > 0) await new Promise(resolve => setTimeout(resolve, 20));
+}
+
+test("a run on another host is cancelled by its button, and by a page that goes away; nothing of it is left", { timeout: 120_000 }, async () => {
+  const page = await chromium.context.newPage();
+  const begin = async () => {
+    await page.click("#run-quic");
+    await page.waitForFunction(() => /Running on quic/.test(document.querySelector(".host-run")?.textContent ?? ""));
+    assert.equal((await children()).length, 1);
+  };
+  await page.goto(url);
+  await page.click('#views [data-view="scenario"]');
+  await page.fill("#source", TEXT.replace("300s", "3000s"));
+  await page.click("#apply");
+  await page.waitForFunction(() => /^Simulated/.test(document.getElementById("status").textContent), null, { timeout: 60_000 });
+  await begin();
+  await page.click("#cancel-host");
+  await page.waitForFunction(() => document.getElementById("status").textContent === "Cancelled on quic.");
+  assert.equal(await page.locator(".host-run, #cancel-host").count(), 0);
+  assert.deepEqual(await children(), []);
+  await begin();
+  await page.close();
+  await childless();
 });

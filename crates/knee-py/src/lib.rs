@@ -264,10 +264,11 @@ fn load_c(file: &str, text: &str) -> PyResult<&'static str> {
         .map_err(|e| error::new("AlgorithmError", &e.to_string(), Some(e.help())))
 }
 
-/// The command `knee` with these arguments, the first of which is its name; gives its exit code.
+/// The command `knee` with these arguments, the first of which is its name; gives its exit code. `itself`
+/// starts it in another process.
 #[pyfunction]
-fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| knee::main(arguments))
+fn main(py: Python<'_>, itself: Vec<OsString>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| knee::main(itself, arguments))
 }
 
 /// Native part of the package. It needs no lock of Python's: what threads share is frozen or locked.

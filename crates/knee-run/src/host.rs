@@ -83,7 +83,7 @@ pub trait Host: Send + Sync {
 pub type Tell<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// What a host tells of a run that is under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Progress {
     /// So many nanoseconds of its time are over.
     At(Ns),

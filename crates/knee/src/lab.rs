@@ -5,13 +5,18 @@
 //! - `/hosts.json`: hosts beside the simulator, which the page has itself.
 //! - `POST /run?HOST`: runs the scenario in the body; server-sent events tell how far it is, and its
 //!   figures at the end.
+//! - `POST /cancel`: ends that run. So does a page that goes away.
 //! - `POST /ask`: a request of the page's protocol about that run: a line of JSON, then the numbers. While
 //!   the run is under way it has the rows that the host has told.
 //!
 //! A page of another origin can have none of it: hosts may be run as root.
 
-use crate::{hosts::AnyHost, integer, output};
-use knee_run::{Ns, Progress, RunOptions, RunRecord, RunSpec};
+use crate::{
+    apart::{Apart, Said},
+    hosts::AnyHost,
+    integer, output,
+};
+use knee_run::{HostError, Ns, Progress, RunOptions, RunRecord, RunSpec};
 use knee_scenario::Scenario;
 use knee_web::{Answer, Refusal, Session, page, spec_to_draw};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -51,6 +56,14 @@ struct Lab {
     session: Mutex<Session>,
     /// Held by the run that is under way.
     running: Mutex<()>,
+    process: Mutex<Process>,
+}
+
+/// That of the run which is under way.
+#[derive(Default)]
+struct Process {
+    apart: Option<Apart>,
+    cancelled: bool,
 }
 
 #[derive(Serialize)]
@@ -70,10 +83,10 @@ struct SoFar {
     rows: bool,
 }
 
-/// What a run's thread sends.
-enum Sent<T> {
-    Told(Progress),
-    Ended(T),
+/// What becomes of a run.
+enum Outcome {
+    Done(Answer),
+    Cancelled,
 }
 
 pub(crate) fn lab(args: &Args) -> Result<ExitCode> {
@@ -103,7 +116,13 @@ pub(crate) fn lab(args: &Args) -> Result<ExitCode> {
     if !args.no_open {
         open(&address);
     }
-    let lab = Arc::new(Lab { port, scenario, session: Mutex::default(), running: Mutex::new(()) });
+    let lab = Arc::new(Lab {
+        port,
+        scenario,
+        session: Mutex::default(),
+        running: Mutex::new(()),
+        process: Mutex::default(),
+    });
     loop {
         let request = server.recv().into_diagnostic().wrap_err("the server stopped")?;
         let lab = Arc::clone(&lab);
@@ -169,7 +188,11 @@ impl Lab {
                     _ => self.run(request, query, &String::from_utf8_lossy(&body)),
                 }
             }
-            _ => plain(request, 405, "GET, or POST to /run and /ask"),
+            (Method::Post, "/cancel") => {
+                self.cancel();
+                plain(request, 200, "it ends")
+            }
+            _ => plain(request, 405, "GET, or POST to /run, /cancel and /ask"),
         }
     }
 
@@ -231,47 +254,43 @@ impl Lab {
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
               Connection: close\r\n\r\n",
         )?;
-        let answer = match self.run_on(name, text, &mut out) {
-            Ok(answer) => answer,
-            Err(refusal) => return tell(&mut out, "refused", &serde_json::to_string(&refusal)?),
-        };
-        tell(&mut out, "done", &answer.text)
+        match self.run_on(name, text, &mut out) {
+            Ok(Outcome::Done(answer)) => tell(&mut out, "done", &answer.text),
+            Ok(Outcome::Cancelled) => tell(&mut out, "cancelled", "null"),
+            Err(refusal) => tell(&mut out, "refused", &serde_json::to_string(&refusal)?),
+        }
     }
 
-    fn run_on(&self, name: &str, text: &str, out: &mut impl Write) -> Result<Answer, Refusal> {
+    fn run_on(&self, name: &str, text: &str, out: &mut impl Write) -> Result<Outcome, Refusal> {
         let _running = match self.running.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                return Err(Refusal::new("another run is under way", "wait for its end"));
+                return Err(Refusal::new(
+                    "another run is under way",
+                    "wait for its end, or cancel it",
+                ));
             }
         };
+        *locked(&self.process) = Process::default();
         let Some(host) = AnyHost::all().find(|host| host.name() == name) else {
             return Err(Refusal::new(format!("there is no host {name:?}"), "reload the page"));
         };
         let spec = spec_to_draw(text)?;
-        let options = RunOptions::default();
-        let refused = |error: knee_run::HostError| {
-            Refusal::new(&error, error.help.as_deref().unwrap_or_default())
-        };
-        host.check(&spec, &options).map_err(refused)?;
+        let refused =
+            |error: HostError| Refusal::new(&error, error.help.as_deref().unwrap_or_default());
+        host.check(&spec, &RunOptions::default()).map_err(refused)?;
         let begun = locked(&self.session).begin(SLOT, spec.clone());
-        // The page may be gone; the run ends all the same.
-        let _ = tell(out, "begun", &begun.text);
-        let record = thread::scope(|scope| {
-            let (sender, receiver) = mpsc::channel();
-            let (spec, options) = (&spec, &options);
-            scope.spawn(move || {
-                // Whoever no longer listens needs neither.
-                let told = |progress| drop(sender.send(Sent::Told(progress)));
-                let ended = host.run_with_progress(spec, options, &told);
-                drop(sender.send(Sent::Ended(ended)));
-            });
-            self.follow(&receiver, spec.duration_ns, out)
-        });
-        match record {
-            Some(Ok(record)) => Ok(self.keep(spec, record)),
+        let told = tell(out, "begun", &begun.text);
+        let ended = match told.and_then(|()| self.follow(name, text, spec.duration_ns, out)) {
+            Ok(ended) => ended,
+            // Nobody is there any more.
+            Err(_) => return Ok(Outcome::Cancelled),
+        };
+        match ended {
+            Some(Ok(record)) => Ok(Outcome::Done(self.keep(spec, record))),
             Some(Err(error)) => Err(refused(error)),
+            None if locked(&self.process).cancelled => Ok(Outcome::Cancelled),
             None => Err(Refusal::new("the run ended without a record", "see the terminal")),
         }
     }
@@ -280,21 +299,62 @@ impl Lab {
         locked(&self.session).add(SLOT, spec, record)
     }
 
-    /// Takes in what a run tells until its end, and tells the page now and then. None: the run's thread
-    /// ended without a result.
-    fn follow<T>(
+    /// Ends the run that is under way, if there is one.
+    fn cancel(&self) {
+        let mut process = locked(&self.process);
+        process.cancelled = true;
+        process.apart = None;
+    }
+
+    /// Makes a run in another process. Takes in what it tells until its end, and tells the page now and
+    /// then. None: it ended without a result. Whatever comes of it, the process is gone in the end.
+    ///
+    /// # Errors
+    /// The page cannot be told.
+    fn follow(
         &self,
-        sent: &mpsc::Receiver<Sent<T>>,
+        host: &str,
+        text: &str,
         duration_ns: Ns,
         out: &mut impl Write,
-    ) -> Option<T> {
+    ) -> io::Result<Option<Result<RunRecord, HostError>>> {
+        let (apart, mut heard) = Apart::start(host, text)?;
+        {
+            let mut process = locked(&self.process);
+            if process.cancelled {
+                return Ok(None);
+            }
+            process.apart = Some(apart);
+        }
+        let (sender, said) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                while let Some(said) = heard.next() {
+                    // Whoever no longer listens needs none of it.
+                    if sender.send(said).is_err() {
+                        break;
+                    }
+                }
+            });
+            let ended = self.pass_on(&said, duration_ns, out);
+            locked(&self.process).apart = None;
+            ended
+        })
+    }
+
+    fn pass_on(
+        &self,
+        said: &mpsc::Receiver<Said>,
+        duration_ns: Ns,
+        out: &mut impl Write,
+    ) -> io::Result<Option<Result<RunRecord, HostError>>> {
         let began = Instant::now();
         let mut so_far = SoFar { seconds: 0.0, fraction: None, rows: false };
         let mut due = began + TOLD_EVERY;
         loop {
-            match sent.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(Sent::Ended(result)) => return Some(result),
-                Ok(Sent::Told(told)) => {
+            match said.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(Said::Ended(result)) => return Ok(Some(*result)),
+                Ok(Said::Told(told)) => {
                     match told {
                         Progress::At(ns) => {
                             so_far.fraction = Some((ns as f64 / duration_ns as f64).min(1.0));
@@ -304,13 +364,12 @@ impl Lab {
                     }
                     locked(&self.session).tell(SLOT, told);
                 }
-                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(None),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
             if Instant::now() >= due {
                 so_far.seconds = began.elapsed().as_secs_f64();
-                let json = serde_json::to_string(&so_far);
-                let _ = tell(out, "progress", &json.unwrap_or_default());
+                tell(out, "progress", &serde_json::to_string(&so_far)?)?;
                 due = Instant::now() + TOLD_EVERY;
             }
         }

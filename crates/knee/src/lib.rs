@@ -1,5 +1,6 @@
 //! The command line of Knee, as a library for the program `knee` and for the Python package.
 
+mod apart;
 mod bench;
 mod compare;
 mod duel;
@@ -21,7 +22,7 @@ mod sweep;
 mod test;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
-use std::{ffi::OsString, ops::RangeInclusive, process::ExitCode};
+use std::{ffi::OsString, ops::RangeInclusive, process::ExitCode, sync::OnceLock};
 
 /// Delay-based TCP congestion control: simulate, reproduce, measure.
 #[derive(Parser)]
@@ -92,6 +93,9 @@ enum Command {
     /// Make runs for another program
     #[command(name = "answer-python", hide = true)]
     Runs(runs::Args),
+    /// Make the run of a scenario that the lab gives
+    #[command(name = apart::COMMAND, hide = true)]
+    Apart(apart::Args),
     /// Write the manual pages of all subcommands into a folder, for packages
     #[command(hide = true)]
     Man(man::Args),
@@ -149,9 +153,13 @@ fn made_by(host: &str) -> Vec<(String, String)> {
     ]
 }
 
+/// What starts this program again.
+static ITSELF: OnceLock<Vec<OsString>> = OnceLock::new();
+
 /// The command `knee` with these arguments, the first of which is the program's name. Gives the exit
-/// code.
-pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+/// code. `itself`: the program and first arguments that start this command in another process.
+pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    ITSELF.get_or_init(|| itself);
     let command = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli.command,
         Err(e) => {
@@ -176,6 +184,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         #[cfg(feature = "kernel")]
         Command::Linux(command) => linux::linux(&command),
         Command::Runs(args) => runs::runs(&args),
+        Command::Apart(args) => apart::run(&args),
         Command::Man(args) => man::man(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -17,14 +17,16 @@ use nix::{
     unistd::Pid,
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env, fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     os::unix::{
         fs::symlink,
         process::{CommandExt, ExitStatusExt},
     },
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread::{self, sleep},
     time::{Duration, Instant},
@@ -312,6 +314,77 @@ fn nothing_is_left_of_a_killed_run() {
         assert_eq!(cached(), before);
         assert_eq!(place.entries(), entries);
     }
+}
+
+/// What `knee lab` on `port` answers to this request of its own page, so far: until `enough`, or the end.
+fn ask_lab(port: &str, path: &str, body: &str, enough: &str) -> (String, TcpStream) {
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    let own = format!("127.0.0.1:{port}");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {own}\r\nOrigin: http://{own}\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + body).as_bytes()).unwrap();
+    let mut said = String::new();
+    let mut part = [0; 4096];
+    while !said.contains(enough) {
+        match stream.read(&mut part).unwrap() {
+            0 => break,
+            n => said += str::from_utf8(&part[..n]).unwrap(),
+        }
+    }
+    (said, stream)
+}
+
+#[test]
+#[ignore = "needs QEMU, a kernel and the lab's page: scripts/test-vm.sh"]
+fn the_lab_cancels_a_run_and_leaves_nothing() {
+    let place = place();
+    own_cache(&place);
+    let with_cache = |arguments: &[&str]| {
+        let mut knee = knee(&place, arguments);
+        knee.env("XDG_CACHE_HOME", place.path("cache"));
+        knee
+    };
+    succeeds(with_cache(&["run", "chd.toml", "--host", "vm", "--set", "duration=100ms"]));
+    let cached = || {
+        let entries = fs::read_dir(place.path("cache/knee/vm")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>()
+    };
+    let before = cached();
+    let mut lab = with_cache(&["lab", "--port", "0", "--no-open"]);
+    let mut lab = lab.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(lab.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (_, port) = line.trim().trim_end_matches('/').rsplit_once(':').expect("an address");
+    let endless = CHD.replace("3s", "10000s").replace("100ms", "1s");
+    // Those of the lab, and theirs: the process of the run, and its virtual machine.
+    let started = || -> Vec<u32> {
+        let own = children(lab.id());
+        own.iter().flat_map(|id| [vec![*id], children(*id)].concat()).collect()
+    };
+    for by_hand in [true, false] {
+        let (said, page) = ask_lab(port, "/run?vm", &endless, "\"fraction\":0.");
+        assert!(said.contains("\"fraction\":0."), "{said}");
+        assert_eq!(started().len(), 2);
+        if by_hand {
+            let (said, _) = ask_lab(port, "/cancel", "", "it ends");
+            assert!(said.contains("it ends"), "{said}");
+            let mut rest = String::new();
+            { page }.read_to_string(&mut rest).unwrap();
+            assert!(rest.contains("event: cancelled"), "{rest}");
+        } else {
+            drop(page);
+        }
+        until("its end", || started().is_empty());
+        assert_eq!(cached(), before);
+    }
+    // The lab goes on.
+    let (said, _) = ask_lab(port, "/run?vm", &CHD.replace("3s", "1s"), "event: done");
+    assert!(said.contains("event: done"), "{said}");
+    lab.kill().unwrap();
+    lab.wait().unwrap();
 }
 
 #[test]
