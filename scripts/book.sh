@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Builds the documentation as a book: target/book/index.html. Adds to each algorithm's page its parameters and what it
-# does alone and beside NewReno, to each paper's page its verdicts and figures, and checks every link.
+# does alone and beside NewReno, to each paper's page its verdicts and figures, to the lab's page its screenshots, and
+# checks every link.
 # Usage: scripts/book.sh [KNEE [REPORTS]]   KNEE is the program to run; without it, a release build is made. REPORTS is a
-# folder with what `knee reproduce PAPER --out REPORTS/PAPER` wrote; papers that are not there are run.
+# folder with what `knee reproduce PAPER --out REPORTS/PAPER` wrote; papers that are not there are run. Where
+# scripts/test-web.sh has left no screenshots, it is run.
 # Needs jq. mdbook is built once, into target/tools, without optimisation: it is run once or twice.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -137,6 +139,23 @@ for page in "$src"/papers/*.md; do
 		insert "figures ${numbers[*]}" "$runs/figures.md" "$page"
 	done
 done
+
+# The lab's views, side by side; each leads to its picture in full size.
+page=$src/lab.md
+read -ra views < <(grep -oP '^<!-- generated: screenshots \K.*(?= -->$)' "$page")
+mkdir -p "$src/screenshots"
+for view in "${views[@]}"; do
+	[[ -e $target/web/$view.png ]] || scripts/test-web.sh
+	cp "$target/web/$view.png" "$src/screenshots/"
+done
+{
+	echo '<div class="figures">'
+	for view in "${views[@]}"; do
+		printf '<a href="screenshots/%s.png"><img src="screenshots/%s.png" alt="The lab: %s"></a>\n' "$view" "$view" "$view"
+	done
+	echo '</div>'
+} >"$runs/screenshots.md"
+insert "screenshots ${views[*]}" "$runs/screenshots.md" "$page"
 
 "$mdbook" build "$src" --dest-dir "$target/book"
 

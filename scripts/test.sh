@@ -62,7 +62,10 @@ done
 # Its paths are fast and its runs long: one repetition tells enough.
 "$knee" reproduce ftcp --repeat 1 --out "$out/ftcp"
 
-step "book: every algorithm's page, every paper's, every link"
+step "the lab: the module against the native build, the page in a browser"
+scripts/test-web.sh run
+
+step "book: every algorithm's page, every paper's, the lab's, every link"
 scripts/book.sh "$knee" "$out"
 
 step "the host vm"
@@ -76,9 +79,6 @@ scripts/test-python.sh
 
 step "criteria of RFC 9743: the quick form for every algorithm, against the record"
 "$knee" evaluate --all --quick --out "$out/scorecard"
-
-step "the lab: the module against the native build, the page in a browser"
-scripts/test-web.sh run
 
 step "tutorial: every command, in a copy of the repository"
 # The last step: it builds the copy into the same target folder.
