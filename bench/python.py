@@ -1,14 +1,19 @@
 """What a run costs from Python, beside the command: pairs of both, and the overhead of short runs.
 
     python bench/python.py [PAIRS] [SHORT_RUNS]
+    python bench/python.py instructions
 
-Both are to be built with the same profile; `knee` is the one beside this Python.
+The command is that of the package, so that both are the same build. `instructions` compares those that both execute, by
+valgrind: a busy machine does not change them.
 """
 
 import json
+import re
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import knee
@@ -24,8 +29,11 @@ SHORT = {
     "record": {"bin": "1s"},
     "flow": [{"cc": "newreno"}],
 }
-PAIRS = int(sys.argv[1]) if len(sys.argv) > 1 else 11
-RUNS = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
+
+
+def children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def seconds(work) -> float:
@@ -34,49 +42,65 @@ def seconds(work) -> float:
     return time.process_time() + children() - start
 
 
-def children() -> float:
-    import resource
-
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 scenario = knee.Scenario(
     path=DUMBBELL["path"], flows=DUMBBELL["flow"], duration=DUMBBELL["duration"]
 ).toml()
-with open("/dev/null", "w") as nowhere:
 
-    def command() -> None:
-        subprocess.run(
-            [sys.executable, "-m", "knee", "run", "/dev/stdin"],
-            input=scenario,
-            text=True,
-            stdout=nowhere,
-            check=True,
-        )
 
-    def nothing() -> None:
-        subprocess.run([sys.executable, "-m", "knee", "--version"], stdout=nowhere, check=True)
-
-    ratios = []
-    for _ in range(PAIRS):
-        start_up = seconds(nothing)
-        ratios.append(
-            seconds(lambda: str(knee.run(scenario))) / max(seconds(command) - start_up, 1e-9)
-        )
-print("knee.run / knee run (processor time, start-up of the command taken off):")
-print(f"  median {statistics.median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}")
-
-one = seconds(lambda: knee.run(SHORT, repeat=10_000)) / 10_000
-many = seconds(lambda: knee.run_many([SHORT] * RUNS)) / RUNS
-each = seconds(lambda: [knee.run(SHORT) for _ in range(1000)]) / 1000
-print(
-    json.dumps(
-        {
-            "us_per_run_as_repetition": round(one * 1e6, 1),
-            "us_per_run_in_run_many": round(many * 1e6, 1),
-            "us_per_run_each_by_itself": round(each * 1e6, 1),
-        },
-        indent=1,
+def python(*words: str, before: tuple[str, ...] = ()) -> None:
+    subprocess.run(
+        [*before, sys.executable, *words],
+        input=scenario,
+        text=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
     )
-)
+
+
+def compare_instructions() -> None:
+    """Each less what a process does that runs nothing."""
+
+    def count(*words: str) -> int:
+        with tempfile.NamedTemporaryFile("r") as log:
+            none = "--callgrind-out-file=/dev/null"
+            python(*words, before=("valgrind", "--tool=callgrind", none, f"--log-file={log.name}"))
+            return int(re.findall(r"Collected : (\d+)", log.read())[0])
+
+    text = "import knee, sys; text = sys.stdin.read()"
+    package = count("-c", f"{text}; str(knee.run(text))") - count("-c", text)
+    command = count("-m", "knee", "run", "/dev/stdin") - count("-m", "knee", "--version")
+    print("instructions of knee.run / those of knee run, start-up of both taken off:")
+    print(f"  {package:,} / {command:,} = {package / command:.4f}")
+
+
+def compare_times(pairs: int, short_runs: int) -> None:
+    ratios = []
+    for _ in range(pairs):
+        start_up = seconds(lambda: python("-m", "knee", "--version"))
+        command = seconds(lambda: python("-m", "knee", "run", "/dev/stdin"))
+        ratios.append(seconds(lambda: str(knee.run(scenario))) / max(command - start_up, 1e-9))
+    print("knee.run / knee run (processor time, start-up of the command taken off):")
+    print(f"  median {statistics.median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}")
+
+    one = seconds(lambda: knee.run(SHORT, repeat=10_000)) / 10_000
+    many = seconds(lambda: knee.run_many([SHORT] * short_runs)) / short_runs
+    each = seconds(lambda: [knee.run(SHORT) for _ in range(1000)]) / 1000
+    print(
+        json.dumps(
+            {
+                "us_per_run_as_repetition": round(one * 1e6, 1),
+                "us_per_run_in_run_many": round(many * 1e6, 1),
+                "us_per_run_each_by_itself": round(each * 1e6, 1),
+            },
+            indent=1,
+        )
+    )
+
+
+given = sys.argv[1:]
+if given == ["instructions"]:
+    compare_instructions()
+else:
+    pairs, short_runs = [int(word) for word in given] + [11, 10_000][len(given) :]
+    compare_times(pairs, short_runs)

