@@ -14,7 +14,6 @@ mod path;
 mod record;
 mod replay;
 mod spec;
-#[cfg(feature = "testing")]
 pub mod testing;
 mod timers;
 mod udp;
