@@ -21,6 +21,8 @@ const PARAMS_SECTION: &str = ".rodata.knee";
 const OPS_SECTION: &str = ".struct_ops.link";
 /// Name of the map that the parameters become.
 pub(crate) const PARAMS_MAP: &str = PARAMS_SECTION;
+/// Name of the map that `knee_seed` becomes (`cc/host/bpf/knee/programs.h`).
+pub(crate) const SEED_MAP: &str = ".data.seed";
 /// Names of the tracer's maps (`cc/host/bpf/knee/trace.h`).
 pub(crate) const TRACING_MAP: &str = ".data.knee";
 pub(crate) const RINGS_MAP: &str = "knee_rings";

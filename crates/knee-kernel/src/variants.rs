@@ -11,7 +11,7 @@ use crate::{
     Error,
     check::{OPS_TYPE, has_links, need_btf},
     error::with_log,
-    object::{PARAMS_MAP, RINGS_MAP, TRACING_MAP, build, check_name, decode},
+    object::{PARAMS_MAP, RINGS_MAP, SEED_MAP, TRACING_MAP, build, check_name, decode},
     pins::{ensure_pin_dir, pin_path, pins, remove_pin},
 };
 use knee_cc::{Params, algorithm};
@@ -50,6 +50,7 @@ const KEY: [u8; 4] = 0_u32.to_ne_bytes();
 pub struct Loaded {
     name: String,
     registration: Registration,
+    seed: MapHandle,
 }
 
 #[derive(Debug)]
@@ -164,6 +165,9 @@ pub fn load(params: &Params, name: &str) -> Result<Loaded, Error> {
         object.load()
     });
     let mut object = object?;
+    let seed = object.maps().find(|map| map.name() == SEED_MAP);
+    let seed = seed.ok_or_else(|| Error::Kernel(format!("the object has no map {SEED_MAP}")))?;
+    let seed = with_log(|| format!("opening {SEED_MAP}"), || MapHandle::try_from(&seed))?;
     let ops = object.maps_mut().find(|map| map.map_type() == MapType::StructOps);
     let mut ops = ops.ok_or_else(|| Error::Kernel("the object has no struct_ops map".into()))?;
     let registered = with_log(
@@ -185,13 +189,23 @@ pub fn load(params: &Params, name: &str) -> Result<Loaded, Error> {
         }
         e => e,
     })?;
-    Ok(Loaded { name: name.to_owned(), registration })
+    Ok(Loaded { name: name.to_owned(), registration, seed })
 }
 
 impl Loaded {
     /// Name under which sockets find it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Lets the random sequences of sockets that open from now on depend on `seed` too. They depend on the
+    /// kernel's generator as well, so they are the same again only where that is.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn seed(&self, seed: u32) -> Result<(), Error> {
+        let what = || format!("seeding `{}`", self.name);
+        with_log(what, || self.seed.update(&KEY, &seed.to_ne_bytes(), MapFlags::ANY))
     }
 
     /// Pins the variant: it stays until it is unloaded or the machine restarts.

@@ -172,6 +172,7 @@ pub fn run_in(
     let plan = Plan::new(spec)?;
     let [sender, receiver] = namespace::namespaces(&plan)?;
     let variants = loaded.map_or_else(|| Variants::load(&Variants::needed(spec)), Ok)?;
+    variants.seed(spec.seed)?;
     let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants, &receiver))??;
     let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan, &sender))??;
     let qlog = options.qlog.as_deref();

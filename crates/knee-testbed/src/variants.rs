@@ -42,6 +42,12 @@ impl Variants {
         Ok(Self { loaded })
     }
 
+    /// Makes what they draw depend on the run's seed.
+    pub(crate) fn seed(&self, seed: u64) -> Result<(), TestbedError> {
+        let bits = (seed ^ (seed >> 32)) as u32;
+        Ok(self.loaded.iter().try_for_each(|(_, loaded)| loaded.seed(bits))?)
+    }
+
     /// Names of what was loaded.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.loaded.iter().map(|(_, loaded)| loaded.name()).collect()

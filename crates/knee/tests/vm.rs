@@ -172,6 +172,22 @@ fn traces_replay_natively() {
     succeeds(knee(&place, &["replay", "out"]));
 }
 
+/// Without losses and jitter nothing but what the algorithm draws depends on the seed, and the kernel's
+/// generator is in the same state in each run.
+#[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
+fn an_algorithm_draws_other_bits_with_another_seed() {
+    let place = place();
+    let run = ["run", "chd.toml", "--host", "vm", "--repeat", "2", "--format", "json"];
+    let no_loss = ["--set", "path.loss_forward=0"];
+    let output = knee(&place, &[&run[..], &no_loss].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [first, second] = [0, 1].map(|run| &summary["runs"][run]["queue"]);
+    assert!(first["departed_pkts"].as_u64().unwrap() > 1000, "{first}");
+    assert_ne!(first, second);
+}
+
 #[test]
 #[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
 fn an_algorithm_from_a_c_file_runs_there() {

@@ -91,6 +91,10 @@ KNEE_INLINE void knee_own_pacing(struct tcp_sock *tp)
 	tp->inet_conn.icsk_inet.sk.sk_pacing_rate = KNEE_UNPACED;
 }
 
+/* Added to where each socket's random sequence begins. Whoever loads the variant may set it: a
+ * machine that goes on from a snapshot has the kernel's generator in the same state each time. */
+u32 knee_seed SEC(".data.seed") = 0;
+
 /*
  * 32 uniform bits for one ACK: the position in the socket's sequence, mixed (constants: C. Wellons,
  * "Prospecting for hash functions", lowbias32). The kernel's generator, which seeds each socket,
@@ -219,7 +223,7 @@ SEC("struct_ops") void knee_init(const u64 *ctx)
 	f.own.latest.lost_pkts = tp->lost;
 	f.own.latest.rtt_us = -1;
 	if (KNEE_USES_RANDOM)
-		f.own.latest.draws = bpf_get_prandom_u32();
+		f.own.latest.draws = bpf_get_prandom_u32() + knee_seed;
 	knee_call_init(&f.conn, &f.own.state);
 	knee_leave(&f, tp, knee_traced(), KNEE_CALL_INIT, 0);
 	knee_write_back(tp, &f.conn);
