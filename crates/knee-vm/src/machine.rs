@@ -73,11 +73,16 @@ pub(crate) fn arguments(image: &Path) -> Vec<String> {
         "none",
         "-no-reboot",
         // A clock that counts instructions, one nanosecond each, and passes over idle time: with it
-        // nothing that the guest sees comes from the real machine.
+        // nothing that the guest sees comes from the real machine. While QEMU records, though nobody
+        // reads what, its threads exclude each other. Else one of them may find the processor halted
+        // before its last instructions have been counted, and pass over that many nanoseconds too many.
         "-accel",
         "tcg",
         "-icount",
-        "shift=0,sleep=off",
+        "shift=0,sleep=off,rr=record,rrfile=/dev/null",
+        // A state is loaded without what the memory is.
+        "-global",
+        "migration.send-configuration=off",
         "-smp",
         "1",
         "-rtc",
@@ -89,7 +94,7 @@ pub(crate) fn arguments(image: &Path) -> Vec<String> {
         "-cpu",
         "max,-rdrand,-rdseed,-erms,-fsrm",
         "-M",
-        "q35,hpet=off,memory-backend=memory",
+        "q35,hpet=off,memory-backend=memory,suppress-vmdesc=on",
         "-device",
         "pvpanic",
         "-action",
@@ -135,9 +140,8 @@ impl Snapshot {
     fn keep(file: File, memory: &File, state: &[u8]) -> io::Result<Self> {
         file.set_len(MEMORY_BYTES)?;
         copy_written(memory, &file)?;
-        let snapshot = Self(file);
-        snapshot.behind_memory()?.write_all(state)?;
-        Ok(snapshot)
+        file.write_all_at(state, MEMORY_BYTES)?;
+        Ok(Self(file))
     }
 
     /// One that was made before.
@@ -149,13 +153,12 @@ impl Snapshot {
         &self.0
     }
 
-    /// The file again, at the place behind the memory.
-    fn behind_memory(&self) -> io::Result<File> {
-        // Opened anew, as a duplicate would share its position with others.
-        let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
-        let mut file = File::options().read(true).write(true).open(path)?;
-        file.seek(io::SeekFrom::Start(MEMORY_BYTES))?;
-        Ok(file)
+    /// What is behind the memory.
+    fn state(&self) -> io::Result<Vec<u8>> {
+        let len = self.0.metadata()?.len().saturating_sub(MEMORY_BYTES);
+        let mut state = vec![0; len as usize];
+        self.0.read_exact_at(&mut state, MEMORY_BYTES)?;
+        Ok(state)
     }
 }
 
@@ -177,6 +180,8 @@ pub(crate) struct Machine {
     events: Vec<(String, String)>,
     lines: Lines<File>,
     console: Console,
+    /// Where it leaves its state.
+    state: File,
 }
 
 impl Machine {
@@ -258,19 +263,15 @@ impl Machine {
         output: &File,
     ) -> Result<Self, HostError> {
         let input = in_memory(input)?;
-        let state = snapshot.behind_memory().map_err(failed)?;
         let mut command = Start::new(arguments);
         command.memory(memory.0, memory.1);
         command.option("-incoming", "defer");
         let item = format!("name={INPUT},file={}", path(&input));
         command.option("-fw_cfg", &item);
-        let shared = [&input, output, &state].map(|file| file.as_raw_fd());
-        command.inherit(&shared);
+        let state = in_memory(&snapshot.state().map_err(failed)?)?;
+        command.inherit(&[&input, output, &state].map(|file| file.as_raw_fd()));
         let mut machine = command.start()?;
-        machine.migrate("migrate-incoming", &format!("fd:{}", state.as_raw_fd()))?;
-        while machine.execute("query-status", json!({}))?["status"] == "inmigrate" {
-            thread::sleep(Duration::from_millis(1));
-        }
+        machine.load(&state)?;
         machine.events.clear();
         machine.execute("cont", json!({}))?;
         Ok(machine)
@@ -284,12 +285,11 @@ impl Machine {
         file: File,
     ) -> Result<io::Result<Snapshot>, HostError> {
         self.wait_event("STOP")?;
-        let state = in_memory(&[])?;
-        // It writes to a program, or to a descriptor that came over a socket.
-        let to = format!("/proc/{}/fd/{}", std::process::id(), state.as_raw_fd());
-        self.migrate("migrate", &format!("exec:cat >{to}"))?;
+        // All but the memory, which is a file already. Nothing of this is Xen's but the name.
+        let state = json!({ "filename": path(&self.state) });
+        self.execute("xen-save-devices-state", state)?;
         let mut bytes = Vec::new();
-        File::open(&to).and_then(|mut state| state.read_to_end(&mut bytes)).map_err(failed)?;
+        self.state.rewind().and_then(|()| self.state.read_to_end(&mut bytes)).map_err(failed)?;
         set_clock(&mut bytes, clock_ns + HALTED_NS)?;
         Ok(Snapshot::keep(file, memory, &bytes))
     }
@@ -316,19 +316,23 @@ impl Machine {
         Ok(bytes)
     }
 
-    /// Saves or loads all but the memory, which the snapshot's file is.
-    fn migrate(&mut self, how: &str, uri: &str) -> Result<(), HostError> {
-        let on = |name| json!({ "capability": name, "state": true });
-        let capabilities = json!({ "capabilities": [on("x-ignore-shared"), on("events")] });
-        self.execute("migrate-set-capabilities", capabilities)?;
-        self.execute(how, json!({ "uri": uri }))?;
+    /// Loads `state`. Its memory has what it should have.
+    fn load(&mut self, state: &File) -> Result<(), HostError> {
+        let events = json!({ "capability": "events", "state": true });
+        self.execute("migrate-set-capabilities", json!({ "capabilities": [events] }))?;
+        let uri = format!("fd:{}", state.as_raw_fd());
+        self.execute("migrate-incoming", json!({ "uri": uri }))?;
         loop {
             match self.wait_event("MIGRATION")?.as_str() {
-                "completed" => return Ok(()),
-                "failed" => return Err(self.ended("its state could not be kept or restored")),
+                "completed" => break,
+                "failed" => return Err(self.ended("its state could not be restored")),
                 _ => {}
             }
         }
+        while self.execute("query-status", json!({}))?["status"] == "inmigrate" {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     /// Reads the guest's lines until one has what is wanted.
@@ -474,6 +478,7 @@ impl Start {
 
     /// Starts it; it obeys from now on.
     fn start(mut self) -> Result<Machine, HostError> {
+        let state = in_memory(&[])?;
         let (lines, written) = pipe2(OFlag::O_CLOEXEC).map_err(|e| failed(e.into()))?;
         let port = format!("isa-debugcon,iobase={LINES:#x},chardev=lines");
         let chardev = format!("file,id=lines,path=/proc/self/fd/{}", written.as_raw_fd());
@@ -482,7 +487,7 @@ impl Start {
         self.option("-chardev", "file,id=console,path=/proc/self/fd/2");
         self.option("-serial", "chardev:console");
         self.option("-qmp", "stdio");
-        self.inherit(&[written.as_raw_fd()]);
+        self.inherit(&[written.as_raw_fd(), state.as_raw_fd()]);
         let Self { mut command, inherited } = self;
         let parent = getpid();
         let core = Core::least_used();
@@ -529,6 +534,7 @@ impl Start {
             events: Vec::new(),
             lines: Lines::new(File::from(lines)),
             console: Console::follow(console),
+            state,
         };
         // It greets first.
         machine.reply()?;
@@ -726,7 +732,7 @@ fn path(file: &File) -> String {
 fn in_memory(bytes: &[u8]) -> Result<File, HostError> {
     let file = memfd_create(c"knee-vm", MFdFlags::MFD_CLOEXEC);
     let mut file = File::from(file.map_err(|e| failed(e.into()))?);
-    file.write_all(bytes).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.rewind()).map_err(failed)?;
     Ok(file)
 }
 
