@@ -55,8 +55,8 @@ for figure in docs/figures/*.svg; do
 	}
 done
 
-step "recorded claims of the other papers"
-for paper in delay-aimd htcp hd; do
+step "recorded claims of the other papers, and the goals of Ebb"
+for paper in delay-aimd htcp hd ebb; do
 	"$knee" reproduce "$paper" --out "$out/$paper"
 done
 # Its paths are fast and its runs long: one repetition tells enough.

@@ -66,19 +66,26 @@ fn table() -> String {
     text
 }
 
-/// The sum over all papers, in a sentence.
-fn sum() -> String {
-    let all: Vec<Claim> = PAPERS.iter().flat_map(|id| load(id).unwrap().1).collect();
-    let Recorded { holding, explained, open } = Recorded::of(&all);
+/// What holds of `claims`, in a sentence.
+fn sentence(claims: &[Claim], what: &str) -> String {
+    let Recorded { holding, explained, open } = Recorded::of(claims);
     format!(
-        "{} claims of {} papers; in the simulator {holding} hold, {} do not for a cause that is run and \
+        "{} {what}; in the simulator {holding} hold, {} do not for a cause that is run and \
          shown, {} {} open.\n",
-        all.len(),
-        PAPERS.len(),
+        claims.len(),
         explained.len(),
         open.len(),
         if open.len() == 1 { "is" } else { "are" },
     )
+}
+
+/// The sums over all papers, and over the goals of Ebb, which is none.
+fn sum() -> String {
+    let papers = PAPERS.iter().filter(|id| **id != "ebb");
+    let claims: Vec<Claim> = papers.clone().flat_map(|id| load(id).unwrap().1).collect();
+    let goals = load("ebb").unwrap().1;
+    sentence(&claims, &format!("claims of {} papers", papers.count()))
+        + &sentence(&goals, "goals of Ebb, an algorithm of this project")
 }
 
 #[track_caller]

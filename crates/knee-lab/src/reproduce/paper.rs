@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 use toml::Spanned;
 
-/// Papers that Knee reproduces.
-pub const PAPERS: [&str; 5] = ["chd", "delay-aimd", "htcp", "ftcp", "hd"];
+/// Papers that Knee reproduces, and the goals of its own algorithm.
+pub const PAPERS: [&str; 6] = ["chd", "delay-aimd", "htcp", "ftcp", "hd", "ebb"];
 
 /// A paper: what is run, how it is plotted.
 #[derive(Clone, Debug, Deserialize)]
