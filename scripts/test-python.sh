@@ -41,6 +41,8 @@ for notebook in python/notebooks/*.py; do
 	python "$notebook"
 done
 python studies/chd-tune/tune.py 3 "$(mktemp --dry-run --tmpdir knee-XXXXXX.journal)"
+python studies/ebb-worse/search.py "$KNEE_PROGRAM" 4 2
+"$KNEE_PROGRAM" sweep plan studies/ebb-ablation/study.toml
 # The wheel needs nothing else, and brings the command.
 python3 -m venv --clear "$target/python-empty"
 "$target/python-empty/bin/pip" install --quiet --no-index "$target"/wheels/*.whl
