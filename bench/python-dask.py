@@ -2,8 +2,8 @@
 
     python bench/python-dask.py [PAIRS] [RUNS]
 
-The speed-up is that of the clock. The processor time says what of it is lost: where two workers need no more of it than
-one, only other work on the machine keeps the speed-up below 2.
+The speed-up is that of the clock. The processor time says what of it is lost: where two workers
+need no more of it than one, only other work on the machine keeps the speed-up below 2.
 """
 
 import statistics

@@ -3,8 +3,8 @@
     python bench/python.py [PAIRS] [SHORT_RUNS]
     python bench/python.py instructions
 
-The command is that of the package, so that both are the same build. `instructions` compares those that both execute, by
-valgrind: a busy machine does not change them.
+The command is that of the package, so that both are the same build. `instructions` compares those
+that both execute, by valgrind: a busy machine does not change them.
 """
 
 import json

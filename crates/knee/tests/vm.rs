@@ -381,14 +381,14 @@ fn the_lab_cancels_a_run_and_leaves_nothing() {
         own.iter().flat_map(|id| [vec![*id], children(*id)].concat()).collect()
     };
     for by_hand in [true, false] {
-        let (said, page) = ask_lab(port, "/run?vm", &endless, "\"fraction\":0.");
+        let (said, mut page) = ask_lab(port, "/run?vm", &endless, "\"fraction\":0.");
         assert!(said.contains("\"fraction\":0."), "{said}");
         assert_eq!(started().len(), 2);
         if by_hand {
             let (said, _) = ask_lab(port, "/cancel", "", "it ends");
             assert!(said.contains("it ends"), "{said}");
             let mut rest = String::new();
-            { page }.read_to_string(&mut rest).unwrap();
+            page.read_to_string(&mut rest).unwrap();
             assert!(rest.contains("event: cancelled"), "{rest}");
         } else {
             drop(page);
