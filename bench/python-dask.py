@@ -54,7 +54,11 @@ if __name__ == "__main__":
         took = {workers: turn(workers) for workers in order}
         speed_ups.append(took[1][0] / took[2][0])
         costs.append(took[2][1] / took[1][1])
-        print(f"  one {took[1][0]:.1f} s, two {took[2][0]:.1f} s: {speed_ups[-1]:.2f}", flush=True)
+        print(
+            f"  one {took[1][0]:.1f} s, two {took[2][0]:.1f} s: {speed_ups[-1]:.2f};"
+            f" of processors {took[1][1]:.1f} s, {took[2][1]:.1f} s: {costs[-1]:.2f}",
+            flush=True,
+        )
     print(f"two workers / one, {PAIRS} pairs of {RUNS} runs:")
     for name, values in (("speed-up", speed_ups), ("processor time", costs)):
         median, low, high = statistics.median(values), min(values), max(values)

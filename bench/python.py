@@ -1,10 +1,10 @@
 """What a run costs from Python, beside the command: pairs of both, and the overhead of short runs.
 
     python bench/python.py [PAIRS] [SHORT_RUNS]
-    python bench/python.py instructions
+    python bench/python.py instructions [SECONDS]
 
 The command is that of the package, so that both are the same build. `instructions` compares those
-that both execute, by valgrind: a busy machine does not change them.
+that both execute, by valgrind, for so many simulated seconds: a busy machine does not change them.
 """
 
 import json
@@ -19,7 +19,6 @@ import time
 import knee
 
 DUMBBELL = {
-    "duration": "60s",
     "path": {"rate": "100mbit", "rtt": "40ms", "queue": "333p"},
     "flow": [{"cc": "chd", "count": 16, "start_spacing": "6250us"}],
 }
@@ -42,29 +41,31 @@ def seconds(work) -> float:
     return time.process_time() + children() - start
 
 
-scenario = knee.Scenario(
-    path=DUMBBELL["path"], flows=DUMBBELL["flow"], duration=DUMBBELL["duration"]
-).toml()
+def dumbbell(seconds: float) -> str:
+    return knee.Scenario(
+        path=DUMBBELL["path"], flows=DUMBBELL["flow"], duration=f"{seconds}s"
+    ).toml()
 
 
-def python(*words: str, before: tuple[str, ...] = ()) -> None:
+def python(*words: str, text: str, before: tuple[str, ...] = ()) -> None:
     subprocess.run(
         [*before, sys.executable, *words],
-        input=scenario,
-        text=True,
+        input=text,
+        encoding="utf-8",
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=True,
     )
 
 
-def compare_instructions() -> None:
+def compare_instructions(simulated_s: float) -> None:
     """Each less what a process does that runs nothing."""
 
     def count(*words: str) -> int:
         with tempfile.NamedTemporaryFile("r") as log:
             none = "--callgrind-out-file=/dev/null"
-            python(*words, before=("valgrind", "--tool=callgrind", none, f"--log-file={log.name}"))
+            valgrind = ("valgrind", "--tool=callgrind", none, f"--log-file={log.name}")
+            python(*words, text=dumbbell(simulated_s), before=valgrind)
             return int(re.findall(r"Collected : (\d+)", log.read())[0])
 
     text = "import knee, sys; text = sys.stdin.read()"
@@ -76,9 +77,10 @@ def compare_instructions() -> None:
 
 def compare_times(pairs: int, short_runs: int) -> None:
     ratios = []
+    scenario = dumbbell(60)
     for _ in range(pairs):
-        start_up = seconds(lambda: python("-m", "knee", "--version"))
-        command = seconds(lambda: python("-m", "knee", "run", "/dev/stdin"))
+        start_up = seconds(lambda: python("-m", "knee", "--version", text=""))
+        command = seconds(lambda: python("-m", "knee", "run", "/dev/stdin", text=scenario))
         ratios.append(seconds(lambda: str(knee.run(scenario))) / max(command - start_up, 1e-9))
     print("knee.run / knee run (processor time, start-up of the command taken off):")
     print(f"  median {statistics.median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}")
@@ -99,8 +101,8 @@ def compare_times(pairs: int, short_runs: int) -> None:
 
 
 given = sys.argv[1:]
-if given == ["instructions"]:
-    compare_instructions()
+if given[:1] == ["instructions"]:
+    compare_instructions(float(given[1]) if len(given) > 1 else 60)
 else:
     pairs, short_runs = [int(word) for word in given] + [11, 10_000][len(given) :]
     compare_times(pairs, short_runs)

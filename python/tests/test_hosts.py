@@ -89,14 +89,15 @@ def test_the_virtual_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.delenv("KNEE_PROGRAM")
     path = os.pathsep.join([os.environ["PATH"], str(program.parent)])
     monkeypatch.setenv("PATH", path)
-    results = knee.run(TEXT, host="vm", seed=3)
+    results = knee.run(TEXT, host="vm", seed=3, repeat=1)
     assert results.host == "vm"
     assert (results.utilisation() or 0) > 0.8
     assert len(results.trace) > 0
     # The same run, by the program itself.
     file = tmp_path / "run.toml"
     file.write_text(TEXT)
-    words = [program, "run", file, "--host", "vm", "--seed", "3", "--format", "json"]
+    options = ["--host", "vm", "--seed", "3", "--repeat", "1", "--format", "json"]
+    words = [program, "run", file, *options]
     done = subprocess.run(words, capture_output=True, check=True)
     assert results.summary["runs"] == json.loads(done.stdout)["runs"]
     with pytest.raises(knee.HostError, match="this process only"):

@@ -6,7 +6,7 @@ use clap::{
     builder::{PossibleValue, TypedValueParser},
 };
 use knee_run::{Host, HostError, RunOptions};
-use miette::{MietteDiagnostic, Report, Result, miette};
+use miette::{MietteDiagnostic, Report, Result};
 use std::{ffi::OsStr, ops::Deref};
 
 /// All hosts. The first is the default.
@@ -92,7 +92,7 @@ impl Jobs {
             let names: Vec<&str> = hosts.iter().map(|host| host.name()).collect();
             let names = names.join(", ");
             let help = "add --host vm, or leave out --kernel";
-            return Err(miette!(help = help, "--kernel has no meaning on --host {names}"));
+            return Err(miette::miette!(help = help, "--kernel has no meaning on --host {names}"));
         }
         let _ = hosts;
         Ok(RunOptions {

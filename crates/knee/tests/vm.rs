@@ -396,8 +396,16 @@ fn the_lab_cancels_a_run_and_leaves_nothing() {
         until("its end", || started().is_empty());
         assert_eq!(cached(), before);
     }
-    // The lab goes on.
-    let (said, _) = ask_lab(port, "/run?vm", &CHD.replace("3s", "1s"), "event: done");
+    // The lab goes on, once it has seen that the process is gone.
+    let again = || ask_lab(port, "/run?vm", &CHD.replace("3s", "1s"), "event: done").0;
+    let mut said = again();
+    until("another run", || {
+        let busy = said.contains("another run is under way");
+        if busy {
+            said = again();
+        }
+        !busy
+    });
     assert!(said.contains("event: done"), "{said}");
     lab.kill().unwrap();
     lab.wait().unwrap();
