@@ -20,13 +20,23 @@ fi
 # Small functions whose results must keep their relation to the arguments; the same without names.
 inlined=cc_min_u32,cc_max_u32,cc_min_u64,cc_max_u64,cc_sub_floor_u32,cc_sub_floor_u64
 inlined+=,cc_add_sat_u32,cc_delay_trusts
-# Functions known by their specification only: subtraction made to wrap, by name, and the product
-# whose bound is proved apart (proofs/README.md).
+# Functions known by their specification only (docs/proof.md): arithmetic made to wrap, by name, and
+# those whose bounds are proved apart; the latter of knee/abse.h.
 specified=cc_wrapping_sub_u32,cc_wrapping_sub_u64,cc_shift_out_u64,cc_mul_up_to_u64
+abse_specified=abse_part,abse_rate_q24,abse_within_q11,abse_within_us,abse_take_q11
+abse_specified+=,abse_backlog_us,abse_towards_q24,abse_mean
 
 # analyse ROOT NAME LOG [CWND_LEAST CWND_MOST]: Eva on an algorithm under ROOT.
 analyse() {
-	local root=$1 name=$2 log=$3 least=$4 most=$5
+	local root=$1 name=$2 log=$3 least=$4 most=$5 known=$specified more=()
+	if grep -q '"knee/abse.h"' "$root/cc/algorithms/$name.c"; then
+		known+=,$abse_specified
+		# A case for each number of leading zeros, and for what a split annotation asks for; as many
+		# rounds without widening as the bounds of the state take to settle.
+		more=(-eva-split-return-function prove_leading_zeros:full
+			-eva-slevel-function prove_leading_zeros:100,abse_float:100,abse_ratio_q20:400
+			-eva-interprocedural-splits -eva-widening-delay 8)
+	fi
 	(
 		cd "$root"
 		timeout "${KNEE_PROVE_SECONDS:-900}" frama-c -eva -eva-precision 2 -eva-partition-history 1 \
@@ -36,7 +46,7 @@ analyse() {
 			-eva-warn-key builtins:missing-spec=abort \
 			-kernel-warn-key annot:missing-spec=abort \
 			-kernel-warn-key typing:implicit-function-declaration=abort \
-			-inline-calls "$inlined" -eva-use-spec "$specified" \
+			-inline-calls "$inlined" -eva-use-spec "$known" "${more[@]}" \
 			-cpp-extra-args="-DPROVE_CWND_LEAST_PKTS=$least -DPROVE_CWND_MOST_PKTS=$most -Iproofs -Icc/include" \
 			"cc/algorithms/$name.c"
 	) >"$log" 2>&1
@@ -117,7 +127,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 jobs=${KNEE_PROVE_JOBS:-$(nproc)}
 export -f prove analyse alarms unreached
-export inlined specified
+export inlined specified abse_specified
 
 if [[ $mode == planted ]]; then
 	status=0
@@ -155,12 +165,18 @@ if [[ $mode == planted ]]; then
 	exit "$status"
 fi
 
-# The product whose bound Eva takes from its specification, by WP.
+# The functions whose bounds Eva takes from their specification, by WP.
 lemmas() {
-	printf '#define _Static_assert(a, b) extern int unused_\n#include "knee/fixed.h"\n' >"$work/lemmas.c"
+	cat >"$work/lemmas.c" <<-'END'
+		#define _Static_assert(a, b) extern int unused_
+		/*@ assigns \result \from x; */
+		int __builtin_clzll(unsigned long long x);
+		#include "knee/abse.h"
+	END
 	WHY3CONFIG=$work/why3.conf why3 config detect >/dev/null 2>&1 || true
-	WHY3CONFIG=$work/why3.conf timeout 300 frama-c -wp -wp-rte -warn-unsigned-overflow \
-		-wp-fct cc_mul_up_to_u64 -wp-prover z3 -cpp-extra-args=-Icc/include "$work/lemmas.c" \
+	WHY3CONFIG=$work/why3.conf timeout 300 frama-c -inline-calls cc_min_u32,cc_min_u64 -wp -wp-rte \
+		-warn-unsigned-overflow -warn-unsigned-downcast -wp-fct "cc_mul_up_to_u64,$abse_specified" \
+		-wp-prover z3 -wp-timeout 60 -cpp-extra-args=-Icc/include "$work/lemmas.c" \
 		>"$work/lemmas.log" 2>&1 || true
 	local goals
 	goals=$(sed -n 's/^\[wp\] Proved goals: *//p' "$work/lemmas.log")

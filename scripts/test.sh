@@ -23,7 +23,7 @@ scripts/check-dependencies.sh
 step "C sources"
 scripts/check-c.sh
 
-step "proof of no runtime errors: the lemma, and one algorithm (all: scripts/prove.sh)"
+step "proof of no runtime errors: the lemmas, and one algorithm (all: scripts/prove.sh)"
 scripts/install-packages.sh frama-c-base why3 z3
 scripts/prove.sh newreno
 

@@ -90,6 +90,8 @@ static u32 westwood_be_cwnd_pkts(const struct westwood_state *st, const struct w
 static void westwood_init(struct cc_conn *conn, struct westwood_state *st,
 			  const struct westwood_params *p)
 {
+	/* The estimators share memory: the proof looks at each alone. */
+	/*@ split p->estimator; */
 	reno_start(conn, p->initial_ssthresh_pkts);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 }

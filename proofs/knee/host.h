@@ -71,7 +71,7 @@ static u32 prove_leading_zeros(u64 x, u32 bits)
 
 	/*@ assert leading_zeros_of_0: x != 0; */
 	/*@ loop unroll 64; */
-	while (n < bits - 1U && x >> (bits - 1U - n) == 0)
+	while (n < bits - 1U && x < 1ULL << (bits - 1U - n))
 		n++;
 	return n;
 }

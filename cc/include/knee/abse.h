@@ -122,15 +122,20 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 #define ABSE_PRIOR_AFTER_DELAY 2U
 #define ABSE_PKTS_MAX (1U << 28)
 #define ABSE_RATE_MAX_Q24 ((1ULL << 54) - 1ULL)
+#define ABSE_Q11_IN_Q24 (1ULL << 13)
 /* Largest first sample accepted: 134 Gbit/s of 1000-byte packets. */
 #define ABSE_START_MAX_Q24 (1ULL << 48)
 /* Once all of the last U are below this (1/64 packets/s), a U that is also below it is ignored:
  * with constant samples U / Umax would otherwise end in rounding errors of small numbers. */
 #define ABSE_U_MIN_LANE (8U << ABSE_U_BITS)
+/* Every U is less than 2^54. */
+#define ABSE_U_MAX_LANE (44U << ABSE_U_BITS)
 /* A piece has at most 2^20 packets, * 2^11. */
 #define ABSE_PIECE_Q11_BITS 31U
 /* Bits of a piece that hold its time. */
 #define ABSE_PIECE_TIME 17U
+/* The running piece's time is less than 2^25; the mask takes nothing from it, and shows that. */
+#define ABSE_RUN_MASK_US ((1U << 25) - 1U)
 /* By how much an ACK may move the running piece: 1/64 packet. */
 #define ABSE_STRAIGHT_Q11 32ULL
 /* Fraction bits of a float's significand. */
@@ -160,12 +165,15 @@ static inline u64 abse_value(u32 code, u32 bits)
 	return (significand << (code >> bits)) - (1ULL << bits);
 }
 
-/* value * factor, for value <= ABSE_RATE_MAX_Q24 and factor 0 ... 2^33 for 0 ... 1. */
+/* value * factor, for value < 2^55 and factor 0 ... 2^33 for 0 ... 1. */
+/*@ requires value < (1ULL << 55) && factor_q33 <= (1ULL << 33);
+    assigns \result \from value, factor_q33; ensures \result <= value; */
 static inline u64 abse_part(u64 value, u64 factor_q33)
 {
-	u64 low = value & 0xffffffULL;
+	u64 high = value / (1ULL << 24);
+	u64 low = value % (1ULL << 24);
 
-	return (((value >> 24) * factor_q33) >> 9) + ((low * factor_q33) >> 33);
+	return high * factor_q33 / (1ULL << 9) + low * factor_q33 / (1ULL << 33);
 }
 
 static inline u64 abse_ppm_q33(u32 ppm)
@@ -174,28 +182,42 @@ static inline u64 abse_ppm_q33(u32 ppm)
 }
 
 /* packets / time, packets/s; count_q11 is less than 2^43, the time more than 0. */
+/*@ requires count_q11 < (1ULL << 43) && over_us != 0;
+    assigns \result \from count_q11, over_us; ensures \result <= ABSE_RATE_MAX_Q24; */
 static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 {
 	u64 scaled = count_q11 * CC_ONE_PPM;
 	u64 whole_q11 = scaled / over_us;
 	u64 rest = scaled % over_us;
 
-	return (cc_min_u64(whole_q11, ABSE_RATE_MAX_Q24 >> 13) << 13) + (rest << 13) / over_us;
+	return cc_min_u64(whole_q11, ABSE_RATE_MAX_Q24 / ABSE_Q11_IN_Q24) * ABSE_Q11_IN_Q24 +
+	       rest * ABSE_Q11_IN_Q24 / over_us;
+}
+
+/*
+ * What a piece can hold: less than 2^31 and 2^24. What is out of range is divided, not cut off: a
+ * constant on one path would keep the verifier from seeing that it leads to the same as the other.
+ */
+/*@ assigns \result \from pkts_q11; ensures \result < (1ULL << ABSE_PIECE_Q11_BITS); */
+static inline u64 abse_within_q11(u64 pkts_q11)
+{
+	return pkts_q11 / (1ULL + pkts_q11 / (1ULL << ABSE_PIECE_Q11_BITS));
+}
+
+/*@ assigns \result \from us; ensures \result < (1ULL << 24); */
+static inline u32 abse_within_us(u32 us)
+{
+	return us / (1U + us / (1U << 24));
 }
 
 /*
  * A piece of the curve of what was delivered: its packets (15 bits) and its time less 1 us (17
- * bits); 0 stands for nothing in 1 us. Here and below what is out of range is
- * divided, not cut off: a constant on one path would keep the verifier from seeing that it leads
- * to the same as the other.
+ * bits); 0 stands for nothing in 1 us.
  */
 static inline u32 abse_piece(u64 pkts_q11, u32 us)
 {
-	u64 within_q11 = pkts_q11 / (1ULL + (pkts_q11 >> ABSE_PIECE_Q11_BITS));
-	u32 more_us = us - 1U;
-
-	return abse_float(within_q11, ABSE_PIECE_PKTS_BITS) << ABSE_PIECE_TIME |
-	       abse_float(more_us / (1U + (more_us >> 24)), ABSE_PIECE_US_BITS);
+	return (abse_float(abse_within_q11(pkts_q11), ABSE_PIECE_PKTS_BITS) << ABSE_PIECE_TIME) +
+	       abse_float(abse_within_us(us - 1U), ABSE_PIECE_US_BITS);
 }
 
 static inline u64 abse_piece_q11(u32 piece)
@@ -249,8 +271,8 @@ static inline u64 abse_least_bend(struct cc_abse *abse, u64 least, u64 age_us, u
 /* Takes in the packets of an ACK, delivered since the ACK before it. */
 static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 dt_us, u32 rtt_us)
 {
-	u64 new_q11 = count_q11 / (1ULL + (count_q11 >> ABSE_PIECE_Q11_BITS));
-	u32 new_us = dt_us / (1U + (dt_us >> 24));
+	u64 new_q11 = abse_within_q11(count_q11);
+	u32 new_us = abse_within_us(dt_us);
 	u64 bend_q11 = abse_bend_q11(abse->run_q11, abse->run_us, new_q11, new_us);
 	u64 run_q11 = abse->run_q11 + new_q11;
 	u32 run_us = abse->run_us + new_us;
@@ -265,13 +287,14 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 dt_us, u3
 		u32 halves = (u32)(run_q11 >> 32) | run_us >> 24 | (run_us / 4U > rtt_us);
 
 		abse->run_q11 = cc_low_u32(run_q11 >> halves);
-		abse->run_us = run_us >> halves;
+		abse->run_us = run_us >> halves & ABSE_RUN_MASK_US;
 		return;
 	}
 	newer = abse_piece(abse->run_q11, abse->run_us);
 	/* What rounding took from the old piece goes to the new one. */
 	abse->run_q11 = cc_low_u32(cc_sub_floor_u64(run_q11, abse_piece_q11(newer)));
-	abse->run_us = cc_max_u32(cc_sub_floor_u32(run_us, abse_piece_us(newer)), 1U);
+	abse->run_us =
+	    cc_max_u32(cc_sub_floor_u32(run_us, abse_piece_us(newer)) & ABSE_RUN_MASK_US, 1U);
 	for (u32 i = 0U; i < ABSE_PIECES; i++) {
 		u32 older = abse->piece[i];
 
@@ -286,6 +309,9 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 dt_us, u3
 }
 
 /* Packets * 2^11 of a piece in the window, of which left_us are left. */
+/*@ requires piece_q11 <= (1ULL << 39) && piece_us != 0 && \valid(left_us) && *left_us < (1 << 25);
+    assigns \result, *left_us \from piece_q11, piece_us, *left_us;
+    ensures \result <= piece_q11 && *left_us <= \old(*left_us); */
 static inline u64 abse_take_q11(u64 piece_q11, u32 piece_us, u32 *left_us)
 {
 	u32 take_us = cc_min_u32(*left_us, piece_us);
@@ -330,19 +356,26 @@ static inline u32 abse_largest_of_nine(const struct cc_abse *abse)
 
 static inline u32 abse_latest_u(const struct cc_abse *abse)
 {
-	return (u32)(abse->u_lo & 0xffffULL);
+	return cc_min_u32((u32)(abse->u_lo & 0xffffULL), ABSE_U_MAX_LANE);
+}
+
+/* part / whole, at most 1; 0 where both are 0. From 40 significant bits. */
+static inline u32 abse_ratio_q20(u64 part, u64 whole)
+{
+	u64 den = cc_max_u64(whole, 1ULL);
+	u32 zeros = (u32)__builtin_clzll(den);
+	u64 num = cc_min_u64(part, den);
+
+	return (u32)((num << zeros >> 24 << 20) / (den << zeros >> 24));
 }
 
 /* U / Umax; 0 where both are 0. */
 static inline u32 cc_abse_instability_q20(const struct cc_abse *abse)
 {
 	u32 largest = cc_max_u32(abse_largest_of_nine(abse), abse->u_top >> 16);
-	u64 u_max = abse_value(largest, ABSE_U_BITS);
-	u32 zeros = (u32)__builtin_clzll(u_max | 1ULL);
-	u64 u = abse_value(abse_latest_u(abse), ABSE_U_BITS);
 
-	/* 40 significant bits. */
-	return (u32)cc_div_u64(u << zeros >> 24 << 20, u_max << zeros >> 24, 0ULL);
+	return abse_ratio_q20(abse_value(abse_latest_u(abse), ABSE_U_BITS),
+			      abse_value(cc_min_u32(largest, ABSE_U_MAX_LANE), ABSE_U_BITS));
 }
 
 static inline u32 abse_tau_us(const struct cc_abse *abse, const struct cc_abse_params *p,
@@ -359,6 +392,16 @@ static inline u32 abse_tau_us(const struct cc_abse *abse, const struct cc_abse_p
 	return (u32)cc_min_u64(rtt_us + ((n_rtt_us * instability_q20) >> 20), CC_TIME_MAX_US);
 }
 
+/* rtt_us less the part needed / cwnd of it; 0 if all is needed. */
+/*@ requires rtt_us < (1ULL << 24) && cwnd_q8 < (1ULL << 40);
+    assigns \result \from rtt_us, needed_q8, cwnd_q8; ensures \result <= rtt_us; */
+static inline u32 abse_backlog_us(u32 rtt_us, u64 needed_q8, u64 cwnd_q8)
+{
+	if (needed_q8 >= cwnd_q8)
+		return 0U;
+	return (u32)(rtt_us * (cwnd_q8 - needed_q8) / cwnd_q8);
+}
+
 /* T. */
 static inline u32 abse_interval_us(const struct cc_abse *abse, const struct cc_abse_params *p,
 				   const struct cc_conn *conn, u32 rtt_us, u32 rtt_min_us,
@@ -367,9 +410,9 @@ static inline u32 abse_interval_us(const struct cc_abse *abse, const struct cc_a
 	u64 cwnd_q8 = (u64)conn->cwnd_pkts << 8;
 	u64 needed_q8 = (u64)abse->th_q8 * rtt_min_us / CC_ONE_PPM;
 
-	if (p->sampling == ABSE_SAMPLING_LAST_TWO_ACKS || needed_q8 >= cwnd_q8)
+	if (p->sampling == ABSE_SAMPLING_LAST_TWO_ACKS)
 		return dt_us;
-	return cc_max_u32((u32)cc_div_u64(rtt_us * (cwnd_q8 - needed_q8), cwnd_q8, 0ULL), dt_us);
+	return cc_max_u32(abse_backlog_us(rtt_us, needed_q8, cwnd_q8), dt_us);
 }
 
 /* Eq. 1. */
@@ -396,16 +439,23 @@ static inline void abse_push_u(struct cc_abse *abse, const struct cc_abse_params
 	abse->u_lo = cc_shift_out_u64(abse->u_lo, 16U) | lane;
 }
 
+/* from + gain (to - from). */
+/*@ requires from <= ABSE_RATE_MAX_Q24 && to <= ABSE_RATE_MAX_Q24 && gain_q33 <= (1ULL << 33);
+    assigns \result \from from, to, gain_q33; ensures \result <= ABSE_RATE_MAX_Q24; */
+static inline u64 abse_towards_q24(u64 from, u64 to, u64 gain_q33)
+{
+	if (to > from)
+		return from + abse_part(to - from, gain_q33);
+	return from - abse_part(from - to, gain_q33);
+}
+
 /* BE <- a BE + (1 - a) s, written as BE + (1 - a) (s - BE); 1 - a = 2 dt / (2 tau + dt). */
 static inline void abse_filter(struct cc_abse *abse, u64 sample_q24, u32 tau_us, u32 dt_us)
 {
 	u64 span_us = 2ULL * tau_us + dt_us;
 	u64 gain_q33 = cc_min_u64((((2ULL * dt_us) << 33) + span_us / 2ULL) / span_us, 1ULL << 33);
 
-	if (sample_q24 > abse->be_q24)
-		abse->be_q24 += abse_part(sample_q24 - abse->be_q24, gain_q33);
-	else
-		abse->be_q24 -= abse_part(abse->be_q24 - sample_q24, gain_q33);
+	abse->be_q24 = abse_towards_q24(abse->be_q24, sample_q24, gain_q33);
 }
 
 /* Samples of 0 at intervals of tau / 2, for which a = 3/5; forty leave a part in 10^9. */
@@ -415,8 +465,17 @@ static inline void abse_zero_samples(struct cc_abse *abse, u32 tau_us, u32 dt_us
 
 	for (u32 i = 0U; i < 40U; i++) {
 		if (i < n)
-			abse->be_q24 -= abse->be_q24 * 2ULL / 5ULL;
+			abse->be_q24 = (abse->be_q24 * 3ULL + 4ULL) / 5ULL;
 	}
+}
+
+/* weight * was + (1 - weight) * latest, to the nearest. */
+/*@ requires weight_ppm <= CC_ONE_PPM; assigns \result \from was, latest, weight_ppm; */
+static inline u32 abse_mean(u32 was, u32 latest, u32 weight_ppm)
+{
+	return (u32)((was * (u64)weight_ppm + latest * (u64)(CC_ONE_PPM - weight_ppm) +
+		      CC_ONE_PPM / 2U) /
+		     CC_ONE_PPM);
 }
 
 /* Th, from the packets of the last RTT. */
@@ -425,9 +484,7 @@ static inline void abse_throughput(struct cc_abse *abse, const struct cc_abse_pa
 {
 	u64 latest_q8 = cc_min_u64(abse_rate_q24(packets_q11, rtt_us) >> 16, CC_U32_MAX);
 
-	abse->th_q8 = (u32)((abse->th_q8 * (u64)p->epsilon_ppm +
-			     latest_q8 * (CC_ONE_PPM - p->epsilon_ppm) + CC_ONE_PPM / 2U) /
-			    CC_ONE_PPM);
+	abse->th_q8 = abse_mean(abse->th_q8, (u32)latest_q8, p->epsilon_ppm);
 }
 
 /* s over the last interval_us, and U. */
