@@ -32,11 +32,12 @@ scripts/install-packages.sh qemu-system-x86 clang-19 libelf-dev zlib1g-dev pkg-c
 cargo build --locked --quiet --workspace --bin knee
 export KNEE_PROGRAM=$target/debug/knee
 "$KNEE_PROGRAM" vm fetch debian:6.12
-ruff format --check python studies
-ruff check python studies
+ruff format --check python studies bench/fidelity.py
+ruff check python studies bench/fidelity.py
 MYPYPATH=python python -m mypy.stubtest knee._knee
 pyright --pythonpath "$venv/bin/python"
 python -m pytest --quiet
+python bench/fidelity.py check
 for notebook in python/notebooks/*.py; do
 	python "$notebook"
 done
