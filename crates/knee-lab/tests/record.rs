@@ -84,8 +84,9 @@ fn sum() -> String {
     let papers = PAPERS.iter().filter(|id| **id != "ebb");
     let claims: Vec<Claim> = papers.clone().flat_map(|id| load(id).unwrap().1).collect();
     let goals = load("ebb").unwrap().1;
-    sentence(&claims, &format!("claims of {} papers", papers.count()))
-        + &sentence(&goals, "goals of Ebb, an algorithm of this project")
+    let papers = format!("claims of {} papers", papers.count());
+    let goals = sentence(&goals, "goals of Ebb, an algorithm of this project");
+    sentence(&claims, &papers) + goals.as_str()
 }
 
 #[track_caller]
