@@ -12,10 +12,10 @@ use std::fs;
 /// The programs that the shim makes, one per call of the contract that the kernel knows; `on_rtt`
 /// not in profile RATE.
 const PROGRAMS: [&str; 6] = ["init", "on_rtt", "on_ack", "ssthresh", "on_event", "undo"];
-/// What the shim stores: the licence, the operations, the parameters, and for a tracer what it
+/// What the shim stores: the licence, the operations, the parameters, the seed, and for a tracer what it
 /// wants and its ring.
-const DATA_SECTIONS: [&str; 5] =
-    ["license", ".struct_ops.link", ".rodata.knee", ".data.knee", ".maps"];
+const DATA_SECTIONS: [&str; 6] =
+    ["license", ".struct_ops.link", ".rodata.knee", ".data.knee", ".data.seed", ".maps"];
 
 /// Checks the object of an algorithm; gives its bytes of code.
 fn check(algorithm: Algorithm) -> usize {
