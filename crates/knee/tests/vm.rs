@@ -26,7 +26,7 @@ use std::{
         process::{CommandExt, ExitStatusExt},
     },
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread::{self, sleep},
     time::{Duration, Instant},
@@ -332,6 +332,16 @@ fn nothing_is_left_of_a_killed_run() {
     }
 }
 
+/// A program that does not outlive its test.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 /// What `knee lab` on `port` answers to this request of its own page, so far: until `enough`, or the end.
 fn ask_lab(port: &str, path: &str, body: &str, enough: &str) -> (String, TcpStream) {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
@@ -370,14 +380,14 @@ fn the_lab_cancels_a_run_and_leaves_nothing() {
     };
     let before = cached();
     let mut lab = with_cache(&["lab", "--port", "0", "--no-open"]);
-    let mut lab = lab.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lab = Serving(lab.stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
-    BufReader::new(lab.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(lab.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let (_, port) = line.trim().trim_end_matches('/').rsplit_once(':').expect("an address");
     let endless = CHD.replace("3s", "10000s").replace("100ms", "1s");
     // Those of the lab, and theirs: the process of the run, and its virtual machine.
     let started = || -> Vec<u32> {
-        let own = children(lab.id());
+        let own = children(lab.0.id());
         own.iter().flat_map(|id| [vec![*id], children(*id)].concat()).collect()
     };
     for by_hand in [true, false] {
@@ -407,8 +417,6 @@ fn the_lab_cancels_a_run_and_leaves_nothing() {
         !busy
     });
     assert!(said.contains("event: done"), "{said}");
-    lab.kill().unwrap();
-    lab.wait().unwrap();
 }
 
 #[test]
