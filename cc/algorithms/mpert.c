@@ -117,8 +117,9 @@ static u16 mpert_pack(u32 n)
 			shift += step;
 	}
 	rounded = (n >> shift) + (shift != 0U ? n >> (shift - 1U) & 1U : 0U);
-	/* At most (21 << 11) + 2^12. */
-	return (u16)cc_min_u32((shift << 11) + rounded, 0xffffU);
+	/* At most (21 << 11) + 2^12. A bound is masked here and below: a constant on one path would
+	 * make the verifier look at all that follows once more. */
+	return (u16)(((shift << 11) + rounded) & 0xffffU);
 }
 
 static u64 mpert_unpack(u16 packed)
@@ -129,7 +130,7 @@ static u64 mpert_unpack(u16 packed)
 	if (exponent == 0U)
 		return fraction;
 	/* What mpert_pack() makes of a u32 is 2^32 at most. */
-	return cc_min_u64((fraction + 0x800ULL) << (exponent - 1U), 1ULL << 32);
+	return (fraction + 0x800ULL) << (exponent - 1U) & ((1ULL << 33) - 1ULL);
 }
 
 static void mpert_push(struct mpert_intervals *intervals, u32 pkts)
@@ -191,7 +192,7 @@ static u64 mpert_early_per_loss_q16(const struct mpert_state *st, const struct m
 	struct mpert_sum responses = mpert_sum(&st->responses, 0U);
 
 	/* 30 * 30 * 2^32 is less than 2^42. */
-	return cc_div_u64(cc_min_u64(losses->weighted_pkts * responses.weight, 1ULL << 42) << 16,
+	return cc_div_u64((losses->weighted_pkts * responses.weight & ((1ULL << 42) - 1ULL)) << 16,
 			  responses.weighted_pkts * losses->weight, 0ULL);
 }
 
