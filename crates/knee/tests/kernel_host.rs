@@ -168,8 +168,8 @@ fn are_compared() {
 fn a_matrix_is_run_on_the_kernel() {
     let _alone = alone();
     let place = Place::new();
-    let given = ["matrix", "--cc", "chd,kernel:reno", "--path", "10mbit,400ms,334p", "--out", "m"];
-    let how = ["--host", "kernel", "--duration", "12s", "--repeat", "1", "--format", "json"];
+    let given = ["matrix", "--cc", "chd,kernel:reno", "--path", "10mbit,200ms,167p", "--out", "m"];
+    let how = ["--host", "kernel", "--duration", "20s", "--repeat", "1", "--format", "json"];
     let matrix = place.json(&[&given[..], &how].concat());
     assert_eq!(matrix["host"], "kernel");
     assert!(place.path("m/report.html").exists());
