@@ -1,6 +1,6 @@
 //! A growing queue of small records.
 
-/// From so many records on it grows by smaller parts.
+/// A ring of fewer records than this is short: it grows by an eighth, a longer one by a sixteenth.
 const SHORT: usize = 1 << 16;
 
 /// First in, first out, in one block of memory that grows by a sixteenth (a short one by an eighth): leaner
@@ -55,7 +55,7 @@ impl<T: Default> Ring<T> {
     fn grow(&mut self) {
         self.slots.rotate_left(self.head);
         (self.head, self.tail) = (0, self.slots.len());
-        // Short ones grow faster: each step moves all records.
+        // Each step moves all records, so it pays to make few of them while there are few.
         let part = if self.slots.len() < SHORT { 8 } else { 16 };
         let more = (self.slots.len() / part).max(8);
         self.slots.reserve_exact(more);
