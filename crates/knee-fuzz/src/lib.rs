@@ -19,6 +19,7 @@ use knee_run::{
     FlowKind, FlowSpec, HopSpec, HostError, HostErrorKind, NS_PER_MS, RunSpec, Varying,
 };
 use knee_scenario::{Scenario, Set};
+use knee_study::{Plan, Study};
 use rustix::fs::{MemfdFlags, memfd_create};
 use sha2::{Digest, Sha256};
 use std::{
@@ -44,13 +45,20 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target {
         name: "scenario",
         also: Some(("scenarios", ".toml")),
         is_text: true,
         longest_bytes: 1 << 14,
         run: scenario,
+    },
+    Target {
+        name: "study",
+        also: Some(("studies", "study.toml")),
+        is_text: true,
+        longest_bytes: 1 << 13,
+        run: study,
     },
     Target { name: "set", also: None, is_text: true, longest_bytes: 256, run: set },
     Target { name: "arguments", also: None, is_text: true, longest_bytes: 256, run: arguments },
@@ -160,6 +168,26 @@ start = "100ms"
 kind = "udp"
 rate = "200kbit"
 "#;
+
+/// A study of that scenario: if it is valid, its shards are all of its runs, and its first and last
+/// points are scenarios or errors.
+fn study(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    let Ok(study) = Study::with_scenario("fuzz", text, EXAMPLE, Path::new("")) else { return };
+    let runs = study.runs();
+    for column in study.columns() {
+        assert!(!column.labels.is_empty(), "{} has no values", column.key);
+    }
+    for number in [0, runs - 1] {
+        if let Ok(run) = study.run(number) {
+            assert_eq!(run.number, number);
+            simulate(run.spec);
+        }
+    }
+    let Ok(plan) = Plan::new(study, &knee_sim::Simulator, None) else { return };
+    assert!(plan.estimate_s() >= 0.0, "{text}");
+    assert_eq!(plan.shards().iter().map(knee_study::Shard::runs).sum::<u64>(), runs);
+}
 
 /// What the command line takes: entrants and paths of duels, values of parameters.
 fn arguments(bytes: &[u8]) {

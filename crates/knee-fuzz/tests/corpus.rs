@@ -70,6 +70,7 @@ macro_rules! each {
 
 each! {
     scenario "scenario"
+    study "study"
     set "set"
     arguments "arguments"
     delivery "delivery"
