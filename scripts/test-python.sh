@@ -41,7 +41,8 @@ python bench/fidelity.py check
 for notebook in python/notebooks/*.py; do
 	python "$notebook"
 done
-python studies/chd-tune/tune.py 3 "$(mktemp --dry-run --tmpdir knee-XXXXXX.journal)"
+rm -f "$target/tune.journal"
+python studies/chd-tune/tune.py 3 "$target/tune.journal"
 python studies/ebb-worse/search.py "$KNEE_PROGRAM" 4 2
 "$KNEE_PROGRAM" sweep plan studies/ebb-ablation/study.toml
 # The wheel needs nothing else, and brings the command.

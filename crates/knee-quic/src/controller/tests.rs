@@ -747,8 +747,14 @@ fn live(profile: Profile, algorithm: &str, seed: u64, steps: &[Step]) -> Vec<Cal
     all
 }
 
+/// Few lives; PROPTEST_CASES asks for another number.
+fn few() -> ProptestConfig {
+    let asked = std::env::var_os("PROPTEST_CASES").is_some();
+    if asked { ProptestConfig::default() } else { ProptestConfig::with_cases(64) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(few())]
 
     #[test]
     fn every_algorithm_survives_any_life(

@@ -263,13 +263,10 @@ struct Outcome {
 
 impl Peers {
     pub(super) fn bench(&self) -> Result<ExitCode> {
-        let folder = env::temp_dir().join(format!("knee-peers-{}", std::process::id()));
-        let made = fs::create_dir(&folder).into_diagnostic();
-        made.wrap_err_with(|| format!("cannot create {}", folder.display()))?;
-        let outcome = self.compare(&folder);
-        let removed = fs::remove_dir_all(&folder).into_diagnostic();
-        let outcome = outcome?;
-        removed.wrap_err_with(|| format!("cannot remove {}", folder.display()))?;
+        let cannot = || format!("cannot make a folder in {}", env::temp_dir().display());
+        let folder = tempfile::Builder::new().prefix("knee-peers-").tempdir();
+        let folder = folder.into_diagnostic().wrap_err_with(cannot)?;
+        let outcome = self.compare(folder.path())?;
         match self.format {
             Format::Json => output::print_json(&outcome),
             Format::Table => output::print(&outcome.text()),
