@@ -13,14 +13,16 @@ fn ids<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
     if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
 }
 
-/// How many of the claims on record hold on `host`, and which do not.
-fn found(paper: &Paper, claims: &[Claim], host: &str) -> [String; 2] {
+/// How many of the claims on record hold on the first of `hosts` that has a record of them, and which do not.
+fn found(paper: &Paper, claims: &[Claim], hosts: &[&str]) -> [String; 2] {
     let recorded = |wanted: fn(&Found) -> bool| {
-        claims.iter().filter(move |c| c.found.get(host).is_some_and(wanted))
+        let on_record =
+            move |c: &&Claim| hosts.iter().find_map(|host| c.found.get(*host)).is_some_and(wanted);
+        claims.iter().filter(on_record)
     };
     let holds = recorded(|f| matches!(f, Found::Holds)).count();
     let fails = || recorded(|f| matches!(f, Found::Fails(_)));
-    let skipped = |c: &Claim| c.skipped(host, &paper.figures).is_some();
+    let skipped = |c: &Claim| hosts.iter().any(|host| c.skipped(host, &paper.figures).is_some());
     match holds + fails().count() {
         0 if claims.iter().all(skipped) => ["cannot be judged there".to_owned(), "–".to_owned()],
         0 => ["not judged yet".to_owned(), "–".to_owned()],
@@ -52,8 +54,8 @@ fn table() -> String {
     for id in PAPERS {
         let (paper, claims) = load(id).unwrap();
         let Recorded { holding, explained, open } = Recorded::of(&claims);
-        let [kernel, not_on_kernel] = found(&paper, &claims, "kernel");
-        let [quic, not_on_quic] = found(&paper, &claims, "quic");
+        let [kernel, not_on_kernel] = found(&paper, &claims, &["kernel", "vm"]);
+        let [quic, not_on_quic] = found(&paper, &claims, &["quic"]);
         text += &format!(
             "| `{id}`: {} | {} | {holding} | {} | {} | {kernel} | {not_on_kernel} | {quic} | \
              {not_on_quic} |\n",
