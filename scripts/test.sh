@@ -77,6 +77,9 @@ step "claims on real TCP and over QUIC: the short form, in virtual time"
 step "the Python package"
 scripts/test-python.sh
 
+step "charts in JupyterLab and marimo"
+scripts/test-notebooks.sh
+
 step "criteria of RFC 9743: the quick form for every algorithm, against the record"
 "$knee" evaluate --all --quick --out "$out/scorecard"
 

@@ -2,7 +2,10 @@
 
 from knee.widget import charts
 
-charts(knee.run("scenarios/chd/coexistence.toml"))
+figure = charts(knee.run("scenarios/chd/coexistence.toml"))
+figure                                  # drawn below the cell
+figure.show(knee.run(...))              # another run in the same place
+figure.range_s                          # the part that is zoomed in on
 
 Needs anywidget: `pip install 'knee-cc[widget]'`.
 """
@@ -63,7 +66,10 @@ _KINDS = (
 
 
 class Charts(anywidget.AnyWidget):
-    """The charts of a repetition; `charts` makes them."""
+    """The charts of a repetition; `charts` makes them.
+
+    A program that must know when something else is shown observes `range_s`, as any trait.
+    """
 
     _esm = _STATIC / "widget.js"
     _css = _STATIC / "widget-style.css"
@@ -71,6 +77,24 @@ class Charts(anywidget.AnyWidget):
     """What is drawn: length of the run and of each column, charts, lines with their columns."""
     columns = traitlets.Bytes().tag(sync=True)
     """The times (s), then a column for each line: 64-bit floats, least byte first, NaN for none."""
+    range_s = traitlets.Tuple(traitlets.Float(), traitlets.Float()).tag(sync=True)
+    """The part of the run that is shown, from and to (s). It follows zooming in the notebook, and
+    the notebook follows it."""
+
+    def show(self, results: Results, repetition: int = 0) -> None:
+        """Draws a repetition of other results in place of what is there.
+
+        A part that is zoomed in on stays, if the new run has it.
+
+        Raises:
+            KneeError: There is no such repetition.
+        """
+        shown, columns = _drawn(results, repetition)
+        new_s = float(shown["duration_s"])
+        whole = self.range_s == (0.0, self.shown.get("duration_s", 0.0))
+        part = self.range_s if not whole and self.range_s[1] <= new_s else (0.0, new_s)
+        with self.hold_sync():
+            self.shown, self.columns, self.range_s = shown, columns, part
 
 
 def charts(results: Results, repetition: int = 0) -> Charts:
@@ -81,6 +105,12 @@ def charts(results: Results, repetition: int = 0) -> Charts:
     Raises:
         KneeError: There is no such repetition.
     """
+    shown, columns = _drawn(results, repetition)
+    return Charts(shown=shown, columns=columns, range_s=(0.0, float(shown["duration_s"])))
+
+
+def _drawn(results: Results, repetition: int) -> tuple[dict[str, Any], bytes]:
+    """What is sent to the page: `Charts.shown` and `Charts.columns`."""
     names = [flow.name for flow in results.flow_names(repetition) if not flow.source]
     drawn = names[:_FLOWS_DRAWN]
     times, queue = _queue(results.queue, repetition + 1)
@@ -130,7 +160,7 @@ def charts(results: Results, repetition: int = 0) -> Charts:
         "count": len(times),
         "charts": made,
     }
-    return Charts(shown=shown, columns=data.tobytes())
+    return shown, data.tobytes()
 
 
 def _numbers(values: Iterable[float | None], factor: float) -> list[float]:

@@ -69,6 +69,26 @@ def test_the_columns_are_those_of_the_tables() -> None:
     assert [one["label"] for one in drawn["cwnd"]["lines"]] == ["first"]
 
 
+def test_another_run_takes_the_place_and_a_part_stays() -> None:
+    widget = charts(knee.run(TEXT))
+    assert widget.range_s == (0.0, 3.0)
+    first = widget.columns
+    lossy = knee.run(TEXT, set={"path.loss_forward": 0.02})
+    widget.show(lossy)
+    assert widget.columns == charts(lossy).columns != first
+    widget.range_s = (1.0, 2.5)
+    widget.show(knee.run(TEXT, set={"duration": "6s"}))
+    assert (widget.shown["duration_s"], widget.range_s) == (6.0, (1.0, 2.5))
+    # A part that the new run does not have is not kept; all of it stays all of it.
+    widget.show(knee.run(TEXT, set={"duration": "2s"}))
+    assert widget.range_s == (0.0, 2.0)
+    widget.show(knee.run(TEXT))
+    assert widget.range_s == (0.0, 3.0)
+
+
 def test_what_cannot_be_drawn_is_said() -> None:
     with pytest.raises(knee.KneeError, match="repetition 7"):
         charts(knee.run(TEXT), repetition=7)
+    widget = charts(knee.run(TEXT))
+    with pytest.raises(knee.KneeError, match="repetition 7"):
+        widget.show(knee.run(TEXT), repetition=7)

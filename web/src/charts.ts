@@ -109,6 +109,11 @@ export class ChartStack {
     return this.#zoom.shown;
   }
 
+  /** Shows the part between these times, s. */
+  zoom(from_s: number, to_s: number): void {
+    this.#zoom.show(from_s, to_s);
+  }
+
   get charts(): { chart: Chart; data: AlignedData }[] {
     return this.#charts.map((chart, i) => ({ chart, data: this.#data[i] ?? [[]] }));
   }
@@ -127,10 +132,11 @@ export class ChartStack {
     return Math.max(this.element.clientWidth - AXIS_PX - 12, 100);
   }
 
-  /** Shows other charts, or the same ones of new runs. */
-  async show(charts: Chart[], duration_s: number): Promise<void> {
+  /** Shows other charts, or the same ones of new runs, with marks on the first one. */
+  async show(charts: Chart[], duration_s: number, marks: Mark[] = []): Promise<void> {
     this.#zoom.setWhole([0, duration_s]);
     this.#charts = charts;
+    this.#marks = marks;
     await this.refresh();
   }
 
@@ -272,6 +278,10 @@ export class ChartStack {
     if (hidden) this.#hidden.add(label);
     else this.#hidden.delete(label);
     this.#applyHidden();
+  }
+
+  isHidden(label: string): boolean {
+    return this.#hidden.has(label);
   }
 
   #applyHidden(): void {

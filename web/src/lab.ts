@@ -100,7 +100,6 @@ export class LabView {
     this.#b = b;
     this.#host = host;
     this.#reductions = undefined;
-    this.charts.setMarks([]);
     this.#timeline.show(a.edited);
     this.#showFigures();
     this.#showLegend();
@@ -112,8 +111,7 @@ export class LabView {
   async #draw(): Promise<void> {
     if (!this.#a) return;
     const longest = Math.max(this.#a.statistics.duration_s, this.#b?.statistics.duration_s ?? 0);
-    await this.charts.show(this.#chartsOf(this.#a, this.#b), longest);
-    this.#placeMarks();
+    await this.charts.show(this.#chartsOf(this.#a, this.#b), longest, this.#marks());
   }
 
   #settings(): Drawn[] {
@@ -276,7 +274,7 @@ export class LabView {
       return;
     }
     this.#reductions = reductions;
-    this.#placeMarks();
+    this.charts.setMarks(this.#marks());
     this.#listEvents();
   }
 
@@ -285,16 +283,14 @@ export class LabView {
     return this.#reductions?.reductions.filter(r => flows.has(r.flow)) ?? [];
   }
 
-  #placeMarks(): void {
-    this.charts.setMarks(
-      this.#drawn().map(r => ({
-        t_s: r.t_s,
-        value: r.before_pkts,
-        hue: r.flow,
-        shape: MARK[r.kind],
-        text: () => this.#explained(r),
-      })),
-    );
+  #marks(): Mark[] {
+    return this.#drawn().map(r => ({
+      t_s: r.t_s,
+      value: r.before_pkts,
+      hue: r.flow,
+      shape: MARK[r.kind],
+      text: () => this.#explained(r),
+    }));
   }
 
   #explained(r: Reduction): HTMLElement {

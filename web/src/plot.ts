@@ -415,13 +415,18 @@ export class Plot {
 }
 
 /** A box for each label, which shows or hides its lines. */
-export function keys(labels: Map<string, number>, setHidden: (label: string, hidden: boolean) => void, markers?: Drawing["markers"]): HTMLElement {
+export function keys(
+  labels: Map<string, number>,
+  setHidden: (label: string, hidden: boolean) => void,
+  isHidden: (label: string) => boolean,
+  markers?: Drawing["markers"],
+): HTMLElement {
   const sign = (hue: number): HTMLElement => {
     const outline = markers?.[hue % HUES]?.map(([x, y]) => `${50 + 36 * x}% ${50 + 36 * y}%`).join(",");
     return h("i", { style: `background:var(--hue-${hue % HUES});${outline ? `clip-path:polygon(${outline})` : ""}` });
   };
   const all = [...labels].map(([label, hue]) => {
-    const box = h("input", { type: "checkbox", checked: true });
+    const box = h("input", { type: "checkbox", checked: !isHidden(label) });
     box.addEventListener("change", () => setHidden(label, !box.checked));
     return h("label", {}, box, sign(hue), label);
   });

@@ -56,6 +56,7 @@ function draw(chart: Shown, figure: HTMLElement, place: Element): Plot {
       else hidden.delete(label);
       plot.show(each => !hidden.has(each));
     },
+    label => hidden.has(label),
     markers,
   );
   place.append(labels.size > 1 ? legend : "", readout, focus);

@@ -41,9 +41,16 @@ const draw = async (page, count) => {
       const state = {
         shown: { duration_s: count / 100, count, charts: [{ id: "cwnd", title: "Congestion window", unit: "(packets)", style: "line", lines }] },
         columns: new DataView(bytes.buffer, 3),
+        range_s: [0, count / 100],
       };
       const listeners = new Map();
-      const model = { get: name => state[name], on: (event, run) => listeners.set(event, run), off: event => listeners.delete(event) };
+      const model = {
+        get: name => state[name],
+        set: (name, value) => (state[name] = value),
+        save_changes: () => {},
+        on: (event, run) => listeners.set(event, run),
+        off: event => listeners.delete(event),
+      };
       const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
       const { default: widget } = await import(url);
       const end = widget.render({ model, el });
