@@ -71,7 +71,12 @@ export function resampled(times: ArrayLike<number>, ofTimes: ArrayLike<number>, 
 }
 
 function withGaps(values: Float64Array, scale: number): (number | null)[] {
-  return Array.from(values, v => (Number.isNaN(v) ? null : v * scale));
+  const out = new Array<number | null>(values.length);
+  for (let i = 0; i < out.length; i++) {
+    const v = values[i] as number;
+    out[i] = Number.isNaN(v) ? null : v * scale;
+  }
+  return out;
 }
 
 export class ChartStack {

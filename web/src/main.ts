@@ -54,12 +54,14 @@ const PATIENCE_MS = 350;
 /** Packets that are simulated in a second, roughly, for a warning before a long run. */
 const PACKETS_PER_S = 3e6;
 const LONG_S = 20;
+const WARM_UP_MS = 1000;
 /** With the times of a delivery trace, which may be long. */
 const SCENARIO_BYTES_MAX = 4e6;
 
 class Page {
   #engine: Engine;
   #tracer: Engine;
+  #dueller: Engine;
   #catalogue: Catalogue;
   #controls: Controls;
   #lab: LabView;
@@ -93,11 +95,13 @@ class Page {
   #tracing = false;
   #linkTimer = 0;
   #allowedLong = "";
+  #warm = false;
 
   constructor(module: WebAssembly.Module, engine: Engine, catalogue: Catalogue) {
     const workerUrl = new URL("worker.js", document.baseURI);
     this.#engine = engine;
     this.#tracer = new Engine(module, workerUrl);
+    this.#dueller = new Engine(module, workerUrl);
     this.#catalogue = catalogue;
     this.#controls = new Controls(catalogue, (edits, control) => this.change(edits, control));
     const columns = (slot: number, wants: Want[], from_s: number, to_s: number, count: number) =>
@@ -105,7 +109,7 @@ class Page {
     this.#lab = new LabView(columns, edits => this.change(edits));
     this.#duel = new DuelView(
       catalogue,
-      new Engine(module, workerUrl),
+      this.#dueller,
       () => this.#a?.edited ?? ({ text: FIRST, document: {}, title: null, duration_s: 60, packets: 0, flows: [] } satisfies Edited),
       text => this.open(text, "lab"),
     );
@@ -242,6 +246,22 @@ class Page {
       history.replaceState(null, "", text ? await encode(this.#state) : location.pathname);
     }
     await this.#follow();
+  }
+
+  /**
+   * Browsers compile WebAssembly quickly at first and well once it has run often: here a dozen runs, the first of them
+   * taking five times as long. All workers have the same code, so one that nobody waits for does these runs.
+   */
+  async #warmUp(): Promise<void> {
+    if (this.#warm) return;
+    this.#warm = true;
+    const until = performance.now() + WARM_UP_MS;
+    try {
+      while (performance.now() < until) await this.#dueller.ask({ op: "run", slot: 0, text: FIRST });
+      await this.#dueller.ask({ op: "forget", slot: 0 });
+    } catch {
+      // A duel that was given up; or the worker stopped, which the next duel will tell.
+    }
   }
 
   /** Runs A on another host of the program, and draws it beside the simulator's run. */
@@ -395,6 +415,7 @@ class Page {
     this.#status.dataset.runs = String(Number(this.#status.dataset.runs ?? 0) + 1);
     this.#keepLink();
     this.#traceSoon();
+    void this.#warmUp();
   }
 
   async #simulate(slot: number, text: string): Promise<Statistics> {

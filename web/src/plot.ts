@@ -403,11 +403,15 @@ export class Plot {
   /** What a screen reader says of it. */
   #describe(data: uPlot.AlignedData): void {
     const of = this.#drawing.series.map(({ label }, i) => {
-      const values = Array.from(data[i + 1] ?? []).filter((v): v is number => typeof v === "number");
-      if (!values.length) return `${label}: nothing`;
-      const sum = values.reduce((a, b) => a + b, 0);
-      const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
-      return `${label}: mean ${short(sum / values.length)}, largest ${short(most)}`;
+      let [count, sum, most] = [0, 0, -Infinity];
+      for (const value of data[i + 1] ?? []) {
+        if (typeof value !== "number") continue;
+        count++;
+        sum += value;
+        if (value > most) most = value;
+      }
+      if (!count) return `${label}: nothing`;
+      return `${label}: mean ${short(sum / count)}, largest ${short(most)}`;
     });
     this.#place.setAttribute("aria-label", `${this.#drawing.title}. ${of.slice(0, 8).join("; ")}`);
     this.#place.dataset.points = String(data[0].length);
