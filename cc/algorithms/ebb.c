@@ -12,7 +12,9 @@
  * until the queueing delay q reaches theta; then a drain leaves what the path holds without a
  * queue, and a little less, so that the base RTT shows:
  *
- *   W <- drain (RTTmin/RTT) W.                                                                 (2)
+ *   W <- drain (RTTmin/RTT) W',                                                                (2)
+ *
+ * where W' is the window that q is of: that of a round trip ago.
  *
  * Every drain is a test. If all flows drained, q falls by as much as the window says, and the
  * delivery rate stays. If it does not, others hold the queue: slow start leads back to W, and the
@@ -65,7 +67,7 @@
 	X(CC_COUNT, patience, "patience", "", 1, 200, 8, "", "design", \
 	  "round trips with an empty queue after which growth doubles with each") \
 	X(CC_NUMBER_PPM, pacing_ppm, "pacing", "", 1000000, 2000000, 1250000, "", "design", \
-	  "pacing rate, windows per RTTmin: twice that in slow start, four times beside others")
+	  "pacing rate, windows per RTTmin; 1 in a test; twice in slow start, four times beside others")
 
 #define EBB_RULES(R)
 
@@ -84,7 +86,7 @@ struct ebb_state {
 	u32 q_max_us;		   /* largest q, decaying */
 	u32 test_cwnd_pkts;	   /* before the latest drain; a failed test restores it */
 	u32 test_q_us;		   /* q at that time */
-	u32 test_rate_q24;	   /* delivery rate at that time, packets/us; 0: not known */
+	u32 test_rate_q24;	   /* delivery rate of W' at that time, packets/us; 0: not known */
 	u32 rival_us;		   /* low bits of the time of the latest sign of competition */
 	u32 latest_us;		   /* and of the latest ACK */
 	u16 loss_q15;		   /* fraction lost, smoothed */
@@ -410,6 +412,21 @@ static void ebb_judge(const struct cc_conn *conn, struct ebb_state *st, const st
 			st->level = (u8)level;
 }
 
+/* W' of eq. 2. q is that of packets sent a round trip ago: what was added since is not in it. A
+ * rate sample holds what was in flight then; acceleration (eq. 4) makes the growth of the running
+ * round differ from that of the one before. */
+static u64 ebb_measured_q16(const struct cc_conn *conn, const struct ebb_state *st,
+			    const struct cc_ack *ack)
+{
+	u64 window_q16 = ebb_window_q16(conn);
+	u64 sample_q16 = (u64)ack->sample_pkts << 16;
+
+	if (st->level != 0 || sample_q16 == 0ULL)
+		return window_q16;
+	sample_q16 = cc_max_u64(sample_q16, cc_sub_floor_u64(window_q16, st->alpha_q16));
+	return cc_min_u64(sample_q16, window_q16);
+}
+
 /* Whether another flow has just drained, or lost: q has fallen by a 16th of the RTT within two
  * rounds. A flow whose RTTmin is wrong, and whose levels therefore differ, joins the test. */
 static int ebb_joins(const struct ebb_state *st)
@@ -426,6 +443,10 @@ static void ebb_drain(struct cc_conn *conn, struct ebb_state *st, const struct e
 {
 	u32 q_us = ebb_joins(st) ? cc_max_u32(st->high_us, st->last_high_us) : st->q_us;
 	u64 left_q16 = (u64)ebb_drained_q16(st, st->q_us) * p->drain_ppm / CC_ONE_PPM;
+	u64 window_q16 = ebb_measured_q16(conn, st, ack);
+	/* W'/W */
+	u64 measured_q10 =
+	    cc_min_u64(cc_div_u64(window_q16 << 10, ebb_window_q16(conn), 1ULL << 10), 1ULL << 10);
 
 	if (conn->cwnd_pkts <= CC_CWND_FLOOR_PKTS)
 		return;
@@ -434,11 +455,11 @@ static void ebb_drain(struct cc_conn *conn, struct ebb_state *st, const struct e
 		    cc_max_u64(left_q16, cc_sub_floor_u32(EBB_ONE_Q16, ebb_q16(p->probe_ppm)));
 	st->test_cwnd_pkts = conn->cwnd_pkts;
 	st->test_q_us = q_us;
-	st->test_rate_q24 = ebb_rate_q24(ack);
+	st->test_rate_q24 = (u32)((ebb_rate_q24(ack) * measured_q10) >> 10);
 	st->test = EBB_TEST_ROUNDS;
 	st->failed = 0;
 	st->hold = EBB_TEST_ROUNDS;
-	ebb_set_window(conn, st, (ebb_window_q16(conn) * cc_min_u64(left_q16, EBB_ONE_Q16)) >> 16);
+	ebb_set_window(conn, st, (window_q16 * cc_min_u64(left_q16, EBB_ONE_Q16)) >> 16);
 }
 
 /* eqs. 6 to 8. */
@@ -484,6 +505,10 @@ static void ebb_pace(struct cc_conn *conn, const struct ebb_state *st, const str
 	u64 bytes = (u64)conn->cwnd_pkts * cc_min_u32(conn->mss_bytes, 1U << 17);
 	u64 base_us = ebb_base_us(st);
 
+	/* A drain leaves a gap in what is sent; any faster, it would stay, and the packets between
+	 * two gaps queue although the link is not full. */
+	if (st->test != 0)
+		gain_ppm = CC_ONE_PPM;
 	if (reno_in_slow_start(conn))
 		gain_ppm *= 2ULL;
 	/* Senders that burst lose the packets that a paced one does not. But after a pause no ACKs

@@ -147,6 +147,22 @@ fn a_drain_leaves_less_than_the_path_holds() {
     assert_eq!(f.conn.ssthresh_pkts, 77);
 }
 
+// eq. 2: q is of the window of a round trip ago. With W = 100 and alpha = 4 sqrt(100 0.04) = 8 that was 95 by the rate
+// sample: 0.97 0.8 95 = 73.7, not 78. A sample of fewer packets than W - alpha says only that not all of W was sent:
+// 0.97 0.8 (100.6 - 8) = 71.9.
+#[test]
+fn a_drain_counts_from_the_window_that_q_is_of() {
+    for (sample_pkts, left_pkts) in [(95, 73), (20, 71)] {
+        let mut f = Ebb::avoiding(&[("gain", 4_000_000)], 100);
+        f.rate_pkts = sample_pkts;
+        f.round(0);
+        f.lane(10_000);
+        assert_eq!((f.test(), f.w()), (4, left_pkts), "a sample of {sample_pkts} packets");
+        // eq. 10: a test paces at one window per base RTT.
+        assert_eq!(f.conn.pacing_bytes_per_s, u64::from(left_pkts) * 1000 * 25);
+    }
+}
+
 // Window 4, RTT 40 ms: a packet takes 10 ms at this rate, 1.25 of them 12.5 ms.
 #[test]
 fn a_slow_flow_may_queue_a_packet_and_a_quarter() {
