@@ -118,6 +118,8 @@ _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket"
 /* From this window on, a packet more or less does not hide a change of the delivery rate. */
 #define EBB_RATE_PKTS 8U
 #define EBB_ONE_Q16 (1U << 16)
+/* Fast growth that a drain takes for a queue. */
+#define EBB_BUNCH_PKTS 4ULL
 /* Rounds with a short queue over which their losses are smoothed. */
 #define EBB_USUAL_ROUNDS 32U
 /* Losses at a full queue come on top of the usual ones. The loss rate has a memory of 128 packets:
@@ -290,20 +292,29 @@ static void ebb_set_window(struct cc_conn *conn, struct ebb_state *st, u64 windo
 	st->credit_q16 = 0U;
 }
 
+/* eq. 1. */
+static u64 ebb_low_alpha_q16(const struct cc_conn *conn, const struct ebb_state *st,
+			     const struct ebb_params *p)
+{
+	u64 window_pkts = cc_min_u32(conn->cwnd_pkts, 1U << 24);
+	u64 rtt_us = cc_min_u32(ebb_base_us(st) + st->q_us, CC_TIME_MAX_US);
+	/* sqrt(W RTT/us) 2^8, which is 1000 times that in seconds. */
+	u64 root_q8 = 2ULL * cc_sqrt_u64((window_pkts * rtt_us) << 14);
+
+	return cc_min_u64(ebb_q16(p->gain_ppm) * root_q8 / 256000ULL, CC_ALPHA_MAX_Q16);
+}
+
 /* eq. 1; eq. 4 where the queue is empty; eq. 5 beside others. */
 static void ebb_set_alpha(const struct cc_conn *conn, struct ebb_state *st,
 			  const struct ebb_params *p)
 {
 	u64 window_pkts = cc_min_u32(conn->cwnd_pkts, 1U << 24);
 	u64 rtt_us = cc_min_u32(ebb_base_us(st) + st->q_us, CC_TIME_MAX_US);
-	/* sqrt(W RTT/us) 2^8, which is 1000 times that in seconds. */
-	u64 root_q8 = 2ULL * cc_sqrt_u64((window_pkts * rtt_us) << 14);
-	u64 alpha_q16 = ebb_q16(p->gain_ppm) * root_q8 / 256000ULL;
+	u64 alpha_q16 = ebb_low_alpha_q16(conn, st, p);
 	u64 reno_q16 = ebb_q16(p->alpha_ppm) * cc_max_u64(rtt_us, p->rtt_ref_us) /
 		       cc_max_u32(p->rtt_ref_us, 1U);
 	u32 doublings = cc_min_u32(cc_sub_floor_u32(st->empty, p->patience), 20U);
 
-	alpha_q16 = cc_min_u64(alpha_q16, CC_ALPHA_MAX_Q16);
 	if (st->level != 0)
 		alpha_q16 = reno_q16;
 	else if (ebb_competes(conn, st, p))
@@ -412,19 +423,20 @@ static void ebb_judge(const struct cc_conn *conn, struct ebb_state *st, const st
 			st->level = (u8)level;
 }
 
-/* W' of eq. 2. q is that of packets sent a round trip ago: what was added since is not in it. A
- * rate sample holds what was in flight then; acceleration (eq. 4) makes the growth of the running
- * round differ from that of the one before. */
+/* W' of eq. 2. q is that of packets sent a round trip ago: what was added since is not in it. Where
+ * growth is fast (eq. 4), the queue is one of bunches, and as long on a link that is not full: no
+ * more than the growth of eq. 1 counts then, or four packets. The rate sample holds what was in
+ * flight. */
 static u64 ebb_measured_q16(const struct cc_conn *conn, const struct ebb_state *st,
-			    const struct cc_ack *ack)
+			    const struct ebb_params *p, const struct cc_ack *ack)
 {
 	u64 window_q16 = ebb_window_q16(conn);
-	u64 sample_q16 = (u64)ack->sample_pkts << 16;
+	u64 added_q16 = cc_max_u64(ebb_low_alpha_q16(conn, st, p), EBB_BUNCH_PKTS << 16);
+	u64 least_q16 = cc_sub_floor_u64(window_q16, cc_min_u64(added_q16, st->alpha_q16));
 
-	if (st->level != 0 || sample_q16 == 0ULL)
+	if (st->level != 0 || ack->sample_pkts == 0U)
 		return window_q16;
-	sample_q16 = cc_max_u64(sample_q16, cc_sub_floor_u64(window_q16, st->alpha_q16));
-	return cc_min_u64(sample_q16, window_q16);
+	return cc_min_u64(cc_max_u64((u64)ack->sample_pkts << 16, least_q16), window_q16);
 }
 
 /* Whether another flow has just drained, or lost: q has fallen by a 16th of the RTT within two
@@ -443,7 +455,7 @@ static void ebb_drain(struct cc_conn *conn, struct ebb_state *st, const struct e
 {
 	u32 q_us = ebb_joins(st) ? cc_max_u32(st->high_us, st->last_high_us) : st->q_us;
 	u64 left_q16 = (u64)ebb_drained_q16(st, st->q_us) * p->drain_ppm / CC_ONE_PPM;
-	u64 window_q16 = ebb_measured_q16(conn, st, ack);
+	u64 window_q16 = ebb_measured_q16(conn, st, p, ack);
 	/* W'/W */
 	u64 measured_q10 =
 	    cc_min_u64(cc_div_u64(window_q16 << 10, ebb_window_q16(conn), 1ULL << 10), 1ULL << 10);
