@@ -119,9 +119,12 @@ macro_rules! call {
             }
         }
         #[cfg(not(can_load))]
-        // SAFETY: see `Controller::new`.
-        unsafe {
-            ($function)($conn $(, $argument)*);
+        {
+            let _ = (&$self, $call); // only what is loaded is guarded
+            // SAFETY: see `Controller::new`.
+            unsafe {
+                ($function)($conn $(, $argument)*);
+            }
         }
     }};
 }
