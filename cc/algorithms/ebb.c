@@ -67,7 +67,7 @@
 	X(CC_COUNT, patience, "patience", "", 1, 200, 8, "", "design", \
 	  "round trips with an empty queue after which growth doubles with each") \
 	X(CC_NUMBER_PPM, pacing_ppm, "pacing", "", 1000000, 2000000, 1250000, "", "design", \
-	  "pacing rate, windows per RTTmin; 1 in a test; twice in slow start, four times beside others")
+	  "pacing rate, windows per RTTmin: 1 in a test, twice this in slow start, four times beside others")
 
 #define EBB_RULES(R)
 
@@ -118,7 +118,7 @@ _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket"
 /* From this window on, a packet more or less does not hide a change of the delivery rate. */
 #define EBB_RATE_PKTS 8U
 #define EBB_ONE_Q16 (1U << 16)
-/* Fast growth that a drain takes for a queue. */
+/* Packets of fast growth (eq. 4) that may count as a queue, where eq. 1 would have added fewer. */
 #define EBB_BUNCH_PKTS 4ULL
 /* Rounds with a short queue over which their losses are smoothed. */
 #define EBB_USUAL_ROUNDS 32U
@@ -423,10 +423,10 @@ static void ebb_judge(const struct cc_conn *conn, struct ebb_state *st, const st
 			st->level = (u8)level;
 }
 
-/* W' of eq. 2. q is that of packets sent a round trip ago: what was added since is not in it. Where
- * growth is fast (eq. 4), the queue is one of bunches, and as long on a link that is not full: no
- * more than the growth of eq. 1 counts then, or four packets. The rate sample holds what was in
- * flight. */
+/* W' of eq. 2. q is that of packets sent a round trip ago: what was added since is not in it. The
+ * rate sample tells what was in flight then. Fast growth (eq. 4) sends packets in bunches, which
+ * queue even where the link is not full: of it, no more counts than eq. 1 would have added, or
+ * EBB_BUNCH_PKTS. */
 static u64 ebb_measured_q16(const struct cc_conn *conn, const struct ebb_state *st,
 			    const struct ebb_params *p, const struct cc_ack *ack)
 {
@@ -517,8 +517,8 @@ static void ebb_pace(struct cc_conn *conn, const struct ebb_state *st, const str
 	u64 bytes = (u64)conn->cwnd_pkts * cc_min_u32(conn->mss_bytes, 1U << 17);
 	u64 base_us = ebb_base_us(st);
 
-	/* A drain leaves a gap in what is sent; any faster, it would stay, and the packets between
-	 * two gaps queue although the link is not full. */
+	/* A drain leaves a gap in what is sent. At a higher rate the gap would stay, and the
+	 * packets between two gaps would queue although the link is not full. */
 	if (st->test != 0)
 		gain_ppm = CC_ONE_PPM;
 	if (reno_in_slow_start(conn))

@@ -1,5 +1,5 @@
 // The charts in a real JupyterLab and a real marimo: what a slider of the page makes Python run is drawn, and what is
-// zoomed in on in the page reaches Python, and the other way round. Run by scripts/test-python.sh, which has both:
+// zoomed in on in the page reaches Python, and the other way round. Run by scripts/test-notebooks.sh:
 // PYTHON names the interpreter with them and with Knee's package, KNEE_ANSWER the native build.
 
 import assert from "node:assert/strict";
@@ -123,8 +123,10 @@ async function served(args, probe, work) {
   for (const stream of [child.stdout, child.stderr]) stream.on("data", data => (said += data));
   const ended = new Promise(resolve => child.once("exit", resolve));
   const url = `http://127.0.0.1:${port}`;
+  const until = Date.now() + 90_000;
   try {
     for (;;) {
+      if (Date.now() > until) throw new Error("it does not answer");
       if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
       const up = await fetch(url + probe).then(answer => answer.ok, () => false);
       if (up) break;
