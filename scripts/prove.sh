@@ -3,12 +3,16 @@
 # docs/proof.md states.
 #
 #   scripts/prove.sh [NAME ...]            the algorithms named, or all
+#   scripts/prove.sh --due                 those whose sources differ from what was proved; if none, the quickest
 #   scripts/prove.sh --planted [NAME ...]  a bug planted in each must raise an alarm
 #   scripts/prove.sh --record [NAME ...]   writes what is open to proofs/open.txt
 #
 # proofs/open.txt lists the alarms that are not explained away yet: an alarm that is not in it, or
-# one in it that no longer comes, is an error. KNEE_PROVE_JOBS: analyses at a time, else one per core;
-# KNEE_PROVE_SECONDS: the longest that one may take, else 900.
+# one in it that no longer comes, is an error. proofs/proved.txt has a line for each algorithm that is proved: name,
+# digest of all that was analysed, seconds of processor time. A proof writes it; commit it with the change.
+#
+# KNEE_PROVE_JOBS: analyses at a time, else one per core; KNEE_PROVE_SECONDS: the longest that one may take, else 900;
+# KNEE_PROVE_BUDGET: --due ends after so many seconds and says what is left, else it proves all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,6 +29,8 @@ inlined+=,cc_add_sat_u32,cc_delay_trusts
 specified=cc_wrapping_sub_u32,cc_wrapping_sub_u64,cc_shift_out_u64,cc_mul_up_to_u64
 abse_specified=abse_part,abse_rate_q24,abse_within_q11,abse_within_us,abse_take_q11
 abse_specified+=,abse_backlog_us,abse_towards_q24,abse_mean
+# Least and most of the largest window: any; then QUIC's, so that a window above the host's own maximum shows.
+ranges="2U:CC_CWND_MAX_PKTS 1048576U:1048576U"
 
 # analyse ROOT NAME LOG [CWND_LEAST CWND_MOST]: Eva on an algorithm under ROOT.
 analyse() {
@@ -50,6 +56,17 @@ analyse() {
 			-cpp-extra-args="-DPROVE_CWND_LEAST_PKTS=$least -DPROVE_CWND_MOST_PKTS=$most -Iproofs -Icc/include" \
 			"cc/algorithms/$name.c"
 	) >"$log" 2>&1
+}
+
+# digest NAME: of the algorithm's sources and how they are analysed. Comments and blanks do not count; annotations do.
+digest() {
+	local ours
+	mapfile -t ours < <(gcc -MM -MG -Iproofs -Icc/include "cc/algorithms/$1.c" | tr -d '\134' | tr ' ' '\n' |
+		grep -E '^(cc|proofs)/' | LC_ALL=C sort)
+	{
+		sed -n '/^inlined=/,/^# digest /p' scripts/prove.sh | grep -v '^[[:space:]]*#'
+		perl -0777 -pe 's{("(?:\\.|[^"\\])*")|/\*(?!\@).*?\*/|//(?!\@)[^\n]*}{$1 // " "}gse; s/\s+/ /g' "${ours[@]}"
+	} | sha256sum | cut -c1-32
 }
 
 # alarms NAME LOG: a line for each alarm, "NAME FILE:LINE WHAT"; exit 1 if the analysis is not one.
@@ -78,17 +95,27 @@ unreached() {
 	done
 }
 
-# prove ROOT OUT NAME: OUT/NAME.alarms, OUT/NAME.unreached, OUT/NAME.seconds; OUT/NAME.failed if not.
+# prove ROOT OUT NAME: OUT/NAME.alarms, OUT/NAME.unreached, OUT/NAME.seconds of processor time; OUT/NAME.failed if not,
+# OUT/NAME.late if KNEE_PROVE_END, in seconds of the system's clock, came first. In a shell of its own.
 prove() {
-	local root=$1 out=$2 name=$3 start=$SECONDS missing
+	local root=$1 out=$2 name=$3 missing range least most left
 	: >"$out/$name.all"
 	: >"$out/$name.unreached"
-	# Any largest window; then QUIC's, so that a window above the host's own maximum shows.
-	for range in "2U CC_CWND_MAX_PKTS" "1048576U 1048576U"; do
-		read -r least most <<<"$range"
+	for range in $ranges; do
+		least=${range%:*} most=${range#*:}
 		local log="$out/$name.${most//[^0-9A-Z]/}.log"
+		if [[ -n ${KNEE_PROVE_END:-} ]]; then
+			left=$((KNEE_PROVE_END - $(date +%s)))
+			[[ $left -gt 0 ]] || { touch "$out/$name.late"; return; }
+			[[ $left -gt ${KNEE_PROVE_SECONDS:-900} ]] || KNEE_PROVE_SECONDS=$left
+		fi
 		analyse "$root" "$name" "$log" "$least" "$most" || true
-		if ! alarms "$name" "$log" >>"$out/$name.all"; then
+		if ! alarms "$name" "$log" >>"$out/$name.all" 2>"$out/$name.why"; then
+			if [[ -n ${KNEE_PROVE_END:-} && $(date +%s) -ge $KNEE_PROVE_END ]]; then
+				touch "$out/$name.late"
+				return
+			fi
+			cat "$out/$name.why" >&2
 			touch "$out/$name.failed"
 			return
 		fi
@@ -98,17 +125,19 @@ prove() {
 		fi
 	done
 	sort -u "$out/$name.all" >"$out/$name.alarms"
-	echo $((SECONDS - start)) >"$out/$name.seconds"
+	times >"$out/$name.times"
+	awk 'NR == 2 { gsub("s", ""); split($1 "m" $2, t, "m"); printf "%.0f\n", 60 * (t[1] + t[3]) + t[2] + t[4] }' \
+		"$out/$name.times" >"$out/$name.seconds"
 }
 
 mode=prove
 case ${1:-} in
---planted | --record)
+--planted | --record | --due)
 	mode=${1#--}
 	shift
 	;;
 -*)
-	sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
+	sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac
@@ -123,11 +152,39 @@ for name in "${names[@]}"; do
 	fi
 done
 
+# isdue NAME: whether it is not on record as it is.
+isdue() { ! grep -q "^$1 $(digest "$1") " proofs/proved.txt; }
+
+# by_time: names in, one a line, those that took least in the last proof first; unknown ones last, small files first.
+by_time() {
+	local name
+	while read -r name; do
+		echo "$(sed -n "s/^$name [0-9a-f]* //p" proofs/proved.txt | grep . || echo 999999) \
+			$(wc -c <"cc/algorithms/$name.c") $name"
+	done | sort -n -k1,1 -k2,2 | awk '{ print $3 }'
+}
+
+if [[ $mode == due ]]; then
+	mapfile -t all < <(printf '%s\n' "${names[@]}" | by_time)
+	names=()
+	for name in "${all[@]}"; do
+		if isdue "$name"; then names+=("$name"); fi
+	done
+	if [[ ${#names[@]} -eq 0 ]]; then
+		echo "nothing is due: all ${#all[@]} algorithms are as they were proved"
+		# One proof shows that proofs still work here.
+		names=("${all[0]}")
+	else
+		echo "due: ${names[*]}"
+	fi
+	[[ -z ${KNEE_PROVE_BUDGET:-} ]] || export KNEE_PROVE_END=$(($(date +%s) + KNEE_PROVE_BUDGET))
+fi
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 jobs=${KNEE_PROVE_JOBS:-$(nproc)}
 export -f prove analyse alarms unreached
-export inlined specified abse_specified
+export inlined specified abse_specified ranges
 
 if [[ $mode == planted ]]; then
 	status=0
@@ -187,12 +244,32 @@ lemmas() {
 start=$SECONDS
 status=0
 lemmas || { tail -n 20 "$work/lemmas.log" >&2; status=1; }
+# remember NAME [SECONDS]: proved in so many seconds, as it was when the proof began; without them, not proved.
+remember() {
+	local name=$1 seconds=${2:-} new=""
+	[[ -z $seconds ]] || new="$name $(cat "$work/$name.digest")"
+	# Another time for the same proof is no news.
+	[[ -z $new ]] || ! grep -q "^$new " proofs/proved.txt || return 0
+	{
+		grep -v "^$name " proofs/proved.txt || true
+		[[ -z $new ]] || echo "$new $seconds"
+	} | LC_ALL=C sort >"$work/proved.txt"
+	cp "$work/proved.txt" proofs/proved.txt
+}
+
+for name in "${names[@]}"; do digest "$name" >"$work/$name.digest"; done
 # shellcheck disable=SC2016 # the inner shell expands
 printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} bash -c 'prove . "$1" "$2"' _ "$work" {}
+late=()
 for name in "${names[@]}"; do
+	if [[ -e $work/$name.late ]]; then
+		late+=("$name")
+		continue
+	fi
 	if [[ -e $work/$name.failed || ! -f $work/$name.alarms ]]; then
 		echo "$name: NOT ANALYSED"
 		status=1
+		remember "$name"
 		continue
 	fi
 	recorded=$(grep "^$name " proofs/open.txt | sort -u || true)
@@ -201,6 +278,8 @@ for name in "${names[@]}"; do
 	if [[ -n $missing ]]; then
 		echo "$name: NOT REACHED: $missing"
 		status=1
+		remember "$name"
+		continue
 	fi
 	if [[ $mode == record ]]; then
 		sed -i "/^$name /d" proofs/open.txt
@@ -211,12 +290,18 @@ for name in "${names[@]}"; do
 		echo "$name: NOT AS RECORDED (> now, < in proofs/open.txt)"
 		diff <(printf '%s\n' "$recorded") <(printf '%s\n' "$found") | grep '^[<>]' | sed 's/^/  /' || true
 		status=1
+		remember "$name"
+		continue
 	elif [[ -n $found ]]; then
 		echo "$name: $(wc -l <"$work/$name.alarms") alarms open, as recorded ($(cat "$work/$name.seconds") s)"
 	else
 		echo "$name: no alarm, all callbacks reached ($(cat "$work/$name.seconds") s)"
 	fi
+	remember "$name" "$(cat "$work/$name.seconds")"
 done
+if [[ ${#late[@]} -gt 0 ]]; then
+	echo "NOT PROVED YET, for want of time: ${late[*]}; scripts/prove.sh --due proves them"
+fi
 [[ $mode != record ]] || sort -o proofs/open.txt proofs/open.txt
 echo "${#names[@]} algorithms in $((SECONDS - start)) s"
 exit "$status"

@@ -23,9 +23,9 @@ scripts/check-dependencies.sh
 step "C sources"
 scripts/check-c.sh
 
-step "proof of no runtime errors: the lemmas, and one algorithm (all: scripts/prove.sh)"
+step "proof of no runtime errors: the lemmas, and what is not on record as proved"
 scripts/install-packages.sh frama-c-base why3 z3
-scripts/prove.sh newreno
+KNEE_PROVE_BUDGET=180 scripts/prove.sh --due
 
 step "fuzzing: calls of every algorithm, under clang's sanitizers"
 scripts/fuzz.sh calls
