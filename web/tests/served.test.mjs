@@ -102,11 +102,15 @@ test("a run on another host is cancelled by its button, and by a page that goes 
     await page.waitForFunction(() => /Running on quic/.test(document.querySelector(".host-run")?.textContent ?? ""));
     assert.equal((await children()).length, 1);
   };
+  // Until then a run on the host is one of the scenario before, and the page's status is overwritten later.
+  const simulated = runs =>
+    page.waitForFunction(n => Number(document.getElementById("status")?.dataset.runs ?? 0) >= n, runs, { timeout: 60_000 });
   await page.goto(url);
+  await simulated(1);
   await page.click('#views [data-view="scenario"]');
   await page.fill("#source", TEXT.replace("300s", "3000s"));
   await page.click("#apply");
-  await page.waitForFunction(() => /^Simulated/.test(document.getElementById("status").textContent), null, { timeout: 60_000 });
+  await simulated(2);
   await begin();
   await page.click("#cancel-host");
   await page.waitForFunction(() => document.getElementById("status").textContent === "Cancelled on quic.");
