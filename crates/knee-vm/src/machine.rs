@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
     env,
-    fs::File,
+    fs::{self, File},
     io::{self, BufRead, BufReader, ErrorKind, Read, Seek, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
@@ -34,7 +34,7 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 const QEMU: &str = "qemu-system-x86_64";
@@ -42,7 +42,8 @@ const QEMU_HELP: &str =
     "sudo apt-get install qemu-system-x86 (elsewhere: QEMU for x86, 7.2 or newer)";
 /// Memory of the guest. Only what it uses is taken of the real machine's.
 pub(crate) const MEMORY_BYTES: u64 = 2 << 30;
-/// Whatever happens, a guest that runs says within so long that it does.
+/// Whatever happens, a guest that runs says within so long that it does. Like [`LONGEST_REPLY`], without
+/// the time in which QEMU waits for a processor that others use.
 const LONGEST_SILENCE: Duration = Duration::from_secs(600);
 /// Names what a run may take in place of [`crate::host::budget_ns`], in seconds.
 pub(crate) const BUDGET: &str = "KNEE_VM_BUDGET_S";
@@ -338,7 +339,7 @@ impl Machine {
     /// Reads the guest's lines until one has what is wanted.
     fn wait_for<T>(&mut self, mut wanted: impl FnMut(Line) -> Option<T>) -> Result<T, HostError> {
         loop {
-            let line = match self.lines.next(LONGEST_SILENCE) {
+            let line = match self.lines.next(LONGEST_SILENCE, || self.process.delayed()) {
                 Ok(Some(line)) => line,
                 Ok(None) => return Err(self.ended("it ended before its run did")),
                 Err(error) if error.kind() == ErrorKind::TimedOut => {
@@ -391,7 +392,7 @@ impl Machine {
 
     /// The next thing that QEMU says; of events, a note is kept.
     fn reply(&mut self) -> Result<Value, HostError> {
-        let line = match self.replies.next(LONGEST_REPLY) {
+        let line = match self.replies.next(LONGEST_REPLY, || self.process.delayed()) {
             Ok(Some(line)) => line,
             Ok(None) => return Err(self.ended("QEMU ended")),
             Err(error) if error.kind() == ErrorKind::TimedOut => {
@@ -591,6 +592,20 @@ impl Drop for Core {
 /// A process that ends with this value.
 struct Process(Child);
 
+impl Process {
+    /// For how long its threads have waited for a processor. Zero where the kernel does not count that.
+    fn delayed(&self) -> Duration {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id()));
+        let tasks = tasks.into_iter().flatten().flatten();
+        let waited_ns = tasks.filter_map(|task| {
+            // Time on a processor, time of waiting for one, time slices.
+            let times = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            times.split_whitespace().nth(1)?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(waited_ns.sum())
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -645,17 +660,28 @@ impl<R: Read + AsFd> Lines<R> {
         Self { pipe, bytes: Vec::new() }
     }
 
-    /// The next line; none at the end.
-    fn next(&mut self, timeout: Duration) -> io::Result<Option<String>> {
-        let timeout = PollTimeout::try_from(timeout).map_err(io::Error::other)?;
+    /// The next line, within `patience`; none at the end. `delayed` tells for how long whoever writes has
+    /// waited for a processor, which does not count.
+    fn next(
+        &mut self,
+        patience: Duration,
+        delayed: impl Fn() -> Duration,
+    ) -> io::Result<Option<String>> {
+        let (start, before) = (Instant::now(), delayed());
+        let mut left = patience;
         loop {
             if let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.bytes.drain(..=end).collect();
                 return Ok(Some(String::from_utf8_lossy(&line[..end]).into_owned()));
             }
             let mut ready = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut ready, timeout) {
-                Ok(0) => return Err(ErrorKind::TimedOut.into()),
+            match poll(&mut ready, PollTimeout::try_from(left).map_err(io::Error::other)?) {
+                Ok(0) => {
+                    let waited = delayed().saturating_sub(before);
+                    let counted = start.elapsed().saturating_sub(waited);
+                    left = patience.checked_sub(counted).ok_or(ErrorKind::TimedOut)?;
+                    continue;
+                }
                 Ok(_) => {}
                 Err(Errno::EINTR) => continue,
                 Err(error) => return Err(error.into()),
@@ -745,6 +771,48 @@ mod tests {
     #![allow(clippy::unwrap_used)] // tests
 
     use super::*;
+    use std::cell::Cell;
+
+    /// A machine that is busy with others makes no guest look dead, a guest that sleeps does.
+    #[test]
+    fn waiting_for_a_processor_is_no_silence() {
+        let patience = Duration::from_millis(50);
+        let (read, write) = pipe2(OFlag::O_CLOEXEC).unwrap();
+        let (mut said, write) = (Lines::new(File::from(read)), File::from(write));
+        assert_eq!(said.next(patience, || Duration::ZERO).unwrap_err().kind(), ErrorKind::TimedOut);
+        // It has waited all the time, and says something the fifth time that it is asked.
+        let (start, asked) = (Instant::now(), Cell::new(0));
+        let waits = || {
+            asked.set(asked.get() + 1);
+            if asked.get() == 5 {
+                (&write).write_all(b"done\n").unwrap();
+            }
+            start.elapsed()
+        };
+        assert_eq!(said.next(patience, waits).unwrap().as_deref(), Some("done"));
+        assert_eq!(asked.get(), 5);
+    }
+
+    /// Of two processes that keep one core busy, each waits.
+    #[test]
+    fn a_process_that_waits_for_a_processor_is_told() {
+        let core = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let mut only = CpuSet::new();
+        only.set((0..CpuSet::count()).find(|c| core.is_set(*c).unwrap()).unwrap()).unwrap();
+        let busy = || {
+            let mut shell = Command::new("sh");
+            let pinned = move || Ok(sched_setaffinity(Pid::from_raw(0), &only)?);
+            // SAFETY: one system call.
+            unsafe { shell.args(["-c", "while :; do :; done"]).pre_exec(pinned) };
+            Process(shell.spawn().unwrap())
+        };
+        let both = [busy(), busy()];
+        // Some kernels do not count it.
+        let counted = || fs::metadata("/proc/self/schedstat").is_ok();
+        while counted() && both.iter().any(|process| process.delayed().is_zero()) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
 
     #[test]
     fn the_clock_of_a_state_is_set() {
