@@ -230,6 +230,32 @@ fn an_algorithm_that_owns_its_window_keeps_it_in_recovery() {
     assert_eq!((ack.sample_pkts, ack.sample_us, ack.sample_prior_pkts), (4, 103_000, 0));
 }
 
+/// RFC 9937 section 6 counts what ACKs deliver. If the reordering timer finds the loss, the repair leaves at
+/// once, and the packet does not that the next ACK would have let out. Else one packet too many would
+/// be in the network, and a full queue would drop it. PRR lets ceil(k 10/21) packets out for k delivered,
+/// the repair among them.
+#[test]
+fn the_reordering_timer_delivers_nothing() {
+    let (mut sender, mut out) = sender(Sack, 20);
+    sender.on_ack(100 * NS_PER_MS, ack(1), &NOTHING, &mut out);
+    // Packet 1 is lost. Packet 2 arrives after 101 ms, and a quarter of the least RTT more is waited.
+    let sacked_to = |end| sacking([(2, end), (0, 0), (0, 0)]);
+    sender.on_ack(101 * NS_PER_MS, ack(1), &sacked_to(3), &mut out);
+    assert_eq!((sender.timer, sender.timer_due_ns), (Timer::Reordering, 126 * NS_PER_MS));
+    out.clear();
+    sender.on_timer(126 * NS_PER_MS, &mut out);
+    assert_eq!((sender.tcb.phase(), sender.tcb.conn.ssthresh_pkts), (Phase::Recovery, 10));
+    assert_eq!(out, [1]);
+    let mut sent_at = Vec::new();
+    for k in 1..=9 {
+        let before = out.len();
+        let at_ns = (126 + u64::from(k)) * NS_PER_MS;
+        sender.on_ack(at_ns, ack(1), &sacked_to(3 + k), &mut out);
+        sent_at.extend((out.len() > before).then_some(k));
+    }
+    assert_eq!(sent_at, [3, 5, 7, 9]);
+}
+
 #[test]
 fn a_report_of_an_earlier_window_undoes_nothing() {
     let (mut sender, mut out) = sender(Sack, 10);

@@ -115,7 +115,8 @@ impl Sack {
         let before = tcb.phase();
         enter_if_lost(tcb, now_ns, losses);
         if before != Phase::Recovery && tcb.phase() == Phase::Recovery {
-            self.set_window(tcb, true, 1, false);
+            // Nothing has been delivered: the repair leaves, and what the next ACK would let leave does not.
+            self.set_window(tcb, true, 0, false);
         } else if self.freebsd7 && before == Phase::Recovery {
             self.set_window(tcb, false, 0, false);
         }
