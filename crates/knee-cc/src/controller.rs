@@ -180,7 +180,7 @@ impl Controller {
     }
 
     /// For every ACK, in every phase, before anything else. Nothing in profile RATE.
-    #[inline]
+    #[inline(always)]
     pub fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack) {
         let (raw, state, p) = self.parts();
         conn.notes = 0;
@@ -191,7 +191,7 @@ impl Controller {
     }
 
     /// For an ACK of new data, where the stack may grow the window; in profile RATE for every ACK.
-    #[inline]
+    #[inline(always)]
     pub fn on_ack(&mut self, conn: &mut Conn, ack: &Ack) {
         let (raw, state, p) = self.parts();
         conn.notes = 0;

@@ -89,6 +89,23 @@ impl<T: Default> Ring<T> {
         Some(first)
     }
 
+    /// Takes the record `index` places after the first, and gives up those before it; does nothing if there
+    /// is none.
+    #[inline(always)]
+    pub fn take_up_to(&mut self, index: usize) -> Option<T>
+    where
+        T: Copy,
+    {
+        if index >= self.len {
+            return None;
+        }
+        let place = self.place(index);
+        let record = self.slots[place];
+        self.head = self.after(place);
+        self.len -= index + 1;
+        Some(record)
+    }
+
     /// The record `index` places after the first.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
@@ -138,8 +155,14 @@ mod tests {
                         ring.push_back(record);
                         model.push_back(record);
                     }
-                    None if model.len() % 2 == 0 => prop_assert_eq!(ring.pop_front(), model.pop_front()),
-                    None => prop_assert_eq!(ring.take_front(), model.pop_front()),
+                    None if model.len() % 3 == 0 => prop_assert_eq!(ring.pop_front(), model.pop_front()),
+                    None if model.len() % 3 == 1 => prop_assert_eq!(ring.take_front(), model.pop_front()),
+                    None => {
+                        let index = model.len() % 4;
+                        let taken = model.get(index).copied();
+                        prop_assert_eq!(ring.take_up_to(index), taken);
+                        taken.inspect(|_| _ = model.drain(..=index));
+                    }
                 }
                 prop_assert_eq!(ring.len(), model.len());
                 prop_assert_eq!(ring.is_empty(), model.is_empty());

@@ -113,8 +113,7 @@ impl Tcp {
     #[inline(always)]
     fn on_ack(&mut self, ack: Ack, at: &mut At<'_, Self>) {
         let sack = at.shared.take(ack.sack);
-        let sack = sack.as_ref().unwrap_or(&Sack::NOTHING);
-        self.with_sender(at, |sender, now_ns, out| sender.on_ack(now_ns, ack, sack, out));
+        self.with_sender(at, |sender, now_ns, out| sender.on_ack(now_ns, ack, sack.as_ref(), out));
     }
 }
 

@@ -65,6 +65,8 @@ pub(crate) struct Sender {
     last_sent_ns: u64,
     receive_window_pkts: u32,
     timer: Timer,
+    /// Recovery with SACK, an exact clock, no trace.
+    plain: bool,
     keep_rtt: bool,
     idle_restart: bool,
     random: Random,
@@ -108,6 +110,8 @@ impl Sender {
         trace: bool,
     ) -> Self {
         let tcb = Tcb::new(params, options, now_ns, &mut random, trace);
+        let recovery = Recovery::new(options.recovery);
+        let plain = recovery.is_sack() && options.rtt_tick_ns == 0 && !trace;
         Self {
             timer_due_ns: NEVER,
             pace_due_ns: NEVER,
@@ -115,10 +119,11 @@ impl Sender {
             last_sent_ns: now_ns,
             receive_window_pkts: options.receive_window_pkts,
             timer: Timer::Timeout,
+            plain,
             keep_rtt,
             idle_restart: options.idle_restart,
             random,
-            recovery: Recovery::new(options.recovery),
+            recovery,
             tcb,
             initial_window_pkts: options.initial_window_pkts,
             rtt_stats: DelayStats::default(),
@@ -185,13 +190,13 @@ impl Sender {
 
     /// The application writes `segments` more, or as many as there can be.
     pub(crate) fn write(&mut self, now_ns: u64, segments: Option<u32>, out: &mut impl Transmit) {
-        self.note_app_limit();
+        self.note_app_limit::<false>();
         let tcb = &mut self.tcb;
         let idle_ns = now_ns.saturating_sub(self.last_sent_ns);
         let idle = tcb.board.outstanding() == 0 && idle_ns > tcb.rtt.rto_ns();
         if idle && self.idle_restart && !tcb.owns_window {
             // RFC 5681 section 4.1.
-            tcb.refresh(now_ns);
+            tcb.refresh::<false>(now_ns);
             tcb.conn.cwnd_pkts = tcb.conn.cwnd_pkts.min(self.initial_window_pkts);
             tcb.algorithm.on_event(&mut tcb.conn, Event::CwndRestart);
         }
@@ -199,27 +204,71 @@ impl Sender {
         self.send(now_ns, out);
     }
 
-    /// An acknowledgement arrives.
+    /// An acknowledgement arrives; `sack`: what it reports besides its number, if it does.
+    #[inline(always)]
     pub(crate) fn on_ack(
+        &mut self,
+        now_ns: u64,
+        ack: packet::Ack,
+        sack: Option<&Sack>,
+        out: &mut impl Transmit,
+    ) {
+        if ack.cumulative < self.tcb.board.una() || self.tcb.board.outstanding() == 0 {
+            return;
+        }
+        if self.plain && sack.is_none() && self.is_calm(ack) {
+            if self.rate.is_none() {
+                self.take_in_turn::<true, false>(now_ns, ack, &Sack::NOTHING, out);
+            } else {
+                self.on_calm_ack_at_rate(now_ns, ack, out);
+            }
+        } else {
+            self.on_any_ack(now_ns, ack, sack.unwrap_or(&Sack::NOTHING), out);
+        }
+    }
+
+    #[inline(never)]
+    fn on_calm_ack_at_rate(&mut self, now_ns: u64, ack: packet::Ack, out: &mut impl Transmit) {
+        self.take_in_turn::<true, true>(now_ns, ack, &Sack::NOTHING, out);
+    }
+
+    #[inline(never)]
+    fn on_any_ack(&mut self, now_ns: u64, ack: packet::Ack, sack: &Sack, out: &mut impl Transmit) {
+        self.take_in_turn::<false, true>(now_ns, ack, sack, out);
+    }
+
+    /// Whether this ACK, which has no more than its number, acknowledges new data where nothing is missing,
+    /// marked, sent again or in doubt. Most steps have nothing to do then.
+    #[inline(always)]
+    fn is_calm(&self, ack: packet::Ack) -> bool {
+        let tcb = &self.tcb;
+        ack.cumulative > tcb.board.una()
+            && !ack.echo
+            && tcb.phase() == Phase::Open
+            && tcb.probe.is_none()
+            && !tcb.board.may_have_lost()
+    }
+
+    /// The steps for an ACK. `CALM`: those are left out that have nothing to do where
+    /// [`Self::is_calm`] holds and the sender is `plain`. `RATE`: the algorithm may be of profile RATE.
+    #[inline(always)]
+    fn take_in_turn<const CALM: bool, const RATE: bool>(
         &mut self,
         now_ns: u64,
         ack: packet::Ack,
         sack: &Sack,
         out: &mut impl Transmit,
     ) {
-        if ack.cumulative < self.tcb.board.una() || self.tcb.board.outstanding() == 0 {
-            return;
-        }
         let mut prior_inflight_pkts = 0;
-        if self.rate.is_some() {
-            self.note_app_limit();
+        if RATE && self.rate.is_some() {
+            self.note_app_limit::<CALM>();
             prior_inflight_pkts = self.inflight_pkts();
         }
         let advanced = ack.cumulative - self.tcb.board.una();
-        let news = self.take_in(now_ns, ack.cumulative, sack.blocks.as_ref());
+        let news = self.take_in::<CALM>(now_ns, ack.cumulative, sack.blocks.as_ref());
         let rtt_ns = self.measure_rtt(now_ns, &news);
         let tcb = &mut self.tcb;
-        tcb.refresh(now_ns);
+        tcb.refresh::<CALM>(now_ns);
         let mut seen = Ack {
             delivered_pkts: tcb.delivered_pkts,
             acked_pkts: news.delivered_pkts,
@@ -231,48 +280,66 @@ impl Sender {
         };
         let before = tcb.mutable();
         match &mut self.rate {
-            None => {
-                seen.advanced_pkts = advanced;
-                tcb.algorithm.on_rtt(&mut tcb.conn, &seen, &mut tcb.counters);
-                seen.advanced_pkts = 0;
-            }
-            Some(rate) => {
+            Some(rate) if RATE => {
                 let rtt_ns = news.sent_ns.map(|sent_ns| now_ns - sent_ns);
                 let delivery = &mut rate.delivery;
-                delivery.acknowledged(ack.cumulative, news.newest.1, now_ns, rtt_ns, &mut seen);
+                let newest = delivery.take_up_to::<CALM>(ack.cumulative, news.newest.1);
+                delivery.acknowledged(newest, now_ns, rtt_ns, &mut seen);
                 if news.sent_ns.is_none() {
                     seen.rtt_us = -1; // of a retransmission
                 }
             }
+            _ => {
+                seen.advanced_pkts = advanced;
+                tcb.algorithm.on_rtt(&mut tcb.conn, &seen, &mut tcb.counters);
+                seen.advanced_pkts = 0;
+            }
         }
-        if sack.duplicate != NONE
-            && let Recovery::Sack(recovery) = &mut self.recovery
-        {
-            recovery.on_duplicate_report(tcb);
-            tcb.on_duplicate_report(sack.duplicate);
+        let mut verdict = Verdict::CALM;
+        if !CALM {
+            if sack.duplicate != NONE
+                && let Recovery::Sack(recovery) = &mut self.recovery
+            {
+                recovery.on_duplicate_report(tcb);
+                tcb.on_duplicate_report(sack.duplicate);
+            }
+            if let Some(probe) = tcb.probe {
+                tcb.on_probe_answered(probe, ack.cumulative, sack, advanced);
+            }
+            verdict = self.judge(now_ns, advanced, news.delivered_pkts, ack.echo, out);
         }
-        if let Some(probe) = tcb.probe {
-            tcb.on_probe_answered(probe, ack.cumulative, sack, advanced);
-        }
-        let verdict = self.judge(now_ns, advanced, news.delivered_pkts, ack.echo, out);
         seen.lost_pkts = verdict.lost_pkts;
         let tcb = &mut self.tcb;
-        if tcb.owns_window || (advanced > 0 && !verdict.holds_window) {
-            if tcb.owns_window || before != tcb.mutable() || seen.lost_pkts > 0 {
-                tcb.refresh(now_ns);
+        if CALM || tcb.owns_window || (advanced > 0 && !verdict.holds_window) {
+            if CALM && RATE {
+                // As it was.
+            } else if CALM {
+                tcb.refresh_limited();
+            } else if tcb.owns_window || before != tcb.mutable() || seen.lost_pkts > 0 {
+                tcb.refresh::<false>(now_ns);
             }
             tcb.algorithm.on_ack(&mut tcb.conn, &seen, &mut tcb.counters);
         }
         tcb.conn.cwnd_pkts = tcb.conn.cwnd_pkts.max(1);
-        self.rearm(now_ns, advanced, verdict.reordering_due_ns);
-        self.send(now_ns, out);
+        self.rearm::<CALM>(now_ns, advanced, verdict.reordering_due_ns);
+        self.send_what_fits::<CALM, RATE>(now_ns, out);
     }
 
     /// Brings the scoreboard up to date with an ACK.
-    #[inline]
-    fn take_in(&mut self, now_ns: u64, cumulative: u32, blocks: Option<&SackBlocks>) -> News {
+    #[inline(always)]
+    fn take_in<const CALM: bool>(
+        &mut self,
+        now_ns: u64,
+        cumulative: u32,
+        blocks: Option<&SackBlocks>,
+    ) -> News {
         let tcb = &mut self.tcb;
         let advanced = cumulative - tcb.board.una();
+        if CALM {
+            debug_assert_eq!(tcb.board.in_network(), tcb.board.outstanding());
+            tcb.delivered_pkts += u64::from(advanced);
+            return tcb.board.acknowledge_in_order(cumulative, now_ns);
+        }
         let mut news = tcb.board.acknowledge(cumulative, now_ns);
         if let Some(delivered_pkts) = self.recovery.delivered_pkts(tcb, advanced) {
             news.delivered_pkts = delivered_pkts;
@@ -284,7 +351,7 @@ impl Sender {
     }
 
     /// The RTT sample of an ACK, if it gives one.
-    #[inline]
+    #[inline(always)]
     fn measure_rtt(&mut self, now_ns: u64, news: &News) -> Option<u64> {
         let tcb = &mut self.tcb;
         let rtt_ns = tcb.rtt.sample_ns(now_ns, news, tcb.board.min_rtt_ns())?;
@@ -340,6 +407,25 @@ impl Sender {
 
     /// Sends what the windows allow: repairs first, then new data.
     fn send(&mut self, now_ns: u64, out: &mut impl Transmit) {
+        self.send_what_fits::<false, true>(now_ns, out);
+    }
+
+    /// The same; `CALM`: nothing is missing, and the window is no recovery's. `RATE`: there may be
+    /// pacing.
+    #[inline(always)]
+    fn send_what_fits<const CALM: bool, const RATE: bool>(
+        &mut self,
+        now_ns: u64,
+        out: &mut impl Transmit,
+    ) {
+        if CALM {
+            let window_pkts = self.tcb.conn.cwnd_pkts;
+            let room = |board: &Scoreboard| board.outstanding() < window_pkts;
+            return match RATE {
+                true => self.send_paced(now_ns, room, out),
+                false => self.send_new_while(now_ns, room, out),
+            };
+        }
         let tcb = &self.tcb;
         // Without limited transmit, SACKed packets do not make room until a loss is inferred.
         let unused = tcb.conn.phase == Phase::Disorder as u8 && !tcb.limited_transmit;
@@ -355,6 +441,17 @@ impl Sender {
             let Some(number) = self.tcb.board.next_lost() else { break };
             self.retransmit(number, now_ns, out);
         }
+        self.send_new_while(now_ns, room, out);
+    }
+
+    /// Sends new data while there is room for them.
+    #[inline(always)]
+    fn send_new_while(
+        &mut self,
+        now_ns: u64,
+        room: impl Fn(&Scoreboard) -> bool,
+        out: &mut impl Transmit,
+    ) {
         let end = self.sendable_end();
         self.note_start(now_ns, end);
         while room(&self.tcb.board) && self.tcb.board.nxt() < end {
@@ -398,7 +495,7 @@ impl Sender {
 
     /// The next packet may leave.
     pub(crate) fn on_pace(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        self.note_app_limit();
+        self.note_app_limit::<false>();
         self.send(now_ns, out);
     }
 
@@ -441,11 +538,18 @@ impl Sender {
     }
 
     /// The first transmission after everything was acknowledged.
-    #[inline]
+    #[inline(always)]
     fn note_start(&mut self, now_ns: u64, end: u32) {
+        if self.tcb.board.outstanding() == 0 {
+            self.note_start_from_nothing(now_ns, end);
+        }
+    }
+
+    #[inline(never)]
+    fn note_start_from_nothing(&mut self, now_ns: u64, end: u32) {
         let tcb = &mut self.tcb;
-        if tcb.board.outstanding() == 0 && tcb.board.nxt() < end && tcb.delivered_pkts > 0 {
-            tcb.refresh(now_ns);
+        if tcb.board.nxt() < end && tcb.delivered_pkts > 0 {
+            tcb.refresh::<false>(now_ns);
             tcb.algorithm.on_event(&mut tcb.conn, Event::TxStart);
         }
     }
@@ -463,13 +567,16 @@ impl Sender {
 
     /// Profile RATE: whether the application holds sending back (draft-ietf-ccwg-bbr-06, section
     /// 4.1.2.4). Asked before anything changes: when it writes, an ACK arrives, a timer expires.
-    #[inline(never)]
-    fn note_app_limit(&mut self) {
+    #[inline(always)]
+    fn note_app_limit<const CALM: bool>(&mut self) {
         let Some(rate) = &mut self.rate else { return };
         let tcb = &mut self.tcb;
+        if tcb.board.nxt() < tcb.written {
+            return;
+        }
         let in_network_pkts = tcb.board.in_network();
         let has_room = in_network_pkts < tcb.conn.cwnd_pkts;
-        if has_room && tcb.board.nxt() >= tcb.written && tcb.board.next_lost().is_none() {
+        if has_room && (CALM || tcb.board.next_lost().is_none()) {
             rate.delivery.limited(tcb.delivered_pkts + u64::from(in_network_pkts));
         }
     }

@@ -733,15 +733,24 @@ fn check_deliveries(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> 
     Ok(())
 }
 
+/// Without a trace a sender leaves out the steps that have nothing to do for an ACK; that changes nothing.
+fn check_untraced(spec: &RunSpec, mut record: RunRecord) -> Outcome {
+    let mut spec = spec.clone();
+    spec.record.trace = false;
+    record.flows.iter_mut().for_each(|flow| flow.trace.clear());
+    prop_assert_eq!(record, run(&spec));
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(config(2000))]
 
-    /// Everything above, of any run; and the same run again is the same to the last bit.
+    /// Everything above, of any run; and the same run without a trace is the same to the last bit.
     #[test]
     fn any_run_is_sound(spec in run_spec()) {
         let record = run(&spec);
         check(&spec, &record)?;
-        prop_assert_eq!(record, run(&spec));
+        check_untraced(&spec, record)?;
     }
 
     /// The same with every discipline, marking or not.
@@ -759,7 +768,7 @@ proptest! {
             check_trace(&spec, flow_spec, flow)?;
             check_deliveries(&spec, flow_spec, flow)?;
         }
-        prop_assert_eq!(record, run(&spec));
+        check_untraced(&spec, record)?;
     }
 
     /// A flow that starts after the end changes nothing for the others, whatever its access.

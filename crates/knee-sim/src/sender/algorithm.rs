@@ -7,7 +7,8 @@ use knee_run::{Call, CallRecord, FlowCounters};
 pub(super) struct Algorithm {
     controller: Controller,
     uses_random: bool,
-    trace: Option<Vec<CallRecord>>,
+    /// Behind a pointer: few runs have one.
+    trace: Option<Box<Vec<CallRecord>>>,
 }
 
 impl Algorithm {
@@ -15,7 +16,7 @@ impl Algorithm {
         let uses_random = params.algorithm().uses_random();
         let before = trace.then_some(*conn);
         let controller = Controller::new(params, conn);
-        let mut new = Self { controller, uses_random, trace: trace.then(Vec::new) };
+        let mut new = Self { controller, uses_random, trace: trace.then(Box::default) };
         new.log(Call::Init, 0, &Ack::default(), before, conn, 0);
         new
     }
@@ -39,7 +40,7 @@ impl Algorithm {
     }
 
     pub(super) fn take_trace(&mut self) -> Vec<CallRecord> {
-        self.trace.take().unwrap_or_default()
+        self.trace.take().map_or_else(Vec::new, |trace| *trace)
     }
 
     /// The connection before a call, if that is to be logged.
@@ -48,7 +49,8 @@ impl Algorithm {
         self.trace.is_some().then_some(*conn)
     }
 
-    #[inline]
+    /// Logs a call, if there is a view `before` it.
+    #[inline(always)]
     fn log(
         &mut self,
         call: Call,
@@ -58,14 +60,23 @@ impl Algorithm {
         after: &Conn,
         result: u32,
     ) {
-        if let (Some(trace), Some(before)) = (&mut self.trace, before) {
+        if let Some(before) = before {
             let observed = self.controller.observe();
             let (ack, after, state) = (*ack, *after, *self.controller.state());
-            trace.push(CallRecord { call, event, ack, before, after, result, observed, state });
+            let call = CallRecord { call, event, ack, before, after, result, observed, state };
+            self.keep(call);
         }
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
+    fn keep(&mut self, call: CallRecord) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(call);
+        }
+    }
+
+    #[inline(always)]
     pub(super) fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
         let before = self.before(conn);
         self.controller.on_rtt(conn, ack);
@@ -73,7 +84,7 @@ impl Algorithm {
         self.log(Call::OnRtt, 0, ack, before, conn, 0);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_ack(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
         let before = self.before(conn);
         self.controller.on_ack(conn, ack);

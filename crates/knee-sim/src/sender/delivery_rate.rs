@@ -6,7 +6,7 @@ use knee_run::NS_PER_US;
 
 /// What was known when a segment was last sent (section 4.1.2.3.1).
 #[derive(Clone, Copy, Default)]
-struct Sent {
+pub(super) struct Sent {
     /// `P.send_time`.
     sent_ns: u64,
     /// `P.first_send_time`.
@@ -63,22 +63,38 @@ impl DeliveryRate {
     }
 
     /// An ACK: everything below `una` is acknowledged, and the segment that ends at `newest_end` was
-    /// sent last of those that it newly acknowledges (0: none). `rtt_ns`: its RTT, unless it was
-    /// sent more than once. Fills in the sample of `ack`. There is none over less than the least
-    /// RTT, nor before there is one: nothing tells then whether a retransmission was needless.
-    pub(super) fn acknowledged(
+    /// sent last of those that it newly acknowledges (0: none). What was known when it was sent;
+    /// `IN_ORDER`: it is the last one below `una`.
+    #[inline(always)]
+    pub(super) fn take_up_to<const IN_ORDER: bool>(
         &mut self,
         una: u32,
         newest_end: u32,
+    ) -> Option<Sent> {
+        let newest = newest_end.checked_sub(self.una + 1);
+        if IN_ORDER {
+            self.una = una;
+            return newest.and_then(|index| self.sent.take_up_to(index as usize));
+        }
+        let newest = newest.and_then(|index| self.sent.get(index as usize).copied());
+        while self.una < una && self.sent.take_front().is_some() {
+            self.una += 1;
+        }
+        newest
+    }
+
+    /// The sample of the ACK `ack`, where `newest` was sent last of the segments that it newly
+    /// acknowledges. `rtt_ns`: its RTT, unless it was sent more than once. There is none over less
+    /// than the least RTT, nor before there is one: nothing tells then whether a retransmission was
+    /// needless.
+    #[inline(always)]
+    pub(super) fn acknowledged(
+        &mut self,
+        newest: Option<Sent>,
         now_ns: u64,
         rtt_ns: Option<u64>,
         ack: &mut Ack,
     ) {
-        let newest = newest_end.checked_sub(self.una + 1);
-        let newest = newest.and_then(|index| self.sent.get(index as usize).copied());
-        while self.una < una && self.sent.pop_front().is_some() {
-            self.una += 1;
-        }
         if self.app_limited_pkts < ack.delivered_pkts {
             self.app_limited_pkts = 0;
         }
@@ -108,6 +124,14 @@ mod tests {
         Ack { delivered_pkts, ..Ack::default() }
     }
 
+    impl DeliveryRate {
+        /// An ACK, as the sender takes it in.
+        fn hear(&mut self, una: u32, newest: u32, now_ns: u64, rtt_ns: Option<u64>, ack: &mut Ack) {
+            let newest = self.take_up_to::<false>(una, newest);
+            self.acknowledged(newest, now_ns, rtt_ns, ack);
+        }
+    }
+
     /// Packets, interval, `delivered` at sending, application-limited.
     fn sample(ack: Ack) -> (u32, u32, u32, u32) {
         (ack.sample_pkts, ack.sample_us, ack.sample_prior_pkts, ack.sample_app_limited)
@@ -123,14 +147,14 @@ mod tests {
         for n in 0..10 {
             let now_ns = u64::from(40 + n) * NS_PER_MS;
             let mut ack = ack(u64::from(n) + 1);
-            rate.acknowledged(n + 1, n + 1, now_ns, Some(now_ns), &mut ack);
+            rate.hear(n + 1, n + 1, now_ns, Some(now_ns), &mut ack);
             assert_eq!(sample(ack), (n + 1, (40 + n) * 1000, 0, 0));
             rate.sent(10 + n, now_ns, false, u64::from(n) + 1);
         }
         // 10 was sent at 40 ms, after 1 had been delivered, then; by 80 ms, 2 to 11 are. Had it been
         // sent over a longer time than acknowledged, that would count: 0 ... 40 ms.
         let mut ack = ack(11);
-        rate.acknowledged(11, 11, 80 * NS_PER_MS, Some(40 * NS_PER_MS), &mut ack);
+        rate.hear(11, 11, 80 * NS_PER_MS, Some(40 * NS_PER_MS), &mut ack);
         assert_eq!(sample(ack), (10, 40_000, 1, 0));
     }
 
@@ -142,12 +166,12 @@ mod tests {
             rate.sent(n, u64::from(n) * 10 * NS_PER_MS, n == 0, 0);
         }
         let mut first = ack(1);
-        rate.acknowledged(1, 1, 100 * NS_PER_MS, Some(100 * NS_PER_MS), &mut first);
+        rate.hear(1, 1, 100 * NS_PER_MS, Some(100 * NS_PER_MS), &mut first);
         assert_eq!(sample(first), (1, 100_000, 0, 0));
         // Sent 100 ms after the segment that was delivered last.
         rate.sent(5, 100 * NS_PER_MS, false, 1);
         let mut rest = ack(6);
-        rate.acknowledged(6, 6, 141 * NS_PER_MS, Some(41 * NS_PER_MS), &mut rest);
+        rate.hear(6, 6, 141 * NS_PER_MS, Some(41 * NS_PER_MS), &mut rest);
         assert_eq!(sample(rest), (5, 100_000, 1, 0));
     }
 
@@ -159,16 +183,16 @@ mod tests {
         rate.sent(0, 0, true, 0);
         rate.sent(0, 50 * NS_PER_MS, true, 0);
         let mut early = ack(1);
-        rate.acknowledged(1, 1, 90 * NS_PER_MS, None, &mut early);
+        rate.hear(1, 1, 90 * NS_PER_MS, None, &mut early);
         assert_eq!(sample(early), (0, 0, 0, 0));
         let mut of_again = |number: u32, rtt_ns: u64| {
             rate.sent(number, 100 * NS_PER_MS, true, number.into());
             let mut known = ack(u64::from(number) + 1);
             let now_ns = 100 * NS_PER_MS + rtt_ns;
-            rate.acknowledged(number + 1, number + 1, now_ns, Some(rtt_ns), &mut known);
+            rate.hear(number + 1, number + 1, now_ns, Some(rtt_ns), &mut known);
             rate.sent(number + 1, now_ns, true, u64::from(number) + 1);
             let mut again = ack(u64::from(number) + 2);
-            rate.acknowledged(number + 2, number + 2, now_ns + rtt_ns - 1, None, &mut again);
+            rate.hear(number + 2, number + 2, now_ns + rtt_ns - 1, None, &mut again);
             [known, again].map(sample)
         };
         assert_eq!(of_again(1, 40 * NS_PER_MS), [(1, 40_000, 1, 0), (0, 0, 2, 0)]);
@@ -185,15 +209,15 @@ mod tests {
         rate.sent(2, 2 * NS_PER_MS, false, 0);
         // 1 and 2 selectively.
         let mut sacked = ack(2);
-        rate.acknowledged(0, 3, 42 * NS_PER_MS, Some(40 * NS_PER_MS), &mut sacked);
+        rate.hear(0, 3, 42 * NS_PER_MS, Some(40 * NS_PER_MS), &mut sacked);
         assert_eq!(sample(sacked), (2, 42_000, 0, 0));
         rate.sent(0, 42 * NS_PER_MS, true, 2);
         let mut repaired = ack(3);
-        rate.acknowledged(3, 1, 82 * NS_PER_MS, None, &mut repaired);
+        rate.hear(3, 1, 82 * NS_PER_MS, None, &mut repaired);
         assert_eq!(sample(repaired), (1, 40_000, 2, 0));
         // Nothing new.
         let mut none = ack(3);
-        rate.acknowledged(3, 0, 83 * NS_PER_MS, None, &mut none);
+        rate.hear(3, 0, 83 * NS_PER_MS, None, &mut none);
         assert_eq!(sample(none), (0, 0, 0, 0));
     }
 
@@ -205,14 +229,14 @@ mod tests {
         rate.limited(1);
         rate.sent(1, NS_PER_MS, false, 0);
         let mut first = ack(1);
-        rate.acknowledged(1, 1, 40 * NS_PER_MS, Some(39 * NS_PER_MS), &mut first);
+        rate.hear(1, 1, 40 * NS_PER_MS, Some(39 * NS_PER_MS), &mut first);
         rate.sent(2, 40 * NS_PER_MS, false, 1);
         let mut second = ack(2);
-        rate.acknowledged(2, 2, 41 * NS_PER_MS, Some(39 * NS_PER_MS), &mut second);
+        rate.hear(2, 2, 41 * NS_PER_MS, Some(39 * NS_PER_MS), &mut second);
         rate.sent(3, 41 * NS_PER_MS, false, 2);
         let mut later = [ack(3), ack(4)];
-        rate.acknowledged(3, 3, 80 * NS_PER_MS, Some(39 * NS_PER_MS), &mut later[0]);
-        rate.acknowledged(4, 4, 81 * NS_PER_MS, Some(39 * NS_PER_MS), &mut later[1]);
+        rate.hear(3, 3, 80 * NS_PER_MS, Some(39 * NS_PER_MS), &mut later[0]);
+        rate.hear(4, 4, 81 * NS_PER_MS, Some(39 * NS_PER_MS), &mut later[1]);
         let limited = [first, second, later[0], later[1]].map(|a| a.sample_app_limited);
         assert_eq!(limited, [0, 1, 1, 0]);
     }

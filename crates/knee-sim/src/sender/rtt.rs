@@ -72,7 +72,7 @@ impl RttEstimator {
     /// The RTT sample of an ACK as a clock of the chosen tick would read it: at least one tick.
     /// With timestamps a retransmission gives one too (RFC 7323 section 4.1), unless it came sooner
     /// than `min_rtt_ns`, the least RTT so far: the echo is then that of the first transmission.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sample_ns(&self, now_ns: u64, news: &News, min_rtt_ns: u64) -> Option<u64> {
         match (news.sent_ns, self.tick_ns) {
             (Some(sent_ns), 0) => Some(now_ns - sent_ns),
@@ -90,7 +90,7 @@ impl RttEstimator {
 
     /// Takes a sample in (sections 2.2 to 2.5). Only a sample ends the backoff (section 5, Karn): an
     /// RTT that has outgrown the timer could otherwise never be measured.
-    #[inline]
+    #[inline(always)]
     pub(super) fn learn(&mut self, rtt_ns: u64) {
         self.backoffs = 0;
         if self.srtt_ns == 0 {

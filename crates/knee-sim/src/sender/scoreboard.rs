@@ -104,20 +104,8 @@ impl Scoreboard {
     /// Everything below `cumulative` (>= una) is acknowledged.
     #[inline]
     pub(super) fn acknowledge(&mut self, cumulative: u32, now_ns: u64) -> News {
-        let count = cumulative - self.una;
         if self.una >= self.flagged_end {
-            // RTT of the latest segment: the one whose arrival caused this ACK.
-            let mut last = None;
-            for _ in 0..count {
-                last = self.segments.take_front();
-            }
-            self.una = cumulative;
-            let sent_ns = last.map(Segment::sent_ns);
-            let newest = sent_ns.map_or((0, 0), |sent_ns| (sent_ns, cumulative));
-            if let Some(sent_ns) = sent_ns {
-                self.rack.delivered_in_order(sent_ns, cumulative, now_ns);
-            }
-            return News { delivered_pkts: count, sent_ns, repair_sent_ns: None, newest };
+            return self.acknowledge_in_order(cumulative, now_ns);
         }
         let mut news = News::default();
         let mut ambiguous = false;
@@ -148,6 +136,21 @@ impl Scoreboard {
             news.sent_ns = None;
         }
         news
+    }
+
+    /// The same where no segment has a flag.
+    #[inline(always)]
+    pub(super) fn acknowledge_in_order(&mut self, cumulative: u32, now_ns: u64) -> News {
+        let count = cumulative - self.una;
+        self.una = cumulative;
+        // RTT of the latest segment: the one whose arrival caused this ACK.
+        let last = count.checked_sub(1).and_then(|last| self.segments.take_up_to(last as usize));
+        let sent_ns = last.map(Segment::sent_ns);
+        let newest = sent_ns.map_or((0, 0), |sent_ns| (sent_ns, cumulative));
+        if let Some(sent_ns) = sent_ns {
+            self.rack.delivered_in_order(sent_ns, cumulative, now_ns);
+        }
+        News { delivered_pkts: count, sent_ns, repair_sent_ns: None, newest }
     }
 
     /// Takes SACK blocks in.

@@ -84,19 +84,28 @@ impl Tcb {
         }
     }
 
-    /// Brings the contract's view up to date.
-    #[inline]
-    pub(super) fn refresh(&mut self, now_ns: u64) {
+    /// Brings the contract's view up to date. `CALM`: all that is
+    /// outstanding is in the network.
+    #[inline(always)]
+    pub(super) fn refresh<const CALM: bool>(&mut self, now_ns: u64) {
+        let outstanding_pkts = self.board.outstanding();
         let conn = &mut self.conn;
         conn.now_us = now_ns / NS_PER_US;
-        conn.inflight_pkts = self.board.in_network();
-        conn.outstanding_pkts = self.board.outstanding();
+        conn.inflight_pkts = if CALM { outstanding_pkts } else { self.board.in_network() };
+        conn.outstanding_pkts = outstanding_pkts;
         conn.srtt_us = self.rtt.srtt_us();
         conn.snd_pos = self.base_pos.wrapping_add(self.board.nxt());
         conn.ack_pos = self.base_pos.wrapping_add(self.board.una());
+        conn.app_limited = u8::from(self.board.nxt() >= self.written);
+        self.refresh_limited();
+    }
+
+    /// Brings up to date what of the view depends on window and threshold.
+    #[inline(always)]
+    pub(super) fn refresh_limited(&mut self) {
+        let conn = &mut self.conn;
         let limited = self.validation.is_limited(conn.cwnd_pkts, conn.ssthresh_pkts);
         conn.cwnd_limited = u8::from(limited);
-        conn.app_limited = u8::from(self.board.nxt() >= self.written);
     }
 
     #[inline]

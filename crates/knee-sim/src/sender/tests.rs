@@ -24,8 +24,6 @@ fn sender(recovery: knee_run::Recovery, initial_window_pkts: u32) -> (Sender, Ve
     (sender, out)
 }
 
-const NOTHING: packet::Sack = packet::Sack::NOTHING;
-
 fn ack(cumulative: u32) -> packet::Ack {
     packet::Ack { flow: 0, cumulative, sack: NONE, bytes: 52, echo: false }
 }
@@ -74,7 +72,7 @@ fn an_echo_reduces_once_per_window() {
         let (mut sender, mut out) = capable(recovery);
         let mut sent_at = Vec::new();
         for k in 1..=20 {
-            sender.on_ack(100 * NS_PER_MS, echo(k), &NOTHING, &mut out);
+            sender.on_ack(100 * NS_PER_MS, echo(k), None, &mut out);
             assert_eq!(sender.tcb.phase(), Phase::Cwr);
             assert_eq!(sender.tcb.conn.ssthresh_pkts, 9);
             if out.0.len() > sent_at.len() {
@@ -87,10 +85,10 @@ fn an_echo_reduces_once_per_window() {
         assert_eq!(out.0, new);
         let c = sender.tcb.counters;
         assert_eq!((c.ecn_reductions, c.loss_events, c.timeouts), (1, 1, 0));
-        sender.on_ack(200 * NS_PER_MS, ack(21), &NOTHING, &mut out);
+        sender.on_ack(200 * NS_PER_MS, ack(21), None, &mut out);
         assert_eq!((sender.tcb.phase(), sender.tcb.conn.cwnd_pkts), (Phase::Open, 9));
         // An echo now is of the next window.
-        sender.on_ack(200 * NS_PER_MS, echo(22), &NOTHING, &mut out);
+        sender.on_ack(200 * NS_PER_MS, echo(22), None, &mut out);
         assert_eq!((sender.tcb.phase(), sender.tcb.counters.ecn_reductions), (Phase::Cwr, 2));
         let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
         use knee_run::Call::{Init, OnAck, OnEvent, OnRtt, Ssthresh};
@@ -106,12 +104,12 @@ fn an_echo_reduces_once_per_window() {
 fn a_loss_joins_the_reduction_for_a_mark() {
     for recovery in [Sack, Newreno, NewrenoPrr] {
         let (mut sender, mut out) = capable(recovery);
-        sender.on_ack(100 * NS_PER_MS, echo(1), &NOTHING, &mut out);
+        sender.on_ack(100 * NS_PER_MS, echo(1), None, &mut out);
         assert_eq!(sender.tcb.phase(), Phase::Cwr);
         // Packet 1 is lost; what came after it tells so.
         for k in 0..4 {
             let sack = sacking([(2, 3 + k), (0, 0), (0, 0)]);
-            sender.on_ack((110 + u64::from(k)) * NS_PER_MS, echo(1), &sack, &mut out);
+            sender.on_ack((110 + u64::from(k)) * NS_PER_MS, echo(1), Some(&sack), &mut out);
         }
         assert_eq!(sender.tcb.phase(), Phase::Recovery, "{recovery:?}");
         assert!(out.0.contains(&(1, false, false)), "{:?}", out.0);
@@ -135,7 +133,7 @@ fn a_probe_does_not_reduce_a_reduced_window() {
     let mut out = Wire::default();
     sender.write(0, Some(20), &mut out);
     // All but 1 and 19 arrive; what follows 1 tells so after the probe, 19 again.
-    sender.on_ack(100 * NS_PER_MS, echo(1), &NOTHING, &mut out);
+    sender.on_ack(100 * NS_PER_MS, echo(1), None, &mut out);
     assert_eq!((sender.tcb.phase(), sender.timer), (Phase::Cwr, Timer::Probe));
     out.0.clear();
     sender.on_timer(sender.timer_due_ns, &mut out);
@@ -143,11 +141,11 @@ fn a_probe_does_not_reduce_a_reduced_window() {
         (out.0.last(), sender.tcb.probe),
         (Some(&(19, false, false)), Some(Probe { end: 20, retransmitted: true }))
     );
-    sender.on_ack(310 * NS_PER_MS, ack(1), &sacking([(2, 19), (0, 0), (0, 0)]), &mut out);
+    sender.on_ack(310 * NS_PER_MS, ack(1), Some(&sacking([(2, 19), (0, 0), (0, 0)])), &mut out);
     assert_eq!(sender.tcb.phase(), Phase::Recovery);
     sender.write(320 * NS_PER_MS, Some(5), &mut out);
     assert!(sender.tcb.board.nxt() > 20);
-    sender.on_ack(420 * NS_PER_MS, ack(21), &NOTHING, &mut out);
+    sender.on_ack(420 * NS_PER_MS, ack(21), None, &mut out);
     assert_eq!((sender.tcb.probe, sender.tcb.phase()), (None, Phase::Open));
     let trace = sender.take_trace();
     assert_eq!(trace.iter().filter(|c| c.call == knee_run::Call::Ssthresh).count(), 1);
@@ -159,8 +157,8 @@ fn an_echo_forbids_undoing() {
     let (mut sender, mut out) = capable(Sack);
     sender.on_timeout(1000 * NS_PER_MS, &mut out);
     assert_eq!(out.0, [(0, false, false)]);
-    sender.on_ack(1010 * NS_PER_MS, echo(10), &NOTHING, &mut out);
-    sender.on_ack(1020 * NS_PER_MS, ack(11), &reporting(0), &mut out);
+    sender.on_ack(1010 * NS_PER_MS, echo(10), None, &mut out);
+    sender.on_ack(1020 * NS_PER_MS, ack(11), Some(&reporting(0)), &mut out);
     assert_eq!(sender.tcb.counters.undos, 0);
     assert_eq!(sender.tcb.phase(), Phase::Loss);
 }
@@ -187,7 +185,7 @@ fn an_algorithm_that_paces_is_obeyed() {
     assert_eq!(out, (0..10).collect::<Vec<_>>());
     // A long time later one packet leaves at once: no burst makes up for it.
     out.clear();
-    sender.on_ack(100 * NS_PER_MS, ack(10), &NOTHING, &mut out);
+    sender.on_ack(100 * NS_PER_MS, ack(10), None, &mut out);
     assert_eq!(out, [10]);
     // The tenth left at 325 us: 14480 bytes * 2.77 in 99.675 ms are 402 403 bytes/s, one packet in
     // 3 598 382.7 ns.
@@ -210,14 +208,14 @@ fn an_algorithm_that_owns_its_window_keeps_it_in_recovery() {
     while sender.pace_due_ns != NEVER {
         sender.on_pace(sender.pace_due_ns, &mut out);
     }
-    sender.on_ack(100 * NS_PER_MS, ack(1), &NOTHING, &mut out);
+    sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
     // 1 is lost.
     for k in 0..3 {
         let sack = sacking([(2, 3 + k), (0, 0), (0, 0)]);
-        sender.on_ack((101 + u64::from(k)) * NS_PER_MS, ack(1), &sack, &mut out);
+        sender.on_ack((101 + u64::from(k)) * NS_PER_MS, ack(1), Some(&sack), &mut out);
     }
     assert_eq!((sender.tcb.phase(), sender.tcb.conn.cwnd_pkts), (Phase::Recovery, 14));
-    sender.on_ack(400 * NS_PER_MS, ack(10), &NOTHING, &mut out);
+    sender.on_ack(400 * NS_PER_MS, ack(10), None, &mut out);
     assert_eq!(sender.tcb.counters.loss_events, 1);
     let trace = sender.take_trace();
     use knee_run::Call::{Init, OnAck, Ssthresh};
@@ -261,17 +259,17 @@ fn a_report_of_an_earlier_window_undoes_nothing() {
     let (mut sender, mut out) = sender(Sack, 10);
     // A needless timeout; then the first flight turns out to have arrived.
     sender.on_timeout(1000 * NS_PER_MS, &mut out);
-    sender.on_ack(1010 * NS_PER_MS, ack(10), &NOTHING, &mut out);
+    sender.on_ack(1010 * NS_PER_MS, ack(10), None, &mut out);
     // Packet 10 of the next flight is lost indeed.
     let sack = sacking([(11, 14), (0, 0), (0, 0)]);
-    sender.on_ack(1050 * NS_PER_MS, ack(10), &sack, &mut out);
+    sender.on_ack(1050 * NS_PER_MS, ack(10), Some(&sack), &mut out);
     assert_eq!(sender.tcb.phase(), Phase::Recovery);
     // The timeout's retransmission has arrived, needless.
     let report = packet::Sack { duplicate: 0, ..sack };
-    sender.on_ack(1060 * NS_PER_MS, ack(10), &report, &mut out);
+    sender.on_ack(1060 * NS_PER_MS, ack(10), Some(&report), &mut out);
     assert_eq!((sender.tcb.counters.undos, sender.tcb.phase()), (0, Phase::Recovery));
     // A report of packet 10 would have been another matter.
-    sender.on_ack(1070 * NS_PER_MS, ack(11), &reporting(10), &mut out);
+    sender.on_ack(1070 * NS_PER_MS, ack(11), Some(&reporting(10)), &mut out);
     assert_eq!(sender.tcb.counters.undos, 1);
 }
 
@@ -282,21 +280,21 @@ fn a_partial_ack_deflates_in_full() {
     let (mut sender, mut out) = sender(Newreno, 20);
     out.clear();
     for _ in 0..3 {
-        sender.on_ack(100 * NS_PER_MS, ack(0), &NOTHING, &mut out);
+        sender.on_ack(100 * NS_PER_MS, ack(0), None, &mut out);
     }
     // Limited transmit, then the repair; ssthresh = 10, the window 10 + 3.
     assert_eq!(out, [20, 21, 0]);
     // 10 is lost too, and the other duplicates were lost on their way: 13 - 10 + 1 = 4, with 12
     // outstanding.
     out.clear();
-    sender.on_ack(200 * NS_PER_MS, ack(10), &NOTHING, &mut out);
+    sender.on_ack(200 * NS_PER_MS, ack(10), None, &mut out);
     assert_eq!(out, [10]);
     // Eight more duplicates only fill what is missing; the ninth lets a packet out.
     for _ in 0..8 {
-        sender.on_ack(210 * NS_PER_MS, ack(10), &NOTHING, &mut out);
+        sender.on_ack(210 * NS_PER_MS, ack(10), None, &mut out);
     }
     assert_eq!(out, [10]);
-    sender.on_ack(210 * NS_PER_MS, ack(10), &NOTHING, &mut out);
+    sender.on_ack(210 * NS_PER_MS, ack(10), None, &mut out);
     assert_eq!(out, [10, 22]);
 }
 
@@ -308,7 +306,7 @@ fn duplicates_count_as_deliveries_once() {
     let mut told = Vec::new();
     let mut hear = |sender: &mut Sender, ms: u64, cumulative: u32| {
         let before = sender.tcb.delivered_pkts;
-        sender.on_ack(ms * NS_PER_MS, ack(cumulative), &NOTHING, &mut out);
+        sender.on_ack(ms * NS_PER_MS, ack(cumulative), None, &mut out);
         told.push(sender.tcb.delivered_pkts - before);
     };
     // 0 and 5 are lost: 1 to 4 and 6 to 10 tell of themselves; then the repair of 0 arrives,
@@ -323,7 +321,7 @@ fn duplicates_count_as_deliveries_once() {
     sender.on_timeout(2000 * NS_PER_MS, &mut none);
     let mut hear = |cumulative| {
         let before = sender.tcb.delivered_pkts;
-        sender.on_ack(2100 * NS_PER_MS, ack(cumulative), &NOTHING, &mut none);
+        sender.on_ack(2100 * NS_PER_MS, ack(cumulative), None, &mut none);
         sender.tcb.delivered_pkts - before
     };
     assert_eq!([hear(17), hear(17), hear(17), hear(18)], [5, 0, 0, 1]);
@@ -333,14 +331,14 @@ fn duplicates_count_as_deliveries_once() {
 fn undoing_forgets_the_losses_too() {
     let (mut sender, mut out) = sender(Sack, 10);
     // An RTT of 100, and two new packets.
-    sender.on_ack(100 * NS_PER_MS, ack(1), &NOTHING, &mut out);
+    sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
     out.clear();
     sender.on_timeout(1000 * NS_PER_MS, &mut out);
     assert_eq!((&out[..], sender.tcb.board.lost()), (&[1][..], 11));
     out.clear();
     // The ACK of the original was lost, that of the retransmission reports it: all is well. It
     // came too soon to be one that tells of what was sent before it (RFC 8985 section 6.2).
-    sender.on_ack(1010 * NS_PER_MS, ack(2), &reporting(1), &mut out);
+    sender.on_ack(1010 * NS_PER_MS, ack(2), Some(&reporting(1)), &mut out);
     assert_eq!((sender.tcb.counters.undos, sender.tcb.phase()), (1, Phase::Open));
     // 2 to 11 are in the network; the window is 11 again, and one more for this ACK.
     assert_eq!(out, [12, 13]);
@@ -357,7 +355,7 @@ fn freebsd_7_starts_from_one_packet() {
     let window = |sender: &Sender| (sender.tcb.conn.cwnd_pkts, sender.inflight_pkts());
     let mut windows = Vec::new();
     for k in 2..=20 {
-        sender.on_ack(100 * NS_PER_MS, ack(0), &sacking([(1, k), (0, 0), (0, 0)]), &mut out);
+        sender.on_ack(100 * NS_PER_MS, ack(0), Some(&sacking([(1, k), (0, 0), (0, 0)])), &mut out);
         windows.push((sender.tcb.phase(), window(&sender)));
     }
     let began = windows.iter().position(|(phase, _)| *phase == Phase::Recovery).unwrap();
@@ -369,7 +367,7 @@ fn freebsd_7_starts_from_one_packet() {
     let grows = |pair: &[(Phase, (u32, u32))]| pair[1].1.0 - pair[0].1.0 <= 1;
     assert!(windows[began..].windows(2).all(grows), "{windows:?}");
     let end = sender.tcb.reduction_end;
-    sender.on_ack(200 * NS_PER_MS, ack(end), &NOTHING, &mut out);
+    sender.on_ack(200 * NS_PER_MS, ack(end), None, &mut out);
     assert_eq!(sender.tcb.phase(), Phase::Open);
     // What was sent in recovery beyond its end is in flight.
     let flight_pkts = *out.iter().max().unwrap() + 1 - end;

@@ -9,10 +9,15 @@ impl Sender {
     /// Sets the timer for a timeout, or for a probe that comes first (RFC 8985 section 7.2).
     #[inline]
     pub(super) fn arm(&mut self, now_ns: u64) {
+        let may_probe = [Phase::Open as u8, Phase::Cwr as u8].contains(&self.tcb.conn.phase);
+        self.arm_first(now_ns, self.recovery.is_sack() && may_probe);
+    }
+
+    #[inline]
+    fn arm_first(&mut self, now_ns: u64, may_probe: bool) {
         let tcb = &self.tcb;
         let srtt_ns = tcb.rtt.srtt_ns();
-        let may_probe = [Phase::Open as u8, Phase::Cwr as u8].contains(&tcb.conn.phase);
-        if self.recovery.is_sack() && may_probe && srtt_ns > 0 {
+        if may_probe && srtt_ns > 0 {
             let pto_ns = probe::timeout_ns(srtt_ns, tcb.board.outstanding() == 1);
             // Backoff, which would only put the timeout off, need not be looked at.
             if pto_ns < tcb.rtt.rto_ns() {
@@ -30,11 +35,18 @@ impl Sender {
     }
 
     /// After an ACK that advanced by `advanced` segments (RFC 6298 sections 5.2 and 5.3); one will be
-    /// lost at `reordering_due_ns`, unless that is [`NEVER`].
-    #[inline]
-    pub(super) fn rearm(&mut self, now_ns: u64, advanced: u32, reordering_due_ns: u64) {
+    /// lost at `reordering_due_ns`, unless that is [`NEVER`]. `CALM`: see [`Sender::is_calm`].
+    #[inline(always)]
+    pub(super) fn rearm<const CALM: bool>(
+        &mut self,
+        now_ns: u64,
+        advanced: u32,
+        reordering_due_ns: u64,
+    ) {
         if self.tcb.board.outstanding() == 0 {
             self.timer_due_ns = NEVER;
+        } else if CALM {
+            self.arm_first(now_ns, true);
         } else if reordering_due_ns != NEVER {
             (self.timer, self.timer_due_ns) = (Timer::Reordering, reordering_due_ns);
         } else if self.timer == Timer::Reordering
@@ -50,7 +62,7 @@ impl Sender {
         if self.tcb.board.outstanding() == 0 {
             return;
         }
-        self.note_app_limit();
+        self.note_app_limit::<false>();
         match self.timer {
             Timer::Timeout => self.on_timeout(now_ns, out),
             Timer::Reordering => self.on_reordering_timer(now_ns, out),
@@ -93,7 +105,7 @@ impl Sender {
         // (RFC 5681 section 3.1) or fast recovery's (Linux).
         if matches!(tcb.phase(), Phase::Open | Phase::Disorder) {
             tcb.allow_undo(false);
-            tcb.refresh(now_ns);
+            tcb.refresh::<false>(now_ns);
             tcb.ask_ssthresh();
             tcb.algorithm.on_event(&mut tcb.conn, Event::Rto);
         }
