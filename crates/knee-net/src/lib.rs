@@ -34,6 +34,7 @@ mod link;
 mod overtaking;
 mod queue;
 mod ring;
+mod runs;
 mod schedule;
 mod service;
 mod steps;

@@ -1,6 +1,6 @@
 //! A link behind a queue.
 
-use crate::{Limit, NEVER, Packet, Queue, Ring, Service, Timeline};
+use crate::{Limit, NEVER, Packet, Queue, Ring, Service, runs::Runs};
 
 /// A packet that left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,14 +46,19 @@ impl Forecast {
 }
 
 /// A drop-tail queue and its link, which say of a packet when it will have left as soon as they have taken
-/// it. They hold no packets: those are on their way from the start.
+/// it. They hold no packets: those are on their way from the start. Nor do they hold times: when the first
+/// packet leaves is worked out again from its size.
 #[derive(Clone, Debug)]
 pub struct Timetable {
-    forecast: Forecast,
+    /// Of the packet that was taken last.
+    taken: Forecast,
+    /// Of the first one held.
+    leaves: Forecast,
     limit: Limit,
-    /// The sizes of the packets by the times of their departures.
-    leaving: Timeline<u32>,
+    held_pkts: u32,
     held_bytes: u64,
+    /// The sizes of the packets, in order.
+    sizes: Runs,
     /// How long each of them waits, if that is to be known.
     waits_ns: Option<Ring<u64>>,
 }
@@ -62,10 +67,12 @@ impl Timetable {
     /// Of an idle link with this service; `keeps_waits`: [`Self::leave`] says how long a packet waited.
     pub fn new(service: Service, limit: Limit, keeps_waits: bool) -> Self {
         Self {
-            forecast: Forecast::new(service),
+            taken: Forecast::new(service.clone()),
+            leaves: Forecast::new(service),
             limit,
-            leaving: Timeline::default(),
+            held_pkts: 0,
             held_bytes: 0,
+            sizes: Runs::default(),
             waits_ns: keeps_waits.then(Ring::default),
         }
     }
@@ -74,12 +81,16 @@ impl Timetable {
     /// dropped. What leaves before has been taken out.
     #[inline(always)]
     pub fn enqueue(&mut self, now_ns: u64, bytes: u32) -> Option<u64> {
-        if !self.limit.takes(self.leaving.len(), self.held_bytes, bytes.into()) {
+        if !self.limit.takes(self.held_pkts as usize, self.held_bytes, bytes.into()) {
             return None;
         }
-        let idle = self.leaving.is_empty();
-        let (starts_ns, departs_ns) = self.forecast.transmission_ns(now_ns, idle, bytes);
-        self.leaving.push(departs_ns, bytes);
+        let idle = self.held_pkts == 0;
+        let (starts_ns, departs_ns) = self.taken.transmission_ns(now_ns, idle, bytes);
+        if idle {
+            self.leaves.transmission_ns(now_ns, idle, bytes);
+        }
+        self.sizes.push(bytes);
+        self.held_pkts += 1;
         self.held_bytes += u64::from(bytes);
         if let Some(waits_ns) = &mut self.waits_ns {
             waits_ns.push_back(starts_ns - now_ns);
@@ -90,15 +101,20 @@ impl Timetable {
     /// When the first packet leaves; [`NEVER`] if there is none, or it never does.
     #[inline(always)]
     pub fn next_ns(&self) -> u64 {
-        self.leaving.next_ns()
+        if self.held_pkts == 0 { NEVER } else { self.leaves.free_ns }
     }
 
     /// The first packet leaves: its size, and how long it waited for its transmission to start (0 if that
     /// is not kept).
     #[inline(always)]
     pub fn leave(&mut self) -> Option<(u32, u64)> {
-        let (_, bytes) = self.leaving.take()?;
+        let bytes = self.sizes.take()?;
+        self.held_pkts -= 1;
         self.held_bytes -= u64::from(bytes);
+        if let Some(next_bytes) = self.sizes.front() {
+            let now_ns = self.leaves.free_ns;
+            self.leaves.transmission_ns(now_ns, false, next_bytes);
+        }
         let waited_ns = self.waits_ns.as_mut().and_then(Ring::take_front);
         Some((bytes, waited_ns.unwrap_or(0)))
     }
@@ -106,7 +122,7 @@ impl Timetable {
     /// Packets held, the one in transmission included.
     #[inline]
     pub fn held_pkts(&self) -> u32 {
-        self.leaving.len() as u32
+        self.held_pkts
     }
 }
 

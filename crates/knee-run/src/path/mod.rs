@@ -7,9 +7,7 @@ mod port;
 use crate::{FlowCounters, FlowKind, Ns, PacketEvent, PathSpec, QueueRecord, ReverseLink, RunSpec};
 pub use brief::Brief;
 use hop::{Hop, Watch, bursts, in_burst};
-use knee_net::{
-    Aqm, Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Schedule, Steps, Timeline,
-};
+use knee_net::{Aqm, Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Ring, Schedule, Steps};
 use port::Port;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -150,7 +148,7 @@ impl<P: Packet> Class<P> {
 /// The answer is asked for when it returns, or before that when somebody wants to know what has arrived.
 struct Round {
     /// By the times of their arrival at the path's end.
-    line: Timeline<Brief>,
+    line: Ring<(Ns, Brief)>,
     /// From the path's end to its start.
     back_ns: Ns,
 }
@@ -158,7 +156,13 @@ struct Round {
 impl Round {
     #[inline(always)]
     fn next_back_ns(&self) -> Ns {
-        self.line.next_ns().saturating_add(self.back_ns)
+        self.next_ns().saturating_add(self.back_ns)
+    }
+
+    /// When the next packet arrives at the path's end.
+    #[inline(always)]
+    fn next_ns(&self) -> Ns {
+        self.line.front().map_or(NEVER, |(arrives_ns, _)| *arrives_ns)
     }
 }
 
@@ -330,7 +334,7 @@ impl<P: Numbered> Path<P> {
                     to_hop: DelayLine::default(),
                     to_start: DelayLine::default(),
                     round: Round {
-                        line: Timeline::default(),
+                        line: Ring::default(),
                         back_ns: spec.path.delay_reverse_ns + reverse_delay_ns,
                     },
                 });
@@ -399,7 +403,11 @@ impl<P: Numbered> Path<P> {
         self.links.forward_packets().for_each(|packet| count(packet, Direction::Forward));
         self.links.reverse_packets().for_each(|packet| count(packet, Direction::Reverse));
         for class in &self.links.classes {
-            class.round.line.iter().for_each(|data| in_network_pkts[data.flow() as usize] += 1);
+            class
+                .round
+                .line
+                .iter()
+                .for_each(|(_, data)| in_network_pkts[data.flow() as usize] += 1);
         }
         in_network_pkts
     }
@@ -462,10 +470,10 @@ impl<P: Numbered> Path<P> {
         for class_index in 0..self.links.classes.len() {
             loop {
                 let round = &mut self.links.classes[class_index].round;
-                if round.line.next_ns() >= until_ns {
+                if round.next_ns() >= until_ns {
                     break;
                 }
-                let Some((at_ns, data)) = round.line.take() else { break };
+                let Some((at_ns, data)) = round.line.take_front() else { break };
                 let answer = self.answered(at_ns, data, end);
                 let class = &mut self.links.classes[class_index];
                 let back_ns = class.round.back_ns;
@@ -496,7 +504,7 @@ impl<P: Numbered> Path<P> {
         if !class.to_start.is_empty() {
             return self.come_answered(class_index);
         }
-        let (at_ns, data) = class.round.line.take()?;
+        let (at_ns, data) = class.round.line.take_front()?;
         self.links.schedule.set(to_start(class_index), class.round.next_back_ns());
         self.answered(at_ns, data, end)
     }
@@ -608,7 +616,7 @@ impl<P: Numbered> Path<P> {
     /// The flow whose data of `class` will come round `ahead` places after the next ones.
     #[inline]
     pub(crate) fn peek_round(&self, class: usize, ahead: usize) -> Option<u32> {
-        self.links.classes[class].round.line.get(ahead).map(Brief::flow)
+        self.links.classes[class].round.line.get(ahead).map(|(_, data)| data.flow())
     }
 
     /// On [`Source::Bins`], and at the end of a run: ends a bin of the time series.
@@ -818,7 +826,7 @@ impl<P: Numbered> Links<P> {
         if self.foresight.answer {
             let class = &mut self.classes[port.class as usize];
             let first = class.round.line.is_empty();
-            class.round.line.push(arrives_ns, Brief::of(&packet));
+            class.round.line.push_back((arrives_ns, Brief::of(&packet)));
             if first {
                 let due_ns = class.next_back_ns();
                 self.schedule.set(to_start(port.class as usize), due_ns);

@@ -235,10 +235,10 @@ fn an_algorithm_that_owns_its_window_keeps_it_in_recovery() {
 #[test]
 fn the_reordering_timer_delivers_nothing() {
     let (mut sender, mut out) = sender(Sack, 20);
-    sender.on_ack(100 * NS_PER_MS, ack(1), &NOTHING, &mut out);
+    sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
     // Packet 1 is lost. Packet 2 arrives after 101 ms, and a quarter of the least RTT more is waited.
     let sacked_to = |end| sacking([(2, end), (0, 0), (0, 0)]);
-    sender.on_ack(101 * NS_PER_MS, ack(1), &sacked_to(3), &mut out);
+    sender.on_ack(101 * NS_PER_MS, ack(1), Some(&sacked_to(3)), &mut out);
     assert_eq!((sender.timer, sender.timer_due_ns), (Timer::Reordering, 126 * NS_PER_MS));
     out.clear();
     sender.on_timer(126 * NS_PER_MS, &mut out);
@@ -248,7 +248,7 @@ fn the_reordering_timer_delivers_nothing() {
     for k in 1..=9 {
         let before = out.len();
         let at_ns = (126 + u64::from(k)) * NS_PER_MS;
-        sender.on_ack(at_ns, ack(1), &sacked_to(3 + k), &mut out);
+        sender.on_ack(at_ns, ack(1), Some(&sacked_to(3 + k)), &mut out);
         sent_at.extend((out.len() > before).then_some(k));
     }
     assert_eq!(sent_at, [3, 5, 7, 9]);
