@@ -31,10 +31,19 @@ build() {
 		-DFUZZ_ONE="knee_$name" -DFUZZ_OTHER="other_$name" -I. fuzz/calls.c "$program.o" -o "$program"
 }
 
-# fuzz PROGRAM NAME CORPUS: the fuzzer's exit code; its words are in $out/NAME.log.
+# longest NAME: most bytes of an input, of a target of crates/knee-fuzz.
+longest() {
+	local bytes
+	bytes=$(awk -v name="name: \"$1\"" 'index($0, name) { on = 1 }
+		on && sub(/.*longest_bytes: */, "") { sub(/,.*/, ""); print; exit }' crates/knee-fuzz/src/lib.rs)
+	echo $((bytes))
+}
+
+# fuzz PROGRAM NAME CORPUS LONGEST: the fuzzer's exit code; its words are in $out/NAME.log. Inputs have up to LONGEST
+# bytes.
 fuzz() {
 	local program=$1 name=$2 corpus=$3 new=$out/corpus/$2
-	local options=(-max_len=16384 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1)
+	local options=("-max_len=$4" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1)
 	if [[ -n ${KNEE_FUZZ_SECONDS:-} ]]; then
 		options+=("-max_total_time=$KNEE_FUZZ_SECONDS")
 	else
@@ -52,7 +61,7 @@ fuzz() {
 # calls ROOT NAME PREFIX: builds and fuzzes an algorithm.
 calls() {
 	local root=$1 name=$2 program="$out/$3$2"
-	build "$root" "$name" "$program" && fuzz "$program" "$3$name" "fuzz/corpus/calls/$name"
+	build "$root" "$name" "$program" && fuzz "$program" "$3$name" "fuzz/corpus/calls/$name" 16384
 }
 
 # said NAME: inputs, and the edges reached.
@@ -76,7 +85,7 @@ one() {
 		if calls . "$name" ""; then said "$name"; else failed "$name"; return 1; fi
 		;;
 	read)
-		if KNEE_FUZZ_TARGET=$name fuzz "$out/knee-fuzz" "$name" "fuzz/corpus/$name"; then
+		if KNEE_FUZZ_TARGET=$name fuzz "$out/knee-fuzz" "$name" "fuzz/corpus/$name" "$(longest "$name")"; then
 			said "$name"
 		else
 			failed "$name"
@@ -91,7 +100,7 @@ one() {
 		patch -s -p1 -d "$tree" <"proofs/planted/$name.patch" || return 1
 		build "$tree" "$name" "$out/planted-$name"
 		local found
-		fuzz "$out/planted-$name" "planted-$name" "fuzz/corpus/calls/$name" || true
+		fuzz "$out/planted-$name" "planted-$name" "fuzz/corpus/calls/$name" 16384 || true
 		rm -f "$out/found/planted-$name"-*
 		# A fuzzer that could not start has found nothing.
 		found=$(grep -m 1 -oE 'runtime error: .*|^[a-z_]+: .*: [0-9]+$' "$out/planted-$name.log") || {
@@ -102,7 +111,7 @@ one() {
 		;;
 	esac
 }
-export -f build fuzz calls said failed one
+export -f build longest fuzz calls said failed one
 export out
 
 what=${1:-}

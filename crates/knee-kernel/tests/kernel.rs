@@ -393,3 +393,14 @@ fn an_exported_object_is_complete() {
         drop(link);
     });
 }
+
+/// Else no test would see its warnings.
+#[test]
+fn what_the_kernel_says_is_seen() {
+    let mark = unique("said");
+    fs::write("/dev/kmsg", format!("knee's tests, before: {mark}\n")).unwrap();
+    let log = KernelLog::new();
+    fs::write("/dev/kmsg", format!("knee's tests: {mark}\n")).unwrap();
+    let seen = log.with(&[&mark]);
+    assert!(seen.len() == 1 && seen[0].contains(&format!("knee's tests: {mark}")), "{seen:?}");
+}

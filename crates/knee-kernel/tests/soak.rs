@@ -13,7 +13,6 @@ use libbpf_rs::{
     query::{LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions},
 };
 use rustix::{
-    fs::{Mode, OFlags, SeekFrom, open, seek},
     io::Errno,
     net::{AddressFamily, SocketType, ipproto, sockopt},
 };
@@ -23,7 +22,6 @@ use std::{
     env, fs,
     io::{ErrorKind, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    os::fd::OwnedFd,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
@@ -399,36 +397,6 @@ fn open_maps() -> Vec<u32> {
 
 fn open_descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
-}
-
-/// What the kernel says from now on.
-struct KernelLog(OwnedFd);
-
-impl KernelLog {
-    fn new() -> Self {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let log = open("/dev/kmsg", flags, Mode::empty())
-            .and_then(|log| seek(&log, SeekFrom::End(0)).map(|_| log))
-            .unwrap_or_else(|e| panic!("/dev/kmsg: {e}: warnings of the kernel would go unseen"));
-        Self(log)
-    }
-
-    /// Messages since then that tell of a defect.
-    fn complaints(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut record = vec![0; 1 << 14];
-        loop {
-            match rustix::io::read(&self.0, &mut record) {
-                Ok(n) => {
-                    let text = String::from_utf8_lossy(&record[..n]).into_owned();
-                    let bad = ["WARNING:", "BUG:", "Oops"];
-                    found.extend(Some(text).filter(|t| bad.iter().any(|b| t.contains(b))));
-                }
-                Err(Errno::AGAIN) => return found,
-                Err(e) => panic!("/dev/kmsg: {e}: messages of the kernel are lost"),
-            }
-        }
-    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 #![allow(dead_code)] // each file of tests uses a part
 
 use rustix::{
+    fs::{Mode, OFlags, SeekFrom, open, seek},
+    io::Errno,
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
     net::{AddressFamily, SocketType, ipproto, sockopt},
     thread::{UnshareFlags, gettid, unshare_unsafe},
@@ -12,7 +14,7 @@ use std::{
     fs,
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    os::fd::AsRawFd,
+    os::fd::{AsRawFd, OwnedFd},
     panic::{self, AssertUnwindSafe},
     process::Command,
     sync::mpsc::{Sender, channel},
@@ -31,10 +33,38 @@ fn require() {
     assert!(root, "the kernel tests need root, for network namespaces and BPF:\n{report}");
 }
 
-/// What the kernel has complained about so far: bit 9 is set by a warning.
-fn warned() -> bool {
-    let taint = fs::read_to_string("/proc/sys/kernel/tainted").unwrap();
-    taint.trim().parse::<u64>().unwrap() & (1 << 9) != 0
+/// What the kernel says from now on.
+pub struct KernelLog(OwnedFd);
+
+impl KernelLog {
+    pub fn new() -> Self {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let log = open("/dev/kmsg", flags, Mode::empty())
+            .and_then(|log| seek(&log, SeekFrom::End(0)).map(|_| log))
+            .unwrap_or_else(|e| panic!("/dev/kmsg: {e}: warnings of the kernel would go unseen"));
+        Self(log)
+    }
+
+    /// New messages that tell of a defect.
+    pub fn complaints(&self) -> Vec<String> {
+        self.with(&["WARNING:", "BUG:", "Oops"])
+    }
+
+    /// New messages that contain one of `words`.
+    pub fn with(&self, words: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut record = vec![0; 1 << 14];
+        loop {
+            match rustix::io::read(&self.0, &mut record) {
+                Ok(n) => {
+                    let text = String::from_utf8_lossy(&record[..n]).into_owned();
+                    found.extend(Some(text).filter(|t| words.iter().any(|word| t.contains(word))));
+                }
+                Err(Errno::AGAIN) => return found,
+                Err(e) => panic!("/dev/kmsg: {e}: messages of the kernel are lost"),
+            }
+        }
+    }
 }
 
 /// A thread in a network namespace of its own, with `lo` up.
@@ -73,7 +103,7 @@ fn enter(namespaces: UnshareFlags) {
 /// end with it, even after a panic. Afterwards none of `names` is registered.
 pub fn machine(names: &[&str], test: impl FnOnce() + Send) {
     require();
-    let warned_before = warned();
+    let log = KernelLog::new();
     let result = thread::scope(|scope| {
         let in_namespace = || {
             enter(UnshareFlags::NEWNET | UnshareFlags::NEWNS);
@@ -92,7 +122,7 @@ pub fn machine(names: &[&str], test: impl FnOnce() + Send) {
         let gone = || !knee_kernel::list().unwrap().iter().any(|v| v.name == *name);
         wait_until(gone, "the variant is gone");
     }
-    assert_eq!(warned(), warned_before, "the kernel warned: see dmesg");
+    assert_eq!(log.complaints(), Vec::<String>::new());
 }
 
 /// Runs a test of traffic with losses: up to three times where the kernel itself leaves calls of our
