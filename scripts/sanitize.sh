@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 crates=("$@")
-[[ ${#crates[@]} -gt 0 ]] || crates=(knee-cc knee-sim knee-kernel knee-testbed knee-vm)
+[[ ${#crates[@]} -gt 0 ]] || crates=(knee-cc knee-sim knee-kernel knee-testbed knee-vm knee)
 scripts/install-packages.sh gcc libc6-dev clang-19 libclang-rt-19-dev llvm-19 libelf-dev zlib1g-dev pkg-config make \
 	iproute2
 
@@ -31,6 +31,8 @@ for crate in "${crates[@]}"; do
 	knee-sim) tests=(--lib --test tcp) ;;
 	knee-kernel) tests=(--lib --test kernel --test trace --test rate) ;;
 	knee-testbed) tests=(--lib --test path --test killed) ;;
+	knee-vm) tests=(--lib) ;;
+	knee) tests=(--test own) ;;
 	*) tests=(--lib --bins --tests) ;;
 	esac
 	echo "== $crate"

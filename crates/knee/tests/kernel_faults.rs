@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Place, text, with};
+use common::{Place, repository, text, with};
 use knee_cc::{Params, algorithm};
 use nix::{
     libc,
@@ -12,10 +12,12 @@ use nix::{
     sched::{CloneFlags, unshare},
     sys::resource::{Resource, setrlimit},
 };
+use rustix::fs::inotify;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use std::{
     collections::BTreeSet,
     env, fs,
+    mem::MaybeUninit,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
     process::{Command, Output},
@@ -373,4 +375,50 @@ fn two_capabilities_load_and_a_third_lists() {
     assert!(text(&listed.stdout).contains(&name), "{}", text(&listed.stderr));
     assert_good(&knee(&["sys_admin"], &["trace", &name, "--duration", "100ms"]));
     assert_good(&knee(&["sys_admin"], &["kernel", "unload", &name]));
+}
+
+/// Names of what a command makes in a folder that it and its temporary files share, in a namespace of
+/// its own, where its process number is always the same.
+fn made(command: &str) -> BTreeSet<String> {
+    let runs = Runs::new();
+    let place = &runs.place;
+    let newreno = repository("cc/algorithms/newreno.c");
+    let mine = newreno.replace("newreno", "mine").replace("NEWRENO", "MINE");
+    fs::write(place.path("mine.c"), mine).unwrap();
+    let own = "duration = \"1s\"\n[path]\nrate = \"1mbit\"\nrtt = \"40ms\"\nqueue = \"30p\"\n[[flow]]\ncc = \"mine.c\"\n";
+    fs::write(place.path("mine.toml"), own).unwrap();
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&watch, place.dir.path(), inotify::WatchFlags::CREATE).unwrap();
+    let knee = place.knee(&command.split(' ').collect::<Vec<_>>());
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork"]).arg(knee.get_program()).args(knee.get_args());
+    unshare.current_dir(place.dir.path()).env("TMPDIR", place.dir.path());
+    let output = unshare.output().unwrap();
+    assert!(output.status.success(), "{command}: {}", text(&output.stderr));
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(watch, &mut buffer);
+    let mut names = BTreeSet::new();
+    while let Ok(event) = events.next() {
+        let name = event.file_name().unwrap().to_str().unwrap();
+        names.insert(name.to_owned());
+    }
+    names
+}
+
+/// Else another user could put a file or a link there first.
+#[test]
+fn no_name_in_a_shared_folder_can_be_foreseen() {
+    for (command, prefixes) in [
+        ("run mine.toml --out results", &[".knee-unfinished-", "knee-cc-"][..]),
+        ("run s.toml --host kernel --out results", &[".knee-unfinished-"]),
+        ("kernel export ./mine.c --out mine.o", &["knee-cc-", "knee-bpf-"]),
+    ] {
+        let (first, second) = (made(command), made(command));
+        for prefix in prefixes {
+            assert!(first.iter().any(|name| name.starts_with(prefix)), "{command}: {first:?}");
+        }
+        // But for the file that the user names.
+        let foreseen = first.intersection(&second).filter(|name| !command.contains(*name));
+        assert_eq!(foreseen.collect::<Vec<_>>(), Vec::<&String>::new(), "{command}");
+    }
 }

@@ -263,7 +263,7 @@ struct Outcome {
 
 impl Peers {
     pub(super) fn bench(&self) -> Result<ExitCode> {
-        let cannot = || format!("cannot make a folder in {}", env::temp_dir().display());
+        let cannot = || "cannot make a folder for temporary files (TMPDIR)";
         let folder = tempfile::Builder::new().prefix("knee-peers-").tempdir();
         let folder = folder.into_diagnostic().wrap_err_with(cannot)?;
         let outcome = self.compare(folder.path())?;
