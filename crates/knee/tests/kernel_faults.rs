@@ -375,6 +375,7 @@ fn two_capabilities_load_and_a_third_lists() {
     assert!(text(&listed.stdout).contains(&name), "{}", text(&listed.stderr));
     assert_good(&knee(&["sys_admin"], &["trace", &name, "--duration", "100ms"]));
     assert_good(&knee(&["sys_admin"], &["kernel", "unload", &name]));
+    assert_good(&knee(&[], &["kernel", "export", "newreno", "--out", "newreno.o"]));
 }
 
 /// Names of what a command makes in a folder that it and its temporary files share, in a namespace of

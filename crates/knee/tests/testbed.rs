@@ -260,6 +260,16 @@ fn it_needs_two_capabilities_and_keeps_none_of_them() {
     }
     good(&mut with(&needed, &bed.up(&[])));
     good(&mut with(&["sys_admin"], &bed.exec("sender", &["true"])));
+    let said = bad(&mut with(&["net_admin"], &bed.exec("sender", &["true"])), 2);
+    assert!(said.contains("not permitted"), "{said}");
+    let run = ["testbed", "exec", "--as", &bed.name, "--user", "nobody", "sender", "--", "true"];
+    let as_nobody = bed.place.knee(&run);
+    for one in ["setuid", "setgid"] {
+        let said = bad(&mut with(&["sys_admin", one], &as_nobody), 2);
+        assert!(said.contains("cannot run as nobody"), "{said}");
+    }
+    good(&mut with(&["sys_admin", "setuid", "setgid"], &as_nobody));
+    good(&mut with(&[], &bed.place.knee(&["testbed", "list"])));
     assert_eq!(held(bed.pid()), 0);
     good(&mut with(&[], &bed.place.knee(&["testbed", "down", &bed.name])));
     // CAP_SYS_NICE, for the priority of the thread that carries packets; CAP_DAC_OVERRIDE for a file.
