@@ -54,10 +54,10 @@ fn table() -> String {
     for id in PAPERS {
         let (paper, claims) = load(id).unwrap();
         let Recorded { holding, explained, open } = Recorded::of(&claims);
-        let [kernel, not_on_kernel] = found(&paper, &claims, &["kernel", "vm"]);
+        let [linux, not_on_linux] = found(&paper, &claims, &["vm", "kernel"]);
         let [quic, not_on_quic] = found(&paper, &claims, &["quic"]);
         text += &format!(
-            "| `{id}`: {} | {} | {holding} | {} | {} | {kernel} | {not_on_kernel} | {quic} | \
+            "| `{id}`: {} | {} | {holding} | {} | {} | {linux} | {not_on_linux} | {quic} | \
              {not_on_quic} |\n",
             paper.title,
             claims.len(),

@@ -118,8 +118,8 @@ fn attempts(spec: &RunSpec) -> u64 {
     (60 * NS_PER_S / spec.duration_ns.max(1)).clamp(least, most)
 }
 
-/// How late the path was, if that was too late.
-fn lateness(spec: &RunSpec, record: &RunRecord) -> Option<String> {
+/// How late the path of a run of `spec` was, if that was too late.
+pub fn lateness(spec: &RunSpec, record: &RunRecord) -> Option<String> {
     let lateness = record.real_time.as_ref()?.lateness;
     (!lateness.acceptable(spec.path.rtt_range_ns().0)).then(|| {
         format!(

@@ -42,7 +42,7 @@ mod traffic;
 mod variants;
 
 pub use error::TestbedError;
-pub use host::Kernel;
+pub use host::{Kernel, lateness};
 pub use passed::Passed;
 pub use plan::End;
 pub use variants::Variants;

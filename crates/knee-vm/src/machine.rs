@@ -266,7 +266,8 @@ impl Machine {
         let input = in_memory(input)?;
         let mut command = Start::new(arguments);
         command.memory(memory.0, memory.1);
-        command.option("-incoming", "defer");
+        // It waits until it is told to go on: a guest that ended before would go on after its end.
+        command.command.args(["-S", "-incoming", "defer"]);
         let item = format!("name={INPUT},file={}", path(&input));
         command.option("-fw_cfg", &item);
         let state = in_memory(&snapshot.state().map_err(failed)?)?;

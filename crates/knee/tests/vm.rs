@@ -484,6 +484,28 @@ fn a_run_ends_with_its_budget() {
     assert!(said.contains("KNEE_VM_BUDGET_S=soon"), "{said}");
 }
 
+/// Virtual time is no faster than the guest's processor.
+#[test]
+#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
+fn a_path_too_fast_for_the_guest_is_refused() {
+    let place = place();
+    let fast = r#"duration = "500ms"
+repeat = 1
+
+[path]
+rate = "500mbit"
+rtt = "10ms"
+queue = "1000p"
+
+[[flow]]
+cc = "kernel:reno"
+"#;
+    fs::write(place.path("fast.toml"), fast).unwrap();
+    let said = failure(&mut knee(&place, &["run", "fast.toml", "--host", "vm"]));
+    assert!(said.contains("too slow for this path: one packet in 1000 was"), "{said}");
+    assert!(said.contains("take a slower path"), "{said}");
+}
+
 /// More packets than its memory holds wait in the queue.
 #[test]
 #[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
