@@ -288,7 +288,7 @@ for name in "${names[@]}"; do
 	fi
 	if [[ $found != "$recorded" ]]; then
 		echo "$name: NOT AS RECORDED (> now, < in proofs/open.txt)"
-		diff <(printf '%s\n' "$recorded") <(printf '%s\n' "$found") | grep '^[<>]' | sed 's/^/  /' || true
+		diff <(printf '%s\n' "$recorded") <(printf '%s\n' "$found") | grep '^[<>] .' | sed 's/^/  /' || true
 		status=1
 		remember "$name"
 		continue
