@@ -38,7 +38,6 @@ mod runs;
 mod schedule;
 mod service;
 mod steps;
-mod timeline;
 mod trace;
 
 pub use bursts::{BurstLoss, Bursts};
@@ -51,7 +50,6 @@ pub use ring::Ring;
 pub use schedule::Schedule;
 pub use service::{Rate, Service, Varying};
 pub use steps::Steps;
-pub use timeline::Timeline;
 pub use trace::{DeliveryTrace, TraceError};
 
 /// "Nothing is due": the time that an idle element gives.

@@ -7,7 +7,7 @@ const FEW: usize = 1 << FEW_BITS;
 const FEW_BITS: u32 = 4;
 /// Most runs have no more than these.
 const HALF: usize = FEW / 2;
-/// Latest time that fits beside a source's number; 36 years.
+/// What stands for [`NEVER`] beside a source's number; 36 years.
 const LATEST: u64 = u64::MAX >> FEW_BITS;
 
 /// Knows when each source is next due, and which is first. Of sources due at the same time the
@@ -61,8 +61,7 @@ impl Schedule {
     pub fn set(&mut self, source: usize, due_ns: u64) {
         match self.due_ns.get_mut(source) {
             None => {
-                let word = (due_ns << FEW_BITS) | source as u64;
-                let word = if due_ns >= LATEST { u64::MAX } else { word };
+                let word = (due_ns.min(LATEST) << FEW_BITS) | source as u64;
                 self.few[source / HALF][source % HALF] = word;
             }
             Some(due) if *due == due_ns => {}
@@ -97,7 +96,8 @@ impl Schedule {
         if self.uses_both_halves {
             first = first.min(least(self.few[1]));
         }
-        ((first % FEW as u64) as usize, if first == u64::MAX { NEVER } else { first >> FEW_BITS })
+        let due_ns = first >> FEW_BITS;
+        ((first % FEW as u64) as usize, if due_ns == LATEST { NEVER } else { due_ns })
     }
 }
 

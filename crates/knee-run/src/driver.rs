@@ -2,7 +2,7 @@
 
 use crate::{
     Brief, Direction, End, Gone, LazyTimer, Ns, Numbered, Path, RunSpec,
-    path::{Answer, Source},
+    path::{Answer, Back, Source},
     timers::Timers,
 };
 
@@ -36,6 +36,25 @@ pub trait Ends {
     fn answer(&mut self, data: Brief, at_ns: Ns) -> Option<Self::Packet> {
         let _ = (data, at_ns);
         None
+    }
+
+    /// What is answered to data that arrived at `at_ns` arrives now, if it is not lost on its way back: see
+    /// [`Ends::answer`].
+    ///
+    /// # Errors
+    /// The ends'.
+    #[inline(always)]
+    fn come_round(
+        &mut self,
+        data: Brief,
+        at_ns: Ns,
+        network: &mut Network<Self::Packet, Self::Timer>,
+    ) -> Result<(), Self::Error> {
+        let answer = self.answer(data, at_ns);
+        match answer.and_then(|answer| network.gets_back(at_ns, answer)) {
+            Some(answer) => self.arrive(answer, Direction::Reverse, network),
+            None => Ok(()),
+        }
     }
 
     /// A timer of `flow` comes up; for lazy ones see [`Network::came_up`].
@@ -129,6 +148,12 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         self.path.send(self.now_ns, packet, from);
     }
 
+    /// `answer` starts on its way back at `at_ns`, which may be past; it, if it is not lost.
+    #[inline(always)]
+    pub(crate) fn gets_back(&mut self, at_ns: Ns, answer: P) -> Option<P> {
+        self.path.gets_back(at_ns, answer)
+    }
+
     /// A timer of `flow` that is due once, at `due_ns` ([`knee_net::NEVER`]: it is not).
     pub fn set_timer(&mut self, due_ns: Ns, flow: u32, timer: T) {
         self.timers.push(due_ns, flow, timer);
@@ -210,12 +235,16 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
                 }
             }
         }
-        let packet = if round {
-            self.path.come_round(class, &mut Answering(ends))
+        let back = if round {
+            self.path.come_round(class)
         } else {
-            self.path.return_to_start(class, self.now_ns)
+            self.path.return_to_start(class, self.now_ns).map(Back::Answer)
         };
-        packet.map_or(Ok(()), |packet| ends.arrive(packet, Direction::Reverse, self))
+        match back {
+            Some(Back::ToAnswer(at_ns, data)) => ends.come_round(data, at_ns, self),
+            Some(Back::Answer(packet)) => ends.arrive(packet, Direction::Reverse, self),
+            None => Ok(()),
+        }
     }
 
     #[inline(never)]

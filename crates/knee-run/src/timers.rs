@@ -8,6 +8,9 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 /// one flow's the least.
 pub(crate) struct Timers<T> {
     heap: BinaryHeap<Reverse<(Ns, u32, T)>>,
+    /// The first was taken, and is still in the heap: what is pushed next takes its place, which costs
+    /// half of taking it out and putting that in.
+    taken: bool,
 }
 
 /// A timer of a flow that is usually put off before it is due. It is in the heap at most once:
@@ -26,24 +29,43 @@ impl Default for LazyTimer {
 
 impl<T: Copy + Ord> Timers<T> {
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::new() }
+        Self { heap: BinaryHeap::new(), taken: false }
     }
 
     /// When the first is due.
     #[inline]
-    pub(crate) fn next_ns(&self) -> Ns {
+    pub(crate) fn next_ns(&mut self) -> Ns {
+        self.take_out();
         self.heap.peek().map_or(NEVER, |Reverse((due_ns, ..))| *due_ns)
     }
 
     /// A timer that is due once.
     pub(crate) fn push(&mut self, due_ns: Ns, flow: u32, timer: T) {
-        if due_ns != NEVER {
-            self.heap.push(Reverse((due_ns, flow, timer)));
+        if due_ns == NEVER {
+            return;
+        }
+        let new = Reverse((due_ns, flow, timer));
+        match self.heap.peek_mut() {
+            Some(mut first) if std::mem::take(&mut self.taken) => *first = new,
+            first => {
+                drop(first);
+                self.heap.push(new);
+            }
         }
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Ns, u32, T)> {
-        self.heap.pop().map(|Reverse(first)| first)
+        self.take_out();
+        self.taken = !self.heap.is_empty();
+        self.heap.peek().map(|Reverse(first)| *first)
+    }
+
+    /// What was taken leaves the heap.
+    #[inline]
+    fn take_out(&mut self) {
+        if std::mem::take(&mut self.taken) {
+            self.heap.pop();
+        }
     }
 
     /// The lazy timer is due at `due_ns` ([`NEVER`]: it is not); whether that comes before all that was

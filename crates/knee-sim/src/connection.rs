@@ -264,7 +264,7 @@ impl Connection for Tcp {
     fn finish(mut self, record: FlowRecord) -> Result<FlowRecord, Infallible> {
         Ok(FlowRecord {
             unfinished: self.receiver.unfinished(),
-            transfers: std::mem::take(&mut self.receiver.completed),
+            transfers: self.receiver.take_completed(),
             rtt: self.sender.take_rtt_stats(),
             trace: self.sender.take_trace(),
             ..record

@@ -32,14 +32,39 @@ pub(crate) struct Receiver {
     ranges: Vec<(u32, u32)>,
     /// A segment of each of the ranges that changed last, latest first.
     recent: [u32; 3],
-    /// Segments shorter than an MSS that lie ahead, and how many bytes each lacks.
-    short: VecDeque<(u32, u32)>,
-    /// Transfers under way: last segment + 1, start, size.
-    transfers: VecDeque<(u32, u64, u64)>,
-    pub(crate) completed: Vec<Transfer>,
+    /// Where the application writes transfers that end.
+    transfers: Option<Box<Transfers>>,
     pub(crate) delivered_bytes: u64,
     pub(crate) delivered_pkts: u64,
     pub(crate) duplicate_pkts: u64,
+}
+
+/// What the application writes, and how much of it has arrived.
+#[derive(Default)]
+struct Transfers {
+    /// Segments shorter than an MSS that lie ahead, and how many bytes each lacks.
+    short: VecDeque<(u32, u32)>,
+    /// Transfers under way: last segment + 1, start, size.
+    under_way: VecDeque<(u32, u64, u64)>,
+    completed: Vec<Transfer>,
+}
+
+impl Transfers {
+    /// What lies before segment `end` has arrived; how many bytes its short segments lack.
+    fn deliver_to(&mut self, now_ns: u64, end: u32) -> u64 {
+        let mut lacks_bytes = 0;
+        while let Some(&(_, lacks)) = self.short.front().filter(|(number, _)| *number < end) {
+            self.short.pop_front();
+            lacks_bytes += u64::from(lacks);
+        }
+        while let Some(&(_, start_ns, bytes)) =
+            self.under_way.front().filter(|(last, ..)| *last <= end)
+        {
+            self.under_way.pop_front();
+            self.completed.push(Transfer { start_ns, end_ns: now_ns, bytes });
+        }
+        lacks_bytes
+    }
 }
 
 impl Receiver {
@@ -55,9 +80,7 @@ impl Receiver {
             delack_due_ns: NEVER,
             ranges: Vec::new(),
             recent: [NONE; 3],
-            short: VecDeque::new(),
-            transfers: VecDeque::new(),
-            completed: Vec::new(),
+            transfers: None,
             delivered_bytes: 0,
             delivered_pkts: 0,
             duplicate_pkts: 0,
@@ -66,16 +89,23 @@ impl Receiver {
 
     /// Tells of a transfer that ends before segment `end`, whose last segment lacks `short_bytes`.
     pub(crate) fn expect(&mut self, end: u32, short_bytes: u32, start_ns: u64, size_bytes: u64) {
+        let transfers = self.transfers.get_or_insert_default();
         if short_bytes > 0 {
-            self.short.push_back((end - 1, short_bytes));
+            transfers.short.push_back((end - 1, short_bytes));
         }
-        self.transfers.push_back((end, start_ns, size_bytes));
+        transfers.under_way.push_back((end, start_ns, size_bytes));
     }
 
     /// Transfers that are not complete yet.
     pub(crate) fn unfinished(&self) -> Vec<Unfinished> {
-        let transfers = self.transfers.iter();
+        let transfers = self.transfers.iter().flat_map(|transfers| &transfers.under_way);
         transfers.map(|&(_, start_ns, bytes)| Unfinished { start_ns, bytes }).collect()
+    }
+
+    /// Transfers that are complete.
+    pub(crate) fn take_completed(&mut self) -> Vec<Transfer> {
+        let completed = |transfers: &mut Box<Transfers>| std::mem::take(&mut transfers.completed);
+        self.transfers.as_mut().map(completed).unwrap_or_default()
     }
 
     pub(crate) fn cumulative(&self) -> u32 {
@@ -143,8 +173,10 @@ impl Receiver {
 
     /// Gives up what is missing before segment `number`.
     fn skip_to(&mut self, number: u32) {
-        while self.short.front().is_some_and(|(short, _)| *short < number) {
-            self.short.pop_front();
+        if let Some(transfers) = &mut self.transfers {
+            while transfers.short.front().is_some_and(|(short, _)| *short < number) {
+                transfers.short.pop_front();
+            }
         }
         self.next = number;
     }
@@ -154,15 +186,8 @@ impl Receiver {
     fn deliver_to(&mut self, now_ns: u64, end: u32) {
         self.delivered_bytes += u64::from(end - self.next) * u64::from(self.mss_bytes);
         self.next = end;
-        while self.short.front().is_some_and(|(number, _)| *number < end) {
-            self.delivered_bytes -= self.short.pop_front().map_or(0, |(_, lacks)| u64::from(lacks));
-        }
-        while let Some(&(last, start_ns, bytes)) = self.transfers.front() {
-            if last > end {
-                break;
-            }
-            self.transfers.pop_front();
-            self.completed.push(Transfer { start_ns, end_ns: now_ns, bytes });
+        if let Some(transfers) = &mut self.transfers {
+            self.delivered_bytes -= transfers.deliver_to(now_ns, end);
         }
     }
 
@@ -254,7 +279,7 @@ mod tests {
         // What arrives after all tells nothing new.
         assert_eq!(r.arrive(0, 2), Reply::Now { duplicate: 2 });
         assert_eq!((r.cumulative(), r.delivered_pkts, r.duplicate_pkts), (5, 3, 1));
-        assert_eq!(r.completed.len(), 1);
+        assert_eq!(r.take_completed().len(), 1);
     }
 
     #[test]
@@ -344,7 +369,7 @@ mod tests {
             r.arrive(t, n);
         }
         assert_eq!(r.delivered_bytes, 2600);
-        assert_eq!(r.completed, [Transfer { start_ns: 10, end_ns: 40, bytes: 2600 }]);
+        assert_eq!(r.take_completed(), [Transfer { start_ns: 10, end_ns: 40, bytes: 2600 }]);
     }
 
     proptest! {

@@ -67,13 +67,13 @@ pub(crate) struct Sender {
     timer: Timer,
     /// Recovery with SACK, an exact clock, no trace.
     plain: bool,
-    keep_rtt: bool,
     idle_restart: bool,
     random: Random,
     recovery: Recovery,
+    /// The distribution of RTTs, if it is wanted.
+    rtt_stats: Option<Box<DelayStats>>,
     tcb: Tcb,
     initial_window_pkts: u32,
-    rtt_stats: DelayStats,
 }
 
 /// What the timer is for.
@@ -120,13 +120,12 @@ impl Sender {
             receive_window_pkts: options.receive_window_pkts,
             timer: Timer::Timeout,
             plain,
-            keep_rtt,
             idle_restart: options.idle_restart,
             random,
             recovery,
+            rtt_stats: keep_rtt.then(Box::default),
             tcb,
             initial_window_pkts: options.initial_window_pkts,
-            rtt_stats: DelayStats::default(),
         }
     }
 
@@ -159,7 +158,7 @@ impl Sender {
 
     /// The distribution of the RTT samples.
     pub(crate) fn take_rtt_stats(&mut self) -> DelayStats {
-        std::mem::take(&mut self.rtt_stats)
+        self.rtt_stats.take().map_or_else(DelayStats::default, |stats| *stats)
     }
 
     /// What the next ACK will touch first beside the sender itself.
@@ -291,7 +290,7 @@ impl Sender {
             }
             _ => {
                 seen.advanced_pkts = advanced;
-                tcb.algorithm.on_rtt(&mut tcb.conn, &seen, &mut tcb.counters);
+                tcb.algorithm.on_rtt::<CALM>(&mut tcb.conn, &seen, &mut tcb.counters);
                 seen.advanced_pkts = 0;
             }
         }
@@ -318,7 +317,7 @@ impl Sender {
             } else if tcb.owns_window || before != tcb.mutable() || seen.lost_pkts > 0 {
                 tcb.refresh::<false>(now_ns);
             }
-            tcb.algorithm.on_ack(&mut tcb.conn, &seen, &mut tcb.counters);
+            tcb.algorithm.on_ack::<CALM>(&mut tcb.conn, &seen, &mut tcb.counters);
         }
         tcb.conn.cwnd_pkts = tcb.conn.cwnd_pkts.max(1);
         self.rearm::<CALM>(now_ns, advanced, verdict.reordering_due_ns);
@@ -355,8 +354,8 @@ impl Sender {
     fn measure_rtt(&mut self, now_ns: u64, news: &News) -> Option<u64> {
         let tcb = &mut self.tcb;
         let rtt_ns = tcb.rtt.sample_ns(now_ns, news, tcb.board.min_rtt_ns())?;
-        if self.keep_rtt {
-            self.rtt_stats.add(rtt_ns);
+        if let Some(rtt_stats) = &mut self.rtt_stats {
+            rtt_stats.add(rtt_ns);
         }
         tcb.board.learn_rtt(rtt_ns);
         tcb.rtt.learn(rtt_ns);
@@ -422,7 +421,7 @@ impl Sender {
             let window_pkts = self.tcb.conn.cwnd_pkts;
             let room = |board: &Scoreboard| board.outstanding() < window_pkts;
             return match RATE {
-                true => self.send_paced(now_ns, room, out),
+                true => self.send_paced::<true>(now_ns, room, out),
                 false => self.send_new_while(now_ns, room, out),
             };
         }
@@ -434,7 +433,7 @@ impl Sender {
             tcb.conn.cwnd_pkts.saturating_add_signed(self.recovery.inflation_pkts(tcb.phase()));
         let room = |board: &Scoreboard| board.in_network() + held_back_pkts < window_pkts;
         if self.rate.is_some() {
-            self.send_paced(now_ns, room, out);
+            self.send_paced::<false>(now_ns, room, out);
             return;
         }
         while room(&self.tcb.board) {
@@ -463,7 +462,7 @@ impl Sender {
     /// The same at the pace that the algorithm asks for: one packet when it is due, then the time of
     /// the next.
     #[inline(never)]
-    fn send_paced(
+    fn send_paced<const CALM: bool>(
         &mut self,
         now_ns: u64,
         room: impl Fn(&Scoreboard) -> bool,
@@ -472,7 +471,7 @@ impl Sender {
         self.pace_due_ns = NEVER;
         let end = self.sendable_end();
         while room(&self.tcb.board) {
-            let lost = self.tcb.board.next_lost();
+            let lost = if CALM { None } else { self.tcb.board.next_lost() };
             if lost.is_none() && self.tcb.board.nxt() >= end {
                 break;
             }
@@ -496,7 +495,12 @@ impl Sender {
     /// The next packet may leave.
     pub(crate) fn on_pace(&mut self, now_ns: u64, out: &mut impl Transmit) {
         self.note_app_limit::<false>();
-        self.send(now_ns, out);
+        let calm = self.tcb.phase() == Phase::Open && !self.tcb.board.may_have_lost();
+        if self.plain && calm {
+            self.send_what_fits::<true, true>(now_ns, out);
+        } else {
+            self.send(now_ns, out);
+        }
     }
 
     #[inline(never)]

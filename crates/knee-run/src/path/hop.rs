@@ -228,20 +228,22 @@ impl<P: Numbered> Hop<P> {
         }
     }
 
+    /// Whether it says at once when packets leave, and holds copies of them.
+    #[inline(always)]
+    pub(super) fn holds_copies(&self) -> bool {
+        matches!(self.server, Server::Copies(..))
+    }
+
     /// A packet comes to it, which says at once when packets leave; if it is taken: when it will have left.
-    /// It may be marked.
     #[inline(always)]
     pub(super) fn foresee(
         &mut self,
         now_ns: Ns,
-        packet: &mut P,
+        packet: &P,
         random: &mut Random,
-        log: bool,
         gone: &mut VecDeque<Gone<P>>,
     ) -> Option<Ns> {
-        let Server::Times(timetable) = &mut self.server else {
-            return self.foresee_copy(now_ns, packet, random, log, gone);
-        };
+        let Server::Times(timetable) = &mut self.server else { return None };
         if self.loss.loses(random) || in_burst(&mut self.bursts) {
             gone.push_back(Gone::forward(now_ns, packet.clone(), PacketEvent::Lost));
             return None;
@@ -259,9 +261,9 @@ impl<P: Numbered> Hop<P> {
         Some(departs_ns)
     }
 
-    /// The same where copies are held.
+    /// The same where copies are held; the packet may be marked.
     #[inline(never)]
-    fn foresee_copy(
+    pub(super) fn foresee_copy(
         &mut self,
         now_ns: Ns,
         packet: &mut P,

@@ -166,6 +166,15 @@ impl Round {
     }
 }
 
+/// What is back at the path's start.
+pub(crate) enum Back<P> {
+    /// An answer.
+    Answer(P),
+    /// The answer to these data, which arrived at the path's end at this time, if there is one; it has
+    /// not been asked for.
+    ToAnswer(Ns, Brief),
+}
+
 /// What the path's end does with a packet that has arrived there, where it answers at once.
 pub(crate) trait Answer<P> {
     /// The answer to `data`, which arrived at `at_ns`, if there is one.
@@ -474,7 +483,8 @@ impl<P: Numbered> Path<P> {
                     break;
                 }
                 let Some((at_ns, data)) = round.line.take_front() else { break };
-                let answer = self.answered(at_ns, data, end);
+                let answer = end.answer(data, at_ns);
+                let answer = answer.and_then(|answer| self.gets_back(at_ns, answer));
                 let class = &mut self.links.classes[class_index];
                 let back_ns = class.round.back_ns;
                 answer.into_iter().for_each(|answer| class.to_start.push(at_ns, back_ns, answer));
@@ -484,11 +494,10 @@ impl<P: Numbered> Path<P> {
         }
     }
 
-    /// The answer to `data`, which arrived at `at_ns`, if there is one and it is not lost.
+    /// `answer` starts on its way back at `at_ns`; it, if it is not lost.
     #[inline(always)]
-    fn answered(&mut self, at_ns: Ns, data: Brief, end: &mut impl Answer<P>) -> Option<P> {
-        let answer = end.answer(data, at_ns)?;
-        let port = &mut self.ports[data.flow() as usize];
+    pub(crate) fn gets_back(&mut self, at_ns: Ns, answer: P) -> Option<P> {
+        let port = &mut self.ports[answer.flow() as usize];
         port.ack_pkts += 1;
         if self.links.loss_reverse.loses(&mut port.reverse_random) {
             self.links.gone.push_back(Gone::reverse(at_ns, answer, PacketEvent::Lost));
@@ -497,16 +506,16 @@ impl<P: Numbered> Path<P> {
         Some(answer)
     }
 
-    /// On [`Source::Start`]: what is answered to the data of `class` whose round ends now.
+    /// On [`Source::Start`]: what of `class` is back now.
     #[inline(always)]
-    pub(crate) fn come_round(&mut self, class_index: usize, end: &mut impl Answer<P>) -> Option<P> {
+    pub(crate) fn come_round(&mut self, class_index: usize) -> Option<Back<P>> {
         let class = &mut self.links.classes[class_index];
         if !class.to_start.is_empty() {
-            return self.come_answered(class_index);
+            return self.come_answered(class_index).map(Back::Answer);
         }
         let (at_ns, data) = class.round.line.take_front()?;
         self.links.schedule.set(to_start(class_index), class.round.next_back_ns());
-        self.answered(at_ns, data, end)
+        Some(Back::ToAnswer(at_ns, data))
     }
 
     /// The same of what was answered before.
@@ -814,11 +823,32 @@ impl<P: Numbered> Links<P> {
 
     /// A packet comes to hop `hop`, of which it is known at once when it leaves.
     #[inline(always)]
-    fn foresee(&mut self, now_ns: Ns, mut packet: P, hop: usize, port: &mut Port) {
+    fn foresee(&mut self, now_ns: Ns, packet: P, hop: usize, port: &mut Port) {
         let at = hop_of(&mut self.first, &mut self.later, hop);
+        if at.holds_copies() {
+            return self.foresee_copy(now_ns, packet, hop, port);
+        }
         let random = &mut port.forward_random;
-        let taken = at.foresee(now_ns, &mut packet, random, self.log, &mut self.gone);
-        let Some(departs_ns) = taken else { return };
+        if let Some(departs_ns) = at.foresee(now_ns, &packet, random, &mut self.gone) {
+            self.foreseen(packet, departs_ns, hop, port);
+        }
+    }
+
+    /// The same where the hop holds copies.
+    #[inline(never)]
+    fn foresee_copy(&mut self, now_ns: Ns, mut packet: P, hop: usize, port: &mut Port) {
+        let at = hop_of(&mut self.first, &mut self.later, hop);
+        let (random, log) = (&mut port.forward_random, self.log);
+        let taken = at.foresee_copy(now_ns, &mut packet, random, log, &mut self.gone);
+        if let Some(departs_ns) = taken {
+            self.foreseen(packet, departs_ns, hop, port);
+        }
+    }
+
+    /// A packet will have left hop `hop` at `departs_ns`: where it is then.
+    #[inline(always)]
+    fn foreseen(&mut self, packet: P, departs_ns: Ns, hop: usize, port: &mut Port) {
+        let at = hop_of(&mut self.first, &mut self.later, hop);
         if self.last_hops.get(packet.flow() as usize).is_some_and(|last| hop < *last) {
             return self.pass_on(hop, departs_ns, packet);
         }

@@ -7,8 +7,7 @@ use knee_run::{Call, CallRecord, FlowCounters};
 pub(super) struct Algorithm {
     controller: Controller,
     uses_random: bool,
-    /// Behind a pointer: few runs have one.
-    trace: Option<Box<Vec<CallRecord>>>,
+    trace: Option<Vec<CallRecord>>,
 }
 
 impl Algorithm {
@@ -16,7 +15,7 @@ impl Algorithm {
         let uses_random = params.algorithm().uses_random();
         let before = trace.then_some(*conn);
         let controller = Controller::new(params, conn);
-        let mut new = Self { controller, uses_random, trace: trace.then(Box::default) };
+        let mut new = Self { controller, uses_random, trace: trace.then(Vec::new) };
         new.log(Call::Init, 0, &Ack::default(), before, conn, 0);
         new
     }
@@ -40,7 +39,7 @@ impl Algorithm {
     }
 
     pub(super) fn take_trace(&mut self) -> Vec<CallRecord> {
-        self.trace.take().map_or_else(Vec::new, |trace| *trace)
+        self.trace.take().unwrap_or_default()
     }
 
     /// The connection before a call, if that is to be logged.
@@ -76,17 +75,29 @@ impl Algorithm {
         }
     }
 
+    /// `UNTRACED`: there is no log.
     #[inline(always)]
-    pub(super) fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
-        let before = self.before(conn);
+    pub(super) fn on_rtt<const UNTRACED: bool>(
+        &mut self,
+        conn: &mut Conn,
+        ack: &Ack,
+        counters: &mut FlowCounters,
+    ) {
+        let before = if UNTRACED { None } else { self.before(conn) };
         self.controller.on_rtt(conn, ack);
         counters.count(Call::OnRtt, conn, 0);
         self.log(Call::OnRtt, 0, ack, before, conn, 0);
     }
 
+    /// As [`Self::on_rtt`].
     #[inline(always)]
-    pub(super) fn on_ack(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut FlowCounters) {
-        let before = self.before(conn);
+    pub(super) fn on_ack<const UNTRACED: bool>(
+        &mut self,
+        conn: &mut Conn,
+        ack: &Ack,
+        counters: &mut FlowCounters,
+    ) {
+        let before = if UNTRACED { None } else { self.before(conn) };
         self.controller.on_ack(conn, ack);
         counters.count(Call::OnAck, conn, 0);
         self.log(Call::OnAck, 0, ack, before, conn, 0);

@@ -72,8 +72,7 @@ impl Scoreboard {
         if losses.marked_pkts > 0 {
             self.flagged_end = self.flagged_end.max(number);
         }
-        while let Some(number) = self.rack.resent.front() {
-            let sent_ns = self.rack.resent.next_ns();
+        while let Some(&(sent_ns, number)) = self.rack.resent.front() {
             if self.is_unanswered(number, sent_ns) {
                 if !self.rack.latest.is_after(sent_ns, number) {
                     break;
@@ -90,7 +89,7 @@ impl Scoreboard {
                 losses.marked_pkts += 1;
                 losses.again |= was.has(RETRANS);
             }
-            self.rack.resent.take();
+            self.rack.resent.take_front();
         }
         losses
     }

@@ -1,7 +1,7 @@
 //! What RACK remembers of one connection (RFC 8985 section 5): what was delivered, what was sent again.
 //! `loss_detection` judges by it.
 
-use knee_net::Timeline;
+use knee_net::Ring;
 
 /// The delivered segment that was sent last (RFC 8985 section 5.2): everything sent before it can
 /// be judged.
@@ -30,8 +30,8 @@ pub(super) struct Rack {
     pub judged: u32,
     /// A segment arrived after a later one, though it was sent only once (`RACK.reordering_seen`).
     pub reordered: bool,
-    /// Numbers of the retransmissions not judged yet, by the times of their sending.
-    pub resent: Timeline<u32>,
+    /// Times and numbers of the retransmissions not judged yet, in the order of their sending.
+    pub resent: Ring<(u64, u32)>,
 }
 
 impl Rack {
@@ -61,17 +61,17 @@ impl Rack {
 
     /// Segment `number` was sent again; those below `una` are acknowledged.
     pub(super) fn retransmitted(&mut self, number: u32, now_ns: u64, una: u32) {
-        while self.resent.front().is_some_and(|n| n < una) {
-            self.resent.take();
+        while self.resent.front().is_some_and(|(_, n)| *n < una) {
+            self.resent.take_front();
         }
-        self.resent.push(now_ns, number);
+        self.resent.push_back((now_ns, number));
     }
 
     /// Nothing from `una` on is judged. `resent`: when each retransmission was sent, ascending, and
     /// its number.
     pub(super) fn restart(&mut self, una: u32, resent: Vec<(u64, u32)>) {
-        self.resent = Timeline::default();
-        resent.into_iter().for_each(|(sent_ns, number)| self.resent.push(sent_ns, number));
+        self.resent = Ring::default();
+        resent.into_iter().for_each(|resent| self.resent.push_back(resent));
         self.judged = una;
     }
 }

@@ -13,7 +13,7 @@ impl Sender {
         self.arm_first(now_ns, self.recovery.is_sack() && may_probe);
     }
 
-    #[inline]
+    #[inline(always)]
     fn arm_first(&mut self, now_ns: u64, may_probe: bool) {
         let tcb = &self.tcb;
         let srtt_ns = tcb.rtt.srtt_ns();
