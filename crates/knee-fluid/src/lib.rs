@@ -29,9 +29,10 @@
 //!
 //! [`Fluid`] is this model, [`Delayed`] the one with feedback a round trip late, a queue of limited
 //! size with loss, and classes of flows that differ in RTT and rule. Neither has slow start or
-//! randomness. Times are seconds, windows packets, rates packets/s. Differential equations are
-//! solved by the crate `differential-equations`; the feature `trajectories` (on by default) brings it, and
-//! what needs it: [`Delayed`] and the trajectories of both.
+//! randomness. [`EbbCycle`] is another model, for the sawtooth of Ebb. Times are seconds, windows
+//! packets, rates packets/s. Differential equations are solved by the crate
+//! `differential-equations`; the feature `trajectories` (on by default) brings it, and what needs
+//! it: [`Delayed`] and the trajectories of both.
 //!
 //! ```
 //! let hd = knee_fluid::Backoff { qmin_s: 0.005, qth_s: 0.030, qmax_s: 0.100, pmax: 0.02 };
@@ -43,6 +44,7 @@
 mod curve;
 #[cfg(feature = "trajectories")]
 mod delayed;
+mod ebb;
 mod fluid;
 #[cfg(feature = "trajectories")]
 mod trajectory;
@@ -50,6 +52,7 @@ mod trajectory;
 pub use curve::{Backoff, GentleRed};
 #[cfg(feature = "trajectories")]
 pub use delayed::Delayed;
+pub use ebb::EbbCycle;
 pub use fluid::{Class, Equilibrium, Fluid, Link, Regime, Rule, Stability};
 #[cfg(feature = "trajectories")]
 pub use trajectory::Point;

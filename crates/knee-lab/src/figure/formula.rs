@@ -9,7 +9,7 @@ use super::{
     fluid::FluidSpec,
     language::engine,
 };
-use knee_fluid::Stability;
+use knee_fluid::{EbbCycle, Stability};
 use knee_results::metrics::{Metrics, percentile};
 use knee_run::{RunRecord, RunSpec};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position, Scope};
@@ -237,6 +237,20 @@ impl Formulas {
             });
             Ok(found.collect())
         });
+        engine.register_fn(
+            "ebb_cycle",
+            |rate_mbps: Dynamic, rtt_ms: Dynamic, flows: Dynamic| -> Fallible<Map> {
+                let capacity_pps = number(&rate_mbps)? * 1e6 / 12_000.0;
+                // The RTT without a queue has the time of one packet on the link.
+                let rtt_s = number(&rtt_ms)? / 1e3 + 1.0 / capacity_pps;
+                let cycle = EbbCycle::new(capacity_pps, rtt_s, number(&flows)?)
+                    .map_err(|e| e.to_string())?;
+                let mut map = Map::new();
+                map.insert("period_s".into(), Dynamic::from(cycle.period_s));
+                map.insert("queue_ms".into(), Dynamic::from(cycle.mean_queue_s * 1e3));
+                Ok(map)
+            },
+        );
         engine.register_fn("response", |name: &str, q_ms: Dynamic| -> Fallible<f64> {
             Ok(compiled::response(name, number(&q_ms)?)?)
         });
