@@ -388,7 +388,8 @@ fn made(command: &str) -> BTreeSet<String> {
     fs::write(place.path("mine.c"), mine).unwrap();
     let own = "duration = \"1s\"\n[path]\nrate = \"1mbit\"\nrtt = \"40ms\"\nqueue = \"30p\"\n[[flow]]\ncc = \"mine.c\"\n";
     fs::write(place.path("mine.toml"), own).unwrap();
-    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    let watch =
+        inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).unwrap();
     inotify::add_watch(&watch, place.dir.path(), inotify::WatchFlags::CREATE).unwrap();
     let knee = place.knee(&command.split(' ').collect::<Vec<_>>());
     let mut unshare = Command::new("unshare");
