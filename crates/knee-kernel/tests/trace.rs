@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use knee_cc::{Event, Params, Profile, algorithms};
+use knee_cc::{Algorithm, Event, Params, Profile, algorithms};
 use knee_kernel::{Error, Filter, Loaded, SocketId, TracedCall, Tracer, load, unload};
 use knee_run::{Call, CallRecord, Replay};
 use std::{
@@ -73,94 +73,90 @@ fn send(to: SocketAddr, name: &str, n: usize) {
 /// Two flows through a path that drops: every call of both is recorded, and the same natively.
 #[test]
 fn calls_on_a_lossy_path_are_the_same_natively() {
-    steadily(every_call_is_the_native_one);
+    algorithms().iter().for_each(|a| steadily(|| every_call_is_the_native_one(*a)));
 }
 
-fn every_call_is_the_native_one() {
-    for a in algorithms() {
-        let (name, is_rate) = (unique(&a.name()[..2]), a.profile() == Profile::Rate);
-        machine(&[&name], || {
-            let _loaded = load(&Params::defaults(*a), &name).unwrap();
-            let mut tracer = Tracer::start(&[&name], ANY, RING_BYTES).unwrap();
-            assert_eq!(tracer.variants()[0].params, Params::defaults(*a));
-            let (far, _router) = bottleneck();
-            let addresses = far.run(|| [receiver("10.77.2.1:0"), receiver("10.77.2.1:0")]);
-            thread::scope(|scope| {
-                for (to, _) in &addresses {
-                    scope.spawn(|| send(*to, &name, 2 << 20));
-                }
-            });
-            for (_, arrived) in addresses {
-                arrived.join().unwrap();
+fn every_call_is_the_native_one(a: Algorithm) {
+    let (name, is_rate) = (unique(&a.name()[..2]), a.profile() == Profile::Rate);
+    machine(&[&name], || {
+        let _loaded = load(&Params::defaults(a), &name).unwrap();
+        let mut tracer = Tracer::start(&[&name], ANY, RING_BYTES).unwrap();
+        assert_eq!(tracer.variants()[0].params, Params::defaults(a));
+        let (far, _router) = bottleneck();
+        let addresses = far.run(|| [receiver("10.77.2.1:0"), receiver("10.77.2.1:0")]);
+        thread::scope(|scope| {
+            for (to, _) in &addresses {
+                scope.spawn(|| send(*to, &name, 2 << 20));
             }
-            let traced = Traced::of(&mut tracer);
-            run("ip link del s0");
-            assert_eq!(tracer.dropped().unwrap(), 0);
-            traced.same();
-            assert_eq!(traced.replays.len(), 2, "two connections");
-            // Profile RATE has one call for an ACK.
-            let least = if is_rate { 250 } else { 500 };
-            for (socket, replay) in &traced.replays {
-                assert_eq!(socket.remote.ip(), "10.77.2.1".parse::<IpAddr>().unwrap());
-                assert!(!replay.joined && replay.gaps == 0, "{replay:?}");
-                assert!(replay.compared == replay.calls && replay.calls > least, "{replay:?}");
-            }
-            assert_eq!(traced.count(Call::Init), 2);
-            println!(
-                "{}: {} on_rtt, {} on_ack, {} ssthresh, {} on_event, {} undo",
-                a.name(),
-                traced.count(Call::OnRtt),
-                traced.count(Call::OnAck),
-                traced.count(Call::Ssthresh),
-                traced.count(Call::OnEvent),
-                traced.count(Call::Undo)
-            );
-            // Vegas, for one, may send all of it without a loss.
-            let must_lose = a.name() == "newreno";
-            assert!(!must_lose || traced.count(Call::Ssthresh) > 0, "the path drops");
-            let sampled = |c: &CallRecord| c.call == Call::OnAck && c.ack.sample_us > 0;
-            let of_rate = |c: &CallRecord| {
-                c.ack.sample_us > 0
-                    || c.ack.prior_inflight_pkts > 0
-                    || c.before.pacing_bytes_per_s > 0
-            };
-            for calls in traced.calls.values() {
-                let recovered =
-                    |c: &CallRecord| c.call == Call::OnEvent && c.event == Event::Recovered as u32;
-                if is_rate {
-                    let samples = calls.iter().filter(|c| sampled(c)).count();
-                    assert!(samples * 2 > calls.len(), "{samples} samples, {} calls", calls.len());
-                    assert!(!calls.iter().any(|c| c.call == Call::OnRtt || recovered(c)));
-                } else {
-                    assert!(!calls.iter().any(of_rate), "nothing of profile RATE");
-                }
-            }
-            // Trust: one bit of any record shows.
-            let (socket, calls) = traced.calls.iter().next().unwrap();
-            let params = Params::defaults(*a);
-            let changed = |change: fn(&mut CallRecord)| {
-                let mut replay = Replay::new(params.clone());
-                for (i, call) in calls.iter().enumerate() {
-                    let mut call = *call;
-                    if i == calls.len() / 2 {
-                        change(&mut call);
-                    }
-                    replay.call(&call, 0);
-                }
-                let first = replay.first.map(|d| d.number as usize);
-                assert_eq!(first, Some(calls.len() / 2 + 1), "{socket:?}");
-            };
-            changed(|c| c.before.inflight_pkts ^= 1);
-            changed(|c| c.after.ssthresh_pkts ^= 1);
-            changed(|c| c.result ^= 1);
-            changed(|c| c.observed[0] ^= 1);
-            changed(|c| {
-                let mut state = *c.state.bytes();
-                state[1] ^= 1;
-                c.state = state.into();
-            });
         });
-    }
+        for (_, arrived) in addresses {
+            arrived.join().unwrap();
+        }
+        let traced = Traced::of(&mut tracer);
+        run("ip link del s0");
+        assert_eq!(tracer.dropped().unwrap(), 0);
+        traced.same();
+        assert_eq!(traced.replays.len(), 2, "two connections");
+        // Profile RATE has one call for an ACK.
+        let least = if is_rate { 250 } else { 500 };
+        for (socket, replay) in &traced.replays {
+            assert_eq!(socket.remote.ip(), "10.77.2.1".parse::<IpAddr>().unwrap());
+            assert!(!replay.joined && replay.gaps == 0, "{replay:?}");
+            assert!(replay.compared == replay.calls && replay.calls > least, "{replay:?}");
+        }
+        assert_eq!(traced.count(Call::Init), 2);
+        println!(
+            "{}: {} on_rtt, {} on_ack, {} ssthresh, {} on_event, {} undo",
+            a.name(),
+            traced.count(Call::OnRtt),
+            traced.count(Call::OnAck),
+            traced.count(Call::Ssthresh),
+            traced.count(Call::OnEvent),
+            traced.count(Call::Undo)
+        );
+        // Vegas, for one, may send all of it without a loss.
+        let must_lose = a.name() == "newreno";
+        assert!(!must_lose || traced.count(Call::Ssthresh) > 0, "the path drops");
+        let sampled = |c: &CallRecord| c.call == Call::OnAck && c.ack.sample_us > 0;
+        let of_rate = |c: &CallRecord| {
+            c.ack.sample_us > 0 || c.ack.prior_inflight_pkts > 0 || c.before.pacing_bytes_per_s > 0
+        };
+        for calls in traced.calls.values() {
+            let recovered =
+                |c: &CallRecord| c.call == Call::OnEvent && c.event == Event::Recovered as u32;
+            if is_rate {
+                let samples = calls.iter().filter(|c| sampled(c)).count();
+                assert!(samples * 2 > calls.len(), "{samples} samples, {} calls", calls.len());
+                assert!(!calls.iter().any(|c| c.call == Call::OnRtt || recovered(c)));
+            } else {
+                assert!(!calls.iter().any(of_rate), "nothing of profile RATE");
+            }
+        }
+        // Trust: one bit of any record shows.
+        let (socket, calls) = traced.calls.iter().next().unwrap();
+        let params = Params::defaults(a);
+        let changed = |change: fn(&mut CallRecord)| {
+            let mut replay = Replay::new(params.clone());
+            for (i, call) in calls.iter().enumerate() {
+                let mut call = *call;
+                if i == calls.len() / 2 {
+                    change(&mut call);
+                }
+                replay.call(&call, 0);
+            }
+            let first = replay.first.map(|d| d.number as usize);
+            assert_eq!(first, Some(calls.len() / 2 + 1), "{socket:?}");
+        };
+        changed(|c| c.before.inflight_pkts ^= 1);
+        changed(|c| c.after.ssthresh_pkts ^= 1);
+        changed(|c| c.result ^= 1);
+        changed(|c| c.observed[0] ^= 1);
+        changed(|c| {
+            let mut state = *c.state.bytes();
+            state[1] ^= 1;
+            c.state = state.into();
+        });
+    });
 }
 
 #[test]
