@@ -12,7 +12,7 @@
 # digest of all that was analysed, seconds of processor time. A proof writes it; commit it with the change.
 #
 # KNEE_PROVE_JOBS: analyses at a time, else one per core; KNEE_PROVE_SECONDS: the longest that one may take, else 900;
-# KNEE_PROVE_BUDGET: --due ends after so many seconds and says what is left, else it proves all.
+# KNEE_PROVE_BUDGET: --due ends after so many seconds, and fails if something is left; else it proves all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -300,7 +300,8 @@ for name in "${names[@]}"; do
 	remember "$name" "$(cat "$work/$name.seconds")"
 done
 if [[ ${#late[@]} -gt 0 ]]; then
-	echo "NOT PROVED YET, for want of time: ${late[*]}; scripts/prove.sh --due proves them"
+	echo "NOT PROVED, for want of time: ${late[*]}. Run scripts/prove.sh --due and commit proofs/proved.txt" >&2
+	status=1
 fi
 [[ $mode != record ]] || sort -o proofs/open.txt proofs/open.txt
 echo "${#names[@]} algorithms in $((SECONDS - start)) s"

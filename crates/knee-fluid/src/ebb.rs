@@ -15,7 +15,7 @@ pub struct EbbCycle {
     pub period_s: f64,
     /// Mean queueing delay, s.
     pub mean_queue_s: f64,
-    /// Tests that failed, of those that ended.
+    /// Fraction of the tests that failed.
     pub failed: f64,
 }
 
@@ -70,7 +70,7 @@ impl EbbCycle {
                 if drained {
                     drains.push(step as f64 / steps_per_s);
                 }
-            } else if drained {
+            } else {
                 (flow.ended, flow.failed) = (0, 0);
             }
         }
