@@ -126,6 +126,8 @@ static void allow(struct fuzz_call *c, const struct cc_conn *last)
 static void make(const struct cc_algorithm *alg, const struct fuzz_call *c, const u32 *words,
 		 struct outcome *out)
 {
+	const char *violated;
+
 	out->conn = c->conn;
 	out->result = 0;
 	switch (c->call) {
@@ -152,6 +154,8 @@ static void make(const struct cc_algorithm *alg, const struct fuzz_call *c, cons
 		check(out->result >= 1U, "undo() gives", out->result);
 	}
 	alg->observe(out->state, words, out->observed);
+	violated = alg->violated(out->state, words);
+	check(violated == 0, violated, c->call);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n)

@@ -93,14 +93,14 @@ one() {
 		fi
 		;;
 	planted)
-		local tree="$out/planted/$name"
+		local tree="$out/planted/$name" algorithm=${name%-invariant}
 		rm -rf "$tree"
 		mkdir -p "$tree"
 		cp -r cc "$tree"
 		patch -s -p1 -d "$tree" <"proofs/planted/$name.patch" || return 1
-		build "$tree" "$name" "$out/planted-$name"
+		build "$tree" "$algorithm" "$out/planted-$name"
 		local found
-		fuzz "$out/planted-$name" "planted-$name" "fuzz/corpus/calls/$name" 16384 || true
+		fuzz "$out/planted-$name" "planted-$name" "fuzz/corpus/calls/$algorithm" 16384 || true
 		rm -f "$out/found/planted-$name"-*
 		# A fuzzer that could not start has found nothing.
 		found=$(grep -m 1 -oE 'runtime error: .*|^[a-z_]+: .*: [0-9]+$' "$out/planted-$name.log") || {
@@ -122,6 +122,9 @@ calls | planted)
 	[[ ${#names[@]} -gt 0 ]] || mapfile -t names < <(cd cc/algorithms && printf '%s\n' *.c | sed 's/\.c$//')
 	for name in "${names[@]}"; do
 		[[ -f cc/algorithms/$name.c ]] || { echo "$name: no such algorithm" >&2; exit 2; }
+	done
+	[[ $what == calls ]] || for name in "${names[@]}"; do
+		[[ ! -f proofs/planted/$name-invariant.patch ]] || names+=("$name-invariant")
 	done
 	;;
 read)

@@ -49,6 +49,14 @@ struct africa_state {
 	u8 fast;		 /* the mode */
 };
 
+#define AFRICA_INVARIANTS(X) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_SLOW_RTT_INVARIANT(X) \
+	CC_AT_MOST(X, credit_q16, 0xffffU) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, fast, 1U)
+
 static void africa_init(struct cc_conn *conn, struct africa_state *st,
 			const struct africa_params *p)
 {
@@ -113,7 +121,7 @@ static void africa_observe(const struct africa_state *st, const struct africa_pa
 	out[3] = cc_slow_rtt_us(&st->slow);
 }
 
-KNEE_ALGORITHM(africa, AFRICA_PARAMS, AFRICA_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(africa, AFRICA_PARAMS, AFRICA_RULES, AFRICA_INVARIANTS, CC_NO_RANDOM,
 	       "HighSpeed TCP's growth while the queue is almost empty, otherwise NewReno's",
 	       "King, Baraniuk, Riedi, INFOCOM 2005",
 	       "backlog_thousandths|increase_thousandths|fast_mode|srtt_us");

@@ -170,6 +170,22 @@ struct bbr_state {
 };
 _Static_assert(sizeof(struct bbr_state) == CC_STATE_MAX_BYTES, "no padding, all in the socket");
 
+#define BBR_INVARIANTS(X) \
+	X(bw_q6, st->bw_q6[0] < BBR_INFINITE && st->bw_q6[1] < BBR_INFINITE) \
+	X(bw_latest_q6, st->bw_latest_q6 < BBR_INFINITE) \
+	X(full_bw_q6, st->full_bw_q6 < BBR_INFINITE) \
+	X(min_rtt_us, st->min_rtt_us != 0U) \
+	X(probe_rtt_us, st->probe_rtt_us != 0U) \
+	X(initial_cwnd_pkts, st->initial_cwnd_pkts != 0U) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, probe_wait_ms, 60000U) \
+	CC_AT_MOST(X, mode, BBR_PROBE_RTT) \
+	CC_AT_MOST(X, acks, BBR_ACKS_UNDONE) \
+	CC_AT_MOST(X, undo, BBR_UNDO_UP) \
+	CC_AT_MOST(X, full_rounds, p->full_rounds) \
+	CC_AT_MOST(X, up_rounds, 30U) \
+	X(full_reached, st->full_reached || st->mode == BBR_STARTUP || st->mode == BBR_PROBE_RTT)
+
 #define BBR_INFINITE CC_U32_MAX
 #define BBR_RTT_NONE CC_TIME_MAX_US
 /* Largest finite bound, packets. */
@@ -880,6 +896,6 @@ static void bbr_observe(const struct bbr_state *st, const struct bbr_params *p,
 }
 
 KNEE_RATE_ALGORITHM(
-    bbr, BBR_PARAMS, BBR_RULES, CC_USES_RANDOM,
+    bbr, BBR_PARAMS, BBR_RULES, BBR_INVARIANTS, CC_USES_RANDOM,
     "paces at the largest delivery rate, keeps a small multiple of the BDP in flight",
     "draft-ietf-ccwg-bbr-06", "bw_pps|min_rtt_us|inflight_longterm_pkts|state");

@@ -58,6 +58,13 @@ struct bic_state {
 	u32 increase_q16; /* at the latest ACK, for observe */
 };
 
+#define BIC_INVARIANTS(X) \
+	CC_AT_MOST(X, wmax_pkts, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, prior_wmax_pkts, CC_CWND_MAX_PKTS) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, credit_q16, 0xffffU) \
+	CC_AT_MOST(X, increase_q16, 65535U << 16)
+
 static void bic_init(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p)
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
@@ -159,6 +166,6 @@ static void bic_observe(const struct bic_state *st, const struct bic_params *p,
 	out[3] = 0U;
 }
 
-KNEE_ALGORITHM(bic, BIC_PARAMS, BIC_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(bic, BIC_PARAMS, BIC_RULES, BIC_INVARIANTS, CC_NO_RANDOM,
 	       "binary search for the window of the last loss", "Xu, Harfoush, Rhee, INFOCOM 2004",
 	       "wmax_pkts|increase_milli|prior_cwnd_pkts|");

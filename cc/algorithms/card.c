@@ -65,6 +65,10 @@ struct card_seen {
 	u32 cwnd_pkts;
 };
 
+#define CARD_SEEN_INVARIANTS(X, seen) \
+	X(seen##_rtt_q8_us, st->seen.rtt_q8_us <= CC_TIME_MAX_US << 8) \
+	X(seen##_cwnd_pkts, st->seen.cwnd_pkts <= CC_CWND_MAX_PKTS)
+
 struct card_state {
 	struct cc_mean rtt;	 /* of the round that is running */
 	struct cc_delay delay;	 /* for its latest sample, and the filter of delayed ACKs */
@@ -76,6 +80,17 @@ struct card_state {
 	u8 odd_round;
 	u8 period_ended; /* by the present ACK */
 };
+
+#define CARD_INVARIANTS(X) \
+	CC_MEAN_INVARIANTS(X) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CARD_SEEN_INVARIANTS(X, now) \
+	CARD_SEEN_INVARIANTS(X, before) \
+	CC_AT_MOST(X, rtt_least_us, CC_TIME_MAX_US) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, odd_round, 1U) \
+	CC_AT_MOST(X, period_ended, 1U)
 
 static void card_round_clear(struct card_state *st)
 {
@@ -197,6 +212,6 @@ static void card_observe(const struct card_state *st, const struct card_params *
 }
 
 KNEE_ALGORITHM(
-    card, CARD_PARAMS, CARD_RULES, CC_NO_RANDOM,
+    card, CARD_PARAMS, CARD_RULES, CARD_INVARIANTS, CC_NO_RANDOM,
     "an eighth less if a larger window only brought more delay, otherwise one packet more",
     "Jain, ACM CCR 19(5), 1989", "rtt_us|rtt_before_us|cwnd_before_pkts|gradient_is_positive");

@@ -111,6 +111,8 @@ struct cdg_history {
 	u64 lo, mid, hi;
 };
 
+#define CDG_RISE_MAX_US ((s32)CC_TIME_MAX_US)
+
 struct cdg_state {
 	struct cdg_history least_us;
 	struct cdg_history largest_us;
@@ -131,6 +133,22 @@ struct cdg_state {
 	u8 prior_backoffs;
 	u8 prior_suspended;
 };
+
+#define CDG_INVARIANTS(X) \
+	X(rise_min_us, st->rise_min_us >= -CDG_RISE_MAX_US && st->rise_min_us <= CDG_RISE_MAX_US) \
+	X(rise_max_us, st->rise_max_us >= -CDG_RISE_MAX_US && st->rise_max_us <= CDG_RISE_MAX_US) \
+	CC_AT_MOST(X, least_now_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, largest_now_us, CC_TIME_MAX_US) \
+	X(now_range, st->least_now_us <= st->largest_now_us) \
+	CC_AT_MOST(X, shadow_pkts, CC_CWND_MAX_PKTS) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, prior_shadow_pkts, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, delack_sus, CC_DELACK_SUS_MAX) \
+	CC_AT_MOST(X, round_ended, CDG_ROUND_MEASURED) \
+	CC_AT_MOST(X, holding, 1U) \
+	CC_AT_MOST(X, queue, CDG_QUEUE_EMPTY) \
+	CC_AT_MOST(X, backoffs, p->ineffectual) \
+	CC_AT_MOST(X, suspended, p->suspend)
 
 #define CDG_LANE_BITS 24U
 
@@ -374,7 +392,7 @@ static void cdg_observe(const struct cdg_state *st, const struct cdg_params *p,
 	out[3] = st->suspended;
 }
 
-KNEE_ALGORITHM(cdg, CDG_PARAMS, CDG_RULES, CC_USES_RANDOM,
+KNEE_ALGORITHM(cdg, CDG_PARAMS, CDG_RULES, CDG_INVARIANTS, CC_USES_RANDOM,
 	       "backs off at random with the growth of the delay, per RTT; knows no base RTT",
 	       "Hayes, Armitage, Networking 2011",
 	       "backoff_prob_ppm|queue_state|shadow_pkts|suspended");

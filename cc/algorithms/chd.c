@@ -102,6 +102,21 @@ struct chd_state {
 	u8 holding;	       /* the running round measures packets sent before a backoff */
 };
 
+#define CHD_INVARIANTS(X) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_AT_MOST(X, h_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, h_backoff_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, h_now_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, shadow_pkts, CC_CWND_MAX_PKTS) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, prior_shadow_pkts, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, competing, 1U) \
+	CC_AT_MOST(X, backed_off, 1U) \
+	CC_AT_MOST(X, sampled, 1U) \
+	CC_AT_MOST(X, round_ended, 1U) \
+	CC_AT_MOST(X, holding, 1U)
+
 static u32 chd_qmax_us(const struct chd_state *st, const struct chd_params *p)
 {
 	return p->qmax_us != 0U ? p->qmax_us : cc_delay_qmax_us(&st->delay);
@@ -284,6 +299,6 @@ static void chd_observe(const struct chd_state *st, const struct chd_params *p,
 }
 
 KNEE_ALGORITHM(
-    chd, CHD_PARAMS, CHD_RULES, CC_USES_RANDOM,
+    chd, CHD_PARAMS, CHD_RULES, CHD_INVARIANTS, CC_USES_RANDOM,
     "HD per RTT, with a shadow window against loss-based flows and tolerance of random loss",
     "Hayes, Armitage, LCN 2010", "h_us|qmax_us|shadow_pkts|region_b");

@@ -67,6 +67,9 @@
 
 CC_PARAMS_STRUCT(compound, COMPOUND_PARAMS);
 
+/* Of the parameters. */
+#define COMPOUND_GAMMA_MAX_THOUSANDTHS (1000000U * 1000U)
+
 struct compound_state {
 	u64 dwnd_q16;	    /* delay window, packets; cwnd is the rest of the window */
 	u64 prior_dwnd_q16; /* prior_*: before the latest loss, for undo */
@@ -79,6 +82,17 @@ struct compound_state {
 	u32 diff_thousandths; /* of the latest round, packets */
 	u8 round_ended;	      /* by the present ACK */
 };
+
+#define COMPOUND_INVARIANTS(X) \
+	CC_AT_MOST(X, dwnd_q16, (u64)CC_CWND_MAX_PKTS << 16) \
+	CC_AT_MOST(X, prior_dwnd_q16, (u64)CC_CWND_MAX_PKTS << 16) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_SLOW_RTT_INVARIANT(X) \
+	CC_AT_MOST(X, gamma_thousandths, COMPOUND_GAMMA_MAX_THOUSANDTHS) \
+	CC_AT_MOST(X, prior_gamma_thousandths, COMPOUND_GAMMA_MAX_THOUSANDTHS) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, round_ended, 1U)
 
 static u32 compound_dwnd_pkts(const struct compound_state *st)
 {
@@ -250,7 +264,7 @@ static void compound_observe(const struct compound_state *st, const struct compo
 	out[3] = st->delay.rtt_min_us;
 }
 
-KNEE_ALGORITHM(compound, COMPOUND_PARAMS, COMPOUND_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(compound, COMPOUND_PARAMS, COMPOUND_RULES, COMPOUND_INVARIANTS, CC_NO_RANDOM,
 	       "NewReno's window and one that grows fast while few packets are queued",
 	       "Tan et al., INFOCOM 2006",
 	       "dwnd_pkts|diff_thousandths|gamma_thousandths|base_rtt_us");

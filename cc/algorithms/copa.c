@@ -117,6 +117,18 @@ struct copa_state {
 	u8 moved;	  /* the present ACK has moved ssthresh already */
 };
 
+#define COPA_INVARIANTS(X) \
+	CC_WITHIN(X, round_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_WITHIN(X, inv_delta_q16, 1U, COPA_INV_DELTA_MAX_Q16) \
+	CC_WITHIN(X, prior_inv_delta_q16, 1U, COPA_INV_DELTA_MAX_Q16) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, delack_sus, CC_DELACK_SUS_MAX) \
+	CC_AT_MOST(X, velocity_log2, COPA_VELOCITY_MAX_LOG2) \
+	CC_AT_MOST(X, direction, COPA_DOWN) \
+	CC_AT_MOST(X, competitive, 1U) \
+	CC_AT_MOST(X, round_ended, 1U) \
+	CC_AT_MOST(X, moved, 1U)
+
 #define COPA_LANES 5U
 /* 1/delta does not grow beyond this, packets. */
 #define COPA_INV_DELTA_MAX_Q16 0xffff0000U
@@ -428,7 +440,7 @@ static void copa_observe(const struct copa_state *st, const struct copa_params *
 	out[3] = 1U << cc_min_u32(st->velocity_log2, COPA_VELOCITY_MAX_LOG2);
 }
 
-KNEE_ALGORITHM(copa, COPA_PARAMS, COPA_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(copa, COPA_PARAMS, COPA_RULES, COPA_INVARIANTS, CC_NO_RANDOM,
 	       "moves its window towards a rate of 1/(delta dq); competes with loss-based flows",
 	       "Arun, Balakrishnan, NSDI 2018",
 	       "dq_us|rtt_min_us|competitive_inv_delta_pkts|velocity");

@@ -116,6 +116,22 @@ struct cubic_state {
 	u8 prior_valid; /* the latest reduction has not been undone */
 };
 
+#define CUBIC_INVARIANTS(X) \
+	CC_AT_MOST(X, epoch_us, CC_NOW_MAX_US) \
+	CC_AT_MOST(X, latest_us, CC_NOW_MAX_US) \
+	CC_AT_MOST(X, est_q32, (u64)CC_CWND_MAX_PKTS << 32) \
+	CC_AT_MOST(X, rtt_min_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, prior_est_pkts, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, wmax_pkts, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, prior_wmax_pkts, CC_CWND_MAX_PKTS) \
+	CC_WITHIN(X, cwnd_prior_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_WITHIN(X, prior_cwnd_prior_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, credit_q16, 0xffffU) \
+	CC_HYSTART_INVARIANTS(X) \
+	CC_AT_MOST(X, flags, CUBIC_RESTART) \
+	CC_AT_MOST(X, prior_flags, CUBIC_RESTART) \
+	CC_AT_MOST(X, prior_valid, 1U)
+
 static void cubic_init(struct cc_conn *conn, struct cubic_state *st, const struct cubic_params *p)
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
@@ -382,6 +398,6 @@ static void cubic_observe(const struct cubic_state *st, const struct cubic_param
 	out[3] = (u32)cc_hystart_in_css(&st->hystart);
 }
 
-KNEE_ALGORITHM(cubic, CUBIC_PARAMS, CUBIC_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(cubic, CUBIC_PARAMS, CUBIC_RULES, CUBIC_INVARIANTS, CC_NO_RANDOM,
 	       "the window is a cubic function of the time since the last congestion event",
 	       "RFC 9438", "wmax_pkts|k_us|w_est_pkts|in_css");

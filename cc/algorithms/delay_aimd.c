@@ -117,6 +117,20 @@ struct delay_aimd_state {
 	u8 preset_held; /* RTTs below preset_rtt_min still count as it */
 };
 
+#define DELAY_AIMD_INVARIANTS(X) \
+	CC_AT_MOST(X, backoff_us, CC_NOW_MAX_US) \
+	CC_AT_MOST(X, prior_backoff_us, CC_NOW_MAX_US) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_AT_MOST(X, rtt_max_q24, 0xffffffU) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, credit_q16, 0xffffU) \
+	CC_AT_MOST(X, holding, 1U) \
+	CC_AT_MOST(X, new_rtt_max, 1U) \
+	CC_AT_MOST(X, backed_off, 1U) \
+	CC_AT_MOST(X, prior_backed_off, 1U) \
+	CC_AT_MOST(X, preset_held, 1U)
+
 static void delay_aimd_init(struct cc_conn *conn, struct delay_aimd_state *st,
 			    const struct delay_aimd_params *p)
 {
@@ -355,6 +369,6 @@ static void delay_aimd_observe(const struct delay_aimd_state *st, const struct d
 	out[3] = st->delay.rtt_min_us;
 }
 
-KNEE_ALGORITHM(delay_aimd, DELAY_AIMD_PARAMS, DELAY_AIMD_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(delay_aimd, DELAY_AIMD_PARAMS, DELAY_AIMD_RULES, DELAY_AIMD_INVARIANTS, CC_NO_RANDOM,
 	       "AIMD that backs off at a queueing delay and drains the queue to find the base RTT",
 	       "Leith et al., PFLDnet 2007", "q_us|tau0_us|beta_ppm|rtt_min_us");

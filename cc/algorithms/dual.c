@@ -54,6 +54,13 @@ struct dual_state {
 	u8 test_due; /* by the present ACK */
 };
 
+#define DUAL_INVARIANTS(X) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, odd_round, 1U) \
+	CC_AT_MOST(X, test_due, 1U)
+
 static void dual_init(struct cc_conn *conn, struct dual_state *st, const struct dual_params *p)
 {
 	(void)p;
@@ -128,6 +135,6 @@ static void dual_observe(const struct dual_state *st, const struct dual_params *
 	out[3] = (u32)dual_delay_is_high(st, p);
 }
 
-KNEE_ALGORITHM(dual, DUAL_PARAMS, DUAL_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(dual, DUAL_PARAMS, DUAL_RULES, DUAL_INVARIANTS, CC_NO_RANDOM,
 	       "every second RTT, an eighth less where the RTT is above the middle of its range",
 	       "Wang, Crowcroft, ACM CCR 22(2), 1992", "q_us|qmax_us|rtt_min_us|delay_is_high");

@@ -106,6 +106,24 @@ struct ebb_state {
 };
 _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket");
 
+#define EBB_INVARIANTS(X) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, q_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, lane_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, round_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, high_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, last_high_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, q_max_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, test_cwnd_pkts, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, test_q_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, loss_q15, 1U << 15) \
+	CC_AT_MOST(X, lane_samples, EBB_LANE_SAMPLES - 1U) \
+	CC_AT_MOST(X, level, EBB_LEVEL_MAX) \
+	CC_AT_MOST(X, test, EBB_TEST_ROUNDS) \
+	CC_AT_MOST(X, hold, EBB_TEST_ROUNDS) \
+	CC_AT_MOST(X, stale, 2U) \
+	CC_AT_MOST(X, resumed, 2U)
+
 #define EBB_NONE CC_TIME_MAX_US
 /* Samples of a lane. The least of 8 samples with a uniform jitter J exceeds J/2 once in 256. */
 #define EBB_LANE_SAMPLES 8U
@@ -654,6 +672,6 @@ static void ebb_observe(const struct ebb_state *st, const struct ebb_params *p,
 }
 
 KNEE_RATE_ALGORITHM(
-    ebb, EBB_PARAMS, EBB_RULES, CC_NO_RANDOM,
+    ebb, EBB_PARAMS, EBB_RULES, EBB_INVARIANTS, CC_NO_RANDOM,
     "drains the queue at a delay that flows agree on, and tests whether others yield",
     "Knee, docs/algorithms/ebb.md", "q_us|rtt_min_us|level_us|test_rounds");

@@ -79,6 +79,18 @@ struct fast_state {
 	u8 holding;
 };
 
+#define FAST_INVARIANTS(X) \
+	CC_AT_MOST(X, avg_q24_us, (u64)CC_TIME_MAX_US << 24) \
+	CC_AT_MOST(X, target_q16, (u64)CC_CWND_MAX_PKTS << 16) \
+	CC_AT_MOST(X, old_q16, (u64)CC_CWND_MAX_PKTS << 16) \
+	CC_AT_MOST(X, updated_us, CC_NOW_MAX_US) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, round_ended, 1U) \
+	CC_AT_MOST(X, odd_round, 1U) \
+	CC_AT_MOST(X, holding, 1U)
+
 /* Restarts all that depends on rounds, after the stack has set the window. */
 static void fast_restart(const struct cc_conn *conn, struct fast_state *st)
 {
@@ -291,6 +303,6 @@ static void fast_observe(const struct fast_state *st, const struct fast_params *
 	out[3] = (u32)(st->old_q16 >> 16);
 }
 
-KNEE_ALGORITHM(fast, FAST_PARAMS, FAST_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(fast, FAST_PARAMS, FAST_RULES, FAST_INVARIANTS, CC_NO_RANDOM,
 	       "an equation moves the window until the flow has alpha packets in the queue",
 	       "Jin, Wei, Low, INFOCOM 2004", "avg_rtt_us|base_rtt_us|target_pkts|old_cwnd_pkts");

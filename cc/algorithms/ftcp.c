@@ -72,6 +72,12 @@ struct ftcp_state {
 	u32 prior_cwnd_pkts; /* window before the latest loss, for undo */
 };
 
+#define FTCP_INVARIANTS(X) \
+	ABSE_INVARIANTS(X, 1) \
+	CC_AT_MOST(X, rtt_min_us, CC_TIME_MAX_US) \
+	CC_SLOW_RTT_INVARIANT(X) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS)
+
 /* BE_cwnd, packets * 2^8; 0: no estimate. */
 static u64 ftcp_be_cwnd_q8(const struct ftcp_state *st)
 {
@@ -195,6 +201,6 @@ static void ftcp_observe(const struct ftcp_state *st, const struct ftcp_params *
 }
 
 KNEE_ALGORITHM(
-    ftcp, FTCP_PARAMS, FTCP_RULES, CC_USES_RANDOM,
+    ftcp, FTCP_PARAMS, FTCP_RULES, FTCP_INVARIANTS, CC_USES_RANDOM,
     "reduction on delay to an estimate of the bandwidth share; slow start up to that estimate",
     "Sansa-Otim, Rai, van der Hulst, ICN 2010", "be_pkts_per_s|be_cwnd_pkts|q_us|u_ppm_of_max");

@@ -72,6 +72,12 @@ struct hd_state {
 	u8 holding;
 };
 
+#define HD_INVARIANTS(X) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, holding, 1U)
+
 static u32 hd_q_us(const struct hd_state *st, const struct hd_params *p)
 {
 	if (p->signal == HD_SIGNAL_RAW)
@@ -174,6 +180,6 @@ static void hd_observe(const struct hd_state *st, const struct hd_params *p, u32
 	out[3] = hd_q_us(st, p) >= p->qth_us;
 }
 
-KNEE_ALGORITHM(hd, HD_PARAMS, HD_RULES, CC_USES_RANDOM,
+KNEE_ALGORITHM(hd, HD_PARAMS, HD_RULES, HD_INVARIANTS, CC_USES_RANDOM,
 	       "Hamilton delay-based: probabilistic backoff on delay, per ACK",
 	       "Budzisz et al., IEEE Comm. Letters 13(7), 2009", "q_us|qmax_us|g_ppm|region_b");

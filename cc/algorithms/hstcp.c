@@ -33,6 +33,11 @@ struct hstcp_state {
 	u32 decrease_q16;    /* b(w) at the latest loss, for observe; 0: none yet */
 };
 
+#define HSTCP_INVARIANTS(X) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, credit_q16, 0xffffU) \
+	CC_AT_MOST(X, decrease_q16, 1U << 15)
+
 static void hstcp_init(struct cc_conn *conn, struct hstcp_state *st, const struct hstcp_params *p)
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
@@ -92,6 +97,6 @@ static void hstcp_observe(const struct hstcp_state *st, const struct hstcp_param
 	out[3] = 0U;
 }
 
-KNEE_ALGORITHM(hstcp, HSTCP_PARAMS, HSTCP_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(hstcp, HSTCP_PARAMS, HSTCP_RULES, HSTCP_INVARIANTS, CC_NO_RANDOM,
 	       "HighSpeed TCP: increase and decrease depend on the window", "RFC 3649",
 	       "a_milli|b_ppm|prior_cwnd_pkts|");

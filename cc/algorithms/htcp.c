@@ -127,6 +127,23 @@ struct htcp_state {
 	u8 prior_valid; /* the latest reduction has not been undone */
 };
 
+#define HTCP_INVARIANTS(X) \
+	CC_AT_MOST(X, event_us, CC_NOW_MAX_US) \
+	CC_AT_MOST(X, prior_event_us, CC_NOW_MAX_US) \
+	CC_AT_MOST(X, round_start_us, CC_NOW_MAX_US) \
+	CC_DELAY_INVARIANTS(X) \
+	X(rtt_range, st->delay.rtt_min_us <= st->delay.rtt_max_us) \
+	CC_AT_MOST(X, prior_rtt_max_us, CC_TIME_MAX_US) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, credit_q16, 0xffffU) \
+	X(alpha_milli, st->alpha_milli >= 1000U) \
+	CC_AT_MOST(X, samples, HTCP_MIN_SAMPLES) \
+	CC_AT_MOST(X, rounds, HTCP_RESET_ROUNDS) \
+	CC_AT_MOST(X, adapting, 1U) \
+	CC_AT_MOST(X, prior_adapting, 1U) \
+	CC_AT_MOST(X, timed_out, 1U) \
+	CC_AT_MOST(X, prior_valid, 1U)
+
 static void htcp_init(struct cc_conn *conn, struct htcp_state *st, const struct htcp_params *p)
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
@@ -338,7 +355,7 @@ static void htcp_observe(const struct htcp_state *st, const struct htcp_params *
 	out[3] = st->delay.rtt_max_us;
 }
 
-KNEE_ALGORITHM(htcp, HTCP_PARAMS, HTCP_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(htcp, HTCP_PARAMS, HTCP_RULES, HTCP_INVARIANTS, CC_NO_RANDOM,
 	       "H-TCP: increase grows with the time since the last congestion event",
 	       "Armitage et al., ACM CCR 38(3), 2008",
 	       "alpha_milli|beta_ppm|rtt_min_us|rtt_max_us");

@@ -40,6 +40,8 @@
 
 #define ILLINOIS_ONE_Q16 (1U << 16)
 #define ILLINOIS_HALF_PPM (CC_ONE_PPM / 2U)
+/* Of the parameter alpha_max. */
+#define ILLINOIS_ALPHA_MAX_Q16 (100U << 16)
 
 #define ILLINOIS_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
@@ -83,6 +85,18 @@ struct illinois_state {
 	u8 left_low;	     /* the delay has been above the low range since alpha_max */
 	u8 low_rounds;	     /* of low delay in a row since then */
 };
+
+#define ILLINOIS_INVARIANTS(X) \
+	CC_MEAN_INVARIANTS(X) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_AT_MOST(X, da_q4_us, CC_TIME_MAX_US << 4) \
+	CC_AT_MOST(X, alpha_q16, ILLINOIS_ALPHA_MAX_Q16) \
+	CC_AT_MOST(X, beta_ppm, CC_ONE_PPM) \
+	CC_AT_MOST(X, credit_q16, 0xffffU) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, left_low, 1U) \
+	CC_AT_MOST(X, low_rounds, p->low_rounds)
 
 static void illinois_reset(struct illinois_state *st)
 {
@@ -235,6 +249,6 @@ static void illinois_observe(const struct illinois_state *st, const struct illin
 	out[3] = st->beta_ppm;
 }
 
-KNEE_ALGORITHM(illinois, ILLINOIS_PARAMS, ILLINOIS_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(illinois, ILLINOIS_PARAMS, ILLINOIS_RULES, ILLINOIS_INVARIANTS, CC_NO_RANDOM,
 	       "loss-based AIMD whose increase and decrease depend on the queueing delay",
 	       "Liu, Basar, Srikant, VALUETOOLS 2006", "da_us|dm_us|alpha_thousandths|beta_ppm");

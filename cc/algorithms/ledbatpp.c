@@ -94,6 +94,18 @@ struct ledbatpp_state {
 	u8 round_ended;	       /* by the present ACK */
 };
 
+#define LEDBATPP_INVARIANTS(X) \
+	CC_AT_MOST(X, mark_us, CC_NOW_MAX_US) \
+	CC_AT_MOST(X, wait_us, 1000ULL << 32) \
+	X(recent_us, st->recent_us[0] <= CC_TIME_MAX_US && st->recent_us[1] <= CC_TIME_MAX_US && \
+		     st->recent_us[2] <= CC_TIME_MAX_US && st->recent_us[3] <= CC_TIME_MAX_US) \
+	CC_WITHIN(X, resume_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_WITHIN(X, prior_resume_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, stage, LEDBATPP_STEADY) \
+	CC_AT_MOST(X, rounds_left, cc_max_u32(p->frozen, LEDBATPP_SOON_ROUNDS)) \
+	CC_AT_MOST(X, round_ended, 1U)
+
 static void ledbatpp_init(struct cc_conn *conn, struct ledbatpp_state *st,
 			  const struct ledbatpp_params *p)
 {
@@ -350,6 +362,6 @@ static void ledbatpp_observe(const struct ledbatpp_state *st, const struct ledba
 }
 
 KNEE_ALGORITHM(
-    ledbatpp, LEDBATPP_PARAMS, LEDBATPP_RULES, CC_NO_RANDOM,
+    ledbatpp, LEDBATPP_PARAMS, LEDBATPP_RULES, LEDBATPP_INVARIANTS, CC_NO_RANDOM,
     "background traffic: limits its queueing delay, and slows down to measure the base RTT",
     "draft-irtf-iccrg-ledbat-plus-plus", "q_us|base_rtt_us|gain_divisor|stage");

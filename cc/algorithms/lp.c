@@ -65,6 +65,16 @@ struct lp_state {
 	u8 holding;	     /* the running round measures packets sent before an indication */
 };
 
+#define LP_INVARIANTS(X) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_SLOW_RTT_INVARIANT(X) \
+	CC_AT_MOST(X, rtt_second_us, CC_TIME_MAX_US) \
+	X(rtt_second_range, st->rtt_second_us <= st->delay.rtt_max_us) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, rounds_left, p->inference) \
+	CC_AT_MOST(X, holding, 1U)
+
 static void lp_init(struct cc_conn *conn, struct lp_state *st, const struct lp_params *p)
 {
 	(void)p;
@@ -165,7 +175,7 @@ static void lp_observe(const struct lp_state *st, const struct lp_params *p, u32
 	out[3] = (u32)lp_delay_is_high(st, p);
 }
 
-KNEE_ALGORITHM(lp, LP_PARAMS, LP_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(lp, LP_PARAMS, LP_RULES, LP_INVARIANTS, CC_NO_RANDOM,
 	       "low priority: yields at the first sign of a queue",
 	       "Kuzmanovic, Knightly, IEEE/ACM ToN 14(4), 2006",
 	       "sq_us|range_us|inference_rounds_left|delay_is_high");

@@ -89,6 +89,15 @@ struct mpert_intervals {
 	u32 running_pkts;	   /* since the latest event */
 };
 
+/* What mpert_pack() makes of 2^32 - 1. */
+#define MPERT_PACKED_MAX (22U << 11)
+
+#define MPERT_PAST_INVARIANT(X, kind) \
+	X(kind, st->kind.past[0] <= MPERT_PACKED_MAX && st->kind.past[1] <= MPERT_PACKED_MAX && \
+		    st->kind.past[2] <= MPERT_PACKED_MAX && st->kind.past[3] <= MPERT_PACKED_MAX && \
+		    st->kind.past[4] <= MPERT_PACKED_MAX && st->kind.past[5] <= MPERT_PACKED_MAX && \
+		    st->kind.past[6] <= MPERT_PACKED_MAX && st->kind.past[7] <= MPERT_PACKED_MAX)
+
 struct mpert_state {
 	struct cc_delay delay;
 	struct cc_slow_rtt slow;
@@ -103,6 +112,16 @@ struct mpert_state {
 	struct mpert_intervals losses; /* past: without before_loss_pkts */
 	struct mpert_intervals responses;
 };
+
+#define MPERT_INVARIANTS(X) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_SLOW_RTT_INVARIANT(X) \
+	CC_WITHIN(X, alpha_q16, MPERT_ALPHA_MIN_Q16, MPERT_ALPHA_MAX_Q16) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, region, MPERT_HIGH_SPEED) \
+	MPERT_PAST_INVARIANT(X, losses) \
+	MPERT_PAST_INVARIANT(X, responses)
 
 /* To 16-bit floating point, rounded to the nearest. With n = m * 2^shift, 2^11 <= m < 2^12, the
  * number's bits are (shift << 11) + m: the leading one of m counts the exponent up by one, and so
@@ -410,6 +429,6 @@ static void mpert_observe(const struct mpert_state *st, const struct mpert_param
 	out[3] = ratio_q16 < 1ULL << 28 ? (u32)((ratio_q16 * CC_ONE_PPM) >> 16) : CC_U32_MAX;
 }
 
-KNEE_ALGORITHM(mpert, MPERT_PARAMS, MPERT_RULES, CC_USES_RANDOM,
+KNEE_ALGORITHM(mpert, MPERT_PARAMS, MPERT_RULES, MPERT_INVARIANTS, CC_USES_RANDOM,
 	       "PERT that grows faster beside loss-based flows and on idle paths",
 	       "Kotla, Reddy, IWQoS 2008", "q_us|qmax_us|alpha_ppm|early_per_loss_ppm");

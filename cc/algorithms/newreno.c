@@ -20,6 +20,9 @@ struct newreno_state {
 	u32 prior_cwnd_pkts; /* window before the latest reduction, for undo */
 };
 
+#define NEWRENO_INVARIANTS(X) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS)
+
 static void newreno_init(struct cc_conn *conn, struct newreno_state *st,
 			 const struct newreno_params *p)
 {
@@ -72,5 +75,5 @@ static void newreno_observe(const struct newreno_state *st, const struct newreno
 	out[3] = 0U;
 }
 
-KNEE_ALGORITHM(newreno, NEWRENO_PARAMS, NEWRENO_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(newreno, NEWRENO_PARAMS, NEWRENO_RULES, NEWRENO_INVARIANTS, CC_NO_RANDOM,
 	       "loss-based AIMD, the papers' baseline", "RFC 5681, RFC 6582", "prior_cwnd_pkts|||");

@@ -46,6 +46,12 @@ struct pert_state {
 	u32 prior_cwnd_pkts; /* window before the latest loss reduction, for undo */
 };
 
+#define PERT_INVARIANTS(X) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_SLOW_RTT_INVARIANT(X) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS)
+
 static u32 pert_q_us(const struct pert_state *st)
 {
 	return cc_slow_rtt_q_us(&st->slow, st->delay.rtt_min_us);
@@ -114,6 +120,6 @@ static void pert_observe(const struct pert_state *st, const struct pert_params *
 	out[3] = st->delay.rtt_min_us;
 }
 
-KNEE_ALGORITHM(pert, PERT_PARAMS, PERT_RULES, CC_USES_RANDOM,
+KNEE_ALGORITHM(pert, PERT_PARAMS, PERT_RULES, PERT_INVARIANTS, CC_USES_RANDOM,
 	       "gentle RED emulated at the sender over the smoothed queueing delay",
 	       "Bhandarkar et al., SIGCOMM 2007", "q_us|p_ppm|srtt_us|rtt_min_us");

@@ -40,6 +40,10 @@ struct scalable_state {
 	u32 credit_ppm;	     /* fraction of a packet that the window has grown by */
 };
 
+#define SCALABLE_INVARIANTS(X) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, credit_ppm, CC_ONE_PPM - 1U)
+
 static void scalable_init(struct cc_conn *conn, struct scalable_state *st,
 			  const struct scalable_params *p)
 {
@@ -113,6 +117,6 @@ static void scalable_observe(const struct scalable_state *st, const struct scala
 	out[3] = 0U;
 }
 
-KNEE_ALGORITHM(scalable, SCALABLE_PARAMS, SCALABLE_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(scalable, SCALABLE_PARAMS, SCALABLE_RULES, SCALABLE_INVARIANTS, CC_NO_RANDOM,
 	       "multiplicative increase and decrease", "Kelly, ACM CCR 33(2), 2003",
 	       "prior_cwnd_pkts|credit_ppm||");

@@ -76,6 +76,17 @@ struct vegas_state {
 	u8 measured;		 /* that round had a sample */
 };
 
+#define VEGAS_INVARIANTS(X) \
+	CC_MEAN_INVARIANTS(X) \
+	CC_DELAY_INVARIANTS(X) \
+	CC_DELAY_RANGE_INVARIANT(X) \
+	CC_AT_MOST(X, rtt_least_us, CC_TIME_MAX_US) \
+	CC_AT_MOST(X, rtt_q8_us, CC_TIME_MAX_US << 8) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, growing, 1U) \
+	CC_AT_MOST(X, round_ended, 1U) \
+	CC_AT_MOST(X, measured, 1U)
+
 static void vegas_round_clear(struct vegas_state *st)
 {
 	st->rtt = (struct cc_mean){0};
@@ -217,7 +228,7 @@ static void vegas_observe(const struct vegas_state *st, const struct vegas_param
 	out[3] = st->growing;
 }
 
-KNEE_ALGORITHM(vegas, VEGAS_PARAMS, VEGAS_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(vegas, VEGAS_PARAMS, VEGAS_RULES, VEGAS_INVARIANTS, CC_NO_RANDOM,
 	       "keeps alpha to beta packets in the queue",
 	       "Brakmo, Peterson, IEEE JSAC 13(8), 1995",
 	       "rtt_us|base_rtt_us|backlog_thousandths|growing");

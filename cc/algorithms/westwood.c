@@ -74,6 +74,17 @@ struct westwood_state {
 	u32 loss_ssthresh_pkts; /* ssthresh for the end of the recovery that is running; 0: none */
 };
 
+#define WESTWOOD_INVARIANTS(X) \
+	ABSE_INVARIANTS(X, p->estimator == WESTWOOD_ABSE) \
+	X(be_q24, p->estimator == WESTWOOD_ABSE || st->plus.be_q24 <= ABSE_RATE_MAX_Q24) \
+	X(filter_q24, p->estimator == WESTWOOD_ABSE || st->plus.filter_q24 <= ABSE_RATE_MAX_Q24) \
+	X(start_us, p->estimator == WESTWOOD_ABSE || st->plus.start_us <= CC_NOW_MAX_US) \
+	X(pkts, p->estimator == WESTWOOD_ABSE || st->plus.pkts <= ABSE_PKTS_MAX) \
+	X(running, p->estimator == WESTWOOD_ABSE || st->plus.running <= 1U) \
+	CC_AT_MOST(X, rtt_min_us, CC_TIME_MAX_US) \
+	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
+	CC_AT_MOST(X, loss_ssthresh_pkts, CC_CWND_MAX_PKTS)
+
 static u64 westwood_be_q24(const struct westwood_state *st, const struct westwood_params *p)
 {
 	return p->estimator == WESTWOOD_ABSE ? st->abse.be_q24 : st->plus.be_q24;
@@ -210,7 +221,7 @@ static void westwood_observe(const struct westwood_state *st, const struct westw
 	out[3] = st->loss_ssthresh_pkts;
 }
 
-KNEE_ALGORITHM(westwood, WESTWOOD_PARAMS, WESTWOOD_RULES, CC_NO_RANDOM,
+KNEE_ALGORITHM(westwood, WESTWOOD_PARAMS, WESTWOOD_RULES, WESTWOOD_INVARIANTS, CC_NO_RANDOM,
 	       "NewReno that reduces to the estimated bandwidth times the least RTT",
 	       "Grieco, Mascolo, ACM CCR 34(2), 2004",
 	       "be_pkts_per_s|be_cwnd_pkts|rtt_min_us|loss_ssthresh_pkts");

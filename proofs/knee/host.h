@@ -79,10 +79,10 @@ static u32 prove_leading_zeros(u64 x, u32 bits)
 #define __builtin_clz(x) prove_leading_zeros((x), 32U)
 
 #define PROVE_PARAM(kind, field, name, alias, least, most, def, choices, source, help)              \
-	prove_params.field = prove_any((least), (most));
+	p->field = prove_any((least), (most));
 #define PROVE_RULE(left, op, right)                                                                 \
-	if ((op) == CC_LESS_THAN ? prove_params.left >= prove_params.right                          \
-				 : prove_params.left != 0 && prove_params.left <= prove_params.right)  \
+	if ((op) == CC_LESS_THAN ? p->left >= p->right                          \
+				 : p->left != 0 && p->left <= p->right)  \
 		return 0;
 
 /* After each call. The script looks for the shown name: the call can return. */
@@ -101,15 +101,21 @@ static void prove_at_least(u32 pkts, u32 least_pkts)
 	/*@ assert result_at_least: pkts >= least_pkts; */
 }
 
+/* An invariant of the state. The script looks for the shown name: it may not hold. Nothing is taken
+ * as true from there on. */
+#define PROVE_INVARIANT(name, condition)                                                           \
+	if (!(condition))                                                                          \
+		Frama_C_show_each_violated_##name();
+
 #define PROVE_ON_RTT(alg)                                                                          \
-	alg##_on_rtt(&conn, &prove_state, &prove_params, &ack);                                    \
+	alg##_on_rtt(&conn, st, p, &ack);                                    \
 	Frama_C_show_each_returned_on_rtt();
 /* The host of a RATE algorithm makes no such call. */
 #define PROVE_NO_ON_RTT(alg) ;
 
-#define PROVE_PROGRAM(alg, PARAMS, RULES, ON_RTT)                                                  \
-	static struct alg##_params prove_params;                                                   \
-	static struct alg##_state prove_state;                                                     \
+#define PROVE_PROGRAM(alg, PARAMS, RULES, INVARIANTS, ON_RTT)                                                  \
+	static struct alg##_params p[1];                                                   \
+	static struct alg##_state st[1];                                                     \
 	static void prove_calls(u32 cwnd_least_pkts, u32 cwnd_most_pkts)                           \
 	{                                                                                          \
 		struct cc_conn conn;                                                               \
@@ -118,40 +124,42 @@ static void prove_at_least(u32 pkts, u32 least_pkts)
 		u32 pkts;                                                                          \
                                                                                                    \
 		prove_conn(&conn, cwnd_least_pkts, cwnd_most_pkts);                                \
-		alg##_init(&conn, &prove_state, &prove_params);                                    \
+		alg##_init(&conn, st, p);                                    \
 		Frama_C_show_each_returned_init();                                                 \
 		prove_result(&conn, cwnd_most_pkts);                                               \
+		INVARIANTS(PROVE_INVARIANT)                                                        \
 		while (prove_any(0, 1)) {                                                          \
 			prove_conn(&conn, cwnd_least_pkts, cwnd_most_pkts);                        \
 			prove_ack(&ack);                                                           \
 			switch (prove_any(0, 5)) {                                                 \
 			case 0:                                                                    \
-				pkts = alg##_ssthresh(&conn, &prove_state, &prove_params);         \
+				pkts = alg##_ssthresh(&conn, st, p);         \
 				prove_at_least(pkts, CC_CWND_FLOOR_PKTS);                          \
 				Frama_C_show_each_returned_ssthresh();                             \
 				break;                                                             \
 			case 1:                                                                    \
-				alg##_on_event(&conn, &prove_state, &prove_params,                 \
+				alg##_on_event(&conn, st, p,                 \
 					       prove_any(CC_EVENT_TX_START, CC_EVENT_RTO));        \
 				Frama_C_show_each_returned_on_event();                             \
 				break;                                                             \
 			case 2:                                                                    \
-				pkts = alg##_undo(&conn, &prove_state, &prove_params);             \
+				pkts = alg##_undo(&conn, st, p);             \
 				prove_at_least(pkts, 1U);                                          \
 				Frama_C_show_each_returned_undo();                                 \
 				break;                                                             \
 			case 3:                                                                    \
-				alg##_observe(&prove_state, &prove_params, observed);              \
+				alg##_observe(st, p, observed);              \
 				Frama_C_show_each_returned_observe();                              \
 				break;                                                             \
 			case 4:                                                                    \
-				alg##_on_ack(&conn, &prove_state, &prove_params, &ack);            \
+				alg##_on_ack(&conn, st, p, &ack);            \
 				Frama_C_show_each_returned_on_ack();                               \
 				break;                                                             \
 			default:                                                                   \
 				ON_RTT(alg)                                                        \
 			}                                                                          \
 			prove_result(&conn, cwnd_most_pkts);                                       \
+			INVARIANTS(PROVE_INVARIANT)                                                \
 		}                                                                                  \
 	}                                                                                          \
 	int main(void)                                                                             \
@@ -162,9 +170,9 @@ static void prove_at_least(u32 pkts, u32 least_pkts)
 		return 0;                                                                          \
 	}
 
-#define KNEE_ALGORITHM(alg, PARAMS, RULES, random, text, cite, observed)                           \
-	PROVE_PROGRAM(alg, PARAMS, RULES, PROVE_ON_RTT)
-#define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, random, text, cite, observed)                      \
-	PROVE_PROGRAM(alg, PARAMS, RULES, PROVE_NO_ON_RTT)
+#define KNEE_ALGORITHM(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed)                           \
+	PROVE_PROGRAM(alg, PARAMS, RULES, INVARIANTS, PROVE_ON_RTT)
+#define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed)                      \
+	PROVE_PROGRAM(alg, PARAMS, RULES, INVARIANTS, PROVE_NO_ON_RTT)
 
 #endif

@@ -144,6 +144,14 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 #define ABSE_U_BITS 10U
 #define ABSE_SAMPLE_BITS 26U
 
+/* Of `st->abse`, where it is `used`. */
+#define ABSE_INVARIANTS(X, used) \
+	X(abse_be_q24, !(used) || st->abse.be_q24 <= ABSE_RATE_MAX_Q24) \
+	X(abse_u, !(used) || (abse_largest_of_nine(&st->abse) <= ABSE_U_MAX_LANE && \
+			      st->abse.u_top >> 16 <= ABSE_U_MAX_LANE)) \
+	X(abse_run_us, !(used) || st->abse.run_us <= ABSE_RUN_MASK_US) \
+	X(abse_responses, !(used) || st->abse.responses <= (ABSE_AFTER_DELAY | ABSE_PRIOR_AFTER_DELAY))
+
 /*
  * Floats without sign: 2^bits + value as a significand of bits + 1 bits, rounded to nearest,
  * shifted; the leading bit is left out. Small values and 0 are exact; the order is that of the

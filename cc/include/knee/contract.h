@@ -158,4 +158,18 @@ enum cc_rule_op {
 		PARAMS(CC_PARAM_FIELD)                                                             \
 	}
 
+/*
+ * Invariants. What holds of the state after init and after every call, whatever the host passes
+ * within the bounds above and in whatever order it calls, an algorithm lists beside its state, as
+ * an X-macro of
+ *
+ *   X(name, condition)
+ *
+ * in whose conditions `st` is the state and `p` the parameters; nothing where every field may take
+ * any value of its type. The proof, the tests and the fuzzer check them; programs for a kernel do
+ * not contain them.
+ */
+#define CC_AT_MOST(X, field, most) X(field, st->field <= (most))
+#define CC_WITHIN(X, field, least, most) X(field, st->field >= (least) && st->field <= (most))
+
 #endif

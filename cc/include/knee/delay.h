@@ -18,6 +18,15 @@ struct cc_delay {
 
 #define CC_DELACK_SUS_MAX 5U
 
+/* Of `st->delay`. The second list: where samples alone change it, or what keeps to them. */
+#define CC_DELAY_INVARIANTS(X) \
+	X(rtt_min_us, st->delay.rtt_min_us <= CC_TIME_MAX_US) \
+	X(rtt_max_us, st->delay.rtt_max_us <= CC_TIME_MAX_US) \
+	X(q_us, st->delay.q_us <= CC_TIME_MAX_US) \
+	X(delack_sus, st->delay.delack_sus <= CC_DELACK_SUS_MAX)
+#define CC_DELAY_RANGE_INVARIANT(X) \
+	X(delay_range, st->delay.rtt_min_us + st->delay.q_us <= st->delay.rtt_max_us)
+
 /* The delayed-ACK filter as a parameter; both delay-based algorithms of the CHD paper have it.
  */
 #define CC_DELACK_PARAM(X) \

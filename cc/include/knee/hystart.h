@@ -37,6 +37,14 @@ struct cc_hystart {
 	u8 css_rounds;	    /* that have ended */
 };
 
+/* Of `st->hystart`. */
+#define CC_HYSTART_INVARIANTS(X) \
+	X(last_round_us, st->hystart.last_round_us <= CC_TIME_MAX_US) \
+	X(this_round_us, st->hystart.this_round_us <= CC_TIME_MAX_US) \
+	X(css_base_us, st->hystart.css_base_us <= CC_TIME_MAX_US) \
+	X(samples, st->hystart.samples <= HYSTART_N_RTT_SAMPLE) \
+	X(css_rounds, st->hystart.css_rounds <= HYSTART_CSS_ROUNDS)
+
 static inline void cc_hystart_start(struct cc_hystart *hystart, const struct cc_conn *conn)
 {
 	*hystart = (struct cc_hystart){0};

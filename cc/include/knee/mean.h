@@ -14,6 +14,12 @@ struct cc_mean {
 
 #define CC_MEAN_MAX_US ((1ULL << 56) - 1ULL)
 
+/* Of `st->rtt`. */
+#define CC_MEAN_INVARIANTS(X) \
+	X(mean_sum_us, st->rtt.sum_us <= CC_MEAN_MAX_US) \
+	X(mean_range, st->rtt.sum_us >= st->rtt.n && \
+			  st->rtt.sum_us <= (u64)st->rtt.n * CC_TIME_MAX_US)
+
 /* Records a sample, clamped to 1 ... CC_TIME_MAX_US as cc_delay_sample() does. */
 static inline void cc_mean_sample(struct cc_mean *mean, u32 rtt_us)
 {

@@ -10,7 +10,13 @@ use crate::{
     guard::{Guarded, signals},
 };
 use serde::{Deserialize, Serialize};
-use std::{array::TryFromSliceError, ffi::c_void, ops::RangeInclusive};
+#[cfg(can_load)]
+use std::ptr;
+use std::{
+    array::TryFromSliceError,
+    ffi::{CStr, c_char, c_void},
+    ops::RangeInclusive,
+};
 
 /// Phase of the stack, numbered as Linux's `icsk_ca_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -275,4 +281,27 @@ impl Controller {
         unsafe { observe(state, p, &mut out) };
         out
     }
+
+    /// The first of the invariants that the algorithm declares of its state which this one does not
+    /// keep.
+    pub fn violated(&self) -> Option<&'static str> {
+        let violated = self.params.algorithm().raw.violated;
+        let (state, p) = (self.state.0.as_ptr().cast(), self.params.words().as_ptr().cast());
+        #[cfg(can_load)]
+        if let Some(guarded) = self.guarded("violated") {
+            let mut name = ptr::null();
+            // SAFETY: see `new`; the callee only reads.
+            let signal = unsafe { signals::knee_guard_violated(violated, state, p, &mut name) };
+            guarded.returned(signal);
+            return literal(name);
+        }
+        // SAFETY: see `new`; the callee only reads.
+        literal(unsafe { violated(state, p) })
+    }
+}
+
+/// A name that the C side gave; null: none.
+fn literal(name: *const c_char) -> Option<&'static str> {
+    // SAFETY: null, or a string literal.
+    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_str().unwrap_or("?"))
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 use std::{
     ffi::{CString, c_char, c_void},
-    fmt,
+    fmt, ptr,
 };
 
 /// What describes an algorithm, apart from its functions.
@@ -163,6 +163,9 @@ unsafe extern "C" fn no_init(_: *mut Conn, _: *mut c_void, _: *const c_void) {}
 unsafe extern "C" fn no_ack(_: *mut Conn, _: *mut c_void, _: *const c_void, _: *const Ack) {}
 unsafe extern "C" fn no_event(_: *mut Conn, _: *mut c_void, _: *const c_void, _: u32) {}
 unsafe extern "C" fn no_observe(_: *const c_void, _: *const c_void, _: *mut [u32; OBSERVE_N]) {}
+unsafe extern "C" fn none_violated(_: *const c_void, _: *const c_void) -> *const c_char {
+    ptr::null()
+}
 unsafe extern "C" fn half(conn: *mut Conn, _: *mut c_void, _: *const c_void) -> u32 {
     // SAFETY: the caller passes a valid view.
     let conn = unsafe { &*conn };
@@ -220,6 +223,7 @@ fn add(
         on_event: functions.on_event.unwrap_or(no_event),
         undo: functions.undo.unwrap_or(as_it_is),
         observe: functions.observe.unwrap_or(no_observe),
+        violated: none_violated,
     };
     let here = Here { origin: origin.clone(), callee };
     let algorithm = Algorithm {

@@ -100,6 +100,7 @@ pub type Init = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void);
 pub type Call<A> = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void, A);
 pub type Window = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void) -> u32;
 pub type Observe = unsafe extern "C" fn(*const c_void, *const c_void, *mut [u32; 4]);
+pub type Violated = unsafe extern "C" fn(*const c_void, *const c_void) -> *const c_char;
 
 /// `struct cc_algorithm`.
 #[repr(C)]
@@ -123,6 +124,7 @@ pub struct Algorithm {
     pub on_event: Call<u32>,
     pub undo: Window,
     pub observe: Observe,
+    pub violated: Violated,
 }
 
 // SAFETY: every pointer leads to constant data of static lifetime.
@@ -182,7 +184,7 @@ mod tests {
             layout!(Param: name alias choices source help min max def kind index),
             layout!(Rule: left op right),
             layout!(Algorithm: name summary citation observes params rules n_params n_rules
-                state_bytes uses_random profile contract init on_rtt on_ack ssthresh on_event undo observe),
+                state_bytes uses_random profile contract init on_rtt on_ack ssthresh on_event undo observe violated),
         ] {
             let name = rust.name;
             assert_eq!(rust.size, next(), "size of {name}");

@@ -145,3 +145,9 @@ int knee_guard_observe(void (*f)(const void *, const void *, uint32_t *), const 
 {
 	GUARDED(f(s, p, out))
 }
+
+int knee_guard_violated(const char *(*f)(const void *, const void *), const void *s, const void *p,
+			const char **result)
+{
+	GUARDED(*result = f(s, p))
+}

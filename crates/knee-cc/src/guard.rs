@@ -140,8 +140,8 @@ impl Guarded {
 
 #[cfg(can_load)]
 pub(crate) mod signals {
-    use crate::ffi::{Ack, Call, Conn, Init, Observe, Window};
-    use std::ffi::{c_int, c_void};
+    use crate::ffi::{Ack, Call, Conn, Init, Observe, Violated, Window};
+    use std::ffi::{c_char, c_int, c_void};
 
     // Each makes the call; gives 0, or the signal that ended it.
     unsafe extern "C" {
@@ -177,6 +177,12 @@ pub(crate) mod signals {
             state: *const c_void,
             params: *const c_void,
             out: *mut [u32; 4],
+        ) -> c_int;
+        pub(crate) fn knee_guard_violated(
+            f: Violated,
+            state: *const c_void,
+            params: *const c_void,
+            result: *mut *const c_char,
         ) -> c_int;
     }
 }

@@ -203,6 +203,8 @@ struct Done {
     /// Result of `ssthresh` and `undo`.
     window_pkts: Option<u32>,
     observed: [u32; OBSERVE_N],
+    /// What its state no longer keeps of what it declares.
+    violated: Option<&'static str>,
     /// Every byte of it, those between fields too.
     state: State,
     /// Packets sent and acknowledged since the start, which do not wrap.
@@ -310,7 +312,7 @@ impl Stack {
             self.berth = (self.berth + 3) % self.berths.len();
         }
         let kept = controller.as_ref().expect("kept");
-        let (observed, state) = (kept.observe(), *kept.state());
+        let (observed, violated, state) = (kept.observe(), kept.violated(), *kept.state());
         self.berths[self.berth].controller = controller;
         self.conn = *conn;
         let (sent, acked) = (self.sent, self.acked);
@@ -322,6 +324,7 @@ impl Stack {
             after,
             window_pkts,
             observed,
+            violated,
             state,
             sent,
             acked,
@@ -527,6 +530,7 @@ fn check_call(case: &Case, done: &Done) -> Result<(), TestCaseError> {
     prop_assert_eq!(inputs(before), inputs(after), "wrote an input");
     prop_assert!((1..=after.cwnd_max_pkts).contains(&after.cwnd_pkts), "window");
     prop_assert!(after.ssthresh_pkts >= FLOOR_PKTS, "ssthresh");
+    prop_assert_eq!(done.violated, None, "state");
 
     let all = NOTE_ROUND | NOTE_DELAY_BACKOFF | NOTE_REGION_B | NOTE_LOSS_TOLERATED;
     prop_assert_eq!(after.notes & !all, 0, "unknown note");
@@ -664,7 +668,8 @@ fn check_alike(quiet: &[Done], other: &[Done]) -> Result<(), TestCaseError> {
 /// Something that holds in every sequence of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invariant {
-    /// Windows stay in range, no sum wraps, notes are true, at most one delay backoff per round trip.
+    /// Windows stay in range, the state keeps what the algorithm declares of it, no sum wraps, notes are
+    /// true, at most one delay backoff per round trip.
     WindowsNotesAndSpacing,
     /// The same calls give the same results.
     SameCallsSameResults,
@@ -684,7 +689,7 @@ impl Invariant {
     pub fn about(self) -> &'static str {
         match self {
             Self::WindowsNotesAndSpacing => {
-                "windows stay in range, notes are true, one delay backoff per round trip"
+                "windows and state stay in range, notes are true, one delay backoff per round trip"
             }
             Self::SameCallsSameResults => "the same calls give the same results",
             Self::NothingOutsideTheContractMatters => {

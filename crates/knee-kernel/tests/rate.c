@@ -18,6 +18,8 @@ struct rate_state {
 	u32 words[21]; /* as large as a state may be: the stack must hold it */
 };
 
+#define RATE_INVARIANTS(X)
+
 static void rate_init(struct cc_conn *conn, struct rate_state *st, const struct rate_params *p)
 {
 	(void)conn;
@@ -69,5 +71,5 @@ static void rate_observe(const struct rate_state *st, const struct rate_params *
 	out[3] = 0U;
 }
 
-KNEE_RATE_ALGORITHM(rate, RATE_PARAMS, RATE_RULES, CC_USES_RANDOM, "paces at a fixed rate", "a test",
+KNEE_RATE_ALGORITHM(rate, RATE_PARAMS, RATE_RULES, RATE_INVARIANTS, CC_USES_RANDOM, "paces at a fixed rate", "a test",
 		    "samples|||");

@@ -26,6 +26,8 @@ struct bad_state {
 	u32 kept_pkts;	     /* the window that it wants */
 };
 
+#define BAD_INVARIANTS(X) CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS)
+
 static void bad_init(struct cc_conn *conn, struct bad_state *st, const struct bad_params *p)
 {
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
@@ -96,5 +98,5 @@ static void bad_observe(const struct bad_state *st, const struct bad_params *p,
 	out[3] = 0U;
 }
 
-KNEE_ALGORITHM(bad, BAD_PARAMS, BAD_RULES, CC_NO_RANDOM, "not fit to be used", "none",
+KNEE_ALGORITHM(bad, BAD_PARAMS, BAD_RULES, BAD_INVARIANTS, CC_NO_RANDOM, "not fit to be used", "none",
 	       "kept_pkts|||");

@@ -124,7 +124,7 @@ fn tested_as_the_built_in_ones_are() {
 fn what_does_not_compile() {
     let said_of = |code: &str| said(&place(code), "run mine.toml");
     let unknown = said_of("grow(conn, p, ack);");
-    assert!(unknown.contains("mine.c:43:") && unknown.contains("grow"), "{unknown}");
+    assert!(unknown.contains("mine.c:46:") && unknown.contains("grow"), "{unknown}");
     assert!(unknown.contains("mine.toml:7:"), "the scenario's line: {unknown}");
     // Warnings are errors, as in the build.
     let warned =

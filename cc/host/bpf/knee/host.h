@@ -101,7 +101,7 @@ u32 knee_undo(const u64 *ctx);
 	    __VA_ARGS__, \
 	}
 
-#define KNEE_ALGORITHM(alg, PARAMS, RULES, uses_random, text, cite, names) \
+#define KNEE_ALGORITHM(alg, PARAMS, RULES, INVARIANTS, uses_random, text, cite, names) \
 	KNEE_BIND(alg, PARAMS, uses_random) \
 	KNEE_INLINE void knee_call_on_rtt(struct cc_conn *conn, knee_state *st, \
 					  const struct cc_ack *ack) \
@@ -110,7 +110,7 @@ u32 knee_undo(const u64 *ctx);
 	} \
 	KNEE_OPERATIONS(alg, .pkts_acked = (void *)knee_on_rtt, .cong_avoid = (void *)knee_on_ack)
 
-#define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, uses_random, text, cite, names) \
+#define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, INVARIANTS, uses_random, text, cite, names) \
 	KNEE_BIND(alg, PARAMS, uses_random) \
 	KNEE_OPERATIONS(alg, .cong_control = (void *)knee_on_ack)
 

@@ -42,6 +42,8 @@ struct cc_algorithm {
 	void (*on_event)(struct cc_conn *conn, void *st, const void *p, u32 event);
 	u32 (*undo)(struct cc_conn *conn, void *st, const void *p);
 	void (*observe)(const void *st, const void *p, u32 out[CC_OBSERVE_N]);
+	/* The first invariant that this state does not keep; null: it keeps all. */
+	const char *(*violated)(const void *st, const void *p);
 };
 
 #define CC_PARAM_ROW(k, field, n, a, lo, hi, d, ch, src, h)                                        \
@@ -60,8 +62,13 @@ struct cc_algorithm {
 	 .op = (o),                                                                                \
 	 .right = (u32)(__builtin_offsetof(KNEE_PARAMS_TYPE, r) / sizeof(u32))},
 
+#define CC_INVARIANT_CHECK(name, condition)                                                        \
+	if (!(condition))                                                                          \
+		return #name;
+
 /* The rows above need the parameter structure's type; a typedef local to the file names it. */
-#define KNEE_DESCRIBE(alg, PARAMS, RULES, random, text, cite, observed, profile_, on_rtt_)          \
+#define KNEE_DESCRIBE(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed, profile_,      \
+		      on_rtt_)          \
 	typedef struct alg##_params KNEE_PARAMS_TYPE;                                              \
 	_Static_assert(sizeof(struct alg##_state) <= CC_STATE_MAX_BYTES, "state fits the socket"); \
 	static void alg##_init_any(struct cc_conn *c, void *s, const void *p)                      \
@@ -89,6 +96,16 @@ struct cc_algorithm {
 	{                                                                                          \
 		alg##_observe(s, p, out);                                                          \
 	}                                                                                          \
+	static const char *alg##_violated(const void *state, const void *params)                   \
+	{                                                                                          \
+		const struct alg##_state *st = state;                                              \
+		const struct alg##_params *p = params;                                             \
+                                                                                                   \
+		(void)st;                                                                          \
+		(void)p;                                                                           \
+		INVARIANTS(CC_INVARIANT_CHECK)                                                     \
+		return 0;                                                                          \
+	}                                                                                          \
 	static const struct cc_param alg##_param_table[] = {PARAMS(CC_PARAM_ROW)};                 \
 	static const struct cc_rule alg##_rule_table[] = {RULES(CC_RULE_ROW){0, 0, 0}};            \
 	extern const struct cc_algorithm knee_##alg;                                               \
@@ -112,17 +129,18 @@ struct cc_algorithm {
 	    .on_event = alg##_on_event_any,                                                        \
 	    .undo = alg##_undo_any,                                                                \
 	    .observe = alg##_observe_any,                                                          \
+	    .violated = alg##_violated,                                                            \
 	}
 
-#define KNEE_ALGORITHM(alg, PARAMS, RULES, random, text, cite, observed)                          \
+#define KNEE_ALGORITHM(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed)                          \
 	static void alg##_on_rtt_any(struct cc_conn *c, void *s, const void *p,                    \
 				     const struct cc_ack *a)                                       \
 	{                                                                                          \
 		alg##_on_rtt(c, s, p, a);                                                          \
 	}                                                                                          \
-	KNEE_DESCRIBE(alg, PARAMS, RULES, random, text, cite, observed, CC_CLASSIC, alg##_on_rtt_any)
+	KNEE_DESCRIBE(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed, CC_CLASSIC, alg##_on_rtt_any)
 
-#define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, random, text, cite, observed)                     \
-	KNEE_DESCRIBE(alg, PARAMS, RULES, random, text, cite, observed, CC_RATE, 0)
+#define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed)                     \
+	KNEE_DESCRIBE(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed, CC_RATE, 0)
 
 #endif

@@ -47,10 +47,10 @@ char knee_licence[] SEC("license") = "Dual BSD/GPL";
 	CASE_CALL(alg, undo, knee_case.result = alg##_undo(conn, st, p))                           \
 	CASE_CALL(alg, observe, alg##_observe(st, p, knee_case.observed))
 
-#define KNEE_ALGORITHM(alg, PARAMS, RULES, random, text, cite, observed)                           \
+#define KNEE_ALGORITHM(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed)                           \
 	CASE_CALLS(alg, PARAMS)                                                                    \
 	CASE_CALL(alg, on_rtt, alg##_on_rtt(conn, st, p, &knee_case.ack))
-#define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, random, text, cite, observed)                      \
+#define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed)                      \
 	CASE_CALLS(alg, PARAMS)
 
 #endif
