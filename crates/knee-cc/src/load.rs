@@ -163,15 +163,15 @@ mod built {
     }
 
     fn take(source: Source) -> Result<Algorithm, LoadError> {
-        let own: &'static Own = Box::leak(Box::new(Own::File(source)));
-        let Own::File(source) = own else { unreachable!("made above") };
         let file = &source.file;
-        let raw = link(source, &exported(file, &source.object)?)?;
-        let algorithm = Algorithm { raw, own: Some(own) };
+        let raw = link(&source, &exported(file, &source.object)?)?;
+        let described = Algorithm { raw, own: None };
         let refuse = |what| LoadError::new(format!("{file}: {what}"), RULES);
         check_raw(raw).map_err(refuse)?;
-        algorithm.check().map_err(|what| refuse(format!("`{}`: {what}", algorithm.name())))?;
-        super::refuse_built_in(file, algorithm)?;
+        described.check().map_err(|what| refuse(format!("`{}`: {what}", described.name())))?;
+        super::refuse_built_in(file, described)?;
+        // Of one that is refused, nothing is kept.
+        let algorithm = Algorithm { raw, own: Some(Box::leak(Box::new(Own::File(source)))) };
         registry::add(algorithm);
         Ok(algorithm)
     }
