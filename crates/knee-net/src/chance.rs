@@ -53,6 +53,11 @@ impl Loss {
         Self { threshold: (probability * 18_446_744_073_709_551_616.0) as u64 }
     }
 
+    /// Whether it never happens.
+    pub fn is_none(&self) -> bool {
+        self.threshold == 0
+    }
+
     /// Whether this packet is lost. Draws nothing where the probability is 0.
     #[inline]
     pub fn loses(&self, random: &mut Random) -> bool {

@@ -36,10 +36,7 @@ impl Forecast {
         } else {
             self.free_ns
         };
-        let (starts_ns, ends_ns) = match turns_ns {
-            NEVER => (NEVER, NEVER),
-            _ => self.service.transmit(turns_ns, bytes),
-        };
+        let (starts_ns, ends_ns) = self.service.transmit(turns_ns, bytes);
         self.free_ns = ends_ns;
         (starts_ns, ends_ns)
     }
@@ -104,19 +101,19 @@ impl Timetable {
         if self.held_pkts == 0 { NEVER } else { self.leaves.free_ns }
     }
 
-    /// The first packet leaves: its size, and how long it waited for its transmission to start (0 if that
-    /// is not kept).
+    /// The first packet leaves: its size, how long it waited for its transmission to start (0 if that
+    /// is not kept), and when the next one leaves, as [`Self::next_ns`] says.
     #[inline(always)]
-    pub fn leave(&mut self) -> Option<(u32, u64)> {
+    pub fn leave(&mut self) -> Option<(u32, u64, u64)> {
         let bytes = self.sizes.take()?;
         self.held_pkts -= 1;
         self.held_bytes -= u64::from(bytes);
-        if let Some(next_bytes) = self.sizes.front() {
-            let now_ns = self.leaves.free_ns;
-            self.leaves.transmission_ns(now_ns, false, next_bytes);
-        }
+        let next_ns = match self.sizes.front() {
+            Some(next_bytes) => self.leaves.transmission_ns(0, false, next_bytes).1,
+            None => NEVER,
+        };
         let waited_ns = self.waits_ns.as_mut().and_then(Ring::take_front);
-        Some((bytes, waited_ns.unwrap_or(0)))
+        Some((bytes, waited_ns.unwrap_or(0), next_ns))
     }
 
     /// Packets held, the one in transmission included.
@@ -278,7 +275,8 @@ mod tests {
                 let at_ns = link.next_ns();
                 assert_eq!(timetable.next_ns(), at_ns);
                 let Departed { packet, waited_ns } = link.dequeue(at_ns).expect("due");
-                assert_eq!(timetable.leave(), Some((packet.0, waited_ns)));
+                let left = timetable.leave();
+                assert_eq!(left, Some((packet.0, waited_ns, link.next_ns())));
                 at_ns
             };
             for (gap, bytes) in arrivals {

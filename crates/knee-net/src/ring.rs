@@ -45,9 +45,10 @@ impl<T: Default> Ring<T> {
         if self.len == self.slots.len() {
             self.grow();
         }
-        self.slots[self.tail] = record;
-        self.tail = self.after(self.tail);
+        let place = self.tail;
+        self.tail = self.after(place);
         self.len += 1;
+        self.slots[place] = record;
     }
 
     #[cold]

@@ -18,8 +18,10 @@ const LATEST: u64 = u64::MAX >> FEW_BITS;
 pub struct Schedule {
     /// If there are no more than [`FEW`] sources: due time and number of each in one word, so that
     /// the smallest word is the first source. The second half is used if there are more than [`HALF`].
-    few: [[u64; HALF]; 2],
+    few: [u64; FEW],
     uses_both_halves: bool,
+    /// No source but the one that [`Schedule::stay`] was asked for is due before; 0 if that is not known.
+    others_ns: u64,
     /// Due times of all sources, if there are more.
     due_ns: Vec<u64>,
     /// `winner[1]` is first overall; node n has children 2n and 2n+1; the leaves follow.
@@ -30,8 +32,9 @@ impl Schedule {
     /// `sources` sources, none due.
     pub fn new(sources: usize) -> Self {
         let mut new = Self {
-            few: [[u64::MAX; HALF]; 2],
+            few: [u64::MAX; FEW],
             uses_both_halves: sources > HALF,
+            others_ns: 0,
             due_ns: Vec::new(),
             winner: Vec::new(),
         };
@@ -57,18 +60,22 @@ impl Schedule {
     }
 
     /// Source `source` is next due at `due_ns` ([`NEVER`]: it is not).
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, source: usize, due_ns: u64) {
-        match self.due_ns.get_mut(source) {
-            None => {
-                let word = (due_ns.min(LATEST) << FEW_BITS) | source as u64;
-                self.few[source / HALF][source % HALF] = word;
-            }
-            Some(due) if *due == due_ns => {}
-            Some(due) => {
-                *due = due_ns;
-                self.climb(source);
-            }
+        if due_ns < self.others_ns {
+            self.others_ns = due_ns;
+        }
+        if self.due_ns.is_empty() {
+            self.few[source] = (due_ns.min(LATEST) << FEW_BITS) | source as u64;
+        } else {
+            self.set_leaf(source, due_ns);
+        }
+    }
+
+    #[inline(never)]
+    fn set_leaf(&mut self, source: usize, due_ns: u64) {
+        if std::mem::replace(&mut self.due_ns[source], due_ns) != due_ns {
+            self.climb(source);
         }
     }
 
@@ -89,15 +96,43 @@ impl Schedule {
         if let Some(&source) = self.winner.get(1) {
             return (source as usize, self.due_ns[source as usize]);
         }
-        let least = |[a, b, c, d, e, f, g, h]: [u64; HALF]| {
-            a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)))
-        };
-        let mut first = least(self.few[0]);
-        if self.uses_both_halves {
-            first = first.min(least(self.few[1]));
-        }
+        let first = self.least();
         let due_ns = first >> FEW_BITS;
         ((first % FEW as u64) as usize, if due_ns == LATEST { NEVER } else { due_ns })
+    }
+
+    /// The least word.
+    #[inline(always)]
+    fn least(&self) -> u64 {
+        let least = |words: &[u64]| match *words {
+            [a, b, c, d, e, f, g, h] => a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h))),
+            _ => u64::MAX,
+        };
+        let first = least(&self.few[..HALF]);
+        if self.uses_both_halves { first.min(least(&self.few[HALF..])) } else { first }
+    }
+
+    /// Source `source` is about to act, and again up to [`Schedule::leave`] as long as
+    /// [`Schedule::comes_first`] says so: it need not be set meanwhile.
+    pub fn stay(&mut self, source: usize) {
+        // In the tree a search for the others would be as long as the one that is saved.
+        if self.due_ns.is_empty() {
+            self.few[source] = u64::MAX;
+            self.others_ns = self.first().1;
+        }
+    }
+
+    /// Whether the source that [`Schedule::stay`] was asked for comes before all others if it is due at
+    /// `due_ns`.
+    #[inline(always)]
+    pub fn comes_first(&self, due_ns: u64) -> bool {
+        due_ns < self.others_ns
+    }
+
+    /// The end of what [`Schedule::stay`] began; `source` is next due at `due_ns`.
+    pub fn leave(&mut self, source: usize, due_ns: u64) {
+        self.others_ns = 0;
+        self.set(source, due_ns);
     }
 }
 

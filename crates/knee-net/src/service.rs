@@ -135,11 +135,11 @@ impl Service {
 
     /// When the transmission of `bytes` starts and ends, if the link turns to it at `now_ns`: at
     /// the end of the one before, or when it has nothing else to do. Both are [`NEVER`] if it does
-    /// not end.
+    /// not end, or the one before does not.
     #[inline(always)]
     pub fn transmit(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
         if let Some(other) = &mut self.other {
-            return other.transmit(now_ns, bytes);
+            return if now_ns == NEVER { (NEVER, NEVER) } else { other.transmit(now_ns, bytes) };
         }
         if bytes != self.bytes {
             self.bytes = bytes;

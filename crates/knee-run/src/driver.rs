@@ -225,26 +225,58 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     where
         E: Ends<Packet = P, Timer = T>,
     {
-        let round = self.path.goes_round();
         if ends.looks_ahead() {
             for places in AHEAD {
-                if round {
-                    self.path.peek_round(class, places).inspect(|f| ends.coming_round(*f, places));
-                } else {
-                    self.path.peek_start(class, places).inspect(|p| ends.coming(p, places));
-                }
+                self.path.peek_start(class, places).inspect(|p| ends.coming(p, places));
             }
         }
-        let back = if round {
-            self.path.come_round(class)
-        } else {
-            self.path.return_to_start(class, self.now_ns).map(Back::Answer)
-        };
-        match back {
-            Some(Back::ToAnswer(at_ns, data)) => ends.come_round(data, at_ns, self),
-            Some(Back::Answer(packet)) => ends.arrive(packet, Direction::Reverse, self),
+        match self.path.return_to_start(class, self.now_ns) {
+            Some(packet) => ends.arrive(packet, Direction::Reverse, self),
             None => Ok(()),
         }
+    }
+
+    /// The same where packets go round; `again`: it may be followed by what else of `class` is back by
+    /// `until_ns` before anything else happens.
+    #[inline(never)]
+    fn come_round<E>(
+        &mut self,
+        class: usize,
+        ends: &mut E,
+        again: bool,
+        until_ns: Ns,
+    ) -> Result<(), E::Error>
+    where
+        E: Ends<Packet = P, Timer = T>,
+    {
+        let looks_ahead = ends.looks_ahead();
+        if again {
+            self.path.stay(class);
+        }
+        loop {
+            if looks_ahead {
+                for places in AHEAD {
+                    self.path.peek_round(class, places).inspect(|f| ends.coming_round(*f, places));
+                }
+            }
+            match self.path.come_round(class) {
+                Some(Back::ToAnswer(at_ns, data)) => ends.come_round(data, at_ns, self)?,
+                Some(Back::Answer(packet)) => ends.arrive(packet, Direction::Reverse, self)?,
+                None => {}
+            }
+            if self.path.has_gone() {
+                self.tell_gone(ends)?;
+            }
+            match self.path.comes_round_ns(class) {
+                Some(due_ns) if due_ns <= until_ns => {
+                    self.now_ns = due_ns;
+                    self.path.settle(due_ns + 1);
+                }
+                _ => break,
+            }
+        }
+        self.path.leave(class);
+        Ok(())
     }
 
     #[inline(never)]
@@ -273,6 +305,8 @@ pub fn drive<E: Ends>(
     ends: &mut E,
     until_ns: Ns,
 ) -> Result<(), E::Error> {
+    // The class of which a packet came round just before: of a class that came twice more will come.
+    let mut class_before = None;
     loop {
         // Also of what the ends sent before.
         if network.path.has_gone() {
@@ -294,12 +328,17 @@ pub fn drive<E: Ends>(
         // Departures come after bins and timers of the same instant, before all else.
         let later = !matches!(source, Source::Bins | Source::Timers);
         network.path.settle(due_ns + Ns::from(later));
+        let class_twice_before = std::mem::take(&mut class_before);
         match source {
             Source::Bins => network.close_bin(ends),
             Source::Timers => network.on_timer(ends)?,
             Source::Departure(0) => network.path.depart(0, due_ns),
             Source::Arrival(0) => network.arrive_at_end(0, ends)?,
             Source::Hop(class) => network.path.enter(class, due_ns),
+            Source::Start(class) if network.path.goes_round() => {
+                class_before = Some(class);
+                network.come_round(class, ends, class_twice_before == class_before, until_ns)?;
+            }
             Source::Start(class) => network.arrive_at_start(class, ends)?,
             Source::ReverseDeparture => network.path.depart_reverse(due_ns),
             Source::Departure(hop) => network.depart_from_later(hop),

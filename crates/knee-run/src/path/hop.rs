@@ -228,6 +228,17 @@ impl<P: Numbered> Hop<P> {
         }
     }
 
+    /// Whether it says at once when packets leave, holds none of them, and all that it does not drop take the
+    /// same time from there to the path's end; how long, then.
+    pub(super) fn plain_delay_ns(&self, path: &PathSpec) -> Option<Ns> {
+        let plain = matches!(self.server, Server::Times(_))
+            && self.loss.is_none()
+            && self.bursts.is_none()
+            && path.jitter_forward_ns == 0
+            && path.delay_forward_steps.is_empty();
+        plain.then_some(path.delay_forward_ns)
+    }
+
     /// Whether it says at once when packets leave, and holds copies of them.
     #[inline(always)]
     pub(super) fn holds_copies(&self) -> bool {
@@ -243,11 +254,22 @@ impl<P: Numbered> Hop<P> {
         random: &mut Random,
         gone: &mut VecDeque<Gone<P>>,
     ) -> Option<Ns> {
-        let Server::Times(timetable) = &mut self.server else { return None };
         if self.loss.loses(random) || in_burst(&mut self.bursts) {
             gone.push_back(Gone::forward(now_ns, packet.clone(), PacketEvent::Lost));
             return None;
         }
+        self.foresee_plain(now_ns, packet, gone)
+    }
+
+    /// The same where no packet is lost.
+    #[inline(always)]
+    pub(super) fn foresee_plain(
+        &mut self,
+        now_ns: Ns,
+        packet: &P,
+        gone: &mut VecDeque<Gone<P>>,
+    ) -> Option<Ns> {
+        let Server::Times(timetable) = &mut self.server else { return None };
         let Some(departs_ns) = timetable.enqueue(now_ns, packet.wire_bytes()) else {
             self.watch.count_drop();
             gone.push_back(Gone::forward(now_ns, packet.clone(), PacketEvent::Dropped));
@@ -298,10 +320,13 @@ impl<P: Numbered> Hop<P> {
         let Server::Times(timetable) = &mut self.server else {
             return self.leave_copy(bins, log, gone);
         };
-        if let Some((bytes, waited_ns)) = timetable.leave() {
-            self.watch.depart(bytes, waited_ns, bins);
-        }
-        self.departs_ns = timetable.next_ns();
+        self.departs_ns = match timetable.leave() {
+            Some((bytes, waited_ns, next_ns)) => {
+                self.watch.depart(bytes, waited_ns, bins);
+                next_ns
+            }
+            None => NEVER,
+        };
         None
     }
 

@@ -269,6 +269,8 @@ struct Links<P> {
     /// Sources of each hop behind the first.
     of_hop: usize,
     foresight: Foresight,
+    /// See [`Links::send_plain`].
+    plain_delay_ns: Ns,
     bin_ns: Ns,
     log: bool,
     loss_reverse: Loss,
@@ -351,7 +353,10 @@ impl<P: Numbered> Path<P> {
             });
             ports.push(Port::new(spec, index, class));
         }
-        Self { ports, links: Links::new(spec, classes, foresight) }
+        let mut links = Links::new(spec, classes, foresight);
+        links.plain_delay_ns = links.first.plain_delay_ns(&spec.path).unwrap_or(0);
+        ports.iter_mut().for_each(|port| port.plain = links.is_plain(port, &spec.path));
+        Self { ports, links }
     }
 
     /// A packet starts on its way from this end of its flow. What is lost or dropped at once is among
@@ -360,6 +365,10 @@ impl<P: Numbered> Path<P> {
     pub fn send(&mut self, now_ns: Ns, packet: P, from: End) {
         let port = &mut self.ports[packet.flow() as usize];
         match (from, port.reverse) {
+            (End::Sender, _) if port.plain => {
+                port.data_pkts += 1;
+                self.links.send_plain(now_ns, packet, port.class as usize);
+            }
             (End::Sender, false) => {
                 port.data_pkts += 1;
                 self.links.send_forward(now_ns, packet, port);
@@ -506,25 +515,34 @@ impl<P: Numbered> Path<P> {
         Some(answer)
     }
 
-    /// On [`Source::Start`]: what of `class` is back now.
+    /// On [`Source::Start`], where packets go round: this class is next, and may be again and again until
+    /// [`Path::leave`].
+    pub(crate) fn stay(&mut self, class_index: usize) {
+        self.links.schedule.stay(to_start(class_index));
+    }
+
+    /// Between [`Path::stay`] and [`Path::leave`]: what of `class` is back now.
     #[inline(always)]
     pub(crate) fn come_round(&mut self, class_index: usize) -> Option<Back<P>> {
         let class = &mut self.links.classes[class_index];
         if !class.to_start.is_empty() {
-            return self.come_answered(class_index).map(Back::Answer);
+            return class.to_start.take().map(|(_, answer)| Back::Answer(answer));
         }
         let (at_ns, data) = class.round.line.take_front()?;
-        self.links.schedule.set(to_start(class_index), class.round.next_back_ns());
         Some(Back::ToAnswer(at_ns, data))
     }
 
-    /// The same of what was answered before.
-    #[inline(never)]
-    fn come_answered(&mut self, class_index: usize) -> Option<P> {
-        let class = &mut self.links.classes[class_index];
-        let answer = class.to_start.take().map(|(_, answer)| answer);
-        self.links.schedule.set(to_start(class_index), class.next_back_ns());
-        answer
+    /// When the next packet of `class` is back, if nothing else happens before.
+    #[inline(always)]
+    pub(crate) fn comes_round_ns(&self, class_index: usize) -> Option<Ns> {
+        let due_ns = self.links.classes[class_index].next_back_ns();
+        self.links.schedule.comes_first(due_ns).then_some(due_ns)
+    }
+
+    /// The end of what [`Path::stay`] began.
+    pub(crate) fn leave(&mut self, class_index: usize) {
+        let due_ns = self.links.classes[class_index].next_back_ns();
+        self.links.schedule.leave(to_start(class_index), due_ns);
     }
 
     /// Whether [`Path::take_gone`] has any.
@@ -695,6 +713,7 @@ impl<P: Numbered> Links<P> {
             later_sources,
             of_hop,
             foresight,
+            plain_delay_ns: 0,
             bin_ns,
             log: spec.record.queue_log,
             loss_reverse: Loss::new(path.loss_reverse),
@@ -771,6 +790,38 @@ impl<P: Numbered> Links<P> {
         let inside_ns = first_ns.saturating_add(self.least_delay_ns);
         let to_start = self.classes.iter().map(|class| class.to_start.next_ns());
         to_start.chain(self.hops().map(Hop::next_out_ns)).fold(inside_ns, Ns::min)
+    }
+
+    /// Whether data of `port` are at once at the path's only hop, which is a plain one, and their return is
+    /// foreseen.
+    fn is_plain(&self, port: &Port, path: &PathSpec) -> bool {
+        self.foresight.answer
+            && self.later.is_empty()
+            && self.first.plain_delay_ns(path).is_some()
+            && !port.reverse
+            && self.classes[port.class as usize].direct
+    }
+
+    /// A packet starts from the path's start where [`Self::is_plain`] holds: all that most packets need.
+    #[inline(always)]
+    fn send_plain(&mut self, now_ns: Ns, packet: P, class_index: usize) {
+        let Some(departs_ns) = self.first.foresee_plain(now_ns, &packet, &mut self.gone) else {
+            return;
+        };
+        let arrives_ns = departs_ns.saturating_add(self.plain_delay_ns);
+        self.go_round(class_index, arrives_ns, &packet);
+    }
+
+    /// A packet of a class will arrive at the path's end at `arrives_ns`.
+    #[inline(always)]
+    fn go_round(&mut self, class_index: usize, arrives_ns: Ns, packet: &P) {
+        let class = &mut self.classes[class_index];
+        let first = class.round.line.is_empty();
+        class.round.line.push_back((arrives_ns, Brief::of(packet)));
+        if first {
+            let due_ns = class.next_back_ns();
+            self.schedule.set(to_start(class_index), due_ns);
+        }
     }
 
     /// A packet starts from the path's start.
@@ -854,13 +905,7 @@ impl<P: Numbered> Links<P> {
         }
         let arrives_ns = at.arrival_ns(departs_ns);
         if self.foresight.answer {
-            let class = &mut self.classes[port.class as usize];
-            let first = class.round.line.is_empty();
-            class.round.line.push_back((arrives_ns, Brief::of(&packet)));
-            if first {
-                let due_ns = class.next_back_ns();
-                self.schedule.set(to_start(port.class as usize), due_ns);
-            }
+            self.go_round(port.class as usize, arrives_ns, &packet);
         } else {
             let first = at.to_end.is_empty();
             at.to_end.push(arrives_ns, 0, packet);

@@ -17,6 +17,8 @@ pub(super) struct Port {
     pub(super) class: u32,
     /// Whether its data take the reverse direction, and its ACKs the forward one.
     pub(super) reverse: bool,
+    /// Its data take the short way through the code.
+    pub(super) plain: bool,
     pub(super) access_jitter: Jitter,
     pub(super) forward_random: Random,
     pub(super) reverse_random: Random,
@@ -34,6 +36,7 @@ impl Port {
         Self {
             class,
             reverse: flow.route.reverse,
+            plain: false,
             access_jitter: Jitter::new(flow.access_jitter_ns),
             forward_random: spec.random("forward", index),
             reverse_random: spec.random("reverse", index),
