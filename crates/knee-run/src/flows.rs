@@ -54,6 +54,19 @@ pub trait Connection: Sized {
         at: &mut At<'_, Self>,
     ) -> Result<(), Self::Error>;
 
+    /// What [`Connection::answer`] gave arrives.
+    ///
+    /// # Errors
+    /// The connection's.
+    #[inline(always)]
+    fn come_back(
+        &mut self,
+        answer: Self::Packet,
+        at: &mut At<'_, Self>,
+    ) -> Result<(), Self::Error> {
+        self.arrive(answer, Direction::Reverse, at)
+    }
+
     /// Whether [`Connection::answer`] says what the receiver answers, where the spec has each packet
     /// acknowledged.
     const ANSWERS_AT_ONCE: bool = false;
@@ -452,7 +465,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Ends for Flo
             return Ok(());
         };
         let at = &mut At { shared: &mut self.shared, network, flow: index };
-        connection.arrive(answer, Direction::Reverse, at)
+        connection.come_back(answer, at)
     }
 
     fn on_timer(

@@ -64,6 +64,12 @@ impl Tcp {
     ) {
         let now_ns = at.now_ns();
         act(&mut self.sender, now_ns, &mut Out { bytes: self.packet_bytes, at });
+        self.arm(at);
+    }
+
+    /// Arms the sender's timers.
+    #[inline(always)]
+    fn arm(&mut self, at: &mut At<'_, Self>) {
         at.arm(&mut self.retransmission, self.sender.timer_due_ns, Timer::Retransmission);
         at.arm(&mut self.pace, self.sender.pace_due_ns, Timer::Pace);
     }
@@ -110,10 +116,12 @@ impl Tcp {
     }
 
     /// An ACK reaches the sender.
-    #[inline(always)]
+    #[inline(never)]
     fn on_ack(&mut self, ack: Ack, at: &mut At<'_, Self>) {
-        let sack = at.shared.take(ack.sack);
-        self.with_sender(at, |sender, now_ns, out| sender.on_ack(now_ns, ack, sack.as_ref(), out));
+        let (now_ns, sack) = (at.now_ns(), at.shared.take(ack.sack));
+        let out = &mut Out { bytes: self.packet_bytes, at };
+        self.sender.on_ack(now_ns, ack, sack.as_ref(), out);
+        self.arm(at);
     }
 }
 
@@ -172,6 +180,19 @@ impl Connection for Tcp {
             Packet::Data(data) => self.receive(data, at),
             Packet::Ack(ack) => self.on_ack(ack, at),
         }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn come_back(&mut self, answer: Packet, at: &mut At<'_, Self>) -> Result<(), Infallible> {
+        let Packet::Ack(ack) = answer else { return Ok(()) };
+        if !self.sender.is_calm(ack, ack.sack != NONE) {
+            self.on_ack(ack, at);
+            return Ok(());
+        }
+        let now_ns = at.now_ns();
+        self.sender.on_calm_ack(now_ns, ack, &mut Out { bytes: self.packet_bytes, at });
+        self.arm(at);
         Ok(())
     }
 

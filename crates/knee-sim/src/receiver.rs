@@ -221,6 +221,10 @@ impl Receiver {
     #[inline(never)]
     fn out_of_order(&self) -> SackBlocks {
         let mut blocks: SackBlocks = [(0, 0); 3];
+        if let [only] = self.ranges[..] {
+            blocks[0] = only;
+            return blocks;
+        }
         let mut used = 0;
         for number in self.recent {
             let at = self.ranges.partition_point(|&(_, end)| end <= number);

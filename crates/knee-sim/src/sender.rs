@@ -67,6 +67,8 @@ pub(crate) struct Sender {
     timer: Timer,
     /// Recovery with SACK, an exact clock, no trace.
     plain: bool,
+    /// [`Self::knows_nothing_amiss`], as of the latest step that could change it.
+    calm: bool,
     idle_restart: bool,
     random: Random,
     recovery: Recovery,
@@ -120,6 +122,7 @@ impl Sender {
             receive_window_pkts: options.receive_window_pkts,
             timer: Timer::Timeout,
             plain,
+            calm: plain,
             idle_restart: options.idle_restart,
             random,
             recovery,
@@ -212,18 +215,35 @@ impl Sender {
         sack: Option<&Sack>,
         out: &mut impl Transmit,
     ) {
-        if ack.cumulative < self.tcb.board.una() || self.tcb.board.outstanding() == 0 {
-            return;
+        if self.is_calm(ack, sack.is_some()) {
+            self.on_calm_ack(now_ns, ack, out);
+        } else if ack.cumulative >= self.tcb.board.una() && self.tcb.board.outstanding() > 0 {
+            self.take_in_turn::<false, true>(now_ns, ack, sack.unwrap_or(&Sack::NOTHING), out);
         }
-        if self.plain && sack.is_none() && self.is_calm(ack) {
-            if self.rate.is_none() {
-                self.take_in_turn::<true, false>(now_ns, ack, &Sack::NOTHING, out);
-            } else {
-                self.on_calm_ack_at_rate(now_ns, ack, out);
-            }
-        } else {
-            self.on_any_ack(now_ns, ack, sack.unwrap_or(&Sack::NOTHING), out);
+    }
+
+    /// Whether an acknowledgement is of new data, where [`Self::knows_nothing_amiss`]; `reports`: it has more
+    /// than its number.
+    #[inline(always)]
+    pub(crate) fn is_calm(&self, ack: packet::Ack, reports: bool) -> bool {
+        debug_assert_eq!(self.calm, self.knows_nothing_amiss());
+        self.calm && !reports && !ack.echo && ack.cumulative > self.tcb.board.una()
+    }
+
+    /// As [`Self::on_ack`], of one for which [`Self::is_calm`] holds: most steps have nothing to do.
+    #[inline(always)]
+    pub(crate) fn on_calm_ack(&mut self, now_ns: u64, ack: packet::Ack, out: &mut impl Transmit) {
+        match self.rate {
+            None => self.take_in_turn::<true, false>(now_ns, ack, &Sack::NOTHING, out),
+            Some(_) => self.on_calm_ack_at_rate(now_ns, ack, out),
         }
+    }
+
+    /// Whether nothing is missing, marked, sent again or in doubt.
+    fn knows_nothing_amiss(&self) -> bool {
+        let tcb = &self.tcb;
+        let in_doubt = tcb.probe.is_some() || tcb.board.may_have_lost();
+        self.plain && tcb.phase() == Phase::Open && !in_doubt
     }
 
     #[inline(never)]
@@ -231,25 +251,8 @@ impl Sender {
         self.take_in_turn::<true, true>(now_ns, ack, &Sack::NOTHING, out);
     }
 
-    #[inline(never)]
-    fn on_any_ack(&mut self, now_ns: u64, ack: packet::Ack, sack: &Sack, out: &mut impl Transmit) {
-        self.take_in_turn::<false, true>(now_ns, ack, sack, out);
-    }
-
-    /// Whether this ACK, which has no more than its number, acknowledges new data where nothing is missing,
-    /// marked, sent again or in doubt. Most steps have nothing to do then.
-    #[inline(always)]
-    fn is_calm(&self, ack: packet::Ack) -> bool {
-        let tcb = &self.tcb;
-        ack.cumulative > tcb.board.una()
-            && !ack.echo
-            && tcb.phase() == Phase::Open
-            && tcb.probe.is_none()
-            && !tcb.board.may_have_lost()
-    }
-
-    /// The steps for an ACK. `CALM`: those are left out that have nothing to do where
-    /// [`Self::is_calm`] holds and the sender is `plain`. `RATE`: the algorithm may be of profile RATE.
+    /// The steps for an ACK. `CALM`: [`Self::is_calm`], and those are left out that have nothing to do then.
+    /// `RATE`: the algorithm may be of profile RATE.
     #[inline(always)]
     fn take_in_turn<const CALM: bool, const RATE: bool>(
         &mut self,
@@ -265,7 +268,7 @@ impl Sender {
         }
         let advanced = ack.cumulative - self.tcb.board.una();
         let news = self.take_in::<CALM>(now_ns, ack.cumulative, sack.blocks.as_ref());
-        let rtt_ns = self.measure_rtt(now_ns, &news);
+        let rtt_ns = self.measure_rtt::<CALM>(now_ns, &news);
         let tcb = &mut self.tcb;
         tcb.refresh::<CALM>(now_ns);
         let mut seen = Ack {
@@ -321,7 +324,10 @@ impl Sender {
         }
         tcb.conn.cwnd_pkts = tcb.conn.cwnd_pkts.max(1);
         self.rearm::<CALM>(now_ns, advanced, verdict.reordering_due_ns);
-        self.send_what_fits::<CALM, RATE>(now_ns, out);
+        match CALM {
+            true => self.send_what_fits::<true, RATE>(now_ns, out),
+            false => self.send(now_ns, out),
+        }
     }
 
     /// Brings the scoreboard up to date with an ACK.
@@ -351,9 +357,12 @@ impl Sender {
 
     /// The RTT sample of an ACK, if it gives one.
     #[inline(always)]
-    fn measure_rtt(&mut self, now_ns: u64, news: &News) -> Option<u64> {
+    fn measure_rtt<const CALM: bool>(&mut self, now_ns: u64, news: &News) -> Option<u64> {
         let tcb = &mut self.tcb;
-        let rtt_ns = tcb.rtt.sample_ns(now_ns, news, tcb.board.min_rtt_ns())?;
+        let rtt_ns = match CALM {
+            true => now_ns - news.newest.0,
+            false => tcb.rtt.sample_ns(now_ns, news, tcb.board.min_rtt_ns())?,
+        };
         if let Some(rtt_stats) = &mut self.rtt_stats {
             rtt_stats.add(rtt_ns);
         }
@@ -404,9 +413,10 @@ impl Sender {
         self.tcb.written.min(self.tcb.board.una().saturating_add(self.receive_window_pkts))
     }
 
-    /// Sends what the windows allow: repairs first, then new data.
+    /// Sends what the windows allow: repairs first, then new data. The end of each step that is not calm.
     fn send(&mut self, now_ns: u64, out: &mut impl Transmit) {
         self.send_what_fits::<false, true>(now_ns, out);
+        self.calm = self.knows_nothing_amiss();
     }
 
     /// The same; `CALM`: nothing is missing, and the window is no recovery's. `RATE`: there may be
@@ -422,7 +432,7 @@ impl Sender {
             let room = |board: &Scoreboard| board.outstanding() < window_pkts;
             return match RATE {
                 true => self.send_paced::<true>(now_ns, room, out),
-                false => self.send_new_while(now_ns, room, out),
+                false => self.send_new_while::<true>(now_ns, room, out),
             };
         }
         let tcb = &self.tcb;
@@ -440,12 +450,12 @@ impl Sender {
             let Some(number) = self.tcb.board.next_lost() else { break };
             self.retransmit(number, now_ns, out);
         }
-        self.send_new_while(now_ns, room, out);
+        self.send_new_while::<false>(now_ns, room, out);
     }
 
-    /// Sends new data while there is room for them.
+    /// Sends new data while there is room for them; `CALM`: outside recovery.
     #[inline(always)]
-    fn send_new_while(
+    fn send_new_while<const CALM: bool>(
         &mut self,
         now_ns: u64,
         room: impl Fn(&Scoreboard) -> bool,
@@ -454,7 +464,10 @@ impl Sender {
         let end = self.sendable_end();
         self.note_start(now_ns, end);
         while room(&self.tcb.board) && self.tcb.board.nxt() < end {
-            self.send_new(now_ns, out);
+            match CALM {
+                true => self.send_new_now::<true>(now_ns, out),
+                false => self.send_new(now_ns, out),
+            }
         }
         self.tcb.validation.sent(&self.tcb.board, !room(&self.tcb.board));
     }
@@ -495,8 +508,7 @@ impl Sender {
     /// The next packet may leave.
     pub(crate) fn on_pace(&mut self, now_ns: u64, out: &mut impl Transmit) {
         self.note_app_limit::<false>();
-        let calm = self.tcb.phase() == Phase::Open && !self.tcb.board.may_have_lost();
-        if self.plain && calm {
+        if self.calm {
             self.send_what_fits::<true, true>(now_ns, out);
         } else {
             self.send(now_ns, out);
@@ -509,17 +521,22 @@ impl Sender {
         self.tcb.board.retransmitted(number, now_ns);
         self.tcb.counters.retransmitted_pkts += 1;
         self.tcb.undo.retransmitted();
-        self.sent(now_ns);
+        self.sent::<false>(now_ns);
         if number == self.tcb.board.una() && self.recovery.repair_restarts_timer() {
             self.arm_rto(now_ns);
         }
         out.transmit(number, Ecn::NotCapable, false);
     }
 
-    #[inline]
+    #[inline(never)]
     fn send_new(&mut self, now_ns: u64, out: &mut impl Transmit) {
+        self.send_new_now::<false>(now_ns, out);
+    }
+
+    #[inline(always)]
+    fn send_new_now<const CALM: bool>(&mut self, now_ns: u64, out: &mut impl Transmit) {
         let number = self.tcb.board.push(now_ns);
-        self.sent(now_ns);
+        self.sent::<CALM>(now_ns);
         let ecn = if self.tcb.ecn { Ecn::Capable } else { Ecn::NotCapable };
         let cwr = self.tcb.cwr_pending;
         if cwr {
@@ -529,11 +546,11 @@ impl Sender {
     }
 
     /// A segment leaves, new or again.
-    #[inline]
-    fn sent(&mut self, now_ns: u64) {
+    #[inline(always)]
+    fn sent<const CALM: bool>(&mut self, now_ns: u64) {
         let tcb = &mut self.tcb;
         self.last_sent_ns = now_ns;
-        if (Phase::Cwr as u8..=Phase::Recovery as u8).contains(&tcb.conn.phase) {
+        if !CALM && (Phase::Cwr as u8..=Phase::Recovery as u8).contains(&tcb.conn.phase) {
             tcb.prr.sent();
         }
         if self.timer_due_ns == NEVER {

@@ -158,6 +158,9 @@ impl Scoreboard {
         // What one ACK reports is in order: the ACKs before it may be lost.
         let before_end = self.sacked_end;
         for &(start, end) in blocks {
+            if end == 0 {
+                break; // nor are those behind it used
+            }
             let (start, end) = (start.max(self.una), end.min(self.nxt()));
             if start >= end {
                 continue;

@@ -35,7 +35,7 @@ impl Sender {
     }
 
     /// After an ACK that advanced by `advanced` segments (RFC 6298 sections 5.2 and 5.3); one will be
-    /// lost at `reordering_due_ns`, unless that is [`NEVER`]. `CALM`: see [`Sender::is_calm`].
+    /// lost at `reordering_due_ns`, unless that is [`NEVER`]. `CALM`: see `Sender::take_in_turn`.
     #[inline(always)]
     pub(super) fn rearm<const CALM: bool>(
         &mut self,
@@ -93,6 +93,7 @@ impl Sender {
                 self.send_new(now_ns, out);
             }
             self.tcb.probe = Some(Probe { end: self.tcb.board.nxt(), retransmitted });
+            self.calm = false;
         }
         self.arm_rto(now_ns);
     }
