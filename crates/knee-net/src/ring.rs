@@ -7,7 +7,7 @@ const SHORT: usize = 1 << 16;
 /// than the standard library's deque, which doubles, and somewhat faster, since it does less.
 #[derive(Clone, Debug, Default)]
 pub struct Ring<T> {
-    slots: Vec<T>,
+    slots: Box<[T]>,
     /// Place of the first record, and of the next one.
     head: usize,
     tail: usize,
@@ -54,13 +54,15 @@ impl<T: Default> Ring<T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        self.slots.rotate_left(self.head);
-        (self.head, self.tail) = (0, self.slots.len());
+        let mut slots = std::mem::take(&mut self.slots).into_vec();
+        slots.rotate_left(self.head);
+        (self.head, self.tail) = (0, slots.len());
         // Each step moves all records, so it pays to make few of them while there are few.
-        let part = if self.slots.len() < SHORT { 8 } else { 16 };
-        let more = (self.slots.len() / part).max(8);
-        self.slots.reserve_exact(more);
-        self.slots.resize_with(self.slots.len() + more, T::default);
+        let part = if slots.len() < SHORT { 8 } else { 16 };
+        let more = (slots.len() / part).max(8);
+        slots.reserve_exact(more);
+        slots.resize_with(slots.len() + more, T::default);
+        self.slots = slots.into_boxed_slice();
     }
 
     /// Takes the first record.

@@ -5,7 +5,7 @@
 //! the parts together; each of them can be read alone:
 //!
 //! - `tcb`: what they share: the contract's view with window and phase, scoreboard, counters.
-//! - `algorithm`: calls the congestion control algorithm; logs and counts what it did.
+//! - `algorithm`: calls the congestion control algorithm; logs and counts what it did. `tally`: counters.
 //! - `rtt`: RTT and retransmission timeout (RFC 6298).
 //! - `scoreboard`: what is outstanding, and what is known of it (RFC 6675, RFC 2018).
 //! - `loss_detection`: RACK (RFC 8985 sections 5 and 6), `rack`: what it remembers; `probe`: TLP (RFC
@@ -38,6 +38,7 @@ mod recovery;
 mod reduction;
 mod rtt;
 mod scoreboard;
+mod tally;
 mod tcb;
 #[cfg(test)]
 mod tests;
@@ -138,7 +139,7 @@ impl Sender {
     }
 
     pub(crate) fn counters(&self) -> FlowCounters {
-        self.tcb.counters
+        self.tcb.counters.into()
     }
 
     pub(crate) fn observe(&self) -> [u32; knee_cc::OBSERVE_N] {

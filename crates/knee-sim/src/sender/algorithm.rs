@@ -1,13 +1,16 @@
 //! Calls the congestion control algorithm; logs and counts what it did.
 
+use super::tally::Tally;
 use knee_cc::{Ack, Conn, Controller, Event, OBSERVE_N, Params, State};
-use knee_run::{Call, CallRecord, FlowCounters};
+use knee_run::{Call, CallRecord};
 
 /// An algorithm on one simulated connection.
 pub(super) struct Algorithm {
     controller: Controller,
     uses_random: bool,
-    trace: Option<Vec<CallRecord>>,
+    /// Few runs have one: it takes one word of those that do not.
+    #[allow(clippy::box_collection)]
+    trace: Option<Box<Vec<CallRecord>>>,
 }
 
 impl Algorithm {
@@ -15,7 +18,7 @@ impl Algorithm {
         let uses_random = params.algorithm().uses_random();
         let before = trace.then_some(*conn);
         let controller = Controller::new(params, conn);
-        let mut new = Self { controller, uses_random, trace: trace.then(Vec::new) };
+        let mut new = Self { controller, uses_random, trace: trace.then(Box::default) };
         new.log(Call::Init, 0, &Ack::default(), before, conn, 0);
         new
     }
@@ -39,7 +42,7 @@ impl Algorithm {
     }
 
     pub(super) fn take_trace(&mut self) -> Vec<CallRecord> {
-        self.trace.take().unwrap_or_default()
+        self.trace.take().map_or_else(Vec::new, |trace| *trace)
     }
 
     /// The connection before a call, if that is to be logged.
@@ -81,7 +84,7 @@ impl Algorithm {
         &mut self,
         conn: &mut Conn,
         ack: &Ack,
-        counters: &mut FlowCounters,
+        counters: &mut Tally,
     ) {
         let before = if UNTRACED { None } else { self.before(conn) };
         self.controller.on_rtt(conn, ack);
@@ -95,7 +98,7 @@ impl Algorithm {
         &mut self,
         conn: &mut Conn,
         ack: &Ack,
-        counters: &mut FlowCounters,
+        counters: &mut Tally,
     ) {
         let before = if UNTRACED { None } else { self.before(conn) };
         self.controller.on_ack(conn, ack);
@@ -104,7 +107,7 @@ impl Algorithm {
     }
 
     /// Asks for the threshold and sets it; the host owns that order (contract, call 2).
-    pub(super) fn ssthresh(&mut self, conn: &mut Conn, counters: &mut FlowCounters) {
+    pub(super) fn ssthresh(&mut self, conn: &mut Conn, counters: &mut Tally) {
         let before = self.before(conn);
         let result = self.controller.ssthresh(conn);
         counters.count(Call::Ssthresh, conn, result);

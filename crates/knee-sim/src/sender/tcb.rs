@@ -2,11 +2,11 @@
 
 use super::{
     algorithm::Algorithm, cwnd_validation::CwndValidation, probe::Probe, prr::Prr,
-    rtt::RttEstimator, scoreboard::Scoreboard, undo::Undo,
+    rtt::RttEstimator, scoreboard::Scoreboard, tally::Tally, undo::Undo,
 };
 use knee_cc::{Conn, Params, Phase, Profile, SSTHRESH_INFINITE};
 use knee_net::Random;
-use knee_run::{FlowCounters, NS_PER_US, TcpOptions};
+use knee_run::{NS_PER_US, TcpOptions};
 
 /// Largest window the simulator lets an algorithm have.
 const CWND_MAX_PKTS: u32 = 1 << 30;
@@ -32,7 +32,7 @@ pub(super) struct Tcb {
     /// The next new segment is to say that a reduction was made (CWR, RFC 3168 section 6.1.2).
     pub cwr_pending: bool,
     pub algorithm: Algorithm,
-    pub counters: FlowCounters,
+    pub counters: Tally,
     /// A tail loss probe that is not answered yet.
     pub probe: Option<Probe>,
     /// Of the reduction under way, or the latest.
@@ -76,7 +76,7 @@ impl Tcb {
             ecn: options.ecn,
             cwr_pending: false,
             algorithm,
-            counters: FlowCounters::default(),
+            counters: Tally::default(),
             probe: None,
             prr: Prr::default(),
             reduction_end: 0,
