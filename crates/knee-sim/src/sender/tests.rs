@@ -228,6 +228,40 @@ fn an_algorithm_that_owns_its_window_keeps_it_in_recovery() {
     assert_eq!((ack.sample_pkts, ack.sample_us, ack.sample_prior_pkts), (4, 103_000, 0));
 }
 
+/// Profile RATE: two thresholds in a row. The reordering timer, a millisecond late, finds the losses of 1, 3
+/// and 4; their repairs leave one after the other; the timeout comes in that recovery, and asks for nothing. Then the repair of 4
+/// arrives, that of 3, which left before it, does not: a new reduction, before the ACK is given.
+#[test]
+fn timers_alone_may_come_between_two_reductions() {
+    let params = Params::defaults(knee_cc::algorithm("bbr").unwrap());
+    let random = Random::stream(1, "test", 0);
+    let mut sender = Sender::new(params, &TcpOptions::default(), 0, random, false, true);
+    let mut out = Vec::new();
+    sender.write(0, Some(10), &mut out);
+    while sender.pace_due_ns != NEVER {
+        sender.on_pace(sender.pace_due_ns, &mut out);
+    }
+    sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
+    let sack = sacking([(2, 3), (5, 6), (0, 0)]);
+    sender.on_ack(101 * NS_PER_MS, ack(1), Some(&sack), &mut out);
+    assert_eq!((sender.timer, sender.tcb.phase()), (Timer::Reordering, Phase::Disorder));
+    out.clear();
+    sender.on_timer(sender.timer_due_ns + NS_PER_MS, &mut out);
+    assert_eq!((sender.timer, sender.tcb.phase()), (Timer::Timeout, Phase::Recovery));
+    let timeout_ns = sender.timer_due_ns;
+    sender.on_pace(timeout_ns - 20 * NS_PER_MS, &mut out);
+    sender.on_pace(timeout_ns - 10 * NS_PER_MS, &mut out);
+    assert_eq!(out, [1, 3, 4]);
+    sender.on_timer(timeout_ns, &mut out);
+    assert_eq!((sender.tcb.phase(), out.last()), (Phase::Loss, Some(&1)));
+    let sack = sacking([(4, 6), (2, 3), (0, 0)]);
+    sender.on_ack(timeout_ns + 120 * NS_PER_MS, ack(1), Some(&sack), &mut out);
+    assert_eq!(sender.tcb.phase(), Phase::Recovery);
+    let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
+    use knee_run::Call::{Init, OnAck, Ssthresh};
+    assert_eq!(calls, [Init, OnAck, OnAck, Ssthresh, Ssthresh, OnAck]);
+}
+
 /// RFC 9937 section 6 counts what ACKs deliver. If the reordering timer finds the loss, the repair leaves at
 /// once, and the packet does not that the next ACK would have let out. Else one packet too many would
 /// be in the network, and a full queue would drop it. PRR lets ceil(k 10/21) packets out for k delivered,
