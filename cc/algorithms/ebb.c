@@ -14,7 +14,8 @@
  *
  *   W <- drain (RTTmin/RTT) W',                                                                (2)
  *
- * where W' is the window that q is of: that of a round trip ago.
+ * where W' is the window that q is of: that of a round trip ago; and RTTmin includes what jitter
+ * adds to the RTT where there is no queue, as does q, which is less by that.
  *
  * Every drain is a test. If all flows drained, q falls by as much as the window says, and the
  * delivery rate stays. If it does not, others hold the queue: slow start leads back to W, and the
@@ -48,7 +49,8 @@
 	X(CC_NUMBER_PPM, gain_ppm, "gain", "", 1000, 1000000000, 625000, "", \
 	  "design: one packet per RTT at 20 Mbit/s and 40 ms", \
 	  "growth in low delay, packets per round trip over sqrt(W RTT), RTT in seconds") \
-	X(CC_NUMBER_PPM, alpha_ppm, "alpha", "", 10000, 16000000, 1000000, "", "RFC 5681 s3.1: 1", \
+	X(CC_NUMBER_PPM, alpha_ppm, "alpha", "", 10000, 16000000, 1250000, "", \
+	  "RFC 5681 s3.1: 1; a quarter for what tests cost", \
 	  "growth beside others, packets per round trip") \
 	X(CC_TIME_US, rtt_ref_us, "rtt_ref", "", 1000, 10000000, 120000, "", "design", \
 	  "RTT from which on growth beside others is per time, not per round trip") \
@@ -66,6 +68,8 @@
 	  "time for which a sign of competition keeps growth as NewReno's") \
 	X(CC_COUNT, patience, "patience", "", 1, 200, 8, "", "design", \
 	  "round trips with an empty queue after which growth doubles with each") \
+	X(CC_NUMBER_PPM, jitter_ppm, "jitter", "", 0, 4000000, 1250000, "", "design", \
+	  "RTTs exceed RTTmin by this many times the range of a round's RTTs, without a queue") \
 	X(CC_NUMBER_PPM, pacing_ppm, "pacing", "", 1000000, 2000000, 1250000, "", "design", \
 	  "pacing rate, windows per RTTmin: 1 in a test, twice this in slow start, four times beside others")
 
@@ -78,8 +82,8 @@ struct ebb_state {
 	u32 round_end_pkts;	   /* delivered_pkts */
 	u32 alpha_q16;		   /* packets per round trip, in the running round */
 	u32 prior_cwnd_pkts;	   /* before the latest loss, for undo */
-	u32 q_us;		   /* q: least queueing delay of the latest lane */
-	u32 lane_us;		   /* the same of the running lane; EBB_NONE */
+	u32 q_us;		   /* q of the latest lane */
+	u32 lane_us;		   /* least RTT of the running lane, less RTTmin; EBB_NONE */
 	u32 round_us;		   /* the same of the running round; EBB_NONE */
 	u32 high_us;		   /* largest q of the running round */
 	u32 last_high_us;	   /* and of the one before */
@@ -87,18 +91,20 @@ struct ebb_state {
 	u32 test_cwnd_pkts;	   /* before the latest drain; a failed test restores it */
 	u32 test_q_us;		   /* q at that time */
 	u32 test_rate_q24;	   /* delivery rate of W' at that time, packets/us; 0: not known */
-	u32 rival_us;		   /* low bits of the time of the latest sign of competition */
-	u32 latest_us;		   /* and of the latest ACK */
+	u32 latest_us;		   /* low bits of the time of the latest ACK */
+	u16 rival_16ms;		   /* and of the latest sign of competition, in 2^14 us */
+	u16 most_64us;		   /* largest RTT of the running round, less RTTmin, in 64 us */
 	u16 loss_q15;		   /* fraction lost, smoothed */
 	u16 usual_q18;		   /* fraction lost while the queue is short, smoothed */
 	u16 credit_q16;		   /* fraction of a packet towards the next +1 */
-	u8 lane_samples;
-	u8 level;
+	u8 jitter;		   /* range of a round's RTTs, in theta/16, smoothed */
+	u8 lane_samples : 4;
+	u8 level : 4;
 	u8 test : 3;	  /* rounds until the test ends; 0: none */
 	u8 hold : 3;	  /* rounds until the window may change again */
 	u8 stale : 2;	  /* rounds whose samples may be from before a timeout */
 	u8 empty;	  /* rounds with an empty queue, in a row */
-	u8 rival : 1;	  /* rival_us is set */
+	u8 rival : 1;	  /* rival_16ms is set */
 	u8 loss_seen : 1; /* ssthresh() was called since the last ACK */
 	u8 failed : 1;	  /* hold follows a failed test */
 	u8 resumed : 2;	  /* rounds since sending resumed after a pause, from 2 down */
@@ -131,13 +137,19 @@ _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket"
 /* Rounds of a test: the first ends with packets sent before the drain, in the second the sender
  * waits, the third fills the rate sample, the fourth judges. */
 #define EBB_TEST_ROUNDS 4U
+/* Rounds after fast growth until a drain. */
+#define EBB_SETTLE_ROUNDS 2U
 /* Rounds after another reduction before the next. */
 #define EBB_HOLD_ROUNDS 2U
 /* From this window on, a packet more or less does not hide a change of the delivery rate. */
 #define EBB_RATE_PKTS 8U
 #define EBB_ONE_Q16 (1U << 16)
-/* Packets of fast growth (eq. 4) that may count as a queue, where eq. 1 would have added fewer. */
-#define EBB_BUNCH_PKTS 4ULL
+/* Packets that may queue together without jitter: the range of RTTs that they make is none. */
+#define EBB_TOGETHER_PKTS 2U
+/* The range of a round moves the smoothed one by a fraction: of the way down, or up. Others may
+ * move the queue. */
+#define EBB_CALMER_ROUNDS 4U
+#define EBB_WILDER_ROUNDS 32U
 /* Rounds with a short queue over which their losses are smoothed. */
 #define EBB_USUAL_ROUNDS 32U
 /* Losses at a full queue come on top of the usual ones. The loss rate has a memory of 128 packets:
@@ -180,6 +192,27 @@ static u32 ebb_level_us(const struct ebb_params *p, u32 level)
 	return cc_min_u32(p->theta_us, CC_ONE_PPM) << cc_min_u32(level, EBB_LEVEL_MAX);
 }
 
+/* Unit of `jitter`. */
+static u32 ebb_unit_us(const struct ebb_params *p)
+{
+	return cc_max_u32(cc_min_u32(p->theta_us, CC_ONE_PPM) / 16U, 1U);
+}
+
+/* What the least RTT of a lane exceeds RTTmin by, though there is no queue. */
+static u32 ebb_jitter_us(const struct ebb_state *st, const struct ebb_params *p)
+{
+	u64 range_us = (u64)st->jitter * ebb_unit_us(p);
+
+	return (u32)cc_min_u64(range_us * cc_min_u32(p->jitter_ppm, 4U * CC_ONE_PPM) / CC_ONE_PPM,
+			       CC_TIME_MAX_US);
+}
+
+/* The RTT without a queue. */
+static u32 ebb_path_us(const struct ebb_state *st, const struct ebb_params *p)
+{
+	return ebb_base_us(st) + ebb_jitter_us(st, p);
+}
+
 /* The q of the next test. At level 0 a slow flow cannot hold less than some of its packets. */
 static u32 ebb_theta_us(const struct cc_conn *conn, const struct ebb_state *st,
 			const struct ebb_params *p)
@@ -195,23 +228,24 @@ static u32 ebb_theta_us(const struct cc_conn *conn, const struct ebb_state *st,
 static void ebb_sees_rival(const struct cc_conn *conn, struct ebb_state *st)
 {
 	st->rival = 1;
-	st->rival_us = cc_low_u32(conn->now_us);
+	st->rival_16ms = (u16)((conn->now_us >> 14) & 0xffffULL);
 }
 
 /* Whether others hold the queue, or did lately. */
 static int ebb_competes(const struct cc_conn *conn, const struct ebb_state *st,
 			const struct ebb_params *p)
 {
-	u32 age_us = cc_wrapping_sub_u32(cc_low_u32(conn->now_us), st->rival_us);
+	u32 now_16ms = (u32)((conn->now_us >> 14) & 0xffffULL);
+	u32 age_us = (cc_wrapping_sub_u32(now_16ms, st->rival_16ms) & 0xffffU) << 14;
 
 	return st->level != 0 || (st->rival && age_us < p->memory_us);
 }
 
-static void ebb_end_lane(struct ebb_state *st)
+static void ebb_end_lane(struct ebb_state *st, const struct ebb_params *p)
 {
 	if (st->lane_us == EBB_NONE)
 		return;
-	st->q_us = st->lane_us;
+	st->q_us = cc_sub_floor_u32(st->lane_us, ebb_jitter_us(st, p));
 	st->high_us = cc_max_u32(st->high_us, st->q_us);
 	st->q_max_us = cc_max_u32(st->q_max_us, st->q_us);
 	st->lane_us = EBB_NONE;
@@ -221,7 +255,7 @@ static void ebb_end_lane(struct ebb_state *st)
 static void ebb_sample(const struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
 		       const struct cc_ack *ack)
 {
-	u32 rtt_us, q_us;
+	u32 rtt_us, over_us;
 
 	if (ack->rtt_us < 0)
 		return;
@@ -229,12 +263,13 @@ static void ebb_sample(const struct cc_conn *conn, struct ebb_state *st, const s
 	cc_buckets_push(&st->base_us, conn->now_us, p->base_window_us, rtt_us);
 	if (st->stale != 0)
 		return;
-	q_us = cc_sub_floor_u32(rtt_us, ebb_base_us(st));
-	st->lane_us = cc_min_u32(st->lane_us, q_us);
-	st->round_us = cc_min_u32(st->round_us, q_us);
-	st->lane_samples = (u8)cc_min_u32(st->lane_samples + 1U, EBB_LANE_SAMPLES);
+	over_us = cc_sub_floor_u32(rtt_us, ebb_base_us(st));
+	st->lane_us = cc_min_u32(st->lane_us, over_us);
+	st->round_us = cc_min_u32(st->round_us, over_us);
+	st->most_64us = (u16)cc_max_u32(st->most_64us, cc_min_u32(over_us / 64U, 0xffffU));
+	st->lane_samples = cc_min_u32(st->lane_samples + 1U, EBB_LANE_SAMPLES) & 15U;
 	if (st->lane_samples == EBB_LANE_SAMPLES)
-		ebb_end_lane(st);
+		ebb_end_lane(st, p);
 }
 
 /* Fraction lost, with a memory of 128 packets. */
@@ -279,12 +314,12 @@ static int ebb_loses_as_usual(const struct ebb_state *st, const struct ebb_param
 	return usual_q15 >= EBB_USUAL_MIN_Q15 && st->loss_q15 <= most_q15;
 }
 
-/* RTTmin/RTT at this q: the fraction of the window that leaves no queue. */
-static u32 ebb_drained_q16(const struct ebb_state *st, u32 q_us)
+/* RTT0/RTT at this q: the fraction of the window that leaves no queue. */
+static u32 ebb_drained_q16(const struct ebb_state *st, const struct ebb_params *p, u32 q_us)
 {
-	u64 base_us = ebb_base_us(st);
+	u64 path_us = ebb_path_us(st, p);
 
-	return (u32)cc_min_u64(cc_div_u64(base_us << 16, base_us + q_us, EBB_ONE_Q16), EBB_ONE_Q16);
+	return (u32)cc_min_u64(cc_div_u64(path_us << 16, path_us + q_us, EBB_ONE_Q16), EBB_ONE_Q16);
 }
 
 /* The window with the fraction of a packet that growth has collected. */
@@ -310,25 +345,15 @@ static void ebb_set_window(struct cc_conn *conn, struct ebb_state *st, u64 windo
 	st->credit_q16 = 0U;
 }
 
-/* eq. 1. */
-static u64 ebb_low_alpha_q16(const struct cc_conn *conn, const struct ebb_state *st,
-			     const struct ebb_params *p)
-{
-	u64 window_pkts = cc_min_u32(conn->cwnd_pkts, 1U << 24);
-	u64 rtt_us = cc_min_u32(ebb_base_us(st) + st->q_us, CC_TIME_MAX_US);
-	/* sqrt(W RTT/us) 2^8, which is 1000 times that in seconds. */
-	u64 root_q8 = 2ULL * cc_sqrt_u64((window_pkts * rtt_us) << 14);
-
-	return cc_min_u64(ebb_q16(p->gain_ppm) * root_q8 / 256000ULL, CC_ALPHA_MAX_Q16);
-}
-
 /* eq. 1; eq. 4 where the queue is empty; eq. 5 beside others. */
 static void ebb_set_alpha(const struct cc_conn *conn, struct ebb_state *st,
 			  const struct ebb_params *p)
 {
 	u64 window_pkts = cc_min_u32(conn->cwnd_pkts, 1U << 24);
-	u64 rtt_us = cc_min_u32(ebb_base_us(st) + st->q_us, CC_TIME_MAX_US);
-	u64 alpha_q16 = ebb_low_alpha_q16(conn, st, p);
+	u64 rtt_us = cc_min_u32(ebb_path_us(st, p) + st->q_us, CC_TIME_MAX_US);
+	/* sqrt(W RTT/us) 2^8, which is 1000 times that in seconds. */
+	u64 root_q8 = 2ULL * cc_sqrt_u64((window_pkts * rtt_us) << 14);
+	u64 alpha_q16 = cc_min_u64(ebb_q16(p->gain_ppm) * root_q8 / 256000ULL, CC_ALPHA_MAX_Q16);
 	u64 reno_q16 = ebb_q16(p->alpha_ppm) * cc_max_u64(rtt_us, p->rtt_ref_us) /
 		       cc_max_u32(p->rtt_ref_us, 1U);
 	u32 doublings = cc_min_u32(cc_sub_floor_u32(st->empty, p->patience), 20U);
@@ -349,32 +374,73 @@ static void ebb_follow(struct ebb_state *st, const struct ebb_params *p)
 {
 	for (u32 i = 0U; i < EBB_LEVEL_MAX; i++)
 		if (st->level != 0 && st->q_us < ebb_level_us(p, st->level - 1U) / 10U * 9U)
-			st->level--;
+			st->level = (st->level - 1U) & 15U;
 }
 
 /* Others hold the queue. */
 static void ebb_fail(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
 {
 	u32 q_us = cc_max_u32(st->test_q_us, st->q_us);
+	/* What growth would have added since. */
+	u32 added_pkts = (u32)(((u64)st->alpha_q16 * EBB_TEST_ROUNDS + (EBB_ONE_Q16 / 2U)) >> 16);
+	u32 restored_pkts =
+	    cc_min_u32(cc_add_sat_u32(st->test_cwnd_pkts, added_pkts), conn->cwnd_max_pkts);
 
 	ebb_sees_rival(conn, st);
-	if (conn->cwnd_pkts < st->test_cwnd_pkts)
-		conn->ssthresh_pkts = cc_max_u32(st->test_cwnd_pkts, CC_CWND_FLOOR_PKTS);
-	st->level = (u8)cc_max_u32(st->level, 1U);
+	if (conn->cwnd_pkts < restored_pkts)
+		conn->ssthresh_pkts = cc_max_u32(restored_pkts, CC_CWND_FLOOR_PKTS);
+	st->level = cc_max_u32(st->level, 1U) & 15U;
 	st->hold = EBB_HOLD_ROUNDS;
 	st->failed = 1;
 	for (u32 level = 1U; level < EBB_LEVEL_MAX; level++)
 		if (ebb_level_us(p, level) <= q_us)
-			st->level = (u8)cc_max_u32(st->level, level + 1U);
+			st->level = cc_max_u32(st->level, level + 1U) & 15U;
+}
+
+/* At the end of a round in which the queue hardly moved: how far apart its RTTs are. */
+static void ebb_count_jitter(const struct cc_conn *conn, struct ebb_state *st,
+			     const struct ebb_params *p)
+{
+	u64 rtt_us = (u64)ebb_path_us(st, p) + st->q_us;
+	u64 together_us = cc_div_u64(rtt_us * EBB_TOGETHER_PKTS, conn->cwnd_pkts, 0ULL);
+	u64 range_us = cc_sub_floor_u32((u32)st->most_64us * 64U, st->round_us);
+	u32 range =
+	    (u32)cc_min_u64(cc_sub_floor_u64(range_us, together_us) / ebb_unit_us(p), 255ULL);
+	u32 down =
+	    (cc_sub_floor_u32(st->jitter, range) + EBB_CALMER_ROUNDS - 1U) / EBB_CALMER_ROUNDS;
+	u32 up = (cc_sub_floor_u32(range, st->jitter) + EBB_WILDER_ROUNDS - 1U) / EBB_WILDER_ROUNDS;
+
+	if (st->round_us != EBB_NONE && st->test == 0 && st->hold == 0 &&
+	    st->empty <= p->patience && !reno_in_slow_start(conn))
+		st->jitter = (u8)cc_min_u32(cc_sub_floor_u32(st->jitter, down) + up, 255U);
+	st->most_64us = 0;
+}
+
+/* Fast growth ends. q is not of what it has added within the last round trip: once all of that has
+ * arrived, q tells. */
+static void ebb_settle(struct ebb_state *st)
+{
+	st->empty = 0;
+	st->hold = EBB_SETTLE_ROUNDS;
+	st->failed = 1;
 }
 
 static void ebb_round(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
 {
-	ebb_end_lane(st);
-	if (st->round_us > p->theta_us / 4U && st->round_us != EBB_NONE)
+	int competes = ebb_competes(conn, st, p);
+
+	ebb_end_lane(st, p);
+	ebb_count_jitter(conn, st, p);
+	if (!competes)
+		st->rival = 0;
+	if (competes ||
+	    (st->round_us > p->theta_us / 4U + ebb_jitter_us(st, p) && st->round_us != EBB_NONE)) {
+		if (st->empty > p->patience && !competes && st->test == 0)
+			ebb_settle(st);
 		st->empty = 0;
-	else if (st->round_us != EBB_NONE)
+	} else if (st->round_us != EBB_NONE) {
 		st->empty = (u8)cc_min_u32(st->empty + 1U, 255U);
+	}
 	st->round_us = EBB_NONE;
 	ebb_count_usual(conn, st);
 	st->q_max_us = cc_sub_floor_u32(st->q_max_us, st->q_max_us / 32U);
@@ -387,9 +453,6 @@ static void ebb_round(struct cc_conn *conn, struct ebb_state *st, const struct e
 	if (st->hold != 0)
 		st->hold = (st->hold - 1U) & 7U;
 	if (st->test != 0) {
-		st->test_cwnd_pkts = cc_min_u32(
-		    cc_add_sat_u32(st->test_cwnd_pkts, (st->alpha_q16 / 2U + (1U << 14)) >> 15),
-		    conn->cwnd_max_pkts);
 		st->test = (st->test - 1U) & 7U;
 		if (st->test == 0)
 			ebb_fail(conn, st, p);
@@ -397,20 +460,22 @@ static void ebb_round(struct cc_conn *conn, struct ebb_state *st, const struct e
 	ebb_set_alpha(conn, st, p);
 }
 
-static u32 ebb_rate_q24(const struct cc_ack *ack)
+/* Of a sample of so many packets more. */
+static u32 ebb_rate_q24(const struct cc_ack *ack, u32 more_pkts)
 {
-	u64 rate_q24 = cc_div_u64((u64)ack->sample_pkts << 24, ack->sample_us, 0ULL);
+	u64 rate_q24 = cc_div_u64(((u64)ack->sample_pkts + more_pkts) << 24, ack->sample_us, 0ULL);
 
 	return (u32)cc_min_u64(rate_q24, CC_U32_MAX);
 }
 
 /* Whether the drain has cost more of the delivery rate than it was to, by an eighth of what it has
- * taken of the window: then it was not this flow's queue that it drained, or not only. */
+ * taken of the window and by a packet: then it was not this flow's queue that it drained, or not
+ * only. */
 static int ebb_is_slower(const struct cc_conn *conn, const struct ebb_state *st,
 			 const struct ebb_params *p, const struct cc_ack *ack)
 {
 	u64 lost_q24 =
-	    cc_sub_floor_u32(ebb_part(st->test_rate_q24, p->drain_ppm), ebb_rate_q24(ack));
+	    cc_sub_floor_u32(ebb_part(st->test_rate_q24, p->drain_ppm), ebb_rate_q24(ack, 1U));
 	u64 before_pkts = cc_min_u32(st->test_cwnd_pkts, 1U << 28);
 	u64 taken_pkts = cc_sub_floor_u32(st->test_cwnd_pkts, conn->cwnd_pkts);
 
@@ -424,7 +489,7 @@ static void ebb_judge(const struct cc_conn *conn, struct ebb_state *st, const st
 		      const struct cc_ack *ack)
 {
 	u64 taken_pkts = cc_sub_floor_u32(st->test_cwnd_pkts, conn->cwnd_pkts);
-	u64 fall_us = cc_div_u64((ebb_base_us(st) + (u64)st->test_q_us) * taken_pkts,
+	u64 fall_us = cc_div_u64((ebb_path_us(st, p) + (u64)st->test_q_us) * taken_pkts,
 				 st->test_cwnd_pkts, 0ULL);
 	u32 least_us =
 	    ebb_part(cc_min_u32((u32)cc_min_u64(fall_us, CC_U32_MAX), st->test_q_us), p->yield_ppm);
@@ -438,54 +503,61 @@ static void ebb_judge(const struct cc_conn *conn, struct ebb_state *st, const st
 	st->level = 0;
 	for (u32 level = 1U; level < EBB_LEVEL_MAX; level++)
 		if (ebb_level_us(p, level) <= st->q_us)
-			st->level = (u8)level;
+			st->level = level & 15U;
 }
 
 /* W' of eq. 2. q is that of packets sent a round trip ago: what was added since is not in it. The
- * rate sample tells what was in flight then. Fast growth (eq. 4) sends packets in bunches, which
- * queue even where the link is not full: of it, no more counts than eq. 1 would have added, or
- * EBB_BUNCH_PKTS. */
+ * rate sample tells what was in flight then. */
 static u64 ebb_measured_q16(const struct cc_conn *conn, const struct ebb_state *st,
-			    const struct ebb_params *p, const struct cc_ack *ack)
+			    const struct cc_ack *ack)
 {
 	u64 window_q16 = ebb_window_q16(conn);
-	u64 added_q16 = cc_max_u64(ebb_low_alpha_q16(conn, st, p), EBB_BUNCH_PKTS << 16);
-	u64 least_q16 = cc_sub_floor_u64(window_q16, cc_min_u64(added_q16, st->alpha_q16));
+	u64 least_q16 = cc_sub_floor_u64(window_q16, st->alpha_q16);
 
 	if (st->level != 0 || ack->sample_pkts == 0U)
 		return window_q16;
 	return cc_min_u64(cc_max_u64((u64)ack->sample_pkts << 16, least_q16), window_q16);
 }
 
-/* Whether another flow has just drained, or lost: q has fallen by a 16th of the RTT within two
- * rounds. A flow whose RTTmin is wrong, and whose levels therefore differ, joins the test. */
-static int ebb_joins(const struct ebb_state *st)
+/* Whether another flow has just drained, or lost: q has fallen by a 16th of the RTT, and more than
+ * jitter tells, within two rounds. A flow whose RTTmin is wrong, and whose levels therefore differ,
+ * joins the test. */
+static int ebb_joins(const struct ebb_state *st, const struct ebb_params *p)
 {
 	u32 before_us = cc_max_u32(st->high_us, st->last_high_us);
 
 	return st->level != 0 &&
-	       cc_sub_floor_u32(before_us, st->q_us) > (ebb_base_us(st) + before_us) / 16U;
+	       cc_sub_floor_u32(before_us, st->q_us) >
+		   (ebb_path_us(st, p) + before_us) / 16U + 2U * ebb_jitter_us(st, p);
 }
 
 /* eq. 2, which begins a test. */
 static void ebb_drain(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
 		      const struct cc_ack *ack)
 {
-	u32 q_us = ebb_joins(st) ? cc_max_u32(st->high_us, st->last_high_us) : st->q_us;
-	u64 left_q16 = (u64)ebb_drained_q16(st, st->q_us) * p->drain_ppm / CC_ONE_PPM;
-	u64 window_q16 = ebb_measured_q16(conn, st, p, ack);
+	u32 q_us = ebb_joins(st, p) ? cc_max_u32(st->high_us, st->last_high_us) : st->q_us;
+	u64 left_q16 = (u64)ebb_drained_q16(st, p, st->q_us) * p->drain_ppm / CC_ONE_PPM;
+	u64 window_q16 = ebb_measured_q16(conn, st, ack);
 	/* W'/W */
 	u64 measured_q10 =
 	    cc_min_u64(cc_div_u64(window_q16 << 10, ebb_window_q16(conn), 1ULL << 10), 1ULL << 10);
 
 	if (conn->cwnd_pkts <= CC_CWND_FLOOR_PKTS)
 		return;
+	if (st->level == 0 && st->empty > p->patience) {
+		ebb_settle(st);
+		return;
+	}
 	if (st->level != 0)
 		left_q16 =
 		    cc_max_u64(left_q16, cc_sub_floor_u32(EBB_ONE_Q16, ebb_q16(p->probe_ppm)));
 	st->test_cwnd_pkts = conn->cwnd_pkts;
-	st->test_q_us = q_us;
-	st->test_rate_q24 = (u32)((ebb_rate_q24(ack) * measured_q10) >> 10);
+	/* What the window makes of it, once all of it has arrived. */
+	st->test_q_us = (u32)cc_min_u64(
+	    cc_sub_floor_u64(cc_div_u64(((u64)ebb_path_us(st, p) + q_us) << 10, measured_q10, 0ULL),
+			     ebb_path_us(st, p)),
+	    CC_TIME_MAX_US);
+	st->test_rate_q24 = (u32)((ebb_rate_q24(ack, 0U) * measured_q10) >> 10);
 	st->test = EBB_TEST_ROUNDS;
 	st->failed = 0;
 	st->hold = EBB_TEST_ROUNDS;
@@ -519,7 +591,7 @@ static void ebb_lose(struct cc_conn *conn, struct ebb_state *st, const struct eb
 		left_q16 = ebb_q16(p->beta_ppm);
 		ebb_sees_rival(conn, st);
 	} else {
-		left_q16 = cc_max_u32(ebb_drained_q16(st, q_us), EBB_ONE_Q16 / 4U);
+		left_q16 = cc_max_u32(ebb_drained_q16(st, p, q_us), EBB_ONE_Q16 / 4U);
 	}
 	if (marked)
 		left_q16 = cc_min_u32(left_q16, ebb_q16(p->mark_ppm));
@@ -564,7 +636,7 @@ static void ebb_grow(struct cc_conn *conn, struct ebb_state *st, u32 acked_pkts)
 static void ebb_start(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
 		      u32 acked_pkts, int limited)
 {
-	u32 left_q16 = cc_max_u32(ebb_drained_q16(st, st->q_us), EBB_ONE_Q16 / 2U);
+	u32 left_q16 = cc_max_u32(ebb_drained_q16(st, p, st->q_us), EBB_ONE_Q16 / 2U);
 
 	if (st->level == 0 && st->q_us >= p->theta_us / 2U && conn->phase != CC_LOSS) {
 		ebb_set_window(conn, st, (u64)conn->cwnd_pkts * left_q16);
@@ -597,7 +669,7 @@ static void ebb_on_ack(struct cc_conn *conn, struct ebb_state *st, const struct 
 	if (reno_in_slow_start(conn))
 		ebb_start(conn, st, p, ack->acked_pkts, limited);
 	else if (st->hold == 0 && st->test == 0 &&
-		 (st->q_us >= ebb_theta_us(conn, st, p) || ebb_joins(st)))
+		 (st->q_us >= ebb_theta_us(conn, st, p) || ebb_joins(st, p)))
 		ebb_drain(conn, st, p, ack);
 	else if (st->hold == 0 && st->test == 0 && limited)
 		ebb_grow(conn, st, ack->acked_pkts);
@@ -621,7 +693,7 @@ static u32 ebb_ssthresh(struct cc_conn *conn, struct ebb_state *st, const struct
  * to it, as in RFC 5681 section 4.1. */
 static void ebb_resume(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
 {
-	u64 rtt_us = ebb_base_us(st) + (u64)st->q_us;
+	u64 rtt_us = ebb_path_us(st, p) + (u64)st->q_us;
 	u64 idle_us = cc_wrapping_sub_u32(cc_low_u32(conn->now_us), st->latest_us);
 
 	st->resumed = 2;

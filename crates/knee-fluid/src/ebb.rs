@@ -34,12 +34,11 @@ const GAIN: f64 = 0.625;
 const YIELD: f64 = 0.75;
 const PATIENCE: u32 = 8;
 const PACING: f64 = 1.25;
-/// Packets of fast growth that may count as a queue.
-const BUNCH_PKTS: f64 = 4.0;
-/// Packets of a lane, and rounds of a test and after one that failed.
+/// Packets of a lane, and rounds of a test, after one that failed, and after fast growth.
 const LANE_PKTS: f64 = 8.0;
 const TEST_ROUNDS: u32 = 4;
 const HOLD_ROUNDS: u32 = 2;
+const SETTLE_ROUNDS: u32 = 2;
 
 impl EbbCycle {
     /// The cycle of `flows` flows on a link of `capacity_pps` packets per second, whose RTT without
@@ -200,11 +199,6 @@ impl Flow {
         gain * self.window_pkts / base_s
     }
 
-    /// eq. 1.
-    fn low_alpha_pkts(&self, base_s: f64) -> f64 {
-        GAIN * (self.window_pkts * (base_s + self.q_s)).sqrt()
-    }
-
     /// Whether it drained.
     fn on_ack(&mut self, ack: &Ack, base_s: f64) -> bool {
         let q_s = (ack.rtt_s - base_s).max(0.0);
@@ -225,28 +219,30 @@ impl Flow {
             return false;
         }
         if self.q_s >= THETA_S.max(PACKET * base_s / self.window_pkts) {
-            self.drain(ack, base_s);
-            return true;
+            return self.drain(ack, base_s);
         }
         self.window_pkts += self.alpha_pkts * ack.acked_pkts / self.window_pkts;
         false
     }
 
     fn end_round(&mut self, base_s: f64) {
-        self.empty_rounds = if self.round_s > THETA_S / 4.0 { 0 } else { self.empty_rounds + 1 };
+        if self.round_s <= THETA_S / 4.0 {
+            self.empty_rounds += 1;
+        } else if self.empty_rounds > PATIENCE && self.test == 0 {
+            self.settle();
+        } else {
+            self.empty_rounds = 0;
+        }
         self.round_s = f64::INFINITY;
         self.hold = self.hold.saturating_sub(1);
-        if self.test > 0 {
-            // What growth would have added without the test.
-            self.test_window_pkts += self.alpha_pkts.round();
-        }
         if self.test == 1 {
             // The map stays in low delay: it does not go back to the window before.
             (self.ended, self.failed) = (self.ended + 1, self.failed + 1);
             self.hold = HOLD_ROUNDS;
         }
         self.test = self.test.saturating_sub(1);
-        let low = self.low_alpha_pkts(base_s);
+        // eq. 1.
+        let low = GAIN * (self.window_pkts * (base_s + self.q_s)).sqrt();
         let doublings = self.empty_rounds.saturating_sub(PATIENCE).min(20);
         // eq. 4.
         self.alpha_pkts = if doublings > 0 {
@@ -256,6 +252,11 @@ impl Flow {
         };
     }
 
+    /// Fast growth ends: once all that it has added has arrived, q tells.
+    fn settle(&mut self) {
+        (self.empty_rounds, self.hold) = (0, SETTLE_ROUNDS);
+    }
+
     /// eq. 3.
     fn judge(&mut self, ack: &Ack, base_s: f64) {
         if self.test != 1 {
@@ -263,7 +264,7 @@ impl Flow {
         }
         let taken = 1.0 - self.window_pkts / self.test_window_pkts;
         let fall_s = (taken * (base_s + self.test_q_s)).min(self.test_q_s);
-        let rate_pps = ack.sample_pkts / ack.rtt_s;
+        let rate_pps = (ack.sample_pkts + 1.0) / ack.rtt_s;
         let slower = DRAIN * self.test_rate_pps - rate_pps > taken / 8.0 * self.test_rate_pps;
         let rate_tells = self.window_pkts >= 8.0 && taken >= 0.1;
         if self.test_q_s - self.q_s >= YIELD * fall_s && !(rate_tells && slower) {
@@ -272,16 +273,20 @@ impl Flow {
         }
     }
 
-    /// eq. 2.
-    fn drain(&mut self, ack: &Ack, base_s: f64) {
+    /// eq. 2. Whether it drained.
+    fn drain(&mut self, ack: &Ack, base_s: f64) -> bool {
+        if self.empty_rounds > PATIENCE {
+            self.settle();
+            return false;
+        }
         let rtt_s = base_s + self.q_s;
-        let added_pkts = self.alpha_pkts.min(self.low_alpha_pkts(base_s).max(BUNCH_PKTS));
         let measured_pkts =
-            ack.sample_pkts.max(self.window_pkts - added_pkts).min(self.window_pkts);
+            ack.sample_pkts.max(self.window_pkts - self.alpha_pkts).min(self.window_pkts);
         self.test_window_pkts = self.window_pkts;
-        self.test_q_s = self.q_s;
+        self.test_q_s = rtt_s * self.window_pkts / measured_pkts - base_s;
         self.test_rate_pps = ack.sample_pkts / ack.rtt_s * measured_pkts / self.window_pkts;
         (self.test, self.hold) = (TEST_ROUNDS, TEST_ROUNDS);
         self.window_pkts = DRAIN * base_s / rtt_s * measured_pkts;
+        true
     }
 }
