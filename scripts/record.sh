@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# After a change of an algorithm, or of what it runs on: writes down again all that is on record of its results. What it
+# changes is for you to read (git diff), and to commit with the change and its reason in CHANGELOG.md.
+#
+#   scripts/record.sh [PAPER ...]    the papers (or `ebb`) whose claims are looked at too: all if none
+#
+#   - calls in duels, and results of scenarios: the snapshots that tests compare with
+#   - verdicts of the quick evaluation: scenarios/evaluation/runs/record.toml
+#   - the tables made from records: docs/record.md, docs/evaluate.md and the README's count of claims
+#   - proofs that are due: proofs/proved.txt
+#
+# Claims are not written: each that differs needs its reason, in scenarios/PAPER/claims.toml. Then run this again. It takes
+# about ten minutes on two cores, more if a proof of Ebb is due. Results on Linux and over QUIC are another matter:
+# `knee reproduce PAPER --short --host vm,quic`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+case ${1:-} in -*)
+	sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
+	exit 2
+	;;
+esac
+papers=("$@")
+[[ ${#papers[@]} -gt 0 ]] || papers=(all)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
+
+step "calls in duels, and results of scenarios"
+INSTA_UPDATE=always cargo test --locked --quiet --workspace --test duels --test bbr --test results
+
+step "the quick evaluation"
+cargo build --locked --quiet --workspace --bin knee
+knee=${CARGO_TARGET_DIR:-target}/debug/knee
+# 1: a verdict differs from the record, which is why it is written anew.
+"$knee" evaluate --all --quick --out "$work/evaluation" || [[ $? -eq 1 ]]
+cp "$work/evaluation/record.toml" scenarios/evaluation/runs/record.toml
+
+step "claims"
+differ=()
+for paper in "${papers[@]}"; do
+	"$knee" reproduce "$paper" --out "$work/$paper" || differ+=("$paper")
+done
+
+step "tables made from records"
+KNEE_UPDATE_RECORD=1 cargo test --locked --quiet --workspace --test record --test scorecard
+
+step "proofs"
+scripts/prove.sh --due
+
+git status --short
+if [[ ${#differ[@]} -gt 0 ]]; then
+	echo "claims differ from the record, see above: ${differ[*]}" >&2
+	exit 1
+fi
