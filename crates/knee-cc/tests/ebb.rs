@@ -158,11 +158,21 @@ fn what_jitter_adds_is_no_queue() {
     };
     assert_eq!([jitter_us(0), jitter_us(1), jitter_us(4), jitter_us(40)], [0, 781, 3_125, 8_593]);
     // A calm round takes a quarter away, rounded up: 11 units become 8.
-    let mut f = Ebb::avoiding(&[STILL], 100);
+    let mut f = Ebb::avoiding(&[STILL, ("patience", 200)], 100);
     (0..40).for_each(|_| f.spread(0, 8_000));
     f.spread(0, 0);
     f.lane(9_000);
     assert_eq!(f.q_us(), 9_000 - 6_250);
+}
+
+// Fast growth moves the queue: after nine empty rounds (eq. 4) the range is not counted. Nine counted ones make 9 of its 11
+// units, and J 7.031 ms.
+#[test]
+fn what_fast_growth_adds_is_no_jitter() {
+    let mut f = Ebb::avoiding(&[STILL], 100);
+    (0..40).for_each(|_| f.spread(0, 8_000));
+    f.lane(9_000);
+    assert_eq!(f.q_us(), 9_000 - 7_031);
 }
 
 // eq. 2 with RTT0 = 40 + 8.593 ms, at q = 10 ms: 100 * 48.593/58.593 * 0.97 = 80.4. Without J the same delay is a queue:

@@ -21,13 +21,15 @@ fn an_epoch_takes_as_long_as_growth_by_what_a_drain_takes() {
     }
 }
 
+/// Less than half where fast growth (eq. 4) fills the queue within a round trip or two, and the window then rests: on fast
+/// links, whose queue is empty for more than eight round trips.
 #[test]
 fn the_queue_is_about_half_of_theta_whatever_the_path() {
-    for rate_mbps in [5.0, 20.0, 100.0] {
+    for (rate_mbps, least_s) in [(5.0, 0.0035), (20.0, 0.0035), (100.0, 0.002)] {
         for rtt_ms in [20.0, 40.0, 100.0] {
             let EbbCycle { mean_queue_s, failed, .. } = cycle(rate_mbps, rtt_ms, 1.0);
             assert!(
-                (0.0025..0.0055).contains(&mean_queue_s),
+                (least_s..0.0055).contains(&mean_queue_s),
                 "{rate_mbps} {rtt_ms} {mean_queue_s}"
             );
             assert_eq!(failed, 0.0, "{rate_mbps} {rtt_ms}");
