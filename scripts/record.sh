@@ -9,13 +9,13 @@
 #   - the tables made from records: docs/record.md, docs/evaluate.md and the README's count of claims
 #   - proofs that are due: proofs/proved.txt
 #
-# Claims are not written: each that differs needs its reason, in scenarios/PAPER/claims.toml. Then run this again. It takes
+# docs/duel.md and claims are not written: each claim that differs needs its reason, in scenarios/PAPER/claims.toml. Then run this again. It takes
 # about ten minutes on two cores, more if a proof of Ebb is due. Results on Linux and over QUIC are another matter:
 # `knee reproduce PAPER --short --host vm,quic`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case ${1:-} in -*)
-	sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
+	sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac

@@ -14,8 +14,8 @@
  *
  *   W <- drain (RTTmin/RTT) W',                                                                (2)
  *
- * where W' is the window that q is of: that of a round trip ago; and RTTmin includes what jitter
- * adds to the RTT where there is no queue, as does q, which is less by that.
+ * where W' is the window that q is of: that of a round trip ago. What jitter adds to the RTT
+ * without a queue counts as part of RTTmin, not of q.
  *
  * Every drain is a test. If all flows drained, q falls by as much as the window says, and the
  * delivery rate stays. If it does not, others hold the queue: slow start leads back to W, and the
@@ -106,7 +106,7 @@ struct ebb_state {
 	u8 empty;	  /* rounds with an empty queue, in a row */
 	u8 rival : 1;	  /* rival_16ms is set */
 	u8 loss_seen : 1; /* ssthresh() was called since the last ACK */
-	u8 failed : 1;	  /* hold follows a failed test */
+	u8 failed : 1;	  /* hold follows a failed test or fast growth: losses count */
 	u8 resumed : 2;	  /* rounds since sending resumed after a pause, from 2 down */
 	u8 lost_pkts;	  /* in the running round */
 };
@@ -146,8 +146,8 @@ _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket"
 #define EBB_ONE_Q16 (1U << 16)
 /* Packets that may queue together without jitter: the range of RTTs that they make is none. */
 #define EBB_TOGETHER_PKTS 2U
-/* The range of a round moves the smoothed one by a fraction: of the way down, or up. Others may
- * move the queue. */
+/* The smoothed range goes down by a quarter of the way, and up by a 32nd: a queue that others move
+ * makes the range of single rounds larger, and is no jitter. */
 #define EBB_CALMER_ROUNDS 4U
 #define EBB_WILDER_ROUNDS 32U
 /* Rounds with a short queue over which their losses are smoothed. */
