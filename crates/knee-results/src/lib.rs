@@ -12,6 +12,7 @@
 pub mod caveats;
 pub mod kept;
 pub mod metrics;
+mod pages;
 pub mod parquet;
 pub mod replay;
 pub mod store;

@@ -1,9 +1,12 @@
 //! Files of traces: one row per call of an algorithm, with all that it takes to make the call again.
 
-use crate::parquet::{
-    CALLS_PER_GROUP, Column,
-    Get::{self, Bytes, MaybeU32, Text, U32, U64},
-    ROWS_PER_GROUP, TableWriter,
+use crate::{
+    pages,
+    parquet::{
+        CALLS_PER_GROUP, Column,
+        Get::{self, Bytes, MaybeU32, Text, U32, U64},
+        ROWS_PER_GROUP, TableWriter,
+    },
 };
 use ::parquet::{
     basic::Type,
@@ -504,7 +507,7 @@ fn read_group(
     }
     let mut rows = vec![TraceRow::default(); n];
     for ((set, Column(name, _)), place) in COLUMNS.1.iter().zip(columns()).zip(places) {
-        let values = match group.get_column_reader(*place)? {
+        let values = match pages::column_reader(&*group, *place)? {
             ColumnReader::Int32ColumnReader(c) => {
                 let (values, present) = read_column(c, n)?;
                 Values::U32(values.into_iter().map(|v: i32| v as u32).collect(), present)
