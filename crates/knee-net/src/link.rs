@@ -52,6 +52,8 @@ pub struct Timetable {
     /// Of the first one held.
     leaves: Forecast,
     limit: Limit,
+    /// While fewer are held the limit need not be asked.
+    sure_pkts: u32,
     held_pkts: u32,
     held_bytes: u64,
     /// The sizes of the packets, in order.
@@ -67,6 +69,7 @@ impl Timetable {
             taken: Forecast::new(service.clone()),
             leaves: Forecast::new(service),
             limit,
+            sure_pkts: if let Limit::Packets(limit) = limit { limit } else { 0 },
             held_pkts: 0,
             held_bytes: 0,
             sizes: Runs::default(),
@@ -78,14 +81,16 @@ impl Timetable {
     /// dropped. What leaves before has been taken out.
     #[inline(always)]
     pub fn enqueue(&mut self, now_ns: u64, bytes: u32) -> Option<u64> {
-        if !self.limit.takes(self.held_pkts as usize, self.held_bytes, bytes.into()) {
+        let (held_pkts, held_bytes) = (self.held_pkts as usize, self.held_bytes);
+        if self.held_pkts >= self.sure_pkts
+            && !self.limit.takes(held_pkts, held_bytes, bytes.into())
+        {
             return None;
         }
-        let idle = self.held_pkts == 0;
-        let (starts_ns, departs_ns) = self.taken.transmission_ns(now_ns, idle, bytes);
-        if idle {
-            self.leaves.transmission_ns(now_ns, idle, bytes);
-        }
+        let (starts_ns, departs_ns) = match self.held_pkts {
+            0 => self.start(now_ns, bytes),
+            _ => self.taken.transmission_ns(now_ns, false, bytes),
+        };
         self.sizes.push(bytes);
         self.held_pkts += 1;
         self.held_bytes += u64::from(bytes);
@@ -93,6 +98,13 @@ impl Timetable {
             waits_ns.push_back(starts_ns - now_ns);
         }
         Some(departs_ns)
+    }
+
+    /// The link was idle: when the transmission of the packet that it takes starts and ends.
+    #[inline(never)]
+    fn start(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
+        self.leaves.transmission_ns(now_ns, true, bytes);
+        self.taken.transmission_ns(now_ns, true, bytes)
     }
 
     /// When the first packet leaves; [`NEVER`] if there is none, or it never does.

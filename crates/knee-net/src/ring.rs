@@ -92,6 +92,24 @@ impl<T: Default> Ring<T> {
         Some(first)
     }
 
+    /// Takes the first record if it is as asked.
+    #[inline(always)]
+    pub fn take_front_if(&mut self, asked: impl FnOnce(&T) -> bool) -> Option<T>
+    where
+        T: Copy,
+    {
+        if self.len == 0 {
+            return None;
+        }
+        let first = self.slots[self.head];
+        if !asked(&first) {
+            return None;
+        }
+        self.head = self.after(self.head);
+        self.len -= 1;
+        Some(first)
+    }
+
     /// Takes the record `index` places after the first, and gives up those before it; does nothing if there
     /// is none.
     #[inline(always)]

@@ -92,16 +92,20 @@ impl Rate<'_> {
 #[derive(Clone, Debug)]
 pub struct Service {
     rate_bps: u64,
-    /// Fraction of a nanosecond owed, in units of 1/rate_bps: long runs keep the exact rate.
-    owed: u64,
+    /// What is missing to the next nanosecond owed, in units of 1/rate_bps, 1 to `rate_bps`: long runs keep
+    /// the exact rate.
+    missing: u64,
     /// What packets of `bytes` take: the latest had that size, as most have. A division costs more
     /// than all the rest.
     bytes: u32,
     takes_ns: u64,
     takes_owed: u64,
-    /// What it does instead of the above; apart, since most links are constant.
+    /// What it does instead of the above, `bytes` being [`NO_SIZE`]; apart, since most links are constant.
     other: Option<Box<Other>>,
 }
+
+/// The size of no packet, bytes.
+const NO_SIZE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
 enum Other {
@@ -130,7 +134,8 @@ struct Traced {
 impl Service {
     /// At `rate_bps` bit/s (> 0), always.
     pub fn constant(rate_bps: u64) -> Self {
-        Self { rate_bps, owed: 0, bytes: 0, takes_ns: 0, takes_owed: 0, other: None }
+        let missing = rate_bps;
+        Self { rate_bps, missing, bytes: NO_SIZE, takes_ns: 0, takes_owed: 0, other: None }
     }
 
     /// When the transmission of `bytes` starts and ends, if the link turns to it at `now_ns`: at
@@ -138,22 +143,34 @@ impl Service {
     /// not end, or the one before does not.
     #[inline(always)]
     pub fn transmit(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
+        if bytes != self.bytes {
+            return self.transmit_other(now_ns, bytes);
+        }
+        (now_ns, now_ns + self.take())
+    }
+
+    /// How long a packet like the latest takes.
+    #[inline(always)]
+    fn take(&mut self) -> u64 {
+        if self.takes_owed < self.missing {
+            self.missing -= self.takes_owed;
+            self.takes_ns
+        } else {
+            self.missing += self.rate_bps - self.takes_owed;
+            self.takes_ns + 1
+        }
+    }
+
+    /// As [`Self::transmit`], of a packet that is not like the latest.
+    #[inline(never)]
+    fn transmit_other(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
         if let Some(other) = &mut self.other {
             return if now_ns == NEVER { (NEVER, NEVER) } else { other.transmit(now_ns, bytes) };
         }
-        if bytes != self.bytes {
-            self.bytes = bytes;
-            let work = u64::from(bytes) * BIT_NS;
-            (self.takes_ns, self.takes_owed) = (work / self.rate_bps, work % self.rate_bps);
-        }
-        let left = self.rate_bps - self.takes_owed;
-        if self.owed < left {
-            self.owed += self.takes_owed;
-            (now_ns, now_ns + self.takes_ns)
-        } else {
-            self.owed -= left;
-            (now_ns, now_ns + self.takes_ns + 1)
-        }
+        self.bytes = bytes;
+        let work = u64::from(bytes) * BIT_NS;
+        (self.takes_ns, self.takes_owed) = (work / self.rate_bps, work % self.rate_bps);
+        (now_ns, now_ns + self.take())
     }
 
     /// There is nothing more to transmit.

@@ -253,27 +253,31 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         if again {
             self.path.stay(class);
         }
-        loop {
+        let mut back = match self.path.come_round(class) {
+            Some(Back::ToAnswer(at_ns, data)) => Some((at_ns, data)),
+            Some(Back::Answer(packet)) => {
+                ends.arrive(packet, Direction::Reverse, self)?;
+                None
+            }
+            None => None,
+        };
+        while let Some((at_ns, data)) = back {
             if looks_ahead {
+                // `data` have left the round already.
                 for places in AHEAD {
-                    self.path.peek_round(class, places).inspect(|f| ends.coming_round(*f, places));
+                    let ahead = self.path.peek_round(class, places - 1);
+                    ahead.inspect(|flow| ends.coming_round(*flow, places));
                 }
             }
-            match self.path.come_round(class) {
-                Some(Back::ToAnswer(at_ns, data)) => ends.come_round(data, at_ns, self)?,
-                Some(Back::Answer(packet)) => ends.arrive(packet, Direction::Reverse, self)?,
-                None => {}
-            }
+            ends.come_round(data, at_ns, self)?;
             if self.path.has_gone() {
                 self.tell_gone(ends)?;
             }
-            match self.path.comes_round_ns(class) {
-                Some(due_ns) if due_ns <= until_ns => {
-                    self.now_ns = due_ns;
-                    self.path.settle(due_ns + 1);
-                }
-                _ => break,
-            }
+            back = self.path.comes_round_too(class, until_ns).map(|(due_ns, at_ns, data)| {
+                self.now_ns = due_ns;
+                self.path.settle(due_ns + 1);
+                (at_ns, data)
+            });
         }
         self.path.leave(class);
         Ok(())

@@ -148,6 +148,12 @@ pub struct At<'a, C: Connection> {
 }
 
 impl<C: Connection> At<'_, C> {
+    /// The same, to be passed by value.
+    #[inline(always)]
+    pub fn again(&mut self) -> At<'_, C> {
+        At { shared: self.shared, network: self.network, flow: self.flow }
+    }
+
     /// Index of the flow.
     #[inline(always)]
     pub fn flow(&self) -> u32 {

@@ -70,8 +70,14 @@ impl Tcp {
     /// Arms the sender's timers.
     #[inline(always)]
     fn arm(&mut self, at: &mut At<'_, Self>) {
-        at.arm(&mut self.retransmission, self.sender.timer_due_ns, Timer::Retransmission);
+        self.arm_retransmission(at);
         at.arm(&mut self.pace, self.sender.pace_due_ns, Timer::Pace);
+    }
+
+    /// The same in profile CLASSIC.
+    #[inline(always)]
+    fn arm_retransmission(&mut self, at: &mut At<'_, Self>) {
+        at.arm(&mut self.retransmission, self.sender.timer_due_ns, Timer::Retransmission);
     }
 
     /// A segment reaches the receiver.
@@ -115,9 +121,11 @@ impl Tcp {
         self.sender.first_outstanding().inspect(|first| prefetch(*first));
     }
 
-    /// An ACK reaches the sender.
+    /// An ACK reaches the sender. In pieces, and `at` by value: those of the caller need not be in memory.
     #[inline(never)]
-    fn on_ack(&mut self, ack: Ack, at: &mut At<'_, Self>) {
+    fn on_ack(&mut self, cumulative: u32, sack: u32, echo: bool, mut at: At<'_, Self>) {
+        let at = &mut at;
+        let ack = Ack { flow: at.flow(), cumulative, sack, bytes: self.ack_bytes, echo };
         let (now_ns, sack) = (at.now_ns(), at.shared.take(ack.sack));
         let out = &mut Out { bytes: self.packet_bytes, at };
         self.sender.on_ack(now_ns, ack, sack.as_ref(), out);
@@ -178,7 +186,7 @@ impl Connection for Tcp {
     ) -> Result<(), Infallible> {
         match packet {
             Packet::Data(data) => self.receive(data, at),
-            Packet::Ack(ack) => self.on_ack(ack, at),
+            Packet::Ack(ack) => self.on_ack(ack.cumulative, ack.sack, ack.echo, at.again()),
         }
         Ok(())
     }
@@ -186,13 +194,13 @@ impl Connection for Tcp {
     #[inline(always)]
     fn come_back(&mut self, answer: Packet, at: &mut At<'_, Self>) -> Result<(), Infallible> {
         let Packet::Ack(ack) = answer else { return Ok(()) };
-        if !self.sender.is_calm(ack, ack.sack != NONE) {
-            self.on_ack(ack, at);
+        if !self.sender.is_calm(ack, ack.sack != NONE) || self.sender.has_rate() {
+            self.on_ack(ack.cumulative, ack.sack, ack.echo, at.again());
             return Ok(());
         }
         let now_ns = at.now_ns();
         self.sender.on_calm_ack(now_ns, ack, &mut Out { bytes: self.packet_bytes, at });
-        self.arm(at);
+        self.arm_retransmission(at);
         Ok(())
     }
 

@@ -140,6 +140,9 @@ impl Receiver {
         if number == self.next && self.ranges.is_empty() {
             self.delivered_pkts += 1;
             self.deliver_to(now_ns, number + 1);
+            if self.delayed.every_pkts <= 1 {
+                return Reply::Now { duplicate: NONE };
+            }
             self.pending_pkts += 1;
             if self.pending_pkts >= self.delayed.every_pkts || number < self.quick_pkts {
                 return Reply::Now { duplicate: NONE };
@@ -250,8 +253,10 @@ impl Receiver {
     /// An acknowledgement has been sent.
     #[inline]
     pub(crate) fn acknowledged(&mut self) {
-        self.pending_pkts = 0;
-        self.delack_due_ns = NEVER;
+        if self.delayed.every_pkts > 1 {
+            self.pending_pkts = 0;
+            self.delack_due_ns = NEVER;
+        }
     }
 }
 

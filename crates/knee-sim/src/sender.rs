@@ -217,7 +217,10 @@ impl Sender {
         out: &mut impl Transmit,
     ) {
         if self.is_calm(ack, sack.is_some()) {
-            self.on_calm_ack(now_ns, ack, out);
+            match self.rate {
+                None => self.on_calm_ack(now_ns, ack, out),
+                Some(_) => self.take_in_turn::<true, true>(now_ns, ack, &Sack::NOTHING, out),
+            }
         } else if ack.cumulative >= self.tcb.board.una() && self.tcb.board.outstanding() > 0 {
             self.take_in_turn::<false, true>(now_ns, ack, sack.unwrap_or(&Sack::NOTHING), out);
         }
@@ -231,13 +234,17 @@ impl Sender {
         self.calm && !reports && !ack.echo && ack.cumulative > self.tcb.board.una()
     }
 
-    /// As [`Self::on_ack`], of one for which [`Self::is_calm`] holds: most steps have nothing to do.
+    /// Whether it is of profile RATE.
+    #[inline(always)]
+    pub(crate) fn has_rate(&self) -> bool {
+        self.rate.is_some()
+    }
+
+    /// As [`Self::on_ack`], in profile CLASSIC of one for which [`Self::is_calm`] holds: most steps have
+    /// nothing to do.
     #[inline(always)]
     pub(crate) fn on_calm_ack(&mut self, now_ns: u64, ack: packet::Ack, out: &mut impl Transmit) {
-        match self.rate {
-            None => self.take_in_turn::<true, false>(now_ns, ack, &Sack::NOTHING, out),
-            Some(_) => self.on_calm_ack_at_rate(now_ns, ack, out),
-        }
+        self.take_in_turn::<true, false>(now_ns, ack, &Sack::NOTHING, out);
     }
 
     /// Whether nothing is missing, marked, sent again or in doubt.
@@ -245,11 +252,6 @@ impl Sender {
         let tcb = &self.tcb;
         let in_doubt = tcb.probe.is_some() || tcb.board.may_have_lost();
         self.plain && tcb.phase() == Phase::Open && !in_doubt
-    }
-
-    #[inline(never)]
-    fn on_calm_ack_at_rate(&mut self, now_ns: u64, ack: packet::Ack, out: &mut impl Transmit) {
-        self.take_in_turn::<true, true>(now_ns, ack, &Sack::NOTHING, out);
     }
 
     /// The steps for an ACK. `CALM`: [`Self::is_calm`], and those are left out that have nothing to do then.
@@ -282,6 +284,7 @@ impl Sender {
             ..Ack::default()
         };
         let before = tcb.mutable();
+        let mut both_called = false;
         match &mut self.rate {
             Some(rate) if RATE => {
                 let rtt_ns = news.sent_ns.map(|sent_ns| now_ns - sent_ns);
@@ -294,7 +297,13 @@ impl Sender {
             }
             _ => {
                 seen.advanced_pkts = advanced;
-                tcb.algorithm.on_rtt::<CALM>(&mut tcb.conn, &seen, &mut tcb.counters);
+                // If the window was the limit, it is whatever on_rtt makes of it.
+                both_called = CALM
+                    && tcb.validation.limited
+                    && tcb.algorithm.on_rtt_and_ack(&mut tcb.conn, &mut seen, &mut tcb.counters);
+                if !both_called {
+                    tcb.algorithm.on_rtt::<CALM>(&mut tcb.conn, &seen, &mut tcb.counters);
+                }
                 seen.advanced_pkts = 0;
             }
         }
@@ -313,7 +322,8 @@ impl Sender {
         }
         seen.lost_pkts = verdict.lost_pkts;
         let tcb = &mut self.tcb;
-        if CALM || tcb.owns_window || (advanced > 0 && !verdict.holds_window) {
+        let grows = CALM || tcb.owns_window || (advanced > 0 && !verdict.holds_window);
+        if grows && !both_called {
             if CALM && RATE {
                 // As it was.
             } else if CALM {

@@ -521,8 +521,7 @@ impl<P: Numbered> Path<P> {
         self.links.schedule.stay(to_start(class_index));
     }
 
-    /// Between [`Path::stay`] and [`Path::leave`]: what of `class` is back now.
-    #[inline(always)]
+    /// On [`Source::Start`], where packets go round: what of `class` is back now.
     pub(crate) fn come_round(&mut self, class_index: usize) -> Option<Back<P>> {
         let class = &mut self.links.classes[class_index];
         if !class.to_start.is_empty() {
@@ -532,11 +531,24 @@ impl<P: Numbered> Path<P> {
         Some(Back::ToAnswer(at_ns, data))
     }
 
-    /// When the next packet of `class` is back, if nothing else happens before.
+    /// Between [`Path::stay`] and [`Path::leave`]: the next data of `class` to be answered, if they are back
+    /// by `until_ns` and nothing else happens before; when they are back, when they arrived at the path's
+    /// end, and they.
     #[inline(always)]
-    pub(crate) fn comes_round_ns(&self, class_index: usize) -> Option<Ns> {
-        let due_ns = self.links.classes[class_index].next_back_ns();
-        self.links.schedule.comes_first(due_ns).then_some(due_ns)
+    pub(crate) fn comes_round_too(
+        &mut self,
+        class_index: usize,
+        until_ns: Ns,
+    ) -> Option<(Ns, Ns, Brief)> {
+        let Links { classes, schedule, .. } = &mut self.links;
+        let Class { to_start, round, .. } = &mut classes[class_index];
+        if !to_start.is_empty() {
+            return None;
+        }
+        let back_ns = |at_ns: Ns| at_ns.saturating_add(round.back_ns);
+        let comes = |at_ns| back_ns(at_ns) <= until_ns && schedule.comes_first(back_ns(at_ns));
+        let (at_ns, data) = round.line.take_front_if(|(at_ns, _)| comes(*at_ns))?;
+        Some((back_ns(at_ns), at_ns, data))
     }
 
     /// The end of what [`Path::stay`] began.

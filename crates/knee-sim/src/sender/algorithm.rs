@@ -106,6 +106,19 @@ impl Algorithm {
         self.log(Call::OnAck, 0, ack, before, conn, 0);
     }
 
+    /// Both calls at once, where there is no log and nothing to do between them; whether they were made.
+    #[inline(always)]
+    pub(super) fn on_rtt_and_ack(
+        &mut self,
+        conn: &mut Conn,
+        ack: &mut Ack,
+        counters: &mut Tally,
+    ) -> bool {
+        let Some(notes) = self.controller.on_rtt_and_ack(conn, ack) else { return false };
+        counters.count_both(notes, conn);
+        true
+    }
+
     /// Asks for the threshold and sets it; the host owns that order (contract, call 2).
     pub(super) fn ssthresh(&mut self, conn: &mut Conn, counters: &mut Tally) {
         let before = self.before(conn);

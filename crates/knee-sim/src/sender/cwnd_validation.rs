@@ -11,7 +11,7 @@ pub(super) struct CwndValidation {
     /// The present window ends when this segment is acknowledged.
     window_end: u32,
     /// The window was the limit when the flight was largest.
-    limited: bool,
+    pub(super) limited: bool,
 }
 
 impl CwndValidation {
@@ -28,9 +28,9 @@ impl CwndValidation {
     #[inline]
     pub(super) fn sent(&mut self, board: &Scoreboard, limited: bool) {
         let outstanding_pkts = board.outstanding();
-        let new_window = board.una() >= self.window_end;
-        let larger = !self.limited && outstanding_pkts > self.max_outstanding_pkts;
-        if new_window || limited || larger {
+        let new_window = || board.una() >= self.window_end;
+        let larger = || !self.limited && outstanding_pkts > self.max_outstanding_pkts;
+        if limited || new_window() || larger() {
             self.limited = limited;
             self.max_outstanding_pkts = outstanding_pkts;
             self.window_end = board.nxt();

@@ -24,7 +24,8 @@ pub(super) struct RttEstimator {
     timestamps: bool,
     /// Tick of the clock that measures RTTs (`G`); 0: it is exact.
     tick_ns: u64,
-    rto_min_ns: u64,
+    /// Least margin of the timeout above SRTT.
+    margin_min_ns: u64,
 }
 
 impl RttEstimator {
@@ -36,7 +37,7 @@ impl RttEstimator {
             backoffs: 0,
             timestamps: options.header_bytes >= HEADERS_WITH_TIMESTAMP_BYTES,
             tick_ns: options.rtt_tick_ns,
-            rto_min_ns: options.rto_min_ns,
+            margin_min_ns: options.rto_min_ns.max(options.rtt_tick_ns),
         }
     }
 
@@ -103,7 +104,7 @@ impl RttEstimator {
         }
         // The minimum bounds the margin, not the timeout, as in Linux and FreeBSD: an RTT above the
         // minimum that was steady would otherwise time out as soon as a queue grows.
-        let margin_ns = (4 * self.rttvar_ns).max(self.tick_ns).max(self.rto_min_ns);
+        let margin_ns = (4 * self.rttvar_ns).max(self.margin_min_ns);
         self.rto_ns = (self.srtt_ns + margin_ns).min(RTO_MAX_NS);
     }
 }

@@ -144,7 +144,11 @@ impl Scoreboard {
         let count = cumulative - self.una;
         self.una = cumulative;
         // RTT of the latest segment: the one whose arrival caused this ACK.
-        let last = count.checked_sub(1).and_then(|last| self.segments.take_up_to(last as usize));
+        let last = match count {
+            0 => None,
+            1 => self.segments.take_front(),
+            _ => self.segments.take_up_to(count as usize - 1),
+        };
         let sent_ns = last.map(Segment::sent_ns);
         let newest = sent_ns.map_or((0, 0), |sent_ns| (sent_ns, cumulative));
         if let Some(sent_ns) = sent_ns {
