@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# What takes too long for every change, for a machine that has nothing else to do (as root). What a step says is in
+# target/nightly/STEP.log; one that fails does not keep the others from running, and the exit code is 1 then.
+#
+#   scripts/nightly.sh [STEP ...]    these steps, or all
+#
+#   prove      every proof, whatever is on record; then a bug planted in each algorithm, which must raise an alarm
+#   sanitize   the unsafe blocks under AddressSanitizer and LeakSanitizer
+#   calls      calls of every algorithm in C, fuzzed for KNEE_NIGHTLY_SECONDS / 6 each
+#   read       what Knee reads, fuzzed for KNEE_NIGHTLY_SECONDS each, else 3600; what it learns stays for the next night
+#   soak       a million connections through the kernel, and 24 simulated days
+#   papers     every claim on Linux in virtual time and over QUIC, three repetitions each; an interrupted one goes on
+#
+# On two cores and with an hour for each reader it takes about seven hours without `papers`, whose time is not known.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+out=$(realpath -m "${CARGO_TARGET_DIR:-target}")/nightly
+seconds=${KNEE_NIGHTLY_SECONDS:-3600}
+steps=("$@")
+[[ ${#steps[@]} -gt 0 ]] || steps=(prove sanitize calls read soak papers)
+
+prove() {
+	scripts/install-packages.sh frama-c-base why3 z3
+	scripts/prove.sh && scripts/prove.sh --planted
+}
+sanitize() { scripts/sanitize.sh; }
+calls() {
+	scripts/install-packages.sh gcc libc6-dev clang-19 libclang-rt-19-dev
+	KNEE_FUZZ_SECONDS=$(((seconds + 5) / 6)) scripts/fuzz.sh calls
+}
+read_() {
+	scripts/install-packages.sh gcc libc6-dev libfuzzer-19-dev
+	KNEE_FUZZ_SECONDS=$seconds scripts/fuzz.sh read
+}
+soak() { scripts/soak.sh; }
+papers() {
+	scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-config make qemu-system-x86
+	scripts/test-web.sh build
+	cargo build --release --locked --quiet -p knee
+	local knee=${CARGO_TARGET_DIR:-target}/release/knee
+	"$knee" vm fetch debian:6.12
+	"$knee" reproduce all --host vm,quic --repeat 3 --keep "$out/kept" --out "$out/papers"
+}
+
+for step in "${steps[@]}"; do
+	case $step in
+	prove | sanitize | calls | read | soak | papers) ;;
+	*)
+		sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
+		exit 2
+		;;
+	esac
+done
+mkdir -p "$out"
+status=0
+for step in "${steps[@]}"; do
+	began=$SECONDS
+	echo "$step: began at $(date -u +%H:%M), $out/$step.log"
+	# A shell of its own: in a condition, this one would go on after a command of the step that fails.
+	function=$step
+	[[ $step != read ]] || function=read_
+	set +e
+	(set -euo pipefail && "$function") >"$out/$step.log" 2>&1
+	code=$?
+	set -e
+	if [[ $code -eq 0 ]]; then
+		echo "$step: passed after $((SECONDS - began)) s"
+	else
+		echo "$step: FAILED after $((SECONDS - began)) s: $(tail -n 1 "$out/$step.log")"
+		status=1
+	fi
+done
+exit "$status"
