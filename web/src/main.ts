@@ -52,7 +52,7 @@ interface HostRun {
 /** A run that takes longer shows its progress, and a new change gives it up. */
 const PATIENCE_MS = 350;
 /** Packets that are simulated in a second, roughly, for a warning before a long run. */
-const PACKETS_PER_S = 3e6;
+const PACKETS_PER_S = 1e7;
 const LONG_S = 20;
 const WARM_UP_MS = 1000;
 /** With the times of a delivery trace, which may be long. */
@@ -81,7 +81,8 @@ class Page {
   #hosts: Host[] = [];
   #host: HostRun | undefined;
   /** Whether the worker's runs are those of the state. */
-  #ran = { a: false, b: false };
+  /** The texts whose runs the simulator holds, in the slots of A and B. */
+  #held: { a?: string | undefined; b?: string | undefined } = {};
   /** What the charts asked of each slot last. A run that has begun is asked for the same at once: mostly they want it again. */
   #latest = new Map<number, Request>();
   #ahead = new Map<number, { key: string; reply: Promise<Reply<{ count: number }>> }>();
@@ -233,7 +234,7 @@ class Page {
     }
     this.#state = typeof state === "object" ? state : { view: "lab", a: FIRST };
     this.#a = this.#b = undefined;
-    this.#ran = { a: false, b: false };
+    this.#held = {};
     this.#render();
     this.#run();
   }
@@ -289,7 +290,7 @@ class Page {
           if (this.#host === run) void this.#lab.charts.refresh().catch(() => {});
           else {
             this.#host = run;
-            void this.#showAll();
+            this.#show();
           }
           status.dataset.drawn = String(Number(status.dataset.drawn ?? 0) + 1);
         },
@@ -312,14 +313,13 @@ class Page {
   go(view: View): void {
     this.#state = { ...this.#state, view };
     this.#render();
-    this.#showAll();
+    this.#show();
     this.#keepLink();
   }
 
   /** Puts another scenario in place. */
   open(text: string, view: View, story?: State["story"]): void {
     this.#state = { view, a: text, ...(this.#state.b !== undefined ? { b: this.#state.b } : {}), ...(story ? { story } : {}) };
-    this.#ran.a = false;
     this.#edits = [];
     this.#render();
     this.#run();
@@ -328,7 +328,6 @@ class Page {
   change(edits: Edit[], control?: HTMLElement): void {
     this.#edits.push(...edits);
     this.#control = control;
-    this.#ran.a = false;
     this.#run();
   }
 
@@ -344,7 +343,8 @@ class Page {
   }
 
   #restart(): void {
-    this.#ran = { a: false, b: false };
+    this.#held = {};
+    this.#ahead.clear();
     this.#engine.restart();
   }
 
@@ -356,6 +356,7 @@ class Page {
 
   async #work(): Promise<void> {
     this.#working = true;
+    this.#status.ariaBusy = "true";
     while (this.#wanted) {
       this.#wanted = false;
       this.#began = performance.now();
@@ -370,41 +371,52 @@ class Page {
       }
     }
     this.#working = false;
+    this.#status.ariaBusy = "false";
   }
 
   async #once(): Promise<void> {
+    const from = this.#state.a;
     const edits = [...this.#edits];
+    // Not those of another scenario that was opened meanwhile.
+    const done = (): void => {
+      if (this.#state.a === from) this.#edits = this.#edits.slice(edits.length);
+    };
     let edited: Edited;
     try {
-      edited = await this.#engine.edit(this.#state.a, edits);
-      this.#edits = this.#edits.slice(edits.length);
+      edited = await this.#engine.edit(from, edits);
     } catch (error) {
       // A slider that goes on moving must not repeat what was refused.
-      if (error instanceof Refused) this.#edits = this.#edits.slice(edits.length);
+      if (error instanceof Refused) done();
       throw error;
     }
+    done();
+    // The one that was opened waits for its turn.
+    if (this.#state.a !== from) return;
     this.#state = { ...this.#state, a: edited.text };
     const estimate_s = edited.packets / PACKETS_PER_S;
-    if (estimate_s > LONG_S && this.#allowedLong !== edited.text && !this.#ran.a) {
+    if (estimate_s > LONG_S && this.#allowedLong !== edited.text && this.#held.a !== edited.text) {
       this.#controls.show(edited);
       this.#a = undefined;
       this.#askForLong(edited, estimate_s);
       return;
     }
     const before = performance.now();
-    const running = this.#ran.a ? undefined : this.#simulate(0, edited.text);
+    const running = this.#held.a === edited.text ? undefined : this.#simulate(0, edited.text);
     // While the worker simulates.
     this.#controls.show(edited);
     if (running) {
+      this.#held.a = undefined;
       this.#a = { edited, statistics: await running };
-      this.#ran.a = true;
+      this.#held.a = edited.text;
     }
     if (this.#state.b === undefined) {
       this.#b = undefined;
-    } else if (!this.#ran.b) {
-      const b = await this.#engine.edit(this.#state.b);
-      this.#b = { edited: b, statistics: await this.#simulate(1, b.text) };
-      this.#ran.b = true;
+    } else if (this.#held.b !== this.#state.b) {
+      const text = this.#state.b;
+      this.#held.b = undefined;
+      const edited = await this.#engine.edit(text);
+      this.#b = { edited, statistics: await this.#simulate(1, edited.text) };
+      this.#held.b = text;
     }
     const simulated_ms = performance.now() - before;
     await this.#showAll();
@@ -456,6 +468,8 @@ class Page {
       this.#sourceError(refusal.line, `${where}${refusal.error}. ${refusal.remedy}`);
       return;
     }
+    // A worker that stopped has lost its runs.
+    this.#held = {};
     const why = error instanceof Error ? error.message : String(error);
     const memory = /memory|alloc|unreachable/i.test(why) ? " The run needs more memory than a page has: shorten it, or lengthen `bin` in [record]." : "";
     this.#status.replaceChildren(h("span", { class: "refused" }, `The simulator stopped: ${why}.${memory}`));
@@ -553,7 +567,6 @@ class Page {
     if (this.#state.b === undefined) {
       box.prepend(button("compare", "Compare with a second setting", () => {
         this.#state = { ...this.#state, b: this.#state.a };
-        this.#ran.b = false;
         this.#render();
         this.#run();
       }));
@@ -562,21 +575,26 @@ class Page {
         h("span", {}, "A (solid) follows the controls; B (dashed) stays as it was."),
         button("swap", "Swap A and B", () => {
           this.#state = { ...this.#state, a: this.#state.b ?? "", b: this.#state.a };
-          this.#ran = { a: false, b: false };
           this.#run();
         }),
         button("end-comparison", "End the comparison", () => {
           const { b: _, ...rest } = this.#state;
           this.#state = rest;
           this.#b = undefined;
-          void this.#engine.ask({ op: "forget", slot: 1 });
+          this.#held.b = undefined;
+          this.#engine.ask({ op: "forget", slot: 1 }).catch(error => this.#failed(error));
           this.#render();
-          void this.#showAll();
+          this.#show();
           this.#keepLink();
         }),
       );
     }
     return box;
+  }
+
+  /** Beside a run that is under way, or without one. */
+  #show(): void {
+    this.#showAll().catch(error => this.#failed(error));
   }
 
   async #showAll(): Promise<void> {
@@ -637,10 +655,13 @@ class Page {
     try {
       await this.#engine.edit(text.value);
     } catch (error) {
-      if (!(error instanceof Refused)) throw error;
-      const { line, error: what, remedy } = error.refusal;
-      this.#sourceError(line, `${line === null ? "" : `Line ${line}: `}${what}. ${remedy}`);
-      return;
+      if (error instanceof Refused) {
+        const { line, error: what, remedy } = error.refusal;
+        this.#sourceError(line, `${line === null ? "" : `Line ${line}: `}${what}. ${remedy}`);
+        return;
+      }
+      // Another change may have given the check up; the run makes it again.
+      if (!(error instanceof Cancelled)) throw error;
     }
     this.open(text.value, "lab");
   }
@@ -703,7 +724,7 @@ class Page {
       const { story: _, ...rest } = this.#state;
       this.#state = rest;
       this.#render();
-      void this.#showAll();
+      this.#show();
       this.#keepLink();
     };
     this.#storyBox.replaceChildren(

@@ -42,6 +42,9 @@ async function ran(action) {
   await page.waitForFunction(n => Number(document.getElementById("status")?.dataset.runs ?? 0) > n, before, { timeout: 60_000 });
 }
 
+/** Waits until all changes have run, or were refused. */
+const settled = () => page.waitForSelector('#status[aria-busy="false"]');
+
 /** A page of its own, with what the link says. */
 async function fresh(hash = "") {
   await page.goto("about:blank");
@@ -114,6 +117,32 @@ test("the lab shows the native run's figures, and follows its sliders", async ()
   await slide("flow.0.params.qth", 400);
   await agrees();
   assert.match(await text(), /qth = "/);
+});
+
+test("a change while another one is simulated is not lost", async () => {
+  await fresh();
+  await ran(() => page.selectOption("#preset-scenario", "chd/coexistence"));
+  await page.$eval('input[type=range][data-path="path.loss_forward"]', async input => {
+    for (const position of [300, 900]) {
+      input.value = String(position);
+      input.dispatchEvent(new Event("input", { bubbles: true }));
+      await new Promise(resolve => setTimeout(resolve, 20));
+    }
+  });
+  await settled();
+  await agrees();
+  // A scenario that is opened while a change is worked into the one before.
+  await page.evaluate(() => {
+    const input = document.querySelector('input[type=range][data-path="path.loss_forward"]');
+    input.value = "200";
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+    const chooser = document.getElementById("preset-scenario");
+    chooser.value = "htcp/latency";
+    chooser.dispatchEvent(new Event("change"));
+  });
+  await settled();
+  assert.match(await text(), /htcp/);
+  await agrees();
 });
 
 test("algorithms, disciplines and flows can be chosen, added and removed", async () => {
@@ -236,7 +265,8 @@ test("a trace of a gigabyte is refused in its place", async () => {
   await agrees();
 });
 
-const LONG = 'duration = "400s"\n[path]\nrate = "400mbit"\nrtt = "40ms"\nqueue = "2000p"\n[[flow]]\ncc = "cubic"\n[[flow]]\ncc = "chd"\n';
+// Less than the page asks about first, and some seconds on a fast machine.
+const LONG = 'duration = "3000s"\n[path]\nrate = "400mbit"\nrtt = "40ms"\nqueue = "2000p"\n[[flow]]\ncc = "cubic"\n[[flow]]\ncc = "chd"\n';
 
 test("a long run shows its progress, and can be cancelled and shortened", async () => {
   await fresh();
@@ -248,7 +278,7 @@ test("a long run shows its progress, and can be cancelled and shortened", async 
   assert.equal(await page.locator("#cancel:visible").count(), 0);
   await ran(() => page.fill('input.value[aria-label="Duration, typed"]', "5s").then(() => page.keyboard.press("Tab")));
   await agrees();
-  await source(LONG.replace("400s", "4000s"));
+  await source(LONG.replace("3000s", "30000s"));
   await page.waitForSelector("#run-long");
   await source('duration = "1000s"\n[record]\nbin = "0.1ms"\n[path]\nrate = "1mbit"\nrtt = "40ms"\nqueue = "20p"\n[[flow]]\ncc = "chd"\ncount = 20\n');
   await page.waitForFunction(() => document.getElementById("status").textContent.includes("rows"));
