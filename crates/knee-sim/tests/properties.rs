@@ -625,11 +625,13 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
                 prop_assert!(now.before.phase <= Phase::Disorder as u8 || again, "{:?}", now);
                 // Between two of them an ACK is given, in profile RATE after it was judged: the reordering
                 // timer may have found the loss, the timeout come in its recovery, and the ACK tell that a
-                // repair is lost (`timers_alone_may_come_between_two_reductions`). Or one ACK tells that a
-                // probe has repaired a loss, and of another loss.
+                // repair is lost (`timers_alone_may_come_between_two_reductions`). Or the ACK ends that
+                // recovery, and tells of another loss (`an_ack_may_end_a_recovery_and_begin_another`).
+                // Or one ACK tells that a probe has repaired a loss, and of another loss.
                 let of_one_ack = last.before.now_us == now.before.now_us
                     && [last, now].iter().all(|call| call.before.phase == Phase::Open as u8);
-                let in_a_row = is_rate && (again || of_one_ack);
+                let beyond = now.before.ack_pos.wrapping_sub(last.before.snd_pos) < 1 << 31;
+                let in_a_row = is_rate && (again || of_one_ack || beyond);
                 prop_assert!(last.call != Call::Ssthresh || in_a_row, "{:?} after {:?}", now, last);
             }
             Call::OnEvent if is_rto(now) => {

@@ -40,6 +40,8 @@ pub(super) struct Tcb {
     /// Phases RECOVERY and LOSS end when this segment is reached, CWR when it is exceeded.
     pub reduction_end: u32,
     pub undo: Undo,
+    /// The segment that the timer sent last.
+    pub timed_out: u32,
 }
 
 impl Tcb {
@@ -81,6 +83,7 @@ impl Tcb {
             prr: Prr::default(),
             reduction_end: 0,
             undo: Undo::new(),
+            timed_out: 0,
         }
     }
 

@@ -262,6 +262,63 @@ fn timers_alone_may_come_between_two_reductions() {
     assert_eq!(calls, [Init, OnAck, OnAck, Ssthresh, Ssthresh, OnAck]);
 }
 
+/// Profile RATE: two thresholds in a row once more. The reordering timer finds the loss of 3; the ACK of its
+/// repair ends the recovery, and reports three packets above the lost 5.
+#[test]
+fn an_ack_may_end_a_recovery_and_begin_another() {
+    let params = Params::defaults(knee_cc::algorithm("bbr").unwrap());
+    let random = Random::stream(1, "test", 0);
+    let mut sender = Sender::new(params, &TcpOptions::default(), 0, random, false, true);
+    let mut out = Vec::new();
+    sender.write(0, Some(5), &mut out);
+    while sender.pace_due_ns != NEVER {
+        sender.on_pace(sender.pace_due_ns, &mut out);
+    }
+    sender.on_ack(100 * NS_PER_MS, ack(3), None, &mut out);
+    sender.on_ack(101 * NS_PER_MS, ack(3), Some(&sacking([(4, 5), (0, 0), (0, 0)])), &mut out);
+    assert_eq!((sender.timer, sender.tcb.phase()), (Timer::Reordering, Phase::Disorder));
+    out.clear();
+    let lost_ns = sender.timer_due_ns;
+    sender.on_timer(lost_ns, &mut out);
+    assert_eq!(sender.tcb.phase(), Phase::Recovery);
+    sender.write(lost_ns + NS_PER_MS, Some(4), &mut out);
+    while sender.pace_due_ns != NEVER {
+        sender.on_pace(sender.pace_due_ns, &mut out);
+    }
+    assert_eq!(out, [3, 5, 6, 7, 8]);
+    let back_ns = lost_ns + 150 * NS_PER_MS;
+    sender.on_ack(back_ns, ack(5), Some(&sacking([(6, 9), (0, 0), (0, 0)])), &mut out);
+    assert_eq!(sender.tcb.phase(), Phase::Recovery);
+    let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
+    use knee_run::Call::{Init, OnAck, Ssthresh};
+    assert_eq!(calls, [Init, OnAck, OnAck, Ssthresh, Ssthresh, OnAck]);
+}
+
+/// RFC 5681 section 3.1: a timeout reduces the threshold unless the timer has sent that segment before. All of 10 packets
+/// are lost, then the repair of the first one: one reduction. That of the third one: another.
+#[test]
+fn a_timeout_of_another_segment_reduces_again() {
+    for recovery in [Sack, Newreno, NewrenoPrr] {
+        let (mut sender, mut out) = sender(recovery, 10);
+        sender.on_timer(sender.timer_due_ns, &mut out);
+        let first_pkts = sender.tcb.conn.ssthresh_pkts;
+        sender.on_timer(sender.timer_due_ns, &mut out);
+        assert_eq!(sender.tcb.conn.ssthresh_pkts, first_pkts);
+        assert_eq!(out[10..], [0, 0]);
+        let now_ns = sender.timer_due_ns - NS_PER_MS;
+        sender.on_ack(now_ns, ack(1), None, &mut out);
+        assert_eq!((sender.tcb.phase(), out[12..].to_vec()), (Phase::Loss, vec![1, 2]));
+        sender.on_ack(now_ns + NS_PER_MS, ack(2), None, &mut out);
+        let outstanding_pkts = sender.tcb.board.outstanding();
+        sender.on_timer(sender.timer_due_ns, &mut out);
+        let second_pkts = sender.tcb.conn.ssthresh_pkts;
+        assert!(second_pkts < first_pkts, "{recovery:?}: {second_pkts} of {outstanding_pkts}");
+        sender.on_timer(sender.timer_due_ns, &mut out);
+        assert_eq!(sender.tcb.conn.ssthresh_pkts, second_pkts);
+        assert_eq!(sender.counters().timeouts, 4);
+    }
+}
+
 /// RFC 9937 section 6 counts what ACKs deliver. If the reordering timer finds the loss, the repair leaves at
 /// once, and the packet does not that the next ACK would have let out. Else one packet too many would
 /// be in the network, and a full queue would drop it. PRR lets ceil(k 10/21) packets out for k delivered,

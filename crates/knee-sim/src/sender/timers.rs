@@ -102,9 +102,17 @@ impl Sender {
     pub(super) fn on_timeout(&mut self, now_ns: u64, out: &mut impl Transmit) {
         let tcb = &mut self.tcb;
         tcb.counters.timeouts += 1;
-        // One reduction per window: not again for a retransmission that was lost, be it the timer's
-        // (RFC 5681 section 3.1) or fast recovery's (Linux).
-        if matches!(tcb.phase(), Phase::Open | Phase::Disorder) {
+        // One reduction per window: not again for a segment that the timer has sent before (RFC 5681
+        // section 3.1), or of a window that fast recovery is repairing (Linux). What is lost further on
+        // while a timeout is repaired is another loss.
+        let una = tcb.board.una();
+        let reduces = match tcb.phase() {
+            Phase::Open | Phase::Disorder => true,
+            Phase::Cwr | Phase::Recovery => una >= tcb.reduction_end,
+            Phase::Loss => una > tcb.timed_out,
+        };
+        tcb.timed_out = una;
+        if reduces {
             tcb.allow_undo(false);
             tcb.refresh::<false>(now_ns);
             tcb.ask_ssthresh();
