@@ -570,6 +570,7 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
     prop_assert_eq!(flow.trace[0].call, Call::Init);
     let mut rtt: Option<CallRecord> = None; // the ACK under way
     let (mut recoveries, mut timeouts, mut undos) = (0, 0, 0);
+    let (mut timed_out_pos, mut window_end_pos) = (None, flow.trace[0].before.snd_pos);
     let sack = tcp.options.recovery == Recovery::Sack;
     let is_rate = tcp.cc.params().is_some_and(|p| p.algorithm().profile() == Profile::Rate);
     let every_ack = if is_rate { Call::OnAck } else { Call::OnRtt };
@@ -619,10 +620,14 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
                 prop_assert!(last.call != Call::Ssthresh);
             }
             Call::Ssthresh => {
-                // Asked once per window: neither in recovery nor while a timeout is repaired, unless
-                // a repair of that is lost.
+                // Asked once per window: in a recovery only at a timeout once all of the window is
+                // acknowledged; while a timeout is repaired only for a repair that is lost, or at a
+                // timeout of another segment.
                 let again = sack && now.before.phase == Phase::Loss as u8;
-                prop_assert!(now.before.phase <= Phase::Disorder as u8 || again, "{:?}", now);
+                let reducing = (Phase::Cwr as u8..Phase::Loss as u8).contains(&now.before.phase);
+                let passed = now.before.ack_pos.wrapping_sub(window_end_pos) < 1 << 31;
+                prop_assert!(!reducing || passed, "{:?}", now);
+                window_end_pos = now.before.snd_pos;
                 // Between two of them an ACK is given, in profile RATE after it was judged: the reordering
                 // timer may have found the loss, the timeout come in its recovery, and the ACK tell that a
                 // repair is lost (`timers_alone_may_come_between_two_reductions`). Or the ACK ends that
@@ -638,6 +643,10 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
                 timeouts += 1;
                 rtt = None;
                 prop_assert_eq!(last.call, Call::Ssthresh);
+                let pos = Some(now.before.ack_pos);
+                let again = now.before.phase == Phase::Loss as u8;
+                prop_assert!(!again || pos != timed_out_pos, "the same segment: {:?}", now);
+                timed_out_pos = pos;
             }
             Call::OnEvent if is_rate => {
                 prop_assert_eq!(now.event, Event::TxStart as u32);
@@ -658,6 +667,8 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
                 // Or already in the timeout of a lost retransmission, which asks nothing more. In
                 // profile RATE a loss that a probe has repaired changes no phase.
                 prop_assert!(is_rate || now.before.phase >= Phase::Cwr as u8);
+                let found_in_loss = sack && last.before.phase == Phase::Loss as u8;
+                prop_assert!(last.before.phase <= Phase::Disorder as u8 || found_in_loss);
                 prop_assert_eq!(now.before.cwnd_cnt, 0);
             }
             Call::OnEvent if is_rto(last) => {
