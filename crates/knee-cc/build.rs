@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut build = cc::Build::new();
     build
         .std("c11")
-        .opt_level(2)
+        .opt_level(3)
         .warnings_into_errors(true)
         .extra_warnings(true)
         .flag("-Wconversion")

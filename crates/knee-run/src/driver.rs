@@ -186,16 +186,26 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         Ok(())
     }
 
-    fn close_bin<E>(&mut self, ends: &mut E)
+    /// Makes up for what happened on the path before `until_ns`, in so far as nobody has looked at it.
+    fn settle_all<E>(&mut self, ends: &mut E, until_ns: Ns) -> Result<(), E::Error>
     where
         E: Ends<Packet = P, Timer = T>,
     {
-        self.path.settle_all(self.now_ns);
+        self.path.settle_all(until_ns);
         if self.path.goes_round() {
-            self.path.settle_answers(self.now_ns, &mut Answering(ends));
+            self.path.settle_answers(until_ns, &mut Answering(ends));
         }
+        self.tell_gone(ends)
+    }
+
+    fn close_bin<E>(&mut self, ends: &mut E) -> Result<(), E::Error>
+    where
+        E: Ends<Packet = P, Timer = T>,
+    {
+        self.settle_all(ends, self.now_ns)?;
         ends.close_bin(self.now_ns, &self.path);
         self.path.close_bin(self.now_ns);
+        Ok(())
     }
 
     #[inline(always)]
@@ -319,13 +329,7 @@ pub fn drive<E: Ends>(
         let (source, due_ns) = network.path.first();
         if due_ns > until_ns {
             network.now_ns = until_ns;
-            network.path.settle_all(until_ns.saturating_add(1));
-            if network.path.goes_round() {
-                let end = until_ns.saturating_add(1);
-                network.path.settle_answers(end, &mut Answering(ends));
-                network.tell_gone(ends)?;
-            }
-            return Ok(());
+            return network.settle_all(ends, until_ns.saturating_add(1));
         }
         debug_assert!(due_ns >= network.now_ns, "an event before its time");
         network.now_ns = due_ns;
@@ -334,7 +338,7 @@ pub fn drive<E: Ends>(
         network.path.settle(due_ns + Ns::from(later));
         let class_twice_before = std::mem::take(&mut class_before);
         match source {
-            Source::Bins => network.close_bin(ends),
+            Source::Bins => network.close_bin(ends)?,
             Source::Timers => network.on_timer(ends)?,
             Source::Departure(0) => network.path.depart(0, due_ns),
             Source::Arrival(0) => network.arrive_at_end(0, ends)?,
@@ -354,12 +358,16 @@ pub fn drive<E: Ends>(
 
 /// Ends the last of the `bins` of the time series of a run that was driven to its end, if it is
 /// shorter than the others.
+///
+/// # Errors
+/// The ends'.
 pub fn close_last_bin<E: Ends>(
     network: &mut Network<E::Packet, E::Timer>,
     ends: &mut E,
     bins: usize,
-) {
+) -> Result<(), E::Error> {
     if network.path.queues().any(|queue| queue.bins.len() < bins) {
-        network.close_bin(ends);
+        network.close_bin(ends)?;
     }
+    Ok(())
 }

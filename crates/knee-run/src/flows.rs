@@ -326,7 +326,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
     pub fn finish(self) -> Result<RunRecord, C::Error> {
         let Self { mut network, mut flows } = self;
         let bins = flows.spec.bins();
-        close_last_bin(&mut network, &mut flows, bins);
+        close_last_bin(&mut network, &mut flows, bins)?;
         let path = network.into_path();
         let (spec, records) = flows.finish(&path)?;
         Ok(RunRecord::new(&spec, records, path.finish()))

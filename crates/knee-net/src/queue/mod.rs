@@ -75,15 +75,6 @@ pub enum Discipline {
 }
 
 impl Discipline {
-    /// Whether it serves packets in the order in which they came, and drops none that it has taken: of
-    /// each it is known at once when it leaves.
-    pub fn is_settled_on_arrival(&self) -> bool {
-        match self {
-            Self::Red(_) | Self::Fred(_) | Self::Pie(_) => true,
-            Self::CoDel(_) | Self::FqCoDel(_) => false,
-        }
-    }
-
     /// What people call it.
     pub fn title(&self) -> &'static str {
         match self {
@@ -144,7 +135,7 @@ impl<P: Packet> Queue<P> {
     #[inline]
     pub(crate) fn begin(&mut self, now_ns: u64) -> Option<u32> {
         match &mut self.0 {
-            Kind::DropTail(queue) => queue.front_bytes(),
+            Kind::DropTail(queue) => queue.front().map(Packet::wire_bytes),
             Kind::Managed(queue) => queue.begin(now_ns),
         }
     }
@@ -186,14 +177,12 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    /// The packet that was taken last, if it is still held; none of FQ-CoDel's.
-    pub(crate) fn newest(&self) -> Option<&P> {
+    /// The packet in transmission.
+    #[inline]
+    pub(crate) fn sending(&self) -> Option<&P> {
         match &self.0 {
-            Kind::DropTail(queue) => queue.newest(),
-            Kind::Managed(queue) => {
-                let sending = queue.sending.as_ref().map(|(_, packet)| packet);
-                queue.fifo.back().or(sending)
-            }
+            Kind::DropTail(queue) => queue.front(),
+            Kind::Managed(queue) => queue.sending.as_ref().map(|(_, packet)| packet),
         }
     }
 
