@@ -457,7 +457,11 @@ impl<P: Numbered> Path<P> {
     #[inline(always)]
     pub(crate) fn settle(&mut self, until_ns: Ns) {
         while self.links.first.station.departs_ns < until_ns {
-            self.happen(0);
+            if self.links.first.holds_packets() {
+                self.let_go(0);
+            } else {
+                self.links.first.station.leave(self.links.bin_ns > 0);
+            }
         }
     }
 
@@ -465,13 +469,18 @@ impl<P: Numbered> Path<P> {
     /// hops before it is known up to then.
     fn settle_later(&mut self, hop: usize, until_ns: Ns) {
         loop {
-            let at = &mut self.links.later[hop - 1];
-            let (departs_ns, comes_ns) = (at.station.departs_ns, at.approach.next_ns());
-            if departs_ns.min(comes_ns) >= until_ns {
-                return;
+            let Links { later, bin_ns, .. } = &mut self.links;
+            let at = &mut later[hop - 1];
+            let comes_ns = at.approach.next_ns();
+            // Departures come before arrivals at the same instant.
+            let before_ns = until_ns.min(comes_ns.saturating_add(1));
+            while at.station.departs_ns < before_ns && !at.holds_packets() {
+                at.station.leave(*bin_ns > 0);
             }
-            if departs_ns <= comes_ns {
-                self.happen(hop);
+            if at.station.departs_ns < before_ns {
+                self.let_go(hop);
+            } else if comes_ns >= until_ns {
+                return;
             } else if let Some((_, packet)) = at.approach.take() {
                 let port = &mut self.ports[packet.flow() as usize];
                 self.links.foresee(comes_ns, packet, hop, port);
@@ -479,21 +488,9 @@ impl<P: Numbered> Path<P> {
         }
     }
 
-    /// What was foreseen happens: the next packet leaves hop `hop`.
-    #[inline(always)]
-    fn happen(&mut self, hop: usize) {
-        let Links { first, later, bin_ns, .. } = &mut self.links;
-        let at = hop_of(first, later, hop);
-        if at.holds_packets() {
-            self.happen_held(hop);
-        } else {
-            at.station.leave(*bin_ns > 0);
-        }
-    }
-
-    /// The same of a hop that holds packets.
+    /// What was foreseen happens at hop `hop`, which holds packets: the next one leaves.
     #[inline(never)]
-    fn happen_held(&mut self, hop: usize) {
+    fn let_go(&mut self, hop: usize) {
         let Links { first, later, bin_ns, log, gone, .. } = &mut self.links;
         let at = hop_of(first, later, hop);
         let left = at.depart(at.station.departs_ns, *bin_ns > 0, *log, gone);
@@ -517,7 +514,9 @@ impl<P: Numbered> Path<P> {
     #[inline]
     fn settle_up_to(&mut self, last: usize, until_ns: Ns) {
         if self.links.foresight.arrival {
-            (1..=last).for_each(|hop| self.settle_later(hop, until_ns));
+            for hop in 1..=last {
+                self.settle_later(hop, until_ns);
+            }
         }
     }
 
@@ -1020,16 +1019,18 @@ impl<P: Numbered> Links<P> {
     }
 
     /// A packet that leaves hop `hop` at `departs_ns` goes to the next one.
-    #[inline(never)]
+    #[inline]
     fn pass_on(&mut self, hop: usize, departs_ns: Ns, packet: P) {
-        let source = self.approach(hop + 1);
         let next = &mut self.later[hop];
         let first = next.approach.is_empty();
         next.approach.push(departs_ns, next.approach_delay_ns, packet);
-        if !self.foresight.arrival {
-            self.schedule.set(source, next.approach.next_ns());
-        } else if first {
-            self.wake_in_time(hop + 1);
+        if self.foresight.arrival {
+            if first {
+                self.wake_in_time(hop + 1);
+            }
+        } else {
+            let due_ns = next.approach.next_ns();
+            self.schedule.set(self.approach(hop + 1), due_ns);
         }
     }
 
