@@ -14,6 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .extra_warnings(true)
         .flag("-Wconversion")
         .flag("-ffreestanding")
+        // Loops are short: over what fits the state.
+        .flag("-fno-tree-vectorize")
         .include(root.join("include"))
         .include(root.join("host/native"));
     for entry in fs::read_dir(root.join("algorithms"))? {
