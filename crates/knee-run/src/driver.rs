@@ -52,9 +52,22 @@ pub trait Ends {
     ) -> Result<(), Self::Error> {
         let answer = self.answer(data, at_ns);
         match answer.and_then(|answer| network.gets_back(at_ns, answer)) {
-            Some(answer) => self.arrive(answer, Direction::Reverse, network),
+            Some(answer) => self.come_back(answer, network),
             None => Ok(()),
         }
+    }
+
+    /// What [`Ends::answer`] gave arrives now.
+    ///
+    /// # Errors
+    /// The ends'.
+    #[inline(always)]
+    fn come_back(
+        &mut self,
+        answer: Self::Packet,
+        network: &mut Network<Self::Packet, Self::Timer>,
+    ) -> Result<(), Self::Error> {
+        self.arrive(answer, Direction::Reverse, network)
     }
 
     /// A timer of `flow` comes up; for lazy ones see [`Network::came_up`].
@@ -89,8 +102,8 @@ pub trait Ends {
         let _ = (packet, places);
     }
 
-    /// Data of `flow` will arrive, and what is answered to them, that many places (one of [`AHEAD`]) after
-    /// those that come next.
+    /// Data of `flow` will arrive, and what is answered to them, or only that, that many places (one of
+    /// [`AHEAD`]) after what comes next.
     #[inline]
     fn coming_round(&self, flow: u32, places: usize) {
         let _ = (flow, places);
@@ -263,30 +276,26 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         if again {
             self.path.stay(class);
         }
-        let mut back = match self.path.come_round(class) {
-            Some(Back::ToAnswer(at_ns, data)) => Some((at_ns, data)),
-            Some(Back::Answer(packet)) => {
-                ends.arrive(packet, Direction::Reverse, self)?;
-                None
-            }
-            None => None,
-        };
-        while let Some((at_ns, data)) = back {
+        let mut next = self.path.come_round(class);
+        while let Some(back) = next {
             if looks_ahead {
-                // `data` have left the round already.
+                // `back` has left the round already.
                 for places in AHEAD {
                     let ahead = self.path.peek_round(class, places - 1);
                     ahead.inspect(|flow| ends.coming_round(*flow, places));
                 }
             }
-            ends.come_round(data, at_ns, self)?;
+            match back {
+                Back::ToAnswer(at_ns, data) => ends.come_round(data, at_ns, self)?,
+                Back::Answer(answer) => ends.come_back(answer, self)?,
+            }
             if self.path.has_gone() {
                 self.tell_gone(ends)?;
             }
-            back = self.path.comes_round_too(class, until_ns).map(|(due_ns, at_ns, data)| {
+            next = self.path.comes_round_too(class, until_ns).map(|(due_ns, back)| {
                 self.now_ns = due_ns;
                 self.path.settle(due_ns + 1);
-                (at_ns, data)
+                back
             });
         }
         self.path.leave(class);

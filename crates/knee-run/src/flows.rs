@@ -474,6 +474,15 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Ends for Flo
         connection.come_back(answer, at)
     }
 
+    #[inline(always)]
+    fn come_back(
+        &mut self,
+        answer: C::Packet,
+        network: &mut Network<C::Packet, FlowTimer<C::Timer>>,
+    ) -> Result<(), C::Error> {
+        self.with(answer.flow(), network, |connection, at| connection.come_back(answer, at))
+    }
+
     fn on_timer(
         &mut self,
         index: u32,

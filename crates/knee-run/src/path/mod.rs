@@ -583,24 +583,24 @@ impl<P: Numbered> Path<P> {
         Some(Back::ToAnswer(at_ns, data))
     }
 
-    /// Between [`Path::stay`] and [`Path::leave`]: the next data of `class` to be answered, if they are back
-    /// by `until_ns` and nothing else happens before; when they are back, when they arrived at the path's
-    /// end, and they.
+    /// Between [`Path::stay`] and [`Path::leave`]: what of `class` is back next, if that is by `until_ns` and
+    /// nothing else happens before; and when.
     #[inline(always)]
     pub(crate) fn comes_round_too(
         &mut self,
         class_index: usize,
         until_ns: Ns,
-    ) -> Option<(Ns, Ns, Brief)> {
+    ) -> Option<(Ns, Back<P>)> {
         let Links { classes, schedule, .. } = &mut self.links;
         let Class { to_start, round, .. } = &mut classes[class_index];
+        let comes = |back_ns| back_ns <= until_ns && schedule.comes_first(back_ns);
         if !to_start.is_empty() {
-            return None;
+            let (back_ns, answer) = to_start.take_if(comes)?;
+            return Some((back_ns, Back::Answer(answer)));
         }
         let back_ns = |at_ns: Ns| at_ns.saturating_add(round.back_ns);
-        let comes = |at_ns| back_ns(at_ns) <= until_ns && schedule.comes_first(back_ns(at_ns));
-        let (at_ns, data) = round.line.take_front_if(|(at_ns, _)| comes(*at_ns))?;
-        Some((back_ns(at_ns), at_ns, data))
+        let (at_ns, data) = round.line.take_front_if(|(at_ns, _)| comes(back_ns(*at_ns)))?;
+        Some((back_ns(at_ns), Back::ToAnswer(at_ns, data)))
     }
 
     /// The end of what [`Path::stay`] began.
@@ -711,10 +711,14 @@ impl<P: Numbered> Path<P> {
         self.links.classes[class].to_start.peek(ahead)
     }
 
-    /// The flow whose data of `class` will come round `ahead` places after the next ones.
+    /// The flow of which something of `class` will come round `ahead` places after the next.
     #[inline]
     pub(crate) fn peek_round(&self, class: usize, ahead: usize) -> Option<u32> {
-        self.links.classes[class].round.line.get(ahead).map(|(_, data)| data.flow())
+        let Class { to_start, round, .. } = &self.links.classes[class];
+        match ahead.checked_sub(to_start.len()) {
+            None => to_start.peek(ahead).map(P::flow),
+            Some(ahead) => round.line.get(ahead).map(|(_, data)| data.flow()),
+        }
     }
 
     /// On [`Source::Bins`], and at the end of a run: ends a bin of the time series.
