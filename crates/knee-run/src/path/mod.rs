@@ -912,9 +912,12 @@ impl<P: Numbered> Links<P> {
             return self.offer(now_ns, packet, 0, port);
         }
         let delay_ns = class.access_delay_ns + port.access_jitter_ns();
+        let first = class.to_hop.is_empty();
         class.to_hop.push(now_ns, delay_ns, packet);
-        let due_ns = class.to_hop.next_ns();
-        self.schedule.set(to_hop(port.class as usize), due_ns);
+        if first {
+            let due_ns = class.to_hop.next_ns();
+            self.schedule.set(to_hop(port.class as usize), due_ns);
+        }
     }
 
     #[inline(never)]
@@ -1138,9 +1141,12 @@ impl<P: Numbered> Links<P> {
         let delay_ns = self.delay_reverse_ns.at(now_ns) + jitter_ns;
         // All flows share the reverse direction as they share the forward one; access comes after it.
         self.reverse_passed_ns = self.reverse_passed_ns.max(now_ns.saturating_add(delay_ns));
+        let first = class.to_start.is_empty();
         class.to_start.push(self.reverse_passed_ns, class.reverse_delay_ns, packet);
-        let due_ns = class.to_start.next_ns();
-        self.schedule.set(to_start(class_index as usize), due_ns);
+        if first {
+            let due_ns = class.to_start.next_ns();
+            self.schedule.set(to_start(class_index as usize), due_ns);
+        }
     }
 
     fn close_bin(&mut self, now_ns: Ns) {
