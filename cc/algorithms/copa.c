@@ -129,10 +129,10 @@ struct copa_state {
 	CC_AT_MOST(X, round_ended, 1U) \
 	CC_AT_MOST(X, moved, 1U)
 
-#define COPA_LANES 5U
 /* 1/delta does not grow beyond this, packets. */
 #define COPA_INV_DELTA_MAX_Q16 0xffff0000U
 #define COPA_VELOCITY_MAX_LOG2 30U
+#define COPA_MOST_BYTES_PER_S ((1ULL << 42) * CC_ONE_PPM)
 
 /* 1/delta of the default mode. */
 static u32 copa_inv_delta_q16(const struct copa_params *p)
@@ -150,40 +150,51 @@ static void copa_init(struct cc_conn *conn, struct copa_state *st, const struct 
 	st->competitive = p->mode == COPA_MODE_COMPETITIVE;
 }
 
+static u32 copa_lane_us(u64 lanes)
+{
+	return (u32)(lanes & CC_TIME_MAX_US);
+}
+
 static u32 copa_rtt_max_us(const struct copa_state *st)
 {
 	u64 lo = st->largest_us.lo, hi = st->largest_us.hi;
-	u32 largest_us = 0U;
+	u32 newer_us = cc_max_u32(copa_lane_us(lo), copa_lane_us(lo >> 24));
+	u32 older_us = cc_max_u32(copa_lane_us(hi >> 8), copa_lane_us(hi >> 32));
+	u32 middle_us = copa_lane_us(lo >> 48 | cc_shift_out_u64(hi, 16U));
 
-	for (u32 i = 0U; i < COPA_LANES; i++) {
-		largest_us = cc_max_u32(largest_us, (u32)(lo & CC_TIME_MAX_US));
-		lo = lo >> 24 | cc_shift_out_u64(hi, 40U);
-		hi >>= 24;
-	}
-	return largest_us;
+	return cc_max_u32(cc_max_u32(newer_us, older_us), middle_us);
 }
 
-/* Queueing delay. */
-static u32 copa_dq_us(const struct copa_state *st)
+/* What the samples say; at most CC_TIME_MAX_US. */
+struct copa_rtt {
+	u32 min_us;	 /* RTTmin */
+	u32 standing_us; /* RTTstanding */
+	u32 dq_us;	 /* queueing delay */
+};
+
+static struct copa_rtt copa_rtt(const struct copa_state *st)
 {
-	return cc_sub_floor_u32(cc_buckets_least(&st->standing_us), cc_buckets_least(&st->min_us));
+	u32 min_us = cc_buckets_least(&st->min_us);
+	u32 standing_us = cc_buckets_least(&st->standing_us);
+	struct copa_rtt rtt = {min_us, standing_us, cc_sub_floor_u32(standing_us, min_us)};
+
+	return rtt;
 }
 
 /* Section 2.2; CO-d, CO-k. */
 static int copa_nearly_empty(const struct cc_conn *conn, const struct copa_state *st,
-			     const struct copa_params *p)
+			     const struct copa_params *p, const struct copa_rtt *rtt)
 {
-	u32 dq_us = copa_dq_us(st);
-	u32 range_us = cc_sub_floor_u32(copa_rtt_max_us(st), cc_buckets_least(&st->min_us));
-
 	if (p->empty_floor == COPA_FLOOR_PACKET &&
-	    (u64)dq_us * conn->cwnd_pkts <= cc_buckets_least(&st->standing_us))
+	    (u64)rtt->dq_us * conn->cwnd_pkts <= rtt->standing_us)
 		return 1;
-	return (u64)dq_us * CC_ONE_PPM <= (u64)range_us * p->empty_ppm;
+	return (u64)rtt->dq_us * CC_ONE_PPM <=
+	       (u64)cc_sub_floor_u32(copa_rtt_max_us(st), rtt->min_us) * p->empty_ppm;
 }
 
-static void copa_sample(const struct cc_conn *conn, struct copa_state *st,
-			const struct copa_params *p, const struct cc_ack *ack)
+/* Takes in the sample of an ACK, if it is to be trusted; whether it is. */
+static int copa_sample(const struct cc_conn *conn, struct copa_state *st,
+		       const struct copa_params *p, const struct cc_ack *ack)
 {
 	struct cc_delay delay = {.delack_sus = st->delack_sus};
 	int trusted = cc_delay_trusts(&delay, ack, p->delack_filter);
@@ -192,7 +203,7 @@ static void copa_sample(const struct cc_conn *conn, struct copa_state *st,
 
 	st->delack_sus = (u8)delay.delack_sus;
 	if (!trusted)
-		return;
+		return 0;
 	rtt_us = cc_min_u32(cc_max_u32((u32)ack->rtt_us, 1U), CC_TIME_MAX_US);
 	srtt_us = cc_min_u32(conn->srtt_us != 0U ? conn->srtt_us : rtt_us, CC_TIME_MAX_US);
 	cc_buckets_push(&st->min_us, conn->now_us, p->rtt_min_window_us, rtt_us);
@@ -200,8 +211,7 @@ static void copa_sample(const struct cc_conn *conn, struct copa_state *st,
 			rtt_us);
 	if (rtt_us > (st->largest_us.lo & CC_TIME_MAX_US))
 		st->largest_us.lo = (st->largest_us.lo & ~(u64)CC_TIME_MAX_US) | rtt_us;
-	if (copa_nearly_empty(conn, st, p))
-		st->since_empty = 0;
+	return 1;
 }
 
 /* The direction of the window over the round that has ended, and v. Section 2.1 step 4. */
@@ -251,11 +261,12 @@ static void copa_round(struct copa_state *st, const struct copa_params *p, u32 w
 }
 
 /* cwnd / RTTstanding > 1 / (delta dq): exact, for windows below 2^31. */
-static int copa_above_target(const struct copa_state *st, u32 window_pkts)
+static int copa_above_target(const struct copa_state *st, const struct copa_rtt *rtt,
+			     u32 window_pkts)
 {
-	u64 target = ((u64)cc_buckets_least(&st->standing_us) * st->inv_delta_q16) >> 16;
+	u64 target = ((u64)rtt->standing_us * st->inv_delta_q16) >> 16;
 
-	return (u64)window_pkts * copa_dq_us(st) > target;
+	return (u64)window_pkts * rtt->dq_us > target;
 }
 
 /* v / delta packets; CO-b. */
@@ -305,11 +316,12 @@ static u32 copa_decreased(struct copa_state *st, u32 window_pkts, u64 change_q32
 
 /* The rule of section 2.1 for one ACK; the window may be ssthresh's, in recovery. */
 static u32 copa_moved(const struct cc_conn *conn, struct copa_state *st,
-		      const struct copa_params *p, const struct cc_ack *ack, u32 window_pkts)
+		      const struct copa_params *p, const struct cc_ack *ack,
+		      const struct copa_rtt *rtt, u32 window_pkts)
 {
 	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
 
-	if (!copa_above_target(st, window_pkts))
+	if (!copa_above_target(st, rtt, window_pkts))
 		return conn->cwnd_limited ? copa_increased(conn, st, window_pkts, counted)
 					  : window_pkts;
 	if (p->holdoff == COPA_HOLDOFF_NONE)
@@ -320,26 +332,25 @@ static u32 copa_moved(const struct cc_conn *conn, struct copa_state *st,
 	return window_pkts;
 }
 
-static void copa_pace(struct cc_conn *conn, const struct copa_state *st,
-		      const struct copa_params *p)
+static void copa_pace(struct cc_conn *conn, const struct copa_params *p, u32 standing_us)
 {
-	u64 standing_us = cc_buckets_least(&st->standing_us);
-	u64 bytes = 2ULL * conn->cwnd_pkts * cc_min_u32(conn->mss_bytes, 1U << 17);
-	u64 per_us, rest;
+	/* 44 bits, and 20 more for microseconds. */
+	u64 bytes =
+	    cc_min_u64(2ULL * conn->cwnd_pkts * cc_min_u32(conn->mss_bytes, 1U << 17), 1ULL << 44);
 
-	if (!p->pacing || standing_us == 0ULL)
-		return;
-	/* 49 bits; 20 more are for microseconds, so that 2^62 bytes/s are the most. */
-	per_us = cc_min_u64(cc_div_u64(bytes, standing_us, 0ULL), 1ULL << 42);
-	rest = bytes % standing_us;
-	conn->pacing_bytes_per_s =
-	    per_us * CC_ONE_PPM + cc_div_u64(rest * CC_ONE_PPM, standing_us, 0ULL);
+	if (p->pacing && standing_us != 0U)
+		conn->pacing_bytes_per_s =
+		    cc_min_u64(bytes * CC_ONE_PPM / standing_us, COPA_MOST_BYTES_PER_S);
 }
 
 static void copa_on_rtt(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p,
 			const struct cc_ack *ack)
 {
-	copa_sample(conn, st, p, ack);
+	int sampled = copa_sample(conn, st, p, ack);
+	struct copa_rtt rtt = copa_rtt(st);
+
+	if (sampled && copa_nearly_empty(conn, st, p, &rtt))
+		st->since_empty = 0;
 	st->moved = 0;
 	st->round_ended = (u8)cc_round_ended(&st->round, conn);
 	if (st->round_ended)
@@ -349,17 +360,17 @@ static void copa_on_rtt(struct cc_conn *conn, struct copa_state *st, const struc
 
 		if (st->round_ended)
 			copa_round(st, p, window_pkts, 0);
-		window_pkts = copa_moved(conn, st, p, ack, window_pkts);
+		window_pkts = copa_moved(conn, st, p, ack, &rtt, window_pkts);
 		conn->ssthresh_pkts = cc_max_u32(window_pkts, CC_CWND_FLOOR_PKTS);
 		st->moved = 1;
 	}
-	copa_pace(conn, st, p);
+	copa_pace(conn, p, rtt.standing_us);
 }
 
 static void copa_avoid(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p,
-		       const struct cc_ack *ack)
+		       const struct cc_ack *ack, const struct copa_rtt *rtt)
 {
-	u32 window_pkts = copa_moved(conn, st, p, ack, conn->cwnd_pkts);
+	u32 window_pkts = copa_moved(conn, st, p, ack, rtt, conn->cwnd_pkts);
 
 	if (window_pkts < conn->cwnd_pkts) {
 		conn->notes |= CC_NOTE_DELAY_BACKOFF;
@@ -374,14 +385,16 @@ static void copa_on_ack(struct cc_conn *conn, struct copa_state *st, const struc
 			const struct cc_ack *ack)
 {
 	int slow_start = reno_in_slow_start(conn);
+	struct copa_rtt rtt;
 
 	if (st->moved)
 		return;
+	rtt = copa_rtt(st);
 	if (st->round_ended)
 		copa_round(st, p, conn->cwnd_pkts, slow_start);
 	if (!cc_delay_test_allowed(conn)) {
 		reno_grow(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
-	} else if (slow_start && !copa_above_target(st, conn->cwnd_pkts)) {
+	} else if (slow_start && !copa_above_target(st, &rtt, conn->cwnd_pkts)) {
 		if (conn->cwnd_limited)
 			reno_slow_start(conn, p->ss_limit_pkts,
 					reno_counted_pkts(p->count, ack->acked_pkts));
@@ -390,9 +403,9 @@ static void copa_on_ack(struct cc_conn *conn, struct copa_state *st, const struc
 			conn->ssthresh_pkts = cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
 			st->round_pkts = conn->cwnd_pkts;
 		}
-		copa_avoid(conn, st, p, ack);
+		copa_avoid(conn, st, p, ack, &rtt);
 	}
-	copa_pace(conn, st, p);
+	copa_pace(conn, p, rtt.standing_us);
 }
 
 static u32 copa_ssthresh(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p)
@@ -433,9 +446,11 @@ static u32 copa_undo(struct cc_conn *conn, struct copa_state *st, const struct c
 static void copa_observe(const struct copa_state *st, const struct copa_params *p,
 			 u32 out[CC_OBSERVE_N])
 {
+	struct copa_rtt rtt = copa_rtt(st);
+
 	(void)p;
-	out[0] = copa_dq_us(st);
-	out[1] = cc_buckets_least(&st->min_us);
+	out[0] = rtt.dq_us;
+	out[1] = rtt.min_us;
 	out[2] = st->competitive ? st->inv_delta_q16 >> 16 : 0U;
 	out[3] = 1U << cc_min_u32(st->velocity_log2, COPA_VELOCITY_MAX_LOG2);
 }

@@ -109,14 +109,19 @@ static void ftcp_sample(struct ftcp_state *st, const struct ftcp_params *p, u32 
 
 /* Algorithm 1: a fall of BE_cwnd sets ssthresh to what it was. */
 static void ftcp_peak(struct cc_conn *conn, const struct ftcp_state *st,
-		      const struct ftcp_params *p, u64 be_before_q24, u64 be_cwnd_before_q8)
+		      const struct ftcp_params *p, u64 be_before_q24, u32 rtt_min_before_us)
 {
-	u64 be_cwnd_q8 = ftcp_be_cwnd_q8(st);
+	u64 be_cwnd_before_q8, be_cwnd_q8;
 
 	if (conn->phase == CC_CWR || conn->phase == CC_RECOVERY)
 		return;
 	if (p->peak_rule == FTCP_PEAK_SLOW_START && !reno_in_slow_start(conn))
 		return;
+	/* Most often neither factor has fallen. */
+	if (st->abse.be_q24 >= be_before_q24 && st->rtt_min_us == rtt_min_before_us)
+		return;
+	be_cwnd_before_q8 = abse_window_of_q8(be_before_q24, rtt_min_before_us);
+	be_cwnd_q8 = ftcp_be_cwnd_q8(st);
 	/* BE is finer than BE_cwnd: any fall counts. */
 	if (be_cwnd_q8 < be_cwnd_before_q8 ||
 	    (be_cwnd_q8 == be_cwnd_before_q8 && st->abse.be_q24 < be_before_q24))
@@ -127,13 +132,13 @@ static void ftcp_on_rtt(struct cc_conn *conn, struct ftcp_state *st, const struc
 			const struct cc_ack *ack)
 {
 	u64 be_before_q24 = st->abse.be_q24;
-	u64 be_cwnd_before_q8 = ftcp_be_cwnd_q8(st);
+	u32 rtt_min_before_us = st->rtt_min_us;
 
 	if (ack->rtt_us >= 0)
 		ftcp_sample(st, p, (u32)ack->rtt_us);
 	cc_abse_ack(&st->abse, ABSE_PARAMS_OF(p), conn, st->rtt_min_us, ack->acked_pkts);
 	cc_gate_follow(&st->gate, conn);
-	ftcp_peak(conn, st, p, be_before_q24, be_cwnd_before_q8);
+	ftcp_peak(conn, st, p, be_before_q24, rtt_min_before_us);
 }
 
 /* p of Fig. 2. */

@@ -9,11 +9,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut build = cc::Build::new();
     build
         .std("c11")
-        .opt_level(2)
+        .opt_level(3)
         .warnings_into_errors(true)
         .extra_warnings(true)
         .flag("-Wconversion")
         .flag("-ffreestanding")
+        // Loops are short: over what fits the state.
+        .flag("-fno-tree-vectorize")
         .include(root.join("include"))
         .include(root.join("host/native"));
     for entry in fs::read_dir(root.join("algorithms"))? {

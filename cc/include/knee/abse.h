@@ -195,9 +195,13 @@ static inline u64 abse_ppm_q33(u32 ppm)
 static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 {
 	u64 scaled = count_q11 * CC_ONE_PPM;
-	u64 whole_q11 = scaled / over_us;
-	u64 rest = scaled % over_us;
+	u64 whole_q11, rest;
 
+	/* Of 512 packets or fewer it fits at once. */
+	if (count_q11 <= 1ULL << 20)
+		return scaled * ABSE_Q11_IN_Q24 / over_us;
+	whole_q11 = scaled / over_us;
+	rest = scaled % over_us;
 	return cc_min_u64(whole_q11, ABSE_RATE_MAX_Q24 / ABSE_Q11_IN_Q24) * ABSE_Q11_IN_Q24 +
 	       rest * ABSE_Q11_IN_Q24 / over_us;
 }
@@ -239,13 +243,20 @@ static inline u32 abse_piece_us(u32 piece)
 	return 1U + (u32)abse_value(piece & ((1U << ABSE_PIECE_TIME) - 1U), ABSE_PIECE_US_BITS);
 }
 
-/* By how many packets * 2^11 the curve moves where two neighbours become one piece. */
-static inline u64 abse_bend_q11(u64 old_q11, u32 old_us, u64 new_q11, u32 new_us)
+/* By how many packets * 2^11 the curve moves where two neighbours become one piece, times the time
+ * of both. */
+static inline u64 abse_bend_q11_us(u64 old_q11, u32 old_us, u64 new_q11, u32 new_us)
 {
 	u64 a = old_q11 * new_us;
 	u64 b = new_q11 * old_us;
 
-	return (a > b ? a - b : b - a) / ((u64)old_us + new_us);
+	return a > b ? a - b : b - a;
+}
+
+/* By how many packets * 2^11. */
+static inline u64 abse_bend_q11(u64 old_q11, u32 old_us, u64 new_q11, u32 new_us)
+{
+	return abse_bend_q11_us(old_q11, old_us, new_q11, new_us) / ((u64)old_us + new_us);
 }
 
 /*
@@ -281,15 +292,18 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 dt_us, u3
 {
 	u64 new_q11 = abse_within_q11(count_q11);
 	u32 new_us = abse_within_us(dt_us);
-	u64 bend_q11 = abse_bend_q11(abse->run_q11, abse->run_us, new_q11, new_us);
+	u64 bend_q11_us = abse_bend_q11_us(abse->run_q11, abse->run_us, new_q11, new_us);
 	u64 run_q11 = abse->run_q11 + new_q11;
 	u32 run_us = abse->run_us + new_us;
 	u32 taker = 0U;
 	u32 newer;
 
-	if (bend_q11 > ABSE_STRAIGHT_Q11)
+	if (bend_q11_us >= (ABSE_STRAIGHT_Q11 + 1ULL) * run_us) {
+		u64 bend_q11 = abse_bend_q11(abse->run_q11, abse->run_us, new_q11, new_us);
+
 		taker = (u32)(abse_least_bend(abse, bend_q11 * ABSE_TAKERS, run_us, rtt_us) %
 			      ABSE_TAKERS);
+	}
 	if (taker == 0U) {
 		/* Of a straight line four RTTs say all. */
 		u32 halves = (u32)(run_q11 >> 32) | run_us >> 24 | (run_us / 4U > rtt_us);
@@ -322,9 +336,13 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 dt_us, u3
     ensures \result <= piece_q11 && *left_us <= \old(*left_us); */
 static inline u64 abse_take_q11(u64 piece_q11, u32 piece_us, u32 *left_us)
 {
-	u32 take_us = cc_min_u32(*left_us, piece_us);
+	u32 take_us = *left_us;
 
-	*left_us -= take_us;
+	if (piece_us <= take_us) {
+		*left_us = take_us - piece_us;
+		return piece_q11;
+	}
+	*left_us = 0U;
 	return piece_q11 * take_us / piece_us;
 }
 
@@ -340,9 +358,12 @@ static inline u64 abse_packets_q11(const struct cc_abse *abse, u64 count_q11, u3
 	sum_q11 += abse_take_q11(cc_sub_floor_u64(abse->run_q11, count_q11),
 				 cc_max_u32(cc_sub_floor_u32(abse->run_us, dt_us), 1U), &left_us);
 
-	for (u32 i = 0U; i < ABSE_PIECES; i++)
+	for (u32 i = 0U; i < ABSE_PIECES; i++) {
+		if (left_us == 0U)
+			break;
 		sum_q11 += abse_take_q11(abse_piece_q11(abse->piece[i]),
 					 abse_piece_us(abse->piece[i]), &left_us);
+	}
 	return sum_q11;
 }
 

@@ -39,6 +39,18 @@ impl<P: Default> DelayLine<P> {
         self.held.pop_front()
     }
 
+    /// The next packet and when it is due, if that is as asked.
+    #[inline]
+    pub fn take_if(&mut self, asked: impl FnOnce(u64) -> bool) -> Option<(u64, P)> {
+        if asked(self.next_ns()) { self.take() } else { None }
+    }
+
+    /// How many are held.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
     /// Whether none is held.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -43,7 +43,7 @@ mod trace;
 pub use bursts::{BurstLoss, Bursts};
 pub use chance::{Jitter, Loss, Random};
 pub use delay::DelayLine;
-pub use link::{Departed, Forecast, Link, Timetable};
+pub use link::{Departed, Link, Timetable};
 pub use overtaking::Overtaking;
 pub use queue::{Aqm, CoDel, Discipline, FqCoDel, Fred, Limit, Pie, Queue, Red, Thresholds};
 pub use ring::Ring;

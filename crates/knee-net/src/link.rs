@@ -14,7 +14,7 @@ pub struct Departed<P> {
 /// Says of packets when they will have left a link, as soon as the link has taken them: where none is
 /// dropped any more, and each waits for those before it only.
 #[derive(Clone, Debug)]
-pub struct Forecast {
+struct Forecast {
     service: Service,
     /// When the last of them will have left.
     free_ns: u64,
@@ -22,14 +22,14 @@ pub struct Forecast {
 
 impl Forecast {
     /// Of a link with this service that has taken nothing yet.
-    pub fn new(service: Service) -> Self {
+    fn new(service: Service) -> Self {
         Self { service, free_ns: 0 }
     }
 
     /// When the transmission of a packet of `bytes` starts and ends that the link takes at `now_ns`; `idle`:
     /// it holds no other. Both are [`NEVER`] if it does not end.
     #[inline(always)]
-    pub fn transmission_ns(&mut self, now_ns: u64, idle: bool, bytes: u32) -> (u64, u64) {
+    fn transmission_ns(&mut self, now_ns: u64, idle: bool, bytes: u32) -> (u64, u64) {
         let turns_ns = if idle {
             self.service.rest();
             now_ns
@@ -163,7 +163,8 @@ impl<P: Packet> Link<P> {
     #[inline(always)]
     pub fn enqueue(&mut self, now_ns: u64, packet: P) -> Result<(), P> {
         self.queue.push(now_ns, packet)?;
-        if self.ends_ns == NEVER {
+        // It was idle.
+        if self.queue.held_pkts() == 1 {
             self.start(now_ns);
         }
         Ok(())
@@ -217,12 +218,13 @@ impl<P: Packet> Link<P> {
         self.queue.dropped_pkts()
     }
 
-    /// The packet that it took last, if it is still held; of disciplines without flow queues.
-    pub fn newest(&self) -> Option<&P> {
-        self.queue.newest()
+    /// The packet in transmission.
+    #[inline]
+    pub fn sending(&self) -> Option<&P> {
+        self.queue.sending()
     }
 
-    /// Packets held; those of one flow in order.
+    /// Packets held, the one in transmission first, then those of each flow in order.
     pub fn iter(&self) -> impl Iterator<Item = &P> {
         self.queue.iter()
     }

@@ -22,10 +22,9 @@ pub struct Schedule {
     uses_both_halves: bool,
     /// No source but the one that [`Schedule::stay`] was asked for is due before; 0 if that is not known.
     others_ns: u64,
-    /// Due times of all sources, if there are more.
-    due_ns: Vec<u64>,
-    /// `winner[1]` is first overall; node n has children 2n and 2n+1; the leaves follow.
-    winner: Vec<u32>,
+    /// If there are more: due time and number of the first source below each node. Node 1 is the root, node
+    /// n has children 2n and 2n+1; the second half are the leaves, one for each source.
+    tree: Vec<(u64, u32)>,
 }
 
 impl Schedule {
@@ -35,28 +34,19 @@ impl Schedule {
             few: [u64::MAX; FEW],
             uses_both_halves: sources > HALF,
             others_ns: 0,
-            due_ns: Vec::new(),
-            winner: Vec::new(),
+            tree: Vec::new(),
         };
         if sources > FEW {
             let leaves = sources.next_power_of_two();
-            new.due_ns = vec![NEVER; leaves];
-            new.winner = vec![0; 2 * leaves];
-            for (i, w) in new.winner[leaves..].iter_mut().enumerate() {
-                *w = i as u32;
+            new.tree = vec![(NEVER, 0); 2 * leaves];
+            for (leaf, number) in new.tree[leaves..].iter_mut().zip(0..) {
+                leaf.1 = number;
             }
             for node in (1..leaves).rev() {
-                new.play(node);
+                new.tree[node] = new.tree[2 * node];
             }
         }
         new
-    }
-
-    #[inline]
-    fn play(&mut self, node: usize) -> u32 {
-        let (a, b) = (self.winner[2 * node], self.winner[2 * node + 1]);
-        let first = if self.due_ns[a as usize] <= self.due_ns[b as usize] { a } else { b };
-        std::mem::replace(&mut self.winner[node], first)
     }
 
     /// Source `source` is next due at `due_ns` ([`NEVER`]: it is not).
@@ -65,7 +55,7 @@ impl Schedule {
         if due_ns < self.others_ns {
             self.others_ns = due_ns;
         }
-        if self.due_ns.is_empty() {
+        if self.tree.is_empty() {
             self.few[source] = (due_ns.min(LATEST) << FEW_BITS) | source as u64;
         } else {
             self.set_leaf(source, due_ns);
@@ -74,18 +64,17 @@ impl Schedule {
 
     #[inline(never)]
     fn set_leaf(&mut self, source: usize, due_ns: u64) {
-        if std::mem::replace(&mut self.due_ns[source], due_ns) != due_ns {
-            self.climb(source);
-        }
-    }
-
-    fn climb(&mut self, source: usize) {
-        let mut node = (self.due_ns.len() + source) / 2;
-        while node > 0 {
-            let before = self.play(node);
-            if before == self.winner[node] && before != source as u32 {
-                return; // nothing changes above
+        let tree = &mut self.tree[..];
+        let mut node = tree.len() / 2 + source;
+        let mut first = (due_ns, source as u32);
+        while tree[node] != first {
+            tree[node] = first;
+            if node == 1 {
+                return;
             }
+            // Of two at the same time the left one, which has the lower number.
+            let (left, right) = (tree[node & !1], tree[node | 1]);
+            first = if right.0 < left.0 { right } else { left };
             node /= 2;
         }
     }
@@ -93,8 +82,8 @@ impl Schedule {
     /// The first source and when it is due.
     #[inline]
     pub fn first(&self) -> (usize, u64) {
-        if let Some(&source) = self.winner.get(1) {
-            return (source as usize, self.due_ns[source as usize]);
+        if let Some(&(due_ns, source)) = self.tree.get(1) {
+            return (source as usize, due_ns);
         }
         let first = self.least();
         let due_ns = first >> FEW_BITS;
@@ -116,7 +105,7 @@ impl Schedule {
     /// [`Schedule::comes_first`] says so: it need not be set meanwhile.
     pub fn stay(&mut self, source: usize) {
         // In the tree a search for the others would be as long as the one that is saved.
-        if self.due_ns.is_empty() {
+        if self.tree.is_empty() {
             self.few[source] = u64::MAX;
             self.others_ns = self.first().1;
         }

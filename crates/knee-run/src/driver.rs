@@ -52,9 +52,22 @@ pub trait Ends {
     ) -> Result<(), Self::Error> {
         let answer = self.answer(data, at_ns);
         match answer.and_then(|answer| network.gets_back(at_ns, answer)) {
-            Some(answer) => self.arrive(answer, Direction::Reverse, network),
+            Some(answer) => self.come_back(answer, network),
             None => Ok(()),
         }
+    }
+
+    /// What [`Ends::answer`] gave arrives now.
+    ///
+    /// # Errors
+    /// The ends'.
+    #[inline(always)]
+    fn come_back(
+        &mut self,
+        answer: Self::Packet,
+        network: &mut Network<Self::Packet, Self::Timer>,
+    ) -> Result<(), Self::Error> {
+        self.arrive(answer, Direction::Reverse, network)
     }
 
     /// A timer of `flow` comes up; for lazy ones see [`Network::came_up`].
@@ -89,8 +102,8 @@ pub trait Ends {
         let _ = (packet, places);
     }
 
-    /// Data of `flow` will arrive, and what is answered to them, that many places (one of [`AHEAD`]) after
-    /// those that come next.
+    /// Data of `flow` will arrive, and what is answered to them, or only that, that many places (one of
+    /// [`AHEAD`]) after what comes next.
     #[inline]
     fn coming_round(&self, flow: u32, places: usize) {
         let _ = (flow, places);
@@ -186,16 +199,26 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         Ok(())
     }
 
-    fn close_bin<E>(&mut self, ends: &mut E)
+    /// Makes up for what happened on the path before `until_ns`, in so far as nobody has looked at it.
+    fn settle_all<E>(&mut self, ends: &mut E, until_ns: Ns) -> Result<(), E::Error>
     where
         E: Ends<Packet = P, Timer = T>,
     {
-        self.path.settle_all(self.now_ns);
+        self.path.settle_all(until_ns);
         if self.path.goes_round() {
-            self.path.settle_answers(self.now_ns, &mut Answering(ends));
+            self.path.settle_answers(until_ns, &mut Answering(ends));
         }
+        self.tell_gone(ends)
+    }
+
+    fn close_bin<E>(&mut self, ends: &mut E) -> Result<(), E::Error>
+    where
+        E: Ends<Packet = P, Timer = T>,
+    {
+        self.settle_all(ends, self.now_ns)?;
         ends.close_bin(self.now_ns, &self.path);
         self.path.close_bin(self.now_ns);
+        Ok(())
     }
 
     #[inline(always)]
@@ -253,30 +276,26 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         if again {
             self.path.stay(class);
         }
-        let mut back = match self.path.come_round(class) {
-            Some(Back::ToAnswer(at_ns, data)) => Some((at_ns, data)),
-            Some(Back::Answer(packet)) => {
-                ends.arrive(packet, Direction::Reverse, self)?;
-                None
-            }
-            None => None,
-        };
-        while let Some((at_ns, data)) = back {
+        let mut next = self.path.come_round(class);
+        while let Some(back) = next {
             if looks_ahead {
-                // `data` have left the round already.
+                // `back` has left the round already.
                 for places in AHEAD {
                     let ahead = self.path.peek_round(class, places - 1);
                     ahead.inspect(|flow| ends.coming_round(*flow, places));
                 }
             }
-            ends.come_round(data, at_ns, self)?;
+            match back {
+                Back::ToAnswer(at_ns, data) => ends.come_round(data, at_ns, self)?,
+                Back::Answer(answer) => ends.come_back(answer, self)?,
+            }
             if self.path.has_gone() {
                 self.tell_gone(ends)?;
             }
-            back = self.path.comes_round_too(class, until_ns).map(|(due_ns, at_ns, data)| {
+            next = self.path.comes_round_too(class, until_ns).map(|(due_ns, back)| {
                 self.now_ns = due_ns;
                 self.path.settle(due_ns + 1);
-                (at_ns, data)
+                back
             });
         }
         self.path.leave(class);
@@ -319,13 +338,7 @@ pub fn drive<E: Ends>(
         let (source, due_ns) = network.path.first();
         if due_ns > until_ns {
             network.now_ns = until_ns;
-            network.path.settle_all(until_ns.saturating_add(1));
-            if network.path.goes_round() {
-                let end = until_ns.saturating_add(1);
-                network.path.settle_answers(end, &mut Answering(ends));
-                network.tell_gone(ends)?;
-            }
-            return Ok(());
+            return network.settle_all(ends, until_ns.saturating_add(1));
         }
         debug_assert!(due_ns >= network.now_ns, "an event before its time");
         network.now_ns = due_ns;
@@ -334,7 +347,7 @@ pub fn drive<E: Ends>(
         network.path.settle(due_ns + Ns::from(later));
         let class_twice_before = std::mem::take(&mut class_before);
         match source {
-            Source::Bins => network.close_bin(ends),
+            Source::Bins => network.close_bin(ends)?,
             Source::Timers => network.on_timer(ends)?,
             Source::Departure(0) => network.path.depart(0, due_ns),
             Source::Arrival(0) => network.arrive_at_end(0, ends)?,
@@ -354,12 +367,16 @@ pub fn drive<E: Ends>(
 
 /// Ends the last of the `bins` of the time series of a run that was driven to its end, if it is
 /// shorter than the others.
+///
+/// # Errors
+/// The ends'.
 pub fn close_last_bin<E: Ends>(
     network: &mut Network<E::Packet, E::Timer>,
     ends: &mut E,
     bins: usize,
-) {
+) -> Result<(), E::Error> {
     if network.path.queues().any(|queue| queue.bins.len() < bins) {
-        network.close_bin(ends);
+        network.close_bin(ends)?;
     }
+    Ok(())
 }

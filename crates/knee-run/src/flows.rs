@@ -326,7 +326,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
     pub fn finish(self) -> Result<RunRecord, C::Error> {
         let Self { mut network, mut flows } = self;
         let bins = flows.spec.bins();
-        close_last_bin(&mut network, &mut flows, bins);
+        close_last_bin(&mut network, &mut flows, bins)?;
         let path = network.into_path();
         let (spec, records) = flows.finish(&path)?;
         Ok(RunRecord::new(&spec, records, path.finish()))
@@ -472,6 +472,15 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Ends for Flo
         };
         let at = &mut At { shared: &mut self.shared, network, flow: index };
         connection.come_back(answer, at)
+    }
+
+    #[inline(always)]
+    fn come_back(
+        &mut self,
+        answer: C::Packet,
+        network: &mut Network<C::Packet, FlowTimer<C::Timer>>,
+    ) -> Result<(), C::Error> {
+        self.with(answer.flow(), network, |connection, at| connection.come_back(answer, at))
     }
 
     fn on_timer(

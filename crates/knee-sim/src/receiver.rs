@@ -242,7 +242,10 @@ impl Receiver {
         }
         // A range that lies further back fills a free place: the reports then survive lost ACKs.
         for &range in self.ranges.iter().rev() {
-            if used < blocks.len() && !blocks[..used].contains(&range) {
+            if used == blocks.len() {
+                break;
+            }
+            if !blocks[..used].contains(&range) {
                 blocks[used] = range;
                 used += 1;
             }

@@ -822,25 +822,19 @@ proptest! {
     }
 }
 
-/// Runs like these of which the path can foresee all, part or nothing: as often as not with no discipline
-/// that looks at packets when they leave, with each packet acknowledged and a fixed delay back; some links
-/// take no time at all.
+/// Runs like these of which the path can foresee all, part or nothing: as often as not with each packet
+/// acknowledged and a fixed delay back; some links take no time at all.
 fn foreseeable(specs: impl Strategy<Value = RunSpec>) -> impl Strategy<Value = RunSpec> {
-    let changes =
-        (any::<bool>(), any::<bool>(), any::<bool>(), prop::bool::weighted(0.1), any::<bool>());
-    (specs, changes).prop_map(|(mut spec, (settled, each, fixed, at_once, log))| {
+    let changes = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.1), any::<bool>());
+    (specs, changes).prop_map(|(mut spec, (each, fixed, at_once, log))| {
         // A queue that is logged holds the packets themselves.
         spec.record.queue_log = log;
         let path = &mut spec.path;
-        for hop in &mut path.hops {
-            let settles = |aqm: &Aqm| aqm.discipline.is_settled_on_arrival();
-            hop.aqm.take_if(|aqm| settled && !settles(aqm));
-            if at_once {
+        if at_once {
+            for hop in &mut path.hops {
                 hop.rate_bps = 20_000_000_000_000;
                 hop.rate_varies = None;
             }
-        }
-        if at_once {
             // Then only these limit how much is sent.
             path.delay_forward_ns += MS;
             spec.duration_ns = spec.duration_ns.min(100 * MS);

@@ -372,7 +372,7 @@ impl<'a> Forwarder<'a> {
     }
 
     fn finish(mut self) -> Result<PathRecord, TestbedError> {
-        close_last_bin(&mut self.network, &mut self.devices, self.spec.bins());
+        close_last_bin(&mut self.network, &mut self.devices, self.spec.bins())?;
         let passed = self.passed();
         let (path, Devices { flows, capture, lateness, .. }) =
             (self.network.into_path(), self.devices);

@@ -25,12 +25,6 @@ impl Default for CoDel {
     }
 }
 
-/// A packet at the head, and whether it may be dropped.
-struct Judged<P> {
-    packet: (u64, P),
-    ok_to_drop: bool,
-}
-
 /// State of one queue, by the names of RFC 8289 section 5.
 #[derive(Clone, Debug)]
 pub(super) struct State {
@@ -63,54 +57,67 @@ impl State {
         time_ns + (self.codel.interval_ns as f64 / f64::from(self.count).sqrt()) as u64
     }
 
-    /// Section 5.4, `dodequeue`.
-    fn judge<P: Packet>(&mut self, now_ns: u64, fifo: &mut Fifo<P>) -> Option<Judged<P>> {
-        let Some(packet) = fifo.pop() else {
-            self.first_above_time_ns = 0;
-            return None;
-        };
-        self.max_packet_bytes = self.max_packet_bytes.max(packet.1.wire_bytes());
-        let mut ok_to_drop = false;
-        let waited_ns = now_ns - packet.0;
-        if waited_ns < self.codel.target_ns || fifo.bytes() <= u64::from(self.max_packet_bytes) {
+    /// Section 5.4, `dodequeue`: whether a packet that came at `since_ns` may be dropped, `waiting_bytes` being
+    /// behind it.
+    #[inline]
+    fn may_drop(&mut self, now_ns: u64, since_ns: u64, bytes: u32, waiting_bytes: u64) -> bool {
+        self.max_packet_bytes = self.max_packet_bytes.max(bytes);
+        let waited_ns = now_ns - since_ns;
+        if waited_ns < self.codel.target_ns || waiting_bytes <= u64::from(self.max_packet_bytes) {
             self.first_above_time_ns = 0;
         } else if self.first_above_time_ns == 0 {
             self.first_above_time_ns = now_ns + self.codel.interval_ns;
         } else {
-            ok_to_drop = now_ns >= self.first_above_time_ns;
+            return now_ns >= self.first_above_time_ns;
         }
-        Some(Judged { packet, ok_to_drop })
+        false
+    }
+
+    /// The packet at the head, and whether it may be dropped.
+    #[inline]
+    fn judge<P: Packet>(&mut self, now_ns: u64, fifo: &mut Fifo<P>) -> Option<((u64, P), bool)> {
+        let Some(head) = fifo.pop() else {
+            self.first_above_time_ns = 0;
+            return None;
+        };
+        let may_drop = self.may_drop(now_ns, head.0, head.1.wire_bytes(), fifo.bytes());
+        Some((head, may_drop))
     }
 
     /// Section 5.5, `dequeue`: the packet to be transmitted next.
+    #[inline]
     pub(super) fn next<P: Packet>(
         &mut self,
         now_ns: u64,
         fifo: &mut Fifo<P>,
         taken: &mut Taken<P>,
     ) -> Option<(u64, P)> {
-        let mut head = self.judge(now_ns, fifo);
-        if self.dropping {
-            self.dropping = head.as_ref().is_some_and(|head| head.ok_to_drop);
-            while self.dropping && now_ns >= self.drop_next_ns {
-                let Judged { packet, .. } = head?;
-                self.count = self.count.saturating_add(1);
-                if let Some(marked) = taken.signal(packet) {
-                    self.drop_next_ns = self.control_law(self.drop_next_ns);
-                    return Some(marked);
-                }
-                head = self.judge(now_ns, fifo);
-                self.dropping = head.as_ref().is_some_and(|head| head.ok_to_drop);
-                if self.dropping {
-                    self.drop_next_ns = self.control_law(self.drop_next_ns);
-                }
+        match self.judge(now_ns, fifo) {
+            Some((head, false)) => {
+                self.dropping = false;
+                Some(head)
             }
-        } else if head.as_ref().is_some_and(|head| head.ok_to_drop) {
-            let Judged { packet, .. } = head?;
-            let marked = taken.signal(packet);
-            head = match marked {
-                Some(packet) => Some(Judged { packet, ok_to_drop: true }),
-                None => self.judge(now_ns, fifo),
+            Some((head, true)) => self.control(now_ns, head, fifo, taken),
+            None => {
+                self.dropping = false;
+                None
+            }
+        }
+    }
+
+    /// The same where the head may be dropped.
+    #[inline(never)]
+    fn control<P: Packet>(
+        &mut self,
+        now_ns: u64,
+        head: (u64, P),
+        fifo: &mut Fifo<P>,
+        taken: &mut Taken<P>,
+    ) -> Option<(u64, P)> {
+        if !self.dropping {
+            let next = match taken.signal(head) {
+                Some(marked) => Some(marked),
+                None => self.judge(now_ns, fifo).map(|(packet, _)| packet),
             };
             self.dropping = true;
             // The rate that held the queue last time, if that is not long ago.
@@ -119,8 +126,23 @@ impl State {
             self.count = if delta > 1 && recent { delta } else { 1 };
             self.last_count = self.count;
             self.drop_next_ns = self.control_law(now_ns);
+            return next;
         }
-        head.map(|head| head.packet)
+        let mut next = Some(head);
+        while self.dropping && now_ns >= self.drop_next_ns {
+            self.count = self.count.saturating_add(1);
+            if let Some(marked) = taken.signal(next?) {
+                self.drop_next_ns = self.control_law(self.drop_next_ns);
+                return Some(marked);
+            }
+            let judged = self.judge(now_ns, fifo);
+            self.dropping = judged.as_ref().is_some_and(|(_, may_drop)| *may_drop);
+            if self.dropping {
+                self.drop_next_ns = self.control_law(self.drop_next_ns);
+            }
+            next = judged.map(|(packet, _)| packet);
+        }
+        next
     }
 }
 

@@ -27,8 +27,8 @@ impl<P: Packet> DropTail<P> {
     }
 
     #[inline]
-    pub(super) fn front_bytes(&self) -> Option<u32> {
-        self.held.front().map(Packet::wire_bytes)
+    pub(super) fn front(&self) -> Option<&P> {
+        self.held.front()
     }
 
     #[inline]
@@ -39,10 +39,6 @@ impl<P: Packet> DropTail<P> {
     #[inline]
     pub(super) fn held_pkts(&self) -> u32 {
         self.held.len() as u32
-    }
-
-    pub(super) fn newest(&self) -> Option<&P> {
-        self.held.back()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &P> {

@@ -28,11 +28,6 @@ impl<P: Packet> Fifo<P> {
         self.held.front().map(|(_, packet)| packet)
     }
 
-    pub(super) fn back(&self) -> Option<&P> {
-        let last = self.held.len().checked_sub(1)?;
-        self.held.get(last).map(|(_, packet)| packet)
-    }
-
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.held.len()

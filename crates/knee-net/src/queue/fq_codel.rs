@@ -125,7 +125,7 @@ impl<P: Packet> State<P> {
             if lane.deficit_bytes <= 0 {
                 lane.deficit_bytes += self.quantum_bytes;
                 lane.list = List::Old;
-                list.pop_front();
+                list.take_front();
                 self.old.push_back(index);
                 continue;
             }
@@ -133,7 +133,7 @@ impl<P: Packet> State<P> {
                 lane.deficit_bytes -= i64::from(packet.wire_bytes());
                 return Some((since_ns, packet));
             }
-            list.pop_front();
+            list.take_front();
             // A queue that was new is served after all others once more, lest it stays new for ever
             // by being empty in between.
             if is_new {

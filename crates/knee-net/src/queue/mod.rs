@@ -75,15 +75,6 @@ pub enum Discipline {
 }
 
 impl Discipline {
-    /// Whether it serves packets in the order in which they came, and drops none that it has taken: of
-    /// each it is known at once when it leaves.
-    pub fn is_settled_on_arrival(&self) -> bool {
-        match self {
-            Self::Red(_) | Self::Fred(_) | Self::Pie(_) => true,
-            Self::CoDel(_) | Self::FqCoDel(_) => false,
-        }
-    }
-
     /// What people call it.
     pub fn title(&self) -> &'static str {
         match self {
@@ -144,7 +135,7 @@ impl<P: Packet> Queue<P> {
     #[inline]
     pub(crate) fn begin(&mut self, now_ns: u64) -> Option<u32> {
         match &mut self.0 {
-            Kind::DropTail(queue) => queue.front_bytes(),
+            Kind::DropTail(queue) => queue.front().map(Packet::wire_bytes),
             Kind::Managed(queue) => queue.begin(now_ns),
         }
     }
@@ -186,14 +177,12 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    /// The packet that was taken last, if it is still held; none of FQ-CoDel's.
-    pub(crate) fn newest(&self) -> Option<&P> {
+    /// The packet in transmission.
+    #[inline]
+    pub(crate) fn sending(&self) -> Option<&P> {
         match &self.0 {
-            Kind::DropTail(queue) => queue.newest(),
-            Kind::Managed(queue) => {
-                let sending = queue.sending.as_ref().map(|(_, packet)| packet);
-                queue.fifo.back().or(sending)
-            }
+            Kind::DropTail(queue) => queue.front(),
+            Kind::Managed(queue) => queue.sending.as_ref().map(|(_, packet)| packet),
         }
     }
 
@@ -263,12 +252,23 @@ struct Taken<P> {
 impl<P: Packet> Taken<P> {
     /// Congestion is signalled by this waiting packet: marked, it is given back; else it is dropped.
     fn signal(&mut self, (since_ns, mut packet): (u64, P)) -> Option<(u64, P)> {
-        if self.ecn && packet.ecn() != Ecn::NotCapable {
+        if self.marks(&packet) {
             packet.mark();
             return Some((since_ns, packet));
         }
         self.drop(packet);
         None
+    }
+
+    /// Whether this packet is marked where it would be dropped.
+    fn marks(&self, packet: &P) -> bool {
+        self.ecn && packet.ecn() != Ecn::NotCapable
+    }
+
+    /// A packet of `bytes` joins.
+    fn enter(&mut self, bytes: u32) {
+        self.pkts += 1;
+        self.bytes += u64::from(bytes);
     }
 
     fn drop(&mut self, packet: P) {
@@ -282,11 +282,22 @@ impl<P: Packet> Taken<P> {
     }
 }
 
-// Not inlined, so that drop-tail, its neighbour, is.
 impl<P: Packet> Managed<P> {
-    #[inline(never)]
+    #[inline]
     fn push(&mut self, now_ns: u64, mut packet: P) -> Result<(), P> {
-        let bytes = packet.wire_bytes();
+        let (bytes, limit) = (packet.wire_bytes(), self.limit);
+        let full =
+            |taken: &Taken<P>| !limit.takes(taken.pkts as usize, taken.bytes, u64::from(bytes));
+        if let Rule::FqCoDel(fq) = &mut self.rule {
+            while full(&self.taken) {
+                if !fq.make_room(&packet, &mut self.taken) {
+                    return Err(packet);
+                }
+            }
+            self.taken.enter(bytes);
+            fq.push(now_ns, packet);
+            return Ok(());
+        }
         let arrival = Arrival {
             now_ns,
             held_pkts: self.taken.pkts,
@@ -300,43 +311,22 @@ impl<P: Packet> Managed<P> {
             Rule::Pie(pie) => pie.arrive(&arrival),
             Rule::CoDel(_) | Rule::FqCoDel(_) => Verdict::Accept,
         };
-        let markable = self.taken.ecn && packet.ecn() != Ecn::NotCapable;
-        let marks = match verdict {
-            Verdict::Accept => false,
-            Verdict::Signal if markable => true,
-            Verdict::Signal | Verdict::Drop => return Err(packet),
-        };
-        let limit = self.limit;
-        let full =
-            |taken: &Taken<P>| !limit.takes(taken.pkts as usize, taken.bytes, u64::from(bytes));
-        match &mut self.rule {
-            Rule::FqCoDel(fq) => {
-                while full(&self.taken) {
-                    if !fq.make_room(&packet, &mut self.taken) {
-                        return Err(packet);
-                    }
-                }
-            }
-            _ if full(&self.taken) => return Err(packet),
-            _ => {}
+        let marks = verdict == Verdict::Signal && self.taken.marks(&packet);
+        if verdict != Verdict::Accept && !marks || full(&self.taken) {
+            return Err(packet);
         }
         if marks {
             packet.mark();
         }
-        self.taken.pkts += 1;
-        self.taken.bytes += u64::from(bytes);
-        match &mut self.rule {
-            Rule::FqCoDel(fq) => fq.push(now_ns, packet),
-            Rule::Fred(fred) => {
-                fred.accept(&arrival);
-                self.fifo.push(now_ns, packet);
-            }
-            _ => self.fifo.push(now_ns, packet),
+        self.taken.enter(bytes);
+        if let Rule::Fred(fred) = &mut self.rule {
+            fred.accept(&arrival);
         }
+        self.fifo.push(now_ns, packet);
         Ok(())
     }
 
-    #[inline(never)]
+    #[inline]
     fn begin(&mut self, now_ns: u64) -> Option<u32> {
         let next = match &mut self.rule {
             Rule::CoDel(codel) => codel.next(now_ns, &mut self.fifo, &mut self.taken),
@@ -350,7 +340,7 @@ impl<P: Packet> Managed<P> {
         self.sending.as_ref().map(|(_, packet)| packet.wire_bytes())
     }
 
-    #[inline(never)]
+    #[inline]
     fn pop(&mut self, now_ns: u64) -> Option<(u64, P)> {
         let (since_ns, packet) = self.sending.take()?;
         self.taken.leave(&packet);

@@ -3,8 +3,8 @@
 use super::{Gone, Numbered};
 use crate::{HopSpec, Ns, PacketEvent, PacketLog, PathSpec, QueueBin, QueueRecord, RunSpec};
 use knee_net::{
-    Aqm, BurstLoss, Bursts, DelayLine, Ecn, Forecast, Jitter, Limit, Link, Loss, NEVER, Overtaking,
-    Packet, Queue, Random, Rate, Steps, Timetable,
+    Aqm, BurstLoss, Bursts, DelayLine, Ecn, Jitter, Limit, Link, Loss, NEVER, Overtaking, Packet,
+    Queue, Random, Rate, Steps, Timetable,
 };
 use std::collections::VecDeque;
 
@@ -89,40 +89,76 @@ impl Watch {
     }
 }
 
-/// The queue and the link of a hop.
-enum Server<P> {
+/// A queue and its link.
+pub(super) enum Server<P> {
     /// They hold packets, and let them go when they leave.
     Holds(Link<P>),
-    /// Of each packet it is known when it leaves as soon as they have taken it: it is then on its way, and
-    /// they hold a copy, which the queue's discipline or the log needs.
-    Copies(Link<P>, Box<Forecast>),
-    /// The same where nobody needs the copies.
+    /// They hold none: of each it is known when it leaves as soon as they have taken it.
     Times(Timetable),
 }
 
-impl<P: Packet> Server<P> {
+/// A queue and its link, of a hop or of the reverse direction, and what they did.
+pub(super) struct Station<P> {
+    pub(super) server: Server<P>,
+    /// Where it is foreseen: when the next packet leaves. Nobody waits for that; it is made up for before
+    /// somebody looks at the queue.
+    pub(super) departs_ns: Ns,
+    pub(super) watch: Watch,
+}
+
+impl<P: Packet> Station<P> {
+    pub(super) fn new(server: Server<P>) -> Self {
+        Self { server, departs_ns: NEVER, watch: Watch::default() }
+    }
+
+    /// Packets that it holds, the one in transmission included.
     #[inline(always)]
-    fn held_pkts(&self) -> u32 {
-        match self {
-            Self::Holds(link) | Self::Copies(link, _) => link.held_pkts(),
-            Self::Times(timetable) => timetable.held_pkts(),
+    pub(super) fn held_pkts(&self) -> u32 {
+        match &self.server {
+            Server::Holds(link) => link.held_pkts(),
+            Server::Times(timetable) => timetable.held_pkts(),
         }
     }
 
-    /// When the next packet leaves.
+    /// A packet of `bytes` comes, and is not held; if it is taken: when it will have left.
     #[inline(always)]
-    fn next_ns(&self) -> Ns {
-        match self {
-            Self::Holds(link) | Self::Copies(link, _) => link.next_ns(),
-            Self::Times(timetable) => timetable.next_ns(),
+    pub(super) fn foresee(&mut self, now_ns: Ns, bytes: u32) -> Option<Ns> {
+        let Server::Times(timetable) = &mut self.server else { return None };
+        let Some(departs_ns) = timetable.enqueue(now_ns, bytes) else {
+            self.watch.count_drop();
+            return None;
+        };
+        let held_pkts = timetable.held_pkts();
+        self.watch.queue.max_pkts = self.watch.queue.max_pkts.max(held_pkts);
+        if held_pkts == 1 {
+            self.departs_ns = departs_ns;
         }
+        Some(departs_ns)
     }
 
-    /// What it holds, if that is the packets themselves.
-    fn packets(&self) -> impl Iterator<Item = &P> {
-        let link = match self {
-            Self::Holds(link) => Some(link),
-            Self::Copies(..) | Self::Times(_) => None,
+    /// What was foreseen happens where packets are not held: the next one leaves. `bins`: a time series is
+    /// kept.
+    #[inline(always)]
+    pub(super) fn leave(&mut self, bins: bool) {
+        let Server::Times(timetable) = &mut self.server else { return };
+        self.departs_ns = match timetable.leave() {
+            Some((bytes, waited_ns, next_ns)) => {
+                self.watch.depart(bytes, waited_ns, bins);
+                next_ns
+            }
+            None => NEVER,
+        };
+    }
+
+    pub(super) fn close_bin(&mut self) {
+        self.watch.close_bin(self.held_pkts());
+    }
+
+    /// The packets that it holds, the one in transmission first.
+    pub(super) fn packets(&self) -> impl Iterator<Item = &P> {
+        let link = match &self.server {
+            Server::Holds(link) => Some(link),
+            Server::Times(_) => None,
         };
         link.into_iter().flat_map(Link::iter)
     }
@@ -130,15 +166,13 @@ impl<P: Packet> Server<P> {
 
 /// A hop, and the way from it to the path's end.
 pub(super) struct Hop<P> {
-    server: Server<P>,
-    /// Where it says at once when packets leave: when the next one does. Nobody waits for that; it is made
-    /// up for before somebody looks at the queue.
-    pub(super) departs_ns: Ns,
-    /// Packets may be marked in the queue.
-    marks: bool,
+    pub(super) station: Station<P>,
+    /// It says of packets when they leave as soon as that is certain.
+    foresees: bool,
+    /// Where it foresees: when it makes up for what has happened, whatever else does; [`NEVER`]: nothing will.
+    pub(super) wakes_ns: Ns,
     pub(super) loss: Loss,
     pub(super) bursts: Option<Box<Bursts>>,
-    pub(super) watch: Watch,
     pub(super) to_end: DelayLine<P>,
     pub(super) disorder: Option<Box<Disorder<P>>>,
     pub(super) delay_forward_ns: Steps,
@@ -147,7 +181,7 @@ pub(super) struct Hop<P> {
     /// From the hop before it.
     pub(super) approach: DelayLine<P>,
     pub(super) approach_delay_ns: Ns,
-    /// Where it says at once when packets leave: the latest arrival at the path's end, which none overtakes.
+    /// Where it foresees: the latest arrival at the path's end, which none overtakes.
     arrived_ns: Ns,
 }
 
@@ -197,26 +231,23 @@ pub(super) fn in_burst(bursts: &mut Option<Box<Bursts>>) -> bool {
 }
 
 impl<P: Numbered> Hop<P> {
-    /// Hop `number`, which `hop` describes; `foresees`: it says at once when packets leave.
+    /// Hop `number`, which `hop` describes; `foresees`: it says of packets when they leave as soon as that is
+    /// certain.
     pub(super) fn new(spec: &RunSpec, hop: &HopSpec, number: u64, foresees: bool) -> Self {
         let path = &spec.path;
-        let service = || hop.rate().service();
-        let link = || link(spec, hop.rate(), hop.queue, hop.aqm.as_ref(), number);
         let marked = path.hops.iter().flat_map(|hop| &hop.aqm).any(|aqm| aqm.ecn);
-        let server = if !foresees {
-            Server::Holds(link())
-        } else if hop.aqm.is_some() || marked || spec.record.queue_log {
-            Server::Copies(link(), Box::new(Forecast::new(service())))
+        let server = if foresees && hop.aqm.is_none() && !marked && !spec.record.queue_log {
+            let service = hop.rate().service();
+            Server::Times(Timetable::new(service, hop.queue, spec.record.bin_ns > 0))
         } else {
-            Server::Times(Timetable::new(service(), hop.queue, spec.record.bin_ns > 0))
+            Server::Holds(link(spec, hop.rate(), hop.queue, hop.aqm.as_ref(), number))
         };
         Self {
-            server,
-            departs_ns: NEVER,
-            marks: hop.aqm.as_ref().is_some_and(|aqm| aqm.ecn),
+            station: Station::new(server),
+            foresees,
+            wakes_ns: NEVER,
             loss: Loss::new(hop.loss),
             bursts: bursts(&hop.bursts, spec.seed, "bursts forward", number),
-            watch: Watch::default(),
             to_end: DelayLine::default(),
             disorder: Disorder::of(path, spec.seed, number),
             delay_forward_ns: Steps::new(path.delay_forward_ns, &path.delay_forward_steps),
@@ -228,10 +259,10 @@ impl<P: Numbered> Hop<P> {
         }
     }
 
-    /// Whether it says at once when packets leave, holds none of them, and all that it does not drop take the
-    /// same time from there to the path's end; how long, then.
+    /// Whether it holds no packets, and all that it does not drop take the same time from there to the path's
+    /// end; how long, then.
     pub(super) fn plain_delay_ns(&self, path: &PathSpec) -> Option<Ns> {
-        let plain = matches!(self.server, Server::Times(_))
+        let plain = !self.holds_packets()
             && self.loss.is_none()
             && self.bursts.is_none()
             && path.jitter_forward_ns == 0
@@ -239,13 +270,13 @@ impl<P: Numbered> Hop<P> {
         plain.then_some(path.delay_forward_ns)
     }
 
-    /// Whether it says at once when packets leave, and holds copies of them.
+    /// Whether it holds packets.
     #[inline(always)]
-    pub(super) fn holds_copies(&self) -> bool {
-        matches!(self.server, Server::Copies(..))
+    pub(super) fn holds_packets(&self) -> bool {
+        matches!(self.station.server, Server::Holds(_))
     }
 
-    /// A packet comes to it, which says at once when packets leave; if it is taken: when it will have left.
+    /// A packet comes to it, which holds none; if it is taken: when it will have left.
     #[inline(always)]
     pub(super) fn foresee(
         &mut self,
@@ -269,84 +300,35 @@ impl<P: Numbered> Hop<P> {
         packet: &P,
         gone: &mut VecDeque<Gone<P>>,
     ) -> Option<Ns> {
-        let Server::Times(timetable) = &mut self.server else { return None };
-        let Some(departs_ns) = timetable.enqueue(now_ns, packet.wire_bytes()) else {
-            self.watch.count_drop();
+        let departs_ns = self.station.foresee(now_ns, packet.wire_bytes());
+        if departs_ns.is_none() {
             gone.push_back(Gone::forward(now_ns, packet.clone(), PacketEvent::Dropped));
-            return None;
-        };
-        let held_pkts = timetable.held_pkts();
-        self.watch.queue.max_pkts = self.watch.queue.max_pkts.max(held_pkts);
-        if held_pkts == 1 {
-            self.departs_ns = departs_ns;
         }
-        Some(departs_ns)
+        departs_ns
     }
 
-    /// The same where copies are held; the packet may be marked.
-    #[inline(never)]
-    pub(super) fn foresee_copy(
-        &mut self,
-        now_ns: Ns,
-        packet: &mut P,
-        random: &mut Random,
-        log: bool,
-        gone: &mut VecDeque<Gone<P>>,
-    ) -> Option<Ns> {
-        if !self.offer(now_ns, packet.clone(), random, log, gone) {
-            return None;
-        }
-        let Server::Copies(link, forecast) = &mut self.server else { return None };
-        if self.marks && link.newest().is_some_and(|newest| newest.ecn() == Ecn::Marked) {
-            packet.mark();
-        }
-        let idle = link.held_pkts() == 1;
-        let (_, departs_ns) = forecast.transmission_ns(now_ns, idle, packet.wire_bytes());
-        if idle {
-            self.departs_ns = link.next_ns();
-        }
-        Some(departs_ns)
-    }
-
-    /// What was foreseen happens: the next packet leaves; it, if it has a congestion mark. `bins`: a time
-    /// series is kept.
+    /// Where it foresees and holds packets, and the transmission of one has just begun: a copy of it, of
+    /// which all is certain now, and when it will have left.
     #[inline(always)]
-    pub(super) fn leave(
-        &mut self,
-        bins: bool,
-        log: bool,
-        gone: &mut VecDeque<Gone<P>>,
-    ) -> Option<P> {
-        let Server::Times(timetable) = &mut self.server else {
-            return self.leave_copy(bins, log, gone);
-        };
-        self.departs_ns = match timetable.leave() {
-            Some((bytes, waited_ns, next_ns)) => {
-                self.watch.depart(bytes, waited_ns, bins);
-                next_ns
-            }
-            None => NEVER,
-        };
-        None
+    pub(super) fn begun(&mut self) -> Option<(P, Ns)> {
+        let Server::Holds(link) = &self.station.server else { return None };
+        self.station.departs_ns = link.next_ns();
+        link.sending().cloned().map(|packet| (packet, self.station.departs_ns))
     }
 
-    #[inline(never)]
-    fn leave_copy(&mut self, bins: bool, log: bool, gone: &mut VecDeque<Gone<P>>) -> Option<P> {
-        let departed = self.depart(self.departs_ns, bins, log, gone);
-        self.departs_ns = self.server.next_ns();
-        departed.filter(|(_, marked)| *marked).map(|(packet, _)| packet)
-    }
-
-    /// Packets that it holds, the one in transmission included.
+    /// Where it does not: when the packet in transmission leaves.
     #[inline(always)]
-    pub(super) fn held_pkts(&self) -> u32 {
-        self.server.held_pkts()
+    pub(super) fn departure_ns(&self) -> Ns {
+        match &self.station.server {
+            Server::Holds(link) => link.next_ns(),
+            Server::Times(_) => NEVER,
+        }
     }
 
-    /// When the packet in transmission leaves.
-    #[inline(always)]
+    /// Where it foresees: when something happens here next that has to be made up for, lest it is missed.
     pub(super) fn next_ns(&self) -> Ns {
-        self.server.next_ns()
+        let departs_ns = if self.holds_packets() { self.station.departs_ns } else { NEVER };
+        departs_ns.min(self.approach.next_ns())
     }
 
     /// When a packet reaches the path's end that leaves at `departs_ns`; those before it have been
@@ -369,7 +351,7 @@ impl<P: Numbered> Hop<P> {
         log: bool,
         gone: &mut VecDeque<Gone<P>>,
     ) -> bool {
-        let (Server::Holds(link) | Server::Copies(link, _)) = &mut self.server else {
+        let Station { server: Server::Holds(link), watch, .. } = &mut self.station else {
             return false;
         };
         // The queue is about to own it.
@@ -378,19 +360,19 @@ impl<P: Numbered> Hop<P> {
             gone.push_back(Gone::forward(now_ns, packet, PacketEvent::Lost));
             PacketEvent::Lost
         } else if let Err(packet) = link.enqueue(now_ns, packet) {
-            self.watch.count_drop();
-            self.watch.collect_dropped(link, now_ns, link.held_pkts(), log, gone);
+            watch.count_drop();
+            watch.collect_dropped(link, now_ns, link.held_pkts(), log, gone);
             gone.push_back(Gone::forward(now_ns, packet, PacketEvent::Dropped));
             PacketEvent::Dropped
         } else {
             let held_pkts = link.held_pkts();
-            self.watch.queue.max_pkts = self.watch.queue.max_pkts.max(held_pkts);
+            watch.queue.max_pkts = watch.queue.max_pkts.max(held_pkts);
             // They made room before it came in.
-            self.watch.collect_dropped(link, now_ns, held_pkts - 1, log, gone);
+            watch.collect_dropped(link, now_ns, held_pkts - 1, log, gone);
             PacketEvent::Enqueued
         };
         if let Some(label) = label {
-            self.watch.note(now_ns, label, event, link.held_pkts());
+            watch.note(now_ns, label, event, link.held_pkts());
         }
         event == PacketEvent::Enqueued
     }
@@ -404,19 +386,21 @@ impl<P: Numbered> Hop<P> {
         log: bool,
         gone: &mut VecDeque<Gone<P>>,
     ) -> Option<(P, bool)> {
-        let (Server::Holds(link) | Server::Copies(link, _)) = &mut self.server else { return None };
+        let Station { server: Server::Holds(link), watch, .. } = &mut self.station else {
+            return None;
+        };
         let departed = link.dequeue(now_ns)?;
         let (packet, waited_ns) = (departed.packet, departed.waited_ns);
-        self.watch.depart(packet.wire_bytes(), waited_ns, bins);
+        watch.depart(packet.wire_bytes(), waited_ns, bins);
         let held_pkts = link.held_pkts();
         let before_drops_pkts = held_pkts + link.dropped_pkts();
         if log {
-            self.watch.note(now_ns, Label::of(&packet), PacketEvent::Departed, before_drops_pkts);
+            watch.note(now_ns, Label::of(&packet), PacketEvent::Departed, before_drops_pkts);
         }
-        self.watch.collect_dropped(link, now_ns, held_pkts, log, gone);
+        watch.collect_dropped(link, now_ns, held_pkts, log, gone);
         let marked = packet.ecn() == Ecn::Marked;
         if marked {
-            self.watch.count_mark();
+            watch.count_mark();
         }
         Some((packet, marked))
     }
@@ -490,7 +474,9 @@ impl<P: Numbered> Hop<P> {
 
     /// Packets at it, before it and behind it, up to the next hop.
     pub(super) fn under_way(&self) -> impl Iterator<Item = &P> {
-        let held = self.server.packets().chain(self.to_end.iter()).chain(self.approach.iter());
+        // What is foreseen is on its way since its transmission began.
+        let waiting = self.station.packets().skip(usize::from(self.foresees));
+        let held = waiting.chain(self.to_end.iter()).chain(self.approach.iter());
         held.chain(self.disorder.iter().flat_map(|d| d.to_end.iter()))
     }
 }

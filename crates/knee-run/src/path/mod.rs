@@ -6,8 +6,10 @@ mod port;
 
 use crate::{FlowCounters, FlowKind, Ns, PacketEvent, PathSpec, QueueRecord, ReverseLink, RunSpec};
 pub use brief::Brief;
-use hop::{Hop, Watch, bursts, in_burst};
-use knee_net::{Aqm, Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Ring, Schedule, Steps};
+use hop::{Hop, Server, Station, bursts, in_burst};
+use knee_net::{
+    Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Ring, Schedule, Steps, Timetable,
+};
 use port::Port;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -181,27 +183,27 @@ pub(crate) trait Answer<P> {
     fn answer(&mut self, data: Brief, at_ns: Ns) -> Option<P>;
 }
 
-/// What of a packet's way is known as soon as a hop has taken it. What the path cannot say at
-/// once it says later, event by event; both ways give the same results.
+/// What of a packet's way is known before it happens. What the path cannot say at once it says later, event
+/// by event; both ways give the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Foresight {
-    /// When it leaves the hop, and reaches the next one or the path's end: each queue is first in, first
-    /// out.
+    /// When it reaches the next hop or the path's end: as soon as its transmission has begun, or before that.
+    /// No packet overtakes another behind a queue.
     arrival: bool,
     /// When what is answered to it is back, too: the delay back is fixed, and each arrival is answered
     /// at once if at all.
     answer: bool,
+    /// When a packet is back from the reverse link, as soon as that has taken it.
+    reverse: bool,
 }
 
 impl Foresight {
-    const NONE: Self = Self { arrival: false, answer: false };
+    const NONE: Self = Self { arrival: false, answer: false, reverse: false };
 
     /// On the path of `spec`, whose receivers can answer at once if the scenario lets them.
     fn of(spec: &RunSpec) -> Self {
         let path = &spec.path;
-        let in_order = path.reorder.is_none() && !path.falls_reorder;
-        let settled = |aqm: &Aqm| aqm.discipline.is_settled_on_arrival();
-        let arrival = in_order && path.hops.iter().flat_map(|hop| &hop.aqm).all(settled);
+        let arrival = path.reorder.is_none() && !path.falls_reorder;
         let fixed = path.reverse.is_none()
             && path.bursts_reverse.is_none()
             && path.delay_reverse_steps.is_empty()
@@ -214,7 +216,22 @@ impl Foresight {
             FlowKind::Udp { .. } | FlowKind::Probe { .. } => true,
         };
         let answer = arrival && fixed && spec.flows.iter().all(|flow| at_once(&flow.kind));
-        Self { arrival, answer }
+        // What leaves the reverse link would else be back before others at the same instant.
+        let reverse = least_ns(path.delay_reverse_ns, &path.delay_reverse_steps) > 0;
+        Self { arrival, answer, reverse }
+    }
+
+    /// For how long nothing is seen of what happens at a hop; `classes` are those of the flows.
+    fn hidden_ns<P>(self, path: &PathSpec, classes: &[Class<P>]) -> Ns {
+        // Of each flow the losses at all hops are drawn in turn.
+        if path.hops[1..].iter().any(|hop| hop.loss > 0.0) {
+            return 0;
+        }
+        let forward_ns = least_ns(path.delay_forward_ns, &path.delay_forward_steps);
+        let back_ns = classes.iter().map(|class| class.round.back_ns).min().unwrap_or(0);
+        let seen_ns = forward_ns + if self.answer { back_ns } else { 0 };
+        // It is to be known before anything else happens at the instant at which it is seen.
+        seen_ns.saturating_sub(1)
     }
 }
 
@@ -230,12 +247,6 @@ impl<P: Packet> Packet for Held<P> {
     fn wire_bytes(&self) -> u32 {
         self.packet.wire_bytes()
     }
-}
-
-/// The link of the reverse direction.
-struct Reverse<P> {
-    link: Link<Held<P>>,
-    watch: Watch,
 }
 
 /// The path of a [`RunSpec`]: packets in the forward direction pass access, then random loss, queue
@@ -259,7 +270,7 @@ struct Links<P> {
     last_hops: Vec<usize>,
     /// Lost and dropped, and not yet taken by the driver.
     gone: VecDeque<Gone<P>>,
-    reverse: Option<Box<Reverse<P>>>,
+    reverse: Option<Box<Station<Held<P>>>>,
     classes: Vec<Class<P>>,
     schedule: Schedule,
     /// Positions in the schedule of the sources that not every path has: of the reverse link, and of
@@ -269,6 +280,8 @@ struct Links<P> {
     /// Sources of each hop behind the first.
     of_hop: usize,
     foresight: Foresight,
+    /// Nothing is seen of what happens at a hop before this time has passed.
+    hidden_ns: Ns,
     /// See [`Links::send_plain`].
     plain_delay_ns: Ns,
     bin_ns: Ns,
@@ -301,14 +314,17 @@ fn hop_of<'a, P>(first: &'a mut Hop<P>, later: &'a mut [Hop<P>], hop: usize) -> 
     }
 }
 
+/// The least of a delay that changes.
+fn least_ns(delay_ns: Ns, steps: &[(Ns, Ns)]) -> Ns {
+    steps.iter().map(|(_, ns)| *ns).fold(delay_ns, Ns::min)
+}
+
 /// The least delay after a link: forward, and reverse if there is a link.
 fn least_delay_ns(path: &PathSpec) -> Ns {
-    let least =
-        |delay_ns: Ns, steps: &[(Ns, Ns)]| steps.iter().map(|(_, ns)| *ns).fold(delay_ns, Ns::min);
-    let forward_ns = least(path.delay_forward_ns, &path.delay_forward_steps);
+    let forward_ns = least_ns(path.delay_forward_ns, &path.delay_forward_steps);
     match path.reverse {
         None => forward_ns,
-        Some(_) => forward_ns.min(least(path.delay_reverse_ns, &path.delay_reverse_steps)),
+        Some(_) => forward_ns.min(least_ns(path.delay_reverse_ns, &path.delay_reverse_steps)),
     }
 }
 
@@ -440,39 +456,75 @@ impl<P: Numbered> Path<P> {
     /// Makes up for what left the first hop before `until_ns`.
     #[inline(always)]
     pub(crate) fn settle(&mut self, until_ns: Ns) {
-        while self.links.first.departs_ns < until_ns {
-            let links = &mut self.links;
-            let marked = links.first.leave(links.bin_ns > 0, links.log, &mut links.gone);
-            marked.into_iter().for_each(|packet| self.count_mark(0, &packet));
+        while self.links.first.station.departs_ns < until_ns {
+            if self.links.first.holds_packets() {
+                self.let_go(0);
+            } else {
+                self.links.first.station.leave(self.links.bin_ns > 0);
+            }
         }
     }
 
-    /// Makes up for what left a hop behind the first before `until_ns`.
-    #[inline]
+    /// Makes up for what came to a hop behind the first and left it before `until_ns`; what comes to the
+    /// hops before it is known up to then.
     fn settle_later(&mut self, hop: usize, until_ns: Ns) {
         loop {
-            let links = &mut self.links;
-            let at = &mut links.later[hop - 1];
-            if at.departs_ns >= until_ns {
-                return;
+            let Links { later, bin_ns, .. } = &mut self.links;
+            let at = &mut later[hop - 1];
+            let comes_ns = at.approach.next_ns();
+            // Departures come before arrivals at the same instant.
+            let before_ns = until_ns.min(comes_ns.saturating_add(1));
+            while at.station.departs_ns < before_ns && !at.holds_packets() {
+                at.station.leave(*bin_ns > 0);
             }
-            let marked = at.leave(links.bin_ns > 0, links.log, &mut links.gone);
-            marked.into_iter().for_each(|packet| self.count_mark(hop, &packet));
+            if at.station.departs_ns < before_ns {
+                self.let_go(hop);
+            } else if comes_ns >= until_ns {
+                return;
+            } else if let Some((_, packet)) = at.approach.take() {
+                let port = &mut self.ports[packet.flow() as usize];
+                self.links.foresee(comes_ns, packet, hop, port);
+            }
         }
     }
 
-    /// Makes up for what left any hop before `until_ns`.
+    /// What was foreseen happens at hop `hop`, which holds packets: the next one leaves.
+    #[inline(never)]
+    fn let_go(&mut self, hop: usize) {
+        let Links { first, later, bin_ns, log, gone, .. } = &mut self.links;
+        let at = hop_of(first, later, hop);
+        let left = at.depart(at.station.departs_ns, *bin_ns > 0, *log, gone);
+        if let Some((packet, departs_ns)) = at.begun() {
+            let port = &mut self.ports[packet.flow() as usize];
+            self.links.foreseen(packet, departs_ns, hop, port);
+        }
+        if let Some((packet, true)) = left {
+            self.count_mark(hop, &packet);
+        }
+    }
+
+    /// Makes up for what happened at the hops and at the reverse link before `until_ns`.
     pub(crate) fn settle_all(&mut self, until_ns: Ns) {
         self.settle(until_ns);
         self.settle_up_to(self.links.later.len(), until_ns);
+        self.links.settle_reverse(until_ns);
     }
 
-    /// Makes up for what left the hops from the second to `last` before `until_ns`.
+    /// Makes up for what happened at the hops from the second to `last` before `until_ns`.
     #[inline]
     fn settle_up_to(&mut self, last: usize, until_ns: Ns) {
-        for hop in 1..=last {
-            self.settle_later(hop, until_ns);
+        if self.links.foresight.arrival {
+            for hop in 1..=last {
+                self.settle_later(hop, until_ns);
+            }
         }
+    }
+
+    /// It is time to make up for what happened at hop `hop`: something will be seen of it.
+    #[inline(never)]
+    fn wake(&mut self, hop: usize, now_ns: Ns) {
+        self.settle_up_to(hop, now_ns.saturating_add(1));
+        self.links.wake_again(hop);
     }
 
     /// `packet` has left hop `hop` with a congestion mark: its last hop counts that.
@@ -531,24 +583,24 @@ impl<P: Numbered> Path<P> {
         Some(Back::ToAnswer(at_ns, data))
     }
 
-    /// Between [`Path::stay`] and [`Path::leave`]: the next data of `class` to be answered, if they are back
-    /// by `until_ns` and nothing else happens before; when they are back, when they arrived at the path's
-    /// end, and they.
+    /// Between [`Path::stay`] and [`Path::leave`]: what of `class` is back next, if that is by `until_ns` and
+    /// nothing else happens before; and when.
     #[inline(always)]
     pub(crate) fn comes_round_too(
         &mut self,
         class_index: usize,
         until_ns: Ns,
-    ) -> Option<(Ns, Ns, Brief)> {
+    ) -> Option<(Ns, Back<P>)> {
         let Links { classes, schedule, .. } = &mut self.links;
         let Class { to_start, round, .. } = &mut classes[class_index];
+        let comes = |back_ns| back_ns <= until_ns && schedule.comes_first(back_ns);
         if !to_start.is_empty() {
-            return None;
+            let (back_ns, answer) = to_start.take_if(comes)?;
+            return Some((back_ns, Back::Answer(answer)));
         }
         let back_ns = |at_ns: Ns| at_ns.saturating_add(round.back_ns);
-        let comes = |at_ns| back_ns(at_ns) <= until_ns && schedule.comes_first(back_ns(at_ns));
-        let (at_ns, data) = round.line.take_front_if(|(at_ns, _)| comes(*at_ns))?;
-        Some((back_ns(at_ns), at_ns, data))
+        let (at_ns, data) = round.line.take_front_if(|(at_ns, _)| comes(back_ns(*at_ns)))?;
+        Some((back_ns(at_ns), Back::ToAnswer(at_ns, data)))
     }
 
     /// The end of what [`Path::stay`] began.
@@ -586,10 +638,8 @@ impl<P: Numbered> Path<P> {
     #[inline(always)]
     pub(crate) fn enter(&mut self, class: usize, now_ns: Ns) {
         let Some((packet, hop)) = self.links.at_hop(class, now_ns) else { return };
-        if hop > 0 {
-            // Departures from a later hop come after what flows send to it at the same instant.
-            self.settle_later(hop, now_ns);
-        }
+        // What happens at a later hop comes after what flows send to it at the same instant.
+        self.settle_up_to(hop, now_ns);
         let port = &mut self.ports[packet.flow() as usize];
         // Most paths have one hop: it has code of its own.
         match hop {
@@ -601,8 +651,10 @@ impl<P: Numbered> Path<P> {
     /// On [`Source::Approach`]: a packet from the hop before it reaches hop `hop`.
     #[inline(never)]
     pub(crate) fn approach(&mut self, hop: usize, now_ns: Ns) {
+        if self.links.foresight.arrival {
+            return self.wake(hop, now_ns);
+        }
         let Some(packet) = self.links.at_later_hop(hop, now_ns) else { return };
-        self.settle_up_to(hop, now_ns.saturating_add(1));
         let port = &mut self.ports[packet.flow() as usize];
         self.links.offer_later(now_ns, packet, hop, port);
     }
@@ -610,6 +662,9 @@ impl<P: Numbered> Path<P> {
     /// On [`Source::Departure`]: a packet leaves hop `hop`.
     #[inline(always)]
     pub(crate) fn depart(&mut self, hop: usize, now_ns: Ns) {
+        if self.links.foresight.arrival {
+            return self.wake(hop, now_ns);
+        }
         if let Some(flow) = self.links.depart(hop, now_ns) {
             self.ports[flow as usize].marked_pkts += 1;
         }
@@ -618,7 +673,11 @@ impl<P: Numbered> Path<P> {
     /// On [`Source::Arrival`]: the packet that left hop `hop` and reaches the path's end.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, hop: usize, now_ns: Ns) -> Option<P> {
-        self.settle_up_to(hop, now_ns.saturating_add(1));
+        if hop > 0 {
+            // Departures come before these.
+            self.settle_up_to(hop, now_ns.saturating_add(1));
+            self.links.settle_reverse(now_ns.saturating_add(1));
+        }
         self.links.arrive(hop, now_ns)
     }
 
@@ -652,10 +711,14 @@ impl<P: Numbered> Path<P> {
         self.links.classes[class].to_start.peek(ahead)
     }
 
-    /// The flow whose data of `class` will come round `ahead` places after the next ones.
+    /// The flow of which something of `class` will come round `ahead` places after the next.
     #[inline]
     pub(crate) fn peek_round(&self, class: usize, ahead: usize) -> Option<u32> {
-        self.links.classes[class].round.line.get(ahead).map(|(_, data)| data.flow())
+        let Class { to_start, round, .. } = &self.links.classes[class];
+        match ahead.checked_sub(to_start.len()) {
+            None => to_start.peek(ahead).map(P::flow),
+            Some(ahead) => round.line.get(ahead).map(|(_, data)| data.flow()),
+        }
     }
 
     /// On [`Source::Bins`], and at the end of a run: ends a bin of the time series.
@@ -672,12 +735,12 @@ impl<P: Numbered> Path<P> {
 
     /// Packets that hop `hop` holds, the one in transmission included.
     pub fn held_pkts(&self, hop: usize) -> u32 {
-        self.links.hops().nth(hop).map_or(0, Hop::held_pkts)
+        self.links.hops().nth(hop).map_or(0, |hop| hop.station.held_pkts())
     }
 
     /// What the queues of the hops did until now, in order.
     pub fn queues(&self) -> impl Iterator<Item = &QueueRecord> {
-        self.links.hops().map(|hop| &hop.watch.queue)
+        self.links.hops().map(|hop| &hop.station.watch.queue)
     }
 
     /// Ends the path; what its queues did.
@@ -685,7 +748,7 @@ impl<P: Numbered> Path<P> {
         let Links { first, later, reverse, .. } = self.links;
         let reverse = reverse.filter(|_| self.ports.iter().any(|port| port.reverse));
         PathQueues {
-            hops: [first].into_iter().chain(later).map(|hop| hop.watch.queue).collect(),
+            hops: [first].into_iter().chain(later).map(|hop| hop.station.watch.queue).collect(),
             reverse: reverse.map(|reverse| reverse.watch.queue),
         }
     }
@@ -701,8 +764,11 @@ impl<P: Numbered> Links<P> {
         let mut schedule = Schedule::new(later_sources + of_hop * (path.hops.len() - 1));
         schedule.set(BINS, if bin_ns > 0 { bin_ns } else { NEVER });
         let reverse = |link: &ReverseLink| {
-            let link = Link::new(link.rate().service(), link.queue);
-            Box::new(Reverse { link, watch: Watch::default() })
+            let (service, limit) = (link.rate().service(), link.queue);
+            Box::new(Station::new(match foresight.reverse {
+                true => Server::Times(Timetable::new(service, limit, bin_ns > 0)),
+                false => Server::Holds(Link::new(service, limit)),
+            }))
         };
         let last_hops = match path.hops.len() {
             1 => Vec::new(),
@@ -719,6 +785,7 @@ impl<P: Numbered> Links<P> {
             last_hops,
             gone: VecDeque::new(),
             reverse: path.reverse.as_ref().map(reverse),
+            hidden_ns: foresight.hidden_ns(path, &classes),
             classes,
             schedule,
             rare_sources,
@@ -845,9 +912,12 @@ impl<P: Numbered> Links<P> {
             return self.offer(now_ns, packet, 0, port);
         }
         let delay_ns = class.access_delay_ns + port.access_jitter_ns();
+        let first = class.to_hop.is_empty();
         class.to_hop.push(now_ns, delay_ns, packet);
-        let due_ns = class.to_hop.next_ns();
-        self.schedule.set(to_hop(port.class as usize), due_ns);
+        if first {
+            let due_ns = class.to_hop.next_ns();
+            self.schedule.set(to_hop(port.class as usize), due_ns);
+        }
     }
 
     #[inline(never)]
@@ -881,15 +951,15 @@ impl<P: Numbered> Links<P> {
         let departure = self.departure(hop);
         let at = hop_of(&mut self.first, &mut self.later, hop);
         at.offer(now_ns, packet, &mut port.forward_random, self.log, &mut self.gone);
-        self.schedule.set(departure, at.next_ns());
+        self.schedule.set(departure, at.departure_ns());
     }
 
-    /// A packet comes to hop `hop`, of which it is known at once when it leaves.
+    /// A packet comes to hop `hop`, which says when packets leave as soon as that is certain.
     #[inline(always)]
     fn foresee(&mut self, now_ns: Ns, packet: P, hop: usize, port: &mut Port) {
         let at = hop_of(&mut self.first, &mut self.later, hop);
-        if at.holds_copies() {
-            return self.foresee_copy(now_ns, packet, hop, port);
+        if at.holds_packets() {
+            return self.foresee_held(now_ns, packet, hop, port);
         }
         let random = &mut port.forward_random;
         if let Some(departs_ns) = at.foresee(now_ns, &packet, random, &mut self.gone) {
@@ -897,14 +967,19 @@ impl<P: Numbered> Links<P> {
         }
     }
 
-    /// The same where the hop holds copies.
+    /// The same where the hop holds packets.
     #[inline(never)]
-    fn foresee_copy(&mut self, now_ns: Ns, mut packet: P, hop: usize, port: &mut Port) {
+    fn foresee_held(&mut self, now_ns: Ns, packet: P, hop: usize, port: &mut Port) {
         let at = hop_of(&mut self.first, &mut self.later, hop);
+        let idle = at.station.held_pkts() == 0;
         let (random, log) = (&mut port.forward_random, self.log);
-        let taken = at.foresee_copy(now_ns, &mut packet, random, log, &mut self.gone);
-        if let Some(departs_ns) = taken {
+        let taken = at.offer(now_ns, packet, random, log, &mut self.gone);
+        if idle
+            && taken
+            && let Some((packet, departs_ns)) = at.begun()
+        {
             self.foreseen(packet, departs_ns, hop, port);
+            self.wake_in_time(hop);
         }
     }
 
@@ -939,7 +1014,7 @@ impl<P: Numbered> Links<P> {
         let (departure, arrival) = (self.departure(hop), self.arrival(hop));
         let at = hop_of(&mut self.first, &mut self.later, hop);
         let (packet, marked) = at.depart(now_ns, self.bin_ns > 0, self.log, &mut self.gone)?;
-        self.schedule.set(departure, at.next_ns());
+        self.schedule.set(departure, at.departure_ns());
         let flow = packet.flow();
         if self.last_hops.get(flow as usize).is_some_and(|last| hop < *last) {
             self.pass_on(hop, now_ns, packet);
@@ -951,12 +1026,38 @@ impl<P: Numbered> Links<P> {
     }
 
     /// A packet that leaves hop `hop` at `departs_ns` goes to the next one.
-    #[inline(never)]
+    #[inline]
     fn pass_on(&mut self, hop: usize, departs_ns: Ns, packet: P) {
-        let source = self.approach(hop + 1);
         let next = &mut self.later[hop];
+        let first = next.approach.is_empty();
         next.approach.push(departs_ns, next.approach_delay_ns, packet);
-        self.schedule.set(source, next.approach.next_ns());
+        if self.foresight.arrival {
+            if first {
+                self.wake_in_time(hop + 1);
+            }
+        } else {
+            let due_ns = next.approach.next_ns();
+            self.schedule.set(self.approach(hop + 1), due_ns);
+        }
+    }
+
+    /// Sees to it that what happens at hop `hop`, which foresees, is made up for before anything is seen of it.
+    fn wake_in_time(&mut self, hop: usize) {
+        let source = if hop == 0 { DEPARTURE } else { self.approach(hop) };
+        let at = hop_of(&mut self.first, &mut self.later, hop);
+        let due_ns = at.next_ns().saturating_add(self.hidden_ns);
+        if due_ns < at.wakes_ns {
+            at.wakes_ns = due_ns;
+            self.schedule.set(source, due_ns);
+        }
+    }
+
+    /// The same after it was made up for.
+    fn wake_again(&mut self, hop: usize) {
+        let source = if hop == 0 { DEPARTURE } else { self.approach(hop) };
+        hop_of(&mut self.first, &mut self.later, hop).wakes_ns = NEVER;
+        self.schedule.set(source, NEVER);
+        self.wake_in_time(hop);
     }
 
     #[inline(always)]
@@ -978,7 +1079,7 @@ impl<P: Numbered> Links<P> {
         let jitter_ns = self.jitter_reverse.draw_ns(random);
         match &self.reverse {
             None => self.delay_reverse(now_ns, packet, port.class, jitter_ns),
-            Some(_) => self.enter_reverse_link(now_ns, Held { packet, jitter_ns }),
+            Some(_) => self.enter_reverse_link(now_ns, Held { packet, jitter_ns }, port.class),
         }
     }
 
@@ -988,19 +1089,45 @@ impl<P: Numbered> Links<P> {
     }
 
     #[inline(never)]
-    fn enter_reverse_link(&mut self, now_ns: Ns, held: Held<P>) {
-        let Some(Reverse { link, watch }) = self.reverse.as_deref_mut() else { return };
-        if let Err(Held { packet, .. }) = link.enqueue(now_ns, held) {
-            watch.count_drop();
-            self.gone.push_back(Gone::reverse(now_ns, packet, PacketEvent::Dropped));
-            return;
+    fn enter_reverse_link(&mut self, now_ns: Ns, held: Held<P>, class: u32) {
+        self.settle_reverse(now_ns);
+        let Some(reverse) = self.reverse.as_deref_mut() else { return };
+        let dropped = match &mut reverse.server {
+            Server::Times(_) => match reverse.foresee(now_ns, held.wire_bytes()) {
+                Some(departs_ns) => {
+                    return self.delay_reverse(departs_ns, held.packet, class, held.jitter_ns);
+                }
+                None => held,
+            },
+            Server::Holds(link) => match link.enqueue(now_ns, held) {
+                Ok(()) => {
+                    let max_pkts = &mut reverse.watch.queue.max_pkts;
+                    *max_pkts = link.held_pkts().max(*max_pkts);
+                    return self.schedule.set(self.rare_sources, link.next_ns());
+                }
+                Err(held) => {
+                    reverse.watch.count_drop();
+                    held
+                }
+            },
+        };
+        self.gone.push_back(Gone::reverse(now_ns, dropped.packet, PacketEvent::Dropped));
+    }
+
+    /// Makes up for what left the reverse link before `until_ns`.
+    #[inline]
+    fn settle_reverse(&mut self, until_ns: Ns) {
+        let Some(reverse) = self.reverse.as_deref_mut() else { return };
+        while reverse.departs_ns < until_ns {
+            reverse.leave(self.bin_ns > 0);
         }
-        watch.queue.max_pkts = watch.queue.max_pkts.max(link.held_pkts());
-        self.schedule.set(self.rare_sources, link.next_ns());
     }
 
     fn leave_reverse_link(&mut self, now_ns: Ns) -> Option<Held<P>> {
-        let Reverse { link, watch } = self.reverse.as_deref_mut()?;
+        let Station { server: Server::Holds(link), watch, .. } = self.reverse.as_deref_mut()?
+        else {
+            return None;
+        };
         let departed = link.dequeue(now_ns)?;
         self.schedule.set(self.rare_sources, link.next_ns());
         watch.depart(departed.packet.wire_bytes(), departed.waited_ns, self.bin_ns > 0);
@@ -1013,18 +1140,21 @@ impl<P: Numbered> Links<P> {
         let class = &mut self.classes[class_index as usize];
         let delay_ns = self.delay_reverse_ns.at(now_ns) + jitter_ns;
         // All flows share the reverse direction as they share the forward one; access comes after it.
-        self.reverse_passed_ns = self.reverse_passed_ns.max(now_ns + delay_ns);
+        self.reverse_passed_ns = self.reverse_passed_ns.max(now_ns.saturating_add(delay_ns));
+        let first = class.to_start.is_empty();
         class.to_start.push(self.reverse_passed_ns, class.reverse_delay_ns, packet);
-        let due_ns = class.to_start.next_ns();
-        self.schedule.set(to_start(class_index as usize), due_ns);
+        if first {
+            let due_ns = class.to_start.next_ns();
+            self.schedule.set(to_start(class_index as usize), due_ns);
+        }
     }
 
     fn close_bin(&mut self, now_ns: Ns) {
         for hop in std::iter::once(&mut self.first).chain(&mut self.later) {
-            hop.watch.close_bin(hop.held_pkts());
+            hop.station.close_bin();
         }
         if let Some(reverse) = &mut self.reverse {
-            reverse.watch.close_bin(reverse.link.held_pkts());
+            reverse.close_bin();
         }
         self.schedule.set(BINS, now_ns.saturating_add(self.bin_ns));
     }
@@ -1037,7 +1167,7 @@ impl<P: Numbered> Links<P> {
 
     /// Packets on their way in the reverse direction.
     fn reverse_packets(&self) -> impl Iterator<Item = &P> {
-        let held = self.reverse.iter().flat_map(|reverse| reverse.link.iter());
+        let held = self.reverse.iter().flat_map(|reverse| reverse.packets());
         let access = self.classes.iter().flat_map(|class| class.to_start.iter());
         held.map(|held| &held.packet).chain(access)
     }
