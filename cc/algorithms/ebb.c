@@ -63,11 +63,13 @@
 	X(CC_PROB_PPM, loss_limit_ppm, "loss_limit", "", 1000, 1000000, 100000, "", "design", \
 	  "fraction lost above which every loss is congestive") \
 	X(CC_PROB_PPM, usual_ppm, "usual", "", 0, 1000000, 40000, "", "design", \
-	  "largest fraction lost that is tolerated at a full queue, if as much is lost at a short one") \
+	  "largest fraction lost that is tolerated at a full queue, if as much is lost at a short one; " \
+	  "2.5 times this without a sign of competition, from 16 packets on") \
 	X(CC_TIME_US, memory_us, "memory", "", 0, 600000000, 10000000, "", "design", \
 	  "time for which a sign of competition keeps growth as NewReno's") \
 	X(CC_COUNT, patience, "patience", "", 1, 200, 8, "", "design", \
-	  "round trips with an empty queue after which growth doubles with each") \
+	  "round trips with an empty queue, beyond those of an epoch's growth, after which growth " \
+	  "doubles with each") \
 	X(CC_NUMBER_PPM, jitter_ppm, "jitter", "", 0, 4000000, 1250000, "", "design", \
 	  "RTTs exceed RTTmin by this many times the range of a round's RTTs, without a queue") \
 	X(CC_NUMBER_PPM, pacing_ppm, "pacing", "", 1000000, 2000000, 1250000, "", "design", \
@@ -104,6 +106,8 @@ struct ebb_state {
 	u8 hold : 3;	  /* rounds until the window may change again */
 	u8 stale : 2;	  /* rounds whose samples may be from before a timeout */
 	u8 empty;	  /* rounds with an empty queue, in a row */
+	u8 fast : 1;	  /* eq. 4 grows */
+	u8 own : 2;	  /* rounds in which this flow itself may have moved q */
 	u8 rival : 1;	  /* rival_16ms is set */
 	u8 loss_seen : 1; /* ssthresh() was called since the last ACK */
 	u8 failed : 1;	  /* hold follows a failed test or fast growth: losses count */
@@ -128,6 +132,7 @@ _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket"
 	CC_AT_MOST(X, test, EBB_TEST_ROUNDS) \
 	CC_AT_MOST(X, hold, EBB_TEST_ROUNDS) \
 	CC_AT_MOST(X, stale, 2U) \
+	CC_AT_MOST(X, own, EBB_OWN_ROUNDS) \
 	CC_AT_MOST(X, resumed, 2U)
 
 #define EBB_NONE CC_TIME_MAX_US
@@ -141,8 +146,17 @@ _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket"
 #define EBB_SETTLE_ROUNDS 2U
 /* Rounds after another reduction before the next. */
 #define EBB_HOLD_ROUNDS 2U
+/* Rounds after a hold in which q may still fall because of what began it. */
+#define EBB_OWN_ROUNDS 2U
 /* From this window on, a packet more or less does not hide a change of the delivery rate. */
 #define EBB_RATE_PKTS 8U
+/* Below this one, two packets are let pass, not one: a drained window is a whole number. */
+#define EBB_RATE_FEW_PKTS 16U
+/* A flow among many has fewer packets than this. With as many, and no sign of others, more losses
+ * may be usual. */
+#define EBB_ALONE_PKTS 16U
+/* Most rounds with an empty queue before growth doubles; `empty` counts to 255. */
+#define EBB_PATIENCE_MAX 200U
 #define EBB_ONE_Q16 (1U << 16)
 /* Packets that may queue together without jitter: the range of RTTs that they make is none. */
 #define EBB_TOGETHER_PKTS 2U
@@ -305,11 +319,14 @@ static void ebb_count_usual(const struct cc_conn *conn, struct ebb_state *st)
 }
 
 /* Whether no more is lost than while the queue is short. */
-static int ebb_loses_as_usual(const struct ebb_state *st, const struct ebb_params *p)
+static int ebb_loses_as_usual(const struct cc_conn *conn, const struct ebb_state *st,
+			      const struct ebb_params *p)
 {
 	u32 usual_q15 = st->usual_q18 / 8U;
 	u32 most_q15 = (u32)(((u64)p->usual_ppm << 15) / CC_ONE_PPM);
 
+	if (conn->cwnd_pkts >= EBB_ALONE_PKTS && !ebb_competes(conn, st, p))
+		most_q15 = most_q15 * 5U / 2U;
 	most_q15 = cc_min_u32(most_q15, cc_max_u32(EBB_USUAL_TIMES * usual_q15, EBB_ONE_LOSS_Q15));
 	return usual_q15 >= EBB_USUAL_MIN_Q15 && st->loss_q15 <= most_q15;
 }
@@ -345,6 +362,23 @@ static void ebb_set_window(struct cc_conn *conn, struct ebb_state *st, u64 windo
 	st->credit_q16 = 0U;
 }
 
+/* Round trips with an empty queue before growth doubles: `patience`, and half as many again as
+ * growth takes from what the latest drain has left to a queue of theta/4. So equal flows that drain
+ * together never grow faster. */
+static u32 ebb_patience(const struct ebb_state *st, const struct ebb_params *p)
+{
+	u64 base_us = cc_max_u32(ebb_base_us(st), 1U);
+	u64 window_pkts = cc_min_u32(st->test_cwnd_pkts, 1U << 24);
+	/* sqrt(W/RTT) 2^4, RTT in seconds. */
+	u64 root_q4 = cc_sqrt_u64((window_pkts * CC_ONE_PPM << 8) / base_us);
+	u64 missing_ppm = cc_sub_floor_u32(CC_ONE_PPM, p->drain_ppm) +
+			  cc_min_u32(p->theta_us, CC_ONE_PPM) * (CC_ONE_PPM / 4ULL) / base_us;
+	u64 rounds = cc_div_u64(cc_min_u64(missing_ppm, 1ULL << 24) * root_q4 * 3ULL / 2ULL,
+				16ULL * p->gain_ppm, 0ULL);
+
+	return (u32)cc_min_u64(p->patience + rounds, EBB_PATIENCE_MAX);
+}
+
 /* eq. 1; eq. 4 where the queue is empty; eq. 5 beside others. */
 static void ebb_set_alpha(const struct cc_conn *conn, struct ebb_state *st,
 			  const struct ebb_params *p)
@@ -356,7 +390,7 @@ static void ebb_set_alpha(const struct cc_conn *conn, struct ebb_state *st,
 	u64 alpha_q16 = cc_min_u64(ebb_q16(p->gain_ppm) * root_q8 / 256000ULL, CC_ALPHA_MAX_Q16);
 	u64 reno_q16 = ebb_q16(p->alpha_ppm) * cc_max_u64(rtt_us, p->rtt_ref_us) /
 		       cc_max_u32(p->rtt_ref_us, 1U);
-	u32 doublings = cc_min_u32(cc_sub_floor_u32(st->empty, p->patience), 20U);
+	u32 doublings = cc_min_u32(cc_sub_floor_u32(st->empty, ebb_patience(st, p)), 20U);
 
 	if (st->level != 0)
 		alpha_q16 = reno_q16;
@@ -365,6 +399,7 @@ static void ebb_set_alpha(const struct cc_conn *conn, struct ebb_state *st,
 	else if (doublings != 0U)
 		alpha_q16 =
 		    cc_max_u64(alpha_q16, cc_min_u64(alpha_q16 << doublings, window_pkts << 13));
+	st->fast = doublings != 0U;
 	st->alpha_q16 = (u32)cc_min_u64(alpha_q16, CC_U32_MAX);
 }
 
@@ -410,8 +445,8 @@ static void ebb_count_jitter(const struct cc_conn *conn, struct ebb_state *st,
 	    (cc_sub_floor_u32(st->jitter, range) + EBB_CALMER_ROUNDS - 1U) / EBB_CALMER_ROUNDS;
 	u32 up = (cc_sub_floor_u32(range, st->jitter) + EBB_WILDER_ROUNDS - 1U) / EBB_WILDER_ROUNDS;
 
-	if (st->round_us != EBB_NONE && st->test == 0 && st->hold == 0 &&
-	    st->empty <= p->patience && !reno_in_slow_start(conn))
+	if (st->round_us != EBB_NONE && st->test == 0 && st->hold == 0 && !st->fast &&
+	    !reno_in_slow_start(conn))
 		st->jitter = (u8)cc_min_u32(cc_sub_floor_u32(st->jitter, down) + up, 255U);
 	st->most_64us = 0;
 }
@@ -421,6 +456,7 @@ static void ebb_count_jitter(const struct cc_conn *conn, struct ebb_state *st,
 static void ebb_settle(struct ebb_state *st)
 {
 	st->empty = 0;
+	st->fast = 0;
 	st->hold = EBB_SETTLE_ROUNDS;
 	st->failed = 1;
 }
@@ -429,13 +465,12 @@ static void ebb_round(struct cc_conn *conn, struct ebb_state *st, const struct e
 {
 	int competes = ebb_competes(conn, st, p);
 
-	ebb_end_lane(st, p);
 	ebb_count_jitter(conn, st, p);
 	if (!competes)
 		st->rival = 0;
 	if (competes ||
 	    (st->round_us > p->theta_us / 4U + ebb_jitter_us(st, p) && st->round_us != EBB_NONE)) {
-		if (st->empty > p->patience && !competes && st->test == 0)
+		if (st->fast && !competes && st->test == 0)
 			ebb_settle(st);
 		st->empty = 0;
 	} else if (st->round_us != EBB_NONE) {
@@ -450,6 +485,10 @@ static void ebb_round(struct cc_conn *conn, struct ebb_state *st, const struct e
 		st->stale = (st->stale - 1U) & 3U;
 	if (st->resumed != 0)
 		st->resumed = (st->resumed - 1U) & 3U;
+	if (st->hold != 0)
+		st->own = EBB_OWN_ROUNDS;
+	else if (st->own != 0)
+		st->own = (st->own - 1U) & 3U;
 	if (st->hold != 0)
 		st->hold = (st->hold - 1U) & 7U;
 	if (st->test != 0) {
@@ -469,13 +508,14 @@ static u32 ebb_rate_q24(const struct cc_ack *ack, u32 more_pkts)
 }
 
 /* Whether the drain has cost more of the delivery rate than it was to, by an eighth of what it has
- * taken of the window and by a packet: then it was not this flow's queue that it drained, or not
- * only. */
+ * taken of the window and by a packet, or two: then it was not this flow's queue that it drained,
+ * or not only. */
 static int ebb_is_slower(const struct cc_conn *conn, const struct ebb_state *st,
 			 const struct ebb_params *p, const struct cc_ack *ack)
 {
-	u64 lost_q24 =
-	    cc_sub_floor_u32(ebb_part(st->test_rate_q24, p->drain_ppm), ebb_rate_q24(ack, 1U));
+	u32 more_pkts = conn->cwnd_pkts < EBB_RATE_FEW_PKTS ? 2U : 1U;
+	u64 lost_q24 = cc_sub_floor_u32(ebb_part(st->test_rate_q24, p->drain_ppm),
+					ebb_rate_q24(ack, more_pkts));
 	u64 before_pkts = cc_min_u32(st->test_cwnd_pkts, 1U << 28);
 	u64 taken_pkts = cc_sub_floor_u32(st->test_cwnd_pkts, conn->cwnd_pkts);
 
@@ -519,24 +559,30 @@ static u64 ebb_measured_q16(const struct cc_conn *conn, const struct ebb_state *
 	return cc_min_u64(cc_max_u64((u64)ack->sample_pkts << 16, least_q16), window_q16);
 }
 
-/* Whether another flow has just drained, or lost: q has fallen by a 16th of the RTT, and more than
- * jitter tells, within two rounds. A flow whose RTTmin is wrong, and whose levels therefore differ,
- * joins the test. */
-static int ebb_joins(const struct ebb_state *st, const struct ebb_params *p)
+/* Whether another flow has just drained, or lost: q has fallen within two rounds, and more than
+ * jitter tells. At level 0 a flow whose q was nearly theta joins the test: one whose lanes ended
+ * earlier or later than another's would drain a round trip after it, and fail its test. Above, one
+ * whose RTTmin is wrong, and whose levels therefore differ; a rival's loss shows there, too. */
+static int ebb_joins(const struct cc_conn *conn, const struct ebb_state *st,
+		     const struct ebb_params *p)
 {
 	u32 before_us = cc_max_u32(st->high_us, st->last_high_us);
+	u32 rtt_us = ebb_path_us(st, p) + before_us;
 
-	return st->level != 0 &&
-	       cc_sub_floor_u32(before_us, st->q_us) >
-		   (ebb_path_us(st, p) + before_us) / 16U + 2U * ebb_jitter_us(st, p);
+	if (st->level == 0 && (st->own != 0 || before_us < ebb_theta_us(conn, st, p) / 4U * 3U))
+		return 0;
+	return cc_sub_floor_u32(before_us, st->q_us) >
+	       rtt_us / (st->level == 0 ? 32U : 16U) + 2U * ebb_jitter_us(st, p);
 }
 
 /* eq. 2, which begins a test. */
 static void ebb_drain(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
 		      const struct cc_ack *ack)
 {
-	u32 q_us = ebb_joins(st, p) ? cc_max_u32(st->high_us, st->last_high_us) : st->q_us;
-	u64 left_q16 = (u64)ebb_drained_q16(st, p, st->q_us) * p->drain_ppm / CC_ONE_PPM;
+	u32 q_us = ebb_joins(conn, st, p) ? cc_max_u32(st->high_us, st->last_high_us) : st->q_us;
+	/* At level 0 all that drain together keep the same part. */
+	u64 left_q16 = (u64)ebb_drained_q16(st, p, st->level == 0 ? q_us : st->q_us) *
+		       p->drain_ppm / CC_ONE_PPM;
 	u64 window_q16 = ebb_measured_q16(conn, st, ack);
 	/* W'/W */
 	u64 measured_q10 =
@@ -544,7 +590,7 @@ static void ebb_drain(struct cc_conn *conn, struct ebb_state *st, const struct e
 
 	if (conn->cwnd_pkts <= CC_CWND_FLOOR_PKTS)
 		return;
-	if (st->level == 0 && st->empty > p->patience) {
+	if (st->level == 0 && st->fast) {
 		ebb_settle(st);
 		return;
 	}
@@ -576,7 +622,7 @@ static void ebb_lose(struct cc_conn *conn, struct ebb_state *st, const struct eb
 
 	if (!marked && !excessive &&
 	    (q_us < ebb_part(st->q_max_us, p->full_ppm) || q_us < ebb_noise_us(st) ||
-	     ebb_loses_as_usual(st, p))) {
+	     ebb_loses_as_usual(conn, st, p))) {
 		if (reno_in_slow_start(conn))
 			ebb_set_window(conn, st, (u64)from_pkts << 16);
 		return;
@@ -658,6 +704,12 @@ static void ebb_on_ack(struct cc_conn *conn, struct ebb_state *st, const struct 
 	if (!cc_after(st->round_end_pkts, ack->sample_prior_pkts)) {
 		st->round_end_pkts = cc_low_u32(ack->delivered_pkts);
 		conn->notes |= CC_NOTE_ROUND;
+		ebb_end_lane(st, p);
+		/* The lane of a window of less than eight packets. Beside others the queue falls
+		 * without a yield now and then, and a small window would shrink with each such
+		 * test. */
+		if (!ebb_competes(conn, st, p))
+			ebb_judge(conn, st, p, ack);
 		ebb_round(conn, st, p);
 	}
 	ebb_judge(conn, st, p, ack);
@@ -669,7 +721,7 @@ static void ebb_on_ack(struct cc_conn *conn, struct ebb_state *st, const struct 
 	if (reno_in_slow_start(conn))
 		ebb_start(conn, st, p, ack->acked_pkts, limited);
 	else if (st->hold == 0 && st->test == 0 &&
-		 (st->q_us >= ebb_theta_us(conn, st, p) || ebb_joins(st, p)))
+		 (st->q_us >= ebb_theta_us(conn, st, p) || ebb_joins(conn, st, p)))
 		ebb_drain(conn, st, p, ack);
 	else if (st->hold == 0 && st->test == 0 && limited)
 		ebb_grow(conn, st, ack->acked_pkts);

@@ -263,7 +263,7 @@ fn growth_in_low_delay() {
     assert!((64..=66).contains(&acked), "{acked}");
 }
 
-// eq. 4: from the 9th empty round on growth doubles, up to W/8 per round trip.
+// eq. 4: before the first drain growth doubles from the 9th empty round on, up to W/8 per round trip.
 #[test]
 fn an_empty_queue_is_filled_ever_faster() {
     let grown = |rounds: u32| {
@@ -280,6 +280,27 @@ fn an_empty_queue_is_filled_ever_faster() {
     assert_eq!([grown(8), grown(9), grown(10)], [3, 7, 15]);
     // The window was 1009 packets when the round began.
     assert_eq!(grown(20), 126);
+}
+
+// After a drain of 1000 packets an epoch lasts longer: m = (0.03 + 10/160) sqrt(1000/0.040) / 0.625 = 23.4 rounds of
+// growth, and 8 + 1.5 m = 43.
+#[test]
+fn the_growth_of_an_epoch_is_not_fast() {
+    let grown = |rounds: u32| {
+        let mut f = Ebb::avoiding(&[], 1000);
+        f.lane(10_000);
+        assert_eq!(f.test(), 4);
+        (0..rounds).for_each(|_| {
+            (f.conn.cwnd_pkts, f.conn.ssthresh_pkts) = (776, 776);
+            f.round(0);
+        });
+        (f.conn.cwnd_pkts, f.conn.ssthresh_pkts) = (1000, 1000);
+        f.conn.cwnd_cnt = 0;
+        f.hear(1000, 0, 0, f.round_start.wrapping_sub(1));
+        f.w() - 1000
+    };
+    // 0.625 sqrt(776 * 0.040) = 3.48
+    assert_eq!([grown(43), grown(44), grown(45)], [3, 6, 13]);
 }
 
 // q is not yet of what fast growth has added.
@@ -341,6 +362,58 @@ fn a_rate_that_falls_fails_the_test() {
         f.test()
     };
     assert_eq!([test_at(77), test_at(76), test_at(75), test_at(74)], [0, 0, 0, 1]);
+}
+
+// 18 packets become 13.97. Of a link of 18 per base RTT, 0.97 less an eighth of the 5 taken, 16.8, are asked for, and two
+// less below 16.
+#[test]
+fn a_small_window_may_miss_two_packets() {
+    let test_at = |rate_pkts: u32| {
+        let mut f = Ebb::avoiding(&[STILL], 18);
+        f.rate_pkts = 18;
+        f.round(0);
+        f.lane(10_000);
+        (0..3).for_each(|_| {
+            f.round(10_000);
+        });
+        assert_eq!((f.w(), f.test()), (13, 1));
+        f.rate_pkts = rate_pkts;
+        f.lane(0);
+        f.test()
+    };
+    assert_eq!([test_at(15), test_at(14)], [0, 1]);
+}
+
+// Windows of less than eight packets have no lane within a round.
+#[test]
+fn the_end_of_the_last_round_is_judged_too() {
+    let mut f = Ebb::avoiding(&[STILL], 100);
+    f.round(0);
+    f.lane(10_000);
+    (0..3).for_each(|_| {
+        f.round(10_000);
+    });
+    (0..3).for_each(|_| {
+        f.amid(0);
+    });
+    assert_eq!(f.test(), 1);
+    f.judge(0);
+    assert_eq!((f.test(), f.level_us(), f.w()), (0, 10_000, 77));
+}
+
+// From 8 ms, which is more than 0.75 theta, q has fallen by more than a 32nd of 48 ms: 100 (40/48) 0.97 = 80.8.
+#[test]
+fn a_flow_joins_a_drain_that_it_has_missed() {
+    let after = |before_us: i32, q_us: i32| {
+        let mut f = Ebb::avoiding(&[STILL], 100);
+        f.rate_pkts = 100;
+        f.round(before_us);
+        f.lane(q_us);
+        (f.w(), f.test())
+    };
+    assert_eq!(after(8_000, 6_500), (100, 0));
+    assert_eq!(after(8_000, 6_499), (80, 4));
+    assert_eq!(after(7_499, 3_000), (100, 0));
 }
 
 #[test]
@@ -449,6 +522,27 @@ fn as_many_losses_as_at_an_empty_queue_are_tolerated_at_a_full_one() {
         f.w()
     };
     assert_eq!([after(0, 1), after(1, 1), after(1, 10)], [50, 100, 50]);
+}
+
+// Two of 100 in 32 rounds are 1.3 %, six times that is 7.6 %. Five more make 5 % of the loss rate: more than `usual`, but not
+// than 2.5 times that, which a window of 16 packets and more is allowed.
+#[test]
+fn a_larger_window_tolerates_more_usual_losses() {
+    let after = |cwnd_pkts: u32| {
+        let mut f = Ebb::avoiding(&[STILL], 100);
+        for _ in 0..32 {
+            f.conn.cwnd_pkts = 100;
+            let amid = f.round_start.wrapping_sub(1);
+            f.hear(50, 2, 0, amid);
+            f.hear(48, 0, 0, amid);
+            f.round(0);
+        }
+        f.round(8_000);
+        f.conn.cwnd_pkts = cwnd_pkts;
+        lose(&mut f, 5);
+        f.w()
+    };
+    assert_eq!([after(16), after(14)], [16, 7]);
 }
 
 // 40 ms / 32 is 1.25 ms.

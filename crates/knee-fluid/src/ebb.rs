@@ -32,8 +32,10 @@ const PACKET: f64 = 1.25;
 const DRAIN: f64 = 0.97;
 const GAIN: f64 = 0.625;
 const YIELD: f64 = 0.75;
-const PATIENCE: u32 = 8;
+const PATIENCE: f64 = 8.0;
 const PACING: f64 = 1.25;
+/// Most round trips with an empty queue before growth doubles.
+const PATIENCE_MAX: f64 = 200.0;
 /// Packets of a lane, and rounds of a test, after one that failed, and after fast growth.
 const LANE_PKTS: f64 = 8.0;
 const TEST_ROUNDS: u32 = 4;
@@ -162,6 +164,8 @@ struct Flow {
     /// Packets per round trip.
     alpha_pkts: f64,
     empty_rounds: u32,
+    /// Doublings of eq. 4.
+    doublings: u32,
     test: u32,
     hold: u32,
     /// What the latest drain found.
@@ -183,6 +187,7 @@ impl Flow {
             round_end_pkts: 0.0,
             alpha_pkts: 0.0,
             empty_rounds: 0,
+            doublings: 0,
             test: 0,
             hold: 0,
             test_window_pkts: 0.0,
@@ -212,6 +217,7 @@ impl Flow {
         }
         if round {
             self.round_end_pkts = ack.sent_pkts;
+            self.judge(ack, base_s);
             self.end_round(base_s);
         }
         self.judge(ack, base_s);
@@ -228,7 +234,7 @@ impl Flow {
     fn end_round(&mut self, base_s: f64) {
         if self.round_s <= THETA_S / 4.0 {
             self.empty_rounds += 1;
-        } else if self.empty_rounds > PATIENCE && self.test == 0 {
+        } else if self.doublings > 0 && self.test == 0 {
             self.settle();
         } else {
             self.empty_rounds = 0;
@@ -243,18 +249,25 @@ impl Flow {
         self.test = self.test.saturating_sub(1);
         // eq. 1.
         let low = GAIN * (self.window_pkts * (base_s + self.q_s)).sqrt();
-        let doublings = self.empty_rounds.saturating_sub(PATIENCE).min(20);
         // eq. 4.
-        self.alpha_pkts = if doublings > 0 {
-            low.max((low * f64::from(1u32 << doublings)).min(self.window_pkts / 8.0))
+        self.doublings = self.empty_rounds.saturating_sub(self.patience(base_s)).min(20);
+        self.alpha_pkts = if self.doublings > 0 {
+            low.max((low * f64::from(1u32 << self.doublings)).min(self.window_pkts / 8.0))
         } else {
             low
         };
     }
 
+    /// Of eq. 4: round trips with an empty queue before growth doubles.
+    fn patience(&self, base_s: f64) -> u32 {
+        let missing = 1.0 - DRAIN + THETA_S / 4.0 / base_s;
+        let rounds = missing * (self.test_window_pkts / base_s).sqrt() / GAIN;
+        (PATIENCE + 1.5 * rounds).min(PATIENCE_MAX) as u32
+    }
+
     /// Fast growth ends: once all that it has added has arrived, q tells.
     fn settle(&mut self) {
-        (self.empty_rounds, self.hold) = (0, SETTLE_ROUNDS);
+        (self.empty_rounds, self.doublings, self.hold) = (0, 0, SETTLE_ROUNDS);
     }
 
     /// eq. 3.
@@ -264,7 +277,8 @@ impl Flow {
         }
         let taken = 1.0 - self.window_pkts / self.test_window_pkts;
         let fall_s = (taken * (base_s + self.test_q_s)).min(self.test_q_s);
-        let rate_pps = (ack.sample_pkts + 1.0) / ack.rtt_s;
+        let more_pkts = if self.window_pkts < 16.0 { 2.0 } else { 1.0 };
+        let rate_pps = (ack.sample_pkts + more_pkts) / ack.rtt_s;
         let slower = DRAIN * self.test_rate_pps - rate_pps > taken / 8.0 * self.test_rate_pps;
         let rate_tells = self.window_pkts >= 8.0 && taken >= 0.1;
         if self.test_q_s - self.q_s >= YIELD * fall_s && !(rate_tells && slower) {
@@ -275,7 +289,7 @@ impl Flow {
 
     /// eq. 2. Whether it drained.
     fn drain(&mut self, ack: &Ack, base_s: f64) -> bool {
-        if self.empty_rounds > PATIENCE {
+        if self.doublings > 0 {
             self.settle();
             return false;
         }
