@@ -314,11 +314,20 @@ static u32 copa_decreased(struct copa_state *st, u32 window_pkts, u64 change_q32
 	return cc_min_u32(floor_pkts + (u32)(left_q32 >> 32), window_pkts);
 }
 
-/* The rule of section 2.1 for one ACK; the window may be ssthresh's, in recovery. */
+/* The window that the rule moves: where the stack takes it, in recovery (CO-g). */
+static u32 copa_window_pkts(const struct cc_conn *conn)
+{
+	if (conn->phase == CC_RECOVERY || conn->phase == CC_CWR)
+		return cc_min_u32(conn->ssthresh_pkts, conn->cwnd_max_pkts);
+	return conn->cwnd_pkts;
+}
+
+/* The rule of section 2.1 for one ACK: that window after it. */
 static u32 copa_moved(const struct cc_conn *conn, struct copa_state *st,
 		      const struct copa_params *p, const struct cc_ack *ack,
-		      const struct copa_rtt *rtt, u32 window_pkts)
+		      const struct copa_rtt *rtt)
 {
+	u32 window_pkts = copa_window_pkts(conn);
 	u32 counted = reno_counted_pkts(p->count, ack->acked_pkts);
 
 	if (!copa_above_target(st, rtt, window_pkts))
@@ -356,12 +365,10 @@ static void copa_on_rtt(struct cc_conn *conn, struct copa_state *st, const struc
 	if (st->round_ended)
 		conn->notes |= CC_NOTE_ROUND;
 	if (conn->phase == CC_RECOVERY || conn->phase == CC_CWR) {
-		u32 window_pkts = cc_min_u32(conn->ssthresh_pkts, conn->cwnd_max_pkts);
-
 		if (st->round_ended)
-			copa_round(st, p, window_pkts, 0);
-		window_pkts = copa_moved(conn, st, p, ack, &rtt, window_pkts);
-		conn->ssthresh_pkts = cc_max_u32(window_pkts, CC_CWND_FLOOR_PKTS);
+			copa_round(st, p, copa_window_pkts(conn), 0);
+		conn->ssthresh_pkts =
+		    cc_max_u32(copa_moved(conn, st, p, ack, &rtt), CC_CWND_FLOOR_PKTS);
 		st->moved = 1;
 	}
 	copa_pace(conn, p, rtt.standing_us);
@@ -370,7 +377,7 @@ static void copa_on_rtt(struct cc_conn *conn, struct copa_state *st, const struc
 static void copa_avoid(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p,
 		       const struct cc_ack *ack, const struct copa_rtt *rtt)
 {
-	u32 window_pkts = copa_moved(conn, st, p, ack, rtt, conn->cwnd_pkts);
+	u32 window_pkts = copa_moved(conn, st, p, ack, rtt);
 
 	if (window_pkts < conn->cwnd_pkts) {
 		conn->notes |= CC_NOTE_DELAY_BACKOFF;
