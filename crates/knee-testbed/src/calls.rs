@@ -42,7 +42,7 @@ pub(crate) fn follow(
     // Nobody waits for it, or for the clock, if another thread has failed.
     let _ = ready.send(());
     let Ok(clock) = start.recv() else { return Ok(flows) };
-    let zero_ns = clock.zero_ns();
+    let zero_ns = clock.zero_ns;
     let mut take = |call: TracedCall<'_>| {
         let flow = flow_of(call.socket.local.port()).and_then(|index| flows.get_mut(index));
         if let Some(flow) = flow {

@@ -49,7 +49,7 @@ pub use variants::Variants;
 
 use capture::CaptureFile;
 use error::{Doing, joined};
-use forwarder::Forwarder;
+use forwarder::{Forwarder, PathRecord};
 use knee_run::{
     FlowCounters, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, RealTime, RunOptions, RunRecord,
     RunSpec, Tell, Transfer, Unfinished,
@@ -65,11 +65,15 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use traffic::{Received, Sent};
 
 /// Longest time until the recording of calls has begun.
 const LONGEST_START: Duration = Duration::from_secs(10);
 /// Time between the end of the preparations and time 0.
 const LEAD: Duration = Duration::from_millis(20);
+
+/// Bytes written at once where the path waits meanwhile.
+const SHORT_CHUNK_BYTES: usize = 16 << 10;
 
 /// What the machine's clock counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,21 +88,25 @@ pub enum Time {
 #[derive(Clone, Copy)]
 struct Clock {
     zero: Instant,
+    /// The same, on the clock of the kernel's TCP.
+    zero_ns: Ns,
+}
+
+/// What [`Instant`] counts, in fewer instructions: it is asked for several times per packet.
+fn monotonic_ns() -> Ns {
+    let now = nix::time::ClockId::CLOCK_MONOTONIC.now();
+    now.map_or(0, |t| t.tv_sec() as Ns * NS_PER_S + t.tv_nsec() as Ns)
 }
 
 impl Clock {
-    /// Time 0 on the clock of the kernel's TCP, which is the same.
-    fn zero_ns(self) -> Ns {
-        let (instant, now) = (Instant::now(), nix::time::ClockId::CLOCK_MONOTONIC.now());
-        let now_ns = now.map_or(0, |t| t.tv_sec() as Ns * NS_PER_S + t.tv_nsec() as Ns);
-        match self.zero.checked_duration_since(instant) {
-            Some(ahead) => now_ns + ahead.as_nanos() as Ns,
-            None => now_ns - instant.duration_since(self.zero).as_nanos() as Ns,
-        }
+    /// Whose time 0 is in `ahead`.
+    fn starting_in(ahead: Duration) -> Self {
+        let (zero, now_ns) = (Instant::now() + ahead, monotonic_ns());
+        Self { zero, zero_ns: now_ns + ahead.as_nanos() as Ns }
     }
 
     fn now_ns(self) -> Ns {
-        Instant::now().saturating_duration_since(self.zero).as_nanos() as Ns
+        monotonic_ns().saturating_sub(self.zero_ns)
     }
 
     fn wait_for_zero(self) {
@@ -173,8 +181,16 @@ pub fn run_in(
     let [sender, receiver] = namespace::namespaces(&plan)?;
     let variants = loaded.map_or_else(|| Variants::load(&Variants::needed(spec)), Ok)?;
     variants.seed(spec.seed)?;
-    let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants, &receiver))??;
-    let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan, &sender))??;
+    // In real time each end and the path have threads of their own, so that all can keep their times.
+    let together = (time == Time::Virtual).then(traffic::new_epoll).transpose()?;
+    let epoll = || together.clone().map_or_else(traffic::new_epoll, Ok);
+    let chunk_bytes = if together.is_some() { SHORT_CHUNK_BYTES } else { payload::CHUNK_BYTES };
+    let (of_senders, of_receivers) = (epoll()?, epoll()?);
+    let senders = sender.inside(|| {
+        traffic::Senders::new(spec, &plan, &variants, &receiver, of_senders, chunk_bytes)
+    })??;
+    let receivers =
+        receiver.inside(|| traffic::Receivers::new(spec, &plan, &sender, of_receivers))??;
     let qlog = options.qlog.as_deref();
     let connections = quic::Connections::new(spec, &plan, [&sender, &receiver], qlog)?;
     let alarm = Alarm::default();
@@ -199,7 +215,7 @@ pub fn run_in(
                 let ready = is_ready.recv_timeout(LONGEST_START).map_err(io::Error::other);
                 ready.doing("beginning to record calls")?;
             }
-            let clock = Clock { zero: Instant::now() + LEAD };
+            let clock = Clock::starting_in(LEAD);
             let _ = clock_of_calls.send(clock);
             let capture = capture.map(|file| file.start(clock)).transpose()?;
             let devices = [sender.device()?, receiver.device()?];
@@ -210,15 +226,25 @@ pub fn run_in(
                     told = forwarder.tell(told, tell);
                 }
             };
-            let path = thread("knee-path")
-                .spawn_scoped(s, move || alarm.guard(|| forwarder.run(alarm, watch)))
-                .doing("starting a thread")?;
-            let sent = thread("knee-send")
-                .spawn_scoped(s, move || alarm.guard(|| senders.run(clock, alarm, tell)))
-                .doing("starting a thread");
-            let received = thread("knee-receive")
-                .spawn_scoped(s, move || alarm.guard(|| receivers.run(clock, alarm, tell)))
-                .doing("starting a thread");
+            let ends = match together {
+                Some(epoll) => {
+                    let run =
+                        move || forwarder.run_with(senders, receivers, &epoll, alarm, tell, watch);
+                    let all = thread("knee-path").spawn_scoped(s, move || alarm.guard(run));
+                    Ok(Ends::Together(all.doing("starting a thread")?))
+                }
+                None => {
+                    let path = thread("knee-path")
+                        .spawn_scoped(s, move || alarm.guard(|| forwarder.run(alarm, watch)))
+                        .doing("starting a thread")?;
+                    let sent = thread("knee-send")
+                        .spawn_scoped(s, move || alarm.guard(|| senders.run(clock, alarm, tell)));
+                    let received = thread("knee-receive")
+                        .spawn_scoped(s, move || alarm.guard(|| receivers.run(clock, alarm, tell)));
+                    let ends = sent.and_then(|sent| Ok(Ends::Apart(path, sent, received?)));
+                    ends.doing("starting a thread")
+                }
+            };
             let quic = connections
                 .map(|connections| {
                     thread("knee-quic")
@@ -228,14 +254,14 @@ pub fn run_in(
                         .doing("starting a thread")
                 })
                 .transpose();
-            if sent.is_err() || received.is_err() || quic.is_err() {
+            if ends.is_err() || quic.is_err() {
                 alarm.raise();
             }
-            let path = joined(path);
-            let (sent, received) = (sent.map(joined), received.map(joined));
+            let ends = ends.map(Ends::joined);
             let quic = quic.map(|handle| handle.map(joined));
             let quic = quic?.transpose()?.unwrap_or_default();
-            Ok::<_, TestbedError>((path?, sent??, received??, quic))
+            let (path, sent, received) = ends??;
+            Ok::<_, TestbedError>((path, sent, received, quic))
         };
         let others = others();
         if others.is_err() {
@@ -276,6 +302,26 @@ pub fn run_in(
     })
 }
 
+/// The threads of the path and of the applications at both ends.
+enum Ends<'s> {
+    Together(Joined<'s, (PathRecord, Vec<Sent>, Vec<Received>)>),
+    Apart(Joined<'s, PathRecord>, Joined<'s, Vec<Sent>>, Joined<'s, Vec<Received>>),
+}
+
+type Joined<'s, T> = thread::ScopedJoinHandle<'s, Result<T, TestbedError>>;
+
+impl Ends<'_> {
+    fn joined(self) -> Result<(PathRecord, Vec<Sent>, Vec<Received>), TestbedError> {
+        match self {
+            Self::Together(all) => joined(all),
+            Self::Apart(path, sent, received) => {
+                let (path, sent, received) = (joined(path), joined(sent), joined(received));
+                Ok((path?, sent?, received?))
+            }
+        }
+    }
+}
+
 /// Packets lost between an end and the forwarder are no part of the path.
 fn lossless(ends: &[&Namespace]) -> Result<(), TestbedError> {
     let mut lost_pkts = 0;
@@ -292,9 +338,9 @@ fn flow(
     spec: &RunSpec,
     plan: &Plan,
     index: usize,
-    path: &forwarder::PathRecord,
-    sent: &traffic::Sent,
-    received: &traffic::Received,
+    path: &PathRecord,
+    sent: &Sent,
+    received: &Received,
     called: calls::Called,
     own: Option<FlowCounters>,
 ) -> FlowRecord {

@@ -45,7 +45,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// Where the running paths are known. Only root can enter.
@@ -444,7 +444,7 @@ fn keep_few_privileges(captures: bool) -> Result<(), ShellError> {
 fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellError> {
     let Prepared { listener, signals, ends, devices, spec, capture } = prepared;
     keep_few_privileges(capture.is_some())?;
-    let clock = Clock { zero: Instant::now() + LEAD };
+    let clock = Clock::starting_in(LEAD);
     let capture = capture.map(|file| file.start(clock)).transpose()?;
     let forwarder = Forwarder::new(&spec, None, clock, devices, capture, Time::Real);
     let (alarm, shown) = (Alarm::default(), Shown::default());

@@ -9,8 +9,8 @@ use crate::{
     variants::Variants,
 };
 use knee_run::{
-    DelayStats, Emission, FlowKind, FlowSample, NS_PER_MS, Ns, Progress, RunSpec, TcpSpec, Tell,
-    Workload,
+    DelayStats, Direction, Emission, FlowKind, FlowSample, NS_PER_MS, Ns, Progress, RunSpec,
+    TcpSpec, Tell, Workload,
 };
 use nix::{
     errno::Errno,
@@ -33,6 +33,7 @@ use std::{
     fs, io,
     ops::Range,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    sync::Arc,
 };
 
 sockopt_impl!(
@@ -147,11 +148,49 @@ impl Sender {
     }
 }
 
+/// What an epoll's event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    Sender(usize),
+    Receiver(usize),
+    Device(Direction),
+}
+
+impl Watched {
+    pub(crate) fn event(self, flags: EpollFlags) -> EpollEvent {
+        let (kind, index) = match self {
+            Self::Sender(index) => (0, index),
+            Self::Receiver(index) => (1, index),
+            Self::Device(direction) => (2, direction as usize),
+        };
+        EpollEvent::new(flags, kind << 32 | index as u64)
+    }
+
+    pub(crate) fn of(event: EpollEvent) -> Self {
+        let index = event.data() as u32 as usize;
+        match event.data() >> 32 {
+            0 => Self::Sender(index),
+            1 => Self::Receiver(index),
+            _ if index == Direction::Forward as usize => Self::Device(Direction::Forward),
+            _ => Self::Device(Direction::Reverse),
+        }
+    }
+}
+
+/// An epoll that sockets and devices are added to.
+pub(crate) fn new_epoll() -> Result<Arc<Epoll>, TestbedError> {
+    Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll").map(Arc::new)
+}
+
 /// All senders of a run over TCP and UDP.
 pub(crate) struct Senders<'a> {
     spec: &'a RunSpec,
     plan: &'a Plan,
-    epoll: Epoll,
+    epoll: Arc<Epoll>,
+    /// Most bytes written at once.
+    chunk_bytes: usize,
+    /// Bins that have ended.
+    bin: usize,
     timers: BinaryHeap<Reverse<(Ns, usize, Timer)>>,
     flows: Vec<Sender>,
     payload: Payload,
@@ -164,6 +203,8 @@ impl<'a> Senders<'a> {
         plan: &'a Plan,
         variants: &Variants,
         far: &Namespace,
+        epoll: Arc<Epoll>,
+        chunk_bytes: usize,
     ) -> Result<Self, TestbedError> {
         let mut timers = BinaryHeap::new();
         let mut flows = Vec::with_capacity(spec.flows.len());
@@ -205,8 +246,8 @@ impl<'a> Senders<'a> {
                 ..Sender::none()
             });
         }
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
-        Ok(Self { spec, plan, epoll, timers, flows, payload: Payload::new() })
+        let payload = Payload::new();
+        Ok(Self { spec, plan, epoll, chunk_bytes, bin: 0, timers, flows, payload })
     }
 
     pub(crate) fn run(
@@ -217,31 +258,46 @@ impl<'a> Senders<'a> {
     ) -> Result<Vec<Sent>, TestbedError> {
         set_timerslack(1).doing("setting the timer slack")?;
         clock.wait_for_zero();
-        let (end_ns, bin_ns) = (self.spec.duration_ns, self.spec.record.bin_ns);
-        let (mut bin, bins) = (0, self.spec.bins());
         let mut events = [EpollEvent::empty(); EVENTS];
-        while !alarm.raised() {
-            let now_ns = clock.now_ns();
-            while let Some(&Reverse((due_ns, index, timer))) = self.timers.peek()
-                && due_ns <= now_ns.min(end_ns)
-            {
-                self.timers.pop();
-                self.fire(clock, index, timer)?;
-            }
-            while bin < bins && now_ns >= ((bin as u64 + 1) * bin_ns).min(end_ns) {
-                bin += 1;
-                self.sample(bin, tell)?;
-            }
-            if now_ns >= end_ns {
-                break;
-            }
-            let timer_ns = self.timers.peek().map_or(end_ns, |Reverse((due_ns, ..))| *due_ns);
-            let bin_ns = if bin < bins { (bin as u64 + 1) * bin_ns } else { end_ns };
-            let until_ns = timer_ns.min(bin_ns).min(end_ns);
+        while !alarm.raised()
+            && let Some(until_ns) = self.turn(clock, tell)?
+        {
             for event in wait(&self.epoll, &mut events, until_ns.saturating_sub(clock.now_ns()))? {
-                self.on_socket(event.data() as usize)?;
+                if let Watched::Sender(index) = Watched::of(*event) {
+                    self.on_socket(index)?;
+                }
             }
         }
+        self.finish()
+    }
+
+    /// Does what is due; when the next is, unless the run has ended.
+    pub(crate) fn turn(
+        &mut self,
+        clock: Clock,
+        tell: Option<Tell<'_>>,
+    ) -> Result<Option<Ns>, TestbedError> {
+        let (end_ns, bin_ns) = (self.spec.duration_ns, self.spec.record.bin_ns);
+        let (bins, now_ns) = (self.spec.bins(), clock.now_ns());
+        while let Some(&Reverse((due_ns, index, timer))) = self.timers.peek()
+            && due_ns <= now_ns.min(end_ns)
+        {
+            self.timers.pop();
+            self.fire(clock, index, timer)?;
+        }
+        while self.bin < bins && now_ns >= ((self.bin as u64 + 1) * bin_ns).min(end_ns) {
+            self.bin += 1;
+            self.sample(self.bin, tell)?;
+        }
+        if now_ns >= end_ns {
+            return Ok(None);
+        }
+        let timer_ns = self.timers.peek().map_or(end_ns, |Reverse((due_ns, ..))| *due_ns);
+        let bin_ns = if self.bin < bins { (self.bin as u64 + 1) * bin_ns } else { end_ns };
+        Ok(Some(timer_ns.min(bin_ns).min(end_ns)))
+    }
+
+    pub(crate) fn finish(mut self) -> Result<Vec<Sent>, TestbedError> {
         for index in 0..self.flows.len() {
             self.close(index)?;
         }
@@ -264,7 +320,7 @@ impl<'a> Senders<'a> {
                     self.time_udp(index);
                     return Ok(());
                 }
-                let room = EpollEvent::new(EpollFlags::EPOLLOUT, index as u64);
+                let room = Watched::Sender(index).event(EpollFlags::EPOLLOUT);
                 self.epoll.add(socket, room).doing("watching a socket")?;
                 self.flows[index].watched = true;
                 self.write(clock.now_ns(), index)
@@ -303,7 +359,7 @@ impl<'a> Senders<'a> {
         }
         flow.watched = wanted;
         let flags = if wanted { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
-        let mut room = EpollEvent::new(flags, index as u64);
+        let mut room = Watched::Sender(index).event(flags);
         match &flow.socket {
             Some(socket) => self.epoll.modify(socket, &mut room).doing("watching a socket"),
             None => Ok(()),
@@ -311,7 +367,7 @@ impl<'a> Senders<'a> {
     }
 
     /// A socket has room, or has failed.
-    fn on_socket(&mut self, index: usize) -> Result<(), TestbedError> {
+    pub(crate) fn on_socket(&mut self, index: usize) -> Result<(), TestbedError> {
         let flow = &mut self.flows[index];
         let Some(socket) = &flow.socket else { return Ok(()) };
         let failed = |source: io::Error| TestbedError::Connection {
@@ -329,7 +385,7 @@ impl<'a> Senders<'a> {
         if flow.pending_bytes == 0 {
             return self.watch(index, false);
         }
-        let len = flow.pending_bytes.min(CHUNK_BYTES as u64) as usize;
+        let len = flow.pending_bytes.min(self.chunk_bytes as u64) as usize;
         let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
         match send(socket.as_raw_fd(), self.payload.at(flow.written_bytes, len), flags) {
             Ok(written) => {
@@ -415,7 +471,9 @@ enum Receiver {
 /// All receivers of a run over TCP and UDP.
 pub(crate) struct Receivers<'a> {
     spec: &'a RunSpec,
-    epoll: Epoll,
+    epoll: Arc<Epoll>,
+    /// Bins that have been told of.
+    told: usize,
     sockets: Vec<Receiver>,
     received: Vec<Received>,
     payload: Payload,
@@ -428,8 +486,8 @@ impl<'a> Receivers<'a> {
         spec: &'a RunSpec,
         plan: &Plan,
         far: &Namespace,
+        epoll: Arc<Epoll>,
     ) -> Result<Self, TestbedError> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
         let mut sockets = Vec::with_capacity(spec.flows.len());
         for (index, flow) in plan.flows.iter().enumerate() {
             if flow.quic.is_some() {
@@ -456,7 +514,7 @@ impl<'a> Receivers<'a> {
                 WindowClamp.set(&socket, &window_bytes).doing("setting TCP_WINDOW_CLAMP")?;
                 listen(&socket, Backlog::MAXCONN).doing("listening")?;
             }
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
+            let event = Watched::Receiver(index).event(EpollFlags::EPOLLIN);
             epoll.add(&socket, event).doing("watching a socket")?;
             sockets.push(match flow.tcp {
                 Some(_) => Receiver::Listens(socket),
@@ -469,6 +527,7 @@ impl<'a> Receivers<'a> {
         Ok(Self {
             spec,
             epoll,
+            told: 0,
             sockets,
             received: received.collect(),
             payload: Payload::new(),
@@ -483,30 +542,38 @@ impl<'a> Receivers<'a> {
         tell: Option<Tell<'_>>,
     ) -> Result<Vec<Received>, TestbedError> {
         set_timerslack(1).doing("setting the timer slack")?;
-        let end_ns = self.spec.duration_ns;
-        let mut told = 0;
         let mut events = [EpollEvent::empty(); EVENTS];
         while !alarm.raised() {
             let now_ns = clock.now_ns();
-            let left_ns = end_ns.saturating_sub(now_ns);
+            let left_ns = self.spec.duration_ns.saturating_sub(now_ns);
             if left_ns == 0 {
                 break;
             }
-            if let Some(tell) = tell {
-                let ended = now_ns.checked_div(self.spec.record.bin_ns).unwrap_or(0) as usize;
-                for (flow, received) in self.received.iter().enumerate() {
-                    received.tell(flow, told..ended, tell);
-                }
-                told = ended;
-            }
+            self.tell(now_ns, tell);
             for event in wait(&self.epoll, &mut events, left_ns)? {
-                self.on_socket(clock, event.data() as usize)?;
+                if let Watched::Receiver(index) = Watched::of(*event) {
+                    self.on_socket(clock, index)?;
+                }
             }
         }
-        Ok(self.received)
+        Ok(self.finish())
     }
 
-    fn on_socket(&mut self, clock: Clock, index: usize) -> Result<(), TestbedError> {
+    /// Tells of the bins that have ended.
+    pub(crate) fn tell(&mut self, now_ns: Ns, tell: Option<Tell<'_>>) {
+        let Some(tell) = tell else { return };
+        let ended = now_ns.checked_div(self.spec.record.bin_ns).unwrap_or(0) as usize;
+        for (flow, received) in self.received.iter().enumerate() {
+            received.tell(flow, self.told..ended, tell);
+        }
+        self.told = ended;
+    }
+
+    pub(crate) fn finish(self) -> Vec<Received> {
+        self.received
+    }
+
+    pub(crate) fn on_socket(&mut self, clock: Clock, index: usize) -> Result<(), TestbedError> {
         let socket = match &self.sockets[index] {
             Receiver::Listens(socket) => {
                 let new = match accept4(
@@ -518,7 +585,7 @@ impl<'a> Receivers<'a> {
                     Err(Errno::EAGAIN | Errno::ECONNABORTED) => return Ok(()),
                     Err(error) => return Err(error).doing("accepting a connection"),
                 };
-                let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
+                let event = Watched::Receiver(index).event(EpollFlags::EPOLLIN);
                 self.epoll.add(&new, event).doing("watching a socket")?;
                 self.sockets[index] = Receiver::Connected(new);
                 return Ok(());
@@ -576,6 +643,35 @@ pub(crate) fn wait<'e>(
     match waited {
         Ok(n) => Ok(&events[..n]),
         Err(Errno::EINTR) => Ok(&[]),
+        Err(error) => Err(error).doing("waiting for sockets"),
+    }
+}
+
+/// As [`wait`], with one call where the kernel has it (Linux 5.11).
+pub(crate) fn wait_exactly<'e>(
+    epoll: &Epoll,
+    events: &'e mut [EpollEvent],
+    timeout_ns: Ns,
+) -> Result<&'e [EpollEvent], TestbedError> {
+    let timeout = TimeSpec::nanoseconds(timeout_ns.min(LONGEST_SLEEP_NS) as i64);
+    let to = events.as_mut_ptr().cast::<libc::epoll_event>();
+    // SAFETY: the kernel writes at most as many events as there is room for, which are of this layout
+    // (`repr(transparent)`), and reads the timeout. No signal mask is given.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll.0.as_raw_fd(),
+            to,
+            events.len() as libc::c_int,
+            timeout.as_ref() as *const libc::timespec,
+            std::ptr::null::<libc::sigset_t>(),
+            0usize,
+        )
+    };
+    match Errno::result(result) {
+        Ok(n) => Ok(&events[..n as usize]),
+        Err(Errno::EINTR) => Ok(&[]),
+        Err(Errno::ENOSYS) => wait(epoll, events, timeout_ns),
         Err(error) => Err(error).doing("waiting for sockets"),
     }
 }

@@ -91,9 +91,10 @@ pub(crate) fn arguments(image: &Path) -> Vec<String> {
         "-seed",
         "1",
         // Without a random generator of the real machine's. Long copies by single bytes, which real
-        // processors are fast at, are slow where each is counted.
+        // processors are fast at, are slow where each is counted. With SMAP each copy from or to a
+        // program leaves the translated code twice.
         "-cpu",
-        "max,-rdrand,-rdseed,-erms,-fsrm",
+        "max,-rdrand,-rdseed,-erms,-fsrm,-smap",
         "-M",
         "q35,hpet=off,memory-backend=memory,suppress-vmdesc=on",
         "-device",

@@ -493,7 +493,7 @@ fn a_path_too_fast_for_the_guest_is_refused() {
 repeat = 1
 
 [path]
-rate = "500mbit"
+rate = "2gbit"
 rtt = "10ms"
 queue = "1000p"
 
