@@ -407,6 +407,7 @@ fn a_flow_joins_a_drain_that_it_has_missed() {
     let after = |before_us: i32, q_us: i32| {
         let mut f = Ebb::avoiding(&[STILL], 100);
         f.rate_pkts = 100;
+        f.round(0);
         f.round(before_us);
         f.lane(q_us);
         (f.w(), f.test())

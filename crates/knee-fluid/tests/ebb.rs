@@ -7,8 +7,7 @@ fn cycle(rate_mbps: f64, rtt_ms: f64, flows: f64) -> EbbCycle {
     EbbCycle::new(capacity_pps, rtt_ms / 1e3 + 1.0 / capacity_pps, flows).expect("a path in range")
 }
 
-/// An epoch takes √x θ/0.625, where x is a flow's rate, and at least the test beside it. Fast growth
-/// (eq. 4) shortens long ones.
+/// An epoch takes √x θ/0.625, where x is a flow's rate, and at least the test beside it.
 #[test]
 fn an_epoch_takes_as_long_as_growth_by_what_a_drain_takes() {
     for (rate_mbps, rtt_ms, flows) in [(20.0, 40.0, 1.0), (20.0, 40.0, 2.0), (100.0, 40.0, 8.0)] {
@@ -21,15 +20,14 @@ fn an_epoch_takes_as_long_as_growth_by_what_a_drain_takes() {
     }
 }
 
-/// Less than half where fast growth (eq. 4) fills the queue within a round trip or two, and the window then rests: on fast
-/// links, whose queue is empty for more than eight round trips.
+/// No epoch is so long that growth would double (eq. 4).
 #[test]
 fn the_queue_is_about_half_of_theta_whatever_the_path() {
-    for (rate_mbps, least_s) in [(5.0, 0.0035), (20.0, 0.0035), (100.0, 0.002)] {
+    for rate_mbps in [5.0, 20.0, 100.0] {
         for rtt_ms in [20.0, 40.0, 100.0] {
             let EbbCycle { mean_queue_s, failed, .. } = cycle(rate_mbps, rtt_ms, 1.0);
             assert!(
-                (least_s..0.0055).contains(&mean_queue_s),
+                (0.0035..0.0055).contains(&mean_queue_s),
                 "{rate_mbps} {rtt_ms} {mean_queue_s}"
             );
             assert_eq!(failed, 0.0, "{rate_mbps} {rtt_ms}");
