@@ -234,7 +234,8 @@ fn enlarge_translations() -> io::Result<()> {
         let mut one_each: Vec<_> =
             bytes.chunks_mut(PAGE_BYTES).map(|page| IoSliceMut::new(&mut page[..1])).collect();
         for some in one_each.chunks_mut(libc::UIO_MAXIOV as usize) {
-            (&zero).read_vectored(some)?;
+            let bytes = (&zero).read_vectored(some)?;
+            debug_assert_eq!(bytes, some.len(), "/dev/zero gives what is asked for");
         }
         for page in bytes.chunks_mut(PAGE_BYTES) {
             std::hint::black_box(page)[0] = 1;
