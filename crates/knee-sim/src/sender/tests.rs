@@ -228,19 +228,25 @@ fn an_algorithm_that_owns_its_window_keeps_it_in_recovery() {
     assert_eq!((ack.sample_pkts, ack.sample_us, ack.sample_prior_pkts), (4, 103_000, 0));
 }
 
+/// A sender of profile RATE with a trace, whose `segments` are out, each at its pace.
+fn paced(segments: u32) -> (Sender, Vec<u32>) {
+    let params = Params::defaults(knee_cc::algorithm("bbr").unwrap());
+    let random = Random::stream(1, "test", 0);
+    let mut sender = Sender::new(params, &TcpOptions::default(), 0, random, false, true);
+    let mut out = Vec::new();
+    sender.write(0, Some(segments), &mut out);
+    while sender.pace_due_ns != NEVER {
+        sender.on_pace(sender.pace_due_ns, &mut out);
+    }
+    (sender, out)
+}
+
 /// Profile RATE: two thresholds in a row. The reordering timer, a millisecond late, finds the losses of 1, 3
 /// and 4; their repairs leave one after the other; the timeout comes in that recovery, and asks for nothing. Then the repair of 4
 /// arrives, that of 3, which left before it, does not: a new reduction, before the ACK is given.
 #[test]
 fn timers_alone_may_come_between_two_reductions() {
-    let params = Params::defaults(knee_cc::algorithm("bbr").unwrap());
-    let random = Random::stream(1, "test", 0);
-    let mut sender = Sender::new(params, &TcpOptions::default(), 0, random, false, true);
-    let mut out = Vec::new();
-    sender.write(0, Some(10), &mut out);
-    while sender.pace_due_ns != NEVER {
-        sender.on_pace(sender.pace_due_ns, &mut out);
-    }
+    let (mut sender, mut out) = paced(10);
     sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
     let sack = sacking([(2, 3), (5, 6), (0, 0)]);
     sender.on_ack(101 * NS_PER_MS, ack(1), Some(&sack), &mut out);
@@ -266,14 +272,7 @@ fn timers_alone_may_come_between_two_reductions() {
 /// repair ends the recovery, and reports three packets above the lost 5.
 #[test]
 fn an_ack_may_end_a_recovery_and_begin_another() {
-    let params = Params::defaults(knee_cc::algorithm("bbr").unwrap());
-    let random = Random::stream(1, "test", 0);
-    let mut sender = Sender::new(params, &TcpOptions::default(), 0, random, false, true);
-    let mut out = Vec::new();
-    sender.write(0, Some(5), &mut out);
-    while sender.pace_due_ns != NEVER {
-        sender.on_pace(sender.pace_due_ns, &mut out);
-    }
+    let (mut sender, mut out) = paced(5);
     sender.on_ack(100 * NS_PER_MS, ack(3), None, &mut out);
     sender.on_ack(101 * NS_PER_MS, ack(3), Some(&sacking([(4, 5), (0, 0), (0, 0)])), &mut out);
     assert_eq!((sender.timer, sender.tcb.phase()), (Timer::Reordering, Phase::Disorder));
