@@ -5,9 +5,9 @@
 #   scripts/fuzz.sh planted [NAME ...]  the same of the bugs in proofs/planted/, which it should find
 #   scripts/fuzz.sh read [TARGET ...]   what Knee reads: these targets of crates/knee-fuzz, or all
 #
-# The same inputs each time: KNEE_FUZZ_RUNS of each, else 20000. With KNEE_FUZZ_SECONDS each is fuzzed for so
-# long instead, from another seed, and what it learns stays in target/fuzz/corpus/ for the next time. An
-# input that fails is kept in target/fuzz/found/; it belongs into fuzz/corpus/ once the bug is mended.
+# The same inputs each time: KNEE_FUZZ_RUNS of each, else 20000. With KNEE_FUZZ_SECONDS each is fuzzed for so many
+# seconds of processor time instead, from another seed, and what it learns stays in target/fuzz/corpus/ for the next
+# time. An input that fails is kept in target/fuzz/found/; it belongs into fuzz/corpus/ once the bug is mended.
 # KNEE_FUZZ_JOBS: how many at a time, else one per core.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -44,9 +44,9 @@ longest() {
 fuzz() {
 	local program=$1 name=$2 corpus=$3 new=$out/corpus/$2
 	local options=("-max_len=$4" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1)
-	if [[ -n ${KNEE_FUZZ_SECONDS:-} ]]; then
-		options+=("-max_total_time=$KNEE_FUZZ_SECONDS")
-	else
+	options+=("-artifact_prefix=$out/found/$name-")
+	local seconds=${KNEE_FUZZ_SECONDS:-}
+	if [[ -z $seconds ]]; then
 		new=$out/new/$name
 		rm -rf "$new"
 		options+=("-runs=${KNEE_FUZZ_RUNS:-20000}" -seed=1)
@@ -55,7 +55,19 @@ fuzz() {
 	local inputs=("$new")
 	# A new algorithm has none yet.
 	[[ ! -d $corpus ]] || inputs+=("$corpus")
-	"$program" "${options[@]}" "-artifact_prefix=$out/found/$name-" "${inputs[@]}" >"$out/$name.log" 2>&1
+	if [[ -z $seconds ]]; then
+		"$program" "${options[@]}" "${inputs[@]}" >"$out/$name.log" 2>&1
+		return
+	fi
+	# libFuzzer's limit is one of elapsed time, of which the program may have waited for a processor.
+	local used left=$seconds TIMEFORMAT='%U %S'
+	: >"$out/$name.log"
+	while [[ $left -gt 0 ]]; do
+		{ time "$program" "${options[@]}" "-max_total_time=$left" "${inputs[@]}" >>"$out/$name.log" 2>&1; } \
+			2>"$out/$name.time" || return
+		used=$(awk '{ printf "%d", $1 + $2 + 0.5 }' "$out/$name.time")
+		left=$((left - (used > 0 ? used : 1)))
+	done
 }
 
 # calls ROOT NAME PREFIX: builds and fuzzes an algorithm.
@@ -67,7 +79,7 @@ calls() {
 # said NAME: inputs, and the edges reached.
 said() {
 	local runs edges
-	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$out/$1.log")
+	runs=$(awk '/^stat::number_of_executed_units:/ { sum += $2 } END { printf "%d", sum }' "$out/$1.log")
 	edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$out/$1.log" | tail -n 1)
 	echo "$1: $runs inputs, $edges edges"
 }
