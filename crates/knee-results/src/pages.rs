@@ -1,5 +1,6 @@
 //! Pages of a Parquet file, checked before they are decoded: the library makes room for as many values as a
-//! page says that it has, and a damaged one of some bytes may say two thousand million.
+//! page says that it has, and a damaged one of some bytes may say two thousand million. It also passes over as
+//! many unknown values as a page's header says, one by one, even where the file has ended.
 
 use ::parquet::{
     column::{
@@ -7,8 +8,46 @@ use ::parquet::{
         reader::{ColumnReader, get_column_reader},
     },
     errors::{ParquetError, Result},
-    file::reader::RowGroupReader,
+    file::reader::{ChunkReader, Length, RowGroupReader},
 };
+use bytes::Bytes;
+use std::{
+    fs::File,
+    io::{self, BufReader, Read},
+};
+
+/// A file of which no reader reads beyond the end.
+pub(crate) struct Bounded(pub(crate) File);
+
+impl Length for Bounded {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl ChunkReader for Bounded {
+    type T = ToTheEnd;
+
+    fn get_read(&self, start: u64) -> Result<ToTheEnd> {
+        Ok(ToTheEnd(self.0.get_read(start)?))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+/// Reads to the end; there, to read on is an error.
+pub(crate) struct ToTheEnd(BufReader<File>);
+
+impl Read for ToTheEnd {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(into)? {
+            0 if !into.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            bytes => Ok(bytes),
+        }
+    }
+}
 
 /// The reader of column `place` of a group; an error if one of its pages claims more values than the group
 /// has rows. Of columns that are not repeated.
@@ -71,12 +110,23 @@ mod tests {
     use crate::trace::read_trace;
     use std::path::Path;
 
+    /// What is said of a file of the fuzzer's corpus.
+    fn said_of(name: &str) -> String {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/trace-parquet");
+        read_trace(&corpus.join(name), |_| {}).unwrap_err().to_string()
+    }
+
     /// Found by fuzzing: 5.7 kB, for which the library took 6 GB. The page's number of values is damaged.
     #[test]
     fn a_page_that_claims_many_values_is_refused() {
-        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-        let error = read_trace(&corpus.join("trace-parquet/many-values"), |_| {}).unwrap_err();
-        let said = error.to_string();
+        let said = said_of("many-values");
         assert!(said.contains(" has a page of ") && said.contains(" values in "), "{said}");
+    }
+
+    /// Found by fuzzing: 7.8 kB, for which the library read 25 s long where nothing was left to read.
+    #[test]
+    fn what_a_header_claims_beyond_the_end_is_refused() {
+        let said = said_of("beyond-the-end");
+        assert!(said.contains("unexpected end of file"), "{said}");
     }
 }

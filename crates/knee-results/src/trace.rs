@@ -1,7 +1,7 @@
 //! Files of traces: one row per call of an algorithm, with all that it takes to make the call again.
 
 use crate::{
-    pages,
+    pages::{self, Bounded},
     parquet::{
         CALLS_PER_GROUP, Column,
         Get::{self, Bytes, MaybeU32, Text, U32, U64},
@@ -465,11 +465,11 @@ fn wrong(what: String) -> ParquetError {
     ParquetError::General(what)
 }
 
-type ParquetFile = SerializedFileReader<File>;
+type ParquetFile = SerializedFileReader<Bounded>;
 
 /// The file, and where in it each column is.
 fn open(file: File) -> Result<(ParquetFile, Vec<usize>), ParquetError> {
-    let file = SerializedFileReader::new(file)?;
+    let file = SerializedFileReader::new(Bounded(file))?;
     let schema = file.metadata().file_metadata().schema_descr_ptr();
     let mut places = Vec::new();
     for (Column(name, get), set) in columns().iter().zip(&COLUMNS.1) {
