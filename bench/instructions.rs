@@ -36,7 +36,7 @@ const fn sixteen(name: &'static str, algorithm: &'static str, change: fn(&mut Ru
 
 const SIXTEEN: Case = sixteen("16-flows", "newreno", as_it_is);
 
-const CASES: [Case; 19] = [
+const CASES: [Case; 21] = [
     SIXTEEN,
     Case { name: "1-flow", flows: 1, ..SIXTEEN },
     Case { name: "16-flows-1gbit", rate_bps: GBIT, times_ms: [500, 1_000], ..SIXTEEN },
@@ -84,6 +84,21 @@ const CASES: [Case; 19] = [
         spec.path.hops.extend([hop.clone(), hop]);
     }),
     sixteen("bins", "newreno", |spec| spec.record.bin_ns = 100 * NS_PER_MS),
+    // As `knee duel` and `knee matrix` have them.
+    Case {
+        name: "duel",
+        flows: 2,
+        change: |spec| {
+            spec.record.bin_ns = 20 * NS_PER_MS;
+            spec.flows.iter_mut().for_each(|flow| flow.access_jitter_ns = NS_PER_MS / 10);
+        },
+        ..SIXTEEN
+    },
+    sixteen("access", "newreno", |spec| {
+        for (flow, ms) in spec.flows.iter_mut().zip(1..) {
+            flow.access_delay_ns = ms * NS_PER_MS;
+        }
+    }),
     Case { name: "start-up", flows: 1, times_ms: [200, 400], ..SIXTEEN },
 ];
 

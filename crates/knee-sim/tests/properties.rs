@@ -823,10 +823,12 @@ proptest! {
 }
 
 /// Runs like these of which the path can foresee all, part or nothing: as often as not with each packet
-/// acknowledged and a fixed delay back; some links take no time at all.
+/// acknowledged and a fixed delay back, and with all flows some way from the first hop; some links take no
+/// time at all.
 fn foreseeable(specs: impl Strategy<Value = RunSpec>) -> impl Strategy<Value = RunSpec> {
-    let changes = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.1), any::<bool>());
-    (specs, changes).prop_map(|(mut spec, (each, fixed, at_once, log))| {
+    let changes =
+        (any::<bool>(), any::<bool>(), prop::bool::weighted(0.1), any::<bool>(), any::<bool>());
+    (specs, changes).prop_map(|(mut spec, (each, fixed, at_once, log, away))| {
         // A queue that is logged holds the packets themselves.
         spec.record.queue_log = log;
         let path = &mut spec.path;
@@ -851,7 +853,20 @@ fn foreseeable(specs: impl Strategy<Value = RunSpec>) -> impl Strategy<Value = R
             path.delay_reverse_steps.clear();
             (path.reorder, path.falls_reorder) = (None, false);
         }
-        for flow in &mut spec.flows {
+        if away {
+            path.delay_forward_ns = path.delay_forward_ns.max(2);
+            path.hops.iter_mut().for_each(|hop| hop.loss = 0.0);
+        }
+        for (index, flow) in spec.flows.iter_mut().enumerate() {
+            if away {
+                flow.route.first_hop = 0;
+                // Some of them just as far as others.
+                flow.access_delay_ns = flow.access_delay_ns.next_multiple_of(MS);
+                match index % 2 {
+                    0 => flow.access_delay_ns = flow.access_delay_ns.max(MS),
+                    _ => flow.access_jitter_ns = flow.access_jitter_ns.max(1),
+                }
+            }
             flow.route.reverse &= !fixed;
             if let FlowKind::Tcp(tcp) = &mut flow.kind
                 && each

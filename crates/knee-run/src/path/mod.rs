@@ -282,6 +282,9 @@ struct Links<P> {
     foresight: Foresight,
     /// Nothing is seen of what happens at a hop before this time has passed.
     hidden_ns: Ns,
+    /// Where what enters the first hop is made up for as what happens there is: when the next packet of each
+    /// class does.
+    entries: Option<Box<Schedule>>,
     /// See [`Links::send_plain`].
     plain_delay_ns: Ns,
     bin_ns: Ns,
@@ -370,6 +373,7 @@ impl<P: Numbered> Path<P> {
             ports.push(Port::new(spec, index, class));
         }
         let mut links = Links::new(spec, classes, foresight);
+        links.entries = links.entries(spec);
         links.plain_delay_ns = links.first.plain_delay_ns(&spec.path).unwrap_or(0);
         ports.iter_mut().for_each(|port| port.plain = links.is_plain(port, &spec.path));
         Self { ports, links }
@@ -453,21 +457,56 @@ impl<P: Numbered> Path<P> {
         self.links.foresight.answer
     }
 
-    /// Makes up for what left the first hop before `until_ns`.
+    /// Makes up for what left the first hop before `until_ns`, unless what enters it is made up for, too.
     #[inline(always)]
     pub(crate) fn settle(&mut self, until_ns: Ns) {
         while self.links.first.station.departs_ns < until_ns {
-            if self.links.first.holds_packets() {
-                self.let_go(0);
-            } else {
-                self.links.first.station.leave(self.links.bin_ns > 0);
+            if self.links.entries.is_some() {
+                return;
             }
+            self.leave_first();
         }
     }
 
-    /// Makes up for what came to a hop behind the first and left it before `until_ns`; what comes to the
-    /// hops before it is known up to then.
-    fn settle_later(&mut self, hop: usize, until_ns: Ns) {
+    /// The next packet leaves the first hop, which foresees.
+    #[inline(always)]
+    fn leave_first(&mut self) {
+        if self.links.first.holds_packets() {
+            self.let_go(0);
+        } else {
+            self.links.first.station.leave(self.links.bin_ns > 0);
+        }
+    }
+
+    /// Makes up for what left the first hop before `until_ns`, and, if that is made up for, for what entered it
+    /// before `entered_ns`.
+    #[inline(never)]
+    fn settle_first(&mut self, until_ns: Ns, entered_ns: Ns) {
+        loop {
+            let next = self.links.entries.as_ref().map(|entries| entries.first());
+            let (class_index, enters_ns) = next.unwrap_or((0, NEVER));
+            // Departures come before arrivals at the same instant.
+            let before_ns = until_ns.min(enters_ns.saturating_add(1));
+            while self.links.first.station.departs_ns < before_ns {
+                self.leave_first();
+            }
+            if enters_ns >= entered_ns {
+                return;
+            }
+            let class = &mut self.links.classes[class_index];
+            let Some((_, packet)) = class.to_hop.take() else { return };
+            let next_ns = class.to_hop.next_ns();
+            if let Some(entries) = &mut self.links.entries {
+                entries.set(class_index, next_ns);
+            }
+            let port = &mut self.ports[packet.flow() as usize];
+            self.links.foresee(enters_ns, packet, 0, port);
+        }
+    }
+
+    /// Makes up for what came to a hop behind the first before `came_ns` and left it before `until_ns`; what
+    /// comes to the hops before it is known up to then.
+    fn settle_later(&mut self, hop: usize, until_ns: Ns, came_ns: Ns) {
         loop {
             let Links { later, bin_ns, .. } = &mut self.links;
             let at = &mut later[hop - 1];
@@ -479,7 +518,7 @@ impl<P: Numbered> Path<P> {
             }
             if at.station.departs_ns < before_ns {
                 self.let_go(hop);
-            } else if comes_ns >= until_ns {
+            } else if comes_ns >= came_ns {
                 return;
             } else if let Some((_, packet)) = at.approach.take() {
                 let port = &mut self.ports[packet.flow() as usize];
@@ -505,17 +544,26 @@ impl<P: Numbered> Path<P> {
 
     /// Makes up for what happened at the hops and at the reverse link before `until_ns`.
     pub(crate) fn settle_all(&mut self, until_ns: Ns) {
-        self.settle(until_ns);
-        self.settle_up_to(self.links.later.len(), until_ns);
+        self.settle_first(until_ns, until_ns);
+        self.settle_behind_first(self.links.later.len(), until_ns);
         self.links.settle_reverse(until_ns);
     }
 
-    /// Makes up for what happened at the hops from the second to `last` before `until_ns`.
+    /// Makes up for what happened at the hops up to `last` by `now_ns`. Not for what enters the first one just
+    /// then, if that is made up for: who sends now may still be before it.
+    fn settle_up_to(&mut self, last: usize, now_ns: Ns) {
+        let until_ns = now_ns.saturating_add(1);
+        self.settle_first(until_ns, now_ns);
+        self.settle_behind_first(last, until_ns);
+    }
+
+    /// Makes up for what happened at the hops from the second to `last` before `until_ns`; what happened at the
+    /// first is known.
     #[inline]
-    fn settle_up_to(&mut self, last: usize, until_ns: Ns) {
+    fn settle_behind_first(&mut self, last: usize, until_ns: Ns) {
         if self.links.foresight.arrival {
             for hop in 1..=last {
-                self.settle_later(hop, until_ns);
+                self.settle_later(hop, until_ns, until_ns);
             }
         }
     }
@@ -523,7 +571,7 @@ impl<P: Numbered> Path<P> {
     /// It is time to make up for what happened at hop `hop`: something will be seen of it.
     #[inline(never)]
     fn wake(&mut self, hop: usize, now_ns: Ns) {
-        self.settle_up_to(hop, now_ns.saturating_add(1));
+        self.settle_up_to(hop, now_ns);
         self.links.wake_again(hop);
     }
 
@@ -639,7 +687,7 @@ impl<P: Numbered> Path<P> {
     pub(crate) fn enter(&mut self, class: usize, now_ns: Ns) {
         let Some((packet, hop)) = self.links.at_hop(class, now_ns) else { return };
         // What happens at a later hop comes after what flows send to it at the same instant.
-        self.settle_up_to(hop, now_ns);
+        self.settle_behind_first(hop, now_ns);
         let port = &mut self.ports[packet.flow() as usize];
         // Most paths have one hop: it has code of its own.
         match hop {
@@ -674,9 +722,14 @@ impl<P: Numbered> Path<P> {
     #[inline(always)]
     pub(crate) fn arrive(&mut self, hop: usize, now_ns: Ns) -> Option<P> {
         if hop > 0 {
-            // Departures come before these.
-            self.settle_up_to(hop, now_ns.saturating_add(1));
-            self.links.settle_reverse(now_ns.saturating_add(1));
+            let until_ns = now_ns.saturating_add(1);
+            if self.links.foresight.arrival {
+                // Departures come before these, what comes to the hop after them: who is answered now may
+                // send before it.
+                self.settle_up_to(hop - 1, now_ns);
+                self.settle_later(hop, until_ns, now_ns);
+            }
+            self.links.settle_reverse(until_ns);
         }
         self.links.arrive(hop, now_ns)
     }
@@ -786,6 +839,7 @@ impl<P: Numbered> Links<P> {
             gone: VecDeque::new(),
             reverse: path.reverse.as_ref().map(reverse),
             hidden_ns: foresight.hidden_ns(path, &classes),
+            entries: None,
             classes,
             schedule,
             rare_sources,
@@ -871,6 +925,22 @@ impl<P: Numbered> Links<P> {
         to_start.chain(self.hops().map(Hop::next_out_ns)).fold(inside_ns, Ns::min)
     }
 
+    /// [`Self::entries`], where nobody need be at the first hop at once.
+    fn entries(&self, spec: &RunSpec) -> Option<Box<Schedule>> {
+        let later = |class: &Class<P>| class.first_hop == 0 && !class.direct;
+        // Of each flow jitter and losses are drawn in turn, as its packets are sent and enter.
+        let jitter = spec.flows.iter().any(|flow| flow.access_jitter_ns > 0);
+        let draws_in_turn = jitter && spec.path.hops.iter().any(|hop| hop.loss > 0.0);
+        // Else a packet could be answered, and another sent, at an instant of which more is known already.
+        let back_later = self.foresight.answer || self.foresight.reverse;
+        let late = self.foresight.arrival
+            && self.hidden_ns > 0
+            && back_later
+            && self.classes.iter().all(later)
+            && !draws_in_turn;
+        late.then(|| Box::new(Schedule::new(self.classes.len())))
+    }
+
     /// Whether data of `port` are at once at the path's only hop, which is a plain one, and their return is
     /// foreseen.
     fn is_plain(&self, port: &Port, path: &PathSpec) -> bool {
@@ -916,7 +986,13 @@ impl<P: Numbered> Links<P> {
         class.to_hop.push(now_ns, delay_ns, packet);
         if first {
             let due_ns = class.to_hop.next_ns();
-            self.schedule.set(to_hop(port.class as usize), due_ns);
+            match &mut self.entries {
+                None => self.schedule.set(to_hop(port.class as usize), due_ns),
+                Some(entries) => {
+                    entries.set(port.class as usize, due_ns);
+                    self.wake_in_time(0);
+                }
+            }
         }
     }
 
@@ -1044,8 +1120,10 @@ impl<P: Numbered> Links<P> {
     /// Sees to it that what happens at hop `hop`, which foresees, is made up for before anything is seen of it.
     fn wake_in_time(&mut self, hop: usize) {
         let source = if hop == 0 { DEPARTURE } else { self.approach(hop) };
+        let entries = self.entries.as_ref().filter(|_| hop == 0);
+        let enters_ns = entries.map_or(NEVER, |entries| entries.first().1);
         let at = hop_of(&mut self.first, &mut self.later, hop);
-        let due_ns = at.next_ns().saturating_add(self.hidden_ns);
+        let due_ns = at.next_ns().min(enters_ns).saturating_add(self.hidden_ns);
         if due_ns < at.wakes_ns {
             at.wakes_ns = due_ns;
             self.schedule.set(source, due_ns);
