@@ -318,14 +318,14 @@ static void ebb_count_usual(const struct cc_conn *conn, struct ebb_state *st)
 	st->lost_pkts = 0;
 }
 
-/* Whether no more is lost than while the queue is short. */
+/* Whether no more is lost than while the queue is short. Beside others less may be. */
 static int ebb_loses_as_usual(const struct cc_conn *conn, const struct ebb_state *st,
-			      const struct ebb_params *p)
+			      const struct ebb_params *p, int competes)
 {
 	u32 usual_q15 = st->usual_q18 / 8U;
 	u32 most_q15 = (u32)(((u64)p->usual_ppm << 15) / CC_ONE_PPM);
 
-	if (conn->cwnd_pkts >= EBB_ALONE_PKTS && !ebb_competes(conn, st, p))
+	if (conn->cwnd_pkts >= EBB_ALONE_PKTS && !competes)
 		most_q15 = most_q15 * 5U / 2U;
 	most_q15 = cc_min_u32(most_q15, cc_max_u32(EBB_USUAL_TIMES * usual_q15, EBB_ONE_LOSS_Q15));
 	return usual_q15 >= EBB_USUAL_MIN_Q15 && st->loss_q15 <= most_q15;
@@ -622,7 +622,7 @@ static void ebb_lose(struct cc_conn *conn, struct ebb_state *st, const struct eb
 
 	if (!marked && !excessive &&
 	    (q_us < ebb_part(st->q_max_us, p->full_ppm) || q_us < ebb_noise_us(st) ||
-	     ebb_loses_as_usual(conn, st, p))) {
+	     ebb_loses_as_usual(conn, st, p, ebb_competes(conn, st, p)))) {
 		if (reno_in_slow_start(conn))
 			ebb_set_window(conn, st, (u64)from_pkts << 16);
 		return;
@@ -635,7 +635,9 @@ static void ebb_lose(struct cc_conn *conn, struct ebb_state *st, const struct eb
 		left_q16 = EBB_ONE_Q16 / 2U;
 	} else if (st->level != 0 || st->q_max_us < p->theta_us) {
 		left_q16 = ebb_q16(p->beta_ppm);
-		ebb_sees_rival(conn, st);
+		/* At level 0 a loss that would be tolerated without a sign of others is none. */
+		if (st->level != 0 || !ebb_loses_as_usual(conn, st, p, 0))
+			ebb_sees_rival(conn, st);
 	} else {
 		left_q16 = cc_max_u32(ebb_drained_q16(st, p, q_us), EBB_ONE_Q16 / 4U);
 	}
