@@ -148,6 +148,7 @@ impl FlowRecord {
     /// after its last traffic. Thousands of flows would fill the memory with them.
     pub fn without_idle_rows(mut self, bin_ns: Ns) -> Self {
         if self.source.is_empty() {
+            self.samples.shrink_to_fit();
             return self;
         }
         let start_bin = self.start_ns.checked_div(bin_ns).unwrap_or(0);
