@@ -87,13 +87,6 @@ impl Watch {
         self.bin.held_pkts = held_pkts;
         self.queue.bins.push(std::mem::take(&mut self.bin));
     }
-
-    /// What the queue did. Hundreds of records are kept at a time: none takes more memory than it needs.
-    pub(super) fn finish(mut self) -> QueueRecord {
-        self.queue.bins.shrink_to_fit();
-        self.queue.log.shrink_to_fit();
-        self.queue
-    }
 }
 
 /// A queue and its link.

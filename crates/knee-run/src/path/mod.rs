@@ -806,10 +806,9 @@ impl<P: Numbered> Path<P> {
     pub fn finish(self) -> PathQueues {
         let Links { first, later, reverse, .. } = self.links;
         let reverse = reverse.filter(|_| self.ports.iter().any(|port| port.reverse));
-        let hops = [first].into_iter().chain(later);
         PathQueues {
-            hops: hops.map(|hop| hop.station.watch.finish()).collect(),
-            reverse: reverse.map(|reverse| reverse.watch.finish()),
+            hops: [first].into_iter().chain(later).map(|hop| hop.station.watch.queue).collect(),
+            reverse: reverse.map(|reverse| reverse.watch.queue),
         }
     }
 }
