@@ -282,8 +282,8 @@ struct Links<P> {
     foresight: Foresight,
     /// Nothing is seen of what happens at a hop before this time has passed.
     hidden_ns: Ns,
-    /// Where what enters the first hop is made up for as what happens there is: when the next packet of each
-    /// class does.
+    /// When the next packet of each class enters the first hop, where that is no event: it is made up for, as
+    /// what happens there is.
     entries: Option<Box<Schedule>>,
     /// See [`Links::offer_plain`].
     plain_delay_ns: Ns,
@@ -373,7 +373,7 @@ impl<P: Numbered> Path<P> {
             ports.push(Port::new(spec, index, class));
         }
         let mut links = Links::new(spec, classes, foresight);
-        links.entries = links.entries(spec);
+        links.entries = links.late_entries(spec);
         links.plain_delay_ns = links.first.plain_delay_ns(&spec.path).unwrap_or(0);
         for port in &mut ports {
             port.plain_hop = links.has_plain_hop(port, &spec.path);
@@ -931,8 +931,8 @@ impl<P: Numbered> Links<P> {
         to_start.chain(self.hops().map(Hop::next_out_ns)).fold(inside_ns, Ns::min)
     }
 
-    /// [`Self::entries`], where nobody need be at the first hop at once.
-    fn entries(&self, spec: &RunSpec) -> Option<Box<Schedule>> {
+    /// [`Self::entries`], none due, where no packet enters the first hop at the instant at which it is sent.
+    fn late_entries(&self, spec: &RunSpec) -> Option<Box<Schedule>> {
         let later = |class: &Class<P>| class.first_hop == 0 && !class.direct;
         // Of each flow jitter and losses are drawn in turn, as its packets are sent and enter.
         let jitter = spec.flows.iter().any(|flow| flow.access_jitter_ns > 0);
