@@ -39,6 +39,11 @@ impl DelayStats {
         self.buckets[bucket] += 1;
     }
 
+    /// Gives up memory that is not needed.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.buckets.shrink_to_fit();
+    }
+
     /// Number of delays taken in.
     pub fn count(&self) -> u64 {
         self.count

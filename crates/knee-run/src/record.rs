@@ -30,7 +30,10 @@ pub struct RunRecord {
 
 impl RunRecord {
     /// Of a run of `spec`: what its flows and queues did, nothing approximated, in virtual time.
-    pub fn new(spec: &RunSpec, flows: Vec<FlowRecord>, queues: PathQueues) -> Self {
+    pub fn new(spec: &RunSpec, mut flows: Vec<FlowRecord>, mut queues: PathQueues) -> Self {
+        // Hundreds are kept at a time: none takes more memory than it needs.
+        flows.iter_mut().for_each(FlowRecord::shrink);
+        queues.hops.iter_mut().chain(&mut queues.reverse).for_each(QueueRecord::shrink);
         Self {
             seed: spec.seed,
             duration_ns: spec.duration_ns,
@@ -159,8 +162,14 @@ impl FlowRecord {
             |s: &FlowSample| s.delivered_bytes > 0 || s.sent_pkts > 0 || s.lost_pkts > 0;
         let rows = self.samples.iter().rposition(has_traffic).map_or(0, |last| last + 1);
         self.samples.truncate(rows);
-        self.samples.shrink_to_fit();
         self
+    }
+
+    fn shrink(&mut self) {
+        self.samples.shrink_to_fit();
+        self.transfers.shrink_to_fit();
+        self.rtt.shrink_to_fit();
+        self.one_way_delay.shrink_to_fit();
     }
 }
 
@@ -327,6 +336,14 @@ pub struct QueueRecord {
     pub max_pkts: u32,
     /// Every packet, if logged.
     pub log: Vec<PacketLog>,
+}
+
+impl QueueRecord {
+    fn shrink(&mut self) {
+        self.delay.shrink_to_fit();
+        self.bins.shrink_to_fit();
+        self.log.shrink_to_fit();
+    }
 }
 
 /// The queue within a bin.

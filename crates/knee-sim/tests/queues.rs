@@ -4,10 +4,12 @@ mod common;
 
 use common::{MS, S, flow, newreno, run, ten_mbit};
 use knee_cc::{Event, Phase};
+use knee_net::Varying;
 use knee_run::{
     Aqm, Call, CoDel, DelayedAck, Discipline, FlowKind, FlowRecord, FlowSpec, FqCoDel, Fred, Ns,
     PathSpec, Pie, RecordSpec, Recovery, Red, RunRecord, RunSpec, TcpOptions, Workload,
 };
+use knee_sim::run_event_by_event;
 
 const DURATION_NS: Ns = 30 * S;
 
@@ -37,6 +39,34 @@ fn steady(record: &RunRecord) -> (f64, f64) {
     delays.sort_by(f64::total_cmp);
     let bits: u64 = bins.iter().map(|b| b.departed_bytes * 8).sum();
     (delays[delays.len() / 2], bits as f64 / (bins.len() as f64 * 1e6))
+}
+
+/// A link that stops for good: what its queue has taken stays in the network, and what comes later is held
+/// or dropped. Nothing is lost without a trace, event by event or not.
+#[test]
+fn a_link_that_stops_loses_nothing() {
+    for discipline in [
+        None,
+        Some(Discipline::CoDel(CoDel::default())),
+        Some(Discipline::FqCoDel(FqCoDel::default())),
+    ] {
+        let path = path(discipline.clone(), false).with_each_hop(|hop| {
+            hop.rate_varies = Some(Varying::Steps(vec![(2 * S, 0)]));
+        });
+        let spec = RunSpec { duration_ns: 6 * S, ..spec(path, bulk(2, &TcpOptions::default())) };
+        let record = run(&spec);
+        assert!(record == run_event_by_event(&spec).expect("as the other"), "{discipline:?}");
+        let held_pkts = record.queues[0].bins.last().expect("bins").held_pkts;
+        let in_network: u64 = record.flows.iter().map(|f| f.counters.in_network_pkts).sum();
+        assert_eq!(in_network, u64::from(held_pkts), "{discipline:?}");
+        assert!(held_pkts > 2, "{discipline:?}: {held_pkts}");
+        for flow in &record.flows {
+            let c = &flow.counters;
+            let dropped = c.queue_drops_pkts + c.random_losses_pkts;
+            let seen = c.delivered_pkts + c.duplicate_pkts + dropped + c.in_network_pkts;
+            assert_eq!(c.sent_pkts, seen, "{discipline:?}");
+        }
+    }
 }
 
 fn four_newreno(discipline: Option<Discipline>) -> RunRecord {

@@ -282,10 +282,10 @@ struct Links<P> {
     foresight: Foresight,
     /// Nothing is seen of what happens at a hop before this time has passed.
     hidden_ns: Ns,
-    /// Where what enters the first hop is made up for as what happens there is: when the next packet of each
-    /// class does.
+    /// When the next packet of each class enters the first hop, where that is no event: it is made up for, as
+    /// what happens there is.
     entries: Option<Box<Schedule>>,
-    /// See [`Links::send_plain`].
+    /// See [`Links::offer_plain`].
     plain_delay_ns: Ns,
     bin_ns: Ns,
     log: bool,
@@ -373,9 +373,12 @@ impl<P: Numbered> Path<P> {
             ports.push(Port::new(spec, index, class));
         }
         let mut links = Links::new(spec, classes, foresight);
-        links.entries = links.entries(spec);
+        links.entries = links.late_entries(spec);
         links.plain_delay_ns = links.first.plain_delay_ns(&spec.path).unwrap_or(0);
-        ports.iter_mut().for_each(|port| port.plain = links.is_plain(port, &spec.path));
+        for port in &mut ports {
+            port.plain_hop = links.has_plain_hop(port, &spec.path);
+            port.plain = port.plain_hop && links.classes[port.class as usize].direct;
+        }
         Self { ports, links }
     }
 
@@ -387,7 +390,7 @@ impl<P: Numbered> Path<P> {
         match (from, port.reverse) {
             (End::Sender, _) if port.plain => {
                 port.data_pkts += 1;
-                self.links.send_plain(now_ns, packet, port.class as usize);
+                self.links.offer_plain(now_ns, packet, port.class as usize);
             }
             (End::Sender, false) => {
                 port.data_pkts += 1;
@@ -500,7 +503,10 @@ impl<P: Numbered> Path<P> {
                 entries.set(class_index, next_ns);
             }
             let port = &mut self.ports[packet.flow() as usize];
-            self.links.foresee(enters_ns, packet, 0, port);
+            match port.plain_hop {
+                true => self.links.offer_plain(enters_ns, packet, class_index),
+                false => self.links.foresee(enters_ns, packet, 0, port),
+            }
         }
     }
 
@@ -925,8 +931,8 @@ impl<P: Numbered> Links<P> {
         to_start.chain(self.hops().map(Hop::next_out_ns)).fold(inside_ns, Ns::min)
     }
 
-    /// [`Self::entries`], where nobody need be at the first hop at once.
-    fn entries(&self, spec: &RunSpec) -> Option<Box<Schedule>> {
+    /// [`Self::entries`], none due, where no packet enters the first hop at the instant at which it is sent.
+    fn late_entries(&self, spec: &RunSpec) -> Option<Box<Schedule>> {
         let later = |class: &Class<P>| class.first_hop == 0 && !class.direct;
         // Of each flow jitter and losses are drawn in turn, as its packets are sent and enter.
         let jitter = spec.flows.iter().any(|flow| flow.access_jitter_ns > 0);
@@ -941,19 +947,17 @@ impl<P: Numbered> Links<P> {
         late.then(|| Box::new(Schedule::new(self.classes.len())))
     }
 
-    /// Whether data of `port` are at once at the path's only hop, which is a plain one, and their return is
-    /// foreseen.
-    fn is_plain(&self, port: &Port, path: &PathSpec) -> bool {
+    /// Whether the path's only hop is a plain one for data of `port`, and their return is foreseen.
+    fn has_plain_hop(&self, port: &Port, path: &PathSpec) -> bool {
         self.foresight.answer
             && self.later.is_empty()
             && self.first.plain_delay_ns(path).is_some()
             && !port.reverse
-            && self.classes[port.class as usize].direct
     }
 
-    /// A packet starts from the path's start where [`Self::is_plain`] holds: all that most packets need.
+    /// A packet comes to the first hop where [`Self::has_plain_hop`] holds: all that most packets need.
     #[inline(always)]
-    fn send_plain(&mut self, now_ns: Ns, packet: P, class_index: usize) {
+    fn offer_plain(&mut self, now_ns: Ns, packet: P, class_index: usize) {
         let Some(departs_ns) = self.first.foresee_plain(now_ns, &packet, &mut self.gone) else {
             return;
         };

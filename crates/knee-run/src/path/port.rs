@@ -17,8 +17,10 @@ pub(super) struct Port {
     pub(super) class: u32,
     /// Whether its data take the reverse direction, and its ACKs the forward one.
     pub(super) reverse: bool,
-    /// Its data take the short way through the code.
+    /// Its data take the short way through the code, from the sender to the end of the path's only hop.
     pub(super) plain: bool,
+    /// The same from the hop on.
+    pub(super) plain_hop: bool,
     pub(super) access_jitter: Jitter,
     pub(super) forward_random: Random,
     pub(super) reverse_random: Random,
@@ -37,6 +39,7 @@ impl Port {
             class,
             reverse: flow.route.reverse,
             plain: false,
+            plain_hop: false,
             access_jitter: Jitter::new(flow.access_jitter_ns),
             forward_random: spec.random("forward", index),
             reverse_random: spec.random("reverse", index),
