@@ -42,7 +42,8 @@ impl Prr {
         };
         // The first retransmission must always leave.
         let least = u32::from(self.out_pkts == 0);
-        pipe_pkts + send.max(least)
+        // Where a timer finds the loss, and nothing is in the network, no ACK would open a window of 0.
+        (pipe_pkts + send.max(least)).max(1)
     }
 }
 
@@ -83,6 +84,14 @@ mod tests {
         assert_eq!(prr.window(1, 5, 10, true), 5 + 2);
         (0..2).for_each(|_| prr.sent());
         assert_eq!(prr.window(1, 6, 10, false), 6 + 1);
+    }
+
+    /// A timer finds that all is lost after packets have left during the reduction: a repair leaves.
+    #[test]
+    fn an_empty_network_leaves_a_window_of_one() {
+        let mut prr = Prr::start(4);
+        prr.sent();
+        assert_eq!(prr.window(0, 0, 2, false), 1);
     }
 
     /// Where nothing was delivered yet, the repair leaves all the same.
