@@ -7,7 +7,7 @@
  *
  * Low delay. The window grows by alpha packets per round trip,
  *
- *   alpha = gain sqrt(W RTT),                                                                  (1)
+ *   alpha = gain sqrt(RTT max(W, slow RTT)),                                                   (1)
  *
  * until the queueing delay q reaches theta; then a drain leaves what the path holds without a
  * queue, and a little less, so that the base RTT shows:
@@ -44,11 +44,14 @@
 	  "a drain leaves this fraction of the window that would empty the queue") \
 	X(CC_PROB_PPM, probe_ppm, "probe", "", 10000, 900000, 200000, "", "design", \
 	  "largest fraction of the window that a test above level 0 takes") \
-	X(CC_PROB_PPM, yield_ppm, "yield", "", 0, 1000000, 750000, "", "design", \
+	X(CC_PROB_PPM, yield_ppm, "yield", "", 0, 1000000, 600000, "", "design", \
 	  "fraction of the expected fall of q from which on the others have yielded") \
 	X(CC_NUMBER_PPM, gain_ppm, "gain", "", 1000, 1000000000, 625000, "", \
 	  "design: one packet per RTT at 20 Mbit/s and 40 ms", \
 	  "growth in low delay, packets per round trip over sqrt(W RTT), RTT in seconds") \
+	X(CC_COUNT, slow_pps, "slow", "", 0, 100000, 400, "", \
+	  "design: 5 Mbit/s with packets of 1500 bytes", \
+	  "packets per second below which growth in low delay depends on the RTT alone") \
 	X(CC_NUMBER_PPM, alpha_ppm, "alpha", "", 10000, 16000000, 1250000, "", \
 	  "RFC 5681 s3.1: 1; a quarter for what tests cost", \
 	  "growth beside others, packets per round trip") \
@@ -362,9 +365,9 @@ static void ebb_set_window(struct cc_conn *conn, struct ebb_state *st, u64 windo
 	st->credit_q16 = 0U;
 }
 
-/* Round trips with an empty queue before growth doubles: `patience`, and half as many again as
- * growth takes from what the latest drain has left to a queue of theta/4. So equal flows that drain
- * together never grow faster. */
+/* Round trips with an empty queue before growth doubles: `patience`, and at least half as many
+ * again as growth takes from what the latest drain has left to a queue of theta/4. So equal flows
+ * that drain together never grow faster. */
 static u32 ebb_patience(const struct ebb_state *st, const struct ebb_params *p)
 {
 	u64 base_us = cc_max_u32(ebb_base_us(st), 1U);
@@ -385,8 +388,10 @@ static void ebb_set_alpha(const struct cc_conn *conn, struct ebb_state *st,
 {
 	u64 window_pkts = cc_min_u32(conn->cwnd_pkts, 1U << 24);
 	u64 rtt_us = cc_min_u32(ebb_path_us(st, p) + st->q_us, CC_TIME_MAX_US);
+	u64 slow_pkts = cc_min_u32(p->slow_pps, 100000U) * rtt_us / CC_ONE_PPM;
+	u64 root_pkts = cc_min_u64(cc_max_u64(window_pkts, slow_pkts), 1ULL << 24);
 	/* sqrt(W RTT/us) 2^8, which is 1000 times that in seconds. */
-	u64 root_q8 = 2ULL * cc_sqrt_u64((window_pkts * rtt_us) << 14);
+	u64 root_q8 = 2ULL * cc_sqrt_u64((root_pkts * rtt_us) << 14);
 	u64 alpha_q16 = cc_min_u64(ebb_q16(p->gain_ppm) * root_q8 / 256000ULL, CC_ALPHA_MAX_Q16);
 	u64 reno_q16 = ebb_q16(p->alpha_ppm) * cc_max_u64(rtt_us, p->rtt_ref_us) /
 		       cc_max_u32(p->rtt_ref_us, 1U);

@@ -31,7 +31,8 @@ const THETA_S: f64 = 0.01;
 const PACKET: f64 = 1.25;
 const DRAIN: f64 = 0.97;
 const GAIN: f64 = 0.625;
-const YIELD: f64 = 0.75;
+const SLOW_PPS: f64 = 400.0;
+const YIELD: f64 = 0.6;
 const PATIENCE: f64 = 8.0;
 const PACING: f64 = 1.25;
 /// Most round trips with an empty queue before growth doubles.
@@ -248,7 +249,8 @@ impl Flow {
         }
         self.test = self.test.saturating_sub(1);
         // eq. 1.
-        let low = GAIN * (self.window_pkts * (base_s + self.q_s)).sqrt();
+        let rtt_s = base_s + self.q_s;
+        let low = GAIN * (rtt_s * self.window_pkts.max(SLOW_PPS * rtt_s)).sqrt();
         // eq. 4.
         self.doublings = self.empty_rounds.saturating_sub(self.patience(base_s)).min(20);
         self.alpha_pkts = if self.doublings > 0 {
