@@ -45,6 +45,7 @@ rm -f "$target/tune.journal"
 python studies/chd-tune/tune.py 3 "$target/tune.journal"
 python studies/ebb-worse/search.py "$KNEE_PROGRAM" 4 2
 "$KNEE_PROGRAM" sweep plan studies/ebb-ablation/study.toml
+"$KNEE_PROGRAM" sweep plan studies/ebb-slow/study.toml
 # The wheel needs nothing else, and brings the command.
 python3 -m venv --clear "$target/python-empty"
 "$target/python-empty/bin/pip" install --quiet --no-index "$target"/wheels/*.whl
