@@ -1,11 +1,11 @@
-"""One flow, and two, in the simulator and on Linux in virtual time: tables of docs/fidelity.md.
+"""Scenarios in the simulator and on Linux in virtual time: the tables of docs/fidelity.md.
 
     python bench/fidelity.py measure KNEE [HOST]    # runs what bench/fidelity.tsv lacks
     python bench/fidelity.py page                   # writes the tables
     python bench/fidelity.py check                  # fails if the page has another
 
-On the host vm a packet costs about 0.8 ms: all cases take three quarters of an hour of one core. A
-case is measured again after its lines are deleted.
+On the host vm a packet costs about 0.3 ms: all cases take an hour and a half of one core. A case is
+measured again after its lines are deleted.
 """
 
 import csv
@@ -17,26 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-ONE_FLOW = ROOT / "scenarios/chd/single-flow.toml"
-TWO_FLOWS = ROOT / "scenarios/evaluation/runs/beside.toml"
+SCENARIOS = ROOT / "scenarios"
 RECORD = ROOT / "bench/fidelity.tsv"
 PAGE = ROOT / "docs/fidelity.md"
-BEGIN = "<!-- {} flow{}: made by bench/fidelity.py page -->\n"
-END = "<!-- end of {} flow{} -->\n"
+BEGIN = "<!-- {}: made by bench/fidelity.py page -->\n"
+END = "<!-- end of {} -->\n"
 
 HOSTS = ("sim", "vm")
-# What both hosts are told: docs/fidelity.md, "Like with like".
-SETTINGS = {"tcp.receive_window": "486p"}
-ONE = SETTINGS | {"duration": "20s"}
-# The path and the receiver of the one flow.
-TWO = SETTINGS | {
-    "duration": "40s",
-    "path.rate": "10mbit",
-    "path.queue": "84p",
-    "tcp.initial_window": "3p",
-    "tcp.delayed_ack_every": "2",
-    "tcp.delayed_ack_timeout": "100ms",
-}
 
 # Targets: the larger of the two counts for the delay.
 GOODPUT_PART = 0.03
@@ -46,48 +33,88 @@ DELAY_MS = 0.5
 
 
 class Case(NamedTuple):
-    """A line of the table."""
+    """A line of a table."""
 
-    algorithm: str
-    # That of the second flow; "-" if there is none.
-    beside: str
-    recovery: str
-    loss_percent: float
-
-    def pair(self) -> bool:
-        return self.beside != "-"
-
-    def seeds(self) -> int:
-        return 5 if self.pair() else 10
-
-    def name(self) -> str:
-        recovery = {"sack": "SACK", "newreno-prr": "no SACK"}[self.recovery]
-        flows = f"{self.algorithm} beside {self.beside}" if self.pair() else self.algorithm
-        return f"{flows}, {recovery}, {self.loss_percent:g} %"
+    table: str
+    name: str
+    scenario: str
+    settings: dict[str, str]
+    seeds: int
+    # The flows whose share of the goodput counts; none if it does not.
+    of_share: tuple[int, ...]
 
     def command(self, knee: str, host: str) -> list[str]:
-        settings = (TWO if self.pair() else ONE) | {
-            "flow.0.cc": self.algorithm,
-            "tcp.recovery": self.recovery,
-            "path.loss_forward": f"{self.loss_percent / 100:g}",
-        }
-        if self.pair():
-            settings["flow.1.cc"] = self.beside
-        scenario = TWO_FLOWS if self.pair() else ONE_FLOW
+        scenario = SCENARIOS / f"{self.scenario}.toml"
         command = [knee, "run", str(scenario), "--host", host, "--format", "json"]
-        command += ["--seed", "1", "--repeat", str(self.seeds()), "--jobs", "1"]
-        for key, value in settings.items():
+        command += ["--seed", "1", "--repeat", str(self.seeds), "--jobs", "1"]
+        for key, value in self.settings.items():
             command += ["--set", f"{key}={value}"]
         return command
 
 
-class Run(NamedTuple):
-    """What was measured in one run: the goodput of all flows, and the first one's share of it."""
+# What both hosts are told: docs/fidelity.md, "Like with like".
+DELAYED = {"tcp.receive_window": "486p"}
+# The path and the receiver of the one flow.
+PATH = DELAYED | {
+    "duration": "40s",
+    "path.rate": "10mbit",
+    "path.queue": "84p",
+    "tcp.initial_window": "3p",
+    "tcp.delayed_ack_every": "2",
+    "tcp.delayed_ack_timeout": "100ms",
+}
+SACK = {"tcp.recovery": "sack"}
+NO_SACK = {"tcp.recovery": "newreno-prr"}
+# As scenarios/htcp/paper.toml has Figures 5 to 8.
+LATENCY = SACK | {"duration": "30s"}
+# Flows of the HD letter start within 5 s in place of 20, so that 30 s are enough.
+LETTER = {"duration": "30s", "flow.0.start_jitter": "5s", "flow.1.start": "10s"}
 
-    algorithm: str
-    beside: str
-    recovery: str
-    loss_percent: float
+
+def cases() -> list[Case]:
+    some: list[Case] = []
+    for named, recovery in (("SACK", SACK), ("no SACK", NO_SACK)):
+        for algorithm in ("newreno", "chd", "hd"):
+            for percent in (0, 1):
+                settings = DELAYED | recovery | {"duration": "20s", "flow.0.cc": algorithm}
+                settings["path.loss_forward"] = f"{percent / 100:g}"
+                name = f"{algorithm}, {named}, {percent} %"
+                some.append(Case("one flow", name, "chd/single-flow", settings, 10, ()))
+    for other in ("newreno", "cubic", "chd"):
+        settings = PATH | SACK | {"flow.0.cc": "chd", "flow.1.cc": other}
+        name = f"chd beside {other}, SACK, 0 %"
+        some.append(Case("two flows", name, "evaluation/runs/beside", settings, 5, (0,)))
+    for name, scenario, settings, of_share in (
+        ("CHD: three flows, 100 s", "chd/three-flows", DELAYED | NO_SACK, ()),
+        ("CHD: coexistence, 140 s", "chd/coexistence", DELAYED | NO_SACK, (0, 3)),
+        ("delay-based AIMD: two of Vegas, 60 s", "delay-aimd/vegas", {}, ()),
+        ("delay-based AIMD: one flow, 20 s", "delay-aimd/one-flow", {"duration": "20s"}, ()),
+        ("delay-based AIMD: ten estimates, 20 s", "delay-aimd/ratchet", {"duration": "20s"}, ()),
+        ("delay-based AIMD: mixed, 60 s", "delay-aimd/mixed", {"duration": "60s"}, (0,)),
+        ("H-TCP: growth, 20 s", "htcp/growth", SACK | {"duration": "20s"}, ()),
+        ("H-TCP: one flow, 30 s", "htcp/latency", LATENCY, ()),
+        ("H-TCP: four flows, 30 s", "htcp/latency", LATENCY | {"flow.1.count": "4"}, ()),
+        ("HD: 50 flows, 20 s", "hd/homogeneous", {"duration": "20s"}, ()),
+        ("HD: beside one of NewReno", "hd/intermittent", LETTER | {"flow.1.stop": "20s"}, (49,)),
+        ("HD: beside ten of NewReno", "hd/mix", LETTER, tuple(range(40))),
+    ):
+        some.append(Case("papers", name, scenario, settings, 10, of_share))
+    return some
+
+
+CASES = cases()
+# Which tables there are, and the heading of their first column.
+TABLES = {
+    "one flow": "case: algorithm, recovery, random loss",
+    "two flows": "case: algorithms, recovery, random loss",
+    "papers": "paper and scenario",
+}
+
+
+class Run(NamedTuple):
+    """What was measured in one run. The goodput is that of all flows, in the whole run."""
+
+    case: str
     host: str
     seed: int
     goodput_mbps: float
@@ -99,15 +126,8 @@ class Run(NamedTuple):
     kernel: str
 
     def order(self) -> tuple[int, int, int]:
-        return HOSTS.index(self.host), CASES.index(Case(*self[:4])), self.seed
-
-
-CASES = [
-    Case(algorithm, "-", recovery, loss)
-    for recovery in ("sack", "newreno-prr")
-    for algorithm in ("newreno", "chd", "hd")
-    for loss in (0, 1)
-] + [Case("chd", beside, "sack", 0) for beside in ("newreno", "cubic", "chd")]
+        names = [case.name for case in CASES]
+        return HOSTS.index(self.host), names.index(self.case), self.seed
 
 
 def recorded() -> list[Run]:
@@ -123,21 +143,22 @@ def measure(knee: str, hosts: tuple[str, ...]) -> None:
     runs = recorded()
     for host in hosts:
         for case in CASES:
-            if any((*run[:4], run.host) == (*case, host) for run in runs):
+            if any((run.case, run.host) == (case.name, host) for run in runs):
                 continue
-            print(case.name(), host, file=sys.stderr, flush=True)
+            print(case.name, host, file=sys.stderr, flush=True)
             done = subprocess.run(case.command(knee, host), check=True, stdout=subprocess.PIPE)
             summary = json.loads(done.stdout)
             for run in summary["runs"]:
-                goodputs_bps = [flow["goodput_bps"] for flow in run["flows"]]
+                bytes_of = [flow["counters"]["delivered_bytes"] for flow in run["flows"]]
+                part = sum(bytes_of[flow] for flow in case.of_share) / sum(bytes_of)
                 delay = run["queue"]["delay"]
                 runs.append(
                     Run(
-                        *case,
+                        case.name,
                         host,
                         run["seed"],
-                        round(sum(goodputs_bps) / 1e6, 4),
-                        round(goodputs_bps[0] / sum(goodputs_bps), 4),
+                        round(8e-6 * sum(bytes_of) / summary["duration_s"], 4),
+                        round(part, 4) if case.of_share else 1.0,
                         round(delay["p50_ms"], 3),
                         round(delay["mean_ms"], 3),
                         run["queue"]["dropped_pkts"],
@@ -154,36 +175,40 @@ def write(runs: list[Run]) -> None:
     with new.open("w") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(Run._fields)
-        writer.writerows(run._replace(loss_percent=f"{run.loss_percent:g}") for run in runs)
+        writer.writerows(runs)
     new.replace(RECORD)
 
 
-def table(pairs: bool) -> str:
+def table(name: str) -> str:
     runs = recorded()
-    of_shares = "share sim | Linux | difference | " if pairs else ""
+    some = [case for case in CASES if case.table == name]
+    has_shares = any(case.of_share for case in some)
+    of_shares = "share sim | Linux | difference | " if has_shares else ""
     lines = [
-        f"| case: algorithm, recovery, random loss | {of_shares}goodput sim (Mbit/s) | Linux "
+        f"| {TABLES[name]} | {of_shares}goodput sim (Mbit/s) | Linux "
         "| difference | median queueing delay sim (ms) | Linux | difference | within target |",
-        "|---|---|---|---|---|---|---|---|" + "---|---|---|" * pairs,
+        "|---|---|---|---|---|---|---|---|" + "---|---|---|" * has_shares,
     ]
-    for case in CASES:
-        of_case = [run for run in runs if run[:4] == case]
+    for case in some:
+        of_case = [run for run in runs if run.case == case.name]
         on_both = [[run for run in of_case if run.host == host] for host in HOSTS]
-        if case.pair() != pairs or any(len(on_one) != case.seeds() for on_one in on_both):
+        if any(len(on_one) != case.seeds for on_one in on_both):
             continue
         outside = []
-        cells = [case.name()]
-        if pairs:
-            shares = [Quantiles([run.share for run in some]) for some in on_both]
+        cells = [case.name]
+        if case.of_share:
+            shares = [Quantiles([run.share for run in on_one]) for on_one in on_both]
             part = shares[0].median / shares[1].median - 1
             if abs(part) > SHARE_PART:
                 outside.append("share no")
             cells += [*(share.text(2) for share in shares), f"{100 * part:+.1f} %"]
-        goodputs = [Quantiles([run.goodput_mbps for run in some]) for some in on_both]
+        elif has_shares:
+            cells += ["", "", ""]
+        goodputs = [Quantiles([run.goodput_mbps for run in on_one]) for on_one in on_both]
         part = goodputs[0].median / goodputs[1].median - 1
         if abs(part) > GOODPUT_PART:
             outside.append("goodput no")
-        delays = [Quantiles([run.queueing_delay_p50_ms for run in some]) for some in on_both]
+        delays = [Quantiles([run.queueing_delay_p50_ms for run in on_one]) for on_one in on_both]
         longer_ms = delays[0].median - delays[1].median
         if abs(longer_ms) > max(DELAY_MS, DELAY_PART * delays[1].median):
             outside.append("delay no")
@@ -212,11 +237,11 @@ class Quantiles:
 
 def page(check: bool) -> None:
     text = PAGE.read_text()
-    for pairs, name in ((False, ("one", "")), (True, ("two", "s"))):
-        begin, end = BEGIN.format(*name), END.format(*name)
+    for name in TABLES:
+        begin, end = BEGIN.format(name), END.format(name)
         before, rest = text.split(begin)
         _, after = rest.split(end)
-        text = before + begin + table(pairs) + end + after
+        text = before + begin + table(name) + end + after
     if not check:
         PAGE.write_text(text)
     elif text != PAGE.read_text():

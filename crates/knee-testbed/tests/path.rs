@@ -192,6 +192,21 @@ fn the_stack_does_as_it_is_told() {
 }
 
 #[test]
+fn the_receive_window_bounds_the_flight() {
+    steadily(|| {
+        for pkts in [50, 200] {
+            let options = TcpOptions { receive_window_pkts: pkts, ..TcpOptions::default() };
+            let outcome =
+                run(&spec(ten_mbit(400), 4 * S, vec![tcp("bulk", Workload::Bulk, options)]));
+            let queue = &outcome.queues[0];
+            assert_eq!(queue.dropped_pkts, 0);
+            let flight = outcome.flows[0].samples.iter().map(|s| s.inflight_pkts).max();
+            assert_eq!(flight, Some(pkts));
+        }
+    });
+}
+
+#[test]
 fn two_flows_share_and_are_told_apart() {
     steadily(|| {
         let mut late = bulk("late");
