@@ -69,6 +69,9 @@ NO_SACK = {"tcp.recovery": "newreno-prr"}
 LATENCY = SACK | {"duration": "30s"}
 # Flows of the HD letter start within 5 s in place of 20, so that 30 s are enough.
 LETTER = {"duration": "30s", "flow.0.start_jitter": "5s", "flow.1.start": "10s"}
+LEAVES = {"flow.1.stop": "20s"}
+# Paths of 40 and 50 Mbit/s.
+BRIEF = {"duration": "20s"}
 
 
 def cases() -> list[Case]:
@@ -84,21 +87,21 @@ def cases() -> list[Case]:
         settings = PATH | SACK | {"flow.0.cc": "chd", "flow.1.cc": other}
         name = f"chd beside {other}, SACK, 0 %"
         some.append(Case("two flows", name, "evaluation/runs/beside", settings, 5, (0,)))
-    for name, scenario, settings, of_share in (
-        ("CHD: three flows, 100 s", "chd/three-flows", DELAYED | NO_SACK, ()),
-        ("CHD: coexistence, 140 s", "chd/coexistence", DELAYED | NO_SACK, (0, 3)),
-        ("delay-based AIMD: two of Vegas, 60 s", "delay-aimd/vegas", {}, ()),
-        ("delay-based AIMD: one flow, 20 s", "delay-aimd/one-flow", {"duration": "20s"}, ()),
-        ("delay-based AIMD: ten estimates, 20 s", "delay-aimd/ratchet", {"duration": "20s"}, ()),
-        ("delay-based AIMD: mixed, 60 s", "delay-aimd/mixed", {"duration": "60s"}, (0,)),
-        ("H-TCP: growth, 20 s", "htcp/growth", SACK | {"duration": "20s"}, ()),
-        ("H-TCP: one flow, 30 s", "htcp/latency", LATENCY, ()),
-        ("H-TCP: four flows, 30 s", "htcp/latency", LATENCY | {"flow.1.count": "4"}, ()),
-        ("HD: 50 flows, 20 s", "hd/homogeneous", {"duration": "20s"}, ()),
-        ("HD: beside one of NewReno", "hd/intermittent", LETTER | {"flow.1.stop": "20s"}, (49,)),
-        ("HD: beside ten of NewReno", "hd/mix", LETTER, tuple(range(40))),
+    for name, scenario, settings, seeds, of_share in (
+        ("CHD: three flows, 100 s", "chd/three-flows", DELAYED | NO_SACK, 10, ()),
+        ("CHD: coexistence, 140 s", "chd/coexistence", DELAYED | NO_SACK, 10, (0, 3)),
+        ("delay-based AIMD: two of Vegas, 60 s", "delay-aimd/vegas", {}, 10, ()),
+        ("delay-based AIMD: one flow, 20 s", "delay-aimd/one-flow", BRIEF, 3, ()),
+        ("delay-based AIMD: ten estimates, 20 s", "delay-aimd/ratchet", BRIEF, 3, ()),
+        ("delay-based AIMD: mixed, 60 s", "delay-aimd/mixed", {"duration": "60s"}, 10, (0,)),
+        ("H-TCP: growth, 20 s", "htcp/growth", SACK | BRIEF, 3, ()),
+        ("H-TCP: one flow, 30 s", "htcp/latency", LATENCY, 10, ()),
+        ("H-TCP: four flows, 30 s", "htcp/latency", LATENCY | {"flow.1.count": "4"}, 10, ()),
+        ("HD: 50 flows, 20 s", "hd/homogeneous", BRIEF, 3, ()),
+        ("HD: beside one of NewReno, 30 s", "hd/intermittent", LETTER | LEAVES, 3, (49,)),
+        ("HD: beside ten of NewReno, 30 s", "hd/mix", LETTER, 3, tuple(range(40))),
     ):
-        some.append(Case("papers", name, scenario, settings, 10, of_share))
+        some.append(Case("papers", name, scenario, settings, seeds, of_share))
     return some
 
 

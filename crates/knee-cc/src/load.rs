@@ -237,10 +237,22 @@ mod built {
         })?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            let what = format!("{file} does not compile:\n{}", said.trim_end());
+            let what = format!("{file} does not compile:\n{}", beginning(said.trim_end()));
             return Err(LoadError::new(what, RULES));
         }
         fs::read(folder.path().join("algorithm.so")).map_err(fail)
+    }
+
+    /// The first lines of what a compiler says: later errors mostly follow from the first.
+    fn beginning(said: &str) -> String {
+        const SHOWN: usize = 40;
+        let mut lines = said.lines();
+        let mut shown: Vec<&str> = lines.by_ref().take(SHOWN).collect();
+        let more = format!("... and {} lines more", lines.clone().count());
+        if lines.next().is_some() {
+            shown.push(&more);
+        }
+        shown.join("\n")
     }
 
     /// The text with a line before it that says what file it is, for a compiler's messages.

@@ -145,7 +145,7 @@ impl Plan {
                     let window_bytes = receive_window_bytes(spec, flow, options);
                     if window_bytes < asked_window_bytes(options) {
                         approximations.push(format!(
-                            "with delayed ACKs the receive window is limited to four times what \
+                            "with delayed ACKs the receive window is limited to ten times what \
                              the path holds, {} packets: until it has opened the kernel \
                              acknowledges each packet",
                             window_bytes / u64::from(options.mss_bytes)
@@ -195,7 +195,8 @@ fn asked_window_bytes(options: &TcpOptions) -> u64 {
 
 /// The receive window of a flow. The kernel opens it from 64 kB by two packets for each that
 /// arrives, and acknowledges each of these at once. Where ACKs are to be delayed it is therefore
-/// no larger than what the path can hold, four times over for what waits behind a loss.
+/// no larger than what the path can hold, ten times over for what waits behind losses that are
+/// repaired one by one.
 fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -> u64 {
     let asked_bytes = asked_window_bytes(options);
     if options.delayed_ack.every_pkts == 1 {
@@ -227,7 +228,7 @@ fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -
         }
     };
     let holds_bytes = u64::try_from(in_flight).unwrap_or(u64::MAX).saturating_add(queue_bytes);
-    asked_bytes.min(holds_bytes.saturating_mul(4))
+    asked_bytes.min(holds_bytes.saturating_mul(10))
 }
 
 /// Whether the kernel can honour a flow's options, and what they ask of the namespace.

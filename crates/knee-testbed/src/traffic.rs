@@ -607,8 +607,8 @@ impl<'a> Receivers<'a> {
                     let flow = self.spec.flows[index].name.clone();
                     return Err(TestbedError::Damaged { flow, position, len });
                 }
-                // From 6.9 on, the kernel computes a clamp of its own, and forgets ours, when a larger
-                // segment than before has shown what memory segments take.
+                // Linux 6.12, unlike 6.1, forgets the clamp when a larger segment than before has shown what
+                // memory segments take, and computes another from the size of the buffer.
                 if !udp && position < FIRST_WINDOW_BYTES {
                     clamp(socket, self.windows_bytes[index])?;
                 }

@@ -130,6 +130,10 @@ fn what_does_not_compile() {
     let warned =
         said_of("u32 unused; reno_grow(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);");
     assert!(warned.contains("unused"), "{warned}");
+    // Of many messages, the first.
+    let many = said_of(&"ack = 1.0 * p;\n".repeat(100));
+    assert!(many.contains("mine.c:46:") && many.contains("lines more"), "{many}");
+    assert!(many.lines().count() < 60, "{many}");
     let place = place(GROW);
     let source = mine().replace("u32 prior_cwnd_pkts;", "u32 prior_cwnd_pkts; u8 more[88];");
     fs::write(place.path("mine.c"), source).unwrap();
