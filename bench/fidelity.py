@@ -91,7 +91,7 @@ def cases() -> list[Case]:
         ("CHD: three flows, 100 s", "chd/three-flows", DELAYED | NO_SACK, 10, ()),
         ("CHD: coexistence, 140 s", "chd/coexistence", DELAYED | NO_SACK, 10, (0, 3)),
         ("delay-based AIMD: two of Vegas, 60 s", "delay-aimd/vegas", {}, 10, ()),
-        ("delay-based AIMD: one flow, 20 s", "delay-aimd/one-flow", BRIEF, 3, ()),
+        ("delay-based AIMD: one flow, 20 s", "delay-aimd/one-flow", BRIEF, 10, ()),
         ("delay-based AIMD: ten estimates, 20 s", "delay-aimd/ratchet", BRIEF, 3, ()),
         ("delay-based AIMD: mixed, 60 s", "delay-aimd/mixed", {"duration": "60s"}, 10, (0,)),
         ("H-TCP: growth, 20 s", "htcp/growth", SACK | BRIEF, 3, ()),
