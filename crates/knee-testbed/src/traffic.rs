@@ -45,8 +45,8 @@ sockopt_impl!(
     libc::c_int
 );
 
-/// By so many bytes, packets of full size have come. Until then the kernel's own limit, what it opens a
-/// connection with, is lower.
+/// After so many bytes a segment of full size has arrived. Until then the window is no larger than what
+/// the kernel opens a connection with.
 const FIRST_WINDOW_BYTES: u64 = 64 << 10;
 /// Receive buffer of UDP sockets, bytes.
 pub(crate) const UDP_BUFFER_BYTES: usize = 8 << 20;
