@@ -24,6 +24,7 @@ BEGIN = "<!-- {}: made by bench/fidelity.py page -->\n"
 END = "<!-- end of {} -->\n"
 
 HOSTS = ("sim", "vm")
+SEEDS = 10
 
 # Targets: the larger of the two counts for the delay.
 GOODPUT_PART = 0.03
@@ -39,14 +40,13 @@ class Case(NamedTuple):
     name: str
     scenario: str
     settings: dict[str, str]
-    seeds: int
     # The flows whose share of the goodput counts; none if it does not.
     of_share: tuple[int, ...]
 
     def command(self, knee: str, host: str) -> list[str]:
         scenario = SCENARIOS / f"{self.scenario}.toml"
         command = [knee, "run", str(scenario), "--host", host, "--format", "json"]
-        command += ["--seed", "1", "--repeat", str(self.seeds), "--jobs", "1"]
+        command += ["--seed", "1", "--repeat", str(SEEDS), "--jobs", "1"]
         for key, value in self.settings.items():
             command += ["--set", f"{key}={value}"]
         return command
@@ -82,26 +82,26 @@ def cases() -> list[Case]:
                 settings = DELAYED | recovery | {"duration": "20s", "flow.0.cc": algorithm}
                 settings["path.loss_forward"] = f"{percent / 100:g}"
                 name = f"{algorithm}, {named}, {percent} %"
-                some.append(Case("one flow", name, "chd/single-flow", settings, 10, ()))
+                some.append(Case("one flow", name, "chd/single-flow", settings, ()))
     for other in ("newreno", "cubic", "chd"):
         settings = PATH | SACK | {"flow.0.cc": "chd", "flow.1.cc": other}
         name = f"chd beside {other}, SACK, 0 %"
-        some.append(Case("two flows", name, "evaluation/runs/beside", settings, 5, (0,)))
-    for name, scenario, settings, seeds, of_share in (
-        ("CHD: three flows, 100 s", "chd/three-flows", DELAYED | NO_SACK, 10, ()),
-        ("CHD: coexistence, 140 s", "chd/coexistence", DELAYED | NO_SACK, 10, (0, 3)),
-        ("delay-based AIMD: two of Vegas, 60 s", "delay-aimd/vegas", {}, 10, ()),
-        ("delay-based AIMD: one flow, 20 s", "delay-aimd/one-flow", BRIEF, 10, ()),
-        ("delay-based AIMD: ten estimates, 20 s", "delay-aimd/ratchet", BRIEF, 3, ()),
-        ("delay-based AIMD: mixed, 60 s", "delay-aimd/mixed", {"duration": "60s"}, 10, (0,)),
-        ("H-TCP: growth, 20 s", "htcp/growth", SACK | BRIEF, 3, ()),
-        ("H-TCP: one flow, 30 s", "htcp/latency", LATENCY, 10, ()),
-        ("H-TCP: four flows, 30 s", "htcp/latency", LATENCY | {"flow.1.count": "4"}, 10, ()),
-        ("HD: 50 flows, 20 s", "hd/homogeneous", BRIEF, 3, ()),
-        ("HD: beside one of NewReno, 30 s", "hd/intermittent", LETTER | LEAVES, 3, (49,)),
-        ("HD: beside ten of NewReno, 30 s", "hd/mix", LETTER, 3, tuple(range(40))),
+        some.append(Case("two flows", name, "evaluation/runs/beside", settings, (0,)))
+    for name, scenario, settings, of_share in (
+        ("CHD: three flows, 100 s", "chd/three-flows", DELAYED | NO_SACK, ()),
+        ("CHD: coexistence, 140 s", "chd/coexistence", DELAYED | NO_SACK, (0, 3)),
+        ("delay-based AIMD: two of Vegas, 60 s", "delay-aimd/vegas", {}, ()),
+        ("delay-based AIMD: one flow, 20 s", "delay-aimd/one-flow", BRIEF, ()),
+        ("delay-based AIMD: ten estimates, 20 s", "delay-aimd/ratchet", BRIEF, ()),
+        ("delay-based AIMD: mixed, 60 s", "delay-aimd/mixed", {"duration": "60s"}, (0,)),
+        ("H-TCP: growth, 20 s", "htcp/growth", SACK | BRIEF, ()),
+        ("H-TCP: one flow, 30 s", "htcp/latency", LATENCY, ()),
+        ("H-TCP: four flows, 30 s", "htcp/latency", LATENCY | {"flow.1.count": "4"}, ()),
+        ("HD: 50 flows, 20 s", "hd/homogeneous", BRIEF, ()),
+        ("HD: beside one of NewReno, 30 s", "hd/intermittent", LETTER | LEAVES, (49,)),
+        ("HD: beside ten of NewReno, 30 s", "hd/mix", LETTER, tuple(range(40))),
     ):
-        some.append(Case("papers", name, scenario, settings, seeds, of_share))
+        some.append(Case("papers", name, scenario, settings, of_share))
     return some
 
 
@@ -195,7 +195,7 @@ def table(name: str) -> str:
     for case in some:
         of_case = [run for run in runs if run.case == case.name]
         on_both = [[run for run in of_case if run.host == host] for host in HOSTS]
-        if any(len(on_one) != case.seeds for on_one in on_both):
+        if any(len(on_one) != SEEDS for on_one in on_both):
             continue
         outside = []
         cells = [case.name]

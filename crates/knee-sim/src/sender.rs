@@ -457,6 +457,14 @@ impl Sender {
             self.send_paced::<false>(now_ns, room, out);
             return;
         }
+        if self.recovery.sends_new_first() {
+            let nxt = self.tcb.board.nxt();
+            self.send_new_while::<false>(now_ns, room, out);
+            if self.tcb.board.nxt() > nxt {
+                return;
+            }
+            self.recovery.has_no_new();
+        }
         while room(&self.tcb.board) {
             let Some(number) = self.tcb.board.next_lost() else { break };
             self.retransmit(number, now_ns, out);

@@ -36,8 +36,6 @@ use std::{
 /// 120 ms whose packets all come at once while the forwarder waits for a processor. What is lost here
 /// nonetheless, the device counts, and the run fails with [`TestbedError::Overrun`].
 const DEVICE_QUEUE_PKTS: u32 = 10_000;
-/// Largest send buffer, bytes: windows are to be limited by the algorithms.
-const SEND_BUFFER_BYTES: u32 = 256 << 20;
 /// MTU of the open ends' devices, bytes.
 pub(crate) const OPEN_MTU_BYTES: u32 = 1500;
 const LOOPBACK: u32 = 1;
@@ -210,7 +208,6 @@ fn sysctls(plan: &Plan) -> Result<(), TestbedError> {
         ("ipv4/tcp_ecn", flag(plan.stack.ecn)),
         // A flow starts from nothing, whatever an earlier one found out.
         ("ipv4/tcp_no_metrics_save", flag(true)),
-        ("ipv4/tcp_wmem", format!("4096 65536 {SEND_BUFFER_BYTES}")),
     ];
     for (name, value) in settings {
         fs::write(format!("/proc/sys/net/{name}"), value)

@@ -45,6 +45,20 @@ sockopt_impl!(
     libc::c_int
 );
 
+sockopt_impl!(
+    /// From how many bytes that have not been sent on a socket has no room for more.
+    UnsentLimit,
+    SetOnly,
+    libc::IPPROTO_TCP,
+    libc::TCP_NOTSENT_LOWAT,
+    libc::c_int
+);
+
+/// Send buffer of a TCP socket, bytes. The kernel would make it twice the window: without SACK that is
+/// full while a recovery waits for its second repair, and the sender stops for want of data.
+const SEND_BUFFER_BYTES: usize = 128 << 20;
+/// Bytes beyond what was sent that a TCP socket takes, if it is given as many.
+const UNSENT_BYTES: libc::c_int = 256 << 10;
 /// After so many bytes a segment of full size has arrived. Until then the window is no larger than what
 /// the kernel opens a connection with.
 const FIRST_WINDOW_BYTES: u64 = 64 << 10;
@@ -229,6 +243,12 @@ impl<'a> Senders<'a> {
                         // would go on for minutes, and keep its algorithm in the kernel.
                         let reset = libc::linger { l_onoff: 1, l_linger: 0 };
                         sockopt::Linger.set(&socket, &reset).doing("setting SO_LINGER")?;
+                        sockopt::SndBufForce
+                            .set(&socket, &SEND_BUFFER_BYTES)
+                            .doing("setting SO_SNDBUFFORCE")?;
+                        UnsentLimit
+                            .set(&socket, &UNSENT_BYTES)
+                            .doing("setting TCP_NOTSENT_LOWAT")?;
                         socket
                     }
                     _ => open(SockType::Datagram)?,

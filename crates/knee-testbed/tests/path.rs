@@ -129,7 +129,7 @@ fn runs_at_once_do_not_disturb_each_other_or_the_machine() {
             let names: Vec<String> =
                 devices.lines().filter_map(|l| Some(l.split_once(':')?.0.to_owned())).collect();
             let sysctls =
-                ["tcp_sack", "tcp_wmem", "tcp_no_metrics_save", "tcp_slow_start_after_idle"];
+                ["tcp_sack", "tcp_timestamps", "tcp_no_metrics_save", "tcp_slow_start_after_idle"];
             let sysctls = sysctls.map(|s| fs::read_to_string(format!("/proc/sys/net/ipv4/{s}")));
             (names, routes, sysctls.map(|s| s.expect("readable")))
         };

@@ -70,12 +70,29 @@ impl Recovery {
         }
     }
 
-    /// The retransmission timer has expired, phase LOSS has begun.
-    pub(super) fn on_timeout(&mut self, tcb: &mut Tcb) {
+    /// The retransmission timer has expired, phase LOSS has begun; `again`: a recovery was under way, or a
+    /// timeout whose repairs have advanced.
+    pub(super) fn on_timeout(&mut self, tcb: &mut Tcb, again: bool) {
         match self {
             Self::Sack(_) => {}
             Self::NewReno(newreno) => newreno.on_timeout(tcb.reduction_end),
-            Self::NewRenoPrr(newreno) => newreno.on_timeout(tcb),
+            Self::NewRenoPrr(newreno) => newreno.on_timeout(tcb, again),
+        }
+    }
+
+    /// Whether new data are to be sent before repairs, this time.
+    #[inline]
+    pub(super) fn sends_new_first(&mut self) -> bool {
+        match self {
+            Self::Sack(_) | Self::NewReno(_) => false,
+            Self::NewRenoPrr(newreno) => newreno.sends_new_first(),
+        }
+    }
+
+    /// There were none.
+    pub(super) fn has_no_new(&mut self) {
+        if let Self::NewRenoPrr(newreno) = self {
+            newreno.has_no_new();
         }
     }
 

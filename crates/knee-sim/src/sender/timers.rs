@@ -111,6 +111,11 @@ impl Sender {
             Phase::Cwr | Phase::Recovery => una >= tcb.reduction_end,
             Phase::Loss => una > tcb.timed_out,
         };
+        let again = match tcb.phase() {
+            Phase::Open | Phase::Disorder | Phase::Cwr => false,
+            Phase::Recovery => true,
+            Phase::Loss => reduces,
+        };
         tcb.timed_out = una;
         if reduces {
             tcb.allow_undo(false);
@@ -123,7 +128,7 @@ impl Sender {
         tcb.probe = None;
         tcb.set_phase(Phase::Loss);
         tcb.reduction_end = tcb.board.nxt();
-        self.recovery.on_timeout(tcb);
+        self.recovery.on_timeout(tcb, again);
         // What else is in the network was sent too lately to be lost.
         tcb.conn.cwnd_pkts = tcb.board.in_network() + 1;
         tcb.conn.cwnd_cnt = 0;

@@ -3,28 +3,81 @@
 //!
 //! A phase ends when something above what was outstanding at its start is acknowledged: the ACK of
 //! just that may have duplicates behind it.
+//!
+//! More duplicates than there are packets in flight behind the holes mean to Linux that packets were
+//! reordered. Then as many duplicates as packets are outstanding are asked for before a packet is lost,
+//! until the connection ends. After a timeout, which repeats what had arrived, that may happen without
+//! any reordering.
+//!
+//! After a timeout new data are sent before anything else is repaired (F-RTO, RFC 5682 section 2.1).
+//! Timeouts and recoveries that prove unnecessary are not taken back here; Linux sees some by their
+//! timestamps.
 
-use super::{duplicates::Duplicates, verdict::Verdict};
+use super::verdict::Verdict;
 use crate::sender::{loss_detection::DUP_THRESH, tcb::Tcb};
 use knee_cc::Phase;
 use knee_net::NEVER;
 
-#[derive(Default)]
+/// Linux asks for no more duplicates than these (`tcp_max_reordering`).
+const MAX_THRESHOLD_PKTS: u32 = 300;
+
 pub(in crate::sender) struct NewRenoPrr {
-    duplicates: Duplicates,
+    /// Packets above the first hole that have arrived, as duplicates say.
+    arrived_pkts: u32,
+    /// A packet is lost when so many have arrived above it.
+    threshold_pkts: u32,
+    /// F-RTO: nothing tells yet whether the timeout was necessary.
+    in_doubt: bool,
+    /// New data come before repairs, if there are any.
+    new_first: bool,
+}
+
+impl Default for NewRenoPrr {
+    fn default() -> Self {
+        let threshold_pkts = DUP_THRESH;
+        Self { arrived_pkts: 0, threshold_pkts, in_doubt: false, new_first: false }
+    }
 }
 
 impl NewRenoPrr {
+    /// What an ACK delivered that advanced by `advanced` segments. One of these fills the hole, the
+    /// others had arrived, and duplicates have reported them.
     pub(super) fn delivered_pkts(&mut self, tcb: &mut Tcb, advanced: u32) -> u32 {
-        self.duplicates.hear(tcb, advanced);
-        self.count_as_sacked(tcb);
-        self.duplicates.delivered_pkts(tcb)
+        let before_pkts = self.arrived_pkts;
+        let delivered_pkts = if advanced > 0 {
+            self.arrived_pkts = before_pkts.saturating_sub(advanced - 1);
+            self.limit(tcb, advanced);
+            advanced.saturating_sub(before_pkts).max(1)
+        } else {
+            self.hear_duplicate(tcb);
+            self.arrived_pkts.saturating_sub(before_pkts)
+        };
+        tcb.board.set_counted(self.arrived_pkts);
+        delivered_pkts
     }
 
-    /// Duplicates stand for SACKs, but not while a timeout is repaired.
-    fn count_as_sacked(&self, tcb: &mut Tcb) {
-        let counts = matches!(tcb.phase(), Phase::Disorder | Phase::Cwr | Phase::Recovery);
-        tcb.board.set_counted(if counts { self.duplicates.arrived_pkts } else { 0 });
+    fn hear_duplicate(&mut self, tcb: &Tcb) {
+        match tcb.phase() {
+            // The timer's retransmissions may themselves be duplicates; new data cannot.
+            Phase::Loss if tcb.board.nxt() <= tcb.reduction_end => {}
+            // What was outstanding at the start has arrived.
+            Phase::Recovery if tcb.board.una() >= tcb.reduction_end => self.arrived_pkts = 0,
+            _ => {
+                self.arrived_pkts += 1;
+                self.limit(tcb, 0);
+            }
+        }
+    }
+
+    /// No more can have arrived than lies above the holes. Has more arrived, an ACK that advanced by
+    /// `advanced` segments shows reordering.
+    fn limit(&mut self, tcb: &Tcb, advanced: u32) {
+        let outstanding_pkts = tcb.board.outstanding();
+        let most_pkts = outstanding_pkts.saturating_sub(tcb.board.lost().max(1));
+        if self.arrived_pkts > most_pkts && outstanding_pkts > 0 {
+            self.arrived_pkts = most_pkts;
+            self.threshold_pkts = (outstanding_pkts + advanced).min(MAX_THRESHOLD_PKTS);
+        }
     }
 
     pub(super) fn judge(
@@ -36,23 +89,30 @@ impl NewRenoPrr {
     ) -> Verdict {
         let (una, high) = (tcb.board.una(), tcb.reduction_end);
         let mut lost_pkts = 0;
-        self.duplicates.count(advanced);
         match tcb.phase() {
-            Phase::Recovery if una > high => tcb.end_reduction(now_ns),
+            Phase::Recovery if una > high => {
+                self.arrived_pkts = 0;
+                tcb.end_reduction(now_ns);
+            }
             Phase::Recovery if advanced > 0 && una < high => {
                 lost_pkts = tcb.board.mark_first_lost();
             }
-            Phase::Loss if una > high => tcb.set_phase(Phase::Open),
-            Phase::Recovery | Phase::Loss => {}
-            _ if self.duplicates.count >= DUP_THRESH => {
-                tcb.enter_recovery(now_ns);
-                lost_pkts = tcb.board.mark_first_lost();
+            Phase::Recovery => {}
+            Phase::Loss => self.judge_timeout(tcb, advanced),
+            before => {
+                if advanced > 0 {
+                    self.arrived_pkts = 0;
+                }
+                if self.arrived_pkts >= self.threshold_pkts {
+                    tcb.enter_recovery(now_ns);
+                    lost_pkts = tcb.board.mark_first_lost();
+                } else if before != Phase::Cwr {
+                    let suspicious = self.arrived_pkts > 0;
+                    tcb.set_phase(if suspicious { Phase::Disorder } else { Phase::Open });
+                }
             }
-            Phase::Cwr => {}
-            _ if advanced > 0 => tcb.set_phase(Phase::Open),
-            _ => tcb.set_phase(Phase::Disorder),
         }
-        self.count_as_sacked(tcb);
+        tcb.board.set_counted(self.arrived_pkts);
         let holds_window = tcb.phase() == Phase::Recovery;
         if holds_window && acked_pkts > 0 {
             tcb.reduce_in_proportion(acked_pkts, advanced > 0 && lost_pkts == 0);
@@ -60,8 +120,116 @@ impl NewRenoPrr {
         Verdict { holds_window, lost_pkts, reordering_due_ns: NEVER, repair: None }
     }
 
-    pub(super) fn on_timeout(&mut self, tcb: &mut Tcb) {
-        self.duplicates.count = 0;
-        self.count_as_sacked(tcb);
+    /// While a timeout is repaired; RFC 5682 section 2.1, steps 2 and 3.
+    fn judge_timeout(&mut self, tcb: &mut Tcb, advanced: u32) {
+        let (una, high) = (tcb.board.una(), tcb.reduction_end);
+        let new_sent = tcb.board.nxt() > high;
+        if self.in_doubt && new_sent {
+            self.in_doubt = advanced > 0;
+        } else if self.in_doubt && advanced > 0 && una < high {
+            tcb.reduction_end = tcb.board.nxt();
+            self.new_first = true;
+            return;
+        }
+        if una > high {
+            tcb.set_phase(Phase::Open);
+        }
+        if advanced > 0 {
+            self.arrived_pkts = 0;
+        }
+    }
+
+    /// Whether new data come before repairs this time; not if there are none.
+    pub(super) fn sends_new_first(&mut self) -> bool {
+        std::mem::take(&mut self.new_first)
+    }
+
+    /// No new data could be sent.
+    pub(super) fn has_no_new(&mut self) {
+        self.in_doubt = false;
+    }
+
+    /// A timeout. `again`: a recovery was under way, or another timeout whose repairs have advanced.
+    pub(super) fn on_timeout(&mut self, tcb: &mut Tcb, again: bool) {
+        self.arrived_pkts = 0;
+        (self.in_doubt, self.new_first) = (!again, false);
+        tcb.board.set_counted(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_cc::Params;
+    use knee_net::Random;
+    use knee_run::TcpOptions;
+
+    /// A window of 20, `outstanding_pkts` of it outstanding.
+    fn tcb(outstanding_pkts: u32) -> Tcb {
+        let params = Params::defaults(knee_cc::algorithm("newreno").expect("registered"));
+        let options = TcpOptions { initial_window_pkts: 20, ..TcpOptions::default() };
+        let mut tcb = Tcb::new(params, &options, 0, &mut Random::stream(1, "test", 0), false);
+        (0..outstanding_pkts).for_each(|_| _ = tcb.board.push(0));
+        tcb
+    }
+
+    /// An ACK of everything below `cumulative`: what it delivers, and the phase after it.
+    fn hear(newreno: &mut NewRenoPrr, tcb: &mut Tcb, cumulative: u32) -> (u32, Phase) {
+        let advanced = cumulative - tcb.board.una();
+        tcb.board.acknowledge(cumulative, 1);
+        let delivered_pkts = newreno.delivered_pkts(tcb, advanced);
+        newreno.judge(tcb, 1, advanced, delivered_pkts);
+        (delivered_pkts, tcb.phase())
+    }
+
+    /// Of 5 outstanding, 4 can have arrived above the hole. A fifth duplicate shows reordering; from then
+    /// on five are asked for, as many as were outstanding, in place of three.
+    #[test]
+    fn too_many_duplicates_show_reordering() {
+        use Phase::{Disorder, Open, Recovery};
+        let (mut newreno, mut tcb) = (NewRenoPrr::default(), tcb(5));
+        let heard = [0; 5].map(|ack| hear(&mut newreno, &mut tcb, ack));
+        assert_eq!(
+            heard,
+            [(1, Disorder), (1, Disorder), (1, Recovery), (1, Recovery), (0, Recovery)]
+        );
+        (0..20).for_each(|_| _ = tcb.board.push(1));
+        assert_eq!(hear(&mut newreno, &mut tcb, 6), (2, Open));
+        let phases = [6; 5].map(|ack| hear(&mut newreno, &mut tcb, ack).1);
+        assert_eq!(phases, [Disorder, Disorder, Disorder, Disorder, Recovery]);
+    }
+
+    /// What was outstanding when the recovery began has arrived, and nothing above it: duplicates tell of
+    /// nothing more, and the phase stays.
+    #[test]
+    fn a_phase_ends_above_what_was_outstanding() {
+        let (mut newreno, mut tcb) = (NewRenoPrr::default(), tcb(5));
+        [0; 3].map(|ack| hear(&mut newreno, &mut tcb, ack));
+        (0..5).for_each(|_| _ = tcb.board.push(1));
+        assert_eq!(hear(&mut newreno, &mut tcb, 5), (2, Phase::Recovery));
+        assert_eq!([5; 4].map(|ack| hear(&mut newreno, &mut tcb, ack)), [(0, Phase::Recovery); 4]);
+        assert_eq!(hear(&mut newreno, &mut tcb, 6), (1, Phase::Open));
+    }
+
+    /// RFC 5682 section 2.1: after the first ACK of a timeout that advances, new data come first, once.
+    /// A duplicate, step 3a, shows that the timeout was necessary. Of a second timeout it is known.
+    #[test]
+    fn new_data_come_first_after_a_timeout() {
+        for again in [false, true] {
+            let (mut newreno, mut tcb) = (NewRenoPrr::default(), tcb(10));
+            tcb.set_phase(Phase::Loss);
+            tcb.reduction_end = 10;
+            tcb.board.mark_timed_out(1, 0);
+            newreno.on_timeout(&mut tcb, again);
+            hear(&mut newreno, &mut tcb, 2);
+            assert_eq!(newreno.sends_new_first(), !again);
+            assert!(!newreno.sends_new_first());
+            tcb.board.push(1);
+            assert_eq!(hear(&mut newreno, &mut tcb, 2).0, 1);
+            assert!(!newreno.in_doubt);
+            hear(&mut newreno, &mut tcb, 4);
+            assert!(!newreno.sends_new_first());
+            assert_eq!(hear(&mut newreno, &mut tcb, 11), (7, Phase::Open));
+        }
     }
 }
