@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_phase_ends_above_what_was_outstanding() {
         let (mut newreno, mut tcb) = (NewRenoPrr::default(), tcb(5));
-        [0; 3].map(|ack| hear(&mut newreno, &mut tcb, ack));
+        (0..3).for_each(|_| _ = hear(&mut newreno, &mut tcb, 0));
         (0..5).for_each(|_| _ = tcb.board.push(1));
         assert_eq!(hear(&mut newreno, &mut tcb, 5), (2, Phase::Recovery));
         assert_eq!([5; 4].map(|ack| hear(&mut newreno, &mut tcb, ack)), [(0, Phase::Recovery); 4]);
