@@ -6,9 +6,9 @@ use crate::{
     timers::Timers,
 };
 
-/// How many places ahead of its arrival [`Ends::coming`] announces a packet: one near, and one further
-/// off.
-pub const AHEAD: [usize; 2] = [6, 12];
+/// How many places ahead of an arrival the memory of its flow is asked for, and then what that points to.
+const FAR: usize = 12;
+const NEAR: usize = 6;
 
 /// The two ends of a path.
 pub trait Ends {
@@ -90,23 +90,22 @@ pub trait Ends {
     /// A bin of the time series ends.
     fn close_bin(&mut self, now_ns: Ns, path: &Path<Self::Packet>);
 
-    /// Whether [`Ends::coming`] is useful.
+    /// Whether to say which flows come soon: it is worth while where their memory is not in the cache.
     #[inline]
     fn looks_ahead(&self) -> bool {
         false
     }
 
-    /// A packet will arrive that many places (one of [`AHEAD`]) after the one that arrives next.
+    /// Something of `flow` comes soon.
     #[inline]
-    fn coming(&self, packet: &Self::Packet, places: usize) {
-        let _ = (packet, places);
+    fn comes_soon(&self, flow: u32) {
+        let _ = flow;
     }
 
-    /// Data of `flow` will arrive, and what is answered to them, or only that, that many places (one of
-    /// [`AHEAD`]) after what comes next.
+    /// Something of `flow` comes sooner than that.
     #[inline]
-    fn coming_round(&self, flow: u32, places: usize) {
-        let _ = (flow, places);
+    fn comes_next(&self, flow: u32) {
+        let _ = flow;
     }
 }
 
@@ -221,17 +220,29 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         Ok(())
     }
 
+    /// Tells of the flow of which something comes that many places after what comes next.
+    #[inline(always)]
+    fn look_ahead<E>(&self, ends: &E, flow: impl Fn(&Path<P>, usize) -> Option<u32>)
+    where
+        E: Ends<Packet = P, Timer = T>,
+    {
+        if !ends.looks_ahead() {
+            return;
+        }
+        if let Some(flow) = flow(&self.path, FAR) {
+            ends.comes_soon(flow);
+            self.path.comes_soon(flow);
+        }
+        flow(&self.path, NEAR).inspect(|flow| ends.comes_next(*flow));
+    }
+
     #[inline(always)]
     fn arrive_at_end<E>(&mut self, hop: usize, ends: &mut E) -> Result<(), E::Error>
     where
         E: Ends<Packet = P, Timer = T>,
     {
         let Some(packet) = self.path.arrive(hop, self.now_ns) else { return Ok(()) };
-        if ends.looks_ahead() {
-            for places in AHEAD {
-                self.path.peek_end(places).inspect(|packet| ends.coming(packet, places));
-            }
-        }
+        self.look_ahead(ends, |path, places| path.peek_end(places).map(P::flow));
         ends.arrive(packet, Direction::Forward, self)
     }
 
@@ -248,11 +259,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     where
         E: Ends<Packet = P, Timer = T>,
     {
-        if ends.looks_ahead() {
-            for places in AHEAD {
-                self.path.peek_start(class, places).inspect(|p| ends.coming(p, places));
-            }
-        }
+        self.look_ahead(ends, |path, places| path.peek_start(class, places).map(P::flow));
         match self.path.return_to_start(class, self.now_ns) {
             Some(packet) => ends.arrive(packet, Direction::Reverse, self),
             None => Ok(()),
@@ -272,19 +279,13 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     where
         E: Ends<Packet = P, Timer = T>,
     {
-        let looks_ahead = ends.looks_ahead();
         if again {
             self.path.stay(class);
         }
         let mut next = self.path.come_round(class);
         while let Some(back) = next {
-            if looks_ahead {
-                // `back` has left the round already.
-                for places in AHEAD {
-                    let ahead = self.path.peek_round(class, places - 1);
-                    ahead.inspect(|flow| ends.coming_round(*flow, places));
-                }
-            }
+            // `back` has left the round already.
+            self.look_ahead(ends, |path, places| path.peek_round(class, places - 1));
             match back {
                 Back::ToAnswer(at_ns, data) => ends.come_round(data, at_ns, self)?,
                 Back::Answer(answer) => ends.come_back(answer, self)?,
@@ -312,6 +313,9 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         E: Ends<Packet = P, Timer = T>,
     {
         if let Some((_, flow, timer)) = self.timers.pop() {
+            if ends.looks_ahead() {
+                self.timers.after_first().for_each(|flow| ends.comes_soon(flow));
+            }
             ends.on_timer(flow, timer, self)?;
         }
         self.path.set_timers(self.timers.next_ns());

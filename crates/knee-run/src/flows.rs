@@ -3,7 +3,7 @@
 use crate::{
     Brief, Direction, End, Ends, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec,
     FlowTotals, Gone, LazyTimer, Network, Ns, Numbered, Path, Progress, RunRecord, RunSpec,
-    TcpSpec, UdpFlow, Write, close_last_bin, drive,
+    TcpSpec, UdpFlow, Write, close_last_bin, drive, prefetch,
 };
 use knee_net::{NEVER, Packet};
 use std::ops::Deref;
@@ -94,19 +94,10 @@ pub trait Connection: Sized {
         let _ = (packet, shared);
     }
 
-    /// A packet of this flow will arrive that many places (one of [`crate::AHEAD`]) after the one that
-    /// arrives next.
+    /// Something comes soon, and the connection's own memory has been asked for: asks for what that points
+    /// to.
     #[inline]
-    fn coming(&self, packet: &Self::Packet, places: usize) {
-        let _ = (packet, places);
-    }
-
-    /// Data of this flow will arrive, and what is answered to them, that many places (one of
-    /// [`crate::AHEAD`]) after those that come next.
-    #[inline]
-    fn coming_round(&self, places: usize) {
-        let _ = places;
-    }
+    fn prefetch(&self) {}
 
     /// Totals, without what the path counts.
     fn counters(&self) -> FlowCounters;
@@ -533,16 +524,15 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Ends for Flo
     }
 
     #[inline]
-    fn coming(&self, packet: &C::Packet, places: usize) {
-        if let Kind::Connection(connection) = &self.flows[packet.flow() as usize].kind {
-            connection.coming(packet, places);
-        }
+    fn comes_soon(&self, flow: u32) {
+        // Which kind it is would have to be read.
+        prefetch(&self.flows[flow as usize].kind);
     }
 
     #[inline]
-    fn coming_round(&self, flow: u32, places: usize) {
+    fn comes_next(&self, flow: u32) {
         if let Kind::Connection(connection) = &self.flows[flow as usize].kind {
-            connection.coming_round(places);
+            connection.prefetch();
         }
     }
 }

@@ -11,6 +11,7 @@ mod emission;
 mod flows;
 mod host;
 mod path;
+mod prefetch;
 mod record;
 mod replay;
 mod spec;
@@ -19,7 +20,7 @@ mod timers;
 mod udp;
 
 pub use delay::DelayStats;
-pub use driver::{AHEAD, Ends, Network, close_last_bin, drive};
+pub use driver::{Ends, Network, close_last_bin, drive};
 pub use emission::Emission;
 pub use flows::{At, Connection, FlowTimer, VirtualRun, run_in_virtual_time};
 pub use host::{Host, HostError, HostErrorKind, Progress, RunOptions, Tell};
@@ -30,6 +31,7 @@ pub use knee_net::{
 };
 pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
 pub use path::{Brief, Direction, End, Gone, Numbered, Path, PathQueues};
+pub use prefetch::prefetch;
 pub use record::{
     FlowCounters, FlowRecord, FlowSample, FlowTotals, Lateness, PacketEvent, PacketLog, QueueBin,
     QueueRecord, RealTime, RunRecord, Transfer, Unfinished,

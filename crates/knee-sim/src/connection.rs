@@ -8,8 +8,8 @@ use crate::{
 use knee_cc::Params;
 use knee_net::{Ecn, Random};
 use knee_run::{
-    AHEAD, At, Brief, Connection, Direction, End, FlowCounters, FlowRecord, FlowSample, LazyTimer,
-    Ns, RunSpec, TcpOptions,
+    At, Brief, Connection, Direction, End, FlowCounters, FlowRecord, FlowSample, LazyTimer, Ns,
+    RunSpec, TcpOptions, prefetch,
 };
 use std::convert::Infallible;
 
@@ -113,12 +113,6 @@ impl Tcp {
             bytes: self.ack_bytes,
             echo: self.receiver.echoes(),
         })
-    }
-
-    /// The sender's own memory is there by now, and says where the rest is.
-    #[inline]
-    fn prefetch_outstanding(&self) {
-        self.sender.first_outstanding().inspect(|first| prefetch(*first));
     }
 
     /// An ACK reaches the sender. In pieces, and `at` by value: those of the caller need not be in memory.
@@ -246,23 +240,9 @@ impl Connection for Tcp {
     }
 
     #[inline]
-    fn coming(&self, packet: &Packet, places: usize) {
-        match packet {
-            Packet::Ack(_) if places == AHEAD[1] => prefetch(&self.sender),
-            Packet::Ack(_) => self.prefetch_outstanding(),
-            Packet::Data(_) if places == AHEAD[1] => {}
-            Packet::Data(_) => prefetch(&self.receiver),
-        }
-    }
-
-    #[inline]
-    fn coming_round(&self, places: usize) {
-        if places == AHEAD[1] {
-            prefetch(&self.sender);
-            prefetch(&self.receiver);
-        } else {
-            self.prefetch_outstanding();
-        }
+    fn prefetch(&self) {
+        self.sender.ends_of_outstanding().into_iter().flatten().for_each(prefetch);
+        self.receiver.out_of_order_ranges().first().inspect(|first| prefetch(*first));
     }
 
     fn counters(&self) -> FlowCounters {
@@ -299,18 +279,4 @@ impl Connection for Tcp {
             ..record
         })
     }
-}
-
-/// Asks for memory before it is needed: with thousands of flows it is not in the cache.
-#[inline]
-fn prefetch<T>(value: &T) {
-    #[cfg(target_arch = "x86_64")]
-    for line in (0..size_of::<T>()).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(line);
-        // SAFETY: a prefetch accepts any address and has no effect that a program can see.
-        unsafe { _mm_prefetch(at, _MM_HINT_T0) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
 }

@@ -68,6 +68,11 @@ impl Transfers {
 }
 
 impl Receiver {
+    /// Segments received out of order: `[start, end)`.
+    pub(crate) fn out_of_order_ranges(&self) -> &[(u32, u32)] {
+        &self.ranges
+    }
+
     pub(crate) fn new(options: &TcpOptions) -> Self {
         Self {
             next: 0,

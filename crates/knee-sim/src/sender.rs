@@ -165,9 +165,10 @@ impl Sender {
         self.rtt_stats.take().map_or_else(DelayStats::default, |stats| *stats)
     }
 
-    /// What the next ACK will touch first beside the sender itself.
-    pub(crate) fn first_outstanding(&self) -> Option<&impl Sized> {
-        self.tcb.board.first()
+    /// What the next ACK will touch beside the sender itself: the first and the last outstanding segment's
+    /// entries.
+    pub(crate) fn ends_of_outstanding(&self) -> [Option<&impl Sized>; 2] {
+        self.tcb.board.ends()
     }
 
     /// Packets thought to be in the network.

@@ -4,7 +4,9 @@ mod brief;
 mod hop;
 mod port;
 
-use crate::{FlowCounters, FlowKind, Ns, PacketEvent, PathSpec, QueueRecord, ReverseLink, RunSpec};
+use crate::{
+    FlowCounters, FlowKind, Ns, PacketEvent, PathSpec, QueueRecord, ReverseLink, RunSpec, prefetch,
+};
 pub use brief::Brief;
 use hop::{Hop, Server, Station, bursts, in_burst};
 use knee_net::{
@@ -778,6 +780,12 @@ impl<P: Numbered> Path<P> {
             None => to_start.peek(ahead).map(P::flow),
             Some(ahead) => round.line.get(ahead).map(|(_, data)| data.flow()),
         }
+    }
+
+    /// A packet of `flow` will be sent soon.
+    #[inline]
+    pub(crate) fn comes_soon(&self, flow: u32) {
+        prefetch(&self.ports[flow as usize]);
     }
 
     /// On [`Source::Bins`], and at the end of a run: ends a bin of the time series.

@@ -85,9 +85,9 @@ impl Scoreboard {
         (self.segments.len() as u32 + self.retrans).saturating_sub(self.sacked + self.lost)
     }
 
-    /// The first outstanding segment's entry.
-    pub(super) fn first(&self) -> Option<&impl Sized> {
-        self.segments.front()
+    /// The first and the last outstanding segment's entries.
+    pub(super) fn ends(&self) -> [Option<&impl Sized>; 2] {
+        [self.segments.front(), self.segments.get(self.segments.len().wrapping_sub(1))]
     }
 
     /// A new segment was sent; gives its number.
