@@ -13,8 +13,8 @@ const LATEST: u64 = u64::MAX >> FEW_BITS;
 /// Knows when each source is next due, and which is first. Of sources due at the same time the
 /// lowest-numbered one is first.
 ///
-/// A handful of sources is searched linearly; more are kept in a tournament tree, O(log n)
-/// per change.
+/// A handful of sources is searched linearly; more are kept in a tree, of which a change reads eight words
+/// for each power of eight that there are sources.
 pub struct Schedule {
     /// If there are no more than [`FEW`] sources: due time and number of each in one word, so that
     /// the smallest word is the first source. The second half is used if there are more than [`HALF`].
@@ -22,31 +22,77 @@ pub struct Schedule {
     uses_both_halves: bool,
     /// No source but the one that [`Schedule::stay`] was asked for is due before; 0 if that is not known.
     others_ns: u64,
-    /// If there are more: due time and number of the first source below each node. Node 1 is the root, node
-    /// n has children 2n and 2n+1; the second half are the leaves, one for each source.
-    tree: Vec<(u64, u32)>,
+    tree: Tree,
+}
+
+/// The sources if there are more than [`FEW`].
+enum Tree {
+    None,
+    /// The number takes so many bits of a word. At least 50 remain for the time: 13 days.
+    Narrow(Levels<u64>, u32),
+    Wide(Levels<u128>),
+}
+
+/// Bits of a number in a narrow word, at most.
+const NARROW_BITS: u32 = 14;
+
+/// Blocks of words, each of which stands for one source or for the least of a block below. Entry `e` of
+/// block `b` stands for block `8b + 1 + e`; the last level has one word for each source.
+struct Levels<W> {
+    blocks: Box<[Block<W>]>,
+    /// The first block of the last level.
+    leaves: usize,
+    first: W,
+}
+
+const FANOUT: usize = 8;
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Block<W>([W; FANOUT]);
+
+impl<W: Copy + Ord> Levels<W> {
+    /// For `sources` sources, all of which are `never`.
+    fn new(sources: usize, never: W) -> Self {
+        let used = sources.div_ceil(FANOUT);
+        let (mut leaves, mut level) = (0, 1);
+        while level < used {
+            leaves += level;
+            level *= FANOUT;
+        }
+        Self { blocks: vec![Block([never; FANOUT]); leaves + used].into(), leaves, first: never }
+    }
+
+    fn set(&mut self, source: usize, word: W) {
+        let (mut block, mut entry) = (self.leaves + source / FANOUT, source % FANOUT);
+        let mut word = word;
+        loop {
+            let Block(words) = &mut self.blocks[block];
+            if words[entry] == word {
+                return;
+            }
+            words[entry] = word;
+            let [a, b, c, d, e, f, g, h] = *words;
+            word = a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)));
+            if block == 0 {
+                self.first = word;
+                return;
+            }
+            (block, entry) = ((block - 1) / FANOUT, (block - 1) % FANOUT);
+        }
+    }
 }
 
 impl Schedule {
     /// `sources` sources, none due.
     pub fn new(sources: usize) -> Self {
-        let mut new = Self {
-            few: [u64::MAX; FEW],
-            uses_both_halves: sources > HALF,
-            others_ns: 0,
-            tree: Vec::new(),
+        let bits = usize::BITS - sources.leading_zeros();
+        let tree = match bits {
+            _ if sources <= FEW => Tree::None,
+            ..=NARROW_BITS => Tree::Narrow(Levels::new(sources, u64::MAX), bits),
+            _ => Tree::Wide(Levels::new(sources, u128::MAX)),
         };
-        if sources > FEW {
-            let leaves = sources.next_power_of_two();
-            new.tree = vec![(NEVER, 0); 2 * leaves];
-            for (leaf, number) in new.tree[leaves..].iter_mut().zip(0..) {
-                leaf.1 = number;
-            }
-            for node in (1..leaves).rev() {
-                new.tree[node] = new.tree[2 * node];
-            }
-        }
-        new
+        Self { few: [u64::MAX; FEW], uses_both_halves: sources > HALF, others_ns: 0, tree }
     }
 
     /// Source `source` is next due at `due_ns` ([`NEVER`]: it is not).
@@ -55,7 +101,7 @@ impl Schedule {
         if due_ns < self.others_ns {
             self.others_ns = due_ns;
         }
-        if self.tree.is_empty() {
+        if let Tree::None = self.tree {
             self.few[source] = (due_ns.min(LATEST) << FEW_BITS) | source as u64;
         } else {
             self.set_leaf(source, due_ns);
@@ -64,30 +110,29 @@ impl Schedule {
 
     #[inline(never)]
     fn set_leaf(&mut self, source: usize, due_ns: u64) {
-        let tree = &mut self.tree[..];
-        let mut node = tree.len() / 2 + source;
-        let mut first = (due_ns, source as u32);
-        while tree[node] != first {
-            tree[node] = first;
-            if node == 1 {
-                return;
+        match &mut self.tree {
+            Tree::None => {}
+            Tree::Narrow(levels, bits) => {
+                levels.set(source, (due_ns.min(u64::MAX >> *bits) << *bits) | source as u64);
             }
-            // Of two at the same time the left one, which has the lower number.
-            let (left, right) = (tree[node & !1], tree[node | 1]);
-            first = if right.0 < left.0 { right } else { left };
-            node /= 2;
+            Tree::Wide(levels) => {
+                levels.set(source, (u128::from(due_ns) << u64::BITS) | source as u128);
+            }
         }
     }
 
     /// The first source and when it is due.
     #[inline]
     pub fn first(&self) -> (usize, u64) {
-        if let Some(&(due_ns, source)) = self.tree.get(1) {
-            return (source as usize, due_ns);
-        }
-        let first = self.least();
-        let due_ns = first >> FEW_BITS;
-        ((first % FEW as u64) as usize, if due_ns == LATEST { NEVER } else { due_ns })
+        let (first, bits) = match &self.tree {
+            Tree::None => (self.least(), FEW_BITS),
+            Tree::Narrow(levels, bits) => (levels.first, *bits),
+            Tree::Wide(levels) => {
+                return (levels.first as u32 as usize, (levels.first >> u64::BITS) as u64);
+            }
+        };
+        let (source, due_ns) = (first & !(u64::MAX << bits), first >> bits);
+        (source as usize, if due_ns == u64::MAX >> bits { NEVER } else { due_ns })
     }
 
     /// The least word.
@@ -105,7 +150,7 @@ impl Schedule {
     /// [`Schedule::comes_first`] says so: it need not be set meanwhile.
     pub fn stay(&mut self, source: usize) {
         // In the tree a search for the others would be as long as the one that is saved.
-        if self.tree.is_empty() {
+        if let Tree::None = self.tree {
             self.few[source] = u64::MAX;
             self.others_ns = self.first().1;
         }
@@ -133,8 +178,8 @@ mod tests {
     proptest! {
         #[test]
         fn gives_the_earliest_then_the_lowest(
-            n in 1usize..40,
-            changes in prop::collection::vec((0usize..40, prop_oneof![0u64..8, Just(NEVER)]), 1..200),
+            n in prop_oneof![1usize..40, 500usize..530, 16_000usize..17_000],
+            changes in prop::collection::vec((any::<usize>(), prop_oneof![0u64..8, Just(NEVER)]), 1..200),
         ) {
             let mut schedule = Schedule::new(n);
             let mut due = vec![NEVER; n];
