@@ -148,9 +148,9 @@ fn runs_at_once_do_not_disturb_each_other_or_the_machine() {
             (fast.join().expect("no panic"), slow.join().expect("no panic"))
         });
         let rates = (goodput(&fast, 0), goodput(&slow, 0));
-        // One lost packet a round trip is all that recovery without SACK repairs: it takes 34 to 47 round
-        // trips, half of the fast run. Eight runs of each gave 11.4 to 12.0 and 9.1 to 9.3 Mbit/s.
-        assert!((10.9e6..12.5e6).contains(&rates.0), "{rates:?}");
+        // What the first round trips and the headers leave. Recovery without SACK repairs one lost packet a
+        // round trip, but new data go on meanwhile: nine runs of each gave 18.4 and 9.3 Mbit/s.
+        assert!((17.9e6..18.9e6).contains(&rates.0), "{rates:?}");
         assert!((8.9e6..9.6e6).contains(&rates.1), "{rates:?}");
         assert_eq!(machine(), before);
     });
