@@ -13,7 +13,7 @@
 //! Timeouts and recoveries that prove unnecessary are not taken back here; Linux sees some by their
 //! timestamps.
 
-use super::verdict::Verdict;
+use super::{duplicates::Duplicates, verdict::Verdict};
 use crate::sender::{loss_detection::DUP_THRESH, tcb::Tcb};
 use knee_cc::Phase;
 use knee_net::NEVER;
@@ -22,7 +22,10 @@ use knee_net::NEVER;
 const MAX_THRESHOLD_PKTS: u32 = 300;
 
 pub(in crate::sender) struct NewRenoPrr {
-    /// Packets above the first hole that have arrived, as duplicates say.
+    /// What has arrived.
+    duplicates: Duplicates,
+    /// How many of the packets above the first hole count as arrived: Linux forgets them at the end of each
+    /// phase.
     arrived_pkts: u32,
     /// A packet is lost when so many have arrived above it.
     threshold_pkts: u32,
@@ -34,8 +37,13 @@ pub(in crate::sender) struct NewRenoPrr {
 
 impl Default for NewRenoPrr {
     fn default() -> Self {
-        let threshold_pkts = DUP_THRESH;
-        Self { arrived_pkts: 0, threshold_pkts, in_doubt: false, new_first: false }
+        Self {
+            duplicates: Duplicates::default(),
+            arrived_pkts: 0,
+            threshold_pkts: DUP_THRESH,
+            in_doubt: false,
+            new_first: false,
+        }
     }
 }
 
@@ -43,30 +51,23 @@ impl NewRenoPrr {
     /// What an ACK delivered that advanced by `advanced` segments. One of these fills the hole, the
     /// others had arrived, and duplicates have reported them.
     pub(super) fn delivered_pkts(&mut self, tcb: &mut Tcb, advanced: u32) -> u32 {
-        let before_pkts = self.arrived_pkts;
-        let delivered_pkts = if advanced > 0 {
-            self.arrived_pkts = before_pkts.saturating_sub(advanced - 1);
-            self.limit(tcb, advanced);
-            advanced.saturating_sub(before_pkts).max(1)
-        } else {
-            self.hear_duplicate(tcb);
-            self.arrived_pkts.saturating_sub(before_pkts)
-        };
-        tcb.board.set_counted(self.arrived_pkts);
-        delivered_pkts
-    }
-
-    fn hear_duplicate(&mut self, tcb: &Tcb) {
-        match tcb.phase() {
-            // The timer's retransmissions may themselves be duplicates; new data cannot.
-            Phase::Loss if tcb.board.nxt() <= tcb.reduction_end => {}
-            // What was outstanding at the start has arrived.
-            Phase::Recovery if tcb.board.una() >= tcb.reduction_end => self.arrived_pkts = 0,
-            _ => {
-                self.arrived_pkts += 1;
-                self.limit(tcb, 0);
-            }
+        let (una, high) = (tcb.board.una(), tcb.reduction_end);
+        if tcb.phase() == Phase::Recovery && advanced == 0 && una >= high {
+            // What was outstanding at the start has arrived: nothing is learned until the phase ends.
+            self.arrived_pkts = 0;
+            tcb.board.set_counted(0);
+            return 0;
         }
+        self.duplicates.hear(tcb, advanced);
+        // The timer's retransmissions may themselves be duplicates; new data cannot.
+        let heard = tcb.phase() != Phase::Loss || tcb.board.nxt() > high;
+        self.arrived_pkts = match advanced {
+            0 => self.arrived_pkts + u32::from(heard),
+            _ => self.arrived_pkts.saturating_sub(advanced - 1),
+        };
+        self.limit(tcb, advanced);
+        tcb.board.set_counted(self.arrived_pkts);
+        self.duplicates.delivered_pkts(tcb)
     }
 
     /// No more can have arrived than lies above the holes. Has more arrived, an ACK that advanced by
@@ -178,6 +179,7 @@ mod tests {
         let advanced = cumulative - tcb.board.una();
         tcb.board.acknowledge(cumulative, 1);
         let delivered_pkts = newreno.delivered_pkts(tcb, advanced);
+        tcb.delivered_pkts += u64::from(delivered_pkts);
         newreno.judge(tcb, 1, advanced, delivered_pkts);
         (delivered_pkts, tcb.phase())
     }
@@ -225,7 +227,7 @@ mod tests {
             assert_eq!(newreno.sends_new_first(), !again);
             assert!(!newreno.sends_new_first());
             tcb.board.push(1);
-            assert_eq!(hear(&mut newreno, &mut tcb, 2).0, 1);
+            hear(&mut newreno, &mut tcb, 2);
             assert!(!newreno.in_doubt);
             hear(&mut newreno, &mut tcb, 4);
             assert!(!newreno.sends_new_first());
