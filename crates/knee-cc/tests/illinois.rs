@@ -283,8 +283,10 @@ proptest! {
             b0 - kappa4 * d2 + kappa4 * da
         };
         let (got_alpha, got_beta) = functions(&f);
-        // rho has 24 bits, the quotient 22, alpha 16; what is observed is in thousandths.
-        let far = alpha * a1 / a0 / f64::from(1 << 24) + a1 / f64::from(1 << 21) + 1.0 / 65_536.0;
+        // rho has 24 bits, the quotient 22, alpha_max and alpha 16; what is observed is in thousandths.
+        let far = alpha * a1 / a0 / f64::from(1 << 24)
+            + a1 / f64::from(1 << 21)
+            + (1.0 + alpha / a1) / 65_536.0;
         let short = alpha - f64::from(got_alpha) / 1e3;
         prop_assert!((-1e-6..=far + 1e-3 + 1e-6).contains(&short), "alpha {alpha}, {got_alpha}");
         let short = beta * 1e6 - f64::from(got_beta);
