@@ -501,11 +501,14 @@ fn timeout_collapses_the_window_then_slow_start_to_half() {
             .map(|r| r.before.phase)
             .collect();
         let lost = phases.iter().take_while(|&&p| p == Phase::Loss as u8).count();
-        // The 20th ACK ends it; or, careful, the first one of something new.
-        assert_eq!(lost, if recovery == Recovery::Newreno { 19 } else { 20 });
+        // The 20th ACK ends it; or, careful, the first one of something new; or that of the last repair, which
+        // covers the new packet that was sent first.
+        let careful = [Recovery::Newreno, Recovery::NewrenoPrr].contains(&recovery);
+        assert_eq!(lost, if careful { 19 } else { 20 });
         assert!(phases[lost..].iter().all(|&p| p == Phase::Open as u8));
         // The receive window, not cwnd, limits again: no growth beyond it but by one.
-        assert_eq!(state_at(flow, 2900 * MS).cwnd_pkts, 21);
+        let grown_pkts = if recovery == Recovery::NewrenoPrr { 20 } else { 21 };
+        assert_eq!(state_at(flow, 2900 * MS).cwnd_pkts, grown_pkts);
     }
 }
 
@@ -609,9 +612,15 @@ fn a_needless_timeout_is_undone_by_dsack() {
                 assert_eq!(after.ssthresh_pkts, SSTHRESH_INFINITE);
             }
             // Nothing tells of duplicates: half the flight.
-            Recovery::Newreno | Recovery::NewrenoPrr => {
+            Recovery::Newreno => {
                 assert_eq!(flow.counters.undos, 0);
                 assert_eq!(after.ssthresh_pkts, 4);
+            }
+            // Nor here, and the duplicates of needless repairs, which come after new data, begin a recovery.
+            // Linux would take the timeout back (RFC 5682, step 3b), which is not modelled.
+            Recovery::NewrenoPrr => {
+                assert_eq!(flow.counters.undos, 0);
+                assert_eq!(after.ssthresh_pkts, 2);
             }
         }
     }
