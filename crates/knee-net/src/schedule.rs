@@ -121,7 +121,7 @@ impl Schedule {
         }
     }
 
-    /// The first source and when it is due.
+    /// The first source and when it is due; any source if none is.
     #[inline]
     pub fn first(&self) -> (usize, u64) {
         let (first, bits) = match &self.tree {
