@@ -319,6 +319,9 @@ impl Sender {
             if let Some(probe) = tcb.probe {
                 tcb.on_probe_answered(probe, ack.cumulative, sack, advanced);
             }
+            if advanced > 0 && self.recovery.was_needless(tcb, &news, advanced) {
+                tcb.take_back();
+            }
             verdict = self.judge(now_ns, advanced, news.delivered_pkts, ack.echo, out);
         }
         seen.lost_pkts = verdict.lost_pkts;

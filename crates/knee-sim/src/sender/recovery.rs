@@ -6,7 +6,7 @@ mod newreno_prr;
 mod sack;
 mod verdict;
 
-use super::tcb::Tcb;
+use super::{scoreboard::News, tcb::Tcb};
 use knee_cc::Phase;
 
 pub(super) use newreno::NewReno;
@@ -86,6 +86,16 @@ impl Recovery {
         match self {
             Self::Sack(_) | Self::NewReno(_) => false,
             Self::NewRenoPrr(newreno) => newreno.sends_new_first(),
+        }
+    }
+
+    /// Whether an ACK that advanced by `advanced` segments and reports `news` shows that the timeout which is
+    /// being repaired was unnecessary.
+    #[inline]
+    pub(super) fn was_needless(&self, tcb: &Tcb, news: &News, advanced: u32) -> bool {
+        match self {
+            Self::Sack(_) | Self::NewReno(_) => false,
+            Self::NewRenoPrr(newreno) => newreno.was_needless(tcb, news, advanced),
         }
     }
 

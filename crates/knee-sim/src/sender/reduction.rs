@@ -91,13 +91,18 @@ impl Tcb {
         if !self.undo.is_proven_by(number) {
             return;
         }
-        self.counters.undos += 1;
         if self.undo.fast {
             // What was taken for lost was late. RFC 8985 section 6.2, step 3, sees that only where
             // nothing was retransmitted; without this a path that always delays by more than three
             // packets would never be known to reorder.
             self.board.note_reordering();
         }
+        self.take_back();
+    }
+
+    /// The latest reduction was unnecessary.
+    pub(super) fn take_back(&mut self) {
+        self.counters.undos += 1;
         self.algorithm.undo(&mut self.conn);
         self.conn.ssthresh_pkts = self.conn.ssthresh_pkts.max(self.undo.prior_ssthresh_pkts);
         self.board.forget_losses();

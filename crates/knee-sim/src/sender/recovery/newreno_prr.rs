@@ -9,12 +9,11 @@
 //! until the connection ends. After a timeout, which repeats what had arrived, that may happen without
 //! any reordering.
 //!
-//! After a timeout new data are sent before anything else is repaired (F-RTO, RFC 5682 section 2.1).
-//! Timeouts and recoveries that prove unnecessary are not taken back here; Linux sees some by their
-//! timestamps.
+//! After a timeout new data are sent before anything else is repaired, which tells whether the timeout was
+//! necessary (F-RTO, RFC 5682 section 2.1). What Linux sees of needless recoveries by timestamps is not here.
 
 use super::{duplicates::Duplicates, verdict::Verdict};
-use crate::sender::{loss_detection::DUP_THRESH, tcb::Tcb};
+use crate::sender::{loss_detection::DUP_THRESH, scoreboard::News, tcb::Tcb};
 use knee_cc::Phase;
 use knee_net::NEVER;
 
@@ -121,7 +120,7 @@ impl NewRenoPrr {
         Verdict { holds_window, lost_pkts, reordering_due_ns: NEVER, repair: None }
     }
 
-    /// While a timeout is repaired; RFC 5682 section 2.1, steps 2 and 3.
+    /// While a timeout is repaired; RFC 5682 section 2.1, steps 2 and 3a.
     fn judge_timeout(&mut self, tcb: &mut Tcb, advanced: u32) {
         let (una, high) = (tcb.board.una(), tcb.reduction_end);
         let new_sent = tcb.board.nxt() > high;
@@ -138,6 +137,14 @@ impl NewRenoPrr {
         if advanced > 0 {
             self.arrived_pkts = 0;
         }
+    }
+
+    /// RFC 5682 section 2.1, step 3b: what the ACK covers was outstanding at the timeout, and none of it was
+    /// sent again.
+    pub(super) fn was_needless(&self, tcb: &Tcb, news: &News, advanced: u32) -> bool {
+        let from = tcb.board.una() - advanced;
+        let first_sent = news.sent_ns.is_some() && from < tcb.reduction_end;
+        tcb.phase() == Phase::Loss && self.in_doubt && first_sent
     }
 
     /// Whether new data come before repairs this time; not if there are none.
