@@ -28,7 +28,12 @@ use std::{
     io::{self, BufRead, BufReader, ErrorKind, Read, Seek, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
-        unix::{fs::FileExt, process::CommandExt},
+        linux::net::SocketAddrExt,
+        unix::{
+            fs::FileExt,
+            net::{SocketAddr, UnixListener},
+            process::CommandExt,
+        },
     },
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -556,39 +561,76 @@ fn without_preemption() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &none) };
 }
 
-/// A core of the real machine that a guest has for itself, as far as this process knows. QEMU's
-/// threads take turns whenever the guest goes idle. On one core that takes far less time than from
-/// one core to another.
+/// A core of the real machine that a guest has for itself, if there are enough. QEMU's threads take
+/// turns whenever the guest goes idle. On one core that takes far less time than from one core to
+/// another.
 struct Core(usize);
 
-/// Guests on each core.
-static GUESTS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+/// A core, as far as this process uses it.
+struct Use {
+    core: usize,
+    guests: usize,
+    /// While this process has guests there: tells other processes so, and ends with this one.
+    claim: Option<UnixListener>,
+}
+
+static USES: Mutex<Vec<Use>> = Mutex::new(Vec::new());
 
 impl Core {
-    /// Of those that this process may use, one with the fewest guests.
+    /// One of those that this process may use.
     fn least_used() -> Option<Self> {
-        let mut guests = GUESTS.lock().unwrap_or_else(PoisonError::into_inner);
-        if guests.is_empty() {
+        let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
+        if uses.is_empty() {
             let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
             let usable = (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false));
-            *guests = usable.map(|core| (core, 0)).collect();
-            // Two processes should not both begin with the first.
-            let cores = guests.len().max(1);
-            guests.rotate_left(std::process::id() as usize % cores);
+            *uses = usable.map(Use::new).collect();
+            // Where there are more processes than cores, they should not all begin with the first.
+            let cores = uses.len().max(1);
+            uses.rotate_left(std::process::id() as usize % cores);
         }
-        let (core, count) = guests.iter_mut().min_by_key(|(_, count)| *count)?;
-        *count += 1;
-        Some(Self(*core))
+        take(&mut uses).map(Self)
     }
+}
+
+impl Use {
+    fn new(core: usize) -> Self {
+        Self { core, guests: 0, claim: None }
+    }
+}
+
+/// A core that no process has guests on; else the one where this process has the fewest.
+fn take(uses: &mut [Use]) -> Option<usize> {
+    for used in uses.iter_mut().filter(|used| used.claim.is_none()) {
+        used.claim = claim(used.core);
+        if used.claim.is_some() {
+            break;
+        }
+    }
+    let used = uses.iter_mut().min_by_key(|used| (used.guests, used.claim.is_none()))?;
+    used.guests += 1;
+    Some(used.core)
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
-        let mut guests = GUESTS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, count)) = guests.iter_mut().find(|(core, _)| *core == self.0) {
-            *count -= 1;
+        let mut uses = USES.lock().unwrap_or_else(PoisonError::into_inner);
+        give_back(&mut uses, self.0);
+    }
+}
+
+fn give_back(uses: &mut [Use], core: usize) {
+    if let Some(used) = uses.iter_mut().find(|used| used.core == core) {
+        used.guests -= 1;
+        if used.guests == 0 {
+            used.claim = None;
         }
     }
+}
+
+/// A socket without a file, which one process at a time can have.
+fn claim(core: usize) -> Option<UnixListener> {
+    let name = SocketAddr::from_abstract_name(format!("knee-vm-core-{core}")).ok()?;
+    UnixListener::bind_addr(&name).ok()
 }
 
 /// A process that ends with this value.
@@ -836,5 +878,27 @@ mod tests {
         ] {
             assert!(set_clock(&mut wrong, 5_101_000).is_err());
         }
+    }
+
+    /// Two processes take different cores, as long as there are some, and leave nothing behind.
+    #[test]
+    fn processes_share_the_cores() {
+        // Numbers of cores that no machine has, and no other process of this test.
+        let first = std::process::id() as usize * 1_000_000;
+        let process = || [0, 1, 2].map(|core| Use::new(first + core));
+        let (mut here, mut there) = (process(), process());
+        let mut taken = |uses: &mut [Use]| take(uses).unwrap() - first;
+        assert_eq!([taken(&mut here), taken(&mut there), taken(&mut here)], [0, 1, 2]);
+        // None is free: each goes on where it has the fewest.
+        assert_eq!([taken(&mut here), taken(&mut there), taken(&mut here)], [1, 0, 0]);
+        assert_eq!(here.each_ref().map(|used| used.guests), [2, 1, 1]);
+        give_back(&mut here, first + 2);
+        assert_eq!([taken(&mut there), taken(&mut there)], [2, 1]);
+        // It is claimed as long as there are guests.
+        give_back(&mut here, first);
+        assert!(here[0].claim.is_some());
+        give_back(&mut here, first);
+        give_back(&mut here, first + 1);
+        assert!(here.iter().all(|used| used.guests == 0 && used.claim.is_none()));
     }
 }
