@@ -50,7 +50,7 @@ class Case(NamedTuple):
         scenario = SCENARIOS / f"{self.scenario}.toml"
         command = [knee, "run", str(scenario), "--host", host, "--format", "json"]
         command += ["--seed", "1", "--repeat", str(SEEDS[host])]
-        command += ["--jobs", "1"]
+        command += ["--jobs", "1", "--set", "tcp.segmentation_offload=true"]
         for key, value in self.settings.items():
             command += ["--set", f"{key}={value}"]
         return command
@@ -58,7 +58,7 @@ class Case(NamedTuple):
 
 # Where ACKs are delayed, docs/fidelity.md, "Like with like": a window for both hosts, and what the
 # kernel does by itself.
-DELAYED = {"tcp.receive_window": "486p", "tcp.quick_ack": "13p"}
+DELAYED = {"tcp.receive_window": "486p", "tcp.quick_ack": "17p"}
 # The path and the receiver of the one flow.
 PATH = DELAYED | {
     "duration": "40s",

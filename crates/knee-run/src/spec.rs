@@ -210,6 +210,7 @@ impl Default for TcpOptions {
             delayed_ack: DelayedAck { every_pkts: 1, timeout_ns: 40 * crate::NS_PER_MS },
             limited_transmit: true,
             idle_restart: true,
+            segmentation_offload: false,
             rtt_tick_ns: 0,
             quick_ack_pkts: 0,
             ecn: false,
@@ -560,6 +561,8 @@ pub struct TcpOptions {
     pub limited_transmit: bool,
     /// Restart the window after an idle time longer than the RTO (RFC 5681 section 4.1).
     pub idle_restart: bool,
+    /// New data leave in bursts, as by Linux's segmentation offload; not of algorithms that pace.
+    pub segmentation_offload: bool,
     /// Clock tick to which RTT samples are quantised; 0: exact.
     pub rtt_tick_ns: Ns,
     /// Explicit congestion notification (RFC 3168): data packets may be marked instead of dropped.

@@ -73,6 +73,7 @@ pub fn spec(record: &RunRecord) -> RunSpec {
                 delayed_ack: DelayedAck { every_pkts: 2, timeout_ns: 40 * MS },
                 limited_transmit: true,
                 idle_restart: true,
+                segmentation_offload: false,
                 rtt_tick_ns: 0,
                 ecn: false,
                 quick_ack_pkts: 0,

@@ -59,6 +59,7 @@ const TCP_KEYS: &[&str] = &[
     "quick_ack",
     "limited_transmit",
     "idle_restart",
+    "segmentation_offload",
     "rtt_tick",
     "ecn",
     "receiver",
@@ -117,6 +118,9 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
             .unwrap_or(base.quick_ack_pkts),
         limited_transmit: section.flag("limited_transmit")?.unwrap_or(base.limited_transmit),
         idle_restart: section.flag("idle_restart")?.unwrap_or(base.idle_restart),
+        segmentation_offload: section
+            .flag("segmentation_offload")?
+            .unwrap_or(base.segmentation_offload),
         rtt_tick_ns: section.time("rtt_tick", ANY_TIME)?.unwrap_or(base.rtt_tick_ns),
         ecn: section.flag("ecn")?.unwrap_or(base.ecn),
         receiver: section

@@ -50,6 +50,7 @@ delayed_ack_every = 2
 delayed_ack_timeout = "50ms"
 rtt_tick = "0.5ms"
 quick_ack = "7p"
+segmentation_offload = true
 ecn = true
 
 [record]

@@ -30,6 +30,7 @@ mod algorithm;
 mod cwnd_validation;
 mod delivery_rate;
 mod loss_detection;
+mod offload;
 mod pacing;
 mod probe;
 mod prr;
@@ -50,6 +51,7 @@ use delivery_rate::DeliveryRate;
 use knee_cc::{Ack, Conn, Event, Params, Phase, State};
 use knee_net::{Ecn, NEVER, Random};
 use knee_run::{CallRecord, DelayStats, FlowCounters, NS_PER_US, TcpOptions};
+use offload::Offload;
 use pacing::Pacer;
 use recovery::{Recovery, Verdict};
 use scoreboard::{News, Scoreboard};
@@ -66,8 +68,10 @@ pub(crate) struct Sender {
     last_sent_ns: u64,
     receive_window_pkts: u32,
     timer: Timer,
-    /// Recovery with SACK, an exact clock, no trace.
+    /// Recovery with SACK, an exact clock, no bursts, no trace.
     plain: bool,
+    /// New data leave in bursts.
+    offload: Option<Box<Offload>>,
     /// [`Self::knows_nothing_amiss`], as of the latest step that could change it.
     calm: bool,
     idle_restart: bool,
@@ -114,7 +118,8 @@ impl Sender {
     ) -> Self {
         let tcb = Tcb::new(params, options, now_ns, &mut random, trace);
         let recovery = Recovery::new(options.recovery);
-        let plain = recovery.is_sack() && options.rtt_tick_ns == 0 && !trace;
+        let offload = options.segmentation_offload.then(Box::default);
+        let plain = recovery.is_sack() && options.rtt_tick_ns == 0 && offload.is_none() && !trace;
         Self {
             timer_due_ns: NEVER,
             pace_due_ns: NEVER,
@@ -123,6 +128,7 @@ impl Sender {
             receive_window_pkts: options.receive_window_pkts,
             timer: Timer::Timeout,
             plain,
+            offload,
             calm: plain,
             idle_restart: options.idle_restart,
             random,
@@ -271,6 +277,12 @@ impl Sender {
             prior_inflight_pkts = self.inflight_pkts();
         }
         let advanced = ack.cumulative - self.tcb.board.una();
+        if !CALM
+            && advanced > 0
+            && let Some(offload) = &mut self.offload
+        {
+            offload.learn(&mut self.tcb, now_ns);
+        }
         let news = self.take_in::<CALM>(now_ns, ack.cumulative, sack.blocks.as_ref());
         let rtt_ns = self.measure_rtt::<CALM>(now_ns, &news);
         let tcb = &mut self.tcb;
@@ -473,7 +485,54 @@ impl Sender {
             let Some(number) = self.tcb.board.next_lost() else { break };
             self.retransmit(number, now_ns, out);
         }
-        self.send_new_while::<false>(now_ns, room, out);
+        match self.offload.take() {
+            None => self.send_new_while::<false>(now_ns, room, out),
+            Some(offload) => {
+                let window_pkts = window_pkts.saturating_sub(held_back_pkts);
+                self.send_bursts(now_ns, &offload, window_pkts, out);
+                self.offload = Some(offload);
+            }
+        }
+    }
+
+    /// Sends new data in bursts, for which `window_pkts` less what is in the network are the room.
+    #[inline(never)]
+    fn send_bursts(
+        &mut self,
+        now_ns: u64,
+        offload: &Offload,
+        window_pkts: u32,
+        out: &mut impl Transmit,
+    ) {
+        let end = self.sendable_end();
+        self.note_start(now_ns, end);
+        let received_end = self.tcb.board.una().saturating_add(self.receive_window_pkts);
+        let mut limited = true;
+        loop {
+            let nxt = self.tcb.board.nxt();
+            let cwnd_room_pkts = window_pkts.saturating_sub(self.tcb.board.in_network());
+            if cwnd_room_pkts == 0 {
+                break;
+            }
+            let left_pkts = end.saturating_sub(nxt);
+            if left_pkts == 0 {
+                limited = false;
+                break;
+            }
+            let room_pkts = cwnd_room_pkts.min(received_end.saturating_sub(nxt));
+            let burst_pkts = offload.burst_pkts(&self.tcb);
+            if room_pkts < burst_pkts && left_pkts > 1 {
+                let window_pkts = window_pkts.min(self.receive_window_pkts);
+                let last_sent_ns = self.last_sent_ns;
+                if offload.waits(&mut self.tcb, now_ns, last_sent_ns, room_pkts, window_pkts) {
+                    break;
+                }
+            }
+            for _ in 0..room_pkts.min(left_pkts).min(burst_pkts) {
+                self.send_new(now_ns, out);
+            }
+        }
+        self.tcb.validation.sent(&self.tcb.board, limited);
     }
 
     /// Sends new data while there is room for them; `CALM`: outside recovery.

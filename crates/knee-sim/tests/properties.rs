@@ -176,7 +176,8 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
         1 => Just(Recovery::Newreno),
         1 => Just(Recovery::NewrenoPrr),
     ];
-    let flags = (recovery, any::<bool>(), any::<bool>(), any::<bool>());
+    let offload = prop_oneof![3 => Just(false), 1 => Just(true)];
+    let flags = (recovery, any::<bool>(), any::<bool>(), any::<bool>(), offload);
     (sizes, timers, acks, flags).prop_map(|(sizes, timers, acks, flags)| TcpOptions {
         mss_bytes: sizes.0,
         header_bytes: 52,
@@ -187,6 +188,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
         delayed_ack: DelayedAck { every_pkts: acks.0, timeout_ns: acks.1 },
         limited_transmit: flags.1,
         idle_restart: flags.2,
+        segmentation_offload: flags.4,
         rtt_tick_ns: timers.1,
         quick_ack_pkts: acks.2,
         ecn: flags.3,

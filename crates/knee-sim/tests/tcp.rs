@@ -643,6 +643,56 @@ fn idle_restart() {
     assert_eq!(burst_at(true, 600 * MS, 600 * MS).0, 10);
 }
 
+/// What Linux 6.12 had sent at each ACK of a slow start on this path, from a trace on the host `vm`. Once
+/// the rate fills a burst of 3 packets and the RTT grows, it leaves room unused until there is enough.
+const LINUX_HAD_SENT: [(u32, u32); 18] = [
+    (97, 193),
+    (99, 197),
+    (101, 201),
+    (103, 205),
+    (105, 208),
+    (107, 211),
+    (109, 217),
+    (111, 220),
+    (113, 223),
+    (115, 229),
+    (117, 232),
+    (119, 235),
+    (121, 241),
+    (123, 244),
+    (125, 247),
+    (127, 253),
+    (129, 256),
+    (131, 259),
+];
+
+#[test]
+fn segmentation_offload_makes_bursts_as_linux_does() {
+    let had_sent = |segmentation_offload, recovery| {
+        let path = PathSpec::symmetric(10_000_000, 40 * MS, QueueLimit::Packets(84));
+        let options = TcpOptions {
+            segmentation_offload,
+            recovery,
+            initial_window_pkts: 3,
+            receive_window_pkts: 486,
+            delayed_ack: DelayedAck { every_pkts: 2, timeout_ns: 100 * MS },
+            quick_ack_pkts: 17,
+            ..TcpOptions::default()
+        };
+        let record = run(&spec(path, S, vec![newreno(Workload::Bulk, options)]));
+        let flow = &record.flows[0];
+        let start = flow.trace[0].before.snd_pos;
+        let at = |r: &CallRecord| (r.before.ack_pos - start, r.before.snd_pos - start);
+        let range = LINUX_HAD_SENT[0].0..=LINUX_HAD_SENT[17].0;
+        calls(flow, Call::OnRtt).map(at).filter(|at| range.contains(&at.0)).collect::<Vec<_>>()
+    };
+    for recovery in ALL {
+        assert_eq!(had_sent(true, recovery), LINUX_HAD_SENT, "{recovery:?}");
+        let without = had_sent(false, recovery);
+        assert!(without.iter().all(|(ack, sent)| *sent == 2 * ack - 1), "{without:?}");
+    }
+}
+
 #[test]
 fn delayed_ack_waits_for_a_second_packet_or_the_timer() {
     let acks = |pkts| {
