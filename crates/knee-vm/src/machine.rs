@@ -887,7 +887,7 @@ mod tests {
         let first = std::process::id() as usize * 1_000_000;
         let process = || [0, 1, 2].map(|core| Use::new(first + core));
         let (mut here, mut there) = (process(), process());
-        let mut taken = |uses: &mut [Use]| take(uses).unwrap() - first;
+        let taken = |uses: &mut [Use]| take(uses).unwrap() - first;
         assert_eq!([taken(&mut here), taken(&mut there), taken(&mut here)], [0, 1, 2]);
         // None is free: each goes on where it has the fewest.
         assert_eq!([taken(&mut here), taken(&mut there), taken(&mut here)], [1, 0, 0]);
