@@ -206,7 +206,9 @@ fn approximate(
             .push("quinn does not acknowledge faster at the start (quick_ack)".to_owned());
     }
     if options.segmentation_offload {
-        approximations.push("quinn paces (segmentation_offload)".to_owned());
+        approximations.push(
+            "quinn paces, and sends no bursts as Linux does (segmentation_offload)".to_owned(),
+        );
     }
     let (asked_ns, most_ns) =
         (options.delayed_ack.timeout_ns, spec.path.rtt_range_ns().1.max(MAX_ACK_DELAY_NS));

@@ -561,7 +561,7 @@ pub struct TcpOptions {
     pub limited_transmit: bool,
     /// Restart the window after an idle time longer than the RTO (RFC 5681 section 4.1).
     pub idle_restart: bool,
-    /// New data leave in bursts, as by Linux's segmentation offload; not of algorithms that pace.
+    /// Send new data in bursts, as Linux does for segmentation offload; not for algorithms that pace.
     pub segmentation_offload: bool,
     /// Clock tick to which RTT samples are quantised; 0: exact.
     pub rtt_tick_ns: Ns,

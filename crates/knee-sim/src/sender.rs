@@ -71,7 +71,7 @@ pub(crate) struct Sender {
     /// Recovery with SACK, an exact clock, no bursts, no trace.
     plain: bool,
     /// New data leave in bursts.
-    offload: Option<Box<Offload>>,
+    offload: Option<Offload>,
     /// [`Self::knows_nothing_amiss`], as of the latest step that could change it.
     calm: bool,
     idle_restart: bool,
@@ -118,7 +118,7 @@ impl Sender {
     ) -> Self {
         let tcb = Tcb::new(params, options, now_ns, &mut random, trace);
         let recovery = Recovery::new(options.recovery);
-        let offload = options.segmentation_offload.then(Box::default);
+        let offload = options.segmentation_offload.then(Offload::default);
         let plain = recovery.is_sack() && options.rtt_tick_ns == 0 && offload.is_none() && !trace;
         Self {
             timer_due_ns: NEVER,
@@ -485,12 +485,10 @@ impl Sender {
             let Some(number) = self.tcb.board.next_lost() else { break };
             self.retransmit(number, now_ns, out);
         }
-        match self.offload.take() {
+        match self.offload {
             None => self.send_new_while::<false>(now_ns, room, out),
             Some(offload) => {
-                let window_pkts = window_pkts.saturating_sub(held_back_pkts);
-                self.send_bursts(now_ns, &offload, window_pkts, out);
-                self.offload = Some(offload);
+                self.send_bursts(now_ns, offload, window_pkts.saturating_sub(held_back_pkts), out);
             }
         }
     }
@@ -500,13 +498,13 @@ impl Sender {
     fn send_bursts(
         &mut self,
         now_ns: u64,
-        offload: &Offload,
+        offload: Offload,
         window_pkts: u32,
         out: &mut impl Transmit,
     ) {
         let end = self.sendable_end();
         self.note_start(now_ns, end);
-        let received_end = self.tcb.board.una().saturating_add(self.receive_window_pkts);
+        let receive_end = self.tcb.board.una().saturating_add(self.receive_window_pkts);
         let mut limited = true;
         loop {
             let nxt = self.tcb.board.nxt();
@@ -519,7 +517,7 @@ impl Sender {
                 limited = false;
                 break;
             }
-            let room_pkts = cwnd_room_pkts.min(received_end.saturating_sub(nxt));
+            let room_pkts = cwnd_room_pkts.min(receive_end.saturating_sub(nxt));
             let burst_pkts = offload.burst_pkts(&self.tcb);
             if room_pkts < burst_pkts && left_pkts > 1 {
                 let window_pkts = window_pkts.min(self.receive_window_pkts);

@@ -627,7 +627,7 @@ fn give_back(uses: &mut [Use], core: usize) {
     }
 }
 
-/// A socket without a file, which one process at a time can have.
+/// A socket without a file, which one process at a time can have in a network namespace.
 fn claim(core: usize) -> Option<UnixListener> {
     let name = SocketAddr::from_abstract_name(format!("knee-vm-core-{core}")).ok()?;
     UnixListener::bind_addr(&name).ok()

@@ -1,7 +1,9 @@
-//! Bursts, as Linux's segmentation offload makes them (`tcp_tso_autosize`, `tcp_tso_should_defer`): the
-//! stack hands several packets down at once, and waits for the next ACK if there is room for a few.
+//! How many packets leave at once, and when the sender waits until more can, as Linux decides it for
+//! segmentation offload (its `tcp_tso_autosize` and `tcp_tso_should_defer`, as of October 2025;
+//! docs/fidelity.md, "Bursts"). The sending itself is in `sender.rs`.
 
 use super::{
+    rtt::smoothed_ns,
     scoreboard::{EVER_RETRANS, SACKED},
     tcb::Tcb,
 };
@@ -17,25 +19,23 @@ const PERCENT: u64 = 120;
 /// On short paths bursts are longer: by the largest one, halved for each 512 us of the least RTT.
 const MOST_BYTES: u64 = 1 << 16;
 const HALVED_EACH_NS: u64 = 512 * NS_PER_US;
-/// The stack waits only if it has sent within this time, and
+/// The sender waits only if it has sent something within this time.
 const RECENT_NS: u64 = NS_PER_MS;
-/// an ACK is due within this one, or half an RTT if that is less (older kernels: half an RTT).
+/// It waits only if an ACK is due within this time, or within half an RTT if that is less.
 const SOON_NS: u64 = NS_PER_MS;
-/// It sends what is at least this part of the window.
+/// It does not wait if there is room for this part of the window: a third.
 const PART_OF_WINDOW: u32 = 3;
 
-/// Weight of a sample in the smoothed RTT (RFC 6298).
-const WEIGHT: u64 = 8;
-
-/// What the stack knows for this: the smoothed RTT of the first packet that each ACK is for, delayed ACKs
-/// included, where [`super::rtt`] has that of the last.
-#[derive(Default)]
+/// The smoothed RTT of the first packet that each ACK covers, delays of ACKs included. That of the
+/// last packet is in [`super::rtt`].
+#[derive(Clone, Copy, Default)]
 pub(super) struct Offload {
     srtt_ns: u64,
 }
 
 impl Offload {
-    /// An ACK of new data is about to be taken in, the first of which may have been sent again.
+    /// To be called before an ACK that advances is taken in. Gives no sample if the first packet was sent
+    /// again, or reported before.
     pub(super) fn learn(&mut self, tcb: &mut Tcb, now_ns: u64) {
         let una = tcb.board.una();
         let first = *tcb.board.at(una);
@@ -45,11 +45,11 @@ impl Offload {
         let rtt_ns = now_ns - first.sent_ns();
         self.srtt_ns = match self.srtt_ns {
             0 => rtt_ns,
-            srtt_ns => srtt_ns - srtt_ns / WEIGHT + rtt_ns / WEIGHT,
+            srtt_ns => smoothed_ns(srtt_ns, rtt_ns),
         };
     }
 
-    /// Packets that leave at once if there is room.
+    /// Size of a burst, packets.
     pub(super) fn burst_pkts(&self, tcb: &Tcb) -> u32 {
         let conn = &tcb.conn;
         let mss_bytes = u64::from(conn.mss_bytes);
@@ -68,8 +68,8 @@ impl Offload {
         (bytes / mss_bytes).max(LEAST_PKTS) as u32
     }
 
-    /// Whether the sender waits for more room. There is some, of `room_pkts`, but not for a burst; the window
-    /// has `window_pkts`.
+    /// Whether the sender waits for more room, where there is room for `room_pkts` of a window of
+    /// `window_pkts`, fewer than a burst.
     pub(super) fn waits(
         &self,
         tcb: &mut Tcb,

@@ -28,6 +28,12 @@ pub(super) struct RttEstimator {
     margin_min_ns: u64,
 }
 
+/// The smoothed RTT after a sample that is not the first (section 2.3).
+#[inline(always)]
+pub(super) fn smoothed_ns(srtt_ns: u64, rtt_ns: u64) -> u64 {
+    srtt_ns - srtt_ns / 8 + rtt_ns / 8
+}
+
 impl RttEstimator {
     pub(super) fn new(options: &TcpOptions) -> Self {
         Self {
@@ -100,7 +106,7 @@ impl RttEstimator {
         } else {
             let error_ns = self.srtt_ns.abs_diff(rtt_ns);
             self.rttvar_ns = self.rttvar_ns - self.rttvar_ns / 4 + error_ns / 4;
-            self.srtt_ns = self.srtt_ns - self.srtt_ns / 8 + rtt_ns / 8;
+            self.srtt_ns = smoothed_ns(self.srtt_ns, rtt_ns);
         }
         // The minimum bounds the margin, not the timeout, as in Linux and FreeBSD: an RTT above the
         // minimum that was steady would otherwise time out as soon as a queue grows.
