@@ -1,34 +1,41 @@
 #!/usr/bin/env bash
-# Runs every command of docs/tutorial.md in a copy of the repository (target/tutorial), as the reader would; those that
-# need root, only as root.
+# Runs every command of docs/tutorial.md in this repository, as the reader would; those that need root, only as root.
+# What they write goes into memory and is gone afterwards: the folder is covered by an overlay that only this script's
+# processes see. So what is built already is not built again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-scripts/install-packages.sh clang-19 libelf-dev zlib1g-dev pkg-config qemu-system-x86
+if [[ ${1:-} != in-overlay ]]; then
+	scripts/install-packages.sh clang-19 libelf-dev zlib1g-dev pkg-config qemu-system-x86 util-linux
+	namespaces=(--mount)
+	((EUID == 0)) || namespaces+=(--user --map-root-user)
+	exec unshare "${namespaces[@]}" scripts/tutorial.sh in-overlay "$EUID"
+fi
+user=$2
+repository=$PWD
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-copy=$target/tutorial
-mkdir -p "$copy"
-find "$copy" -mindepth 1 -delete
-git ls-files -z | tar --null -T - -c | tar -x -C "$copy"
-# Another version: both are built in one target folder, and Cargo would take the copy's crates for the repository's.
-sed -i 's/^version = "\(.*\)"/version = "\1+tutorial"/' "$copy/Cargo.toml"
+memory=$target/tutorial
+mkdir -p "$memory"
+mount -t tmpfs tutorial "$memory"
+mkdir "$memory/written" "$memory/work"
+mount -t overlay -o "lowerdir=$repository,upperdir=$memory/written,workdir=$memory/work" tutorial "$repository"
 
 # Each block of the page becomes what the comment above it says: a file, or commands.
-awk -v root="$(id -u)" '
+awk -v user="$user" '
 	/^<!-- file: / { file = $3; next }
 	/^<!-- root -->$/ { privileged = 1; next }
 	/^```$/ && inside { inside = 0; if (file) { print "END_OF_FILE"; file = "" } else if (skip) { print ":" } privileged = skip = 0; next }
 	/^```(sh|c)$/ && !inside {
 		inside = 1
 		if (file) print "cat >" file " <<'"'END_OF_FILE'"'"
-		else if (privileged && root != 0) skip = 1
+		else if (privileged && user != 0) skip = 1
 		next
 	}
 	inside && file { print; next }
 	inside && !skip && NF { quoted = $0; gsub(/'"'"'/, "'"'\\\\''"'", quoted); print "echo '"'"'$ " quoted "'"'"'"; print }
-' docs/tutorial.md >"$target/tutorial.sh"
+' docs/tutorial.md >"$memory/tutorial.sh"
 
-cd "$copy"
-# The same target folder, so that dependencies are not built again.
-export CARGO_TARGET_DIR=$target PATH=$target/debug:$PATH
-bash -euo pipefail "$target/tutorial.sh"
+cd "$repository"
+# The page says where it is by default.
+export PATH=$target/debug:$PATH
+bash -euo pipefail "$memory/tutorial.sh"
 echo "the tutorial's commands work"

@@ -4,7 +4,7 @@ use std::{env, error::Error, fmt::Write as _, fs, path::Path};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // A link to the repository's sources; in a published crate it is a folder.
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("cc").canonicalize()?;
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("cc").canonicalize()?;
     let mut names = Vec::new();
     let mut build = cc::Build::new();
     build

@@ -18,7 +18,8 @@ fn main() -> ExitCode {
 
 fn build() -> Result<(), Box<dyn Error>> {
     // `cc` is a link to the repository's sources; in a published crate it is a folder.
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = env::var("CARGO_MANIFEST_DIR")?;
+    let root = Path::new(&root);
     let out = env::var("OUT_DIR")?;
     println!("cargo:rerun-if-changed={}", root.join("cc").canonicalize()?.display());
     println!("cargo:rerun-if-changed=clang.rs");
