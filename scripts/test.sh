@@ -84,8 +84,7 @@ scripts/test-notebooks.sh
 step "criteria of RFC 9743: the quick form for every algorithm, against the record"
 "$knee" evaluate --all --quick --out "$out/scorecard"
 
-step "tutorial: every command, in a copy of the repository"
-# The last step: it builds the copy into the same target folder.
+step "tutorial: every command"
 scripts/tutorial.sh
 
 echo "all passed, after $SECONDS s"
