@@ -6,6 +6,7 @@ use knee_lab::reproduce::{
 };
 use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
 use knee_sim::Simulator;
+use std::{collections::BTreeSet, sync::Mutex};
 
 /// The simulator, on a machine that is too slow for the runs that this picks.
 struct Slow(fn(&RunSpec) -> bool);
@@ -40,11 +41,107 @@ impl Host for Slow {
     }
 }
 
+/// The simulator by another name, with another loss at random, if one is given; which algorithms its
+/// runs began with, and with which recovery.
+struct Other {
+    name: &'static str,
+    loss: Option<f64>,
+    runs: Mutex<BTreeSet<(String, String, u64)>>,
+}
+
+impl Other {
+    fn new(name: &'static str, loss: Option<f64>) -> Self {
+        Self { name, loss, runs: Mutex::default() }
+    }
+}
+
+impl Host for Other {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        Simulator.about()
+    }
+
+    fn doing(&self) -> &'static str {
+        Simulator.doing()
+    }
+
+    fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
+        Simulator.check(spec, options)
+    }
+
+    fn run_with_progress(
+        &self,
+        spec: &RunSpec,
+        options: &RunOptions,
+        _: Tell<'_>,
+    ) -> Result<RunRecord, HostError> {
+        let knee_run::FlowKind::Tcp(tcp) = &spec.flows[0].kind else { panic!("no TCP") };
+        let recovery = format!("{:?}", tcp.options.recovery);
+        self.runs.lock().unwrap().insert((tcp.cc.name(), recovery, spec.seed));
+        let mut spec = spec.clone();
+        if let Some(loss) = self.loss {
+            spec.path.hops[0].loss = loss;
+        }
+        Simulator.run(&spec, options)
+    }
+}
+
+/// One claim on two hosts: its verdicts, and what each host ran.
+fn one_claim(id: &str, first: &Other, second: &Other) -> Reproduction {
+    let options = RunOptions::default();
+    let on = |host| RunsOn { host, options: &options, repeat: Some(2), kept: None };
+    let wanted = Wanted { claims: Some(vec![id.to_owned()]), ..Wanted::default() };
+    reproduce("chd", &wanted, &[on(first), on(second)], &|_, _, _| {}).unwrap()
+}
+
+/// On the second host only what the claim's formulas use is run, and the verdict is the same.
+#[test]
+fn only_what_a_claim_uses_is_run() {
+    let (first, second) = (Other::new("first", None), Other::new("second", None));
+    let found = one_claim("C22", &first, &second);
+    let measured: Vec<_> = found.verdicts().map(|v| (v.measured.p50, v.holds)).collect();
+    assert_eq!(measured.len(), 2);
+    assert_eq!(measured[0], measured[1]);
+    assert!(measured[0].1.is_some());
+    assert!(first.runs.into_inner().unwrap().len() > 4);
+    let hd = |seed| ("hd".to_owned(), "Newreno".to_owned(), seed);
+    assert_eq!(second.runs.into_inner().unwrap(), BTreeSet::from([hd(1), hd(2)]));
+    // Its figures are the first host's.
+    let sections = found.sections();
+    assert!(sections.iter().flat_map(|s| &s.charts).all(|c| c.title.ends_with("(first)")));
+}
+
+/// Without loss NewReno fills the link, so the guard of C14 does not ask for HD on the first host.
+#[test]
+fn what_only_the_second_host_uses_is_run_too() {
+    let (first, second) = (Other::new("first", Some(0.0)), Other::new("second", None));
+    let found = one_claim("C14", &first, &second);
+    let holds: Vec<_> = found.verdicts().map(|v| v.holds).collect();
+    assert_eq!(holds, [Some(false), Some(true)]);
+    let kinds: BTreeSet<String> =
+        second.runs.into_inner().unwrap().into_iter().map(|(kind, ..)| kind).collect();
+    assert_eq!(kinds, ["chd", "hd", "newreno"].map(str::to_owned).into());
+}
+
+#[test]
+fn a_claim_that_does_not_exist_is_named() {
+    let wanted = Wanted { claims: Some(vec!["C99".to_owned()]), ..Wanted::default() };
+    let Err(ReproduceError::NoClaim { claim, known, .. }) =
+        reproduce("chd", &wanted, &[], &|_, _, _| {})
+    else {
+        panic!("no such claim, and yet a reproduction");
+    };
+    assert!(claim == "C99" && known.contains("C22"), "{known}");
+}
+
 /// Fig. 9 of the CHD paper, two repetitions (seeds 1 and 2), without the runs that `fails` picks.
 fn without(fails: fn(&RunSpec) -> bool) -> Result<Reproduction, ReproduceError> {
     let options = RunOptions { runs_at_once: Some(1), ..RunOptions::default() };
     let on = RunsOn { host: &Slow(fails), options: &options, repeat: Some(2), kept: None };
-    let wanted = Wanted { figure: Some("9".to_owned()), short: false };
+    let wanted = Wanted { figure: Some("9".to_owned()), ..Wanted::default() };
     reproduce("chd", &wanted, &[on], &|_, _, _| {})
 }
 

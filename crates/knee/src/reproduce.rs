@@ -27,6 +27,10 @@ pub(crate) struct Args {
     /// Only this figure and its claims
     #[arg(long, value_name = "N")]
     figure: Option<String>,
+    /// Only these claims (all: each of them), and on hosts other than the simulator only the runs that
+    /// they use, without figures
+    #[arg(long, value_name = "ID", value_delimiter = ',', conflicts_with = "short")]
+    claim: Vec<String>,
     /// Number of repetitions, in place of the scenarios' own
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
@@ -61,7 +65,16 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
         one => vec![one],
     };
     let options = args.jobs.options(&args.host)?;
-    let wanted = Wanted { figure: args.figure.clone(), short: args.short };
+    let of_claims = match &args.claim[..] {
+        [] => None,
+        [all] if all == "all" => Some(Vec::new()),
+        _ if papers.len() > 1 => {
+            let help = "name the paper in place of `all`; of all papers, --claim all";
+            return Err(miette!(help = help, "--claim: claims of one paper are asked for"));
+        }
+        named => Some(named.to_vec()),
+    };
+    let wanted = Wanted { figure: args.figure.clone(), claims: of_claims, short: args.short };
     interrupt::abandons(results.abandon())?;
     let kept = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let mut reproductions = Vec::new();

@@ -2,7 +2,13 @@
 
 use super::description::Figure;
 use knee_run::{HostError, RunRecord, RunSpec};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// One combination of values, with its repetitions.
 #[derive(Debug)]
@@ -15,7 +21,9 @@ pub struct Case {
     pub text: String,
     /// Records by repetition, shared with cases of the same runs; of a run that failed, why.
     pub records: Vec<Result<Arc<RunRecord>, HostError>>,
+    /// 0: it is not run.
     pub(crate) repetitions: usize,
+    pub(crate) used: AtomicBool,
 }
 
 /// All cases of a figure.
@@ -77,6 +85,7 @@ impl Case {
             text: String::new(),
             records: vec![Ok(record.into())],
             repetitions: 1,
+            used: AtomicBool::default(),
         }
     }
 
@@ -91,7 +100,13 @@ impl Case {
         let failed = |why| HostError::new(knee_run::HostErrorKind::TooSlow, why);
         let records: Vec<_> =
             records.into_iter().map(|r| r.map(Arc::new).map_err(failed)).collect();
-        Self { values, spec, text: String::new(), repetitions: records.len(), records }
+        let used = AtomicBool::default();
+        Self { values, spec, text: String::new(), repetitions: records.len(), records, used }
+    }
+
+    /// Whether a formula has asked for it since this was last called.
+    pub(crate) fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
     }
 
     /// The records of the runs that did not fail.

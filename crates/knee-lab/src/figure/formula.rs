@@ -13,7 +13,13 @@ use knee_fluid::{EbbCycle, Stability};
 use knee_results::metrics::{Metrics, percentile};
 use knee_run::{RunRecord, RunSpec};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position, Scope};
-use std::{cell::Cell, collections::BTreeMap, ops::Range, rc::Rc, sync::Arc};
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    ops::Range,
+    rc::Rc,
+    sync::{Arc, atomic::Ordering},
+};
 
 type Fallible<T> = Result<T, Box<EvalAltResult>>;
 /// A measure of a group of flows and another one within a window.
@@ -61,6 +67,7 @@ struct Run {
 impl Run {
     fn parts(&self) -> Fallible<(&RunSpec, &RunRecord)> {
         let case = &self.figures[self.figure].cases[self.case];
+        case.used.store(true, Ordering::Relaxed);
         match case.records.get(self.repetition).ok_or("this repetition was not run")? {
             Ok(record) => Ok((&case.spec, record)),
             Err(error) => {
@@ -456,8 +463,9 @@ impl Formulas {
     pub(crate) fn per_repetition(&self, index: usize, formula: &str) -> Result<Values, String> {
         let ast = self.engine.compile(formula).map_err(|e| e.to_string())?;
         let cases = &self.figures[index].cases;
+        let run = cases.iter().filter(|c| c.repetitions > 0);
         // A figure without runs has one value.
-        let repetitions = cases.iter().map(|c| c.records.len()).min().unwrap_or(1);
+        let repetitions = run.map(|c| c.records.len()).min().unwrap_or(1);
         Values::collect((0..repetitions).map(|r| {
             self.now.set((index, r));
             (r, self.engine.eval_ast::<Dynamic>(&ast).and_then(|v| number(&v)))

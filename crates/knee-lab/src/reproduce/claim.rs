@@ -3,7 +3,7 @@
 
 use crate::figure::{Axis, AxisValue, Figure, Part, Unjudged, plain_name};
 use serde::Deserialize;
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, iter};
 
 /// The host that a claim's `holds` and `reason` are about.
 const SIMULATOR: &str = "sim";
@@ -97,6 +97,15 @@ impl Claim {
             Some(Found::Fails(reason)) => (Some(false), Some(reason.clone())),
             Some(Found::Skip(_)) | None => (None, None),
         }
+    }
+}
+
+impl Claim {
+    /// Whether it is of `figure`, or names it.
+    pub(super) fn concerns(&self, figure: &Figure) -> bool {
+        let named = format!("run(\"{}\"", figure.number);
+        let mut formulas = iter::once(&self.quantity).chain(&self.guard);
+        self.figure == figure.number || formulas.any(|formula| formula.contains(&named))
     }
 }
 

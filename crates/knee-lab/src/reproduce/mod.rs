@@ -28,6 +28,7 @@ use knee_results::{
 };
 use knee_run::{Host, HostError, RunOptions, RunRecord, RunSpec};
 use knee_scenario::ScenarioError;
+use runs::{Made, Uses};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Write as _};
 use thiserror::Error;
@@ -61,6 +62,9 @@ impl RunsOn<'_> {
 pub struct Wanted {
     /// Only the figure of this number.
     pub figure: Option<String>,
+    /// Only these claims, all of them if none is named; and on hosts after the first only the runs that
+    /// they use, without figures.
+    pub claims: Option<Vec<String>>,
     /// Only the runs and claims of the short form.
     pub short: bool,
 }
@@ -81,6 +85,17 @@ pub enum ReproduceError {
         /// Number asked for.
         figure: String,
         /// Numbers that exist.
+        known: String,
+    },
+    /// It has no such claim.
+    #[error("{paper} has no claim {claim}")]
+    #[diagnostic(help("its claims are: {known}"))]
+    NoClaim {
+        /// Paper.
+        paper: String,
+        /// Claim asked for.
+        claim: String,
+        /// Claims that exist.
         known: String,
     },
     /// A scenario of it is wrong.
@@ -171,40 +186,66 @@ pub fn reproduce(
             });
         }
     }
-    let claims: Vec<Claim> =
+    let mut claims: Vec<Claim> =
         claims.into_iter().filter(|c| figures.iter().any(|f| f.number == c.figure)).collect();
+    if let Some(named) = &wanted.claims {
+        if let Some(unknown) = named.iter().find(|id| !claims.iter().any(|c| c.id == **id)) {
+            let known: Vec<&str> = claims.iter().map(|c| c.id.as_str()).collect();
+            return Err(ReproduceError::NoClaim {
+                paper: id.to_owned(),
+                claim: unknown.clone(),
+                known: known.join(", "),
+            });
+        }
+        claims.retain(|c| named.is_empty() || named.contains(&c.id));
+        figures.retain(|f| claims.iter().any(|c| c.concerns(f)));
+    }
+    let mut uses = Uses::default();
     let mut reproduction = Reproduction { paper, hosts: Vec::new(), skipped: Vec::new() };
-    for on in hosts {
+    for (index, on) in hosts.iter().enumerate() {
         let name = on.host.name();
         let part = Part { host: on.host, short: wanted.short };
-        let mut prepared = Vec::new();
-        let mut specs = Vec::new();
-        for figure in &figures {
-            let (cases, mut of_figure) = runs::prepare(id, &part.of(figure), on.repeat)?;
-            prepared.push(cases);
-            specs.append(&mut of_figure);
-        }
+        let only_used = index > 0 && wanted.claims.is_some();
         let why_not = |c: &Claim| c.skipped(name, &all).map(Unjudged::to_string);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
             claims.iter().filter(|c| part.has(c)).partition(|c| why_not(c).is_none());
-        // The runs of causes, after those of the figures.
-        let mut of_causes = BTreeMap::new();
-        for (claim, figure) in judged.iter().filter_map(|c| part.changed(c, &all)) {
-            let (cases, mut of_cause) = runs::prepare(id, &figure, on.repeat)?;
-            of_causes.insert(claim, prepared.len());
-            prepared.push(cases);
-            specs.append(&mut of_cause);
-        }
-        let cases = runs::run_cases(on, prepared, specs, progress)?;
-        let formulas = Formulas::new(cases.clone());
-        let verdict = |c: &Claim| {
-            let of_cause = of_causes.get(c.id.as_str()).copied();
-            Verdict::of(&reproduction.paper, c, name, &formulas, of_cause)
+        let mut made = Made::new();
+        let (cases, formulas, verdicts) = loop {
+            let needed = only_used.then(|| uses.of(&judged));
+            let mut prepared = Vec::new();
+            let mut specs = Vec::new();
+            for figure in &figures {
+                let (cases, mut of_figure) =
+                    runs::prepare(id, &part.of(figure), on.repeat, needed.as_ref())?;
+                prepared.push(cases);
+                specs.append(&mut of_figure);
+            }
+            // The runs of causes, after those of the figures.
+            let mut of_causes = BTreeMap::new();
+            for (claim, figure) in judged.iter().filter_map(|c| part.changed(c, &all)) {
+                let (cases, mut of_cause) = runs::prepare(id, &figure, on.repeat, None)?;
+                of_causes.insert(claim, prepared.len());
+                prepared.push(cases);
+                specs.append(&mut of_cause);
+            }
+            let cases = runs::run_cases(on, prepared, &specs, &mut made, progress)?;
+            let formulas = Formulas::new(cases.clone());
+            let mut all_run = true;
+            let mut verdict = |c: &&Claim| {
+                let of_cause = of_causes.get(c.id.as_str()).copied();
+                let verdict = Verdict::of(&reproduction.paper, c, name, &formulas, of_cause);
+                all_run &= uses.note(c, &cases[..figures.len()]);
+                verdict
+            };
+            let verdicts: Vec<Verdict> = judged.iter().map(&mut verdict).collect();
+            // What a formula uses may depend on what it finds: then there is more to run.
+            if all_run {
+                break (cases, formulas, verdicts);
+            }
         };
-        let verdicts = judged.into_iter().map(verdict).collect();
-        let plotted = cases[..figures.len()]
-            .iter()
-            .map(|cases| plot(cases, &formulas))
+        let of_figures = cases[..figures.len()].iter();
+        let plotted = of_figures
+            .map(|cases| if only_used { Ok(unplotted(cases)) } else { plot(cases, &formulas) })
             .collect::<Result<_, _>>()
             .map_err(ReproduceError::PlotKind)?;
         reproduction.skipped.extend(
@@ -244,12 +285,17 @@ fn plot(cases: &Cases, formulas: &Formulas) -> Result<PlottedFigure, String> {
         let table = figure::table(cases, wanted, formulas);
         table.map_err(|e| format!("figure {number}: {}: {e}", wanted.title))
     });
+    let tables = tables.collect::<Result<_, _>>()?;
+    Ok(PlottedFigure { charts, tables, ..unplotted(cases) })
+}
+
+fn unplotted(cases: &Cases) -> PlottedFigure {
     let listing = cases.cases.first().map(|case| {
         let name = format!("Scenario of the first case ({})", case.values.join(", "));
         (name, case.text.clone())
     });
-    let tables = tables.collect::<Result<_, _>>()?;
-    Ok(PlottedFigure { figure: cases.figure.clone(), charts, tables, listing })
+    let figure = cases.figure.clone();
+    PlottedFigure { figure, charts: Vec::new(), tables: Vec::new(), listing }
 }
 
 /// Verdicts of one or more papers as JSON.

@@ -1,19 +1,51 @@
 //! The runs of a paper's figures, each made once.
 
-use super::{ReproduceError, RunsOn};
+use super::{Claim, ReproduceError, RunsOn};
 use crate::{
     figure::{Case, Cases, Figure, longest_first, work},
     files,
 };
-use knee_run::RunSpec;
+use knee_run::{HostError, RunRecord, RunSpec};
 use knee_scenario::{Scenario, Set};
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, atomic::AtomicBool},
+};
 
-/// The cases of `figure`, without records, and the runs that they need, in order.
+/// Cases by the numbers of their figures and the values of their axes.
+type Named = BTreeSet<(String, Vec<String>)>;
+
+/// The cases that formulas of claims use, by claim.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Uses(BTreeMap<String, Named>);
+
+impl Uses {
+    /// Those of `claims`.
+    pub(super) fn of(&self, claims: &[&Claim]) -> Named {
+        claims.iter().filter_map(|c| self.0.get(&c.id)).flatten().cloned().collect()
+    }
+
+    /// What has been used of `figures` since the last time was for `claim`; whether all of it was run.
+    pub(super) fn note(&mut self, claim: &Claim, figures: &[Cases]) -> bool {
+        let cases =
+            figures.iter().flat_map(|f| f.cases.iter().map(|case| (&f.figure.number, case)));
+        let mut all_run = true;
+        for (number, case) in cases.filter(|(_, case)| case.take_used()) {
+            all_run &= case.repetitions > 0;
+            let named = self.0.entry(claim.id.clone()).or_default();
+            named.insert((number.clone(), case.values.clone()));
+        }
+        all_run
+    }
+}
+
+/// The cases of `figure`, without records, and the runs that they need, in order. Only those among
+/// `needed` are run, if it is given.
 pub(super) fn prepare(
     paper: &str,
     figure: &Figure,
     repeat: Option<u32>,
+    needed: Option<&Named>,
 ) -> Result<(Cases, Vec<RunSpec>), ReproduceError> {
     let mut cases = Vec::new();
     let mut specs = Vec::new();
@@ -26,7 +58,11 @@ pub(super) fn prepare(
                 .map(|(path, value)| Set::parse(&format!("{path}={value}")))
                 .collect::<Result<_, _>>()?;
             let scenario = Scenario::parse(&format!("scenarios/{file}"), text, &sets)?;
-            let repeat = repeat.unwrap_or_else(|| scenario.repeat());
+            let is_needed = |n: &Named| n.contains(&(figure.number.clone(), values.clone()));
+            let repeat = match needed.is_none_or(is_needed) {
+                true => repeat.unwrap_or_else(|| scenario.repeat()),
+                false => 0,
+            };
             specs.extend((0..repeat).map(|r| scenario.spec(scenario.seed_of(r))));
             cases.push(Case {
                 values,
@@ -34,50 +70,43 @@ pub(super) fn prepare(
                 text: scenario.text().to_owned(),
                 records: Vec::new(),
                 repetitions: repeat as usize,
+                used: AtomicBool::default(),
             });
         }
     }
     Ok((Cases { figure: figure.clone(), cases }, specs))
 }
 
-/// The specifications that differ among `specs`, in order, and for each of `specs` the index of its
-/// like among them.
-fn distinct(specs: Vec<RunSpec>) -> Result<(Vec<RunSpec>, Vec<usize>), ReproduceError> {
-    let mut seen = HashMap::new();
-    let mut distinct = Vec::new();
-    let mut indices = Vec::with_capacity(specs.len());
-    for spec in specs {
-        let key = serde_json::to_string(&spec).map_err(|e| ReproduceError::Spec(e.to_string()))?;
-        let next = distinct.len();
-        let index = *seen.entry(key).or_insert(next);
-        if index == next {
-            distinct.push(spec);
-        }
-        indices.push(index);
-    }
-    Ok((distinct, indices))
-}
+/// Runs that were made, by their specifications as JSON.
+pub(super) type Made = HashMap<String, Result<Arc<RunRecord>, HostError>>;
 
-/// Runs `specs`, those of the cases in `prepared`, and gives these their records. What several cases
-/// need is run once.
+/// Runs `specs`, those of the cases in `prepared`, unless they are among `made` already, and gives the
+/// cases their records. What several cases need is run once.
 pub(super) fn run_cases(
     on: &RunsOn<'_>,
     mut prepared: Vec<Cases>,
-    specs: Vec<RunSpec>,
+    specs: &[RunSpec],
+    made: &mut Made,
     progress: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Arc<Vec<Cases>>, ReproduceError> {
-    let (specs, indices) = distinct(specs)?;
-    let works: Vec<f64> = specs.iter().map(work).collect();
+    let keys = specs.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
+    let keys = keys.map_err(|e| ReproduceError::Spec(e.to_string()))?;
+    let mut seen = BTreeSet::new();
+    let missing: Vec<(&String, &RunSpec)> =
+        keys.iter().zip(specs).filter(|(k, _)| !made.contains_key(*k) && seen.insert(*k)).collect();
+    let works: Vec<f64> = missing.iter().map(|(_, spec)| work(spec)).collect();
     let jobs = on.options.runs_at_once.or(on.host.runs_at_once()).unwrap_or(0);
     let name = on.host.name();
-    let run = |i: usize| on.run(&specs[i]).map(Arc::new);
-    let records = longest_first(jobs, &works, &run, &|done| progress(name, done, specs.len()))?;
-    if let Some(Err(error)) = records.first()
-        && records.iter().all(Result::is_err)
+    let run = |i: usize| on.run(missing[i].1).map(Arc::new);
+    let records = longest_first(jobs, &works, &run, &|done| progress(name, done, missing.len()))?;
+    made.extend(missing.into_iter().map(|(key, _)| key.clone()).zip(records));
+    let mut records = keys.iter().filter_map(|key| made.get(key));
+    if let Some(Err(error)) = records.clone().next()
+        && records.all(Result::is_err)
     {
         return Err(ReproduceError::AllFailed { host: name.to_owned(), error: error.clone() });
     }
-    let mut records = indices.into_iter().map(|index| records[index].clone());
+    let mut records = keys.iter().filter_map(|key| made.get(key).cloned());
     prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));
     Ok(Arc::new(prepared))
 }
