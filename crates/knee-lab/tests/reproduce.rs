@@ -8,54 +8,16 @@ use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, T
 use knee_sim::Simulator;
 use std::{collections::BTreeSet, sync::Mutex};
 
-/// The simulator, on a machine that is too slow for the runs that this picks.
-struct Slow(fn(&RunSpec) -> bool);
-
-impl Host for Slow {
-    fn name(&self) -> &'static str {
-        Simulator.name()
-    }
-
-    fn about(&self) -> &'static str {
-        Simulator.about()
-    }
-
-    fn doing(&self) -> &'static str {
-        Simulator.doing()
-    }
-
-    fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
-        Simulator.check(spec, options)
-    }
-
-    fn run_with_progress(
-        &self,
-        spec: &RunSpec,
-        options: &RunOptions,
-        _: Tell<'_>,
-    ) -> Result<RunRecord, HostError> {
-        match self.0(spec) {
-            true => Err(HostError::new(HostErrorKind::TooSlow, "too slow").with_help("wait")),
-            false => Simulator.run(spec, options),
-        }
-    }
-}
-
-/// The simulator by another name, with another loss at random, if one is given; which algorithms its
-/// runs began with, and with which recovery.
-struct Other {
+/// The simulator by some name, with something else in place of its runs.
+struct Fake<F> {
     name: &'static str,
-    loss: Option<f64>,
-    runs: Mutex<BTreeSet<(String, String, u64)>>,
+    run: F,
 }
 
-impl Other {
-    fn new(name: &'static str, loss: Option<f64>) -> Self {
-        Self { name, loss, runs: Mutex::default() }
-    }
-}
-
-impl Host for Other {
+impl<F> Host for Fake<F>
+where
+    F: Fn(&RunSpec, &RunOptions) -> Result<RunRecord, HostError> + Send + Sync,
+{
     fn name(&self) -> &'static str {
         self.name
     }
@@ -78,19 +40,30 @@ impl Host for Other {
         options: &RunOptions,
         _: Tell<'_>,
     ) -> Result<RunRecord, HostError> {
-        let knee_run::FlowKind::Tcp(tcp) = &spec.flows[0].kind else { panic!("no TCP") };
-        let recovery = format!("{:?}", tcp.options.recovery);
-        self.runs.lock().unwrap().insert((tcp.cc.name(), recovery, spec.seed));
-        let mut spec = spec.clone();
-        if let Some(loss) = self.loss {
-            spec.path.hops[0].loss = loss;
-        }
-        Simulator.run(&spec, options)
+        (self.run)(spec, options)
     }
 }
 
+/// Which algorithms runs began with, which recovery, and which seed.
+type Seen = Mutex<BTreeSet<(String, String, u64)>>;
+
+/// The simulator by this name, with another loss at random, if one is given; it tells what it runs.
+fn other<'a>(name: &'static str, loss: Option<f64>, seen: &'a Seen) -> impl Host + 'a {
+    let run = move |spec: &RunSpec, options: &RunOptions| {
+        let knee_run::FlowKind::Tcp(tcp) = &spec.flows[0].kind else { panic!("no TCP") };
+        let recovery = format!("{:?}", tcp.options.recovery);
+        seen.lock().unwrap().insert((tcp.cc.name(), recovery, spec.seed));
+        let mut spec = spec.clone();
+        if let Some(loss) = loss {
+            spec.path.hops[0].loss = loss;
+        }
+        Simulator.run(&spec, options)
+    };
+    Fake { name, run }
+}
+
 /// One claim on two hosts: its verdicts, and what each host ran.
-fn one_claim(id: &str, first: &Other, second: &Other) -> Reproduction {
+fn one_claim(id: &str, first: &dyn Host, second: &dyn Host) -> Reproduction {
     let options = RunOptions::default();
     let on = |host| RunsOn { host, options: &options, repeat: Some(2), kept: None };
     let wanted = Wanted { claims: Some(vec![id.to_owned()]), ..Wanted::default() };
@@ -100,15 +73,15 @@ fn one_claim(id: &str, first: &Other, second: &Other) -> Reproduction {
 /// On the second host only what the claim's formulas use is run, and the verdict is the same.
 #[test]
 fn only_what_a_claim_uses_is_run() {
-    let (first, second) = (Other::new("first", None), Other::new("second", None));
-    let found = one_claim("C22", &first, &second);
+    let (first, second) = (Seen::default(), Seen::default());
+    let found = one_claim("C22", &other("first", None, &first), &other("second", None, &second));
     let measured: Vec<_> = found.verdicts().map(|v| (v.measured.p50, v.holds)).collect();
     assert_eq!(measured.len(), 2);
     assert_eq!(measured[0], measured[1]);
     assert!(measured[0].1.is_some());
-    assert!(first.runs.into_inner().unwrap().len() > 4);
+    assert!(first.into_inner().unwrap().len() > 4);
     let hd = |seed| ("hd".to_owned(), "Newreno".to_owned(), seed);
-    assert_eq!(second.runs.into_inner().unwrap(), BTreeSet::from([hd(1), hd(2)]));
+    assert_eq!(second.into_inner().unwrap(), BTreeSet::from([hd(1), hd(2)]));
     // Its figures are the first host's.
     let sections = found.sections();
     assert!(sections.iter().flat_map(|s| &s.charts).all(|c| c.title.ends_with("(first)")));
@@ -117,12 +90,13 @@ fn only_what_a_claim_uses_is_run() {
 /// Without loss NewReno fills the link, so the guard of C14 does not ask for HD on the first host.
 #[test]
 fn what_only_the_second_host_uses_is_run_too() {
-    let (first, second) = (Other::new("first", Some(0.0)), Other::new("second", None));
-    let found = one_claim("C14", &first, &second);
+    let (first, second) = (Seen::default(), Seen::default());
+    let found =
+        one_claim("C14", &other("first", Some(0.0), &first), &other("second", None, &second));
     let holds: Vec<_> = found.verdicts().map(|v| v.holds).collect();
     assert_eq!(holds, [Some(false), Some(true)]);
     let kinds: BTreeSet<String> =
-        second.runs.into_inner().unwrap().into_iter().map(|(kind, ..)| kind).collect();
+        second.into_inner().unwrap().into_iter().map(|(kind, ..)| kind).collect();
     assert_eq!(kinds, ["chd", "hd", "newreno"].map(str::to_owned).into());
 }
 
@@ -140,7 +114,12 @@ fn a_claim_that_does_not_exist_is_named() {
 /// Fig. 9 of the CHD paper, two repetitions (seeds 1 and 2), without the runs that `fails` picks.
 fn without(fails: fn(&RunSpec) -> bool) -> Result<Reproduction, ReproduceError> {
     let options = RunOptions { runs_at_once: Some(1), ..RunOptions::default() };
-    let on = RunsOn { host: &Slow(fails), options: &options, repeat: Some(2), kept: None };
+    let run = |spec: &RunSpec, options: &RunOptions| match fails(spec) {
+        true => Err(HostError::new(HostErrorKind::TooSlow, "too slow").with_help("wait")),
+        false => Simulator.run(spec, options),
+    };
+    let host = Fake { name: Simulator.name(), run };
+    let on = RunsOn { host: &host, options: &options, repeat: Some(2), kept: None };
     let wanted = Wanted { figure: Some("9".to_owned()), ..Wanted::default() };
     reproduce("chd", &wanted, &[on], &|_, _, _| {})
 }

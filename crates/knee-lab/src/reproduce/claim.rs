@@ -98,13 +98,12 @@ impl Claim {
             Some(Found::Skip(_)) | None => (None, None),
         }
     }
-}
 
-impl Claim {
-    /// Whether it is of `figure`, or names it.
+    /// Whether it is of `figure`, or a formula of it or of its cause names that.
     pub(super) fn concerns(&self, figure: &Figure) -> bool {
         let named = format!("run(\"{}\"", figure.number);
-        let mut formulas = iter::once(&self.quantity).chain(&self.guard);
+        let of_cause = self.cause.iter().flat_map(|c| c.quantity.iter().chain(&c.guard));
+        let mut formulas = iter::once(&self.quantity).chain(&self.guard).chain(of_cause);
         self.figure == figure.number || formulas.any(|formula| formula.contains(&named))
     }
 }
