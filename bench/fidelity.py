@@ -4,7 +4,7 @@
     python bench/fidelity.py page                   # writes the tables
     python bench/fidelity.py check                  # fails if the page has another
 
-On the host vm a packet costs about 0.3 ms: all cases take some 35 minutes of one core. A case is
+On the host vm a packet costs about 0.3 ms: all cases take some 50 minutes of one core. A case is
 measured again after its lines are deleted.
 """
 

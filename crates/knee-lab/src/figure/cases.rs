@@ -23,6 +23,7 @@ pub struct Case {
     pub records: Vec<Result<Arc<RunRecord>, HostError>>,
     /// 0: it is not run.
     pub(crate) repetitions: usize,
+    /// See [`Self::take_used`].
     pub(crate) used: AtomicBool,
 }
 

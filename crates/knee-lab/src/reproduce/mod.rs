@@ -88,11 +88,11 @@ pub enum ReproduceError {
         known: String,
     },
     /// It has no such claim.
-    #[error("{paper} has no claim {claim}")]
+    #[error("{of} has no claim {claim}")]
     #[diagnostic(help("its claims are: {known}"))]
     NoClaim {
-        /// Paper.
-        paper: String,
+        /// Paper, or figure of it.
+        of: String,
         /// Claim asked for.
         claim: String,
         /// Claims that exist.
@@ -191,8 +191,9 @@ pub fn reproduce(
     if let Some(named) = &wanted.claims {
         if let Some(unknown) = named.iter().find(|id| !claims.iter().any(|c| c.id == **id)) {
             let known: Vec<&str> = claims.iter().map(|c| c.id.as_str()).collect();
+            let figure = wanted.figure.as_ref();
             return Err(ReproduceError::NoClaim {
-                paper: id.to_owned(),
+                of: figure.map_or_else(|| id.to_owned(), |n| format!("figure {n} of {id}")),
                 claim: unknown.clone(),
                 known: known.join(", "),
             });
