@@ -96,6 +96,8 @@ struct Flow {
     mss_bytes: u64,
     sequence: Sequence,
     arrived: Arrived,
+    /// Whether it is among [`Devices::given`].
+    given: bool,
 }
 
 impl Default for Flow {
@@ -107,6 +109,7 @@ impl Default for Flow {
             mss_bytes: 1,
             sequence: Sequence::default(),
             arrived: Arrived::default(),
+            given: false,
         }
     }
 }
@@ -143,6 +146,10 @@ struct Devices {
     free: Vec<Vec<u8>>,
     /// Whether there may be packets to read that go forward, and in reverse.
     readable: [bool; 2],
+    /// How many there were when there last were any.
+    usual_pkts: [usize; 2],
+    /// Flows whose receivers have been given packets since they last looked.
+    given: Vec<u32>,
 }
 
 /// How the thread waits.
@@ -194,6 +201,8 @@ impl<'a> Forwarder<'a> {
                 lateness: DelayStats::default(),
                 free: Vec::new(),
                 readable: [true; 2],
+                usual_pkts: [1; 2],
+                given: Vec::new(),
             },
             planned: plan.is_some(),
             late_ns: late_ns(spec),
@@ -227,9 +236,9 @@ impl<'a> Forwarder<'a> {
             if now_ns >= end_ns {
                 break;
             }
-            let forward = self.take_in(Direction::Forward)?;
-            let reverse = self.take_in(Direction::Reverse)?;
-            if !forward && !reverse {
+            let forward_pkts = self.take_in(Direction::Forward, BATCH)?;
+            let reverse_pkts = self.take_in(Direction::Reverse, BATCH)?;
+            if forward_pkts + reverse_pkts == 0 {
                 slept_ns += self.sleep(end_ns)?;
             }
         }
@@ -250,8 +259,7 @@ impl<'a> Forwarder<'a> {
         urgent()?;
         let clock = self.devices.clock;
         for direction in [Direction::Forward, Direction::Reverse] {
-            // Told once for each packet, since all are read then.
-            let event = Watched::Device(direction).event(EpollFlags::EPOLLIN | EpollFlags::EPOLLET);
+            let event = Watched::Device(direction).event(EpollFlags::EPOLLIN);
             let (device, _) = self.devices.before(direction);
             epoll.add(device, event).doing("watching a device")?;
         }
@@ -262,6 +270,15 @@ impl<'a> Forwarder<'a> {
         while !alarm.raised() {
             let now_ns = clock.now_ns();
             self.advance(now_ns.min(end_ns))?;
+            // What packets bring about at once needs no epoll to tell of it.
+            for at in 0..self.devices.given.len() {
+                let index = self.devices.given[at] as usize;
+                self.devices.flows[index].given = false;
+                receivers.on_socket(clock, index)?;
+            }
+            self.devices.given.clear();
+            self.take_in_answers(Direction::Forward)?;
+            self.take_in_answers(Direction::Reverse)?;
             if now_ns >= turn_ns + TURN_NS {
                 turn_ns = now_ns;
                 watch(&self);
@@ -274,7 +291,11 @@ impl<'a> Forwarder<'a> {
                 match Watched::of(*event) {
                     Watched::Device(direction) => {
                         self.devices.readable[direction as usize] = true;
-                        while self.take_in(direction)? {}
+                        let mut more_pkts = 0;
+                        while self.devices.readable[direction as usize] && clock.now_ns() < end_ns {
+                            more_pkts += self.take_in(direction, BATCH)?;
+                        }
+                        self.devices.usual_pkts[direction as usize] += more_pkts;
                     }
                     Watched::Sender(index) => {
                         senders.on_socket(index)?;
@@ -313,12 +334,24 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// Takes in what one end has sent, in this direction; whether it was anything.
-    fn take_in(&mut self, direction: Direction) -> Result<bool, TestbedError> {
-        if !self.devices.readable[direction as usize] {
-            return Ok(false);
+    /// Takes in what an end has answered, in this direction. To ask for one packet more takes as long as
+    /// half a packet, so it asks for no more than there were the last time; of others the epoll tells.
+    fn take_in_answers(&mut self, direction: Direction) -> Result<(), TestbedError> {
+        let usual_pkts = self.devices.usual_pkts[direction as usize];
+        let taken_pkts = self.take_in(direction, usual_pkts)?;
+        if taken_pkts > 0 {
+            self.devices.usual_pkts[direction as usize] = taken_pkts;
         }
-        for taken in 0..BATCH {
+        self.devices.readable[direction as usize] = false;
+        Ok(())
+    }
+
+    /// Takes in what one end has sent, in this direction, up to `most` packets; how many they were.
+    fn take_in(&mut self, direction: Direction, most: usize) -> Result<usize, TestbedError> {
+        if !self.devices.readable[direction as usize] {
+            return Ok(0);
+        }
+        for taken in 0..most {
             let free = self.devices.free.pop();
             let mut room = free.unwrap_or_else(|| vec![0; self.room_bytes]);
             let len = match self.devices.before(direction).0.read(&mut room) {
@@ -326,13 +359,13 @@ impl<'a> Forwarder<'a> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.devices.free.push(room);
                     self.devices.readable[direction as usize] = false;
-                    return Ok(taken > 0);
+                    return Ok(taken);
                 }
                 Err(error) => return Err(error).doing("reading a packet from a device"),
             };
             let now_ns = self.devices.clock.now_ns();
             if now_ns >= self.spec.duration_ns {
-                return Ok(false);
+                return Ok(taken);
             }
             let Some((flow, number, covers)) = self.identify(&room[..len], direction) else {
                 self.devices.free.push(room);
@@ -346,7 +379,7 @@ impl<'a> Forwarder<'a> {
             let from = self.network.path().end(flow, direction.other());
             self.network.send(packet, from);
         }
-        Ok(true)
+        Ok(most)
     }
 
     /// Flow, number and sequence space of a packet, if it is to be carried.
@@ -489,6 +522,9 @@ impl Ends for Devices {
                 flow.record.counters.delivered_pkts += 1;
             } else {
                 flow.record.counters.duplicate_pkts += 1;
+            }
+            if !std::mem::replace(&mut flow.given, true) {
+                self.given.push(packet.flow);
             }
         }
         let now_ns = self.clock.now_ns();

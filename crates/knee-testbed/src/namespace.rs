@@ -6,7 +6,8 @@ use crate::{
     plan::{End, Plan},
 };
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
 };
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
@@ -16,6 +17,7 @@ use netlink_packet_route::{
         RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
         RouteScope, RouteType,
     },
+    tc::{TcAttribute, TcHandle, TcHeader, TcMessage},
 };
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::{
@@ -153,6 +155,7 @@ fn set_up(plan: &Plan, end: End, device_name: &str) -> Result<File, TestbedError
     netlink.up(LOOPBACK, vec![])?;
     let queue = LinkAttribute::TxQueueLen(DEVICE_QUEUE_PKTS);
     netlink.up(index, vec![LinkAttribute::Mtu(plan.mtu_bytes), queue])?;
+    netlink.unqueued(index)?;
     // All addresses of the end's network are here.
     netlink.route(RouteType::Local, end.network(), 16, LOOPBACK, vec![])?;
     for (flow, at) in plan.flows.iter().zip(0..) {
@@ -302,6 +305,18 @@ impl Netlink {
         message.header.change_mask = LinkFlags::Up;
         message.attributes = attributes;
         self.request(RouteNetlinkMessage::SetLink(message), 0, "setting a device up")
+    }
+
+    /// Takes the queueing discipline from a device, whatever the machine's default is: its packets are queued on
+    /// the path, and `fq` would pace them.
+    fn unqueued(&self, index: u32) -> Result<(), TestbedError> {
+        let mut message = TcMessage::default();
+        message.header =
+            TcHeader { index: index as i32, parent: TcHandle::ROOT, ..TcHeader::default() };
+        message.attributes = vec![TcAttribute::Kind("noqueue".to_owned())];
+        let message = RouteNetlinkMessage::NewQueueDiscipline(message);
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        self.request(message, flags, "taking the queueing discipline from a device")
     }
 
     /// Gives a device an address, and with it a route to the other end.
