@@ -73,11 +73,11 @@ fn send(to: SocketAddr, name: &str, n: usize) {
 /// Two flows through a path that drops: every call of both is recorded, and the same natively.
 #[test]
 fn calls_on_a_lossy_path_are_the_same_natively() {
-    algorithms().iter().for_each(|a| steadily(|| every_call_is_the_native_one(*a)));
+    every_algorithm(every_call_is_the_native_one);
 }
 
 fn every_call_is_the_native_one(a: Algorithm) {
-    let (name, is_rate) = (unique(&a.name()[..2]), a.profile() == Profile::Rate);
+    let (name, is_rate) = (unique_of(a), a.profile() == Profile::Rate);
     machine(&[&name], || {
         let _loaded = load(&Params::defaults(a), &name).unwrap();
         let mut tracer = Tracer::start(&[&name], ANY, RING_BYTES).unwrap();

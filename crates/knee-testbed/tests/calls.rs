@@ -6,10 +6,20 @@ mod common;
 
 use common::{MS, S, bulk, goodput, kernel, run, spec, steadily, ten_mbit, with_cc};
 use knee_cc::{Params, Profile, algorithm, algorithms};
-use knee_run::{Call, Cc, FlowKind, FlowRecord, Replay, RunSpec};
+use knee_run::{Call, Cc, FlowKind, FlowRecord, Replay, RunRecord, RunSpec};
 
 fn knee(name: &str) -> Cc {
     Cc::Knee(Params::defaults(algorithm(name).expect("registered")))
+}
+
+/// Runs all of them side by side.
+fn at_once<const N: usize>(specs: [RunSpec; N]) -> [RunRecord; N] {
+    std::thread::scope(|s| {
+        specs
+            .each_ref()
+            .map(|spec| s.spawn(|| run(spec)))
+            .map(|run| run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 /// Makes every call again; gives their number.
@@ -33,8 +43,8 @@ fn every_call_in_the_kernel_is_the_native_one() {
             std::thread::scope(|s| {
                 for algorithm in some {
                     s.spawn(move || {
-                        let mut spec = spec(ten_mbit(40), 8 * S, vec![bulk("early"), bulk("late")]);
-                        spec.flows[1].start_ns = 2 * S;
+                        let mut spec = spec(ten_mbit(40), 6 * S, vec![bulk("early"), bulk("late")]);
+                        spec.flows[1].start_ns = S;
                         spec.path.hops[0].loss = 0.01;
                         spec.record.trace = true;
                         let spec = with_cc(&spec, &knee(algorithm.name()));
@@ -65,7 +75,7 @@ fn every_call_in_the_kernel_is_the_native_one() {
 fn counters_and_observed_values_come_from_the_calls() {
     steadily(|| {
         let spec = spec(ten_mbit(84), 8 * S, vec![bulk("one")]);
-        let chd = run(&with_cc(&spec, &knee("chd")));
+        let [chd, reno] = at_once([knee("chd"), kernel("reno")].map(|cc| with_cc(&spec, &cc)));
         let flow = &chd.flows[0];
         assert!(flow.trace.is_empty(), "not asked for");
         let c = &flow.counters;
@@ -77,7 +87,6 @@ fn counters_and_observed_values_come_from_the_calls() {
         let shadow: Vec<u32> = flow.samples.iter().map(|s| s.observed[at]).collect();
         // 0 where there is none: until a delay backoff, and while the delay is low.
         assert!(shadow.iter().any(|pkts| *pkts > 0), "{shadow:?}");
-        let reno = run(&with_cc(&spec, &kernel("reno")));
         let flow = &reno.flows[0];
         assert_eq!(flow.rtt.count(), 0);
         assert_eq!(flow.observes, [""; 4]);
@@ -91,13 +100,11 @@ fn our_newreno_does_what_the_kernels_reno_does() {
     steadily(|| {
         let mut spec = spec(ten_mbit(84), 20 * S, vec![bulk("one")]);
         spec.path.hops[0].loss = 0.002;
-        let (ours, theirs) = (with_cc(&spec, &knee("newreno")), with_cc(&spec, &kernel("reno")));
-        let [ours, theirs] = std::thread::scope(|s| {
-            [&ours, &theirs].map(|spec| s.spawn(|| run(spec))).map(|run| run.join().expect("a run"))
-        });
+        let ccs = [knee("newreno"), kernel("reno")];
+        let [ours, theirs] = at_once(ccs.map(|cc| with_cc(&spec, &cc)));
         let (rate, their_rate) = (goodput(&ours, 0), goodput(&theirs, 0));
         assert!((rate / their_rate - 1.0).abs() < 0.03, "{rate} against {their_rate}");
-        let windows = |record: &knee_run::RunRecord| -> Vec<u32> {
+        let windows = |record: &RunRecord| -> Vec<u32> {
             record.flows[0].samples.iter().map(|s| s.cwnd_pkts).collect()
         };
         let (windows, theirs) = (windows(&ours), windows(&theirs));
@@ -112,9 +119,11 @@ fn our_newreno_does_what_the_kernels_reno_does() {
 #[test]
 fn profile_rate_paces_in_the_kernel() {
     steadily(|| {
-        for algorithm in algorithms().iter().filter(|a| a.profile() == Profile::Rate) {
-            let spec = spec(ten_mbit(84), 12 * S, vec![bulk("one")]);
-            let record = run(&with_cc(&spec, &knee(algorithm.name())));
+        let spec = spec(ten_mbit(84), 12 * S, vec![bulk("one")]);
+        let paced: Vec<_> = algorithms().iter().filter(|a| a.profile() == Profile::Rate).collect();
+        let [first, second] = paced[..] else { panic!("two algorithms, not {paced:?}") };
+        let specs = [first, second].map(|a| with_cc(&spec, &knee(a.name())));
+        for (algorithm, record) in [first, second].into_iter().zip(at_once(specs)) {
             let (rate, queue_ns) = (goodput(&record, 0), record.queues[0].delay.quantile_ns(0.5));
             println!("{algorithm:?}: {:.2} Mbit/s, {:.1} ms", rate / 1e6, queue_ns as f64 / 1e6);
             assert!(rate > 8.5e6, "{algorithm:?}: {rate} bit/s");

@@ -2,6 +2,7 @@
 //! except the registered names, which end with the namespace that pins them.
 #![allow(dead_code)] // each file of tests uses a part
 
+use knee_cc::{Algorithm, algorithms};
 use rustix::{
     fs::{Mode, OFlags, SeekFrom, open, seek},
     io::Errno,
@@ -138,6 +139,18 @@ pub fn steadily(test: impl Fn()) {
     }
 }
 
+/// Tests traffic of every algorithm [`steadily`], each by itself: in one of so many transfers a kernel that skips programs
+/// mostly does. Four at a time, as they wait for their paths.
+pub fn every_algorithm(test: impl Fn(Algorithm) + Sync) {
+    for some in algorithms().chunks(4) {
+        thread::scope(|scope| {
+            for a in some {
+                scope.spawn(|| steadily(|| test(*a)));
+            }
+        });
+    }
+}
+
 pub fn wait_until(mut condition: impl FnMut() -> bool, what: &str) {
     let start = Instant::now();
     while !condition() {
@@ -156,6 +169,12 @@ pub fn unique(tag: &str) -> String {
     let name = format!("t{}_{tag}", std::process::id());
     assert!(name.len() <= knee_kernel::NAME_MAX_BYTES, "{name}");
     name
+}
+
+/// Such a name for an algorithm; some begin with the same letters.
+pub fn unique_of(a: Algorithm) -> String {
+    let number = algorithms().iter().position(|other| *other == a).unwrap();
+    unique(&format!("{}{number}", &a.name()[..2]))
 }
 
 /// Runs a command in this thread's namespaces.
