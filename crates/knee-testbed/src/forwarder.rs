@@ -334,8 +334,8 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// Takes in what an end has answered, in this direction. To ask for one packet more takes as long as
-    /// half a packet, so it asks for no more than there were the last time; of others the epoll tells.
+    /// Takes in what an end has answered, in this direction. To ask for a packet that is not there takes a
+    /// system call too, so it asks for no more than there were the last time; of others the epoll tells.
     fn take_in_answers(&mut self, direction: Direction) -> Result<(), TestbedError> {
         let usual_pkts = self.devices.usual_pkts[direction as usize];
         let taken_pkts = self.take_in(direction, usual_pkts)?;

@@ -13,12 +13,11 @@ fn knee(name: &str) -> Cc {
 }
 
 /// Runs all of them side by side.
-fn at_once<const N: usize>(specs: [RunSpec; N]) -> [RunRecord; N] {
+fn at_once(specs: &[RunSpec]) -> Vec<RunRecord> {
     std::thread::scope(|s| {
-        specs
-            .each_ref()
-            .map(|spec| s.spawn(|| run(spec)))
-            .map(|run| run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let runs: Vec<_> = specs.iter().map(|spec| s.spawn(|| run(spec))).collect();
+        let end = |run: std::thread::ScopedJoinHandle<'_, RunRecord>| run.join().expect("a run");
+        runs.into_iter().map(end).collect()
     })
 }
 
@@ -75,7 +74,9 @@ fn every_call_in_the_kernel_is_the_native_one() {
 fn counters_and_observed_values_come_from_the_calls() {
     steadily(|| {
         let spec = spec(ten_mbit(84), 8 * S, vec![bulk("one")]);
-        let [chd, reno] = at_once([knee("chd"), kernel("reno")].map(|cc| with_cc(&spec, &cc)));
+        let ccs = [knee("chd"), kernel("reno")];
+        let records = at_once(&ccs.map(|cc| with_cc(&spec, &cc)));
+        let [chd, reno] = &records[..] else { panic!("two runs") };
         let flow = &chd.flows[0];
         assert!(flow.trace.is_empty(), "not asked for");
         let c = &flow.counters;
@@ -101,13 +102,14 @@ fn our_newreno_does_what_the_kernels_reno_does() {
         let mut spec = spec(ten_mbit(84), 20 * S, vec![bulk("one")]);
         spec.path.hops[0].loss = 0.002;
         let ccs = [knee("newreno"), kernel("reno")];
-        let [ours, theirs] = at_once(ccs.map(|cc| with_cc(&spec, &cc)));
-        let (rate, their_rate) = (goodput(&ours, 0), goodput(&theirs, 0));
+        let records = at_once(&ccs.map(|cc| with_cc(&spec, &cc)));
+        let [ours, theirs] = &records[..] else { panic!("two runs") };
+        let (rate, their_rate) = (goodput(ours, 0), goodput(theirs, 0));
         assert!((rate / their_rate - 1.0).abs() < 0.03, "{rate} against {their_rate}");
         let windows = |record: &RunRecord| -> Vec<u32> {
             record.flows[0].samples.iter().map(|s| s.cwnd_pkts).collect()
         };
-        let (windows, theirs) = (windows(&ours), windows(&theirs));
+        let (windows, theirs) = (windows(ours), windows(theirs));
         // The sawtooth: at nearly every sample the windows are the same or a packet apart.
         let alike = windows.iter().zip(&theirs).filter(|(a, b)| a.abs_diff(**b) <= 2).count();
         assert!(alike * 10 > windows.len() * 9, "{windows:?}\n{theirs:?}");
@@ -121,9 +123,8 @@ fn profile_rate_paces_in_the_kernel() {
     steadily(|| {
         let spec = spec(ten_mbit(84), 12 * S, vec![bulk("one")]);
         let paced: Vec<_> = algorithms().iter().filter(|a| a.profile() == Profile::Rate).collect();
-        let [first, second] = paced[..] else { panic!("two algorithms, not {paced:?}") };
-        let specs = [first, second].map(|a| with_cc(&spec, &knee(a.name())));
-        for (algorithm, record) in [first, second].into_iter().zip(at_once(specs)) {
+        let specs: Vec<_> = paced.iter().map(|a| with_cc(&spec, &knee(a.name()))).collect();
+        for (algorithm, record) in paced.into_iter().zip(at_once(&specs)) {
             let (rate, queue_ns) = (goodput(&record, 0), record.queues[0].delay.quantile_ns(0.5));
             println!("{algorithm:?}: {:.2} Mbit/s, {:.1} ms", rate / 1e6, queue_ns as f64 / 1e6);
             assert!(rate > 8.5e6, "{algorithm:?}: {rate} bit/s");
