@@ -140,6 +140,12 @@ impl<T: Default> Ring<T> {
         if index < self.len { self.slots.get_mut(place) } else { None }
     }
 
+    /// The places of the first record and of the next one that comes, whatever they hold.
+    #[inline]
+    pub fn ends(&self) -> [Option<&T>; 2] {
+        [self.slots.get(self.head), self.slots.get(self.tail)]
+    }
+
     /// The first record.
     #[inline]
     pub fn front(&self) -> Option<&T> {

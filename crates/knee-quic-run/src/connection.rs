@@ -168,7 +168,7 @@ impl Quic {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         let (now, capable) = (at.shared.at(at.now_ns()), self.terms.ecn());
         let mut out = |payload: &[u8], ecn: Option<EcnCodepoint>| {
-            let number = at.data_pkts() as u32;
+            let number = at.data_pkts();
             at.send(packet(at.flow(), number, payload, ecn.filter(|_| capable)), End::Sender);
         };
         act(&mut ends.sender, now, &mut out).map_err(|failed| failed.of(&self.name))?;
@@ -187,7 +187,7 @@ impl Quic {
         let (now_ns, capable) = (at.now_ns(), self.terms.ecn());
         let now = at.shared.at(now_ns);
         let mut out = |payload: &[u8], ecn: Option<EcnCodepoint>| {
-            let number = at.ack_pkts() as u32;
+            let number = at.ack_pkts();
             at.send(packet(at.flow(), number, payload, ecn.filter(|_| capable)), End::Receiver);
         };
         act(&mut ends.receiver, now, &mut out).map_err(|failed| failed.of(&self.name))?;

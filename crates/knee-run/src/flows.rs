@@ -158,12 +158,12 @@ impl<C: Connection> At<'_, C> {
     }
 
     /// Packets that the sender has sent.
-    pub fn data_pkts(&self) -> u64 {
+    pub fn data_pkts(&self) -> u32 {
         self.network.path().data_pkts(self.flow)
     }
 
     /// Packets that the receiver has sent.
-    pub fn ack_pkts(&self) -> u64 {
+    pub fn ack_pkts(&self) -> u32 {
         self.network.path().ack_pkts(self.flow)
     }
 

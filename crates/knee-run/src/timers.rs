@@ -2,15 +2,111 @@
 
 use crate::Ns;
 use knee_net::NEVER;
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+};
 
 /// Timers `T` of all flows. Of those due at the same time the one of the first flow is first, and of
 /// one flow's the least.
 pub(crate) struct Timers<T> {
-    heap: BinaryHeap<Reverse<(Ns, u32, T)>>,
+    /// Those due before `heap_end_ns`.
+    heap: BinaryHeap<Reverse<Due<T>>>,
+    heap_end_ns: Ns,
     /// The first was taken, and is still in the heap: what is pushed next takes its place, which costs
     /// half of taking it out and putting that in.
     taken: bool,
+    /// All others, where there are many.
+    later: Option<Box<Later<T>>>,
+}
+
+/// A heap of more than this is split: a way through a large one is a dozen cache misses, each after the other.
+const MANY: usize = 2048;
+
+/// Timers in slots by when they are due, each as they came.
+struct Later<T> {
+    slots: Vec<Vec<Reverse<Due<T>>>>,
+    in_slots: usize,
+    /// Those due after all slots.
+    beyond: BinaryHeap<Reverse<Due<T>>>,
+}
+
+/// Slots, and the time of each: a millisecond, and four seconds of them.
+const SLOTS: usize = 1 << 12;
+const SLOT_NS: Ns = 1 << 20;
+
+impl<T: Ord> Later<T> {
+    fn new() -> Self {
+        let slots = std::iter::repeat_with(Vec::new).take(SLOTS).collect();
+        Self { slots, in_slots: 0, beyond: BinaryHeap::new() }
+    }
+
+    fn slot(&mut self, at_ns: Ns) -> &mut Vec<Reverse<Due<T>>> {
+        &mut self.slots[(at_ns / SLOT_NS) as usize % SLOTS]
+    }
+
+    /// Adds a timer that is due at `heap_end_ns`, where the first slot begins, or after that.
+    fn push(&mut self, heap_end_ns: Ns, new: Reverse<Due<T>>) {
+        let due_ns = new.0.due_ns;
+        if due_ns - heap_end_ns < SLOTS as Ns * SLOT_NS {
+            self.slot(due_ns).push(new);
+            self.in_slots += 1;
+        } else {
+            self.beyond.push(new);
+        }
+    }
+
+    /// Takes those of the first slot that has any, if there is one; that slot begins at `heap_end_ns` or after
+    /// that, which becomes its end.
+    fn take_first(&mut self, heap_end_ns: &mut Ns) -> BinaryHeap<Reverse<Due<T>>> {
+        loop {
+            if self.in_slots == 0 {
+                let Some(Reverse(first)) = self.beyond.peek() else { return BinaryHeap::new() };
+                *heap_end_ns = first.due_ns - first.due_ns % SLOT_NS;
+            }
+            let mut taken = BinaryHeap::from(std::mem::take(self.slot(*heap_end_ns)));
+            self.in_slots -= taken.len();
+            *heap_end_ns = heap_end_ns.saturating_add(SLOT_NS);
+            while self.beyond.peek().is_some_and(|Reverse(due)| due.due_ns < *heap_end_ns) {
+                taken.extend(self.beyond.pop());
+            }
+            if !taken.is_empty() {
+                return taken;
+            }
+        }
+    }
+}
+
+/// A timer `T` of a flow, and when it is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Due<T> {
+    due_ns: Ns,
+    flow: u32,
+    timer: T,
+}
+
+impl<T: Ord> Ord for Due<T> {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |due: &Self| (due.due_ns, due.flow);
+        key(self).cmp(&key(other)).then_with(|| self.timer.cmp(&other.timer))
+    }
+}
+
+impl<T: Ord> PartialOrd for Due<T> {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+
+    // What the heap asks, without a branch that depends on which is first: no processor foresees that.
+    #[inline(always)]
+    fn le(&self, other: &Self) -> bool {
+        if self.due_ns == other.due_ns {
+            return self.cmp(other).is_le();
+        }
+        self.due_ns < other.due_ns
+    }
 }
 
 /// A timer of a flow that is usually put off before it is due. It is in the heap at most once:
@@ -29,14 +125,14 @@ impl Default for LazyTimer {
 
 impl<T: Copy + Ord> Timers<T> {
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), taken: false }
+        Self { heap: BinaryHeap::new(), heap_end_ns: NEVER, taken: false, later: None }
     }
 
     /// When the first is due.
     #[inline]
     pub(crate) fn next_ns(&mut self) -> Ns {
         self.take_out();
-        self.heap.peek().map_or(NEVER, |Reverse((due_ns, ..))| *due_ns)
+        self.heap.peek().map_or(NEVER, |Reverse(first)| first.due_ns)
     }
 
     /// A timer that is due once.
@@ -44,26 +140,60 @@ impl<T: Copy + Ord> Timers<T> {
         if due_ns == NEVER {
             return;
         }
-        let new = Reverse((due_ns, flow, timer));
+        let new = Reverse(Due { due_ns, flow, timer });
+        if due_ns >= self.heap_end_ns {
+            return self.push_later(new);
+        }
         match self.heap.peek_mut() {
             Some(mut first) if std::mem::take(&mut self.taken) => *first = new,
             first => {
                 drop(first);
                 self.heap.push(new);
+                if self.heap.len() > MANY && self.later.is_none() {
+                    self.split();
+                }
             }
+        }
+    }
+
+    #[inline(never)]
+    fn push_later(&mut self, new: Reverse<Due<T>>) {
+        if let Some(later) = &mut self.later {
+            later.push(self.heap_end_ns, new);
+        }
+        if self.heap.is_empty() {
+            self.refill();
+        }
+    }
+
+    /// Leaves in the heap what is due with the first, or little after that.
+    #[cold]
+    fn split(&mut self) {
+        self.heap_end_ns = 0;
+        let mut later = Box::new(Later::new());
+        self.heap.drain().for_each(|due| later.push(0, due));
+        self.later = Some(later);
+        self.refill();
+    }
+
+    /// The heap is empty: what is due next comes into it, if there is anything.
+    #[inline(never)]
+    fn refill(&mut self) {
+        if let Some(later) = &mut self.later {
+            self.heap = later.take_first(&mut self.heap_end_ns);
         }
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Ns, u32, T)> {
         self.take_out();
         self.taken = !self.heap.is_empty();
-        self.heap.peek().map(|Reverse(first)| *first)
+        self.heap.peek().map(|Reverse(first)| (first.due_ns, first.flow, first.timer))
     }
 
     /// The flows of which one has the timer that comes after the first.
     #[inline]
     pub(crate) fn after_first(&self) -> impl Iterator<Item = u32> {
-        self.heap.as_slice().iter().skip(1).take(2).map(|Reverse((_, flow, _))| *flow)
+        self.heap.as_slice().iter().skip(1).take(2).map(|Reverse(due)| due.flow)
     }
 
     /// What was taken leaves the heap.
@@ -71,6 +201,9 @@ impl<T: Copy + Ord> Timers<T> {
     fn take_out(&mut self) {
         if std::mem::take(&mut self.taken) {
             self.heap.pop();
+            if self.heap.is_empty() {
+                self.refill();
+            }
         }
     }
 
@@ -110,6 +243,8 @@ impl<T: Copy + Ord> Timers<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use knee_net::Random;
+    use std::collections::BTreeSet;
 
     /// What comes up and is due, of a timer that is to be due at these times from these times on.
     fn due_times(changes: &[(Ns, Ns)]) -> Vec<Ns> {
@@ -142,6 +277,38 @@ mod tests {
         // Put forward: the later one is superseded.
         assert_eq!(due_times(&[(0, 30), (5, 10)]), [10]);
         assert_eq!(due_times(&[(0, 30), (5, 10), (12, 50)]), [10, 50]);
+    }
+
+    /// Many timers, due at once or up to twice as late as there are slots for, come up as from a sorted set;
+    /// some are added meanwhile, and twice all come up before more are added.
+    #[test]
+    fn many_timers_come_up_in_order() {
+        let mut random = Random::stream(1, "timers", 0);
+        let (mut timers, mut model) = (Timers::new(), BTreeSet::new());
+        let mut now_ns = 0;
+        for round in 0..3 {
+            for flow in 0..3 * MANY as u32 {
+                let ahead_ns = random.up_to(2 * SLOTS as Ns * SLOT_NS) >> random.up_to(30);
+                let due_ns = now_ns + ahead_ns;
+                let timer = random.up_to(3);
+                timers.push(due_ns, flow, timer);
+                assert!(model.insert((due_ns, flow, timer)), "each flow has one");
+                if random.up_to(3) == 0 {
+                    let popped = timers.pop();
+                    assert_eq!(popped, model.pop_first());
+                    (now_ns, ..) = popped.expect("one was added");
+                }
+                if random.up_to(1) == 0 {
+                    assert_eq!(timers.next_ns(), model.first().map_or(NEVER, |first| first.0));
+                }
+            }
+            assert!(timers.later.is_some() && (round == 0 || model.len() > MANY));
+            while let Some(popped) = timers.pop() {
+                assert_eq!(Some(popped), model.pop_first());
+                now_ns = popped.0;
+            }
+            assert!(model.is_empty());
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use knee_cc::Params;
 use knee_net::{Ecn, Random};
 use knee_run::{
     At, Brief, Connection, Direction, End, FlowCounters, FlowRecord, FlowSample, LazyTimer, Ns,
-    RunSpec, TcpOptions, prefetch,
+    RunSpec, TcpOptions,
 };
 use std::convert::Infallible;
 
@@ -241,8 +241,8 @@ impl Connection for Tcp {
 
     #[inline]
     fn prefetch(&self) {
-        self.sender.ends_of_outstanding().into_iter().flatten().for_each(prefetch);
-        self.receiver.out_of_order_ranges().first().inspect(|first| prefetch(*first));
+        self.sender.prefetch();
+        self.receiver.prefetch();
     }
 
     fn counters(&self) -> FlowCounters {

@@ -2,7 +2,7 @@
 
 use crate::packet::{NONE, SackBlocks};
 use knee_net::{Ecn, NEVER};
-use knee_run::{DelayedAck, ReceiverConduct, TcpOptions, Transfer, Unfinished};
+use knee_run::{DelayedAck, ReceiverConduct, TcpOptions, Transfer, Unfinished, prefetch};
 use std::collections::VecDeque;
 
 /// What the receiver does on an arrival.
@@ -68,9 +68,9 @@ impl Transfers {
 }
 
 impl Receiver {
-    /// Segments received out of order: `[start, end)`.
-    pub(crate) fn out_of_order_ranges(&self) -> &[(u32, u32)] {
-        &self.ranges
+    /// Asks for the memory that the next segment will touch beside the receiver itself.
+    pub(crate) fn prefetch(&self) {
+        prefetch(self.ranges.as_ptr());
     }
 
     pub(crate) fn new(options: &TcpOptions) -> Self {

@@ -171,10 +171,9 @@ impl Sender {
         self.rtt_stats.take().map_or_else(DelayStats::default, |stats| *stats)
     }
 
-    /// What the next ACK will touch beside the sender itself: the first and the last outstanding segment's
-    /// entries.
-    pub(crate) fn ends_of_outstanding(&self) -> [Option<&impl Sized>; 2] {
-        self.tcb.board.ends()
+    /// Asks for the memory that the next ACK will touch beside the sender itself.
+    pub(crate) fn prefetch(&self) {
+        self.tcb.board.prefetch();
     }
 
     /// Packets thought to be in the network.

@@ -384,7 +384,7 @@ impl<'a> Forwarder<'a> {
 
     /// Flow, number and sequence space of a packet, if it is to be carried.
     fn identify(&mut self, bytes: &[u8], direction: Direction) -> Option<(u32, u32, (u64, u64))> {
-        let data_pkts = |flow| self.network.path().data_pkts(flow) as u32;
+        let data_pkts = |flow| self.network.path().data_pkts(flow);
         if !self.planned {
             return carried(bytes).then(|| (0, data_pkts(0), (0, 0)));
         }

@@ -422,12 +422,12 @@ impl<P: Numbered> Path<P> {
     }
 
     /// Packets that the sender of `flow` has sent.
-    pub fn data_pkts(&self, flow: u32) -> u64 {
+    pub fn data_pkts(&self, flow: u32) -> u32 {
         self.ports[flow as usize].data_pkts
     }
 
     /// Packets that the receiver of `flow` has sent.
-    pub fn ack_pkts(&self, flow: u32) -> u64 {
+    pub fn ack_pkts(&self, flow: u32) -> u32 {
         self.ports[flow as usize].ack_pkts
     }
 

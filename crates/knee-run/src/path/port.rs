@@ -6,12 +6,14 @@ use knee_net::{Jitter, Random};
 /// Packets of one kind, data or ACKs, that did not get through.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Missed {
-    lost_pkts: u64,
-    dropped_pkts: u64,
+    lost_pkts: u32,
+    dropped_pkts: u32,
 }
 
-/// A flow's place at the path.
+/// A flow's place at the path. No count exceeds that of the flow's packets, which 32 bits hold.
+// One cache line: with thousands of flows each is a miss.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Port {
     /// Which of the path's classes its packets belong to.
     pub(super) class: u32,
@@ -24,12 +26,14 @@ pub(super) struct Port {
     pub(super) access_jitter: Jitter,
     pub(super) forward_random: Random,
     pub(super) reverse_random: Random,
-    pub(super) data_pkts: u64,
-    pub(super) ack_pkts: u64,
-    pub(super) marked_pkts: u64,
+    pub(super) data_pkts: u32,
+    pub(super) ack_pkts: u32,
+    pub(super) marked_pkts: u32,
     data: Missed,
     acks: Missed,
 }
+
+const _: () = assert!(size_of::<Port>() == 64);
 
 impl Port {
     /// That of flow `index`, whose packets belong to `class`.
@@ -76,12 +80,12 @@ impl Port {
     /// `counters` with what became of the flow's packets.
     pub(super) fn count(&self, counters: FlowCounters) -> FlowCounters {
         FlowCounters {
-            sent_pkts: self.data_pkts,
-            random_losses_pkts: self.data.lost_pkts,
-            queue_drops_pkts: self.data.dropped_pkts,
-            marked_pkts: self.marked_pkts,
-            ack_losses_pkts: self.acks.lost_pkts,
-            ack_drops_pkts: self.acks.dropped_pkts,
+            sent_pkts: self.data_pkts.into(),
+            random_losses_pkts: self.data.lost_pkts.into(),
+            queue_drops_pkts: self.data.dropped_pkts.into(),
+            marked_pkts: self.marked_pkts.into(),
+            ack_losses_pkts: self.acks.lost_pkts.into(),
+            ack_drops_pkts: self.acks.dropped_pkts.into(),
             ..counters
         }
     }

@@ -3,6 +3,7 @@
 
 use super::rack::Rack;
 use knee_net::Ring;
+use knee_run::prefetch;
 
 /// One outstanding segment in eight bytes: when it was last sent, and flags.
 #[derive(Clone, Copy, Default)]
@@ -85,9 +86,11 @@ impl Scoreboard {
         (self.segments.len() as u32 + self.retrans).saturating_sub(self.sacked + self.lost)
     }
 
-    /// The first and the last outstanding segment's entries.
-    pub(super) fn ends(&self) -> [Option<&impl Sized>; 2] {
-        [self.segments.front(), self.segments.get(self.segments.len().wrapping_sub(1))]
+    /// Asks for the memory of the entries of the first outstanding segment, of the next one, and of the first
+    /// retransmission that is not judged.
+    pub(super) fn prefetch(&self) {
+        self.segments.ends().into_iter().flatten().for_each(|end| prefetch(end));
+        self.rack.resent.ends().into_iter().flatten().take(1).for_each(|first| prefetch(first));
     }
 
     /// A new segment was sent; gives its number.
