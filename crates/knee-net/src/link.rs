@@ -1,6 +1,10 @@
 //! A link behind a queue.
 
-use crate::{Limit, NEVER, Packet, Queue, Ring, Service, runs::Runs};
+use crate::{
+    Limit, NEVER, Packet, Queue, Random, Red, Ring, Service,
+    queue::{Arrival, RedState, Verdict},
+    runs::Runs,
+};
 
 /// A packet that left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +46,8 @@ impl Forecast {
     }
 }
 
-/// A drop-tail queue and its link, which say of a packet when it will have left as soon as they have taken
-/// it. They hold no packets: those are on their way from the start. Nor do they hold times: when the first
+/// A queue and its link, which say of a packet when it will have left as soon as they have taken it:
+/// drop-tail, or RED where it drops. They hold no packets: those are on their way from the start. Nor do they hold times: when the first
 /// packet leaves is worked out again from its size.
 #[derive(Clone, Debug)]
 pub struct Timetable {
@@ -52,7 +56,7 @@ pub struct Timetable {
     /// Of the first one held.
     leaves: Forecast,
     limit: Limit,
-    /// While fewer are held the limit need not be asked.
+    /// While fewer are held neither the limit nor RED need be asked.
     sure_pkts: u32,
     held_pkts: u32,
     held_bytes: u64,
@@ -60,6 +64,7 @@ pub struct Timetable {
     sizes: Runs,
     /// How long each of them waits, if that is to be known.
     waits_ns: Option<Ring<u64>>,
+    red: Option<Box<RedState>>,
 }
 
 impl Timetable {
@@ -74,7 +79,14 @@ impl Timetable {
             held_bytes: 0,
             sizes: Runs::default(),
             waits_ns: keeps_waits.then(Ring::default),
+            red: None,
         }
+    }
+
+    /// The same with RED, which drops what it would mark, before a link of `rate_bps` bit/s on average.
+    pub fn with_red(self, red: &Red, rate_bps: u64, random: Random) -> Self {
+        let red = Some(Box::new(RedState::new(red, rate_bps, random)));
+        Self { red, sure_pkts: 0, ..self }
     }
 
     /// Offers a packet of `bytes`; when it will have left ([`NEVER`]: it never will), or nothing if it is
@@ -82,10 +94,14 @@ impl Timetable {
     #[inline(always)]
     pub fn enqueue(&mut self, now_ns: u64, bytes: u32) -> Option<u64> {
         let (held_pkts, held_bytes) = (self.held_pkts as usize, self.held_bytes);
-        if self.held_pkts >= self.sure_pkts
-            && !self.limit.takes(held_pkts, held_bytes, bytes.into())
-        {
-            return None;
+        if self.held_pkts >= self.sure_pkts {
+            let takes = match self.red {
+                None => self.limit.takes(held_pkts, held_bytes, bytes.into()),
+                Some(_) => self.takes_early(now_ns, bytes),
+            };
+            if !takes {
+                return None;
+            }
         }
         let (starts_ns, departs_ns) = match self.held_pkts {
             0 => self.start(now_ns, bytes),
@@ -98,6 +114,19 @@ impl Timetable {
             waits_ns.push_back(starts_ns - now_ns);
         }
         Some(departs_ns)
+    }
+
+    /// Whether RED and the limit let a packet of `bytes` join.
+    #[inline(never)]
+    fn takes_early(&mut self, now_ns: u64, bytes: u32) -> bool {
+        let (held_pkts, held_bytes) = (self.held_pkts, self.held_bytes);
+        if let Some(red) = &mut self.red {
+            let arrival = Arrival { now_ns, held_pkts, held_bytes, bytes, flow_key: 0 };
+            if red.arrive(&arrival) != Verdict::Accept {
+                return false;
+            }
+        }
+        self.limit.takes(held_pkts as usize, held_bytes, bytes.into())
     }
 
     /// The link was idle: when the transmission of the packet that it takes starts and ends.
@@ -122,10 +151,23 @@ impl Timetable {
         self.held_bytes -= u64::from(bytes);
         let next_ns = match self.sizes.front() {
             Some(next_bytes) => self.leaves.transmission_ns(0, false, next_bytes).1,
-            None => NEVER,
+            None => {
+                if self.red.is_some() {
+                    self.come_to_rest();
+                }
+                NEVER
+            }
         };
         let waited_ns = self.waits_ns.as_mut().and_then(Ring::take_front);
         Some((bytes, waited_ns.unwrap_or(0), next_ns))
+    }
+
+    /// The last packet has left.
+    #[inline(never)]
+    fn come_to_rest(&mut self) {
+        if let Some(red) = &mut self.red {
+            red.idle(self.leaves.free_ns);
+        }
     }
 
     /// Packets held, the one in transmission included.
@@ -233,6 +275,7 @@ impl<P: Packet> Link<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Aqm, Discipline};
     use proptest::prelude::*;
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -268,22 +311,40 @@ mod tests {
         assert!(link.enqueue(0, P(100)).is_ok());
     }
 
+    /// From much less than what arrives in the tests, 24 Mbit/s, to much more.
+    fn rate_bps() -> impl Strategy<Value = u64> {
+        (3.0..10.3f64).prop_map(|exponent| 10f64.powf(exponent) as u64)
+    }
+
+    fn or_nothing(rate_bps: impl Strategy<Value = u64>) -> impl Strategy<Value = u64> {
+        prop::option::of(rate_bps).prop_map(Option::unwrap_or_default)
+    }
+
     proptest! {
         /// A forecast says when each packet leaves, whatever the service does; a timetable also takes the
-        /// same packets, and knows how long each waits.
+        /// same packets, with RED too, and knows how long each waits.
         #[test]
         fn the_forecast_comes_true(
-            steps in prop::collection::vec((0u64..3_000_000, 0u64..20_000_000_000), 0..5),
-            rate in 1_000u64..20_000_000_000,
+            steps in prop::collection::vec((0u64..3_000_000, or_nothing(rate_bps())), 0..5),
+            rate in rate_bps(),
             arrivals in prop::collection::vec((0u64..3_000_000, 40u32..9000), 1..300),
+            early in prop::bool::ANY,
         ) {
             let mut from_ns = 0;
             let steps = steps.iter().map(|(gap, bps)| { from_ns += gap; (from_ns, *bps) });
             let varying = crate::Varying::Steps(steps.collect());
             let service = crate::Rate { bps: rate, varying: Some(&varying) }.service();
-            let mut link = Link::new(service.clone(), Limit::Packets(20));
+            let limit = Limit::Packets(20);
             let mut forecast = Forecast::new(service.clone());
-            let mut timetable = Timetable::new(service, Limit::Packets(20), true);
+            let mut link = Link::new(service.clone(), limit);
+            let mut timetable = Timetable::new(service.clone(), limit, true);
+            if early {
+                let red = Red { weight: 0.2, max_probability: 0.3, ..Red::default() };
+                let aqm = Aqm { discipline: Discipline::Red(red), ecn: false };
+                let random = || Random::stream(1, "queue", 0);
+                link = Link::behind(Queue::managed(limit, &aqm, rate, random()), service);
+                timetable = timetable.with_red(&red, rate, random());
+            }
             let (mut now, mut foretold, mut out) = (0, Vec::new(), Vec::new());
             let leave = |link: &mut Link<P>, timetable: &mut Timetable| {
                 let at_ns = link.next_ns();

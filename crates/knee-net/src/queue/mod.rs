@@ -18,6 +18,7 @@ pub use codel::CoDel;
 pub use fq_codel::FqCoDel;
 pub use fred::Fred;
 pub use pie::Pie;
+pub(crate) use red::State as RedState;
 pub use red::{Red, Thresholds};
 
 use crate::{Ecn, Packet, Random, Ring};
@@ -199,19 +200,20 @@ impl<P: Packet> Queue<P> {
 
 /// What an arriving packet finds.
 #[derive(Clone, Copy, Debug)]
-struct Arrival {
-    now_ns: u64,
+pub(crate) struct Arrival {
+    pub now_ns: u64,
     /// Held before it, the packet in transmission included.
-    held_pkts: u32,
-    held_bytes: u64,
+    pub held_pkts: u32,
+    pub held_bytes: u64,
     /// Its own size.
-    bytes: u32,
-    flow_key: u32,
+    pub bytes: u32,
+    /// Of FRED only.
+    pub flow_key: u32,
 }
 
 /// What a discipline says to an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     Accept,
     /// It is to signal congestion: marked if it can be, else dropped.
     Signal,

@@ -158,8 +158,9 @@ impl Spread {
     }
 }
 
+/// RED at work.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     red: Red,
     min: f64,
     max: f64,
@@ -169,7 +170,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(red: &Red, rate_bps: u64, random: Random) -> Self {
+    pub(crate) fn new(red: &Red, rate_bps: u64, random: Random) -> Self {
         let (min, max) = match red.thresholds {
             Thresholds::Packets { min, max } => (f64::from(min), f64::from(max)),
             Thresholds::Bytes { min, max } => (min as f64, max as f64),
@@ -192,7 +193,7 @@ impl State {
         }
     }
 
-    pub(super) fn arrive(&mut self, arrival: &Arrival) -> Verdict {
+    pub(crate) fn arrive(&mut self, arrival: &Arrival) -> Verdict {
         let (queue, size) = match self.red.thresholds {
             Thresholds::Packets { .. } => (f64::from(arrival.held_pkts), 1.0),
             Thresholds::Bytes { .. } => {
@@ -220,7 +221,7 @@ impl State {
         }
     }
 
-    pub(super) fn idle(&mut self, now_ns: u64) {
+    pub(crate) fn idle(&mut self, now_ns: u64) {
         self.average.idle(now_ns);
     }
 }

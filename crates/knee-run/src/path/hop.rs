@@ -3,8 +3,8 @@
 use super::{Gone, Numbered};
 use crate::{HopSpec, Ns, PacketEvent, PacketLog, PathSpec, QueueBin, QueueRecord, RunSpec};
 use knee_net::{
-    Aqm, BurstLoss, Bursts, DelayLine, Ecn, Jitter, Limit, Link, Loss, NEVER, Overtaking, Packet,
-    Queue, Random, Rate, Steps, Timetable,
+    BurstLoss, Bursts, DelayLine, Discipline, Ecn, Jitter, Link, Loss, NEVER, Overtaking, Packet,
+    Queue, Random, Steps, Timetable,
 };
 use std::collections::VecDeque;
 
@@ -236,11 +236,18 @@ impl<P: Numbered> Hop<P> {
     pub(super) fn new(spec: &RunSpec, hop: &HopSpec, number: u64, foresees: bool) -> Self {
         let path = &spec.path;
         let marked = path.hops.iter().flat_map(|hop| &hop.aqm).any(|aqm| aqm.ecn);
-        let server = if foresees && hop.aqm.is_none() && !marked && !spec.record.queue_log {
+        let sees = foresees && !marked && !spec.record.queue_log;
+        let timetable = || {
             let service = hop.rate().service();
-            Server::Times(Timetable::new(service, hop.queue, spec.record.bin_ns > 0))
-        } else {
-            Server::Holds(link(spec, hop.rate(), hop.queue, hop.aqm.as_ref(), number))
+            Timetable::new(service, hop.queue, spec.record.bin_ns > 0)
+        };
+        let server = match hop.aqm.as_ref().map(|aqm| &aqm.discipline) {
+            None if sees => Server::Times(timetable()),
+            Some(Discipline::Red(red)) if sees => {
+                let (mean_bps, random) = (mean_bps(spec, hop), queue_random(spec, number));
+                Server::Times(timetable().with_red(red, mean_bps, random))
+            }
+            _ => Server::Holds(Link::behind(queue(spec, hop, number), hop.rate().service())),
         };
         Self {
             station: Station::new(server),
@@ -481,23 +488,24 @@ impl<P: Numbered> Hop<P> {
     }
 }
 
-/// The link of hop `number`, with its queue.
-fn link<P: Packet>(
-    spec: &RunSpec,
-    rate: Rate<'_>,
-    limit: Limit,
-    aqm: Option<&Aqm>,
-    number: u64,
-) -> Link<P> {
-    let queue = match aqm {
-        None => Queue::drop_tail(limit),
+/// The queue of hop `number`.
+fn queue<P: Packet>(spec: &RunSpec, hop: &HopSpec, number: u64) -> Queue<P> {
+    match &hop.aqm {
+        None => Queue::drop_tail(hop.queue),
         Some(aqm) => {
-            let mean_bps = rate.mean_bps(0, spec.duration_ns);
-            let random = Random::stream(spec.seed, "queue", number);
-            Queue::managed(limit, aqm, mean_bps as u64, random)
+            let (mean_bps, random) = (mean_bps(spec, hop), queue_random(spec, number));
+            Queue::managed(hop.queue, aqm, mean_bps, random)
         }
-    };
-    Link::behind(queue, rate.service())
+    }
+}
+
+fn mean_bps(spec: &RunSpec, hop: &HopSpec) -> u64 {
+    hop.rate().mean_bps(0, spec.duration_ns) as u64
+}
+
+/// What the queue of hop `number` draws from.
+fn queue_random(spec: &RunSpec, number: u64) -> Random {
+    Random::stream(spec.seed, "queue", number)
 }
 
 /// What the log needs of a packet that the queue is to own.
