@@ -449,7 +449,7 @@ impl<'a> Forwarder<'a> {
             delivered_bytes: last.departed_bytes,
             queue_drops_pkts: c.queue_drops_pkts,
             random_losses_pkts: c.random_losses_pkts,
-            reverse_pkts: path.ack_pkts(0),
+            reverse_pkts: path.ack_pkts(0).into(),
             reverse_losses_pkts: c.ack_losses_pkts,
             reverse_drops_pkts: c.ack_drops_pkts,
             queue_pkts: path.held_pkts(0),
