@@ -46,9 +46,9 @@ impl Forecast {
     }
 }
 
-/// A queue and its link, which say of a packet when it will have left as soon as they have taken it:
-/// drop-tail, or RED where it drops. They hold no packets: those are on their way from the start. Nor do they hold times: when the first
-/// packet leaves is worked out again from its size.
+/// A queue and its link, which say of a packet when it will have left as soon as they have taken it: drop-tail,
+/// or RED where it drops. They hold no packets: those are on their way from the start. Nor do they hold
+/// times: when the first packet leaves is worked out again from its size.
 #[derive(Clone, Debug)]
 pub struct Timetable {
     /// Of the packet that was taken last.

@@ -166,12 +166,13 @@ impl<T: Copy + Ord> Timers<T> {
         }
     }
 
-    /// Leaves in the heap what is due with the first, or little after that.
+    /// Leaves in the heap what is due in the slot of the first.
     #[cold]
     fn split(&mut self) {
-        self.heap_end_ns = 0;
+        let first_ns = self.next_ns();
+        self.heap_end_ns = first_ns - first_ns % SLOT_NS;
         let mut later = Box::new(Later::new());
-        self.heap.drain().for_each(|due| later.push(0, due));
+        self.heap.drain().for_each(|due| later.push(self.heap_end_ns, due));
         self.later = Some(later);
         self.refill();
     }
