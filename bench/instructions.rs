@@ -1,15 +1,18 @@
-//! Runs of which `scripts/bench-instructions.sh` counts the instructions.
+//! Runs of which `scripts/bench-instructions.sh` counts the instructions, and which are timed.
 //!
 //! `instructions CASE short|long` runs a case once and prints how many packets were delivered (of
 //! `start-up`: how many runs were made). The counts of both divided by what they differ in are those of
 //! one packet, without what a process costs. Without arguments it lists the cases.
+//!
+//! `instructions time ROUNDS [CASE]...` times the cases in turn, ten times as long, and those of many flows
+//! too: medians of the time per packet, and of its ratio to the first case's in the same round.
 
 use knee_cc::{Params, algorithm};
 use knee_run::{
     Aqm, CoDel, Discipline, FlowKind, FqCoDel, HopSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, Red,
     ReverseLink, Route, RunSpec,
 };
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Instant};
 
 const MBIT: u64 = 1_000_000;
 const GBIT: u64 = 1_000 * MBIT;
@@ -102,6 +105,34 @@ const CASES: [Case; 21] = [
     Case { name: "start-up", flows: 1, times_ms: [200, 400], ..SIXTEEN },
 ];
 
+/// Cases that are timed only.
+const MANY: [Case; 3] = [
+    Case {
+        name: "10000-flows-10gbit",
+        flows: 10_000,
+        rate_bps: 10 * GBIT,
+        times_ms: [0, 200],
+        ..SIXTEEN
+    },
+    Case {
+        name: "100000-flows-10gbit",
+        flows: 100_000,
+        rate_bps: 10 * GBIT,
+        times_ms: [0, 600],
+        ..SIXTEEN
+    },
+    Case {
+        name: "100000-flows-100gbit",
+        flows: 100_000,
+        rate_bps: 100 * GBIT,
+        times_ms: [0, 100],
+        ..SIXTEEN
+    },
+];
+
+/// Cases are timed over so many times their long run.
+const TIMED: u64 = 10;
+
 fn as_it_is(_: &mut RunSpec) {}
 
 fn managed(spec: &mut RunSpec, discipline: Discipline) {
@@ -131,6 +162,35 @@ impl Case {
     }
 }
 
+impl Case {
+    /// Nanoseconds per packet delivered; of `start-up`: per run.
+    fn time_ns(&self) -> f64 {
+        let spec = self.spec(TIMED * self.times_ms[1] * NS_PER_MS);
+        let start = Instant::now();
+        let count = if self.name == "start-up" { self.count(true) } else { delivered_pkts(&spec) };
+        start.elapsed().as_nanos() as f64 / count as f64
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Times `cases` in turn, the first case first in each round.
+fn time(rounds: usize, cases: &[&Case]) {
+    let times_ns: Vec<(f64, Vec<f64>)> = (0..rounds)
+        .map(|_| (SIXTEEN.time_ns(), cases.iter().map(|case| case.time_ns()).collect()))
+        .collect();
+    println!("{:<22} {:>8} {:>12}", "case", "ns", "of 16 flows");
+    for (index, case) in cases.iter().enumerate() {
+        let ns = median(times_ns.iter().map(|(_, all_ns)| all_ns[index]).collect());
+        let ratio =
+            median(times_ns.iter().map(|(first_ns, all_ns)| all_ns[index] / first_ns).collect());
+        println!("{:<22} {ns:>8.1} {ratio:>12.2}", case.name);
+    }
+}
+
 fn delivered_pkts(spec: &RunSpec) -> u64 {
     let record = knee_sim::run(spec).expect("a valid run");
     record.flows.iter().map(|flow| flow.counters.delivered_pkts).sum()
@@ -140,14 +200,24 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let case = |name: &str| CASES.iter().find(|case| case.name == name);
+    let timed = |name: &str| CASES.iter().chain(&MANY).find(|case| case.name == name);
     match arguments[..] {
         [] => CASES.iter().for_each(|case| println!("{}", case.name)),
         [name, length @ ("short" | "long")] if case(name).is_some() => {
             let counted = case(name).map_or(0, |case| case.count(length == "long"));
             println!("{counted}");
         }
+        ["time", rounds, ref names @ ..]
+            if rounds.parse().is_ok_and(|rounds: usize| rounds > 0)
+                && names.iter().all(|name| timed(name).is_some()) =>
+        {
+            let named: Vec<&Case> = names.iter().filter_map(|name| timed(name)).collect();
+            let all = || CASES.iter().chain(&MANY).collect();
+            let cases = if named.is_empty() { all() } else { named };
+            time(rounds.parse().unwrap_or(1), &cases);
+        }
         _ => {
-            eprintln!("usage: instructions [CASE short|long]");
+            eprintln!("usage: instructions [CASE short|long | time ROUNDS [CASE]...]");
             return ExitCode::FAILURE;
         }
     }
