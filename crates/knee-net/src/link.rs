@@ -380,7 +380,7 @@ mod tests {
         /// with the rate exact over any busy period; nothing lost but at a full queue.
         #[test]
         fn serves_at_its_rate(
-            rate in 1_000u64..20_000_000_000,
+            rate in rate_bps(),
             limit in 1u32..20,
             arrivals in prop::collection::vec((0u64..3_000_000, 40u32..9000), 1..300),
         ) {
