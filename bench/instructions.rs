@@ -105,7 +105,7 @@ const CASES: [Case; 21] = [
     Case { name: "start-up", flows: 1, times_ms: [200, 400], ..SIXTEEN },
 ];
 
-/// Cases that are timed only.
+/// Cases that are timed only: they have no short run.
 const MANY: [Case; 3] = [
     Case {
         name: "10000-flows-10gbit",
@@ -160,9 +160,7 @@ impl Case {
         }
         delivered_pkts(&self.spec(time_ms * NS_PER_MS))
     }
-}
 
-impl Case {
     /// Nanoseconds per packet delivered; of `start-up`: per run.
     fn time_ns(&self) -> f64 {
         let spec = self.spec(TIMED * self.times_ms[1] * NS_PER_MS);
