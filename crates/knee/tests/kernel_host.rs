@@ -100,6 +100,10 @@ fn what_the_kernel_cannot_do_is_said_before_anything_runs() {
 #[test]
 fn packets_of_the_path_are_kept() {
     let _alone = alone();
+    steadily(packets_are_kept);
+}
+
+fn packets_are_kept() {
     let place = Place::new();
     fs::write(place.path("s.toml"), SCENARIO).unwrap();
     let run = |args: &[&str]| place.run(&[&["run", "s.toml", "--pcap", "p.pcapng"], args].concat());
@@ -167,6 +171,10 @@ fn are_compared() {
 #[test]
 fn a_matrix_is_run_on_the_kernel() {
     let _alone = alone();
+    steadily(matrix_is_run_on_the_kernel);
+}
+
+fn matrix_is_run_on_the_kernel() {
     let place = Place::new();
     let given = ["matrix", "--cc", "chd,kernel:reno", "--path", "10mbit,200ms,167p", "--out", "m"];
     let how = ["--host", "kernel", "--duration", "20s", "--repeat", "1", "--format", "json"];
