@@ -500,6 +500,8 @@ pub(crate) struct Receivers<'a> {
     sockets: Vec<Receiver>,
     /// Receive window of each flow; 0 without one.
     windows_bytes: Vec<u64>,
+    /// What each has read, in bytes: also after the run's end, when nothing is counted any more.
+    read_bytes: Vec<u64>,
     received: Vec<Received>,
     payload: Payload,
     bytes: Vec<u8>,
@@ -554,6 +556,7 @@ impl<'a> Receivers<'a> {
             told: 0,
             sockets,
             windows_bytes: plan.flows.iter().map(|flow| flow.receive_window_bytes).collect(),
+            read_bytes: vec![0; spec.flows.len()],
             received: received.collect(),
             payload: Payload::new(),
             bytes: vec![0; CHUNK_BYTES],
@@ -622,7 +625,7 @@ impl<'a> Receivers<'a> {
         match recv(socket.as_raw_fd(), &mut self.bytes, MsgFlags::MSG_DONTWAIT) {
             Ok(0) | Err(Errno::ECONNRESET) => self.sockets[index] = Receiver::Closed,
             Ok(len) => {
-                let position = self.received[index].bytes;
+                let position = self.read_bytes[index];
                 if !udp && self.bytes[..len] != *self.payload.at(position, len) {
                     let flow = self.spec.flows[index].name.clone();
                     return Err(TestbedError::Damaged { flow, position, len });
@@ -632,6 +635,7 @@ impl<'a> Receivers<'a> {
                 if !udp && position < FIRST_WINDOW_BYTES {
                     clamp(socket, self.windows_bytes[index])?;
                 }
+                self.read_bytes[index] += len as u64;
                 self.count(clock.now_ns(), index, len, udp);
             }
             Err(Errno::EAGAIN) => {}
@@ -766,4 +770,66 @@ fn tcp_info(socket: &OwnedFd) -> Result<libc::tcp_info, TestbedError> {
     };
     Errno::result(result).doing("asking for TCP_INFO")?;
     Ok(info)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_run::{Cc, FlowSpec, PathSpec, QueueLimit, RecordSpec, Route, TcpOptions, Transport};
+    use std::{
+        io::Write,
+        net::{TcpListener, TcpStream},
+        time::Duration,
+    };
+
+    /// Two reads in a row after the end of the run, as happens where a read takes long.
+    #[test]
+    fn what_is_read_after_the_end_is_checked_and_not_counted() {
+        let (cc, workload) = (Cc::Kernel("reno".to_owned()), Workload::Bulk);
+        let tcp =
+            TcpSpec { transport: Transport::Own, cc, workload, options: TcpOptions::default() };
+        let flow = FlowSpec {
+            name: "late".to_owned(),
+            start_ns: 0,
+            start_jitter_ns: 0,
+            stop_ns: None,
+            access_delay_ns: 0,
+            access_delay_spread_ns: 0,
+            access_jitter_ns: 0,
+            route: Route::default(),
+            drawn: None,
+            kind: FlowKind::Tcp(tcp),
+        };
+        let path = PathSpec::symmetric(1_000_000, NS_PER_MS, QueueLimit::Packets(10));
+        let record = RecordSpec::default();
+        let spec = RunSpec { seed: 1, duration_ns: 0, path, flows: vec![flow], record };
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        let mut receivers = Receivers {
+            spec: &spec,
+            epoll: new_epoll().unwrap(),
+            told: 0,
+            sockets: vec![Receiver::Connected(socket.into())],
+            windows_bytes: vec![1 << 20],
+            read_bytes: vec![0],
+            received: vec![Received::default()],
+            payload: Payload::new(),
+            bytes: vec![0; CHUNK_BYTES],
+        };
+        let clock = Clock::starting_in(Duration::ZERO);
+        let payload = Payload::new();
+        let mut read = |position, bytes: &[u8]| {
+            sender.write_all(bytes).unwrap();
+            while receivers.read_bytes[0] < position + bytes.len() as u64 {
+                receivers.on_socket(clock, 0)?;
+            }
+            Ok::<u64, TestbedError>(receivers.received[0].bytes)
+        };
+        assert_eq!(read(0, payload.at(0, 1000)).unwrap(), 0);
+        assert_eq!(read(1000, payload.at(1000, 500)).unwrap(), 0);
+        let error = read(1500, payload.at(1501, 500)).unwrap_err();
+        assert!(matches!(error, TestbedError::Damaged { position: 1500, .. }), "{error}");
+    }
 }
