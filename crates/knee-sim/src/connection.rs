@@ -101,10 +101,9 @@ impl Tcp {
     #[inline(always)]
     fn ack(&mut self, duplicate: u32, flow: u32, shared: &mut Store<Sack>) -> Packet {
         self.receiver.acknowledged();
-        let blocks = self.receiver.blocks();
-        let sack = match (duplicate, &blocks) {
-            (NONE, None) => NONE,
-            _ => shared.put(Sack { duplicate, blocks }),
+        let sack = match duplicate == NONE && self.receiver.misses_nothing() {
+            true => NONE,
+            false => shared.put(Sack { blocks: self.receiver.blocks(), duplicate }),
         };
         Packet::Ack(Ack {
             flow,

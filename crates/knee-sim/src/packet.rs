@@ -43,18 +43,25 @@ pub(crate) struct Ack {
     pub echo: bool,
 }
 
-/// What an ACK reports besides its number.
+/// What an ACK reports besides its number. Aligned, since it is copied in words of 16 bytes and read in parts
+/// soon after: a part that lies in two of them waits for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(16))]
 pub(crate) struct Sack {
+    /// What has arrived out of order.
+    pub blocks: SackBlocks,
     /// Segment that arrived again (D-SACK, RFC 2883), or [`NONE`].
     pub duplicate: u32,
-    /// What has arrived out of order, if anything has.
-    pub blocks: Option<SackBlocks>,
 }
 
 impl Sack {
     /// Of an ACK that reports no more than its number.
-    pub(crate) const NOTHING: Self = Self { duplicate: NONE, blocks: None };
+    pub(crate) const NOTHING: Self = Self { blocks: NO_BLOCKS, duplicate: NONE };
+
+    /// Whether something has arrived out of order.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.blocks != NO_BLOCKS
+    }
 }
 
 // Queues hold them by the thousand.
@@ -125,6 +132,9 @@ impl Numbered for Packet {
 /// Up to three SACK blocks (what fits beside timestamps, RFC 2018): `[start, end)`, the one that
 /// holds the latest arrival first; unused ones empty.
 pub(crate) type SackBlocks = [(u32, u32); 3];
+
+/// Nothing has arrived out of order.
+pub(crate) const NO_BLOCKS: SackBlocks = [(0, 0); 3];
 
 /// What some of the packets in flight have no room for.
 pub(crate) struct Store<T> {

@@ -1,6 +1,6 @@
 //! TCP receiver: reassembly, SACK blocks, delayed acknowledgements.
 
-use crate::packet::{NONE, SackBlocks};
+use crate::packet::{NO_BLOCKS, NONE, SackBlocks};
 use knee_net::{Ecn, NEVER};
 use knee_run::{DelayedAck, ReceiverConduct, TcpOptions, Transfer, Unfinished, prefetch};
 use std::collections::VecDeque;
@@ -220,19 +220,39 @@ impl Receiver {
         true
     }
 
-    /// The SACK blocks to report now; `None` if nothing is missing.
+    /// Whether nothing is missing before what has arrived.
     #[inline(always)]
-    pub(crate) fn blocks(&self) -> Option<SackBlocks> {
-        if self.ranges.is_empty() { None } else { Some(self.out_of_order()) }
+    pub(crate) fn misses_nothing(&self) -> bool {
+        self.ranges.is_empty()
     }
 
+    /// The SACK blocks to report now.
     #[inline(never)]
-    fn out_of_order(&self) -> SackBlocks {
-        let mut blocks: SackBlocks = [(0, 0); 3];
-        if let [only] = self.ranges[..] {
-            blocks[0] = only;
-            return blocks;
+    pub(crate) fn blocks(&self) -> SackBlocks {
+        let Some(&(lowest, _)) = self.ranges.first() else { return NO_BLOCKS };
+        let mut highest = NO_BLOCKS;
+        for (block, range) in highest.iter_mut().zip(self.ranges.iter().rev()) {
+            *block = *range;
         }
+        // As long as what arrives is new to the sender, the ranges that changed last are the highest ones.
+        let mut known = 0;
+        for number in self.recent {
+            if number < lowest || number == NONE {
+                continue;
+            }
+            let place = highest.iter().take_while(|(start, _)| number < *start).count();
+            if place > known {
+                return self.latest_blocks();
+            }
+            known += usize::from(place == known);
+        }
+        highest
+    }
+
+    /// The blocks, wherever the latest arrivals were.
+    #[inline(never)]
+    fn latest_blocks(&self) -> SackBlocks {
+        let mut blocks = NO_BLOCKS;
         let mut used = 0;
         for number in self.recent {
             let at = self.ranges.partition_point(|&(_, end)| end <= number);
@@ -291,7 +311,7 @@ mod tests {
         r.expect(2, 400, 0, 1600);
         for (number, next, bytes) in [(0, 1, 1000), (3, 4, 2000), (4, 5, 3000)] {
             assert_eq!(r.arrive(0, number), Reply::Now { duplicate: NONE });
-            assert_eq!((r.cumulative(), r.blocks(), r.delivered_bytes), (next, None, bytes));
+            assert_eq!((r.cumulative(), r.blocks(), r.delivered_bytes), (next, NO_BLOCKS, bytes));
         }
         // What arrives after all tells nothing new.
         assert_eq!(r.arrive(0, 2), Reply::Now { duplicate: 2 });
@@ -323,9 +343,9 @@ mod tests {
         r.acknowledged();
         assert_eq!(r.delack_due_ns, NEVER);
         assert_eq!(r.arrive(7, 3), Reply::Now { duplicate: NONE });
-        assert_eq!(r.blocks().map(|b| b[0]), Some((3, 4)));
+        assert_eq!(r.blocks()[0], (3, 4));
         assert_eq!(r.arrive(8, 2), Reply::Now { duplicate: NONE });
-        assert_eq!((r.cumulative(), r.blocks()), (4, None));
+        assert_eq!((r.cumulative(), r.blocks()), (4, NO_BLOCKS));
     }
 
     #[test]
@@ -375,7 +395,7 @@ mod tests {
         for n in [2, 4, 6, 8, 5] {
             r.arrive(0, n);
         }
-        assert_eq!(r.blocks(), Some([(4, 7), (8, 9), (2, 3)]));
+        assert_eq!(r.blocks(), [(4, 7), (8, 9), (2, 3)]);
     }
 
     #[test]
@@ -404,12 +424,13 @@ mod tests {
                 prop_assert_eq!(r.cumulative(), in_order);
                 prop_assert_eq!(r.delivered_bytes, u64::from(in_order) * 10);
                 prop_assert_eq!(r.delivered_pkts, have.len() as u64);
-                let blocks: Vec<_> = r.blocks().into_iter().flatten().filter(|b| b.1 > 0).collect();
+                let blocks: Vec<_> = r.blocks().into_iter().filter(|b| b.1 > 0).collect();
                 for (start, end) in &blocks {
                     prop_assert!(*start > in_order && (*start..*end).all(|i| have.contains(&i)));
                     prop_assert!(!have.contains(&(start - 1)) && !have.contains(end));
                 }
                 prop_assert_eq!(blocks.is_empty(), have.len() as u32 == in_order);
+                prop_assert_eq!(r.blocks(), r.latest_blocks());
                 if new && n >= in_order {
                     prop_assert!(blocks[0].0 <= n && n < blocks[0].1);
                 }

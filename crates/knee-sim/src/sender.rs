@@ -282,7 +282,7 @@ impl Sender {
         {
             offload.learn(&mut self.tcb, now_ns);
         }
-        let news = self.take_in::<CALM>(now_ns, ack.cumulative, sack.blocks.as_ref());
+        let news = self.take_in::<CALM>(now_ns, ack.cumulative, &sack.blocks);
         let rtt_ns = self.measure_rtt::<CALM>(now_ns, &news);
         let tcb = &mut self.tcb;
         tcb.refresh::<CALM>(now_ns);
@@ -362,7 +362,7 @@ impl Sender {
         &mut self,
         now_ns: u64,
         cumulative: u32,
-        blocks: Option<&SackBlocks>,
+        blocks: &SackBlocks,
     ) -> News {
         let tcb = &mut self.tcb;
         let advanced = cumulative - tcb.board.una();
@@ -374,7 +374,7 @@ impl Sender {
         let mut news = tcb.board.acknowledge(cumulative, now_ns);
         if let Some(delivered_pkts) = self.recovery.delivered_pkts(tcb, advanced) {
             news.delivered_pkts = delivered_pkts;
-        } else if let Some(blocks) = blocks {
+        } else {
             tcb.board.sack(blocks, now_ns, &mut news);
         }
         tcb.delivered_pkts += u64::from(news.delivered_pkts);

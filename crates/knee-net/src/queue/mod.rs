@@ -133,7 +133,7 @@ impl<P: Packet> Queue<P> {
     }
 
     /// Chooses the packet whose transmission starts now; its size, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(&mut self, now_ns: u64) -> Option<u32> {
         match &mut self.0 {
             Kind::DropTail(queue) => queue.front().map(Packet::wire_bytes),
@@ -285,26 +285,50 @@ impl<P: Packet> Taken<P> {
 }
 
 impl<P: Packet> Managed<P> {
-    #[inline]
-    fn push(&mut self, now_ns: u64, mut packet: P) -> Result<(), P> {
-        let (bytes, limit) = (packet.wire_bytes(), self.limit);
-        let full =
-            |taken: &Taken<P>| !limit.takes(taken.pkts as usize, taken.bytes, u64::from(bytes));
-        if let Rule::FqCoDel(fq) = &mut self.rule {
-            while full(&self.taken) {
-                if !fq.make_room(&packet, &mut self.taken) {
-                    return Err(packet);
-                }
+    #[inline(always)]
+    fn push(&mut self, now_ns: u64, packet: P) -> Result<(), P> {
+        match self.rule {
+            // It judges packets when they leave.
+            Rule::CoDel(_) if !self.has_room(&packet) => Err(packet),
+            Rule::CoDel(_) => {
+                self.enter(now_ns, packet);
+                Ok(())
             }
-            self.taken.enter(bytes);
-            fq.push(now_ns, packet);
-            return Ok(());
+            Rule::FqCoDel(_) => self.push_fair(now_ns, packet),
+            Rule::Red(_) | Rule::Fred(_) | Rule::Pie(_) => self.push_judged(now_ns, packet),
         }
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, now_ns: u64, packet: P) {
+        self.taken.enter(packet.wire_bytes());
+        self.fifo.push(now_ns, packet);
+    }
+
+    /// FQ-CoDel makes room.
+    #[inline(never)]
+    fn push_fair(&mut self, now_ns: u64, packet: P) -> Result<(), P> {
+        while !self.has_room(&packet) {
+            let Rule::FqCoDel(fq) = &mut self.rule else { return Err(packet) };
+            if !fq.make_room(&packet, &mut self.taken) {
+                return Err(packet);
+            }
+        }
+        if let Rule::FqCoDel(fq) = &mut self.rule {
+            self.taken.enter(packet.wire_bytes());
+            fq.push(now_ns, packet);
+        }
+        Ok(())
+    }
+
+    /// The others judge packets when they come.
+    #[inline(never)]
+    fn push_judged(&mut self, now_ns: u64, mut packet: P) -> Result<(), P> {
         let arrival = Arrival {
             now_ns,
             held_pkts: self.taken.pkts,
             held_bytes: self.taken.bytes,
-            bytes,
+            bytes: packet.wire_bytes(),
             flow_key: packet.flow_key(),
         };
         let verdict = match &mut self.rule {
@@ -314,45 +338,65 @@ impl<P: Packet> Managed<P> {
             Rule::CoDel(_) | Rule::FqCoDel(_) => Verdict::Accept,
         };
         let marks = verdict == Verdict::Signal && self.taken.marks(&packet);
-        if verdict != Verdict::Accept && !marks || full(&self.taken) {
+        if verdict != Verdict::Accept && !marks || !self.has_room(&packet) {
             return Err(packet);
         }
         if marks {
             packet.mark();
         }
-        self.taken.enter(bytes);
+        self.enter(now_ns, packet);
         if let Rule::Fred(fred) = &mut self.rule {
             fred.accept(&arrival);
         }
-        self.fifo.push(now_ns, packet);
         Ok(())
     }
 
-    #[inline]
+    /// Whether the limit lets `packet` join.
+    #[inline(always)]
+    fn has_room(&self, packet: &P) -> bool {
+        let held_pkts = self.taken.pkts as usize;
+        self.limit.takes(held_pkts, self.taken.bytes, packet.wire_bytes().into())
+    }
+
+    #[inline(always)]
     fn begin(&mut self, now_ns: u64) -> Option<u32> {
-        let next = match &mut self.rule {
+        self.sending = match &mut self.rule {
             Rule::CoDel(codel) => codel.next(now_ns, &mut self.fifo, &mut self.taken),
             Rule::FqCoDel(fq) => fq.next(now_ns, &mut self.taken),
-            Rule::Red(_) | Rule::Fred(_) | Rule::Pie(_) => self.fifo.pop(),
+            Rule::Red(_) | Rule::Fred(_) | Rule::Pie(_) => self.begin_first(now_ns),
         };
-        if let (Rule::Pie(pie), Some((since_ns, _))) = (&mut self.rule, &next) {
-            pie.begin(now_ns, now_ns - since_ns);
-        }
-        self.sending = next;
         self.sending.as_ref().map(|(_, packet)| packet.wire_bytes())
     }
 
-    #[inline]
+    #[inline(never)]
+    fn begin_first(&mut self, now_ns: u64) -> Option<(u64, P)> {
+        let next = self.fifo.pop()?;
+        if let Rule::Pie(pie) = &mut self.rule {
+            pie.begin(now_ns, now_ns - next.0);
+        }
+        Some(next)
+    }
+
+    #[inline(always)]
     fn pop(&mut self, now_ns: u64) -> Option<(u64, P)> {
         let (since_ns, packet) = self.sending.take()?;
         self.taken.leave(&packet);
+        match self.rule {
+            Rule::CoDel(_) | Rule::FqCoDel(_) => {}
+            Rule::Red(_) | Rule::Fred(_) | Rule::Pie(_) => self.departed(now_ns, &packet),
+        }
+        Some((since_ns, packet))
+    }
+
+    /// `packet` has left, and the discipline is told.
+    #[inline(never)]
+    fn departed(&mut self, now_ns: u64, packet: &P) {
         match &mut self.rule {
             Rule::Red(red) if self.taken.pkts == 0 => red.idle(now_ns),
             Rule::Fred(fred) => fred.depart(now_ns, packet.flow_key(), self.taken.pkts),
             Rule::Pie(pie) if self.taken.pkts == 0 => pie.idle(now_ns),
             _ => {}
         }
-        Some((since_ns, packet))
     }
 
     fn iter(&self) -> impl Iterator<Item = &P> {

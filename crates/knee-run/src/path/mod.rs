@@ -516,21 +516,32 @@ impl<P: Numbered> Path<P> {
     /// comes to the hops before it is known up to then.
     fn settle_later(&mut self, hop: usize, until_ns: Ns, came_ns: Ns) {
         loop {
-            let Links { later, bin_ns, .. } = &mut self.links;
+            let Links { later, gone, bin_ns, .. } = &mut self.links;
             let at = &mut later[hop - 1];
             let comes_ns = at.approach.next_ns();
             // Departures come before arrivals at the same instant.
             let before_ns = until_ns.min(comes_ns.saturating_add(1));
-            while at.station.departs_ns < before_ns && !at.holds_packets() {
-                at.station.leave(*bin_ns > 0);
+            if at.holds_packets() {
+                if at.station.departs_ns < before_ns {
+                    self.let_go(hop);
+                    continue;
+                }
+            } else {
+                while at.station.departs_ns < before_ns {
+                    at.station.leave(*bin_ns > 0);
+                }
             }
-            if at.station.departs_ns < before_ns {
-                self.let_go(hop);
-            } else if comes_ns >= came_ns {
+            if comes_ns >= came_ns {
                 return;
-            } else if let Some((_, packet)) = at.approach.take() {
-                let port = &mut self.ports[packet.flow() as usize];
-                self.links.foresee(comes_ns, packet, hop, port);
+            }
+            let Some((_, packet)) = at.approach.take() else { return };
+            let port = &mut self.ports[packet.flow() as usize];
+            if at.holds_packets() {
+                self.links.foresee_held(comes_ns, packet, hop, port);
+            } else if let Some(departs_ns) =
+                at.foresee(comes_ns, &packet, &mut port.forward_random, gone)
+            {
+                self.links.foreseen(packet, departs_ns, hop, port);
             }
         }
     }
@@ -1114,7 +1125,7 @@ impl<P: Numbered> Links<P> {
     }
 
     /// A packet that leaves hop `hop` at `departs_ns` goes to the next one.
-    #[inline]
+    #[inline(always)]
     fn pass_on(&mut self, hop: usize, departs_ns: Ns, packet: P) {
         let next = &mut self.later[hop];
         let first = next.approach.is_empty();

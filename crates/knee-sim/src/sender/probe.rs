@@ -30,7 +30,7 @@ impl Probe {
 
     /// Whether the ACK tells what became of the probe; `advanced`: segments it newly acknowledges.
     pub(super) fn is_answered_by(self, cumulative: u32, sack: &Sack, advanced: u32) -> bool {
-        let duplicate = advanced == 0 && sack.blocks.is_none();
+        let duplicate = advanced == 0 && !sack.has_blocks();
         let beyond = cumulative > self.end;
         !self.retransmitted || self.is_reported_by(sack) || beyond || duplicate
     }

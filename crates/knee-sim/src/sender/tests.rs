@@ -29,11 +29,11 @@ fn ack(cumulative: u32) -> packet::Ack {
 }
 
 fn sacking(blocks: SackBlocks) -> packet::Sack {
-    packet::Sack { duplicate: NONE, blocks: Some(blocks) }
+    packet::Sack { blocks, ..packet::Sack::NOTHING }
 }
 
 fn reporting(duplicate: u32) -> packet::Sack {
-    packet::Sack { duplicate, blocks: None }
+    packet::Sack { duplicate, ..packet::Sack::NOTHING }
 }
 
 /// What a sender puts on the wire: number, whether it may be marked, CWR.

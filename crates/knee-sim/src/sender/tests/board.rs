@@ -145,7 +145,7 @@ proptest! {
                     if !heard {
                         continue;
                     }
-                    let blocks = receiver.blocks().unwrap_or_default();
+                    let blocks = receiver.blocks();
                     let mut news = board.acknowledge(receiver.cumulative(), now_ns);
                     board.sack(&blocks, now_ns, &mut news);
                     let known = model.acknowledge(receiver.cumulative(), &blocks, now_ns);
