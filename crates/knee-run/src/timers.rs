@@ -140,15 +140,16 @@ impl<T: Copy + Ord> Timers<T> {
         if due_ns == NEVER {
             return;
         }
-        let new = Reverse(Due { due_ns, flow, timer });
+        // In each place anew: one in memory would be read as a whole right after it was written in parts.
+        let new = || Reverse(Due { due_ns, flow, timer });
         if due_ns >= self.heap_end_ns {
-            return self.push_later(new);
+            return self.push_later(new());
         }
         match self.heap.peek_mut() {
-            Some(mut first) if std::mem::take(&mut self.taken) => *first = new,
+            Some(mut first) if std::mem::take(&mut self.taken) => *first = new(),
             first => {
                 drop(first);
-                self.heap.push(new);
+                self.heap.push(new());
                 if self.heap.len() > MANY && self.later.is_none() {
                     self.split();
                 }

@@ -1,7 +1,7 @@
 //! Both ends of a TCP connection, and what passes between them.
 
 use crate::{
-    packet::{Ack, Data, NONE, Packet, Sack, Store},
+    packet::{Ack, Carried, Data, NONE, Packet, Sack, Store},
     receiver::{Receiver, Reply},
     sender::{Sender, Transmit},
 };
@@ -105,7 +105,7 @@ impl Tcp {
             true => NONE,
             false => shared.put(Sack { blocks: self.receiver.blocks(), duplicate }),
         };
-        Packet::Ack(Ack {
+        Packet::from(Ack {
             flow,
             cumulative: self.receiver.cumulative(),
             sack,
@@ -119,9 +119,10 @@ impl Tcp {
     fn on_ack(&mut self, cumulative: u32, sack: u32, echo: bool, mut at: At<'_, Self>) {
         let at = &mut at;
         let ack = Ack { flow: at.flow(), cumulative, sack, bytes: self.ack_bytes, echo };
-        let (now_ns, sack) = (at.now_ns(), at.shared.take(ack.sack));
-        let out = &mut Out { bytes: self.packet_bytes, at };
-        self.sender.on_ack(now_ns, ack, sack.as_ref(), out);
+        let reports = sack != NONE;
+        let sack = if reports { at.shared.take(sack) } else { Sack::NOTHING };
+        let (now_ns, out) = (at.now_ns(), &mut Out { bytes: self.packet_bytes, at });
+        self.sender.on_ack(now_ns, ack, reports.then_some(&sack), out);
         self.arm(at);
     }
 }
@@ -136,7 +137,7 @@ impl Transmit for Out<'_, '_> {
     #[inline(always)]
     fn transmit(&mut self, number: u32, ecn: Ecn, cwr: bool) {
         let data = Data { flow: self.at.flow(), number, bytes: self.bytes, ecn, cwr };
-        self.at.send(Packet::Data(data), End::Sender);
+        self.at.send(data.into(), End::Sender);
     }
 }
 
@@ -149,7 +150,7 @@ impl Connection for Tcp {
 
     fn udp(flow: u32, number: u32, bytes: u32) -> Packet {
         let ecn = Ecn::NotCapable;
-        Packet::Data(Data { flow, number, bytes: bytes as u16, ecn, cwr: false })
+        Data { flow, number, bytes: bytes as u16, ecn, cwr: false }.into()
     }
 
     fn write(&mut self, bytes: Option<u64>, at: &mut At<'_, Self>) -> Result<(), Infallible> {
@@ -177,16 +178,16 @@ impl Connection for Tcp {
         _: Direction,
         at: &mut At<'_, Self>,
     ) -> Result<(), Infallible> {
-        match packet {
-            Packet::Data(data) => self.receive(data, at),
-            Packet::Ack(ack) => self.on_ack(ack.cumulative, ack.sack, ack.echo, at.again()),
+        match packet.carried() {
+            Carried::Data(data) => self.receive(data, at),
+            Carried::Ack(ack) => self.on_ack(ack.cumulative, ack.sack, ack.echo, at.again()),
         }
         Ok(())
     }
 
     #[inline(always)]
     fn come_back(&mut self, answer: Packet, at: &mut At<'_, Self>) -> Result<(), Infallible> {
-        let Packet::Ack(ack) = answer else { return Ok(()) };
+        let Carried::Ack(ack) = answer.carried() else { return Ok(()) };
         if !self.sender.is_calm(ack, ack.sack != NONE) || self.sender.has_rate() {
             self.on_ack(ack.cumulative, ack.sack, ack.echo, at.again());
             return Ok(());
@@ -233,7 +234,9 @@ impl Connection for Tcp {
     }
 
     fn gone(packet: Packet, sacks: &mut Store<Sack>) {
-        if let Packet::Ack(ack) = packet {
+        if let Carried::Ack(ack) = packet.carried()
+            && ack.sack != NONE
+        {
             sacks.take(ack.sack);
         }
     }

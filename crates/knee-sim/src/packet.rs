@@ -1,21 +1,38 @@
 //! What travels through the simulated network.
 
-use knee_net::Ecn;
+use knee_net::{Ecn, Packet as _};
 use knee_run::Numbered;
 
 /// No value.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A packet: what a sender sends, or what a receiver answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packet {
+/// A packet: what a sender sends, or what a receiver answers. Numbers alone, so that it is copied as a whole: an
+/// enum is copied in odd pieces, and who then reads a field waits for two of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Packet {
+    flow: u32,
+    /// [`Data::number`] or [`Ack::cumulative`].
+    number: u32,
+    /// Of an ACK.
+    sack: u32,
+    bytes: u16,
+    /// Whether it is an ACK; of data, [`Data::cwr`], of an ACK, [`Ack::echo`]; ECN field.
+    ecn_flag_ack: u16,
+}
+
+const ACK: u16 = 1;
+const FLAG: u16 = 2;
+const ECN_BITS: u32 = 2;
+
+/// What a packet carries.
+pub(crate) enum Carried {
     Data(Data),
     Ack(Ack),
 }
 
 /// A TCP segment, UDP packet or probe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Data {
     pub flow: u32,
     /// Segment or packet number within the flow, from 0.
@@ -30,8 +47,7 @@ pub(crate) struct Data {
 
 /// An acknowledgement. What it reports besides its number is stored elsewhere, since it is needed only
 /// while something is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack {
     pub flow: u32,
     /// First segment not received in order.
@@ -41,6 +57,35 @@ pub(crate) struct Ack {
     pub bytes: u16,
     /// It echoes a congestion mark (ECE, RFC 3168 section 6.1.3).
     pub echo: bool,
+}
+
+impl From<Data> for Packet {
+    #[inline(always)]
+    fn from(Data { flow, number, bytes, ecn, cwr }: Data) -> Self {
+        let ecn_flag_ack = (ecn as u16) << ECN_BITS | if cwr { FLAG } else { 0 };
+        Self { flow, number, sack: NONE, bytes, ecn_flag_ack }
+    }
+}
+
+impl From<Ack> for Packet {
+    #[inline(always)]
+    fn from(Ack { flow, cumulative, sack, bytes, echo }: Ack) -> Self {
+        let ecn_flag_ack = ACK | if echo { FLAG } else { 0 };
+        Self { flow, number: cumulative, sack, bytes, ecn_flag_ack }
+    }
+}
+
+impl Packet {
+    #[inline(always)]
+    pub(crate) fn carried(self) -> Carried {
+        let Self { flow, number, sack, bytes, ecn_flag_ack } = self;
+        let flag = ecn_flag_ack & FLAG != 0;
+        if ecn_flag_ack & ACK != 0 {
+            Carried::Ack(Ack { flow, cumulative: number, sack, bytes, echo: flag })
+        } else {
+            Carried::Data(Data { flow, number, bytes, ecn: self.ecn(), cwr: flag })
+        }
+    }
 }
 
 /// What an ACK reports besides its number. Aligned, since it is copied in words of 16 bytes and read in parts
@@ -67,38 +112,30 @@ impl Sack {
 // Queues hold them by the thousand.
 const _: () = assert!(size_of::<Packet>() == 16);
 
-impl Default for Packet {
-    fn default() -> Self {
-        Self::Data(Data::default())
-    }
-}
-
 impl knee_net::Packet for Packet {
     #[inline]
     fn wire_bytes(&self) -> u32 {
-        match self {
-            Self::Data(data) => data.bytes.into(),
-            Self::Ack(ack) => ack.bytes.into(),
-        }
+        self.bytes.into()
     }
 
     #[inline]
     fn flow_key(&self) -> u32 {
-        self.flow()
+        self.flow
     }
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        match self {
-            Self::Data(data) => data.ecn,
-            Self::Ack(_) => Ecn::NotCapable,
+        match self.ecn_flag_ack >> ECN_BITS {
+            0 => Ecn::NotCapable,
+            1 => Ecn::Capable,
+            _ => Ecn::Marked,
         }
     }
 
     #[inline]
     fn mark(&mut self) {
-        if let Self::Data(data) = self {
-            data.ecn = Ecn::Marked;
+        if self.ecn_flag_ack & ACK == 0 {
+            self.ecn_flag_ack = (Ecn::Marked as u16) << ECN_BITS | self.ecn_flag_ack & FLAG;
         }
     }
 }
@@ -106,26 +143,17 @@ impl knee_net::Packet for Packet {
 impl Numbered for Packet {
     #[inline]
     fn flow(&self) -> u32 {
-        match self {
-            Self::Data(data) => data.flow,
-            Self::Ack(ack) => ack.flow,
-        }
+        self.flow
     }
 
     #[inline]
     fn number(&self) -> u32 {
-        match self {
-            Self::Data(data) => data.number,
-            Self::Ack(ack) => ack.cumulative,
-        }
+        self.number
     }
 
     #[inline]
     fn cwr(&self) -> bool {
-        match self {
-            Self::Data(data) => data.cwr,
-            Self::Ack(_) => false,
-        }
+        self.ecn_flag_ack & (FLAG | ACK) == FLAG
     }
 }
 
@@ -162,13 +190,10 @@ impl<T: Copy> Store<T> {
         }
     }
 
-    /// Takes the record of slot `slot` out; none for [`NONE`].
+    /// Takes the record of slot `slot` out.
     #[inline]
-    pub(crate) fn take(&mut self, slot: u32) -> Option<T> {
-        if slot == NONE {
-            return None;
-        }
+    pub(crate) fn take(&mut self, slot: u32) -> T {
         self.free.push(slot);
-        Some(self.slots[slot as usize])
+        self.slots[slot as usize]
     }
 }

@@ -116,6 +116,7 @@ impl<P: Packet> State<P> {
     }
 
     /// Section 4.2: the packet to be transmitted next.
+    #[inline(always)]
     pub(super) fn next(&mut self, now_ns: u64, taken: &mut Taken<P>) -> Option<(u64, P)> {
         loop {
             let is_new = !self.new.is_empty();

@@ -428,10 +428,12 @@ impl<P: Numbered> Hop<P> {
     /// The packet that reaches the path's end, and when the next one does.
     #[inline(always)]
     pub(super) fn arrive(&mut self, now_ns: Ns) -> Option<(P, Ns)> {
-        if self.disorder.is_some() {
-            return self.arrive_in_disorder(now_ns);
-        }
-        Some((self.to_end.pop(now_ns)?, self.to_end.next_ns()))
+        // Taken apart: what a call has written to memory would else be there on the other way, too.
+        let (packet, due_ns) = match &self.disorder {
+            None => (self.to_end.pop(now_ns)?, self.to_end.next_ns()),
+            Some(_) => self.arrive_in_disorder(now_ns)?,
+        };
+        Some((packet, due_ns))
     }
 
     /// When the next packet from it reaches the path's end.
