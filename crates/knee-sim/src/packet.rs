@@ -197,3 +197,37 @@ impl<T: Copy> Store<T> {
         self.slots[slot as usize]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_carry_what_was_put_into_them() {
+        let (flow, number, bytes) = (7, u32::MAX, 1500);
+        for cwr in [false, true] {
+            for ecn in [Ecn::NotCapable, Ecn::Capable, Ecn::Marked] {
+                let mut packet = Packet::from(Data { flow, number, bytes, ecn, cwr });
+                assert_eq!(
+                    (packet.flow(), packet.number(), packet.wire_bytes()),
+                    (7, number, 1500)
+                );
+                assert_eq!((packet.ecn(), packet.cwr()), (ecn, cwr));
+                assert!(
+                    matches!(packet.carried(), Carried::Data(data) if data.cwr == cwr && data.ecn == ecn)
+                );
+                packet.mark();
+                assert_eq!((packet.ecn(), packet.cwr()), (Ecn::Marked, cwr));
+            }
+        }
+        for echo in [false, true] {
+            let ack = Ack { flow, cumulative: 9, sack: 3, bytes: 52, echo };
+            let mut packet = Packet::from(ack);
+            // An ACK is not ECN-capable.
+            packet.mark();
+            assert_eq!((packet.number(), packet.ecn(), packet.cwr()), (9, Ecn::NotCapable, false));
+            let same = |told: Ack| (told.sack, told.echo, told.cumulative) == (3, echo, 9);
+            assert!(matches!(packet.carried(), Carried::Ack(told) if same(told)));
+        }
+    }
+}
