@@ -2,8 +2,8 @@
 
 use knee_cc::{Algorithm, Params};
 use knee_run::{
-    Cc, FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, PathSpec, QueueLimit, RecordSpec, Route,
-    RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
+    Cc, FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, PathSpec, QueueLimit, RecordSpec, RunRecord,
+    RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
 
 const DURATION_NS: Ns = 120 * NS_PER_S;
@@ -15,21 +15,16 @@ const MOST_LOSS: f64 = 0.05;
 
 pub(crate) fn bulk(algorithm: Algorithm, start_ns: Ns) -> FlowSpec {
     FlowSpec {
-        name: algorithm.name().to_owned(),
         start_ns,
-        start_jitter_ns: 0,
-        stop_ns: None,
-        access_delay_ns: 0,
-        access_delay_spread_ns: 0,
-        access_jitter_ns: 0,
-        route: Route::default(),
-        drawn: None,
-        kind: FlowKind::Tcp(TcpSpec {
-            transport: Transport::Own,
-            cc: Cc::Knee(Params::defaults(algorithm)),
-            workload: Workload::Bulk,
-            options: TcpOptions::default(),
-        }),
+        ..FlowSpec::new(
+            algorithm.name(),
+            FlowKind::Tcp(TcpSpec {
+                transport: Transport::Own,
+                cc: Cc::Knee(Params::defaults(algorithm)),
+                workload: Workload::Bulk,
+                options: TcpOptions::default(),
+            }),
+        )
     }
 }
 

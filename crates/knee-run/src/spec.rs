@@ -98,21 +98,16 @@ impl RunSpec {
         seed: u64,
     ) -> Self {
         let flow = |i: u32| FlowSpec {
-            name: format!("{}-{}", params.algorithm().name(), i + 1),
             start_ns: u64::from(i) * 100 * crate::NS_PER_MS / u64::from(flows.max(1)),
-            start_jitter_ns: 0,
-            stop_ns: None,
-            access_delay_ns: 0,
-            access_delay_spread_ns: 0,
-            access_jitter_ns: 0,
-            route: Route::default(),
-            drawn: None,
-            kind: FlowKind::Tcp(TcpSpec {
-                transport: Transport::Own,
-                cc: Cc::Knee(params.clone()),
-                workload: Workload::Bulk,
-                options: TcpOptions::default(),
-            }),
+            ..FlowSpec::new(
+                format!("{}-{}", params.algorithm().name(), i + 1),
+                FlowKind::Tcp(TcpSpec {
+                    transport: Transport::Own,
+                    cc: Cc::Knee(params.clone()),
+                    workload: Workload::Bulk,
+                    options: TcpOptions::default(),
+                }),
+            )
         };
         let flows = (0..flows).map(flow).collect();
         Self { seed, duration_ns, path, flows, record: RecordSpec::default() }
@@ -368,6 +363,22 @@ pub struct Drawn {
 }
 
 impl FlowSpec {
+    /// A flow that starts at once and has nothing of its own on its way.
+    pub fn new(name: impl Into<String>, kind: FlowKind) -> Self {
+        Self {
+            name: name.into(),
+            start_ns: 0,
+            start_jitter_ns: 0,
+            stop_ns: None,
+            access_delay_ns: 0,
+            access_delay_spread_ns: 0,
+            access_jitter_ns: 0,
+            route: Route::default(),
+            drawn: None,
+            kind,
+        }
+    }
+
     /// Size of its full packets, headers included, bytes.
     pub fn packet_bytes(&self) -> u32 {
         match &self.kind {

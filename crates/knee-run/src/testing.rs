@@ -2,8 +2,8 @@
 
 use crate::{
     Cc, DelayedAck, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, PathSpec,
-    QueueBin, QueueLimit, QueueRecord, ReceiverConduct, RecordSpec, Recovery, Route, RunRecord,
-    RunSpec, TcpOptions, TcpSpec, Transport, Workload,
+    QueueBin, QueueLimit, QueueRecord, ReceiverConduct, RecordSpec, Recovery, RunRecord, RunSpec,
+    TcpOptions, TcpSpec, Transport, Workload,
 };
 use knee_cc::Params;
 
@@ -82,16 +82,8 @@ pub fn spec(record: &RunRecord) -> RunSpec {
         }),
     };
     let flow = |f: &FlowRecord| FlowSpec {
-        name: f.name.clone(),
         start_ns: f.start_ns,
-        start_jitter_ns: 0,
-        stop_ns: None,
-        access_delay_ns: 0,
-        access_delay_spread_ns: 0,
-        access_jitter_ns: 0,
-        route: Route::default(),
-        drawn: None,
-        kind: kind(f),
+        ..FlowSpec::new(f.name.clone(), kind(f))
     };
     RunSpec {
         seed: record.seed,

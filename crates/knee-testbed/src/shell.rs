@@ -14,7 +14,7 @@ use crate::{
     namespace::{self, Namespace},
     plan::End,
 };
-use knee_run::{FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, Route, RunSpec};
+use knee_run::{FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, RunSpec};
 use nix::{
     cmsg_space,
     errno::Errno,
@@ -321,22 +321,10 @@ fn prepare(
     let ends = namespace::open_namespaces()?;
     let devices = [ends[0].device()?, ends[1].device()?];
     // All packets are of one flow, and all of them fall into one bin, which has no end.
-    let any = FlowSpec {
-        name: "any".into(),
-        start_ns: 0,
-        start_jitter_ns: 0,
-        stop_ns: None,
-        access_delay_ns: 0,
-        access_delay_spread_ns: 0,
-        access_jitter_ns: 0,
-        route: Route::default(),
-        drawn: None,
-        kind: FlowKind::Udp {
-            rate_bps: 1,
-            steps: Vec::new(),
-            packet_bytes: namespace::OPEN_MTU_BYTES,
-        },
-    };
+    let any = FlowSpec::new(
+        "any",
+        FlowKind::Udp { rate_bps: 1, steps: Vec::new(), packet_bytes: namespace::OPEN_MTU_BYTES },
+    );
     let record = RecordSpec { bin_ns: Ns::MAX, ..RecordSpec::default() };
     let spec = RunSpec { seed, duration_ns: Ns::MAX, path: path.clone(), flows: vec![any], record };
     let mut ending = SigSet::empty();

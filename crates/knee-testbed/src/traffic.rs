@@ -775,7 +775,7 @@ fn tcp_info(socket: &OwnedFd) -> Result<libc::tcp_info, TestbedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::{Cc, FlowSpec, PathSpec, QueueLimit, RecordSpec, Route, TcpOptions, Transport};
+    use knee_run::{Cc, FlowSpec, PathSpec, QueueLimit, RecordSpec, TcpOptions, Transport};
     use std::{
         io::Write,
         net::{TcpListener, TcpStream},
@@ -788,18 +788,7 @@ mod tests {
         let (cc, workload) = (Cc::Kernel("reno".to_owned()), Workload::Bulk);
         let tcp =
             TcpSpec { transport: Transport::Own, cc, workload, options: TcpOptions::default() };
-        let flow = FlowSpec {
-            name: "late".to_owned(),
-            start_ns: 0,
-            start_jitter_ns: 0,
-            stop_ns: None,
-            access_delay_ns: 0,
-            access_delay_spread_ns: 0,
-            access_jitter_ns: 0,
-            route: Route::default(),
-            drawn: None,
-            kind: FlowKind::Tcp(tcp),
-        };
+        let flow = FlowSpec::new("late", FlowKind::Tcp(tcp));
         let path = PathSpec::symmetric(1_000_000, NS_PER_MS, QueueLimit::Packets(10));
         let record = RecordSpec::default();
         let spec = RunSpec { seed: 1, duration_ns: 0, path, flows: vec![flow], record };

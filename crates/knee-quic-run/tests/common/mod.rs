@@ -3,8 +3,8 @@
 
 use knee_cc::{Params, algorithm};
 use knee_run::{
-    Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RecordSpec, Route, RunRecord,
-    RunSpec, TcpOptions, TcpSpec, Transport, Workload,
+    Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RecordSpec, RunRecord, RunSpec,
+    TcpOptions, TcpSpec, Transport, Workload,
 };
 
 pub const MS: Ns = NS_PER_MS;
@@ -21,18 +21,7 @@ pub fn params(name: &str) -> Params {
 
 /// A flow of `kind` that starts at once.
 pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
-    FlowSpec {
-        name: name.to_owned(),
-        start_ns: 0,
-        start_jitter_ns: 0,
-        stop_ns: None,
-        access_delay_ns: 0,
-        access_delay_spread_ns: 0,
-        access_jitter_ns: 0,
-        route: Route::default(),
-        drawn: None,
-        kind,
-    }
+    FlowSpec::new(name, kind)
 }
 
 /// A flow of the algorithm `cc`, with its defaults.

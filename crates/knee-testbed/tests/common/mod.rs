@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use knee_run::{
-    Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RealTime, RecordSpec, Route,
-    RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
+    Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RealTime, RecordSpec, RunRecord,
+    RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
 use knee_testbed::TestbedError;
 use std::panic::{self, AssertUnwindSafe};
@@ -14,18 +14,7 @@ pub const MBIT: u64 = 1_000_000;
 
 /// A flow of `kind` that starts at once.
 pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
-    FlowSpec {
-        name: name.to_owned(),
-        start_ns: 0,
-        start_jitter_ns: 0,
-        stop_ns: None,
-        access_delay_ns: 0,
-        access_delay_spread_ns: 0,
-        access_jitter_ns: 0,
-        route: Route::default(),
-        drawn: None,
-        kind,
-    }
+    FlowSpec::new(name, kind)
 }
 
 /// A congestion control of the kernel's own.
