@@ -140,7 +140,7 @@ impl<T: Copy + Ord> Timers<T> {
         if due_ns == NEVER {
             return;
         }
-        // In each place anew: one in memory would be read as a whole right after it was written in parts.
+        // Built where it is put: in memory it would be read as a whole right after it was written in parts.
         let new = || Reverse(Due { due_ns, flow, timer });
         if due_ns >= self.heap_end_ns {
             return self.push_later(new());

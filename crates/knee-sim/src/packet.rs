@@ -7,7 +7,7 @@ use knee_run::Numbered;
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A packet: what a sender sends, or what a receiver answers. Numbers alone, so that it is copied as a whole: an
-/// enum is copied in odd pieces, and who then reads a field waits for two of them.
+/// enum is copied in pieces that do not match its fields, and reading a field right after that takes long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Packet {

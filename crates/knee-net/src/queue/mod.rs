@@ -284,6 +284,8 @@ impl<P: Packet> Taken<P> {
     }
 }
 
+/// What CoDel and FQ-CoDel do for each packet is compiled into the callers, but for a push to FQ-CoDel. The other
+/// disciplines have functions of their own, so that this stays short.
 impl<P: Packet> Managed<P> {
     #[inline(always)]
     fn push(&mut self, now_ns: u64, packet: P) -> Result<(), P> {

@@ -428,7 +428,7 @@ impl<P: Numbered> Hop<P> {
     /// The packet that reaches the path's end, and when the next one does.
     #[inline(always)]
     pub(super) fn arrive(&mut self, now_ns: Ns) -> Option<(P, Ns)> {
-        // Taken apart: what a call has written to memory would else be there on the other way, too.
+        // Taken apart, so that the usual packet stays in registers; the call returns its own in memory.
         let (packet, due_ns) = match &self.disorder {
             None => (self.to_end.pop(now_ns)?, self.to_end.next_ns()),
             Some(_) => self.arrive_in_disorder(now_ns)?,
