@@ -18,7 +18,7 @@ use nix::{
         prctl,
         signal::Signal,
     },
-    unistd::{Pid, Whence, getpid, getppid, lseek, pipe2},
+    unistd::{Pid, Whence, getpid, getppid, lseek, pipe2, setsid},
 };
 use serde_json::{Value, json};
 use std::{
@@ -510,6 +510,9 @@ impl Start {
                 // Where that is not allowed, it is only slower.
                 let _ = sched_setaffinity(Pid::from_raw(0), &only);
             }
+            // Ctrl-C is for this process, which then ends that one. And the kernel schedules a session as a
+            // group: in one that has guests on several cores, threads preempt each other all the same.
+            setsid()?;
             without_preemption();
             // It ends with the thread that waits for it, however that ends.
             prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -525,8 +528,6 @@ impl Start {
         };
         // SAFETY: `before` makes system calls only.
         unsafe { command.pre_exec(before) };
-        // Ctrl-C is for this process, which then ends that one.
-        command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|e| match e.kind() {
             ErrorKind::NotFound => unavailable(format!("there is no {QEMU}"), QEMU_HELP),
