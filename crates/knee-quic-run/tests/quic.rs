@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, S, bulk, flow, run, spec, tcp, ten_mbit};
+use common::{MS, S, bulk, run, spec, tcp, ten_mbit};
 use knee_quic_run::Error;
 use knee_run::{
     Aqm, Call, Cc, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, RecordSpec,
@@ -162,7 +162,7 @@ fn two_flows_share_the_bottleneck() {
 fn udp_and_probes_pass_beside() {
     let udp = FlowKind::Udp { rate_bps: 2_000_000, steps: vec![(6 * S, 0)], packet_bytes: 1000 };
     let probe = FlowKind::Probe { interval_ns: 10 * MS, packet_bytes: 64 };
-    let flows = vec![bulk("newreno"), flow("udp", udp), flow("probe", probe)];
+    let flows = vec![bulk("newreno"), FlowSpec::new("udp", udp), FlowSpec::new("probe", probe)];
     let spec = spec(ten_mbit(84), 10 * S, flows);
     let record = run(&spec);
     conserved(&record);

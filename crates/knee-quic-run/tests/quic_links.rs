@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, S, bulk, flow, run, spec, tcp, ten_mbit};
+use common::{MS, S, bulk, run, spec, tcp, ten_mbit};
 use knee_run::{
     BurstLoss, DeliveryTrace, FlowKind, FlowSpec, HopSpec, PacketEvent, PathSpec, QueueLimit,
     Reorder, ReverseLink, Route, RunRecord, RunSpec, TcpOptions, Varying, Workload,
@@ -136,7 +136,7 @@ fn reverse_flows_lose_and_invent_nothing() {
     let udp = FlowKind::Udp { rate_bps: 1_000_000, steps: Vec::new(), packet_bytes: 1000 };
     let workload = Workload::Transfers { size_bytes: 3_000_000, every_ns: None };
     let transfer = tcp("chd", workload, TcpOptions::default());
-    let flows = vec![bulk("newreno"), reverse(transfer), reverse(flow("udp", udp))];
+    let flows = vec![bulk("newreno"), reverse(transfer), reverse(FlowSpec::new("udp", udp))];
     let mut path = two_way(20).with_each_hop(|hop| hop.loss = 0.01);
     path.loss_reverse = 0.01;
     let spec = spec(path, 30 * S, flows);

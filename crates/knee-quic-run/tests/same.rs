@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{MS, S, bulk, flow, run, spec, tcp, ten_mbit};
+use common::{MS, S, bulk, run, spec, tcp, ten_mbit};
 use knee_run::{
-    DelayedAck, FlowKind, Replay, RunOptions, RunRecord, RunSpec, TcpOptions, Workload,
+    DelayedAck, FlowKind, FlowSpec, Replay, RunOptions, RunRecord, RunSpec, TcpOptions, Workload,
 };
 use std::{fs, thread};
 
@@ -22,7 +22,7 @@ fn specs() -> Vec<RunSpec> {
         let mut flows = vec![
             bulk(algorithm.name()),
             tcp("newreno", transfers, options),
-            flow("probe", FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 64 }),
+            FlowSpec::new("probe", FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 64 }),
         ];
         flows[0].name = "first".to_owned();
         (flows[0].start_jitter_ns, flows[0].access_jitter_ns) = (50 * MS, MS);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, S, flow, params, run, spec};
+use common::{MS, S, params, run, spec};
 use insta::assert_snapshot;
 use knee_cc::SSTHRESH_INFINITE;
 use knee_run::{
@@ -17,7 +17,7 @@ const RTT_NS: Ns = 40 * MS;
 fn tcp(name: &str, start_ns: Ns, workload: Workload, options: TcpOptions) -> FlowSpec {
     let cc = Cc::Knee(params(name, &[]));
     let kind = FlowKind::Tcp(TcpSpec { transport: Transport::Own, cc, workload, options });
-    FlowSpec { start_ns, ..flow(name, kind) }
+    FlowSpec { start_ns, ..FlowSpec::new(name, kind) }
 }
 
 fn bulk(name: &str, start_ns: Ns) -> FlowSpec {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, S, flow, newreno, options, params, run, spec, ten_mbit, transfer};
+use common::{MS, S, newreno, options, params, run, spec, ten_mbit, transfer};
 use knee_run::{
     BurstLoss, Call, Cc, DeliveryTrace, FlowKind, FlowSpec, HopSpec, Ns, PacketEvent, PathSpec,
     QueueLimit, RecordSpec, Recovery, Reorder, ReverseLink, RunRecord, RunSpec, TcpOptions,
@@ -11,11 +11,11 @@ use knee_run::{
 use std::sync::Arc;
 
 fn udp(rate_bps: u64, packet_bytes: u32) -> FlowSpec {
-    flow("udp", FlowKind::Udp { rate_bps, steps: Vec::new(), packet_bytes })
+    FlowSpec::new("udp", FlowKind::Udp { rate_bps, steps: Vec::new(), packet_bytes })
 }
 
 fn probe(interval_ns: Ns) -> FlowSpec {
-    flow("probe", FlowKind::Probe { interval_ns, packet_bytes: 1 })
+    FlowSpec::new("probe", FlowKind::Probe { interval_ns, packet_bytes: 1 })
 }
 
 fn of(algorithm: &str) -> FlowSpec {
@@ -25,7 +25,7 @@ fn of(algorithm: &str) -> FlowSpec {
         workload: Workload::Bulk,
         options: TcpOptions::default(),
     };
-    flow(algorithm, FlowKind::Tcp(tcp))
+    FlowSpec::new(algorithm, FlowKind::Tcp(tcp))
 }
 
 fn departures(record: &RunRecord) -> Vec<Ns> {

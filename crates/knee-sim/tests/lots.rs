@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, S, flow, newreno, params, run, spec, ten_mbit, transfer};
+use common::{MS, S, newreno, params, run, spec, ten_mbit, transfer};
 use knee_run::{
     Aqm, Call, Cc, Discipline, FlowKind, FlowRecord, FlowSpec, HopSpec, Ns, PacketEvent, PathSpec,
     QueueLimit, QueueRecord, RecordSpec, Red, ReverseLink, Route, RunRecord, RunSpec, TcpOptions,
@@ -39,7 +39,7 @@ fn bulk(algorithm: &str, options: TcpOptions) -> FlowSpec {
         workload: Workload::Bulk,
         options,
     };
-    flow(algorithm, FlowKind::Tcp(tcp))
+    FlowSpec::new(algorithm, FlowKind::Tcp(tcp))
 }
 
 fn of(algorithm: &str) -> FlowSpec {
@@ -47,7 +47,7 @@ fn of(algorithm: &str) -> FlowSpec {
 }
 
 fn udp(rate_bps: u64) -> FlowSpec {
-    flow("udp", FlowKind::Udp { rate_bps, steps: Vec::new(), packet_bytes: 1000 })
+    FlowSpec::new("udp", FlowKind::Udp { rate_bps, steps: Vec::new(), packet_bytes: 1000 })
 }
 
 fn goodput_bps(record: &RunRecord, flow: usize) -> f64 {
@@ -72,7 +72,7 @@ fn an_infinitely_fast_bottleneck_changes_nothing() {
     let flows = || {
         let late = FlowSpec { access_delay_ns: 3 * MS, ..of("newreno") };
         let probe = FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 100 };
-        [of("chd"), late, of("cubic"), flow("probe", probe)].map(jitter).to_vec()
+        [of("chd"), late, of("cubic"), FlowSpec::new("probe", probe)].map(jitter).to_vec()
     };
     let fast =
         |loss| HopSpec { rate_bps: u64::MAX, queue: QueueLimit::Packets(u32::MAX), loss, ..hop(0) };
@@ -327,7 +327,7 @@ fn every_kind_of_flow_can_be_reverse() {
     let flows = vec![
         reverse(newreno(transfer(2000), TcpOptions::default())),
         reverse(udp(1_000_000)),
-        reverse(flow("probe", probe)),
+        reverse(FlowSpec::new("probe", probe)),
         of("newreno"),
     ];
     let spec = observed(path, 60 * S, flows);

@@ -952,7 +952,7 @@ proptest! {
             access_delay_ns: access.0 * i as u64,
             access_jitter_ns: access.1,
             route: Route::default(),
-            ..common::flow("flow", kind)
+            ..FlowSpec::new("flow", kind)
         };
         let spec = RunSpec {
             seed,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MS, S, flow, newreno, run, ten_mbit};
+use common::{MS, S, newreno, run, ten_mbit};
 use knee_cc::{Event, Phase};
 use knee_net::Varying;
 use knee_run::{
@@ -125,7 +125,7 @@ fn fair_queues_restrain_what_does_not_react() {
     let shares = |discipline| {
         let udp = FlowKind::Udp { rate_bps: 20_000_000, steps: Vec::new(), packet_bytes: 1500 };
         let mut flows = bulk(1, &TcpOptions::default());
-        flows.push(flow("udp", udp));
+        flows.push(FlowSpec::new("udp", udp));
         let record = run(&spec(path(discipline, false), flows));
         [0, 1].map(|i: usize| {
             let bytes = record.flows[i].counters.delivered_pkts as f64 * 1500.0;

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{MS, S, flow, newreno, options, params, run, spec, transfer};
+use common::{MS, S, newreno, options, params, run, spec, transfer};
 use knee_cc::{Conn, Event, Phase, SSTHRESH_INFINITE};
 use knee_run::{
     Call, CallRecord, Cc, DelayedAck, FlowKind, FlowRecord, FlowSpec, Ns, PacketEvent, PathSpec,
@@ -70,7 +70,7 @@ fn with_fates(spec: &RunSpec, fates: &str) -> RunRecord {
 /// come at twice the path's rate, and the queue counts bytes.
 fn blackout(start_ns: Ns, stop_ns: Ns) -> FlowSpec {
     let kind = FlowKind::Udp { rate_bps: 24_000_000, steps: Vec::new(), packet_bytes: 100 };
-    FlowSpec { start_ns, stop_ns: Some(stop_ns), ..flow("blackout", kind) }
+    FlowSpec { start_ns, stop_ns: Some(stop_ns), ..FlowSpec::new("blackout", kind) }
 }
 
 // Growth.
@@ -106,7 +106,7 @@ fn growth_per_rtt(count: &str, every_pkts: u32) -> f64 {
         workload: Workload::Bulk,
         options,
     };
-    let record = run(&spec(path, 12 * S, vec![flow("flow", FlowKind::Tcp(tcp))]));
+    let record = run(&spec(path, 12 * S, vec![FlowSpec::new("flow", FlowKind::Tcp(tcp))]));
     assert_eq!(record.flows[0].counters.loss_events, 1);
     assert_eq!(record.flows[0].counters.timeouts, 0);
     let window = |time_ns| {
@@ -294,7 +294,7 @@ fn srtt_ns(samples_ms: impl IntoIterator<Item = Ns>) -> Ns {
 fn open_burst(options: TcpOptions) -> RunRecord {
     // 1500 bytes in 100 ns; stopped after the sixth.
     let kind = FlowKind::Udp { rate_bps: 120_000_000_000, steps: Vec::new(), packet_bytes: 1500 };
-    let before = FlowSpec { stop_ns: Some(550), ..flow("before", kind) };
+    let before = FlowSpec { stop_ns: Some(550), ..FlowSpec::new("before", kind) };
     let options = TcpOptions { initial_window_pkts: 20, rto_min_ns: S, ..options };
     let after = FlowSpec { start_ns: 600, ..newreno(Workload::Bulk, options) };
     let record = run(&spec(path(QueueLimit::Packets(25)), 320 * MS, vec![after, before]));
@@ -452,9 +452,10 @@ fn timer_learns_an_rtt_that_has_outgrown_it() {
     // rate. The timer stands little above the old RTT, and expires before the first ACK of the
     // new one; without Karn's rule each packet would be sent twice for ever, and no sample taken.
     let burst = FlowKind::Udp { rate_bps: 12_000_000_000, steps: Vec::new(), packet_bytes: 1500 };
-    let burst = FlowSpec { start_ns: S, stop_ns: Some(S + 65_500), ..flow("burst", burst) };
+    let burst =
+        FlowSpec { start_ns: S, stop_ns: Some(S + 65_500), ..FlowSpec::new("burst", burst) };
     let steady = FlowKind::Udp { rate_bps: 11_900_000, steps: Vec::new(), packet_bytes: 1500 };
-    let steady = FlowSpec { start_ns: S, ..flow("steady", steady) };
+    let steady = FlowSpec { start_ns: S, ..FlowSpec::new("steady", steady) };
     let options =
         TcpOptions { receive_window_pkts: 1, rto_min_ns: 10 * MS, ..TcpOptions::default() };
     let tcp = newreno(Workload::Bulk, options);
@@ -591,7 +592,7 @@ fn a_needless_timeout_is_undone() {
         let delay = FlowSpec {
             start_ns: 5045 * MS,
             stop_ns: Some(5045 * MS + 29_500),
-            ..flow("delay", kind)
+            ..FlowSpec::new("delay", kind)
         };
         let record = run(&spec(wide_path(), 8 * S, vec![newreno(Workload::Bulk, options), delay]));
         let flow = &record.flows[0];
@@ -759,7 +760,7 @@ fn access_delay_is_drawn_for_each_run() {
         let probe = FlowSpec {
             access_delay_ns: 2 * MS,
             access_delay_spread_ns: 10 * MS,
-            ..flow("probe", kind)
+            ..FlowSpec::new("probe", kind)
         };
         let record = run(&RunSpec { seed, ..spec(wide_path(), S, vec![probe]) });
         let delays = &record.flows[0].probe_delays;
@@ -780,7 +781,7 @@ fn udp_rate_changes_in_steps() {
     let steps = vec![(S, 0), (2 * S, 16_000_000)];
     let kind = FlowKind::Udp { rate_bps: 8_000_000, steps, packet_bytes: 1000 };
     let path = wide_path().with_each_hop(|hop| hop.rate_bps = 100_000_000);
-    let record = run(&spec(path, 3 * S, vec![flow("udp", kind)]));
+    let record = run(&spec(path, 3 * S, vec![FlowSpec::new("udp", kind)]));
     let offered = sent(&record, 0);
     let within = |from: Ns, to: Ns| offered.iter().filter(|o| (from..to).contains(&o.0)).count();
     assert_eq!([within(0, S), within(S, 2 * S), within(2 * S, 3 * S)], [1000, 0, 2000]);
@@ -788,7 +789,8 @@ fn udp_rate_changes_in_steps() {
 
 #[test]
 fn probe_measures_path_and_its_own_transmission() {
-    let mut probe = flow("probe", FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 150 });
+    let mut probe =
+        FlowSpec::new("probe", FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 150 });
     probe.access_delay_ns = 7 * MS;
     let record = run(&spec(wide_path(), S, vec![probe]));
     // 50 + 7, and 150 bytes at 12 Mb/s: 0.1.
@@ -802,7 +804,7 @@ fn probe_measures_path_and_its_own_transmission() {
 fn udp_keeps_its_rate_exactly() {
     // 7 Mb/s in packets of 1000 bytes: one each 8/7 ms, the first at 0.
     let kind = FlowKind::Udp { rate_bps: 7_000_000, steps: Vec::new(), packet_bytes: 1000 };
-    let record = run(&spec(wide_path(), 100 * S, vec![flow("udp", kind)]));
+    let record = run(&spec(wide_path(), 100 * S, vec![FlowSpec::new("udp", kind)]));
     let times: Vec<Ns> = sent(&record, 0).iter().map(|s| s.0).collect();
     assert_eq!(times.len(), 87_501);
     assert!(times.iter().zip(0u64..).all(|(&t, n)| t == n * 8_000_000 / 7));
@@ -813,8 +815,11 @@ fn access_jitter_is_uniform_and_keeps_order() {
     // A packet each 10 ms, up to 8 ms late: none has to wait for another.
     let kind = FlowKind::Udp { rate_bps: 800_000, steps: Vec::new(), packet_bytes: 1000 };
     for access_delay_ns in [0, 3 * MS] {
-        let udp =
-            FlowSpec { access_delay_ns, access_jitter_ns: 8 * MS, ..flow("udp", kind.clone()) };
+        let udp = FlowSpec {
+            access_delay_ns,
+            access_jitter_ns: 8 * MS,
+            ..FlowSpec::new("udp", kind.clone())
+        };
         let record = run(&spec(wide_path(), 100 * S, vec![udp]));
         let late: Vec<Ns> =
             sent(&record, 0).iter().zip(0u64..).map(|(s, n)| s.0 - n * 10 * MS).collect();
@@ -825,7 +830,7 @@ fn access_jitter_is_uniform_and_keeps_order() {
     }
     // A packet each 1 ms, up to 8 ms late.
     let kind = FlowKind::Udp { rate_bps: 8_000_000, steps: Vec::new(), packet_bytes: 1000 };
-    let udp = FlowSpec { access_jitter_ns: 8 * MS, ..flow("udp", kind) };
+    let udp = FlowSpec { access_jitter_ns: 8 * MS, ..FlowSpec::new("udp", kind) };
     let record = run(&spec(wide_path(), S, vec![udp]));
     assert!(sent(&record, 0).iter().zip(0..).all(|(s, n)| s.1 == n));
 }

@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::{MBIT, MS, S, bulk, flow, goodput, run, spec, steadily, ten_mbit};
+use common::{MBIT, MS, S, bulk, goodput, run, spec, steadily, ten_mbit};
 use knee_run::{
-    BurstLoss, DeliveryTrace, FlowKind, PacketEvent, PathSpec, QueueLimit, Reorder, ReverseLink,
-    RunRecord, Varying,
+    BurstLoss, DeliveryTrace, FlowKind, FlowSpec, PacketEvent, PathSpec, QueueLimit, Reorder,
+    ReverseLink, RunRecord, Varying,
 };
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn the_rate_changes_as_it_says() {
         let path =
             ten_mbit(84).with_each_hop(|hop| hop.rate_varies = Some(Varying::Steps(steps.clone())));
         let udp = FlowKind::Udp { rate_bps: 30 * MBIT, steps: Vec::new(), packet_bytes: 1000 };
-        let outcome = run(&spec(path, 6 * S, vec![flow("udp", udp)]));
+        let outcome = run(&spec(path, 6 * S, vec![FlowSpec::new("udp", udp)]));
         let bin_ns = outcome.bin_ns;
         for (from, to, mbit) in [(S, 2 * S, 10.0), (3 * S, 4 * S, 2.0), (5 * S, 6 * S, 20.0)] {
             let bins = &outcome.queues[0].bins[(from / bin_ns) as usize..(to / bin_ns) as usize];
@@ -33,7 +33,7 @@ fn the_rate_changes_as_it_says() {
 fn loses_the_bursts_that_the_simulator_loses() {
     let udp = FlowKind::Udp { rate_bps: 4 * MBIT, steps: Vec::new(), packet_bytes: 200 };
     let path = ten_mbit(84).with_each_hop(|hop| hop.bursts = BurstLoss::of_means(0.05, 4.0));
-    let spec = spec(path, 3 * S, vec![flow("udp", udp)]);
+    let spec = spec(path, 3 * S, vec![FlowSpec::new("udp", udp)]);
     let lost = |record: &RunRecord| -> Vec<u32> {
         let log = record.queues[0].log.iter().filter(|l| l.event == PacketEvent::Lost);
         log.map(|l| l.number).collect()

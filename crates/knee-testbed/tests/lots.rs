@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MBIT, MS, S, bulk, flow, goodput, run, spec, steadily, ten_mbit};
+use common::{MBIT, MS, S, bulk, goodput, run, spec, steadily, ten_mbit};
 use knee_run::{
     FlowKind, FlowSpec, HopSpec, PacketEvent, PathSpec, QueueLimit, ReverseLink, Route,
 };
@@ -74,7 +74,8 @@ fn the_kernel_goes_both_ways() {
     steadily(|| {
         // Small queues, in which the other way's ACKs are dropped too.
         let udp = FlowKind::Udp { rate_bps: MBIT, steps: Vec::new(), packet_bytes: 200 };
-        let flows = vec![bulk("forward"), reverse(bulk("reverse")), reverse(flow("udp", udp))];
+        let flows =
+            vec![bulk("forward"), reverse(bulk("reverse")), reverse(FlowSpec::new("udp", udp))];
         let outcome = run(&spec(two_way(ten_mbit(20), 20), 10 * S, flows));
         let reverse_queue = outcome.reverse_queue.as_ref().expect("reverse flows");
         let [forward, reverse, udp] = &outcome.flows[..] else { panic!("three flows") };

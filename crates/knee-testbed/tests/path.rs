@@ -4,11 +4,9 @@
 
 mod common;
 
-use common::{
-    MBIT, MS, S, bulk, flow, goodput, kernel, run, spec, steadily, tcp, ten_mbit, with_cc,
-};
+use common::{MBIT, MS, S, bulk, goodput, kernel, run, spec, steadily, tcp, ten_mbit, with_cc};
 use knee_run::{
-    Aqm, CoDel, DelayedAck, Discipline, FlowKind, PacketEvent, ReceiverConduct, Recovery,
+    Aqm, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, ReceiverConduct, Recovery,
     RunRecord, TcpOptions, Workload,
 };
 use knee_testbed::TestbedError;
@@ -77,7 +75,8 @@ fn an_idle_path_has_its_delay() {
     steadily(|| {
         let every = |size_bytes| Workload::Transfers { size_bytes, every_ns: Some(100 * MS) };
         let probe = FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 100 };
-        let flows = vec![flow("probe", probe), tcp("small", every(1448), TcpOptions::default())];
+        let flows =
+            vec![FlowSpec::new("probe", probe), tcp("small", every(1448), TcpOptions::default())];
         let outcome = run(&spec(ten_mbit(84), 2 * S, flows));
         let [probe, small] = &outcome.flows[..] else { panic!("two flows") };
         assert!((97..=100).contains(&probe.probe_delays.len()), "{}", probe.probe_delays.len());
@@ -103,7 +102,7 @@ fn an_idle_path_has_its_delay() {
 #[test]
 fn loses_the_very_packets_that_the_simulator_loses() {
     let udp = FlowKind::Udp { rate_bps: 4 * MBIT, steps: Vec::new(), packet_bytes: 200 };
-    let mut spec = spec(ten_mbit(84), 3 * S, vec![flow("udp", udp)]);
+    let mut spec = spec(ten_mbit(84), 3 * S, vec![FlowSpec::new("udp", udp)]);
     spec.path.hops[0].loss = 0.05;
     let (real, simulated) = (run(&spec), knee_sim::run(&spec).expect("a valid run"));
     let counters = &real.flows[0].counters;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MBIT, MS, S, bulk, flow, goodput, kernel, run, spec, steadily, ten_mbit};
+use common::{MBIT, MS, S, bulk, goodput, kernel, run, spec, steadily, ten_mbit};
 use knee_cc::{Params, algorithm};
 use knee_run::{
     Cc, FlowKind, FlowSpec, PacketEvent, PathSpec, QueueLimit, Replay, ReverseLink, RunOptions,
@@ -12,7 +12,10 @@ use knee_testbed::{TestbedError, run_with};
 
 fn quic(name: &str, cc: Cc, workload: Workload) -> FlowSpec {
     let options = TcpOptions::default();
-    flow(name, FlowKind::Tcp(TcpSpec { transport: Transport::Quic, cc, workload, options }))
+    FlowSpec::new(
+        name,
+        FlowKind::Tcp(TcpSpec { transport: Transport::Quic, cc, workload, options }),
+    )
 }
 
 fn knee(name: &str) -> Cc {
@@ -76,7 +79,7 @@ fn quic_and_tcp_share_the_path() {
         let mut late = quic("quic", knee("newreno"), Workload::Bulk);
         late.start_ns = S;
         let probe = FlowKind::Probe { interval_ns: 20 * MS, packet_bytes: 64 };
-        let flows = vec![bulk("tcp"), late, flow("probe", probe)];
+        let flows = vec![bulk("tcp"), late, FlowSpec::new("probe", probe)];
         let record = run(&spec(ten_mbit(60), 20 * S, flows));
         let [tcp, quic] = [0, 1].map(|i| goodput(&record, i));
         println!("TCP {tcp} bit/s, QUIC {quic}");

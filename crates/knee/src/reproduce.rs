@@ -20,8 +20,8 @@ pub(crate) struct Args {
     /// The paper, or all
     #[arg(value_parser = papers())]
     paper: String,
-    /// The short form: only the runs and claims for which a single run is enough; minutes on the
-    /// kernel
+    /// The short form: only the claims for which few runs are enough, and so many runs; minutes on
+    /// real TCP
     #[arg(long)]
     short: bool,
     /// Only this figure and its claims
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     figure: Option<String>,
     /// Only these claims (all: each of them), and on hosts other than the simulator only the runs that
     /// they use, without figures
-    #[arg(long, value_name = "ID", value_delimiter = ',', conflicts_with = "short")]
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
     claim: Vec<String>,
     /// Number of repetitions, in place of the scenarios' own
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
@@ -115,7 +115,6 @@ fn one(
     options: &RunOptions,
     kept: Option<&KeptRuns>,
 ) -> Result<Reproduction, ReproduceError> {
-    let repeat = args.repeat.or(wanted.short.then_some(1));
     // Other hosts' verdicts stand beside the simulator's, which take seconds.
     let simulator = AnyHost::default();
     let mut others: Vec<AnyHost> = Vec::new();
@@ -124,9 +123,9 @@ fn one(
             others.push(*host);
         }
     }
-    let simulated = (simulator, repeat.filter(|_| others.is_empty()));
+    let simulated = (simulator, args.repeat.filter(|_| others.is_empty()));
     let hosts: Vec<(AnyHost, Option<u32>)> =
-        iter::once(simulated).chain(others.into_iter().map(|host| (host, repeat))).collect();
+        iter::once(simulated).chain(others.into_iter().map(|host| (host, args.repeat))).collect();
     let bars: Vec<OnceLock<output::Progress>> = hosts.iter().map(|_| OnceLock::new()).collect();
     let progress = |name: &str, done, total| {
         for ((host, _), bar) in hosts.iter().zip(&bars).filter(|((host, _), _)| host.name() == name)

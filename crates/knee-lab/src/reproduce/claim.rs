@@ -3,7 +3,7 @@
 
 use crate::figure::{Axis, AxisValue, Figure, Part, Unjudged, plain_name};
 use serde::Deserialize;
-use std::{borrow::Cow, collections::BTreeMap, iter};
+use std::{borrow::Cow, collections::BTreeMap, iter, num::NonZeroU32};
 
 /// The host that a claim's `holds` and `reason` are about.
 const SIMULATOR: &str = "sim";
@@ -43,9 +43,8 @@ pub struct Claim {
     /// What was found on other hosts, by their names; nothing is recorded of those not given.
     #[serde(default)]
     pub found: BTreeMap<String, Found>,
-    /// Whether the short form judges it: one run must be enough to tell.
-    #[serde(default)]
-    pub short: bool,
+    /// From how many runs the short form judges it, if it does: so many must be enough to tell.
+    pub short: Option<NonZeroU32>,
     /// Settings under which it is judged, and other remarks.
     #[serde(default)]
     pub note: String,
@@ -125,7 +124,13 @@ impl Part<'_> {
 
     /// Whether `claim` belongs to this part.
     pub(super) fn has(self, claim: &Claim) -> bool {
-        claim.short || !self.short
+        claim.short.is_some() || !self.short
+    }
+
+    /// How many runs of each case of `figure` the short form makes to judge `claims`.
+    pub(super) fn runs(figure: &Figure, claims: &[&Claim]) -> u32 {
+        let concerned = claims.iter().filter(|c| c.concerns(figure));
+        concerned.filter_map(|c| c.short).max().map_or(1, NonZeroU32::get)
     }
 }
 

@@ -41,7 +41,7 @@ pub struct RunsOn<'a> {
     pub host: &'a dyn Host,
     /// Options of each run.
     pub options: &'a RunOptions,
-    /// Repetitions instead of the scenarios' own.
+    /// Repetitions in place of the scenarios' own and, in the short form, of those that its claims ask for.
     pub repeat: Option<u32>,
     /// Runs that were kept, which are not made again; new ones are added.
     pub kept: Option<&'a KeptRuns>,
@@ -96,6 +96,17 @@ pub enum ReproduceError {
         /// Claim asked for.
         claim: String,
         /// Claims that exist.
+        known: String,
+    },
+    /// It has the claim, but not in its short form.
+    #[error("the short form of {of} does not judge {claim}")]
+    #[diagnostic(help("leave out --short, or judge some of: {known}"))]
+    NotInShort {
+        /// Paper, or figure of it.
+        of: String,
+        /// Claim asked for.
+        claim: String,
+        /// Claims of its short form.
         known: String,
     },
     /// A scenario of it is wrong.
@@ -189,14 +200,19 @@ pub fn reproduce(
     let mut claims: Vec<Claim> =
         claims.into_iter().filter(|c| figures.iter().any(|f| f.number == c.figure)).collect();
     if let Some(named) = &wanted.claims {
-        if let Some(unknown) = named.iter().find(|id| !claims.iter().any(|c| c.id == **id)) {
+        let of =
+            wanted.figure.as_ref().map_or_else(|| id.to_owned(), |n| format!("figure {n} of {id}"));
+        let missing = |claims: &[&Claim]| {
+            let unknown = named.iter().find(|id| !claims.iter().any(|c| c.id == **id))?;
             let known: Vec<&str> = claims.iter().map(|c| c.id.as_str()).collect();
-            let figure = wanted.figure.as_ref();
-            return Err(ReproduceError::NoClaim {
-                of: figure.map_or_else(|| id.to_owned(), |n| format!("figure {n} of {id}")),
-                claim: unknown.clone(),
-                known: known.join(", "),
-            });
+            Some((unknown.clone(), known.join(", ")))
+        };
+        if let Some((claim, known)) = missing(&claims.iter().collect::<Vec<_>>()) {
+            return Err(ReproduceError::NoClaim { of, claim, known });
+        }
+        let of_short: Vec<&Claim> = claims.iter().filter(|c| c.short.is_some()).collect();
+        if let Some((claim, known)) = missing(&of_short).filter(|_| wanted.short) {
+            return Err(ReproduceError::NotInShort { of, claim, known });
         }
         claims.retain(|c| named.is_empty() || named.contains(&c.id));
         figures.retain(|f| claims.iter().any(|c| c.concerns(f)));
@@ -210,14 +226,17 @@ pub fn reproduce(
         let why_not = |c: &Claim| c.skipped(name, &all).map(Unjudged::to_string);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
             claims.iter().filter(|c| part.has(c)).partition(|c| why_not(c).is_none());
+        // Beside other hosts, the first one's verdicts are those of all its repetitions.
+        let few = wanted.short && (index > 0 || hosts.len() == 1);
         let mut made = Made::new();
         let (cases, formulas, verdicts) = loop {
             let needed = only_used.then(|| uses.of(&judged));
             let mut prepared = Vec::new();
             let mut specs = Vec::new();
             for figure in &figures {
+                let repeat = on.repeat.or_else(|| few.then(|| Part::runs(figure, &judged)));
                 let (cases, mut of_figure) =
-                    runs::prepare(id, &part.of(figure), on.repeat, needed.as_ref())?;
+                    runs::prepare(id, &part.of(figure), repeat, needed.as_ref())?;
                 prepared.push(cases);
                 specs.append(&mut of_figure);
             }

@@ -194,6 +194,20 @@ mod tests {
         assert!(in_short.all(|c| c.record("kernel").0.is_some()));
     }
 
+    /// The most that a claim of the figure asks for; one where none does.
+    #[test]
+    fn runs_of_the_short_form() {
+        let (paper, claims) = load("chd").expect("the paper");
+        let claims: Vec<&Claim> = claims.iter().collect();
+        let runs = |number: &str, claims: &[&Claim]| {
+            let figure = paper.figures.iter().find(|f| f.number == number).expect("a figure");
+            Part::runs(figure, claims)
+        };
+        assert_eq!((runs("4", &claims), runs("5", &claims), runs("8", &claims)), (3, 1, 1));
+        let c5: Vec<&Claim> = claims.iter().copied().filter(|c| c.id == "C5").collect();
+        assert_eq!((c5[0].short, runs("4", &c5)), (None, 1));
+    }
+
     /// A claims file of one claim of the CHD paper's figure 7, which does not hold, and its cause.
     fn with_cause(holds: bool, cause: &str) -> String {
         format!(

@@ -19,14 +19,9 @@ pub fn params(name: &str) -> Params {
     Params::defaults(algorithm(name).expect("registered"))
 }
 
-/// A flow of `kind` that starts at once.
-pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
-    FlowSpec::new(name, kind)
-}
-
 /// A flow of the algorithm `cc`, with its defaults.
 pub fn tcp(cc: &str, workload: Workload, options: TcpOptions) -> FlowSpec {
-    flow(
+    FlowSpec::new(
         cc,
         FlowKind::Tcp(TcpSpec {
             transport: Transport::Own,

@@ -21,15 +21,10 @@ pub fn params(name: &str, given: &[(&str, u64)]) -> Params {
     Params::new(algorithm, given.iter().copied()).expect("in range")
 }
 
-/// A flow of `kind` that starts at once.
-pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
-    FlowSpec::new(name, kind)
-}
-
 /// NewReno that counts packets.
 pub fn newreno(workload: Workload, options: TcpOptions) -> FlowSpec {
     let params = params("newreno", &[]);
-    flow(
+    FlowSpec::new(
         "newreno",
         FlowKind::Tcp(TcpSpec {
             transport: Transport::Own,

@@ -12,11 +12,6 @@ pub const MS: Ns = NS_PER_MS;
 pub const S: Ns = 1_000 * MS;
 pub const MBIT: u64 = 1_000_000;
 
-/// A flow of `kind` that starts at once.
-pub fn flow(name: &str, kind: FlowKind) -> FlowSpec {
-    FlowSpec::new(name, kind)
-}
-
 /// A congestion control of the kernel's own.
 pub fn kernel(name: &str) -> Cc {
     Cc::Kernel(name.to_owned())
@@ -25,7 +20,7 @@ pub fn kernel(name: &str) -> Cc {
 /// A TCP flow of the kernel's Reno.
 pub fn tcp(name: &str, workload: Workload, options: TcpOptions) -> FlowSpec {
     let cc = kernel("reno");
-    flow(name, FlowKind::Tcp(TcpSpec { transport: Transport::Own, cc, workload, options }))
+    FlowSpec::new(name, FlowKind::Tcp(TcpSpec { transport: Transport::Own, cc, workload, options }))
 }
 
 pub fn bulk(name: &str) -> FlowSpec {
