@@ -510,8 +510,9 @@ impl Start {
                 // Where that is not allowed, it is only slower.
                 let _ = sched_setaffinity(Pid::from_raw(0), &only);
             }
-            // Ctrl-C is for this process, which then ends that one. And the kernel schedules a session as a
-            // group: in one that has guests on several cores, threads preempt each other all the same.
+            // Ctrl-C is for this process, which then ends that one. And Linux schedules the threads of a
+            // session as a group: where a group has guests on several cores, threads that are woken preempt
+            // others in spite of `without_preemption`.
             setsid()?;
             without_preemption();
             // It ends with the thread that waits for it, however that ends.

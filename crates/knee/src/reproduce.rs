@@ -20,8 +20,8 @@ pub(crate) struct Args {
     /// The paper, or all
     #[arg(value_parser = papers())]
     paper: String,
-    /// The short form: only the claims for which few runs are enough, and so many runs; minutes on
-    /// real TCP
+    /// The short form: only the claims for which a few runs are enough, with just those runs; minutes
+    /// on real TCP
     #[arg(long)]
     short: bool,
     /// Only this figure and its claims

@@ -363,7 +363,7 @@ fn nothing_is_left_of_a_killed_run() {
         });
         // The thread that QEMU wakes for nothing lets the others go first.
         until("a deferred thread", || machines.iter().any(|id| priorities(*id).contains(&19)));
-        // Linux schedules a session as a group, and one with several guests badly.
+        // Guests of one session would have their threads preempt each other.
         assert!(machines.iter().any(|id| session(*id) == Some(*id)));
         sleep(Duration::from_secs(2));
         kill(Pid::from_raw(run.id() as i32), signal).unwrap();

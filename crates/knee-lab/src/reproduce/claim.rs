@@ -43,7 +43,7 @@ pub struct Claim {
     /// What was found on other hosts, by their names; nothing is recorded of those not given.
     #[serde(default)]
     pub found: BTreeMap<String, Found>,
-    /// From how many runs the short form judges it, if it does: so many must be enough to tell.
+    /// The number of runs from which the short form judges it, enough to tell; none: it is left out there.
     pub short: Option<NonZeroU32>,
     /// Settings under which it is judged, and other remarks.
     #[serde(default)]
@@ -120,11 +120,6 @@ impl Part<'_> {
         let number = cause.figure(claim);
         let figure = figures.iter().find(|f| f.number == number)?;
         Some((claim.id.as_str(), cause.changed(figure)))
-    }
-
-    /// Whether `claim` belongs to this part.
-    pub(super) fn has(self, claim: &Claim) -> bool {
-        claim.short.is_some() || !self.short
     }
 
     /// How many runs of each case of `figure` the short form makes to judge `claims`.

@@ -41,7 +41,7 @@ pub struct RunsOn<'a> {
     pub host: &'a dyn Host,
     /// Options of each run.
     pub options: &'a RunOptions,
-    /// Repetitions in place of the scenarios' own and, in the short form, of those that its claims ask for.
+    /// Number of repetitions. If not given: the scenarios' own, or in the short form what its claims ask for.
     pub repeat: Option<u32>,
     /// Runs that were kept, which are not made again; new ones are added.
     pub kept: Option<&'a KeptRuns>,
@@ -91,22 +91,11 @@ pub enum ReproduceError {
     #[error("{of} has no claim {claim}")]
     #[diagnostic(help("its claims are: {known}"))]
     NoClaim {
-        /// Paper, or figure of it.
+        /// Paper, figure of it, or the short form of one of them.
         of: String,
         /// Claim asked for.
         claim: String,
         /// Claims that exist.
-        known: String,
-    },
-    /// It has the claim, but not in its short form.
-    #[error("the short form of {of} does not judge {claim}")]
-    #[diagnostic(help("leave out --short, or judge some of: {known}"))]
-    NotInShort {
-        /// Paper, or figure of it.
-        of: String,
-        /// Claim asked for.
-        claim: String,
-        /// Claims of its short form.
         known: String,
     },
     /// A scenario of it is wrong.
@@ -197,22 +186,21 @@ pub fn reproduce(
             });
         }
     }
-    let mut claims: Vec<Claim> =
-        claims.into_iter().filter(|c| figures.iter().any(|f| f.number == c.figure)).collect();
+    let is_asked = |c: &Claim| {
+        let of_figure = figures.iter().any(|f| f.number == c.figure);
+        of_figure && (c.short.is_some() || !wanted.short)
+    };
+    let mut claims: Vec<Claim> = claims.into_iter().filter(is_asked).collect();
     if let Some(named) = &wanted.claims {
-        let of =
-            wanted.figure.as_ref().map_or_else(|| id.to_owned(), |n| format!("figure {n} of {id}"));
-        let missing = |claims: &[&Claim]| {
-            let unknown = named.iter().find(|id| !claims.iter().any(|c| c.id == **id))?;
+        if let Some(unknown) = named.iter().find(|id| !claims.iter().any(|c| c.id == **id)) {
             let known: Vec<&str> = claims.iter().map(|c| c.id.as_str()).collect();
-            Some((unknown.clone(), known.join(", ")))
-        };
-        if let Some((claim, known)) = missing(&claims.iter().collect::<Vec<_>>()) {
-            return Err(ReproduceError::NoClaim { of, claim, known });
-        }
-        let of_short: Vec<&Claim> = claims.iter().filter(|c| c.short.is_some()).collect();
-        if let Some((claim, known)) = missing(&of_short).filter(|_| wanted.short) {
-            return Err(ReproduceError::NotInShort { of, claim, known });
+            let form = if wanted.short { "the short form of " } else { "" };
+            let figure = wanted.figure.as_ref().map(|n| format!("figure {n} of "));
+            return Err(ReproduceError::NoClaim {
+                of: format!("{form}{}{id}", figure.unwrap_or_default()),
+                claim: unknown.clone(),
+                known: known.join(", "),
+            });
         }
         claims.retain(|c| named.is_empty() || named.contains(&c.id));
         figures.retain(|f| claims.iter().any(|c| c.concerns(f)));
@@ -225,7 +213,7 @@ pub fn reproduce(
         let only_used = index > 0 && wanted.claims.is_some();
         let why_not = |c: &Claim| c.skipped(name, &all).map(Unjudged::to_string);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
-            claims.iter().filter(|c| part.has(c)).partition(|c| why_not(c).is_none());
+            claims.iter().partition(|c| why_not(c).is_none());
         // Beside other hosts, the first one's verdicts are those of all its repetitions.
         let few = wanted.short && (index > 0 || hosts.len() == 1);
         let mut made = Made::new();
