@@ -165,3 +165,13 @@ fn without_any_run_there_is_no_reproduction() {
     assert_eq!((host.as_str(), error.kind), ("sim", HostErrorKind::TooSlow));
     assert_eq!((error.why.as_str(), error.help.as_deref()), ("too slow", Some("wait")));
 }
+
+/// The short form makes no runs of HD's Figure 3: it is not drawn, and that is no error.
+#[test]
+fn a_figure_without_runs_is_not_drawn() {
+    let options = RunOptions::default();
+    let on = RunsOn { host: &Simulator, options: &options, repeat: None, kept: None };
+    let wanted = Wanted { figure: Some("3".to_owned()), short: true, ..Wanted::default() };
+    let reproduction = reproduce("hd", &wanted, &[on], &|_, _, _| {}).expect("no error");
+    assert!(reproduction.verdicts().next().is_none());
+}

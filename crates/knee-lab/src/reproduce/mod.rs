@@ -253,7 +253,11 @@ pub fn reproduce(
         };
         let of_figures = cases[..figures.len()].iter();
         let plotted = of_figures
-            .map(|cases| if only_used { Ok(unplotted(cases)) } else { plot(cases, &formulas) })
+            .map(|cases| {
+                // The short form may leave out all runs of a figure.
+                let not_run = cases.figure.scenario.is_some() && cases.cases.is_empty();
+                if only_used || not_run { Ok(unplotted(cases)) } else { plot(cases, &formulas) }
+            })
             .collect::<Result<_, _>>()
             .map_err(ReproduceError::PlotKind)?;
         reproduction.skipped.extend(
