@@ -6,7 +6,13 @@ use knee_lab::reproduce::{
 };
 use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
 use knee_sim::Simulator;
-use std::{collections::BTreeSet, sync::Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 /// The simulator by some name, with something else in place of its runs.
 struct Fake<F> {
@@ -164,6 +170,46 @@ fn without_any_run_there_is_no_reproduction() {
     };
     assert_eq!((host.as_str(), error.kind), ("sim", HostErrorKind::TooSlow));
     assert_eq!((error.why.as_str(), error.help.as_deref()), ("too slow", Some("wait")));
+}
+
+/// Of Figure 7's 13 senders, Linux's TCP is given the two that claims use, with the ACKs that it can send.
+#[test]
+fn what_a_host_leaves_out_is_run_when_all_values_are_asked_for() {
+    let runs = |name, all_values| {
+        let seen = AtomicUsize::new(0);
+        let run = |_: &RunSpec, _: &RunOptions| {
+            seen.fetch_add(1, Ordering::Relaxed);
+            Err(HostError::new(HostErrorKind::TooSlow, "too slow"))
+        };
+        let host = Fake { name, run };
+        let options = RunOptions::default();
+        let on = RunsOn { host: &host, options: &options, repeat: Some(1), kept: None };
+        let wanted = Wanted { figure: Some("7".to_owned()), all_values, ..Wanted::default() };
+        let reproduction = reproduce("chd", &wanted, &[on], &|_, _, _| {});
+        assert!(matches!(reproduction, Err(ReproduceError::AllFailed { .. })));
+        seen.into_inner()
+    };
+    assert_eq!(["sim", "kernel", "vm"].map(|name| runs(name, false)), [78, 4, 4]);
+    assert_eq!(runs("vm", true), 78);
+}
+
+/// No claim uses what is left out on Linux's TCP: on a simulator by that name, all formulas have their runs.
+#[test]
+fn claims_use_nothing_that_is_left_out_on_linux() {
+    let run = |spec: &RunSpec, options: &RunOptions| Simulator.run(spec, options);
+    let host = Fake { name: "vm", run };
+    let options = RunOptions::default();
+    for paper in ["chd", "htcp"] {
+        let on = RunsOn { host: &host, options: &options, repeat: Some(1), kept: None };
+        let reproduction = reproduce(paper, &Wanted::default(), &[on], &|_, _, _| {}).unwrap();
+        let failed: Vec<_> = reproduction
+            .verdicts()
+            .filter(|v| v.measured.n == 0)
+            .map(|v| (v.id.as_str(), v.reason.as_deref()))
+            .collect();
+        assert!(reproduction.verdicts().count() > 10);
+        assert_eq!(failed, []);
+    }
 }
 
 /// The short form makes no runs of HD's Figure 3: it is not drawn, and that is no error.

@@ -20,12 +20,6 @@ pub trait Host: Send + Sync {
     /// What a run on it is doing, for progress: `simulating`.
     fn doing(&self) -> &'static str;
 
-    /// Whether a run takes as long as its spec says, however fast the machine is. Such a run can
-    /// fail with [`HostErrorKind::TooSlow`].
-    fn keeps_real_time(&self) -> bool {
-        false
-    }
-
     /// How many runs to begin at once unless the user gives a number; none: one for each core.
     fn runs_at_once(&self) -> Option<usize> {
         None

@@ -43,10 +43,6 @@ impl Host for Kernel {
         "running"
     }
 
-    fn keeps_real_time(&self) -> bool {
-        true
-    }
-
     fn runs_at_once(&self) -> Option<usize> {
         Some(RUNS_AT_ONCE)
     }

@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// they use, without figures
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     claim: Vec<String>,
+    /// Also the runs that the paper's files leave out on a host: readings of the paper that no claim uses
+    #[arg(long)]
+    all_values: bool,
     /// Number of repetitions, in place of the scenarios' own
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
@@ -74,7 +77,12 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
         }
         named => Some(named.to_vec()),
     };
-    let wanted = Wanted { figure: args.figure.clone(), claims: of_claims, short: args.short };
+    let wanted = Wanted {
+        figure: args.figure.clone(),
+        claims: of_claims,
+        short: args.short,
+        all_values: args.all_values,
+    };
     interrupt::abandons(results.abandon())?;
     let kept = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let mut reproductions = Vec::new();

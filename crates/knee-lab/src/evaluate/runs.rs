@@ -44,7 +44,7 @@ impl Point {
 
 /// The points of `criterion`, those of the quick form alone if asked for.
 pub(super) fn points(criterion: &Criterion, host: &dyn Host, quick: bool) -> Vec<Point> {
-    let axes = Part { host, short: quick }.of_axes(&criterion.axes);
+    let axes = Part { host, short: quick, all_values: false }.of_axes(&criterion.axes);
     combinations(&criterion.set, &axes)
         .into_iter()
         .map(|(names, sets)| Point {

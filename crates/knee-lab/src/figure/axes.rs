@@ -14,8 +14,8 @@ pub struct Axis {
     pub set: Option<String>,
     /// Values; the first is meant where none is named.
     pub values: Vec<AxisValue>,
-    /// Names of those that are run on hosts that keep real time; all, if not given.
-    pub real_time: Option<Vec<toml::Value>>,
+    /// Names of those that are run on Linux's TCP; all, if not given.
+    pub linux: Option<Vec<toml::Value>>,
     /// Names of those that are run over QUIC; all, if not given.
     pub quic: Option<Vec<toml::Value>>,
     /// Names of those that are run in the short form; all, if not given.
@@ -73,6 +73,8 @@ pub fn plain_name(value: &toml::Value) -> String {
 pub(crate) struct Part<'a> {
     pub host: &'a dyn Host,
     pub short: bool,
+    /// Also the values that are left out on this host.
+    pub all_values: bool,
 }
 
 impl Part<'_> {
@@ -80,11 +82,12 @@ impl Part<'_> {
     pub(crate) fn of_axes(self, axes: &[Axis]) -> Vec<Axis> {
         let mut axes = axes.to_vec();
         for axis in &mut axes {
-            let lists = [
-                (self.host.keeps_real_time(), &axis.real_time),
-                (self.host.name() == "quic", &axis.quic),
-                (self.short, &axis.short),
-            ];
+            let of_host = match self.host.name() {
+                "kernel" | "vm" => &axis.linux,
+                "quic" => &axis.quic,
+                _ => &None,
+            };
+            let lists = [(!self.all_values, of_host), (self.short, &axis.short)];
             for names in lists.into_iter().filter_map(|(applies, l)| l.as_ref().filter(|_| applies))
             {
                 let names: Vec<String> = names.iter().map(plain_name).collect();

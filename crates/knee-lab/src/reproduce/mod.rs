@@ -67,6 +67,8 @@ pub struct Wanted {
     pub claims: Option<Vec<String>>,
     /// Only the runs and claims of the short form.
     pub short: bool,
+    /// Also the runs that the paper's files leave out on a host.
+    pub all_values: bool,
 }
 
 /// Why a paper could not be reproduced.
@@ -209,7 +211,7 @@ pub fn reproduce(
     let mut reproduction = Reproduction { paper, hosts: Vec::new(), skipped: Vec::new() };
     for (index, on) in hosts.iter().enumerate() {
         let name = on.host.name();
-        let part = Part { host: on.host, short: wanted.short };
+        let part = Part { host: on.host, short: wanted.short, all_values: wanted.all_values };
         let only_used = index > 0 && wanted.claims.is_some();
         let why_not = |c: &Claim| c.skipped(name, &all).map(Unjudged::to_string);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =

@@ -300,7 +300,7 @@ mod tests {
         let cause = "set = { \"flow.0.cc\" = \"vegas\" }\naxes = { cc = [\"chd\", \"hd\"] }";
         let claims = parsed(&with_cause(false, cause)).expect("claims");
         let (paper, _) = load("chd").expect("the paper");
-        let part = Part { host: &knee_sim::Simulator, short: false };
+        let part = Part { host: &knee_sim::Simulator, short: false, all_values: false };
         let (id, figure) = part.changed(&claims[0], &paper.figures).expect("a cause");
         let names = |axis: &Axis| axis.values.iter().map(AxisValue::name).collect::<Vec<_>>();
         let names: Vec<Vec<String>> = figure.axes.iter().map(names).collect();
