@@ -172,7 +172,7 @@ fn without_any_run_there_is_no_reproduction() {
     assert_eq!((error.why.as_str(), error.help.as_deref()), ("too slow", Some("wait")));
 }
 
-/// Of Figure 7's 13 senders, Linux's TCP is given the two that claims use, with the ACKs that it can send.
+/// Of Figure 7's 13 senders, Linux's TCP is given the two that claims use, and delayed ACKs alone.
 #[test]
 fn what_a_host_leaves_out_is_run_when_all_values_are_asked_for() {
     let runs = |name, all_values| {
