@@ -199,7 +199,7 @@ fn claims_use_nothing_that_is_left_out_on_linux() {
     let run = |spec: &RunSpec, options: &RunOptions| Simulator.run(spec, options);
     let host = Fake { name: "vm", run };
     let options = RunOptions::default();
-    for paper in ["chd", "htcp"] {
+    for paper in ["chd", "htcp", "hd"] {
         let on = RunsOn { host: &host, options: &options, repeat: Some(1), kept: None };
         let reproduction = reproduce(paper, &Wanted::default(), &[on], &|_, _, _| {}).unwrap();
         let failed: Vec<_> = reproduction
@@ -207,7 +207,7 @@ fn claims_use_nothing_that_is_left_out_on_linux() {
             .filter(|v| v.measured.n == 0)
             .map(|v| (v.id.as_str(), v.reason.as_deref()))
             .collect();
-        assert!(reproduction.verdicts().count() > 10);
+        assert!(reproduction.verdicts().next().is_some());
         assert_eq!(failed, []);
     }
 }

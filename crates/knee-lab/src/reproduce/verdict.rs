@@ -156,9 +156,15 @@ impl Verdict {
         }
     }
 
-    /// Whether reality is not as the repository records it.
+    /// Whether its formula fails where there are runs.
+    fn is_broken(&self) -> bool {
+        self.holds == Some(false) && self.measured.n == 0
+    }
+
+    /// Whether reality is not as the repository records it. A formula that fails never agrees.
     pub fn differs(&self) -> bool {
-        self.cause.as_ref().is_some_and(|c| c.shown == Some(false))
+        self.is_broken()
+            || self.cause.as_ref().is_some_and(|c| c.shown == Some(false))
             || matches!((self.holds, self.recorded_holds), (Some(found), Some(recorded)) if found != recorded)
     }
 
@@ -176,6 +182,7 @@ impl Verdict {
     pub fn word(&self) -> &'static str {
         match (self.holds, self.recorded_holds) {
             (None, _) => "not judged",
+            _ if self.is_broken() => "cannot be evaluated",
             (Some(true), Some(true)) => "holds",
             (Some(false), Some(false)) => match self.cause.as_ref().map(|cause| cause.shown) {
                 Some(Some(true)) => "explained",
@@ -299,6 +306,9 @@ mod tests {
         let v = judged(guard, vec![window(15)]);
         assert_eq!(v.holds, Some(false));
         assert!(v.reason.as_deref().is_some_and(|r| r.contains("no flow 9")), "{:?}", v.reason);
+        // That it does not hold on record either is no agreement.
+        let v = Verdict { recorded_holds: Some(false), ..v };
+        assert_eq!((v.differs(), v.word()), (true, "cannot be evaluated"));
     }
 
     #[test]
@@ -366,7 +376,8 @@ mod tests {
         let v = explained(&quantity.replace('\'', "\\\""), &late);
         assert_eq!(state(&v), (no, yes, true, false, false, "explained"));
         let failed = formulas(vec![Err("late".to_owned())]);
-        let v = Verdict { holds: no, ..explained(&quantity.replace('\'', "\\\""), &failed) };
+        let v = explained(&quantity.replace('\'', "\\\""), &failed);
+        let v = Verdict { holds: no, measured: Spread::of(&[8.0]), ..v };
         let told = "does not hold; its cause could not be judged";
         assert_eq!(state(&v), (no, None, false, false, true, told));
     }
