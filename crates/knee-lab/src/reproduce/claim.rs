@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::{borrow::Cow, collections::BTreeMap, iter, num::NonZeroU32};
 
 /// The host that a claim's `holds` and `reason` are about.
-const SIMULATOR: &str = "sim";
+pub(super) const SIMULATOR: &str = "sim";
 
 /// Header of the table of a claim's cause.
 pub(super) const CAUSE: &str = "[claim.cause]";
@@ -43,6 +43,10 @@ pub struct Claim {
     /// What was found on other hosts, by their names; nothing is recorded of those not given.
     #[serde(default)]
     pub found: BTreeMap<String, Found>,
+    /// How many repetitions it takes to judge it on a host, where few do not tell, by the host's name. A
+    /// verdict from fewer is not held against the record.
+    #[serde(default)]
+    pub repetitions: BTreeMap<String, NonZeroU32>,
     /// The number of runs from which the short form judges it, enough to tell; none: it is left out there.
     pub short: Option<NonZeroU32>,
     /// Settings under which it is judged, and other remarks.
@@ -96,6 +100,11 @@ impl Claim {
             Some(Found::Fails(reason)) => (Some(false), Some(reason.clone())),
             Some(Found::Skip(_)) | None => (None, None),
         }
+    }
+
+    /// How many repetitions it takes to judge it on the host called `host`.
+    pub(super) fn repetitions_needed(&self, host: &str) -> u32 {
+        self.repetitions.get(host).map_or(1, |n| n.get())
     }
 
     /// Whether it is of `figure`, or a formula of it or of its cause names that.

@@ -461,14 +461,19 @@ impl Reproduction {
     /// Why verdicts are not what the paper says: host named if there are several.
     fn reasons(&self, wanted: impl Fn(&Verdict) -> bool) -> Vec<String> {
         let several = self.hosts.len() > 1;
-        let of = |v: &&Verdict| (v.holds != Some(true) || v.differs()) && wanted(v);
+        let of =
+            |v: &&Verdict| (v.holds != Some(true) || v.differs() || v.from_too_few()) && wanted(v);
         self.verdicts()
             .filter(of)
             .map(|v| {
                 let host = if several { format!(" ({})", v.host) } else { String::new() };
                 let reason = v.reason.as_deref().unwrap_or("no reason is recorded");
+                let few = match v.from_too_few() {
+                    true => format!(" ({} of {})", v.measured.n, v.repetitions_needed),
+                    false => String::new(),
+                };
                 let cause = v.cause.as_ref().map(|c| format!("\n{}", shown(c))).unwrap_or_default();
-                format!("{}{host} {}: {}{cause}", v.id, v.word(), reason.trim())
+                format!("{}{host} {}{few}: {}{cause}", v.id, v.word(), reason.trim())
             })
             .collect()
     }
@@ -503,10 +508,15 @@ impl Reproduction {
                 },
                 count(Verdict::differs)
             );
-            let _ = match count(Verdict::untold) {
-                0 => writeln!(text),
-                n => writeln!(text, "; {n} could not be judged"),
-            };
+            for (n, what) in [
+                (count(Verdict::from_too_few), "cannot be told from so few repetitions"),
+                (count(Verdict::untold), "could not be judged"),
+            ] {
+                if n > 0 {
+                    let _ = write!(text, "; {n} {what}");
+                }
+            }
+            text.push('\n');
             if let Some(failures) = &host.failures {
                 let _ = writeln!(text, "{of}{failures}");
             }
@@ -627,6 +637,7 @@ mod tests {
             unit: "ms".to_owned(),
             holds: Some(holds),
             recorded_holds: Some(holds),
+            repetitions_needed: 1,
             reason: (!holds).then(|| "as tried".to_owned()),
             host: "sim".to_owned(),
             note: String::new(),

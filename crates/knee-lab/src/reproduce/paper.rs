@@ -1,6 +1,6 @@
 //! A paper as data: its figures (`paper.toml`) and its claims (`claims.toml`).
 
-use super::claim::{CAUSE, Cause, Claim};
+use super::claim::{CAUSE, Cause, Claim, SIMULATOR};
 use crate::{
     figure::{Figure, Unjudged, check_formula},
     files::{FileError, parse, text},
@@ -110,6 +110,14 @@ fn parse_claims(file: &str, text: &str, paper: &Paper) -> Result<Vec<Claim>, Fil
         let of_cause = claim.cause.iter().flat_map(Cause::formulas).map(|of| (true, of));
         for (cause, (key, formula)) in of_claim.map(|of| (false, of)).chain(of_cause) {
             check_formula(formula).map_err(|e| wrong(cause, key, e, FORMULAS))?;
+        }
+        let mut counted = claim.repetitions.keys();
+        if let Some(host) =
+            counted.find(|host| *host != SIMULATOR && !claim.found.contains_key(*host))
+        {
+            let why = format!("no verdict on the host `{host}` is on record");
+            let help = "name `sim`, or a host that `found` names";
+            return Err(wrong(false, &format!("repetitions.{host}"), why, help));
         }
         if let Some(cause) = &claim.cause {
             cause
@@ -221,6 +229,23 @@ mod tests {
     fn parsed(text: &str) -> Result<Vec<Claim>, FileError> {
         let (paper, _) = load("chd").expect("the paper");
         parse_claims("chd/claims.toml", text, &paper)
+    }
+
+    /// Repetitions are counted on hosts of which there is a record.
+    #[test]
+    fn repetitions_of_an_unknown_host_are_told() {
+        let with = |more: &str| {
+            let text = with_cause(false, "axes = { recovery = \"sack\" }");
+            parsed(&text.replacen("holds = false\n", &format!("holds = false\n{more}\n"), 1))
+        };
+        let claims = with("found.vm = \"holds\"\nrepetitions.vm = 10\nrepetitions.sim = 2");
+        let claims = claims.expect("claims");
+        let needed = ["vm", "sim", "quic"].map(|host| claims[0].repetitions_needed(host));
+        assert_eq!(needed, [10, 2, 1]);
+        let e = with("found.quic = \"holds\"\nrepetitions.vm = 10").expect_err("no such record");
+        assert_eq!((e.file.as_str(), e.line), ("chd/claims.toml", Some(12)));
+        assert!(e.why.contains("C17: repetitions.vm: no verdict on the host `vm`"), "{}", e.why);
+        assert!(e.help.contains("that `found` names"), "{}", e.help);
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub struct Verdict {
     pub holds: Option<bool>,
     /// Whether the repository records it as holding on this host; `null` if it records nothing.
     pub recorded_holds: Option<bool>,
+    /// How many repetitions it takes to judge it on this host. A verdict from fewer is not held against the
+    /// record.
+    pub repetitions_needed: u32,
     /// Why it does not hold, from the record; or what went wrong in evaluating it.
     pub reason: Option<String>,
     /// What ran it.
@@ -149,6 +152,7 @@ impl Verdict {
             unit: claim.unit.clone(),
             holds: judged.holds,
             recorded_holds,
+            repetitions_needed: claim.repetitions_needed(host),
             reason: judged.trouble.or(reason),
             host: host.to_owned(),
             note: claim.note.clone(),
@@ -161,11 +165,23 @@ impl Verdict {
         self.holds == Some(false) && self.measured.n == 0
     }
 
+    /// Whether what was found is not what the repository records, from however few repetitions.
+    fn contradicts(&self) -> bool {
+        matches!((self.holds, self.recorded_holds), (Some(found), Some(recorded)) if found != recorded)
+    }
+
+    /// Whether what was found is not what the repository records, but from too few repetitions to tell.
+    pub fn from_too_few(&self) -> bool {
+        !self.is_broken()
+            && self.contradicts()
+            && self.measured.n < self.repetitions_needed as usize
+    }
+
     /// Whether reality is not as the repository records it. A formula that fails never agrees.
     pub fn differs(&self) -> bool {
         self.is_broken()
             || self.cause.as_ref().is_some_and(|c| c.shown == Some(false))
-            || matches!((self.holds, self.recorded_holds), (Some(found), Some(recorded)) if found != recorded)
+            || (self.contradicts() && !self.from_too_few())
     }
 
     /// Whether runs that could tell failed.
@@ -183,6 +199,10 @@ impl Verdict {
         match (self.holds, self.recorded_holds) {
             (None, _) => "not judged",
             _ if self.is_broken() => "cannot be evaluated",
+            (Some(true), _) if self.from_too_few() => "holds, from too few repetitions to tell",
+            (Some(false), _) if self.from_too_few() => {
+                "does not hold, from too few repetitions to tell"
+            }
             (Some(true), Some(true)) => "holds",
             (Some(false), Some(false)) => match self.cause.as_ref().map(|cause| cause.shown) {
                 Some(Some(true)) => "explained",
@@ -326,6 +346,32 @@ mod tests {
         assert_eq!(of(yes, None), (false, "holds, not on record"));
         assert_eq!(of(no, None), (false, "does not hold, not on record"));
         assert_eq!(of(None, yes), (false, "not judged"));
+    }
+
+    /// The record, which is of five repetitions, says that the claim does not hold.
+    #[test]
+    fn few_repetitions_are_not_held_against_the_record() {
+        let of = |windows: &[u32]| {
+            let recorded = Claim { holds: false, ..claim("repetitions.sim = 5\n") };
+            let (paper, _) = load("chd").expect("the paper");
+            let records = windows.iter().map(|pkts| window(*pkts)).collect();
+            let v = Verdict::of(&paper, &recorded, "sim", &formulas(records), None);
+            (v.differs(), v.word())
+        };
+        let holds = "holds, from too few repetitions to tell";
+        assert_eq!(of(&[15, 15, 15, 15]), (false, holds));
+        assert_eq!(of(&[15, 15, 15, 15, 15]), (true, "holds, against the record"));
+        assert_eq!(of(&[9]), (false, "does not hold"));
+        let v = judged("repetitions.sim = 5\n", vec![window(9)]);
+        let fails = "does not hold, from too few repetitions to tell";
+        assert_eq!((v.differs(), v.word()), (false, fails));
+        // Those of another host say nothing.
+        let v = judged("repetitions.vm = 5\n", vec![window(9)]);
+        assert_eq!((v.differs(), v.word()), (true, "does not hold, against the record"));
+        // A formula that fails is no matter of repetitions.
+        let v =
+            judged("repetitions.sim = 5\nguard = \"run(#{}).window(9, 0) > 0\"", vec![window(15)]);
+        assert_eq!((v.differs(), v.word()), (true, "cannot be evaluated"));
     }
 
     /// A claim that does not hold (a window of 8), with a cause whose runs are those of figure 2: a
