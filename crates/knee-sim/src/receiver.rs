@@ -32,6 +32,8 @@ pub(crate) struct Receiver {
     ranges: Vec<(u32, u32)>,
     /// A segment of each of the ranges that changed last, latest first.
     recent: [u32; 3],
+    /// Those are the highest ranges, in this order, as long as what arrives is new to the sender.
+    recent_are_highest: bool,
     /// Where the application writes transfers that end.
     transfers: Option<Box<Transfers>>,
     pub(crate) delivered_bytes: u64,
@@ -85,6 +87,7 @@ impl Receiver {
             delack_due_ns: NEVER,
             ranges: Vec::new(),
             recent: [NONE; 3],
+            recent_are_highest: true,
             transfers: None,
             delivered_bytes: 0,
             delivered_pkts: 0,
@@ -201,6 +204,21 @@ impl Receiver {
 
     /// Puts an out-of-order segment into its range; false if it was there.
     fn insert(&mut self, number: u32) -> bool {
+        match self.ranges.last_mut() {
+            Some(last) if number < last.1 => {
+                if !self.insert_within(number) {
+                    return false;
+                }
+            }
+            Some(last) if last.1 == number => last.1 = number + 1,
+            _ => self.ranges.push((number, number + 1)),
+        }
+        self.recent = [number, self.recent[0], self.recent[1]];
+        true
+    }
+
+    /// The same of one that is not beyond all others.
+    fn insert_within(&mut self, number: u32) -> bool {
         // The first range that ends at or after the segment is the only one it can touch from below.
         let at = self.ranges.partition_point(|&(_, end)| end < number);
         let before = self.ranges.get(at).copied();
@@ -216,7 +234,9 @@ impl Receiver {
             Some((start, _)) if start == number + 1 => self.ranges[at].0 = number,
             _ => self.ranges.insert(at, (number, number + 1)),
         }
-        self.recent = [number, self.recent[0], self.recent[1]];
+        // The lowest one ends where nothing is missing any more, and then is no range.
+        let passes = self.ranges[at].0 == self.next;
+        self.recent_are_highest &= passes || at + 1 == self.ranges.len();
         true
     }
 
@@ -228,25 +248,21 @@ impl Receiver {
 
     /// The SACK blocks to report now.
     #[inline(never)]
-    pub(crate) fn blocks(&self) -> SackBlocks {
-        let Some(&(lowest, _)) = self.ranges.first() else { return NO_BLOCKS };
+    pub(crate) fn blocks(&mut self) -> SackBlocks {
         let mut highest = NO_BLOCKS;
-        for (block, range) in highest.iter_mut().zip(self.ranges.iter().rev()) {
-            *block = *range;
-        }
-        // As long as what arrives is new to the sender, the ranges that changed last are the highest ones.
-        let mut known = 0;
-        for number in self.recent {
-            if number < lowest || number == NONE {
-                continue;
+        match self.ranges.last_chunk() {
+            Some(&[third, second, first]) => highest = [first, second, third],
+            None => {
+                let highest_first = self.ranges.iter().rev();
+                highest.iter_mut().zip(highest_first).for_each(|(block, range)| *block = *range);
             }
-            let place = highest.iter().take_while(|(start, _)| number < *start).count();
-            if place > known {
-                return self.latest_blocks();
-            }
-            known += usize::from(place == known);
         }
-        highest
+        if self.recent_are_highest {
+            return highest;
+        }
+        let blocks = self.latest_blocks();
+        self.recent_are_highest = blocks == highest;
+        blocks
     }
 
     /// The blocks, wherever the latest arrivals were.

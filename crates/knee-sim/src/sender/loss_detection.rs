@@ -239,7 +239,7 @@ mod tests {
         let mut board = Scoreboard::default();
         (0..5).for_each(|now_ns| _ = board.push(now_ns));
         let mut news = board.acknowledge(0, 44);
-        board.sack(&[(4, 5)], 44, &mut news);
+        board.sack(&[(4, 5), (0, 0), (0, 0)], 44, &mut news);
         let found = board.mark_lost(44, 2);
         assert_eq!(found, Losses { marked_pkts: 3, again: false, next_ns: 45 });
         assert_eq!(board.mark_lost(45, 2), Losses { marked_pkts: 1, again: false, next_ns: NEVER });

@@ -2,6 +2,7 @@
 //! SACK blocks of RFC 2018. What is lost is judged in `loss_detection`.
 
 use super::rack::Rack;
+use crate::packet::SackBlocks;
 use knee_net::Ring;
 use knee_run::prefetch;
 
@@ -57,8 +58,8 @@ pub(super) struct Scoreboard {
     /// End of the highest segment that was SACKed (RFC 8985 `RACK.fack`, where it tells something).
     sacked_end: u32,
     pub(super) rack: Rack,
-    /// Blocks that were processed, so that long ones are not walked again with every ACK.
-    known: [(u32, u32); 4],
+    /// The blocks of the ACK before, so that long ones are not walked again with every ACK.
+    known: SackBlocks,
 }
 
 impl Scoreboard {
@@ -161,39 +162,24 @@ impl Scoreboard {
     }
 
     /// Takes SACK blocks in.
-    pub(super) fn sack(&mut self, blocks: &[(u32, u32)], now_ns: u64, news: &mut News) {
+    pub(super) fn sack(&mut self, blocks: &SackBlocks, now_ns: u64, news: &mut News) {
         // What one ACK reports is in order: the ACKs before it may be lost.
         let before_end = self.sacked_end;
+        let before = std::mem::replace(&mut self.known, *blocks);
+        let (una, nxt) = (self.una, self.nxt());
         for &(start, end) in blocks {
-            if end == 0 {
-                break; // nor are those behind it used
+            // Choices, not branches: which of the blocks is known is as good as random. One that is not
+            // used is empty.
+            let (mut from, mut to) = (start.max(una), end.min(nxt));
+            self.sacked_end = self.sacked_end.max(to);
+            for (known_start, known_end) in before {
+                from = if (known_start <= from) & (from < known_end) { known_end } else { from };
+                to = if (known_start < to) & (to <= known_end) { known_start } else { to };
             }
-            let (start, end) = (start.max(self.una), end.min(self.nxt()));
-            if start >= end {
-                continue;
-            }
-            let (mut from, mut to) = (start, end);
-            for &(known_start, known_end) in &self.known {
-                if known_start <= from && from < known_end {
-                    from = known_end;
-                }
-                if known_start < to && to <= known_end {
-                    to = known_start;
-                }
-            }
-            for number in from..to.max(from) {
+            for number in from..to {
                 self.sack_one(number, before_end, now_ns, news);
             }
-            self.sacked_end = self.sacked_end.max(end);
-            self.remember((start, end));
         }
-    }
-
-    fn remember(&mut self, block: (u32, u32)) {
-        let inside = |k: &(u32, u32)| block.0 <= k.0 && k.1 <= block.1;
-        let slot = self.known.iter().position(inside).unwrap_or(self.known.len() - 1);
-        self.known[..=slot].rotate_right(1);
-        self.known[0] = block;
     }
 
     fn sack_one(&mut self, number: u32, before_end: u32, now_ns: u64, news: &mut News) {
