@@ -32,7 +32,8 @@ pub(crate) struct Receiver {
     ranges: Vec<(u32, u32)>,
     /// A segment of each of the ranges that changed last, latest first.
     recent: [u32; 3],
-    /// Those are the highest ranges, in this order, as long as what arrives is new to the sender.
+    /// Those of them that still are ranges are the highest ones, the highest first. So it is as long as what
+    /// arrives is new to the sender; if false, [`Self::blocks`] finds out.
     recent_are_highest: bool,
     /// Where the application writes transfers that end.
     transfers: Option<Box<Transfers>>,
@@ -217,26 +218,27 @@ impl Receiver {
         true
     }
 
-    /// The same of one that is not beyond all others.
+    /// The same of a segment before the end of the highest range.
     fn insert_within(&mut self, number: u32) -> bool {
         // The first range that ends at or after the segment is the only one it can touch from below.
         let at = self.ranges.partition_point(|&(_, end)| end < number);
-        let before = self.ranges.get(at).copied();
-        match before {
-            Some((start, end)) if start <= number && number < end => return false,
-            Some((start, end)) if end == number => {
-                self.ranges[at].1 = number + 1;
-                if self.ranges.get(at + 1).is_some_and(|r| r.0 == number + 1) {
-                    self.ranges[at].1 = self.ranges.remove(at + 1).1;
-                }
-                debug_assert!(start < number);
-            }
-            Some((start, _)) if start == number + 1 => self.ranges[at].0 = number,
-            _ => self.ranges.insert(at, (number, number + 1)),
+        let (start, end) = self.ranges[at];
+        if start <= number && number < end {
+            return false;
         }
-        // The lowest one ends where nothing is missing any more, and then is no range.
-        let passes = self.ranges[at].0 == self.next;
-        self.recent_are_highest &= passes || at + 1 == self.ranges.len();
+        if end == number {
+            self.ranges[at].1 = number + 1;
+            if self.ranges.get(at + 1).is_some_and(|r| r.0 == number + 1) {
+                self.ranges[at].1 = self.ranges.remove(at + 1).1;
+            }
+        } else if start == number + 1 {
+            self.ranges[at].0 = number;
+        } else {
+            self.ranges.insert(at, (number, number + 1));
+        }
+        // A range that begins with what is missing next is about to be delivered: it is none for long.
+        let is_delivered = self.ranges[at].0 == self.next;
+        self.recent_are_highest &= is_delivered || at + 1 == self.ranges.len();
         true
     }
 

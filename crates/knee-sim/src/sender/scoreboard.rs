@@ -168,8 +168,7 @@ impl Scoreboard {
         let before = std::mem::replace(&mut self.known, *blocks);
         let (una, nxt) = (self.una, self.nxt());
         for &(start, end) in blocks {
-            // Choices, not branches: which of the blocks is known is as good as random. One that is not
-            // used is empty.
+            // Without branches: which of the blocks are known is as good as random. Unused ones are empty.
             let (mut from, mut to) = (start.max(una), end.min(nxt));
             self.sacked_end = self.sacked_end.max(to);
             for (known_start, known_end) in before {
