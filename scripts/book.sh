@@ -167,6 +167,9 @@ complain() {
 }
 while read -r page; do
 	[[ $page == SUMMARY.md ]] || grep -qF "($page)" "$src/SUMMARY.md" || complain "docs/SUMMARY.md: $page is missing"
+	# The index names those that are not listed on a page of their own.
+	[[ $page == */* || $page == SUMMARY.md || $page == README.md ]] ||
+		grep -qF "($page)" "$src/README.md" || complain "docs/README.md: $page is missing"
 done < <(cd "$src" && find . -name '*.md' -printf '%P\n')
 while read -r page; do
 	while read -r link; do
