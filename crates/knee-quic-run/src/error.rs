@@ -74,10 +74,10 @@ impl Error {
     pub fn help(&self) -> Option<&'static str> {
         match self {
             Self::KernelOnly { .. } => {
-                Some("choose one of Knee's algorithms, or run it with --host kernel")
+                Some("choose one of Knee's algorithms, or run it with --host kernel or vm")
             }
             Self::TooLong { .. } => Some("shorten the run or lower the rate"),
-            Self::Qlog { .. } => Some("give a folder that exists and has room"),
+            Self::Qlog { .. } => Some("free some room, or choose another folder"),
             Self::Broken(broken) => Some(broken.help()),
             Self::Unsupported { .. } | Self::Connection { .. } | Self::Tls(_) => None,
         }

@@ -20,6 +20,7 @@ use quinn_proto::{
     Incoming, QlogStream, ReadableError, ServerConfig, StreamEvent, StreamId, VarInt, WriteError,
 };
 use std::{
+    collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
     sync::{Arc, LazyLock, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -198,8 +199,10 @@ pub struct Sender {
 pub struct Receiver {
     peer: Peer,
     stream: Option<StreamId>,
-    /// Data that arrived in order and were handed to the application.
+    /// Data that arrived, up to the first that did not.
     pub delivered_bytes: u64,
+    /// What arrived beyond that: the end of each piece by its beginning.
+    ahead: BTreeMap<u64, u64>,
 }
 
 /// What makes the ends of flow `index` of a run.
@@ -268,7 +271,7 @@ impl Maker {
         let random = self.random("quic receiver", index);
         let endpoint = endpoint(terms, Some(Arc::new(config)), random);
         let peer = Peer { endpoint, connection: None, remote, buffer: Vec::new() };
-        Receiver { peer, stream: None, delivered_bytes: 0 }
+        Receiver { peer, stream: None, delivered_bytes: 0, ahead: BTreeMap::new() }
     }
 }
 
@@ -413,23 +416,29 @@ impl Receiver {
         }
     }
 
-    /// Reads all that is there.
+    /// Reads all that is there, in whatever order: of what an ordered reader leaves, quinn keeps at most
+    /// 1024 pieces, and ends the connection where there would be more.
     fn read(&mut self) -> Result<(), Failed> {
         let (Some(id), Some((_, connection))) = (self.stream, &mut self.peer.connection) else {
             return Ok(());
         };
         let mut stream = connection.recv_stream(id);
-        let mut chunks = match stream.read(true) {
+        let mut chunks = match stream.read(false) {
             Ok(chunks) => chunks,
             Err(ReadableError::ClosedStream) => return Ok(()),
             Err(error) => return Err(Failed::new(error)),
         };
         // Until no more is there, or the stream has ended.
         while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-            if !is_pattern(self.delivered_bytes, &chunk.bytes) {
+            if !is_pattern(chunk.offset, &chunk.bytes) {
                 return Err(Failed::new("other data arrived than were sent"));
             }
-            self.delivered_bytes += chunk.bytes.len() as u64;
+            if !chunk.bytes.is_empty() {
+                self.ahead.insert(chunk.offset, chunk.offset + chunk.bytes.len() as u64);
+            }
+        }
+        while let Some(end) = self.ahead.remove(&self.delivered_bytes) {
+            self.delivered_bytes = end;
         }
         // Its credit goes out with the next packet, which is polled for anyway.
         let _ = chunks.finalize();

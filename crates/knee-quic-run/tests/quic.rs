@@ -5,8 +5,8 @@ mod common;
 use common::{MS, S, bulk, run, spec, tcp, ten_mbit};
 use knee_quic_run::Error;
 use knee_run::{
-    Aqm, Call, Cc, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, RecordSpec,
-    RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
+    Aqm, Call, Cc, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, PathSpec,
+    QueueLimit, RecordSpec, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
 };
 
 /// Data in a full packet: 1500 B without 28 of IP and UDP, 33 of QUIC.
@@ -139,6 +139,17 @@ fn the_same_packets_are_lost_as_in_the_simulator() {
     let both = quic.len().min(sim.len());
     assert!(both > 20);
     assert_eq!(quic[..both], sim[..both]);
+}
+
+/// Slow start on a long fat path loses every second packet for a while: more gaps at once than quinn keeps
+/// pieces for an application that reads in order (1024).
+#[test]
+fn thousands_of_gaps_at_once_are_repaired() {
+    let path = PathSpec::symmetric(100_000_000, 200 * MS, QueueLimit::Packets(700));
+    let record = run(&spec(path, 4 * S, vec![bulk("newreno")]));
+    conserved(&record);
+    let counters = record.flows[0].counters;
+    assert!(counters.retransmitted_pkts > 2048, "{counters:?}");
 }
 
 #[test]

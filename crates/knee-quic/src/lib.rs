@@ -21,3 +21,4 @@ mod position;
 pub use algorithm::Observer;
 pub use config::{CongestionControl, Error};
 pub use controller::Controller;
+pub use knee_cc::{CallRecord, Params};
