@@ -80,6 +80,11 @@ impl Set {
         &self.argument
     }
 
+    /// The keys that lead to the value.
+    pub fn path(&self) -> &[String] {
+        &self.path
+    }
+
     /// Puts the value into `document`, whether or not that makes a scenario.
     ///
     /// # Errors
@@ -97,10 +102,6 @@ impl Set {
             Some(place) => (&place.name, &place.text),
             None => ("--set", &self.argument),
         }
-    }
-
-    pub(super) fn path(&self) -> &[String] {
-        &self.path
     }
 
     pub(super) fn span(&self, on: On) -> Range<usize> {

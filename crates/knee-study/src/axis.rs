@@ -73,6 +73,19 @@ impl AxisColumn {
         Self { key: key.to_owned(), name, cells: Cells::Text(labels.clone()), labels }
     }
 
+    /// The first value that is there before, however it was written: its index and label.
+    pub(crate) fn twice(&self) -> Option<(usize, &str)> {
+        fn first<T: PartialEq>(all: &[T]) -> Option<usize> {
+            (1..all.len()).find(|i| all[..*i].contains(&all[*i]))
+        }
+        let index = match &self.cells {
+            Cells::Integer(all) => first(all),
+            Cells::Number(all) => first(all),
+            Cells::Text(all) => first(all),
+        }?;
+        Some((index, &self.labels[index]))
+    }
+
     /// Number at point `index`, if it is one.
     pub fn number(&self, index: usize) -> Option<f64> {
         match &self.cells {

@@ -1,7 +1,7 @@
 //! A report on a data set: a measure over one axis as charts, over two as heat maps; a panel for each
 //! combination of the others.
 
-use crate::{dataset::DataSet, error::StudyError};
+use crate::{axis::AxisColumn, dataset::DataSet, error::StudyError};
 use arrow_array::{Array, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
 use knee_report::{
     chart::{Axis, Chart, Point, Series, Style},
@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 /// Most rows or columns of a heat map.
 const SIDE_MAX: usize = 40;
+/// Fewer values of an axis than this are named where another one was asked for.
+const NAMED_MAX: usize = 20;
 /// Most panels.
 const PANELS_MAX: usize = 60;
 
@@ -50,11 +52,12 @@ impl Key {
         }
     }
 
-    fn is(&self, text: &str) -> bool {
-        match self {
-            Self::Number(n) => text.parse() == Ok(*n),
-            Self::Text(own) => own == text,
-        }
+    /// What `text` may mean in `column`: text, a number in the column's unit, or one with a unit of its own.
+    fn meant(column: &str, text: &str) -> Vec<Self> {
+        let written = AxisColumn::new("", &[text.into()]);
+        let in_unit = written.number(0).filter(|_| column.ends_with(&written.name));
+        let numbers = text.parse().ok().into_iter().chain(in_unit).map(Self::Number);
+        numbers.chain([Self::Text(text.to_owned())]).collect()
     }
 }
 
@@ -151,6 +154,10 @@ impl DataSet {
                 order.push(column.clone());
             }
         }
+        if let Some(column) = order.iter().find(|column| over.contains(column)) {
+            let what = format!("`{column}` is shown, and the median is taken over it");
+            return Err(StudyError::new(what, "name it once"));
+        }
         let points = self.points(wanted, order, &only)?;
         if points.values.is_empty() {
             let remedy = "finish some shards first, or show other values";
@@ -196,6 +203,8 @@ impl DataSet {
         let mut points =
             Points { axes: order.into_iter().map(axis).collect(), values: BTreeMap::new() };
         let mut flows: Vec<String> = Vec::new();
+        let fixed = |(name, text): &(String, String)| (axis(name.clone()), Key::meant(name, text));
+        let mut fixed: Vec<(Values, Vec<Key>)> = only.iter().map(fixed).collect();
         for batch in self.read(table)? {
             let batch = batch?;
             let value = measure(&batch, &wanted.value)?;
@@ -205,8 +214,8 @@ impl DataSet {
             };
             let columns =
                 points.axes.iter().map(|a| column(&a.name)).collect::<Result<Vec<_>, _>>()?;
-            let fixed = only.iter().map(|(name, value)| Ok((column(name)?, value)));
-            let fixed = fixed.collect::<Result<Vec<_>, StudyError>>()?;
+            let fixed_columns =
+                fixed.iter().map(|(axis, _)| column(&axis.name)).collect::<Result<Vec<_>, _>>()?;
             for row in 0..batch.num_rows() {
                 if let Some(wanted) = &wanted.flow {
                     let Key::Text(flow) = key_at(column("flow")?, row) else { continue };
@@ -218,7 +227,15 @@ impl DataSet {
                         continue;
                     }
                 }
-                if fixed.iter().any(|(column, value)| !key_at(*column, row).is(value)) {
+                let mut is_shown = true;
+                for ((seen, meant), column) in fixed.iter_mut().zip(&fixed_columns) {
+                    let key = key_at(*column, row);
+                    is_shown &= meant.contains(&key);
+                    if seen.all.len() < NAMED_MAX {
+                        seen.index(key);
+                    }
+                }
+                if !is_shown {
                     continue;
                 }
                 let keys: Vec<Key> = columns.iter().map(|c| key_at(*c, row)).collect();
@@ -232,10 +249,21 @@ impl DataSet {
             Some(flow) if !flows.contains(flow) => {
                 let all: Vec<&str> = flows.iter().map(String::as_str).collect();
                 let what = format!("no flow is called `{flow}`");
-                Err(StudyError::new(what, knee_scenario::known(flow, "there are", &all)))
+                return Err(StudyError::new(what, knee_scenario::known(flow, "there are", &all)));
             }
-            _ => Ok(points),
+            _ => {}
         }
+        for ((seen, meant), (_, text)) in fixed.iter().zip(only) {
+            let none = !seen.all.is_empty() && !seen.all.iter().any(|key| meant.contains(key));
+            if none && seen.all.len() < NAMED_MAX {
+                let all: Vec<String> = seen.all.iter().map(Key::shown).collect();
+                return Err(StudyError::new(
+                    format!("`{}` is never `{text}`", seen.name),
+                    format!("its values are {}", all.join(", ")),
+                ));
+            }
+        }
+        Ok(points)
     }
 }
 

@@ -11,11 +11,11 @@ use knee_scenario::{Scenario, ScenarioError, Set, not_toml, read_text, type_name
 use knee_units::{TIME, clip};
 use sha2::{Digest, Sha256};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toml_edit::{Document, DocumentMut, Item, TableLike, Value};
+use toml_edit::{Datetime, Document, DocumentMut, Item, TableLike, Value};
 
 /// Most runs of a study.
 pub const RUNS_MAX: u64 = 100_000_000;
@@ -160,8 +160,8 @@ impl Study {
             name: name.to_owned(),
             title: owned("title")?,
             description: owned("description")?,
-            date: owned("date")?,
-            license: owned("license")?,
+            date: date(&root)?.map(str::to_owned),
+            license: license(&root)?.map(str::to_owned),
             scenario,
             seeds: seeds(&root)?,
             keep: keep(&root)?,
@@ -231,9 +231,9 @@ impl Study {
         match self.keep.window_s {
             Some((_, to_s)) if to_s * 1e9 > duration_ns as f64 => Err(StudyError::new(
                 format!(
-                    "[keep] window: it ends at {to_s} s, but {} last {}",
-                    self.words(digits),
-                    TIME.show(duration_ns)
+                    "[keep] window: it ends at {to_s} s, but the run ends at {} ({})",
+                    TIME.show(duration_ns),
+                    self.words(digits)
                 ),
                 "end it within the shortest run",
             )),
@@ -376,10 +376,10 @@ impl Study {
     /// Whether the values of `dimension` can make another algorithm run.
     pub(crate) fn changes_algorithms(dimension: &Dimension) -> bool {
         let of_flow = |set: &Set| {
-            let key = set.argument().split('=').next().unwrap_or_default().trim();
-            let steps: Vec<&str> = key.split('.').map(str::trim).collect();
-            steps[0] == "flow"
-                && (steps.len() <= 2 || matches!(steps.last(), Some(&"cc") | Some(&"kind")))
+            let path = set.path();
+            path.first().is_some_and(|first| first == "flow")
+                && (path.len() <= 2
+                    || path.last().is_some_and(|last| last == "cc" || last == "kind"))
         };
         dimension.sets.iter().flatten().any(of_flow)
     }
@@ -475,6 +475,37 @@ fn keep(root: &Table<'_>) -> Read<Kept> {
     Ok(kept)
 }
 
+/// The date, as ISO 8601 has it.
+fn date<'a>(root: &Table<'a>) -> Read<Option<&'a str>> {
+    let date = root.text("date")?;
+    let is_day = |text: &str| {
+        let parsed: Result<Datetime, _> = text.parse();
+        parsed.is_ok_and(|at| at.date.is_some() && at.time.is_none())
+    };
+    match date.filter(|text| !is_day(text)) {
+        None => Ok(date),
+        Some(text) => {
+            let what = format!("date = \"{}\" is not a day", clip(text));
+            Err(root.fault("date", what, "write it as \"2026-05-31\""))
+        }
+    }
+}
+
+/// The address of the licence.
+fn license<'a>(root: &Table<'a>) -> Read<Option<&'a str>> {
+    let license = root.text("license")?;
+    let is_address = |text: &str| ["https://", "http://"].iter().any(|way| text.starts_with(way));
+    match license.filter(|text| !is_address(text)) {
+        None => Ok(license),
+        Some(text) => {
+            let what = format!("license = \"{}\" is not a URL", clip(text));
+            let example =
+                "write its address, such as \"https://creativecommons.org/licenses/by/4.0/\"";
+            Err(root.fault("license", what, example))
+        }
+    }
+}
+
 fn dimensions(root: &Table<'_>) -> Read<Vec<Dimension>> {
     let mut all = Vec::new();
     if let Some(axes) = root.table("axes")? {
@@ -485,14 +516,32 @@ fn dimensions(root: &Table<'_>) -> Read<Vec<Dimension>> {
     for cube in cubes.into_iter().flatten() {
         all.push(hypercube(&root.reader.table(cube, cube.span()))?);
     }
-    let mut seen: BTreeMap<String, ()> = BTreeMap::new();
-    for column in all.iter().flat_map(|d: &Dimension| &d.columns) {
-        if seen.insert(column.key.clone(), ()).is_some() {
-            let what = format!("{} is varied twice", column.key);
-            return Err(root.fault("axes", what, "keep one of the two"));
-        }
-    }
+    varied_once(root, &all)?;
     Ok(all)
+}
+
+/// Refuses a key that two of `dimensions` set: the later one would overrule the other, whose values the data
+/// would be labelled with.
+fn varied_once(root: &Table<'_>, dimensions: &[Dimension]) -> Read<()> {
+    let mut seen: BTreeSet<&[String]> = BTreeSet::new();
+    for dimension in dimensions {
+        let keys: BTreeSet<&[String]> = dimension.sets.iter().flatten().map(Set::path).collect();
+        for key in &keys {
+            // Also where one of them sets the whole table that the other sets a key of.
+            let of_it = seen.range(*key..).next().filter(|other| other.starts_with(key));
+            let above = (1..key.len()).map(|n| &key[..n]).find(|above| seen.contains(above));
+            if let Some(other) = of_it.copied().or(above) {
+                let (key, other) = (key.join("."), other.join("."));
+                let what = match key == other {
+                    true => format!("{key} is varied twice"),
+                    false => format!("{key} and {other} are varied independently"),
+                };
+                return Err(root.fault("axes", what, "keep one of the two"));
+            }
+        }
+        seen.extend(keys);
+    }
+    Ok(())
 }
 
 /// Keys are written `"path.rtt" = [...]` or, which is the same to TOML's eyes but for the quotes,
@@ -529,17 +578,15 @@ fn add_axes(axes: &Table<'_>, prefix: &str, all: &mut Vec<Dimension>) -> Read<()
             Item::Value(Value::Array(list)) => {
                 own?;
                 let values: Vec<Value> = list.iter().map(plain_value).collect();
-                let labels: Vec<String> = values.iter().map(shown).collect();
-                for (i, label) in labels.iter().enumerate() {
-                    if labels[..i].contains(label) {
-                        let span = list.get(i).and_then(Value::span);
-                        let span = span.unwrap_or_else(|| axes.value_span(key));
-                        let what = format!("{path}: {} is there twice", clip(label));
-                        let remedy = "write each value once; more seeds repeat runs".to_owned();
-                        return Err(axes.reader.error(span, what, remedy));
-                    }
+                let dimension = plain(axes, key, &path, &values);
+                if let Some((i, label)) = dimension.columns.iter().find_map(AxisColumn::twice) {
+                    let span = list.get(i).and_then(Value::span);
+                    let span = span.unwrap_or_else(|| axes.value_span(key));
+                    let what = format!("{path}: {} is there twice", clip(label));
+                    let remedy = "write each value once; more seeds repeat runs".to_owned();
+                    return Err(axes.reader.error(span, what, remedy));
                 }
-                all.push(plain(axes, key, &path, &values));
+                all.push(dimension);
             }
             item => {
                 let what = format!("{path} is {}", type_name(item));

@@ -220,6 +220,22 @@ fn mistakes_are_told_where_they_are() {
         ("seeds = 0\n", "out of range", "from 1", 2),
         ("seeds = [1, 2, 1]\n", "1 is there twice", "once", 2),
         ("[axes]\npath.rtt = [\"10ms\", \"10ms\"]\n", "10ms is there twice", "once", 3),
+        ("[axes]\npath.rtt = [\"10ms\", \"0.01s\"]\n", "0.01s is there twice", "once", 3),
+        ("[axes]\npath.loss_forward = [1, 1.0]\n", "1.0 is there twice", "once", 3),
+        ("date = \"2024-13-45\"\n", "is not a day", "2026-05-31", 2),
+        ("license = \"GPL\"\n", "is not a URL", "https://", 2),
+        (
+            "[axes]\npath.rtt = [\"10ms\"]\nvariant = [{ name = \"a\", set = { \"path.rtt\" = \"50ms\" } }]\n",
+            "path.rtt is varied twice",
+            "keep one",
+            2,
+        ),
+        (
+            "[axes]\nflow.0.params.qth = [\"10ms\"]\nvariant = [{ name = \"a\", set = { \"flow.0.params\" = {} } }]\n",
+            "flow.0.params and flow.0.params.qth are varied independently",
+            "keep one",
+            2,
+        ),
         ("[axes]\npath.rtt = \"10ms\"\n", "path.rtt is text", "write a list", 3),
         ("[axes]\npath.rtt = [10]\n", "has no unit", "10ms", 3),
         ("[axes]\npath.rtx = [\"10ms\"]\n", "path.rtx: no such key", "did you mean `rtt`", 3),
@@ -304,7 +320,7 @@ fn mistakes_are_told_where_they_are() {
     let error = study(dir.path(), &format!("{head}{wide}")).unwrap_err().to_string();
     assert!(error.contains("too many runs: 100000 × 10000 × 1"), "{error}");
     let error = study(dir.path(), &format!("{head}[keep]\nwindow = [\"0s\", \"9s\"]\n"));
-    assert!(error.unwrap_err().to_string().contains("last 1s"));
+    assert!(error.unwrap_err().to_string().contains("the run ends at 1s"));
     let error = study(dir.path(), "scenario = \"bass.toml\"\n").unwrap_err().to_string();
     assert!(error.contains("there is no scenario"), "{error}");
 }

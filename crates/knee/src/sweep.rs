@@ -187,10 +187,10 @@ fn run(args: &Args) -> Result<ExitCode> {
     let complete = data.finish(&plan)?;
     let status = data.status()?;
     let mut text = format!(
-        "{} runs in {} shards, {} of them from before; the data set has {} of {} runs, {:.1} MB: {}\n",
-        total.runs,
-        missing.len(),
-        status.shards - missing.len().min(status.shards),
+        "{} in {}; {} from before; the data set has {} of {} runs, {:.1} MB: {}\n",
+        output::count(total.runs, "run"),
+        output::count(missing.len() as u64, "shard"),
+        output::count((status.shards - missing.len().min(status.shards)) as u64, "shard"),
         status.runs,
         status.runs_all,
         status.bytes as f64 / 1e6,
@@ -201,7 +201,8 @@ fn run(args: &Args) -> Result<ExitCode> {
     }
     output::print(&text)?;
     if total.failed > 0 {
-        output::tell(&format!("{} runs failed: column `failed` says why", total.failed));
+        let failed = output::count(total.failed, "run");
+        output::tell(&format!("{failed} failed: column `failed` says why"));
         return Ok(ExitCode::from(1));
     }
     Ok(ExitCode::SUCCESS)
@@ -258,16 +259,22 @@ fn show_plan(path: &Path, slurm: Option<usize>, out: Option<&Path>) -> Result<Ex
     }
     let study = plan.study();
     let points = study.check_all()?;
-    let mut text = format!("{} runs: {points} points, {} seeds\n", study.runs(), study.seeds());
+    let mut text = format!(
+        "{}: {}, {}\n",
+        output::count(study.runs(), "run"),
+        output::count(points, "point"),
+        output::count(study.seeds(), "seed")
+    );
     for column in study.columns() {
         let (first, last) = (column.labels.first(), column.labels.last());
         let ends = first.zip(last).map_or_else(String::new, |(a, b)| format!("{a} ... {b}"));
-        text += &format!("  {}: {} values, {ends}\n", column.key, column.labels.len());
+        let values = output::count(column.labels.len() as u64, "value");
+        text += &format!("  {}: {values}, {ends}\n", column.key);
     }
     let shards = plan.shards();
     text += &format!(
-        "{} shards, about {:.0} s of one core each, {:.0} s in all\n",
-        shards.len(),
+        "{}, about {:.0} s of one core each, {:.0} s in all\n",
+        output::count(shards.len() as u64, "shard"),
         plan.estimate_s() / shards.len().max(1) as f64,
         plan.estimate_s()
     );

@@ -93,7 +93,7 @@ fn a_killed_sweep_goes_on_to_the_same_bytes() {
     // Nothing is left to do.
     let again = place.knee(&["sweep", "study.toml", "--out", "killed"]).output().unwrap();
     let text = String::from_utf8_lossy(&again.stdout).into_owned();
-    assert!(text.starts_with("0 runs in 0 shards, 8 of them from before"), "{text}");
+    assert!(text.starts_with("0 runs in 0 shards; 8 shards from before"), "{text}");
     assert!(files(&place.path("killed")) == undisturbed, "the data differ");
 }
 
@@ -190,11 +190,19 @@ fn plan_status_and_report_are_shown() {
     let charts = show(&["--x", "path.rtt", "--series", "flow.0.cc", "--out", "charts"]);
     assert!(charts.status.success(), "{}", String::from_utf8_lossy(&charts.stderr));
     assert_eq!(fs::read_dir(place.path("charts/figures")).unwrap().count(), 2);
+    // As the study has it, and in the column's unit.
+    for (rtt, out) in [("path.rtt=10ms", "written"), ("path.rtt=10", "number")] {
+        let shown = show(&["--x", "path.loss_forward", "--where", rtt, "--out", out]);
+        assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+    }
+    let loss: &[&str] = &["--x", "path.loss_forward"];
     for (more, told) in [
-        (["--x", "path.rat"], "did you mean `path.rtt`"),
-        (["--x", "flow.0.cc"], "is not a number"),
+        (&["--x", "path.rat"][..], "did you mean `path.rtt`"),
+        (&["--x", "flow.0.cc"], "is not a number"),
+        (&[loss, &["--where", "path.rtt=11ms"]].concat(), "its values are 10, 45, 80"),
+        (&[loss, &["--over", "path.loss_forward"]].concat(), "name it once"),
     ] {
-        let refused = show(&more);
+        let refused = show(more);
         let told_instead = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(!refused.status.success() && told_instead.contains(told), "{told_instead}");
     }
