@@ -6,7 +6,10 @@ use crate::{
     pins::{BPFFS, has_bpffs},
 };
 use libbpf_rs::btf::{Btf, types::Struct};
-use rustix::thread::{CapabilitySet, capabilities};
+use rustix::{
+    fs::{Access, access},
+    thread::{CapabilitySet, capabilities},
+};
 use std::{fmt, fs, path::Path};
 
 /// The oldest kernel that the objects were tested on.
@@ -194,11 +197,15 @@ fn privileges() -> Finding {
         true if missing.intersects(load) => State::Missing,
         _ => State::Note,
     };
-    let found = match names.is_empty() {
-        true => "all that is needed".to_owned(),
-        false => format!("without {}", names.join(", ")),
-    };
-    finding("privileges", state, found, remedy)
+    let pins = access(BPFFS, Access::WRITE_OK).is_ok();
+    match names.is_empty() {
+        true if !pins => {
+            let found = format!("all but write access to {BPFFS}, where variants are pinned");
+            finding("privileges", State::Note, found, "run as root, or use `load --hold`")
+        }
+        true => finding("privileges", state, "all that is needed", remedy),
+        false => finding("privileges", state, format!("without {}", names.join(", ")), remedy),
+    }
 }
 
 fn lockdown() -> Finding {

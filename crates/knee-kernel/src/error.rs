@@ -1,5 +1,6 @@
 //! What can go wrong, and what to do about it.
 
+use crate::pins::PIN_DIR;
 use libbpf_rs::{ErrorKind, PrintLevel};
 use std::{cell::RefCell, io, path::PathBuf, sync::Once};
 use thiserror::Error;
@@ -36,6 +37,9 @@ pub enum Error {
         /// What was to be done.
         what: String,
     },
+    /// No file can be made where variants are pinned.
+    #[error("{PIN_DIR}: not permitted; only root can write there: `load --hold` needs no file")]
+    NoPins,
     /// This process has too many files open.
     #[error("{what}: too many open files; raise the limit (ulimit -n)")]
     Descriptors {

@@ -6,7 +6,7 @@ use object::{Object, ObjectSection};
 use std::{
     fs,
     io::Write,
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::PermissionsExt,
     path::Path,
     sync::{Mutex, PoisonError},
 };
@@ -141,11 +141,17 @@ pub(crate) fn decode(value: &[u8]) -> Option<(String, Vec<u32>)> {
 pub fn export(params: &Params, name: &str, path: &Path) -> Result<(), Error> {
     let bytes = build(params, name)?;
     let fail = |source: std::io::Error| {
-        let exists = source.kind() == std::io::ErrorKind::AlreadyExists;
-        let help = exists.then_some("remove it, or give another name");
+        let help = match source.kind() {
+            std::io::ErrorKind::AlreadyExists => Some("remove it, or give another name"),
+            std::io::ErrorKind::StorageFull => Some("free some room, or choose another folder"),
+            _ => None,
+        };
         Error::File { path: path.to_owned(), source, help }
     };
-    let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o644).open(path).map_err(fail)?;
-    file.write_all(&bytes).map_err(fail)
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // It has its name once it is whole.
+    let usual = fs::Permissions::from_mode(0o644);
+    let mut file = tempfile::Builder::new().permissions(usual).tempfile_in(folder).map_err(fail)?;
+    file.write_all(&bytes).map_err(fail)?;
+    file.persist_noclobber(path).map(drop).map_err(|e| fail(e.error))
 }

@@ -37,6 +37,7 @@ pub(crate) fn ensure_pin_dir() -> Result<bool, Error> {
             .map_err(|e| pin_error(BPFFS, e.into()))?;
     }
     match fs::DirBuilder::new().mode(0o700).create(PIN_DIR) {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(Error::NoPins),
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(pin_error(PIN_DIR, e)),
         _ => Ok(mounted),
     }
@@ -65,9 +66,7 @@ pub(crate) fn pins() -> HashMap<u32, PathBuf> {
 fn pin_error(path: impl Into<PathBuf>, source: io::Error) -> Error {
     let path = path.into();
     match source.kind() {
-        io::ErrorKind::PermissionDenied => {
-            Error::Privileges { what: format!("{}, below {PIN_DIR}", path.display()) }
-        }
+        io::ErrorKind::PermissionDenied => Error::Privileges { what: path.display().to_string() },
         _ => Error::File { path, source, help: None },
     }
 }

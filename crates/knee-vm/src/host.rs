@@ -13,11 +13,12 @@ use knee_run::{
 };
 use knee_testbed::{Variants, lateness};
 use std::{
-    env, fs,
+    env,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
     path::Path,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
-use tempfile::NamedTempFile;
 
 /// A guest's budget beside twice the run's length: for its start, and for what it makes of long
 /// traces.
@@ -194,7 +195,9 @@ pub(crate) fn budget_ns(spec: &RunSpec) -> Result<Ns, HostError> {
 fn keep(path: &Path, contents: &[u8]) -> Result<(), HostError> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = fs::create_dir_all(folder).and_then(|()| {
-        let mut new = NamedTempFile::new_in(folder)?;
+        // As files usually are; the process's mask still applies.
+        let usual = Permissions::from_mode(0o666);
+        let mut new = tempfile::Builder::new().permissions(usual).tempfile_in(folder)?;
         std::io::Write::write_all(&mut new, contents)?;
         new.persist_noclobber(path).map_err(|e| e.error)
     });

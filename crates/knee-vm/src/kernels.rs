@@ -361,8 +361,14 @@ fn offered() -> Vec<Package> {
 pub fn fetch(series: Series) -> Result<Kernel, HostError> {
     let offered = offered().into_iter().find(|package| package.series() == Some(series));
     let Some(Package { name, .. }) = offered else {
+        // What was fetched before serves without apt.
+        let fetched = |kernel: &Kernel| kernel.choice == KernelChoice::Debian(series);
+        if let Some(kernel) = cached()?.into_iter().find(fetched) {
+            return Ok(kernel);
+        }
         let why = format!("Debian's package lists offer no kernel of series {series}");
-        let help = "`knee vm kernels` lists what they offer; `apt-get update` renews them";
+        let help = "`knee vm kernels` lists what they offer, and `apt-get update` renews them; without apt, \
+                    give a kernel's image and modules with --kernel IMAGE,MODULES";
         return Err(unavailable(why, help));
     };
     let folder = kernels()?;

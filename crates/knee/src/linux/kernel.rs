@@ -6,20 +6,17 @@ use crate::{Format, output};
 use clap::Subcommand;
 use knee_cc::{Params, algorithm};
 use knee_kernel::{Report, State, Variant};
+use knee_lab::duel::Entrant;
 use knee_report::table::Table;
-use knee_run::{Cc, FlowKind, TcpSpec};
-use knee_scenario::{Scenario, Set, units::parse_time};
+use knee_run::Cc;
+use knee_scenario::units::parse_time;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde_json::{Value, json};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     iterator::Signals,
 };
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -111,16 +108,14 @@ struct VariantArgs {
 
 impl VariantArgs {
     fn params(&self) -> Result<Params> {
-        let sets = self.set.iter().map(|s| format!("flow.0.params.{s}"));
-        let cc = format!("flow.0.cc={}", self.algorithm);
-        let sets: Vec<Set> =
-            [cc].into_iter().chain(sets).map(|s| Set::parse(&s)).collect::<Result<_, _>>()?;
-        // The one reader of typed parameters is the scenario's; the path is of no account.
-        let scenario = Scenario::parse_beside(Path::new(""), "knee kernel", PATH, &sets)?;
-        let spec = scenario.spec(scenario.seed());
-        match spec.flows.into_iter().next().map(|flow| flow.kind) {
-            Some(FlowKind::Tcp(TcpSpec { cc: Cc::Knee(params), .. })) => Ok(params),
-            _ => Err(miette!("`{}` is not a TCP algorithm", self.algorithm)),
+        let parts = [&self.algorithm].into_iter().chain(&self.set);
+        let written = parts.map(String::as_str).collect::<Vec<_>>().join(":");
+        match Entrant::parse(&written).map_err(|e| miette!("{e}"))?.cc {
+            Cc::Knee(params) => Ok(params),
+            Cc::Kernel(name) => {
+                let help = "set it as `sysctl net.ipv4.tcp_congestion_control` does";
+                Err(miette!(help = help, "`{name}` is the kernel's own: there is nothing to load"))
+            }
         }
     }
 
@@ -128,9 +123,6 @@ impl VariantArgs {
         self.name.clone().unwrap_or_else(|| knee_kernel::default_name(params.algorithm()))
     }
 }
-
-const PATH: &str =
-    "duration = \"1s\"\n[path]\nrate = \"1mbit\"\nrtt = \"1ms\"\nqueue = \"1p\"\n[[flow]]\n";
 
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let ns = parse_time(text).map_err(|e| format!("{e}; {}", e.remedy()))?;
@@ -153,7 +145,7 @@ pub(crate) fn kernel(args: &Args) -> Result<ExitCode> {
             let variants = variants.into_diagnostic()?;
             match format {
                 Format::Json => output::print_json(&as_json(&variants)),
-                Format::Table => output::print(&as_text(&variants)),
+                Format::Table => output::print(&as_text(&variants, measure.is_some())),
             }
         }
         What::Persist { name } => {
@@ -196,7 +188,11 @@ fn load(args: &VariantArgs, hold: bool) -> Result<ExitCode> {
         output::print(&format!("loaded {name}; it ends with this command: press Ctrl-C\n"))?;
         signals.forever().next();
         drop(loaded);
-        return output::print(&format!("unloaded {name}\n"));
+        let stays = knee_kernel::list().into_diagnostic()?.iter().any(|v| v.name == name);
+        return output::print(&match stays {
+            false => format!("unloaded {name}\n"),
+            true => format!("{name} stays loaded; remove it with `knee kernel unload {name}`\n"),
+        });
     }
     say_mounted(&loaded.persist().into_diagnostic()?);
     output::print(&format!(
@@ -265,7 +261,8 @@ fn as_json(variants: &[Variant]) -> Value {
     json!({ "variants": variants.iter().map(one).collect::<Vec<_>>() })
 }
 
-fn as_text(variants: &[Variant]) -> String {
+/// `counted`: calls were counted.
+fn as_text(variants: &[Variant], counted: bool) -> String {
     if variants.is_empty() {
         return "nothing is loaded; `knee kernel load chd` loads CHD\n".to_owned();
     }
@@ -283,7 +280,8 @@ fn as_text(variants: &[Variant]) -> String {
         let calls: u64 = v.callbacks.iter().map(|c| c.calls).sum();
         let time_ns: u64 = v.callbacks.iter().map(|c| c.time_ns).sum();
         let (calls, ns) = match calls {
-            0 => ("-".to_owned(), "-".to_owned()),
+            0 if !counted => ("-".to_owned(), "-".to_owned()),
+            0 => ("0".to_owned(), "-".to_owned()),
             n => (n.to_string(), format!("{:.0}", time_ns as f64 / n as f64)),
         };
         table.row([
@@ -297,7 +295,7 @@ fn as_text(variants: &[Variant]) -> String {
         ]);
     }
     let mut text = table.to_text(output::width());
-    if variants.iter().all(|v| v.callbacks.iter().all(|c| c.calls == 0)) {
+    if !counted && variants.iter().all(|v| v.callbacks.iter().all(|c| c.calls == 0)) {
         text += "\nThe kernel counts calls only on request: --measure 5s\n";
     }
     text
