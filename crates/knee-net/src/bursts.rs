@@ -25,7 +25,9 @@ impl BurstLoss {
         let bad_to_good = 1.0 / mean_burst_pkts;
         // Share of the bad state: good_to_bad / (good_to_bad + bad_to_good) = mean_loss.
         let good_to_bad = bad_to_good * mean_loss / (1.0 - mean_loss);
-        let possible = bad_to_good <= 1.0 && good_to_bad <= 1.0;
+        // The shortest bursts may come out a little above 1.
+        let possible = bad_to_good <= 1.0 && good_to_bad <= 1.0 + 1e-12;
+        let good_to_bad = good_to_bad.min(1.0);
         possible.then_some(Self { good_to_bad, bad_to_good, loss_good: 0.0, loss_bad: 1.0 })
     }
 
@@ -110,6 +112,8 @@ mod tests {
         assert_eq!(BurstLoss::of_means(0.5, 1.0).map(|l| l.good_to_bad), Some(1.0));
         assert!(BurstLoss::of_means(0.6, 1.0).is_none() && BurstLoss::of_means(0.6, 1.5).is_some());
         assert!(BurstLoss::of_means(0.1, 0.9).is_none());
+        // 0.9 / 9 / (1 - 0.9) is not 1 in binary.
+        assert_eq!(BurstLoss::of_means(0.9, 9.0).map(|l| l.good_to_bad), Some(1.0));
         // Four parameters: bad 0.2 / (0.2 + 0.3) = 0.4 of the time.
         let loss = BurstLoss { good_to_bad: 0.2, bad_to_good: 0.3, loss_good: 0.1, loss_bad: 0.5 };
         assert!((loss.mean_loss() - (0.4 * 0.5 + 0.6 * 0.1)).abs() < 1e-15);

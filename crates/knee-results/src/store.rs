@@ -22,6 +22,9 @@ use thiserror::Error;
 /// Prefix of the folders that are being written.
 const UNFINISHED: &str = ".knee-unfinished-";
 
+/// Longest name of a file or folder in Linux.
+const NAME_MAX_BYTES: usize = 255;
+
 /// Why results cannot be kept.
 #[derive(Debug, Error, Diagnostic)]
 pub enum StoreError {
@@ -34,7 +37,9 @@ pub enum StoreError {
     },
     /// The path does not name a folder that could be made.
     #[error("`{}` cannot be the name of a results folder", path.display())]
-    #[diagnostic(help("give a path that ends in a name, such as `results/first`"))]
+    #[diagnostic(help(
+        "give a path that ends in a name of at most 255 bytes, such as `results/first`"
+    ))]
     Name {
         /// The path asked for.
         path: PathBuf,
@@ -133,7 +138,7 @@ impl ResultWriter {
     /// # Errors
     /// Something is at `out` already, or its parent is missing or cannot be written to.
     pub fn create(out: &Path) -> Result<Self, StoreError> {
-        if out.file_name().is_none() {
+        if out.file_name().is_none_or(|name| name.len() > NAME_MAX_BYTES) {
             return Err(StoreError::Name { path: out.to_owned() });
         }
         let parent = match out.parent() {
@@ -161,6 +166,11 @@ impl ResultWriter {
     /// What removes the folder before it is finished.
     pub fn abandon(&self) -> Abandon {
         Abandon { work: self.work.path().to_owned(), gate: self.gate.clone() }
+    }
+
+    /// Where the folder is until it is finished, for what is written into it by others.
+    pub fn folder(&self) -> &Path {
+        self.work.path()
     }
 
     /// Writes the file `name` (relative to the results folder; folders in it are made) with

@@ -51,8 +51,9 @@ impl<'a> Files<'a> {
                 if !about.is_file() {
                     return Err(refuse("it is not a file"));
                 }
-                let text = fs::read_to_string(&path).map_err(|e| refuse(&e.to_string()))?;
-                (DeliveryTrace::parse(&text), Some(name))
+                let bytes = fs::read(&path).map_err(|e| refuse(&e.to_string()))?;
+                // What is not UTF-8 is no time, and refused with its line.
+                (DeliveryTrace::parse(&String::from_utf8_lossy(&bytes)), Some(name))
             }
         };
         let trace = trace.map(Arc::new).map_err(|error| {

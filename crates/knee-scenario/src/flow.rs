@@ -201,6 +201,20 @@ pub(super) fn flows(
             sources.push(source);
             continue;
         }
+        if let FlowKind::Tcp(TcpSpec { workload, .. }) = &flow.kind
+            && let Workload::Transfers { every_ns: Some(every_ns), .. } = workload
+        {
+            let stop_ns = flow.stop_ns.map_or(duration_ns, |stop_ns| stop_ns.min(duration_ns));
+            let life_ns = stop_ns.saturating_sub(flow.start_ns);
+            let transfers = life_ns as f64 / *every_ns as f64 * f64::from(count);
+            if transfers > TRANSFERS_MAX {
+                let key = if table.has("every") { "every" } else { "video" };
+                let what = format!(
+                    " would begin {transfers:.0} transfers: at most {TRANSFERS_MAX} may be"
+                );
+                return Err(table.fault(key, &what, "repeat them less often, or stop earlier"));
+            }
+        }
         if (first + count as usize) as f64 + drawn_at_most > f64::from(FLOWS_MAX) {
             let what = format!(": with it the scenario has more than {FLOWS_MAX} flows");
             return Err(table.fault("count", &what, "lower the counts"));

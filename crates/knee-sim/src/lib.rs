@@ -88,8 +88,8 @@ impl SimError {
     /// What to do instead.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::NotSimulated { .. } => "run it with --host kernel",
-            Self::Quic { .. } => "run it with --host quic, or beside TCP with --host kernel",
+            Self::NotSimulated { .. } => "run it with --host kernel or vm",
+            Self::Quic { .. } => "run it with --host quic, or beside TCP with --host kernel or vm",
             Self::NoSack { .. } => "write recovery = \"sack\"",
             Self::TooLarge { .. } => "give it smaller packets",
             Self::TooLong { .. } => "shorten the run or lower the rate",
@@ -230,7 +230,7 @@ fn can_keep(options: &RunOptions) -> Result<(), HostError> {
     let (why, help) = if options.pcap.is_some() {
         (
             "the simulator's packets have no contents to keep",
-            "add --host kernel, or keep each packet's way through the queue with --set \
+            "add --host kernel or vm, or keep each packet's way through the queue with --set \
              record.queue_log=true",
         )
     } else if options.qlog.is_some() {

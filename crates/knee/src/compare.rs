@@ -42,7 +42,7 @@ pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
     let experiment = Experiment::load(&args.given, false)?;
     let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
     if let Some(results) = &results {
-        interrupt::abandons(results.abandon())?;
+        interrupt::abandons(vec![results.abandon()])?;
     }
     let names: Vec<&str> = wanted.iter().map(|host| host.name()).collect();
     let options = args.jobs.options(&wanted)?;

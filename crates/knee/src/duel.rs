@@ -95,7 +95,7 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
     // Refused now rather than after the work.
     let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
     if let Some(results) = &results {
-        interrupt::abandons(results.abandon())?;
+        interrupt::abandons(vec![results.abandon()])?;
     }
     let fought = fight(&contest, given, false, true)?;
     let outcome = &fought.outcome;

@@ -73,7 +73,7 @@ struct Scorecard<'a> {
 pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
     let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
     if let Some(results) = &results {
-        interrupt::abandons(results.abandon())?;
+        interrupt::abandons(vec![results.abandon()])?;
     }
     let journal =
         args.keep.as_deref().map(Journal::open).transpose().map_err(|e| miette!("{e}"))?;

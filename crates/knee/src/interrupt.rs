@@ -9,13 +9,13 @@ use signal_hook::{
 };
 use std::thread;
 
-/// On a signal to end, removes the unfinished results and then ends as the signal would have.
-pub(crate) fn abandons(results: Abandon) -> Result<()> {
+/// On a signal to end, removes all unfinished results and then ends as the signal would have.
+pub(crate) fn abandons(results: Vec<Abandon>) -> Result<()> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).into_diagnostic().wrap_err("cannot listen for signals")?;
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            results.now();
+            results.iter().for_each(Abandon::now);
             // A shell sees that a signal ended the program: 130 for SIGINT, 143 for SIGTERM.
             let _ = emulate_default_handler(signal);
         }

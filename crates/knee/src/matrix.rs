@@ -100,7 +100,7 @@ pub(crate) fn matrix(args: &Args) -> Result<ExitCode> {
 
 fn made(args: &Args, contest: &Contest, results: ResultWriter) -> Result<ExitCode> {
     let given = &args.given;
-    interrupt::abandons(results.abandon())?;
+    interrupt::abandons(vec![results.abandon()])?;
     let fought = fight(contest, given, true, false)?;
     let outcome = &fought.outcome;
     let summary = MatrixSummary::new(given.common(&contest.plan), outcome);

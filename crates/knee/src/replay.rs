@@ -1,6 +1,9 @@
 //! `knee replay`.
 
-use crate::{output, run::own};
+use crate::{
+    output,
+    run::{one_meaning, own},
+};
 use knee_cc::Algorithm;
 use knee_report::table::Table;
 use knee_results::replay::{TraceReplay, difference_text};
@@ -17,6 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn replay(args: &Args) -> Result<ExitCode> {
+    one_meaning(&args.algorithm)?;
     let replay = TraceReplay::of(&args.trace)?;
     let file = args.trace.display();
     if replay.flows().is_empty() {
@@ -30,7 +34,8 @@ pub(crate) fn replay(args: &Args) -> Result<ExitCode> {
     let (mut calls, mut gaps, mut first) = (0, 0, None);
     for (flow, replayed) in replay.flows() {
         let r = replayed.as_ref().map_err(|why| {
-            let help = "replay it with the version of Knee that wrote it";
+            let help = "replay it with the version of Knee that wrote it; if the algorithm came from a C file, \
+                        name that with --algorithm";
             miette!(help = help, "{file}: {} cannot be replayed: {why}", flow.name)
         })?;
         table.row([

@@ -83,7 +83,7 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
         short: args.short,
         all_values: args.all_values,
     };
-    interrupt::abandons(results.abandon())?;
+    interrupt::abandons(vec![results.abandon()])?;
     let kept = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let mut reproductions = Vec::new();
     for paper in &papers {

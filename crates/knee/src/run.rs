@@ -72,8 +72,8 @@ pub(crate) struct Args {
     /// Record every call of each algorithm with all inputs and outputs (needs --out)
     #[arg(long)]
     trace: bool,
-    /// Write the packets of the path to this new file, as pcapng for Wireshark (one repetition, on
-    /// the kernel)
+    /// Write the packets of the path to this new file, as pcapng for Wireshark (one repetition, with
+    /// --host kernel or vm)
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Write a qlog of each QUIC connection to this new folder, for qvis and similar tools (one
@@ -94,15 +94,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         return Err(miette!(help = help, "--trace needs a results folder for the calls"));
     }
     let experiment = Experiment::load(&args.given, args.trace)?;
-    // Refused now rather than after the work.
-    let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
-    if let Some(results) = &results {
-        interrupt::abandons(results.abandon())?;
-    }
-
     let Experiment { scenario, specs, name } = &experiment;
-    let records = run_all(args.on.host, specs, &options(args, specs)?)?;
-    for (what, kept) in [("packets", &args.pcap), ("qlog", &args.qlog)] {
+    // Refused now rather than after the work.
+    let Kept { results, pcap, qlog } = Kept::create(args, specs)?;
+    let options = RunOptions {
+        pcap: pcap.as_ref().map(|pcap| pcap.folder().join(PCAP)),
+        qlog: qlog.as_ref().map(|qlog| qlog.folder().to_owned()),
+        ..args.on.options()?
+    };
+    let records = run_all(args.on.host, specs, &options)?;
+    let pcap = pcap.map(|pcap| pcap.finish_file(PCAP)).transpose()?;
+    let qlog = qlog.map(ResultWriter::finish).transpose()?;
+    for (what, kept) in [("packets", pcap), ("qlog", qlog)] {
         if let Some(kept) = kept {
             output::tell(&format!("{what}: {}", kept.display()));
         }
@@ -170,23 +173,49 @@ pub fn write_results(
     results.bytes("report.html", report.html())
 }
 
-/// What is asked of the runs.
-fn options(args: &Args, specs: &[RunSpec]) -> Result<RunOptions> {
-    let options =
-        RunOptions { pcap: args.pcap.clone(), qlog: args.qlog.clone(), ..args.on.options()? };
-    for (option, kept) in [("--pcap", &options.pcap), ("--qlog", &options.qlog)] {
-        let Some(kept) = kept else { continue };
-        args.on.host.check(&specs[0], &options).map_err(hosts::report)?;
-        if specs.len() > 1 {
-            let help = "add --repeat 1, and --seed to choose a repetition other than the first";
-            return Err(miette!(help = help, "{option} records only one repetition"));
+/// Name of the captured packets while the run is under way.
+const PCAP: &str = "packets.pcapng";
+
+/// What a run leaves behind, none of it before it is whole.
+struct Kept {
+    results: Option<ResultWriter>,
+    pcap: Option<ResultWriter>,
+    qlog: Option<ResultWriter>,
+}
+
+impl Kept {
+    fn create(args: &Args, specs: &[RunSpec]) -> Result<Self> {
+        let wanted =
+            RunOptions { pcap: args.pcap.clone(), qlog: args.qlog.clone(), ..args.on.options()? };
+        if wanted.pcap.is_some() || wanted.qlog.is_some() {
+            args.on.host.check(&specs[0], &wanted).map_err(hosts::report)?;
         }
-        if kept.exists() {
-            let help = "choose another name, or remove it first";
-            return Err(miette!(help = help, "`{}` already exists", kept.display()));
+        let given = [("--out", &args.out), ("--pcap", &args.pcap), ("--qlog", &args.qlog)];
+        let given = given.iter().filter_map(|(option, path)| Some((*option, path.as_ref()?)));
+        for (n, (option, path)) in given.clone().enumerate() {
+            if option != "--out" && specs.len() > 1 {
+                let help = "add --repeat 1, and --seed to choose a repetition other than the first";
+                return Err(miette!(help = help, "{option} records only one repetition"));
+            }
+            if let Some((other, _)) = given.clone().take(n).find(|(_, other)| *other == path) {
+                let help = "give each a name of its own";
+                let path = path.display();
+                return Err(miette!(help = help, "{other} and {option} are both `{path}`"));
+            }
         }
+        let create = |path: &Option<PathBuf>| path.as_deref().map(ResultWriter::create).transpose();
+        let kept = Self {
+            results: create(&args.out)?,
+            pcap: create(&args.pcap)?,
+            qlog: create(&args.qlog)?,
+        };
+        let all = [&kept.results, &kept.pcap, &kept.qlog];
+        let all: Vec<_> = all.into_iter().flatten().map(ResultWriter::abandon).collect();
+        if !all.is_empty() {
+            interrupt::abandons(all)?;
+        }
+        Ok(kept)
     }
-    Ok(options)
 }
 
 /// What to know of runs.
@@ -210,6 +239,7 @@ pub(crate) struct Experiment {
 impl Experiment {
     /// Reads the scenario and applies the overrides; with `trace` its calls are recorded.
     pub(crate) fn load(given: &Given, trace: bool) -> Result<Self> {
+        one_meaning(&given.algorithm)?;
         let path = &given.scenario;
         let seed = given.seed.map(|n| format!("seed={n}"));
         let repeat = given.repeat.map(|n| format!("repeat={n}"));
@@ -231,6 +261,19 @@ impl Experiment {
 /// Loads an algorithm from a C file.
 pub(crate) fn own(file: &str) -> std::result::Result<Algorithm, String> {
     knee_cc::load(Path::new(file)).map_err(|e| format!("{e}; {}", e.help()))
+}
+
+/// Refuses two different algorithms of the same name: which one is meant would depend on their order.
+pub(crate) fn one_meaning(own: &[Algorithm]) -> Result<()> {
+    let twice =
+        |(n, a): (usize, &Algorithm)| own[..n].iter().any(|b| a.name() == b.name() && a != b);
+    match own.iter().enumerate().find(|(n, a)| twice((*n, *a))) {
+        None => Ok(()),
+        Some((_, algorithm)) => {
+            let help = "give one of the two another name, in its file";
+            Err(miette!(help = help, "two algorithms are called `{}`", algorithm.name()))
+        }
+    }
 }
 
 /// Points to `knee reproduce` if a paper was named instead of a file.

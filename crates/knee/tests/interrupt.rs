@@ -92,6 +92,23 @@ fn what_a_killed_run_leaves_is_hidden_and_removed_by_the_next() {
     }
 }
 
+/// As results are.
+#[test]
+fn a_qlog_is_whole_or_absent() {
+    let run = ["run", "two.toml", "--host", "quic", "--repeat", "1", "--qlog", "out", "--set"];
+    let long = [&run[..], &["duration=10000s"]].concat();
+    for signal in [SIGINT, SIGTERM] {
+        let place = Place::new();
+        assert_eq!(stop(&place, &long, signal), Some(signal));
+        assert_eq!(place.entries(), ["two.toml"], "signal {signal}");
+    }
+    let place = Place::new();
+    assert_eq!(stop(&place, &long, SIGKILL), Some(SIGKILL));
+    assert!(unfinished(&place) && !place.path("out").exists());
+    place.stdout(&[&run[..], &["duration=2s"]].concat());
+    assert_eq!(place.entries(), ["out", "two.toml"]);
+}
+
 /// A limit on memory ends a simulation as a kill does, with a message.
 #[test]
 fn out_of_memory_it_says_so_and_keeps_no_results() {

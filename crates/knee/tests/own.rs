@@ -83,7 +83,24 @@ fn results_can_be_run_and_replayed() {
     let replay = knee(&place, "replay results --algorithm results/mine.c");
     assert!(replay.status.success(), "{}", text(&replay.stderr));
     assert!(text(&replay.stdout).contains("bit-identically"));
-    assert!(said(&place, "replay results").contains("no algorithm `mine`"));
+    let unknown = said(&place, "replay results");
+    assert!(
+        unknown.contains("no algorithm `mine`") && unknown.contains("--algorithm"),
+        "{unknown}"
+    );
+}
+
+/// Which of them is meant must not depend on their order.
+#[test]
+fn two_of_the_same_name_are_refused() {
+    let place = place(GROW);
+    fs::create_dir(place.path("other")).unwrap();
+    let code = fs::read_to_string(place.path("mine.c")).unwrap();
+    fs::write(place.path("other/mine.c"), format!("{code}/* another */\n")).unwrap();
+    let both = "run mine.toml --algorithm mine.c --algorithm other/mine.c";
+    assert!(said(&place, both).contains("two algorithms are called `mine`"));
+    let once = knee(&place, "run mine.toml --algorithm mine.c --algorithm mine.c");
+    assert!(once.status.success(), "{}", text(&once.stderr));
 }
 
 #[test]

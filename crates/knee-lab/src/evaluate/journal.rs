@@ -48,8 +48,9 @@ impl Journal {
     pub fn open(folder: &Path) -> Result<Self, String> {
         let program = running_program()
             .map_err(|e| format!("cannot read this program's own file, to tell its runs: {e}"))?;
-        fs::create_dir_all(folder)
-            .map_err(|e| format!("cannot create the folder {}: {e}", folder.display()))?;
+        fs::create_dir_all(folder).map_err(|e| {
+            format!("cannot create the folder {}: {e}; name another one", folder.display())
+        })?;
         let path = folder.join(FILE);
         let told = |e: std::io::Error| format!("{}: {e}", path.display());
         let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(told)?;
