@@ -750,6 +750,11 @@ async function load(): Promise<void> {
   } catch {
     // Without storage the system's theme holds.
   }
+  // What stands behind the `#` is the state, which a jump within the page would replace.
+  document.querySelector(".skip")?.addEventListener("click", event => {
+    event.preventDefault();
+    byId("main").focus();
+  });
   const response = await fetch("knee.wasm");
   if (!response.ok) throw new Error(`knee.wasm: ${response.status} ${response.statusText}`);
   const module = await WebAssembly.compile(await response.arrayBuffer());

@@ -226,6 +226,21 @@ test("a link that cannot be read is said so, on a page that works", async () => 
   assert.ok((await page.locator(".chart").count()) > 3);
 });
 
+test("the skip link moves the focus, and nothing else", async () => {
+  await fresh();
+  await slide("path.rate", 600);
+  await page.waitForTimeout(400);
+  const [toml, url] = [await text(), page.url()];
+  await page.focus(".skip");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  await page.waitForTimeout(400);
+  assert.equal(await page.locator("#notice:visible").count(), 0);
+  assert.equal(page.url(), url);
+  await fresh(new URL(page.url()).hash);
+  assert.equal(await text(), toml);
+});
+
 test("a scenario that cannot be is refused in its place", async () => {
   await fresh();
   await source('duration = "10s"\n[path]\nrate = "10mbit"\nrtt = "40ms"\nqueue = "84"\n[[flow]]\ncc = "chd"\n');
