@@ -67,6 +67,9 @@ const section = (source: string): string => source.replace(/\bs(?=[IVX\d])/g, "Â
 
 const setting = (path: string, value: string): Edit => ({ kind: "set", path, value });
 
+/** Whether the queue's limit is a size, not a number of packets. */
+const queueInBytes = (document: ScenarioDocument): boolean => units.sizeBytes(document.path?.queue) !== undefined;
+
 /** Moves the flows' times with a duration that changes, so that all still come and go within it. */
 function scaledFlows(document: ScenarioDocument, duration_s: number): Edit[] {
   const factor = duration_s / (units.timeS(document.duration) ?? duration_s);
@@ -99,7 +102,7 @@ export class Controls {
     const structure = JSON.stringify([
       flows.map(f => [f.kind, f.cc, f.name, !!f.arrivals, !!f.web]),
       Array.isArray(document.path?.hop),
-      String(document.path?.queue).endsWith("B"),
+      queueInBytes(document),
     ]);
     if (structure !== this.#structure) {
       this.#structure = structure;
@@ -205,7 +208,7 @@ export class Controls {
     });
     const rows: (HTMLElement | null)[] = [];
     const hops = Array.isArray(document.path?.hop);
-    const inBytes = String(document.path?.queue).endsWith("B");
+    const inBytes = queueInBytes(document);
     if (hops) {
       rows.push(h("p", { class: "note" }, "Several bottlenecks in a row: edit them in the Scenario view."));
     } else {

@@ -174,6 +174,26 @@ test("a flow is dragged onto the timeline, and moved there", async () => {
   assert.match(await text(), /start = "20\.6s"/);
 });
 
+test("values with spaces are read as the simulator reads them", async () => {
+  await fresh();
+  const spaced = queue =>
+    `duration = " 60 s"\n[path]\nrate = "20 mbit"\nrtt = "40 ms "\nqueue = "${queue}"\n[[flow]]\ncc = "chd"\nstart = "20 s"\nstop = "45 s"\n`;
+  const told = path => page.getAttribute(`input[type=range][data-path="${path}"]`, "aria-valuetext");
+  await run(spaced("50 p"));
+  assert.equal(await told("path.rate"), "20 Mbit/s");
+  assert.equal(await told("path.rtt"), "40 ms");
+  assert.equal(await told("path.queue"), "50 packets");
+  assert.equal(await told("duration"), "60 s");
+  assert.match(await page.textContent(".controls"), /30 ms when full/);
+  const bar = page.locator(".bar");
+  assert.equal(await bar.getAttribute("aria-valuetext"), "20 to 45 s");
+  await bar.focus();
+  await ran(() => page.keyboard.press("ArrowRight"));
+  assert.match(await text(), /start = "20\.6s"\nstop = "45\.6s"/);
+  await run(spaced("100 kB "));
+  assert.equal(await told("path.queue"), "100000 bytes");
+});
+
 test("every path preset runs", async t => {
   await fresh();
   const presets = await page.$$eval("#preset-path option", all => all.map(o => o.value).filter(Boolean));
