@@ -639,6 +639,8 @@ class Page {
   async #openFile(file: HTMLInputElement, text: HTMLTextAreaElement): Promise<void> {
     const chosen = file.files?.[0];
     if (!chosen) return;
+    // The same name chosen again is then a change too: the file may have been corrected.
+    file.value = "";
     if (this.#tooLarge(chosen.name, chosen.size)) return;
     text.value = await chosen.text();
     await this.#applySource(text);

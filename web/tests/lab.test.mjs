@@ -276,6 +276,26 @@ test("a scenario that cannot be is refused in its place", async () => {
   await agrees();
 });
 
+test("a file that was refused can be chosen again, corrected", async () => {
+  await fresh();
+  await view("scenario");
+  const folder = await mkdtemp(join(tmpdir(), "knee-lab-"));
+  try {
+    const file = join(folder, "mine.toml");
+    await writeFile(file, "duration = 3\n");
+    await page.setInputFiles("#file", file);
+    await page.waitForFunction(() => document.getElementById("source-error").textContent.includes("ine 1"));
+    // With the name still in it, a browser takes the same file for no change.
+    assert.equal(await page.inputValue("#file"), "");
+    await writeFile(file, 'duration = "5s"\n[path]\nrate = "7mbit"\nrtt = "40ms"\nqueue = "84p"\n[[flow]]\ncc = "chd"\n');
+    await ran(() => page.setInputFiles("#file", file));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+  assert.match(await text(), /7mbit/);
+  await agrees();
+});
+
 test("a trace of a gigabyte is refused in its place", async () => {
   await fresh();
   await view("scenario");
