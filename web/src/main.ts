@@ -87,6 +87,8 @@ class Page {
   #latest = new Map<number, Request>();
   #ahead = new Map<number, { key: string; reply: Promise<Reply<{ count: number }>> }>();
   #edits: Edit[] = [];
+  /** What was typed in the Scenario view and has not run. */
+  #draft: string | undefined;
   #control: HTMLElement | undefined;
   #wanted = false;
   #working = false;
@@ -620,7 +622,18 @@ class Page {
 
   #source(): HTMLElement {
     const text = h("textarea", { id: "source", spellcheck: "false", "aria-label": "Scenario in TOML", "aria-describedby": "source-error" });
-    text.value = this.#state.a;
+    text.value = this.#draft ?? this.#state.a;
+    const discard = h("button", { type: "button", id: "discard" }, "Discard them");
+    discard.addEventListener("click", () => {
+      this.#draft = undefined;
+      this.#render();
+      byId("source").focus();
+    });
+    const draft = h("p", { id: "draft", class: "note", hidden: this.#draft === undefined }, "These changes have not run. ", discard);
+    text.addEventListener("input", () => {
+      this.#draft = text.value === this.#state.a ? undefined : text.value;
+      draft.hidden = this.#draft === undefined;
+    });
     const apply = h("button", { type: "button", class: "primary", id: "apply" }, "Run this scenario");
     apply.addEventListener("click", () => void this.#applySource(text));
     const file = h("input", { type: "file", accept: ".toml,text/plain", id: "file" });
@@ -631,6 +644,7 @@ class Page {
       h("h2", {}, "Scenario"),
       h("p", {}, "The same file runs with ", h("code", {}, "knee run"), " in the simulator, in the kernel and over QUIC. Its keys are in docs/scenario.md."),
       text,
+      draft,
       h("p", { id: "source-error", class: "refused", role: "alert" }),
       h("div", { class: "ring" }, apply, h("label", { for: "file" }, "Open a file:"), file),
     );
@@ -643,6 +657,7 @@ class Page {
     file.value = "";
     if (this.#tooLarge(chosen.name, chosen.size)) return;
     text.value = await chosen.text();
+    text.dispatchEvent(new Event("input"));
     await this.#applySource(text);
   }
 
@@ -665,6 +680,7 @@ class Page {
       // Another change may have given the check up; the run makes it again.
       if (!(error instanceof Cancelled)) throw error;
     }
+    this.#draft = undefined;
     this.open(text.value, "lab");
   }
 

@@ -276,6 +276,28 @@ test("a scenario that cannot be is refused in its place", async () => {
   await agrees();
 });
 
+test("what was typed in the Scenario view stays there until it runs or is discarded", async () => {
+  await fresh();
+  const toml = await text();
+  await view("scenario");
+  await page.fill("#source", `# mine\n${toml}`);
+  await view("lab");
+  await slide("path.rate", 600);
+  await view("scenario");
+  assert.equal(await page.inputValue("#source"), `# mine\n${toml}`);
+  assert.ok(await page.isVisible("#draft"));
+  await accessible(page, "the scenario with changes");
+  await page.click("#discard");
+  assert.notEqual(await page.inputValue("#source"), toml);
+  assert.equal(await page.inputValue("#source"), await text());
+  assert.ok(await page.isHidden("#draft"));
+  await page.fill("#source", `# mine\n${toml}`);
+  await ran(() => page.click("#apply"));
+  assert.equal(await text(), `# mine\n${toml}`);
+  await view("scenario");
+  assert.ok(await page.isHidden("#draft"));
+});
+
 test("a file that was refused can be chosen again, corrected", async () => {
   await fresh();
   await view("scenario");
