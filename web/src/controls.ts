@@ -111,7 +111,8 @@ export class Controls {
         ? globalThis.document.activeElement?.id
         : undefined;
       this.element.replaceChildren(this.#path(document), ...this.#flows(flows), this.#run());
-      if (focused) globalThis.document.getElementById(focused)?.focus();
+      // A flow that was removed has no successor if it was the last.
+      if (focused) (globalThis.document.getElementById(focused) ?? globalThis.document.getElementById("add-flow"))?.focus();
     }
     for (const sync of this.#syncs) sync(edited);
     for (const bad of this.element.querySelectorAll(".refused")) bad.remove();
@@ -130,7 +131,7 @@ export class Controls {
     const id = `control-${slider.path.replaceAll(".", "-")}`;
     const range = h("input", { type: "range", id, min: 0, max: STEPS, step: 1, "data-path": slider.path });
     const typed = h("input", {
-      type: "text", class: "value", "aria-label": `${slider.label}, typed`, spellcheck: "false", autocomplete: "off",
+      type: "text", class: "value", id: `${id}-typed`, "aria-label": `${slider.label}, typed`, spellcheck: "false", autocomplete: "off",
     });
     const note = h("span", { class: "note" });
     const move = (): void => {
@@ -325,7 +326,7 @@ export class Controls {
     const prefix = `flow.${index}`;
     const kind = flow.kind ?? "tcp";
     const name = flow.name ?? `${flow.cc ?? kind}-${index + 1}`;
-    const remove = h("button", { type: "button", class: "quiet", "aria-label": `Remove ${name}` }, "✕");
+    const remove = h("button", { type: "button", class: "quiet", id: `remove-flow-${index}`, "aria-label": `Remove ${name}` }, "✕");
     remove.addEventListener("click", () => this.#change([{ kind: "remove_flow", index }], remove));
     const body: (HTMLElement | null)[] = [];
     if (kind === "tcp") {

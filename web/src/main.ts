@@ -507,6 +507,7 @@ class Page {
   /** The frame of the present view. */
   #render(): void {
     const { view } = this.#state;
+    const focused = document.activeElement;
     for (const button of byId("views").querySelectorAll("button")) {
       if (button.dataset.view === view) button.setAttribute("aria-current", "page");
       else button.removeAttribute("aria-current");
@@ -529,6 +530,14 @@ class Page {
       ...(view === "learn" ? [] : [h("div", { class: "statusline" }, this.#status, this.#progress)]),
       content[view](),
     );
+    this.#refocus(focused);
+  }
+
+  /** Where what had the focus was replaced, gives it to what has its id now, or else to the view: a keyboard would start over. */
+  #refocus(had: Element | null): void {
+    if (had === document.body || document.activeElement !== document.body) return;
+    if (had) document.getElementById(had.id)?.focus();
+    if (document.activeElement === document.body) this.#main.focus({ preventScroll: true });
   }
 
   #scenarioChooser(): HTMLElement {
@@ -570,6 +579,7 @@ class Page {
       box.prepend(button("compare", "Compare with a second setting", () => {
         this.#state = { ...this.#state, b: this.#state.a };
         this.#render();
+        byId("end-comparison").focus();
         this.#run();
       }));
     } else {
@@ -586,6 +596,7 @@ class Page {
           this.#held.b = undefined;
           this.#engine.ask({ op: "forget", slot: 1 }).catch(error => this.#failed(error));
           this.#render();
+          byId("compare").focus();
           this.#show();
           this.#keepLink();
         }),

@@ -157,6 +157,32 @@ test("algorithms, disciplines and flows can be chosen, added and removed", async
   await agrees();
 });
 
+test("the focus outlives the button that had it", async () => {
+  await fresh();
+  const enter = async selector => {
+    await page.focus(selector);
+    await page.keyboard.press("Enter");
+  };
+  const focused = () => page.evaluate(() => document.activeElement.id);
+  await ran(() => enter("#compare"));
+  assert.equal(await focused(), "end-comparison");
+  await enter("#end-comparison");
+  assert.equal(await focused(), "compare");
+  await ran(() => enter("#add-flow"));
+  assert.equal(await focused(), "add-flow");
+  await ran(() => enter('[aria-label="Remove newreno"]'));
+  assert.equal(await focused(), "remove-flow-1");
+  assert.equal(await page.getAttribute("#remove-flow-1", "aria-label"), "Remove newreno-2");
+  await ran(() => enter("#remove-flow-1"));
+  assert.equal(await focused(), "add-flow");
+  await page.fill("#control-path-queue-typed", "100kB");
+  await ran(() => page.keyboard.press("Enter"));
+  assert.equal(await focused(), "control-path-queue-typed");
+  await view("scenario");
+  await ran(() => enter("#apply"));
+  assert.equal(await focused(), "main");
+});
+
 test("a flow is dragged onto the timeline, and moved there", async () => {
   await fresh();
   const strip = await page.locator(".strip").boundingBox();
