@@ -75,14 +75,14 @@ class Page {
   #storyBox = h("div", { class: "story", hidden: true });
 
   #state: State = { view: "lab", a: FIRST };
+  /** A as it was read last, whether or not it has run. */
+  #edited: Edited | undefined;
+  /** The runs that the simulator holds, in the slots of A and B. */
   #a: Setting | undefined;
   #b: Setting | undefined;
   /** Hosts of the program that serves the page, and what one of them made of A. */
   #hosts: Host[] = [];
   #host: HostRun | undefined;
-  /** Whether the worker's runs are those of the state. */
-  /** The texts whose runs the simulator holds, in the slots of A and B. */
-  #held: { a?: string | undefined; b?: string | undefined } = {};
   /** What the charts asked of each slot last. A run that has begun is asked for the same at once: mostly they want it again. */
   #latest = new Map<number, Request>();
   #ahead = new Map<number, { key: string; reply: Promise<Reply<{ count: number }>> }>();
@@ -150,13 +150,16 @@ class Page {
   }
 
   #actions(): void {
+    // Until this scenario has run, the simulator and the charts hold nothing, or another one's run.
+    const ofRun = (run: () => void | Promise<void>) => (): void | Promise<void> =>
+      this.#a ? run() : this.#notice("This scenario has not run: run it, then export.");
     const share = h("button", { type: "button", id: "share" }, "Copy link");
     share.addEventListener("click", () => void this.#share(share));
     const exports: [string, () => void | Promise<void>][] = [
       ["Scenario (TOML), for knee run", () => download("scenario.toml", this.#state.a, "application/toml")],
-      ["Time series (CSV)", () => this.#exportCsv()],
-      ["Charts (PNG)", async () => download("knee.png", await this.#lab.charts.png())],
-      ["Charts (SVG)", () => download("knee.svg", svg(this.#lab.charts.charts, this.#lab.charts.range), "image/svg+xml")],
+      ["Time series (CSV)", ofRun(() => this.#exportCsv())],
+      ["Charts (PNG)", ofRun(async () => download("knee.png", await this.#lab.charts.png()))],
+      ["Charts (SVG)", ofRun(() => download("knee.svg", svg(this.#lab.charts.charts, this.#lab.charts.range), "image/svg+xml"))],
     ];
     const menu = h(
       "details",
@@ -232,11 +235,10 @@ class Page {
     const state = await decode(location.hash);
     if (typeof state === "string") {
       this.#notice(state);
-      if (this.#a) return;
+      if (this.#edited) return;
     }
     this.#state = typeof state === "object" ? state : { view: "lab", a: FIRST };
-    this.#a = this.#b = undefined;
-    this.#held = {};
+    this.#edited = this.#a = this.#b = undefined;
     this.#render();
     this.#run();
   }
@@ -270,7 +272,10 @@ class Page {
   /** Runs A on another host of the program, and draws it beside the simulator's run. */
   async #runOn(host: Host, button: HTMLButtonElement): Promise<void> {
     const a = this.#a;
-    if (!a) return;
+    if (!a) {
+      this.#notice(`This scenario has not run here: run it, then on ${host.name}, whose run is drawn beside it.`);
+      return;
+    }
     const { text } = a.edited;
     const bar = h("progress", { max: 1, "aria-label": `Progress of the run on ${host.name}` });
     const status = h("span", { class: "host-run", role: "status" }, `Starting on ${host.name}…`, bar);
@@ -298,12 +303,12 @@ class Page {
         },
       });
       this.#host = shown(statistics, false);
-      this.#status.textContent = `Ran on ${host.name}; the simulator's run beside it.`;
+      this.#say(`Ran on ${host.name}; the simulator's run beside it.`);
       await this.#showAll();
     } catch (error) {
       if (this.#host === run) this.#host = undefined;
       await this.#showAll();
-      if (error instanceof Cancelled) this.#status.textContent = `Cancelled on ${host.name}.`;
+      if (error instanceof Cancelled) this.#say(`Cancelled on ${host.name}.`);
       else this.#failed(error);
     } finally {
       button.disabled = false;
@@ -345,15 +350,30 @@ class Page {
   }
 
   #restart(): void {
-    this.#held = {};
-    this.#ahead.clear();
+    this.#lose();
     this.#engine.restart();
+  }
+
+  /** The simulator has its runs no more. */
+  #lose(): void {
+    this.#a = this.#b = undefined;
+    this.#ahead.clear();
   }
 
   #cancel(): void {
     this.#wanted = false;
     this.#restart();
-    this.#status.textContent = "Cancelled. Change something to run again.";
+    const again = h("button", { type: "button", id: "run-again", onclick: () => this.#run() }, "Run it");
+    this.#say("Cancelled. Change something to run again, or ", again);
+    again.focus();
+    this.#show();
+  }
+
+  /** Says how it stands with the run. */
+  #say(...said: (Node | string)[]): void {
+    const focused = document.activeElement;
+    this.#status.replaceChildren(...said);
+    this.#refocus(focused);
   }
 
   async #work(): Promise<void> {
@@ -395,39 +415,45 @@ class Page {
     // The one that was opened waits for its turn.
     if (this.#state.a !== from) return;
     this.#state = { ...this.#state, a: edited.text };
+    this.#edited = edited;
+    this.#keepLink();
     const estimate_s = edited.packets / PACKETS_PER_S;
-    if (estimate_s > LONG_S && this.#allowedLong !== edited.text && this.#held.a !== edited.text) {
+    if (estimate_s > LONG_S && this.#allowedLong !== edited.text && this.#a?.edited.text !== edited.text) {
       this.#controls.show(edited);
       this.#a = undefined;
       this.#askForLong(edited, estimate_s);
+      await this.#showAll();
       return;
     }
     const before = performance.now();
-    const running = this.#held.a === edited.text ? undefined : this.#simulate(0, edited.text);
+    const running = this.#a?.edited.text === edited.text ? undefined : this.#simulate(0, edited.text);
     // While the worker simulates.
     this.#controls.show(edited);
     if (running) {
-      this.#held.a = undefined;
+      // The worker lets the run before go when it begins.
+      this.#a = undefined;
       this.#a = { edited, statistics: await running };
-      this.#held.a = edited.text;
     }
-    if (this.#state.b === undefined) {
+    const { b } = this.#state;
+    if (b === undefined) {
       this.#b = undefined;
-    } else if (this.#held.b !== this.#state.b) {
-      const text = this.#state.b;
-      this.#held.b = undefined;
-      const edited = await this.#engine.edit(text);
-      this.#b = { edited, statistics: await this.#simulate(1, edited.text) };
-      this.#held.b = text;
+    } else if (this.#b?.edited.text !== b) {
+      this.#b = undefined;
+      const edited = await this.#engine.edit(b);
+      const statistics = await this.#simulate(1, edited.text);
+      // The comparison may have ended meanwhile.
+      if (this.#state.b === b) {
+        this.#state = { ...this.#state, b: edited.text };
+        this.#b = { edited, statistics };
+      }
     }
     const simulated_ms = performance.now() - before;
     await this.#showAll();
     const total_ms = performance.now() - this.#changedAt;
-    this.#status.textContent = `Simulated in ${Math.round(simulated_ms)} ms; shown ${Math.round(total_ms)} ms after the change.`;
+    this.#say(`Simulated in ${Math.round(simulated_ms)} ms; shown ${Math.round(total_ms)} ms after the change.`);
     this.#status.dataset.simulatedMs = simulated_ms.toFixed(1);
     this.#status.dataset.totalMs = total_ms.toFixed(1);
     this.#status.dataset.runs = String(Number(this.#status.dataset.runs ?? 0) + 1);
-    this.#keepLink();
     this.#traceSoon();
     void this.#warmUp();
   }
@@ -452,7 +478,7 @@ class Page {
       this.#run();
     });
     const about = estimate_s > 90 ? `${Math.round(estimate_s / 60)} minutes` : `${Math.round(estimate_s)} seconds`;
-    this.#status.replaceChildren(
+    this.#say(
       `This run has up to ${units.short(edited.packets / 1e6)} million packets and may take ${about}. Shorten it or lower the rate, or `, go,
     );
   }
@@ -463,18 +489,20 @@ class Page {
       const { refusal } = error;
       const where = refusal.line === null ? "" : `line ${refusal.line}: `;
       this.#controls.refuse(refusal, this.#control);
-      this.#status.replaceChildren(
+      this.#say(
         h("span", { class: "refused" }, `Not run. ${where}${refusal.error}. ${refusal.remedy}`),
         refusal.excerpt ? h("code", {}, ` ${refusal.excerpt} `) : "",
       );
       this.#sourceError(refusal.line, `${where}${refusal.error}. ${refusal.remedy}`);
+      this.#showWhatRan();
       return;
     }
     // A worker that stopped has lost its runs.
-    this.#held = {};
+    this.#lose();
+    this.#showWhatRan();
     const why = error instanceof Error ? error.message : String(error);
     const memory = /memory|alloc|unreachable/i.test(why) ? " The run needs more memory than a page has: shorten it, or lengthen `bin` in [record]." : "";
-    this.#status.replaceChildren(h("span", { class: "refused" }, `The simulator stopped: ${why}.${memory}`));
+    this.#say(h("span", { class: "refused" }, `The simulator stopped: ${why}.${memory}`));
   }
 
   #keepLink(): void {
@@ -593,7 +621,6 @@ class Page {
           const { b: _, ...rest } = this.#state;
           this.#state = rest;
           this.#b = undefined;
-          this.#held.b = undefined;
           this.#engine.ask({ op: "forget", slot: 1 }).catch(error => this.#failed(error));
           this.#render();
           byId("compare").focus();
@@ -610,25 +637,30 @@ class Page {
     this.#showAll().catch(error => this.#failed(error));
   }
 
-  async #showAll(): Promise<void> {
-    const { view } = this.#state;
-    const a = this.#a;
+  /** The title of A, and no charts below it but those of its run. */
+  #showWhatRan(): void {
     const title = document.getElementById("scenario-title");
-    if (title) title.textContent = a?.edited.title ?? "";
-    if (!a) return;
+    if (title) title.textContent = this.#edited?.title ?? "";
+    this.#lab.element.hidden = !this.#a;
+  }
+
+  async #showAll(): Promise<void> {
+    this.#showWhatRan();
+    const { view } = this.#state;
+    const [edited, a] = [this.#edited, this.#a];
     // A run of another setting is none of this one.
-    if (this.#host?.text !== a.edited.text) this.#host = undefined;
-    if (view === "lab") await this.#lab.show(a, this.#b, this.#host);
-    if (view === "theory") {
+    if (this.#host?.text !== a?.edited.text) this.#host = undefined;
+    if (view === "lab" && a) await this.#lab.show(a, this.#b, this.#host);
+    if (view === "theory" && edited) {
       try {
-        const { value, numbers } = await this.#engine.ask<Theory>({ op: "theory", text: a.edited.text });
-        this.#theory.show(value, numbers, a.statistics.hops[0]?.delay_mean_ms ?? null);
+        const { value, numbers } = await this.#engine.ask<Theory>({ op: "theory", text: edited.text });
+        this.#theory.show(value, numbers, a?.statistics.hops[0]?.delay_mean_ms ?? null);
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
         this.#theory.refuse(`No model: ${error.refusal.error}; ${error.refusal.remedy}.`);
       }
     }
-    if (view === "lab") this.#traceSoon();
+    if (view === "lab" && a) this.#traceSoon();
   }
 
   #source(): HTMLElement {

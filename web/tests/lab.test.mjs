@@ -371,6 +371,9 @@ test("a trace of a gigabyte is refused in its place", async () => {
 // Less than the page asks about first, and some seconds on a fast machine.
 const LONG = 'duration = "3000s"\n[path]\nrate = "400mbit"\nrtt = "40ms"\nqueue = "2000p"\n[[flow]]\ncc = "cubic"\n[[flow]]\ncc = "chd"\n';
 
+// More rows than the page takes.
+const FINE = 'duration = "1000s"\n[record]\nbin = "0.1ms"\n[path]\nrate = "1mbit"\nrtt = "40ms"\nqueue = "20p"\n[[flow]]\ncc = "chd"\ncount = 20\n';
+
 test("a long run shows its progress, and can be cancelled and shortened", async () => {
   await fresh();
   await source(LONG);
@@ -383,8 +386,66 @@ test("a long run shows its progress, and can be cancelled and shortened", async 
   await agrees();
   await source(LONG.replace("3000s", "30000s"));
   await page.waitForSelector("#run-long");
-  await source('duration = "1000s"\n[record]\nbin = "0.1ms"\n[path]\nrate = "1mbit"\nrtt = "40ms"\nqueue = "20p"\n[[flow]]\ncc = "chd"\ncount = 20\n');
+  await source(FINE);
   await page.waitForFunction(() => document.getElementById("status").textContent.includes("rows"));
+});
+
+test("a scenario that was cancelled or not confirmed is shown as not run, and runs when asked to", async () => {
+  await fresh();
+  const toml = await text();
+  const status = () => page.textContent("#status");
+  const notRun = async title => {
+    assert.equal(await page.textContent("#scenario-title"), title);
+    assert.ok(await page.isHidden("#figures"), "figures of another scenario");
+    for (const name of ["CSV", "PNG", "SVG"]) {
+      await exported(name);
+      assert.match(await page.textContent("#notice"), /has not run/);
+      await page.click("#notice button");
+    }
+  };
+  await source(`title = "Long"\n${LONG}`);
+  await page.waitForSelector("#cancel:visible");
+  await page.focus("#cancel");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#run-again");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "run-again");
+  await notRun("Long");
+  await view("theory");
+  await page.waitForFunction(() => document.querySelector(".theory h2, .theory .empty")?.textContent);
+  await view("lab");
+  assert.match(await status(), /^Cancelled/);
+  assert.equal(await page.locator(".refused").count(), 0);
+  await notRun("Long");
+  // Reloaded, it is the same scenario.
+  await page.waitForTimeout(400);
+  await page.reload();
+  await page.waitForSelector("#cancel:visible");
+  await page.click("#cancel");
+  await page.click("#compare");
+  await page.waitForSelector("#cancel:visible");
+  await page.click("#cancel");
+  await page.click("#end-comparison");
+  await page.click("#run-again");
+  await page.waitForSelector("#cancel:visible");
+  await page.click("#cancel");
+  await page.waitForSelector("#run-again");
+  assert.equal(await page.locator(".refused").count(), 0);
+  // One that the page asks about, after a run of another.
+  await run(toml);
+  assert.ok(await page.isVisible("#figures"));
+  await source(`title = "Longer"\n${LONG.replace("3000s", "30000s")}`);
+  await page.waitForSelector("#run-long");
+  await notRun("Longer");
+  await run(toml);
+  assert.ok(await page.isVisible("#figures"));
+  await agrees();
+  // One that is refused when it is to run.
+  await source(`title = "Fine"\n${FINE}`);
+  await page.waitForFunction(() => document.getElementById("status").textContent.includes("rows"));
+  await view("theory");
+  await view("lab");
+  assert.match(await status(), /rows/);
+  await notRun("Fine");
 });
 
 /** Times between frames while charts zoom and move, ms, in order of length. */
