@@ -6,6 +6,7 @@ import { DuelView } from "./duel";
 import { Cancelled, Engine, Refused, type Reply } from "./engine";
 import { LabView, type Setting } from "./lab";
 import { type State, type View, decode, encode } from "./link";
+import { Progress, isLong, question } from "./long";
 import type { Catalogue, Edit, Edited, Reductions, Request, Statistics, Theory, Want } from "./protocol";
 import { HOST_SLOT, type Host, askServed, cancelRun, hosts, namedScenario, runOn } from "./served";
 import { STORIES, type Story } from "./stories";
@@ -51,9 +52,6 @@ interface HostRun {
 
 /** A run that takes longer shows its progress, and a new change gives it up. */
 const PATIENCE_MS = 350;
-/** Packets that are simulated in a second, roughly, for a warning before a long run. */
-const PACKETS_PER_S = 1e7;
-const LONG_S = 20;
 const WARM_UP_MS = 1000;
 /** With the times of a delivery trace, which may be long. */
 const SCENARIO_BYTES_MAX = 4e6;
@@ -70,8 +68,7 @@ class Page {
   #main = byId("main");
   #side = byId("side");
   #status = h("p", { class: "status", id: "status", role: "status" });
-  #progress = h("div", { class: "progress", hidden: true });
-  #bar = h("progress", { max: 1, value: 0, "aria-label": "Progress of the run" });
+  #progress = new Progress("Simulating…", "Progress of the run", "cancel", () => this.#cancel());
   #storyBox = h("div", { class: "story", hidden: true });
 
   #state: State = { view: "lab", a: FIRST };
@@ -110,15 +107,7 @@ class Page {
     const columns = (slot: number, wants: Want[], from_s: number, to_s: number, count: number) =>
       this.#columns(slot, wants, from_s, to_s, count);
     this.#lab = new LabView(columns, edits => this.change(edits));
-    this.#duel = new DuelView(
-      catalogue,
-      this.#dueller,
-      () => this.#a?.edited ?? ({ text: FIRST, document: {}, title: null, duration_s: 60, packets: 0, flows: [] } satisfies Edited),
-      text => this.open(text, "lab"),
-    );
-    const cancel = h("button", { type: "button", id: "cancel" }, "Cancel");
-    cancel.addEventListener("click", () => this.#cancel());
-    this.#progress.append(h("span", {}, "Simulating…"), this.#bar, cancel);
+    this.#duel = new DuelView(catalogue, this.#dueller, () => this.#state.a, text => this.open(text, "lab"));
     this.#navigation();
     this.#actions();
     addEventListener("hashchange", () => void this.#follow());
@@ -382,14 +371,14 @@ class Page {
     while (this.#wanted) {
       this.#wanted = false;
       this.#began = performance.now();
-      const patience = setTimeout(() => (this.#progress.hidden = false), PATIENCE_MS);
+      const patience = setTimeout(() => (this.#progress.element.hidden = false), PATIENCE_MS);
       try {
         await this.#once();
       } catch (error) {
         this.#failed(error);
       } finally {
         clearTimeout(patience);
-        this.#progress.hidden = true;
+        this.#progress.element.hidden = true;
       }
     }
     this.#working = false;
@@ -417,11 +406,10 @@ class Page {
     this.#state = { ...this.#state, a: edited.text };
     this.#edited = edited;
     this.#keepLink();
-    const estimate_s = edited.packets / PACKETS_PER_S;
-    if (estimate_s > LONG_S && this.#allowedLong !== edited.text && this.#a?.edited.text !== edited.text) {
+    if (isLong(edited.packets) && this.#allowedLong !== edited.text && this.#a?.edited.text !== edited.text) {
       this.#controls.show(edited);
       this.#a = undefined;
-      this.#askForLong(edited, estimate_s);
+      this.#askForLong(edited);
       await this.#showAll();
       return;
     }
@@ -459,8 +447,8 @@ class Page {
   }
 
   async #simulate(slot: number, text: string): Promise<Statistics> {
-    this.#bar.value = 0;
-    const run = this.#engine.ask<Statistics>({ op: "run", slot, text }, fraction => (this.#bar.value = fraction));
+    this.#progress.fraction = 0;
+    const run = this.#engine.ask<Statistics>({ op: "run", slot, text }, fraction => (this.#progress.fraction = fraction));
     const again = this.#latest.get(slot);
     if (again && this.#state.view === "lab") {
       const reply = this.#engine.ask<{ count: number }>(again);
@@ -471,16 +459,12 @@ class Page {
     return (await run).value;
   }
 
-  #askForLong(edited: Edited, estimate_s: number): void {
-    const go = h("button", { type: "button", class: "primary", id: "run-long" }, "Run it");
-    go.addEventListener("click", () => {
+  #askForLong(edited: Edited): void {
+    const go = (): void => {
       this.#allowedLong = edited.text;
       this.#run();
-    });
-    const about = estimate_s > 90 ? `${Math.round(estimate_s / 60)} minutes` : `${Math.round(estimate_s)} seconds`;
-    this.#say(
-      `This run has up to ${units.short(edited.packets / 1e6)} million packets and may take ${about}. Shorten it or lower the rate, or `, go,
-    );
+    };
+    this.#say(...question("run", edited.packets, go));
   }
 
   #failed(error: unknown): void {
@@ -555,7 +539,7 @@ class Page {
     this.#main.replaceChildren(
       this.#storyBox,
       ...(view === "lab" ? [this.#comparison()] : []),
-      ...(view === "learn" ? [] : [h("div", { class: "statusline" }, this.#status, this.#progress)]),
+      ...(view === "learn" ? [] : [h("div", { class: "statusline" }, this.#status, this.#progress.element)]),
       content[view](),
     );
     this.#refocus(focused);

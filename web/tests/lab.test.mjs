@@ -571,6 +571,44 @@ test("a duel is fought", async () => {
   await agrees();
 });
 
+test("a duel is fought on the path of the lab, which need not have run; the page asks before a long one, which can be cancelled", async () => {
+  await fresh();
+  const shows = title => page.waitForFunction(title => document.getElementById("scenario-title")?.textContent === title, title);
+  await source(`title = "Longer"\n${LONG.replace("3000s", "30000s")}`);
+  await page.waitForSelector("#run-long");
+  await view("duel");
+  await page.click("#duel-start");
+  await page.waitForSelector("#duel-long");
+  assert.match(await page.textContent(".duel"), /This duel has up to 5000 million packets and may take 8 minutes/);
+  await accessible(page, "the question before a duel");
+  // Each of its five runs is shorter than what the page asks about.
+  await source(`title = "Long"\n${LONG}`);
+  await page.waitForSelector("#cancel:visible");
+  await page.click("#cancel");
+  await view("duel");
+  await page.click("#duel-start");
+  await page.waitForFunction(() => /duel has up to 500 million/.test(document.querySelector(".duel").textContent));
+  await page.click("#duel-long");
+  await page.waitForSelector("#cancel-duel:visible");
+  await page.waitForFunction(() => document.querySelector(".duel progress").value > 0);
+  assert.ok(await page.isDisabled("#duel-start"));
+  await accessible(page, "a duel under way");
+  await page.focus("#cancel-duel");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /Cancelled/.test(document.querySelector(".duel").textContent));
+  assert.ok(await page.isHidden("#cancel-duel"));
+  assert.equal(await page.evaluate(() => document.activeElement.id), "duel-start");
+  await run(`title = "Short"\n${LONG.replace("3000s", "3s").replace("400mbit", "7mbit")}`);
+  await shows("Short");
+  await view("duel");
+  await page.click("#duel-start");
+  await page.waitForSelector(".duel tbody tr:nth-child(5)", { timeout: 30_000 });
+  assert.ok(await page.isHidden("#cancel-duel"));
+  await ran(() => page.click('button:has-text("See it in the lab")'));
+  await shows("Duel: chd and newreno");
+  assert.match(await text(), /duration = "3s"\n\[path\]\nrate = "7mbit"/);
+});
+
 test("every tour and lesson runs", async t => {
   await fresh();
   await view("learn");
