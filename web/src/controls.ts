@@ -67,6 +67,9 @@ const section = (source: string): string => source.replace(/\bs(?=[IVX\d])/g, "�
 
 const setting = (path: string, value: string): Edit => ({ kind: "set", path, value });
 
+/** Whether the queue's limit is a size, not a number of packets. */
+const queueInBytes = (document: ScenarioDocument): boolean => units.sizeBytes(document.path?.queue) !== undefined;
+
 /** Moves the flows' times with a duration that changes, so that all still come and go within it. */
 function scaledFlows(document: ScenarioDocument, duration_s: number): Edit[] {
   const factor = duration_s / (units.timeS(document.duration) ?? duration_s);
@@ -99,7 +102,7 @@ export class Controls {
     const structure = JSON.stringify([
       flows.map(f => [f.kind, f.cc, f.name, !!f.arrivals, !!f.web]),
       Array.isArray(document.path?.hop),
-      String(document.path?.queue).endsWith("B"),
+      queueInBytes(document),
     ]);
     if (structure !== this.#structure) {
       this.#structure = structure;
@@ -108,7 +111,8 @@ export class Controls {
         ? globalThis.document.activeElement?.id
         : undefined;
       this.element.replaceChildren(this.#path(document), ...this.#flows(flows), this.#run());
-      if (focused) globalThis.document.getElementById(focused)?.focus();
+      // A flow that was removed has no successor if it was the last.
+      if (focused) (globalThis.document.getElementById(focused) ?? globalThis.document.getElementById("add-flow"))?.focus();
     }
     for (const sync of this.#syncs) sync(edited);
     for (const bad of this.element.querySelectorAll(".refused")) bad.remove();
@@ -127,7 +131,7 @@ export class Controls {
     const id = `control-${slider.path.replaceAll(".", "-")}`;
     const range = h("input", { type: "range", id, min: 0, max: STEPS, step: 1, "data-path": slider.path });
     const typed = h("input", {
-      type: "text", class: "value", "aria-label": `${slider.label}, typed`, spellcheck: "false", autocomplete: "off",
+      type: "text", class: "value", id: `${id}-typed`, "aria-label": `${slider.label}, typed`, spellcheck: "false", autocomplete: "off",
     });
     const note = h("span", { class: "note" });
     const move = (): void => {
@@ -205,7 +209,7 @@ export class Controls {
     });
     const rows: (HTMLElement | null)[] = [];
     const hops = Array.isArray(document.path?.hop);
-    const inBytes = String(document.path?.queue).endsWith("B");
+    const inBytes = queueInBytes(document);
     if (hops) {
       rows.push(h("p", { class: "note" }, "Several bottlenecks in a row: edit them in the Scenario view."));
     } else {
@@ -322,7 +326,7 @@ export class Controls {
     const prefix = `flow.${index}`;
     const kind = flow.kind ?? "tcp";
     const name = flow.name ?? `${flow.cc ?? kind}-${index + 1}`;
-    const remove = h("button", { type: "button", class: "quiet", "aria-label": `Remove ${name}` }, "✕");
+    const remove = h("button", { type: "button", class: "quiet", id: `remove-flow-${index}`, "aria-label": `Remove ${name}` }, "✕");
     remove.addEventListener("click", () => this.#change([{ kind: "remove_flow", index }], remove));
     const body: (HTMLElement | null)[] = [];
     if (kind === "tcp") {

@@ -158,10 +158,10 @@ export class LabView {
     ];
     const [cc = "", value = ""] = this.#internalChoice.split(":");
     const shown = lines(flow => ({ what: "internal", flow, value: Number(value) }), true).filter(line => {
-      const setting = line.slot === SLOT_A ? a : b;
+      const setting = settings.find(({ slot }) => slot === line.slot);
       return setting?.statistics.flows[line.hue]?.kind === cc;
     });
-    const name = [...a.statistics.flows, ...(b?.statistics.flows ?? [])].find(f => f.kind === cc)?.observes[Number(value)];
+    const name = settings.flatMap(s => s.statistics.flows).find(f => f.kind === cc)?.observes[Number(value)];
     if (shown.length && name) {
       const { title, unit, scale } = internal(name);
       charts.push({ id: "internal", title: `${cc}: ${title}`, unit, height: 130, lines: shown.map(l => ({ ...l, scale })) });

@@ -6,6 +6,7 @@ import { DuelView } from "./duel";
 import { Cancelled, Engine, Refused, type Reply } from "./engine";
 import { LabView, type Setting } from "./lab";
 import { type State, type View, decode, encode } from "./link";
+import { Progress, isLong, question } from "./long";
 import type { Catalogue, Edit, Edited, Reductions, Request, Statistics, Theory, Want } from "./protocol";
 import { HOST_SLOT, type Host, askServed, cancelRun, hosts, namedScenario, runOn } from "./served";
 import { STORIES, type Story } from "./stories";
@@ -51,9 +52,6 @@ interface HostRun {
 
 /** A run that takes longer shows its progress, and a new change gives it up. */
 const PATIENCE_MS = 350;
-/** Packets that are simulated in a second, roughly, for a warning before a long run. */
-const PACKETS_PER_S = 1e7;
-const LONG_S = 20;
 const WARM_UP_MS = 1000;
 /** With the times of a delivery trace, which may be long. */
 const SCENARIO_BYTES_MAX = 4e6;
@@ -70,23 +68,24 @@ class Page {
   #main = byId("main");
   #side = byId("side");
   #status = h("p", { class: "status", id: "status", role: "status" });
-  #progress = h("div", { class: "progress", hidden: true });
-  #bar = h("progress", { max: 1, value: 0, "aria-label": "Progress of the run" });
+  #progress = new Progress("Simulating…", "Progress of the run", "cancel", () => this.#cancel());
   #storyBox = h("div", { class: "story", hidden: true });
 
   #state: State = { view: "lab", a: FIRST };
+  /** A as it was read last, whether or not it has run. */
+  #edited: Edited | undefined;
+  /** The runs that the simulator holds, in the slots of A and B. */
   #a: Setting | undefined;
   #b: Setting | undefined;
   /** Hosts of the program that serves the page, and what one of them made of A. */
   #hosts: Host[] = [];
   #host: HostRun | undefined;
-  /** Whether the worker's runs are those of the state. */
-  /** The texts whose runs the simulator holds, in the slots of A and B. */
-  #held: { a?: string | undefined; b?: string | undefined } = {};
   /** What the charts asked of each slot last. A run that has begun is asked for the same at once: mostly they want it again. */
   #latest = new Map<number, Request>();
   #ahead = new Map<number, { key: string; reply: Promise<Reply<{ count: number }>> }>();
   #edits: Edit[] = [];
+  /** What was typed in the Scenario view and has not run. */
+  #draft: string | undefined;
   #control: HTMLElement | undefined;
   #wanted = false;
   #working = false;
@@ -108,15 +107,7 @@ class Page {
     const columns = (slot: number, wants: Want[], from_s: number, to_s: number, count: number) =>
       this.#columns(slot, wants, from_s, to_s, count);
     this.#lab = new LabView(columns, edits => this.change(edits));
-    this.#duel = new DuelView(
-      catalogue,
-      this.#dueller,
-      () => this.#a?.edited ?? ({ text: FIRST, document: {}, title: null, duration_s: 60, packets: 0, flows: [] } satisfies Edited),
-      text => this.open(text, "lab"),
-    );
-    const cancel = h("button", { type: "button", id: "cancel" }, "Cancel");
-    cancel.addEventListener("click", () => this.#cancel());
-    this.#progress.append(h("span", {}, "Simulating…"), this.#bar, cancel);
+    this.#duel = new DuelView(catalogue, this.#dueller, () => this.#state.a, text => this.open(text, "lab"));
     this.#navigation();
     this.#actions();
     addEventListener("hashchange", () => void this.#follow());
@@ -148,13 +139,16 @@ class Page {
   }
 
   #actions(): void {
+    // Until this scenario has run, the simulator and the charts hold nothing, or another one's run.
+    const ofRun = (run: () => void | Promise<void>) => (): void | Promise<void> =>
+      this.#a ? run() : this.#notice("This scenario has not run: run it, then export.");
     const share = h("button", { type: "button", id: "share" }, "Copy link");
     share.addEventListener("click", () => void this.#share(share));
     const exports: [string, () => void | Promise<void>][] = [
       ["Scenario (TOML), for knee run", () => download("scenario.toml", this.#state.a, "application/toml")],
-      ["Time series (CSV)", () => this.#exportCsv()],
-      ["Charts (PNG)", async () => download("knee.png", await this.#lab.charts.png())],
-      ["Charts (SVG)", () => download("knee.svg", svg(this.#lab.charts.charts, this.#lab.charts.range), "image/svg+xml")],
+      ["Time series (CSV)", ofRun(() => this.#exportCsv())],
+      ["Charts (PNG)", ofRun(async () => download("knee.png", await this.#lab.charts.png()))],
+      ["Charts (SVG)", ofRun(() => download("knee.svg", svg(this.#lab.charts.charts, this.#lab.charts.range), "image/svg+xml"))],
     ];
     const menu = h(
       "details",
@@ -230,11 +224,10 @@ class Page {
     const state = await decode(location.hash);
     if (typeof state === "string") {
       this.#notice(state);
-      if (this.#a) return;
+      if (this.#edited) return;
     }
     this.#state = typeof state === "object" ? state : { view: "lab", a: FIRST };
-    this.#a = this.#b = undefined;
-    this.#held = {};
+    this.#edited = this.#a = this.#b = undefined;
     this.#render();
     this.#run();
   }
@@ -268,7 +261,10 @@ class Page {
   /** Runs A on another host of the program, and draws it beside the simulator's run. */
   async #runOn(host: Host, button: HTMLButtonElement): Promise<void> {
     const a = this.#a;
-    if (!a) return;
+    if (!a) {
+      this.#notice(`This scenario has not run here: run it, then on ${host.name}, whose run is drawn beside it.`);
+      return;
+    }
     const { text } = a.edited;
     const bar = h("progress", { max: 1, "aria-label": `Progress of the run on ${host.name}` });
     const status = h("span", { class: "host-run", role: "status" }, `Starting on ${host.name}…`, bar);
@@ -296,12 +292,12 @@ class Page {
         },
       });
       this.#host = shown(statistics, false);
-      this.#status.textContent = `Ran on ${host.name}; the simulator's run beside it.`;
+      this.#say(`Ran on ${host.name}; the simulator's run beside it.`);
       await this.#showAll();
     } catch (error) {
       if (this.#host === run) this.#host = undefined;
       await this.#showAll();
-      if (error instanceof Cancelled) this.#status.textContent = `Cancelled on ${host.name}.`;
+      if (error instanceof Cancelled) this.#say(`Cancelled on ${host.name}.`);
       else this.#failed(error);
     } finally {
       button.disabled = false;
@@ -343,15 +339,30 @@ class Page {
   }
 
   #restart(): void {
-    this.#held = {};
-    this.#ahead.clear();
+    this.#lose();
     this.#engine.restart();
+  }
+
+  /** The simulator has its runs no more. */
+  #lose(): void {
+    this.#a = this.#b = undefined;
+    this.#ahead.clear();
   }
 
   #cancel(): void {
     this.#wanted = false;
     this.#restart();
-    this.#status.textContent = "Cancelled. Change something to run again.";
+    const again = h("button", { type: "button", id: "run-again", onclick: () => this.#run() }, "Run it");
+    this.#say("Cancelled. Change something to run again, or ", again);
+    again.focus();
+    this.#show();
+  }
+
+  /** Says how it stands with the run. */
+  #say(...said: (Node | string)[]): void {
+    const focused = document.activeElement;
+    this.#status.replaceChildren(...said);
+    this.#refocus(focused);
   }
 
   async #work(): Promise<void> {
@@ -360,14 +371,14 @@ class Page {
     while (this.#wanted) {
       this.#wanted = false;
       this.#began = performance.now();
-      const patience = setTimeout(() => (this.#progress.hidden = false), PATIENCE_MS);
+      const patience = setTimeout(() => (this.#progress.element.hidden = false), PATIENCE_MS);
       try {
         await this.#once();
       } catch (error) {
         this.#failed(error);
       } finally {
         clearTimeout(patience);
-        this.#progress.hidden = true;
+        this.#progress.element.hidden = true;
       }
     }
     this.#working = false;
@@ -393,46 +404,51 @@ class Page {
     // The one that was opened waits for its turn.
     if (this.#state.a !== from) return;
     this.#state = { ...this.#state, a: edited.text };
-    const estimate_s = edited.packets / PACKETS_PER_S;
-    if (estimate_s > LONG_S && this.#allowedLong !== edited.text && this.#held.a !== edited.text) {
+    this.#edited = edited;
+    this.#keepLink();
+    if (isLong(edited.packets) && this.#allowedLong !== edited.text && this.#a?.edited.text !== edited.text) {
       this.#controls.show(edited);
       this.#a = undefined;
-      this.#askForLong(edited, estimate_s);
+      this.#askForLong(edited);
+      await this.#showAll();
       return;
     }
     const before = performance.now();
-    const running = this.#held.a === edited.text ? undefined : this.#simulate(0, edited.text);
+    const running = this.#a?.edited.text === edited.text ? undefined : this.#simulate(0, edited.text);
     // While the worker simulates.
     this.#controls.show(edited);
     if (running) {
-      this.#held.a = undefined;
+      // The worker lets the run before go when it begins.
+      this.#a = undefined;
       this.#a = { edited, statistics: await running };
-      this.#held.a = edited.text;
     }
-    if (this.#state.b === undefined) {
+    const { b } = this.#state;
+    if (b === undefined) {
       this.#b = undefined;
-    } else if (this.#held.b !== this.#state.b) {
-      const text = this.#state.b;
-      this.#held.b = undefined;
-      const edited = await this.#engine.edit(text);
-      this.#b = { edited, statistics: await this.#simulate(1, edited.text) };
-      this.#held.b = text;
+    } else if (this.#b?.edited.text !== b) {
+      this.#b = undefined;
+      const edited = await this.#engine.edit(b);
+      const statistics = await this.#simulate(1, edited.text);
+      // The comparison may have ended meanwhile.
+      if (this.#state.b === b) {
+        this.#state = { ...this.#state, b: edited.text };
+        this.#b = { edited, statistics };
+      }
     }
     const simulated_ms = performance.now() - before;
     await this.#showAll();
     const total_ms = performance.now() - this.#changedAt;
-    this.#status.textContent = `Simulated in ${Math.round(simulated_ms)} ms; shown ${Math.round(total_ms)} ms after the change.`;
+    this.#say(`Simulated in ${Math.round(simulated_ms)} ms; shown ${Math.round(total_ms)} ms after the change.`);
     this.#status.dataset.simulatedMs = simulated_ms.toFixed(1);
     this.#status.dataset.totalMs = total_ms.toFixed(1);
     this.#status.dataset.runs = String(Number(this.#status.dataset.runs ?? 0) + 1);
-    this.#keepLink();
     this.#traceSoon();
     void this.#warmUp();
   }
 
   async #simulate(slot: number, text: string): Promise<Statistics> {
-    this.#bar.value = 0;
-    const run = this.#engine.ask<Statistics>({ op: "run", slot, text }, fraction => (this.#bar.value = fraction));
+    this.#progress.fraction = 0;
+    const run = this.#engine.ask<Statistics>({ op: "run", slot, text }, fraction => (this.#progress.fraction = fraction));
     const again = this.#latest.get(slot);
     if (again && this.#state.view === "lab") {
       const reply = this.#engine.ask<{ count: number }>(again);
@@ -443,16 +459,12 @@ class Page {
     return (await run).value;
   }
 
-  #askForLong(edited: Edited, estimate_s: number): void {
-    const go = h("button", { type: "button", class: "primary", id: "run-long" }, "Run it");
-    go.addEventListener("click", () => {
+  #askForLong(edited: Edited): void {
+    const go = (): void => {
       this.#allowedLong = edited.text;
       this.#run();
-    });
-    const about = estimate_s > 90 ? `${Math.round(estimate_s / 60)} minutes` : `${Math.round(estimate_s)} seconds`;
-    this.#status.replaceChildren(
-      `This run has up to ${units.short(edited.packets / 1e6)} million packets and may take ${about}. Shorten it or lower the rate, or `, go,
-    );
+    };
+    this.#say(...question("run", edited.packets, go));
   }
 
   #failed(error: unknown): void {
@@ -461,18 +473,20 @@ class Page {
       const { refusal } = error;
       const where = refusal.line === null ? "" : `line ${refusal.line}: `;
       this.#controls.refuse(refusal, this.#control);
-      this.#status.replaceChildren(
+      this.#say(
         h("span", { class: "refused" }, `Not run. ${where}${refusal.error}. ${refusal.remedy}`),
         refusal.excerpt ? h("code", {}, ` ${refusal.excerpt} `) : "",
       );
       this.#sourceError(refusal.line, `${where}${refusal.error}. ${refusal.remedy}`);
+      this.#showWhatRan();
       return;
     }
     // A worker that stopped has lost its runs.
-    this.#held = {};
+    this.#lose();
+    this.#showWhatRan();
     const why = error instanceof Error ? error.message : String(error);
     const memory = /memory|alloc|unreachable/i.test(why) ? " The run needs more memory than a page has: shorten it, or lengthen `bin` in [record]." : "";
-    this.#status.replaceChildren(h("span", { class: "refused" }, `The simulator stopped: ${why}.${memory}`));
+    this.#say(h("span", { class: "refused" }, `The simulator stopped: ${why}.${memory}`));
   }
 
   #keepLink(): void {
@@ -505,6 +519,7 @@ class Page {
   /** The frame of the present view. */
   #render(): void {
     const { view } = this.#state;
+    const focused = document.activeElement;
     for (const button of byId("views").querySelectorAll("button")) {
       if (button.dataset.view === view) button.setAttribute("aria-current", "page");
       else button.removeAttribute("aria-current");
@@ -524,9 +539,17 @@ class Page {
     this.#main.replaceChildren(
       this.#storyBox,
       ...(view === "lab" ? [this.#comparison()] : []),
-      ...(view === "learn" ? [] : [h("div", { class: "statusline" }, this.#status, this.#progress)]),
+      ...(view === "learn" ? [] : [h("div", { class: "statusline" }, this.#status, this.#progress.element)]),
       content[view](),
     );
+    this.#refocus(focused);
+  }
+
+  /** Where what had the focus was replaced, gives it to what has its id now, or else to the view: a keyboard would start over. */
+  #refocus(had: Element | null): void {
+    if (had === document.body || document.activeElement !== document.body) return;
+    if (had) document.getElementById(had.id)?.focus();
+    if (document.activeElement === document.body) this.#main.focus({ preventScroll: true });
   }
 
   #scenarioChooser(): HTMLElement {
@@ -568,6 +591,7 @@ class Page {
       box.prepend(button("compare", "Compare with a second setting", () => {
         this.#state = { ...this.#state, b: this.#state.a };
         this.#render();
+        byId("end-comparison").focus();
         this.#run();
       }));
     } else {
@@ -581,9 +605,9 @@ class Page {
           const { b: _, ...rest } = this.#state;
           this.#state = rest;
           this.#b = undefined;
-          this.#held.b = undefined;
           this.#engine.ask({ op: "forget", slot: 1 }).catch(error => this.#failed(error));
           this.#render();
+          byId("compare").focus();
           this.#show();
           this.#keepLink();
         }),
@@ -597,30 +621,46 @@ class Page {
     this.#showAll().catch(error => this.#failed(error));
   }
 
-  async #showAll(): Promise<void> {
-    const { view } = this.#state;
-    const a = this.#a;
+  /** The title of A, and no charts below it but those of its run. */
+  #showWhatRan(): void {
     const title = document.getElementById("scenario-title");
-    if (title) title.textContent = a?.edited.title ?? "";
-    if (!a) return;
+    if (title) title.textContent = this.#edited?.title ?? "";
+    this.#lab.element.hidden = !this.#a;
+  }
+
+  async #showAll(): Promise<void> {
+    this.#showWhatRan();
+    const { view } = this.#state;
+    const [edited, a] = [this.#edited, this.#a];
     // A run of another setting is none of this one.
-    if (this.#host?.text !== a.edited.text) this.#host = undefined;
-    if (view === "lab") await this.#lab.show(a, this.#b, this.#host);
-    if (view === "theory") {
+    if (this.#host?.text !== a?.edited.text) this.#host = undefined;
+    if (view === "lab" && a) await this.#lab.show(a, this.#b, this.#host);
+    if (view === "theory" && edited) {
       try {
-        const { value, numbers } = await this.#engine.ask<Theory>({ op: "theory", text: a.edited.text });
-        this.#theory.show(value, numbers, a.statistics.hops[0]?.delay_mean_ms ?? null);
+        const { value, numbers } = await this.#engine.ask<Theory>({ op: "theory", text: edited.text });
+        this.#theory.show(value, numbers, a?.statistics.hops[0]?.delay_mean_ms ?? null);
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
         this.#theory.refuse(`No model: ${error.refusal.error}; ${error.refusal.remedy}.`);
       }
     }
-    if (view === "lab") this.#traceSoon();
+    if (view === "lab" && a) this.#traceSoon();
   }
 
   #source(): HTMLElement {
     const text = h("textarea", { id: "source", spellcheck: "false", "aria-label": "Scenario in TOML", "aria-describedby": "source-error" });
-    text.value = this.#state.a;
+    text.value = this.#draft ?? this.#state.a;
+    const discard = h("button", { type: "button", id: "discard" }, "Discard them");
+    discard.addEventListener("click", () => {
+      this.#draft = undefined;
+      this.#render();
+      byId("source").focus();
+    });
+    const draft = h("p", { id: "draft", class: "note", hidden: this.#draft === undefined }, "These changes have not run. ", discard);
+    text.addEventListener("input", () => {
+      this.#draft = text.value === this.#state.a ? undefined : text.value;
+      draft.hidden = this.#draft === undefined;
+    });
     const apply = h("button", { type: "button", class: "primary", id: "apply" }, "Run this scenario");
     apply.addEventListener("click", () => void this.#applySource(text));
     const file = h("input", { type: "file", accept: ".toml,text/plain", id: "file" });
@@ -631,6 +671,7 @@ class Page {
       h("h2", {}, "Scenario"),
       h("p", {}, "The same file runs with ", h("code", {}, "knee run"), " in the simulator, in the kernel and over QUIC. Its keys are in docs/scenario.md."),
       text,
+      draft,
       h("p", { id: "source-error", class: "refused", role: "alert" }),
       h("div", { class: "ring" }, apply, h("label", { for: "file" }, "Open a file:"), file),
     );
@@ -639,8 +680,11 @@ class Page {
   async #openFile(file: HTMLInputElement, text: HTMLTextAreaElement): Promise<void> {
     const chosen = file.files?.[0];
     if (!chosen) return;
+    // The same name chosen again is then a change too: the file may have been corrected.
+    file.value = "";
     if (this.#tooLarge(chosen.name, chosen.size)) return;
     text.value = await chosen.text();
+    text.dispatchEvent(new Event("input"));
     await this.#applySource(text);
   }
 
@@ -663,6 +707,7 @@ class Page {
       // Another change may have given the check up; the run makes it again.
       if (!(error instanceof Cancelled)) throw error;
     }
+    this.#draft = undefined;
     this.open(text.value, "lab");
   }
 
@@ -750,6 +795,11 @@ async function load(): Promise<void> {
   } catch {
     // Without storage the system's theme holds.
   }
+  // What stands behind the `#` is the state, which a jump within the page would replace.
+  document.querySelector(".skip")?.addEventListener("click", event => {
+    event.preventDefault();
+    byId("main").focus();
+  });
   const response = await fetch("knee.wasm");
   if (!response.ok) throw new Error(`knee.wasm: ${response.status} ${response.statusText}`);
   const module = await WebAssembly.compile(await response.arrayBuffer());

@@ -6,8 +6,9 @@ const SIZE_BYTES: Record<string, number> = {
   B: 1, kB: 1e3, MB: 1e6, GB: 1e9, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3,
 };
 
+/** As crates/knee-units reads them: spaces may stand around the value, and between the number and its unit. */
 function parse(text: unknown, units: Record<string, number>): number | undefined {
-  const match = /^([0-9.]+)([A-Za-z]+)$/.exec(String(text).trim());
+  const match = /^([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)$/.exec(String(text).trim());
   const factor = match && units[match[2] ?? ""];
   return match && factor !== undefined && factor !== null ? Number(match[1]) * factor : undefined;
 }
@@ -19,11 +20,7 @@ export const rateBps = (text: unknown): number | undefined => parse(text, RATE_B
 /** Bytes; undefined if it is no size. */
 export const sizeBytes = (text: unknown): number | undefined => parse(text, SIZE_BYTES);
 /** Packets; undefined if it is no number of packets. */
-export function packets(text: unknown): number | undefined {
-  if (typeof text === "number") return text;
-  const match = /^([0-9]+)p$/.exec(String(text).trim());
-  return match ? Number(match[1]) : undefined;
-}
+export const packets = (text: unknown): number | undefined => (typeof text === "number" ? text : parse(text, { p: 1 }));
 
 /** At most three significant digits, without an exponent, as scenarios take them. */
 function digits(value: number): string {

@@ -157,6 +157,32 @@ test("algorithms, disciplines and flows can be chosen, added and removed", async
   await agrees();
 });
 
+test("the focus outlives the button that had it", async () => {
+  await fresh();
+  const enter = async selector => {
+    await page.focus(selector);
+    await page.keyboard.press("Enter");
+  };
+  const focused = () => page.evaluate(() => document.activeElement.id);
+  await ran(() => enter("#compare"));
+  assert.equal(await focused(), "end-comparison");
+  await enter("#end-comparison");
+  assert.equal(await focused(), "compare");
+  await ran(() => enter("#add-flow"));
+  assert.equal(await focused(), "add-flow");
+  await ran(() => enter('[aria-label="Remove newreno"]'));
+  assert.equal(await focused(), "remove-flow-1");
+  assert.equal(await page.getAttribute("#remove-flow-1", "aria-label"), "Remove newreno-2");
+  await ran(() => enter("#remove-flow-1"));
+  assert.equal(await focused(), "add-flow");
+  await page.fill("#control-path-queue-typed", "100kB");
+  await ran(() => page.keyboard.press("Enter"));
+  assert.equal(await focused(), "control-path-queue-typed");
+  await view("scenario");
+  await ran(() => enter("#apply"));
+  assert.equal(await focused(), "main");
+});
+
 test("a flow is dragged onto the timeline, and moved there", async () => {
   await fresh();
   const strip = await page.locator(".strip").boundingBox();
@@ -172,6 +198,26 @@ test("a flow is dragged onto the timeline, and moved there", async () => {
   await bar.focus();
   await ran(() => page.keyboard.press("ArrowRight"));
   assert.match(await text(), /start = "20\.6s"/);
+});
+
+test("values with spaces are read as the simulator reads them", async () => {
+  await fresh();
+  const spaced = queue =>
+    `duration = " 60 s"\n[path]\nrate = "20 mbit"\nrtt = "40 ms "\nqueue = "${queue}"\n[[flow]]\ncc = "chd"\nstart = "20 s"\nstop = "45 s"\n`;
+  const told = path => page.getAttribute(`input[type=range][data-path="${path}"]`, "aria-valuetext");
+  await run(spaced("50 p"));
+  assert.equal(await told("path.rate"), "20 Mbit/s");
+  assert.equal(await told("path.rtt"), "40 ms");
+  assert.equal(await told("path.queue"), "50 packets");
+  assert.equal(await told("duration"), "60 s");
+  assert.match(await page.textContent(".controls"), /30 ms when full/);
+  const bar = page.locator(".bar");
+  assert.equal(await bar.getAttribute("aria-valuetext"), "20 to 45 s");
+  await bar.focus();
+  await ran(() => page.keyboard.press("ArrowRight"));
+  assert.match(await text(), /start = "20\.6s"\nstop = "45\.6s"/);
+  await run(spaced("100 kB "));
+  assert.equal(await told("path.queue"), "100000 bytes");
 });
 
 test("every path preset runs", async t => {
@@ -226,6 +272,21 @@ test("a link that cannot be read is said so, on a page that works", async () => 
   assert.ok((await page.locator(".chart").count()) > 3);
 });
 
+test("the skip link moves the focus, and nothing else", async () => {
+  await fresh();
+  await slide("path.rate", 600);
+  await page.waitForTimeout(400);
+  const [toml, url] = [await text(), page.url()];
+  await page.focus(".skip");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  await page.waitForTimeout(400);
+  assert.equal(await page.locator("#notice:visible").count(), 0);
+  assert.equal(page.url(), url);
+  await fresh(new URL(page.url()).hash);
+  assert.equal(await text(), toml);
+});
+
 test("a scenario that cannot be is refused in its place", async () => {
   await fresh();
   await source('duration = "10s"\n[path]\nrate = "10mbit"\nrtt = "40ms"\nqueue = "84"\n[[flow]]\ncc = "chd"\n');
@@ -238,6 +299,48 @@ test("a scenario that cannot be is refused in its place", async () => {
   await page.waitForSelector(".controls .refused");
   await slide("path.rate", 500);
   assert.equal(await page.locator(".controls .refused").count(), 0);
+  await agrees();
+});
+
+test("what was typed in the Scenario view stays there until it runs or is discarded", async () => {
+  await fresh();
+  const toml = await text();
+  await view("scenario");
+  await page.fill("#source", `# mine\n${toml}`);
+  await view("lab");
+  await slide("path.rate", 600);
+  await view("scenario");
+  assert.equal(await page.inputValue("#source"), `# mine\n${toml}`);
+  assert.ok(await page.isVisible("#draft"));
+  await accessible(page, "the scenario with changes");
+  await page.click("#discard");
+  assert.notEqual(await page.inputValue("#source"), toml);
+  assert.equal(await page.inputValue("#source"), await text());
+  assert.ok(await page.isHidden("#draft"));
+  await page.fill("#source", `# mine\n${toml}`);
+  await ran(() => page.click("#apply"));
+  assert.equal(await text(), `# mine\n${toml}`);
+  await view("scenario");
+  assert.ok(await page.isHidden("#draft"));
+});
+
+test("a file that was refused can be chosen again, corrected", async () => {
+  await fresh();
+  await view("scenario");
+  const folder = await mkdtemp(join(tmpdir(), "knee-lab-"));
+  try {
+    const file = join(folder, "mine.toml");
+    await writeFile(file, "duration = 3\n");
+    await page.setInputFiles("#file", file);
+    await page.waitForFunction(() => document.getElementById("source-error").textContent.includes("ine 1"));
+    // With the name still in it, a browser takes the same file for no change.
+    assert.equal(await page.inputValue("#file"), "");
+    await writeFile(file, 'duration = "5s"\n[path]\nrate = "7mbit"\nrtt = "40ms"\nqueue = "84p"\n[[flow]]\ncc = "chd"\n');
+    await ran(() => page.setInputFiles("#file", file));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+  assert.match(await text(), /7mbit/);
   await agrees();
 });
 
@@ -268,6 +371,9 @@ test("a trace of a gigabyte is refused in its place", async () => {
 // Less than the page asks about first, and some seconds on a fast machine.
 const LONG = 'duration = "3000s"\n[path]\nrate = "400mbit"\nrtt = "40ms"\nqueue = "2000p"\n[[flow]]\ncc = "cubic"\n[[flow]]\ncc = "chd"\n';
 
+// More rows than the page takes.
+const FINE = 'duration = "1000s"\n[record]\nbin = "0.1ms"\n[path]\nrate = "1mbit"\nrtt = "40ms"\nqueue = "20p"\n[[flow]]\ncc = "chd"\ncount = 20\n';
+
 test("a long run shows its progress, and can be cancelled and shortened", async () => {
   await fresh();
   await source(LONG);
@@ -280,8 +386,66 @@ test("a long run shows its progress, and can be cancelled and shortened", async 
   await agrees();
   await source(LONG.replace("3000s", "30000s"));
   await page.waitForSelector("#run-long");
-  await source('duration = "1000s"\n[record]\nbin = "0.1ms"\n[path]\nrate = "1mbit"\nrtt = "40ms"\nqueue = "20p"\n[[flow]]\ncc = "chd"\ncount = 20\n');
+  await source(FINE);
   await page.waitForFunction(() => document.getElementById("status").textContent.includes("rows"));
+});
+
+test("a scenario that was cancelled or not confirmed is shown as not run, and runs when asked to", async () => {
+  await fresh();
+  const toml = await text();
+  const status = () => page.textContent("#status");
+  const notRun = async title => {
+    assert.equal(await page.textContent("#scenario-title"), title);
+    assert.ok(await page.isHidden("#figures"), "figures of another scenario");
+    for (const name of ["CSV", "PNG", "SVG"]) {
+      await exported(name);
+      assert.match(await page.textContent("#notice"), /has not run/);
+      await page.click("#notice button");
+    }
+  };
+  await source(`title = "Long"\n${LONG}`);
+  await page.waitForSelector("#cancel:visible");
+  await page.focus("#cancel");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#run-again");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "run-again");
+  await notRun("Long");
+  await view("theory");
+  await page.waitForFunction(() => document.querySelector(".theory h2, .theory .empty")?.textContent);
+  await view("lab");
+  assert.match(await status(), /^Cancelled/);
+  assert.equal(await page.locator(".refused").count(), 0);
+  await notRun("Long");
+  // Reloaded, it is the same scenario.
+  await page.waitForTimeout(400);
+  await page.reload();
+  await page.waitForSelector("#cancel:visible");
+  await page.click("#cancel");
+  await page.click("#compare");
+  await page.waitForSelector("#cancel:visible");
+  await page.click("#cancel");
+  await page.click("#end-comparison");
+  await page.click("#run-again");
+  await page.waitForSelector("#cancel:visible");
+  await page.click("#cancel");
+  await page.waitForSelector("#run-again");
+  assert.equal(await page.locator(".refused").count(), 0);
+  // One that the page asks about, after a run of another.
+  await run(toml);
+  assert.ok(await page.isVisible("#figures"));
+  await source(`title = "Longer"\n${LONG.replace("3000s", "30000s")}`);
+  await page.waitForSelector("#run-long");
+  await notRun("Longer");
+  await run(toml);
+  assert.ok(await page.isVisible("#figures"));
+  await agrees();
+  // One that is refused when it is to run.
+  await source(`title = "Fine"\n${FINE}`);
+  await page.waitForFunction(() => document.getElementById("status").textContent.includes("rows"));
+  await view("theory");
+  await view("lab");
+  assert.match(await status(), /rows/);
+  await notRun("Fine");
 });
 
 /** Times between frames while charts zoom and move, ms, in order of length. */
@@ -405,6 +569,44 @@ test("a duel is fought", async () => {
   await accessible(page, "the duel");
   await ran(() => page.click('button:has-text("See it in the lab")'));
   await agrees();
+});
+
+test("a duel is fought on the path of the lab, which need not have run; the page asks before a long one, which can be cancelled", async () => {
+  await fresh();
+  const shows = title => page.waitForFunction(title => document.getElementById("scenario-title")?.textContent === title, title);
+  await source(`title = "Longer"\n${LONG.replace("3000s", "30000s")}`);
+  await page.waitForSelector("#run-long");
+  await view("duel");
+  await page.click("#duel-start");
+  await page.waitForSelector("#duel-long");
+  assert.match(await page.textContent(".duel"), /This duel has up to 5000 million packets and may take 8 minutes/);
+  await accessible(page, "the question before a duel");
+  // Each of its five runs is shorter than what the page asks about.
+  await source(`title = "Long"\n${LONG}`);
+  await page.waitForSelector("#cancel:visible");
+  await page.click("#cancel");
+  await view("duel");
+  await page.click("#duel-start");
+  await page.waitForFunction(() => /duel has up to 500 million/.test(document.querySelector(".duel").textContent));
+  await page.click("#duel-long");
+  await page.waitForSelector("#cancel-duel:visible");
+  await page.waitForFunction(() => document.querySelector(".duel progress").value > 0);
+  assert.ok(await page.isDisabled("#duel-start"));
+  await accessible(page, "a duel under way");
+  await page.focus("#cancel-duel");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /Cancelled/.test(document.querySelector(".duel").textContent));
+  assert.ok(await page.isHidden("#cancel-duel"));
+  assert.equal(await page.evaluate(() => document.activeElement.id), "duel-start");
+  await run(`title = "Short"\n${LONG.replace("3000s", "3s").replace("400mbit", "7mbit")}`);
+  await shows("Short");
+  await view("duel");
+  await page.click("#duel-start");
+  await page.waitForSelector(".duel tbody tr:nth-child(5)", { timeout: 30_000 });
+  assert.ok(await page.isHidden("#cancel-duel"));
+  await ran(() => page.click('button:has-text("See it in the lab")'));
+  await shows("Duel: chd and newreno");
+  assert.match(await text(), /duration = "3s"\n\[path\]\nrate = "7mbit"/);
 });
 
 test("every tour and lesson runs", async t => {

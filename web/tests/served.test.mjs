@@ -77,6 +77,7 @@ test("the named scenario is shown, and QUIC's run beside it, while it is under w
   assert.equal(figures.length, 2);
   assert.match(figures[1], /^quic \d/);
   assert.match(await page.textContent(".legend"), /one \(quic\)/);
+  assert.match(await page.getAttribute("#chart-internal .plot", "aria-label"), /one \(sim\): mean.*one \(quic\): mean/);
   const goodput = await page.locator('.legend tr:has-text("one (quic)") td').nth(1).textContent();
   assert.match(goodput, /^[5-8](\.\d+)? Mbit\/s$/);
   await page.screenshot({ path: new URL("../../target/web/served.png", import.meta.url).pathname });
