@@ -285,6 +285,9 @@ fn a_full_disk_keeps_no_results() {
         let packets = ["run", "s.toml", "--host", "kernel", "--pcap", "disk/path.pcapng"];
         let said = refused(&mut runs.place.knee(&packets));
         assert!(said.contains("No space left on device") && said.contains("has room"), "{said}");
+        let object = ["kernel", "export", "chd", "--out", "disk/chd.o"];
+        let said = refused(&mut runs.place.knee(&object));
+        assert!(said.contains("No space left on device") && said.contains("free some"), "{said}");
         until("the variants are gone", || runs.variants().is_empty());
         fs::read_dir(&at).unwrap().count()
     });
