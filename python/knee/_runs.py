@@ -9,9 +9,9 @@ from os import PathLike, fspath
 from typing import Any, Literal, NamedTuple, cast
 
 from knee import _knee
-from knee._errors import KneeError
+from knee._errors import KneeError, count
 from knee._program import HOSTS, runs
-from knee._scenario import Described, Value, arguments, described
+from knee._scenario import Described, Scenario, Value, arguments, described
 
 Table = _knee.Table
 
@@ -181,7 +181,17 @@ class Results:
 
         The first t for which Jain's index of their goodputs is at least `threshold` in every window
         of `width_s` that starts from `from_s + t` to `from_s + t + hold_s`.
+
+        Raises:
+            KneeError: `width_s` is not above 0, `threshold` not from 0 to 1, or `hold_s` below 0.
         """
+        for name, given, right, help in (
+            ("width_s", width_s, width_s > 0, "write seconds above 0"),
+            ("threshold", threshold, 0 <= threshold <= 1, "write 0 to 1, such as 0.9"),
+            ("hold_s", hold_s, hold_s >= 0, "write seconds, 0 or more"),
+        ):
+            if not right:
+                raise KneeError(f"{name} = {given}", help)
         return self._of(
             lambda r: self._native.convergence_s(
                 r, self._meant(flows, r), from_s, to_s, width_s, threshold, hold_s
@@ -445,8 +455,9 @@ def run_many(
 
     Arguments and errors are those of `run`. All scenarios are checked before the first one runs.
     """
-    if not 0 <= jobs <= 1024:
-        raise KneeError(f"jobs = {jobs}", "write 0 (one for each core) to 1024")
+    jobs = count("jobs", jobs, 0, 1024)
+    if isinstance(scenarios, str | Mapping | PathLike | Scenario):
+        raise KneeError("scenarios is a single one", "give a list of scenarios, or call knee.run")
     asked = [wanted(scenario, seed, repeat, set, host) for scenario in scenarios]
     if kernel is not None and host != "vm":
         raise KneeError(f"kernel has no meaning on the host {host}", 'add host="vm"')

@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from knee import _knee
-from knee._errors import KneeError, StudyError
+from knee._errors import KneeError, StudyError, count
 from knee._scenario import Scenario, described, plain_json
 
 Study: TypeAlias = "str | PathLike[str] | Mapping[str, object]"
@@ -202,8 +202,7 @@ os.register_at_fork(after_in_child=_let_go)
 
 def _shards(plan: _knee.Plan, out: str, executor: object | None, jobs: int | None) -> Iterator[int]:
     """Runs what is missing; gives the numbers of finished shards."""
-    if jobs is not None and not 1 <= jobs <= 1_000_000:
-        raise StudyError(f"jobs = {jobs}", "write 1 to 1000000")
+    jobs = None if jobs is None else count("jobs", jobs, 1, 1_000_000, StudyError)
     if executor is not None:
         _submit_of(executor)
     folder = os.path.abspath(out)

@@ -207,6 +207,12 @@ def test_bad_input(scenario: object, keys: dict[str, object], said: str) -> None
         knee.run(scenario, **keys)  # pyright: ignore[reportArgumentType]
 
 
+def test_one_scenario_is_not_many(file: Path) -> None:
+    for one in (str(file), file, {"path": {}}, knee.Scenario(path={}, flows=[])):
+        with pytest.raises(knee.KneeError, match="scenarios is a single one"):
+            knee.run_many(one)  # pyright: ignore[reportArgumentType]
+
+
 def test_bad_questions(results: knee.Results) -> None:
     for ask, said in [
         (lambda: results.goodput("nobody"), "no flow `nobody`"),
@@ -215,6 +221,10 @@ def test_bad_questions(results: knee.Results) -> None:
         (lambda: results.goodput(repetition=-1), "there are 3"),
         (lambda: results.queueing_delay(95), "no percentile"),
         (lambda: results.percentiles("speed"), "no metric"),
+        (lambda: results.convergence(width_s=-1), "width_s = -1"),
+        (lambda: results.convergence(width_s=0), "width_s = 0"),
+        (lambda: results.convergence(threshold=5), "threshold = 5"),
+        (lambda: results.convergence(hold_s=float("nan")), "hold_s = nan"),
         (lambda: results.plot("nothing"), "no chart"),
         (lambda: results.plot(kind="png"), "no kind"),  # pyright: ignore[reportArgumentType]
     ]:

@@ -250,6 +250,7 @@ def test_other_mistakes(study: Path, tmp_path: Path) -> None:
         (3, {}, "int is no study"),
         (study, {"executor": 3}, "int is no executor"),
         (study, {"jobs": 0}, "jobs = 0"),
+        (study, {"jobs": 1.5}, "jobs = 1.5"),
     ]:
         with pytest.raises(knee.StudyError, match=said):
             knee.sweep(given, out=tmp_path / "data", **keys)  # pyright: ignore
