@@ -404,9 +404,10 @@ def wanted(
     """What is asked of the native part."""
     path, text, name = described(scenario)
     sets = arguments(changes)
-    sets += [f"seed={seed}"] if seed is not None else []
-    sets += [f"repeat={repeat}"] if repeat is not None else []
-    return {"path": path, "text": text, "name": name, "sets": sets, "host": host}
+    sets += arguments({"seed": seed} if seed is not None else None)
+    sets += arguments({"repeat": repeat} if repeat is not None else None)
+    known = str(host).encode(errors="replace").decode()
+    return {"path": path, "text": text, "name": name, "sets": sets, "host": known}
 
 
 def run(

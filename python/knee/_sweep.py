@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from knee import _knee
-from knee._errors import KneeError, StudyError, count
+from knee._errors import KneeError, ScenarioError, StudyError, count
 from knee._scenario import Scenario, described, plain_json
 
 Study: TypeAlias = "str | PathLike[str] | Mapping[str, object]"
@@ -107,7 +107,11 @@ def plan_of(study: Study) -> _knee.Plan:
     elif isinstance(base, Scenario | Mapping) or (isinstance(base, str) and "\n" in base):
         _, text, tables["scenario"] = described(cast("Scenario", base))
         folder = os.getcwd()
-    return _knee.Plan("<dict>", _knee.toml_of(json.dumps(plain_json(tables))), text, folder)
+    try:
+        plain = plain_json(tables)
+    except ScenarioError as error:
+        raise StudyError(error.what, error.help, key=error.key) from None
+    return _knee.Plan("<dict>", _knee.toml_of(json.dumps(plain)), text, folder)
 
 
 def sweep(

@@ -258,6 +258,9 @@ def test_other_mistakes(study: Path, tmp_path: Path) -> None:
         knee.DataSet(tmp_path)
     with pytest.raises(knee.StudyError, match="holds no data set, but"):
         knee.sweep(study, out=tmp_path)
+    with pytest.raises(knee.StudyError, match=r"path\.loss_forward\.1: nan is not allowed"):
+        axes = {"path.loss_forward": [0, float("nan")]}
+        knee.sweep({"scenario": BASE, "axes": axes}, out=tmp_path / "data")
     rows = knee.sweep_rows(study, out=tmp_path / "data")
     next(rows)
     with pytest.raises(knee.StudyError, match="another knee is writing"):
