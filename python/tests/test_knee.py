@@ -339,6 +339,25 @@ def test_a_duel_is_the_commands() -> None:
         knee.duel("chdd", "newreno")
 
 
+def test_arguments_of_commands_are_no_options() -> None:
+    for asked in (
+        lambda: knee.duel("--help", "hd"),
+        lambda: knee.duel("chd", "hd", path="--help"),
+        lambda: knee.matrix(["--help", "hd"], out="nowhere"),
+        lambda: knee.reproduce("--help", out="nowhere"),
+        lambda: knee.compare("--help"),
+    ):
+        with pytest.raises(knee.CommandError, match="--help"):
+            asked()
+    for asked, name in (
+        (lambda: knee.matrix("chd", out="nowhere"), "algorithms"),
+        (lambda: knee.matrix(["chd", "hd"], out="nowhere", paths="10mbit,40ms,84p"), "paths"),
+        (lambda: knee.compare("file.toml", hosts="sim"), "hosts"),
+    ):
+        with pytest.raises(knee.KneeError, match=f"{name} is text"):
+            asked()
+
+
 def test_ctrl_c_ends_the_runs() -> None:
     # Tests that run in the background inherit an ignored SIGINT.
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
