@@ -20,6 +20,7 @@ __all__ = [
     "algorithms_json",
     "define_class",
     "define_functions",
+    "is_class",
     "layout",
     "load_c",
     "main",
@@ -40,6 +41,7 @@ class Wanted(TypedDict):
     text: str | None
     name: str
     sets: list[str]
+    classes: list[str]
     host: str
 
 @type_check_only
@@ -264,6 +266,7 @@ def define_functions(
     undo: int,
     observe: int,
 ) -> str: ...
+def is_class(name: str) -> bool: ...
 def layout() -> list[list[tuple[str, int, int, bool]]]: ...
 def toml_of(json: str) -> str: ...
 def percentile_of(values: Sequence[float], q: float) -> float | None: ...

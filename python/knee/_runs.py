@@ -9,9 +9,10 @@ from os import PathLike, fspath
 from typing import Any, Literal, NamedTuple, cast
 
 from knee import _knee
+from knee._algorithm import Algorithm, defined
 from knee._errors import KneeError, count
 from knee._program import HOSTS, runs
-from knee._scenario import Described, Scenario, Value, arguments, described
+from knee._scenario import Described, Scenario, Value, arguments, classes_in, described
 
 Table = _knee.Table
 
@@ -34,7 +35,7 @@ class FlowName(NamedTuple):
     """The table that drew it; empty for a flow that the scenario names."""
 
 
-Flows = str | int | Sequence[str | int] | None
+Flows = str | int | type[Algorithm] | Sequence[str | int | type[Algorithm]] | None
 """Flows: a name, an algorithm, a number from 0, several of these, or None for all TCP flows."""
 
 
@@ -314,9 +315,10 @@ class Results:
         names = self.flow_names(repetition)
         if flows is None:
             return [i for i, flow in enumerate(names) if flow.kind not in ("udp", "probe")]
-        asked = [flows] if isinstance(flows, str | int) else flows
+        asked = [flows] if isinstance(flows, str | int | type) else flows
         found: list[int] = []
-        for one in asked:
+        for of in asked:
+            one = defined(of) if isinstance(of, type) else of
             if isinstance(one, int):
                 meant = [one] if 0 <= one < len(names) else []
             else:
@@ -407,7 +409,14 @@ def wanted(
     sets += arguments({"seed": seed} if seed is not None else None)
     sets += arguments({"repeat": repeat} if repeat is not None else None)
     known = str(host).encode(errors="replace").decode()
-    return {"path": path, "text": text, "name": name, "sets": sets, "host": known}
+    return {
+        "path": path,
+        "text": text,
+        "name": name,
+        "sets": sets,
+        "classes": sorted(classes_in([scenario, changes])),
+        "host": known,
+    }
 
 
 def run(

@@ -7,7 +7,7 @@ import math
 import operator
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike, fspath
@@ -68,6 +68,20 @@ def plain_json(value: object, key: str = "") -> object:
     if not -(2**63) <= whole < 2**63:
         raise refused("the integer is out of range", "write one from -2**63 to 2**63 - 1")
     return whole
+
+
+def classes_in(value: object) -> set[str]:
+    """Names of those algorithms in a value that are classes."""
+    if isinstance(value, Path | Flow | Scenario):
+        value = value.given()
+    if isinstance(value, type) and issubclass(value, Algorithm):
+        return {defined(value)}
+    inner: Iterable[object] = ()
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[object, object]", value).values()
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        inner = cast("Sequence[object]", value)
+    return {name for of in inner for name in classes_in(of)}
 
 
 def _is_unicode(text: str) -> bool:

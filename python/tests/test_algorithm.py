@@ -209,6 +209,60 @@ def test_mistakes_end_the_run(cc: type[knee.Algorithm], said: str, cause: type) 
     assert knee.run(scenario(Reno)).goodput()
 
 
+def fixed(pkts: int) -> type[knee.Algorithm]:
+    """A class of the same name each time."""
+
+    class Same(knee.Algorithm):
+        def on_ack(self, conn: knee.Conn, ack: knee.Ack) -> None:
+            conn.cwnd_pkts = pkts
+
+    return Same
+
+
+def test_classes_of_one_name_run_their_own_code() -> None:
+    path = knee.Path(rate="10mbit", rtt="40ms", queue="84p")
+
+    def of(*flows: knee.Flow) -> knee.Scenario:
+        return knee.Scenario(path=path, flows=flows, duration="10s")
+
+    def mbit(results: knee.Results, *flows: Any) -> float:
+        return round((results.goodput(*flows, from_s=2) or 0) / 1e6, 1)
+
+    classes = [fixed(pkts) for pkts in (3, 6, 12)]
+    # Windows of so many packets of 1448 bytes in 41.2 ms each.
+    expected = [pytest.approx(pkts * 1448 * 8 / 41.2e3, rel=0.1) for pkts in (3, 6, 12)]
+    flows = [knee.Flow(each) for each in classes]
+    assert [mbit(results) for results in knee.run_many([of(flow) for flow in flows])] == expected
+    assert [mbit(knee.run(of(flow))) for flow in flows] == expected
+    together = knee.run(of(*flows))
+    assert [mbit(together, each) for each in classes] == expected
+    assert [flow.kind for flow in together.flow_names()] == ["same", "same_2", "same_3"]
+    # The same class is the same algorithm.
+    assert knee.Flow(classes[0]).table()["cc"] == flows[0].table()["cc"] == "same"
+
+
+def test_a_class_whose_name_is_taken(library: Path, tmp_path: Path) -> None:
+    class Taken(knee.Algorithm):
+        def on_ack(self, conn: knee.Conn, ack: knee.Ack) -> None:
+            calls.append(self)
+
+    calls: list[Taken] = []
+    flow = knee.Flow(Taken)
+    knee.load_functions("taken", on_ack=ctypes.CDLL(str(library)).on_ack)
+    assert knee.run(scenario("taken")).goodput() and not calls
+    assert knee.run(scenario(flow)).flow_names()[0].kind == "taken_2" and calls
+    # By a file that the same call loads.
+    text = (ROOT / "cc/algorithms/newreno.c").read_text()
+    file = tmp_path / "taken.c"
+    file.write_text(text.replace("newreno", "taken_2").replace("NEWRENO", "TAKEN_2"))
+    calls.clear()
+    with pytest.raises(knee.AlgorithmError, match=r"a class and another .* called `taken_2`"):
+        knee.run(scenario(str(file), flow))
+    assert not calls
+    both = knee.run(scenario(str(file), flow))
+    assert [flow.kind for flow in both.flow_names()] == ["taken_2", "taken_3"] and calls
+
+
 def test_other_exceptions_are_not_changed() -> None:
     class Quits(knee.Algorithm):
         def on_ack(self, conn: knee.Conn, ack: knee.Ack) -> None:

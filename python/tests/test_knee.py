@@ -275,6 +275,10 @@ def test_integers_of_numpy() -> None:
 def test_flows_that_are_refused() -> None:
     with pytest.raises(knee.ScenarioError, match="params: 'x' is no dict"):
         knee.Flow("chd", params="x", qth="20ms")
+    with pytest.raises(knee.AlgorithmError, match="class int is no algorithm"):
+        knee.Flow(int)  # pyright: ignore[reportArgumentType]
+
+
 def test_one_scenario_is_not_many(file: Path) -> None:
     for one in (str(file), file, {"path": {}}, knee.Scenario(path={}, flows=[])):
         with pytest.raises(knee.KneeError, match="scenarios is a single one"):

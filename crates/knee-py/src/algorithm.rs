@@ -3,10 +3,10 @@
 use crate::error;
 use knee_cc::{
     About, Ack, Algorithm, Call, Callee, Conn, Controller, Definition, Failure, Functions,
-    OBSERVE_N, ParamDefinition, ParamKind, Params, Phase, Profile, State, define, define_callee,
-    fault, ffi,
+    LoadError, OBSERVE_N, ParamDefinition, ParamKind, Params, Phase, Profile, State, define,
+    define_callee, fault, ffi,
 };
-use knee_run::{HostError, NS_PER_S};
+use knee_run::{HostError, NS_PER_S, RunSpec};
 use pyo3::{
     exceptions::{PyException, PyTypeError},
     prelude::*,
@@ -14,13 +14,14 @@ use pyo3::{
 };
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeMap,
     ffi::c_long,
     io,
     mem::{offset_of, transmute},
     panic::resume_unwind,
     rc::Rc,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -90,8 +91,63 @@ impl Described {
     }
 }
 
-fn refuse(e: &knee_cc::LoadError) -> PyErr {
+fn refuse(e: &LoadError) -> PyErr {
     error::new("AlgorithmError", &e.to_string(), Some(e.help()))
+}
+
+/// The algorithms that are classes.
+struct Classes {
+    by_name: BTreeMap<&'static str, Algorithm>,
+    /// How many asked for a name.
+    asked: BTreeMap<String, u64>,
+}
+
+impl Classes {
+    fn lock() -> MutexGuard<'static, Self> {
+        static CLASSES: Mutex<Classes> =
+            Mutex::new(Classes { by_name: BTreeMap::new(), asked: BTreeMap::new() });
+        CLASSES.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a class. Its name gets a number if another algorithm of this process has it.
+    fn add(&mut self, definition: &Definition, class: Class) -> Result<Algorithm, LoadError> {
+        let base = &definition.name;
+        let mut number = self.asked.get(base).map_or(1, |last| last + 1);
+        let mut name = numbered(base, number);
+        // That of a built-in one is refused below.
+        while knee_cc::algorithm(&name).is_some_and(|a| !a.is_built_in()) {
+            number += 1;
+            name = numbered(base, number);
+        }
+        let definition = Definition { name, ..definition.clone() };
+        let algorithm = define_callee(&definition, Box::new(class))?;
+        self.asked.insert(base.clone(), number);
+        self.by_name.insert(algorithm.name(), algorithm);
+        Ok(algorithm)
+    }
+}
+
+fn numbered(base: &str, number: u64) -> String {
+    if number == 1 { base.to_owned() } else { format!("{base}_{number}") }
+}
+
+/// Whether `name` means a class: what was loaded after it may have taken its name.
+#[pyfunction]
+fn is_class(name: &str) -> bool {
+    let class = Classes::lock().by_name.get(name).copied();
+    class.is_some() && class == knee_cc::algorithm(name)
+}
+
+/// Refuses a scenario in which one of `names`, which are those of its classes, means another algorithm:
+/// a C file that was loaded with it may have taken it.
+pub(crate) fn are_classes(names: &[String], spec: &RunSpec) -> PyResult<()> {
+    let is_other = |algorithm: &Algorithm| {
+        names.iter().any(|name| name == algorithm.name())
+            && Classes::lock().by_name.get(algorithm.name()) != Some(algorithm)
+    };
+    let Some(other) = spec.algorithms().find(is_other) else { return Ok(()) };
+    let what = format!("a class and another algorithm are called `{}`", other.name());
+    Err(error::new("AlgorithmError", &what, Some("give one of the two another name")))
 }
 
 /// Adds an algorithm made of compiled functions: addresses by name, 0 of those that there are not.
@@ -133,7 +189,7 @@ fn define_functions(
 }
 
 /// Adds an algorithm whose calls are `methods` of objects: `make` is given the parameters' raw values
-/// and gives an object. A call may take `limit_s` of processor time.
+/// and gives an object. A call may take `limit_s` of processor time. Gives the name that it got.
 #[pyfunction]
 fn define_class(
     described: Described,
@@ -166,7 +222,7 @@ fn define_class(
     } else {
         definition
     };
-    let algorithm = define_callee(&definition, Box::new(class));
+    let algorithm = Classes::lock().add(&definition, class);
     algorithm.map(|algorithm| algorithm.name()).map_err(|e| refuse(&e))
 }
 
@@ -769,6 +825,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyAck>()?;
     module.add_class::<PyRound>()?;
     module.add_function(wrap_pyfunction!(define_class, module)?)?;
+    module.add_function(wrap_pyfunction!(is_class, module)?)?;
     module.add_function(wrap_pyfunction!(define_functions, module)?)?;
     module.add_function(wrap_pyfunction!(layout, module)?)
 }

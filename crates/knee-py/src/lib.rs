@@ -27,7 +27,8 @@ use std::{
     time::Duration,
 };
 
-/// What Python asks for: file or text, name, folder for files that the text names, `--set` arguments.
+/// What Python asks for: file or text, name, `--set` arguments, names of those algorithms that are
+/// classes, host.
 #[derive(FromPyObject)]
 struct Wanted {
     #[pyo3(item)]
@@ -38,6 +39,8 @@ struct Wanted {
     name: String,
     #[pyo3(item)]
     sets: Vec<String>,
+    #[pyo3(item)]
+    classes: Vec<String>,
     #[pyo3(item)]
     host: String,
 }
@@ -91,7 +94,9 @@ impl Wanted {
             }
         };
         let scenario = scenario.map_err(|e| error::scenario(&e))?;
-        let specs = (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();
+        let specs = (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r)));
+        let specs: Vec<RunSpec> = specs.collect();
+        algorithm::are_classes(&self.classes, &specs[0])?;
         let stem = self.path.as_deref().and_then(Path::file_stem);
         let name = stem.map_or_else(|| self.name.clone(), |s| s.to_string_lossy().into_owned());
         Ok((scenario, specs, name))
