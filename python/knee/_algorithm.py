@@ -125,9 +125,10 @@ class Algorithm:
     place of an algorithm's name: `knee.Flow(Mine)`. A method that a class does not define does what
     NewReno does. Each connection has an object of its own. It runs in the simulator.
 
-    Methods may write `conn.cwnd_pkts` (1 to `conn.cwnd_max_pkts`) and `conn.ssthresh_pkts` (2 or
-    more); an algorithm of profile `rate` also `conn.pacing_bytes_per_s`. Anything else, and an
-    exception, ends the run with `HostError`.
+    Methods may write `conn.cwnd_pkts` (1 to `conn.cwnd_max_pkts`), `conn.ssthresh_pkts` (2 or
+    more), `conn.cwnd_cnt` and `conn.notes` (32 bits); an algorithm of profile `rate` also
+    `conn.pacing_bytes_per_s` (64 bits). Writing anything else, and an exception, ends the run with
+    `HostError`.
     """
 
     name: ClassVar[str] = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,16 @@ class Writes(knee.Algorithm):
         conn.now_us = 0  # pyright: ignore[reportAttributeAccessIssue]
 
 
+class Paces(knee.Algorithm):
+    def on_ack(self, conn: knee.Conn, ack: knee.Ack) -> None:
+        conn.pacing_bytes_per_s = 1_000_000
+
+
+class Fewer(Silent):
+    def ssthresh(self, conn: knee.Conn) -> int:
+        return -1
+
+
 @pytest.mark.parametrize(
     ("cc", "said", "cause"),
     [
@@ -198,6 +209,8 @@ class Writes(knee.Algorithm):
         (Unborn, r"__init__\(\) raised RuntimeError: not today", RuntimeError),
         (Observed, r"observe\(\) raised AttributeError", AttributeError),
         (Writes, r"on_ack\(\) raised AttributeError", AttributeError),
+        (Paces, r"on_ack\(\) wrote pacing_bytes_per_s, which only profile `rate`", type(None)),
+        (Fewer, r"ssthresh\(\) raised OverflowError: it returned -1, not a", OverflowError),
     ],
 )
 def test_mistakes_end_the_run(cc: type[knee.Algorithm], said: str, cause: type) -> None:
@@ -207,6 +220,30 @@ def test_mistakes_end_the_run(cc: type[knee.Algorithm], said: str, cause: type) 
     assert isinstance(caught.value.__cause__, cause)
     # The next run knows nothing of it.
     assert knee.run(scenario(Reno)).goodput()
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "said"),
+    [
+        ("cwnd_pkts", -1, r"OverflowError: conn.cwnd_pkts = -1: .* an integer from 1 to \d+$"),
+        ("cwnd_pkts", 2**32, r"OverflowError: conn.cwnd_pkts = 4294967296: .* from 1 to \d+$"),
+        ("cwnd_pkts", 1.5, r"TypeError: conn.cwnd_pkts = 1.5: it must be an integer from 1 to"),
+        ("ssthresh_pkts", 10**30, "ssthresh_pkts = 1000.*: .* from 2 to 4294967295"),
+        ("cwnd_cnt", -1, "cwnd_cnt = -1: .* from 0 to 4294967295"),
+        ("notes", "x", "TypeError: conn.notes = 'x': .* from 0 to 4294967295"),
+        ("pacing_bytes_per_s", -1, "pacing_bytes_per_s = -1: .* from 0 to 18446744073709551615"),
+    ],
+)
+def test_what_a_field_cannot_hold(field: str, given: object, said: str) -> None:
+    class Puts(knee.Algorithm):
+        profile = "rate"
+
+        def on_ack(self, conn: knee.Conn, ack: knee.Ack) -> None:
+            setattr(conn, field, given)
+
+    with pytest.raises(knee.HostError) as caught:
+        knee.run(scenario(Puts))
+    assert re.search(said, caught.value.what)
 
 
 def fixed(pkts: int) -> type[knee.Algorithm]:

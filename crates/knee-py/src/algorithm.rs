@@ -8,7 +8,7 @@ use knee_cc::{
 };
 use knee_run::{HostError, NS_PER_S, RunSpec};
 use pyo3::{
-    exceptions::{PyException, PyTypeError},
+    exceptions::{PyException, PyOverflowError, PyTypeError},
     prelude::*,
     types::PyString,
 };
@@ -18,6 +18,7 @@ use std::{
     ffi::c_long,
     io,
     mem::{offset_of, transmute},
+    ops::RangeInclusive,
     panic::resume_unwind,
     rc::Rc,
     sync::{
@@ -257,13 +258,9 @@ fn layout() -> [Vec<(&'static str, usize, usize, bool)>; 2] {
 #[derive(Default)]
 struct PyConn {
     now_us: u64,
-    #[pyo3(set)]
     pacing_bytes_per_s: u64,
-    #[pyo3(set)]
     cwnd_pkts: u32,
-    #[pyo3(set)]
     cwnd_cnt: u32,
-    #[pyo3(set)]
     ssthresh_pkts: u32,
     cwnd_max_pkts: u32,
     mss_bytes: u32,
@@ -272,11 +269,71 @@ struct PyConn {
     srtt_us: u32,
     snd_pos: u32,
     ack_pos: u32,
-    #[pyo3(set)]
     notes: u32,
     phase: u8,
     cwnd_limited: bool,
     app_limited: bool,
+}
+
+/// What is given for a field. What lies outside `allowed` is refused when the call returns, unless the
+/// field cannot even hold it.
+fn written<T: TryFrom<u64>>(
+    field: &str,
+    given: &Bound<'_, PyAny>,
+    allowed: RangeInclusive<u64>,
+) -> PyResult<T> {
+    let number = given.extract::<u64>();
+    if let Some(held) = number.as_ref().ok().and_then(|number| T::try_from(*number).ok()) {
+        return Ok(held);
+    }
+    let (least, most) = allowed.into_inner();
+    let what = format!("conn.{field} = {given:?}: it must be an integer from {least} to {most}");
+    let is_integer = number.map_or_else(|raised| is_overflow(given.py(), &raised), |_| true);
+    Err(out_of_range(is_integer, what))
+}
+
+fn is_overflow(py: Python<'_>, raised: &PyErr) -> bool {
+    raised.is_instance_of::<PyOverflowError>(py)
+}
+
+/// What is raised of a wrong integer, and of what is none.
+fn out_of_range(is_integer: bool, what: String) -> PyErr {
+    if is_integer { PyOverflowError::new_err(what) } else { PyTypeError::new_err(what) }
+}
+
+const U32_MAX: u64 = u32::MAX as u64;
+
+#[pymethods]
+impl PyConn {
+    #[setter]
+    fn set_pacing_bytes_per_s(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.pacing_bytes_per_s = written("pacing_bytes_per_s", given, 0..=u64::MAX)?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_cwnd_pkts(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.cwnd_pkts = written("cwnd_pkts", given, 1..=self.cwnd_max_pkts.into())?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_cwnd_cnt(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.cwnd_cnt = written("cwnd_cnt", given, 0..=U32_MAX)?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_ssthresh_pkts(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.ssthresh_pkts = written("ssthresh_pkts", given, 2..=U32_MAX)?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_notes(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.notes = written("notes", given, 0..=U32_MAX)?;
+        Ok(())
+    }
 }
 
 impl PyConn {
@@ -613,7 +670,12 @@ impl Class {
             Some(argument) => object.call_method1(&name_py, (view, argument)),
             None => object.call_method1(&name_py, (view,)),
         })?;
-        instance.conn.borrow(py).copy_to(conn);
+        let view = instance.conn.borrow(py);
+        if !self.rate && view.pacing_bytes_per_s != conn.pacing_bytes_per_s {
+            let why = "wrote pacing_bytes_per_s, which only profile `rate` may";
+            return Err((name, why.to_owned()));
+        }
+        view.copy_to(conn);
         fault(conn).map_or(Ok(result), |why| Err((name, why)))
     }
 
@@ -657,10 +719,8 @@ impl Class {
         given: &Bound<'_, PyAny>,
     ) -> Result<u32, Failure> {
         given.extract().map_err(|raised: PyErr| {
-            let raised = match given.is_none() {
-                true => PyTypeError::new_err("it returned None, not a number of packets"),
-                false => raised,
-            };
+            let what = format!("it returned {given:?}, not a number of packets");
+            let raised = out_of_range(is_overflow(py, &raised), what);
             self.failure(py, name, raised)
         })
     }
