@@ -362,15 +362,38 @@ def test_arguments_of_commands_are_no_options() -> None:
             asked()
 
 
-def test_ctrl_c_ends_the_runs() -> None:
+def ended_by_ctrl_c(work: str) -> float:
+    """Starts Python with this line of work, and ends it by Ctrl-C; seconds that this takes."""
     # Tests that run in the background inherit an ignored SIGINT.
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code = f"{heed}; import knee; print('ready', flush=True); knee.run({TEXT!r}, repeat=10_000)"
+    code = f"{heed}; import knee; print('ready', flush=True); {work}"
     words = [sys.executable, "-c", code]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == "ready\n"
+        time.sleep(1)
+        sent = time.monotonic()
         run.send_signal(signal.SIGINT)
         _, said = run.communicate()
     assert run.returncode != 0
     assert "KeyboardInterrupt" in said
+    return time.monotonic() - sent
+
+
+LONG = {
+    "duration": "10000s",
+    "path.rate": "1gbit",
+    "record.queue_log": False,
+    "record.trace": False,
+}
+"""A run of many minutes."""
+
+
+def test_ctrl_c_ends_the_runs() -> None:
+    ended_by_ctrl_c(f"knee.run({TEXT!r}, repeat=10_000)")
+
+
+@pytest.mark.parametrize("work", ["run({0!r}, **{1!r})", "run_many([{0!r}] * 3, **{1!r})"])
+def test_ctrl_c_ends_a_run_under_way(work: str) -> None:
+    keys = {"repeat": 1, "set": LONG}
+    assert ended_by_ctrl_c("knee." + work.format(TEXT, keys)) < 20

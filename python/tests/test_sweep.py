@@ -286,3 +286,23 @@ def test_a_full_disk_is_told_and_gone_on_from(
     assert not [name for name in files(tmp_path / "data") if "unfinished" in name]
     knee.sweep(study, out=tmp_path / "data")
     assert files(tmp_path / "data") == undisturbed
+
+
+def test_ctrl_c_ends_runs_under_way(study: Path, tmp_path: Path) -> None:
+    study.write_text(STUDY + 'duration = ["10000s"]\npath.rate = ["1gbit"]\n')
+    code = f"""
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import knee
+knee.sweep({str(study)!r}, out={str(tmp_path / "data")!r}, jobs=2)
+"""
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as driver:
+        until((tmp_path / "data").exists)
+        time.sleep(1)
+        sent = time.monotonic()
+        driver.send_signal(signal.SIGINT)
+        _, said = driver.communicate()
+    assert time.monotonic() - sent < 20
+    assert driver.returncode != 0 and "KeyboardInterrupt" in said
+    assert parts(tmp_path / "data") == 0

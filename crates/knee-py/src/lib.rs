@@ -10,8 +10,11 @@ mod table;
 
 use error::host_error;
 use knee_cc::algorithms;
-use knee_run::{Host, RunOptions, RunSpec};
+use knee_run::{
+    Host, HostError, HostErrorKind, NS_PER_S, Ns, RunOptions, RunRecord, RunSpec, Tell,
+};
 use knee_scenario::{Scenario, Set};
+use knee_sim::{Simulator, Stepped};
 use pyo3::{prelude::*, types::PyBytes};
 use rayon::prelude::*;
 use results::{Made, Results};
@@ -20,7 +23,7 @@ use std::{
     panic::resume_unwind,
     path::{Path, PathBuf},
     sync::{
-        Condvar, Mutex, PoisonError,
+        Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -63,7 +66,7 @@ impl Ready {
     }
 }
 
-static HOSTS: [&dyn Host; 2] = [&knee_sim::Simulator, &knee_quic_run::Quic];
+static HOSTS: [&dyn Host; 2] = [&Simulator, &knee_quic_run::Quic];
 
 impl Wanted {
     fn ready(&self) -> PyResult<Ready> {
@@ -182,14 +185,66 @@ fn interruptible<T: Send>(
     })
 }
 
+/// The simulator; a run under way ends soon after `ended` comes to be true.
+struct Interruptible<'a> {
+    ended: &'a AtomicBool,
+}
+
+/// How far a run goes between two looks at `ended`.
+const STEP_NS: Ns = NS_PER_S / 10;
+
+impl Interruptible<'_> {
+    fn go_on(&self) -> Result<(), HostError> {
+        match self.ended.load(Ordering::Relaxed) {
+            true => Err(HostError::new(HostErrorKind::Unavailable, "ended by Ctrl-C")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Host for Interruptible<'_> {
+    fn name(&self) -> &'static str {
+        Simulator.name()
+    }
+
+    fn about(&self) -> &'static str {
+        Simulator.about()
+    }
+
+    fn doing(&self) -> &'static str {
+        Simulator.doing()
+    }
+
+    fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
+        Simulator.check(spec, options)
+    }
+
+    fn run_with_progress(
+        &self,
+        spec: &RunSpec,
+        options: &RunOptions,
+        _: Tell<'_>,
+    ) -> Result<RunRecord, HostError> {
+        self.check(spec, options)?;
+        let mut run = Stepped::new(Arc::new(spec.clone()))?;
+        let mut until_ns = 0;
+        while until_ns < spec.duration_ns {
+            self.go_on()?;
+            until_ns += STEP_NS;
+            run.advance(until_ns)?;
+        }
+        Ok(run.finish())
+    }
+}
+
 /// Makes all runs of all scenarios, on `jobs` threads (0: one for each core), unless it is `ended`.
 fn make(all: Vec<Ready>, jobs: usize, ended: &AtomicBool) -> PyResult<Vec<Results>> {
     let runs: Vec<_> = all.iter().flat_map(|r| r.specs.iter().map(move |s| (r.host, s))).collect();
+    let simulator = Interruptible { ended };
     let one = |(host, spec): &(&dyn Host, &RunSpec)| {
-        if ended.load(Ordering::Relaxed) {
-            return Err(error::new("HostError", "ended by Ctrl-C", None));
-        }
-        host.run(spec, &RunOptions::default()).map_err(host_error)
+        let host = if host.name() == simulator.name() { &simulator } else { *host };
+        let made = simulator.go_on().and_then(|()| host.run(spec, &RunOptions::default()));
+        made.map_err(host_error)
     };
     let records = if runs.len() == 1 {
         runs.iter().map(one).collect::<PyResult<Vec<_>>>()?
