@@ -189,7 +189,7 @@ impl Episode {
 pub(crate) struct Paths {
     scenarios: Vec<Scenario>,
     interval_ns: Ns,
-    slots: Mutex<Vec<Option<Episode>>>,
+    slots: Mutex<Vec<Option<Box<Episode>>>>,
 }
 
 /// Below this many, threads cost more than they save.
@@ -245,7 +245,7 @@ impl Paths {
             let place = all.get_mut(slot).ok_or_else(|| {
                 error::new("KneeError", &format!("slot {slot}: there are {known}"), None)
             })?;
-            *place = Some(episode);
+            *place = Some(Box::new(episode));
             bytes.extend(seen.iter().flat_map(|value| value.to_ne_bytes()));
         }
         Ok(PyBytes::new(py, &bytes))
@@ -264,7 +264,7 @@ impl Paths {
                 let what = format!("{} actions for {} paths", actions.len(), all.len());
                 return Err(error::new("KneeError", &what, Some("give one for each")));
             }
-            let step = |(slot, action): (&mut Option<Episode>, &f64)| match slot {
+            let step = |(slot, action): (&mut Option<Box<Episode>>, &f64)| match slot {
                 Some(episode) if !action.is_nan() && !episode.is_over() => {
                     Ok((episode.step(*action, self.interval_ns)?, episode.is_over()))
                 }
