@@ -126,6 +126,26 @@ def test_most_paths() -> None:
     assert kg.VectorPaths(scenario(), kg.PATHS_MAX).num_envs == kg.PATHS_MAX
 
 
+def test_an_agent_is_not_run_without_a_gym() -> None:
+    # Whether an environment was made before or not.
+    code = """
+import knee
+path = knee.Path(rate="10mbit", rtt="40ms", queue="84p")
+scenario = knee.Scenario(path=path, flows=[knee.Flow("agent")], duration="1s")
+for _ in range(2):
+    for host in ("sim", "quic"):
+        try:
+            knee.run(scenario, host=host)
+        except knee.ScenarioError as error:
+            assert "steered by knee.gym only" in str(error), error
+        else:
+            raise AssertionError(host)
+    import knee.gym
+    knee.gym.VectorPaths(scenario)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_what_to_install() -> None:
     code = """
 import sys

@@ -64,6 +64,11 @@ impl Ready {
     fn has_methods(&self) -> bool {
         self.specs[0].algorithms().any(algorithm::has_methods)
     }
+
+    /// Whether a flow of it waits for an agent.
+    fn has_agent(&self) -> bool {
+        self.specs[0].algorithms().any(paths::is_agent)
+    }
 }
 
 static HOSTS: [&dyn Host; 2] = [&Simulator, &knee_quic_run::Quic];
@@ -283,6 +288,10 @@ fn make_here(py: Python<'_>, all: Vec<Ready>) -> PyResult<Vec<Results>> {
 #[pyfunction]
 fn run_many(py: Python<'_>, wanted: Vec<Wanted>, jobs: usize) -> PyResult<Vec<Results>> {
     let all = wanted.iter().map(Wanted::ready).collect::<PyResult<Vec<_>>>()?;
+    if all.iter().any(Ready::has_agent) {
+        let help = "use knee.gym, or another algorithm";
+        return Err(error::new("ScenarioError", "`agent` is steered by knee.gym only", Some(help)));
+    }
     if all.iter().any(Ready::has_methods) {
         return make_here(py, all);
     }
@@ -336,6 +345,7 @@ fn main(py: Python<'_>, itself: Vec<OsString>, arguments: Vec<OsString>) -> u8 {
 fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     algorithm::register(module)?;
+    paths::know_agent()?;
     module.add_class::<Results>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<paths::Paths>()?;

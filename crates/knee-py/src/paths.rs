@@ -2,7 +2,7 @@
 //! whose window is steered from outside.
 
 use crate::{Wanted, error};
-use knee_cc::{Ack, Conn, Definition, Functions, Profile, State, define};
+use knee_cc::{Ack, Algorithm, Conn, Definition, Functions, Profile, State, define};
 use knee_run::{NS_PER_S, Ns, RecordSpec};
 use knee_scenario::Scenario;
 use knee_sim::Stepped;
@@ -16,6 +16,8 @@ use std::{
 
 /// Name of the steered algorithm in scenarios.
 const AGENT: &str = "agent";
+/// What defines it.
+const ORIGIN: &str = "knee.gym";
 /// Bounds of its window, packets.
 const WINDOW_PKTS: (f64, f64) = (1.0, 65_536.0);
 /// Pacing, as a multiple of a window in each smoothed RTT: not to send in bursts, nor to hold back.
@@ -77,14 +79,19 @@ unsafe extern "C" fn on_ack(
     }
 }
 
+/// Whether `algorithm` is the steered one.
+pub(crate) fn is_agent(algorithm: Algorithm) -> bool {
+    algorithm.defined_here() == Some(ORIGIN)
+}
+
 /// Makes the algorithm of the steered flow known.
-fn know_agent() -> PyResult<()> {
+pub(crate) fn know_agent() -> PyResult<()> {
     static KNOWN: OnceLock<Result<(), String>> = OnceLock::new();
     let known = KNOWN.get_or_init(|| {
         let definition = Definition {
             name: AGENT.to_owned(),
             summary: "a window that is steered from outside".to_owned(),
-            origin: "knee.gym".to_owned(),
+            origin: ORIGIN.to_owned(),
             observes: vec!["none".to_owned()],
             profile: Profile::Rate,
             uses_random: false,
@@ -121,7 +128,7 @@ impl Episode {
         spec.record.bin_ns = 0;
         let steered = spec.flows.iter().enumerate().filter(|(_, flow)| match &flow.kind {
             knee_run::FlowKind::Tcp(tcp) => {
-                tcp.cc.params().is_some_and(|p| p.algorithm().name() == AGENT)
+                tcp.cc.params().is_some_and(|p| is_agent(p.algorithm()))
             }
             _ => false,
         });
@@ -200,7 +207,6 @@ impl Paths {
     /// `slots` paths at once, none of which has begun.
     #[new]
     fn new(wanted: Vec<Wanted>, interval: &str, slots: usize) -> PyResult<Self> {
-        know_agent()?;
         let interval_ns = TIME.parse(interval).map_err(|e| {
             error::new("ScenarioError", &format!("interval: {e}"), Some(e.remedy()))
         })?;
