@@ -155,8 +155,14 @@ def sweep_rows(
 
     Every row of the data set comes once. The order of the shards depends on the workers; sort by
     `run`. What is not taken is not run: an iterator that is closed ends the work.
+
+    Raises:
+        StudyError: As `sweep`; the study keeps no such `table`.
     """
     plan = plan_of(study)
+    if table not in plan.tables:
+        what = f"no table is called `{table}` in this study"
+        raise StudyError(what, f"it keeps: {', '.join(plan.tables)}")
     folder = os.path.abspath(out)
     for number in _shards(plan, folder, executor, jobs):
         yield plan.read_shard(number, folder, table)

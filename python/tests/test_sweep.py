@@ -261,6 +261,11 @@ def test_other_mistakes(study: Path, tmp_path: Path) -> None:
     with pytest.raises(knee.StudyError, match=r"path\.loss_forward\.1: nan is not allowed"):
         axes = {"path.loss_forward": [0, float("nan")]}
         knee.sweep({"scenario": BASE, "axes": axes}, out=tmp_path / "data")
+    # Before the first run: not even the folder is made.
+    for table in ("foo", "flow_series"):
+        with pytest.raises(knee.StudyError, match=f"no table is called `{table}`.*\n.*runs, flows"):
+            next(knee.sweep_rows(study, out=tmp_path / "data", table=table))
+    assert not (tmp_path / "data").exists()
     rows = knee.sweep_rows(study, out=tmp_path / "data")
     next(rows)
     with pytest.raises(knee.StudyError, match="another knee is writing"):
