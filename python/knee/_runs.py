@@ -12,7 +12,7 @@ from knee import _knee
 from knee._algorithm import Algorithm, defined
 from knee._errors import KneeError, count
 from knee._program import HOSTS, runs
-from knee._scenario import Described, Scenario, Value, arguments, classes_in, described
+from knee._scenario import Described, Value, arguments, classes_in, described
 
 Table = _knee.Table
 
@@ -466,8 +466,9 @@ def run_many(
     Arguments and errors are those of `run`. All scenarios are checked before the first one runs.
     """
     jobs = count("jobs", jobs, 0, 1024)
-    if isinstance(scenarios, str | Mapping | PathLike | Scenario):
-        raise KneeError("scenarios is a single one", "give a list of scenarios, or call knee.run")
+    single = isinstance(scenarios, str | Mapping)
+    if single or not isinstance(scenarios, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise KneeError("scenarios is no list", "give several scenarios, or call knee.run")
     asked = [wanted(scenario, seed, repeat, set, host) for scenario in scenarios]
     if kernel is not None and host != "vm":
         raise KneeError(f"kernel has no meaning on the host {host}", 'add host="vm"')

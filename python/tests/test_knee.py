@@ -280,8 +280,8 @@ def test_flows_that_are_refused() -> None:
 
 
 def test_one_scenario_is_not_many(file: Path) -> None:
-    for one in (str(file), file, {"path": {}}, knee.Scenario(path={}, flows=[])):
-        with pytest.raises(knee.KneeError, match="scenarios is a single one"):
+    for one in (str(file), file, {"path": {}}, knee.Scenario(path={}, flows=[]), 5):
+        with pytest.raises(knee.KneeError, match="scenarios is no list"):
             knee.run_many(one)  # pyright: ignore[reportArgumentType]
 
 
@@ -362,7 +362,7 @@ def test_arguments_of_commands_are_no_options() -> None:
             asked()
 
 
-def ended_by_ctrl_c(work: str) -> float:
+def ended_by_ctrl_c(work: str, after_s: float = 0) -> float:
     """Starts Python with this line of work, and ends it by Ctrl-C; seconds that this takes."""
     # Tests that run in the background inherit an ignored SIGINT.
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
@@ -371,7 +371,7 @@ def ended_by_ctrl_c(work: str) -> float:
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == "ready\n"
-        time.sleep(1)
+        time.sleep(after_s)
         sent = time.monotonic()
         run.send_signal(signal.SIGINT)
         _, said = run.communicate()
@@ -396,4 +396,4 @@ def test_ctrl_c_ends_the_runs() -> None:
 @pytest.mark.parametrize("work", ["run({0!r}, **{1!r})", "run_many([{0!r}] * 3, **{1!r})"])
 def test_ctrl_c_ends_a_run_under_way(work: str) -> None:
     keys = {"repeat": 1, "set": LONG}
-    assert ended_by_ctrl_c("knee." + work.format(TEXT, keys)) < 20
+    assert ended_by_ctrl_c("knee." + work.format(TEXT, keys), after_s=1) < 20
