@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -124,13 +125,16 @@ class Algorithm:
     place of an algorithm's name: `knee.Flow(Mine)`. A method that a class does not define does what
     NewReno does. Each connection has an object of its own. It runs in the simulator.
 
-    Methods may write `conn.cwnd_pkts` (1 to `conn.cwnd_max_pkts`) and `conn.ssthresh_pkts` (2 or
-    more); an algorithm of profile `rate` also `conn.pacing_bytes_per_s`. Anything else, and an
-    exception, ends the run with `HostError`.
+    Methods may write `conn.cwnd_pkts` (1 to `conn.cwnd_max_pkts`), `conn.ssthresh_pkts` (2 or
+    more), `conn.cwnd_cnt` and `conn.notes` (32 bits); an algorithm of profile `rate` also
+    `conn.pacing_bytes_per_s` (64 bits). Writing anything else, and an exception, ends the run with
+    `HostError`.
     """
 
     name: ClassVar[str] = ""
-    """Name in results; by default that of the class in lower case."""
+    """Name in results, of a-z, 0-9 and _; by default that of the class in lower case. If another
+    class, or another algorithm that was loaded, has it, a number follows: `mine_2`. Metrics take
+    the class itself too."""
     profile: ClassVar[Literal["classic", "rate"]] = "classic"
     """Who owns the window: in `classic` the stack during recovery and after timeouts; in `rate`
     always the algorithm, which also paces: `on_ack` is called for each ACK, `on_rtt` never."""
@@ -175,13 +179,26 @@ class Algorithm:
 
 
 _METHODS = ("init", "on_rtt", "on_ack", "on_round", "ssthresh", "on_event", "undo")
+_defining = threading.Lock()
 
 
 def defined(algorithm: type[Algorithm]) -> str:
-    """Makes a class known to this process; gives its name, for `cc`."""
-    known = algorithm.__dict__.get("_knee_name")
-    if known is not None:
+    """Makes a class known to this process; gives its name, for `cc`, which no other one has.
+
+    It gets another name if what was loaded since has taken it.
+    """
+    with _defining:
+        known = algorithm.__dict__.get("_knee_name")
+        if known is None or not _knee.is_class(known):
+            known = _defined(algorithm)
+            algorithm._knee_name = known  # pyright: ignore[reportAttributeAccessIssue]
         return cast(str, known)
+
+
+def _defined(algorithm: type[Algorithm]) -> str:
+    if not issubclass(algorithm, Algorithm):  # pyright: ignore[reportUnnecessaryIsInstance]
+        what = f"class {algorithm.__qualname__} is no algorithm"
+        raise AlgorithmError(what, "derive it from knee.Algorithm")
     origin = f"class {algorithm.__qualname__}"
     methods = [m for m in _METHODS if getattr(algorithm, m) is not getattr(Algorithm, m)]
     if not {"on_rtt", "on_ack", "on_round"} & set(methods):
@@ -215,9 +232,7 @@ def defined(algorithm: type[Algorithm]) -> str:
         "uses_random": algorithm.uses_random,
         "parameters": [_row(name, parameter) for name, parameter in parameters.items()],
     }
-    known = _knee.define_class(described, make, methods, float(algorithm.limit_s))
-    algorithm._knee_name = known  # pyright: ignore[reportAttributeAccessIssue]
-    return known
+    return _knee.define_class(described, make, methods, float(algorithm.limit_s))
 
 
 def _refuse_arity(origin: str, algorithm: type[Algorithm], method: str) -> None:

@@ -10,16 +10,17 @@ from os import PathLike, fspath
 from typing import Any
 
 from knee import _knee
-from knee._errors import CommandError
+from knee._errors import CommandError, KneeError
 from knee._program import HOSTS, program
 
 
-def _command(*words: str | None, hosts: Sequence[str | None] = ()) -> dict[str, Any]:
-    arguments = [word for word in words if word is not None]
+def _command(
+    name: str, operands: Sequence[str], options: Sequence[str], hosts: Sequence[str | None] = ()
+) -> dict[str, Any]:
     of_the_program = [host for host in hosts if host in HOSTS]
     knee = [program(of_the_program[0])] if of_the_program else [sys.executable, "-m", "knee"]
     done = subprocess.run(
-        [*knee, *arguments, "--format", "json"],
+        [*knee, name, *options, "--format", "json", "--", *operands],
         capture_output=True,
         text=True,
         check=False,
@@ -31,7 +32,14 @@ def _command(*words: str | None, hosts: Sequence[str | None] = ()) -> dict[str, 
 
 
 def _option(name: str, value: object) -> list[str]:
-    return [] if value is None else [f"--{name}", str(value)]
+    return [] if value is None else [f"--{name}={value}"]
+
+
+def _several(name: str, given: Sequence[str]) -> list[str]:
+    """The words of an argument `name` that takes several."""
+    if isinstance(given, str):
+        raise KneeError(f"{name} is text", f'give a list, as in {name}=["{given}"]')
+    return list(given)
 
 
 def duel(
@@ -54,7 +62,7 @@ def duel(
         *_option("host", host),
         *_option("out", None if out is None else fspath(out)),
     ]
-    return _command("duel", a, b, *options, hosts=[host])
+    return _command("duel", [a, b], options, [host])
 
 
 def matrix(
@@ -69,14 +77,15 @@ def matrix(
 ) -> dict[str, Any]:
     """Every algorithm beside every other; the report goes to the new folder `out`."""
     options = [
-        *(word for path in paths for word in ("--path", path)),
+        *_option("cc", ",".join(_several("algorithms", algorithms))),
+        *(word for path in _several("paths", paths) for word in _option("path", path)),
         *_option("duration", duration),
         *_option("repeat", repeat),
         *_option("seed", seed),
         *_option("host", host),
         *_option("out", fspath(out)),
     ]
-    return _command("matrix", "--cc", ",".join(algorithms), *options, hosts=[host])
+    return _command("matrix", [], options, [host])
 
 
 def reproduce(
@@ -89,11 +98,12 @@ def reproduce(
 ) -> dict[str, Any]:
     """A paper's figures and the verdicts on its claims; the report goes to the new folder `out`."""
     options = [
+        *(["--short"] if short else []),
         *_option("figure", figure),
         *_option("repeat", repeat),
         *_option("out", fspath(out)),
     ]
-    return _command("reproduce", paper, "--short" if short else None, *options)
+    return _command("reproduce", [paper], options)
 
 
 def compare(
@@ -103,14 +113,9 @@ def compare(
     repeat: int | None = None,
 ) -> dict[str, Any]:
     """A scenario's file on two or three hosts, and where they differ."""
-    return _command(
-        "compare",
-        fspath(scenario),
-        "--host",
-        ",".join(hosts),
-        *_option("repeat", repeat),
-        hosts=hosts,
-    )
+    several = _several("hosts", hosts)
+    options = [*_option("host", ",".join(several)), *_option("repeat", repeat)]
+    return _command("compare", [fspath(scenario)], options, several)
 
 
 def algorithms(*names: str) -> list[dict[str, Any]]:

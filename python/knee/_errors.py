@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from typing import SupportsIndex, cast
+
 
 class KneeError(Exception):
     """What `knee` would have printed.
@@ -39,6 +42,23 @@ class KneeError(Exception):
         place = "" if self.file is None else f"{self.file}, line {self.line}: "
         remedy = f"\nhelp: {self.help}" if self.help else ""
         return f"{place}{self.what}{remedy}"
+
+
+def count(
+    name: str, given: object, least: int, most: int, error: type[KneeError] = KneeError
+) -> int:
+    """The integer that the argument `name` gives.
+
+    Raises:
+        error: It is no integer from `least` to `most`.
+    """
+    try:
+        number = operator.index(cast("SupportsIndex", given))
+    except TypeError:
+        number = least - 1
+    if not least <= number <= most:
+        raise error(f"{name} = {given!r}", f"write an integer from {least} to {most}")
+    return number
 
 
 class ScenarioError(KneeError):

@@ -9,9 +9,10 @@ from os import PathLike, fspath
 from typing import Any, Literal, NamedTuple, cast
 
 from knee import _knee
-from knee._errors import KneeError
+from knee._algorithm import Algorithm, defined
+from knee._errors import KneeError, count
 from knee._program import HOSTS, runs
-from knee._scenario import Described, Value, arguments, described
+from knee._scenario import Described, Value, arguments, classes_in, described
 
 Table = _knee.Table
 
@@ -34,7 +35,7 @@ class FlowName(NamedTuple):
     """The table that drew it; empty for a flow that the scenario names."""
 
 
-Flows = str | int | Sequence[str | int] | None
+Flows = str | int | type[Algorithm] | Sequence[str | int | type[Algorithm]] | None
 """Flows: a name, an algorithm, a number from 0, several of these, or None for all TCP flows."""
 
 
@@ -181,7 +182,17 @@ class Results:
 
         The first t for which Jain's index of their goodputs is at least `threshold` in every window
         of `width_s` that starts from `from_s + t` to `from_s + t + hold_s`.
+
+        Raises:
+            KneeError: `width_s` is not above 0, `threshold` not from 0 to 1, or `hold_s` below 0.
         """
+        for name, given, right, help in (
+            ("width_s", width_s, width_s > 0, "write seconds above 0"),
+            ("threshold", threshold, 0 <= threshold <= 1, "write 0 to 1, such as 0.9"),
+            ("hold_s", hold_s, hold_s >= 0, "write seconds, 0 or more"),
+        ):
+            if not right:
+                raise KneeError(f"{name} = {given}", help)
         return self._of(
             lambda r: self._native.convergence_s(
                 r, self._meant(flows, r), from_s, to_s, width_s, threshold, hold_s
@@ -304,9 +315,10 @@ class Results:
         names = self.flow_names(repetition)
         if flows is None:
             return [i for i, flow in enumerate(names) if flow.kind not in ("udp", "probe")]
-        asked = [flows] if isinstance(flows, str | int) else flows
+        asked = [flows] if isinstance(flows, str | int | type) else flows
         found: list[int] = []
-        for one in asked:
+        for of in asked:
+            one = defined(of) if isinstance(of, type) else of
             if isinstance(one, int):
                 meant = [one] if 0 <= one < len(names) else []
             else:
@@ -394,9 +406,17 @@ def wanted(
     """What is asked of the native part."""
     path, text, name = described(scenario)
     sets = arguments(changes)
-    sets += [f"seed={seed}"] if seed is not None else []
-    sets += [f"repeat={repeat}"] if repeat is not None else []
-    return {"path": path, "text": text, "name": name, "sets": sets, "host": host}
+    sets += arguments({"seed": seed} if seed is not None else None)
+    sets += arguments({"repeat": repeat} if repeat is not None else None)
+    known = str(host).encode(errors="replace").decode()
+    return {
+        "path": path,
+        "text": text,
+        "name": name,
+        "sets": sets,
+        "classes": sorted(classes_in([scenario, changes])),
+        "host": known,
+    }
 
 
 def run(
@@ -445,8 +465,10 @@ def run_many(
 
     Arguments and errors are those of `run`. All scenarios are checked before the first one runs.
     """
-    if not 0 <= jobs <= 1024:
-        raise KneeError(f"jobs = {jobs}", "write 0 (one for each core) to 1024")
+    jobs = count("jobs", jobs, 0, 1024)
+    single = isinstance(scenarios, str | Mapping)
+    if single or not isinstance(scenarios, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise KneeError("scenarios is no list", "give several scenarios, or call knee.run")
     asked = [wanted(scenario, seed, repeat, set, host) for scenario in scenarios]
     if kernel is not None and host != "vm":
         raise KneeError(f"kernel has no meaning on the host {host}", 'add host="vm"')

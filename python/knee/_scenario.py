@@ -3,36 +3,108 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+import operator
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike, fspath
-from typing import TypeAlias, cast
+from typing import SupportsIndex, TypeAlias, cast
 
 from knee import _knee
 from knee._algorithm import Algorithm, defined
 from knee._errors import ScenarioError
 
 Value: TypeAlias = (
-    "str | int | float | bool | type[Algorithm] | Sequence[Value] | Mapping[str, Value]"
+    "str | SupportsIndex | float | bool | type[Algorithm] | Sequence[Value] | Mapping[str, Value]"
 )
-"""A value of a scenario: what TOML has, but for times of day; a class stands for an algorithm."""
+"""A value of a scenario: what TOML has, but for times of day; a class stands for an algorithm.
+
+Integers, also numpy's, are from -2**63 to 2**63 - 1; floats are finite.
+"""
 
 
-def plain_json(value: object) -> object:
-    """A value as JSON has it."""
+def plain_json(value: object, key: str = "") -> object:
+    """The value of a key, such as `path.rate`, as JSON has it.
+
+    Raises:
+        ScenarioError: TOML has no such value; the error names the key.
+    """
+
+    def refused(what: str, help: str) -> ScenarioError:
+        return ScenarioError(f"{key}: {what}" if key else what, help, key=key or None)
+
     if isinstance(value, Path | Flow | Scenario):
-        return value.table()
+        value = value.given()
     if isinstance(value, Mapping):
         table = cast("Mapping[object, object]", value)
-        return {str(key): plain_json(of) for key, of in table.items()}
-    if isinstance(value, str | bool | int | float):
+        plain: dict[str, object] = {}
+        for given, of in table.items():
+            name = cast(str, plain_json(str(given), key))
+            plain[name] = plain_json(of, f"{key}.{name}" if key else name)
+        return plain
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if not _is_unicode(value):
+            raise refused(f"{value!a} is not valid Unicode", "leave out the lone surrogates")
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise refused(f"{value} is not allowed", "write a finite number")
         return value
     if isinstance(value, type) and issubclass(value, Algorithm):
         return defined(value)
     if isinstance(value, Sequence):
-        return [plain_json(of) for of in cast("Sequence[object]", value)]
-    what = f"{value!r} cannot stand in a scenario"
-    raise ScenarioError(what, "write text, a number, a boolean, a list or a dict")
+        several = cast("Sequence[object]", value)
+        return [plain_json(of, f"{key}.{i}" if key else "") for i, of in enumerate(several)]
+    try:
+        whole = operator.index(cast("SupportsIndex", value))
+    except TypeError:
+        help = "write text, a number, a boolean, a list or a dict"
+        raise refused(f"{value!r} cannot stand in a scenario", help) from None
+    if not -(2**63) <= whole < 2**63:
+        raise refused("the integer is out of range", "write one from -2**63 to 2**63 - 1")
+    return whole
+
+
+def classes_in(value: object) -> set[str]:
+    """Names of those algorithms in a value that are classes."""
+    if isinstance(value, Path | Flow | Scenario):
+        value = value.given()
+    if isinstance(value, type) and issubclass(value, Algorithm):
+        return {defined(value)}
+    inner: Iterable[object] = ()
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[object, object]", value).values()
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        inner = cast("Sequence[object]", value)
+    return {name for of in inner for name in classes_in(of)}
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be encoded: it has no lone surrogates."""
+    return text.encode(errors="ignore").decode() == text
+
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_value(value: object) -> str:
+    """A plain value as TOML has it, on one line."""
+    if isinstance(value, Mapping):
+        table = cast("Mapping[str, object]", value)
+        pairs = [
+            f"{key if _BARE.fullmatch(key) else toml_value(key)} = {toml_value(of)}"
+            for key, of in table.items()
+        ]
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml_value, cast("list[object]", value))) + "]"
+    # JSON's text is TOML's, but for surrogates in escapes and for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 class Path:
@@ -45,9 +117,13 @@ class Path:
         """A path with these keys."""
         self.keys = keys
 
+    def given(self) -> Mapping[str, object]:
+        """The table with values as they were given."""
+        return self.keys
+
     def table(self) -> dict[str, object]:
         """The keys as plain values."""
-        return {key: plain_json(value) for key, value in self.keys.items()}
+        return cast("dict[str, object]", plain_json(self))
 
 
 _FLOW_KEYS = frozenset(
@@ -91,21 +167,33 @@ class Flow:
     """
 
     def __init__(self, cc: str | type[Algorithm] | None = None, **keys: Value) -> None:
-        """A flow of `cc` with these keys and parameters."""
-        self.cc = defined(cc) if isinstance(cc, type) else cc
+        """A flow of `cc` with these keys and parameters.
+
+        Raises:
+            AlgorithmError: `cc` is a class that is no algorithm, or a faulty one.
+            ScenarioError: `params` is no dict.
+        """
+        if isinstance(cc, type):
+            defined(cc)  # Mistakes in it are told here.
+        self.cc = cc
         self.keys = keys
+        params: object = keys.get("params", {})
+        if not isinstance(params, Mapping):
+            help = 'write params={"qth": "20ms"}, or qth="20ms" without params'
+            raise ScenarioError(f"params: {params!r} is no dict", help, key="params")
+
+    def given(self) -> Mapping[str, object]:
+        """The table with values as they were given."""
+        own: dict[str, object] = {} if self.cc is None else {"cc": self.cc}
+        own |= {key: value for key, value in self.keys.items() if key in _FLOW_KEYS}
+        extra = {key: value for key, value in self.keys.items() if key not in _FLOW_KEYS}
+        if extra:
+            own["params"] = {**cast("Mapping[str, object]", own.get("params", {})), **extra}
+        return own
 
     def table(self) -> dict[str, object]:
         """The keys as plain values."""
-        own = {key: plain_json(value) for key, value in self.keys.items() if key in _FLOW_KEYS}
-        extra = {
-            key: plain_json(value) for key, value in self.keys.items() if key not in _FLOW_KEYS
-        }
-        if extra:
-            given = own.get("params", {})
-            tables = cast("dict[str, object]", given) if isinstance(given, dict) else {}
-            own["params"] = {**tables, **extra}
-        return own if self.cc is None else {"cc": self.cc, **own}
+        return cast("dict[str, object]", plain_json(self))
 
 
 @dataclass
@@ -132,21 +220,23 @@ class Scenario:
     tcp: Mapping[str, Value] = field(default_factory=dict[str, Value])
     record: Mapping[str, Value] = field(default_factory=dict[str, Value])
 
-    def table(self) -> dict[str, object]:
-        """The scenario as plain values."""
-        top = {
+    def given(self) -> Mapping[str, object]:
+        """The tables with values as they were given."""
+        top: dict[str, object] = {
             "title": self.title,
             "duration": self.duration,
             "seed": self.seed,
             "repeat": self.repeat,
         }
-        plain: dict[str, object] = {key: of for key, of in top.items() if of is not None}
-        plain["path"] = plain_json(self.path)
-        for key, table in (("tcp", self.tcp), ("record", self.record)):
-            if table:
-                plain[key] = plain_json(table)
-        plain["flow"] = [plain_json(flow) for flow in self.flows]
-        return plain
+        given = {key: of for key, of in top.items() if of is not None}
+        given["path"] = self.path
+        given |= {key: of for key, of in (("tcp", self.tcp), ("record", self.record)) if of}
+        given["flow"] = list(self.flows)
+        return given
+
+    def table(self) -> dict[str, object]:
+        """The scenario as plain values."""
+        return cast("dict[str, object]", plain_json(self))
 
     def toml(self) -> str:
         """The scenario as a file says it."""
@@ -163,13 +253,14 @@ def described(scenario: Described) -> tuple[str | None, str | None, str]:
         return None, scenario.toml(), "<Scenario>"
     if isinstance(scenario, Mapping):
         return None, _knee.toml_of(json.dumps(plain_json(scenario))), "<dict>"
-    if isinstance(scenario, PathLike):
-        return fspath(scenario), None, fspath(scenario)
-    if isinstance(scenario, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        # Text has lines or an equals sign; the name of a file has neither.
-        if "\n" in scenario or "=" in scenario:
-            return None, scenario, "<text>"
-        return scenario, None, scenario
+    # Text has lines or an equals sign; the name of a file has neither.
+    if isinstance(scenario, str) and ("\n" in scenario or "=" in scenario):
+        return None, cast(str, plain_json(scenario)), "<text>"
+    if isinstance(scenario, str | PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        file = fspath(scenario)
+        with suppress(UnicodeEncodeError):
+            return file, None, os.fsencode(file).decode(errors="replace")
+        raise ScenarioError(f"{file!a} is no name of a file", "leave out the lone surrogates")
     what = f"{type(scenario).__name__} is no scenario"
     raise ScenarioError(what, "give a path, TOML text, a dict, or knee.Scenario(...)")
 
@@ -178,9 +269,12 @@ def arguments(changes: Mapping[str, Value] | Sequence[str] | None) -> list[str]:
     """Changes as they are typed after `--set`."""
     if changes is None:
         return []
+    help = 'give a dict, as in set={"path.rate": "5mbit"}'
     if isinstance(changes, Mapping):
-        # JSON's text, numbers, booleans and lists are TOML's; tables are given key by key.
-        return [f"{key}={json.dumps(plain_json(value))}" for key, value in changes.items()]
+        return [f"{key}={toml_value(plain_json(value, key))}" for key, value in changes.items()]
     if isinstance(changes, str):
-        raise ScenarioError("set is text", 'give a dict, as in set={"path.rate": "5mbit"}')
-    return list(changes)
+        raise ScenarioError("set is text", help)
+    for change in changes:
+        if not isinstance(change, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ScenarioError(f"set: {change!r} is no text", help)
+    return cast("list[str]", plain_json(changes, "set"))

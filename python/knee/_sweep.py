@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from knee import _knee
-from knee._errors import KneeError, StudyError
+from knee._errors import KneeError, ScenarioError, StudyError, count
 from knee._scenario import Scenario, described, plain_json
 
 Study: TypeAlias = "str | PathLike[str] | Mapping[str, object]"
@@ -107,7 +107,11 @@ def plan_of(study: Study) -> _knee.Plan:
     elif isinstance(base, Scenario | Mapping) or (isinstance(base, str) and "\n" in base):
         _, text, tables["scenario"] = described(cast("Scenario", base))
         folder = os.getcwd()
-    return _knee.Plan("<dict>", _knee.toml_of(json.dumps(plain_json(tables))), text, folder)
+    try:
+        plain = plain_json(tables)
+    except ScenarioError as error:
+        raise StudyError(error.what, error.help, key=error.key) from None
+    return _knee.Plan("<dict>", _knee.toml_of(json.dumps(plain)), text, folder)
 
 
 def sweep(
@@ -151,8 +155,14 @@ def sweep_rows(
 
     Every row of the data set comes once. The order of the shards depends on the workers; sort by
     `run`. What is not taken is not run: an iterator that is closed ends the work.
+
+    Raises:
+        StudyError: As `sweep`; the study keeps no such `table`.
     """
     plan = plan_of(study)
+    if table not in plan.tables:
+        what = f"no table is called `{table}` in this study"
+        raise StudyError(what, f"it keeps: {', '.join(plan.tables)}")
     folder = os.path.abspath(out)
     for number in _shards(plan, folder, executor, jobs):
         yield plan.read_shard(number, folder, table)
@@ -202,8 +212,7 @@ os.register_at_fork(after_in_child=_let_go)
 
 def _shards(plan: _knee.Plan, out: str, executor: object | None, jobs: int | None) -> Iterator[int]:
     """Runs what is missing; gives the numbers of finished shards."""
-    if jobs is not None and not 1 <= jobs <= 1_000_000:
-        raise StudyError(f"jobs = {jobs}", "write 1 to 1000000")
+    jobs = None if jobs is None else count("jobs", jobs, 1, 1_000_000, StudyError)
     if executor is not None:
         _submit_of(executor)
     folder = os.path.abspath(out)

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from knee import _knee
-from knee._errors import KneeError, StudyError
-from knee._scenario import Value
+from knee._errors import KneeError, ScenarioError, StudyError, count
+from knee._scenario import Value, plain_json
 from knee._sweep import (
     Parts,
     Study,
@@ -36,7 +36,15 @@ if TYPE_CHECKING:
 
 Direction = Literal["maximize", "minimize"]
 
-_QUANTITY = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*([a-zA-Z%]*)", re.IGNORECASE)
+_QUANTITY = re.compile(
+    r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)\s*([a-zA-Z%]*)", re.IGNORECASE
+)
+_COUNTED = ("p", "B")
+"""Units of which there are whole numbers only."""
+_DECIMALS = {"p": 0, "B": 0, "kB": 3, "bit": 0, "kbit": 3, "ns": 0, "us": 0, "ms": 3}
+"""How finely a scenario has a number of a unit; algorithms know nothing below us and ppm."""
+_BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+"""Bytes in units of which decimals are no whole bytes."""
 _KEYS = ("from", "to", "scale")
 
 
@@ -62,14 +70,20 @@ class _Parameter:
         if self.choices:
             return cast("Value", trial.suggest_categorical(self.name, cast("Any", self.choices)))
         if self.integer:
-            return trial.suggest_int(self.name, int(self.low), int(self.high), log=self.log)
+            low, high = int(self.low), int(self.high)
+            return self.written(trial.suggest_int(self.name, low, high, log=self.log))
         chosen = trial.suggest_float(self.name, self.low, self.high, log=self.log)
         return self.written(chosen)
 
     def written(self, number: float) -> Value:
-        """A number as a scenario has it; algorithms know nothing below microseconds and ppm."""
-        number = round(number, {"s": 6, "ms": 3, "us": 0}.get(self.unit, 6))
-        return f"{number:.10g}{self.unit}" if self.unit else number
+        """A number as a scenario has it."""
+        if self.unit in _BINARY:
+            return f"{round(number * _BINARY[self.unit])}B"
+        decimals = _DECIMALS.get(self.unit, 6)
+        if not self.unit:
+            return number if self.integer else round(number, decimals)
+        text = f"{number:.{decimals}f}"
+        return (text.rstrip("0").rstrip(".") if decimals else text) + self.unit
 
     def middle(self) -> Value:
         """One of its values, as a scenario has it."""
@@ -86,7 +100,8 @@ class _Parameter:
         else:
             number, unit = _quantity(self.key, value)
             inside = self.low <= number <= self.high and unit == self.unit
-            number = int(number) if self.integer else number
+            if self.integer:
+                inside, number = inside and number.is_integer(), int(number)
         if not inside:
             allowed = self.choices or f"{self.low:g}{self.unit} to {self.high:g}{self.unit}"
             what = f"{self.key} = {value} is not one of {allowed}"
@@ -95,19 +110,30 @@ class _Parameter:
 
 
 def _quantity(key: str, value: object) -> tuple[float, str]:
+    value = _plain(key, value)
+    number, unit = math.nan, ""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value), ""
-    match = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None:
+        number = float(value)
+    elif isinstance(value, str) and (match := _QUANTITY.fullmatch(value.strip())):
+        number, unit = float(match[1]), match[2]
+    if not math.isfinite(number):
         what = f"{key}: {value!r} is no quantity"
         raise StudyError(what, 'write a number, or text with a unit such as "20ms"', key=key)
-    return float(match[1]), match[2]
+    return number, unit
+
+
+def _plain(key: str, value: object) -> Value:
+    """A value of a parameter as JSON has it."""
+    try:
+        return cast("Value", plain_json(value, key))
+    except ScenarioError as error:
+        raise StudyError(error.what, error.help, key=key) from None
 
 
 def _parameter(key: str, given: object) -> _Parameter:
     ranges = '{"from": "5ms", "to": "50ms"}, or a list of values'
     if isinstance(given, Sequence) and not isinstance(given, str):
-        choices = tuple(cast("Sequence[Value]", given))
+        choices = tuple(_plain(key, value) for value in cast("Sequence[object]", given))
         if len(choices) < 2:
             raise StudyError(f"{key} has {len(choices)} values", f"write {ranges}", key=key)
         return _Parameter(key, "", 0, 0, False, False, choices)
@@ -125,7 +151,12 @@ def _parameter(key: str, given: object) -> _Parameter:
         what = f"{key}: from {table['from']} to {table['to']}, scale {scale}, holds no values"
         remedy = 'write the smaller value first; scale is "linear" or, above 0, "log"'
         raise StudyError(what, remedy, key=key)
-    whole = all(isinstance(table[end], int) for end in ("from", "to"))
+    whole = unit in _COUNTED or all(
+        isinstance(_plain(key, table[end]), int) for end in ("from", "to")
+    )
+    if whole and not (low.is_integer() and high.is_integer()):
+        what = f"{key}: {table['from']} to {table['to']} are not whole numbers of {unit}"
+        raise StudyError(what, f'write whole numbers, such as "{high:.0f}{unit}"', key=key)
     return _Parameter(key, unit, low, high, scale == "log", whole, ())
 
 
@@ -133,14 +164,44 @@ def _plan_at(parts: Parts, values: Mapping[str, Value], metrics: list[str]) -> _
     """A study with one more axis for each value, that has only this value."""
     name, text, scenario, folder = parts
     tables = tomllib.loads(text)
-    tables.setdefault("axes", {}).update({key: [value] for key, value in values.items()})
+    axes = {key: [_plain(key, value)] for key, value in values.items()}
+    tables.setdefault("axes", {}).update(axes)
     tables.setdefault("keep", {}).update({"tables": ["runs"], "metrics": metrics})
     return _knee.Plan(name, _knee.toml_of(json.dumps(tables)), scenario, folder)
 
 
+class _Stop:
+    """Ends the trials in threads of this process."""
+
+    def __init__(self) -> None:
+        self.plans: set[_knee.Plan] = set()
+        self.told = False
+
+    def measured(self, parts: Parts, values: dict[str, Value], metrics: list[str]) -> list[float]:
+        """As `_measured`, until `tell` is called."""
+        plan = _plan_at(parts, values, metrics)
+        self.plans.add(plan)
+        try:
+            if self.told:
+                plan.stop()
+            return _means(plan, metrics)
+        finally:
+            self.plans.discard(plan)
+
+    def tell(self) -> None:
+        """Ends those that run and those that come."""
+        self.told = True
+        for plan in list(self.plans):
+            plan.stop()
+
+
 def _measured(parts: Parts, values: dict[str, Value], metrics: list[str]) -> list[float]:
     """Done by a worker: means over the runs of a study at one value of each parameter."""
-    runs = _plan_at(parts, values, metrics).run("runs")
+    return _means(_plan_at(parts, values, metrics), metrics)
+
+
+def _means(plan: _knee.Plan, metrics: list[str]) -> list[float]:
+    runs = plan.run("runs")
     why = next((why for why in runs.column("failed") if why is not None), None)
     if why is not None:
         raise StudyError(f"a run failed: {why}", "choose ranges in which all runs succeed")
@@ -201,7 +262,8 @@ def tune(
     Args:
         study: What is run at each trial, such as some rates, RTTs and seeds.
         parameters: Keys of the scenario, each with a range `{"from": "5ms", "to": "60ms", "scale":
-            "log"}` or a list of values. Numbers without a unit may be integers.
+            "log"}` or a list of values. Packets, bytes, and numbers without a unit whose ends are
+            integers stay whole.
         objective: Columns of the table `runs`, each with `maximize` or `minimize`. With several,
             `best_trials` is the Pareto front.
         storage: Optuna's journal, a file.
@@ -225,8 +287,14 @@ def tune(
         from optuna.storages.journal import JournalFileBackend
     except ImportError:
         raise StudyError("Optuna is not installed", "pip install 'knee-cc[tune]'") from None
+    for name, given in (("parameters", parameters), ("objective", objective)):
+        if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise StudyError(f"{name} is no dict", "see help(knee.tune)")
     wanted = [_parameter(key, given) for key, given in parameters.items()]
-    if not wanted or not objective or trials < 1 or (jobs is not None and jobs < 1):
+    trials = count("trials", trials, 0, 1_000_000_000, StudyError)
+    cores = os.cpu_count() or 1
+    at_once = count("jobs", cores if jobs is None else jobs, 0, 1_000_000, StudyError)
+    if not wanted or not objective or not trials or not at_once:
         what = "there must be parameters, an objective, and at least one trial and job"
         raise StudyError(what, "see help(knee.tune)")
     for metric, direction in objective.items():
@@ -240,7 +308,6 @@ def tune(
     tried = {parameter.key: parameter.middle() for parameter in wanted}
     _plan_at(plan.parts, {**tried, **(points[0] if points else {})}, list(objective))
     journal = Path(fspath(storage))
-    at_once = jobs or os.cpu_count() or 1
     with _alone(journal):
         backend = JournalFileBackend(str(journal))
         verbosity = optuna.logging.get_verbosity()
@@ -264,12 +331,16 @@ def tune(
             again = trial.params or trial.system_attrs.get("fixed_params", {})
             made.tell(trial.number, state=optuna.trial.TrialState.FAIL)
             made.enqueue_trial(again, user_attrs={"again": trial.number})
-        own = ThreadPoolExecutor(at_once) if executor is None else None
-        try:
-            _run(made, plan, wanted, list(objective), trials, own or executor, at_once)
-        finally:
-            if own is not None:
-                own.shutdown(cancel_futures=True)
+        metrics = list(objective)
+        if executor is not None:
+            _run(made, plan, wanted, metrics, trials, executor, _measured, at_once)
+            return made
+        stop = _Stop()
+        with ThreadPoolExecutor(at_once) as own:
+            try:
+                _run(made, plan, wanted, metrics, trials, own, stop.measured, at_once)
+            finally:
+                stop.tell()
     return made
 
 
@@ -309,6 +380,7 @@ def _run(
     metrics: list[str],
     trials: int,
     executor: object,
+    measured: Callable[[Parts, dict[str, Value], list[str]], list[float]],
     at_once: int,
 ) -> None:
     import optuna
@@ -331,7 +403,7 @@ def _run(
                 values = {parameter.key: parameter.suggest(trial) for parameter in wanted}
                 trial.set_user_attr("values", values)
                 try:
-                    task = submitted(executor, _measured, [(plan.parts, values, metrics)])[0]
+                    task = submitted(executor, measured, [(plan.parts, values, metrics)])[0]
                 except (RuntimeError, OSError) as error:
                     raise worker_died(error) from error
                 running[id(task)] = (trial, task)

@@ -17,17 +17,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-import gymnasium as gym
-import numpy as np
-from gymnasium.utils import seeding
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
-from numpy.typing import ArrayLike, NDArray
-
 from knee import _knee
-from knee._errors import KneeError
+from knee._errors import KneeError, count
 from knee._runs import wanted
 from knee._scenario import Described, Value
+
+try:
+    import gymnasium as gym
+    import numpy as np
+    from gymnasium.utils import seeding
+    from gymnasium.vector import AutoresetMode
+    from gymnasium.vector.utils import batch_space
+    from numpy.typing import ArrayLike, NDArray
+except ImportError:
+    raise KneeError("Gymnasium or numpy is not installed", "pip install 'knee-cc[gym]'") from None
 
 Floats = NDArray[np.float64]
 
@@ -56,6 +59,9 @@ _HIGH = np.array([np.inf, np.inf, np.inf, np.inf, 1, 65536, np.inf], dtype=np.fl
 
 Reward = Callable[[Observed], Floats]
 """Gives the reward of each path; fields of the argument are arrays with a value for each path."""
+
+PATHS_MAX = 65_536
+"""Most paths that a `VectorPaths` has."""
 
 
 def log_reward(delay_weight: float = 1.0, loss_weight: float = 10.0) -> Reward:
@@ -111,13 +117,13 @@ class VectorPaths(gym.vector.VectorEnv[Any, Any, Any]):
         reward: Reward | None = None,
         set: Mapping[str, Value] | Sequence[str] | None = None,
     ) -> None:
-        """Paths of these scenarios; `set` is as for `knee.run`.
+        """Paths of these scenarios, 1 to `PATHS_MAX`; `set` is as for `knee.run`.
 
         Raises:
             ScenarioError: A scenario is not valid, or has not one flow with `cc = "agent"`.
+            KneeError: There is no scenario, or `num_envs` is out of range.
         """
-        if num_envs < 1:
-            raise KneeError(f"num_envs = {num_envs}", "write 1 or more")
+        num_envs = count("num_envs", num_envs, 1, PATHS_MAX)
         several = isinstance(scenarios, Sequence) and not isinstance(scenarios, str)
         given = cast("Sequence[Described]", scenarios if several else [scenarios])
         if not given:
@@ -159,7 +165,11 @@ class VectorPaths(gym.vector.VectorEnv[Any, Any, Any]):
         return seen.astype(np.float32), self._infos()
 
     def step(self, actions: ArrayLike) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Lets an interval pass on every path with these changes of the windows."""
+        """Lets an interval pass on every path with these changes of the windows.
+
+        Raises:
+            KneeError: The actions or the rewards are no numbers of the right shape.
+        """
         given = np.array(actions, dtype=np.float64)
         if given.shape != (self.num_envs, 1) or np.isnan(given).any():
             what = f"actions of shape {given.shape}" + (" with NaN" * bool(np.isnan(given).any()))
@@ -169,7 +179,10 @@ class VectorPaths(gym.vector.VectorEnv[Any, Any, Any]):
         raw, over = self._paths.step(given[:, 0].tolist())
         seen = np.frombuffer(raw).reshape(self.num_envs, len(_LOW)).copy()
         truncated = np.array(over)
-        rewards = self._reward(Observed(*seen.T))
+        rewards = np.asarray(self._reward(Observed(*seen.T)))
+        if rewards.shape != (self.num_envs,) or rewards.dtype.kind not in "biuf":
+            what = f"the reward function returned {rewards.dtype} of shape {rewards.shape}"
+            raise KneeError(what, f"return a number for each path, of shape {(self.num_envs,)}")
         if len(again):
             self._begin(again, seen)
             rewards = np.where(self._over, 0.0, rewards)

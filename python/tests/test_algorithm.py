@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,16 @@ class Writes(knee.Algorithm):
         conn.now_us = 0  # pyright: ignore[reportAttributeAccessIssue]
 
 
+class Paces(knee.Algorithm):
+    def on_ack(self, conn: knee.Conn, ack: knee.Ack) -> None:
+        conn.pacing_bytes_per_s = 1_000_000
+
+
+class Fewer(Silent):
+    def ssthresh(self, conn: knee.Conn) -> int:
+        return -1
+
+
 @pytest.mark.parametrize(
     ("cc", "said", "cause"),
     [
@@ -198,6 +209,8 @@ class Writes(knee.Algorithm):
         (Unborn, r"__init__\(\) raised RuntimeError: not today", RuntimeError),
         (Observed, r"observe\(\) raised AttributeError", AttributeError),
         (Writes, r"on_ack\(\) raised AttributeError", AttributeError),
+        (Paces, r"on_ack\(\) wrote pacing_bytes_per_s, which only profile `rate`", type(None)),
+        (Fewer, r"ssthresh\(\) raised OverflowError: it returned -1, not a", OverflowError),
     ],
 )
 def test_mistakes_end_the_run(cc: type[knee.Algorithm], said: str, cause: type) -> None:
@@ -207,6 +220,84 @@ def test_mistakes_end_the_run(cc: type[knee.Algorithm], said: str, cause: type) 
     assert isinstance(caught.value.__cause__, cause)
     # The next run knows nothing of it.
     assert knee.run(scenario(Reno)).goodput()
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "said"),
+    [
+        ("cwnd_pkts", -1, r"OverflowError: conn.cwnd_pkts = -1: .* an integer from 1 to \d+$"),
+        ("cwnd_pkts", 2**32, r"OverflowError: conn.cwnd_pkts = 4294967296: .* from 1 to \d+$"),
+        ("cwnd_pkts", 1.5, r"TypeError: conn.cwnd_pkts = 1.5: it must be an integer from 1 to"),
+        ("ssthresh_pkts", 10**30, "ssthresh_pkts = 1000.*: .* from 2 to 4294967295"),
+        ("cwnd_cnt", -1, "cwnd_cnt = -1: .* from 0 to 4294967295"),
+        ("notes", "x", "TypeError: conn.notes = 'x': .* from 0 to 4294967295"),
+        ("pacing_bytes_per_s", -1, "pacing_bytes_per_s = -1: .* from 0 to 18446744073709551615"),
+    ],
+)
+def test_what_a_field_cannot_hold(field: str, given: object, said: str) -> None:
+    class Puts(knee.Algorithm):
+        profile = "rate"
+
+        def on_ack(self, conn: knee.Conn, ack: knee.Ack) -> None:
+            setattr(conn, field, given)
+
+    with pytest.raises(knee.HostError) as caught:
+        knee.run(scenario(Puts))
+    assert re.search(said, caught.value.what)
+
+
+def fixed(pkts: int) -> type[knee.Algorithm]:
+    """A class of the same name each time."""
+
+    class Same(knee.Algorithm):
+        def on_ack(self, conn: knee.Conn, ack: knee.Ack) -> None:
+            conn.cwnd_pkts = pkts
+
+    return Same
+
+
+def test_classes_of_one_name_run_their_own_code() -> None:
+    path = knee.Path(rate="10mbit", rtt="40ms", queue="84p")
+
+    def of(*flows: knee.Flow) -> knee.Scenario:
+        return knee.Scenario(path=path, flows=flows, duration="10s")
+
+    def mbit(results: knee.Results, *flows: Any) -> float:
+        return round((results.goodput(*flows, from_s=2) or 0) / 1e6, 1)
+
+    classes = [fixed(pkts) for pkts in (3, 6, 12)]
+    # Windows of so many packets of 1448 bytes in 41.2 ms each.
+    expected = [pytest.approx(pkts * 1448 * 8 / 41.2e3, rel=0.1) for pkts in (3, 6, 12)]
+    flows = [knee.Flow(each) for each in classes]
+    assert [mbit(results) for results in knee.run_many([of(flow) for flow in flows])] == expected
+    assert [mbit(knee.run(of(flow))) for flow in flows] == expected
+    together = knee.run(of(*flows))
+    assert [mbit(together, each) for each in classes] == expected
+    assert [flow.kind for flow in together.flow_names()] == ["same", "same_2", "same_3"]
+    # The same class is the same algorithm.
+    assert knee.Flow(classes[0]).table()["cc"] == flows[0].table()["cc"] == "same"
+
+
+def test_a_class_whose_name_is_taken(library: Path, tmp_path: Path) -> None:
+    class Taken(knee.Algorithm):
+        def on_ack(self, conn: knee.Conn, ack: knee.Ack) -> None:
+            calls.append(self)
+
+    calls: list[Taken] = []
+    flow = knee.Flow(Taken)
+    knee.load_functions("taken", on_ack=ctypes.CDLL(str(library)).on_ack)
+    assert knee.run(scenario("taken")).goodput() and not calls
+    assert knee.run(scenario(flow)).flow_names()[0].kind == "taken_2" and calls
+    # By a file that the same call loads.
+    text = (ROOT / "cc/algorithms/newreno.c").read_text()
+    file = tmp_path / "taken.c"
+    file.write_text(text.replace("newreno", "taken_2").replace("NEWRENO", "TAKEN_2"))
+    calls.clear()
+    with pytest.raises(knee.AlgorithmError, match=r"a class and another .* called `taken_2`"):
+        knee.run(scenario(str(file), flow))
+    assert not calls
+    both = knee.run(scenario(str(file), flow))
+    assert [flow.kind for flow in both.flow_names()] == ["taken_2", "taken_3"] and calls
 
 
 def test_other_exceptions_are_not_changed() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -97,6 +99,13 @@ def test_episodes_follow_one_another() -> None:
     [
         (lambda: kg.VectorPaths([]), "no scenarios"),
         (lambda: kg.VectorPaths(scenario(), 0), "num_envs = 0"),
+        (lambda: kg.VectorPaths(scenario(), 10**7), "num_envs = 10000000"),
+        (lambda: kg.VectorPaths(scenario(), 1.5), "num_envs = 1.5"),  # pyright: ignore
+        (lambda: played(kg.VectorPaths(scenario(), reward=lambda _: None), 0, 1), "the reward"),  # pyright: ignore
+        (
+            lambda: played(kg.VectorPaths(scenario(), 2, reward=lambda _: np.ones(3)), 0, 1),
+            "the reward",
+        ),
         (lambda: kg.VectorPaths(scenario(), interval="100"), "interval"),
         (lambda: kg.VectorPaths(scenario(), interval="0s"), "interval is 0"),
         (lambda: kg.VectorPaths(scenario(), set={"flow.0.cc": "chd"}), "0 flows have `cc"),
@@ -111,6 +120,45 @@ def test_episodes_follow_one_another() -> None:
 def test_bad_input(make: Any, said: str) -> None:
     with pytest.raises(knee.KneeError, match=said):
         make()
+
+
+def test_most_paths() -> None:
+    assert kg.VectorPaths(scenario(), kg.PATHS_MAX).num_envs == kg.PATHS_MAX
+
+
+def test_an_agent_is_not_run_without_a_gym() -> None:
+    # Whether an environment was made before or not.
+    code = """
+import knee
+path = knee.Path(rate="10mbit", rtt="40ms", queue="84p")
+scenario = knee.Scenario(path=path, flows=[knee.Flow("agent")], duration="1s")
+for _ in range(2):
+    for host in ("sim", "quic"):
+        try:
+            knee.run(scenario, host=host)
+        except knee.ScenarioError as error:
+            assert "steered by knee.gym only" in str(error), error
+        else:
+            raise AssertionError(host)
+    import knee.gym
+    knee.gym.VectorPaths(scenario)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_to_install() -> None:
+    code = """
+import sys
+sys.modules["gymnasium"] = None
+import knee
+try:
+    import knee.gym
+except knee.KneeError as error:
+    assert "pip install 'knee-cc[gym]'" in str(error)
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_it_learns() -> None:

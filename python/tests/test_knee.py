@@ -7,6 +7,8 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -200,11 +202,87 @@ def test_errors_have_place_key_and_help(file: Path) -> None:
         (TEXT, {"set": {"flow.0.cc": "chdd"}}, "did you mean `chd`"),
         (TEXT, {"set": {"flow.1.cc": "kernel:cubic"}}, "the Linux kernel's own"),
         (5, {}, "int is no scenario"),
+        ("\ud800", {}, "no name of a file"),
+        (TEXT.replace("Two", "\ud800"), {}, "not valid Unicode"),
+        (TEXT, {"host": None}, "no host `None`"),
+        (TEXT, {"set": [1]}, "set: 1 is no text"),
+        (TEXT, {"set": ["title=\ud800"]}, "set.0: .* is not valid Unicode"),
+        (TEXT, {"jobs": 1.5}, "jobs = 1.5"),
     ],
 )
 def test_bad_input(scenario: object, keys: dict[str, object], said: str) -> None:
     with pytest.raises(knee.KneeError, match=said):
         knee.run(scenario, **keys)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("path.loss_forward", float("nan"), "path.loss_forward: nan is not allowed"),
+        ("path.loss_forward", float("-inf"), "path.loss_forward: -inf is not allowed"),
+        ("flow.0.count", 10**30, "flow.0.count: the integer is out of range"),
+        ("seed", 2**64, "seed: the integer is out of range"),
+        ("title", "\ud800", r"title: '\\ud800' is not valid Unicode"),
+        ("title", {"\ud800": 1}, "title: .* is not valid Unicode"),
+        ("path.aqm", {"kind": [1, None]}, "path.aqm.kind.1: None cannot stand in a scenario"),
+    ],
+)
+def test_values_that_toml_has_not(key: str, value: object, said: str) -> None:
+    changes = {key: value}
+    with pytest.raises(knee.ScenarioError, match=said):
+        knee.run(TEXT, set=changes)  # pyright: ignore[reportArgumentType]
+    # In a scenario they have the same key.
+    if key == "path.loss_forward":
+        path = knee.Path(rate="10mbit", rtt="40ms", queue="84p", loss_forward=value)  # pyright: ignore
+        with pytest.raises(knee.ScenarioError, match=said) as caught:
+            knee.run(knee.Scenario(path=path, flows=[knee.Flow("chd")]))
+        assert caught.value.key == key
+    if key == "seed":
+        with pytest.raises(knee.ScenarioError, match=said):
+            knee.run(TEXT, seed=2**64)
+
+
+def test_set_takes_what_a_scenario_takes() -> None:
+    base = {"repeat": 1, "duration": "2s"}
+    burst = {"path.burst_loss_forward": {"loss": 0.002, "burst": 4}}
+    lossless = TEXT.replace("loss_forward = 0.002\n", "")
+    assert "burst = 4" in knee.run(lossless, set={**base, **burst}).scenario
+    assert "codel" in knee.run(TEXT, set={**base, "path.aqm": {"kind": "codel"}}).scenario
+    for title in ("\U0001f600", 'a "b"\\ \x7f\n\t', "'", "é"):
+        text = knee.run(TEXT, set={**base, "title": title}).scenario
+        assert tomllib.loads(text)["title"] == title
+    params = {"flow.0.params": {"qth": "30ms"}}
+    table, key = (
+        knee.run(TEXT, set={**base, **s}) for s in (params, {"flow.0.params.qth": "30ms"})
+    )
+    assert table.summary["runs"] == key.summary["runs"]
+
+
+def test_integers_of_numpy() -> None:
+    np = pytest.importorskip("numpy")
+    path = knee.Path(rate="10mbit", rtt="40ms", queue="84p")
+    flows = [knee.Flow("chd", count=np.int64(2), start_jitter="10ms")]
+    results = knee.run(
+        knee.Scenario(path=path, flows=flows, duration="1s"), seed=np.uint32(3), repeat=np.int8(1)
+    )
+    assert len(results.flow_names()) == 2
+    results = knee.run(TEXT, repeat=1, set={"flow.0.count": np.int64(2), "duration": "2s"})
+    assert [flow.kind for flow in results.flow_names()].count("chd") == 2
+    # A boolean stays one.
+    assert knee.Path(x=True).table()["x"] is True
+
+
+def test_flows_that_are_refused() -> None:
+    with pytest.raises(knee.ScenarioError, match="params: 'x' is no dict"):
+        knee.Flow("chd", params="x", qth="20ms")
+    with pytest.raises(knee.AlgorithmError, match="class int is no algorithm"):
+        knee.Flow(int)  # pyright: ignore[reportArgumentType]
+
+
+def test_one_scenario_is_not_many(file: Path) -> None:
+    for one in (str(file), file, {"path": {}}, knee.Scenario(path={}, flows=[]), 5):
+        with pytest.raises(knee.KneeError, match="scenarios is no list"):
+            knee.run_many(one)  # pyright: ignore[reportArgumentType]
 
 
 def test_bad_questions(results: knee.Results) -> None:
@@ -215,6 +293,10 @@ def test_bad_questions(results: knee.Results) -> None:
         (lambda: results.goodput(repetition=-1), "there are 3"),
         (lambda: results.queueing_delay(95), "no percentile"),
         (lambda: results.percentiles("speed"), "no metric"),
+        (lambda: results.convergence(width_s=-1), "width_s = -1"),
+        (lambda: results.convergence(width_s=0), "width_s = 0"),
+        (lambda: results.convergence(threshold=5), "threshold = 5"),
+        (lambda: results.convergence(hold_s=float("nan")), "hold_s = nan"),
         (lambda: results.plot("nothing"), "no chart"),
         (lambda: results.plot(kind="png"), "no kind"),  # pyright: ignore[reportArgumentType]
     ]:
@@ -261,15 +343,57 @@ def test_a_duel_is_the_commands() -> None:
         knee.duel("chdd", "newreno")
 
 
-def test_ctrl_c_ends_the_runs() -> None:
+def test_arguments_of_commands_are_no_options() -> None:
+    for asked in (
+        lambda: knee.duel("--help", "hd"),
+        lambda: knee.duel("chd", "hd", path="--help"),
+        lambda: knee.matrix(["--help", "hd"], out="nowhere"),
+        lambda: knee.reproduce("--help", out="nowhere"),
+        lambda: knee.compare("--help"),
+    ):
+        with pytest.raises(knee.CommandError, match="--help"):
+            asked()
+    for asked, name in (
+        (lambda: knee.matrix("chd", out="nowhere"), "algorithms"),
+        (lambda: knee.matrix(["chd", "hd"], out="nowhere", paths="10mbit,40ms,84p"), "paths"),
+        (lambda: knee.compare("file.toml", hosts="sim"), "hosts"),
+    ):
+        with pytest.raises(knee.KneeError, match=f"{name} is text"):
+            asked()
+
+
+def ended_by_ctrl_c(work: str, after_s: float = 0) -> float:
+    """Starts Python with this line of work, and ends it by Ctrl-C; seconds that this takes."""
     # Tests that run in the background inherit an ignored SIGINT.
     heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code = f"{heed}; import knee; print('ready', flush=True); knee.run({TEXT!r}, repeat=10_000)"
+    code = f"{heed}; import knee; print('ready', flush=True); {work}"
     words = [sys.executable, "-c", code]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == "ready\n"
+        time.sleep(after_s)
+        sent = time.monotonic()
         run.send_signal(signal.SIGINT)
         _, said = run.communicate()
     assert run.returncode != 0
     assert "KeyboardInterrupt" in said
+    return time.monotonic() - sent
+
+
+LONG = {
+    "duration": "10000s",
+    "path.rate": "1gbit",
+    "record.queue_log": False,
+    "record.trace": False,
+}
+"""A run of many minutes."""
+
+
+def test_ctrl_c_ends_the_runs() -> None:
+    ended_by_ctrl_c(f"knee.run({TEXT!r}, repeat=10_000)")
+
+
+@pytest.mark.parametrize("work", ["run({0!r}, **{1!r})", "run_many([{0!r}] * 3, **{1!r})"])
+def test_ctrl_c_ends_a_run_under_way(work: str) -> None:
+    keys = {"repeat": 1, "set": LONG}
+    assert ended_by_ctrl_c("knee." + work.format(TEXT, keys), after_s=1) < 20

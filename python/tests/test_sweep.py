@@ -250,6 +250,7 @@ def test_other_mistakes(study: Path, tmp_path: Path) -> None:
         (3, {}, "int is no study"),
         (study, {"executor": 3}, "int is no executor"),
         (study, {"jobs": 0}, "jobs = 0"),
+        (study, {"jobs": 1.5}, "jobs = 1.5"),
     ]:
         with pytest.raises(knee.StudyError, match=said):
             knee.sweep(given, out=tmp_path / "data", **keys)  # pyright: ignore
@@ -257,6 +258,14 @@ def test_other_mistakes(study: Path, tmp_path: Path) -> None:
         knee.DataSet(tmp_path)
     with pytest.raises(knee.StudyError, match="holds no data set, but"):
         knee.sweep(study, out=tmp_path)
+    with pytest.raises(knee.StudyError, match=r"path\.loss_forward\.1: nan is not allowed"):
+        axes = {"path.loss_forward": [0, float("nan")]}
+        knee.sweep({"scenario": BASE, "axes": axes}, out=tmp_path / "data")
+    # Before the first run: not even the folder is made.
+    for table in ("foo", "flow_series"):
+        with pytest.raises(knee.StudyError, match=f"no table is called `{table}`.*\n.*runs, flows"):
+            next(knee.sweep_rows(study, out=tmp_path / "data", table=table))
+    assert not (tmp_path / "data").exists()
     rows = knee.sweep_rows(study, out=tmp_path / "data")
     next(rows)
     with pytest.raises(knee.StudyError, match="another knee is writing"):
@@ -282,3 +291,23 @@ def test_a_full_disk_is_told_and_gone_on_from(
     assert not [name for name in files(tmp_path / "data") if "unfinished" in name]
     knee.sweep(study, out=tmp_path / "data")
     assert files(tmp_path / "data") == undisturbed
+
+
+def test_ctrl_c_ends_runs_under_way(study: Path, tmp_path: Path) -> None:
+    study.write_text(STUDY + 'duration = ["10000s"]\npath.rate = ["1gbit"]\n')
+    code = f"""
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import knee
+knee.sweep({str(study)!r}, out={str(tmp_path / "data")!r}, jobs=2)
+"""
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as driver:
+        until((tmp_path / "data").exists)
+        time.sleep(1)
+        sent = time.monotonic()
+        driver.send_signal(signal.SIGINT)
+        _, said = driver.communicate()
+    assert time.monotonic() - sent < 20
+    assert driver.returncode != 0 and "KeyboardInterrupt" in said
+    assert parts(tmp_path / "data") == 0

@@ -110,6 +110,75 @@ def test_processes_tune_too(tmp_path: Path) -> None:
     assert len(knee.tune(STUDY, **keys, trials=6).best_trials) >= 1
 
 
+QUEUE: dict[str, object] = {"path.queue": {"from": "10p", "to": "100p"}}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "scale"),
+    [
+        ("10p", "100p", "linear"),
+        ("10p", "100p", "log"),
+        ("15000B", "90000B", "linear"),
+        ("15000B", "90000B", "log"),
+        ("15kB", "90kB", "log"),
+        ("15KiB", "90KiB", "linear"),
+    ],
+)
+def test_counts_are_whole(low: str, high: str, scale: str, tmp_path: Path) -> None:
+    keys = {**KEYS, "parameters": {"path.queue": {"from": low, "to": high, "scale": scale}}}
+    keys["points"] = [{"path.queue": low}]
+    tuned = knee.tune(STUDY, **keys, storage=tmp_path / "journal", trials=5)
+    assert [trial.state.name for trial in tuned.trials] == ["COMPLETE"] * 5
+    if low == "10p":
+        pkts = [trial.user_attrs["values"]["path.queue"] for trial in tuned.trials]
+        assert pkts[0] == "10p" and all(10 <= int(value[:-1]) <= 100 for value in pkts)
+
+
+def test_numbers_are_written_as_scenarios_read_them() -> None:
+    from knee._tune import _parameter  # pyright: ignore[reportPrivateUsage]
+
+    for low, high, number, written in [
+        ("1us", "1s", None, None),
+        ("1s", "2s", 0.000009, "0.000009s"),
+        ("1B", "99999999999B", 12345678901, "12345678901B"),
+        ("100p", "200p", 100, "100p"),
+        ("1bit", "9bit", 2.4, "2bit"),
+        ("1ms", "9ms", 2.0, "2ms"),
+        ("1KiB", "9KiB", 1.3, "1331B"),
+        (1, 9, 3, 3),
+        (1.0, 9, 1 / 3, 0.333333),
+    ]:
+        if number is None:
+            with pytest.raises(knee.StudyError, match="different units"):
+                _parameter("key", {"from": low, "to": high})
+        else:
+            assert _parameter("key", {"from": low, "to": high}).written(number) == written
+
+
+def test_ctrl_c_ends_the_trials(tmp_path: Path) -> None:
+    keys = {**KEYS, "storage": str(tmp_path / "journal"), "trials": 4, "jobs": 2}
+    code = f"""
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import knee, test_tune
+study = {{**test_tune.STUDY, "axes": {{"path.rate": ["1gbit"], "duration": ["10000s"]}}}}
+knee.tune(study, **{keys!r})
+"""
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as driver:
+        journal = tmp_path / "journal"
+        while not (journal.exists() and journal.read_bytes().count(MADE) >= 2):
+            assert driver.poll() is None
+            time.sleep(0.01)
+        time.sleep(0.5)
+        sent = time.monotonic()
+        driver.send_signal(signal.SIGINT)
+        _, said = driver.communicate()
+    assert time.monotonic() - sent < 20
+    assert driver.returncode != 0 and "KeyboardInterrupt" in said
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -124,6 +193,17 @@ def test_processes_tune_too(tmp_path: Path) -> None:
         ({"points": [{"flow.0.params.qth": "90ms"}]}, "is not one of 10ms to 80ms"),
         ({"points": [{"flow.0.params.qmin": "9ms"}]}, "is no parameter"),
         ({"executor": 3}, "no executor"),
+        ({"trials": 1.5}, "trials = 1.5"),
+        ({"jobs": 0}, "at least one"),
+        ({"jobs": 1.5}, "jobs = 1.5"),
+        ({"parameters": None}, "parameters is no dict"),
+        ({"objective": ["utilisation"]}, "objective is no dict"),
+        ({"parameters": {"flow.0.params.qth": {"from": "1.2.3ms", "to": "9ms"}}}, "no quantity"),
+        ({"parameters": {"flow.0.params.pmax": {"from": 0, "to": float("inf")}}}, "pmax: inf is"),
+        ({"parameters": {"flow.0.params.pmax": [0.5, float("nan")]}}, "pmax.*nan is"),
+        ({"parameters": {"flow.0.params.pmax": {"from": 0, "to": 10**30}}}, "pmax: the integer"),
+        ({"parameters": {"path.queue": {"from": "1.5p", "to": "9p"}}}, "whole numbers of p"),
+        ({"parameters": QUEUE, "points": [{"path.queue": "20.5p"}]}, "is not one of 10p to 100p"),
     ],
 )
 def test_bad_input(changes: dict[str, object], said: str, tmp_path: Path) -> None:

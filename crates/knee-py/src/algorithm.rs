@@ -3,24 +3,26 @@
 use crate::error;
 use knee_cc::{
     About, Ack, Algorithm, Call, Callee, Conn, Controller, Definition, Failure, Functions,
-    OBSERVE_N, ParamDefinition, ParamKind, Params, Phase, Profile, State, define, define_callee,
-    fault, ffi,
+    LoadError, OBSERVE_N, ParamDefinition, ParamKind, Params, Phase, Profile, State, define,
+    define_callee, fault, ffi,
 };
-use knee_run::{HostError, NS_PER_S};
+use knee_run::{HostError, NS_PER_S, RunSpec};
 use pyo3::{
-    exceptions::{PyException, PyTypeError},
+    exceptions::{PyException, PyOverflowError, PyTypeError},
     prelude::*,
     types::PyString,
 };
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeMap,
     ffi::c_long,
     io,
     mem::{offset_of, transmute},
+    ops::RangeInclusive,
     panic::resume_unwind,
     rc::Rc,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -90,8 +92,63 @@ impl Described {
     }
 }
 
-fn refuse(e: &knee_cc::LoadError) -> PyErr {
+fn refuse(e: &LoadError) -> PyErr {
     error::new("AlgorithmError", &e.to_string(), Some(e.help()))
+}
+
+/// The algorithms that are classes.
+struct Classes {
+    by_name: BTreeMap<&'static str, Algorithm>,
+    /// How many asked for a name.
+    asked: BTreeMap<String, u64>,
+}
+
+impl Classes {
+    fn lock() -> MutexGuard<'static, Self> {
+        static CLASSES: Mutex<Classes> =
+            Mutex::new(Classes { by_name: BTreeMap::new(), asked: BTreeMap::new() });
+        CLASSES.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a class. Its name gets a number if another algorithm of this process has it.
+    fn add(&mut self, definition: &Definition, class: Class) -> Result<Algorithm, LoadError> {
+        let base = &definition.name;
+        let mut number = self.asked.get(base).map_or(1, |last| last + 1);
+        let mut name = numbered(base, number);
+        // That of a built-in one is refused below.
+        while knee_cc::algorithm(&name).is_some_and(|a| !a.is_built_in()) {
+            number += 1;
+            name = numbered(base, number);
+        }
+        let definition = Definition { name, ..definition.clone() };
+        let algorithm = define_callee(&definition, Box::new(class))?;
+        self.asked.insert(base.clone(), number);
+        self.by_name.insert(algorithm.name(), algorithm);
+        Ok(algorithm)
+    }
+}
+
+fn numbered(base: &str, number: u64) -> String {
+    if number == 1 { base.to_owned() } else { format!("{base}_{number}") }
+}
+
+/// Whether `name` means a class: what was loaded after it may have taken its name.
+#[pyfunction]
+fn is_class(name: &str) -> bool {
+    let class = Classes::lock().by_name.get(name).copied();
+    class.is_some() && class == knee_cc::algorithm(name)
+}
+
+/// Refuses a scenario in which one of `names`, which are those of its classes, means another algorithm:
+/// a C file that was loaded with it may have taken it.
+pub(crate) fn are_classes(names: &[String], spec: &RunSpec) -> PyResult<()> {
+    let is_other = |algorithm: &Algorithm| {
+        names.iter().any(|name| name == algorithm.name())
+            && Classes::lock().by_name.get(algorithm.name()) != Some(algorithm)
+    };
+    let Some(other) = spec.algorithms().find(is_other) else { return Ok(()) };
+    let what = format!("a class and another algorithm are called `{}`", other.name());
+    Err(error::new("AlgorithmError", &what, Some("give one of the two another name")))
 }
 
 /// Adds an algorithm made of compiled functions: addresses by name, 0 of those that there are not.
@@ -133,7 +190,7 @@ fn define_functions(
 }
 
 /// Adds an algorithm whose calls are `methods` of objects: `make` is given the parameters' raw values
-/// and gives an object. A call may take `limit_s` of processor time.
+/// and gives an object. A call may take `limit_s` of processor time. Gives the name that it got.
 #[pyfunction]
 fn define_class(
     described: Described,
@@ -166,7 +223,7 @@ fn define_class(
     } else {
         definition
     };
-    let algorithm = define_callee(&definition, Box::new(class));
+    let algorithm = Classes::lock().add(&definition, class);
     algorithm.map(|algorithm| algorithm.name()).map_err(|e| refuse(&e))
 }
 
@@ -201,13 +258,9 @@ fn layout() -> [Vec<(&'static str, usize, usize, bool)>; 2] {
 #[derive(Default)]
 struct PyConn {
     now_us: u64,
-    #[pyo3(set)]
     pacing_bytes_per_s: u64,
-    #[pyo3(set)]
     cwnd_pkts: u32,
-    #[pyo3(set)]
     cwnd_cnt: u32,
-    #[pyo3(set)]
     ssthresh_pkts: u32,
     cwnd_max_pkts: u32,
     mss_bytes: u32,
@@ -216,11 +269,71 @@ struct PyConn {
     srtt_us: u32,
     snd_pos: u32,
     ack_pos: u32,
-    #[pyo3(set)]
     notes: u32,
     phase: u8,
     cwnd_limited: bool,
     app_limited: bool,
+}
+
+/// What is given for a field. What lies outside `allowed` is refused when the call returns, unless the
+/// field cannot even hold it.
+fn written<T: TryFrom<u64>>(
+    field: &str,
+    given: &Bound<'_, PyAny>,
+    allowed: RangeInclusive<u64>,
+) -> PyResult<T> {
+    let number = given.extract::<u64>();
+    if let Some(held) = number.as_ref().ok().and_then(|number| T::try_from(*number).ok()) {
+        return Ok(held);
+    }
+    let (least, most) = allowed.into_inner();
+    let what = format!("conn.{field} = {given:?}: it must be an integer from {least} to {most}");
+    let is_integer = number.map_or_else(|raised| is_overflow(given.py(), &raised), |_| true);
+    Err(out_of_range(is_integer, what))
+}
+
+fn is_overflow(py: Python<'_>, raised: &PyErr) -> bool {
+    raised.is_instance_of::<PyOverflowError>(py)
+}
+
+/// What is raised of a wrong integer, and of what is none.
+fn out_of_range(is_integer: bool, what: String) -> PyErr {
+    if is_integer { PyOverflowError::new_err(what) } else { PyTypeError::new_err(what) }
+}
+
+const U32_MAX: u64 = u32::MAX as u64;
+
+#[pymethods]
+impl PyConn {
+    #[setter]
+    fn set_pacing_bytes_per_s(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.pacing_bytes_per_s = written("pacing_bytes_per_s", given, 0..=u64::MAX)?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_cwnd_pkts(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.cwnd_pkts = written("cwnd_pkts", given, 1..=self.cwnd_max_pkts.into())?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_cwnd_cnt(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.cwnd_cnt = written("cwnd_cnt", given, 0..=U32_MAX)?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_ssthresh_pkts(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.ssthresh_pkts = written("ssthresh_pkts", given, 2..=U32_MAX)?;
+        Ok(())
+    }
+
+    #[setter]
+    fn set_notes(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.notes = written("notes", given, 0..=U32_MAX)?;
+        Ok(())
+    }
 }
 
 impl PyConn {
@@ -557,7 +670,12 @@ impl Class {
             Some(argument) => object.call_method1(&name_py, (view, argument)),
             None => object.call_method1(&name_py, (view,)),
         })?;
-        instance.conn.borrow(py).copy_to(conn);
+        let view = instance.conn.borrow(py);
+        if !self.rate && view.pacing_bytes_per_s != conn.pacing_bytes_per_s {
+            let why = "wrote pacing_bytes_per_s, which only profile `rate` may";
+            return Err((name, why.to_owned()));
+        }
+        view.copy_to(conn);
         fault(conn).map_or(Ok(result), |why| Err((name, why)))
     }
 
@@ -601,10 +719,8 @@ impl Class {
         given: &Bound<'_, PyAny>,
     ) -> Result<u32, Failure> {
         given.extract().map_err(|raised: PyErr| {
-            let raised = match given.is_none() {
-                true => PyTypeError::new_err("it returned None, not a number of packets"),
-                false => raised,
-            };
+            let what = format!("it returned {given:?}, not a number of packets");
+            let raised = out_of_range(is_overflow(py, &raised), what);
             self.failure(py, name, raised)
         })
     }
@@ -769,6 +885,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyAck>()?;
     module.add_class::<PyRound>()?;
     module.add_function(wrap_pyfunction!(define_class, module)?)?;
+    module.add_function(wrap_pyfunction!(is_class, module)?)?;
     module.add_function(wrap_pyfunction!(define_functions, module)?)?;
     module.add_function(wrap_pyfunction!(layout, module)?)
 }

@@ -10,8 +10,11 @@ mod table;
 
 use error::host_error;
 use knee_cc::algorithms;
-use knee_run::{Host, RunOptions, RunSpec};
+use knee_run::{
+    Host, HostError, HostErrorKind, NS_PER_S, Ns, RunOptions, RunRecord, RunSpec, Tell,
+};
 use knee_scenario::{Scenario, Set};
+use knee_sim::{Simulator, Stepped};
 use pyo3::{prelude::*, types::PyBytes};
 use rayon::prelude::*;
 use results::{Made, Results};
@@ -20,14 +23,15 @@ use std::{
     panic::resume_unwind,
     path::{Path, PathBuf},
     sync::{
-        Condvar, Mutex, PoisonError,
+        Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
     time::Duration,
 };
 
-/// What Python asks for: file or text, name, folder for files that the text names, `--set` arguments.
+/// What Python asks for: file or text, name, `--set` arguments, names of those algorithms that are
+/// classes, host.
 #[derive(FromPyObject)]
 struct Wanted {
     #[pyo3(item)]
@@ -38,6 +42,8 @@ struct Wanted {
     name: String,
     #[pyo3(item)]
     sets: Vec<String>,
+    #[pyo3(item)]
+    classes: Vec<String>,
     #[pyo3(item)]
     host: String,
 }
@@ -58,9 +64,14 @@ impl Ready {
     fn has_methods(&self) -> bool {
         self.specs[0].algorithms().any(algorithm::has_methods)
     }
+
+    /// Whether a flow of it waits for an agent.
+    fn has_agent(&self) -> bool {
+        self.specs[0].algorithms().any(paths::is_agent)
+    }
 }
 
-static HOSTS: [&dyn Host; 2] = [&knee_sim::Simulator, &knee_quic_run::Quic];
+static HOSTS: [&dyn Host; 2] = [&Simulator, &knee_quic_run::Quic];
 
 impl Wanted {
     fn ready(&self) -> PyResult<Ready> {
@@ -91,7 +102,9 @@ impl Wanted {
             }
         };
         let scenario = scenario.map_err(|e| error::scenario(&e))?;
-        let specs = (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();
+        let specs = (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r)));
+        let specs: Vec<RunSpec> = specs.collect();
+        algorithm::are_classes(&self.classes, &specs[0])?;
         let stem = self.path.as_deref().and_then(Path::file_stem);
         let name = stem.map_or_else(|| self.name.clone(), |s| s.to_string_lossy().into_owned());
         Ok((scenario, specs, name))
@@ -177,14 +190,66 @@ fn interruptible<T: Send>(
     })
 }
 
+/// The simulator; a run under way ends soon after `ended` comes to be true.
+struct Interruptible<'a> {
+    ended: &'a AtomicBool,
+}
+
+/// How far a run goes between two looks at `ended`.
+const STEP_NS: Ns = NS_PER_S / 10;
+
+impl Interruptible<'_> {
+    fn go_on(&self) -> Result<(), HostError> {
+        match self.ended.load(Ordering::Relaxed) {
+            true => Err(HostError::new(HostErrorKind::Unavailable, "ended by Ctrl-C")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Host for Interruptible<'_> {
+    fn name(&self) -> &'static str {
+        Simulator.name()
+    }
+
+    fn about(&self) -> &'static str {
+        Simulator.about()
+    }
+
+    fn doing(&self) -> &'static str {
+        Simulator.doing()
+    }
+
+    fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
+        Simulator.check(spec, options)
+    }
+
+    fn run_with_progress(
+        &self,
+        spec: &RunSpec,
+        options: &RunOptions,
+        _: Tell<'_>,
+    ) -> Result<RunRecord, HostError> {
+        self.check(spec, options)?;
+        let mut run = Stepped::new(Arc::new(spec.clone()))?;
+        let mut until_ns = 0;
+        while until_ns < spec.duration_ns {
+            self.go_on()?;
+            until_ns += STEP_NS;
+            run.advance(until_ns)?;
+        }
+        Ok(run.finish())
+    }
+}
+
 /// Makes all runs of all scenarios, on `jobs` threads (0: one for each core), unless it is `ended`.
 fn make(all: Vec<Ready>, jobs: usize, ended: &AtomicBool) -> PyResult<Vec<Results>> {
     let runs: Vec<_> = all.iter().flat_map(|r| r.specs.iter().map(move |s| (r.host, s))).collect();
+    let simulator = Interruptible { ended };
     let one = |(host, spec): &(&dyn Host, &RunSpec)| {
-        if ended.load(Ordering::Relaxed) {
-            return Err(error::new("HostError", "ended by Ctrl-C", None));
-        }
-        host.run(spec, &RunOptions::default()).map_err(host_error)
+        let host = if host.name() == simulator.name() { &simulator } else { *host };
+        let made = simulator.go_on().and_then(|()| host.run(spec, &RunOptions::default()));
+        made.map_err(host_error)
     };
     let records = if runs.len() == 1 {
         runs.iter().map(one).collect::<PyResult<Vec<_>>>()?
@@ -223,6 +288,10 @@ fn make_here(py: Python<'_>, all: Vec<Ready>) -> PyResult<Vec<Results>> {
 #[pyfunction]
 fn run_many(py: Python<'_>, wanted: Vec<Wanted>, jobs: usize) -> PyResult<Vec<Results>> {
     let all = wanted.iter().map(Wanted::ready).collect::<PyResult<Vec<_>>>()?;
+    if all.iter().any(Ready::has_agent) {
+        let help = "use knee.gym, or another algorithm";
+        return Err(error::new("ScenarioError", "`agent` is steered by knee.gym only", Some(help)));
+    }
     if all.iter().any(Ready::has_methods) {
         return make_here(py, all);
     }
@@ -276,6 +345,7 @@ fn main(py: Python<'_>, itself: Vec<OsString>, arguments: Vec<OsString>) -> u8 {
 fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     algorithm::register(module)?;
+    paths::know_agent()?;
     module.add_class::<Results>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<paths::Paths>()?;

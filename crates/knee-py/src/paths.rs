@@ -2,7 +2,7 @@
 //! whose window is steered from outside.
 
 use crate::{Wanted, error};
-use knee_cc::{Ack, Conn, Definition, Functions, Profile, State, define};
+use knee_cc::{Ack, Algorithm, Conn, Definition, Functions, Profile, State, define};
 use knee_run::{NS_PER_S, Ns, RecordSpec};
 use knee_scenario::Scenario;
 use knee_sim::Stepped;
@@ -16,6 +16,8 @@ use std::{
 
 /// Name of the steered algorithm in scenarios.
 const AGENT: &str = "agent";
+/// What defines it.
+const ORIGIN: &str = "knee.gym";
 /// Bounds of its window, packets.
 const WINDOW_PKTS: (f64, f64) = (1.0, 65_536.0);
 /// Pacing, as a multiple of a window in each smoothed RTT: not to send in bursts, nor to hold back.
@@ -77,14 +79,19 @@ unsafe extern "C" fn on_ack(
     }
 }
 
+/// Whether `algorithm` is the steered one.
+pub(crate) fn is_agent(algorithm: Algorithm) -> bool {
+    algorithm.defined_here() == Some(ORIGIN)
+}
+
 /// Makes the algorithm of the steered flow known.
-fn know_agent() -> PyResult<()> {
+pub(crate) fn know_agent() -> PyResult<()> {
     static KNOWN: OnceLock<Result<(), String>> = OnceLock::new();
     let known = KNOWN.get_or_init(|| {
         let definition = Definition {
             name: AGENT.to_owned(),
             summary: "a window that is steered from outside".to_owned(),
-            origin: "knee.gym".to_owned(),
+            origin: ORIGIN.to_owned(),
             observes: vec!["none".to_owned()],
             profile: Profile::Rate,
             uses_random: false,
@@ -121,7 +128,7 @@ impl Episode {
         spec.record.bin_ns = 0;
         let steered = spec.flows.iter().enumerate().filter(|(_, flow)| match &flow.kind {
             knee_run::FlowKind::Tcp(tcp) => {
-                tcp.cc.params().is_some_and(|p| p.algorithm().name() == AGENT)
+                tcp.cc.params().is_some_and(|p| is_agent(p.algorithm()))
             }
             _ => false,
         });
@@ -189,7 +196,7 @@ impl Episode {
 pub(crate) struct Paths {
     scenarios: Vec<Scenario>,
     interval_ns: Ns,
-    slots: Mutex<Vec<Option<Episode>>>,
+    slots: Mutex<Vec<Option<Box<Episode>>>>,
 }
 
 /// Below this many, threads cost more than they save.
@@ -200,7 +207,6 @@ impl Paths {
     /// `slots` paths at once, none of which has begun.
     #[new]
     fn new(wanted: Vec<Wanted>, interval: &str, slots: usize) -> PyResult<Self> {
-        know_agent()?;
         let interval_ns = TIME.parse(interval).map_err(|e| {
             error::new("ScenarioError", &format!("interval: {e}"), Some(e.remedy()))
         })?;
@@ -245,7 +251,7 @@ impl Paths {
             let place = all.get_mut(slot).ok_or_else(|| {
                 error::new("KneeError", &format!("slot {slot}: there are {known}"), None)
             })?;
-            *place = Some(episode);
+            *place = Some(Box::new(episode));
             bytes.extend(seen.iter().flat_map(|value| value.to_ne_bytes()));
         }
         Ok(PyBytes::new(py, &bytes))
@@ -264,7 +270,7 @@ impl Paths {
                 let what = format!("{} actions for {} paths", actions.len(), all.len());
                 return Err(error::new("KneeError", &what, Some("give one for each")));
             }
-            let step = |(slot, action): (&mut Option<Episode>, &f64)| match slot {
+            let step = |(slot, action): (&mut Option<Box<Episode>>, &f64)| match slot {
                 Some(episode) if !action.is_nan() && !episode.is_over() => {
                     Ok((episode.step(*action, self.interval_ns)?, episode.is_over()))
                 }

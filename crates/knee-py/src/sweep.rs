@@ -1,6 +1,6 @@
 //! Studies: their plans, their shards carried out anywhere, and their data sets.
 
-use crate::{error, interruptible, table::Table};
+use crate::{Interruptible, error, interruptible, table::Table};
 use knee_sim::Simulator;
 use knee_study::{DataSet, RecordBatch, Slice, Study, StudyError};
 use pyo3::prelude::*;
@@ -88,7 +88,13 @@ impl Plan {
         self.plan.shards().len()
     }
 
-    /// Ends what this plan is running in other threads, between two runs.
+    /// Names of the tables that the study keeps.
+    #[getter]
+    fn tables(&self) -> Vec<String> {
+        self.plan.study().tables().to_vec()
+    }
+
+    /// Ends what this plan is running in other threads.
     fn stop(&self) {
         self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
     }
@@ -108,7 +114,8 @@ impl Plan {
             if self.plan.shards().get(number).is_some_and(|shard| data.has(&self.plan, shard)) {
                 return Ok(());
             }
-            self.plan.write_shard(number, &folder, &Simulator, stop, &|_| ()).map(drop)
+            let host = Interruptible { ended: stop };
+            self.plan.write_shard(number, &folder, &host, stop, &|_| ()).map(drop)
         })?;
         told(written)
     }
@@ -116,9 +123,9 @@ impl Plan {
     /// Runs all shards, one after the other, and gives the rows of `table`; nothing is written.
     fn run(&self, py: Python<'_>, table: &str) -> PyResult<Table> {
         let batches = interruptible(py, &self.stop, |stop| {
-            let mut batches = Vec::new();
+            let (host, mut batches) = (Interruptible { ended: stop }, Vec::new());
             for shard in self.plan.shards() {
-                self.plan.run_shard(shard.number, table, &Simulator, stop, &mut |batch| {
+                self.plan.run_shard(shard.number, table, &host, stop, &mut |batch| {
                     batches.push(batch);
                     Ok(())
                 })?;
