@@ -288,15 +288,15 @@ def submitted(
     executor: object, work: Callable[..., object], arguments: Sequence[tuple[object, ...]]
 ) -> list[Task]:
     """Hands work to an executor of any kind."""
-    # A Dask client: its tasks are not pure functions, so equal ones are not made one.
-    adapter = getattr(executor, "get_executor", None)
-    if callable(adapter):
-        executor = adapter(pure=False)
+    submit = _submit_of(executor)
+    if callable(getattr(executor, "get_executor", None)):
+        # A Dask client: its tasks are not pure functions, so equal ones are not made one. Futures
+        # of its `get_executor` fail where a worker dies just after its task.
+        submit = functools.partial(submit, pure=False)
     # submitit: one array of jobs in place of many single ones.
     as_array = getattr(executor, "map_array", None)
     if callable(as_array) and len(arguments) > 1:
         return list(cast("Iterable[Task]", as_array(work, *zip(*arguments, strict=True))))
-    submit = _submit_of(executor)
     return [cast("Task", submit(work, *given)) for given in arguments]
 
 
