@@ -210,7 +210,7 @@ pub(super) fn flows(
             if transfers > TRANSFERS_MAX {
                 let key = if table.has("every") { "every" } else { "video" };
                 let what = format!(
-                    " would begin {transfers:.0} transfers: at most {TRANSFERS_MAX} may be"
+                    " would begin {transfers:.0} transfers: a [[flow]] table has at most {TRANSFERS_MAX}"
                 );
                 return Err(table.fault(key, &what, "repeat them less often, or stop earlier"));
             }

@@ -188,7 +188,9 @@ fn load(args: &VariantArgs, hold: bool) -> Result<ExitCode> {
         output::print(&format!("loaded {name}; it ends with this command: press Ctrl-C\n"))?;
         signals.forever().next();
         drop(loaded);
-        let stays = knee_kernel::list().into_diagnostic()?.iter().any(|v| v.name == name);
+        // Who may load need not be permitted to list.
+        let stays = knee_kernel::list()
+            .is_ok_and(|variants| variants.iter().any(|v| v.name == name && v.registered));
         return output::print(&match stays {
             false => format!("unloaded {name}\n"),
             true => format!("{name} stays loaded; remove it with `knee kernel unload {name}`\n"),
