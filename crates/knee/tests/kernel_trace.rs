@@ -1,4 +1,4 @@
-//! `knee trace` as its user meets it. Needs root.
+//! `knee trace`, and the variants that it traces, as their user meets them. Needs root.
 #![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used)]
 
@@ -81,6 +81,27 @@ fn interrupted((child, mut said): (Child, BufReader<ChildStderr>)) -> (Output, S
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
     (child.wait_with_output().unwrap(), rest)
+}
+
+/// `--hold` says at its end whether the variant is gone: another command may have made it stay.
+#[test]
+fn what_was_held_is_unloaded_or_said_to_stay() {
+    let place = Place::new();
+    for (persist, told) in [(false, "unloaded"), (true, "stays loaded")] {
+        let mut variant = Loaded::new(&place, "h");
+        let name = variant.name.clone();
+        if persist {
+            place.stdout(&["kernel", "persist", &name]);
+        }
+        kill(Pid::from_raw(variant.holder.id() as i32), Signal::SIGINT).unwrap();
+        let mut said = String::new();
+        variant.holder.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        let stays = place.stdout(&["kernel", "list"]).contains(&name);
+        if stays {
+            place.stdout(&["kernel", "unload", &name]);
+        }
+        assert!(said.contains(told) && said.contains(&name) && stays == persist, "{said}");
+    }
 }
 
 #[test]
