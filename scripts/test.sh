@@ -1,89 +1,129 @@
 #!/usr/bin/env bash
-# Everything that must pass: format, lints, licences, C warnings, all tests (some load the algorithms into this kernel,
-# which needs root), the book, the recorded claims, and the tutorial. Installs the Debian packages it needs (as root),
-# and builds two Rust tools once, into target/tools.
+# The tests.
+#
+#   scripts/test.sh          format, lints and tests of everything that needs no privileges and no package besides Rust
+#                            and a C compiler: algorithms, simulator, QUIC, scenarios, results, reports, command line.
+#                            Installs nothing. A few minutes after the build.
+#   scripts/test.sh --all    everything that must pass, as CI runs it: also the kernel, virtual machines, proofs, fuzzing,
+#                            all claims, the lab, the book and the Python package. Run it as root: it installs the Debian
+#                            packages that it needs and loads the algorithms into the running kernel. It builds two Rust
+#                            tools once, into target/tools. Takes 30 to 40 minutes on two cores.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
 
-step "packages"
-scripts/install-packages.sh gcc libc6-dev clang-19 clang-format-19 \
-	libclang-rt-19-dev libelf-dev zlib1g-dev pkg-config make iproute2 jq
+# The crates and features that build without further packages.
+portable=(--workspace --exclude knee-kernel --exclude knee-testbed --exclude knee-vm --exclude knee-py
+	--no-default-features --features knee/quic,knee/sweep,knee-fluid/default)
 
-step "the lab's page, which the programs contain"
-scripts/test-web.sh build
+without_privileges() {
+	step "format and lints"
+	cargo fmt --all --check
+	cargo clippy --locked "${portable[@]}" --all-targets --quiet -- -D warnings
 
-step "format and lints"
-cargo fmt --all --check
-cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	step "build of the tests"
+	cargo test --locked "${portable[@]}" --quiet --no-run
 
-step "licences and sources of dependencies"
-scripts/check-dependencies.sh
+	step "tests"
+	cargo test --locked "${portable[@]}" --quiet
+	echo "all passed, after $SECONDS s; scripts/test.sh --all also tests the kernel, the lab and Python"
+}
 
-step "C sources"
-scripts/check-c.sh
+everything() {
+	step "packages"
+	scripts/install-packages.sh gcc libc6-dev clang-19 clang-format-19 \
+		libclang-rt-19-dev libelf-dev zlib1g-dev pkg-config make iproute2 jq
 
-step "proof of no runtime errors: the lemmas, and what is not on record as proved"
-scripts/install-packages.sh frama-c-base why3 z3
-KNEE_PROVE_BUDGET=180 scripts/prove.sh --due
+	step "the lab's page, which the programs contain"
+	scripts/test-web.sh build
 
-step "fuzzing: calls of every algorithm, under clang's sanitizers"
-scripts/fuzz.sh calls
+	step "format and lints"
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 
-step "tests"
-cargo test --locked --workspace --quiet
+	step "licences and sources of dependencies"
+	scripts/check-dependencies.sh
 
-step "speed: instructions per packet, against the record"
-scripts/bench-instructions.sh
+	step "C sources"
+	scripts/check-c.sh
 
-step "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+	step "proof of no runtime errors: the lemmas, and the files without a recorded proof"
+	scripts/install-packages.sh frama-c-base why3 z3
+	KNEE_PROVE_BUDGET=180 scripts/prove.sh --due
 
-# The tests' own build: it checks its assertions too, and another one would take minutes.
-knee=${CARGO_TARGET_DIR:-target}/debug/knee
+	step "fuzzing: calls of every algorithm, under clang's sanitizers"
+	scripts/fuzz.sh calls
 
-step "recorded claims of the CHD paper, and the README's figures"
-# The reports are kept there, each with its figures.
-out=${CARGO_TARGET_DIR:-target}/reports
-rm -rf "$out"
-mkdir -p "$out"
-"$knee" reproduce chd --out "$out/chd"
-for figure in docs/figures/*.svg; do
-	cmp "$figure" "$out/chd/figures/$(basename "$figure")" || {
-		echo "$figure is not what reproduce draws: scripts/update-figures.sh" >&2
-		exit 1
-	}
-done
+	step "tests"
+	cargo test --locked --workspace --quiet
+	cargo test --locked --workspace --quiet --test newcomer -- --ignored
 
-step "recorded claims of the other papers, and the goals of Ebb"
-for paper in delay-aimd htcp hd ebb; do
-	"$knee" reproduce "$paper" --out "$out/$paper"
-done
-# Its paths are fast and its runs long: one repetition tells enough.
-"$knee" reproduce ftcp --repeat 1 --out "$out/ftcp"
+	step "speed: instructions per packet, compared with bench/instructions.tsv"
+	scripts/bench-instructions.sh
 
-step "the lab: the module against the native build, the page in a browser"
-scripts/test-web.sh run
+	step "documentation"
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 
-step "book: every algorithm's page, every paper's, the lab's, every link"
-scripts/book.sh "$knee" "$out"
+	step "the first result: the README's command, and what its build says about the commands that it lacks"
+	scripts/test-first-result.sh
 
-step "the host vm"
-scripts/test-vm.sh
+	# The tests' own build: it checks its assertions too, and another one would take minutes.
+	local knee=${CARGO_TARGET_DIR:-target}/debug/knee
 
-step "claims on real TCP and over QUIC: those of the short form, in virtual time"
-"$knee" reproduce chd --host vm,quic --short --claim all --out "$out/hosts"
+	step "recorded claims of the CHD paper, and the README's figures"
+	# The reports are kept there, each with its figures.
+	local out=${CARGO_TARGET_DIR:-target}/reports
+	rm -rf "$out"
+	mkdir -p "$out"
+	"$knee" reproduce chd --out "$out/chd"
+	local figure
+	for figure in docs/figures/*.svg; do
+		cmp "$figure" "$out/chd/figures/$(basename "$figure")" || {
+			echo "$figure is not what reproduce draws: scripts/update-figures.sh" >&2
+			exit 1
+		}
+	done
 
-step "the Python package"
-scripts/test-python.sh
+	step "recorded claims of the other papers, and the goals of Ebb"
+	local paper
+	for paper in delay-aimd htcp hd ebb; do
+		"$knee" reproduce "$paper" --out "$out/$paper"
+	done
+	# Its paths are fast and its runs long: one repetition tells enough.
+	"$knee" reproduce ftcp --repeat 1 --out "$out/ftcp"
 
-step "charts in JupyterLab and marimo"
-scripts/test-notebooks.sh
+	step "the lab: the module against the native build, the page in a browser"
+	scripts/test-web.sh run
 
-step "criteria of RFC 9743: the quick form for every algorithm, against the record"
-"$knee" evaluate --all --quick --out "$out/scorecard"
+	step "book: every algorithm's page, every paper's, the lab's, every link"
+	scripts/book.sh "$knee" "$out"
 
-step "tutorial: every command"
-scripts/tutorial.sh
+	step "the host vm"
+	scripts/test-vm.sh
 
-echo "all passed, after $SECONDS s"
+	step "claims on Linux and over QUIC: those of the short form, in virtual time"
+	"$knee" reproduce chd --host vm,quic --short --claim all --out "$out/hosts"
+
+	step "the Python package"
+	scripts/test-python.sh
+
+	step "charts in JupyterLab and marimo"
+	scripts/test-notebooks.sh
+
+	step "criteria of RFC 9743: the quick form for every algorithm, compared with the expected verdicts"
+	"$knee" evaluate --all --quick --out "$out/scorecard"
+
+	step "tutorial: every command"
+	scripts/tutorial.sh
+
+	echo "all passed, after $SECONDS s"
+}
+
+case "$*" in
+"") without_privileges ;;
+--all) everything ;;
+*)
+	echo "usage: scripts/test.sh [--all]" >&2
+	exit 2
+	;;
+esac

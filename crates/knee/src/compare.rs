@@ -3,7 +3,7 @@
 use crate::{
     Format,
     hosts::{AnyHost, Jobs, Named},
-    interrupt, made_by, output,
+    interrupt, made_by, output, registry,
     run::{Experiment, Given, run_all},
 };
 use knee_lab::compare::{OnHost, compare, compare_report, compare_table};
@@ -31,10 +31,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
-    let wanted = match args.host.is_empty() {
+    let wanted: Vec<AnyHost> = match args.host.is_empty() {
         true => AnyHost::all().take(2).collect(),
         false => args.host.clone(),
     };
+    if args.host.is_empty() && wanted.len() < 2 {
+        let help = registry::second_host_remedy();
+        return Err(miette!(
+            help = help,
+            "this build of knee has one host, and `compare` takes two"
+        ));
+    }
     let repeated = (1..wanted.len()).any(|i| wanted[..i].contains(&wanted[i]));
     if repeated || !(2..=3).contains(&wanted.len()) {
         return Err(miette!(help = "as in --host sim,kernel", "--host: name two or three hosts"));

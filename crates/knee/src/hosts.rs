@@ -1,36 +1,22 @@
-//! The hosts that this program is built with, and the options that name them.
+//! The hosts that this program was built with, and the options that name them.
 
-use crate::{JOBS, integer};
+use crate::{JOBS, integer, registry::HOSTS};
 use clap::{
     Arg, Command,
-    builder::{PossibleValue, TypedValueParser},
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use knee_run::{Host, HostError, RunOptions};
 use miette::{MietteDiagnostic, Report, Result};
 use std::{ffi::OsStr, ops::Deref};
 
-/// All hosts. The first is the default.
-static HOSTS: &[&dyn Host] = &[
-    &knee_sim::Simulator,
-    #[cfg(feature = "kernel")]
-    &knee_testbed::Kernel,
-    #[cfg(feature = "quic")]
-    &knee_quic_run::Quic,
-    #[cfg(feature = "vm")]
-    &VM,
-];
-
-#[cfg(feature = "vm")]
-static VM: knee_vm::Vm = knee_vm::Vm::new();
-
-/// One of [`HOSTS`].
+/// A host that this program was built with.
 #[derive(Clone, Copy)]
 pub(crate) struct AnyHost(&'static dyn Host);
 
 impl AnyHost {
-    /// All of them.
-    pub(crate) fn all() -> impl ExactSizeIterator<Item = Self> {
-        HOSTS.iter().map(|host| Self(*host))
+    /// The hosts that this program was built with.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        HOSTS.iter().filter_map(|entry| entry.host.map(Self))
     }
 
     /// How many runs to begin at once; 0: one for each core.
@@ -39,10 +25,10 @@ impl AnyHost {
     }
 }
 
-/// The first one.
+/// The simulator.
 impl Default for AnyHost {
     fn default() -> Self {
-        Self(HOSTS[0])
+        Self(&knee_sim::Simulator)
     }
 }
 
@@ -64,7 +50,7 @@ impl PartialEq for AnyHost {
 #[derive(clap::Args)]
 pub(crate) struct OneHost {
     /// The host that runs it
-    #[arg(long, default_value = HOSTS[0].name(), value_parser = Named)]
+    #[arg(long, default_value = HOSTS[0].name, value_parser = Named)]
     pub(crate) host: AnyHost,
     #[command(flatten)]
     pub(crate) jobs: Jobs,
@@ -124,14 +110,21 @@ impl TypedValueParser for Named {
         argument: Option<&Arg>,
         value: &OsStr,
     ) -> Result<AnyHost, clap::Error> {
-        let names = clap::builder::PossibleValuesParser::new(HOSTS.iter().map(|host| host.name()));
+        let missing = HOSTS.iter().find(|entry| entry.name == value && entry.host.is_none());
+        if let Some(entry) = missing {
+            let refuse = |_: &str| Err::<AnyHost, _>(entry.missing());
+            return refuse.parse_ref(command, argument, value);
+        }
+        let names = PossibleValuesParser::new(HOSTS.iter().map(|entry| entry.name));
         let name = names.parse_ref(command, argument, value)?;
         let found = AnyHost::all().find(|host| host.name() == name);
         found.ok_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidValue))
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(HOSTS.iter().map(|host| PossibleValue::new(host.name()).help(host.about()))))
+        Some(Box::new(
+            AnyHost::all().map(|host| PossibleValue::new(host.name()).help(host.about())),
+        ))
     }
 }
 
@@ -142,7 +135,7 @@ pub(crate) fn report(error: HostError) -> Report {
     told.into()
 }
 
-#[cfg(all(test, feature = "kernel", feature = "quic"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use knee_lab::reproduce::{PAPERS, load};
@@ -154,7 +147,7 @@ mod tests {
             let (paper, claims) = load(id).unwrap_or_else(|e| panic!("{id}: {e}"));
             let of_figures = paper.figures.iter().flat_map(|f| f.not_on.keys());
             for name in claims.iter().flat_map(|c| c.found.keys()).chain(of_figures) {
-                assert!(HOSTS.iter().skip(1).any(|host| host.name() == name), "{id}: {name}");
+                assert!(HOSTS.iter().skip(1).any(|entry| entry.name == name), "{id}: {name}");
             }
         }
     }

@@ -14,19 +14,25 @@ pub mod list;
 mod man;
 mod matrix;
 mod output;
+mod registry;
 mod replay;
 mod reproduce;
 pub mod run;
+#[cfg(feature = "sweep")]
 pub mod runs;
+#[cfg(feature = "sweep")]
 mod sweep;
 mod test;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{
+    CommandFactory, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue},
+};
 use std::{ffi::OsString, ops::RangeInclusive, process::ExitCode, sync::OnceLock};
 
 /// Delay-based TCP congestion control: simulate, reproduce, measure.
 #[derive(Parser)]
-#[command(name = "knee", version, max_term_width = 100, after_long_help = EXAMPLES)]
+#[command(name = "knee", version, max_term_width = 100, after_long_help = examples())]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -44,6 +50,11 @@ Examples:
       who gets how much, and who harms whom
   knee list
       the algorithms and their parameters";
+
+/// The end of `knee --help`.
+fn examples() -> String {
+    format!("{EXAMPLES}{}", registry::help_on_missing())
+}
 
 #[derive(Subcommand)]
 enum Command {
@@ -73,6 +84,7 @@ enum Command {
     /// recorded. 2: an error. 3: none fails, but some could not be judged because their runs failed.
     Evaluate(evaluate::Args),
     /// Run a study: a scenario at many points, on all cores or many machines
+    #[cfg(feature = "sweep")]
     Sweep(sweep::Args),
     /// Open the lab in a browser: sliders, charts, and runs on the other hosts
     Lab(lab::Args),
@@ -91,6 +103,7 @@ enum Command {
     #[command(flatten)]
     Linux(linux::Command),
     /// Make runs for another program
+    #[cfg(feature = "sweep")]
     #[command(name = "answer-python", hide = true)]
     Runs(runs::Args),
     /// Make the run of a scenario that the lab gives
@@ -163,6 +176,12 @@ pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
     let command = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli.command,
         Err(e) => {
+            if let Some(ContextValue::String(name)) = e.get(ContextKind::InvalidSubcommand)
+                && let Some(missing) = registry::missing_command(name)
+            {
+                output::tell(&format!("error: {missing}"));
+                return 2;
+            }
             // Help and the version too come as errors. If nobody reads, there is nobody to tell.
             let _ = e.print();
             return u8::try_from(e.exit_code()).unwrap_or(2);
@@ -176,6 +195,7 @@ pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
         Command::Duel(args) => duel::duel(&args),
         Command::Matrix(args) => matrix::matrix(&args),
         Command::Evaluate(args) => evaluate::evaluate(&args),
+        #[cfg(feature = "sweep")]
         Command::Sweep(args) => sweep::sweep(&args),
         Command::Lab(args) => lab::lab(&args),
         Command::Bench(args) => bench::bench(&args),
@@ -183,6 +203,7 @@ pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
         Command::Replay(args) => replay::replay(&args),
         #[cfg(feature = "kernel")]
         Command::Linux(command) => linux::linux(&command),
+        #[cfg(feature = "sweep")]
         Command::Runs(args) => runs::runs(&args),
         Command::Apart(args) => apart::run(&args),
         Command::Man(args) => man::man(&args),

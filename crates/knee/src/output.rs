@@ -35,11 +35,6 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<ExitCode> {
     print(&format!("{text}\n"))
 }
 
-/// `1 run`, `2 runs`.
-pub(crate) fn count(n: u64, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
-}
-
 /// Prints a line to standard error, and ignores a failure to do so.
 pub(crate) fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");

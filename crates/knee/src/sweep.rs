@@ -188,9 +188,9 @@ fn run(args: &Args) -> Result<ExitCode> {
     let status = data.status()?;
     let mut text = format!(
         "{} in {}; {} from before; the data set has {} of {} runs, {:.1} MB: {}\n",
-        output::count(total.runs, "run"),
-        output::count(missing.len() as u64, "shard"),
-        output::count((status.shards - missing.len().min(status.shards)) as u64, "shard"),
+        count_of(total.runs, "run"),
+        count_of(missing.len() as u64, "shard"),
+        count_of((status.shards - missing.len().min(status.shards)) as u64, "shard"),
         status.runs,
         status.runs_all,
         status.bytes as f64 / 1e6,
@@ -201,7 +201,7 @@ fn run(args: &Args) -> Result<ExitCode> {
     }
     output::print(&text)?;
     if total.failed > 0 {
-        let failed = output::count(total.failed, "run");
+        let failed = count_of(total.failed, "run");
         output::tell(&format!("{failed} failed: column `failed` says why"));
         return Ok(ExitCode::from(1));
     }
@@ -261,20 +261,20 @@ fn show_plan(path: &Path, slurm: Option<usize>, out: Option<&Path>) -> Result<Ex
     let points = study.check_all()?;
     let mut text = format!(
         "{}: {}, {}\n",
-        output::count(study.runs(), "run"),
-        output::count(points, "point"),
-        output::count(study.seeds(), "seed")
+        count_of(study.runs(), "run"),
+        count_of(points, "point"),
+        count_of(study.seeds(), "seed")
     );
     for column in study.columns() {
         let (first, last) = (column.labels.first(), column.labels.last());
         let ends = first.zip(last).map_or_else(String::new, |(a, b)| format!("{a} ... {b}"));
-        let values = output::count(column.labels.len() as u64, "value");
+        let values = count_of(column.labels.len() as u64, "value");
         text += &format!("  {}: {values}, {ends}\n", column.key);
     }
     let shards = plan.shards();
     text += &format!(
         "{}, about {:.0} s of one core each, {:.0} s in all\n",
-        output::count(shards.len() as u64, "shard"),
+        count_of(shards.len() as u64, "shard"),
         plan.estimate_s() / shards.len().max(1) as f64,
         plan.estimate_s()
     );
@@ -351,4 +351,9 @@ fn report(data: &Path, wanted: &Wanted, results: ResultWriter) -> Result<ExitCod
     let path = results.finish()?;
     output::tell(&format!("report: {}", path.join("report.html").display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// `1 run`, `2 runs`.
+fn count_of(n: u64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
