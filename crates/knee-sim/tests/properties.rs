@@ -934,6 +934,25 @@ proptest! {
 /// to its limit of 60 s a few times.
 const LONG_ENOUGH_NS: Ns = 20_000 * S;
 
+/// Both delays change while a packet is on its way: it has the lower one in both directions, which
+/// applied at no time together.
+#[test]
+fn a_packet_meets_the_old_forward_and_the_new_reverse_delay() {
+    let path = PathSpec {
+        delay_forward_ns: 10 * MS,
+        delay_reverse_ns: 30 * MS,
+        delay_forward_steps: vec![(2 * MS, 30 * MS)],
+        delay_reverse_steps: vec![(2 * MS, 10 * MS)],
+        ..common::ten_mbit(10)
+    };
+    let transfer = common::newreno(common::transfer(1), common::options(Recovery::Sack));
+    let spec = common::spec(path, S, vec![transfer]);
+    let record = run(&spec);
+    check(&spec, &record).expect("sound");
+    let rtts: Vec<i64> = record.flows[0].trace.iter().map(|call| call.ack.rtt_us.into()).collect();
+    assert!(rtts.contains(&21_200), "1.2 ms of transmission and 10 ms in each direction: {rtts:?}");
+}
+
 proptest! {
     #![proptest_config(config(2000))]
 
