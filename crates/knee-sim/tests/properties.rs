@@ -11,7 +11,7 @@ use knee_run::{
     ReverseLink, Route, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Varying, Workload,
 };
 use knee_sim::{Stepped, run_event_by_event};
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::RngSeed};
 use std::{collections::VecDeque, sync::Arc};
 
 /// Uniform in the logarithm: short and long, slow and fast alike.
@@ -313,6 +313,13 @@ fn routed_spec() -> impl Strategy<Value = RunSpec> {
 /// `cases` cases; a failure prints its input whole, so nothing is kept in files.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// A run of the tests repeats the last one: cargo sets PROPTEST_RNG_SEED (`.cargo/config.toml`).
+#[test]
+fn the_seed_is_fixed() {
+    let seed = ProptestConfig::default().rng_seed;
+    assert!(matches!(seed, RngSeed::Fixed(_)), "PROPTEST_RNG_SEED is not set: use cargo test");
 }
 
 type Outcome = Result<(), TestCaseError>;
