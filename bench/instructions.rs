@@ -8,7 +8,7 @@
 //! too: medians of the time per packet, and of its ratio to the first case's in the same round.
 
 use knee_cc::{Params, algorithm};
-use knee_run::{
+use knee_model::{
     Aqm, CoDel, Discipline, FlowKind, FqCoDel, HopSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, Red,
     ReverseLink, Route, RunSpec,
 };

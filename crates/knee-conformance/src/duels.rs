@@ -1,7 +1,7 @@
 //! Two flows on the papers' path: 10 Mbit/s, 40 ms.
 
 use knee_cc::{Algorithm, Params};
-use knee_run::{
+use knee_model::{
     Cc, FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, PathSpec, QueueLimit, RecordSpec, RunRecord,
     RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };

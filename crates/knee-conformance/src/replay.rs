@@ -2,7 +2,7 @@
 
 use crate::duels::duel;
 use knee_cc::{Algorithm, Params};
-use knee_run::{Host, HostErrorKind, NS_PER_S, Replay, RunOptions, RunRecord, RunSpec};
+use knee_model::{Host, HostErrorKind, NS_PER_S, Replay, RunOptions, RunRecord, RunSpec};
 
 /// A run of 20 s with everything that comes up on a path: losses, a full queue, timeouts.
 fn eventful(algorithm: Algorithm) -> RunSpec {

@@ -5,7 +5,7 @@ use crate::{
     replay::replayed,
 };
 use knee_cc::Algorithm;
-use knee_run::{
+use knee_model::{
     FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RecordSpec, RunRecord, RunSpec,
     TcpSpec, Workload,
 };

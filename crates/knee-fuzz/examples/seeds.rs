@@ -3,8 +3,8 @@
 
 use knee_cc::{Ack, CallRecord, Conn, Params, Profile, algorithms};
 use knee_fuzz::{Kept, corpora};
+use knee_model::RecordSpec;
 use knee_results::trace::{TraceFlow, TraceRow, TraceWriter};
-use knee_run::RecordSpec;
 use knee_scenario::{Scenario, Set};
 use std::{error::Error, fs, path::Path};
 

@@ -13,11 +13,11 @@ pub use mutate::Mutator;
 
 use knee_cc::algorithms;
 use knee_lab::duel::{Entrant, WrittenPath};
-use knee_net::DeliveryTrace;
-use knee_results::{kept::KeptRuns, replay::TraceReplay};
-use knee_run::{
-    FlowKind, FlowSpec, HopSpec, HostError, HostErrorKind, NS_PER_MS, RunSpec, Varying,
+use knee_model::{
+    DeliveryTrace, FlowKind, FlowSpec, HopSpec, HostError, HostErrorKind, NS_PER_MS, RunSpec,
+    Varying,
 };
+use knee_results::{kept::KeptRuns, replay::TraceReplay};
 use knee_scenario::{Scenario, Set};
 use knee_study::{Plan, Study};
 use rustix::fs::{MemfdFlags, memfd_create};

@@ -10,7 +10,7 @@ use crate::{
     variants::{not_loaded, value_of},
 };
 use knee_cc::{Ack, Conn, OBSERVE_N, Params, State};
-use knee_run::{Call, CallRecord};
+use knee_model::{Call, CallRecord};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
 use std::{
     fs,

@@ -8,7 +8,7 @@ mod common;
 use common::*;
 use knee_cc::{Algorithm, Event, Params, Profile, algorithms};
 use knee_kernel::{Error, Filter, Loaded, SocketId, TracedCall, Tracer, load, unload};
-use knee_run::{Call, CallRecord, Replay};
+use knee_model::{Call, CallRecord, Replay};
 use std::{
     collections::HashMap,
     env,

@@ -1,5 +1,6 @@
 //! The same scenario on several hosts, side by side.
 
+use knee_model::{FlowRecord, RunRecord, RunSpec};
 use knee_report::{
     chart::{Chart, Series, Style},
     report::{Report, Section},
@@ -10,7 +11,6 @@ use knee_results::{
     caveats::{approximations, lateness},
     metrics::{Metrics, Percentiles, is_named, is_tcp, percentile},
 };
-use knee_run::{FlowRecord, RunRecord, RunSpec};
 use serde::Serialize;
 
 /// What a host made of a scenario.
@@ -323,7 +323,7 @@ fn overlaid(hosts: Vec<(&str, Vec<Chart>)>) -> Vec<Chart> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::testing;
+    use knee_fixtures as testing;
 
     fn on<'a>(name: &'a str, records: &'a [RunRecord]) -> OnHost<'a> {
         OnHost { name, records }

@@ -4,7 +4,7 @@
 use knee_lab::reproduce::{
     Outcome, ReproduceError, Reproduction, RunsOn, Wanted, outcome, reproduce,
 };
-use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
+use knee_model::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
 use knee_sim::Simulator;
 use std::{
     collections::BTreeSet,
@@ -56,7 +56,7 @@ type Seen = Mutex<BTreeSet<(String, String, u64)>>;
 /// The simulator by this name, with another loss at random, if one is given; it tells what it runs.
 fn other<'a>(name: &'static str, loss: Option<f64>, seen: &'a Seen) -> impl Host + 'a {
     let run = move |spec: &RunSpec, options: &RunOptions| {
-        let knee_run::FlowKind::Tcp(tcp) = &spec.flows[0].kind else { panic!("no TCP") };
+        let knee_model::FlowKind::Tcp(tcp) = &spec.flows[0].kind else { panic!("no TCP") };
         let recovery = format!("{:?}", tcp.options.recovery);
         seen.lock().unwrap().insert((tcp.cc.name(), recovery, spec.seed));
         let mut spec = spec.clone();
@@ -134,9 +134,9 @@ fn is_hd(spec: &RunSpec) -> bool {
     spec.flows[0].name == "delay-1" && spec.flows.iter().any(|f| kind(f) == "hd")
 }
 
-fn kind(flow: &knee_run::FlowSpec) -> String {
+fn kind(flow: &knee_model::FlowSpec) -> String {
     match &flow.kind {
-        knee_run::FlowKind::Tcp(tcp) => tcp.cc.name(),
+        knee_model::FlowKind::Tcp(tcp) => tcp.cc.name(),
         _ => String::new(),
     }
 }

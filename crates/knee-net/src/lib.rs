@@ -1,11 +1,12 @@
-//! Network elements that know no clock.
+//! The network: elements that know no clock, the path that they form, and the loop that carries out what is due on it.
 //!
 //! Every element takes the present as an argument and says when it next has something to give; it
 //! owns no timer and no thread. The simulator steps them in virtual time, the testbed in real
 //! time. Times are nanoseconds on the caller's axis; `now_ns` must not decrease from call to call.
 //!
 //! ```
-//! use knee_net::{Limit, Link, Packet, Service};
+//! use knee_model::QueueLimit;
+//! use knee_net::{Link, Packet, Service};
 //!
 //! #[derive(Default)]
 //! struct FullSize;
@@ -16,7 +17,7 @@
 //! }
 //!
 //! // 12 Mbit/s: 1 ms for each packet.
-//! let mut link = Link::new(Service::constant(12_000_000), Limit::Packets(2));
+//! let mut link = Link::new(Service::constant(12_000_000), QueueLimit::Packets(2));
 //! assert!(link.enqueue(0, FullSize).is_ok());
 //! assert!(link.enqueue(0, FullSize).is_ok());
 //! assert!(link.enqueue(0, FullSize).is_err()); // full: it comes back
@@ -30,27 +31,37 @@
 mod bursts;
 mod chance;
 mod delay;
+mod driver;
+mod emission;
+mod flows;
 mod link;
 mod overtaking;
+mod path;
+mod prefetch;
 mod queue;
 mod ring;
 mod runs;
 mod schedule;
 mod service;
-mod steps;
-mod trace;
+mod timers;
+mod udp;
 
-pub use bursts::{BurstLoss, Bursts};
-pub use chance::{Jitter, Loss, Random};
+pub use bursts::Bursts;
+pub use chance::{Jitter, Loss};
 pub use delay::DelayLine;
+pub use driver::{Ends, Network, close_last_bin, drive};
+pub use emission::Emission;
+pub use flows::{At, Connection, FlowTimer, VirtualRun, run_in_virtual_time};
 pub use link::{Departed, Link, Timetable};
 pub use overtaking::Overtaking;
-pub use queue::{Aqm, CoDel, Discipline, FqCoDel, Fred, Limit, Pie, Queue, Red, Thresholds};
+pub use path::{Brief, Direction, End, Gone, Numbered, Path};
+pub use prefetch::prefetch;
+pub use queue::Queue;
 pub use ring::Ring;
 pub use schedule::Schedule;
-pub use service::{Rate, Service, Varying};
-pub use steps::Steps;
-pub use trace::{DeliveryTrace, TraceError};
+pub use service::Service;
+pub use timers::LazyTimer;
+pub use udp::UdpFlow;
 
 /// "Nothing is due": the time that an idle element gives.
 pub const NEVER: u64 = u64::MAX;

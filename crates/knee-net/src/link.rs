@@ -1,10 +1,11 @@
 //! A link behind a queue.
 
 use crate::{
-    Limit, NEVER, Packet, Queue, Random, Red, Ring, Service,
+    NEVER, Packet, Queue, Ring, Service,
     queue::{Arrival, RedState, Verdict},
     runs::Runs,
 };
+use knee_model::{QueueLimit, Random, Red};
 
 /// A packet that left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub struct Timetable {
     taken: Forecast,
     /// Of the first one held.
     leaves: Forecast,
-    limit: Limit,
+    limit: QueueLimit,
     /// While fewer are held neither the limit nor RED need be asked.
     sure_pkts: u32,
     held_pkts: u32,
@@ -69,12 +70,12 @@ pub struct Timetable {
 
 impl Timetable {
     /// Of an idle link with this service; `keeps_waits`: [`Self::leave`] says how long a packet waited.
-    pub fn new(service: Service, limit: Limit, keeps_waits: bool) -> Self {
+    pub fn new(service: Service, limit: QueueLimit, keeps_waits: bool) -> Self {
         Self {
             taken: Forecast::new(service.clone()),
             leaves: Forecast::new(service),
             limit,
-            sure_pkts: if let Limit::Packets(limit) = limit { limit } else { 0 },
+            sure_pkts: if let QueueLimit::Packets(limit) = limit { limit } else { 0 },
             held_pkts: 0,
             held_bytes: 0,
             sizes: Runs::default(),
@@ -189,7 +190,7 @@ pub struct Link<P> {
 
 impl<P: Packet> Link<P> {
     /// An idle link with this service behind a drop-tail queue.
-    pub fn new(service: Service, limit: Limit) -> Self {
+    pub fn new(service: Service, limit: QueueLimit) -> Self {
         Self::behind(Queue::drop_tail(limit), service)
     }
 
@@ -275,7 +276,7 @@ impl<P: Packet> Link<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Aqm, Discipline};
+    use knee_model::{Aqm, Discipline};
     use proptest::prelude::*;
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -289,7 +290,7 @@ mod tests {
     #[test]
     fn the_papers_queue_holds_100_ms() {
         // 84 packets of 1500 B at 10 Mb/s: 84 * 1.2 ms = 100.8 ms (CHD paper section V).
-        let mut link = Link::new(Service::constant(10_000_000), Limit::Packets(84));
+        let mut link = Link::new(Service::constant(10_000_000), QueueLimit::Packets(84));
         for _ in 0..84 {
             link.enqueue(0, P(1500)).expect("fits");
         }
@@ -304,7 +305,7 @@ mod tests {
 
     #[test]
     fn byte_limit_counts_bytes() {
-        let mut link = Link::new(Service::constant(1_000_000), Limit::Bytes(3000));
+        let mut link = Link::new(Service::constant(1_000_000), QueueLimit::Bytes(3000));
         assert!(link.enqueue(0, P(1500)).is_ok());
         assert!(link.enqueue(0, P(1400)).is_ok());
         assert!(link.enqueue(0, P(101)).is_err());
@@ -332,9 +333,9 @@ mod tests {
         ) {
             let mut from_ns = 0;
             let steps = steps.iter().map(|(gap, bps)| { from_ns += gap; (from_ns, *bps) });
-            let varying = crate::Varying::Steps(steps.collect());
-            let service = crate::Rate { bps: rate, varying: Some(&varying) }.service();
-            let limit = Limit::Packets(20);
+            let varying = knee_model::Varying::Steps(steps.collect());
+            let service = Service::of(&knee_model::Rate { bps: rate, varying: Some(&varying) });
+            let limit = QueueLimit::Packets(20);
             let mut forecast = Forecast::new(service.clone());
             let mut link = Link::new(service.clone(), limit);
             let mut timetable = Timetable::new(service.clone(), limit, true);
@@ -384,7 +385,7 @@ mod tests {
             limit in 1u32..20,
             arrivals in prop::collection::vec((0u64..3_000_000, 40u32..9000), 1..300),
         ) {
-            let mut link = Link::new(Service::constant(rate), Limit::Packets(limit));
+            let mut link = Link::new(Service::constant(rate), QueueLimit::Packets(limit));
             let mut now = 0;
             let (mut accepted, mut dropped, mut out) = (Vec::new(), 0, Vec::new());
             let drain = |link: &mut Link<P>, until: u64, out: &mut Vec<(u64, P, u64)>| {

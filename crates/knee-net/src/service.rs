@@ -1,92 +1,11 @@
 //! How fast a link works: at one rate, at rates that change, or by a delivery trace.
 
-use crate::{
-    NEVER, Steps,
-    trace::{DeliveryTrace, OPPORTUNITY_BYTES, TUN_HEADER_BYTES},
-};
-use serde::{Deserialize, Serialize};
+use crate::NEVER;
+use knee_model::{DeliveryTrace, Rate, Steps, Varying};
 use std::sync::Arc;
 
 /// Work of one byte at 1 bit/s, ns.
 const BIT_NS: u64 = 8 * 1_000_000_000;
-
-/// What a link's rate is instead of constant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Varying {
-    /// From these times (ns) on these rates (bit/s) instead, 0 for an outage; in order of time.
-    Steps(Vec<(u64, u64)>),
-    /// Whatever this trace delivers.
-    Trace(Arc<DeliveryTrace>),
-}
-
-/// Rate of a link over time.
-#[derive(Clone, Copy, Debug)]
-pub struct Rate<'a> {
-    /// The rate until it changes, bit/s; no matter where there is a trace.
-    pub bps: u64,
-    /// What it is instead of constant.
-    pub varying: Option<&'a Varying>,
-}
-
-impl Rate<'_> {
-    /// Mean rate from `from_ns` to `to_ns`, bit/s. Of a trace, packets of 1500 bytes that it could
-    /// deliver.
-    pub fn mean_bps(&self, from_ns: u64, to_ns: u64) -> f64 {
-        let Some(varying) = self.varying else { return self.bps as f64 };
-        let length_ns = to_ns.saturating_sub(from_ns);
-        if length_ns == 0 {
-            return 0.0;
-        }
-        let bit_ns = match varying {
-            Varying::Steps(steps) => {
-                let mut steps = Steps::new(self.bps, steps);
-                let (mut now_ns, mut done) = (from_ns, 0.0);
-                while now_ns < to_ns {
-                    let bps = steps.at(now_ns);
-                    let end_ns = steps.until_ns().min(to_ns);
-                    done += bps as f64 * (end_ns - now_ns) as f64;
-                    now_ns = end_ns;
-                }
-                done
-            }
-            Varying::Trace(trace) => {
-                trace.opportunities(from_ns, to_ns) as f64
-                    * (DeliveryTrace::PACKET_BYTES * BIT_NS) as f64
-            }
-        };
-        bit_ns / length_ns as f64
-    }
-
-    /// Highest rate, bit/s; of a trace, in its busiest second.
-    pub fn highest_bps(&self) -> u64 {
-        match self.varying {
-            None => self.bps,
-            Some(Varying::Steps(steps)) => {
-                steps.iter().map(|(_, bps)| *bps).fold(self.bps, u64::max)
-            }
-            Some(Varying::Trace(trace)) => trace.busiest_bps(),
-        }
-    }
-
-    /// What transmits at this rate.
-    pub fn service(&self) -> Service {
-        let other = self.varying.map(|varying| {
-            Box::new(match varying {
-                Varying::Steps(steps) => {
-                    Other::Stepped(Stepped { rate_bps: Steps::new(self.bps, steps), owed: 0 })
-                }
-                Varying::Trace(trace) => Other::Traced(Traced {
-                    trace: Arc::clone(trace),
-                    base_ns: 0,
-                    next: 0,
-                    open_ns: 0,
-                    left_bytes: 0,
-                }),
-            })
-        });
-        Service { other, ..Service::constant(self.bps) }
-    }
-}
 
 /// Says when the transmission of a packet starts and ends.
 #[derive(Clone, Debug)]
@@ -132,6 +51,25 @@ struct Traced {
 }
 
 impl Service {
+    /// Transmits at `rate`.
+    pub fn of(rate: &Rate<'_>) -> Self {
+        let other = rate.varying.map(|varying| {
+            Box::new(match varying {
+                Varying::Steps(steps) => {
+                    Other::Stepped(Stepped { rate_bps: Steps::new(rate.bps, steps), owed: 0 })
+                }
+                Varying::Trace(trace) => Other::Traced(Traced {
+                    trace: Arc::clone(trace),
+                    base_ns: 0,
+                    next: 0,
+                    open_ns: 0,
+                    left_bytes: 0,
+                }),
+            })
+        });
+        Self { other, ..Self::constant(rate.bps) }
+    }
+
     /// At `rate_bps` bit/s (> 0), always.
     pub fn constant(rate_bps: u64) -> Self {
         let missing = rate_bps;
@@ -236,7 +174,7 @@ impl Traced {
         if self.left_bytes == 0 {
             self.skip_to(now_ns);
         }
-        let mut needed_bytes = u64::from(bytes) + TUN_HEADER_BYTES;
+        let mut needed_bytes = u64::from(bytes) + DeliveryTrace::TUN_HEADER_BYTES;
         let mut starts_ns = NEVER;
         loop {
             if self.left_bytes == 0 {
@@ -273,7 +211,7 @@ impl Traced {
             self.next = 0;
         }
         self.open_ns = self.base_ns + self.trace.time_ns(self.next);
-        self.left_bytes = self.trace.count(self.next) * OPPORTUNITY_BYTES;
+        self.left_bytes = self.trace.count(self.next) * DeliveryTrace::OPPORTUNITY_BYTES;
         self.next += 1;
     }
 }
@@ -296,7 +234,7 @@ mod tests {
 
     /// Ends of packets of `bytes` that all wait from time 0 on.
     fn ends(bps: u64, varying: &Varying, packets: &[u32]) -> Vec<(u64, u64)> {
-        let mut service = Rate { bps, varying: Some(varying) }.service();
+        let mut service = Service::of(&Rate { bps, varying: Some(varying) });
         let mut now_ns = 0;
         let mut transmit = |bytes: &u32| {
             let (starts_ns, ends_ns) = service.transmit(now_ns, *bytes);
@@ -315,14 +253,14 @@ mod tests {
         let exact = [(0, 6 * MS), (6 * MS, 100_625_000), (100_625_000, 101_625_000)];
         assert_eq!(ends(1_000_000, &varying, &[1000; 3]), exact);
         // A packet that comes in an outage starts when it is over.
-        let mut service = Rate { bps: 1_000_000, varying: Some(&varying) }.service();
+        let mut service = Service::of(&Rate { bps: 1_000_000, varying: Some(&varying) });
         assert_eq!(service.transmit(20 * MS, 1000), (100 * MS, 101 * MS));
     }
 
     #[test]
     fn an_outage_for_good_never_ends() {
         let varying = stepped(&[(4 * MS, 0)]);
-        let mut service = Rate { bps: 1_000_000, varying: Some(&varying) }.service();
+        let mut service = Service::of(&Rate { bps: 1_000_000, varying: Some(&varying) });
         assert_eq!(service.transmit(0, 1000), (NEVER, NEVER));
         assert_eq!(service.transmit(5 * MS, 1), (NEVER, NEVER));
     }
@@ -331,7 +269,7 @@ mod tests {
     fn a_fraction_owed_at_a_high_rate_is_not_paid_at_a_low_one() {
         // 8 bits at 3 Gbit/s take 2.67 ns; two thirds of a nanosecond there are 2 s at 1 bit/s.
         let varying = stepped(&[(S, 1)]);
-        let mut service = Rate { bps: 3_000_000_000, varying: Some(&varying) }.service();
+        let mut service = Service::of(&Rate { bps: 3_000_000_000, varying: Some(&varying) });
         assert_eq!(service.transmit(0, 1), (0, 2));
         service.rest();
         assert_eq!(service.transmit(S, 1), (S, 9 * S));
@@ -354,7 +292,7 @@ mod tests {
     #[test]
     fn opportunities_that_find_nothing_are_lost() {
         let trace = traced(&[1, 3, 3, 5]);
-        let mut service = Rate { bps: 0, varying: Some(&trace) }.service();
+        let mut service = Service::of(&Rate { bps: 0, varying: Some(&trace) });
         // At the very time of an opportunity it is too late for it.
         assert_eq!(service.transmit(3 * MS, 100), (5 * MS, 5 * MS));
         service.rest();
@@ -447,7 +385,7 @@ mod tests {
             let period = times[times.len() - 1];
             prop_assume!(period > 0);
             let varying = traced(&times);
-            let mut service = Rate { bps: 0, varying: Some(&varying) }.service();
+            let mut service = Service::of(&Rate { bps: 0, varying: Some(&varying) });
             let mut all = (0..)
                 .flat_map(|i| times.iter().map(move |ms| (i * period + ms) * MS))
                 .filter(|ns| *ns > 0)

@@ -6,7 +6,7 @@ use knee_cc::{
     LoadError, OBSERVE_N, ParamDefinition, ParamKind, Params, Phase, Profile, State, define,
     define_callee, fault, ffi,
 };
-use knee_run::{HostError, NS_PER_S, RunSpec};
+use knee_model::{HostError, NS_PER_S, RunSpec};
 use pyo3::{
     exceptions::{PyException, PyOverflowError, PyTypeError},
     prelude::*,

@@ -1,6 +1,6 @@
 //! Errors as the exceptions of `knee._errors`.
 
-use knee_run::HostError;
+use knee_model::HostError;
 use knee_scenario::ScenarioError;
 use knee_study::StudyError;
 use miette::Diagnostic;

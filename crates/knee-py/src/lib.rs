@@ -10,7 +10,7 @@ mod table;
 
 use error::host_error;
 use knee_cc::algorithms;
-use knee_run::{
+use knee_model::{
     Host, HostError, HostErrorKind, NS_PER_S, Ns, RunOptions, RunRecord, RunSpec, Tell,
 };
 use knee_scenario::{Scenario, Set};

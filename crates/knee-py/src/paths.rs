@@ -3,7 +3,7 @@
 
 use crate::{Wanted, error};
 use knee_cc::{Ack, Algorithm, Conn, Definition, Functions, Profile, State, define};
-use knee_run::{NS_PER_S, Ns, RecordSpec};
+use knee_model::{NS_PER_S, Ns, RecordSpec};
 use knee_scenario::Scenario;
 use knee_sim::Stepped;
 use knee_units::TIME;
@@ -127,7 +127,7 @@ impl Episode {
         spec.record = RecordSpec::default();
         spec.record.bin_ns = 0;
         let steered = spec.flows.iter().enumerate().filter(|(_, flow)| match &flow.kind {
-            knee_run::FlowKind::Tcp(tcp) => {
+            knee_model::FlowKind::Tcp(tcp) => {
                 tcp.cc.params().is_some_and(|p| is_agent(p.algorithm()))
             }
             _ => false,

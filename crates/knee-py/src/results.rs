@@ -5,6 +5,7 @@ use crate::{
     table::{Table, Wanted},
 };
 use knee::run::{report, write_results};
+use knee_model::{Host, RunOptions, RunRecord, RunSpec};
 use knee_report::{
     chart::Style,
     run_report::{run_charts, run_text},
@@ -16,7 +17,6 @@ use knee_results::{
     summary::{Provenance, Summary},
     tables::tables,
 };
-use knee_run::{Host, RunOptions, RunRecord, RunSpec};
 use knee_scenario::Scenario;
 use pyo3::{exceptions::PyIndexError, prelude::*};
 use std::{ops::Range, path::PathBuf};
@@ -128,7 +128,7 @@ impl Results {
     /// Name, kind (algorithm) and source of each flow of a repetition.
     fn flow_names(&self, repetition: usize) -> PyResult<Vec<(String, String, String)>> {
         let record = self.metrics(repetition)?.record();
-        let of = |f: &knee_run::FlowRecord| {
+        let of = |f: &knee_model::FlowRecord| {
             (f.name.to_string(), f.kind.to_string(), f.source.to_string())
         };
         Ok(record.flows.iter().map(of).collect())

@@ -4,7 +4,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use knee_cc::{Params, algorithm};
-use knee_run::{NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
+use knee_model::{NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
 
 fn delivered(spec: &RunSpec) -> u64 {
     let record = knee_quic_run::run(spec).expect("a valid run");

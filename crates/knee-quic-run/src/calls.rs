@@ -1,8 +1,8 @@
 //! What the algorithm of a flow did.
 
 use knee_cc::{Call, CallRecord, Conn, Event, OBSERVE_N, Profile};
+use knee_model::{DelayStats, FlowCounters, FlowSample, NS_PER_US, RecordSpec};
 use knee_quic::Observer;
-use knee_run::{DelayStats, FlowCounters, FlowSample, NS_PER_US, RecordSpec};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Told of every call; shared between a connection's controller and whoever measures.

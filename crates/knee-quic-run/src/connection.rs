@@ -5,10 +5,12 @@ use crate::{
     terms::UDP_HEADERS_BYTES,
 };
 use bytes::BytesMut;
-use knee_net::{Ecn, NEVER};
-use knee_run::{
-    At, Connection, Direction, End, FlowCounters, FlowKind, FlowRecord, FlowSample, LazyTimer, Ns,
-    Numbered, RunOptions, RunRecord, RunSpec, Tell, Transfer, Unfinished, run_in_virtual_time,
+use knee_model::{
+    FlowCounters, FlowKind, FlowRecord, FlowSample, Ns, RunOptions, RunRecord, RunSpec, Tell,
+    Transfer, Unfinished,
+};
+use knee_net::{
+    At, Connection, Direction, Ecn, End, LazyTimer, NEVER, Numbered, run_in_virtual_time,
 };
 use std::{
     collections::VecDeque,

@@ -1,7 +1,7 @@
 //! What can go wrong.
 
 use knee_cc::Broken;
-use knee_run::{HostError, HostErrorKind};
+use knee_model::{HostError, HostErrorKind};
 use std::{io, path::PathBuf};
 use thiserror::Error;
 

@@ -38,7 +38,7 @@ pub use quinn_proto::EcnCodepoint;
 pub use terms::Terms;
 
 use knee_cc::contain;
-use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
+use knee_model::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
 
 /// As [`run_with`], with nothing optional.
 ///

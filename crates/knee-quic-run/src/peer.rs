@@ -12,8 +12,7 @@ use crate::{
     tls::{SERVER_NAME, Tls},
 };
 use bytes::{Bytes, BytesMut};
-use knee_net::Random;
-use knee_run::RecordSpec;
+use knee_model::{Random, RecordSpec};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId,
     ConnectionIdGenerator, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event,

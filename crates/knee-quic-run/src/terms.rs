@@ -2,11 +2,11 @@
 
 use crate::{Calls, Error};
 use knee_cc::{Algorithm, Params, Profile};
-use knee_quic::CongestionControl;
-use knee_run::{
+use knee_model::{
     Cc, FlowSpec, NS_PER_MS, Ns, ReceiverConduct, RecordSpec, Recovery, RunSpec, TcpOptions,
     TcpSpec, Workload,
 };
+use knee_quic::CongestionControl;
 use quinn_proto::{AckFrequencyConfig, TransportConfig, VarInt, congestion::NewRenoConfig};
 use std::{
     sync::Arc,

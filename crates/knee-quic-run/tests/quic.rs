@@ -3,11 +3,11 @@
 mod common;
 
 use common::{MS, S, bulk, run, spec, tcp, ten_mbit};
-use knee_quic_run::Error;
-use knee_run::{
+use knee_model::{
     Aqm, Call, Cc, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, PathSpec,
     QueueLimit, RecordSpec, RunRecord, RunSpec, TcpOptions, TcpSpec, Workload,
 };
+use knee_quic_run::Error;
 
 /// Data in a full packet: 1500 B without 28 of IP and UDP, 33 of QUIC.
 const DATA_SHARE: f64 = 1439.0 / 1500.0;
@@ -250,7 +250,7 @@ fn the_initial_window_is_the_specs() {
         let options = TcpOptions { initial_window_pkts: pkts, ..TcpOptions::default() };
         let record = run(&spec(ten_mbit(84), S, vec![tcp("newreno", Workload::Bulk, options)]));
         // Data come one round trip after the start; in their first one the window stands.
-        let first_round = |l: &&knee_run::PacketLog| {
+        let first_round = |l: &&knee_model::PacketLog| {
             l.event == PacketEvent::Enqueued
                 && l.bytes == 1500
                 && (40 * MS + 1..80 * MS).contains(&l.time_ns)

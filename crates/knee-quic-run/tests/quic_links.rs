@@ -3,7 +3,7 @@
 mod common;
 
 use common::{MS, S, bulk, run, spec, tcp, ten_mbit};
-use knee_run::{
+use knee_model::{
     BurstLoss, DeliveryTrace, FlowKind, FlowSpec, HopSpec, PacketEvent, PathSpec, QueueLimit,
     Reorder, ReverseLink, Route, RunRecord, RunSpec, TcpOptions, Varying, Workload,
 };

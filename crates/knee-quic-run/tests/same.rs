@@ -3,7 +3,7 @@
 mod common;
 
 use common::{MS, S, bulk, run, spec, tcp, ten_mbit};
-use knee_run::{
+use knee_model::{
     DelayedAck, FlowKind, FlowSpec, Replay, RunOptions, RunRecord, RunSpec, TcpOptions, Workload,
 };
 use std::{fs, thread};

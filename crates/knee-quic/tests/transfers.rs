@@ -4,7 +4,7 @@
 mod world;
 
 use knee_cc::{Algorithm, Call, Event, Params, Phase, Profile};
-use knee_run::{
+use knee_model::{
     DelayedAck, FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec, Workload,
 };
 use std::time::Duration;

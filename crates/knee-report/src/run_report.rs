@@ -7,17 +7,17 @@ use crate::{
 };
 use knee_cc::Params;
 use knee_cc::SSTHRESH_INFINITE;
+use knee_model::{
+    Aqm, BurstLoss, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S,
+    Ns, PathSpec, QueueBin, QueueLimit, Recovery, Route, RunRecord, RunSpec, TcpSpec, Transport,
+    Varying, Workload,
+};
 use knee_results::{
     caveats::{approximations, lateness},
     metrics::{
         Backoffs, Completion, Metrics, Percentiles, QueueAt, SIZE_CLASSES, is_named, is_tcp,
         percentile,
     },
-};
-use knee_run::{
-    Aqm, BurstLoss, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S,
-    Ns, PathSpec, QueueBin, QueueLimit, Recovery, Route, RunRecord, RunSpec, TcpSpec, Transport,
-    Varying, Workload,
 };
 use std::{collections::BTreeMap, ops::Range};
 
@@ -756,8 +756,8 @@ impl View<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::testing::{self, MS};
-    use knee_run::{CoDel, Discipline, HopSpec, QueueBin, ReverseLink};
+    use knee_fixtures::{self as testing, MS};
+    use knee_model::{CoDel, Discipline, HopSpec, QueueBin, ReverseLink};
 
     fn run(goodput: u64) -> RunRecord {
         let mut chd = testing::flow("fast", "chd", &[goodput, 2 * goodput, 0, 0]);

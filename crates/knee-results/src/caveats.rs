@@ -1,6 +1,6 @@
 //! What limits the worth of a run: how late its path was, and what its host only approximated.
 
-use knee_run::{NS_PER_US, Ns, RunRecord};
+use knee_model::{NS_PER_US, Ns, RunRecord};
 use std::collections::BTreeSet;
 
 /// Of runs in real time: the worst lateness of the path.

@@ -6,7 +6,7 @@
 //! objects too. A rebuild that changes nothing of a run costs that run again, and no stale record
 //! is ever taken as evidence.
 
-use knee_run::{HostError, HostErrorKind, RunRecord, RunSpec};
+use knee_model::{HostError, HostErrorKind, RunRecord, RunSpec};
 use sha2::{Digest, Sha256};
 use std::{
     env,

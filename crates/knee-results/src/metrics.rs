@@ -5,7 +5,7 @@
 //! measure of a window is `None` if the window is empty or not wholly within the run, if no time
 //! series was kept, or if the measure is undefined there (a mean of nothing, 0/0).
 
-use knee_run::{
+use knee_model::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, NS_PER_S, Ns, QueueRecord, Rate, Route,
     RunRecord, RunSpec, Workload,
 };
@@ -72,7 +72,7 @@ pub struct DelayMs {
 impl DelayMs {
     /// Of a distribution; `None` if it is empty. Percentiles are within 0.4 % of exact, the mean
     /// and the largest are exact.
-    pub fn of(delay: &knee_run::DelayStats) -> Option<Self> {
+    pub fn of(delay: &knee_model::DelayStats) -> Option<Self> {
         let at = |q| ms(delay.quantile_ns(q) as f64);
         (delay.count() > 0).then(|| Self {
             pkts: delay.count(),
@@ -745,8 +745,8 @@ pub fn is_tcp(flow: &FlowRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::testing::{MS, flow, queue, record, spec};
-    use knee_run::{DelayStats, QueueBin, Transfer, Unfinished, Varying};
+    use knee_fixtures::{MS, flow, queue, record, spec};
+    use knee_model::{DelayStats, QueueBin, Transfer, Unfinished, Varying};
 
     /// Two flows, four bins of 1 s, 1 Mbit/s: bytes per bin of each.
     fn two(a: [u64; 4], b: [u64; 4]) -> RunRecord {

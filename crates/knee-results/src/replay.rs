@@ -2,7 +2,7 @@
 
 use crate::trace::{TraceError, TraceFlow, TraceRow, read_trace};
 use knee_cc::{Conn, State};
-use knee_run::{CallRecord, Difference, Replay};
+use knee_model::{CallRecord, Difference, Replay};
 use std::{collections::HashMap, fmt::Write as _, path::Path};
 
 /// The flows of a trace, made again.

@@ -6,7 +6,7 @@
 use crate::metrics::{
     Backoffs, Completion, DelayMs, Metrics, Percentiles, QueueAt, SIZE_CLASSES, is_named,
 };
-use knee_run::{FlowCounters, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
+use knee_model::{FlowCounters, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, ops::Range};
@@ -18,7 +18,7 @@ pub struct Provenance<'a> {
     pub commit: Option<&'a str>,
     /// Host: `sim`, `kernel`, `quic`.
     pub host: &'a str,
-    /// What the host was made of, by name, where it says: see [`knee_run::Host::made_with`].
+    /// What the host was made of, by name, where it says: see [`knee_model::Host::made_with`].
     pub made_with: &'a [(String, String)],
     /// Name of the scenario.
     pub scenario_name: &'a str,
@@ -164,7 +164,7 @@ pub struct RealTime {
 }
 
 impl RealTime {
-    fn new(of: &knee_run::RealTime) -> Self {
+    fn new(of: &knee_model::RealTime) -> Self {
         let us = |ns: Ns| ns as f64 / NS_PER_US as f64;
         let lateness = &of.lateness;
         Self {
@@ -361,13 +361,15 @@ impl Queue {
 impl Flow {
     fn new(m: &Metrics<'_>, index: usize) -> Self {
         let flow = &m.record().flows[index];
-        let transfer = |t: &knee_run::Transfer| Transfer {
+        let transfer = |t: &knee_model::Transfer| Transfer {
             start_s: seconds(t.start_ns),
             duration_s: seconds(t.end_ns - t.start_ns),
             bytes: t.bytes,
         };
-        let unfinished =
-            |t: &knee_run::Unfinished| Unfinished { start_s: seconds(t.start_ns), bytes: t.bytes };
+        let unfinished = |t: &knee_model::Unfinished| Unfinished {
+            start_s: seconds(t.start_ns),
+            bytes: t.bytes,
+        };
         Self {
             name: flow.name.clone(),
             kind: flow.kind.clone(),
@@ -474,8 +476,8 @@ fn sources_over(runs: &[Run]) -> Vec<SourceOverRepetitions> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::testing::{self, MS};
-    use knee_run::{Transfer as Completed, Unfinished as Incomplete};
+    use knee_fixtures::{self as testing, MS};
+    use knee_model::{Transfer as Completed, Unfinished as Incomplete};
     use serde_json::{Value, json};
 
     fn runs() -> Vec<RunRecord> {

@@ -11,7 +11,7 @@ use crate::{
     trace::{self, TraceFlow, TraceRow},
 };
 use knee_cc::SSTHRESH_INFINITE;
-use knee_run::{
+use knee_model::{
     CallRecord, FlowKind, FlowRecord, FlowSample, Ns, PacketLog, QueueBin, RunRecord, RunSpec,
 };
 
@@ -293,8 +293,8 @@ mod tests {
         record::{Field, Row},
     };
     use knee_cc::{Ack, Conn};
-    use knee_run::testing;
-    use knee_run::{Call, NS_PER_S, PacketEvent, Transfer, Unfinished};
+    use knee_fixtures as testing;
+    use knee_model::{Call, NS_PER_S, PacketEvent, Transfer, Unfinished};
     use std::{collections::BTreeMap, path::Path};
 
     fn read(dir: &Path, name: &str) -> Vec<BTreeMap<String, Field>> {

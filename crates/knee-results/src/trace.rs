@@ -16,7 +16,7 @@ use ::parquet::{
     file::reader::{FileReader, SerializedFileReader},
 };
 use knee_cc::{Conn, Params, SSTHRESH_INFINITE, STATE_MAX_BYTES, State, algorithm};
-use knee_run::{Call, CallRecord};
+use knee_model::{Call, CallRecord};
 use miette::Diagnostic;
 use std::{
     cell::Cell,

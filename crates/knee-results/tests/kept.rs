@@ -1,7 +1,8 @@
 //! Finished runs that are kept.
 
+use knee_fixtures as testing;
+use knee_model::{HostError, HostErrorKind, RunSpec};
 use knee_results::kept::KeptRuns;
-use knee_run::{HostError, HostErrorKind, RunSpec, testing};
 use std::{cell::Cell, fs};
 use tempfile::tempdir;
 

@@ -2,7 +2,7 @@
 
 use super::error::{Fault, On};
 use super::section::{ANY_TIME, SOME_TIME, Section};
-use knee_run::{Aqm, CoDel, Discipline, FqCoDel, Fred, Pie, QueueLimit, Red, Thresholds};
+use knee_model::{Aqm, CoDel, Discipline, FqCoDel, Fred, Pie, QueueLimit, Red, Thresholds};
 use std::ops::RangeInclusive;
 
 /// Most queues of FQ-CoDel: it numbers them with 16 bits (RFC 8290 section 5.2).

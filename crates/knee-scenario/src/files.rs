@@ -4,7 +4,7 @@ use super::error::{Fault, KeyPath};
 use super::section::{Section, TraceSource};
 use crate::units::clip;
 use knee_cc::Algorithm;
-use knee_run::DeliveryTrace;
+use knee_model::DeliveryTrace;
 use std::{cell::RefCell, fs, path::Path, sync::Arc};
 use toml_edit::{Array, Value};
 

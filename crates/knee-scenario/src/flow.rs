@@ -5,10 +5,12 @@ use super::files::Files;
 use super::hop;
 use super::section::{ANY_TIME, SOME_TIME, Section, number_text};
 use super::workload::{Sends, sends};
-use crate::traffic::{Pattern, Source};
-use crate::units::{clip, parse_ppm, show_size, show_time};
+use crate::{
+    traffic::{Pattern, Source},
+    units::{clip, parse_ppm, show_size, show_time},
+};
 use knee_cc::{Algorithm, Param, ParamError, ParamKind, Params, algorithm, algorithms, is_file};
-use knee_run::{
+use knee_model::{
     Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, NS_PER_MS, NS_PER_US, Ns, PathSpec,
     ReceiverConduct, Recovery, TcpOptions, TcpSpec, Transport, Workload,
 };
@@ -140,7 +142,7 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
 pub struct FlowGroup {
     /// Name of the table; the name of its flow if it defines one.
     pub name: String,
-    /// The positions of its flows in [`knee_run::RunSpec::flows`].
+    /// The positions of its flows in [`knee_model::RunSpec::flows`].
     pub flows: Range<usize>,
 }
 

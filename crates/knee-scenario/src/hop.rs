@@ -6,7 +6,7 @@ use super::files::Files;
 use super::link;
 use super::section::{ANY_TIME, Section};
 use crate::units::{show_queue, show_size};
-use knee_run::{Aqm, FlowKind, FlowSpec, HopSpec, PathSpec, QueueLimit, Route};
+use knee_model::{Aqm, FlowKind, FlowSpec, HopSpec, PathSpec, QueueLimit, Route};
 
 /// Most bottlenecks of a path.
 const HOPS_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! The scenario file: one experiment in TOML, read into a [`knee_run::RunSpec`].
+//! The scenario file: one experiment in TOML, read into a [`knee_model::RunSpec`].
 //!
 //! `docs/scenario.md` is the reference of its keys. Everything is checked before anything runs:
 //! unknown keys, numbers without a unit, values out of range and keys that contradict each other
@@ -44,7 +44,7 @@ pub use set::{Place, Set};
 use crate::traffic::Source;
 use error::{Fault, KeyPath, element_mut};
 use files::Files;
-use knee_run::{HopSpec, NS_PER_MS, Ns, PathSpec, RecordSpec, RunSpec, TcpOptions};
+use knee_model::{HopSpec, NS_PER_MS, Ns, PathSpec, RecordSpec, RunSpec, TcpOptions};
 use section::{ANY_TIME, SOME_TIME, Section};
 use sources::Sources;
 use std::{fs, io::ErrorKind, path::Path};

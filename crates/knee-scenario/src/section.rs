@@ -2,7 +2,7 @@
 
 use super::error::{Fault, KeyPath, On, dotted, elements, known};
 use crate::units::{self, PACKETS, Quantity, RATE, SIZE, TIME, UnitError, clip};
-use knee_run::{NS_PER_S, Ns, QueueLimit};
+use knee_model::{NS_PER_S, Ns, QueueLimit};
 use std::ops::{RangeBounds, RangeInclusive};
 use toml_edit::{Item, TableLike};
 

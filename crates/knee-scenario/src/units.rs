@@ -1,6 +1,6 @@
 //! Quantities as people write them, and limits of queues, which are packets or bytes.
 
-use knee_run::QueueLimit;
+use knee_model::QueueLimit;
 pub use knee_units::*;
 
 /// What follows a limit in bytes beyond which one packet more fits.

@@ -2,9 +2,11 @@
 
 use super::error::{Fault, On};
 use super::section::{SOME_TIME, Section};
-use crate::traffic::{Pattern, READING_NS, SizeLaw};
-use crate::units::{show_rate, show_size, show_time};
-use knee_run::{NS_PER_S, Workload};
+use crate::{
+    traffic::{Pattern, READING_NS, SizeLaw},
+    units::{show_rate, show_size, show_time},
+};
+use knee_model::{NS_PER_S, Workload};
 
 /// Largest transfer.
 const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;

@@ -1,6 +1,6 @@
 //! What the simulator foresees of a packet's way changes no result, on any scenario of this repository.
 
-use knee_run::NS_PER_S;
+use knee_model::NS_PER_S;
 use knee_scenario::Scenario;
 use std::{
     fs,

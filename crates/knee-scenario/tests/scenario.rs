@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use knee_cc::{Params, algorithms};
-use knee_run::{
+use knee_model::{
     Aqm, CoDel, Discipline, FlowKind, FqCoDel, Fred, Pie, QueueLimit, Recovery, Red, RunSpec,
     TcpSpec, Thresholds, Workload,
 };
@@ -808,7 +808,7 @@ fn sources_draw_anew_in_each_repetition() {
     let drawn = &first.flows[1..];
     assert_eq!(drawn[4].name, "short#5");
     assert!((60..140).contains(&drawn.len()), "{}", drawn.len());
-    let inside = |f: &knee_run::FlowSpec| (2_000_000_000..7_000_000_000).contains(&f.start_ns);
+    let inside = |f: &knee_model::FlowSpec| (2_000_000_000..7_000_000_000).contains(&f.start_ns);
     assert!(drawn.iter().all(|f| inside(f) && f.stop_ns.is_none()));
     let transfer = Workload::Transfers { size_bytes: 30_000, every_ns: None };
     assert!(drawn.iter().all(|f| tcp(&f.kind).workload == transfer));

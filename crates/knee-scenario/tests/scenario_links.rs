@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use knee_run::{BurstLoss, DeliveryTrace, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, Varying};
+use knee_model::{BurstLoss, DeliveryTrace, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, Varying};
 use knee_scenario::{Scenario, ScenarioError, Set};
 use miette::Diagnostic;
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use knee_run::{
+use knee_model::{
     BurstLoss, DeliveryTrace, Discipline, NS_PER_MS, NS_PER_S, QueueLimit, Route, Varying,
 };
 use knee_scenario::{Scenario, ScenarioError, Set};

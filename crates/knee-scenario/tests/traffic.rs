@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use knee_model::{RunRecord, RunSpec};
 use knee_results::{metrics::Metrics, summary};
-use knee_run::{RunRecord, RunSpec};
 use knee_scenario::Scenario;
 use std::time::Instant;
 
@@ -193,7 +193,7 @@ fn ended_flows_keep_nothing_but_what_they_did() {
     assert!(rows as f64 <= most && rows >= short.len() * 9 / 10, "{rows} rows, at most {most}");
     // What the rows say is what the counters say.
     for flow in short {
-        let sum = |of: fn(&knee_run::FlowSample) -> u64| flow.samples.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&knee_model::FlowSample) -> u64| flow.samples.iter().map(of).sum::<u64>();
         assert_eq!(sum(|s| s.delivered_bytes), flow.counters.delivered_bytes, "{}", flow.name);
         assert_eq!(sum(|s| s.sent_pkts.into()), flow.counters.sent_pkts, "{}", flow.name);
     }

@@ -4,7 +4,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use knee_cc::{Params, algorithms};
-use knee_run::{NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
+use knee_model::{NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunSpec};
 
 /// `flows` flows through a link of `rate_bps` with a queue of one BDP of 40 ms.
 fn dumbbell(flows: u32, rate_bps: u64, duration_ms: u64, params: &Params) -> RunSpec {

@@ -6,11 +6,8 @@ use crate::{
     sender::{Sender, Transmit},
 };
 use knee_cc::Params;
-use knee_net::{Ecn, Random};
-use knee_run::{
-    At, Brief, Connection, Direction, End, FlowCounters, FlowRecord, FlowSample, LazyTimer, Ns,
-    RunSpec, TcpOptions,
-};
+use knee_model::{FlowCounters, FlowRecord, FlowSample, Ns, Random, RunSpec, TcpOptions};
+use knee_net::{At, Brief, Connection, Direction, Ecn, End, LazyTimer};
 use std::convert::Infallible;
 
 /// Timers of a connection.

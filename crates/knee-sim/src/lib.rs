@@ -1,7 +1,7 @@
 //! Deterministic packet-level simulator.
 //!
 //! [`run`] takes a [`RunSpec`] and gives a [`RunRecord`]. Time is integer nanoseconds; events at
-//! the same instant happen in a fixed order (see [`knee_run::drive`]), and random streams are keyed by
+//! the same instant happen in a fixed order (see [`knee_net::drive`]), and random streams are keyed by
 //! (seed, component, flow), so the same spec gives the same bytes on any machine.
 //!
 //! - `connection`, `packet`: both ends of a TCP connection, and what passes between them.
@@ -21,10 +21,11 @@ pub use stepped::Stepped;
 
 use connection::Tcp;
 use knee_cc::{Broken, Profile, contain};
-use knee_run::{
-    Brief, Cc, FlowKind, Host, HostError, HostErrorKind, Progress, Recovery, RunOptions, RunRecord,
-    RunSpec, TcpSpec, Tell, Transport, run_in_virtual_time,
+use knee_model::{
+    Cc, FlowKind, Host, HostError, HostErrorKind, Progress, Recovery, RunOptions, RunRecord,
+    RunSpec, TcpSpec, Tell, Transport,
 };
+use knee_net::{Brief, run_in_virtual_time};
 use packet::Store;
 use std::convert::Infallible;
 use thiserror::Error;

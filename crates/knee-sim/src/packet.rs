@@ -1,7 +1,7 @@
 //! What travels through the simulated network.
 
+use knee_net::Numbered;
 use knee_net::{Ecn, Packet as _};
-use knee_run::Numbered;
 
 /// No value.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -1,8 +1,8 @@
 //! TCP receiver: reassembly, SACK blocks, delayed acknowledgements.
 
 use crate::packet::{NO_BLOCKS, NONE, SackBlocks};
-use knee_net::{Ecn, NEVER};
-use knee_run::{DelayedAck, ReceiverConduct, TcpOptions, Transfer, Unfinished, prefetch};
+use knee_model::{DelayedAck, ReceiverConduct, TcpOptions, Transfer, Unfinished};
+use knee_net::{Ecn, NEVER, prefetch};
 use std::collections::VecDeque;
 
 /// What the receiver does on an arrival.

@@ -2,7 +2,8 @@
 
 use crate::{SimError, check, connection::Tcp, open, packet::Store};
 use knee_cc::{Conn, State, contain};
-use knee_run::{Ns, Progress, RunRecord, RunSpec, VirtualRun};
+use knee_model::{Ns, Progress, RunRecord, RunSpec};
+use knee_net::VirtualRun;
 use std::{convert::Infallible, sync::Arc};
 
 /// A simulation that goes on step by step. Between steps, what an algorithm remembers can be read and

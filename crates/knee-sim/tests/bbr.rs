@@ -5,7 +5,7 @@ mod common;
 use common::{MS, S, params, run, spec};
 use insta::assert_snapshot;
 use knee_cc::SSTHRESH_INFINITE;
-use knee_run::{
+use knee_model::{
     Call, Cc, FlowKind, FlowRecord, FlowSpec, HostError, NS_PER_S, Ns, PacketEvent, PathSpec,
     QueueLimit, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };

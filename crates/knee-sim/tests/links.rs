@@ -3,7 +3,7 @@
 mod common;
 
 use common::{MS, S, newreno, options, params, run, spec, ten_mbit, transfer};
-use knee_run::{
+use knee_model::{
     BurstLoss, Call, Cc, DeliveryTrace, FlowKind, FlowSpec, HopSpec, Ns, PacketEvent, PathSpec,
     QueueLimit, RecordSpec, Recovery, Reorder, ReverseLink, RunRecord, RunSpec, TcpOptions,
     TcpSpec, Transport, Varying, Workload,

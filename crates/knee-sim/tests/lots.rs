@@ -3,7 +3,7 @@
 mod common;
 
 use common::{MS, S, newreno, params, run, spec, ten_mbit, transfer};
-use knee_run::{
+use knee_model::{
     Aqm, Call, Cc, Discipline, FlowKind, FlowRecord, FlowSpec, HopSpec, Ns, PacketEvent, PathSpec,
     QueueLimit, QueueRecord, RecordSpec, Red, ReverseLink, Route, RunRecord, RunSpec, TcpOptions,
     TcpSpec, Thresholds, Transport, Varying, Workload,
@@ -115,8 +115,8 @@ fn what_leaves_a_bottleneck_comes_to_the_next() {
     for (before, after, delay_ns, goes_on) in
         [(queues[0], queues[1], 5 * MS, &[0][..]), (queues[1], queues[2], 0, &[0, 3])]
     {
-        let on = |l: &&knee_run::PacketLog| goes_on.contains(&l.flow);
-        let is_left = |l: &&knee_run::PacketLog| l.event == PacketEvent::Departed;
+        let on = |l: &&knee_model::PacketLog| goes_on.contains(&l.flow);
+        let is_left = |l: &&knee_model::PacketLog| l.event == PacketEvent::Departed;
         let left: Vec<_> = before.log.iter().filter(is_left).filter(on).collect();
         let came: Vec<_> = after.log.iter().filter(|l| !is_left(l)).filter(on).collect();
         assert!(came.len() > 1000 && came.len() <= left.len());

@@ -8,7 +8,7 @@
 mod common;
 
 use common::{MS, S, newreno, options, run, spec, ten_mbit};
-use knee_run::{RecordSpec, Recovery, RunSpec, Workload};
+use knee_model::{RecordSpec, Recovery, RunSpec, Workload};
 
 const RTT_S: f64 = 0.04;
 const LINK_BPS: f64 = 10e6;

@@ -4,7 +4,7 @@ mod common;
 
 use common::{MS, S, run};
 use knee_cc::{Conn, Event, Phase, Profile, algorithms};
-use knee_run::{
+use knee_model::{
     Aqm, BurstLoss, Call, CallRecord, Cc, CoDel, DelayedAck, DeliveryTrace, Discipline, FlowKind,
     FlowRecord, FlowSpec, FqCoDel, Fred, HopSpec, NS_PER_S, NS_PER_US, Ns, PacketEvent, PacketLog,
     PathSpec, Pie, QueueLimit, Rate, ReceiverConduct, RecordSpec, Recovery, Red, Reorder,
@@ -484,7 +484,7 @@ fn check_series(spec: &RunSpec, record: &RunRecord) -> Outcome {
         if bin_ns == 0 || spec.duration_ns.is_multiple_of(bin_ns) {
             continue; // what happens at the very end belongs to no row
         }
-        let sum = |f: fn(&knee_run::FlowSample) -> u64| flow.samples.iter().map(f).sum::<u64>();
+        let sum = |f: fn(&knee_model::FlowSample) -> u64| flow.samples.iter().map(f).sum::<u64>();
         let c = &flow.counters;
         prop_assert_eq!(sum(|s| s.delivered_bytes), c.delivered_bytes);
         prop_assert_eq!(sum(|s| u64::from(s.sent_pkts)), c.sent_pkts);

@@ -4,10 +4,9 @@ mod common;
 
 use common::{MS, S, newreno, run, ten_mbit};
 use knee_cc::{Event, Phase};
-use knee_net::Varying;
-use knee_run::{
+use knee_model::{
     Aqm, Call, CoDel, DelayedAck, Discipline, FlowKind, FlowRecord, FlowSpec, FqCoDel, Fred, Ns,
-    PathSpec, Pie, RecordSpec, Recovery, Red, RunRecord, RunSpec, TcpOptions, Workload,
+    PathSpec, Pie, RecordSpec, Recovery, Red, RunRecord, RunSpec, TcpOptions, Varying, Workload,
 };
 use knee_sim::run_event_by_event;
 

@@ -7,7 +7,7 @@ mod common;
 
 use common::{MS, S, newreno, options, params, run, spec, transfer};
 use knee_cc::{Conn, Event, Phase, SSTHRESH_INFINITE};
-use knee_run::{
+use knee_model::{
     Call, CallRecord, Cc, DelayedAck, FlowKind, FlowRecord, FlowSpec, Ns, PacketEvent, PathSpec,
     QueueLimit, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };

@@ -1,6 +1,6 @@
 //! What a study varies: lists, ranges, random draws, Latin hypercubes.
 
-use knee_run::Random;
+use knee_model::Random;
 use knee_scenario::Set;
 use knee_units::{PACKETS, Quantity, RATE, SIZE, TIME};
 use toml_edit::Value;

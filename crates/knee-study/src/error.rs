@@ -1,6 +1,6 @@
 //! Why a study is refused, or stops.
 
-use knee_run::HostError;
+use knee_model::HostError;
 use knee_scenario::ScenarioError;
 use miette::Diagnostic;
 use std::{fmt::Display, io, path::Path};

@@ -1,7 +1,7 @@
 //! Who a run is: a hash of everything that decides its result.
 
 use knee_cc::Algorithm;
-use knee_run::{Cc, FlowKind, FlowSpec, RunSpec};
+use knee_model::{Cc, FlowKind, FlowSpec, RunSpec};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

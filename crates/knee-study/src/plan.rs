@@ -7,7 +7,7 @@ use crate::{
     table::{Growth, RunKey, TABLES},
 };
 use arrow_array::RecordBatch;
-use knee_run::{Host, HostErrorKind, RunOptions, RunRecord, RunSpec};
+use knee_model::{Host, HostErrorKind, RunOptions, RunRecord, RunSpec};
 use knee_scenario::Scenario;
 use parquet::{
     arrow::ArrowWriter,

@@ -6,7 +6,7 @@ use crate::{
     reader::{Read, Reader, Table},
     table::{self, Kept, TABLES},
 };
-use knee_run::RunSpec;
+use knee_model::RunSpec;
 use knee_scenario::{Scenario, ScenarioError, Set, not_toml, read_text, type_name};
 use knee_units::{TIME, clip};
 use sha2::{Digest, Sha256};

@@ -12,8 +12,8 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use knee_cc::SSTHRESH_INFINITE;
+use knee_model::{FlowRecord, FlowSample, QueueBin, RunRecord, RunSpec};
 use knee_results::metrics::{Backoffs, Completion, DelayMs, Metrics, QueueAt, is_named, is_tcp};
-use knee_run::{FlowRecord, FlowSample, QueueBin, RunRecord, RunSpec};
 use std::sync::Arc;
 
 /// Names of the tables: one row for each run; for each flow of it that the scenario names; for each
@@ -83,7 +83,7 @@ impl<'a> RunRow<'a> {
         }
     }
 
-    fn queue(&self) -> Option<&'a knee_run::QueueRecord> {
+    fn queue(&self) -> Option<&'a knee_model::QueueRecord> {
         self.metrics?.record().queues.first()
     }
 

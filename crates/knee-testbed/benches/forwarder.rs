@@ -4,7 +4,7 @@
 #![allow(missing_docs)]
 
 use knee_cc::{Params, algorithms};
-use knee_run::{
+use knee_model::{
     Cc, FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RealTime, RunOptions, RunSpec,
 };
 use knee_testbed::run_with;

@@ -3,7 +3,7 @@
 use crate::{Alarm, Clock, TestbedError, plan::flow_of, variants::Variants};
 use knee_cc::OBSERVE_N;
 use knee_kernel::{Filter, TracedCall, Tracer};
-use knee_run::{Call, CallRecord, DelayStats, FlowCounters, NS_PER_US, Ns, RunSpec};
+use knee_model::{Call, CallRecord, DelayStats, FlowCounters, NS_PER_US, Ns, RunSpec};
 use std::{
     sync::mpsc::{Receiver, Sender, TryRecvError},
     thread,

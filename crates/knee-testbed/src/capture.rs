@@ -1,7 +1,7 @@
 //! The packets of the path in a file for Wireshark (pcapng).
 
 use crate::{Clock, TestbedError};
-use knee_run::Ns;
+use knee_model::Ns;
 use nix::{
     errno::Errno,
     fcntl::{AT_FDCWD, AtFlags},

@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use knee_run::{HostError, HostErrorKind};
+use knee_model::{HostError, HostErrorKind};
 use std::{io, path::PathBuf, thread::ScopedJoinHandle};
 use thiserror::Error;
 

@@ -16,11 +16,11 @@ use crate::{
     plan::{Plan, flow_of},
     traffic::{EVENTS, Received, Receivers, Senders, Sent, Watched, wait_exactly},
 };
-use knee_run::{
-    DelayStats, Direction, End, Ends, FlowCounters, FlowSample, FlowTotals, Gone, Lateness,
-    NS_PER_MS, NS_PER_S, NS_PER_US, Network, Ns, PacketEvent, Path, PathQueues, Progress, RunSpec,
-    Tell, close_last_bin, drive,
+use knee_model::{
+    DelayStats, FlowCounters, FlowSample, FlowTotals, Lateness, NS_PER_MS, NS_PER_S, NS_PER_US, Ns,
+    PacketEvent, PathQueues, Progress, RunSpec, Tell,
 };
+use knee_net::{Direction, End, Ends, Gone, Network, Path, close_last_bin, drive};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, ppoll},

@@ -2,11 +2,11 @@
 //! than the machine can keep in time.
 
 use crate::{Time, error::TOO_SLOW, plan::Plan, run_in};
-use knee_quic_run::Qlog;
-use knee_run::{
+use knee_model::{
     FlowKind, Host, HostError, HostErrorKind, NS_PER_S, NS_PER_US, Progress, RunOptions, RunRecord,
     RunSpec, Tell, Transport,
 };
+use knee_quic_run::Qlog;
 use nix::sys::utsname::uname;
 use std::{
     fs,

@@ -7,7 +7,7 @@
 //! by file descriptors: it vanishes with the process, however that ends. The machine's own
 //! network, sysctls and routes are never changed.
 //!
-//! - `host`: the kernel as a [`knee_run::Host`]: late runs are made again.
+//! - `host`: the kernel as a [`knee_model::Host`]: late runs are made again.
 //! - `plan`: which of the spec's options the kernel can honour, addresses and ports.
 //! - `namespace`: namespaces, devices, routes, sysctls inside them.
 //! - `forwarder`, `packet`, `passed`: the path, and what passed on it.
@@ -50,7 +50,7 @@ pub use variants::Variants;
 use capture::CaptureFile;
 use error::{Doing, joined};
 use forwarder::{Forwarder, PathRecord};
-use knee_run::{
+use knee_model::{
     FlowCounters, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, RealTime, RunOptions, RunRecord,
     RunSpec, Tell, Transfer, Unfinished,
 };

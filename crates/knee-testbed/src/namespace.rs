@@ -164,7 +164,7 @@ fn set_up(plan: &Plan, end: End, device_name: &str) -> Result<File, TestbedError
             if end == flow.source {
                 metrics.extend([
                     RouteMetric::InitCwnd(tcp.initial_window_pkts),
-                    RouteMetric::RtoMin((tcp.rto_min_ns / knee_run::NS_PER_MS) as u32),
+                    RouteMetric::RtoMin((tcp.rto_min_ns / knee_model::NS_PER_MS) as u32),
                 ]);
             } else if tcp.delayed_ack.every_pkts == 1 {
                 metrics.push(RouteMetric::QuickAck(1));

@@ -1,7 +1,6 @@
 //! Packets on the path, and what their headers say.
 
-use knee_net::{Ecn, Packet};
-use knee_run::Numbered;
+use knee_net::{Ecn, Numbered, Packet};
 use std::collections::BTreeMap;
 
 /// A packet between the devices.
@@ -274,7 +273,7 @@ mod tests {
 
     #[test]
     fn marks_keep_the_checksum_sound() {
-        let mut random = knee_net::Random::stream(1, "headers", 0);
+        let mut random = knee_model::Random::stream(1, "headers", 0);
         for ect in [1, 2] {
             for _ in 0..1000 {
                 let mut header: Vec<u8> = (0..20).map(|_| random.bits32() as u8).collect();
@@ -354,7 +353,7 @@ mod tests {
 
     #[test]
     fn arrivals_against_a_set() {
-        let mut random = knee_net::Random::stream(1, "arrivals", 0);
+        let mut random = knee_model::Random::stream(1, "arrivals", 0);
         for _ in 0..300 {
             let (mut arrived, mut model) = (Arrived::default(), [false; 64]);
             for _ in 0..60 {

@@ -1,7 +1,6 @@
 //! What passed on a path that runs without end.
 
-use knee_run::Lateness;
-use knee_run::Ns;
+use knee_model::{Lateness, Ns};
 use serde::{Deserialize, Serialize};
 
 /// What has passed since the path was created.

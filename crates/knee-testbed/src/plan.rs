@@ -1,11 +1,11 @@
 //! What the kernel is asked for: addresses, ports, options.
 
 use crate::TestbedError;
-use knee_quic_run::Terms;
-use knee_run::{
+use knee_model::{
     FlowKind, FlowSpec, NS_PER_MS, NS_PER_S, Ns, QueueLimit, ReceiverConduct, Recovery, RunSpec,
     TcpOptions, TcpSpec, Transport,
 };
+use knee_quic_run::Terms;
 use nix::sys::socket::SockaddrIn;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4};

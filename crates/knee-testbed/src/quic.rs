@@ -10,8 +10,8 @@ use crate::{
     traffic::{EVENTS, Received, Sent, UDP_BUFFER_BYTES, open, wait},
 };
 use bytes::BytesMut;
+use knee_model::{FlowCounters, FlowSample, Ns, Progress, RunSpec, Tell};
 use knee_quic_run::{Calls, EcnCodepoint, Failed, Maker, Out, Qlog, Receiver, Sender, Terms};
-use knee_run::{FlowCounters, FlowSample, Ns, Progress, RunSpec, Tell};
 use nix::{
     errno::Errno,
     sys::{

@@ -14,7 +14,7 @@ use crate::{
     namespace::{self, Namespace},
     plan::End,
 };
-use knee_run::{FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, RunSpec};
+use knee_model::{FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, RunSpec};
 use nix::{
     cmsg_space,
     errno::Errno,

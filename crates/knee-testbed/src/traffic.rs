@@ -8,10 +8,10 @@ use crate::{
     plan::{End, FlowPlan, Plan, UDP_HEADERS_BYTES},
     variants::Variants,
 };
-use knee_run::{
-    DelayStats, Direction, Emission, FlowKind, FlowSample, NS_PER_MS, Ns, Progress, RunSpec,
-    TcpSpec, Tell, Workload,
+use knee_model::{
+    DelayStats, FlowKind, FlowSample, NS_PER_MS, Ns, Progress, RunSpec, TcpSpec, Tell, Workload,
 };
+use knee_net::{Direction, Emission};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, ppoll},
@@ -775,7 +775,7 @@ fn tcp_info(socket: &OwnedFd) -> Result<libc::tcp_info, TestbedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::{Cc, FlowSpec, PathSpec, QueueLimit, RecordSpec, TcpOptions, Transport};
+    use knee_model::{Cc, FlowSpec, PathSpec, QueueLimit, RecordSpec, TcpOptions, Transport};
     use std::{
         io::Write,
         net::{TcpListener, TcpStream},

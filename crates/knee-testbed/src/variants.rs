@@ -3,7 +3,7 @@
 use crate::{TestbedError, namespace::random_u32};
 use knee_cc::Params;
 use knee_kernel::{Loaded, Variant};
-use knee_run::{Cc, FlowKind, RunSpec, Transport};
+use knee_model::{Cc, FlowKind, RunSpec, Transport};
 
 /// Variants that runs use. They leave the kernel when this is dropped, and with the process
 /// however it ends.

@@ -6,7 +6,7 @@ mod common;
 
 use common::{MS, S, bulk, goodput, kernel, run, spec, steadily, ten_mbit, with_cc};
 use knee_cc::{Params, Profile, algorithm, algorithms};
-use knee_run::{Call, Cc, FlowKind, FlowRecord, Replay, RunRecord, RunSpec};
+use knee_model::{Call, Cc, FlowKind, FlowRecord, Replay, RunRecord, RunSpec};
 
 fn knee(name: &str) -> Cc {
     Cc::Knee(Params::defaults(algorithm(name).expect("registered")))

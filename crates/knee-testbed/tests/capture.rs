@@ -5,7 +5,7 @@
 mod common;
 
 use common::{S, bulk, spec, ten_mbit};
-use knee_run::RunOptions;
+use knee_model::RunOptions;
 use knee_testbed::{TestbedError, run_with};
 use pcap_file::{
     DataLink,

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{MBIT, MS, S, bulk, goodput, run, spec, steadily, ten_mbit};
-use knee_run::{
+use knee_model::{
     BurstLoss, DeliveryTrace, FlowKind, FlowSpec, PacketEvent, PathSpec, QueueLimit, Reorder,
     ReverseLink, RunRecord, Varying,
 };

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{MBIT, MS, S, bulk, goodput, run, spec, steadily, ten_mbit};
-use knee_run::{
+use knee_model::{
     FlowKind, FlowSpec, HopSpec, PacketEvent, PathSpec, QueueLimit, ReverseLink, Route,
 };
 
@@ -55,7 +55,7 @@ fn the_kernel_parks_in_a_row() {
         // path's own times are not.
         for pair in queues.windows(2) {
             let long = |departed: bool| {
-                move |l: &&knee_run::PacketLog| {
+                move |l: &&knee_model::PacketLog| {
                     l.flow == 0 && (l.event == PacketEvent::Departed) == departed
                 }
             };

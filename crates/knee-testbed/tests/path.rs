@@ -5,7 +5,7 @@
 mod common;
 
 use common::{MBIT, MS, S, bulk, goodput, kernel, run, spec, steadily, tcp, ten_mbit, with_cc};
-use knee_run::{
+use knee_model::{
     Aqm, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, ReceiverConduct, Recovery,
     RunRecord, TcpOptions, Workload,
 };
@@ -172,7 +172,7 @@ fn the_stack_does_as_it_is_told() {
             assert_eq!(outcome.approximations.len(), if every_pkts == 1 { 0 } else { 2 });
             let (flow, queue) = (&outcome.flows[0], &outcome.queues[0]);
             // In the first round after the handshake: the initial window.
-            let data = |l: &&knee_run::PacketLog| {
+            let data = |l: &&knee_model::PacketLog| {
                 l.event == PacketEvent::Enqueued && l.bytes == 1500 && l.time_ns < 70 * MS
             };
             assert_eq!(queue.log.iter().filter(data).count(), 3);
@@ -233,7 +233,7 @@ fn two_flows_share_and_are_told_apart() {
 
 #[test]
 fn what_cannot_be_done_is_said() {
-    let run = |spec: &knee_run::RunSpec| knee_testbed::run(spec).expect_err("refused");
+    let run = |spec: &knee_model::RunSpec| knee_testbed::run(spec).expect_err("refused");
     let one = |options| spec(ten_mbit(84), S, vec![tcp("one", Workload::Bulk, options)]);
     let plain = one(TcpOptions::default());
     match run(&with_cc(&plain, &kernel("no-such-cc"))) {

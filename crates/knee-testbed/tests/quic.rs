@@ -4,7 +4,7 @@ mod common;
 
 use common::{MBIT, MS, S, bulk, goodput, kernel, run, spec, steadily, ten_mbit};
 use knee_cc::{Params, algorithm};
-use knee_run::{
+use knee_model::{
     Cc, FlowKind, FlowSpec, PacketEvent, PathSpec, QueueLimit, Replay, ReverseLink, RunOptions,
     TcpOptions, TcpSpec, Transport, Workload,
 };

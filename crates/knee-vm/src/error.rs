@@ -1,6 +1,6 @@
 //! Errors in the words of [`HostError`].
 
-use knee_run::{HostError, HostErrorKind};
+use knee_model::{HostError, HostErrorKind};
 use std::{io, path::Path};
 
 /// This machine lacks something.

@@ -6,7 +6,7 @@ use crate::{
     message::{Answer, Compiled, File, PCAP, Request, Run},
     ports::{DATA, DIRECTORY, Extent, HALT, HALT_NOW, INPUT, ITEM, LINES, Line},
 };
-use knee_run::{HostError, HostErrorKind, NS_PER_S, RunOptions};
+use knee_model::{HostError, HostErrorKind, NS_PER_S, RunOptions};
 use knee_testbed::{Time, Variants, run_in};
 use nix::mount::{MsFlags, mount};
 use std::{

@@ -8,7 +8,7 @@ use crate::{
     snapshots::Booted,
 };
 use knee_cc::{Algorithm, Params};
-use knee_run::{
+use knee_model::{
     Host, HostError, HostErrorKind, NS_PER_S, Ns, Progress, RunOptions, RunRecord, RunSpec, Tell,
 };
 use knee_testbed::{Variants, lateness};

@@ -6,7 +6,7 @@ use crate::{
     kernels::{Kernel, module_files, module_name, uncompressed},
     remembered::Remembered,
 };
-use knee_run::HostError;
+use knee_model::HostError;
 use object::{
     Endianness, U16, U64,
     elf::{FileHeader64, PT_INTERP, PT_LOAD, SymbolSection},

@@ -2,7 +2,7 @@
 //! user's own.
 
 use crate::error::{broken, doing, unavailable};
-use knee_run::HostError;
+use knee_model::HostError;
 use serde::{Deserialize, Serialize};
 use std::{
     cmp::Reverse,

@@ -1,4 +1,4 @@
-//! Real Linux TCP in virtual time: [`Vm`] is a [`knee_run::Host`].
+//! Real Linux TCP in virtual time: [`Vm`] is a [`knee_model::Host`].
 //!
 //! A run takes place in a virtual machine: a Debian kernel, and this very program as its first
 //! process, which makes the run as on a real machine's kernel (`knee_testbed`). The machine's clock

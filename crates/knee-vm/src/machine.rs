@@ -7,7 +7,7 @@ use crate::{
     error::{broken, unavailable},
     ports::{Extent, INPUT, LINES, Line},
 };
-use knee_run::HostError;
+use knee_model::HostError;
 use nix::{
     errno::Errno,
     fcntl::{FcntlArg, FdFlag, OFlag, fcntl},

@@ -2,7 +2,7 @@
 
 use crate::error::broken;
 use knee_cc::{Algorithm, Params, Source};
-use knee_run::{CallRecord, HostError, HostErrorKind, RunRecord, RunSpec};
+use knee_model::{CallRecord, HostError, HostErrorKind, RunRecord, RunSpec};
 use serde::{Deserialize, Serialize};
 
 /// An algorithm from a C file, compiled: the guest has no compiler. A guest is given all that a request

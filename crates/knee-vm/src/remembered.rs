@@ -4,7 +4,7 @@
 //! Each is a symbolic link whose target is the text: made at once and whole, or not at all.
 
 use crate::error::doing;
-use knee_run::HostError;
+use knee_model::HostError;
 use sha2::{Digest, Sha256};
 use std::{
     fs::{self, File},

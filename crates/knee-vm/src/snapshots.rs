@@ -10,7 +10,7 @@ use crate::{
     remembered::{Remembered, hex},
 };
 use knee_cc::Params;
-use knee_run::HostError;
+use knee_model::HostError;
 use nix::{
     fcntl::{AT_FDCWD, AtFlags},
     unistd::linkat,

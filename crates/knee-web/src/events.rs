@@ -3,7 +3,7 @@
 use knee_cc::{
     Call, CallRecord, Event, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B, OBSERVE_N,
 };
-use knee_run::{RunRecord, RunSpec};
+use knee_model::{RunRecord, RunSpec};
 use serde::Serialize;
 
 /// Most packets of a run that is traced: its calls fill the memory, some 600 bytes for each packet.

@@ -1,6 +1,6 @@
 //! The record of a run that is under way, from what its host tells of it.
 
-use knee_run::{FlowRecord, FlowSample, PathQueues, Progress, QueueRecord, RunRecord, RunSpec};
+use knee_model::{FlowRecord, FlowSample, PathQueues, Progress, QueueRecord, RunRecord, RunSpec};
 
 /// A record of `spec` with no row yet. Its totals stay 0.
 pub(crate) fn begun(spec: &RunSpec) -> RunRecord {
@@ -28,7 +28,7 @@ pub(crate) fn add(record: &mut RunRecord, told: Progress) {
         Progress::Queue { hop, bin, row } if bin < bins => {
             let Some(queue) = record.queues.get_mut(hop) else { return };
             if queue.bins.len() <= bin {
-                queue.bins.resize(bin + 1, knee_run::QueueBin::default());
+                queue.bins.resize(bin + 1, knee_model::QueueBin::default());
             }
             queue.bins[bin] = row;
         }

@@ -1,6 +1,6 @@
 //! Time series for charts: at most two points per pixel column, its least and its largest value.
 
-use knee_run::{FlowRecord, FlowSample, NS_PER_S, QueueBin, RunRecord};
+use knee_model::{FlowRecord, FlowSample, NS_PER_S, QueueBin, RunRecord};
 use serde::Deserialize;
 use std::ops::Range;
 
@@ -188,7 +188,7 @@ fn extremes(values: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::QueueRecord;
+    use knee_model::QueueRecord;
 
     fn record(held: &[u32]) -> RunRecord {
         let bin = |held_pkts: &u32| QueueBin { held_pkts: *held_pkts, ..QueueBin::default() };

@@ -4,7 +4,7 @@ use crate::{
     Refusal, catalogue, document, document::Edit, events, series, series::Want,
     statistics::Statistics, theory,
 };
-use knee_run::{NS_PER_MS, Ns, Progress, RunRecord, RunSpec};
+use knee_model::{NS_PER_MS, Ns, Progress, RunRecord, RunSpec};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, fmt::Write as _};
@@ -174,7 +174,7 @@ impl Session {
                         "shorten it or lower the rate to see which rule fired",
                     ));
                 }
-                spec.record = knee_run::RecordSpec { trace: true, ..Default::default() };
+                spec.record = knee_model::RecordSpec { trace: true, ..Default::default() };
                 answer(&events::reductions(&simulate(&spec, watch)?), Vec::new())
             }
             Request::Theory { text } => {
@@ -198,7 +198,7 @@ fn edit(text: &str, edits: &[Edit]) -> Answered {
     let scenario = document::scenario(&text)?;
     let spec = scenario.spec(scenario.seed());
     let seconds = |ns: Ns| ns as f64 / 1e9;
-    let shown = |flow: &'_ knee_run::FlowSpec| (flow.start_ns, flow.stop_ns);
+    let shown = |flow: &'_ knee_model::FlowSpec| (flow.start_ns, flow.stop_ns);
     let flows = spec.flows.iter().filter(|flow| flow.drawn.is_none());
     let edited = Edited {
         document: document::view(&text)?,
@@ -231,7 +231,7 @@ fn spec(text: &str) -> Result<RunSpec, Refusal> {
 /// No scenario, or one whose time series would be too long.
 pub fn spec_to_draw(text: &str) -> Result<RunSpec, Refusal> {
     let mut spec = spec(text)?;
-    spec.record = knee_run::RecordSpec { bin_ns: bin_ns(&spec)?, ..Default::default() };
+    spec.record = knee_model::RecordSpec { bin_ns: bin_ns(&spec)?, ..Default::default() };
     Ok(spec)
 }
 

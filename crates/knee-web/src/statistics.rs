@@ -1,6 +1,6 @@
 //! A run in figures, named and defined as in `summary.json` (docs/results.md).
 
-use knee_run::{FlowCounters, FlowRecord, NS_PER_S, QueueRecord, RunRecord, RunSpec};
+use knee_model::{FlowCounters, FlowRecord, NS_PER_S, QueueRecord, RunRecord, RunSpec};
 use serde::Serialize;
 
 /// Of a run.

@@ -4,8 +4,7 @@
 use crate::Refusal;
 use knee_cc::Params;
 use knee_fluid::{Backoff, Class, Fluid, GentleRed, Link, Rule, Stability};
-use knee_net::Limit;
-use knee_run::{Cc, FlowKind, FlowSpec, NS_PER_S, RunSpec};
+use knee_model::{Cc, FlowKind, FlowSpec, NS_PER_S, QueueLimit as Limit, RunSpec};
 use serde::Serialize;
 
 /// Points of a curve.

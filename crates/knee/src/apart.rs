@@ -2,7 +2,7 @@
 //! behind: what a run has (namespaces, devices, loaded algorithms, a virtual machine) goes with its process.
 
 use crate::{ITSELF, hosts::OneHost};
-use knee_run::{HostError, Progress, RunOptions, RunRecord};
+use knee_model::{HostError, Progress, RunOptions, RunRecord};
 use knee_web::spec_to_draw;
 use miette::{IntoDiagnostic, Result, miette};
 use serde::{Deserialize, Serialize};

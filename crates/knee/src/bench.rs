@@ -8,7 +8,7 @@ use clap::{
     builder::{PossibleValue, TypedValueParser},
 };
 use knee_cc::{Algorithm, Params, algorithms, find};
-use knee_run::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec};
+use knee_model::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec};
 use knee_scenario::{
     Scenario,
     units::{
@@ -218,7 +218,7 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
     let record = knee_sim::run(&spec).map_err(|e| hosts::report(e.into()))?;
     let wall_s = start.elapsed().as_secs_f64();
-    let total = |of: fn(&knee_run::FlowCounters) -> u64| -> u64 {
+    let total = |of: fn(&knee_model::FlowCounters) -> u64| -> u64 {
         record.flows.iter().map(|f| of(&f.counters)).sum()
     };
     let delivered_pkts = total(|c| c.delivered_pkts);

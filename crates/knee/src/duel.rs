@@ -10,8 +10,8 @@ use knee_lab::duel::{
     Charted, Common, Contest, DuelSummary, Entrant, Outcome, Plan, Run, WrittenPath, duel_report,
     duel_text, write_duel,
 };
+use knee_model::{Ns, RunRecord, RunSpec};
 use knee_results::store::ResultWriter;
-use knee_run::{Ns, RunRecord, RunSpec};
 use knee_scenario::Scenario;
 use miette::{Result, miette};
 use std::{path::PathBuf, process::ExitCode};

@@ -5,7 +5,7 @@ use clap::{
     Arg, Command,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use knee_run::{Host, HostError, RunOptions};
+use knee_model::{Host, HostError, RunOptions};
 use miette::{MietteDiagnostic, Report, Result};
 use std::{ffi::OsStr, ops::Deref};
 

@@ -16,7 +16,7 @@ use crate::{
     hosts::AnyHost,
     integer, output,
 };
-use knee_run::{HostError, Ns, Progress, RunOptions, RunRecord, RunSpec};
+use knee_model::{HostError, Ns, Progress, RunOptions, RunRecord, RunSpec};
 use knee_scenario::Scenario;
 use knee_web::{Answer, Refusal, Session, page, spec_to_draw};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};

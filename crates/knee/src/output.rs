@@ -1,8 +1,8 @@
 //! Printing, and progress of long work.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use knee_model::Ns;
 use knee_results::store::ResultWriter;
-use knee_run::Ns;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
 use std::{

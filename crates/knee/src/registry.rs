@@ -3,7 +3,7 @@
 //!
 //! To add a host: add its entry to [`HOSTS`], and its crate and feature to this crate's `Cargo.toml`.
 
-use knee_run::Host;
+use knee_model::Host;
 
 /// A Cargo feature of this crate.
 pub(crate) struct Feature {

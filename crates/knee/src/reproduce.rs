@@ -10,8 +10,8 @@ use knee_lab::reproduce::{
     Outcome, PAPERS, ReproduceError, Reproduction, RunsOn, Wanted, claims, outcome,
     reproduce as run, write,
 };
+use knee_model::RunOptions;
 use knee_results::{kept::KeptRuns, store::ResultWriter};
-use knee_run::RunOptions;
 use miette::{Result, miette};
 use std::{iter, path::PathBuf, process::ExitCode, sync::OnceLock};
 

@@ -7,6 +7,7 @@ use crate::{
 };
 use knee_cc::Algorithm;
 use knee_lab::reproduce::PAPERS;
+use knee_model::{Progress, RunOptions, RunRecord, RunSpec};
 use knee_report::{
     report::Report,
     run_report::{run_report, run_text},
@@ -17,7 +18,6 @@ use knee_results::{
     summary::{Provenance, Summary},
     tables::write_tables,
 };
-use knee_run::{Progress, RunOptions, RunRecord, RunSpec};
 use knee_scenario::{Scenario, ScenarioError, Set};
 use miette::{Result, miette};
 use rayon::prelude::*;

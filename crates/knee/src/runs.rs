@@ -2,7 +2,7 @@
 //! input, records go out on standard output.
 
 use crate::{hosts::OneHost, run::run_all};
-use knee_run::{CallRecord, HostError, HostErrorKind, RunRecord, RunSpec};
+use knee_model::{CallRecord, HostError, HostErrorKind, RunRecord, RunSpec};
 use miette::{IntoDiagnostic, Result, miette};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -24,7 +24,7 @@ pub type WithCalls = (RunRecord, Vec<Vec<CallRecord>>);
 pub struct Made {
     /// Record of each spec; or the first obstacle.
     pub records: std::result::Result<Vec<WithCalls>, HostError>,
-    /// What made them, see [`knee_run::Host::made_with`].
+    /// What made them, see [`knee_model::Host::made_with`].
     pub made_with: Vec<(String, String)>,
 }
 

@@ -1,8 +1,8 @@
 //! `knee sweep`.
 
 use crate::{COMMIT, JOBS, integer, made_by, output};
+use knee_model::Host;
 use knee_results::store::ResultWriter;
-use knee_run::Host;
 use knee_sim::Simulator;
 use knee_study::{DataSet, Plan, Slice, Study, StudyError, Wanted, Written};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};

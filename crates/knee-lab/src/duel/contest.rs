@@ -2,8 +2,8 @@
 
 use super::{Bout, Entrant, Plan, Solo, WrittenPath};
 use knee_cc::{Algorithm, Params};
+use knee_model::{RunRecord, RunSpec};
 use knee_results::metrics::Percentiles;
-use knee_run::{RunRecord, RunSpec};
 use knee_scenario::{Scenario, ScenarioError};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -289,7 +289,7 @@ impl Outcome {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use knee_run::NS_PER_S;
+    use knee_model::NS_PER_S;
 
     pub fn contest(entrants: &[&str], repeat: u32) -> Contest {
         Contest {

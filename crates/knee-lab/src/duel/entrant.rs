@@ -1,7 +1,7 @@
 //! An algorithm as it is written on a command line: `chd:qth=20ms`.
 
 use knee_cc::{Algorithm, ParamError, Params, algorithms, find};
-use knee_run::{Cc, KERNEL_PREFIX};
+use knee_model::{Cc, KERNEL_PREFIX};
 use knee_scenario::{nearest, units::clip};
 use std::path::Path;
 

@@ -18,6 +18,7 @@ pub use pair::{DuelSummary, duel_report, duel_text, write_duel};
 pub use path::{PACKET_BYTES, WrittenPath};
 pub use plan::{Bout, Plan, Solo};
 
+use knee_model::{NS_PER_MS, NS_PER_S};
 use knee_results::{
     metrics::Percentiles,
     parquet::{
@@ -27,7 +28,6 @@ use knee_results::{
     },
     store::{ResultWriter, StoreError},
 };
-use knee_run::{NS_PER_MS, NS_PER_S};
 use knee_scenario::units::show_queue;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! A path as it is written on a command line: `100mbit,40ms,1bdp`.
 
-use knee_run::QueueLimit;
+use knee_model::QueueLimit;
 use knee_scenario::units::{
     NS_PER_S, UnitError, clip, parse_ppm, parse_queue, parse_rate, parse_time, show_queue,
     show_rate, show_time,

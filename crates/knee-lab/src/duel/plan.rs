@@ -1,8 +1,8 @@
 //! What is run, and what is measured of it.
 
 use super::{Entrant, WrittenPath};
+use knee_model::{NS_PER_MS, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
 use knee_results::metrics::Metrics;
-use knee_run::{NS_PER_MS, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
 use knee_scenario::{
     Scenario, ScenarioError, Set,
     units::{show_queue, show_rate, show_time},
@@ -215,8 +215,8 @@ impl Solo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::testing::{self, MS, flow, record};
-    use knee_run::{FlowKind, QueueBin, QueueLimit, TcpSpec};
+    use knee_fixtures::{self as testing, MS, flow, record};
+    use knee_model::{FlowKind, QueueBin, QueueLimit, TcpSpec};
 
     const PLAN: Plan = Plan { duration_ns: 60 * NS_PER_S, repeat: 3, seed: 7 };
 

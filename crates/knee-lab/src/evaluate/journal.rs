@@ -5,8 +5,8 @@
 //! the host, the spec, the formulas.
 
 use super::criterion::Criterion;
+use knee_model::{Host, RunOptions, RunSpec};
 use knee_results::kept::{digest, running_program};
-use knee_run::{Host, RunOptions, RunSpec};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,

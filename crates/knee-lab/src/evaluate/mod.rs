@@ -20,7 +20,7 @@ use crate::{
     figure::ThreadsError,
     files::{self, FileError},
 };
-use knee_run::{HostError, RunRecord, RunSpec};
+use knee_model::{HostError, RunRecord, RunSpec};
 use knee_scenario::ScenarioError;
 use runs::{points, run_all, scenario};
 use serde::{Deserialize, Serialize};

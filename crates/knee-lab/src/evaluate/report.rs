@@ -6,13 +6,13 @@ use super::{
     judge::{Asked, CriterionVerdict, MeasuredAt, PointVerdict, Word},
 };
 use crate::figure::{Spread, number};
+use knee_model::{RunRecord, RunSpec};
 use knee_report::{
     chart::{Axis, Chart, Point as Mark, Series, Style},
     report::{Report, Section},
     run_report::run_charts,
     table::{Cell, Table, Tone},
 };
-use knee_run::{RunRecord, RunSpec};
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 impl Word {

@@ -11,7 +11,7 @@ use crate::{
     figure::{Part, combinations, longest_first, measure, work},
     files::text,
 };
-use knee_run::{Host, HostError, RunOptions, RunSpec};
+use knee_model::{Host, HostError, RunOptions, RunSpec};
 use knee_scenario::{Scenario, ScenarioError, Set};
 use std::{
     sync::atomic::{AtomicBool, Ordering},

@@ -1,6 +1,6 @@
 //! What varies between runs: axes, the values of each, and their combinations.
 
-use knee_run::Host;
+use knee_model::Host;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The cases of a figure: every combination of its axes' values, with the records of its runs.
 
 use super::description::Figure;
-use knee_run::{HostError, RunRecord, RunSpec};
+use knee_model::{HostError, RunRecord, RunSpec};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -98,7 +98,7 @@ impl Case {
         records: Vec<Result<RunRecord, String>>,
     ) -> Self {
         let values = values.iter().map(|v| (*v).to_owned()).collect();
-        let failed = |why| HostError::new(knee_run::HostErrorKind::TooSlow, why);
+        let failed = |why| HostError::new(knee_model::HostErrorKind::TooSlow, why);
         let records: Vec<_> =
             records.into_iter().map(|r| r.map(Arc::new).map_err(failed)).collect();
         let used = AtomicBool::default();

@@ -8,12 +8,12 @@ use super::{
     fluid::thinned,
     formula::Formulas,
 };
+use knee_model::{FlowRecord, FlowSample, RunRecord};
 use knee_report::{
     chart::{Axis, Chart, Point, Series, Style},
     table::Table,
 };
 use knee_results::metrics::{Metrics, Percentiles, is_named, is_tcp};
-use knee_run::{FlowRecord, FlowSample, RunRecord};
 use std::collections::BTreeMap;
 
 /// The charts of one plot of a figure.

@@ -10,8 +10,8 @@ use super::{
     language::engine,
 };
 use knee_fluid::{EbbCycle, Stability};
+use knee_model::{RunRecord, RunSpec};
 use knee_results::metrics::{Metrics, percentile};
-use knee_run::{RunRecord, RunSpec};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position, Scope};
 use std::{
     cell::Cell,
@@ -506,8 +506,9 @@ impl Formulas {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use knee_run::{
-        FlowKind, NS_PER_MS as MS, NS_PER_S, QueueBin, Transfer, Unfinished, Workload, testing,
+    use knee_fixtures as testing;
+    use knee_model::{
+        FlowKind, NS_PER_MS as MS, NS_PER_S, QueueBin, Transfer, Unfinished, Workload,
     };
 
     /// 4 s in bins of 1 s on 1 Mbit/s: a flow of CHD, one of NewReno, a probe, one flow of the

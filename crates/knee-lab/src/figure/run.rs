@@ -1,6 +1,6 @@
 //! Many runs on all threads.
 
-use knee_run::RunSpec;
+use knee_model::RunSpec;
 use std::{
     iter,
     sync::atomic::{AtomicUsize, Ordering},

@@ -16,6 +16,7 @@ use crate::{
     figure::{self, Case, Cases, Figure, Formulas, Part, Spread, ThreadsError, Unjudged, number},
     files::FileError,
 };
+use knee_model::{Host, HostError, RunOptions, RunRecord, RunSpec};
 use knee_report::{
     chart::Chart,
     report::{Report, Section},
@@ -26,7 +27,6 @@ use knee_results::{
     kept::KeptRuns,
     store::{ResultWriter, StoreError},
 };
-use knee_run::{Host, HostError, RunOptions, RunRecord, RunSpec};
 use knee_scenario::ScenarioError;
 use runs::{Made, Uses};
 use serde::Serialize;

@@ -338,7 +338,7 @@ mod tests {
             let flows = case.spec.flows.iter();
             flows
                 .map(|f| match &f.kind {
-                    knee_run::FlowKind::Tcp(tcp) => tcp.cc.name(),
+                    knee_model::FlowKind::Tcp(tcp) => tcp.cc.name(),
                     _ => String::new(),
                 })
                 .collect()

@@ -5,7 +5,7 @@ use crate::{
     figure::{Case, Cases, Figure, longest_first, work},
     files,
 };
-use knee_run::{HostError, RunRecord, RunSpec};
+use knee_model::{HostError, RunRecord, RunSpec};
 use knee_scenario::{Scenario, Set};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

@@ -225,7 +225,7 @@ mod tests {
         figure::tests::{formulas, record},
         reproduce::load,
     };
-    use knee_run::RunRecord;
+    use knee_model::RunRecord;
 
     /// A repetition whose window at the start is this many packets.
     fn window(pkts: u32) -> Result<RunRecord, String> {

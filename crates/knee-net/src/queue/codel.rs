@@ -7,23 +7,7 @@
 
 use super::{Taken, fifo::Fifo};
 use crate::Packet;
-use serde::{Deserialize, Serialize};
-
-/// Parameters of CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CoDel {
-    /// Standing delay that is accepted, ns.
-    pub target_ns: u64,
-    /// How long it may be more, ns: a round trip of most connections; more than 0.
-    pub interval_ns: u64,
-}
-
-impl Default for CoDel {
-    /// RFC 8289 section 4.4: 5 ms, 100 ms.
-    fn default() -> Self {
-        Self { target_ns: 5_000_000, interval_ns: 100_000_000 }
-    }
-}
+use knee_model::CoDel;
 
 /// State of one queue, by the names of RFC 8289 section 5.
 #[derive(Clone, Debug)]

@@ -1,18 +1,18 @@
 //! Drop-tail.
 
-use super::{Limit, fifo::Fifo};
+use super::{QueueLimit, fifo::Fifo};
 use crate::Packet;
 
 /// First in, first out; what would exceed the limit is dropped on arrival. The packet in
 /// transmission is the first.
 #[derive(Clone, Debug)]
 pub(super) struct DropTail<P> {
-    limit: Limit,
+    limit: QueueLimit,
     held: Fifo<P>,
 }
 
 impl<P: Packet> DropTail<P> {
-    pub(super) fn new(limit: Limit) -> Self {
+    pub(super) fn new(limit: QueueLimit) -> Self {
         Self { limit, held: Fifo::default() }
     }
 

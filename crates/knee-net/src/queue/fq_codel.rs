@@ -5,32 +5,10 @@
 //! that holds the most bytes. The hash is of the flow's key and of a draw from the run's seed, so
 //! that which flows collide differs from repetition to repetition, as it does from boot to boot.
 
-use super::{
-    Taken,
-    codel::{self, CoDel},
-    fifo::Fifo,
-};
-use crate::{Packet, Random, Ring};
-use serde::{Deserialize, Serialize};
+use super::{Taken, codel, fifo::Fifo};
+use crate::{Packet, Ring};
+use knee_model::{FqCoDel, Random};
 use std::cmp::Reverse;
-
-/// Parameters of FQ-CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FqCoDel {
-    /// Of each queue.
-    pub codel: CoDel,
-    /// What a queue may send in its turn, bytes; more than 0.
-    pub quantum_bytes: u32,
-    /// Number of queues; more than 0.
-    pub queues: u32,
-}
-
-impl Default for FqCoDel {
-    /// RFC 8290 section 5.2: CoDel's defaults, a quantum of 1514 bytes, 1024 queues.
-    fn default() -> Self {
-        Self { codel: CoDel::default(), quantum_bytes: 1514, queues: 1024 }
-    }
-}
 
 /// Which list a queue is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,40 +12,8 @@ use super::{
     Arrival, Verdict,
     red::{Average, Spread},
 };
-use crate::Random;
-use serde::{Deserialize, Serialize};
+use knee_model::{Fred, Random};
 use std::collections::HashMap;
-
-/// Parameters of FRED.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fred {
-    /// `min_th`: below this average nothing is signalled at random, packets.
-    pub min_pkts: u32,
-    /// `max_th`: from this average on nothing is accepted, packets; above `min_pkts`.
-    pub max_pkts: u32,
-    /// `w_q`, the weight of the present queue in the average; 0 < w <= 1.
-    pub weight: f64,
-    /// `max_p`, the probability at the upper threshold; 0 < p <= 1.
-    pub max_probability: f64,
-    /// `min_q`: so many packets each flow may hold without being signalled at random.
-    pub min_queue_pkts: u32,
-    /// Size of a typical packet, bytes: how long the average of an idle queue takes to fall.
-    pub packet_bytes: u32,
-}
-
-impl Default for Fred {
-    /// RED's, with `min_q` = 4, the paper's for large buffers (2 for small ones).
-    fn default() -> Self {
-        Self {
-            min_pkts: 5,
-            max_pkts: 15,
-            weight: 0.002,
-            max_probability: 0.02,
-            min_queue_pkts: 4,
-            packet_bytes: 1500,
-        }
-    }
-}
 
 /// A flow that holds packets.
 #[derive(Clone, Copy, Debug, Default)]

@@ -14,80 +14,12 @@ mod red;
 #[cfg(test)]
 mod tests;
 
-pub use codel::CoDel;
-pub use fq_codel::FqCoDel;
-pub use fred::Fred;
-pub use pie::Pie;
 pub(crate) use red::State as RedState;
-pub use red::{Red, Thresholds};
 
-use crate::{Ecn, Packet, Random, Ring};
+use crate::{Ecn, Packet, Ring};
 use drop_tail::DropTail;
 use fifo::Fifo;
-use serde::{Deserialize, Serialize};
-
-/// Limit of a queue. The packet in transmission counts, as in dummynet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Limit {
-    /// So many packets.
-    Packets(u32),
-    /// So many bytes of whole packets.
-    Bytes(u64),
-    /// A packet may join if no more than so many bytes are held before it: one packet more than
-    /// [`Self::Bytes`], as in dummynet.
-    BytesAndOne(u64),
-}
-
-impl Limit {
-    /// Whether a packet of `bytes` may join these others.
-    #[inline]
-    pub(crate) fn takes(self, held_pkts: usize, held_bytes: u64, bytes: u64) -> bool {
-        match self {
-            Self::Packets(limit) => held_pkts < limit as usize,
-            Self::Bytes(limit) => held_bytes + bytes <= limit,
-            Self::BytesAndOne(limit) => held_bytes <= limit,
-        }
-    }
-}
-
-/// How a queue is managed actively.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Aqm {
-    /// Which packets it signals congestion by.
-    pub discipline: Discipline,
-    /// It marks packets of ECN-capable transports where it would drop them (RFC 3168), as far as the
-    /// discipline's own source allows.
-    pub ecn: bool,
-}
-
-/// A discipline with its parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Discipline {
-    /// Random early detection.
-    Red(Red),
-    /// Flow random early drop.
-    Fred(Fred),
-    /// Controlled delay.
-    CoDel(CoDel),
-    /// Fair queues, each with CoDel.
-    FqCoDel(FqCoDel),
-    /// Proportional integral controller, enhanced.
-    Pie(Pie),
-}
-
-impl Discipline {
-    /// What people call it.
-    pub fn title(&self) -> &'static str {
-        match self {
-            Self::Red(Red { gentle: true, .. }) => "gentle RED",
-            Self::Red(_) => "RED",
-            Self::Fred(_) => "FRED",
-            Self::CoDel(_) => "CoDel",
-            Self::FqCoDel(_) => "FQ-CoDel",
-            Self::Pie(_) => "PIE",
-        }
-    }
-}
+use knee_model::{Aqm, Discipline, QueueLimit, Random};
 
 /// A queue of any discipline. See the module.
 #[derive(Clone, Debug)]
@@ -101,13 +33,13 @@ enum Kind<P> {
 
 impl<P: Packet> Queue<P> {
     /// An empty drop-tail queue.
-    pub fn drop_tail(limit: Limit) -> Self {
+    pub fn drop_tail(limit: QueueLimit) -> Self {
         Self(Kind::DropTail(DropTail::new(limit)))
     }
 
     /// An empty queue with `aqm` before a link of `rate_bps` bit/s, which RED needs to know for the
     /// time of a packet. It draws from `random`, which is its own.
-    pub fn managed(limit: Limit, aqm: &Aqm, rate_bps: u64, random: Random) -> Self {
+    pub fn managed(limit: QueueLimit, aqm: &Aqm, rate_bps: u64, random: Random) -> Self {
         let rule = match &aqm.discipline {
             Discipline::Red(red) => Rule::Red(red::State::new(red, rate_bps, random)),
             Discipline::Fred(fred) => Rule::Fred(fred::State::new(fred, rate_bps, random)),
@@ -224,7 +156,7 @@ pub(crate) enum Verdict {
 /// The frame of all disciplines but drop-tail.
 #[derive(Clone, Debug)]
 struct Managed<P> {
-    limit: Limit,
+    limit: QueueLimit,
     rule: Rule<P>,
     /// Waiting packets of all disciplines but FQ-CoDel, which has its own queues.
     fifo: Fifo<P>,

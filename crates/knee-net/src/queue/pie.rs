@@ -6,42 +6,7 @@
 //! the rate, which may change. The controller's timer is caught up with before each event.
 
 use super::{Arrival, Verdict, happens};
-use crate::Random;
-use serde::{Deserialize, Serialize};
-
-/// Parameters of PIE.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pie {
-    /// `QDELAY_REF`: the delay that it aims at, ns.
-    pub target_ns: u64,
-    /// `T_UPDATE`: how often the probability is computed, ns; more than 0.
-    pub update_ns: u64,
-    /// `MAX_BURST`: so long after a calm time nothing is signalled, ns.
-    pub burst_ns: u64,
-    /// Weight of the delay's distance from the target, 1/s.
-    pub alpha_per_s: f64,
-    /// Weight of the delay's change, 1/s.
-    pub beta_per_s: f64,
-    /// `mark_ecnth`: from this probability on packets are dropped even if they could be marked.
-    pub mark_limit: f64,
-    /// `MEAN_PKTSIZE`, bytes: a queue of no more than two such packets is left alone.
-    pub packet_bytes: u32,
-}
-
-impl Default for Pie {
-    /// RFC 8033: 15 ms, 15 ms, 150 ms, 1/8 and 5/4 Hz, marks below 0.1.
-    fn default() -> Self {
-        Self {
-            target_ns: 15_000_000,
-            update_ns: 15_000_000,
-            burst_ns: 150_000_000,
-            alpha_per_s: 0.125,
-            beta_per_s: 1.25,
-            mark_limit: 0.1,
-            packet_bytes: 1500,
-        }
-    }
-}
+use knee_model::{Pie, Random};
 
 /// Section 4.2: below each of these probabilities its change is divided by so much.
 const SCALES: [(f64, f64); 6] = [

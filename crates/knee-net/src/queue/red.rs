@@ -7,57 +7,7 @@
 //! could be marked, so that what does not react to marks is held back too.
 
 use super::{Arrival, Verdict, happens};
-use crate::Random;
-use serde::{Deserialize, Serialize};
-
-/// Bounds of the average queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Thresholds {
-    /// Packets; the average counts packets.
-    Packets {
-        /// Below this nothing is signalled.
-        min: u32,
-        /// From this on everything is dropped, or the gentle slope begins; above `min`.
-        max: u32,
-    },
-    /// Bytes; the average counts bytes.
-    Bytes {
-        /// As for packets.
-        min: u64,
-        /// As for packets.
-        max: u64,
-    },
-}
-
-/// Parameters of RED.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Red {
-    /// `min_th`, `max_th`.
-    pub thresholds: Thresholds,
-    /// `w_q`, the weight of the present queue in the average; 0 < w <= 1.
-    pub weight: f64,
-    /// `max_p`, the probability at the upper threshold; 0 < p <= 1.
-    pub max_probability: f64,
-    /// Above the upper threshold the probability rises on to 1 at twice that, instead of being 1 at
-    /// once.
-    pub gentle: bool,
-    /// Size of a typical packet, bytes: how long the average of an idle queue takes to fall, and a
-    /// full packet where thresholds are bytes.
-    pub packet_bytes: u32,
-}
-
-impl Default for Red {
-    /// The 1993 paper's: `w_q` = 0.002, `max_p` = 1/50, thresholds of 5 and 15 packets, not gentle.
-    fn default() -> Self {
-        Self {
-            thresholds: Thresholds::Packets { min: 5, max: 15 },
-            weight: 0.002,
-            max_probability: 0.02,
-            gentle: false,
-            packet_bytes: 1500,
-        }
-    }
-}
+use knee_model::{Random, Red, Thresholds};
 
 /// Time to transmit a packet of `bytes`, ns; at least 1.
 fn slot_ns(bytes: u32, rate_bps: u64) -> u64 {

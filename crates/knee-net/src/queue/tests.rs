@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Link, NEVER, Service};
+use knee_model::{CoDel, FqCoDel, Fred, Pie, Red, Thresholds};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -84,11 +85,11 @@ fn discipline() -> impl Strategy<Value = Discipline> {
     prop_oneof![red, fred, codel().prop_map(Discipline::CoDel), fq, pie]
 }
 
-fn limit() -> impl Strategy<Value = Limit> {
+fn limit() -> impl Strategy<Value = QueueLimit> {
     prop_oneof![
-        (1u32..20).prop_map(Limit::Packets),
-        (1500u64..20_000).prop_map(Limit::Bytes),
-        (0u64..20_000).prop_map(Limit::BytesAndOne)
+        (1u32..20).prop_map(QueueLimit::Packets),
+        (1500u64..20_000).prop_map(QueueLimit::Bytes),
+        (0u64..20_000).prop_map(QueueLimit::BytesAndOne)
     ]
 }
 
@@ -101,7 +102,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, u32, u32, bool)>> {
 /// A link with its books.
 struct Books {
     link: Link<P>,
-    limit: Limit,
+    limit: QueueLimit,
     arrived: u32,
     dropped: Vec<P>,
     left: Vec<(u64, P, u64)>,
@@ -118,9 +119,9 @@ impl Books {
         prop_assert_eq!(held.len(), self.link.held_pkts() as usize);
         let bytes: u64 = held.iter().map(|p| u64::from(p.bytes)).sum();
         match self.limit {
-            Limit::Packets(limit) => prop_assert!(held.len() <= limit as usize),
-            Limit::Bytes(limit) => prop_assert!(bytes <= limit),
-            Limit::BytesAndOne(limit) => prop_assert!(bytes <= limit + 1500),
+            QueueLimit::Packets(limit) => prop_assert!(held.len() <= limit as usize),
+            QueueLimit::Bytes(limit) => prop_assert!(bytes <= limit),
+            QueueLimit::BytesAndOne(limit) => prop_assert!(bytes <= limit + 1500),
         }
         let accounted = self.dropped.len() + self.left.len() + held.len();
         prop_assert_eq!(self.arrived as usize, accounted);
@@ -193,7 +194,7 @@ proptest! {
     fn fates_repeat(discipline in discipline(), seed in any::<u64>(), arrivals in arrivals()) {
         let aqm = Aqm { discipline, ecn: true };
         let fates = || {
-            let mut link = Link::behind(Queue::managed(Limit::Packets(20), &aqm, 10_000_000, Random::stream(seed, "queue", 0)), Service::constant(10_000_000));
+            let mut link = Link::behind(Queue::managed(QueueLimit::Packets(20), &aqm, 10_000_000, Random::stream(seed, "queue", 0)), Service::constant(10_000_000));
             let (mut now_ns, mut fates) = (0, Vec::new());
             for (number, (gap_ns, flow, bytes, capable)) in arrivals.iter().enumerate() {
                 now_ns += gap_ns;
@@ -217,9 +218,9 @@ proptest! {
 fn each_discipline_acts() {
     let fates = |discipline: Option<Discipline>, ecn| {
         let queue: Queue<P> = match discipline {
-            None => Queue::drop_tail(Limit::Packets(100)),
+            None => Queue::drop_tail(QueueLimit::Packets(100)),
             Some(discipline) => Queue::managed(
-                Limit::Packets(100),
+                QueueLimit::Packets(100),
                 &Aqm { discipline, ecn },
                 12_000_000,
                 Random::stream(1, "queue", 0),

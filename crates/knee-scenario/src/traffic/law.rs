@@ -4,7 +4,7 @@
 //! the bounded law. Functions of real numbers come from a library of our own choice rather than the
 //! system's, so that every machine draws the same.
 
-use knee_run::Random;
+use knee_model::Random;
 use libm::{erfc, exp, expm1, log, log1p};
 use std::f64::consts::SQRT_2;
 

@@ -9,7 +9,7 @@ mod law;
 
 pub(crate) use law::SizeLaw;
 
-use knee_run::{Drawn, FlowKind, FlowSpec, NS_PER_S, Ns, Random, TcpSpec, Workload, Write};
+use knee_model::{Drawn, FlowKind, FlowSpec, NS_PER_S, Ns, Random, TcpSpec, Workload, Write};
 use law::{exponential, uniform};
 use std::{ops::Range, sync::Arc};
 
@@ -173,7 +173,7 @@ fn connection(objects: Vec<Object>) -> Option<(Ns, Workload)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::testing;
+    use knee_fixtures as testing;
 
     const S: Ns = NS_PER_S;
 

@@ -2,7 +2,7 @@
 
 use super::tally::Tally;
 use knee_cc::{Ack, Conn, Controller, Event, OBSERVE_N, Params, State};
-use knee_run::{Call, CallRecord};
+use knee_model::{Call, CallRecord};
 
 /// An algorithm on one simulated connection.
 pub(super) struct Algorithm {

@@ -1,8 +1,8 @@
 //! Delivery rate samples (draft-ietf-ccwg-bbr-06, section 4.1.2), for algorithms of profile RATE.
 
 use knee_cc::Ack;
+use knee_model::NS_PER_US;
 use knee_net::Ring;
-use knee_run::NS_PER_US;
 
 /// What was known when a segment was last sent (section 4.1.2.3.1).
 #[derive(Clone, Copy, Default)]
@@ -118,7 +118,7 @@ impl DeliveryRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::NS_PER_MS;
+    use knee_model::NS_PER_MS;
 
     fn ack(delivered_pkts: u64) -> Ack {
         Ack { delivered_pkts, ..Ack::default() }

@@ -8,7 +8,7 @@ use super::{
     tcb::Tcb,
 };
 use knee_cc::Phase;
-use knee_run::{NS_PER_MS, NS_PER_US};
+use knee_model::{NS_PER_MS, NS_PER_US};
 
 /// A burst is what the rate sends in 1/1024 s, at least two packets.
 const PER_S: u64 = 1024;

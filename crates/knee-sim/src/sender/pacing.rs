@@ -1,6 +1,6 @@
 //! Pacing (draft-ietf-ccwg-bbr-06, section 5.6.2), for algorithms of profile RATE.
 
-use knee_run::NS_PER_S;
+use knee_model::NS_PER_S;
 
 /// Fractions of a nanosecond, so that no rate is rounded.
 const FRACTION_BITS: u32 = 16;
@@ -37,7 +37,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_run::NS_PER_MS;
+    use knee_model::NS_PER_MS;
 
     /// 1000 packets at a rate that does not divide a second leave within a nanosecond of where they
     /// should; what is late by itself restarts the schedule.

@@ -2,7 +2,7 @@
 //! ACK reveals a loss at the tail before the retransmission timer does.
 
 use crate::packet::{NONE, Sack};
-use knee_run::NS_PER_MS;
+use knee_model::NS_PER_MS;
 
 /// How long a receiver may delay the ACK of a lone segment (section 7.2, `TLP.max_ack_delay`).
 const MAX_ACK_DELAY_NS: u64 = 200 * NS_PER_MS;

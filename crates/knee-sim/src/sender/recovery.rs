@@ -22,12 +22,12 @@ pub(super) enum Recovery {
 }
 
 impl Recovery {
-    pub(super) fn new(kind: knee_run::Recovery) -> Self {
+    pub(super) fn new(kind: knee_model::Recovery) -> Self {
         match kind {
-            knee_run::Recovery::Sack => Self::Sack(Sack::new(false)),
-            knee_run::Recovery::Freebsd7 => Self::Sack(Sack::new(true)),
-            knee_run::Recovery::Newreno => Self::NewReno(NewReno::default()),
-            knee_run::Recovery::NewrenoPrr => Self::NewRenoPrr(NewRenoPrr::default()),
+            knee_model::Recovery::Sack => Self::Sack(Sack::new(false)),
+            knee_model::Recovery::Freebsd7 => Self::Sack(Sack::new(true)),
+            knee_model::Recovery::Newreno => Self::NewReno(NewReno::default()),
+            knee_model::Recovery::NewrenoPrr => Self::NewRenoPrr(NewRenoPrr::default()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! RTT estimate and retransmission timeout (RFC 6298), as in Linux where the RFC leaves room.
 
 use super::scoreboard::News;
-use knee_run::{NS_PER_MS, NS_PER_S, NS_PER_US, TcpOptions};
+use knee_model::{NS_PER_MS, NS_PER_S, NS_PER_US, TcpOptions};
 
 /// RTO before the first RTT sample (RFC 6298 section 2.1).
 const RTO_INITIAL_NS: u64 = NS_PER_S;

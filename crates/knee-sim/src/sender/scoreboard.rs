@@ -4,7 +4,7 @@
 use super::rack::Rack;
 use crate::packet::SackBlocks;
 use knee_net::Ring;
-use knee_run::prefetch;
+use knee_net::prefetch;
 
 /// One outstanding segment in eight bytes: when it was last sent, and flags.
 #[derive(Clone, Copy, Default)]

@@ -2,7 +2,7 @@
 //! packets, which 32 bits hold.
 
 use knee_cc::Conn;
-use knee_run::{Call, FlowCounters};
+use knee_model::{Call, FlowCounters};
 
 /// As in [`FlowCounters`].
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,8 +5,7 @@ use super::{
     rtt::RttEstimator, scoreboard::Scoreboard, tally::Tally, undo::Undo,
 };
 use knee_cc::{Conn, Params, Phase, Profile, SSTHRESH_INFINITE};
-use knee_net::Random;
-use knee_run::{NS_PER_US, TcpOptions};
+use knee_model::{NS_PER_US, Random, TcpOptions};
 
 /// Largest window the simulator lets an algorithm have.
 const CWND_MAX_PKTS: u32 = 1 << 30;

@@ -3,7 +3,7 @@
 mod board;
 
 use super::{probe::Probe, *};
-use knee_run::{
+use knee_model::{
     NS_PER_MS,
     Recovery::{Freebsd7, Newreno, NewrenoPrr, Sack},
 };
@@ -15,7 +15,7 @@ impl Transmit for Vec<u32> {
 }
 
 /// A bulk sender whose initial window is out, and the packets of it.
-fn sender(recovery: knee_run::Recovery, initial_window_pkts: u32) -> (Sender, Vec<u32>) {
+fn sender(recovery: knee_model::Recovery, initial_window_pkts: u32) -> (Sender, Vec<u32>) {
     let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
     let options = TcpOptions { recovery, initial_window_pkts, ..TcpOptions::default() };
     let mut sender = Sender::new(params, &options, 0, Random::stream(1, "test", 0), false, false);
@@ -47,7 +47,7 @@ impl Transmit for Wire {
 }
 
 /// As `sender`, ECN-capable, with a window of 20 and a trace.
-fn capable(recovery: knee_run::Recovery) -> (Sender, Wire) {
+fn capable(recovery: knee_model::Recovery) -> (Sender, Wire) {
     let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
     let options =
         TcpOptions { recovery, initial_window_pkts: 20, ecn: true, ..TcpOptions::default() };
@@ -91,7 +91,7 @@ fn an_echo_reduces_once_per_window() {
         sender.on_ack(200 * NS_PER_MS, echo(22), None, &mut out);
         assert_eq!((sender.tcb.phase(), sender.tcb.counters.ecn_reductions), (Phase::Cwr, 2));
         let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
-        use knee_run::Call::{Init, OnAck, OnEvent, OnRtt, Ssthresh};
+        use knee_model::Call::{Init, OnAck, OnEvent, OnRtt, Ssthresh};
         assert_eq!(calls[..3], [Init, OnRtt, Ssthresh]);
         assert_eq!(calls[3..22], [OnRtt; 19]);
         assert_eq!(calls[22..], [OnRtt, OnEvent, OnAck, OnRtt, Ssthresh]);
@@ -117,7 +117,7 @@ fn a_loss_joins_the_reduction_for_a_mark() {
         assert_eq!((c.ecn_reductions, c.loss_events), (1, 1));
         assert_eq!(sender.tcb.conn.ssthresh_pkts, 9);
         let trace = sender.take_trace();
-        let asked = trace.iter().filter(|c| c.call == knee_run::Call::Ssthresh).count();
+        let asked = trace.iter().filter(|c| c.call == knee_model::Call::Ssthresh).count();
         assert_eq!(asked, 1);
     }
 }
@@ -148,7 +148,7 @@ fn a_probe_does_not_reduce_a_reduced_window() {
     sender.on_ack(420 * NS_PER_MS, ack(21), None, &mut out);
     assert_eq!((sender.tcb.probe, sender.tcb.phase()), (None, Phase::Open));
     let trace = sender.take_trace();
-    assert_eq!(trace.iter().filter(|c| c.call == knee_run::Call::Ssthresh).count(), 1);
+    assert_eq!(trace.iter().filter(|c| c.call == knee_model::Call::Ssthresh).count(), 1);
 }
 
 /// A marked window was no mistake: what D-SACKs tell later does not bring it back.
@@ -192,7 +192,7 @@ fn an_algorithm_that_paces_is_obeyed() {
     assert_eq!(sender.tcb.conn.pacing_bytes_per_s, 402_403);
     assert_eq!(sender.pace_due_ns, 100 * NS_PER_MS + 3_598_383);
     let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
-    use knee_run::Call::{Init, OnAck, OnEvent};
+    use knee_model::Call::{Init, OnAck, OnEvent};
     assert_eq!(calls, [Init, OnAck, OnEvent]);
 }
 
@@ -218,7 +218,7 @@ fn an_algorithm_that_owns_its_window_keeps_it_in_recovery() {
     sender.on_ack(400 * NS_PER_MS, ack(10), None, &mut out);
     assert_eq!(sender.tcb.counters.loss_events, 1);
     let trace = sender.take_trace();
-    use knee_run::Call::{Init, OnAck, Ssthresh};
+    use knee_model::Call::{Init, OnAck, Ssthresh};
     let calls: Vec<_> = trace.iter().map(|c| c.call).collect();
     assert_eq!(calls, [Init, OnAck, OnAck, OnAck, Ssthresh, OnAck, OnAck]);
     let told: Vec<_> = trace.iter().map(|c| (c.before.phase, c.ack.lost_pkts)).collect();
@@ -264,7 +264,7 @@ fn timers_alone_may_come_between_two_reductions() {
     sender.on_ack(timeout_ns + 120 * NS_PER_MS, ack(1), Some(&sack), &mut out);
     assert_eq!(sender.tcb.phase(), Phase::Recovery);
     let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
-    use knee_run::Call::{Init, OnAck, Ssthresh};
+    use knee_model::Call::{Init, OnAck, Ssthresh};
     assert_eq!(calls, [Init, OnAck, OnAck, Ssthresh, Ssthresh, OnAck]);
 }
 
@@ -289,7 +289,7 @@ fn an_ack_may_end_a_recovery_and_begin_another() {
     sender.on_ack(back_ns, ack(5), Some(&sacking([(6, 9), (0, 0), (0, 0)])), &mut out);
     assert_eq!(sender.tcb.phase(), Phase::Recovery);
     let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
-    use knee_run::Call::{Init, OnAck, Ssthresh};
+    use knee_model::Call::{Init, OnAck, Ssthresh};
     assert_eq!(calls, [Init, OnAck, OnAck, Ssthresh, Ssthresh, OnAck]);
 }
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use knee_cc::{Params, algorithm};
-use knee_run::{
+use knee_model::{
     Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RecordSpec, Recovery, RunRecord,
     RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };

@@ -1,7 +1,7 @@
 //! Specs that the tests share. They need root and a TUN driver, and fail without.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use knee_run::{
+use knee_model::{
     Cc, FlowKind, FlowSpec, NS_PER_MS, Ns, PathSpec, QueueLimit, RealTime, RecordSpec, RunRecord,
     RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
@@ -88,7 +88,7 @@ pub fn run(spec: &RunSpec) -> RunRecord {
         let ended = c.delivered_pkts + c.duplicate_pkts + c.queue_drops_pkts;
         assert_eq!(c.sent_pkts, ended + c.random_losses_pkts + c.in_network_pkts, "{c:?}");
         assert_eq!(flow.samples.len(), bins);
-        let sum = |f: fn(&knee_run::FlowSample) -> u64| flow.samples.iter().map(f).sum::<u64>();
+        let sum = |f: fn(&knee_model::FlowSample) -> u64| flow.samples.iter().map(f).sum::<u64>();
         assert_eq!(sum(|s| s.delivered_bytes), c.delivered_bytes);
         assert_eq!(sum(|s| u64::from(s.sent_pkts)), c.sent_pkts);
         assert_eq!(sum(|s| u64::from(s.lost_pkts)), c.queue_drops_pkts + c.random_losses_pkts);

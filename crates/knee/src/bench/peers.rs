@@ -2,8 +2,8 @@
 
 use super::{queue, rate, time};
 use crate::{Format, integer, output};
+use knee_model::{NS_PER_MS, NS_PER_S, Ns, QueueLimit};
 use knee_report::table::Table;
-use knee_run::{NS_PER_MS, NS_PER_S, Ns, QueueLimit};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde::Serialize;
 use std::{

@@ -2,8 +2,8 @@
 
 use crate::{Format, hosts, output};
 use clap::{Subcommand, ValueEnum};
+use knee_model::{BurstLoss, PathSpec};
 use knee_report::table::Table;
-use knee_run::{BurstLoss, PathSpec};
 use knee_scenario::{
     Scenario, Set,
     units::{show_packets, show_queue, show_rate, show_time},

@@ -42,8 +42,7 @@ impl Duplicates {
 mod tests {
     use super::*;
     use knee_cc::Params;
-    use knee_net::Random;
-    use knee_run::TcpOptions;
+    use knee_model::{Random, TcpOptions};
 
     /// Of 5 outstanding, the first lost: 3 duplicates, then an ACK of 3. The hole and 2 that had arrived
     /// are covered, one remains above.

@@ -117,8 +117,7 @@ impl NewReno {
 mod tests {
     use super::*;
     use knee_cc::Params;
-    use knee_net::Random;
-    use knee_run::TcpOptions;
+    use knee_model::{Random, TcpOptions};
 
     /// A window of 20, all of it outstanding.
     fn tcb(limited_transmit: bool) -> Tcb {

@@ -169,8 +169,7 @@ impl NewRenoPrr {
 mod tests {
     use super::*;
     use knee_cc::Params;
-    use knee_net::Random;
-    use knee_run::TcpOptions;
+    use knee_model::{Random, TcpOptions};
 
     /// A window of 20, `outstanding_pkts` of it outstanding.
     fn tcb(outstanding_pkts: u32) -> Tcb {

@@ -7,8 +7,8 @@ use crate::{
         scoreboard::{News, Scoreboard},
     },
 };
+use knee_model::TcpOptions;
 use knee_net::NEVER;
-use knee_run::TcpOptions;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

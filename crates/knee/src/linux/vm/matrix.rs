@@ -6,8 +6,8 @@ use crate::{
 };
 use knee_cc::{Algorithm, algorithm, algorithms};
 use knee_conformance::transfer::{LOSS, SIZE_BYTES, Transferred, judge, spec};
+use knee_model::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec};
 use knee_report::table::{Table, Tone};
-use knee_run::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec};
 use knee_vm::{KernelChoice, Vm, kernels::list};
 use miette::{Result, miette};
 use std::{fmt::Write as _, process::ExitCode};

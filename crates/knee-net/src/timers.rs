@@ -1,7 +1,7 @@
 //! The timers of a run's flows, which are one source of events.
 
-use crate::Ns;
-use knee_net::NEVER;
+use crate::NEVER;
+use knee_model::Ns;
 use std::{
     cmp::{Ordering, Reverse},
     collections::BinaryHeap,
@@ -245,7 +245,7 @@ impl<T: Copy + Ord> Timers<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_net::Random;
+    use knee_model::Random;
     use std::collections::BTreeSet;
 
     /// What comes up and is due, of a timer that is to be due at these times from these times on.

@@ -1,10 +1,11 @@
 //! The one loop: carries out what is due on a path and at its ends.
 
 use crate::{
-    Brief, Direction, End, Gone, LazyTimer, Ns, Numbered, Path, RunSpec,
+    Brief, Direction, End, Gone, LazyTimer, Numbered, Path,
     path::{Answer, Back, Source},
     timers::Timers,
 };
+use knee_model::{Ns, RunSpec};
 
 /// How many places ahead of an arrival the memory of its flow is asked for, and then what that points to.
 const FAR: usize = 12;
@@ -166,13 +167,13 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         self.path.gets_back(at_ns, answer)
     }
 
-    /// A timer of `flow` that is due once, at `due_ns` ([`knee_net::NEVER`]: it is not).
+    /// A timer of `flow` that is due once, at `due_ns` ([`crate::NEVER`]: it is not).
     pub fn set_timer(&mut self, due_ns: Ns, flow: u32, timer: T) {
         self.timers.push(due_ns, flow, timer);
         self.path.set_timers(self.timers.next_ns());
     }
 
-    /// The lazy timer of `flow` is due at `due_ns` ([`knee_net::NEVER`]: it is not).
+    /// The lazy timer of `flow` is due at `due_ns` ([`crate::NEVER`]: it is not).
     #[inline(always)]
     pub fn arm(&mut self, lazy: &mut LazyTimer, due_ns: Ns, flow: u32, timer: T) {
         if self.timers.arm(lazy, due_ns, flow, timer) {

@@ -10,12 +10,6 @@ const LATEST_MS: u64 = 1_000_000_000;
 /// Most opportunities of one millisecond.
 const MOST_AT_ONCE: u64 = 1_000_000;
 
-/// Bytes that a delivery opportunity carries: a packet of [`DeliveryTrace::PACKET_BYTES`] with the
-/// header of a TUN device.
-pub(crate) const OPPORTUNITY_BYTES: u64 = 1504;
-/// What every packet needs of it beside itself.
-pub(crate) const TUN_HEADER_BYTES: u64 = 4;
-
 /// Times at which a link can deliver a packet, repeated for ever (mahimahi's `mm-link`).
 ///
 /// Each line of the file is a time in milliseconds, in order; a time that appears n times is
@@ -65,8 +59,12 @@ impl TraceError {
 }
 
 impl DeliveryTrace {
+    /// Bytes that an opportunity carries: a packet of [`Self::PACKET_BYTES`] with the header of a TUN device.
+    pub const OPPORTUNITY_BYTES: u64 = 1504;
+    /// Bytes of an opportunity that each packet needs in addition to its own.
+    pub const TUN_HEADER_BYTES: u64 = 4;
     /// Size of a packet that fills an opportunity.
-    pub const PACKET_BYTES: u64 = OPPORTUNITY_BYTES - TUN_HEADER_BYTES;
+    pub const PACKET_BYTES: u64 = Self::OPPORTUNITY_BYTES - Self::TUN_HEADER_BYTES;
 
     /// The trace that a file's `text` is.
     ///
@@ -145,23 +143,23 @@ impl DeliveryTrace {
     }
 
     /// Different times in it.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.instants.len()
     }
 
     /// The time at `place` within the trace.
-    pub(crate) fn time_ns(&self, place: usize) -> u64 {
+    pub fn time_ns(&self, place: usize) -> u64 {
         self.instants[place].0
     }
 
     /// Opportunities at `place`.
-    pub(crate) fn count(&self, place: usize) -> u64 {
+    pub fn count(&self, place: usize) -> u64 {
         let end = self.instants.get(place + 1).map_or(self.opportunities, |(_, before)| *before);
         end - self.instants[place].1
     }
 
     /// The first place later than `time_ns` within the trace; none in it: its length.
-    pub(crate) fn after(&self, time_ns: u64) -> usize {
+    pub fn after(&self, time_ns: u64) -> usize {
         self.instants.partition_point(|(at_ns, _)| *at_ns <= time_ns)
     }
 

@@ -1,11 +1,13 @@
 //! A run in virtual time: its flows, from their starts to their records.
 
 use crate::{
-    Brief, Direction, End, Ends, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec,
-    FlowTotals, Gone, LazyTimer, Network, Ns, Numbered, Path, Progress, RunRecord, RunSpec,
-    TcpSpec, UdpFlow, Write, close_last_bin, drive, prefetch,
+    Brief, Direction, End, Ends, Gone, LazyTimer, NEVER, Network, Numbered, Packet, Path, UdpFlow,
+    close_last_bin, drive, prefetch,
 };
-use knee_net::{NEVER, Packet};
+use knee_model::{
+    FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals, Ns, Progress, RunRecord,
+    RunSpec, TcpSpec, Write,
+};
 use std::ops::Deref;
 
 /// Both ends of a flow with feedback, in virtual time.

@@ -1,7 +1,7 @@
 //! Data on their round, kept as small as can be: there is one of them for each packet in flight.
 
 use super::Numbered;
-use knee_net::Ecn;
+use crate::Ecn;
 
 /// What the receiver of a packet of data needs to know of it, in 8 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Brief {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_net::Packet;
+    use crate::Packet;
 
     #[derive(Clone, Default)]
     struct Data(u32, u32, Ecn, bool);

@@ -1,7 +1,7 @@
 //! A flow without feedback in virtual time.
 
-use crate::{DelayStats, Emission, FlowCounters, FlowKind, FlowRecord, FlowSpec, Ns};
-use knee_net::NEVER;
+use crate::{Emission, NEVER};
+use knee_model::{DelayStats, FlowCounters, FlowKind, FlowRecord, Ns};
 
 /// Source and sink of a UDP flow or a probe.
 #[derive(Clone, Debug)]
@@ -70,20 +70,5 @@ impl UdpFlow {
     /// `record` with what this flow measured.
     pub fn finish(self, record: FlowRecord) -> FlowRecord {
         FlowRecord { probe_delays: self.delays, one_way_delay: self.delay, ..record }
-    }
-}
-
-impl FlowRecord {
-    /// Of flow `flow` that started at `start_ns` in a run of `duration_ns`: what the spec says.
-    pub fn of(flow: &FlowSpec, start_ns: Ns, duration_ns: Ns) -> Self {
-        Self {
-            name: flow.name.clone(),
-            kind: flow.kind.name(),
-            observes: flow.kind.observes(),
-            source: flow.drawn.as_ref().map_or_else(String::new, |d| d.source.to_string()),
-            start_ns,
-            stop_ns: flow.stop_ns.map_or(duration_ns, |stop_ns| stop_ns.min(duration_ns)),
-            ..Self::default()
-        }
     }
 }

@@ -4,13 +4,16 @@ mod brief;
 mod hop;
 mod port;
 
-use crate::{
-    FlowCounters, FlowKind, Ns, PacketEvent, PathSpec, QueueRecord, ReverseLink, RunSpec, prefetch,
-};
 pub use brief::Brief;
+
+use crate::{
+    Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Ring, Schedule, Service, Timetable,
+    prefetch,
+};
 use hop::{Hop, Server, Station, bursts, in_burst};
-use knee_net::{
-    Bursts, DelayLine, Jitter, Link, Loss, NEVER, Packet, Ring, Schedule, Steps, Timetable,
+use knee_model::{
+    FlowCounters, FlowKind, Ns, PacketEvent, PathQueues, PathSpec, QueueRecord, ReverseLink,
+    RunSpec, Steps,
 };
 use port::Port;
 use std::collections::{BTreeMap, VecDeque};
@@ -299,15 +302,6 @@ struct Links<P> {
     reverse_passed_ns: Ns,
     /// The least time between an event inside and what it lets out.
     least_delay_ns: Ns,
-}
-
-/// What the queues of a path did.
-#[derive(Debug, Default)]
-pub struct PathQueues {
-    /// Those of the hops, in order.
-    pub hops: Vec<QueueRecord>,
-    /// That of the reverse link; none where no flow sends its data there.
-    pub reverse: Option<QueueRecord>,
 }
 
 /// Hop number `hop`. A function of the fields, not of the path: the others stay free.
@@ -842,7 +836,7 @@ impl<P: Numbered> Links<P> {
         let mut schedule = Schedule::new(later_sources + of_hop * (path.hops.len() - 1));
         schedule.set(BINS, if bin_ns > 0 { bin_ns } else { NEVER });
         let reverse = |link: &ReverseLink| {
-            let (service, limit) = (link.rate().service(), link.queue);
+            let (service, limit) = (Service::of(&link.rate()), link.queue);
             Box::new(Station::new(match foresight.reverse {
                 true => Server::Times(Timetable::new(service, limit, bin_ns > 0)),
                 false => Server::Holds(Link::new(service, limit)),

@@ -1,10 +1,13 @@
 //! A hop: random loss, a queue, the link behind it, and the way from there to the path's end.
 
 use super::{Gone, Numbered};
-use crate::{HopSpec, Ns, PacketEvent, PacketLog, PathSpec, QueueBin, QueueRecord, RunSpec};
-use knee_net::{
-    BurstLoss, Bursts, DelayLine, Discipline, Ecn, Jitter, Link, Loss, NEVER, Overtaking, Packet,
-    Queue, Random, Steps, Timetable,
+use crate::{
+    Bursts, DelayLine, Ecn, Jitter, Link, Loss, NEVER, Overtaking, Packet, Queue, Service,
+    Timetable,
+};
+use knee_model::{
+    BurstLoss, Discipline, HopSpec, Ns, PacketEvent, PacketLog, PathSpec, QueueBin, QueueRecord,
+    Random, RunSpec, Steps,
 };
 use std::collections::VecDeque;
 
@@ -238,7 +241,7 @@ impl<P: Numbered> Hop<P> {
         let marked = path.hops.iter().flat_map(|hop| &hop.aqm).any(|aqm| aqm.ecn);
         let sees = foresees && !marked && !spec.record.queue_log;
         let timetable = || {
-            let service = hop.rate().service();
+            let service = Service::of(&hop.rate());
             Timetable::new(service, hop.queue, spec.record.bin_ns > 0)
         };
         let server = match hop.aqm.as_ref().map(|aqm| &aqm.discipline) {
@@ -247,7 +250,7 @@ impl<P: Numbered> Hop<P> {
                 let (mean_bps, random) = (mean_bps(spec, hop), queue_random(spec, number));
                 Server::Times(timetable().with_red(red, mean_bps, random))
             }
-            _ => Server::Holds(Link::behind(queue(spec, hop, number), hop.rate().service())),
+            _ => Server::Holds(Link::behind(queue(spec, hop, number), Service::of(&hop.rate()))),
         };
         Self {
             station: Station::new(server),

@@ -1,7 +1,7 @@
 //! Where a flow's packets enter the path, and what became of them there.
 
-use crate::{Direction, FlowCounters, Ns, PacketEvent, RunSpec};
-use knee_net::{Jitter, Random};
+use crate::{Direction, Jitter};
+use knee_model::{FlowCounters, Ns, PacketEvent, Random, RunSpec};
 
 /// Packets of one kind, data or ACKs, that did not get through.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,11 +1,11 @@
 //! Hand-made runs for tests.
 
-use crate::{
+use knee_cc::Params;
+use knee_model::{
     Cc, DelayedAck, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, PathSpec,
     QueueBin, QueueLimit, QueueRecord, ReceiverConduct, RecordSpec, Recovery, RunRecord, RunSpec,
     TcpOptions, TcpSpec, Transport, Workload,
 };
-use knee_cc::Params;
 
 /// Nanoseconds in a millisecond.
 pub const MS: u64 = NS_PER_MS;

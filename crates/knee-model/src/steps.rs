@@ -1,6 +1,7 @@
 //! A value that changes at given times.
 
-use crate::NEVER;
+/// The time of a change that never comes.
+const NEVER: u64 = u64::MAX;
 
 /// A value over time: one at first, others from given times on.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! What a run measured.
 
-use crate::{DelayStats, Ns, PathQueues, RunSpec};
+use crate::{DelayStats, FlowSpec, Ns, RunSpec};
 use knee_cc::{
     Call, CallRecord, Conn, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B, NOTE_ROUND,
     OBSERVE_N,
@@ -53,6 +53,15 @@ impl RunRecord {
             flow.observes = of.kind.observes();
         }
     }
+}
+
+/// Records of the queues of a path.
+#[derive(Debug, Default)]
+pub struct PathQueues {
+    /// Queues of the hops, in order.
+    pub hops: Vec<QueueRecord>,
+    /// Queue of the reverse link; none where no flow sends its data there.
+    pub reverse: Option<QueueRecord>,
 }
 
 /// What a run in real time says of itself.
@@ -142,6 +151,19 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
+    /// The record of `flow`, started at `start_ns` in a run of `duration_ns`, before anything is measured.
+    pub fn of(flow: &FlowSpec, start_ns: Ns, duration_ns: Ns) -> Self {
+        Self {
+            name: flow.name.clone(),
+            kind: flow.kind.name(),
+            observes: flow.kind.observes(),
+            source: flow.drawn.as_ref().map_or_else(String::new, |d| d.source.to_string()),
+            start_ns,
+            stop_ns: flow.stop_ns.map_or(duration_ns, |stop_ns| stop_ns.min(duration_ns)),
+            ..Self::default()
+        }
+    }
+
     /// What the time series has of bin `bin`.
     pub fn sample(&self, bin: usize) -> Option<&FlowSample> {
         self.samples.get(bin.checked_sub(self.first_bin as usize)?)

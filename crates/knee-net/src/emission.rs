@@ -1,6 +1,6 @@
 //! When a source without feedback sends.
 
-use crate::{FlowKind, NS_PER_S, Ns};
+use knee_model::{FlowKind, NS_PER_S, Ns};
 
 /// Times of the packets of a UDP source or a probe. The rate may change in steps; each step begins
 /// with a packet.
