@@ -8,6 +8,7 @@
 #   sanitize   the unsafe blocks under AddressSanitizer and LeakSanitizer
 #   calls      calls of every algorithm in C, fuzzed for KNEE_NIGHTLY_SECONDS / 6 each
 #   read       what Knee reads, fuzzed for KNEE_NIGHTLY_SECONDS each, else 3600; what it learns stays for the next night
+#   properties every property test with KNEE_NIGHTLY_SEEDS new seeds, else 4; a failure names its seed
 #   soak       a million connections through the kernel, and 24 simulated days
 #   papers     every claim on Linux in virtual time and over QUIC, three repetitions each, or as many as it takes to
 #              judge it; an interrupted one goes on
@@ -18,7 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=$(realpath -m "${CARGO_TARGET_DIR:-target}")/nightly
 seconds=${KNEE_NIGHTLY_SECONDS:-3600}
 steps=("$@")
-[[ ${#steps[@]} -gt 0 ]] || steps=(prove sanitize calls read soak papers)
+[[ ${#steps[@]} -gt 0 ]] || steps=(prove sanitize calls read properties soak papers)
 
 prove() {
 	scripts/install-packages.sh frama-c-base why3 z3
@@ -32,6 +33,20 @@ calls() {
 read_() {
 	scripts/install-packages.sh gcc libc6-dev libfuzzer-19-dev
 	KNEE_FUZZ_SECONDS=$seconds scripts/fuzz.sh read
+}
+# In CI these tests draw the same cases each time (.cargo/config.toml).
+properties() {
+	local seed
+	local -a crates
+	mapfile -t crates < <(grep -lE '^proptest\b' crates/*/Cargo.toml | sed -E 's|crates/(.*)/Cargo.toml|--package=\1|')
+	for _ in $(seq "${KNEE_NIGHTLY_SEEDS:-4}"); do
+		seed=$(od -An -N8 -tu8 /dev/urandom | tr -d ' ')
+		echo "seed $seed"
+		PROPTEST_RNG_SEED=$seed cargo test --locked --quiet --no-fail-fast "${crates[@]}" || {
+			echo "again: PROPTEST_RNG_SEED=$seed cargo test --no-fail-fast ${crates[*]}"
+			return 1
+		}
+	done
 }
 soak() { scripts/soak.sh; }
 papers() {
@@ -56,9 +71,9 @@ more_repetitions() {
 
 for step in "${steps[@]}"; do
 	case $step in
-	prove | sanitize | calls | read | soak | papers) ;;
+	prove | sanitize | calls | read | properties | soak | papers) ;;
 	*)
-		sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
+		sed -n '2,17s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac

@@ -152,18 +152,16 @@ impl PathSpec {
         self.hops_of(route).iter().skip(1).map(|hop| hop.delay_ns).sum()
     }
 
-    /// Least and largest round-trip time of an empty path, access delays and those between
-    /// bottlenecks aside.
+    /// Bounds of the round-trip time of an empty path without jitter, access delays and delays between
+    /// hops: the sums of the lowest and of the highest delays of both directions. The two need not apply
+    /// at the same time: a packet can meet the forward delay before a step and the reverse delay after it.
     pub fn rtt_range_ns(&self) -> (Ns, Ns) {
-        let of = |first: Ns, steps: &[(Ns, Ns)], at_ns: Ns| {
-            steps.iter().take_while(|(from_ns, _)| *from_ns <= at_ns).last().map_or(first, |s| s.1)
+        let range = |first: Ns, steps: &[(Ns, Ns)]| {
+            steps.iter().fold((first, first), |(least, most), (_, ns)| (least.min(*ns), most.max(*ns)))
         };
-        let changes = self.delay_forward_steps.iter().chain(&self.delay_reverse_steps);
-        let rtts = [0].into_iter().chain(changes.map(|(at_ns, _)| *at_ns)).map(|at_ns| {
-            of(self.delay_forward_ns, &self.delay_forward_steps, at_ns)
-                + of(self.delay_reverse_ns, &self.delay_reverse_steps, at_ns)
-        });
-        rtts.fold((Ns::MAX, 0), |(least, largest), rtt| (least.min(rtt), largest.max(rtt)))
+        let forward = range(self.delay_forward_ns, &self.delay_forward_steps);
+        let reverse = range(self.delay_reverse_ns, &self.delay_reverse_steps);
+        (forward.0 + reverse.0, forward.1 + reverse.1)
     }
 
     /// A path over one drop-tail hop of `rate_bps`, otherwise as [`PathSpec::over`].
@@ -645,5 +643,18 @@ mod tests {
         assert_eq!(times(&transfers(Some(5))), [(0, 9), (5, 9), (10, 9), (15, 9)]);
         let writes = [(0, 3), (7, 1)].map(|(after_ns, bytes)| Write { after_ns, bytes });
         assert_eq!(times(&Workload::Writes(writes.into())), [(0, 3), (7, 1)]);
+    }
+
+    #[test]
+    fn a_packet_may_meet_delays_of_different_times() {
+        let path = PathSpec {
+            delay_forward_steps: vec![(3, 15), (9, 7)],
+            delay_reverse_steps: vec![(4, 1), (5, 50)],
+            ..PathSpec::symmetric(1_000_000, 50, QueueLimit::Packets(1))
+        };
+        assert_eq!((path.delay_forward_ns, path.delay_reverse_ns), (25, 25));
+        assert_eq!(path.rtt_range_ns(), (7 + 1, 25 + 50));
+        let constant = PathSpec::symmetric(1_000_000, 51, QueueLimit::Packets(1));
+        assert_eq!(constant.rtt_range_ns(), (51, 51));
     }
 }

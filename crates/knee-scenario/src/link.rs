@@ -72,14 +72,14 @@ pub(super) fn delay_steps(
     Ok([forward, reverse])
 }
 
-/// Refuses a path that has no delay at some time.
+/// Refuses a path on which a packet could meet no delay in either direction.
 pub(super) fn always_some_delay(section: &Section, path: &PathSpec) -> Result<(), Fault> {
     if path.rtt_range_ns().0 > 0 {
         return Ok(());
     }
     let keys = ["rtt_steps", "delay_forward_steps", "delay_reverse_steps"];
     let key = keys.into_iter().find(|key| section.has(key)).unwrap_or("rtt");
-    let what = ": at some time the path would have no delay at all";
+    let what = ": both delays would be 0, one after the other or at once, and a packet may meet both";
     Err(section.fault(key, what, "make one of the two ways longer than 0"))
 }
 

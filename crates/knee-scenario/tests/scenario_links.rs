@@ -67,7 +67,7 @@ fn the_two_ways_change_by_themselves() {
          delay_reverse_steps = [[\"2s\", \"5ms\"], [\"3s\", \"25ms\"]]",
     );
     assert_eq!(path.delay_forward_steps, [(S, 0), (3 * S, 50 * MS)]);
-    // 30, 0 + 20, 0 + 5, 50 + 25.
+    // The lowest delays are 0 and 5 ms, the highest 50 and 25 ms.
     assert_eq!(path.rtt_range_ns(), (5 * MS, 75 * MS));
     assert!(!path.falls_reorder);
 }
@@ -224,7 +224,7 @@ fn contradictions_and_gaps_are_refused() {
         ),
         (
             &plain("rtt_steps = [[\"2s\", \"0ms\"]]"),
-            "path.rtt_steps: at some time the path would have no delay at all",
+            "path.rtt_steps: both delays would be 0, one after the other or at once",
             "longer than 0",
         ),
         (

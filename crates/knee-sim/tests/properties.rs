@@ -11,7 +11,7 @@ use knee_run::{
     ReverseLink, Route, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Varying, Workload,
 };
 use knee_sim::{Stepped, run_event_by_event};
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::RngSeed};
 use std::{collections::VecDeque, sync::Arc};
 
 /// Uniform in the logarithm: short and long, slow and fast alike.
@@ -313,6 +313,13 @@ fn routed_spec() -> impl Strategy<Value = RunSpec> {
 /// `cases` cases; a failure prints its input whole, so nothing is kept in files.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// A run of the tests repeats the last one: cargo sets PROPTEST_RNG_SEED (`.cargo/config.toml`).
+#[test]
+fn the_seed_is_fixed() {
+    let seed = ProptestConfig::default().rng_seed;
+    assert!(matches!(seed, RngSeed::Fixed(_)), "PROPTEST_RNG_SEED is not set: use cargo test");
 }
 
 type Outcome = Result<(), TestCaseError>;
@@ -933,6 +940,25 @@ proptest! {
 /// Long enough for any transfer of these tests: hundreds of losses, each with a timeout backed off
 /// to its limit of 60 s a few times.
 const LONG_ENOUGH_NS: Ns = 20_000 * S;
+
+/// Both delays change while a packet is on its way: it has the lower one in both directions, which
+/// applied at no time together.
+#[test]
+fn a_packet_meets_the_old_forward_and_the_new_reverse_delay() {
+    let path = PathSpec {
+        delay_forward_ns: 10 * MS,
+        delay_reverse_ns: 30 * MS,
+        delay_forward_steps: vec![(2 * MS, 30 * MS)],
+        delay_reverse_steps: vec![(2 * MS, 10 * MS)],
+        ..common::ten_mbit(10)
+    };
+    let transfer = common::newreno(common::transfer(1), common::options(Recovery::Sack));
+    let spec = common::spec(path, S, vec![transfer]);
+    let record = run(&spec);
+    check(&spec, &record).expect("sound");
+    let rtts: Vec<i64> = record.flows[0].trace.iter().map(|call| call.ack.rtt_us.into()).collect();
+    assert!(rtts.contains(&21_200), "1.2 ms of transmission and 10 ms in each direction: {rtts:?}");
+}
 
 proptest! {
     #![proptest_config(config(2000))]
