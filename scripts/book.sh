@@ -13,8 +13,8 @@ scripts/install-packages.sh jq
 if [[ $# -gt 0 ]]; then
 	knee=$1
 else
-	cargo build --release --locked --quiet -p knee --no-default-features
-	knee=$target/release/knee
+	cargo build --profile quick --locked --quiet -p knee --no-default-features
+	knee=$target/quick/knee
 fi
 mdbook=$target/tools/bin/mdbook
 [[ -x $mdbook ]] || cargo install mdbook --version 0.5.4 --locked --quiet --debug \

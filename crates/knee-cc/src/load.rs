@@ -215,7 +215,7 @@ mod built {
     }
 
     fn no_room(file: &str, e: &io::Error) -> LoadError {
-        let help = "the folder for temporary files (TMPDIR) needs room, and leave to write";
+        let help = "the folder for temporary files (TMPDIR) needs free space and write permission";
         LoadError::new(format!("{file}: cannot compile it: {e}"), help)
     }
 

@@ -143,7 +143,7 @@ pub(super) fn queues_take_every_packet<'a>(
             let packet = show_size(bytes);
             let (kind, name) = (if flow.route.reverse { "ACK" } else { "packet" }, &flow.name);
             let queue = show_queue(queue);
-            let what = format!(" = {queue} takes no {kind} of flow {name}, which are {packet}");
+            let what = format!(" = {queue} is smaller than one {kind} of flow {name} ({packet})");
             let remedy = format!("write at least \"{packet}\"");
             return Err(tables.get(number).unwrap_or(section).fault("queue", &what, remedy));
         }

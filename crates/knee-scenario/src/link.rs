@@ -193,6 +193,6 @@ pub(super) fn reverse_takes_every_packet<'a>(
     let Some(flow) = flows.find(|flow| largest(flow) > limit) else { return Ok(()) };
     let (kind, size) =
         (if flow.route.reverse { "packet" } else { "ACK" }, show_size(largest(flow)));
-    let what = format!(" takes no {kind} of flow {}, which are {size}", flow.name);
+    let what = format!(" is smaller than one {kind} of flow {} ({size})", flow.name);
     Err(section.fault("reverse_queue", &what, format!("write at least \"{size}\"")))
 }

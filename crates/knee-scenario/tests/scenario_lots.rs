@@ -146,12 +146,12 @@ fn what_makes_no_sense_is_refused() {
         // Queues too small for what passes them.
         (
             text("", "tcp = { packet = \"9001B\" }"),
-            "path.hop.1.queue = 9kB takes no packet of flow newreno-1",
+            "path.hop.1.queue = 9kB is smaller than one packet of flow newreno-1",
             "at least \"9001B\"",
         ),
         (
             one("reverse_rate = \"1mbit\"\nreverse_queue = \"1000B\"", "direction = \"reverse\""),
-            "path.reverse_queue takes no packet of flow newreno-1",
+            "path.reverse_queue is smaller than one packet of flow newreno-1",
             "at least \"1500B\"",
         ),
     ] {

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     given: Given,
     /// Two or three hosts, separated by commas; the others are compared with the first
-    /// [default: sim and the next of the list]
+    /// [default: sim,kernel; in a build without the kernel: sim,quic]
     #[arg(long, alias = "hosts", value_delimiter = ',', value_parser = Named)]
     host: Vec<AnyHost>,
     /// Write the table, and a report with the hosts' curves in one chart, to this new folder

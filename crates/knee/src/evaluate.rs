@@ -32,10 +32,10 @@ pub(crate) struct Args {
     /// Algorithms, with parameters if needed: chd, chd:qth=20ms:qmin=5ms
     #[arg(value_name = "NAME", value_parser = Entrant::parse, required_unless_present = "all")]
     names: Vec<Entrant>,
-    /// All algorithms, each with its defaults; with --quick, held against the record
+    /// All algorithms, each with its defaults; with --quick, compared with the expected verdicts
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// The algorithms that it is held against, separated by commas
+    /// Baseline algorithms, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = Entrant::parse, default_value = "cubic,newreno")]
     against: Vec<Entrant>,
     /// Only these criteria, separated by commas
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     /// Set this in all runs, as in knee run: --only cellular --set path.rate_trace=/data/my.down
-    #[arg(long = "set", value_name = "PATH=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     #[command(flatten)]
     on: OneHost,

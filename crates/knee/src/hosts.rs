@@ -59,8 +59,7 @@ pub(crate) struct OneHost {
 /// How runs are made, whatever they are.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Jobs {
-    /// Number of runs at once; default: one per core, in real time as many as this machine can run on
-    /// time
+    /// Number of runs at once; default: one per core; real-time hosts: as many as run without delay
     #[arg(long = "jobs", value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
     pub(crate) asked: Option<usize>,
     /// Kernel of --host vm: debian:6.12 or the like (`knee vm kernels` lists them), or a bzImage as

@@ -20,8 +20,7 @@ pub(crate) struct Args {
     /// The paper, or all
     #[arg(value_parser = papers())]
     paper: String,
-    /// The short form: only the claims for which a few runs are enough, with just those runs; minutes
-    /// on real TCP
+    /// Judge only claims that need few runs, and make only those runs
     #[arg(long)]
     short: bool,
     /// Only this figure and its claims
@@ -34,7 +33,7 @@ pub(crate) struct Args {
     /// Also the runs that the paper's files leave out on a host: readings of the paper that no claim uses
     #[arg(long)]
     all_values: bool,
-    /// Number of repetitions, in place of the scenarios' own
+    /// Number of repetitions (overrides the scenarios)
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
     #[command(flatten)]
@@ -72,8 +71,9 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
         [] => None,
         [all] if all == "all" => Some(Vec::new()),
         _ if papers.len() > 1 => {
-            let help = "name the paper in place of `all`; of all papers, --claim all";
-            return Err(miette!(help = help, "--claim: claims of one paper are asked for"));
+            let help =
+                "name one paper instead of `all`; for every claim of all papers, --claim all";
+            return Err(miette!(help = help, "--claim needs one paper"));
         }
         named => Some(named.to_vec()),
     };

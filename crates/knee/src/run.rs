@@ -48,17 +48,17 @@ Values of it are changed by path, [[flow]] tables being counted from 0:
 pub(crate) struct Given {
     /// The scenario: a TOML file (`knee run --help` shows one)
     scenario: PathBuf,
-    /// Seed of the first repetition, in place of the scenario's; the next ones count up from it
+    /// Seed of the first repetition (overrides the scenario); the next ones count up from it
     #[arg(long, value_name = "N", value_parser = integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
     seed: Option<u64>,
-    /// Number of repetitions, in place of the scenario's
+    /// Number of repetitions (overrides the scenario)
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
     /// An algorithm of your own, in a C file: flows may have its name as `cc`; may be repeated
     #[arg(long, value_name = "FILE", value_parser = own)]
     algorithm: Vec<Algorithm>,
     /// Override a value of the scenario, as in path.rate=5mbit; may be repeated
-    #[arg(long, value_name = "PATH=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
 

@@ -104,7 +104,7 @@ enum What {
         /// Measure, such as goodput_bps (docs/sweep.md lists them)
         #[arg(long, value_name = "METRIC")]
         value: String,
-        /// Flow whose measure it is, in place of the run's
+        /// Flow whose metric it is (default: the run's metric)
         #[arg(long, value_name = "NAME")]
         flow: Option<String>,
         /// Axis whose values are the series of a chart

@@ -86,12 +86,12 @@ struct Up {
     /// The scenario, as for `knee run`
     scenario: PathBuf,
     /// Override a value of the scenario, as in path.rate=5mbit; may be repeated
-    #[arg(long, value_name = "PATH=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Name, for several paths at once: 1 to 32 of a-z, 0-9, - and _
     #[arg(long = "as", value_name = "NAME", default_value = shell::DEFAULT_NAME)]
     name: String,
-    /// Seed of losses and jitter, in place of the scenario's
+    /// Seed of losses and jitter (overrides the scenario)
     #[arg(long, value_name = "N", value_parser = crate::integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
     seed: Option<u64>,
     /// Write all packets to this new file for Wireshark (pcapng); complete after `down`

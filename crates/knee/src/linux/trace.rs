@@ -89,7 +89,7 @@ pub(crate) fn trace(args: &Args) -> Result<ExitCode> {
         Some(Some("parquet")) => true,
         _ => {
             let help = "choose a name that ends in .parquet or .csv";
-            return Err(miette!(help = help, "--out does not tell the type of file"));
+            return Err(miette!(help = help, "cannot tell the file type from --out"));
         }
     };
     let stop = Arc::new(AtomicBool::new(false));
