@@ -370,7 +370,8 @@ impl Lists {
         let known = command(&mut known)?;
         let mirror = known.lines().find_map(|line| line.strip_prefix("Debian Debian main "));
         let mirror = mirror.ok_or_else(|| {
-            let why = "the system's package lists name no mirror of Debian, so there is none for sid";
+            let why =
+                "the system's package lists name no mirror of Debian, so there is none for sid";
             unavailable(why, "on Debian, `apt-get update` as root gets the lists")
         })?;
         let source = folder.join("sid.list");
