@@ -275,15 +275,14 @@ fn the_first_packet_after_a_pause_is_an_event() {
             let run = ["run", "pauses.toml", "--host", "vm", "--trace", "--kernel", kernel];
             succeeds(knee(&place, &[&run[..], &["--out", &out]].concat()));
             succeeds(knee(&place, &["replay", &out]));
-            let mut starts = Vec::new();
+            let mut starts = 0;
             read_trace(&place.path(&format!("{out}/trace.parquet")), |row| {
                 if (row.call.call, row.call.event) == (Call::OnEvent, Event::TxStart as u32) {
-                    starts.push(row.call.before.now_us);
+                    starts += 1;
                 }
             })
             .unwrap();
-            // One for each write but the first, which may come before the connection is there.
-            starts.len()
+            starts
         });
         assert!(counts[0] >= 3 && counts[0] == counts[1], "{algorithm}: {counts:?}");
     }

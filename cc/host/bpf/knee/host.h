@@ -22,9 +22,9 @@
  * plain C in classic.c and rate.c, of which one is compiled with the algorithm included, and in
  * knee/programs.h, which both share.
  *
- * The loader, and nothing else, changes three parts of an object: the name that the kernel registers
- * (start of .struct_ops.link), the parameters (.rodata.knee), which it has validated with the native
- * build's table, and the relocation that sets cwnd_event_tx_start.
+ * The loader, and nothing else, changes three parts of an object: the name that the kernel
+ * registers (start of .struct_ops.link), the parameters (.rodata.knee), which it has validated with
+ * the native build's table, and the relocation that sets cwnd_event_tx_start.
  */
 #ifndef KNEE_HOST_H
 #define KNEE_HOST_H

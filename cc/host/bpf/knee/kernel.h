@@ -107,8 +107,8 @@ enum knee_tcp_ca_event {
 #define KNEE_TCP_CONG_NON_RESTRICTED 1U
 
 /*
- * Members are matched by name. A loader finds `name` and `cwnd_event_tx_start` in the object by their
- * place, the beginning. It removes the latter for kernels without it.
+ * Members are matched by name. A loader finds `name` and `cwnd_event_tx_start` in the object by
+ * their place, the beginning. It removes the latter for kernels without it.
  */
 struct tcp_congestion_ops {
 	char name[16];
@@ -123,8 +123,8 @@ struct tcp_congestion_ops {
 	u32 (*undo_cwnd)(struct sock *sk);
 };
 
-/* The kernel's type where it has this member, as in Linux 7.2: CA_EVENT_TX_START is then no event of
- * cwnd_event. The part of a name behind ___ tells types of one name in the kernel apart. */
+/* The kernel's type where it has this member, as in Linux 7.2: CA_EVENT_TX_START is then no event
+ * of cwnd_event. The part of a name behind ___ tells types of one name in the kernel apart. */
 struct tcp_congestion_ops___tx_start {
 	void (*cwnd_event_tx_start)(struct sock *sk);
 } KNEE_CORE;
