@@ -10,7 +10,10 @@ use knee_cc::{Algorithm, Call, Params, Profile, algorithm, algorithms};
 use knee_kernel::{
     Error, Loaded, PIN_DIR, Variant, list, load, measure, persist, unload, unpersist,
 };
-use libbpf_rs::MapCore;
+use libbpf_rs::{
+    MapCore,
+    btf::{Btf, types::Struct},
+};
 use rustix::{
     net::sockopt,
     process::{Gid, Uid},
@@ -374,8 +377,16 @@ fn an_exported_object_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("chd.bpf.o");
         let params = Params::new(of("chd"), [("qth", 20_000)]).unwrap();
-        knee_kernel::export(&params, &name, &path).unwrap();
-        let error = knee_kernel::export(&params, &name, &path).unwrap_err().to_string();
+        let types = Btf::from_vmlinux().unwrap();
+        let ops = types.type_by_name::<Struct<'_>>("tcp_congestion_ops").unwrap();
+        let has_tx_start = ops.iter().any(|m| m.name.is_some_and(|n| n == "cwnd_event_tx_start"));
+        // libbpf takes the event's own program only where the kernel has a place for it.
+        let with = folder.path().join("with.o");
+        knee_kernel::export(&params, &unique("tx"), &with, true).unwrap();
+        let open = libbpf_rs::ObjectBuilder::default().open_file(&with).unwrap();
+        assert_eq!(open.load().is_ok(), has_tx_start);
+        knee_kernel::export(&params, &name, &path, false).unwrap();
+        let error = knee_kernel::export(&params, &name, &path, false).unwrap_err().to_string();
         assert!(error.contains("remove it, or give another name"), "{error}");
         let bytes = fs::read(&path).unwrap();
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).to_str().unwrap();
