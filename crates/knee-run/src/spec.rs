@@ -157,7 +157,9 @@ impl PathSpec {
     /// at the same time: a packet can meet the forward delay before a step and the reverse delay after it.
     pub fn rtt_range_ns(&self) -> (Ns, Ns) {
         let range = |first: Ns, steps: &[(Ns, Ns)]| {
-            steps.iter().fold((first, first), |(least, most), (_, ns)| (least.min(*ns), most.max(*ns)))
+            steps
+                .iter()
+                .fold((first, first), |(least, most), (_, ns)| (least.min(*ns), most.max(*ns)))
         };
         let forward = range(self.delay_forward_ns, &self.delay_forward_steps);
         let reverse = range(self.delay_reverse_ns, &self.delay_reverse_steps);

@@ -79,7 +79,8 @@ pub(super) fn always_some_delay(section: &Section, path: &PathSpec) -> Result<()
     }
     let keys = ["rtt_steps", "delay_forward_steps", "delay_reverse_steps"];
     let key = keys.into_iter().find(|key| section.has(key)).unwrap_or("rtt");
-    let what = ": both delays would be 0, one after the other or at once, and a packet may meet both";
+    let what =
+        ": both delays would be 0, one after the other or at once, and a packet may meet both";
     Err(section.fault(key, what, "make one of the two ways longer than 0"))
 }
 
