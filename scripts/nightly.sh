@@ -9,6 +9,7 @@
 #   calls      calls of every algorithm in C, fuzzed for KNEE_NIGHTLY_SECONDS / 6 each
 #   read       what Knee reads, fuzzed for KNEE_NIGHTLY_SECONDS each, else 3600; what it learns stays for the next night
 #   properties every property test with KNEE_NIGHTLY_SEEDS new seeds, else 4; a failure names its seed
+#   measured   tests that measure rates and delays of the kernel host in real time: on an idle machine
 #   soak       a million connections through the kernel, and 24 simulated days
 #   papers     every claim on Linux in virtual time and over QUIC, three repetitions each, or as many as it takes to
 #              judge it; an interrupted one goes on
@@ -19,7 +20,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=$(realpath -m "${CARGO_TARGET_DIR:-target}")/nightly
 seconds=${KNEE_NIGHTLY_SECONDS:-3600}
 steps=("$@")
-[[ ${#steps[@]} -gt 0 ]] || steps=(prove sanitize calls read properties soak papers)
+[[ ${#steps[@]} -gt 0 ]] || steps=(prove sanitize calls read properties measured soak papers)
 
 prove() {
 	scripts/install-packages.sh frama-c-base why3 z3
@@ -48,6 +49,12 @@ properties() {
 		}
 	done
 }
+measured() {
+	local -a only=(--ignored --test-threads=1 --skip traces_until_it_is_killed)
+	cargo test --locked --quiet -p knee-testbed --tests -- "${only[@]}"
+	cargo test --locked --quiet -p knee-kernel --test kernel -- "${only[@]}"
+	cargo test --locked --quiet -p knee --test kernel_host -- "${only[@]}"
+}
 soak() { scripts/soak.sh; }
 papers() {
 	scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-config make jq \
@@ -71,9 +78,9 @@ more_repetitions() {
 
 for step in "${steps[@]}"; do
 	case $step in
-	prove | sanitize | calls | read | properties | soak | papers) ;;
+	prove | sanitize | calls | read | properties | measured | soak | papers) ;;
 	*)
-		sed -n '2,17s/^# \{0,1\}//p' "$0" >&2
+		sed -n '2,18s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac

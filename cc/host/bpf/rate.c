@@ -44,8 +44,7 @@ __attribute__((noinline)) int knee_decide(struct knee_frame *f)
 	return 0;
 }
 
-/* The kernel's type since Linux 6.10; before, cong_control has the arguments (sk, sample). The part
- * of a name behind ___ tells types of one name in the kernel apart. */
+/* The kernel's type since Linux 6.10; before, cong_control has the arguments (sk, sample). */
 struct tcp_congestion_ops___since_6_10 {
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *sample);
 } KNEE_CORE;

@@ -19,6 +19,11 @@ pub const NAME_MAX_BYTES: usize = 15;
 /// Sections of an object that are changed before it is loaded (`cc/host/bpf/knee/host.h`).
 const PARAMS_SECTION: &str = ".rodata.knee";
 const OPS_SECTION: &str = ".struct_ops.link";
+/// What fills the operations with programs: entries of an offset and a symbol, 8 bytes each.
+const OPS_RELOCATIONS: &str = ".rel.struct_ops.link";
+const RELOCATION_BYTES: usize = 16;
+/// Place of `cwnd_event_tx_start` in the operations (`cc/host/bpf/knee/kernel.h`).
+const TX_START_AT: u64 = 16;
 /// Name of the map that the parameters become.
 pub(crate) const PARAMS_MAP: &str = PARAMS_SECTION;
 /// Name of the map that `knee_seed` becomes (`cc/host/bpf/knee/programs.h`).
@@ -101,8 +106,9 @@ pub fn give_compiled(algorithm: Algorithm, object: Vec<u8>) {
     }
 }
 
-/// The object of the algorithm, complete: what is loaded, and what is exported.
-pub(crate) fn build(params: &Params, name: &str) -> Result<Vec<u8>, Error> {
+/// The object of the algorithm, complete: for loading and for exporting. `tx_start`: for a kernel whose
+/// `tcp_congestion_ops` has `cwnd_event_tx_start`; libbpf refuses the member where the kernel lacks it.
+pub(crate) fn build(params: &Params, name: &str, tx_start: bool) -> Result<Vec<u8>, Error> {
     check_name(name)?;
     let mut bytes = compiled(params.algorithm())?;
     let words: Vec<u8> = params.words().iter().flat_map(|w| w.to_le_bytes()).collect();
@@ -110,18 +116,39 @@ pub(crate) fn build(params: &Params, name: &str) -> Result<Vec<u8>, Error> {
     padded[..name.len()].copy_from_slice(name.as_bytes());
     put(&mut bytes, PARAMS_SECTION, ALGORITHM_BYTES, &words);
     put(&mut bytes, OPS_SECTION, 0, &padded);
+    if !tx_start {
+        leave_out_tx_start(&mut bytes);
+    }
     Ok(bytes)
+}
+
+/// Overwrites the relocation of `cwnd_event_tx_start` with another one, which may be there twice. Its
+/// program is optional: without the relocation nothing loads it.
+fn leave_out_tx_start(bytes: &mut [u8]) {
+    let (start, size) = place(bytes, OPS_RELOCATIONS);
+    let (all, _) = bytes[start..start + size].as_chunks_mut::<RELOCATION_BYTES>();
+    let is_tx_start =
+        |entry: &[u8; RELOCATION_BYTES]| entry.starts_with(&TX_START_AT.to_le_bytes());
+    let other = *all.iter().find(|entry| !is_tx_start(entry)).expect("the shim has other programs");
+    let entry = all.iter_mut().find(|entry| is_tx_start(entry));
+    *entry.expect("the shim sets cwnd_event_tx_start") = other;
 }
 
 /// Overwrites part of a section. The objects are made with the shim that is part of this program: what
 /// is amiss is its defect.
 fn put(bytes: &mut [u8], section: &str, at: usize, new: &[u8]) {
-    let file = object::File::parse(&*bytes).expect("an object is an ELF file");
+    let (start, size) = place(bytes, section);
+    assert!(at + new.len() <= size, "the shim and the table disagree on {section}");
+    let start = start + at;
+    bytes[start..start + new.len()].copy_from_slice(new);
+}
+
+/// Start and size of a section in the file.
+fn place(bytes: &[u8], section: &str) -> (usize, usize) {
+    let file = object::File::parse(bytes).expect("an object is an ELF file");
     let range = file.section_by_name(section).and_then(|s| s.file_range());
     let (start, size) = range.expect("the shim makes the section");
-    assert!(at + new.len() <= size as usize, "the shim and the table disagree on {section}");
-    let start = start as usize + at;
-    bytes[start..start + new.len()].copy_from_slice(new);
+    (start as usize, size as usize)
 }
 
 /// Algorithm and parameter words in the value of a [`PARAMS_MAP`].
@@ -134,12 +161,14 @@ pub(crate) fn decode(value: &[u8]) -> Option<(String, Vec<u32>)> {
 }
 
 /// Writes an object that `bpftool struct_ops register FILE DIR` loads on a machine without Knee,
-/// under `name` and with these parameters.
+/// under `name` and with these parameters. Without `tx_start` it loads on any kernel, but on one that
+/// delivers `TX_START` through `cwnd_event_tx_start` (Linux 7.2) the algorithm misses that event; with it,
+/// it loads only there.
 ///
 /// # Errors
 /// An impossible name; a file that exists or cannot be written.
-pub fn export(params: &Params, name: &str, path: &Path) -> Result<(), Error> {
-    let bytes = build(params, name)?;
+pub fn export(params: &Params, name: &str, path: &Path, tx_start: bool) -> Result<(), Error> {
+    let bytes = build(params, name, tx_start)?;
     let fail = |source: std::io::Error| {
         let help = match source.kind() {
             std::io::ErrorKind::AlreadyExists => Some("remove it, or give another name"),

@@ -110,7 +110,8 @@ pub struct Variant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
     /// Name in the contract: `init`, `on_rtt` (profile CLASSIC only), `on_ack`, `ssthresh`,
-    /// `on_event`, `undo`.
+    /// `on_event`, `undo`; or `on_tx_start`, which is `on_event` where the kernel has a callback of its own
+    /// for `TX_START`.
     pub name: String,
     /// Counted calls.
     pub calls: u64,
@@ -149,11 +150,12 @@ fn available() -> Result<String, Error> {
 /// [`Error::Name`], [`Error::Taken`], [`Error::Privileges`], [`Error::Refused`] by the kernel, or
 /// [`Error::Kernel`] if it does not tell its types.
 pub fn load(params: &Params, name: &str) -> Result<Loaded, Error> {
-    let bytes = build(params, name)?;
+    let layout = Layout::of_kernel()?;
+    let bytes = build(params, name, layout.has_tx_start)?;
     if available()?.split_whitespace().any(|taken| taken == name) {
         return Err(Error::Taken(name.to_owned()));
     }
-    let linked = Layout::of_kernel()?.has_links;
+    let linked = layout.has_links;
     let what = || format!("loading {} as `{name}`", params.algorithm().name());
     let object = with_log(what, || {
         let mut object = ObjectBuilder::default().name(name)?.open_memory(&bytes)?;
@@ -370,6 +372,7 @@ fn permitted() -> Result<(), Error> {
 /// What the kernel's types tell of variants: offsets are in the value of a struct_ops map, bytes.
 struct Layout {
     has_links: bool,
+    has_tx_start: bool,
     type_id: u32,
     /// References to the map beside those of open descriptors.
     refcnt: usize,
@@ -380,9 +383,11 @@ struct Layout {
     programs: Vec<usize>,
 }
 
-/// Members of `struct tcp_congestion_ops` that the shim fills.
+/// Members of `struct tcp_congestion_ops` that the shim fills on every kernel.
 const OPS: [&str; 7] =
     ["init", "pkts_acked", "cong_avoid", "cong_control", "ssthresh", "cwnd_event", "undo_cwnd"];
+/// One more, on kernels that deliver `CA_EVENT_TX_START` through it instead of `cwnd_event` (Linux 7.2).
+const TX_START: &str = "cwnd_event_tx_start";
 
 impl Layout {
     /// Of the running kernel, read once: it takes milliseconds, and stays as it is.
@@ -420,9 +425,13 @@ impl Layout {
         for member in OPS {
             programs.push(data + at(&ops, member)?);
         }
+        let tx_start = at(&ops, TX_START).ok();
+        programs.extend(tx_start.map(|at| data + at));
+        let has_tx_start = tx_start.is_some();
         let type_id = value.type_id().into();
         let has_links = has_links(btf);
-        Ok(Self { has_links, type_id, refcnt, state, name: data + at(&ops, "name")?, programs })
+        let name = data + at(&ops, "name")?;
+        Ok(Self { has_links, has_tx_start, type_id, refcnt, state, name, programs })
     }
 
     /// The variant whose operations are this map; none if it is not Knee's, or just went away.

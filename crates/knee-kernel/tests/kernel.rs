@@ -10,7 +10,10 @@ use knee_cc::{Algorithm, Call, Params, Profile, algorithm, algorithms};
 use knee_kernel::{
     Error, Loaded, PIN_DIR, Variant, list, load, measure, persist, unload, unpersist,
 };
-use libbpf_rs::MapCore;
+use libbpf_rs::{
+    MapCore,
+    btf::{Btf, types::Struct},
+};
 use rustix::{
     net::sockopt,
     process::{Gid, Uid},
@@ -104,9 +107,20 @@ fn every_algorithm_loads_in_variants_side_by_side_and_carries_bytes() {
     }
 }
 
-/// The kernel counts every call, and none takes long.
 #[test]
 fn calls_and_their_time_are_counted() {
+    count_calls(f64::INFINITY);
+}
+
+/// None takes long.
+#[test]
+#[ignore = "measured in real time, on an idle machine: scripts/nightly.sh measured"]
+fn calls_are_short() {
+    count_calls(5000.0);
+}
+
+/// The kernel counts every call; at an ACK none takes longer than `most_ns` on average.
+fn count_calls(most_ns: f64) {
     for a in algorithms() {
         let name = unique(&a.name()[..2]);
         machine(&[&name], || {
@@ -121,7 +135,19 @@ fn calls_and_their_time_are_counted() {
                         bytes.write(&mut stream, 1 << 20);
                     }
                 });
-                let measured = measure(Duration::from_millis(250));
+                // As long as it takes for so many calls.
+                let many = |measured: &Vec<Variant>| {
+                    let calls =
+                        measured.iter().filter(|v| v.name == name).flat_map(|v| &v.callbacks);
+                    calls.filter(|c| c.name == Call::OnAck.name()).any(|c| c.calls > 100)
+                };
+                let mut ms = [250, 1000, 4000, 16_000].into_iter();
+                let measured = loop {
+                    let measured = measure(Duration::from_millis(ms.next().unwrap_or(0)));
+                    if ms.len() == 0 || measured.as_ref().map_or(true, many) {
+                        break measured;
+                    }
+                };
                 stop.store(true, Relaxed);
                 measured.unwrap()
             });
@@ -139,8 +165,8 @@ fn calls_and_their_time_are_counted() {
             let of = |call: Call| mine.callbacks.iter().find(|c| c.name == call.name()).unwrap();
             let every_ack = of(Call::of_every_ack(a.profile()));
             assert!(every_ack.calls > 100 && of(Call::OnAck).calls > 100, "{mine:?}");
-            // A coarse bound: the machine may be busy.
-            assert!(every_ack.ns_per_call().unwrap() < 5000.0, "{mine:?}");
+            let ns = every_ack.ns_per_call().unwrap();
+            assert!(0.0 < ns && ns < most_ns, "{mine:?}");
             drop(stream);
             arrived.join().unwrap();
         });
@@ -183,10 +209,11 @@ fn nothing_is_lost(a: Algorithm) {
     });
 }
 
-/// Parameters reach the programs: HD that backs off for sure at 2 ms of queue never fills 16 ms.
+/// HD that backs off for sure at 2 ms of queue never fills 16 ms.
 #[test]
-fn parameters_decide_what_the_kernel_does() {
-    steadily(timid_hd);
+#[ignore = "measured in real time, on an idle machine: scripts/nightly.sh measured"]
+fn a_timid_hd_has_a_short_queue() {
+    despite_skips(timid_hd);
 }
 
 fn timid_hd() {
@@ -374,8 +401,16 @@ fn an_exported_object_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("chd.bpf.o");
         let params = Params::new(of("chd"), [("qth", 20_000)]).unwrap();
-        knee_kernel::export(&params, &name, &path).unwrap();
-        let error = knee_kernel::export(&params, &name, &path).unwrap_err().to_string();
+        let types = Btf::from_vmlinux().unwrap();
+        let ops = types.type_by_name::<Struct<'_>>("tcp_congestion_ops").unwrap();
+        let has_tx_start = ops.iter().any(|m| m.name.is_some_and(|n| n == "cwnd_event_tx_start"));
+        // libbpf takes the event's own program only where the kernel has a place for it.
+        let with = folder.path().join("with.o");
+        knee_kernel::export(&params, &unique("tx"), &with, true).unwrap();
+        let open = libbpf_rs::ObjectBuilder::default().open_file(&with).unwrap();
+        assert_eq!(open.load().is_ok(), has_tx_start);
+        knee_kernel::export(&params, &name, &path, false).unwrap();
+        let error = knee_kernel::export(&params, &name, &path, false).unwrap_err().to_string();
         assert!(error.contains("remove it, or give another name"), "{error}");
         let bytes = fs::read(&path).unwrap();
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).to_str().unwrap();

@@ -9,9 +9,10 @@ use object::{
 };
 use std::fs;
 
-/// The programs that the shim makes, one per call of the contract that the kernel knows; `on_rtt`
-/// not in profile RATE.
-const PROGRAMS: [&str; 6] = ["init", "on_rtt", "on_ack", "ssthresh", "on_event", "undo"];
+/// The programs that the shim makes, one per call of the contract that the kernel knows and one for
+/// `TX_START` where that is a call of its own; `on_rtt` not in profile RATE.
+const PROGRAMS: [&str; 7] =
+    ["init", "on_rtt", "on_ack", "ssthresh", "on_event", "on_tx_start", "undo"];
 /// What the shim stores: the licence, the operations, the parameters, the seed, and for a tracer what it
 /// wants and its ring.
 const DATA_SECTIONS: [&str; 6] =
@@ -22,7 +23,7 @@ fn check(algorithm: Algorithm) -> usize {
     let name = algorithm.name();
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("object");
-    knee_kernel::export(&Params::defaults(algorithm), "test", &path).expect("exported");
+    knee_kernel::export(&Params::defaults(algorithm), "test", &path, true).expect("exported");
     let bytes = fs::read(&path).expect("the object");
     let object = ElfFile64::<Endianness>::parse(&*bytes).expect("an ELF file");
     assert_eq!(object.elf_header().e_machine.get(object.endian()), elf::EM_BPF);

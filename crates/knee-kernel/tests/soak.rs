@@ -41,7 +41,7 @@ const SERVERS: [&str; 4] = ["127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0", "127.0.
 const CONCURRENT: u32 = 200;
 const CONCURRENT_BYTES: u32 = 256 << 10;
 /// All traffic is done by then, of so many connections.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(600);
 /// No end of a connection waits longer for the other, however busy the machine is.
 const WAIT: Duration = Duration::from_secs(120);
 /// Each variant is replaced once at least, however fast the connections are.
@@ -401,7 +401,7 @@ fn open_descriptors() -> usize {
 
 #[test]
 fn thousands_of_connections_while_variants_come_and_go() {
-    steadily(soak);
+    despite_skips(soak);
 }
 
 fn soak() {

@@ -97,12 +97,10 @@ fn every_call_is_the_native_one(a: Algorithm) {
         assert_eq!(tracer.dropped().unwrap(), 0);
         traced.same();
         assert_eq!(traced.replays.len(), 2, "two connections");
-        // Profile RATE has one call for an ACK.
-        let least = if is_rate { 250 } else { 500 };
         for (socket, replay) in &traced.replays {
             assert_eq!(socket.remote.ip(), "10.77.2.1".parse::<IpAddr>().unwrap());
             assert!(!replay.joined && replay.gaps == 0, "{replay:?}");
-            assert!(replay.compared == replay.calls && replay.calls > least, "{replay:?}");
+            assert!(replay.compared == replay.calls && replay.calls > 100, "{replay:?}");
         }
         assert_eq!(traced.count(Call::Init), 2);
         println!(
@@ -155,6 +153,30 @@ fn every_call_is_the_native_one(a: Algorithm) {
             let mut state = *c.state.bytes();
             state[1] ^= 1;
             c.state = state.into();
+        });
+    });
+}
+
+/// HD that backs off for sure at 2 ms of queue: calls that the defaults would answer differently.
+#[test]
+fn parameters_decide_what_the_kernel_does() {
+    despite_skips(|| {
+        let name = unique("param");
+        machine(&[&name], || {
+            let hd = knee_cc::algorithm("hd").unwrap();
+            let given = [("qmin", 1000), ("qth", 2000), ("pmax", 1_000_000), ("qmax", 1_000_000)];
+            let _loaded = load(&Params::new(hd, given).unwrap(), &name).unwrap();
+            let mut tracer = Tracer::start(&[&name], ANY, RING_BYTES).unwrap();
+            let (far, _router) = bottleneck();
+            let (to, arrived) = far.run(|| receiver("10.77.2.1:0"));
+            send(to, &name, 3 << 20);
+            arrived.join().unwrap();
+            let traced = Traced::of(&mut tracer);
+            run("ip link del s0");
+            traced.same();
+            let mut defaults = Replay::new(Params::defaults(hd));
+            traced.calls.values().flatten().for_each(|call| defaults.call(call, 0));
+            assert!(defaults.differences > 0, "{defaults:?}");
         });
     });
 }
@@ -344,5 +366,6 @@ fn what_cannot_be_traced_is_named() {
 }
 
 fn acknowledged(stream: &TcpStream) -> bool {
-    tcp_info(stream).tcpi_unacked == 0
+    let info = tcp_info(stream);
+    info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0
 }

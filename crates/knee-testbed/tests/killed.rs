@@ -5,9 +5,12 @@
 mod common;
 
 use common::{S, bulk, spec, ten_mbit};
+use knee_model::{Host, Progress, RunOptions};
+use knee_testbed::Kernel;
 use std::{
     collections::BTreeSet,
     env, fs,
+    io::{BufRead, BufReader, Write, stdout},
     path::Path,
     process::{Command, Stdio},
     thread,
@@ -26,9 +29,9 @@ fn held(proc: &Path) -> BTreeSet<String> {
     targets.filter(|target| target.starts_with("net:[")).collect()
 }
 
-/// Waits for `done`, at most 10 s.
+/// Waits for `done`, at most a minute.
 fn until(mut done: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     while !done() {
         if Instant::now() > end {
             return false;
@@ -41,17 +44,26 @@ fn until(mut done: impl FnMut() -> bool) -> bool {
 #[test]
 fn killed_run_leaves_no_namespace_and_no_device() {
     if env::var_os(CHILD).is_some() {
-        let long = spec(ten_mbit(84), 30 * S, vec![bulk("bulk")]);
-        let result = knee_testbed::run(&long);
+        let long = spec(ten_mbit(84), 1000 * S, vec![bulk("bulk")]);
+        // Says so once bins have ended in which it sent.
+        let tell = |progress| match progress {
+            Progress::Flow { part, .. } if part.sent_pkts > 0 => {
+                stdout().write_all(b"sending\n").expect("heard");
+            }
+            _ => {}
+        };
+        let result = Kernel.run_with_progress(&long, &RunOptions::default(), &tell);
         panic!("not killed: {result:?}");
     }
     let own = held(Path::new("/proc/self"));
     let mut child = Command::new(env::current_exe().expect("this test's path"))
         .args(["--exact", "killed_run_leaves_no_namespace_and_no_device"])
         .env(CHILD, "1")
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .spawn()
         .expect("started");
+    let mut said = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let sends = said.any(|line| line.expect("text").ends_with("sending"));
     let proc = format!("/proc/{}", child.id());
     let mut namespaces = BTreeSet::new();
     let running = until(|| {
@@ -60,10 +72,12 @@ fn killed_run_leaves_no_namespace_and_no_device() {
         let names = threads.filter_map(|t| fs::read_to_string(t.path().join("comm")).ok());
         namespaces.len() == 2 && names.into_iter().any(|name| name.trim() == "knee-path")
     });
-    thread::sleep(Duration::from_millis(500));
     child.kill().expect("killed");
     child.wait().expect("ended");
-    assert!(running, "the child did not get as far as its run; it needs root and /dev/net/tun");
+    assert!(
+        sends && running,
+        "the child did not get as far as its run; it needs root and /dev/net/tun"
+    );
 
     let gone = until(|| {
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -20,6 +20,10 @@ const PREFIX: &str = "linux-image-";
 const FLAVOUR: &str = "-cloud-amd64";
 /// From Linux 7 on a package of an image depends on these.
 const PARTS: [&str; 2] = ["linux-binary-", "linux-modules-"];
+/// Suite of Debian with newer kernels than any release.
+const SID: &str = "sid";
+/// The keys of all of Debian's suites, from the package `debian-archive-keyring`.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// What stands in a folder of the cache beside the package's files.
 const PACKAGE_FILE: &str = "package.json";
 const UNPACKED: &str = "unpacked";
@@ -104,6 +108,9 @@ pub struct Package {
     pub name: String,
     /// Such as `6.12.117-1~deb12u1`. Empty of one that is only offered.
     pub version: String,
+    /// Debian's suite, if it is not one that the system's own lists have: `sid`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
 }
 
 impl Package {
@@ -163,7 +170,7 @@ pub struct Listed {
 pub fn list() -> Result<Vec<Listed>, HostError> {
     let cached = cached()?;
     let mut listed: Vec<Listed> = Vec::new();
-    for package in offered() {
+    for package in Lists::of_system().offered() {
         let Some(series) = package.series() else { continue };
         if !listed.iter().any(|l| l.series == series) {
             listed.push(Listed { series, offered: Some(package), cached: None });
@@ -182,7 +189,8 @@ pub fn list() -> Result<Vec<Listed>, HostError> {
     Ok(listed)
 }
 
-/// The kernel for `choice`; without one, the newest in the cache.
+/// The kernel for `choice`; without one, the newest in the cache. Kernels of the system's own suites come
+/// before those of sid.
 ///
 /// # Errors
 /// It is not in the cache, or no bzImage for x86-64.
@@ -200,7 +208,7 @@ pub(crate) fn find(choice: Option<&KernelChoice>) -> Result<Kernel, HostError> {
         None => cached.next(),
     };
     found.ok_or_else(|| {
-        let newest = || offered().iter().find_map(Package::series);
+        let newest = || Lists::of_system().offered().iter().find_map(Package::series);
         let name =
             wanted.or_else(newest).map_or("debian:6.12".to_owned(), |s| format!("debian:{s}"));
         let why = format!("there is no kernel {name} in the cache for `--host vm`");
@@ -246,7 +254,7 @@ impl Kernel {
     /// What it is, in a line.
     pub fn describe(&self) -> String {
         match &self.package {
-            Some(Package { name, version }) => format!("{name} {version}"),
+            Some(Package { name, version, .. }) => format!("{name} {version}"),
             None => format!("{} ({})", self.image.display(), self.release),
         }
     }
@@ -324,7 +332,7 @@ fn kernels() -> Result<PathBuf, HostError> {
     Ok(cache()?.join("kernels"))
 }
 
-/// What is in the cache, newest first.
+/// What is in the cache, newest first, with kernels of sid at the end.
 fn cached() -> Result<Vec<Kernel>, HostError> {
     let folder = kernels()?;
     let entries = match fs::read_dir(&folder) {
@@ -335,81 +343,170 @@ fn cached() -> Result<Vec<Kernel>, HostError> {
     let paths = entries.flatten().map(|entry| entry.path());
     let whole = paths.filter(|path| path.join(PACKAGE_FILE).exists());
     let mut kernels = whole.map(|path| Kernel::of_folder(&path)).collect::<Result<Vec<_>, _>>()?;
-    kernels.sort_by_key(|kernel| Reverse(kernel.package.as_ref().map(Package::age)));
+    kernels.sort_by_key(|kernel| {
+        Reverse(kernel.package.as_ref().map(|package| (package.suite.is_none(), package.age())))
+    });
     Ok(kernels)
 }
 
-/// What Debian's package lists offer, newest first; nothing without apt.
-fn offered() -> Vec<Package> {
-    let names = Command::new("apt-cache").args(["pkgnames", PREFIX]).output();
-    let names = names.map(|out| String::from_utf8_lossy(&out.stdout).into_owned());
-    let mut packages: Vec<Package> = names
-        .unwrap_or_default()
-        .lines()
-        .map(|name| Package { name: name.to_owned(), version: String::new() })
-        .filter(|package| package.series().is_some())
-        .collect();
-    packages.sort_by_key(|package| Reverse(package.age()));
-    packages
+/// Package lists that apt reads.
+struct Lists {
+    /// None: those of the system.
+    suite: Option<&'static str>,
+    /// Options for apt's programs.
+    options: Vec<String>,
+}
+
+impl Lists {
+    fn of_system() -> Self {
+        Self { suite: None, options: Vec::new() }
+    }
+
+    /// Downloads the lists of sid into `folder`, from the mirror that the system's own lists are from.
+    fn of_sid(folder: &Path) -> Result<Self, HostError> {
+        let format = "$(ORIGIN) $(LABEL) $(COMPONENT) $(REPO_URI)";
+        let mut known = Command::new("apt-get");
+        known.args(["indextargets", "--format", format, "Created-By: Packages"]);
+        let known = command(&mut known)?;
+        let mirror = known.lines().find_map(|line| line.strip_prefix("Debian Debian main "));
+        let mirror = mirror.ok_or_else(|| {
+            let why =
+                "the system's package lists name no mirror of Debian, so there is none for sid";
+            unavailable(why, "on Debian, `apt-get update` as root gets the lists")
+        })?;
+        let source = folder.join("sid.list");
+        let line = format!("deb [arch=amd64 signed-by={KEYRING}] {mirror} {SID} main\n");
+        fs::write(&source, line).map_err(doing("writing", &source))?;
+        // apt creates the cache, but not this.
+        let partial = folder.join("lists/partial");
+        fs::create_dir_all(&partial).map_err(doing("creating", &partial))?;
+        let mut options = Vec::new();
+        let places = [
+            ("Dir::Etc::SourceList", source.as_path()),
+            ("Dir::Etc::SourceParts", Path::new("/dev/null")),
+            ("Dir::State::Lists", &folder.join("lists")),
+            ("Dir::Cache", &folder.join("cache")),
+        ];
+        for (name, place) in places {
+            options.extend(["-o".to_owned(), format!("{name}={}", place.display())]);
+        }
+        for index in ["DEP-11", "DEP-11-icons-small", "DEP-11-icons", "Contents-deb"] {
+            let off = format!("Acquire::IndexTargets::deb::{index}::DefaultEnabled=false");
+            options.extend(["-o".to_owned(), off]);
+        }
+        let lists = Self { suite: Some(SID), options };
+        let mut update = lists.command("apt-get");
+        update.args(["update", "-qq", "-o", "Acquire::Languages=none"]);
+        command(update.args(["-o", "APT::Update::Error-Mode=any"]))?;
+        Ok(lists)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.args(&self.options);
+        command
+    }
+
+    /// The kernels on offer, newest first; none without apt.
+    fn offered(&self) -> Vec<Package> {
+        let names = self.command("apt-cache").args(["pkgnames", PREFIX]).output();
+        let names = names.map(|out| String::from_utf8_lossy(&out.stdout).into_owned());
+        let suite = self.suite.map(str::to_owned);
+        let mut packages: Vec<Package> = names
+            .unwrap_or_default()
+            .lines()
+            .map(|name| Package {
+                name: name.to_owned(),
+                version: String::new(),
+                suite: suite.clone(),
+            })
+            .filter(|package| package.series().is_some())
+            .collect();
+        packages.sort_by_key(|package| Reverse(package.age()));
+        packages
+    }
+
+    /// Downloads a package of a kernel, with its parts, into `folder`, and unpacks it.
+    fn get(&self, mut package: Package, folder: &Path) -> Result<Kernel, HostError> {
+        let new = tempfile::Builder::new().prefix(".new-").tempdir_in(folder);
+        let new = new.map_err(doing("creating a folder in", folder))?;
+        let unpacked = new.path().join(UNPACKED);
+        let packages = new.path().join("packages");
+        fs::create_dir(&packages).map_err(doing("creating", &packages))?;
+        let depends = command(self.command("apt-cache").args(["depends", &package.name]))?;
+        let parts = depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+        let parts = parts.filter(|name| PARTS.iter().any(|prefix| name.starts_with(prefix)));
+        let mut apt = self.command("apt-get");
+        apt.current_dir(&packages).args(["download", "-qq", &package.name]).args(parts);
+        command(&mut apt)?;
+        for file in fs::read_dir(&packages).map_err(doing("reading", &packages))?.flatten() {
+            let file = file.path();
+            let mut fields = Command::new("dpkg-deb");
+            let fields = command(fields.arg("-f").arg(&file).args(["Package", "Version"]))?;
+            let field =
+                |key: &str| fields.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+            if field("Package:") == Some(&package.name) {
+                package.version = field("Version:").unwrap_or_default().to_owned();
+            }
+            command(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&unpacked))?;
+        }
+        if package.version.is_empty() {
+            return Err(broken(format!("apt-get downloaded no {}", package.name)));
+        }
+        fs::remove_dir_all(&packages).map_err(doing("removing", &packages))?;
+        let json = serde_json::to_vec_pretty(&package).map_err(|e| broken(e.to_string()))?;
+        fs::write(new.path().join(PACKAGE_FILE), json).map_err(doing("writing in", new.path()))?;
+        Kernel::of_folder(new.path())?;
+        let place = folder.join(format!("{}_{}", package.name, package.version));
+        // It has its name only when it is whole.
+        match fs::rename(new.path(), &place) {
+            Ok(()) => drop(new.keep()),
+            // Somebody was faster, or it was there before.
+            Err(_) if place.join(PACKAGE_FILE).exists() => {}
+            Err(e) => return Err(doing("naming", &place)(e)),
+        }
+        Kernel::of_folder(&place)
+    }
 }
 
 /// Gets the newest package of a series through apt, which checks it, and unpacks it into the cache.
-/// Nothing is installed. What is there already is not fetched again.
+/// Nothing is installed. A series that the system's package lists do not offer is looked for in sid.
 ///
 /// # Errors
-/// The lists do not have it; apt or dpkg fails; no room.
+/// Neither has it, nor the cache; apt or dpkg fails; no room.
 pub fn fetch(series: Series) -> Result<Kernel, HostError> {
-    let offered = offered().into_iter().find(|package| package.series() == Some(series));
-    let Some(Package { name, .. }) = offered else {
-        // What was fetched before serves without apt.
-        let fetched = |kernel: &Kernel| kernel.choice == KernelChoice::Debian(series);
-        if let Some(kernel) = cached()?.into_iter().find(fetched) {
-            return Ok(kernel);
-        }
-        let why = format!("Debian's package lists offer no kernel of series {series}");
-        let help = "`knee vm kernels` lists what they offer, and `apt-get update` renews them; without apt, \
-                    give a kernel's image and modules with --kernel IMAGE,MODULES";
-        return Err(unavailable(why, help));
-    };
     let folder = kernels()?;
     fs::create_dir_all(&folder).map_err(doing("creating", &folder))?;
-    let new = tempfile::Builder::new().prefix(".new-").tempdir_in(&folder);
-    let new = new.map_err(doing("creating a folder in", &folder))?;
-    let unpacked = new.path().join(UNPACKED);
-    let packages = new.path().join("packages");
-    fs::create_dir(&packages).map_err(doing("creating", &packages))?;
-    let depends = command(Command::new("apt-cache").args(["depends", &name]))?;
-    let parts = depends.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
-    let parts = parts.filter(|name| PARTS.iter().any(|prefix| name.starts_with(prefix)));
-    let mut apt = Command::new("apt-get");
-    command(apt.current_dir(&packages).args(["download", "-qq", &name]).args(parts))?;
-    let mut package = None;
-    for file in fs::read_dir(&packages).map_err(doing("reading", &packages))?.flatten() {
-        let file = file.path();
-        let fields =
-            command(Command::new("dpkg-deb").arg("-f").arg(&file).args(["Package", "Version"]))?;
-        let field =
-            |key: &str| fields.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
-        if field("Package:") == Some(&name) {
-            let version = field("Version:").unwrap_or_default().to_owned();
-            package = Some(Package { name: name.clone(), version });
+    let wanted = |package: &Package| package.series() == Some(series);
+    let system = Lists::of_system();
+    if let Some(package) = system.offered().into_iter().find(wanted) {
+        return system.get(package, &folder);
+    }
+    fetch_from_sid(series, &folder).or_else(|error| {
+        // A kernel from an earlier fetch serves without apt, and once sid has gone on.
+        let fetched = |kernel: &Kernel| kernel.choice == KernelChoice::Debian(series);
+        cached()?.into_iter().find(fetched).ok_or(error)
+    })
+}
+
+fn fetch_from_sid(series: Series, folder: &Path) -> Result<Kernel, HostError> {
+    let place = tempfile::Builder::new().prefix(".lists-").tempdir_in(folder);
+    let place = place.map_err(doing("creating a folder in", folder))?;
+    let none = format!("Debian's package lists offer no kernel of series {series}");
+    let help = "`knee vm kernels` lists the series that this system's lists offer, and `apt-get update` renews \
+                them; without apt, give a kernel's image and modules with --kernel IMAGE,MODULES";
+    let sid = Lists::of_sid(place.path())
+        .map_err(|error| unavailable(format!("{none}, and sid is not available: {error}"), help))?;
+    let offered = sid.offered();
+    let series_of_sid: Vec<String> =
+        offered.iter().filter_map(Package::series).map(|series| series.to_string()).collect();
+    match offered.into_iter().find(|package| package.series() == Some(series)) {
+        Some(package) => sid.get(package, folder),
+        None => {
+            let has = series_of_sid.join(", ");
+            Err(unavailable(format!("{none}; sid offers {has}"), help))
         }
-        command(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&unpacked))?;
     }
-    let package = package.ok_or_else(|| broken(format!("apt-get downloaded no {name}")))?;
-    fs::remove_dir_all(&packages).map_err(doing("removing", &packages))?;
-    let json = serde_json::to_vec_pretty(&package).map_err(|e| broken(e.to_string()))?;
-    fs::write(new.path().join(PACKAGE_FILE), json).map_err(doing("writing in", new.path()))?;
-    Kernel::of_folder(new.path())?;
-    let place = folder.join(format!("{}_{}", package.name, package.version));
-    // It has its name only when it is whole.
-    match fs::rename(new.path(), &place) {
-        Ok(()) => drop(new.keep()),
-        // Somebody was faster, or it was there before.
-        Err(_) if place.join(PACKAGE_FILE).exists() => {}
-        Err(e) => return Err(doing("naming", &place)(e)),
-    }
-    Kernel::of_folder(&place)
 }
 
 /// Runs a program to its end: what it printed.
@@ -477,7 +574,7 @@ mod tests {
     use super::*;
 
     fn package(name: &str) -> Package {
-        Package { name: name.to_owned(), version: String::new() }
+        Package { name: name.to_owned(), version: String::new(), suite: None }
     }
 
     #[test]

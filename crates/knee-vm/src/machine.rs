@@ -100,8 +100,9 @@ pub(crate) fn arguments(image: &Path) -> Vec<String> {
         // Without a random generator of the real machine's. Long copies by single bytes, which real
         // processors are fast at, are slow where each is counted. With SMAP each copy from or to a
         // program leaves the translated code twice; with XSAVE each change to another task takes longer.
+        // AVX needs XSAVE, which Linux 7.2 does not look at before it uses AVX.
         "-cpu",
-        "max,-rdrand,-rdseed,-erms,-fsrm,-smap,-xsave",
+        "max,-rdrand,-rdseed,-erms,-fsrm,-smap,-xsave,-avx",
         "-M",
         "q35,hpet=off,memory-backend=memory,suppress-vmdesc=on",
         "-device",

@@ -179,7 +179,8 @@ fn of_results_folders_come_first() {
     let start = std::time::Instant::now();
     said(&place, &["run two.toml --set duration=1000000s --set record.bin=1s --out two.toml"]);
     said(&place, &["reproduce chd --repeat 10000 --out two.toml"]);
-    assert!(start.elapsed().as_secs() < 10);
+    // The work would take hours.
+    assert!(start.elapsed().as_secs() < 300);
 }
 
 #[test]

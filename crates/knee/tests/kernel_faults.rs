@@ -9,8 +9,12 @@ use knee_cc::{Params, algorithm};
 use nix::{
     libc,
     mount::{MsFlags, mount},
-    sched::{CloneFlags, unshare},
-    sys::resource::{Resource, setrlimit},
+    sched::{CloneFlags, setns, unshare},
+    sys::{
+        resource::{Resource, setrlimit},
+        signal::{Signal, kill},
+    },
+    unistd::Pid,
 };
 use rustix::fs::inotify;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
@@ -20,7 +24,7 @@ use std::{
     mem::MaybeUninit,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
-    process::{Command, Output},
+    process::{Child, Command, Output, Stdio},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     thread::{self, sleep},
     time::{Duration, Instant},
@@ -70,11 +74,22 @@ impl Runs {
     }
 
     fn assert_works(&self) {
-        assert_good(&self.command("works", &[]).output().unwrap());
+        assert_good(&in_time(|| self.command("works", &[]).output().unwrap()));
         assert_eq!(self.place.entries(), ["s.toml", "works"]);
         assert!(self.place.path("works/report.html").exists());
         until("the variants are gone", || self.variants().is_empty());
     }
+}
+
+/// Whether a run says that this machine was too slow for it: no result, and no fault of the program.
+fn is_late(output: &Output) -> bool {
+    text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ").contains("was too slow")
+}
+
+/// Repeats a run that this machine was too slow for.
+fn in_time(run: impl FnMut() -> Output) -> Output {
+    let mut runs = std::iter::repeat_with(run).take(20);
+    runs.find(|output| !is_late(output)).expect("fast enough once in 20 times")
 }
 
 fn assert_good(output: &Output) {
@@ -83,7 +98,7 @@ fn assert_good(output: &Output) {
 
 /// What a command that must fail says.
 fn refused(command: &mut Command) -> String {
-    refusal(&command.output().unwrap())
+    refusal(&in_time(|| command.output().unwrap()))
 }
 
 /// What a failure with exit code 2 says, as one line.
@@ -100,7 +115,7 @@ fn refusal(output: &Output) -> String {
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < Duration::from_secs(20), "never: {what}");
+        assert!(start.elapsed() < Duration::from_secs(120), "never: {what}");
         sleep(Duration::from_millis(20));
     }
 }
@@ -115,6 +130,29 @@ fn namespaces(process: &Path) -> BTreeSet<String> {
     let targets = links.filter_map(|link| fs::read_link(link.path()).ok());
     let targets = targets.map(|target| target.to_string_lossy().into_owned());
     targets.filter(|target| target.starts_with("net:[")).collect()
+}
+
+/// Whether a TCP socket in `namespace`, which the process has open, waits for ACKs of its data.
+fn has_data_in_flight(process: &Path, namespace: &str) -> bool {
+    let links = fs::read_dir(process.join("fd")).unwrap().flatten().map(|link| link.path());
+    let is_it = |link: &std::path::PathBuf| {
+        fs::read_link(link).is_ok_and(|target| target.to_string_lossy() == namespace)
+    };
+    let Some(file) = links.into_iter().find(is_it).and_then(|link| fs::File::open(link).ok())
+    else {
+        return false;
+    };
+    let sockets = thread::spawn(move || {
+        setns(file, CloneFlags::CLONE_NEWNET).unwrap();
+        fs::read_to_string("/proc/thread-self/net/tcp").unwrap()
+    });
+    let sockets = sockets.join().unwrap();
+    // Behind number and addresses: the state, 1 once connected, and the bytes not acknowledged.
+    sockets.lines().any(|socket| {
+        let mut fields = socket.split_whitespace().skip(3);
+        let (state, queues) = (fields.next(), fields.next());
+        state == Some("01") && queues.is_some_and(|bytes| !bytes.starts_with("00000000:"))
+    })
 }
 
 /// Makes the present thread's (or process's) mounts its own, then puts a file system over `at`.
@@ -140,7 +178,7 @@ fn a_killed_run_leaves_nothing_in_the_kernel() {
         held.len() == 2 && knee_kernel::list().unwrap().iter().any(used)
     });
     // With data on its way: nobody will acknowledge it.
-    sleep(Duration::from_secs(1));
+    until("data in flight", || held.iter().any(|one| has_data_in_flight(Path::new(&process), one)));
     let names = runs.variants();
     assert!(names.len() == 1 && available().contains(&names[0]), "{names:?}");
     child.kill().unwrap();
@@ -174,19 +212,28 @@ fn killed_at_any_moment_it_leaves_no_variant() {
 #[test]
 fn two_runs_at_once() {
     let runs = Runs::new();
-    let both = ["a", "b"].map(|out| runs.command(out, &[]).spawn().unwrap());
-    let mut most = 0;
-    let outputs = both.map(|child| {
-        until("at work", || {
-            most = most.max(runs.variants().len());
-            most == 2
-        });
-        child.wait_with_output().unwrap()
-    });
-    outputs.iter().for_each(assert_good);
-    assert_eq!(runs.place.entries(), ["a", "b", "s.toml"]);
-    assert!(["a", "b"].iter().all(|out| runs.place.path(out).join("report.html").exists()));
+    // The first one waits until the second one is at work too.
+    let send = |child: &Child, signal| kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+    let start = |out, variants| {
+        let child = runs.command(out, &[]).stderr(Stdio::piped()).spawn().unwrap();
+        until("at work", || runs.variants().len() == variants);
+        send(&child, Signal::SIGSTOP);
+        child
+    };
+    let both = [start("a", 1), start("b", 2)];
+    both.iter().for_each(|child| send(child, Signal::SIGCONT));
+    for (child, out) in both.into_iter().zip(["a", "b"]) {
+        let output = child.wait_with_output().unwrap();
+        if is_late(&output) {
+            assert!(!runs.place.path(out).exists());
+        } else {
+            assert_good(&output);
+            assert!(runs.place.path(out).join("report.html").exists());
+        }
+    }
     until("the variants are gone", || runs.variants().is_empty());
+    ["a", "b"].iter().for_each(|out| drop(fs::remove_dir_all(runs.place.path(out))));
+    runs.assert_works();
 }
 
 #[test]
@@ -198,7 +245,7 @@ fn out_of_descriptors_it_says_so() {
         let limit = *descriptors;
         // SAFETY: nothing but a system call between fork and exec.
         unsafe { few.pre_exec(move || Ok(setrlimit(Resource::RLIMIT_NOFILE, limit, limit)?)) };
-        let output = few.output().unwrap();
+        let output = in_time(|| few.output().unwrap());
         if output.status.success() {
             return true;
         }
@@ -402,7 +449,7 @@ fn made(command: &str) -> BTreeSet<String> {
     unshare.args(["--pid", "--fork"]).arg(knee.get_program()).args(knee.get_args());
     unshare.current_dir(place.dir.path()).env("TMPDIR", place.dir.path());
     let output = unshare.output().unwrap();
-    assert!(output.status.success(), "{command}: {}", text(&output.stderr));
+    assert!(output.status.success() || is_late(&output), "{command}: {}", text(&output.stderr));
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut events = inotify::Reader::new(watch, &mut buffer);
     let mut names = BTreeSet::new();

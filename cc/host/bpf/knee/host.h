@@ -11,6 +11,9 @@
  *   cwnd_event    on_event (COMPLETE_CWR: RECOVERED, LOSS: RTO)  on_event (LOSS: RTO)
  *   undo_cwnd     undo                                           undo
  *
+ * TX_START is an event of cwnd_event too, but a member of its own, cwnd_event_tx_start, where the
+ * kernel has that (Linux 7.2).
+ *
  * With CLASSIC the stack keeps recovery, PRR, the collapse after a timeout, and pacing. With RATE
  * it keeps the collapse, paces at the algorithm's rate (by TCP's own timer where the device has no
  * fq), and sends neither COMPLETE_CWR nor, after idle times, CWND_RESTART.
@@ -19,9 +22,9 @@
  * plain C in classic.c and rate.c, of which one is compiled with the algorithm included, and in
  * knee/programs.h, which both share.
  *
- * The loader, and nothing else, changes two parts of an object: the name that the kernel registers
- * (start of .struct_ops.link) and the parameters (.rodata.knee), which it has validated with the
- * native build's table.
+ * The loader, and nothing else, changes three parts of an object: the name that the kernel
+ * registers (start of .struct_ops.link), the parameters (.rodata.knee), which it has validated with
+ * the native build's table, and the relocation that sets cwnd_event_tx_start.
  */
 #ifndef KNEE_HOST_H
 #define KNEE_HOST_H
@@ -35,6 +38,7 @@ void knee_on_rtt(const u64 *ctx);
 void knee_on_ack(const u64 *ctx);
 u32 knee_ssthresh(const u64 *ctx);
 void knee_on_event(const u64 *ctx);
+void knee_on_tx_start(const u64 *ctx);
 u32 knee_undo(const u64 *ctx);
 
 #define KNEE_DEFAULT(kind, field, name, alias, min, max, def, choices, source, help) .field = (def),
@@ -97,6 +101,7 @@ u32 knee_undo(const u64 *ctx);
 	    .init = (void *)knee_init, \
 	    .ssthresh = (void *)knee_ssthresh, \
 	    .cwnd_event = (void *)knee_on_event, \
+	    .cwnd_event_tx_start = (void *)knee_on_tx_start, \
 	    .undo_cwnd = (void *)knee_undo, \
 	    __VA_ARGS__, \
 	}

@@ -106,9 +106,13 @@ enum knee_tcp_ca_event {
 /* Any program may choose the algorithm, not only one with CAP_NET_ADMIN. */
 #define KNEE_TCP_CONG_NON_RESTRICTED 1U
 
-/* Members are matched by name; `name` comes first so that a loader finds it in the object. */
+/*
+ * Members are matched by name. A loader finds `name` and `cwnd_event_tx_start` in the object by
+ * their place, the beginning. It removes the latter for kernels without it.
+ */
 struct tcp_congestion_ops {
 	char name[16];
+	void (*cwnd_event_tx_start)(struct sock *sk);
 	u32 flags;
 	void (*init)(struct sock *sk);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
@@ -118,6 +122,12 @@ struct tcp_congestion_ops {
 	void (*cwnd_event)(struct sock *sk, int event);
 	u32 (*undo_cwnd)(struct sock *sk);
 };
+
+/* The kernel's type where it has this member, as in Linux 7.2: CA_EVENT_TX_START is then no event
+ * of cwnd_event. The part of a name behind ___ tells types of one name in the kernel apart. */
+struct tcp_congestion_ops___tx_start {
+	void (*cwnd_event_tx_start)(struct sock *sk);
+} KNEE_CORE;
 
 /* Of include/uapi/linux/bpf.h, which libbpf does not ship. */
 enum { BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_RINGBUF = 27, BPF_RB_NO_WAKEUP = 1 };

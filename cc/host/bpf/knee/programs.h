@@ -119,7 +119,10 @@ KNEE_INLINE int knee_event(u32 event)
 {
 	switch (event) {
 	case KNEE_CA_EVENT_TX_START:
-		return CC_EVENT_TX_START;
+		/* Once, on a kernel that would call both. */
+		return bpf_core_type_matches(struct tcp_congestion_ops___tx_start)
+			   ? -1
+			   : CC_EVENT_TX_START;
 	case KNEE_CA_EVENT_CWND_RESTART:
 		return CC_EVENT_CWND_RESTART;
 	case KNEE_CA_EVENT_COMPLETE_CWR:
@@ -246,10 +249,9 @@ SEC("struct_ops") u32 knee_ssthresh(const u64 *ctx)
  * A program in two forms, chosen by a constant: the one that records the call has its whole frame
  * in memory, which would slow down the other.
  */
-KNEE_INLINE void knee_on_event_as(const u64 *ctx, int traced)
+KNEE_INLINE void knee_on_event_as(const u64 *ctx, int event, int traced)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
-	int event = knee_event((u32)ctx[1]);
 	struct knee_frame f;
 
 	if (event < 0 || !knee_enter(&f, tp))
@@ -262,9 +264,18 @@ KNEE_INLINE void knee_on_event_as(const u64 *ctx, int traced)
 SEC("struct_ops") void knee_on_event(const u64 *ctx)
 {
 	if (knee_traced())
-		knee_on_event_as(ctx, 1);
+		knee_on_event_as(ctx, knee_event((u32)ctx[1]), 1);
 	else
-		knee_on_event_as(ctx, 0);
+		knee_on_event_as(ctx, knee_event((u32)ctx[1]), 0);
+}
+
+/* Optional, as the kernel may have no such member. */
+SEC("?struct_ops") void knee_on_tx_start(const u64 *ctx)
+{
+	if (knee_traced())
+		knee_on_event_as(ctx, CC_EVENT_TX_START, 1);
+	else
+		knee_on_event_as(ctx, CC_EVENT_TX_START, 0);
 }
 
 SEC("struct_ops") u32 knee_undo(const u64 *ctx)

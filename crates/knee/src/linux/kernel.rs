@@ -91,6 +91,10 @@ enum What {
         /// New file, such as chd.bpf.o
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
+        /// For kernels like Linux 7.2, which have a callback of its own for TX_START: without this
+        /// option the file loads on any kernel but misses that event there
+        #[arg(long)]
+        tx_start: bool,
     },
 }
 
@@ -158,10 +162,10 @@ pub(crate) fn kernel(args: &Args) -> Result<ExitCode> {
             output::print(&format!("{name} ends with the process that holds it, if there is one\n"))
         }
         What::Bench(args) => bench::bench(args),
-        What::Export { variant, out } => {
+        What::Export { variant, out, tx_start } => {
             let params = variant.params()?;
             let name = variant.name(&params);
-            knee_kernel::export(&params, &name, out).into_diagnostic()?;
+            knee_kernel::export(&params, &name, out, *tx_start).into_diagnostic()?;
             let file = out.display();
             output::print(&format!(
                 "{file}: load it with `bpftool struct_ops register {file} /sys/fs/bpf/{name}`, \
