@@ -120,7 +120,7 @@ impl DeliveryTrace {
         }
         let opportunities = (later.len() + ahead.len()) as u64;
         let new = Self { instants, opportunities, period_ns: last_ms * NS_PER_MS };
-        if let Some(place) = (0..new.len()).find(|place| new.count(*place) > MOST_AT_ONCE) {
+        if let Some(place) = (0..new.places()).find(|place| new.count(*place) > MOST_AT_ONCE) {
             let ms = new.instants[place].0 / NS_PER_MS;
             let line = times_ms.partition_point(|time_ms| *time_ms < ms) + 1;
             let what = format!("{ms} appears more than {MOST_AT_ONCE} times");
@@ -131,7 +131,7 @@ impl DeliveryTrace {
 
     /// The times that [`DeliveryTrace::new`] makes this trace of.
     pub fn times_ms(&self) -> impl Iterator<Item = u64> + '_ {
-        (0..self.len()).flat_map(move |place| {
+        (0..self.places()).flat_map(move |place| {
             let ms = self.instants[place].0 / NS_PER_MS;
             (0..self.count(place)).map(move |_| ms)
         })
@@ -142,8 +142,8 @@ impl DeliveryTrace {
         self.period_ns
     }
 
-    /// Different times in it.
-    pub fn len(&self) -> usize {
+    /// Number of places: the different times in it.
+    pub fn places(&self) -> usize {
         self.instants.len()
     }
 
@@ -169,7 +169,7 @@ impl DeliveryTrace {
         let place = self.instants.partition_point(|(at_ns, _)| *at_ns < within_ns);
         let within = self.instants.get(place).map_or(self.opportunities, |(_, before)| *before);
         // What lies at the very end of a period is not before it.
-        let at_end = if within_ns == 0 && periods > 0 { self.count(self.len() - 1) } else { 0 };
+        let at_end = if within_ns == 0 && periods > 0 { self.count(self.places() - 1) } else { 0 };
         periods * self.opportunities + within - at_end
     }
 

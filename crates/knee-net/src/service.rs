@@ -199,14 +199,14 @@ impl Traced {
         }
         let is_past = |place| self.base_ns + self.trace.time_ns(place) <= now_ns;
         // Most often it is the next one, or the one after it.
-        if self.next < self.trace.len() && is_past(self.next) {
+        if self.next < self.trace.places() && is_past(self.next) {
             self.next = self.trace.after(now_ns - self.base_ns);
         }
     }
 
     /// Goes on to the next instant.
     fn open(&mut self) {
-        if self.next >= self.trace.len() {
+        if self.next >= self.trace.places() {
             self.base_ns += self.trace.period_ns();
             self.next = 0;
         }
