@@ -223,7 +223,16 @@ fn lives_of_the_same_ends_are_told_apart() {
         let _loaded = load_defaults("newreno", &name);
         let mut tracer = Tracer::start(&[&name], ANY, RING_BYTES).unwrap();
         for _ in 0..2 {
-            let listener = TcpListener::bind("127.0.0.1:47720").unwrap();
+            // The kernel may still be at the end of the first one.
+            let mut listener = None;
+            wait_until(
+                || {
+                    listener = TcpListener::bind("127.0.0.1:47720").ok();
+                    listener.is_some()
+                },
+                "the port is free",
+            );
+            let listener = listener.unwrap();
             let to = listener.local_addr().unwrap();
             let mut stream = connect_from("127.0.0.1:47721", to, &name);
             Bytes::new().write(&mut stream, 1 << 15);
