@@ -13,6 +13,7 @@ use libbpf_rs::{Link, MapCore, ObjectBuilder};
 use rustix::net::sockopt;
 use std::{
     net::TcpStream,
+    ops::Range,
     os::fd::AsRawFd,
     path::Path,
     time::{Duration, Instant},
@@ -23,6 +24,9 @@ const NAME: &str = "knee_rate";
 /// Its window and pacing rate.
 const WINDOW_PKTS: u32 = 100;
 const PACING_BYTES_PER_S: u64 = 1_000_000;
+/// Place of `cwnd_event_tx_start` in the operations (`cc/host/bpf/knee/kernel.h`). Kernels before 7.2 lack it, and
+/// libbpf refuses a member that is set and that the kernel lacks.
+const TX_START: Range<usize> = 16..24;
 /// `sk_pacing_rate` of a socket that is not paced.
 const UNPACED: u64 = u64::MAX;
 /// `include/uapi/asm-generic/socket.h`.
@@ -35,7 +39,10 @@ fn register() -> Link {
     let object = folder.path().join("rate.bpf.o");
     let source = Path::new("crates/knee-kernel/tests/rate.c");
     clang::compile(&root, env!("KNEE_LIBBPF"), source, &object).unwrap_or_else(|e| panic!("{e}"));
-    let mut object = ObjectBuilder::default().open_file(&object).unwrap().load().unwrap();
+    let mut object = ObjectBuilder::default().open_file(&object).unwrap();
+    let mut ops = object.maps_mut().find(|m| *m.name() == *NAME).unwrap();
+    ops.initial_value_mut().unwrap()[TX_START].fill(0);
+    let mut object = object.load().unwrap();
     let mut ops = object.maps_mut().find(|m| *m.name() == *NAME).unwrap();
     ops.attach_struct_ops().unwrap()
 }

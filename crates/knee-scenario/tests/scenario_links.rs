@@ -298,7 +298,7 @@ fn contradictions_and_gaps_are_refused() {
         ),
         (
             &plain("reverse_rate = \"1mbit\"\nreverse_queue = \"51B\""),
-            "path.reverse_queue takes no ACK of flow newreno-1, which are 52B",
+            "path.reverse_queue is smaller than one ACK of flow newreno-1 (52B)",
             "at least \"52B\"",
         ),
     ];
