@@ -27,5 +27,7 @@ lacks kernel kernel load chd
 lacks kernel testbed up "$scenario"
 lacks kernel trace --port 5201
 lacks vm vm fetch debian:6.12
+lacks lab lab
+lacks test test ./mine.c
 lacks sweep sweep studies/chd-loss/study.toml --out data
 echo "the errors for missing hosts and commands name their remedies"

@@ -14,7 +14,7 @@ step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
 
 # The crates and features that build without further packages.
 portable=(--workspace --exclude knee-kernel --exclude knee-testbed --exclude knee-vm --exclude knee-py
-	--no-default-features --features knee/quic,knee/sweep,knee-fluid/default)
+	--no-default-features --features knee/portable,knee-fluid/default)
 
 without_privileges() {
 	step "format and lints"

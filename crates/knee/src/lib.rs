@@ -1,5 +1,6 @@
 //! The command line of Knee, as a library for the program `knee` and for the Python package.
 
+#[cfg(feature = "lab")]
 mod apart;
 mod bench;
 mod compare;
@@ -7,6 +8,7 @@ mod duel;
 mod evaluate;
 mod hosts;
 mod interrupt;
+#[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "kernel")]
 mod linux;
@@ -22,6 +24,7 @@ pub mod run;
 pub mod runs;
 #[cfg(feature = "sweep")]
 mod sweep;
+#[cfg(feature = "test")]
 mod test;
 
 use clap::{
@@ -87,6 +90,7 @@ enum Command {
     #[cfg(feature = "sweep")]
     Sweep(sweep::Args),
     /// Open the lab in a browser: sliders, charts, and runs on the other hosts
+    #[cfg(feature = "lab")]
     Lab(lab::Args),
     /// Measure the speed of the simulator
     Bench(bench::Args),
@@ -94,6 +98,7 @@ enum Command {
     ///
     /// Parameter table, random event sequences, runs beside itself and NewReno, replay of every call,
     /// compilation for the kernel. Exit code 0: it passes. 1: it fails a test. 2: an error.
+    #[cfg(feature = "test")]
     Test(test::Args),
     /// Replay every call of a trace natively and compare the results, bit for bit
     ///
@@ -107,6 +112,7 @@ enum Command {
     #[command(name = "answer-python", hide = true)]
     Runs(runs::Args),
     /// Make the run of a scenario that the lab gives
+    #[cfg(feature = "lab")]
     #[command(name = apart::COMMAND, hide = true)]
     Apart(apart::Args),
     /// Write the manual pages of all subcommands into a folder, for packages
@@ -197,14 +203,17 @@ pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
         Command::Evaluate(args) => evaluate::evaluate(&args),
         #[cfg(feature = "sweep")]
         Command::Sweep(args) => sweep::sweep(&args),
+        #[cfg(feature = "lab")]
         Command::Lab(args) => lab::lab(&args),
         Command::Bench(args) => bench::bench(&args),
+        #[cfg(feature = "test")]
         Command::Test(args) => test::test(&args),
         Command::Replay(args) => replay::replay(&args),
         #[cfg(feature = "kernel")]
         Command::Linux(command) => linux::linux(&command),
         #[cfg(feature = "sweep")]
         Command::Runs(args) => runs::runs(&args),
+        #[cfg(feature = "lab")]
         Command::Apart(args) => apart::run(&args),
         Command::Man(args) => man::man(&args),
         Command::Completions { shell } => {

@@ -16,7 +16,9 @@ pub(crate) struct Feature {
 const KERNEL_PACKAGES: &str = "clang-19 libelf-dev zlib1g-dev pkg-config make";
 const KERNEL: Feature = Feature { name: "kernel", packages: KERNEL_PACKAGES };
 const QUIC: Feature = Feature { name: "quic", packages: "" };
+const LAB: Feature = Feature { name: "lab", packages: "" };
 const SWEEP: Feature = Feature { name: "sweep", packages: "" };
+const TEST: Feature = Feature { name: "test", packages: "" };
 const VM: Feature = Feature { name: "vm", packages: KERNEL_PACKAGES };
 
 /// A host, whether or not this program was built with it.
@@ -83,6 +85,8 @@ static COMMANDS: &[CommandEntry] = &[
     },
     CommandEntry { name: "trace", feature: KERNEL, built: cfg!(feature = "kernel"), listed: true },
     CommandEntry { name: "vm", feature: VM, built: cfg!(feature = "vm"), listed: true },
+    CommandEntry { name: "lab", feature: LAB, built: cfg!(feature = "lab"), listed: true },
+    CommandEntry { name: "test", feature: TEST, built: cfg!(feature = "test"), listed: true },
     CommandEntry { name: "sweep", feature: SWEEP, built: cfg!(feature = "sweep"), listed: true },
     CommandEntry {
         name: "answer-python",
@@ -105,7 +109,7 @@ impl Feature {
     /// The commands that install a program with this feature.
     fn install(&self) -> String {
         match self.packages {
-            "" => "  cargo install --path crates/knee --no-default-features --features quic,sweep"
+            "" => "  cargo install --path crates/knee --no-default-features --features portable"
                 .to_owned(),
             packages => {
                 format!("  sudo apt-get install {packages}\n  cargo install --path crates/knee")
