@@ -1,7 +1,7 @@
 //! Distribution of a delay.
 
 /// Counts of delays in logarithmic buckets: relative error below 1/256, any range, no allocation
-/// per sample. Exact mean, count and maximum beside it.
+/// per sample. Mean, count and maximum are exact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DelayStats {
     count: u64,

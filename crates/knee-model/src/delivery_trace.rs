@@ -44,11 +44,11 @@ impl fmt::Debug for DeliveryTrace {
 /// Why times are no delivery trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
-    /// Which line, or which time of a list, from 1; 0: the whole.
+    /// Number of the line, or of the time in a list, from 1; 0: the whole.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: &'static str,
 }
 
@@ -137,7 +137,7 @@ impl DeliveryTrace {
         })
     }
 
-    /// How long it is until the trace begins again.
+    /// Time until the trace begins again.
     pub fn period_ns(&self) -> u64 {
         self.period_ns
     }

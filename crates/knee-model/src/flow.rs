@@ -10,30 +10,30 @@ use std::sync::Arc;
 pub struct FlowSpec {
     /// Name in results; unique within the run.
     pub name: String,
-    /// When it starts.
+    /// Start time.
     pub start_ns: Ns,
     /// The start is later by a uniform draw from 0 to this.
     pub start_jitter_ns: Ns,
-    /// When it stops sending (counted from time 0, not from its start); end of the run if none.
+    /// Time at which it stops sending (counted from time 0, not from its start); end of the run if none.
     /// The start's jitter does not move it.
     pub stop_ns: Option<Ns>,
     /// Extra one-way delay between the flow's end at the path's start (its sender, or the receiver of
     /// a flow in the reverse direction) and the path, in each direction.
     pub access_delay_ns: Ns,
-    /// That delay is longer by a uniform draw from 0 to this, one for each run.
+    /// Upper bound of a uniform draw, one for each run, that is added to that delay.
     pub access_delay_spread_ns: Ns,
     /// Time between that end and the bottleneck that varies per packet, uniform from 0 to this, never
     /// reordering: what real hosts do, and what breaks the phase effects of drop-tail queues.
     pub access_jitter_ns: Ns,
-    /// Which way it takes.
+    /// Its way through the path.
     pub route: Route,
-    /// Where it comes from, if it was drawn at random.
+    /// Its source, if it was drawn at random.
     pub drawn: Option<Drawn>,
-    /// What it sends.
+    /// The kind of its traffic.
     pub kind: FlowKind,
 }
 
-/// Where a flow comes from that the scenario does not name: a source of many flows.
+/// The source of a flow that the scenario does not name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drawn {
     /// Name of the source.
@@ -79,7 +79,7 @@ impl FlowSpec {
     }
 }
 
-/// What a flow sends.
+/// Kind of traffic.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FlowKind {
     /// TCP, or QUIC.
@@ -103,7 +103,7 @@ pub enum FlowKind {
 }
 
 impl FlowKind {
-    /// What its application writes, unless it sends without feedback.
+    /// The data that its application writes; none for a flow without feedback.
     pub fn workload(&self) -> Option<&Workload> {
         match self {
             Self::Tcp(tcp) => Some(&tcp.workload),

@@ -1,4 +1,4 @@
-//! What carries out runs.
+//! The trait of a host, which carries out runs.
 
 use crate::{FlowSample, Ns, QueueBin, RunRecord, RunSpec};
 use serde::{Deserialize, Serialize};
@@ -7,20 +7,20 @@ use std::{
     path::PathBuf,
 };
 
-/// What carries out runs: the simulator, this machine's kernel, QUIC.
+/// A host carries out runs: the simulator, Linux, QUIC.
 ///
-/// What a command can do on one host it can do on all, or [`Host::check`] says why not.
+/// A command works on every host, or [`Host::check`] says why not.
 pub trait Host: Send + Sync {
     /// Name on the command line, in results and in the record of claims, such as `sim`.
     fn name(&self) -> &'static str;
 
-    /// What it is, in a line of a help text, without a full stop.
+    /// A line that describes it in a help text, without a full stop.
     fn about(&self) -> &'static str;
 
-    /// What a run on it is doing, for progress: `simulating`.
+    /// The word for a run in progress: `simulating`.
     fn doing(&self) -> &'static str;
 
-    /// How many runs to begin at once unless the user gives a number; none: one for each core.
+    /// Default number of runs at once; none: one for each core.
     fn runs_at_once(&self) -> Option<usize> {
         None
     }
@@ -35,7 +35,7 @@ pub trait Host: Send + Sync {
     /// Carries out `spec`.
     ///
     /// # Errors
-    /// Those of [`Host::check`]; any other [`HostErrorKind`].
+    /// The errors of [`Host::check`]; any other [`HostErrorKind`].
     fn run(&self, spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
         self.run_with_progress(spec, options, &|_| ())
     }
@@ -45,7 +45,7 @@ pub trait Host: Send + Sync {
     /// at the end, [`Progress::At`] alone.
     ///
     /// # Errors
-    /// Those of [`Host::run`].
+    /// The errors of [`Host::run`].
     fn run_with_progress(
         &self,
         spec: &RunSpec,
@@ -53,7 +53,7 @@ pub trait Host: Send + Sync {
         tell: Tell<'_>,
     ) -> Result<RunRecord, HostError>;
 
-    /// Whether there are several kernels to choose from ([`RunOptions::kernel`]).
+    /// True if there are several kernels to choose from ([`RunOptions::kernel`]).
     fn has_kernels(&self) -> bool {
         false
     }
@@ -73,13 +73,13 @@ pub trait Host: Send + Sync {
     }
 }
 
-/// Takes what is told of a run that is under way, from any thread.
+/// Receives reports of a run in progress, from any thread.
 pub type Tell<'a> = &'a (dyn Fn(Progress) + Sync);
 
-/// What a host tells of a run that is under way.
+/// A report of a run in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Progress {
-    /// So many nanoseconds of its time are over.
+    /// Time of the run so far.
     At(Ns),
     /// What is known of a row of a flow's time series. Its parts may come one by one: their fields add
     /// up. Observed values may be missing.
@@ -100,11 +100,11 @@ pub enum Progress {
         /// The row.
         row: QueueBin,
     },
-    /// The run begins, or begins again: nothing of what was told counts.
+    /// The run begins, or begins again: earlier reports are void.
     Again,
 }
 
-/// What a run is to do beside making its record.
+/// Options of a run that do not change its record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
     /// New file for the packets of the path, as pcapng; it has this name once it is complete.
@@ -115,22 +115,22 @@ pub struct RunOptions {
     /// How many runs the user wants at once. None: the host lets a run wait while this machine has
     /// enough to do with others.
     pub runs_at_once: Option<usize>,
-    /// Which kernel, on a host that has several to choose from. None: its newest.
+    /// The kernel, on a host that has several. None: its newest.
     pub kernel: Option<String>,
 }
 
 /// Why there is no record of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostError {
-    /// What it means for other runs.
+    /// Consequence for other runs.
     pub kind: HostErrorKind,
-    /// What went wrong.
+    /// The fault.
     pub why: String,
-    /// What to do about it, if that is known.
+    /// The remedy, if one is known.
     pub help: Option<String>,
 }
 
-/// What an error of a host means for other runs.
+/// The consequence of a host's error for other runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HostErrorKind {
     /// This host never carries out such a run; another one may.

@@ -1,4 +1,4 @@
-//! What a run is and what it produced, the same for every host.
+//! The model of a run, the same for every host: its specification and its record.
 //!
 //! A [`RunSpec`] is a validated experiment in plain numbers: path, flows, what to record. A [`Host`] (simulator, Linux,
 //! QUIC) carries it out and returns a [`RunRecord`]. [`Replay`] repeats the recorded calls of an algorithm. Times are

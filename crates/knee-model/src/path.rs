@@ -19,7 +19,7 @@ pub struct PathSpec {
     pub delay_forward_steps: Vec<(Ns, Ns)>,
     /// The same of packets that leave the receivers (the link there, if it has a rate).
     pub delay_reverse_steps: Vec<(Ns, Ns)>,
-    /// When the forward delay falls, packets overtake those that left before.
+    /// If true, packets overtake earlier ones when the forward delay falls.
     pub falls_reorder: bool,
     /// Probability that a packet is lost in the reverse direction.
     pub loss_reverse: f64,
@@ -120,11 +120,11 @@ pub struct HopSpec {
     pub delay_ns: Ns,
     /// Rate at the start, bit/s, of whole packets including headers; of a delivery trace its mean.
     pub rate_bps: u64,
-    /// What the rate is instead, if it is not constant.
+    /// Variation of the rate; none: constant.
     pub rate_varies: Option<Varying>,
     /// Limit of its queue; the packet in transmission counts.
     pub queue: QueueLimit,
-    /// How the queue is managed; none: drop-tail.
+    /// Active queue management; none: drop-tail.
     pub aqm: Option<Aqm>,
     /// Probability that a packet is lost before its queue.
     pub loss: f64,
@@ -144,7 +144,7 @@ impl HopSpec {
     }
 }
 
-/// Which way a flow takes on the path.
+/// The way of a flow through the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// Whether it goes against the others: its data pass the reverse link, which must be there, and
@@ -168,7 +168,7 @@ impl Route {
 pub struct Reorder {
     /// Probability that a packet is one of them, each independently.
     pub probability: f64,
-    /// How much longer it takes.
+    /// Its extra delay.
     pub extra_delay_ns: Ns,
 }
 
@@ -177,7 +177,7 @@ pub struct Reorder {
 pub struct ReverseLink {
     /// Rate at the start, bit/s, of whole packets including headers; of a delivery trace its mean.
     pub rate_bps: u64,
-    /// What the rate is instead, if it is not constant.
+    /// Variation of the rate; none: constant.
     pub rate_varies: Option<Varying>,
     /// Limit of its queue; the packet in transmission counts.
     pub queue: QueueLimit,

@@ -16,7 +16,7 @@ pub enum QueueLimit {
 }
 
 impl QueueLimit {
-    /// Whether a packet of `bytes` may join these others.
+    /// True if a packet of `bytes` may join the packets held.
     #[inline]
     pub fn takes(self, held_pkts: usize, held_bytes: u64, bytes: u64) -> bool {
         match self {
@@ -27,7 +27,7 @@ impl QueueLimit {
     }
 }
 
-/// How a queue is managed actively.
+/// Active queue management.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Aqm {
     /// The rule that decides which packets signal congestion.
@@ -151,7 +151,7 @@ impl Default for Fred {
 pub struct CoDel {
     /// Standing delay that is accepted, ns.
     pub target_ns: u64,
-    /// How long it may be more, ns: a round trip of most connections; more than 0.
+    /// Time for which the delay may exceed the target, ns: a round trip of most connections; more than 0.
     pub interval_ns: u64,
 }
 
@@ -165,9 +165,9 @@ impl Default for CoDel {
 /// Parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FqCoDel {
-    /// Of each queue.
+    /// CoDel's parameters for each queue.
     pub codel: CoDel,
-    /// What a queue may send in its turn, bytes; more than 0.
+    /// Bytes that a queue may send in its turn; more than 0.
     pub quantum_bytes: u32,
     /// Number of queues; more than 0.
     pub queues: u32,

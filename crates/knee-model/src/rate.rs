@@ -12,7 +12,7 @@ const BIT_NS: u64 = 8 * 1_000_000_000;
 pub enum Varying {
     /// From these times (ns) on these rates (bit/s) instead, 0 for an outage; in order of time.
     Steps(Vec<(u64, u64)>),
-    /// Whatever this trace delivers.
+    /// The delivery opportunities of a trace.
     Trace(Arc<DeliveryTrace>),
 }
 
@@ -21,7 +21,7 @@ pub enum Varying {
 pub struct Rate<'a> {
     /// The rate until it changes, bit/s; no matter where there is a trace.
     pub bps: u64,
-    /// How it varies, if it is not constant.
+    /// Its variation; none: constant.
     pub varying: Option<&'a Varying>,
 }
 

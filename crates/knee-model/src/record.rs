@@ -1,4 +1,4 @@
-//! What a run measured.
+//! The record of a run: everything measured.
 
 use crate::{DelayStats, FlowSpec, Ns, RunSpec};
 use knee_cc::{
@@ -22,14 +22,14 @@ pub struct RunRecord {
     pub queues: Vec<QueueRecord>,
     /// The queue of the reverse link, without a log; none where no flow sends its data there.
     pub reverse_queue: Option<QueueRecord>,
-    /// What the host did only nearly as the spec says, in words.
+    /// Parts of the specification that the host only approximated, in words.
     pub approximations: Vec<String>,
-    /// Of a run in real time: how far it is to be trusted; none of a run in virtual time.
+    /// Quality of a run in real time; none for a run in virtual time.
     pub real_time: Option<RealTime>,
 }
 
 impl RunRecord {
-    /// Of a run of `spec`: what its flows and queues did, nothing approximated, in virtual time.
+    /// The record of a run of `spec` in virtual time, without approximations.
     pub fn new(spec: &RunSpec, mut flows: Vec<FlowRecord>, mut queues: PathQueues) -> Self {
         // Hundreds are kept at a time: none takes more memory than it needs.
         flows.iter_mut().for_each(FlowRecord::shrink);
@@ -64,7 +64,7 @@ pub struct PathQueues {
     pub reverse: Option<QueueRecord>,
 }
 
-/// What a run in real time says of itself.
+/// Quality of a run in real time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealTime {
     /// How late packets left the bottleneck or the path.
@@ -110,7 +110,7 @@ impl Lateness {
     }
 }
 
-/// What one flow did.
+/// Record of one flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowRecord {
     /// Name, from the scenario.
@@ -119,9 +119,9 @@ pub struct FlowRecord {
     pub source: String,
     /// Algorithm, or `udp`, `probe`.
     pub kind: String,
-    /// When it started, jitter included.
+    /// Start time, jitter included.
     pub start_ns: Ns,
-    /// When it was told to stop; end of the run if never.
+    /// Stop time; the end of the run if none was given.
     pub stop_ns: Ns,
     /// Names of the observed values in [`FlowSample::observed`]; unused ones empty. The
     /// specification has them too: see [`RunRecord::name_observed`].
@@ -164,7 +164,7 @@ impl FlowRecord {
         }
     }
 
-    /// What the time series has of bin `bin`.
+    /// The row of bin `bin` in the time series.
     pub fn sample(&self, bin: usize) -> Option<&FlowSample> {
         self.samples.get(bin.checked_sub(self.first_bin as usize)?)
     }
@@ -321,9 +321,9 @@ pub struct FlowSample {
 /// A completed transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// When the application wrote it.
+    /// Time at which the application wrote it.
     pub start_ns: Ns,
-    /// When the receiver had all of it.
+    /// Time at which the receiver had all of it.
     pub end_ns: Ns,
     /// Its size.
     pub bytes: u64,
@@ -332,7 +332,7 @@ pub struct Transfer {
 /// A transfer that was not complete when the run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unfinished {
-    /// When the application wrote it.
+    /// Time at which the application wrote it.
     pub start_ns: Ns,
     /// Its size.
     pub bytes: u64,
@@ -387,7 +387,7 @@ pub struct QueueBin {
     pub held_pkts: u32,
 }
 
-/// What happened to a packet at the bottleneck.
+/// An event of a packet at the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum PacketEvent {
@@ -416,17 +416,17 @@ impl PacketEvent {
 /// One line of the queue's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketLog {
-    /// When.
+    /// Time of the event.
     pub time_ns: Ns,
-    /// Whose.
+    /// Index of the flow.
     pub flow: u32,
-    /// Which: segment or packet number within the flow.
+    /// Segment or packet number within the flow.
     pub number: u32,
     /// Size of the whole packet.
     pub bytes: u32,
     /// Packets held after the event.
     pub held_pkts: u32,
-    /// What happened.
+    /// The event.
     pub event: PacketEvent,
 }
 

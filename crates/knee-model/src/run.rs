@@ -12,13 +12,13 @@ pub type Ns = u64;
 pub struct RunSpec {
     /// Seed of every random stream.
     pub seed: u64,
-    /// When the run ends.
+    /// End of the run.
     pub duration_ns: Ns,
     /// The path that all flows share.
     pub path: PathSpec,
     /// Flows: those that the scenario names, in its order, then those drawn from its sources.
     pub flows: Vec<FlowSpec>,
-    /// What to keep.
+    /// Optional parts of the record.
     pub record: RecordSpec,
 }
 
@@ -31,7 +31,7 @@ impl RunSpec {
         })
     }
 
-    /// When flow `index` starts, jitter included.
+    /// Start time of flow `index`, jitter included.
     pub fn start_ns(&self, index: usize) -> Ns {
         let flow = &self.flows[index];
         let mut random = self.random("start", index);
@@ -113,7 +113,7 @@ impl RunSpec {
     }
 }
 
-/// What to keep of a run beside counters.
+/// Optional parts of a run's record.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RecordSpec {
     /// Interval of the time series; 0: none.

@@ -7,7 +7,7 @@ const NEVER: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub struct Steps {
     value: u64,
-    /// When the next value takes over; `u64::MAX`: this is the last.
+    /// Time at which the next value takes over; `u64::MAX`: this is the last.
     until_ns: u64,
     /// All later values, and which of them is next.
     later: Vec<(u64, u64)>,
@@ -30,7 +30,7 @@ impl Steps {
         self.value
     }
 
-    /// When the value of the latest call ends; `u64::MAX`: it does not.
+    /// Time at which the value of the latest call ends; `u64::MAX`: it does not.
     #[inline]
     pub fn until_ns(&self) -> u64 {
         self.until_ns

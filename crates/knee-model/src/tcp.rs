@@ -8,17 +8,17 @@ use std::sync::Arc;
 /// A TCP flow, or a QUIC connection with the same options.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TcpSpec {
-    /// What carries it, on hosts that have both.
+    /// Transport, on hosts that have both.
     pub transport: Transport,
-    /// What controls its window.
+    /// Congestion control.
     pub cc: Cc,
-    /// What the application writes.
+    /// Data that the application writes.
     pub workload: Workload,
     /// The stack's options.
     pub options: TcpOptions,
 }
 
-/// What carries a flow with feedback.
+/// Transport of a flow with feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transport {
     /// The host's own: TCP in the simulator and on the kernel, QUIC where all flows are.
@@ -28,7 +28,7 @@ pub enum Transport {
     Quic,
 }
 
-/// What controls a flow's congestion window.
+/// Congestion control of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Cc {
     /// An algorithm of Knee, with its parameters: on every host.
@@ -37,7 +37,7 @@ pub enum Cc {
     Kernel(String),
 }
 
-/// What names a congestion control of the kernel's own in scenarios and results.
+/// Prefix of the kernel's own congestion controls in scenarios and results.
 pub const KERNEL_PREFIX: &str = "kernel:";
 
 impl Cc {
@@ -63,10 +63,10 @@ impl Cc {
     }
 }
 
-/// What a TCP application writes.
+/// Data that a TCP application writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Workload {
-    /// As much as the connection takes.
+    /// Data without end.
     Bulk,
     /// Transfers of a fixed size on one connection.
     Transfers {
@@ -83,9 +83,9 @@ pub enum Workload {
 /// A transfer that an application writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
-    /// When, from the flow's start.
+    /// Time after the flow's start.
     pub after_ns: Ns,
-    /// How much, at least 1 byte.
+    /// Size, at least 1 byte.
     pub bytes: u64,
 }
 
@@ -112,7 +112,7 @@ pub struct TcpOptions {
     pub mss_bytes: u32,
     /// Headers of each data packet, bytes; an ACK is this long.
     pub header_bytes: u32,
-    /// How losses are repaired.
+    /// Loss recovery.
     pub recovery: Recovery,
     /// Initial window, packets.
     pub initial_window_pkts: u32,
@@ -135,7 +135,7 @@ pub struct TcpOptions {
     pub rtt_tick_ns: Ns,
     /// Explicit congestion notification (RFC 3168): data packets may be marked instead of dropped.
     pub ecn: bool,
-    /// What the receiver acknowledges.
+    /// Conduct of the receiver.
     pub receiver: ReceiverConduct,
 }
 
@@ -162,18 +162,18 @@ impl Default for TcpOptions {
     }
 }
 
-/// What a receiver acknowledges.
+/// The rule by which a receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiverConduct {
-    /// What has arrived.
+    /// Acknowledges data that has arrived.
     Honest,
     /// Everything before the last segment that has arrived, as if nothing was missing: a kind of
     /// optimistic ACKing (Savage et al., "TCP congestion control with a misbehaving receiver", 1999).
     ConcealsLoss,
 }
 
-/// How losses are repaired.
+/// Loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
