@@ -19,7 +19,7 @@ pub const NAME_MAX_BYTES: usize = 15;
 /// Sections of an object that are changed before it is loaded (`cc/host/bpf/knee/host.h`).
 const PARAMS_SECTION: &str = ".rodata.knee";
 const OPS_SECTION: &str = ".struct_ops.link";
-/// What fills the operations with programs: entries of an offset and a symbol, 8 bytes each.
+/// Relocations that fill the operations with programs: entries of an offset and a symbol, 8 bytes each.
 const OPS_RELOCATIONS: &str = ".rel.struct_ops.link";
 const RELOCATION_BYTES: usize = 16;
 /// Place of `cwnd_event_tx_start` in the operations (`cc/host/bpf/knee/kernel.h`).

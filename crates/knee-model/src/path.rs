@@ -47,7 +47,7 @@ impl PathSpec {
         self.hops.get(route.first_hop..=route.last_hop(self)).unwrap_or_default()
     }
 
-    /// Whether results tell more than one queue apart: those of several hops, or that of the reverse
+    /// True if results distinguish several queues: those of several hops, or that of the reverse
     /// link, if one of `flows` sends its data there.
     pub fn has_several_queues(&self, flows: &[FlowSpec]) -> bool {
         self.hops.len() > 1 || flows.iter().any(|flow| flow.route.reverse)
@@ -60,7 +60,7 @@ impl PathSpec {
         hops.iter().map(HopSpec::rate).chain(reverse)
     }
 
-    /// What the data of a flow with `route` can have in a part of the run, bit/s: the least of the
+    /// Capacity for the data of a flow with `route` in a part of the run, bit/s: the least of the
     /// mean rates of its links.
     pub fn capacity_bps(&self, route: &Route, from_ns: Ns, to_ns: Ns) -> f64 {
         let means = self.rates_of(route).map(|rate| rate.mean_bps(from_ns, to_ns));
@@ -147,7 +147,7 @@ impl HopSpec {
 /// The way of a flow through the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// Whether it goes against the others: its data pass the reverse link, which must be there, and
+    /// True if it runs against the others: its data pass the reverse link, which must be there, and
     /// its ACKs the hops.
     pub reverse: bool,
     /// Index of the first hop that it passes.

@@ -78,9 +78,9 @@ pub enum Thresholds {
     },
     /// Bytes; the average counts bytes.
     Bytes {
-        /// As for packets.
+        /// Below this nothing is signalled.
         min: u64,
-        /// As for packets.
+        /// From this on everything is dropped, or the gentle slope begins; above `min`.
         max: u64,
     },
 }

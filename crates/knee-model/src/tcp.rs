@@ -122,7 +122,7 @@ pub struct TcpOptions {
     pub rto_min_ns: Ns,
     /// Delayed acknowledgements.
     pub delayed_ack: DelayedAck,
-    /// So many packets at the start of a connection are each acknowledged, whatever the above says:
+    /// Number of packets at the start of a connection that are each acknowledged, delayed ACKs or not:
     /// Linux does that until the receive window has opened.
     pub quick_ack_pkts: u32,
     /// Send new data on the first two duplicate ACKs (RFC 3042).
@@ -184,7 +184,7 @@ pub enum Recovery {
     Newreno,
     /// Cumulative ACKs only, partial ACKs, proportional rate reduction, as in Linux without SACK.
     NewrenoPrr,
-    /// As [`Self::Sack`], but with the window of FreeBSD 7: one packet when recovery begins, from
+    /// Like [`Self::Sack`], but with the window of FreeBSD 7: one packet when recovery begins, from
     /// which it grows.
     Freebsd7,
 }
