@@ -57,6 +57,7 @@ static inline void cc_buckets_push(struct cc_buckets *buckets, u64 now_us, u64 w
 	u64 start_us = buckets_start_us(buckets);
 	u64 elapsed_us = cc_wrapping_sub_u64(now_us, start_us) & CC_BUCKETS_TIME_MASK;
 	u64 ended;
+	u32 moved;
 
 	/* Most often the running bucket goes on. */
 	if (elapsed_us < width_us && (buckets->lane[0] & CC_TIME_MAX_US) != 0U) {
@@ -72,9 +73,14 @@ static inline void cc_buckets_push(struct cc_buckets *buckets, u64 now_us, u64 w
 	for (u32 k = 0U; k < CC_BUCKETS; k++) {
 		if (k >= ended)
 			break;
-		for (u32 i = CC_BUCKETS - 1U; i != 0U; i--)
-			buckets->lane[i] = buckets->lane[i - 1U];
-		buckets->lane[0] = 0U;
+		/* Upwards: Linux 7.2's verifier refuses the negative index of a loop downwards. */
+		moved = 0U;
+		for (u32 i = 0U; i < CC_BUCKETS; i++) {
+			u32 lane = buckets->lane[i];
+
+			buckets->lane[i] = moved;
+			moved = lane;
+		}
 	}
 	buckets->lane[0] = cc_max_u32(buckets->lane[0] & CC_TIME_MAX_US, BUCKETS_ONE - sample);
 	for (u32 i = 0U; i < CC_BUCKETS; i++)
