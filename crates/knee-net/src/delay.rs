@@ -39,36 +39,6 @@ impl<P: Default> DelayLine<P> {
         self.held.pop_front()
     }
 
-    /// The next packet and when it is due, if that is as asked.
-    #[inline]
-    pub fn take_if(&mut self, asked: impl FnOnce(u64) -> bool) -> Option<(u64, P)> {
-        if asked(self.next_ns()) { self.take() } else { None }
-    }
-
-    /// How many are held.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.held.len()
-    }
-
-    /// Whether none is held.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
-    }
-
-    /// When the packet is due that comes `ahead` places after the next one, and the packet.
-    #[inline]
-    pub fn peek_mut(&mut self, ahead: usize) -> Option<(u64, &mut P)> {
-        self.held.get_mut(ahead).map(|(due_ns, packet)| (*due_ns, packet))
-    }
-
-    /// The packet that comes `ahead` places after the next one.
-    #[inline]
-    pub fn peek(&self, ahead: usize) -> Option<&P> {
-        self.held.get(ahead).map(|(_, packet)| packet)
-    }
-
     /// Packets held, in order.
     pub fn iter(&self) -> impl Iterator<Item = &P> {
         self.held.iter().map(|(_, packet)| packet)

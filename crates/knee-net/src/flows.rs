@@ -1,8 +1,8 @@
 //! A run in virtual time: its flows, from their starts to their records.
 
 use crate::{
-    Brief, Direction, End, Ends, Gone, LazyTimer, NEVER, Network, Numbered, Packet, Path, UdpFlow,
-    close_last_bin, drive, prefetch,
+    Direction, End, Endpoints, LazyTimer, LostPacket, NEVER, Network, Numbered, Packet, Path,
+    UdpFlow,
 };
 use knee_model::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals, Ns, Progress, RunRecord,
@@ -28,7 +28,7 @@ pub trait Connection: Sized {
     ///
     /// # Errors
     /// The connection's.
-    fn start(&mut self, at: &mut At<'_, Self>) -> Result<(), Self::Error> {
+    fn start(&mut self, at: &mut FlowContext<'_, Self>) -> Result<(), Self::Error> {
         let _ = at;
         Ok(())
     }
@@ -37,13 +37,17 @@ pub trait Connection: Sized {
     ///
     /// # Errors
     /// The connection's.
-    fn write(&mut self, bytes: Option<u64>, at: &mut At<'_, Self>) -> Result<(), Self::Error>;
+    fn write(
+        &mut self,
+        bytes: Option<u64>,
+        at: &mut FlowContext<'_, Self>,
+    ) -> Result<(), Self::Error>;
 
     /// The application stops.
     ///
     /// # Errors
     /// The connection's.
-    fn stop(&mut self, at: &mut At<'_, Self>) -> Result<(), Self::Error>;
+    fn stop(&mut self, at: &mut FlowContext<'_, Self>) -> Result<(), Self::Error>;
 
     /// A packet arrives from this direction of the path.
     ///
@@ -53,53 +57,23 @@ pub trait Connection: Sized {
         &mut self,
         packet: Self::Packet,
         direction: Direction,
-        at: &mut At<'_, Self>,
+        at: &mut FlowContext<'_, Self>,
     ) -> Result<(), Self::Error>;
 
-    /// What [`Connection::answer`] gave arrives.
+    /// A lazy timer comes up: see [`FlowContext::came_up`].
     ///
     /// # Errors
     /// The connection's.
-    #[inline(always)]
-    fn come_back(
+    fn on_timer(
         &mut self,
-        answer: Self::Packet,
-        at: &mut At<'_, Self>,
-    ) -> Result<(), Self::Error> {
-        self.arrive(answer, Direction::Reverse, at)
-    }
-
-    /// Whether [`Connection::answer`] says what the receiver answers, where the spec has each packet
-    /// acknowledged.
-    const ANSWERS_AT_ONCE: bool = false;
-
-    /// What is answered to data of this flow that arrived at `at_ns`, which may be past: those before them
-    /// have been asked for, and nothing is sent otherwise.
-    fn answer(
-        &mut self,
-        data: Brief,
-        at_ns: Ns,
-        shared: &mut Self::Shared,
-    ) -> Option<Self::Packet> {
-        let _ = (data, at_ns, shared);
-        None
-    }
-
-    /// A lazy timer comes up: see [`At::came_up`].
-    ///
-    /// # Errors
-    /// The connection's.
-    fn on_timer(&mut self, timer: Self::Timer, at: &mut At<'_, Self>) -> Result<(), Self::Error>;
+        timer: Self::Timer,
+        at: &mut FlowContext<'_, Self>,
+    ) -> Result<(), Self::Error>;
 
     /// A packet was lost or dropped.
-    fn gone(packet: Self::Packet, shared: &mut Self::Shared) {
+    fn on_lost(packet: Self::Packet, shared: &mut Self::Shared) {
         let _ = (packet, shared);
     }
-
-    /// Something comes soon, and the connection's own memory has been asked for: asks for what that points
-    /// to.
-    #[inline]
-    fn prefetch(&self) {}
 
     /// Totals, without what the path counts.
     fn counters(&self) -> FlowCounters;
@@ -132,21 +106,15 @@ pub enum FlowTimer<T> {
     Own(T),
 }
 
-/// What a connection acts on.
-pub struct At<'a, C: Connection> {
+/// A flow's view of the run: what its connection acts on.
+pub struct FlowContext<'a, C: Connection> {
     /// What the connections of the run share.
     pub shared: &'a mut C::Shared,
     network: &'a mut Network<C::Packet, FlowTimer<C::Timer>>,
     flow: u32,
 }
 
-impl<C: Connection> At<'_, C> {
-    /// The same, to be passed by value.
-    #[inline(always)]
-    pub fn again(&mut self) -> At<'_, C> {
-        At { shared: self.shared, network: self.network, flow: self.flow }
-    }
-
+impl<C: Connection> FlowContext<'_, C> {
     /// Index of the flow.
     #[inline(always)]
     pub fn flow(&self) -> u32 {
@@ -177,7 +145,7 @@ impl<C: Connection> At<'_, C> {
     /// Sends a packet of the flow.
     #[inline(always)]
     pub fn send(&mut self, packet: C::Packet, from: End) {
-        self.network.send(packet, from);
+        self.network.offer(packet, from);
     }
 
     /// The lazy timer is due at `due_ns` ([`NEVER`]: it is not).
@@ -226,13 +194,9 @@ struct Flows<S, W, C: Connection> {
     watch: W,
 }
 
-/// From this many flows on it pays to prefetch their memory: fewer stay in the cache.
-const LOOK_AHEAD_FLOWS: usize = 256;
-
 /// Runs `spec` in virtual time: `open` makes the connection of each flow with feedback, `watch` is
 /// told of each bin at its end: the rows of all flows that the scenario names, and the time. The row of
-/// a queue comes one bin later. `event_by_event`: nothing of a packet's way is foreseen, which
-/// changes no result and takes longer; tests compare both.
+/// a queue comes one bin later.
 ///
 /// # Errors
 /// What `open` or a connection gives.
@@ -240,10 +204,9 @@ pub fn run_in_virtual_time<C: Connection>(
     spec: &RunSpec,
     shared: C::Shared,
     watch: &mut dyn FnMut(Progress),
-    event_by_event: bool,
     open: impl FnMut(usize, &TcpSpec) -> C,
 ) -> Result<RunRecord, C::Error> {
-    let mut run = VirtualRun::begin(spec, shared, watch, event_by_event, open);
+    let mut run = VirtualRun::begin(spec, shared, watch, open);
     run.advance(spec.duration_ns)?;
     run.finish()
 }
@@ -260,11 +223,9 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
         spec: S,
         shared: C::Shared,
         watch: W,
-        event_by_event: bool,
         mut open: impl FnMut(usize, &TcpSpec) -> C,
     ) -> Self {
-        let foreseen = C::ANSWERS_AT_ONCE && !event_by_event;
-        let mut network = if foreseen { Network::foreseeing(&spec) } else { Network::new(&spec) };
+        let mut network = Network::new(&spec);
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {
             let start_ns = spec.start_ns(index);
@@ -296,7 +257,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
     /// What a connection gives; the run cannot go on then.
     pub fn advance(&mut self, until_ns: Ns) -> Result<(), C::Error> {
         let until_ns = until_ns.min(self.flows.spec.duration_ns);
-        drive(&mut self.network, &mut self.flows, until_ns)
+        self.network.advance_to(until_ns, &mut self.flows)
     }
 
     /// The present.
@@ -319,7 +280,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
     pub fn finish(self) -> Result<RunRecord, C::Error> {
         let Self { mut network, mut flows } = self;
         let bins = flows.spec.bins();
-        close_last_bin(&mut network, &mut flows, bins)?;
+        network.close_last_bin(&mut flows, bins);
         let path = network.into_path();
         let (spec, records) = flows.finish(&path)?;
         Ok(RunRecord::new(&spec, records, path.finish()))
@@ -333,12 +294,12 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Flows<S, W, 
         &mut self,
         index: u32,
         network: &mut Network<C::Packet, FlowTimer<C::Timer>>,
-        act: impl FnOnce(&mut C, &mut At<'_, C>) -> Result<(), C::Error>,
+        act: impl FnOnce(&mut C, &mut FlowContext<'_, C>) -> Result<(), C::Error>,
     ) -> Result<(), C::Error> {
         let Kind::Connection(connection) = &mut self.flows[index as usize].kind else {
             return Ok(());
         };
-        act(connection, &mut At { shared: &mut self.shared, network, flow: index })
+        act(connection, &mut FlowContext { shared: &mut self.shared, network, flow: index })
     }
 
     fn start(
@@ -374,7 +335,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Flows<S, W, 
         if let Kind::Udp(udp) = &mut flow.kind {
             let packet = C::udp(index, udp.send(), self.spec.flows[index as usize].packet_bytes());
             network.set_timer(udp.due_ns(), index, FlowTimer::Write);
-            network.send(packet, End::Sender);
+            network.offer(packet, End::Sender);
             return Ok(());
         }
         let workload = self.spec.flows[index as usize].kind.workload();
@@ -409,7 +370,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Flows<S, W, 
     }
 }
 
-impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Ends for Flows<S, W, C> {
+impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Endpoints for Flows<S, W, C> {
     type Packet = C::Packet;
     type Timer = FlowTimer<C::Timer>;
     type Error = C::Error;
@@ -424,7 +385,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Ends for Flo
         let index = packet.flow();
         match &mut self.flows[index as usize].kind {
             Kind::Connection(connection) => {
-                let at = &mut At { shared: &mut self.shared, network, flow: index };
+                let at = &mut FlowContext { shared: &mut self.shared, network, flow: index };
                 connection.arrive(packet, direction, at)
             }
             Kind::Udp(udp) => {
@@ -432,48 +393,6 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Ends for Flo
                 Ok(())
             }
         }
-    }
-
-    #[inline(always)]
-    fn answer(&mut self, data: Brief, at_ns: Ns) -> Option<C::Packet> {
-        let index = data.flow() as usize;
-        match &mut self.flows[index].kind {
-            Kind::Connection(connection) => connection.answer(data, at_ns, &mut self.shared),
-            Kind::Udp(udp) => {
-                udp.arrive(at_ns, data.number(), self.spec.flows[index].packet_bytes());
-                None
-            }
-        }
-    }
-
-    // As the default, but the flow is looked up once.
-    #[inline(always)]
-    fn come_round(
-        &mut self,
-        data: Brief,
-        at_ns: Ns,
-        network: &mut Network<C::Packet, FlowTimer<C::Timer>>,
-    ) -> Result<(), C::Error> {
-        let index = data.flow();
-        let Kind::Connection(connection) = &mut self.flows[index as usize].kind else {
-            self.answer(data, at_ns);
-            return Ok(());
-        };
-        let answer = connection.answer(data, at_ns, &mut self.shared);
-        let Some(answer) = answer.and_then(|answer| network.gets_back(at_ns, answer)) else {
-            return Ok(());
-        };
-        let at = &mut At { shared: &mut self.shared, network, flow: index };
-        connection.come_back(answer, at)
-    }
-
-    #[inline(always)]
-    fn come_back(
-        &mut self,
-        answer: C::Packet,
-        network: &mut Network<C::Packet, FlowTimer<C::Timer>>,
-    ) -> Result<(), C::Error> {
-        self.with(answer.flow(), network, |connection, at| connection.come_back(answer, at))
     }
 
     fn on_timer(
@@ -495,8 +414,8 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Ends for Flo
         }
     }
 
-    fn gone(&mut self, gone: Gone<C::Packet>) -> Result<(), C::Error> {
-        C::gone(gone.packet, &mut self.shared);
+    fn on_lost(&mut self, lost: LostPacket<C::Packet>) -> Result<(), C::Error> {
+        C::on_lost(lost.packet, &mut self.shared);
         Ok(())
     }
 
@@ -518,24 +437,6 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Ends for Flo
             }
         }
         (self.watch)(Progress::At(now_ns));
-    }
-
-    #[inline(always)]
-    fn looks_ahead(&self) -> bool {
-        self.flows.len() >= LOOK_AHEAD_FLOWS
-    }
-
-    #[inline]
-    fn comes_soon(&self, flow: u32) {
-        // Which kind it is would have to be read.
-        prefetch(&self.flows[flow as usize].kind);
-    }
-
-    #[inline]
-    fn comes_next(&self, flow: u32) {
-        if let Kind::Connection(connection) = &self.flows[flow as usize].kind {
-            connection.prefetch();
-        }
     }
 }
 

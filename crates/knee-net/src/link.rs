@@ -1,11 +1,7 @@
 //! A link behind a queue.
 
-use crate::{
-    NEVER, Packet, Queue, Ring, Service,
-    queue::{Arrival, RedState, Verdict},
-    runs::Runs,
-};
-use knee_model::{QueueLimit, Random, Red};
+use crate::{NEVER, Packet, Queue, Service};
+use knee_model::QueueLimit;
 
 /// A packet that left a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,168 +10,6 @@ pub struct Departed<P> {
     pub packet: P,
     /// How long it waited for its transmission to start.
     pub waited_ns: u64,
-}
-
-/// Says of packets when they will have left a link, as soon as the link has taken them: where none is
-/// dropped any more, and each waits for those before it only.
-#[derive(Clone, Debug)]
-struct Forecast {
-    service: Service,
-    /// When the last of them will have left.
-    free_ns: u64,
-}
-
-impl Forecast {
-    /// Of a link with this service that has taken nothing yet.
-    fn new(service: Service) -> Self {
-        Self { service, free_ns: 0 }
-    }
-
-    /// When the transmission of a packet of `bytes` starts and ends that the link takes at `now_ns`; `idle`:
-    /// it holds no other. Both are [`NEVER`] if it does not end.
-    #[inline(always)]
-    fn transmission_ns(&mut self, now_ns: u64, idle: bool, bytes: u32) -> (u64, u64) {
-        let turns_ns = if idle {
-            self.service.rest();
-            now_ns
-        } else {
-            self.free_ns
-        };
-        let (starts_ns, ends_ns) = self.service.transmit(turns_ns, bytes);
-        self.free_ns = ends_ns;
-        (starts_ns, ends_ns)
-    }
-}
-
-/// A queue and its link, which say of a packet when it will have left as soon as they have taken it: drop-tail,
-/// or RED where it drops. They hold no packets: those are on their way from the start. Nor do they hold
-/// times: when the first packet leaves is worked out again from its size.
-#[derive(Clone, Debug)]
-pub struct Timetable {
-    /// Of the packet that was taken last.
-    taken: Forecast,
-    /// Of the first one held.
-    leaves: Forecast,
-    limit: QueueLimit,
-    /// While fewer are held neither the limit nor RED need be asked.
-    sure_pkts: u32,
-    held_pkts: u32,
-    held_bytes: u64,
-    /// The sizes of the packets, in order.
-    sizes: Runs,
-    /// How long each of them waits, if that is to be known.
-    waits_ns: Option<Ring<u64>>,
-    red: Option<Box<RedState>>,
-}
-
-impl Timetable {
-    /// Of an idle link with this service; `keeps_waits`: [`Self::leave`] says how long a packet waited.
-    pub fn new(service: Service, limit: QueueLimit, keeps_waits: bool) -> Self {
-        Self {
-            taken: Forecast::new(service.clone()),
-            leaves: Forecast::new(service),
-            limit,
-            sure_pkts: if let QueueLimit::Packets(limit) = limit { limit } else { 0 },
-            held_pkts: 0,
-            held_bytes: 0,
-            sizes: Runs::default(),
-            waits_ns: keeps_waits.then(Ring::default),
-            red: None,
-        }
-    }
-
-    /// The same with RED, which drops what it would mark, before a link of `rate_bps` bit/s on average.
-    pub fn with_red(self, red: &Red, rate_bps: u64, random: Random) -> Self {
-        let red = Some(Box::new(RedState::new(red, rate_bps, random)));
-        Self { red, sure_pkts: 0, ..self }
-    }
-
-    /// Offers a packet of `bytes`; when it will have left ([`NEVER`]: it never will), or nothing if it is
-    /// dropped. What leaves before has been taken out.
-    #[inline(always)]
-    pub fn enqueue(&mut self, now_ns: u64, bytes: u32) -> Option<u64> {
-        let (held_pkts, held_bytes) = (self.held_pkts as usize, self.held_bytes);
-        if self.held_pkts >= self.sure_pkts {
-            let takes = match self.red {
-                None => self.limit.takes(held_pkts, held_bytes, bytes.into()),
-                Some(_) => self.takes_early(now_ns, bytes),
-            };
-            if !takes {
-                return None;
-            }
-        }
-        let (starts_ns, departs_ns) = match self.held_pkts {
-            0 => self.start(now_ns, bytes),
-            _ => self.taken.transmission_ns(now_ns, false, bytes),
-        };
-        self.sizes.push(bytes);
-        self.held_pkts += 1;
-        self.held_bytes += u64::from(bytes);
-        if let Some(waits_ns) = &mut self.waits_ns {
-            waits_ns.push_back(starts_ns - now_ns);
-        }
-        Some(departs_ns)
-    }
-
-    /// Whether RED and the limit let a packet of `bytes` join.
-    #[inline(never)]
-    fn takes_early(&mut self, now_ns: u64, bytes: u32) -> bool {
-        let (held_pkts, held_bytes) = (self.held_pkts, self.held_bytes);
-        if let Some(red) = &mut self.red {
-            let arrival = Arrival { now_ns, held_pkts, held_bytes, bytes, flow_key: 0 };
-            if red.arrive(&arrival) != Verdict::Accept {
-                return false;
-            }
-        }
-        self.limit.takes(held_pkts as usize, held_bytes, bytes.into())
-    }
-
-    /// The link was idle: when the transmission of the packet that it takes starts and ends.
-    #[inline(never)]
-    fn start(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
-        self.leaves.transmission_ns(now_ns, true, bytes);
-        self.taken.transmission_ns(now_ns, true, bytes)
-    }
-
-    /// When the first packet leaves; [`NEVER`] if there is none, or it never does.
-    #[inline(always)]
-    pub fn next_ns(&self) -> u64 {
-        if self.held_pkts == 0 { NEVER } else { self.leaves.free_ns }
-    }
-
-    /// The first packet leaves: its size, how long it waited for its transmission to start (0 if that
-    /// is not kept), and when the next one leaves, as [`Self::next_ns`] says.
-    #[inline(always)]
-    pub fn leave(&mut self) -> Option<(u32, u64, u64)> {
-        let bytes = self.sizes.take()?;
-        self.held_pkts -= 1;
-        self.held_bytes -= u64::from(bytes);
-        let next_ns = match self.sizes.front() {
-            Some(next_bytes) => self.leaves.transmission_ns(0, false, next_bytes).1,
-            None => {
-                if self.red.is_some() {
-                    self.come_to_rest();
-                }
-                NEVER
-            }
-        };
-        let waited_ns = self.waits_ns.as_mut().and_then(Ring::take_front);
-        Some((bytes, waited_ns.unwrap_or(0), next_ns))
-    }
-
-    /// The last packet has left.
-    #[inline(never)]
-    fn come_to_rest(&mut self) {
-        if let Some(red) = &mut self.red {
-            red.idle(self.leaves.free_ns);
-        }
-    }
-
-    /// Packets held, the one in transmission included.
-    #[inline]
-    pub fn held_pkts(&self) -> u32 {
-        self.held_pkts
-    }
 }
 
 /// Transmits queued packets one after the other.
@@ -261,12 +95,6 @@ impl<P: Packet> Link<P> {
         self.queue.dropped_pkts()
     }
 
-    /// The packet in transmission.
-    #[inline]
-    pub fn sending(&self) -> Option<&P> {
-        self.queue.sending()
-    }
-
     /// Packets held, the one in transmission first, then those of each flow in order.
     pub fn iter(&self) -> impl Iterator<Item = &P> {
         self.queue.iter()
@@ -276,7 +104,6 @@ impl<P: Packet> Link<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use knee_model::{Aqm, Discipline};
     use proptest::prelude::*;
 
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -317,66 +144,7 @@ mod tests {
         (3.0..10.3f64).prop_map(|exponent| 10f64.powf(exponent) as u64)
     }
 
-    fn or_nothing(rate_bps: impl Strategy<Value = u64>) -> impl Strategy<Value = u64> {
-        prop::option::of(rate_bps).prop_map(Option::unwrap_or_default)
-    }
-
     proptest! {
-        /// A forecast says when each packet leaves, whatever the service does; a timetable also takes the
-        /// same packets, with RED too, and knows how long each waits.
-        #[test]
-        fn the_forecast_comes_true(
-            steps in prop::collection::vec((0u64..3_000_000, or_nothing(rate_bps())), 0..5),
-            rate in rate_bps(),
-            arrivals in prop::collection::vec((0u64..3_000_000, 40u32..9000), 1..300),
-            early in prop::bool::ANY,
-        ) {
-            let mut from_ns = 0;
-            let steps = steps.iter().map(|(gap, bps)| { from_ns += gap; (from_ns, *bps) });
-            let varying = knee_model::Varying::Steps(steps.collect());
-            let service = Service::of(&knee_model::Rate { bps: rate, varying: Some(&varying) });
-            let limit = QueueLimit::Packets(20);
-            let mut forecast = Forecast::new(service.clone());
-            let mut link = Link::new(service.clone(), limit);
-            let mut timetable = Timetable::new(service.clone(), limit, true);
-            if early {
-                let red = Red { weight: 0.2, max_probability: 0.3, ..Red::default() };
-                let aqm = Aqm { discipline: Discipline::Red(red), ecn: false };
-                let random = || Random::stream(1, "queue", 0);
-                link = Link::behind(Queue::managed(limit, &aqm, rate, random()), service);
-                timetable = timetable.with_red(&red, rate, random());
-            }
-            let (mut now, mut foretold, mut out) = (0, Vec::new(), Vec::new());
-            let leave = |link: &mut Link<P>, timetable: &mut Timetable| {
-                let at_ns = link.next_ns();
-                assert_eq!(timetable.next_ns(), at_ns);
-                let Departed { packet, waited_ns } = link.dequeue(at_ns).expect("due");
-                let left = timetable.leave();
-                assert_eq!(left, Some((packet.0, waited_ns, link.next_ns())));
-                at_ns
-            };
-            for (gap, bytes) in arrivals {
-                now += gap;
-                while link.next_ns() <= now {
-                    out.push(leave(&mut link, &mut timetable));
-                }
-                let departs_ns = timetable.enqueue(now, bytes);
-                prop_assert_eq!(link.enqueue(now, P(bytes)).is_ok(), departs_ns.is_some());
-                prop_assert_eq!(link.held_pkts(), timetable.held_pkts());
-                if let Some(departs_ns) = departs_ns {
-                    let idle = link.held_pkts() == 1;
-                    let (_, ends_ns) = forecast.transmission_ns(now, idle, bytes);
-                    prop_assert_eq!(ends_ns, departs_ns);
-                    foretold.push(ends_ns);
-                }
-            }
-            while link.next_ns() != NEVER {
-                out.push(leave(&mut link, &mut timetable));
-            }
-            prop_assert_eq!(&foretold[..out.len()], &out[..]);
-            prop_assert!(foretold[out.len()..].iter().all(|at_ns| *at_ns == NEVER));
-        }
-
         /// Against the definition: departure i = max(arrival i, departure i-1) + size / rate,
         /// with the rate exact over any busy period; nothing lost but at a full queue.
         #[test]

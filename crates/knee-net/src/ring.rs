@@ -92,24 +92,6 @@ impl<T: Default> Ring<T> {
         Some(first)
     }
 
-    /// Takes the first record if it is as asked.
-    #[inline(always)]
-    pub fn take_front_if(&mut self, asked: impl FnOnce(&T) -> bool) -> Option<T>
-    where
-        T: Copy,
-    {
-        if self.len == 0 {
-            return None;
-        }
-        let first = self.slots[self.head];
-        if !asked(&first) {
-            return None;
-        }
-        self.head = self.after(self.head);
-        self.len -= 1;
-        Some(first)
-    }
-
     /// Takes the record `index` places after the first, and gives up those before it; does nothing if there
     /// is none.
     #[inline(always)]
@@ -138,12 +120,6 @@ impl<T: Default> Ring<T> {
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let place = self.place(index);
         if index < self.len { self.slots.get_mut(place) } else { None }
-    }
-
-    /// The places of the first record and of the next one that comes, whatever they hold.
-    #[inline]
-    pub fn ends(&self) -> [Option<&T>; 2] {
-        [self.slots.get(self.head), self.slots.get(self.tail)]
     }
 
     /// The first record.

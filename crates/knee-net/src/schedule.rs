@@ -20,8 +20,6 @@ pub struct Schedule {
     /// the smallest word is the first source. The second half is used if there are more than [`HALF`].
     few: [u64; FEW],
     uses_both_halves: bool,
-    /// No source but the one that [`Schedule::stay`] was asked for is due before; 0 if that is not known.
-    others_ns: u64,
     tree: Tree,
 }
 
@@ -92,15 +90,12 @@ impl Schedule {
             ..=NARROW_BITS => Tree::Narrow(Levels::new(sources, u64::MAX), bits),
             _ => Tree::Wide(Levels::new(sources, u128::MAX)),
         };
-        Self { few: [u64::MAX; FEW], uses_both_halves: sources > HALF, others_ns: 0, tree }
+        Self { few: [u64::MAX; FEW], uses_both_halves: sources > HALF, tree }
     }
 
     /// Source `source` is next due at `due_ns` ([`NEVER`]: it is not).
     #[inline(always)]
     pub fn set(&mut self, source: usize, due_ns: u64) {
-        if due_ns < self.others_ns {
-            self.others_ns = due_ns;
-        }
         if let Tree::None = self.tree {
             self.few[source] = (due_ns.min(LATEST) << FEW_BITS) | source as u64;
         } else {
@@ -144,29 +139,6 @@ impl Schedule {
         };
         let first = least(&self.few[..HALF]);
         if self.uses_both_halves { first.min(least(&self.few[HALF..])) } else { first }
-    }
-
-    /// Source `source` is about to act, and again up to [`Schedule::leave`] as long as
-    /// [`Schedule::comes_first`] says so: it need not be set meanwhile.
-    pub fn stay(&mut self, source: usize) {
-        // In the tree a search for the others would be as long as the one that is saved.
-        if let Tree::None = self.tree {
-            self.few[source] = u64::MAX;
-            self.others_ns = self.first().1;
-        }
-    }
-
-    /// Whether the source that [`Schedule::stay`] was asked for comes before all others if it is due at
-    /// `due_ns`.
-    #[inline(always)]
-    pub fn comes_first(&self, due_ns: u64) -> bool {
-        due_ns < self.others_ns
-    }
-
-    /// The end of what [`Schedule::stay`] began; `source` is next due at `due_ns`.
-    pub fn leave(&mut self, source: usize, due_ns: u64) {
-        self.others_ns = 0;
-        self.set(source, due_ns);
     }
 }
 

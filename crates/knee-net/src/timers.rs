@@ -192,12 +192,6 @@ impl<T: Copy + Ord> Timers<T> {
         self.heap.peek().map(|Reverse(first)| (first.due_ns, first.flow, first.timer))
     }
 
-    /// The flows of which one has the timer that comes after the first.
-    #[inline]
-    pub(crate) fn after_first(&self) -> impl Iterator<Item = u32> {
-        self.heap.as_slice().iter().skip(1).take(2).map(|Reverse(due)| due.flow)
-    }
-
     /// What was taken leaves the heap.
     #[inline]
     fn take_out(&mut self) {

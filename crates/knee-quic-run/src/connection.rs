@@ -10,7 +10,7 @@ use knee_model::{
     Transfer, Unfinished,
 };
 use knee_net::{
-    At, Connection, Direction, Ecn, End, LazyTimer, NEVER, Numbered, run_in_virtual_time,
+    Connection, Direction, Ecn, End, FlowContext, LazyTimer, NEVER, Numbered, run_in_virtual_time,
 };
 use std::{
     collections::VecDeque,
@@ -146,16 +146,15 @@ impl<'a> Prepared<'a> {
             // quinn counts back from the present; nothing depends on where 0 lies.
             zero: Instant::now(),
         };
-        let record =
-            run_in_virtual_time(spec, shared, &mut |told| tell(told), true, |index, _| Quic {
-                name: spec.flows[index].name.clone(),
-                terms: terms[index].take().expect("a flow with feedback has terms"),
-                ends: None,
-                arrived_pkts: 0,
-                transfers: VecDeque::new(),
-                written_bytes: 0,
-                completed: Vec::new(),
-            })?;
+        let record = run_in_virtual_time(spec, shared, &mut |told| tell(told), |index, _| Quic {
+            name: spec.flows[index].name.clone(),
+            terms: terms[index].take().expect("a flow with feedback has terms"),
+            ends: None,
+            arrived_pkts: 0,
+            transfers: VecDeque::new(),
+            written_bytes: 0,
+            completed: Vec::new(),
+        })?;
         Ok(RunRecord { approximations, ..record })
     }
 }
@@ -164,7 +163,7 @@ impl Quic {
     /// Lets the sender act, then sees to its timer.
     fn with_sender(
         &mut self,
-        at: &mut At<'_, Self>,
+        at: &mut FlowContext<'_, Self>,
         act: impl FnOnce(&mut Sender, Instant, &mut Out<'_>) -> Result<(), Failed>,
     ) -> Result<(), Error> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
@@ -182,7 +181,7 @@ impl Quic {
     /// Lets the receiver act, then sees to its timer and to what it has received.
     fn with_receiver(
         &mut self,
-        at: &mut At<'_, Self>,
+        at: &mut FlowContext<'_, Self>,
         act: impl FnOnce(&mut Receiver, Instant, &mut Out<'_>) -> Result<(), Failed>,
     ) -> Result<(), Error> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
@@ -220,7 +219,7 @@ impl Connection for Quic {
         Packet { flow, number, wire_bytes: bytes, ecn: None, payload: BytesMut::new() }
     }
 
-    fn start(&mut self, at: &mut At<'_, Self>) -> Result<(), Error> {
+    fn start(&mut self, at: &mut FlowContext<'_, Self>) -> Result<(), Error> {
         let now = at.shared.at(at.now_ns());
         let Shared { maker, qlog, zero } = &*at.shared;
         let (qlog, stream) = match qlog {
@@ -245,7 +244,7 @@ impl Connection for Quic {
         Ok(())
     }
 
-    fn write(&mut self, bytes: Option<u64>, at: &mut At<'_, Self>) -> Result<(), Error> {
+    fn write(&mut self, bytes: Option<u64>, at: &mut FlowContext<'_, Self>) -> Result<(), Error> {
         if let Some(bytes) = bytes {
             self.written_bytes += bytes;
             self.transfers.push_back((self.written_bytes, at.now_ns(), bytes));
@@ -256,7 +255,7 @@ impl Connection for Quic {
         })
     }
 
-    fn stop(&mut self, at: &mut At<'_, Self>) -> Result<(), Error> {
+    fn stop(&mut self, at: &mut FlowContext<'_, Self>) -> Result<(), Error> {
         self.with_sender(at, |sender, now, out| {
             sender.close(now);
             sender.drive(now, out)
@@ -267,7 +266,7 @@ impl Connection for Quic {
         &mut self,
         packet: Packet,
         direction: Direction,
-        at: &mut At<'_, Self>,
+        at: &mut FlowContext<'_, Self>,
     ) -> Result<(), Error> {
         match at.end(direction) {
             End::Receiver => {
@@ -284,7 +283,7 @@ impl Connection for Quic {
         }
     }
 
-    fn on_timer(&mut self, timer: Timer, at: &mut At<'_, Self>) -> Result<(), Error> {
+    fn on_timer(&mut self, timer: Timer, at: &mut FlowContext<'_, Self>) -> Result<(), Error> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         let (lazy, due) = match timer {
             Timer::Sender => (&mut ends.sender_timer, ends.sender.due()),

@@ -7,7 +7,7 @@ use crate::{
 };
 use knee_cc::Params;
 use knee_model::{FlowCounters, FlowRecord, FlowSample, Ns, Random, RunSpec, TcpOptions};
-use knee_net::{At, Brief, Connection, Direction, Ecn, End, LazyTimer};
+use knee_net::{Connection, Direction, Ecn, End, FlowContext, LazyTimer};
 use std::convert::Infallible;
 
 /// Timers of a connection.
@@ -56,7 +56,7 @@ impl Tcp {
     #[inline(always)]
     fn with_sender(
         &mut self,
-        at: &mut At<'_, Self>,
+        at: &mut FlowContext<'_, Self>,
         act: impl FnOnce(&mut Sender, Ns, &mut Out<'_, '_>),
     ) {
         let now_ns = at.now_ns();
@@ -66,20 +66,14 @@ impl Tcp {
 
     /// Arms the sender's timers.
     #[inline(always)]
-    fn arm(&mut self, at: &mut At<'_, Self>) {
-        self.arm_retransmission(at);
-        at.arm(&mut self.pace, self.sender.pace_due_ns, Timer::Pace);
-    }
-
-    /// The same in profile CLASSIC.
-    #[inline(always)]
-    fn arm_retransmission(&mut self, at: &mut At<'_, Self>) {
+    fn arm(&mut self, at: &mut FlowContext<'_, Self>) {
         at.arm(&mut self.retransmission, self.sender.timer_due_ns, Timer::Retransmission);
+        at.arm(&mut self.pace, self.sender.pace_due_ns, Timer::Pace);
     }
 
     /// A segment reaches the receiver.
     #[inline(always)]
-    fn receive(&mut self, data: Data, at: &mut At<'_, Self>) {
+    fn receive(&mut self, data: Data, at: &mut FlowContext<'_, Self>) {
         if data.ecn != Ecn::NotCapable {
             self.receiver.heed(data.number, data.ecn, data.cwr);
         }
@@ -111,23 +105,21 @@ impl Tcp {
         })
     }
 
-    /// An ACK reaches the sender. In pieces, and `at` by value: those of the caller need not be in memory.
-    #[inline(never)]
-    fn on_ack(&mut self, cumulative: u32, sack: u32, echo: bool, mut at: At<'_, Self>) {
-        let at = &mut at;
-        let ack = Ack { flow: at.flow(), cumulative, sack, bytes: self.ack_bytes, echo };
-        let reports = sack != NONE;
-        let sack = if reports { at.shared.take(sack) } else { Sack::NOTHING };
-        let (now_ns, out) = (at.now_ns(), &mut Out { bytes: self.packet_bytes, at });
-        self.sender.on_ack(now_ns, ack, reports.then_some(&sack), out);
-        self.arm(at);
+    /// An ACK reaches the sender.
+    #[inline(always)]
+    fn on_ack(&mut self, ack: Ack, at: &mut FlowContext<'_, Self>) {
+        let reports = ack.sack != NONE;
+        let sack = if reports { at.shared.take(ack.sack) } else { Sack::NOTHING };
+        self.with_sender(at, |sender, now_ns, out| {
+            sender.on_ack(now_ns, ack, reports.then_some(&sack), out);
+        });
     }
 }
 
 /// Sends the segments of a flow.
 struct Out<'a, 'b> {
     bytes: u16,
-    at: &'a mut At<'b, Tcp>,
+    at: &'a mut FlowContext<'b, Tcp>,
 }
 
 impl Transmit for Out<'_, '_> {
@@ -150,7 +142,11 @@ impl Connection for Tcp {
         Data { flow, number, bytes: bytes as u16, ecn, cwr: false }.into()
     }
 
-    fn write(&mut self, bytes: Option<u64>, at: &mut At<'_, Self>) -> Result<(), Infallible> {
+    fn write(
+        &mut self,
+        bytes: Option<u64>,
+        at: &mut FlowContext<'_, Self>,
+    ) -> Result<(), Infallible> {
         let segments = bytes.map(|bytes| {
             let mss_bytes = u64::from(self.mss_bytes);
             let segments = bytes.div_ceil(mss_bytes) as u32;
@@ -163,7 +159,7 @@ impl Connection for Tcp {
         Ok(())
     }
 
-    fn stop(&mut self, _: &mut At<'_, Self>) -> Result<(), Infallible> {
+    fn stop(&mut self, _: &mut FlowContext<'_, Self>) -> Result<(), Infallible> {
         self.sender.stop();
         Ok(())
     }
@@ -173,42 +169,16 @@ impl Connection for Tcp {
         &mut self,
         packet: Packet,
         _: Direction,
-        at: &mut At<'_, Self>,
+        at: &mut FlowContext<'_, Self>,
     ) -> Result<(), Infallible> {
         match packet.carried() {
             Carried::Data(data) => self.receive(data, at),
-            Carried::Ack(ack) => self.on_ack(ack.cumulative, ack.sack, ack.echo, at.again()),
+            Carried::Ack(ack) => self.on_ack(ack, at),
         }
         Ok(())
     }
 
-    #[inline(always)]
-    fn come_back(&mut self, answer: Packet, at: &mut At<'_, Self>) -> Result<(), Infallible> {
-        let Carried::Ack(ack) = answer.carried() else { return Ok(()) };
-        if !self.sender.is_calm(ack, ack.sack != NONE) || self.sender.has_rate() {
-            self.on_ack(ack.cumulative, ack.sack, ack.echo, at.again());
-            return Ok(());
-        }
-        let now_ns = at.now_ns();
-        self.sender.on_calm_ack(now_ns, ack, &mut Out { bytes: self.packet_bytes, at });
-        self.arm_retransmission(at);
-        Ok(())
-    }
-
-    const ANSWERS_AT_ONCE: bool = true;
-
-    #[inline(always)]
-    fn answer(&mut self, data: Brief, at_ns: Ns, shared: &mut Store<Sack>) -> Option<Packet> {
-        if data.ecn() != Ecn::NotCapable {
-            self.receiver.heed(data.number(), data.ecn(), data.cwr());
-        }
-        match self.receiver.arrive(at_ns, data.number()) {
-            Reply::Now { duplicate } => Some(self.ack(duplicate, data.flow(), shared)),
-            Reply::Later => None,
-        }
-    }
-
-    fn on_timer(&mut self, timer: Timer, at: &mut At<'_, Self>) -> Result<(), Infallible> {
+    fn on_timer(&mut self, timer: Timer, at: &mut FlowContext<'_, Self>) -> Result<(), Infallible> {
         let (lazy, due_ns) = match timer {
             Timer::Retransmission => (&mut self.retransmission, self.sender.timer_due_ns),
             Timer::DelayedAck => (&mut self.delayed_ack, self.receiver.delack_due_ns),
@@ -230,18 +200,12 @@ impl Connection for Tcp {
         Ok(())
     }
 
-    fn gone(packet: Packet, sacks: &mut Store<Sack>) {
+    fn on_lost(packet: Packet, sacks: &mut Store<Sack>) {
         if let Carried::Ack(ack) = packet.carried()
             && ack.sack != NONE
         {
             sacks.take(ack.sack);
         }
-    }
-
-    #[inline]
-    fn prefetch(&self) {
-        self.sender.prefetch();
-        self.receiver.prefetch();
     }
 
     fn counters(&self) -> FlowCounters {

@@ -1,7 +1,7 @@
 //! Deterministic packet-level simulator.
 //!
 //! [`run`] takes a [`RunSpec`] and gives a [`RunRecord`]. Time is integer nanoseconds; events at
-//! the same instant happen in a fixed order (see [`knee_net::drive`]), and random streams are keyed by
+//! the same instant happen in a fixed order (see [`knee_net::Network::advance_to`]), and random streams are keyed by
 //! (seed, component, flow), so the same spec gives the same bytes on any machine.
 //!
 //! - `connection`, `packet`: both ends of a TCP connection, and what passes between them.
@@ -25,7 +25,7 @@ use knee_model::{
     Cc, FlowKind, Host, HostError, HostErrorKind, Progress, Recovery, RunOptions, RunRecord,
     RunSpec, TcpSpec, Tell, Transport,
 };
-use knee_net::{Brief, run_in_virtual_time};
+use knee_net::run_in_virtual_time;
 use packet::Store;
 use std::convert::Infallible;
 use thiserror::Error;
@@ -74,12 +74,6 @@ pub enum SimError {
         /// Name of the flow.
         flow: String,
     },
-    /// There are more flows than packets can name.
-    #[error("the run has {flows} flows; the maximum is {max}", max = Brief::FLOWS)]
-    TooMany {
-        /// So many.
-        flows: usize,
-    },
     /// An algorithm from a C file broke the contract.
     #[error(transparent)]
     Broken(#[from] Broken),
@@ -94,7 +88,6 @@ impl SimError {
             Self::NoSack { .. } => "write recovery = \"sack\"",
             Self::TooLarge { .. } => "give it smaller packets",
             Self::TooLong { .. } => "shorten the run or lower the rate",
-            Self::TooMany { .. } => "split it into several runs",
             Self::Broken(broken) => broken.help(),
         }
     }
@@ -114,38 +107,20 @@ impl From<SimError> for HostError {
 ///
 /// # Errors
 /// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::TooLarge`];
-/// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`]; [`SimError::TooMany`];
-/// [`SimError::Broken`].
+/// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`]; [`SimError::Broken`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     run_watched(spec, &mut |_| ())
 }
 
-/// As [`run`]; `watch` is told of each bin of the time series at its end.
+/// Simulates `spec`; `watch` gets each bin of the time series at its end.
 ///
 /// # Errors
-/// As [`run`].
+/// See [`run`].
 pub fn run_watched(spec: &RunSpec, watch: &mut dyn FnMut(Progress)) -> Result<RunRecord, SimError> {
-    simulate(spec, watch, false)
-}
-
-/// As [`run`], though departure, arrival and ACK of each packet are events of their own on every path:
-/// slower, and the same to the last byte, which is what tests compare.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_event_by_event(spec: &RunSpec) -> Result<RunRecord, SimError> {
-    simulate(spec, &mut |_| (), true)
-}
-
-fn simulate(
-    spec: &RunSpec,
-    watch: &mut dyn FnMut(Progress),
-    event_by_event: bool,
-) -> Result<RunRecord, SimError> {
     check(spec)?;
     let open = |index: usize, tcp: &TcpSpec| open(spec, index, tcp);
     let record: Result<RunRecord, Infallible> =
-        contain(|| run_in_virtual_time(spec, Store::default(), watch, event_by_event, open))?;
+        contain(|| run_in_virtual_time(spec, Store::default(), watch, open))?;
     match record {
         Ok(record) => Ok(record),
         Err(never) => match never {},
@@ -163,9 +138,6 @@ fn open(spec: &RunSpec, index: usize, tcp: &TcpSpec) -> Tcp {
 
 /// Refuses what the simulator cannot do.
 fn check(spec: &RunSpec) -> Result<(), SimError> {
-    if spec.flows.len() > Brief::FLOWS {
-        return Err(SimError::TooMany { flows: spec.flows.len() });
-    }
     for (index, flow) in spec.flows.iter().enumerate() {
         let name = || flow.name.clone();
         if let FlowKind::Tcp(tcp) = &flow.kind {
@@ -226,7 +198,7 @@ impl Host for Simulator {
     }
 }
 
-/// Refuses to keep what there is not.
+/// Rejects unsupported capture options.
 fn can_keep(options: &RunOptions) -> Result<(), HostError> {
     let (why, help) = if options.pcap.is_some() {
         (

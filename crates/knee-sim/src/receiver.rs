@@ -2,7 +2,7 @@
 
 use crate::packet::{NO_BLOCKS, NONE, SackBlocks};
 use knee_model::{DelayedAck, ReceiverConduct, TcpOptions, Transfer, Unfinished};
-use knee_net::{Ecn, NEVER, prefetch};
+use knee_net::{Ecn, NEVER};
 use std::collections::VecDeque;
 
 /// What the receiver does on an arrival.
@@ -71,11 +71,6 @@ impl Transfers {
 }
 
 impl Receiver {
-    /// Asks for the memory that the next segment will touch beside the receiver itself.
-    pub(crate) fn prefetch(&self) {
-        prefetch(self.ranges.as_ptr());
-    }
-
     pub(crate) fn new(options: &TcpOptions) -> Self {
         Self {
             next: 0,

@@ -171,11 +171,6 @@ impl Sender {
         self.rtt_stats.take().map_or_else(DelayStats::default, |stats| *stats)
     }
 
-    /// Asks for the memory that the next ACK will touch beside the sender itself.
-    pub(crate) fn prefetch(&self) {
-        self.tcb.board.prefetch();
-    }
-
     /// Packets thought to be in the network.
     #[inline]
     pub(crate) fn inflight_pkts(&self) -> u32 {
@@ -235,21 +230,15 @@ impl Sender {
     /// Whether an acknowledgement is of new data, where [`Self::knows_nothing_amiss`]; `reports`: it has more
     /// than its number.
     #[inline(always)]
-    pub(crate) fn is_calm(&self, ack: packet::Ack, reports: bool) -> bool {
+    fn is_calm(&self, ack: packet::Ack, reports: bool) -> bool {
         debug_assert_eq!(self.calm, self.knows_nothing_amiss());
         self.calm && !reports && !ack.echo && ack.cumulative > self.tcb.board.una()
-    }
-
-    /// Whether it is of profile RATE.
-    #[inline(always)]
-    pub(crate) fn has_rate(&self) -> bool {
-        self.rate.is_some()
     }
 
     /// As [`Self::on_ack`], in profile CLASSIC of one for which [`Self::is_calm`] holds: most steps have
     /// nothing to do.
     #[inline(always)]
-    pub(crate) fn on_calm_ack(&mut self, now_ns: u64, ack: packet::Ack, out: &mut impl Transmit) {
+    fn on_calm_ack(&mut self, now_ns: u64, ack: packet::Ack, out: &mut impl Transmit) {
         self.take_in_turn::<true, false>(now_ns, ack, &Sack::NOTHING, out);
     }
 

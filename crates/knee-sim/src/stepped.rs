@@ -22,7 +22,7 @@ impl Stepped {
         let run = contain(|| {
             let of = spec.clone();
             let open = |index: usize, tcp: &_| open(&of, index, tcp);
-            VirtualRun::begin(spec, Store::default(), (|_| ()) as fn(Progress), false, open)
+            VirtualRun::begin(spec, Store::default(), (|_| ()) as fn(Progress), open)
         })?;
         Ok(Self { run })
     }

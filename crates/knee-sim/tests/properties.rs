@@ -10,7 +10,7 @@ use knee_model::{
     PathSpec, Pie, QueueLimit, Rate, ReceiverConduct, RecordSpec, Recovery, Red, Reorder,
     ReverseLink, Route, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Varying, Workload,
 };
-use knee_sim::{Stepped, run_event_by_event};
+use knee_sim::Stepped;
 use proptest::{prelude::*, test_runner::RngSeed};
 use std::{collections::VecDeque, sync::Arc};
 
@@ -831,79 +831,8 @@ proptest! {
     }
 }
 
-/// Runs like these of which the path can foresee all, part or nothing: as often as not with each packet
-/// acknowledged and a fixed delay back, and with all flows some way from the first hop; some links take no
-/// time at all.
-fn foreseeable(specs: impl Strategy<Value = RunSpec>) -> impl Strategy<Value = RunSpec> {
-    let changes =
-        (any::<bool>(), any::<bool>(), prop::bool::weighted(0.1), any::<bool>(), any::<bool>());
-    (specs, changes).prop_map(|(mut spec, (each, fixed, at_once, log, away))| {
-        // A queue that is logged holds the packets themselves.
-        spec.record.queue_log = log;
-        let path = &mut spec.path;
-        if at_once {
-            for hop in &mut path.hops {
-                hop.rate_bps = 20_000_000_000_000;
-                hop.rate_varies = None;
-            }
-            // Then only these limit how much is sent.
-            path.delay_forward_ns += MS;
-            spec.duration_ns = spec.duration_ns.min(100 * MS);
-            for flow in &mut spec.flows {
-                flow.start_ns = flow.start_ns.min(10 * MS);
-                flow.start_jitter_ns = flow.start_jitter_ns.min(10 * MS);
-                if let FlowKind::Tcp(tcp) = &mut flow.kind {
-                    tcp.options.receive_window_pkts = tcp.options.receive_window_pkts.min(40);
-                }
-            }
-        }
-        if fixed {
-            (path.reverse, path.bursts_reverse, path.jitter_reverse_ns) = (None, None, 0);
-            path.delay_reverse_steps.clear();
-            (path.reorder, path.falls_reorder) = (None, false);
-        }
-        if away {
-            path.delay_forward_ns = path.delay_forward_ns.max(2);
-            path.hops.iter_mut().for_each(|hop| hop.loss = 0.0);
-        }
-        for (index, flow) in spec.flows.iter_mut().enumerate() {
-            if away {
-                flow.route.first_hop = 0;
-                // Some of them just as far as others.
-                flow.access_delay_ns = flow.access_delay_ns.next_multiple_of(MS);
-                match index % 2 {
-                    0 => flow.access_delay_ns = flow.access_delay_ns.max(MS),
-                    _ => flow.access_jitter_ns = flow.access_jitter_ns.max(1),
-                }
-            }
-            flow.route.reverse &= !fixed;
-            if let FlowKind::Tcp(tcp) = &mut flow.kind
-                && each
-            {
-                tcp.options.delayed_ack.every_pkts = 1;
-            }
-        }
-        spec
-    })
-}
-
-/// Any run over one hop, of any discipline.
-fn managed_spec() -> impl Strategy<Value = RunSpec> {
-    let aqm = prop_oneof![1 => Just(None), 1 => aqm().prop_map(Some)];
-    (run_spec(), aqm).prop_map(|(mut spec, aqm)| {
-        spec.path.hops[0].aqm = aqm;
-        spec
-    })
-}
-
 proptest! {
     #![proptest_config(config(800))]
-
-    /// What a path foresees happens: the record is the same when nothing is foreseen.
-    #[test]
-    fn foresight_changes_nothing(spec in foreseeable(managed_spec())) {
-        prop_assert!(run(&spec) == run_event_by_event(&spec).expect("as the other"), "{spec:?}");
-    }
 
     /// A run that pauses goes on as if it had not.
     #[test]
@@ -913,12 +842,6 @@ proptest! {
             stepped.advance(stepped.now_ns() + step_ns).expect("built in");
         }
         prop_assert!(run(&spec) == stepped.finish(), "{spec:?}");
-    }
-
-    /// The same over several hops, and with flows that go back.
-    #[test]
-    fn foresight_changes_nothing_on_any_route(spec in foreseeable(routed_spec())) {
-        prop_assert!(run(&spec) == run_event_by_event(&spec).expect("as the other"), "{spec:?}");
     }
 }
 

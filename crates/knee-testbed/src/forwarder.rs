@@ -20,7 +20,7 @@ use knee_model::{
     DelayStats, FlowCounters, FlowSample, FlowTotals, Lateness, NS_PER_MS, NS_PER_S, NS_PER_US, Ns,
     PacketEvent, PathQueues, Progress, RunSpec, Tell,
 };
-use knee_net::{Direction, End, Ends, Gone, Network, Path, close_last_bin, drive};
+use knee_net::{Direction, End, Endpoints, LostPacket, Network, Path};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, ppoll},
@@ -377,7 +377,7 @@ impl<'a> Forwarder<'a> {
             let packet = Datagram { room, len: len as u32, flow, number, covers };
             // What goes one way comes from the end that the other way leads to.
             let from = self.network.path().end(flow, direction.other());
-            self.network.send(packet, from);
+            self.network.offer(packet, from);
         }
         Ok(most)
     }
@@ -414,7 +414,7 @@ impl<'a> Forwarder<'a> {
 
     /// Carries out all that is due by `until_ns`.
     fn advance(&mut self, until_ns: Ns) -> Result<(), TestbedError> {
-        drive(&mut self.network, &mut self.devices, until_ns)
+        self.network.advance_to(until_ns, &mut self.devices)
     }
 
     /// Tells of the bins that have ended, from bin number `from` on; how many have.
@@ -460,7 +460,7 @@ impl<'a> Forwarder<'a> {
     }
 
     fn finish(mut self) -> Result<PathRecord, TestbedError> {
-        close_last_bin(&mut self.network, &mut self.devices, self.spec.bins())?;
+        self.network.close_last_bin(&mut self.devices, self.spec.bins());
         let passed = self.passed();
         let (path, Devices { flows, capture, lateness, .. }) =
             (self.network.into_path(), self.devices);
@@ -503,7 +503,7 @@ impl Devices {
     }
 }
 
-impl Ends for Devices {
+impl Endpoints for Devices {
     type Packet = Datagram;
     /// There are none: the ends keep their own.
     type Timer = Infallible;
@@ -547,14 +547,14 @@ impl Ends for Devices {
         match timer {}
     }
 
-    fn gone(&mut self, gone: Gone<Datagram>) -> Result<(), TestbedError> {
-        let how = match (gone.direction, gone.event) {
+    fn on_lost(&mut self, lost: LostPacket<Datagram>) -> Result<(), TestbedError> {
+        let how = match (lost.direction, lost.event) {
             (Direction::Forward, event) => event.name(),
             (Direction::Reverse, PacketEvent::Lost) => "lost on the reverse path",
             (Direction::Reverse, _) => "dropped on the reverse path",
         };
-        self.captured(Place::Lost, gone.time_ns, gone.packet.bytes(), Some(how))?;
-        self.free.push(gone.packet.room);
+        self.captured(Place::Lost, lost.time_ns, lost.packet.bytes(), Some(how))?;
+        self.free.push(lost.packet.room);
         Ok(())
     }
 

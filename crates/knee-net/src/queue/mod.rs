@@ -14,8 +14,6 @@ mod red;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use red::State as RedState;
-
 use crate::{Ecn, Packet, Ring};
 use drop_tail::DropTail;
 use fifo::Fifo;
@@ -107,15 +105,6 @@ impl<P: Packet> Queue<P> {
         match &self.0 {
             Kind::DropTail(queue) => queue.held_pkts(),
             Kind::Managed(queue) => queue.taken.pkts,
-        }
-    }
-
-    /// The packet in transmission.
-    #[inline]
-    pub(crate) fn sending(&self) -> Option<&P> {
-        match &self.0 {
-            Kind::DropTail(queue) => queue.front(),
-            Kind::Managed(queue) => queue.sending.as_ref().map(|(_, packet)| packet),
         }
     }
 

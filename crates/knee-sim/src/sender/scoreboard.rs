@@ -4,7 +4,6 @@
 use super::rack::Rack;
 use crate::packet::SackBlocks;
 use knee_net::Ring;
-use knee_net::prefetch;
 
 /// One outstanding segment in eight bytes: when it was last sent, and flags.
 #[derive(Clone, Copy, Default)]
@@ -85,13 +84,6 @@ impl Scoreboard {
     #[inline]
     pub(super) fn in_network(&self) -> u32 {
         (self.segments.len() as u32 + self.retrans).saturating_sub(self.sacked + self.lost)
-    }
-
-    /// Asks for the memory of the entries of the first outstanding segment, of the next one, and of the first
-    /// retransmission that is not judged.
-    pub(super) fn prefetch(&self) {
-        self.segments.ends().into_iter().flatten().for_each(|end| prefetch(end));
-        self.rack.resent.ends().into_iter().flatten().take(1).for_each(|first| prefetch(first));
     }
 
     /// A new segment was sent; gives its number.

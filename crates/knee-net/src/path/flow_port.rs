@@ -1,49 +1,43 @@
-//! Where a flow's packets enter the path, and what became of them there.
+//! Where a flow's packets enter the path, and how many got through.
 
-use crate::{Direction, Jitter};
+use super::{Direction, End};
+use crate::{Ecn, Jitter};
 use knee_model::{FlowCounters, Ns, PacketEvent, Random, RunSpec};
 
 /// Packets of one kind, data or ACKs, that did not get through.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Missed {
+struct Missed {
     lost_pkts: u32,
     dropped_pkts: u32,
 }
 
-/// A flow's place at the path. No count exceeds that of the flow's packets, which 32 bits hold.
-// One cache line: with thousands of flows each is a miss.
+/// Where a flow's packets enter the path, and their counts. No count exceeds that of the flow's packets, which
+/// 32 bits hold.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
-pub(super) struct Port {
-    /// Which of the path's classes its packets belong to.
-    pub(super) class: u32,
+pub(super) struct FlowPort {
+    /// Index of the flow's access group.
+    pub(super) group: usize,
+    pub(super) last_hop: usize,
     /// Whether its data take the reverse direction, and its ACKs the forward one.
-    pub(super) reverse: bool,
-    /// Its data take the short way through the code, from the sender to the end of the path's only hop.
-    pub(super) plain: bool,
-    /// The same from the hop on.
-    pub(super) plain_hop: bool,
-    pub(super) access_jitter: Jitter,
+    reverse: bool,
+    access_jitter: Jitter,
     pub(super) forward_random: Random,
     pub(super) reverse_random: Random,
     pub(super) data_pkts: u32,
     pub(super) ack_pkts: u32,
-    pub(super) marked_pkts: u32,
+    marked_pkts: u32,
     data: Missed,
     acks: Missed,
 }
 
-const _: () = assert!(size_of::<Port>() == 64);
-
-impl Port {
-    /// That of flow `index`, whose packets belong to `class`.
-    pub(super) fn new(spec: &RunSpec, index: usize, class: u32) -> Self {
+impl FlowPort {
+    /// The port of flow `index`.
+    pub(super) fn new(spec: &RunSpec, index: usize, group: usize, last_hop: usize) -> Self {
         let flow = &spec.flows[index];
         Self {
-            class,
+            group,
+            last_hop,
             reverse: flow.route.reverse,
-            plain: false,
-            plain_hop: false,
             access_jitter: Jitter::new(flow.access_jitter_ns),
             forward_random: spec.random("forward", index),
             reverse_random: spec.random("reverse", index),
@@ -55,10 +49,32 @@ impl Port {
         }
     }
 
+    /// The end that packets in `direction` reach.
+    pub(super) fn end(&self, direction: Direction) -> End {
+        if self.carries_data(direction) { End::Receiver } else { End::Sender }
+    }
+
     /// Whether packets in `direction` are the flow's data.
     #[inline]
     pub(super) fn carries_data(&self, direction: Direction) -> bool {
         self.reverse == (direction == Direction::Reverse)
+    }
+
+    /// Counts a packet that `from` sends; the direction that it takes.
+    #[inline(always)]
+    pub(super) fn count_sent(&mut self, from: End) -> Direction {
+        match from {
+            End::Sender => self.data_pkts += 1,
+            End::Receiver => self.ack_pkts += 1,
+        }
+        let forward = self.reverse == (from == End::Receiver);
+        if forward { Direction::Forward } else { Direction::Reverse }
+    }
+
+    /// Counts the congestion mark of a data packet that leaves its last hop, if it has one.
+    #[inline(always)]
+    pub(super) fn count_departed(&mut self, ecn: Ecn) {
+        self.marked_pkts += u32::from(ecn == Ecn::Marked);
     }
 
     /// Extra delay of the next packet on its way to the path, ns.
@@ -67,8 +83,8 @@ impl Port {
         self.access_jitter.draw_ns(&mut self.forward_random)
     }
 
-    /// A packet did not get through.
-    pub(super) fn miss(&mut self, direction: Direction, event: PacketEvent) {
+    /// Counts a packet that did not get through.
+    pub(super) fn count_lost(&mut self, direction: Direction, event: PacketEvent) {
         let data = self.carries_data(direction);
         let missed = if data { &mut self.data } else { &mut self.acks };
         match event {
@@ -77,7 +93,7 @@ impl Port {
         }
     }
 
-    /// `counters` with what became of the flow's packets.
+    /// `counters` with the counts of this port.
     pub(super) fn count(&self, counters: FlowCounters) -> FlowCounters {
         FlowCounters {
             sent_pkts: self.data_pkts.into(),

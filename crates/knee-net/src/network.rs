@@ -1,0 +1,168 @@
+//! The event loop: carries out the events of a path and of its endpoints, each at its own time.
+
+use crate::{Direction, End, LazyTimer, LostPacket, Numbered, Path, events::Event, timers::Timers};
+use knee_model::{Ns, RunSpec};
+
+/// The endpoints of a path's flows.
+pub trait Endpoints {
+    /// What they send.
+    type Packet: Numbered;
+    /// Their timers; of one flow's timers that are due at the same time, the least is first.
+    type Timer: Copy + Ord;
+    /// What can go wrong.
+    type Error;
+
+    /// A packet reaches an end of the path.
+    ///
+    /// # Errors
+    /// An error of the endpoints.
+    fn arrive(
+        &mut self,
+        packet: Self::Packet,
+        direction: Direction,
+        network: &mut Network<Self::Packet, Self::Timer>,
+    ) -> Result<(), Self::Error>;
+
+    /// A timer of `flow` expires; for lazy timers see [`Network::came_up`].
+    ///
+    /// # Errors
+    /// An error of the endpoints.
+    fn on_timer(
+        &mut self,
+        flow: u32,
+        timer: Self::Timer,
+        network: &mut Network<Self::Packet, Self::Timer>,
+    ) -> Result<(), Self::Error>;
+
+    /// A packet was lost or dropped. The path has counted it.
+    ///
+    /// # Errors
+    /// An error of the endpoints.
+    fn on_lost(&mut self, lost: LostPacket<Self::Packet>) -> Result<(), Self::Error>;
+
+    /// A bin of the time series ends.
+    fn close_bin(&mut self, now_ns: Ns, path: &Path<Self::Packet>);
+}
+
+/// A path with the timers of its endpoints, at some time. It owns no thread, file or clock.
+pub struct Network<P, T> {
+    path: Path<P>,
+    timers: Timers<T>,
+    now_ns: Ns,
+}
+
+impl<P: Numbered, T: Copy + Ord> Network<P, T> {
+    /// The network of `spec` at its start.
+    pub fn new(spec: &RunSpec) -> Self {
+        Self { path: Path::new(spec), timers: Timers::new(), now_ns: 0 }
+    }
+
+    /// The present.
+    #[inline(always)]
+    pub fn now_ns(&self) -> Ns {
+        self.now_ns
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path<P> {
+        &self.path
+    }
+
+    /// Ends the network; the timers that remain never expire.
+    pub fn into_path(self) -> Path<P> {
+        self.path
+    }
+
+    /// When the next event is due; [`crate::NEVER`] if none is.
+    pub fn next_due_ns(&self) -> Ns {
+        self.path.first().1
+    }
+
+    /// A packet sets out from this end of its flow, now.
+    #[inline(always)]
+    pub fn offer(&mut self, packet: P, from: End) {
+        self.path.offer(self.now_ns, packet, from);
+    }
+
+    /// Sets a timer of `flow` that expires once, at `due_ns`; [`crate::NEVER`]: it does not expire.
+    pub fn set_timer(&mut self, due_ns: Ns, flow: u32, timer: T) {
+        self.timers.push(due_ns, flow, timer);
+        self.path.set_timer(self.timers.next_ns());
+    }
+
+    /// Sets the lazy timer of `flow` to `due_ns`; [`crate::NEVER`]: it does not expire.
+    #[inline(always)]
+    pub fn arm(&mut self, lazy: &mut LazyTimer, due_ns: Ns, flow: u32, timer: T) {
+        if self.timers.arm(lazy, due_ns, flow, timer) {
+            self.path.set_timer(self.timers.next_ns());
+        }
+    }
+
+    /// A lazy timer of `flow` came up: whether it is due, which is at `due_ns`. If it was put off, it is
+    /// armed again.
+    pub fn came_up(&mut self, lazy: &mut LazyTimer, due_ns: Ns, flow: u32, timer: T) -> bool {
+        self.timers.came_up(lazy, self.now_ns, due_ns, flow, timer)
+    }
+
+    /// Carries out all events that are due by `until_ns`, in the order of their times; those of the same
+    /// instant in the order of `Event`. The present is `until_ns` then.
+    ///
+    /// # Errors
+    /// An error of the endpoints.
+    pub fn advance_to<E>(&mut self, until_ns: Ns, endpoints: &mut E) -> Result<(), E::Error>
+    where
+        E: Endpoints<Packet = P, Timer = T>,
+    {
+        loop {
+            while let Some(lost) = self.path.take_lost() {
+                endpoints.on_lost(lost)?;
+            }
+            let (event, due_ns) = self.path.first();
+            if due_ns > until_ns {
+                self.now_ns = until_ns;
+                return Ok(());
+            }
+            debug_assert!(due_ns >= self.now_ns, "an event before its time");
+            self.now_ns = due_ns;
+            match event {
+                Event::Timer => self.expire_timer(endpoints)?,
+                Event::BinEnd => self.close_bin(endpoints),
+                _ => {
+                    if let Some((packet, direction)) = self.path.carry_out(event, due_ns) {
+                        endpoints.arrive(packet, direction, self)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the last of the `bins` of the time series of a run that is at its end, if it is shorter than
+    /// the others.
+    pub fn close_last_bin<E>(&mut self, endpoints: &mut E, bins: usize)
+    where
+        E: Endpoints<Packet = P, Timer = T>,
+    {
+        if self.path.queues().any(|queue| queue.bins.len() < bins) {
+            self.close_bin(endpoints);
+        }
+    }
+
+    fn close_bin<E>(&mut self, endpoints: &mut E)
+    where
+        E: Endpoints<Packet = P, Timer = T>,
+    {
+        endpoints.close_bin(self.now_ns, &self.path);
+        self.path.close_bin(self.now_ns);
+    }
+
+    fn expire_timer<E>(&mut self, endpoints: &mut E) -> Result<(), E::Error>
+    where
+        E: Endpoints<Packet = P, Timer = T>,
+    {
+        if let Some((_, flow, timer)) = self.timers.pop() {
+            endpoints.on_timer(flow, timer, self)?;
+        }
+        self.path.set_timer(self.timers.next_ns());
+        Ok(())
+    }
+}

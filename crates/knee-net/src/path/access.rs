@@ -1,0 +1,97 @@
+//! The access of the flows: between their endpoints at the path's start and the shared path.
+
+use super::FlowPort;
+use crate::DelayLine;
+use knee_model::{Ns, RunSpec};
+use std::collections::BTreeMap;
+
+/// The flows that share an access delay and a route. Their packets keep their order.
+pub(super) struct AccessGroup<P> {
+    pub(super) first_hop: usize,
+    /// Packets have neither delay nor jitter on their way to the path's first hop.
+    pub(super) direct: bool,
+    access_delay_ns: Ns,
+    /// From the shared reverse direction to the flows: the access delay, and the delays between the hops.
+    return_delay_ns: Ns,
+    entries: DelayLine<P>,
+    returns: DelayLine<P>,
+}
+
+/// What makes flows share an access group: access delay, first hop, last hop. A flow with access jitter has
+/// a group of its own: its jitter must not hold back another flow's packets.
+type Key = (Ns, usize, usize, Option<usize>);
+
+/// The access groups of `spec`, and the port of each flow.
+pub(super) fn connect_flows<P: Default>(spec: &RunSpec) -> (Vec<AccessGroup<P>>, Vec<FlowPort>) {
+    let mut groups: Vec<AccessGroup<P>> = Vec::new();
+    let mut group_of: BTreeMap<Key, usize> = BTreeMap::new();
+    let mut ports = Vec::with_capacity(spec.flows.len());
+    for (index, flow) in spec.flows.iter().enumerate() {
+        let mut random = spec.random("access delay", index);
+        let access_delay_ns = flow.access_delay_ns + random.up_to(flow.access_delay_spread_ns);
+        let own = (flow.access_jitter_ns > 0).then_some(index);
+        let (first_hop, last_hop) = (flow.route.first_hop, flow.route.last_hop(&spec.path));
+        let group =
+            *group_of.entry((access_delay_ns, first_hop, last_hop, own)).or_insert_with(|| {
+                groups.push(AccessGroup {
+                    first_hop,
+                    direct: first_hop == 0 && access_delay_ns == 0 && own.is_none(),
+                    access_delay_ns,
+                    return_delay_ns: access_delay_ns + spec.path.hops_delay_ns(&flow.route),
+                    entries: DelayLine::default(),
+                    returns: DelayLine::default(),
+                });
+                groups.len() - 1
+            });
+        ports.push(FlowPort::new(spec, index, group, last_hop));
+    }
+    (groups, ports)
+}
+
+impl<P: Default> AccessGroup<P> {
+    /// A packet sets out for the first hop.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, now_ns: Ns, jitter_ns: Ns, packet: P) {
+        self.entries.push(now_ns, self.access_delay_ns + jitter_ns, packet);
+    }
+
+    /// The packet that has reached the first hop by now.
+    #[inline(always)]
+    pub(super) fn take_entry(&mut self, now_ns: Ns) -> Option<P> {
+        self.entries.pop(now_ns)
+    }
+
+    /// When the next packet reaches the first hop.
+    #[inline(always)]
+    pub(super) fn next_entry_ns(&self) -> Ns {
+        self.entries.next_ns()
+    }
+
+    /// A packet leaves the shared reverse direction at `leaves_at_ns`.
+    #[inline(always)]
+    pub(super) fn come_back(&mut self, leaves_at_ns: Ns, packet: P) {
+        self.returns.push(leaves_at_ns, self.return_delay_ns, packet);
+    }
+
+    /// The packet that has reached the path's start by now.
+    #[inline(always)]
+    pub(super) fn take_return(&mut self, now_ns: Ns) -> Option<P> {
+        self.returns.pop(now_ns)
+    }
+
+    /// When the next packet reaches the path's start.
+    #[inline(always)]
+    pub(super) fn next_return_ns(&self) -> Ns {
+        self.returns.next_ns()
+    }
+
+    /// Packets on their way to the first hop.
+    pub(super) fn entering(&self) -> impl Iterator<Item = &P> {
+        self.entries.iter()
+    }
+
+    /// Packets on their way back from the shared reverse direction.
+    pub(super) fn returning(&self) -> impl Iterator<Item = &P> {
+        self.returns.iter()
+    }
+}
