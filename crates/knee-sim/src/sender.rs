@@ -72,7 +72,7 @@ pub(crate) struct Sender {
     plain: bool,
     /// New data leave in bursts.
     offload: Option<Offload>,
-    /// [`Self::knows_nothing_amiss`], as of the latest step that could change it.
+    /// [`Self::can_use_fast_path`], as of the latest step that could change it.
     calm: bool,
     idle_restart: bool,
     random: Random,
@@ -218,41 +218,30 @@ impl Sender {
         out: &mut impl Transmit,
     ) {
         if self.is_calm(ack, sack.is_some()) {
-            match self.rate {
-                None => self.on_calm_ack(now_ns, ack, out),
-                Some(_) => self.take_in_turn::<true, true>(now_ns, ack, &Sack::NOTHING, out),
-            }
+            self.process_ack::<true>(now_ns, ack, &Sack::NOTHING, out);
         } else if ack.cumulative >= self.tcb.board.una() && self.tcb.board.outstanding() > 0 {
-            self.take_in_turn::<false, true>(now_ns, ack, sack.unwrap_or(&Sack::NOTHING), out);
+            self.process_ack::<false>(now_ns, ack, sack.unwrap_or(&Sack::NOTHING), out);
         }
     }
 
-    /// Whether an acknowledgement is of new data, where [`Self::knows_nothing_amiss`]; `reports`: it has more
+    /// Whether an acknowledgement is of new data, where [`Self::can_use_fast_path`]; `reports`: it has more
     /// than its number.
     #[inline(always)]
     fn is_calm(&self, ack: packet::Ack, reports: bool) -> bool {
-        debug_assert_eq!(self.calm, self.knows_nothing_amiss());
+        debug_assert_eq!(self.calm, self.can_use_fast_path());
         self.calm && !reports && !ack.echo && ack.cumulative > self.tcb.board.una()
     }
 
-    /// As [`Self::on_ack`], in profile CLASSIC of one for which [`Self::is_calm`] holds: most steps have
-    /// nothing to do.
-    #[inline(always)]
-    fn on_calm_ack(&mut self, now_ns: u64, ack: packet::Ack, out: &mut impl Transmit) {
-        self.take_in_turn::<true, false>(now_ns, ack, &Sack::NOTHING, out);
-    }
-
     /// Whether nothing is missing, marked, sent again or in doubt.
-    fn knows_nothing_amiss(&self) -> bool {
+    fn can_use_fast_path(&self) -> bool {
         let tcb = &self.tcb;
         let in_doubt = tcb.probe.is_some() || tcb.board.may_have_lost();
         self.plain && tcb.phase() == Phase::Open && !in_doubt
     }
 
-    /// The steps for an ACK. `CALM`: [`Self::is_calm`], and those are left out that have nothing to do then.
-    /// `RATE`: the algorithm may be of profile RATE.
+    /// The steps for an ACK. `CALM`: [`Self::is_calm`]; steps that have nothing to do then are left out.
     #[inline(always)]
-    fn take_in_turn<const CALM: bool, const RATE: bool>(
+    fn process_ack<const CALM: bool>(
         &mut self,
         now_ns: u64,
         ack: packet::Ack,
@@ -260,7 +249,7 @@ impl Sender {
         out: &mut impl Transmit,
     ) {
         let mut prior_inflight_pkts = 0;
-        if RATE && self.rate.is_some() {
+        if self.rate.is_some() {
             self.note_app_limit::<CALM>();
             prior_inflight_pkts = self.inflight_pkts();
         }
@@ -287,7 +276,7 @@ impl Sender {
         let before = tcb.mutable();
         let mut both_called = false;
         match &mut self.rate {
-            Some(rate) if RATE => {
+            Some(rate) => {
                 let rtt_ns = news.sent_ns.map(|sent_ns| now_ns - sent_ns);
                 let delivery = &mut rate.delivery;
                 let newest = delivery.take_up_to::<CALM>(ack.cumulative, news.newest.1);
@@ -296,7 +285,7 @@ impl Sender {
                     seen.rtt_us = -1; // of a retransmission
                 }
             }
-            _ => {
+            None => {
                 seen.advanced_pkts = advanced;
                 // If the window was the limit, it is whatever on_rtt makes of it.
                 both_called = CALM
@@ -319,7 +308,7 @@ impl Sender {
             if let Some(probe) = tcb.probe {
                 tcb.on_probe_answered(probe, ack.cumulative, sack, advanced);
             }
-            if advanced > 0 && self.recovery.was_needless(tcb, &news, advanced) {
+            if advanced > 0 && self.recovery.was_spurious(tcb, &news, advanced) {
                 tcb.take_back();
             }
             verdict = self.judge(now_ns, advanced, news.delivered_pkts, ack.echo, out);
@@ -328,9 +317,7 @@ impl Sender {
         let tcb = &mut self.tcb;
         let grows = CALM || tcb.owns_window || (advanced > 0 && !verdict.holds_window);
         if grows && !both_called {
-            if CALM && RATE {
-                // As it was.
-            } else if CALM {
+            if CALM {
                 tcb.refresh_limited();
             } else if tcb.owns_window || before != tcb.mutable() || seen.lost_pkts > 0 {
                 tcb.refresh::<false>(now_ns);
@@ -340,7 +327,7 @@ impl Sender {
         tcb.conn.cwnd_pkts = tcb.conn.cwnd_pkts.max(1);
         self.rearm::<CALM>(now_ns, advanced, verdict.reordering_due_ns);
         match CALM {
-            true => self.send_what_fits::<true, RATE>(now_ns, out),
+            true => self.send_what_fits::<true>(now_ns, out),
             false => self.send(now_ns, out),
         }
     }
@@ -430,24 +417,19 @@ impl Sender {
 
     /// Sends what the windows allow: repairs first, then new data. The end of each step that is not calm.
     fn send(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        self.send_what_fits::<false, true>(now_ns, out);
-        self.calm = self.knows_nothing_amiss();
+        self.send_what_fits::<false>(now_ns, out);
+        self.calm = self.can_use_fast_path();
     }
 
-    /// The same; `CALM`: nothing is missing, and the window is no recovery's. `RATE`: there may be
-    /// pacing.
+    /// Sends what the windows allow. `CALM`: nothing is missing, and the window is no recovery's.
     #[inline(always)]
-    fn send_what_fits<const CALM: bool, const RATE: bool>(
-        &mut self,
-        now_ns: u64,
-        out: &mut impl Transmit,
-    ) {
+    fn send_what_fits<const CALM: bool>(&mut self, now_ns: u64, out: &mut impl Transmit) {
         if CALM {
             let window_pkts = self.tcb.conn.cwnd_pkts;
             let room = |board: &Scoreboard| board.outstanding() < window_pkts;
-            return match RATE {
-                true => self.send_paced::<true>(now_ns, room, out),
-                false => self.send_new_while::<true>(now_ns, room, out),
+            return match self.rate {
+                Some(_) => self.send_paced::<true>(now_ns, room, out),
+                None => self.send_new_while::<true>(now_ns, room, out),
             };
         }
         let tcb = &self.tcb;
@@ -577,7 +559,7 @@ impl Sender {
     pub(crate) fn on_pace(&mut self, now_ns: u64, out: &mut impl Transmit) {
         self.note_app_limit::<false>();
         if self.calm {
-            self.send_what_fits::<true, true>(now_ns, out);
+            self.send_what_fits::<true>(now_ns, out);
         } else {
             self.send(now_ns, out);
         }

@@ -92,10 +92,10 @@ impl Recovery {
     /// Whether an ACK that advanced by `advanced` segments and reports `news` shows that the timeout which is
     /// being repaired was unnecessary.
     #[inline]
-    pub(super) fn was_needless(&self, tcb: &Tcb, news: &News, advanced: u32) -> bool {
+    pub(super) fn was_spurious(&self, tcb: &Tcb, news: &News, advanced: u32) -> bool {
         match self {
             Self::Sack(_) | Self::NewReno(_) => false,
-            Self::NewRenoPrr(newreno) => newreno.was_needless(tcb, news, advanced),
+            Self::NewRenoPrr(newreno) => newreno.was_spurious(tcb, news, advanced),
         }
     }
 

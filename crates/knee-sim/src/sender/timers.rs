@@ -35,7 +35,7 @@ impl Sender {
     }
 
     /// After an ACK that advanced by `advanced` segments (RFC 6298 sections 5.2 and 5.3); one will be
-    /// lost at `reordering_due_ns`, unless that is [`NEVER`]. `CALM`: see `Sender::take_in_turn`.
+    /// lost at `reordering_due_ns`, unless that is [`NEVER`]. `CALM`: see `Sender::process_ack`.
     #[inline(always)]
     pub(super) fn rearm<const CALM: bool>(
         &mut self,

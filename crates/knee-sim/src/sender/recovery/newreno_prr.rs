@@ -141,7 +141,7 @@ impl NewRenoPrr {
 
     /// RFC 5682 section 2.1, step 3b: what the ACK covers was outstanding at the timeout, and none of it was
     /// sent again.
-    pub(super) fn was_needless(&self, tcb: &Tcb, news: &News, advanced: u32) -> bool {
+    pub(super) fn was_spurious(&self, tcb: &Tcb, news: &News, advanced: u32) -> bool {
         let from = tcb.board.una() - advanced;
         let first_sent = news.sent_ns.is_some() && from < tcb.reduction_end;
         tcb.phase() == Phase::Loss && self.in_doubt && first_sent
