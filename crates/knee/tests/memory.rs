@@ -50,13 +50,13 @@ fn per_packet_in_flight(arguments: &str) -> f64 {
     (large - small) / in_flight
 }
 
-/// Slow start into a queue that takes all: each packet in flight is on its round (12 bytes) and on the
-/// scoreboard (8), three of four are in the queue too (8).
+/// Slow start into a queue that takes all: each packet in flight is in a queue or a line of the network
+/// (24 bytes) and on the scoreboard (8); tables grow by a sixteenth.
 #[test]
-fn a_packet_in_flight_takes_32_bytes() {
+fn a_packet_in_flight_takes_34_bytes() {
     let per_packet = per_packet_in_flight("--rtt 400ms --queue 3000000p --duration 6s");
     println!("{per_packet:.1} B per packet in flight");
-    assert!((16.0..=32.0).contains(&per_packet), "{per_packet} B per packet in flight");
+    assert!((16.0..=34.0).contains(&per_packet), "{per_packet} B per packet in flight");
 }
 
 /// Slow start into a queue of 300 000: half of a window that is twice as large is lost, and the scoreboard,

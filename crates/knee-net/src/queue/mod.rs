@@ -218,7 +218,7 @@ impl<P: Packet> Managed<P> {
                 Ok(())
             }
             Rule::FqCoDel(_) => self.push_fair(now_ns, packet),
-            Rule::Red(_) | Rule::Fred(_) | Rule::Pie(_) => self.push_judged(now_ns, packet),
+            _ => self.push_judged(now_ns, packet),
         }
     }
 
@@ -286,7 +286,7 @@ impl<P: Packet> Managed<P> {
         self.sending = match &mut self.rule {
             Rule::CoDel(codel) => codel.next(now_ns, &mut self.fifo, &mut self.taken),
             Rule::FqCoDel(fq) => fq.next(now_ns, &mut self.taken),
-            Rule::Red(_) | Rule::Fred(_) | Rule::Pie(_) => self.begin_first(now_ns),
+            _ => self.begin_first(now_ns),
         };
         self.sending.as_ref().map(|(_, packet)| packet.wire_bytes())
     }
@@ -306,7 +306,7 @@ impl<P: Packet> Managed<P> {
         self.taken.leave(&packet);
         match self.rule {
             Rule::CoDel(_) | Rule::FqCoDel(_) => {}
-            Rule::Red(_) | Rule::Fred(_) | Rule::Pie(_) => self.departed(now_ns, &packet),
+            _ => self.departed(now_ns, &packet),
         }
         Some((since_ns, packet))
     }
