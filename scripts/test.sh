@@ -67,6 +67,9 @@ everything() {
 	step "the first result: the README's command, and what its build says about the commands that it lacks"
 	scripts/test-first-result.sh
 
+	step "recipes of CONTRIBUTING.md, in a scratch tree"
+	scripts/test-recipes.sh
+
 	# The tests' own build: it checks its assertions too, and another one would take minutes.
 	local knee=${CARGO_TARGET_DIR:-target}/debug/knee
 
