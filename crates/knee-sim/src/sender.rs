@@ -13,6 +13,7 @@
 //! - `recovery`: `sack` (RFC 6675, RFC 8985), `newreno` (RFC 6582, RFC 3042), `newreno_prr`.
 //! - `reduction`: a reduction from its beginning to its end (RFC 5681, RFC 3168); `prr`: the window
 //!   meanwhile (RFC 6937, RFC 9937); `undo`: when it was unnecessary (RFC 2883).
+//! - `sending`: what leaves, and when: repairs and new data. `offload`: in bursts.
 //! - `timers`: what happens without an ACK.
 //! - `cwnd_validation`: whether the window is the limit.
 //! - `delivery_rate`, `pacing`: for algorithms of profile RATE.
@@ -39,6 +40,7 @@ mod recovery;
 mod reduction;
 mod rtt;
 mod scoreboard;
+mod sending;
 mod tally;
 mod tcb;
 #[cfg(test)]
@@ -54,7 +56,7 @@ use knee_net::{Ecn, NEVER};
 use offload::Offload;
 use pacing::Pacer;
 use recovery::{Recovery, Verdict};
-use scoreboard::{News, Scoreboard};
+use scoreboard::News;
 use tcb::Tcb;
 
 // `repr(C)` keeps the order, see `Tcb`: all but the last three fields are touched by every ACK.
@@ -274,43 +276,10 @@ impl Sender {
             ..Ack::default()
         };
         let before = tcb.mutable();
-        let mut both_called = false;
-        match &mut self.rate {
-            Some(rate) => {
-                let rtt_ns = news.sent_ns.map(|sent_ns| now_ns - sent_ns);
-                let delivery = &mut rate.delivery;
-                let newest = delivery.take_up_to::<CALM>(ack.cumulative, news.newest.1);
-                delivery.acknowledged(newest, now_ns, rtt_ns, &mut seen);
-                if news.sent_ns.is_none() {
-                    seen.rtt_us = -1; // of a retransmission
-                }
-            }
-            None => {
-                seen.advanced_pkts = advanced;
-                // If the window was the limit, it is whatever on_rtt makes of it.
-                both_called = CALM
-                    && tcb.validation.limited
-                    && tcb.algorithm.on_rtt_and_ack(&mut tcb.conn, &mut seen, &mut tcb.counters);
-                if !both_called {
-                    tcb.algorithm.on_rtt::<CALM>(&mut tcb.conn, &seen, &mut tcb.counters);
-                }
-                seen.advanced_pkts = 0;
-            }
-        }
+        let both_called = self.report_sample::<CALM>(now_ns, advanced, &news, &mut seen);
         let mut verdict = Verdict::CALM;
         if !CALM {
-            if sack.duplicate != NONE
-                && let Recovery::Sack(recovery) = &mut self.recovery
-            {
-                recovery.on_duplicate_report(tcb);
-                tcb.on_duplicate_report(sack.duplicate);
-            }
-            if let Some(probe) = tcb.probe {
-                tcb.on_probe_answered(probe, ack.cumulative, sack, advanced);
-            }
-            if advanced > 0 && self.recovery.was_spurious(tcb, &news, advanced) {
-                tcb.take_back();
-            }
+            self.undo_if_spurious(&ack, sack, advanced, &news);
             verdict = self.judge(now_ns, advanced, news.delivered_pkts, ack.echo, out);
         }
         seen.lost_pkts = verdict.lost_pkts;
@@ -329,6 +298,55 @@ impl Sender {
         match CALM {
             true => self.send_what_fits::<true>(now_ns, out),
             false => self.send(now_ns, out),
+        }
+    }
+
+    /// Gives the algorithm the sample of an ACK: `on_rtt` in profile CLASSIC, the delivery rate in profile RATE.
+    /// Whether `on_ack` was called too.
+    #[inline(always)]
+    fn report_sample<const CALM: bool>(
+        &mut self,
+        now_ns: u64,
+        advanced: u32,
+        news: &News,
+        seen: &mut Ack,
+    ) -> bool {
+        let tcb = &mut self.tcb;
+        if let Some(rate) = &mut self.rate {
+            let rtt_ns = news.sent_ns.map(|sent_ns| now_ns - sent_ns);
+            let newest = rate.delivery.take_up_to::<CALM>(tcb.board.una(), news.newest.1);
+            rate.delivery.acknowledged(newest, now_ns, rtt_ns, seen);
+            if news.sent_ns.is_none() {
+                seen.rtt_us = -1; // of a retransmission
+            }
+            return false;
+        }
+        seen.advanced_pkts = advanced;
+        // If the window was the limit, it is whatever on_rtt makes of it.
+        let both_called = CALM
+            && tcb.validation.limited
+            && tcb.algorithm.on_rtt_and_ack(&mut tcb.conn, seen, &mut tcb.counters);
+        if !both_called {
+            tcb.algorithm.on_rtt::<CALM>(&mut tcb.conn, seen, &mut tcb.counters);
+        }
+        seen.advanced_pkts = 0;
+        both_called
+    }
+
+    /// Takes back a reduction that an ACK shows to be unnecessary.
+    fn undo_if_spurious(&mut self, ack: &packet::Ack, sack: &Sack, advanced: u32, news: &News) {
+        let tcb = &mut self.tcb;
+        if sack.duplicate != NONE
+            && let Recovery::Sack(recovery) = &mut self.recovery
+        {
+            recovery.on_duplicate_report(tcb);
+            tcb.on_duplicate_report(sack.duplicate);
+        }
+        if let Some(probe) = tcb.probe {
+            tcb.on_probe_answered(probe, ack.cumulative, sack, advanced);
+        }
+        if advanced > 0 && self.recovery.was_spurious(tcb, news, advanced) {
+            tcb.take_back();
         }
     }
 
@@ -407,248 +425,5 @@ impl Sender {
             }
         }
         verdict
-    }
-
-    /// The first segment that is not written, or that the receive window does not allow.
-    #[inline]
-    fn sendable_end(&self) -> u32 {
-        self.tcb.written.min(self.tcb.board.una().saturating_add(self.receive_window_pkts))
-    }
-
-    /// Sends what the windows allow: repairs first, then new data. The end of each step that is not calm.
-    fn send(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        self.send_what_fits::<false>(now_ns, out);
-        self.calm = self.can_use_fast_path();
-    }
-
-    /// Sends what the windows allow. `CALM`: nothing is missing, and the window is no recovery's.
-    #[inline(always)]
-    fn send_what_fits<const CALM: bool>(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        if CALM {
-            let window_pkts = self.tcb.conn.cwnd_pkts;
-            let room = |board: &Scoreboard| board.outstanding() < window_pkts;
-            return match self.rate {
-                Some(_) => self.send_paced::<true>(now_ns, room, out),
-                None => self.send_new_while::<true>(now_ns, room, out),
-            };
-        }
-        let tcb = &self.tcb;
-        // Without limited transmit, SACKed packets do not make room until a loss is inferred.
-        let unused = tcb.conn.phase == Phase::Disorder as u8 && !tcb.limited_transmit;
-        let held_back_pkts = if unused { tcb.board.sacked() } else { 0 };
-        let window_pkts =
-            tcb.conn.cwnd_pkts.saturating_add_signed(self.recovery.inflation_pkts(tcb.phase()));
-        let room = |board: &Scoreboard| board.in_network() + held_back_pkts < window_pkts;
-        if self.rate.is_some() {
-            self.send_paced::<false>(now_ns, room, out);
-            return;
-        }
-        if self.recovery.sends_new_first() {
-            let nxt = self.tcb.board.nxt();
-            self.send_new_while::<false>(now_ns, room, out);
-            if self.tcb.board.nxt() > nxt {
-                return;
-            }
-            self.recovery.has_no_new();
-        }
-        while room(&self.tcb.board) {
-            let Some(number) = self.tcb.board.next_lost() else { break };
-            self.retransmit(number, now_ns, out);
-        }
-        match self.offload {
-            None => self.send_new_while::<false>(now_ns, room, out),
-            Some(offload) => {
-                self.send_bursts(now_ns, offload, window_pkts.saturating_sub(held_back_pkts), out);
-            }
-        }
-    }
-
-    /// Sends new data in bursts, for which `window_pkts` less what is in the network are the room.
-    #[inline(never)]
-    fn send_bursts(
-        &mut self,
-        now_ns: u64,
-        offload: Offload,
-        window_pkts: u32,
-        out: &mut impl Transmit,
-    ) {
-        let end = self.sendable_end();
-        self.note_start(now_ns, end);
-        let receive_end = self.tcb.board.una().saturating_add(self.receive_window_pkts);
-        let mut limited = true;
-        loop {
-            let nxt = self.tcb.board.nxt();
-            let cwnd_room_pkts = window_pkts.saturating_sub(self.tcb.board.in_network());
-            if cwnd_room_pkts == 0 {
-                break;
-            }
-            let left_pkts = end.saturating_sub(nxt);
-            if left_pkts == 0 {
-                limited = false;
-                break;
-            }
-            let room_pkts = cwnd_room_pkts.min(receive_end.saturating_sub(nxt));
-            let burst_pkts = offload.burst_pkts(&self.tcb);
-            if room_pkts < burst_pkts && left_pkts > 1 {
-                let window_pkts = window_pkts.min(self.receive_window_pkts);
-                let last_sent_ns = self.last_sent_ns;
-                if offload.waits(&mut self.tcb, now_ns, last_sent_ns, room_pkts, window_pkts) {
-                    break;
-                }
-            }
-            for _ in 0..room_pkts.min(left_pkts).min(burst_pkts) {
-                self.send_new(now_ns, out);
-            }
-        }
-        self.tcb.validation.sent(&self.tcb.board, limited);
-    }
-
-    /// Sends new data while there is room for them; `CALM`: outside recovery.
-    #[inline(always)]
-    fn send_new_while<const CALM: bool>(
-        &mut self,
-        now_ns: u64,
-        room: impl Fn(&Scoreboard) -> bool,
-        out: &mut impl Transmit,
-    ) {
-        let end = self.sendable_end();
-        self.note_start(now_ns, end);
-        while room(&self.tcb.board) && self.tcb.board.nxt() < end {
-            match CALM {
-                true => self.send_new_now::<true>(now_ns, out),
-                false => self.send_new(now_ns, out),
-            }
-        }
-        self.tcb.validation.sent(&self.tcb.board, !room(&self.tcb.board));
-    }
-
-    /// The same at the pace that the algorithm asks for: one packet when it is due, then the time of
-    /// the next.
-    #[inline(never)]
-    fn send_paced<const CALM: bool>(
-        &mut self,
-        now_ns: u64,
-        room: impl Fn(&Scoreboard) -> bool,
-        out: &mut impl Transmit,
-    ) {
-        self.pace_due_ns = NEVER;
-        let end = self.sendable_end();
-        while room(&self.tcb.board) {
-            let lost = if CALM { None } else { self.tcb.board.next_lost() };
-            if lost.is_none() && self.tcb.board.nxt() >= end {
-                break;
-            }
-            let due_ns = self.rate.as_ref().map_or(0, |rate| rate.pacer.next_send_ns());
-            if due_ns > now_ns && self.tcb.conn.pacing_bytes_per_s > 0 {
-                self.pace_due_ns = due_ns;
-                break;
-            }
-            match lost {
-                Some(number) => self.retransmit(number, now_ns, out),
-                None => {
-                    self.note_start(now_ns, end);
-                    self.note_sending(self.tcb.board.nxt(), now_ns);
-                    self.send_new(now_ns, out);
-                }
-            }
-        }
-        self.tcb.validation.sent(&self.tcb.board, !room(&self.tcb.board));
-    }
-
-    /// The next packet may leave.
-    pub(crate) fn on_pace(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        self.note_app_limit::<false>();
-        if self.calm {
-            self.send_what_fits::<true>(now_ns, out);
-        } else {
-            self.send(now_ns, out);
-        }
-    }
-
-    #[inline(never)]
-    fn retransmit(&mut self, number: u32, now_ns: u64, out: &mut impl Transmit) {
-        self.note_sending(number, now_ns);
-        self.tcb.board.retransmitted(number, now_ns);
-        self.tcb.counters.retransmitted_pkts += 1;
-        self.tcb.undo.retransmitted();
-        self.sent::<false>(now_ns);
-        if number == self.tcb.board.una() && self.recovery.repair_restarts_timer() {
-            self.arm_rto(now_ns);
-        }
-        out.transmit(number, Ecn::NotCapable, false);
-    }
-
-    #[inline(never)]
-    fn send_new(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        self.send_new_now::<false>(now_ns, out);
-    }
-
-    #[inline(always)]
-    fn send_new_now<const CALM: bool>(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        let number = self.tcb.board.push(now_ns);
-        self.sent::<CALM>(now_ns);
-        let ecn = if self.tcb.ecn { Ecn::Capable } else { Ecn::NotCapable };
-        let cwr = self.tcb.cwr_pending;
-        if cwr {
-            self.tcb.cwr_pending = false;
-        }
-        out.transmit(number, ecn, cwr);
-    }
-
-    /// A segment leaves, new or again.
-    #[inline(always)]
-    fn sent<const CALM: bool>(&mut self, now_ns: u64) {
-        let tcb = &mut self.tcb;
-        self.last_sent_ns = now_ns;
-        if !CALM && (Phase::Cwr as u8..=Phase::Recovery as u8).contains(&tcb.conn.phase) {
-            tcb.prr.sent();
-        }
-        if self.timer_due_ns == NEVER {
-            self.arm(now_ns);
-        }
-    }
-
-    /// The first transmission after everything was acknowledged.
-    #[inline(always)]
-    fn note_start(&mut self, now_ns: u64, end: u32) {
-        if self.tcb.board.outstanding() == 0 {
-            self.note_start_from_nothing(now_ns, end);
-        }
-    }
-
-    #[inline(never)]
-    fn note_start_from_nothing(&mut self, now_ns: u64, end: u32) {
-        let tcb = &mut self.tcb;
-        if tcb.board.nxt() < end && tcb.delivered_pkts > 0 {
-            tcb.refresh::<false>(now_ns);
-            tcb.algorithm.on_event(&mut tcb.conn, Event::TxStart);
-        }
-    }
-
-    /// Profile RATE: segment `number` is about to leave.
-    #[inline]
-    fn note_sending(&mut self, number: u32, now_ns: u64) {
-        if let Some(rate) = &mut self.rate {
-            let tcb = &self.tcb;
-            let idle = tcb.board.in_network() == 0;
-            rate.delivery.sent(number, now_ns, idle, tcb.delivered_pkts);
-            rate.pacer.sent(now_ns, tcb.conn.mss_bytes, tcb.conn.pacing_bytes_per_s);
-        }
-    }
-
-    /// Profile RATE: whether the application holds sending back (draft-ietf-ccwg-bbr-06, section
-    /// 4.1.2.4). Asked before anything changes: when it writes, an ACK arrives, a timer expires.
-    #[inline(always)]
-    fn note_app_limit<const CALM: bool>(&mut self) {
-        let Some(rate) = &mut self.rate else { return };
-        let tcb = &mut self.tcb;
-        if tcb.board.nxt() < tcb.written {
-            return;
-        }
-        let in_network_pkts = tcb.board.in_network();
-        let has_room = in_network_pkts < tcb.conn.cwnd_pkts;
-        if has_room && (CALM || tcb.board.next_lost().is_none()) {
-            rate.delivery.limited(tcb.delivered_pkts + u64::from(in_network_pkts));
-        }
     }
 }
