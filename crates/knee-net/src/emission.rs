@@ -1,4 +1,4 @@
-//! When a source without feedback sends.
+//! Sending times of a source without feedback.
 
 use knee_model::{FlowKind, NS_PER_S, Ns};
 
@@ -17,7 +17,7 @@ pub struct Emission {
 type Interval = (u64, u64);
 
 impl Emission {
-    /// Of a flow that starts at `start_ns`; none if it is TCP.
+    /// The sending times of a flow that starts at `start_ns`; none if the flow is TCP.
     pub fn of(kind: &FlowKind, start_ns: Ns) -> Option<Self> {
         let new = |steps| Self { steps, step: 0, sent: 0 };
         match kind {

@@ -1,4 +1,4 @@
-//! What is next due on a path, and the rule for ties.
+//! The events of a path, and the rule for ties.
 
 use crate::Schedule;
 use knee_model::Ns;
@@ -36,7 +36,7 @@ const GROUPS: usize = 4;
 const PER_GROUP: usize = 2;
 const PER_LATER_HOP: usize = 3;
 
-/// When each event of a path is next due. Each place of the schedule holds the earliest event of its kind;
+/// The time at which each event of a path is next due. Each place of the schedule holds the earliest event of its kind;
 /// later ones wait in the element that causes them.
 pub(crate) struct Events {
     schedule: Schedule,

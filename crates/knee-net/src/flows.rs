@@ -12,13 +12,13 @@ use std::ops::Deref;
 
 /// Both ends of a flow with feedback, in virtual time.
 pub trait Connection: Sized {
-    /// What the ends send.
+    /// The packets of both ends.
     type Packet: Numbered;
     /// Their timers; of those due at the same time the least comes first.
     type Timer: Copy + Ord;
-    /// What the connections of a run share.
+    /// State that the connections of a run share.
     type Shared;
-    /// What can go wrong.
+    /// Errors of a connection.
     type Error;
 
     /// A packet of a flow without feedback.
@@ -108,7 +108,7 @@ pub enum FlowTimer<T> {
 
 /// A flow's view of the run: what its connection acts on.
 pub struct FlowContext<'a, C: Connection> {
-    /// What the connections of the run share.
+    /// State that the connections of the run share.
     pub shared: &'a mut C::Shared,
     network: &'a mut Network<C::Packet, FlowTimer<C::Timer>>,
     flow: u32,
@@ -180,7 +180,7 @@ struct Flow<C> {
     /// Whether it has written all that it ever will.
     all_written: bool,
     samples: Vec<FlowSample>,
-    /// Up to the latest bin.
+    /// Totals at the end of the latest bin.
     last: FlowTotals,
 }
 
@@ -190,16 +190,16 @@ struct Flows<S, W, C: Connection> {
     flows: Vec<Flow<C>>,
     /// Flows whose time series continues.
     sampled: Vec<u32>,
-    /// Told of each bin at its end.
+    /// Gets each bin at its end.
     watch: W,
 }
 
-/// Runs `spec` in virtual time: `open` makes the connection of each flow with feedback, `watch` is
-/// told of each bin at its end: the rows of all flows that the scenario names, and the time. The row of
+/// Runs `spec` in virtual time: `open` makes the connection of each flow with feedback, `watch`
+/// gets each bin at its end: the rows of all flows that the scenario names, and the time. The row of
 /// a queue comes one bin later.
 ///
 /// # Errors
-/// What `open` or a connection gives.
+/// An error of `open` or of a connection.
 pub fn run_in_virtual_time<C: Connection>(
     spec: &RunSpec,
     shared: C::Shared,
@@ -254,7 +254,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
     /// Goes on to `until_ns`, at most to the end.
     ///
     /// # Errors
-    /// What a connection gives; the run cannot go on then.
+    /// An error of a connection; the run cannot go on then.
     pub fn advance(&mut self, until_ns: Ns) -> Result<(), C::Error> {
         let until_ns = until_ns.min(self.flows.spec.duration_ns);
         self.network.advance_to(until_ns, &mut self.flows)
@@ -276,7 +276,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
     /// The record of a run that is at its end.
     ///
     /// # Errors
-    /// What a connection gives.
+    /// An error of a connection.
     pub fn finish(self) -> Result<RunRecord, C::Error> {
         let Self { mut network, mut flows } = self;
         let bins = flows.spec.bins();

@@ -8,7 +8,7 @@ use knee_model::QueueLimit;
 pub struct Departed<P> {
     /// The packet.
     pub packet: P,
-    /// How long it waited for its transmission to start.
+    /// Time that it waited for its transmission to start.
     pub waited_ns: u64,
 }
 

@@ -5,11 +5,11 @@ use knee_model::{Ns, RunSpec};
 
 /// The endpoints of a path's flows.
 pub trait Endpoints {
-    /// What they send.
+    /// The packets of the endpoints.
     type Packet: Numbered;
     /// Their timers; of one flow's timers that are due at the same time, the least is first.
     type Timer: Copy + Ord;
-    /// What can go wrong.
+    /// Errors of the endpoints.
     type Error;
 
     /// A packet reaches an end of the path.

@@ -1,4 +1,4 @@
-//! How fast a link works: at one rate, at rates that change, or by a delivery trace.
+//! The service of a link: at one rate, at rates that change, or by a delivery trace.
 
 use crate::NEVER;
 use knee_model::{DeliveryTrace, Rate, Steps, Varying};

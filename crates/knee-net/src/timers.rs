@@ -99,7 +99,7 @@ impl<T: Ord> PartialOrd for Due<T> {
         Some(self.cmp(other))
     }
 
-    // What the heap asks, without a branch that depends on which is first: no processor foresees that.
+    // The heap calls this. No branch depends on which timer is first, since no processor predicts that.
     #[inline(always)]
     fn le(&self, other: &Self) -> bool {
         if self.due_ns == other.due_ns {

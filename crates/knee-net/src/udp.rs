@@ -10,7 +10,7 @@ pub struct UdpFlow {
     /// When the next packet is due; [`NEVER`]: there is none.
     due_ns: Ns,
     next_number: u32,
-    /// Of a probe: start and time between packets.
+    /// Start and time between packets of a probe.
     probe: Option<(Ns, Ns)>,
     counters: FlowCounters,
     delays: Vec<(Ns, Ns)>,
@@ -18,7 +18,7 @@ pub struct UdpFlow {
 }
 
 impl UdpFlow {
-    /// Of a flow that starts at `start_ns`; none if it is TCP.
+    /// Source and sink of a flow that starts at `start_ns`; none if the flow is TCP.
     pub fn of(kind: &FlowKind, start_ns: Ns) -> Option<Self> {
         let mut emission = Emission::of(kind, start_ns)?;
         let due_ns = emission.next_ns().unwrap_or(NEVER);

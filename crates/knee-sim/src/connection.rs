@@ -31,7 +31,7 @@ pub(crate) struct Tcp {
 }
 
 impl Tcp {
-    /// Of a flow that starts at `start_ns`; `keep`: its RTT samples are kept.
+    /// The connection of a flow that starts at `start_ns`; `keep`: its RTT samples are kept.
     pub(crate) fn new(
         spec: &RunSpec,
         params: Params,
@@ -88,7 +88,7 @@ impl Tcp {
         }
     }
 
-    /// What the receiver answers now; `duplicate`: the segment that arrived again, or [`NONE`].
+    /// The receiver's ACK; `duplicate`: the segment that arrived again, or [`NONE`].
     #[inline(always)]
     fn ack(&mut self, duplicate: u32, flow: u32, shared: &mut Store<Sack>) -> Packet {
         self.receiver.acknowledged();
@@ -133,7 +133,7 @@ impl Transmit for Out<'_, '_> {
 impl Connection for Tcp {
     type Packet = Packet;
     type Timer = Timer;
-    /// What ACKs in flight report besides their number.
+    /// SACK blocks and duplicates that ACKs in flight report.
     type Shared = Store<Sack>;
     type Error = Infallible;
 

@@ -80,7 +80,7 @@ pub enum SimError {
 }
 
 impl SimError {
-    /// What to do instead.
+    /// The remedy.
     pub fn help(&self) -> &'static str {
         match self {
             Self::NotSimulated { .. } => "run it with --host kernel or vm",

@@ -1,4 +1,4 @@
-//! What travels through the simulated network.
+//! Packets of the simulated network.
 
 use knee_net::Numbered;
 use knee_net::{Ecn, Packet as _};
@@ -14,7 +14,7 @@ pub(crate) struct Packet {
     flow: u32,
     /// [`Data::number`] or [`Ack::cumulative`].
     number: u32,
-    /// Of an ACK.
+    /// [`Ack::sack`].
     sack: u32,
     bytes: u16,
     /// Whether it is an ACK; of data, [`Data::cwr`], of an ACK, [`Ack::echo`]; ECN field.
@@ -25,7 +25,7 @@ const ACK: u16 = 1;
 const FLAG: u16 = 2;
 const ECN_BITS: u32 = 2;
 
-/// What a packet carries.
+/// The contents of a packet.
 pub(crate) enum Carried {
     Data(Data),
     Ack(Ack),
@@ -88,7 +88,7 @@ impl Packet {
     }
 }
 
-/// What an ACK reports besides its number. Aligned, since it is copied in words of 16 bytes and read in parts
+/// The report of an ACK besides its number. Aligned, since it is copied in words of 16 bytes and read in parts
 /// soon after: a part that lies in two of them waits for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(16))]
@@ -222,8 +222,8 @@ mod tests {
             // An ACK is not ECN-capable.
             packet.mark();
             assert_eq!((packet.number(), packet.ecn()), (9, Ecn::NotCapable));
-            let same = |told: Ack| (told.sack, told.echo, told.cumulative) == (3, echo, 9);
-            assert!(matches!(packet.carried(), Carried::Ack(told) if same(told)));
+            let same = |ack: Ack| (ack.sack, ack.echo, ack.cumulative) == (3, echo, 9);
+            assert!(matches!(packet.carried(), Carried::Ack(ack) if same(ack)));
         }
     }
 }

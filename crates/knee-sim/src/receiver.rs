@@ -5,7 +5,7 @@ use knee_model::{DelayedAck, ReceiverConduct, TcpOptions, Transfer, Unfinished};
 use knee_net::{Ecn, NEVER};
 use std::collections::VecDeque;
 
-/// What the receiver does on an arrival.
+/// The receiver's reaction to an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// Acknowledge at once; the segment number if it had arrived before, else [`NONE`].
@@ -19,7 +19,7 @@ pub(crate) struct Receiver {
     next: u32,
     mss_bytes: u32,
     delayed: DelayedAck,
-    /// What is missing is acknowledged too.
+    /// Acknowledges missing segments too.
     conceals_loss: bool,
     /// Segments below this number are acknowledged each.
     quick_pkts: u32,
@@ -91,7 +91,7 @@ impl Receiver {
         }
     }
 
-    /// Tells of a transfer that ends before segment `end`, whose last segment lacks `short_bytes`.
+    /// Expects a transfer that ends before segment `end`, whose last segment lacks `short_bytes`.
     pub(crate) fn expect(&mut self, end: u32, short_bytes: u32, start_ns: u64, size_bytes: u64) {
         let transfers = self.transfers.get_or_insert_default();
         if short_bytes > 0 {
@@ -213,7 +213,7 @@ impl Receiver {
         true
     }
 
-    /// The same of a segment before the end of the highest range.
+    /// Inserts a segment before the end of the highest range.
     fn insert_within(&mut self, number: u32) -> bool {
         // The first range that ends at or after the segment is the only one it can touch from below.
         let at = self.ranges.partition_point(|&(_, end)| end < number);

@@ -85,7 +85,7 @@ pub(crate) struct Sender {
     initial_window_pkts: u32,
 }
 
-/// What the timer is for.
+/// The purpose of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
     /// Retransmission after a timeout.
@@ -96,7 +96,7 @@ enum Timer {
     Probe,
 }
 
-/// What algorithms of profile RATE need beside the rest.
+/// State for algorithms of profile RATE.
 #[derive(Default)]
 struct Rate {
     delivery: DeliveryRate,
@@ -154,12 +154,12 @@ impl Sender {
         self.tcb.algorithm.observe()
     }
 
-    /// What its algorithm remembers.
+    /// The state of its algorithm.
     pub(crate) fn state(&self) -> State {
         self.tcb.algorithm.state()
     }
 
-    /// Makes its algorithm remember something else.
+    /// Replaces the state of its algorithm.
     pub(crate) fn set_state(&mut self, state: State) {
         self.tcb.algorithm.set_state(state);
     }

@@ -16,7 +16,7 @@ impl Stepped {
     /// The run of `spec` at its start.
     ///
     /// # Errors
-    /// As [`crate::run`].
+    /// See [`crate::run`].
     pub fn new(spec: Arc<RunSpec>) -> Result<Self, SimError> {
         check(&spec)?;
         let run = contain(|| {

@@ -122,7 +122,7 @@ impl Sender {
         self.tcb.validation.sent(&self.tcb.board, !room(&self.tcb.board));
     }
 
-    /// The same at the pace that the algorithm asks for: one packet when it is due, then the time of
+    /// Sends at the pace that the algorithm asks for: one packet when it is due, then the time of
     /// the next.
     #[inline(never)]
     fn send_paced<const CALM: bool>(
