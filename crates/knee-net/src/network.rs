@@ -73,7 +73,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         self.path
     }
 
-    /// When the next event is due; [`crate::NEVER`] if none is.
+    /// The time of the next event; [`crate::NEVER`] if none is due.
     pub fn next_due_ns(&self) -> Ns {
         self.path.first().1
     }

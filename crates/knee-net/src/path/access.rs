@@ -17,7 +17,7 @@ pub(super) struct AccessGroup<P> {
     returns: DelayLine<P>,
 }
 
-/// What makes flows share an access group: access delay, first hop, last hop. A flow with access jitter has
+/// Key of an access group: access delay, first hop, last hop. A flow with access jitter has
 /// a group of its own: its jitter must not hold back another flow's packets.
 type Key = (Ns, usize, usize, Option<usize>);
 
@@ -61,7 +61,7 @@ impl<P: Default> AccessGroup<P> {
         self.entries.pop(now_ns)
     }
 
-    /// When the next packet reaches the first hop.
+    /// The time at which the next packet reaches the first hop.
     #[inline(always)]
     pub(super) fn next_entry_ns(&self) -> Ns {
         self.entries.next_ns()
@@ -79,7 +79,7 @@ impl<P: Default> AccessGroup<P> {
         self.returns.pop(now_ns)
     }
 
-    /// When the next packet reaches the path's start.
+    /// The time at which the next packet reaches the path's start.
     #[inline(always)]
     pub(super) fn next_return_ns(&self) -> Ns {
         self.returns.next_ns()

@@ -1,4 +1,4 @@
-//! Where a flow's packets enter the path, and how many got through.
+//! The port of a flow: its place at the path, and counts of its packets.
 
 use super::{Direction, End};
 use crate::{Ecn, Jitter};
@@ -11,7 +11,7 @@ struct Missed {
     dropped_pkts: u32,
 }
 
-/// Where a flow's packets enter the path, and their counts. No count exceeds that of the flow's packets, which
+/// The place of a flow at the path, and counts of its packets. No count exceeds that of the flow's packets, which
 /// 32 bits hold.
 #[derive(Clone, Debug)]
 pub(super) struct FlowPort {

@@ -69,7 +69,7 @@ impl<P: Numbered> Hop<P> {
         self.queued_link.depart(now_ns, &mut dropped_into(lost, now_ns))
     }
 
-    /// When the packet in transmission leaves the link; [`crate::NEVER`] if there is none.
+    /// The time at which the packet in transmission leaves the link; [`crate::NEVER`] if there is none.
     #[inline(always)]
     pub(super) fn next_departure_ns(&self) -> Ns {
         self.queued_link.next_ns()
@@ -85,7 +85,7 @@ impl<P: Numbered> Hop<P> {
         self.arrivals.pop(now_ns)
     }
 
-    /// When the next packet from the hop before arrives.
+    /// The time at which the next packet from the hop before arrives.
     pub(super) fn next_arrival_ns(&self) -> Ns {
         self.arrivals.next_ns()
     }
@@ -115,7 +115,7 @@ impl<P: Numbered> Hop<P> {
         }
     }
 
-    /// When the next packet from this hop reaches the path's end.
+    /// The time at which the next packet from this hop reaches the path's end.
     #[inline(always)]
     pub(super) fn next_delivery_ns(&self) -> Ns {
         let in_order_ns = self.deliveries.next_ns();
@@ -137,12 +137,12 @@ impl<P: Numbered> Hop<P> {
         held.chain(self.deliveries.iter()).chain(late)
     }
 
-    /// What the queue did until now.
+    /// The queue's record until now.
     pub(super) fn record(&self) -> &QueueRecord {
         self.queued_link.record()
     }
 
-    /// What the queue did.
+    /// The queue's record.
     pub(super) fn into_record(self) -> QueueRecord {
         self.queued_link.into_record()
     }

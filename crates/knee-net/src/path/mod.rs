@@ -67,7 +67,7 @@ pub struct LostPacket<P> {
     pub event: PacketEvent,
 }
 
-/// What an element answers to a packet that it is offered.
+/// The answer of an element to a packet that it is offered.
 enum Offered<P> {
     /// It leaves the element at this time.
     LeavesAt(Ns, P),
@@ -180,12 +180,12 @@ impl<P: Numbered> Path<P> {
         self.hops.get(hop).map_or(0, Hop::held_pkts)
     }
 
-    /// What the queues of the hops did until now, in order.
+    /// The records of the hops' queues until now, in order.
     pub fn queues(&self) -> impl Iterator<Item = &QueueRecord> {
         self.hops.iter().map(Hop::record)
     }
 
-    /// Ends the path; what its queues did.
+    /// Ends the path; returns the records of its queues.
     pub fn finish(self) -> PathQueues {
         let reverse = self.reverse.into_record();
         let has_reverse_data = self.ports.iter().any(|port| port.carries_data(Direction::Reverse));
@@ -290,7 +290,7 @@ impl<P: Numbered> Path<P> {
                 self.lose(now_ns, packet, Direction::Forward, event);
             }
             Offered::Held => self.events.set(Event::Departure(index), hop.next_departure_ns()),
-            Offered::LeavesAt(..) => {}
+            Offered::LeavesAt(..) => unreachable!("a hop holds each packet that it accepts"),
         }
     }
 

@@ -77,7 +77,7 @@ impl<P: Numbered> QueuedLink<P> {
         Some(packet)
     }
 
-    /// When the packet in transmission leaves; [`crate::NEVER`] if there is none.
+    /// The time at which the packet in transmission leaves; [`crate::NEVER`] if there is none.
     #[inline(always)]
     pub(super) fn next_ns(&self) -> Ns {
         self.link.next_ns()
@@ -93,12 +93,12 @@ impl<P: Numbered> QueuedLink<P> {
         self.link.iter()
     }
 
-    /// What the queue did until now.
+    /// The queue's record until now.
     pub(super) fn record(&self) -> &QueueRecord {
         &self.record
     }
 
-    /// What the queue did.
+    /// The queue's record.
     pub(super) fn into_record(self) -> QueueRecord {
         self.record
     }
@@ -151,7 +151,7 @@ impl<P: Numbered> QueuedLink<P> {
     }
 }
 
-/// What the log needs of a packet.
+/// The log's view of a packet.
 #[derive(Clone, Copy)]
 struct Label {
     flow: u32,

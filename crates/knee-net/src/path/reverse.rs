@@ -11,7 +11,7 @@ pub(super) struct Reverse<P> {
     link: Option<QueuedLink<Jittered<P>>>,
     delay_ns: Steps,
     jitter: Jitter,
-    /// When the latest packet leaves: no packet overtakes another.
+    /// The time at which the latest packet leaves: no packet overtakes another.
     latest_ns: Ns,
 }
 
@@ -85,7 +85,7 @@ impl<P: Numbered> Reverse<P> {
         Some((self.leaves_at_ns(now_ns, departed.jitter_ns), departed.packet))
     }
 
-    /// When the packet in transmission leaves the link; [`NEVER`] if there is none.
+    /// The time at which the packet in transmission leaves the link; [`NEVER`] if there is none.
     pub(super) fn next_departure_ns(&self) -> Ns {
         self.link.as_ref().map_or(NEVER, QueuedLink::next_ns)
     }
@@ -100,12 +100,12 @@ impl<P: Numbered> Reverse<P> {
         self.link.iter().flat_map(QueuedLink::packets).map(|held| &held.packet)
     }
 
-    /// What the link's queue did, if there is a link.
+    /// The record of the link's queue, if there is a link.
     pub(super) fn into_record(self) -> Option<QueueRecord> {
         self.link.map(QueuedLink::into_record)
     }
 
-    /// When a packet leaves the reverse direction whose delay begins now.
+    /// The time at which a packet leaves the reverse direction if its delay begins now.
     #[inline(always)]
     fn leaves_at_ns(&mut self, now_ns: Ns, jitter_ns: Ns) -> Ns {
         let delay_ns = self.delay_ns.at(now_ns) + jitter_ns;
