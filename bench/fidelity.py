@@ -1,4 +1,4 @@
-"""Scenarios in the simulator and on Linux in virtual time: the tables of docs/fidelity.md.
+"""Scenarios in the simulator and on Linux in virtual time: the tables of docs/evidence/fidelity.md.
 
     python bench/fidelity.py measure KNEE [HOST]    # runs what bench/fidelity.tsv lacks
     python bench/fidelity.py page                   # writes the tables
@@ -19,7 +19,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "scenarios"
 RECORD = ROOT / "bench/fidelity.tsv"
-PAGE = ROOT / "docs/fidelity.md"
+PAGE = ROOT / "docs/evidence/fidelity.md"
 BEGIN = "<!-- {}: made by bench/fidelity.py page -->\n"
 END = "<!-- end of {} -->\n"
 
@@ -70,7 +70,7 @@ class Case(NamedTuple):
         return command
 
 
-# Where ACKs are delayed, docs/fidelity.md, "Like with like": a window for both hosts, and what the
+# Where ACKs are delayed, docs/evidence/fidelity.md, "Like with like": a window for both hosts, and what the
 # kernel does by itself.
 DELAYED = {"tcp.receive_window": "486p", "tcp.quick_ack": "17p"}
 # The path and the receiver of the one flow.
@@ -283,7 +283,7 @@ def page(check: bool) -> None:
     if not check:
         PAGE.write_text(text)
     elif text != PAGE.read_text():
-        sys.exit("docs/fidelity.md is stale: python bench/fidelity.py page")
+        sys.exit("docs/evidence/fidelity.md is stale: python bench/fidelity.py page")
 
 
 match sys.argv[1:]:

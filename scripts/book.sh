@@ -47,7 +47,7 @@ parameters() {
 
 # Runs the algorithm in both scenarios, keeps the figures, prints the section.
 behaviour() {
-	local name=$1 figures=$src/algorithms/figures
+	local name=$1 figures=$src/reference/algorithms/figures
 	"$knee" run scenarios/book/alone.toml --set "flow.0.cc=$name" --out "$runs/$name-alone" >/dev/null 2>&1
 	"$knee" run scenarios/book/beside-newreno.toml --set "flow.0.cc=$name" --out "$runs/$name-beside" >/dev/null 2>&1
 	mkdir -p "$figures"
@@ -73,20 +73,20 @@ insert() { # MARKER FILE PAGE
 	sed -i -e "/^<!-- generated: $1 -->\$/{r $2" -e 'd}' "$3"
 }
 
-for page in "$src"/algorithms/*.md; do
+for page in "$src"/reference/algorithms/*.md; do
 	name=$(basename "$page" .md)
 	[[ $name == README ]] || printf '%s\n' "${algorithms[@]}" | grep -qx "$name" || {
-		echo "docs/algorithms/$name.md: no algorithm has this name" >&2
+		echo "docs/reference/algorithms/$name.md: no algorithm has this name" >&2
 		exit 1
 	}
 done
 for name in "${algorithms[@]}"; do
-	page=$src/algorithms/$name.md
+	page=$src/reference/algorithms/$name.md
 	if [[ ! -e $page ]]; then
 		jq -r --arg name "$name" '.algorithms[] | select(.name == $name) |
 			"# \(.name)\n\n\(.summary)\n\n**Published in** \(.source)\n\n## Parameters\n\n<!-- generated: parameters -->\n\n## What it does\n\n<!-- generated: plots -->"' \
 			"$runs/list.json" >"$page"
-		echo "  - [$name](algorithms/$name.md)" >>"$src/SUMMARY.md"
+		echo "  - [$name](reference/algorithms/$name.md)" >>"$src/SUMMARY.md"
 	fi
 	parameters "$name" >"$runs/parameters.md"
 	insert parameters "$runs/parameters.md" "$page"
@@ -115,14 +115,14 @@ figures() {
 	shift 2
 	echo '<div class="figures">'
 	for number in "$@"; do
-		cp "$folder/figures/$paper-figure-$number.svg" "$src/papers/figures/"
+		cp "$folder/figures/$paper-figure-$number.svg" "$src/evidence/papers/figures/"
 		printf '<img src="figures/%s-figure-%s.svg" alt="Figure %s">\n' "$paper" "$number" "$number"
 	done
 	echo '</div>'
 }
 
-mkdir -p "$src/papers/figures"
-for page in "$src"/papers/*.md; do
+mkdir -p "$src/evidence/papers/figures"
+for page in "$src"/evidence/papers/*.md; do
 	paper=$(basename "$page" .md)
 	reports=${2:-$runs}
 	if [[ ! -e $reports/$paper/claims.json ]]; then
@@ -141,12 +141,12 @@ for page in "$src"/papers/*.md; do
 done
 
 # The lab's views, side by side; each leads to its picture in full size.
-page=$src/lab.md
+page=$src/how-to/teach-with-the-lab.md
 read -ra views < <(grep -oP '^<!-- generated: screenshots \K.*(?= -->$)' "$page")
-mkdir -p "$src/screenshots"
+mkdir -p "$src/how-to/screenshots"
 for view in "${views[@]}"; do
 	[[ -e $target/web/$view.png ]] || scripts/test-web.sh
-	cp "$target/web/$view.png" "$src/screenshots/"
+	cp "$target/web/$view.png" "$src/how-to/screenshots/"
 done
 {
 	echo '<div class="figures">'

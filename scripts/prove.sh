@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Proves with Frama-C's Eva that the algorithms' C has no runtime errors, under the assumptions that
-# docs/proof.md states.
+# docs/explanation/proof.md states.
 #
 #   scripts/prove.sh [NAME ...]            the algorithms named, or all
 #   scripts/prove.sh --due                 those whose sources differ from what was proved; if none, the quickest
@@ -24,7 +24,7 @@ fi
 # Small functions whose results must keep their relation to the arguments; the same without names.
 inlined=cc_min_u32,cc_max_u32,cc_min_u64,cc_max_u64,cc_sub_floor_u32,cc_sub_floor_u64
 inlined+=,cc_add_sat_u32,cc_delay_trusts
-# Functions known by their specification only (docs/proof.md): arithmetic made to wrap, by name, and
+# Functions known by their specification only (docs/explanation/proof.md): arithmetic made to wrap, by name, and
 # those whose bounds are proved apart; the latter of knee/abse.h.
 specified=cc_wrapping_sub_u32,cc_wrapping_sub_u64,cc_shift_out_u64,cc_mul_up_to_u64
 abse_specified=abse_part,abse_rate_q24,abse_within_q11,abse_within_us,abse_take_q11

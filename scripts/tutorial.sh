@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every command of docs/tutorial.md in this repository, as the reader would; those that need root, only as root.
+# Runs every command of docs/tutorials/first-experiment.md in this repository, as the reader would; those that need root, only as root.
 # What they write goes into memory and is gone afterwards: the folder is covered by an overlay that only this script's
 # processes see. So what the tests have built is not built again: the page's first build has other features, and makes only
 # the crates anew that depend on them.
@@ -17,7 +17,7 @@ if [[ ${1:-} != in-overlay ]]; then
 	if ((EUID != 0)); then
 		namespaces+=(--user --map-root-user)
 		# Packages cannot be installed in there.
-		read -ra packages < <(sed -n 's/^sudo apt-get install //p' docs/tutorial.md)
+		read -ra packages < <(sed -n 's/^sudo apt-get install //p' docs/tutorials/first-experiment.md)
 		scripts/install-packages.sh "${packages[@]}"
 	fi
 	exec unshare "${namespaces[@]}" scripts/tutorial.sh in-overlay "$EUID"
@@ -45,7 +45,7 @@ awk -v user="$user" '
 	}
 	inside && file { print; next }
 	inside && !skip && NF { quoted = $0; gsub(/'"'"'/, "'"'\\\\''"'", quoted); print "echo '"'"'$ " quoted "'"'"'"; sub(/^sudo apt-get install/, "scripts/install-packages.sh"); print }
-' docs/tutorial.md >"$memory/tutorial.sh"
+' docs/tutorials/first-experiment.md >"$memory/tutorial.sh"
 
 cd "$repository"
 # The page says where it is by default.

@@ -2,7 +2,7 @@
 /*
  * Ebb: drains the queue at a delay on which all flows agree, and asks whether the others yield.
  *
- * An algorithm of this project. docs/algorithms/ebb.md has its goals, the derivation and what it
+ * An algorithm of this project. docs/reference/algorithms/ebb.md has its goals, the derivation and what it
  * does not do; the names here are those of the equations there.
  *
  * Low delay. The window grows by alpha packets per round trip,
@@ -805,4 +805,4 @@ static void ebb_observe(const struct ebb_state *st, const struct ebb_params *p,
 KNEE_RATE_ALGORITHM(
     ebb, EBB_PARAMS, EBB_RULES, EBB_INVARIANTS, CC_NO_RANDOM,
     "drains the queue at a delay that flows agree on, and tests whether others yield",
-    "Knee, docs/algorithms/ebb.md", "q_us|rtt_min_us|level_us|test_rounds");
+    "Knee, docs/reference/algorithms/ebb.md", "q_us|rtt_min_us|level_us|test_rounds");

@@ -53,7 +53,7 @@ def duel(
     host: str | None = None,
     out: str | PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Two algorithms on a shared path: `duel("chd:qth=20ms", "newreno")`; see docs/duel.md."""
+    """Two algorithms on a shared path: `duel("chd:qth=20ms", "newreno")`; see docs/how-to/compare-algorithms.md."""
     options = [
         *_option("path", path),
         *_option("duration", duration),
@@ -129,7 +129,7 @@ def algorithms(*names: str) -> list[dict[str, Any]]:
 def load_c(text: str, *, file: str = "<text>") -> str:
     """Compiles an algorithm of one's own from C text; gives its name, for `cc`.
 
-    It becomes part of this process. `docs/adding-an-algorithm.md` has the rules.
+    It becomes part of this process. `docs/how-to/add-an-algorithm.md` has the rules.
 
     Raises:
         AlgorithmError: With the compiler's message.

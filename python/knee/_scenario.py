@@ -110,7 +110,7 @@ def toml_value(value: object) -> str:
 class Path:
     """A path, the `[path]` of a scenario: `Path(rate="10mbit", rtt="40ms", queue="84p")`.
 
-    The keys are those of `docs/scenario.md`; quantities are text with a unit.
+    The keys are those of `docs/reference/scenario.md`; quantities are text with a unit.
     """
 
     def __init__(self, **keys: Value) -> None:

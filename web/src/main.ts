@@ -669,7 +669,7 @@ class Page {
       "div",
       { class: "source" },
       h("h2", {}, "Scenario"),
-      h("p", {}, "The same file runs with ", h("code", {}, "knee run"), " in the simulator, in the kernel and over QUIC. Its keys are in docs/scenario.md."),
+      h("p", {}, "The same file runs with ", h("code", {}, "knee run"), " in the simulator, in the kernel and over QUIC. Its keys are in docs/reference/scenario.md."),
       text,
       draft,
       h("p", { id: "source-error", class: "refused", role: "alert" }),

@@ -34,7 +34,7 @@ export type Edit =
   | { kind: "add_flow"; toml: string }
   | { kind: "remove_flow"; index: number };
 
-/** A scenario as it is written: strings with units, as in docs/scenario.md. */
+/** A scenario as it is written: strings with units, as in docs/reference/scenario.md. */
 export interface ScenarioDocument {
   title?: string;
   duration?: string;

@@ -1,4 +1,4 @@
-// Which rule of an algorithm a reduction is, with its equation (docs/algorithms/) and the values that
+// Which rule of an algorithm a reduction is, with its equation (docs/reference/algorithms/) and the values that
 // decided, from the traced call.
 
 import type { FlowStatistics, Reduction } from "./protocol";

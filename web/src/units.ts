@@ -1,4 +1,4 @@
-// Values with units as scenarios write them (docs/scenario.md), and as people read them.
+// Values with units as scenarios write them (docs/reference/scenario.md), and as people read them.
 
 const TIME_S: Record<string, number> = { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60 };
 const RATE_BPS: Record<string, number> = { bit: 1, kbit: 1e3, mbit: 1e6, gbit: 1e9 };

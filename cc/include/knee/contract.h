@@ -63,7 +63,7 @@ enum cc_event {
 /*
  * Bounds of what a host passes; a host clamps its stack's values to them. Where none is given, here
  * or at the field, any value is possible. Within these bounds no arithmetic of an algorithm
- * overflows its type: docs/proof.md.
+ * overflows its type: docs/explanation/proof.md.
  */
 #define CC_CWND_MAX_PKTS (1U << 30)
 #define CC_NOW_MAX_US (1ULL << 62)

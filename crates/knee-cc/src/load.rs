@@ -141,7 +141,7 @@ mod built {
     /// What compilers call where they copy or clear structures.
     const CALLED_BY_COMPILERS: [&str; 4] = ["memcpy", "memmove", "memset", "memcmp"];
     const PREFIX: &str = "knee_";
-    const RULES: &str = "docs/adding-an-algorithm.md has the rules";
+    const RULES: &str = "docs/how-to/add-an-algorithm.md has the rules";
 
     pub(super) fn load(file: &str, text: &str) -> Result<Algorithm, LoadError> {
         // One at a time, so that no file is compiled twice.

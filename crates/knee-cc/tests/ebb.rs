@@ -1,4 +1,4 @@
-//! Ebb: the equations of docs/algorithms/ebb.md against values worked out by hand. The base RTT is 40
+//! Ebb: the equations of docs/reference/algorithms/ebb.md against values worked out by hand. The base RTT is 40
 //! ms; an ACK of one packet is one sample, eight make a lane.
 
 #[allow(dead_code)] // each file of tests uses its part

@@ -1,5 +1,5 @@
 //! "Write one C file; edit nothing else": a copy of the tree with one more algorithm passes the
-//! commands that end `docs/adding-an-algorithm.md`.
+//! commands that end `docs/how-to/add-an-algorithm.md`.
 
 use std::{
     fs,
@@ -71,7 +71,8 @@ fn a_new_algorithm_is_one_file() {
     });
     assert!(formatter.is_some(), "install the Debian package clang-format-19");
 
-    let doc = fs::read_to_string(tree.join("docs/adding-an-algorithm.md")).expect("the document");
+    let doc =
+        fs::read_to_string(tree.join("docs/how-to/add-an-algorithm.md")).expect("the document");
     let commands = documented_commands(&doc);
     assert!(commands.len() > 1 && commands.contains(&"scripts/check-c.sh"), "{commands:?}");
     for command in commands {

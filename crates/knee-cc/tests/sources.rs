@@ -1,4 +1,4 @@
-//! The C sources have no host in them, and the worked example of `docs/adding-an-algorithm.md` is one of
+//! The C sources have no host in them, and the worked example of `docs/how-to/add-an-algorithm.md` is one of
 //! them. (That they compile for BPF is tested in `knee-kernel`.)
 
 use std::{
@@ -70,7 +70,7 @@ fn conditionals_are_found() {
 /// The worked example of the document is a file that is really there, word for word.
 #[test]
 fn documented_example_is_the_file() {
-    let doc = root().join("docs/adding-an-algorithm.md");
+    let doc = root().join("docs/how-to/add-an-algorithm.md");
     let text = fs::read_to_string(&doc).expect("the document");
     let mut blocks = text.split("\n```c\n").skip(1);
     let block = blocks.next().expect("a C block");
@@ -79,6 +79,6 @@ fn documented_example_is_the_file() {
     let file = fs::read_to_string(root().join("cc/algorithms/dual.c")).expect("the file");
     assert!(
         format!("{code}\n") == file,
-        "docs/adding-an-algorithm.md does not show cc/algorithms/dual.c as it is: copy it there"
+        "docs/how-to/add-an-algorithm.md does not show cc/algorithms/dual.c as it is: copy it there"
     );
 }

@@ -1,4 +1,4 @@
-//! The limit cycle of Ebb in low delay; the equations are those of docs/algorithms/ebb.md.
+//! The limit cycle of Ebb in low delay; the equations are those of docs/reference/algorithms/ebb.md.
 
 use crate::{Error, check, check_positive};
 

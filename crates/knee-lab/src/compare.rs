@@ -73,7 +73,7 @@ pub struct Value {
     pub agrees: Option<bool>,
 }
 
-/// Measures of the hosts' runs of `spec`. Tolerances are those of `docs/fidelity.md`: goodput
+/// Measures of the hosts' runs of `spec`. Tolerances are those of `docs/evidence/fidelity.md`: goodput
 /// where all TCP flows are of one kind, else shares; median queueing delay.
 pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
     let of = |measure: &str,

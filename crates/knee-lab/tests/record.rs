@@ -1,4 +1,4 @@
-//! docs/record.md and the README say what the papers' records say.
+//! docs/evidence/results.md and the README say what the papers' records say.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use knee_lab::reproduce::{Claim, Found, PAPERS, Paper, load};
@@ -109,6 +109,6 @@ fn has(document: &str, text: &str) {
 
 #[test]
 fn documents_have_the_record() {
-    has("docs/record.md", &table());
+    has("docs/evidence/results.md", &table());
     has("README.md", &sum());
 }

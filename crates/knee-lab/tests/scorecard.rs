@@ -1,4 +1,4 @@
-//! docs/evaluate.md shows every criterion, and the records of `knee evaluate`: of the simulator, and of real TCP.
+//! docs/how-to/evaluate-rfc9743.md shows every criterion, and the records of `knee evaluate`: of the simulator, and of real TCP.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use knee_lab::{
@@ -99,7 +99,7 @@ fn vm_table() -> String {
 
 #[test]
 fn the_document_shows_the_criteria_and_the_records() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evaluate.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/evaluate-rfc9743.md");
     let mut text = fs::read_to_string(path).unwrap();
     let parts = [
         (CRITERIA, criteria_table()),
@@ -113,7 +113,7 @@ fn the_document_shows_the_criteria_and_the_records() {
             text = format!("{before}{begin}{wanted}{end}{after}");
             fs::write(path, &text).unwrap();
         } else {
-            assert_eq!(shown, wanted, "docs/evaluate.md is stale: {begin}");
+            assert_eq!(shown, wanted, "docs/how-to/evaluate-rfc9743.md is stale: {begin}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `summary.json`: what was run and the main figures. `docs/results.md` describes every field.
+//! `summary.json`: what was run and the main figures. `docs/reference/results.md` describes every field.
 //!
 //! It depends on the scenario, the seed, Knee and the kernel, and on nothing else: no time of day,
 //! no path, no duration of the computation.
@@ -591,7 +591,7 @@ mod tests {
         let summary = Summary::new(&provenance, &testing::spec(&runs[0]), &runs);
         let mut all = Vec::new();
         names(&serde_json::to_value(summary).unwrap(), &mut all);
-        let docs = include_str!("../../../docs/results.md");
+        let docs = include_str!("../../../docs/reference/results.md");
         let (_, docs) = docs.split_once("## `summary.json`").unwrap();
         let missing: Vec<_> = all.iter().filter(|n| !docs.contains(&format!("`{n}`"))).collect();
         assert!(missing.is_empty(), "{missing:?}");

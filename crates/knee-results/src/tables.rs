@@ -1,4 +1,4 @@
-//! The Parquet tables of a run. `docs/results.md` describes every column.
+//! The Parquet tables of a run. `docs/reference/results.md` describes every column.
 
 use crate::{
     metrics::{Metrics, is_tcp},
@@ -458,7 +458,7 @@ mod tests {
 
     #[test]
     fn every_column_is_documented() {
-        let docs = include_str!("../../../docs/results.md");
+        let docs = include_str!("../../../docs/reference/results.md");
         fn check<R>(docs: &str, file: &str, columns: &[Column<R>]) {
             let (_, rest) = docs.split_once(&format!("## `{file}`")).expect(file);
             let section = rest.split("\n## ").next().unwrap_or(rest);

@@ -1,6 +1,6 @@
 //! The scenario file: one experiment in TOML, read into a [`knee_model::RunSpec`].
 //!
-//! `docs/scenario.md` is the reference of its keys. Everything is checked before anything runs:
+//! `docs/reference/scenario.md` is the reference of its keys. Everything is checked before anything runs:
 //! unknown keys, numbers without a unit, values out of range and keys that contradict each other
 //! are errors that show file, line, key and remedy.
 //!
@@ -82,7 +82,7 @@ impl Scenario {
     ///
     /// # Errors
     /// Not TOML, a path of `sets` that leads nowhere, a file that it names and that cannot be read,
-    /// or a scenario that `docs/scenario.md` does not allow.
+    /// or a scenario that `docs/reference/scenario.md` does not allow.
     pub fn parse(name: &str, text: &str, sets: &[Set]) -> Result<Self, ScenarioError> {
         Self::parse_in(None, name, text, sets)
     }

@@ -847,7 +847,7 @@ fn long_nonsense_makes_no_long_message() {
 
 #[test]
 fn the_reference_is_complete_and_its_example_valid() {
-    let reference = include_str!("../../../docs/scenario.md");
+    let reference = include_str!("../../../docs/reference/scenario.md");
     let example = reference.split("```toml").nth(1).and_then(|s| s.split("```").next()).unwrap();
     assert_eq!(parse(example, &[]).unwrap().spec(1).flows.len(), 3);
     // An unknown key is answered with the list of keys.

@@ -1,4 +1,4 @@
-//! A run in figures, named and defined as in `summary.json` (docs/results.md).
+//! A run in figures, named and defined as in `summary.json` (docs/reference/results.md).
 
 use knee_model::{FlowCounters, FlowRecord, NS_PER_S, QueueRecord, RunRecord, RunSpec};
 use serde::Serialize;

@@ -27,7 +27,7 @@ use std::{
 };
 
 const EXAMPLE: &str = "\
-A small scenario (docs/scenario.md has all keys):
+A small scenario (docs/reference/scenario.md has all keys):
   duration = \"60s\"
   [path]
   rate = \"10mbit\"

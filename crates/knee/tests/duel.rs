@@ -192,7 +192,7 @@ fn a_matrix_of_two_paths() {
 /// The sentence in the documents is what the command beside it says.
 #[test]
 fn the_documents_show_what_a_duel_says() {
-    let text = repository("docs/duel.md");
+    let text = repository("docs/how-to/compare-algorithms.md");
     let (_, rest) = text.split_once("```sh\nknee duel ").unwrap();
     let (words, rest) = rest.split_once('\n').unwrap();
     let words = words.split('#').next().unwrap().split_whitespace();

@@ -61,9 +61,9 @@ fn json_is_the_documented_summary() {
     }
     let mut used = BTreeSet::new();
     keys(&summary, &mut used);
-    let documented = repository("docs/results.md");
+    let documented = repository("docs/reference/results.md");
     let missing: Vec<_> = used.iter().filter(|k| !documented.contains(&format!("`{k}`"))).collect();
-    assert!(missing.is_empty(), "not in docs/results.md: {missing:?}");
+    assert!(missing.is_empty(), "not in docs/reference/results.md: {missing:?}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn folder_holds_what_the_documentation_says() {
     assert_eq!(place.entries(), ["results", "two.toml"]);
     let kept = files(&place.path("results"));
 
-    let documented = repository("docs/results.md");
+    let documented = repository("docs/reference/results.md");
     let table = documented.split("\n\n").find(|p| p.starts_with("| file |")).unwrap();
     let listed: BTreeSet<String> = table
         .lines()

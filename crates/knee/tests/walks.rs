@@ -1,4 +1,4 @@
-//! `docs/walks.md` names files and functions, and quotes a line of C; they are where it says.
+//! `docs/contributing/code-walks.md` names files and functions, and quotes a line of C; they are where it says.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,8 @@ fn has_word(text: &str, name: &str) -> bool {
 #[test]
 fn the_walks_name_what_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let walks = fs::read_to_string(root.join("docs/walks.md")).expect("the document");
+    let walks =
+        fs::read_to_string(root.join("docs/contributing/code-walks.md")).expect("the document");
     let mut steps = 0;
     for row in walks.lines().filter(|line| line.starts_with('|')) {
         // The last two cells: file, functions.

@@ -1,5 +1,5 @@
 //! Delay-based AIMD: Leith et al., PFLDnet 2007, Algorithm 1 and eqs. 1 to 7, with readings DA-a to
-//! DA-m of docs/readings.md. Microseconds.
+//! DA-m of docs/evidence/interpretations.md. Microseconds.
 
 use crate::drive::{
     Comparison, Decision, Growth, Oracle, at, backed_off, compare, position_pkts, reduced,

@@ -33,7 +33,7 @@ Examples:
   iperf3 -c HOST -C knee_chd
   knee kernel list --measure 5s
   knee kernel unload knee_chd
-All but check and export need root. More in docs/kernel.md.";
+All but check and export need root. More in docs/how-to/deploy-on-a-server.md.";
 
 #[derive(Subcommand)]
 enum What {

@@ -40,7 +40,7 @@ Examples:
   knee testbed exec sender -- iperf3 -c 10.2.0.1 -C cubic
   knee testbed list
   knee testbed down
-All need root. More in docs/testbed.md.";
+All need root. More in docs/how-to/emulate-a-path.md.";
 
 #[derive(Subcommand)]
 enum What {
