@@ -3,79 +3,24 @@
 mod access;
 mod flow_port;
 mod hop;
+mod packet;
 mod queued_link;
+mod reordering;
 mod reverse;
 
 use crate::{
-    NEVER, Packet,
+    NEVER,
     events::{Event, Events},
 };
 use access::{AccessGroup, connect_flows};
 use flow_port::FlowPort;
 use hop::Hop;
 use knee_model::{FlowCounters, Ns, PacketEvent, PathQueues, PathSpec, QueueRecord, RunSpec};
+use packet::Offered;
+pub use packet::{Direction, End, LostPacket, Numbered};
 use queued_link::QueuedLink;
 use reverse::Reverse;
 use std::collections::VecDeque;
-
-/// A packet that a path carries.
-pub trait Numbered: Packet + Clone {
-    /// Index of its flow.
-    fn flow(&self) -> u32;
-    /// Segment or packet number within the flow.
-    fn number(&self) -> u32;
-}
-
-/// The direction of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From the path's start to its end, over the hops.
-    Forward,
-    /// From the path's end to its start, over the reverse link if there is one.
-    Reverse,
-}
-
-impl Direction {
-    /// The opposite direction.
-    pub fn other(self) -> Self {
-        match self {
-            Self::Forward => Self::Reverse,
-            Self::Reverse => Self::Forward,
-        }
-    }
-}
-
-/// An end of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Sends data.
-    Sender,
-    /// Sends ACKs.
-    Receiver,
-}
-
-/// A packet that the path did not carry to its end.
-#[derive(Debug)]
-pub struct LostPacket<P> {
-    /// Time of the loss.
-    pub time_ns: Ns,
-    /// The packet.
-    pub packet: P,
-    /// Its direction.
-    pub direction: Direction,
-    /// [`PacketEvent::Lost`] at random, or [`PacketEvent::Dropped`] by a queue.
-    pub event: PacketEvent,
-}
-
-/// The answer of an element to a packet that it is offered.
-enum Offered<P> {
-    /// It leaves the element at this time.
-    LeavesAt(Ns, P),
-    /// It is lost at random or dropped by the queue.
-    Dropped(P, PacketEvent),
-    /// The element holds it, and says later when it leaves.
-    Held,
-}
 
 /// The path of a [`RunSpec`].
 ///
