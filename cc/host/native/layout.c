@@ -58,7 +58,7 @@ const unsigned knee_layout[] = {
     FIELD(cc_rule, left),
     FIELD(cc_rule, op),
     FIELD(cc_rule, right),
-    WHOLE(cc_algorithm, 21),
+    WHOLE(cc_algorithm, 20),
     FIELD(cc_algorithm, name),
     FIELD(cc_algorithm, summary),
     FIELD(cc_algorithm, citation),
@@ -79,6 +79,5 @@ const unsigned knee_layout[] = {
     FIELD(cc_algorithm, undo),
     FIELD(cc_algorithm, observe),
     FIELD(cc_algorithm, violated),
-    FIELD(cc_algorithm, on_rtt_and_ack),
 };
 const unsigned knee_layout_n = sizeof(knee_layout) / sizeof(knee_layout[0]);

@@ -205,22 +205,6 @@ impl Controller {
         call!(self, call, About::Ack(ack), knee_guard_ack, raw.on_ack, conn, state, p, ack);
     }
 
-    /// [`Self::on_rtt`], then [`Self::on_ack`], without `advanced_pkts`, of an ACK at which the host has
-    /// nothing to do between them: the notes of `on_rtt`. Nothing is done in profile RATE, and with an
-    /// algorithm that is not built in.
-    #[inline(always)]
-    pub fn on_rtt_and_ack(&mut self, conn: &mut Conn, ack: &mut Ack) -> Option<u32> {
-        let (raw, state, p) = self.parts();
-        #[cfg(can_load)]
-        if self.params.algorithm().own.is_some() {
-            return None;
-        }
-        let on_rtt_and_ack = raw.on_rtt_and_ack?;
-        conn.notes = 0;
-        // SAFETY: see `new`.
-        Some(unsafe { on_rtt_and_ack(conn, state, p, ack) })
-    }
-
     /// Threshold on entering recovery, packets.
     pub fn ssthresh(&mut self, conn: &mut Conn) -> u32 {
         self.window(Call::Ssthresh, 2..=u32::MAX, self.params.algorithm().raw.ssthresh, conn)

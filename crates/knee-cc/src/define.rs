@@ -224,7 +224,6 @@ fn add(
         undo: functions.undo.unwrap_or(as_it_is),
         observe: functions.observe.unwrap_or(no_observe),
         violated: none_violated,
-        on_rtt_and_ack: None,
     };
     let here = Here { origin: origin.clone(), callee };
     let algorithm = Algorithm {

@@ -98,7 +98,6 @@ pub struct Rule {
 
 pub type Init = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void);
 pub type Call<A> = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void, A);
-pub type Both = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void, *mut Ack) -> u32;
 pub type Window = unsafe extern "C" fn(*mut Conn, *mut c_void, *const c_void) -> u32;
 pub type Observe = unsafe extern "C" fn(*const c_void, *const c_void, *mut [u32; 4]);
 pub type Violated = unsafe extern "C" fn(*const c_void, *const c_void) -> *const c_char;
@@ -126,7 +125,6 @@ pub struct Algorithm {
     pub undo: Window,
     pub observe: Observe,
     pub violated: Violated,
-    pub on_rtt_and_ack: Option<Both>,
 }
 
 // SAFETY: every pointer leads to constant data of static lifetime.
@@ -186,8 +184,7 @@ mod tests {
             layout!(Param: name alias choices source help min max def kind index),
             layout!(Rule: left op right),
             layout!(Algorithm: name summary citation observes params rules n_params n_rules
-                state_bytes uses_random profile contract init on_rtt on_ack ssthresh on_event undo observe violated
-                on_rtt_and_ack),
+                state_bytes uses_random profile contract init on_rtt on_ack ssthresh on_event undo observe violated),
         ] {
             let name = rust.name;
             assert_eq!(rust.size, next(), "size of {name}");

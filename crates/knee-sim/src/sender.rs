@@ -30,6 +30,7 @@
 mod algorithm;
 mod cwnd_validation;
 mod delivery_rate;
+mod fast_path;
 mod loss_detection;
 mod offload;
 mod pacing;
@@ -70,12 +71,10 @@ pub(crate) struct Sender {
     last_sent_ns: u64,
     receive_window_pkts: u32,
     timer: Timer,
-    /// Recovery with SACK, an exact clock, no bursts, no trace.
-    plain: bool,
+    /// Whether the options permit the fast path: recovery with SACK, an exact clock, no bursts.
+    permits_fast_path: bool,
     /// New data leave in bursts.
     offload: Option<Offload>,
-    /// [`Self::can_use_fast_path`], as of the latest step that could change it.
-    calm: bool,
     idle_restart: bool,
     random: Random,
     recovery: Recovery,
@@ -121,7 +120,8 @@ impl Sender {
         let tcb = Tcb::new(params, options, now_ns, &mut random, trace);
         let recovery = Recovery::new(options.recovery);
         let offload = options.segmentation_offload.then(Offload::default);
-        let plain = recovery.is_sack() && options.rtt_tick_ns == 0 && offload.is_none() && !trace;
+        let exact_clock = options.rtt_tick_ns == 0;
+        let permits_fast_path = recovery.is_sack() && exact_clock && offload.is_none();
         Self {
             timer_due_ns: NEVER,
             pace_due_ns: NEVER,
@@ -129,9 +129,8 @@ impl Sender {
             last_sent_ns: now_ns,
             receive_window_pkts: options.receive_window_pkts,
             timer: Timer::Timeout,
-            plain,
+            permits_fast_path,
             offload,
-            calm: plain,
             idle_restart: options.idle_restart,
             random,
             recovery,
@@ -196,13 +195,13 @@ impl Sender {
 
     /// The application writes `segments` more, or as many as there can be.
     pub(crate) fn write(&mut self, now_ns: u64, segments: Option<u32>, out: &mut impl Transmit) {
-        self.note_app_limit::<false>();
+        self.note_app_limit();
         let tcb = &mut self.tcb;
         let idle_ns = now_ns.saturating_sub(self.last_sent_ns);
         let idle = tcb.board.outstanding() == 0 && idle_ns > tcb.rtt.rto_ns();
         if idle && self.idle_restart && !tcb.owns_window {
             // RFC 5681 section 4.1.
-            tcb.refresh::<false>(now_ns);
+            tcb.refresh(now_ns);
             tcb.conn.cwnd_pkts = tcb.conn.cwnd_pkts.min(self.initial_window_pkts);
             tcb.algorithm.on_event(&mut tcb.conn, Event::CwndRestart);
         }
@@ -219,118 +218,82 @@ impl Sender {
         sack: Option<&Sack>,
         out: &mut impl Transmit,
     ) {
-        if self.is_calm(ack, sack.is_some()) {
-            self.process_ack::<true>(now_ns, ack, &Sack::NOTHING, out);
+        if self.is_in_order(ack, sack) {
+            self.process_in_order(now_ns, ack.cumulative, out);
         } else if ack.cumulative >= self.tcb.board.una() && self.tcb.board.outstanding() > 0 {
-            self.process_ack::<false>(now_ns, ack, sack.unwrap_or(&Sack::NOTHING), out);
+            self.process_ack(now_ns, ack, sack.unwrap_or(&Sack::NOTHING), out);
         }
     }
 
-    /// Whether an acknowledgement is of new data, where [`Self::can_use_fast_path`]; `reports`: it has more
-    /// than its number.
-    #[inline(always)]
-    fn is_calm(&self, ack: packet::Ack, reports: bool) -> bool {
-        debug_assert_eq!(self.calm, self.can_use_fast_path());
-        self.calm && !reports && !ack.echo && ack.cumulative > self.tcb.board.una()
-    }
-
-    /// Whether nothing is missing, marked, sent again or in doubt.
-    fn can_use_fast_path(&self) -> bool {
-        let tcb = &self.tcb;
-        let in_doubt = tcb.probe.is_some() || tcb.board.may_have_lost();
-        self.plain && tcb.phase() == Phase::Open && !in_doubt
-    }
-
-    /// The steps for an ACK. `CALM`: [`Self::is_calm`]; steps that have nothing to do then are left out.
-    #[inline(always)]
-    fn process_ack<const CALM: bool>(
+    /// The steps for an ACK.
+    pub(super) fn process_ack(
         &mut self,
         now_ns: u64,
         ack: packet::Ack,
         sack: &Sack,
         out: &mut impl Transmit,
     ) {
-        let mut prior_inflight_pkts = 0;
-        if self.rate.is_some() {
-            self.note_app_limit::<CALM>();
-            prior_inflight_pkts = self.inflight_pkts();
-        }
+        self.note_app_limit();
+        let prior_inflight_pkts = if self.rate.is_some() { self.inflight_pkts() } else { 0 };
         let advanced = ack.cumulative - self.tcb.board.una();
-        if !CALM
-            && advanced > 0
+        if advanced > 0
             && let Some(offload) = &mut self.offload
         {
             offload.learn(&mut self.tcb, now_ns);
         }
-        let news = self.take_in::<CALM>(now_ns, ack.cumulative, &sack.blocks);
-        let rtt_ns = self.measure_rtt::<CALM>(now_ns, &news);
+        let news = self.take_in(now_ns, ack.cumulative, &sack.blocks);
         let tcb = &mut self.tcb;
-        tcb.refresh::<CALM>(now_ns);
-        let mut seen = Ack {
-            delivered_pkts: tcb.delivered_pkts,
-            acked_pkts: news.delivered_pkts,
-            lost_pkts: 0,
-            rtt_us: rtt_ns.map_or(-1, |ns| (ns / NS_PER_US).min(i32::MAX as u64) as i32),
-            random: if tcb.algorithm.uses_random() { self.random.bits32() } else { 0 },
-            prior_inflight_pkts,
-            ..Ack::default()
-        };
+        let rtt_ns = tcb.rtt.sample_ns(now_ns, &news, tcb.board.min_rtt_ns());
+        rtt_ns.into_iter().for_each(|rtt_ns| self.learn_rtt(rtt_ns));
+        self.tcb.refresh(now_ns);
+        let mut seen = self.view_of(news.delivered_pkts, rtt_ns);
+        seen.prior_inflight_pkts = prior_inflight_pkts;
+        let tcb = &mut self.tcb;
         let before = tcb.mutable();
-        let both_called = self.report_sample::<CALM>(now_ns, advanced, &news, &mut seen);
-        let mut verdict = Verdict::CALM;
-        if !CALM {
-            self.undo_if_spurious(&ack, sack, advanced, &news);
-            verdict = self.judge(now_ns, advanced, news.delivered_pkts, ack.echo, out);
-        }
+        self.report_sample(now_ns, advanced, &news, &mut seen);
+        self.undo_if_spurious(&ack, sack, advanced, &news);
+        let verdict = self.judge(now_ns, advanced, news.delivered_pkts, ack.echo, out);
         seen.lost_pkts = verdict.lost_pkts;
         let tcb = &mut self.tcb;
-        let grows = CALM || tcb.owns_window || (advanced > 0 && !verdict.holds_window);
-        if grows && !both_called {
-            if CALM {
-                tcb.refresh_limited();
-            } else if tcb.owns_window || before != tcb.mutable() || seen.lost_pkts > 0 {
-                tcb.refresh::<false>(now_ns);
+        if tcb.owns_window || (advanced > 0 && !verdict.holds_window) {
+            if tcb.owns_window || before != tcb.mutable() || seen.lost_pkts > 0 {
+                tcb.refresh(now_ns);
             }
-            tcb.algorithm.on_ack::<CALM>(&mut tcb.conn, &seen, &mut tcb.counters);
+            tcb.algorithm.on_ack(&mut tcb.conn, &seen, &mut tcb.counters);
         }
         tcb.conn.cwnd_pkts = tcb.conn.cwnd_pkts.max(1);
-        self.rearm::<CALM>(now_ns, advanced, verdict.reordering_due_ns);
-        match CALM {
-            true => self.send_what_fits::<true>(now_ns, out),
-            false => self.send(now_ns, out),
+        self.rearm(now_ns, advanced, verdict.reordering_due_ns);
+        self.send(now_ns, out);
+    }
+
+    /// The algorithm's view of an ACK that delivered `acked_pkts`, with this RTT sample.
+    #[inline(always)]
+    fn view_of(&mut self, acked_pkts: u32, rtt_ns: Option<u64>) -> Ack {
+        let tcb = &self.tcb;
+        Ack {
+            delivered_pkts: tcb.delivered_pkts,
+            acked_pkts,
+            rtt_us: rtt_ns.map_or(-1, |ns| (ns / NS_PER_US).min(i32::MAX as u64) as i32),
+            random: if tcb.algorithm.uses_random() { self.random.bits32() } else { 0 },
+            ..Ack::default()
         }
     }
 
     /// Gives the algorithm the sample of an ACK: `on_rtt` in profile CLASSIC, the delivery rate in profile RATE.
-    /// Whether `on_ack` was called too.
-    #[inline(always)]
-    fn report_sample<const CALM: bool>(
-        &mut self,
-        now_ns: u64,
-        advanced: u32,
-        news: &News,
-        seen: &mut Ack,
-    ) -> bool {
+    fn report_sample(&mut self, now_ns: u64, advanced: u32, news: &News, seen: &mut Ack) {
         let tcb = &mut self.tcb;
         if let Some(rate) = &mut self.rate {
             let rtt_ns = news.sent_ns.map(|sent_ns| now_ns - sent_ns);
-            let newest = rate.delivery.take_up_to::<CALM>(tcb.board.una(), news.newest.1);
+            let newest = rate.delivery.take_up_to(tcb.board.una(), news.newest.1);
             rate.delivery.acknowledged(newest, now_ns, rtt_ns, seen);
             if news.sent_ns.is_none() {
                 seen.rtt_us = -1; // of a retransmission
             }
-            return false;
+            return;
         }
         seen.advanced_pkts = advanced;
-        // If the window was the limit, it is whatever on_rtt makes of it.
-        let both_called = CALM
-            && tcb.validation.limited
-            && tcb.algorithm.on_rtt_and_ack(&mut tcb.conn, seen, &mut tcb.counters);
-        if !both_called {
-            tcb.algorithm.on_rtt::<CALM>(&mut tcb.conn, seen, &mut tcb.counters);
-        }
+        tcb.algorithm.on_rtt(&mut tcb.conn, seen, &mut tcb.counters);
         seen.advanced_pkts = 0;
-        both_called
     }
 
     /// Takes back a reduction that an ACK shows to be unnecessary.
@@ -351,20 +314,9 @@ impl Sender {
     }
 
     /// Brings the scoreboard up to date with an ACK.
-    #[inline(always)]
-    fn take_in<const CALM: bool>(
-        &mut self,
-        now_ns: u64,
-        cumulative: u32,
-        blocks: &SackBlocks,
-    ) -> News {
+    fn take_in(&mut self, now_ns: u64, cumulative: u32, blocks: &SackBlocks) -> News {
         let tcb = &mut self.tcb;
         let advanced = cumulative - tcb.board.una();
-        if CALM {
-            debug_assert_eq!(tcb.board.in_network(), tcb.board.outstanding());
-            tcb.delivered_pkts += u64::from(advanced);
-            return tcb.board.acknowledge_in_order(cumulative, now_ns);
-        }
         let mut news = tcb.board.acknowledge(cumulative, now_ns);
         if let Some(delivered_pkts) = self.recovery.delivered_pkts(tcb, advanced) {
             news.delivered_pkts = delivered_pkts;
@@ -375,20 +327,14 @@ impl Sender {
         news
     }
 
-    /// The RTT sample of an ACK, if it gives one.
+    /// Takes in an RTT sample.
     #[inline(always)]
-    fn measure_rtt<const CALM: bool>(&mut self, now_ns: u64, news: &News) -> Option<u64> {
-        let tcb = &mut self.tcb;
-        let rtt_ns = match CALM {
-            true => now_ns - news.newest.0,
-            false => tcb.rtt.sample_ns(now_ns, news, tcb.board.min_rtt_ns())?,
-        };
+    fn learn_rtt(&mut self, rtt_ns: u64) {
         if let Some(rtt_stats) = &mut self.rtt_stats {
             rtt_stats.add(rtt_ns);
         }
-        tcb.board.learn_rtt(rtt_ns);
-        tcb.rtt.learn(rtt_ns);
-        Some(rtt_ns)
+        self.tcb.board.learn_rtt(rtt_ns);
+        self.tcb.rtt.learn(rtt_ns);
     }
 
     /// Moves between phases after an ACK that advanced by `advanced` segments and delivered
@@ -403,9 +349,9 @@ impl Sender {
         out: &mut impl Transmit,
     ) -> Verdict {
         let tcb = &mut self.tcb;
-        let calm = tcb.phase() == Phase::Open && !echo;
-        if calm && self.recovery.is_sack() && !tcb.board.may_have_lost() {
-            return Verdict::CALM;
+        let open = tcb.phase() == Phase::Open && !echo;
+        if open && self.recovery.is_sack() && !tcb.board.may_have_lost() {
+            return Verdict::NOTHING;
         }
         if tcb.phase() == Phase::Cwr && tcb.board.una() > tcb.reduction_end {
             tcb.end_reduction(now_ns);

@@ -44,9 +44,6 @@ struct cc_algorithm {
 	void (*observe)(const void *st, const void *p, u32 out[CC_OBSERVE_N]);
 	/* The first invariant that this state does not keep; null: it keeps all. */
 	const char *(*violated)(const void *st, const void *p);
-	/* on_rtt, then on_ack, of an ACK at which the host has nothing to do between them; gives
-	 * the notes of on_rtt. CC_RATE: null. */
-	u32 (*on_rtt_and_ack)(struct cc_conn *conn, void *st, const void *p, struct cc_ack *ack);
 };
 
 #define CC_PARAM_ROW(k, field, n, a, lo, hi, d, ch, src, h)                                        \
@@ -71,7 +68,7 @@ struct cc_algorithm {
 
 /* The rows above need the parameter structure's type; a typedef local to the file names it. */
 #define KNEE_DESCRIBE(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed, profile_,      \
-		      on_rtt_, on_rtt_and_ack_) \
+		      on_rtt_)                                                                    \
 	typedef struct alg##_params KNEE_PARAMS_TYPE;                                              \
 	_Static_assert(sizeof(struct alg##_state) <= CC_STATE_MAX_BYTES, "state fits the socket"); \
 	static void alg##_init_any(struct cc_conn *c, void *s, const void *p)                      \
@@ -133,7 +130,6 @@ struct cc_algorithm {
 	    .undo = alg##_undo_any,                                                                \
 	    .observe = alg##_observe_any,                                                          \
 	    .violated = alg##_violated,                                                            \
-	    .on_rtt_and_ack = (on_rtt_and_ack_),                                                   \
 	}
 
 #define KNEE_ALGORITHM(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed)                          \
@@ -142,21 +138,10 @@ struct cc_algorithm {
 	{                                                                                          \
 		alg##_on_rtt(c, s, p, a);                                                          \
 	}                                                                                          \
-	static u32 alg##_on_rtt_and_ack_any(struct cc_conn *c, void *s, const void *p,             \
-					    struct cc_ack *a)                                      \
-	{                                                                                          \
-		alg##_on_rtt(c, s, p, a);                                                          \
-		u32 notes = c->notes;                                                              \
-                                                                                                   \
-		c->notes = 0U;                                                                     \
-		a->advanced_pkts = 0U;                                                             \
-		alg##_on_ack(c, s, p, a);                                                          \
-		return notes;                                                                      \
-	}                                                                                          \
 	KNEE_DESCRIBE(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed, CC_CLASSIC,    \
-		      alg##_on_rtt_any, alg##_on_rtt_and_ack_any)
+		      alg##_on_rtt_any)
 
 #define KNEE_RATE_ALGORITHM(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed)                     \
-	KNEE_DESCRIBE(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed, CC_RATE, 0, 0)
+	KNEE_DESCRIBE(alg, PARAMS, RULES, INVARIANTS, random, text, cite, observed, CC_RATE, 0)
 
 #endif

@@ -78,45 +78,22 @@ impl Algorithm {
         }
     }
 
-    /// `UNTRACED`: there is no log.
+    /// Gives the algorithm a sample, before losses are judged (contract, call 1).
     #[inline(always)]
-    pub(super) fn on_rtt<const UNTRACED: bool>(
-        &mut self,
-        conn: &mut Conn,
-        ack: &Ack,
-        counters: &mut Tally,
-    ) {
-        let before = if UNTRACED { None } else { self.before(conn) };
+    pub(super) fn on_rtt(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut Tally) {
+        let before = self.before(conn);
         self.controller.on_rtt(conn, ack);
         counters.count(Call::OnRtt, conn, 0);
         self.log(Call::OnRtt, 0, ack, before, conn, 0);
     }
 
-    /// As [`Self::on_rtt`].
+    /// Lets the algorithm grow the window (contract, call 3).
     #[inline(always)]
-    pub(super) fn on_ack<const UNTRACED: bool>(
-        &mut self,
-        conn: &mut Conn,
-        ack: &Ack,
-        counters: &mut Tally,
-    ) {
-        let before = if UNTRACED { None } else { self.before(conn) };
+    pub(super) fn on_ack(&mut self, conn: &mut Conn, ack: &Ack, counters: &mut Tally) {
+        let before = self.before(conn);
         self.controller.on_ack(conn, ack);
         counters.count(Call::OnAck, conn, 0);
         self.log(Call::OnAck, 0, ack, before, conn, 0);
-    }
-
-    /// Both calls at once, where there is no log and nothing to do between them; whether they were made.
-    #[inline(always)]
-    pub(super) fn on_rtt_and_ack(
-        &mut self,
-        conn: &mut Conn,
-        ack: &mut Ack,
-        counters: &mut Tally,
-    ) -> bool {
-        let Some(notes) = self.controller.on_rtt_and_ack(conn, ack) else { return false };
-        counters.count_both(notes, conn);
-        true
     }
 
     /// Asks for the threshold and sets it; the host owns that order (contract, call 2).

@@ -63,19 +63,10 @@ impl DeliveryRate {
     }
 
     /// An ACK: everything below `una` is acknowledged, and the segment that ends at `newest_end` was
-    /// sent last of those that it newly acknowledges (0: none). What was known when it was sent;
-    /// `IN_ORDER`: it is the last one below `una`.
+    /// sent last of those that it newly acknowledges (0: none). Returns what was known when it was sent.
     #[inline(always)]
-    pub(super) fn take_up_to<const IN_ORDER: bool>(
-        &mut self,
-        una: u32,
-        newest_end: u32,
-    ) -> Option<Sent> {
+    pub(super) fn take_up_to(&mut self, una: u32, newest_end: u32) -> Option<Sent> {
         let newest = newest_end.checked_sub(self.una + 1);
-        if IN_ORDER {
-            self.una = una;
-            return newest.and_then(|index| self.sent.take_up_to(index as usize));
-        }
         let newest = newest.and_then(|index| self.sent.get(index as usize).copied());
         while self.una < una && self.sent.take_front().is_some() {
             self.una += 1;
@@ -127,7 +118,7 @@ mod tests {
     impl DeliveryRate {
         /// An ACK, as the sender takes it in.
         fn hear(&mut self, una: u32, newest: u32, now_ns: u64, rtt_ns: Option<u64>, ack: &mut Ack) {
-            let newest = self.take_up_to::<false>(una, newest);
+            let newest = self.take_up_to(una, newest);
             self.acknowledged(newest, now_ns, rtt_ns, ack);
         }
     }

@@ -42,7 +42,7 @@ impl Tcb {
         self.probe = None;
         self.prr = Prr::start(self.conn.cwnd_pkts);
         self.conn.cwnd_cnt = 0;
-        self.refresh::<false>(now_ns);
+        self.refresh(now_ns);
         self.ask_ssthresh();
     }
 
@@ -74,7 +74,7 @@ impl Tcb {
     /// The reduction has come to its end with the window as it is.
     pub(super) fn leave_recovery(&mut self, now_ns: u64) {
         if !self.owns_window {
-            self.refresh::<false>(now_ns);
+            self.refresh(now_ns);
             self.algorithm.on_event(&mut self.conn, Event::Recovered);
         }
         self.set_phase(Phase::Open);

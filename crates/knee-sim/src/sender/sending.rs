@@ -11,27 +11,8 @@ impl Sender {
         self.tcb.written.min(self.tcb.board.una().saturating_add(self.receive_window_pkts))
     }
 
-    /// Sends what the windows allow: repairs first, then new data. The end of each step that is not calm.
+    /// Sends what the windows allow: repairs first, then new data.
     pub(super) fn send(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        self.send_what_fits::<false>(now_ns, out);
-        self.calm = self.can_use_fast_path();
-    }
-
-    /// Sends what the windows allow. `CALM`: nothing is missing, and the window is no recovery's.
-    #[inline(always)]
-    pub(super) fn send_what_fits<const CALM: bool>(
-        &mut self,
-        now_ns: u64,
-        out: &mut impl Transmit,
-    ) {
-        if CALM {
-            let window_pkts = self.tcb.conn.cwnd_pkts;
-            let room = |board: &Scoreboard| board.outstanding() < window_pkts;
-            return match self.rate {
-                Some(_) => self.send_paced::<true>(now_ns, room, out),
-                None => self.send_new_while::<true>(now_ns, room, out),
-            };
-        }
         let tcb = &self.tcb;
         // Without limited transmit, SACKed packets do not make room until a loss is inferred.
         let unused = tcb.conn.phase == Phase::Disorder as u8 && !tcb.limited_transmit;
@@ -40,12 +21,12 @@ impl Sender {
             tcb.conn.cwnd_pkts.saturating_add_signed(self.recovery.inflation_pkts(tcb.phase()));
         let room = |board: &Scoreboard| board.in_network() + held_back_pkts < window_pkts;
         if self.rate.is_some() {
-            self.send_paced::<false>(now_ns, room, out);
+            self.send_paced(now_ns, room, out);
             return;
         }
         if self.recovery.sends_new_first() {
             let nxt = self.tcb.board.nxt();
-            self.send_new_while::<false>(now_ns, room, out);
+            self.send_new_while(now_ns, room, out);
             if self.tcb.board.nxt() > nxt {
                 return;
             }
@@ -56,7 +37,7 @@ impl Sender {
             self.retransmit(number, now_ns, out);
         }
         match self.offload {
-            None => self.send_new_while::<false>(now_ns, room, out),
+            None => self.send_new_while(now_ns, room, out),
             Some(offload) => {
                 self.send_bursts(now_ns, offload, window_pkts.saturating_sub(held_back_pkts), out);
             }
@@ -103,9 +84,9 @@ impl Sender {
         self.tcb.validation.sent(&self.tcb.board, limited);
     }
 
-    /// Sends new data while there is room for them; `CALM`: outside recovery.
+    /// Sends new data while there is room for them.
     #[inline(always)]
-    fn send_new_while<const CALM: bool>(
+    pub(super) fn send_new_while(
         &mut self,
         now_ns: u64,
         room: impl Fn(&Scoreboard) -> bool,
@@ -114,18 +95,14 @@ impl Sender {
         let end = self.sendable_end();
         self.note_start(now_ns, end);
         while room(&self.tcb.board) && self.tcb.board.nxt() < end {
-            match CALM {
-                true => self.send_new_now::<true>(now_ns, out),
-                false => self.send_new(now_ns, out),
-            }
+            self.send_new(now_ns, out);
         }
         self.tcb.validation.sent(&self.tcb.board, !room(&self.tcb.board));
     }
 
     /// Sends at the pace that the algorithm asks for: one packet when it is due, then the time of
     /// the next.
-    #[inline(never)]
-    fn send_paced<const CALM: bool>(
+    fn send_paced(
         &mut self,
         now_ns: u64,
         room: impl Fn(&Scoreboard) -> bool,
@@ -134,7 +111,7 @@ impl Sender {
         self.pace_due_ns = NEVER;
         let end = self.sendable_end();
         while room(&self.tcb.board) {
-            let lost = if CALM { None } else { self.tcb.board.next_lost() };
+            let lost = self.tcb.board.next_lost();
             if lost.is_none() && self.tcb.board.nxt() >= end {
                 break;
             }
@@ -157,12 +134,8 @@ impl Sender {
 
     /// The next packet may leave.
     pub(crate) fn on_pace(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        self.note_app_limit::<false>();
-        if self.calm {
-            self.send_what_fits::<true>(now_ns, out);
-        } else {
-            self.send(now_ns, out);
-        }
+        self.note_app_limit();
+        self.send(now_ns, out);
     }
 
     #[inline(never)]
@@ -171,22 +144,18 @@ impl Sender {
         self.tcb.board.retransmitted(number, now_ns);
         self.tcb.counters.retransmitted_pkts += 1;
         self.tcb.undo.retransmitted();
-        self.sent::<false>(now_ns);
+        self.sent(now_ns);
         if number == self.tcb.board.una() && self.recovery.repair_restarts_timer() {
             self.arm_rto(now_ns);
         }
         out.transmit(number, Ecn::NotCapable, false);
     }
 
-    #[inline(never)]
-    pub(super) fn send_new(&mut self, now_ns: u64, out: &mut impl Transmit) {
-        self.send_new_now::<false>(now_ns, out);
-    }
-
+    /// Sends the next segment for the first time.
     #[inline(always)]
-    fn send_new_now<const CALM: bool>(&mut self, now_ns: u64, out: &mut impl Transmit) {
+    pub(super) fn send_new(&mut self, now_ns: u64, out: &mut impl Transmit) {
         let number = self.tcb.board.push(now_ns);
-        self.sent::<CALM>(now_ns);
+        self.sent(now_ns);
         let ecn = if self.tcb.ecn { Ecn::Capable } else { Ecn::NotCapable };
         let cwr = self.tcb.cwr_pending;
         if cwr {
@@ -197,10 +166,10 @@ impl Sender {
 
     /// A segment leaves, new or again.
     #[inline(always)]
-    fn sent<const CALM: bool>(&mut self, now_ns: u64) {
+    fn sent(&mut self, now_ns: u64) {
         let tcb = &mut self.tcb;
         self.last_sent_ns = now_ns;
-        if !CALM && (Phase::Cwr as u8..=Phase::Recovery as u8).contains(&tcb.conn.phase) {
+        if (Phase::Cwr as u8..=Phase::Recovery as u8).contains(&tcb.conn.phase) {
             tcb.prr.sent();
         }
         if self.timer_due_ns == NEVER {
@@ -220,7 +189,7 @@ impl Sender {
     fn note_start_from_nothing(&mut self, now_ns: u64, end: u32) {
         let tcb = &mut self.tcb;
         if tcb.board.nxt() < end && tcb.delivered_pkts > 0 {
-            tcb.refresh::<false>(now_ns);
+            tcb.refresh(now_ns);
             tcb.algorithm.on_event(&mut tcb.conn, Event::TxStart);
         }
     }
@@ -239,7 +208,7 @@ impl Sender {
     /// Profile RATE: whether the application holds sending back (draft-ietf-ccwg-bbr-06, section
     /// 4.1.2.4). Asked before anything changes: when it writes, an ACK arrives, a timer expires.
     #[inline(always)]
-    pub(super) fn note_app_limit<const CALM: bool>(&mut self) {
+    pub(super) fn note_app_limit(&mut self) {
         let Some(rate) = &mut self.rate else { return };
         let tcb = &mut self.tcb;
         if tcb.board.nxt() < tcb.written {
@@ -247,7 +216,7 @@ impl Sender {
         }
         let in_network_pkts = tcb.board.in_network();
         let has_room = in_network_pkts < tcb.conn.cwnd_pkts;
-        if has_room && (CALM || tcb.board.next_lost().is_none()) {
+        if has_room && tcb.board.next_lost().is_none() {
             rate.delivery.limited(tcb.delivered_pkts + u64::from(in_network_pkts));
         }
     }

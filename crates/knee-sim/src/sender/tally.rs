@@ -30,15 +30,6 @@ impl Tally {
         }
     }
 
-    /// The same of `on_rtt` and `on_ack` in a row; `rtt_notes`: those of the former.
-    #[inline(always)]
-    pub(super) fn count_both(&mut self, rtt_notes: u32, after: &Conn) {
-        if rtt_notes | after.notes != 0 {
-            self.count_notes(Call::OnRtt, &Conn { notes: rtt_notes, ..*after }, 0);
-            self.count_notes(Call::OnAck, after, 0);
-        }
-    }
-
     #[inline(never)]
     fn count_notes(&mut self, call: Call, after: &Conn, result: u32) {
         let mut noted = FlowCounters::default();

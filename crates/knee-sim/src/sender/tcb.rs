@@ -86,14 +86,13 @@ impl Tcb {
         }
     }
 
-    /// Brings the contract's view up to date. `CALM`: all that is
-    /// outstanding is in the network.
+    /// Brings the contract's view up to date.
     #[inline(always)]
-    pub(super) fn refresh<const CALM: bool>(&mut self, now_ns: u64) {
+    pub(super) fn refresh(&mut self, now_ns: u64) {
         let outstanding_pkts = self.board.outstanding();
         let conn = &mut self.conn;
         conn.now_us = now_ns / NS_PER_US;
-        conn.inflight_pkts = if CALM { outstanding_pkts } else { self.board.in_network() };
+        conn.inflight_pkts = self.board.in_network();
         conn.outstanding_pkts = outstanding_pkts;
         conn.srtt_us = self.rtt.srtt_us();
         conn.snd_pos = self.base_pos.wrapping_add(self.board.nxt());

@@ -7,15 +7,11 @@ use knee_net::NEVER;
 
 impl Sender {
     /// Sets the timer for a timeout, or for a probe that comes first (RFC 8985 section 7.2).
-    #[inline]
-    pub(super) fn arm(&mut self, now_ns: u64) {
-        let may_probe = [Phase::Open as u8, Phase::Cwr as u8].contains(&self.tcb.conn.phase);
-        self.arm_first(now_ns, self.recovery.is_sack() && may_probe);
-    }
-
     #[inline(always)]
-    fn arm_first(&mut self, now_ns: u64, may_probe: bool) {
+    pub(super) fn arm(&mut self, now_ns: u64) {
         let tcb = &self.tcb;
+        let in_probe_phase = [Phase::Open as u8, Phase::Cwr as u8].contains(&tcb.conn.phase);
+        let may_probe = self.recovery.is_sack() && in_probe_phase;
         let srtt_ns = tcb.rtt.srtt_ns();
         if may_probe && srtt_ns > 0 {
             let pto_ns = probe::timeout_ns(srtt_ns, tcb.board.outstanding() == 1);
@@ -35,18 +31,11 @@ impl Sender {
     }
 
     /// After an ACK that advanced by `advanced` segments (RFC 6298 sections 5.2 and 5.3); one will be
-    /// lost at `reordering_due_ns`, unless that is [`NEVER`]. `CALM`: see `Sender::process_ack`.
+    /// lost at `reordering_due_ns`, unless that is [`NEVER`].
     #[inline(always)]
-    pub(super) fn rearm<const CALM: bool>(
-        &mut self,
-        now_ns: u64,
-        advanced: u32,
-        reordering_due_ns: u64,
-    ) {
+    pub(super) fn rearm(&mut self, now_ns: u64, advanced: u32, reordering_due_ns: u64) {
         if self.tcb.board.outstanding() == 0 {
             self.timer_due_ns = NEVER;
-        } else if CALM {
-            self.arm_first(now_ns, true);
         } else if reordering_due_ns != NEVER {
             (self.timer, self.timer_due_ns) = (Timer::Reordering, reordering_due_ns);
         } else if self.timer == Timer::Reordering
@@ -62,7 +51,7 @@ impl Sender {
         if self.tcb.board.outstanding() == 0 {
             return;
         }
-        self.note_app_limit::<false>();
+        self.note_app_limit();
         match self.timer {
             Timer::Timeout => self.on_timeout(now_ns, out),
             Timer::Reordering => self.on_reordering_timer(now_ns, out),
@@ -93,7 +82,6 @@ impl Sender {
                 self.send_new(now_ns, out);
             }
             self.tcb.probe = Some(Probe { end: self.tcb.board.nxt(), retransmitted });
-            self.calm = false;
         }
         self.arm_rto(now_ns);
     }
@@ -119,7 +107,7 @@ impl Sender {
         tcb.timed_out = una;
         if reduces {
             tcb.allow_undo(false);
-            tcb.refresh::<false>(now_ns);
+            tcb.refresh(now_ns);
             tcb.ask_ssthresh();
             tcb.algorithm.on_event(&mut tcb.conn, Event::Rto);
         }

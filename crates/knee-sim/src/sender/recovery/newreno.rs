@@ -36,10 +36,10 @@ impl NewReno {
         if advanced > 0 {
             let repair = self.on_advance(tcb, now_ns, advanced);
             let holds_window = tcb.phase() == Phase::Recovery;
-            return Verdict { holds_window, repair, ..Verdict::CALM };
+            return Verdict { holds_window, repair, ..Verdict::NOTHING };
         }
         let repair = self.on_duplicate(tcb, now_ns);
-        Verdict { holds_window: true, repair, ..Verdict::CALM }
+        Verdict { holds_window: true, repair, ..Verdict::NOTHING }
     }
 
     fn on_advance(&mut self, tcb: &mut Tcb, now_ns: u64, advanced: u32) -> Option<u32> {

@@ -17,6 +17,6 @@ pub(in crate::sender) struct Verdict {
 
 impl Verdict {
     /// Nothing is missing.
-    pub(in crate::sender) const CALM: Self =
+    pub(in crate::sender) const NOTHING: Self =
         Self { holds_window: false, lost_pkts: 0, reordering_due_ns: NEVER, repair: None };
 }
