@@ -70,8 +70,8 @@ class Case(NamedTuple):
         return command
 
 
-# Where ACKs are delayed, docs/evidence/fidelity.md, "Like with like": a window for both hosts, and what the
-# kernel does by itself.
+# Where ACKs are delayed: a window for both hosts, and what the kernel does by itself
+# (docs/explanation/simulator-vs-linux.md).
 DELAYED = {"tcp.receive_window": "486p", "tcp.quick_ack": "17p"}
 # The path and the receiver of the one flow.
 PATH = DELAYED | {
