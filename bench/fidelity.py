@@ -2,7 +2,7 @@
 
     python bench/fidelity.py measure KNEE [HOST]    # runs what bench/fidelity.tsv lacks
     python bench/fidelity.py page                   # writes the tables
-    python bench/fidelity.py check                  # fails if the page has another
+    python bench/fidelity.py check                  # fails if the page has other tables
 
 On the host vm a packet costs about 0.3 ms: all cases take some 50 minutes of one core. A case is
 measured again after its lines are deleted.
@@ -33,7 +33,7 @@ WITH_MORE_SEEDS = {
     "chd, SACK, 0 %",
     "chd, no SACK, 1 %",
     "hd, no SACK, 0 %",
-    "HD: beside one of NewReno, 30 s",
+    "HD: with one of NewReno, 30 s",
 }
 
 # Targets: the larger of the two counts for the delay.
@@ -70,8 +70,8 @@ class Case(NamedTuple):
         return command
 
 
-# Where ACKs are delayed, docs/evidence/fidelity.md, "Like with like": a window for both hosts, and what the
-# kernel does by itself.
+# Where ACKs are delayed: a window for both hosts, and what the kernel does by itself
+# (docs/explanation/simulator-vs-linux.md).
 DELAYED = {"tcp.receive_window": "486p", "tcp.quick_ack": "17p"}
 # The path and the receiver of the one flow.
 PATH = DELAYED | {
@@ -86,7 +86,7 @@ SACK = {"tcp.recovery": "sack"}
 NO_SACK = {"tcp.recovery": "newreno-prr"}
 # The path of Figures 5 to 8, with an ACK for each packet.
 LATENCY = SACK | {"duration": "30s"}
-# Flows of the HD letter start within 5 s in place of 20, so that 30 s are enough.
+# Flows of the HD letter start within 5 s, not 20, so that 30 s are enough.
 LETTER = {"duration": "30s", "flow.0.start_jitter": "5s", "flow.1.start": "10s"}
 LEAVES = {"flow.1.stop": "20s"}
 # Paths of 40 and 50 Mbit/s.
@@ -104,7 +104,7 @@ def cases() -> list[Case]:
                 some.append(Case("one flow", name, "chd/single-flow", settings, ()))
     for other in ("newreno", "cubic", "chd"):
         settings = PATH | SACK | {"flow.0.cc": "chd", "flow.1.cc": other}
-        name = f"chd beside {other}, SACK, 0 %"
+        name = f"chd with {other}, SACK, 0 %"
         some.append(Case("two flows", name, "evaluation/runs/beside", settings, (0,)))
     for name, scenario, settings, of_share in (
         ("CHD: three flows, 100 s", "chd/three-flows", DELAYED | NO_SACK, ()),
@@ -117,8 +117,8 @@ def cases() -> list[Case]:
         ("H-TCP: one flow, 30 s", "htcp/latency", LATENCY, ()),
         ("H-TCP: four flows, 30 s", "htcp/latency", LATENCY | {"flow.1.count": "4"}, ()),
         ("HD: 50 flows, 20 s", "hd/homogeneous", BRIEF, ()),
-        ("HD: beside one of NewReno, 30 s", "hd/intermittent", LETTER | LEAVES, (49,)),
-        ("HD: beside ten of NewReno, 30 s", "hd/mix", LETTER, tuple(range(40))),
+        ("HD: with one of NewReno, 30 s", "hd/intermittent", LETTER | LEAVES, (49,)),
+        ("HD: with ten of NewReno, 30 s", "hd/mix", LETTER, tuple(range(40))),
     ):
         some.append(Case("papers", name, scenario, settings, of_share))
     return some

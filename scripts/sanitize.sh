@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests that reach the unsafe blocks, under AddressSanitizer and LeakSanitizer, C included; of the algorithms' C
-# undefined behaviour is looked for too. docs/explanation/safety.md says which block is reached by which. Needs root, as these tests
+# undefined behaviour is looked for too. docs/evidence/robustness.md says which test reaches which block. Needs root, as these tests
 # do. Everything is built anew, into target/sanitize.
 # Usage: scripts/sanitize.sh [CRATE ...]
 set -euo pipefail

@@ -2,8 +2,8 @@
 /*
  * Ebb: drains the queue at a delay on which all flows agree, and asks whether the others yield.
  *
- * An algorithm of this project. docs/reference/algorithms/ebb.md has its goals, the derivation and what it
- * does not do; the names here are those of the equations there.
+ * An algorithm of this project. docs/reference/algorithms/ebb.md has its equations, whose names are used here;
+ * docs/evidence/ebb/ has the derivation and its limits.
  *
  * Low delay. The window grows by alpha packets per round trip,
  *

@@ -101,7 +101,7 @@ fn g_of_chd_with_qmax_observed() {
     assert_eq!(chd_threshold(&f, 130_000), 0);
 }
 
-/// Nothing seen beyond qth: there is no region B, g = pmax from qth on (docs/evidence/interpretations.md).
+/// Nothing seen beyond qth: there is no region B, g = pmax from qth on (docs/evidence/interpretations/hd.md).
 #[test]
 fn g_is_pmax_at_qth_while_nothing_lies_beyond() {
     let mut f = Flow::avoiding(params("hd", &[]), 100);

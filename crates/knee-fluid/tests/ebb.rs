@@ -1,4 +1,4 @@
-//! The limit cycle of Ebb, against what docs/reference/algorithms/ebb.md derives.
+//! The limit cycle of Ebb, against what docs/evidence/ebb/convergence.md derives.
 
 use knee_fluid::EbbCycle;
 

@@ -1,5 +1,6 @@
 //! CHD: Hayes, Armitage, "Improved coexistence and loss tolerance for delay based TCP congestion
-//! control", LCN 2010, eqs. 1 to 4 and Fig. 2; readings CHD-a to CHD-i of docs/evidence/interpretations.md.
+//! control", LCN 2010, eqs. 1 to 4 and Fig. 2; interpretations CHD-a to CHD-i of
+//! docs/evidence/interpretations/chd.md.
 
 use crate::drive::{
     Comparison, Decision, Oracle, Round, Rtts, compare, happens, position_pkts, reduced, slow_start,

@@ -1,4 +1,4 @@
-//! CUBIC: RFC 9438, section 4, with readings CU-a to CU-j of docs/evidence/interpretations.md.
+//! CUBIC: RFC 9438, section 4, with interpretations CU-a to CU-j of docs/evidence/interpretations/cubic.md.
 
 use crate::drive::{
     Comparison, Decision, Growth, Oracle, at, compare, position_pkts, reduced, slow_start,

@@ -1,5 +1,5 @@
-//! Delay-based AIMD: Leith et al., PFLDnet 2007, Algorithm 1 and eqs. 1 to 7, with readings DA-a to
-//! DA-m of docs/evidence/interpretations.md. Microseconds.
+//! Delay-based AIMD: Leith et al., PFLDnet 2007, Algorithm 1 and eqs. 1 to 7, with interpretations DA-a to
+//! DA-m of docs/evidence/interpretations/delay_aimd.md. Microseconds.
 
 use crate::drive::{
     Comparison, Decision, Growth, Oracle, at, backed_off, compare, position_pkts, reduced,

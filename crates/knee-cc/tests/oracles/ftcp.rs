@@ -1,6 +1,6 @@
 //! F-TCP: Sansa-Otim, Rai, van der Hulst, ICN 2010, Algorithm 1, eq. 1 and Fig. 2, over ABSE (Wang
-//! et al., Globecom 2002) with samples of the last two ACKs; readings FT-b to FT-n and AB-a to AB-f
-//! of docs/evidence/interpretations.md. The adaptive sampling interval is in ../abse.rs.
+//! et al., Globecom 2002) with samples of the last two ACKs; interpretations FT-b to FT-n and AB-a to AB-f
+//! of docs/evidence/interpretations/ftcp.md. The adaptive sampling interval is in ../abse.rs.
 
 use crate::drive::{
     Comparison, Decision, Oracle, backed_off, compare, happens, newreno, newreno_loss, reduced,

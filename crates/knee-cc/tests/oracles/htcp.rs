@@ -1,5 +1,5 @@
-//! H-TCP: Armitage et al., ACM CCR 38(3), 2008, eqs. 1 to 11, with readings HT-a, HT-b, HT-e and
-//! HT-h of docs/evidence/interpretations.md.
+//! H-TCP: Armitage et al., ACM CCR 38(3), 2008, eqs. 1 to 11, with interpretations HT-a, HT-b, HT-e and
+//! HT-h of docs/evidence/interpretations/htcp.md.
 
 use crate::drive::{
     Comparison, Decision, Growth, Oracle, Rtts, at, compare, position_pkts, slow_start,

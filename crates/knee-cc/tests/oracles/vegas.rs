@@ -1,5 +1,6 @@
 //! Vegas: Brakmo, Peterson, IEEE JSAC 13(8), 1995, with alpha, beta, gamma of 1, 3, 1 packets as in
-//! Fig. 1 of Leith et al., PFLDnet 2007; readings VG-a to VG-c of docs/evidence/interpretations.md.
+//! Fig. 1 of Leith et al., PFLDnet 2007; interpretations VG-a to VG-c of
+//! docs/evidence/interpretations/vegas.md.
 
 use crate::drive::{
     Comparison, Decision, Oracle, Round, Rtts, compare, newreno, newreno_loss, position_pkts,

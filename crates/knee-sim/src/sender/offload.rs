@@ -1,6 +1,6 @@
 //! How many packets leave at once, and when the sender waits until more can, as Linux decides it for
 //! segmentation offload (its `tcp_tso_autosize` and `tcp_tso_should_defer`, as of October 2025;
-//! docs/evidence/fidelity.md, "Bursts"). The sending itself is in `sender.rs`.
+//! docs/explanation/simulator-vs-linux.md, "Bursts"). The sending itself is in `sender.rs`.
 
 use super::{
     rtt::smoothed_ns,
