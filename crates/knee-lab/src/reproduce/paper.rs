@@ -55,7 +55,7 @@ pub enum PaperError {
 }
 
 const FORMULAS: &str =
-    "docs/explanation/claims-and-verdicts.md describes formulas and their functions";
+    "docs/reference/formulas.md describes formulas and their functions";
 
 /// The paper called `id` and its claims.
 ///
