@@ -9,7 +9,7 @@
 //! # Ok::<(), knee_quic::Error>(())
 //! ```
 //!
-//! `docs/how-to/use-in-quinn.md` is the guide; the section "QUIC" of `docs/evidence/fidelity.md` says where QUIC, or quinn,
+//! `docs/how-to/use-in-quinn.md` is the guide; `docs/explanation/quic-vs-tcp.md` says where QUIC, or quinn,
 //! cannot give what the algorithms get from TCP.
 
 mod algorithm;
