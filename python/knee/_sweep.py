@@ -16,7 +16,7 @@ from knee._errors import KneeError, ScenarioError, StudyError, count
 from knee._scenario import Scenario, described, plain_json
 
 Study: TypeAlias = "str | PathLike[str] | Mapping[str, object]"
-"""A study: a file's path, TOML text, or a dict of tables (docs/reference/study.md).
+"""A study: a file's path, TOML text, or a dict of tables (docs/how-to/sweep-parameters.md).
 
 The `scenario` of a dict may be all that `knee.run` takes; a path, also in text, is relative to the
 present folder.
@@ -50,7 +50,7 @@ class Status(NamedTuple):
 
 
 class DataSet:
-    """The data set of a study, in a folder: Parquet files, and what made them (docs/reference/study.md)."""
+    """The data set of a study, in a folder: Parquet files, and what made them (docs/how-to/sweep-parameters.md)."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         """The one in `folder`.
