@@ -6,10 +6,10 @@
 #
 #   - calls in duels, and results of scenarios: the snapshots that tests compare with
 #   - verdicts of the quick evaluation: scenarios/evaluation/runs/record.toml
-#   - the tables made from records: docs/evidence/results.md, docs/how-to/evaluate-rfc9743.md and the README's count of claims
+#   - the tables made from records: docs/evidence/results.md, docs/evidence/scorecard.md, docs/reference/criteria.md and the README's count of claims
 #   - proofs that are due: proofs/proved.txt
 #
-# docs/how-to/compare-algorithms.md and claims are not written: each claim that differs needs its reason, in scenarios/PAPER/claims.toml. Then run this again. It takes
+# The example of docs/how-to/compare-algorithms.md and claims are not written: each claim that differs needs its reason, in scenarios/PAPER/claims.toml. Then run this again. It takes
 # about ten minutes on two cores, more if a proof of Ebb is due. Results on Linux and over QUIC are another matter:
 # `knee reproduce PAPER --short --host vm,quic`.
 set -euo pipefail

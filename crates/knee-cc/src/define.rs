@@ -236,7 +236,7 @@ fn add(
     Ok(algorithm)
 }
 
-const HELP: &str = "docs/how-to/python.md has the rules";
+const HELP: &str = "docs/how-to/algorithm-in-python.md has the rules";
 
 impl ParamDefinition {
     /// The row; the inner error is of a text that cannot be kept.

@@ -31,7 +31,7 @@ impl Broken {
         if self.file.ends_with(".c") {
             "try it with `knee test`, which looks for such a case and shows the calls that lead there"
         } else {
-            "docs/how-to/python.md says what each call may do"
+            "docs/how-to/algorithm-in-python.md says what each call may do"
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct FileError {
 }
 
 /// Help where there is no better.
-const KEYS: &str = "docs/explanation/claims-and-verdicts.md describes the keys";
+const KEYS: &str = "docs/reference/paper-and-claims.md describes the keys";
 
 /// Text of a file below `scenarios/`.
 ///

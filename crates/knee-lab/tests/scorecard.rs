@@ -1,4 +1,5 @@
-//! docs/how-to/evaluate-rfc9743.md shows every criterion, and the records of `knee evaluate`: of the simulator, and of real TCP.
+//! docs/reference/criteria.md lists every criterion, and docs/evidence/scorecard.md the verdicts of `knee evaluate`: of the
+//! simulator, and of Linux.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use knee_lab::{
@@ -7,7 +8,7 @@ use knee_lab::{
 };
 use std::{env, fs};
 
-/// Parts of the document, between the first line and the second.
+/// Parts of the documents, between the first line and the second.
 const CRITERIA: [&str; 2] = [
     "<!-- criteria: made by KNEE_UPDATE_RECORD=1 cargo test -p knee-lab --test scorecard -->\n",
     "<!-- end of criteria -->\n",
@@ -65,7 +66,7 @@ fn asked(measure: &Measure) -> (String, String) {
 
 fn criteria_table() -> String {
     let mut text =
-        "\n| section | criterion | what | asked | source of bounds |\n|---|---|---|---|---|\n"
+        "\n| section | criterion | title | requirement | source of bounds |\n|---|---|---|---|---|\n"
             .to_owned();
     for Criterion { id, section, title, measures, .. } in criteria().unwrap() {
         let (all, mut sources): (Vec<String>, Vec<String>) = measures.iter().map(asked).unzip();
@@ -98,22 +99,22 @@ fn vm_table() -> String {
 }
 
 #[test]
-fn the_document_shows_the_criteria_and_the_records() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/evaluate-rfc9743.md");
-    let mut text = fs::read_to_string(path).unwrap();
+fn the_documents_show_the_criteria_and_the_verdicts() {
+    let (reference, scorecard) = ("docs/reference/criteria.md", "docs/evidence/scorecard.md");
     let parts = [
-        (CRITERIA, criteria_table()),
-        (SCORECARD, table(&Record::of_repository().unwrap())),
-        (ON_VM, vm_table()),
+        (reference, CRITERIA, criteria_table()),
+        (scorecard, SCORECARD, table(&Record::of_repository().unwrap())),
+        (scorecard, ON_VM, vm_table()),
     ];
-    for ([begin, end], wanted) in parts {
+    for (page, [begin, end], wanted) in parts {
+        let path = format!("{}/../../{page}", env!("CARGO_MANIFEST_DIR"));
+        let text = fs::read_to_string(&path).unwrap();
         let (before, rest) = text.split_once(begin).unwrap();
         let (shown, after) = rest.split_once(end).unwrap();
         if env::var_os("KNEE_UPDATE_RECORD").is_some() {
-            text = format!("{before}{begin}{wanted}{end}{after}");
-            fs::write(path, &text).unwrap();
+            fs::write(path, format!("{before}{begin}{wanted}{end}{after}")).unwrap();
         } else {
-            assert_eq!(shown, wanted, "docs/how-to/evaluate-rfc9743.md is stale: {begin}");
+            assert_eq!(shown, wanted, "{page} is stale: {begin}");
         }
     }
 }

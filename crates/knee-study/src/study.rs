@@ -81,7 +81,7 @@ impl Study {
     /// folder.
     ///
     /// # Errors
-    /// A file that cannot be read, a study that `docs/how-to/sweep-parameters.md` does not allow, or values that do
+    /// A file that cannot be read, a study that `docs/reference/study.md` does not allow, or values that do
     /// not make a scenario.
     pub fn load(path: &Path) -> Result<Self, StudyError> {
         let text = read_text(path, "study")?;

@@ -1,6 +1,6 @@
 //! The tables of a data set: what each column is, and how rows become Arrow record batches.
 //!
-//! `docs/how-to/sweep-parameters.md` describes every column. `run` numbers the runs of the study, as in all tables.
+//! `docs/reference/study.md` describes every column. `run` numbers the runs of the study, as in all tables.
 
 use crate::{
     axis::{AxisColumn, Cells},

@@ -23,7 +23,7 @@ Examples:
   knee duel ftcp newreno --path 100mbit,40ms,2bdp,loss=0.001 --out results
   knee duel chd kernel:cubic --path 50mbit,40ms,20ms --repeat 3 --host kernel
 
-docs/how-to/compare-algorithms.md defines every measure.";
+docs/reference/duel-json.md defines every metric.";
 
 /// How a contest is run.
 #[derive(clap::Args)]

@@ -19,7 +19,7 @@ Examples:
   knee evaluate copa --seeds 5 --keep kept --out results
   knee evaluate newreno cubic chd --only two-way,real-time --host vm --quick
 
-docs/how-to/evaluate-rfc9743.md says what each criterion asks, and why.";
+docs/reference/criteria.md lists the requirements of each criterion.";
 
 /// Repetitions unless told.
 const SEEDS: u32 = 20;

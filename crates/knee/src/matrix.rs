@@ -22,7 +22,7 @@ Examples:
   knee matrix --cc chd:qth=10ms,chd:qth=20ms,chd:qth=40ms,newreno
       variants of one
 
-docs/how-to/compare-algorithms.md defines every measure.";
+docs/reference/duel-json.md defines every metric.";
 
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]

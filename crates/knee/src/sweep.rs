@@ -21,7 +21,7 @@ use std::{
 };
 
 const EXAMPLES: &str = "\
-A small study (docs/how-to/sweep-parameters.md has all keys):
+A small study (docs/reference/study.md has all keys):
   scenario = \"base.toml\"
   seeds = 4
   [axes]
@@ -101,7 +101,7 @@ enum What {
         /// Axis along y: heat maps
         #[arg(long, value_name = "AXIS")]
         y: Option<String>,
-        /// Measure, such as goodput_bps (docs/how-to/sweep-parameters.md lists them)
+        /// Measure, such as goodput_bps (docs/reference/study.md lists them)
         #[arg(long, value_name = "METRIC")]
         value: String,
         /// Flow whose metric it is (default: the run's metric)

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Place, text};
+use common::{Place, repository, text};
 use std::{env, fs, process::Output};
 
 const SCENARIO: &str = "duration = \"5s\"\n[path]\nrate = \"10mbit\"\nrtt = \"40ms\"\nqueue = \"84p\"\n\
@@ -135,6 +135,18 @@ fn tested_as_the_built_in_ones_are() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("grew while the application limited"), "{said}");
     assert!(said.contains("event 1: "), "{said}");
+}
+
+/// The example of the guide passes `knee test`.
+#[test]
+fn the_documented_example_passes() {
+    let place = Place::new();
+    let text_of_page = repository("docs/how-to/add-an-algorithm.md");
+    let (_, rest) = text_of_page.split_once("\n```c\n").unwrap();
+    let (code, _) = rest.split_once("```\n").unwrap();
+    fs::write(place.path("soft.c"), code).unwrap();
+    let output = knee(&place, "test ./soft.c --cases 8");
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Algorithms against each other: `knee duel` and `knee matrix`.
 //!
 //! A contest runs two flows on a path, the second joining the first: each pair in both orders, and
-//! each algorithm beside its own kind, which is what harm is measured against. `docs/how-to/compare-algorithms.md`
-//! defines every measure.
+//! each algorithm beside its own kind, which is what harm is measured against. `docs/reference/duel-json.md`
+//! defines every metric.
 
 mod contest;
 mod entrant;
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn all_that_is_kept_is_documented() {
-        let docs = include_str!("../../../../docs/how-to/compare-algorithms.md");
+        let docs = include_str!("../../../../docs/reference/duel-json.md");
         let columns = run_columns().into_iter().map(|c| c.0).collect::<Vec<_>>();
         let columns = columns.into_iter().chain(matrix::column_names());
         let outcome = contest::tests::outcome();

@@ -187,7 +187,7 @@ pub fn criteria() -> Result<Vec<Criterion>, FileError> {
         let path = format!("{FOLDER}/{file}");
         let criterion: Criterion = read(&path)?;
         if let Some(why) = criterion.fault(name) {
-            let help = "docs/how-to/evaluate-rfc9743.md describes the file".to_owned();
+            let help = "docs/reference/criteria.md describes the file".to_owned();
             return Err(FileError { file: path, line: None, why, help });
         }
         all.push(criterion);

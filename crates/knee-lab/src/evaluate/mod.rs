@@ -1,6 +1,6 @@
 //! `knee evaluate`: what RFC 9743 asks of a congestion control, as criteria with verdicts.
 //!
-//! Criteria are data below `scenarios/evaluation/` (`docs/how-to/evaluate-rfc9743.md`). The RFC sets no thresholds:
+//! Criteria are data below `scenarios/evaluation/` (`docs/reference/criteria.md`). The RFC sets no thresholds:
 //! each bound names its source, or is what CUBIC and NewReno do in the same place.
 
 mod criterion;

@@ -1,6 +1,6 @@
 //! Formulas of claims and plots, in the Rhai language, over the runs of figures.
 //!
-//! `docs/explanation/claims-and-verdicts.md` documents the functions for those who write claims.
+//! `docs/reference/formulas.md` documents the functions for those who write claims.
 
 use super::{
     cases::{Case, Cases},

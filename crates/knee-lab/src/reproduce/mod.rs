@@ -1,7 +1,7 @@
 //! `knee reproduce`: a paper's figures, run and plotted, with a verdict for each of its claims.
 //!
 //! Papers are data below `scenarios/`: `paper.toml` says what is run and how it is plotted,
-//! `claims.toml` what must come out, as formulas (see `docs/explanation/claims-and-verdicts.md`).
+//! `claims.toml` what must come out, as formulas (see `docs/reference/paper-and-claims.md`).
 
 mod claim;
 mod paper;

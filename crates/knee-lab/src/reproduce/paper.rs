@@ -54,8 +54,7 @@ pub enum PaperError {
     File(#[from] FileError),
 }
 
-const FORMULAS: &str =
-    "docs/explanation/claims-and-verdicts.md describes formulas and their functions";
+const FORMULAS: &str = "docs/reference/formulas.md describes formulas and their functions";
 
 /// The paper called `id` and its claims.
 ///

@@ -30,7 +30,7 @@ Examples:
   knee trace --duration 10s --out calls.parquet
   knee trace knee_chd --port 5201 > calls.csv
   knee replay calls.parquet
-Needs root. Columns: docs/reference/results.md, `trace.parquet`; more in docs/how-to/deploy-on-a-server.md.";
+Needs root. Columns: docs/reference/results.md, `trace.parquet`; more in docs/how-to/trace-and-replay.md.";
 
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]

@@ -108,10 +108,10 @@ fn try_all(
 /// What was tried, as lines of Markdown.
 fn about() -> String {
     format!(
-        "Each algorithm is loaded, and carries {} MB over 10 Mbit/s, 40 ms and {} % random loss with a trace. Every byte\n\
-         that arrives is compared with what was sent, and every call is made again natively. The numbers are the\n\
-         instructions that the kernel's verifier looked at for the largest program (its limit is a million), and the\n\
-         calls that replay bit-identically.",
+        "Each kernel loads each algorithm, which then transfers {} MB over 10 Mbit/s, 40 ms and {} % random loss with a\n\
+         trace. Knee compares every byte that arrives with the data sent, and makes every call again natively. A cell has\n\
+         the number of instructions that the kernel's verifier examined in the largest program (its limit is a million),\n\
+         and the number of calls that replay bit-identically.",
         SIZE_BYTES as f64 / 1e6,
         LOSS * 100.0
     )
@@ -155,8 +155,7 @@ fn plain(rows: &[Algorithm], columns: &[Column]) -> String {
 }
 
 fn markdown(rows: &[Algorithm], columns: &[Column]) -> String {
-    let mut text = "# Algorithms on kernels\n\n".to_owned();
-    text += "<!-- made by: knee vm matrix --own --markdown -->\n\n";
+    let mut text = "<!-- made by: knee vm matrix --own --markdown -->\n\n".to_owned();
     let _ = writeln!(text, "{}\n", about());
     text += "| kernel | how it was run | algorithms that pass |\n|---|---|---|\n";
     for Column { title, about, results } in columns {
