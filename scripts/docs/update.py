@@ -14,9 +14,9 @@ A new page needs only the first line. NAME is one of
     commands          docs/reference/cli.md: every command, from `knee markdown`
     python-api        docs/reference/python.md: the package, from its sources
 
-A value in prose stands within one line, with its number of decimals:
+A value in prose stands within one line, not at its beginning, with its number of decimals:
 
-    <!-- value: claims.C1.measured 0 -->79<!-- end -->
+    CHD uses <!-- value: claims.C1.measured 0 -->79<!-- end --> % of capacity.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ PLOTS = {
 }
 # Sources that read environment variables which users set.
 READERS = ("crates/*/src/**/*.rs", "crates/*/*.rs", "python/knee/*.py")
+# Variables that the build or the fuzzer sets for itself.
+INTERNAL = {"KNEE_COMMIT", "KNEE_FUZZ_TARGET", "KNEE_LIBBPF"}
 
 NEW_PAGE = """\
 # {name}
@@ -247,16 +249,16 @@ def verdicts(claims: list[dict[str, Any]]) -> str:
             cell(c["statement"]),
             cell(c["paper_value"]),
             accepted(c),
-            cell(f"{measured(c)} {c['unit']}"),
+            cell(f"{measured(c)} ({c['unit']})"),
             verdict(c),
         ]
         for c in claims
     ]
     most = max(c["measured"]["n"] for c in claims)
     how = (
-        "Measured: one repetition in the simulator."
+        "Measured: one repetition, simulator."
         if most == 1
-        else f"Measured: median [20th, 80th percentile] of up to {most} repetitions in the simulator."
+        else f"Measured: median [20th, 80th percentile] of up to {most} repetitions, simulator."
     )
     parts = [table(head, rows), how]
     for claim in claims:
@@ -265,7 +267,7 @@ def verdicts(claims: list[dict[str, Any]]) -> str:
             way = f"Run with {cause['changes']}" if cause["changes"] else "Derived"
             parts.append(
                 f"**{claim['id']}: explanation.** {' '.join(cause['statement'].split())}. "
-                f"{way}: {measured(cause)} {cause['unit']}, accepted {accepted(cause)}."
+                f"{way}: {measured(cause)} ({cause['unit']}), accepted {accepted(cause)}."
             )
     return "\n\n".join(parts)
 
@@ -359,6 +361,10 @@ def rewritten(
         begin = None if fenced else BEGIN.match(line)
         if begin is None:
             if not fenced:
+                if line.startswith("<!-- value: "):
+                    fail(
+                        f"{relative(page)}: a line that begins with a comment is no text: {line}"
+                    )
                 line = VALUE.sub(
                     lambda m: (
                         f"<!-- value: {m[1]}{f' {m[2]}' if m[2] else ''} -->"
@@ -386,13 +392,10 @@ def environment(page: Path) -> None:
     read: set[str] = set()
     for pattern in READERS:
         for file in ROOT.glob(pattern):
-            if file.name in ("tests.rs", "test.rs", "build.rs"):
-                continue
-            text = file.read_text()
             # A variable of the environment is a string of its own, never an identifier.
-            read |= set(re.findall(r"\"(KNEE_[A-Z_]+)\"", text))
+            read |= set(re.findall(r"\"(KNEE_[A-Z_]+)\"", file.read_text()))
+    read -= INTERNAL
     text = page.read_text()
-    read -= {"KNEE_LIBBPF", "KNEE_COMMIT"}  # Of the build, set by build.rs.
     named = set(re.findall(r"^\| `(KNEE_[A-Z_]+)`", text, re.MULTILINE))
     if read != named:
         fail(f"{relative(page)}: variables differ from those read: {sorted(read ^ named)}")
