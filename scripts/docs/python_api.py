@@ -19,11 +19,8 @@ SECTIONS = (
     ("gym", "Module `knee.gym`"),
     ("widget", "Module `knee.widget`"),
 )
-# Aliases that signatures use.
-ALIASES = {
-    "Described": "scenario: path, TOML text, dict or Scenario",
-    "Study": "study: path, TOML text or dict",
-}
+# Types that signatures name; the package does not export them.
+ALIASES = ("Described", "Flows", "Study", "Value")
 SPECIAL = ("__len__", "__arrow_c_stream__")
 
 Definition = ast.ClassDef | ast.FunctionDef
@@ -98,7 +95,8 @@ def _docstring_after(node: ast.stmt | None) -> str | None:
 
 def _definition(prefix: str, name: str, node: Definition | str) -> list[str]:
     if isinstance(node, str):
-        return [f"### `{prefix}{name}`", _text(node)]
+        heading = f"Type `{name}`" if name in ALIASES else f"`{prefix}{name}`"
+        return [f"### {heading}", _text(node)]
     if isinstance(node, ast.FunctionDef):
         return [f"### `{prefix}{name}`", _code(_signature(prefix + name, node)), _doc(node)]
     return _class(prefix, name, node)
@@ -217,7 +215,8 @@ def _clean(text: str) -> str:
 
 
 def _linked(text: str) -> str:
-    """Names of pages become links from docs/reference/."""
+    """Names of pages become links from docs/reference/; powers stay as they are."""
+    text = re.sub(r"(\d)\*\*(\d)", r"\1\\*\\*\2", text)
 
     def link(match: re.Match[str]) -> str:
         path = match[1]
@@ -264,4 +263,4 @@ def _items(text: str) -> str:
             items.append(f"- `{match[1]}`: {match[2]}")
         elif items:
             items[-1] += f" {line.strip()}"
-    return "\n".join(items)
+    return _linked("\n".join(items))

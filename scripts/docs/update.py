@@ -362,9 +362,7 @@ def rewritten(
         if begin is None:
             if not fenced:
                 if line.startswith("<!-- value: "):
-                    fail(
-                        f"{relative(page)}: a line that begins with a comment is no text: {line}"
-                    )
+                    fail(f"{relative(page)}: a line that begins with a comment is no text: {line}")
                 line = VALUE.sub(
                     lambda m: (
                         f"<!-- value: {m[1]}{f' {m[2]}' if m[2] else ''} -->"
