@@ -7,6 +7,7 @@
 #   - calls in duels, and results of scenarios: the snapshots that tests compare with
 #   - verdicts of the quick evaluation: scenarios/evaluation/runs/record.toml
 #   - the tables made from records: docs/evidence/results.md, docs/evidence/scorecard.md, docs/reference/criteria.md and the README's count of claims
+#   - the generated parts of the documentation (scripts/update-docs.sh): plots, verdict tables, figures, values in prose
 #   - proofs that are due: proofs/proved.txt
 #
 # The example of docs/how-to/compare-algorithms.md and claims are not written: each claim that differs needs its reason, in scenarios/PAPER/claims.toml. Then run this again. It takes
@@ -20,7 +21,7 @@ case ${1:-} in -*)
 	;;
 esac
 papers=("$@")
-[[ ${#papers[@]} -gt 0 ]] || papers=(all)
+[[ ${#papers[@]} -gt 0 ]] || papers=(chd delay-aimd htcp hd ebb ftcp)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
@@ -38,11 +39,17 @@ cp "$work/evaluation/record.toml" scenarios/evaluation/runs/record.toml
 step "claims"
 differ=()
 for paper in "${papers[@]}"; do
-	"$knee" reproduce "$paper" --out "$work/$paper" || differ+=("$paper")
+	# As in scripts/test.sh.
+	repeat=()
+	[[ $paper != ftcp ]] || repeat=(--repeat 1)
+	"$knee" reproduce "$paper" "${repeat[@]}" --out "$work/$paper" || differ+=("$paper")
 done
 
 step "tables made from records"
 KNEE_UPDATE_RECORD=1 cargo test --locked --quiet --workspace --test record --test scorecard
+
+step "documentation"
+scripts/update-docs.sh "$knee" "$work"
 
 step "proofs"
 scripts/prove.sh --due

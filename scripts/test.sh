@@ -73,23 +73,13 @@ everything() {
 	# The tests' own build: it checks its assertions too, and another one would take minutes.
 	local knee=${CARGO_TARGET_DIR:-target}/debug/knee
 
-	step "recorded claims of the CHD paper, and the README's figures"
+	step "recorded claims of the papers, and the goals of Ebb"
 	# The reports are kept there, each with its figures.
 	local out=${CARGO_TARGET_DIR:-target}/reports
 	rm -rf "$out"
 	mkdir -p "$out"
-	"$knee" reproduce chd --out "$out/chd"
-	local figure
-	for figure in docs/figures/*.svg; do
-		cmp "$figure" "$out/chd/figures/$(basename "$figure")" || {
-			echo "$figure is not what reproduce draws: scripts/update-figures.sh" >&2
-			exit 1
-		}
-	done
-
-	step "recorded claims of the other papers, and the goals of Ebb"
 	local paper
-	for paper in delay-aimd htcp hd ebb; do
+	for paper in chd delay-aimd htcp hd ebb; do
 		"$knee" reproduce "$paper" --out "$out/$paper"
 	done
 	# Its paths are fast and its runs long: one repetition tells enough.
@@ -98,8 +88,11 @@ everything() {
 	step "the lab: the module against the native build, the page in a browser"
 	scripts/test-web.sh run
 
-	step "book: every algorithm's page, every paper's, the lab's, every link"
-	scripts/book.sh "$knee" "$out"
+	step "documentation: generated blocks"
+	scripts/update-docs.sh --check "$knee" "$out"
+
+	step "book: every page, every link"
+	scripts/book.sh
 
 	step "the host vm"
 	scripts/test-vm.sh

@@ -26,7 +26,7 @@ Unit = Literal["time", "packets", "probability", "number", "count", "choice"]
 
 
 class Phase(IntEnum):
-    """What the stack is doing: `conn.phase`."""
+    """Phase of the stack: `conn.phase`."""
 
     OPEN = 0
     """Nothing suspicious."""
@@ -41,7 +41,7 @@ class Phase(IntEnum):
 
 
 class Event(IntEnum):
-    """What `on_event` is told of."""
+    """The argument of `on_event`."""
 
     TX_START = 0
     """First transmission after everything was acknowledged."""
@@ -121,9 +121,9 @@ def _value(parameter: Parameter, raw: int) -> int | float | str:
 class Algorithm:
     """A congestion control algorithm, as a class: for teaching and prototypes.
 
-    Subclass it, define at least one of `on_rtt`, `on_ack` and `on_round`, and give the class in
-    place of an algorithm's name: `knee.Flow(Mine)`. A method that a class does not define does what
-    NewReno does. Each connection has an object of its own. It runs in the simulator.
+    Subclass it, define at least one of `on_rtt`, `on_ack` and `on_round`, and pass the class
+    instead of an algorithm's name: `knee.Flow(Mine)`. A method that a class does not define does
+    the same as NewReno's. Each connection has an object of its own. It runs in the simulator only.
 
     Methods may write `conn.cwnd_pkts` (1 to `conn.cwnd_max_pkts`), `conn.ssthresh_pkts` (2 or
     more), `conn.cwnd_cnt` and `conn.notes` (32 bits); an algorithm of profile `rate` also
@@ -302,7 +302,7 @@ def load_functions(
     uses_random: bool = False,
     summary: str = "",
 ) -> str:
-    """Makes an algorithm of compiled functions known to this process; gives its name, for `cc`.
+    """Registers an algorithm of compiled functions in this process; returns its name, for `cc`.
 
     The functions are those of the contract in C, `cc/include/knee/contract.h`; `knee.contract` has
     their types for Numba, cffi and ctypes. What is missing does nothing, but without `ssthresh` a
@@ -310,7 +310,7 @@ def load_functions(
     is left by a jump. It runs in the simulator and over QUIC.
 
     Raises:
-        AlgorithmError: It does not describe itself, or a function is none.
+        AlgorithmError: The description is not valid, or an argument is not a compiled function.
     """
     origin = f"functions of `{name}`"
     rows = [_row(of, parameter) for of, parameter in (parameters or {}).items()]

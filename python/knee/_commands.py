@@ -53,7 +53,24 @@ def duel(
     host: str | None = None,
     out: str | PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Two algorithms on a shared path: `duel("chd:qth=20ms", "newreno")`; see docs/how-to/compare-algorithms.md."""
+    """Runs two algorithms on a shared path: `duel("chd:qth=20ms", "newreno")`.
+
+    Returns the JSON of `knee duel`; docs/how-to/compare-algorithms.md describes it.
+
+    Args:
+        a: An algorithm, with parameters if needed.
+        b: The other algorithm; may be the same.
+        path: Rate, RTT and queue, as in "10mbit,40ms,84p"; default: 100 Mbit/s, 40 ms, 1 BDP.
+        duration: Length of a run, as in "60s".
+        repeat: Repetitions of each run.
+        seed: Seed of the first repetition.
+        host: `sim`, `quic`, `kernel` or `vm`.
+        out: New folder for the report; default: none is written.
+
+    Raises:
+        CommandError: The command failed.
+        HostError: The program `knee`, which the host needs, was not found.
+    """
     options = [
         *_option("path", path),
         *_option("duration", duration),
@@ -75,7 +92,22 @@ def matrix(
     seed: int | None = None,
     host: str | None = None,
 ) -> dict[str, Any]:
-    """Every algorithm beside every other; the report goes to the new folder `out`."""
+    """Runs each pair of algorithms, and each against itself; returns the JSON of `knee matrix`.
+
+    Args:
+        algorithms: At least two algorithms, with parameters if needed.
+        out: New folder for the report.
+        paths: Paths in the form of `duel`.
+        duration: Length of a run, as in "60s".
+        repeat: Repetitions of each run.
+        seed: Seed of the first repetition.
+        host: `sim`, `quic`, `kernel` or `vm`.
+
+    Raises:
+        CommandError: The command failed.
+        HostError: The program `knee`, which the host needs, was not found.
+        KneeError: `algorithms` or `paths` is a text, not a list.
+    """
     options = [
         *_option("cc", ",".join(_several("algorithms", algorithms))),
         *(word for path in _several("paths", paths) for word in _option("path", path)),
@@ -96,7 +128,18 @@ def reproduce(
     short: bool = False,
     repeat: int | None = None,
 ) -> dict[str, Any]:
-    """A paper's figures and the verdicts on its claims; the report goes to the new folder `out`."""
+    """Draws a paper's figures and judges its claims; returns the JSON of `knee reproduce`.
+
+    Args:
+        paper: `chd`, `delay-aimd`, `htcp`, `ftcp`, `hd`, `ebb` or `all`.
+        out: New folder for the report.
+        figure: Only this figure and its claims.
+        short: Only the claims that need few runs.
+        repeat: Number of repetitions (overrides the scenarios).
+
+    Raises:
+        CommandError: The command failed.
+    """
     options = [
         *(["--short"] if short else []),
         *_option("figure", figure),
@@ -112,26 +155,42 @@ def compare(
     hosts: Sequence[str] = ("sim", "quic"),
     repeat: int | None = None,
 ) -> dict[str, Any]:
-    """A scenario's file on two or three hosts, and where they differ."""
+    """Runs a scenario on two or three hosts; returns the JSON of `knee compare`.
+
+    Args:
+        scenario: A file.
+        hosts: Two or three hosts; the others are compared with the first.
+        repeat: Number of repetitions (overrides the scenario).
+
+    Raises:
+        CommandError: The command failed.
+        HostError: The program `knee`, which a host needs, was not found.
+        KneeError: `hosts` is a text, not a list.
+    """
     several = _several("hosts", hosts)
     options = [*_option("host", ",".join(several)), *_option("repeat", repeat)]
     return _command("compare", [fspath(scenario)], options, several)
 
 
 def algorithms(*names: str) -> list[dict[str, Any]]:
-    """Algorithms with their parameters, units, ranges, defaults and sources.
+    """Returns algorithms with their parameters, units, ranges, defaults and sources.
 
-    All that are built in, or those of these names and C files.
+    Args:
+        names: Names of algorithms, or C files; default: all built-in algorithms.
     """
     return json.loads(_knee.algorithms_json(list(names)))["algorithms"]
 
 
 def load_c(text: str, *, file: str = "<text>") -> str:
-    """Compiles an algorithm of one's own from C text; gives its name, for `cc`.
+    """Compiles an algorithm of your own from C text; returns its name, for `cc`.
 
     It becomes part of this process. `docs/how-to/add-an-algorithm.md` has the rules.
 
+    Args:
+        text: The C source.
+        file: Name of the source in error messages.
+
     Raises:
-        AlgorithmError: With the compiler's message.
+        AlgorithmError: The text does not compile; the error has the compiler's message.
     """
     return _knee.load_c(file, text)

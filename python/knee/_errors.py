@@ -7,7 +7,7 @@ from typing import SupportsIndex, cast
 
 
 class KneeError(Exception):
-    """What `knee` would have printed.
+    """Base class of all errors; its text is the message that the program `knee` prints.
 
     Attributes:
         what: What is wrong.
@@ -70,11 +70,11 @@ class StudyError(KneeError):
 
 
 class HostError(KneeError):
-    """A run that its host cannot make, or that broke."""
+    """A run that its host cannot make, or a run that broke."""
 
 
 class AlgorithmError(KneeError):
-    """There is no such algorithm, or a C file gives none."""
+    """There is no such algorithm, or a C file or a class does not define one."""
 
 
 class CallLimit(BaseException):
@@ -82,4 +82,4 @@ class CallLimit(BaseException):
 
 
 class CommandError(KneeError):
-    """A command of `knee` failed; `what` is what it said."""
+    """A command of `knee` failed; `what` has its message."""

@@ -59,91 +59,131 @@ class Conn:
     """The connection, as an algorithm sees it. Positions are packets, and wrap at 2**32."""
 
     @property
-    def now_us(self) -> int: ...
+    def now_us(self) -> int:
+        """Clock of the host at this call, µs."""
     pacing_bytes_per_s: int
+    """Pacing rate, payload bytes/s, profile `rate` only; 0: no pacing. Writable."""
     cwnd_pkts: int
+    """Congestion window, packets, 1 to `cwnd_max_pkts`. Writable."""
     cwnd_cnt: int
+    """Packets acknowledged, counted towards the next packet of growth. Writable."""
     ssthresh_pkts: int
+    """Slow start threshold, packets, 2 or more. Writable."""
     @property
-    def cwnd_max_pkts(self) -> int: ...
+    def cwnd_max_pkts(self) -> int:
+        """Largest window that the host accepts, packets."""
     @property
-    def mss_bytes(self) -> int: ...
+    def mss_bytes(self) -> int:
+        """Payload of a full packet, bytes."""
     @property
-    def inflight_pkts(self) -> int: ...
+    def inflight_pkts(self) -> int:
+        """Estimate of the packets in the network."""
     @property
-    def outstanding_pkts(self) -> int: ...
+    def outstanding_pkts(self) -> int:
+        """Packets sent and not cumulatively acknowledged."""
     @property
-    def srtt_us(self) -> int: ...
+    def srtt_us(self) -> int:
+        """Smoothed RTT (RFC 6298), µs; 0: none."""
     @property
-    def snd_pos(self) -> int: ...
+    def snd_pos(self) -> int:
+        """Next new position to be sent."""
     @property
-    def ack_pos(self) -> int: ...
+    def ack_pos(self) -> int:
+        """First position that is not cumulatively acknowledged."""
     notes: int
+    """Bits for the logs of the host, cleared before each call. Writable."""
     @property
-    def phase(self) -> int: ...
+    def phase(self) -> int:
+        """A `Phase`."""
     @property
-    def cwnd_limited(self) -> bool: ...
+    def cwnd_limited(self) -> bool:
+        """Whether the window, not the application, limited sending."""
     @property
-    def app_limited(self) -> bool: ...
+    def app_limited(self) -> bool:
+        """Whether the application had nothing to send."""
 
 @final
 class Ack:
     """An acknowledgement; what begins with `sample_` is profile RATE's delivery rate."""
 
     @property
-    def delivered_pkts(self) -> int: ...
+    def delivered_pkts(self) -> int:
+        """Packets delivered on this connection so far."""
     @property
-    def acked_pkts(self) -> int: ...
+    def acked_pkts(self) -> int:
+        """Packets newly delivered by this ACK, cumulatively or selectively."""
     @property
-    def lost_pkts(self) -> int: ...
+    def lost_pkts(self) -> int:
+        """Packets newly marked lost by this ACK."""
     @property
-    def rtt_us(self) -> int: ...
+    def rtt_us(self) -> int:
+        """RTT sample, µs, never of a retransmitted packet; -1: none."""
     @property
-    def random(self) -> int: ...
+    def random(self) -> int:
+        """32 random bits if the algorithm has `uses_random`, else 0."""
     @property
-    def sample_pkts(self) -> int: ...
+    def sample_pkts(self) -> int:
+        """Packets delivered from the sampled packet's sending to this ACK."""
     @property
-    def sample_us(self) -> int: ...
+    def sample_us(self) -> int:
+        """The longer of the times to send and to acknowledge them, µs; 0: no sample."""
     @property
-    def sample_prior_pkts(self) -> int: ...
+    def sample_prior_pkts(self) -> int:
+        """`delivered_pkts` when the sampled packet was sent; wraps."""
     @property
-    def prior_inflight_pkts(self) -> int: ...
+    def prior_inflight_pkts(self) -> int:
+        """Packets in the network before this ACK."""
     @property
-    def sample_app_limited(self) -> bool: ...
+    def sample_app_limited(self) -> bool:
+        """Whether the application, not the window, limited sending."""
     @property
-    def advanced_pkts(self) -> int: ...
+    def advanced_pkts(self) -> int:
+        """Packets by which `ack_pos` has moved; in `on_rtt` only, else 0."""
 
 @final
 class Round:
     """What the ACKs of a round trip said; without an RTT sample, its RTTs are None."""
 
     @property
-    def number(self) -> int: ...
+    def number(self) -> int:
+        """Number of the round trip on this connection, from 1."""
     @property
-    def duration_us(self) -> int: ...
+    def duration_us(self) -> int:
+        """Length of the round trip, µs."""
     @property
-    def acked_pkts(self) -> int: ...
+    def acked_pkts(self) -> int:
+        """Packets delivered in it."""
     @property
-    def lost_pkts(self) -> int: ...
+    def lost_pkts(self) -> int:
+        """Packets marked lost in it."""
     @property
-    def rtt_samples(self) -> int: ...
+    def rtt_samples(self) -> int:
+        """Number of RTT samples."""
     @property
-    def rtt_min_us(self) -> int | None: ...
+    def rtt_min_us(self) -> int | None:
+        """Smallest RTT sample, µs."""
     @property
-    def rtt_mean_us(self) -> float | None: ...
+    def rtt_mean_us(self) -> float | None:
+        """Mean of the RTT samples, µs."""
     @property
-    def rtt_max_us(self) -> int | None: ...
+    def rtt_max_us(self) -> int | None:
+        """Largest RTT sample, µs."""
 
 @final
 class Table:
     """A table in Arrow's format, which libraries take over by `__arrow_c_stream__`."""
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
-    def __arrow_c_schema__(self) -> CapsuleType: ...
-    def __len__(self) -> int: ...
-    def column(self, name: str) -> list[Any]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType:
+        """The table as a stream of Arrow's C interface."""
+    def __arrow_c_schema__(self) -> CapsuleType:
+        """The table's schema in Arrow's C interface."""
+    def __len__(self) -> int:
+        """Number of rows."""
+    def column(self, name: str) -> list[Any]:
+        """The values of a column; None where there is none."""
     @property
-    def columns(self) -> list[tuple[str, str]]: ...
+    def columns(self) -> list[tuple[str, str]]:
+        """Name and Arrow type of each column."""
 
 @final
 class Results:

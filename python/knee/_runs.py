@@ -21,14 +21,18 @@ class Percentiles(NamedTuple):
     """Percentiles over repetitions, linearly interpolated."""
 
     p20: float
+    """20th percentile."""
     p50: float
+    """Median."""
     p80: float
+    """80th percentile."""
 
 
 class FlowName(NamedTuple):
     """A flow of a repetition."""
 
     name: str
+    """Its name in the scenario."""
     kind: str
     """Its algorithm, or `udp`, `probe`."""
     source: str
@@ -40,12 +44,15 @@ Flows = str | int | type[Algorithm] | Sequence[str | int | type[Algorithm]] | No
 
 
 class Results:
-    """What was measured of a scenario, with all its repetitions.
+    """The measurements of a scenario, with all its repetitions; `knee.run` returns them.
 
     Metrics are defined as in the claims and in `summary.json`. Each takes `repetition`, counted
-    from 0, and a window from `from_s` to `to_s`, seconds from the start of the run; without
-    `repetition` the median over the repetitions is given. A metric of which there is nothing (no
-    packet, no such time) is None.
+    from 0, and a window from `from_s` to `to_s`, seconds from the start of the run. Without
+    `repetition` a metric is the median over the repetitions. A metric is None if there is nothing
+    to measure: no packet, or no such time.
+
+    Flows are a name, an algorithm (its name or class), a number counted from 0, or several of
+    these. Without flows, a metric covers all TCP flows.
     """
 
     def __init__(self, native: _knee.Results) -> None:
@@ -78,12 +85,12 @@ class Results:
 
     @property
     def notes(self) -> list[str]:
-        """What the host does otherwise than the scenario asks."""
+        """Where the host deviates from the scenario."""
         return self._native.notes
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What `knee run --format json` prints."""
+        """The output of `knee run --format json`."""
         return json.loads(self._native.summary_json())
 
     @property
@@ -155,9 +162,9 @@ class Results:
         to_s: float | None = None,
         repetition: int | None = None,
     ) -> float | None:
-        """Goodput of these flows as a part, 0 to 1, of theirs and the others' together.
+        """Share of these flows in the goodput of both groups together, 0 to 1.
 
-        Without `others`: of all TCP flows.
+        Without `others`, the share of all TCP flows.
         """
 
         def of(r: int) -> float | None:
@@ -207,7 +214,7 @@ class Results:
         to_s: float | None = None,
         repetition: int | None = None,
     ) -> float | None:
-        """Part of the bottleneck's capacity that was used, 0 to 1, headers included."""
+        """Used fraction of the bottleneck's capacity, 0 to 1, headers included."""
         return self._of(lambda r: self._native.utilisation(r, from_s, to_s), repetition)
 
     def queueing_delay(
@@ -231,15 +238,24 @@ class Results:
         to_s: float | None = None,
         repetition: int | None = None,
     ) -> float | None:
-        """Part of the flows' packets that was dropped or lost, 0 to 1."""
+        """Fraction of the flows' packets that were dropped or lost, 0 to 1."""
         return self._of(
             lambda r: self._native.loss_fraction(r, self._meant(flows, r), from_s, to_s), repetition
         )
 
     def percentiles(self, metric: str, *of: Flows, **keys: float) -> Percentiles | None:
-        """20th, 50th and 80th percentile of a metric over the repetitions.
+        """20th, 50th and 80th percentile of a metric over the repetitions; None if all are None.
 
-        `results.percentiles("share", "chd", from_s=20)`.
+        Example: `results.percentiles("share", "chd", from_s=20)`.
+
+        Args:
+            metric: Name of a metric: `goodput`, `jain`, `share`, `convergence`, `utilisation`,
+                `queueing_delay` or `loss`.
+            of: Flows, as for that metric.
+            keys: Keyword arguments of that metric.
+
+        Raises:
+            KneeError: There is no such metric.
         """
         if metric not in METRICS:
             raise KneeError(f"no metric `{metric}`", f"metrics: {', '.join(METRICS)}")
@@ -251,7 +267,7 @@ class Results:
         return Percentiles(*(float(value) for value in at if value is not None))
 
     def charts(self, repetition: int = 0) -> dict[str, str]:
-        """The report's charts of a repetition: name, SVG."""
+        """The report's charts of a repetition: SVG text by name."""
         return dict(self._native.charts(self._checked(repetition)))
 
     def plot(
@@ -261,10 +277,16 @@ class Results:
         *,
         kind: Literal["altair", "svg"] | None = None,
     ) -> Any:  # noqa: ANN401
-        """A chart of the report, the first one unless it is named; a notebook shows it.
+        """A chart of the report, by default the first one, for a notebook to show.
 
-        An `altair.Chart` if Altair is installed, else a `knee.Plot`, the report's own SVG; `kind`
-        chooses one of the two. Both draw the same series.
+        Args:
+            chart: Name of a chart: a key of `charts()`.
+            repetition: Number of the repetition, from 0.
+            kind: `altair` for an `altair.Chart`, `svg` for a `knee.Plot` with the report's SVG.
+                Default: `altair` if it is installed. Both draw the same series.
+
+        Raises:
+            KneeError: There is no such chart, repetition or kind, or Altair is not installed.
         """
         charts = self.charts(repetition)
         name = chart or next(iter(charts), "")
@@ -279,11 +301,11 @@ class Results:
         return _altair(title, x, y, series)
 
     def report(self) -> str:
-        """The report that `knee run --out` writes, one HTML file."""
+        """The HTML text of the report that `knee run --out` writes."""
         return self._native.report_html()
 
     def save(self, out: str | PathLike[str]) -> str:
-        """Writes the new results folder that `knee run --out` writes; gives its path."""
+        """Writes the new results folder of `knee run --out`, and returns its path."""
         return fspath(self._native.save(fspath(out)))
 
     def __str__(self) -> str:
@@ -343,7 +365,7 @@ METRICS = (
 
 
 class Plot:
-    """A chart, which a notebook shows."""
+    """A chart as SVG, which a notebook shows."""
 
     def __init__(self, svg: str) -> None:
         """Of SVG."""
@@ -432,15 +454,15 @@ def run(
     """Runs a scenario: a path, TOML text, a dict, or a `Scenario`.
 
     Args:
-        scenario: What to run.
-        seed: Seed of the first repetition, in place of the scenario's.
-        repeat: Number of repetitions, in place of the scenario's.
-        set: Values put over the scenario's, as `{"path.rate": "5mbit", "flow.0.count": 3}`, or as
-            they are typed after `--set`.
+        scenario: The scenario to run.
+        seed: Seed of the first repetition (overrides the scenario).
+        repeat: Number of repetitions (overrides the scenario).
+        set: Values that override the scenario's: `{"path.rate": "5mbit", "flow.0.count": 3}`, or a
+            list of texts in the form of `--set`.
         host: `sim`, the simulator; `quic`; `kernel`, which needs root; `vm`. The last two need the
             program `knee` that Cargo builds, on the PATH or named in `KNEE_PROGRAM`.
-        kernel: Kernel of the host `vm`, as after `--kernel`; by default the newest.
-        jobs: Runs at once; 0: one for each core.
+        kernel: Kernel of the host `vm`, in the form of `--kernel`; default: the newest.
+        jobs: Number of runs at once; 0: one per core.
 
     Raises:
         ScenarioError: The scenario is not valid; it has file, line, key and help.
@@ -461,9 +483,9 @@ def run_many(
     kernel: str | None = None,
     jobs: int = 0,
 ) -> list[Results]:
-    """Runs scenarios on all cores, without Python's lock; results come in their order.
+    """Runs scenarios on all cores, without Python's lock; returns results in the same order.
 
-    Arguments and errors are those of `run`. All scenarios are checked before the first one runs.
+    Parameters and errors are those of `run`. It checks all scenarios before the first run.
     """
     jobs = count("jobs", jobs, 0, 1024)
     single = isinstance(scenarios, str | Mapping)

@@ -42,15 +42,21 @@ class Status(NamedTuple):
     """How much of a data set there is."""
 
     runs: int
+    """Finished runs."""
     runs_all: int
+    """All runs of the study."""
     shards: int
+    """Finished shards."""
     shards_all: int
+    """All shards of the study."""
     bytes: int
+    """Size of the finished files, bytes."""
     complete: bool
+    """Whether the data set is complete."""
 
 
 class DataSet:
-    """The data set of a study, in a folder: Parquet files, and what made them (docs/how-to/sweep-parameters.md)."""
+    """The data set of a study: a folder of Parquet files (docs/how-to/sweep-parameters.md)."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         """The one in `folder`.
@@ -123,8 +129,8 @@ def sweep(
 ) -> DataSet:
     """Runs a study and keeps its data set in the folder `out`.
 
-    What is finished there is not run again: after a crash, a kill or an error the same call goes
-    on, and the data come out the same to the byte. The files are those of `knee sweep`.
+    It does not repeat finished runs: after a crash, a kill or an error the same call resumes, and
+    gives the same bytes. The files are those of `knee sweep`.
 
     Args:
         study: A file's path, TOML text, or a dict.

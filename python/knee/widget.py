@@ -82,7 +82,7 @@ class Charts(anywidget.AnyWidget):
     the notebook follows it."""
 
     def show(self, results: Results, repetition: int = 0) -> None:
-        """Draws a repetition of other results in place of what is there.
+        """Draws a repetition of other results instead of the present ones.
 
         A part that is zoomed in on stays, if the new run has it.
 

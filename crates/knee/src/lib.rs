@@ -118,6 +118,9 @@ enum Command {
     /// Write the manual pages of all subcommands into a folder, for packages
     #[command(hide = true)]
     Man(man::Args),
+    /// Print the reference of all commands as Markdown, for docs/reference/cli.md
+    #[command(hide = true)]
+    Markdown,
     /// Print a completion script for a shell
     ///
     /// For bash:
@@ -216,6 +219,7 @@ pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
         #[cfg(feature = "lab")]
         Command::Apart(args) => apart::run(&args),
         Command::Man(args) => man::man(&args),
+        Command::Markdown => man::markdown(),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "knee", &mut script);
