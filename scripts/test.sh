@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The tests.
 #
-#   scripts/test.sh          format, lints and tests of everything that needs no privileges and no package besides Rust,
-#                            Python and a C compiler: algorithms, simulator, QUIC, scenarios, results, reports, command line.
+#   scripts/test.sh          format, lints and tests of everything that needs no privileges and no package besides Rust
+#                            and a C compiler: algorithms, simulator, QUIC, scenarios, results, reports, command line.
 #                            Installs nothing. A few minutes after the build.
 #   scripts/test.sh --all    everything that must pass, as CI runs it: also the kernel, virtual machines, proofs, fuzzing,
 #                            all claims, the lab, the book and the Python package. Run it as root: it installs the Debian
@@ -18,7 +18,7 @@ portable=(--workspace --exclude knee-kernel --exclude knee-testbed --exclude kne
 
 without_privileges() {
 	step "format and lints"
-	scripts/language.py
+	! command -v python3 >/dev/null || scripts/language.py
 	cargo fmt --all --check
 	cargo clippy --locked "${portable[@]}" --all-targets --quiet -- -D warnings
 

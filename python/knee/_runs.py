@@ -43,7 +43,7 @@ class Results:
     """What was measured of a scenario, with all its repetitions.
 
     Metrics are defined as in the claims and in `summary.json`. Each takes `repetition`, counted
-    from 0, and a window from `from_s` to `to_s`, seconds from the start of the run; without
+    from 1, and a window from `from_s` to `to_s`, seconds from the start of the run; without
     `repetition` the median over the repetitions is given. A metric of which there is nothing (no
     packet, no such time) is None.
     """
@@ -116,9 +116,9 @@ class Results:
         """Every transfer: size, start and end."""
         return self._native.table("transfers")
 
-    def flow_names(self, repetition: int = 0) -> list[FlowName]:
-        """The flows of a repetition."""
-        return [FlowName(*flow) for flow in self._native.flow_names(self._checked(repetition))]
+    def flow_names(self, repetition: int = 1) -> list[FlowName]:
+        """The flows of a repetition, counted from 1."""
+        return self._names(self._index(repetition))
 
     def goodput(
         self,
@@ -243,21 +243,21 @@ class Results:
         """
         if metric not in METRICS:
             raise KneeError(f"no metric `{metric}`", f"metrics: {', '.join(METRICS)}")
-        all_values = [getattr(self, metric)(*of, **keys, repetition=r) for r in range(len(self))]
+        all_values = [getattr(self, metric)(*of, **keys, repetition=r + 1) for r in range(len(self))]
         values = [value for value in all_values if value is not None]
         if not values:
             return None
         at = [_knee.percentile_of(values, q) for q in (0.2, 0.5, 0.8)]
         return Percentiles(*(float(value) for value in at if value is not None))
 
-    def charts(self, repetition: int = 0) -> dict[str, str]:
-        """The report's charts of a repetition: name, SVG."""
-        return dict(self._native.charts(self._checked(repetition)))
+    def charts(self, repetition: int = 1) -> dict[str, str]:
+        """The report's charts of a repetition, counted from 1: name, SVG."""
+        return dict(self._native.charts(self._index(repetition)))
 
     def plot(
         self,
         chart: str | None = None,
-        repetition: int = 0,
+        repetition: int = 1,
         *,
         kind: Literal["altair", "svg"] | None = None,
     ) -> Any:  # noqa: ANN401
@@ -274,7 +274,7 @@ class Results:
             raise KneeError(f"no kind `{kind}` of charts", "kinds: altair, svg")
         if kind == "svg" or (kind is None and find_spec("altair") is None):
             return Plot(charts[name])
-        drawn = {of[0]: of for of in self._native.drawn(repetition)}
+        drawn = {of[0]: of for of in self._native.drawn(self._index(repetition))}
         _, title, x, y, series = drawn[name]
         return _altair(title, x, y, series)
 
@@ -299,20 +299,23 @@ class Results:
         figures = "".join(f"<div>{svg}</div>" for svg in self.charts().values())
         return f"<pre>{_escaped(str(self))}</pre>{figures}"
 
-    def _checked(self, repetition: int) -> int:
-        if not 0 <= repetition < len(self):
-            what = f"repetition {repetition}: there are {len(self)}, counted from 0"
+    def _index(self, repetition: int) -> int:
+        if not 1 <= repetition <= len(self):
+            what = f"repetition {repetition}: there are {len(self)}, counted from 1"
             raise KneeError(what, "leave it out for the median over all")
-        return repetition
+        return repetition - 1
+
+    def _names(self, index: int) -> list[FlowName]:
+        return [FlowName(*flow) for flow in self._native.flow_names(index)]
 
     def _of(self, metric: Callable[[int], float | None], repetition: int | None) -> float | None:
         if repetition is not None:
-            return metric(self._checked(repetition))
+            return metric(self._index(repetition))
         values = [value for r in range(len(self)) if (value := metric(r)) is not None]
         return _knee.percentile_of(values, 0.5)
 
-    def _meant(self, flows: Flows, repetition: int) -> list[int]:
-        names = self.flow_names(repetition)
+    def _meant(self, flows: Flows, index: int) -> list[int]:
+        names = self._names(index)
         if flows is None:
             return [i for i, flow in enumerate(names) if flow.kind not in ("udp", "probe")]
         asked = [flows] if isinstance(flows, str | int | type) else flows

@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
@@ -87,7 +88,14 @@ class DataSet:
 
 
 def plan_of(study: Study) -> _knee.Plan:
-    """A study, checked and cut into shards."""
+    """A study, checked and cut into shards; warns of old spellings."""
+    plan = _plan_of(study)
+    for note in plan.notes:
+        warnings.warn(note, FutureWarning, stacklevel=3)
+    return plan
+
+
+def _plan_of(study: Study) -> _knee.Plan:
     if isinstance(study, PathLike):
         return _knee.Plan.load(fspath(study))
     if isinstance(study, str):

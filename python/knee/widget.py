@@ -81,7 +81,7 @@ class Charts(anywidget.AnyWidget):
     """The part of the run that is shown, from and to (s). It follows zooming in the notebook, and
     the notebook follows it."""
 
-    def show(self, results: Results, repetition: int = 0) -> None:
+    def show(self, results: Results, repetition: int = 1) -> None:
         """Draws a repetition of other results in place of what is there.
 
         A part that is zoomed in on stays, if the new run has it.
@@ -97,8 +97,8 @@ class Charts(anywidget.AnyWidget):
             self.shown, self.columns, self.range_s = shown, columns, part
 
 
-def charts(results: Results, repetition: int = 0) -> Charts:
-    """The charts of a repetition, counted from 0.
+def charts(results: Results, repetition: int = 1) -> Charts:
+    """The charts of a repetition, counted from 1.
 
     Of flows that the scenario names, the first 12; of several bottlenecks, the first.
 
@@ -113,7 +113,7 @@ def _drawn(results: Results, repetition: int) -> tuple[dict[str, Any], bytes]:
     """What is sent to the page: `Charts.shown` and `Charts.columns`."""
     names = [flow.name for flow in results.flow_names(repetition) if not flow.source]
     drawn = names[:_FLOWS_DRAWN]
-    times, queue = _queue(results.queue, repetition + 1)
+    times, queue = _queue(results.queue, repetition)
     columns: list[Sequence[float]] = [times]
     made: list[_Chart] = []
 
@@ -135,7 +135,7 @@ def _drawn(results: Results, repetition: int) -> tuple[dict[str, Any], bytes]:
                 }
             )
 
-    rows = _rows(results.flows, repetition + 1, drawn)
+    rows = _rows(results.flows, repetition, drawn)
     for kind in _KINDS:
         values = results.flows.column(kind.column)
         add(

@@ -176,7 +176,7 @@ impl Plan {
             "study_sha256": study.sha256(),
             "title": study.title(),
             "runs": study.runs(),
-            "seeds": study.seeds(),
+            "seeds": study.repeat(),
             "axes": axes,
             "tables": study.tables(),
             "shards": shards,
@@ -197,7 +197,7 @@ impl Plan {
         if combinations > PARTITIONS_MAX as u64 * 100 {
             return Err(too_many(&combinations));
         }
-        let each: u64 = self.lens(&self.free).product::<u64>() * self.study.seeds();
+        let each: u64 = self.lens(&self.free).product::<u64>() * self.study.repeat();
         let mut digits = vec![0; self.study.dimensions.len()];
         for mut number in 0..combinations {
             let mut point = vec![0; self.changing.len()];
@@ -228,7 +228,7 @@ impl Plan {
 
     /// Number of the run at `place` of a partition, and its point.
     fn run_at(&self, partition: &Partition, place: u64) -> (u64, Vec<usize>, u64) {
-        let seeds = self.study.seeds();
+        let seeds = self.study.repeat();
         let (mut point, seed) = (place / seeds, place % seeds);
         let mut digits = vec![0; self.study.dimensions.len()];
         for at in self.free.iter().rev() {

@@ -23,7 +23,7 @@ use std::{
 const EXAMPLES: &str = "\
 A small study (docs/how-to/sweep-parameters.md has all keys):
   scenario = \"base.toml\"
-  seeds = 4
+  repeat = 4
   [axes]
   path.loss_forward = [0, 0.001, 0.01]
   path.rtt = { from = \"10ms\", to = \"200ms\", steps = 8, scale = \"log\" }
@@ -110,7 +110,7 @@ enum What {
         /// Axis whose values are the series of a chart
         #[arg(long, value_name = "AXIS", conflicts_with = "y")]
         series: Option<String>,
-        /// Take the median over this axis, as over the seeds; may be repeated
+        /// Take the median over this axis, as over the repetitions; may be repeated
         #[arg(long, value_name = "AXIS")]
         over: Vec<String>,
         /// Show only this value of an axis; may be repeated
@@ -156,7 +156,9 @@ pub(crate) fn sweep(args: &Args) -> Result<ExitCode> {
 }
 
 fn plan_of(study: &Path) -> Result<Plan> {
-    Ok(Plan::new(Study::load(study)?, &Simulator, COMMIT)?)
+    let study = Study::load(study)?;
+    study.notes().iter().for_each(|note| output::tell(note));
+    Ok(Plan::new(study, &Simulator, COMMIT)?)
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
@@ -263,7 +265,7 @@ fn show_plan(path: &Path, slurm: Option<usize>, out: Option<&Path>) -> Result<Ex
         "{}: {}, {}\n",
         count_of(study.runs(), "run"),
         count_of(points, "point"),
-        count_of(study.seeds(), "seed")
+        count_of(study.repeat(), "repetition")
     );
     for column in study.columns() {
         let (first, last) = (column.labels.first(), column.labels.last());

@@ -33,8 +33,8 @@ pub struct Criterion {
     /// What varies; all combinations are run. Of an axis, `short` names the values of the quick form.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
-    /// Most repetitions; fewer than asked for where runs are long.
-    pub most_seeds: Option<u32>,
+    /// Most repetitions, for criteria with long runs.
+    pub most_repetitions: Option<u32>,
     /// What is measured of each run.
     #[serde(rename = "measure")]
     pub measures: Vec<Measure>,

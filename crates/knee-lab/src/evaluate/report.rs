@@ -125,7 +125,7 @@ pub fn evaluation_report(
          than the baseline if none of the algorithms it is held against does better by more than the \
          criterion allows. RFC 9743 sets no thresholds: every bound names its source.",
         counts(evaluation),
-        evaluation.seeds
+        evaluation.repetitions
     ));
     first.tables.push(summary(evaluation, false));
     let mut sections = vec![first];

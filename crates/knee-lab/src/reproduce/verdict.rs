@@ -62,7 +62,7 @@ pub struct Shown {
     pub trouble: Option<String>,
 }
 
-/// Part of the repetitions that must satisfy a claim judged by seeds, or a guard.
+/// Part of the repetitions that must satisfy a claim judged by its repetitions, or a guard.
 const MOST: f64 = 0.8;
 
 fn most(satisfied: impl ExactSizeIterator<Item = bool>) -> bool {
@@ -94,7 +94,7 @@ fn judge(claim: &Claim, formulas: &Formulas, index: usize) -> Judged {
             measured = Spread::of(&values);
             let within = match claim.judge {
                 Judge::Median => measured.p50.is_some_and(inside),
-                Judge::Seeds => most(values.iter().map(|v| inside(*v))),
+                Judge::Repetitions => most(values.iter().map(|v| inside(*v))),
             };
             let guarded = guard.is_none_or(|g| most(g.values.iter().map(|v| *v != 0.0)));
             (Some(within && guarded), None)
@@ -272,12 +272,12 @@ mod tests {
     }
 
     #[test]
-    fn of_the_seeds_four_fifths_lie_in_the_range() {
-        let seeds = "judge = \"seeds\"\n";
-        assert_eq!(holds(seeds, &[15, 15, 15, 15, 9]), Some(true));
-        assert_eq!(holds(seeds, &[15, 15, 15, 9, 9]), Some(false));
-        assert_eq!(holds(seeds, &[15, 15, 15, 9]), Some(false), "3 of 4 are 75 %");
-        assert_eq!(holds(seeds, &[15]), Some(true));
+    fn of_the_repetitions_four_fifths_lie_in_the_range() {
+        let most = "judge = \"repetitions\"\n";
+        assert_eq!(holds(most, &[15, 15, 15, 15, 9]), Some(true));
+        assert_eq!(holds(most, &[15, 15, 15, 9, 9]), Some(false));
+        assert_eq!(holds(most, &[15, 15, 15, 9]), Some(false), "3 of 4 are 75 %");
+        assert_eq!(holds(most, &[15]), Some(true));
     }
 
     #[test]
