@@ -73,7 +73,7 @@ fn without(table: &Section, key: &str, others: &[(&str, &str)]) -> Result<(), Fa
     match others.iter().find(|(other, _)| table.has(other)) {
         None => Ok(()),
         Some((other, why)) => {
-            let what = format!(" has no meaning beside `{key}`");
+            let what = format!(" has no meaning with `{key}`");
             let fault = table.conflict(other, key, "the other", &what, format!("remove it: {why}"));
             Err(Fault { on: On::Key, ..fault })
         }

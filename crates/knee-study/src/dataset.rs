@@ -253,11 +253,11 @@ impl DataSet {
             if there[key] != now[key] {
                 let (was, is) = (text(&there[key]), text(&now[key]));
                 let what = format!("{folder} was made by another {what}: {was}, this is {is}");
-                return StudyError::new(what, format!("go on with that one, or {elsewhere}"));
+                return StudyError::new(what, format!("resume with that one, or {elsewhere}"));
             }
         }
         let what = format!("{folder} was made with other sources of the algorithms");
-        StudyError::new(what, format!("go on with those, or {elsewhere}"))
+        StudyError::new(what, format!("resume with those, or {elsewhere}"))
     }
 
     fn identity(&self) -> Result<Value, StudyError> {

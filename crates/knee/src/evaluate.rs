@@ -19,7 +19,7 @@ Examples:
   knee evaluate copa --repeat 5 --keep kept --out results
   knee evaluate newreno cubic chd --only two-way,real-time --host vm --quick
 
-docs/how-to/evaluate-rfc9743.md says what each criterion asks, and why.";
+docs/how-to/evaluate-rfc9743.md explains each criterion.";
 
 /// Default number of repetitions.
 const REPETITIONS: u32 = 20;
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     sets: Vec<String>,
     #[command(flatten)]
     on: OneHost,
-    /// Keep what was measured in this folder, and reuse what this same build of Knee kept there: an
+    /// Keep measurements in this folder, and reuse those that this build of Knee kept there: an
     /// interrupted evaluation continues
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -151,7 +151,7 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// What a record tells of a host whose results depend on what it is made of.
+/// Versions and repetitions for the record of a host whose results depend on them.
 fn made_with(args: &Args, how: &HowToRun<'_>) -> Vec<(&'static str, String)> {
     let mut facts = args.on.host.made_with(how.options);
     if !facts.is_empty() {
@@ -161,7 +161,7 @@ fn made_with(args: &Args, how: &HowToRun<'_>) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The command that this is, without what has no part in verdicts.
+/// This command, without options that have no part in verdicts.
 fn command() -> String {
     const NO_PART: [&str; 4] = ["--out", "--keep", "--jobs", "--format"];
     let arguments = std::env::args_os().skip(1);
@@ -177,7 +177,7 @@ fn command() -> String {
     command
 }
 
-/// All algorithms: what fails is on record.
+/// Compares the verdicts of all algorithms with the expected ones.
 fn against_the_record(args: &Args, found: &Record) -> Result<ExitCode> {
     let as_recorded = args.quick
         && args.given_repeat().is_none()
@@ -189,7 +189,7 @@ fn against_the_record(args: &Args, found: &Record) -> Result<ExitCode> {
     }
     let differences = Record::of_repository()?.differences(found);
     for [name, criterion, recorded, found] in &differences {
-        output::tell(&format!("{name}, {criterion}: {found}; on record: {recorded}"));
+        output::tell(&format!("{name}, {criterion}: {found}; expected: {recorded}"));
     }
     Ok(match differences.is_empty() {
         true => ExitCode::SUCCESS,

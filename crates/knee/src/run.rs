@@ -54,7 +54,7 @@ pub(crate) struct Given {
     /// Number of repetitions (overrides the scenario)
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
-    /// An algorithm of your own, in a C file: flows may have its name as `cc`; may be repeated
+    /// An algorithm of your own, in a C file: flows name it in `cc`; may be repeated
     #[arg(long, value_name = "FILE", value_parser = own)]
     algorithm: Vec<Algorithm>,
     /// Override a value of the scenario, as in path.rate=5mbit; may be repeated

@@ -141,7 +141,7 @@ fn a_signal_stops_it_between_runs() {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the same command goes on"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("run the same command again"));
     let left = files(&place.path("out"));
     assert!(left.keys().all(|p| !p.to_string_lossy().contains("unfinished")), "{:?}", left.keys());
 }

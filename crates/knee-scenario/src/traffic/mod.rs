@@ -233,7 +233,7 @@ mod tests {
         };
         let one = arrivals(0, 20.0, pareto);
         assert_eq!(of(&one, 1), of(&one, 1));
-        assert_ne!(of(&one, 1), of(&one, 2), "repetitions draw anew");
+        assert_ne!(of(&one, 1), of(&one, 2), "each repetition has its own draws");
         assert_ne!(of(&one, 1)[..100], of(&arrivals(1, 20.0, pareto), 1)[..100]);
         // Other sizes, the same starts; another rate, the same sizes.
         let [with_sizes, with_rate] =

@@ -77,7 +77,7 @@ enum What {
         #[arg(default_value = shell::DEFAULT_NAME)]
         name: String,
     },
-    /// Remove what killed paths left behind
+    /// Remove the remains of killed paths
     Clean,
 }
 
