@@ -23,7 +23,8 @@ if [[ ${1:-} != in-namespace ]]; then
 	status=0 child=
 	folder=$(mktemp -d "$work/XXXXXX")
 	# Mounts and processes live in namespaces of their own, which end with the child: what remains is one folder.
-	trap '[[ -z $child ]] || { kill -KILL "$child" 2>/dev/null; wait "$child"; } 2>/dev/null
+	trap '[[ -z $child ]] || kill -KILL "$child" 2>/dev/null || true
+		[[ -z $child ]] || wait "$child" 2>/dev/null || true
 		rm -rf --one-file-system "$folder"' EXIT
 	trap 'exit 130' INT TERM HUP
 	for suite in "$@"; do
@@ -70,6 +71,7 @@ as_user() {
 	unshare --net bash -c 'ip link set lo up; exec "$@"' - chroot --userspec=newcomer "$root" /usr/bin/env -i \
 		HOME=/home/newcomer USER=newcomer LANG=C.UTF-8 PATH=/home/newcomer/.cargo/bin:/opt/rust/bin:/usr/bin:/bin \
 		CARGO_NET_OFFLINE=true PIP_NO_INDEX=1 PIP_FIND_LINKS=/opt/wheels bash -c '
+			cd
 			[[ ! -f ~/.state ]] || source ~/.state
 			set -e
 			source /tmp/command

@@ -1,4 +1,4 @@
-"""Commands that make many runs: each is a process of its own, and gives what it prints as JSON."""
+"""Commands that make many runs: each is a process of its own; its JSON output is the result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def duel(
     host: str | None = None,
     out: str | PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Two algorithms on a shared path: `duel("chd:qth=20ms", "newreno")`; see docs/how-to/compare-algorithms.md."""
+    """Two algorithms on a shared path: `duel("chd:qth=20ms", "newreno")`.
+
+    docs/how-to/compare-algorithms.md describes the results.
+    """
     options = [
         *_option("path", path),
         *_option("duration", duration),
@@ -75,7 +78,7 @@ def matrix(
     seed: int | None = None,
     host: str | None = None,
 ) -> dict[str, Any]:
-    """Every algorithm beside every other; the report goes to the new folder `out`."""
+    """Every algorithm against every other; the report goes to the new folder `out`."""
     options = [
         *_option("cc", ",".join(_several("algorithms", algorithms))),
         *(word for path in _several("paths", paths) for word in _option("path", path)),

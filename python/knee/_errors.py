@@ -1,4 +1,4 @@
-"""Exceptions: what is wrong, where, and what to do about it."""
+"""Exceptions: the fault, its place, and a remedy."""
 
 from __future__ import annotations
 
@@ -82,4 +82,4 @@ class CallLimit(BaseException):
 
 
 class CommandError(KneeError):
-    """A command of `knee` failed; `what` is what it said."""
+    """A command of `knee` failed; `what` is its message."""

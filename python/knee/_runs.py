@@ -1,4 +1,4 @@
-"""Running scenarios, and what was measured."""
+"""Runs of scenarios, and their measurements."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Flows = str | int | type[Algorithm] | Sequence[str | int | type[Algorithm]] | No
 
 
 class Results:
-    """What was measured of a scenario, with all its repetitions.
+    """Measurements of a scenario, with all its repetitions.
 
     Metrics are defined as in the claims and in `summary.json`. Each takes `repetition`, counted
     from 1, and a window from `from_s` to `to_s`, seconds from the start of the run; without
@@ -78,12 +78,12 @@ class Results:
 
     @property
     def notes(self) -> list[str]:
-        """What the host does otherwise than the scenario asks."""
+        """Differences between the scenario and the run on this host."""
         return self._native.notes
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What `knee run --format json` prints."""
+        """The JSON object that `knee run --format json` prints."""
         return json.loads(self._native.summary_json())
 
     @property
@@ -243,7 +243,8 @@ class Results:
         """
         if metric not in METRICS:
             raise KneeError(f"no metric `{metric}`", f"metrics: {', '.join(METRICS)}")
-        all_values = [getattr(self, metric)(*of, **keys, repetition=r + 1) for r in range(len(self))]
+        numbers = range(1, len(self) + 1)
+        all_values = [getattr(self, metric)(*of, **keys, repetition=r) for r in numbers]
         values = [value for value in all_values if value is not None]
         if not values:
             return None
@@ -291,7 +292,7 @@ class Results:
         return self._native.report_text()
 
     def __repr__(self) -> str:
-        """What they are of."""
+        """Number of runs, their length and host."""
         runs = "1 run" if len(self) == 1 else f"{len(self)} runs"
         return f"<knee.Results of {runs} of {self.duration_s:g} s on {self.host}>"
 
@@ -436,8 +437,8 @@ def run(
 
     Args:
         scenario: What to run.
-        seed: Seed of the first repetition, in place of the scenario's.
-        repeat: Number of repetitions, in place of the scenario's.
+        seed: Seed of the first repetition (overrides the scenario).
+        repeat: Number of repetitions (overrides the scenario).
         set: Values put over the scenario's, as `{"path.rate": "5mbit", "flow.0.count": 3}`, or as
             they are typed after `--set`.
         host: `sim`, the simulator; `quic`; `kernel`, which needs root; `vm`. The last two need the

@@ -20,7 +20,7 @@ from knee._errors import ScenarioError
 Value: TypeAlias = (
     "str | SupportsIndex | float | bool | type[Algorithm] | Sequence[Value] | Mapping[str, Value]"
 )
-"""A value of a scenario: what TOML has, but for times of day; a class stands for an algorithm.
+"""A value of a scenario: any TOML value except a time of day; a class is an algorithm.
 
 Integers, also numpy's, are from -2**63 to 2**63 - 1; floats are finite.
 """

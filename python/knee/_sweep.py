@@ -35,7 +35,7 @@ class Task(Protocol):
         ...
 
     def result(self) -> Any:  # noqa: ANN401
-        """What it gave; raises what it raised."""
+        """Its result; raises its exception."""
         ...
 
 
@@ -51,7 +51,10 @@ class Status(NamedTuple):
 
 
 class DataSet:
-    """The data set of a study, in a folder: Parquet files, and what made them (docs/how-to/sweep-parameters.md)."""
+    """The data set of a study, in a folder: Parquet files with their provenance.
+
+    docs/how-to/sweep-parameters.md describes the files.
+    """
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         """The one in `folder`.
@@ -68,7 +71,7 @@ class DataSet:
         return Status(*_knee.status(self.folder))
 
     def table(self, name: str) -> _knee.Table:
-        """The finished rows of a table, in memory: `runs`, `flows`, or what the study keeps."""
+        """The finished rows of a table, in memory: `runs`, `flows`, or another table of the study."""
         return _knee.read_table(self.folder, name)
 
     @property
@@ -131,8 +134,8 @@ def sweep(
 ) -> DataSet:
     """Runs a study and keeps its data set in the folder `out`.
 
-    What is finished there is not run again: after a crash, a kill or an error the same call goes
-    on, and the data come out the same to the byte. The files are those of `knee sweep`.
+    Finished shards there are not run again: after a crash, a kill or an error the same call
+    resumes, and the data are the same to the byte. The files are those of `knee sweep`.
 
     Args:
         study: A file's path, TOML text, or a dict.
@@ -219,7 +222,7 @@ os.register_at_fork(after_in_child=_let_go)
 
 
 def _shards(plan: _knee.Plan, out: str, executor: object | None, jobs: int | None) -> Iterator[int]:
-    """Runs what is missing; gives the numbers of finished shards."""
+    """Runs the missing shards; gives the numbers of finished shards."""
     jobs = None if jobs is None else count("jobs", jobs, 1, 1_000_000, StudyError)
     if executor is not None:
         _submit_of(executor)
@@ -280,7 +283,7 @@ def _carried_out(
 def worker_died(error: BaseException) -> StudyError:
     """What to do about it."""
     what = f"a worker ended before its work was done ({type(error).__name__}: {error})"
-    return StudyError(what, "call it again, with a new executor: what is finished is kept")
+    return StudyError(what, "call it again, with a new executor: finished shards are kept")
 
 
 def _submit_of(executor: object) -> Callable[..., object]:

@@ -50,7 +50,7 @@ _KEYS = ("from", "to", "scale")
 
 @dataclass(frozen=True)
 class _Parameter:
-    """A key of the scenario, and what it may be."""
+    """A key of the scenario, and its range."""
 
     key: str
     unit: str
@@ -216,7 +216,7 @@ def _means(plan: _knee.Plan, metrics: list[str]) -> list[float]:
 
 @contextlib.contextmanager
 def _alone(journal: Path) -> Generator[None, None, None]:
-    """Nobody else writes to the journal; what a killed process left behind is put right."""
+    """Nobody else writes to the journal; a journal that a killed process left is repaired."""
     try:
         journal.parent.mkdir(parents=True, exist_ok=True)
         file = open(journal, "a+b")  # noqa: SIM115

@@ -48,7 +48,7 @@ class _Chart(TypedDict):
 
 
 class _Kind(NamedTuple):
-    """A chart of flows: its column in the table, and what a value is multiplied by."""
+    """A chart of flows: its column in the table, and the factor of its values."""
 
     column: str
     title: str
@@ -82,7 +82,7 @@ class Charts(anywidget.AnyWidget):
     the notebook follows it."""
 
     def show(self, results: Results, repetition: int = 1) -> None:
-        """Draws a repetition of other results in place of what is there.
+        """Draws a repetition of other results instead of the present one.
 
         A part that is zoomed in on stays, if the new run has it.
 
