@@ -71,7 +71,7 @@ class DataSet:
         return Status(*_knee.status(self.folder))
 
     def table(self, name: str) -> _knee.Table:
-        """The finished rows of a table, in memory: `runs`, `flows`, or another table of the study."""
+        """The finished rows of a table, in memory: `runs`, `flows`, or a kept table."""
         return _knee.read_table(self.folder, name)
 
     @property

@@ -82,7 +82,8 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
             show_size(packet.into()),
             show_size(header.into())
         );
-        let remedy = "`packet` is the whole packet, `header` what of it is not data";
+        let remedy =
+            "`packet` is the size of the whole packet, `header` that of its part without data";
         return Err(section.conflict(key, other, "the other size", &what, remedy));
     };
     let windows = 1..=WINDOW_MAX_PKTS;
@@ -399,7 +400,7 @@ fn check_keys(table: &Section, kind: &str, own_keys: &[&str]) -> Result<(), Faul
         |what: &str, remedy: &str| Err(Fault { on: On::Key, ..table.fault(key, what, remedy) });
     if kind == "tcp" && TCP_KEYS.contains(&key) {
         return wrong_place(
-            ": options of the TCP stack stand in a table of their own",
+            ": options of the TCP stack belong in a table of their own",
             &format!("write `tcp = {{ {key} = ... }}` in this flow, or `{key}` in [tcp]"),
         );
     }

@@ -30,7 +30,7 @@ pub(super) fn hops(path: &Section, files: &Files) -> Result<Vec<HopSpec>, Fault>
     }
     let tables = path.sections("hop")?;
     if let Some((key, of_hop)) = OF_ONE.into_iter().find(|(key, _)| path.has(key)) {
-        let what = ": `[[path.hop]]` is there too, and both say what the bottleneck is";
+        let what = ": `[[path.hop]]` is there too, and both define the bottleneck";
         return Err(path.fault(key, what, format!("write `{of_hop}` in the hops instead")));
     }
     if tables.len() < 2 {

@@ -96,7 +96,7 @@ pub(super) fn bursts(
             key,
             independent,
             "the other losses",
-            &format!(": `{independent}` is there too, and both say what is lost"),
+            &format!(": `{independent}` is there too, and both define the losses"),
             format!("keep one of them; `loss_good` in `{key}` is independent loss outside bursts"),
         ));
     }

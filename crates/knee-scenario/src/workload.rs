@@ -34,7 +34,7 @@ pub(super) fn sends(table: &Section, rate_bps: u64) -> Result<Sends, Fault> {
     let ways = ["arrivals", "web", "video"].into_iter().filter(|key| table.has(key));
     let ways: Vec<&str> = ways.collect();
     if let [first, second, ..] = ways[..] {
-        let what = format!(": `{first}` is there too, and both say what the flow sends");
+        let what = format!(": `{first}` is there too, and both define the data of the flow");
         return Err(table.conflict(second, first, "the other", &what, "keep one of them"));
     }
     if let Some(section) = table.section("arrivals")? {

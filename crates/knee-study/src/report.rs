@@ -279,7 +279,7 @@ fn measure<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, Stud
     match batch.column_by_name(name).filter(|_| numbers.contains(&name)) {
         Some(column) => Ok(&**column),
         None => {
-            let what = format!("the data have no measure `{name}`");
+            let what = format!("the data have no metric `{name}`");
             Err(StudyError::new(what, knee_scenario::known(name, "there are", &numbers)))
         }
     }

@@ -98,7 +98,7 @@ fn as_text(wanted: &[Algorithm]) -> String {
             a.citation(),
             a.state_bytes()
         );
-        let columns = ["parameter", "range", "default", "what it is", "source"];
+        let columns = ["parameter", "range", "default", "meaning", "source"];
         let mut table = Table::new(caption, &columns, &[]);
         for p in a.params() {
             let name =

@@ -58,7 +58,7 @@ fn point_words(point: &BTreeMap<String, String>) -> String {
 /// Verdicts as a table, if asked for with the time that each criterion took.
 fn summary(evaluation: &Evaluation, timed: bool) -> Table {
     let mut table = Table::new(
-        format!("{}: what RFC 9743 asks, and where it does worst", evaluation.algorithm),
+        format!("{}: criteria of RFC 9743 and the worst points", evaluation.algorithm),
         &["criterion", "section", "verdict", "measure", "measured", "asked", "at"],
         if timed { &["took"] } else { &[] },
     );
