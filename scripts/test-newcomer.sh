@@ -54,7 +54,8 @@ readonly_bind "$(rustc --print sysroot)" "$root/opt/rust"
 readonly_bind "${CARGO_HOME:-$HOME/.cargo}/registry" "$home/.cargo/registry"
 # `knee vm fetch` and pip find here what they would fetch from a network.
 kernels=${XDG_CACHE_HOME:-$HOME/.cache}/knee/kernels
-[[ ! -d $kernels ]] || { mkdir -p "$home/.cache/knee" && cp -r "$kernels" "$home/.cache/knee/"; }
+mkdir -p "$home/.cache/knee/kernels"
+find "$kernels" -maxdepth 1 -name 'linux-image-*' -exec cp -r -t "$home/.cache/knee/kernels" {} + 2>>"$log" || true
 pip download --quiet --disable-pip-version-check --no-deps --dest "$root/opt/wheels" 'maturin>=1.8,<2' >>"$log" 2>&1 ||
 	echo "no maturin for the wheel: $log"
 git clone --quiet --bare "file://$repository" "$root/srv/knee.git"

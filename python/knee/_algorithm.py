@@ -26,7 +26,7 @@ Unit = Literal["time", "packets", "probability", "number", "count", "choice"]
 
 
 class Phase(IntEnum):
-    """What the stack is doing: `conn.phase`."""
+    """State of the stack: `conn.phase`."""
 
     OPEN = 0
     """Nothing suspicious."""
@@ -41,7 +41,7 @@ class Phase(IntEnum):
 
 
 class Event(IntEnum):
-    """What `on_event` is told of."""
+    """Events of `on_event`."""
 
     TX_START = 0
     """First transmission after everything was acknowledged."""
@@ -143,7 +143,7 @@ class Algorithm:
     observes: ClassVar[Sequence[str]] = ()
     """Up to four attributes, ints from 0 to 2**32 - 1, whose values the time series has."""
     uses_random: ClassVar[bool] = False
-    """Whether each ACK brings 32 random bits of the run's seed, `ack.random`."""
+    """True if each ACK carries 32 random bits of the run's seed, `ack.random`."""
     limit_s: ClassVar[float] = 5.0
     """Processor time after which a call is given up, seconds."""
 

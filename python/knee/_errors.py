@@ -7,7 +7,7 @@ from typing import SupportsIndex, cast
 
 
 class KneeError(Exception):
-    """What `knee` would have printed.
+    """An error as `knee` prints it.
 
     Attributes:
         what: What is wrong.

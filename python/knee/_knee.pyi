@@ -115,7 +115,7 @@ class Ack:
 
 @final
 class Round:
-    """What the ACKs of a round trip said; without an RTT sample, its RTTs are None."""
+    """Contents of the ACKs of a round trip; without an RTT sample, its RTTs are None."""
 
     @property
     def number(self) -> int: ...

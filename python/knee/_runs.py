@@ -49,7 +49,7 @@ class Results:
     """
 
     def __init__(self, native: _knee.Results) -> None:
-        """Of native results; `knee.run` makes them."""
+        """Wraps native results; `knee.run` makes them."""
         self._native = native
 
     def __len__(self) -> int:
@@ -350,7 +350,7 @@ class Plot:
     """A chart, which a notebook shows."""
 
     def __init__(self, svg: str) -> None:
-        """Of SVG."""
+        """Wraps SVG text."""
         self.svg = svg
 
     def save(self, file: str | PathLike[str]) -> None:
@@ -407,7 +407,7 @@ def wanted(
     changes: Mapping[str, Value] | Sequence[str] | None,
     host: str,
 ) -> _knee.Wanted:
-    """What is asked of the native part."""
+    """The request to the native part."""
     path, text, name = described(scenario)
     sets = arguments(changes)
     sets += arguments({"seed": seed} if seed is not None else None)

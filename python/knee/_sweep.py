@@ -24,14 +24,14 @@ present folder.
 """
 
 POLL_S = 0.1
-"""How often tasks are looked at that cannot tell when they are done, seconds."""
+"""Interval at which tasks without a notice of their end are polled, seconds."""
 
 
 class Task(Protocol):
     """Work handed to an executor."""
 
     def done(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         ...
 
     def result(self) -> Any:  # noqa: ANN401
@@ -40,7 +40,7 @@ class Task(Protocol):
 
 
 class Status(NamedTuple):
-    """How much of a data set there is."""
+    """Finished part of a data set."""
 
     runs: int
     runs_all: int
@@ -67,7 +67,7 @@ class DataSet:
 
     @property
     def status(self) -> Status:
-        """How much of it is finished."""
+        """Finished part of it."""
         return Status(*_knee.status(self.folder))
 
     def table(self, name: str) -> _knee.Table:
@@ -85,7 +85,7 @@ class DataSet:
         return self.table("flows")
 
     def __repr__(self) -> str:
-        """Where it is, and how much of it."""
+        """Its folder, and its finished part."""
         now = self.status
         return f"<knee.DataSet {self.folder}: {now.runs} of {now.runs_all} runs>"
 
@@ -162,7 +162,7 @@ def sweep_rows(
     jobs: int | None = None,
     table: str = "runs",
 ) -> Generator[_knee.Table, None, None]:
-    """As `sweep`; gives the rows of each shard when it is finished, and first those from before.
+    """Like `sweep`; gives the rows of each shard when it is finished, and first those from before.
 
     Every row of the data set comes once. The order of the shards depends on the workers; sort by
     `run`. What is not taken is not run: an iterator that is closed ends the work.
@@ -209,7 +209,7 @@ class _Closable(Protocol):
 
 
 held: list[_Closable] = []
-"""What is locked by this process."""
+"""Files that this process has locked."""
 
 
 def _let_go() -> None:
@@ -281,7 +281,7 @@ def _carried_out(
 
 
 def worker_died(error: BaseException) -> StudyError:
-    """What to do about it."""
+    """The remedy."""
     what = f"a worker ended before its work was done ({type(error).__name__}: {error})"
     return StudyError(what, "call it again, with a new executor: finished shards are kept")
 

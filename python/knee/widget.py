@@ -74,7 +74,7 @@ class Charts(anywidget.AnyWidget):
     _esm = _STATIC / "widget.js"
     _css = _STATIC / "widget-style.css"
     shown = traitlets.Dict().tag(sync=True)
-    """What is drawn: length of the run and of each column, charts, lines with their columns."""
+    """The drawing: length of the run and of each column, charts, lines with their columns."""
     columns = traitlets.Bytes().tag(sync=True)
     """The times (s), then a column for each line: 64-bit floats, least byte first, NaN for none."""
     range_s = traitlets.Tuple(traitlets.Float(), traitlets.Float()).tag(sync=True)
@@ -110,7 +110,7 @@ def charts(results: Results, repetition: int = 1) -> Charts:
 
 
 def _drawn(results: Results, repetition: int) -> tuple[dict[str, Any], bytes]:
-    """What is sent to the page: `Charts.shown` and `Charts.columns`."""
+    """Data for the page: `Charts.shown` and `Charts.columns`."""
     names = [flow.name for flow in results.flow_names(repetition) if not flow.source]
     drawn = names[:_FLOWS_DRAWN]
     times, queue = _queue(results.queue, repetition)

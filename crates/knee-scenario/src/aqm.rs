@@ -30,7 +30,7 @@ const KINDS: [Kind; 5] = [
     ("pie", &["target", "update", "max_burst", "alpha", "beta", "mark_limit", "packet"], pie),
 ];
 
-/// What `section` says.
+/// Reads `section`.
 pub(super) fn aqm(section: &Section) -> Result<Aqm, Fault> {
     let words = KINDS.map(|kind| (kind.0, kind));
     let kind = section.word("kind", &words)?;

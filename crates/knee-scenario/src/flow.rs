@@ -147,7 +147,7 @@ pub struct FlowGroup {
     pub flows: Range<usize>,
 }
 
-/// What all `[[flow]]` tables define.
+/// Contents of all `[[flow]]` tables.
 pub(super) struct Flows {
     /// Flows that are the same in each repetition.
     pub(super) flows: Vec<FlowSpec>,
@@ -274,7 +274,7 @@ fn same_name(table: &Section, name: &str) -> Fault {
     table.fault("name", &what, remedy)
 }
 
-/// What a source draws, and the key that says so.
+/// Drawings of a source, and the key that defines them.
 type Draws = (&'static str, Pattern);
 
 /// Flows of a table.
@@ -287,7 +287,7 @@ struct Meant {
     spacing_ns: Ns,
 }
 
-/// What a table stands for, and if it is a source, what that draws, with the key that says so.
+/// Flow or source of a table; for a source also its drawings, with the key that defines them.
 fn flow(
     table: &Section,
     index: usize,
@@ -533,7 +533,7 @@ fn no_param(section: &Section, algorithm: Algorithm, key: &str) -> Fault {
     Fault { on: On::Key, ..section.fault(key, &what, remedy) }
 }
 
-/// What a parameter is, for an error's remedy.
+/// Description of a parameter, for an error's remedy.
 fn help(param: &Param) -> String {
     format!("{}: {} (default {})", param.name, param.help, param.show(param.default))
 }

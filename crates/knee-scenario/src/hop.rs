@@ -78,7 +78,7 @@ pub(super) fn aqm(table: &Section) -> Result<Option<Aqm>, Fault> {
     table.section("aqm")?.map(|section| aqm::aqm(&section)).transpose()
 }
 
-/// Which way the flow of `table` takes.
+/// Hops of the flow of `table`.
 pub(super) fn route(table: &Section, path: &PathSpec) -> Result<Route, Fault> {
     let directions = [("forward", false), ("reverse", true)];
     let reverse = table.word("direction", &directions)?.unwrap_or(false);

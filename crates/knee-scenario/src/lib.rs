@@ -60,7 +60,7 @@ pub struct Scenario {
     repeat: u32,
     text: String,
     groups: Vec<FlowGroup>,
-    /// Of the first repetition, without the flows that are drawn.
+    /// Specification of the first repetition, without the flows that are drawn.
     run: RunSpec,
     sources: Vec<Source>,
 }
@@ -87,7 +87,7 @@ impl Scenario {
         Self::parse_in(None, name, text, sets)
     }
 
-    /// As [`Scenario::parse`], of a text that stands for a file in `folder`. An algorithm in a C
+    /// Like [`Scenario::parse`], for the text of a file in `folder`. An algorithm in a C
     /// file that it names becomes part of this process.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What it is, for people.
+    /// Title, for people.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }

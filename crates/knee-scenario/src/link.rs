@@ -1,4 +1,4 @@
-//! What of `[path]` is more than a constant rate, a constant delay and independent losses.
+//! Keys of `[path]` other than a constant rate, a constant delay and independent losses.
 
 use super::error::Fault;
 use super::files::Files;

@@ -99,7 +99,7 @@ impl Shard {
 pub struct Written {
     /// Number of runs.
     pub runs: u64,
-    /// Of these, failed: their rows say why.
+    /// Number of failed runs among these; their rows give the reason.
     pub failed: u64,
     /// Bytes of all files.
     pub bytes: u64,
@@ -153,7 +153,7 @@ impl Plan {
         self.shards.iter().map(|s| s.estimate_s).sum()
     }
 
-    /// What the data depends on: to be compared before more is added to it.
+    /// Everything that the data depends on, compared before more is added.
     pub(crate) fn identity(&self) -> serde_json::Value {
         let study = &self.study;
         let axes: Vec<_> = study
@@ -443,7 +443,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What the file of a table says of itself.
+    /// Description in the file of a table.
     fn provenance(&self, shard: &Shard, table: &str) -> Vec<KeyValue> {
         let algorithms = serde_json::to_string(&self.algorithms).unwrap_or_default();
         let facts = [
@@ -581,7 +581,7 @@ impl ReadyFile {
     }
 }
 
-/// What the system said, if it did.
+/// Message of the system, if there is one.
 fn of_parquet(path: &Path, error: ParquetError) -> StudyError {
     let error = match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

@@ -18,7 +18,7 @@ const NAMED_MAX: usize = 20;
 /// Most panels.
 const PANELS_MAX: usize = 60;
 
-/// What a report shows.
+/// Contents of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Axis along x: a key as in `--set`, or the name of a column.
@@ -52,7 +52,7 @@ impl Key {
         }
     }
 
-    /// What `text` may mean in `column`: text, a number in the column's unit, or one with a unit of its own.
+    /// Meanings of `text` in `column`: text, a number in the column's unit, or one with a unit of its own.
     fn meant(column: &str, text: &str) -> Vec<Self> {
         let written = AxisColumn::new("", &[text.into()]);
         let in_unit = written.number(0).filter(|_| column.ends_with(&written.name));

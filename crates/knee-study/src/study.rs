@@ -75,7 +75,7 @@ impl Seeds {
 pub struct Run {
     /// Its number, from 0.
     pub number: u64,
-    /// What is run.
+    /// Specification of the run.
     pub spec: RunSpec,
 }
 
@@ -262,7 +262,7 @@ impl Study {
         &self.name
     }
 
-    /// What it is, for people.
+    /// Title, for people.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
@@ -272,7 +272,7 @@ impl Study {
         self.description.as_deref()
     }
 
-    /// When it was published, as `YYYY-MM-DD`.
+    /// Date of publication, as `YYYY-MM-DD`.
     pub fn date(&self) -> Option<&str> {
         self.date.as_deref()
     }
@@ -312,7 +312,7 @@ impl Study {
         &self.notes
     }
 
-    /// What varies, in the order of the file: the last one varies fastest in the numbers of
+    /// Varied dimensions, in the order of the file: the last one varies fastest in the numbers of
     /// runs, and the seed faster still.
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
@@ -356,7 +356,7 @@ impl Study {
         }
     }
 
-    /// What has its place at point `number`: one index for each dimension.
+    /// Indices of point `number`, one for each dimension.
     pub(crate) fn digits(&self, mut number: u64) -> Vec<usize> {
         let mut digits = vec![0; self.dimensions.len()];
         for (digit, dimension) in digits.iter_mut().zip(&self.dimensions).rev() {
@@ -384,7 +384,7 @@ impl Study {
         [self.scenario.name.clone()].into_iter().chain(sets).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether the values of `dimension` can make another algorithm run.
+    /// True if the values of `dimension` can make another algorithm run.
     pub(crate) fn changes_algorithms(dimension: &Dimension) -> bool {
         let of_flow = |set: &Set| {
             let path = set.path();

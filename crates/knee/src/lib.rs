@@ -133,7 +133,7 @@ enum Command {
     },
 }
 
-/// How results are printed.
+/// Formats of results.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Tables
@@ -162,7 +162,7 @@ const JOBS: RangeInclusive<u64> = 1..=1024;
 /// Commit that this was built from.
 pub const COMMIT: Option<&str> = option_env!("KNEE_COMMIT");
 
-/// What made a report.
+/// Version and host that made a report.
 fn made_by(host: &str) -> Vec<(String, String)> {
     let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     vec![
@@ -172,7 +172,7 @@ fn made_by(host: &str) -> Vec<(String, String)> {
     ]
 }
 
-/// What starts this program again.
+/// Command that starts this program again.
 static ITSELF: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// The command `knee` with these arguments, the first of which is the program's name. Gives the exit

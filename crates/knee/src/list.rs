@@ -48,7 +48,7 @@ fn value(param: &Param, raw: u32) -> Value {
     }
 }
 
-/// What `knee list --format json` prints of these.
+/// The algorithms as `knee list --format json` prints them.
 pub fn as_json(wanted: &[Algorithm]) -> Value {
     let param = |p: &Param| {
         json!({

@@ -43,7 +43,7 @@ A small scenario (docs/reference/scenario.md has all keys):
 Values of it are changed by path, [[flow]] tables being counted from 0:
   --set path.rate=5mbit --set flow.0.params.qth=30ms --set flow.1.count=3";
 
-/// Which experiment.
+/// The experiment.
 #[derive(clap::Args)]
 pub(crate) struct Given {
     /// The scenario: a TOML file (`knee run --help` shows one)
@@ -176,7 +176,7 @@ pub fn write_results(
 /// Name of the captured packets while the run is under way.
 const PCAP: &str = "packets.pcapng";
 
-/// What a run leaves behind, none of it before it is whole.
+/// Files of a run; each appears when it is complete.
 struct Kept {
     results: Option<ResultWriter>,
     pcap: Option<ResultWriter>,
@@ -218,7 +218,7 @@ impl Kept {
     }
 }
 
-/// What to know of runs.
+/// Notes on runs.
 pub(crate) fn tell_notes(records: &[RunRecord]) {
     for line in approximations(records) {
         output::tell(&format!("note: {line}"));
