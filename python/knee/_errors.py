@@ -10,8 +10,8 @@ class KneeError(Exception):
     """An error as `knee` prints it.
 
     Attributes:
-        what: What is wrong.
-        help: What to do about it, if that is known.
+        what: The fault.
+        help: The remedy, if it is known.
         file: The file it is about (`--set` for a value from `set=`), if there is one.
         line: Line in it, from 1.
         key: The scenario's key, such as `flow.0.params.qth`.

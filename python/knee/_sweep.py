@@ -281,7 +281,7 @@ def _carried_out(
 
 
 def worker_died(error: BaseException) -> StudyError:
-    """The remedy."""
+    """The error about a dead worker, with its remedy."""
     what = f"a worker ended before its work was done ({type(error).__name__}: {error})"
     return StudyError(what, "call it again, with a new executor: finished shards are kept")
 
