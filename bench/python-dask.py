@@ -25,7 +25,7 @@ STUDY = {
         flows=[knee.Flow("chd", count=16, start_spacing="6250us")],
         duration="60s",
     ),
-    "seeds": RUNS,
+    "repeat": RUNS,
     "runs_per_shard": 8,
 }
 

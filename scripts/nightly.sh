@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# What takes too long for every change, for a machine that has nothing else to do (as root). What a step says is in
-# target/nightly/STEP.log; one that fails does not keep the others from running, and the exit code is 1 then.
+# Checks that take too long for every change, for an otherwise idle machine (as root). target/nightly/STEP.log has the
+# output of a step. After a step that fails the others still run, and the exit code is 1.
 #
 #   scripts/nightly.sh [STEP ...]    these steps, or all
 #
-#   prove      every proof, whatever is on record; then a bug planted in each algorithm, which must raise an alarm
+#   prove      every proof, recorded or not; then a bug planted in each algorithm, which must raise an alarm
 #   sanitize   the unsafe blocks under AddressSanitizer and LeakSanitizer
 #   calls      calls of every algorithm in C, fuzzed for KNEE_NIGHTLY_SECONDS / 6 each
-#   read       what Knee reads, fuzzed for KNEE_NIGHTLY_SECONDS each, else 3600; what it learns stays for the next night
+#   read       all readers of files, fuzzed for KNEE_NIGHTLY_SECONDS each, else 3600; the corpus stays for the next night
 #   properties every property test with KNEE_NIGHTLY_SEEDS new seeds, else 4; a failure names its seed
 #   measured   tests that measure rates and delays of the kernel host in real time: on an idle machine
 #   soak       a million connections through the kernel, and 24 simulated days
-#   papers     every claim on Linux in virtual time and over QUIC, three repetitions each, or as many as it takes to
-#              judge it; an interrupted one goes on
+#   papers     every claim on Linux in virtual time and over QUIC, three repetitions each, or as many as a verdict
+#              needs; an interrupted step resumes
+#   newcomer   the commands of the README, the install page and the tutorial on a clean Debian 12 and 13
 #
 # On two cores and with an hour for each reader it takes about seven hours without `papers`, whose time is not known.
 set -euo pipefail
@@ -20,7 +21,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=$(realpath -m "${CARGO_TARGET_DIR:-target}")/nightly
 seconds=${KNEE_NIGHTLY_SECONDS:-3600}
 steps=("$@")
-[[ ${#steps[@]} -gt 0 ]] || steps=(prove sanitize calls read properties measured soak papers)
+[[ ${#steps[@]} -gt 0 ]] || steps=(prove sanitize calls read properties measured newcomer soak papers)
 
 prove() {
 	scripts/install-packages.sh frama-c-base why3 z3
@@ -56,6 +57,7 @@ measured() {
 	cargo test --locked --quiet -p knee --test kernel_host -- "${only[@]}"
 }
 soak() { scripts/soak.sh; }
+newcomer() { scripts/test-newcomer.sh; }
 papers() {
 	scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-config make jq \
 		qemu-system-x86
@@ -70,7 +72,7 @@ papers() {
 	done
 }
 
-# The claims on the host vm that it takes more repetitions to judge than were made: paper, claims, how many.
+# The claims on the host vm whose verdict needs more repetitions: paper, claims, number of repetitions.
 more_repetitions() {
 	jq -r '[.claims[] | select(.host == "vm" and .measured.n < .repetitions_needed)] | group_by(.paper)[]
 		| [.[0].paper, (map(.id) | join(",")), (map(.repetitions_needed) | max)] | @tsv' "$1"
@@ -78,9 +80,9 @@ more_repetitions() {
 
 for step in "${steps[@]}"; do
 	case $step in
-	prove | sanitize | calls | read | properties | measured | soak | papers) ;;
+	prove | sanitize | calls | read | properties | measured | newcomer | soak | papers) ;;
 	*)
-		sed -n '2,18s/^# \{0,1\}//p' "$0" >&2
+		sed -n '2,19s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac
@@ -90,7 +92,7 @@ status=0
 for step in "${steps[@]}"; do
 	began=$SECONDS
 	echo "$step: began at $(date -u +%H:%M), $out/$step.log"
-	# A shell of its own: in a condition, this one would go on after a command of the step that fails.
+	# In a shell of its own: in a condition, this shell would ignore a command of the step that fails.
 	function=$step
 	[[ $step != read ]] || function=read_
 	set +e

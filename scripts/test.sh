@@ -18,6 +18,7 @@ portable=(--workspace --exclude knee-kernel --exclude knee-testbed --exclude kne
 
 without_privileges() {
 	step "format and lints"
+	! command -v python3 >/dev/null || scripts/language.py
 	cargo fmt --all --check
 	cargo clippy --locked "${portable[@]}" --all-targets --quiet -- -D warnings
 
@@ -38,6 +39,7 @@ everything() {
 	scripts/test-web.sh build
 
 	step "format and lints"
+	scripts/language.py
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 

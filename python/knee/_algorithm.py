@@ -65,7 +65,7 @@ class Parameter:
         min: Smallest value; by default 0.
         max: Largest value; by default the largest that 32 bits hold.
         choices: What a `choice` may be.
-        help: One line on what it is.
+        help: One line that describes it.
     """
 
     unit: Unit
@@ -143,7 +143,7 @@ class Algorithm:
     observes: ClassVar[Sequence[str]] = ()
     """Up to four attributes, ints from 0 to 2**32 - 1, whose values the time series has."""
     uses_random: ClassVar[bool] = False
-    """Whether each ACK brings 32 random bits of the run's seed, `ack.random`."""
+    """True if each ACK carries 32 random bits of the run's seed, `ack.random`."""
     limit_s: ClassVar[float] = 5.0
     """Processor time after which a call is given up, seconds."""
 
@@ -185,7 +185,7 @@ _defining = threading.Lock()
 def defined(algorithm: type[Algorithm]) -> str:
     """Makes a class known to this process; gives its name, for `cc`, which no other one has.
 
-    It gets another name if what was loaded since has taken it.
+    It gets another name if a later algorithm has taken its name.
     """
     with _defining:
         known = algorithm.__dict__.get("_knee_name")

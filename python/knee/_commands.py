@@ -1,4 +1,4 @@
-"""Commands that make many runs: each is a process of its own, and gives what it prints as JSON."""
+"""Commands that make many runs: each is a process of its own; its JSON output is the result."""
 
 from __future__ import annotations
 

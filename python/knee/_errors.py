@@ -1,4 +1,4 @@
-"""Exceptions: what is wrong, where, and what to do about it."""
+"""Exceptions: the fault, its place, and a remedy."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class KneeError(Exception):
     """Base class of all errors; its text is the message that the program `knee` prints.
 
     Attributes:
-        what: What is wrong.
-        help: What to do about it, if that is known.
+        what: The fault.
+        help: The remedy, if it is known.
         file: The file it is about (`--set` for a value from `set=`), if there is one.
         line: Line in it, from 1.
         key: The scenario's key, such as `flow.0.params.qth`.

@@ -142,7 +142,7 @@ class Ack:
 
 @final
 class Round:
-    """What the ACKs of a round trip said; without an RTT sample, its RTTs are None."""
+    """Contents of the ACKs of a round trip; without an RTT sample, its RTTs are None."""
 
     @property
     def number(self) -> int:
@@ -273,6 +273,8 @@ class Plan:
     def runs(self) -> int: ...
     @property
     def shards(self) -> int: ...
+    @property
+    def notes(self) -> list[str]: ...
     @property
     def tables(self) -> list[str]: ...
     def stop(self) -> None: ...

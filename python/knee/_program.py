@@ -14,7 +14,7 @@ HOSTS = ("kernel", "vm")
 
 
 def program(host: str) -> str:
-    """Its file: what `KNEE_PROGRAM` names, or the first on the PATH that is no script."""
+    """Its file: the one that `KNEE_PROGRAM` names, or the first on the PATH that is no script."""
     build = "build it, `cargo install --path crates/knee`, and name it in KNEE_PROGRAM"
     given = os.environ.get("KNEE_PROGRAM")
     if given:

@@ -1,4 +1,4 @@
-"""Running scenarios, and what was measured."""
+"""Runs of scenarios, and their measurements."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Results:
     """The measurements of a scenario, with all its repetitions; `knee.run` returns them.
 
     Metrics are defined as in the claims and in `summary.json`. Each takes `repetition`, counted
-    from 0, and a window from `from_s` to `to_s`, seconds from the start of the run. Without
+    from 1, and a window from `from_s` to `to_s`, seconds from the start of the run. Without
     `repetition` a metric is the median over the repetitions. A metric is None if there is nothing
     to measure: no packet, or no such time.
 
@@ -56,7 +56,7 @@ class Results:
     """
 
     def __init__(self, native: _knee.Results) -> None:
-        """Of native results; `knee.run` makes them."""
+        """Wraps native results; `knee.run` makes them."""
         self._native = native
 
     def __len__(self) -> int:
@@ -123,9 +123,9 @@ class Results:
         """Every transfer: size, start and end."""
         return self._native.table("transfers")
 
-    def flow_names(self, repetition: int = 0) -> list[FlowName]:
-        """The flows of a repetition."""
-        return [FlowName(*flow) for flow in self._native.flow_names(self._checked(repetition))]
+    def flow_names(self, repetition: int = 1) -> list[FlowName]:
+        """The flows of a repetition, counted from 1."""
+        return self._names(self._index(repetition))
 
     def goodput(
         self,
@@ -259,21 +259,22 @@ class Results:
         """
         if metric not in METRICS:
             raise KneeError(f"no metric `{metric}`", f"metrics: {', '.join(METRICS)}")
-        all_values = [getattr(self, metric)(*of, **keys, repetition=r) for r in range(len(self))]
+        numbers = range(1, len(self) + 1)
+        all_values = [getattr(self, metric)(*of, **keys, repetition=r) for r in numbers]
         values = [value for value in all_values if value is not None]
         if not values:
             return None
         at = [_knee.percentile_of(values, q) for q in (0.2, 0.5, 0.8)]
         return Percentiles(*(float(value) for value in at if value is not None))
 
-    def charts(self, repetition: int = 0) -> dict[str, str]:
-        """The report's charts of a repetition: SVG text by name."""
-        return dict(self._native.charts(self._checked(repetition)))
+    def charts(self, repetition: int = 1) -> dict[str, str]:
+        """The report's charts of a repetition, counted from 1: SVG text by name."""
+        return dict(self._native.charts(self._index(repetition)))
 
     def plot(
         self,
         chart: str | None = None,
-        repetition: int = 0,
+        repetition: int = 1,
         *,
         kind: Literal["altair", "svg"] | None = None,
     ) -> Any:  # noqa: ANN401
@@ -296,7 +297,7 @@ class Results:
             raise KneeError(f"no kind `{kind}` of charts", "kinds: altair, svg")
         if kind == "svg" or (kind is None and find_spec("altair") is None):
             return Plot(charts[name])
-        drawn = {of[0]: of for of in self._native.drawn(repetition)}
+        drawn = {of[0]: of for of in self._native.drawn(self._index(repetition))}
         _, title, x, y, series = drawn[name]
         return _altair(title, x, y, series)
 
@@ -313,7 +314,7 @@ class Results:
         return self._native.report_text()
 
     def __repr__(self) -> str:
-        """What they are of."""
+        """Number of runs, their length and host."""
         runs = "1 run" if len(self) == 1 else f"{len(self)} runs"
         return f"<knee.Results of {runs} of {self.duration_s:g} s on {self.host}>"
 
@@ -321,20 +322,23 @@ class Results:
         figures = "".join(f"<div>{svg}</div>" for svg in self.charts().values())
         return f"<pre>{_escaped(str(self))}</pre>{figures}"
 
-    def _checked(self, repetition: int) -> int:
-        if not 0 <= repetition < len(self):
-            what = f"repetition {repetition}: there are {len(self)}, counted from 0"
+    def _index(self, repetition: int) -> int:
+        if not 1 <= repetition <= len(self):
+            what = f"repetition {repetition}: there are {len(self)}, counted from 1"
             raise KneeError(what, "leave it out for the median over all")
-        return repetition
+        return repetition - 1
+
+    def _names(self, index: int) -> list[FlowName]:
+        return [FlowName(*flow) for flow in self._native.flow_names(index)]
 
     def _of(self, metric: Callable[[int], float | None], repetition: int | None) -> float | None:
         if repetition is not None:
-            return metric(self._checked(repetition))
+            return metric(self._index(repetition))
         values = [value for r in range(len(self)) if (value := metric(r)) is not None]
         return _knee.percentile_of(values, 0.5)
 
-    def _meant(self, flows: Flows, repetition: int) -> list[int]:
-        names = self.flow_names(repetition)
+    def _meant(self, flows: Flows, index: int) -> list[int]:
+        names = self._names(index)
         if flows is None:
             return [i for i, flow in enumerate(names) if flow.kind not in ("udp", "probe")]
         asked = [flows] if isinstance(flows, str | int | type) else flows
@@ -368,7 +372,7 @@ class Plot:
     """A chart as SVG, which a notebook shows."""
 
     def __init__(self, svg: str) -> None:
-        """Of SVG."""
+        """Wraps SVG text."""
         self.svg = svg
 
     def save(self, file: str | PathLike[str]) -> None:
@@ -425,7 +429,7 @@ def wanted(
     changes: Mapping[str, Value] | Sequence[str] | None,
     host: str,
 ) -> _knee.Wanted:
-    """What is asked of the native part."""
+    """The request to the native part."""
     path, text, name = described(scenario)
     sets = arguments(changes)
     sets += arguments({"seed": seed} if seed is not None else None)

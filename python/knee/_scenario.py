@@ -85,7 +85,7 @@ def classes_in(value: object) -> set[str]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether it can be encoded: it has no lone surrogates."""
+    """True if it can be encoded: it has no lone surrogates."""
     return text.encode(errors="ignore").decode() == text
 
 

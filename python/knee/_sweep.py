@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
@@ -23,23 +24,23 @@ present folder.
 """
 
 POLL_S = 0.1
-"""How often tasks are looked at that cannot tell when they are done, seconds."""
+"""Interval at which tasks without a notice of their end are polled, seconds."""
 
 
 class Task(Protocol):
     """Work handed to an executor."""
 
     def done(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         ...
 
     def result(self) -> Any:  # noqa: ANN401
-        """What it gave; raises what it raised."""
+        """Its result; raises its exception."""
         ...
 
 
 class Status(NamedTuple):
-    """How much of a data set there is."""
+    """Finished part of a data set."""
 
     runs: int
     """Finished runs."""
@@ -69,11 +70,11 @@ class DataSet:
 
     @property
     def status(self) -> Status:
-        """How much of it is finished."""
+        """Finished part of it."""
         return Status(*_knee.status(self.folder))
 
     def table(self, name: str) -> _knee.Table:
-        """The finished rows of a table, in memory: `runs`, `flows`, or what the study keeps."""
+        """The finished rows of a table, in memory: `runs`, `flows`, or a kept table."""
         return _knee.read_table(self.folder, name)
 
     @property
@@ -87,13 +88,20 @@ class DataSet:
         return self.table("flows")
 
     def __repr__(self) -> str:
-        """Where it is, and how much of it."""
+        """Its folder, and its finished part."""
         now = self.status
         return f"<knee.DataSet {self.folder}: {now.runs} of {now.runs_all} runs>"
 
 
 def plan_of(study: Study) -> _knee.Plan:
-    """A study, checked and cut into shards."""
+    """A study, checked and cut into shards; warns of old spellings."""
+    plan = _plan_of(study)
+    for note in plan.notes:
+        warnings.warn(note, FutureWarning, stacklevel=3)
+    return plan
+
+
+def _plan_of(study: Study) -> _knee.Plan:
     if isinstance(study, PathLike):
         return _knee.Plan.load(fspath(study))
     if isinstance(study, str):
@@ -157,7 +165,7 @@ def sweep_rows(
     jobs: int | None = None,
     table: str = "runs",
 ) -> Generator[_knee.Table, None, None]:
-    """As `sweep`; gives the rows of each shard when it is finished, and first those from before.
+    """Like `sweep`; gives the rows of each shard when it is finished, and first those from before.
 
     Every row of the data set comes once. The order of the shards depends on the workers; sort by
     `run`. What is not taken is not run: an iterator that is closed ends the work.
@@ -204,7 +212,7 @@ class _Closable(Protocol):
 
 
 held: list[_Closable] = []
-"""What is locked by this process."""
+"""Files that this process has locked."""
 
 
 def _let_go() -> None:
@@ -217,7 +225,7 @@ os.register_at_fork(after_in_child=_let_go)
 
 
 def _shards(plan: _knee.Plan, out: str, executor: object | None, jobs: int | None) -> Iterator[int]:
-    """Runs what is missing; gives the numbers of finished shards."""
+    """Runs the missing shards; gives the numbers of finished shards."""
     jobs = None if jobs is None else count("jobs", jobs, 1, 1_000_000, StudyError)
     if executor is not None:
         _submit_of(executor)
@@ -276,9 +284,9 @@ def _carried_out(
 
 
 def worker_died(error: BaseException) -> StudyError:
-    """What to do about it."""
+    """The error about a dead worker, with its remedy."""
     what = f"a worker ended before its work was done ({type(error).__name__}: {error})"
-    return StudyError(what, "call it again, with a new executor: what is finished is kept")
+    return StudyError(what, "call it again, with a new executor: finished shards are kept")
 
 
 def _submit_of(executor: object) -> Callable[..., object]:

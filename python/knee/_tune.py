@@ -42,7 +42,7 @@ _QUANTITY = re.compile(
 _COUNTED = ("p", "B")
 """Units of which there are whole numbers only."""
 _DECIMALS = {"p": 0, "B": 0, "kB": 3, "bit": 0, "kbit": 3, "ns": 0, "us": 0, "ms": 3}
-"""How finely a scenario has a number of a unit; algorithms know nothing below us and ppm."""
+"""Resolution of numbers of a unit in a scenario; algorithms know nothing below us and ppm."""
 _BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 """Bytes in units of which decimals are no whole bytes."""
 _KEYS = ("from", "to", "scale")
@@ -50,7 +50,7 @@ _KEYS = ("from", "to", "scale")
 
 @dataclass(frozen=True)
 class _Parameter:
-    """A key of the scenario, and what it may be."""
+    """A key of the scenario, and its range."""
 
     key: str
     unit: str
@@ -178,7 +178,7 @@ class _Stop:
         self.told = False
 
     def measured(self, parts: Parts, values: dict[str, Value], metrics: list[str]) -> list[float]:
-        """As `_measured`, until `tell` is called."""
+        """Like `_measured`, until `tell` is called."""
         plan = _plan_at(parts, values, metrics)
         self.plans.add(plan)
         try:
@@ -216,7 +216,7 @@ def _means(plan: _knee.Plan, metrics: list[str]) -> list[float]:
 
 @contextlib.contextmanager
 def _alone(journal: Path) -> Generator[None, None, None]:
-    """Nobody else writes to the journal; what a killed process left behind is put right."""
+    """Nobody else writes to the journal; a journal that a killed process left is repaired."""
     try:
         journal.parent.mkdir(parents=True, exist_ok=True)
         file = open(journal, "a+b")  # noqa: SIM115

@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 
 class Observed(NamedTuple):
-    """What an observation holds, in this order, of the interval that has just passed."""
+    """Values of an observation, in this order, about the interval that has just passed."""
 
     delivered_mbit_s: Any
     """Payload that ACKs reported as delivered, Mbit/s."""

@@ -48,7 +48,7 @@ class _Chart(TypedDict):
 
 
 class _Kind(NamedTuple):
-    """A chart of flows: its column in the table, and what a value is multiplied by."""
+    """A chart of flows: its column in the table, and the factor of its values."""
 
     column: str
     title: str
@@ -74,14 +74,14 @@ class Charts(anywidget.AnyWidget):
     _esm = _STATIC / "widget.js"
     _css = _STATIC / "widget-style.css"
     shown = traitlets.Dict().tag(sync=True)
-    """What is drawn: length of the run and of each column, charts, lines with their columns."""
+    """The drawing: length of the run and of each column, charts, lines with their columns."""
     columns = traitlets.Bytes().tag(sync=True)
     """The times (s), then a column for each line: 64-bit floats, least byte first, NaN for none."""
     range_s = traitlets.Tuple(traitlets.Float(), traitlets.Float()).tag(sync=True)
     """The part of the run that is shown, from and to (s). It follows zooming in the notebook, and
     the notebook follows it."""
 
-    def show(self, results: Results, repetition: int = 0) -> None:
+    def show(self, results: Results, repetition: int = 1) -> None:
         """Draws a repetition of other results instead of the present ones.
 
         A part that is zoomed in on stays, if the new run has it.
@@ -97,8 +97,8 @@ class Charts(anywidget.AnyWidget):
             self.shown, self.columns, self.range_s = shown, columns, part
 
 
-def charts(results: Results, repetition: int = 0) -> Charts:
-    """The charts of a repetition, counted from 0.
+def charts(results: Results, repetition: int = 1) -> Charts:
+    """The charts of a repetition, counted from 1.
 
     Of flows that the scenario names, the first 12; of several bottlenecks, the first.
 
@@ -110,10 +110,10 @@ def charts(results: Results, repetition: int = 0) -> Charts:
 
 
 def _drawn(results: Results, repetition: int) -> tuple[dict[str, Any], bytes]:
-    """What is sent to the page: `Charts.shown` and `Charts.columns`."""
+    """Data for the page: `Charts.shown` and `Charts.columns`."""
     names = [flow.name for flow in results.flow_names(repetition) if not flow.source]
     drawn = names[:_FLOWS_DRAWN]
-    times, queue = _queue(results.queue, repetition + 1)
+    times, queue = _queue(results.queue, repetition)
     columns: list[Sequence[float]] = [times]
     made: list[_Chart] = []
 
@@ -135,7 +135,7 @@ def _drawn(results: Results, repetition: int) -> tuple[dict[str, Any], bytes]:
                 }
             )
 
-    rows = _rows(results.flows, repetition + 1, drawn)
+    rows = _rows(results.flows, repetition, drawn)
     for kind in _KINDS:
         values = results.flows.column(kind.column)
         add(

@@ -23,8 +23,8 @@ def _(mo):
     # A sweep
 
     What does random loss cost, and does the answer depend on the RTT? A study names a scenario, what
-    varies, and how many seeds each point has. All runs are made on all cores; give `out` a folder
-    that stays, and what is finished there is not run again.
+    varies, and how often each point is repeated. All runs are made on all cores; give `out` a folder
+    that stays, and finished runs are not repeated.
     """)
     return
 
@@ -37,7 +37,7 @@ def _(knee, tempfile):
             flows=[knee.Flow("chd", start_jitter="10ms")],
             duration="20s",
         ),
-        "seeds": 3,
+        "repeat": 3,
         "axes": {
             "flow.0.cc": ["chd", "newreno"],
             "path.rtt": ["20ms", "80ms"],

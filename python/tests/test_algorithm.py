@@ -352,7 +352,7 @@ def test_classes_that_are_refused(members: dict[str, Any], said: str) -> None:
 def test_where_a_class_cannot_run() -> None:
     with pytest.raises(knee.HostError, match="class Reno keeps its own"):
         knee.run(scenario(Reno), host="quic")
-    study = {"scenario": scenario(Reno), "seeds": 2, "axes": {"path.loss_forward": [0, 0.01]}}
+    study = {"scenario": scenario(Reno), "repeat": 2, "axes": {"path.loss_forward": [0, 0.01]}}
     with pytest.raises(knee.StudyError, match="`reno` exists in this process only"):
         list(knee.sweep_rows(study, out="nowhere"))  # pyright: ignore
     assert not Path("nowhere").exists()

@@ -81,10 +81,10 @@ def test_metrics_are_those_of_the_summary(results: knee.Results) -> None:
     summary = results.summary
     assert len(results) == 3
     assert results.seeds == [run["seed"] for run in summary["runs"]]
-    for repetition, run in enumerate(summary["runs"]):
+    for repetition, run in enumerate(summary["runs"], start=1):
         assert results.jain(repetition=repetition) == run["jain"]
         assert results.utilisation(repetition=repetition) == run["queue"]["utilisation"]
-    chd = [results.goodput("chd", repetition=r) for r in range(3)]
+    chd = [results.goodput("chd", repetition=r) for r in (1, 2, 3)]
     assert results.goodput("chd") == sorted(x for x in chd if x is not None)[1]
     spread = results.percentiles("goodput", "chd")
     assert spread is not None
@@ -92,9 +92,9 @@ def test_metrics_are_those_of_the_summary(results: knee.Results) -> None:
     assert spread.p20 <= spread.p50 <= spread.p80
     both, first = results.goodput(from_s=2), results.goodput("chd-1", from_s=2)
     assert both is not None and first is not None
-    assert results.share("chd", from_s=2, repetition=0) == pytest.approx(
-        (results.goodput("chd", from_s=2, repetition=0) or 0)
-        / (results.goodput(from_s=2, repetition=0) or 1)
+    assert results.share("chd", from_s=2, repetition=1) == pytest.approx(
+        (results.goodput("chd", from_s=2, repetition=1) or 0)
+        / (results.goodput(from_s=2, repetition=1) or 1)
     )
     assert results.queueing_delay(0.5) is not None
     assert results.convergence(threshold=1.0) is None
@@ -162,7 +162,7 @@ def test_plots_of_altair_draw_what_the_svg_draws(
             assert rows and rows[0]["series"][:8] in svg
     goodput = results.plot("goodput").to_dict()["layer"][0]["data"]["values"]
     mean = sum(row["y"] for row in goodput) / len(goodput)
-    assert mean == pytest.approx((results.goodput("chd", repetition=0) or 0) / 1e6, rel=0.02)
+    assert mean == pytest.approx((results.goodput("chd", repetition=1) or 0) / 1e6, rel=0.02)
     monkeypatch.setattr("knee._runs.find_spec", lambda _: None)
     assert results.plot().svg == results.charts()["goodput"]
 
@@ -289,8 +289,8 @@ def test_bad_questions(results: knee.Results) -> None:
     for ask, said in [
         (lambda: results.goodput("nobody"), "no flow `nobody`"),
         (lambda: results.goodput(9), "no flow `9`"),
-        (lambda: results.goodput(repetition=3), "there are 3"),
-        (lambda: results.goodput(repetition=-1), "there are 3"),
+        (lambda: results.goodput(repetition=4), "there are 3, counted from 1"),
+        (lambda: results.goodput(repetition=0), "there are 3"),
         (lambda: results.queueing_delay(95), "no percentile"),
         (lambda: results.percentiles("speed"), "no metric"),
         (lambda: results.convergence(width_s=-1), "width_s = -1"),

@@ -31,7 +31,7 @@ start_jitter = "10ms"
 """
 STUDY = """\
 scenario = "base.toml"
-seeds = 4
+repeat = 4
 runs_per_shard = 4
 [axes]
 path.loss_forward = [0, 0.01]
@@ -228,7 +228,7 @@ def test_studies_of_text_and_dicts(study: Path, monkeypatch: pytest.MonkeyPatch)
         (("steps = 2", "steps = 0"), "steps", 7, "makes no runs", "steps = 2"),
         (("[0, 0.01]", '["1"]'), None, 5, "loss", ""),
         (("path.rtt", "path.rrt"), "path.rrt", 7, "no such key", "did you mean `rtt`"),
-        (("seeds = 4", 'seeds = "4"'), "seeds", 2, "seeds is text", "a number of seeds"),
+        (("repeat = 4", 'repeat = "4"'), "repeat", 2, "repeat is text", "an integer from 1"),
     ],
 )
 def test_mistakes_have_a_place(

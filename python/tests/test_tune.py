@@ -22,7 +22,7 @@ STUDY: dict[str, object] = {
         flows=[knee.Flow("chd", name="flow")],
         duration="4s",
     ),
-    "seeds": 2,
+    "repeat": 2,
     "axes": {"path.rate": ["4mbit", "10mbit"]},
 }
 KEYS: dict[str, Any] = {
@@ -216,7 +216,7 @@ def test_a_journal_belongs_to_one_study(tmp_path: Path) -> None:
     keys = {**KEYS, "storage": tmp_path / "journal", "trials": 1}
     knee.tune(STUDY, **keys)
     with pytest.raises(knee.StudyError, match="is of another study"):
-        knee.tune({**STUDY, "seeds": 3}, **keys)
+        knee.tune({**STUDY, "repeat": 3}, **keys)
     # Values that no scenario has: each trial says so, and all of them together are an error.
     keys = {**keys, "storage": tmp_path / "other", "points": (), "trials": 3}
     keys["parameters"] = {

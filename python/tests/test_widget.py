@@ -38,7 +38,7 @@ interval = "20ms"
 
 def test_the_columns_are_those_of_the_tables() -> None:
     results = knee.run(TEXT)
-    widget = charts(results, repetition=1)
+    widget = charts(results, repetition=2)
     shown = widget.shown
     count = shown["count"]
     assert (shown["duration_s"], count) == (3.0, 30)

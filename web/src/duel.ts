@@ -46,7 +46,7 @@ export class DuelView {
     this.#start.addEventListener("click", () => void this.#fight());
     this.element.append(
       h("h2", {}, "Duel"),
-      h("p", {}, "Two algorithms share the path of the lab for its duration, 0.1 s apart: which takes how much, and what does the queue pay?"),
+      h("p", {}, "Two algorithms share the path of the lab for its duration, 0.1 s apart. Who gets which share, and how long is the queue?"),
       h(
         "div",
         { class: "ring" },

@@ -197,7 +197,7 @@ export class LabView {
       figure("Queueing delay", s => number(hop(s)?.delay_mean_ms, "ms"), "Mean of all packets that left the bottleneck"),
       figure("95th percentile", s => number(hop(s)?.delay_p95_ms, "ms"), "Queueing delay that 95 % of the packets stay below"),
       figure("Dropped by the queue", s => `${hop(s)?.dropped_pkts ?? 0}`, "Packets"),
-      figure("Jain's index", s => number(s.jain, "", 3), "Of the flows' goodputs over their lives: 1 if all are equal"),
+      figure("Jain's index", s => number(s.jain, "", 3), "Jain's index of the flows' goodputs over their lives: 1 if all are equal"),
     );
     for (const setting of settings) {
       for (const text of setting.statistics.approximations) {

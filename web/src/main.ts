@@ -14,7 +14,7 @@ import { svg } from "./svg";
 import { TheoryView } from "./theory";
 import * as units from "./units";
 
-const FIRST = `title = "CHD beside NewReno"
+const FIRST = `title = "CHD against NewReno"
 duration = "60s"
 
 [path]
@@ -262,7 +262,7 @@ class Page {
   async #runOn(host: Host, button: HTMLButtonElement): Promise<void> {
     const a = this.#a;
     if (!a) {
-      this.#notice(`This scenario has not run here: run it, then on ${host.name}, whose run is drawn beside it.`);
+      this.#notice(`This scenario has not run here: run it, then on ${host.name}, whose run is then drawn in the same charts.`);
       return;
     }
     const { text } = a.edited;
@@ -292,7 +292,7 @@ class Page {
         },
       });
       this.#host = shown(statistics, false);
-      this.#say(`Ran on ${host.name}; the simulator's run beside it.`);
+      this.#say(`Ran on ${host.name}; the charts also show the simulator's run.`);
       await this.#showAll();
     } catch (error) {
       if (this.#host === run) this.#host = undefined;
@@ -562,7 +562,7 @@ class Page {
       "select",
       { id: "preset-scenario", "aria-label": "Scenario" },
       h("option", { value: "" }, "Open a scenario…"),
-      h("option", { value: "first" }, "CHD beside NewReno (the first one)"),
+      h("option", { value: "first" }, "CHD against NewReno (the first one)"),
       ...[...groups].map(([folder, scenarios]) =>
         h("optgroup", { label: folder }, ...scenarios.map(s => h("option", { value: s.name }, s.name))),
       ),
@@ -815,6 +815,6 @@ async function load(): Promise<void> {
 load().catch((error: unknown) => {
   const why = error instanceof Error ? error.message : String(error);
   byId("main").replaceChildren(
-    h("p", { class: "refused", role: "alert" }, `The lab could not be loaded: ${why}. It needs a browser with WebAssembly and module workers (of 2023 or later), and the files beside this page over http.`),
+    h("p", { class: "refused", role: "alert" }, `The lab could not be loaded: ${why}. It needs a browser with WebAssembly and module workers (of 2023 or later), and the files next to this page over http.`),
   );
 });

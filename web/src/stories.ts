@@ -36,7 +36,7 @@ name = "${cc}"
 cc = "${cc}"
 ${more}`;
 
-const twoFlows = (a: string, b: string): string => `title = "${a} beside ${b}"
+const twoFlows = (a: string, b: string): string => `title = "${a} against ${b}"
 duration = "60s"
 
 [path]
@@ -163,7 +163,7 @@ export const STORIES: Story[] = [
         scenario: "delay-aimd/ratchet",
       },
       {
-        title: "Fig. 6: beside loss-based flows",
+        title: "Fig. 6: against loss-based flows",
         text: "One delay-based flow and three NewReno flows. The threshold rises with the largest delay seen (γ), so the flow is not pushed aside. Take the modification away.",
         scenario: "delay-aimd/mixed",
         knobs: [
@@ -193,8 +193,8 @@ export const STORIES: Story[] = [
         ],
       },
       {
-        title: "Figs. 5 to 11: what it does to others' delay",
-        text: "A probe sends a small packet every 20 ms beside the bulk flow. H-TCP is loss-based: it fills whatever queue there is. Drag the queue and watch the delay of everybody.",
+        title: "Figs. 5 to 11: its effect on others' delay",
+        text: "A probe sends a small packet every 20 ms alongside the bulk flow. H-TCP is loss-based: it fills whatever queue there is. Drag the queue and watch the delay of everybody.",
         scenario: "htcp/latency",
         knobs: [
           { label: "Queue of 20 kB", edits: [set("path.queue", "20kB")] },
@@ -216,15 +216,15 @@ export const STORIES: Story[] = [
         edits: [set("duration", "60s")],
       },
       {
-        title: "Fig. 6: beside NewReno",
+        title: "Fig. 6: against NewReno",
         text: "NewReno starts slowly and grows on a line; as long as there is no queue the two do not meet.",
         scenario: "ftcp/friendliness",
         edits: [set("duration", "120s")],
         knobs: [{ label: "A queue of 200 packets", edits: [set("path.queue", "200p")] }],
       },
       {
-        title: "Fig. 7: beside UDP that takes nearly everything",
-        text: "UDP at 95 of 100 Mbit/s: what can a flow get of the rest?",
+        title: "Fig. 7: against UDP that takes nearly everything",
+        text: "UDP at 95 of 100 Mbit/s: how much of the rest does a flow get?",
         scenario: "ftcp/udp",
         edits: [set("duration", "60s")],
         knobs: [{ label: "UDP at 50 Mbit/s", edits: [set("flow.1.rate", "50mbit")] }],

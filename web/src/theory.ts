@@ -23,7 +23,7 @@ const CURVES: Record<Theory["cc"], { name: string; per: string; curve: string; l
   hd: { name: "HD", per: "per packet", curve: "g(q) of a backoff", locus: "p* = 2/W² (HD letter, eq. 3)" },
   chd: { name: "CHD", per: "per round trip", curve: "g(q) of a backoff", locus: "g* = 2/W (from HD letter, eq. 3)" },
   ftcp: {
-    name: "F-TCP", per: "per packet", curve: "f(q) of a response, which takes the window to what fills no queue",
+    name: "F-TCP", per: "per packet", curve: "f(q) of a response, which sets the window to a value that fills no queue",
     locus: "1 − (1 − f)^W = N/(C q), with N flows on C packets/s",
   },
 };
@@ -81,7 +81,7 @@ export class TheoryView {
       h(
         "p",
         {},
-        `The solid curve is the probability ${curve}, ${per}; the dashed one is what would hold the queue there, ${locus}, `,
+        `The solid curve is the probability ${curve}, ${per}; the dashed one is the probability that would hold the queue there, ${locus}, `,
         `for ${theory.flows} flow${theory.flows > 1 ? "s" : ""} on this path. Where they meet, the fluid model has an equilibrium.`,
       ),
       theory.left_out.length

@@ -77,7 +77,9 @@ impl Results {
     fn metrics(&self, repetition: usize) -> PyResult<Metrics<'_>> {
         let n = self.records.len();
         let record = self.records.get(repetition).ok_or_else(|| {
-            PyIndexError::new_err(format!("repetition {repetition}: there are {n}, from 0"))
+            PyIndexError::new_err(format!(
+                "index {repetition} of a repetition: there are {n}, from 0"
+            ))
         })?;
         Ok(Metrics::new(&self.spec, record))
     }
@@ -93,7 +95,7 @@ impl Results {
     }
 }
 
-/// Arguments of the metrics: the repetition, flows by number, a window in seconds.
+/// Arguments of the metrics: the repetition (here from 0), flows by number, a window in seconds.
 #[pymethods]
 impl Results {
     fn __len__(&self) -> usize {

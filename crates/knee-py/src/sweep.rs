@@ -88,6 +88,12 @@ impl Plan {
         self.plan.shards().len()
     }
 
+    /// Notices to the author of the study.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.plan.study().notes().to_vec()
+    }
+
     /// Names of the tables that the study keeps.
     #[getter]
     fn tables(&self) -> Vec<String> {

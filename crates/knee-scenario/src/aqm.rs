@@ -30,7 +30,7 @@ const KINDS: [Kind; 5] = [
     ("pie", &["target", "update", "max_burst", "alpha", "beta", "mark_limit", "packet"], pie),
 ];
 
-/// What `section` says.
+/// Reads `section`.
 pub(super) fn aqm(section: &Section) -> Result<Aqm, Fault> {
     let words = KINDS.map(|kind| (kind.0, kind));
     let kind = section.word("kind", &words)?;
@@ -57,11 +57,11 @@ fn thresholds(section: &Section, default: Thresholds) -> Result<Thresholds, Faul
     let thresholds = match (min, max) {
         (None, None) => return Ok(default),
         (Some(_), None) => {
-            let example = "max_threshold = \"15p\" beside min_threshold";
+            let example = "max_threshold = \"15p\" with min_threshold";
             return section.required("max_threshold", None, example);
         }
         (None, Some(_)) => {
-            let example = "min_threshold = \"5p\" beside max_threshold";
+            let example = "min_threshold = \"5p\" with max_threshold";
             return section.required("min_threshold", None, example);
         }
         (Some(QueueLimit::Packets(min)), Some(QueueLimit::Packets(max))) => {

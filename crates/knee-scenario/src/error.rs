@@ -39,12 +39,12 @@ impl ScenarioError {
         Self { what, remedy, place, key: None, source_code: Some(source_code), labels }
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub fn remedy(&self) -> &str {
         &self.remedy
     }
 
-    /// Where it is: file (or `--set`) and line, counted from 1.
+    /// Its place: file (or `--set`) and line, counted from 1.
     pub fn place(&self) -> Option<(&str, usize)> {
         self.place.as_deref().map(|(name, line)| (name.as_str(), *line))
     }
@@ -73,7 +73,7 @@ pub(super) fn dotted(path: &[String]) -> String {
     path.iter().map(|step| clip(step)).collect::<Vec<_>>().join(".")
 }
 
-/// What to underline.
+/// The part to underline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum On {
     Key,

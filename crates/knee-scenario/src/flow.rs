@@ -82,7 +82,8 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
             show_size(packet.into()),
             show_size(header.into())
         );
-        let remedy = "`packet` is the whole packet, `header` what of it is not data";
+        let remedy =
+            "`packet` is the size of the whole packet, `header` that of its part without data";
         return Err(section.conflict(key, other, "the other size", &what, remedy));
     };
     let windows = 1..=WINDOW_MAX_PKTS;
@@ -146,7 +147,7 @@ pub struct FlowGroup {
     pub flows: Range<usize>,
 }
 
-/// What all `[[flow]]` tables define.
+/// Contents of all `[[flow]]` tables.
 pub(super) struct Flows {
     /// Flows that are the same in each repetition.
     pub(super) flows: Vec<FlowSpec>,
@@ -273,7 +274,7 @@ fn same_name(table: &Section, name: &str) -> Fault {
     table.fault("name", &what, remedy)
 }
 
-/// What a source draws, and the key that says so.
+/// Drawings of a source, and the key that defines them.
 type Draws = (&'static str, Pattern);
 
 /// Flows of a table.
@@ -286,7 +287,7 @@ struct Meant {
     spacing_ns: Ns,
 }
 
-/// What a table stands for, and if it is a source, what that draws, with the key that says so.
+/// Flow or source of a table; for a source also its drawings, with the key that defines them.
 fn flow(
     table: &Section,
     index: usize,
@@ -399,7 +400,7 @@ fn check_keys(table: &Section, kind: &str, own_keys: &[&str]) -> Result<(), Faul
         |what: &str, remedy: &str| Err(Fault { on: On::Key, ..table.fault(key, what, remedy) });
     if kind == "tcp" && TCP_KEYS.contains(&key) {
         return wrong_place(
-            ": options of the TCP stack stand in a table of their own",
+            ": options of the TCP stack belong in a table of their own",
             &format!("write `tcp = {{ {key} = ... }}` in this flow, or `{key}` in [tcp]"),
         );
     }
@@ -532,7 +533,7 @@ fn no_param(section: &Section, algorithm: Algorithm, key: &str) -> Fault {
     Fault { on: On::Key, ..section.fault(key, &what, remedy) }
 }
 
-/// What a parameter is, for an error's remedy.
+/// Description of a parameter, for an error's remedy.
 fn help(param: &Param) -> String {
     format!("{}: {} (default {})", param.name, param.help, param.show(param.default))
 }

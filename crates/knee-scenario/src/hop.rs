@@ -30,7 +30,7 @@ pub(super) fn hops(path: &Section, files: &Files) -> Result<Vec<HopSpec>, Fault>
     }
     let tables = path.sections("hop")?;
     if let Some((key, of_hop)) = OF_ONE.into_iter().find(|(key, _)| path.has(key)) {
-        let what = ": `[[path.hop]]` is there too, and both say what the bottleneck is";
+        let what = ": `[[path.hop]]` is there too, and both define the bottleneck";
         return Err(path.fault(key, what, format!("write `{of_hop}` in the hops instead")));
     }
     if tables.len() < 2 {
@@ -78,7 +78,7 @@ pub(super) fn aqm(table: &Section) -> Result<Option<Aqm>, Fault> {
     table.section("aqm")?.map(|section| aqm::aqm(&section)).transpose()
 }
 
-/// Which way the flow of `table` takes.
+/// Hops of the flow of `table`.
 pub(super) fn route(table: &Section, path: &PathSpec) -> Result<Route, Fault> {
     let directions = [("forward", false), ("reverse", true)];
     let reverse = table.word("direction", &directions)?.unwrap_or(false);

@@ -60,7 +60,7 @@ pub struct Scenario {
     repeat: u32,
     text: String,
     groups: Vec<FlowGroup>,
-    /// Of the first repetition, without the flows that are drawn.
+    /// Specification of the first repetition, without the flows that are drawn.
     run: RunSpec,
     sources: Vec<Source>,
 }
@@ -87,7 +87,7 @@ impl Scenario {
         Self::parse_in(None, name, text, sets)
     }
 
-    /// As [`Scenario::parse`], of a text that stands for a file in `folder`. An algorithm in a C
+    /// Like [`Scenario::parse`], for the text of a file in `folder`. An algorithm in a C
     /// file that it names becomes part of this process.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What it is, for people.
+    /// Title, for people.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
@@ -199,7 +199,7 @@ pub fn not_toml(name: &str, text: &str, error: &TomlError) -> ScenarioError {
     let remedy = match error.message() {
         duplicate if duplicate.contains("duplicate key") => "keep one of the two",
         number if number.contains("overflow") => "write a smaller number",
-        _ => "a line is `key = value`, `[table]` or `[[flow]]`; text stands in double quotes",
+        _ => "a line is `key = value`, `[table]` or `[[flow]]`; write text in double quotes",
     };
     let span = error.span().unwrap_or(0..0);
     ScenarioError::at(what, remedy.to_owned(), name, text, span)
@@ -324,12 +324,12 @@ fn path(section: &Section, files: &Files) -> Result<PathSpec, Fault> {
         (None, (Some(_), None)) => section.required(
             "delay_reverse",
             None,
-            "delay_reverse = \"20ms\" beside delay_forward",
+            "delay_reverse = \"20ms\" with delay_forward",
         )?,
         (None, (None, Some(_))) => section.required(
             "delay_forward",
             None,
-            "delay_forward = \"20ms\" beside delay_reverse",
+            "delay_forward = \"20ms\" with delay_reverse",
         )?,
         (None, (None, None)) => section.required(
             "rtt",

@@ -1,4 +1,4 @@
-//! What of `[path]` is more than a constant rate, a constant delay and independent losses.
+//! Keys of `[path]` other than a constant rate, a constant delay and independent losses.
 
 use super::error::Fault;
 use super::files::Files;
@@ -52,7 +52,7 @@ pub(super) fn delay_steps(
         return Ok([forward, reverse]);
     }
     if !section.has("rtt") {
-        let remedy = "write `delay_forward_steps` and `delay_reverse_steps` beside the delays";
+        let remedy = "write `delay_forward_steps` and `delay_reverse_steps` with the delays";
         return Err(section.fault("rtt_steps", ": there is no rtt to begin with", remedy));
     }
     if let Some(other) = one_way.into_iter().find(|key| section.has(key)) {
@@ -96,8 +96,8 @@ pub(super) fn bursts(
             key,
             independent,
             "the other losses",
-            &format!(": `{independent}` is there too, and both say what is lost"),
-            format!("keep one of them; `loss_good` in `{key}` is independent loss beside bursts"),
+            &format!(": `{independent}` is there too, and both define the losses"),
+            format!("keep one of them; `loss_good` in `{key}` is independent loss outside bursts"),
         ));
     }
     const MEANS: [&str; 2] = ["loss", "burst"];
@@ -118,10 +118,10 @@ pub(super) fn bursts(
             "a number between 0 and 1, such as 0.01 for 1%",
             f64::MIN_POSITIVE..1.0,
         )?;
-        let loss = table.required("loss", loss, "loss = 0.01 beside burst")?;
+        let loss = table.required("loss", loss, "loss = 0.01 with burst")?;
         let expected = "a number of packets from 1 on, such as 4";
         let burst = table.number_in("burst", expected, 1.0..1e9)?;
-        let burst = table.required("burst", burst, "burst = 4 beside loss")?;
+        let burst = table.required("burst", burst, "burst = 4 with loss")?;
         return BurstLoss::of_means(loss, burst).map(Some).ok_or_else(|| {
             // good_to_bad = loss / (burst * (1 - loss)) is at most 1.
             let least = loss / (1.0 - loss);

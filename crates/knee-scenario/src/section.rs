@@ -6,7 +6,7 @@ use knee_model::{NS_PER_S, Ns, QueueLimit};
 use std::ops::{RangeBounds, RangeInclusive};
 use toml_edit::{Item, TableLike};
 
-/// What a value of TOML is, for an error: "a list", "text", and so on.
+/// Name of the type of a TOML value, for an error: "a list", "text", and so on.
 pub fn type_name(item: &Item) -> &'static str {
     match item.type_name() {
         "array of tables" => "a list of tables",
@@ -31,7 +31,7 @@ pub(super) const SOME_RATE: RangeInclusive<u64> = 1..=1_000_000_000_000;
 /// Bytes of a packet.
 pub(super) const PACKET_BYTES: RangeInclusive<u32> = 1..=65_535;
 
-/// Where a delivery trace comes from.
+/// Source of a delivery trace.
 pub(super) enum TraceSource<'a> {
     /// A file.
     File(&'a str),

@@ -14,11 +14,11 @@ pub struct Set {
     value: Value,
     /// Byte of `argument` at which the value starts.
     value_at: usize,
-    /// Where it was written, if not as an argument.
+    /// Its place, if it is not an argument.
     place: Option<Arc<Place>>,
 }
 
-/// Where a value was written that a program puts over a scenario: errors show this place.
+/// Place of a value that a program puts over a scenario: errors show it.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Name of the file.
@@ -75,7 +75,7 @@ impl Set {
         Self { place: Some(place), ..self }
     }
 
-    /// As it would be typed after `--set`.
+    /// The argument of `--set` for it.
     pub fn argument(&self) -> &str {
         &self.argument
     }

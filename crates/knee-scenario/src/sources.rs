@@ -1,11 +1,11 @@
-//! Where values were written, the file or an argument of `--set`: there errors are shown.
+//! Places of values, the file or an argument of `--set`: errors show them.
 
 use super::error::{Fault, On, ScenarioError, dotted, elements};
 use super::set::Set;
 use std::ops::Range;
 use toml_edit::{Document, TableLike};
 
-/// Where values were written.
+/// Places of values.
 pub(super) struct Sources<'a> {
     pub(super) name: &'a str,
     pub(super) file: &'a Document<&'a str>,

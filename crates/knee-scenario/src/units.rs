@@ -3,7 +3,7 @@
 use knee_model::QueueLimit;
 pub use knee_units::*;
 
-/// What follows a limit in bytes beyond which one packet more fits.
+/// Suffix of a limit in bytes beyond which one packet more fits.
 const AND_ONE: &str = "+1p";
 
 /// Limit of a queue, in packets (`"84p"`) or bytes (`"100kB"`; `"100kB+1p"` as in dummynet).

@@ -1,4 +1,4 @@
-//! What a TCP flow sends: everything, transfers, or a pattern of them.
+//! Data of a TCP flow: endless, transfers, or a pattern of them.
 
 use super::error::{Fault, On};
 use super::section::{SOME_TIME, Section};
@@ -21,7 +21,7 @@ const NOT_OF_SOURCES: &[(&str, &str)] = &[
     ("start_jitter", "the starts are drawn; `start` and `stop` say between which times"),
 ];
 
-/// What a flow sends.
+/// Data of a flow.
 pub(super) enum Sends {
     /// One connection, which writes this.
     Writes(Workload),
@@ -29,12 +29,12 @@ pub(super) enum Sends {
     Draws(&'static str, Pattern),
 }
 
-/// What the flow of `table` sends; `rate_bps` is the least rate of the links that it passes.
+/// Data that the flow of `table` sends; `rate_bps` is the least rate of the links that it passes.
 pub(super) fn sends(table: &Section, rate_bps: u64) -> Result<Sends, Fault> {
     let ways = ["arrivals", "web", "video"].into_iter().filter(|key| table.has(key));
     let ways: Vec<&str> = ways.collect();
     if let [first, second, ..] = ways[..] {
-        let what = format!(": `{first}` is there too, and both say what the flow sends");
+        let what = format!(": `{first}` is there too, and both define the data of the flow");
         return Err(table.conflict(second, first, "the other", &what, "keep one of them"));
     }
     if let Some(section) = table.section("arrivals")? {
@@ -73,7 +73,7 @@ fn without(table: &Section, key: &str, others: &[(&str, &str)]) -> Result<(), Fa
     match others.iter().find(|(other, _)| table.has(other)) {
         None => Ok(()),
         Some((other, why)) => {
-            let what = format!(" has no meaning beside `{key}`");
+            let what = format!(" has no meaning with `{key}`");
             let fault = table.conflict(other, key, "the other", &what, format!("remove it: {why}"));
             Err(Fault { on: On::Key, ..fault })
         }

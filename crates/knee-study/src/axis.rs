@@ -1,4 +1,4 @@
-//! What a study varies: lists, ranges, random draws, Latin hypercubes.
+//! Axes of a study: lists, ranges, random draws, Latin hypercubes.
 
 use knee_model::Random;
 use knee_scenario::Set;
@@ -8,9 +8,9 @@ use toml_edit::Value;
 /// One or several keys that vary together, independently of all others.
 #[derive(Clone, Debug)]
 pub struct Dimension {
-    /// What varies, at least one: several in a Latin hypercube.
+    /// Varied keys, at least one; several in a Latin hypercube.
     pub columns: Vec<AxisColumn>,
-    /// What is put over the scenario at each point.
+    /// Changes to the scenario at each point.
     pub(crate) sets: Vec<Vec<Set>>,
 }
 
@@ -134,7 +134,7 @@ impl Kind {
     }
 }
 
-/// How a range is written in values.
+/// Notation of a range's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     Integer,

@@ -20,7 +20,7 @@ use std::{
     sync::Arc,
 };
 
-/// What the folder says of itself: what made the data, and its shards.
+/// Description in the folder: provenance of the data, and its shards.
 const IDENTITY: &str = "study.json";
 const STUDY: &str = "study.toml";
 const SCENARIO: &str = "scenario.toml";
@@ -43,7 +43,7 @@ impl Slice {
         (1..=of).contains(&index).then_some(Self { index, of })
     }
 
-    /// Whether shard `number` belongs to it. Neighbours are in different parts, which makes parts
+    /// True if shard `number` belongs to it. Neighbours are in different parts, which makes parts
     /// equal in work.
     pub fn has(&self, number: usize) -> bool {
         number % self.of == self.index - 1
@@ -56,7 +56,7 @@ impl Display for Slice {
     }
 }
 
-/// How much of a data set there is.
+/// Finished part of a data set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Title of the study.
@@ -71,7 +71,7 @@ pub struct Status {
     pub runs_all: u64,
     /// Bytes of the finished files.
     pub bytes: u64,
-    /// Whether it was completed.
+    /// True if it was completed.
     pub complete: bool,
 }
 
@@ -253,11 +253,11 @@ impl DataSet {
             if there[key] != now[key] {
                 let (was, is) = (text(&there[key]), text(&now[key]));
                 let what = format!("{folder} was made by another {what}: {was}, this is {is}");
-                return StudyError::new(what, format!("go on with that one, or {elsewhere}"));
+                return StudyError::new(what, format!("resume with that one, or {elsewhere}"));
             }
         }
         let what = format!("{folder} was made with other sources of the algorithms");
-        StudyError::new(what, format!("go on with those, or {elsewhere}"))
+        StudyError::new(what, format!("resume with those, or {elsewhere}"))
     }
 
     fn identity(&self) -> Result<Value, StudyError> {
@@ -279,7 +279,7 @@ impl DataSet {
         plan.shards().iter().filter(missing).map(|s| s.number).collect()
     }
 
-    /// Whether a shard is finished.
+    /// True if a shard is finished.
     pub fn has(&self, plan: &Plan, shard: &Shard) -> bool {
         self.folder.join(plan.file_of(shard, TABLES[0])).is_file()
     }
@@ -338,7 +338,7 @@ impl DataSet {
         Ok(axes.iter().map(|axis| (text(&axis["key"]), text(&axis["column"]))).collect())
     }
 
-    /// How much of it there is.
+    /// Finished part of it.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -469,7 +469,7 @@ fn unescaped(name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What is in a folder, by name; nothing if it is not there.
+/// Entries of a folder, by name; nothing if it is not there.
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

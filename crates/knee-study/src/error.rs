@@ -16,9 +16,9 @@ pub enum StudyError {
     /// Anything else, with what to do.
     #[error("{what}")]
     Other {
-        /// What is wrong.
+        /// The fault.
         what: String,
-        /// How to put it right.
+        /// The remedy.
         #[help]
         remedy: String,
     },

@@ -9,7 +9,7 @@
 //!
 //! let text = r#"
 //!     scenario = "base.toml"
-//!     seeds = 2
+//!     repeat = 2
 //!     [axes]
 //!     "path.loss_forward" = [0, 0.01]
 //!     "flow.0.cc" = ["chd", "newreno"]

@@ -99,7 +99,7 @@ impl Shard {
 pub struct Written {
     /// Number of runs.
     pub runs: u64,
-    /// Of these, failed: their rows say why.
+    /// Number of failed runs among these; their rows give the reason.
     pub failed: u64,
     /// Bytes of all files.
     pub bytes: u64,
@@ -153,7 +153,7 @@ impl Plan {
         self.shards.iter().map(|s| s.estimate_s).sum()
     }
 
-    /// What the data depends on: to be compared before more is added to it.
+    /// Everything that the data depends on, compared before more is added.
     pub(crate) fn identity(&self) -> serde_json::Value {
         let study = &self.study;
         let axes: Vec<_> = study
@@ -176,7 +176,7 @@ impl Plan {
             "study_sha256": study.sha256(),
             "title": study.title(),
             "runs": study.runs(),
-            "seeds": study.seeds(),
+            "seeds": study.repeat(),
             "axes": axes,
             "tables": study.tables(),
             "shards": shards,
@@ -197,7 +197,7 @@ impl Plan {
         if combinations > PARTITIONS_MAX as u64 * 100 {
             return Err(too_many(&combinations));
         }
-        let each: u64 = self.lens(&self.free).product::<u64>() * self.study.seeds();
+        let each: u64 = self.lens(&self.free).product::<u64>() * self.study.repeat();
         let mut digits = vec![0; self.study.dimensions.len()];
         for mut number in 0..combinations {
             let mut point = vec![0; self.changing.len()];
@@ -228,7 +228,7 @@ impl Plan {
 
     /// Number of the run at `place` of a partition, and its point.
     fn run_at(&self, partition: &Partition, place: u64) -> (u64, Vec<usize>, u64) {
-        let seeds = self.study.seeds();
+        let seeds = self.study.repeat();
         let (mut point, seed) = (place / seeds, place % seeds);
         let mut digits = vec![0; self.study.dimensions.len()];
         for at in self.free.iter().rev() {
@@ -443,7 +443,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What the file of a table says of itself.
+    /// Description in the file of a table.
     fn provenance(&self, shard: &Shard, table: &str) -> Vec<KeyValue> {
         let algorithms = serde_json::to_string(&self.algorithms).unwrap_or_default();
         let facts = [
@@ -581,7 +581,7 @@ impl ReadyFile {
     }
 }
 
-/// What the system said, if it did.
+/// Message of the system, if there is one.
 fn of_parquet(path: &Path, error: ParquetError) -> StudyError {
     let error = match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

@@ -18,7 +18,7 @@ const NAMED_MAX: usize = 20;
 /// Most panels.
 const PANELS_MAX: usize = 60;
 
-/// What a report shows.
+/// Contents of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Axis along x: a key as in `--set`, or the name of a column.
@@ -31,7 +31,7 @@ pub struct Wanted {
     pub flow: Option<String>,
     /// Charts: axis whose values are series; none: the first one that is left.
     pub series: Option<String>,
-    /// Axes over which the median is taken, as over the seeds.
+    /// Axes over which the median is taken, as over the repetitions.
     pub over: Vec<String>,
     /// Axes of which only one value is shown, and that value.
     pub only: Vec<(String, String)>,
@@ -52,7 +52,7 @@ impl Key {
         }
     }
 
-    /// What `text` may mean in `column`: text, a number in the column's unit, or one with a unit of its own.
+    /// Meanings of `text` in `column`: text, a number in the column's unit, or one with a unit of its own.
     fn meant(column: &str, text: &str) -> Vec<Self> {
         let written = AxisColumn::new("", &[text.into()]);
         let in_unit = written.number(0).filter(|_| column.ends_with(&written.name));
@@ -279,7 +279,7 @@ fn measure<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, Stud
     match batch.column_by_name(name).filter(|_| numbers.contains(&name)) {
         Some(column) => Ok(&**column),
         None => {
-            let what = format!("the data have no measure `{name}`");
+            let what = format!("the data have no metric `{name}`");
             Err(StudyError::new(what, knee_scenario::known(name, "there are", &numbers)))
         }
     }
@@ -375,7 +375,7 @@ fn heat_maps(
         HeatMap {
             id: format!("map-{}", number + 1),
             title: title(&wanted.value, &panel),
-            caption: "Median over the seeds; all maps have the same scale.".to_owned(),
+            caption: "Median over the repetitions; all maps have the same scale.".to_owned(),
             row_head: y.name.clone(),
             column_head: x.name.clone(),
             rows: shown(y),
@@ -412,7 +412,7 @@ fn charts(points: &Points, wanted: &Wanted) -> Result<Vec<Chart>, StudyError> {
         let id = format!("chart-{}", number_of + 1);
         let mut chart = Chart::new(id, title(&wanted.value, &panel), &x.name, &wanted.value);
         chart.caption =
-            "Median over the seeds, bars from the 20th to the 80th percentile.".to_owned();
+            "Median over the repetitions, bars from the 20th to the 80th percentile.".to_owned();
         if wide && ranges.len() == order.len() {
             chart.x = Axis::log(&x.name);
         }

@@ -19,6 +19,8 @@ use toml_edit::{Datetime, Document, DocumentMut, Item, TableLike, Value};
 
 /// Most runs of a study.
 pub const RUNS_MAX: u64 = 100_000_000;
+/// Most repetitions of a point.
+const REPEAT_MAX: i64 = 1_000_000;
 /// Most points of an axis.
 const POINTS_MAX: i64 = 1_000_000;
 /// Points of an axis that are tried when the study is read.
@@ -37,6 +39,7 @@ pub struct Study {
     license: Option<String>,
     scenario: Base,
     seeds: Seeds,
+    notes: Vec<String>,
     pub(crate) dimensions: Vec<Dimension>,
     pub(crate) keep: Kept,
     pub(crate) runs_per_shard: Option<u64>,
@@ -72,7 +75,7 @@ impl Seeds {
 pub struct Run {
     /// Its number, from 0.
     pub number: u64,
-    /// What is run.
+    /// Specification of the run.
     pub spec: RunSpec,
 }
 
@@ -145,6 +148,7 @@ impl Study {
             "date",
             "license",
             "scenario",
+            "repeat",
             "seeds",
             "axes",
             "latin_hypercube",
@@ -156,6 +160,7 @@ impl Study {
         // It must make sense by itself, so that it can be tried with `knee run`.
         Scenario::parse_beside(&scenario.folder, &scenario.name, &scenario.text, &[])?;
         let dimensions = dimensions(&root)?;
+        let (seeds, notes) = seeds(&root)?;
         let mut study = Self {
             name: name.to_owned(),
             title: owned("title")?,
@@ -163,7 +168,8 @@ impl Study {
             date: date(&root)?.map(str::to_owned),
             license: license(&root)?.map(str::to_owned),
             scenario,
-            seeds: seeds(&root)?,
+            seeds,
+            notes,
             keep: keep(&root)?,
             dimensions,
             runs_per_shard: root.integer("runs_per_shard", 1, 1_000_000)?.map(i64::unsigned_abs),
@@ -256,7 +262,7 @@ impl Study {
         &self.name
     }
 
-    /// What it is, for people.
+    /// Title, for people.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
@@ -266,7 +272,7 @@ impl Study {
         self.description.as_deref()
     }
 
-    /// When it was published, as `YYYY-MM-DD`.
+    /// Date of publication, as `YYYY-MM-DD`.
     pub fn date(&self) -> Option<&str> {
         self.date.as_deref()
     }
@@ -296,13 +302,18 @@ impl Study {
         self.runs
     }
 
-    /// Number of seeds at each point.
-    pub fn seeds(&self) -> u64 {
+    /// Number of repetitions of each point; each has its own seed.
+    pub fn repeat(&self) -> u64 {
         self.seeds.len()
     }
 
-    /// What varies, in the order of the file: runs are numbered with the last one fastest, and the
-    /// seeds faster than all.
+    /// Notices to the author of the file: spellings that the next version does not read.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Varied dimensions, in the order of the file: the last one varies fastest in the numbers of
+    /// runs, and the seed faster still.
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
     }
@@ -345,7 +356,7 @@ impl Study {
         }
     }
 
-    /// What has its place at point `number`: one index for each dimension.
+    /// Indices of point `number`, one for each dimension.
     pub(crate) fn digits(&self, mut number: u64) -> Vec<usize> {
         let mut digits = vec![0; self.dimensions.len()];
         for (digit, dimension) in digits.iter_mut().zip(&self.dimensions).rev() {
@@ -373,7 +384,7 @@ impl Study {
         [self.scenario.name.clone()].into_iter().chain(sets).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether the values of `dimension` can make another algorithm run.
+    /// True if the values of `dimension` can make another algorithm run.
     pub(crate) fn changes_algorithms(dimension: &Dimension) -> bool {
         let of_flow = |set: &Set| {
             let path = set.path();
@@ -414,17 +425,28 @@ impl Study {
     }
 }
 
-fn seeds(root: &Table<'_>) -> Read<Seeds> {
-    let expected = "a number of seeds, or a list of seeds";
-    let remedy = "write seeds = 4, or a list such as [1, 7, 9]";
+/// The seeds of each point, from `repeat` or `seeds`, and notices about old spellings.
+fn seeds(root: &Table<'_>) -> Read<(Seeds, Vec<String>)> {
+    let expected = "a list of seeds, such as [1, 7, 9]";
+    let remedy = "write a list such as [1, 7, 9], or repeat = 4 for consecutive seeds";
+    let repeat = root.integer("repeat", 1, REPEAT_MAX)?;
     let Some(item) = root
         .value("seeds", expected, |item| (item.is_integer() || item.is_array()).then_some(item))?
     else {
-        return Ok(Seeds::Count(1));
+        return Ok((Seeds::Count(repeat.unwrap_or(1).unsigned_abs()), Vec::new()));
     };
+    if repeat.is_some() {
+        return Err(root.fault("seeds", "both repeat and seeds are given", "remove one of them"));
+    }
     let Some(list) = item.as_array() else {
-        let n = root.integer("seeds", 1, 1_000_000)?;
-        return Ok(Seeds::Count(n.unwrap_or(1).unsigned_abs()));
+        let n = root.integer("seeds", 1, REPEAT_MAX)?.unwrap_or(1);
+        let line = 1 + root.reader.text[..root.key_span("seeds").start].matches('\n').count();
+        let name = root.reader.name;
+        let note = format!(
+            "{name}:{line}: write repeat = {n} instead of seeds = {n}: the next version of Knee \
+             does not read a number of seeds"
+        );
+        return Ok((Seeds::Count(n.unsigned_abs()), vec![note]));
     };
     let seed = |v: &Value| v.as_integer().and_then(|n| u64::try_from(n).ok());
     let Some(all) = list.iter().map(seed).collect::<Option<Vec<u64>>>() else {
@@ -439,7 +461,7 @@ fn seeds(root: &Table<'_>) -> Read<Seeds> {
         let what = format!("seeds: {} is there twice", twice[0]);
         return Err(root.fault("seeds", what, "write each one once"));
     }
-    Ok(Seeds::These(all))
+    Ok((Seeds::These(all), Vec::new()))
 }
 
 fn keep(root: &Table<'_>) -> Read<Kept> {
@@ -583,7 +605,7 @@ fn add_axes(axes: &Table<'_>, prefix: &str, all: &mut Vec<Dimension>) -> Read<()
                     let span = list.get(i).and_then(Value::span);
                     let span = span.unwrap_or_else(|| axes.value_span(key));
                     let what = format!("{path}: {} is there twice", clip(label));
-                    let remedy = "write each value once; more seeds repeat runs".to_owned();
+                    let remedy = "write each value once; repeat = 4 repeats each run".to_owned();
                     return Err(axes.reader.error(span, what, remedy));
                 }
                 all.push(dimension);
@@ -600,12 +622,12 @@ fn add_axes(axes: &Table<'_>, prefix: &str, all: &mut Vec<Dimension>) -> Read<()
 const LISTS: &str = "write a list such as [0, 0.01], a range { from = 0, to = 0.1, steps = 11 }, or \
                      draws { from = 0, to = 0.1, draws = 20 }";
 
-/// Refuses keys that seeds are for.
+/// Refuses the keys `seed` and `repeat`, which the study has at its top.
 fn key_is_free(axes: &Table<'_>, key: &str, path: &str) -> Read<()> {
     match path {
         "seed" | "repeat" => {
             let what = format!("{path} cannot be an axis");
-            Err(axes.fault(key, what, "write seeds = 4, or a list of seeds, at the top"))
+            Err(axes.fault(key, what, "write repeat = 4, or seeds = [1, 7, 9], at the top"))
         }
         _ => Ok(()),
     }

@@ -23,14 +23,14 @@ pub const TABLES: [&str; 4] = ["runs", "flows", "flow_series", "queue_series"];
 /// Rows of a record batch.
 const ROWS: usize = 8192;
 
-/// What is kept of each run.
+/// Tables and metrics that are kept of each run.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// Names of tables, in the order of [`TABLES`].
     pub(crate) tables: Vec<String>,
     /// Columns of the first two tables; none: all.
     pub(crate) metrics: Option<Vec<String>>,
-    /// What measures are taken over, seconds; none: the whole run.
+    /// Window of the metrics, seconds; none: the whole run.
     pub(crate) window_s: Option<(f64, f64)>,
 }
 
@@ -44,7 +44,7 @@ impl Default for Kept {
     }
 }
 
-/// How a column's value is found in a row.
+/// Source of a column's value in a row.
 enum Get<R> {
     Whole(fn(&R) -> Option<u64>),
     Number(fn(&R) -> Option<f64>),
@@ -383,7 +383,7 @@ impl Growing {
     }
 }
 
-/// Which run rows are of.
+/// The run of some rows.
 pub(crate) struct RunKey<'a> {
     pub(crate) number: u64,
     pub(crate) id: &'a str,
@@ -403,7 +403,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Of the table with this index in [`TABLES`].
+    /// Schema of the table with this index in [`TABLES`].
     pub(crate) fn new(study: &Study, table: usize) -> Self {
         let kept = study.keep.clone();
         let axes: Vec<(usize, AxisColumn)> = study

@@ -15,7 +15,7 @@ const SCENARIO: &str = "duration = \"1s\"\n[path]\nrate = \"5mbit\"\nrtt = \"20m
                         [[flow]]\ncc = \"chd\"\nstart_jitter = \"10ms\"\n";
 
 const STUDY: &str = r#"scenario = "base.toml"
-seeds = 3
+repeat = 3
 runs_per_shard = 7
 
 [axes]
@@ -208,6 +208,21 @@ fn the_same_run_has_the_same_id_however_it_is_written() {
     assert_ne!(one, id(&format!("{head}path.rtt=[\"40ms\"]\nflow.0.cc=[\"hd\"]\n"), 0));
 }
 
+/// A number of `seeds`, the old spelling of `repeat`, still works; the file's author is told where it is.
+#[test]
+fn a_number_of_seeds_is_the_old_spelling_of_repeat() {
+    let dir = place();
+    let read = |line: &str| {
+        let text = format!("scenario = \"base.toml\"\n{line}\n");
+        Study::parse(dir.path(), "study.toml", &text).unwrap()
+    };
+    let (new, old) = (read("repeat = 3"), read("seeds = 3"));
+    assert_eq!((new.repeat(), old.repeat()), (3, 3));
+    assert!(new.notes().is_empty() && read("seeds = [1, 7]").notes().is_empty());
+    let note = "study.toml:2: write repeat = 3 instead of seeds = 3";
+    assert!(old.notes()[0].starts_with(note), "{:?}", old.notes());
+}
+
 /// Mistakes, each with a word of the message and one of the remedy, and the line that is shown.
 #[test]
 fn mistakes_are_told_where_they_are() {
@@ -216,8 +231,10 @@ fn mistakes_are_told_where_they_are() {
     let cases = [
         ("[axes]\npath.rtt = []\n", "makes no runs", "write a list", 3),
         ("[axes]\npath.rtt = {}\n", "makes no runs", "write a list", 3),
-        ("seeds = []\n", "makes no runs", "seeds = 4", 2),
+        ("seeds = []\n", "makes no runs", "repeat = 4", 2),
+        ("repeat = 0\n", "out of range", "from 1", 2),
         ("seeds = 0\n", "out of range", "from 1", 2),
+        ("repeat = 2\nseeds = 2\n", "both repeat and seeds", "remove one", 3),
         ("seeds = [1, 2, 1]\n", "1 is there twice", "once", 2),
         ("[axes]\npath.rtt = [\"10ms\", \"10ms\"]\n", "10ms is there twice", "once", 3),
         ("[axes]\npath.rtt = [\"10ms\", \"0.01s\"]\n", "0.01s is there twice", "once", 3),
@@ -241,7 +258,7 @@ fn mistakes_are_told_where_they_are() {
         ("[axes]\npath.rtx = [\"10ms\"]\n", "path.rtx: no such key", "did you mean `rtt`", 3),
         ("[axes]\nflow.3.cc = [\"chd\"]\n", "there is no flow.3", "flow.0", 3),
         ("[axes]\nflow.0.cc = [\"chd\", \"chdd\"]\n", "chdd", "chd", 3),
-        ("[axes]\nseed = [1, 2]\n", "seed cannot be an axis", "seeds = 4", 3),
+        ("[axes]\nseed = [1, 2]\n", "seed cannot be an axis", "repeat = 4", 3),
         ("axs = 1\n", "axs: no such key", "did you mean `axes`", 2),
         (
             "[axes]\npath.rtt = { from = \"1ms\", to = 5, steps = 3 }\n",

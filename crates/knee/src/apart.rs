@@ -26,7 +26,7 @@ pub(crate) struct Args {
     on: OneHost,
 }
 
-/// What it says of the run.
+/// Message about the run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Said {
     Told(Progress),
@@ -40,7 +40,7 @@ pub(crate) struct Apart {
     _input: ChildStdin,
 }
 
-/// What comes from it.
+/// Messages from the process.
 pub(crate) struct Heard(BufReader<ChildStdout>);
 
 impl Apart {

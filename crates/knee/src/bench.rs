@@ -172,7 +172,7 @@ impl TypedValueParser for Known {
     }
 }
 
-/// What was measured.
+/// Measurements.
 #[derive(Serialize)]
 struct Speed {
     /// Wall-clock time of the simulation alone.

@@ -25,7 +25,7 @@ Examples:
 
 docs/reference/duel-json.md defines every metric.";
 
-/// How a contest is run.
+/// Options of a contest.
 #[derive(clap::Args)]
 pub(crate) struct Given {
     /// Length of a run; the second flow starts after a twelfth; the first third is not measured
@@ -118,7 +118,7 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is kept of the runs of a contest.
+/// Results of a contest that are kept.
 pub(crate) struct Fought {
     pub(crate) outcome: Outcome,
     /// The first repetitions of all settings, if they were to be charted.

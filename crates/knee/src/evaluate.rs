@@ -16,15 +16,15 @@ const EXAMPLES: &str = "\
 Examples:
   knee evaluate chd --quick
   knee evaluate chd:qth=40ms --against newreno --only bufferbloat
-  knee evaluate copa --seeds 5 --keep kept --out results
+  knee evaluate copa --repeat 5 --keep kept --out results
   knee evaluate newreno cubic chd --only two-way,real-time --host vm --quick
 
 docs/reference/criteria.md lists the requirements of each criterion.";
 
-/// Repetitions unless told.
-const SEEDS: u32 = 20;
-/// Those of the quick form.
-const QUICK_SEEDS: u32 = 2;
+/// Default number of repetitions.
+const REPETITIONS: u32 = 20;
+/// Default number of repetitions of the quick form.
+const QUICK_REPETITIONS: u32 = 2;
 
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -41,8 +41,11 @@ pub(crate) struct Args {
     /// Only these criteria, separated by commas
     #[arg(long, value_name = "CRITERION", value_delimiter = ',')]
     only: Vec<String>,
-    /// Repetitions of each run; default: 20, with --quick 2
+    /// Number of repetitions of each run; default: 20, with --quick 2
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
+    repeat: Option<u32>,
+    /// The old spelling of --repeat
+    #[arg(long, hide = true, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true, conflicts_with = "repeat")]
     seeds: Option<u32>,
     /// The quick form: fewer points and repetitions
     #[arg(long)]
@@ -52,7 +55,7 @@ pub(crate) struct Args {
     sets: Vec<String>,
     #[command(flatten)]
     on: OneHost,
-    /// Keep what was measured in this folder, and reuse what this same build of Knee kept there: an
+    /// Keep measurements in this folder, and reuse those that this build of Knee kept there: an
     /// interrupted evaluation continues
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -62,6 +65,12 @@ pub(crate) struct Args {
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+}
+
+impl Args {
+    fn given_repeat(&self) -> Option<u32> {
+        self.repeat.or(self.seeds)
+    }
 }
 
 /// Verdicts of several algorithms as JSON.
@@ -80,6 +89,10 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
     let subjects = if args.all { Entrant::all() } else { args.names.clone() };
     let host = args.on.host;
     let options = args.on.jobs.options(&[host])?;
+    if args.seeds.is_some() {
+        output::tell("--seeds: write --repeat; the next version of Knee does not take --seeds");
+    }
+    let default = if args.quick { QUICK_REPETITIONS } else { REPETITIONS };
     let bar = std::sync::OnceLock::new();
     let progress = |done, total| {
         bar.get_or_init(|| output::Progress::new(total, host.doing())).done(done);
@@ -87,7 +100,7 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
     let how = HowToRun {
         host: &*host,
         options: &options,
-        seeds: args.seeds.unwrap_or(if args.quick { QUICK_SEEDS } else { SEEDS }),
+        repeat: args.given_repeat().unwrap_or(default),
         quick: args.quick,
         sets: &args.sets,
         journal: journal.as_ref(),
@@ -138,17 +151,17 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// What a record tells of a host whose results depend on what it is made of.
+/// Versions and repetitions for the record of a host whose results depend on them.
 fn made_with(args: &Args, how: &HowToRun<'_>) -> Vec<(&'static str, String)> {
     let mut facts = args.on.host.made_with(how.options);
     if !facts.is_empty() {
         facts.push(("Knee's commit", COMMIT.unwrap_or("unknown").to_owned()));
-        facts.push(("repetitions", how.seeds.to_string()));
+        facts.push(("repetitions", how.repeat.to_string()));
     }
     facts
 }
 
-/// The command that this is, without what has no part in verdicts.
+/// This command, without options that have no part in verdicts.
 fn command() -> String {
     const NO_PART: [&str; 4] = ["--out", "--keep", "--jobs", "--format"];
     let arguments = std::env::args_os().skip(1);
@@ -164,10 +177,10 @@ fn command() -> String {
     command
 }
 
-/// All algorithms: what fails is on record.
+/// Compares the verdicts of all algorithms with the expected ones.
 fn against_the_record(args: &Args, found: &Record) -> Result<ExitCode> {
     let as_recorded = args.quick
-        && args.seeds.is_none()
+        && args.given_repeat().is_none()
         && args.only.is_empty()
         && args.sets.is_empty()
         && args.on.host == crate::hosts::AnyHost::default();
@@ -176,7 +189,7 @@ fn against_the_record(args: &Args, found: &Record) -> Result<ExitCode> {
     }
     let differences = Record::of_repository()?.differences(found);
     for [name, criterion, recorded, found] in &differences {
-        output::tell(&format!("{name}, {criterion}: {found}; on record: {recorded}"));
+        output::tell(&format!("{name}, {criterion}: {found}; expected: {recorded}"));
     }
     Ok(match differences.is_empty() {
         true => ExitCode::SUCCESS,

@@ -19,7 +19,7 @@ impl AnyHost {
         HOSTS.iter().filter_map(|entry| entry.host.map(Self))
     }
 
-    /// How many runs to begin at once; 0: one for each core.
+    /// Number of runs to begin at once; 0: one for each core.
     pub(crate) fn threads(self, jobs: Option<usize>) -> usize {
         jobs.or(self.runs_at_once()).unwrap_or(0)
     }
@@ -56,7 +56,7 @@ pub(crate) struct OneHost {
     pub(crate) jobs: Jobs,
 }
 
-/// How runs are made, whatever they are.
+/// Options of all runs.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Jobs {
     /// Number of runs at once; default: one per core; real-time hosts: as many as run without delay

@@ -43,11 +43,11 @@ pub(crate) struct Args {
     no_open: bool,
 }
 
-/// How often the progress of a run is reported.
+/// Interval between reports of a run's progress.
 const TOLD_EVERY: Duration = Duration::from_millis(200);
 /// Largest body of a request, bytes.
 const BODY_MAX: u64 = 16 << 20;
-/// Where the page keeps a run of another host.
+/// Slot in which the page keeps a run of another host.
 const SLOT: u32 = 3;
 
 struct Lab {
@@ -59,7 +59,7 @@ struct Lab {
     process: Mutex<Process>,
 }
 
-/// That of the run which is under way.
+/// Process of the present run.
 #[derive(Default)]
 struct Process {
     apart: Option<Apart>,
@@ -72,18 +72,18 @@ struct HostShown {
     about: &'static str,
 }
 
-/// What the page is told of a run that is under way.
+/// Progress of a run, for the page.
 #[derive(Serialize)]
 struct SoFar {
     /// Since it was asked for.
     seconds: f64,
-    /// How much of it is over, where the host tells.
+    /// Finished part of the run, if the host reports it.
     fraction: Option<f64>,
-    /// Whether there are rows that can be asked for.
+    /// True if rows can be requested.
     rows: bool,
 }
 
-/// What becomes of a run.
+/// Outcome of a run.
 enum Outcome {
     Done(Answer),
     Cancelled,
@@ -196,7 +196,7 @@ impl Lab {
         }
     }
 
-    /// Whether the request was sent to this address, and by this page if it does anything. Another
+    /// True if the request was sent to this address, and by this page if it has an effect. Another
     /// site's page has another origin, and a name that leads here is another host.
     fn is_ours(&self, request: &Request) -> bool {
         let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", self.port));

@@ -67,9 +67,9 @@ enum Command {
     Run(run::Args),
     /// Reproduce a paper: its figures, and a verdict for each of its claims
     ///
-    /// Exit code 0: every claim holds, or is on record as not holding. 1: a verdict differs from the
-    /// record, in either direction. 2: an error. 3: nothing differs, but some claims could not be
-    /// judged because their runs failed, and the record does not say why.
+    /// Exit code 0: every verdict is the expected one. 1: a verdict differs from the expected one, in
+    /// either direction. 2: an error. 3: no verdict differs, but some claims could not be judged
+    /// because their runs failed, and `claims.toml` gives no reason.
     Reproduce(reproduce::Args),
     /// Run a scenario on two or three hosts and show where they differ
     ///
@@ -77,14 +77,14 @@ enum Command {
     Compare(compare::Args),
     /// Run two algorithms on a shared path: share, harm, delay, loss, fairness, convergence
     ///
-    /// Each runs beside its own kind, and beside the other with either one starting first.
+    /// Each algorithm competes with itself, and with the other one in both orders of start.
     Duel(duel::Args),
-    /// Run every algorithm beside every other: the measures of `duel` as heat maps in a report
+    /// Run every algorithm against every other: the metrics of `duel` as heat maps in a report
     Matrix(matrix::Args),
     /// Evaluate an algorithm by the criteria of RFC 9743: one verdict for each
     ///
-    /// Exit code 0: no criterion fails. 1: at least one does; with --all --quick: a verdict is not as
-    /// recorded. 2: an error. 3: none fails, but some could not be judged because their runs failed.
+    /// Exit code 0: no criterion fails. 1: at least one does; with --all --quick: a verdict differs
+    /// from the expected one. 2: an error. 3: none fails, but some could not be judged because their runs failed.
     Evaluate(evaluate::Args),
     /// Run a study: a scenario at many points, on all cores or many machines
     #[cfg(feature = "sweep")]
@@ -96,7 +96,7 @@ enum Command {
     Bench(bench::Args),
     /// Test an algorithm of your own, in a C file, as the built-in ones are tested
     ///
-    /// Parameter table, random event sequences, runs beside itself and NewReno, replay of every call,
+    /// Parameter table, random event sequences, runs against itself and NewReno, replay of every call,
     /// compilation for the kernel. Exit code 0: it passes. 1: it fails a test. 2: an error.
     #[cfg(feature = "test")]
     Test(test::Args),
@@ -136,7 +136,7 @@ enum Command {
     },
 }
 
-/// How results are printed.
+/// Formats of results.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Tables
@@ -165,7 +165,7 @@ const JOBS: RangeInclusive<u64> = 1..=1024;
 /// Commit that this was built from.
 pub const COMMIT: Option<&str> = option_env!("KNEE_COMMIT");
 
-/// What made a report.
+/// Version and host that made a report.
 fn made_by(host: &str) -> Vec<(String, String)> {
     let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     vec![
@@ -175,7 +175,7 @@ fn made_by(host: &str) -> Vec<(String, String)> {
     ]
 }
 
-/// What starts this program again.
+/// Command that starts this program again.
 static ITSELF: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// The command `knee` with these arguments, the first of which is the program's name. Gives the exit

@@ -48,7 +48,7 @@ fn value(param: &Param, raw: u32) -> Value {
     }
 }
 
-/// What `knee list --format json` prints of these.
+/// The algorithms as `knee list --format json` prints them.
 pub fn as_json(wanted: &[Algorithm]) -> Value {
     let param = |p: &Param| {
         json!({
@@ -98,7 +98,7 @@ fn as_text(wanted: &[Algorithm]) -> String {
             a.citation(),
             a.state_bytes()
         );
-        let columns = ["parameter", "range", "default", "what it is", "source"];
+        let columns = ["parameter", "range", "default", "meaning", "source"];
         let mut table = Table::new(caption, &columns, &[]);
         for p in a.params() {
             let name =

@@ -78,7 +78,7 @@ fn entrants(wanted: &[Wanted]) -> Result<Vec<Entrant>> {
     }
     match entrants.len() {
         0 | 1 => {
-            let help = "as in --cc chd,newreno; `knee duel chd chd` runs one beside itself";
+            let help = "as in --cc chd,newreno; `knee duel chd chd` runs one against itself";
             Err(miette!(help = help, "--cc: name at least two algorithms"))
         }
         _ => Ok(entrants),

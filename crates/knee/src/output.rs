@@ -48,7 +48,7 @@ pub(crate) fn width() -> Option<u16> {
     terminal_size::terminal_size().map(|(width, _)| width.0)
 }
 
-/// Where results go unless --out names a place.
+/// Folder of results without --out.
 const DEFAULT_PARENT: &str = "knee-out";
 
 /// Does `work` with a results folder: `out`, or the next free one in knee-out/ called `name`. An

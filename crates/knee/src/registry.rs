@@ -68,9 +68,9 @@ struct CommandEntry {
     /// Name after `knee`.
     name: &'static str,
     feature: Feature,
-    /// Whether this program was built with it.
+    /// True if this program was built with it.
     built: bool,
-    /// Whether `knee --help` lists it.
+    /// True if `knee --help` lists it.
     listed: bool,
 }
 

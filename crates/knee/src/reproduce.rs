@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// they use, without figures
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     claim: Vec<String>,
-    /// Also the runs that the paper's files leave out on a host: readings of the paper that no claim uses
+    /// Also the runs that the paper's files leave out on a host: interpretations that no claim uses
     #[arg(long)]
     all_values: bool,
     /// Number of repetitions (overrides the scenarios)
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     repeat: Option<u32>,
     #[command(flatten)]
     jobs: Jobs,
-    /// Hosts that run the scenarios, separated by commas; others are shown beside the simulator
+    /// Hosts that run the scenarios, separated by commas; reports compare them
     #[arg(long, alias = "hosts", value_delimiter = ',', value_parser = Named, default_value = "sim")]
     host: Vec<AnyHost>,
     /// Keep finished kernel runs in this folder, and reuse those that this same build of Knee kept

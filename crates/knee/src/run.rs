@@ -43,7 +43,7 @@ A small scenario (docs/reference/scenario.md has all keys):
 Values of it are changed by path, [[flow]] tables being counted from 0:
   --set path.rate=5mbit --set flow.0.params.qth=30ms --set flow.1.count=3";
 
-/// Which experiment.
+/// The experiment.
 #[derive(clap::Args)]
 pub(crate) struct Given {
     /// The scenario: a TOML file (`knee run --help` shows one)
@@ -54,7 +54,7 @@ pub(crate) struct Given {
     /// Number of repetitions (overrides the scenario)
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
-    /// An algorithm of your own, in a C file: flows may have its name as `cc`; may be repeated
+    /// An algorithm of your own, in a C file: flows name it in `cc`; may be repeated
     #[arg(long, value_name = "FILE", value_parser = own)]
     algorithm: Vec<Algorithm>,
     /// Override a value of the scenario, as in path.rate=5mbit; may be repeated
@@ -176,7 +176,7 @@ pub fn write_results(
 /// Name of the captured packets while the run is under way.
 const PCAP: &str = "packets.pcapng";
 
-/// What a run leaves behind, none of it before it is whole.
+/// Files of a run; each appears when it is complete.
 struct Kept {
     results: Option<ResultWriter>,
     pcap: Option<ResultWriter>,
@@ -218,7 +218,7 @@ impl Kept {
     }
 }
 
-/// What to know of runs.
+/// Notes on runs.
 pub(crate) fn tell_notes(records: &[RunRecord]) {
     for line in approximations(records) {
         output::tell(&format!("note: {line}"));

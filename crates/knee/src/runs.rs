@@ -19,16 +19,16 @@ pub(crate) struct Args {
 /// A record, and the calls of each flow's algorithm.
 pub type WithCalls = (RunRecord, Vec<Vec<CallRecord>>);
 
-/// What the program made of the specs.
+/// Results of the specs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Made {
     /// Record of each spec; or the first obstacle.
     pub records: std::result::Result<Vec<WithCalls>, HostError>,
-    /// What made them, see [`knee_model::Host::made_with`].
+    /// Versions that made them, see [`knee_model::Host::made_with`].
     pub made_with: Vec<(String, String)>,
 }
 
-/// What begins both messages: programs of other sources do not understand each other.
+/// Beginning of both messages: programs of other sources do not understand each other.
 fn greeting() -> String {
     format!("knee {} {}\n", knee_study::VERSION, knee_study::ENGINE)
 }
@@ -42,7 +42,7 @@ pub fn message(content: &impl Serialize) -> std::result::Result<Vec<u8>, String>
     Ok([greeting().as_bytes(), &content].concat())
 }
 
-/// What a message holds.
+/// Contents of a message.
 ///
 /// # Errors
 /// It is none, or from a program of other sources.

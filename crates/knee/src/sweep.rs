@@ -23,7 +23,7 @@ use std::{
 const EXAMPLES: &str = "\
 A small study (docs/reference/study.md has all keys):
   scenario = \"base.toml\"
-  seeds = 4
+  repeat = 4
   [axes]
   path.loss_forward = [0, 0.001, 0.01]
   path.rtt = { from = \"10ms\", to = \"200ms\", steps = 8, scale = \"log\" }
@@ -31,7 +31,7 @@ A small study (docs/reference/study.md has all keys):
 
 Examples:
   knee sweep study.toml --out data
-      all runs, on all cores; the same command goes on after an interruption
+      all runs, on all cores; after an interruption run the same command again
   knee sweep study.toml --out data --shard 1/8
       an eighth of them, for the first of eight jobs
   knee sweep plan study.toml --slurm 8 --out data | sbatch
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// The study: a TOML file
     #[arg(required = true)]
     study: Option<PathBuf>,
-    /// Folder of the data set; what is finished there is not run again
+    /// Folder of the data set; finished shards there are not run again
     #[arg(long, value_name = "DIR", required = true)]
     out: Option<PathBuf>,
     /// Number of shards at once; default: one per core
@@ -80,7 +80,7 @@ enum What {
         /// Folder of the data set
         data: PathBuf,
     },
-    /// Bring parts that were run in several folders into one
+    /// Merge parts that were run in several folders
     Merge {
         /// The study: a TOML file
         study: PathBuf,
@@ -91,7 +91,7 @@ enum What {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
-    /// Show a measure over one axis as charts, over two as heat maps, in an HTML report
+    /// Show a metric over one axis as charts, over two as heat maps, in an HTML report
     Report {
         /// Folder of the data set
         data: PathBuf,
@@ -101,7 +101,7 @@ enum What {
         /// Axis along y: heat maps
         #[arg(long, value_name = "AXIS")]
         y: Option<String>,
-        /// Measure, such as goodput_bps (docs/reference/study.md lists them)
+        /// Metric, such as goodput_bps (docs/reference/study.md lists them)
         #[arg(long, value_name = "METRIC")]
         value: String,
         /// Flow whose metric it is (default: the run's metric)
@@ -110,7 +110,7 @@ enum What {
         /// Axis whose values are the series of a chart
         #[arg(long, value_name = "AXIS", conflicts_with = "y")]
         series: Option<String>,
-        /// Take the median over this axis, as over the seeds; may be repeated
+        /// Take the median over this axis, as over the repetitions; may be repeated
         #[arg(long, value_name = "AXIS")]
         over: Vec<String>,
         /// Show only this value of an axis; may be repeated
@@ -156,7 +156,9 @@ pub(crate) fn sweep(args: &Args) -> Result<ExitCode> {
 }
 
 fn plan_of(study: &Path) -> Result<Plan> {
-    Ok(Plan::new(Study::load(study)?, &Simulator, COMMIT)?)
+    let study = Study::load(study)?;
+    study.notes().iter().for_each(|note| output::tell(note));
+    Ok(Plan::new(study, &Simulator, COMMIT)?)
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
@@ -178,7 +180,9 @@ fn run(args: &Args) -> Result<ExitCode> {
     }
     let total = match write_shards(&plan, &missing, out, args.jobs, &stop) {
         Err(StudyError::Stopped) => {
-            output::tell("stopped; the same command goes on: finished shards are not run again");
+            output::tell(
+                "stopped; run the same command again to resume: finished shards are not run again",
+            );
             let number = u8::try_from(signal.load(Ordering::Relaxed)).unwrap_or(0);
             return Ok(ExitCode::from(128 + number));
         }
@@ -263,7 +267,7 @@ fn show_plan(path: &Path, slurm: Option<usize>, out: Option<&Path>) -> Result<Ex
         "{}: {}, {}\n",
         count_of(study.runs(), "run"),
         count_of(points, "point"),
-        count_of(study.seeds(), "seed")
+        count_of(study.repeat(), "repetition")
     );
     for column in study.columns() {
         let (first, last) = (column.labels.first(), column.labels.last());
@@ -302,7 +306,7 @@ fn script(plan: &Plan, study: &Path, jobs: usize, out: &Path) -> String {
          #SBATCH --cpus-per-task=1\n\
          #SBATCH --time={minutes}\n\
          #SBATCH --requeue\n\
-         # {} runs in {} shards. A job that is killed and queued again goes on where it was.\n\
+         # {} runs in {} shards. A job that is killed and queued again resumes.\n\
          exec knee sweep {study} --out {out} --jobs 1 --shard \"$SLURM_ARRAY_TASK_ID/{jobs}\"\n",
         plan.study().runs(),
         plan.shards().len(),

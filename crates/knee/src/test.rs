@@ -30,10 +30,10 @@ pub(crate) fn test(args: &Args) -> Result<ExitCode> {
     }
     let newreno = algorithm("newreno").ok_or_else(|| miette!("no algorithm `newreno`"))?;
     let mut rows = Vec::new();
-    for (beside, other) in [("itself", tested), ("newreno", newreno)] {
+    for (competitor, other) in [("itself", tested), ("newreno", newreno)] {
         let verdict = judged(&duel(tested, other));
-        let about = format!("120 s beside {beside}: neither is starved, twice the same");
-        rows.extend(verdict.iter().map(|row| format!("{beside:<10} {row}")));
+        let about = format!("120 s against {competitor}: neither is starved, twice the same");
+        rows.extend(verdict.iter().map(|row| format!("{competitor:<10} {row}")));
         all.tell("simulator", &about, verdict.map(drop))?;
     }
     for host in AnyHost::all().filter(|host| ["sim", "quic"].contains(&host.name())) {
@@ -55,7 +55,7 @@ pub(crate) fn test(args: &Args) -> Result<ExitCode> {
             verdict,
         )?;
     }
-    let heading = format!("beside     {COLUMNS}");
+    let heading = format!("against    {COLUMNS}");
     if !rows.is_empty() {
         output::print(&format!("\n{heading}\n{}\n", rows.join("\n")))?;
     }

@@ -41,7 +41,7 @@ fn every_criterion_is_failed_by_an_algorithm_that_should() {
     let mut all = BTreeSet::new();
     let mut failed = BTreeSet::new();
     for fault in ["greedy", "timid", "unfair", "stuck"] {
-        let arguments = format!("./bad.c:fault={fault} --quick --seeds 1");
+        let arguments = format!("./bad.c:fault={fault} --quick --repeat 1");
         let (found, code) = evaluated(&place, &arguments);
         assert_eq!(code, 1, "{fault}");
         let criteria = found["criteria"].as_array().unwrap();
@@ -94,10 +94,10 @@ fn known_truths() {
 #[test]
 fn the_json_says_what_was_measured_and_the_command_shows_it() {
     let place = place();
-    let arguments = "chd --quick --only starvation --seeds 3";
+    let arguments = "chd --quick --only starvation --repeat 3";
     let (found, code) = evaluated(&place, arguments);
     assert_eq!(code, 1);
-    assert_eq!((&found["algorithm"], &found["seeds"]), (&"chd".into(), &3.into()));
+    assert_eq!((&found["algorithm"], &found["repetitions"]), (&"chd".into(), &3.into()));
     let criterion = &found["criteria"][0];
     assert_eq!((&criterion["id"], &criterion["section"]), (&"starvation".into(), &"5.2".into()));
     assert_eq!(criterion["verdict"], "fails");
@@ -179,7 +179,9 @@ fn errors() {
         ("evaluate", "required"),
         ("evaluate chd --all", "cannot be used with"),
         ("evaluate chd --against nothing", "no such algorithm"),
-        ("evaluate chd --seeds 0", "write an integer from 1"),
+        ("evaluate chd --repeat 0", "write an integer from 1"),
+        ("evaluate chd --seeds 2 --repeat 2", "cannot be used with"),
+        ("evaluate chd --seeds 2 --only nothing", "--seeds: write --repeat"),
     ] {
         let output = place.run(&arguments.split(' ').collect::<Vec<_>>());
         let said = text(&output.stderr);

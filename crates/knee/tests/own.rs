@@ -108,7 +108,7 @@ fn every_command_takes_it() {
     let place = place(GROW);
     for (command, has) in [
         ("list ./mine.c", "mine: "),
-        ("duel ./mine.c newreno --duration 10s --repeat 1", "beside newreno"),
+        ("duel ./mine.c newreno --duration 10s --repeat 1", "against newreno"),
         ("duel ./mine.c:ss_limit=9p ./mine.c --duration 10s --repeat 1", "mine:ss_limit=9p"),
         ("bench dumbbell --cc ./mine.c --duration 1s", "packets delivered"),
         ("run mine.toml --host quic", "mine-1"),

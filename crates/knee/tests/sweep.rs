@@ -19,7 +19,7 @@ use std::{
 
 const STUDY: &str = r#"title = "Small"
 scenario = "base.toml"
-seeds = 4
+repeat = 4
 runs_per_shard = 6
 
 [axes]
@@ -131,7 +131,7 @@ fn catches(child: &Child, signal: Signal) -> bool {
 #[test]
 fn a_signal_stops_it_between_runs() {
     let place = place();
-    let long = STUDY.replace("seeds = 4", "seeds = 4000");
+    let long = STUDY.replace("repeat = 4", "repeat = 4000");
     fs::write(place.path("study.toml"), long).unwrap();
     let mut child = place.knee(&["sweep", "study.toml", "--out", "out"]).spawn().unwrap();
     while !place.path("out/study.json").exists() || !catches(&child, Signal::SIGINT) {
@@ -141,7 +141,7 @@ fn a_signal_stops_it_between_runs() {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the same command goes on"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("run the same command again"));
     let left = files(&place.path("out"));
     assert!(left.keys().all(|p| !p.to_string_lossy().contains("unfinished")), "{:?}", left.keys());
 }
@@ -176,7 +176,7 @@ fn plan_status_and_report_are_shown() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let plan = text(&["sweep", "plan", "study.toml"]);
-    assert!(plan.starts_with("48 runs: 12 points, 4 seeds\n"), "{plan}");
+    assert!(plan.starts_with("48 runs: 12 points, 4 repetitions\n"), "{plan}");
     assert!(plan.contains("path.rtt: 3 values, 10ms ... 80ms"), "{plan}");
     let script = text(&["sweep", "plan", "study.toml", "--slurm", "4", "--out", "it's"]);
     for part in ["--array=1-4", "--shard \"$SLURM_ARRAY_TASK_ID/4\"", "--out 'it'\\''s'"] {

@@ -153,7 +153,7 @@ impl MatrixSummary {
 /// done to it), and what it is beside its own kind.
 fn ranking(matrix: &MatrixSummary, path: usize) -> Table {
     let caption = format!(
-        "{}: mean over all others of the median; beside its own kind: the median",
+        "{}: mean over all others of the median; against its own kind: the median",
         matrix.paths[path].path
     );
     let mut table = Table::new(
@@ -253,8 +253,8 @@ static MEASURES: [Shown; 8] = [
     Shown {
         id: "harm-delay",
         title: "Harm to delay (%)",
-        caption: "The part of the column's round-trip time that is due to the row's algorithm in place \
-                  of a flow of its own kind; orange: it is longer, blue: it is shorter.",
+        caption: "The part of the column's round-trip time that is due to the row's algorithm rather \
+                  than a flow of its own kind; orange: it is longer, blue: it is shorter.",
         value: |c| p50(c.harm_delay, 100.0),
         digits: 0,
         detail: |c| shown(c.harm_delay, 100.0, 1),
@@ -408,7 +408,7 @@ pub fn matrix_text(matrix: &MatrixSummary, width: Option<u16>) -> String {
         }
         let names = matrix.names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut shares = Table::new("Share of the row beside the column (%)", &["share"], &names);
+        let mut shares = Table::new("Share of the row against the column (%)", &["share"], &names);
         for row in matrix.square(path) {
             let cells = row.iter().map(|c| median(c.cell.share_a, 100.0, 0));
             shares.row([row[0].algorithm.clone()].into_iter().chain(cells));
@@ -568,7 +568,7 @@ mod tests {
         // Share, harm done, harm suffered; then beside its own kind.
         assert_eq!(chd[..5], ["18.1", "−75.0", "−6.9", "66.7", "19.8"]);
         assert_eq!(chd[5..], ["5.0", "2.00", "1.00", "never"]);
-        assert!(text.contains("Share of the row beside the column"));
+        assert!(text.contains("Share of the row against the column"));
     }
 
     #[test]

@@ -183,8 +183,8 @@ fn shown_convergence(cell: &Cell) -> String {
 const DEFINITIONS: [&str; 3] = [
     "Share is a flow's part of the goodput of both. Harm follows Ware et al. (Beyond Jain's \
      Fairness Index, HotNets 2019): the part of its performance that an algorithm loses to another. \
-     It is measured against the algorithm beside its own kind, in the same repetition: for goodput \
-     (x − y)/x, where x is the mean goodput of two flows of its own kind and y its goodput beside the \
+     The reference is the algorithm against its own kind, in the same repetition: for goodput \
+     (x − y)/x, where x is the mean goodput of two flows of its own kind and y its goodput against the \
      other; for delay (y − x)/y, where x and y are the round-trip times, propagation and mean \
      queueing delay. 0 is no harm, 100 % all there was; below 0 it gains.",
     "Queueing delay is the time that packets wait at the bottleneck, their own transmission excluded; \

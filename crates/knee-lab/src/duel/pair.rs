@@ -88,8 +88,8 @@ fn percent(p: Option<Percentiles>) -> String {
 fn sentence(a: &str, b: &str, path: &str, ab: &Cell, ba: &Cell) -> String {
     let queueing = |c: &Cell| format!("{} ms", shown(c.queueing_mean_ms, 1.0, 1));
     format!(
-        "On {path}, {a} gets {} of the goodput beside {b}. {a} harms {b} by {} in goodput and {} in \
-         delay; {b} harms {a} by {} and {} (of what each has beside its own kind; below 0 is a gain). \
+        "On {path}, {a} gets {} of the goodput against {b}. {a} harms {b} by {} in goodput and {} in \
+         delay; {b} harms {a} by {} and {} (relative to each against its own kind; below 0 is a gain). \
          The mean queueing delay is {}.",
         percent(ab.share_a),
         percent(ab.harm_goodput),
@@ -208,7 +208,7 @@ pub fn duel_report(duel: &DuelSummary, outcome: &Outcome, charted: &[Charted]) -
     };
     Report {
         title: match duel.is_of_one() {
-            true => format!("{} beside itself", duel.a),
+            true => format!("{} against itself", duel.a),
             false => format!("{} against {}", duel.a, duel.b),
         },
         meta: vec![
@@ -270,9 +270,9 @@ mod tests {
         // Shares of 1/9 and 1/4; harms as in `harm_by_hand`.
         assert_eq!(
             words,
-            "On 100mbit,40ms,333p, chd gets 18 (14–22) % of the goodput beside newreno. chd harms \
+            "On 100mbit,40ms,333p, chd gets 18 (14–22) % of the goodput against newreno. chd harms \
              newreno by −75 (−90 to −60) % in goodput and −7 (−15 to 1) % in delay; newreno harms chd by 67 \
-             (60–73) % and 20 (14–26) % (of what each has beside its own kind; below 0 is a gain). The \
+             (60–73) % and 20 (14–26) % (relative to each against its own kind; below 0 is a gain). The \
              mean queueing delay is 17.0 (12.8–21.2) ms."
         );
     }
@@ -304,6 +304,6 @@ mod tests {
         assert_eq!(tables(&one)[0].columns.len(), 2);
         let outcome = outcome();
         let report = duel_report(&one, &outcome, &[]);
-        assert!(report.html().contains("newreno beside itself"));
+        assert!(report.html().contains("newreno against itself"));
     }
 }

@@ -33,8 +33,8 @@ pub struct Criterion {
     /// What varies; all combinations are run. Of an axis, `short` names the values of the quick form.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
-    /// Most repetitions; fewer than asked for where runs are long.
-    pub most_seeds: Option<u32>,
+    /// Most repetitions, for criteria with long runs.
+    pub most_repetitions: Option<u32>,
     /// What is measured of each run.
     #[serde(rename = "measure")]
     pub measures: Vec<Measure>,
@@ -168,7 +168,7 @@ impl Criterion {
                 return Some(format!("{}: `no_worse` is a part, such as 0.1", m.name));
             }
             if m.slack != 0.0 && (m.no_worse.is_none() || !(m.slack > 0.0 && m.slack.is_finite())) {
-                let what = "`slack` is a positive number beside `no_worse`";
+                let what = "`slack` is a positive number that goes with `no_worse`";
                 return Some(format!("{}: {what}", m.name));
             }
         }
@@ -226,7 +226,7 @@ mod tests {
             ("bound = 1.0", "a", "`source`"),
             ("source = \"ours\"", "a", "`bound`"),
             ("no_worse = -0.1", "a", "a part"),
-            ("slack = 1.0", "a", "beside `no_worse`"),
+            ("slack = 1.0", "a", "goes with `no_worse`"),
             ("bound = \"1 +\"\nsource = \"ours\"", "a", "bound: "),
         ] {
             let fault = criterion(measure).fault(name).unwrap_or_default();

@@ -89,6 +89,8 @@ pub struct Evaluation {
     /// Algorithms that it is held against.
     pub against: Vec<String>,
     /// Repetitions; criteria with long runs may have fewer.
+    pub repetitions: u32,
+    /// The same number, under the name that the first version gave it.
     pub seeds: u32,
     /// Whether this is the quick form.
     pub quick: bool,
@@ -166,7 +168,8 @@ pub fn evaluate(
                 algorithm: entrants[subject].name.clone(),
                 host: how.host.name().to_owned(),
                 against: others.iter().map(|b| entrants[*b].name.clone()).collect(),
-                seeds: how.seeds,
+                repetitions: how.repeat,
+                seeds: how.repeat,
                 quick: how.quick,
                 criteria: verdicts.collect::<Result<_, _>>()?,
             })

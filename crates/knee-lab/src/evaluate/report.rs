@@ -38,7 +38,7 @@ fn spread(s: &Spread, unit: &str) -> String {
 
 impl Asked {
     fn words(&self) -> String {
-        let beside = |x| format!("beside the baseline {} {}", self.direction, number(Some(x)));
+        let beside = |x| format!("{} {} (from the baseline)", self.direction, number(Some(x)));
         match (self.bound, self.no_worse) {
             (Some(bound), None) => format!("{} {}", self.direction, number(Some(bound))),
             (Some(bound), Some(x)) => {
@@ -58,7 +58,7 @@ fn point_words(point: &BTreeMap<String, String>) -> String {
 /// Verdicts as a table, if asked for with the time that each criterion took.
 fn summary(evaluation: &Evaluation, timed: bool) -> Table {
     let mut table = Table::new(
-        format!("{}: what RFC 9743 asks, and where it does worst", evaluation.algorithm),
+        format!("{}: criteria of RFC 9743 and the worst points", evaluation.algorithm),
         &["criterion", "section", "verdict", "measure", "measured", "asked", "at"],
         if timed { &["took"] } else { &[] },
     );
@@ -102,7 +102,7 @@ pub fn evaluation_text(evaluation: &Evaluation, width: Option<u16>) -> String {
     let failed: Vec<&CriterionVerdict> =
         evaluation.criteria.iter().filter(|c| c.verdict == Word::Fails).collect();
     if !failed.is_empty() {
-        text.push_str("\nThe worst runs of what fails:\n");
+        text.push_str("\nThe worst runs of the failing criteria:\n");
         for c in failed {
             if let Some(worst) = &c.worst {
                 let _ = writeln!(text, "  {}\n    {}", c.id, worst.command);
@@ -121,11 +121,10 @@ pub fn evaluation_report(
     let mut first = Section::new("Summary");
     first.paragraphs.push(format!(
         "{}. Medians over {} repetitions, with the 20th and 80th percentile; the table shows each criterion \
-         where the algorithm does worst. A criterion passes if what it asks absolutely is met. It is no worse \
-         than the baseline if none of the algorithms it is held against does better by more than the \
-         criterion allows. RFC 9743 sets no thresholds: every bound names its source.",
+         where the algorithm does worst. A criterion passes if its absolute bound is met. It is no worse \
+         than the baseline if no baseline algorithm does better by more than the criterion allows. RFC 9743 sets no thresholds: every bound names its source.",
         counts(evaluation),
-        evaluation.seeds
+        evaluation.repetitions
     ));
     first.tables.push(summary(evaluation, false));
     let mut sections = vec![first];

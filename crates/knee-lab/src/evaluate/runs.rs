@@ -90,7 +90,7 @@ pub struct HowToRun<'a> {
     /// Options of each run.
     pub options: &'a RunOptions,
     /// Repetitions.
-    pub seeds: u32,
+    pub repeat: u32,
     /// The quick form.
     pub quick: bool,
     /// What else is set in all runs, as after `--set`.
@@ -103,7 +103,7 @@ pub struct HowToRun<'a> {
 
 /// Repetitions of `criterion`.
 pub(super) fn repetitions(criterion: &Criterion, how: &HowToRun<'_>) -> u32 {
-    criterion.most_seeds.map_or(how.seeds, |most| how.seeds.min(most))
+    criterion.most_repetitions.map_or(how.repeat, |most| how.repeat.min(most))
 }
 
 /// Runs all `criteria` for all `entrants`. Tells of each criterion too how long one core takes for it.

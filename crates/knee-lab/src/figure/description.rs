@@ -154,7 +154,7 @@ pub struct Unjudged {
 
 impl fmt::Display for Unjudged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (on record since {})", self.reason, self.since)
+        write!(f, "{} (recorded {})", self.reason, self.since)
     }
 }
 

@@ -47,7 +47,7 @@ impl Values {
                     EvalAltResult::ErrorRuntime(inner, _) if inner.is::<FailedRun>() => {
                         all.failed = all.failed.or_else(|| Some(inner.clone_cast::<FailedRun>().0));
                     }
-                    _ => return Err(format!("repetition {repetition}: {error}")),
+                    _ => return Err(format!("repetition {}: {error}", repetition + 1)),
                 },
             }
         }

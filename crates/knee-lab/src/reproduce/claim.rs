@@ -74,7 +74,8 @@ pub enum Judge {
     #[default]
     Median,
     /// At least 80 % of the repetitions do.
-    Seeds,
+    #[serde(alias = "seeds")]
+    Repetitions,
 }
 
 impl Claim {

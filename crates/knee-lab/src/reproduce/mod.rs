@@ -483,7 +483,7 @@ impl Reproduction {
         let caption =
             format!("{} ({}), {}", self.paper.title, self.paper.citation, self.host_names());
         if self.verdicts().next().is_none() {
-            return format!("{caption}\nno claims on what was run\n");
+            return format!("{caption}\nno claims about these runs\n");
         }
         let mut text = self.verdict_table(&caption, |_| true, false).to_text(width);
         for reason in self.reasons(|_| true) {
@@ -509,7 +509,7 @@ impl Reproduction {
                 count(Verdict::differs)
             );
             for (n, what) in [
-                (count(Verdict::from_too_few), "cannot be told from so few repetitions"),
+                (count(Verdict::from_too_few), "need more repetitions for a verdict"),
                 (count(Verdict::untold), "could not be judged"),
             ] {
                 if n > 0 {

@@ -115,7 +115,7 @@ fn parse_claims(file: &str, text: &str, paper: &Paper) -> Result<Vec<Claim>, Fil
         if let Some(host) =
             counted.find(|host| *host != SIMULATOR && !claim.found.contains_key(*host))
         {
-            let why = format!("no verdict on the host `{host}` is on record");
+            let why = format!("no verdict on the host `{host}` is recorded");
             let help = "name `sim`, or a host that `found` names";
             return Err(wrong(false, &format!("repetitions.{host}"), why, help));
         }
@@ -171,7 +171,7 @@ mod tests {
         let skip =
             claim("{ skip = { since = 2026-11-22, reason = \"too fast\" } }").expect("a claim");
         let why = skip.skipped("kernel", &[]).expect("a reason");
-        assert_eq!(why.to_string(), "too fast (on record since 2026-11-22)");
+        assert_eq!(why.to_string(), "too fast (recorded 2026-11-22)");
         assert_eq!(skip.skipped("quic", &[]), None);
         for refused in [
             "{ skip = \"too fast\" }",

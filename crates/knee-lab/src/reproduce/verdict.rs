@@ -62,7 +62,7 @@ pub struct Shown {
     pub trouble: Option<String>,
 }
 
-/// Part of the repetitions that must satisfy a claim judged by seeds, or a guard.
+/// Part of the repetitions that must satisfy a claim judged by its repetitions, or a guard.
 const MOST: f64 = 0.8;
 
 fn most(satisfied: impl ExactSizeIterator<Item = bool>) -> bool {
@@ -94,7 +94,7 @@ fn judge(claim: &Claim, formulas: &Formulas, index: usize) -> Judged {
             measured = Spread::of(&values);
             let within = match claim.judge {
                 Judge::Median => measured.p50.is_some_and(inside),
-                Judge::Seeds => most(values.iter().map(|v| inside(*v))),
+                Judge::Repetitions => most(values.iter().map(|v| inside(*v))),
             };
             let guarded = guard.is_none_or(|g| most(g.values.iter().map(|v| *v != 0.0)));
             (Some(within && guarded), None)
@@ -199,10 +199,8 @@ impl Verdict {
         match (self.holds, self.recorded_holds) {
             (None, _) => "not judged",
             _ if self.is_broken() => "cannot be evaluated",
-            (Some(true), _) if self.from_too_few() => "holds, from too few repetitions to tell",
-            (Some(false), _) if self.from_too_few() => {
-                "does not hold, from too few repetitions to tell"
-            }
+            (Some(true), _) if self.from_too_few() => "holds; too few repetitions",
+            (Some(false), _) if self.from_too_few() => "does not hold; too few repetitions",
             (Some(true), Some(true)) => "holds",
             (Some(false), Some(false)) => match self.cause.as_ref().map(|cause| cause.shown) {
                 Some(Some(true)) => "explained",
@@ -210,10 +208,10 @@ impl Verdict {
                 Some(None) => "does not hold; its cause could not be judged",
                 None => "does not hold",
             },
-            (Some(true), Some(false)) => "holds, against the record",
-            (Some(false), Some(true)) => "does not hold, against the record",
-            (Some(true), None) => "holds, not on record",
-            (Some(false), None) => "does not hold, not on record",
+            (Some(true), Some(false)) => "holds; expected: does not hold",
+            (Some(false), Some(true)) => "does not hold; expected: holds",
+            (Some(true), None) => "holds; no expected verdict",
+            (Some(false), None) => "does not hold; no expected verdict",
         }
     }
 }
@@ -272,12 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn of_the_seeds_four_fifths_lie_in_the_range() {
-        let seeds = "judge = \"seeds\"\n";
-        assert_eq!(holds(seeds, &[15, 15, 15, 15, 9]), Some(true));
-        assert_eq!(holds(seeds, &[15, 15, 15, 9, 9]), Some(false));
-        assert_eq!(holds(seeds, &[15, 15, 15, 9]), Some(false), "3 of 4 are 75 %");
-        assert_eq!(holds(seeds, &[15]), Some(true));
+    fn of_the_repetitions_four_fifths_lie_in_the_range() {
+        let most = "judge = \"repetitions\"\n";
+        assert_eq!(holds(most, &[15, 15, 15, 15, 9]), Some(true));
+        assert_eq!(holds(most, &[15, 15, 15, 9, 9]), Some(false));
+        assert_eq!(holds(most, &[15, 15, 15, 9]), Some(false), "3 of 4 are 75 %");
+        assert_eq!(holds(most, &[15]), Some(true));
     }
 
     #[test]
@@ -341,10 +339,10 @@ mod tests {
         let (yes, no) = (Some(true), Some(false));
         assert_eq!(of(yes, yes), (false, "holds"));
         assert_eq!(of(no, no), (false, "does not hold"));
-        assert_eq!(of(yes, no), (true, "holds, against the record"));
-        assert_eq!(of(no, yes), (true, "does not hold, against the record"));
-        assert_eq!(of(yes, None), (false, "holds, not on record"));
-        assert_eq!(of(no, None), (false, "does not hold, not on record"));
+        assert_eq!(of(yes, no), (true, "holds; expected: does not hold"));
+        assert_eq!(of(no, yes), (true, "does not hold; expected: holds"));
+        assert_eq!(of(yes, None), (false, "holds; no expected verdict"));
+        assert_eq!(of(no, None), (false, "does not hold; no expected verdict"));
         assert_eq!(of(None, yes), (false, "not judged"));
     }
 
@@ -358,16 +356,16 @@ mod tests {
             let v = Verdict::of(&paper, &recorded, "sim", &formulas(records), None);
             (v.differs(), v.word())
         };
-        let holds = "holds, from too few repetitions to tell";
+        let holds = "holds; too few repetitions";
         assert_eq!(of(&[15, 15, 15, 15]), (false, holds));
-        assert_eq!(of(&[15, 15, 15, 15, 15]), (true, "holds, against the record"));
+        assert_eq!(of(&[15, 15, 15, 15, 15]), (true, "holds; expected: does not hold"));
         assert_eq!(of(&[9]), (false, "does not hold"));
         let v = judged("repetitions.sim = 5\n", vec![window(9)]);
-        let fails = "does not hold, from too few repetitions to tell";
+        let fails = "does not hold; too few repetitions";
         assert_eq!((v.differs(), v.word()), (false, fails));
         // Those of another host say nothing.
         let v = judged("repetitions.vm = 5\n", vec![window(9)]);
-        assert_eq!((v.differs(), v.word()), (true, "does not hold, against the record"));
+        assert_eq!((v.differs(), v.word()), (true, "does not hold; expected: holds"));
         // A formula that fails is no matter of repetitions.
         let v =
             judged("repetitions.sim = 5\nguard = \"run(#{}).window(9, 0) > 0\"", vec![window(15)]);
@@ -414,7 +412,7 @@ mod tests {
         assert!(trouble.as_deref().is_some_and(|t| t.contains("no flow 9")), "{trouble:?}");
         // A claim that starts to hold is against the record, whatever its cause.
         let v = explained("", &formulas(vec![window(15)]));
-        assert_eq!(state(&v), (yes, yes, false, true, false, "holds, against the record"));
+        assert_eq!(state(&v), (yes, yes, false, true, false, "holds; expected: does not hold"));
         // Runs that failed tell nothing.
         let late = formulas(vec![window(8), Err("late".to_owned())]);
         let quantity =

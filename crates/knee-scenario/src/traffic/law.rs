@@ -37,12 +37,12 @@ enum Family {
 
 /// Steps of a bisection: more than a number has bits.
 const BISECTIONS: u32 = 64;
-/// How near a law's mean must come to the one that was asked for.
+/// Largest distance between a law's mean and the requested one.
 const MEAN_TOLERANCE: f64 = 1e-6;
 /// Least share of a lognormal law that must lie within its bounds.
 const LEAST_SHARE: f64 = 1e-6;
 
-/// Where `f`, which grows, is 0 between `low` and `high`, or the end that is nearer to it.
+/// Zero of `f`, which grows, between `low` and `high`, or the end that is nearer to it.
 fn bisect(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..BISECTIONS {
         let middle = low + (high - low) / 2.0;
@@ -117,12 +117,12 @@ impl SizeLaw {
         Self { family, least, most }
     }
 
-    /// Of a lognormal law: its bounds as normal variables.
+    /// Bounds of a lognormal law as normal variables.
     fn normal_bounds(&self, mu: f64, sigma: f64) -> (f64, f64) {
         ((log(self.least) - mu) / sigma, (log(self.most) - mu) / sigma)
     }
 
-    /// Of a lognormal law: how much of it lies within the bounds.
+    /// Part of a lognormal law that lies within its bounds.
     fn share(&self) -> f64 {
         let Family::Lognormal { mu, sigma } = self.family else { return 1.0 };
         let (from, to) = self.normal_bounds(mu, sigma);

@@ -16,17 +16,17 @@ use std::{ops::Range, sync::Arc};
 /// A source of flows.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// What all its flows have in common; its name is the source's.
+    /// Common part of all its flows; its name is the source's.
     pub flow: FlowSpec,
     /// Number of its table in the scenario: the key of its random streams.
     pub table: u32,
-    /// When it is active.
+    /// Time in which it is active.
     pub window: Range<Ns>,
-    /// What it draws.
+    /// Its drawings.
     pub pattern: Pattern,
 }
 
-/// What a source draws.
+/// Drawings of a source.
 #[derive(Clone, Debug)]
 pub(crate) enum Pattern {
     /// Connections with one transfer each, whose starts are a Poisson process.
@@ -38,7 +38,7 @@ pub(crate) enum Pattern {
     },
     /// People who read web pages.
     Web {
-        /// How many.
+        /// Number.
         users: u32,
         /// A connection for each object; else one for each user.
         parallel: bool,
@@ -134,7 +134,7 @@ impl Source {
         std::iter::successors(Some(start), next).skip(1)
     }
 
-    /// What user number `user` asks for within the window, in order of time.
+    /// Requests of user number `user` within the window, in order of time.
     fn objects(&self, seed: u64, user: u32, reading_ns: Ns) -> Vec<Object> {
         let [main, embedded] = [MAIN_BYTES, EMBEDDED_BYTES]
             .map(|[mean, sd, least, most]| SizeLaw::lognormal_before_bounds(mean, sd, least, most));
@@ -233,7 +233,7 @@ mod tests {
         };
         let one = arrivals(0, 20.0, pareto);
         assert_eq!(of(&one, 1), of(&one, 1));
-        assert_ne!(of(&one, 1), of(&one, 2), "repetitions draw anew");
+        assert_ne!(of(&one, 1), of(&one, 2), "each repetition has its own draws");
         assert_ne!(of(&one, 1)[..100], of(&arrivals(1, 20.0, pareto), 1)[..100]);
         // Other sizes, the same starts; another rate, the same sizes.
         let [with_sizes, with_rate] =

@@ -16,7 +16,7 @@ use std::{
 const NS2: &str = include_str!("../../peers/ns2-dumbbell.tcl");
 const NS3: &str = include_str!("../../peers/ns3-dumbbell.cc");
 
-/// What the program for ns-3 is linked with.
+/// Libraries of the program for ns-3.
 const NS3_LIBRARIES: [&str; 7] = [
     "-lns3-core",
     "-lns3-network",
@@ -130,7 +130,7 @@ impl Peers {
     }
 }
 
-/// Where a program is, if it is installed.
+/// Path of a program, if it is installed.
 fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
@@ -227,7 +227,7 @@ struct Missing {
     package: &'static str,
 }
 
-/// What the figures depend on beside the programs.
+/// Conditions of the measurement other than the programs.
 #[derive(Serialize)]
 struct Machine {
     cpu: String,

@@ -62,8 +62,8 @@ enum What {
     },
     /// The loaded variants: parameters, sockets that use them, calls and their time
     List {
-        /// Let the kernel count calls and their time for this long; without it, show what was counted
-        /// while counting was enabled by other means
+        /// Let the kernel count calls and their time for this long; without it, show the counts
+        /// of the time when another program enabled counting
         #[arg(long, value_name = "TIME", value_parser = time)]
         measure: Option<Duration>,
         /// Output format
@@ -80,7 +80,7 @@ enum What {
         /// The name it was loaded as
         name: String,
     },
-    /// Measure what the algorithms cost in this kernel, compared with its own Reno and CUBIC
+    /// Measure the CPU time of the algorithms in this kernel, compared with the kernel's Reno and CUBIC
     Bench(bench::Args),
     /// Write an object file for machines without Knee
     ///

@@ -59,7 +59,7 @@ enum What {
         /// Run it as this user (name or number)
         #[arg(long, value_name = "USER")]
         user: Option<String>,
-        /// Which end
+        /// The end
         end: ExecEnd,
         /// The program and its arguments
         #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -77,7 +77,7 @@ enum What {
         #[arg(default_value = shell::DEFAULT_NAME)]
         name: String,
     },
-    /// Remove what killed paths left behind
+    /// Remove the remains of killed paths
     Clean,
 }
 

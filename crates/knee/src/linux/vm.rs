@@ -36,7 +36,7 @@ enum What {
     ///
     /// Exit code 0: all pass. 1: some do not.
     Matrix(matrix::Args),
-    /// What process 1 of a virtual machine does
+    /// Process 1 of a virtual machine
     #[command(hide = true)]
     Guest,
 }

@@ -45,7 +45,7 @@ struct Transfer {
     cpu_s_per_gbyte: f64,
 }
 
-/// What an algorithm costs. Medians over the rounds; ratios are taken within each round.
+/// Cost of an algorithm. Medians over the rounds; ratios are taken within each round.
 #[derive(Serialize)]
 struct Cost {
     /// `kernel:reno`, or an algorithm of Knee.

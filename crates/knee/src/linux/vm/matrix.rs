@@ -105,7 +105,7 @@ fn try_all(
     Ok(results)
 }
 
-/// What was tried, as lines of Markdown.
+/// Description of the test, as lines of Markdown.
 fn about() -> String {
     format!(
         "Each kernel loads each algorithm, which then transfers {} MB over 10 Mbit/s, 40 ms and {} % random loss with a\n\
@@ -126,7 +126,7 @@ fn cell(result: &Result<Transferred, String>) -> String {
     }
 }
 
-/// What each failure is.
+/// Description of each failure.
 fn failures(rows: &[Algorithm], columns: &[Column]) -> String {
     let mut text = String::new();
     for column in columns {
