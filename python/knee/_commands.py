@@ -11,13 +11,13 @@ from typing import Any
 
 from knee import _knee
 from knee._errors import CommandError, KneeError
-from knee._program import HOSTS, program
+from knee._program import needs_program, program
 
 
 def _command(
     name: str, operands: Sequence[str], options: Sequence[str], hosts: Sequence[str | None] = ()
 ) -> dict[str, Any]:
-    of_the_program = [host for host in hosts if host in HOSTS]
+    of_the_program = [host for host in hosts if host is not None and needs_program(host)]
     knee = [program(of_the_program[0])] if of_the_program else [sys.executable, "-m", "knee"]
     done = subprocess.run(
         [*knee, name, *options, "--format", "json", "--", *operands],

@@ -8,6 +8,7 @@ from typing import Any, TypedDict, final, type_check_only
 from typing_extensions import CapsuleType
 
 __all__ = [
+    "HOSTS",
     "Ack",
     "Conn",
     "Paths",
@@ -33,6 +34,8 @@ __all__ = [
     "toml_of",
 ]
 
+HOSTS: tuple[str, ...]
+"""Hosts of this module; the program `knee` has these and others."""
 __version__: str
 
 @type_check_only

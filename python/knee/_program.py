@@ -7,10 +7,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from knee import _knee
 from knee._errors import HostError
 
-HOSTS = ("kernel", "vm")
-"""Hosts that only the program has."""
+
+def needs_program(host: str) -> bool:
+    """Whether this package lacks the host, so that the program must carry out its runs."""
+    return host not in _knee.HOSTS
 
 
 def program(host: str) -> str:
@@ -28,7 +31,11 @@ def program(host: str) -> str:
             with file.open("rb") as start:
                 if start.read(4) == b"\x7fELF":
                     return str(file)
-    raise HostError(f"the host {host} needs the program `knee` that Cargo builds", build)
+    here = " and ".join(_knee.HOSTS)
+    raise HostError(
+        f"this package has {here} only: the host {host} needs the program `knee` that Cargo builds",
+        build,
+    )
 
 
 def runs(asked: bytes, host: str, jobs: int, kernel: str | None) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, cast
 from knee import _knee
 from knee._algorithm import Algorithm, defined
 from knee._errors import KneeError, count
-from knee._program import HOSTS, runs
+from knee._program import needs_program, runs
 from knee._scenario import Described, Value, arguments, classes_in, described
 
 Table = _knee.Table
@@ -498,7 +498,7 @@ def run_many(
     asked = [wanted(scenario, seed, repeat, set, host) for scenario in scenarios]
     if kernel is not None and host != "vm":
         raise KneeError(f"kernel has no meaning on the host {host}", 'add host="vm"')
-    if host in HOSTS:
-        answer = runs(_knee.runs_asked(asked), host, jobs, kernel)
+    if needs_program(str(host)):
+        answer = runs(_knee.runs_asked(asked), str(host), jobs, kernel)
         return [Results(native) for native in _knee.runs_made(asked, answer)]
     return [Results(native) for native in _knee.run_many(asked, jobs)]

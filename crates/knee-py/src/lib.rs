@@ -15,7 +15,7 @@ use knee_model::{
 };
 use knee_scenario::{Scenario, Set};
 use knee_sim::{Simulator, Stepped};
-use pyo3::{prelude::*, types::PyBytes};
+use pyo3::{prelude::*, types::{PyBytes, PyTuple}};
 use rayon::prelude::*;
 use results::{Made, Results};
 use std::{
@@ -48,9 +48,6 @@ struct Wanted {
     host: String,
 }
 
-/// Hosts that the program `knee` has and this library has not.
-const OF_THE_PROGRAM: [&str; 2] = ["kernel", "vm"];
-
 /// A scenario that is ready to run.
 struct Ready {
     scenario: Scenario,
@@ -71,18 +68,21 @@ impl Ready {
     }
 }
 
+/// The hosts of this library; the program `knee` has these and others.
 static HOSTS: [&dyn Host; 2] = [&Simulator, &knee_quic_run::Quic];
+
+fn host_names() -> Vec<&'static str> {
+    HOSTS.iter().map(|host| host.name()).collect()
+}
 
 impl Wanted {
     fn ready(&self) -> PyResult<Ready> {
         let host = HOSTS.iter().copied().find(|host| host.name() == self.host);
         let host = host.ok_or_else(|| {
-            let names = HOSTS.iter().map(|host| host.name()).chain(OF_THE_PROGRAM);
-            let names: Vec<_> = names.collect();
             error::new(
                 "HostError",
-                &format!("no host `{}`", self.host),
-                Some(&format!("hosts: {}", names.join(", "))),
+                &format!("this package has no host `{}`", self.host),
+                Some(&format!("hosts here: {}", host_names().join(", "))),
             )
         })?;
         let (scenario, specs, name) = self.parse()?;
@@ -344,6 +344,7 @@ fn main(py: Python<'_>, itself: Vec<OsString>, arguments: Vec<OsString>) -> u8 {
 #[pymodule(gil_used = false)]
 fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("HOSTS", PyTuple::new(module.py(), host_names())?)?;
     algorithm::register(module)?;
     paths::know_agent()?;
     module.add_class::<Results>()?;

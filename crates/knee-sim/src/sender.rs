@@ -219,8 +219,9 @@ impl Sender {
         out: &mut impl Transmit,
     ) {
         if self.is_in_order(ack, sack) {
-            self.process_in_order(now_ns, ack.cumulative, out);
-        } else if ack.cumulative >= self.tcb.board.una() && self.tcb.board.outstanding() > 0 {
+            return self.process_in_order(now_ns, ack.cumulative, out);
+        }
+        if ack.cumulative >= self.tcb.board.una() && self.tcb.board.outstanding() > 0 {
             self.process_ack(now_ns, ack, sack.unwrap_or(&Sack::NOTHING), out);
         }
     }
