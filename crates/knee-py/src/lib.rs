@@ -15,7 +15,10 @@ use knee_model::{
 };
 use knee_scenario::{Scenario, Set};
 use knee_sim::{Simulator, Stepped};
-use pyo3::{prelude::*, types::{PyBytes, PyTuple}};
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyTuple},
+};
 use rayon::prelude::*;
 use results::{Made, Results};
 use std::{
