@@ -23,7 +23,8 @@ if [[ ${1:-} != in-namespace ]]; then
 	status=0 child=
 	folder=$(mktemp -d "$work/XXXXXX")
 	# Mounts and processes live in namespaces of their own, which end with the child: what remains is one folder.
-	trap '[[ -z $child ]] || kill -KILL "$child" 2>/dev/null || true
+	trap 'trap "" INT TERM HUP
+		[[ -z $child ]] || kill -KILL "$child" 2>/dev/null || true
 		[[ -z $child ]] || wait "$child" 2>/dev/null || true
 		rm -rf --one-file-system "$folder"' EXIT
 	trap 'exit 130' INT TERM HUP
