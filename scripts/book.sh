@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the documentation as a book, target/book/index.html, and checks that every page is listed and every link leads
-# somewhere. scripts/update-docs.sh writes the generated parts of the pages.
+# Builds the documentation as a book, target/book/index.html, and checks that every page is listed, says in its first
+# paragraph who it is for, and that every link leads somewhere. scripts/update-docs.sh writes the generated parts of the pages.
 # mdbook is built once, into target/tools, without optimisation: it is run once or twice.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,7 +19,17 @@ complain() {
 links() {
 	sed '/^```/,/^```/d' "$1" | grep -oP '(\]\(\K[^)]+(?=\))|\bsrc="\K[^"]+)' | grep -Ev '^https?:' || true
 }
+# Whether the first paragraph below a page's title has `For`.
+names_reader() {
+	awk '/^# / { titled = 1; next } titled && NF { begun = 1; text = text " " $0 } begun && !NF { exit }
+		END { exit text !~ /(^|[^[:alpha:]])For / }' "$1"
+}
+for page in CONTRIBUTING.md SECURITY.md CHANGELOG.md; do
+	names_reader "$page" || complain "$page: the first paragraph does not say who it is for"
+done
 while read -r page; do
+	[[ $page == SUMMARY.md ]] || names_reader "docs/$page" ||
+		complain "docs/$page: the first paragraph does not say who it is for"
 	[[ $page == SUMMARY.md ]] || grep -qF "($page)" docs/SUMMARY.md || complain "docs/SUMMARY.md: $page is missing"
 	while read -r link; do
 		file=${link%%#*}

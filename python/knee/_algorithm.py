@@ -64,7 +64,7 @@ class Parameter:
         default: The value that applies when none is given.
         min: Smallest value; by default 0.
         max: Largest value; by default the largest that 32 bits hold.
-        choices: What a `choice` may be.
+        choices: Values of a `choice`.
         help: One line that describes it.
     """
 
@@ -305,9 +305,9 @@ def load_functions(
     """Registers an algorithm of compiled functions in this process; returns its name, for `cc`.
 
     The functions are those of the contract in C, `cc/include/knee/contract.h`; `knee.contract` has
-    their types for Numba, cffi and ctypes. What is missing does nothing, but without `ssthresh` a
-    loss halves the window. They must not call Python, allocate or lock: a call that does not return
-    is left by a jump. It runs in the simulator and over QUIC.
+    their types for Numba, cffi and ctypes. A missing function does nothing, but without `ssthresh`
+    a loss halves the window. They must not call Python, allocate or lock: a call that does not
+    return is left by a jump. It runs in the simulator and over QUIC.
 
     Raises:
         AlgorithmError: The description is not valid, or an argument is not a compiled function.

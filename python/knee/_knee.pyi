@@ -107,7 +107,7 @@ class Conn:
 
 @final
 class Ack:
-    """An acknowledgement; what begins with `sample_` is profile RATE's delivery rate."""
+    """An acknowledgement; fields that begin with `sample_` are profile RATE's delivery rate."""
 
     @property
     def delivered_pkts(self) -> int:

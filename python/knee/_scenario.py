@@ -204,7 +204,7 @@ class Scenario:
         path: The path.
         flows: The flows, at least one.
         duration: Length of the run, with a unit.
-        title: What it is, for people.
+        title: Title for people.
         seed: Seed of the first repetition.
         repeat: Number of repetitions.
         tcp: The `[tcp]` table.

@@ -143,7 +143,7 @@ def sweep(
     Args:
         study: A file's path, TOML text, or a dict.
         out: Folder of the data set; all workers must see it.
-        executor: What runs the shards: any `concurrent.futures.Executor`, a Dask `Client`, an
+        executor: Runs the shards: any `concurrent.futures.Executor`, a Dask `Client`, an
             executor of submitit; None: threads of this process, without Python's lock.
         jobs: Number of tasks that the shards are divided into, for executors that start a job for
             each task; default: a task for each shard. Without an executor: number of threads.
@@ -168,7 +168,7 @@ def sweep_rows(
     """Like `sweep`; gives the rows of each shard when it is finished, and first those from before.
 
     Every row of the data set comes once. The order of the shards depends on the workers; sort by
-    `run`. What is not taken is not run: an iterator that is closed ends the work.
+    `run`. Closing the iterator ends the work: the remaining shards are not run.
 
     Raises:
         StudyError: As `sweep`; the study keeps no such `table`.

@@ -256,11 +256,11 @@ def tune(
 ) -> optuna.Study:
     """Tunes parameters with Optuna: each trial runs a study and takes means over its runs.
 
-    Every trial is kept in the journal `storage` when it ends. After a kill the same call goes on:
+    Every trial is kept in the journal `storage` when it ends. After a kill the same call resumes:
     trials that were running are made again.
 
     Args:
-        study: What is run at each trial, such as some rates, RTTs and seeds.
+        study: The runs of each trial, such as some rates, RTTs and seeds.
         parameters: Keys of the scenario, each with a range `{"from": "5ms", "to": "60ms", "scale":
             "log"}` or a list of values. Packets, bytes, and numbers without a unit whose ends are
             integers stay whole.
@@ -286,7 +286,7 @@ def tune(
         import optuna
         from optuna.storages.journal import JournalFileBackend
     except ImportError:
-        raise StudyError("Optuna is not installed", "pip install 'knee-cc[tune]'") from None
+        raise StudyError("Optuna is not installed", "pip install '.[tune]' in a checkout") from None
     for name, given in (("parameters", parameters), ("objective", objective)):
         if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise StudyError(f"{name} is no dict", "see help(knee.tune)")

@@ -1,6 +1,6 @@
 """The types of the contract's functions, for compilers that are called from Python.
 
-What the functions are for, and what they may do, is in `cc/include/knee/contract.h`.
+`cc/include/knee/contract.h` says for each function when it is called and which fields it may write.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Congestion control as a Gymnasium environment: an agent steers the window of one flow.
 
 Time passes in monitor intervals. In each, the agent's flow sends with the window that it has, and
-all else happens as the scenario says; no Python is called per packet. Many paths go on at once.
+all else happens as the scenario says; no Python is called per packet. Many paths run at once.
 
 import knee.gym
 
@@ -30,7 +30,8 @@ try:
     from gymnasium.vector.utils import batch_space
     from numpy.typing import ArrayLike, NDArray
 except ImportError:
-    raise KneeError("Gymnasium or numpy is not installed", "pip install 'knee-cc[gym]'") from None
+    what = "Gymnasium or numpy is not installed"
+    raise KneeError(what, "pip install '.[gym]' in a checkout") from None
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ class Observed(NamedTuple):
     rtt_mean_ms: Any
     """Mean RTT, ms; of the last interval that had a sample, 0 before the first."""
     rtt_min_ms: Any
-    """Least RTT of the connection so far, ms; 0 before the first sample."""
+    """Minimum RTT of the connection so far, ms; 0 before the first sample."""
     rtt_gradient: Any
     """Change of the mean RTT since the interval before, seconds per second."""
     loss: Any
@@ -65,7 +66,7 @@ PATHS_MAX = 65_536
 
 
 def log_reward(delay_weight: float = 1.0, loss_weight: float = 10.0) -> Reward:
-    """ln(rate in Mbit/s) - `delay_weight` ln(mean RTT / least RTT) - `loss_weight` loss.
+    """ln(rate in Mbit/s) - `delay_weight` ln(mean RTT / minimum RTT) - `loss_weight` loss.
 
     A rate below 0.01 Mbit/s counts as that. Logarithms of rate and delay, so that a path's speed
     does not decide how much it matters, are the objective of Remy (Winstein and Balakrishnan, TCP
@@ -89,7 +90,7 @@ def _spaces() -> tuple[gym.spaces.Box, gym.spaces.Box]:
 
 
 class VectorPaths(gym.vector.VectorEnv[Any, Any, Any]):
-    """Paths that go on together, each with an agent's flow.
+    """Paths that run together, each with an agent's flow.
 
     Observations are a `Box` of shape (`num_envs`, 7), float32: the fields of `Observed`. Actions
     are a `Box(-1, 1)` of shape (`num_envs`, 1): the window is multiplied by 1 + a, or for a below 0

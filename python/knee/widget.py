@@ -7,7 +7,7 @@ figure                                  # drawn below the cell
 figure.show(knee.run(...))              # another run in the same place
 figure.range_s                          # the part that is zoomed in on
 
-Needs anywidget: `pip install 'knee-cc[widget]'`.
+Needs anywidget: `pip install '.[widget]'` in a checkout.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ try:
     import anywidget
     import traitlets
 except ImportError:
-    raise KneeError("anywidget is not installed", "pip install 'knee-cc[widget]'") from None
+    raise KneeError("anywidget is not installed", "pip install '.[widget]' in a checkout") from None
 
 _STATIC = Path(__file__).parent / "static"
 _FLOWS_DRAWN = 12
@@ -100,7 +100,7 @@ class Charts(anywidget.AnyWidget):
 def charts(results: Results, repetition: int = 1) -> Charts:
     """The charts of a repetition, counted from 1.
 
-    Of flows that the scenario names, the first 12; of several bottlenecks, the first.
+    Shows the first 12 flows that the scenario names, and the first of several bottlenecks.
 
     Raises:
         KneeError: There is no such repetition.

@@ -154,7 +154,7 @@ import knee
 try:
     import knee.gym
 except knee.KneeError as error:
-    assert "pip install 'knee-cc[gym]'" in str(error)
+    assert "pip install '.[gym]'" in str(error)
 else:
     raise AssertionError
 """

@@ -14,7 +14,7 @@ A new page needs only the first line. NAME is one of
     commands          docs/reference/cli.md: every command, from `knee markdown`
     python-api        docs/reference/python.md: the package, from its sources
 
-A value in prose stands within one line, not at its beginning, with its number of decimals:
+A value in prose is within one line, not at its beginning, with its number of decimals:
 
     CHD uses <!-- value: claims.C1.measured 0 -->79<!-- end --> % of capacity.
 """
@@ -56,6 +56,9 @@ INTERNAL = {"KNEE_COMMIT", "KNEE_FUZZ_TARGET", "KNEE_LIBBPF"}
 
 NEW_PAGE = """\
 # {name}
+
+For people who use, compare or change {name}. You need TCP's terms: window, slow start, loss
+recovery.
 
 {summary}
 
