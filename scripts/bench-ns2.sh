@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Speed against ns-2 on the same dumbbell (16 flows, 100 Mb/s, 40 ms, 333 packets, 60 s; SACK), and against
-# ns-3 where it is installed: `knee bench peers` with a build for it.
+# Compares Knee's speed with ns-2, and with ns-3 where it is installed.
+# All run the same dumbbell (16 flows, 100 Mbit/s, 40 ms, 333 packets, 60 s; SACK): `knee bench peers`, and its build.
 # Usage: scripts/bench-ns2.sh [PAIRS]   Needs ns (Debian package ns2); installs it if root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

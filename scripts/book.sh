@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds the documentation as a book, target/book/index.html, and checks that every page is listed, says in its first
-# paragraph who it is for, and that every link leads somewhere. scripts/update-docs.sh writes the generated parts of the pages.
-# mdbook is built once, into target/tools, without optimisation: it is run once or twice.
+# Builds the documentation as a book, target/book/index.html, and checks its pages.
+# Every page is listed and says in its first paragraph who it is for; every link leads somewhere. scripts/update-docs.sh
+# writes the generated parts of the pages. mdbook is built once, into target/tools, without optimisation: it is run once
+# or twice.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the lab's page into web/dist: the simulator as WebAssembly, then the page around it.
+# Builds the lab's page into web/dist: the simulator as WebAssembly, and the page around it.
 #
 # The C sources are compiled by clang. Rust's standard library for wasm32 comes with rustup's target, or
 # else from source (Debian's rustc-web, cargo-web, rust-web-src, lld-19).

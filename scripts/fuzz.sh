@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes what somebody else may send or have written (docs/evidence/robustness.md).
+# Fuzzes the algorithms and the readers of files (docs/evidence/robustness.md).
 #
 #   scripts/fuzz.sh calls [NAME ...]    calls of these algorithms, or of all, in C with clang's sanitizers
 #   scripts/fuzz.sh planted [NAME ...]  the same of the bugs in proofs/planted/, which it should find

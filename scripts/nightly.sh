@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that take too long for every change, for an otherwise idle machine (as root). target/nightly/STEP.log has the
-# output of a step. After a step that fails the others still run, and the exit code is 1.
+# Runs the checks that take too long for every change, as root on an idle machine.
+# target/nightly/STEP.log has the output of a step. After a step that fails the others still run, and the exit code is 1.
 #
 #   scripts/nightly.sh [STEP ...]    these steps, or all
 #

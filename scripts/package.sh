@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes what is published: target/package/*.crate, from which the program is installed for a test, and
-# target/debian/knee_*.deb with the program (stripped), manual pages, completions, BPF objects and scenarios; beside each
-# its SHA256SUMS, and with the Debian package a list of all that is in the program (SBOM, CycloneDX). cargo-cyclonedx is
-# built once, into target/tools, without optimisation.
+# Makes the crates and the Debian package that are published.
+# They are target/package/*.crate, from which the program is installed for a test, and target/debian/knee_*.deb with the
+# program (stripped), manual pages, completions, BPF objects and scenarios; beside each its SHA256SUMS, and with the
+# Debian package a list of all that is in the program (SBOM, CycloneDX). cargo-cyclonedx is built once, into target/tools,
+# without optimisation.
 # Usage: scripts/package.sh [crates|deb [KNEE]]   both without an argument; KNEE is a program that is built already.
 # Needs what the kernel host needs to build.
 set -euo pipefail

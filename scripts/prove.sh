@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Proves with Frama-C's Eva that the algorithms' C has no runtime errors, under the assumptions that
-# docs/explanation/proof.md states.
+# Proves with Frama-C's Eva that the algorithms' C has no runtime errors.
+# docs/explanation/proof.md states the assumptions.
 #
 #   scripts/prove.sh [NAME ...]            the algorithms named, or all
 #   scripts/prove.sh --due                 those whose sources differ from what was proved; if none, the quickest

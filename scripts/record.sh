@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# After a change of an algorithm, or of what it runs on: writes down again all that is on record of its results. What it
-# changes is for you to read (git diff), and to commit with the change and its reason in CHANGELOG.md.
+# Stores the new results of duels, scenarios, evaluation, claims and proofs after an intended change.
+# Read the changes (git diff), and commit them with the change of the algorithm or the simulator and its reason in CHANGELOG.md.
 #
 #   scripts/record.sh [PAPER ...]    the papers (or `ebb`) whose claims are looked at too: all if none
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The main job: builds Knee and reproduces the papers in the simulator. Needs Rust and a C compiler; no
-# privileges. Arguments go to `knee reproduce`: a paper, and options such as --figure 4; all papers if none.
+# Builds Knee and reproduces the papers in the simulator. Needs Rust and a C compiler; no privileges. Arguments go to
+# `knee reproduce`: a paper, and options such as --figure 4; all papers if none.
 # The build takes the profile `quick` and no optional feature, so that the first result comes soon.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The tests that reach the unsafe blocks, under AddressSanitizer and LeakSanitizer, C included; of the algorithms' C
-# undefined behaviour is looked for too. docs/evidence/robustness.md says which test reaches which block. Needs root, as these tests
-# do. Everything is built anew, into target/sanitize.
+# Runs the tests that reach the unsafe blocks under AddressSanitizer and LeakSanitizer, C included.
+# UndefinedBehaviorSanitizer checks the algorithms' C too. docs/evidence/robustness.md says which test reaches which
+# block. Needs root, as these tests do. Builds everything into target/sanitize.
 # Usage: scripts/sanitize.sh [CRATE ...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

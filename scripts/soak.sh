@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The long tests: a million connections through the kernel while algorithms come and go under them (as root), with the
-# kernel's memory before and after; and 24 simulated days with 2 x 10^9 packets, every check of the debug build on.
+# Runs the long tests: a million connections through the kernel (as root), and 24 simulated days.
+# Algorithms are loaded and unloaded under the connections; the kernel's memory is compared before and after. The
+# simulation has 2 x 10^9 packets, with every check of the debug build.
 # Usage: scripts/soak.sh [CONNECTIONS]
 # The simulation takes two minutes of processor time, the connections far longer. CI makes 10 000 of them.
 set -euo pipefail

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tests the README's main command, `scripts/reproduce.sh`, with the build that it makes: the verdicts, and the errors for
-# the hosts and commands that this build lacks. Each error names the feature and the command that installs it.
+# Tests the README's main command, `scripts/reproduce.sh`, with the build that it makes.
+# It checks the verdicts, and the errors for the hosts and commands that this build lacks. Each error names the feature
+# and the command that installs it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=${CARGO_TARGET_DIR:-target}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Follows the documentation on a clean Debian, as a newcomer does: every command of the install page, the README and the
-# first tutorial, as printed, then a build and an import of the Python wheel. Run it as root.
+# Follows the documentation on a clean Debian, as a newcomer does. Run it as root.
+# It runs every command of the install page, the README and the first tutorial, as printed, then builds and imports the
+# Python wheel.
 #
 #   scripts/test-newcomer.sh [SUITE ...]      bookworm and trixie, unless suites are named
 #

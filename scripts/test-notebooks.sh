@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The package's charts in a real JupyterLab and a real marimo, in a headless Chromium: web/tests/notebooks.mjs. Runs in
-# the environment that scripts/test-python.sh made, with the package in it. Installs the Debian packages that it needs
-# (as root).
+# Tests the Python package's charts in JupyterLab and marimo, in a headless Chromium.
+# web/tests/notebooks.mjs has the tests. Runs in the environment that scripts/test-python.sh made, with the package in it.
+# Installs the Debian packages that it needs (as root).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The Python package, as `pip install .` makes it: in an environment of its own (target/python) formatted, checked, typed,
-# tested; in an empty one, run.
+# Tests the Python package, as `pip install .` makes it.
+# An environment of its own (target/python) checks format, lints and types, and runs the tests; an empty one runs the
+# package.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")

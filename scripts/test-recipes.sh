@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Carries out the recipes of CONTRIBUTING.md: applies each patch of scripts/recipes to a copy of the sources, and runs the
-# test that the patch adds. Last it removes the accelerators, and compares the results of every scenario.
+# Carries out the recipes of CONTRIBUTING.md in a copy of the sources.
+# It applies each patch of scripts/recipes and runs the test that the patch adds. Last it removes the accelerators, and
+# compares the results of every scenario.
 # Usage: scripts/test-recipes.sh   The copy is target/recipes; it stays, so that the next run builds less.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Tests of the host vm: the same bytes whatever the load, what is missing or broken is named, nothing is left of a killed
-# run. Installs QEMU (as root) and fetches kernels into this user's cache. 7.2 is in Debian's sid until a newer one
-# replaces it: then this script fails, unless the cache has it.
+# Tests the host `vm`.
+# The bytes are the same under any load; errors name a missing or broken part; nothing is left of a killed run. Installs
+# QEMU (as root) and fetches kernels into this user's cache. 7.2 is in Debian's sid until a newer one replaces it: then
+# this script fails, unless the cache has it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/install-packages.sh qemu-system-x86 clang-19 libelf-dev zlib1g-dev pkg-config make

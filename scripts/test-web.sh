@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the lab's page and tests it: the WebAssembly module against the native build, then the page in a
-# headless Chromium. Installs the Debian packages that it needs (as root). Screenshots of each view are put
-# into target/web/.
+# Builds the lab's page and tests it.
+# It compares the WebAssembly module with the native build, then drives the page in a headless Chromium. Installs the
+# Debian packages that it needs (as root). Screenshots of each view are put into target/web/.
 # Usage: scripts/test-web.sh [build|run]   `build` makes the page, `run` tests what was built; without either, both. What
 # is built after the page contains it, so scripts/test.sh begins with it.
 set -euo pipefail

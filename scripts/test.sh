@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests.
+# Runs the tests; with --all, everything that must pass.
 #
 #   scripts/test.sh          format, lints and tests of everything that needs no privileges and no package besides Rust
 #                            and a C compiler: algorithms, simulator, QUIC, scenarios, results, reports, command line.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every command of the pages in docs/tutorials in this repository, as the reader would. Commands that need root run
-# only as root. Those that need the Python package run where scripts/test-python.sh has installed it (target/python).
+# Runs every command of the pages in docs/tutorials, as the reader would. Commands that need root run only as root. Those
+# that need the Python package run where scripts/test-python.sh has installed it (target/python).
 # Usage: scripts/tutorial.sh [KNEE]   With KNEE, a program that is built already with all hosts, nothing is built.
 # Files that the commands write stay in memory and vanish afterwards: an overlay that only this script's processes see
 # covers the folder. So Cargo does not rebuild what the tests have built. The pages' first build has other features, and

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes the generated parts of the documentation into README.md and docs/: parameter tables and plots of every
-# algorithm, verdict tables and figures of every paper, the reference of the command line and of the Python package, and
-# measured values in prose. scripts/docs/update.py says which markers there are.
+# Writes the generated parts of the documentation into README.md and docs/.
+# They are parameter tables and plots of every algorithm, verdict tables and figures of every paper, the reference of the
+# command line and of the Python package, and measured values in prose. scripts/docs/update.py says which markers there
+# are.
 #
 #   scripts/update-docs.sh [KNEE [REPORTS]]           writes what differs
 #   scripts/update-docs.sh --check [KNEE [REPORTS]]   writes nothing; fails and names each stale file
