@@ -2,8 +2,8 @@
 /*
  * Ebb: drains the queue at a delay on which all flows agree, and asks whether the others yield.
  *
- * An algorithm of this project. docs/reference/algorithms/ebb.md has its equations, whose names are used here;
- * docs/evidence/ebb/ has the derivation and its limits.
+ * An algorithm of this project. docs/reference/algorithms/ebb.md has its equations, whose names are
+ * used here; docs/evidence/ebb/ has the derivation and its limits.
  *
  * Low delay. The window grows by alpha packets per round trip,
  *

@@ -114,8 +114,8 @@ static inline int cc_happens(u32 random, u64 p_q32)
 	return (u64)random < p_q32;
 }
 
-/* a - b on an axis that wraps: positions, counts and clocks. The proof (docs/explanation/proof.md) takes any
- * result; all other arithmetic stays within its type. */
+/* a - b on an axis that wraps: positions, counts and clocks. The proof (docs/explanation/proof.md)
+ * takes any result; all other arithmetic stays within its type. */
 /*@ assigns \result \from a, b; */
 static inline u32 cc_wrapping_sub_u32(u32 a, u32 b)
 {
