@@ -3,8 +3,8 @@
 use crate::Loss;
 use knee_model::{BurstLoss, Random};
 
-/// A [`BurstLoss`] at work. Its state and its random stream are the link's, not a flow's: in a bad
-/// time all packets suffer, whosever they are.
+/// A [`BurstLoss`] at work. Its state and its random stream belong to the link, not to a flow: a bad state
+/// affects the packets of all flows.
 #[derive(Clone, Debug)]
 pub struct Bursts {
     bad: bool,
@@ -46,7 +46,7 @@ impl Bursts {
         }
     }
 
-    /// Whether the next packet is lost.
+    /// Returns whether the next packet is lost.
     pub fn loses(&mut self) -> bool {
         self.bad ^= self.change[usize::from(self.bad)].happens(&mut self.random);
         self.loss[usize::from(self.bad)].happens(&mut self.random)

@@ -78,13 +78,12 @@ pub enum Ecn {
     Marked,
 }
 
-/// Anything that travels: an element needs only its size. The default value is what an empty place
-/// in a queue holds.
+/// Anything that travels: an element needs only its size. An empty place in a queue holds the default value.
 pub trait Packet: Default {
     /// Size of the whole packet, headers included, bytes.
     fn wire_bytes(&self) -> u32;
 
-    /// What queues that tell flows apart know its flow by.
+    /// Key by which queues distinguish flows.
     fn flow_key(&self) -> u32 {
         0
     }
@@ -94,6 +93,6 @@ pub trait Packet: Default {
         Ecn::NotCapable
     }
 
-    /// Sets its ECN field to [`Ecn::Marked`]; asked only of packets that are capable or marked.
+    /// Sets its ECN field to [`Ecn::Marked`]; called only for packets that are capable or marked.
     fn mark(&mut self) {}
 }
