@@ -90,7 +90,7 @@ mod tests {
         /// Mean loss and mean length of bursts, within five standard errors. Runs of packets in the
         /// bad state have geometric lengths, so n bursts of mean B vary by B * sqrt((1 - 1/B) / n).
         #[test]
-        fn loses_as_asked(seed: u64, mean_loss in 0.01f64..0.4, burst in 1.0f64..12.0) {
+        fn bursts_have_the_given_means(seed: u64, mean_loss in 0.01f64..0.4, burst in 1.0f64..12.0) {
             let loss = BurstLoss::of_means(mean_loss, burst);
             prop_assume!(loss.is_some());
             let mut bursts = Bursts::new(&loss.unwrap(), Random::stream(seed, "test", 0));

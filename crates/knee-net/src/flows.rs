@@ -75,10 +75,10 @@ pub trait Connection: Sized {
         let _ = (packet, shared);
     }
 
-    /// Totals, without what the path counts.
+    /// Totals, without the counts of the path.
     fn counters(&self) -> FlowCounters;
 
-    /// `row` with the state at the end of its bin.
+    /// Adds the state at the end of a bin to `row`.
     fn sample(&self, row: FlowSample) -> FlowSample;
 
     /// Returns whether all written data have arrived and are acknowledged, as far as the sender knows.
@@ -190,7 +190,7 @@ struct Flows<S, W, C: Connection> {
     flows: Vec<Flow<C>>,
     /// Flows whose time series continues.
     sampled: Vec<u32>,
-    /// Gets each bin at its end.
+    /// Receives each bin at its end.
     watch: W,
 }
 

@@ -1,8 +1,8 @@
-//! The network: elements that know no clock, the path that they form, and the loop that carries out what is due on it.
+//! The network: elements without a clock, the path that they form, and the loop that carries out due events.
 //!
-//! Every element takes the present as an argument and says when it next has something to give; it
-//! owns no timer and no thread. The simulator steps them in virtual time, the testbed in real
-//! time. Times are nanoseconds on the caller's axis; `now_ns` must not decrease from call to call.
+//! Every element takes the present as an argument and reports when it next has a packet to give; it owns no
+//! timer and no thread. The simulator steps the elements in virtual time, the testbed in real time. Times are
+//! nanoseconds on the caller's axis; `now_ns` must not decrease from call to call.
 //!
 //! ```
 //! use knee_model::QueueLimit;

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_when_the_rate_changes_is_sent_at_the_new_one() {
+    fn the_rest_of_a_packet_is_sent_at_the_new_rate() {
         // 1000 bytes are 8 ms at 1 Mbit/s. At 4 ms half of them are left: 2 ms at 2 Mbit/s. The
         // second has sent 1.5 ms of its 4 ms at 7.5 ms, when the rate becomes 0 until 100 ms, then
         // 8 Mbit/s: 5000 bits, 0.625 ms. The third takes 1 ms.
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_is_what_could_be_sent() {
+    fn capacity_is_the_greatest_possible_output() {
         let steps = stepped(&[(10 * S, 4), (20 * S, 0)]);
         let rate = Rate { bps: 10, varying: Some(&steps) };
         assert_eq!(rate.mean_bps(0, 20 * S), 7.0);

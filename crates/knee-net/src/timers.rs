@@ -20,10 +20,10 @@ pub(crate) struct Timers<T> {
     later: Option<Box<Later<T>>>,
 }
 
-/// A heap of more than this is split: a way through a large one is a dozen cache misses, each after the other.
+/// A larger heap is split: a way through a large one is a dozen cache misses, each after the other.
 const MANY: usize = 2048;
 
-/// Timers in slots by when they are due, each as they came.
+/// Timers in slots by due time; within a slot, in the order of arrival.
 struct Later<T> {
     slots: Vec<Vec<Reverse<Due<T>>>>,
     in_slots: usize,
@@ -56,8 +56,8 @@ impl<T: Ord> Later<T> {
         }
     }
 
-    /// Takes those of the first slot that has any, if there is one; that slot begins at `heap_end_ns` or after
-    /// that, which becomes its end.
+    /// Takes the timers of the first non-empty slot, if there is one. That slot begins at or after
+    /// `heap_end_ns`, which becomes the slot's end.
     fn take_first(&mut self, heap_end_ns: &mut Ns) -> BinaryHeap<Reverse<Due<T>>> {
         loop {
             if self.in_slots == 0 {

@@ -11,8 +11,8 @@ struct Missed {
     dropped_pkts: u32,
 }
 
-/// The place of a flow at the path, and counts of its packets. No count exceeds that of the flow's packets, which
-/// 32 bits hold.
+/// The place of a flow at the path, and counts of its packets. Counts never exceed the number of the flow's
+/// packets, which fits into 32 bits.
 #[derive(Clone, Debug)]
 pub(super) struct FlowPort {
     /// Index of the flow's access group.
@@ -93,7 +93,7 @@ impl FlowPort {
         }
     }
 
-    /// `counters` with the counts of this port.
+    /// Adds the counts of this port to `counters`.
     pub(super) fn count(&self, counters: FlowCounters) -> FlowCounters {
         FlowCounters {
             sent_pkts: self.data_pkts.into(),

@@ -90,7 +90,7 @@ impl<P: Numbered> Path<P> {
         self.ports[flow as usize].ack_pkts
     }
 
-    /// `counters` with the path's counts of the packets of flow `index`.
+    /// Adds the path's counts of the packets of flow `index` to `counters`.
     pub fn count(&self, index: usize, counters: FlowCounters) -> FlowCounters {
         self.ports[index].count(counters)
     }

@@ -84,7 +84,7 @@ impl<P: Packet> State<P> {
             self.lanes[index].fifo.bytes() + arriving
         };
         let active = self.new.iter().chain(self.old.iter()).map(|index| *index as usize);
-        // Of equal queues, the one with the lowest number.
+        // Among equal queues, the one with the lowest number.
         let fattest = active.chain([own]).max_by_key(|index| (bytes(*index), Reverse(*index)));
         let Some((_, packet)) = fattest.and_then(|index| self.lanes[index].fifo.pop()) else {
             return false;

@@ -311,7 +311,7 @@ impl<P: Packet> Managed<P> {
         Some((since_ns, packet))
     }
 
-    /// `packet` has left, and the discipline is told.
+    /// Informs the discipline that `packet` has left.
     #[inline(never)]
     fn departed(&mut self, now_ns: u64, packet: &P) {
         match &mut self.rule {
