@@ -4,7 +4,7 @@
     python bench/fidelity.py page                   # writes the tables
     python bench/fidelity.py check                  # fails if the page has other tables
 
-On the host vm a packet costs about 0.3 ms: all cases take some 50 minutes of one core. A case is
+On the host vm a packet costs about 0.3 ms: all cases take about 50 minutes of one core. A case is
 measured again after its lines are deleted.
 """
 
@@ -26,8 +26,8 @@ END = "<!-- end of {} -->\n"
 # Runs of each case: on `vm` a packet takes 3000 times as long as in the simulator.
 SEEDS = {"sim": 60, "vm": 10}
 HOSTS = tuple(SEEDS)
-# Ten runs of these differed by more than chance. Of so many comparisons some do whatever the cause,
-# so they were measured again, with more seeds.
+# Ten runs of these differed by more than chance. Among so many comparisons some always do, so they were
+# measured again, with more seeds.
 MORE_SEEDS = 40
 WITH_MORE_SEEDS = {
     "chd, SACK, 0 %",
@@ -70,7 +70,7 @@ class Case(NamedTuple):
         return command
 
 
-# Where ACKs are delayed: a window for both hosts, and what the kernel does by itself
+# Delayed ACKs: a window for both hosts, and the kernel's own rule for quick ACKs
 # (docs/explanation/simulator-vs-linux.md).
 DELAYED = {"tcp.receive_window": "486p", "tcp.quick_ack": "17p"}
 # The path and the receiver of the one flow.
@@ -134,7 +134,7 @@ TABLES = {
 
 
 class Run(NamedTuple):
-    """What was measured in one run. The goodput is that of all flows, in the whole run."""
+    """Measurements of one run. The goodput is that of all flows, in the whole run."""
 
     case: str
     host: str
@@ -259,11 +259,11 @@ class Quantiles:
 
 
 def cause(on_both: list[Quantiles]) -> str:
-    """Whether two samples differ no more than by chance: the rank test of Mann and Whitney."""
+    """Returns whether two samples differ no more than by chance: the rank test of Mann and Whitney."""
     some, others = (sample.values for sample in on_both)
     n, m = len(some), len(others)
     total = n + m
-    # Of equal values each has the mean of their ranks.
+    # Equal values all get the mean of their ranks.
     both = sorted(some + others)
     rank = {value: both.index(value) + (both.count(value) + 1) / 2 for value in both}
     ties = sum(both.count(value) ** 3 - both.count(value) for value in rank)

@@ -1,4 +1,4 @@
-"""What an algorithm of one's own costs: nanoseconds for each ACK that reaches the sender.
+"""Cost of an algorithm of one's own: nanoseconds for each ACK that reaches the sender.
 
 One flow on 100 Mbit/s and 40 ms for 20 s. Each way runs NewReno's growth, and so makes the same
 packets; the ways take turns, and the median over the turns is given. It needs Numba, a C compiler,

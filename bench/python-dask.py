@@ -2,9 +2,9 @@
 
     python bench/python-dask.py [PAIRS] [RUNS]
 
-The speed-up is that of the clock. The processor time of one worker over that of the busier of two
-is what idle cores would make of it: their balance, and what a second worker costs. It does not
-depend on what else the machine does. Nor does the last figure, much: the part of the two workers'
+The speed-up is that of the clock. The CPU time of one worker over that of the busier of two is the
+speed-up on idle cores: it covers their balance and the cost of a second worker. Other load on the
+machine does not change it. Nor does it change the last number much: the part of the two workers'
 time in which they had no task, for the study's beginning, its end, and ways to and fro.
 """
 
@@ -57,7 +57,7 @@ def turn(workers: int) -> tuple[float, float, float]:
         distributed.Client(cluster) as client,
         tempfile.TemporaryDirectory() as folder,
     ):
-        # What a worker imports is no part of it.
+        # The import of a worker does not count.
         client.run(__import__, "knee")
         client.register_plugin(Tasks())
         before = client.run(time.process_time)

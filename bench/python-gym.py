@@ -1,6 +1,6 @@
-"""Steps per second of `knee.gym`, beside plain runs of as many paths for as long: processor time.
+"""Steps per second of `knee.gym`, compared with plain runs of as many paths for as long: CPU time.
 
-64 paths of 10 Mbit/s and 40 ms go on for 30 s in intervals of 100 ms, with an agent that keeps 40
+64 paths of 10 Mbit/s and 40 ms run for 30 s in intervals of 100 ms, with an agent that keeps 40
 packets; the plain runs are of NewReno. Both take turns; medians are given.
 """
 

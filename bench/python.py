@@ -1,4 +1,4 @@
-"""What a run costs from Python, beside the command: pairs of both, and the overhead of short runs.
+"""Cost of a run from Python, compared with the command: pairs of both, and the overhead of short runs.
 
     python bench/python.py [PAIRS] [SHORT_RUNS]
     python bench/python.py instructions [SECONDS]

@@ -51,12 +51,12 @@ fn goodput_bps(record: &RunRecord) -> [f64; 2] {
 /// The columns of [`judged`].
 pub const COLUMNS: &str = "Mbit/s Mbit/s  delay ms  drops";
 
-/// What two flows did in the simulator: goodput of each over the last two thirds, mean queueing delay,
+/// Result of two flows in the simulator: goodput of each over the last two thirds, mean queueing delay,
 /// drops.
 ///
 /// # Errors
-/// What must be true of any two flows, and is not: the same run twice is the same, neither is
-/// starved from its start, neither loses more packets than congestion control explains.
+/// A property that is violated, though it must hold for any two flows: the same run twice is the same,
+/// neither is starved from its start, neither loses more packets than congestion control explains.
 pub fn judged(spec: &RunSpec) -> Result<String, String> {
     let run = || knee_sim::run(spec).map_err(|e| e.to_string());
     let record = run()?;

@@ -1,5 +1,5 @@
-//! What holds for every algorithm, whatever its parameters and whatever happens on the connection:
-//! random parameters, and random sequences of ACKs, losses, timeouts, pauses and undos.
+//! Properties that hold for every algorithm, whatever its parameters and the events of the connection: random
+//! parameters, and random sequences of ACKs, losses, timeouts, pauses and undos.
 
 use knee_cc::{
     Ack, Algorithm, Conn, Controller, Event, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED,
@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 const FLOOR_PKTS: u32 = 2;
 /// Largest window and largest amount outstanding here, packets.
 const LARGEST_PKTS: u32 = 1 << 30;
-/// Those that grow as NewReno, halve on delay, and know no time: held to more than the others.
+/// Algorithms that grow as NewReno, halve on delay, and know no time: they must fulfil more conditions.
 const NEWRENO_LIKE: [&str; 3] = ["newreno", "hd", "chd"];
 
 // ---------------------------------------------------------------------------------------------
@@ -55,9 +55,9 @@ enum Step {
 struct AckStep {
     after_us: u32,
     sent_pkts: u32,
-    /// Of what is outstanding, in 1/2^32.
+    /// Part of the outstanding packets that is acknowledged, in 1/2^32.
     acked_part: u32,
-    /// What the ACK claims to deliver beyond that (selective acknowledgements).
+    /// Packets that the ACK claims to deliver beyond that (selective acknowledgements).
     sacked_pkts: u32,
     rtt_us: i32,
     srtt_us: u32,
@@ -66,7 +66,7 @@ struct AckStep {
     signal: Signal,
 }
 
-/// What the stack concludes from an ACK.
+/// The conclusion that the stack draws from an ACK.
 #[derive(Clone, Copy, Debug)]
 enum Signal {
     Nothing,
@@ -193,7 +193,7 @@ enum Call {
     Undo,
 }
 
-/// One call and what came of it.
+/// One call and its results.
 #[derive(Clone, Debug)]
 struct Done {
     call: Call,
@@ -203,7 +203,7 @@ struct Done {
     /// Result of `ssthresh` and `undo`.
     window_pkts: Option<u32>,
     observed: [u32; OBSERVE_N],
-    /// What its state no longer keeps of what it declares.
+    /// The declared invariant of its state that no longer holds.
     violated: Option<&'static str>,
     /// Every byte of it, those between fields too.
     state: State,
@@ -212,7 +212,7 @@ struct Done {
     acked: u64,
 }
 
-/// What lies outside the contract and must make no difference.
+/// Conditions outside the contract, which must make no difference.
 #[derive(Clone, Copy)]
 struct Surroundings {
     /// Origin of the host's clock.
@@ -282,7 +282,7 @@ fn run(case: &Case, surroundings: Surroundings) -> Vec<Done> {
 }
 
 impl Stack {
-    /// Makes one call in the surroundings asked for and records it.
+    /// Makes one call in the given surroundings and records it.
     fn call(
         &mut self,
         call: Call,
@@ -449,8 +449,8 @@ impl Stack {
     }
 }
 
-/// A delivery rate sample: of what was delivered since some packet, over the RTT or any time, or none.
-/// The numbers come from what the step has, so that they cost no draw.
+/// A delivery rate sample, over the RTT or any time, or none: it covers the deliveries since some packet. The
+/// numbers are derived from the step, so that they cost no draw.
 fn rate_sample(step: &AckStep, ack: Ack) -> Ack {
     let mix = step.random.rotate_left(13) ^ step.after_us;
     let since = u64::from(ack.acked_pkts) + u64::from(mix & 0x3ff);
@@ -496,16 +496,16 @@ fn newreno_like(case: &Case) -> bool {
     NEWRENO_LIKE.contains(&case.algorithm.name())
 }
 
-/// Whether the rules of the released module are set: those of HD and CHD differ from the papers'.
+/// Returns whether the rules of the released module are set: those of HD and CHD differ from the papers'.
 fn is_module(case: &Case) -> bool {
     let preset = case.algorithm.params().into_iter().find(|p| p.name == "preset");
     let module = preset.and_then(|p| p.choice("module").ok());
     module.is_some_and(|module| case.given.contains(&("preset", module)))
 }
 
-/// Whether a second delay backoff must wait until the data outstanding at the first is
-/// acknowledged: always, unless the algorithm has a parameter `holdoff` and it is set to `none`. HD's
-/// module has no hold-off.
+/// Returns whether a second delay backoff must wait until the data outstanding at the first is acknowledged:
+/// always, unless the algorithm has a parameter `holdoff` and it is set to `none`. HD's module has no
+/// hold-off.
 fn backs_off_once_per_round(case: &Case) -> bool {
     if is_module(case) && case.algorithm.name() == "hd" {
         return false;
@@ -517,7 +517,7 @@ fn backs_off_once_per_round(case: &Case) -> bool {
     })
 }
 
-/// The view without what the algorithm may write.
+/// The view without the fields that the algorithm may write.
 fn inputs(conn: &Conn) -> Conn {
     Conn { pacing_bytes_per_s: 0, cwnd_pkts: 0, cwnd_cnt: 0, ssthresh_pkts: 0, notes: 0, ..*conn }
 }
@@ -641,8 +641,9 @@ fn check_spacing(case: &Case, done: &[Done]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The smallest shift of the clock's origin that makes no difference. Ebb keeps the time of the latest sign of
-/// competition in units of 2^14 us of the host's clock (`rival_16ms`), so its end depends on the origin within that unit.
+/// The smallest shift of the clock's origin that makes no difference. Ebb keeps the time of the latest sign
+/// of competition in units of 2^14 us of the host's clock (`rival_16ms`), so its end depends on the origin
+/// within that unit.
 fn clock_step_us(case: &Case) -> u64 {
     if case.algorithm.name() == "ebb" { 1 << 14 } else { 1 }
 }
@@ -674,8 +675,8 @@ fn check_alike(quiet: &[Done], other: &[Done]) -> Result<(), TestCaseError> {
 /// Something that holds in every sequence of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invariant {
-    /// Windows stay in range, the state keeps what the algorithm declares of it, no sum wraps, notes are
-    /// true, at most one delay backoff per round trip.
+    /// Windows stay in range, the state keeps its declared invariants, no sum wraps, notes are true, at most
+    /// one delay backoff per round trip.
     WindowsNotesAndSpacing,
     /// The same calls give the same results.
     SameCallsSameResults,
@@ -719,7 +720,7 @@ impl Invariant {
     /// Tries it on `cases` random sequences, the same ones each time.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// See [`Self::check`].
     pub fn check_repeatably(self, algorithm: Algorithm, cases: u32) -> Result<(), String> {
         let mut runner = repeatable_runner();
         for _ in 0..cases {
@@ -834,7 +835,7 @@ fn shown(why: &str, case: &Case) -> String {
     text
 }
 
-/// What random sequences, the same ones each time, make an algorithm note.
+/// Notes that algorithms make in random sequences, the same sequences each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// All notes set.

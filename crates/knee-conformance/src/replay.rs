@@ -1,4 +1,4 @@
-//! Every call of a run made again: the same must come out.
+//! Every call of a run made again: the results must be the same.
 
 use crate::duels::duel;
 use knee_cc::{Algorithm, Params};
@@ -16,7 +16,7 @@ fn eventful(algorithm: Algorithm) -> RunSpec {
 /// Runs `algorithm` on `host` with a trace, and replays the trace. Gives the number of calls.
 ///
 /// # Errors
-/// A run that fails, or a call of which something else comes out, in words. None: the host does not
+/// A run that fails, or a call with another result, in words. None: the host does not
 /// take such a run.
 pub fn replays(algorithm: Algorithm, host: &dyn Host) -> Result<Option<u64>, String> {
     let spec = eventful(algorithm);

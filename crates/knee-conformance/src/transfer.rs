@@ -10,12 +10,12 @@ use knee_model::{
     TcpSpec, Workload,
 };
 
-/// How much is transferred.
+/// Size of the transfer.
 pub const SIZE_BYTES: u64 = 1_000_000;
 /// Random loss on the way.
 pub const LOSS: f64 = 0.005;
 
-/// What a kernel did with an algorithm.
+/// Result of a kernel with an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transferred {
     /// Instructions that the kernel's verifier looked at: those of the largest program.
@@ -46,10 +46,10 @@ pub fn spec(algorithm: Algorithm) -> RunSpec {
     }
 }
 
-/// Judges the record of [`spec`], of a host that compares what arrives with what was sent.
+/// Judges the record of [`spec`], of a host that compares the received data with the sent data.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// The fault, in words.
 pub fn judge(algorithm: Algorithm, record: &RunRecord) -> Result<Transferred, String> {
     if !record.flows.iter().all(|flow| flow.unfinished.is_empty() && flow.transfers.len() == 1) {
         return Err("the transfer did not come to its end".to_owned());

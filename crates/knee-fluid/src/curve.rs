@@ -37,7 +37,7 @@ impl Backoff {
         }
     }
 
-    /// Whether the curve falls again beyond the threshold.
+    /// Returns whether the curve falls again beyond the threshold.
     pub(crate) fn has_region_b(&self) -> bool {
         self.qmax_s > self.qth_s
     }

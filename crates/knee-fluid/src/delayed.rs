@@ -35,7 +35,7 @@ const BOUND_RTTS: f64 = 1.0 / 50.0;
 /// Integration steps in the least propagation RTT: four in θ.
 const STEPS_PER_RTT: f64 = 200.0;
 
-/// What the link does in one state.
+/// The behaviour of the link in one state.
 struct Bottleneck {
     /// Queueing delay within its bounds, s.
     delay_s: f64,
@@ -48,7 +48,7 @@ struct Bottleneck {
 }
 
 impl Bottleneck {
-    /// Fraction of the arrivals that the link serves: what is neither dropped nor queued.
+    /// Fraction of the arrivals that the link serves, neither dropping nor queueing them.
     fn served(&self) -> f64 {
         1.0 - self.loss - self.filling / self.offered
     }
@@ -86,14 +86,14 @@ impl<const K: usize> Delayed<K> {
         self.solve(initial.clone(), initial, duration_s, step_s)
     }
 
-    /// Whether a small disturbance of the windows at an equilibrium dies away: the linear stability
+    /// Returns whether a small disturbance of the windows at an equilibrium dies away: the linear stability
     /// of the delayed system there, found from a disturbed trajectory of 30 round trips.
     ///
     /// `delay_s` and `classes` are to be an equilibrium, as [`crate::Fluid::equilibria`] and
     /// [`crate::Fluid::at_delay`] give it for one class. Far from one the answer means nothing.
     ///
     /// # Errors
-    /// As [`Delayed::trajectory`]; and [`Error::Parameter`] for a delay at a corner of a curve,
+    /// The errors of [`Delayed::trajectory`]; and [`Error::Parameter`] for a delay at a corner of a curve,
     /// where there is no linear range.
     pub fn decays(&self, delay_s: f64, classes: &[FlowState; K]) -> Result<bool, Error> {
         let rest = self.pack(delay_s, classes)?;
@@ -121,8 +121,8 @@ impl<const K: usize> Delayed<K> {
             let inside = points.iter().filter(|p| rtts.contains(&(p.t_s / rtt_s)));
             inside.map(distance).fold(0.0, f64::max)
         };
-        // A hundredfold disturbance, still in the linear range, has grown. What follows is no
-        // longer linear and may well be smaller.
+        // A hundredfold disturbance, still in the linear range, has grown. Later values are no longer linear
+        // and may well be smaller.
         Ok(largest(0.0..=30.0) < 100.0 * disturbance && largest(25.0..=30.0) < largest(1.0..=6.0))
     }
 

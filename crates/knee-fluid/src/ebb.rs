@@ -4,11 +4,11 @@ use crate::{Error, check, check_positive};
 
 /// Flows of Ebb that share one link and drain together, at level 0.
 ///
-/// Packets are a fluid, and each flow is served at its share of the link, `C/N`. What is sent is
-/// limited by the window and by eq. 10; the queue is what was sent and has not left; an ACK comes a
-/// propagation RTT after its packet has left. From the ACKs a flow takes what the algorithm does:
-/// lanes of eight packets, round trips, W′, the test. So there is no jitter, no packet that is sent
-/// late because windows are whole numbers, and no flow that differs from the others.
+/// Packets are a fluid, and each flow is served at its share of the link, `C/N`. Window and eq. 10 limit
+/// sending; the queue is the sent packets that have not left; an ACK comes a propagation RTT after its packet
+/// has left. From the ACKs a flow derives the same quantities as the algorithm: lanes of eight packets, round
+/// trips, W′, the test. So there is no jitter, no packet that is late because windows are whole numbers, and
+/// no flow that differs from the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EbbCycle {
     /// Mean time between drains, s. Infinite where fewer than two were seen.
@@ -21,7 +21,7 @@ pub struct EbbCycle {
 
 /// Steps of a propagation RTT.
 const STEPS_PER_RTT: usize = 200;
-/// What is left out at the start, and what is looked at, s. In round trips where those are long.
+/// Time left out at the start, and time observed, s. Longer where round trips are long.
 const SETTLE_S: f64 = 20.0;
 const OBSERVED_S: f64 = 40.0;
 const SETTLE_RTTS: f64 = 200.0;
@@ -96,7 +96,7 @@ struct Path {
     of: usize,
 }
 
-/// What an ACK tells.
+/// The information in an ACK.
 struct Ack {
     acked_pkts: f64,
     /// In all.
@@ -169,7 +169,7 @@ struct Flow {
     doublings: u32,
     test: u32,
     hold: u32,
-    /// What the latest drain found.
+    /// Results of the latest drain.
     test_window_pkts: f64,
     test_q_s: f64,
     test_rate_pps: f64,
@@ -205,7 +205,7 @@ impl Flow {
         gain * self.window_pkts / base_s
     }
 
-    /// Whether it drained.
+    /// Returns true if it drained.
     fn on_ack(&mut self, ack: &Ack, base_s: f64) -> bool {
         let q_s = (ack.rtt_s - base_s).max(0.0);
         self.lane_s = self.lane_s.min(q_s);
@@ -260,14 +260,14 @@ impl Flow {
         };
     }
 
-    /// Of eq. 4: round trips with an empty queue before growth doubles.
+    /// Round trips with an empty queue before growth doubles (eq. 4).
     fn patience(&self, base_s: f64) -> u32 {
         let missing = 1.0 - DRAIN + THETA_S / 4.0 / base_s;
         let rounds = missing * (self.test_window_pkts / base_s).sqrt() / GAIN;
         (PATIENCE + 1.5 * rounds).min(PATIENCE_MAX) as u32
     }
 
-    /// Fast growth ends: once all that it has added has arrived, q tells.
+    /// Fast growth ends: once all added packets have arrived, q is valid.
     fn settle(&mut self) {
         (self.empty_rounds, self.doublings, self.hold) = (0, 0, SETTLE_ROUNDS);
     }

@@ -11,7 +11,7 @@ pub struct Link {
     pub queue_s: f64,
 }
 
-/// When and how far a flow takes its window down. All grow by one packet per round trip.
+/// Condition and size of a flow's window reductions. All flows grow by one packet per round trip.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
     /// HD: with probability g(q) per acknowledged packet, W becomes β W (eqs 1-3; β = 1/2 there).
@@ -44,7 +44,7 @@ pub struct Class {
     pub rtt_s: f64,
     /// Number of flows N, at least 1.
     pub flows: u32,
-    /// What they run.
+    /// Their rule.
     pub rule: Rule,
 }
 
@@ -115,7 +115,7 @@ impl Class {
     }
 }
 
-/// What becomes of a delay near an equilibrium, from the sign of dδ/dt on both sides of it.
+/// Behaviour of a delay near an equilibrium, from the sign of dδ/dt on both sides of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stability {
     /// The delay rises below it and falls above it.
@@ -136,7 +136,7 @@ pub struct Equilibrium {
     pub window_pkts: f64,
     /// The curve's value there: g per packet (HD), g per round trip (CHD), f per packet (F-TCP).
     pub probability: f64,
-    /// What happens near it.
+    /// Behaviour of the delay near it.
     pub stability: Stability,
 }
 
@@ -163,11 +163,11 @@ pub struct Fluid {
     pub(crate) class: Class,
 }
 
-/// Relative distance below which growth and backoff are the same, which rounding cannot tell.
+/// Relative distance below which growth and backoff are the same, which rounding cannot resolve.
 const SAME: f64 = 1e-12;
 
 /// Samples of dδ/dt between two corners of the curve. One extremum lies between two corners at
-/// most, and is sought for; so the number matters little.
+/// most, and is searched for; so the number matters little.
 const SAMPLES: u32 = 128;
 
 impl Fluid {
@@ -213,7 +213,7 @@ impl Fluid {
         f64::from(self.class.flows) / self.link.capacity_pps * dw_dt
     }
 
-    /// Packets that a window gains in a round trip at a queueing delay: 1 less what backoffs take.
+    /// Packets that a window gains in a round trip at a queueing delay: 1 less the backoffs' share.
     fn balance(&self, delay_s: f64) -> f64 {
         self.gain_per_rtt(delay_s, &self.at_delay(delay_s))
     }
@@ -302,7 +302,7 @@ impl Fluid {
         delays
     }
 
-    /// Where dδ/dt is nearest to 0 between three delays of the same sign, if that is inside.
+    /// The delay at which dδ/dt is nearest to 0 between three delays of the same sign, if that is inside.
     fn extremum(&self, delays: &[f64]) -> Option<f64> {
         let [left, middle, right] = [delays[0], delays[1], delays[2]].map(|q| self.balance(q));
         let toward_zero = middle.signum();
@@ -341,7 +341,7 @@ fn sign(balance: f64) -> i8 {
     }
 }
 
-/// Where `f` is least between `low` and `high`, if it has one minimum there.
+/// The minimum of `f` between `low` and `high`, if it has one minimum there.
 fn golden_section(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     let ratio = (5f64.sqrt() - 1.0) / 2.0;
     // 0.618^100 of the interval: below its rounding.

@@ -13,12 +13,12 @@
 //!
 //! Derived from it here, not in the letter:
 //!
-//! * a backoff to `β W` in place of `W/2`: `p* = 1/((1−β) W²)`;
+//! * a backoff to `β W` rather than `W/2`: `p* = 1/((1−β) W²)`;
 //! * CHD, whose probability holds once a round trip: `dW/dt = [1 − (1−β) g W] / (T+δ)`,
 //!   `g* = 1/((1−β) W)`;
 //! * F-TCP, which responds at most once a round trip, with probability `P = 1 − (1 − f(δ))^W` when
 //!   each of the `W` ACKs of a round trip is tested with `f`, and then takes its window to
-//!   `BE T`, the bandwidth estimate times the least RTT:
+//!   `BE T`, the bandwidth estimate times the minimum RTT:
 //!   `dW/dt = [1 − P (W − BE T)⁺] / (T+δ)`. The ABSE filter is taken as first order with a constant
 //!   `τ`: `dBE/dt = (x − BE)/τ`, where `x` is the rate at which the flow's packets are delivered
 //!   (the adaptation of ABSE's `τ` is not in the model). With a standing queue `x = C/N` whatever
@@ -27,12 +27,11 @@
 //!   `P(δ) C δ / N = 1`. The left side rises with `δ` from 0 without bound, so there is always
 //!   exactly one, and it is stable.
 //!
-//! [`Fluid`] is this model, [`Delayed`] the one with feedback a round trip late, a queue of limited
-//! size with loss, and classes of flows that differ in RTT and rule. Neither has slow start or
-//! randomness. [`EbbCycle`] is another model, for the sawtooth of Ebb. Times are seconds, windows
-//! packets, rates packets/s. Differential equations are solved by the crate
-//! `differential-equations`; the feature `trajectories` (on by default) brings it, and what needs
-//! it: [`Delayed`] and the trajectories of both.
+//! [`Fluid`] is this model. [`Delayed`] has feedback a round trip late, a queue of limited size with loss,
+//! and classes of flows that differ in RTT and rule. Neither has slow start or randomness. [`EbbCycle`] is
+//! another model, for the sawtooth of Ebb. Times are seconds, windows packets, rates packets/s. The crate
+//! `differential-equations` solves the differential equations. The feature `trajectories` (on by default)
+//! adds that crate, [`Delayed`] and the trajectories of both.
 //!
 //! ```
 //! let hd = knee_fluid::Backoff { qmin_s: 0.005, qth_s: 0.030, qmax_s: 0.100, pmax: 0.02 };
@@ -57,13 +56,13 @@ pub use fluid::{Class, Equilibrium, Fluid, Link, Regime, Rule, Stability};
 #[cfg(feature = "trajectories")]
 pub use trajectory::Point;
 
-/// What a model could not be made or solved from.
+/// The reason why a model could not be made or solved.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     /// A value outside the range in which the model means anything.
     #[error("{name} must be {range}, not {value}")]
     Parameter {
-        /// What the value is, with its unit.
+        /// Name of the value, with its unit.
         name: &'static str,
         /// The values that it may take.
         range: &'static str,

@@ -1,4 +1,4 @@
-//! Solutions over time: what both models share, and those of the one without feedback delay.
+//! Solutions over time: common types of both models, and the solution without feedback delay.
 
 use crate::{Error, FlowState, Fluid, Rule, check, check_positive};
 use differential_equations::prelude::{ExplicitRungeKutta, IVP};
@@ -10,14 +10,14 @@ pub struct Point<const K: usize> {
     pub t_s: f64,
     /// Queueing delay, s.
     pub delay_s: f64,
-    /// What each flow of each class has.
+    /// State of each flow of each class.
     pub classes: [FlowState; K],
     /// Fraction of the arriving packets that the full queue drops, 0 ... 1. Always 0 in [`Fluid`].
     pub loss: f64,
 }
 
 impl Rule {
-    /// Packets that a loss takes off the window: half of it, or what a response takes for F-TCP.
+    /// Packets that a loss takes off the window: half of it; for F-TCP, the decrease of a response.
     pub(crate) fn loss_decrease_pkts(&self, state: &FlowState, rtt_s: f64) -> f64 {
         match self {
             Rule::FTcp { .. } => self.decrease_pkts(state, rtt_s),
@@ -107,7 +107,7 @@ pub(crate) fn times(duration_s: f64, step_s: f64) -> Result<Vec<f64>, Error> {
     Ok((0..=count as usize).map(|i| i as f64 * step_s).collect())
 }
 
-/// Where a solver is to stop so that none of `times` is lost to the rounding of its last step.
+/// Time at which a solver must stop so that none of `times` is lost to the rounding of its last step.
 pub(crate) fn just_after(times: &[f64], step_s: f64) -> f64 {
     times.last().copied().unwrap_or(0.0) + 1e-6 * step_s
 }

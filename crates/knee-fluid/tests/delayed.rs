@@ -160,7 +160,7 @@ fn converges_to_the_stable_root_where_that_is_stable_with_delay() {
     }
 }
 
-/// Where the delayed equilibrium is unstable, the queue swings around it instead.
+/// The queue swings around an equilibrium that is unstable with delay.
 #[test]
 fn a_limit_cycle_where_it_is_not() {
     let (fluid, delayed) = both(pps(40.0, 1000.0), 80.0, 8, letter_rule());
@@ -184,8 +184,8 @@ fn losses_drive_where_there_is_no_equilibrium() {
     assert!(points[0].loss == 0.0);
 }
 
-/// The queue holds what arrived, less what was dropped and what a busy link sent; and it stays
-/// within its bounds while it is driven against both.
+/// The queue is the arrivals minus the drops and the output of a busy link; and it stays within its bounds
+/// while it is driven against both.
 #[test]
 fn packets_are_conserved_and_the_queue_is_bounded() {
     let (link, class) = model(pps(10.0, 1500.0), 40.0, 3, hd(chd_thresholds(0.02)));
@@ -275,14 +275,14 @@ fn trajectories_solve_the_equations() {
         }
         let count = (points.len() - 1 - from) as f64;
         let mean = off.map(|sum| sum / count);
-        // Packets per round trip, shares of the estimate per second, seconds per second. The past is
-        // known to half a step, which is what the windows are off by.
+        // Packets per round trip, shares of the estimate per second, seconds per second. The past is known to
+        // half a step, which explains the difference of the windows.
         let close = mean[0] < 1e-3 && mean[1] < 1e-6 && mean[2] < 1e-5;
         assert!(close, "{mean:?}: {rule:?}");
     }
 }
 
-/// The points do not depend on how finely they are asked for, so neither on the solver's step.
+/// The points do not depend on their spacing, so neither on the solver's step.
 #[test]
 fn independent_of_the_step() {
     let (fluid, delayed) = both(pps(40.0, 1000.0), 80.0, 50, letter_rule());
@@ -362,8 +362,8 @@ fn start_fair(fluid: &Fluid) -> f64 {
     fluid.at_delay(0.0).estimate_pps
 }
 
-/// What the CHD paper's flows come to with feedback delay, against claim C13 (7 ... 16 ms for HD,
-/// 10 ... 18 ms for CHD): as without it.
+/// Results of the CHD paper's flows with feedback delay, against claim C13 (7 ... 16 ms for HD, 10 ... 18 ms
+/// for CHD): as without it.
 #[test]
 fn the_chd_papers_flows_with_delay() {
     for n in 1..=3 {

@@ -1,4 +1,4 @@
-//! The limit cycle of Ebb, against what docs/evidence/ebb/convergence.md derives.
+//! The limit cycle of Ebb, against the derivation in docs/evidence/ebb/convergence.md.
 
 use knee_fluid::EbbCycle;
 
@@ -7,9 +7,9 @@ fn cycle(rate_mbps: f64, rtt_ms: f64, flows: f64) -> EbbCycle {
     EbbCycle::new(capacity_pps, rtt_ms / 1e3 + 1.0 / capacity_pps, flows).expect("a path in range")
 }
 
-/// An epoch takes √x θ/0.625, where x is a flow's rate, and at least the test beside it.
+/// An epoch takes √x θ/0.625 at a flow's rate x, and at least the test in addition.
 #[test]
-fn an_epoch_takes_as_long_as_growth_by_what_a_drain_takes() {
+fn an_epoch_takes_as_long_as_regrowth_after_a_drain() {
     for (rate_mbps, rtt_ms, flows) in [(20.0, 40.0, 1.0), (20.0, 40.0, 2.0), (100.0, 40.0, 8.0)] {
         let rate_pps = rate_mbps * 1e6 / 12_000.0 / flows;
         let grown_s = f64::sqrt(rate_pps) * 0.01 / 0.625;
@@ -22,7 +22,7 @@ fn an_epoch_takes_as_long_as_growth_by_what_a_drain_takes() {
 
 /// No epoch is so long that growth would double (eq. 4).
 #[test]
-fn the_queue_is_about_half_of_theta_whatever_the_path() {
+fn the_queue_is_about_half_of_theta_on_every_path() {
     for rate_mbps in [5.0, 20.0, 100.0] {
         for rtt_ms in [20.0, 40.0, 100.0] {
             let EbbCycle { mean_queue_s, failed, .. } = cycle(rate_mbps, rtt_ms, 1.0);

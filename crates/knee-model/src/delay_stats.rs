@@ -49,7 +49,7 @@ impl DelayStats {
         self.count
     }
 
-    /// Mean, ns; 0 of nothing.
+    /// Mean, ns; 0 if there are no delays.
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
     }
@@ -59,7 +59,7 @@ impl DelayStats {
         self.max_ns
     }
 
-    /// Quantile `q` in 0..=1, ns, by nearest rank; 0 of nothing.
+    /// Quantile `q` in 0..=1, ns, by nearest rank; 0 if there are no delays.
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let rank = ((self.count as f64 * q).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;

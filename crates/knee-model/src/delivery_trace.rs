@@ -1,4 +1,4 @@
-//! Delivery traces as mahimahi has them.
+//! Delivery traces in the format of mahimahi.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -26,7 +26,7 @@ pub struct DeliveryTrace {
     period_ns: u64,
 }
 
-/// A trace may have many thousand times: only what tells it from others.
+/// A trace may have many thousand times: only its distinguishing fields.
 impl fmt::Debug for DeliveryTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // FNV-1a over all that there is.
@@ -41,7 +41,7 @@ impl fmt::Debug for DeliveryTrace {
     }
 }
 
-/// Why times are no delivery trace.
+/// The reason why times are no delivery trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// Number of the line, or of the time in a list, from 1; 0: the whole.
@@ -66,10 +66,10 @@ impl DeliveryTrace {
     /// Size of a packet that fills an opportunity.
     pub const PACKET_BYTES: u64 = Self::OPPORTUNITY_BYTES - Self::TUN_HEADER_BYTES;
 
-    /// The trace that a file's `text` is.
+    /// Reads the `text` of a file as a trace.
     ///
     /// # Errors
-    /// A line that is not a time, and as [`DeliveryTrace::new`].
+    /// A line that is not a time, and the errors of [`DeliveryTrace::new`].
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let time = |(index, line): (usize, &str)| {
             line.trim().parse::<u64>().map_err(|_| {
@@ -129,7 +129,7 @@ impl DeliveryTrace {
         Ok(new)
     }
 
-    /// The times that [`DeliveryTrace::new`] makes this trace of.
+    /// The times from which [`DeliveryTrace::new`] makes this trace.
     pub fn times_ms(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.places()).flat_map(move |place| {
             let ms = self.instants[place].0 / NS_PER_MS;
@@ -168,7 +168,7 @@ impl DeliveryTrace {
         let (periods, within_ns) = (time_ns / self.period_ns, time_ns % self.period_ns);
         let place = self.instants.partition_point(|(at_ns, _)| *at_ns < within_ns);
         let within = self.instants.get(place).map_or(self.opportunities, |(_, before)| *before);
-        // What lies at the very end of a period is not before it.
+        // An opportunity at the very end of a period is not before it.
         let at_end = if within_ns == 0 && periods > 0 { self.count(self.places() - 1) } else { 0 };
         periods * self.opportunities + within - at_end
     }
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_refused_with_its_line() {
+    fn invalid_traces_are_refused_with_the_line() {
         let refused = |text: &str| DeliveryTrace::parse(text).expect_err("must be refused");
         assert_eq!((refused("").line, refused("1\n2\n\n4").line), (0, 3));
         let not_a_time = refused("1\n2.5\n4");

@@ -1,4 +1,4 @@
-//! The flows of a run: when they start, what they send, which way they take.
+//! The flows of a run: start times, traffic, routes.
 
 use crate::{Ns, Route, TcpSpec, Workload};
 use knee_cc::OBSERVE_N;
@@ -23,7 +23,7 @@ pub struct FlowSpec {
     /// Upper bound of a uniform draw, one for each run, that is added to that delay.
     pub access_delay_spread_ns: Ns,
     /// Time between that end and the bottleneck that varies per packet, uniform from 0 to this, never
-    /// reordering: what real hosts do, and what breaks the phase effects of drop-tail queues.
+    /// reordering: as on real machines. It breaks the phase effects of drop-tail queues.
     pub access_jitter_ns: Ns,
     /// Its way through the path.
     pub route: Route,

@@ -9,9 +9,9 @@ use std::{
 
 /// A host carries out runs: the simulator, Linux, QUIC.
 ///
-/// A command works on every host, or [`Host::check`] says why not.
+/// A command works on every host, or [`Host::check`] returns the reason.
 pub trait Host: Send + Sync {
-    /// Name on the command line, in results and in the record of claims, such as `sim`.
+    /// Name on the command line, in results and in stored verdicts, such as `sim`.
     fn name(&self) -> &'static str;
 
     /// A line that describes it in a help text, without a full stop.
@@ -25,11 +25,11 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// Whether it can carry out `spec` with `options`, as far as that is known without a run: what
-    /// this machine lacks may show only then.
+    /// Checks that it can carry out `spec` with `options`, as far as that is known without a run: limits of
+    /// this machine may show only then.
     ///
     /// # Errors
-    /// [`HostErrorKind::Unsupported`], with what to do instead.
+    /// [`HostErrorKind::Unsupported`], with a remedy.
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError>;
 
     /// Carries out `spec`.
@@ -40,9 +40,9 @@ pub trait Host: Send + Sync {
         self.run_with_progress(spec, options, &|_| ())
     }
 
-    /// As [`Host::run`]; `tell` receives what there is to tell of the run while it is under way. A host
-    /// tells what it can: the simulator, whose runs are short, nothing; one whose rows are known only
-    /// at the end, [`Progress::At`] alone.
+    /// Like [`Host::run`]; `tell` receives reports of the run while it is under way. Not every host reports
+    /// everything: the simulator, whose runs are short, reports nothing; a host whose rows are known only at
+    /// the end, [`Progress::At`] alone.
     ///
     /// # Errors
     /// The errors of [`Host::run`].
@@ -58,15 +58,15 @@ pub trait Host: Send + Sync {
         false
     }
 
-    /// What a record of `spec` depends on that neither the spec nor this program holds, such as the
-    /// kernel. None: the run takes so little time that its record is not worth keeping.
+    /// Dependencies of a record of `spec` that neither the spec nor this program holds, such as the kernel.
+    /// None: the run takes so little time that its record is not worth keeping.
     fn fingerprint(&self, spec: &RunSpec, options: &RunOptions) -> Option<String> {
         let _ = (spec, options);
         None
     }
 
-    /// What made the records of runs with `options`, beside this program: name and value, such as
-    /// `kernel` (its release), where that is not this machine's.
+    /// Software besides this program that made the records of runs with `options`: name and value, such as
+    /// `kernel` (its release), if it is not this machine's.
     fn made_with(&self, options: &RunOptions) -> Vec<(&'static str, String)> {
         let _ = options;
         Vec::new()
@@ -81,8 +81,8 @@ pub type Tell<'a> = &'a (dyn Fn(Progress) + Sync);
 pub enum Progress {
     /// Time of the run so far.
     At(Ns),
-    /// What is known of a row of a flow's time series. Its parts may come one by one: their fields add
-    /// up. Observed values may be missing.
+    /// The known part of a row of a flow's time series. Parts may come one by one: their fields add up.
+    /// Observed values may be missing.
     Flow {
         /// Index of the flow.
         flow: usize,
@@ -112,14 +112,14 @@ pub struct RunOptions {
     /// Folder for a qlog of each QUIC connection, as its sender saw it: `FLOW.sqlog`, there once the
     /// run is over. The folder is made if it is not there.
     pub qlog: Option<PathBuf>,
-    /// How many runs the user wants at once. None: the host lets a run wait while this machine has
+    /// Number of runs that the user wants at once. None: the host lets a run wait while this machine has
     /// enough to do with others.
     pub runs_at_once: Option<usize>,
     /// The kernel, on a host that has several. None: its newest.
     pub kernel: Option<String>,
 }
 
-/// Why there is no record of a run.
+/// The reason why there is no record of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostError {
     /// Consequence for other runs.
@@ -149,7 +149,7 @@ impl HostError {
         Self { kind, why: why.to_string(), help: None }
     }
 
-    /// With what to do about it.
+    /// Adds a remedy.
     pub fn with_help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }

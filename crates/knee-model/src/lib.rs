@@ -1,8 +1,8 @@
 //! The model of a run, the same for every host: its specification and its record.
 //!
-//! A [`RunSpec`] is a validated experiment in plain numbers: path, flows, what to record. A [`Host`] (simulator, Linux,
-//! QUIC) carries it out and returns a [`RunRecord`]. [`Replay`] repeats the recorded calls of an algorithm. Times are
-//! integer nanoseconds from the start of the run unless a name says otherwise.
+//! A [`RunSpec`] is a validated scenario in plain numbers: path, flows, data to record. A [`Host`]
+//! (simulator, Linux, QUIC) carries it out and returns a [`RunRecord`]. [`Replay`] repeats the recorded calls
+//! of an algorithm. Times are integer nanoseconds from the start of the run unless a name says otherwise.
 //!
 //! Nothing here moves a packet: the network is in `knee-net`.
 

@@ -17,9 +17,9 @@ pub struct PathSpec {
     /// From these times on packets leave the last hop with these delays instead; in order of time.
     /// None overtakes another when the delay falls, unless [`PathSpec::falls_reorder`].
     pub delay_forward_steps: Vec<(Ns, Ns)>,
-    /// The same of packets that leave the receivers (the link there, if it has a rate).
+    /// The same for packets that leave the receivers (the link there, if it has a rate).
     pub delay_reverse_steps: Vec<(Ns, Ns)>,
-    /// If true, packets overtake earlier ones when the forward delay falls.
+    /// True if packets overtake earlier ones when the forward delay falls.
     pub falls_reorder: bool,
     /// Probability that a packet is lost in the reverse direction.
     pub loss_reverse: f64,
@@ -116,7 +116,7 @@ impl PathSpec {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HopSpec {
     /// Propagation delay to it from the hop before it. Packets that enter the path here do not pass
-    /// it, so that of the first hop has no effect.
+    /// it, so the first hop's delay has no effect.
     pub delay_ns: Ns,
     /// Rate at the start, bit/s, of whole packets including headers; of a delivery trace its mean.
     pub rate_bps: u64,

@@ -32,8 +32,8 @@ impl QueueLimit {
 pub struct Aqm {
     /// The rule that decides which packets signal congestion.
     pub discipline: Discipline,
-    /// Marks packets of ECN-capable transports instead of dropping them (RFC 3168), as far as the discipline's
-    /// own source allows.
+    /// Marks packets of ECN-capable transports instead of dropping them (RFC 3168), as far as the
+    /// discipline's own source allows.
     pub ecn: bool,
 }
 
@@ -103,7 +103,8 @@ pub struct Red {
 }
 
 impl Default for Red {
-    /// The 1993 paper's: `w_q` = 0.002, `max_p` = 1/50, thresholds of 5 and 15 packets, not gentle.
+    /// The values of the 1993 paper: `w_q` = 0.002, `max_p` = 1/50, thresholds of 5 and 15 packets, not
+    /// gentle.
     fn default() -> Self {
         Self {
             thresholds: Thresholds::Packets { min: 5, max: 15 },
@@ -133,7 +134,7 @@ pub struct Fred {
 }
 
 impl Default for Fred {
-    /// RED's, with `min_q` = 4, the paper's for large buffers (2 for small ones).
+    /// RED's values, with `min_q` = 4, the paper's value for large buffers (2 for small ones).
     fn default() -> Self {
         Self {
             min_pkts: 5,

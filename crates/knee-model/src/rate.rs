@@ -26,8 +26,8 @@ pub struct Rate<'a> {
 }
 
 impl Rate<'_> {
-    /// Mean rate from `from_ns` to `to_ns`, bit/s. Of a trace, packets of 1500 bytes that it could
-    /// deliver.
+    /// Mean rate from `from_ns` to `to_ns`, bit/s. For a trace, this is the rate of the packets of 1500 bytes
+    /// that it could deliver.
     pub fn mean_bps(&self, from_ns: u64, to_ns: u64) -> f64 {
         let Some(varying) = self.varying else { return self.bps as f64 };
         let length_ns = to_ns.saturating_sub(from_ns);

@@ -67,14 +67,14 @@ pub struct PathQueues {
 /// Quality of a run in real time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealTime {
-    /// How late packets left the bottleneck or the path.
+    /// Delays of packets when leaving the bottleneck or the path.
     pub lateness: Lateness,
-    /// Knee's algorithms that were loaded into the kernel, and how many instructions its verifier looked
-    /// at: those of the largest program.
+    /// Knee's algorithms that were loaded into the kernel, and the number of instructions that its
+    /// verifier examined: those of the largest program.
     pub verified: Vec<(String, u32)>,
 }
 
-/// How late packets left the bottleneck or the path, against the time that the network elements
+/// Delays of packets when leaving the bottleneck or the path, relative to the times that the network elements
 /// gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
@@ -102,9 +102,9 @@ impl Lateness {
         }
     }
 
-    /// Whether a run on a path of this round-trip time is to be published: at most one packet in a
-    /// thousand was late by more than a twentieth of it, and none by more than the whole, which a
-    /// sender could take for a loss.
+    /// Returns whether a run on a path of this round-trip time is to be published. At most one packet in a
+    /// thousand was late by more than a twentieth of it. None was late by more than the whole, which a sender
+    /// could take for a loss.
     pub fn acceptable(&self, rtt_ns: Ns) -> bool {
         self.p999_ns <= rtt_ns / 20 && self.max_ns <= rtt_ns
     }
@@ -131,8 +131,8 @@ pub struct FlowRecord {
     pub counters: FlowCounters,
     /// Bin of the first row of the time series: 0, but for flows drawn from a source.
     pub first_bin: u32,
-    /// Time series, one row per bin: bin `i` covers `[i·bin, (i+1)·bin)`, with state at its end.
-    /// Of a flow drawn from a source only the bins from its start to its last traffic.
+    /// Time series, one row per bin: bin `i` covers `[i·bin, (i+1)·bin)`, with state at its end. A flow drawn
+    /// from a source has only the bins from its start to its last traffic.
     pub samples: Vec<FlowSample>,
     /// Transfers that were completed.
     pub transfers: Vec<Transfer>,
@@ -169,8 +169,8 @@ impl FlowRecord {
         self.samples.get(bin.checked_sub(self.first_bin as usize)?)
     }
 
-    /// Of a flow drawn from a source: without the rows of its time series before its start and
-    /// after its last traffic. Thousands of flows would fill the memory with them.
+    /// Removes the rows before the start and after the last traffic from the time series of a flow drawn from
+    /// a source. Thousands of flows would fill the memory with them.
     pub fn without_idle_rows(mut self, bin_ns: Ns) -> Self {
         if self.source.is_empty() {
             return self;
@@ -200,7 +200,7 @@ impl FlowRecord {
 pub struct FlowCounters {
     /// Sent, retransmissions included.
     pub sent_pkts: u64,
-    /// Of these, retransmissions.
+    /// Retransmissions among the sent packets.
     pub retransmitted_pkts: u64,
     /// Arrived at the receiver for the first time.
     pub delivered_pkts: u64,
@@ -224,11 +224,11 @@ pub struct FlowCounters {
     /// Reductions other than for a delay or a timeout: fast recoveries, and reductions for congestion
     /// marks. One that becomes the other counts once.
     pub loss_events: u64,
-    /// Of these, for congestion marks (ECN). Only the simulator tells; elsewhere 0.
+    /// Loss events for congestion marks (ECN). Only the simulator counts them; elsewhere 0.
     pub ecn_reductions: u64,
-    /// Of these, left the window as it was.
+    /// Loss events that left the window as it was.
     pub losses_tolerated: u64,
-    /// Losses (of either kind) after which the threshold lay above the window that there was.
+    /// Losses (of either kind) after which the threshold lay above the present window.
     pub losses_raised_window: u64,
     /// Losses (of either kind) that the algorithm judged to be in region B.
     pub losses_region_b: u64,
@@ -247,7 +247,7 @@ pub struct FlowCounters {
 }
 
 impl FlowCounters {
-    /// Counts what the algorithm noted in a call: `after` and `result` are what came out of it.
+    /// Counts the notes of the algorithm in a call; `after` and `result` are the call's results.
     #[inline]
     pub fn count(&mut self, call: Call, after: &Conn, result: u32) {
         let region_b = after.notes & NOTE_REGION_B != 0;
@@ -271,7 +271,7 @@ impl FlowCounters {
     }
 }
 
-/// Totals of a flow up to the latest bin: what the next row of its time series starts from.
+/// Totals of a flow up to the latest bin: the start of the next row of its time series.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowTotals {
     delivered_bytes: u64,

@@ -16,20 +16,20 @@ pub struct Replay {
     recent: VecDeque<CallRecord>,
     /// Calls so far.
     pub calls: u64,
-    /// Of these, made again and compared.
+    /// Calls that were made again and compared.
     pub compared: u64,
-    /// The first call was not `init`: it only gave the state to go on from.
+    /// The first call was not `init`: it only gave the state to continue from.
     pub joined: bool,
-    /// Calls that did not fit the state before them where records had been dropped, and so only
-    /// gave the state to go on from.
+    /// Calls that did not fit the state before them because records had been dropped: they only gave the
+    /// state to continue from.
     pub gaps: u64,
-    /// Calls of which something else came out.
+    /// Calls with another result.
     pub differences: u64,
     /// The first of them.
     pub first: Option<Difference>,
 }
 
-/// A call of which something else came out.
+/// A call with another result.
 #[derive(Clone, Debug)]
 pub struct Difference {
     /// Number of the call within its flow, from 1.
@@ -38,9 +38,9 @@ pub struct Difference {
     pub state: State,
     /// The calls before it.
     pub before: Vec<CallRecord>,
-    /// As recorded.
+    /// The call as recorded.
     pub recorded: CallRecord,
-    /// As made again; none if the record cannot be (an event that does not exist).
+    /// The call as made again; none if the record cannot be (an event that does not exist).
     pub again: Option<CallRecord>,
 }
 

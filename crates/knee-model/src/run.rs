@@ -52,14 +52,14 @@ impl RunSpec {
         Random::stream(self.seed, component, drawn.map_or(index as u64, |drawn| drawn.stream))
     }
 
-    /// Packets that flow `index` can number at most. No flow can send more than its slowest link
-    /// carries, twice over for what is dropped; UDP sends at its own rate.
+    /// Packets that flow `index` can number at most. No flow can send more than its slowest link carries,
+    /// twice over to allow for drops; UDP sends at its own rate.
     pub fn packets(&self, index: usize) -> u128 {
         let flow = &self.flows[index];
         let packet_bits = u128::from(flow.packet_bytes()) * 8;
         let ns_per_s = u128::from(crate::NS_PER_S);
         let bits_per_s: u128 = match &flow.kind {
-            // A transfer numbers what it writes, however often it sends it.
+            // A transfer numbers the data that it writes, however often it sends them.
             FlowKind::Tcp(TcpSpec {
                 workload: Workload::Transfers { size_bytes, every_ns },
                 options,

@@ -72,11 +72,11 @@ pub enum Workload {
     Transfers {
         /// Bytes of each.
         size_bytes: u64,
-        /// Time from one write to the next (what is not sent yet queues); `None`: one transfer.
+        /// Time from one write to the next (unsent data queue); `None`: one transfer.
         every_ns: Option<Ns>,
     },
-    /// Transfers of given sizes at given times on one connection, in order of time, the first at
-    /// the flow's start. What is not sent yet queues.
+    /// Transfers of given sizes at given times on one connection, in order of time, the first at the flow's
+    /// start. Unsent data queue.
     Writes(Arc<[Write]>),
 }
 

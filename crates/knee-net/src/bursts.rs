@@ -3,8 +3,8 @@
 use crate::Loss;
 use knee_model::{BurstLoss, Random};
 
-/// A [`BurstLoss`] at work. Its state and its random stream are the link's, not a flow's: in a bad
-/// time all packets suffer, whosever they are.
+/// A [`BurstLoss`] at work. Its state and its random stream belong to the link, not to a flow: a bad state
+/// affects the packets of all flows.
 #[derive(Clone, Debug)]
 pub struct Bursts {
     bad: bool,
@@ -46,7 +46,7 @@ impl Bursts {
         }
     }
 
-    /// Whether the next packet is lost.
+    /// Returns whether the next packet is lost.
     pub fn loses(&mut self) -> bool {
         self.bad ^= self.change[usize::from(self.bad)].happens(&mut self.random);
         self.loss[usize::from(self.bad)].happens(&mut self.random)
@@ -90,7 +90,7 @@ mod tests {
         /// Mean loss and mean length of bursts, within five standard errors. Runs of packets in the
         /// bad state have geometric lengths, so n bursts of mean B vary by B * sqrt((1 - 1/B) / n).
         #[test]
-        fn loses_as_asked(seed: u64, mean_loss in 0.01f64..0.4, burst in 1.0f64..12.0) {
+        fn bursts_have_the_given_means(seed: u64, mean_loss in 0.01f64..0.4, burst in 1.0f64..12.0) {
             let loss = BurstLoss::of_means(mean_loss, burst);
             prop_assume!(loss.is_some());
             let mut bursts = Bursts::new(&loss.unwrap(), Random::stream(seed, "test", 0));

@@ -15,12 +15,12 @@ impl Loss {
         Self { threshold: (probability * 18_446_744_073_709_551_616.0) as u64 }
     }
 
-    /// Whether it never happens.
+    /// Returns whether the probability is 0.
     pub fn is_none(&self) -> bool {
         self.threshold == 0
     }
 
-    /// Whether this packet is lost. Draws nothing where the probability is 0.
+    /// Returns whether this packet is lost. Draws nothing if the probability is 0.
     #[inline]
     pub fn loses(&self, random: &mut Random) -> bool {
         self.threshold != 0 && random.bits64() < self.threshold

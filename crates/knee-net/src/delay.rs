@@ -18,7 +18,7 @@ impl<P: Default> DelayLine<P> {
         self.held.push_back((self.last_ns, packet));
     }
 
-    /// When the next packet is due; [`NEVER`] if none is held.
+    /// Returns the time at which the next packet is due; [`NEVER`] if none is held.
     #[inline]
     pub fn next_ns(&self) -> u64 {
         self.held.front().map_or(NEVER, |(due, _)| *due)

@@ -34,7 +34,7 @@ impl Emission {
         }
     }
 
-    /// When the next packet is due; none if there is no more.
+    /// Returns the time at which the next packet is due; none if no packet is left.
     pub fn next_ns(&mut self) -> Option<Ns> {
         loop {
             let (from_ns, (over, under)) = *self.steps.get(self.step)?;

@@ -7,7 +7,7 @@ use knee_model::Ns;
 pub trait Endpoints {
     /// The packets of the endpoints.
     type Packet: Numbered;
-    /// Their timers; of one flow's timers that are due at the same time, the least is first.
+    /// Their timers. If several timers of one flow are due at the same time, the smallest is first.
     type Timer: Copy + Ord;
     /// Errors of the endpoints.
     type Error;

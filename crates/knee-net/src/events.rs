@@ -36,8 +36,8 @@ const GROUPS: usize = 4;
 const PER_GROUP: usize = 2;
 const PER_LATER_HOP: usize = 3;
 
-/// The time at which each event of a path is next due. Each place of the schedule holds the earliest event of its kind;
-/// later ones wait in the element that causes them.
+/// The time at which each event of a path is next due. Each place of the schedule holds the earliest event of
+/// its kind; later ones wait in the element that causes them.
 pub(crate) struct Events {
     schedule: Schedule,
     /// Place of the reverse link's departures; the hops behind the first follow.
@@ -52,7 +52,7 @@ impl Events {
         Self { schedule: Schedule::new(reverse + 1 + PER_LATER_HOP * later_hops), reverse }
     }
 
-    /// `event` is next due at `due_ns`; [`crate::NEVER`]: it is not due.
+    /// Sets the time at which `event` is next due; [`crate::NEVER`]: it is not due.
     #[inline(always)]
     pub(crate) fn set(&mut self, event: Event, due_ns: Ns) {
         self.schedule.set(self.place(event), due_ns);

@@ -14,7 +14,7 @@ use std::ops::Deref;
 pub trait Connection: Sized {
     /// The packets of both ends.
     type Packet: Numbered;
-    /// Their timers; of those due at the same time the least comes first.
+    /// Their timers. If several are due at the same time, the smallest is first.
     type Timer: Copy + Ord;
     /// State that the connections of a run share.
     type Shared;
@@ -75,18 +75,18 @@ pub trait Connection: Sized {
         let _ = (packet, shared);
     }
 
-    /// Totals, without what the path counts.
+    /// Totals, without the counts of the path.
     fn counters(&self) -> FlowCounters;
 
-    /// `row` with the state at the end of its bin.
+    /// Adds the state at the end of a bin to `row`.
     fn sample(&self, row: FlowSample) -> FlowSample;
 
-    /// Whether all that was written has arrived and is acknowledged, as far as the sender knows.
+    /// Returns whether all written data have arrived and are acknowledged, as far as the sender knows.
     fn is_idle(&self) -> bool {
         false
     }
 
-    /// `record` with what the connection measured.
+    /// Adds the connection's measurements to `record`.
     ///
     /// # Errors
     /// The connection's.
@@ -106,7 +106,7 @@ pub enum FlowTimer<T> {
     Own(T),
 }
 
-/// A flow's view of the run: what its connection acts on.
+/// A flow's view of the run, through which its connection acts.
 pub struct FlowContext<'a, C: Connection> {
     /// State that the connections of the run share.
     pub shared: &'a mut C::Shared,
@@ -121,7 +121,7 @@ impl<C: Connection> FlowContext<'_, C> {
         self.flow
     }
 
-    /// The present.
+    /// The present time.
     #[inline(always)]
     pub fn now_ns(&self) -> Ns {
         self.network.now_ns()
@@ -154,14 +154,14 @@ impl<C: Connection> FlowContext<'_, C> {
         self.network.arm(lazy, due_ns, self.flow, FlowTimer::Own(timer));
     }
 
-    /// A lazy timer came up: whether it is due, which is at `due_ns`. If it was put off it is armed
-    /// again.
+    /// Handles a lazy timer that came up. Returns whether it is due, at `due_ns`; a timer that was put off is
+    /// armed again.
     pub fn came_up(&mut self, lazy: &mut LazyTimer, due_ns: Ns, timer: C::Timer) -> bool {
         self.network.came_up(lazy, due_ns, self.flow, FlowTimer::Own(timer))
     }
 }
 
-// Most flows have feedback: what they need is in the flow itself, not behind a pointer.
+// Most flows have feedback: their data are in the flow itself, not behind a pointer.
 #[allow(clippy::large_enum_variant)]
 enum Kind<C> {
     Connection(C),
@@ -177,7 +177,7 @@ struct Flow<C> {
     drawn: bool,
     /// Transfers that the application has written.
     writes: usize,
-    /// Whether it has written all that it ever will.
+    /// True if it has written all that it ever will.
     all_written: bool,
     samples: Vec<FlowSample>,
     /// Totals at the end of the latest bin.
@@ -190,7 +190,7 @@ struct Flows<S, W, C: Connection> {
     flows: Vec<Flow<C>>,
     /// Flows whose time series continues.
     sampled: Vec<u32>,
-    /// Gets each bin at its end.
+    /// Receives each bin at its end.
     watch: W,
 }
 
@@ -211,7 +211,7 @@ pub fn run_in_virtual_time<C: Connection>(
     run.finish()
 }
 
-/// A run in virtual time that goes on in steps; what happens does not depend on them.
+/// A run in virtual time that advances in steps; the size of the steps does not change the results.
 pub struct VirtualRun<S, W, C: Connection> {
     network: Network<C::Packet, FlowTimer<C::Timer>>,
     flows: Flows<S, W, C>,
@@ -251,16 +251,16 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
         Self { network, flows: Flows { spec, shared, flows, sampled, watch } }
     }
 
-    /// Goes on to `until_ns`, at most to the end.
+    /// Advances to `until_ns`, at most to the end.
     ///
     /// # Errors
-    /// An error of a connection; the run cannot go on then.
+    /// An error of a connection; the run cannot continue then.
     pub fn advance(&mut self, until_ns: Ns) -> Result<(), C::Error> {
         let until_ns = until_ns.min(self.flows.spec.duration_ns);
         self.network.advance_to(until_ns, &mut self.flows)
     }
 
-    /// The present.
+    /// The present time.
     pub fn now_ns(&self) -> Ns {
         self.network.now_ns()
     }
@@ -457,8 +457,8 @@ impl<C: Connection> Flow<C> {
         });
     }
 
-    /// Whether nothing more will happen: all that there ever is to send has arrived and is
-    /// acknowledged, and no packet is on its way to the receiver.
+    /// Returns whether nothing more will happen: all data of the run have arrived and are acknowledged, and
+    /// no packet is on its way to the receiver.
     fn has_ended(&self, c: &FlowCounters) -> bool {
         let Kind::Connection(connection) = &self.kind else { return false };
         let gone_pkts = c.delivered_pkts + c.duplicate_pkts;

@@ -1,8 +1,8 @@
-//! The network: elements that know no clock, the path that they form, and the loop that carries out what is due on it.
+//! The network: elements without a clock, the path that they form, and the loop that carries out due events.
 //!
-//! Every element takes the present as an argument and says when it next has something to give; it
-//! owns no timer and no thread. The simulator steps them in virtual time, the testbed in real
-//! time. Times are nanoseconds on the caller's axis; `now_ns` must not decrease from call to call.
+//! Every element takes the present as an argument and reports when it next has a packet to give; it owns no
+//! timer and no thread. The simulator steps the elements in virtual time, the testbed in real time. Times are
+//! nanoseconds on the caller's axis; `now_ns` must not decrease from call to call.
 //!
 //! ```
 //! use knee_model::QueueLimit;
@@ -78,13 +78,12 @@ pub enum Ecn {
     Marked,
 }
 
-/// Anything that travels: an element needs only its size. The default value is what an empty place
-/// in a queue holds.
+/// Anything that travels: an element needs only its size. An empty place in a queue holds the default value.
 pub trait Packet: Default {
     /// Size of the whole packet, headers included, bytes.
     fn wire_bytes(&self) -> u32;
 
-    /// What queues that tell flows apart know its flow by.
+    /// Key by which queues distinguish flows.
     fn flow_key(&self) -> u32 {
         0
     }
@@ -94,6 +93,6 @@ pub trait Packet: Default {
         Ecn::NotCapable
     }
 
-    /// Sets its ECN field to [`Ecn::Marked`]; asked only of packets that are capable or marked.
+    /// Sets its ECN field to [`Ecn::Marked`]; called only for packets that are capable or marked.
     fn mark(&mut self) {}
 }

@@ -17,7 +17,7 @@ pub struct Departed<P> {
 pub struct Link<P> {
     service: Service,
     queue: Queue<P>,
-    /// When the transmission of the head starts and ends.
+    /// Times at which the transmission of the head starts and ends.
     starts_ns: u64,
     ends_ns: u64,
 }
@@ -58,7 +58,8 @@ impl<P: Packet> Link<P> {
         };
     }
 
-    /// When the packet in transmission will have left; [`NEVER`] if there is none, or it never will.
+    /// Returns the time at which the packet in transmission leaves; [`NEVER`] if there is none, or it never
+    /// will.
     #[inline]
     pub fn next_ns(&self) -> u64 {
         self.ends_ns
@@ -82,14 +83,14 @@ impl<P: Packet> Link<P> {
         self.queue.held_pkts()
     }
 
-    /// A packet that the queue dropped after it had taken it, since this was last asked; each is given
-    /// once, in the order of their dropping. It happens when a packet is offered or has left.
+    /// A packet that the queue dropped after accepting it. Each is returned once, in the order of the drops.
+    /// Drops happen when a packet is offered or has left.
     #[inline]
     pub fn take_dropped(&mut self) -> Option<P> {
         self.queue.take_dropped()
     }
 
-    /// How many packets [`Self::take_dropped`] has to give.
+    /// Number of packets that [`Self::take_dropped`] has yet to return.
     #[inline]
     pub fn dropped_pkts(&self) -> u32 {
         self.queue.dropped_pkts()
@@ -139,7 +140,7 @@ mod tests {
         assert!(link.enqueue(0, P(100)).is_ok());
     }
 
-    /// From much less than what arrives in the tests, 24 Mbit/s, to much more.
+    /// Rates from far below the arrival rate of the tests (24 Mbit/s) to far above it.
     fn rate_bps() -> impl Strategy<Value = u64> {
         (3.0..10.3f64).prop_map(|exponent| 10f64.powf(exponent) as u64)
     }

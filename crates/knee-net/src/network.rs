@@ -16,7 +16,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         Self { path: Path::new(spec), timers: Timers::new(), now_ns: 0 }
     }
 
-    /// The present.
+    /// The present time.
     #[inline(always)]
     pub fn now_ns(&self) -> Ns {
         self.now_ns
@@ -57,8 +57,8 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         }
     }
 
-    /// A lazy timer of `flow` came up: whether it is due, which is at `due_ns`. If it was put off, it is
-    /// armed again.
+    /// Handles a lazy timer of `flow` that came up. Returns whether it is due, at `due_ns`; a timer that was
+    /// put off is armed again.
     pub fn came_up(&mut self, lazy: &mut LazyTimer, due_ns: Ns, flow: u32, timer: T) -> bool {
         self.timers.came_up(lazy, self.now_ns, due_ns, flow, timer)
     }

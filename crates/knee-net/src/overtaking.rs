@@ -6,8 +6,8 @@ use std::{
     collections::BinaryHeap,
 };
 
-/// Holds packets for their delay and gives them back as they are due, whatever the order in which
-/// they came. Of those due at the same time the one that came first is first.
+/// Holds packets for their delay and returns each when it is due, whatever the order of their arrival. If
+/// several are due at the same time, the earliest arrival is first.
 #[derive(Clone, Debug)]
 pub struct Overtaking<P> {
     held: BinaryHeap<Reverse<Held<P>>>,
@@ -60,7 +60,7 @@ impl<P> Overtaking<P> {
         self.taken_in += 1;
     }
 
-    /// When the next packet is due; [`NEVER`] if none is held.
+    /// Returns the time at which the next packet is due; [`NEVER`] if none is held.
     pub fn next_ns(&self) -> u64 {
         self.held.peek().map_or(NEVER, |Reverse(held)| held.due_ns)
     }

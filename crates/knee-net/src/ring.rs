@@ -21,7 +21,7 @@ impl<T: Default> Ring<T> {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether the ring holds no records.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -92,7 +92,7 @@ impl<T: Default> Ring<T> {
         Some(first)
     }
 
-    /// Takes the record `index` places after the first, and gives up those before it; does nothing if there
+    /// Takes the record `index` places after the first, and discards those before it; does nothing if there
     /// is none.
     #[inline(always)]
     pub fn take_up_to(&mut self, index: usize) -> Option<T>

@@ -7,17 +7,17 @@ const FEW: usize = 1 << FEW_BITS;
 const FEW_BITS: u32 = 4;
 /// Most runs have no more than these.
 const HALF: usize = FEW / 2;
-/// What stands for [`NEVER`] beside a source's number; 36 years.
+/// Largest time that fits into a word with a source's number: 36 years. It represents [`NEVER`].
 const LATEST: u64 = u64::MAX >> FEW_BITS;
 
-/// Knows when each source is next due, and which is first. Of sources due at the same time the
+/// Knows when each source is next due, and which is first. If several sources are due at the same time, the
 /// lowest-numbered one is first.
 ///
 /// A handful of sources is searched linearly; more are kept in a tree, of which a change reads eight words
 /// for each power of eight that there are sources.
 pub struct Schedule {
-    /// If there are no more than [`FEW`] sources: due time and number of each in one word, so that
-    /// the smallest word is the first source. The second half is used if there are more than [`HALF`].
+    /// Due time and number of each source in one word, if there are no more than [`FEW`]: the smallest word
+    /// is the first source. The second half is used if there are more than [`HALF`].
     few: [u64; FEW],
     uses_both_halves: bool,
     tree: Tree,

@@ -7,19 +7,19 @@ use std::sync::Arc;
 /// Work of one byte at 1 bit/s, ns.
 const BIT_NS: u64 = 8 * 1_000_000_000;
 
-/// Says when the transmission of a packet starts and ends.
+/// Computes when the transmission of a packet starts and ends.
 #[derive(Clone, Debug)]
 pub struct Service {
     rate_bps: u64,
-    /// What is missing to the next nanosecond owed, in units of 1/rate_bps, 1 to `rate_bps`: long runs keep
-    /// the exact rate.
+    /// Distance of the owed time to the next whole nanosecond, in units of 1/rate_bps, 1 to `rate_bps`: long
+    /// runs keep the exact rate.
     missing: u64,
-    /// What packets of `bytes` take: the latest had that size, as most have. A division costs more
-    /// than all the rest.
+    /// Size of the latest packet; most packets have the same size. Its transmission time is kept, since a
+    /// division costs more than all the rest.
     bytes: u32,
     takes_ns: u64,
     takes_owed: u64,
-    /// What it does instead of the above, `bytes` being [`NO_SIZE`]; apart, since most links are constant.
+    /// Service at a varying rate, with `bytes` being [`NO_SIZE`]; apart, since most links are constant.
     other: Option<Box<Other>>,
 }
 
@@ -45,7 +45,7 @@ struct Traced {
     /// Start of the present repetition, and the place in it of the next instant.
     base_ns: u64,
     next: usize,
-    /// The instant that is being used, and what is left of it.
+    /// The instant in use, and the bytes left of it.
     open_ns: u64,
     left_bytes: u64,
 }
@@ -76,9 +76,9 @@ impl Service {
         Self { rate_bps, missing, bytes: NO_SIZE, takes_ns: 0, takes_owed: 0, other: None }
     }
 
-    /// When the transmission of `bytes` starts and ends, if the link turns to it at `now_ns`: at
-    /// the end of the one before, or when it has nothing else to do. Both are [`NEVER`] if it does
-    /// not end, or the one before does not.
+    /// Returns when the transmission of `bytes` starts and ends, if the link turns to it at `now_ns`: at the
+    /// end of the one before, or as soon as the link is idle. Both are [`NEVER`] if the transmission does not
+    /// end, or the one before does not.
     #[inline(always)]
     pub fn transmit(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
         if bytes != self.bytes {
@@ -87,7 +87,7 @@ impl Service {
         (now_ns, now_ns + self.take())
     }
 
-    /// How long a packet like the latest takes.
+    /// Transmission time of a packet like the latest.
     #[inline(always)]
     fn take(&mut self) -> u64 {
         if self.takes_owed < self.missing {
@@ -99,7 +99,7 @@ impl Service {
         }
     }
 
-    /// As [`Self::transmit`], of a packet that is not like the latest.
+    /// Like [`Self::transmit`], for a packet of another size.
     #[inline(never)]
     fn transmit_other(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
         if let Some(other) = &mut self.other {
@@ -140,8 +140,8 @@ impl Other {
 }
 
 impl Stepped {
-    /// The work is done at each rate in its time: what of a packet is left when the rate changes is
-    /// done at the new one.
+    /// Works at each rate in its time: if the rate changes during a packet, the rest of the packet is sent at
+    /// the new rate.
     fn transmit(&mut self, mut now_ns: u64, bytes: u32) -> (u64, u64) {
         let mut work = u64::from(bytes) * BIT_NS + self.owed;
         let mut starts_ns = NEVER;
@@ -166,7 +166,7 @@ impl Stepped {
 }
 
 impl Traced {
-    /// A packet uses opportunities after its arrival, what the packet before left of one first.
+    /// A packet uses opportunities after its arrival, first the rest that the previous packet left.
     fn transmit(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
         if now_ns > self.open_ns {
             self.left_bytes = 0;
@@ -190,7 +190,7 @@ impl Traced {
         }
     }
 
-    /// Passes over what lies no later than `now_ns`.
+    /// Skips the opportunities until `now_ns`, that instant included.
     fn skip_to(&mut self, now_ns: u64) {
         let since_ns = now_ns.saturating_sub(self.base_ns);
         if since_ns >= self.trace.period_ns() {
@@ -204,7 +204,7 @@ impl Traced {
         }
     }
 
-    /// Goes on to the next instant.
+    /// Proceeds to the next instant.
     fn open(&mut self) {
         if self.next >= self.trace.places() {
             self.base_ns += self.trace.period_ns();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_when_the_rate_changes_is_sent_at_the_new_one() {
+    fn the_rest_of_a_packet_is_sent_at_the_new_rate() {
         // 1000 bytes are 8 ms at 1 Mbit/s. At 4 ms half of them are left: 2 ms at 2 Mbit/s. The
         // second has sent 1.5 ms of its 4 ms at 7.5 ms, when the rate becomes 0 until 100 ms, then
         // 8 Mbit/s: 5000 bits, 0.625 ms. The third takes 1 ms.
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_is_what_could_be_sent() {
+    fn capacity_is_the_greatest_possible_output() {
         let steps = stepped(&[(10 * S, 4), (20 * S, 0)]);
         let rate = Rate { bps: 10, varying: Some(&steps) };
         assert_eq!(rate.mean_bps(0, 20 * S), 7.0);

@@ -7,23 +7,23 @@ use std::{
     collections::BinaryHeap,
 };
 
-/// Timers `T` of all flows. Of those due at the same time the one of the first flow is first, and of
-/// one flow's the least.
+/// Timers `T` of all flows. If several are due at the same time, the lowest flow number is first; within a
+/// flow, the smallest timer is first.
 pub(crate) struct Timers<T> {
     /// Those due before `heap_end_ns`.
     heap: BinaryHeap<Reverse<Due<T>>>,
     heap_end_ns: Ns,
-    /// The first was taken, and is still in the heap: what is pushed next takes its place, which costs
-    /// half of taking it out and putting that in.
+    /// The first timer was taken, and is still in the heap: the next timer pushed replaces it, at half the
+    /// cost of a removal and an insertion.
     taken: bool,
     /// All others, where there are many.
     later: Option<Box<Later<T>>>,
 }
 
-/// A heap of more than this is split: a way through a large one is a dozen cache misses, each after the other.
+/// A larger heap is split: a way through a large one is a dozen cache misses, each after the other.
 const MANY: usize = 2048;
 
-/// Timers in slots by when they are due, each as they came.
+/// Timers in slots by due time; within a slot, in the order of arrival.
 struct Later<T> {
     slots: Vec<Vec<Reverse<Due<T>>>>,
     in_slots: usize,
@@ -56,8 +56,8 @@ impl<T: Ord> Later<T> {
         }
     }
 
-    /// Takes those of the first slot that has any, if there is one; that slot begins at `heap_end_ns` or after
-    /// that, which becomes its end.
+    /// Takes the timers of the first non-empty slot, if there is one. That slot begins at or after
+    /// `heap_end_ns`, which becomes the slot's end.
     fn take_first(&mut self, heap_end_ns: &mut Ns) -> BinaryHeap<Reverse<Due<T>>> {
         loop {
             if self.in_slots == 0 {
@@ -113,7 +113,7 @@ impl<T: Ord> PartialOrd for Due<T> {
 /// when it is put off it stays there, and is armed again when it comes up.
 #[derive(Clone, Copy, Debug)]
 pub struct LazyTimer {
-    /// When it comes up; [`NEVER`]: it is not in the heap.
+    /// Time at which it comes up; [`NEVER`] if it is not in the heap.
     up_ns: Ns,
 }
 
@@ -128,7 +128,7 @@ impl<T: Copy + Ord> Timers<T> {
         Self { heap: BinaryHeap::new(), heap_end_ns: NEVER, taken: false, later: None }
     }
 
-    /// When the first is due.
+    /// Returns the time at which the first timer is due.
     #[inline]
     pub(crate) fn next_ns(&mut self) -> Ns {
         self.take_out();
@@ -167,7 +167,7 @@ impl<T: Copy + Ord> Timers<T> {
         }
     }
 
-    /// Leaves in the heap what is due in the slot of the first.
+    /// Splits the timers: those in the slot of the first one stay in the heap.
     #[cold]
     fn split(&mut self) {
         let first_ns = self.next_ns();
@@ -178,7 +178,7 @@ impl<T: Copy + Ord> Timers<T> {
         self.refill();
     }
 
-    /// The heap is empty: what is due next comes into it, if there is anything.
+    /// Fills the empty heap with the timers that are due next, if there are any.
     #[inline(never)]
     fn refill(&mut self) {
         if let Some(later) = &mut self.later {
@@ -192,7 +192,7 @@ impl<T: Copy + Ord> Timers<T> {
         self.heap.peek().map(|Reverse(first)| (first.due_ns, first.flow, first.timer))
     }
 
-    /// What was taken leaves the heap.
+    /// Removes the taken timer from the heap.
     #[inline]
     fn take_out(&mut self) {
         if std::mem::take(&mut self.taken) {
@@ -203,8 +203,8 @@ impl<T: Copy + Ord> Timers<T> {
         }
     }
 
-    /// The lazy timer is due at `due_ns` ([`NEVER`]: it is not); whether that comes before all that was
-    /// known of it.
+    /// Sets the lazy timer to `due_ns` ([`NEVER`]: it does not expire). Returns whether it is earlier than
+    /// the timer's entry in the heap.
     #[inline(always)]
     pub(crate) fn arm(&mut self, lazy: &mut LazyTimer, due_ns: Ns, flow: u32, timer: T) -> bool {
         let sooner = due_ns < lazy.up_ns;
@@ -215,8 +215,8 @@ impl<T: Copy + Ord> Timers<T> {
         sooner
     }
 
-    /// The lazy timer came up at `up_ns`: whether it is due, which is at `due_ns`. If it was put off it
-    /// is armed again.
+    /// Handles a lazy timer that came up at `up_ns`. Returns whether it is due, at `due_ns`; a timer that was
+    /// put off is armed again.
     pub(crate) fn came_up(
         &mut self,
         lazy: &mut LazyTimer,
@@ -242,7 +242,8 @@ mod tests {
     use knee_model::Random;
     use std::collections::BTreeSet;
 
-    /// What comes up and is due, of a timer that is to be due at these times from these times on.
+    /// The times at which a timer comes up and is due; `changes` are pairs of the present and its new due
+    /// time.
     fn due_times(changes: &[(Ns, Ns)]) -> Vec<Ns> {
         let (mut timers, mut lazy, mut due_ns) = (Timers::new(), LazyTimer::default(), NEVER);
         let mut seen = Vec::new();

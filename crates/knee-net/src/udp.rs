@@ -7,7 +7,7 @@ use knee_model::{DelayStats, FlowCounters, FlowKind, FlowRecord, Ns};
 #[derive(Clone, Debug)]
 pub struct UdpFlow {
     emission: Emission,
-    /// When the next packet is due; [`NEVER`]: there is none.
+    /// Time at which the next packet is due; [`NEVER`] if there is none.
     due_ns: Ns,
     next_number: u32,
     /// Start and time between packets of a probe.
@@ -37,12 +37,12 @@ impl UdpFlow {
         })
     }
 
-    /// When the next packet is due; [`NEVER`]: there is none.
+    /// Returns the time at which the next packet is due; [`NEVER`] if there is none.
     pub fn due_ns(&self) -> Ns {
         self.due_ns
     }
 
-    /// Sends the packet that is due; its number, from 0.
+    /// Sends the packet that is due; returns its number, from 0.
     pub fn send(&mut self) -> u32 {
         let number = self.next_number;
         self.next_number += 1;
@@ -62,12 +62,12 @@ impl UdpFlow {
         }
     }
 
-    /// Totals, without what the path did.
+    /// Totals, without the counts of the path.
     pub fn counters(&self) -> FlowCounters {
         self.counters
     }
 
-    /// `record` with what this flow measured.
+    /// Adds the measurements of this flow to `record`.
     pub fn finish(self, record: FlowRecord) -> FlowRecord {
         FlowRecord { probe_delays: self.delays, one_way_delay: self.delay, ..record }
     }

@@ -1,18 +1,18 @@
-//! What the algorithm of a flow did.
+//! Actions of the algorithm of a flow.
 
 use knee_cc::{Call, CallRecord, Conn, Event, OBSERVE_N, Profile};
 use knee_model::{DelayStats, FlowCounters, FlowSample, NS_PER_US, RecordSpec};
 use knee_quic::Observer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Told of every call; shared between a connection's controller and whoever measures.
+/// Receives every call; shared between a connection's controller and the code that measures.
 #[derive(Clone)]
 pub struct Calls(Arc<Mutex<Called>>);
 
-/// What the calls reported.
+/// The reports of the calls.
 #[derive(Default)]
 pub struct Called {
-    /// What the algorithm noted, fast recoveries, timeouts (persistent congestion), undos.
+    /// Notes of the algorithm, fast recoveries, timeouts (persistent congestion), undos.
     pub counters: FlowCounters,
     /// RTT samples that the algorithm was given, if a time series is kept.
     pub rtt: DelayStats,
@@ -34,9 +34,9 @@ impl Calls {
         })))
     }
 
-    /// What was reported until now.
+    /// The reports until now.
     pub fn called(&self) -> MutexGuard<'_, Called> {
-        // Whoever panicked left whole values.
+        // A thread that panicked left whole values.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -67,7 +67,7 @@ impl Observer for Calls {
         }
         match call.call {
             Call::Ssthresh => called.counters.loss_events += 1,
-            // A timeout's threshold was asked for just before.
+            // The algorithm gave a timeout's threshold just before.
             Call::OnEvent if call.event == Event::Rto as u32 => {
                 called.counters.timeouts += 1;
                 called.counters.loss_events -= 1;

@@ -69,7 +69,7 @@ impl Numbered for Packet {
     }
 }
 
-/// What the connections of a run share.
+/// State that the connections of a run share.
 pub(crate) struct Shared {
     maker: Maker,
     /// Folder for qlogs.
@@ -112,8 +112,7 @@ struct Ends {
     receiver_timer: LazyTimer,
 }
 
-/// A run of `spec` that can be made: its connections' terms, and what of them is only nearly as the
-/// spec says.
+/// A run of `spec` that can be made: its connections' terms, and the deviations from the spec.
 pub(crate) struct Prepared<'a> {
     spec: &'a RunSpec,
     terms: Vec<Option<Terms>>,
@@ -160,7 +159,7 @@ impl<'a> Prepared<'a> {
 }
 
 impl Quic {
-    /// Lets the sender act, then sees to its timer.
+    /// Lets the sender act, then handles its timer.
     fn with_sender(
         &mut self,
         at: &mut FlowContext<'_, Self>,
@@ -178,7 +177,7 @@ impl Quic {
         Ok(())
     }
 
-    /// Lets the receiver act, then sees to its timer and to what it has received.
+    /// Lets the receiver act, then handles its timer and the received data.
     fn with_receiver(
         &mut self,
         at: &mut FlowContext<'_, Self>,

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of a run.
 
 use knee_cc::Broken;
 use knee_model::{HostError, HostErrorKind};
@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A flow wants a congestion control that only the kernel has.
+    /// A flow uses a congestion control that only the kernel has.
     #[error("flow `{flow}`: `kernel:{cc}` is the Linux kernel's own, for TCP")]
     KernelOnly {
         /// Name of the flow.
@@ -17,14 +17,14 @@ pub enum Error {
         /// The kernel's name of it.
         cc: String,
     },
-    /// The spec asks for what QUIC, or quinn, cannot do, and what would change the result.
+    /// The spec requires something that QUIC, or quinn, cannot do, and that would change the result.
     #[error("flow `{flow}`: `{key}`: not possible over QUIC: {why}")]
     Unsupported {
         /// Name of the flow.
         flow: String,
         /// The option.
         key: &'static str,
-        /// Why not, and what is.
+        /// The reason, and a possible alternative.
         why: String,
     },
     /// A flow could send more packets than its counters hold.
@@ -58,7 +58,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What it means for other runs.
+    /// The effect of the error on other runs.
     pub fn kind(&self) -> HostErrorKind {
         match self {
             Self::KernelOnly { .. } | Self::Unsupported { .. } | Self::TooLong { .. } => {
@@ -70,7 +70,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, where the message does not say so already.
+    /// A remedy, unless the message already names it.
     pub fn help(&self) -> Option<&'static str> {
         match self {
             Self::KernelOnly { .. } => {

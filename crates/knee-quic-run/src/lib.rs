@@ -6,21 +6,20 @@
 //! can pass the path that simulator and testbed use in virtual time. The same spec gives the same
 //! [`RunRecord`].
 //!
-//! - `terms`: a flow's options in quinn's terms, and what QUIC cannot give of them.
+//! - `terms`: a flow's options in quinn's terms, and the limits of QUIC.
 //! - `peer`: the two ends of a connection, [`Sender`] and [`Receiver`]: they know neither sockets
 //!   nor clocks either, so that the testbed can drive them over real UDP.
 //! - `tls`: the certificate.
-//! - `calls`: what the algorithm did.
-//! - `engine`: virtual time.
+//! - `calls`: actions of the algorithm.
+//! - `connection`: the ends of a connection in virtual time.
 //! - `qlog`: files for qvis and the like.
 //!
-//! What differs from TCP in a record: a flow opens its connection at its start and sends data one
-//! round trip later, a transfer's time includes that; its handshake passes the path and counts. A
-//! flow that stops closes its connection, with a packet at most, and repairs no more. Packets are numbered as they were
-//! sent. QUIC never sends a packet again: `retransmitted_pkts` counts the packets that quinn took
-//! for lost, whose data went into new ones; `duplicate_pkts` is 0. `loss_events` are the
-//! reductions, once per round trip at most; `timeouts` are those for persistent congestion, not
-//! probe timeouts.
+//! Differences from TCP in a record: a flow opens its connection at its start and sends data one round trip
+//! later, and a transfer's time includes that; its handshake passes the path and counts. A flow that stops
+//! closes its connection, with a packet at most, and repairs no more. Packets are numbered in the order of
+//! sending. QUIC never sends a packet again: `retransmitted_pkts` counts the packets that quinn took for
+//! lost, whose data went into new ones; `duplicate_pkts` is 0. `loss_events` are the reductions, once per
+//! round trip at most; `timeouts` are those for persistent congestion, not probe timeouts.
 
 mod calls;
 mod connection;
@@ -40,18 +39,18 @@ pub use terms::Terms;
 use knee_cc::contain;
 use knee_model::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
 
-/// As [`run_with`], with nothing optional.
+/// Like [`run_with`], with nothing optional.
 ///
 /// # Errors
-/// As [`run_with`].
+/// The errors of [`run_with`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, Error> {
     run_with(spec, &RunOptions::default())
 }
 
-/// Runs `spec` over QUIC in virtual time. Of the options it heeds the qlog.
+/// Runs `spec` over QUIC in virtual time. The only option used is the qlog.
 ///
 /// # Errors
-/// [`Error`]: what the spec asks that QUIC cannot do, or what went wrong.
+/// [`Error`]: a requirement of the spec that QUIC cannot meet, or a failure.
 pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, Error> {
     run_telling(spec, options, &|_| ())
 }
@@ -94,7 +93,7 @@ impl Host for Quic {
     }
 }
 
-/// Refuses to keep what there is not.
+/// Rejects unsupported capture options.
 fn can_keep(options: &RunOptions) -> Result<(), HostError> {
     if options.pcap.is_none() {
         return Ok(());

@@ -1,11 +1,11 @@
 //! The two ends of a connection, without sockets and clocks: quinn's own endpoints and connections,
 //! and the applications on them.
 //!
-//! What is random: quinn's own generators (packet numbers that it skips, a transport parameter of
-//! random length, greased bits, when keys change) and connection IDs come from the run's seed. The
-//! rest fills fields of a fixed size that nothing else depends on: TLS's random values, keys and
-//! signatures (X25519, Ed25519), the order of TLS's extensions, stateless reset tokens. quinn only
-//! looks things up in its randomised hash maps, and never walks through them.
+//! Randomness: quinn's own generators (packet numbers that it skips, a transport parameter of random length,
+//! greased bits, times of key changes) and connection IDs come from the run's seed. The rest fills fields of
+//! a fixed size that nothing else depends on: TLS's random values, keys and signatures (X25519, Ed25519), the
+//! order of TLS's extensions, stateless reset tokens. quinn only looks things up in its randomised hash maps,
+//! and never iterates over them.
 
 use crate::{
     Calls, Failed, Terms,
@@ -27,23 +27,23 @@ use std::{
 
 /// Length of connection IDs, bytes: quinn's own.
 const ID_BYTES: usize = 8;
-/// The application's data repeat after this many bytes: not a multiple of what packets carry.
+/// The application's data repeat after this many bytes: not a multiple of the data of a packet.
 const PERIOD_BYTES: u64 = 262_139;
-/// The application is so far ahead of what was sent, headers and repetitions included, that it is
-/// never the limit.
+/// The application is so far ahead of the sent data, headers and repetitions included, that it is never the
+/// limit.
 const AHEAD_BYTES: u64 = 1 << 19;
 /// The window is filled in about this many writes.
 const WRITES_IN_WINDOW: u64 = 64;
 /// Bytes that have no end.
 const ENDLESS: u64 = u64::MAX;
 
-/// Data that tell their place.
+/// Data whose bytes depend on their position.
 static PATTERN: LazyLock<Bytes> = LazyLock::new(|| {
     let mut random = Random::stream(0, "pattern", 0);
     (0..PERIOD_BYTES).map(|_| random.bits32() as u8).collect()
 });
 
-/// Where the two ends are, as far as they know.
+/// Addresses of the two ends, as far as they know.
 pub(crate) const SENDER: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1)), 10_000);
 pub(crate) const RECEIVER: SocketAddr =
@@ -77,7 +77,7 @@ fn endpoint(terms: &Terms, server: Option<Arc<ServerConfig>>, mut random: Random
     let mut seed = [0; 32];
     seed.fill_with(|| random.bits32() as u8);
     config.rng_seed(Some(seed)).cid_generator(move || Box::new(Ids(random.clone())));
-    // What the terms allow, quinn does: 1200 to 65527.
+    // quinn does everything that the terms allow: 1200 to 65527.
     let _ = config.max_udp_payload_size(terms.payload_bytes());
     Endpoint::new(Arc::new(config), server, false, None)
 }
@@ -93,14 +93,14 @@ struct Peer {
     buffer: Vec<u8>,
 }
 
-/// What a connection reported that is not about a stream.
+/// A report of a connection that is not about a stream.
 enum News {
     Connected,
     Stream(StreamEvent),
 }
 
 impl Peer {
-    /// A datagram arrives; gives what opens a connection.
+    /// Takes in a datagram; returns the request if it opens a connection.
     fn receive(
         &mut self,
         now: Instant,
@@ -126,8 +126,7 @@ impl Peer {
         }
     }
 
-    /// What the connection and its endpoint have to tell each other; then what is new. An end that
-    /// was asked for is none.
+    /// Exchanges the events of the connection and its endpoint; returns the news. A regular end is no news.
     fn news(&mut self) -> Result<Option<News>, Failed> {
         let Some((handle, connection)) = &mut self.connection else { return Ok(None) };
         while let Some(event) = connection.poll_endpoint_events() {
@@ -163,7 +162,7 @@ impl Peer {
         Some(transmit.size)
     }
 
-    /// Whether a timer was due.
+    /// Returns whether a timer was due.
     fn timers(&mut self, now: Instant) -> bool {
         let Some((_, connection)) = &mut self.connection else { return false };
         match connection.poll_timeout() {
@@ -187,7 +186,7 @@ pub struct Sender {
     /// The application writes at most so much at once: quinn keeps the room of all that was written
     /// at once until all of it is acknowledged.
     write_bytes: u64,
-    /// What the application has for the stream yet, and what the stream has taken.
+    /// Bytes that the application still has for the stream, and bytes that the stream has taken.
     backlog_bytes: u64,
     written_bytes: u64,
     sent_bytes: u64,
@@ -200,11 +199,11 @@ pub struct Receiver {
     stream: Option<StreamId>,
     /// Data that arrived, up to the first that did not.
     pub delivered_bytes: u64,
-    /// What arrived beyond that: the end of each piece by its beginning.
+    /// Data that arrived beyond that: the end of each piece by its beginning.
     ahead: BTreeMap<u64, u64>,
 }
 
-/// What makes the ends of flow `index` of a run.
+/// Makes the ends of flow `index` of a run.
 pub struct Maker {
     tls: Tls,
     seed: u64,
@@ -224,11 +223,11 @@ impl Maker {
         Random::stream(self.seed, what, index as u64)
     }
 
-    /// The sender, which begins to connect to `remote` at `now` of a run that began at `zero`; what
-    /// its algorithm is going to do.
+    /// Returns the sender, which begins to connect to `remote` at `now` of a run that began at `zero`; and
+    /// the future calls of its algorithm.
     ///
     /// # Errors
-    /// What quinn does not like.
+    /// A refusal by quinn.
     pub fn sender(
         &self,
         terms: &Terms,
@@ -285,7 +284,7 @@ impl Sender {
         };
     }
 
-    /// Ends the connection: what is not sent yet never will be.
+    /// Ends the connection: unsent data are never sent.
     pub fn close(&mut self, now: Instant) {
         self.closed = true;
         if let Some((_, connection)) = &mut self.peer.connection {
@@ -306,7 +305,7 @@ impl Sender {
         }
     }
 
-    /// Does what is to be done now: sends datagrams through `out`.
+    /// Does everything that is due now: sends datagrams through `out`.
     ///
     /// # Errors
     /// The connection failed.
@@ -354,7 +353,7 @@ impl Sender {
         Ok(())
     }
 
-    /// When [`Self::drive`] is next due, if nothing arrives.
+    /// Returns the time at which [`Self::drive`] is next due, if nothing arrives.
     pub fn due(&mut self) -> Option<Instant> {
         self.peer.due()
     }
@@ -388,7 +387,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Does what is to be done now: sends datagrams through `out`.
+    /// Does everything that is due now: sends datagrams through `out`.
     ///
     /// # Errors
     /// The connection failed, or other data came than were sent.
@@ -415,8 +414,8 @@ impl Receiver {
         }
     }
 
-    /// Reads all that is there, in whatever order: of what an ordered reader leaves, quinn keeps at most
-    /// 1024 pieces, and ends the connection where there would be more.
+    /// Reads all available data, in whatever order: quinn keeps at most 1024 pieces that an ordered reader
+    /// leaves, and ends the connection beyond that.
     fn read(&mut self) -> Result<(), Failed> {
         let (Some(id), Some((_, connection))) = (self.stream, &mut self.peer.connection) else {
             return Ok(());
@@ -444,13 +443,13 @@ impl Receiver {
         Ok(())
     }
 
-    /// When [`Self::drive`] is next due, if nothing arrives.
+    /// Returns the time at which [`Self::drive`] is next due, if nothing arrives.
     pub fn due(&mut self) -> Option<Instant> {
         self.peer.due()
     }
 }
 
-/// Whether these are the application's bytes from `at` on.
+/// Returns whether these are the application's bytes from `at` on.
 fn is_pattern(at: u64, mut bytes: &[u8]) -> bool {
     let mut from = (at % PERIOD_BYTES) as usize;
     while !bytes.is_empty() {

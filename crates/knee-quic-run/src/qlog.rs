@@ -47,8 +47,8 @@ impl Qlog {
         folder.join(format!("{flow}.sqlog"))
     }
 
-    /// Begins the qlog of the flow called `flow` in `folder`, with times since `zero`; and what to
-    /// give to quinn.
+    /// Begins the qlog of the flow called `flow` in `folder`, with times since `zero`; also returns the part
+    /// for quinn.
     ///
     /// # Errors
     /// [`Error::Qlog`].

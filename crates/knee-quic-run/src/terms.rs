@@ -20,8 +20,8 @@ const MIN_PAYLOAD_BYTES: u32 = 1200;
 /// Largest UDP payload, bytes: quinn pads the handshake's packets to the full size, and writes their
 /// length in 14 bits.
 const MAX_PAYLOAD_BYTES: u32 = 16_372;
-/// What QUIC's own headers take of a full packet: first byte, connection ID, packet number of two
-/// bytes, stream frame with an offset of four, authentication tag.
+/// Size of QUIC's own headers in a full packet: first byte, connection ID, packet number of two bytes, stream
+/// frame with an offset of four, authentication tag.
 const QUIC_HEADERS_BYTES: u32 = 1 + 8 + 2 + 6 + 16;
 /// Congestion window of a receiver, packets.
 const RECEIVER_WINDOW_PKTS: u64 = 64;
@@ -29,18 +29,18 @@ const RECEIVER_WINDOW_PKTS: u64 = 64;
 const MIN_ACK_DELAY_NS: Ns = NS_PER_MS;
 const MAX_ACK_DELAY_NS: Ns = 25 * NS_PER_MS;
 
-/// What a QUIC flow is to do.
+/// The task of a QUIC flow.
 #[derive(Clone)]
 pub struct Terms {
     params: Params,
     options: TcpOptions,
-    /// What the application writes.
+    /// Data that the application writes.
     pub workload: Workload,
 }
 
 impl Terms {
-    /// Of the flow `flow` of `spec`, which is `tcp`. Adds to `approximations` what QUIC does only
-    /// nearly as the spec says.
+    /// The terms of the flow `flow` of `spec`, which is `tcp`. Adds the deviations of QUIC from the spec to
+    /// `approximations`.
     ///
     /// # Errors
     /// [`Error::KernelOnly`], [`Error::Unsupported`].
@@ -77,12 +77,12 @@ impl Terms {
         u64::from(self.options.receive_window_pkts) * u64::from(self.options.mss_bytes)
     }
 
-    /// Whether packets may be marked instead of dropped.
+    /// Returns whether packets may be marked instead of dropped.
     pub(crate) fn ecn(&self) -> bool {
         self.options.ecn
     }
 
-    /// What is to be kept of the algorithm's calls.
+    /// Keeps the algorithm's calls that `record` requires.
     pub(crate) fn calls(&self, record: &RecordSpec) -> Calls {
         Calls::new(record, self.params.algorithm().profile())
     }
@@ -103,8 +103,8 @@ impl Terms {
         transport
             .congestion_controller_factory(Arc::new(control))
             .ack_frequency_config(Some(acks))
-            // What is sent and not acknowledged is bounded here, to the byte. QUIC's flow control
-            // would do it only nearly: the receiver gives credit in steps.
+            // Unacknowledged data are bounded here, to the byte. QUIC's flow control would do it only nearly:
+            // the receiver gives credit in steps.
             .send_window(self.window_bytes());
         transport
     }
@@ -140,7 +140,7 @@ impl Terms {
     }
 }
 
-/// Refuses what would falsify the result.
+/// Refuses options that would falsify the result.
 fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(), Error> {
     let unsupported =
         |key, why: String| Err(Error::Unsupported { flow: flow.name.clone(), key, why });
@@ -176,7 +176,7 @@ fn approximate(
 ) {
     let packet_bytes = options.mss_bytes + options.header_bytes;
     approximations.push(format!(
-        "a QUIC packet of {packet_bytes} B carries about {} B of data (asked for: {} B)",
+        "a QUIC packet of {packet_bytes} B carries about {} B of data (requested: {} B)",
         packet_bytes - UDP_HEADERS_BYTES - QUIC_HEADERS_BYTES,
         options.mss_bytes
     ));
@@ -214,7 +214,7 @@ fn approximate(
         (options.delayed_ack.timeout_ns, spec.path.rtt_range_ns().1.max(MAX_ACK_DELAY_NS));
     if options.delayed_ack.every_pkts > 1 && !(MIN_ACK_DELAY_NS..=most_ns).contains(&asked_ns) {
         approximations.push(format!(
-            "a delayed ACK waits for 1 ms to the RTT, at most, or 25 ms if that is more (asked for: \
+            "a delayed ACK waits for 1 ms to the RTT, at most, or 25 ms if that is more (requested: \
              {} ms)",
             asked_ns as f64 / NS_PER_MS as f64
         ));

@@ -29,8 +29,7 @@ const KEY: [u8; 48] = {
     key
 };
 
-/// Both ends' configurations. No session is resumed: a handshake must not depend on what other
-/// connections did.
+/// Both ends' configurations. No session is resumed: a handshake must not depend on other connections.
 pub(crate) struct Tls {
     pub client: Arc<QuicClientConfig>,
     pub server: Arc<QuicServerConfig>,

@@ -1,4 +1,4 @@
-//! QUIC connections over the emulated path: rates, conservation, what the options do.
+//! QUIC connections over the emulated path: rates, conservation, effects of the options.
 
 mod common;
 
@@ -75,7 +75,7 @@ fn marks_replace_losses() {
     assert!(dropped.queues[0].dropped_pkts > 20, "{}", dropped.queues[0].dropped_pkts);
 }
 
-/// The queue holds 2.5 times what the path does, so that it never runs empty after a reduction to
+/// The queue holds 2.5 times the data of the path, so that it never runs empty after a reduction to
 /// half: only the start costs anything, less than a second of the minute.
 #[test]
 fn one_flow_fills_the_link() {
@@ -98,12 +98,11 @@ fn one_flow_fills_the_link() {
     assert!(sizes.iter().all(|bytes| *bytes <= 1500) && full + 20 > sizes.len());
 }
 
-/// Against the simulator's SACK under the same losses: packets delivered, means of 8 seeds of 60 s.
-/// What differs by design is the reduction: RFC 9002 halves the window at once, PRR over a round
-/// trip, in which its flow drains half a window more slowly. That is half an RTT's packets of each
-/// cycle of W/2 RTTs (W the window at a loss): 1/W, 6 % at 1 %, 2 % at 0.1 %, in either direction.
-/// About 80 losses a minute at 1 % leave each mean uncertain by 1/sqrt(8 * 80) = 4 %, and 2 % at
-/// 0.1 %, where the link's rate bounds it too.
+/// Against the simulator's SACK under the same losses: packets delivered, means of 8 seeds of 60 s. The
+/// reduction differs by design: RFC 9002 halves the window at once, PRR over a round trip, in which its flow
+/// drains half a window more slowly. That is half an RTT's packets of each cycle of W/2 RTTs (W the window at
+/// a loss): 1/W, 6 % at 1 %, 2 % at 0.1 %, in either direction. About 80 losses a minute at 1 % leave each
+/// mean uncertain by 1/sqrt(8 * 80) = 4 %, and 2 % at 0.1 %, where the link's rate bounds it too.
 #[test]
 fn rate_under_loss_agrees_with_the_simulator() {
     for (loss, bound) in [(0.001, 0.05), (0.01, 0.12)] {
@@ -170,7 +169,7 @@ fn two_flows_share_the_bottleneck() {
 }
 
 #[test]
-fn udp_and_probes_pass_beside() {
+fn udp_and_probes_share_the_path() {
     let udp = FlowKind::Udp { rate_bps: 2_000_000, steps: vec![(6 * S, 0)], packet_bytes: 1000 };
     let probe = FlowKind::Probe { interval_ns: 10 * MS, packet_bytes: 64 };
     let flows = vec![bulk("newreno"), FlowSpec::new("udp", udp), FlowSpec::new("probe", probe)];
@@ -191,7 +190,7 @@ fn udp_and_probes_pass_beside() {
     assert!(goodput_share(&spec, &record, 0) > 0.7, "{:?}", quic.counters);
 }
 
-/// Whole and in order: the receiver compares every byte with what was written.
+/// Whole and in order: the receiver compares every byte with the written data.
 #[test]
 fn transfers_complete_under_loss() {
     for (size_bytes, loss) in [(1, 0.3), (14_480, 0.1), (300_000, 0.03), (3_000_000, 0.0)] {
@@ -249,7 +248,7 @@ fn the_initial_window_is_the_specs() {
     for pkts in [2, 3, 10] {
         let options = TcpOptions { initial_window_pkts: pkts, ..TcpOptions::default() };
         let record = run(&spec(ten_mbit(84), S, vec![tcp("newreno", Workload::Bulk, options)]));
-        // Data come one round trip after the start; in their first one the window stands.
+        // Data come one round trip after the start; in their first one the window is constant.
         let first_round = |l: &&knee_model::PacketLog| {
             l.event == PacketEvent::Enqueued
                 && l.bytes == 1500
@@ -262,11 +261,11 @@ fn the_initial_window_is_the_specs() {
 }
 
 #[test]
-fn acks_are_delayed_as_asked() {
+fn acks_are_delayed_as_configured() {
     let acks = |every_pkts| {
         let delayed_ack = DelayedAck { every_pkts, timeout_ns: 30 * MS };
         let options = TcpOptions { delayed_ack, ..TcpOptions::default() };
-        // Without loss: what is missing is acknowledged at once.
+        // Without loss, since a gap is acknowledged at once.
         let flows = vec![tcp("newreno", Workload::Bulk, options)];
         let record = run(&spec(ten_mbit(2000), 10 * S, flows));
         let flow = &record.flows[0];
@@ -281,7 +280,7 @@ fn acks_are_delayed_as_asked() {
 }
 
 #[test]
-fn what_quic_cannot_do_is_refused() {
+fn options_impossible_over_quic_are_refused() {
     let refused = |change: &dyn Fn(&mut TcpSpec)| {
         let mut flows = vec![bulk("chd")];
         if let FlowKind::Tcp(tcp) = &mut flows[0].kind {

@@ -76,7 +76,7 @@ fn quic_passes_several_bottlenecks() {
     };
     let flows = vec![over(0, 1, bulk("newreno")), over(0, 0, bulk("newreno"))];
     let record = run(&spec(path, 20 * S, flows));
-    // The second is all the first one's; what that leaves of the first is the other one's.
+    // The second is used by the first flow only; the other flow gets the rest of the first.
     let [long, cross] = [0, 1].map(|flow: usize| {
         record.flows[flow].counters.delivered_bytes as f64 * 8e9 / record.duration_ns as f64
     });

@@ -1,4 +1,4 @@
-//! The same spec gives the same record; what was recorded happens again.
+//! The same spec gives the same record; recorded calls happen again.
 
 mod common;
 
@@ -8,7 +8,7 @@ use knee_model::{
 };
 use std::{fs, thread};
 
-/// Every algorithm beside NewReno, with all that draws random numbers.
+/// Every algorithm competing with NewReno, with all that draws random numbers.
 fn specs() -> Vec<RunSpec> {
     let algorithms = knee_cc::algorithms().iter().map(|algorithm| {
         let mut path = ten_mbit(60);

@@ -32,7 +32,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 type Factory = Arc<dyn ControllerFactory + Send + Sync>;
 
 const NAME: &str = "knee.example";
-/// What may be in flight, bytes; a receive buffer that holds it with all overhead.
+/// Limit of bytes in flight; a receive buffer that holds it with all overhead.
 const RECEIVE_WINDOW_BYTES: u32 = 1 << 20;
 const BUFFER_BYTES: usize = 8 << 20;
 const CHUNK_BYTES: usize = 64 << 10;

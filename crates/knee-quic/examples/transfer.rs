@@ -6,8 +6,8 @@
 //! cargo run --release -p knee-quic --example transfer -- client HOST:4433 --cert cert.der --file big
 //! ```
 //!
-//! The server writes its certificate, made for this run, to `cert.der`; the client trusts just
-//! that one. The server answers with the SHA-256 of what it received, which the client compares.
+//! The server writes its certificate, made for this run, to `cert.der`; the client trusts just that one. The
+//! server answers with the SHA-256 of the received data, which the client compares.
 
 use clap::{Parser, Subcommand};
 use knee_quic::CongestionControl;
@@ -45,7 +45,7 @@ enum Mode {
         /// Address to listen on
         #[arg(default_value = "127.0.0.1:4433")]
         listen: SocketAddr,
-        /// Where to write the certificate
+        /// File for the certificate
         #[arg(long, default_value = "cert.der")]
         cert: PathBuf,
     },
@@ -77,7 +77,7 @@ struct What {
     /// File to send; without it, --mb of zeros
     #[arg(long)]
     file: Option<PathBuf>,
-    /// Megabytes to send where no file is given
+    /// Megabytes to send if no file is given
     #[arg(long, default_value_t = 200)]
     mb: u64,
 }
@@ -108,7 +108,7 @@ async fn main() -> Result<()> {
     }
 }
 
-/// The congestion control that was asked for.
+/// The congestion control chosen by the options.
 fn congestion_control(what: &What) -> Result<CongestionControl> {
     let set = what.set.iter().map(|s| s.split_once('=').ok_or(format!("`{s}`: write PARAM=VALUE")));
     let set: Vec<_> = set.collect::<std::result::Result<_, _>>()?;

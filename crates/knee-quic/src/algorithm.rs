@@ -1,4 +1,4 @@
-//! Calls the algorithm and tells the observer.
+//! Calls the algorithm and informs the observer.
 
 use knee_cc::{Ack, Call, CallRecord, Conn, Controller, Event, OBSERVE_N, Params, State};
 use std::sync::{
@@ -6,8 +6,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// Receives every call of an algorithm with its inputs and outputs: what a trace consists of, and what
-/// [`CallRecord::again`] repeats.
+/// Receives every call of an algorithm with its inputs and outputs: a trace consists of these calls, and
+/// [`CallRecord::again`] repeats them.
 pub trait Observer: Send + Sync {
     /// A controller called its algorithm. Controllers of one [`crate::CongestionControl`] are
     /// numbered from 0 in the order in which they were built; the first call of each is `init`,

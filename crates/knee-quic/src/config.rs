@@ -1,4 +1,4 @@
-//! What an application chooses: algorithm, parameters, seed.
+//! The choices of an application: algorithm, parameters, seed.
 
 use crate::{
     algorithm::{Algorithm, Numbers, Observer},
@@ -17,7 +17,7 @@ use std::{
 };
 use thiserror::Error;
 
-/// Why a choice is refused. Each message says what would be accepted.
+/// The reason why a choice is refused. Each message names an accepted alternative.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
     /// No such algorithm.
@@ -86,7 +86,7 @@ impl CongestionControl {
     /// Sets several parameters, as [`Self::set`]; they are validated together.
     ///
     /// # Errors
-    /// As [`Self::set`].
+    /// The errors of [`Self::set`].
     pub fn set_all<'a>(
         self,
         given: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -112,7 +112,7 @@ impl CongestionControl {
         Self { clock_zero: Some(zero), ..self }
     }
 
-    /// Tells `observer` of every call of the algorithm, on all connections.
+    /// Reports every call of the algorithm to `observer`, on all connections.
     pub fn observer(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer: Some(observer), ..self }
     }

@@ -10,12 +10,11 @@
 //! In profile RATE the window is the algorithm's in every phase: the call of `on_ack` is taken back
 //! and made again with the losses of its frame, after `ssthresh` where they begin a recovery.
 //!
-//! quinn paces by the window that it is given, at 5/4 of it per RTT, and knows no other rate. So it
-//! is given no more than what an RTT at the algorithm's pacing rate takes: then that is the mean
-//! rate of sending.
+//! quinn paces by the window that it is given, at 5/4 of it per RTT, and knows no other rate. So the window
+//! is limited to one RTT at the algorithm's pacing rate, which then is the mean rate of sending.
 //!
-//! Bytes stay at the edge. A packet is the path's MTU, which full packets fill; what is left over
-//! is carried, of acknowledged and lost bytes as of the window.
+//! Bytes occur only at the interface. A packet is the path's MTU, which full packets fill; the remainder of
+//! acknowledged bytes, of lost bytes and of the window is carried over.
 
 use crate::{
     algorithm::Algorithm,
@@ -59,18 +58,18 @@ pub struct Controller {
     algorithm: Algorithm,
     conn: Conn,
     random: SplitMix64,
-    /// As the application chose it.
+    /// The application's choice.
     initial_window_pkts: Option<u32>,
     clock_zero: Instant,
-    /// What was sent before this was on another path.
+    /// Packets sent before this were on another path.
     built: Instant,
     positions: Positions,
-    /// Of the window, beyond whole packets: left over when the MTU changed.
+    /// Bytes of the window beyond whole packets: left over when the MTU changed.
     spare_bytes: u64,
     /// Sent, neither acknowledged nor lost, as far as is known; of packets that only acknowledge,
     /// too, until quinn's count replaces this.
     inflight_bytes: u64,
-    /// When the latest ACK came, and `inflight_bytes` before it.
+    /// Time of the latest ACK, and `inflight_bytes` before it.
     latest_ack: Option<(Instant, u64)>,
     /// Packets of the present ACK frame so far.
     batch: Option<Batch>,
@@ -101,7 +100,7 @@ struct Batch {
     newest_sent: Instant,
 }
 
-/// What was before a call of `on_ack`.
+/// The state before a call of `on_ack`.
 #[derive(Clone, Copy)]
 struct Growth {
     now: Instant,
@@ -191,7 +190,7 @@ impl Controller {
         (pkts < SSTHRESH_INFINITE).then(|| u64::from(pkts) * self.mss())
     }
 
-    /// What quinn is to take for the window, bytes: the pacing rate keeps it lower.
+    /// The window that quinn is given, bytes: the pacing rate keeps it lower.
     fn sending_window_bytes(&self) -> u64 {
         let (bytes_per_s, srtt_us) = (self.conn.pacing_bytes_per_s, self.conn.srtt_us);
         if self.delivery.is_none() || bytes_per_s == 0 || srtt_us == 0 {
@@ -211,8 +210,7 @@ impl Controller {
         bytes.div_ceil(self.mss()).min(u32::MAX.into()) as u32
     }
 
-    /// Brings the contract's view up to date; `outstanding_bytes` is what an algorithm that halves
-    /// the flight would halve.
+    /// Updates the contract's view; `outstanding_bytes` is the flight that an algorithm would halve.
     fn refresh(&mut self, now: Instant, outstanding_bytes: u64) {
         self.conn.now_us = micros(now.saturating_duration_since(self.clock_zero));
         self.conn.inflight_pkts = self.pkts(self.inflight_bytes);
@@ -229,8 +227,8 @@ impl Controller {
         self.conn.app_limited = u8::from(self.app_limited);
     }
 
-    /// After an algorithm wrote the window, which was `before_pkts`: bounds it. What is left over
-    /// of an earlier MTU does not survive a reduction.
+    /// Bounds the window after an algorithm wrote it; it was `before_pkts`. The remainder of an earlier MTU
+    /// does not survive a reduction.
     fn bound(&mut self, before_pkts: u32) {
         let cwnd_pkts = self.conn.cwnd_pkts.clamp(CWND_MIN_PKTS, CWND_MAX_PKTS);
         if cwnd_pkts < before_pkts || cwnd_pkts == CWND_MAX_PKTS {
@@ -271,7 +269,7 @@ impl Controller {
     }
 
     /// A packet sent after the reduction was acknowledged, or lost itself. In profile RATE only the
-    /// phase tells.
+    /// phase shows it.
     fn leave(&mut self) {
         if self.in_recovery() && self.delivery.is_none() {
             if self.conn.ssthresh_pkts < SSTHRESH_INFINITE {
@@ -282,7 +280,7 @@ impl Controller {
         self.set_phase(Phase::Open);
     }
 
-    /// RFC 6298 section 2, of raw samples, as TCP has them.
+    /// RFC 6298 section 2, for raw samples, as in TCP.
     fn estimate(&mut self, rtt: Duration) {
         self.srtt = Some(match self.srtt {
             None => (rtt, rtt / 2),
@@ -324,7 +322,7 @@ impl Controller {
         }
     }
 
-    /// Takes the growth back that this ACK frame gave; what is known of the frame.
+    /// Takes back the growth of this ACK frame; returns the known part of the frame.
     fn take_back(&mut self, now: Instant) -> Option<Ack> {
         let growth = self.growth.take().filter(|growth| growth.now == now)?;
         self.algorithm.take_back(growth.state);
@@ -461,7 +459,7 @@ impl congestion::Controller for Controller {
         let lost_bytes_all = self.lost_rest_bytes.saturating_add(lost_bytes);
         let lost_pkts = (lost_bytes_all / self.mss()).min(u32::MAX.into()) as u32;
         self.lost_rest_bytes = lost_bytes_all % self.mss();
-        // Of an ACK that proves a loss, the contract counts as outstanding what came before: the
+        // For an ACK that proves a loss, the contract counts as outstanding the packets before the ACK: the
         // hole and all above it.
         let outstanding_bytes = match self.latest_ack {
             Some((time, before_bytes)) if time == now => before_bytes,
@@ -533,8 +531,8 @@ impl congestion::Controller for Controller {
     }
 
     fn window(&self) -> u64 {
-        // quinn sends only what leaves a byte of the window unused, so that of a window of whole
-        // packets the last would never be sent, and of 2 packets only 1.
+        // quinn sends only packets that leave a byte of the window unused: the last packet of a window of
+        // whole packets would never be sent, and of 2 packets only 1.
         self.sending_window_bytes() + 1
     }
 

@@ -1,20 +1,20 @@
 //! Delivery rate samples (draft-ietf-ccwg-bbr section 4.1.2), for profile RATE.
 //!
-//! quinn identifies an acknowledged packet by the time when it was sent, not by its number, so what was known at
-//! sending is kept by that time; packets sent at the same time share it. It forgets a time when all
-//! that was sent then is acknowledged. What was lost, and what was nothing but ACKs, is not heard of
-//! again: the oldest goes where twice as much is kept as can be in flight.
+//! quinn identifies an acknowledged packet by its sending time, not by its number. So the state at sending is
+//! kept by that time; packets sent at the same time share it. An entry is removed when all packets sent at
+//! its time are acknowledged. Lost packets and packets with ACKs only are never reported again: the oldest
+//! entry is removed when twice as much is kept as can be in flight.
 //!
-//! The draft drops a sample whose interval is less than the least RTT, since a repair may have been
-//! taken for the original. Packets of QUIC are never taken for others, and the interval is at
-//! least the RTT of the packet.
+//! The draft drops a sample whose interval is less than the minimum RTT, since a repair may have been taken
+//! for the original. Packets of QUIC are never taken for others, and the interval is at least the RTT of the
+//! packet.
 
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
 };
 
-/// What is delivered, and when it was sent.
+/// Delivered data, and the times at which they were sent.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     sent: BTreeMap<Instant, Sent>,
@@ -22,20 +22,20 @@ pub(crate) struct Delivery {
     kept_bytes: u64,
     /// After the latest ACK frame.
     in_flight_bytes: u64,
-    /// When the latest packet was acknowledged, or sending began after a pause.
+    /// Time at which the latest packet was acknowledged, or sending began after a pause.
     delivered_time: Instant,
-    /// When the packet was sent from which the next interval of sending counts.
+    /// Sending time of the packet from which the next interval of sending counts.
     first_sent: Instant,
     /// The application held sending back until more than this was delivered, packets.
     app_limited_until: Option<u64>,
-    /// Of the present ACK frame: the packet sent latest, when, and what was known then.
+    /// The packet of the present ACK frame that was sent latest: its sending time, and the state then.
     newest: Option<(Instant, Sent)>,
 }
 
-/// What was known when packets were sent.
+/// The state when packets were sent.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// Of them, not acknowledged.
+    /// Bytes of these packets not acknowledged yet.
     bytes: u64,
     delivered_pkts: u64,
     delivered_time: Instant,
@@ -43,7 +43,7 @@ struct Sent {
     app_limited: bool,
 }
 
-/// What is in flight.
+/// Data in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
     pub bytes: u64,
@@ -76,7 +76,7 @@ impl Delivery {
         }
     }
 
-    /// For a path that looks like the same one: what was sent on the old one is not known.
+    /// A copy for a path that looks like the same one: packets sent on the old one are not known.
     pub(crate) fn without_flight(&self) -> Self {
         Self { sent: BTreeMap::new(), kept_bytes: 0, newest: None, ..*self }
     }
@@ -125,8 +125,8 @@ impl Delivery {
         }
     }
 
-    /// The ACK frame ends; `delivered_pkts` are delivered now. What is left in flight was all that
-    /// the application had to send if it held sending back.
+    /// Ends the ACK frame; `delivered_pkts` are delivered now. If the application held sending back, the
+    /// packets left in flight were all that it had to send.
     pub(crate) fn sample(
         &mut self,
         now: Instant,
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_application_did_not_fill_is_marked() {
+    fn samples_limited_by_the_application_are_marked() {
         let mut d = Drive::new();
         d.send(0, 4);
         // Nothing more to send: until more than 2 + 2 are delivered.
@@ -278,7 +278,7 @@ mod tests {
         assert!(!d.ack(122, &[82], false).app_limited);
     }
 
-    /// What was lost is forgotten in the end, what was acknowledged at once.
+    /// Lost packets are forgotten in the end, acknowledged ones at once.
     #[test]
     fn memory_is_bounded_by_the_flight() {
         let mut d = Drive::new();

@@ -9,8 +9,8 @@
 //! # Ok::<(), knee_quic::Error>(())
 //! ```
 //!
-//! `docs/how-to/use-in-quinn.md` is the guide; `docs/explanation/quic-vs-tcp.md` says where QUIC, or quinn,
-//! cannot give what the algorithms get from TCP.
+//! `docs/how-to/use-in-quinn.md` is the guide; `docs/explanation/quic-vs-tcp.md` lists the limits of QUIC, or
+//! quinn, compared with TCP.
 
 mod algorithm;
 mod config;

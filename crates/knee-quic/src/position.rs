@@ -1,11 +1,10 @@
 //! Packet numbers as the contract's wrapping positions.
 //!
-//! quinn says with each datagram the number of its last packet, and with each ACK frame the largest
-//! number acknowledged so far, but not of which of the three packet number spaces (RFC 9000 section
-//! 12.3). Numbers of one space only rise, so one that does not begins another space, and positions
-//! go on after it. Only in the handshake are several spaces in use; a number that was of another
-//! space than assumed moves a position forward too early, never back, so that a round of the
-//! handshake may be counted short.
+//! quinn gives the number of the last packet of each datagram, and with each ACK frame the largest number
+//! acknowledged so far. It does not give the packet number space, of which there are three (RFC 9000 section
+//! 12.3). Numbers of one space only rise. A number that does not rise begins another space, and positions
+//! continue after it. Only in the handshake are several spaces in use. A number of another space than assumed
+//! moves a position forward too early, never back, so that a round of the handshake may be counted short.
 
 /// Positions of sending and acknowledgement.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +41,7 @@ impl Positions {
         self.reach(number);
     }
 
-    /// The largest number acknowledged is now this; whether that is news.
+    /// Sets the largest number acknowledged; returns whether it is new.
     pub(crate) fn acked(&mut self, number: u64) -> bool {
         if number >= self.next_number {
             // quinn does not report probes of the path's MTU.
@@ -62,7 +61,7 @@ impl Positions {
     }
 }
 
-/// Whether `a` comes after `b`.
+/// Returns whether `a` comes after `b`.
 pub(crate) fn after(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
@@ -87,13 +86,13 @@ mod tests {
         assert_eq!(at(&p), (13, 3));
         assert!(p.acked(4) && !p.acked(3));
         assert_eq!(at(&p), (13, 8));
-        // A probe of the MTU, of which quinn did not tell.
+        // A probe of the MTU, which quinn did not report.
         assert!(p.acked(10));
         assert_eq!(at(&p), (14, 14));
     }
 
     #[test]
-    fn a_new_path_goes_on_with_the_numbers() {
+    fn a_new_path_continues_the_numbers() {
         let mut p = Positions::new(7);
         p.sent(1000);
         assert!(p.acked(1000));

@@ -31,19 +31,19 @@ fn every_algorithm_transfers_with_losses_both_ways() {
             assert_eq!(seen.count(|c| c.call == Call::OnRtt || is_event(Event::Recovered)(c)), 0);
             continue;
         }
-        // Each recovery but the last ended; one ended by a timeout says nothing.
+        // Each recovery but the last ended; one ended by a timeout shows nothing.
         let ends = seen.count(is_event(Event::Recovered));
         let timeouts = seen.count(is_event(Event::Rto));
         assert!(ends + timeouts + 2 >= cuts, "{algorithm:?}: {ends} of {cuts} recoveries ended");
     }
 }
 
-/// What an algorithm gets of a clean path is its own affair: QUIC is to give it what TCP gives it in
-/// the simulator, within a tenth. QUIC acknowledges every second packet, but says how long an ACK was
-/// held back, so that some algorithms see what they see over TCP with such ACKs, and others (LP, PERT,
-/// mPERT), which take the receiver's timer for a queue, what they see with an ACK for each packet.
+/// The goodput of an algorithm on a clean path is its own affair: QUIC must give it the goodput of TCP in the
+/// simulator, within a tenth. QUIC acknowledges every second packet, but reports how long an ACK was held
+/// back. So some algorithms behave as over TCP with such ACKs. Others (LP, PERT, mPERT), which take the
+/// receiver's timer for a queue, behave as with an ACK for each packet.
 #[test]
-fn every_algorithm_gets_of_a_clean_path_what_tcp_gives_it() {
+fn every_algorithm_gets_the_goodput_of_tcp_on_a_clean_path() {
     for algorithm in knee_cc::algorithms() {
         let mut world = World::new(algorithm.name(), Link::PLAIN, 2);
         let outcome = world.transfer(10 * MB, 0, &[], 60 * S);
@@ -51,9 +51,9 @@ fn every_algorithm_gets_of_a_clean_path_what_tcp_gives_it() {
         let over_tcp = [1, 2].map(|every_pkts| simulated(algorithm, 10 * MB, every_pkts));
         let name = algorithm.name();
         if name == "card" {
-            // CARD takes a packet's time more or less in the least RTT of a round for a gradient. Over
-            // TCP it gets 16.9 Mbit/s with an ACK for each packet and 9.2 with ACKs for every second
-            // one; why QUIC's pacing costs it more yet is not isolated.
+            // CARD takes a packet's time more or less in the minimum RTT of a round for a gradient. Over TCP
+            // it gets 16.9 Mbit/s with an ACK for each packet and 9.2 with ACKs for every second one; why
+            // QUIC's pacing costs it more yet is not isolated.
             assert!((5.1..5.3).contains(&goodput), "{name}: {goodput:.2} Mbit/s");
             continue;
         }
@@ -93,7 +93,7 @@ fn the_mtu_of_the_path_shrinks() {
             .at(S, |world| world.links.iter_mut().for_each(|l| l.mtu_bytes = 1300));
         let outcome = world.transfer(6 * MB, 0, &[], 60 * S);
         assert!(outcome.client.path.black_holes_detected > 0);
-        // From 1200 up, and down again, and the search for what fits.
+        // From 1200 up, and down again, and the search for a size that fits.
         let seen = world.seen();
         let sizes: Vec<_> = seen.calls.iter().map(|(_, call)| call.before.mss_bytes).collect();
         assert!(sizes.contains(&1452) && (1200..=1300).contains(&outcome.client.path.current_mtu));
@@ -110,8 +110,8 @@ fn early_data() {
     }
 }
 
-/// The client's address changes while the server sends: another port looks like a NAT, and the
-/// controller goes on; another address is another path, with a new controller.
+/// The client's address changes while the server sends: another port looks like a NAT, and the controller
+/// continues; another address is another path, with a new controller.
 #[test]
 fn migration() {
     for name in ["newreno", "chd", "ftcp"] {

@@ -1,4 +1,4 @@
-//! Both ends of a TCP connection, and what passes between them.
+//! Both ends of a TCP connection, and the packets between them.
 
 use crate::{
     packet::{Ack, Carried, Data, NONE, Packet, Sack, Store},
@@ -52,7 +52,7 @@ impl Tcp {
         }
     }
 
-    /// Lets the sender act, then sees to its timers.
+    /// Lets the sender act, then sets its timers.
     #[inline(always)]
     fn with_sender(
         &mut self,

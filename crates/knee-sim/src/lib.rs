@@ -1,10 +1,10 @@
 //! Deterministic packet-level simulator.
 //!
-//! [`run`] takes a [`RunSpec`] and gives a [`RunRecord`]. Time is integer nanoseconds; events at
-//! the same instant happen in a fixed order (see [`knee_net::Network::advance_to`]), and random streams are keyed by
+//! [`run`] takes a [`RunSpec`] and gives a [`RunRecord`]. Time is integer nanoseconds, and events at the same
+//! instant happen in a fixed order (see [`knee_net::Network::advance_to`]). Random streams are keyed by
 //! (seed, component, flow), so the same spec gives the same bytes on any machine.
 //!
-//! - `connection`, `packet`: both ends of a TCP connection, and what passes between them.
+//! - `connection`, `packet`: both ends of a TCP connection, and the packets between them.
 //! - `sender`: TCP sender in Linux's order of events; its head lists its parts.
 //! - `stepped`: a run that pauses.
 //! - `receiver`: TCP receiver: reassembly, SACK blocks, delayed ACKs.
@@ -30,10 +30,10 @@ use packet::Store;
 use std::convert::Infallible;
 use thiserror::Error;
 
-/// Why a run cannot be simulated.
+/// A reason why a run cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SimError {
-    /// A flow wants a congestion control that only the kernel has.
+    /// A flow uses a congestion control that only the kernel has.
     #[error("flow `{flow}`: `kernel:{cc}` is the Linux kernel's own")]
     NotSimulated {
         /// Name of the flow.
@@ -41,7 +41,7 @@ pub enum SimError {
         /// The kernel's name of it.
         cc: String,
     },
-    /// A flow is to be QUIC.
+    /// A flow is QUIC.
     #[error("flow `{flow}`: the simulator's flows are TCP, not QUIC")]
     Quic {
         /// Name of the flow.
@@ -84,7 +84,9 @@ impl SimError {
     pub fn help(&self) -> &'static str {
         match self {
             Self::NotSimulated { .. } => "run it with --host kernel or vm",
-            Self::Quic { .. } => "run it with --host quic, or beside TCP with --host kernel or vm",
+            Self::Quic { .. } => {
+                "run it with --host quic, or alongside TCP with --host kernel or vm"
+            }
             Self::NoSack { .. } => "write recovery = \"sack\"",
             Self::TooLarge { .. } => "give it smaller packets",
             Self::TooLong { .. } => "shorten the run or lower the rate",
@@ -136,7 +138,7 @@ fn open(spec: &RunSpec, index: usize, tcp: &TcpSpec) -> Tcp {
     Tcp::new(spec, params, &tcp.options, spec.start_ns(index), random, keep)
 }
 
-/// Refuses what the simulator cannot do.
+/// Refuses specs that the simulator cannot run.
 fn check(spec: &RunSpec) -> Result<(), SimError> {
     for (index, flow) in spec.flows.iter().enumerate() {
         let name = || flow.name.clone();

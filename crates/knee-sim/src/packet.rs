@@ -6,8 +6,9 @@ use knee_net::{Ecn, Packet as _};
 /// No value.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A packet: what a sender sends, or what a receiver answers. Numbers alone, so that it is copied as a whole: an
-/// enum is copied in pieces that do not match its fields, and reading a field right after that takes long.
+/// A data packet of a sender, or the answer of a receiver. It consists of numbers only, so that it is copied
+/// as a whole: an enum is copied in pieces that do not match its fields, and reading a field right after that
+/// takes long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Packet {
@@ -17,7 +18,7 @@ pub(crate) struct Packet {
     /// [`Ack::sack`].
     sack: u32,
     bytes: u16,
-    /// Whether it is an ACK; of data, [`Data::cwr`], of an ACK, [`Ack::echo`]; ECN field.
+    /// True if it is an ACK; [`Data::cwr`] of data, [`Ack::echo`] of an ACK; ECN field.
     ecn_flag_ack: u16,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct Data {
     pub flow: u32,
     /// Segment or packet number within the flow, from 0.
     pub number: u32,
-    /// An IP packet's size fits.
+    /// Size of the IP packet.
     pub bytes: u16,
     pub ecn: Ecn,
     /// The sender has heeded a congestion mark (RFC 3168 section 6.1.2); only on packets that are
@@ -45,8 +46,8 @@ pub(crate) struct Data {
     pub cwr: bool,
 }
 
-/// An acknowledgement. What it reports besides its number is stored elsewhere, since it is needed only
-/// while something is missing.
+/// An acknowledgement. The report besides its number is stored elsewhere, since it is needed only while
+/// something is missing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack {
     pub flow: u32,
@@ -88,22 +89,22 @@ impl Packet {
     }
 }
 
-/// The report of an ACK besides its number. Aligned, since it is copied in words of 16 bytes and read in parts
-/// soon after: a part that lies in two of them waits for both.
+/// The report of an ACK besides its number. It is aligned because it is copied in words of 16 bytes and read
+/// in parts soon after: a part that lies in two words waits for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub(crate) struct Sack {
-    /// What has arrived out of order.
+    /// Segments that have arrived out of order.
     pub blocks: SackBlocks,
     /// Segment that arrived again (D-SACK, RFC 2883), or [`NONE`].
     pub duplicate: u32,
 }
 
 impl Sack {
-    /// Of an ACK that reports no more than its number.
+    /// The report of an ACK that has nothing besides its number.
     pub(crate) const NOTHING: Self = Self { blocks: NO_BLOCKS, duplicate: NONE };
 
-    /// Whether something has arrived out of order.
+    /// Returns whether something has arrived out of order.
     pub(crate) fn has_blocks(&self) -> bool {
         self.blocks != NO_BLOCKS
     }
@@ -152,14 +153,14 @@ impl Numbered for Packet {
     }
 }
 
-/// Up to three SACK blocks (what fits beside timestamps, RFC 2018): `[start, end)`, the one that
-/// holds the latest arrival first; unused ones empty.
+/// Up to three SACK blocks (as many as fit with timestamps, RFC 2018): `[start, end)`, the one that holds the
+/// latest arrival first; unused ones empty.
 pub(crate) type SackBlocks = [(u32, u32); 3];
 
 /// Nothing has arrived out of order.
 pub(crate) const NO_BLOCKS: SackBlocks = [(0, 0); 3];
 
-/// What some of the packets in flight have no room for.
+/// The parts of some packets in flight for which the packets have no room.
 pub(crate) struct Store<T> {
     slots: Vec<T>,
     free: Vec<u32>,
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_carry_what_was_put_into_them() {
+    fn packets_keep_their_fields() {
         let (flow, number, bytes) = (7, u32::MAX, 1500);
         for cwr in [false, true] {
             for ecn in [Ecn::NotCapable, Ecn::Capable, Ecn::Marked] {

@@ -23,7 +23,7 @@ pub(crate) struct Receiver {
     conceals_loss: bool,
     /// Segments below this number are acknowledged each.
     quick_pkts: u32,
-    /// A congestion mark has arrived, and the sender has not yet said that it heeds it.
+    /// A congestion mark has arrived, and the sender has not yet confirmed its reduction (CWR).
     echo: bool,
     /// In-order segments not acknowledged yet.
     pending_pkts: u32,
@@ -32,17 +32,17 @@ pub(crate) struct Receiver {
     ranges: Vec<(u32, u32)>,
     /// A segment of each of the ranges that changed last, latest first.
     recent: [u32; 3],
-    /// Those of them that still are ranges are the highest ones, the highest first. So it is as long as what
-    /// arrives is new to the sender; if false, [`Self::blocks`] finds out.
+    /// The segments in `recent` that still are ranges are the highest ones, the highest first. This holds as
+    /// long as the arrivals are new to the sender; if false, [`Self::blocks`] finds out.
     recent_are_highest: bool,
-    /// Where the application writes transfers that end.
+    /// Transfers, if the application writes transfers that end.
     transfers: Option<Box<Transfers>>,
     pub(crate) delivered_bytes: u64,
     pub(crate) delivered_pkts: u64,
     pub(crate) duplicate_pkts: u64,
 }
 
-/// What the application writes, and how much of it has arrived.
+/// The transfers of the application, and how much of each has arrived.
 #[derive(Default)]
 struct Transfers {
     /// Segments shorter than an MSS that lie ahead, and how many bytes each lacks.
@@ -53,7 +53,8 @@ struct Transfers {
 }
 
 impl Transfers {
-    /// What lies before segment `end` has arrived; how many bytes its short segments lack.
+    /// Notes that everything before segment `end` has arrived; returns how many bytes its short segments
+    /// lack.
     fn deliver_to(&mut self, now_ns: u64, end: u32) -> u64 {
         let mut lacks_bytes = 0;
         while let Some(&(_, lacks)) = self.short.front().filter(|(number, _)| *number < end) {
@@ -116,9 +117,9 @@ impl Receiver {
         self.next
     }
 
-    /// What the segment that arrives says of congestion (RFC 3168 section 6.1.3); before
-    /// [`Self::arrive`]. What begins or ends an echo is acknowledged at once, and the first mark makes
-    /// the next segment be too, as in Linux.
+    /// Notes the congestion mark and CWR of an arriving segment (RFC 3168 section 6.1.3); called before
+    /// [`Self::arrive`]. A segment that begins or ends an echo is acknowledged at once. The first mark does
+    /// the same for the next segment, as in Linux.
     pub(crate) fn heed(&mut self, number: u32, ecn: Ecn, cwr: bool) {
         if cwr {
             self.echo = false;
@@ -132,7 +133,7 @@ impl Receiver {
         }
     }
 
-    /// Whether ACKs echo a congestion mark.
+    /// Returns whether ACKs echo a congestion mark.
     #[inline]
     pub(crate) fn echoes(&self) -> bool {
         self.echo
@@ -178,7 +179,7 @@ impl Receiver {
         Reply::Now { duplicate: NONE }
     }
 
-    /// Gives up what is missing before segment `number`.
+    /// Gives up the missing segments before segment `number`.
     fn skip_to(&mut self, number: u32) {
         if let Some(transfers) = &mut self.transfers {
             while transfers.short.front().is_some_and(|(short, _)| *short < number) {
@@ -231,13 +232,14 @@ impl Receiver {
         } else {
             self.ranges.insert(at, (number, number + 1));
         }
-        // A range that begins with what is missing next is about to be delivered: it is none for long.
+        // A range that begins with the next missing segment is about to be delivered, and ceases to be a
+        // range.
         let is_delivered = self.ranges[at].0 == self.next;
         self.recent_are_highest &= is_delivered || at + 1 == self.ranges.len();
         true
     }
 
-    /// Whether nothing is missing before what has arrived.
+    /// Returns whether everything before the highest arrival has arrived.
     #[inline(always)]
     pub(crate) fn misses_nothing(&self) -> bool {
         self.ranges.is_empty()
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_concealed() {
+    fn losses_are_concealed() {
         let receiver = ReceiverConduct::ConcealsLoss;
         let mut r =
             Receiver::new(&TcpOptions { mss_bytes: 1000, receiver, ..TcpOptions::default() });
@@ -326,7 +328,7 @@ mod tests {
             assert_eq!(r.arrive(0, number), Reply::Now { duplicate: NONE });
             assert_eq!((r.cumulative(), r.blocks(), r.delivered_bytes), (next, NO_BLOCKS, bytes));
         }
-        // What arrives after all tells nothing new.
+        // A concealed segment that arrives late counts as a duplicate.
         assert_eq!(r.arrive(0, 2), Reply::Now { duplicate: 2 });
         assert_eq!((r.cumulative(), r.delivered_pkts, r.duplicate_pkts), (5, 3, 1));
         assert_eq!(r.take_completed().len(), 1);

@@ -4,28 +4,27 @@
 //! recovery (`ssthresh`); then either the recovery's window or `on_ack`; then send. This file ties
 //! the parts together; each of them can be read alone:
 //!
-//! - `tcb`: what they share: the contract's view with window and phase, scoreboard, counters.
-//! - `algorithm`: calls the congestion control algorithm; logs and counts what it did. `tally`: counters.
+//! - `tcb`: the state that they share: the contract's view with window and phase, scoreboard, counters.
+//! - `algorithm`: calls the congestion control algorithm; logs and counts its actions. `tally`: counters.
 //! - `rtt`: RTT and retransmission timeout (RFC 6298).
-//! - `scoreboard`: what is outstanding, and what is known of it (RFC 6675, RFC 2018).
-//! - `loss_detection`: RACK (RFC 8985 sections 5 and 6), `rack`: what it remembers; `probe`: TLP (RFC
-//!   8985 section 7).
+//! - `scoreboard`: the outstanding segments, and the state of each (RFC 6675, RFC 2018).
+//! - `loss_detection`: RACK (RFC 8985 sections 5 and 6); `rack`: its state; `probe`: TLP (section 7).
 //! - `recovery`: `sack` (RFC 6675, RFC 8985), `newreno` (RFC 6582, RFC 3042), `newreno_prr`.
-//! - `reduction`: a reduction from its beginning to its end (RFC 5681, RFC 3168); `prr`: the window
-//!   meanwhile (RFC 6937, RFC 9937); `undo`: when it was unnecessary (RFC 2883).
-//! - `sending`: what leaves, and when: repairs and new data. `offload`: in bursts.
-//! - `timers`: what happens without an ACK.
+//! - `reduction`: a reduction from its beginning to its end (RFC 5681, RFC 3168); `prr`: the window meanwhile
+//!   (RFC 6937, RFC 9937); `undo`: reversal of an unnecessary reduction (RFC 2883).
+//! - `sending`: repairs and new data, and the times at which they leave. `offload`: sending in bursts.
+//! - `timers`: timeouts and other events without an ACK.
 //! - `cwnd_validation`: whether the window is the limit.
 //! - `delivery_rate`, `pacing`: for algorithms of profile RATE.
 //!
-//! Congestion marks (RFC 3168): an ACK that echoes one begins a reduction, in phase CWR, unless one
-//! is under way or a loss is being repaired. PRR brings the window to the threshold, whatever the
-//! recovery; the phase ends when something sent after its beginning is acknowledged. A loss that is
-//! found meanwhile is repaired in the same reduction. New data are ECN-capable, retransmissions not.
+//! Congestion marks (RFC 3168): an ACK that echoes one begins a reduction, in phase CWR, unless one is under
+//! way or a loss is being repaired. PRR reduces the window to the threshold, whatever the recovery. The phase
+//! ends when something sent after its beginning is acknowledged. A loss that is found meanwhile is repaired
+//! in the same reduction. New data are ECN-capable, retransmissions not.
 //!
-//! An algorithm of profile RATE owns the window instead: no `on_rtt`, no PRR, no event at the end of
-//! a recovery, no restart after idle times, but `on_ack` last of all for every ACK, with a delivery
-//! rate sample; and packets are paced. Losses are found with SACK there.
+//! An algorithm of profile RATE owns the window instead: no `on_rtt`, no PRR, no event at the end of a
+//! recovery, no restart after idle times. `on_ack` comes last for every ACK, with a delivery rate sample; and
+//! packets are paced. Losses are found with SACK there.
 
 mod algorithm;
 mod cwnd_validation;
@@ -64,21 +63,21 @@ use tcb::Tcb;
 #[repr(C)]
 pub(crate) struct Sender {
     pub(crate) timer_due_ns: u64,
-    /// When the next packet may leave, if pacing holds one back.
+    /// Time at which the next packet may leave, if pacing holds one back.
     pub(crate) pace_due_ns: u64,
     /// Profile RATE only.
     rate: Option<Box<Rate>>,
     last_sent_ns: u64,
     receive_window_pkts: u32,
     timer: Timer,
-    /// Whether the options permit the fast path: recovery with SACK, an exact clock, no bursts.
+    /// True if the options permit the fast path: recovery with SACK, an exact clock, no bursts.
     permits_fast_path: bool,
     /// New data leave in bursts.
     offload: Option<Offload>,
     idle_restart: bool,
     random: Random,
     recovery: Recovery,
-    /// The distribution of RTTs, if it is wanted.
+    /// The distribution of RTTs, if the run keeps it.
     rtt_stats: Option<Box<DelayStats>>,
     tcb: Tcb,
     initial_window_pkts: u32,
@@ -108,7 +107,7 @@ pub(crate) trait Transmit {
 }
 
 impl Sender {
-    /// `keep_rtt`: the distribution of RTTs is wanted; `trace`: each call of the algorithm is.
+    /// `keep_rtt`: keeps the distribution of RTTs; `trace`: keeps each call of the algorithm.
     pub(crate) fn new(
         params: Params,
         options: &TcpOptions,
@@ -183,12 +182,12 @@ impl Sender {
         self.tcb.written
     }
 
-    /// Whether all that was written is acknowledged.
+    /// Returns whether all written data are acknowledged.
     pub(crate) fn is_idle(&self) -> bool {
         self.tcb.board.outstanding() == 0 && self.tcb.board.nxt() >= self.tcb.written
     }
 
-    /// The application writes no more; what is outstanding is still repaired.
+    /// The application writes no more; outstanding segments are still repaired.
     pub(crate) fn stop(&mut self) {
         self.tcb.written = self.tcb.board.nxt();
     }
@@ -209,7 +208,7 @@ impl Sender {
         self.send(now_ns, out);
     }
 
-    /// An acknowledgement arrives; `sack`: what it reports besides its number, if it does.
+    /// Handles an acknowledgement; `sack`: its report besides its number, if it has one.
     #[inline(always)]
     pub(crate) fn on_ack(
         &mut self,
@@ -280,7 +279,7 @@ impl Sender {
         }
     }
 
-    /// Gives the algorithm the sample of an ACK: `on_rtt` in profile CLASSIC, the delivery rate in profile RATE.
+    /// Gives the sample of an ACK to the algorithm: `on_rtt` in profile CLASSIC, the delivery rate in RATE.
     fn report_sample(&mut self, now_ns: u64, advanced: u32, news: &News, seen: &mut Ack) {
         let tcb = &mut self.tcb;
         if let Some(rate) = &mut self.rate {
@@ -314,7 +313,7 @@ impl Sender {
         }
     }
 
-    /// Brings the scoreboard up to date with an ACK.
+    /// Updates the scoreboard with an ACK.
     fn take_in(&mut self, now_ns: u64, cumulative: u32, blocks: &SackBlocks) -> News {
         let tcb = &mut self.tcb;
         let advanced = cumulative - tcb.board.una();

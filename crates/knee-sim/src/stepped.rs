@@ -1,4 +1,4 @@
-//! A run that pauses, so that something outside can steer its algorithms.
+//! A run that pauses, so that its algorithms can be steered from outside.
 
 use crate::{SimError, check, connection::Tcp, open, packet::Store};
 use knee_cc::{Conn, State, contain};
@@ -6,8 +6,8 @@ use knee_model::{Ns, Progress, RunRecord, RunSpec};
 use knee_net::VirtualRun;
 use std::{convert::Infallible, sync::Arc};
 
-/// A simulation that goes on step by step. Between steps, what an algorithm remembers can be read and
-/// replaced: it acts on that with the next ACK. The record is that of [`crate::run`].
+/// A simulation that advances step by step. Between steps, the state of an algorithm can be read and
+/// replaced; it uses the new state from the next ACK on. The record is that of [`crate::run`].
 pub struct Stepped {
     run: VirtualRun<Arc<RunSpec>, fn(Progress), Tcp>,
 }
@@ -27,10 +27,10 @@ impl Stepped {
         Ok(Self { run })
     }
 
-    /// Goes on to `until_ns`, at most to the end.
+    /// Advances to `until_ns`, at most to the end.
     ///
     /// # Errors
-    /// [`SimError::Broken`]; the run cannot go on then.
+    /// [`SimError::Broken`]; the run cannot continue then.
     pub fn advance(&mut self, until_ns: Ns) -> Result<(), SimError> {
         let done: Result<(), Infallible> = contain(|| self.run.advance(until_ns))?;
         match done {
@@ -39,18 +39,18 @@ impl Stepped {
         }
     }
 
-    /// The present.
+    /// The present time.
     pub fn now_ns(&self) -> Ns {
         self.run.now_ns()
     }
 
-    /// The connection of a flow as its algorithm saw it last, and what the algorithm remembers. None of
-    /// a flow without feedback.
+    /// The connection of a flow as its algorithm saw it last, and the algorithm's state. None for a flow
+    /// without feedback.
     pub fn flow(&mut self, flow: usize) -> Option<(Conn, State)> {
         self.run.connection(flow).map(|tcp| (*tcp.sender.conn(), tcp.sender.state()))
     }
 
-    /// Makes the algorithm of a flow remember `state`.
+    /// Replaces the state of the algorithm of a flow.
     pub fn set_state(&mut self, flow: usize, state: State) {
         if let Some(tcp) = self.run.connection(flow) {
             tcp.sender.set_state(state);

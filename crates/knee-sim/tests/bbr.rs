@@ -1,4 +1,4 @@
-//! BBR in the simulator: alone, with random loss, beside itself and others; pacing and samples.
+//! BBR in the simulator: alone, with random loss, against itself and other algorithms; pacing and samples.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn use_of_link(record: &RunRecord, flow: usize, from: usize, mbit: u64) -> f64 {
     bytes as f64 * 8.0 / bins.len() as f64 / (mbit * 1_000_000) as f64 * 1500.0 / 1448.0
 }
 
-/// Part of what a flow sent that the queue dropped, in percent.
+/// Part of a flow's packets that the queue dropped, in percent.
 fn dropped_percent(flow: &FlowRecord) -> f64 {
     100.0 * flow.counters.queue_drops_pkts as f64 / flow.counters.sent_pkts as f64
 }
@@ -103,10 +103,10 @@ fn two_share() {
     assert_snapshot!(table);
 }
 
-/// Beside flows that respond to loss only: what the shares are, whatever they are. Nobody is starved.
+/// Competing with flows that respond to loss only: a record of the shares. Nobody is starved.
 #[test]
-fn beside_loss_based_flows() {
-    let mut table = "beside   Mbit/s  queue    bbr  other  queueing ms\n".to_owned();
+fn competing_with_loss_based_flows() {
+    let mut table = "against  Mbit/s  queue    bbr  other  queueing ms\n".to_owned();
     for other in ["newreno", "cubic"] {
         for mbit in [10, 100] {
             for bdps in [1, 4] {
@@ -162,8 +162,8 @@ fn packets_leave_at_the_pace() {
     assert!(exact > 9 * limited, "{exact} at the pace, {limited} later");
 }
 
-/// Of a flow whose application writes 50 packets each 50 ms, a quarter of what the path takes, most
-/// samples are limited by it; none of them lowers the estimate, which is above what it sends.
+/// An application writes 50 packets each 50 ms, a quarter of the path's rate. Most samples of the flow are
+/// limited by the application; none lowers the estimate, which is above the sending rate.
 #[test]
 fn an_application_that_limits_does_not_lower_the_estimate() {
     let workload = Workload::Transfers { size_bytes: 50 * 1448, every_ns: Some(50 * MS) };

@@ -1,13 +1,13 @@
-//! Every algorithm beside itself and beside NewReno, on the papers' path. The results are recorded in a
-//! snapshot for each algorithm, so that a change of any algorithm is seen. A new algorithm needs
-//! none; `INSTA_UPDATE=always` records it.
+//! Every algorithm against itself and against NewReno, on the papers' path. The results are recorded in a
+//! snapshot for each algorithm, so that a change of any algorithm is seen. A new algorithm needs none;
+//! `INSTA_UPDATE=always` records it.
 
 use insta::assert_snapshot;
 use knee_cc::{Algorithm, algorithm, algorithms};
 use knee_conformance::duels::{COLUMNS, duel, judged};
 use std::{env, panic, path::Path, thread};
 
-/// Whether an algorithm's results are on record, or are to be.
+/// Returns whether an algorithm has a snapshot, or is to get one.
 fn is_recorded(algorithm: Algorithm) -> bool {
     let snapshots = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
     let file = snapshots.join(format!("duels__{}.snap", algorithm.name()));
@@ -25,7 +25,7 @@ fn against_itself_and_newreno() {
             let other = judged(newreno);
             (itself.join().unwrap_or_else(|panic| panic::resume_unwind(panic)), other)
         });
-        let table = format!("beside     {COLUMNS}\nitself     {itself}\nnewreno    {other}\n");
+        let table = format!("against    {COLUMNS}\nitself     {itself}\nnewreno    {other}\n");
         if is_recorded(a) {
             assert_snapshot!(a.name(), table);
             recorded += 1;

@@ -116,7 +116,7 @@ fn a_fixed_trace_is_as_good_as_its_rate() {
 // Delays.
 
 #[test]
-fn a_falling_delay_reorders_only_if_asked() {
+fn a_falling_delay_reorders_only_if_enabled() {
     // 100 ms forward, from 50 ms on 20 ms: a probe each 10 ms, of which those at 0 to 40 ms take 100
     // ms and those from 50 ms on 20 ms, but wait for the last of them, at 140 ms.
     let path = |falls_reorder| PathSpec {
@@ -169,7 +169,7 @@ fn the_delay_of_the_reverse_path_changes_too() {
 // Losses.
 
 #[test]
-fn bursts_lose_as_much_as_asked_in_runs() {
+fn bursts_lose_the_given_share_in_runs() {
     let path = PathSpec::symmetric(100_000_000, 20 * MS, QueueLimit::Packets(1000))
         .with_each_hop(|hop| hop.bursts = BurstLoss::of_means(0.02, 5.0));
     let two = vec![udp(8_000_000, 1000), udp(4_000_000, 1000)];
@@ -214,7 +214,7 @@ fn reordering(probability: f64, extra_delay_ns: Ns) -> PathSpec {
 
 #[test]
 fn late_packets_are_overtaken_by_those_behind() {
-    // A probe each ms, some 3.5 ms late: each of them arrives after the three behind it.
+    // A probe each ms, about 3.5 ms late: each of them arrives after the three behind it.
     let record = run(&spec(reordering(0.1, 7 * MS / 2), 20 * S, vec![probe(MS)]));
     let delays = &record.flows[0].probe_delays;
     let late = |delay_ns: Ns| delay_ns > 22 * MS;
@@ -229,7 +229,7 @@ fn late_packets_are_overtaken_by_those_behind() {
 
 #[test]
 fn reordering_within_racks_window_costs_hardly_anything() {
-    // RACK waits for a quarter of the least RTT: 10 ms of 40. 5 ms are four packets.
+    // RACK waits for a quarter of the minimum RTT: 10 ms of 40. 5 ms are four packets.
     let both = |algorithm| {
         let without = run(&spec(ten_mbit(84), 60 * S, vec![of(algorithm)]));
         let with = run(&spec(reordering(0.02, 5 * MS), 60 * S, vec![of(algorithm)]));
@@ -242,7 +242,7 @@ fn reordering_within_racks_window_costs_hardly_anything() {
     let (without, with) = both("newreno");
     let ratio = goodput_bps(&with) / goodput_bps(&without);
     assert!(ratio > 0.999, "{ratio}");
-    // To an algorithm that measures delay a late packet is delay: that is what it backs off for.
+    // To an algorithm that measures delay a late packet is delay: it backs off for that.
     let (without, with) = both("chd");
     let backoffs = |record: &RunRecord| {
         let c = &record.flows[0].counters;
@@ -288,8 +288,8 @@ fn narrow_reverse(rate_bps: u64, queue_pkts: u32) -> PathSpec {
 
 #[test]
 fn acks_take_their_time_on_a_slow_reverse_link() {
-    // A packet takes 1 ms forward; an ACK of 52 bytes takes 10 ms at 41.6 kbit/s. Of two packets sent
-    // at once the second one's ACK waits 9 ms for the first one's.
+    // A packet takes 1 ms forward; an ACK of 52 bytes takes 10 ms at 41.6 kbit/s. If two packets are sent at
+    // once, the second one's ACK waits 9 ms for the first one's.
     let options = TcpOptions { initial_window_pkts: 2, ..TcpOptions::default() };
     let record = run(&spec(narrow_reverse(41_600, 10), S, vec![newreno(transfer(2), options)]));
     let calls = record.flows[0].trace.iter().filter(|r| r.call == Call::OnRtt);
@@ -304,8 +304,8 @@ fn a_full_reverse_link_drops_acks_and_counts_them() {
     let record = run(&spec(narrow_reverse(reverse_bps, 20), 30 * S, vec![of("newreno")]));
     let c = &record.flows[0].counters;
     assert!(c.ack_drops_pkts > 14_000 && c.ack_losses_pkts == 0, "{c:?}");
-    // Each arrival is acknowledged once, and each ACK is dropped, has come or is on its way: 20 in
-    // the queue, and what 50 ms hold.
+    // Each arrival is acknowledged once, and each ACK is dropped, has come or is on its way: 20 in the queue,
+    // and the ACKs of 50 ms.
     let came = record.flows[0].trace.iter().filter(|r| r.call == Call::OnRtt).count() as u64;
     let acks = c.delivered_pkts + c.duplicate_pkts;
     assert!(came + c.ack_drops_pkts <= acks && acks <= came + c.ack_drops_pkts + 20 + 26, "{c:?}");
@@ -323,8 +323,8 @@ fn a_full_reverse_link_drops_acks_and_counts_them() {
     assert!(goodput_bps(&record) > 0.84 * 11.58e6, "{}", goodput_bps(&record));
 }
 
-/// What is not asked for is not there: an empty list of changes, bursts without losses, and a
-/// reverse link that is so fast that it does not matter give the same run to the last bit.
+/// Disabled elements have no effect: an empty list of changes, bursts without losses, and a reverse link too
+/// fast to matter give the same run to the last bit.
 #[test]
 fn elements_without_effect_change_nothing() {
     let record = RecordSpec { bin_ns: 100 * MS, queue_log: true, trace: true };

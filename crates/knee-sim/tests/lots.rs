@@ -93,7 +93,7 @@ fn an_infinitely_fast_bottleneck_changes_nothing() {
 }
 
 #[test]
-fn what_leaves_a_bottleneck_comes_to_the_next() {
+fn packets_leaving_a_bottleneck_reach_the_next() {
     let path = lot(ten_mbit(20), vec![hop(5 * MS), hop(0)]);
     let flows = vec![
         over(0, 2, of("newreno")),
@@ -111,11 +111,11 @@ fn what_leaves_a_bottleneck_comes_to_the_next() {
         seen.dedup();
         assert_eq!(seen, flows);
     }
-    // What goes on arrives whole and in order, but for what is between the two at the end.
-    for (before, after, delay_ns, goes_on) in
+    // Packets that continue arrive whole and in order, except those between the two queues at the end.
+    for (before, after, delay_ns, continuing) in
         [(queues[0], queues[1], 5 * MS, &[0][..]), (queues[1], queues[2], 0, &[0, 3])]
     {
-        let on = |l: &&knee_model::PacketLog| goes_on.contains(&l.flow);
+        let on = |l: &&knee_model::PacketLog| continuing.contains(&l.flow);
         let is_left = |l: &&knee_model::PacketLog| l.event == PacketEvent::Departed;
         let left: Vec<_> = before.log.iter().filter(is_left).filter(on).collect();
         let came: Vec<_> = after.log.iter().filter(|l| !is_left(l)).filter(on).collect();
@@ -162,7 +162,7 @@ fn round_trips_are_those_of_the_hops_that_are_passed() {
     );
 }
 
-/// Of a flow: what `1 / (RTT sqrt(p))` says that its rate is, but for a factor.
+/// The rate of a flow by `1 / (RTT sqrt(p))`, up to a constant factor.
 fn by_loss_and_rtt(flow: &FlowRecord) -> f64 {
     let lost = flow.counters.loss_events as f64 / flow.counters.sent_pkts as f64;
     1.0 / (flow.rtt.mean_ns() * lost.sqrt())
@@ -190,7 +190,7 @@ fn the_long_flow_of_a_parking_lot_gets_least() {
         // Losses are three times as frequent and the round trip is longer: less than half, which would
         // be its max-min fair share, and by the square-root law less than 1 / sqrt(3).
         assert!(long < its / 3f64.sqrt(), "{long} {its}");
-        // What both measured says how much: the law holds for the ratio, within 7 %.
+        // The measurements of both flows determine the ratio: the law holds for it, within 7 %.
         let law = by_loss_and_rtt(&record.flows[0]) / by_loss_and_rtt(&record.flows[cross]);
         let ratio = long / its;
         assert!((ratio / law - 1.0).abs() < 0.08, "{ratio} {law}");
@@ -217,7 +217,7 @@ fn each_bottleneck_has_its_own_losses_marks_and_rates() {
     assert!(c.random_losses_pkts.abs_diff(250) < 77, "{c:?}");
     let silent = record.queues[2].log.iter();
     let silent = silent.filter(|l| l.event == PacketEvent::Departed);
-    // What has left the last bottleneck has arrived, or is among the 10 packets of the last 20 ms.
+    // Every packet that has left the last bottleneck has arrived, or is among the 10 of the last 20 ms.
     let on_the_way = silent.clone().count() as u64 - c.delivered_pkts;
     assert!(on_the_way <= 10, "{on_the_way}");
     assert!(!silent.map(|l| l.time_ns).any(|ns| (3 * S + 2 * MS..4 * S).contains(&ns)));
@@ -247,8 +247,8 @@ fn two_way(queue_pkts: u32) -> PathSpec {
     PathSpec { reverse: Some(reverse), ..ten_mbit(queue_pkts) }
 }
 
-/// Of the ACKs that reach `flow`'s sender after 5 s, the part that comes sooner after the one before
-/// than the bottleneck could have sent half of a packet.
+/// Share of the ACKs reaching `flow`'s sender after 5 s that follow the previous ACK sooner than the
+/// bottleneck could have sent half of a packet.
 fn compressed(flow: &FlowRecord) -> f64 {
     let acks = flow.trace.iter().filter(|r| r.call == Call::OnRtt).map(|r| r.before.now_us);
     let times: Vec<u64> = acks.filter(|us| *us > 5_000_000).collect();
@@ -310,7 +310,7 @@ fn acks_are_dropped_in_both_queues_and_counted() {
     assert!(
         reverse_queue.bins.len() == record.queues[0].bins.len() && reverse_queue.delay.count() > 0
     );
-    // Nothing tells the directions apart.
+    // Nothing distinguishes the directions.
     assert_eq!(a, b);
     assert!(goodput_bps(&record, 0) > 6e6, "{}", goodput_bps(&record, 0));
 }

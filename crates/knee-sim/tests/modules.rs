@@ -94,7 +94,7 @@ fn no_module_imports_another_that_imports_it_back() {
     assert!(needs["sender"].contains("sender::tcb"), "{needs:?}");
     assert!(needs["sender::recovery::sack"].contains("sender::tcb"), "{needs:?}");
     assert!(needs["connection"].contains("sender"), "{needs:?}");
-    // What needs nothing that is left can be read; the rest is in a circle, or needs one.
+    // Removes the modules that need none of those left; the rest is in a circle, or needs one.
     loop {
         let left: BTreeSet<String> = needs.keys().map(ToString::to_string).collect();
         needs.retain(|_, needs| needs.iter().any(|module| left.contains(module)));

@@ -1,4 +1,4 @@
-//! What must hold of every run, over random runs.
+//! Properties of every run, over random runs.
 
 mod common;
 
@@ -249,7 +249,7 @@ fn flow(duration_ns: Ns) -> impl Strategy<Value = FlowSpec> {
     })
 }
 
-/// A run of at most some 3000 packets or five seconds.
+/// A run of at most about 3000 packets or five seconds.
 fn run_spec() -> impl Strategy<Value = RunSpec> {
     let bins = prop_oneof![Just(0), log_uniform(MS, 100 * MS)];
     (path(), any::<u64>(), 0.1..1.0f64, bins)
@@ -341,8 +341,8 @@ fn check_conservation(record: &RunRecord) -> Outcome {
     Ok(())
 }
 
-/// Every drop of a queue is a flow's, and what leaves a bottleneck comes to the next one that its flow
-/// passes, in order, when it must.
+/// Every drop of a queue belongs to a flow. Each packet that leaves a bottleneck comes to the next one that
+/// its flow passes, in order, at the right time.
 fn check_hops(spec: &RunSpec, record: &RunRecord) -> Outcome {
     let queues = &record.queues;
     prop_assert_eq!(queues.len(), spec.path.hops.len());
@@ -391,8 +391,8 @@ fn check_hops(spec: &RunSpec, record: &RunRecord) -> Outcome {
     Ok(())
 }
 
-/// The queue's log against the definition of a drop-tail queue before a link of constant rate. Of
-/// other rates knee-net's own tests tell: here, only that nothing is lost or overtakes.
+/// The queue's log against the definition of a drop-tail queue before a link of constant rate. For other
+/// rates knee-net has tests; here, only that nothing is lost or overtakes.
 fn check_queue(spec: &RunSpec, record: &RunRecord) -> Outcome {
     let rate_bps = u128::from(spec.path.hops[0].rate_bps);
     let constant = spec.path.hops[0].rate_varies.is_none();
@@ -524,9 +524,9 @@ fn check_marks(spec: &RunSpec, record: &RunRecord) -> Outcome {
     Ok(())
 }
 
-/// How long the links of `route` need for `pkts` packets of `bytes` at least; a trace delivers many
-/// packets at once. A link whose rate changes forgets the fraction of a nanosecond that it owes whenever
-/// it has nothing to send: where the queue holds one packet, after each.
+/// Least time that the links of `route` need for `pkts` packets of `bytes`; a trace delivers many packets at
+/// once. A link whose rate changes forgets its remaining fraction of a nanosecond whenever it is idle: with a
+/// queue of one packet, after each.
 fn least_sending_ns(path: &PathSpec, route: &Route, pkts: u64, bytes: u64) -> Ns {
     let least = |rate: Rate<'_>| match rate.varying {
         Some(Varying::Trace(_)) => 0,
@@ -550,7 +550,7 @@ fn check_conn(conn: &Conn) -> Outcome {
     Ok(())
 }
 
-/// A delivery rate sample: of no less than a round trip, and of what was delivered since.
+/// Checks a delivery rate sample: it covers no less than a round trip, and the deliveries since its start.
 fn check_sample(ack: &knee_cc::Ack, base_us: u64) -> Outcome {
     prop_assert!(ack.sample_app_limited <= 1 && ack.advanced_pkts == 0);
     if ack.sample_us == 0 {
@@ -640,8 +640,8 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
                 // Between two of them an ACK is given, in profile RATE after it was judged: the reordering
                 // timer may have found the loss, the timeout come in its recovery, and the ACK tell that a
                 // repair is lost (`timers_alone_may_come_between_two_reductions`). Or the ACK ends that
-                // recovery, and tells of another loss (`an_ack_may_end_a_recovery_and_begin_another`).
-                // Or one ACK tells that a probe has repaired a loss, and of another loss.
+                // recovery, and reports another loss (`an_ack_may_end_a_recovery_and_begin_another`).
+                // Or one ACK shows that a probe has repaired a loss, and reports another loss.
                 let of_one_ack = last.before.now_us == now.before.now_us
                     && [last, now].iter().all(|call| call.before.phase == Phase::Open as u8);
                 let beyond = now.before.ack_pos.wrapping_sub(last.before.snd_pos) < 1 << 31;
@@ -683,7 +683,7 @@ fn check_trace(spec: &RunSpec, flow_spec: &FlowSpec, flow: &FlowRecord) -> Outco
             Call::OnEvent if is_rto(last) => {
                 // Profile RATE is not asked before the ACK is judged, which may be that of all.
                 prop_assert!(is_rate || now.before.phase == Phase::Loss as u8);
-                // What was sent too lately to be lost (RFC 8985 section 6.3) stands beside the one.
+                // Packets sent too lately to be lost (RFC 8985 section 6.3) remain in addition to the one.
                 prop_assert!(now.before.cwnd_pkts == 1 || sack);
                 prop_assert_eq!(now.before.cwnd_cnt, 0);
             }
@@ -806,10 +806,10 @@ proptest! {
         let alone = run(&spec);
         let mut more = spec.clone();
         more.flows.push(FlowSpec { start_ns: spec.duration_ns + 1, ..absent });
-        let beside = run(&more);
-        prop_assert_eq!(&beside.flows[..spec.flows.len()], &alone.flows[..]);
-        prop_assert_eq!(beside.queues, alone.queues);
-        prop_assert_eq!(beside.flows[spec.flows.len()].counters, Default::default());
+        let with_absent = run(&more);
+        prop_assert_eq!(&with_absent.flows[..spec.flows.len()], &alone.flows[..]);
+        prop_assert_eq!(with_absent.queues, alone.queues);
+        prop_assert_eq!(with_absent.flows[spec.flows.len()].counters, Default::default());
     }
 }
 
@@ -834,7 +834,7 @@ proptest! {
 proptest! {
     #![proptest_config(config(800))]
 
-    /// A run that pauses goes on as if it had not.
+    /// A run that pauses continues as if it had not.
     #[test]
     fn steps_change_nothing(spec in routed_spec(), step_ns in log_uniform(MS / 10, S)) {
         let mut stepped = Stepped::new(Arc::new(spec.clone())).expect("as without steps");

@@ -1,4 +1,4 @@
-//! What queue disciplines and congestion marks do to real flows.
+//! Effects of queue disciplines and congestion marks on real flows.
 
 mod common;
 
@@ -39,8 +39,8 @@ fn steady(record: &RunRecord) -> (f64, f64) {
     (delays[delays.len() / 2], bits as f64 / (bins.len() as f64 * 1e6))
 }
 
-/// A link that stops for good: what its queue has taken stays in the network, and what comes later is held
-/// or dropped. Nothing is lost without a trace.
+/// A link that stops for good: packets accepted by its queue stay in the network, and later ones are held or
+/// dropped. Nothing is lost without a trace.
 #[test]
 fn a_link_that_stops_loses_nothing() {
     for discipline in [
@@ -101,7 +101,7 @@ fn averages_stay_within_their_thresholds() {
         (Discipline::Fred(fred), 2.0..4.0),
     ] {
         let record = four_newreno(Some(discipline.clone()));
-        // Time average of what is held: the log says how much from when on.
+        // Time average of the packets held: each log entry holds the number from its time on.
         let log = &record.queues[0].log;
         let (from, to) = (5 * S, DURATION_NS);
         let held = log
@@ -114,11 +114,11 @@ fn averages_stay_within_their_thresholds() {
     }
 }
 
-/// Against 20 Mbit/s of UDP on 10 Mbit/s: FQ-CoDel gives each flow half, of which NewReno with its
-/// window halved behind a short queue uses three quarters at least; UDP gets only what is left.
-/// Drop-tail starves TCP.
+/// Against 20 Mbit/s of UDP on 10 Mbit/s: FQ-CoDel gives each flow half. NewReno with its window halved
+/// behind a short queue uses at least three quarters of its half; UDP gets only the rest. Drop-tail starves
+/// TCP.
 #[test]
-fn fair_queues_restrain_what_does_not_react() {
+fn fair_queues_restrain_unresponsive_flows() {
     let shares = |discipline| {
         let udp = FlowKind::Udp { rate_bps: 20_000_000, steps: Vec::new(), packet_bytes: 1500 };
         let mut flows = bulk(1, &TcpOptions::default());
@@ -138,8 +138,7 @@ fn fair_queues_restrain_what_does_not_react() {
     assert!(tcp > 0.45 && (tcp..0.55).contains(&udp), "{tcp} {udp}");
 }
 
-/// What must hold of every flow that is marked: the contract's order of calls, and one reduction per
-/// round trip.
+/// Checks every flow that is marked: the contract's order of calls, and one reduction per round trip.
 fn check_marks(flow: &FlowRecord, least_rtt_us: u64) {
     let mut reductions = Vec::new();
     for pair in flow.trace.windows(2) {

@@ -22,7 +22,7 @@ fn wide_path() -> PathSpec {
     path(QueueLimit::Packets(10_000))
 }
 
-/// What a flow put on the wire, in order: time and number; access delay 0 supposed.
+/// Packets that a flow put on the wire, in order: time and number; access delay 0 supposed.
 fn sent(record: &RunRecord, flow: u32) -> Vec<(Ns, u32)> {
     let offered = record.queues[0].log.iter().filter(|l| l.flow == flow);
     let offered = offered.filter(|l| l.event != PacketEvent::Departed);
@@ -48,7 +48,7 @@ fn events(flow: &FlowRecord, event: Event) -> impl Iterator<Item = &CallRecord> 
     calls(flow, Call::OnEvent).filter(move |r| r.event == event as u32)
 }
 
-/// The connection before its first ACK at or after `time_ns`: what the events until then left.
+/// The connection before its first ACK at or after `time_ns`: the result of the events until then.
 fn state_at(flow: &FlowRecord, time_ns: Ns) -> Conn {
     let later = |r: &&CallRecord| r.before.now_us >= time_ns / 1000;
     calls(flow, Call::OnRtt).find(later).expect("an ACK comes later").before
@@ -140,7 +140,7 @@ fn receive_window_caps_the_rate_and_the_window() {
     // The first RTT of 101 has the initial 10; each one after it 20, which arrive from 51 on, the last
     // of round 99 at 9999 + 51 + 19. Round 100 would begin to arrive at 10 151.
     assert_eq!(flow.counters.delivered_pkts, 10 + 99 * 20);
-    // Slow start goes on while at least half of the window is used (Linux's rule), no further.
+    // Slow start continues while at least half of the window is used (Linux's rule), no further.
     assert_eq!(state_at(flow, 10 * S).cwnd_pkts, 40);
 }
 
@@ -155,17 +155,17 @@ fn an_application_limited_window_does_not_grow() {
     // Initial window 10: half used at most, so never the limit.
     assert_eq!(cwnd_after(1), 10);
     assert_eq!(cwnd_after(5), 10);
-    // More than half used: slow start up to twice of what is used.
+    // More than half used: slow start up to twice the used window.
     assert_eq!(cwnd_after(6), 12);
 }
 
 // Repair.
 
-/// `initial` packets at once into a queue of 19: those from number 19 are lost. The receive window
-/// is `initial` too, so that each ACK brings out one packet.
+/// `initial` packets at once into a queue of 19: those from number 19 are lost. The receive window is
+/// `initial` too, so that each ACK releases one packet.
 ///
-/// Packet i < 19 departs at i+1, its ACK is back at 101+i and brings out packet `initial`+i, whose
-/// ACK is back at 202+i, a duplicate for as long as 19 is missing; the third comes at 204.
+/// Packet i < 19 departs at i+1, its ACK is back at 101+i and releases packet `initial`+i, whose ACK is back
+/// at 202+i, a duplicate for as long as 19 is missing; the third comes at 204.
 fn burst(initial: u32, options: TcpOptions) -> RunSpec {
     let options = TcpOptions {
         initial_window_pkts: initial,
@@ -177,7 +177,7 @@ fn burst(initial: u32, options: TcpOptions) -> RunSpec {
     spec(path(QueueLimit::Bytes(19 * 1500)), S, vec![flow])
 }
 
-/// When `burst`'s first loss is known: with SACK at the first one, since the packet that it reports
+/// Time at which `burst`'s first loss is known: with SACK at the first one, since the packet that it reports
 /// was sent an RTT after the lost one (RFC 8985 section 6.2, step 5); else at the third duplicate.
 fn repaired_ms(recovery: Recovery) -> u64 {
     if recovery == Recovery::Sack { 202 } else { 204 }
@@ -230,7 +230,7 @@ fn one_loss() {
 fn sack_repairs_several_losses_in_one_rtt() {
     // 19, 20 and 21 are lost; 22 are outstanding, the window is 41, ssthresh = 11. After n SACKs
     // proportional rate reduction has let ceil(n * 11 / 41) packets out: one at the first (202),
-    // which tells of all losses, one at the fourth, one at the eighth.
+    // which reports all losses, one at the fourth, one at the eighth.
     let record = run(&burst(22, options(Recovery::Sack)));
     let flow = &record.flows[0];
     let repairs = [(202 * MS, 19), (205 * MS, 20), (209 * MS, 21)];
@@ -246,7 +246,7 @@ fn sack_repairs_several_losses_in_one_rtt() {
 fn newreno_repairs_one_loss_per_rtt() {
     let record = run(&burst(22, options(Recovery::Newreno)));
     let flow = &record.flows[0];
-    // Each partial ACK comes 101 after the repair before it and brings out the next.
+    // Each partial ACK comes 101 after the repair before it and releases the next.
     let repairs = [(204 * MS, 19), (305 * MS, 20), (406 * MS, 21)];
     assert_eq!(retransmissions(&record, 0), repairs);
     // Each partial ACK opened the receive window by one: 41 and 42 went out behind the repairs.
@@ -288,9 +288,9 @@ fn srtt_ns(samples_ms: impl IntoIterator<Item = Ns>) -> Ns {
 /// Six packets of another flow, then 20 at once into a queue of 25: number 19 is lost, and there is
 /// room enough for slow start afterwards.
 ///
-/// Packet i < 19 departs at 7+i, its ACK is back at 107+i, grows the window by one and brings out
-/// two. At 125 the window is 39 and full: 19 to 57 are outstanding. The packets from 20 on depart
-/// one each ms from 108 on, their ACKs are back from 208 on.
+/// Packet i < 19 departs at 7+i, its ACK is back at 107+i, grows the window by one and releases two. At 125
+/// the window is 39 and full: 19 to 57 are outstanding. The packets from 20 on depart one each ms from 108
+/// on, their ACKs are back from 208 on.
 fn open_burst(options: TcpOptions) -> RunRecord {
     // 1500 bytes in 100 ns; stopped after the sixth.
     let kind = FlowKind::Udp { rate_bps: 120_000_000_000, steps: Vec::new(), packet_bytes: 1500 };
@@ -312,7 +312,7 @@ fn limited_transmit() {
             let sent: Vec<_> = sent(&record, 0).iter().filter(from_208).copied().collect();
             // The first two duplicates each let one new packet out; the third starts the repair.
             let new = [(208 * MS, 58), (209 * MS, 59), (210 * MS, 19)];
-            // The first SACK tells of the loss; PRR's second packet follows the third.
+            // The first SACK reports the loss; PRR's second packet follows the third.
             let at_once = [(208 * MS, 19), (210 * MS, 58)];
             let expected = match (recovery, limited_transmit) {
                 (Recovery::Sack, _) => &at_once[..],
@@ -448,9 +448,9 @@ fn timer_allows_for_a_coarse_clock() {
 
 #[test]
 fn timer_learns_an_rtt_that_has_outgrown_it() {
-    // A queue of some 60 appears at 1 s and stays: 66 packets at once, then the rest of the path's
-    // rate. The timer stands little above the old RTT, and expires before the first ACK of the
-    // new one; without Karn's rule each packet would be sent twice for ever, and no sample taken.
+    // A queue of about 60 appears at 1 s and stays: 66 packets at once, then the rest of the path's rate. The
+    // timer is set little above the old RTT, and expires before the first ACK of the new one; without Karn's
+    // rule each packet would be sent twice for ever, and no sample taken.
     let burst = FlowKind::Udp { rate_bps: 12_000_000_000, steps: Vec::new(), packet_bytes: 1500 };
     let burst =
         FlowSpec { start_ns: S, stop_ns: Some(S + 65_500), ..FlowSpec::new("burst", burst) };
@@ -466,8 +466,8 @@ fn timer_learns_an_rtt_that_has_outgrown_it() {
     assert_eq!((c.timeouts, again.len()), (1, 1), "{c:?}");
     let expired_ns = (1010.0 + 101.0 + 4.0 * 50.5 * 0.75f64.powi(9)) * MS as f64;
     assert!(again[0].1 == 10 && again[0].0.abs_diff(expired_ns as Ns) < 1000, "{again:?}");
-    // Of 1000 packets/s, 991.7 are taken by UDP and 6 by this flow: after 8 s 66 - 8 * 2.1 = 49 wait,
-    // 101 + 49; srtt is behind by 7 RTTs of 0.15 s, in which 2.3 packets leave.
+    // UDP takes 991.7 of 1000 packets/s, and this flow 6: after 8 s 66 - 8 * 2.1 = 49 wait, 101 + 49; srtt is
+    // behind by 7 RTTs of 0.15 s, in which 2.3 packets leave.
     let srtt_us = state_at(&record.flows[0], 9 * S).srtt_us;
     assert!((151_000..155_000).contains(&srtt_us), "{srtt_us}");
 }
@@ -502,8 +502,8 @@ fn timeout_collapses_the_window_then_slow_start_to_half() {
             .map(|r| r.before.phase)
             .collect();
         let lost = phases.iter().take_while(|&&p| p == Phase::Loss as u8).count();
-        // The 20th ACK ends it; or, careful, the first one of something new; or that of the last repair, which
-        // covers the new packet that was sent first.
+        // The 20th ACK ends it. If careful, the first ACK of a new segment ends it, or the ACK of the last
+        // repair, which covers the new packet that was sent first.
         let careful = [Recovery::Newreno, Recovery::NewrenoPrr].contains(&recovery);
         assert_eq!(lost, if careful { 19 } else { 20 });
         assert!(phases[lost..].iter().all(|&p| p == Phase::Open as u8));
@@ -517,7 +517,7 @@ fn timeout_collapses_the_window_then_slow_start_to_half() {
 fn a_probe_finds_a_lost_tail() {
     // The same with SACK. The last ACK comes at 1029, the RTT has been 101 for long: the probe is
     // sent 202 later (RFC 8985 section 7.2), and since the receive window has no room, it is the last
-    // packet again (7.3). Its SACK, at 1332, tells that the other 19 are lost.
+    // packet again (7.3). Its SACK, at 1332, shows that the other 19 are lost.
     let options = TcpOptions { receive_window_pkts: 20, ..options(Recovery::Sack) };
     let flows = vec![newreno(Workload::Bulk, options), blackout(960 * MS, 1060 * MS)];
     let record = run(&spec(path(QueueLimit::Bytes(30_000)), 3 * S, flows));
@@ -533,11 +533,11 @@ fn a_probe_finds_a_lost_tail() {
 }
 
 #[test]
-fn a_lost_repair_is_found_by_what_is_delivered_after_it() {
-    // Packets 0 to 9 at once, 0 is lost. Its time has not come at the first SACK (101), since it may
-    // be overtaken for a quarter of the RTT; the third (103) brings out the repair. Of 10 and 11,
-    // which limited transmit has sent before, nothing is to be learned; but the SACK of 12 (206),
-    // sent at 105 behind the repair, tells that this is lost too (RFC 8985 section 6.2, step 5).
+fn a_lost_repair_is_found_by_later_deliveries() {
+    // Packets 0 to 9 at once, 0 is lost. Its time has not come at the first SACK (101), since it may be
+    // overtaken for a quarter of the RTT; the third (103) releases the repair. Packets 10 and 11, which
+    // limited transmit has sent before, reveal nothing; but the SACK of 12 (206), sent at 105 behind the
+    // repair, shows that this is lost too (RFC 8985 section 6.2, step 5).
     let mut path = wide_path();
     path.hops[0].loss = 0.1;
     let spec = spec(path, S, vec![newreno(Workload::Bulk, options(Recovery::Sack))]);
@@ -602,8 +602,8 @@ fn a_needless_timeout_is_undone() {
         let before = state_at(flow, 5 * S).cwnd_pkts;
         let after = state_at(flow, 7 * S);
         match recovery {
-            // Undone at the report of the last repair, which arrived one RTT after it was sent; without SACK as
-            // soon as what was not repaired is acknowledged (RFC 5682, step 3b).
+            // Undone at the report of the last repair, which arrived one RTT after it was sent; without SACK
+            // as soon as a packet that was not repaired is acknowledged (RFC 5682, step 3b).
             Recovery::Sack | Recovery::Freebsd7 | Recovery::NewrenoPrr => {
                 assert_eq!(flow.counters.undos, 1);
                 let undo = calls(flow, Call::Undo).next().expect("one");
@@ -613,7 +613,7 @@ fn a_needless_timeout_is_undone() {
                 assert!((before..=before + 8).contains(&after.cwnd_pkts), "{}", after.cwnd_pkts);
                 assert_eq!(after.ssthresh_pkts, SSTHRESH_INFINITE);
             }
-            // Nothing tells of duplicates: half the flight.
+            // Nothing reports duplicates: half the flight.
             Recovery::Newreno => {
                 assert_eq!(flow.counters.undos, 0);
                 assert_eq!(after.ssthresh_pkts, 4);
@@ -636,16 +636,16 @@ fn idle_restart() {
     };
     assert_eq!(burst_at(true, 2 * S, 2 * S), (10, 2));
     let (burst, restarts) = burst_at(false, 2 * S, 2 * S);
-    // Slow start has brought the window beyond 40.
+    // Slow start has raised the window beyond 40.
     assert_eq!((burst, restarts), (40, 0));
-    // The last of the first 40 goes out at some 210 and is back at some 310: idle for less than
-    // the timer of some 100 + 200 at 500, and for more at 600.
+    // The last of the first 40 goes out at about 210 and is back at about 310: idle for less than the timer
+    // of about 100 + 200 at 500, and for more at 600.
     assert_eq!(burst_at(true, 500 * MS, 500 * MS).0, burst);
     assert_eq!(burst_at(true, 600 * MS, 600 * MS).0, 10);
 }
 
-/// What Linux 6.12 had sent at each ACK of a slow start on this path, from a trace on the host `vm`. Once
-/// the rate fills a burst of 3 packets and the RTT grows, it leaves room unused until there is enough.
+/// Packets that Linux 6.12 had sent at each ACK of a slow start on this path, from a trace on the host `vm`.
+/// Once the rate fills a burst of 3 packets and the RTT grows, it leaves room unused until there is enough.
 const LINUX_HAD_SENT: [(u32, u32); 18] = [
     (97, 193),
     (99, 197),
@@ -744,7 +744,7 @@ fn start_stop_and_access() {
     let (flow, offered) = (&record.flows[0], sent(&record, 0));
     assert!((100 * MS..=150 * MS).contains(&flow.start_ns) && flow.stop_ns == 700 * MS);
     assert_eq!(offered[0].0, flow.start_ns + 10 * MS);
-    // ACKs bring packets out all the time, each 1 ms or less after the one before, to the end.
+    // ACKs release packets all the time, each 1 ms or less after the one before, to the end.
     let last_ns = offered.last().expect("some").0;
     assert!((708 * MS..=710 * MS).contains(&last_ns), "{last_ns}");
     // 101 and access twice in each direction's sense: out and back.

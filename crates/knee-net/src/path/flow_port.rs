@@ -11,14 +11,14 @@ struct Missed {
     dropped_pkts: u32,
 }
 
-/// The place of a flow at the path, and counts of its packets. No count exceeds that of the flow's packets, which
-/// 32 bits hold.
+/// The place of a flow at the path, and counts of its packets. Counts never exceed the number of the flow's
+/// packets, which fits into 32 bits.
 #[derive(Clone, Debug)]
 pub(super) struct FlowPort {
     /// Index of the flow's access group.
     pub(super) group: usize,
     pub(super) last_hop: usize,
-    /// Whether its data take the reverse direction, and its ACKs the forward one.
+    /// True if its data take the reverse direction, and its ACKs the forward one.
     reverse: bool,
     access_jitter: Jitter,
     pub(super) forward_random: Random,
@@ -54,13 +54,13 @@ impl FlowPort {
         if self.carries_data(direction) { End::Receiver } else { End::Sender }
     }
 
-    /// Whether packets in `direction` are the flow's data.
+    /// Returns whether packets in `direction` are the flow's data.
     #[inline]
     pub(super) fn carries_data(&self, direction: Direction) -> bool {
         self.reverse == (direction == Direction::Reverse)
     }
 
-    /// Counts a packet that `from` sends; the direction that it takes.
+    /// Counts a packet that `from` sends; returns the packet's direction.
     #[inline(always)]
     pub(super) fn count_sent(&mut self, from: End) -> Direction {
         match from {
@@ -93,7 +93,7 @@ impl FlowPort {
         }
     }
 
-    /// `counters` with the counts of this port.
+    /// Adds the counts of this port to `counters`.
     pub(super) fn count(&self, counters: FlowCounters) -> FlowCounters {
         FlowCounters {
             sent_pkts: self.data_pkts.into(),

@@ -103,8 +103,8 @@ impl<P: Numbered> Hop<P> {
         }
     }
 
-    /// The packet that has reached the path's end by now. Of two that arrive at once the one that was
-    /// overtaken is first: it left before.
+    /// The packet that has reached the path's end by now. If two arrive at once, the overtaken packet is
+    /// first: it left before.
     #[inline(always)]
     pub(super) fn deliver(&mut self, now_ns: Ns) -> Option<P> {
         match &mut self.reordering {

@@ -25,9 +25,9 @@ use std::collections::VecDeque;
 /// The path of a [`RunSpec`].
 ///
 /// In the forward direction a packet passes the access of its flow, then random loss, queue and link of one
-/// hop or several, then delay and jitter. In the reverse direction it passes random loss, the reverse link
-/// if there is one, delay and jitter, then the access. The path counts what flows send and what is lost, and
-/// records what its queues do.
+/// hop or several, then delay and jitter. In the reverse direction it passes random loss, the reverse link if
+/// there is one, delay and jitter, then the access. The path counts sent and lost packets, and records the
+/// actions of its queues.
 ///
 /// [`crate::Network`] offers it packets and carries out its events.
 pub struct Path<P> {
@@ -90,7 +90,7 @@ impl<P: Numbered> Path<P> {
         self.ports[flow as usize].ack_pkts
     }
 
-    /// `counters` with the path's counts of the packets of flow `index`.
+    /// Adds the path's counts of the packets of flow `index` to `counters`.
     pub fn count(&self, index: usize, counters: FlowCounters) -> FlowCounters {
         self.ports[index].count(counters)
     }
@@ -161,7 +161,7 @@ impl<P: Numbered> Path<P> {
         self.events.set(Event::Timer, due_ns);
     }
 
-    /// Carries out an event of the path; the packet that reaches an end of the path by it.
+    /// Carries out an event of the path; returns the packet that reaches an end of the path by it.
     #[inline(always)]
     pub(crate) fn carry_out(&mut self, event: Event, now_ns: Ns) -> Option<(P, Direction)> {
         match event {

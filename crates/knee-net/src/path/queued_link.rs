@@ -1,4 +1,4 @@
-//! A queue and its link, with a record of what they did.
+//! A queue and its link, with a record of their actions.
 
 use super::Numbered;
 use crate::{Ecn, Link};

@@ -41,8 +41,8 @@ impl State {
         time_ns + (self.codel.interval_ns as f64 / f64::from(self.count).sqrt()) as u64
     }
 
-    /// Section 5.4, `dodequeue`: whether a packet that came at `since_ns` may be dropped, `waiting_bytes` being
-    /// behind it.
+    /// Section 5.4, `dodequeue`: returns whether a packet that came at `since_ns` may be dropped, with
+    /// `waiting_bytes` behind it.
     #[inline]
     fn may_drop(&mut self, now_ns: u64, since_ns: u64, bytes: u32, waiting_bytes: u64) -> bool {
         self.max_packet_bytes = self.max_packet_bytes.max(bytes);
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(state.first_above_time_ns, 105 * MS);
     }
 
-    /// Section 5.5: soon after the last cycle the rate goes on from where it was.
+    /// Section 5.5: soon after the last cycle the rate resumes at its previous value.
     #[test]
     fn remembers_the_rate_for_16_intervals() {
         let again = |ms: u64| {

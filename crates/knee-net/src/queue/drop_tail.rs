@@ -3,7 +3,7 @@
 use super::{QueueLimit, fifo::Fifo};
 use crate::Packet;
 
-/// First in, first out; what would exceed the limit is dropped on arrival. The packet in
+/// First in, first out; a packet that would exceed the limit is dropped on arrival. The packet in
 /// transmission is the first.
 #[derive(Clone, Debug)]
 pub(super) struct DropTail<P> {

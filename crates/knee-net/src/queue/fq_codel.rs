@@ -1,16 +1,16 @@
 //! Fair queues with CoDel (Hoeiland-Joergensen et al.: RFC 8290).
 //!
-//! Flows are hashed into queues, each managed by CoDel and served by deficit round robin in bytes;
-//! queues that have just become active come first. A full buffer drops from the head of the queue
-//! that holds the most bytes. The hash is of the flow's key and of a draw from the run's seed, so
-//! that which flows collide differs from repetition to repetition, as it does from boot to boot.
+//! Flows are hashed into queues, each managed by CoDel and served by deficit round robin in bytes; queues
+//! that have just become active come first. A full buffer drops from the head of the queue that holds the
+//! most bytes. The hash covers the flow's key and a draw from the run's seed: collisions of flows differ
+//! between repetitions, as they do between boots of a machine.
 
 use super::{Taken, codel, fifo::Fifo};
 use crate::{Packet, Ring};
 use knee_model::{FqCoDel, Random};
 use std::cmp::Reverse;
 
-/// Which list a queue is in.
+/// The list that a queue is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum List {
     None,
@@ -84,7 +84,7 @@ impl<P: Packet> State<P> {
             self.lanes[index].fifo.bytes() + arriving
         };
         let active = self.new.iter().chain(self.old.iter()).map(|index| *index as usize);
-        // Of equal ones the first, in the order of their numbers.
+        // Among equal queues, the one with the lowest number.
         let fattest = active.chain([own]).max_by_key(|index| (bytes(*index), Reverse(*index)));
         let Some((_, packet)) = fattest.and_then(|index| self.lanes[index].fifo.pop()) else {
             return false;

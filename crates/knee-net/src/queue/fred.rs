@@ -5,8 +5,8 @@
 //! one that tries repeatedly is kept to its share. Signals at random can be marks; drops that keep
 //! a flow to its bound or its share, and those above the upper threshold, are always drops.
 //!
-//! Averaged are arrivals that are accepted and departures, as in the paper. Where its Fig. 11
-//! computes the average of an empty queue twice for one arrival, it is computed once.
+//! The average is updated by accepted arrivals and by departures, as in the paper. For an empty queue, Fig.
+//! 11 of the paper computes it twice for one arrival; here it is computed once.
 
 use super::{
     Arrival, Verdict,
@@ -20,7 +20,7 @@ use std::collections::HashMap;
 struct Active {
     /// `qlen`.
     held_pkts: u32,
-    /// How often it tried to hold more than its bound.
+    /// Number of attempts to hold more than its bound.
     strikes: u32,
 }
 
@@ -30,8 +30,8 @@ pub(super) struct State {
     average: Average,
     /// `avgcq`: the average share of a flow, at least one packet.
     share: f64,
-    /// Flows that hold packets, and those that were just refused one. Nothing walks through them,
-    /// so that their order does not matter.
+    /// Flows that hold packets, and flows that were just refused one. Nothing iterates over them, so their
+    /// order does not matter.
     flows: HashMap<u32, Active>,
     spread: Spread,
     random: Random,

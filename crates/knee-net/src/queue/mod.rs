@@ -1,8 +1,8 @@
 //! Queues before a link: drop-tail, and the disciplines that manage one actively.
 //!
 //! A [`Queue`] holds the packet in transmission too, and its limit counts that one, as dummynet does.
-//! Drop-tail is separate, so that it costs nothing more; the others share one frame, which
-//! keeps the limit, the packet in transmission, and what was dropped after it had been taken.
+//! Drop-tail is separate, so that it has no extra cost. The other disciplines share one frame: the limit, the
+//! packet in transmission, and the packets that were dropped after acceptance.
 
 mod codel;
 mod drop_tail;
@@ -80,8 +80,8 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    /// A packet that was dropped after it had been taken; each is given once, in the order of
-    /// their dropping.
+    /// A packet that was dropped after it had been accepted; each is returned once, in the order of the
+    /// drops.
     #[inline]
     pub(crate) fn take_dropped(&mut self) -> Option<P> {
         match &mut self.0 {
@@ -90,7 +90,7 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    /// How many packets [`Self::take_dropped`] will give.
+    /// Number of packets that [`Self::take_dropped`] has yet to return.
     #[inline]
     pub(crate) fn dropped_pkts(&self) -> u32 {
         match &self.0 {
@@ -119,20 +119,20 @@ impl<P: Packet> Queue<P> {
     }
 }
 
-/// What an arriving packet finds.
+/// The state of the queue at the arrival of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub now_ns: u64,
-    /// Held before it, the packet in transmission included.
+    /// Packets held before it, the packet in transmission included.
     pub held_pkts: u32,
     pub held_bytes: u64,
     /// Its own size.
     pub bytes: u32,
-    /// Of FRED only.
+    /// Used by FRED only.
     pub flow_key: u32,
 }
 
-/// What a discipline says to an arriving packet.
+/// The answer of a discipline to an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Accept,
@@ -162,10 +162,10 @@ enum Rule<P> {
     Pie(pie::State),
 }
 
-/// What the queue has taken and not given away, and what of it was dropped.
+/// Counts of the packets in the queue, and the packets that were dropped after acceptance.
 #[derive(Clone, Debug)]
 struct Taken<P> {
-    /// The packet in transmission included.
+    /// Packets held, the packet in transmission included.
     pkts: u32,
     bytes: u64,
     ecn: bool,
@@ -173,7 +173,7 @@ struct Taken<P> {
 }
 
 impl<P: Packet> Taken<P> {
-    /// Congestion is signalled by this waiting packet: marked, it is given back; else it is dropped.
+    /// Signals congestion by this waiting packet: marks it and returns it, or else drops it.
     fn signal(&mut self, (since_ns, mut packet): (u64, P)) -> Option<(u64, P)> {
         if self.marks(&packet) {
             packet.mark();
@@ -183,7 +183,7 @@ impl<P: Packet> Taken<P> {
         None
     }
 
-    /// Whether this packet is marked where it would be dropped.
+    /// Returns whether this packet is marked rather than dropped.
     fn marks(&self, packet: &P) -> bool {
         self.ecn && packet.ecn() != Ecn::NotCapable
     }
@@ -205,8 +205,8 @@ impl<P: Packet> Taken<P> {
     }
 }
 
-/// What CoDel and FQ-CoDel do for each packet is compiled into the callers, but for a push to FQ-CoDel. The other
-/// disciplines have functions of their own, so that this stays short.
+/// The work of CoDel and FQ-CoDel for each packet is compiled into the callers, except for a push to
+/// FQ-CoDel. The other disciplines have functions of their own, so that this stays short.
 impl<P: Packet> Managed<P> {
     #[inline(always)]
     fn push(&mut self, now_ns: u64, packet: P) -> Result<(), P> {
@@ -274,7 +274,7 @@ impl<P: Packet> Managed<P> {
         Ok(())
     }
 
-    /// Whether the limit lets `packet` join.
+    /// Returns whether the limit lets `packet` join.
     #[inline(always)]
     fn has_room(&self, packet: &P) -> bool {
         let held_pkts = self.taken.pkts as usize;
@@ -311,7 +311,7 @@ impl<P: Packet> Managed<P> {
         Some((since_ns, packet))
     }
 
-    /// `packet` has left, and the discipline is told.
+    /// Informs the discipline that `packet` has left.
     #[inline(never)]
     fn departed(&mut self, now_ns: u64, packet: &P) {
         match &mut self.rule {
@@ -332,8 +332,8 @@ impl<P: Packet> Managed<P> {
     }
 }
 
-/// Whether a draw with this probability succeeds. The draw is 53 bits, exact in `f64`; nothing is
-/// drawn where the outcome is certain.
+/// Returns whether a draw with this probability succeeds. The draw is 53 bits, exact in `f64`; nothing is
+/// drawn if the outcome is certain.
 fn happens(probability: f64, random: &mut Random) -> bool {
     if probability <= 0.0 || probability >= 1.0 {
         return probability >= 1.0;

@@ -1,9 +1,9 @@
-//! Proportional integral controller, enhanced (Pan et al.: RFC 8033), the basic controller of
-//! section 4 with the marks of section 5.1.
+//! Proportional integral controller, enhanced (Pan et al.: RFC 8033): the basic controller of section 4 with
+//! the marks of section 5.1.
 //!
-//! The queueing delay is measured, not estimated from the departure rate: it is what the packet
-//! whose transmission began last had waited, and 0 while the queue is empty. So PIE need not know
-//! the rate, which may change. The controller's timer is caught up with before each event.
+//! The queueing delay is measured, not estimated from the departure rate. It is the waiting time of the
+//! packet whose transmission began last, and 0 while the queue is empty. So PIE need not know the rate, which
+//! may change. Overdue updates of the controller are made before each event.
 
 use super::{Arrival, Verdict, happens};
 use knee_model::{Pie, Random};

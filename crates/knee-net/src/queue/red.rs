@@ -1,10 +1,10 @@
 //! Random early detection (Floyd, Jacobson: Random early detection gateways for congestion
 //! avoidance, IEEE/ACM ToN 1(4), 1993), and the gentle variant (Floyd, 2000).
 //!
-//! The queue that is averaged counts the packet in transmission. Where thresholds are bytes, large
-//! packets signal more often than small ones (section IV, `p_b` times the packet's share of a
-//! full one). From the upper threshold on (twice that, if gentle) packets are dropped even if they
-//! could be marked, so that what does not react to marks is held back too.
+//! The averaged queue includes the packet in transmission. If thresholds are bytes, large packets signal more
+//! often than small ones (section IV: `p_b` times the packet's share of a full one). From the upper threshold
+//! on (twice that, if gentle) packets are dropped even if they could be marked: this also limits flows that
+//! ignore marks.
 
 use super::{Arrival, Verdict, happens};
 use knee_model::{Random, Red, Thresholds};
@@ -98,7 +98,7 @@ impl Spread {
         if rest <= base { 1.0 } else { base / rest }
     }
 
-    /// Whether the packet that was counted signals, `base` being `p_b`.
+    /// Returns whether the packet that was counted signals; `base` is `p_b`.
     pub(super) fn signals(&mut self, base: f64, random: &mut Random) -> bool {
         let signals = happens(self.probability(base), random);
         if signals {

@@ -1,4 +1,4 @@
-//! What must hold of every discipline.
+//! Properties of every discipline.
 
 use super::*;
 use crate::{Link, NEVER, Service};
@@ -37,7 +37,7 @@ impl Packet for P {
     }
 }
 
-/// What an empty queue has taken.
+/// The counts of an empty queue.
 pub(super) fn taken(ecn: bool) -> Taken<P> {
     Taken { pkts: 0, bytes: 0, ecn, dropped: Ring::default() }
 }
@@ -99,7 +99,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, u32, u32, bool)>> {
     prop::collection::vec((gap, 0u32..4, 40u32..1501, any::<bool>()), 1..300)
 }
 
-/// A link with its books.
+/// A link with its accounts.
 struct Books {
     link: Link<P>,
     limit: QueueLimit,
@@ -143,9 +143,9 @@ impl Books {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// In = out + dropped + held at every step, the limit is never exceeded, the link works while
-    /// there is something to do, each flow's packets leave in their order, and only what can be
-    /// marked is, and only if that is asked for.
+    /// In = out + dropped + held at every step, the limit is never exceeded, and the link works while it has
+    /// packets. Each flow's packets leave in order. Packets are marked only if they are markable and marks
+    /// are enabled.
     #[test]
     fn books_balance(
         discipline in discipline(),
@@ -212,8 +212,8 @@ proptest! {
     }
 }
 
-/// A queue of 100 packets of two flows, offered at twice the rate of 12 Mbit/s for 10 s, half of the
-/// packets markable: what each discipline does to it, and that it does something.
+/// The effect of each discipline on a queue of 100 packets: two flows, offered at twice the rate of 12 Mbit/s
+/// for 10 s, half of the packets markable. Each discipline has an effect.
 #[test]
 fn each_discipline_acts() {
     let fates = |discipline: Option<Discipline>, ecn| {
@@ -250,7 +250,7 @@ fn each_discipline_acts() {
         (Discipline::Red(Red::default()), 20),
         (Discipline::Fred(Fred::default()), 12),
         (pie, 40),
-        // Against what never reacts CoDel drops ever faster, but not fast enough in 10 s.
+        // Against flows that never react CoDel drops ever faster, but not fast enough in 10 s.
         (Discipline::CoDel(CoDel::default()), 99),
         (Discipline::FqCoDel(FqCoDel::default()), 99),
     ] {

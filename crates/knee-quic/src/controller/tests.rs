@@ -18,7 +18,7 @@ impl Observer for Heard {
     }
 }
 
-/// A connection driven by hand: what quinn would tell, in quinn's order.
+/// A connection driven by hand: the calls that quinn would make, in quinn's order.
 struct Drive {
     cc: Box<Controller>,
     now: Instant,
@@ -135,7 +135,7 @@ impl Drive {
         self.cc.conn.cwnd_pkts
     }
 
-    /// What was called since the last time, the last call settled.
+    /// The calls since the last time, the last call settled.
     fn calls(&mut self) -> Vec<CallRecord> {
         self.cc.settle();
         std::mem::take(&mut self.heard.0.lock().unwrap())
@@ -169,7 +169,7 @@ fn one_frame_is_one_ack() {
     let calls = d.calls();
     let ack = calls[0].ack;
     assert_eq!((ack.acked_pkts, ack.delivered_pkts, ack.rtt_us), (3, 5, 41_000));
-    // on_rtt alone is told by how much the cumulative ACK advanced.
+    // Only on_rtt gets the advance of the cumulative ACK.
     assert_eq!(ack.advanced_pkts, 3);
     assert_eq!(calls[1].ack, Ack { advanced_pkts: 0, ..ack });
     // Slow start: one packet for each.
@@ -197,7 +197,7 @@ fn the_ack_that_begins_a_recovery_does_not_grow() {
     d.send(10).wait(40).ack(0..10).send(20).wait(40);
     assert_eq!(d.cwnd(), 20);
     d.calls();
-    // 10 is lost, 11 to 13 tell so.
+    // 10 is lost, 11 to 13 show it.
     d.ack_losing(&[11, 12, 13], &[10], false);
     assert_eq!(d.state(), (10, 10, RECOVERY));
     assert_eq!(d.cc.metrics().ssthresh, Some(12_000));
@@ -218,7 +218,7 @@ fn the_ack_that_begins_a_recovery_does_not_grow() {
 }
 
 #[test]
-fn an_old_loss_after_the_recovery_only_tells_of_itself() {
+fn an_old_loss_after_the_recovery_begins_no_reduction() {
     let mut d = Drive::new("newreno", 1);
     d.send(10).wait(40).ack_losing(&[3, 4, 5], &[0], false);
     d.wait(1).send(2).wait(40).ack(10..11);
@@ -250,7 +250,7 @@ fn persistent_congestion_is_a_timeout() {
     d.ack_losing(&[30], &lost, true);
     assert_eq!(d.names(), ["on_rtt", "ssthresh", "Rto"]);
     assert_eq!(d.state(), (2, 10, LOSS));
-    // Slow start, still in the same phase; what was sent before is no reason for another cut.
+    // Slow start, still in the same phase; losses of packets sent before are no reason for another cut.
     d.wait(1).send(2).wait(40).ack(31..32);
     assert_eq!((d.state(), d.names()), ((3, 10, OPEN), vec!["on_rtt".into(), "on_ack".into()]));
 }
@@ -393,7 +393,7 @@ fn another_path_is_of_no_account() {
 }
 
 #[test]
-fn a_clone_goes_on_with_other_bits() {
+fn a_clone_continues_with_other_random_bits() {
     let mut d = Drive::new("chd", 1);
     d.send(10).wait(40).ack(0..10);
     let clone = d.cc.clone_box().into_any().downcast::<Controller>().unwrap();
@@ -404,7 +404,7 @@ fn a_clone_goes_on_with_other_bits() {
 }
 
 #[test]
-fn refusals_say_what_would_do() {
+fn refusals_name_a_remedy() {
     let refused = |r: Result<CongestionControl, crate::Error>| r.expect_err("refused").to_string();
     let chd = || CongestionControl::new("chd").unwrap();
     let unknown = refused(CongestionControl::new("bbrr"));
@@ -421,7 +421,7 @@ fn refusals_say_what_would_do() {
     assert!(shown.contains(&("qth", "60ms".to_owned())), "{shown:?}");
 }
 
-/// The least that shows what profile RATE gets: NewReno's functions, called as its are.
+/// A minimal algorithm that shows the calls of profile RATE: NewReno's functions, called as in that profile.
 fn rate() -> Drive {
     Drive::of_profile(Profile::Rate, "newreno", 1)
 }
@@ -477,7 +477,7 @@ fn rate_owns_the_window_in_recovery() {
     let calls = d.calls();
     let lost: Vec<_> = calls.iter().map(|c| (c.call, c.ack.lost_pkts, c.before.phase)).collect();
     assert_eq!(lost, [(Call::OnAck, 1, RECOVERY), (Call::OnAck, 0, RECOVERY)]);
-    // Something sent in recovery arrives: only the phase tells.
+    // Something sent in recovery arrives: only the phase shows it.
     d.send(1).wait(40).ack(30..31);
     let calls = d.calls();
     assert_eq!((calls.len(), calls[0].call, calls[0].before.phase), (1, Call::OnAck, OPEN));
@@ -494,7 +494,7 @@ fn rate_hears_of_marks_and_of_losses_by_the_timer() {
     );
     let cwnd = d.cwnd();
     d.wait(5).lose(&[2], false);
-    // Of the same round trip; no ACK tells of it.
+    // A loss in the same round trip; no ACK reports it.
     assert_eq!((d.names(), d.state().2, d.cwnd()), (vec![], RECOVERY, cwnd));
     d.send(1).wait(40).ack(10..11);
     d.send(1).wait(5).lose(&[11], false);
@@ -515,7 +515,7 @@ fn rate_hears_of_persistent_congestion_before_the_ack() {
     assert_eq!((calls[2].before.cwnd_pkts, calls[2].ack.lost_pkts), (2, 20));
 }
 
-/// As in Linux, an idle time takes nothing from a window that is not the stack's.
+/// Like in Linux, an idle time takes nothing from a window that is not the stack's.
 #[test]
 fn rate_keeps_its_window_after_idle_times() {
     let mut d = rate();
@@ -564,7 +564,7 @@ fn rate_is_paced_by_the_window() {
     assert_eq!(d.cc.window(), d.cc.window_bytes() + 1);
     d.ack(11..12);
     assert_eq!(d.calls()[0].before.cwnd_limited, 1);
-    // CLASSIC is not paced so, whatever stands there.
+    // CLASSIC is not paced so, whatever the value.
     let mut d = Drive::new("newreno", 1);
     d.send(10).wait(40).ack(0..10);
     d.cc.conn.pacing_bytes_per_s = 100_000;
@@ -578,8 +578,8 @@ enum Step {
         pkts: u8,
         percent: u8,
     },
-    /// Of the packets in flight, in order: bit set for acknowledged; the rest below the largest
-    /// of them is lost if `lose`.
+    /// An ACK of the packets in flight, in order: bit set for acknowledged; the rest below the largest of
+    /// them is lost if `lose`.
     Ack {
         mask: u32,
         lose: bool,
@@ -608,7 +608,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// That a call of profile RATE is one that the contract knows, its sample consistent in itself.
+/// Checks that a call of profile RATE is one that the contract knows, with a consistent sample.
 fn check_rate(call: &CallRecord) {
     let stack_only = [Event::Recovered as u32, Event::CwndRestart as u32];
     assert_ne!(call.call, Call::OnRtt);
@@ -636,7 +636,7 @@ fn live(profile: Profile, algorithm: &str, seed: u64, steps: &[Step]) -> Vec<Cal
     let mut reduced: Option<Instant> = None;
     let (mut acked_bytes, mut lost_bytes) = (0u64, 0u64);
     for step in steps {
-        // What quinn tells, and whether by RFC 9002 it begins an epoch.
+        // The report of quinn, and whether it begins an epoch by RFC 9002.
         let mut congestion = |d: &Drive, newest: Instant, persistent: bool| {
             if reduced.is_none_or(|reduced| newest > reduced) {
                 epochs += 1;

@@ -88,12 +88,12 @@ impl Seen {
     }
 }
 
-/// One side's application: what it sends, when, and what it has received.
+/// One side's application: its data with their times, and its received data.
 struct App {
     stream: Option<StreamId>,
     data: Vec<u8>,
     written: usize,
-    /// How much may be written from when on.
+    /// Bytes that may be written, and the time from which on.
     release: Vec<(Instant, usize)>,
     finished: bool,
     received: Sha256,
@@ -201,19 +201,19 @@ pub struct World {
     pub client_addr: SocketAddr,
     /// To the server, to the client.
     pub links: [Link; 2],
-    /// When the transmitter will be free.
+    /// Times at which the transmitters will be free.
     free: [Instant; 2],
     waiting: BTreeMap<(Instant, u64), Datagram>,
     sent: u64,
     random: SplitMix64,
-    /// What to change when.
+    /// Changes, with their times.
     changes: Vec<(Duration, Change)>,
     checked: Arc<Checked>,
 }
 
 type Change = fn(&mut World);
 
-/// What a transfer came to.
+/// Result of a transfer.
 #[derive(Debug)]
 pub struct Outcome {
     pub took: Duration,

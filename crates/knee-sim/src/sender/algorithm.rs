@@ -1,4 +1,4 @@
-//! Calls the congestion control algorithm; logs and counts what it did.
+//! Calls the congestion control algorithm; logs and counts its actions.
 
 use super::tally::Tally;
 use knee_cc::{Ack, Conn, Controller, Event, OBSERVE_N, Params, State};
@@ -31,12 +31,12 @@ impl Algorithm {
         self.controller.observe()
     }
 
-    /// What it remembers.
+    /// The algorithm's state.
     pub(super) fn state(&self) -> State {
         *self.controller.state()
     }
 
-    /// Makes it remember something else from now on.
+    /// Replaces the algorithm's state.
     pub(super) fn set_state(&mut self, state: State) {
         self.controller.restore(state);
     }
@@ -45,7 +45,7 @@ impl Algorithm {
         self.trace.take().map_or_else(Vec::new, |trace| *trace)
     }
 
-    /// The connection before a call, if that is to be logged.
+    /// Copies the connection before a call, if calls are logged.
     #[inline]
     fn before(&self, conn: &Conn) -> Option<Conn> {
         self.trace.is_some().then_some(*conn)

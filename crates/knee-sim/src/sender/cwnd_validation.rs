@@ -1,5 +1,5 @@
-//! Congestion window validation: whether the window, not the application, held sending back. An
-//! algorithm grows its window only if so. The question is that of RFC 7661, the rule Linux's: the
+//! Congestion window validation: finds whether the window, not the application, held sending back. An
+//! algorithm grows its window only if so. The question is that of RFC 7661, the rule that of Linux: the
 //! largest flight of a window's time decides.
 
 use super::scoreboard::Scoreboard;
@@ -15,8 +15,8 @@ pub(super) struct CwndValidation {
 }
 
 impl CwndValidation {
-    /// Whether a window of `cwnd_pkts` counts as the limit. In slow start it is enough that half of
-    /// it was used.
+    /// Returns whether a window of `cwnd_pkts` counts as the limit. In slow start, using half of it is
+    /// enough.
     #[inline]
     pub(super) fn is_limited(&self, cwnd_pkts: u32, ssthresh_pkts: u32) -> bool {
         let half_used = u64::from(cwnd_pkts) < 2 * u64::from(self.max_outstanding_pkts);

@@ -4,7 +4,7 @@ use knee_cc::Ack;
 use knee_model::NS_PER_US;
 use knee_net::Ring;
 
-/// What was known when a segment was last sent (section 4.1.2.3.1).
+/// The state at the latest transmission of a segment (section 4.1.2.3.1).
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sent {
     /// `P.send_time`.
@@ -22,11 +22,11 @@ pub(super) struct Sent {
 /// State of one sender.
 #[derive(Default)]
 pub(super) struct DeliveryRate {
-    /// Of each outstanding segment.
+    /// Entries of the outstanding segments.
     sent: Ring<Sent>,
     /// Number of the first of them.
     una: u32,
-    /// `C.first_send_time`: when the segment was sent that was delivered last.
+    /// `C.first_send_time`: sending time of the segment that was delivered last.
     first_sent_ns: u64,
     /// `C.delivered_time`.
     delivered_ns: u64,
@@ -62,8 +62,8 @@ impl DeliveryRate {
         self.app_limited_pkts = delivered_and_under_way_pkts.max(1);
     }
 
-    /// An ACK: everything below `una` is acknowledged, and the segment that ends at `newest_end` was
-    /// sent last of those that it newly acknowledges (0: none). Returns what was known when it was sent.
+    /// An ACK: everything below `una` is acknowledged, and the segment that ends at `newest_end` was sent
+    /// last of those that it newly acknowledges (0: none). Returns the state at that segment's sending.
     #[inline(always)]
     pub(super) fn take_up_to(&mut self, una: u32, newest_end: u32) -> Option<Sent> {
         let newest = newest_end.checked_sub(self.una + 1);
@@ -74,10 +74,9 @@ impl DeliveryRate {
         newest
     }
 
-    /// The sample of the ACK `ack`, where `newest` was sent last of the segments that it newly
-    /// acknowledges. `rtt_ns`: its RTT, unless it was sent more than once. There is none over less
-    /// than the least RTT, nor before there is one: nothing tells then whether a retransmission was
-    /// needless.
+    /// The sample of the ACK `ack`; `newest` was sent last of the segments that it newly acknowledges.
+    /// `rtt_ns`: its RTT, unless it was sent more than once. There is no sample over less than the minimum
+    /// RTT, nor before there is one: it is then unknown whether a retransmission was needless.
     #[inline(always)]
     pub(super) fn acknowledged(
         &mut self,
@@ -128,9 +127,9 @@ mod tests {
         (ack.sample_pkts, ack.sample_us, ack.sample_prior_pkts, ack.sample_app_limited)
     }
 
-    /// Ten packets at once at 0; they arrive from 40 ms on, one each millisecond. The first tells of
-    /// itself in 40 ms, the tenth of all ten in 49 ms. What was sent with the first ACK tells of
-    /// what came after that.
+    /// Ten packets leave at once at 0; they arrive from 40 ms on, one each millisecond. The first sample is
+    /// one packet in 40 ms, the tenth ten packets in 49 ms. The sample of packets sent with the first ACK
+    /// covers the deliveries after that.
     #[test]
     fn samples_span_a_round_trip() {
         let mut rate = DeliveryRate::default();
@@ -149,7 +148,7 @@ mod tests {
         assert_eq!(sample(ack), (10, 40_000, 1, 0));
     }
 
-    /// A compressed stretch of ACKs tells of the time that sending took (section 4.1.1.2).
+    /// For a compressed stretch of ACKs, the sample is over the time that sending took (section 4.1.1.2).
     #[test]
     fn the_longer_of_the_times_counts() {
         let mut rate = DeliveryRate::default();
@@ -190,8 +189,8 @@ mod tests {
         assert_eq!(of_again(3, 999), [(0, 0, 3, 0), (0, 0, 4, 0)]);
     }
 
-    /// Of what an ACK newly acknowledges, the segment that was sent last gives the sample, wherever
-    /// it lies; and a segment is as when it was sent last.
+    /// The sample comes from the segment that was sent last among those newly acknowledged, wherever it lies.
+    /// A segment's entry is that of its latest transmission.
     #[test]
     fn the_newest_segment_gives_the_sample() {
         let mut rate = DeliveryRate::default();

@@ -1,6 +1,7 @@
-//! A fast path for the most frequent ACK: it acknowledges new data, reports nothing else, and nothing is lost or in
-//! doubt. It does what [`Sender::process_ack`] does then, without the steps that change nothing. Without this file and the
-//! branch in [`Sender::on_ack`] every result is the same; the tests compare both ways.
+//! A fast path for the most frequent ACK: it acknowledges new data, reports nothing else, and nothing is lost
+//! or in doubt. The fast path does the same as [`Sender::process_ack`], without the steps that change
+//! nothing. Without this file and the branch in [`Sender::on_ack`] every result is the same; the tests
+//! compare both ways.
 
 use super::{Sender, Transmit, scoreboard::Scoreboard};
 use crate::packet::{self, Sack};
@@ -8,7 +9,7 @@ use knee_cc::Phase;
 use knee_net::NEVER;
 
 impl Sender {
-    /// Whether the fast path serves this ACK.
+    /// Returns whether the fast path serves this ACK.
     #[inline(always)]
     pub(super) fn is_in_order(&self, ack: packet::Ack, sack: Option<&Sack>) -> bool {
         let tcb = &self.tcb;

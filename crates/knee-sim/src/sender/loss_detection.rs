@@ -12,14 +12,14 @@ pub(super) const DUP_THRESH: u32 = 3;
 /// section 6.2, step 4).
 const REO_WND_RECOVERIES: u32 = 16;
 
-/// What [`Scoreboard::mark_lost`] found.
+/// The losses found by [`Scoreboard::mark_lost`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Losses {
     /// Segments newly marked lost.
     pub marked_pkts: u32,
     /// Some of them were repairs.
     pub again: bool,
-    /// When the next one will be lost unless it is delivered; or [`NEVER`].
+    /// Time at which the next one will be lost unless it is delivered; or [`NEVER`].
     pub next_ns: u64,
 }
 
@@ -45,8 +45,8 @@ impl Scoreboard {
         self.rack.reordered = true;
     }
 
-    /// Marks lost what was sent before the latest delivered segment, more than its RTT and
-    /// `reo_wnd_ns` ago (RFC 8985 section 6.2, step 5); retransmissions too.
+    /// Marks lost the segments sent before the latest delivered one, more than its RTT and `reo_wnd_ns` ago
+    /// (RFC 8985 section 6.2, step 5); retransmissions too.
     pub(super) fn mark_lost(&mut self, now_ns: u64, reo_wnd_ns: u64) -> Losses {
         let mut losses = Losses::NONE;
         let patience_ns = self.rack.latest.rtt_ns + reo_wnd_ns;
@@ -94,7 +94,7 @@ impl Scoreboard {
         losses
     }
 
-    /// Whether the retransmission of `number` at `sent_ns` is the last one, and may be in the
+    /// Returns whether the retransmission of `number` at `sent_ns` is the last one, and may be in the
     /// network.
     fn is_unanswered(&mut self, number: u32, sent_ns: u64) -> bool {
         if number < self.una {
@@ -105,7 +105,7 @@ impl Scoreboard {
         !gone && segment.sent_ns() == sent_ns
     }
 
-    /// A timeout: the first segment is lost, and what was sent at least `patience_ns` ago,
+    /// A timeout: the first segment is lost, and every segment sent at least `patience_ns` ago,
     /// retransmissions included (RFC 8985 section 6.3).
     pub(super) fn mark_timed_out(&mut self, now_ns: u64, patience_ns: u64) {
         (self.lost, self.retrans) = (0, 0);
@@ -122,22 +122,22 @@ impl Scoreboard {
         self.flagged_end = self.nxt();
     }
 
-    /// Whether anything outstanding can have been sent before the latest delivered segment.
+    /// Returns whether anything outstanding can have been sent before the latest delivered segment.
     #[inline]
     pub(super) fn may_have_lost(&self) -> bool {
         self.una < self.flagged_end || self.rack.latest.retransmitted
     }
 
-    /// How long after its sending a segment is lost on a timeout, `reo_wnd_ns` being the tolerance
+    /// Time from the sending of a segment until a timeout counts it as lost; `reo_wnd_ns` is the tolerance
     /// for reordering.
     pub(super) fn patience_ns(&self, reo_wnd_ns: u64) -> u64 {
         self.rack.latest.rtt_ns + reo_wnd_ns
     }
 }
 
-/// How much reordering is tolerated (RFC 8985 section 6.2, step 4).
+/// The tolerance for reordering (RFC 8985 section 6.2, step 4).
 pub(super) struct ReoWnd {
-    /// `RACK.reo_wnd_mult`, in quarters of the least RTT.
+    /// `RACK.reo_wnd_mult`, in quarters of the minimum RTT.
     quarters: u32,
     /// `RACK.dsack_round`: D-SACKs of a round count once.
     round_end: Option<u32>,
@@ -193,10 +193,10 @@ mod tests {
         board
     }
 
-    /// Section 6.2, step 4: a quarter of the least RTT, at most SRTT; none in a recovery or with
+    /// Section 6.2, step 4: a quarter of the minimum RTT, at most SRTT; none in a recovery or with
     /// `DupThresh` SACKed segments, until reordering was seen.
     #[test]
-    fn the_tolerance_is_a_quarter_of_the_least_rtt() {
+    fn the_tolerance_is_a_quarter_of_the_minimum_rtt() {
         let reo_wnd = ReoWnd::new();
         let mut calm = board(false);
         assert_eq!(reo_wnd.tolerance_ns(&calm, Phase::Open, 80), 10);

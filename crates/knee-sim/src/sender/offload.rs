@@ -1,5 +1,5 @@
-//! How many packets leave at once, and when the sender waits until more can, as Linux decides it for
-//! segmentation offload (its `tcp_tso_autosize` and `tcp_tso_should_defer`, as of October 2025;
+//! Sizes of bursts, and the wait until more packets can leave at once, as in Linux's segmentation offload
+//! (`tcp_tso_autosize` and `tcp_tso_should_defer`, as of October 2025;
 //! docs/explanation/simulator-vs-linux.md, "Bursts"). The sending itself is in `sender.rs`.
 
 use super::{
@@ -10,13 +10,13 @@ use super::{
 use knee_cc::Phase;
 use knee_model::{NS_PER_MS, NS_PER_US};
 
-/// A burst is what the rate sends in 1/1024 s, at least two packets.
+/// A burst holds the packets of 1/1024 s at the rate, at least two.
 const PER_S: u64 = 1024;
 const LEAST_PKTS: u64 = 2;
 /// Twice the rate of the window in the first half of slow start, else 1.2 times; percent.
 const SLOW_START_PERCENT: u64 = 200;
 const PERCENT: u64 = 120;
-/// On short paths bursts are longer: by the largest one, halved for each 512 us of the least RTT.
+/// On short paths bursts are longer: by the largest one, halved for each 512 us of the minimum RTT.
 const MOST_BYTES: u64 = 1 << 16;
 const HALVED_EACH_NS: u64 = 512 * NS_PER_US;
 /// The sender waits only if it has sent something within this time.
@@ -68,7 +68,7 @@ impl Offload {
         (bytes / mss_bytes).max(LEAST_PKTS) as u32
     }
 
-    /// Whether the sender waits for more room, where there is room for `room_pkts` of a window of
+    /// Returns whether the sender waits for more room: there is room for `room_pkts` of a window of
     /// `window_pkts`, fewer than a burst.
     pub(super) fn waits(
         &self,

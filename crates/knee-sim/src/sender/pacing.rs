@@ -5,7 +5,7 @@ use knee_model::NS_PER_S;
 /// Fractions of a nanosecond, so that no rate is rounded.
 const FRACTION_BITS: u32 = 16;
 
-/// When packets may leave.
+/// Times at which packets may leave.
 #[derive(Default)]
 pub(super) struct Pacer {
     /// `C.next_send_time`, and a fraction of it.
@@ -14,7 +14,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// When the next packet may leave.
+    /// Returns the time at which the next packet may leave.
     pub(super) fn next_send_ns(&self) -> u64 {
         self.next_send_ns + u64::from(self.next_send_fraction > 0)
     }
@@ -39,8 +39,8 @@ mod tests {
     use super::*;
     use knee_model::NS_PER_MS;
 
-    /// 1000 packets at a rate that does not divide a second leave within a nanosecond of where they
-    /// should; what is late by itself restarts the schedule.
+    /// 1000 packets at a rate that does not divide a second leave within a nanosecond of their exact times. A
+    /// packet that is late for another reason restarts the schedule.
     #[test]
     fn pacing_does_not_drift() {
         let mut pacer = Pacer::default();

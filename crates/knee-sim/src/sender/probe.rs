@@ -4,7 +4,7 @@
 use crate::packet::{NONE, Sack};
 use knee_model::NS_PER_MS;
 
-/// How long a receiver may delay the ACK of a lone segment (section 7.2, `TLP.max_ack_delay`).
+/// Longest delay of the ACK of a lone segment at a receiver (section 7.2, `TLP.max_ack_delay`).
 const MAX_ACK_DELAY_NS: u64 = 200 * NS_PER_MS;
 
 /// A probe that is not answered yet.
@@ -28,14 +28,14 @@ impl Probe {
         sack.duplicate != NONE && sack.duplicate + 1 == self.end
     }
 
-    /// Whether the ACK tells what became of the probe; `advanced`: segments it newly acknowledges.
+    /// Returns whether the ACK reveals the fate of the probe; `advanced`: segments it newly acknowledges.
     pub(super) fn is_answered_by(self, cumulative: u32, sack: &Sack, advanced: u32) -> bool {
         let duplicate = advanced == 0 && !sack.has_blocks();
         let beyond = cumulative > self.end;
         !self.retransmitted || self.is_reported_by(sack) || beyond || duplicate
     }
 
-    /// Whether it tells that the probe was needed: it acknowledges more, and no duplicate.
+    /// Returns whether it shows that the probe was needed: it acknowledges more, and no duplicate.
     pub(super) fn is_repair_by(self, cumulative: u32, sack: &Sack) -> bool {
         self.retransmitted && cumulative > self.end && !self.is_reported_by(sack)
     }
@@ -54,7 +54,7 @@ mod tests {
     /// Section 7.4.2, of a probe that is segment 9 again: beyond it without a report, the original
     /// was lost; reported, or acknowledged twice, it was not; at its end nothing is known yet.
     #[test]
-    fn what_the_ack_of_a_probe_tells() {
+    fn the_ack_of_a_probe_reveals_its_fate() {
         let again = Probe { end: 10, retransmitted: true };
         let told = |cumulative, duplicate, advanced| {
             let sack = Sack { duplicate, ..Sack::NOTHING };

@@ -42,7 +42,7 @@ impl Prr {
         };
         // The first retransmission must always leave.
         let least = u32::from(self.out_pkts == 0);
-        // Where a timer finds the loss, and nothing is in the network, no ACK would open a window of 0.
+        // If a timer finds the loss, and nothing is in the network, no ACK would open a window of 0.
         (pipe_pkts + send.max(least)).max(1)
     }
 }
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!((sent, pipe), (10, 10));
     }
 
-    /// Below the threshold it refills by at most one more than was delivered.
+    /// Below the threshold it refills by at most one more than the deliveries.
     #[test]
     fn refills_like_slow_start() {
         let mut prr = Prr::start(20);
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(prr.window(0, 0, 2, false), 1);
     }
 
-    /// Where nothing was delivered yet, the repair leaves all the same.
+    /// Before any delivery, the repair leaves all the same.
     #[test]
     fn first_repair_always_leaves() {
         let mut prr = Prr::start(20);

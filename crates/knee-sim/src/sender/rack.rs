@@ -1,4 +1,4 @@
-//! What RACK remembers of one connection (RFC 8985 section 5): what was delivered, what was sent again.
+//! State of RACK for one connection (RFC 8985 section 5): the latest delivery and the retransmissions.
 //! `loss_detection` judges by it.
 
 use knee_net::Ring;
@@ -14,13 +14,14 @@ pub(super) struct Latest {
 }
 
 impl Latest {
-    /// Whether a segment was sent before: of two sent at once, the one of the lower number.
+    /// Returns whether segment `number`, sent at `sent_ns`, was sent before; of two sent at once, the lower
+    /// number was.
     pub(super) fn is_after(&self, sent_ns: u64, number: u32) -> bool {
         (self.sent_ns, self.end) > (sent_ns, number + 1)
     }
 }
 
-/// What RACK knows of one connection.
+/// State of RACK for one connection.
 #[derive(Default)]
 pub(super) struct Rack {
     pub latest: Latest,
@@ -45,7 +46,7 @@ impl Rack {
         }
     }
 
-    /// As [`Self::delivered`] where nothing is known to be missing.
+    /// Like [`Self::delivered`], when nothing is known to be missing.
     #[inline]
     pub(super) fn delivered_in_order(&mut self, sent_ns: u64, end: u32, now_ns: u64) {
         if sent_ns >= self.latest.sent_ns {
@@ -67,8 +68,8 @@ impl Rack {
         self.resent.push_back((now_ns, number));
     }
 
-    /// Nothing from `una` on is judged. `resent`: when each retransmission was sent, ascending, and
-    /// its number.
+    /// Nothing from `una` on is judged. `resent`: sending time of each retransmission, ascending, and its
+    /// number.
     pub(super) fn restart(&mut self, una: u32, resent: Vec<(u64, u32)>) {
         self.resent = Ring::default();
         resent.into_iter().for_each(|resent| self.resent.push_back(resent));

@@ -1,4 +1,4 @@
-//! How losses are found and repaired; one file per way, chosen by the scenario.
+//! Detection and repair of losses; one file per way, chosen by the scenario.
 
 mod duplicates;
 mod newreno;
@@ -14,7 +14,7 @@ pub(super) use newreno_prr::NewRenoPrr;
 pub(super) use sack::Sack;
 pub(super) use verdict::Verdict;
 
-/// The recovery of one sender and what it remembers.
+/// The recovery of one sender and its state.
 pub(super) enum Recovery {
     Sack(Sack),
     NewReno(NewReno),
@@ -36,7 +36,7 @@ impl Recovery {
         matches!(self, Self::Sack(_))
     }
 
-    /// What an ACK that advanced by `advanced` segments delivered, where there is no SACK.
+    /// Packets delivered by an ACK that advanced by `advanced` segments, if there is no SACK.
     pub(super) fn delivered_pkts(&mut self, tcb: &mut Tcb, advanced: u32) -> Option<u32> {
         match self {
             Self::Sack(_) => None,
@@ -62,7 +62,7 @@ impl Recovery {
         }
     }
 
-    /// How long after its sending a segment is lost on a timeout.
+    /// Time from the sending of a segment until a timeout counts it as lost.
     pub(super) fn patience_ns(&self, tcb: &Tcb) -> u64 {
         match self {
             Self::Sack(sack) => sack.patience_ns(tcb),
@@ -80,7 +80,7 @@ impl Recovery {
         }
     }
 
-    /// Whether new data are to be sent before repairs, this time.
+    /// Returns whether new data are to be sent before repairs, this time.
     #[inline]
     pub(super) fn sends_new_first(&mut self) -> bool {
         match self {
@@ -89,8 +89,8 @@ impl Recovery {
         }
     }
 
-    /// Whether an ACK that advanced by `advanced` segments and reports `news` shows that the timeout which is
-    /// being repaired was unnecessary.
+    /// Returns whether an ACK shows that the timeout under repair was unnecessary; it advanced by `advanced`
+    /// segments and reports `news`.
     #[inline]
     pub(super) fn was_spurious(&self, tcb: &Tcb, news: &News, advanced: u32) -> bool {
         match self {
@@ -99,7 +99,7 @@ impl Recovery {
         }
     }
 
-    /// There were none.
+    /// No new data could be sent.
     pub(super) fn has_no_new(&mut self) {
         if let Self::NewRenoPrr(newreno) = self {
             newreno.has_no_new();
@@ -116,7 +116,7 @@ impl Recovery {
         }
     }
 
-    /// Whether an ACK that advances restarts the timer (RFC 6298 section 5.3).
+    /// Returns whether an ACK that advances restarts the timer (RFC 6298 section 5.3).
     #[inline]
     pub(super) fn restarts_timer(&mut self, phase: Phase) -> bool {
         match self {
@@ -125,9 +125,9 @@ impl Recovery {
         }
     }
 
-    /// Whether retransmitting the first hole restarts the timer: it then has a whole timeout to be
-    /// acknowledged, as in Linux. Without SACK this is RFC 6582's slow-but-steady variant
-    /// (section 4); [`NewReno`] is the other.
+    /// Returns whether retransmitting the first hole restarts the timer: it then has a whole timeout to be
+    /// acknowledged, as in Linux. Without SACK this is RFC 6582's slow-but-steady variant (section 4);
+    /// [`NewReno`] is the other.
     pub(super) fn repair_restarts_timer(&self) -> bool {
         !matches!(self, Self::NewReno(_))
     }

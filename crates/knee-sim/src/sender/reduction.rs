@@ -1,6 +1,6 @@
-//! A reduction of the window, from its beginning to its end: for a loss (RFC 5681 section 3.2) or for
-//! a congestion mark (RFC 3168 section 6.1.2). The algorithm gives the threshold; proportional rate
-//! reduction (see `prr`) or, in NewReno recovery, `recovery::newreno` brings the window there.
+//! A reduction of the window, from its beginning to its end: for a loss (RFC 5681 section 3.2) or for a
+//! congestion mark (RFC 3168 section 6.1.2). The algorithm gives the threshold; proportional rate reduction
+//! (see `prr`) or, in NewReno recovery, `recovery::newreno` moves the window there.
 //!
 //! One reduction per window: while one is under way, neither a mark nor a loss begins another. It is
 //! taken back when it turns out to have been unnecessary (`undo`), and made without a recovery when a
@@ -36,7 +36,7 @@ impl Tcb {
         self.set_phase(Phase::Recovery);
     }
 
-    /// Asks for the threshold that the window is to be brought to.
+    /// Asks the algorithm for the threshold that the window is to reach.
     fn begin_reduction(&mut self, now_ns: u64) {
         self.counters.loss_events += 1;
         self.probe = None;
@@ -52,8 +52,8 @@ impl Tcb {
         self.cwr_pending = self.ecn;
     }
 
-    /// An ACK delivered `acked_pkts` while the window is brought to the threshold; `progress`: it
-    /// advances and reports no further loss.
+    /// An ACK delivered `acked_pkts` while the window approaches the threshold; `progress`: it advances and
+    /// reports no further loss.
     pub(super) fn reduce_in_proportion(&mut self, acked_pkts: u32, progress: bool) {
         if self.owns_window {
             return;
@@ -63,7 +63,7 @@ impl Tcb {
         self.conn.cwnd_pkts = prr.window(acked_pkts, pipe_pkts, ssthresh_pkts, progress);
     }
 
-    /// The reduction has come to its end; without SACK, PRR may leave the window below the threshold.
+    /// The reduction has ended; without SACK, PRR may leave the window below the threshold.
     pub(super) fn end_reduction(&mut self, now_ns: u64) {
         if !self.owns_window {
             self.conn.cwnd_pkts = self.conn.ssthresh_pkts;
@@ -71,7 +71,7 @@ impl Tcb {
         self.leave_recovery(now_ns);
     }
 
-    /// The reduction has come to its end with the window as it is.
+    /// The reduction has ended with the window as it is.
     pub(super) fn leave_recovery(&mut self, now_ns: u64) {
         if !self.owns_window {
             self.refresh(now_ns);
@@ -92,8 +92,8 @@ impl Tcb {
             return;
         }
         if self.undo.fast {
-            // What was taken for lost was late. RFC 8985 section 6.2, step 3, sees that only where
-            // nothing was retransmitted; without this a path that always delays by more than three
+            // The packets taken for lost were late. RFC 8985 section 6.2, step 3, detects that only if
+            // nothing was retransmitted; without this line, a path that always delays by more than three
             // packets would never be known to reorder.
             self.board.note_reordering();
         }
@@ -109,7 +109,7 @@ impl Tcb {
         self.set_phase(Phase::Open);
     }
 
-    /// Section 7.4: whether a probe has repaired a loss, which then reduces the window.
+    /// Section 7.4: finds whether a probe has repaired a loss, which then reduces the window.
     #[cold]
     pub(super) fn on_probe_answered(
         &mut self,

@@ -76,9 +76,9 @@ impl RttEstimator {
         self.backoffs += 1;
     }
 
-    /// The RTT sample of an ACK as a clock of the chosen tick would read it: at least one tick.
-    /// With timestamps a retransmission gives one too (RFC 7323 section 4.1), unless it came sooner
-    /// than `min_rtt_ns`, the least RTT so far: the echo is then that of the first transmission.
+    /// The RTT sample of an ACK as a clock of the chosen tick would read it: at least one tick. With
+    /// timestamps a retransmission gives one too (RFC 7323 section 4.1), unless it came sooner than
+    /// `min_rtt_ns`, the minimum RTT so far: the echo is then that of the first transmission.
     #[inline(always)]
     pub(super) fn sample_ns(&self, now_ns: u64, news: &News, min_rtt_ns: u64) -> Option<u64> {
         match (news.sent_ns, self.tick_ns) {
@@ -108,8 +108,8 @@ impl RttEstimator {
             self.rttvar_ns = self.rttvar_ns - self.rttvar_ns / 4 + error_ns / 4;
             self.srtt_ns = smoothed_ns(self.srtt_ns, rtt_ns);
         }
-        // The minimum bounds the margin, not the timeout, as in Linux and FreeBSD: an RTT above the
-        // minimum that was steady would otherwise time out as soon as a queue grows.
+        // The minimum bounds the margin, not the timeout, as in Linux and FreeBSD: a steady RTT above the
+        // minimum would otherwise time out as soon as a queue grows.
         let margin_ns = (4 * self.rttvar_ns).max(self.margin_min_ns);
         self.rto_ns = (self.srtt_ns + margin_ns).min(RTO_MAX_NS);
     }
@@ -150,12 +150,12 @@ mod tests {
         assert_eq!(rtt.srtt_us(), 79_375);
     }
 
-    /// The minimum is added to SRTT where 4 * RTTVAR is less: here 40 + 200, not max(40 + 80, 200).
+    /// The minimum is added to SRTT if 4 * RTTVAR is less: here 40 + 200, not max(40 + 80, 200).
     #[test]
     fn the_minimum_bounds_the_margin() {
         let mut rtt = estimator(200);
         assert_eq!(learn_ms(&mut rtt, 40).2, 240 * NS_PER_MS);
-        // A margin above it stands: RTTVAR 15 + 160/4 = 55, SRTT 60.
+        // A margin above it persists: RTTVAR 15 + 160/4 = 55, SRTT 60.
         assert_eq!(learn_ms(&mut rtt, 200), (60_000_000, 55_000_000, 280_000_000));
     }
 
@@ -195,8 +195,8 @@ mod tests {
         assert_eq!(rtt.rto_ns(), 60_000 * NS_PER_MS);
     }
 
-    /// A clock of 10 ms reads 9.9 ms and 10.1 ms as the first and the second tick; what is within a
-    /// tick counts as one.
+    /// A clock of 10 ms reads 9.9 ms and 10.1 ms as the first and the second tick; a time within a tick
+    /// counts as one.
     #[test]
     fn a_coarse_clock_reads_whole_ticks() {
         let options = TcpOptions { rtt_tick_ns: 10_000_000, ..TcpOptions::default() };
@@ -212,8 +212,8 @@ mod tests {
         assert_eq!(exact.sample_ns(10_100_001, &news, 0), Some(200_001));
     }
 
-    /// Karn: a retransmission gives a sample only with timestamps, in their ticks, and only if it is
-    /// no sooner than the least RTT.
+    /// Karn: a retransmission gives a sample only with timestamps, in their ticks, and only if it is no
+    /// sooner than the minimum RTT.
     #[test]
     fn a_retransmission_is_measured_by_timestamps_only() {
         let news = News { repair_sent_ns: Some(1_900_000), ..News::default() };

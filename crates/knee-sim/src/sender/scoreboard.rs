@@ -1,11 +1,11 @@
-//! What is outstanding, and what is known of each segment: the scoreboard of RFC 6675, kept by the
-//! SACK blocks of RFC 2018. What is lost is judged in `loss_detection`.
+//! The outstanding segments, and the state of each: the scoreboard of RFC 6675, kept by the SACK blocks of
+//! RFC 2018. `loss_detection` judges losses.
 
 use super::rack::Rack;
 use crate::packet::SackBlocks;
 use knee_net::Ring;
 
-/// One outstanding segment in eight bytes: when it was last sent, and flags.
+/// One outstanding segment in eight bytes: its latest sending time, and flags.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Segment(pub(super) u64);
 
@@ -26,18 +26,18 @@ impl Segment {
     }
 }
 
-/// What an acknowledgement reported.
+/// The report of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct News {
     /// Newly delivered, cumulatively or selectively.
     pub delivered_pkts: u32,
-    /// When the latest of them was sent, unless one that was retransmitted makes it ambiguous.
+    /// Sending time of the latest of them, unless one that was retransmitted makes it ambiguous.
     pub sent_ns: Option<u64>,
-    /// When the retransmission was sent that filled the first hole: a receiver's timestamp echo
-    /// tells (RFC 7323 section 4.3).
+    /// Sending time of the retransmission that filled the first hole: a receiver's timestamp echo shows it
+    /// (RFC 7323 section 4.3).
     pub repair_sent_ns: Option<u64>,
-    /// Of what is newly delivered, when the segment was sent that was sent last, and its end; of two
-    /// sent at once, the one of the higher number. An end of 0: nothing is.
+    /// Sending time and end of the newly delivered segment that was sent last; of two sent at once, the one
+    /// with the higher number. An end of 0: nothing is newly delivered.
     pub newest: (u64, u32),
 }
 
@@ -52,9 +52,9 @@ pub(super) struct Scoreboard {
     pub(super) retrans: u32,
     /// Everything below that was lost has been retransmitted.
     pub(super) repaired: u32,
-    /// No segment from here on has a flag: beyond it the short way does.
+    /// No segment from here on has a flag: beyond it the shorter method suffices.
     pub(super) flagged_end: u32,
-    /// End of the highest segment that was SACKed (RFC 8985 `RACK.fack`, where it tells something).
+    /// End of the highest segment that was SACKed (RFC 8985 `RACK.fack`, where it is meaningful).
     sacked_end: u32,
     pub(super) rack: Rack,
     /// The blocks of the ACK before, so that long ones are not walked again with every ACK.
@@ -86,7 +86,7 @@ impl Scoreboard {
         (self.segments.len() as u32 + self.retrans).saturating_sub(self.sacked + self.lost)
     }
 
-    /// A new segment was sent; gives its number.
+    /// A new segment was sent; returns its number.
     #[inline]
     pub(super) fn push(&mut self, now_ns: u64) -> u32 {
         self.segments.push_back(Segment(now_ns << FLAG_BITS));
@@ -128,13 +128,13 @@ impl Scoreboard {
         }
         self.una = cumulative;
         if ambiguous {
-            // What waited behind a hole was delayed by the hole, not by the path.
+            // Segments behind a hole were delayed by the hole, not by the path.
             news.sent_ns = None;
         }
         news
     }
 
-    /// The same where no segment has a flag.
+    /// Like [`Self::acknowledge`], when no segment has a flag.
     #[inline(always)]
     pub(super) fn acknowledge_in_order(&mut self, cumulative: u32, now_ns: u64) -> News {
         let count = cumulative - self.una;
@@ -153,14 +153,14 @@ impl Scoreboard {
         News { delivered_pkts: count, sent_ns, repair_sent_ns: None, newest }
     }
 
-    /// Takes SACK blocks in.
+    /// Processes SACK blocks.
     pub(super) fn sack(&mut self, blocks: &SackBlocks, now_ns: u64, news: &mut News) {
-        // What one ACK reports is in order: the ACKs before it may be lost.
+        // The blocks of one ACK are in order: the ACKs before it may be lost.
         let before_end = self.sacked_end;
         let before = std::mem::replace(&mut self.known, *blocks);
         let (una, nxt) = (self.una, self.nxt());
         for &(start, end) in blocks {
-            // Without branches: which of the blocks are known is as good as random. Unused ones are empty.
+            // Without branches, since it is as good as random which blocks are known. Unused ones are empty.
             let (mut from, mut to) = (start.max(una), end.min(nxt));
             self.sacked_end = self.sacked_end.max(to);
             for (known_start, known_end) in before {
@@ -195,7 +195,7 @@ impl Scoreboard {
         }
     }
 
-    /// The first segment is lost, whatever is known of it; gives 1 if that is news.
+    /// Marks the first segment lost, whatever its state; returns 1 if it was not marked before.
     pub(super) fn mark_first_lost(&mut self) -> u32 {
         let Some(segment) = self.segments.get_mut(0).filter(|s| !s.has(LOST)) else { return 0 };
         segment.0 |= LOST;
@@ -204,7 +204,7 @@ impl Scoreboard {
         1
     }
 
-    /// Where nothing is SACKed: packets that have arrived, judged by the duplicate ACKs.
+    /// Sets the number of packets that have arrived, judged by the duplicate ACKs, when nothing is SACKed.
     pub(super) fn set_counted(&mut self, pkts: u32) {
         self.sacked = pkts;
     }

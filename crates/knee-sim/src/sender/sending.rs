@@ -44,7 +44,7 @@ impl Sender {
         }
     }
 
-    /// Sends new data in bursts, for which `window_pkts` less what is in the network are the room.
+    /// Sends new data in bursts; the room is `window_pkts` less the packets in the network.
     #[inline(never)]
     fn send_bursts(
         &mut self,
@@ -100,8 +100,8 @@ impl Sender {
         self.tcb.validation.sent(&self.tcb.board, !room(&self.tcb.board));
     }
 
-    /// Sends at the pace that the algorithm asks for: one packet when it is due, then the time of
-    /// the next.
+    /// Sends at the pace that the algorithm sets: one packet when it is due; then computes the time of the
+    /// next.
     fn send_paced(
         &mut self,
         now_ns: u64,
@@ -205,8 +205,8 @@ impl Sender {
         }
     }
 
-    /// Profile RATE: whether the application holds sending back (draft-ietf-ccwg-bbr-06, section
-    /// 4.1.2.4). Asked before anything changes: when it writes, an ACK arrives, a timer expires.
+    /// Profile RATE: notes whether the application holds sending back (draft-ietf-ccwg-bbr-06, section
+    /// 4.1.2.4). Called before anything changes: when it writes, an ACK arrives, a timer expires.
     #[inline(always)]
     pub(super) fn note_app_limit(&mut self) {
         let Some(rate) = &mut self.rate else { return };

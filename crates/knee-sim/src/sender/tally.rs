@@ -1,10 +1,10 @@
-//! What a sender counts, in a quarter of the memory of [`FlowCounters`]: no number exceeds that of its
-//! packets, which 32 bits hold.
+//! Counts of a sender, in a quarter of the memory of [`FlowCounters`]: no count exceeds the number of its
+//! packets, which fits into 32 bits.
 
 use knee_cc::Conn;
 use knee_model::{Call, FlowCounters};
 
-/// As in [`FlowCounters`].
+/// The counts, with the names of [`FlowCounters`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub retransmitted_pkts: u32,
@@ -22,7 +22,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts what the algorithm noted in a call ([`FlowCounters::count`]).
+    /// Counts the notes of the algorithm in a call ([`FlowCounters::count`]).
     #[inline(always)]
     pub(super) fn count(&mut self, call: Call, after: &Conn, result: u32) {
         if after.notes != 0 || call == Call::Ssthresh {

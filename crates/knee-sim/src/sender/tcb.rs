@@ -1,4 +1,4 @@
-//! The transmission control block: what every recovery and every timer works on.
+//! The transmission control block: the state that every recovery and every timer works on.
 
 use super::{
     algorithm::Algorithm, cwnd_validation::CwndValidation, probe::Probe, prr::Prr,
@@ -7,11 +7,11 @@ use super::{
 use knee_cc::{Conn, Params, Phase, Profile, SSTHRESH_INFINITE};
 use knee_model::{NS_PER_US, Random, TcpOptions};
 
-/// Largest window the simulator lets an algorithm have.
+/// Largest window that the simulator allows an algorithm.
 const CWND_MAX_PKTS: u32 = 1 << 30;
 
-// `repr(C)` keeps the order: what every ACK touches comes first and together, what only losses,
-// marks and timeouts touch last. With thousands of flows each cache line is a miss.
+// `repr(C)` keeps the order: the fields that every ACK touches come first and together; those that only
+// losses, marks and timeouts touch come last. With thousands of flows each cache line is a miss.
 #[repr(C)]
 pub(super) struct Tcb {
     /// The contract's view of the connection. Window, threshold and phase live here.
@@ -28,13 +28,13 @@ pub(super) struct Tcb {
     pub owns_window: bool,
     pub limited_transmit: bool,
     pub ecn: bool,
-    /// The next new segment is to say that a reduction was made (CWR, RFC 3168 section 6.1.2).
+    /// The next new segment announces that a reduction was made (CWR, RFC 3168 section 6.1.2).
     pub cwr_pending: bool,
     pub algorithm: Algorithm,
     pub counters: Tally,
     /// A tail loss probe that is not answered yet.
     pub probe: Option<Probe>,
-    /// Of the reduction under way, or the latest.
+    /// PRR of the reduction under way, or of the latest.
     pub prr: Prr,
     /// Phases RECOVERY and LOSS end when this segment is reached, CWR when it is exceeded.
     pub reduction_end: u32,
@@ -86,7 +86,7 @@ impl Tcb {
         }
     }
 
-    /// Brings the contract's view up to date.
+    /// Updates the contract's view.
     #[inline(always)]
     pub(super) fn refresh(&mut self, now_ns: u64) {
         let outstanding_pkts = self.board.outstanding();
@@ -101,7 +101,7 @@ impl Tcb {
         self.refresh_limited();
     }
 
-    /// Brings up to date what of the view depends on window and threshold.
+    /// Updates the part of the view that depends on window and threshold.
     #[inline(always)]
     pub(super) fn refresh_limited(&mut self) {
         let conn = &mut self.conn;
@@ -125,7 +125,7 @@ impl Tcb {
         self.conn.phase = phase as u8;
     }
 
-    /// What of the view may change between two calls for one ACK, and then makes it out of date.
+    /// The part of the view that may change between two calls for one ACK, and then makes it out of date.
     #[inline]
     pub(super) fn mutable(&self) -> (u8, u32, u32) {
         (self.conn.phase, self.conn.cwnd_pkts, self.conn.ssthresh_pkts)

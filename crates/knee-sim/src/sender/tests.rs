@@ -1,4 +1,4 @@
-//! The sender as a whole: what it sends and calls for each ACK.
+//! The sender as a whole: its packets and calls for each ACK.
 
 mod board;
 
@@ -36,7 +36,7 @@ fn reporting(duplicate: u32) -> packet::Sack {
     packet::Sack { duplicate, ..packet::Sack::NOTHING }
 }
 
-/// What a sender puts on the wire: number, whether it may be marked, CWR.
+/// The packets that a sender puts on the wire: number, ECN-capable or not, CWR.
 #[derive(Default)]
 struct Wire(Vec<(u32, bool, bool)>);
 
@@ -46,7 +46,7 @@ impl Transmit for Wire {
     }
 }
 
-/// As `sender`, ECN-capable, with a window of 20 and a trace.
+/// Like `sender`, ECN-capable, with a window of 20 and a trace.
 fn capable(recovery: knee_model::Recovery) -> (Sender, Wire) {
     let params = Params::defaults(knee_cc::algorithm("newreno").unwrap());
     let options =
@@ -80,7 +80,7 @@ fn an_echo_reduces_once_per_window() {
             }
         }
         assert_eq!(sent_at, [1, 3, 5, 7, 9, 12, 14, 16, 18], "{recovery:?}");
-        // The first new packet says that the window was reduced.
+        // The first new packet reports that the window was reduced.
         let new: Vec<_> = (20..29).map(|n| (n, true, n == 20)).collect();
         assert_eq!(out.0, new);
         let c = sender.tcb.counters;
@@ -98,15 +98,15 @@ fn an_echo_reduces_once_per_window() {
     }
 }
 
-/// A loss that is found while the window is reduced for a mark is repaired in the same reduction:
-/// the threshold is not asked for again, and the repair cannot be marked.
+/// A loss that is found while the window is reduced for a mark is repaired in the same reduction: the
+/// threshold stays the same, and the repair cannot be marked.
 #[test]
 fn a_loss_joins_the_reduction_for_a_mark() {
     for recovery in [Sack, Newreno, NewrenoPrr] {
         let (mut sender, mut out) = capable(recovery);
         sender.on_ack(100 * NS_PER_MS, echo(1), None, &mut out);
         assert_eq!(sender.tcb.phase(), Phase::Cwr);
-        // Packet 1 is lost; what came after it tells so.
+        // Packet 1 is lost; the packets after it show it.
         for k in 0..4 {
             let sack = sacking([(2, 3 + k), (0, 0), (0, 0)]);
             sender.on_ack((110 + u64::from(k)) * NS_PER_MS, echo(1), Some(&sack), &mut out);
@@ -132,7 +132,7 @@ fn a_probe_does_not_reduce_a_reduced_window() {
     let mut sender = Sender::new(params, &options, 0, random, false, true);
     let mut out = Wire::default();
     sender.write(0, Some(20), &mut out);
-    // All but 1 and 19 arrive; what follows 1 tells so after the probe, 19 again.
+    // All but 1 and 19 arrive; the packets after 1 show its loss only after the probe, 19 again.
     sender.on_ack(100 * NS_PER_MS, echo(1), None, &mut out);
     assert_eq!((sender.tcb.phase(), sender.timer), (Phase::Cwr, Timer::Probe));
     out.0.clear();
@@ -151,7 +151,7 @@ fn a_probe_does_not_reduce_a_reduced_window() {
     assert_eq!(trace.iter().filter(|c| c.call == knee_model::Call::Ssthresh).count(), 1);
 }
 
-/// A marked window was no mistake: what D-SACKs tell later does not bring it back.
+/// A marked window was no mistake: later D-SACKs do not restore it.
 #[test]
 fn an_echo_forbids_undoing() {
     let (mut sender, mut out) = capable(Sack);
@@ -196,8 +196,8 @@ fn an_algorithm_that_paces_is_obeyed() {
     assert_eq!(calls, [Init, OnAck, OnEvent]);
 }
 
-/// Profile RATE: losses ask for a threshold and leave the window; the ACK of the loss is given after
-/// that, with what it lost, in recovery; the end of recovery is told by the phase alone.
+/// Profile RATE: losses ask for a threshold and leave the window. The ACK of the loss comes after that, with
+/// its lost packets, in recovery; only the phase shows the end of recovery.
 #[test]
 fn an_algorithm_that_owns_its_window_keeps_it_in_recovery() {
     let params = Params::defaults(knee_cc::algorithm("bbr").unwrap());
@@ -242,8 +242,9 @@ fn paced(segments: u32) -> (Sender, Vec<u32>) {
 }
 
 /// Profile RATE: two thresholds in a row. The reordering timer, a millisecond late, finds the losses of 1, 3
-/// and 4; their repairs leave one after the other; the timeout comes in that recovery, and asks for nothing. Then the repair of 4
-/// arrives, that of 3, which left before it, does not: a new reduction, before the ACK is given.
+/// and 4; their repairs leave one after the other. The timeout comes in that recovery, and asks for nothing.
+/// Then the repair of 4 arrives, while that of 3, which left before it, does not: a new reduction, before the
+/// ACK is given.
 #[test]
 fn timers_alone_may_come_between_two_reductions() {
     let (mut sender, mut out) = paced(10);
@@ -293,8 +294,8 @@ fn an_ack_may_end_a_recovery_and_begin_another() {
     assert_eq!(calls, [Init, OnAck, OnAck, Ssthresh, Ssthresh, OnAck]);
 }
 
-/// RFC 5681 section 3.1: a timeout reduces the threshold unless the timer has sent that segment before. All of 10 packets
-/// are lost, then the repair of the first one: one reduction. That of the third one: another.
+/// RFC 5681 section 3.1: a timeout reduces the threshold unless the timer has sent that segment before. All
+/// of 10 packets are lost, then the repair of the first one: one reduction. The third one's repair: another.
 #[test]
 fn a_timeout_of_another_segment_reduces_again() {
     for recovery in [Sack, Newreno, NewrenoPrr] {
@@ -323,15 +324,15 @@ fn a_timeout_of_another_segment_reduces_again() {
     }
 }
 
-/// RFC 9937 section 6 counts what ACKs deliver. If the reordering timer finds the loss, the repair leaves at
-/// once, and the packet does not that the next ACK would have let out. Else one packet too many would
-/// be in the network, and a full queue would drop it. PRR lets ceil(k 10/21) packets out for k delivered,
-/// the repair among them.
+/// RFC 9937 section 6 counts the deliveries of ACKs. If the reordering timer finds the loss, the repair
+/// leaves at once, and the packet that the next ACK would have released does not. Otherwise one packet too
+/// many would be in the network, and a full queue would drop it. PRR lets ceil(k 10/21) packets out for k
+/// delivered, the repair among them.
 #[test]
 fn the_reordering_timer_delivers_nothing() {
     let (mut sender, mut out) = sender(Sack, 20);
     sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
-    // Packet 1 is lost. Packet 2 arrives after 101 ms, and a quarter of the least RTT more is waited.
+    // Packet 1 is lost. Packet 2 arrives after 101 ms, and the wait is a quarter of the minimum RTT longer.
     let sacked_to = |end| sacking([(2, end), (0, 0), (0, 0)]);
     sender.on_ack(101 * NS_PER_MS, ack(1), Some(&sacked_to(3)), &mut out);
     assert_eq!((sender.timer, sender.timer_due_ns), (Timer::Reordering, 126 * NS_PER_MS));
@@ -368,8 +369,8 @@ fn a_report_of_an_earlier_window_undoes_nothing() {
     assert_eq!(sender.tcb.counters.undos, 1);
 }
 
-/// RFC 6582 section 3.2 step 3: the window shrinks by what a partial ACK covers, though not all
-/// of it had been announced by duplicates.
+/// RFC 6582 section 3.2 step 3: the window shrinks by all packets that a partial ACK covers, though
+/// duplicates had not announced all of them.
 #[test]
 fn a_partial_ack_deflates_in_full() {
     let (mut sender, mut out) = sender(Newreno, 20);
@@ -393,8 +394,8 @@ fn a_partial_ack_deflates_in_full() {
     assert_eq!(out, [10, 22]);
 }
 
-/// Without SACK: what duplicates told of is delivered once, and a timeout's own duplicates tell
-/// of nothing.
+/// Without SACK: packets reported by duplicates are delivered once, and a timeout's own duplicates report
+/// nothing.
 #[test]
 fn duplicates_count_as_deliveries_once() {
     let (mut sender, mut out) = sender(Newreno, 20);
@@ -404,7 +405,7 @@ fn duplicates_count_as_deliveries_once() {
         sender.on_ack(ms * NS_PER_MS, ack(cumulative), None, &mut out);
         told.push(sender.tcb.delivered_pkts - before);
     };
-    // 0 and 5 are lost: 1 to 4 and 6 to 10 tell of themselves; then the repair of 0 arrives,
+    // 0 and 5 are lost: duplicates report 1 to 4 and 6 to 10; then the repair of 0 arrives,
     // then 11, then the repair of 5.
     (0..9).for_each(|_| hear(&mut sender, 100, 0));
     hear(&mut sender, 200, 5);
@@ -431,17 +432,17 @@ fn undoing_forgets_the_losses_too() {
     sender.on_timeout(1000 * NS_PER_MS, &mut out);
     assert_eq!((&out[..], sender.tcb.board.lost()), (&[1][..], 11));
     out.clear();
-    // The ACK of the original was lost, that of the retransmission reports it: all is well. It
-    // came too soon to be one that tells of what was sent before it (RFC 8985 section 6.2).
+    // The ACK of the original was lost; that of the retransmission reports it, so nothing is missing. It came
+    // too soon to show the loss of packets sent before it (RFC 8985 section 6.2).
     sender.on_ack(1010 * NS_PER_MS, ack(2), Some(&reporting(1)), &mut out);
     assert_eq!((sender.tcb.counters.undos, sender.tcb.phase()), (1, Phase::Open));
     // 2 to 11 are in the network; the window is 11 again, and one more for this ACK.
     assert_eq!(out, [12, 13]);
 }
 
-/// FreeBSD 7, a window of 20 of which the first packet is lost. The ACK that tells so begins the
-/// recovery with a window of 1: the repair. ssthresh is 10; each further ACK lets a packet out once
-/// fewer than 10 are in the network. At the end 10 are in flight: min(10, 10 + 1).
+/// FreeBSD 7, a window of 20 of which the first packet is lost. The ACK that shows it begins the recovery
+/// with a window of 1: the repair. ssthresh is 10; each further ACK lets a packet out once fewer than 10 are
+/// in the network. At the end 10 are in flight: min(10, 10 + 1).
 #[test]
 fn freebsd_7_starts_from_one_packet() {
     let (mut sender, mut out) = sender(Freebsd7, 20);
@@ -464,7 +465,7 @@ fn freebsd_7_starts_from_one_packet() {
     let end = sender.tcb.reduction_end;
     sender.on_ack(200 * NS_PER_MS, ack(end), None, &mut out);
     assert_eq!(sender.tcb.phase(), Phase::Open);
-    // What was sent in recovery beyond its end is in flight.
+    // Packets sent in recovery beyond its end are in flight.
     let flight_pkts = *out.iter().max().unwrap() + 1 - end;
     let ssthresh_pkts = sender.tcb.conn.ssthresh_pkts;
     assert!((9..=11).contains(&ssthresh_pkts), "{ssthresh_pkts}");

@@ -15,7 +15,7 @@ impl Sender {
         let srtt_ns = tcb.rtt.srtt_ns();
         if may_probe && srtt_ns > 0 {
             let pto_ns = probe::timeout_ns(srtt_ns, tcb.board.outstanding() == 1);
-            // Backoff, which would only put the timeout off, need not be looked at.
+            // Backoff, which would only postpone the timeout, need not be considered.
             if pto_ns < tcb.rtt.rto_ns() {
                 (self.timer, self.timer_due_ns) = (Timer::Probe, now_ns + pto_ns);
                 return;
@@ -30,8 +30,8 @@ impl Sender {
         (self.timer, self.timer_due_ns) = (Timer::Timeout, due_ns);
     }
 
-    /// After an ACK that advanced by `advanced` segments (RFC 6298 sections 5.2 and 5.3); one will be
-    /// lost at `reordering_due_ns`, unless that is [`NEVER`].
+    /// Sets the timer after an ACK that advanced by `advanced` segments (RFC 6298 sections 5.2 and 5.3). A
+    /// segment will be lost at `reordering_due_ns`, unless that is [`NEVER`].
     #[inline(always)]
     pub(super) fn rearm(&mut self, now_ns: u64, advanced: u32, reordering_due_ns: u64) {
         if self.tcb.board.outstanding() == 0 {
@@ -90,9 +90,9 @@ impl Sender {
     pub(super) fn on_timeout(&mut self, now_ns: u64, out: &mut impl Transmit) {
         let tcb = &mut self.tcb;
         tcb.counters.timeouts += 1;
-        // One reduction per window: not again for a segment that the timer has sent before (RFC 5681
-        // section 3.1), or of a window that fast recovery is repairing (Linux). What is lost further on
-        // while a timeout is repaired is another loss.
+        // One reduction per window: not again for a segment that the timer has sent before (RFC 5681 section
+        // 3.1), or of a window that fast recovery is repairing (Linux). A loss further on while a timeout is
+        // repaired is another loss.
         let una = tcb.board.una();
         let reduces = match tcb.phase() {
             Phase::Open | Phase::Disorder => true,
@@ -117,7 +117,7 @@ impl Sender {
         tcb.set_phase(Phase::Loss);
         tcb.reduction_end = tcb.board.nxt();
         self.recovery.on_timeout(tcb, again);
-        // What else is in the network was sent too lately to be lost.
+        // Everything else in the network was sent too lately to be lost.
         tcb.conn.cwnd_pkts = tcb.board.in_network() + 1;
         tcb.conn.cwnd_cnt = 0;
         tcb.rtt.back_off();

@@ -1,6 +1,6 @@
-//! Undoing a reduction that D-SACKs (RFC 2883) prove unnecessary: when the receiver has reported
-//! every retransmission since the reduction as a duplicate, nothing had been lost. The response is
-//! Linux's (compare RFC 3708 section 3): the algorithm says what the window is to be.
+//! Undoing a reduction that D-SACKs (RFC 2883) prove unnecessary: when the receiver has reported every
+//! retransmission since the reduction as a duplicate, nothing had been lost. The response is that of Linux
+//! (compare RFC 3708 section 3): the algorithm chooses the window.
 
 use knee_cc::SSTHRESH_INFINITE;
 
@@ -20,7 +20,7 @@ impl Undo {
         Self { pending_pkts: None, from: 0, fast: false, prior_ssthresh_pkts: SSTHRESH_INFINITE }
     }
 
-    /// Of a reduction that is about to be made, by a `fast` recovery or by a timeout, of a threshold of
+    /// A reduction that is about to be made, by a `fast` recovery or by a timeout, from a threshold of
     /// `prior_ssthresh_pkts`; segment `from` is the first outstanding.
     pub(super) fn of(from: u32, fast: bool, prior_ssthresh_pkts: u32) -> Self {
         Self { pending_pkts: Some(0), from, fast, prior_ssthresh_pkts }
@@ -51,7 +51,7 @@ impl Undo {
 mod tests {
     use super::*;
 
-    /// Two retransmissions: the second report of what lies at or above `from` proves it, once.
+    /// Two retransmissions: the second report of a segment at or above `from` proves it, once.
     #[test]
     fn every_retransmission_must_be_reported() {
         let mut undo = Undo { pending_pkts: Some(0), from: 10, ..Undo::new() };

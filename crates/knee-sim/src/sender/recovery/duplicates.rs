@@ -1,4 +1,4 @@
-//! What duplicate ACKs tell where there is no SACK (RFC 5681 section 3.2): each, that one more packet
+//! Information from duplicate ACKs without SACK (RFC 5681 section 3.2): each one shows that one more packet
 //! beyond the hole has arrived.
 
 use crate::sender::tcb::Tcb;
@@ -6,9 +6,9 @@ use knee_cc::Phase;
 
 #[derive(Default)]
 pub(super) struct Duplicates {
-    /// In a row.
+    /// Duplicate ACKs in a row.
     pub count: u32,
-    /// Packets above the first hole that have arrived, as duplicates say.
+    /// Packets above the first hole that have arrived, by the number of duplicates.
     pub arrived_pkts: u32,
 }
 
@@ -25,8 +25,8 @@ impl Duplicates {
         self.arrived_pkts = self.arrived_pkts.min(most_pkts);
     }
 
-    /// What the ACK delivered: duplicates have already reported part of what it covers. (Counted
-    /// whole, a full ACK would be worth a window of growth.)
+    /// Packets delivered by the ACK: duplicates have already reported part of the range that it covers.
+    /// (Counted whole, a full ACK would be worth a window of growth.)
     pub(super) fn delivered_pkts(&self, tcb: &Tcb) -> u32 {
         let delivered_pkts = u64::from(tcb.board.una()) + u64::from(self.arrived_pkts);
         delivered_pkts.saturating_sub(tcb.delivered_pkts) as u32
@@ -44,8 +44,8 @@ mod tests {
     use knee_cc::Params;
     use knee_model::{Random, TcpOptions};
 
-    /// Of 5 outstanding, the first lost: 3 duplicates, then an ACK of 3. The hole and 2 that had arrived
-    /// are covered, one remains above.
+    /// 5 outstanding, the first lost: 3 duplicates, then an ACK of 3. The hole and 2 that had arrived are
+    /// covered, one remains above.
     #[test]
     fn duplicates_tell_of_arrivals_above_the_hole() {
         let params = Params::defaults(knee_cc::algorithm("newreno").expect("registered"));

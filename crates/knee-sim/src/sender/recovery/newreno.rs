@@ -99,7 +99,7 @@ impl NewReno {
         None
     }
 
-    /// Step 4; `high`: end of what was sent.
+    /// Step 4; `high`: end of the sent segments.
     pub(super) fn on_timeout(&mut self, high: u32) {
         self.recover = Some(high);
         self.duplicates.count = 0;
@@ -129,7 +129,7 @@ mod tests {
         tcb
     }
 
-    /// Inflation, window, what is to be repaired, phase.
+    /// Inflation, window, segment to repair, phase.
     type State = (i32, u32, Option<u32>, Phase);
 
     /// An ACK of everything below `cumulative`.
@@ -170,8 +170,8 @@ mod tests {
         }
     }
 
-    /// Step 2's check: after a timeout with 20 sent, duplicates of 20 may be of what the timer sent
-    /// again; those of 21 are not.
+    /// Step 2's check: after a timeout with 20 sent, duplicates of 20 may be due to the timer's
+    /// retransmissions; those of 21 are not.
     #[test]
     fn duplicates_after_a_timeout_begin_no_recovery() {
         let (mut newreno, mut tcb) = (NewReno::default(), tcb(true));

@@ -1,16 +1,16 @@
 //! NewReno recovery as in Linux without SACK: the phases of RFC 6582 section 3.2, but each duplicate
 //! ACK counts as a packet that has left the network, and PRR gives the window (RFC 6937).
 //!
-//! A phase ends when something above what was outstanding at its start is acknowledged: the ACK of
-//! just that may have duplicates behind it.
+//! A phase ends when a segment above those outstanding at its start is acknowledged: an ACK of just these may
+//! have duplicates behind it.
 //!
-//! More duplicates than there are packets in flight behind the holes mean to Linux that packets were
-//! reordered. Then as many duplicates as packets are outstanding are asked for before a packet is lost,
-//! until the connection ends. After a timeout, which repeats what had arrived, that may happen without
-//! any reordering.
+//! If there are more duplicates than packets in flight behind the holes, Linux assumes reordering. A packet
+//! is then lost only after as many duplicates as packets are outstanding, until the connection ends. After a
+//! timeout, which repeats arrived packets, that may happen without any reordering.
 //!
-//! After a timeout new data are sent before anything else is repaired, which tells whether the timeout was
-//! necessary (F-RTO, RFC 5682 section 2.1). What Linux sees of needless recoveries by timestamps is not here.
+//! After a timeout new data are sent before anything else is repaired, which shows whether the timeout was
+//! necessary (F-RTO, RFC 5682 section 2.1). Linux also detects needless recoveries by timestamps; that is not
+//! modelled here.
 
 use super::{duplicates::Duplicates, verdict::Verdict};
 use crate::sender::{loss_detection::DUP_THRESH, scoreboard::News, tcb::Tcb};
@@ -21,14 +21,14 @@ use knee_net::NEVER;
 const MAX_THRESHOLD_PKTS: u32 = 300;
 
 pub(in crate::sender) struct NewRenoPrr {
-    /// What has arrived.
+    /// Packets that have arrived, by duplicate ACKs.
     duplicates: Duplicates,
-    /// How many of the packets above the first hole count as arrived: Linux forgets them at the end of each
+    /// Number of packets above the first hole that count as arrived: Linux forgets them at the end of each
     /// phase.
     arrived_pkts: u32,
-    /// A packet is lost when so many have arrived above it.
+    /// Number of packets that must have arrived above a packet before it is lost.
     threshold_pkts: u32,
-    /// F-RTO: nothing tells yet whether the timeout was necessary.
+    /// F-RTO: it is unknown yet whether the timeout was necessary.
     in_doubt: bool,
     /// New data come before repairs, if there are any.
     new_first: bool,
@@ -47,12 +47,12 @@ impl Default for NewRenoPrr {
 }
 
 impl NewRenoPrr {
-    /// What an ACK delivered that advanced by `advanced` segments. One of these fills the hole, the
+    /// Packets delivered by an ACK that advanced by `advanced` segments. One of these fills the hole; the
     /// others had arrived, and duplicates have reported them.
     pub(super) fn delivered_pkts(&mut self, tcb: &mut Tcb, advanced: u32) -> u32 {
         let (una, high) = (tcb.board.una(), tcb.reduction_end);
         if tcb.phase() == Phase::Recovery && advanced == 0 && una >= high {
-            // What was outstanding at the start has arrived: nothing is learned until the phase ends.
+            // All segments outstanding at the start have arrived: nothing is learned until the phase ends.
             self.arrived_pkts = 0;
             tcb.board.set_counted(0);
             return 0;
@@ -69,7 +69,7 @@ impl NewRenoPrr {
         self.duplicates.delivered_pkts(tcb)
     }
 
-    /// No more can have arrived than lies above the holes. Has more arrived, an ACK that advanced by
+    /// Bounds the arrivals by the packets above the holes. If more have arrived, an ACK that advanced by
     /// `advanced` segments shows reordering.
     fn limit(&mut self, tcb: &Tcb, advanced: u32) {
         let outstanding_pkts = tcb.board.outstanding();
@@ -120,7 +120,7 @@ impl NewRenoPrr {
         Verdict { holds_window, lost_pkts, reordering_due_ns: NEVER, repair: None }
     }
 
-    /// While a timeout is repaired; RFC 5682 section 2.1, steps 2 and 3a.
+    /// Judges while a timeout is repaired; RFC 5682 section 2.1, steps 2 and 3a.
     fn judge_timeout(&mut self, tcb: &mut Tcb, advanced: u32) {
         let (una, high) = (tcb.board.una(), tcb.reduction_end);
         let new_sent = tcb.board.nxt() > high;
@@ -139,15 +139,15 @@ impl NewRenoPrr {
         }
     }
 
-    /// RFC 5682 section 2.1, step 3b: what the ACK covers was outstanding at the timeout, and none of it was
-    /// sent again.
+    /// RFC 5682 section 2.1, step 3b: the segments that the ACK covers were outstanding at the timeout, and
+    /// none of them was sent again.
     pub(super) fn was_spurious(&self, tcb: &Tcb, news: &News, advanced: u32) -> bool {
         let from = tcb.board.una() - advanced;
         let first_sent = news.sent_ns.is_some() && from < tcb.reduction_end;
         tcb.phase() == Phase::Loss && self.in_doubt && first_sent
     }
 
-    /// Whether new data come before repairs this time; not if there are none.
+    /// Returns whether new data come before repairs this time; not if there are none.
     pub(super) fn sends_new_first(&mut self) -> bool {
         std::mem::take(&mut self.new_first)
     }
@@ -180,7 +180,7 @@ mod tests {
         tcb
     }
 
-    /// An ACK of everything below `cumulative`: what it delivers, and the phase after it.
+    /// An ACK of everything below `cumulative`; returns the packets that it delivers, and the phase after it.
     fn hear(newreno: &mut NewRenoPrr, tcb: &mut Tcb, cumulative: u32) -> (u32, Phase) {
         let advanced = cumulative - tcb.board.una();
         tcb.board.acknowledge(cumulative, 1);
@@ -190,8 +190,8 @@ mod tests {
         (delivered_pkts, tcb.phase())
     }
 
-    /// Of 5 outstanding, 4 can have arrived above the hole. A fifth duplicate shows reordering; from then
-    /// on five are asked for, as many as were outstanding, in place of three.
+    /// With 5 outstanding, 4 can have arrived above the hole. A fifth duplicate shows reordering: from then
+    /// on the threshold is 5, the number outstanding, rather than 3.
     #[test]
     fn too_many_duplicates_show_reordering() {
         use Phase::{Disorder, Open, Recovery};
@@ -207,10 +207,10 @@ mod tests {
         assert_eq!(phases, [Disorder, Disorder, Disorder, Disorder, Recovery]);
     }
 
-    /// What was outstanding when the recovery began has arrived, and nothing above it: duplicates tell of
+    /// All segments outstanding when the recovery began have arrived, and nothing above them: duplicates tell
     /// nothing more, and the phase stays.
     #[test]
-    fn a_phase_ends_above_what_was_outstanding() {
+    fn a_phase_ends_above_the_packets_outstanding_at_its_start() {
         let (mut newreno, mut tcb) = (NewRenoPrr::default(), tcb(5));
         (0..3).for_each(|_| _ = hear(&mut newreno, &mut tcb, 0));
         (0..5).for_each(|_| _ = tcb.board.push(1));
@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(hear(&mut newreno, &mut tcb, 6), (1, Phase::Open));
     }
 
-    /// RFC 5682 section 2.1: after the first ACK of a timeout that advances, new data come first, once.
-    /// A duplicate, step 3a, shows that the timeout was necessary. Of a second timeout it is known.
+    /// RFC 5682 section 2.1: after the first ACK of a timeout that advances, new data come first, once. A
+    /// duplicate, step 3a, shows that the timeout was necessary. For a second timeout that is known.
     #[test]
     fn new_data_come_first_after_a_timeout() {
         for again in [false, true] {

@@ -1,9 +1,9 @@
 //! Recovery with SACK: RACK finds the losses (RFC 8985, see `loss_detection`), PRR gives the window
 //! (RFC 6937), and holes are filled in order (RFC 6675 section 5).
 //!
-//! `freebsd7`: the window is that of FreeBSD 7 instead. It counts what was sent since the recovery
-//! began: one packet at first, and one more for each ACK while fewer packets than the threshold are in
-//! the network. It ends at min(threshold, flight + 1), RFC 6582's rule against bursts.
+//! `freebsd7`: the window is that of FreeBSD 7 instead. It counts the packets sent since the recovery began:
+//! one at first, and one more for each ACK while fewer packets than the threshold are in the network. It ends
+//! at min(threshold, flight + 1), RFC 6582's rule against bursts.
 
 use super::verdict::Verdict;
 use crate::sender::{
@@ -108,14 +108,15 @@ impl Sack {
         }
     }
 
-    /// A segment was not delivered in time (RFC 8985 section 6.3). Gives when the next one will be
-    /// lost unless it is; or [`knee_net::NEVER`].
+    /// A segment was not delivered in time (RFC 8985 section 6.3). Returns the time at which the next one
+    /// will be lost unless it is delivered; or [`knee_net::NEVER`].
     pub(in crate::sender) fn on_reordering_timer(&mut self, tcb: &mut Tcb, now_ns: u64) -> u64 {
         let losses = tcb.board.mark_lost(now_ns, self.reo_wnd_ns(tcb));
         let before = tcb.phase();
         enter_if_lost(tcb, now_ns, losses);
         if before != Phase::Recovery && tcb.phase() == Phase::Recovery {
-            // Nothing has been delivered: the repair leaves, and what the next ACK would let leave does not.
+            // Nothing has been delivered: the repair leaves, and the packets that the next ACK would release
+            // do not.
             self.set_window(tcb, true, 0, false);
         } else if self.freebsd7 && before == Phase::Recovery {
             self.set_window(tcb, false, 0, false);
@@ -124,7 +125,7 @@ impl Sack {
     }
 }
 
-/// Begins a recovery where there is a loss, and none before it that is still being repaired.
+/// Begins a recovery if there is a loss, and none before it that is still being repaired.
 fn enter_if_lost(tcb: &mut Tcb, now_ns: u64, losses: Losses) {
     match tcb.phase() {
         Phase::Loss if !losses.again => return,

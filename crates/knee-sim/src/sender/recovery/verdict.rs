@@ -1,4 +1,4 @@
-//! What a recovery says of an ACK.
+//! The verdict of a recovery on an ACK.
 
 use knee_net::NEVER;
 
@@ -9,9 +9,9 @@ pub(in crate::sender) struct Verdict {
     pub holds_window: bool,
     /// Segments newly marked lost.
     pub lost_pkts: u32,
-    /// When a segment will be lost unless it is delivered; or [`NEVER`].
+    /// Time at which a segment will be lost unless it is delivered; or [`NEVER`].
     pub reordering_due_ns: u64,
-    /// To be retransmitted whatever the window allows.
+    /// Segment to retransmit whatever the window allows.
     pub repair: Option<u32>,
 }
 

@@ -19,7 +19,7 @@ struct Model {
     /// RFC 8985 `RACK.xmit_ts` and `RACK.end_seq`; `RACK.rtt`.
     latest: (u64, u32),
     rtt_ns: u64,
-    /// Of each segment ever sent: when last, and whether more than once.
+    /// Latest sending time of each segment ever sent, and true if it was sent more than once.
     sent: Vec<(u64, bool)>,
     sacked: BTreeSet<u32>,
     lost: BTreeSet<u32>,
@@ -98,11 +98,10 @@ impl Model {
 #[derive(Clone, Debug)]
 enum Step {
     Send(u8),
-    /// The packet so many places into the network arrives, those before it are lost; whether
-    /// its ACK arrives.
+    /// The packet so many places into the network arrives, those before it are lost; true if its ACK arrives.
     Arrive(u8, bool),
     Retransmit(u8),
-    /// What was sent so long ago is lost.
+    /// All segments sent so long ago are lost.
     Timeout(u8),
     Forget,
 }
@@ -121,9 +120,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// Whatever is sent, lost, acknowledged and sent again, the board says what the model says.
+    /// After any sequence of sending, losses, ACKs and repairs, the board agrees with the model.
     #[test]
-    fn knows_what_is_where(steps in prop::collection::vec(step(), 1..200)) {
+    fn the_board_agrees_with_the_model(steps in prop::collection::vec(step(), 1..200)) {
         let mut board = Scoreboard::default();
         let mut model = Model::default();
         let mut receiver = Receiver::new(&TcpOptions { mss_bytes: 1, ..TcpOptions::default() });
