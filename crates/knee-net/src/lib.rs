@@ -38,6 +38,7 @@ mod flows;
 mod link;
 mod network;
 mod overtaking;
+mod packet;
 mod path;
 mod queue;
 mod ring;
@@ -55,7 +56,8 @@ pub use flows::{Connection, FlowContext, FlowTimer, VirtualRun, run_in_virtual_t
 pub use link::{Departed, Link};
 pub use network::Network;
 pub use overtaking::Overtaking;
-pub use path::{Direction, End, LostPacket, Numbered, Path};
+pub use packet::{Direction, Ecn, End, LostPacket, Numbered, Packet};
+pub use path::Path;
 pub use queue::Queue;
 pub use ring::Ring;
 pub use schedule::Schedule;
@@ -65,34 +67,3 @@ pub use udp::UdpFlow;
 
 /// "Nothing is due": the time that an idle element gives.
 pub const NEVER: u64 = u64::MAX;
-
-/// The ECN field of a packet (RFC 3168 section 5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ecn {
-    /// Not-ECT: congestion is signalled by dropping it.
-    #[default]
-    NotCapable,
-    /// ECT: it may be marked instead.
-    Capable,
-    /// CE: it was marked.
-    Marked,
-}
-
-/// Anything that travels: an element needs only its size. An empty place in a queue holds the default value.
-pub trait Packet: Default {
-    /// Size of the whole packet, headers included, bytes.
-    fn wire_bytes(&self) -> u32;
-
-    /// Key by which queues distinguish flows.
-    fn flow_key(&self) -> u32 {
-        0
-    }
-
-    /// Its ECN field.
-    fn ecn(&self) -> Ecn {
-        Ecn::NotCapable
-    }
-
-    /// Sets its ECN field to [`Ecn::Marked`]; called only for packets that are capable or marked.
-    fn mark(&mut self) {}
-}

@@ -1,7 +1,6 @@
 //! The port of a flow: its place at the path, and counts of its packets.
 
-use super::{Direction, End};
-use crate::{Ecn, Jitter};
+use crate::{Direction, Ecn, End, Jitter};
 use knee_model::{FlowCounters, Ns, PacketEvent, Random, RunSpec};
 
 /// Packets of one kind, data or ACKs, that did not get through.

@@ -1,7 +1,10 @@
 //! A hop: random loss, a queue, the link behind it, and the way from there to the path's end.
 
-use super::{Direction, LostPacket, Numbered, Offered, QueuedLink, reordering::Reordering};
-use crate::{Bursts, DelayLine, Jitter, Link, Loss, Packet, Queue, Service};
+use super::{QueuedLink, reordering::Reordering};
+use crate::{
+    Bursts, DelayLine, Direction, Jitter, Link, Loss, LostPacket, Numbered, Packet, Queue, Service,
+    packet::Offered,
+};
 use knee_model::{HopSpec, Ns, PacketEvent, QueueRecord, Random, RunSpec, Steps};
 use std::collections::VecDeque;
 

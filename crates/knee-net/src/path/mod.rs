@@ -3,21 +3,19 @@
 mod access;
 mod flow_port;
 mod hop;
-mod packet;
 mod queued_link;
 mod reordering;
 mod reverse;
 
 use crate::{
-    NEVER,
+    Direction, End, LostPacket, NEVER, Numbered,
     events::{Event, Events},
+    packet::Offered,
 };
 use access::{AccessGroup, connect_flows};
 use flow_port::FlowPort;
 use hop::Hop;
 use knee_model::{FlowCounters, Ns, PacketEvent, PathQueues, PathSpec, QueueRecord, RunSpec};
-use packet::Offered;
-pub use packet::{Direction, End, LostPacket, Numbered};
 use queued_link::QueuedLink;
 use reverse::Reverse;
 use std::collections::VecDeque;

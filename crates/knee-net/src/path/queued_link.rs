@@ -1,7 +1,6 @@
 //! A queue and its link, with a record of their actions.
 
-use super::Numbered;
-use crate::{Ecn, Link};
+use crate::{Ecn, Link, Numbered};
 use knee_model::{Ns, PacketEvent, PacketLog, QueueBin, QueueRecord};
 
 /// A queue and its link, of a hop or of the reverse direction.

@@ -1,7 +1,7 @@
 //! The reverse direction, which all flows share: random loss, a link if there is one, delay and jitter.
 
-use super::{Numbered, Offered, QueuedLink};
-use crate::{Bursts, Ecn, Jitter, Link, Loss, NEVER, Packet, Service};
+use super::QueuedLink;
+use crate::{Bursts, Ecn, Jitter, Link, Loss, NEVER, Numbered, Packet, Service, packet::Offered};
 use knee_model::{Ns, PacketEvent, QueueRecord, Random, RunSpec, Steps};
 
 /// The reverse direction of a path, from its end to the access of the flows.

@@ -1,7 +1,37 @@
-//! The vocabulary of a path: packets, directions, ends, and an element's answers.
+//! The vocabulary of the network: packets, directions, ends, and an element's answers.
 
-use crate::Packet;
 use knee_model::{Ns, PacketEvent};
+
+/// The ECN field of a packet (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not-ECT: congestion is signalled by dropping it.
+    #[default]
+    NotCapable,
+    /// ECT: it may be marked instead.
+    Capable,
+    /// CE: it was marked.
+    Marked,
+}
+
+/// Anything that travels: an element needs only its size. An empty place in a queue holds the default value.
+pub trait Packet: Default {
+    /// Size of the whole packet, headers included, bytes.
+    fn wire_bytes(&self) -> u32;
+
+    /// Key by which queues distinguish flows.
+    fn flow_key(&self) -> u32 {
+        0
+    }
+
+    /// Its ECN field.
+    fn ecn(&self) -> Ecn {
+        Ecn::NotCapable
+    }
+
+    /// Sets its ECN field to [`Ecn::Marked`]; called only for packets that are capable or marked.
+    fn mark(&mut self) {}
+}
 
 /// A packet that a path carries.
 pub trait Numbered: Packet + Clone {
@@ -53,7 +83,7 @@ pub struct LostPacket<P> {
 }
 
 /// The answer of an element to a packet that it is offered.
-pub(super) enum Offered<P> {
+pub(crate) enum Offered<P> {
     /// It leaves the element at this time.
     LeavesAt(Ns, P),
     /// It is lost at random or dropped by the queue.
