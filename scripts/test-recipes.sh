@@ -2,13 +2,14 @@
 # Carries out the recipes of CONTRIBUTING.md in a copy of the sources.
 # It applies each patch of scripts/recipes and runs the test that the patch adds. Last it removes the accelerators, and
 # compares the results of every scenario.
-# Usage: scripts/test-recipes.sh   The copy is target/recipes; it stays, so that the next run builds less.
+# Usage: scripts/test-recipes.sh   The copy is target/recipes/tree; it stays, so that the next run builds less.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 recipes=$PWD/scripts/recipes
-export CARGO_TARGET_DIR
-CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-tree=$CARGO_TARGET_DIR/recipes
+work=$(realpath -m "${CARGO_TARGET_DIR:-target}")/recipes
+tree=$work/tree
+# Cargo would take artifacts of the copy for those of the original.
+export CARGO_TARGET_DIR=$work/target
 rm -rf "$tree"
 mkdir -p "$tree"
 git ls-files -z | tar --null --files-from=- -cf - | tar -xf - -C "$tree"

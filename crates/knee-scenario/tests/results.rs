@@ -1,5 +1,5 @@
-//! What the simulator gives for every scenario file below `scenarios/`, to the last bit: a SHA-256 of
-//! the first repetition's record. The hashes are in `results.txt`. After an intended change:
+//! The simulator's result for every scenario file below `scenarios/`: a SHA-256 of the first repetition's record, and
+//! its main metrics. `results.txt` has them. After an intended change:
 //!
 //! ```text
 //! INSTA_UPDATE=always cargo test -p knee-scenario --test results
@@ -7,10 +7,11 @@
 //!
 //! and a line under "Results" in CHANGELOG.md that says what changed and why.
 
+use knee_results::metrics::DelayMs;
 use knee_scenario::Scenario;
 use sha2::{Digest, Sha256};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env,
     fmt::Write as _,
     fs,
@@ -18,6 +19,9 @@ use std::{
     sync::Mutex,
     thread,
 };
+
+/// Flows of a scenario whose metrics are recorded, at most.
+const FLOWS: usize = 8;
 
 fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -41,56 +45,87 @@ fn files() -> Vec<String> {
     found
 }
 
-/// Hash of the record of a file's first repetition.
-fn hash(file: &str) -> String {
+/// The result of a scenario: a block of lines, which begins with its file.
+type Block = (String, String);
+
+/// The hash of the record of a file's first repetition, and its main metrics, which show the size of a change.
+fn result(file: &str) -> String {
     let scenario = Scenario::load(&scenarios().join(file), &[]);
     let scenario = scenario.unwrap_or_else(|e| panic!("{file}: {e}"));
-    let record =
-        knee_sim::run(&scenario.spec(scenario.seed())).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let spec = scenario.spec(scenario.seed());
+    let record = knee_sim::run(&spec).unwrap_or_else(|e| panic!("{file}: {e}"));
     let bytes = postcard::to_stdvec(&record).expect("a record can be written");
-    Sha256::digest(bytes).iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    let mut block = "  sha256 ".to_owned();
+    Sha256::digest(bytes).iter().for_each(|byte| _ = write!(block, "{byte:02x}"));
+    for (number, queue) in record.queues.iter().enumerate() {
+        let (departed, dropped, marked) =
+            (queue.departed_pkts, queue.dropped_pkts, queue.marked_pkts);
+        let delay = DelayMs::of(&queue.delay).map_or(0.0, |delay| delay.mean_ms);
+        let _ = write!(
+            block,
+            "\n  queue {number}: {departed} departed, {dropped} dropped, {marked} marked, mean delay {delay:.3} ms"
+        );
+    }
+    for flow in record.flows.iter().take(FLOWS) {
+        let (name, of) = (&flow.name, &flow.counters);
+        let backoffs = of.delay_backoffs_region_a + of.delay_backoffs_region_b;
+        let _ = write!(
+            block,
+            "\n  {name}: {} sent, {} delivered, {} retransmitted, {} loss events, {backoffs} delay backoffs, {} timeouts",
+            of.sent_pkts, of.delivered_pkts, of.retransmitted_pkts, of.loss_events, of.timeouts
+        );
+    }
+    block
+}
+
+/// The blocks of `results.txt`.
+fn blocks(text: &str) -> BTreeMap<String, String> {
+    let block = |block: &str| -> Option<Block> {
+        let (file, result) = block.trim_end().split_once('\n')?;
+        Some((file.to_owned(), result.to_owned()))
+    };
+    text.split("\n\n").filter_map(block).collect()
 }
 
 #[test]
 fn results_are_those_recorded() {
-    let (left, hashes) = (Mutex::new(files()), Mutex::new(BTreeMap::new()));
+    let (left, results) = (Mutex::new(files()), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 loop {
                     let Some(file) = left.lock().expect("no panic").pop() else { return };
-                    let hash = hash(&file);
-                    hashes.lock().expect("no panic").insert(file, hash);
+                    let result = result(&file);
+                    results.lock().expect("no panic").insert(file, result);
                 }
             });
         }
     });
-    let hashes = hashes.into_inner().expect("no panic");
+    let results = results.into_inner().expect("no panic");
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results.txt");
     if env::var_os("INSTA_UPDATE").is_some_and(|how| how == "always") {
-        let lines = hashes.iter().map(|(file, hash)| format!("{hash}  {file}\n"));
-        return fs::write(recorded, lines.collect::<String>()).expect("written");
+        let blocks: Vec<_> =
+            results.iter().map(|(file, result)| format!("{file}\n{result}\n")).collect();
+        return fs::write(recorded, blocks.join("\n")).expect("written");
     }
-    let text = fs::read_to_string(recorded).expect("tests/results.txt");
-    let recorded: BTreeMap<_, _> = text
-        .lines()
-        .map(|line| line.split_once("  ").expect("HASH  FILE"))
-        .map(|(hash, file)| (file.to_owned(), hash.to_owned()))
-        .collect();
-    let listed = |files: Vec<&String>| {
-        files.iter().map(|file| format!("\n  scenarios/{file}")).collect::<String>()
-    };
-    let changed = hashes.iter().filter(|(file, hash)| recorded.get(*file) != Some(hash));
-    let changed = listed(changed.map(|(file, _)| file).collect());
-    let gone = listed(recorded.keys().filter(|file| !hashes.contains_key(*file)).collect());
+    let recorded = blocks(&fs::read_to_string(recorded).expect("tests/results.txt"));
+    let mut differences = String::new();
+    for file in results.keys().chain(recorded.keys()).collect::<BTreeSet<_>>() {
+        let (was, is) = (recorded.get(file), results.get(file));
+        if was != is {
+            let shown = |result: Option<&String>| result.map_or("  none".to_owned(), Clone::clone);
+            let _ = write!(
+                differences,
+                "scenarios/{file}, recorded:\n{}\nnow:\n{}\n",
+                shown(was),
+                shown(is)
+            );
+        }
+    }
     assert!(
-        changed.is_empty() && gone.is_empty(),
-        "other results than recorded, or a new scenario:{changed}\nrecorded, but gone:{gone}\n\
-         If that is meant, run `INSTA_UPDATE=always cargo test -p knee-scenario --test results`, and \
-         say under \"Results\" in CHANGELOG.md what changed and why. If all have changed at once, it \
-         may be the record that has another shape."
+        differences.is_empty(),
+        "{differences}\nTo accept these results, run `INSTA_UPDATE=always cargo test -p knee-scenario --test \
+         results`, and say under \"Results\" in CHANGELOG.md what changed and why. If only hashes changed, in all \
+         scenarios, the record has another shape."
     );
 }
