@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stores the new results of duels, scenarios, evaluation, claims and proofs after an intended change.
+# Stores the new results of duels, scenarios, evaluation and proofs after an intended change, and names claims that differ.
 # Read the changes (git diff), and commit them with the change of the algorithm or the simulator and its reason in CHANGELOG.md.
 #
 #   scripts/record.sh [PAPER ...]    the papers (or `ebb`) whose claims are looked at too: all if none

@@ -7,7 +7,8 @@
 #   scripts/test.sh --all    everything that must pass, as CI runs it: also the kernel, virtual machines, proofs, fuzzing,
 #                            all claims, the lab, the book and the Python package. Run it as root: it installs the Debian
 #                            packages that it needs and loads the algorithms into the running kernel. It builds two Rust
-#                            tools once, into target/tools. Takes 30 to 40 minutes on two cores.
+#                            tools once, into target/tools, and rustup installs the oldest Rust that Cargo.toml declares.
+#                            Takes 30 to 40 minutes on two cores.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
@@ -42,6 +43,9 @@ everything() {
 	scripts/language.py
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+
+	step "the oldest Rust that Cargo.toml declares"
+	scripts/check-rust-version.sh
 
 	step "licences and sources of dependencies"
 	scripts/check-dependencies.sh
