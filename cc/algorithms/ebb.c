@@ -53,12 +53,12 @@
 	  "design: 5 Mbit/s with packets of 1500 bytes", \
 	  "packets per second below which growth in low delay depends on the RTT alone") \
 	X(CC_NUMBER_PPM, alpha_ppm, "alpha", "", 10000, 16000000, 1250000, "", \
-	  "RFC 5681 s3.1: 1; a quarter for what tests cost", \
-	  "growth beside others, packets per round trip") \
+	  "RFC 5681 s3.1: 1; a quarter for the cost of tests", \
+	  "growth next to competitors, packets per round trip") \
 	X(CC_TIME_US, rtt_ref_us, "rtt_ref", "", 1000, 10000000, 120000, "", "design", \
-	  "RTT from which on growth beside others is per time, not per round trip") \
+	  "RTT above which growth next to competitors is per time, not per round trip") \
 	X(CC_PROB_PPM, beta_ppm, "beta", "", 100000, 950000, 500000, "", "RFC 5681 s3.1: 0.5", \
-	  "fraction of the window that a congestive loss leaves, beside others") \
+	  "fraction of the window that a congestive loss leaves, next to competitors") \
 	X(CC_PROB_PPM, mark_ppm, "mark", "", 100000, 950000, 850000, "", "RFC 8511 s3.1: 0.85", \
 	  "largest fraction of the window that a congestion mark leaves") \
 	X(CC_PROB_PPM, full_ppm, "full", "", 0, 1000000, 750000, "", "design", \
@@ -76,7 +76,7 @@
 	X(CC_NUMBER_PPM, jitter_ppm, "jitter", "", 0, 4000000, 1250000, "", "design", \
 	  "RTTs exceed RTTmin by this many times the range of a round's RTTs, without a queue") \
 	X(CC_NUMBER_PPM, pacing_ppm, "pacing", "", 1000000, 2000000, 1250000, "", "design", \
-	  "pacing rate, windows per RTTmin: 1 in a test, twice this in slow start, four times beside others")
+	  "pacing rate, windows per RTTmin: 1 in a test, twice this in slow start, four times next to competitors")
 
 #define EBB_RULES(R)
 
