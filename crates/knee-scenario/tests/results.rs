@@ -1,11 +1,11 @@
-//! What the simulator gives for every scenario file below `scenarios/`, to the last bit: a SHA-256 of
+//! Results of the simulator for every scenario file below `scenarios/`, to the last bit: a SHA-256 of
 //! the first repetition's record. The hashes are in `results.txt`. After an intended change:
 //!
 //! ```text
 //! INSTA_UPDATE=always cargo test -p knee-scenario --test results
 //! ```
 //!
-//! and a line under "Results" in CHANGELOG.md that says what changed and why.
+//! and a line under "Results" in CHANGELOG.md that names the change and its reason.
 
 use knee_scenario::Scenario;
 use sha2::{Digest, Sha256};
@@ -23,8 +23,8 @@ fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
 }
 
-/// The scenario files, by their path below `scenarios/`: what names a path, beside papers, claims and
-/// criteria.
+/// The scenario files, by their path below `scenarios/`: those that name a path, without papers, claims
+/// and criteria.
 fn files() -> Vec<String> {
     let (mut folders, mut found) = (vec![scenarios()], Vec::new());
     while let Some(folder) = folders.pop() {
