@@ -4,7 +4,7 @@
 use sha2::{Digest, Sha256};
 use std::{env, error::Error, fmt::Write as _, fs, io, path::Path};
 
-/// What every run depends on, from the top of the repository.
+/// Files on which every run depends, from the top of the repository.
 const ENGINE: [&str; 12] = [
     "Cargo.lock",
     "cc/host/native",

@@ -58,7 +58,7 @@ def _(cases, goodput_mbit, losses, mo):
 
 @app.cell
 def _(goodput_mbit):
-    # What the paper says: at 1 % loss CHD has more than NewReno.
+    # The paper's statement: at 1 % loss CHD has more than NewReno.
     assert goodput_mbit["chd", "20ms", 0.01] > goodput_mbit["newreno", None, 0.01]
     return
 

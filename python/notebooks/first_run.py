@@ -42,7 +42,7 @@ def _(mo, results):
     alone = results.queueing_delay(from_s=5, to_s=20)
     beside = results.queueing_delay(from_s=25)
     mo.md(f"""
-    Alone, CHD keeps the queue at {alone:.1f} ms. Beside NewReno, which fills it, the delay is
+    Alone, CHD keeps the queue at {alone:.1f} ms. Against NewReno, which fills it, the delay is
     {beside:.1f} ms, and CHD has {100 * results.share("chd", from_s=25):.0f} % of the goodput.
     """)
     return alone, beside

@@ -24,7 +24,7 @@ def scenario(*flows: object, duration: str = "3s", **record: bool) -> knee.Scena
 
 
 def rows(results: knee.Results) -> list[list[Any]]:
-    """What the flows did, without what algorithms are called and show of themselves."""
+    """The results of the flows, without the calls and states of algorithms."""
     names = ("time_s", "cwnd_pkts", "ssthresh_pkts", "goodput_bps", "sent_pkts", "lost_pkts")
     return [results.flows.column(name) for name in names]
 
@@ -60,7 +60,7 @@ class Reno(knee.Algorithm):
         return max(conn.cwnd_pkts, self.prior_pkts)
 
 
-def test_a_class_does_what_the_same_in_c_does() -> None:
+def test_a_class_behaves_as_the_same_in_c() -> None:
     python, c = (knee.run(scenario(cc, cc, trace=True), seed=3) for cc in (Reno, "newreno"))
     assert rows(python) == rows(c)
     calls = ("call", "cwnd_pkts_after", "ssthresh_pkts_after", "result")
@@ -71,7 +71,7 @@ def test_a_class_does_what_the_same_in_c_does() -> None:
     assert python.flow_names()[0].kind == "reno"
 
 
-def test_what_a_class_leaves_out_newreno_does() -> None:
+def test_newreno_replaces_missing_methods() -> None:
     class Watches(knee.Algorithm):
         rtts: list[int]
 
@@ -234,7 +234,7 @@ def test_mistakes_end_the_run(cc: type[knee.Algorithm], said: str, cause: type) 
         ("pacing_bytes_per_s", -1, "pacing_bytes_per_s = -1: .* from 0 to 18446744073709551615"),
     ],
 )
-def test_what_a_field_cannot_hold(field: str, given: object, said: str) -> None:
+def test_values_that_a_field_cannot_hold(field: str, given: object, said: str) -> None:
     class Puts(knee.Algorithm):
         profile = "rate"
 
@@ -464,7 +464,7 @@ def test_functions_of_numba() -> None:
     assert max(mine.flows.column("observe_0")) > 500
 
 
-def test_what_is_no_function() -> None:
+def test_values_that_are_no_function() -> None:
     callback = ctypes.CFUNCTYPE(None)(lambda: None)
     for given, said in [
         (len, "no compiled function"),

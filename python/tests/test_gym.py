@@ -61,7 +61,7 @@ def test_the_same_seeds_give_the_same_bits() -> None:
     assert all((a[2] == b[0]).all() for a, b in zip(first, alone, strict=True))
 
 
-def test_what_is_seen_is_what_happened() -> None:
+def test_observations_are_the_results() -> None:
     flows = [knee.Flow("agent")]
     path = knee.Path(rate="10mbit", rtt="40ms", queue="84p")
     one = knee.Scenario(path=path, flows=flows, duration="10s")
@@ -146,7 +146,7 @@ for _ in range(2):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_what_to_install() -> None:
+def test_the_error_names_the_package_to_install() -> None:
     code = """
 import sys
 sys.modules["gymnasium"] = None

@@ -148,7 +148,7 @@ def test_shown_in_a_notebook(results: knee.Results) -> None:
     assert results.report().startswith("<!")
 
 
-def test_plots_of_altair_draw_what_the_svg_draws(
+def test_plots_of_altair_draw_the_same_as_the_svg(
     results: knee.Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("altair")
@@ -242,7 +242,7 @@ def test_values_that_toml_has_not(key: str, value: object, said: str) -> None:
             knee.run(TEXT, seed=2**64)
 
 
-def test_set_takes_what_a_scenario_takes() -> None:
+def test_set_takes_the_values_of_a_scenario() -> None:
     base = {"repeat": 1, "duration": "2s"}
     burst = {"path.burst_loss_forward": {"loss": 0.002, "burst": 4}}
     lossless = TEXT.replace("loss_forward = 0.002\n", "")

@@ -50,7 +50,7 @@ def study(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What the command writes."""
+    """The files that the command writes."""
     place = tmp_path_factory.mktemp("undisturbed")
     (place / "base.toml").write_text(BASE)
     (place / "study.toml").write_text(STUDY)
@@ -69,7 +69,7 @@ def parts(folder: Path) -> int:
 
 
 def until(met: Callable[[], object]) -> None:
-    """Waits for what is bound to come."""
+    """Waits until `met` returns a true value."""
     while not met():
         time.sleep(0.002)
 
@@ -78,7 +78,7 @@ def pool(workers: int = 2) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
 
-def test_threads_write_what_the_command_writes(
+def test_threads_write_the_same_as_the_command(
     study: Path, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
     assert len([name for name in undisturbed if name.endswith(".parquet")]) == 2 * SHARDS
@@ -171,7 +171,7 @@ with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as e
         knee.sweep(study, out=out)
     finally:
         os.killpg(driver.pid, signal.SIGKILL)
-    # What the workers were writing when they were killed has no name yet; the next call removes it.
+    # The files of killed workers that were not complete have no name; the next call removes them.
     named = {name: of for name, of in files(out).items() if "unfinished" not in name}
     assert named == undisturbed
 

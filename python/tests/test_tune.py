@@ -1,4 +1,4 @@
-"""Tuning: what Optuna is told is what the study measured, and a kill loses no trial."""
+"""Tuning: Optuna receives the values that the study measured, and a kill loses no trial."""
 
 from __future__ import annotations
 

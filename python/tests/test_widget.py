@@ -1,4 +1,4 @@
-"""Charts in notebooks: what is sent to the page."""
+"""Charts in notebooks: the data sent to the page."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_another_run_takes_the_place_and_a_part_stays() -> None:
     assert widget.range_s == (0.0, 3.0)
 
 
-def test_what_cannot_be_drawn_is_said() -> None:
+def test_charts_that_cannot_be_drawn_are_reported() -> None:
     with pytest.raises(knee.KneeError, match="repetition 7"):
         charts(knee.run(TEXT), repetition=7)
     widget = charts(knee.run(TEXT))

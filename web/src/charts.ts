@@ -24,11 +24,11 @@ export interface Chart {
   unit: string;
   lines: Line[];
   style?: "line" | "area" | "sticks" | "difference";
-  /** Where the first line is drawn less the second. */
+  /** Height, px; 150 by default. A difference is the first line less the second. */
   height?: number;
 }
 
-/** A mark on a chart: what happened at a moment. */
+/** A mark on a chart: an event at a moment. */
 export interface Mark {
   t_s: number;
   value: number;
@@ -99,7 +99,7 @@ export class ChartStack {
   #shape = "";
   /** Told when another part is shown. */
   onRange: (range: Range) => void = () => {};
-  /** How long the latest drawing took, ms. */
+  /** Duration of the latest drawing, ms. */
   drawnIn_ms = 0;
 
   constructor(columns: Columns) {
@@ -145,7 +145,7 @@ export class ChartStack {
     await this.refresh();
   }
 
-  /** Asks for what is shown, and draws it. Calls while one is under way are answered by one more. */
+  /** Requests the shown range, and draws it. Calls while one is under way are answered by one more. */
   async refresh(): Promise<void> {
     if (this.#fetching) {
       this.#again = true;
@@ -259,7 +259,7 @@ export class ChartStack {
     };
   }
 
-  /** Shows another part of the time. What there is of it is drawn at once, the rest when it comes. */
+  /** Shows another part of the time. The available data are drawn at once, the rest when they come. */
   #follow(): void {
     for (const plot of this.#plots) plot.follow();
     this.onRange(this.range);

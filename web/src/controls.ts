@@ -6,7 +6,7 @@ import { PATHS } from "./presets";
 import type { Algorithm, Catalogue, Edit, Edited, FlowTable, Param, Refusal, ScenarioDocument } from "./protocol";
 import * as units from "./units";
 
-/** How a slider's position, 0 to 1000, stands for a value. */
+/** The mapping between a slider's position, 0 to 1000, and a value. */
 interface Scale {
   position(value: number): number;
   value(position: number): number;
@@ -41,11 +41,11 @@ interface Slider {
   path: string;
   scale: Scale;
   read(document: ScenarioDocument): number | undefined;
-  /** As the scenario has it. */
+  /** Formats a value as the scenario has it. */
   write(value: number): string;
   show(value: number): string;
   hint?: string;
-  /** What more there is to say of the present value. */
+  /** A further remark on the present value. */
   note?(document: ScenarioDocument): string;
 }
 
@@ -67,7 +67,7 @@ const section = (source: string): string => source.replace(/\bs(?=[IVX\d])/g, "Â
 
 const setting = (path: string, value: string): Edit => ({ kind: "set", path, value });
 
-/** Whether the queue's limit is a size, not a number of packets. */
+/** Returns whether the queue's limit is a size, not a number of packets. */
 const queueInBytes = (document: ScenarioDocument): boolean => units.sizeBytes(document.path?.queue) !== undefined;
 
 /** Moves the flows' times with a duration that changes, so that all still come and go within it. */
@@ -387,7 +387,7 @@ export class Controls {
     });
     details.append(
       h("p", { class: "note" }, `${algorithm.summary}. ${algorithm.citation}.`),
-      // What one would turn first: numbers before choices, an algorithm's own before the shared ones.
+      // In the order of likely changes: numbers before choices, an algorithm's own before the shared ones.
       ...algorithm.params
         .map((param, i) => ({ param, last: (param.unit === "choice" ? 1000 : 0) + (SHARED.test(param.source) ? 500 : 0) + i }))
         .sort((a, b) => a.last - b.last)

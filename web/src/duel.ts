@@ -59,7 +59,7 @@ export class DuelView {
     );
   }
 
-  /** The lab's scenario with the flows of each round in place of its own. */
+  /** The lab's scenario with the flows of each round instead of its own. */
   async #rounds(): Promise<Round[]> {
     const [one, other] = [this.#left.value, this.#right.value];
     const base = await this.#engine.edit(this.#scenario());

@@ -25,10 +25,10 @@ interface Host {
 interface Drawn extends Setting {
   live?: boolean;
   slot: number;
-  /** What stands behind its flows' names. */
+  /** Suffix of its flows' names. */
   suffix: string;
   dash?: number[];
-  /** Where its queues' colours begin. */
+  /** First colour of its queues. */
   hue: number;
 }
 
@@ -45,7 +45,7 @@ const MARK: Record<Reduction["kind"], Mark["shape"]> = {
   undo: "up",
 };
 
-/** What the lab shows of internals: their unit is in their name. */
+/** Labels of internal values, which carry their unit in their name. */
 function internal(name: string): { title: string; unit: string; scale: number } {
   const units_: [RegExp, string, number][] = [
     [/_us$/, "(ms)", 1e-3],
@@ -94,7 +94,7 @@ export class LabView {
     );
   }
 
-  /** `host`: what another host made of A. */
+  /** `host`: another host's run of A. */
   async show(a: Setting, b: Setting | undefined, host?: Host): Promise<void> {
     this.#a = a;
     this.#b = b;
@@ -267,7 +267,7 @@ export class LabView {
     this.#internal.value = this.#internalChoice;
   }
 
-  /** Which rules fired in run A. */
+  /** Shows the rules that fired in run A. */
   showReductions(reductions: Reductions | string): void {
     if (typeof reductions === "string") {
       this.#events.replaceChildren(h("p", { class: "note" }, reductions));

@@ -32,7 +32,7 @@ export async function encode(state: State): Promise<string> {
 
 const VIEWS: View[] = ["lab", "theory", "duel", "learn", "scenario"];
 
-/** What a link holds; a text in its place says why it cannot be read. */
+/** The contents of a link; a text instead says why it cannot be read. */
 export async function decode(hash: string): Promise<State | string | undefined> {
   const [version, text] = hash.replace(/^#/, "").split(".");
   if (!version) return undefined;

@@ -7,7 +7,7 @@ import { short } from "./units";
 const PACKETS_PER_S = 1e7;
 const LONG_S = 20;
 
-/** Whether the page asks before it simulates so many packets. */
+/** Returns whether the page asks before it simulates so many packets. */
 export const isLong = (packets: number): boolean => packets / PACKETS_PER_S > LONG_S;
 
 /** Asks whether to simulate so many packets: text, and a button that does. */
@@ -20,7 +20,7 @@ export function question(what: "run" | "duel", packets: number, go: () => void):
   ];
 }
 
-/** How far a run is, and a button that gives it up; hidden until there is one. */
+/** The progress of a run, and a button that gives it up; hidden until there is one. */
 export class Progress {
   readonly element: HTMLElement;
   #bar: HTMLProgressElement;

@@ -42,7 +42,7 @@ const VIEWS: [View, string][] = [
   ["scenario", "Scenario"],
 ];
 
-/** What another host of the program made of a scenario, or has made of it so far. */
+/** Another host's run of a scenario, complete or so far. */
 interface HostRun {
   name: string;
   text: string;
@@ -53,7 +53,7 @@ interface HostRun {
 /** A run that takes longer shows its progress, and a new change gives it up. */
 const PATIENCE_MS = 350;
 const WARM_UP_MS = 1000;
-/** With the times of a delivery trace, which may be long. */
+/** Largest text of a scenario, with the times of a delivery trace, which may be long. */
 const SCENARIO_BYTES_MAX = 4e6;
 
 class Page {
@@ -77,14 +77,14 @@ class Page {
   /** The runs that the simulator holds, in the slots of A and B. */
   #a: Setting | undefined;
   #b: Setting | undefined;
-  /** Hosts of the program that serves the page, and what one of them made of A. */
+  /** Hosts of the program that serves the page, and one host's run of A. */
   #hosts: Host[] = [];
   #host: HostRun | undefined;
-  /** What the charts asked of each slot last. A run that has begun is asked for the same at once: mostly they want it again. */
+  /** Latest request of the charts for each slot. A run that has begun gets the same: mostly they want it again. */
   #latest = new Map<number, Request>();
   #ahead = new Map<number, { key: string; reply: Promise<Reply<{ count: number }>> }>();
   #edits: Edit[] = [];
-  /** What was typed in the Scenario view and has not run. */
+  /** Text typed in the Scenario view that has not run. */
   #draft: string | undefined;
   #control: HTMLElement | undefined;
   #wanted = false;
@@ -258,7 +258,7 @@ class Page {
     }
   }
 
-  /** Runs A on another host of the program, and draws it beside the simulator's run. */
+  /** Runs A on another host of the program, and draws it with the simulator's run. */
   async #runOn(host: Host, button: HTMLButtonElement): Promise<void> {
     const a = this.#a;
     if (!a) {
@@ -333,7 +333,7 @@ class Page {
     if (!this.#working) {
       void this.#work();
     } else if (performance.now() - this.#began > PATIENCE_MS) {
-      // What is under way is of no interest any more.
+      // The run under way is of no interest any more.
       this.#restart();
     }
   }
@@ -358,7 +358,7 @@ class Page {
     this.#show();
   }
 
-  /** Says how it stands with the run. */
+  /** Shows a message on the state of the run. */
   #say(...said: (Node | string)[]): void {
     const focused = document.activeElement;
     this.#status.replaceChildren(...said);
@@ -396,7 +396,7 @@ class Page {
     try {
       edited = await this.#engine.edit(from, edits);
     } catch (error) {
-      // A slider that goes on moving must not repeat what was refused.
+      // A slider that keeps moving must not repeat a refused value.
       if (error instanceof Refused) done();
       throw error;
     }
@@ -494,7 +494,7 @@ class Page {
     this.#linkTimer = window.setTimeout(() => void this.#link(), 250);
   }
 
-  /** Once nothing moves any more, runs A again with the trace, beside the page's other work. */
+  /** Once nothing moves any more, runs A again with the trace, while the page does other work. */
   #traceSoon(): void {
     clearTimeout(this.#traceTimer);
     if (this.#tracing) this.#tracer.restart();
@@ -545,7 +545,7 @@ class Page {
     this.#refocus(focused);
   }
 
-  /** Where what had the focus was replaced, gives it to what has its id now, or else to the view: a keyboard would start over. */
+  /** Restores the focus of a replaced element, or else focuses the view: a keyboard would start over. */
   #refocus(had: Element | null): void {
     if (had === document.body || document.activeElement !== document.body) return;
     if (had) document.getElementById(had.id)?.focus();
@@ -616,7 +616,7 @@ class Page {
     return box;
   }
 
-  /** Beside a run that is under way, or without one. */
+  /** Starts to show everything, also while a run is under way. */
   #show(): void {
     this.#showAll().catch(error => this.#failed(error));
   }
@@ -795,7 +795,7 @@ async function load(): Promise<void> {
   } catch {
     // Without storage the system's theme holds.
   }
-  // What stands behind the `#` is the state, which a jump within the page would replace.
+  // The text behind the `#` is the state, which a jump within the page would replace.
   document.querySelector(".skip")?.addEventListener("click", event => {
     event.preventDefault();
     byId("main").focus();

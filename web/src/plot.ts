@@ -1,5 +1,5 @@
-// One chart: axes, lines and marks in the colours of what is around it. Everything that Knee plots in a browser is
-// plotted here: the lab, notebooks and reports.
+// One chart: axes, lines and marks in the colours of the page around it. It draws all plots of Knee in
+// a browser: the lab, notebooks and reports.
 
 import uPlot from "uplot";
 import { css, h } from "./dom";
@@ -40,7 +40,7 @@ export interface Series {
 }
 
 export interface Drawing {
-  /** What a screen reader calls it. */
+  /** Name for a screen reader. */
   title: string;
   x: Axis;
   y: Axis;
@@ -51,7 +51,7 @@ export interface Drawing {
   spans?: { from: number; to: number; label: string }[];
   /** Outline of each hue's marker around the origin, with a radius of about 1. */
   markers?: [number, number][][];
-  /** Whether lines have markers here and there, to be told apart without colour. */
+  /** True if lines have markers here and there, to be distinguished without colour. */
   marked?: boolean;
   /** Charts with the same key have one cursor. */
   sync?: string;
@@ -79,7 +79,7 @@ export class Zoom {
     return this.#shown;
   }
 
-  /** Another whole. What is shown stays if it was a part, and still is. */
+  /** Another whole. The shown range stays if it was a part, and still is. */
   setWhole(whole: Range): void {
     const all = this.#shown[0] === this.#whole[0] && this.#shown[1] === this.#whole[1];
     if (all || this.#shown[1] > whole[1]) this.#shown = whole;
@@ -107,7 +107,7 @@ export class Zoom {
     this.show(...this.#whole);
   }
 
-  /** Moves the ends by parts of what is shown. */
+  /** Moves the ends by parts of the shown range. */
   #by(from: number, to: number): void {
     const [start, end] = this.#shown.map(x => this.#flat(x)) as Range;
     this.show(this.#value(start + (end - start) * from), this.#value(end + (end - start) * to));
@@ -144,7 +144,7 @@ export class Zoom {
   }
 }
 
-/** What a reader hears of the keys. */
+/** The keys, for a screen reader. */
 export const KEYS = "Plus and minus zoom, left and right move, 0 shows everything.";
 
 function paths(style: Style): uPlot.Series.PathBuilder | undefined {
@@ -198,7 +198,7 @@ export class Plot {
     this.#u.setScale("x", { min, max });
   }
 
-  /** Whether its size was another. */
+  /** Resizes the chart; returns whether its size was another. */
   resize(width: number, height = this.#u.height): boolean {
     if (!width || (width === this.#u.width && height === this.#u.height)) return false;
     this.#u.setSize({ width, height });
@@ -367,7 +367,7 @@ export class Plot {
         for (const [dx, dy] of markers[s.hue % HUES] ?? []) ctx.lineTo(x + dx * 4 * px, y + dy * 4 * px);
         ctx.closePath();
         if (some) {
-          // Stands out from a dense line of its own colour.
+          // Visible on a dense line of its own colour.
           ctx.strokeStyle = this.#css("--paper");
           ctx.lineWidth = 3 * px;
           ctx.stroke();
@@ -400,7 +400,7 @@ export class Plot {
     ctx.stroke();
   }
 
-  /** What a screen reader says of it. */
+  /** Describes the chart for a screen reader. */
   #describe(data: uPlot.AlignedData): void {
     const of = this.#drawing.series.map(({ label }, i) => {
       let [count, sum, most] = [0, 0, -Infinity];

@@ -163,7 +163,7 @@ export type Request =
   | { op: "csv"; slot: number }
   | { op: "digest"; text: string };
 
-/** Why a request was refused. */
+/** The reason why a request was refused. */
 export interface Refusal {
   error: string;
   remedy: string;
@@ -171,12 +171,12 @@ export interface Refusal {
   excerpt: string | null;
 }
 
-/** From the page to the worker. */
+/** A message from the page to the worker. */
 export type ToWorker =
   | { kind: "start"; module: WebAssembly.Module }
   | { kind: "ask"; id: number; request: Request };
 
-/** From the worker to the page. */
+/** A message from the worker to the page. */
 export type FromWorker =
   | { kind: "ready" }
   | { kind: "progress"; id: number; fraction: number }

@@ -14,7 +14,7 @@ type ByName = Record<string, number>;
 
 const ms = (us: number | undefined): string => (us === undefined ? "–" : `${short(us / 1000)} ms`);
 
-/** The delay rules: what fires a backoff without a loss. */
+/** The delay rules: reasons of a backoff without a loss. */
 const BACKOFF: Record<string, (r: Reduction, v: ByName) => Omit<Explanation, "title">> = {
   chd: (r, v) => ({
     equation: "X < g(h_r):  w ← w/2   (CHD paper, eq. 2)",

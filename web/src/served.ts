@@ -8,10 +8,10 @@ export interface Host {
   about: string;
 }
 
-/** Where the program and the page keep such a run. */
+/** The slot in which the program and the page keep such a run. */
 export const HOST_SLOT = 3;
 
-/** Hosts beside the simulator; none where the page does not come from `knee lab`. */
+/** Hosts besides the simulator; none where the page does not come from `knee lab`. */
 export async function hosts(): Promise<Host[]> {
   if (document.documentElement.dataset.served !== "knee") return [];
   const response = await fetch("hosts.json");
@@ -24,7 +24,7 @@ export async function namedScenario(): Promise<string | undefined> {
   return response.ok ? response.text() : undefined;
 }
 
-/** What is told of a run that is under way. */
+/** Callbacks for a run that is under way. */
 export interface Watcher {
   /** It has begun; its totals are 0. */
   begun(statistics: Statistics): void;

@@ -1,4 +1,4 @@
-// The curve of responses to delay and the fluid model's equilibria, beside what the run measured.
+// The curve of responses to delay and the fluid model's equilibria, compared with the measured run.
 
 import uPlot from "uplot";
 import { css, h } from "./dom";
@@ -18,7 +18,7 @@ const STABLE: Record<string, string> = {
   touching: "the curves only touch",
 };
 
-/** What the curve of each algorithm is, and what would hold the queue (crates/knee-fluid). */
+/** The meaning of each algorithm's curve, and the condition that would hold the queue (crates/knee-fluid). */
 const CURVES: Record<Theory["cc"], { name: string; per: string; curve: string; locus: string }> = {
   hd: { name: "HD", per: "per packet", curve: "g(q) of a backoff", locus: "p* = 2/W² (HD letter, eq. 3)" },
   chd: { name: "CHD", per: "per round trip", curve: "g(q) of a backoff", locus: "g* = 2/W (from HD letter, eq. 3)" },
@@ -46,7 +46,7 @@ export class TheoryView {
     this.#plot?.redraw();
   }
 
-  /** Says in place of the model why there is none. */
+  /** Shows the reason why there is no model. */
   refuse(why: string): void {
     this.#plot?.destroy();
     this.#plot = undefined;
@@ -160,7 +160,7 @@ export class TheoryView {
       ctx.fill();
       ctx.stroke();
       ctx.fillStyle = css("--ink");
-      // Beside the point, on the side where there is room.
+      // Next to the point, on the side where there is room.
       const left = x > bbox.left + bbox.width * 0.8;
       ctx.textAlign = left ? "right" : "left";
       ctx.fillText(e.stability, x + (left ? -9 : 9) * px, y - 7 * px);

@@ -65,7 +65,7 @@ export class Timeline {
     this.#change([{ kind: "add_flow", toml: `cc = "${cc}"\n${start > 0 ? `start = "${start}s"\n` : ""}` }]);
   }
 
-  /** To a tenth of a second, or of a hundredth of a short run. */
+  /** Rounds to a tenth of a second, or to a thousandth of a run shorter than 10 s. */
   #round(seconds: number): number {
     const step = this.#duration >= 10 ? 0.1 : this.#duration / 1000;
     return Number((Math.round(Math.min(Math.max(seconds, 0), this.#duration) / step) * step).toPrecision(6));

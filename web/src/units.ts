@@ -6,7 +6,7 @@ const SIZE_BYTES: Record<string, number> = {
   B: 1, kB: 1e3, MB: 1e6, GB: 1e9, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3,
 };
 
-/** As crates/knee-units reads them: spaces may stand around the value, and between the number and its unit. */
+/** Parses as crates/knee-units does: spaces may surround the value, and separate the number from its unit. */
 function parse(text: unknown, units: Record<string, number>): number | undefined {
   const match = /^([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)$/.exec(String(text).trim());
   const factor = match && units[match[2] ?? ""];
@@ -22,7 +22,7 @@ export const sizeBytes = (text: unknown): number | undefined => parse(text, SIZE
 /** Packets; undefined if it is no number of packets. */
 export const packets = (text: unknown): number | undefined => (typeof text === "number" ? text : parse(text, { p: 1 }));
 
-/** At most three significant digits, without an exponent, as scenarios take them. */
+/** Formats with at most three significant digits, without an exponent, as scenarios take them. */
 function digits(value: number): string {
   const rounded = Number(value.toPrecision(3));
   return rounded.toLocaleString("en", { useGrouping: false, maximumFractionDigits: 9 });
@@ -58,7 +58,7 @@ export function showPercent(fraction: number): string {
   return fraction === 0 ? "0 %" : `${digits(fraction * 100)} %`;
 }
 
-/** For axes and figures: four significant digits. */
+/** Formats for axes and figures: four significant digits. */
 export function short(value: number | null | undefined): string {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   return String(Number(value.toPrecision(4)));

@@ -5,7 +5,7 @@ import { h } from "./dom";
 import { local } from "./local";
 import { keys } from "./plot";
 
-/** What the Python side sends. */
+/** Data from the Python side. */
 interface Shown {
   duration_s: number;
   /** Length of each column. */

@@ -1,4 +1,4 @@
-// Runs the simulator beside the page, which stays responsive however long a run takes.
+// Runs the simulator apart from the page, which stays responsive however long a run takes.
 
 import type { FromWorker, ToWorker } from "./protocol";
 import { Simulator } from "./simulator";

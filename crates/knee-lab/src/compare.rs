@@ -13,7 +13,7 @@ use knee_results::{
 };
 use serde::Serialize;
 
-/// What a host made of a scenario.
+/// A host's runs of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct OnHost<'a> {
     /// Name of the host.
@@ -22,7 +22,7 @@ pub struct OnHost<'a> {
     pub records: &'a [RunRecord],
 }
 
-/// How near a host must be to the first one for a measure to count as agreeing.
+/// The tolerance within which a host must be to the first one for a measure to count as agreeing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerance {
     /// Largest difference relative to the first host's value.
@@ -52,15 +52,15 @@ const SHARE: Tolerance = Tolerance::relative(0.15);
 /// A measure on all hosts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// What is measured.
+    /// Name of the measure.
     pub measure: String,
-    /// Of which flow; of the path if none.
+    /// The flow; `None` for a measure of the path.
     pub flow: Option<String>,
     /// Unit.
     pub unit: &'static str,
-    /// How near the others must be to the first host, if that is asked of this measure.
+    /// Tolerance to the first host, if this measure has one.
     pub tolerance: Option<Tolerance>,
-    /// What each host gave, in their order.
+    /// Value of each host, in their order.
     pub hosts: Vec<Value>,
 }
 
@@ -69,7 +69,7 @@ pub struct Compared {
 pub struct Value {
     /// Percentiles over the repetitions in which it is defined.
     pub value: Option<Percentiles>,
-    /// Whether the median is as near to the first host's as it must be; none of the first host.
+    /// True if the median is within the tolerance; none for the first host.
     pub agrees: Option<bool>,
 }
 
@@ -291,8 +291,8 @@ pub fn compare_report(
 }
 
 /// Charts of the same kind in one: the second host's lines dashed, the third's dotted, in the
-/// first's colours. What a host draws dashed itself (thresholds) is left out: it would be taken for
-/// another host's.
+/// first's colours. Lines that a host draws dashed itself (thresholds) are left out: they look like another
+/// host's.
 fn overlaid(hosts: Vec<(&str, Vec<Chart>)>) -> Vec<Chart> {
     let mut hosts = hosts.into_iter();
     let Some((first, charts)) = hosts.next() else { return Vec::new() };

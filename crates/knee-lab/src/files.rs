@@ -16,9 +16,9 @@ pub struct FileError {
     pub file: String,
     /// Line, from 1, unless `why` names it.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// Description of the error.
     pub why: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: String,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn file_names(folder: &str) -> Vec<&'static str> {
     names
 }
 
-/// The file of this name below `scenarios/`, as what it describes.
+/// The description in the file of this name below `scenarios/`.
 ///
 /// # Errors
 /// It is not there, or is wrong.
@@ -56,7 +56,7 @@ pub(crate) fn read<T: for<'a> Deserialize<'a>>(file: &str) -> Result<T, FileErro
     parse(file, text(file)?)
 }
 
-/// `text`, that of the file of this name, as what it describes.
+/// The description in `text`, that of the file of this name.
 pub(crate) fn parse<T: for<'a> Deserialize<'a>>(file: &str, text: &str) -> Result<T, FileError> {
     toml::from_str(text).map_err(|e| FileError {
         file: file.to_owned(),

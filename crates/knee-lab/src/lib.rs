@@ -1,9 +1,9 @@
-//! What is asked of many runs: whether papers' claims hold, who wins against whom, where hosts differ.
+//! Studies of many runs: whether papers' claims hold, who wins against whom, where hosts differ.
 //!
 //! ```
 //! let (paper, claims) = knee_lab::reproduce::load("chd").expect("it is compiled in");
 //! assert_eq!(paper.id, "chd");
-//! assert!(claims.iter().any(|claim| !claim.holds)); // what does not hold is on record too
+//! assert!(claims.iter().any(|claim| !claim.holds)); // claims that do not hold are recorded too
 //! ```
 
 pub mod compare;

@@ -13,7 +13,7 @@ fn ids<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
     if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
 }
 
-/// How many of the claims on record hold on the first of `hosts` that has a record of them, and which do not.
+/// Number of recorded claims that hold on the first of `hosts` with a record of them, and the failing ones.
 fn found(paper: &Paper, claims: &[Claim], hosts: &[&str]) -> [String; 2] {
     let recorded = |wanted: fn(&Found) -> bool| {
         let on_record =
@@ -30,7 +30,7 @@ fn found(paper: &Paper, claims: &[Claim], hosts: &[&str]) -> [String; 2] {
     }
 }
 
-/// Claims on record as holding in the simulator, as explained by a cause that is run, and as neither.
+/// Claims recorded as holding in the simulator, as explained by a cause that is run, and as neither.
 struct Recorded<'a> {
     holding: usize,
     explained: Vec<&'a Claim>,
@@ -73,7 +73,7 @@ fn count(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// How many of `claims` hold in the simulator and how many fail, in a sentence that begins with `what`.
+/// Numbers of `claims` that hold and that fail in the simulator, in a sentence that begins with `what`.
 fn sentence(claims: &[Claim], what: &str) -> String {
     let Recorded { holding, explained, open } = Recorded::of(claims);
     format!(

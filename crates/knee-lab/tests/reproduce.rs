@@ -14,7 +14,7 @@ use std::{
     },
 };
 
-/// The simulator by some name, with something else in place of its runs.
+/// The simulator by some name, with something else instead of its runs.
 struct Fake<F> {
     name: &'static str,
     run: F,
@@ -50,7 +50,7 @@ where
     }
 }
 
-/// Which algorithms runs began with, which recovery, and which seed.
+/// First algorithm, recovery and seed of each run.
 type Seen = Mutex<BTreeSet<(String, String, u64)>>;
 
 /// The simulator by this name, with another loss at random, if one is given; it tells what it runs.
@@ -68,7 +68,7 @@ fn other<'a>(name: &'static str, loss: Option<f64>, seen: &'a Seen) -> impl Host
     Fake { name, run }
 }
 
-/// One claim on two hosts: its verdicts, and what each host ran.
+/// One claim on two hosts: its verdicts, and the runs of each host.
 fn one_claim(id: &str, first: &dyn Host, second: &dyn Host) -> Reproduction {
     let options = RunOptions::default();
     let on = |host| RunsOn { host, options: &options, repeat: Some(2), kept: None };
@@ -76,9 +76,9 @@ fn one_claim(id: &str, first: &dyn Host, second: &dyn Host) -> Reproduction {
     reproduce("chd", &wanted, &[on(first), on(second)], &|_, _, _| {}).unwrap()
 }
 
-/// On the second host only what the claim's formulas use is run, and the verdict is the same.
+/// The second host runs only the cases that the claim's formulas use, and the verdict is the same.
 #[test]
-fn only_what_a_claim_uses_is_run() {
+fn only_the_cases_of_a_claim_are_run() {
     let (first, second) = (Seen::default(), Seen::default());
     let found = one_claim("C22", &other("first", None, &first), &other("second", None, &second));
     let measured: Vec<_> = found.verdicts().map(|v| (v.measured.p50, v.holds)).collect();
@@ -95,7 +95,7 @@ fn only_what_a_claim_uses_is_run() {
 
 /// Without loss NewReno fills the link, so the guard of C14 does not ask for HD on the first host.
 #[test]
-fn what_only_the_second_host_uses_is_run_too() {
+fn a_case_that_only_the_second_host_uses_is_run_too() {
     let (first, second) = (Seen::default(), Seen::default());
     let found =
         one_claim("C14", &other("first", Some(0.0), &first), &other("second", None, &second));
@@ -172,9 +172,9 @@ fn without_any_run_there_is_no_reproduction() {
     assert_eq!((error.why.as_str(), error.help.as_deref()), ("too slow", Some("wait")));
 }
 
-/// Of Figure 7's 13 senders, Linux's TCP is given the two that claims use, and delayed ACKs alone.
+/// Linux's TCP runs two of Figure 7's 13 senders, those that claims use, and delayed ACKs alone.
 #[test]
-fn what_a_host_leaves_out_is_run_when_all_values_are_asked_for() {
+fn values_left_out_on_a_host_are_run_with_all_values() {
     let runs = |name, all_values| {
         let seen = AtomicUsize::new(0);
         let run = |_: &RunSpec, _: &RunOptions| {

@@ -45,8 +45,8 @@ fn table(record: &Record) -> String {
     text + "\n"
 }
 
-/// What a criterion asks of `measure`, and the source of its bound.
-fn asked(measure: &Measure) -> (String, String) {
+/// The requirement of a criterion on `measure`, and the source of its bound.
+fn requirement(measure: &Measure) -> (String, String) {
     let Measure { name, unit, bound, no_worse, better, source, .. } = measure;
     let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
     let direction = match better {

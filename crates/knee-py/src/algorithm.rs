@@ -29,7 +29,7 @@ use std::{
     time::Duration,
 };
 
-/// What Python says of an algorithm.
+/// Description of an algorithm by Python.
 #[derive(FromPyObject)]
 struct Described {
     #[pyo3(item)]
@@ -99,7 +99,7 @@ fn refuse(e: &LoadError) -> PyErr {
 /// The algorithms that are classes.
 struct Classes {
     by_name: BTreeMap<&'static str, Algorithm>,
-    /// How many asked for a name.
+    /// Number of requests for a name.
     asked: BTreeMap<String, u64>,
 }
 
@@ -132,7 +132,7 @@ fn numbered(base: &str, number: u64) -> String {
     if number == 1 { base.to_owned() } else { format!("{base}_{number}") }
 }
 
-/// Whether `name` means a class: what was loaded after it may have taken its name.
+/// Returns whether `name` means a class: one loaded after it may have taken its name.
 #[pyfunction]
 fn is_class(name: &str) -> bool {
     let class = Classes::lock().by_name.get(name).copied();
@@ -275,7 +275,7 @@ struct PyConn {
     app_limited: bool,
 }
 
-/// What is given for a field. What lies outside `allowed` is refused when the call returns, unless the
+/// The value given for a field. A value outside `allowed` is refused when the call returns, unless the
 /// field cannot even hold it.
 fn written<T: TryFrom<u64>>(
     field: &str,
@@ -296,7 +296,7 @@ fn is_overflow(py: Python<'_>, raised: &PyErr) -> bool {
     raised.is_instance_of::<PyOverflowError>(py)
 }
 
-/// What is raised of a wrong integer, and of what is none.
+/// The exception for an integer out of range, and for a value that is no integer.
 fn out_of_range(is_integer: bool, what: String) -> PyErr {
     if is_integer { PyOverflowError::new_err(what) } else { PyTypeError::new_err(what) }
 }
@@ -402,7 +402,7 @@ impl PyAck {
     }
 }
 
-/// What the ACKs of a round trip said.
+/// Summary of the ACKs of a round trip.
 #[pyclass(name = "Round", module = "knee", get_all, frozen)]
 struct PyRound {
     /// Number of the round, from 1.
@@ -475,11 +475,11 @@ struct Class {
     /// Attributes worth plotting; none: the number of calls is.
     observes: Vec<String>,
     has: Methods,
-    /// What methods that are not there do.
+    /// Parameters of NewReno, which replaces missing methods.
     newreno: Params,
 }
 
-/// Which methods the class has.
+/// The methods that the class has.
 #[expect(clippy::struct_excessive_bools, reason = "each is a method")]
 struct Methods {
     init: bool,
@@ -501,12 +501,12 @@ struct Instance {
     calls: Cell<u32>,
 }
 
-/// Of the run that this thread is making.
+/// State of the run that this thread is making.
 #[derive(Default)]
 struct Scope {
     instances: Vec<Rc<Instance>>,
     watch: Arc<Watch>,
-    /// What a method raised, which ended the run.
+    /// Exception of a method, which ended the run.
     raised: Option<PyErr>,
 }
 
@@ -524,10 +524,10 @@ struct Watch {
     over: AtomicBool,
 }
 
-/// How often the watchdog looks.
+/// Interval between two looks of the watchdog.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether `algorithm` can only run within [`with_methods`].
+/// Returns whether `algorithm` can only run within [`with_methods`].
 pub(crate) fn has_methods(algorithm: Algorithm) -> bool {
     algorithm.keeps_its_own_state()
 }
@@ -553,7 +553,7 @@ pub(crate) fn with_methods<T>(
     result.map_err(|e| {
         let raised = scope.and_then(|scope| scope.raised);
         match raised {
-            // Ctrl-C, and what else is no mistake.
+            // Ctrl-C, and any other exception that is no mistake.
             Some(raised) if !raised.is_instance_of::<PyException>(py) && !is_limit(py, &raised) => {
                 raised
             }

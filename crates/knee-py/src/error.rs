@@ -6,7 +6,7 @@ use knee_study::StudyError;
 use miette::Diagnostic;
 use pyo3::prelude::*;
 
-/// What an exception is made of, in the order of its arguments.
+/// The parts of an exception, in the order of its arguments.
 type Parts<'a> = (&'a str, Option<&'a str>, Option<&'a str>, Option<usize>, Option<&'a str>);
 
 fn made(class: &str, parts: Parts<'_>) -> PyErr {

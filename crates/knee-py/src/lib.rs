@@ -33,7 +33,7 @@ use std::{
     time::Duration,
 };
 
-/// What Python asks for: file or text, name, `--set` arguments, names of those algorithms that are
+/// A request from Python: file or text, name, `--set` arguments, names of those algorithms that are
 /// classes, host.
 #[derive(FromPyObject)]
 struct Wanted {
@@ -60,12 +60,12 @@ struct Ready {
 }
 
 impl Ready {
-    /// Whether an algorithm of it is a Python class.
+    /// Returns whether an algorithm of it is a Python class.
     fn has_methods(&self) -> bool {
         self.specs[0].algorithms().any(algorithm::has_methods)
     }
 
-    /// Whether a flow of it waits for an agent.
+    /// Returns whether a flow of it waits for an agent.
     fn has_agent(&self) -> bool {
         self.specs[0].algorithms().any(paths::is_agent)
     }
@@ -133,7 +133,7 @@ fn runs_asked(py: Python<'_>, wanted: Vec<Wanted>) -> PyResult<Bound<'_, PyBytes
     Ok(PyBytes::new(py, &message))
 }
 
-/// The results of what [`runs_asked`] asked for, from the program's answer.
+/// The results of the runs that [`runs_asked`] requested, from the program's answer.
 #[pyfunction]
 fn runs_made(wanted: Vec<Wanted>, answer: &[u8]) -> PyResult<Vec<Results>> {
     let help = "the program `knee` must be built from the same sources as this package";
@@ -157,7 +157,7 @@ fn runs_made(wanted: Vec<Wanted>, answer: &[u8]) -> PyResult<Vec<Results>> {
     results.collect()
 }
 
-/// How often Ctrl-C is looked for.
+/// Interval between two checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Does `work` on another thread, without Python's lock. Ctrl-C tells it by `ended` to end, and is
@@ -198,7 +198,7 @@ struct Interruptible<'a> {
     ended: &'a AtomicBool,
 }
 
-/// How far a run goes between two looks at `ended`.
+/// Time that a run simulates between two looks at `ended`.
 const STEP_NS: Ns = NS_PER_S / 10;
 
 impl Interruptible<'_> {
@@ -343,7 +343,7 @@ fn main(py: Python<'_>, itself: Vec<OsString>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| knee::main(itself, arguments))
 }
 
-/// Native part of the package. It needs no lock of Python's: what threads share is frozen or locked.
+/// Native part of the package. It needs no lock of Python's: data shared by threads are frozen or locked.
 #[pymodule(gil_used = false)]
 fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

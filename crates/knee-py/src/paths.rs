@@ -1,4 +1,4 @@
-//! Many simulated paths that go on together, monitor interval by monitor interval: on each, one flow
+//! Many simulated paths that advance together, monitor interval by monitor interval: on each, one flow
 //! whose window is steered from outside.
 
 use crate::{Wanted, error};
@@ -16,7 +16,7 @@ use std::{
 
 /// Name of the steered algorithm in scenarios.
 const AGENT: &str = "agent";
-/// What defines it.
+/// Module that defines it.
 const ORIGIN: &str = "knee.gym";
 /// Bounds of its window, packets.
 const WINDOW_PKTS: (f64, f64) = (1.0, 65_536.0);
@@ -25,7 +25,7 @@ const PACING_GAIN: f64 = 1.25;
 /// Values of an observation.
 const OBSERVED: usize = 7;
 
-/// The algorithm's state: its window, and what the ACKs of the present interval said.
+/// The algorithm's state: its window, and the ACKs of the present interval.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Steered {
@@ -79,7 +79,7 @@ unsafe extern "C" fn on_ack(
     }
 }
 
-/// Whether `algorithm` is the steered one.
+/// Returns whether `algorithm` is the steered one.
 pub(crate) fn is_agent(algorithm: Algorithm) -> bool {
     algorithm.defined_here() == Some(ORIGIN)
 }
@@ -223,7 +223,7 @@ impl Paths {
         Ok(Self { scenarios, interval_ns, slots })
     }
 
-    /// Begins an episode in each of `slots` and lets its first interval pass; what was seen, as
+    /// Begins an episode in each of `slots` and lets its first interval pass; returns the observations, as
     /// doubles.
     fn reset<'py>(
         &self,
@@ -257,8 +257,8 @@ impl Paths {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Lets an interval pass in every slot that has an episode and an action; NaN is none. What was
-    /// seen, as doubles, 0 where nothing happened; and which episodes are over.
+    /// Lets an interval pass in every slot that has an episode and an action; NaN is none. Returns the
+    /// observations, as doubles, 0 where nothing happened; and which episodes are over.
     fn step<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! What was measured of a scenario.
+//! Results of a scenario's runs.
 
 use crate::{
     error,
@@ -35,7 +35,7 @@ pub(crate) struct Results {
     made: Made,
 }
 
-/// What made runs.
+/// The origin of runs.
 pub(crate) struct Made {
     /// The host's name.
     pub(crate) host: String,
@@ -44,7 +44,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// In this process, by `host`.
+    /// The origin of runs in this process, by `host`.
     pub(crate) fn by(host: &dyn Host) -> Self {
         let with = host.made_with(&RunOptions::default()).into_iter();
         let with = with.map(|(name, value)| (name.to_owned(), value)).collect();
@@ -88,7 +88,7 @@ impl Results {
         self.scenario.title().unwrap_or(&self.name)
     }
 
-    /// A window with what was left out of it put in.
+    /// A window with its missing ends filled in.
     fn window(&self, from_s: Option<f64>, to_s: Option<f64>) -> Range<f64> {
         let end = self.spec.duration_ns as f64 / 1e9;
         from_s.unwrap_or(0.0)..to_s.unwrap_or(end)
@@ -166,7 +166,7 @@ impl Results {
         Ok(charts.iter().map(|chart| (chart.id.to_string(), chart.svg())).collect())
     }
 
-    /// What is drawn in the report's charts of a repetition.
+    /// The data for the report's charts of a repetition.
     fn drawn(&self, repetition: usize) -> PyResult<Vec<Drawn>> {
         let record = self.metrics(repetition)?.record();
         let charts = run_charts(&self.spec, record).into_iter().map(|chart| {

@@ -33,7 +33,7 @@ impl Plan {
 
 #[pymethods]
 impl Plan {
-    /// Of text; without `scenario` that of the file which the text names, beside `folder`.
+    /// The study in a text; without `scenario`, with the file that the text names, relative to `folder`.
     #[new]
     #[pyo3(signature = (name, text, scenario = None, folder = PathBuf::new()))]
     fn new(
@@ -49,13 +49,13 @@ impl Plan {
         })
     }
 
-    /// Of a file.
+    /// The study in a file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         Self::of(py, || Study::load(&path))
     }
 
-    /// What another process makes the same plan of: the constructor's arguments.
+    /// The constructor's arguments, from which another process makes the same plan.
     #[getter]
     fn parts(&self) -> PyResult<(&str, &str, &str, PathBuf)> {
         let study = self.plan.study();
@@ -105,7 +105,7 @@ impl Plan {
         self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Begins the data set in `folder`, or goes on with it; nobody else writes to it meanwhile.
+    /// Begins the data set in `folder`, or resumes it; nobody else writes to it meanwhile.
     fn begin(&self, folder: PathBuf) -> PyResult<Writing> {
         let data = told(DataSet::open(&folder, &self.plan, Slice::WHOLE))?;
         Ok(Writing { plan: Arc::clone(&self.plan), data: Mutex::new(Some(data)) })

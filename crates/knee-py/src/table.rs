@@ -51,7 +51,7 @@ impl Tables for Wanted<'_> {
 }
 
 impl Table {
-    /// Of batches with one schema.
+    /// The table of batches with one schema.
     pub(crate) fn of(batches: Vec<RecordBatch>) -> Self {
         let schema = batches.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
         Self { schema, batches }

@@ -42,7 +42,7 @@ impl Axis {
         value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
     }
 
-    /// Whether a point at `value` falls within the axis' own limits.
+    /// Returns whether a point at `value` falls within the axis' own limits.
     pub(crate) fn within(&self, value: f64) -> bool {
         self.min.is_none_or(|min| value >= min) && self.max.is_none_or(|max| value <= max)
     }
@@ -92,7 +92,7 @@ impl Ruler {
         Self { scale: axis.scale, reversed: axis.reversed, range }
     }
 
-    /// Where `value` lies along the axis: 0 at its start on paper, 1 at its end.
+    /// Position of `value` along the axis: 0 at its start on paper, 1 at its end.
     pub(crate) fn part(&self, value: f64) -> f64 {
         let place = |v: f64| if self.scale == Scale::Log { v.log10() } else { v };
         let (low, high) = (place(self.range.start), place(self.range.end));

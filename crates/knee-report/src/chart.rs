@@ -15,15 +15,15 @@ use std::ops::Range;
 pub struct Chart {
     /// Identifier, unique in a report; becomes part of an HTML id.
     pub id: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What to know to read it; may be empty.
+    /// Explanations for the reader; may be empty.
     pub caption: String,
     /// Horizontal axis.
     pub x: Axis,
     /// Vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// Series of the chart.
     pub series: Vec<Series>,
     /// Shaded stretches of the x axis.
     pub spans: Vec<Span>,
@@ -34,7 +34,7 @@ pub struct Chart {
 pub struct Series {
     /// Name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// Style of the drawing.
     pub style: Style,
     /// Colour and marker, by number, the same for series that belong together; by default the
     /// series' own position.
@@ -43,7 +43,7 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Line.
@@ -61,7 +61,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// Whether it is a line with gaps.
+    /// Returns whether it is a line with gaps.
     pub fn is_broken(self) -> bool {
         matches!(self, Self::Dashed | Self::Dotted)
     }
@@ -87,12 +87,12 @@ pub struct Span {
     pub from: f64,
     /// Right end.
     pub to: f64,
-    /// What happens there.
+    /// Description of the event.
     pub label: String,
 }
 
 impl Point {
-    /// Without an error bar.
+    /// A point without an error bar.
     pub fn new(x: f64, y: f64) -> Self {
         Self { x, y, low: None, high: None }
     }
@@ -104,7 +104,7 @@ impl Point {
 }
 
 impl Series {
-    /// Of points without error bars.
+    /// A series of points without error bars.
     pub fn new(
         name: impl Into<String>,
         style: Style,
@@ -114,14 +114,14 @@ impl Series {
         Self { name: name.into(), style, hue: None, points }
     }
 
-    /// With the colour and marker of `hue`.
+    /// The series with the colour and marker of `hue`.
     pub fn hue(self, hue: usize) -> Self {
         Self { hue: Some(hue), ..self }
     }
 }
 
 impl Chart {
-    /// With linear axes and nothing on them.
+    /// An empty chart with linear axes.
     pub fn new(
         id: impl Into<String>,
         title: impl Into<String>,
@@ -141,13 +141,13 @@ impl Chart {
         self.series[index].hue.unwrap_or(index)
     }
 
-    /// Whether lines need markers to be distinguished without colour.
+    /// Returns whether lines need markers to be distinguished without colour.
     fn marked(&self) -> bool {
         let mut hues = (0..self.series.len()).map(|i| self.hue(i));
         hues.next().is_some_and(|first| hues.any(|h| h != first))
     }
 
-    /// Whether `point` is drawn; one beyond the limits of the y axis is drawn at its edge.
+    /// Returns whether `point` is drawn; one beyond the limits of the y axis is drawn at its edge.
     fn shows(&self, point: &Point) -> bool {
         self.x.shows(point.x) && self.x.within(point.x) && self.y.shows(point.y)
     }
@@ -244,7 +244,7 @@ impl Chart {
         }
     }
 
-    /// Which of `places`, those of the points of a series, have a marker.
+    /// Selects the `places`, those of the points of a series, that have a marker.
     fn marked_places(
         &self,
         index: usize,
@@ -303,7 +303,7 @@ impl Chart {
         (markup, y + row / 2.0)
     }
 
-    /// What the report's script draws from.
+    /// The data for the report's script.
     pub(crate) fn json(&self) -> Value {
         let (x, y) = self.ranges();
         let axis = |axis: &Axis, range: Range<f64>| {
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_axis_says_what_it_leaves_out() {
+    fn a_logarithmic_axis_names_left_out_values() {
         let chart = sweep();
         assert_eq!(
             chart.full_caption(),

@@ -1,5 +1,5 @@
 //! Drawings that are no curves: heat maps, and Pantheon's plot of throughput against delay. As SVG
-//! in the colours of the page around it, with what they show as a table.
+//! in the colours of the page around it, with their values as a table.
 
 use crate::{
     axis::{Axis, Ruler, Scale, short},
@@ -15,13 +15,13 @@ use std::{f64::consts::TAU, ops::Range};
 pub struct Drawing {
     /// Identifier, unique in a report; becomes part of an HTML id.
     pub id: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What to know to read it; may be empty.
+    /// Explanations for the reader; may be empty.
     pub caption: String,
     /// The drawing as an SVG document. Text stays text; nothing is loaded.
     pub svg: String,
-    /// What it shows, in numbers.
+    /// Its values, in numbers.
     pub table: Table,
 }
 
@@ -30,19 +30,19 @@ pub struct Drawing {
 pub struct HeatMap {
     /// Identifier, unique in a report.
     pub id: String,
-    /// What it shows, with its unit.
+    /// Title, with its unit.
     pub title: String,
-    /// What to know to read it.
+    /// Explanations for the reader.
     pub caption: String,
-    /// What a row is, in one or two words.
+    /// Meaning of a row, in one or two words.
     pub row_head: String,
-    /// What a column is, in one or two words.
+    /// Meaning of a column, in one or two words.
     pub column_head: String,
     /// Names of the rows.
     pub rows: Vec<String>,
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// How values become colours.
+    /// Mapping of values to colours.
     pub colours: Colours,
     /// Rows of cells.
     pub cells: Vec<Vec<HeatCell>>,
@@ -59,10 +59,10 @@ pub struct HeatCell {
     pub detail: String,
 }
 
-/// How values become colours. Values beyond the ends have the colours of the ends.
+/// The mapping of values to colours. Values beyond the ends have the colours of the ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Colours {
-    /// From pale to dark.
+    /// A scale from pale to dark.
     Rising {
         /// Palest.
         from: f64,
@@ -93,7 +93,7 @@ fn mix(from: Rgb, to: Rgb, part: f64) -> Rgb {
 }
 
 impl Colours {
-    /// Where `value` lies between the ends, 0 to 1.
+    /// Position of `value` between the ends, 0 to 1.
     fn part(self, value: f64) -> f64 {
         let (from, to) = self.ends();
         if to > from { ((value - from) / (to - from)).clamp(0.0, 1.0) } else { 0.5 }
@@ -136,7 +136,7 @@ const CELL_HEIGHT: f64 = 28.0;
 const SLANT_DEGREES: f64 = 50.0;
 
 impl HeatMap {
-    /// As a drawing.
+    /// Converts it to a drawing.
     pub fn drawing(&self) -> Drawing {
         Drawing {
             id: self.id.clone(),
@@ -242,9 +242,9 @@ impl HeatMap {
 pub struct Plane {
     /// Identifier, unique in a report.
     pub id: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What to know to read it.
+    /// Explanations for the reader.
     pub caption: String,
     /// Largest throughput that there can be, Mbit/s.
     pub capacity_mbps: f64,
@@ -271,7 +271,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// Of `points`; none of nothing. A single one has no extent.
+    /// The ellipse of `points`; `None` if there are none. A single one has no extent.
     fn of(points: &[(f64, f64)]) -> Option<Self> {
         let n = points.len() as f64;
         let mean_of = |get: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(get).sum::<f64>() / n;
@@ -309,7 +309,7 @@ const PLANE_MARKER: f64 = 5.5;
 const LINEAR_FACTOR: f64 = 4.0;
 
 impl Plane {
-    /// As a drawing.
+    /// Converts it to a drawing.
     pub fn drawing(&self) -> Drawing {
         let columns = ["runs", "throughput (Mbit/s)", "± 1 σ", "95 % one-way delay (ms)", "± 1 σ"];
         let mut table = Table::new(self.title.clone(), &["algorithm"], &columns);
@@ -407,8 +407,8 @@ impl Plane {
     }
 }
 
-/// Where texts of `widths` beside `places` start, so that they hide neither each other nor a place
-/// where that can be helped.
+/// Starts of texts of `widths` next to `places`, so that they hide neither each other nor a place where
+/// that can be helped.
 fn place_labels(
     places: &[(f64, f64)],
     widths: impl Iterator<Item = f64>,
@@ -492,7 +492,7 @@ mod tests {
             !svg.contains("a<b") && svg.contains("a&lt;b") && svg.contains("Share &lt;&amp;&gt;")
         );
         assert_eq!(svg.matches("<title>").count(), 4);
-        // The middle, the lower end, beyond the upper one; what has no value has no colour.
+        // The middle, the lower end, beyond the upper one; a cell without a value has no colour.
         for fill in ["#f7f7f7", "#0072b2", "#d55e00"] {
             assert!(svg.contains(&format!("fill=\"{fill}\"")), "{fill}");
         }
@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(s.mean, (10.0, 20.0));
         let (long, wide) = ((16.0f64 / 3.0).sqrt(), (4.0f64 / 3.0).sqrt());
         assert!((s.axes.0 - long).abs() < 1e-12 && (s.axes.1 - wide).abs() < 1e-12, "{s:?}");
-        assert!((s.angle.abs() - TAU / 4.0).abs() < 1e-12, "the long axis stands upright: {s:?}");
+        assert!((s.angle.abs() - TAU / 4.0).abs() < 1e-12, "the long axis is upright: {s:?}");
         // Two points: a line from one side of the mean to the other, half of it √2/2 of theirs.
         let s = Spread::of(&[(0.0, 0.0), (2.0, 2.0)]).unwrap();
         assert!((s.axes.0 - 2.0).abs() < 1e-12 && s.axes.1 < 1e-7, "{s:?}");

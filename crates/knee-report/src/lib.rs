@@ -1,4 +1,4 @@
-//! How results are shown: tables in terminals, charts and drawings in SVG, reports in HTML.
+//! Presentation of results: tables in terminals, charts and drawings in SVG, reports in HTML.
 //!
 //! ```
 //! let mut table = knee_report::table::Table::new("Flows", &["flow"], &["goodput (Mbit/s)"]);

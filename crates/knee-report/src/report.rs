@@ -18,7 +18,7 @@ const REPORT_CSS: &str = include_str!("../assets/report.css");
 /// A report. All text is plain text, never markup.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What it is about.
+    /// Subject of the report.
     pub title: String,
     /// One or two sentences under the title; may be empty.
     pub subtitle: String,
@@ -46,7 +46,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// With a heading and nothing under it.
+    /// A section with a heading and nothing under it.
     pub fn new(heading: impl Into<String>) -> Self {
         Self { heading: heading.into(), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! What `knee run` shows: tables for terminal and report, charts over time.
+//! Output of `knee run`: tables for terminal and report, charts over time.
 
 use crate::{
     chart::{Axis, Chart, Series, Style},
@@ -134,7 +134,7 @@ fn shown_limit(limit: QueueLimit) -> String {
     }
 }
 
-/// A rate in words: at the start, and what becomes of it.
+/// A rate in words: at the start, and its changes.
 fn shown_rate(bps: u64, varies: Option<&Varying>) -> String {
     let mbit = |bps: u64| format!("{} Mbit/s", trim(bps as f64 / 1e6));
     match varies {
@@ -186,7 +186,7 @@ fn spread(values: impl Iterator<Item = Option<f64>>, digits: usize) -> String {
     if low == high { median } else { format!("{median} ({low}–{high})") }
 }
 
-/// The tables on `records`, repetitions of `spec`. Of several repetitions they show the median,
+/// The tables on `records`, repetitions of `spec`. For several repetitions they show the median,
 /// with 20th and 80th percentile in parentheses where they differ.
 pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     let runs: Vec<Metrics<'_>> = records.iter().map(|r| Metrics::new(spec, r)).collect();
@@ -427,7 +427,7 @@ fn completion_charts(runs: &[Metrics<'_>]) -> Vec<Chart> {
             let (times_s, unfinished) = completions(runs, source, &sizes);
             incomplete += unfinished;
             let every = times_s.len().div_ceil(MAX_POINTS).max(1);
-            // What was never complete is beyond every time.
+            // Transfers that were never complete lie beyond every time.
             let all = (times_s.len() + unfinished) as f64;
             let last = times_s.len().saturating_sub(1);
             let points = times_s.iter().enumerate();
@@ -448,7 +448,7 @@ fn completion_charts(runs: &[Metrics<'_>]) -> Vec<Chart> {
     charts.filter(|chart| !chart.series.is_empty()).collect()
 }
 
-/// What each flow was to do.
+/// The task of each flow.
 fn set_up(spec: &RunSpec) -> Table {
     let head = ["flow", "sends", "parameters", "stack"];
     let mut table = Table::new("Flows", &head, &["start (s)", "stop (s)", "extra delay (ms)"]);
@@ -457,7 +457,7 @@ fn set_up(spec: &RunSpec) -> Table {
         *counts.entry(&drawn.source).or_default() += 1;
     }
     for flow in &spec.flows {
-        let [mut sends, parameters, stack] = what(flow);
+        let [mut sends, parameters, stack] = described(flow);
         let way = shown_route(&flow.route, &spec.path);
         // One row for all that a source draws.
         let mut name = flow.name.clone();
@@ -496,7 +496,7 @@ fn set_up(spec: &RunSpec) -> Table {
     table
 }
 
-/// Which way a flow takes, in words; nothing of the usual one.
+/// The route of a flow, in words; empty for the usual one.
 fn shown_route(route: &Route, path: &PathSpec) -> String {
     let (first, last) = (route.first_hop + 1, route.last_hop(path) + 1);
     let hops = match (path.hops.len(), first == last) {
@@ -512,8 +512,8 @@ fn shown_route(route: &Route, path: &PathSpec) -> String {
     }
 }
 
-/// What a flow sends, its parameters, its stack.
-fn what(flow: &FlowSpec) -> [String; 3] {
+/// The data that a flow sends, its parameters, its stack.
+fn described(flow: &FlowSpec) -> [String; 3] {
     let udp = |sends| [sends, String::new(), String::new()];
     match &flow.kind {
         FlowKind::Udp { rate_bps, steps: later, packet_bytes } => {
@@ -681,7 +681,7 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
     charts.into_iter().filter(plotted).collect()
 }
 
-/// A run, thinned to what a chart can show.
+/// A run, thinned to the number of points that a chart can show.
 struct View<'a> {
     m: Metrics<'a>,
     record: &'a RunRecord,

@@ -1,4 +1,4 @@
-//! What charts and drawings share: documents, places, texts, and the frame of two axes.
+//! Common parts of charts and drawings: documents, places, texts, and the frame of two axes.
 
 use crate::axis::{Ruler, short};
 use maud::{Markup, PreEscaped, html};
@@ -28,7 +28,7 @@ pub(crate) fn points(corners: impl IntoIterator<Item = (f64, f64)>) -> PreEscape
     PreEscaped(text.trim_end().to_owned())
 }
 
-/// What a document is drawn on.
+/// The surface of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paper {
     /// White, in its own size: a standalone file.
@@ -74,12 +74,12 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Where a value of the x axis lies.
+    /// Position of a value of the x axis.
     pub(crate) fn x(&self, value: f64) -> f64 {
         self.left + (self.right - self.left) * self.x.part(value)
     }
 
-    /// Where a value of the y axis lies.
+    /// Position of a value of the y axis.
     pub(crate) fn y(&self, value: f64) -> f64 {
         self.bottom - (self.bottom - self.top) * self.y.part(value)
     }

@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 /// A table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// What it shows.
+    /// Caption.
     pub caption: String,
     /// Columns.
     pub columns: Vec<Column>,
@@ -18,25 +18,25 @@ pub struct Table {
 pub struct Column {
     /// Quantity and unit, `goodput (Mbit/s)`.
     pub head: String,
-    /// Holds numbers: aligned to the right.
+    /// True if it holds numbers: aligned to the right.
     pub numeric: bool,
 }
 
 /// A cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// What it says: all of it, also without colour.
+    /// The text: complete, also without colour.
     pub text: String,
-    /// How it is to be taken.
+    /// Meaning of the cell, if any.
     pub tone: Option<Tone>,
 }
 
-/// What a cell means: its colour in a report, besides its words.
+/// The meaning of a cell: its colour in a report, besides its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// As hoped: a claim that holds.
+    /// A favourable result: a claim that holds.
     Good,
-    /// Not so: a claim that does not hold.
+    /// An unfavourable result: a claim that does not hold.
     Bad,
     /// Undecided, or to be read with care.
     Caution,
@@ -60,7 +60,7 @@ const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 impl Table {
-    /// Without rows. `text` columns come first, then `numeric` ones.
+    /// A table without rows. `text` columns come first, then `numeric` ones.
     pub fn new(caption: impl Into<String>, text: &[&str], numeric: &[&str]) -> Self {
         let column = |numeric| move |head: &&str| Column { head: (*head).to_owned(), numeric };
         let columns = text.iter().map(column(false)).chain(numeric.iter().map(column(true)));
@@ -75,7 +75,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// As plain text for a terminal `width` characters wide: cells wrap to fit. `None`: as wide
+    /// Formats it as plain text for a terminal `width` characters wide: cells wrap to fit. `None`: as wide
     /// as it needs to be.
     pub fn to_text(&self, width: Option<u16>) -> String {
         let mut table = comfy_table::Table::new();

@@ -1,9 +1,9 @@
-//! What limits the worth of a run: how late its path was, and what its host only approximated.
+//! Limits of a run's worth: the lateness of its path, and the approximations of its host.
 
 use knee_model::{NS_PER_US, Ns, RunRecord};
 use std::collections::BTreeSet;
 
-/// Of runs in real time: the worst lateness of the path.
+/// The worst lateness of the path, for runs in real time.
 pub fn lateness<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Option<String> {
     let all: Vec<_> =
         records.into_iter().filter_map(|r| Some(r.real_time.as_ref()?.lateness)).collect();
@@ -13,7 +13,7 @@ pub fn lateness<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Option<
     Some(format!("of the worst run: p99 {} us, largest {} us", us(p99_ns), us(max_ns)))
 }
 
-/// What the host did only nearly as the scenarios say, each once.
+/// Deviations of the host from the scenarios, each once.
 pub fn approximations<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Vec<String> {
     let all: BTreeSet<&String> = records.into_iter().flat_map(|r| &r.approximations).collect();
     all.into_iter().cloned().collect()

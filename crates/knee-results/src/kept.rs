@@ -1,10 +1,9 @@
-//! Finished runs, each in a file of its own, so that a reproduction that ended early can go on.
+//! Finished runs, each in a file of its own, so that a reproduction that ended early can resume.
 //!
-//! A file's name is a hash of everything that made the record: the program, the host, the spec. Of
-//! the program it is a hash of the executable itself. A commit would leave out what is not committed,
-//! a hash of the sources the compiler and the libraries; the executable holds all of them, the BPF
-//! objects too. A rebuild that changes nothing of a run costs that run again, and no stale record
-//! is ever taken as evidence.
+//! A file's name is a hash of everything that made the record: the program, the host, the spec. The
+//! program enters by a hash of the executable itself. A commit would leave out uncommitted changes, a hash of
+//! the sources the compiler and the libraries; the executable holds all of them, the BPF objects too. A
+//! rebuild that changes nothing of a run costs that run again, and no stale record is ever taken as evidence.
 
 use knee_model::{HostError, HostErrorKind, RunRecord, RunSpec};
 use sha2::{Digest, Sha256};
@@ -27,7 +26,7 @@ pub struct KeptRuns {
 }
 
 impl KeptRuns {
-    /// Those in `folder` that this very program made. The folder is made if it is not there.
+    /// The runs in `folder` that this very program made. The folder is made if it is not there.
     ///
     /// # Errors
     /// It cannot be made, or the program's own file cannot be read, in words.
@@ -37,7 +36,7 @@ impl KeptRuns {
         Self::made_by(&program, folder)
     }
 
-    /// Those in `folder` that `program` made, which this text distinguishes from others.
+    /// The runs in `folder` that `program` made, which this text distinguishes from others.
     ///
     /// # Errors
     /// The folder is not there and cannot be made, in words.
@@ -47,9 +46,9 @@ impl KeptRuns {
         Ok(Self { folder: folder.to_owned(), program: program.to_owned() })
     }
 
-    /// The record of `spec` as it was made before, or else as `run` makes it now, which is kept
-    /// then. `host` is the host's fingerprint: what the record depends on beside program and spec,
-    /// such as the kernel. Runs with a trace are not kept.
+    /// The stored record of `spec`, or else the record that `run` makes, which is then stored. `host` is the
+    /// host's fingerprint: everything but program and spec on which the record depends, such as the kernel.
+    /// Runs with a trace are not stored.
     ///
     /// # Errors
     /// Those of `run`; a file that cannot be read or written. Failed runs are not kept.

@@ -1,4 +1,4 @@
-//! What is measured of a run, what limits its worth, and how it is kept.
+//! Metrics of a run, limits of its worth, and storage.
 //!
 //! ```
 //! use knee_results::metrics::{Percentiles, jain};

@@ -1,4 +1,4 @@
-//! What is computed from a run: pure functions of its specification and record.
+//! Metrics of a run: pure functions of its specification and record.
 //!
 //! Windows are half-open, `[from_s, to_s)`, in seconds from the start of the run. They are measured
 //! from the time series; a bin that lies partly inside counts in proportion to its overlap. A
@@ -24,7 +24,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of `values` in any order; `None` of nothing.
+    /// The percentiles of `values` in any order; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -70,7 +70,7 @@ pub struct DelayMs {
 }
 
 impl DelayMs {
-    /// Of a distribution; `None` if it is empty. Percentiles are within 0.4 % of exact, the mean
+    /// The delays of a distribution; `None` if it is empty. Percentiles are within 0.4 % of exact, the mean
     /// and the largest are exact.
     pub fn of(delay: &knee_model::DelayStats) -> Option<Self> {
         let at = |q| ms(delay.quantile_ns(q) as f64);
@@ -111,9 +111,9 @@ impl Losses {
 /// loss to be in region A.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Backoffs {
-    /// For delay, in region A.
+    /// Backoffs for delay, in region A.
     pub delay_region_a: u64,
-    /// For delay, in region B.
+    /// Backoffs for delay, in region B.
     pub delay_region_b: u64,
     /// Fast recoveries, and reductions for congestion marks, that reduced the window.
     pub fast_recoveries: u64,
@@ -137,7 +137,7 @@ pub const SIZE_CLASSES: [(&str, Range<u64>); 4] = [
     ("1 MB and more", 1_000_000..u64::MAX),
 ];
 
-/// How long transfers took: from the application's write until the receiver had all of it.
+/// Duration of transfers: from the application's write until the receiver had all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Completion {
     /// Completed transfers.
@@ -158,7 +158,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Of the times of completed transfers, seconds, ascending.
+    /// The durations of completed transfers, from their times in seconds, ascending.
     pub fn of(times_s: &[f64], unfinished: usize) -> Self {
         let at = |q| percentile(times_s, q);
         Self {
@@ -178,7 +178,7 @@ impl Completion {
 pub struct QueueAt<'a> {
     /// Name: `1` for the first bottleneck, and so on; `reverse` for the reverse link.
     pub name: String,
-    /// What it did.
+    /// Its record.
     pub record: &'a QueueRecord,
     rate: Rate<'a>,
     duration_ns: Ns,
@@ -323,18 +323,17 @@ impl<'a> Metrics<'a> {
         transfers.filter(|t| sizes.contains(&t.bytes)).count()
     }
 
-    /// How long the transfers of `flows` took whose size lies in `sizes`, bytes; `None` if there
-    /// were none.
+    /// Durations of the transfers of `flows` with a size in `sizes`, bytes; `None` if there were none.
     pub fn completion(&self, flows: &[usize], sizes: &Range<u64>) -> Option<Completion> {
         let unfinished = self.unfinished(flows, sizes);
         let all = Completion::of(&self.completion_times_s(flows, sizes), unfinished);
         (all.completed + all.unfinished > 0).then_some(all)
     }
 
-    /// For how long a player of `flow`'s transfers stood still, seconds: it starts when the first
-    /// one has arrived, each one lasts as long as the time between two of them, and those that come
-    /// late are waited for, at most until the flow's end. `None` if `flow` does not send one after
-    /// the other, or the first one never arrived.
+    /// Time during which a player of `flow`'s transfers stalled, seconds. It starts when the first one has
+    /// arrived, and each one lasts as long as the time between two of them. It waits for late ones, at most
+    /// until the flow's end. `None` if `flow` does not send one after the other, or the first one never
+    /// arrived.
     pub fn stalled_s(&self, flow: usize) -> Option<f64> {
         let FlowKind::Tcp(tcp) = &self.spec.flows.get(flow)?.kind else { return None };
         let Workload::Transfers { every_ns: Some(every_ns), .. } = tcp.workload else {
@@ -421,22 +420,22 @@ impl<'a> Metrics<'a> {
         self.spec.path.hops[0].rate().mean_bps(window.start, window.end)
     }
 
-    /// Goodput of several flows over a window as a fraction of what the (first) bottleneck could
-    /// carry. Headers take the rest of a full link.
+    /// Goodput of several flows over a window as a fraction of the capacity of the (first) bottleneck.
+    /// Headers take the rest of a full link.
     pub fn goodput_of_capacity(&self, flows: &[usize], from_s: f64, to_s: f64) -> Option<f64> {
         let capacity_bps = self.capacity_bps(self.window(from_s, to_s)?);
         ratio(self.total_goodput_bps(flows, from_s, to_s)?, capacity_bps)
     }
 
-    /// Mean goodput of `flow` over its life, bit/s, from its counters: needs no time series. What
-    /// still arrives after it was told to stop counts.
+    /// Mean goodput of `flow` over its life, bit/s, from its counters: needs no time series. Data that
+    /// arrive after the flow was told to stop count.
     pub fn lifetime_goodput_bps(&self, flow: usize) -> Option<f64> {
         let f = &self.record.flows[flow];
         let life_s = seconds(f.stop_ns.saturating_sub(f.start_ns));
         ratio(f.counters.delivered_bytes as f64 * 8.0, life_s)
     }
 
-    /// The same as a fraction of what the slowest link that its data pass could carry in that time.
+    /// The same as a fraction of the capacity in that time of the slowest link that its data pass.
     pub fn lifetime_goodput_of_capacity(&self, flow: usize) -> Option<f64> {
         let f = &self.record.flows[flow];
         let route = self.spec.flows.get(flow).map_or(Route::default(), |flow| flow.route);
@@ -458,7 +457,7 @@ impl<'a> Metrics<'a> {
             .collect()
     }
 
-    /// Utilisation of the (first) bottleneck over the whole run, 0..=1, from its counters. Of the
+    /// Utilisation of the (first) bottleneck over the whole run, 0..=1, from its counters. For the
     /// others see [`Self::queues`]; the other measures of the queue too are the first one's.
     pub fn utilisation(&self) -> Option<f64> {
         let capacity =
@@ -506,9 +505,9 @@ impl<'a> Metrics<'a> {
             .reduce(f64::max)
     }
 
-    /// Percentile `q` (0..=1) of the queueing delay within a window, milliseconds, by nearest rank,
-    /// every packet taken to have waited as long as the mean of its bin: good to what the queue
-    /// changes within a bin. Bins partly inside count in proportion.
+    /// Percentile `q` (0..=1) of the queueing delay within a window, milliseconds, by nearest rank. Every
+    /// packet counts as having waited as long as the mean of its bin: the error is the queue's change within
+    /// a bin. Bins partly inside count in proportion.
     pub fn queueing_delay_percentile_ms(&self, q: f64, from_s: f64, to_s: f64) -> Option<f64> {
         let bins = &self.queue().bins;
         let mut means: Vec<(f64, f64)> = self
@@ -595,7 +594,7 @@ impl<'a> Metrics<'a> {
         ratio(lost, sent)
     }
 
-    /// When `flow` lost packets, seconds: the start of each bin with losses that comes at least
+    /// Times at which `flow` lost packets, seconds: the start of each bin with losses that comes at least
     /// `gap_s` after the one before. Bins nearer than that are one event.
     pub fn loss_times_s(&self, flow: usize, gap_s: f64) -> Vec<f64> {
         let mut times = Vec::new();
@@ -732,12 +731,12 @@ impl<'a> Metrics<'a> {
     }
 }
 
-/// Whether the scenario names the flow itself; else it was drawn from a source.
+/// Returns whether the scenario names the flow itself; else it was drawn from a source.
 pub fn is_named(flow: &FlowRecord) -> bool {
     flow.source.is_empty()
 }
 
-/// Whether a flow is TCP, which alone has a window.
+/// Returns whether a flow is TCP, which alone has a window.
 pub fn is_tcp(flow: &FlowRecord) -> bool {
     !matches!(flow.kind.as_str(), "udp" | "probe")
 }
@@ -794,7 +793,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_is_what_the_link_could_carry_then() {
+    fn capacity_follows_the_rate_at_the_time() {
         let mut r = two([100_000, 50_000, 0, 25_000], [0; 4]);
         r.queues[0].departed_bytes = 175_000;
         let mut s = spec(&r);
@@ -1030,7 +1029,7 @@ mod tests {
         let (s, r) = video(&[500], 0);
         let bulk = spec(&r);
         assert_eq!(Metrics::new(&bulk, &r).stalled_s(0), None);
-        // What comes after the flow's stop is not needed.
+        // Transfers after the stop of the flow are not needed.
         let (_, mut r) = (s.clone(), video(&[500, 2500], 3).1);
         r.flows[0].stop_ns = 5 * NS_PER_S;
         assert_eq!(Metrics::new(&s, &r).stalled_s(0), Some(0.5));

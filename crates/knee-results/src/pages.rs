@@ -49,8 +49,8 @@ impl Read for ToTheEnd {
     }
 }
 
-/// The reader of column `place` of a group; an error if one of its pages claims more values than the group
-/// has rows. Of columns that are not repeated.
+/// The reader of column `place` of a group, which must not be repeated; an error if one of its pages
+/// claims more values than the group has rows.
 pub(crate) fn column_reader(group: &dyn RowGroupReader, place: usize) -> Result<ColumnReader> {
     let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
     let column = group.metadata().schema_descr().column(place);
@@ -110,7 +110,7 @@ mod tests {
     use crate::trace::read_trace;
     use std::path::Path;
 
-    /// What is said of a file of the fuzzer's corpus.
+    /// The error for a file of the fuzzer's corpus.
     fn said_of(name: &str) -> String {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/trace-parquet");
         read_trace(&corpus.join(name), |_| {}).unwrap_err().to_string()
@@ -125,7 +125,7 @@ mod tests {
 
     /// Found by fuzzing: 7.8 kB, for which the library read 25 s long where nothing was left to read.
     #[test]
-    fn what_a_header_claims_beyond_the_end_is_refused() {
+    fn a_header_that_claims_data_beyond_the_end_is_refused() {
         let said = said_of("beyond-the-end");
         assert!(said.contains("unexpected end of file"), "{said}");
     }

@@ -13,10 +13,10 @@ use ::parquet::{
 };
 use std::{fmt::Write as _, io, sync::Arc};
 
-/// A column: its name, and what it holds for a row `R`.
+/// A column: its name, and its value for a row `R`.
 pub struct Column<R>(pub &'static str, pub Get<R>);
 
-/// How a column's value is found; the `Maybe` ones can be null.
+/// The function that finds a column's value; the `Maybe` ones can be null.
 pub enum Get<R> {
     /// 32 bits, unsigned.
     U32(fn(&R) -> u32),
@@ -60,7 +60,7 @@ pub fn write_if_any<R>(
     })
 }
 
-/// What the system said, if it did.
+/// The system's error, if there is one.
 pub(crate) fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

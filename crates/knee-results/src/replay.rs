@@ -54,7 +54,7 @@ impl TraceReplay {
 /// Names and values.
 type Fields = Vec<(String, String)>;
 
-/// Every field of a record, what went in and what came out.
+/// Every field of a record, its inputs and its outputs.
 fn fields(record: &CallRecord) -> (Fields, Fields) {
     let mut input = vec![
         ("call".to_owned(), record.call.name().to_owned()),
@@ -113,7 +113,7 @@ fn state(state: &State) -> String {
     words.join(" ").trim_end_matches(" 0").to_owned()
 }
 
-/// A difference in words: what differs, what went in, and the calls before.
+/// A difference in words: the differing fields, the inputs, and the calls before.
 pub fn difference_text(difference: &Difference) -> String {
     let Difference { number, state: start, before, recorded, again } = difference;
     let mut text = format!("call {number}, {}:\n", recorded.call.name());

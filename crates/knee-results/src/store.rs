@@ -1,8 +1,8 @@
 //! A results folder that is either complete or not there.
 //!
-//! Everything is written into a hidden folder beside the final one, on the same file system, and
-//! moved into place in one step at the end. The hidden folder is locked while its writer lives, so
-//! the next run can tell what a killed one left behind and removes it.
+//! Everything is written into a hidden folder next to the final one, on the same file system, and
+//! moved into place in one step at the end. The hidden folder is locked while its writer lives, so the next
+//! run recognises and removes the remains of a killed one.
 
 use knee_cc::Algorithm;
 use miette::Diagnostic;
@@ -25,14 +25,14 @@ const UNFINISHED: &str = ".knee-unfinished-";
 /// Longest name of a file or folder in Linux.
 const NAME_MAX_BYTES: usize = 255;
 
-/// Why results cannot be kept.
+/// The reason why results cannot be stored.
 #[derive(Debug, Error, Diagnostic)]
 pub enum StoreError {
     /// The results folder is there already.
     #[error("`{}` already exists", path.display())]
     #[diagnostic(help("results are never overwritten: choose another name, or remove it first"))]
     Exists {
-        /// The folder asked for.
+        /// The requested folder.
         path: PathBuf,
     },
     /// The path does not name a folder that could be made.
@@ -41,7 +41,7 @@ pub enum StoreError {
         "give a path that ends in a name of at most 255 bytes, such as `results/first`"
     ))]
     Name {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
     },
     /// The folder that would hold the results is missing.
@@ -51,11 +51,11 @@ pub enum StoreError {
         /// The folder that is missing.
         parent: PathBuf,
     },
-    /// What would hold the results is no folder.
+    /// The path that would hold the results is no folder.
     #[error("`{}` is not a folder, so it cannot hold results", parent.display())]
     #[diagnostic(help("choose another place"))]
     NotAFolder {
-        /// What is there.
+        /// The path.
         parent: PathBuf,
     },
     /// The folder that would hold the results cannot be written to.
@@ -64,7 +64,7 @@ pub enum StoreError {
     Parent {
         /// The folder that would hold the results.
         parent: PathBuf,
-        /// What the system said.
+        /// Reason given by the system.
         source: io::Error,
     },
     /// A file could not be written. Nothing is left behind.
@@ -75,7 +75,7 @@ pub enum StoreError {
         name: String,
         /// The folder that would hold the results.
         parent: PathBuf,
-        /// What the system said.
+        /// Reason given by the system.
         source: io::Error,
     },
 }
@@ -163,12 +163,12 @@ impl ResultWriter {
         }
     }
 
-    /// What removes the folder before it is finished.
+    /// A handle that removes the folder before it is finished.
     pub fn abandon(&self) -> Abandon {
         Abandon { work: self.work.path().to_owned(), gate: self.gate.clone() }
     }
 
-    /// Where the folder is until it is finished, for what is written into it by others.
+    /// The folder's place until it is finished, for files that others write into it.
     pub fn folder(&self) -> &Path {
         self.work.path()
     }
@@ -232,7 +232,7 @@ impl ResultWriter {
         self.move_into_place(&from)
     }
 
-    /// Moves the file `name` into place instead: what is asked for is not a folder but this file.
+    /// Moves the file `name` into place instead: the result is not a folder but this file.
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
@@ -315,7 +315,7 @@ fn open_work(parent: &Path) -> io::Result<(TempDir, File)> {
     }
 }
 
-/// Removes unfinished folders whose writers are gone. What cannot be removed does no harm.
+/// Removes unfinished folders whose writers are gone. One that cannot be removed does no harm.
 fn remove_unfinished(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

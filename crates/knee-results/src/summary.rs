@@ -1,4 +1,4 @@
-//! `summary.json`: what was run and the main figures. `docs/reference/results.md` describes every field.
+//! `summary.json`: the scenario and the main results. `docs/reference/results.md` describes every field.
 //!
 //! It depends on the scenario, the seed, Knee and the kernel, and on nothing else: no time of day,
 //! no path, no duration of the computation.
@@ -11,14 +11,14 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, ops::Range};
 
-/// What a run cannot know of itself.
+/// Facts that a run cannot know of itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Provenance<'a> {
     /// Commit of Knee, if known.
     pub commit: Option<&'a str>,
     /// Host: `sim`, `kernel`, `quic`.
     pub host: &'a str,
-    /// What the host was made of, by name, where it says: see [`knee_model::Host::made_with`].
+    /// Components of the host, by name, if it gives them: see [`knee_model::Host::made_with`].
     pub made_with: &'a [(String, String)],
     /// Name of the scenario.
     pub scenario_name: &'a str,
@@ -37,7 +37,7 @@ pub struct Summary {
     pub host: String,
     /// Release of the kernel: in a virtual machine its own, else that of this machine.
     pub kernel: String,
-    /// What the host was made of, by name: of a virtual machine its kernel, QEMU, a hash of all.
+    /// Components of the host, by name: of a virtual machine its kernel, QEMU, a hash of all.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub made_with: BTreeMap<String, String>,
     /// The scenario.
@@ -117,9 +117,9 @@ pub struct FlowOverRepetitions {
     pub rtt_mean_ms: Option<Percentiles>,
     /// 95th percentile of the RTT, milliseconds.
     pub rtt_p95_ms: Option<Percentiles>,
-    /// Of a probe: median one-way delay, milliseconds.
+    /// Median one-way delay of a probe, milliseconds.
     pub one_way_delay_p50_ms: Option<Percentiles>,
-    /// Of transfers one after the other: for how long a player stood still, seconds.
+    /// Time during which a player of transfers one after the other stalled, seconds.
     pub stalled_s: Option<Percentiles>,
 }
 
@@ -144,16 +144,16 @@ pub struct Run {
     pub flows: Vec<Flow>,
     /// Sources of flows, in scenario order.
     pub sources: Vec<Source>,
-    /// What the host did only nearly as the scenario says.
+    /// Deviations of the host from the scenario.
     pub approximations: Vec<String>,
-    /// Of a run in real time: how far it is to be trusted; `null` of a run in virtual time.
+    /// Trustworthiness of a run in real time; `null` for a run in virtual time.
     pub real_time: Option<RealTime>,
 }
 
-/// What a run in real time says of itself.
+/// Accuracy of a run in real time.
 #[derive(Clone, Debug, Serialize)]
 pub struct RealTime {
-    /// How late packets left the bottleneck or the path, microseconds: mean.
+    /// Mean lateness of packets at the bottleneck or the path, microseconds.
     pub lateness_mean_us: f64,
     /// 99th percentile.
     pub lateness_p99_us: f64,
@@ -202,9 +202,9 @@ pub struct Flow {
     pub name: String,
     /// Algorithm, or `udp`, `probe`.
     pub kind: String,
-    /// When it started, seconds.
+    /// Start of the flow, seconds.
     pub start_s: f64,
-    /// When it was told to stop, seconds.
+    /// Time at which it was told to stop, seconds.
     pub stop_s: f64,
     /// Goodput over its life, bit/s.
     pub goodput_bps: Option<f64>,
@@ -224,9 +224,9 @@ pub struct Flow {
     pub transfers: Vec<Transfer>,
     /// Transfers that were written, but not complete when the run ended.
     pub unfinished: Vec<Unfinished>,
-    /// How long transfers took; `None` without any.
+    /// Duration of transfers; `None` without any.
     pub completion: Option<Completion>,
-    /// Of transfers one after the other: for how long a player of them stood still, seconds.
+    /// Time during which a player of transfers one after the other stalled, seconds.
     pub stalled_s: Option<f64>,
 }
 
@@ -241,7 +241,7 @@ pub struct Source {
     pub connections: usize,
     /// Goodput of all together over the run, bit/s.
     pub goodput_bps: Option<f64>,
-    /// How long transfers took; `None` without any.
+    /// Duration of transfers; `None` without any.
     pub completion: Option<Completion>,
     /// The same by size, those classes that have any.
     pub by_size: Vec<OfSize>,
@@ -254,14 +254,14 @@ pub struct OfSize {
     pub least_bytes: u64,
     /// Sizes of the class are smaller than this; `None`: no limit.
     pub below_bytes: Option<u64>,
-    /// How long they took.
+    /// Duration of the transfers.
     pub completion: Completion,
 }
 
 /// A transfer that was not complete when the run ended.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Unfinished {
-    /// When the application wrote it, seconds.
+    /// Time at which the application wrote it, seconds.
     pub start_s: f64,
     /// Its size.
     pub bytes: u64,
@@ -270,9 +270,9 @@ pub struct Unfinished {
 /// A completed transfer.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Transfer {
-    /// When the application wrote it, seconds.
+    /// Time at which the application wrote it, seconds.
     pub start_s: f64,
-    /// How long it took until the receiver had all of it, seconds.
+    /// Time until the receiver had all of it, seconds.
     pub duration_s: f64,
     /// Its size.
     pub bytes: u64,
@@ -283,7 +283,7 @@ fn seconds(ns: Ns) -> f64 {
 }
 
 impl Summary {
-    /// Of `records`, the repetitions of `spec` in order.
+    /// The summary of `records`, the repetitions of `spec` in order.
     pub fn new(provenance: &Provenance<'_>, spec: &RunSpec, records: &[RunRecord]) -> Self {
         let runs: Vec<Run> =
             (1..).zip(records).map(|(repetition, r)| Run::new(repetition, spec, r)).collect();

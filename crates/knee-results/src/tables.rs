@@ -152,9 +152,9 @@ fn transfer_columns<'a>() -> Vec<Column<TransferRow<'a>>> {
     ]
 }
 
-/// What takes the tables of a run.
+/// A consumer of the tables of a run.
 pub trait Tables {
-    /// Why it cannot.
+    /// The reason why it cannot take a table.
     type Error;
 
     /// Takes a table; of one without rows it may make nothing.
@@ -201,7 +201,7 @@ pub fn write_tables(
 /// `probes`, `transfers`.
 ///
 /// # Errors
-/// Those of what takes them.
+/// Those of the consumer.
 pub fn tables<T: Tables>(
     to: &mut T,
     spec: &RunSpec,
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_hold_what_was_measured() {
+    fn tables_hold_the_record() {
         let (_dir, out) = written(&[sample_run(), sample_run()]);
         let flows = read(&out, "flows.parquet");
         assert_eq!(flows.len(), 2 * 2 * 3);

@@ -29,7 +29,7 @@ use std::{
 };
 use thiserror::Error;
 
-/// Whose call a row is.
+/// The connection of a row's call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TraceFlow {
     /// Number of the repetition, from 1.
@@ -74,7 +74,7 @@ impl TraceFlow {
 /// One call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceRow {
-    /// Whose.
+    /// The connection.
     pub flow: TraceFlow,
     /// Calls that had found no room in the tracer's ring when this one was recorded.
     pub dropped: u64,
@@ -82,7 +82,7 @@ pub struct TraceRow {
     pub call: CallRecord,
 }
 
-/// How a value that is read gets into a row; false if it cannot be right.
+/// The function that puts a value into a row; false if the value cannot be right.
 enum Set {
     Number(fn(&mut TraceRow, u64) -> bool),
     Maybe(fn(&mut TraceRow, Option<u32>)),
@@ -272,7 +272,7 @@ impl<W: io::Write + Send> TraceWriter<W> {
         Ok(csv.write_record(None::<&[u8]>)?)
     }
 
-    /// Hands on what is in memory; a Parquet file keeps it until its part is full.
+    /// Writes out the rows in memory; a Parquet file keeps them until its part is full.
     ///
     /// # Errors
     /// It cannot be written.
@@ -305,7 +305,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     pairs.map(|p| Some(digit(p[0])? << 4 | digit(*p.get(1)?)?)).collect()
 }
 
-/// Why a trace cannot be read.
+/// The reason why a trace cannot be read.
 #[derive(Debug, Error, Diagnostic)]
 pub enum TraceError {
     /// There is no such file, or it cannot be read.
@@ -316,7 +316,7 @@ pub enum TraceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Reason given by the system.
         source: io::Error,
     },
     /// It is not a trace, or of another version.
@@ -328,7 +328,7 @@ pub enum TraceError {
     NotATrace {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
 }
@@ -351,7 +351,7 @@ pub fn read_trace(path: &Path, to: impl FnMut(TraceRow)) -> Result<(), TraceErro
     result.map_err(|what| TraceError::NotATrace { path, what })
 }
 
-/// What `read` gives. The library for Parquet panics on some damaged files: that is an error here.
+/// The result of `read`. The library for Parquet panics on some damaged files: that is an error here.
 fn contained<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
     thread_local! {
         static CONTAINING: Cell<bool> = const { Cell::new(false) };
@@ -390,7 +390,7 @@ impl Texts {
     }
 }
 
-/// Completes a row all of whose columns are there: what the algorithm may not change is as before.
+/// Completes a row all of whose columns are there: fields that the algorithm may not change are as before.
 fn complete(mut row: TraceRow) -> TraceRow {
     let Conn { cwnd_pkts, cwnd_cnt, ssthresh_pkts, pacing_bytes_per_s, notes, .. } = row.call.after;
     row.call.after =

@@ -16,7 +16,7 @@ fn spec(seed: u64) -> RunSpec {
     spec
 }
 
-/// What comes back is what was made, to the last packet.
+/// The stored record is the one that was made, to the last packet.
 #[test]
 fn a_kept_run_is_the_same() {
     let folder = tempdir().expect("a folder");

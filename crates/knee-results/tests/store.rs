@@ -60,7 +60,7 @@ fn nothing_is_overwritten() {
         assert!(matches!(error, StoreError::Exists { .. }), "{error}");
         assert!(help(&error).contains("choose another name"));
     }
-    // Also if it comes to be while the run goes on.
+    // Also if it comes to be during the run.
     let late = dir.path().join("late");
     let results = ResultWriter::create(&late).unwrap();
     results.bytes("a", "x").unwrap();
@@ -118,7 +118,7 @@ fn a_failed_run_leaves_nothing() {
     assert!(entries(dir.path()).is_empty());
 }
 
-/// As a signal does it: while the writer writes on.
+/// Abandons as a signal does: while the writer still writes.
 #[test]
 fn abandoned_results_are_gone_and_stay_gone() {
     for finishing in [false, true] {
@@ -126,7 +126,7 @@ fn abandoned_results_are_gone_and_stay_gone() {
         let out = dir.path().join("out");
         let results = ResultWriter::create(&out).unwrap();
         let abandon = results.abandon();
-        // The writer goes on when it is heard.
+        // The writer continues once its message is received.
         let (say, hear) = std::sync::mpsc::sync_channel(0);
         // Never ends: the program would.
         std::thread::spawn(move || {
@@ -185,7 +185,7 @@ fn wait_for(child: &mut Child, marker: &str) -> bool {
     BufReader::new(out).lines().any(|l| l.unwrap().ends_with(marker))
 }
 
-/// Where to write, in a child.
+/// Target of the writer, in a child.
 fn in_child() -> Option<PathBuf> {
     std::env::var_os("KNEE_TEST_OUT").map(PathBuf::from)
 }

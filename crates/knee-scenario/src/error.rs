@@ -1,4 +1,4 @@
-//! Errors: what is wrong with which key, and how to put it right.
+//! Errors: the error, its key, and the remedy.
 
 use crate::units::clip;
 use miette::{Diagnostic, LabeledSpan, NamedSource};
@@ -6,8 +6,8 @@ use std::{ops::Range, sync::Arc};
 use thiserror::Error;
 use toml_edit::{Item, TableLike};
 
-/// Why a scenario is refused: what is wrong, where (file or `--set` argument, line, key), and how
-/// to put it right.
+/// The reason why a scenario is refused: the error, its place (file or `--set` argument, line, key), and
+/// the remedy.
 #[derive(Debug, Error, Diagnostic)]
 #[error("{what}")]
 pub struct ScenarioError {
@@ -54,12 +54,12 @@ impl ScenarioError {
         self.key.as_deref()
     }
 
-    /// With the key that it is about.
+    /// The error, with the key that it is about.
     pub fn about(self, key: String) -> Self {
         Self { key: Some(key), ..self }
     }
 
-    /// Underlines `span` of the same `text` too, with what it says there.
+    /// Underlines `span` of the same `text` too, labelled with `label`.
     pub(super) fn also(&mut self, label: String, text: &str, span: Range<usize>) {
         self.labels.push(LabeledSpan::new_with_span(Some(label), first_line(text, span)));
     }
@@ -137,7 +137,7 @@ pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     (score(best) > 0.8).then_some(best)
 }
 
-/// "did you mean ...? " and the list of what exists.
+/// "did you mean ...? " and the list of valid words.
 pub fn known(word: &str, what: &str, candidates: &[&str]) -> String {
     let list = candidates.join(", ");
     match nearest(word, candidates) {

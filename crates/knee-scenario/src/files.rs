@@ -8,8 +8,8 @@ use knee_model::DeliveryTrace;
 use std::{cell::RefCell, fs, path::Path, sync::Arc};
 use toml_edit::{Array, Value};
 
-/// Reads files, and remembers where their names stood and what to write there instead, so that the
-/// scenario says all by itself.
+/// Reads files, and remembers the keys that named them and the values to write there instead, so that the
+/// scenario is complete by itself.
 pub(super) struct Files<'a> {
     /// None: algorithms are not loaded.
     folder: Option<&'a Path>,
@@ -23,7 +23,7 @@ impl<'a> Files<'a> {
         Self { folder, read: RefCell::default() }
     }
 
-    /// Keys whose files were read, and what to write there.
+    /// Keys whose files were read, and the values to write there.
     pub(super) fn into_read(self) -> Vec<(KeyPath, Value)> {
         self.read.into_inner()
     }
@@ -52,7 +52,7 @@ impl<'a> Files<'a> {
                     return Err(refuse("it is not a file"));
                 }
                 let bytes = fs::read(&path).map_err(|e| refuse(&e.to_string()))?;
-                // What is not UTF-8 is no time, and refused with its line.
+                // Text that is not UTF-8 is no time, and refused with its line.
                 (DeliveryTrace::parse(&String::from_utf8_lossy(&bytes)), Some(name))
             }
         };
@@ -86,7 +86,7 @@ impl<'a> Files<'a> {
         };
         let algorithm = knee_cc::load(&folder.join(name))
             .map_err(|e| section.fault(key, &format!(": {e}"), e.help()))?;
-        // Results keep it under this name, beside the scenario.
+        // Results keep it under this name, next to the scenario.
         let kept = format!("{}.c", algorithm.name());
         self.read.borrow_mut().push((section.at(key), kept.into()));
         Ok(algorithm)

@@ -423,7 +423,7 @@ fn check_name<'a>(table: &Section, name: &'a str) -> Result<&'a str, Fault> {
     Err(table.fault("name", &what, remedy))
 }
 
-/// Label and kind of a TCP flow whose way has a rate of `rate_bps`, and what it draws if it is a source.
+/// Label and kind of a TCP flow whose way has a rate of `rate_bps`, and its pattern if it is a source.
 fn tcp_flow(
     table: &Section,
     tcp: &TcpOptions,

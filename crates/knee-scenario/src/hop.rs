@@ -12,7 +12,7 @@ use knee_model::{Aqm, FlowKind, FlowSpec, HopSpec, PathSpec, QueueLimit, Route};
 const HOPS_MAX: usize = 64;
 const HOP_KEYS: [&str; 8] =
     ["rate", "rate_steps", "rate_trace", "queue", "aqm", "loss", "burst_loss", "delay"];
-/// Keys of `[path]` that say what its one bottleneck is, and what says so of a hop.
+/// Keys of `[path]` that describe its one bottleneck, and their counterparts for a hop.
 const OF_ONE: [(&str, &str); 7] = [
     ("rate", "rate"),
     ("rate_steps", "rate_steps"),

@@ -148,8 +148,8 @@ impl Scenario {
         self.run.seed + u64::from(r)
     }
 
-    /// The TOML that says all of this by itself: the file, with the values of `sets` and the times
-    /// of delivery traces in place. An algorithm from a C file is `NAME.c`, to be put beside it.
+    /// The complete TOML: the file, with the values of `sets` and the times of delivery traces in place.
+    /// An algorithm from a C file is `NAME.c`, to be put next to it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -205,7 +205,7 @@ pub fn not_toml(name: &str, text: &str, error: &TomlError) -> ScenarioError {
     ScenarioError::at(what, remedy.to_owned(), name, text, span)
 }
 
-/// Puts what was read in place of the names of files.
+/// Replaces the names of files by their contents.
 fn embed(document: &mut DocumentMut, files: Vec<(KeyPath, Value)>) {
     for (at, content) in files {
         let Some((key, tables)) = at.split_last() else { continue };

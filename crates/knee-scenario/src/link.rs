@@ -8,7 +8,7 @@ use knee_model::{
     BurstLoss, FlowKind, FlowSpec, Ns, PathSpec, QueueLimit, Reorder, ReverseLink, Varying,
 };
 
-/// The rate of a link whose keys begin with `prefix`: at the start, and what it is instead.
+/// The rate of a link whose keys begin with `prefix`: at the start, and its changes.
 pub(super) fn rate(
     section: &Section,
     prefix: &str,

@@ -233,8 +233,8 @@ impl<'a> Section<'a> {
         self.steps(key, &TIME, ("delays", LONGEST_NS), EXAMPLE)
     }
 
-    /// A list of times, each with the value from then on, in order; `most` of them, and what they
-    /// are called.
+    /// A list of times, each with the value from then on, in order; `most` of them, and the name of the
+    /// values.
     fn steps(
         &self,
         key: &str,

@@ -5,7 +5,7 @@ use knee_cc::is_file;
 use std::{ops::Range, path::absolute, sync::Arc};
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike, Value};
 
-/// One value put in place of, or added to, what the file says: `path.rate=5mbit`,
+/// One value that replaces a value of the file, or is added to it: `path.rate=5mbit`,
 /// `flow.0.params.qth=20ms`. Indices count the `[[flow]]` tables from 0, as they are written.
 #[derive(Clone, Debug)]
 pub struct Set {
@@ -62,7 +62,7 @@ impl Set {
         Ok(Self { argument: argument.to_owned(), path, value, value_at, place: None })
     }
 
-    /// From a program.
+    /// A value from a program.
     pub fn new(path: &str, value: impl Into<Value>) -> Self {
         let mut value = value.into();
         value.decor_mut().clear();
@@ -70,7 +70,7 @@ impl Set {
         Self { argument, path: steps(path), value, value_at: path.len() + 1, place: None }
     }
 
-    /// With the place where it was written.
+    /// The value, with the place where it was written.
     pub fn written_at(self, place: Arc<Place>) -> Self {
         Self { place: Some(place), ..self }
     }
@@ -96,7 +96,7 @@ impl Set {
         })
     }
 
-    /// Name and text of what it was written in.
+    /// Name and text of its source.
     pub(super) fn written(&self) -> (&str, &str) {
         match &self.place {
             Some(place) => (&place.name, &place.text),

@@ -43,14 +43,14 @@ impl Sources<'_> {
             return (Some(set), set.span(On::Key));
         }
         match path.split_last() {
-            // What is missing is shown at the table that lacks it.
+            // A missing key is shown at the table that lacks it.
             Some((_, parent)) => self.place(parent, On::Key),
             None => (None, 0..0),
         }
     }
 }
 
-/// Span of what is at `path`: a value, or a key or table header.
+/// Span of the item at `path`: a value, or a key or table header.
 fn find(table: &dyn TableLike, path: &[String], on: On) -> Option<Range<usize>> {
     let (step, rest) = path.split_first()?;
     let key_span = || table.key(step).and_then(|k| k.span());

@@ -14,7 +14,7 @@ const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
 const LAW_BYTES: [u64; 2] = [1, 1_000_000_000];
 /// Most users of a source of web pages.
 const USERS_MAX: u32 = 100_000;
-/// Keys that do not apply to a source, and what replaces them.
+/// Keys that do not apply to a source, and their replacements.
 const NOT_OF_SOURCES: &[(&str, &str)] = &[
     ("every", "each connection carries one transfer; more of them come with a higher rate"),
     ("start_spacing", "the starts are drawn; `start` and `stop` say between which times"),
@@ -25,7 +25,7 @@ const NOT_OF_SOURCES: &[(&str, &str)] = &[
 pub(super) enum Sends {
     /// One connection, which writes this.
     Writes(Workload),
-    /// The flow is a source: what that draws, and the key that says so.
+    /// The flow is a source: its pattern, and the key that says so.
     Draws(&'static str, Pattern),
 }
 
@@ -68,7 +68,7 @@ fn transfers(table: &Section) -> Result<Workload, Fault> {
     }
 }
 
-/// Refuses keys of `table` that have no meaning beside `key`.
+/// Refuses keys of `table` that have no meaning together with `key`.
 fn without(table: &Section, key: &str, others: &[(&str, &str)]) -> Result<(), Fault> {
     match others.iter().find(|(other, _)| table.has(other)) {
         None => Ok(()),

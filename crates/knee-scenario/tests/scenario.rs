@@ -1,4 +1,4 @@
-//! The scenario file: what it yields, and what it says when something is wrong.
+//! The scenario file: its values, and its error messages.
 
 #![allow(clippy::unwrap_used)]
 
@@ -869,7 +869,7 @@ fn the_reference_is_complete_and_its_example_valid() {
     }
 }
 
-/// The scenarios of this repository: what names a path, beside claims and figures.
+/// The scenarios of this repository: the files that name a path, without claims and figures.
 #[test]
 fn every_scenario_here_is_valid() {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")];
@@ -1142,7 +1142,7 @@ proptest! {
     }
 
     #[test]
-    fn a_valid_scenario_yields_what_was_meant(
+    fn a_valid_scenario_yields_its_values(
         rate in 1u64..=1_000_000_000_000,
         delays in (1u64..1 << 49, 0u64..1 << 49),
         queue in prop_oneof![

@@ -13,7 +13,7 @@ const MS: u64 = NS_PER_MS;
 const S: u64 = NS_PER_S;
 const MBIT: u64 = 1_000_000;
 
-/// A scenario with these lines in `[path]`, beside the queue.
+/// A scenario with these lines in `[path]`, in addition to the queue.
 fn with(lines: &str) -> String {
     format!("duration = \"10s\"\n[path]\nqueue = \"84p\"\n{lines}\n[[flow]]\ncc = \"newreno\"\n")
 }
@@ -34,7 +34,7 @@ fn plain(lines: &str) -> String {
     format!("rate = \"10mbit\"\nrtt = \"40ms\"\n{lines}")
 }
 
-/// What is wrong, and what to do about it.
+/// The error and its remedy.
 fn refused(lines: &str) -> (String, String) {
     let error = parse(lines).expect_err(lines);
     (error.to_string(), error.help().expect("every error has a remedy").to_string())
@@ -106,7 +106,7 @@ fn a_plain_path_has_none_of_it() {
 }
 
 #[test]
-fn traces_are_files_beside_the_scenario_and_stay_in_its_text() {
+fn traces_are_files_near_the_scenario_and_stay_in_its_text() {
     let folder = tempdir().unwrap();
     fs::create_dir(folder.path().join("traces")).unwrap();
     fs::write(folder.path().join("traces/down"), "2\n2\n5\n10\n").unwrap();
@@ -136,7 +136,7 @@ fn traces_are_files_beside_the_scenario_and_stay_in_its_text() {
 }
 
 #[test]
-fn what_is_wrong_with_a_trace_names_file_and_line() {
+fn an_error_in_a_trace_names_file_and_line() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("scenario.toml");
     let load = |name: &str| {

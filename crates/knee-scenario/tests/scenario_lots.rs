@@ -42,7 +42,7 @@ fn valid(text: &str) -> Scenario {
     parse(text).unwrap_or_else(|e| panic!("{e}: {:?}", e.help().map(|h| h.to_string())))
 }
 
-/// What is wrong, and what to do about it.
+/// The error and its remedy.
 fn refused(text: &str) -> (String, String) {
     let error = parse(text).expect_err(text);
     (error.to_string(), error.help().expect("every error has a remedy").to_string())
@@ -62,7 +62,7 @@ fn hops_are_bottlenecks_in_a_row() {
     assert_eq!((third.delay_ns, third.rate_bps), (7 * MS, 8_000_000));
     assert_eq!(third.bursts, BurstLoss::of_means(0.01, 4.0));
     assert_eq!((path.delay_forward_ns, path.jitter_forward_ns), (20 * MS, MS));
-    // All of them, if nothing else is said: the slowest is what the flow can have.
+    // All of them by default: the slowest limits the flow.
     let route = spec.flows[0].route;
     assert_eq!(route, Route::default());
     assert_eq!(path.hops_delay_ns(&route), 12 * MS);
@@ -91,7 +91,7 @@ fn flows_take_the_way_that_they_are_told() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn nonsense_is_refused() {
     let hop = "[[path.hop]]\nrate = \"1mbit\"\nqueue = \"9p\"\n";
     let flow = "[[flow]]\ncc = \"newreno\"\n";
     let head = "duration = \"1s\"\n[path]\nrtt = \"9ms\"\n";
@@ -143,7 +143,7 @@ fn what_makes_no_sense_is_refused() {
             "write `reverse_rate`",
         ),
         (one("", "direction = \"up\""), "flow.0.direction: `up` is not one", "forward, reverse"),
-        // Queues too small for what passes them.
+        // Queues too small for the packets that pass them.
         (
             text("", "tcp = { packet = \"9001B\" }"),
             "path.hop.1.queue = 9kB is smaller than one packet of flow newreno-1",

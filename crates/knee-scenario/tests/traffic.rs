@@ -95,7 +95,7 @@ fn a_load_is_offered_and_carried() {
     assert!(of.unfinished < 20, "{of:?}");
 }
 
-/// What is drawn depends neither on the flows beside it nor the other way round.
+/// A source's draws do not depend on the other flows, nor theirs on the source.
 #[test]
 fn sources_leave_other_flows_as_they_were() {
     let bulk = "[[flow]]\nname = \"bulk\"\ncc = \"pert\"\nstart_jitter = \"1s\"\naccess_delay_spread = \"9ms\"\n";
@@ -175,7 +175,7 @@ fn a_video_stalls_where_the_path_is_too_slow() {
 
 /// Time series of thousands of ended flows take neither memory nor time.
 #[test]
-fn ended_flows_keep_nothing_but_what_they_did() {
+fn ended_flows_keep_only_their_counters() {
     let flows = "[[flow]]\ncc = \"newreno\"\nname = \"bulk\"\n[[flow]]\nname = \"short\"\ncc = \"chd\"\n\
                  arrivals.rate_per_s = 100\nsize = \"3kB\"\n";
     let start = Instant::now();
@@ -191,7 +191,7 @@ fn ended_flows_keep_nothing_but_what_they_did() {
     let lives_ns: u64 = completed.chain(unfinished).sum();
     let most = lives_ns as f64 / 1e8 + 3.0 * short.len() as f64;
     assert!(rows as f64 <= most && rows >= short.len() * 9 / 10, "{rows} rows, at most {most}");
-    // What the rows say is what the counters say.
+    // The rows agree with the counters.
     for flow in short {
         let sum = |of: fn(&knee_model::FlowSample) -> u64| flow.samples.iter().map(of).sum::<u64>();
         assert_eq!(sum(|s| s.delivered_bytes), flow.counters.delivered_bytes, "{}", flow.name);

@@ -51,7 +51,7 @@ pub enum Cells {
 }
 
 impl AxisColumn {
-    /// With `values`; how they are kept follows from what they are.
+    /// The axis with `values`; their type decides how they are stored.
     pub(crate) fn new(key: &str, values: &[Value]) -> Self {
         let name = key.replace('.', "_");
         let labels = values.iter().map(shown).collect::<Vec<_>>();
@@ -142,7 +142,7 @@ pub(crate) enum Written {
     Quantity(Kind),
 }
 
-/// From one value to another.
+/// The range from one value to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     pub(crate) from: f64,

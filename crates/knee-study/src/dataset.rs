@@ -1,4 +1,4 @@
-//! The folder of a study's data: what is there, who may write, and when it is complete.
+//! The folder of a study's data: its files, its writers, and its completeness.
 
 use crate::{
     error::StudyError,
@@ -29,7 +29,7 @@ const CRATE: &str = "ro-crate-metadata.json";
 /// Part `index` of `of` equal parts of a study's shards, for jobs of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// From 1.
+    /// Number of the slice, from 1.
     index: usize,
     of: usize,
 }
@@ -93,8 +93,8 @@ impl Drop for DataSet {
 }
 
 impl DataSet {
-    /// Begins the data set of `plan` in `folder`, or goes on with it, for the shards in `slice`.
-    /// Removes what a killed program left unfinished.
+    /// Begins the data set of `plan` in `folder`, or resumes it, for the shards in `slice`. Removes
+    /// unfinished files of a killed program.
     ///
     /// # Errors
     /// The folder holds something else, or the data of another study, scenario or Knee; another
@@ -303,8 +303,8 @@ impl DataSet {
         Ok(true)
     }
 
-    /// Brings the shards that other folders hold into this one, as links where the file system has
-    /// them. Gives how many it lacked.
+    /// Adds the shards that other folders hold to this one, as links where the file system has them.
+    /// Returns the number of shards that it lacked.
     ///
     /// # Errors
     /// A folder holds the data of another study; a shard is in two of them and not the same.

@@ -1,4 +1,4 @@
-//! Why a study is refused, or stops.
+//! Reasons why a study is refused, or stops.
 
 use knee_model::HostError;
 use knee_scenario::ScenarioError;
@@ -6,14 +6,14 @@ use miette::Diagnostic;
 use std::{fmt::Display, io, path::Path};
 use thiserror::Error;
 
-/// Why a study is refused, or stops. Finished shards stay.
+/// The reason why a study is refused, or stops. Finished shards stay.
 #[derive(Debug, Error, Diagnostic)]
 pub enum StudyError {
-    /// The study, or a scenario that it makes: what is wrong, file, line, key, remedy.
+    /// An error of the study, or of a scenario that it makes: message, file, line, key, remedy.
     #[error(transparent)]
     #[diagnostic(transparent)]
     File(#[from] ScenarioError),
-    /// Anything else, with what to do.
+    /// Anything else, with the remedy.
     #[error("{what}")]
     Other {
         /// The fault.

@@ -1,4 +1,4 @@
-//! Who a run is: a hash of everything that decides its result.
+//! Identity of a run: a hash of everything that decides its result.
 
 use knee_cc::Algorithm;
 use knee_model::{Cc, FlowKind, FlowSpec, RunSpec};

@@ -1,5 +1,5 @@
-//! Sweeps: a study names a scenario and what is varied in it; its runs are made in shards, each a
-//! pure function of the study and its number, and kept as a Parquet data set.
+//! Sweeps: a study names a scenario and its axes. Its runs are made in shards, each a pure function of the
+//! study and its number, and kept as a Parquet data set.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;

@@ -371,7 +371,7 @@ impl Plan {
     }
 
     /// Carries out shard `number` and gives its rows of `table` to `take`, some thousand at a time:
-    /// what [`Plan::write_shard`] writes.
+    /// the rows that [`Plan::write_shard`] writes.
     ///
     /// # Errors
     /// As [`Plan::write_shard`]; those of `take`; no such table.
@@ -467,7 +467,7 @@ impl Plan {
 type TakeRun<'a> =
     dyn FnMut(&RunKey<'_>, &RunSpec, &Result<RunRecord, String>) -> Result<(), StudyError> + 'a;
 
-/// Work of a run, nanoseconds of a core, roughly: what its links carry.
+/// Work of a run, nanoseconds of a core, roughly: the load of its links.
 fn work_ns(spec: &RunSpec) -> f64 {
     let hops = spec.path.hops.iter().map(|hop| hop.rate().mean_bps(0, spec.duration_ns));
     let link_pkts = hops.sum::<f64>() * spec.duration_ns as f64 / 1e9 / 12_000.0;
@@ -593,8 +593,8 @@ fn of_parquet(path: &Path, error: ParquetError) -> StudyError {
     StudyError::of_file("write", path, &error)
 }
 
-/// A file in `folder` that is locked as long as it is open, which tells it from what a killed
-/// program left behind.
+/// A file in `folder` that is locked as long as it is open, which distinguishes it from the remains of a
+/// killed program.
 pub(crate) fn unfinished_file(folder: &Path) -> io::Result<NamedTempFile> {
     let file = tempfile::Builder::new()
         .prefix(UNFINISHED)

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Most rows or columns of a heat map.
 const SIDE_MAX: usize = 40;
-/// Fewer values of an axis than this are named where another one was asked for.
+/// Fewer values of an axis than this are named where another one was requested.
 const NAMED_MAX: usize = 20;
 /// Most panels.
 const PANELS_MAX: usize = 60;
@@ -120,7 +120,7 @@ fn number_at(column: &dyn Array, row: usize) -> Option<f64> {
 }
 
 impl DataSet {
-    /// A report of what is `wanted`.
+    /// A report of the `wanted` metrics.
     ///
     /// # Errors
     /// An axis, a measure or a flow that the data do not have; too many values for a figure.
@@ -285,7 +285,7 @@ fn measure<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, Stud
     }
 }
 
-/// The panels: what the axes from number `from` on can be, in words, and their places.
+/// The panels: the combinations of the axes from number `from` on, in words, and their places.
 fn panels(points: &Points, from: usize) -> Result<Vec<(String, Vec<usize>)>, StudyError> {
     let mut all: Vec<Vec<usize>> = vec![Vec::new()];
     for axis in &points.axes[from..] {

@@ -97,7 +97,7 @@ pub(crate) fn crate_json(
 fn file(folder: &Path, path: &Path, format: &str) -> Result<Value, StudyError> {
     let (bytes, sha256) = hashed(&folder.join(path))
         .map_err(|e| StudyError::of_file("read", &folder.join(path), &e))?;
-    // An identifier is a URI: what is not plain in a path is escaped already, but for `%` itself.
+    // An identifier is a URI: all but plain characters are escaped in a path already, but for `%` itself.
     let id = path.display().to_string().replace('%', "%25");
     Ok(json!({
         "@id": id,

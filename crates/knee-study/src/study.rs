@@ -25,10 +25,10 @@ const REPEAT_MAX: i64 = 1_000_000;
 const POINTS_MAX: i64 = 1_000_000;
 /// Points of an axis that are tried when the study is read.
 const TRIED_MAX: usize = 300;
-/// Keys that tell a range from a table of further keys.
+/// Keys that distinguish a range from a table of further keys.
 const RANGE_KEYS: [&str; 6] = ["from", "to", "steps", "draws", "scale", "seed"];
 
-/// A study: a scenario, what is varied in it, and what is kept of the runs.
+/// A study: a scenario, its axes, and the parts of the runs that are kept.
 #[derive(Clone, Debug)]
 pub struct Study {
     name: String,

@@ -1,4 +1,4 @@
-//! The tables of a data set: what each column is, and how rows become Arrow record batches.
+//! The tables of a data set: the meaning of each column, and the conversion to Arrow record batches.
 //!
 //! `docs/reference/study.md` describes every column. `run` numbers the runs of the study, as in all tables.
 
@@ -55,7 +55,7 @@ use Get::{Number, Text, Whole};
 /// A column: name, value.
 struct Column<R>(&'static str, Get<R>);
 
-/// A run and what it measured.
+/// A run and its measures.
 struct RunRow<'a> {
     metrics: Option<Metrics<'a>>,
     window_s: Option<(f64, f64)>,
@@ -306,7 +306,7 @@ fn queue_series_columns<'a>() -> Vec<Column<Bin<'a>>> {
     ]
 }
 
-/// Names of what is measured of runs and flows: what `metrics` of `[keep]` can list.
+/// Names of the metrics of runs and flows that `metrics` of `[keep]` can list.
 pub fn metric_names() -> Vec<&'static str> {
     let mut names: Vec<&str> = run_columns().iter().map(|c| c.0).collect();
     for Column(name, _) in flow_columns() {

@@ -1,4 +1,4 @@
-//! Studies: what they say, what their shards hold, and what is refused.
+//! Studies: their contents, their shards, and refused files.
 #![allow(clippy::unwrap_used)]
 
 use knee_sim::Simulator;
@@ -96,7 +96,7 @@ fn every_run_is_in_one_shard() {
         };
         for row in 0..batch.num_rows() {
             let run = whole("run").value(row);
-            // What the study says of this run.
+            // The scenario of this run in the study.
             let spec = plan.study().run(run).unwrap().spec;
             assert_eq!(whole("seed").value(row), spec.seed);
             assert_eq!(number("path_loss_forward").value(row), spec.path.hops[0].loss);
@@ -177,12 +177,12 @@ fn a_folder_belongs_to_one_study_and_one_writer() {
     fs::write(dir.path().join("photos/one.jpg"), "").unwrap();
     let error = DataSet::open(&dir.path().join("photos"), &first, Slice::WHOLE).unwrap_err();
     assert!(error.to_string().contains("one.jpg"), "{error}");
-    // Nothing is left but what says whose folder it is.
+    // Only the files that identify the folder are left.
     assert_eq!(files(&out).len(), 3);
 }
 
 #[test]
-fn what_was_left_unfinished_is_removed() {
+fn unfinished_files_are_removed() {
     let dir = place();
     let plan = plan(dir.path(), STUDY);
     let out = dir.path().join("out");

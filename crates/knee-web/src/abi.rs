@@ -1,4 +1,4 @@
-//! What the module exports: one session, and memory to pass requests and answers through.
+//! Exports of the module: one session, and memory to pass requests and answers through.
 //!
 //! The page allocates, writes a request, calls [`knee_answer`], and reads text and numbers at the
 //! addresses that the other functions give. They hold until the next request.
@@ -63,7 +63,7 @@ pub extern "C" fn knee_numbers() -> *const f64 {
     ANSWER.with_borrow(|answer| answer.numbers.as_ptr())
 }
 
-/// How many there are.
+/// Number of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn knee_numbers_count() -> usize {
     ANSWER.with_borrow(|answer| answer.numbers.len())

@@ -1,4 +1,4 @@
-//! What there is to choose from: algorithms with their parameters, and the repository's scenarios.
+//! Catalogue of choices: algorithms with their parameters, and the repository's scenarios.
 
 use include_dir::{Dir, DirEntry, include_dir};
 use knee_cc::{Algorithm, Param, ParamKind, Profile, RuleOp, algorithms};
@@ -19,7 +19,7 @@ struct AlgorithmEntry {
     name: &'static str,
     summary: &'static str,
     citation: &'static str,
-    /// Whether it sets its own window and pacing rate in every phase.
+    /// True if it sets its own window and pacing rate in every phase.
     rate_based: bool,
     observes: [&'static str; knee_cc::OBSERVE_N],
     params: Vec<ParamEntry>,
@@ -95,7 +95,7 @@ fn param(param: &Param) -> ParamEntry {
     ParamEntry { name, unit: param.unit(), min, max, default, choices, source, help }
 }
 
-/// The scenario files under `folder`: what belongs to a paper's figures and claims is none.
+/// The scenario files under `folder`, without the files of a paper's figures and claims.
 fn collect(folder: &'static Dir<'_>, into: &mut Vec<ScenarioEntry>) {
     for item in folder.entries() {
         match item {

@@ -87,7 +87,7 @@ fn unset(table: &mut dyn TableLike, path: &[&str]) {
     }
 }
 
-/// What stands in `text`, as JSON, for the controls.
+/// The contents of `text`, as JSON, for the controls.
 pub(crate) fn view(text: &str) -> Result<Json, Refusal> {
     Ok(of_table(parse(text)?.as_table()))
 }

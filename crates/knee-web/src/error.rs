@@ -1,19 +1,19 @@
-//! Why a request is refused, as the page shows it.
+//! Reasons why a request is refused, as the page shows them.
 
 use knee_scenario::ScenarioError;
 use miette::Diagnostic;
 use serde::Serialize;
 
-/// What is wrong, how to put it right and, of a scenario, where.
+/// A refusal: the error, its remedy and, for a scenario, its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// What is wrong.
+    /// Description of the error.
     pub error: String,
-    /// How to put it right; empty if nothing helps.
+    /// The remedy; empty if nothing helps.
     pub remedy: String,
     /// Line of the scenario, counted from 1; none: all of it.
     pub line: Option<usize>,
-    /// That line.
+    /// Text of the line.
     pub excerpt: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Losses, backoffs and timeouts of a traced run: which rule of the algorithm fired, and with what.
+//! Losses, backoffs and timeouts of a traced run: the rule of the algorithm that fired, and its values.
 
 use knee_cc::{
     Call, CallRecord, Event, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B, OBSERVE_N,
@@ -6,18 +6,18 @@ use knee_cc::{
 use knee_model::{RunRecord, RunSpec};
 use serde::Serialize;
 
-/// Most packets of a run that is traced: its calls fill the memory, some 600 bytes for each packet.
+/// Most packets of a run that is traced: its calls fill the memory, about 600 bytes for each packet.
 pub(crate) const PACKETS_MAX: u128 = 800_000;
 /// Most events that are told.
 const EVENTS_MAX: usize = 20_000;
 
-/// What happened to a flow's window.
+/// An event of a flow's window.
 #[derive(Debug, Serialize)]
 pub(crate) struct Reduction {
     t_s: f64,
     flow: usize,
     kind: Kind,
-    /// Whether the algorithm took the delay for that of region B.
+    /// True if the algorithm took the delay for that of region B.
     region_b: bool,
     before_pkts: u32,
     /// The window, or of a loss the threshold that recovery takes it to.
@@ -41,11 +41,11 @@ enum Kind {
 #[derive(Debug, Serialize)]
 pub(crate) struct Reductions {
     reductions: Vec<Reduction>,
-    /// How many more there were.
+    /// Number of events left out.
     left_out: usize,
 }
 
-/// How many packets `spec` may send at most, as its paths' rates have it.
+/// The largest number of packets that `spec` may send at its paths' rates.
 pub(crate) fn packets(spec: &RunSpec) -> u128 {
     (0..spec.flows.len()).map(|flow| spec.packets(flow)).max().unwrap_or(0) / 2
 }
@@ -60,7 +60,7 @@ pub(crate) fn reductions(record: &RunRecord) -> Reductions {
                 && let Some(last) = last.filter(|r| r.flow == flow && r.kind != Kind::DelayBackoff)
                 && last.t_s == time_s(call)
             {
-                // The threshold was asked for just before.
+                // The threshold was requested just before.
                 last.kind = kind;
                 continue;
             }

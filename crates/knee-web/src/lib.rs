@@ -1,8 +1,8 @@
-//! The simulator for the lab in a browser: scenarios, runs, and what charts need of them.
+//! The simulator for the lab in a browser: scenarios, runs, and data for charts.
 //!
-//! [`Session::answer`] takes a request in JSON and gives an [`Answer`]: JSON, and beside it numbers
-//! for the charts. It is the same on every target; `abi` is all that WebAssembly adds. The page's
-//! side of the protocol is `web/src/protocol.ts`.
+//! [`Session::answer`] takes a request in JSON and gives an [`Answer`]: JSON, and numbers for the charts.
+//! It is the same on every target; `abi` is all that WebAssembly adds. The page's side of the protocol is
+//! `web/src/protocol.ts`.
 
 #[cfg(target_family = "wasm")]
 mod abi;

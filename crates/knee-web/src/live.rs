@@ -1,4 +1,4 @@
-//! The record of a run that is under way, from what its host tells of it.
+//! The record of a run that is under way, from its host's reports.
 
 use knee_model::{FlowRecord, FlowSample, PathQueues, Progress, QueueRecord, RunRecord, RunSpec};
 
@@ -13,8 +13,8 @@ pub(crate) fn begun(spec: &RunSpec) -> RunRecord {
     RunRecord::new(spec, flows.collect(), queues)
 }
 
-/// Adds what is told to `record`. A row beyond the run's end, or of what the run does not have, is left
-/// out.
+/// Adds `told` to `record`. A row beyond the run's end, or of a flow or queue that the run does not have,
+/// is left out.
 pub(crate) fn add(record: &mut RunRecord, told: Progress) {
     let bins = crate::series::bins(record);
     match told {

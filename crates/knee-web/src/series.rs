@@ -4,7 +4,7 @@ use knee_model::{FlowRecord, FlowSample, NS_PER_S, QueueBin, RunRecord};
 use serde::Deserialize;
 use std::ops::Range;
 
-/// What to draw.
+/// Request for series to draw.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "what")]
 pub(crate) enum Want {
@@ -165,7 +165,7 @@ pub(crate) fn columns(
     (2 * columns, numbers)
 }
 
-/// The sum of the values, in place of the first; NaN of nothing.
+/// The sum of the values, instead of the first; NaN of nothing.
 fn total(values: &[f64]) -> (f64, f64) {
     let numbers = values.iter().filter(|value| !value.is_nan());
     (numbers.copied().reduce(|a, b| a + b).unwrap_or(f64::NAN), f64::NAN)
@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_not_an_extreme() {
+    fn a_missing_value_is_not_an_extreme() {
         assert_eq!(extremes(&[f64::NAN, 2.0, f64::NAN, 1.0]), (2.0, 1.0));
         let (a, b) = extremes(&[f64::NAN, f64::NAN]);
         assert!(a.is_nan() && b.is_nan());
     }
 
     #[test]
-    fn means_run_over_what_there_is() {
+    fn means_run_over_the_present_values() {
         let got = running_means(&[4.0, 2.0, 0.0, f64::NAN, 6.0, 2.0], 2);
         assert_eq!(got[..3], [4.0, 3.0, 1.0]);
         assert!(got[3].is_nan());

@@ -14,10 +14,10 @@ const BINS_LEAST: u64 = 2000;
 /// Bins of several flows together that a run keeps at most.
 const ROWS_MAX: u64 = 12_000_000;
 
-/// What is told while a run is under way: how much of it is done, 0 to 1.
+/// The watcher of a run that is under way: it receives the completed part, 0 to 1.
 pub type Watch<'a> = &'a mut dyn FnMut(f64);
 
-/// What a request is answered with.
+/// The answer to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// JSON: the answer, or a [`Refusal`], which alone has a key `error`.
@@ -38,13 +38,13 @@ struct Run {
     record: RunRecord,
 }
 
-/// What a page asks for.
+/// A request of the page.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "op")]
 enum Request {
     /// Algorithms and scenarios.
     Catalogue,
-    /// A scenario's text after some changes, and what stands in it; refused if it is no scenario.
+    /// A scenario's text after some changes, and its contents; refused if it is no scenario.
     Edit {
         text: String,
         #[serde(default)]
@@ -73,7 +73,7 @@ struct Edited<'a> {
     document: serde_json::Value,
     title: Option<&'a str>,
     duration_s: f64,
-    /// How many packets the run may have, for an estimate of its time.
+    /// The number of packets that the run may have, for an estimate of its time.
     packets: f64,
     flows: Vec<FlowShown<'a>>,
 }
@@ -103,7 +103,7 @@ fn answer(answer: &impl Serialize, numbers: Vec<f64>) -> Answered {
     Ok(Answer { text, numbers })
 }
 
-/// A refusal in place of the answer, if it is one.
+/// A refusal instead of the answer, if it is one.
 fn answered(answered: Answered) -> Answer {
     answered.unwrap_or_else(|refusal| Answer {
         text: serde_json::to_string(&refusal).unwrap_or_default(),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_place() {
+    fn an_impossible_value_is_refused_with_its_place() {
         let mut session = Session::default();
         let text = TEXT.replace("40ms", "40");
         let (answer, _) = ask(&mut session, json!({ "op": "run", "slot": 0, "text": text }));

@@ -3,7 +3,7 @@
 use knee_model::{FlowCounters, FlowRecord, NS_PER_S, QueueRecord, RunRecord, RunSpec};
 use serde::Serialize;
 
-/// Of a run.
+/// Statistics of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Statistics {
     duration_s: f64,
@@ -12,7 +12,7 @@ pub(crate) struct Statistics {
     bins: usize,
     hops: Vec<Hop>,
     flows: Vec<Flow>,
-    /// Of the goodputs of TCP flows over the lives of each.
+    /// Jain's index of the goodputs of TCP flows over the lives of each.
     jain: Option<f64>,
     approximations: Vec<String>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Statistics {
 #[derive(Debug, Serialize)]
 struct Hop {
     utilisation: Option<f64>,
-    /// Mean of what its link could carry.
+    /// Mean capacity of its link.
     capacity_bps: f64,
     delay_mean_ms: Option<f64>,
     delay_p95_ms: Option<f64>,
@@ -39,7 +39,7 @@ struct Flow {
     observes: [&'static str; knee_cc::OBSERVE_N],
     start_s: f64,
     stop_s: f64,
-    /// Over its life.
+    /// Goodput over its life.
     goodput_bps: Option<f64>,
     rtt_mean_ms: Option<f64>,
     rtt_p95_ms: Option<f64>,

@@ -12,18 +12,18 @@ const POINTS: usize = 400;
 /// Time constant of F-TCP's bandwidth estimate, s. It moves no equilibrium.
 const TAU_S: f64 = 1.0;
 
-/// What the model says.
+/// Results of the model.
 #[derive(Debug, Serialize)]
 pub(crate) struct Theory {
     /// The algorithm whose rule it is.
     cc: &'static str,
-    /// How many flows have it.
+    /// Number of flows with it.
     flows: usize,
     /// Names of the flows that the model leaves out: of other algorithms, or with other parameters.
     left_out: Vec<String>,
     rtt_ms: f64,
     queue_ms: f64,
-    /// Where the curve has corners: parameters and their values.
+    /// Corners of the curve: parameters and their values.
     corners_ms: Vec<(&'static str, f64)>,
     /// The curve's parameter `pmax`.
     pmax: f64,
@@ -129,8 +129,8 @@ fn unknown(spec: &RunSpec) -> Refusal {
     Refusal::new(error, "the fluid models are of HD, CHD and F-TCP: choose one of them for a flow")
 }
 
-/// The rule of these parameters on a queue of this length. Where `qmax` is what was observed, a full
-/// queue is taken for it.
+/// The rule of these parameters on a queue of this length. Where `qmax` is an observed delay, that
+/// of a full queue is taken for it.
 fn rule(params: &Params, queue_s: f64) -> Rule {
     let table = params.algorithm().params();
     let raw = |name: &str| {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_named() {
+    fn left_out_flows_are_named() {
         let (theory, _) = of("chd", "[[flow]]\nname = \"other\"\ncc = \"bbr\"\n").expect("a model");
         assert_eq!((theory.cc, theory.flows), ("chd", 2));
         assert_eq!(theory.left_out, ["other"]);

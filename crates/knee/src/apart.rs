@@ -1,5 +1,5 @@
 //! A run in a process of its own. It can be ended at any moment, whatever its host does, and leaves nothing
-//! behind: what a run has (namespaces, devices, loaded algorithms, a virtual machine) goes with its process.
+//! behind: its namespaces, devices, loaded algorithms and virtual machine end with its process.
 
 use crate::{ITSELF, hosts::OneHost};
 use knee_model::{HostError, Progress, RunOptions, RunRecord};
@@ -56,7 +56,7 @@ impl Apart {
         let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("no pipes"));
         };
-        // If the process has ended, that is what is heard.
+        // If the process has ended, the reader learns of that.
         let _ = send(&mut input, text.as_bytes());
         Ok((Self { child, _input: input }, Heard(BufReader::new(output))))
     }

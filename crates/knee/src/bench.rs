@@ -190,8 +190,8 @@ struct Speed {
     flows: usize,
 }
 
-/// Largest resident memory of this program, and without the pages of files. What the system counts
-/// for the process has that of the one that started it, too.
+/// Largest resident memory of this program, and without the pages of files. The system's count for the
+/// process includes that of the one that started it.
 fn peak_memory_bytes() -> Result<(u64, Option<u64>)> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let bytes = |key: &str| {

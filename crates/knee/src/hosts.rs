@@ -90,7 +90,7 @@ impl Jobs {
 }
 
 impl OneHost {
-    /// Options of runs of which no more is asked.
+    /// Options of runs without further requirements.
     pub(crate) fn options(&self) -> Result<RunOptions> {
         self.jobs.options(&[self.host])
     }

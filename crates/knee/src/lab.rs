@@ -2,7 +2,7 @@
 //!
 //! - `/`: the page and its files.
 //! - `/scenario.toml`: the scenario that was named.
-//! - `/hosts.json`: hosts beside the simulator, which the page has itself.
+//! - `/hosts.json`: hosts besides the simulator, which the page has itself.
 //! - `POST /run?HOST`: runs the scenario in the body; server-sent events tell how far it is, and its
 //!   figures at the end.
 //! - `POST /cancel`: ends that run. So does a page that goes away.
@@ -75,7 +75,7 @@ struct HostShown {
 /// Progress of a run, for the page.
 #[derive(Serialize)]
 struct SoFar {
-    /// Since it was asked for.
+    /// Time since the request.
     seconds: f64,
     /// Finished part of the run, if the host reports it.
     fraction: Option<f64>,
@@ -306,8 +306,8 @@ impl Lab {
         process.apart = None;
     }
 
-    /// Makes a run in another process. Takes in what it tells until its end, and tells the page now and
-    /// then. None: it ended without a result. Whatever comes of it, the process is gone in the end.
+    /// Makes a run in another process. Takes in its reports until its end, and passes them to the page now
+    /// and then. None: it ended without a result. In every case, the process is gone in the end.
     ///
     /// # Errors
     /// The page cannot be told.
@@ -376,7 +376,7 @@ impl Lab {
     }
 }
 
-/// One server-sent event. JSON has no line break.
+/// Sends a server-sent event. JSON has no line break.
 fn tell(out: &mut impl Write, event: &str, json: &str) -> io::Result<()> {
     write!(out, "event: {event}\ndata: {json}\n\n")?;
     out.flush()
@@ -387,7 +387,7 @@ fn plain(request: Request, status: u16, text: &str) -> io::Result<()> {
     request.respond(response)
 }
 
-/// Those beside the simulator.
+/// The hosts besides the simulator.
 fn hosts() -> Vec<HostShown> {
     let others = AnyHost::all().filter(|host| *host != AnyHost::default());
     let shown = |host: AnyHost| HostShown { name: host.name(), about: host.about() };

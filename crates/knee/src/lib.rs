@@ -230,7 +230,7 @@ pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
         output::tell(&format!("{error:?}"));
         ExitCode::from(2)
     });
-    // What it is made from cannot be read back.
+    // The number of an exit code cannot be read back.
     (0..=u8::MAX).find(|n| ExitCode::from(*n) == code).unwrap_or(2)
 }
 

@@ -41,7 +41,7 @@ fn listed(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help")
 }
 
-/// The section of a command, then those of its subcommands. `words`: what is typed after `knee`.
+/// The section of a command, then those of its subcommands. `words`: the words typed after `knee`.
 fn section(page: &mut String, command: &Command, words: &[&str]) -> std::fmt::Result {
     let heading = "#".repeat(words.len() + 2);
     writeln!(page, "\n{heading} knee {}\n", words.join(" "))?;
@@ -125,7 +125,7 @@ fn shown(arg: &Arg) -> String {
     }
 }
 
-/// What the argument accepts: its possible values, or what its parser says of text that is none.
+/// The values of the argument: its possible ones, or its parser's message on text that is none.
 fn values(words: &[&str], arg: &Arg) -> String {
     let possible = arg.get_possible_values();
     let possible: Vec<String> = possible

@@ -88,7 +88,7 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
     let mut reproductions = Vec::new();
     for paper in &papers {
         match one(paper, &wanted, args, &options, kept.as_ref()) {
-            // Of all papers, those that have it.
+            // Among several papers, those without the figure are left out.
             Err(ReproduceError::NoFigure { .. }) if papers.len() > 1 => {}
             reproduction => reproductions.push(reproduction?),
         }
@@ -123,7 +123,7 @@ fn one(
     options: &RunOptions,
     kept: Option<&KeptRuns>,
 ) -> Result<Reproduction, ReproduceError> {
-    // Other hosts' verdicts stand beside the simulator's, which take seconds.
+    // Other hosts' verdicts are shown with the simulator's, which take seconds.
     let simulator = AnyHost::default();
     let mut others: Vec<AnyHost> = Vec::new();
     for host in args.host.iter().filter(|host| **host != simulator) {

@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The report of a run's repetitions, with what made them.
+/// The report of a run's repetitions, with their host.
 pub fn report(
     provenance: &Provenance<'_>,
     title: &str,
@@ -300,8 +300,8 @@ pub(crate) fn run_all(
     run_each(host, options, specs.len(), spec, |(), _, record| record)
 }
 
-/// Makes the runs 0 to `n` on `host`, and shows the progress. `spec` gives each run when its turn
-/// comes, with something to remember; of its record only what `keep` returns is kept.
+/// Makes the runs 0 to `n` on `host`, and shows the progress. `spec` gives each run when its turn comes,
+/// with something to remember. Only the result of `keep` is kept of the record.
 pub(crate) fn run_each<R, T: Send>(
     host: AnyHost,
     options: &RunOptions,

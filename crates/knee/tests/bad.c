@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Algorithms that are not fit to be used, one for each choice of `fault`: what the criteria of
- * `knee evaluate` must be able to fail.
+ * Algorithms that are not fit to be used, one for each choice of `fault`. The criteria of
+ * `knee evaluate` must be able to fail them.
  */
 #include "knee/host.h"
 #include "knee/reno.h"

@@ -80,7 +80,7 @@ fn bench_measures() {
     assert!(line.lines().count() == 1 && line.contains("ns per packet"), "{line}");
 }
 
-/// With no program in reach both peers are named with their packages; with one that stands in for ns-2 (it
+/// With no program in reach both peers are named with their packages. With a stand-in for ns-2 (it
 /// delivers 5000 packets) there are pairs, and nothing is left behind.
 #[test]
 fn bench_compares_with_peers() {

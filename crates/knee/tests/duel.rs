@@ -34,7 +34,7 @@ fn who_is_named_first_does_not_matter() {
     ] {
         assert_eq!(ab[here], ba[there], "{here}");
     }
-    // One side's share is what the other leaves.
+    // The shares of both sides add up to one.
     let (one, other) = (&ab["a_beside_b"], &ab["b_beside_a"]);
     assert!((p50(one, "share_a") + p50(other, "share_a") - 1.0).abs() < 1e-9);
     assert_eq!(one["goodput_a_bps"], other["goodput_b_bps"]);
@@ -43,7 +43,7 @@ fn who_is_named_first_does_not_matter() {
 }
 
 #[test]
-fn an_algorithm_beside_itself_has_half() {
+fn an_algorithm_against_itself_has_half() {
     let place = Place::new();
     for name in ["newreno", "chd"] {
         let d = duel(&place, &[name, name, "--repeat", "8"], "30s");
@@ -63,11 +63,11 @@ fn an_algorithm_beside_itself_has_half() {
 }
 
 #[test]
-fn what_is_known_of_delay_and_loss_based_flows_comes_out() {
+fn known_results_of_delay_and_loss_based_flows_come_out() {
     let place = Place::new();
     let d = duel(&place, &["vegas", "newreno", "--repeat", "4"], "30s");
     let (vegas, newreno) = (&d["a_beside_b"], &d["b_beside_a"]);
-    // Vegas yields to what fills the queue (Mo et al., INFOCOM 1999).
+    // Vegas yields to flows that fill the queue (Mo et al., INFOCOM 1999).
     assert!(p50(vegas, "share_a") < 0.4, "{vegas}");
     assert!(p50(newreno, "harm_goodput") > 0.1 && p50(newreno, "harm_delay") > 0.1, "{newreno}");
     assert!(p50(vegas, "harm_goodput") < 0.0, "NewReno gains: {vegas}");
@@ -189,9 +189,9 @@ fn a_matrix_of_two_paths() {
     assert!(place.path("out/figures/share-2.svg").exists());
 }
 
-/// The sentence in the documents is what the command beside it says.
+/// The sentence in the documents is the output of the command next to it.
 #[test]
-fn the_documents_show_what_a_duel_says() {
+fn the_documents_show_the_sentence_of_a_duel() {
     let text = repository("docs/how-to/compare-algorithms.md");
     let (_, rest) = text.split_once("```sh\nknee duel ").unwrap();
     let (words, rest) = rest.split_once('\n').unwrap();

@@ -1,4 +1,4 @@
-//! What the program says when something is wrong: exit code 2, one screen, where and what to do.
+//! Error messages of the program: exit code 2, one screen, the place and the remedy.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::{Place, text};
 use std::{fmt::Write as _, fs};
 
-/// What each of `commands` (words apart by spaces) says.
+/// The messages of each of `commands` (words apart by spaces).
 fn said(place: &Place, commands: &[&str]) -> String {
     let mut all = String::new();
     for command in commands {

@@ -1,4 +1,4 @@
-//! `knee evaluate`: verdicts, their JSON, the record, going on after an end, errors.
+//! `knee evaluate`: verdicts, their JSON, the record, resuming after an end, errors.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -14,7 +14,7 @@ fn place() -> Place {
     place
 }
 
-/// What `knee evaluate` with `arguments` prints as JSON, and its exit code.
+/// The JSON output of `knee evaluate` with `arguments`, and its exit code.
 fn evaluated(place: &Place, arguments: &str) -> (Value, i32) {
     let all: Vec<&str> =
         ["evaluate"].into_iter().chain(arguments.split(' ')).chain(["--format", "json"]).collect();
@@ -53,7 +53,7 @@ fn every_criterion_is_failed_by_an_algorithm_that_should() {
     assert!(all.len() > 30, "{}", all.len());
 }
 
-/// What is known of algorithms comes out.
+/// Known results of algorithms come out.
 #[test]
 fn known_truths() {
     let place = place();
@@ -61,7 +61,7 @@ fn known_truths() {
         let arguments = format!("{name} --quick --only {criteria} --against newreno");
         failing(&evaluated(&place, &arguments).0)
     };
-    // Vegas starves beside CUBIC and NewReno; NewReno does not beside them.
+    // Vegas starves against CUBIC and NewReno; NewReno does not against them.
     assert!(fails("vegas", "starvation").contains("starvation"));
     assert!(fails("newreno", "starvation").is_empty());
     // LEDBAT++ yields: it harms nobody, and starves.
@@ -92,7 +92,7 @@ fn known_truths() {
 }
 
 #[test]
-fn the_json_says_what_was_measured_and_the_command_shows_it() {
+fn the_json_has_the_measures_and_a_command_that_shows_them() {
     let place = place();
     let arguments = "chd --quick --only starvation --repeat 3";
     let (found, code) = evaluated(&place, arguments);
@@ -129,7 +129,7 @@ fn an_evaluation_that_ended_early_goes_on() {
     // Cut in the middle of a line, as a kill or a full disk leaves it.
     fs::write(&journal, &lines[..lines.len() / 2]).unwrap();
     assert_eq!(evaluated(&place, arguments).0, whole);
-    // What is kept is used: a value that no run gives shows.
+    // The stored measures are used: a value that no run gives shows.
     let lines = fs::read_to_string(&journal).unwrap();
     let (key, _) = lines.split_once("\"measured\":[[").unwrap();
     let key = key.to_owned();
@@ -141,7 +141,7 @@ fn an_evaluation_that_ended_early_goes_on() {
 
 /// An algorithm's file that has changed since is another algorithm.
 #[test]
-fn what_an_edited_algorithm_did_before_is_not_reused() {
+fn measures_of_an_edited_algorithm_are_not_reused() {
     let place = place();
     let arguments = "./bad.c:fault=stuck --quick --only wireless --keep kept";
     let (before, _) = evaluated(&place, arguments);

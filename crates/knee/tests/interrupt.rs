@@ -34,7 +34,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the program catches `signal`.
+/// Returns whether the program catches `signal`.
 fn catches(child: &Child, signal: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap_or("0").trim();
@@ -81,7 +81,7 @@ fn interrupted_or_terminated_leaves_nothing() {
 }
 
 #[test]
-fn what_a_killed_run_leaves_is_hidden_and_removed_by_the_next() {
+fn remains_of_a_killed_run_are_hidden_and_removed_by_the_next() {
     for arguments in LONG {
         let place = Place::new();
         assert_eq!(stop(&place, arguments, SIGKILL), Some(SIGKILL));
@@ -102,7 +102,7 @@ fn what_a_killed_run_leaves_is_hidden_and_removed_by_the_next() {
     }
 }
 
-/// As results are.
+/// A qlog folder is treated as results are.
 #[test]
 fn a_qlog_is_whole_or_absent() {
     let run = ["run", "two.toml", "--host", "quic", "--repeat", "1", "--qlog", "out", "--set"];

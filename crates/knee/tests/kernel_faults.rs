@@ -30,8 +30,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A place with a scenario whose parameter tells the variants of its runs from all others of this
-/// machine.
+/// A place with a scenario whose parameter distinguishes the variants of its runs from all others of
+/// this machine.
 struct Runs {
     place: Place,
     qth_us: u64,
@@ -81,7 +81,7 @@ impl Runs {
     }
 }
 
-/// Whether a run says that this machine was too slow for it: no result, and no fault of the program.
+/// Returns whether a run reports that this machine was too slow for it: no result, no fault of the program.
 fn is_late(output: &Output) -> bool {
     text(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ").contains("was too slow")
 }
@@ -96,12 +96,12 @@ fn assert_good(output: &Output) {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
-/// What a command that must fail says.
+/// The message of a command that must fail.
 fn refused(command: &mut Command) -> String {
     refusal(&in_time(|| command.output().unwrap()))
 }
 
-/// What a failure with exit code 2 says, as one line.
+/// The message of a failure with exit code 2, as one line.
 fn refusal(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     assert!(output.stdout.is_empty());
@@ -132,7 +132,7 @@ fn namespaces(process: &Path) -> BTreeSet<String> {
     targets.filter(|target| target.starts_with("net:[")).collect()
 }
 
-/// Whether a TCP socket in `namespace`, which the process has open, waits for ACKs of its data.
+/// Returns whether a TCP socket in `namespace`, which the process has open, waits for ACKs of its data.
 fn has_data_in_flight(process: &Path, namespace: &str) -> bool {
     let links = fs::read_dir(process.join("fd")).unwrap().flatten().map(|link| link.path());
     let is_it = |link: &std::path::PathBuf| {
@@ -431,8 +431,8 @@ fn two_capabilities_load_and_a_third_lists() {
     assert_good(&knee(&[], &["kernel", "export", "newreno", "--out", "newreno.o"]));
 }
 
-/// Names of what a command makes in a folder that it and its temporary files share, in a namespace of
-/// its own, where its process number is always the same.
+/// Names of the files that a command makes in a folder that it and its temporary files share, in a
+/// namespace of its own, where its process number is always the same.
 fn made(command: &str) -> BTreeSet<String> {
     let runs = Runs::new();
     let place = &runs.place;

@@ -12,7 +12,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Runs in real time do not stand beside each other: a processor that both need makes them late.
+/// Runs in real time are not made at the same time: a processor that both need makes them late.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -30,8 +30,8 @@ fn in_time(place: &Place, arguments: &[&str]) -> Output {
     runs.find(|output| !late(output)).expect("fast enough once in ten times")
 }
 
-/// Long enough that a stall or two of this machine delay fewer than one packet in a thousand, and
-/// of an RTT that bears those of a shared machine: a run that is late does not pass.
+/// Long enough that a stall or two of this machine delay fewer than one packet in a thousand, with an
+/// RTT that tolerates the stalls of a shared machine: a run that is late does not pass.
 const SCENARIO: &str = r#"
 duration = "15s"
 repeat = 2
@@ -95,7 +95,7 @@ fn a_run_has_the_rtt_and_utilisation_of_simulated_ones() {
 }
 
 #[test]
-fn what_the_kernel_cannot_do_is_said_before_anything_runs() {
+fn limits_of_the_kernel_are_reported_before_anything_runs() {
     let place = Place::new();
     fs::write(place.path("s.toml"), SCENARIO).unwrap();
     for (set, what) in [("tcp.rtt_tick=1ms", "tcp.rtt_tick"), ("flow.1.cc=kernel:nosuch", "nosuch")]
@@ -148,7 +148,7 @@ fn both_hosts_are_compared() {
     for measure in measures {
         let medians = [0, 1].map(|host| measure["hosts"][host]["value"]["p50"].as_f64());
         let [Some(simulated), Some(real)] = medians else { panic!("{measure}") };
-        // The verdict is the one that the medians and the tolerance beside it give.
+        // The verdict follows from the medians and the tolerance in the same table.
         let agrees = &measure["hosts"][1]["agrees"];
         if let Some(relative) = measure["tolerance"]["relative"].as_f64() {
             let absolute = measure["tolerance"]["absolute"].as_f64().unwrap();

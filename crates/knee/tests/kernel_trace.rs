@@ -75,7 +75,7 @@ fn tracing(place: &Place, arguments: &[&str]) -> (Child, BufReader<ChildStderr>)
     (child, said)
 }
 
-/// Ends it as Ctrl-C does; what it said at its end.
+/// Ends it as Ctrl-C does; returns its last messages.
 fn interrupted((child, mut said): (Child, BufReader<ChildStderr>)) -> (Output, String) {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let mut rest = String::new();
@@ -85,7 +85,7 @@ fn interrupted((child, mut said): (Child, BufReader<ChildStderr>)) -> (Output, S
 
 /// `--hold` says at its end whether the variant is gone: another command may have made it stay.
 #[test]
-fn what_was_held_is_unloaded_or_said_to_stay() {
+fn held_variants_are_unloaded_or_reported() {
     let place = Place::new();
     for (persist, told) in [(false, "unloaded"), (true, "stays loaded")] {
         let mut variant = Loaded::new(&place, "h");
@@ -105,7 +105,7 @@ fn what_was_held_is_unloaded_or_said_to_stay() {
 }
 
 #[test]
-fn what_is_traced_can_be_replayed() {
+fn a_trace_can_be_replayed() {
     let place = Place::new();
     let variant = Loaded::new(&place, "t");
     let tracer = tracing(&place, &[&variant.name, "--out", "calls.parquet"]);

@@ -60,7 +60,7 @@ fn a_packet_in_flight_takes_34_bytes() {
 }
 
 /// Slow start into a queue of 300 000: half of a window that is twice as large is lost, and the scoreboard,
-/// the receiver's gaps and what is sent again are in memory too.
+/// the receiver's gaps and the retransmissions are in memory too.
 #[test]
 fn repairing_half_a_window_takes_56_bytes_per_packet() {
     let per_packet = per_packet_in_flight("--rtt 400ms --queue 300000p --duration 6s");

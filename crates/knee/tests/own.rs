@@ -1,5 +1,5 @@
-//! Algorithms of one's own: `cc = "./mine.c"`, `--algorithm`, `knee test`, and what is said when one
-//! is not as it should be.
+//! Algorithms of one's own: `cc = "./mine.c"`, `--algorithm`, `knee test`, and the messages on faulty
+//! ones.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -33,7 +33,7 @@ fn knee(place: &Place, command: &str) -> Output {
     knee.env("PATH", env::var_os("PATH").unwrap()).env("TMPDIR", place.dir.path()).output().unwrap()
 }
 
-/// What a command that fails says, on one line, and that it leaves nothing behind.
+/// The message of a command that fails and leaves nothing behind, on one line.
 fn said(place: &Place, command: &str) -> String {
     let before = place.entries();
     let output = knee(place, command);
@@ -90,7 +90,7 @@ fn results_can_be_run_and_replayed() {
     );
 }
 
-/// Which of them is meant must not depend on their order.
+/// The meaning of a name must not depend on their order.
 #[test]
 fn two_of_the_same_name_are_refused() {
     let place = place(GROW);
@@ -150,7 +150,7 @@ fn the_documented_example_passes() {
 }
 
 #[test]
-fn what_does_not_compile() {
+fn compile_errors() {
     let said_of = |code: &str| said(&place(code), "run mine.toml");
     let unknown = said_of("grow(conn, p, ack);");
     assert!(unknown.contains("mine.c:46:") && unknown.contains("grow"), "{unknown}");
@@ -159,7 +159,7 @@ fn what_does_not_compile() {
     let warned =
         said_of("u32 unused; reno_grow(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);");
     assert!(warned.contains("unused"), "{warned}");
-    // Of many messages, the first.
+    // The first of many messages.
     let many = said_of(&"ack = 1.0 * p;\n".repeat(100));
     assert!(many.contains("mine.c:46:") && many.contains("lines more"), "{many}");
     assert!(many.lines().count() < 60, "{many}");
@@ -173,7 +173,7 @@ fn what_does_not_compile() {
 }
 
 #[test]
-fn what_is_no_algorithm() {
+fn files_that_are_no_algorithm() {
     let refused = |source: &str| {
         let place = place(GROW);
         fs::write(place.path("mine.c"), source).unwrap();
@@ -209,7 +209,7 @@ fn what_is_no_algorithm() {
 
 /// The run ends, and the algorithm is named.
 #[test]
-fn what_breaks_the_contract() {
+fn broken_contracts() {
     for (code, why) in [
         (
             "conn->cwnd_pkts = p->count - p->count + ack->acked_pkts * 0U;",

@@ -109,7 +109,7 @@ fn simulator_and_quic_are_compared() {
 }
 
 #[test]
-fn what_quic_cannot_do_is_told() {
+fn limits_of_quic_are_reported() {
     let place = place();
     let refused = |given: &[&str]| {
         let output = place.run(&[&["run", "s.toml"], given].concat());

@@ -122,7 +122,7 @@ fn traces_of_the_simulator_are_the_same_again() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused() {
+fn a_file_that_is_no_trace_is_refused() {
     let place = Place::new();
     place.stdout(&["run", "two.toml", "--out", "results"]);
     fs::write(place.path("empty.csv"), "").unwrap();

@@ -7,16 +7,16 @@ use common::{Place, assert_same_files, files, repository, text};
 use serde_json::Value;
 use std::fs;
 
-/// Whether the repository's file records claim `id` of the CHD paper as holding, and whether the claim
-/// has a condition beside its range.
+/// True if the repository's file records claim `id` of the CHD paper as holding, and true if the claim
+/// has a condition in addition to its range.
 fn recorded(id: &str) -> (bool, bool) {
     let file = repository("scenarios/chd/claims.toml");
     let own = file.split("[[claim]]").find(|c| c.contains(&format!("id = \"{id}\"\n"))).unwrap();
     (own.contains("\nholds = true\n"), own.contains("\nguard = "))
 }
 
-/// 0 if all verdicts are as recorded, else 1: by the measured values, the accepted ranges and the file
-/// of the record. Of one repetition each.
+/// The exit code for verdicts of one repetition each: 0 if all are as recorded, else 1. It follows
+/// from the measured values, the accepted ranges and the file of the record.
 fn expected_code(claims: &Value) -> i32 {
     let mut differs = false;
     for claim in claims["claims"].as_array().unwrap() {
@@ -85,7 +85,7 @@ fn claims_have_the_documented_fields() {
 
 /// The whole paper with few repetitions, so that some verdicts may differ from the record.
 #[test]
-fn exit_code_says_whether_verdicts_are_as_recorded() {
+fn exit_code_follows_from_recorded_verdicts() {
     let place = Place::new();
     let mut claims = 0;
     let mut codes = Vec::new();

@@ -67,7 +67,7 @@ fn json_is_the_documented_summary() {
 }
 
 #[test]
-fn folder_holds_what_the_documentation_says() {
+fn the_folder_holds_the_documented_files() {
     let place = Place::new();
     let transfers = ["--set", "flow.1.size=30kB", "--set", "flow.1.every=1s"];
     let rest = ["--trace", "--out", "results", "--format", "json"];

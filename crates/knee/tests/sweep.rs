@@ -121,7 +121,7 @@ fn parts_give_the_same_bytes() {
     assert!(files(&place.path("shared")) == whole, "the shared data differ");
 }
 
-/// Whether the program catches `signal`.
+/// Returns whether the program catches `signal`.
 fn catches(child: &Child, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap_or("0").trim();
@@ -146,7 +146,7 @@ fn a_signal_stops_it_between_runs() {
     assert!(left.keys().all(|p| !p.to_string_lossy().contains("unfinished")), "{:?}", left.keys());
 }
 
-/// A file system that is too small: what a full disk does.
+/// A file system that is too small: the effect of a full disk.
 #[test]
 fn a_full_disk_is_told_and_gone_on_from() {
     let place = place();

@@ -1,4 +1,4 @@
-//! `knee testbed` on this machine: paths, programs on them, and what goes wrong. Needs root.
+//! `knee testbed` on this machine: paths, programs on them, and failures. Needs root.
 #![cfg(feature = "kernel")]
 #![allow(clippy::unwrap_used)]
 
@@ -100,7 +100,7 @@ fn good(command: &mut Command) -> String {
     text(&out.stdout)
 }
 
-/// What a command that must fail says.
+/// The message of a command that must fail.
 fn bad(command: &mut Command, code: i32) -> String {
     let out = command.output().unwrap();
     assert_eq!(out.status.code(), Some(code), "{command:?}: {}", text(&out.stderr));
@@ -117,7 +117,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// What a program on a host does; it speaks on standard error, where the test harness is silent.
+/// The role of a program on a host; it speaks on standard error, where the test harness is silent.
 const ROLE: &str = "KNEE_TEST_ROLE";
 
 /// Starts this test again on `host`, in a role.
@@ -185,7 +185,7 @@ fn in_its_role() {
     }
 }
 
-/// Packets that nobody should send: any bytes, and headers that lie about what follows.
+/// Packets that nobody should send: any bytes, and headers with false claims about the rest.
 fn garbage() -> impl Iterator<Item = Vec<u8>> {
     // xorshift64.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -291,7 +291,7 @@ fn held(process: Pid) -> u64 {
     })
 }
 
-/// What a role says.
+/// The message of a role.
 fn said(mut command: Command) -> String {
     let out = command.output().unwrap();
     assert!(out.status.success(), "{command:?}: {}", text(&out.stderr));

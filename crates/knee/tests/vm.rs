@@ -1,6 +1,6 @@
-//! Runs in a virtual machine: the same bytes each time, however busy this machine is, and nothing
-//! left of one that is killed. They need QEMU and a kernel in this user's cache (`knee vm fetch`), and so
-//! are ignored unless asked for: scripts/test-vm.sh.
+//! Runs in a virtual machine: the same bytes each time, however busy this machine is, and nothing left
+//! of one that is killed. They need QEMU and a kernel in this user's cache (`knee vm fetch`), and so are
+//! ignored by default: scripts/test-vm.sh runs them.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used)]
 
@@ -197,8 +197,8 @@ fn the_send_buffer_does_not_limit() {
     assert!(in_use.len() > 10 && in_use.iter().all(|part| *part > 0.5), "{in_use:?}");
 }
 
-/// Without losses and jitter nothing but what the algorithm draws depends on the seed, and the kernel's
-/// generator is in the same state in each run.
+/// Without losses and jitter only the algorithm's draws depend on the seed, and the kernel's generator
+/// is in the same state in each run.
 #[test]
 #[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
 fn an_algorithm_draws_other_bits_with_another_seed() {
@@ -237,7 +237,7 @@ fn an_algorithm_from_a_c_file_runs_there() {
     assert!(said.contains("loading mine"), "{said}");
 }
 
-/// What is known of the kernel's own algorithms comes out: where a buffer holds an eighth of the
+/// Known results of the kernel's own algorithms come out: where a buffer holds an eighth of the
 /// bandwidth-delay product, BBR version 1 keeps losing packets (RFC 9743, 5.1.3), and CUBIC loses few.
 #[test]
 #[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
@@ -416,7 +416,7 @@ impl Drop for Serving {
     }
 }
 
-/// What `knee lab` on `port` answers to this request of its own page, so far: until `enough`, or the end.
+/// The answer of `knee lab` on `port` to this request of its own page, so far: until `enough`, or the end.
 fn ask_lab(port: &str, path: &str, body: &str, enough: &str) -> (String, TcpStream) {
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     let own = format!("127.0.0.1:{port}");
@@ -480,7 +480,7 @@ fn the_lab_cancels_a_run_and_leaves_nothing() {
         until("its end", || started().is_empty());
         assert_eq!(cached(), before);
     }
-    // The lab goes on, once it has seen that the process is gone.
+    // The lab continues, once it has seen that the process is gone.
     let again = || ask_lab(port, "/run?vm", &CHD.replace("3s", "1s"), "event: done").0;
     let mut said = again();
     until("another run", || {
@@ -495,7 +495,7 @@ fn the_lab_cancels_a_run_and_leaves_nothing() {
 
 #[test]
 #[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
-fn what_is_missing_is_said_with_the_remedy() {
+fn missing_parts_are_named_with_the_remedy() {
     let place = place();
     let run = ["run", "chd.toml", "--host", "vm", "--kernel"];
     let with = |kernel| [&run[..], &[kernel]].concat();
@@ -527,7 +527,7 @@ fn image() -> PathBuf {
     images.next().unwrap()
 }
 
-/// What a run says that fails, in one line.
+/// The message of a run that fails, in one line.
 fn failure(knee: &mut Command) -> String {
     let output = knee.output().unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -34,7 +34,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn the_walks_name_what_is_there() {
+fn the_walks_name_existing_items() {
     let walks = walks();
     let mut named = 0;
     for (file, functions) in steps(&walks) {

@@ -1,4 +1,4 @@
-//! Runs of a contest, and what they say of each pair.
+//! Runs of a contest, and their measures for each pair.
 
 use super::{Bout, Entrant, Plan, Solo, WrittenPath};
 use knee_cc::{Algorithm, Params};
@@ -8,47 +8,47 @@ use knee_scenario::{Scenario, ScenarioError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Who meets on which paths.
+/// Entrants, and the paths on which they meet.
 #[derive(Clone, Debug)]
 pub struct Contest {
     /// The algorithms.
     pub entrants: Vec<Entrant>,
     /// The paths.
     pub paths: Vec<WrittenPath>,
-    /// How they meet.
+    /// The plan of the runs.
     pub plan: Plan,
 }
 
 /// One run of a contest. Numbers count its paths and entrants from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Run {
-    /// Which path.
+    /// Number of the path.
     pub path: usize,
-    /// Whose flow starts first.
+    /// Number of the entrant whose flow starts first.
     pub first: usize,
-    /// Whose flow joins it; `None`: the first stays alone.
+    /// Number of the entrant whose flow joins it; `None`: the first stays alone.
     pub second: Option<usize>,
     /// Repetition, counted from 0.
     pub repetition: u32,
 }
 
-/// What a run gave.
+/// Measures of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunMeasures {
     /// Two flows.
     Bout(Bout),
-    /// One.
+    /// One flow.
     Solo(Solo),
 }
 
 /// A run that is charted over time.
 #[derive(Clone, Debug)]
 pub struct Charted {
-    /// Which one.
+    /// The run.
     pub run: Run,
     /// Its scenario.
     pub scenario: Scenario,
-    /// What it measured.
+    /// Its record.
     pub record: RunRecord,
 }
 
@@ -58,8 +58,8 @@ impl Contest {
         self.entrants.iter().filter_map(|entrant| entrant.cc.params()).map(Params::algorithm)
     }
 
-    /// All runs: each pair with either one first, each entrant beside its own kind; with `solos`
-    /// each alone as well. The two orders of a pair serve both of its cells.
+    /// All runs: each pair with either one first, each entrant against itself; with `solos` each alone as
+    /// well. The two orders of a pair serve both of its cells.
     pub fn runs(&self, solos: bool) -> Vec<Run> {
         let n = self.entrants.len();
         let pairs = move |first| {
@@ -89,7 +89,7 @@ impl Contest {
         self.plan.scenario(&self.paths[run.path], &flows)
     }
 
-    /// What `record`, made of `spec`, says of `run`.
+    /// The measures of `run` in `record`, made of `spec`.
     pub fn measure(&self, run: &Run, spec: &RunSpec, record: &RunRecord) -> RunMeasures {
         let path = &self.paths[run.path];
         match run.second {
@@ -102,14 +102,13 @@ impl Contest {
 /// All that was measured in a contest.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was run.
+    /// The contest that was run.
     pub contest: Contest,
     measured: BTreeMap<Run, RunMeasures>,
 }
 
-/// One entrant of a pair, over its runs: how `a` fares beside `b`, and what `b` suffers from it.
-/// Percentiles are those over all repetitions and both orders of the start in which the measure
-/// is defined.
+/// One entrant of a pair, over its runs: the results of `a` against `b`, and the harm to `b`.
+/// Percentiles are those over all repetitions and both orders of the start in which the measure is defined.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
     /// Goodput of `a`, bit/s.
@@ -118,9 +117,9 @@ pub struct Cell {
     pub goodput_b_bps: Option<Percentiles>,
     /// Goodput of `a` as a fraction of that of both.
     pub share_a: Option<Percentiles>,
-    /// Fraction of the goodput that a flow of `b` has beside its own kind and loses beside `a`.
+    /// Fraction of the goodput of `b` against itself that it loses against `a`.
     pub harm_goodput: Option<Percentiles>,
-    /// Fraction of the round-trip time of `b` beside `a` that it does not have beside its own kind.
+    /// Fraction of the round-trip time of `b` against `a` that it does not have against itself.
     pub harm_delay: Option<Percentiles>,
     /// Mean queueing delay, milliseconds.
     pub queueing_mean_ms: Option<Percentiles>,
@@ -157,7 +156,7 @@ impl Cell {
 struct View<'a> {
     bout: &'a Bout,
     repetition: u32,
-    /// Where `a` stands in the bout; `b` is the other one.
+    /// Index of `a` in the bout; `b` is the other one.
     a: usize,
 }
 
@@ -170,14 +169,14 @@ impl View<'_> {
     }
 }
 
-/// Harm of Ware et al. (HotNets 2019, section 4): the part of what there was that is lost, where
-/// more is better (`before`, `now`).
+/// Harm of Ware et al. (HotNets 2019, section 4): the lost part of a measure, where more is better
+/// (`before`, `now`).
 fn lost_part(before: f64, now: f64) -> Option<f64> {
     (before > 0.0).then(|| (before - now) / before)
 }
 
 impl Outcome {
-    /// Of the runs of `contest`, each with what it gave.
+    /// The outcome of the runs of `contest`, each with its measures.
     pub fn new(contest: Contest, measured: impl IntoIterator<Item = (Run, RunMeasures)>) -> Self {
         Self { contest, measured: measured.into_iter().collect() }
     }
@@ -205,7 +204,7 @@ impl Outcome {
         })
     }
 
-    /// How `a` fares beside `b` on `path`, whoever started first.
+    /// The results of `a` against `b` on `path`, whoever started first.
     pub fn cell(&self, path: usize, a: usize, b: usize) -> Cell {
         let first = self.views(path, a, b, 0);
         let second = self.views(path, b, a, 1);
@@ -232,8 +231,8 @@ impl Outcome {
         self.bouts(path, first, second).map(move |(repetition, bout)| View { bout, repetition, a })
     }
 
-    /// What a flow of `b` has beside its own kind in a repetition: mean goodput of the two, bit/s,
-    /// and round-trip time, milliseconds.
+    /// A flow of `b` against itself in a repetition: mean goodput of the two, bit/s, and round-trip time,
+    /// milliseconds.
     fn baseline(&self, path: usize, b: usize, repetition: u32) -> Option<(f64, Option<f64>)> {
         let run = Run { path, first: b, second: Some(b), repetition };
         match self.measured.get(&run)? {
@@ -247,7 +246,7 @@ impl Outcome {
     fn cell_of(&self, path: usize, b: usize, views: &[View<'_>]) -> Cell {
         let over =
             |of: &dyn Fn(&View<'_>) -> Option<f64>| Percentiles::of(views.iter().filter_map(of));
-        // A cell beside its own kind holds each run from both views.
+        // A cell of an entrant against itself holds each run from both views.
         let convergence_s = over(&|s| s.bout.convergence_s);
         let converged_runs = views.iter().filter(|s| s.bout.convergence_s.is_some()).count();
         Cell {
@@ -339,7 +338,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_pair_both_ways_and_alone_if_asked() {
+    fn every_pair_both_ways_and_alone_with_solos() {
         let c = contest(&["chd", "newreno", "hd"], 2);
         let runs = c.runs(false);
         assert_eq!(runs.len(), 9 * 2);
@@ -354,7 +353,7 @@ pub(super) mod tests {
     #[test]
     fn harm_by_hand() {
         let o = outcome();
-        // NewReno beside NewReno: 40 Mbit/s each, 60 ms. Beside CHD: 60 Mbit/s at 50 ms, and
+        // NewReno against itself: 40 Mbit/s each, 60 ms. Against CHD: 60 Mbit/s at 50 ms, and
         // 80 Mbit/s at 64 ms.
         let chd = o.cell(0, 0, 1);
         assert_eq!(chd.runs, 2);
@@ -363,12 +362,12 @@ pub(super) mod tests {
         at(chd.harm_delay, two(-0.2, 0.0625)); // (50 - 60)/50, (64 - 60)/64
         at(chd.goodput_a_bps, two(10e6, 20e6));
         at(chd.loss_a, two(0.01, 0.03));
-        // CHD beside CHD: 45 Mbit/s each, 45 ms. Beside NewReno: 20 at 50 ms, 10 at 64 ms.
+        // CHD against itself: 45 Mbit/s each, 45 ms. Against NewReno: 20 at 50 ms, 10 at 64 ms.
         let newreno = o.cell(0, 1, 0);
         at(newreno.share_a, two(0.75, 8.0 / 9.0));
         at(newreno.harm_goodput, two(25.0 / 45.0, 35.0 / 45.0));
         at(newreno.harm_delay, two(0.1, 19.0 / 64.0));
-        // What is the pair's is the same from both views.
+        // Measures of the pair are the same from both views.
         assert_eq!(chd.queueing_p95_ms, newreno.queueing_p95_ms);
         assert_eq!(chd.jain, newreno.jain);
         at(chd.jain, two(8100.0 / 13_000.0, 0.8)); // 90²/(2·6500), 80²/(2·4000)
@@ -379,7 +378,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn beside_its_own_kind_the_medians_are_even() {
+    fn against_itself_the_medians_are_even() {
         let o = outcome();
         let same = o.cell(0, 1, 1);
         // 50 and 30 of 80: ±1/8 around a half, ±1/4 around no harm.

@@ -11,9 +11,9 @@ const CC_NAME_MAX: usize = 15;
 /// An algorithm with its parameters.
 #[derive(Clone, Debug)]
 pub struct Entrant {
-    /// What it is called in results: its name, and the parameters that were given.
+    /// Name in results: that of the algorithm, and the given parameters.
     pub name: String,
-    /// What controls the window.
+    /// The congestion control.
     pub cc: Cc,
     /// Parameters that were given, by name, in written units.
     given: Vec<(&'static str, String)>,
@@ -24,7 +24,7 @@ impl Entrant {
     /// in a C file, `./mine.c`; on the kernel also `kernel:cubic`, one of its own.
     ///
     /// # Errors
-    /// In words, with what to write instead.
+    /// In words, with the correct form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if let Some(name) = text.strip_prefix(KERNEL_PREFIX) {
@@ -84,7 +84,7 @@ impl Entrant {
         algorithms().iter().map(one).collect()
     }
 
-    /// What makes flow `index` of a scenario this one, as it would be typed after `--set`.
+    /// The values that make flow `index` of a scenario this entrant, as after `--set`.
     pub(crate) fn sets(&self, index: usize) -> Vec<String> {
         let cc = format!("flow.{index}.cc={}", self.cc.name());
         let param = |(name, value): &(&str, String)| format!("flow.{index}.params.{name}={value}");
@@ -92,7 +92,7 @@ impl Entrant {
     }
 }
 
-/// With the name that was probably meant, and where to find all.
+/// The error, with the name that was probably meant and the command that lists all.
 fn refused(what: &str, near: Option<&str>) -> String {
     let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
     format!("{what}; {near}`knee list` shows all")

@@ -25,14 +25,14 @@ const SQUARE_MAX: usize = 12;
 /// All of `matrix.json`. What every run gave is in `runs.parquet`.
 #[derive(Clone, Debug, Serialize)]
 pub struct MatrixSummary {
-    /// How it was run.
+    /// Settings of the runs.
     #[serde(flatten)]
     pub common: Common,
     /// The paths.
     pub paths: Vec<PathSummary>,
     /// The algorithms, the most aggressive first.
     pub algorithms: Vec<Ranked>,
-    /// Each beside each, in this order, path by path.
+    /// Results of each entrant against each, in this order, path by path.
     pub cells: Vec<CellRow>,
     /// Each alone, in this order, path by path, every repetition.
     pub solos: Vec<SoloRow>,
@@ -47,16 +47,16 @@ pub struct Ranked {
     pub mean_share: Option<f64>,
 }
 
-/// One algorithm beside another on a path.
+/// One algorithm against another on a path.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellRow {
     /// Path, as `--path` takes it.
     pub path: String,
     /// The algorithm: `a` of the measures.
     pub algorithm: String,
-    /// Beside which: `b` of the measures.
+    /// The other algorithm: `b` of the measures.
     pub beside: String,
-    /// What was measured.
+    /// Measured values.
     #[serde(flatten)]
     pub cell: Cell,
 }
@@ -72,7 +72,7 @@ pub struct SoloRow {
     pub repetition: u32,
     /// Its seed.
     pub seed: u64,
-    /// What was measured.
+    /// Measured values.
     #[serde(flatten)]
     pub solo: Solo,
 }
@@ -83,7 +83,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 impl MatrixSummary {
-    /// Of all entrants on all paths.
+    /// The matrix of all entrants on all paths.
     pub fn new(common: Common, outcome: &Outcome) -> Self {
         let contest = &outcome.contest;
         let n = contest.entrants.len();
@@ -149,8 +149,8 @@ impl MatrixSummary {
     }
 }
 
-/// Means over the others of the medians of a row (what an algorithm does) and of a column (what is
-/// done to it), and what it is beside its own kind.
+/// Means of the medians over the others of a row (done by an algorithm) and of a column (done to it),
+/// and the values of the algorithm against itself.
 fn ranking(matrix: &MatrixSummary, path: usize) -> Table {
     let caption = format!(
         "{}: mean over all others of the median; against its own kind: the median",
@@ -223,7 +223,7 @@ fn p50(p: Option<Percentiles>, scale: f64) -> Option<f64> {
     p.map(|p| p.p50 * scale)
 }
 
-/// From 0 to a round number that is at least `largest`.
+/// The scale from 0 to a round number that is at least `largest`.
 fn rising(largest: f64) -> Colours {
     let power = 10f64.powf(largest.max(1e-3).log10().floor());
     let round = [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * power);
@@ -319,7 +319,7 @@ fn heat_map(matrix: &MatrixSummary, path: usize, measure: &Shown) -> HeatMap {
         let text = match value {
             Some(v) => {
                 let p = Percentiles { p20: v, p50: v, p80: v };
-                // Three characters or four: what has its place in a cell.
+                // Three characters or four fit into a cell.
                 let digits = if v.abs() >= 100.0 { 0 } else { measure.digits };
                 shown(Some(p), 1.0, digits)
             }
@@ -398,7 +398,7 @@ pub fn matrix_report(matrix: &MatrixSummary, outcome: &Outcome, example: &str) -
     }
 }
 
-/// For each path the table, and the shares if there is room for them.
+/// The table of each path, and the shares if there is room for them.
 pub fn matrix_text(matrix: &MatrixSummary, width: Option<u16>) -> String {
     let mut text = format!("{ORDER}\n");
     for path in 0..matrix.paths.len() {
@@ -558,14 +558,14 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_what_is_done_and_what_is_suffered() {
+    fn the_table_shows_harm_done_and_suffered() {
         let text = matrix_text(&matrix(), None);
         let row = |name: &str| -> Vec<String> {
             let line = text.lines().find(|l| l.trim_start().starts_with(name)).unwrap();
             line.split_whitespace().skip(1).map(str::to_owned).collect()
         };
         let chd = row("chd");
-        // Share, harm done, harm suffered; then beside its own kind.
+        // Share, harm done, harm suffered; then the values against itself.
         assert_eq!(chd[..5], ["18.1", "−75.0", "−6.9", "66.7", "19.8"]);
         assert_eq!(chd[5..], ["5.0", "2.00", "1.00", "never"]);
         assert!(text.contains("Share of the row against the column"));

@@ -1,8 +1,8 @@
 //! Algorithms against each other: `knee duel` and `knee matrix`.
 //!
 //! A contest runs two flows on a path, the second joining the first: each pair in both orders, and
-//! each algorithm beside its own kind, which is what harm is measured against. `docs/reference/duel-json.md`
-//! defines every metric.
+//! each algorithm against itself, which is the reference for harm. `docs/reference/duel-json.md` defines
+//! every metric.
 
 mod contest;
 mod entrant;
@@ -31,7 +31,7 @@ use knee_results::{
 use knee_scenario::units::show_queue;
 use serde::Serialize;
 
-/// What is common to the results of a duel and of a matrix.
+/// Values common to the results of a duel and of a matrix.
 #[derive(Clone, Debug, Serialize)]
 pub struct Common {
     /// Version of Knee.
@@ -42,9 +42,9 @@ pub struct Common {
     pub host: String,
     /// Length of a run, seconds.
     pub duration_s: f64,
-    /// When the second flow starts, up to one round-trip time of jitter aside, seconds.
+    /// Start of the second flow, up to one round-trip time of jitter aside, seconds.
     pub second_starts_s: f64,
-    /// From when on is measured, seconds.
+    /// Start of the measured stretch, seconds.
     pub measured_from_s: f64,
     /// Number of repetitions of each run.
     pub repetitions: u32,
@@ -53,7 +53,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// Of what `host` ran for `plan`; `commit` of Knee, if known.
+    /// The settings of `plan` on `host`; `commit` of Knee, if known.
     pub fn new(plan: &Plan, host: &str, commit: Option<&str>) -> Self {
         let s = |ns: u64| ns as f64 / NS_PER_S as f64;
         Self {
@@ -72,7 +72,7 @@ impl Common {
 /// A path in results.
 #[derive(Clone, Debug, Serialize)]
 pub struct PathSummary {
-    /// As `--path` takes it.
+    /// The path, as `--path` takes it.
     pub path: String,
     /// Rate of the bottleneck, bit/s.
     pub rate_bps: u64,
@@ -101,15 +101,15 @@ impl PathSummary {
 pub struct RunRow {
     /// Path, as `--path` takes it.
     pub path: String,
-    /// Whose flow started first.
+    /// Name of the algorithm whose flow started first.
     pub first: String,
-    /// Whose flow joined it.
+    /// Name of the algorithm whose flow joined it.
     pub second: String,
     /// Repetition, from 1.
     pub repetition: u32,
     /// Its seed.
     pub seed: u64,
-    /// What was measured.
+    /// Measured values.
     #[serde(flatten)]
     pub bout: Bout,
 }
@@ -179,7 +179,7 @@ fn shown_convergence(cell: &Cell) -> String {
     }
 }
 
-/// What the words mean, for reports.
+/// Definitions of the words, for reports.
 const DEFINITIONS: [&str; 3] = [
     "Share is a flow's part of the goodput of both. Harm follows Ware et al. (Beyond Jain's \
      Fairness Index, HotNets 2019): the part of its performance that an algorithm loses to another. \

@@ -18,10 +18,10 @@ use serde::Serialize;
 /// All of `duel.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct DuelSummary {
-    /// How it was run.
+    /// Settings of the runs.
     #[serde(flatten)]
     pub common: Common,
-    /// On which path.
+    /// The path.
     #[serde(flatten)]
     pub path: PathSummary,
     /// One algorithm.
@@ -30,24 +30,24 @@ pub struct DuelSummary {
     pub b: String,
     /// The main result in words.
     pub sentence: String,
-    /// How `a` fares beside `b`, over both orders of the start.
+    /// `a` against `b`, over both orders of the start.
     pub a_beside_b: Cell,
     /// The other entrant of the same runs.
     pub b_beside_a: Cell,
-    /// `a` beside `b`, of the runs in which `a` started first.
+    /// `a` against `b`, of the runs in which `a` started first.
     pub a_first: Cell,
-    /// `a` beside `b`, of the runs in which `b` started first.
+    /// `a` against `b`, of the runs in which `b` started first.
     pub b_first: Cell,
-    /// `a` beside its own kind.
+    /// `a` against itself.
     pub a_beside_a: Cell,
-    /// `b` beside its own kind.
+    /// `b` against itself.
     pub b_beside_b: Cell,
     /// Every run.
     pub runs: Vec<RunRow>,
 }
 
 impl DuelSummary {
-    /// Of entrants `a` and `b` on the first path; the same number twice is a duel of an algorithm
+    /// The duel of entrants `a` and `b` on the first path; the same number twice is a duel of an algorithm
     /// with itself.
     pub fn new(common: Common, outcome: &Outcome, (a, b): (usize, usize)) -> Self {
         let name = |entrant: usize| outcome.contest.entrants[entrant].name.clone();
@@ -111,7 +111,7 @@ fn sentence_of_one(a: &str, path: &str, cell: &Cell) -> String {
     )
 }
 
-/// What each of the measures is of a cell, as text.
+/// Text of a measure of a cell.
 type Get = fn(&Cell) -> String;
 
 fn tables(duel: &DuelSummary) -> Vec<Table> {
@@ -145,7 +145,7 @@ fn tables(duel: &DuelSummary) -> Vec<Table> {
     let always: fn(bool, bool) -> bool = |_, _| true;
     let of_a: fn(bool, bool) -> bool = |of_a, _| of_a;
     let of_b: fn(bool, bool) -> bool = |_, of_b| of_b;
-    // Beside its own kind, a flow of either side is one of the two.
+    // Against itself, a flow of either side is one of the two.
     row(format!("goodput of {a} (Mbit/s)"), of_a, |c| shown(c.goodput_a_bps, 1e-6, 2));
     if !duel.is_of_one() {
         row(format!("goodput of {b} (Mbit/s)"), of_b, |c| shown(c.goodput_b_bps, 1e-6, 2));
@@ -178,7 +178,7 @@ pub fn duel_text(duel: &DuelSummary, width: Option<u16>) -> String {
     format!("{}\n\n{}", duel.sentence, tables.join("\n"))
 }
 
-/// The report: sentence, tables, and what is `charted`, the first repetition of each setting.
+/// The report: sentence, tables, and the charts of `charted`, the first repetition of each setting.
 pub fn duel_report(duel: &DuelSummary, outcome: &Outcome, charted: &[Charted]) -> Report {
     let path = &duel.path;
     let fact = |name: &str, value: String| (name.to_owned(), value);

@@ -35,7 +35,7 @@ impl WrittenPath {
     /// packets of 1500 bytes.
     ///
     /// # Errors
-    /// In words, with what to write instead.
+    /// In words, with the correct form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split(',').map(str::trim).collect();
         let (rate, rtt, queue, loss) = match parts[..] {
@@ -86,7 +86,7 @@ impl WrittenPath {
     }
 }
 
-/// As [`WrittenPath::parse`] reads it, the queue as packets or bytes.
+/// Formats as [`WrittenPath::parse`] reads it, the queue as packets or bytes.
 impl fmt::Display for WrittenPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rate, rtt) = (show_rate(self.rate_bps), show_time(self.rtt_ns));

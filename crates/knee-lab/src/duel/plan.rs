@@ -1,4 +1,4 @@
-//! What is run, and what is measured of it.
+//! Plan of the runs, and their measures.
 
 use super::{Entrant, WrittenPath};
 use knee_model::{NS_PER_MS, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
@@ -24,7 +24,7 @@ const CONVERGED_JAIN: f64 = 0.9;
 /// Most bins of a run.
 const BINS_MAX: u64 = 100_000;
 
-/// How contests are run: how long, how often.
+/// The length and number of the runs of a contest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Length of a run.
@@ -36,20 +36,20 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// When the second of two flows starts, up to one round-trip time of jitter aside.
+    /// The start of the second of two flows, up to one round-trip time of jitter aside.
     pub fn second_starts_ns(&self) -> Ns {
         self.duration_ns / SECOND_STARTS
     }
 
-    /// From when on all but the convergence time is measured, to the end.
+    /// Start of the stretch in which all but the convergence time is measured, to the end.
     pub fn measured_from_ns(&self) -> Ns {
         self.duration_ns / MEASURED_FROM
     }
 
-    /// Whether runs on `path` are long enough to be judged.
+    /// Checks that runs on `path` are long enough to be judged.
     ///
     /// # Errors
-    /// In words, with what to write instead.
+    /// In words, with the correct values.
     pub fn check(&self, path: &WrittenPath) -> Result<(), String> {
         let least_ns = LEAST_RTTS * path.rtt_ns;
         if self.duration_ns >= least_ns {
@@ -113,7 +113,7 @@ impl Plan {
         Scenario::parse("the contest", &text, &sets)
     }
 
-    /// How it is measured, in words.
+    /// The rule of measurement, in words.
     pub(super) fn words(&self) -> String {
         let s = |ns: Ns| ns as f64 / NS_PER_S as f64;
         format!(
@@ -129,8 +129,7 @@ impl Plan {
     }
 }
 
-/// What a run of two flows gave: of each the first to start, then the second. Over the measured
-/// stretch of the run.
+/// Measures of a run of two flows over its measured stretch; pairs hold the first to start, then the second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bout {
     /// Goodputs, bit/s.
@@ -154,7 +153,7 @@ pub struct Bout {
 }
 
 impl Bout {
-    /// Of `record`, a run of `spec` on `path`.
+    /// The measures of `record`, a run of `spec` on `path`.
     pub fn of(plan: &Plan, path: &WrittenPath, spec: &RunSpec, record: &RunRecord) -> Self {
         let m = Metrics::new(spec, record);
         let s = |ns: Ns| ns as f64 / NS_PER_S as f64;
@@ -184,10 +183,10 @@ impl Bout {
     }
 }
 
-/// What a run of a single flow gave, as Pantheon measures it: over its whole life.
+/// Measures of a run of a single flow over its whole life, as in Pantheon.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Solo {
-    /// What left the bottleneck, headers and retransmissions included, bit/s.
+    /// Throughput after the bottleneck, headers and retransmissions included, bit/s.
     pub throughput_bps: f64,
     /// 95th percentile of the one-way delay of packets, milliseconds.
     pub one_way_p95_ms: Option<f64>,
@@ -196,7 +195,7 @@ pub struct Solo {
 }
 
 impl Solo {
-    /// Of `record`, a run of `spec` on `path`.
+    /// The measures of `record`, a run of `spec` on `path`.
     pub fn of(path: &WrittenPath, spec: &RunSpec, record: &RunRecord) -> Self {
         let m = Metrics::new(spec, record);
         let start_ns = record.flows.first().map_or(0, |f| f.start_ns);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Folder of the criteria, below `scenarios/`.
 pub(super) const FOLDER: &str = "evaluation";
 
-/// Something that is asked of a congestion control.
+/// A requirement on a congestion control.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Criterion {
@@ -18,9 +18,9 @@ pub struct Criterion {
     pub id: String,
     /// Section of RFC 9743.
     pub section: String,
-    /// What it is about.
+    /// Subject of the criterion.
     pub title: String,
-    /// Why it is asked, and what the runs show.
+    /// Reason for the criterion, and how to read the runs.
     pub why: String,
     /// Scenario of its runs, below the criteria's folder.
     pub scenario: String,
@@ -30,12 +30,12 @@ pub struct Criterion {
     /// `[[flow]]` tables, counted from 0, that run the algorithm that is evaluated.
     #[serde(default = "first_flow")]
     pub subject: Vec<usize>,
-    /// What varies; all combinations are run. Of an axis, `short` names the values of the quick form.
+    /// Axes; all combinations are run. The `short` values of an axis belong to the quick form.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
     /// Most repetitions, for criteria with long runs.
     pub most_repetitions: Option<u32>,
-    /// What is measured of each run.
+    /// Measures of each run.
     #[serde(rename = "measure")]
     pub measures: Vec<Measure>,
 }
@@ -44,22 +44,22 @@ fn first_flow() -> Vec<usize> {
     vec![0]
 }
 
-/// Something measured of a run, and what is asked of it.
+/// Something measured of a run, with its requirement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// What it is, without unit.
+    /// Name, without unit.
     pub name: String,
     /// Unit; empty for a ratio.
     #[serde(default)]
     pub unit: String,
     /// Formula of a run `r`.
     pub quantity: String,
-    /// Which direction is better.
+    /// The better direction.
     pub better: Better,
     /// Absolute bound, a number or a formula of a run `r`: the median must not be worse.
     pub bound: Option<Bound>,
-    /// Where the bound is from.
+    /// Source of the bound.
     pub source: Option<String>,
     /// The median must not be worse than the worst baseline's by more than this part of it.
     pub no_worse: Option<f64>,
@@ -68,7 +68,7 @@ pub struct Measure {
     pub slack: f64,
 }
 
-/// Which direction is better.
+/// The better direction of a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -89,7 +89,7 @@ pub enum Bound {
 }
 
 impl Better {
-    /// Whether `value` meets `limit`.
+    /// Returns whether `value` meets `limit`.
     pub(super) fn meets(self, value: f64, limit: f64) -> bool {
         match self {
             Self::Lower => value <= limit,
@@ -105,7 +105,7 @@ impl Better {
         }
     }
 
-    /// How a limit is said.
+    /// Words that introduce a limit.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Lower => "at most",
@@ -115,8 +115,8 @@ impl Better {
 }
 
 impl Measure {
-    /// What a baseline's `value` leaves.
-    pub(super) fn limit_beside(&self, value: f64) -> Option<f64> {
+    /// The limit that follows from a baseline's `value`.
+    pub(super) fn limit_relative_to(&self, value: f64) -> Option<f64> {
         let allowed = self.no_worse? * value.abs() + self.slack;
         Some(match self.better {
             Better::Lower => value + allowed,
@@ -143,7 +143,7 @@ impl Measure {
 }
 
 impl Criterion {
-    /// What is wrong with it beyond its form, if anything.
+    /// Describes an error beyond the form of the file, if there is one.
     fn fault(&self, name: &str) -> Option<String> {
         if self.id != name {
             return Some(format!(
@@ -235,12 +235,12 @@ mod tests {
     }
 
     #[test]
-    fn limits_beside_a_baseline() {
+    fn limits_relative_to_a_baseline() {
         let m = &criterion("no_worse = 0.1\nslack = 2.0").measures[0];
-        assert_eq!(m.limit_beside(10.0), Some(13.0));
+        assert_eq!(m.limit_relative_to(10.0), Some(13.0));
         let higher = Measure { better: Better::Higher, ..m.clone() };
-        assert_eq!(higher.limit_beside(10.0), Some(7.0));
-        assert_eq!(criterion("").measures[0].limit_beside(10.0), None);
+        assert_eq!(higher.limit_relative_to(10.0), Some(7.0));
+        assert_eq!(criterion("").measures[0].limit_relative_to(10.0), None);
         assert_eq!(Better::Lower.worse(1.0, 2.0), 2.0);
         assert_eq!(Better::Higher.worse(1.0, 2.0), 1.0);
     }

@@ -1,5 +1,5 @@
-//! What was measured of finished runs, in a file that grows by a line for each, so that an evaluation
-//! that ended early can go on.
+//! Measures of finished runs, in a file that grows by a line for each. An evaluation that ended early
+//! resumes from it.
 //!
 //! A line counts only when it is whole. Its key is a hash of everything that made it: the program,
 //! the host, the spec, the formulas.
@@ -19,10 +19,10 @@ use std::{
 /// Name of the file in its folder.
 const FILE: &str = "evaluation.jsonl";
 
-/// What was measured of one run: each measure's quantity and bound.
+/// Measures of one run: each measure's quantity and bound.
 pub(super) type Measured = Vec<(f64, Option<f64>)>;
 
-/// What tells a run's values from others.
+/// Key that distinguishes a run's values from others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(String);
 
@@ -66,7 +66,7 @@ impl Journal {
             Err(e) => return Err(told(e)),
         };
         if text.last().is_some_and(|last| *last != b'\n') {
-            // The last line was cut off: what follows begins a new one.
+            // The last line was cut off, so the next entry needs a new line.
             file.write_all(b"\n").map_err(told)?;
         }
         let known = text
@@ -77,7 +77,7 @@ impl Journal {
         Ok(Self { program, path, known, file: Mutex::new(file) })
     }
 
-    /// The key of what `criterion` measures of `spec` on `host`.
+    /// The key of the values that `criterion` measures of `spec` on `host`.
     pub(super) fn key(
         &self,
         criterion: &Criterion,
@@ -128,7 +128,7 @@ mod tests {
         let journal = Journal::open(folder.path()).expect("a journal");
         assert_eq!(journal.get(&key("a")), Some(vec![(0.1, None), (2.0, Some(3.0))]));
         assert_eq!(journal.get(&key("b")), None);
-        // What is added after the cut line is whole.
+        // An entry added after the cut line is whole.
         journal.add(key("c"), &vec![(5.0, None)]).expect("room");
         drop(journal);
         let journal = Journal::open(folder.path()).expect("a journal");

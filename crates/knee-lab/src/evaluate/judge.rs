@@ -9,16 +9,16 @@ use crate::figure::Spread;
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-/// What a criterion comes to, the best first.
+/// Verdict on a criterion, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Word {
-    /// Nothing is asked: it is shown.
+    /// The criterion has no bound: the value is only shown.
     #[serde(rename = "informs")]
     Informs,
-    /// What is asked absolutely is met.
+    /// The absolute bound is met.
     #[serde(rename = "passes")]
     Passes,
-    /// It is not met, or nothing is asked absolutely; but no baseline does better by more than allowed.
+    /// The bound is not met or does not exist, but no baseline does better by more than allowed.
     #[serde(rename = "no worse than the baseline")]
     NoWorse,
     /// All runs that could tell failed.
@@ -41,26 +41,26 @@ impl fmt::Display for Word {
     }
 }
 
-/// A criterion with what it comes to.
+/// A criterion with its verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct CriterionVerdict {
     /// Criterion.
     pub id: String,
     /// Section of RFC 9743.
     pub section: String,
-    /// What it is about.
+    /// Subject of the criterion.
     pub title: String,
     /// The worst verdict of its points and measures.
     pub verdict: Word,
-    /// What was measured where it did worst.
+    /// Measure at the worst point.
     pub measured: Option<MeasuredAt>,
-    /// What is asked there.
+    /// Requirement at the worst point.
     pub asked: Option<Asked>,
-    /// Where that is.
+    /// The worst point.
     pub worst: Option<Worst>,
     /// Every measure at every point.
     pub points: Vec<PointVerdict>,
-    /// How long one core took for its runs, the baselines' too; runs that were kept take none.
+    /// Time of one core for its runs, the baselines' too; stored runs take none.
     #[serde(skip)]
     pub took: Duration,
 }
@@ -70,16 +70,16 @@ pub struct CriterionVerdict {
 pub struct PointVerdict {
     /// Values of the axes, by name.
     pub point: BTreeMap<String, String>,
-    /// What it comes to.
+    /// Verdict of the measure at the point.
     pub verdict: Word,
-    /// What was measured.
+    /// Measured values.
     pub measured: MeasuredAt,
-    /// What is asked.
+    /// Requirement.
     pub asked: Asked,
-    /// Why runs of it failed: the first one's reason.
+    /// Reason of the first failed run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// How far it is beyond what is asked, as a part of that; negative if it is not.
+    /// Distance beyond the requirement, as a part of it; negative if the requirement is met.
     #[serde(skip)]
     beyond: f64,
     /// Number of the point and of the worst repetition.
@@ -87,41 +87,41 @@ pub struct PointVerdict {
     pub(super) at: (usize, u32),
 }
 
-/// What was measured, over repetitions.
+/// A measure, over repetitions.
 #[derive(Clone, Debug, Serialize)]
 pub struct MeasuredAt {
-    /// What it is.
+    /// Name of the measure.
     pub measure: String,
     /// Unit; empty for a ratio.
     pub unit: String,
-    /// Of the algorithm that is evaluated.
+    /// Spread of the evaluated algorithm.
     #[serde(flatten)]
     pub spread: Spread,
-    /// Of the baselines, in the same place.
+    /// Spreads of the baselines, in the same place.
     pub baselines: BTreeMap<String, Spread>,
 }
 
-/// What is asked.
+/// A requirement on a measure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Asked {
     /// `at most` or `at least`.
     pub direction: &'static str,
     /// Absolute bound; `null` if there is none.
     pub bound: Option<f64>,
-    /// Where the bound is from.
+    /// Source of the bound.
     pub source: Option<String>,
-    /// What the worst baseline leaves; `null` if nothing is asked beside baselines.
+    /// Limit that follows from the worst baseline; `null` without a requirement relative to baselines.
     pub no_worse: Option<f64>,
 }
 
-/// Where a criterion does worst.
+/// The place where a criterion does worst.
 #[derive(Clone, Debug, Serialize)]
 pub struct Worst {
     /// Values of the axes, by name.
     pub point: BTreeMap<String, String>,
     /// Seed of the worst repetition.
     pub seed: u64,
-    /// What shows it.
+    /// Command that shows it.
     pub command: String,
 }
 
@@ -132,11 +132,11 @@ type Repetitions<'a> = &'a [Result<Measured, String>];
 pub(super) struct Of<'a> {
     /// Its name.
     pub name: &'a str,
-    /// By point.
+    /// Repetitions by point.
     pub points: Vec<Repetitions<'a>>,
 }
 
-/// The worst verdict on `criterion`, and all of them, for `subject` beside `baselines`.
+/// The worst verdict on `criterion`, and all of them, for `subject` compared with `baselines`.
 pub(super) fn judge(
     criterion: &Criterion,
     points: &[Point],
@@ -154,7 +154,7 @@ pub(super) fn judge(
     (all.iter().map(|p| p.verdict).max().unwrap_or(Word::NotJudged), all)
 }
 
-/// The worst of `all` points: of those with the worst verdict, the one furthest beyond what is asked.
+/// The worst of `all` points: of those with the worst verdict, the one furthest beyond its requirement.
 pub(super) fn worst(all: &[PointVerdict]) -> Option<&PointVerdict> {
     all.iter().max_by(|a, b| {
         let key = |p: &PointVerdict| (p.verdict, p.beyond);
@@ -186,7 +186,7 @@ fn at_point(
     let bounds: Vec<f64> = repetitions.iter().flatten().filter_map(|m| m[index].1).collect();
     let bound = median(&bounds);
     let others = beside.iter().filter_map(|(_, values)| median(values));
-    let limit = others.reduce(|a, b| better.worse(a, b)).and_then(|v| measure.limit_beside(v));
+    let limit = others.reduce(|a, b| better.worse(a, b)).and_then(|v| measure.limit_relative_to(v));
     let verdict = match (spread.p50, bound, limit) {
         (None, ..) => Word::NotJudged,
         (Some(_), None, None) if measure.no_worse.is_some() => Word::NotJudged,

@@ -1,7 +1,7 @@
-//! `knee evaluate`: what RFC 9743 asks of a congestion control, as criteria with verdicts.
+//! `knee evaluate`: the requirements of RFC 9743 on a congestion control, as criteria with verdicts.
 //!
-//! Criteria are data below `scenarios/evaluation/` (`docs/reference/criteria.md`). The RFC sets no thresholds:
-//! each bound names its source, or is what CUBIC and NewReno do in the same place.
+//! Criteria are data below `scenarios/evaluation/` (`docs/reference/criteria.md`). The RFC sets no
+//! thresholds: each bound names its source, or is the result of CUBIC and NewReno in the same place.
 
 mod criterion;
 mod journal;
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 use thiserror::Error;
 
-/// Why an evaluation could not be made.
+/// The reason why an evaluation could not be made.
 #[derive(Debug, Error, miette::Diagnostic)]
 pub enum EvaluateError {
     /// A criterion's file is wrong.
@@ -38,9 +38,9 @@ pub enum EvaluateError {
     #[error("no such criterion: `{id}`")]
     #[diagnostic(help("the criteria are: {known}"))]
     NoCriterion {
-        /// What was asked for.
+        /// Name that was requested.
         id: String,
-        /// Those that there are.
+        /// The existing criteria.
         known: String,
     },
     /// A scenario is wrong.
@@ -56,7 +56,7 @@ pub enum EvaluateError {
     Host {
         /// Criterion.
         criterion: String,
-        /// What the host says.
+        /// Error of the host.
         error: HostError,
     },
     /// A formula cannot be evaluated.
@@ -64,10 +64,10 @@ pub enum EvaluateError {
     Formula {
         /// Criterion.
         criterion: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// What was measured cannot be kept.
+    /// The measures cannot be stored.
     #[error("{0}")]
     Journal(String),
     /// A run failed.
@@ -79,20 +79,20 @@ pub enum EvaluateError {
     Threads(#[from] ThreadsError),
 }
 
-/// An algorithm with what every criterion says of it.
+/// An algorithm with its verdict on every criterion.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
     /// The algorithm, with the parameters that were given.
     pub algorithm: String,
     /// Host that ran it.
     pub host: String,
-    /// Algorithms that it is held against.
+    /// Baseline algorithms.
     pub against: Vec<String>,
     /// Repetitions; criteria with long runs may have fewer.
     pub repetitions: u32,
     /// The same number, under the name that the first version gave it.
     pub seeds: u32,
-    /// Whether this is the quick form.
+    /// True for the quick form.
     pub quick: bool,
     /// Verdicts, in the order of the RFC's sections.
     pub criteria: Vec<CriterionVerdict>,
@@ -104,7 +104,7 @@ impl Evaluation {
         self.criteria.iter().map(|c| c.verdict).max().unwrap_or(Word::Informs)
     }
 
-    /// How many criteria have this verdict.
+    /// Number of criteria with this verdict.
     pub fn count(&self, word: Word) -> usize {
         self.criteria.iter().filter(|c| c.verdict == word).count()
     }
@@ -136,7 +136,7 @@ pub fn evaluate(
             (c, points)
         })
         .collect();
-    // Each algorithm runs once, whether it is evaluated, held against, or both.
+    // Each algorithm runs once, whether it is evaluated, a baseline, or both.
     let mut entrants: Vec<Entrant> = Vec::new();
     let mut number = |of: &Entrant| {
         entrants.iter().position(|e| e.name == of.name).unwrap_or_else(|| {
@@ -150,7 +150,7 @@ pub fn evaluate(
     of_subjects
         .into_iter()
         .map(|subject| {
-            // Nothing is held against itself, unless there is nothing else.
+            // No algorithm is compared with itself, unless there is no other.
             let others: Vec<usize> =
                 of_baselines.iter().copied().filter(|b| *b != subject).collect();
             let others = if others.is_empty() { of_baselines.clone() } else { others };
@@ -216,7 +216,7 @@ fn worst(
     Ok(Worst { point: at.point.clone(), seed, command: format!("knee run {file}{sets}") })
 }
 
-/// For a shell.
+/// Quotes `text` for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-=:/".contains(c);
     match text.chars().all(plain) {
@@ -249,10 +249,10 @@ pub fn worst_run(
     Ok(Some((spec, record)))
 }
 
-/// What is on record of the quick form: verdicts by algorithm and criterion.
+/// Expected verdicts of the quick form, by algorithm and criterion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// What the host was made of, and how it was used, where that matters.
+    /// Components of the host and the way it was used, where that matters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     made_with: BTreeMap<String, String>,
     #[serde(flatten)]
@@ -276,7 +276,7 @@ impl Record {
         files::read("evaluation/runs/record-vm.toml")
     }
 
-    /// That of `evaluations`.
+    /// The record of `evaluations`.
     pub fn of(evaluations: &[Evaluation], made_with: &[(&str, String)]) -> Self {
         let words = |e: &Evaluation| {
             e.criteria.iter().map(|c| (c.id.clone(), c.verdict.to_string())).collect()
@@ -292,12 +292,12 @@ impl Record {
         self.verdicts.keys().map(String::as_str)
     }
 
-    /// What is recorded of `algorithm` for the criterion called `id`.
+    /// The expected verdict of `algorithm` for the criterion called `id`.
     pub fn verdict(&self, algorithm: &str, id: &str) -> Option<&str> {
         self.verdicts.get(algorithm)?.get(id).map(String::as_str)
     }
 
-    /// As a file that names the command which made it.
+    /// Formats the record as a file that names the command which made it.
     ///
     /// # Errors
     /// It cannot be written as TOML, in words.
@@ -306,7 +306,7 @@ impl Record {
         Ok(format!("# Verdicts of `{command}`, made by that command.\n\n{text}"))
     }
 
-    /// Where `found` is not as recorded here: algorithm, criterion, recorded, found.
+    /// Differences between `found` and this record: algorithm, criterion, recorded, found.
     pub fn differences(&self, found: &Self) -> Vec<[String; 4]> {
         let mut all = Vec::new();
         let none = BTreeMap::new();

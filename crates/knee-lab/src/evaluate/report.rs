@@ -1,4 +1,4 @@
-//! What an evaluation found, for a terminal and as a report.
+//! Results of an evaluation, for a terminal and as a report.
 
 use super::{
     Evaluation,
@@ -55,7 +55,7 @@ fn point_words(point: &BTreeMap<String, String>) -> String {
     parts.join(", ")
 }
 
-/// Verdicts as a table, if asked for with the time that each criterion took.
+/// Verdicts as a table; with `timed`, also the time of each criterion.
 fn summary(evaluation: &Evaluation, timed: bool) -> Table {
     let mut table = Table::new(
         format!("{}: criteria of RFC 9743 and the worst points", evaluation.algorithm),

@@ -1,5 +1,5 @@
 //! The runs of an evaluation: every criterion at every point of its axes, for every algorithm that
-//! takes part, repeated. What was measured is kept, not the records.
+//! takes part, repeated. The measures are stored, not the records.
 
 use super::{
     EvaluateError,
@@ -23,26 +23,26 @@ use std::{
 pub struct Point {
     /// Name of each axis and of its value.
     pub values: Vec<(String, String)>,
-    /// What is set in the scenario, as after `--set`.
+    /// Values set in the scenario, as after `--set`.
     sets: Vec<String>,
 }
 
 impl Point {
-    /// One that sets nothing.
+    /// A point that sets nothing.
     #[cfg(test)]
     pub(super) fn at(values: &[(&str, &str)]) -> Self {
         let values = values.iter().map(|(a, v)| ((*a).to_owned(), (*v).to_owned())).collect();
         Self { values, sets: Vec::new() }
     }
 
-    /// In words.
+    /// The values in words.
     pub fn words(&self) -> String {
         let parts: Vec<String> = self.values.iter().map(|(a, v)| format!("{a} {v}")).collect();
         parts.join(", ")
     }
 }
 
-/// The points of `criterion`, those of the quick form alone if asked for.
+/// The points of `criterion`; for `quick`, only those of the quick form.
 pub(super) fn points(criterion: &Criterion, host: &dyn Host, quick: bool) -> Vec<Point> {
     let axes = Part { host, short: quick, all_values: false }.of_axes(&criterion.axes);
     combinations(&criterion.set, &axes)
@@ -54,7 +54,7 @@ pub(super) fn points(criterion: &Criterion, host: &dyn Host, quick: bool) -> Vec
         .collect()
 }
 
-/// The scenario of `criterion` at `point`, run by `entrant` with `also` set, and what `--set` gets for it.
+/// The scenario of `criterion` at `point`, run by `entrant` with `also` set, and its values for `--set`.
 pub(super) fn scenario(
     criterion: &Criterion,
     point: &Point,
@@ -71,7 +71,7 @@ pub(super) fn scenario(
     Ok((Scenario::parse(&format!("scenarios/{file}"), text, &sets)?, written))
 }
 
-/// One run: which criterion, point, entrant and repetition.
+/// One run: its criterion, point, entrant and repetition.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     criterion: usize,
@@ -80,10 +80,10 @@ struct Job {
     repetition: u32,
 }
 
-/// What was measured: by criterion, point, entrant, repetition. Of a run that failed, why.
+/// Measures by criterion, point, entrant, repetition; the reason for a run that failed.
 pub(super) type AllMeasured = Vec<Vec<Vec<Vec<Result<Measured, String>>>>>;
 
-/// How an evaluation is run.
+/// Settings of an evaluation's runs.
 pub struct HowToRun<'a> {
     /// The host.
     pub host: &'a dyn Host,
@@ -93,9 +93,9 @@ pub struct HowToRun<'a> {
     pub repeat: u32,
     /// The quick form.
     pub quick: bool,
-    /// What else is set in all runs, as after `--set`.
+    /// Further values set in all runs, as after `--set`.
     pub sets: &'a [String],
-    /// What was measured before.
+    /// Earlier measures.
     pub journal: Option<&'a Journal>,
     /// Told how many runs are done, and how many there are.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
@@ -132,7 +132,7 @@ pub(super) fn run_all(
     }
     let works: Vec<f64> = jobs.iter().map(|(_, work, _)| *work).collect();
     let threads = how.options.runs_at_once.or(how.host.runs_at_once()).unwrap_or(0);
-    // What cannot be kept ends the evaluation: the disk may be full.
+    // A value that cannot be stored ends the evaluation: the disk may be full.
     let broken = AtomicBool::new(false);
     let run = |n: usize| {
         let (job, _, scenario) = jobs[n];
@@ -167,7 +167,7 @@ pub(super) fn run_all(
     Ok((all, took))
 }
 
-/// What `criterion` measures of `spec`.
+/// The values that `criterion` measures of `spec`.
 fn one(
     criterion: &Criterion,
     spec: &RunSpec,

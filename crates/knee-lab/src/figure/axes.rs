@@ -1,4 +1,4 @@
-//! What varies between runs: axes, the values of each, and their combinations.
+//! Axes that vary between runs, the values of each, and their combinations.
 
 use knee_model::Host;
 use serde::Deserialize;
@@ -68,7 +68,7 @@ pub fn plain_name(value: &toml::Value) -> String {
     }
 }
 
-/// Which part of what is described is run.
+/// The part of a description that is run.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'a> {
     pub host: &'a dyn Host,
@@ -107,7 +107,7 @@ fn sets_of(axis: &Axis, value: &AxisValue) -> Settings {
     }
 }
 
-/// Combinations of the values of `axes`: their names, and what they set after `set`.
+/// Combinations of the values of `axes`: their names, and the values that they set after `set`.
 pub(crate) fn combinations(
     set: &BTreeMap<String, toml::Value>,
     axes: &[Axis],

@@ -105,7 +105,7 @@ impl Case {
         Self { values, spec, text: String::new(), repetitions: records.len(), records, used }
     }
 
-    /// Whether a formula has asked for it since this was last called.
+    /// Returns whether a formula has used it since the last call.
     pub(crate) fn take_used(&self) -> bool {
         self.used.swap(false, Ordering::Relaxed)
     }

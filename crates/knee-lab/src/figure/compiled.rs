@@ -1,4 +1,4 @@
-//! What the compiled algorithms do by themselves: drawings and quantities that need no run.
+//! Drawings and quantities of the compiled algorithms that need no run.
 
 use knee_cc::{
     Ack, Conn, Controller, NOTE_DELAY_BACKOFF, ParamError, Params, SSTHRESH_INFINITE, algorithm,

@@ -1,4 +1,4 @@
-//! A figure as data: what is run for it, how it is plotted.
+//! A figure as data: its runs and its plots.
 
 use super::{
     axes::{Axis, Part, Settings, combinations, plain_name},
@@ -13,26 +13,26 @@ use std::{collections::BTreeMap, fmt};
 pub struct Figure {
     /// Its number in the paper.
     pub number: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
     /// The scenario that its runs start from; none: it needs no runs.
     pub scenario: Option<String>,
     /// Values set for all of its runs.
     #[serde(default)]
     pub set: BTreeMap<String, toml::Value>,
-    /// Why it is not run on a host, by the host's name.
+    /// Reasons why it is not run on a host, by the host's name.
     #[serde(default)]
     pub not_on: BTreeMap<String, Unjudged>,
-    /// What varies between its runs.
+    /// Axes that vary between its runs.
     #[serde(default, rename = "axis")]
     pub axes: Vec<Axis>,
-    /// Of the runs of a cause: what it changes, after what the axes set.
+    /// Changes for the runs of a cause, after the values of the axes.
     #[serde(skip)]
     pub(crate) changes: Option<BTreeMap<String, toml::Value>>,
-    /// How it is plotted.
+    /// Plots of the figure.
     #[serde(default, rename = "plot")]
     pub plots: Vec<Plot>,
-    /// What is tabulated beside it.
+    /// Tables next to the plots.
     #[serde(default, rename = "table")]
     pub tables: Vec<Tabulated>,
 }
@@ -41,7 +41,7 @@ pub struct Figure {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tabulated {
-    /// What it shows, with unit.
+    /// Title, with unit.
     pub title: String,
     /// Axis whose values are rows; the other axes' combinations are columns.
     pub rows: String,
@@ -49,7 +49,7 @@ pub struct Tabulated {
     pub value: String,
 }
 
-/// How a figure, or a panel of it, is plotted.
+/// The plot of a figure, or of a panel of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
@@ -77,8 +77,8 @@ pub struct Plot {
     pub linear: bool,
     /// Timeline and history: width of the bins.
     pub bin_s: Option<f64>,
-    /// History: what is plotted, each as a chart: goodput, windows, queue, probes, or the name of an
-    /// observed value; goodput and windows if not given.
+    /// History: plotted quantities, each as a chart: goodput, windows, queue, probes, or the name of an
+    /// observed value; goodput and windows by default.
     #[serde(default)]
     pub what: Vec<String>,
     /// History: only these flows.
@@ -87,7 +87,7 @@ pub struct Plot {
     pub from: Option<f64>,
     /// History and flows: only until here, s. Curves: the largest x.
     pub to: Option<f64>,
-    /// Curves: what is plotted.
+    /// Curves: plotted quantities.
     #[serde(default)]
     pub curves: Vec<Model>,
     /// Values that the paper's text gives, drawn as points over the first chart.
@@ -128,7 +128,7 @@ pub enum PlotKind {
     Sweep,
     /// Goodput of each flow in bins, percentiles over repetitions.
     Timeline,
-    /// What happened over time in the first repetition.
+    /// Events over time in the first repetition.
     History,
     /// Mean goodput of each flow, percentiles over repetitions.
     Flows,
@@ -142,11 +142,11 @@ pub enum PlotKind {
     ShadowWindow,
 }
 
-/// Why something is not judged on a host.
+/// The reason why something is not judged on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unjudged {
-    /// When that was found: the longer ago, the sooner it should be tried again.
+    /// Date of that result: the longer ago, the sooner it should be tried again.
     pub since: toml::value::Date,
     /// The reason.
     pub reason: String,
@@ -169,7 +169,7 @@ impl Figure {
         of_plots.chain(of_tables).map(move |(place, text)| (self, place, text))
     }
 
-    /// Combinations of its axes' values: their names and what they set.
+    /// Combinations of its axes' values: their names and the values that they set.
     pub(crate) fn combinations(&self) -> Vec<(Vec<String>, Settings)> {
         let mut all = combinations(&self.set, &self.axes);
         let changes = || self.changes.iter().flatten().map(|(k, v)| (k.clone(), v.clone()));
@@ -179,7 +179,7 @@ impl Figure {
 }
 
 impl Part<'_> {
-    /// What of `figure` belongs to this part: its axes with the values that are run, its plots
+    /// The share of `figure` that belongs to this part: its axes with the values that are run, its plots
     /// where those suffice.
     pub(crate) fn of(self, figure: &Figure) -> Figure {
         let mut figure = figure.clone();

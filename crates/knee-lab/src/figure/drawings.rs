@@ -221,7 +221,7 @@ impl Draw<'_> {
         })
     }
 
-    /// The first repetition over time, a chart for each thing that is asked for.
+    /// The first repetition over time, a chart for each requested quantity.
     fn history(&self) -> Result<Vec<Chart>, String> {
         let default = ["goodput", "windows"].map(str::to_owned);
         let what = if self.plot.what.is_empty() { &default[..] } else { &self.plot.what };
@@ -289,7 +289,7 @@ impl Draw<'_> {
         })
     }
 
-    /// The fluid model beside the first repetition.
+    /// The fluid model compared with the first repetition.
     fn fluid(&self) -> Result<Vec<Chart>, String> {
         let (plot, case) = (self.plot, self.case()?);
         let spec = plot.fluid.as_ref().ok_or("the fluid model needs `fluid`")?;
@@ -336,7 +336,7 @@ struct History<'a> {
     plot: &'a Plot,
     metrics: Metrics<'a>,
     record: &'a RunRecord,
-    /// Of the bins of goodput.
+    /// Width of the bins of goodput.
     width_s: f64,
 }
 
@@ -346,7 +346,7 @@ impl History<'_> {
             && self.plot.to.is_none_or(|to| time_s <= to)
     }
 
-    /// The flows that are asked for, with their index and name.
+    /// The requested flows, with their index and name.
     fn flows(&self) -> impl Iterator<Item = (usize, &FlowRecord, String)> {
         let wanted = |i: &usize| self.plot.flows.as_ref().is_none_or(|flows| flows.contains(i));
         let named = self.record.flows.iter().enumerate().filter(|(_, f)| is_named(f));

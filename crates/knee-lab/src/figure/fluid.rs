@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FluidSpec {
-    /// Which algorithm's rule.
+    /// The algorithm whose rule it is.
     pub rule: FluidRule,
     /// Rate of the link.
     pub rate_mbps: f64,
@@ -28,7 +28,7 @@ pub struct FluidSpec {
     pub qmax_ms: f64,
     /// The largest backoff probability.
     pub pmax: f64,
-    /// What a backoff leaves of the window; one half if not given.
+    /// Part of the window that remains after a backoff; one half by default.
     #[serde(default = "half")]
     pub decrease: f64,
 }
@@ -118,8 +118,8 @@ impl FluidSpec {
         })
     }
 
-    /// The queueing delay over `duration_s` from each of `starts_ms`, without and with feedback
-    /// delay, beside `simulated`.
+    /// The queueing delay over `duration_s` from each of `starts_ms`, without and with feedback delay, and
+    /// that of `simulated`.
     pub(super) fn trajectories(
         &self,
         title: &str,
@@ -166,7 +166,7 @@ impl FluidSpec {
     }
 }
 
-/// The points of `series` as they are, thinned to what a chart can show.
+/// The points of `series` as they are, thinned to the number that a chart can show.
 pub(super) fn thinned(series: Series) -> Series {
     let every = series.points.len().div_ceil(2000).max(1);
     let points: Vec<Point> = series.points.into_iter().step_by(every).collect();

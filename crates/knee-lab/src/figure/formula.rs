@@ -31,9 +31,9 @@ struct FailedRun(String);
 
 /// A formula's value in each repetition.
 pub(crate) struct Values {
-    /// Of the repetitions whose runs did not fail.
+    /// Values of the repetitions whose runs did not fail.
     pub values: Vec<f64>,
-    /// Why the others failed: the first one's reason.
+    /// Reason of the first failed run.
     pub failed: Option<String>,
 }
 
@@ -110,7 +110,7 @@ fn axis_value(value: &Dynamic) -> String {
     value.as_float().map_or_else(|_| value.to_string(), |x| x.to_string())
 }
 
-/// What is said of a measure that a run leaves undefined.
+/// Message for a measure that a run leaves undefined.
 const UNDEFINED: &str = "undefined in this run";
 
 /// The values of `formulas` of a run `r`; not a number where the run leaves one undefined.
@@ -362,7 +362,7 @@ impl Formulas {
         });
     }
 
-    /// Functions of the path, and of what several flows do on it.
+    /// Functions of the path, and of several flows on it.
     fn register_paths(engine: &mut Engine) {
         engine.register_fn("base_rtt", |r: &mut Run| -> Fallible<f64> {
             let path = &r.parts()?.0.path;
@@ -415,7 +415,7 @@ impl Formulas {
         });
     }
 
-    /// Functions of what a flow was at a time.
+    /// Functions of a flow at a time.
     fn register_samples(engine: &mut Engine) {
         engine.register_fn(
             "lost",
@@ -451,7 +451,7 @@ impl Formulas {
         );
     }
 
-    /// Where the figure of this number is among the cases.
+    /// The index of the figure of this number among the cases.
     pub(crate) fn index(&self, figure: &str) -> Result<usize, String> {
         self.figures
             .iter()
@@ -566,8 +566,8 @@ pub(crate) mod tests {
         (spec, r)
     }
 
-    /// Figure 1 with two values of an axis, figure 2 with one run. `records`: what became of the
-    /// repetitions of figure 1's first case.
+    /// Figure 1 with two values of an axis, figure 2 with one run. `records`: the repetitions of figure 1's
+    /// first case.
     pub(crate) fn formulas(records: Vec<Result<RunRecord, String>>) -> Formulas {
         let figure = |number: &str| -> Figure {
             let text = format!(
@@ -671,7 +671,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_needs_no_run() {
+    fn formulas_without_runs() {
         is("min(3, 2.5)", 2.5);
         is("max(3, 2.5)", 3.0);
         is("1 < 2", 1.0);
@@ -714,7 +714,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_evaluated_is_told() {
+    fn a_failed_evaluation_is_reported() {
         for (formula, why) in [
             ("run(#{size: 30}).window(0, 0)", "has no value `30`"),
             ("run(#{length: 1}).window(0, 0)", "has no axis `length`"),

@@ -9,7 +9,7 @@ pub(super) fn engine() -> Engine {
     engine
 }
 
-/// Whether `formula` can be read at all.
+/// Checks that `formula` can be read.
 pub(crate) fn check(formula: &str) -> Result<(), String> {
     engine().compile(formula).map(|_| ()).map_err(|e| e.to_string())
 }
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn a_syntax_error_is_reported() {
         assert_eq!(check("goodput(run(#{flow: 1}), 0, 10, 20) / 2"), Ok(()));
         let error = check("goodput(run(#{flow: 1}), 0, 10, 20").expect_err("no end");
         assert!(error.contains("line 1"), "{error}");

@@ -12,9 +12,9 @@ use thiserror::Error;
 #[error("cannot start {jobs} threads: {why}")]
 #[diagnostic(help("use fewer with --jobs"))]
 pub struct ThreadsError {
-    /// Threads asked for.
+    /// Requested number of threads.
     pub jobs: usize,
-    /// What the system said.
+    /// Reason given by the system.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! What repetitions give: percentiles, and numbers as text.
+//! Percentiles of repetitions, and numbers as text.
 
 use serde::Serialize;
 

@@ -11,7 +11,7 @@ pub(super) const SIMULATOR: &str = "sim";
 /// Header of the table of a claim's cause.
 pub(super) const CAUSE: &str = "[claim.cause]";
 
-/// A claim of a paper and what was found.
+/// A claim of a paper with its expected verdicts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -19,9 +19,9 @@ pub struct Claim {
     pub id: String,
     /// Figure it is about.
     pub figure: String,
-    /// What is claimed.
+    /// The claim in one sentence.
     pub statement: String,
-    /// What the paper says, in its own unit.
+    /// The value in the paper, in its own unit.
     pub paper_value: String,
     /// Unit of the quantity.
     pub unit: String,
@@ -31,20 +31,20 @@ pub struct Claim {
     pub guard: Option<String>,
     /// Accepted range.
     pub accepted: [f64; 2],
-    /// How repetitions make a verdict.
+    /// The rule by which repetitions make a verdict.
     #[serde(default)]
     pub judge: Judge,
-    /// What was found in the simulator: the record that reality is held against.
+    /// Expected verdict in the simulator: true if the claim holds.
     pub holds: bool,
-    /// Why it does not hold, and what was tried.
+    /// The reason why it does not hold, and the attempts to explain it.
     pub reason: Option<String>,
-    /// Of a claim that does not hold: its cause, with a run that shows it in the simulator.
+    /// Cause of a claim that does not hold, with a run that shows it in the simulator.
     pub cause: Option<Cause>,
-    /// What was found on other hosts, by their names; nothing is recorded of those not given.
+    /// Expected verdicts on other hosts, by their names; a host that is not given has none.
     #[serde(default)]
     pub found: BTreeMap<String, Found>,
-    /// How many repetitions it takes to judge it on a host, where few do not tell, by the host's name. A
-    /// verdict from fewer is not held against the record.
+    /// Minimum number of repetitions for a verdict on a host, by the host's name. A verdict from fewer
+    /// is not compared with the expected one.
     #[serde(default)]
     pub repetitions: BTreeMap<String, NonZeroU32>,
     /// The number of runs from which the short form judges it, enough to tell; none: it is left out there.
@@ -54,7 +54,7 @@ pub struct Claim {
     pub note: String,
 }
 
-/// What was found of a claim on a host other than the simulator.
+/// Expected verdict on a claim on a host other than the simulator.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Found {
@@ -66,7 +66,7 @@ pub enum Found {
     Skip(Unjudged),
 }
 
-/// How repetitions make a verdict.
+/// The rule by which repetitions make a verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Judge {
@@ -79,7 +79,7 @@ pub enum Judge {
 }
 
 impl Claim {
-    /// Why it, of one of `figures`, is not judged on the host called `host`, if it is not.
+    /// The reason why it, of one of `figures`, is not judged on the host called `host`, if it is not.
     pub fn skipped<'a>(&'a self, host: &str, figures: &'a [Figure]) -> Option<&'a Unjudged> {
         match self.found.get(host) {
             Some(Found::Skip(why)) => Some(why),
@@ -90,8 +90,8 @@ impl Claim {
         }
     }
 
-    /// What is recorded of the host called `host`: whether it holds, and why not. What was found in
-    /// the simulator says nothing of other hosts.
+    /// The expected verdict on the host called `host`: true if the claim holds, and the reason if not. The
+    /// simulator's says nothing about other hosts.
     pub(super) fn record(&self, host: &str) -> (Option<bool>, Option<String>) {
         if host == SIMULATOR {
             return (Some(self.holds), self.reason.clone());
@@ -103,12 +103,12 @@ impl Claim {
         }
     }
 
-    /// How many repetitions it takes to judge it on the host called `host`.
+    /// Minimum number of repetitions for a verdict on the host called `host`.
     pub(super) fn repetitions_needed(&self, host: &str) -> u32 {
         self.repetitions.get(host).map_or(1, |n| n.get())
     }
 
-    /// Whether it is of `figure`, or a formula of it or of its cause names that.
+    /// Returns whether the claim belongs to `figure`, or one of its or its cause's formulas names the figure.
     pub(super) fn concerns(&self, figure: &Figure) -> bool {
         let named = format!("run(\"{}\"", figure.number);
         let of_cause = self.cause.iter().flat_map(|c| c.quantity.iter().chain(&c.guard));
@@ -118,8 +118,8 @@ impl Claim {
 }
 
 impl Part<'_> {
-    /// The runs that show the cause of `claim`, of one of `figures`: its id, and the figure with what
-    /// is changed. Causes are those of the simulator, and take repetitions.
+    /// The runs that show the cause of `claim`, of one of `figures`: its id, and the changed figure.
+    /// Causes are those of the simulator, and take repetitions.
     pub(super) fn changed<'a>(
         self,
         claim: &'a Claim,
@@ -132,15 +132,15 @@ impl Part<'_> {
         Some((claim.id.as_str(), cause.changed(figure)))
     }
 
-    /// How many runs of each case of `figure` the short form makes to judge `claims`.
+    /// Number of runs of each case of `figure` in the short form, enough to judge `claims`.
     pub(super) fn runs(figure: &Figure, claims: &[&Claim]) -> u32 {
         let concerned = claims.iter().filter(|c| c.concerns(figure));
         concerned.filter_map(|c| c.short).max().map_or(1, NonZeroU32::get)
     }
 }
 
-/// Why a claim does not hold, with what shows it: the claim holds once something is changed, or a
-/// value derived from the cause is met. What is not given is the claim's.
+/// The reason why a claim does not hold, with its test: the claim holds after a change, or a value
+/// derived from the cause is met. The claim supplies the keys that are not given.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
@@ -151,8 +151,8 @@ pub struct Cause {
     /// Keys of the scenario that are changed in all runs.
     #[serde(default)]
     set: BTreeMap<String, toml::Value>,
-    /// Values of axes that are run; the first is meant where a formula names none. Of an axis that is
-    /// not given, only its first value is run.
+    /// Values of axes that are run; a formula that names none uses the first. An axis that is not given
+    /// is run at its first value only.
     #[serde(default)]
     axes: BTreeMap<String, OneOrMore>,
     /// Formula, evaluated per repetition. `run("7", ...)` gives runs in which nothing is changed.
@@ -163,7 +163,7 @@ pub struct Cause {
     unit: Option<String>,
     /// Accepted range.
     accepted: Option<[f64; 2]>,
-    /// How repetitions make a verdict.
+    /// The rule by which repetitions make a verdict.
     judge: Option<Judge>,
 }
 
@@ -183,7 +183,7 @@ impl OneOrMore {
     }
 }
 
-/// What is wrong with a cause: the key, what, and the remedy.
+/// An error in a cause: the key, the error, and the remedy.
 pub(super) type Wrong = (&'static str, String, String);
 
 impl Cause {
@@ -199,7 +199,7 @@ impl Cause {
             .filter_map(|(key, formula)| Some((key, formula.as_ref()?)))
     }
 
-    /// The claim that shows it: `claim` with what differs. Its guard is the claim's only if its
+    /// The claim that tests the cause: `claim` with the differing keys. Its guard is the claim's only if its
     /// quantity is.
     pub(super) fn as_claim(&self, claim: &Claim) -> Claim {
         let own = claim.clone();
@@ -216,7 +216,7 @@ impl Cause {
         }
     }
 
-    /// The figure with what is changed: the runs that show it, and nothing drawn.
+    /// The changed figure: the runs that show the cause, and nothing drawn.
     pub(super) fn changed(&self, figure: &Figure) -> Figure {
         let chosen = |axis: &Axis| {
             let name = |value: &AxisValue| value.name();
@@ -236,7 +236,7 @@ impl Cause {
         }
     }
 
-    /// What is wrong with it as the cause of `claim`, if anything.
+    /// Returns an error if it cannot be the cause of `claim`.
     pub(super) fn check(&self, claim: &Claim, figures: &[Figure]) -> Result<(), Wrong> {
         let wrong = |key, what: String, help: &str| Err((key, what, help.to_owned()));
         if claim.holds {
@@ -293,7 +293,7 @@ impl Cause {
         Ok(())
     }
 
-    /// What is changed, in words.
+    /// The changes, in words.
     pub(super) fn changes(&self) -> String {
         let of_axes = self.axes.iter().map(|(name, v)| format!("{name}: {}", v.names().join(", ")));
         let of_keys = self.set.iter().map(|(key, value)| {

@@ -57,7 +57,7 @@ impl RunsOn<'_> {
     }
 }
 
-/// What is asked for.
+/// Selection of runs and claims.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Only the figure of this number.
@@ -71,7 +71,7 @@ pub struct Wanted {
     pub all_values: bool,
 }
 
-/// Why a paper could not be reproduced.
+/// The reason why a paper could not be reproduced.
 #[derive(Debug, Error, miette::Diagnostic)]
 pub enum ReproduceError {
     /// The paper cannot be had.
@@ -84,7 +84,7 @@ pub enum ReproduceError {
     NoFigure {
         /// Paper.
         paper: String,
-        /// Number asked for.
+        /// Requested number.
         figure: String,
         /// Numbers that exist.
         known: String,
@@ -95,7 +95,7 @@ pub enum ReproduceError {
     NoClaim {
         /// Paper, figure of it, or the short form of one of them.
         of: String,
-        /// Claim asked for.
+        /// Requested claim.
         claim: String,
         /// Claims that exist.
         known: String,
@@ -110,10 +110,10 @@ pub enum ReproduceError {
     AllFailed {
         /// Name of the host.
         host: String,
-        /// What the first one failed of.
+        /// Error of the first run.
         error: HostError,
     },
-    /// A run cannot be told from others.
+    /// A run has no unique key.
     #[error("a specification cannot be written as JSON: {0}")]
     Spec(String),
     /// A chart or table cannot be made.
@@ -133,28 +133,28 @@ pub enum ReproduceError {
 pub struct Reproduction {
     /// The paper.
     pub paper: Paper,
-    /// What each host made of it.
+    /// Results of each host.
     pub hosts: Vec<OnHost>,
     /// Claims that are not judged on a host: claim, host, why.
     pub skipped: Vec<(String, String, String)>,
 }
 
-/// What a host made of a paper.
+/// A host's results for a paper.
 pub struct OnHost {
     /// Name of the host.
     pub name: String,
-    /// Verdicts on the claims of what was run.
+    /// Verdicts on the claims that the runs cover.
     pub verdicts: Vec<Verdict>,
     plotted: Vec<PlottedFigure>,
-    /// How many runs failed, and the first one's reason.
+    /// Number of failed runs, and the first one's reason.
     failures: Option<String>,
-    /// Of a host in real time: the worst lateness.
+    /// The worst lateness of a host in real time.
     lateness: Option<String>,
-    /// Of a host in real time: what it does only nearly as the scenarios say, once each.
+    /// Deviations of a host in real time from the scenarios, once each.
     approximations: Vec<String>,
 }
 
-/// A figure that was run and plotted: what is left of its runs.
+/// A figure that was run and plotted: the remains of its runs.
 struct PlottedFigure {
     figure: Figure,
     charts: Vec<Chart>,
@@ -216,7 +216,7 @@ pub fn reproduce(
         let why_not = |c: &Claim| c.skipped(name, &all).map(Unjudged::to_string);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
             claims.iter().partition(|c| why_not(c).is_none());
-        // Beside other hosts, the first one's verdicts are those of all its repetitions.
+        // With several hosts, the first one's verdicts use all its repetitions.
         let few = wanted.short && (index > 0 || hosts.len() == 1);
         let mut made = Made::new();
         let (cases, formulas, verdicts) = loop {
@@ -248,7 +248,7 @@ pub fn reproduce(
                 verdict
             };
             let verdicts: Vec<Verdict> = judged.iter().map(&mut verdict).collect();
-            // What a formula uses may depend on what it finds: then there is more to run.
+            // The cases that a formula uses may depend on its results: then there is more to run.
             if all_run {
                 break (cases, formulas, verdicts);
             }
@@ -279,7 +279,7 @@ pub fn reproduce(
     Ok(reproduction)
 }
 
-/// How many runs failed, and the first one's reason.
+/// Number of failed runs, and the first one's reason.
 fn failures(figures: &[Cases]) -> Option<String> {
     let runs = || figures.iter().flat_map(|f| &f.cases).flat_map(|c| &c.records);
     let why = runs().find_map(|r| r.as_ref().err())?;
@@ -319,7 +319,7 @@ pub struct Claims<'a> {
     pub claims: Vec<&'a Verdict>,
 }
 
-/// What the verdicts of one or more papers come to.
+/// Summary of the verdicts of one or more papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Every verdict is as the repository records it.
@@ -331,7 +331,7 @@ pub enum Outcome {
     NotAllJudged,
 }
 
-/// What the verdicts of `reproductions` come to.
+/// Summary of the verdicts of `reproductions`.
 pub fn outcome(reproductions: &[Reproduction]) -> Outcome {
     let verdicts = || reproductions.iter().flat_map(Reproduction::verdicts);
     if verdicts().any(Verdict::differs) {
@@ -357,7 +357,7 @@ fn spread(m: &Spread) -> String {
     }
 }
 
-/// A cause and what its runs showed.
+/// A cause and the result of its runs.
 fn shown(cause: &Shown) -> String {
     let changes = match cause.changes.as_str() {
         "" => String::new(),
@@ -403,8 +403,8 @@ impl Reproduction {
         }
     }
 
-    /// Verdicts that `wanted` picks as a table, the hosts' side by side; with the settings that
-    /// each was judged under if asked for.
+    /// Verdicts that `wanted` picks as a table, the hosts' side by side; with the settings under which
+    /// each was judged, if `settings` is set.
     fn verdict_table(
         &self,
         caption: &str,
@@ -458,7 +458,7 @@ impl Reproduction {
         table
     }
 
-    /// Why verdicts are not what the paper says: host named if there are several.
+    /// Reasons why verdicts are not those of the paper; the host is named if there are several.
     fn reasons(&self, wanted: impl Fn(&Verdict) -> bool) -> Vec<String> {
         let several = self.hosts.len() > 1;
         let of =
@@ -524,7 +524,7 @@ impl Reproduction {
         text
     }
 
-    /// The sections of a report: a summary, then each figure beside its claims.
+    /// The sections of a report: a summary, then each figure with its claims.
     pub fn sections(&self) -> Vec<Section> {
         let several = self.hosts.len() > 1;
         let mut summary = Section {

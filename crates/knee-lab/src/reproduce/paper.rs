@@ -13,7 +13,7 @@ use toml::Spanned;
 /// Papers that Knee reproduces, and the goals of its own algorithm.
 pub const PAPERS: [&str; 6] = ["chd", "delay-aimd", "htcp", "ftcp", "hd", "ebb"];
 
-/// A paper: what is run, how it is plotted.
+/// A paper: its runs and plots.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
@@ -23,7 +23,7 @@ pub struct Paper {
     pub title: String,
     /// Authors, venue, year.
     pub citation: String,
-    /// Why figures that do not say so themselves are not run on a host, by its name.
+    /// Reasons why figures without a reason of their own are not run on a host, by its name.
     #[serde(default)]
     not_on: BTreeMap<String, Unjudged>,
     /// Figures, in the paper's order.
@@ -38,14 +38,14 @@ struct Claims {
     claims: Vec<Spanned<Claim>>,
 }
 
-/// Why a paper cannot be had.
+/// The reason why a paper cannot be had.
 #[derive(Debug, Error, miette::Diagnostic)]
 pub enum PaperError {
     /// No such paper.
     #[error("no such paper: `{id}`")]
     #[diagnostic(help("the papers are: {}, all", PAPERS.join(", ")))]
     Unknown {
-        /// What was asked for.
+        /// Requested name.
         id: String,
     },
     /// A file of it is wrong.
@@ -161,7 +161,7 @@ mod tests {
 
     /// A claim that is not judged on a host needs a reason and a date.
     #[test]
-    fn what_is_not_judged_has_a_reason_and_a_date() {
+    fn every_unjudged_value_has_a_reason_and_a_date() {
         let claim = |kernel: &str| {
             toml::from_str::<Claim>(&format!(
                 "id = \"C1\"\nfigure = \"1\"\nstatement = \"\"\npaper_value = \"\"\nunit = \"\"\n\
@@ -184,7 +184,7 @@ mod tests {
         assert!(claim("\"holds\"").is_ok());
     }
 
-    /// What was found in the simulator is no record of another host.
+    /// A verdict in the simulator is no expected verdict of another host.
     #[test]
     fn each_host_has_its_own_record() {
         let (_, claims) = load("chd").expect("the paper");
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    /// What is wrong with a cause is told with file, line, key and remedy.
+    /// An error in a cause is reported with file, line, key and remedy.
     #[test]
     fn wrong_causes_are_told() {
         let formula = "unit = \"\"\naccepted = [0.0, 1.0]\n";
@@ -312,7 +312,7 @@ mod tests {
             let error = parsed(&with_cause(false, cause)).expect_err(cause).to_string();
             assert!(error.contains("line 13") && error.contains(told), "{cause}: {error}");
         }
-        // Of a claim itself, with its own line.
+        // An error in the claim itself has its own line.
         let text =
             with_cause(false, "figure = \"9\"").replace("quantity = \"1\"", "quantity = \"(\"");
         let error = parsed(&text).expect_err("no formula").to_string();

@@ -20,12 +20,13 @@ type Named = BTreeSet<(String, Vec<String>)>;
 pub(super) struct Uses(BTreeMap<String, Named>);
 
 impl Uses {
-    /// Those of `claims`.
+    /// The cases of `claims`.
     pub(super) fn of(&self, claims: &[&Claim]) -> Named {
         claims.iter().filter_map(|c| self.0.get(&c.id)).flatten().cloned().collect()
     }
 
-    /// What has been used of `figures` since the last time was for `claim`; whether all of it was run.
+    /// Notes for `claim` the cases of `figures` used since the last call; returns whether all were run.
+    /// run.
     pub(super) fn note(&mut self, claim: &Claim, figures: &[Cases]) -> bool {
         let cases =
             figures.iter().flat_map(|f| f.cases.iter().map(|case| (&f.figure.number, case)));
@@ -81,7 +82,7 @@ pub(super) fn prepare(
 pub(super) type Made = HashMap<String, Result<Arc<RunRecord>, HostError>>;
 
 /// Runs `specs`, those of the cases in `prepared`, unless they are among `made` already, and gives the
-/// cases their records. What several cases need is run once.
+/// cases their records. A run that several cases need is made once.
 pub(super) fn run_cases(
     on: &RunsOn<'_>,
     mut prepared: Vec<Cases>,

@@ -7,7 +7,7 @@ use super::{
 use crate::figure::{Formulas, Spread, Values};
 use serde::Serialize;
 
-/// A claim with what was measured.
+/// A claim with its measured value.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     /// Identifier.
@@ -16,49 +16,49 @@ pub struct Verdict {
     pub paper: String,
     /// Figure.
     pub figure: String,
-    /// What is claimed.
+    /// The claim in one sentence.
     pub statement: String,
-    /// What the paper says.
+    /// The value in the paper.
     pub paper_value: String,
     /// Accepted range, ends included; `null` for an open end.
     pub accepted: [Option<f64>; 2],
-    /// What was measured, over repetitions.
+    /// Measured value, over repetitions.
     pub measured: Spread,
     /// Unit of the measured quantity and of the accepted range.
     pub unit: String,
-    /// Whether it holds; `null` if all runs that could tell failed.
+    /// True if it holds; `null` if all runs that could tell failed.
     pub holds: Option<bool>,
-    /// Whether the repository records it as holding on this host; `null` if it records nothing.
+    /// Expected verdict on this host; `null` if there is none.
     pub recorded_holds: Option<bool>,
-    /// How many repetitions it takes to judge it on this host. A verdict from fewer is not held against the
-    /// record.
+    /// Minimum number of repetitions for a verdict on this host. A verdict from fewer is not compared with
+    /// the expected one.
     pub repetitions_needed: u32,
-    /// Why it does not hold, from the record; or what went wrong in evaluating it.
+    /// The recorded reason why it does not hold, or the error in its evaluation.
     pub reason: Option<String>,
-    /// What ran it.
+    /// Name of the host.
     pub host: String,
     /// Settings and remarks.
     pub note: String,
-    /// Of a claim that does not hold: its cause, if one is on record and was run.
+    /// Cause of a claim that does not hold, if one is recorded and was run.
     pub cause: Option<Shown>,
 }
 
-/// The cause of a claim that does not hold, with what its runs showed.
+/// The cause of a claim that does not hold, with the result of its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
     /// The cause, in words.
     pub statement: String,
-    /// What is changed in the runs that show it.
+    /// Changes in the runs that show it.
     pub changes: String,
-    /// What was measured, over repetitions.
+    /// Measured value, over repetitions.
     pub measured: Spread,
     /// Unit of the measured quantity and of the accepted range.
     pub unit: String,
     /// Accepted range, ends included; `null` for an open end.
     pub accepted: [Option<f64>; 2],
-    /// Whether the runs show it; `null` if all that could tell failed.
+    /// True if the runs show it; `null` if all that could tell failed.
     pub shown: Option<bool>,
-    /// What went wrong in evaluating it.
+    /// Error in its evaluation.
     pub trouble: Option<String>,
 }
 
@@ -70,7 +70,7 @@ fn most(satisfied: impl ExactSizeIterator<Item = bool>) -> bool {
     n > 0 && satisfied.filter(|s| *s).count() as f64 >= MOST * n as f64
 }
 
-/// What became of a quantity and its guard.
+/// A quantity and its guard, evaluated.
 struct Judged {
     holds: Option<bool>,
     measured: Spread,
@@ -108,7 +108,7 @@ fn ends(accepted: [f64; 2]) -> [Option<f64>; 2] {
 }
 
 impl Shown {
-    /// What the runs at `index` show of `cause`, that of `claim`.
+    /// The result of `cause`, that of `claim`, by the runs at `index`.
     fn of(cause: &Cause, claim: &Claim, formulas: &Formulas, index: usize) -> Self {
         let shows = cause.as_claim(claim);
         let Judged { holds, measured, trouble } = judge(&shows, formulas, index);
@@ -160,36 +160,36 @@ impl Verdict {
         }
     }
 
-    /// Whether its formula fails where there are runs.
+    /// Returns whether its formula fails although there are runs.
     fn is_broken(&self) -> bool {
         self.holds == Some(false) && self.measured.n == 0
     }
 
-    /// Whether what was found is not what the repository records, from however few repetitions.
+    /// Returns whether it differs from the expected verdict, from however few repetitions.
     fn contradicts(&self) -> bool {
         matches!((self.holds, self.recorded_holds), (Some(found), Some(recorded)) if found != recorded)
     }
 
-    /// Whether what was found is not what the repository records, but from too few repetitions to tell.
+    /// Returns whether it differs from the expected verdict, but has too few repetitions to tell.
     pub fn from_too_few(&self) -> bool {
         !self.is_broken()
             && self.contradicts()
             && self.measured.n < self.repetitions_needed as usize
     }
 
-    /// Whether reality is not as the repository records it. A formula that fails never agrees.
+    /// Returns whether it differs from the expected verdict. A formula that fails never agrees.
     pub fn differs(&self) -> bool {
         self.is_broken()
             || self.cause.as_ref().is_some_and(|c| c.shown == Some(false))
             || (self.contradicts() && !self.from_too_few())
     }
 
-    /// Whether runs that could tell failed.
+    /// Returns whether runs that could tell failed.
     pub fn untold(&self) -> bool {
         self.holds.is_none() || self.cause.as_ref().is_some_and(|c| c.shown.is_none())
     }
 
-    /// Whether it does not hold, and its cause is shown.
+    /// Returns whether it does not hold, and its cause is shown.
     pub fn explained(&self) -> bool {
         self.holds == Some(false) && self.cause.as_ref().is_some_and(|c| c.shown == Some(true))
     }
@@ -324,7 +324,7 @@ mod tests {
         let v = judged(guard, vec![window(15)]);
         assert_eq!(v.holds, Some(false));
         assert!(v.reason.as_deref().is_some_and(|r| r.contains("no flow 9")), "{:?}", v.reason);
-        // That it does not hold on record either is no agreement.
+        // The expected verdict does not hold either, but that is no agreement.
         let v = Verdict { recorded_holds: Some(false), ..v };
         assert_eq!((v.differs(), v.word()), (true, "cannot be evaluated"));
     }
@@ -402,7 +402,7 @@ mod tests {
         let v = explained(&derived, &runs());
         assert_eq!(state(&v), (no, yes, true, false, false, "explained"), "{:?}", v.cause);
         assert_eq!(v.cause.and_then(|c| c.measured.p50), Some(2.5));
-        // What is not shown is a failure.
+        // A cause that is not shown is a failure.
         let unshown = "does not hold, and its cause is not shown";
         let v = explained("accepted = [0.0, 19.0]", &runs());
         assert_eq!(state(&v), (no, no, false, true, false, unshown));

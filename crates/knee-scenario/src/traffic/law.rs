@@ -1,8 +1,8 @@
-//! Laws of sizes: how large the transfers of a source are.
+//! Laws of sizes: the distribution of the transfers' sizes of a source.
 //!
-//! All are bounded: a single draw must not be larger than what a run can carry. The mean is that of
-//! the bounded law. Functions of real numbers come from a library of our own choice rather than the
-//! system's, so that every machine draws the same.
+//! All are bounded: a single draw must not be larger than a run can carry. The mean is that of the
+//! bounded law. Functions of real numbers come from a library of our own choice rather than the system's, so
+//! that every machine draws the same.
 
 use knee_model::Random;
 use libm::{erfc, exp, expm1, log, log1p};
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn means_of_bounded_laws_are_those_asked_for() {
+    fn means_of_bounded_laws_are_as_given() {
         for law in laws() {
             assert!((law.mean() - 30e3).abs() < 0.1, "{law:?}: {}", law.mean());
             let integral = mean_of_quantiles(&law);

@@ -1,4 +1,4 @@
-//! Sources of many flows: what a `[[flow]]` with `arrivals` or `web` defines, drawn again in each
+//! Sources of many flows: the flows of a `[[flow]]` with `arrivals` or `web`, drawn again in each
 //! repetition.
 //!
 //! Arrivals do not wait for the network (an open loop): the same seed gives the same starts and
@@ -149,7 +149,7 @@ impl Source {
             objects.extend(sizes.into_iter().map(|bytes| (page_ns + parsing_ns, bytes)));
         }
         objects.retain(|(at_ns, _)| *at_ns < self.window.end);
-        // The next page may be asked for before this one is parsed.
+        // The next page may be requested before this one is parsed.
         objects.sort_by_key(|(at_ns, _)| *at_ns);
         objects
     }

@@ -172,7 +172,7 @@ fn prepare_ns3(folder: &Path) -> Result<Option<Vec<PathBuf>>> {
     Ok(Some(vec![program]))
 }
 
-/// Wall-clock time of a command, and what it printed.
+/// Wall-clock time of a command, and its output.
 fn timed(command: &[PathBuf], arguments: &[String]) -> Result<(f64, String)> {
     let (program, first) = command.split_first().ok_or_else(|| miette!("no command"))?;
     let start = Instant::now();
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_peers_print_is_read() {
+    fn output_of_peers_is_read() {
         assert_eq!(delivered("warning\ndelivered pkts 500123\n"), Some(500_123.0));
         assert_eq!(delivered("delivered pkts 0\n"), None);
         assert_eq!(delivered("Mbps 3\n"), None);

@@ -316,7 +316,7 @@ fn ms(ns: u64) -> String {
     format!("{:.2}", ns as f64 / 1e6)
 }
 
-/// A summary of what passed.
+/// A summary of the packets that passed.
 fn ended(status: &Status) -> String {
     let Passed {
         time_ns,
@@ -354,7 +354,7 @@ fn ended(status: &Status) -> String {
     )
 }
 
-/// An error for people, with what to do about it.
+/// An error for people, with its remedy.
 fn told(error: ShellError) -> Report {
     match error {
         ShellError::Testbed(error) => hosts::report(error.into()),

@@ -159,7 +159,7 @@ fn record<W: Write + Send>(
             break;
         }
         if stop.load(Ordering::Relaxed) || args.duration.is_some_and(|d| start.elapsed() >= d) {
-            // Once more for what is in the ring.
+            // Once more for the rows in the ring.
             tracer.stop().map_err(io::Error::other)?;
             ended = true;
         }

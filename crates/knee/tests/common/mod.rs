@@ -52,7 +52,7 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// `knee` in this folder. The surroundings do not show in what it prints.
+    /// `knee` in this folder. Its output does not depend on the surroundings.
     pub fn knee(&self, arguments: &[&str]) -> Command {
         let mut knee = Command::new(env!("CARGO_BIN_EXE_knee"));
         knee.args(arguments).current_dir(self.dir.path()).env_clear().env("LC_ALL", "C.UTF-8");

@@ -1,4 +1,4 @@
-//! `knee kernel bench`: what the algorithms cost in the kernel, beside the kernel's own.
+//! `knee kernel bench`: the cost of the algorithms in the kernel, compared with the kernel's own.
 
 use crate::{Format, integer, output};
 use knee_cc::{Call, Params, algorithms};
@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Algorithms of the kernel's own that ours are compared with; the first is what ratios refer to.
+/// Algorithms of the kernel's own to compare with; ratios refer to the first.
 const NATIVE: [&str; 2] = ["reno", "cubic"];
 const CHUNK_BYTES: usize = 256 << 10;
 /// A transfer ends when nothing moves for so long.
@@ -52,13 +52,13 @@ struct Cost {
     name: String,
     /// Rate of the transfer, Gbit/s.
     rate_gbit_per_s: f64,
-    /// That of `kernel:reno` being 1.
+    /// Rate relative to that of `kernel:reno`.
     rate_ratio: f64,
     /// Time of all processors, both ends, for 10^9 bytes, seconds.
     cpu_s_per_gbyte: f64,
-    /// That of `kernel:reno` being 1.
+    /// CPU time relative to that of `kernel:reno`.
     cpu_ratio: f64,
-    /// As the kernel counts: mean time of a program's run; none of the kernel's own.
+    /// Mean time of a program's run, as the kernel counts; none of the kernel's own.
     ns_per_call: Option<f64>,
     /// The same of all runs for one ACK.
     ns_per_ack: Option<f64>,

@@ -32,7 +32,7 @@ fn named(name: &str) -> Result<Algorithm, String> {
     algorithm(name).ok_or_else(|| "not one of `knee list`".to_owned())
 }
 
-/// A kernel, and what came of each algorithm there.
+/// A kernel, and the result of each algorithm there.
 struct Column {
     title: String,
     about: String,
@@ -93,7 +93,7 @@ fn try_all(
     for algorithm in rows {
         results.push(match run(&spec(*algorithm)) {
             Ok(record) => judge(*algorithm, &record),
-            // What is missing for one is missing for all.
+            // A part that is missing for one algorithm is missing for all.
             Err(error) if error.kind == HostErrorKind::Unavailable => {
                 return Err(hosts::report(error));
             }
