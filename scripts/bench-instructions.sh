@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Instructions that the simulator takes per delivered packet (of start-up: per run), by valgrind, against
-# those on record in bench/instructions.tsv. A case that differs by more than 3 % fails, in either
-# direction: what was gained is to be recorded too, else it could be lost unseen. Other compilers than those
-# of the record give other numbers, which are shown and not judged.
+# the numbers in bench/instructions.tsv. A case that differs by more than 3 % fails, in either
+# direction: record gains too, else they could be lost unseen. Other compilers than those
+# of the table give other numbers, which are shown and not judged.
 # Usage: scripts/bench-instructions.sh [--record]   --record writes the new numbers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

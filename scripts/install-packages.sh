@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what of the given Debian packages is missing; needs root for that, and says so.
+# Installs those of the given Debian packages that are missing; needs root for that, and says so.
 # Usage: scripts/install-packages.sh PACKAGE...
 set -euo pipefail
 missing=()

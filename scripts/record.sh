@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# After a change of an algorithm, or of what it runs on: writes down again all that is on record of its results. What it
-# changes is for you to read (git diff), and to commit with the change and its reason in CHANGELOG.md.
+# After a change of an algorithm, or of something that it runs on: writes down again all recorded results of it. The
+# differences are for you to read (git diff), and to commit with the change and its reason in CHANGELOG.md.
 #
 #   scripts/record.sh [PAPER ...]    the papers (or `ebb`) whose claims are looked at too: all if none
 #
@@ -32,7 +32,7 @@ INSTA_UPDATE=always cargo test --locked --quiet --workspace --test duels --test 
 step "the quick evaluation"
 cargo build --locked --quiet --workspace --bin knee
 knee=${CARGO_TARGET_DIR:-target}/debug/knee
-# 1: a verdict differs from the record, which is why it is written anew.
+# 1: a verdict differs from the expected one, which is why it is recorded again.
 "$knee" evaluate --all --quick --out "$work/evaluation" || [[ $? -eq 1 ]]
 cp "$work/evaluation/record.toml" scenarios/evaluation/runs/record.toml
 

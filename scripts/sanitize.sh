@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The tests that reach the unsafe blocks, under AddressSanitizer and LeakSanitizer, C included; of the algorithms' C
-# undefined behaviour is looked for too. docs/evidence/robustness.md says which test reaches which block. Needs root, as these tests
-# do. Everything is built anew, into target/sanitize.
+# The tests that reach the unsafe blocks, under AddressSanitizer and LeakSanitizer, C included; the algorithms' C is
+# also checked for undefined behaviour. docs/evidence/robustness.md says which test reaches which block. Needs root, as
+# these tests do. Everything is rebuilt, into target/sanitize.
 # Usage: scripts/sanitize.sh [CRATE ...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -40,8 +40,8 @@ fuzz() {
 	return "$failed"
 }
 
-# py: the module, in a Python that is not built for sanitizers itself: it gets their runtime first. What Python keeps
-# until it ends is no leak of ours.
+# py: the module, in a Python that is not built for sanitizers itself: it gets their runtime first. Memory that Python
+# keeps until it ends is no leak of ours.
 py() {
 	local venv=$target/python
 	[[ -x $venv/bin/python ]] || python3 -m venv "$venv"
@@ -61,7 +61,7 @@ status=0
 for crate in "${crates[@]}"; do
 	sanitizers=""
 	case $crate in
-	# What these link is our own; libbpf computes offsets from null pointers.
+	# The code that these link is our own; libbpf computes offsets from null pointers.
 	knee-cc | knee-sim | knee-fuzz) sanitizers=,undefined ;;
 	esac
 	case $crate in

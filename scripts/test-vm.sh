@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests of the host vm: the same bytes whatever the load, what is missing or broken is named, nothing is left of a killed
+# Tests of the host vm: the same bytes whatever the load, errors name missing parts, nothing is left of a killed
 # run. Installs QEMU (as root) and fetches kernels into this user's cache. 7.2 is in Debian's sid until a newer one
 # replaces it: then this script fails, unless the cache has it.
 set -euo pipefail

@@ -2,8 +2,8 @@
 # Builds the lab's page and tests it: the WebAssembly module against the native build, then the page in a
 # headless Chromium. Installs the Debian packages that it needs (as root). Screenshots of each view are put
 # into target/web/.
-# Usage: scripts/test-web.sh [build|run]   `build` makes the page, `run` tests what was built; without either, both. What
-# is built after the page contains it, so scripts/test.sh begins with it.
+# Usage: scripts/test-web.sh [build|run]   `build` makes the page, `run` tests the build; without either, both. A
+# program that is built after the page contains it, so scripts/test.sh begins with it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -21,7 +21,7 @@ fi
 if [[ ${1:-run} == run ]]; then
 	scripts/install-packages.sh chromium
 	node_and_npm
-	# With the features that the other tests have: what they built is not built again.
+	# With the features that the other tests have, so that their builds are used.
 	cargo build --locked --quiet --workspace --bin knee --example answer
 	built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 	export KNEE_ANSWER=$built/examples/answer KNEE=$built/knee
