@@ -6,7 +6,7 @@
  * give the same results. scripts/fuzz.sh builds and runs it.
  *
  * An input is the parameters' words followed by records of `struct fuzz_call`, all in the byte
- * order of this machine. Values out of their range are brought into it, so that each input is a
+ * order of this machine. Values out of their range are moved into it, so that each input is a
  * case.
  */
 #include KNEE_ALGORITHM_FILE
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As knee_cc::Call numbers them. */
+/* Numbers of the calls, the same as those of knee_cc::Call. */
 enum { CALL_INIT, CALL_ON_RTT, CALL_ON_ACK, CALL_SSTHRESH, CALL_ON_EVENT, CALL_UNDO, CALL_N };
 
 /* In fuzz_call.carry. */
@@ -91,7 +91,7 @@ static size_t parameters(u32 *words, const unsigned char *bytes, size_t n)
 	return n >= size ? size : n;
 }
 
-/* Brings the host's side of a call into the contract. */
+/* Moves the host's side of a call into the contract. */
 static void allow(struct fuzz_call *c, const struct cc_conn *last)
 {
 	struct cc_conn *conn = &c->conn;
@@ -108,7 +108,7 @@ static void allow(struct fuzz_call *c, const struct cc_conn *last)
 		conn->pacing_bytes_per_s = last->pacing_bytes_per_s;
 	}
 	conn->cwnd_max_pkts = within(conn->cwnd_max_pkts, CC_CWND_FLOOR_PKTS, CC_CWND_MAX_PKTS);
-	/* As hosts do; it meets the ends more often. */
+	/* The host's rule; it meets the ends more often. */
 	conn->cwnd_pkts = cc_max_u32(cc_min_u32(conn->cwnd_pkts, conn->cwnd_max_pkts), 1U);
 	conn->ssthresh_pkts = within(conn->ssthresh_pkts, CC_CWND_FLOOR_PKTS, CC_SSTHRESH_INFINITE);
 	conn->pacing_bytes_per_s = cc_min_u64(conn->pacing_bytes_per_s, CC_PACING_MAX_BYTES_PER_S);

@@ -3,12 +3,12 @@
 #
 #   scripts/fuzz.sh calls [NAME ...]    calls of these algorithms, or of all, in C with clang's sanitizers
 #   scripts/fuzz.sh planted [NAME ...]  the same of the bugs in proofs/planted/, which it should find
-#   scripts/fuzz.sh read [TARGET ...]   what Knee reads: these targets of crates/knee-fuzz, or all
+#   scripts/fuzz.sh read [TARGET ...]   the readers of files: these targets of crates/knee-fuzz, or all
 #
 # The same inputs each time: KNEE_FUZZ_RUNS of each, else 20000. With KNEE_FUZZ_SECONDS each is fuzzed for so many
-# seconds of processor time instead, from another seed, and what it learns stays in target/fuzz/corpus/ for the next
-# time. An input that fails is kept in target/fuzz/found/; it belongs into fuzz/corpus/ once the bug is mended.
-# KNEE_FUZZ_JOBS: how many at a time, else one per core.
+# seconds of processor time instead, from another seed, and new inputs stay in target/fuzz/corpus/ for the next
+# time. An input that fails is kept in target/fuzz/found/; it belongs into fuzz/corpus/ once the bug is fixed.
+# KNEE_FUZZ_JOBS: number of fuzzers at a time, else one per core.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=$(realpath -m "${CARGO_TARGET_DIR:-target}")/fuzz
@@ -20,7 +20,7 @@ usage() {
 	exit 2
 }
 
-# build ROOT NAME PROGRAM: the algorithm under ROOT as a fuzzer, beside what gcc makes of it.
+# build ROOT NAME PROGRAM: the algorithm under ROOT as a fuzzer, next to gcc's build of it.
 build() {
 	local root=$1 name=$2 program=$3 own=(-std=c11 "-I$1/cc/include" "-I$1/cc/host/native")
 	gcc "${own[@]}" -O2 -ffreestanding -c "$root/cc/algorithms/$name.c" -o "$program.o"
@@ -31,7 +31,7 @@ build() {
 		-DFUZZ_ONE="knee_$name" -DFUZZ_OTHER="other_$name" -I. fuzz/calls.c "$program.o" -o "$program"
 }
 
-# longest NAME: most bytes of an input, of a target of crates/knee-fuzz.
+# longest NAME: largest input of a target of crates/knee-fuzz, bytes.
 longest() {
 	local bytes
 	bytes=$(awk -v name="name: \"$1\"" 'index($0, name) { on = 1 }
@@ -89,7 +89,7 @@ failed() {
 	grep -m 1 -E 'runtime error|ERROR: |panicked at' "$out/$1.log" >&2 || tail -n 20 "$out/$1.log" >&2
 }
 
-# one WHAT NAME: builds what WHAT needs, fuzzes, reports.
+# one WHAT NAME: builds the program that WHAT needs, fuzzes, reports.
 one() {
 	local what=$1 name=$2
 	case $what in

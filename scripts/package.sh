@@ -5,7 +5,7 @@
 # Debian package a list of all that is in the program (SBOM, CycloneDX). cargo-cyclonedx is built once, into target/tools,
 # without optimisation.
 # Usage: scripts/package.sh [crates|deb [KNEE]]   both without an argument; KNEE is a program that is built already.
-# Needs what the kernel host needs to build.
+# Needs the packages that the kernel host needs to build.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -17,8 +17,8 @@ if [[ $what != deb ]]; then
 	cargo package --locked --workspace --exclude knee-py --exclude knee-fuzz --no-verify
 	(cd "$target/package" && sha256sum -- *.crate >SHA256SUMS)
 	ls -lh "$target"/package/*.crate
-	# What cargo install does once all are published: the program from the packages and nothing else, in one build.
-	# (Cargo's own check builds everything anew for each package.)
+	# As cargo install does once all are published: the program from the packages and nothing else, in one build.
+	# (Cargo's own check rebuilds everything for each package.)
 	unpacked=$(mktemp -d)
 	trap 'rm -rf "$unpacked"' EXIT
 	patches=()
@@ -29,7 +29,7 @@ if [[ $what != deb ]]; then
 	done
 	cargo install --debug --path "$unpacked/knee-$version" --root "$unpacked/root" "${patches[@]}"
 	"$unpacked/root/bin/knee" list >/dev/null
-	# Of the libraries that applications use, the documentation's examples too.
+	# Also the documentation's examples of the libraries that applications use.
 	cargo test --doc --manifest-path "$unpacked/knee-quic-$version/Cargo.toml" "${patches[@]}"
 fi
 
@@ -54,7 +54,7 @@ if [[ $what != crates ]]; then
 	for source in cc/algorithms/*.c; do
 		name=$(basename "$source" .c)
 		"$knee" kernel export "$name" --out "$root/usr/lib/knee/bpf/$name.bpf.o" >/dev/null
-		# What a loader needs is BTF; DWARF is most of the file.
+		# A loader needs BTF; DWARF is most of the file.
 		llvm-strip-19 --strip-debug "$root/usr/lib/knee/bpf/$name.bpf.o"
 	done
 	cp -r scenarios "$root/usr/share/knee/"
@@ -67,7 +67,7 @@ if [[ $what != crates ]]; then
 		printf '\ncc/LICENSE:\n\n'
 		cat cc/LICENSE
 	} >"$root/usr/share/doc/knee/copyright"
-	# dpkg-shlibdeps finds the packages of the shared libraries; it wants a source package beside it.
+	# dpkg-shlibdeps finds the packages of the shared libraries; it wants a source package next to it.
 	mkdir -p "$target/debian/debian"
 	printf 'Source: knee\n\nPackage: knee\nArchitecture: any\n' >"$target/debian/debian/control"
 	depends=$(cd "$target/debian" && dpkg-shlibdeps -O knee/usr/bin/knee 2>/dev/null | sed 's/^shlibs:Depends=//')
@@ -88,7 +88,7 @@ if [[ $what != crates ]]; then
 	cyclonedx=$target/tools/bin/cargo-cyclonedx
 	[[ -x $cyclonedx ]] || cargo install cargo-cyclonedx --version 0.5.9 --locked --quiet --debug \
 		--root "$target/tools" --target-dir "$target/tools/target"
-	# It writes beside the manifest of each package of the workspace.
+	# It writes next to the manifest of each package of the workspace.
 	sbom=knee_${version}_$architecture.cdx
 	"$cyclonedx" cyclonedx --manifest-path crates/knee/Cargo.toml --format json --override-filename "$sbom"
 	# Without this folder's name.

@@ -3,13 +3,13 @@
 # docs/explanation/proof.md states the assumptions.
 #
 #   scripts/prove.sh [NAME ...]            the algorithms named, or all
-#   scripts/prove.sh --due                 those whose sources differ from what was proved; if none, the quickest
+#   scripts/prove.sh --due                 those whose sources differ from the proved ones; if none, the quickest
 #   scripts/prove.sh --planted [NAME ...]  a bug planted in each must raise an alarm, one in a state break its invariant
-#   scripts/prove.sh --record [NAME ...]   writes what is open to proofs/open.txt
+#   scripts/prove.sh --record [NAME ...]   writes the open alarms to proofs/open.txt
 #
 # proofs/open.txt lists the alarms that are not explained away yet: an alarm that is not in it, or
 # one in it that no longer comes, is an error. proofs/proved.txt has a line for each algorithm that is proved: name,
-# digest of all that was analysed, seconds of processor time. A proof writes it; commit it with the change.
+# digest of the analysed sources, seconds of processor time. A proof writes it; commit it with the change.
 #
 # KNEE_PROVE_JOBS: analyses at a time, else one per core; KNEE_PROVE_SECONDS: the longest that one may take, else 900;
 # KNEE_PROVE_BUDGET: --due ends after so many seconds, and fails if something is left; else it proves all.
@@ -37,7 +37,7 @@ analyse() {
 	local root=$1 name=$2 log=$3 least=$4 most=$5 known=$specified more=()
 	if grep -q '"knee/abse.h"' "$root/cc/algorithms/$name.c"; then
 		known+=,$abse_specified
-		# A case for each number of leading zeros, and for what a split annotation asks for; as many
+		# A case for each number of leading zeros, and for the cases of a split annotation; as many
 		# rounds without widening as the bounds of the state take to settle.
 		more=(-eva-split-return-function prove_leading_zeros:full
 			-eva-slevel-function prove_leading_zeros:100,abse_float:100,abse_ratio_q20:400
@@ -78,7 +78,7 @@ alarms() {
 		tail -n 20 "$log" >&2
 		return 1
 	fi
-	# A warning's text goes on in indented lines.
+	# A warning's text continues in indented lines.
 	awk -v name="$name" '
 		function flush() { if (text != "") { gsub(/ +/, " ", text); print name, text } text = "" }
 		/^\[eva:alarm\]/ { flush(); sub(/^\[eva:alarm\] /, ""); sub(/ Warning: */, " "); text = $0; next }
@@ -155,7 +155,7 @@ for name in "${names[@]}"; do
 	fi
 done
 
-# isdue NAME: whether it is not on record as it is.
+# isdue NAME: true if proofs/proved.txt does not have it as it is.
 isdue() { ! grep -q "^$1 $(digest "$1") " proofs/proved.txt; }
 
 # by_time: names in, one a line, those that took least in the last proof first; unknown ones last, small files first.
@@ -218,7 +218,7 @@ if [[ $mode == planted ]]; then
 		name=${bug%-invariant}
 		found=$work/$bug/out/$name.alarms
 		[[ -f $found ]] || { status=1; continue; }
-		# Lines move with a patch: what counts is an alarm of a kind that is not on record.
+		# Lines move with a patch: only an alarm of a kind that is not in proofs/open.txt counts.
 		new=$(cut -d' ' -f3- "$found" | sort | comm -23 - \
 			<(grep "^$name " proofs/open.txt | cut -d' ' -f3- | sort))
 		# A bug in the state causes no runtime error: nothing but its invariant shows it.

@@ -32,7 +32,7 @@ INSTA_UPDATE=always cargo test --locked --quiet --workspace --test duels --test 
 step "the quick evaluation"
 cargo build --locked --quiet --workspace --bin knee
 knee=${CARGO_TARGET_DIR:-target}/debug/knee
-# 1: a verdict differs from the record, which is why it is written anew.
+# 1: a verdict differs from the expected one, which is why it is recorded again.
 "$knee" evaluate --all --quick --out "$work/evaluation" || [[ $? -eq 1 ]]
 cp "$work/evaluation/record.toml" scenarios/evaluation/runs/record.toml
 

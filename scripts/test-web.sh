@@ -21,7 +21,7 @@ fi
 if [[ ${1:-run} == run ]]; then
 	scripts/install-packages.sh chromium
 	node_and_npm
-	# With the features that the other tests have: what they built is not built again.
+	# With the features that the other tests have, so that their builds are used.
 	cargo build --locked --quiet --workspace --bin knee --example answer
 	built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
 	export KNEE_ANSWER=$built/examples/answer KNEE=$built/knee

@@ -88,7 +88,7 @@ everything() {
 	for paper in chd delay-aimd htcp hd ebb; do
 		"$knee" reproduce "$paper" --out "$out/$paper"
 	done
-	# Its paths are fast and its runs long: one repetition tells enough.
+	# Its paths are fast and its runs long: one repetition is enough.
 	"$knee" reproduce ftcp --repeat 1 --out "$out/ftcp"
 
 	step "the lab: the module against the native build, the page in a browser"

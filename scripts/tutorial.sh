@@ -3,7 +3,7 @@
 # that need the Python package run where scripts/test-python.sh has installed it (target/python).
 # Usage: scripts/tutorial.sh [KNEE]   With KNEE, a program that is built already with all hosts, nothing is built.
 # Files that the commands write stay in memory and vanish afterwards: an overlay that only this script's processes see
-# covers the folder. So Cargo does not rebuild what the tests have built. The pages' first build has other features, and
+# covers the folder. So Cargo does not rebuild the tests' builds. The pages' first build has other features, and
 # rebuilds only the crates that depend on them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -5,7 +5,7 @@
  * N. Cardwell, I. Swett, J. Beshay (eds.): "BBR Congestion Control", draft-ietf-ccwg-bbr-06, July
  * 2026. Section numbers are the draft's. It has no ECN response (section 3.7); neither has this.
  *
- * The model is the largest delivery rate of two probing cycles (max_bw), the least RTT of ten
+ * The model is the largest delivery rate of two probing cycles (max_bw), the minimum RTT of ten
  * seconds (min_rtt), and bounds learned from losses: for the long term on the data in flight
  * (inflight_long), for the short term on rate and data in flight (bw_short, inflight_short), which
  * last until the next probe. With bw = min(max_bw, bw_short)
@@ -36,7 +36,7 @@
  *  - BB-f: samples of PROBE_RTT, and of the round after it, count as application-limited, which
  *    section 5.3.4.3 has the sampler say (not a parameter).
  *  - BB-g: extra_acked (section 5.5.9), the allowance for aggregated ACKs, is left out: the state
- *    has no room for it. Of the allowances there is the offload budget: `quanta`.
+ *    has no room for it. The offload budget is the one allowance kept: `quanta`.
  *  - BB-h: selective acknowledgements are assumed (section 5.3.1.3).
  *  - BB-i: PROBE_RTT every 5 s, as the draft has it; a later text of its editors has 10 s, with
  *    the same window as min_rtt: `probe_rtt_interval`.
@@ -111,7 +111,7 @@ enum bbr_mode {
 	BBR_PROBE_RTT = 6,
 };
 
-/* What the ACKs now arriving report on (section 2.14). */
+/* Subjects of the ACKs now arriving (section 2.14). */
 enum bbr_acks {
 	BBR_ACKS_INIT = 0,
 	BBR_ACKS_REFILLING = 1,
@@ -135,7 +135,7 @@ struct bbr_state {
 	u32 min_rtt_us : 24;  /* BBR_RTT_NONE: not known */
 	u32 rounds_since_up : 7;
 	u32 loss_unseen : 1;	   /* ssthresh() was called since the last ACK */
-	u32 probe_rtt_us : 24;	   /* least RTT since the latest probe of it */
+	u32 probe_rtt_us : 24;	   /* minimum RTT since the latest probe of it */
 	u32 initial_cwnd_pkts : 8; /* at most 255 */
 	u32 min_rtt_stamp_us;
 	u32 probe_rtt_stamp_us;
@@ -193,7 +193,7 @@ _Static_assert(sizeof(struct bbr_state) == CC_STATE_MAX_BYTES, "no padding, all 
 /* Largest pacing rate before gains, bytes/s: 8.8 Tbit/s. */
 #define BBR_MOST_BYTES_PER_S (1ULL << 40)
 
-/* What one ACK brought. */
+/* The report of one ACK. */
 struct bbr_sample {
 	u32 now_us;
 	u32 delivered_pkts;
@@ -416,7 +416,7 @@ static void bbr_check_probe_rtt_done(struct cc_conn *conn, struct bbr_state *st,
 	}
 }
 
-/* InflightAtLoss: what was in flight where the losses of this burst crossed the threshold. */
+/* InflightAtLoss: data in flight where the losses of this burst crossed the threshold. */
 static u32 bbr_inflight_at_loss_pkts(const struct bbr_state *st, const struct bbr_params *p,
 				     const struct bbr_sample *s)
 {

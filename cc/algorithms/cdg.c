@@ -26,7 +26,7 @@
  *  - CG-c: the round after a backoff measures packets sent before it and is not tested: `holdoff`.
  *  - CG-d: the suppression after ineffectual backoffs is counted in backoffs that would have
  *    happened, or in rounds: `suspend_unit`. A gradient below 0, of either kind, or a loss ends it.
- *  - CG-e: the queue is full if g_min > 0 and g_max <= 0 (while a queue is almost full the least
+ *  - CG-e: the queue is full if g_min > 0 and g_max <= 0 (while a queue is almost full the minimum
  * RTT still rises, the largest cannot), empty if g_max < 0 and g_min >= 0, rising or falling if
  * both gradients are. Otherwise its state is unchanged, so a full queue that persists stays full
  * (not a parameter).
@@ -103,7 +103,7 @@ enum cdg_queue {
 	CDG_QUEUE_EMPTY = 4,
 };
 
-/* What the present ACK ended. */
+/* Round states at the present ACK. */
 enum { CDG_ROUND_RUNS = 0, CDG_ROUND_ENDED = 1, CDG_ROUND_MEASURED = 2 };
 
 /* RTTs of the last eight measured rounds, 24 bits each, the newest in the lowest bits; 0: none. */
@@ -280,7 +280,7 @@ static u64 cdg_prob_smoothed_q32(const struct cdg_state *st, const struct cdg_pa
 	return cdg_prob_q32(st->rise_min_us, st->rise_max_us, cdg_smoothing(p), p);
 }
 
-/* Whether the round ends in a backoff; counts backoffs and suppressed ones. */
+/* True if the round ends in a backoff; counts backoffs and suppressed ones. */
 static int cdg_backs_off(const struct cc_conn *conn, struct cdg_state *st,
 			 const struct cdg_params *p, const struct cc_ack *ack)
 {

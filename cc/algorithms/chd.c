@@ -145,7 +145,7 @@ static void chd_init(struct cc_conn *conn, struct chd_state *st, const struct ch
 	st->prior_shadow_pkts = st->shadow_pkts;
 }
 
-/* Takes in the sample and closes the round. Samples and rounds go on in recovery, so that the
+/* Takes in the sample and closes the round. Samples and rounds continue in recovery, so that the
  * delay recorded is never stale; only decisions and growth wait. */
 static void chd_on_rtt(struct cc_conn *conn, struct chd_state *st, const struct chd_params *p,
 		       const struct cc_ack *ack)
@@ -173,7 +173,7 @@ static void chd_on_rtt(struct cc_conn *conn, struct chd_state *st, const struct 
 	if (conn->phase == CC_RECOVERY && p->recovery_growth == CHD_RECOVERY_GROW) {
 		conn->ssthresh_pkts =
 		    cc_min_u32(cc_add_sat_u32(conn->ssthresh_pkts, 1U), conn->cwnd_max_pkts);
-		/* If this ACK also ends recovery, on_ack must not grow for the round again. */
+		/* An ACK that also ends recovery must not make on_ack grow for the round again. */
 		st->round_ended = 0;
 	}
 }

@@ -67,7 +67,7 @@
 
 CC_PARAMS_STRUCT(compound, COMPOUND_PARAMS);
 
-/* Of the parameters. */
+/* Largest gamma that the parameters allow. */
 #define COMPOUND_GAMMA_MAX_THOUSANDTHS (1000000U * 1000U)
 
 struct compound_state {

@@ -5,7 +5,7 @@
  * V. Arun, H. Balakrishnan: "Copa: practical delay-based congestion control for the Internet",
  * NSDI 2018.
  *
- * dq = RTTstanding - RTTmin: the least RTT of the last srtt/2 and that of the last 10 s. At every
+ * dq = RTTstanding - RTTmin: the minimum RTT of the last srtt/2 and of 10 s. At every
  * ACK (section 2.1)
  *
  *   cwnd += v / (delta cwnd)   if cwnd / RTTstanding <= 1 / (delta dq)
@@ -165,7 +165,7 @@ static u32 copa_rtt_max_us(const struct copa_state *st)
 	return cc_max_u32(cc_max_u32(newer_us, older_us), middle_us);
 }
 
-/* What the samples say; at most CC_TIME_MAX_US. */
+/* The RTTs that the samples give; at most CC_TIME_MAX_US. */
 struct copa_rtt {
 	u32 min_us;	 /* RTTmin */
 	u32 standing_us; /* RTTstanding */

@@ -39,7 +39,7 @@
  *  - CU-h: slow start while cwnd < ssthresh strictly (section 4.10 has <=), as NewReno here (not a
  *    parameter).
  *  - CU-i: section 4.10 recommends HyStart++; `slow_start` is the standard one by default, so that
- *    algorithms are compared by what they do after it.
+ *    comparisons of algorithms show their behaviour after it.
  *
  * Approximations: t, K and RTT are rounded down to 2^-16 s, K beyond 16 s by a part in 10^6; Wmax
  * to whole packets; growth is at most 6 million packets per round trip.
@@ -383,7 +383,7 @@ static u32 cubic_undo(struct cc_conn *conn, struct cubic_state *st, const struct
 	st->k_q16 = st->prior_k_q16;
 	st->cwnd_prior_pkts = st->prior_cwnd_prior_pkts;
 	st->flags = st->prior_flags;
-	/* If that returns to the first slow start, its rounds start over. */
+	/* A return to the first slow start starts its rounds over. */
 	cc_hystart_start(&st->hystart, conn);
 	return window_pkts;
 }

@@ -7,7 +7,7 @@
  *
  * H-TCP's increase (eq. 2) while the queueing delay tau is at most tau0; where tau exceeds it, a
  * backoff by beta = delta RTTmin/RTT (eqs. 3 and 4), which empties exactly the queue that the flow
- * can see and, as delta < 1, lets RTTmin ratchet down to the propagation delay. Beside loss-based
+ * can see and, as delta < 1, lets RTTmin ratchet down to the propagation delay. Against loss-based
  * flows tau0 rises with the recent queue (eq. 5) and backoffs are Delta0 apart, with a flat window
  * between (eq. 6). Slow start is limited so that its bursts queue no longer than tau0 (eq. 7).
  * Losses back off by beta too (eq. 6, third case).
@@ -145,7 +145,7 @@ static void delay_aimd_init(struct cc_conn *conn, struct delay_aimd_state *st,
 	st->preset_held = p->preset_rtt_min_us != 0U;
 }
 
-/* By how much RTTmax decays, times 2^24: a RTT/cwnd for each counted packet, at most a RTT.
+/* The decay of RTTmax, times 2^24: a RTT/cwnd for each counted packet, at most a RTT.
  * Algorithm 1 line 3. */
 static u64 delay_aimd_decay_q24(const struct cc_conn *conn, const struct delay_aimd_params *p,
 				u32 rtt_us, u32 counted_pkts)

@@ -14,8 +14,8 @@
  *
  *   W <- drain (RTTmin/RTT) W',                                                                (2)
  *
- * where W' is the window that q is of: that of a round trip ago. What jitter adds to the RTT
- * without a queue counts as part of RTTmin, not of q.
+ * where W' is the window that q is of: that of a round trip ago. RTT that jitter adds without a
+ * queue counts as part of RTTmin, not of q.
  *
  * Every drain is a test. If all flows drained, q falls by as much as the window says, and the
  * delivery rate stays. If it does not, others hold the queue: slow start leads back to W, and the
@@ -88,7 +88,7 @@ struct ebb_state {
 	u32 alpha_q16;		   /* packets per round trip, in the running round */
 	u32 prior_cwnd_pkts;	   /* before the latest loss, for undo */
 	u32 q_us;		   /* q of the latest lane */
-	u32 lane_us;		   /* least RTT of the running lane, less RTTmin; EBB_NONE */
+	u32 lane_us;		   /* minimum RTT of the running lane, less RTTmin; EBB_NONE */
 	u32 round_us;		   /* the same of the running round; EBB_NONE */
 	u32 high_us;		   /* largest q of the running round */
 	u32 last_high_us;	   /* and of the one before */
@@ -149,7 +149,7 @@ _Static_assert(sizeof(struct ebb_state) == CC_STATE_MAX_BYTES, "fits the socket"
 #define EBB_SETTLE_ROUNDS 2U
 /* Rounds after another reduction before the next. */
 #define EBB_HOLD_ROUNDS 2U
-/* Rounds after a hold in which q may still fall because of what began it. */
+/* Rounds after a hold in which q may still fall because of the event that began it. */
 #define EBB_OWN_ROUNDS 2U
 /* From this window on, a packet more or less does not hide a change of the delivery rate. */
 #define EBB_RATE_PKTS 8U
@@ -215,7 +215,7 @@ static u32 ebb_unit_us(const struct ebb_params *p)
 	return cc_max_u32(cc_min_u32(p->theta_us, CC_ONE_PPM) / 16U, 1U);
 }
 
-/* What the least RTT of a lane exceeds RTTmin by, though there is no queue. */
+/* The amount by which the minimum RTT of a lane exceeds RTTmin, though there is no queue. */
 static u32 ebb_jitter_us(const struct ebb_state *st, const struct ebb_params *p)
 {
 	u64 range_us = (u64)st->jitter * ebb_unit_us(p);
@@ -248,7 +248,7 @@ static void ebb_sees_rival(const struct cc_conn *conn, struct ebb_state *st)
 	st->rival_16ms = (u16)((conn->now_us >> 14) & 0xffffULL);
 }
 
-/* Whether others hold the queue, or did lately. */
+/* True if others hold the queue, or did lately. */
 static int ebb_competes(const struct cc_conn *conn, const struct ebb_state *st,
 			const struct ebb_params *p)
 {
@@ -308,7 +308,7 @@ static u32 ebb_noise_us(const struct ebb_state *st)
 	return cc_min_u32(ebb_base_us(st) / 32U, 1500U);
 }
 
-/* At the end of a round: what is lost while the queue is short is not lost to the queue. */
+/* At the end of a round: losses while the queue is short are not due to the queue. */
 static void ebb_count_usual(const struct cc_conn *conn, struct ebb_state *st)
 {
 	u32 q_us = cc_max_u32(st->high_us, st->last_high_us);
@@ -321,7 +321,7 @@ static void ebb_count_usual(const struct cc_conn *conn, struct ebb_state *st)
 	st->lost_pkts = 0;
 }
 
-/* Whether no more is lost than while the queue is short. Beside others less may be. */
+/* True if no more is lost than while the queue is short. Against competitors less may be. */
 static int ebb_loses_as_usual(const struct cc_conn *conn, const struct ebb_state *st,
 			      const struct ebb_params *p, int competes)
 {
@@ -366,8 +366,8 @@ static void ebb_set_window(struct cc_conn *conn, struct ebb_state *st, u64 windo
 }
 
 /* Round trips with an empty queue before growth doubles: `patience`, and at least half as many
- * again as growth takes from what the latest drain has left to a queue of theta/4. So equal flows
- * that drain together never grow faster. */
+ * again as growth needs from the window after the latest drain to a queue of theta/4. So equal
+ * flows that drain together never grow faster. */
 static u32 ebb_patience(const struct ebb_state *st, const struct ebb_params *p)
 {
 	u64 base_us = cc_max_u32(ebb_base_us(st), 1U);
@@ -382,7 +382,7 @@ static u32 ebb_patience(const struct ebb_state *st, const struct ebb_params *p)
 	return (u32)cc_min_u64(p->patience + rounds, EBB_PATIENCE_MAX);
 }
 
-/* eq. 1; eq. 4 where the queue is empty; eq. 5 beside others. */
+/* eq. 1; eq. 4 where the queue is empty; eq. 5 against competitors. */
 static void ebb_set_alpha(const struct cc_conn *conn, struct ebb_state *st,
 			  const struct ebb_params *p)
 {
@@ -421,7 +421,7 @@ static void ebb_follow(struct ebb_state *st, const struct ebb_params *p)
 static void ebb_fail(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p)
 {
 	u32 q_us = cc_max_u32(st->test_q_us, st->q_us);
-	/* What growth would have added since. */
+	/* The growth that would have followed since. */
 	u32 added_pkts = (u32)(((u64)st->alpha_q16 * EBB_TEST_ROUNDS + (EBB_ONE_Q16 / 2U)) >> 16);
 	u32 restored_pkts =
 	    cc_min_u32(cc_add_sat_u32(st->test_cwnd_pkts, added_pkts), conn->cwnd_max_pkts);
@@ -456,8 +456,8 @@ static void ebb_count_jitter(const struct cc_conn *conn, struct ebb_state *st,
 	st->most_64us = 0;
 }
 
-/* Fast growth ends. q is not of what it has added within the last round trip: once all of that has
- * arrived, q tells. */
+/* Fast growth ends. q does not yet show the packets that it has added within the last round trip:
+ * once all of them have arrived, q tells. */
 static void ebb_settle(struct ebb_state *st)
 {
 	st->empty = 0;
@@ -504,7 +504,7 @@ static void ebb_round(struct cc_conn *conn, struct ebb_state *st, const struct e
 	ebb_set_alpha(conn, st, p);
 }
 
-/* Of a sample of so many packets more. */
+/* Delivery rate of the sample with so many packets more. */
 static u32 ebb_rate_q24(const struct cc_ack *ack, u32 more_pkts)
 {
 	u64 rate_q24 = cc_div_u64(((u64)ack->sample_pkts + more_pkts) << 24, ack->sample_us, 0ULL);
@@ -512,9 +512,9 @@ static u32 ebb_rate_q24(const struct cc_ack *ack, u32 more_pkts)
 	return (u32)cc_min_u64(rate_q24, CC_U32_MAX);
 }
 
-/* Whether the drain has cost more of the delivery rate than it was to, by an eighth of what it has
- * taken of the window and by a packet, or two: then it was not this flow's queue that it drained,
- * or not only. */
+/* True if the drain has cost more of the delivery rate than planned: by an eighth of its cut of the
+ * window, and by a packet, or two. Then it drained a queue that was not this flow's, or not
+ * only. */
 static int ebb_is_slower(const struct cc_conn *conn, const struct ebb_state *st,
 			 const struct ebb_params *p, const struct cc_ack *ack)
 {
@@ -551,8 +551,8 @@ static void ebb_judge(const struct cc_conn *conn, struct ebb_state *st, const st
 			st->level = level & 15U;
 }
 
-/* W' of eq. 2. q is that of packets sent a round trip ago: what was added since is not in it. The
- * rate sample tells what was in flight then. */
+/* W' of eq. 2. q is that of packets sent a round trip ago: later additions are not in it. The rate
+ * sample tells the packets in flight then. */
 static u64 ebb_measured_q16(const struct cc_conn *conn, const struct ebb_state *st,
 			    const struct cc_ack *ack)
 {
@@ -564,10 +564,10 @@ static u64 ebb_measured_q16(const struct cc_conn *conn, const struct ebb_state *
 	return cc_min_u64(cc_max_u64((u64)ack->sample_pkts << 16, least_q16), window_q16);
 }
 
-/* Whether another flow has just drained, or lost: q has fallen within two rounds, and more than
+/* True if another flow has just drained, or lost: q has fallen within two rounds, and more than
  * jitter tells. At level 0 a flow whose q was nearly theta joins the test: one whose lanes ended
  * earlier or later than another's would drain a round trip after it, and fail its test. Above, one
- * whose RTTmin is wrong, and whose levels therefore differ; a rival's loss shows there, too. */
+ * whose RTTmin is wrong and whose levels therefore differ; a competitor's loss shows there. */
 static int ebb_joins(const struct cc_conn *conn, const struct ebb_state *st,
 		     const struct ebb_params *p)
 {
@@ -603,7 +603,7 @@ static void ebb_drain(struct cc_conn *conn, struct ebb_state *st, const struct e
 		left_q16 =
 		    cc_max_u64(left_q16, cc_sub_floor_u32(EBB_ONE_Q16, ebb_q16(p->probe_ppm)));
 	st->test_cwnd_pkts = conn->cwnd_pkts;
-	/* What the window makes of it, once all of it has arrived. */
+	/* The queueing delay of the whole window, once all of it has arrived. */
 	st->test_q_us = (u32)cc_min_u64(
 	    cc_sub_floor_u64(cc_div_u64(((u64)ebb_path_us(st, p) + q_us) << 10, measured_q10, 0ULL),
 			     ebb_path_us(st, p)),
@@ -660,7 +660,7 @@ static void ebb_pace(struct cc_conn *conn, const struct ebb_state *st, const str
 	u64 bytes = (u64)conn->cwnd_pkts * cc_min_u32(conn->mss_bytes, 1U << 17);
 	u64 base_us = ebb_base_us(st);
 
-	/* A drain leaves a gap in what is sent. At a higher rate the gap would stay, and the
+	/* A drain leaves a gap in the packets sent. At a higher rate the gap would stay, and the
 	 * packets between two gaps would queue although the link is not full. */
 	if (st->test != 0)
 		gain_ppm = CC_ONE_PPM;
@@ -712,9 +712,9 @@ static void ebb_on_ack(struct cc_conn *conn, struct ebb_state *st, const struct 
 		st->round_end_pkts = cc_low_u32(ack->delivered_pkts);
 		conn->notes |= CC_NOTE_ROUND;
 		ebb_end_lane(st, p);
-		/* The lane of a window of less than eight packets. Beside others the queue falls
-		 * without a yield now and then, and a small window would shrink with each such
-		 * test. */
+		/* The lane of a window of less than eight packets. Against competitors the queue
+		 * falls without a yield now and then, and a small window would shrink with each
+		 * such test. */
 		if (!ebb_competes(conn, st, p))
 			ebb_judge(conn, st, p, ack);
 		ebb_round(conn, st, p);
@@ -732,7 +732,7 @@ static void ebb_on_ack(struct cc_conn *conn, struct ebb_state *st, const struct 
 		ebb_drain(conn, st, p, ack);
 	else if (st->hold == 0 && st->test == 0 && limited)
 		ebb_grow(conn, st, ack->acked_pkts);
-	/* Where slow start is over, a host must not take it up again below the old threshold. */
+	/* Once slow start is over, a host must not resume it below the old threshold. */
 	if (!reno_in_slow_start(conn))
 		conn->ssthresh_pkts = cc_max_u32(conn->cwnd_pkts, CC_CWND_FLOOR_PKTS);
 	ebb_pace(conn, st, p);
@@ -766,7 +766,7 @@ static void ebb_resume(struct cc_conn *conn, struct ebb_state *st, const struct 
 	ebb_pace(conn, st, p);
 }
 
-/* After a timeout: half the window as threshold. RTTs of what was sent before say nothing about the
+/* After a timeout: half the window as threshold. RTTs of packets sent before say nothing about the
  * queue. */
 static void ebb_on_event(struct cc_conn *conn, struct ebb_state *st, const struct ebb_params *p,
 			 u32 event)

@@ -67,7 +67,7 @@ CC_PARAMS_STRUCT(fast, FAST_PARAMS);
 
 struct fast_state {
 	u64 avg_q24_us; /* average RTT; 0: no sample yet */
-	u64 target_q16; /* window that the latest update asked for, packets */
+	u64 target_q16; /* window target of the latest update, packets */
 	u64 old_q16;	/* w_old: window at the start of the running round, packets */
 	u64 updated_us; /* time of the latest update */
 	struct cc_delay delay;
@@ -153,7 +153,7 @@ static u32 fast_avg_q8_us(const struct fast_state *st)
 	return (u32)(st->avg_q24_us >> 16);
 }
 
-/* Whether the queue is short enough to double the window. */
+/* True if the queue is short enough to double the window. */
 static int fast_doubles(const struct fast_state *st, const struct fast_params *p)
 {
 	u32 q_q8_us = cc_sub_floor_u32(fast_avg_q8_us(st), st->delay.rtt_min_us << 8);
@@ -199,7 +199,7 @@ static u64 fast_equation_q16(const struct cc_conn *conn, const struct fast_state
 	return cc_min_u64(next_q16, (u64)conn->cwnd_max_pkts << 16);
 }
 
-/* Whether between alpha and beta packets are queued. */
+/* True if between alpha and beta packets are queued. */
 static int fast_rests(const struct cc_conn *conn, const struct fast_state *st,
 		      const struct fast_params *p)
 {

@@ -107,7 +107,7 @@ static void ftcp_sample(struct ftcp_state *st, const struct ftcp_params *p, u32 
 	cc_slow_rtt_sample(&st->slow, taken_us, p->srtt_weight_ppm);
 }
 
-/* Algorithm 1: a fall of BE_cwnd sets ssthresh to what it was. */
+/* Algorithm 1: a fall of BE_cwnd sets ssthresh to its earlier value. */
 static void ftcp_peak(struct cc_conn *conn, const struct ftcp_state *st,
 		      const struct ftcp_params *p, u64 be_before_q24, u32 rtt_min_before_us)
 {

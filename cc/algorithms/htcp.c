@@ -291,8 +291,8 @@ static u32 htcp_ssthresh(struct cc_conn *conn, struct htcp_state *st, const stru
 	st->prior_rate_prev_q8 = st->rate_prev_q8;
 	st->prior_valid = 1;
 
-	/* If the throughput has changed: halve now and, as `adapting` is 0 then, at the next event.
-	 */
+	/* After a change of throughput: halve now and, as `adapting` is 0 then, at the next
+	 * event. */
 	if (p->adaptive_reset && htcp_rate_changed(st, p)) {
 		st->adapting = 0;
 		beta_q32 = htcp_beta_q32(st, p);

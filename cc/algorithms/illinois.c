@@ -40,7 +40,7 @@
 
 #define ILLINOIS_ONE_Q16 (1U << 16)
 #define ILLINOIS_HALF_PPM (CC_ONE_PPM / 2U)
-/* Of the parameter alpha_max. */
+/* Largest value of the parameter alpha_max. */
 #define ILLINOIS_ALPHA_MAX_Q16 (100U << 16)
 
 #define ILLINOIS_PARAMS(X) \

@@ -191,7 +191,7 @@ static void ledbatpp_grow(struct cc_conn *conn, const struct ledbatpp_state *st,
 
 /*
  * Section 4.3 for a delay above the target: W += max(GAIN - C W (delay / TARGET - 1), -W/2). The
- * fraction of a packet that remains is kept as what has been acknowledged towards the next +1.
+ * fraction of a packet that remains counts as acknowledged packets towards the next +1.
  */
 static void ledbatpp_respond(struct cc_conn *conn, const struct ledbatpp_state *st,
 			     const struct ledbatpp_params *p, u32 delay_us)
@@ -289,7 +289,7 @@ static int ledbatpp_turn(struct cc_conn *conn, struct ledbatpp_state *st,
 	return 1;
 }
 
-/* Whether the delay ends the present slow start. Section 4.1; LB-a. */
+/* True if the delay ends the present slow start. Section 4.1; LB-a. */
 static int ledbatpp_exits(const struct cc_conn *conn, const struct ledbatpp_state *st,
 			  const struct ledbatpp_params *p, u32 delay_us)
 {

@@ -10,7 +10,7 @@
  * PERT (pert.c) with
  *  - a curve that reaches 1 at T3 = max(2 Tmax, 0.65 qmax), where
  *    qmax = max(10 ms, RTTmax - RTTmin);
- *  - a decrease of q / (q + qmax) in place of 35 %;
+ *  - a decrease of q / (q + qmax) instead of 35 %;
  *  - growth of alpha / cwnd per packet, alpha in 1 ... 32, changed every 5 S:
  *      compete     a window of packets in a row with q >= qmax / 2: other flows fill the queue, so
  *                  +0.1, up to the target 1 + (p_E / p_L) h(q), which makes up for the early
@@ -25,7 +25,7 @@
  * 16-bit floating-point number, 5 bits of exponent and 11 of fraction with a hidden leading one:
  * exact up to 4096 packets, within 2^-12 of the interval above, up to 2^32 packets. All weights are
  * positive, so the average is within 2^-12 as well and p_E / p_L within 2^-11; a shared shift would
- * lose the short intervals beside a long one, and a recursive average would not forget an interval
+ * lose the short intervals next to a long one, and a recursive average would not forget an interval
  * after eight others. The running interval is kept exactly, and so is the one before the latest
  * loss, so that undo() can resume it.
  *
@@ -89,7 +89,7 @@ struct mpert_intervals {
 	u32 running_pkts;	   /* since the latest event */
 };
 
-/* What mpert_pack() makes of 2^32 - 1. */
+/* The result of mpert_pack() for 2^32 - 1. */
 #define MPERT_PACKED_MAX (22U << 11)
 
 #define MPERT_PAST_INVARIANT(X, kind) \
@@ -107,7 +107,7 @@ struct mpert_state {
 	u32 region_pkts;	       /* acknowledged in a row in this region */
 	u32 prior_cwnd_pkts;	       /* before the latest loss, for undo */
 	u32 before_loss_pkts;	       /* interval that the latest loss ended; 0: none */
-	u16 growth_q16;		       /* fraction of a packet counted, beside cwnd_cnt */
+	u16 growth_q16;		       /* fraction of a packet counted, in addition to cwnd_cnt */
 	u8 region;		       /* of the latest ACK; MPERT_SAFE: neither of the others */
 	struct mpert_intervals losses; /* past: without before_loss_pkts */
 	struct mpert_intervals responses;
@@ -148,7 +148,7 @@ static u64 mpert_unpack(u16 packed)
 
 	if (exponent == 0U)
 		return fraction;
-	/* What mpert_pack() makes of a u32 is 2^32 at most. */
+	/* A u32 that mpert_pack() packed is 2^32 at most. */
 	return (fraction + 0x800ULL) << (exponent - 1U) & ((1ULL << 33) - 1ULL);
 }
 
@@ -234,7 +234,7 @@ static u64 mpert_prob_q32(const struct mpert_state *st, const struct mpert_param
 	return cc_red_prob_q32(mpert_q_us(st), p->tmin_us, p->tmax_us, t3_us, p->pmax_ppm);
 }
 
-/* What an early response leaves of a window: the part 1 - q / (q + qmax), at least half. */
+/* The window that an early response leaves: the part 1 - q / (q + qmax), at least half. */
 static u32 mpert_kept_pkts(const struct mpert_state *st, const struct mpert_params *p, u32 pkts)
 {
 	u32 qmax_us = mpert_qmax_us(st, p);

@@ -4,8 +4,8 @@
  *
  * S. Bhandarkar, A. L. N. Reddy, Y. Zhang, D. Loguinov: "Emulating AQM from end hosts", SIGCOMM
  * 2007, as far as the papers here restate it: section III-B and Fig. 2a of J. Sansa-Otim, I. Rai,
- * J. M. van der Hulst (F-TCP), and Table I of D. Hayes, G. Armitage (CHD). What they leave out (the
- * smoothing weight, the decrease) is taken from public implementations.
+ * J. M. van der Hulst (F-TCP), and Table I of D. Hayes, G. Armitage (CHD). The smoothing weight and
+ * the decrease, which they leave out, are taken from public implementations.
  *
  * A sender that acts as if a gentle RED queue had marked its packets: at every ACK, with
  * probability f(q) (F-TCP paper Fig. 2a) of the smoothed queueing delay q, reduce the window by 35

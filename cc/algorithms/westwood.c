@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * Westwood+: NewReno that reduces the window to the estimated bandwidth times the least RTT instead
- * of halving it.
+ * Westwood+: NewReno that reduces the window to the estimated bandwidth times the minimum RTT
+ * instead of halving it.
  *
  * L. A. Grieco, S. Mascolo: "Performance Evaluation and Comparison of Westwood+, New Reno, and
  * Vegas TCP Congestion Control", ACM CCR 34(2), 2004, as the project's page summarises it. With
@@ -198,7 +198,7 @@ static void westwood_on_event(struct cc_conn *conn, struct westwood_state *st,
 		st->loss_ssthresh_pkts = 0U;
 		conn->ssthresh_pkts = pkts != 0U ? pkts : reno_ssthresh(conn);
 	} else if (event == CC_EVENT_RECOVERED) {
-		/* The stack has set the window to what ssthresh() returned, the smaller one. */
+		/* The stack has set the window to the result of ssthresh(), the smaller one. */
 		conn->ssthresh_pkts = cc_max_u32(conn->ssthresh_pkts, st->loss_ssthresh_pkts);
 		st->loss_ssthresh_pkts = 0U;
 	}

@@ -9,7 +9,7 @@ static TARGET: LazyLock<&knee_fuzz::Target> = LazyLock::new(|| {
     knee_fuzz::target(&name).unwrap_or_else(|| panic!("KNEE_FUZZ_TARGET={name}: no such target"))
 });
 
-/// What libFuzzer calls for each input.
+/// The function that libFuzzer calls for each input.
 #[unsafe(no_mangle)]
 pub extern "C" fn LLVMFuzzerTestOneInput(bytes: *const u8, n: usize) -> i32 {
     // A panic must reach libFuzzer as a crash: one that leaves this function aborts.

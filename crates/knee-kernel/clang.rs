@@ -10,9 +10,9 @@ use std::{
 const REMEDY: &str = "install the Debian package clang-19, or set KNEE_CLANG to a clang that knows \
                       BPF (version 18 or newer)";
 
-/// Options of every compilation. libbpf's headers need GNU C. Debug information names no folder of the machine that built it.
-/// Every function of an algorithm is compiled into its callers. Version 3 of the instruction set is what
-/// Linux 6.1 knows; version 4 (6.6) would make the code a hundredth shorter.
+/// Options of every compilation. libbpf's headers need GNU C. Debug information names no folder of the build
+/// machine. Every function of an algorithm is compiled into its callers. Linux 6.1 knows version 3 of the
+/// instruction set; version 4 (6.6) would make the code a hundredth shorter.
 const OPTIONS: [&str; 16] = [
     "-std=gnu11",
     "-g",
@@ -75,7 +75,7 @@ pub fn compile(root: &Path, libbpf: &str, source: &Path, object: &Path) -> Resul
     run(root, Path::new(programs), object, &options)
 }
 
-/// Compiles the C file `source` for BPF, with these options beside the common ones.
+/// Compiles the C file `source` for BPF, with these options and the common ones.
 pub fn run(root: &Path, source: &Path, object: &Path, options: &[&str]) -> Result<(), String> {
     let mut command = Command::new(clang()?);
     command.current_dir(root).args(OPTIONS).args(options);

@@ -107,7 +107,7 @@ def _class(prefix: str, name: str, node: ast.ClassDef) -> list[str]:
     functions = [of for of in node.body if isinstance(of, ast.FunctionDef)]
     init = next((of for of in functions if of.name == "__init__"), None)
     shown = f"class {prefix}{name}" + (f"({', '.join(bases)})" if bases else "")
-    # What takes native objects is made by other functions.
+    # Other functions make the classes that take native objects.
     callable = init is not None and "_knee." not in ast.unparse(init.args)
     if init is not None and callable and (not bases or "gym" in bases[0]):
         shown = _signature(f"class {prefix}{name}", init)

@@ -172,7 +172,7 @@ def parameters(algorithm: dict[str, Any]) -> str:
 
 
 def plots(program: Program, name: str) -> tuple[str, dict[Path, bytes]]:
-    """The section on what an algorithm does, and its figures."""
+    """The section on an algorithm's behaviour, and its figures."""
     runs: dict[str, dict[str, Any]] = {}
     files: dict[Path, bytes] = {}
     for case, (scenario, figures) in PLOTS.items():
@@ -301,7 +301,7 @@ def listed(words: list[str]) -> str:
 
 
 def values(program: Program) -> dict[str, Any]:
-    """What prose can name, from the files that record it."""
+    """The values that prose can name, from the files that record them."""
     recorded = recorded_claims()
     papers = {paper: claims for paper, claims in recorded.items() if paper != "ebb"}
     found: dict[str, Any] = {
@@ -378,7 +378,7 @@ def rewritten(
         name = begin[1]
         end = f"<!-- end of generated: {name} -->"
         result += [line, "", *block(name).strip("\n").splitlines(), "", end]
-        # What was there goes, if the block has an end before the next one begins.
+        # Old contents go, if the block has an end before the next one begins.
         for to in range(at, len(lines)):
             if lines[to] == end:
                 at = to + 1

@@ -38,7 +38,7 @@
  *  - AB-g: Umax is the largest of the last ten U, as recalled from the ABSE papers, or the largest
  *    ever: `umax`.
  *
- * Approximations. The ACKs themselves do not fit. The curve of what was delivered over the
+ * Approximations. The ACKs themselves do not fit. The curve of the packets delivered over the
  * last RTT is kept as six straight pieces: the running one, which ends at the present ACK, and five
  * before it. An ACK goes into the running piece where that changes the curve by 1/64 packet at
  * most; else it begins a new one, and of all neighbours those two become one piece that thereby
@@ -136,7 +136,7 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 #define ABSE_PIECE_TIME 17U
 /* The running piece's time is less than 2^25; the mask takes nothing from it, and shows that. */
 #define ABSE_RUN_MASK_US ((1U << 25) - 1U)
-/* By how much an ACK may move the running piece: 1/64 packet. */
+/* Packets by which an ACK may move the running piece: 1/64. */
 #define ABSE_STRAIGHT_Q11 32ULL
 /* Fraction bits of a float's significand. */
 #define ABSE_PIECE_PKTS_BITS 10U
@@ -144,7 +144,7 @@ _Static_assert(sizeof(struct cc_abse) == 72, "cc_abse layout");
 #define ABSE_U_BITS 10U
 #define ABSE_SAMPLE_BITS 26U
 
-/* Of `st->abse`, where it is `used`. */
+/* Invariants of `st->abse`, where it is `used`. */
 #define ABSE_INVARIANTS(X, used) \
 	X(abse_be_q24, !(used) || st->abse.be_q24 <= ABSE_RATE_MAX_Q24) \
 	X(abse_u, !(used) || (abse_largest_of_nine(&st->abse) <= ABSE_U_MAX_LANE && \
@@ -197,7 +197,7 @@ static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 	u64 scaled = count_q11 * CC_ONE_PPM;
 	u64 whole_q11, rest;
 
-	/* Of 512 packets or fewer it fits at once. */
+	/* The product of 512 packets or fewer fits at once. */
 	if (count_q11 <= 1ULL << 20)
 		return scaled * ABSE_Q11_IN_Q24 / over_us;
 	whole_q11 = scaled / over_us;
@@ -207,7 +207,7 @@ static inline u64 abse_rate_q24(u64 count_q11, u32 over_us)
 }
 
 /*
- * What a piece can hold: less than 2^31 and 2^24. What is out of range is divided, not cut off: a
+ * The count that a piece can hold: less than 2^31 and 2^24. A larger one is divided, not cut off: a
  * constant on one path would keep the verifier from seeing that it leads to the same as the other.
  */
 /*@ assigns \result \from pkts_q11; ensures \result < (1ULL << ABSE_PIECE_Q11_BITS); */
@@ -223,7 +223,7 @@ static inline u32 abse_within_us(u32 us)
 }
 
 /*
- * A piece of the curve of what was delivered: its packets (15 bits) and its time less 1 us (17
+ * A piece of the curve of delivered packets: its packets (15 bits) and its time less 1 us (17
  * bits); 0 stands for nothing in 1 us.
  */
 static inline u32 abse_piece(u64 pkts_q11, u32 us)
@@ -243,8 +243,8 @@ static inline u32 abse_piece_us(u32 piece)
 	return 1U + (u32)abse_value(piece & ((1U << ABSE_PIECE_TIME) - 1U), ABSE_PIECE_US_BITS);
 }
 
-/* By how many packets * 2^11 the curve moves where two neighbours become one piece, times the time
- * of both. */
+/* Packets * 2^11 by which the curve moves where two neighbours become one piece, times the time of
+ * both. */
 static inline u64 abse_bend_q11_us(u64 old_q11, u32 old_us, u64 new_q11, u32 new_us)
 {
 	u64 a = old_q11 * new_us;
@@ -253,7 +253,7 @@ static inline u64 abse_bend_q11_us(u64 old_q11, u32 old_us, u64 new_q11, u32 new
 	return a > b ? a - b : b - a;
 }
 
-/* By how many packets * 2^11. */
+/* Packets of a bend, times 2^11. */
 static inline u64 abse_bend_q11(u64 old_q11, u32 old_us, u64 new_q11, u32 new_us)
 {
 	return abse_bend_q11_us(old_q11, old_us, new_q11, new_us) / ((u64)old_us + new_us);
@@ -305,7 +305,7 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 dt_us, u3
 			      ABSE_TAKERS);
 	}
 	if (taker == 0U) {
-		/* Of a straight line four RTTs say all. */
+		/* Four RTTs describe a straight line completely. */
 		u32 halves = (u32)(run_q11 >> 32) | run_us >> 24 | (run_us / 4U > rtt_us);
 
 		abse->run_q11 = cc_low_u32(run_q11 >> halves);
@@ -313,7 +313,7 @@ static inline void abse_count(struct cc_abse *abse, u64 count_q11, u32 dt_us, u3
 		return;
 	}
 	newer = abse_piece(abse->run_q11, abse->run_us);
-	/* What rounding took from the old piece goes to the new one. */
+	/* The remainder that rounding took from the old piece goes to the new one. */
 	abse->run_q11 = cc_low_u32(cc_sub_floor_u64(run_q11, abse_piece_q11(newer)));
 	abse->run_us =
 	    cc_max_u32(cc_sub_floor_u32(run_us, abse_piece_us(newer)) & ABSE_RUN_MASK_US, 1U);

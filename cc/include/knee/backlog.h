@@ -2,7 +2,7 @@
 /*
  * Backlog: the packets that a flow keeps queued, Vegas's diff = cwnd (1 - baseRTT / RTT), that is
  * expected less actual rate, times baseRTT (Brakmo, Peterson, IEEE JSAC 13(8), 1995). Shared by
- * Vegas and by what Table I of the CHD paper calls "similar to Vegas".
+ * Vegas and by the algorithm that Table I of the CHD paper calls "similar to Vegas".
  *
  * RTTs are in 1/256 us, at most CC_TIME_MAX_US; windows are at most 2^30 packets.
  */

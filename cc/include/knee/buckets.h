@@ -59,7 +59,7 @@ static inline void cc_buckets_push(struct cc_buckets *buckets, u64 now_us, u64 w
 	u64 ended;
 	u32 moved;
 
-	/* Most often the running bucket goes on. */
+	/* Most often the running bucket continues. */
 	if (elapsed_us < width_us && (buckets->lane[0] & CC_TIME_MAX_US) != 0U) {
 		if ((buckets->lane[0] & CC_TIME_MAX_US) < BUCKETS_ONE - sample)
 			buckets->lane[0] =

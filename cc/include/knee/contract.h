@@ -19,7 +19,7 @@
  * ssthresh, and may write cwnd and ssthresh in on_rtt, on_ack and on_event.
  *
  * Profile RATE: the stack owns loss detection, retransmission and the collapse after a timeout; the
- * algorithm owns the window in every phase, and pacing. Of the calls above, 1 and 3 are not made;
+ * algorithm owns the window in every phase, and pacing. Calls 1 and 3 above are not made;
  * 4 is made for every acknowledgement, in every phase, with all that is known of it: RTT sample,
  * losses, delivery rate sample. cc_conn.phase shows when a recovery has ended. The window is not
  * restarted after idle times: there is no CC_EVENT_CWND_RESTART.
@@ -49,7 +49,7 @@ enum cc_event {
 	CC_EVENT_RTO = 3, /* timeout: ssthresh() was just called; the stack then sets cwnd = 1 */
 };
 
-/* What an algorithm reports to the host's logs through cc_conn.notes; no effect on behaviour. */
+/* Reports of an algorithm to the host's logs, in cc_conn.notes; no effect on behaviour. */
 #define CC_NOTE_ROUND 0x01U	     /* a marked-packet round ended */
 #define CC_NOTE_DELAY_BACKOFF 0x02U  /* cwnd was reduced because of delay */
 #define CC_NOTE_REGION_B 0x04U	     /* the delay that decided lay in region B */
@@ -61,7 +61,7 @@ enum cc_event {
 #define CC_CWND_FLOOR_PKTS 2U
 
 /*
- * Bounds of what a host passes; a host clamps its stack's values to them. Where none is given, here
+ * Bounds of a host's values; a host clamps its stack's values to them. Where none is given, here
  * or at the field, any value is possible. Within these bounds no arithmetic of an algorithm
  * overflows its type: docs/explanation/proof.md.
  */
@@ -69,7 +69,7 @@ enum cc_event {
 #define CC_NOW_MAX_US (1ULL << 62)
 #define CC_DELIVERED_MAX_PKTS (1ULL << 62)
 #define CC_MSS_MAX_BYTES 65535U
-/* Also of what an algorithm asks for. */
+/* Also a bound of the pacing rates that an algorithm requests. */
 #define CC_PACING_MAX_BYTES_PER_S (1ULL << 62)
 
 /* The connection as the algorithm sees it: 64 bytes. (in), (out): who writes. */
@@ -106,7 +106,7 @@ struct cc_ack {
 	u32 random;	    /* 32 uniform random bits, fresh for each ACK */
 	u32 sample_pkts;    /* delivered from that packet's sending to this ACK */
 	u32 sample_us; /* the longer of the times to send and to acknowledge them; 0: no sample,
-			* also where it is shorter than the least RTT */
+			* also where it is shorter than the minimum RTT */
 	u32 sample_prior_pkts;	 /* delivered_pkts when that packet was sent; wraps */
 	u32 prior_inflight_pkts; /* packets in the network before this ACK */
 	u32 sample_app_limited;	 /* the application, not the window, limited sending: 0 or 1 */
@@ -119,8 +119,8 @@ _Static_assert(sizeof(struct cc_ack) == 48, "cc_ack layout");
  * host uses 16. */
 #define CC_STATE_MAX_BYTES 88
 
-/* Who owns the window, above. KNEE_ALGORITHM makes a CLASSIC one, KNEE_RATE_ALGORITHM, which takes
- * the same arguments and needs no on_rtt, a RATE one. */
+/* The owner of the window, above. KNEE_ALGORITHM makes a CLASSIC one, KNEE_RATE_ALGORITHM, with the
+ * same arguments and no on_rtt, a RATE one. */
 enum cc_profile { CC_CLASSIC = 0, CC_RATE = 1 };
 
 /* Argument of KNEE_ALGORITHM: whether the host draws cc_ack.random, or leaves 0. */
@@ -159,8 +159,8 @@ enum cc_rule_op {
 	}
 
 /*
- * Invariants. What holds of the state after init and after every call, whatever the host passes
- * within the bounds above and in whatever order it calls, an algorithm lists beside its state, as
+ * Invariants. They hold of the state after init and after every call, whatever the host passes
+ * within the bounds above and in whatever order it calls. An algorithm lists them at its state, as
  * an X-macro of
  *
  *   X(name, condition)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the delay-based algorithms share: the connection's RTT extremes, the backoff probability
- * of HD and CHD, and the delay backoff itself.
+ * The shared part of the delay-based algorithms: the connection's RTT extremes, the backoff
+ * probability of HD and CHD, and the delay backoff itself.
  */
 #ifndef KNEE_DELAY_H
 #define KNEE_DELAY_H
@@ -18,7 +18,7 @@ struct cc_delay {
 
 #define CC_DELACK_SUS_MAX 5U
 
-/* Of `st->delay`. The second list: where samples alone change it, or what keeps to them. */
+/* Invariants of `st->delay`. The second list: where samples alone change it, or keep to them. */
 #define CC_DELAY_INVARIANTS(X) \
 	X(rtt_min_us, st->delay.rtt_min_us <= CC_TIME_MAX_US) \
 	X(rtt_max_us, st->delay.rtt_max_us <= CC_TIME_MAX_US) \
@@ -35,7 +35,7 @@ struct cc_delay {
 	  "leave out RTT samples that a delayed ACK may have lengthened")
 
 /*
- * Whether this ACK's RTT sample may be used. A receiver that acknowledges every second packet holds
+ * True if this ACK's RTT sample may be used. A receiver that acknowledges every second packet holds
  * the ACK of a lone one until its timer expires, and that wait is not queueing delay. So an ACK for
  * one packet is not trusted while ACKs for several have been seen lately.
  *

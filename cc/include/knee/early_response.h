@@ -57,7 +57,7 @@ static inline void cc_gate_follow(struct cc_gate *gate, const struct cc_conn *co
 		gate->pos = conn->ack_pos;
 }
 
-/* Whether an early response may happen at this ACK. */
+/* True if an early response may happen at this ACK. */
 static inline int cc_early_response_due(const struct cc_conn *conn, const struct cc_gate *gate,
 					const struct cc_slow_rtt *slow, u32 ss_test)
 {

@@ -62,7 +62,7 @@ static inline u32 cc_low_u32(u64 a)
 	return (u32)(a & CC_U32_MAX);
 }
 
-/* a << bits, for bits 0 ... 63; what is shifted out is lost. */
+/* a << bits, for bits 0 ... 63; bits shifted out are lost. */
 /*@ requires bits < 64; assigns \result \from a, bits; */
 static inline u64 cc_shift_out_u64(u64 a, u32 bits)
 {
@@ -107,7 +107,7 @@ static inline u64 cc_scale_q32(u64 p_q32, u32 num, u32 den)
 	return cc_min_u64(cc_div_u64(p_q32 * (u64)num, (u64)den, 0ULL), p_q32);
 }
 
-/* Whether an event of probability p_q32 (0 ... 2^32) happens, given 32 uniform random bits. */
+/* True if an event of probability p_q32 (0 ... 2^32) happens, given 32 uniform random bits. */
 /*@ requires probability: p_q32 <= (1ULL << 32); assigns \result \from random, p_q32; */
 static inline int cc_happens(u32 random, u64 p_q32)
 {
@@ -128,7 +128,7 @@ static inline u64 cc_wrapping_sub_u64(u64 a, u64 b)
 	return a - b;
 }
 
-/* Whether position a lies after position b on a wrapping 32-bit axis (less than 2^31 apart). */
+/* True if position a lies after position b on a wrapping 32-bit axis (less than 2^31 apart). */
 static inline int cc_after(u32 a, u32 b)
 {
 	return cc_wrapping_sub_u32(b, a) > CC_U32_MAX / 2U;

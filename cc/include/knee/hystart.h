@@ -5,7 +5,7 @@
  * P. Balasubramanian, Y. Huang, M. Olson: "HyStart++: Modified Slow Start for TCP", RFC 9406,
  * section 4.2, with its constants of section 4.3.
  *
- * Each round keeps its least RTT. If that of at least eight samples is RttThresh or more above the
+ * Each round keeps its minimum RTT. If that of eight or more samples is RttThresh or more above the
  * last round's, conservative slow start (CSS) follows, which grows a quarter as fast. If the RTT
  * falls below its value at that time, slow start resumes; after five rounds of CSS it is over.
  *
@@ -30,14 +30,14 @@
 /* 20 bytes. A time of 0 means "none", the RFC's infinity. */
 struct cc_hystart {
 	u32 window_end_pos; /* the round ends when all below it is acknowledged */
-	u32 last_round_us;  /* least RTT of the round before */
+	u32 last_round_us;  /* minimum RTT of the round before */
 	u32 this_round_us;  /* of the round that is running */
-	u32 css_base_us;    /* least RTT when CSS began; 0: not in CSS */
+	u32 css_base_us;    /* minimum RTT when CSS began; 0: not in CSS */
 	u8 samples;	    /* of the round that is running, up to HYSTART_N_RTT_SAMPLE */
 	u8 css_rounds;	    /* that have ended */
 };
 
-/* Of `st->hystart`. */
+/* Invariants of `st->hystart`. */
 #define CC_HYSTART_INVARIANTS(X) \
 	X(last_round_us, st->hystart.last_round_us <= CC_TIME_MAX_US) \
 	X(this_round_us, st->hystart.this_round_us <= CC_TIME_MAX_US) \

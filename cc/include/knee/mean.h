@@ -14,7 +14,7 @@ struct cc_mean {
 
 #define CC_MEAN_MAX_US ((1ULL << 56) - 1ULL)
 
-/* Of `st->rtt`. */
+/* Invariants of `st->rtt`. */
 #define CC_MEAN_INVARIANTS(X) \
 	X(mean_sum_us, st->rtt.sum_us <= CC_MEAN_MAX_US) \
 	X(mean_range, st->rtt.sum_us >= st->rtt.n && \

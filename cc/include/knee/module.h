@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What FreeBSD's released modules of HD and CHD do and their papers do not say: `preset=module`
- * (docs/evidence/interpretations/chd.md).
+ * The rules of FreeBSD's released modules of HD and CHD that their papers do not have:
+ * `preset=module` (docs/evidence/interpretations/chd.md).
  */
 #ifndef KNEE_MODULE_H
 #define KNEE_MODULE_H

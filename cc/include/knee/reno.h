@@ -49,7 +49,7 @@ static inline u32 reno_slow_start(struct cc_conn *conn, u32 ss_limit_pkts, u32 c
 {
 	u32 limit = ss_limit_pkts != 0U ? ss_limit_pkts : CC_U32_MAX;
 	u32 room = cc_min_u32(conn->ssthresh_pkts, conn->cwnd_max_pkts);
-	/* What exceeds the limit is not carried over. */
+	/* The excess over the limit is not carried over. */
 	u32 wanted = cc_min_u32(counted_pkts, limit);
 	u32 add = cc_min_u32(wanted, cc_sub_floor_u32(room, conn->cwnd_pkts));
 

@@ -21,7 +21,7 @@ static inline void cc_round_start(struct cc_round *round, const struct cc_conn *
 	round->mark_pos = conn->snd_pos;
 }
 
-/* Whether this ACK ended the round; if so the next one has begun. */
+/* True if this ACK ended the round; then the next one has begun. */
 static inline int cc_round_ended(struct cc_round *round, const struct cc_conn *conn)
 {
 	if (!cc_after(conn->ack_pos, round->mark_pos))

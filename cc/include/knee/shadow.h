@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Growth of a window and of a shadow window beside it, which CHD and CDG share: what a NewReno flow
- * would have, had it not backed off on delay (CHD paper eq. 3).
+ * Growth of a window and of a shadow window, which CHD and CDG share: the window that a NewReno
+ * flow would have, had it not backed off on delay (CHD paper eq. 3).
  */
 #ifndef KNEE_SHADOW_H
 #define KNEE_SHADOW_H

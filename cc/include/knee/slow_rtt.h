@@ -16,7 +16,7 @@ struct cc_slow_rtt {
 	u32 srtt_q8_us; /* 0: no sample yet */
 };
 
-/* Of `st->slow`. */
+/* Invariants of `st->slow`. */
 #define CC_SLOW_RTT_INVARIANT(X) X(srtt_q8_us, st->slow.srtt_q8_us <= CC_TIME_MAX_US << 8)
 
 #define CC_SLOW_RTT_PARAM(X) \

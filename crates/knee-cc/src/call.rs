@@ -3,7 +3,7 @@
 use crate::{Ack, Conn, Controller, Event, OBSERVE_N, Params, Profile, State};
 use serde::{Deserialize, Serialize};
 
-/// Which of an algorithm's functions was called.
+/// One of an algorithm's functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Call {

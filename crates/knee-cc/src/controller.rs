@@ -35,7 +35,7 @@ pub enum Phase {
     Loss = 4,
 }
 
-/// Events beside ACKs (`enum cc_event`).
+/// Events other than ACKs (`enum cc_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Event {
@@ -57,8 +57,7 @@ pub struct Controller {
     state: State,
 }
 
-/// What an algorithm remembers of one connection, as its bytes; those after
-/// [`Algorithm::state_bytes`] are 0.
+/// An algorithm's memory of one connection, as its bytes; those after [`Algorithm::state_bytes`] are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
 #[repr(C, align(8))]
@@ -126,7 +125,7 @@ macro_rules! call {
         }
         #[cfg(not(can_load))]
         {
-            let _ = (&$self, $call); // only what is loaded is guarded
+            let _ = (&$self, $call); // only loaded algorithms are guarded
             // SAFETY: see `Controller::new`.
             unsafe {
                 ($function)($conn $(, $argument)*);
@@ -149,9 +148,8 @@ impl Controller {
         new
     }
 
-    /// Goes on with a connection whose state was `state`, on whatever host. Any bytes are safe:
-    /// the kernel's verifier takes the same source only because it stays within its state whatever
-    /// that holds.
+    /// Resumes a connection whose state was `state`, on whatever host. Any bytes are safe: the kernel's
+    /// verifier takes the same source only because it stays within its state whatever that holds.
     pub fn resume(params: Params, state: State) -> Self {
         Self { params, state }
     }

@@ -12,20 +12,20 @@ use std::{
     fmt, ptr,
 };
 
-/// What describes an algorithm, apart from its functions.
+/// The description of an algorithm, apart from its functions.
 #[derive(Clone, Debug)]
 pub struct Definition {
     /// Name, of a-z, 0-9 and _.
     pub name: String,
-    /// One line of what it is.
+    /// A summary of one line.
     pub summary: String,
-    /// What defines it, for messages: `class Mine`.
+    /// The construct that defines it, for messages: `class Mine`.
     pub origin: String,
     /// Names of the values that `observe` gives, at most [`OBSERVE_N`]; at least one.
     pub observes: Vec<String>,
-    /// Who owns the window.
+    /// Owner of the window.
     pub profile: Profile,
-    /// Whether it wants random bits with each ACK.
+    /// True if it wants random bits with each ACK.
     pub uses_random: bool,
     /// Its parameters.
     pub params: Vec<ParamDefinition>,
@@ -36,7 +36,7 @@ pub struct Definition {
 pub struct ParamDefinition {
     /// Name in scenario files and on the command line.
     pub name: String,
-    /// How its number is to be read.
+    /// Interpretation of its number.
     pub kind: ParamKind,
     /// The value that applies when none is given.
     pub default: String,
@@ -50,9 +50,9 @@ pub struct ParamDefinition {
     pub help: String,
 }
 
-/// Functions with the signatures of `struct cc_algorithm` in `cc/host/native/knee/host.h`. What is
-/// missing does nothing; without `ssthresh`, a loss halves the window as NewReno does; without `undo`,
-/// the window stays as it is.
+/// Functions with the signatures of `struct cc_algorithm` in `cc/host/native/knee/host.h`. A missing
+/// one does nothing; without `ssthresh`, a loss halves the window as NewReno does; without `undo`, the
+/// window stays as it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// `init`.
@@ -71,7 +71,7 @@ pub struct Functions {
     pub observe: Option<Observe>,
 }
 
-/// What a call is about.
+/// The subject of a call.
 #[derive(Clone, Copy, Debug)]
 pub enum About<'a> {
     /// Nothing more than the connection.
@@ -82,7 +82,7 @@ pub enum About<'a> {
     Event(Event),
 }
 
-/// Why a call failed: the function as its author knows it, and what it did, as in
+/// The cause of a failed call: the function as its author knows it, and its fault, as in
 /// `("on_ack", "raised ...")`.
 pub type Failure = (&'static str, String);
 
@@ -129,8 +129,8 @@ impl fmt::Debug for Here {
 /// It does not describe itself, or has the name of a built-in one.
 ///
 /// # Safety
-/// Each function has the signature of its type, touches no more than what its arguments point to (of
-/// the state, [`STATE_MAX_BYTES`]; of the parameters, a word for each), and stays where it is.
+/// Each function has the signature of its type, touches no more than its arguments point to (of the
+/// state, [`STATE_MAX_BYTES`]; of the parameters, a word for each), and stays where it is.
 pub unsafe fn define(
     definition: &Definition,
     functions: Functions,
@@ -138,7 +138,7 @@ pub unsafe fn define(
     add(definition, functions, None)
 }
 
-/// As [`define`], with functions that may fail.
+/// Does the same as [`define`], with functions that may fail.
 ///
 /// # Errors
 /// As [`define`].

@@ -32,7 +32,7 @@ pub struct Conn {
     pub snd_pos: u32,
     /// First position not cumulatively acknowledged; wraps.
     pub ack_pos: u32,
-    /// What the algorithm reports of this call: `NOTE_*`.
+    /// The algorithm's reports of this call: `NOTE_*`.
     pub notes: u32,
     /// Phase of the stack, see [`crate::Phase`].
     pub phase: u8,
@@ -69,7 +69,7 @@ pub struct Ack {
     pub prior_inflight_pkts: u32,
     /// The application, not the window, held sending back: 0 or 1.
     pub sample_app_limited: u32,
-    /// By how many packets `ack_pos` has moved; 0 of a duplicate. In `on_rtt` only, else 0.
+    /// Packets by which `ack_pos` has moved; 0 of a duplicate. In `on_rtt` only, else 0.
     pub advanced_pkts: u32,
 }
 

@@ -47,7 +47,7 @@ static void on_fault(int signal)
 
 	if (guard)
 		siglongjmp(guard->back, signal);
-	/* Not ours: what was there before gets it, as the instruction is tried again. */
+	/* Not ours: the earlier handler gets it, as the instruction is tried again. */
 	for (int i = 0; i < N_FAULTS; i++)
 		if (FAULTS[i] == signal)
 			sigaction(signal, &before[i], 0);

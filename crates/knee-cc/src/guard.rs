@@ -1,5 +1,5 @@
-//! Calls of a loaded algorithm, and what is checked after them: nobody has proven it, as the tests
-//! and the kernel's verifier have the built-in ones.
+//! Calls of a loaded algorithm, and the checks after them: nobody has proven it, as the tests and the
+//! kernel's verifier have the built-in ones.
 
 #[cfg(can_load)]
 use crate::{Algorithm, Callee, Failure, ffi::Conn, registry::Own};
@@ -17,16 +17,16 @@ use thiserror::Error;
 pub struct Broken {
     /// Its name.
     pub algorithm: &'static str,
-    /// Its source: a file, or what defines it.
+    /// Its source: a file, or the construct that defines it.
     pub file: &'static str,
     /// The function that did it.
     pub call: &'static str,
-    /// What it did.
+    /// Its violation of the contract.
     pub why: String,
 }
 
 impl Broken {
-    /// What to do about it.
+    /// Returns the next step for the user.
     pub fn help(&self) -> &'static str {
         if self.file.ends_with(".c") {
             "try it with `knee test`, which looks for such a case and shows the calls that lead there"
@@ -36,12 +36,12 @@ impl Broken {
     }
 }
 
-/// What `run` gives, unless a loaded algorithm breaks the contract in it.
+/// Returns the result of `run`, unless a loaded algorithm breaks the contract in it.
 ///
 /// # Errors
 /// [`Broken`].
 pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Broken> {
-    // What `run` has changed is not looked at again: the run has failed.
+    // Data that `run` has changed are not looked at again: the run has failed.
     catch_unwind(AssertUnwindSafe(run)).map_err(|why: Box<dyn Any + Send>| {
         match why.downcast::<Broken>() {
             Ok(broken) => *broken,
@@ -50,7 +50,7 @@ pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Broken> {
     })
 }
 
-/// What is wrong with the view that a call left: `left a window of ...`.
+/// Returns the fault of the view that a call left: `left a window of ...`.
 #[cfg(can_load)]
 #[inline]
 pub fn fault(conn: &Conn) -> Option<String> {
@@ -84,7 +84,7 @@ impl Guarded {
         }
     }
 
-    /// What a call gave that may fail.
+    /// Returns the value of a call that may fail.
     pub(crate) fn succeeded<T>(self, result: Result<T, Failure>) -> T {
         match result {
             Ok(value) => value,
@@ -119,7 +119,7 @@ impl Guarded {
         pkts
     }
 
-    /// Leaves all that calls the algorithm, up to [`contain`], unless `holds`: no call can go on, and
+    /// Leaves all that calls the algorithm, up to [`contain`], unless `holds`: no call can continue, and
     /// none of the functions between should have to say so.
     #[inline]
     fn hold(self, holds: bool, why: impl FnOnce() -> String) {

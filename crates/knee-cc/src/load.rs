@@ -9,13 +9,13 @@ use thiserror::Error;
 pub struct Source {
     /// Its name, as it was given.
     pub file: String,
-    /// What it said then.
+    /// Its text at that time.
     pub text: String,
-    /// What the compiler made of it: a shared object.
+    /// The compiler's result: a shared object.
     pub object: Vec<u8>,
 }
 
-/// Why a C file gives no algorithm.
+/// The reason why a C file gives no algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub struct LoadError {
@@ -28,13 +28,13 @@ impl LoadError {
         Self { what: what.into(), help: help.into() }
     }
 
-    /// What to do about it.
+    /// Returns the next step for the user.
     pub fn help(&self) -> &str {
         &self.help
     }
 }
 
-/// Whether `word`, which stands for an algorithm, is the name of a C file.
+/// Returns whether `word`, which stands for an algorithm, is the name of a C file.
 pub fn is_file(word: &str) -> bool {
     word.ends_with(".c")
 }
@@ -54,7 +54,7 @@ pub fn find(word: &str, folder: &Path) -> Result<Option<Algorithm>, LoadError> {
 /// Compiles and loads the C file `path`, which holds one algorithm. From then on the registry has
 /// it, and any host takes it. A file that has not changed is not compiled again.
 ///
-/// It becomes part of this process: load only what you would run.
+/// It becomes part of this process: load only files that you would run.
 ///
 /// # Errors
 /// It cannot be read, does not compile, or is not an algorithm of this contract.
@@ -66,7 +66,7 @@ pub fn load(path: &Path) -> Result<Algorithm, LoadError> {
     load_text(&file.to_string(), &text)
 }
 
-/// As [`load`], of the C file called `file` that says `text`.
+/// Does the same as [`load`], for the C file called `file` with the text `text`.
 ///
 /// # Errors
 /// As [`load`].
@@ -121,8 +121,8 @@ mod built {
     static INCLUDE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/cc/include");
     static HOST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/cc/host");
 
-    /// As the build compiles the built-in ones. The linker is not to ask for a libc: what is called
-    /// is looked at below.
+    /// The options of the built-in ones. The linker is not to ask for a libc: the functions called are
+    /// looked at below.
     const OPTIONS: [&str; 13] = [
         "-std=c11",
         "-O2",
@@ -138,7 +138,7 @@ mod built {
         "-Icc/include",
         "-Icc/host/native",
     ];
-    /// What compilers call where they copy or clear structures.
+    /// Functions that compilers call where they copy or clear structures.
     const CALLED_BY_COMPILERS: [&str; 4] = ["memcpy", "memmove", "memset", "memcmp"];
     const PREFIX: &str = "knee_";
     const RULES: &str = "docs/how-to/add-an-algorithm.md has the rules";
@@ -154,7 +154,7 @@ mod built {
         take(Source { file: file.to_owned(), text: text.to_owned(), object })
     }
 
-    /// As [`crate::load()`], of what another process of this program has compiled on such a machine.
+    /// Loads, as [`crate::load()`], the result of another process of this program on such a machine.
     ///
     /// # Errors
     /// As [`crate::load()`].
@@ -170,14 +170,13 @@ mod built {
         check_raw(raw).map_err(refuse)?;
         described.check().map_err(|what| refuse(format!("`{}`: {what}", described.name())))?;
         super::refuse_built_in(file, described)?;
-        // Of one that is refused, nothing is kept.
+        // A refused file leaves nothing behind.
         let algorithm = Algorithm { raw, own: Some(Box::leak(Box::new(Own::File(source)))) };
         registry::add(algorithm);
         Ok(algorithm)
     }
 
-    /// Writes the C sources beside which an algorithm is compiled into `folder`: `cc/include` and
-    /// `cc/host`.
+    /// Writes the C sources that an algorithm needs to compile into `folder`: `cc/include` and `cc/host`.
     ///
     /// # Errors
     /// The system's.
@@ -243,7 +242,7 @@ mod built {
         fs::read(folder.path().join("algorithm.so")).map_err(fail)
     }
 
-    /// The first lines of what a compiler says: later errors mostly follow from the first.
+    /// Returns the first lines of a compiler's output: later errors mostly follow from the first.
     fn beginning(said: &str) -> String {
         const SHOWN: usize = 40;
         let mut lines = said.lines();
@@ -350,7 +349,7 @@ mod built {
         Ok(unsafe { &*raw })
     }
 
-    /// What must hold before a descriptor can be read as the built-in ones are.
+    /// Checks all that must hold before a descriptor can be read as the built-in ones are.
     fn check_raw(raw: &ffi::Algorithm) -> Result<(), String> {
         if raw.contract != CONTRACT_VERSION {
             let theirs = raw.contract;

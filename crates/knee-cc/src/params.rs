@@ -54,7 +54,7 @@ impl TryFrom<Written> for Params {
     }
 }
 
-/// Why a parameter set is refused. Each message says what would be accepted.
+/// The reason why a parameter set is refused. Each message says what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParamError {
     /// No such parameter.
@@ -94,9 +94,9 @@ pub enum ParamError {
     Value {
         /// Parameter.
         name: &'static str,
-        /// What is wrong.
+        /// The fault.
         what: String,
-        /// What to write instead.
+        /// A correct way to write it.
         remedy: String,
     },
     /// Two parameters contradict each other.

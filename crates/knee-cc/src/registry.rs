@@ -20,7 +20,7 @@ pub struct Algorithm {
     pub(crate) own: Option<&'static Own>,
 }
 
-/// Where an algorithm that is not built in comes from.
+/// The origin of an algorithm that is not built in.
 #[derive(Debug)]
 #[cfg_attr(not(can_load), expect(dead_code, reason = "nothing makes one"))]
 pub(crate) enum Own {
@@ -31,7 +31,7 @@ pub(crate) enum Own {
     Here(Here),
 }
 
-/// Who owns the window (`enum cc_profile`).
+/// Owner of the window (`enum cc_profile`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// The stack during recovery and after timeouts, the algorithm else.
@@ -41,7 +41,7 @@ pub enum Profile {
     Rate,
 }
 
-/// How a parameter's number is to be read.
+/// Interpretation of a parameter's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
     /// A time in microseconds; typed with a unit (`"30ms"`).
@@ -65,7 +65,7 @@ pub struct Param {
     pub name: &'static str,
     /// FreeBSD's name for it, where there is one that differs.
     pub alias: Option<&'static str>,
-    /// How its number is to be read.
+    /// Interpretation of its number.
     pub kind: ParamKind,
     /// Smallest raw value.
     pub min: u32,
@@ -75,7 +75,7 @@ pub struct Param {
     pub default: u32,
     /// Names of a [`ParamKind::Choice`], `|`-separated.
     choices: &'static str,
-    /// Where the default comes from.
+    /// Source of the default.
     pub source: &'static str,
     /// One line of help.
     pub help: &'static str,
@@ -146,7 +146,7 @@ impl Algorithm {
         text(self.raw.name)
     }
 
-    /// One line of what it is.
+    /// Returns a summary of one line.
     pub fn summary(&self) -> &'static str {
         text(self.raw.summary)
     }
@@ -167,12 +167,12 @@ impl Algorithm {
         self.raw.state_bytes as usize
     }
 
-    /// Whether it wants random bits with each ACK.
+    /// Returns whether it wants random bits with each ACK.
     pub fn uses_random(&self) -> bool {
         self.raw.uses_random != 0
     }
 
-    /// Who owns its window.
+    /// Returns the owner of its window.
     pub fn profile(&self) -> Profile {
         if self.raw.profile == 0 { Profile::Classic } else { Profile::Rate }
     }
@@ -186,13 +186,13 @@ impl Algorithm {
         }
     }
 
-    /// Whether it is built in.
+    /// Returns whether it is built in.
     #[inline]
     pub fn is_built_in(&self) -> bool {
         self.own.is_none()
     }
 
-    /// What in this program defines it, if this program does: no other process can run it.
+    /// The construct in this program that defines it, if this program does: no other process can run it.
     pub fn defined_here(&self) -> Option<&'static str> {
         match self.own {
             #[cfg(can_load)]
@@ -201,8 +201,8 @@ impl Algorithm {
         }
     }
 
-    /// Whether its functions keep their state elsewhere than in [`crate::State`], which is then of no
-    /// use to go back to.
+    /// Returns whether its functions keep their state elsewhere than in [`crate::State`], which is then of
+    /// no use to go back to.
     pub fn keeps_its_own_state(&self) -> bool {
         match self.own {
             #[cfg(can_load)]
@@ -211,7 +211,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether it describes itself, and its parameter table is consistent.
+    /// Checks that it describes itself, and that its parameter table is consistent.
     ///
     /// # Errors
     /// The first thing that is wrong, in words.

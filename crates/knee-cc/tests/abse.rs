@@ -197,7 +197,7 @@ fn gaps_and_pauses() {
         assert_near(e.be(), by_hand, 1e-7, "tau = 1 s");
     }
     // tau adaptive, RTT = 100 ms: 200 ms of almost nothing are a sample, of which U = Umax makes
-    // tau = 1.1 s: a = 2 / 2.4. What is longer is a pause, however unstable it was before.
+    // tau = 1.1 s: a = 2 / 2.4. A longer gap is a pause, however unstable it was before.
     for (gap_us, by_hand) in
         [(200_000, 1000.0 * 5.0 / 6.0 + 30.0 / 6.0), (200_001, 1000.0), (1_500_000, 1000.0)]
     {
@@ -233,7 +233,7 @@ fn several_acks_in_one_microsecond() {
     assert_near(e.be(), 1000.0, 1e-9, "(1 + 99) / 0.1 s");
 }
 
-/// One packet an hour later, or a million at once: what is finite stays finite and in proportion.
+/// One packet an hour later, or a million at once: finite values stay finite and in proportion.
 #[test]
 fn extreme_acks() {
     let mut e = Estimator::estimating(&[("tau_const", 10_000_000), LAST_TWO_ACKS], 1000);
@@ -444,7 +444,7 @@ fn throughput_of_the_last_rtt() {
 // The equations with every ACK remembered
 // ---------------------------------------------------------------------------------------------
 
-/// What the reference needs of the parameters; their defaults.
+/// The reference's parameters; their defaults.
 #[derive(Clone, Copy, Debug)]
 struct Equations {
     tau_const_s: Option<f64>,
@@ -480,7 +480,7 @@ impl Equations {
 /// ABSE in floating point, seconds and packets/s.
 struct Reference {
     eq: Equations,
-    /// Time of each ACK and what was delivered up to and with it.
+    /// Time of each ACK and the packets delivered up to and with it.
     history: Vec<(u64, u64)>,
     /// Packets of ACKs in the same microsecond as the latest of these.
     waiting: u32,
@@ -570,7 +570,7 @@ struct Path {
     rate: fn(&Self, f64) -> f64,
     /// Packets, by the time in seconds.
     window: fn(&Self, f64) -> f64,
-    /// Whether the application sends.
+    /// True while the application sends.
     sends: fn(&Self, f64) -> bool,
     full_rate: f64,
     base_rtt_s: f64,
@@ -624,7 +624,7 @@ impl Path {
     }
 }
 
-/// How far BE is from the equations, relative to them, after the first three RTTs.
+/// The distance of BE from the equations, relative to them, after the first three RTTs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Difference {
     largest: f64,
@@ -673,7 +673,7 @@ fn error(path: &Path, eq: Equations) -> Difference {
 const STEADY: fn(&Path, f64) -> f64 = |p, _| p.full_rate;
 const ALWAYS: fn(&Path, f64) -> bool = |_, _| true;
 
-/// What the rate, the window and the application do, from 1 Mbit/s to 10 Gbit/s.
+/// Rates, windows and applications, from 1 Mbit/s to 10 Gbit/s.
 fn paths(full_rate: f64, base_rtt_s: f64, stretch: usize) -> Vec<(&'static str, Path)> {
     let path = |rate, window, sends| Path {
         rate,
@@ -776,7 +776,7 @@ fn close_to_the_equations_with_adaptive_tau() {
     assert_within(over_the_grid(&[], |path| error(path, eq)), 0.15, 0.03, 0.01);
 }
 
-/// Adaptive sampling with tau = RTT: what six straight pieces make of an RTT.
+/// Adaptive sampling with tau = RTT: the error of six straight pieces for an RTT.
 #[test]
 fn near_the_equations_with_adaptive_sampling() {
     let error =
@@ -799,10 +799,10 @@ fn trains(pkts: u32, queue_us: u32) -> Vec<Arrival> {
     arrivals
 }
 
-/// The adaptive estimate for trains shorter than RTT/8: averaged over the ACKs, s is within 2 % of
-/// the equations', and BE, which is 0.24 to 5.2 times what is sent, within 40 %. (It was nine times too
-/// large with buckets of RTT/8.) What is left of BE's error is tau: ACKs exactly 80 us apart make
-/// U / Umax that of the last change, and what s is off by makes it 1.
+/// The adaptive estimate for trains shorter than RTT/8: averaged over the ACKs, s is within 2 % of the
+/// equations'. BE, which is 0.24 to 5.2 times the sending rate, is within 40 %. (Buckets of RTT/8 make
+/// it nine times too large.) The rest of BE's error is tau: ACKs exactly 80 us apart make U / Umax that
+/// of the last change, and the error of s makes it 1.
 #[test]
 fn near_the_equations_for_trains() {
     for queue_us in [2_000, 5_000, 10_000, 20_000] {

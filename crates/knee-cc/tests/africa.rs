@@ -140,7 +140,7 @@ fn delayed_acks_are_left_out() {
     }
 }
 
-/// NewReno's slow start, whatever the delay; what is left of an ACK goes to congestion avoidance.
+/// NewReno's slow start, whatever the delay; the rest of an ACK goes to congestion avoidance.
 #[test]
 fn slow_start() {
     for q_us in [0, 100_000] {

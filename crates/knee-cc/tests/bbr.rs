@@ -20,7 +20,7 @@ const REFILL: u32 = 4;
 const UP: u32 = 5;
 const PROBE_RTT: u32 = 6;
 
-/// What one ACK tells.
+/// The report of one ACK.
 #[derive(Clone, Copy)]
 struct Heard {
     after_us: u64,
@@ -189,8 +189,8 @@ fn is_of_profile_rate_and_fills_the_state() {
 
 // Startup and drain.
 
-/// Section 5.6.2: 2.77 initial windows per millisecond, then per RTT (BB-d). A window grows by what
-/// is acknowledged while less than the initial one has been delivered.
+/// Section 5.6.2: 2.77 initial windows per millisecond, then per RTT (BB-d). A window grows by the
+/// packets acknowledged while less than the initial one has been delivered.
 #[test]
 fn starts_at_the_initial_window_per_round_trip() {
     let mut f = Bbr::new();
@@ -249,8 +249,8 @@ fn the_rounds_of_startup_are_a_parameter() {
     assert_eq!(f.mode(), DRAIN);
 }
 
-/// Section 5.3.1.3: in recovery for a round, more than 2 % lost, told of by six ACKs (BB-c). The
-/// bound is what was delivered in a round trip, if more than the BDP.
+/// Section 5.3.1.3: in recovery for a round, more than 2 % lost, reported by six ACKs (BB-c). The bound
+/// is the amount delivered in a round trip, if more than the BDP.
 #[test]
 fn startup_ends_by_loss() {
     let lossy = |acks: u32, lost: u32, recovers: bool| {
@@ -344,8 +344,8 @@ fn refills_before_it_probes() {
     assert_eq!((f.mode(), f.conn.pacing_bytes_per_s, f.w()), (UP, 1_791_900, 92));
 }
 
-/// UP ends after three rounds without growth; the pipe is searched for anew from the sample that
-/// began it.
+/// UP ends after three rounds without growth; the search for the full pipe starts over from the sample
+/// that began it.
 #[test]
 fn a_probe_ends_when_the_rate_stops_growing() {
     let mut f = Bbr::probing(&[]);
@@ -359,8 +359,8 @@ fn a_probe_ends_when_the_rate_stops_growing() {
     assert_eq!(f.mode(), CRUISE);
 }
 
-/// Section 5.5.10.2: more than 2 % lost of what was in flight. With BB-a, 51 packets delivered since
-/// the sending and 1 lost are 52 in flight, 1 of which is less than 2 %; of 49 and 1 it is exactly 2 %.
+/// Section 5.5.10.2: more than 2 % lost of the data in flight. With BB-a, 51 packets delivered since the
+/// sending and 1 lost are 52 in flight, 1 of which is less than 2 %; of 49 and 1 it is exactly 2 %.
 #[test]
 fn a_probe_ends_by_loss_above_two_percent() {
     let probe = |since: u32, lost: u32, limited: bool| {
@@ -412,8 +412,8 @@ fn headroom_is_left_below_the_bound() {
     assert_eq!((f.inflight_longterm(), f.w()), (46, 40)); // 46 - 6
 }
 
-/// Section 5.3.3.6: after a probe with too much loss the next one goes only to the bound, and if
-/// that was without loss, another follows at once. `precaution` = off: it goes on.
+/// Section 5.3.3.6: after a probe with too much loss the next one goes only to the bound, and if that
+/// was without loss, another follows at once. With `precaution` = off the probe continues.
 #[test]
 fn precaution_after_a_probe_with_too_much_loss() {
     let reach = |given: &[(&str, u64)]| {
@@ -492,7 +492,7 @@ fn max_bw_is_of_two_cycles() {
     assert_eq!(seen, [1000, 800]);
 }
 
-/// Section 5.5.5: what the application limited counts only where it is more than was known.
+/// Section 5.5.5: a sample limited by the application counts only where it exceeds the known rate.
 #[test]
 fn limited_samples_do_not_lower_the_rate() {
     let mut f = Bbr::cruising(&[]);
@@ -511,8 +511,8 @@ fn limited_samples_do_not_lower_the_rate() {
     assert_eq!(f.filter(), (1000, 1000), "nor with a later one");
 }
 
-/// Section 5.5.10.3: a loss outside of probes lowers the rate, at the end of its round, to what the
-/// round delivered, but by no more than 0.7; the same of the data in flight.
+/// Section 5.5.10.3: a loss outside of probes lowers the rate, at the end of its round, to that of the
+/// round, but by no more than 0.7; the same of the data in flight.
 #[test]
 fn losses_bound_the_short_term() {
     let mut f = Bbr::cruising(&[]);
@@ -588,7 +588,7 @@ fn low_samples_of_an_rtt_probe_do_not_count() {
 
 /// Section 5.3.4.3: min_rtt is given up after 10 s, for the least since the latest probe.
 #[test]
-fn the_least_rtt_is_of_ten_seconds() {
+fn the_minimum_rtt_is_of_ten_seconds() {
     let mut f = Bbr::cruising(&[]);
     let later = |f: &mut Bbr, after_us| {
         f.hear(Heard { after_us, rtt_us: 50_000, inflight: 20, ..round(20) });
@@ -605,7 +605,7 @@ fn the_least_rtt_is_of_ten_seconds() {
     assert_eq!(f.min_rtt_us(), 30_000);
 }
 
-// What the stack does.
+// Actions of the stack.
 
 /// Section 5.4.1: after idleness at the rate of the path, and no probe for the RTT that idleness
 /// has made unnecessary.
@@ -661,8 +661,8 @@ fn a_loss_that_a_timer_found_counts() {
     assert_eq!((after(Phase::Recovery), after(Phase::Cwr)), (800, 1000));
 }
 
-/// After a timeout the window is the stack's 1, and grows by what is acknowledged, from at least 4;
-/// when all is repaired it is what it was.
+/// After a timeout the window is the stack's 1, and grows by the packets acknowledged, from at least 4;
+/// when all is repaired it has its earlier value.
 #[test]
 fn a_timeout_starts_from_the_smallest_window() {
     let mut f = Bbr::cruising(&[]);
@@ -695,7 +695,7 @@ fn undo_goes_back_to_the_model_before() {
     f.rounds(1, 40, 60);
     assert_eq!(f.mode(), UP);
 
-    // Startup goes on.
+    // Startup continues.
     let mut f = Bbr::new();
     f.rounds(1, 20, 100);
     f.rounds(1, 40, 100);

@@ -37,7 +37,7 @@ fn wmax(f: &Flow) -> u32 {
     f.cc.observe()[0]
 }
 
-/// Growth per window, packets: what 2^16 packets add to the credit towards it.
+/// Growth per window, packets: the credit towards it that 2^16 packets add.
 fn increase(f: &Flow) -> f64 {
     let mut f = f.clone();
     let w = f.w();
@@ -165,7 +165,7 @@ fn timeout() {
     assert_eq!((f.cc.undo(&mut f.conn), wmax(&f)), (1200, 1000));
 }
 
-/// Growth goes on window by window and keeps its fractions: from 940 on 15 packets, then 60 - 15 over
+/// Growth continues window by window and keeps its fractions: from 940 on 15 packets, then 60 - 15 over
 /// 4, ...; and none while the application limits.
 #[test]
 fn growth_over_windows() {
@@ -177,14 +177,14 @@ fn growth_over_windows() {
             f.w()
         })
         .collect();
-    // 15, 45/4 = 11.25, (34 to go) 8.5, 6.4 and what was carried.
+    // 15, 45/4 = 11.25, (34 to go) 8.5, 6.4 and the carried fraction.
     assert_eq!(windows, [955, 966, 974, 981, 985]);
     f.conn.cwnd_limited = 0;
     ack(&mut f, 1000);
     assert_eq!(f.w(), 985);
 }
 
-/// Slow start, and what an ACK has left of it for congestion avoidance.
+/// Slow start, and the rest of its last ACK for congestion avoidance.
 #[test]
 fn slow_start_ends_at_ssthresh() {
     let mut f = Flow::new(params("bic", &[]), 95, 100);

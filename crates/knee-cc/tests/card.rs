@@ -1,5 +1,5 @@
 //! Every rule of CARD against values worked out by hand. Queueing delays are microseconds; the
-//! least RTT is 40 ms.
+//! minimum RTT is 40 ms.
 
 #[allow(dead_code)] // each test file uses a part of it
 mod common;

@@ -212,7 +212,7 @@ fn no_backoff_in_recovery_or_after_a_timeout() {
     }
 }
 
-/// Times beyond what arithmetic takes are clamped: 16.777215 s at most, 1 us at least.
+/// Times outside the arithmetic's range are clamped: 16.777215 s at most, 1 us at least.
 #[test]
 fn extreme_times() {
     let mut f = Flow::new(params("cdg", &[]), 100, 100);
@@ -338,7 +338,7 @@ fn ineffectual_backoffs() {
 
 /// CG-d: only backoffs that would have come count, or rounds.
 #[test]
-fn what_suspension_counts() {
+fn suspension_counts_backoffs_or_rounds() {
     for (unit, left) in [(0, 5), (1, 3)] {
         let mut f = avoiding(&[("suspend_unit", unit)], 1 << 20);
         (0..5).for_each(|step| assert!(push_up(&mut f, step)));
@@ -531,7 +531,7 @@ fn shadow_window_is_cleared() {
 // ---------------------------------------------------------------------------------------------
 
 #[test]
-fn state_is_what_fits_the_kernel() {
+fn state_just_fits_the_kernel() {
     assert_eq!(algorithm("cdg").expect("registered").state_bytes(), STATE_MAX_BYTES);
 }
 

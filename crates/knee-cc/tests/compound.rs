@@ -212,7 +212,7 @@ fn gamma_is_learnt() {
     seen(&mut f, 0);
     f.loss();
     assert_eq!(f.cc.observe()[2], 30_000);
-    // What is learnt decides: 25 packets of 125 queued.
+    // The learnt gamma decides: 25 packets of 125 queued.
     let mut f = with_dwnd(&[("gamma_tuning", 1), ("lambda", 1_000_000)], 163);
     seen(&mut f, 10_000);
     f.loss(); // 15
@@ -361,7 +361,7 @@ proptest! {
 // ---------------------------------------------------------------------------------------------
 
 /// From 100 packets to a BDP of 1000: dw/dt = w^(3/4)/8 takes 32 (1000^(1/4) - 100^(1/4)) = 79 round
-/// trips, NewReno 900. Then some 30 packets are queued, and dwnd gives way to cwnd.
+/// trips, NewReno 900. Then about 30 packets are queued, and dwnd gives way to cwnd.
 #[test]
 fn fills_the_path_and_gives_way() {
     let (bdp, per_pkt_us) = (1_000, 40);

@@ -350,7 +350,7 @@ proptest! {
             (f64::from(cwnd) + change).min(1_073_741_824.0)
         };
         let off = window(&f) - by_hand;
-        // In favour of the larger window; a little for what f64 makes of it.
+        // In favour of the larger window; a little for the rounding of f64.
         prop_assert!((-2e-7..=n / TWO_32 + 2e-7).contains(&off), "off by {off}");
     }
 }
@@ -577,7 +577,7 @@ fn pacing() {
 }
 
 #[test]
-fn state_is_what_fits_the_kernel() {
+fn state_just_fits_the_kernel() {
     assert_eq!(algorithm("copa").expect("registered").state_bytes(), STATE_MAX_BYTES);
 }
 

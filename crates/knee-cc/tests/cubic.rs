@@ -151,7 +151,7 @@ fn k_short_us(rise: u32, c_ppm: u64) -> (f64, f64) {
     (exact_us - f64::from(k_us(&f)), exact_us)
 }
 
-/// Where the cube root is whole, K is exact: the root's integer part is never one less.
+/// For a whole cube root K is exact: the root's integer part is never one less.
 #[test]
 fn k_of_perfect_cubes() {
     for n in 1..=1023_u32 {
@@ -174,7 +174,7 @@ fn assert_k(rise: u32, c_ppm: u64) {
     }
 }
 
-/// Where Newton's last step leads to the integer 10^-6 above the root.
+/// Cases where Newton's last step leads to the integer 10^-6 above the root.
 #[test]
 fn k_just_below_a_perfect_cube() {
     for (rise, c_ppm) in [
@@ -194,7 +194,7 @@ fn k_is_exact_to_2_to_the_minus_16_s() {
     }
 }
 
-/// What W_cubic(t + RTT) must be, and by how much the fixed point may differ.
+/// Returns W_cubic(t + RTT), and by how much the fixed point may differ.
 fn w_cubic(c: f64, wmax: f64, k: f64, t: f64) -> (f64, f64) {
     let d = t - k;
     let late = 3.0 / 65536.0 + k * 1e-6; // t, RTT, K
@@ -235,8 +235,8 @@ proptest! {
     }
 }
 
-/// t = 0, RTT 100 ms, Wmax 100, K = 4.21716: 100 + 0.4 (0.1 - 4.21716)^3 = 100 - 0.4 * 69.789 =
-/// 72.084; a window of 70 packets brings the window to 72 and 0.084 of the next.
+/// t = 0, RTT 100 ms, Wmax 100, K = 4.21716: 100 + 0.4 (0.1 - 4.21716)^3 = 100 - 0.4 * 69.789 = 72.084:
+/// a window of 70 packets grows to 72 and 0.084 of the next.
 #[test]
 fn target_is_a_round_trip_ahead() {
     let mut f = cubic(&[NO_RENO], 100);
@@ -250,7 +250,7 @@ fn target_is_a_round_trip_ahead() {
 /// Reading CU-j: the target lies the smoothed RTT ahead, or the least one of the connection: 40 ms.
 /// At t = 2 s, K = 9.0856: 1000 - 0.4 * 6.9856^3 = 863.64 and 1000 - 0.4 * 7.0456^3 = 860.10.
 #[test]
-fn target_with_the_least_rtt() {
+fn target_with_the_minimum_rtt() {
     for (rtt, expected) in [(0, 863.64), (1, 860.10)] {
         let mut f = cubic(&[NO_RENO, ("rtt", rtt)], 1000);
         f.send(2);
@@ -434,7 +434,7 @@ fn first_stage_without_a_loss() {
     }
 }
 
-/// Slow start, and what an ACK has left of it for congestion avoidance.
+/// Slow start, and the rest of its last ACK for congestion avoidance.
 #[test]
 fn slow_start_ends_at_ssthresh() {
     let mut f = Flow::new(params("cubic", &[]), 10, 15);
@@ -477,7 +477,7 @@ fn limited_and_idle_time_does_not_count() {
     assert_eq!(target(&steady, 5003 * SECOND_US, 700), 1050.0);
 }
 
-/// The stack restarted the window after an idle time: what follows is a new stage.
+/// The stack restarted the window after an idle time: a new stage follows.
 #[test]
 fn a_restart_begins_a_new_stage() {
     let mut f = epoch(&[NO_RENO], 100, 70);
@@ -529,7 +529,7 @@ fn a_stage_begins_when_the_window_limits() {
 // Section 4.9.2: spurious events
 // ---------------------------------------------------------------------------------------------
 
-/// All of W_max, K, t_epoch, W_est, cwnd_prior come back: the flow goes on as if nothing had been.
+/// All of W_max, K, t_epoch, W_est, cwnd_prior come back: the flow continues as if nothing had been.
 #[test]
 fn undo_restores_the_curve() {
     let mut f = epoch(RFC, 1000, 700);
@@ -580,7 +580,7 @@ fn undo_restores_t_epoch_after_a_stage() {
     assert!((now - then).abs() < 0.01, "{now} {then}");
 }
 
-/// cwnd_prior comes back too, 100 and not 150: W_est is above it, and goes on growing by 1 per window.
+/// cwnd_prior comes back too, 100 and not 150: W_est is above it, and still grows by 1 per window.
 #[test]
 fn undo_restores_cwnd_prior() {
     let mut f = cubic(RFC, 100);
@@ -684,7 +684,7 @@ fn average_window_of_table_2() {
 // ---------------------------------------------------------------------------------------------
 
 /// A sender in slow start with HyStart++ that keeps its window full, and the end of its round as the
-/// RFC has it: what had been sent when the round before ended.
+/// RFC has it: the position sent when the round before ended.
 struct Start {
     f: Flow,
     window_end: u32,
@@ -818,7 +818,7 @@ fn css_grows_a_quarter_and_ends_after_five_rounds() {
     assert_eq!((wmax(&s.f), k_us(&s.f)), (cwnd, 0));
 }
 
-/// An RTT below what it was when CSS began: slow start goes on, and may enter CSS again.
+/// An RTT below its value at the start of CSS: slow start resumes, and may enter CSS again.
 #[test]
 fn css_is_left_when_the_rtt_falls() {
     let mut s = Start::settled(&[], 40_000);
@@ -831,7 +831,7 @@ fn css_is_left_when_the_rtt_falls() {
     assert!(s.f.w() > cwnd + n / 2, "grew as slow start from the eighth sample on");
     s.round(60_000);
     assert!(in_css(&s.f));
-    // Its five rounds begin anew.
+    // Its five rounds start over.
     (0..3).for_each(|_| {
         s.round(60_000);
     });
@@ -854,7 +854,7 @@ fn hystart_limit() {
     assert_eq!(s.f.w(), cwnd + (8 + carried) / 4);
 }
 
-/// Only the first slow start, and only if asked for.
+/// Only the first slow start, and only if enabled.
 #[test]
 fn hystart_is_for_the_first_slow_start() {
     for (slow_start, ssthresh, expected) in

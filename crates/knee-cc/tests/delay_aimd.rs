@@ -29,7 +29,7 @@ fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: Some(Box::new(failures)), ..ProptestConfig::default() }
 }
 
-/// What the values here were worked out with; the defaults are chosen by fit.
+/// Parameters of the values worked out here; the defaults are chosen by fit.
 const WORKED_OUT: [Given; 3] = [("delack_filter", 0), ("gamma", 500_000), ("kappa", 10_000_000)];
 
 /// A flow that has measured [`BASE_US`] at time 0; every sample of it counts. It has a window of
@@ -80,8 +80,8 @@ fn loss(f: &mut Flow) -> u32 {
     ssthresh
 }
 
-/// Increase per round trip, times 2^16, on an ACK at `now_us` with delay `q_us`: what 2^16 packets
-/// add to the credit towards the window's growth. The flow is left as it is.
+/// Increase per round trip, times 2^16, on an ACK at `now_us` with delay `q_us`: the credit towards the
+/// window's growth that 2^16 packets add. The flow is left as it is.
 fn alpha_q16(f: &Flow, now_us: u64, q_us: u32) -> u64 {
     const WINDOW_PKTS: u32 = 1 << 30;
     let mut f = f.clone();
@@ -115,7 +115,7 @@ fn backs_off_above_the_threshold() {
     assert!(!backs_off(&mut f, 20_000));
     assert_eq!(f.w(), 100);
     assert_eq!(ack(&mut f, 20_001), NOTE_DELAY_BACKOFF);
-    // The window does not also grow, and what was counted towards growth is forgotten.
+    // The window does not also grow, and the count towards growth is forgotten.
     assert_eq!((f.w(), f.conn.ssthresh_pkts, f.conn.cwnd_cnt), (59, 59, 0));
     for tau0 in [0, 50_000] {
         assert!(!backs_off(&mut basic(100, &[("tau0", tau0)]), tau0 as u32));
@@ -357,8 +357,8 @@ fn window_is_flat_above_the_threshold() {
     }
 }
 
-/// What is owed of growth is forgotten at a backoff, also the fraction. At x = 1 s an ACK is worth
-/// 11.25: three make 33.75, and 34 with the fraction of one before.
+/// A backoff forgets the growth that is due, also its fraction. At x = 1 s an ACK is worth 11.25: three
+/// make 33.75, and 34 with the fraction of one before.
 #[test]
 fn backoff_forgets_the_fraction() {
     for by_loss in [false, true] {
@@ -634,7 +634,7 @@ fn delay_ends_slow_start() {
     assert_eq!((f.w(), f.conn.ssthresh_pkts), (56, 56));
 }
 
-/// Limited or not, slow start stops at ssthresh; what a standard ACK has left counts beyond.
+/// Limited or not, slow start stops at ssthresh; the rest of a standard ACK counts beyond.
 #[test]
 fn slow_start_ends_at_ssthresh() {
     let mut f = flow(100, 102, &[&[("gamma", 0)]]);
@@ -650,7 +650,7 @@ fn slow_start_ends_at_ssthresh() {
     assert_eq!((f.w(), f.conn.cwnd_cnt), (102, 3));
 }
 
-/// Section IV: at most max_ssthresh/2 per round trip, as long as the estimate stands. But where
+/// Section IV: at most max_ssthresh/2 per round trip, as long as the estimate holds. But where
 /// RTTmax has decayed to the present RTT each ACK is a new maximum, and eq. 7 takes a quarter of the
 /// window for the queue, which it is only while slow start doubles: 100/4 * 20/1 packets, no limit.
 #[test]
@@ -744,7 +744,7 @@ fn timeout() {
 }
 
 #[test]
-fn undo_restores_what_the_loss_changed() {
+fn undo_restores_the_fields_that_the_loss_changed() {
     let mut f = basic(1000, &[SCALING_OFF, ("first_beta", 500_000)]);
     f.conn.now_us = 2 * SECOND_US;
     assert_eq!(loss(&mut f), 500);
@@ -768,7 +768,7 @@ fn preset(given: &[Given]) -> Flow {
     f
 }
 
-/// RTTs below the preset count as it until one has reached it; then RTTmin is the least RTT.
+/// RTTs below the preset count as it until one has reached it; then RTTmin is the minimum RTT.
 #[test]
 fn preset_rtt_min_holds_until_the_queue_reaches_it() {
     let mut f = preset(&[]);
@@ -797,7 +797,7 @@ struct Link {
     flow: Flow,
     pkts_per_s: f64,
     base_us: f64,
-    /// What others have in the queue.
+    /// The competitors' packets in the queue.
     other_pkts: f64,
     due: f64,
 }
@@ -953,9 +953,9 @@ fn longer_path_is_taken_for_a_queue() {
 // Convergence: section VI-C
 // ---------------------------------------------------------------------------------------------
 
-/// Synchronised flows: what one has more than the other shrinks by beta per epoch. 90 % of the way
-/// in log 0.1/log beta epochs: 3.3 at 0.5 (C37), 8.0 at 0.75 and 7.0 at 0.72 (DA-k: the paper says 7
-/// for 0.75).
+/// Synchronised flows: the lead of one over the other shrinks by beta per epoch. 90 % of the way in
+/// log 0.1/log beta epochs: 3.3 at 0.5 (C37), 8.0 at 0.75 and 7.0 at 0.72 (DA-k: the paper says 7 for
+/// 0.75).
 #[test]
 fn rise_time() {
     for (q_us, beta, formula, epochs) in

@@ -1,5 +1,5 @@
-//! Ebb: the equations of docs/reference/algorithms/ebb.md against values worked out by hand. The base RTT is 40
-//! ms; an ACK of one packet is one sample, eight make a lane.
+//! Ebb: the equations of docs/reference/algorithms/ebb.md against values worked out by hand. The base RTT is
+//! 40 ms; an ACK of one packet is one sample, eight make a lane.
 
 #[allow(dead_code)] // each file of tests uses its part
 mod common;
@@ -19,7 +19,7 @@ struct Ebb {
     delivered: u64,
     /// Delivered when the running round began.
     round_start: u64,
-    /// Of the delivery rate sample, in a base RTT.
+    /// Packets of the delivery rate sample, in a base RTT.
     rate_pkts: u32,
 }
 
@@ -146,10 +146,10 @@ impl Ebb {
     }
 }
 
-// Of 8 ms, two packets of 100 at 40 ms are 0.8: 7.2 ms, or 11 sixteenths of 10 ms. The smoothed range begins at 0, and
-// goes up by one at a time. J is 1.25 of it.
+// Two packets of 100 at 40 ms are 0.8 of 8 ms: 7.2 ms, or 11 sixteenths of 10 ms. The smoothed range begins
+// at 0, and goes up by one at a time. J is 1.25 of it.
 #[test]
-fn what_jitter_adds_is_no_queue() {
+fn delay_by_jitter_is_no_queue() {
     let jitter_us = |rounds: u32| {
         let mut f = Ebb::avoiding(&[STILL, ("patience", 200)], 100);
         (0..rounds).for_each(|_| f.spread(0, 8_000));
@@ -168,7 +168,7 @@ fn what_jitter_adds_is_no_queue() {
 // Fast growth moves the queue: after nine empty rounds (eq. 4) the range is not counted. Nine counted ones make 9 of its 11
 // units, and J 7.031 ms.
 #[test]
-fn what_fast_growth_adds_is_no_jitter() {
+fn delay_by_fast_growth_is_no_jitter() {
     let mut f = Ebb::avoiding(&[STILL], 100);
     (0..40).for_each(|_| f.spread(0, 8_000));
     f.lane(9_000);
@@ -178,7 +178,7 @@ fn what_fast_growth_adds_is_no_jitter() {
 // eq. 2 with RTT0 = 40 + 8.593 ms, at q = 10 ms: 100 * 48.593/58.593 * 0.97 = 80.4. Without J the same delay is a queue:
 // 100 * 40/58.593 * 0.97 = 66.2.
 #[test]
-fn a_drain_leaves_what_jitter_delays() {
+fn a_drain_leaves_packets_that_jitter_delays() {
     let wild = |jitter: u64| {
         // No fast growth.
         let given = [STILL, ("patience", 200), ("jitter", jitter)];
@@ -324,7 +324,7 @@ fn the_growth_of_an_epoch_is_not_fast() {
     assert_eq!([grown(43), grown(44), grown(45)], [3, 6, 13]);
 }
 
-// q is not yet of what fast growth has added.
+// q does not show the packets of fast growth yet.
 #[test]
 fn after_fast_growth_the_window_rests_before_a_drain() {
     let mut f = Ebb::avoiding(&[], 1000);
@@ -385,8 +385,8 @@ fn a_rate_that_falls_fails_the_test() {
     assert_eq!([test_at(77), test_at(76), test_at(75), test_at(74)], [0, 0, 0, 1]);
 }
 
-// 18 packets become 13.97. Of a link of 18 per base RTT, 0.97 less an eighth of the 5 taken, 16.8, are asked for, and two
-// less below 16.
+// 18 packets become 13.97. A link of 18 per base RTT must give 0.97 less an eighth of the 5 taken: 16.8, and
+// two less below 16.
 #[test]
 fn a_small_window_may_miss_two_packets() {
     let test_at = |rate_pkts: u32| {

@@ -144,8 +144,8 @@ fn g_keeps_its_precision_over_seconds() {
     assert_probability(chd_threshold(&f, 9_750_000), 0.0625, "B");
 }
 
-/// Samples are taken as 1 us ... 2^24 - 1 us: a 0 of a coarse clock must not pass for "no sample",
-/// and what lies above must not overflow. With RTTmin = 1 us, q of 20 001 us is 20 ms:
+/// Samples are taken as 1 us ... 2^24 - 1 us: a 0 of a coarse clock must not pass for "no sample", and
+/// larger ones must not overflow. With RTTmin = 1 us, q of 20 001 us is 20 ms:
 /// g = (20 - 5) / (30 - 5) = 0.6. With qmax = 2^24 - 2 us, g(qth) = pmax.
 #[test]
 fn g_of_extreme_samples() {
@@ -173,7 +173,7 @@ fn g_of_extreme_samples() {
 // NewReno: RFC 5681, RFC 3465; the growth that HD shares
 // ---------------------------------------------------------------------------------------------
 
-/// What HD does without delay must be what NewReno does: each case runs on both.
+/// HD without delay must do the same as NewReno: each case runs on both.
 fn reno_and_hd(given: &[(&str, u64)], case: impl Fn(knee_cc::Params)) {
     case(params("newreno", given));
     case(params("hd", given));
@@ -182,7 +182,7 @@ fn reno_and_hd(given: &[(&str, u64)], case: impl Fn(knee_cc::Params)) {
 /// RFC 5681 section 3.1 eq. 2: cwnd += min(N, SMSS) for each ACK; RFC 3465 section 2.2 counts the
 /// packets, up to L.
 #[test]
-fn slow_start_adds_what_an_ack_counts() {
+fn slow_start_adds_the_packets_that_an_ack_counts() {
     // (parameters, packets that one ACK acknowledges, packets added)
     let cases: [(Given, u32, u32); 8] = [
         (&[], 1, 1),
@@ -220,8 +220,8 @@ fn slow_start_doubles_per_round_trip() {
     });
 }
 
-/// Slow start only for cwnd < ssthresh strictly; what an ACK has left over at ssthresh counts in
-/// congestion avoidance, except what `ss_limit` cut off.
+/// Slow start only for cwnd < ssthresh strictly; packets that an ACK has left over at ssthresh count in
+/// congestion avoidance, except those that `ss_limit` cut off.
 #[test]
 fn slow_start_ends_at_ssthresh() {
     reno_and_hd(&[], |p| {
@@ -501,7 +501,7 @@ fn hd_in_slow_start() {
 }
 
 #[test]
-fn hd_observes_what_it_decides_by() {
+fn hd_observes_its_inputs() {
     let mut f = Flow::avoiding(params("hd", &[("qmax", 100_000)]), 20);
     f.send(20);
     f.ack(1, 0, NEVER);
@@ -536,8 +536,8 @@ fn chd_ca(w: u32, given: &[(&str, u64)]) -> Flow {
     chd(w, w, given)
 }
 
-/// A round of four samples; the last is that of the marked packet. Gives what the three ACKs
-/// before it noted, and what it noted.
+/// A round of four samples; the last is that of the marked packet. Gives the notes of the three ACKs
+/// before it, and its own.
 fn round_of_four(f: &mut Flow, q_us: [u32; 4], random: u32) -> (Notes, Notes) {
     f.send(4);
     f.ack(1, 0, NEVER); // ends the round before; the next packet sent is the marked one
@@ -787,7 +787,7 @@ fn chd_leaves_slow_start_within_an_ack() {
     }
 }
 
-/// After a timeout in slow start: what slow start adds, s gains.
+/// After a timeout in slow start: s gains the growth of slow start.
 #[test]
 fn chd_shadow_follows_slow_start_after_a_timeout() {
     let mut f = chd_ca(20, &[]);
@@ -961,7 +961,7 @@ fn recovery_does_not_clear_the_suspicion_of_delayed_acks() {
         assert!(!taken(&[ack(1, 0); 20]), "{name}: duplicates, each with a SACK for one packet");
         assert!(!taken(&[ack(1, 5); 20]), "{name}: each fills a hole; the rest had arrived");
         assert!(!taken(&[ack(0, 5); 20]), "{name}: all of it had been told of");
-        // What raises the suspicion: two in order for four, and none out of order.
+        // Signs that raise the suspicion: two in order for four, and none out of order.
         let trusting = [ack(1, 1); 2];
         assert!(!taken(&[&trusting[..], &[ack(2, 2)]].concat()), "{name}");
         assert!(taken(&[&trusting[..], &[ack(2, 0), ack(3, 9)]].concat()), "{name}");
@@ -1090,7 +1090,7 @@ fn chd_can_grow_over_the_end_of_recovery() {
     assert_eq!(f.w(), 22);
 }
 
-/// reading HD-f: h_r = qth is region B, in what is reported of a round and of a backoff.
+/// reading HD-f: h_r = qth is region B, in the reports of a round and of a backoff.
 #[test]
 fn chd_names_the_region() {
     for (h_us, region) in [(29_999, 0), (30_000, NOTE_REGION_B), (60_000, NOTE_REGION_B)] {

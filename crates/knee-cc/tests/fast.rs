@@ -250,7 +250,7 @@ fn updates_at_intervals() {
     }
 }
 
-/// RFC 5681 eq. 4. The window that the stack leaves is where FAST goes on.
+/// RFC 5681 eq. 4. FAST continues with the window that the stack leaves.
 #[test]
 fn loss_recovery_and_undo() {
     let mut f = settled(&[], 100, 40_000, 80_000);

@@ -17,7 +17,7 @@ type Given<'a> = &'a [(&'a str, u64)];
 const SAFE: (&str, u64) = ("loss_window", 1);
 const PEAK_IN_SLOW_START: (&str, u64) = ("peak_rule", 1);
 
-/// Parameters with which an ACK's own delay and rate are what counts.
+/// Parameters with which an ACK's own delay and rate count.
 fn direct(given: Given) -> Params {
     let all: Vec<_> = [("sampling", 1), ("be_start", 1), ("srtt_weight", 0)]
         .iter()
@@ -155,7 +155,7 @@ fn response_sets_the_window_to_be_cwnd() {
     }
 }
 
-/// "only once per RTT": not again until what was outstanding is acknowledged; FT-k: growth goes on.
+/// "only once per RTT": not again until the data outstanding are acknowledged; FT-k: growth continues.
 #[test]
 fn one_response_per_rtt() {
     let mut f = estimating(&[], 100, 2);
@@ -271,7 +271,7 @@ fn fall_of_be_cwnd_sets_ssthresh() {
     let mut f = estimating(&[], 100, 100);
     ack_after(&mut f, 1010, 0, NEVER);
     assert_eq!((f.conn.ssthresh_pkts, be_cwnd(&f)), (40, 39));
-    // The next fall gives the whole packets of what BE_cwnd was: 39.
+    // The next fall gives the whole packets of the earlier BE_cwnd: 39.
     ack_after(&mut f, 1010, 0, NEVER);
     assert_eq!(f.conn.ssthresh_pkts, 39);
 }
@@ -561,7 +561,7 @@ fn application_limited() {
 // ---------------------------------------------------------------------------------------------
 
 #[test]
-fn state_fills_what_there_is() {
+fn state_fills_the_available_space() {
     assert_eq!(algorithm("ftcp").expect("registered").state_bytes(), STATE_MAX_BYTES);
 }
 

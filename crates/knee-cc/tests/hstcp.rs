@@ -18,7 +18,7 @@ fn ack(f: &mut Flow, n: u32) {
     f.ack(n, NO_SAMPLE, NEVER);
 }
 
-/// a(w) * 2^16: what 2^16 packets add to the credit towards the window's growth.
+/// a(w) * 2^16: the credit towards the window's growth that 2^16 packets add.
 fn a_q16(w: u32) -> u64 {
     let mut f = hstcp(w);
     f.conn.cwnd_max_pkts = i32::MAX as u32;

@@ -9,7 +9,7 @@ use knee_cc::{Ack, Event, NOTE_ROUND, Phase, SSTHRESH_INFINITE};
 use proptest::{prelude::*, test_runner::FileFailurePersistence};
 
 const SECOND_US: u64 = 1_000_000;
-/// Of the low-speed period, by default.
+/// Length of the low-speed period, by default.
 const DELTA_L_US: u64 = SECOND_US;
 /// Beyond it alpha stays as it is.
 const X_MAX_US: u64 = 1 << 30;
@@ -37,8 +37,8 @@ fn with(first: &[(&'static str, u64)], more: &[(&'static str, u64)]) -> Vec<(&'s
     [first, more].concat()
 }
 
-/// alpha * 2^16 that the flow would use at `now_us`: what 2^16 packets add to the credit towards
-/// the window's growth. The flow is left as it is.
+/// alpha * 2^16 that the flow would use at `now_us`: the credit towards the window's growth that 2^16
+/// packets add. The flow is left as it is.
 fn alpha_q16(f: &Flow, now_us: u64) -> u64 {
     const WINDOW_PKTS: u32 = 1 << 30;
     let mut f = f.clone();
@@ -127,7 +127,7 @@ fn alpha_is_1_in_the_low_speed_period() {
 fn assert_exact(f: &Flow, x_us: u64) {
     let real_q16 = eq2(x_us as f64 / 1e6) * 65536.0;
     let short = real_q16 - alpha_q16(f, DELTA_L_US + x_us) as f64;
-    // Of 2^35, 53 bits leave 2^-18.
+    // A double with 53 bits resolves 2^35 to 2^-18.
     assert!((-1e-5..1.0 + 1e-5).contains(&short), "x = {x_us} us: {short} / 2^16 short");
 }
 
@@ -287,7 +287,7 @@ fn growth_over_many_acks_is_exact_to_the_fixed_point() {
         worst = worst.max(short);
     }
     assert!(f.w() > 10_000, "far enough: {}", f.w());
-    // What the bound allows at the end is nothing to a window of that size.
+    // The bound at the end is nothing to a window of that size.
     println!("{worst:.3} short of {sum:.0}; window {}", f.w());
     assert!(worst / f64::from(f.w()) < 0.002);
 }
@@ -760,7 +760,7 @@ fn timeout_is_newreno() {
 }
 
 #[test]
-fn undo_restores_what_the_loss_changed() {
+fn undo_restores_the_fields_that_the_loss_changed() {
     let mut f = htcp(&[("adaptive_backoff", 1)], 1000);
     measure(&mut f, 8, 80_000);
     measure(&mut f, 1, 120_000);
@@ -853,7 +853,7 @@ fn reset_smooths_the_throughput() {
 /// largest, nor whether beta adapts. Each case is (rounds before the event that is taken back, its
 /// threshold, rounds after it, the threshold of the next event).
 #[test]
-fn undo_goes_on_with_the_epoch_of_the_throughput() {
+fn undo_resumes_the_epoch_of_the_throughput() {
     for ((n, round_us), first, (m, then_us), second) in [
         ((5, 50_000), 50, (1, 50_000), 50), // 2000 packets/s against 1000, before and after
         ((5, 200_000), 50, (1, 200_000), 50), // 500 against 1000

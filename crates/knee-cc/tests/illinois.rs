@@ -77,7 +77,7 @@ fn the_start() {
     assert_eq!(functions(&f), (10_000, 125_000));
 }
 
-/// Having left the low delay, five round trips of it bring alpha_max back (reading IL-a).
+/// Having left the low delay, five round trips of it restore alpha_max (reading IL-a).
 #[test]
 fn low_delay_has_to_last() {
     for (wait, rounds) in [(None, 5), (Some(1), 1), (Some(0), 1), (Some(3), 3)] {
@@ -190,7 +190,7 @@ fn loss() {
     }
 }
 
-/// Slow start is NewReno's, whatever the delay; what is left of an ACK goes to congestion avoidance.
+/// Slow start is NewReno's, whatever the delay; the rest of an ACK goes to congestion avoidance.
 #[test]
 fn slow_start() {
     let mut f = Flow::new(params("illinois", &[]), 40, 50);
@@ -283,7 +283,7 @@ proptest! {
             b0 - kappa4 * d2 + kappa4 * da
         };
         let (got_alpha, got_beta) = functions(&f);
-        // rho has 24 bits, the quotient 22, alpha_max and alpha 16; what is observed is in thousandths.
+        // rho has 24 bits, the quotient 22, alpha_max and alpha 16; observed values are in thousandths.
         let far = alpha * a1 / a0 / f64::from(1 << 24)
             + a1 / f64::from(1 << 21)
             + (1.0 + alpha / a1) / 65_536.0;

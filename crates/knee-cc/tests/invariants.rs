@@ -1,6 +1,6 @@
-//! What holds for every algorithm of the registry, whatever its parameters and whatever happens on
-//! the connection: `knee-conformance` has the invariants. A new file in `cc/algorithms/` is under
-//! these tests without any edit here.
+//! Invariants of every algorithm of the registry, whatever its parameters and whatever happens on the
+//! connection: `knee-conformance` has them. A new file in `cc/algorithms/` is under these tests without
+//! any edit here.
 
 use knee_cc::{NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B, NOTE_ROUND, algorithms};
 use knee_conformance::invariants::{Config, Invariant, Reached};

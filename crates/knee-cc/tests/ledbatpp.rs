@@ -157,7 +157,7 @@ fn decrease() {
     }
 }
 
-/// What is acknowledged towards the next packet counts; ssthresh falls along; two packets stay.
+/// Acknowledged packets towards the next one count; ssthresh falls along; two packets stay.
 #[test]
 fn decrease_keeps_fractions() {
     let mut f = avoiding(&[], 60);

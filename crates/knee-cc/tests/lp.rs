@@ -1,5 +1,5 @@
 //! Every rule of TCP-LP against values worked out by hand. Queueing delays are microseconds; the
-//! least RTT is 40 ms. The smoothed delay is the latest sample (`srtt_weight` = 0) unless said
+//! minimum RTT is 40 ms. The smoothed delay is the latest sample (`srtt_weight` = 0) unless said
 //! otherwise.
 
 #[allow(dead_code)] // each test file uses a part of it
@@ -279,10 +279,10 @@ proptest! {
 // Behaviour
 // ---------------------------------------------------------------------------------------------
 
-/// Low priority: beside a queue that others hold LP falls to the least window and stays there; alone
+/// Low priority: with a queue that competitors hold LP falls to the smallest window and stays there; alone
 /// it uses the path.
 #[test]
-fn gives_way_to_others_and_uses_what_is_left() {
+fn gives_way_to_others_and_uses_the_rest() {
     let (bdp, per_pkt_us) = (40, 1_000);
     let mut f = Flow::avoiding(params("lp", &[("delack_filter", 0)]), 2);
     let mut run = |others: u32, rounds: u32| {

@@ -526,7 +526,7 @@ fn compete_region_with_losses_only() {
     assert_eq!(alpha(&f), 1.0);
 }
 
-/// However rare losses are beside early responses, alpha stays at 32.
+/// However rare losses are compared with early responses, alpha stays at 32.
 #[test]
 fn the_target_is_at_most_32() {
     let mut f = settled(&[("alpha0", 32_000_000)], 10);
@@ -731,7 +731,7 @@ proptest! {
                 average(&losses, since_loss) / average(&earlies, since_early)
             };
             if exact < 4_000.0 {
-                let rounding = ULP + 1e-6; // of the ratio, and of what is observed
+                let rounding = ULP + 1e-6; // of the ratio, and of observed values
                 let packing = if short { 0.0 } else { exact * 4.885e-4 };
                 let error = early_per_loss(&f) - exact;
                 prop_assert!(

@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-/// What the documented commands need of the tree.
+/// Files of the tree that the documented commands need.
 const NEEDED: [&str; 8] =
     ["Cargo.toml", "Cargo.lock", ".clang-format", "bench", "cc", "crates", "docs", "scripts"];
 
@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }
 
-/// Copies a file, a link or a folder, but for what was built or is hidden inside it.
+/// Copies a file, a link or a folder, except for built and hidden files inside it.
 fn copy(from: &Path, to: &Path) {
     if let Ok(target) = fs::read_link(from) {
         return symlink(target, to).expect("a link");
@@ -59,8 +59,8 @@ fn a_new_algorithm_is_one_file() {
     for part in NEEDED {
         copy(&root().join(part), &tree.join(part));
     }
-    // Another version: cargo would take the crates here for those of this tree, as both are built in
-    // one folder, and not build them anew.
+    // Another version: cargo would take the crates here for those of this tree, as both are built in one
+    // folder, and not rebuild them.
     let manifest = tree.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).expect("the manifest");
     let here = format!("\nversion = \"{}\"\n", env!("CARGO_PKG_VERSION"));

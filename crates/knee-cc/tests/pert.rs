@@ -46,7 +46,7 @@ fn curve(q: f64, tmin: f64, tmax: f64, top: f64, pmax: f64) -> f64 {
     }
 }
 
-/// By how much a probability times 2^32 falls short of the exact one.
+/// The amount by which a probability times 2^32 falls short of the exact one.
 fn shortfall(probability_q32: u64, exact: f64) -> f64 {
     exact * 4_294_967_296.0 - probability_q32 as f64
 }
@@ -204,8 +204,8 @@ fn smoothing_leaves_out_delayed_acks() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For every weight, S stays within 1/(512 (1 - weight)) us of the recursion in real numbers,
-    /// beside the rounding to whole microseconds in which it is looked at.
+    /// For every weight, S stays within 1/(512 (1 - weight)) us of the recursion in real numbers.
+    /// The observed value is also rounded to whole microseconds.
     #[test]
     fn smoothing_is_within_its_bound(
         weight_ppm in prop_oneof![Just(990_000_u32), Just(999_000), 0_u32..=999_000],

@@ -96,8 +96,8 @@ fn no_growth_while_the_application_limits() {
     assert_eq!((f.w(), f.cc.observe()[1]), (1000, 0));
 }
 
-/// Slow start, and what is left of an ACK for congestion avoidance: 5 of 155 to the threshold, 1.5
-/// for the rest.
+/// Slow start, and the rest of an ACK for congestion avoidance: 5 of 155 to the threshold, 1.5 for the
+/// rest.
 #[test]
 fn slow_start_ends_at_ssthresh() {
     let mut f = Flow::new(params("scalable", &[]), 95, 100);

@@ -1,4 +1,5 @@
-//! The C sources, and the example of `docs/how-to/add-an-algorithm.md`, have no host in them. (That they compile for BPF is tested in `knee-kernel`.)
+//! The C sources, and the example of `docs/how-to/add-an-algorithm.md`, have no host in them. (`knee-kernel`
+//! compiles them for BPF.)
 
 use std::{
     fs,
@@ -66,7 +67,8 @@ fn conditionals_are_found() {
     assert_eq!(conditionals("#ifndef A_H\n#define B_H\n#endif").len(), 2);
 }
 
-/// The example of the document has no host in it either. (That it passes all tests: `newcomer.rs`, and `own.rs` of `knee`.)
+/// The example of the document has no host in it either. (`newcomer.rs`, and `own.rs` of
+/// `knee`, run all tests on it.)
 #[test]
 fn the_documented_example_has_no_host() {
     let doc = root().join("docs/how-to/add-an-algorithm.md");

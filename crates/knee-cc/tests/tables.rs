@@ -1,4 +1,4 @@
-//! The parameter tables are consistent, and what they refuse is explained in exact words.
+//! The parameter tables are consistent, and exact words explain each refusal.
 
 use knee_cc::{
     Algorithm, Param, ParamError, ParamKind, Params, STATE_MAX_BYTES, algorithm, algorithms,
@@ -108,7 +108,7 @@ fn defaults_satisfy_the_rules() {
 }
 
 #[test]
-fn what_is_shown_can_be_written() {
+fn shown_values_can_be_written() {
     for a in algorithms() {
         for p in a.params() {
             for raw in [p.min, p.default, p.max] {
@@ -157,7 +157,7 @@ fn ranges_are_enforced() {
     for a in algorithms() {
         for p in a.params() {
             let takes = |raw: u64| match Params::new(*a, [(p.name, raw)]) {
-                // A rule may object to an extreme beside the other defaults; the range does not.
+                // A rule may object to an extreme with the other defaults; the range does not.
                 Ok(_) | Err(ParamError::Rule { .. }) => true,
                 Err(_) => false,
             };

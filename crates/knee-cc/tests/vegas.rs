@@ -118,7 +118,7 @@ fn the_floor() {
     assert_eq!((f.w(), f.conn.ssthresh_pkts), (2, 2));
 }
 
-/// What follows a decrease is congestion avoidance still.
+/// A decrease is followed by congestion avoidance still.
 #[test]
 fn ssthresh_falls_with_the_window() {
     let mut f = avoiding(&[], 20);
@@ -150,7 +150,7 @@ fn statistic_of_the_round() {
     }
 }
 
-/// baseRTT is the least RTT ever, also from the round that is judged.
+/// baseRTT is the minimum RTT ever, also from the round that is judged.
 #[test]
 fn base_rtt_falls() {
     let mut f = avoiding(&[], 10);
@@ -221,11 +221,11 @@ fn slow_start_ends_at_gamma() {
             assert!(!is_growing(&f));
         }
     }
-    // diff = 1: goes on.
+    // diff = 1: continues.
     let mut f = settled(&[], 5, 1_000);
     assert_eq!(f.round(10_000, NEVER), NOTE_ROUND);
     assert_eq!(f.conn.ssthresh_pkts, 1_000);
-    // gamma = 5, diff = 5: goes on; 5.2: ends.
+    // gamma = 5, diff = 5: continues; 5.2: ends.
     for (cwnd, ends) in [(25, false), (26, true)] {
         let mut f = settled(&[("gamma", 5)], cwnd, 1_000);
         assert_eq!(f.round(10_000, NEVER) & NOTE_DELAY_BACKOFF != 0, ends, "cwnd {cwnd}");
@@ -243,7 +243,7 @@ fn leaving_slow_start_never_raises_the_window() {
     assert_eq!((f.w(), f.conn.ssthresh_pkts), (2, 2));
 }
 
-/// Slow start that meets ssthresh in mid-round goes on as congestion avoidance.
+/// Slow start that meets ssthresh in mid-round continues as congestion avoidance.
 #[test]
 fn slow_start_meets_ssthresh() {
     let mut f = Flow::new(params("vegas", &[]), 8, 10);
@@ -393,8 +393,8 @@ proptest! {
         }
     }
 
-    /// The mean of a round's samples is rounded down to 1/256 us; diff is short by no more than
-    /// what that makes of it.
+    /// The mean of a round's samples is rounded down to 1/256 us; diff is short by no more than the effect
+    /// of that.
     #[test]
     fn the_mean_is_within_its_bound(
         base in 1_000_u32..1_000_000,

@@ -93,7 +93,7 @@ fn low_pass_filter() {
 /// WW-e: no ACK counts before there is an RTT; the first starts the clock; packets that are told of
 /// by SACK count, ACKs of nothing do not.
 #[test]
-fn what_counts() {
+fn delivered_packets_count() {
     let mut f = Flow::avoiding(params("westwood", &[]), 100);
     f.conn.cwnd_limited = 0;
     deliver(&mut f, 10 * MS, 500);
@@ -264,7 +264,7 @@ fn undo() {
 
 /// RTTmin is the connection's least: 40 ms and then 20 ms halve the window.
 #[test]
-fn the_least_rtt_counts() {
+fn the_minimum_rtt_counts() {
     let mut f = thousand(DEFAULTS, 100);
     f.send(1);
     f.ack(1, 30_000, NEVER);

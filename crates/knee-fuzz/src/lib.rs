@@ -1,7 +1,7 @@
 //! Fuzz targets: whatever Knee reads that somebody else may have written.
 //!
-//! A target takes any bytes. What is wrong with them must be an error, never a panic, a signal or an
-//! endless loop. `tests/corpus.rs` runs each target on its corpus and on a fixed number of mutations;
+//! A target takes any bytes. A fault in them must give an error, never a panic, a signal or an endless
+//! loop. `tests/corpus.rs` runs each target on its corpus and on a fixed number of mutations;
 //! `scripts/fuzz.sh` runs libFuzzer on them for as long as one likes.
 //!
 //! (The C of the algorithms has a target of its own, `fuzz/calls.c`; QUIC's controllers and the
@@ -36,7 +36,7 @@ pub struct Target {
     pub name: &'static str,
     /// Other files that its corpus begins with: a folder of the repository, and how names end.
     pub also: Option<(&'static str, &'static str)>,
-    /// Whether the inputs are lines of text, which are mutated as such.
+    /// True if the inputs are lines of text, which are mutated as such.
     pub is_text: bool,
     /// Longest input, bytes.
     pub longest_bytes: usize,
@@ -189,7 +189,7 @@ fn study(bytes: &[u8]) {
     assert_eq!(plan.shards().iter().map(knee_study::Shard::runs).sum::<u64>(), runs);
 }
 
-/// What the command line takes: entrants and paths of duels, values of parameters.
+/// Arguments of the command line: entrants and paths of duels, values of parameters.
 fn arguments(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     // Not the names of files: an algorithm in C becomes part of the process.

@@ -6,7 +6,7 @@ use rand_xoshiro::{
     rand_core::{Rng, SeedableRng},
 };
 
-/// Numbers and words at the edges of what texts may say.
+/// Numbers and words at the edges of the texts' ranges.
 const WORDS: [&str; 24] = [
     "0",
     "1",

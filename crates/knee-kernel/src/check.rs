@@ -1,4 +1,4 @@
-//! What this kernel offers.
+//! Checks of this kernel's features.
 
 use crate::{
     Error,
@@ -21,10 +21,10 @@ pub(crate) const OPS_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
 /// Kernel's type of the link that holds a registration: there since Linux 6.4.
 const LINK_TYPE: &str = "bpf_struct_ops_link";
 
-/// What a finding means for loading.
+/// A finding's consequence for loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// As it should be.
+    /// All is well.
     Good,
     /// No obstacle, but worth knowing.
     Note,
@@ -35,17 +35,17 @@ pub enum State {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at, such as `"kernel types (BTF)"`.
+    /// The feature looked at, such as `"kernel types (BTF)"`.
     pub what: &'static str,
-    /// What it means for loading.
+    /// Its consequence for loading.
     pub state: State,
-    /// What was found.
+    /// The finding in words.
     pub found: String,
-    /// What to do about it; empty if nothing.
+    /// A remedy; empty if none is needed.
     pub remedy: String,
 }
 
-/// What [`check`] found.
+/// The findings of [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// In the order of importance.
@@ -53,7 +53,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether nothing prevents loading.
+    /// Returns whether nothing prevents loading.
     pub fn can_load(&self) -> bool {
         self.findings.iter().all(|f| f.state != State::Missing)
     }
@@ -85,10 +85,9 @@ pub fn check() -> Report {
     Report { findings }
 }
 
-/// Whether this kernel is one of those, not of the mainline, that do not run a BPF program that
-/// comes up while process 1 is being interrupted. A call is then left out now and then, and a
-/// window or threshold that it should give is whatever stood in a register: such a connection's
-/// measurements are worth nothing.
+/// Returns whether this kernel, not of the mainline, skips a BPF program that comes up while process 1
+/// is being interrupted. A call is then left out now and then, and the window or threshold that it
+/// should give is whatever a register held: such a connection's measurements are worth nothing.
 pub fn skips_programs() -> bool {
     let types = Path::new(BTF_FILE).exists().then(|| Btf::from_vmlinux().ok()).flatten();
     types.is_some_and(|btf| {
@@ -133,7 +132,7 @@ fn btf() -> Finding {
     }
 }
 
-/// That the kernel tells of its types.
+/// Checks that the kernel tells of its types.
 pub(crate) fn need_btf() -> Result<(), Error> {
     let missing = |e| format!("no kernel types (BTF): {BTF_FILE}: {e}; {BTF_REMEDY}");
     fs::metadata(BTF_FILE).map(|_| ()).map_err(|e| Error::Kernel(missing(e)))
@@ -151,7 +150,7 @@ fn struct_ops() -> Finding {
     }
 }
 
-/// Whether a process can hold a registration, so that it ends with that process.
+/// Returns whether a process can hold a registration, so that it ends with that process.
 pub(crate) fn has_links(btf: &Btf<'_>) -> bool {
     btf.type_by_name::<Struct<'_>>(LINK_TYPE).is_some()
 }
@@ -181,7 +180,7 @@ fn jit() -> Finding {
     finding("BPF compiler (JIT)", state, found, "sysctl net.core.bpf_jit_enable=1")
 }
 
-/// Of the needed capabilities, those that this thread lacks.
+/// Returns the needed capabilities that this thread lacks.
 fn lacking(needed: CapabilitySet) -> CapabilitySet {
     capabilities(None).map_or(needed, |sets| needed - sets.effective)
 }

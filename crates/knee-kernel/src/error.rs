@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors of the kernel host, each with a remedy.
 
 use crate::pins::PIN_DIR;
 use libbpf_rs::{ErrorKind, PrintLevel};
@@ -9,7 +9,7 @@ use thiserror::Error;
 pub(crate) const NEEDED: &str =
     "CAP_BPF and CAP_PERFMON to load, CAP_SYS_ADMIN to list, trace and unload";
 
-/// Why something about the kernel failed. Each message says what would help.
+/// The reason why something about the kernel failed. Each message says what would help.
 #[derive(Debug, Error)]
 pub enum Error {
     /// An algorithm from a C file does not compile for the kernel.
@@ -17,15 +17,15 @@ pub enum Error {
     Compile {
         /// The file.
         file: String,
-        /// What the compiler said.
+        /// The compiler's messages.
         why: String,
     },
     /// The name cannot be registered.
     #[error("{name:?} is not a valid name: {reason}; use 1 to 15 of a-z, 0-9 and _")]
     Name {
-        /// As it was given.
+        /// The name given.
         name: String,
-        /// What is wrong with it.
+        /// The fault of the name.
         reason: &'static str,
     },
     /// The kernel has a congestion control of this name.
@@ -34,7 +34,7 @@ pub enum Error {
     /// Capabilities are missing.
     #[error("{what}: not permitted; this needs root, or {NEEDED}")]
     Privileges {
-        /// What was to be done.
+        /// The operation that failed.
         what: String,
     },
     /// No file can be made where variants are pinned.
@@ -43,13 +43,13 @@ pub enum Error {
     /// This process has too many files open.
     #[error("{what}: too many open files; raise the limit (ulimit -n)")]
     Descriptors {
-        /// What was to be done.
+        /// The operation that failed.
         what: String,
     },
     /// Not one of Knee's variants.
     #[error("no variant `{name}` is loaded; loaded: {loaded}")]
     NotLoaded {
-        /// As it was given.
+        /// The name given.
         name: String,
         /// Names that are loaded.
         loaded: String,
@@ -83,12 +83,12 @@ pub enum Error {
     /// The kernel refused an object.
     #[error("{what}: {source:#}{}", log_text(log))]
     Refused {
-        /// What was to be done.
+        /// The operation that failed.
         what: String,
         /// The kernel's or the library's error.
         #[source]
         source: libbpf_rs::Error,
-        /// What the library and the verifier said.
+        /// Messages of the library and the verifier.
         log: String,
     },
     /// A file cannot be used.
@@ -99,7 +99,7 @@ pub enum Error {
         /// The system's error.
         #[source]
         source: io::Error,
-        /// What would help.
+        /// A remedy.
         help: Option<&'static str>,
     },
     /// The kernel's types are not what this program knows, or absent.
@@ -133,7 +133,7 @@ pub(crate) fn with_log<T>(
     action().map_err(|source| {
         let log = LOG.take();
         match source.kind() {
-            // What the verifier refuses may have the same number.
+            // A refusal by the verifier may have the same number.
             ErrorKind::PermissionDenied if !log.contains(OF_VERIFIER) => {
                 Error::Privileges { what: what() }
             }
@@ -143,10 +143,10 @@ pub(crate) fn with_log<T>(
     })
 }
 
-/// What libbpf says before it tells what the verifier did.
+/// libbpf's line before the verifier's log.
 const OF_VERIFIER: &str = "BEGIN PROG LOAD LOG";
 
-/// Whether descriptors ran out: libbpf-rs gives the system's number in words only.
+/// Returns whether descriptors ran out: libbpf-rs gives the system's number in words only.
 fn of_descriptors(error: &libbpf_rs::Error) -> bool {
     let words = io::Error::from(rustix::io::Errno::MFILE).to_string();
     format!("{error:#}").contains(&words)

@@ -39,7 +39,7 @@ pub fn default_name(algorithm: Algorithm) -> String {
     format!("knee_{}", algorithm.name())
 }
 
-/// Whether `name` can be registered, apart from being taken.
+/// Checks that `name` can be registered, apart from being taken.
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let reason = match name {
@@ -134,8 +134,8 @@ fn leave_out_tx_start(bytes: &mut [u8]) {
     *entry.expect("the shim sets cwnd_event_tx_start") = other;
 }
 
-/// Overwrites part of a section. The objects are made with the shim that is part of this program: what
-/// is amiss is its defect.
+/// Overwrites part of a section. The objects are made with the shim that is part of this program: a
+/// fault in them is its defect.
 fn put(bytes: &mut [u8], section: &str, at: usize, new: &[u8]) {
     let (start, size) = place(bytes, section);
     assert!(at + new.len() <= size, "the shim and the table disagree on {section}");

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the BPF file system is mounted.
+/// Mount point of the BPF file system.
 pub(crate) const BPFFS: &str = "/sys/fs/bpf";
 /// Folder of the pins, one per variant under its name.
 pub const PIN_DIR: &str = "/sys/fs/bpf/knee";

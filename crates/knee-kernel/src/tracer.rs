@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Which sockets' calls are wanted; the default is all.
+/// The sockets whose calls are wanted; the default is all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Port of either end.
@@ -51,14 +51,14 @@ pub struct TracedVariant {
     pub params: Params,
 }
 
-/// A call, with what it belongs to.
+/// A call, with its variant and connection.
 #[derive(Clone, Copy, Debug)]
 pub struct TracedCall<'a> {
     /// Whose program.
     pub variant: &'a TracedVariant,
-    /// Which connection.
+    /// The connection.
     pub socket: SocketId,
-    /// What went in and came out.
+    /// The call's input and output.
     pub call: CallRecord,
     /// Calls of this variant that had found no room when this one was recorded.
     pub dropped: u64,
@@ -261,7 +261,7 @@ impl Tracer {
         self.targets[self.targets.len() - 1].set(&wanted)
     }
 
-    /// What is traced.
+    /// Returns the traced variants.
     pub fn variants(&self) -> &[TracedVariant] {
         &self.variants
     }
@@ -287,7 +287,7 @@ impl Tracer {
         }
     }
 
-    /// What is in the ring, no more than it can hold: the sockets may be faster than `to`.
+    /// Takes the calls in the ring, no more than it can hold: the sockets may be faster than `to`.
     fn take(&mut self, to: &mut impl FnMut(TracedCall<'_>)) -> Result<usize, Error> {
         let mut calls = 0;
         loop {
@@ -325,7 +325,7 @@ impl Tracer {
         Ok(sum)
     }
 
-    /// Ends recording. What is in the ring can still be had by [`poll`](Self::poll).
+    /// Ends recording. The calls in the ring can still be had by [`poll`](Self::poll).
     ///
     /// # Errors
     /// As [`dropped`](Self::dropped).
@@ -410,7 +410,7 @@ fn choose<N: AsRef<str>>(names: &[N]) -> Result<Vec<(Target, TracedVariant)>, Er
         }
         match target(&variant) {
             Ok(found) => chosen.push(found),
-            // Of another version, and nobody asked for it.
+            // It is of another version, and nobody named it.
             Err(Error::Untraceable(_)) if !named => {}
             Err(error) => return Err(error),
         }
@@ -432,7 +432,7 @@ fn target(variant: &Variant) -> Result<(Target, TracedVariant), Error> {
     Ok((target, TracedVariant { name, params }))
 }
 
-/// When a process started, in the kernel's ticks; none if there is no such process.
+/// Returns the start of a process, in the kernel's ticks; none if there is no such process.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program is in brackets and may contain anything.

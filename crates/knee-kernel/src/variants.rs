@@ -64,7 +64,7 @@ enum Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         if let Self::Map(Some(map)) = self {
-            // As with a link, nobody is told of what goes wrong here.
+            // As with a link, nobody hears of a failure here.
             let _ = map.delete(&KEY);
         }
     }
@@ -101,11 +101,11 @@ pub struct Variant {
     map_id: u32,
     /// Number of the link that registers it; none if it is not registered, or without one.
     link_id: Option<u32>,
-    /// Numbers of the tracer's maps: what it wants, and its ring.
+    /// Numbers of the tracer's maps: its requests, and its ring.
     pub(crate) trace_maps: Option<(u32, u32)>,
 }
 
-/// One program of a variant and what it cost. The kernel counts only while that is enabled: see
+/// One program of a variant and its cost. The kernel counts only while that is enabled: see
 /// [`measure`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
@@ -122,7 +122,7 @@ pub struct Callback {
 }
 
 impl Variant {
-    /// Whether it stays when the process that loaded it ends.
+    /// Returns whether it stays when the process that loaded it ends.
     pub fn outlives_its_process(&self) -> bool {
         self.registered && (self.pin.is_some() || self.link_id.is_none())
     }
@@ -248,7 +248,7 @@ fn find_link(name: &str) -> Result<(Variant, u32), Error> {
     Ok((variant, id))
 }
 
-/// That there is no variant called `name` among these.
+/// The error that there is no variant called `name` among these.
 pub(crate) fn not_loaded(name: &str, variants: &[Variant]) -> Error {
     let loaded: Vec<&str> =
         variants.iter().filter(|v| v.registered).map(|v| v.name.as_str()).collect();
@@ -369,12 +369,12 @@ fn permitted() -> Result<(), Error> {
     }
 }
 
-/// What the kernel's types tell of variants: offsets are in the value of a struct_ops map, bytes.
+/// The kernel's types of variants: offsets are in the value of a struct_ops map, bytes.
 struct Layout {
     has_links: bool,
     has_tx_start: bool,
     type_id: u32,
-    /// References to the map beside those of open descriptors.
+    /// References to the map in addition to those of open descriptors.
     refcnt: usize,
     /// `enum bpf_struct_ops_state`.
     state: usize,
@@ -390,7 +390,7 @@ const OPS: [&str; 7] =
 const TX_START: &str = "cwnd_event_tx_start";
 
 impl Layout {
-    /// Of the running kernel, read once: it takes milliseconds, and stays as it is.
+    /// Returns the layout of the running kernel, read once: that takes milliseconds, and it does not change.
     fn of_kernel() -> Result<&'static Self, Error> {
         static LAYOUT: OnceLock<Layout> = OnceLock::new();
         if let Some(layout) = LAYOUT.get() {
@@ -493,8 +493,8 @@ fn params_of(name: &str, words: &[u32]) -> Option<Params> {
     Params::new(algorithm(name)?, given).ok().filter(|params| params.words() == words)
 }
 
-/// Lets the kernel count for a while; gives the variants with what was counted in that time only.
-/// Counting itself costs every BPF program of the machine some tens of nanoseconds per call.
+/// Lets the kernel count for a while; gives the variants with the counts of that time only. Counting
+/// itself costs every BPF program of the machine some tens of nanoseconds per call.
 ///
 /// # Errors
 /// As [`list`].

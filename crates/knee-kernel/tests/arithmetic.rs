@@ -23,7 +23,7 @@ use std::{
 
 /// Calls of each algorithm with each set of parameters.
 const CALLS: usize = 1500;
-/// Sets of parameters beside the defaults.
+/// Sets of parameters in addition to the defaults.
 const SETS: u64 = 2;
 
 const CONN_BYTES: usize = size_of::<Conn>();
@@ -200,7 +200,7 @@ fn compare(algorithm: Algorithm, object: &Path, params: &Params, draw: &mut Draw
 }
 
 #[test]
-fn the_kernel_computes_what_the_native_build_does() {
+fn the_kernel_computes_the_same_as_the_native_build() {
     let folder = tempfile::tempdir().unwrap();
     let mut draw = Draw(SplitMix64::seed_from_u64(1));
     for algorithm in algorithms().iter().copied() {

@@ -1,5 +1,5 @@
-//! The real kernel: loading, transfers in namespaces of the tests' own, unloading, and what goes
-//! wrong. Needs root; where something is missing these tests fail and say what.
+//! The real kernel: loading, transfers in namespaces of the tests' own, unloading, and failures. Needs
+//! root; where something is missing these tests fail and name it.
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail as tests do
 
@@ -173,7 +173,7 @@ fn count_calls(most_ns: f64) {
     }
 }
 
-/// What the sender saw of one transfer of `n` bytes through [`bottleneck`].
+/// Returns the sender's view of one transfer of `n` bytes through [`bottleneck`].
 fn through_a_bottleneck(name: &str, n: usize) -> libc::tcp_info {
     let (far, _router) = bottleneck();
     let (to, arrived) = far.run(|| receiver("10.77.2.1:0"));
@@ -361,7 +361,7 @@ fn names_that_cannot_be() {
 }
 
 #[test]
-fn without_privileges_the_error_says_what_is_needed() {
+fn without_privileges_the_error_names_the_needed_ones() {
     let name = &unique("priv");
     machine(&[name], || {
         let _loaded = load(&defaults("chd"), name).unwrap();
@@ -393,7 +393,7 @@ fn without_privileges_the_error_says_what_is_needed() {
     });
 }
 
-/// What `bpftool struct_ops register` does with an exported object.
+/// `bpftool struct_ops register` takes an exported object.
 #[test]
 fn an_exported_object_is_complete() {
     let name = unique("exp");
@@ -429,7 +429,7 @@ fn an_exported_object_is_complete() {
 
 /// Else no test would see its warnings.
 #[test]
-fn what_the_kernel_says_is_seen() {
+fn the_kernels_messages_are_seen() {
     let mark = unique("said");
     fs::write("/dev/kmsg", format!("knee's tests, before: {mark}\n")).unwrap();
     let log = KernelLog::new();

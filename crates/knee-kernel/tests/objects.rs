@@ -13,8 +13,8 @@ use std::fs;
 /// `TX_START` where that is a call of its own; `on_rtt` not in profile RATE.
 const PROGRAMS: [&str; 7] =
     ["init", "on_rtt", "on_ack", "ssthresh", "on_event", "on_tx_start", "undo"];
-/// What the shim stores: the licence, the operations, the parameters, the seed, and for a tracer what it
-/// wants and its ring.
+/// The shim's sections: the licence, the operations, the parameters, the seed, and for a tracer its
+/// requests and its ring.
 const DATA_SECTIONS: [&str; 6] =
     ["license", ".struct_ops.link", ".rodata.knee", ".data.knee", ".data.seed", ".maps"];
 
@@ -73,7 +73,7 @@ fn check(algorithm: Algorithm) -> usize {
             _ => {}
         }
     }
-    // The shim's own: the start of a random sequence, and what is done for a tracer.
+    // The shim's own: the start of a random sequence, and the calls for a tracer.
     let draws = usize::from(algorithm.uses_random());
     let calls_of = |helper| helper_calls.iter().filter(|h| **h == helper).count();
     assert_eq!(calls_of(GET_PRANDOM_U32), draws, "{name} draws");

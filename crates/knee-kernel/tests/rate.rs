@@ -24,8 +24,8 @@ const NAME: &str = "knee_rate";
 /// Its window and pacing rate.
 const WINDOW_PKTS: u32 = 100;
 const PACING_BYTES_PER_S: u64 = 1_000_000;
-/// Place of `cwnd_event_tx_start` in the operations (`cc/host/bpf/knee/kernel.h`). Kernels before 7.2 lack it, and
-/// libbpf refuses a member that is set and that the kernel lacks.
+/// Place of `cwnd_event_tx_start` in the operations (`cc/host/bpf/knee/kernel.h`). Kernels before 7.2 lack
+/// it, and libbpf refuses a member that is set and that the kernel lacks.
 const TX_START: Range<usize> = 16..24;
 /// `sk_pacing_rate` of a socket that is not paced.
 const UNPACED: u64 = u64::MAX;
@@ -63,8 +63,8 @@ fn deliver(stream: &mut TcpStream, bytes: &mut Bytes, n: usize) {
     wait_until(|| acked() >= n as u64, "everything is acknowledged");
 }
 
-/// Sends `n` bytes over the bottleneck, of 20 Mbit/s; gives the time until all were acknowledged,
-/// and what the sender saw.
+/// Sends `n` bytes over the bottleneck, of 20 Mbit/s; gives the time until all were acknowledged, and
+/// the sender's view.
 fn send(prepare: impl Fn(&TcpStream), n: usize) -> (Duration, libc::tcp_info) {
     let (far, _router) = bottleneck();
     let (to, arrived) = far.run(|| receiver("10.77.2.1:0"));

@@ -35,7 +35,7 @@ const SHORT: u32 = 10_000;
 const SHORT_BYTES: u32 = 6_000;
 /// Clients at a time. Each of the servers is two threads.
 const CLIENTS: u32 = 8;
-/// Of a client between two connections: all of them outlive many variants.
+/// A client's pause between two connections: all of them outlive many variants.
 const REST: Duration = Duration::from_millis(4);
 const SERVERS: [&str; 4] = ["127.0.0.1:0", "127.0.0.2:0", "127.0.0.3:0", "127.0.0.4:0"];
 const CONCURRENT: u32 = 200;
@@ -65,7 +65,7 @@ struct Pool {
     loads: AtomicU32,
 }
 
-/// Ends the threads that go on until then, after a panic too.
+/// Ends the threads that run until then, after a panic too.
 struct Done<'a>(&'a Pool);
 
 impl Drop for Done<'_> {
@@ -294,7 +294,7 @@ fn short_connections(pool: &Pool, all: &[u8], inherited: &[String]) -> (u32, u64
 /// Connections that share a path which drops.
 fn concurrent_connections(pool: &Pool, all: &[u8]) -> u64 {
     let (far, router) = bottleneck();
-    // For each connection room for some 3 packets: without, most would wait for timeouts.
+    // For each connection room for about 3 packets: without, most would wait for timeouts.
     router.run(|| run("tc qdisc change dev r1 root tbf rate 200mbit burst 30kb limit 1000000"));
     let (to, answers) = far.run(|| {
         let listener = TcpListener::bind("10.77.2.1:0").unwrap();
@@ -330,8 +330,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Adds what there is now: variants by their names, what belongs to them, and what this process
-    /// has open.
+    /// Adds all that there is now: variants by their names, their maps and programs, and the files that
+    /// this process has open.
     fn add(&mut self) {
         let mine = unique("");
         let ops = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps);
@@ -367,7 +367,7 @@ impl Seen {
         }));
     }
 
-    /// Of these, what is still there.
+    /// Returns those of these that are still there.
     fn left(&self) -> Self {
         Self {
             maps: MapInfoIter::default()

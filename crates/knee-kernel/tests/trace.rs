@@ -22,7 +22,7 @@ use std::{
 const RING_BYTES: u32 = 16 << 20;
 const ANY: Filter = Filter { port: None, address: None };
 
-/// What a tracer gave, by connection, made again as it comes.
+/// The calls from a tracer, by connection, made again as they come.
 #[derive(Default)]
 struct Traced {
     calls: HashMap<SocketId, Vec<CallRecord>>,
@@ -49,7 +49,7 @@ impl Traced {
         new
     }
 
-    /// That the native build does the same.
+    /// Checks that the native build does the same.
     fn same(&self) {
         for (socket, replay) in &self.replays {
             assert_eq!(replay.differences, 0, "{socket:?}: {:#?}", replay.first);
@@ -159,7 +159,7 @@ fn every_call_is_the_native_one(a: Algorithm) {
 
 /// HD that backs off for sure at 2 ms of queue: calls that the defaults would answer differently.
 #[test]
-fn parameters_decide_what_the_kernel_does() {
+fn parameters_decide_the_kernels_behaviour() {
     despite_skips(|| {
         let name = unique("param");
         machine(&[&name], || {
@@ -182,7 +182,7 @@ fn parameters_decide_what_the_kernel_does() {
 }
 
 #[test]
-fn only_what_is_wanted_is_recorded() {
+fn only_the_wanted_calls_are_recorded() {
     let name = unique("filt");
     machine(&[&name], || {
         let _loaded = load_defaults("newreno", &name);
@@ -217,7 +217,7 @@ fn only_what_is_wanted_is_recorded() {
 
 /// Two connections between the same ends are two.
 #[test]
-fn lives_of_the_same_ends_are_told_apart() {
+fn lives_of_the_same_ends_are_distinct() {
     let name = unique("life");
     machine(&[&name], || {
         let _loaded = load_defaults("newreno", &name);
@@ -249,7 +249,7 @@ fn lives_of_the_same_ends_are_told_apart() {
     });
 }
 
-/// The ring is small and nobody reads: what is missing is counted, and the rest fits.
+/// The ring is small and nobody reads: the missing calls are counted, and the rest fits.
 #[test]
 fn dropped_calls_are_counted() {
     let name = unique("drop");
@@ -308,7 +308,7 @@ fn a_connection_can_be_joined() {
     }
 }
 
-/// What [`a_killed_tracer_is_replaced`] starts as a process of its own.
+/// The process that [`a_killed_tracer_is_replaced`] starts.
 #[test]
 #[ignore = "part of another test"]
 fn traces_until_it_is_killed() {
@@ -360,7 +360,7 @@ fn a_killed_tracer_is_replaced() {
 }
 
 #[test]
-fn what_cannot_be_traced_is_named() {
+fn untraceable_variants_are_named() {
     let name = unique("none");
     machine(&[&name], || {
         let error = Tracer::start(&[&name], ANY, RING_BYTES).unwrap_err();

@@ -1,4 +1,4 @@
-//! The calls of a run's algorithms, as the kernel made them: what only they know.
+//! The calls of a run's algorithms, as the kernel made them: values that only they know.
 
 use crate::{Alarm, Clock, TestbedError, plan::flow_of, variants::Variants};
 use knee_cc::OBSERVE_N;
@@ -15,10 +15,10 @@ const RING_BYTES: u32 = 16 << 20;
 /// Time between two looks at the ring. Whoever looks often takes the processor from the path.
 const REST: Duration = Duration::from_millis(20);
 
-/// What the calls of a flow reported.
+/// The reports of a flow's calls.
 #[derive(Clone, Default)]
 pub(crate) struct Called {
-    /// Only what [`FlowCounters::count`] counts, and undos.
+    /// Only the counts of [`FlowCounters::count`], and undos.
     pub counters: FlowCounters,
     pub rtt: DelayStats,
     /// Observed values at the end of each bin.

@@ -36,7 +36,7 @@ const CHUNKS: usize = 1024;
 /// pcapng's exponent for times in nanoseconds.
 const NANOSECONDS: u8 = 9;
 
-/// Where a packet was seen: the file's interfaces, in this order.
+/// The place where a packet was seen: the file's interfaces, in this order.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
     Sender,

@@ -1,10 +1,10 @@
-//! What can go wrong.
+//! Errors of a run on the testbed.
 
 use knee_model::{HostError, HostErrorKind};
 use std::{io, path::PathBuf, thread::ScopedJoinHandle};
 use thiserror::Error;
 
-/// Why a run on the testbed is not possible, or failed.
+/// The reason why a run on the testbed is not possible, or failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TestbedError {
@@ -22,21 +22,21 @@ pub enum TestbedError {
     /// The kernel does not know a congestion control.
     #[error("flow {flow}: this kernel has no congestion control {name:?}")]
     UnknownCongestionControl {
-        /// Flow that asked for it.
+        /// Flow that requested it.
         flow: String,
-        /// Name that was asked for.
+        /// Requested name.
         name: String,
         /// Names that there are, separated by spaces.
         available: String,
     },
-    /// A socket did not keep what was asked for.
+    /// A socket did not keep a requested value.
     #[error("flow {flow}: the socket used {option} {used}, not {wanted} as requested")]
     NotUsed {
         /// Flow.
         flow: String,
-        /// Which property.
+        /// The property.
         option: &'static str,
-        /// Value that was asked for.
+        /// Requested value.
         wanted: String,
         /// Value in use.
         used: String,
@@ -59,12 +59,12 @@ pub enum TestbedError {
     /// A QUIC flow is not possible, or failed.
     #[error(transparent)]
     Quic(#[from] knee_quic_run::Error),
-    /// The spec asks for what the kernel cannot do.
+    /// The spec requests something that the kernel cannot do.
     #[error("{what}: not possible on the kernel: {why}")]
     Unsupported {
         /// Option, with its flow.
         what: String,
-        /// Why not, and what is.
+        /// The kernel's restriction, and its abilities.
         why: String,
     },
     /// Packets were lost outside the emulated path.
@@ -72,13 +72,13 @@ pub enum TestbedError {
         "{lost_pkts} packets were lost between an end and the path, outside the emulated queue"
     )]
     Overrun {
-        /// How many.
+        /// Number of packets.
         lost_pkts: u64,
     },
     /// Calls of an algorithm were not recorded.
     #[error("{calls} calls of the algorithms were not recorded in time")]
     CallsLost {
-        /// How many.
+        /// Number of calls.
         calls: u64,
     },
     /// A connection failed.
@@ -100,7 +100,7 @@ pub enum TestbedError {
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
         /// The system's reason.
         source: io::Error,
@@ -108,7 +108,7 @@ pub enum TestbedError {
 }
 
 impl TestbedError {
-    /// What it means for other runs.
+    /// Returns the meaning of the error for other runs.
     pub fn kind(&self) -> HostErrorKind {
         use knee_kernel::Error as Load;
         match self {
@@ -130,7 +130,7 @@ impl TestbedError {
         }
     }
 
-    /// What to do about it, where the message does not say so already.
+    /// Returns the next step for the user, where the message does not say so already.
     pub fn help(&self) -> Option<String> {
         Some(match self {
             Self::Quic(error) => return error.help().map(str::to_owned),
@@ -155,7 +155,7 @@ impl TestbedError {
     }
 }
 
-/// What to do where the machine is too slow.
+/// Help where the machine is too slow.
 pub(crate) const TOO_SLOW: &str =
     "give fewer --jobs, lower the rate, or leave the machine more time";
 

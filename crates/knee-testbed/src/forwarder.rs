@@ -1,7 +1,7 @@
 //! The path: carries packets between the two ends' devices in real time.
 //!
-//! It drives the same [`Path`] as the simulator, up to the present. Each event happens at the time that the path gave,
-//! however late the thread is: a late packet delays itself, not those after it.
+//! It drives the same [`Path`] as the simulator, up to the present. Each event happens at the time that the
+//! path gave, however late the thread is: a late packet delays itself, not those after it.
 //!
 //! In a virtual machine whose clock counts instructions it does the same, but never waits awake:
 //! that would only count more of them.
@@ -39,8 +39,8 @@ use std::{
     time::Duration,
 };
 
-/// A packet may be late by so small a part of the round-trip time: what falls due within it is given
-/// out together. Waking up for each packet takes more of a processor than the packets do.
+/// A packet may be late by so small a part of the round-trip time: packets due within it are given out
+/// together. Waking up for each packet takes more of a processor than the packets do.
 const LATE_SHARE: Ns = 1000;
 /// But by no more than this part of a packet's transmission: some algorithms measure how far ACKs are
 /// apart.
@@ -58,7 +58,7 @@ const BATCH: usize = 32;
 /// Room for a packet where there is no plan, bytes.
 const ROOM_BYTES: usize = OPEN_MTU_BYTES as usize;
 
-/// What the path saw.
+/// The path's record.
 pub(crate) struct PathRecord {
     pub flows: Vec<FlowPath>,
     pub queues: PathQueues,
@@ -66,7 +66,7 @@ pub(crate) struct PathRecord {
     pub passed: Passed,
 }
 
-/// What the path saw of one flow.
+/// The path's record of one flow.
 #[derive(Default)]
 pub(crate) struct FlowPath {
     pub counters: FlowCounters,
@@ -81,7 +81,7 @@ pub(crate) struct FlowBin {
     pub lost_pkts: u32,
 }
 
-/// How a flow's packets are numbered.
+/// Numbering of a flow's packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Tcp,
@@ -96,7 +96,7 @@ struct Flow {
     mss_bytes: u64,
     sequence: Sequence,
     arrived: Arrived,
-    /// Whether it is among [`Devices::given`].
+    /// True if it is among [`Devices::given`].
     given: bool,
 }
 
@@ -115,7 +115,7 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// Totals, without what the path counts.
+    /// Totals, without those that the path counts.
     fn counters(&self) -> FlowCounters {
         let retransmitted_pkts = self.sequence.retransmitted_pkts;
         FlowCounters { retransmitted_pkts, ..self.record.counters }
@@ -126,7 +126,7 @@ pub(crate) struct Forwarder<'a> {
     spec: &'a RunSpec,
     network: Network<Datagram, Infallible>,
     devices: Devices,
-    /// Whether only the flows of a plan are carried; if not, all packets are of flow 0.
+    /// True if only the flows of a plan are carried; if not, all packets are of flow 0.
     planned: bool,
     /// So late a packet may be.
     late_ns: Ns,
@@ -134,7 +134,7 @@ pub(crate) struct Forwarder<'a> {
     pace: Pace,
 }
 
-/// The ends of the path: their devices, and what is known of the packets.
+/// The ends of the path: their devices, and the state of the packets.
 struct Devices {
     clock: Clock,
     /// At the path's start, and at its end.
@@ -144,20 +144,20 @@ struct Devices {
     capture: Option<Capture>,
     lateness: DelayStats,
     free: Vec<Vec<u8>>,
-    /// Whether there may be packets to read that go forward, and in reverse.
+    /// True while there may be packets to read that go forward, and in reverse.
     readable: [bool; 2],
-    /// How many there were when there last were any.
+    /// Number of packets when there last were any.
     usual_pkts: [usize; 2],
     /// Flows whose receivers have been given packets since they last looked.
     given: Vec<u32>,
 }
 
-/// How the thread waits.
+/// The way in which the thread waits.
 #[derive(Clone, Copy)]
 struct Pace {
     /// Waking up takes about this long. The thread stays awake for anything due sooner.
     wake_ns: Ns,
-    /// Whether the kernel stops a real-time thread that never rests.
+    /// True if the kernel stops a real-time thread that never rests.
     rests: bool,
 }
 
@@ -245,8 +245,8 @@ impl<'a> Forwarder<'a> {
         self.finish()
     }
 
-    /// As [`Self::run`], with the applications at both ends in the same thread. With threads of their own the
-    /// kernel goes from one to another three times per packet, for a fifth of all instructions.
+    /// Does the same as [`Self::run`], with the applications at both ends in the same thread. With threads of
+    /// their own the kernel goes from one to another three times per packet, for a fifth of all instructions.
     pub(crate) fn run_with(
         mut self,
         mut senders: Senders<'_>,
@@ -270,7 +270,7 @@ impl<'a> Forwarder<'a> {
         while !alarm.raised() {
             let now_ns = clock.now_ns();
             self.advance(now_ns.min(end_ns))?;
-            // What packets bring about at once needs no epoll to tell of it.
+            // Immediate effects of packets need no epoll to tell of them.
             for at in 0..self.devices.given.len() {
                 let index = self.devices.given[at] as usize;
                 self.devices.flows[index].given = false;
@@ -334,8 +334,8 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    /// Takes in what an end has answered, in this direction. To ask for a packet that is not there takes a
-    /// system call too, so it asks for no more than there were the last time; of others the epoll tells.
+    /// Takes in the answers of an end, in this direction. A request for a packet that is not there takes a
+    /// system call too, so the number of requests is the last time's; of others the epoll tells.
     fn take_in_answers(&mut self, direction: Direction) -> Result<(), TestbedError> {
         let usual_pkts = self.devices.usual_pkts[direction as usize];
         let taken_pkts = self.take_in(direction, usual_pkts)?;
@@ -346,7 +346,7 @@ impl<'a> Forwarder<'a> {
         Ok(())
     }
 
-    /// Takes in what one end has sent, in this direction, up to `most` packets; how many they were.
+    /// Takes in packets that one end has sent, in this direction, up to `most`; gives their number.
     fn take_in(&mut self, direction: Direction, most: usize) -> Result<usize, TestbedError> {
         if !self.devices.readable[direction as usize] {
             return Ok(0);
@@ -375,7 +375,7 @@ impl<'a> Forwarder<'a> {
             self.devices.captured(place, now_ns, &room[..len], None)?;
             self.advance(now_ns)?;
             let packet = Datagram { room, len: len as u32, flow, number, covers };
-            // What goes one way comes from the end that the other way leads to.
+            // A packet that goes one way comes from the end that the other way leads to.
             let from = self.network.path().end(flow, direction.other());
             self.network.offer(packet, from);
         }
@@ -435,7 +435,7 @@ impl<'a> Forwarder<'a> {
         ended
     }
 
-    /// What has passed until now.
+    /// Returns the totals until now.
     pub(crate) fn passed(&self) -> Passed {
         let (path, devices) = (self.network.path(), &self.devices);
         let c = path.count(0, devices.flows[0].counters());
@@ -481,7 +481,7 @@ impl<'a> Forwarder<'a> {
 }
 
 impl Devices {
-    /// Where packets in `direction` come from.
+    /// Returns the device from which packets in `direction` come.
     fn before(&self, direction: Direction) -> (&File, Place) {
         match direction {
             Direction::Forward => (&self.start, Place::Sender),
@@ -567,7 +567,7 @@ impl Endpoints for Devices {
     }
 }
 
-/// How late a packet may be.
+/// Time by which a packet may be late.
 fn late_ns(spec: &RunSpec) -> Ns {
     let packet_bits =
         8 * spec.flows.iter().map(|flow| u64::from(flow.packet_bytes())).min().unwrap_or(0);

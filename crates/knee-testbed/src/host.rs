@@ -18,7 +18,7 @@ use std::{
 /// Runs to begin at once. Fewer carry packets at a time if their paths are fast: see
 /// [`TOGETHER_BPS`].
 const RUNS_AT_ONCE: usize = 12;
-/// What the paths of all runs at a time carry together at most, bit/s: two cores kept six runs of
+/// Rate that the paths of all runs at a time carry together at most, bit/s: two cores kept six runs of
 /// 10 Mbit/s in time; with twelve, every run was late.
 const TOGETHER_BPS: u64 = 60_000_000;
 /// Runs of a spec that come late before it is given up: so many at least and at most, and between
@@ -114,7 +114,7 @@ fn attempts(spec: &RunSpec) -> u64 {
     (60 * NS_PER_S / spec.duration_ns.max(1)).clamp(least, most)
 }
 
-/// How late the path of a run of `spec` was, if that was too late.
+/// Returns the lateness of the path of a run of `spec`, if that was too late.
 pub fn lateness(spec: &RunSpec, record: &RunRecord) -> Option<String> {
     let lateness = record.real_time.as_ref()?.lateness;
     (!lateness.acceptable(spec.path.rtt_range_ns().0)).then(|| {
@@ -139,7 +139,7 @@ fn remove_captures(spec: &RunSpec, options: &RunOptions) -> Result<(), (PathBuf,
     Ok(())
 }
 
-/// What the runs of this process carry now, bit/s.
+/// Rate that the runs of this process carry now, bit/s.
 static CARRIED_BPS: Mutex<u64> = Mutex::new(0);
 static LESS_CARRIED: Condvar = Condvar::new();
 
@@ -147,7 +147,7 @@ fn carried() -> MutexGuard<'static, u64> {
     CARRIED_BPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A run's part of what is carried together.
+/// A run's part of the rate carried together.
 struct Carried {
     rate_bps: u64,
 }

@@ -10,21 +10,21 @@
 //! - `host`: the kernel as a [`knee_model::Host`]: late runs are made again.
 //! - `plan`: which of the spec's options the kernel can honour, addresses and ports.
 //! - `namespace`: namespaces, devices, routes, sysctls inside them.
-//! - `forwarder`, `packet`, `passed`: the path, and what passed on it.
+//! - `forwarder`, `packet`, `passed`: the path, and its packets.
 //! - `capture`: its packets in a file.
-//! - `calls`: what the algorithms did.
-//! - `traffic`, `payload`: the applications at both ends, and what they send.
-//! - `quic`: QUIC connections over real UDP sockets (see `knee_quic_run` for what differs there).
+//! - `calls`: the actions of the algorithms.
+//! - `traffic`, `payload`: the applications at both ends, and their data.
+//! - `quic`: QUIC connections over real UDP sockets (see `knee_quic_run` for the differences there).
 //! - `variants`: the algorithms that are loaded for the run.
 //! - [`shell`]: the path by itself, for anybody's own programs.
 //!
-//! What differs from the simulator, because it is real: a flow opens its connection at its start
-//! and sends data one round trip later (its first transfer's time includes that); a flow that
-//! stops resets its connection instead of repairing what is lost; SYN, pure ACK and RST packets
-//! pass the bottleneck and count; packets carry the number of the segment that starts at or before
-//! their first byte; fast recoveries are counted by the retransmissions seen on the path.
-//! What only the algorithm knows (its RTT samples, backoffs, regions, observed values, undos)
-//! is left empty or zero for the kernel's own.
+//! Differences from the simulator, because it is real: a flow opens its connection at its start and
+//! sends data one round trip later (its first transfer's time includes that). A flow that stops resets
+//! its connection instead of repairing losses. SYN, pure ACK and RST packets pass the bottleneck and
+//! count. Packets carry the number of the segment that starts at or before their first byte. Fast
+//! recoveries are counted by the retransmissions seen on the path. Values that only the algorithm knows
+//! (its RTT samples, backoffs, regions, observed values, undos) are left empty or zero for the kernel's
+//! own.
 
 mod calls;
 mod capture;
@@ -75,7 +75,7 @@ const LEAD: Duration = Duration::from_millis(20);
 /// Bytes written at once where the path waits meanwhile.
 const SHORT_CHUNK_BYTES: usize = 16 << 10;
 
-/// What the machine's clock counts.
+/// The quantity that the machine's clock counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
     /// Seconds.
@@ -92,7 +92,7 @@ struct Clock {
     zero_ns: Ns,
 }
 
-/// What [`Instant`] counts, in fewer instructions: it is asked for several times per packet.
+/// Returns the time of [`Instant`], in fewer instructions: it is read several times per packet.
 fn monotonic_ns() -> Ns {
     let now = nix::time::ClockId::CLOCK_MONOTONIC.now();
     now.map_or(0, |t| t.tv_sec() as Ns * NS_PER_S + t.tv_nsec() as Ns)
@@ -144,7 +144,7 @@ impl Alarm {
     }
 }
 
-/// As [`run_with`], with nothing optional.
+/// Does the same as [`run_with`], with nothing optional.
 ///
 /// # Errors
 /// As [`run_with`].
@@ -158,14 +158,14 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
 /// [`Lateness::acceptable`].
 ///
 /// # Errors
-/// [`TestbedError`]: what this machine lacks, what the spec asks that the kernel cannot do, or
-/// what went wrong.
+/// [`TestbedError`]: a lack of this machine, a request of the spec that the kernel cannot fulfil, or
+/// a failure.
 pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, TestbedError> {
     run_in(Time::Real, spec, options, None, None)
 }
 
-/// As [`run_with`], on a machine whose clock is of this kind. `tell` receives each row as soon as it is
-/// known. `loaded` are the run's variants, if they were loaded before.
+/// Does the same as [`run_with`], on a machine whose clock is of this kind. `tell` receives each row as soon
+/// as it is known. `loaded` are the run's variants, if they were loaded before.
 ///
 /// # Errors
 /// As [`run_with`].
@@ -331,8 +331,8 @@ fn lossless(ends: &[&Namespace]) -> Result<(), TestbedError> {
     if lost_pkts > 0 { Err(TestbedError::Overrun { lost_pkts }) } else { Ok(()) }
 }
 
-/// Puts together what the path and both ends know of flow `index`; `own`: what a QUIC connection
-/// counted itself.
+/// Puts together the data of the path and both ends on flow `index`; `own`: a QUIC connection's own
+/// counts.
 #[allow(clippy::too_many_arguments, reason = "one place, each from another thread")]
 fn flow(
     spec: &RunSpec,

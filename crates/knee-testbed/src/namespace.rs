@@ -33,10 +33,10 @@ use std::{
 };
 
 /// Packets that a device holds for the forwarder, so that a burst reaches the emulated path whole and
-/// is queued or dropped there. Linux 6.12 refuses 100 000 (ERANGE). The forwarder reads packets as
-/// they come, and senders have no more in flight than the path holds: this is a path of 1 Gbit/s and
-/// 120 ms whose packets all come at once while the forwarder waits for a processor. What is lost here
-/// nonetheless, the device counts, and the run fails with [`TestbedError::Overrun`].
+/// is queued or dropped there. Linux 6.12 refuses 100 000 (ERANGE). The forwarder reads packets as they
+/// come, and senders have no more in flight than the path holds. This is a path of 1 Gbit/s and 120 ms
+/// whose packets all come at once while the forwarder waits for a processor. The device counts packets
+/// lost here nonetheless, and the run fails with [`TestbedError::Overrun`].
 const DEVICE_QUEUE_PKTS: u32 = 10_000;
 /// MTU of the open ends' devices, bytes.
 pub(crate) const OPEN_MTU_BYTES: u32 = 1500;
@@ -109,7 +109,7 @@ impl Namespace {
         Ok(Self { file, device, device_name })
     }
 
-    /// Calls `work` inside the namespace. What it opens stays there.
+    /// Calls `work` inside the namespace. Sockets that it opens stay there.
     pub(crate) fn inside<T: Send>(
         &self,
         work: impl FnOnce() -> T + Send,
@@ -121,7 +121,7 @@ impl Namespace {
         thread::scope(|s| joined(s.spawn(enter)))
     }
 
-    /// What others enter it with.
+    /// Returns the file with which others enter it.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -185,7 +185,7 @@ fn set_up_open(end: End, device_name: &str) -> Result<File, TestbedError> {
             result => result.map(|()| true).doing("setting the new device's IPv6 up"),
         }
     };
-    // No link-local address, no solicitations: nothing is on the path but what a program sends.
+    // No link-local address, no solicitations: only packets that a program sends are on the path.
     let ipv6 = own("addr_gen_mode", "1")? && own("accept_ra", "0")?;
     let netlink = Netlink::new()?;
     let index = netlink.index(device_name)?;
@@ -225,7 +225,7 @@ fn sysctls(plan: &Plan) -> Result<(), TestbedError> {
     }
 }
 
-/// Creates a TUN device without offloads: what is read from it is what would go out on a wire.
+/// Creates a TUN device without offloads: the packets read from it are those that would go out on a wire.
 fn open_device(name: &str) -> Result<File, TestbedError> {
     let device = OpenOptions::new()
         .read(true)
@@ -307,8 +307,8 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0, "setting a device up")
     }
 
-    /// Takes the queueing discipline from a device, whatever the machine's default is: its packets are queued on
-    /// the path, and `fq` would pace them.
+    /// Takes the queueing discipline from a device, whatever the machine's default is: its packets are queued
+    /// on the path, and `fq` would pace them.
     fn unqueued(&self, index: u32) -> Result<(), TestbedError> {
         let mut message = TcMessage::default();
         message.header =

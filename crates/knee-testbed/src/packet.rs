@@ -1,4 +1,4 @@
-//! Packets on the path, and what their headers say.
+//! Packets on the path, and the contents of their headers.
 
 use knee_net::{Ecn, Numbered, Packet};
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ impl Packet for Datagram {
     }
 }
 
-/// The Internet checksum `sum` of what had the word `before` and has `after` in its place (RFC 1624,
+/// Returns the Internet checksum `sum` after a change of the word `before` to `after` (RFC 1624,
 /// eqn. 3).
 fn changed_sum(sum: u16, before: u16, after: u16) -> u16 {
     let mut total = u32::from(!sum) + u32::from(!before) + u32::from(after);
@@ -92,7 +92,7 @@ impl Datagram {
     }
 }
 
-/// Whether a packet is for the other end. Multicast, which an end sends unasked, is not.
+/// Returns whether a packet is for the other end. Multicast, which an end sends unasked, is not.
 pub(crate) fn carried(packet: &[u8]) -> bool {
     match packet.first().map(|first| first >> 4) {
         Some(4) => packet.get(16).is_some_and(|first| *first < 224),
@@ -101,7 +101,7 @@ pub(crate) fn carried(packet: &[u8]) -> bool {
     }
 }
 
-/// What a packet's headers say.
+/// The contents of a packet's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub source_port: u16,
@@ -130,8 +130,8 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// Headers of a whole IPv4 packet of TCP or UDP; none of anything else, nor of a reset that an end
-/// answers to what comes for a connection it no longer has: those have no ACK flag.
+/// Headers of a whole IPv4 packet of TCP or UDP; none of anything else, nor of the reset with which an end
+/// answers packets of a connection it no longer has: those have no ACK flag.
 pub(crate) fn parse(packet: &[u8]) -> Option<Headers> {
     let first = *packet.first()?;
     if first >> 4 != 4 {
@@ -159,7 +159,7 @@ pub(crate) fn parse(packet: &[u8]) -> Option<Headers> {
     Some(Headers { source_port: half(0)?, destination_port: half(2)?, body })
 }
 
-/// What one end has sent: unwraps sequence numbers and tells what is sent again.
+/// The data that one end has sent: unwraps sequence numbers and tells retransmissions.
 #[derive(Debug, Default)]
 pub(crate) struct Sequence {
     initial: u32,
@@ -194,7 +194,7 @@ impl Sequence {
     }
 }
 
-/// What has reached the other end: tells what arrives again.
+/// The data that have reached the other end: tells repeated arrivals.
 #[derive(Debug, Default)]
 pub(crate) struct Arrived {
     /// All before this has.

@@ -1,16 +1,16 @@
-//! What passed on a path that runs without end.
+//! Totals of a path that runs without end.
 
 use knee_model::{Lateness, Ns};
 use serde::{Deserialize, Serialize};
 
-/// What has passed since the path was created.
+/// Totals since the path was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Passed {
     /// Time since then.
     pub time_ns: Ns,
     /// Sent by the sender's end.
     pub forward_pkts: u64,
-    /// Of these, delivered.
+    /// Packets among them that were delivered.
     pub delivered_pkts: u64,
     /// Bytes of whole packets that left the bottleneck.
     pub delivered_bytes: u64,
@@ -20,9 +20,9 @@ pub struct Passed {
     pub random_losses_pkts: u64,
     /// Sent by the receiver's end.
     pub reverse_pkts: u64,
-    /// Of these, lost at random.
+    /// Packets among them lost at random.
     pub reverse_losses_pkts: u64,
-    /// Of these, dropped by the full queue of the reverse link.
+    /// Packets among them dropped by the full queue of the reverse link.
     pub reverse_drops_pkts: u64,
     /// In the queue now, the one in transmission included.
     pub queue_pkts: u32,
@@ -30,6 +30,6 @@ pub struct Passed {
     pub queue_max_pkts: u32,
     /// Queueing delay: median, 95th and 99th percentile, largest, ns.
     pub queue_delay_ns: [Ns; 4],
-    /// How late the forwarder was.
+    /// Lateness of the forwarder.
     pub lateness: Lateness,
 }

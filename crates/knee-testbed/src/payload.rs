@@ -1,4 +1,4 @@
-//! What TCP flows carry: bytes that tell their place, so that a receiver sees that all have come, as
+//! The data of TCP flows: bytes that tell their place, so that a receiver sees that all have come, as
 //! they were sent and in order.
 
 /// Bytes written or read at once.

@@ -1,4 +1,4 @@
-//! What the kernel is asked for: addresses, ports, options.
+//! The requests to the kernel: addresses, ports, options.
 
 use crate::TestbedError;
 use knee_model::{
@@ -94,14 +94,14 @@ pub(crate) struct Stack {
 }
 
 pub(crate) struct FlowPlan {
-    /// Where its data come from.
+    /// End from which its data come.
     pub source: End,
     pub start_ns: Ns,
     /// Largest whole packet, bytes.
     pub packet_bytes: u32,
     /// TCP options; none of UDP and QUIC.
     pub tcp: Option<TcpOptions>,
-    /// What a QUIC flow is to do.
+    /// A QUIC flow's task.
     pub quic: Option<Terms>,
     /// Largest receive window; 0 of UDP and QUIC.
     pub receive_window_bytes: u64,
@@ -143,7 +143,7 @@ impl Plan {
                     same(flow, "tcp.idle_restart", own.idle_restart, common.idle_restart)?;
                     same(flow, "tcp.ecn", own.ecn, common.ecn)?;
                     let window_bytes = receive_window_bytes(spec, flow, options);
-                    if window_bytes < asked_window_bytes(options) {
+                    if window_bytes < requested_window_bytes(options) {
                         approximations.push(format!(
                             "with delayed ACKs the receive window is limited to ten times what \
                              the path holds, {} packets: until it has opened the kernel \
@@ -189,18 +189,17 @@ impl Plan {
     }
 }
 
-fn asked_window_bytes(options: &TcpOptions) -> u64 {
+fn requested_window_bytes(options: &TcpOptions) -> u64 {
     u64::from(options.receive_window_pkts) * u64::from(options.mss_bytes)
 }
 
-/// The receive window of a flow. The kernel opens it from 64 kB by two packets for each that
-/// arrives, and acknowledges each of these at once. Where ACKs are to be delayed it is therefore
-/// no larger than what the path can hold, ten times over for what waits behind losses that are
-/// repaired one by one.
+/// The receive window of a flow. The kernel opens it from 64 kB by two packets for each that arrives,
+/// and acknowledges each of these at once. Where ACKs are to be delayed, the path's capacity therefore
+/// bounds it: ten times over, for data that wait behind losses that are repaired one by one.
 fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -> u64 {
-    let asked_bytes = asked_window_bytes(options);
+    let requested_bytes = requested_window_bytes(options);
     if options.delayed_ack.every_pkts == 1 {
-        return asked_bytes;
+        return requested_bytes;
     }
     let path = &spec.path;
     let rtt_ns = path.rtt_range_ns().1
@@ -228,10 +227,10 @@ fn receive_window_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -
         }
     };
     let holds_bytes = u64::try_from(in_flight).unwrap_or(u64::MAX).saturating_add(queue_bytes);
-    asked_bytes.min(holds_bytes.saturating_mul(10))
+    requested_bytes.min(holds_bytes.saturating_mul(10))
 }
 
-/// Whether the kernel can honour a flow's options, and what they ask of the namespace.
+/// Checks that the kernel can honour a flow's options; gives their requirements for the namespace.
 fn check(
     flow: &FlowSpec,
     options: &TcpOptions,
@@ -245,7 +244,7 @@ fn check(
             return Err(unsupported_of(flow, "tcp.header", why));
         }
     };
-    if asked_window_bytes(options) > MAX_WINDOW_BYTES {
+    if requested_window_bytes(options) > MAX_WINDOW_BYTES {
         let why = "TCP can announce at most 1 GiB";
         return Err(unsupported_of(flow, "tcp.receive_window", why));
     }
@@ -261,7 +260,7 @@ fn check(
             }
             approximations.push(format!(
                 "delayed ACKs are the kernel's own: for every second packet once the receive \
-                 window has opened (until then for each), after 40 to 200 ms (asked for: {} ms)",
+                 window has opened (until then for each), after 40 to 200 ms (requested: {} ms)",
                 options.delayed_ack.timeout_ns / NS_PER_MS
             ));
         }
@@ -283,14 +282,14 @@ fn check(
     }
     if options.recovery == Recovery::Freebsd7 {
         approximations.push(
-            "recovery with SACK is the kernel's own: proportional rate reduction in place of the \
+            "recovery with SACK is the kernel's own: proportional rate reduction instead of the \
              window of FreeBSD 7 (the simulator's `sack`)"
                 .to_owned(),
         );
     }
     if options.recovery == Recovery::Newreno {
         approximations.push(
-            "recovery without SACK is the kernel's own: proportional rate reduction in place of \
+            "recovery without SACK is the kernel's own: proportional rate reduction instead of \
              window inflation (the simulator's `newreno-prr`)"
                 .to_owned(),
         );

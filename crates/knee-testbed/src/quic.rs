@@ -31,13 +31,13 @@ use std::{
 /// Datagrams taken from one socket before another has its turn.
 const BATCH: usize = 32;
 
-/// What a QUIC flow did.
+/// The results of a QUIC flow.
 pub(crate) struct Done {
     pub index: usize,
     pub sent: Sent,
     pub received: Received,
     pub called: Called,
-    /// What the connection itself counts: reductions, timeouts, packets taken for lost.
+    /// The connection's own counts: reductions, timeouts, packets taken for lost.
     pub counters: FlowCounters,
 }
 
@@ -247,7 +247,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Takes in what has arrived at an end.
+    /// Takes in the packets that have arrived at an end.
     fn on_socket(
         &mut self,
         spec: &RunSpec,

@@ -2,7 +2,7 @@
 //!
 //! One process holds a path: two ends, a forwarder that runs without end, and a socket in
 //! [`FOLDER`] through which others ask it for its state or for an end's namespace, or tell it to
-//! end. A lock on a file beside the socket says that the process lives; no process is ever judged
+//! end. A lock on a file next to the socket says that the process lives; no process is ever judged
 //! or ended by its number. When the process ends, however that is, the kernel removes ends and
 //! lock; [`clean`] removes the two files that a killed one leaves.
 
@@ -48,7 +48,7 @@ use std::{
     time::Duration,
 };
 
-/// Where the running paths are known. Only root can enter.
+/// Folder in which the running paths are known. Only root can enter.
 pub const FOLDER: &str = "/run/knee";
 /// The name of a path that was given none.
 pub const DEFAULT_NAME: &str = "default";
@@ -59,7 +59,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The same for the end of a path, which may have packets to write.
 const PATIENCE_AT_END: Duration = Duration::from_secs(60);
 
-/// Why a path could not be had, or asked.
+/// The reason why a path could not be had, or queried.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShellError {
@@ -69,13 +69,13 @@ pub enum ShellError {
     /// A name that is none.
     #[error("{name:?} is not a valid name: use 1 to 32 of a-z, 0-9, - and _")]
     Name {
-        /// What was given.
+        /// The name given.
         name: String,
     },
     /// The folder is not safe.
     #[error("{FOLDER} is not a folder that only root can use ({why}); remove it")]
     Folder {
-        /// What is wrong with it.
+        /// The fault of the folder.
         why: String,
     },
     /// The name is taken.
@@ -105,10 +105,10 @@ pub enum ShellError {
     Failed {
         /// The name.
         name: String,
-        /// Why.
+        /// The cause.
         why: String,
     },
-    /// What the testbed says.
+    /// An error of the testbed.
     #[error(transparent)]
     Testbed(#[from] TestbedError),
 }
@@ -118,24 +118,24 @@ pub enum ShellError {
 pub struct Status {
     /// Its name.
     pub name: String,
-    /// What it emulates, in words.
+    /// The emulated path, in words.
     pub about: String,
     /// Number of the process that holds it, for people.
     pub pid: u32,
-    /// Why it no longer carries packets, if it does not.
+    /// The reason why it no longer carries packets, if it does not.
     pub failure: Option<String>,
-    /// What has passed.
+    /// Totals so far.
     pub passed: Passed,
 }
 
-/// What [`list`] finds.
+/// A finding of [`list`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Listed {
     /// A running path.
     Running(Status),
     /// One whose process does not answer, and why.
     Silent(String, String),
-    /// What a killed one left; [`clean`] removes it.
+    /// Files that a killed one left; [`clean`] removes them.
     Left(String),
 }
 
@@ -270,7 +270,7 @@ struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // What cannot be removed, `clean` will.
+        // `clean` will remove files that cannot be removed now.
         let _ = self.files.remove();
     }
 }
@@ -291,11 +291,11 @@ struct Prepared {
     capture: Option<CaptureFile>,
 }
 
-/// Makes the two ends and takes `name`. `about` says in words what `path` is. From here on
+/// Makes the two ends and takes `name`. `about` describes `path` in words. From here on
 /// SIGINT, SIGTERM and SIGHUP wait for [`Up::serve`].
 ///
 /// # Errors
-/// [`ShellError`]: no root, the name is taken, or what this machine lacks.
+/// [`ShellError`]: no root, the name is taken, or this machine lacks something.
 pub fn up(
     name: &str,
     path: &PathSpec,
@@ -377,7 +377,7 @@ impl Shown {
         self.changed.notify_all();
     }
 
-    /// What has passed until now.
+    /// Returns the totals until now.
     fn passed(&self) -> Passed {
         let mut state = self.state();
         state.wanted = true;
@@ -391,7 +391,7 @@ impl Shown {
 }
 
 impl Up {
-    /// Lets packets through until somebody ends it ([`down`]) or a signal does; what passed.
+    /// Lets packets through until somebody ends it ([`down`]) or a signal does; gives the totals.
     ///
     /// # Errors
     /// The path failed. Reported on request, and here when it ends.
@@ -549,7 +549,7 @@ fn receive_descriptor(stream: &UnixStream) -> io::Result<OwnedFd> {
     Err(ErrorKind::UnexpectedEof.into())
 }
 
-/// Moves the present thread to an end of the path `name`. What is started from it is there too.
+/// Moves the present thread to an end of the path `name`. Programs started from it are there too.
 ///
 /// # Errors
 /// [`ShellError`]: no root, no such path, or it has failed.
@@ -593,7 +593,7 @@ fn names() -> Result<Vec<String>, ShellError> {
     Ok(names)
 }
 
-/// All paths, and what killed ones left.
+/// Returns all paths, and the files that killed ones left.
 ///
 /// # Errors
 /// [`ShellError`]: no root.

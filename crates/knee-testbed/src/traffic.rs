@@ -57,10 +57,10 @@ sockopt_impl!(
 /// Send buffer of a TCP socket, bytes. The kernel would make it twice the window: without SACK that is
 /// full while a recovery waits for its second repair, and the sender stops for want of data.
 const SEND_BUFFER_BYTES: usize = 128 << 20;
-/// Bytes beyond what was sent that a TCP socket takes, if it is given as many.
+/// Bytes that a TCP socket takes in addition to those sent, if it is given as many.
 const UNSENT_BYTES: libc::c_int = 256 << 10;
-/// After so many bytes a segment of full size has arrived. Until then the window is no larger than what
-/// the kernel opens a connection with.
+/// After so many bytes a segment of full size has arrived. Until then the window is no larger than the
+/// kernel's window at the start of a connection.
 const FIRST_WINDOW_BYTES: u64 = 64 << 10;
 /// Receive buffer of UDP sockets, bytes.
 pub(crate) const UDP_BUFFER_BYTES: usize = 8 << 20;
@@ -70,25 +70,25 @@ pub(crate) const EVENTS: usize = 64;
 /// Bytes of number and time of sending at the start of a UDP payload.
 const STAMP_BYTES: usize = 12;
 
-/// What a sender did.
+/// The results of a sender.
 #[derive(Clone, Default)]
 pub(crate) struct Sent {
     /// State at the end of each bin.
     pub samples: Vec<FlowSample>,
-    /// When each transfer was written.
+    /// Time at which each transfer was written.
     pub writes: Vec<Ns>,
     pub timeouts: u64,
 }
 
-/// What a receiver got.
+/// The results of a receiver.
 #[derive(Clone, Default)]
 pub(crate) struct Received {
     pub bytes: u64,
     /// Bytes within each bin.
     pub bins: Vec<u64>,
-    /// When each transfer was complete.
+    /// Time at which each transfer was complete.
     pub completed_ns: Vec<Ns>,
-    /// Of the bytes, those of complete transfers.
+    /// Those of the bytes that belong to complete transfers.
     pub completed_bytes: u64,
     pub probe_delays: Vec<(Ns, Ns)>,
     pub one_way_delay: DelayStats,
@@ -137,7 +137,7 @@ struct Sender {
     cc: String,
     socket: Option<OwnedFd>,
     connected: bool,
-    /// Whether the socket is watched for room.
+    /// True while the socket is watched for room.
     watched: bool,
     /// Bytes that the application has for the socket; `u64::MAX`: no end.
     pending_bytes: u64,
@@ -165,7 +165,7 @@ impl Sender {
     }
 }
 
-/// What an epoll's event is about.
+/// The subject of an epoll's event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
     Sender(usize),
@@ -240,7 +240,7 @@ impl<'a> Senders<'a> {
                     FlowKind::Tcp(_) => {
                         let socket = tcp_socket(&flow.name, &cc)?;
                         // It ends with its descriptor, however that is closed. The socket of a killed run
-                        // would go on for minutes, and keep its algorithm in the kernel.
+                        // would live on for minutes, and keep its algorithm in the kernel.
                         let reset = libc::linger { l_onoff: 1, l_linger: 0 };
                         sockopt::Linger.set(&socket, &reset).doing("setting SO_LINGER")?;
                         sockopt::SndBufForce
@@ -374,7 +374,7 @@ impl<'a> Senders<'a> {
         self.watch(index, true)
     }
 
-    /// Whether a socket is to be watched for room.
+    /// Sets whether a socket is to be watched for room.
     fn watch(&mut self, index: usize, wanted: bool) -> Result<(), TestbedError> {
         let flow = &mut self.flows[index];
         if flow.watched == wanted {
@@ -471,7 +471,7 @@ impl<'a> Senders<'a> {
         Ok(())
     }
 
-    /// Ends a flow at once, with a reset: what is not sent yet never will be.
+    /// Ends a flow at once, with a reset: data not sent yet never will be.
     fn close(&mut self, index: usize) -> Result<(), TestbedError> {
         let flow = &mut self.flows[index];
         let Some(socket) = flow.socket.take() else { return Ok(()) };
@@ -500,7 +500,7 @@ pub(crate) struct Receivers<'a> {
     sockets: Vec<Receiver>,
     /// Receive window of each flow; 0 without one.
     windows_bytes: Vec<u64>,
-    /// What each has read, in bytes: also after the run's end, when nothing is counted any more.
+    /// Bytes that each has read: also after the run's end, when nothing is counted any more.
     read_bytes: Vec<u64>,
     received: Vec<Received>,
     payload: Payload,
@@ -681,7 +681,7 @@ pub(crate) fn wait<'e>(
     }
 }
 
-/// As [`wait`], with one call where the kernel has it (Linux 5.11).
+/// Does the same as [`wait`], with one call where the kernel has it (Linux 5.11).
 pub(crate) fn wait_exactly<'e>(
     epoll: &Epoll,
     events: &'e mut [EpollEvent],
@@ -758,13 +758,13 @@ fn used(flow: &str, cc: &str, plan: &FlowPlan, socket: &OwnedFd) -> Result<(), T
     }
 }
 
-/// `TCP_INFO`; what an older kernel does not know is 0.
+/// `TCP_INFO`; fields that an older kernel does not know are 0.
 fn tcp_info(socket: &OwnedFd) -> Result<libc::tcp_info, TestbedError> {
     // SAFETY: a tcp_info is plain numbers; all zeros are a value of it.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
     let to = (&raw mut info).cast();
-    // SAFETY: the kernel writes at most `len` bytes, the size of what `to` points at.
+    // SAFETY: the kernel writes at most `len` bytes, the size of the structure at `to`.
     let result = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &mut len)
     };
@@ -784,7 +784,7 @@ mod tests {
 
     /// Two reads in a row after the end of the run, as happens where a read takes long.
     #[test]
-    fn what_is_read_after_the_end_is_checked_and_not_counted() {
+    fn bytes_read_after_the_end_are_checked_and_not_counted() {
         let (cc, workload) = (Cc::Kernel("reno".to_owned()), Workload::Bulk);
         let tcp =
             TcpSpec { transport: Transport::Own, cc, workload, options: TcpOptions::default() };

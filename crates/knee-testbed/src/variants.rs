@@ -1,4 +1,4 @@
-//! What a run loads into the kernel: its algorithms, under names of its own.
+//! The algorithms that a run loads into the kernel, under names of its own.
 
 use crate::{TestbedError, namespace::random_u32};
 use knee_cc::Params;
@@ -31,7 +31,7 @@ impl Variants {
     /// Loads these.
     ///
     /// # Errors
-    /// The kernel refuses one, or may not be asked.
+    /// The kernel refuses one, or access to it is not permitted.
     pub fn load(needed: &[Params]) -> Result<Self, TestbedError> {
         let run = random_u32()?;
         let load = |(number, params): (usize, &Params)| {
@@ -48,12 +48,12 @@ impl Variants {
         Ok(self.loaded.iter().try_for_each(|(_, loaded)| loaded.seed(bits))?)
     }
 
-    /// Names of what was loaded.
+    /// Names of the loaded algorithms.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.loaded.iter().map(|(_, loaded)| loaded.name()).collect()
     }
 
-    /// How many instructions the kernel's verifier looked at before it took each: those of its largest
+    /// Number of instructions that the kernel's verifier looked at before it took each: those of its largest
     /// program.
     pub(crate) fn verified(&self) -> Result<Vec<(String, u32)>, TestbedError> {
         if self.loaded.is_empty() {
@@ -68,7 +68,7 @@ impl Variants {
         Ok(ours.map(most).collect())
     }
 
-    /// The kernel's name of what controls a TCP flow.
+    /// The kernel's name of a TCP flow's congestion control.
     pub(crate) fn name(&self, cc: &Cc) -> String {
         match cc {
             Cc::Kernel(name) => name.clone(),

@@ -1,4 +1,4 @@
-//! Knee's algorithms in the kernel, on the emulated path: what their calls tell.
+//! Knee's algorithms in the kernel, on the emulated path: the results of their calls.
 
 #![allow(missing_docs)]
 
@@ -75,7 +75,7 @@ fn every_call_in_the_kernel_is_the_native_one() {
     }
 }
 
-/// What is only known from the calls stands in the record as the simulator's does.
+/// Values that only the calls know are in the record as the simulator's are.
 #[test]
 fn counters_and_observed_values_come_from_the_calls() {
     let spec = spec(ten_mbit(84), 8 * S, vec![bulk("one")]);
@@ -95,10 +95,10 @@ fn counters_and_observed_values_come_from_the_calls() {
 }
 
 /// On the same path with the same packets lost our NewReno is the kernel's Reno: the same windows
-/// but for what timing changes.
+/// except for effects of timing.
 #[test]
 #[ignore = "measured in real time, on an idle machine: scripts/nightly.sh measured"]
-fn our_newreno_does_what_the_kernels_reno_does() {
+fn our_newreno_does_the_same_as_the_kernels_reno() {
     steadily(|| {
         let mut spec = spec(ten_mbit(84), 20 * S, vec![bulk("one")]);
         spec.path.hops[0].loss = 0.002;

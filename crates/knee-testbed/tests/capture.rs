@@ -20,7 +20,7 @@ fn every_packet_once_at_each_place() {
     assert!(enough, "not in 32 s");
 }
 
-/// Whether a run of so many seconds drops and loses packets and acknowledges more than a hundred.
+/// Returns whether a run of so many seconds drops and loses packets and acknowledges more than a hundred.
 fn captured_whole(duration_s: u64) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("run.pcapng");
@@ -48,7 +48,7 @@ fn captured_whole(duration_s: u64) -> bool {
                         comments.push(comment.to_string());
                     }
                 }
-                // What is dropped is noted at its own time, which may lie before the last one's.
+                // A drop is noted at its own time, which may lie before the last packet's.
                 if packet.interface_id < 2 {
                     assert!(packet.timestamp >= last, "in order");
                     last = packet.timestamp;

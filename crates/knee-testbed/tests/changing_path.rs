@@ -92,7 +92,7 @@ fn a_narrow_reverse_link_costs_little() {
     steadily(|| {
         let outcome = timely(&reordering_and_narrow());
         let c = &outcome.flows[0].counters;
-        // 481 ACKs pass each second; of some 810 that come 330 do not. The queue fills in slow start, and
+        // 481 ACKs pass each second; of about 810 that come 330 do not. The queue fills in slow start, and
         // the kernel takes none of the late packets for lost: a reduction or two more, and the link stays
         // full. Eight runs gave 2416 to 2891 drops and 8.8 to 9.5 Mbit/s (the simulator: 2669 to 2740, 9.5).
         assert!((2300..3000).contains(&c.ack_drops_pkts), "{c:?}");

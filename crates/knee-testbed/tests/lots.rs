@@ -55,7 +55,7 @@ fn the_kernel_parks_in_a_row() {
     for (hop, queue) in outcome.queues.iter().enumerate() {
         assert_eq!(flows_seen(queue), [0, hop as u32 + 1].into(), "the long flow and its own");
     }
-    // What leaves a bottleneck comes to the next one when it must: the forwarder may be late, the
+    // A packet that leaves a bottleneck comes to the next one when it must: the forwarder may be late, the
     // path's own times are not.
     for pair in outcome.queues.windows(2) {
         let (left, came) = (long(&pair[0], true), long(&pair[1], false));

@@ -201,8 +201,8 @@ fn runs_at_once_do_not_disturb_each_other_or_the_machine() {
 fn runs_at_once_have_their_rates() {
     steadily(|| {
         let rates = at_once(timely).map(|outcome| goodput(&outcome, 0));
-        // What the first round trips and the headers leave. Recovery without SACK repairs one lost packet a
-        // round trip, but new data go on meanwhile: nine runs of each gave 18.4 and 9.3 Mbit/s.
+        // First round trips and headers cost the rest. Recovery without SACK repairs one lost packet a round
+        // trip, but new data flow meanwhile: nine runs of each gave 18.4 and 9.3 Mbit/s.
         assert!((17.9e6..18.9e6).contains(&rates[0]), "{rates:?}");
         assert!((8.9e6..9.6e6).contains(&rates[1]), "{rates:?}");
     });
@@ -222,7 +222,7 @@ fn acknowledged(every_pkts: u32) -> RunSpec {
 }
 
 #[test]
-fn the_stack_does_as_it_is_told() {
+fn the_stack_obeys_its_options() {
     for every_pkts in [1, 2] {
         // New data before the first ACK can be back.
         let first_pkts = |record: &RunRecord| {
@@ -251,7 +251,7 @@ fn the_stack_does_as_it_is_told() {
 
 #[test]
 #[ignore = "measured in real time, on an idle machine: scripts/nightly.sh measured"]
-fn acks_are_as_many_as_asked() {
+fn acks_are_as_many_as_requested() {
     steadily(|| {
         let losses = |every_pkts| {
             let outcome = timely(&acknowledged(every_pkts));
@@ -295,7 +295,7 @@ fn bbr_and_late_cubic() -> RunSpec {
 }
 
 #[test]
-fn two_flows_are_told_apart() {
+fn two_flows_are_distinct() {
     let enough =
         |record: &RunRecord| record.flows.iter().all(|flow| flow.counters.delivered_pkts > 100);
     let (_, outcome) = run_until(&bbr_and_late_cubic(), enough);
@@ -321,7 +321,7 @@ fn two_flows_share() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn impossible_options_are_refused() {
     let run = |spec: &knee_model::RunSpec| knee_testbed::run(spec).expect_err("refused");
     let one = |options| spec(ten_mbit(84), S, vec![tcp("one", Workload::Bulk, options)]);
     let plain = one(TcpOptions::default());

@@ -1,4 +1,4 @@
-//! QUIC over real UDP sockets, alone and beside the kernel's TCP.
+//! QUIC over real UDP sockets, alone and with the kernel's TCP.
 
 mod common;
 

@@ -2,8 +2,8 @@
 //! `"84p"`.
 //!
 //! A number is decimal digits with an optional fraction; the unit is always written. Values are
-//! exact integers (nanoseconds, bit/s, bytes, packets): what is finer or larger than those can
-//! hold is an error. The `show_` functions write text that parses back to the same value.
+//! exact integers (nanoseconds, bit/s, bytes, packets): a finer or larger value is an error. The
+//! `show_` functions write text that parses back to the same value.
 //!
 //! ```
 //! assert_eq!(knee_units::parse_time("40ms")?, 40_000_000); // ns
@@ -24,7 +24,7 @@ pub const NS_PER_MS: u64 = 1_000_000;
 /// Nanoseconds in a microsecond.
 pub const NS_PER_US: u64 = 1_000;
 
-/// Why a quantity is refused. [`UnitError::remedy`] says what to write.
+/// The reason why a quantity is refused. [`UnitError::remedy`] says what to write.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub struct UnitError {
@@ -38,7 +38,7 @@ impl UnitError {
         Self { what, remedy, is_too_large: false }
     }
 
-    /// What to write instead.
+    /// Returns a correct way to write it.
     pub fn remedy(&self) -> &str {
         &self.remedy
     }
@@ -48,7 +48,7 @@ impl UnitError {
         Self { remedy, ..self }
     }
 
-    /// Whether the value is a good one that 64 bits (of packets, 32) cannot hold.
+    /// Returns whether the value is a good one that 64 bits (of packets, 32) cannot hold.
     pub fn is_too_large(&self) -> bool {
         self.is_too_large
     }
@@ -66,7 +66,7 @@ pub struct Quantity {
     shown: &'static [&'static str],
     /// Most decimals to show.
     decimals: u32,
-    /// How 0 is shown.
+    /// Text for 0.
     zero: &'static str,
     /// A typical value.
     pub example: &'static str,
@@ -306,7 +306,7 @@ fn too_large(text: &str, quantity: &Quantity, most: u64) -> UnitError {
     }
 }
 
-/// Why a decimal number times its unit is no 64-bit integer.
+/// The reason why a decimal number times its unit is no 64-bit integer.
 enum Inexact {
     NotANumber,
     TooFine,
@@ -325,7 +325,7 @@ fn scaled(number: &str, unit: u64) -> Result<u64, Inexact> {
         return Err(Inexact::NotANumber);
     }
     let fraction = fraction.trim_end_matches('0');
-    // No unit has more than 12 factors of 10; what is cut off here could not come out whole.
+    // No unit has more than 12 factors of 10; digits cut off here could not come out whole.
     let places = u32::try_from(fraction.len()).ok().filter(|n| *n <= 18).ok_or(Inexact::TooFine)?;
     let whole: u64 = whole.parse().map_err(|_| Inexact::TooLarge)?;
     let fraction = u128::from(fraction.parse::<u64>().unwrap_or(0)) * u128::from(unit);

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-/// Where a run leaves its files.
+/// Folder for a run's files.
 const FILES: &str = "/tmp/files";
 /// After its start the kernel goes on to test its ciphers and the like, and after it has loaded an
 /// algorithm to free what that took. Idle time takes none.
@@ -35,8 +35,8 @@ const FILE_SYSTEMS: [(&str, &str); 5] = [
     ("bpf", "/sys/fs/bpf"),
 ];
 
-/// Boots, waits for a run, carries it out, hands over the results. Never returns: what process 1
-/// ends with is a panic of the kernel, which the machine tells.
+/// Boots, waits for a run, carries it out, hands over the results. Never returns: process 1 ends with a
+/// panic of the kernel, which the machine tells.
 ///
 /// # Errors
 /// The guest is not what it should be.
@@ -77,15 +77,15 @@ pub fn main() -> io::Result<()> {
     let answer = postcard::to_stdvec(&answer).map_err(io::Error::other)?;
     permit_ports(true)?;
     halt(&Line::Results(vec![extent(&answer), extent(&contents)]));
-    Err(io::Error::other("the machine went on after the end of the run"))
+    Err(io::Error::other("the machine continued after the end of the run"))
 }
 
-/// Halts, and when the machine goes on reads what is to be done.
+/// Halts, and when the machine continues reads its task.
 fn request() -> io::Result<Request> {
-    // What the kernel still has to do takes time now, and not in each run.
+    // The kernel's remaining work takes time now, and not in each run.
     thread::sleep(SETTLING);
     permit_ports(true)?;
-    // Here the machine is kept, and goes on from here as often as wanted.
+    // Here the machine is kept, and resumes from here as often as wanted.
     halt(&Line::Ready(clock_ns()));
     let input = input(INPUT).ok_or_else(|| io::Error::other("the machine gives no run"))?;
     permit_ports(false)?;
@@ -131,7 +131,7 @@ fn carry_out(run: &Run, loaded: Option<Variants>) -> (Answer, Vec<u8>) {
     }
 }
 
-/// What is in the files of `folder`, in the order of their names.
+/// Returns the contents of the files of `folder`, in the order of their names.
 fn contents(folder: &Path) -> io::Result<(Vec<File>, Vec<u8>)> {
     let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     let mut paths: Vec<_> = entries.into_iter().map(|entry| entry.path()).collect();
@@ -165,7 +165,7 @@ fn seed_random() -> io::Result<()> {
     let bytes = SEED_BYTES as c_int;
     let pool = Pool { entropy_bits: 8 * bytes, bytes, buffer: [0x6b; SEED_BYTES] };
     let random = fs::File::open("/dev/urandom")?;
-    // SAFETY: the descriptor is open, and the pool is what the call takes, with its length.
+    // SAFETY: the descriptor is open, and the pool has the call's type, with its length.
     unsafe { add_entropy(random.as_raw_fd(), &pool) }
         .map(drop)
         .map_err(|e| io::Error::other(format!("seeding the random generator: {e}")))
@@ -235,7 +235,7 @@ fn enlarge_translations() -> io::Result<()> {
             bytes.chunks_mut(PAGE_BYTES).map(|page| IoSliceMut::new(&mut page[..1])).collect();
         for some in one_each.chunks_mut(libc::UIO_MAXIOV as usize) {
             let bytes = (&zero).read_vectored(some)?;
-            debug_assert_eq!(bytes, some.len(), "/dev/zero gives what is asked for");
+            debug_assert_eq!(bytes, some.len(), "/dev/zero gives as many as requested");
         }
         for page in bytes.chunks_mut(PAGE_BYTES) {
             std::hint::black_box(page)[0] = 1;
@@ -251,7 +251,7 @@ fn enlarge_translations() -> io::Result<()> {
 
 /// Lets the present thread use ports, or forbids it.
 fn permit_ports(permit: bool) -> io::Result<()> {
-    // SAFETY: the call takes a number. What ports do is up to whoever uses them.
+    // SAFETY: the call takes a number. The effect of ports is up to whoever uses them.
     match unsafe { libc::iopl(if permit { 3 } else { 0 }) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -263,7 +263,7 @@ fn say(line: &Line) {
     write_all(LINES, text.as_bytes());
 }
 
-/// Says `line` and halts the machine. When it goes on, so does this.
+/// Says `line` and halts the machine. When it resumes, so does this.
 fn halt(line: &Line) {
     say(line);
     write_all(HALT, &[HALT_NOW]);

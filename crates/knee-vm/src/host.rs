@@ -20,17 +20,16 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-/// A guest's budget beside twice the run's length: for its start, and for what it makes of long
-/// traces.
+/// A guest's budget in addition to twice the run's length: for its start, and for handling long traces.
 const BUDGET_NS: u64 = 300 * NS_PER_S;
 /// Measured: 200 Mbit/s are in time, 300 are not.
-const TOO_FAST: &str = "its processor executes 10⁹ instructions in a second of its time, enough for some 16 000 \
-    packets: take a slower path, or --host kernel";
+const TOO_FAST: &str = "its processor executes 10⁹ instructions in a second of its time, enough for about \
+    16 000 packets: take a slower path, or --host kernel";
 
 /// Real Linux TCP in virtual time.
 #[derive(Default)]
 pub struct Vm {
-    /// A guest with each kernel that runs have asked for.
+    /// A guest with each kernel that runs have requested.
     booted: Mutex<Vec<(Option<String>, Arc<Booted>)>>,
     /// Those that have loaded a run's algorithms, too.
     loaded: Mutex<Vec<Loaded>>,
@@ -50,8 +49,8 @@ impl Vm {
         Self { booted: Mutex::new(Vec::new()), loaded: Mutex::new(Vec::new()) }
     }
 
-    /// The guest that runs with `options` go on from. It is booted by whoever needs it first; the
-    /// others wait.
+    /// The guest from which runs with `options` start. It is booted by whoever needs it first; the others
+    /// wait.
     fn booted(&self, options: &RunOptions) -> Result<Arc<Booted>, HostError> {
         let mut all = self.booted.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, booted)) = all.iter().find(|(kernel, _)| *kernel == options.kernel) {
@@ -64,7 +63,7 @@ impl Vm {
         Ok(booted)
     }
 
-    /// What a run with these algorithms goes on from: the guest that has loaded them. They are loaded by
+    /// The guest from which a run with these algorithms starts: it has loaded them. They are loaded by
     /// whoever needs them first; the others wait.
     fn loaded(&self, booted: &Booted, needed: &[Params]) -> Result<Arc<Snapshot>, HostError> {
         if needed.is_empty() {

@@ -20,21 +20,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the program is in the guest.
+/// The program's place in the guest.
 pub(crate) const PROGRAM: &str = "/knee";
-/// Where modules are in the guest; they are loaded in the order of their names.
+/// Folder of modules in the guest; they are loaded in the order of their names.
 pub(crate) const MODULES: &str = "/modules";
 /// Folders that file systems are mounted on.
 const MOUNT_POINTS: [&str; 5] = ["/proc", "/sys", "/dev", "/tmp", "/run"];
 /// Drivers without which there is no run.
 const NEEDED: [&str; 1] = ["tun"];
 
-/// What the file system is made of.
+/// The parts of the file system.
 pub(crate) struct Parts(Vec<Part>);
 
 /// A file of it.
 struct Part {
-    /// Where it is in the guest.
+    /// Its place in the guest.
     at: PathBuf,
     from: PathBuf,
     kind: Kind,
@@ -96,7 +96,7 @@ impl Parts {
     }
 }
 
-/// What a run needs of the kernel's modules: drivers, and all congestion controls.
+/// The modules of the kernel that a run needs: drivers, and all congestion controls.
 fn modules(kernel: &Kernel) -> Result<Vec<PathBuf>, HostError> {
     let files = module_files(&kernel.modules).map_err(|e| {
         let why =
@@ -131,7 +131,7 @@ fn libraries() -> Vec<PathBuf> {
         0
     }
     let mut found: Vec<PathBuf> = Vec::new();
-    // SAFETY: `take` has the type that is asked for, and `found` outlives the call.
+    // SAFETY: `take` has the type that the call requires, and `found` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(take), (&raw mut found).cast()) };
     // The program itself has no name, and that of the kernel's library no folder. An algorithm from a
     // C file is loaded from a file that is gone since; a run takes it along.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_holds_what_was_put_in() {
+    fn an_archive_holds_its_input() {
         let mut archive = Archive::default();
         archive.folder(Path::new("/proc"));
         archive.file(Path::new("/lib/x86/a.so"), 0o755, b"hello");

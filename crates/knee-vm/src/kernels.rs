@@ -1,4 +1,4 @@
-//! Kernels for the guest: what Debian's package lists offer, what is in the cache, images of the
+//! Kernels for the guest: those that Debian's package lists offer, those in the cache, images of the
 //! user's own.
 
 use crate::error::{broken, doing, unavailable};
@@ -24,11 +24,11 @@ const PARTS: [&str; 2] = ["linux-binary-", "linux-modules-"];
 const SID: &str = "sid";
 /// The keys of all of Debian's suites, from the package `debian-archive-keyring`.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// What stands in a folder of the cache beside the package's files.
+/// A file in a folder of the cache, next to the package's files.
 const PACKAGE_FILE: &str = "package.json";
 const UNPACKED: &str = "unpacked";
 
-/// Which kernel a guest is to run.
+/// The kernel that a guest is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelChoice {
     /// `debian:6.12`: a series, of which the newest package in the cache is taken.
@@ -140,11 +140,11 @@ fn numbers(text: &str) -> Vec<u64> {
 /// A kernel that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// How the command line names it.
+    /// Its name on the command line.
     pub choice: KernelChoice,
-    /// Where it is from; none of an image of the user's own.
+    /// Its origin; none of an image of the user's own.
     pub package: Option<Package>,
-    /// As the kernel calls itself: `6.12.117+deb12-cloud-amd64`.
+    /// The kernel's own name of its release: `6.12.117+deb12-cloud-amd64`.
     pub release: String,
     /// The bzImage.
     pub image: PathBuf,
@@ -155,7 +155,7 @@ pub struct Kernel {
 /// A series in a list of kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Which.
+    /// The series.
     pub series: Series,
     /// Newest package that the package lists offer.
     pub offered: Option<Package>,
@@ -251,7 +251,7 @@ impl Kernel {
         Ok(Self { choice, package: Some(package), release, image, modules })
     }
 
-    /// What it is, in a line.
+    /// Returns a description of one line.
     pub fn describe(&self) -> String {
         match &self.package {
             Some(Package { name, version, .. }) => format!("{name} {version}"),
@@ -332,7 +332,7 @@ fn kernels() -> Result<PathBuf, HostError> {
     Ok(cache()?.join("kernels"))
 }
 
-/// What is in the cache, newest first, with kernels of sid at the end.
+/// Returns the kernels in the cache, newest first, with kernels of sid at the end.
 fn cached() -> Result<Vec<Kernel>, HostError> {
     let folder = kernels()?;
     let entries = match fs::read_dir(&folder) {
@@ -483,7 +483,7 @@ pub fn fetch(series: Series) -> Result<Kernel, HostError> {
         return system.get(package, &folder);
     }
     fetch_from_sid(series, &folder).or_else(|error| {
-        // A kernel from an earlier fetch serves without apt, and once sid has gone on.
+        // A kernel from an earlier fetch serves without apt, and once sid has a newer one.
         let fetched = |kernel: &Kernel| kernel.choice == KernelChoice::Debian(series);
         cached()?.into_iter().find(fetched).ok_or(error)
     })
@@ -509,7 +509,7 @@ fn fetch_from_sid(series: Series, folder: &Path) -> Result<Kernel, HostError> {
     }
 }
 
-/// Runs a program to its end: what it printed.
+/// Runs a program to its end; gives its output.
 fn command(command: &mut Command) -> Result<String, HostError> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|e| match e.kind() {
@@ -562,7 +562,7 @@ pub(crate) fn uncompressed(file: &Path) -> io::Result<Vec<u8>> {
         }
         _ => Err(io::Error::new(
             ErrorKind::Unsupported,
-            format!("{}: neither plain nor xz: unpack it to a .ko beside", file.display()),
+            format!("{}: neither plain nor xz: unpack it to a .ko next to it", file.display()),
         )),
     }
 }

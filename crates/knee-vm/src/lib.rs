@@ -8,10 +8,10 @@
 //! - `kernels`: which there are, and how to get one.
 //! - `initramfs`: the guest's file system.
 //! - `machine`: one QEMU process.
-//! - `snapshots`: a guest boots once; all its runs go on from there.
-//! - `remembered`: what a file's contents hash to, as long as it has not changed.
-//! - `guest`: what this program does inside.
-//! - `ports`, `message`: what the two sides say to each other.
+//! - `snapshots`: a guest boots once; all its runs start from there.
+//! - `remembered`: the hash of a file's contents, as long as it has not changed.
+//! - `guest`: this program's work inside.
+//! - `ports`, `message`: the two sides' messages to each other.
 
 mod error;
 pub mod guest;

@@ -45,12 +45,12 @@ use std::{
 const QEMU: &str = "qemu-system-x86_64";
 const QEMU_HELP: &str =
     "sudo apt-get install qemu-system-x86 (elsewhere: QEMU for x86, 7.2 or newer)";
-/// Memory of the guest. Only what it uses is taken of the real machine's.
+/// Memory of the guest. It takes only the used part from the real machine's.
 pub(crate) const MEMORY_BYTES: u64 = 2 << 30;
 /// Whatever happens, a guest that runs says within so long that it does. Like [`LONGEST_REPLY`], without
 /// the time in which QEMU waits for a processor that others use.
 const LONGEST_SILENCE: Duration = Duration::from_secs(600);
-/// Names what a run may take in place of [`crate::host::budget_ns`], in seconds.
+/// Name of the variable with a run's budget, instead of [`crate::host::budget_ns`], in seconds.
 pub(crate) const BUDGET: &str = "KNEE_VM_BUDGET_S";
 /// In the name of QEMU's thread that talks to this process, if its threads have names.
 const MONITOR: &str = "mon_iothread";
@@ -65,13 +65,13 @@ const ICOUNT: &[u8] = b"\x05\x0ctimer/icount\0\0\0\x01";
 const HALTED_NS: u64 = 100_000;
 /// Longest time until a kernel's next timer: some ticks.
 const LONGEST_JUMP_NS: u64 = 100_000_000;
-/// What a guest that has run out of memory says: one of its processes, or its kernel.
+/// Messages of a guest that has run out of memory: of one of its processes, or its kernel.
 const NO_MEMORY: [&str; 3] = ["memory allocation of", "Out of memory", "deadlocked on memory"];
-/// What the kernel says then comes before a list of registers.
+/// The kernel's message then, which comes before a list of registers.
 const PANIC: &str = "Kernel panic";
 
-/// What a machine is made of. Every argument that has a part in the results is here, and so in
-/// the key of the snapshot.
+/// The parts of a machine. Every argument that has a part in the results is here, and so in the key of
+/// the snapshot.
 pub(crate) fn arguments(image: &Path) -> Vec<String> {
     let memory = MEMORY_BYTES >> 20;
     let mut arguments: Vec<String> = [
@@ -119,7 +119,7 @@ pub(crate) fn arguments(image: &Path) -> Vec<String> {
     arguments
 }
 
-/// What the kernel is told. Its tick goes on while it is idle: to stop it takes longer, twice per packet.
+/// The kernel's options. Its tick runs while it is idle: to stop it takes longer, twice per packet.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 rdinit=/knee norandmaps \
     random.trust_cpu=off random.trust_bootloader=off tsc=reliable mitigations=off init_on_alloc=0 \
     hardened_usercopy=off lsm=none audit=0 psi=0 nowatchdog nohz=off -- vm guest";
@@ -146,7 +146,7 @@ pub(crate) fn version(program: &Path) -> Result<String, HostError> {
 pub(crate) struct Snapshot(File);
 
 impl Snapshot {
-    /// Puts one into a file that is still empty. What is not written of the memory takes no room.
+    /// Puts one into a file that is still empty. The unwritten part of the memory takes no room.
     fn keep(file: File, memory: &File, state: &[u8]) -> io::Result<Self> {
         file.set_len(MEMORY_BYTES)?;
         copy_written(memory, &file)?;
@@ -163,7 +163,7 @@ impl Snapshot {
         &self.0
     }
 
-    /// What is behind the memory.
+    /// Returns the state behind the memory.
     fn state(&self) -> io::Result<Vec<u8>> {
         let len = self.0.metadata()?.len().saturating_sub(MEMORY_BYTES);
         let mut state = vec![0; len as usize];
@@ -172,7 +172,7 @@ impl Snapshot {
     }
 }
 
-/// What becomes of a machine that is prepared for runs.
+/// The fate of a machine that is prepared for runs.
 pub(crate) enum Prepared {
     /// It was kept, if the disk had room.
     Kept(io::Result<Snapshot>),
@@ -186,11 +186,11 @@ pub(crate) struct Machine {
     _core: Option<Core>,
     commands: ChildStdin,
     replies: Lines<ChildStdout>,
-    /// Name and status of what has happened and nobody has waited for yet.
+    /// Name and status of events that have happened and nobody has waited for yet.
     events: Vec<(String, String)>,
     lines: Lines<File>,
     console: Console,
-    /// Where it leaves its state.
+    /// File for its state.
     state: File,
 }
 
@@ -218,8 +218,8 @@ impl Machine {
         machine.keep(&memory, clock_ns, file)
     }
 
-    /// Lets a machine go on from `snapshot` with an input that prepares it for runs, and puts what it is
-    /// then into `file`, which is still empty. If it cannot be prepared, its results say why.
+    /// Lets a machine resume from `snapshot` with an input that prepares it for runs, and puts its state then
+    /// into `file`, which is still empty. If it cannot be prepared, its results say why.
     pub(crate) fn prepare(
         arguments: &[String],
         snapshot: &Snapshot,
@@ -230,7 +230,7 @@ impl Machine {
         memory.set_len(MEMORY_BYTES).map_err(failed)?;
         copy_written(&snapshot.0, &memory).map_err(failed)?;
         let output = in_memory(&[])?;
-        let mut machine = Self::go_on(arguments, snapshot, (&memory, true), input, &output)?;
+        let mut machine = Self::start_from(arguments, snapshot, (&memory, true), input, &output)?;
         let said = machine.wait_for(|line| match line {
             Line::Ready(_) | Line::Results(_) => Some(line),
             _ => None,
@@ -242,8 +242,8 @@ impl Machine {
         }
     }
 
-    /// Starts a machine and lets it go on from `snapshot`, with this input. What it leaves in its
-    /// memory when it halts again is the result; `progress` is told how far it is, ns.
+    /// Starts a machine and lets it resume from `snapshot`, with this input. The result is the data that it
+    /// leaves in its memory when it halts again; `progress` is told how far it is, ns.
     pub(crate) fn resume(
         arguments: &[String],
         snapshot: &Snapshot,
@@ -251,7 +251,8 @@ impl Machine {
         progress: impl Fn(u64),
     ) -> Result<Vec<Vec<u8>>, HostError> {
         let output = in_memory(&[])?;
-        let mut machine = Self::go_on(arguments, snapshot, (&snapshot.0, false), input, &output)?;
+        let mut machine =
+            Self::start_from(arguments, snapshot, (&snapshot.0, false), input, &output)?;
         let extents = machine.wait_for(|line| match line {
             Line::Progress(ns) => {
                 progress(ns);
@@ -263,9 +264,9 @@ impl Machine {
         machine.results(&extents, &output)
     }
 
-    /// Starts a machine that goes on from `snapshot` with the memory in `memory.0`, where it writes only
+    /// Starts a machine that resumes from `snapshot` with the memory in `memory.0`, where it writes only
     /// if `memory.1`. It reads `input`, and may write to `output`.
-    fn go_on(
+    fn start_from(
         arguments: &[String],
         snapshot: &Snapshot,
         memory: (&File, bool),
@@ -275,7 +276,7 @@ impl Machine {
         let input = in_memory(input)?;
         let mut command = Start::new(arguments);
         command.memory(memory.0, memory.1);
-        // It waits until it is told to go on: a guest that ended before would go on after its end.
+        // It waits for an order to continue: a guest that ended before would continue after its end.
         command.command.args(["-S", "-incoming", "defer"]);
         let item = format!("name={INPUT},file={}", path(&input));
         command.option("-fw_cfg", &item);
@@ -306,7 +307,7 @@ impl Machine {
         Ok(Snapshot::keep(file, memory, &bytes))
     }
 
-    /// What a machine that halts, or is about to, has for results.
+    /// Returns the results of a machine that halts, or is about to.
     fn results(mut self, extents: &[Extent], output: &File) -> Result<Vec<Vec<u8>>, HostError> {
         self.wait_event("STOP")?;
         extents.iter().map(|extent| self.memory(extent, output)).collect()
@@ -378,7 +379,7 @@ impl Machine {
     /// Executes a command of QEMU's machine protocol.
     fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, HostError> {
         let line = json!({ "execute": command, "arguments": arguments }).to_string() + "\n";
-        // If the process has ended, there is no reply, and that is what is told.
+        // If the process has ended, there is no reply, and the caller hears of that.
         let _ = self.commands.write_all(line.as_bytes());
         loop {
             let mut reply = self.reply()?;
@@ -419,7 +420,7 @@ impl Machine {
         Ok(reply)
     }
 
-    /// An error, with what the guest said last.
+    /// An error, with the guest's last lines.
     fn ended(&mut self, why: &str) -> HostError {
         // After its end the console is complete.
         let _ = self.process.0.kill();
@@ -477,7 +478,7 @@ impl Start {
         self.inherited.extend(files);
     }
 
-    /// Lets the guest's memory be `file`; what it writes there stays in it only if `kept`.
+    /// Lets the guest's memory be `file`; data that it writes there stay in it only if `kept`.
     fn memory(&mut self, file: &File, kept: bool) {
         let share = if kept { "on" } else { "off" };
         let path = path(file);
@@ -558,7 +559,7 @@ impl Start {
     }
 }
 
-/// Lets a thread of the present process that wakes another go on. QEMU's threads wake each other
+/// Lets a thread of the present process that wakes another continue. QEMU's threads wake each other
 /// whenever the guest goes idle or sets a timer, while they hold the lock that the other wants: taking
 /// turns at once makes two to four times as many turns.
 fn without_preemption() {
@@ -654,7 +655,7 @@ impl Process {
         tasks.into_iter().flatten().flatten().map(|task| task.path()).filter(named)
     }
 
-    /// For how long the guest's threads have waited for a processor. Zero where the kernel does not count that.
+    /// Time for which the guest's threads have waited for a processor. Zero if the kernel does not count it.
     fn delayed(&self) -> Duration {
         let waited_ns = self.threads(false).filter_map(|task| {
             // Time on a processor, time of waiting for one, time slices.
@@ -685,7 +686,7 @@ impl Drop for Process {
     }
 }
 
-/// What the guest says on its console, and QEMU on its error output.
+/// The output of the guest on its console, and of QEMU on its error output.
 struct Console {
     last: Arc<Mutex<VecDeque<String>>>,
     reader: Option<JoinHandle<()>>,
@@ -779,7 +780,7 @@ fn set_clock(state: &mut [u8], clock_ns: u64) -> Result<(), HostError> {
     let number = |at: usize| -> Option<i64> {
         Some(i64::from_be_bytes(state.get(at..at + size_of::<i64>())?.try_into().ok()?))
     };
-    // What the clock shows is the sum of both: time that was skipped, and instructions.
+    // The clock shows the sum of both: time that was skipped, and instructions.
     let (skipped_ns, instructions) = (number(at), number(at + size_of::<i64>()));
     let (Some(skipped_ns), Some(instructions)) = (skipped_ns, instructions) else {
         return Err(broken("the virtual machine's state ends too early"));
@@ -793,7 +794,7 @@ fn set_clock(state: &mut [u8], clock_ns: u64) -> Result<(), HostError> {
     Ok(())
 }
 
-/// Copies the memory of a machine, except for what was never written.
+/// Copies the memory of a machine, except for the part that was never written.
 fn copy_written(from: &File, to: &File) -> io::Result<()> {
     let mut buffer = vec![0; 1 << 20];
     let mut at = 0;
@@ -852,7 +853,7 @@ mod tests {
         let (read, write) = pipe2(OFlag::O_CLOEXEC).unwrap();
         let (mut said, write) = (Lines::new(File::from(read)), File::from(write));
         assert_eq!(said.next(patience, || Duration::ZERO).unwrap_err().kind(), ErrorKind::TimedOut);
-        // It has waited all the time, and says something the fifth time that it is asked.
+        // It has waited all the time, and says something at the fifth query.
         let (start, asked) = (Instant::now(), Cell::new(0));
         let waits = || {
             asked.set(asked.get() + 1);
@@ -865,9 +866,9 @@ mod tests {
         assert_eq!(asked.get(), 5);
     }
 
-    /// Of two processes that keep one core busy, each waits.
+    /// Two processes that keep one core busy both wait.
     #[test]
-    fn a_process_that_waits_for_a_processor_is_told() {
+    fn a_process_that_waits_for_a_processor_is_recognised() {
         let core = sched_getaffinity(Pid::from_raw(0)).unwrap();
         let mut only = CpuSet::new();
         only.set((0..CpuSet::count()).find(|c| core.is_set(*c).unwrap()).unwrap()).unwrap();
@@ -897,7 +898,7 @@ mod tests {
         set_clock(&mut other, 5_101_000).unwrap();
         assert_eq!(one, other);
         assert_eq!(one, state(5_100_000));
-        // Of another time, elsewhere, twice there, cut off.
+        // States of another time, elsewhere, twice there, cut off.
         for mut wrong in [
             state(900_000_000),
             b"timer".to_vec(),
@@ -917,7 +918,7 @@ mod tests {
         let (mut here, mut there) = (process(), process());
         let taken = |uses: &mut [Use]| take(uses).unwrap() - first;
         assert_eq!([taken(&mut here), taken(&mut there), taken(&mut here)], [0, 1, 2]);
-        // None is free: each goes on where it has the fewest.
+        // None is free: each continues where it has the fewest.
         assert_eq!([taken(&mut here), taken(&mut there), taken(&mut here)], [1, 0, 0]);
         assert_eq!(here.each_ref().map(|used| used.guests), [2, 1, 1]);
         give_back(&mut here, first + 2);

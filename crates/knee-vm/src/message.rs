@@ -1,4 +1,4 @@
-//! What goes into a guest, and what comes out.
+//! A guest's input, and its results.
 
 use crate::error::broken;
 use knee_cc::{Algorithm, Params, Source};
@@ -49,13 +49,13 @@ impl Compiled {
     }
 }
 
-/// What a guest is to do. The algorithms from C files that it names and that the guest does not know yet
+/// A guest's task. The algorithms from C files that it names and that the guest does not know yet
 /// ([`Compiled`]) come before it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Load these algorithms and wait for a run.
     Load(Vec<Params>),
-    /// Carry out a run, with what was loaded.
+    /// Carry out a run, with the loaded algorithms.
     Run(Box<Run>),
 }
 
@@ -64,28 +64,28 @@ pub(crate) enum Request {
 pub(crate) struct Run {
     /// The run.
     pub spec: RunSpec,
-    /// Whether the packets are wanted.
+    /// True if the packets are wanted.
     pub pcap: bool,
-    /// Whether qlogs are wanted.
+    /// True if qlogs are wanted.
     pub qlog: bool,
     /// Longest time that the guest may take, ns of its clock. It executes at most one instruction in
     /// each.
     pub budget_ns: u64,
 }
 
-/// What a guest made of it.
+/// A guest's result of it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Answer {
     /// The record, without traces, or why there is none.
     pub record: Result<RunRecord, HostError>,
     /// Calls of each flow's algorithm, if traced.
     pub traces: Vec<Vec<CallRecord>>,
-    /// Files that were asked for. Their contents come after the answer, one after the other.
+    /// Requested files. Their contents come after the answer, one after the other.
     pub files: Vec<File>,
 }
 
 impl Answer {
-    /// That in the results of a guest: it comes first.
+    /// Reads the answer from the results of a guest: it comes first.
     pub(crate) fn of(results: &[Vec<u8>]) -> Result<Self, HostError> {
         let answer = results.first().map(|answer| postcard::from_bytes(answer));
         let answer = answer.ok_or_else(|| broken("the guest gave no results"))?;

@@ -1,4 +1,4 @@
-//! What the guest and the machine say to each other: ports of devices that every QEMU for x86 has.
+//! Messages between the guest and the machine: ports of devices that every QEMU for x86 has.
 //!
 //! The guest writes lines to a port ([`LINES`]); it halts the machine with its own ([`HALT`]), at
 //! the very instruction; it reads what the machine was given at its start ([`INPUT`]) without any
@@ -18,16 +18,16 @@ pub(crate) const DIRECTORY: u16 = 0x19;
 /// Name of the item that tells a run.
 pub(crate) const INPUT: &str = "opt/knee/run";
 
-/// What a line of the guest says.
+/// The message of a line of the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// It waits for what it is to do, and halts at about this time of its clock, ns.
+    /// It waits for its task, and halts at about this time of its clock, ns.
     Ready(u64),
     /// So many nanoseconds of the run are over.
     Progress(u64),
     /// The results lie in its memory, and it halts.
     Results(Vec<Extent>),
-    /// The run went on for too long.
+    /// The run took too long.
     OutOfBudget,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Extent {
 }
 
 impl Line {
-    /// As it is written, without the end of the line.
+    /// Returns its text, without the end of the line.
     pub(crate) fn to_text(&self) -> String {
         match self {
             Self::Ready(ns) => format!("ready {ns}"),

@@ -1,5 +1,5 @@
-//! What was worked out about a file, remembered until the file changes: a run is to begin at once,
-//! and a hash of all that goes into it takes longer than that.
+//! Results worked out about a file, remembered until the file changes: a run is to begin at once, and a
+//! hash of all that goes into it takes longer than that.
 //!
 //! Each is a symbolic link whose target is the text: made at once and whole, or not at all.
 
@@ -14,7 +14,7 @@ use std::{
     time::SystemTime,
 };
 
-/// As many stay; a program, its libraries and the modules of a kernel are some 30.
+/// Number of texts kept; a program, its libraries and the modules of a kernel are about 30.
 const KEPT: usize = 500;
 
 /// A folder of them.
@@ -44,8 +44,8 @@ impl Remembered {
         })
     }
 
-    /// What `work` says about `file`, under the name `what`. If it cannot be remembered, it is worked
-    /// out each time.
+    /// Returns the result of `work` about `file`, under the name `what`. If it cannot be remembered, it is
+    /// worked out each time.
     pub(crate) fn of(
         &self,
         file: &Path,
@@ -81,7 +81,7 @@ impl Remembered {
             .collect();
         links.sort();
         for (_, link) in &links[..links.len().saturating_sub(KEPT)] {
-            // What cannot be removed stays.
+            // A link that cannot be removed stays.
             let _ = fs::remove_file(link);
         }
     }

@@ -1,5 +1,5 @@
 //! Guests that have booted, and those of them that have loaded algorithms too, kept in the cache: each
-//! run goes on from one.
+//! run starts from one.
 
 use crate::{
     error::{broken, doing},
@@ -130,7 +130,7 @@ fn forget_old(folder: &Path) {
     files.sort();
     let old = files.len().saturating_sub(KEPT);
     for (_, path) in &files[..old] {
-        // What cannot be removed stays.
+        // A file that cannot be removed stays.
         let _ = fs::remove_file(path);
     }
 }

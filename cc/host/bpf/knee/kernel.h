@@ -129,7 +129,7 @@ struct tcp_congestion_ops___tx_start {
 	void (*cwnd_event_tx_start)(struct sock *sk);
 } KNEE_CORE;
 
-/* Of include/uapi/linux/bpf.h, which libbpf does not ship. */
+/* Constants of include/uapi/linux/bpf.h, which libbpf does not ship. */
 enum { BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_RINGBUF = 27, BPF_RB_NO_WAKEUP = 1 };
 enum { KNEE_AF_INET6 = 10 };
 /* ::ffff:0:0/96, third word, in network order. */

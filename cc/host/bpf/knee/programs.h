@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the programs of both profiles share. A file that includes this has included the algorithm
- * and has defined KNEE_PROFILE.
+ * The shared part of the programs of both profiles. A file that includes this has included the
+ * algorithm and has defined KNEE_PROFILE.
  *
  * The kernel calls pkts_acked, ssthresh and cwnd_event for the handshake's packets too, before
  * init. The algorithm has no state yet: the shim answers as Linux's Reno would.
@@ -12,8 +12,8 @@
 #include "knee/host.h"
 #include "knee/trace.h"
 
-/* What pkts_acked learns from an ACK and cong_avoid does not get. It shares icsk_ca_priv with the
- * state, hence CC_STATE_MAX_BYTES. */
+/* Values that pkts_acked learns from an ACK and cong_avoid does not get. They share icsk_ca_priv
+ * with the state, hence CC_STATE_MAX_BYTES. */
 struct knee_latest {
 	u32 delivered_pkts; /* tcp_sock.delivered and .lost at the latest pkts_acked */
 	u32 lost_pkts;
@@ -92,7 +92,7 @@ KNEE_INLINE void knee_own_pacing(struct tcp_sock *tp)
 }
 
 /* Added to where each socket's random sequence begins. Whoever loads the variant may set it: a
- * machine that goes on from a snapshot has the kernel's generator in the same state each time. */
+ * machine that resumes from a snapshot has the kernel's generator in the same state each time. */
 u32 knee_seed SEC(".data.seed") = 0;
 
 /*
@@ -217,8 +217,8 @@ SEC("struct_ops") void knee_init(const u64 *ctx)
 	if (KNEE_PROFILE == CC_RATE)
 		knee_own_pacing(tp);
 	knee_view(&f.conn, tp);
-	/* A route may have set these beyond the contract's bounds. From here on they are what the
-	 * shim wrote, or the stack made of that. */
+	/* A route may have set these beyond the contract's bounds. From here on they are values
+	 * that the shim wrote, or the stack made of those. */
 	f.conn.cwnd_pkts = cc_max_u32(cc_min_u32(f.conn.cwnd_pkts, f.conn.cwnd_max_pkts), 1U);
 	f.conn.ssthresh_pkts =
 	    cc_max_u32(cc_min_u32(f.conn.ssthresh_pkts, CC_SSTHRESH_INFINITE), CC_CWND_FLOOR_PKTS);

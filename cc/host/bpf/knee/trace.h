@@ -11,7 +11,7 @@
 #include "knee/contract.h"
 #include "knee/kernel.h"
 
-/* What the tracer wants. The programs write `dropped` only. */
+/* The tracer's requests. The programs write `dropped` only. */
 struct knee_tracing {
 	u64 dropped;	    /* records that found no room in the ring */
 	u64 tracer_started; /* start of the tracing process, as /proc says, so that ... */
@@ -135,7 +135,7 @@ KNEE_INLINE int knee_wanted(const struct tcp_sock *tp)
 	       knee_is_address(&ends.remote);
 }
 
-/* Fills in what is known of the socket. */
+/* Fills in the known identity of the socket. */
 KNEE_INLINE void knee_identify(struct knee_record *record, const struct tcp_sock *tp)
 {
 	struct knee_ends ends;

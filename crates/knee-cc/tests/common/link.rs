@@ -8,7 +8,7 @@ pub const PER_PACKET_US: u64 = 1_000;
 
 struct Link {
     free_at_us: u64,
-    /// When the ACK arrives, whose it is, when the packet was sent.
+    /// Arrival of the ACK, number of its flow, sending of the packet.
     in_network: VecDeque<(u64, usize, u64)>,
 }
 

@@ -1,5 +1,5 @@
-//! Drives one controller as a TCP sender would, in Linux's order of calls, under full control of
-//! what each ACK acknowledges, measures and draws.
+//! Drives one controller as a TCP sender would, in Linux's order of calls. Tests control the packets,
+//! the RTT and the random bits of each ACK.
 
 use knee_cc::{Ack, Conn, Controller, Event, Params, Phase, SSTHRESH_INFINITE, algorithm};
 

@@ -10,7 +10,7 @@ use knee_cc::{Ack, Conn};
 
 struct Chd {
     g: Backoff,
-    /// What a loss leaves of the shadow window.
+    /// The part of the shadow window that a loss leaves.
     shadow_beta: f64,
     rtt: Rtts,
     round: Round,

@@ -1,16 +1,16 @@
-//! Random connections, and what an oracle is asked on them.
+//! Random connections, and the oracles' answers on them.
 
 use knee_cc::{Ack, Conn, Controller, Event, Params, Phase, SSTHRESH_INFINITE, algorithm};
 
 /// Least number of decisions compared for each algorithm.
 pub const DECISIONS: u32 = 10_000;
 
-/// What the window must be after an ACK.
+/// The correct window after an ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision {
     /// Packets, with the part of the next one that has been earned.
     pub window_pkts: f64,
-    /// By how much the C may differ, packets: its fixed-point resolution.
+    /// Accepted difference of the C, packets: its fixed-point resolution.
     pub within_pkts: f64,
     /// Threshold, packets, where the source says something about it; by how much it may differ.
     pub ssthresh_pkts: Option<(f64, f64)>,
@@ -23,26 +23,26 @@ impl Decision {
     }
 }
 
-/// An algorithm as its source has it. `conn` is always the connection before the C was asked.
+/// An algorithm as its source has it. `conn` is always the connection before the call of the C.
 pub trait Oracle {
     /// An ACK, in every phase.
     fn measure(&mut self, conn: &Conn, ack: &Ack);
-    /// What an ACK does to the window where the stack lets it grow. None: within the resolution of
+    /// Returns an ACK's effect on the window where the stack lets it grow. None: within the resolution of
     /// a comparison, so that either answer is right.
     fn decide(&mut self, conn: &Conn, ack: &Ack) -> Option<Decision>;
     /// Threshold after a loss, packets, and by how much the C may differ.
     fn loss(&mut self, conn: &Conn) -> (f64, f64);
-    /// What the C did, after its decision was compared.
+    /// Takes in the C's result, after its decision was compared.
     fn taken(&mut self, _after: &Conn, _observed: [u32; 4]) {}
     /// Fast recovery ended.
     fn recovered(&mut self, _conn: &Conn) {}
-    /// What the C lets its host observe agrees with the oracle's own.
+    /// Returns whether the values that the C lets its host observe agree with the oracle's own.
     fn observed(&self, _values: [u32; 4]) -> bool {
         true
     }
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Default, Debug)]
 pub struct Comparison {
     pub decisions: u32,
@@ -106,7 +106,7 @@ impl Random {
     }
 }
 
-/// Whether the C backed off on delay in this call.
+/// Returns whether the C backed off on delay in this call.
 pub fn backed_off(conn: &Conn) -> bool {
     conn.notes & knee_cc::NOTE_DELAY_BACKOFF != 0
 }
@@ -317,8 +317,8 @@ impl Round {
     }
 }
 
-/// Growth of `alpha` packets per window acknowledged, in whole packets: what has been earned
-/// towards the next one is kept.
+/// Growth of `alpha` packets per window acknowledged, in whole packets: the part earned towards the
+/// next one is kept.
 #[derive(Default)]
 pub struct Growth {
     earned_pkts: f64,
@@ -329,8 +329,8 @@ impl Growth {
         self.earned_pkts = 0.0;
     }
 
-    /// cwnd += alpha/cwnd for each packet acknowledged. The C shows whole packets of what has been
-    /// earned, hence 1/cwnd of tolerance, and `slack_pkts` of what it may have earned less or more.
+    /// cwnd += alpha/cwnd for each packet acknowledged. The C shows whole packets of the growth earned,
+    /// hence 1/cwnd of tolerance, and `slack_pkts` for growth that it may have earned less or more.
     pub fn grow(&mut self, conn: &Conn, alpha: f64, counted: f64, slack_pkts: f64) -> Decision {
         let shown = f64::from(conn.cwnd_cnt);
         if !(-0.5 - slack_pkts..1.5 + slack_pkts).contains(&(self.earned_pkts - shown)) {
@@ -358,7 +358,7 @@ pub fn slow_start(conn: &Conn, counted: f64) -> (f64, f64) {
     (cwnd + add, counted - add)
 }
 
-/// A connection whose window is `cwnd`, with what has been earned.
+/// A connection whose window is `cwnd`, with its earned fraction.
 pub fn at(conn: &Conn, cwnd: f64) -> Conn {
     Conn { cwnd_pkts: cwnd as u32, ..*conn }
 }
@@ -383,8 +383,8 @@ pub fn newreno_loss(conn: &Conn) -> f64 {
     f64::from(conn.cwnd_pkts.min(conn.outstanding_pkts) / 2).max(2.0)
 }
 
-/// What a reduction to `window_pkts` leaves, in whole packets and at least 2; the tolerance is for
-/// quotients that lie on a whole number.
+/// The window that a reduction to `window_pkts` leaves, in whole packets and at least 2; the tolerance
+/// is for quotients that lie on a whole number.
 pub fn reduced(window_pkts: f64, resolution_pkts: f64) -> Decision {
     let lies_on_whole = (window_pkts - window_pkts.round()).abs() <= resolution_pkts;
     Decision {
@@ -394,8 +394,8 @@ pub fn reduced(window_pkts: f64, resolution_pkts: f64) -> Decision {
     }
 }
 
-/// Whether an event of this probability happens, given 32 uniform bits. None: within two units of
-/// 2^-32, which is how far two rounded divisions can be off.
+/// Returns whether an event of this probability happens, given 32 uniform bits. None: within two units
+/// of 2^-32, which is how far two rounded divisions can be off.
 pub fn happens(random: u32, probability: f64) -> Option<bool> {
     let threshold = probability * 4_294_967_296.0;
     let draw = f64::from(random);

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 struct Ftcp {
     tau_const_s: Option<f64>,
-    /// Relative error of BE: its rounding, or what 11 bits of U make of tau.
+    /// Relative error of BE: its rounding, or the effect of 11 bits of U on tau.
     resolution: f64,
     tmin_us: f64,
     tmax_us: f64,
@@ -88,7 +88,7 @@ impl Ftcp {
         self.be * self.rtt_min_us.unwrap_or(0.0) / 1e6
     }
 
-    /// How far the C's may be off: it has 1/256 packet, of 1/256 packet/s.
+    /// Accepted difference of the C: it has 1/256 packet, of 1/256 packet/s.
     fn be_cwnd_within(&self, be_cwnd: f64) -> f64 {
         let rtt_min_s = self.rtt_min_us.unwrap_or(0.0) / 1e6;
         self.resolution * be_cwnd + (1.0 + rtt_min_s) / 256.0
@@ -110,7 +110,7 @@ impl Ftcp {
         }
     }
 
-    /// Whether this ACK responds to delay; None: too close to call.
+    /// Returns whether this ACK responds to delay; None: too close to call.
     fn responds(&self, conn: &Conn, ack: &Ack) -> Option<bool> {
         let waits = (self.gate_pos.wrapping_sub(conn.ack_pos) as i32) > 0;
         let (Some(slow_us), Some(min_us)) = (self.slow_us, self.rtt_min_us) else {

@@ -18,7 +18,7 @@ struct Htcp {
     updates: u32,
     events: u32,
     growth: Growth,
-    /// What rounding may have earned less since the last event, packets.
+    /// Growth that rounding may have lost since the last event, packets.
     slack_pkts: f64,
 }
 

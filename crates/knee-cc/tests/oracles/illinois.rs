@@ -20,7 +20,7 @@ struct Illinois {
     samples: f64,
     alpha: f64,
     beta: f64,
-    /// By how much the C's may differ.
+    /// Accepted difference of the C.
     alpha_within: f64,
     beta_within: f64,
     left_low: bool,

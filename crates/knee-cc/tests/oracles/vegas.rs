@@ -16,7 +16,7 @@ struct Vegas {
     round_ended: bool,
     sum_us: f64,
     samples: f64,
-    /// Whether the latest round had a sample; the mean RTT of the latest that had.
+    /// True if the latest round had a sample; the mean RTT of the latest that had.
     measured: bool,
     mean_us: f64,
     growing: bool,
@@ -54,7 +54,7 @@ impl Vegas {
         let in_slow_start = conn.cwnd_pkts < conn.ssthresh_pkts;
         if in_slow_start && self.measured && diff > self.gamma_pkts {
             self.growing = false;
-            // VG-a: what the path carried, and one packet.
+            // VG-a: the packets that the path carried, and one more.
             let exact = cwnd * base_us / self.mean_us;
             let target = (exact.floor() + 1.0).max(2.0);
             let on_whole = (exact - exact.round()).abs() <= resolution;

@@ -26,7 +26,7 @@ use std::{
 /// No transfer of the tests takes that long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// These tests run on a kernel that can load, or fail with what is missing.
+/// These tests run on a kernel that can load, or fail and name the missing feature.
 fn require() {
     let report = knee_kernel::check();
     assert!(report.can_load(), "the kernel tests cannot run here:\n{report}");
@@ -34,7 +34,7 @@ fn require() {
     assert!(root, "the kernel tests need root, for network namespaces and BPF:\n{report}");
 }
 
-/// What the kernel says from now on.
+/// The kernel's log from now on.
 pub struct KernelLog(OwnedFd);
 
 impl KernelLog {
@@ -139,8 +139,8 @@ pub fn despite_skips(test: impl Fn()) {
     }
 }
 
-/// Tests traffic of every algorithm [`despite_skips`], each by itself: in one of so many transfers a kernel that skips programs
-/// mostly does. Four at a time, as they wait for their paths.
+/// Tests traffic of every algorithm [`despite_skips`], each by itself: in one of so many transfers a kernel
+/// that skips programs mostly does. Four at a time, as they wait for their paths.
 pub fn every_algorithm(test: impl Fn(Algorithm) + Sync) {
     for some in algorithms().chunks(4) {
         thread::scope(|scope| {
@@ -187,7 +187,7 @@ pub fn run(command: &str) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A receiver of one connection, in this thread's namespace; gives the hash of what it read.
+/// A receiver of one connection, in this thread's namespace; gives the hash of the bytes read.
 pub fn receiver(address: &str) -> (SocketAddr, thread::JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind(address).unwrap();
     let address = listener.local_addr().unwrap();
@@ -236,7 +236,7 @@ pub fn reset(stream: TcpStream) {
     drop(stream);
 }
 
-/// What the kernel says the socket uses.
+/// Returns the congestion control that the socket uses, as the kernel names it.
 pub fn uses(stream: &TcpStream) -> String {
     sockopt::tcp_congestion(stream).unwrap()
 }
