@@ -1,8 +1,8 @@
 //! Runs of which `scripts/bench-instructions.sh` counts the instructions, and which are timed.
 //!
 //! `instructions CASE short|long` runs a case once and prints the number of delivered packets (for
-//! `start-up`: of runs). The differences of both counts give the instructions per packet, without the cost of
-//! a process. Without arguments it lists the cases.
+//! `start-up`: of runs). Difference of the two instruction counts over that of the packets: instructions per
+//! packet, without the cost of a process. Without arguments it lists the cases.
 //!
 //! `instructions time ROUNDS [CASE]...` times the cases in turn, ten times as long, and those of many flows
 //! too: medians of the time per packet, and of its ratio to the first case's in the same round.

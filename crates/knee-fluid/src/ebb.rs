@@ -21,7 +21,7 @@ pub struct EbbCycle {
 
 /// Steps of a propagation RTT.
 const STEPS_PER_RTT: usize = 200;
-/// Time left out at the start, and time observed, s. Longer where round trips are long.
+/// Time left out at the start, and time observed, s. Counted in round trips where those are long.
 const SETTLE_S: f64 = 20.0;
 const OBSERVED_S: f64 = 40.0;
 const SETTLE_RTTS: f64 = 200.0;
@@ -205,7 +205,7 @@ impl Flow {
         gain * self.window_pkts / base_s
     }
 
-    /// Returns true if it drained.
+    /// Handles an ACK; returns whether the flow drained.
     fn on_ack(&mut self, ack: &Ack, base_s: f64) -> bool {
         let q_s = (ack.rtt_s - base_s).max(0.0);
         self.lane_s = self.lane_s.min(q_s);
@@ -289,7 +289,7 @@ impl Flow {
         }
     }
 
-    /// eq. 2. Whether it drained.
+    /// Applies eq. 2; returns whether the flow drained.
     fn drain(&mut self, ack: &Ack, base_s: f64) -> bool {
         if self.doublings > 0 {
             self.settle();

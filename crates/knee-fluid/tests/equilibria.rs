@@ -121,7 +121,7 @@ fn curves_that_touch_between_corners() {
     assert_eq!(touch.len(), 1, "{touch:?}");
     assert!((touch[0].delay_s - 0.04).abs() < 1e-6);
     assert_eq!(touch[0].stability, Stability::Touching);
-    // The distance of the two roots is the square root of the excess of pmax.
+    // The distance of the two roots grows as the square root of the excess of pmax.
     let crossing = at(1.0 + 1e-10);
     assert_eq!(crossing.len(), 2, "{crossing:?}");
     assert_eq!(crossing[0].stability, Stability::Stable);

@@ -15,7 +15,7 @@ impl Loss {
         Self { threshold: (probability * 18_446_744_073_709_551_616.0) as u64 }
     }
 
-    /// Returns whether the probability is 0.
+    /// Returns whether no packet is ever lost.
     pub fn is_none(&self) -> bool {
         self.threshold == 0
     }

@@ -154,8 +154,8 @@ impl<C: Connection> FlowContext<'_, C> {
         self.network.arm(lazy, due_ns, self.flow, FlowTimer::Own(timer));
     }
 
-    /// Handles a lazy timer that came up. Returns whether it is due, at `due_ns`; a timer that was put off is
-    /// armed again.
+    /// Handles a lazy timer that came up; `due_ns` is its due time. Returns whether it is due; a timer that
+    /// was put off is armed again.
     pub fn came_up(&mut self, lazy: &mut LazyTimer, due_ns: Ns, timer: C::Timer) -> bool {
         self.network.came_up(lazy, due_ns, self.flow, FlowTimer::Own(timer))
     }

@@ -57,8 +57,8 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         }
     }
 
-    /// Handles a lazy timer of `flow` that came up. Returns whether it is due, at `due_ns`; a timer that was
-    /// put off is armed again.
+    /// Handles a lazy timer of `flow` that came up; `due_ns` is its due time. Returns whether it is due; a
+    /// timer that was put off is armed again.
     pub fn came_up(&mut self, lazy: &mut LazyTimer, due_ns: Ns, flow: u32, timer: T) -> bool {
         self.timers.came_up(lazy, self.now_ns, due_ns, flow, timer)
     }

@@ -77,8 +77,8 @@ impl Service {
     }
 
     /// Returns when the transmission of `bytes` starts and ends, if the link turns to it at `now_ns`: at the
-    /// end of the one before, or as soon as the link is idle. Both are [`NEVER`] if the transmission does not
-    /// end, or the one before does not.
+    /// end of the transmission before, or when the link is idle. Both are [`NEVER`] if one of the two
+    /// transmissions does not end.
     #[inline(always)]
     pub fn transmit(&mut self, now_ns: u64, bytes: u32) -> (u64, u64) {
         if bytes != self.bytes {

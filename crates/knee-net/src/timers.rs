@@ -20,7 +20,7 @@ pub(crate) struct Timers<T> {
     later: Option<Box<Later<T>>>,
 }
 
-/// A larger heap is split: a way through a large one is a dozen cache misses, each after the other.
+/// Largest heap that is not split: a way through a larger one is a dozen cache misses, each after the other.
 const MANY: usize = 2048;
 
 /// Timers in slots by due time; within a slot, in the order of arrival.
@@ -215,8 +215,8 @@ impl<T: Copy + Ord> Timers<T> {
         sooner
     }
 
-    /// Handles a lazy timer that came up at `up_ns`. Returns whether it is due, at `due_ns`; a timer that was
-    /// put off is armed again.
+    /// Handles a lazy timer that came up at `up_ns`; `due_ns` is its due time. Returns whether it is due; a
+    /// timer that was put off is armed again.
     pub(crate) fn came_up(
         &mut self,
         lazy: &mut LazyTimer,

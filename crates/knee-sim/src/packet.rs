@@ -18,7 +18,7 @@ pub(crate) struct Packet {
     /// [`Ack::sack`].
     sack: u32,
     bytes: u16,
-    /// True if it is an ACK; [`Data::cwr`] of data, [`Ack::echo`] of an ACK; ECN field.
+    /// Three fields: ACK or not; [`Data::cwr`] of data, [`Ack::echo`] of an ACK; the ECN field.
     ecn_flag_ack: u16,
 }
 

@@ -99,7 +99,7 @@ fn an_echo_reduces_once_per_window() {
 }
 
 /// A loss that is found while the window is reduced for a mark is repaired in the same reduction: the
-/// threshold stays the same, and the repair cannot be marked.
+/// algorithm gives no second threshold, and the repair cannot be marked.
 #[test]
 fn a_loss_joins_the_reduction_for_a_mark() {
     for recovery in [Sack, Newreno, NewrenoPrr] {
