@@ -69,7 +69,8 @@ fn criteria_table() -> String {
         "\n| section | criterion | title | requirement | source of bounds |\n|---|---|---|---|---|\n"
             .to_owned();
     for Criterion { id, section, title, measures, .. } in criteria().unwrap() {
-        let (all, mut sources): (Vec<String>, Vec<String>) = measures.iter().map(asked).unzip();
+        let (all, mut sources): (Vec<String>, Vec<String>) =
+            measures.iter().map(requirement).unzip();
         sources.retain(|source| !source.is_empty());
         sources.dedup();
         let (all, sources) = (all.join("; "), sources.join("; "));
