@@ -26,8 +26,8 @@ END = "<!-- end of {} -->\n"
 # Runs of each case: on `vm` a packet takes 3000 times as long as in the simulator.
 SEEDS = {"sim": 60, "vm": 10}
 HOSTS = tuple(SEEDS)
-# Ten runs of these differed by more than chance. Among so many comparisons some always do, so they were
-# measured again, with more seeds.
+# Ten runs of these differed by more than chance. Among so many comparisons some always do, so they
+# were measured again, with more seeds.
 MORE_SEEDS = 40
 WITH_MORE_SEEDS = {
     "chd, SACK, 0 %",
@@ -259,7 +259,7 @@ class Quantiles:
 
 
 def cause(on_both: list[Quantiles]) -> str:
-    """Returns whether two samples differ no more than by chance: the rank test of Mann and Whitney."""
+    """Returns whether two samples differ no more than by chance (Mann and Whitney)."""
     some, others = (sample.values for sample in on_both)
     n, m = len(some), len(others)
     total = n + m

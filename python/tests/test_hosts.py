@@ -91,8 +91,8 @@ def test_the_virtual_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("PATH", path)
     results = knee.run(TEXT, host="vm", seed=3, repeat=1)
     assert results.host == "vm"
-    # CHD's utilisation in its first 2 s depends on its random draws: 0.76 to 0.95 with 20 seeds, and
-    # 0.63 to 0.98 in the simulator with 400.
+    # CHD's utilisation in its first 2 s depends on its random draws: 0.76 to 0.95 with 20 seeds,
+    # and 0.63 to 0.98 in the simulator with 400.
     assert 0.5 < (results.utilisation() or 0) < 1
     assert len(results.trace) > 0
     # The same run, by the program itself.
