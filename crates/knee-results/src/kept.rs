@@ -51,7 +51,7 @@ impl KeptRuns {
     /// Runs with a trace are not stored.
     ///
     /// # Errors
-    /// Those of `run`; a file that cannot be read or written. Failed runs are not kept.
+    /// The errors of `run`; a file that cannot be read or written. Failed runs are not kept.
     pub fn or_run(
         &self,
         host: &str,

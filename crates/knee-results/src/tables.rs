@@ -201,7 +201,7 @@ pub fn write_tables(
 /// `probes`, `transfers`.
 ///
 /// # Errors
-/// Those of the consumer.
+/// The errors of the consumer.
 pub fn tables<T: Tables>(
     to: &mut T,
     spec: &RunSpec,

@@ -29,7 +29,7 @@ fn sent(record: &RunRecord, flow: u32) -> Vec<(Ns, u32)> {
     offered.map(|l| (l.time_ns, l.number)).collect()
 }
 
-/// Those of `sent` whose number was sent before.
+/// The sent packets whose number was sent before.
 fn retransmissions(record: &RunRecord, flow: u32) -> Vec<(Ns, u32)> {
     let mut next = 0;
     let again = |&(_, number): &(Ns, u32)| {

@@ -88,7 +88,7 @@ pub(crate) struct Received {
     pub bins: Vec<u64>,
     /// Time at which each transfer was complete.
     pub completed_ns: Vec<Ns>,
-    /// Those of the bytes that belong to complete transfers.
+    /// Bytes that belong to complete transfers.
     pub completed_bytes: u64,
     pub probe_delays: Vec<(Ns, Ns)>,
     pub one_way_delay: DelayStats,

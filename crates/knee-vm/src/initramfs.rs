@@ -47,7 +47,7 @@ enum Kind {
 }
 
 impl Parts {
-    /// Those of a guest with `kernel`.
+    /// The parts of a guest with `kernel`.
     pub(crate) fn of(kernel: &Kernel) -> Result<Self, HostError> {
         let part = |at: &Path, from: &Path, kind| Part { at: at.into(), from: from.into(), kind };
         let mut parts = vec![part(Path::new(PROGRAM), Path::new("/proc/self/exe"), Kind::Program)];

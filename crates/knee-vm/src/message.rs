@@ -18,7 +18,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Those of `algorithms`, each once.
+    /// The objects of `algorithms`, each once.
     ///
     /// # Errors
     /// clang is missing, or finds faults.

@@ -38,13 +38,14 @@ fn spread(s: &Spread, unit: &str) -> String {
 
 impl Asked {
     fn words(&self) -> String {
-        let beside = |x| format!("{} {} (from the baseline)", self.direction, number(Some(x)));
+        let from_baseline =
+            |x| format!("{} {} (from the baseline)", self.direction, number(Some(x)));
         match (self.bound, self.no_worse) {
             (Some(bound), None) => format!("{} {}", self.direction, number(Some(bound))),
             (Some(bound), Some(x)) => {
-                format!("{} {}, or {}", self.direction, number(Some(bound)), beside(x))
+                format!("{} {}, or {}", self.direction, number(Some(bound)), from_baseline(x))
             }
-            (None, Some(x)) => beside(x),
+            (None, Some(x)) => from_baseline(x),
             (None, None) => "–".to_owned(),
         }
     }
