@@ -13,6 +13,7 @@ A new page needs only the first line. NAME is one of
     figures N ...     page of a paper: these figures
     commands          docs/reference/cli.md: every command, from `knee markdown`
     python-api        docs/reference/python.md: the package, from its sources
+    instructions      docs/evidence/speed.md: instructions per packet
 
 A value in prose is within one line, not at its beginning, with its number of decimals:
 
@@ -286,6 +287,26 @@ def figures(paper: str, numbers: list[str], drawn: Path) -> tuple[str, dict[Path
     return "\n".join(['<div class="figures">', *images, "</div>"]), files
 
 
+# Instructions per packet.
+
+
+def counts(name: str) -> dict[str, int]:
+    """The numbers of a table in bench/, by case."""
+    lines = (ROOT / f"bench/{name}.tsv").read_text().splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {case: int(count) for case, count in rows}
+
+
+def instructions() -> str:
+    """Instructions per packet of each case, and those of the engine with shortcuts."""
+    now, before = counts("instructions"), counts("instructions-with-shortcuts")
+    rows = [
+        f"| `{case}` | {before[case]} | {count} | {count / before[case]:.2f} |"
+        for case, count in now.items()
+    ]
+    return "\n".join(["| case | with shortcuts | now | ratio |", "|---|---|---|---|", *rows])
+
+
 # Values.
 
 
@@ -328,10 +349,8 @@ def values(program: Program) -> dict[str, Any]:
             found[f"{of}.p20"] = claim["measured"]["p20"]
             found[f"{of}.p80"] = claim["measured"]["p80"]
             found[f"{of}.low"], found[f"{of}.high"] = claim["accepted"]
-    for line in (ROOT / "bench/instructions.tsv").read_text().splitlines():
-        if not line.startswith("#"):
-            case, count = line.split("\t")
-            found[f"instructions.{case}"] = int(count)
+    for case, count in counts("instructions").items():
+        found[f"instructions.{case}"] = count
     # Measurements that take other programs, hours or another machine.
     for group, measured in tomllib.loads((ROOT / "bench/measured.toml").read_text()).items():
         found |= {f"{group}.{key}": value for key, value in measured.items()}
@@ -432,6 +451,8 @@ def generated(program: Program) -> dict[Path, bytes]:
                 return made
             if name == "commands":
                 return program.run("markdown")
+            if name == "instructions":
+                return instructions()
             if name == "python-api":
                 return python_api.reference(ROOT / "python/knee")
             fail(f"{relative(page)}: nothing generates `{marker}`")

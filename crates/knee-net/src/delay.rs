@@ -1,12 +1,12 @@
 //! Propagation delay.
 
-use crate::{NEVER, Ring};
+use crate::timed_ring::TimedRing;
 
 /// Holds packets for their delay and gives them back in the order in which they came: a packet
 /// never overtakes an earlier one, whatever its own delay.
 #[derive(Clone, Debug, Default)]
 pub struct DelayLine<P> {
-    held: Ring<(u64, P)>,
+    held: TimedRing<P>,
     last_ns: u64,
 }
 
@@ -15,13 +15,13 @@ impl<P: Default> DelayLine<P> {
     #[inline]
     pub fn push(&mut self, now_ns: u64, delay_ns: u64, packet: P) {
         self.last_ns = self.last_ns.max(now_ns.saturating_add(delay_ns));
-        self.held.push_back((self.last_ns, packet));
+        self.held.push_back(self.last_ns, packet);
     }
 
-    /// Returns the time at which the next packet is due; [`NEVER`] if none is held.
+    /// Returns the time at which the next packet is due; [`crate::NEVER`] if none is held.
     #[inline]
     pub fn next_ns(&self) -> u64 {
-        self.held.front().map_or(NEVER, |(due, _)| *due)
+        self.held.first_ns()
     }
 
     /// The next packet, if it is due.
@@ -30,7 +30,7 @@ impl<P: Default> DelayLine<P> {
         if self.next_ns() > now_ns {
             return None;
         }
-        self.held.pop_front().map(|(_, packet)| packet)
+        self.take().map(|(_, packet)| packet)
     }
 
     /// The next packet and when it is due.
@@ -41,13 +41,14 @@ impl<P: Default> DelayLine<P> {
 
     /// Packets held, in order.
     pub fn iter(&self) -> impl Iterator<Item = &P> {
-        self.held.iter().map(|(_, packet)| packet)
+        self.held.iter()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::NEVER;
     use proptest::prelude::*;
 
     proptest! {

@@ -44,6 +44,7 @@ mod queue;
 mod ring;
 mod schedule;
 mod service;
+mod timed_ring;
 mod timers;
 mod udp;
 

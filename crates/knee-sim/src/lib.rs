@@ -26,7 +26,7 @@ use knee_model::{
     RunSpec, TcpSpec, Tell, Transport,
 };
 use knee_net::run_in_virtual_time;
-use packet::Store;
+use packet::{Packet, Store};
 use std::convert::Infallible;
 use thiserror::Error;
 
@@ -68,6 +68,12 @@ pub enum SimError {
         /// Their size.
         bytes: u32,
     },
+    /// There are more flows than packets can name.
+    #[error("{flows} flows are more than the simulator's {max}", max = Packet::FLOWS_MAX)]
+    TooManyFlows {
+        /// Their number.
+        flows: usize,
+    },
     /// A flow could send more packets than its counters hold.
     #[error("flow `{flow}` could send more than {max} packets", max = u32::MAX)]
     TooLong {
@@ -89,6 +95,7 @@ impl SimError {
             }
             Self::NoSack { .. } => "write recovery = \"sack\"",
             Self::TooLarge { .. } => "give it smaller packets",
+            Self::TooManyFlows { .. } => "give it fewer flows",
             Self::TooLong { .. } => "shorten the run or lower the rate",
             Self::Broken(broken) => broken.help(),
         }
@@ -108,7 +115,7 @@ impl From<SimError> for HostError {
 /// Simulates `spec`.
 ///
 /// # Errors
-/// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::TooLarge`];
+/// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::TooLarge`]; [`SimError::TooManyFlows`];
 /// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`]; [`SimError::Broken`].
 pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
     run_watched(spec, &mut |_| ())
@@ -140,6 +147,9 @@ fn open(spec: &RunSpec, index: usize, tcp: &TcpSpec) -> Tcp {
 
 /// Refuses specs that the simulator cannot run.
 fn check(spec: &RunSpec) -> Result<(), SimError> {
+    if spec.flows.len() > Packet::FLOWS_MAX {
+        return Err(SimError::TooManyFlows { flows: spec.flows.len() });
+    }
     for (index, flow) in spec.flows.iter().enumerate() {
         let name = || flow.name.clone();
         if let FlowKind::Tcp(tcp) = &flow.kind {

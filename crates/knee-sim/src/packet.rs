@@ -6,25 +6,57 @@ use knee_net::{Ecn, Packet as _};
 /// No value.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A data packet of a sender, or the answer of a receiver. It consists of numbers only, so that it is copied
-/// as a whole: an enum is copied in pieces that do not match its fields, and reading a field right after that
-/// takes long.
+/// A data packet of a sender, or the answer of a receiver. It consists of two numbers, so that queues hold it in
+/// 12 bytes and copy it as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
+#[repr(C, packed(4))]
 pub(crate) struct Packet {
-    flow: u32,
+    /// The fields below, from the lowest bit.
+    fields: u64,
     /// [`Data::number`] or [`Ack::cumulative`].
     number: u32,
-    /// [`Ack::sack`].
-    sack: u32,
-    bytes: u16,
-    /// Three fields: ACK or not; [`Data::cwr`] of data, [`Ack::echo`] of an ACK; the ECN field.
-    ecn_flag_ack: u16,
 }
 
-const ACK: u16 = 1;
-const FLAG: u16 = 2;
-const ECN_BITS: u32 = 2;
+// Queues hold them by the million.
+const _: () = assert!(size_of::<Packet>() == 12);
+
+/// Place of a field in [`Packet::fields`].
+#[derive(Clone, Copy)]
+struct Field {
+    shift: u32,
+    bits: u32,
+}
+
+impl Field {
+    const fn after(self, bits: u32) -> Self {
+        Self { shift: self.shift + self.bits, bits }
+    }
+
+    const fn max(self) -> u32 {
+        ((1 << self.bits) - 1) as u32
+    }
+
+    #[inline(always)]
+    fn get(self, fields: u64) -> u32 {
+        (fields >> self.shift) as u32 & self.max()
+    }
+
+    #[inline(always)]
+    fn put(self, value: u32) -> u64 {
+        debug_assert!(value <= self.max(), "{value} needs more than {} bits", self.bits);
+        u64::from(value) << self.shift
+    }
+}
+
+const BYTES: Field = Field { shift: 0, bits: 16 };
+/// 1: it is an ACK.
+const ACK: Field = BYTES.after(1);
+/// [`Data::cwr`] of data, [`Ack::echo`] of an ACK.
+const FLAG: Field = ACK.after(1);
+const ECN: Field = FLAG.after(2);
+const FLOW: Field = ECN.after(20);
+/// [`Ack::sack`]; its maximum stands for [`NONE`].
+const SACK: Field = FLOW.after(24);
 
 /// The contents of a packet.
 pub(crate) enum Carried {
@@ -63,26 +95,43 @@ pub(crate) struct Ack {
 impl From<Data> for Packet {
     #[inline(always)]
     fn from(Data { flow, number, bytes, ecn, cwr }: Data) -> Self {
-        let ecn_flag_ack = (ecn as u16) << ECN_BITS | if cwr { FLAG } else { 0 };
-        Self { flow, number, sack: NONE, bytes, ecn_flag_ack }
+        let flags = FLAG.put(cwr.into()) | ECN.put(ecn as u32);
+        Self { fields: BYTES.put(bytes.into()) | flags | FLOW.put(flow), number }
     }
 }
 
 impl From<Ack> for Packet {
     #[inline(always)]
     fn from(Ack { flow, cumulative, sack, bytes, echo }: Ack) -> Self {
-        let ecn_flag_ack = ACK | if echo { FLAG } else { 0 };
-        Self { flow, number: cumulative, sack, bytes, ecn_flag_ack }
+        let flags = ACK.put(1) | FLAG.put(echo.into());
+        let sack = SACK.put(sack.min(SACK.max()));
+        Self { fields: BYTES.put(bytes.into()) | flags | FLOW.put(flow) | sack, number: cumulative }
     }
 }
 
 impl Packet {
+    /// Most flows whose packets differ.
+    pub(crate) const FLOWS_MAX: usize = 1 << FLOW.bits;
+
+    #[inline(always)]
+    fn is_ack(self) -> bool {
+        ACK.get(self.fields) != 0
+    }
+
     #[inline(always)]
     pub(crate) fn carried(self) -> Carried {
-        let Self { flow, number, sack, bytes, ecn_flag_ack } = self;
-        let flag = ecn_flag_ack & FLAG != 0;
-        if ecn_flag_ack & ACK != 0 {
-            Carried::Ack(Ack { flow, cumulative: number, sack, bytes, echo: flag })
+        let Self { fields, number } = self;
+        let (flow, bytes) = (FLOW.get(fields), BYTES.get(fields) as u16);
+        let flag = FLAG.get(fields) != 0;
+        if self.is_ack() {
+            let sack = Some(SACK.get(fields)).filter(|sack| *sack < SACK.max());
+            Carried::Ack(Ack {
+                flow,
+                cumulative: number,
+                sack: sack.unwrap_or(NONE),
+                bytes,
+                echo: flag,
+            })
         } else {
             Carried::Data(Data { flow, number, bytes, ecn: self.ecn(), cwr: flag })
         }
@@ -110,23 +159,20 @@ impl Sack {
     }
 }
 
-// Queues hold them by the thousand.
-const _: () = assert!(size_of::<Packet>() == 16);
-
 impl knee_net::Packet for Packet {
     #[inline]
     fn wire_bytes(&self) -> u32 {
-        self.bytes.into()
+        BYTES.get(self.fields)
     }
 
     #[inline]
     fn flow_key(&self) -> u32 {
-        self.flow
+        self.flow()
     }
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        match self.ecn_flag_ack >> ECN_BITS {
+        match ECN.get(self.fields) {
             0 => Ecn::NotCapable,
             1 => Ecn::Capable,
             _ => Ecn::Marked,
@@ -135,8 +181,8 @@ impl knee_net::Packet for Packet {
 
     #[inline]
     fn mark(&mut self) {
-        if self.ecn_flag_ack & ACK == 0 {
-            self.ecn_flag_ack = (Ecn::Marked as u16) << ECN_BITS | self.ecn_flag_ack & FLAG;
+        if !self.is_ack() {
+            self.fields = self.fields & !ECN.put(ECN.max()) | ECN.put(Ecn::Marked as u32);
         }
     }
 }
@@ -144,7 +190,7 @@ impl knee_net::Packet for Packet {
 impl Numbered for Packet {
     #[inline]
     fn flow(&self) -> u32 {
-        self.flow
+        FLOW.get(self.fields)
     }
 
     #[inline]
@@ -180,6 +226,10 @@ impl<T: Copy> Store<T> {
                 slot
             }
             None => {
+                assert!(
+                    self.slots.len() < SACK.max() as usize,
+                    "too many ACKs in flight report gaps"
+                );
                 self.slots.push(record);
                 (self.slots.len() - 1) as u32
             }

@@ -1,11 +1,11 @@
 //! Waiting packets in the order of their arrival.
 
-use crate::{Packet, Ring};
+use crate::{Packet, timed_ring::TimedRing};
 
 /// Packets with the times at which they came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fifo<P> {
-    held: Ring<(u64, P)>,
+    held: TimedRing<P>,
     bytes: u64,
 }
 
@@ -13,7 +13,7 @@ impl<P: Packet> Fifo<P> {
     #[inline]
     pub(super) fn push(&mut self, now_ns: u64, packet: P) {
         self.bytes += u64::from(packet.wire_bytes());
-        self.held.push_back((now_ns, packet));
+        self.held.push_back(now_ns, packet);
     }
 
     #[inline]
@@ -25,7 +25,7 @@ impl<P: Packet> Fifo<P> {
 
     #[inline]
     pub(super) fn front(&self) -> Option<&P> {
-        self.held.front().map(|(_, packet)| packet)
+        self.held.front()
     }
 
     #[inline]
@@ -39,6 +39,6 @@ impl<P: Packet> Fifo<P> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &P> {
-        self.held.iter().map(|(_, packet)| packet)
+        self.held.iter()
     }
 }
