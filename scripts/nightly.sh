@@ -54,7 +54,7 @@ measured() {
 	local -a only=(--ignored --test-threads=1 --skip traces_until_it_is_killed)
 	cargo test --locked --quiet -p knee-testbed --tests -- "${only[@]}"
 	cargo test --locked --quiet -p knee-kernel --test kernel --test rate -- "${only[@]}"
-	cargo test --locked --quiet -p knee --test kernel_host -- "${only[@]}"
+	cargo test --locked --quiet -p knee --test kernel_host --test testbed -- "${only[@]}"
 }
 soak() { scripts/soak.sh; }
 newcomer() { scripts/test-newcomer.sh; }

@@ -250,6 +250,17 @@ fn any_packets_leave_the_path_as_it_is() {
 }
 
 #[test]
+#[ignore = "measured in real time, on an idle machine: scripts/nightly.sh measured"]
+fn the_path_adds_less_than_20_ms() {
+    let bed = Bed::new("delay");
+    good(&mut bed.up(&[]));
+    let mut rtts_s: Vec<f64> =
+        (0..9).map(|_| said(role(&bed, "sender", "ping")).parse().unwrap()).collect();
+    rtts_s.sort_by(f64::total_cmp);
+    assert!((0.040..0.060).contains(&rtts_s[4]), "{rtts_s:?}");
+}
+
+#[test]
 fn it_needs_two_capabilities_and_keeps_none_of_them() {
     let bed = Bed::new("privileges");
     let needed = ["sys_admin", "net_admin"];
