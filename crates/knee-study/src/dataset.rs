@@ -3,7 +3,6 @@
 use crate::{
     error::StudyError,
     plan::{Plan, Shard, UNFINISHED, write_whole},
-    rocrate::crate_json,
     study::Study,
     table::TABLES,
 };
@@ -24,7 +23,6 @@ use std::{
 const IDENTITY: &str = "study.json";
 const STUDY: &str = "study.toml";
 const SCENARIO: &str = "scenario.toml";
-const CRATE: &str = "ro-crate-metadata.json";
 
 /// Part `index` of `of` equal parts of a study's shards, for jobs of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +69,7 @@ pub struct Status {
     pub runs_all: u64,
     /// Bytes of the finished files.
     pub bytes: u64,
-    /// True if it was completed.
+    /// True if all shards are finished.
     pub complete: bool,
 }
 
@@ -284,23 +282,13 @@ impl DataSet {
         self.folder.join(plan.file_of(shard, TABLES[0])).is_file()
     }
 
-    /// Completes it with its description if all shards are finished; says whether they are.
-    ///
-    /// # Errors
-    /// The description cannot be written.
-    pub fn finish(&self, plan: &Plan) -> Result<bool, StudyError> {
-        if plan.shards().iter().any(|shard| !self.has(plan, shard)) {
-            return Ok(false);
+    /// Removes what killed workers left if all shards are finished; says whether they are.
+    pub fn finish(&self, plan: &Plan) -> bool {
+        let complete = plan.shards().iter().all(|shard| self.has(plan, shard));
+        if complete {
+            self.tidy(plan);
         }
-        // Workers in other processes may have been killed meanwhile.
-        self.tidy(plan);
-        let files = plan
-            .shards()
-            .iter()
-            .flat_map(|shard| plan.study().tables().iter().map(|table| plan.file_of(shard, table)));
-        let text = crate_json(plan, &self.folder, files)?;
-        write_whole(&self.folder.join(CRATE), &pretty(&text))?;
-        Ok(true)
+        complete
     }
 
     /// Adds the shards that other folders hold to this one, as links where the file system has them.
@@ -353,7 +341,7 @@ impl DataSet {
             runs: 0,
             runs_all: identity["runs"].as_u64().unwrap_or(0),
             bytes: 0,
-            complete: self.folder.join(CRATE).is_file(),
+            complete: false,
         };
         for (path, number) in self.parts(TABLES[0])? {
             status.shards += 1;
@@ -365,6 +353,7 @@ impl DataSet {
                 status.bytes += fs::metadata(&path).map_or(0, |m| m.len());
             }
         }
+        status.complete = status.shards == status.shards_all;
         Ok(status)
     }
 

@@ -21,7 +21,7 @@
 //!     // Anywhere: in another thread, process, or on another machine that sees the folder.
 //!     plan.write_shard(shard, data.folder(), &knee_sim::Simulator, &AtomicBool::new(false), &|_| ())?;
 //! }
-//! assert!(data.finish(&plan)?);
+//! assert!(data.finish(&plan));
 //! let rows: usize = data.read("runs")?.map(|batch| batch.map(|b| b.num_rows())).sum::<Result<_, _>>()?;
 //! assert_eq!(rows, 8);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -34,7 +34,6 @@ mod identity;
 mod plan;
 mod reader;
 mod report;
-mod rocrate;
 mod study;
 mod table;
 

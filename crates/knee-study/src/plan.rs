@@ -138,11 +138,6 @@ impl Plan {
         &self.study
     }
 
-    /// Commit of Knee, if known.
-    pub fn commit(&self) -> Option<&str> {
-        self.commit.as_deref()
-    }
-
     /// The shards, by number.
     pub fn shards(&self) -> &[Shard] {
         &self.shards

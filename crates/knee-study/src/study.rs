@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toml_edit::{Datetime, Document, DocumentMut, Item, TableLike, Value};
+use toml_edit::{Document, DocumentMut, Item, TableLike, Value};
 
 /// Most runs of a study.
 pub const RUNS_MAX: u64 = 100_000_000;
@@ -34,9 +34,6 @@ pub struct Study {
     name: String,
     text: Arc<str>,
     title: Option<String>,
-    description: Option<String>,
-    date: Option<String>,
-    license: Option<String>,
     scenario: Base,
     seeds: Seeds,
     notes: Vec<String>,
@@ -155,7 +152,9 @@ impl Study {
             "keep",
             "runs_per_shard",
         ])?;
-        let owned = |key| root.text(key).map(|text| text.map(str::to_owned));
+        for key in ["description", "date", "license"] {
+            root.text(key)?;
+        }
         let scenario = base(&root)?;
         // It must make sense by itself, so that it can be tried with `knee run`.
         Scenario::parse_beside(&scenario.folder, &scenario.name, &scenario.text, &[])?;
@@ -163,10 +162,7 @@ impl Study {
         let (seeds, notes) = seeds(&root)?;
         let mut study = Self {
             name: name.to_owned(),
-            title: owned("title")?,
-            description: owned("description")?,
-            date: date(&root)?.map(str::to_owned),
-            license: license(&root)?.map(str::to_owned),
+            title: root.text("title")?.map(str::to_owned),
             scenario,
             seeds,
             notes,
@@ -265,21 +261,6 @@ impl Study {
     /// Title, for people.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
-    }
-
-    /// More about it.
-    pub fn description(&self) -> Option<&str> {
-        self.description.as_deref()
-    }
-
-    /// Date of publication, as `YYYY-MM-DD`.
-    pub fn date(&self) -> Option<&str> {
-        self.date.as_deref()
-    }
-
-    /// Licence of its data, as a URL.
-    pub fn license(&self) -> Option<&str> {
-        self.license.as_deref()
     }
 
     /// The file, as it was read.
@@ -495,37 +476,6 @@ fn keep(root: &Table<'_>) -> Read<Kept> {
         kept.window_s = Some((from_s, to_s));
     }
     Ok(kept)
-}
-
-/// The date, as ISO 8601 has it.
-fn date<'a>(root: &Table<'a>) -> Read<Option<&'a str>> {
-    let date = root.text("date")?;
-    let is_day = |text: &str| {
-        let parsed: Result<Datetime, _> = text.parse();
-        parsed.is_ok_and(|at| at.date.is_some() && at.time.is_none())
-    };
-    match date.filter(|text| !is_day(text)) {
-        None => Ok(date),
-        Some(text) => {
-            let what = format!("date = \"{}\" is not a day", clip(text));
-            Err(root.fault("date", what, "write it as \"2026-05-31\""))
-        }
-    }
-}
-
-/// The address of the licence.
-fn license<'a>(root: &Table<'a>) -> Read<Option<&'a str>> {
-    let license = root.text("license")?;
-    let is_address = |text: &str| ["https://", "http://"].iter().any(|way| text.starts_with(way));
-    match license.filter(|text| !is_address(text)) {
-        None => Ok(license),
-        Some(text) => {
-            let what = format!("license = \"{}\" is not a URL", clip(text));
-            let example =
-                "write its address, such as \"https://creativecommons.org/licenses/by/4.0/\"";
-            Err(root.fault("license", what, example))
-        }
-    }
 }
 
 fn dimensions(root: &Table<'_>) -> Read<Vec<Dimension>> {

@@ -188,7 +188,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         }
         result => result?,
     };
-    let complete = data.finish(&plan)?;
+    let complete = data.finish(&plan);
     let status = data.status()?;
     let mut text = format!(
         "{} in {}; {} from before; the data set has {} of {} runs, {:.1} MB: {}\n",
@@ -331,7 +331,7 @@ fn merge(study: &Path, parts: &[PathBuf], out: &Path) -> Result<ExitCode> {
     let plan = plan_of(study)?;
     let data = DataSet::open(out, &plan, Slice::WHOLE)?;
     let added = data.merge(&plan, parts)?;
-    let complete = data.finish(&plan)?;
+    let complete = data.finish(&plan);
     let missing = data.missing(&plan).len();
     let rest = match complete {
         true => "the data set is complete".to_owned(),
