@@ -21,7 +21,6 @@ before(async () => {
   assert.ok(process.env.KNEE, "KNEE names the binary; run scripts/test-web.sh");
   folder = await mkdtemp(join(tmpdir(), "knee-report-"));
   await writeFile(join(folder, "base.toml"), BASE);
-  await writeFile(join(folder, "study.toml"), 'scenario = "base.toml"\nseeds = 3\n[axes]\n"path.loss_forward" = [0, 0.001, 0.01]\n');
   chromium = await browser();
   page = await chromium.context.newPage();
   page.on("pageerror", error => complaints.push(String(error)));
@@ -98,13 +97,12 @@ test("a run's report: lines over time, hidden and shown, zoomed, saved", async (
   await page.emulateMedia({ media: "screen" });
 });
 
-test("a study's report: points with error bars", async () => {
-  knee("sweep", "study.toml", "--out", "data");
-  knee("sweep", "report", "data", "--x", "path.loss_forward", "--value", "goodput_bps", "--out", "studied");
-  await open("studied/report.html");
+test("an evaluation's report: points with error bars", async () => {
+  knee("evaluate", "ebb", "--only", "bufferbloat", "--quick", "--repeat", "3", "--out", "evaluated");
+  await open("evaluated/report.html");
   const id = await page.$eval("figure.drawn", f => f.id.slice("chart-".length));
   assert.ok((await inked(id)) > 50);
-  await accessible(page, "the study's report");
+  await accessible(page, "the evaluation's report");
 });
 
 test("the browser had nothing to complain of", () => assert.deepEqual(complaints, []));

@@ -85,15 +85,6 @@ impl AxisColumn {
         }?;
         Some((index, &self.labels[index]))
     }
-
-    /// Number at point `index`, if it is one.
-    pub fn number(&self, index: usize) -> Option<f64> {
-        match &self.cells {
-            Cells::Integer(all) => all.get(index).map(|n| *n as f64),
-            Cells::Number(all) => all.get(index).copied(),
-            Cells::Text(_) => None,
-        }
-    }
 }
 
 /// A value without quotes.

@@ -318,14 +318,6 @@ impl DataSet {
         Ok(added)
     }
 
-    /// Keys of the axes, and names of their columns.
-    pub(crate) fn axes(&self) -> Result<Vec<(String, String)>, StudyError> {
-        let identity = self.identity()?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let axes = identity["axes"].as_array().map_or(&[][..], Vec::as_slice);
-        Ok(axes.iter().map(|axis| (text(&axis["key"]), text(&axis["column"]))).collect())
-    }
-
     /// Finished part of it.
     ///
     /// # Errors

@@ -33,7 +33,6 @@ mod error;
 mod identity;
 mod plan;
 mod reader;
-mod report;
 mod study;
 mod table;
 
@@ -43,6 +42,5 @@ pub use dataset::{DataSet, Slice, Status};
 pub use error::StudyError;
 pub use identity::{ENGINE, VERSION, run_id};
 pub use plan::{Plan, Shard, Written};
-pub use report::Wanted;
 pub use study::{RUNS_MAX, Run, Study};
-pub use table::{TABLES, metric_names};
+pub use table::TABLES;

@@ -1,10 +1,9 @@
 //! `knee sweep`.
 
-use crate::{COMMIT, JOBS, integer, made_by, output};
+use crate::{COMMIT, JOBS, integer, output};
 use knee_model::Host;
-use knee_results::store::ResultWriter;
 use knee_sim::Simulator;
-use knee_study::{DataSet, Plan, Slice, Study, StudyError, Wanted, Written};
+use knee_study::{DataSet, Plan, Slice, Study, StudyError, Written};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use signal_hook::{
     consts::{SIGINT, SIGTERM},
@@ -35,9 +34,7 @@ Examples:
   knee sweep study.toml --out data --shard 1/8
       an eighth of them, for the first of eight jobs
   knee sweep plan study.toml --slurm 8 --out data | sbatch
-      those eight jobs, on a Slurm cluster
-  knee sweep report data --x path.loss_forward --y path.rtt --value goodput_bps
-      heat maps, one for each algorithm";
+      those eight jobs, on a Slurm cluster";
 
 #[derive(clap::Args)]
 #[command(
@@ -91,35 +88,6 @@ enum What {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
-    /// Show a metric over one axis as charts, over two as heat maps, in an HTML report
-    Report {
-        /// Folder of the data set
-        data: PathBuf,
-        /// Axis along x, as in the study
-        #[arg(long, value_name = "AXIS")]
-        x: String,
-        /// Axis along y: heat maps
-        #[arg(long, value_name = "AXIS")]
-        y: Option<String>,
-        /// Metric, such as goodput_bps (docs/reference/study.md lists them)
-        #[arg(long, value_name = "METRIC")]
-        value: String,
-        /// Flow whose metric it is (default: the run's metric)
-        #[arg(long, value_name = "NAME")]
-        flow: Option<String>,
-        /// Axis whose values are the series of a chart
-        #[arg(long, value_name = "AXIS", conflicts_with = "y")]
-        series: Option<String>,
-        /// Take the median over this axis, as over the repetitions; may be repeated
-        #[arg(long, value_name = "AXIS")]
-        over: Vec<String>,
-        /// Show only this value of an axis; may be repeated
-        #[arg(long = "where", value_name = "AXIS=VALUE", value_parser = only)]
-        only: Vec<(String, String)>,
-        /// New folder for report and figures; default: the next free one in knee-out/
-        #[arg(long, value_name = "DIR")]
-        out: Option<PathBuf>,
-    },
 }
 
 fn slice(text: &str) -> Result<Slice, String> {
@@ -129,29 +97,12 @@ fn slice(text: &str) -> Result<Slice, String> {
         .ok_or_else(|| "write a part as I/N, from 1/N to N/N".to_owned())
 }
 
-fn only(text: &str) -> Result<(String, String), String> {
-    let pair = text.split_once('=').map(|(a, v)| (a.trim().to_owned(), v.trim().to_owned()));
-    pair.ok_or_else(|| "write AXIS=VALUE".to_owned())
-}
-
 pub(crate) fn sweep(args: &Args) -> Result<ExitCode> {
     match &args.what {
         None => run(args),
         Some(What::Plan { study, slurm, out }) => show_plan(study, *slurm, out.as_deref()),
         Some(What::Status { data }) => status(data),
         Some(What::Merge { study, parts, out }) => merge(study, parts, out),
-        Some(What::Report { data, x, y, value, flow, series, over, only, out }) => {
-            let wanted = Wanted {
-                x: x.clone(),
-                y: y.clone(),
-                value: value.clone(),
-                flow: flow.clone(),
-                series: series.clone(),
-                over: over.clone(),
-                only: only.clone(),
-            };
-            output::with_results(out.as_deref(), "sweep", |results| report(data, &wanted, results))
-        }
     }
 }
 
@@ -338,23 +289,6 @@ fn merge(study: &Path, parts: &[PathBuf], out: &Path) -> Result<ExitCode> {
         false => format!("{missing} are missing: `knee sweep` runs them"),
     };
     output::print(&format!("{added} shards added; {rest}: {}\n", out.display()))
-}
-
-fn report(data: &Path, wanted: &Wanted, results: ResultWriter) -> Result<ExitCode> {
-    let mut report = DataSet::reading(data)?.report(wanted)?;
-    report.meta.extend(made_by(Simulator.name()));
-    for section in &report.sections {
-        for chart in &section.charts {
-            results.bytes(&format!("figures/{}.svg", chart.id), chart.svg())?;
-        }
-        for drawing in &section.drawings {
-            results.bytes(&format!("figures/{}.svg", drawing.id), &drawing.svg)?;
-        }
-    }
-    results.bytes("report.html", report.html())?;
-    let path = results.finish()?;
-    output::tell(&format!("report: {}", path.join("report.html").display()));
-    Ok(ExitCode::SUCCESS)
 }
 
 /// `1 run`, `2 runs`.

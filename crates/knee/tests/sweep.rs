@@ -167,7 +167,7 @@ fn a_full_disk_is_told_and_gone_on_from() {
 }
 
 #[test]
-fn plan_status_and_report_are_shown() {
+fn plan_and_status_are_shown() {
     let place = place();
     let text = |words: &[&str]| {
         let output = place.knee(words).output().unwrap();
@@ -187,33 +187,4 @@ fn plan_status_and_report_are_shown() {
     sweep(&place, "data", &[]);
     let status = text(&["sweep", "status", "data"]);
     assert!(status.contains("48 of 48 runs") && status.contains(": complete"), "{status}");
-    let show = |more: &[&str]| {
-        let words = ["sweep", "report", "data", "--value", "goodput_bps"];
-        place.knee(&[&words, more].concat()).output().unwrap()
-    };
-    let maps = show(&["--x", "path.rtt", "--y", "path.loss_forward", "--out", "maps"]);
-    assert!(maps.status.success(), "{}", String::from_utf8_lossy(&maps.stderr));
-    let html = fs::read_to_string(place.path("maps/report.html")).unwrap();
-    // One for each algorithm.
-    assert_eq!(fs::read_dir(place.path("maps/figures")).unwrap().count(), 2);
-    assert!(html.contains("flow_0_cc newreno") && html.contains("path_rtt_ms"));
-    let charts = show(&["--x", "path.rtt", "--series", "flow.0.cc", "--out", "charts"]);
-    assert!(charts.status.success(), "{}", String::from_utf8_lossy(&charts.stderr));
-    assert_eq!(fs::read_dir(place.path("charts/figures")).unwrap().count(), 2);
-    // As the study has it, and in the column's unit.
-    for (rtt, out) in [("path.rtt=10ms", "written"), ("path.rtt=10", "number")] {
-        let shown = show(&["--x", "path.loss_forward", "--where", rtt, "--out", out]);
-        assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
-    }
-    let loss: &[&str] = &["--x", "path.loss_forward"];
-    for (more, told) in [
-        (&["--x", "path.rat"][..], "did you mean `path.rtt`"),
-        (&["--x", "flow.0.cc"], "is not a number"),
-        (&[loss, &["--where", "path.rtt=11ms"]].concat(), "its values are 10, 45, 80"),
-        (&[loss, &["--over", "path.loss_forward"]].concat(), "name it once"),
-    ] {
-        let refused = show(more);
-        let told_instead = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(!refused.status.success() && told_instead.contains(told), "{told_instead}");
-    }
 }
