@@ -19,7 +19,7 @@ portable=(--workspace --exclude knee-kernel --exclude knee-testbed --exclude kne
 
 without_privileges() {
 	step "format and lints"
-	! command -v python3 >/dev/null || scripts/language.py
+	! command -v python3 >/dev/null || { scripts/language.py && scripts/check-cycles.py; }
 	cargo fmt --all --check
 	cargo clippy --locked "${portable[@]}" --all-targets --quiet -- -D warnings
 
@@ -41,6 +41,7 @@ everything() {
 
 	step "format and lints"
 	scripts/language.py
+	scripts/check-cycles.py
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 

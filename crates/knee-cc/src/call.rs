@@ -1,52 +1,7 @@
 //! Calls of an algorithm as data, for traces and replay.
 
-use crate::{Ack, Conn, Controller, Event, OBSERVE_N, Params, Profile, State};
+use crate::{Ack, Call, Conn, Controller, Event, OBSERVE_N, Params, State};
 use serde::{Deserialize, Serialize};
-
-/// One of an algorithm's functions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum Call {
-    /// `init`.
-    #[default]
-    Init = 0,
-    /// `on_rtt`.
-    OnRtt = 1,
-    /// `on_ack`.
-    OnAck = 2,
-    /// `ssthresh`.
-    Ssthresh = 3,
-    /// `on_event`.
-    OnEvent = 4,
-    /// `undo`.
-    Undo = 5,
-}
-
-impl Call {
-    /// All, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Init, Self::OnRtt, Self::OnAck, Self::Ssthresh, Self::OnEvent, Self::Undo];
-
-    /// The call that every ACK makes, with its RTT sample.
-    pub fn of_every_ack(profile: Profile) -> Self {
-        match profile {
-            Profile::Classic => Self::OnRtt,
-            Profile::Rate => Self::OnAck,
-        }
-    }
-
-    /// Name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Init => "init",
-            Self::OnRtt => "on_rtt",
-            Self::OnAck => "on_ack",
-            Self::Ssthresh => "ssthresh",
-            Self::OnEvent => "on_event",
-            Self::Undo => "undo",
-        }
-    }
-}
 
 /// One call of an algorithm: all that went in, all that came out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,53 +1,20 @@
 //! One connection's instance of an algorithm.
 
 use crate::{
-    Algorithm, Call, OBSERVE_N, Params, STATE_MAX_BYTES,
+    Algorithm, Call, Event, OBSERVE_N, Params, State,
     ffi::{Ack, Conn, Window},
 };
 #[cfg(can_load)]
 use crate::{
-    define::About,
+    contract::About,
     guard::{Guarded, signals},
 };
-use serde::{Deserialize, Serialize};
 #[cfg(can_load)]
 use std::ptr;
 use std::{
-    array::TryFromSliceError,
     ffi::{CStr, c_char, c_void},
     ops::RangeInclusive,
 };
-
-/// Phase of the stack, numbered as Linux's `icsk_ca_state`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Phase {
-    /// Nothing suspicious.
-    #[default]
-    Open = 0,
-    /// Duplicate ACKs or SACKs, no loss inferred yet.
-    Disorder = 1,
-    /// Window being reduced for a congestion mark.
-    Cwr = 2,
-    /// Fast recovery.
-    Recovery = 3,
-    /// After a retransmission timeout.
-    Loss = 4,
-}
-
-/// Events other than ACKs (`enum cc_event`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Event {
-    /// First transmission after everything was acknowledged.
-    TxStart = 0,
-    /// Idle for longer than the RTO: the stack restarted the window.
-    CwndRestart = 1,
-    /// Fast recovery ended.
-    Recovered = 2,
-    /// Retransmission timeout; `ssthresh` was just called.
-    Rto = 3,
-}
 
 /// An algorithm's state on one connection. Calls are pure: same state, parameters, connection and
 /// ACK give the same result on any host.
@@ -55,50 +22,6 @@ pub enum Event {
 pub struct Controller {
     params: Params,
     state: State,
-}
-
-/// An algorithm's memory of one connection, as its bytes; those after [`Algorithm::state_bytes`] are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
-#[repr(C, align(8))]
-pub struct State([u8; STATE_MAX_BYTES]);
-
-impl From<State> for Vec<u8> {
-    fn from(state: State) -> Self {
-        state.0.to_vec()
-    }
-}
-
-impl TryFrom<Vec<u8>> for State {
-    type Error = TryFromSliceError;
-
-    fn try_from(bytes: Vec<u8>) -> Result<Self, TryFromSliceError> {
-        bytes.as_slice().try_into().map(Self)
-    }
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self([0; STATE_MAX_BYTES])
-    }
-}
-
-impl From<[u8; STATE_MAX_BYTES]> for State {
-    fn from(bytes: [u8; STATE_MAX_BYTES]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl State {
-    /// The bytes, in the order of this machine.
-    pub fn bytes(&self) -> &[u8; STATE_MAX_BYTES] {
-        &self.0
-    }
-}
-
-impl Event {
-    /// All, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::TxStart, Self::CwndRestart, Self::Recovered, Self::Rto];
 }
 
 /// Calls a function, that of an algorithm which is not built in under guard.

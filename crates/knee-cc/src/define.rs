@@ -2,14 +2,14 @@
 //! for the calls, compiled ones or any others.
 
 use crate::{
-    Ack, Call, Conn, Event, LoadError, OBSERVE_N, STATE_MAX_BYTES, State,
+    Ack, Callee, Conn, LoadError, OBSERVE_N, Profile, STATE_MAX_BYTES,
     ffi::{self, Init, Observe, Window},
     load::refuse_built_in,
-    registry::{self, Algorithm, Own, Param, ParamKind, Profile},
+    registry::{self, Algorithm, Here, Own, Param, ParamKind},
 };
 use std::{
     ffi::{CString, c_char, c_void},
-    fmt, ptr,
+    ptr,
 };
 
 /// The description of an algorithm, apart from its functions.
@@ -69,57 +69,6 @@ pub struct Functions {
     pub undo: Option<Window>,
     /// `observe`.
     pub observe: Option<Observe>,
-}
-
-/// The subject of a call.
-#[derive(Clone, Copy, Debug)]
-pub enum About<'a> {
-    /// Nothing more than the connection.
-    Connection,
-    /// An ACK.
-    Ack(&'a Ack),
-    /// An event.
-    Event(Event),
-}
-
-/// The cause of a failed call: the function as its author knows it, and its fault, as in
-/// `("on_ack", "raised ...")`.
-pub type Failure = (&'static str, String);
-
-/// Functions that may fail. Their state lies wherever they keep it; in [`State`] they can keep a
-/// number by which they find it.
-pub trait Callee: Send + Sync {
-    /// Makes a call; gives the result of `ssthresh` and `undo`, of the others anything.
-    ///
-    /// # Errors
-    /// The run ends with [`crate::Broken`].
-    fn call(
-        &self,
-        call: Call,
-        about: About<'_>,
-        params: &[u32],
-        state: &mut State,
-        conn: &mut Conn,
-    ) -> Result<u32, Failure>;
-
-    /// Internals worth plotting.
-    ///
-    /// # Errors
-    /// As [`Callee::call`].
-    fn observe(&self, params: &[u32], state: &State) -> Result<[u32; OBSERVE_N], Failure>;
-}
-
-/// An algorithm that this program defined.
-pub(crate) struct Here {
-    pub(crate) origin: String,
-    /// None: the functions are in the descriptor.
-    pub(crate) callee: Option<Box<dyn Callee>>,
-}
-
-impl fmt::Debug for Here {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.origin)
-    }
 }
 
 /// Adds an algorithm made of `functions` to the registry. The latest of a name is the one that counts.

@@ -26,6 +26,8 @@
 //! ```
 
 mod call;
+mod check;
+mod contract;
 mod controller;
 #[cfg(can_load)]
 mod define;
@@ -35,22 +37,24 @@ mod guard;
 mod load;
 mod params;
 mod registry;
+mod written;
 
-pub use call::{Call, CallRecord};
-pub use controller::{Controller, Event, Phase, State};
+pub use call::CallRecord;
 #[cfg(can_load)]
-pub use define::{
-    About, Callee, Definition, Failure, Functions, ParamDefinition, define, define_callee,
-};
+pub use contract::{About, Callee, Failure};
+pub use contract::{Call, Event, Phase, Profile, State};
+pub use controller::Controller;
+#[cfg(can_load)]
+pub use define::{Definition, Functions, ParamDefinition, define, define_callee};
 pub use ffi::{Ack, Conn};
 #[cfg(can_load)]
 pub use guard::fault;
 pub use guard::{Broken, contain};
-pub use load::{LoadError, Source, find, is_file, load, load_text};
+pub use load::{LoadError, find, is_file, load, load_text};
 #[cfg(can_load)]
 pub use load::{load_compiled, numbered, write_sources};
 pub use params::{ParamError, Params};
-pub use registry::{Algorithm, Param, ParamKind, Profile, Rule, RuleOp, algorithm, algorithms};
+pub use registry::{Algorithm, Param, ParamKind, Rule, RuleOp, Source, algorithm, algorithms};
 
 /// Version of the contract (`CC_CONTRACT_VERSION`).
 pub const CONTRACT_VERSION: u32 = 1;

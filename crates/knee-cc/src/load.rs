@@ -4,17 +4,6 @@ use crate::registry::{self, Algorithm};
 use std::{fs, path::Path};
 use thiserror::Error;
 
-/// A C file that an algorithm was loaded from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// Its name, as it was given.
-    pub file: String,
-    /// Its text at that time.
-    pub text: String,
-    /// The compiler's result: a shared object.
-    pub object: Vec<u8>,
-}
-
 /// The reason why a C file gives no algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
@@ -104,8 +93,8 @@ pub(crate) fn refuse_built_in(origin: &str, algorithm: Algorithm) -> Result<(), 
 
 #[cfg(can_load)]
 mod built {
-    use super::{Algorithm, LoadError, Path, Source, fs, registry};
-    use crate::registry::Own;
+    use super::{Algorithm, LoadError, Path, fs, registry};
+    use crate::registry::{Own, Source};
     use crate::{CONTRACT_VERSION, ffi};
     use include_dir::{Dir, include_dir};
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};

@@ -1,57 +1,16 @@
 //! Validated parameter sets.
 
-use crate::load_text;
-use crate::registry::{Algorithm, Param, ParamKind, Rule, RuleOp, algorithm};
+use crate::registry::{Algorithm, Param, ParamKind, Rule, RuleOp};
 use knee_units::{NS_PER_US, PACKETS, TIME, UnitError, clip, parse_ppm};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
 
 /// A complete, valid set of parameters of one algorithm.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     algorithm: Algorithm,
     /// One word per parameter, in the order of the C structure.
     words: Arc<[u32]>,
-}
-
-/// A parameter set as it goes from one process of Knee to another.
-#[derive(Serialize, Deserialize)]
-struct Written {
-    algorithm: String,
-    words: Vec<u32>,
-    /// File and text of a loaded one.
-    source: Option<(String, String)>,
-}
-
-impl From<Params> for Written {
-    fn from(params: Params) -> Self {
-        let source = params.algorithm.source();
-        Self {
-            algorithm: params.algorithm.name().to_owned(),
-            words: params.words.to_vec(),
-            source: source.map(|source| (source.file.clone(), source.text.clone())),
-        }
-    }
-}
-
-impl TryFrom<Written> for Params {
-    type Error = String;
-
-    fn try_from(written: Written) -> Result<Self, String> {
-        let Written { algorithm: name, words, source } = written;
-        let algorithm = match source {
-            Some((file, text)) => load_text(&file, &text).map_err(|e| e.to_string())?,
-            None => algorithm(&name).ok_or_else(|| format!("no algorithm `{name}`"))?,
-        };
-        let table = algorithm.params();
-        if table.len() != words.len() {
-            return Err(format!("{name} has {} parameters, not {}", table.len(), words.len()));
-        }
-        let given = table.iter().zip(words).map(|(param, word)| (param.name, u64::from(word)));
-        Self::new(algorithm, given).map_err(|e| e.to_string())
-    }
 }
 
 /// The reason why a parameter set is refused. Each message says what would be accepted.

@@ -1,10 +1,9 @@
 //! Algorithms, their parameters and rules, as the C tables give them.
 
 #[cfg(can_load)]
-use crate::define::Here;
-use crate::{Params, STATE_MAX_BYTES, Source, ffi};
+use crate::Callee;
+use crate::{Profile, ffi};
 use std::{
-    collections::BTreeSet,
     ffi::{CStr, c_char},
     fmt, slice,
     sync::{PoisonError, RwLock},
@@ -20,6 +19,17 @@ pub struct Algorithm {
     pub(crate) own: Option<&'static Own>,
 }
 
+/// A C file that an algorithm was loaded from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its name, as it was given.
+    pub file: String,
+    /// Its text at that time.
+    pub text: String,
+    /// The compiler's result: a shared object.
+    pub object: Vec<u8>,
+}
+
 /// The origin of an algorithm that is not built in.
 #[derive(Debug)]
 #[cfg_attr(not(can_load), expect(dead_code, reason = "nothing makes one"))]
@@ -31,14 +41,19 @@ pub(crate) enum Own {
     Here(Here),
 }
 
-/// Owner of the window (`enum cc_profile`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
-    /// The stack during recovery and after timeouts, the algorithm else.
-    Classic,
-    /// The algorithm in every phase, and the pacing rate. `on_ack` is called for every ACK, `on_rtt`
-    /// and [`crate::Event::Recovered`] never.
-    Rate,
+/// An algorithm that this program defined.
+#[cfg(can_load)]
+pub(crate) struct Here {
+    pub(crate) origin: String,
+    /// None: the functions are in the descriptor.
+    pub(crate) callee: Option<Box<dyn Callee>>,
+}
+
+#[cfg(can_load)]
+impl fmt::Debug for Here {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.origin)
+    }
 }
 
 /// Interpretation of a parameter's number.
@@ -209,56 +224,6 @@ impl Algorithm {
             Some(Own::Here(here)) => here.callee.is_some(),
             _ => false,
         }
-    }
-
-    /// Checks that it describes itself, and that its parameter table is consistent.
-    ///
-    /// # Errors
-    /// The first thing that is wrong, in words.
-    pub fn check(&self) -> Result<(), String> {
-        fn must(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
-            if holds { Ok(()) } else { Err(what()) }
-        }
-        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        let is_word = |name: &str| !name.is_empty() && name.chars().all(word);
-        must(is_word(self.name()), || "its name is not of a-z, 0-9 and _".to_owned())?;
-        must(!self.summary().is_empty(), || "it has no summary".to_owned())?;
-        must(!self.citation().is_empty(), || "it has no citation".to_owned())?;
-        must((1..=STATE_MAX_BYTES).contains(&self.state_bytes()), || {
-            format!("its state has {} bytes, not 1 to {STATE_MAX_BYTES}", self.state_bytes())
-        })?;
-        let observed: Vec<_> = self.observes().into_iter().filter(|o| !o.is_empty()).collect();
-        must(!observed.is_empty(), || "it lets nothing be observed".to_owned())?;
-        let distinct: BTreeSet<_> = observed.iter().collect();
-        must(distinct.len() == observed.len(), || "it names an observed value twice".to_owned())?;
-        let mut seen = BTreeSet::new();
-        for p in self.params() {
-            let row = |what: &str| format!("parameter `{}`: {what}", p.name);
-            must(is_word(p.name), || row("its name is not of a-z, 0-9 and _"))?;
-            must(p.min <= p.default && p.default <= p.max, || {
-                row(&format!("its default {} is not from {} to {}", p.default, p.min, p.max))
-            })?;
-            must(!p.source.is_empty(), || row("it does not say where its default comes from"))?;
-            must(!p.help.is_empty(), || row("it does not say what it is"))?;
-            let choices = p.choices();
-            if p.kind == ParamKind::Choice {
-                let ends = (p.min as usize, p.max as usize + 1);
-                must(ends == (0, choices.len()), || {
-                    row(&format!("it has {} choices for {} to {}", choices.len(), p.min, p.max))
-                })?;
-                let distinct: BTreeSet<_> = choices.iter().collect();
-                must(distinct.len() == choices.len(), || row("it has a choice twice"))?;
-            } else {
-                must(choices.is_empty(), || row("only a CC_CHOICE has choices"))?;
-            }
-            must(p.kind != ParamKind::ProbabilityPpm || p.max <= 1_000_000, || {
-                row("a probability is at most 1000000 parts per million")
-            })?;
-            for name in [Some(p.name), p.alias].into_iter().flatten() {
-                must(seen.insert(name), || row(&format!("`{name}` is there twice")))?;
-            }
-        }
-        Params::new(*self, []).map(drop).map_err(|e| format!("its defaults: {e}"))
     }
 
     /// Its parameter table.

@@ -1,6 +1,6 @@
 //! Errors of the kernel host, each with a remedy.
 
-use crate::pins::PIN_DIR;
+use crate::PIN_DIR;
 use libbpf_rs::{ErrorKind, PrintLevel};
 use std::{cell::RefCell, io, path::PathBuf, sync::Once};
 use thiserror::Error;

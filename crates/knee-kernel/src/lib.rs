@@ -26,8 +26,10 @@ mod variants;
 pub use check::{Finding, Report, State, check, skips_programs};
 pub use error::Error;
 pub use object::{NAME_MAX_BYTES, compiled, default_name, export, give_compiled};
-pub use pins::PIN_DIR;
 pub use tracer::{Filter, SocketId, TracedCall, TracedVariant, Tracer};
 pub use variants::{
     Callback, Loaded, Pinned, Variant, list, load, measure, persist, unload, unpersist,
 };
+
+/// Folder of the pins, one per variant under its name.
+pub const PIN_DIR: &str = "/sys/fs/bpf/knee";

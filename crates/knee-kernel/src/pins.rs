@@ -1,6 +1,6 @@
 //! The BPF file system, and the pins in it that keep variants.
 
-use crate::Error;
+use crate::{Error, PIN_DIR};
 use libbpf_rs::Link;
 use rustix::{
     fs::statfs,
@@ -15,8 +15,6 @@ use std::{
 
 /// Mount point of the BPF file system.
 pub(crate) const BPFFS: &str = "/sys/fs/bpf";
-/// Folder of the pins, one per variant under its name.
-pub const PIN_DIR: &str = "/sys/fs/bpf/knee";
 /// `BPF_FS_MAGIC`.
 const BPFFS_MAGIC: u32 = 0xcafe_4a11;
 

@@ -37,9 +37,12 @@ pub use record::{
     QueueBin, QueueRecord, RealTime, RunRecord, Transfer, Unfinished,
 };
 pub use replay::{Difference, Replay};
-pub use run::{Ns, RecordSpec, RunSpec};
+pub use run::{RecordSpec, RunSpec};
 pub use steps::Steps;
 pub use tcp::{
     Cc, DelayedAck, KERNEL_PREFIX, ReceiverConduct, Recovery, TcpOptions, TcpSpec, Transport,
     Workload, Write,
 };
+
+/// A time or duration in nanoseconds.
+pub type Ns = u64;

@@ -1,6 +1,6 @@
 //! The path of a run: hops, delays, losses, routes.
 
-use crate::{Aqm, BurstLoss, FlowSpec, Ns, QueueLimit, Rate, Varying};
+use crate::{Aqm, BurstLoss, Ns, QueueLimit, Rate, Varying};
 use serde::{Deserialize, Serialize};
 
 /// Hops in the forward direction, towards the receivers, and a reverse direction that is uncongested
@@ -45,12 +45,6 @@ impl PathSpec {
     /// Hops that packets in the forward direction of a flow with `route` pass, in order.
     pub fn hops_of(&self, route: &Route) -> &[HopSpec] {
         self.hops.get(route.first_hop..=route.last_hop(self)).unwrap_or_default()
-    }
-
-    /// True if results distinguish several queues: those of several hops, or that of the reverse
-    /// link, if one of `flows` sends its data there.
-    pub fn has_several_queues(&self, flows: &[FlowSpec]) -> bool {
-        self.hops.len() > 1 || flows.iter().any(|flow| flow.route.reverse)
     }
 
     /// Rates of the links that the data of a flow with `route` pass, in order.

@@ -1,11 +1,10 @@
 //! One run, as plain validated numbers.
 
-use crate::{Cc, FlowKind, FlowSpec, PathSpec, Random, TcpOptions, TcpSpec, Transport, Workload};
+use crate::{
+    Cc, FlowKind, FlowSpec, Ns, PathSpec, Random, TcpOptions, TcpSpec, Transport, Workload,
+};
 use knee_cc::{Algorithm, Params};
 use serde::{Deserialize, Serialize};
-
-/// A time or duration in nanoseconds.
-pub type Ns = u64;
 
 /// One run: everything a host needs, nothing that it may choose.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,6 +49,12 @@ impl RunSpec {
     pub fn random(&self, component: &str, index: usize) -> Random {
         let drawn = self.flows[index].drawn.as_ref();
         Random::stream(self.seed, component, drawn.map_or(index as u64, |drawn| drawn.stream))
+    }
+
+    /// True if results distinguish several queues: those of several hops, or that of the reverse
+    /// link, if a flow sends its data there.
+    pub fn has_several_queues(&self) -> bool {
+        self.path.hops.len() > 1 || self.flows.iter().any(|flow| flow.route.reverse)
     }
 
     /// Packets that flow `index` can number at most. No flow can send more than its slowest link carries,

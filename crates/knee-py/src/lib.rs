@@ -3,116 +3,25 @@
 
 mod algorithm;
 mod error;
+mod interruptible;
 mod paths;
+mod request;
 mod results;
 mod sweep;
 mod table;
 
 use error::host_error;
+use interruptible::{Interruptible, interruptible};
 use knee_cc::algorithms;
-use knee_model::{
-    Host, HostError, HostErrorKind, NS_PER_S, Ns, RunOptions, RunRecord, RunSpec, Tell,
-};
-use knee_scenario::{Scenario, Set};
-use knee_sim::{Simulator, Stepped};
+use knee_model::{Host, RunOptions, RunSpec};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyTuple},
 };
 use rayon::prelude::*;
+use request::{Ready, Wanted, host_names};
 use results::{Made, Results};
-use std::{
-    ffi::OsString,
-    panic::resume_unwind,
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Condvar, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::Duration,
-};
-
-/// A request from Python: file or text, name, `--set` arguments, names of those algorithms that are
-/// classes, host.
-#[derive(FromPyObject)]
-struct Wanted {
-    #[pyo3(item)]
-    path: Option<PathBuf>,
-    #[pyo3(item)]
-    text: Option<String>,
-    #[pyo3(item)]
-    name: String,
-    #[pyo3(item)]
-    sets: Vec<String>,
-    #[pyo3(item)]
-    classes: Vec<String>,
-    #[pyo3(item)]
-    host: String,
-}
-
-/// A scenario that is ready to run.
-struct Ready {
-    scenario: Scenario,
-    specs: Vec<RunSpec>,
-    name: String,
-    host: &'static dyn Host,
-}
-
-impl Ready {
-    /// Returns whether an algorithm of it is a Python class.
-    fn has_methods(&self) -> bool {
-        self.specs[0].algorithms().any(algorithm::has_methods)
-    }
-
-    /// Returns whether a flow of it waits for an agent.
-    fn has_agent(&self) -> bool {
-        self.specs[0].algorithms().any(paths::is_agent)
-    }
-}
-
-/// The hosts of this library; the program `knee` has these and others.
-static HOSTS: [&dyn Host; 2] = [&Simulator, &knee_quic_run::Quic];
-
-fn host_names() -> Vec<&'static str> {
-    HOSTS.iter().map(|host| host.name()).collect()
-}
-
-impl Wanted {
-    fn ready(&self) -> PyResult<Ready> {
-        let host = HOSTS.iter().copied().find(|host| host.name() == self.host);
-        let host = host.ok_or_else(|| {
-            error::new(
-                "HostError",
-                &format!("this package has no host `{}`", self.host),
-                Some(&format!("hosts here: {}", host_names().join(", "))),
-            )
-        })?;
-        let (scenario, specs, name) = self.parse()?;
-        host.check(&specs[0], &RunOptions::default()).map_err(host_error)?;
-        Ok(Ready { scenario, specs, name, host })
-    }
-
-    /// The scenario, its repetitions and its name.
-    fn parse(&self) -> PyResult<(Scenario, Vec<RunSpec>, String)> {
-        let sets = self.sets.iter().map(|set| Set::parse(set)).collect::<Result<Vec<_>, _>>();
-        let sets = sets.map_err(|e| error::scenario(&e))?;
-        let scenario = match (&self.path, &self.text) {
-            (Some(path), _) => Scenario::load(path, &sets),
-            (None, text) => {
-                let text = text.as_deref().unwrap_or_default();
-                Scenario::parse_beside(Path::new(""), &self.name, text, &sets)
-            }
-        };
-        let scenario = scenario.map_err(|e| error::scenario(&e))?;
-        let specs = (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r)));
-        let specs: Vec<RunSpec> = specs.collect();
-        algorithm::are_classes(&self.classes, &specs[0])?;
-        let stem = self.path.as_deref().and_then(Path::file_stem);
-        let name = stem.map_or_else(|| self.name.clone(), |s| s.to_string_lossy().into_owned());
-        Ok((scenario, specs, name))
-    }
-}
+use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 
 /// The runs of scenarios, to be made by the program: a message for its command `runs`.
 #[pyfunction]
@@ -157,94 +66,6 @@ fn runs_made(wanted: Vec<Wanted>, answer: &[u8]) -> PyResult<Vec<Results>> {
     results.collect()
 }
 
-/// Interval between two checks for Ctrl-C.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// Does `work` on another thread, without Python's lock. Ctrl-C tells it by `ended` to end, and is
-/// raised when it has.
-fn interruptible<T: Send>(
-    py: Python<'_>,
-    ended: &AtomicBool,
-    work: impl FnOnce(&AtomicBool) -> T + Send,
-) -> PyResult<T> {
-    let (done, told) = (Mutex::new(false), Condvar::new());
-    let locked = || done.lock().unwrap_or_else(PoisonError::into_inner);
-    thread::scope(|scope| {
-        let worker = scope.spawn(|| {
-            let result = work(ended);
-            *locked() = true;
-            told.notify_one();
-            result
-        });
-        let wait = || told.wait_timeout_while(locked(), LOOK, |done| !*done).is_ok_and(|w| *w.0);
-        let mut raised = None;
-        // It ends without a word if it panics.
-        while raised.is_none() && !py.detach(wait) && !worker.is_finished() {
-            raised = py.check_signals().err();
-        }
-        if raised.is_some() {
-            ended.store(true, Ordering::Relaxed);
-        }
-        match (raised, py.detach(|| worker.join())) {
-            (Some(raised), _) => Err(raised),
-            (None, Ok(result)) => Ok(result),
-            (None, Err(panic)) => resume_unwind(panic),
-        }
-    })
-}
-
-/// The simulator; a run under way ends soon after `ended` comes to be true.
-struct Interruptible<'a> {
-    ended: &'a AtomicBool,
-}
-
-/// Time that a run simulates between two looks at `ended`.
-const STEP_NS: Ns = NS_PER_S / 10;
-
-impl Interruptible<'_> {
-    fn go_on(&self) -> Result<(), HostError> {
-        match self.ended.load(Ordering::Relaxed) {
-            true => Err(HostError::new(HostErrorKind::Unavailable, "ended by Ctrl-C")),
-            false => Ok(()),
-        }
-    }
-}
-
-impl Host for Interruptible<'_> {
-    fn name(&self) -> &'static str {
-        Simulator.name()
-    }
-
-    fn about(&self) -> &'static str {
-        Simulator.about()
-    }
-
-    fn doing(&self) -> &'static str {
-        Simulator.doing()
-    }
-
-    fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
-        Simulator.check(spec, options)
-    }
-
-    fn run_with_progress(
-        &self,
-        spec: &RunSpec,
-        options: &RunOptions,
-        _: Tell<'_>,
-    ) -> Result<RunRecord, HostError> {
-        self.check(spec, options)?;
-        let mut run = Stepped::new(Arc::new(spec.clone()))?;
-        let mut until_ns = 0;
-        while until_ns < spec.duration_ns {
-            self.go_on()?;
-            until_ns += STEP_NS;
-            run.advance(until_ns)?;
-        }
-        Ok(run.finish())
-    }
-}
-
 /// Makes all runs of all scenarios, on `jobs` threads (0: one for each core), unless it is `ended`.
 fn make(all: Vec<Ready>, jobs: usize, ended: &AtomicBool) -> PyResult<Vec<Results>> {
     let runs: Vec<_> = all.iter().flat_map(|r| r.specs.iter().map(move |s| (r.host, s))).collect();
@@ -287,11 +108,16 @@ fn make_here(py: Python<'_>, all: Vec<Ready>) -> PyResult<Vec<Results>> {
     results.collect()
 }
 
+/// Returns whether a flow of a scenario waits for an agent.
+fn has_agent(ready: &Ready) -> bool {
+    ready.specs[0].algorithms().any(paths::is_agent)
+}
+
 /// Runs scenarios; the results in their order.
 #[pyfunction]
 fn run_many(py: Python<'_>, wanted: Vec<Wanted>, jobs: usize) -> PyResult<Vec<Results>> {
     let all = wanted.iter().map(Wanted::ready).collect::<PyResult<Vec<_>>>()?;
-    if all.iter().any(Ready::has_agent) {
+    if all.iter().any(has_agent) {
         let help = "use knee.gym, or another algorithm";
         return Err(error::new("ScenarioError", "`agent` is steered by knee.gym only", Some(help)));
     }

@@ -1,7 +1,7 @@
 //! Many simulated paths that advance together, monitor interval by monitor interval: on each, one flow
 //! whose window is steered from outside.
 
-use crate::{Wanted, error};
+use crate::{error, request::Wanted};
 use knee_cc::{Ack, Algorithm, Conn, Definition, Functions, Profile, State, define};
 use knee_model::{NS_PER_S, Ns, RecordSpec};
 use knee_scenario::Scenario;

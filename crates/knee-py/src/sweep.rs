@@ -1,6 +1,10 @@
 //! Studies: their plans, their shards carried out anywhere, and their data sets.
 
-use crate::{Interruptible, error, interruptible, table::Table};
+use crate::{
+    error,
+    interruptible::{Interruptible, interruptible},
+    table::Table,
+};
 use knee_sim::Simulator;
 use knee_study::{DataSet, RecordBatch, Slice, Study, StudyError};
 use pyo3::prelude::*;

@@ -226,7 +226,7 @@ pub fn tables<T: Tables>(
             queues.into_iter().map(move |at| (repetition, record, at))
         })
         .collect();
-    let several = spec.path.has_several_queues(&spec.flows);
+    let several = spec.has_several_queues();
     let rows = queues.iter().flat_map(|(repetition, record, at)| {
         at.record.bins.iter().enumerate().map(move |(i, bin)| {
             let end_s = bin_s(record, i).end;

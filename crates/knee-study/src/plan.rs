@@ -382,7 +382,7 @@ impl Plan {
         let index = TABLES.iter().position(|name| *name == table).ok_or_else(|| {
             StudyError::new(format!("no table is called `{table}`"), TABLES.join(", "))
         })?;
-        let mut rows = Growth::new(&self.study, index);
+        let mut rows = Growth::new(self.study.keep.clone(), &self.study.dimensions, index);
         self.each_run(shard, host, stop, &mut |key, spec, outcome| {
             rows.add(key, spec, outcome);
             rows.full().map_or(Ok(()), |batch| take(batch.map_err(broken)?))
@@ -504,7 +504,7 @@ struct ReadyFile {
 
 impl TableFile {
     fn new(plan: &Plan, shard: &Shard, table: usize, path: PathBuf) -> Result<Self, StudyError> {
-        let rows = Growth::new(&plan.study, table);
+        let rows = Growth::new(plan.study.keep.clone(), &plan.study.dimensions, table);
         let open = || -> io::Result<NamedTempFile> {
             let folder = path.parent().unwrap_or(Path::new("."));
             fs::create_dir_all(folder)?;

@@ -2,10 +2,7 @@
 //!
 //! `docs/reference/study.md` describes every column. `run` numbers the runs of the study, as in all tables.
 
-use crate::{
-    axis::{AxisColumn, Cells},
-    study::Study,
-};
+use crate::axis::{AxisColumn, Cells, Dimension};
 use arrow_array::{
     ArrayRef, RecordBatch,
     builder::{Float64Builder, Int64Builder, StringBuilder, UInt64Builder},
@@ -404,10 +401,8 @@ pub(crate) struct Growth {
 
 impl Growth {
     /// Schema of the table with this index in [`TABLES`].
-    pub(crate) fn new(study: &Study, table: usize) -> Self {
-        let kept = study.keep.clone();
-        let axes: Vec<(usize, AxisColumn)> = study
-            .dimensions
+    pub(crate) fn new(kept: Kept, dimensions: &[Dimension], table: usize) -> Self {
+        let axes: Vec<(usize, AxisColumn)> = dimensions
             .iter()
             .enumerate()
             .flat_map(|(i, d)| d.columns.iter().map(move |c| (i, c.clone())))

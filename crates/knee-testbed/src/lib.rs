@@ -28,6 +28,7 @@
 
 mod calls;
 mod capture;
+mod clock;
 mod error;
 mod forwarder;
 mod host;
@@ -41,6 +42,7 @@ pub mod shell;
 mod traffic;
 mod variants;
 
+pub use clock::Time;
 pub use error::TestbedError;
 pub use host::{Kernel, lateness};
 pub use passed::Passed;
@@ -48,23 +50,16 @@ pub use plan::End;
 pub use variants::Variants;
 
 use capture::CaptureFile;
+use clock::{Alarm, Clock};
 use error::{Doing, joined};
 use forwarder::{Forwarder, PathRecord};
 use knee_model::{
-    FlowCounters, FlowRecord, FlowSample, Lateness, NS_PER_S, Ns, RealTime, RunOptions, RunRecord,
-    RunSpec, Tell, Transfer, Unfinished,
+    FlowCounters, FlowRecord, FlowSample, Lateness, RealTime, RunOptions, RunRecord, RunSpec, Tell,
+    Transfer, Unfinished,
 };
 use namespace::Namespace;
 use plan::Plan;
-use std::{
-    io,
-    sync::{
-        atomic::{AtomicBool, Ordering},
-        mpsc::channel,
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::{io, sync::mpsc::channel, thread, time::Duration};
 use traffic::{Received, Sent};
 
 /// Longest time until the recording of calls has begun.
@@ -74,75 +69,6 @@ const LEAD: Duration = Duration::from_millis(20);
 
 /// Bytes written at once where the path waits meanwhile.
 const SHORT_CHUNK_BYTES: usize = 16 << 10;
-
-/// The quantity that the machine's clock counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Time {
-    /// Seconds.
-    Real,
-    /// Instructions, and idle time, which takes no time: a virtual machine's.
-    Virtual,
-}
-
-/// Time of a run: nanoseconds since its start, the same for all threads (`CLOCK_MONOTONIC`).
-#[derive(Clone, Copy)]
-struct Clock {
-    zero: Instant,
-    /// The same, on the clock of the kernel's TCP.
-    zero_ns: Ns,
-}
-
-/// Returns the time of [`Instant`], in fewer instructions: it is read several times per packet.
-fn monotonic_ns() -> Ns {
-    let now = nix::time::ClockId::CLOCK_MONOTONIC.now();
-    now.map_or(0, |t| t.tv_sec() as Ns * NS_PER_S + t.tv_nsec() as Ns)
-}
-
-impl Clock {
-    /// Whose time 0 is in `ahead`.
-    fn starting_in(ahead: Duration) -> Self {
-        let (zero, now_ns) = (Instant::now() + ahead, monotonic_ns());
-        Self { zero, zero_ns: now_ns + ahead.as_nanos() as Ns }
-    }
-
-    fn now_ns(self) -> Ns {
-        monotonic_ns().saturating_sub(self.zero_ns)
-    }
-
-    fn wait_for_zero(self) {
-        thread::sleep(self.zero.saturating_duration_since(Instant::now()));
-    }
-}
-
-/// Tells the other threads that one has failed.
-#[derive(Default)]
-struct Alarm(AtomicBool);
-
-impl Alarm {
-    fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Runs a thread's work; an error or a panic ends the other threads too.
-    fn guard<T>(&self, work: impl FnOnce() -> Result<T, TestbedError>) -> Result<T, TestbedError> {
-        struct Raise<'a>(&'a Alarm);
-        impl Drop for Raise<'_> {
-            fn drop(&mut self) {
-                self.0.raise();
-            }
-        }
-        let raise = Raise(self);
-        let result = work();
-        if result.is_ok() {
-            std::mem::forget(raise);
-        }
-        result
-    }
-}
 
 /// Does the same as [`run_with`], with nothing optional.
 ///

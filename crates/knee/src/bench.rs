@@ -1,6 +1,9 @@
 //! `knee bench`.
 
 mod peers;
+mod values;
+
+pub(crate) use values::time;
 
 use crate::{Format, hosts, integer, output};
 use clap::{
@@ -11,15 +14,13 @@ use knee_cc::{Algorithm, Params, algorithms, find};
 use knee_model::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec};
 use knee_scenario::{
     Scenario,
-    units::{
-        UnitError, parse_queue, parse_rate, parse_size, parse_time, show_queue, show_rate,
-        show_size, show_time,
-    },
+    units::{show_queue, show_rate, show_size, show_time},
 };
 use miette::{Result, miette};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
 use std::{ffi::OsStr, fs, path::Path, process::ExitCode, time::Instant};
+use values::{queue, rate, size};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -113,38 +114,6 @@ impl Short {
         );
         Ok(Scenario::parse("bench short", &text, &[])?.spec(1))
     }
-}
-
-fn said(error: &UnitError) -> String {
-    format!("{error}; {}", error.remedy())
-}
-
-/// A value of 1 to `most`, in words an error.
-fn within(value: u64, most: u64, shown: &str) -> Result<u64, String> {
-    let fits = (1..=most).contains(&value);
-    fits.then_some(value).ok_or_else(|| format!("write a value above 0, at most {shown}"))
-}
-
-/// A duration, in nanoseconds.
-pub(crate) fn time(text: &str) -> Result<Ns, String> {
-    within(parse_time(text).map_err(|e| said(&e))?, 1_000_000 * NS_PER_S, "1000000s")
-}
-
-fn rate(text: &str) -> Result<u64, String> {
-    within(parse_rate(text).map_err(|e| said(&e))?, 1_000_000_000_000, "1000gbit")
-}
-
-fn queue(text: &str) -> Result<QueueLimit, String> {
-    match parse_queue(text).map_err(|e| said(&e))? {
-        QueueLimit::Packets(0) | QueueLimit::Bytes(0..1500) => {
-            Err("write at least one packet: 1p or 1500B".to_owned())
-        }
-        limit => Ok(limit),
-    }
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    within(parse_size(text).map_err(|e| said(&e))?, 5_000_000, "5MB")
 }
 
 /// An algorithm by its name, which shells complete, or by its C file.

@@ -1,5 +1,6 @@
 //! Subcommands that need the Linux kernel.
 
+mod duration;
 mod kernel;
 mod testbed;
 mod trace;

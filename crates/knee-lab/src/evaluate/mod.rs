@@ -4,12 +4,14 @@
 //! thresholds: each bound names its source, or is the result of CUBIC and NewReno in the same place.
 
 mod criterion;
+mod error;
 mod journal;
 mod judge;
 mod report;
 mod runs;
 
 pub use criterion::{Better, Bound, Criterion, Measure, criteria};
+pub use error::EvaluateError;
 pub use journal::Journal;
 pub use judge::{Asked, CriterionVerdict, MeasuredAt, PointVerdict, Word, Worst};
 pub use report::{evaluation_report, evaluation_text, scorecard_report, scorecard_text};
@@ -17,67 +19,12 @@ pub use runs::{HowToRun, Point};
 
 use crate::{
     duel::Entrant,
-    figure::ThreadsError,
     files::{self, FileError},
 };
-use knee_model::{HostError, RunRecord, RunSpec};
-use knee_scenario::ScenarioError;
+use knee_model::{RunRecord, RunSpec};
 use runs::{points, run_all, scenario};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
-use thiserror::Error;
-
-/// The reason why an evaluation could not be made.
-#[derive(Debug, Error, miette::Diagnostic)]
-pub enum EvaluateError {
-    /// A criterion's file is wrong.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    File(#[from] FileError),
-    /// There is no such criterion.
-    #[error("no such criterion: `{id}`")]
-    #[diagnostic(help("the criteria are: {known}"))]
-    NoCriterion {
-        /// Name that was requested.
-        id: String,
-        /// The existing criteria.
-        known: String,
-    },
-    /// A scenario is wrong.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// The host does not carry out a criterion's runs.
-    #[error("{criterion}: {error}")]
-    #[diagnostic(help(
-        "{}name the criteria that it can run with --only",
-        error.help.as_ref().map(|h| format!("{h}; or ")).unwrap_or_default()
-    ))]
-    Host {
-        /// Criterion.
-        criterion: String,
-        /// Error of the host.
-        error: HostError,
-    },
-    /// A formula cannot be evaluated.
-    #[error("scenarios/evaluation/{criterion}.toml: {why}")]
-    Formula {
-        /// Criterion.
-        criterion: String,
-        /// The reason.
-        why: String,
-    },
-    /// The measures cannot be stored.
-    #[error("{0}")]
-    Journal(String),
-    /// A run failed.
-    #[error("{0}")]
-    Run(String),
-    /// The threads could not be had.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Threads(#[from] ThreadsError),
-}
 
 /// An algorithm with its verdict on every criterion.
 #[derive(Clone, Debug, Serialize)]

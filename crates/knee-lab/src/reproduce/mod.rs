@@ -4,19 +4,18 @@
 //! `claims.toml` what must come out, as formulas (see `docs/reference/paper-and-claims.md`).
 
 mod claim;
+mod error;
 mod paper;
 mod runs;
 mod verdict;
 
 pub use claim::{Cause, Claim, Found, Judge};
+pub use error::ReproduceError;
 pub use paper::{PAPERS, Paper, PaperError, load};
+pub use runs::RunsOn;
 pub use verdict::{Shown, Verdict};
 
-use crate::{
-    figure::{self, Case, Cases, Figure, Formulas, Part, Spread, ThreadsError, Unjudged, number},
-    files::FileError,
-};
-use knee_model::{Host, HostError, RunOptions, RunRecord, RunSpec};
+use crate::figure::{self, Case, Cases, Figure, Formulas, Part, Spread, Unjudged, number};
 use knee_report::{
     chart::Chart,
     report::{Report, Section},
@@ -24,38 +23,11 @@ use knee_report::{
 };
 use knee_results::{
     caveats::{approximations, lateness},
-    kept::KeptRuns,
     store::{ResultWriter, StoreError},
 };
-use knee_scenario::ScenarioError;
 use runs::{Made, Uses};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Write as _};
-use thiserror::Error;
-
-/// A host, and how a paper is run on it. Runs and verdicts are those that the paper's files give for
-/// its name.
-#[derive(Clone, Copy)]
-pub struct RunsOn<'a> {
-    /// The host.
-    pub host: &'a dyn Host,
-    /// Options of each run.
-    pub options: &'a RunOptions,
-    /// Number of repetitions. If not given: the scenarios' own, or in the short form what its claims ask for.
-    pub repeat: Option<u32>,
-    /// Runs that were kept, which are not made again; new ones are added.
-    pub kept: Option<&'a KeptRuns>,
-}
-
-impl RunsOn<'_> {
-    fn run(&self, spec: &RunSpec) -> Result<RunRecord, HostError> {
-        let run = |spec: &RunSpec| self.host.run(spec, self.options);
-        match (self.kept, self.host.fingerprint(spec, self.options)) {
-            (Some(kept), Some(fingerprint)) => kept.or_run(&fingerprint, spec, run),
-            _ => run(spec),
-        }
-    }
-}
 
 /// Selection of runs and claims.
 #[derive(Clone, Debug, Default)]
@@ -69,64 +41,6 @@ pub struct Wanted {
     pub short: bool,
     /// Also the runs that the paper's files leave out on a host.
     pub all_values: bool,
-}
-
-/// The reason why a paper could not be reproduced.
-#[derive(Debug, Error, miette::Diagnostic)]
-pub enum ReproduceError {
-    /// The paper cannot be had.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Paper(#[from] PaperError),
-    /// It has no such figure.
-    #[error("{paper} has no figure {figure}")]
-    #[diagnostic(help("its figures are: {known}"))]
-    NoFigure {
-        /// Paper.
-        paper: String,
-        /// Requested number.
-        figure: String,
-        /// Numbers that exist.
-        known: String,
-    },
-    /// It has no such claim.
-    #[error("{of} has no claim {claim}")]
-    #[diagnostic(help("its claims are: {known}"))]
-    NoClaim {
-        /// Paper, figure of it, or the short form of one of them.
-        of: String,
-        /// Requested claim.
-        claim: String,
-        /// Claims that exist.
-        known: String,
-    },
-    /// A scenario of it is wrong.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// All runs on a host failed.
-    #[error("every run on the host {host} failed; the first: {error}")]
-    #[diagnostic(help("{}", error.help.as_deref().unwrap_or("run one of its scenarios by itself")))]
-    AllFailed {
-        /// Name of the host.
-        host: String,
-        /// Error of the first run.
-        error: HostError,
-    },
-    /// A run has no unique key.
-    #[error("a specification cannot be written as JSON: {0}")]
-    Spec(String),
-    /// A chart or table cannot be made.
-    #[error("{0}")]
-    PlotKind(String),
-    /// A file of the repository is wrong.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    File(#[from] FileError),
-    /// The threads could not be had.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Threads(#[from] ThreadsError),
 }
 
 /// A paper with its runs, verdicts and charts.

@@ -1,16 +1,41 @@
 //! The runs of a paper's figures, each made once.
 
-use super::{Claim, ReproduceError, RunsOn};
+use super::{Claim, ReproduceError};
 use crate::{
     figure::{Case, Cases, Figure, longest_first, work},
     files,
 };
-use knee_model::{HostError, RunRecord, RunSpec};
+use knee_model::{Host, HostError, RunOptions, RunRecord, RunSpec};
+use knee_results::kept::KeptRuns;
 use knee_scenario::{Scenario, Set};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, atomic::AtomicBool},
 };
+
+/// A host, and how a paper is run on it. Runs and verdicts are those that the paper's files give for
+/// its name.
+#[derive(Clone, Copy)]
+pub struct RunsOn<'a> {
+    /// The host.
+    pub host: &'a dyn Host,
+    /// Options of each run.
+    pub options: &'a RunOptions,
+    /// Number of repetitions. If not given: the scenarios' own, or in the short form what its claims ask for.
+    pub repeat: Option<u32>,
+    /// Runs that were kept, which are not made again; new ones are added.
+    pub kept: Option<&'a KeptRuns>,
+}
+
+impl RunsOn<'_> {
+    pub(super) fn run(&self, spec: &RunSpec) -> Result<RunRecord, HostError> {
+        let run = |spec: &RunSpec| self.host.run(spec, self.options);
+        match (self.kept, self.host.fingerprint(spec, self.options)) {
+            (Some(kept), Some(fingerprint)) => kept.or_run(&fingerprint, spec, run),
+            _ => run(spec),
+        }
+    }
+}
 
 /// Cases by the numbers of their figures and the values of their axes.
 type Named = BTreeSet<(String, Vec<String>)>;

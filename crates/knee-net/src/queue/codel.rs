@@ -5,7 +5,7 @@
 //! distances, `interval / sqrt(count)`, until it is below the target again. With marks nothing is
 //! dropped in between, so one packet is marked at a time.
 
-use super::{Taken, fifo::Fifo};
+use super::{fifo::Fifo, judgement::Taken};
 use crate::Packet;
 use knee_model::CoDel;
 

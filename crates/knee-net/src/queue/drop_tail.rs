@@ -1,7 +1,8 @@
 //! Drop-tail.
 
-use super::{QueueLimit, fifo::Fifo};
+use super::fifo::Fifo;
 use crate::Packet;
+use knee_model::QueueLimit;
 
 /// First in, first out; a packet that would exceed the limit is dropped on arrival. The packet in
 /// transmission is the first.

@@ -5,7 +5,7 @@
 //! most bytes. The hash covers the flow's key and a draw from the run's seed: collisions of flows differ
 //! between repetitions, as they do between boots of a machine.
 
-use super::{Taken, codel, fifo::Fifo};
+use super::{codel, fifo::Fifo, judgement::Taken};
 use crate::{Packet, Ring};
 use knee_model::{FqCoDel, Random};
 use std::cmp::Reverse;

@@ -9,7 +9,7 @@
 //! 11 of the paper computes it twice for one arrival; here it is computed once.
 
 use super::{
-    Arrival, Verdict,
+    judgement::{Arrival, Verdict},
     red::{Average, Spread},
 };
 use knee_model::{Fred, Random};

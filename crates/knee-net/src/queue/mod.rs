@@ -9,14 +9,16 @@ mod drop_tail;
 mod fifo;
 mod fq_codel;
 mod fred;
+mod judgement;
 mod pie;
 mod red;
 #[cfg(test)]
 mod tests;
 
-use crate::{Ecn, Packet, Ring};
+use crate::{Packet, Ring};
 use drop_tail::DropTail;
 use fifo::Fifo;
+use judgement::{Arrival, Taken, Verdict};
 use knee_model::{Aqm, Discipline, QueueLimit, Random};
 
 /// A queue of any discipline. See the module.
@@ -119,29 +121,6 @@ impl<P: Packet> Queue<P> {
     }
 }
 
-/// The state of the queue at the arrival of a packet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub now_ns: u64,
-    /// Packets held before it, the packet in transmission included.
-    pub held_pkts: u32,
-    pub held_bytes: u64,
-    /// Its own size.
-    pub bytes: u32,
-    /// Used by FRED only.
-    pub flow_key: u32,
-}
-
-/// The answer of a discipline to an arriving packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Accept,
-    /// It is to signal congestion: marked if it can be, else dropped.
-    Signal,
-    /// Dropped, whether it could be marked or not.
-    Drop,
-}
-
 /// The frame of all disciplines but drop-tail.
 #[derive(Clone, Debug)]
 struct Managed<P> {
@@ -160,49 +139,6 @@ enum Rule<P> {
     CoDel(codel::State),
     FqCoDel(fq_codel::State<P>),
     Pie(pie::State),
-}
-
-/// Counts of the packets in the queue, and the packets that were dropped after acceptance.
-#[derive(Clone, Debug)]
-struct Taken<P> {
-    /// Packets held, the packet in transmission included.
-    pkts: u32,
-    bytes: u64,
-    ecn: bool,
-    dropped: Ring<P>,
-}
-
-impl<P: Packet> Taken<P> {
-    /// Signals congestion by this waiting packet: marks it and returns it, or else drops it.
-    fn signal(&mut self, (since_ns, mut packet): (u64, P)) -> Option<(u64, P)> {
-        if self.marks(&packet) {
-            packet.mark();
-            return Some((since_ns, packet));
-        }
-        self.drop(packet);
-        None
-    }
-
-    /// Returns whether this packet is marked rather than dropped.
-    fn marks(&self, packet: &P) -> bool {
-        self.ecn && packet.ecn() != Ecn::NotCapable
-    }
-
-    /// A packet of `bytes` joins.
-    fn enter(&mut self, bytes: u32) {
-        self.pkts += 1;
-        self.bytes += u64::from(bytes);
-    }
-
-    fn drop(&mut self, packet: P) {
-        self.leave(&packet);
-        self.dropped.push_back(packet);
-    }
-
-    fn leave(&mut self, packet: &P) {
-        self.pkts -= 1;
-        self.bytes -= u64::from(packet.wire_bytes());
-    }
 }
 
 /// The work of CoDel and FQ-CoDel for each packet is compiled into the callers, except for a push to
@@ -330,13 +266,4 @@ impl<P: Packet> Managed<P> {
         let waiting = self.fifo.iter().chain(lanes.into_iter().flat_map(fq_codel::State::iter));
         self.sending.iter().map(|(_, packet)| packet).chain(waiting)
     }
-}
-
-/// Returns whether a draw with this probability succeeds. The draw is 53 bits, exact in `f64`; nothing is
-/// drawn if the outcome is certain.
-fn happens(probability: f64, random: &mut Random) -> bool {
-    if probability <= 0.0 || probability >= 1.0 {
-        return probability >= 1.0;
-    }
-    (random.bits64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0) < probability
 }

@@ -5,7 +5,7 @@
 //! packet whose transmission began last, and 0 while the queue is empty. So PIE need not know the rate, which
 //! may change. Overdue updates of the controller are made before each event.
 
-use super::{Arrival, Verdict, happens};
+use super::judgement::{Arrival, Verdict, happens};
 use knee_model::{Pie, Random};
 
 /// Section 4.2: below each of these probabilities its change is divided by so much.

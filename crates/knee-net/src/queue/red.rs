@@ -6,7 +6,7 @@
 //! on (twice that, if gentle) packets are dropped even if they could be marked: this also limits flows that
 //! ignore marks.
 
-use super::{Arrival, Verdict, happens};
+use super::judgement::{Arrival, Verdict, happens};
 use knee_model::{Random, Red, Thresholds};
 
 /// Time to transmit a packet of `bytes`, ns; at least 1.

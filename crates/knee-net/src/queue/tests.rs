@@ -1,7 +1,7 @@
 //! Properties of every discipline.
 
 use super::*;
-use crate::{Link, NEVER, Service};
+use crate::{Ecn, Link, NEVER, Service};
 use knee_model::{CoDel, FqCoDel, Fred, Pie, Red, Thresholds};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

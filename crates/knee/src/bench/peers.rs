@@ -1,6 +1,6 @@
 //! `knee bench peers`: the same dumbbell in Knee and in other simulators.
 
-use super::{queue, rate, time};
+use super::values::{queue, rate, time};
 use crate::{Format, integer, output};
 use knee_model::{NS_PER_MS, NS_PER_S, Ns, QueueLimit};
 use knee_report::table::Table;

@@ -2,6 +2,7 @@
 
 mod bench;
 
+use super::duration::time;
 use crate::{Format, output};
 use clap::Subcommand;
 use knee_cc::{Params, algorithm};
@@ -9,7 +10,6 @@ use knee_kernel::{Report, State, Variant};
 use knee_lab::duel::Entrant;
 use knee_model::Cc;
 use knee_report::table::Table;
-use knee_scenario::units::parse_time;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde_json::{Value, json};
 use signal_hook::{
@@ -126,11 +126,6 @@ impl VariantArgs {
     fn name(&self, params: &Params) -> String {
         self.name.clone().unwrap_or_else(|| knee_kernel::default_name(params.algorithm()))
     }
-}
-
-pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    let ns = parse_time(text).map_err(|e| format!("{e}; {}", e.remedy()))?;
-    if ns == 0 { Err("must be more than 0".to_owned()) } else { Ok(Duration::from_nanos(ns)) }
 }
 
 pub(crate) fn kernel(args: &Args) -> Result<ExitCode> {

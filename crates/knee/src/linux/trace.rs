@@ -1,6 +1,6 @@
 //! `knee trace`.
 
-use super::kernel::time;
+use super::duration::time;
 use crate::output;
 use knee_kernel::{Filter, SocketId, Tracer};
 use knee_results::{

@@ -1,6 +1,6 @@
 //! `knee kernel bench`: the cost of the algorithms in the kernel, compared with the kernel's own.
 
-use crate::{Format, integer, output};
+use crate::{Format, integer, linux::duration::time, output};
 use knee_cc::{Call, Params, algorithms};
 use knee_kernel::{Loaded, Variant};
 use knee_report::table::Table;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "7", value_parser = integer::<usize>(1..=1000))]
     rounds: usize,
     /// Length of each transfer
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::time)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     length: Duration,
     /// Output format
     #[arg(long, value_enum, default_value = "table")]

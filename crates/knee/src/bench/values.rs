@@ -1,0 +1,36 @@
+//! Values on the command line of `knee bench`.
+
+use knee_model::{NS_PER_S, Ns, QueueLimit};
+use knee_scenario::units::{UnitError, parse_queue, parse_rate, parse_size, parse_time};
+
+fn said(error: &UnitError) -> String {
+    format!("{error}; {}", error.remedy())
+}
+
+/// A value of 1 to `most`, in words an error.
+fn within(value: u64, most: u64, shown: &str) -> Result<u64, String> {
+    let fits = (1..=most).contains(&value);
+    fits.then_some(value).ok_or_else(|| format!("write a value above 0, at most {shown}"))
+}
+
+/// A duration, in nanoseconds.
+pub(crate) fn time(text: &str) -> Result<Ns, String> {
+    within(parse_time(text).map_err(|e| said(&e))?, 1_000_000 * NS_PER_S, "1000000s")
+}
+
+pub(super) fn rate(text: &str) -> Result<u64, String> {
+    within(parse_rate(text).map_err(|e| said(&e))?, 1_000_000_000_000, "1000gbit")
+}
+
+pub(super) fn queue(text: &str) -> Result<QueueLimit, String> {
+    match parse_queue(text).map_err(|e| said(&e))? {
+        QueueLimit::Packets(0) | QueueLimit::Bytes(0..1500) => {
+            Err("write at least one packet: 1p or 1500B".to_owned())
+        }
+        limit => Ok(limit),
+    }
+}
+
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    within(parse_size(text).map_err(|e| said(&e))?, 5_000_000, "5MB")
+}
