@@ -2,7 +2,7 @@
 
 use crate::{
     Direction, End, Endpoints, LazyTimer, LostPacket, NEVER, Network, Numbered, Packet, Path,
-    UdpFlow,
+    ScriptedLoss, UdpFlow,
 };
 use knee_model::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals, Ns, Progress, RunRecord,
@@ -258,6 +258,11 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
     pub fn advance(&mut self, until_ns: Ns) -> Result<(), C::Error> {
         let until_ns = until_ns.min(self.flows.spec.duration_ns);
         self.network.advance_to(until_ns, &mut self.flows)
+    }
+
+    /// Loses the packets that `script` lists, of those that the first hop is offered, instead of bursts.
+    pub fn script_loss(&mut self, script: ScriptedLoss) {
+        self.network.script_loss(script);
     }
 
     /// The present time.

@@ -1,6 +1,9 @@
 //! The event loop: carries out the events of a path and of its endpoints, each at its own time.
 
-use crate::{Direction, End, LazyTimer, LostPacket, Numbered, Path, events::Event, timers::Timers};
+use crate::{
+    Direction, End, LazyTimer, LostPacket, Numbered, Path, ScriptedLoss, events::Event,
+    timers::Timers,
+};
 use knee_model::{Ns, RunSpec};
 
 /// The endpoints of a path's flows.
@@ -66,6 +69,11 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     /// The path.
     pub fn path(&self) -> &Path<P> {
         &self.path
+    }
+
+    /// Loses the packets that `script` lists, of those that the first hop is offered, instead of bursts.
+    pub fn script_loss(&mut self, script: ScriptedLoss) {
+        self.path.script_loss(script);
     }
 
     /// Ends the network; the timers that remain never expire.

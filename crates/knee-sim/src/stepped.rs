@@ -3,7 +3,7 @@
 use crate::{SimError, check, connection::Tcp, open, packet::Store};
 use knee_cc::{Conn, State, contain};
 use knee_model::{Ns, Progress, RunRecord, RunSpec};
-use knee_net::VirtualRun;
+use knee_net::{ScriptedLoss, VirtualRun};
 use std::{convert::Infallible, sync::Arc};
 
 /// A simulation that advances step by step. Between steps, the state of an algorithm can be read and
@@ -25,6 +25,11 @@ impl Stepped {
             VirtualRun::begin(spec, Store::default(), (|_| ()) as fn(Progress), open)
         })?;
         Ok(Self { run })
+    }
+
+    /// Loses the packets that `script` lists, of those that the first hop is offered, instead of bursts.
+    pub fn script_loss(&mut self, script: ScriptedLoss) {
+        self.run.script_loss(script);
     }
 
     /// Advances to `until_ns`, at most to the end.

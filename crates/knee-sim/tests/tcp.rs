@@ -11,6 +11,9 @@ use knee_model::{
     Call, CallRecord, Cc, DelayedAck, FlowKind, FlowRecord, FlowSpec, Ns, PacketEvent, PathSpec,
     QueueLimit, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
+use knee_net::ScriptedLoss;
+use knee_sim::Stepped;
+use std::sync::Arc;
 
 const ALL: [Recovery; 3] = [Recovery::Sack, Recovery::Newreno, Recovery::NewrenoPrr];
 
@@ -54,16 +57,12 @@ fn state_at(flow: &FlowRecord, time_ns: Ns) -> Conn {
     calls(flow, Call::OnRtt).find(later).expect("an ACK comes later").before
 }
 
-/// The run of the first seed whose packets of flow 0 fare as `fates` says, in the order of their
-/// sending: `o` arrives, `x` is lost at random.
-fn with_fates(spec: &RunSpec, fates: &str) -> RunRecord {
-    let fares = |record: &RunRecord| {
-        let offered = record.queues[0].log.iter().filter(|l| l.event != PacketEvent::Departed);
-        let fate = |event| if event == PacketEvent::Lost { 'x' } else { 'o' };
-        offered.map(|l| fate(l.event)).take(fates.len()).eq(fates.chars())
-    };
-    let seeded = |seed| run(&RunSpec { seed, ..spec.clone() });
-    (1..100_000).map(seeded).find(fares).expect("some seed does")
+/// The run that loses the packets at the places `lost`, from 0, in the order of their sending.
+fn losing(spec: &RunSpec, lost: &[u64]) -> RunRecord {
+    let mut run = Stepped::new(Arc::new(spec.clone())).expect("the spec is short enough");
+    run.script_loss(ScriptedLoss::new(lost.iter().copied()));
+    run.advance(spec.duration_ns).expect("built-in algorithms keep the contract");
+    run.finish()
 }
 
 /// Packets of another flow that leave no room for a full packet between two times: they are small,
@@ -365,24 +364,22 @@ fn window_during_and_after_recovery() {
 
 // The retransmission timer.
 
-/// One packet at a time, a timer down to 10 ms, losses half of the time.
+/// One packet at a time, a timer down to 10 ms.
 fn one_by_one(options: TcpOptions) -> RunSpec {
-    let mut path = wide_path();
-    path.hops[0].loss = 0.5;
     let options = TcpOptions { receive_window_pkts: 1, rto_min_ns: 10 * MS, ..options };
-    spec(path, 3 * S, vec![newreno(transfer(5), options)])
+    spec(wide_path(), 3 * S, vec![newreno(transfer(5), options)])
 }
 
 #[test]
 fn timer_follows_the_first_samples() {
     // RFC 6298: before any sample 1 s.
-    let record = with_fates(&one_by_one(TcpOptions::default()), "xo");
+    let record = losing(&one_by_one(TcpOptions::default()), &[0]);
     assert_eq!(sent(&record, 0)[1], (S, 0));
     // After one of R = 101: srtt = R, rttvar = R/2, RTO = 3 R = 303. Packet 1 goes out at 101.
-    let record = with_fates(&one_by_one(TcpOptions::default()), "oxo");
+    let record = losing(&one_by_one(TcpOptions::default()), &[1]);
     assert_eq!(sent(&record, 0)[1..3], [(101 * MS, 1), (404 * MS, 1)]);
     // After two: rttvar = 3/4 * 50.5 = 37.875, RTO = 101 + 151.5.
-    let record = with_fates(&one_by_one(TcpOptions::default()), "ooxo");
+    let record = losing(&one_by_one(TcpOptions::default()), &[2]);
     assert_eq!(sent(&record, 0)[2..4], [(202 * MS, 2), (454_500_000, 2)]);
 }
 
@@ -391,7 +388,7 @@ fn timer_backs_off_until_the_next_sample() {
     // 303, 606; the ACK at 101 + 303 + 606 + 101 = 1111 gives no sample (Karn), so that packet 2
     // waits 4 * 303 = 1212 before its repair. No timestamps: headers of 40 bytes.
     let bare = TcpOptions { header_bytes: 40, mss_bytes: 1460, ..options(Recovery::Newreno) };
-    let record = with_fates(&one_by_one(bare), "oxxoxo");
+    let record = losing(&one_by_one(bare), &[1, 2, 4]);
     let (samples, acks): (Vec<i32>, Vec<u64>) =
         calls(&record.flows[0], Call::OnRtt).map(|r| (r.ack.rtt_us, r.before.now_us)).unzip();
     let times: Vec<_> = sent(&record, 0)[..6].to_vec();
@@ -405,7 +402,7 @@ fn timer_backs_off_until_the_next_sample() {
 fn timestamps_tell_which_transmission_was_acknowledged() {
     // As before, but the ACK at 1111 echoes the time of the repair, 1010 (RFC 7323 section 4.1): the
     // second sample of 101, after which the timer is 101 + 4 * 37.875.
-    let record = with_fates(&one_by_one(TcpOptions::default()), "oxxoxo");
+    let record = losing(&one_by_one(TcpOptions::default()), &[1, 2, 4]);
     let samples: Vec<i32> = calls(&record.flows[0], Call::OnRtt).map(|r| r.ack.rtt_us).collect();
     assert_eq!(samples[..2], [101_000, 101_000]);
     assert_eq!(sent(&record, 0)[5], (1_363_500_000, 2));
@@ -436,11 +433,10 @@ fn timer_allows_for_a_coarse_clock() {
         ..options(ALL[0])
     };
     let mut path = wide_path();
-    path.hops[0].loss = 0.02;
     // The RTT is a whole number of ticks, 110, less the tick that each sample is too long by.
     path.delay_forward_ns -= MS;
     let spec = spec(path, 8 * S, vec![newreno(transfer(60), options)]);
-    let record = with_fates(&spec, &format!("{}xo", "o".repeat(40)));
+    let record = losing(&spec, &[40]);
     let (first, second) = (sent(&record, 0)[40], sent(&record, 0)[41]);
     assert_eq!((first.1, second.1), (40, 40));
     assert!((second.0 - first.0).abs_diff(120 * MS) < 1000, "{first:?} {second:?}");
@@ -538,10 +534,8 @@ fn a_lost_repair_is_found_by_later_deliveries() {
     // overtaken for a quarter of the RTT; the third (103) releases the repair. Packets 10 and 11, which
     // limited transmit has sent before, reveal nothing; but the SACK of 12 (206), sent at 105 behind the
     // repair, shows that this is lost too (RFC 8985 section 6.2, step 5).
-    let mut path = wide_path();
-    path.hops[0].loss = 0.1;
-    let spec = spec(path, S, vec![newreno(Workload::Bulk, options(Recovery::Sack))]);
-    let record = with_fates(&spec, "xoooooooooooxooo");
+    let spec = spec(wide_path(), S, vec![newreno(Workload::Bulk, options(Recovery::Sack))]);
+    let record = losing(&spec, &[0, 12]);
     let after = sent(&record, 0)[13];
     assert_eq!(after, (105 * MS, 12));
     let again = retransmissions(&record, 0);

@@ -2,16 +2,32 @@
 
 use super::{QueuedLink, reordering::Reordering};
 use crate::{
-    Bursts, DelayLine, Direction, Jitter, Link, Loss, LostPacket, Numbered, Packet, Queue, Service,
-    packet::Offered,
+    Bursts, DelayLine, Direction, Jitter, Link, Loss, LostPacket, Numbered, Packet, Queue,
+    ScriptedLoss, Service, packet::Offered,
 };
 use knee_model::{HopSpec, Ns, PacketEvent, QueueRecord, Random, RunSpec, Steps};
 use std::collections::VecDeque;
 
+/// Loss that depends on the packets before.
+enum LossProcess {
+    Bursts(Bursts),
+    Script(ScriptedLoss),
+}
+
+impl LossProcess {
+    /// Returns whether the next packet is lost.
+    fn loses(&mut self) -> bool {
+        match self {
+            Self::Bursts(bursts) => bursts.loses(),
+            Self::Script(script) => script.loses(),
+        }
+    }
+}
+
 /// A hop, the way to it from the hop before, and the way from it to the path's end.
 pub(super) struct Hop<P> {
     loss: Loss,
-    bursts: Option<Bursts>,
+    process: Option<LossProcess>,
     queued_link: QueuedLink<P>,
     /// Packets from the hop before it.
     arrivals: DelayLine<P>,
@@ -32,8 +48,9 @@ impl<P: Numbered> Hop<P> {
         let bursts = hop.bursts.as_ref();
         Self {
             loss: Loss::new(hop.loss),
-            bursts: bursts.map(|bursts| {
-                Bursts::new(bursts, Random::stream(spec.seed, "bursts forward", number))
+            process: bursts.map(|bursts| {
+                let random = Random::stream(spec.seed, "bursts forward", number);
+                LossProcess::Bursts(Bursts::new(bursts, random))
             }),
             queued_link: QueuedLink::new(link, record.bin_ns > 0, record.queue_log),
             arrivals: DelayLine::default(),
@@ -46,6 +63,11 @@ impl<P: Numbered> Hop<P> {
         }
     }
 
+    /// Loses the packets that `script` lists, instead of bursts.
+    pub(super) fn script_loss(&mut self, script: ScriptedLoss) {
+        self.process = Some(LossProcess::Script(script));
+    }
+
     /// Offers a packet; `random` is the random stream of its flow. `lost` gets the packets that the queue
     /// drops to make room.
     #[inline(always)]
@@ -56,7 +78,7 @@ impl<P: Numbered> Hop<P> {
         random: &mut Random,
         lost: &mut VecDeque<LostPacket<P>>,
     ) -> Offered<P> {
-        if self.loss.loses(random) || self.bursts.as_mut().is_some_and(Bursts::loses) {
+        if self.loss.loses(random) || self.process.as_mut().is_some_and(LossProcess::loses) {
             self.queued_link.note_loss(now_ns, &packet);
             return Offered::Dropped(packet, PacketEvent::Lost);
         }

@@ -8,7 +8,7 @@ mod reordering;
 mod reverse;
 
 use crate::{
-    Direction, End, LostPacket, NEVER, Numbered,
+    Direction, End, LostPacket, NEVER, Numbered, ScriptedLoss,
     events::{Event, Events},
     packet::Offered,
 };
@@ -71,6 +71,11 @@ impl<P: Numbered> Path<P> {
             bin_ns,
             least_delay_ns: least_delay_ns(&spec.path),
         }
+    }
+
+    /// Loses the packets that `script` lists, of those that the first hop is offered, instead of bursts.
+    pub fn script_loss(&mut self, script: ScriptedLoss) {
+        self.hops[0].script_loss(script);
     }
 
     /// The end of `flow` that packets in `direction` reach.
