@@ -1,11 +1,14 @@
-//! Finished runs, each in a file of its own, so that a reproduction that ended early can resume.
+//! Finished runs, each in a file of its own, so that a reproduction or an evaluation that ended early can
+//! resume.
 //!
-//! A file's name is a hash of everything that made the record: the program, the host, the spec. The
+//! A file's name is a hash of everything that made its content: the program, the host, the spec. The
 //! program enters by a hash of the executable itself. A commit would leave out uncommitted changes, a hash of
 //! the sources the compiler and the libraries; the executable holds all of them, the BPF objects too. A
 //! rebuild that changes nothing of a run costs that run again, and no stale record is ever taken as evidence.
 
 use knee_model::{HostError, HostErrorKind, RunRecord, RunSpec};
+use miette::Diagnostic;
+use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use std::{
     env,
@@ -15,6 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tempfile::NamedTempFile;
+use thiserror::Error;
 
 const CHECK_BYTES: usize = 32;
 
@@ -61,35 +65,62 @@ impl KeptRuns {
         if spec.record.trace {
             return run(spec);
         }
-        let file = self.folder.join(self.file_name(host, spec));
-        let told = |e: &dyn Display| {
-            HostError::new(HostErrorKind::Broken, format!("{}: {e}", file.display()))
+        let mut record: RunRecord = self.or_make(&[host, &format!("{spec:?}")], || run(spec))?;
+        record.name_observed(spec);
+        Ok(record)
+    }
+
+    /// The stored value of `key`, or else the value that `make` makes, which is then stored. The key holds
+    /// everything but the program on which the value depends.
+    ///
+    /// # Errors
+    /// The errors of `make`; a file that cannot be read or written.
+    pub fn or_make<T: Serialize + DeserializeOwned, E: From<KeptError>>(
+        &self,
+        key: &[&str],
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let name = digest([self.program.as_str()].iter().chain(key).copied());
+        let file = self.folder.join(format!("{name}.run"));
+        let told = |why: &dyn Display| KeptError {
+            why: format!("{}: {why}", file.display()),
+            help: "free space, or name another folder",
         };
         match fs::read(&file) {
             Ok(bytes) => {
-                let record = decode(&bytes, spec);
-                return record
-                    .ok_or_else(|| told(&"damaged").with_help("remove it to run it again"));
+                let help = "remove it to run it again";
+                return Ok(decode(&bytes).ok_or_else(|| KeptError { help, ..told(&"damaged") })?);
             }
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => return Err(told(&e)),
+            Err(e) => return Err(told(&e).into()),
         }
-        let record = run(spec)?;
-        let bytes = encode(&record).map_err(|e| told(&e))?;
+        let value = make()?;
+        let bytes = encode(&value).map_err(|e| told(&e))?;
         // It has its name only when it is whole.
         let mut new = NamedTempFile::new_in(&self.folder).map_err(|e| told(&e))?;
         new.write_all(&bytes).map_err(|e| told(&e))?;
         new.persist(&file).map_err(|e| told(&e.error))?;
-        Ok(record)
+        Ok(value)
     }
+}
 
-    fn file_name(&self, host: &str, spec: &RunSpec) -> String {
-        format!("{}.run", digest([self.program.as_str(), host, &format!("{spec:?}")]))
+/// The reason why a kept value cannot be read or written.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{why}")]
+pub struct KeptError {
+    why: String,
+    #[help]
+    help: &'static str,
+}
+
+impl From<KeptError> for HostError {
+    fn from(error: KeptError) -> Self {
+        Self::new(HostErrorKind::Broken, error.why).with_help(error.help)
     }
 }
 
 /// Hash of texts, in hexadecimal. Other texts, or the same ones cut elsewhere, have another.
-pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         // With their lengths, so that no two keys are the same text.
@@ -107,7 +138,7 @@ fn hex(bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// Its file cannot be read.
-pub fn running_program() -> io::Result<String> {
+fn running_program() -> io::Result<String> {
     // Linux opens there what runs, even if another file has its name by now.
     let path = match cfg!(target_os = "linux") {
         true => PathBuf::from("/proc/self/exe"),
@@ -124,19 +155,17 @@ pub fn running_program() -> io::Result<String> {
     }
 }
 
-fn encode(record: &RunRecord) -> Result<Vec<u8>, postcard::Error> {
-    let record = postcard::to_stdvec(record)?;
-    Ok([Sha256::digest(&record).as_slice(), &record].concat())
+fn encode(value: &impl Serialize) -> Result<Vec<u8>, postcard::Error> {
+    let value = postcard::to_stdvec(value)?;
+    Ok([Sha256::digest(&value).as_slice(), &value].concat())
 }
 
-fn decode(bytes: &[u8], spec: &RunSpec) -> Option<RunRecord> {
-    let (check, record) = bytes.split_at_checked(CHECK_BYTES)?;
-    if Sha256::digest(record).as_slice() != check {
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let (check, value) = bytes.split_at_checked(CHECK_BYTES)?;
+    if Sha256::digest(value).as_slice() != check {
         return None;
     }
-    let mut record: RunRecord = postcard::from_bytes(record).ok()?;
-    record.name_observed(spec);
-    Some(record)
+    postcard::from_bytes(value).ok()
 }
 
 #[cfg(test)]

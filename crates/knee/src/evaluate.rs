@@ -4,11 +4,11 @@ use crate::{COMMIT, Format, REPEAT, hosts::OneHost, integer, interrupt, made_by,
 use knee_lab::{
     duel::Entrant,
     evaluate::{
-        Evaluation, HowToRun, Journal, Record, Word, criteria, evaluate as run, evaluation_report,
+        Evaluation, HowToRun, Record, Word, criteria, evaluate as run, evaluation_report,
         evaluation_text, scorecard_report, scorecard_text, worst_run,
     },
 };
-use knee_results::store::ResultWriter;
+use knee_results::{kept::KeptRuns, store::ResultWriter};
 use miette::{Result, miette};
 use std::{path::PathBuf, process::ExitCode};
 
@@ -84,8 +84,7 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
     if let Some(results) = &results {
         interrupt::abandons(vec![results.abandon()])?;
     }
-    let journal =
-        args.keep.as_deref().map(Journal::open).transpose().map_err(|e| miette!("{e}"))?;
+    let keep = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let subjects = if args.all { Entrant::all() } else { args.names.clone() };
     let host = args.on.host;
     let options = args.on.jobs.options(&[host])?;
@@ -103,7 +102,7 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
         repeat: args.given_repeat().unwrap_or(default),
         quick: args.quick,
         sets: &args.sets,
-        journal: journal.as_ref(),
+        kept: keep.as_ref(),
         progress: &progress,
     };
     let evaluations = run(&subjects, &args.against, &args.only, &how)?;

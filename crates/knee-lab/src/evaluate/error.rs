@@ -2,6 +2,7 @@
 
 use crate::{figure::ThreadsError, files::FileError};
 use knee_model::HostError;
+use knee_results::kept::KeptError;
 use knee_scenario::ScenarioError;
 use thiserror::Error;
 
@@ -46,8 +47,9 @@ pub enum EvaluateError {
         why: String,
     },
     /// The measures cannot be stored.
-    #[error("{0}")]
-    Journal(String),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Kept(#[from] KeptError),
     /// A run failed.
     #[error("{0}")]
     Run(String),

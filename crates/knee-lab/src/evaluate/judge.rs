@@ -2,8 +2,7 @@
 
 use super::{
     criterion::{Better, Criterion, Measure},
-    journal::Measured,
-    runs::Point,
+    runs::{Measured, Point},
 };
 use crate::figure::Spread;
 use serde::Serialize;

@@ -5,14 +5,12 @@
 
 mod criterion;
 mod error;
-mod journal;
 mod judge;
 mod report;
 mod runs;
 
 pub use criterion::{Better, Bound, Criterion, Measure, criteria};
 pub use error::EvaluateError;
-pub use journal::Journal;
 pub use judge::{Asked, CriterionVerdict, MeasuredAt, PointVerdict, Word, Worst};
 pub use report::{evaluation_report, evaluation_text, scorecard_report, scorecard_text};
 pub use runs::{HowToRun, Point};

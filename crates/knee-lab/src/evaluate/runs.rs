@@ -4,7 +4,6 @@
 use super::{
     EvaluateError,
     criterion::{Bound, Criterion, FOLDER},
-    journal::{Journal, Measured},
 };
 use crate::{
     duel::Entrant,
@@ -12,6 +11,7 @@ use crate::{
     files::text,
 };
 use knee_model::{Host, HostError, RunOptions, RunSpec};
+use knee_results::kept::KeptRuns;
 use knee_scenario::{Scenario, ScenarioError, Set};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -83,6 +83,9 @@ struct Job {
 /// Measures by criterion, point, entrant, repetition; the reason for a run that failed.
 pub(super) type AllMeasured = Vec<Vec<Vec<Vec<Result<Measured, String>>>>>;
 
+/// Measures of one run: each measure's quantity and bound.
+pub(super) type Measured = Vec<(f64, Option<f64>)>;
+
 /// Settings of an evaluation's runs.
 pub struct HowToRun<'a> {
     /// The host.
@@ -95,8 +98,8 @@ pub struct HowToRun<'a> {
     pub quick: bool,
     /// Further values set in all runs, as after `--set`.
     pub sets: &'a [String],
-    /// Earlier measures.
-    pub journal: Option<&'a Journal>,
+    /// Measures that were kept, whose runs are not made again; new ones are added.
+    pub kept: Option<&'a KeptRuns>,
     /// Told how many runs are done, and how many there are.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
@@ -144,7 +147,7 @@ pub(super) fn run_all(
         let start = Instant::now();
         let measured = one(&criteria[job.criterion].0, &spec, how);
         let took = start.elapsed();
-        if matches!(measured, Err(EvaluateError::Journal(_))) {
+        if matches!(measured, Err(EvaluateError::Kept(_))) {
             broken.store(true, Ordering::Relaxed);
         }
         (measured, took)
@@ -167,16 +170,25 @@ pub(super) fn run_all(
     Ok((all, took))
 }
 
-/// The values that `criterion` measures of `spec`.
+/// The values that `criterion` measures of `spec`, which may be kept.
 fn one(
     criterion: &Criterion,
     spec: &RunSpec,
     how: &HowToRun<'_>,
 ) -> Result<Measured, EvaluateError> {
-    let kept = how.journal.map(|j| (j, j.key(criterion, spec, how.host, how.options)));
-    if let Some(known) = kept.as_ref().and_then(|(journal, key)| journal.get(key)) {
-        return Ok(known);
-    }
+    let Some(kept) = how.kept else { return run(criterion, spec, how) };
+    let fingerprint = how.host.fingerprint(spec, how.options).unwrap_or_default();
+    let (text, measures) = (format!("{spec:?}"), format!("{:?}", criterion.measures));
+    let key = [how.host.name(), &fingerprint, &text, &measures];
+    kept.or_make(&key, || run(criterion, spec, how))
+}
+
+/// Runs `spec`, and measures the values of `criterion`.
+fn run(
+    criterion: &Criterion,
+    spec: &RunSpec,
+    how: &HowToRun<'_>,
+) -> Result<Measured, EvaluateError> {
     let failed = |e: HostError| EvaluateError::Run(e.to_string());
     let record = how.host.run(spec, how.options).map_err(failed)?;
     let formulas: Vec<&str> =
@@ -187,20 +199,13 @@ fn one(
         why: format!("seed {}: {why}", spec.seed),
     })?;
     let mut values = values.into_iter();
-    let measured: Measured = criterion
-        .measures
-        .iter()
-        .map(|m| {
-            let quantity = values.next().unwrap_or(f64::NAN);
-            let bound = m.bound.as_ref().map(|bound| match bound {
-                Bound::Number(x) => *x,
-                Bound::Formula(_) => values.next().unwrap_or(f64::NAN),
-            });
-            (quantity, bound)
-        })
-        .collect();
-    if let Some((journal, key)) = kept {
-        journal.add(key, &measured).map_err(EvaluateError::Journal)?;
-    }
-    Ok(measured)
+    let measured = criterion.measures.iter().map(|m| {
+        let quantity = values.next().unwrap_or(f64::NAN);
+        let bound = m.bound.as_ref().map(|bound| match bound {
+            Bound::Number(x) => *x,
+            Bound::Formula(_) => values.next().unwrap_or(f64::NAN),
+        });
+        (quantity, bound)
+    });
+    Ok(measured.collect())
 }
