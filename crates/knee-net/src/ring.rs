@@ -128,12 +128,6 @@ impl<T: Default> Ring<T> {
         if self.len == 0 { None } else { self.slots.get(self.head) }
     }
 
-    /// The last record.
-    #[inline]
-    pub fn back_mut(&mut self) -> Option<&mut T> {
-        self.len.checked_sub(1).and_then(|last| self.get_mut(last))
-    }
-
     /// All records, in order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let split = self.slots.len() - self.head;
@@ -182,7 +176,6 @@ mod tests {
                     prop_assert_eq!(ring.get_mut(i), model.get_mut(i));
                 }
                 prop_assert_eq!(ring.front(), model.front());
-                prop_assert_eq!(ring.back_mut(), model.back_mut());
             }
         }
     }
