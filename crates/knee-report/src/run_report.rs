@@ -8,15 +8,15 @@ use crate::{
 use knee_cc::Params;
 use knee_cc::SSTHRESH_INFINITE;
 use knee_model::{
-    Aqm, BurstLoss, FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S,
-    Ns, PathSpec, QueueBin, QueueLimit, Recovery, Route, RunRecord, RunSpec, TcpSpec, Transport,
-    Varying, Workload,
+    Aqm, BurstLoss, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, Ns, PathSpec,
+    QueueBin, QueueLimit, Recovery, Route, RunRecord, RunSpec, TcpSpec, Transport, Varying,
+    Workload,
 };
 use knee_results::{
     caveats::{approximations, lateness},
     metrics::{
-        Backoffs, Completion, Metrics, Percentiles, QueueAt, SIZE_CLASSES, is_named, is_tcp,
-        percentile,
+        Completion, Metric, Metrics, Percentiles, Place, QueueAt, SIZE_CLASSES, Scope, Shown,
+        Subject, is_named, is_tcp, percentile, shown_in,
     },
 };
 use std::{collections::BTreeMap, ops::Range};
@@ -186,13 +186,68 @@ fn spread(values: impl Iterator<Item = Option<f64>>, digits: usize) -> String {
     if low == high { median } else { format!("{median} ({low}–{high})") }
 }
 
+/// The metrics of flows that a table shows: a row for each flow that the scenario names and that is
+/// `wanted`, which begins with the first `heads.len()` of its name and algorithm.
+fn flow_table(
+    caption: String,
+    runs: &[Metrics<'_>],
+    place: Place,
+    heads: &[&str],
+    wanted: fn(&FlowRecord) -> bool,
+) -> Table {
+    let shown: Vec<_> = shown_in(Subject::Flow, place).collect();
+    let columns: Vec<&str> = shown.iter().map(|(_, shown)| shown.heading).collect();
+    let mut table = Table::new(caption, heads, &columns);
+    let first = runs.first().map_or(&[][..], |run| &run.record().flows);
+    for (i, flow) in first.iter().enumerate().filter(|(_, f)| is_named(f) && wanted(f)) {
+        let scopes: Vec<Scope<'_>> = runs.iter().map(|run| Scope::of_flow(*run, i, None)).collect();
+        let names = [flow.name.clone(), flow.kind.clone()].into_iter().take(heads.len());
+        table.row(names.chain(shown.iter().map(|(metric, shown)| over(&scopes, metric, *shown))));
+    }
+    table
+}
+
+/// The metrics of queues and of the run: a row for each, a column for each queue.
+fn queue_table(of_repetitions: &str, runs: &[Metrics<'_>]) -> Table {
+    let queues: Vec<Vec<QueueAt<'_>>> = runs.iter().map(Metrics::queues).collect();
+    let names: Vec<String> = queues[0].iter().map(shown_place).collect();
+    let (caption, heads): (_, Vec<&str>) = match names.len() {
+        1 => ("Bottleneck", vec!["value"]),
+        _ => ("Queues", names.iter().map(String::as_str).collect()),
+    };
+    let mut table = Table::new(format!("{caption}{of_repetitions}"), &["measure"], &heads);
+    let places = (0..names.len()).map(|place| {
+        let at = queues.iter().filter_map(|queues| queues.get(place));
+        at.map(|queue| Scope::of_run(queue.metrics, None)).collect()
+    });
+    let places: Vec<Vec<Scope<'_>>> = places.collect();
+    for (metric, shown) in shown_in(Subject::Queue, Place::Queues) {
+        let mut values = places.iter().flatten().filter_map(|scope| metric.value(scope));
+        if !shown.unless_zero || values.any(|value| value > 0.0) {
+            let cells = places.iter().map(|scopes| over(scopes, metric, shown));
+            table.row(std::iter::once(shown.heading.to_owned()).chain(cells));
+        }
+    }
+    // Metrics of all flows together.
+    if runs[0].tcp_flows().len() > 1 {
+        for (metric, shown) in shown_in(Subject::Run, Place::Queues) {
+            table.row([shown.heading.to_owned(), over(&places[0], metric, shown)]);
+        }
+    }
+    table
+}
+
+/// A metric over the scopes of repetitions.
+fn over(scopes: &[Scope<'_>], metric: &Metric, shown: Shown) -> String {
+    let values = scopes.iter().map(|scope| metric.value(scope).map(|value| shown.scale.of(value)));
+    spread(values, shown.decimals)
+}
+
 /// The tables on `records`, repetitions of `spec`. For several repetitions they show the median,
 /// with 20th and 80th percentile in parentheses where they differ.
 pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     let runs: Vec<Metrics<'_>> = records.iter().map(|r| Metrics::new(spec, r)).collect();
     let Some(first) = records.first() else { return Vec::new() };
-    let over =
-        |digits, of: &dyn Fn(&Metrics<'_>) -> Option<f64>| spread(runs.iter().map(of), digits);
     let flows = |want: fn(&FlowRecord) -> bool| {
         first.flows.iter().enumerate().filter(move |(_, f)| is_named(f) && want(f))
     };
@@ -200,129 +255,14 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
         1 => String::new(),
         n => format!(", {n} repetitions: median (20th–80th percentile)"),
     };
-
-    let mut goodput = Table::new(
-        format!("Flows{of_repetitions}"),
-        &["flow", "algorithm"],
-        &["goodput (Mbit/s)", "of capacity (%)", "RTT mean (ms)", "RTT p95 (ms)"],
-    );
-    for (i, flow) in flows(|f| f.kind != "probe") {
-        let rtt_ms = |of: fn(&FlowRecord) -> f64| {
-            over(1, &|m| {
-                let flow = &m.record().flows[i];
-                (flow.rtt.count() > 0).then(|| of(flow) / NS_PER_MS as f64)
-            })
-        };
-        goodput.row([
-            flow.name.clone(),
-            flow.kind.clone(),
-            over(3, &|m| Some(m.lifetime_goodput_bps(i)? / 1e6)),
-            over(1, &|m| Some(m.lifetime_goodput_of_capacity(i)? * 100.0)),
-            rtt_ms(|f| f.rtt.mean_ns()),
-            rtt_ms(|f| f.rtt.quantile_ns(0.95) as f64),
-        ]);
-    }
-
-    let queues: Vec<Vec<QueueAt<'_>>> = runs.iter().map(Metrics::queues).collect();
-    let names: Vec<String> = queues[0].iter().map(shown_place).collect();
-    let (caption, heads): (_, Vec<&str>) = match names.len() {
-        1 => ("Bottleneck", vec!["value"]),
-        _ => ("Queues", names.iter().map(String::as_str).collect()),
+    let table = |caption: &str, place, heads: &[&str], wanted| {
+        flow_table(format!("{caption}{of_repetitions}"), &runs, place, heads, wanted)
     };
-    let mut queue = Table::new(format!("{caption}{of_repetitions}"), &["measure"], &heads);
-    let mut measure = |name: &str, digits, of: &dyn Fn(&QueueAt<'_>) -> Option<f64>| {
-        let over = |place: usize| {
-            spread(queues.iter().map(|queues| queues.get(place).and_then(of)), digits)
-        };
-        queue.row(std::iter::once(name.to_owned()).chain((0..names.len()).map(over)));
-    };
-    measure("utilisation (%)", 2, &|q| Some(q.utilisation()? * 100.0));
-    measure("queueing delay, mean (ms)", 2, &|q| Some(q.delay()?.mean_ms));
-    measure("queueing delay, median (ms)", 2, &|q| Some(q.delay()?.p50_ms));
-    measure("queueing delay, 95th percentile (ms)", 2, &|q| Some(q.delay()?.p95_ms));
-    measure("queueing delay, 99th percentile (ms)", 2, &|q| Some(q.delay()?.p99_ms));
-    measure("queueing delay, largest (ms)", 2, &|q| Some(q.delay()?.max_ms));
-    measure("dropped by the queue (packets)", 0, &|q| Some(q.record.dropped_pkts as f64));
-    if records.iter().any(|r| r.queues.iter().any(|q| q.marked_pkts > 0)) {
-        measure("marked (packets)", 0, &|q| Some(q.record.marked_pkts as f64));
-    }
-    measure("most packets held", 0, &|q| Some(f64::from(q.record.max_pkts)));
-    if flows(is_tcp).count() > 1 {
-        let jain = over(3, &|m| {
-            let tcp = m.tcp_flows();
-            let life = m.common_life_s(&tcp);
-            m.jain(&tcp, life.start, life.end)
-        });
-        queue.row(["Jain's index, while all TCP flows were alive".to_owned(), jain]);
-    }
-
-    let mut losses = Table::new(
-        format!("Packets{of_repetitions}"),
-        &["flow"],
-        &[
-            "sent",
-            "retransmitted",
-            "dropped by the queue",
-            "marked",
-            "lost at random",
-            "ACKs lost or dropped",
-        ],
-    );
-    let mut reductions = Table::new(
-        format!("Reductions of the window{of_repetitions}"),
-        &["flow"],
-        &[
-            "on delay, region A",
-            "on delay, region B",
-            "fast recoveries",
-            "losses tolerated",
-            "timeouts",
-            "rounds in region A (%)",
-        ],
-    );
-    for (i, flow) in flows(is_tcp) {
-        let count = |of: fn(&FlowCounters) -> u64| {
-            over(0, &|m| Some(of(&m.record().flows[i].counters) as f64))
-        };
-        losses.row([
-            flow.name.clone(),
-            count(|c| c.sent_pkts),
-            count(|c| c.retransmitted_pkts),
-            count(|c| c.queue_drops_pkts),
-            count(|c| c.marked_pkts),
-            count(|c| c.random_losses_pkts),
-            count(|c| c.ack_losses_pkts + c.ack_drops_pkts),
-        ]);
-        let backoffs = |of: fn(&Backoffs) -> u64| over(0, &|m| Some(of(&m.backoffs(&[i])) as f64));
-        reductions.row([
-            flow.name.clone(),
-            backoffs(|b| b.delay_region_a),
-            backoffs(|b| b.delay_region_b),
-            backoffs(|b| b.fast_recoveries),
-            backoffs(|b| b.losses_tolerated),
-            backoffs(|b| b.timeouts),
-            over(1, &|m| Some(m.rounds_in_region_a(&[i])? * 100.0)),
-        ]);
-    }
-
-    let mut probes = Table::new(
-        format!("One-way delay{of_repetitions}"),
-        &["probe"],
-        &["median (ms)", "p95 (ms)", "p99 (ms)", "lost (packets)"],
-    );
-    for (i, flow) in flows(|f| f.kind == "probe") {
-        let delay_ms = |q: f64| {
-            over(2, &|m| {
-                let delay = &m.record().flows[i].one_way_delay;
-                (delay.count() > 0).then(|| delay.quantile_ns(q) as f64 / NS_PER_MS as f64)
-            })
-        };
-        let lost = over(0, &|m| {
-            let l = m.losses(&[i]);
-            Some((l.queue_drops_pkts + l.random_losses_pkts) as f64)
-        });
-        probes.row([flow.name.clone(), delay_ms(0.5), delay_ms(0.95), delay_ms(0.99), lost]);
-    }
+    let goodput = table("Flows", Place::Flows, &["flow", "algorithm"], |f| f.kind != "probe");
+    let queue = queue_table(&of_repetitions, &runs);
+    let losses = table("Packets", Place::Packets, &["flow"], is_tcp);
+    let reductions = table("Reductions of the window", Place::Reductions, &["flow"], is_tcp);
+    let probes = table("One-way delay", Place::Probes, &["probe"], |f| f.kind == "probe");
 
     let mut transfers = Table::new(
         "Completed transfers, of all repetitions together",
@@ -348,9 +288,9 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     );
     for (i, flow) in flows(is_tcp) {
         if runs.iter().any(|m| m.stalled_s(i).is_some()) {
-            let unfinished = |m: &Metrics<'_>| Some(m.record().flows[i].unfinished.len() as f64);
-            let stalled = over(2, &|m| m.stalled_s(i));
-            stalls.row([flow.name.clone(), stalled, over(0, &unfinished)]);
+            let unfinished = runs.iter().map(|m| Some(m.record().flows[i].unfinished.len() as f64));
+            let stalled = spread(runs.iter().map(|m| m.stalled_s(i)), 2);
+            stalls.row([flow.name.clone(), stalled, spread(unfinished, 0)]);
         }
     }
 

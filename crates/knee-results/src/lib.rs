@@ -9,9 +9,10 @@
 //! assert_eq!(jain(&[6.0, 0.0]), Some(0.5));
 //! ```
 
+pub use knee_metrics as metrics;
+
 pub mod caveats;
 pub mod kept;
-pub mod metrics;
 mod pages;
 pub mod parquet;
 pub mod replay;

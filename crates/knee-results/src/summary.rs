@@ -4,10 +4,11 @@
 //! no path, no duration of the computation.
 
 use crate::metrics::{
-    Backoffs, Completion, DelayMs, Metrics, Percentiles, QueueAt, SIZE_CLASSES, is_named,
+    Backoffs, Completion, DelayMs, Metric, Metrics, Percentiles, QueueAt, SIZE_CLASSES, Scope,
+    Subject, in_summary, is_named,
 };
-use knee_model::{FlowCounters, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
-use serde::Serialize;
+use knee_model::{FlowCounters, FlowRecord, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
+use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, ops::Range};
 
@@ -67,26 +68,36 @@ pub struct Scenario {
     pub text: String,
 }
 
-/// 20th, 50th and 80th percentiles over the repetitions in which the measure is defined; `None` if
-/// it is in none.
+/// 20th, 50th and 80th percentiles over the repetitions.
 #[derive(Clone, Debug, Serialize)]
 pub struct OverRepetitions {
-    /// Utilisation of the bottleneck, 0..=1.
-    pub utilisation: Option<Percentiles>,
-    /// Mean queueing delay, milliseconds.
-    pub queueing_delay_mean_ms: Option<Percentiles>,
-    /// 95th percentile of the queueing delay, milliseconds.
-    pub queueing_delay_p95_ms: Option<Percentiles>,
-    /// Packets dropped by the queue.
-    pub dropped_pkts: Option<Percentiles>,
-    /// Packets that left it with a congestion mark.
-    pub marked_pkts: Option<Percentiles>,
-    /// Jain's index of the TCP flows over the time that all of them were alive.
-    pub jain: Option<Percentiles>,
+    /// Metrics of the first bottleneck and of the run.
+    #[serde(flatten)]
+    pub metrics: MetricsOver,
     /// Each flow that the scenario names, in its order.
     pub flows: Vec<FlowOverRepetitions>,
     /// Each source of flows, in scenario order.
     pub sources: Vec<SourceOverRepetitions>,
+}
+
+/// Percentiles of metrics over the repetitions in which they are defined, by name and in the order of
+/// the table; `None` for a metric that is defined in none.
+#[derive(Clone, Debug)]
+pub struct MetricsOver(pub Vec<(&'static str, Option<Percentiles>)>);
+
+impl MetricsOver {
+    fn new(subject: Subject, scopes: &[Scope<'_>]) -> Self {
+        let over = |metric: &Metric| {
+            (metric.name, Percentiles::of(scopes.iter().filter_map(|scope| metric.value(scope))))
+        };
+        Self(in_summary(subject).map(over).collect())
+    }
+}
+
+impl Serialize for MetricsOver {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
 }
 
 /// A source of flows, over the repetitions.
@@ -111,16 +122,9 @@ pub struct SourceOverRepetitions {
 pub struct FlowOverRepetitions {
     /// Name.
     pub name: String,
-    /// Goodput over its life, bit/s.
-    pub goodput_bps: Option<Percentiles>,
-    /// Mean RTT, milliseconds.
-    pub rtt_mean_ms: Option<Percentiles>,
-    /// 95th percentile of the RTT, milliseconds.
-    pub rtt_p95_ms: Option<Percentiles>,
-    /// Median one-way delay of a probe, milliseconds.
-    pub one_way_delay_p50_ms: Option<Percentiles>,
-    /// Time during which a player of transfers one after the other stalled, seconds.
-    pub stalled_s: Option<Percentiles>,
+    /// Metrics of the flow.
+    #[serde(flatten)]
+    pub metrics: MetricsOver,
 }
 
 /// A repetition.
@@ -308,7 +312,7 @@ impl Summary {
             repetitions: records.len(),
             duration_s: seconds(spec.duration_ns),
             bin_s: seconds(spec.record.bin_ns),
-            over_repetitions: OverRepetitions::new(&runs),
+            over_repetitions: OverRepetitions::new(spec, records, &runs),
             runs,
         }
     }
@@ -347,8 +351,8 @@ impl Queue {
     fn new(at: &QueueAt<'_>) -> Self {
         let queue = at.record;
         Self {
-            utilisation: at.utilisation(),
-            delay: at.delay(),
+            utilisation: at.metrics.utilisation(),
+            delay: at.metrics.queueing_delay(),
             departed_pkts: queue.departed_pkts,
             departed_bytes: queue.departed_bytes,
             dropped_pkts: queue.dropped_pkts,
@@ -418,33 +422,20 @@ impl Source {
 }
 
 impl OverRepetitions {
-    fn new(runs: &[Run]) -> Self {
-        let over = |of: fn(&Run) -> Option<f64>| Percentiles::of(runs.iter().filter_map(of));
-        let names = runs.first().map_or(&[][..], |r| &r.flows);
-        Self {
-            utilisation: over(|r| r.queue.utilisation),
-            queueing_delay_mean_ms: over(|r| Some(r.queue.delay?.mean_ms)),
-            queueing_delay_p95_ms: over(|r| Some(r.queue.delay?.p95_ms)),
-            dropped_pkts: over(|r| Some(r.queue.dropped_pkts as f64)),
-            marked_pkts: over(|r| Some(r.queue.marked_pkts as f64)),
-            jain: over(|r| r.jain),
-            flows: (names.iter().enumerate())
-                .map(|(index, flow)| {
-                    let over = |of: fn(&Flow) -> Option<f64>| {
-                        Percentiles::of(runs.iter().filter_map(|r| of(r.flows.get(index)?)))
-                    };
-                    FlowOverRepetitions {
-                        name: flow.name.clone(),
-                        goodput_bps: over(|f| f.goodput_bps),
-                        rtt_mean_ms: over(|f| Some(f.rtt?.mean_ms)),
-                        rtt_p95_ms: over(|f| Some(f.rtt?.p95_ms)),
-                        one_way_delay_p50_ms: over(|f| Some(f.one_way_delay?.p50_ms)),
-                        stalled_s: over(|f| f.stalled_s),
-                    }
-                })
-                .collect(),
-            sources: sources_over(runs),
-        }
+    fn new(spec: &RunSpec, records: &[RunRecord], runs: &[Run]) -> Self {
+        let metrics = || records.iter().map(|record| Metrics::new(spec, record));
+        let scopes: Vec<Scope<'_>> = metrics().map(|run| Scope::of_run(run, None)).collect();
+        let mut over = MetricsOver::new(Subject::Queue, &scopes);
+        over.0.extend(MetricsOver::new(Subject::Run, &scopes).0);
+        let named = records.first().map_or(&[][..], |record| &record.flows);
+        let named = named.iter().enumerate().filter(|(_, flow)| is_named(flow));
+        let flow = |(index, flow): (usize, &FlowRecord)| {
+            let has = metrics().filter(|run| index < run.record().flows.len());
+            let scopes: Vec<Scope<'_>> = has.map(|run| Scope::of_flow(run, index, None)).collect();
+            let metrics = MetricsOver::new(Subject::Flow, &scopes);
+            FlowOverRepetitions { name: flow.name.clone(), metrics }
+        };
+        Self { metrics: over, flows: named.map(flow).collect(), sources: sources_over(runs) }
     }
 }
 
@@ -593,6 +584,7 @@ mod tests {
         names(&serde_json::to_value(summary).unwrap(), &mut all);
         let docs = include_str!("../../../docs/reference/results.md");
         let (_, docs) = docs.split_once("## `summary.json`").unwrap();
+        let docs = [docs, include_str!("../../../docs/reference/metrics.md")].concat();
         let missing: Vec<_> = all.iter().filter(|n| !docs.contains(&format!("`{n}`"))).collect();
         assert!(missing.is_empty(), "{missing:?}");
     }

@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use knee_cc::SSTHRESH_INFINITE;
 use knee_model::{FlowRecord, FlowSample, QueueBin, RunRecord, RunSpec};
-use knee_results::metrics::{Backoffs, Completion, DelayMs, Metrics, QueueAt, is_named, is_tcp};
+use knee_results::metrics::{self, Metric, Metrics, QueueAt, Scope, in_study, is_named, is_tcp};
 use std::sync::Arc;
 
 /// Names of the tables: one row for each run; for each flow of it that the scenario names; for each
@@ -51,187 +51,6 @@ use Get::{Number, Text, Whole};
 
 /// A column: name, value.
 struct Column<R>(&'static str, Get<R>);
-
-/// A run and its measures.
-struct RunRow<'a> {
-    metrics: Option<Metrics<'a>>,
-    window_s: Option<(f64, f64)>,
-    /// Indices of all TCP flows, those of sources too.
-    tcp: Vec<usize>,
-    delay: Option<DelayMs>,
-    completion: Option<Completion>,
-    failed: Option<&'a str>,
-}
-
-impl<'a> RunRow<'a> {
-    fn new(spec: &'a RunSpec, outcome: &'a Result<RunRecord, String>, kept: &Kept) -> Self {
-        let metrics = outcome.as_ref().ok().map(|record| Metrics::new(spec, record));
-        let tcp: Vec<usize> = metrics
-            .iter()
-            .flat_map(|m| (0..m.record().flows.len()).filter(|i| is_tcp(&m.record().flows[*i])))
-            .collect();
-        Self {
-            delay: metrics.and_then(|m| m.queueing_delay()),
-            completion: metrics.and_then(|m| m.completion(&tcp, &(0..u64::MAX))),
-            failed: outcome.as_ref().err().map(String::as_str),
-            window_s: kept.window_s,
-            metrics,
-            tcp,
-        }
-    }
-
-    fn queue(&self) -> Option<&'a knee_model::QueueRecord> {
-        self.metrics?.record().queues.first()
-    }
-
-    /// A measure of the window if there is one, else of the whole run.
-    fn measure(
-        &self,
-        whole: impl FnOnce(&Metrics<'a>) -> Option<f64>,
-        within: impl FnOnce(&Metrics<'a>, f64, f64) -> Option<f64>,
-    ) -> Option<f64> {
-        let metrics = self.metrics.as_ref()?;
-        match self.window_s {
-            None => whole(metrics),
-            Some((from_s, to_s)) => within(metrics, from_s, to_s),
-        }
-    }
-
-    fn delay(&self, whole: fn(&DelayMs) -> f64, q: f64) -> Option<f64> {
-        let within = |m: &Metrics<'a>, from, to| m.queueing_delay_percentile_ms(q, from, to);
-        self.measure(|_| self.delay.as_ref().map(whole), within)
-    }
-
-    fn goodput_bps(&self) -> Option<f64> {
-        let whole = |m: &Metrics<'a>| {
-            let bytes = self.tcp.iter().map(|i| m.record().flows[*i].counters.delivered_bytes);
-            let duration_s = m.record().duration_ns as f64 / 1e9;
-            (duration_s > 0.0).then(|| bytes.sum::<u64>() as f64 * 8.0 / duration_s)
-        };
-        self.measure(whole, |m, from, to| m.total_goodput_bps(&self.tcp, from, to))
-    }
-
-    fn jain(&self) -> Option<f64> {
-        let metrics = self.metrics.as_ref()?;
-        let flows = metrics.tcp_flows();
-        let life = metrics.common_life_s(&flows);
-        let (from_s, to_s) = self.window_s.unwrap_or((life.start, life.end));
-        let jain = metrics.jain(&flows, from_s.max(life.start), to_s.min(life.end));
-        jain.filter(|_| flows.len() > 1)
-    }
-
-    fn loss(&self) -> Option<f64> {
-        self.measure(
-            |m| m.losses(&self.tcp).fraction(),
-            |m, from, to| m.loss_fraction(&self.tcp, from, to),
-        )
-    }
-}
-
-fn run_columns<'a>() -> Vec<Column<RunRow<'a>>> {
-    vec![
-        Column("goodput_bps", Number(RunRow::goodput_bps)),
-        Column(
-            "utilisation",
-            Number(|r| r.measure(|m| m.utilisation(), |m, from, to| m.utilisation_in(from, to))),
-        ),
-        Column(
-            "queueing_delay_mean_ms",
-            Number(|r| {
-                let whole = |_: &Metrics<'_>| r.delay.as_ref().map(|d| d.mean_ms);
-                r.measure(whole, |m, from, to| m.mean_queueing_delay_ms(from, to))
-            }),
-        ),
-        Column("queueing_delay_p50_ms", Number(|r| r.delay(|d| d.p50_ms, 0.5))),
-        Column("queueing_delay_p95_ms", Number(|r| r.delay(|d| d.p95_ms, 0.95))),
-        Column("queueing_delay_p99_ms", Number(|r| r.delay(|d| d.p99_ms, 0.99))),
-        Column(
-            "queueing_delay_max_ms",
-            Number(|r| {
-                let whole = |_: &Metrics<'_>| r.delay.as_ref().map(|d| d.max_ms);
-                r.measure(whole, |m, from, to| m.max_queueing_delay_ms(from, to))
-            }),
-        ),
-        Column("jain", Number(RunRow::jain)),
-        Column("loss", Number(RunRow::loss)),
-        Column("departed_pkts", Whole(|r| Some(r.queue()?.departed_pkts))),
-        Column("dropped_pkts", Whole(|r| Some(r.queue()?.dropped_pkts))),
-        Column("marked_pkts", Whole(|r| Some(r.queue()?.marked_pkts))),
-        Column("max_held_pkts", Whole(|r| Some(r.queue()?.max_pkts.into()))),
-        Column("transfers_completed", Whole(|r| Some(r.completion?.completed as u64))),
-        Column("transfers_unfinished", Whole(|r| Some(r.completion?.unfinished as u64))),
-        Column("completion_mean_s", Number(|r| r.completion?.mean_s)),
-        Column("completion_p50_s", Number(|r| r.completion?.p50_s)),
-        Column("completion_p95_s", Number(|r| r.completion?.p95_s)),
-        Column("completion_p99_s", Number(|r| r.completion?.p99_s)),
-    ]
-}
-
-/// A flow of a run.
-struct FlowRow<'a> {
-    metrics: Metrics<'a>,
-    window_s: Option<(f64, f64)>,
-    index: usize,
-    flow: &'a FlowRecord,
-    rtt: Option<DelayMs>,
-    one_way: Option<DelayMs>,
-    completion: Option<Completion>,
-    backoffs: Backoffs,
-}
-
-impl<'a> FlowRow<'a> {
-    fn new(metrics: Metrics<'a>, index: usize, kept: &Kept) -> Self {
-        let flow = &metrics.record().flows[index];
-        Self {
-            metrics,
-            window_s: kept.window_s,
-            index,
-            flow,
-            rtt: DelayMs::of(&flow.rtt),
-            one_way: DelayMs::of(&flow.one_way_delay),
-            completion: metrics.completion(&[index], &(0..u64::MAX)),
-            backoffs: metrics.backoffs(&[index]),
-        }
-    }
-
-    fn goodput_bps(&self) -> Option<f64> {
-        match self.window_s {
-            None => self.metrics.lifetime_goodput_bps(self.index),
-            Some((from_s, to_s)) => self.metrics.goodput_bps(self.index, from_s, to_s),
-        }
-    }
-
-    fn tcp(&self, count: u64) -> Option<u64> {
-        is_tcp(self.flow).then_some(count)
-    }
-}
-
-fn flow_columns<'a>() -> Vec<Column<FlowRow<'a>>> {
-    vec![
-        Column("goodput_bps", Number(FlowRow::goodput_bps)),
-        Column("rtt_mean_ms", Number(|r| Some(r.rtt?.mean_ms))),
-        Column("rtt_p50_ms", Number(|r| Some(r.rtt?.p50_ms))),
-        Column("rtt_p95_ms", Number(|r| Some(r.rtt?.p95_ms))),
-        Column("one_way_delay_p50_ms", Number(|r| Some(r.one_way?.p50_ms))),
-        Column("one_way_delay_p95_ms", Number(|r| Some(r.one_way?.p95_ms))),
-        Column("sent_pkts", Whole(|r| Some(r.flow.counters.sent_pkts))),
-        Column("retransmitted_pkts", Whole(|r| r.tcp(r.flow.counters.retransmitted_pkts))),
-        Column("delivered_bytes", Whole(|r| Some(r.flow.counters.delivered_bytes))),
-        Column("queue_drops_pkts", Whole(|r| Some(r.flow.counters.queue_drops_pkts))),
-        Column("random_losses_pkts", Whole(|r| Some(r.flow.counters.random_losses_pkts))),
-        Column("fast_recoveries", Whole(|r| r.tcp(r.backoffs.fast_recoveries))),
-        Column("losses_tolerated", Whole(|r| r.tcp(r.backoffs.losses_tolerated))),
-        Column("timeouts", Whole(|r| r.tcp(r.backoffs.timeouts))),
-        Column(
-            "delay_backoffs",
-            Whole(|r| r.tcp(r.backoffs.delay_region_a + r.backoffs.delay_region_b)),
-        ),
-        Column("rounds_in_region_a", Number(|r| r.metrics.rounds_in_region_a(&[r.index]))),
-        Column("completion_p50_s", Number(|r| r.completion?.p50_s)),
-        Column("completion_p95_s", Number(|r| r.completion?.p95_s)),
-        Column("stalled_s", Number(|r| r.metrics.stalled_s(r.index))),
-    ]
-}
 
 /// Bin of a flow.
 struct FlowBin<'a> {
@@ -305,10 +124,10 @@ fn queue_series_columns<'a>() -> Vec<Column<Bin<'a>>> {
 
 /// Names of the metrics of runs and flows that `metrics` of `[keep]` can list.
 pub fn metric_names() -> Vec<&'static str> {
-    let mut names: Vec<&str> = run_columns().iter().map(|c| c.0).collect();
-    for Column(name, _) in flow_columns() {
-        if !names.contains(&name) {
-            names.push(name);
+    let mut names: Vec<&str> = in_study(false).map(|metric| metric.name).collect();
+    for metric in in_study(true) {
+        if !names.contains(&metric.name) {
+            names.push(metric.name);
         }
     }
     names
@@ -357,6 +176,19 @@ impl Growing {
             (Self::Whole(column), Whole(get)) => column.append_option(get(row)),
             (Self::Number(column), Number(get)) => column.append_option(get(row)),
             (Self::Text(column), Text(get)) => column.append_option(get(row)),
+            _ => {}
+        }
+    }
+
+    /// Adds a metric in a scope, or no value.
+    fn add_metric(&mut self, metric: &Metric, scope: Option<&Scope<'_>>) {
+        match (self, metric.get) {
+            (Self::Whole(column), metrics::Get::Count(get)) => {
+                column.append_option(scope.and_then(get));
+            }
+            (Self::Number(column), _) => {
+                column.append_option(scope.and_then(|scope| metric.value(scope)));
+            }
             _ => {}
         }
     }
@@ -420,8 +252,8 @@ impl Growth {
             };
             Field::new(&column.name, kind, false)
         }));
-        fn add<R>(fields: &mut Vec<Field>, columns: &[Column<R>], keeps: impl Fn(&str) -> bool) {
-            fields.extend(columns.iter().filter(|c| keeps(c.0)).map(|Column(name, get)| {
+        fn add<R>(fields: &mut Vec<Field>, columns: &[Column<R>]) {
+            fields.extend(columns.iter().map(|Column(name, get)| {
                 let kind = match get {
                     Whole(_) => DataType::UInt64,
                     Number(_) => DataType::Float64,
@@ -431,20 +263,27 @@ impl Growth {
             }));
         }
         let text = |name: &str| Field::new(name, DataType::Utf8, false);
+        let metric = |metric: &Metric| {
+            let kind = match metric.get {
+                metrics::Get::Count(_) => DataType::UInt64,
+                _ => DataType::Float64,
+            };
+            Field::new(metric.name, kind, true)
+        };
         match table {
             0 => {
-                add(&mut fields, &run_columns(), |name| kept.keeps(name));
+                fields.extend(kept.metrics(false).map(metric));
                 fields.push(Field::new("failed", DataType::Utf8, true));
             }
             1 => {
                 fields.extend([text("flow"), text("kind")]);
-                add(&mut fields, &flow_columns(), |name| kept.keeps(name));
+                fields.extend(kept.metrics(true).map(metric));
             }
             2 => {
                 fields.extend([text("flow"), text("kind")]);
-                add(&mut fields, &flow_series_columns(), |_| true);
+                add(&mut fields, &flow_series_columns());
             }
-            _ => add(&mut fields, &queue_series_columns(), |_| true),
+            _ => add(&mut fields, &queue_series_columns()),
         }
         let columns = fields.iter().map(|field| Growing::new(field.data_type())).collect();
         let schema = Arc::new(Schema::new(fields));
@@ -462,11 +301,13 @@ impl Growth {
         spec: &RunSpec,
         outcome: &Result<RunRecord, String>,
     ) {
+        let window_s = self.kept.window_s;
         if self.table == 0 {
-            let row = RunRow::new(spec, outcome, &self.kept);
+            let run = outcome.as_ref().ok().map(|record| Metrics::new(spec, record));
+            let scope = run.map(|run| Scope::of_run(run, window_s));
             let at = self.begin(key, None);
-            let at = self.measures(at, &run_columns(), &row);
-            self.columns[at].text(row.failed);
+            let at = self.metrics(at, scope.as_ref());
+            self.columns[at].text(outcome.as_ref().err().map(String::as_str));
             return;
         }
         let Ok(record) = outcome else { return };
@@ -474,9 +315,9 @@ impl Growth {
         match self.table {
             1 => {
                 for (index, flow) in record.flows.iter().enumerate().filter(|(_, f)| is_named(f)) {
-                    let row = FlowRow::new(metrics, index, &self.kept);
+                    let scope = Scope::of_flow(metrics, index, window_s);
                     let at = self.begin(key, Some(flow));
-                    self.measures(at, &flow_columns(), &row);
+                    self.metrics(at, Some(&scope));
                 }
             }
             2 => {
@@ -525,15 +366,19 @@ impl Growth {
         at
     }
 
-    fn measures<R>(&mut self, mut at: usize, columns: &[Column<R>], row: &R) -> usize {
-        let all = self.table > 1;
-        for Column(name, get) in columns {
-            if all || self.kept.keeps(name) {
-                self.columns[at].add(get, row);
-                at += 1;
-            }
+    /// Adds the metrics of a row, and gives the index of the next column.
+    fn metrics(&mut self, mut at: usize, scope: Option<&Scope<'_>>) -> usize {
+        for metric in self.kept.metrics(self.table == 1) {
+            self.columns[at].add_metric(metric, scope);
+            at += 1;
         }
         at
+    }
+
+    fn measures<R>(&mut self, at: usize, columns: &[Column<R>], row: &R) {
+        for (column, Column(_, get)) in self.columns[at..].iter_mut().zip(columns) {
+            column.add(get, row);
+        }
     }
 
     /// The rows that there are, if they are many.
@@ -549,7 +394,10 @@ impl Growth {
 }
 
 impl Kept {
-    fn keeps(&self, name: &str) -> bool {
-        self.metrics.as_ref().is_none_or(|metrics| metrics.iter().any(|m| m == name))
+    /// The metrics of runs, or of flows.
+    fn metrics(&self, of_flows: bool) -> impl Iterator<Item = &'static Metric> + use<'_> {
+        let names = self.metrics.as_ref();
+        let keeps = move |name| names.is_none_or(|names| names.iter().any(|n| n == name));
+        in_study(of_flows).filter(move |metric| keeps(metric.name))
     }
 }

@@ -12,6 +12,12 @@ use knee_model::{
 use serde::Serialize;
 use std::ops::Range;
 
+mod table;
+pub use table::{
+    Get, METRICS, Metric, Place, Scale, Scope, Shown, Subject, in_study, in_summary, metric,
+    shown_in,
+};
+
 /// 20th, 50th and 80th percentile, over repetitions unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Percentiles {
@@ -180,28 +186,18 @@ pub struct QueueAt<'a> {
     pub name: String,
     /// Its record.
     pub record: &'a QueueRecord,
-    rate: Rate<'a>,
-    duration_ns: Ns,
+    /// The run, whose metrics of a queue refer to this one.
+    pub metrics: Metrics<'a>,
 }
 
-impl QueueAt<'_> {
-    /// Utilisation of its link over the whole run, 0..=1, from its counters.
-    pub fn utilisation(&self) -> Option<f64> {
-        let capacity = self.rate.mean_bps(0, self.duration_ns) * seconds(self.duration_ns);
-        ratio(self.record.departed_bytes as f64 * 8.0, capacity)
-    }
-
-    /// Queueing delay over the whole run; `None` if no packet left.
-    pub fn delay(&self) -> Option<DelayMs> {
-        DelayMs::of(&self.record.delay)
-    }
-}
-
-/// A run seen through its measures. Flows are given by their index in the scenario.
+/// A run seen through its measures. Flows are given by their index in the scenario. Measures of a queue
+/// refer to that of the first hop; [`Metrics::queues`] gives the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Metrics<'a> {
     spec: &'a RunSpec,
     record: &'a RunRecord,
+    /// Index of the queue: the hops in order, then the reverse link.
+    place: usize,
 }
 
 fn ms(ns: f64) -> f64 {
@@ -219,7 +215,7 @@ fn ratio(over: f64, under: f64) -> Option<f64> {
 impl<'a> Metrics<'a> {
     /// The measures of `record`, a run of `spec`.
     pub fn new(spec: &'a RunSpec, record: &'a RunRecord) -> Self {
-        Self { spec, record }
+        Self { spec, record, place: 0 }
     }
 
     /// The record itself.
@@ -230,24 +226,26 @@ impl<'a> Metrics<'a> {
     /// The queues of the path: those of its hops in order, and that of the reverse link if a flow sends
     /// its data there.
     pub fn queues(&self) -> Vec<QueueAt<'a>> {
-        let path = &self.spec.path;
-        let at = |name, record, rate| QueueAt {
-            name,
+        let hops = self.record.queues.len();
+        let queues = self.record.queues.iter().chain(&self.record.reverse_queue).enumerate();
+        let at = |(place, record): (usize, &'a QueueRecord)| QueueAt {
+            name: if place < hops { (place + 1).to_string() } else { "reverse".to_owned() },
             record,
-            rate,
-            duration_ns: self.record.duration_ns,
+            metrics: Self { place, ..*self },
         };
-        let hops = self.record.queues.iter().zip(&path.hops).zip(1..);
-        let hops = hops
-            .map(|((record, hop), number): (_, u32)| at(number.to_string(), record, hop.rate()));
-        let reverse = self.record.reverse_queue.iter().zip(&path.reverse);
-        let reverse = reverse.map(|(record, link)| at("reverse".to_owned(), record, link.rate()));
-        hops.chain(reverse).collect()
+        queues.map(at).collect()
     }
 
-    /// The queue that measures without a choice of it are about: that of the first hop.
     fn queue(&self) -> &'a QueueRecord {
-        &self.record.queues[0]
+        let mut queues = self.record.queues.iter().chain(&self.record.reverse_queue);
+        queues.nth(self.place).unwrap_or(&self.record.queues[0])
+    }
+
+    fn rate(&self) -> Rate<'a> {
+        let path = &self.spec.path;
+        let reverse = path.reverse.iter().map(|link| link.rate());
+        let mut rates = path.hops.iter().map(|hop| hop.rate()).chain(reverse);
+        rates.nth(self.place).unwrap_or_else(|| path.hops[0].rate())
     }
 
     /// Index of the flow called `name`.
@@ -415,9 +413,9 @@ impl<'a> Metrics<'a> {
         flows.iter().map(|f| self.goodput_bps(*f, from_s, to_s)).sum()
     }
 
-    /// Mean rate of the (first) bottleneck over a part of the run, bit/s.
+    /// Mean rate of the bottleneck over a part of the run, bit/s.
     fn capacity_bps(&self, window: Range<Ns>) -> f64 {
-        self.spec.path.hops[0].rate().mean_bps(window.start, window.end)
+        self.rate().mean_bps(window.start, window.end)
     }
 
     /// Goodput of several flows over a window as a fraction of the capacity of the (first) bottleneck.
@@ -457,8 +455,7 @@ impl<'a> Metrics<'a> {
             .collect()
     }
 
-    /// Utilisation of the (first) bottleneck over the whole run, 0..=1, from its counters. For the
-    /// others see [`Self::queues`]; the other measures of the queue too are the first one's.
+    /// Utilisation of the bottleneck over the whole run, 0..=1, from its counters.
     pub fn utilisation(&self) -> Option<f64> {
         let capacity =
             self.capacity_bps(0..self.record.duration_ns) * seconds(self.record.duration_ns);
