@@ -11,7 +11,7 @@ use super::{
 };
 use knee_fluid::{EbbCycle, Stability};
 use knee_model::{RunRecord, RunSpec};
-use knee_results::metrics::{Metrics, percentile};
+use knee_results::metrics::{self, METRICS, Metric, Metrics, Subject, percentile};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position, Scope};
 use std::{
     cell::Cell,
@@ -81,6 +81,22 @@ impl Run {
         let (spec, record) = self.parts()?;
         of(&Metrics::new(spec, record))
             .ok_or_else(|| format!("{what}: {UNDEFINED} (empty window?)").into())
+    }
+
+    /// A metric of the table: of a flow, or of the run and its first queue.
+    fn metric(
+        &self,
+        metric: &Metric,
+        flow: Option<i64>,
+        window_s: Option<(f64, f64)>,
+    ) -> Fallible<f64> {
+        let flow = flow.map(|flow| self.flow(flow)).transpose()?;
+        self.measure(metric.name, |run| {
+            metric.value(&match flow {
+                Some(flow) => metrics::Scope::of_flow(*run, flow, window_s),
+                None => metrics::Scope::of_run(*run, window_s),
+            })
+        })
     }
 
     fn flow(&self, flow: i64) -> Fallible<usize> {
@@ -220,7 +236,7 @@ impl Formulas {
         window(engine, "mean_queueing_delay", |m, a, b| m.mean_queueing_delay_ms(a, b));
         window(engine, "max_queueing_delay", |m, a, b| m.max_queueing_delay_ms(a, b));
         window(engine, "mean_queue", |m, a, b| m.mean_queue_pkts(a, b));
-        window(engine, "utilisation", |m, a, b| m.utilisation_in(a, b));
+        Self::register_table(engine);
         Self::register_samples(engine);
         Self::register_paths(engine);
         engine.register_fn("flows", |r: &mut Run, kind: &str| -> Fallible<Array> {
@@ -317,6 +333,35 @@ impl Formulas {
                 .and_then(serde_json::Value::as_f64)
                 .ok_or_else(|| format!("no such counter: `{what}`").into())
         });
+    }
+
+    /// The metrics of the table by name: of the run and its first queue, or of a flow; those that take a
+    /// window also with one.
+    fn register_table(engine: &mut Engine) {
+        for metric in METRICS {
+            if metric.subject == Subject::Flow {
+                engine.register_fn(metric.name, |r: &mut Run, flow: i64| {
+                    r.metric(metric, Some(flow), None)
+                });
+            } else {
+                engine.register_fn(metric.name, |r: &mut Run| r.metric(metric, None, None));
+            }
+            if !metric.is_windowed() {
+                continue;
+            }
+            if metric.subject == Subject::Flow {
+                engine.register_fn(
+                    metric.name,
+                    |r: &mut Run, flow: i64, from: Dynamic, to: Dynamic| {
+                        r.metric(metric, Some(flow), Some((number(&from)?, number(&to)?)))
+                    },
+                );
+            } else {
+                engine.register_fn(metric.name, |r: &mut Run, from: Dynamic, to: Dynamic| {
+                    r.metric(metric, None, Some((number(&from)?, number(&to)?)))
+                });
+            }
+        }
     }
 
     /// Functions of transfers, of all sizes or of some.
@@ -638,6 +683,34 @@ pub(crate) mod tests {
         is("run(#{}).utilisation(0, 4)", 0.175); // 70 packets of 10 kbit in 4 s
         is("run(#{}).probe_delay(2, 0.5, 0, 3)", 50.0);
         is("run(#{}).probe_delay(2, 0.25, 0, 3)", 45.0);
+    }
+
+    #[test]
+    fn every_metric_is_a_function() {
+        let (spec, record) = run();
+        let run = Metrics::new(&spec, &record);
+        let of_run = |window_s| metrics::Scope::of_run(run, window_s);
+        let of_flow = |window_s| metrics::Scope::of_flow(run, 0, window_s);
+        for metric in METRICS {
+            let name = metric.name;
+            let both = match metric.subject {
+                Subject::Flow => [("(0)", of_flow(None)), ("(0, 1, 3)", of_flow(Some((1.0, 3.0))))],
+                _ => [("()", of_run(None)), ("(1, 3)", of_run(Some((1.0, 3.0))))],
+            };
+            for (arguments, scope) in &both[..1 + usize::from(metric.is_windowed())] {
+                let found = value(&format!("run(#{{}}).{name}{arguments}"));
+                match metric.value(scope) {
+                    Some(expected) => assert_eq!(found, Ok(expected), "{name}{arguments}"),
+                    None => assert!(found.is_err_and(|e| e.contains(UNDEFINED)), "{name}"),
+                }
+            }
+        }
+        is("run(#{}).queueing_delay_mean_ms(0, 2)", 3.0);
+        is("run(#{}).goodput_bps(0, 1, 3)", 20_000.0);
+        is("run(#{}).goodput_bps(1, 2)", 32_000.0); // 3000 and 1000 B
+        is("run(#{}).timeouts(0)", 2.0);
+        let error = value("run(#{}).timeouts(0, 1, 2)").expect_err("a count takes no window");
+        assert!(error.contains("Function not found"), "{error}");
     }
 
     #[test]
