@@ -12,6 +12,7 @@ A new page needs only the first line. NAME is one of
     verdicts          page of a paper: its claims
     figures N ...     page of a paper: these figures
     commands          docs/reference/cli.md: every command, from `knee markdown`
+    metrics           docs/reference/metrics.md: every metric, from `knee metrics`
     python-api        docs/reference/python.md: the package, from its sources
     instructions      docs/evidence/speed.md: instructions per packet
 
@@ -307,6 +308,22 @@ def instructions() -> str:
     return "\n".join(["| case | with shortcuts | now | ratio |", "|---|---|---|---|", *rows])
 
 
+def metrics(listed: list[dict[str, Any]]) -> str:
+    """The table of metrics, as `knee metrics --format json` lists them."""
+    rows = [
+        [
+            f"`{m['name']}`",
+            m["of"],
+            m["unit"],
+            "yes" if m["windowed"] else "",
+            ", ".join(m["appears"]),
+            cell(m["meaning"]),
+        ]
+        for m in listed
+    ]
+    return table(["metric", "of", "unit", "window", "in", "meaning"], rows)
+
+
 # Values.
 
 
@@ -453,6 +470,8 @@ def generated(program: Program) -> dict[Path, bytes]:
                 return program.run("markdown")
             if name == "instructions":
                 return instructions()
+            if name == "metrics":
+                return metrics(json.loads(program.run("metrics", "--format", "json"))["metrics"])
             if name == "python-api":
                 return python_api.reference(ROOT / "python/knee")
             fail(f"{relative(page)}: nothing generates `{marker}`")

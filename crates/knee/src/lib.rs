@@ -15,6 +15,7 @@ mod linux;
 pub mod list;
 mod man;
 mod matrix;
+mod metrics;
 mod output;
 mod registry;
 mod replay;
@@ -63,6 +64,8 @@ fn examples() -> String {
 enum Command {
     /// List the algorithms with their parameters, units, ranges, defaults and sources
     List(list::Args),
+    /// List the metrics: name, subject, unit, meaning, and where each appears
+    Metrics(metrics::Args),
     /// Run a scenario and show the measurements
     Run(run::Args),
     /// Reproduce a paper: its figures, and a verdict for each of its claims
@@ -198,6 +201,7 @@ pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
     };
     let result = match command {
         Command::List(args) => list::list(&args),
+        Command::Metrics(args) => metrics::list(&args),
         Command::Run(args) => run::run(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Compare(args) => compare::compare_hosts(&args),
