@@ -29,7 +29,7 @@ from knee._errors import (
     StudyError,
 )
 from knee._knee import __version__
-from knee._runs import FlowName, Percentiles, Plot, Results, Table, run, run_many
+from knee._runs import FlowName, Metric, Percentiles, Plot, Results, Table, metrics, run, run_many
 from knee._scenario import Flow, Path, Scenario
 from knee._sweep import DataSet, Status, sweep, sweep_rows
 from knee._tune import tune
@@ -47,6 +47,7 @@ __all__ = [
     "FlowName",
     "HostError",
     "KneeError",
+    "Metric",
     "Parameter",
     "Path",
     "Percentiles",
@@ -67,6 +68,7 @@ __all__ = [
     "load_c",
     "load_functions",
     "matrix",
+    "metrics",
     "reproduce",
     "run",
     "run_many",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from os import PathLike, fspath
 from typing import Any, Literal, NamedTuple, cast
@@ -41,6 +42,26 @@ class FlowName(NamedTuple):
 
 Flows = str | int | type[Algorithm] | Sequence[str | int | type[Algorithm]] | None
 """Flows: a name, an algorithm, a number from 0, several of these, or None for all TCP flows."""
+
+
+class Metric(NamedTuple):
+    """A metric of `Results.metric`, of studies and of claims."""
+
+    name: str
+    """Its name, whose last part is the unit."""
+    of: str
+    """`run`, `queue` or `flow`."""
+    unit: str
+    """Its unit; a range for a number without one."""
+    meaning: str
+    """Its description."""
+    windowed: bool
+    """True if it takes a window."""
+
+
+def metrics() -> list[Metric]:
+    """The metrics that `Results.metric` knows, in the order of every output."""
+    return [Metric(*row) for row in _knee.metrics()]
 
 
 class Results:
@@ -215,7 +236,7 @@ class Results:
         repetition: int | None = None,
     ) -> float | None:
         """Used fraction of the bottleneck's capacity, 0 to 1, headers included."""
-        return self._of(lambda r: self._native.utilisation(r, from_s, to_s), repetition)
+        return self.metric("utilisation", from_s=from_s, to_s=to_s, repetition=repetition)
 
     def queueing_delay(
         self,
@@ -243,6 +264,34 @@ class Results:
             lambda r: self._native.loss_fraction(r, self._meant(flows, r), from_s, to_s), repetition
         )
 
+    def metric(
+        self,
+        name: str,
+        flow: str | int | type[Algorithm] | None = None,
+        *,
+        from_s: float | None = None,
+        to_s: float | None = None,
+        repetition: int | None = None,
+    ) -> float | None:
+        """A metric by name: of one flow, or of the run and its first bottleneck.
+
+        `knee.metrics()` lists the names. Example: `results.metric("rtt_p95_ms", "chd")`.
+
+        Raises:
+            KneeError: There is no such metric or flow, several flows are meant, or the metric takes
+                no window.
+        """
+
+        def of(r: int) -> float | None:
+            index = None
+            if flow is not None:
+                index, *more = self._meant(flow, r)
+                if more:
+                    raise KneeError(f"`{flow}` means several flows", "give the name of one")
+            return self._native.metric(r, name, index, from_s, to_s)
+
+        return self._of(of, repetition)
+
     def percentiles(self, metric: str, *of: Flows, **keys: float) -> Percentiles | None:
         """20th, 50th and 80th percentile of a metric over the repetitions; None if all are None.
 
@@ -250,17 +299,22 @@ class Results:
 
         Args:
             metric: Name of a metric: `goodput`, `jain`, `share`, `convergence`, `utilisation`,
-                `queueing_delay` or `loss`.
+                `queueing_delay`, `loss`, or one of `knee.metrics()`.
             of: Flows, as for that metric.
             keys: Keyword arguments of that metric.
 
         Raises:
             KneeError: There is no such metric.
         """
-        if metric not in METRICS:
-            raise KneeError(f"no metric `{metric}`", f"metrics: {', '.join(METRICS)}")
+        if metric in METRICS:
+            measured = getattr(self, metric)
+        elif any(row.name == metric for row in metrics()):
+            measured = partial(self.metric, metric)
+        else:
+            help = f"metrics: {', '.join(METRICS)}, and those of knee.metrics()"
+            raise KneeError(f"no metric `{metric}`", help)
         numbers = range(1, len(self) + 1)
-        all_values = [getattr(self, metric)(*of, **keys, repetition=r) for r in numbers]
+        all_values = [measured(*of, **keys, repetition=r) for r in numbers]
         values = [value for value in all_values if value is not None]
         if not values:
             return None

@@ -102,6 +102,20 @@ def test_metrics_are_those_of_the_summary(results: knee.Results) -> None:
     assert loss is not None and 0 < loss < 0.1
 
 
+def test_metrics_by_name_are_those_of_the_summary(results: knee.Results) -> None:
+    over = results.summary["over_repetitions"]
+    for metric in knee.metrics():
+        flow = ["chd-1"] if metric.of == "flow" else []
+        of = over["flows"][0] if flow else over
+        if metric.name in of:
+            median = of[metric.name] and of[metric.name]["p50"]
+            assert results.metric(metric.name, *flow) == median, metric
+            spread = results.percentiles(metric.name, *flow)
+            assert (spread and spread.p50) == median, metric
+    assert results.metric("goodput_bps", from_s=2) == results.goodput(from_s=2)
+    assert results.metric("goodput_bps", "chd-1", from_s=2) == results.goodput("chd-1", from_s=2)
+
+
 def test_tables_are_those_of_the_files(results: knee.Results, tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     out = Path(results.save(tmp_path / "out"))
@@ -293,6 +307,10 @@ def test_bad_questions(results: knee.Results) -> None:
         (lambda: results.goodput(repetition=0), "there are 3"),
         (lambda: results.queueing_delay(95), "no percentile"),
         (lambda: results.percentiles("speed"), "no metric"),
+        (lambda: results.metric("speed"), "no metric `speed` of a run"),
+        (lambda: results.metric("jain", "chd-1"), "no metric `jain` of a flow"),
+        (lambda: results.metric("timeouts", 0, from_s=1), "covers the whole run"),
+        (lambda: results.metric("rtt_mean_ms", "nobody"), "no flow `nobody`"),
         (lambda: results.convergence(width_s=-1), "width_s = -1"),
         (lambda: results.convergence(width_s=0), "width_s = 0"),
         (lambda: results.convergence(threshold=5), "threshold = 5"),

@@ -188,6 +188,7 @@ fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(runs_made, module)?)?;
     module.add_function(wrap_pyfunction!(toml_of, module)?)?;
     module.add_function(wrap_pyfunction!(results::percentile_of, module)?)?;
+    module.add_function(wrap_pyfunction!(results::metrics, module)?)?;
     module.add_function(wrap_pyfunction!(algorithms_json, module)?)?;
     module.add_function(wrap_pyfunction!(load_c, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)

@@ -12,7 +12,7 @@ use knee_report::{
 };
 use knee_results::{
     caveats::approximations,
-    metrics::{Metrics, percentile},
+    metrics::{METRICS, Metric, Metrics, Scope, metric, percentile},
     store::ResultWriter,
     summary::{Provenance, Summary},
     tables::tables,
@@ -258,18 +258,32 @@ impl Results {
         Ok(metrics.convergence_s(&flows, at.start, at.end, width_s, threshold, hold_s))
     }
 
-    fn utilisation(
+    /// A metric of the table: of a flow, or of the run and its first queue.
+    fn metric(
         &self,
         repetition: usize,
+        name: &str,
+        flow: Option<usize>,
         from_s: Option<f64>,
         to_s: Option<f64>,
     ) -> PyResult<Option<f64>> {
-        let metrics = self.metrics(repetition)?;
+        let run = self.metrics(repetition)?;
+        let Some(metric) = metric(name, flow.is_some()) else {
+            let subject = if flow.is_some() { "a flow" } else { "a run" };
+            let what = format!("no metric `{name}` of {subject}");
+            return Err(error::new("KneeError", &what, Some("knee.metrics() lists all")));
+        };
+        let windowed = from_s.is_some() || to_s.is_some();
+        if windowed && !metric.is_windowed() {
+            let what = format!("`{name}` always covers the whole run");
+            return Err(error::new("KneeError", &what, Some("leave out from_s and to_s")));
+        }
         let at = self.window(from_s, to_s);
-        Ok(match (from_s, to_s) {
-            (None, None) => metrics.utilisation(),
-            _ => metrics.utilisation_in(at.start, at.end),
-        })
+        let window_s = windowed.then_some((at.start, at.end));
+        Ok(metric.value(&match flow {
+            Some(flow) => Scope::of_flow(run, flow, window_s),
+            None => Scope::of_run(run, window_s),
+        }))
     }
 
     fn queueing_delay_ms(
@@ -301,6 +315,16 @@ impl Results {
 
 fn miette_help(error: &dyn miette::Diagnostic) -> Option<String> {
     error.help().map(|help| help.to_string())
+}
+
+/// Name, subject, unit and meaning of a metric, and whether it takes a window.
+type Described = (&'static str, &'static str, &'static str, &'static str, bool);
+
+/// The table of metrics.
+#[pyfunction]
+pub(crate) fn metrics() -> Vec<Described> {
+    let of = |m: &Metric| (m.name, m.subject.name(), m.unit, m.meaning, m.is_windowed());
+    METRICS.iter().map(of).collect()
 }
 
 /// Percentile `q` (0..=1) of values, as results have it.
