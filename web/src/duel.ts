@@ -123,7 +123,7 @@ export class DuelView {
   #show(rounds: Fought[]): void {
     const number = (v: number | null | undefined): string => (v === null || v === undefined ? "–" : units.short(Number(v.toPrecision(3))));
     const rows = rounds.map(({ what, flows, statistics }) => {
-      const goodputs = statistics.flows.map(f => f.goodput_bps ?? 0);
+      const goodputs = statistics.flows.map(f => f.metrics["goodput_bps"] ?? 0);
       const total = goodputs.reduce((a, b) => a + b, 0) || 1;
       const bar = h(
         "div",
@@ -136,16 +136,16 @@ export class DuelView {
           ),
         ),
       );
-      const hop = statistics.hops[0];
+      const hop = statistics.hops[0]?.metrics ?? {};
       return h(
         "tr",
         {},
         h("th", { scope: "row" }, what),
         h("td", { class: "wide" }, bar),
-        h("td", {}, `${number(hop?.delay_mean_ms)} ms`),
-        h("td", {}, `${number(hop?.delay_p95_ms)} ms`),
-        h("td", {}, `${number((hop?.utilisation ?? 0) * 100)} %`),
-        h("td", {}, flows.length > 1 ? number(statistics.jain) : "–"),
+        h("td", {}, `${number(hop["queueing_delay_mean_ms"])} ms`),
+        h("td", {}, `${number(hop["queueing_delay_p95_ms"])} ms`),
+        h("td", {}, `${number((hop["utilisation"] ?? 0) * 100)} %`),
+        h("td", {}, flows.length > 1 ? number(statistics.metrics["jain"]) : "–"),
       );
     });
     const head = ["Round", "Goodput", "Queueing delay", "95th percentile", "Utilisation", "Jain's index"];

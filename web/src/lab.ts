@@ -2,7 +2,7 @@
 
 import { ChartStack, type Chart, type Columns, type Line, type Mark } from "./charts";
 import { h } from "./dom";
-import type { Edit, Edited, FlowStatistics, Reduction, Reductions, Statistics, Want } from "./protocol";
+import type { Edit, Edited, FlowStatistics, Metric, Reduction, Reductions, Statistics, Want } from "./protocol";
 import { explain } from "./rules";
 import { HOST_SLOT } from "./served";
 import { Timeline } from "./timeline";
@@ -65,6 +65,8 @@ export class LabView {
   readonly charts: ChartStack;
   #timeline: Timeline;
   #figures = h("div", { class: "figures", id: "figures" });
+  #metrics: Metric[];
+  #allMetrics = h("details", { class: "metrics" });
   #legend = h("div", { class: "legend", "aria-label": "Flows shown" });
   #events = h("div", { class: "events" });
   #internal = h("select", { id: "internal", "aria-label": "Internal value of an algorithm" });
@@ -75,7 +77,8 @@ export class LabView {
   #reductions: Reductions | undefined;
   #showsFlows = new Set<string>();
 
-  constructor(columns: Columns, change: (edits: Edit[]) => void) {
+  constructor(columns: Columns, metrics: Metric[], change: (edits: Edit[]) => void) {
+    this.#metrics = metrics;
     this.charts = new ChartStack(columns);
     this.#timeline = new Timeline(change);
     this.#internal.addEventListener("change", () => {
@@ -87,6 +90,7 @@ export class LabView {
       this.#figures,
       this.#timeline.element,
       this.#legend,
+      this.#allMetrics,
       this.charts.element,
       h("div", { class: "row internal" }, h("label", { for: "internal" }, "Internals shown"), this.#internal),
       h("p", { class: "note" }, "Drag over a chart to zoom, double-click to see everything; Ctrl and wheel zoom, Shift and wheel move. Hover a mark to see which rule fired."),
@@ -103,6 +107,7 @@ export class LabView {
     this.#timeline.show(a.edited);
     this.#showFigures();
     this.#showLegend();
+    this.#showMetrics();
     this.#chooseInternals();
     this.#events.replaceChildren();
     await this.#draw();
@@ -189,15 +194,15 @@ export class LabView {
           h("span", { class: "number" }, settings.length > 1 ? h("b", {}, `${s.suffix.replace(/[ ()]/g, "")} `) : null, s.live ? "…" : of(s.statistics)),
         ),
       );
-    const hop = (s: Statistics) => s.hops[0];
+    const hop = (s: Statistics, name: string) => s.hops[0]?.metrics[name];
     const number = (v: number | null | undefined, unit: string, digits = 3): string =>
       v === null || v === undefined ? "–" : `${Number(v.toPrecision(digits))} ${unit}`;
     this.#figures.replaceChildren(
-      figure("Utilisation", s => number((hop(s)?.utilisation ?? 0) * 100, "%"), "Whole packets that left the bottleneck, against what it could carry"),
-      figure("Queueing delay", s => number(hop(s)?.delay_mean_ms, "ms"), "Mean of all packets that left the bottleneck"),
-      figure("95th percentile", s => number(hop(s)?.delay_p95_ms, "ms"), "Queueing delay that 95 % of the packets stay below"),
-      figure("Dropped by the queue", s => `${hop(s)?.dropped_pkts ?? 0}`, "Packets"),
-      figure("Jain's index", s => number(s.jain, "", 3), "Jain's index of the flows' goodputs over their lives: 1 if all are equal"),
+      figure("Utilisation", s => number((hop(s, "utilisation") ?? 0) * 100, "%"), "Whole packets that left the bottleneck, against what it could carry"),
+      figure("Queueing delay", s => number(hop(s, "queueing_delay_mean_ms"), "ms"), "Mean of all packets that left the bottleneck"),
+      figure("95th percentile", s => number(hop(s, "queueing_delay_p95_ms"), "ms"), "Queueing delay that 95 % of the packets stay below"),
+      figure("Dropped by the queue", s => `${hop(s, "dropped_pkts") ?? 0}`, "Packets"),
+      figure("Jain's index", s => number(s.metrics["jain"], "", 3), "Jain's index of the flows' goodputs while all are alive: 1 if all are equal"),
     );
     for (const setting of settings) {
       for (const text of setting.statistics.approximations) {
@@ -224,6 +229,32 @@ export class LabView {
     );
   }
 
+  /** Every metric of the table: of the run and its first bottleneck, and of each flow that is drawn. */
+  #showMetrics(): void {
+    const settings = this.#settings().filter(s => !s.live);
+    const columns = settings.flatMap(setting => {
+      const { metrics, hops } = setting.statistics;
+      const flows = this.#flowsOf(setting).map(({ flow }) => ({ head: flow.name + setting.suffix, values: flow.metrics, of: "flow" }));
+      return [{ head: `bottleneck${setting.suffix}`, values: { ...hops[0]?.metrics, ...metrics }, of: "" }, ...flows];
+    });
+    const cell = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(4))));
+    const rows = this.#metrics.map(m =>
+      h(
+        "tr",
+        { title: m.meaning },
+        h("th", { scope: "row" }, m.name),
+        h("td", {}, m.unit),
+        ...columns.map(c => h("td", {}, (c.of === "flow") === (m.of === "flow") ? cell(c.values[m.name]) : "")),
+      ),
+    );
+    const head = ["Metric", "Unit", ...columns.map(c => c.head)];
+    this.#allMetrics.replaceChildren(
+      h("summary", {}, "All metrics"),
+      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All metrics" },
+        h("table", {}, h("thead", {}, h("tr", {}, ...head.map(t => h("th", { scope: "col" }, t)))), h("tbody", {}, ...rows))),
+    );
+  }
+
   #flowRow(flow: FlowStatistics, index: number, { suffix, live = false }: Drawn): HTMLElement {
     const label = flow.name + suffix;
     const shown = h("input", { type: "checkbox", checked: !this.#showsFlows.has(label), "aria-label": `Show ${label}` });
@@ -233,6 +264,7 @@ export class LabView {
       this.charts.setHidden(label, !shown.checked);
     });
     const c = flow.counters;
+    const [goodput, rtt] = [flow.metrics["goodput_bps"] ?? null, flow.metrics["rtt_mean_ms"] ?? null];
     const known = (text: string): HTMLElement => h("td", {}, live ? "…" : text);
     const tcp = flow.kind !== "udp" && flow.kind !== "probe";
     const count = (n: number): string => (tcp ? String(n) : "–");
@@ -241,8 +273,8 @@ export class LabView {
       {},
       h("th", { scope: "row" }, h("label", {}, shown, h("i", { class: "swatch", style: `background:var(--hue-${index % 8})` }), label)),
       h("td", {}, flow.kind),
-      known(flow.goodput_bps === null ? "–" : units.showRate(flow.goodput_bps)),
-      known(flow.rtt_mean_ms === null ? "–" : `${units.short(flow.rtt_mean_ms)} ms`),
+      known(goodput === null ? "–" : units.showRate(goodput)),
+      known(rtt === null ? "–" : `${units.short(rtt)} ms`),
       known(count(c.loss_events)),
       known(count(c.losses_tolerated)),
       known(tcp ? `${c.delay_backoffs_region_a} A, ${c.delay_backoffs_region_b} B` : "–"),

@@ -106,7 +106,7 @@ class Page {
     this.#controls = new Controls(catalogue, (edits, control) => this.change(edits, control));
     const columns = (slot: number, wants: Want[], from_s: number, to_s: number, count: number) =>
       this.#columns(slot, wants, from_s, to_s, count);
-    this.#lab = new LabView(columns, edits => this.change(edits));
+    this.#lab = new LabView(columns, catalogue.metrics, edits => this.change(edits));
     this.#duel = new DuelView(catalogue, this.#dueller, () => this.#state.a, text => this.open(text, "lab"));
     this.#navigation();
     this.#actions();
@@ -638,7 +638,7 @@ class Page {
     if (view === "theory" && edited) {
       try {
         const { value, numbers } = await this.#engine.ask<Theory>({ op: "theory", text: edited.text });
-        this.#theory.show(value, numbers, a?.statistics.hops[0]?.delay_mean_ms ?? null);
+        this.#theory.show(value, numbers, a?.statistics.hops[0]?.metrics["queueing_delay_mean_ms"] ?? null);
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
         this.#theory.refuse(`No model: ${error.refusal.error}; ${error.refusal.remedy}.`);

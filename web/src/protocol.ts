@@ -26,7 +26,19 @@ export interface Catalogue {
   version: string;
   algorithms: Algorithm[];
   scenarios: { name: string; text: string }[];
+  metrics: Metric[];
 }
+
+/** A metric of `knee metrics`. */
+export interface Metric {
+  name: string;
+  of: "run" | "queue" | "flow";
+  unit: string;
+  meaning: string;
+}
+
+/** Values of metrics by name. */
+export type Metrics = Record<string, number | null>;
 
 export type Edit =
   | { kind: "set"; path: string; value: string }
@@ -88,21 +100,13 @@ export interface FlowStatistics {
   observes: string[];
   start_s: number;
   stop_s: number;
-  goodput_bps: number | null;
-  rtt_mean_ms: number | null;
-  rtt_p95_ms: number | null;
+  metrics: Metrics;
   counters: Counters;
 }
 
 export interface HopStatistics {
-  utilisation: number | null;
   capacity_bps: number;
-  delay_mean_ms: number | null;
-  delay_p95_ms: number | null;
-  delay_max_ms: number | null;
-  dropped_pkts: number;
-  marked_pkts: number;
-  max_pkts: number;
+  metrics: Metrics;
 }
 
 export interface Statistics {
@@ -111,7 +115,8 @@ export interface Statistics {
   bins: number;
   hops: HopStatistics[];
   flows: FlowStatistics[];
-  jain: number | null;
+  /** The metrics of all TCP flows together. */
+  metrics: Metrics;
   approximations: string[];
 }
 

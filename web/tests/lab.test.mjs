@@ -85,12 +85,12 @@ const shot = (name, options = {}) => page.screenshot({ path: `${shots}${name}.pn
 /** The lab's figures as the native build has them. */
 async function figures(toml) {
   const { answer } = await there.ask({ op: "run", slot: 0, text: toml });
-  const hop = answer.hops[0];
+  const hop = answer.hops[0].metrics;
   const three = v => String(Number(v.toPrecision(3)));
   return {
     Utilisation: `${three(hop.utilisation * 100)} %`,
-    "Queueing delay": `${three(hop.delay_mean_ms)} ms`,
-    "95th percentile": `${three(hop.delay_p95_ms)} ms`,
+    "Queueing delay": `${three(hop.queueing_delay_mean_ms)} ms`,
+    "95th percentile": `${three(hop.queueing_delay_p95_ms)} ms`,
     "Dropped by the queue": String(hop.dropped_pkts),
   };
 }
@@ -109,6 +109,9 @@ async function agrees() {
 test("the lab shows the native run's figures, and follows its sliders", async () => {
   await fresh();
   await agrees();
+  const { answer } = await there.ask({ op: "catalogue" });
+  const listed = await page.$$eval("details.metrics tbody th", cells => cells.map(cell => cell.textContent));
+  assert.deepEqual(listed, answer.metrics.map(metric => metric.name));
   const still = await shown();
   await slide("path.loss_forward", 900);
   await agrees();

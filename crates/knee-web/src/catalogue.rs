@@ -2,6 +2,7 @@
 
 use include_dir::{Dir, DirEntry, include_dir};
 use knee_cc::{Algorithm, Param, ParamKind, Profile, RuleOp, algorithms};
+use knee_metrics::{METRICS, Metric};
 use serde::Serialize;
 
 static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
@@ -12,6 +13,7 @@ pub(crate) struct Catalogue {
     version: &'static str,
     algorithms: Vec<AlgorithmEntry>,
     scenarios: Vec<ScenarioEntry>,
+    metrics: Vec<MetricEntry>,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,6 +51,15 @@ struct RuleEntry {
 }
 
 #[derive(Debug, Serialize)]
+struct MetricEntry {
+    name: &'static str,
+    /// `run`, `queue` or `flow`.
+    of: &'static str,
+    unit: &'static str,
+    meaning: &'static str,
+}
+
+#[derive(Debug, Serialize)]
 struct ScenarioEntry {
     /// `chd/coexistence`.
     name: String,
@@ -63,6 +74,7 @@ pub(crate) fn catalogue() -> Catalogue {
         version: env!("CARGO_PKG_VERSION"),
         algorithms: algorithms().iter().map(entry).collect(),
         scenarios,
+        metrics: METRICS.iter().map(metric).collect(),
     }
 }
 
@@ -84,6 +96,11 @@ fn entry(algorithm: &Algorithm) -> AlgorithmEntry {
         params: algorithm.params().iter().map(param).collect(),
         rules: algorithm.rules().into_iter().map(rule).collect(),
     }
+}
+
+fn metric(metric: &Metric) -> MetricEntry {
+    let Metric { name, subject, unit, meaning, .. } = *metric;
+    MetricEntry { name, of: subject.name(), unit, meaning }
 }
 
 fn param(param: &Param) -> ParamEntry {
