@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Follows the documentation on a clean Debian, as a newcomer does. Run it as root.
-# It runs every command of the install page, the README and the first tutorial, as printed, then builds and imports the
-# Python wheel.
+# It runs every command of the install page, the README and the first tutorial, as printed. The install page builds the
+# Python package and the Debian package too.
 #
 #   scripts/test-newcomer.sh [SUITE ...]      bookworm and trixie, unless suites are named
 #
-# Each suite has a root of its own, made by debootstrap, with a clone of the last commit. Packages come only from the
-# `sudo apt-get install` lines of the pages, in their order. All other commands run as an unprivileged user without a
-# network; the Rust toolchain and the crates of this machine are there, read-only. The script lists commands that need
-# root or a second machine, and does not run them. It prints one line for each command. Exit code 1: at least one failed.
+# Each suite has a root of its own, made by debootstrap, which clones the last commit. Packages come only from the
+# `sudo apt-get` lines of the pages, in their order, and each of these lines runs as root. All other commands run as an
+# unprivileged user. The Rust toolchain and the crates of this machine are there, and nothing in the root changes them.
+# The script prints one line for each command. It lists the commands that it skips: those that need root or a second
+# machine, and blocks after `<!-- newcomer: skip: REASON -->`. Exit code 1: at least one command failed.
 # Environment: KNEE_NEWCOMER_PAGES, the pages; KNEE_NEWCOMER_ONLY, a pattern (grep -E) of the commands to run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,7 +19,7 @@ read -ra pages <<<"${KNEE_NEWCOMER_PAGES:-docs/how-to/install.md README.md docs/
 
 if [[ ${1:-} != in-namespace ]]; then
 	[[ $EUID -eq 0 ]] || { echo "run this as root: debootstrap and chroot need it" >&2; exit 1; }
-	scripts/install-packages.sh debootstrap debian-archive-keyring util-linux iproute2 git python3-pip
+	scripts/install-packages.sh debootstrap debian-archive-keyring util-linux git
 	[[ $# -gt 0 ]] || set -- bookworm trixie
 	mkdir -p "$work"
 	status=0 child=
@@ -45,35 +46,36 @@ suite=$2 root=$3 log=$work/$2.log
 : >"$log"
 debootstrap --variant=minbase --cache-dir="$(mkdir -p "$work/cache" && echo "$work/cache")" "$suite" "$root" >>"$log" 2>&1 ||
 	{ tail -n 5 "$log" >&2; echo "FAILED debootstrap: $log"; exit 1; }
-readonly_bind() { mkdir -p "$2" && mount --bind "$1" "$2" && mount -o remount,bind,ro "$2"; }
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/99-yes"
+# Authorities that this machine trusts beyond Debian's: the package ca-certificates adds them to the bundle.
+cp -r /usr/local/share/ca-certificates "$root/usr/local/share/" 2>>"$log" || true
 chroot "$root" useradd --create-home --shell /bin/bash newcomer
 home=$root/home/newcomer
-readonly_bind "$(rustc --print sysroot)" "$root/opt/rust"
-readonly_bind "${CARGO_HOME:-$HOME/.cargo}/registry" "$home/.cargo/registry"
-# `knee vm fetch` and pip find here what they would fetch from a network.
-kernels=${XDG_CACHE_HOME:-$HOME/.cache}/knee/kernels
-mkdir -p "$home/.cache/knee/kernels"
-find "$kernels" -maxdepth 1 -name 'linux-image-*' -exec cp -r -t "$home/.cache/knee/kernels" {} + 2>>"$log" || true
-pip download --quiet --disable-pip-version-check --no-deps --dest "$root/opt/wheels" 'maturin>=1.8,<2' >>"$log" 2>&1 ||
-	echo "no maturin for the wheel: $log"
+mkdir -p "$root/opt/rust" "$home/.cargo/registry" "$root.written" "$root.work"
+mount --bind "$(rustc --print sysroot)" "$root/opt/rust"
+mount -o remount,bind,ro "$root/opt/rust"
 git clone --quiet --bare "file://$repository" "$root/srv/knee.git"
 git -C "$root/srv/knee.git" update-ref HEAD "$(git -C "$repository" rev-parse HEAD)"
-url=$(cat "${pages[@]}" 2>/dev/null | grep -oE '^git clone [^ ]+' | head -n 1 | cut -d' ' -f3 || true)
-printf '[url "/srv/knee.git"]\n\tinsteadOf = %s\n[safe]\n\tdirectory = *\n' "${url:-https://knee.invalid}" >"$home/.gitconfig"
-chroot "$root" chown -R newcomer: /srv/knee.git
-find "$root/home/newcomer" -xdev -path "$home/.cargo/registry" -prune -o -exec chown -h --reference="$home" {} +
+printf '[url "/srv/knee.git"]\n\tinsteadOf = REPOSITORY-URL\n' >"$home/.gitconfig"
+chroot "$root" chown -R newcomer: /srv/knee.git /home/newcomer
+# This machine's crates, in a layer whose changes stay in the root.
+chown --reference="$home" "$root.written"
+mount -t overlay -o "lowerdir=${CARGO_HOME:-$HOME/.cargo}/registry,upperdir=$root.written,workdir=$root.work" \
+	crates "$home/.cargo/registry"
 
-as_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@" >>"$log" 2>&1; }
+# Runs a printed line as root, in the clone if there is one.
+as_root() {
+	chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \
+		bash -c "cd /home/newcomer/knee 2>/dev/null || cd; ${1//sudo /}" </dev/null >>"$log" 2>&1
+}
 # Runs one command in a shell that has the folder and the variables which the command before left.
 as_user() {
 	printf '%s\n' "$1" >"$root/tmp/command"
-	unshare --net bash -c 'ip link set lo up; exec "$@"' - chroot --userspec=newcomer "$root" /usr/bin/env -i \
-		HOME=/home/newcomer USER=newcomer LANG=C.UTF-8 PATH=/home/newcomer/.cargo/bin:/opt/rust/bin:/usr/bin:/bin \
-		CARGO_NET_OFFLINE=true PIP_NO_INDEX=1 PIP_FIND_LINKS=/opt/wheels bash -c '
+	chroot --userspec=newcomer "$root" /usr/bin/env -i HOME=/home/newcomer USER=newcomer LANG=C.UTF-8 \
+		PATH=/home/newcomer/.cargo/bin:/opt/rust/bin:/usr/bin:/bin bash -c '
 			cd
 			[[ ! -f ~/.state ]] || source ~/.state
 			set -e
@@ -96,7 +98,6 @@ step() {
 		failed=1
 	fi
 }
-apt() { as_root bash -c "${1//sudo /}"; } # the line as printed
 
 # The commands of a page's `sh` blocks: "run" or why not, a tab, and the command with its further lines. A file block of
 # the tutorial becomes one command that writes the file.
@@ -104,47 +105,46 @@ commands_of() {
 	awk '
 		function out(kind, text) { printf "%s\t%s%c", kind, text, 0 }
 		/^<!-- file: / { file = $3; next }
-		/^<!-- root -->$/ { privileged = 1; next }
+		/^<!-- root -->$/ { kind = "root"; next }
+		/^<!-- newcomer: skip: / { kind = $0; gsub(/^<!-- newcomer: skip: | -->$/, "", kind); next }
 		/^```/ && inside {
 			if (file) out("run", "cat >" file " <<\"END_OF_FILE\"\n" body "END_OF_FILE")
-			else { if (body != "") commands[++n] = body; for (i = 1; i <= n; i++) out(privileged ? "root" : "run", commands[i]) }
-			inside = n = privileged = 0; file = body = ""; next
+			else { if (body != "") commands[++n] = body; for (i = 1; i <= n; i++) out(kind ? kind : "run", commands[i]) }
+			inside = n = 0; kind = file = body = ""; next
 		}
 		/^```(sh|c)$/ && !inside { if ($0 == "```sh" || file) inside = 1; next }
 		!inside { next }
 		file { body = body $0 "\n"; next }
 		!NF || /^#/ || /^[ \t]+#/ { next }
-		/^knee (kernel load|trace|testbed)/ { privileged = 1 }
-		{ body = body (body == "" ? "" : "\n") $0; if ($0 !~ /\\$/) { commands[++n] = body; body = "" } }
+		/^knee (kernel load|trace|testbed)/ { kind = "root" }
+		{ sub(/[ \t]+# .*/, ""); body = body (body == "" ? "" : "\n") $0; if ($0 !~ /\\$/) { commands[++n] = body; body = "" } }
 	' "$1"
 }
 
-step "packages" apt "apt-get update"
+step "packages" as_root "apt-get update"
 if ! grep -qs '^git clone' "${pages[@]}"; then
-	# No page clones yet: the README names git and a C compiler in a sentence.
-	step "packages" apt "apt-get install git gcc"
-	step "clone" as_user "git clone -q /srv/knee.git knee && cd knee"
+	# No page of these clones: the install page has the packages and the command.
+	step "packages" as_root "apt-get install git gcc"
+	step "clone" as_user "git clone REPOSITORY-URL knee"
 fi
 for page in "${pages[@]}"; do
-	[[ -f $page ]] || { echo "absent           $page"; continue; }
-	# A page that clones starts in the home folder, any other one in the clone.
-	grep -qs '^git clone' "$page" && start='~' || start='~/knee'
-	as_user "cd $start" || true
+	# In a new shell, and in the clone if an earlier page has made it.
+	as_user 'rm -f ~/.state; [[ ! -d ~/knee ]] || cd ~/knee'
 	while IFS=$'\t' read -r -d '' kind command; do
 		case $command in
-		"sudo apt-get "* | "apt-get "*) step "$page" apt "$command"; continue ;;
+		"git clone "*) [[ ! -d $home/knee ]] || kind="cloned above" ;;
+		"sudo apt-get "*) ;;
 		"sudo "* | "scripts/test.sh --all"*) kind=root ;;
-		*rustup* | *"knee lab"* | *iperf3* | *crates.io* | xdg-open*) kind="other machine" ;;
 		esac
 		[[ $command =~ ${KNEE_NEWCOMER_ONLY:-.} ]] || kind="not wanted"
-		if [[ $kind == run ]]; then
-			step "$page" as_user "$command"
-		else
+		if [[ $kind != run ]]; then
 			echo "skipped ($kind)  $page: ${command%%$'\n'*}"
+		elif [[ $command == "sudo apt-get "* ]]; then
+			step "$page" as_root "$command"
+		else
+			step "$page" as_user "$command"
 		fi
 	done < <(commands_of "$page")
 done
-step "wheel" as_user 'cd ~/knee && python3 -m venv ~/wheel && ~/wheel/bin/pip install --quiet . && cd ~ &&
-	~/wheel/bin/python -c "import knee; assert knee.run(\"knee/scenarios/chd/coexistence.toml\", repeat=1).goodput()"'
 echo "log: $log"
 exit "$failed"
