@@ -50,6 +50,7 @@ mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/99-yes"
+echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
 # Authorities that this machine trusts beyond Debian's: the package ca-certificates adds them to the bundle.
 cp -r /usr/local/share/ca-certificates "$root/usr/local/share/" 2>>"$log" || true
 chroot "$root" useradd --create-home --shell /bin/bash newcomer
@@ -59,7 +60,6 @@ mount --bind "$(rustc --print sysroot)" "$root/opt/rust"
 mount -o remount,bind,ro "$root/opt/rust"
 git clone --quiet --bare "file://$repository" "$root/srv/knee.git"
 git -C "$root/srv/knee.git" update-ref HEAD "$(git -C "$repository" rev-parse HEAD)"
-printf '[url "/srv/knee.git"]\n\tinsteadOf = REPOSITORY-URL\n' >"$home/.gitconfig"
 chroot "$root" chown -R newcomer: /srv/knee.git /home/newcomer
 # This machine's crates, in a layer whose changes stay in the root.
 chown --reference="$home" "$root.written"
@@ -125,7 +125,7 @@ step "packages" as_root "apt-get update"
 if ! grep -qs '^git clone' "${pages[@]}"; then
 	# No page of these clones: the install page has the packages and the command.
 	step "packages" as_root "apt-get install git gcc"
-	step "clone" as_user "git clone REPOSITORY-URL knee"
+	step "clone" as_user "git clone /srv/knee.git knee"
 fi
 for page in "${pages[@]}"; do
 	# In a new shell, and in the clone if an earlier page has made it.
@@ -142,7 +142,7 @@ for page in "${pages[@]}"; do
 		elif [[ $command == "sudo apt-get "* ]]; then
 			step "$page" as_root "$command"
 		else
-			step "$page" as_user "$command"
+			step "$page" as_user "${command//REPOSITORY-URL//srv/knee.git}"
 		fi
 	done < <(commands_of "$page")
 done
