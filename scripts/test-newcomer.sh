@@ -10,7 +10,8 @@
 # unprivileged user. The Rust toolchain and the crates of this machine are there, and nothing in the root changes them.
 # The script prints one line for each command. It lists the commands that it skips: those that need root or a second
 # machine, and blocks after `<!-- newcomer: skip: REASON -->`. Exit code 1: at least one command failed.
-# Environment: KNEE_NEWCOMER_PAGES, the pages; KNEE_NEWCOMER_ONLY, a pattern (grep -E) of the commands to run.
+# Environment: KNEE_NEWCOMER_PAGES, the pages; KNEE_NEWCOMER_ONLY, a pattern (grep -E) of the commands to run. Cargo takes
+# the variables CARGO_PROFILE_*: with CARGO_PROFILE_RELEASE_LTO=off and CARGO_PROFILE_RELEASE_OPT_LEVEL=0 builds are short.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 repository=$PWD
@@ -71,11 +72,12 @@ as_root() {
 	chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \
 		bash -c "cd /home/newcomer/knee 2>/dev/null || cd; ${1//sudo /}" </dev/null >>"$log" 2>&1
 }
+mapfile -t profile < <(env | grep '^CARGO_PROFILE_' || true)
 # Runs one command in a shell that has the folder and the variables which the command before left.
 as_user() {
 	printf '%s\n' "$1" >"$root/tmp/command"
 	chroot --userspec=newcomer "$root" /usr/bin/env -i HOME=/home/newcomer USER=newcomer LANG=C.UTF-8 \
-		PATH=/home/newcomer/.cargo/bin:/opt/rust/bin:/usr/bin:/bin bash -c '
+		PATH=/home/newcomer/.cargo/bin:/opt/rust/bin:/usr/bin:/bin "${profile[@]}" bash -c '
 			cd
 			[[ ! -f ~/.state ]] || source ~/.state
 			set -e
