@@ -50,6 +50,9 @@ debootstrap --variant=minbase --cache-dir="$(mkdir -p "$work/cache" && echo "$wo
 mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
+# The sources of a system that Debian's installer has set up.
+printf 'deb http://deb.debian.org/%s main\n' "debian $suite" "debian $suite-updates" "debian-security $suite-security" \
+	>"$root/etc/apt/sources.list"
 echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/99-yes"
 echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
 # Authorities that this machine trusts beyond Debian's: the package ca-certificates adds them to the bundle.
