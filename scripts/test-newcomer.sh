@@ -48,7 +48,7 @@ suite=$2 root=$3 log=$work/$2.log
 debootstrap --variant=minbase --cache-dir="$(mkdir -p "$work/cache" && echo "$work/cache")" "$suite" "$root" >>"$log" 2>&1 ||
 	{ tail -n 5 "$log" >&2; echo "FAILED debootstrap: $log"; exit 1; }
 mount -t proc proc "$root/proc"
-mount --bind /dev "$root/dev"
+mount --rbind /dev "$root/dev"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 # The sources of a system that Debian's installer has set up.
 printf 'deb http://deb.debian.org/%s main\n' "debian $suite" "debian $suite-updates" "debian-security $suite-security" \
@@ -69,6 +69,8 @@ chroot "$root" chown -R newcomer: /srv/knee.git /home/newcomer
 chown --reference="$home" "$root.written"
 mount -t overlay -o "lowerdir=${CARGO_HOME:-$HOME/.cargo}/registry,upperdir=$root.written,workdir=$root.work" \
 	crates "$home/.cargo/registry"
+chroot "$root" chown -R newcomer: /home/newcomer/.cargo/registry/index
+find "$home/.cargo/registry" -maxdepth 2 -type d -exec chown --reference="$home" {} +
 
 # Runs a printed line as root, in the clone if there is one.
 as_root() {
