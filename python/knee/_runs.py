@@ -306,6 +306,7 @@ class Results:
         Raises:
             KneeError: There is no such metric.
         """
+        measured: Callable[..., float | None]
         if metric in METRICS:
             measured = getattr(self, metric)
         elif any(row.name == metric for row in metrics()):
