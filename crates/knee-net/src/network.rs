@@ -81,6 +81,11 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
         self.path
     }
 
+    /// The time of the next event; [`crate::NEVER`] if none is due.
+    pub fn next_due_ns(&self) -> Ns {
+        self.path.first().1
+    }
+
     /// A packet sets out from this end of its flow, now.
     #[inline(always)]
     pub fn offer(&mut self, packet: P, from: End) {
