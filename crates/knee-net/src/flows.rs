@@ -375,7 +375,9 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Flows<S, W, 
     }
 }
 
-impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> Endpoints for Flows<S, W, C> {
+impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection>
+    Endpoints<Network<C::Packet, FlowTimer<C::Timer>>> for Flows<S, W, C>
+{
     type Packet = C::Packet;
     type Timer = FlowTimer<C::Timer>;
     type Error = C::Error;

@@ -1,51 +1,9 @@
 //! The event loop: carries out the events of a path and of its endpoints, each at its own time.
 
 use crate::{
-    Direction, End, LazyTimer, LostPacket, Numbered, Path, ScriptedLoss, events::Event,
-    timers::Timers,
+    End, Endpoints, LazyTimer, Numbered, Path, ScriptedLoss, events::Event, timers::Timers,
 };
 use knee_model::{Ns, RunSpec};
-
-/// The endpoints of a path's flows.
-pub trait Endpoints {
-    /// The packets of the endpoints.
-    type Packet: Numbered;
-    /// Their timers. If several timers of one flow are due at the same time, the smallest is first.
-    type Timer: Copy + Ord;
-    /// Errors of the endpoints.
-    type Error;
-
-    /// A packet reaches an end of the path.
-    ///
-    /// # Errors
-    /// An error of the endpoints.
-    fn arrive(
-        &mut self,
-        packet: Self::Packet,
-        direction: Direction,
-        network: &mut Network<Self::Packet, Self::Timer>,
-    ) -> Result<(), Self::Error>;
-
-    /// A timer of `flow` expires; for lazy timers see [`Network::came_up`].
-    ///
-    /// # Errors
-    /// An error of the endpoints.
-    fn on_timer(
-        &mut self,
-        flow: u32,
-        timer: Self::Timer,
-        network: &mut Network<Self::Packet, Self::Timer>,
-    ) -> Result<(), Self::Error>;
-
-    /// A packet was lost or dropped. The path has counted it.
-    ///
-    /// # Errors
-    /// An error of the endpoints.
-    fn on_lost(&mut self, lost: LostPacket<Self::Packet>) -> Result<(), Self::Error>;
-
-    /// A bin of the time series ends.
-    fn close_bin(&mut self, now_ns: Ns, path: &Path<Self::Packet>);
-}
 
 /// A path with the timers of its endpoints, at some time. It owns no thread, file or clock.
 pub struct Network<P, T> {
@@ -119,7 +77,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     /// An error of the endpoints.
     pub fn advance_to<E>(&mut self, until_ns: Ns, endpoints: &mut E) -> Result<(), E::Error>
     where
-        E: Endpoints<Packet = P, Timer = T>,
+        E: Endpoints<Self, Packet = P, Timer = T>,
     {
         loop {
             while let Some(lost) = self.path.take_lost() {
@@ -148,7 +106,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     /// the others.
     pub fn close_last_bin<E>(&mut self, endpoints: &mut E, bins: usize)
     where
-        E: Endpoints<Packet = P, Timer = T>,
+        E: Endpoints<Self, Packet = P, Timer = T>,
     {
         if self.path.queues().any(|queue| queue.bins.len() < bins) {
             self.close_bin(endpoints);
@@ -157,7 +115,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
 
     fn close_bin<E>(&mut self, endpoints: &mut E)
     where
-        E: Endpoints<Packet = P, Timer = T>,
+        E: Endpoints<Self, Packet = P, Timer = T>,
     {
         endpoints.close_bin(self.now_ns, &self.path);
         self.path.close_bin(self.now_ns);
@@ -165,7 +123,7 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
 
     fn expire_timer<E>(&mut self, endpoints: &mut E) -> Result<(), E::Error>
     where
-        E: Endpoints<Packet = P, Timer = T>,
+        E: Endpoints<Self, Packet = P, Timer = T>,
     {
         if let Some((_, flow, timer)) = self.timers.pop() {
             endpoints.on_timer(flow, timer, self)?;

@@ -503,7 +503,7 @@ impl Devices {
     }
 }
 
-impl Endpoints for Devices {
+impl Endpoints<Network<Datagram, Infallible>> for Devices {
     type Packet = Datagram;
     /// There are none: the ends keep their own.
     type Timer = Infallible;
