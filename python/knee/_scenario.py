@@ -126,36 +126,7 @@ class Path:
         return cast("dict[str, object]", plain_json(self))
 
 
-_FLOW_KEYS = frozenset(
-    (
-        "name",
-        "kind",
-        "count",
-        "start",
-        "start_spacing",
-        "start_jitter",
-        "stop",
-        "lifetime",
-        "access_delay",
-        "access_delay_spread",
-        "access_jitter",
-        "enters",
-        "leaves",
-        "direction",
-        "transport",
-        "params",
-        "size",
-        "every",
-        "arrivals",
-        "web",
-        "video",
-        "tcp",
-        "rate",
-        "rate_steps",
-        "packet",
-        "interval",
-    )
-)
+_FLOW_KEYS = frozenset(_knee.flow_keys()) - {"cc"}
 
 
 class Flow:

@@ -13,6 +13,7 @@ A new page needs only the first line. NAME is one of
     figures N ...     page of a paper: these figures
     commands          docs/reference/cli.md: every command, from `knee markdown`
     metrics           docs/reference/metrics.md: every metric, from `knee metrics`
+    keys TABLE        docs/reference/scenario.md: keys of a table, from `knee markdown TABLE`
     python-api        docs/reference/python.md: the package, from its sources
     instructions      docs/evidence/speed.md: instructions per packet
 
@@ -468,6 +469,8 @@ def generated(program: Program) -> dict[Path, bytes]:
                 return made
             if name == "commands":
                 return program.run("markdown")
+            if name == "keys":
+                return program.run("markdown", *words)
             if name == "instructions":
                 return instructions()
             if name == "metrics":

@@ -127,6 +127,12 @@ fn run_many(py: Python<'_>, wanted: Vec<Wanted>, jobs: usize) -> PyResult<Vec<Re
     interruptible(py, &AtomicBool::new(false), |ended| make(all, jobs, ended))?
 }
 
+/// The keys of a scenario's `[[flow]]`.
+#[pyfunction]
+fn flow_keys() -> Vec<&'static str> {
+    knee_scenario::flow_keys()
+}
+
 /// TOML that says what a JSON object says.
 #[pyfunction]
 fn toml_of(json: &str) -> PyResult<String> {
@@ -186,6 +192,7 @@ fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run_many, module)?)?;
     module.add_function(wrap_pyfunction!(runs_asked, module)?)?;
     module.add_function(wrap_pyfunction!(runs_made, module)?)?;
+    module.add_function(wrap_pyfunction!(flow_keys, module)?)?;
     module.add_function(wrap_pyfunction!(toml_of, module)?)?;
     module.add_function(wrap_pyfunction!(results::percentile_of, module)?)?;
     module.add_function(wrap_pyfunction!(results::metrics, module)?)?;

@@ -1,48 +1,29 @@
 //! `[path.aqm]`: how the bottleneck's queue is managed.
 
 use super::error::{Fault, On};
-use super::section::{ANY_TIME, SOME_TIME, Section};
+use super::section::Section;
 use knee_model::{Aqm, CoDel, Discipline, FqCoDel, Fred, Pie, QueueLimit, Red, Thresholds};
-use std::ops::RangeInclusive;
 
-/// Most queues of FQ-CoDel: it numbers them with 16 bits (RFC 8290 section 5.2).
-const QUEUES_MAX: u32 = 65_535;
-/// A share of a whole, not nothing.
-const SHARE: RangeInclusive<f64> = 0.000_001..=1.0;
-/// PIE's weights, 1/s.
-const WEIGHT: RangeInclusive<f64> = 0.0..=1000.0;
-
-const COMMON_KEYS: [&str; 2] = ["kind", "ecn"];
-type Kind = (&'static str, &'static [&'static str], fn(&Section) -> Result<Discipline, Fault>);
-const KINDS: [Kind; 5] = [
-    (
-        "red",
-        &["min_threshold", "max_threshold", "weight", "max_probability", "gentle", "packet"],
-        red,
-    ),
-    (
-        "fred",
-        &["min_threshold", "max_threshold", "weight", "max_probability", "min_queue", "packet"],
-        fred,
-    ),
-    ("codel", &["target", "interval"], |section| Ok(Discipline::CoDel(codel(section)?))),
-    ("fq-codel", &["target", "interval", "quantum", "queues"], fq_codel),
-    ("pie", &["target", "update", "max_burst", "alpha", "beta", "mark_limit", "packet"], pie),
+type Read = fn(&Section) -> Result<Discipline, Fault>;
+/// The disciplines.
+pub(super) static KINDS: [(&str, (&str, Read)); 5] = [
+    ("red", ("red", red)),
+    ("fred", ("fred", fred)),
+    ("codel", ("codel", |section| Ok(Discipline::CoDel(codel(section)?)))),
+    ("fq-codel", ("fq-codel", fq_codel)),
+    ("pie", ("pie", pie)),
 ];
 
 /// Reads `section`.
 pub(super) fn aqm(section: &Section) -> Result<Aqm, Fault> {
-    let words = KINDS.map(|kind| (kind.0, kind));
-    let kind = section.word("kind", &words)?;
+    let kind = section.word("kind", &KINDS)?;
     let names = KINDS.map(|(name, ..)| name).join(", ");
     let example = format!("kind = \"codel\"; kinds: {names}");
-    let (name, own_keys, read) = section.required("kind", kind, &example)?;
-    let keys = [&COMMON_KEYS[..], own_keys].concat();
-    if let Some((key, _)) = section.table.iter().find(|(key, _)| !keys.contains(key)) {
-        let others: Vec<_> =
-            KINDS.iter().filter(|(_, keys, _)| keys.contains(&key)).map(|k| k.0).collect();
+    let (name, read) = section.required("kind", kind, &example)?;
+    if let Some(key) = section.stranger(Some(name)) {
+        let others = section.variants_with(key);
         if others.is_empty() {
-            return Err(section.unknown(key, &keys));
+            return Err(section.unknown(key, Some(name)));
         }
         let what = format!(" is for {}; this queue's kind is {name}", others.join(", "));
         let remedy = format!("remove it, or write kind = \"{}\"", others[0]);
@@ -98,10 +79,8 @@ fn red(section: &Section) -> Result<Discipline, Fault> {
     let default = Red::default();
     Ok(Discipline::Red(Red {
         thresholds: thresholds(section, default.thresholds)?,
-        weight: section.number("weight", SHARE)?.unwrap_or(default.weight),
-        max_probability: section
-            .number("max_probability", SHARE)?
-            .unwrap_or(default.max_probability),
+        weight: section.number("weight")?.unwrap_or(default.weight),
+        max_probability: section.number("max_probability")?.unwrap_or(default.max_probability),
         gentle: section.flag("gentle")?.unwrap_or(default.gentle),
         packet_bytes: section.packet_bytes("packet")?.unwrap_or(default.packet_bytes),
     }))
@@ -117,13 +96,9 @@ fn fred(section: &Section) -> Result<Discipline, Fault> {
     Ok(Discipline::Fred(Fred {
         min_pkts,
         max_pkts,
-        weight: section.number("weight", SHARE)?.unwrap_or(default.weight),
-        max_probability: section
-            .number("max_probability", SHARE)?
-            .unwrap_or(default.max_probability),
-        min_queue_pkts: section
-            .packets("min_queue", 1..=u32::MAX)?
-            .unwrap_or(default.min_queue_pkts),
+        weight: section.number("weight")?.unwrap_or(default.weight),
+        max_probability: section.number("max_probability")?.unwrap_or(default.max_probability),
+        min_queue_pkts: section.packets("min_queue")?.unwrap_or(default.min_queue_pkts),
         packet_bytes: section.packet_bytes("packet")?.unwrap_or(default.packet_bytes),
     }))
 }
@@ -131,8 +106,8 @@ fn fred(section: &Section) -> Result<Discipline, Fault> {
 fn codel(section: &Section) -> Result<CoDel, Fault> {
     let default = CoDel::default();
     Ok(CoDel {
-        target_ns: section.time("target", SOME_TIME)?.unwrap_or(default.target_ns),
-        interval_ns: section.time("interval", SOME_TIME)?.unwrap_or(default.interval_ns),
+        target_ns: section.time("target")?.unwrap_or(default.target_ns),
+        interval_ns: section.time("interval")?.unwrap_or(default.interval_ns),
     })
 }
 
@@ -141,19 +116,19 @@ fn fq_codel(section: &Section) -> Result<Discipline, Fault> {
     Ok(Discipline::FqCoDel(FqCoDel {
         codel: codel(section)?,
         quantum_bytes: section.packet_bytes("quantum")?.unwrap_or(default.quantum_bytes),
-        queues: section.integer("queues", 1..=QUEUES_MAX)?.unwrap_or(default.queues),
+        queues: section.integer("queues")?.unwrap_or(default.queues),
     }))
 }
 
 fn pie(section: &Section) -> Result<Discipline, Fault> {
     let default = Pie::default();
     Ok(Discipline::Pie(Pie {
-        target_ns: section.time("target", SOME_TIME)?.unwrap_or(default.target_ns),
-        update_ns: section.time("update", SOME_TIME)?.unwrap_or(default.update_ns),
-        burst_ns: section.time("max_burst", ANY_TIME)?.unwrap_or(default.burst_ns),
-        alpha_per_s: section.number("alpha", WEIGHT)?.unwrap_or(default.alpha_per_s),
-        beta_per_s: section.number("beta", WEIGHT)?.unwrap_or(default.beta_per_s),
-        mark_limit: section.number("mark_limit", 0.0..=1.0)?.unwrap_or(default.mark_limit),
+        target_ns: section.time("target")?.unwrap_or(default.target_ns),
+        update_ns: section.time("update")?.unwrap_or(default.update_ns),
+        burst_ns: section.time("max_burst")?.unwrap_or(default.burst_ns),
+        alpha_per_s: section.number("alpha")?.unwrap_or(default.alpha_per_s),
+        beta_per_s: section.number("beta")?.unwrap_or(default.beta_per_s),
+        mark_limit: section.number("mark_limit")?.unwrap_or(default.mark_limit),
         packet_bytes: section.packet_bytes("packet")?.unwrap_or(default.packet_bytes),
     }))
 }

@@ -3,7 +3,8 @@
 use super::error::{Fault, On, known, nearest};
 use super::files::Files;
 use super::hop;
-use super::section::{ANY_TIME, SOME_TIME, Section, number_text};
+use super::keys::{FLOWS_MAX, RECEIVERS, RECOVERIES, TCP, TRANSPORTS};
+use super::section::{Section, number_text};
 use super::workload::{Sends, sends};
 use crate::{
     traffic::{Pattern, Source},
@@ -12,64 +13,23 @@ use crate::{
 use knee_cc::{Algorithm, Param, ParamError, ParamKind, Params, algorithm, algorithms, is_file};
 use knee_model::{
     Cc, DelayedAck, FlowKind, FlowSpec, KERNEL_PREFIX, NS_PER_MS, NS_PER_US, Ns, PathSpec,
-    ReceiverConduct, Recovery, TcpOptions, TcpSpec, Transport, Workload,
+    TcpOptions, TcpSpec, Workload,
 };
 use std::collections::HashSet;
 use std::ops::Range;
 use toml_edit::Item;
 
-/// Most flows of a scenario.
-const FLOWS_MAX: u32 = 100_000;
 /// Most transfers that a source may be expected to draw.
 const TRANSFERS_MAX: f64 = 1e6;
 const NAME_MAX: usize = 40;
 /// Longest name of a congestion control in Linux.
 const CC_NAME_MAX: usize = 15;
-/// Largest window; positions in a connection wrap at 32 bits.
-const WINDOW_MAX_PKTS: u32 = 1_000_000_000;
-
-const COMMON_KEYS: &[&str] = &[
-    "name",
-    "kind",
-    "count",
-    "start",
-    "start_spacing",
-    "start_jitter",
-    "stop",
-    "lifetime",
-    "access_delay",
-    "access_delay_spread",
-    "access_jitter",
-    "enters",
-    "leaves",
-    "direction",
-];
-const KINDS: &[(&str, &[&str])] = &[
-    ("tcp", &["transport", "cc", "params", "size", "every", "arrivals", "web", "video", "tcp"]),
-    ("udp", &["rate", "rate_steps", "packet"]),
-    ("probe", &["interval", "packet"]),
-];
-const TCP_KEYS: &[&str] = &[
-    "packet",
-    "header",
-    "recovery",
-    "initial_window",
-    "receive_window",
-    "rto_min",
-    "delayed_ack_every",
-    "delayed_ack_timeout",
-    "quick_ack",
-    "limited_transmit",
-    "idle_restart",
-    "segmentation_offload",
-    "rtt_tick",
-    "ecn",
-    "receiver",
-];
+/// Kinds of flow.
+pub(super) static KINDS: [(&str, &str); 3] = [("tcp", "tcp"), ("udp", "udp"), ("probe", "probe")];
 
 /// `base` with the keys of `section` put in their place.
 pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOptions, Fault> {
-    section.only(TCP_KEYS)?;
+    section.only(None)?;
     let packet = section.packet_bytes("packet")?.unwrap_or(base.mss_bytes + base.header_bytes);
     let header = section.packet_bytes("header")?.unwrap_or(base.header_bytes);
     let Some(mss_bytes) = packet.checked_sub(header).filter(|mss| *mss > 0) else {
@@ -86,55 +46,28 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
             "`packet` is the size of the whole packet, `header` that of its part without data";
         return Err(section.conflict(key, other, "the other size", &what, remedy));
     };
-    let windows = 1..=WINDOW_MAX_PKTS;
     Ok(TcpOptions {
         mss_bytes,
         header_bytes: header,
-        recovery: section
-            .word(
-                "recovery",
-                &[
-                    ("sack", Recovery::Sack),
-                    ("newreno", Recovery::Newreno),
-                    ("newreno-prr", Recovery::NewrenoPrr),
-                    ("freebsd7", Recovery::Freebsd7),
-                ],
-            )?
-            .unwrap_or(base.recovery),
-        initial_window_pkts: section
-            .packets("initial_window", windows.clone())?
-            .unwrap_or(base.initial_window_pkts),
-        receive_window_pkts: section
-            .packets("receive_window", windows)?
-            .unwrap_or(base.receive_window_pkts),
-        rto_min_ns: section.time("rto_min", SOME_TIME)?.unwrap_or(base.rto_min_ns),
+        recovery: section.word("recovery", &RECOVERIES)?.unwrap_or(base.recovery),
+        initial_window_pkts: section.packets("initial_window")?.unwrap_or(base.initial_window_pkts),
+        receive_window_pkts: section.packets("receive_window")?.unwrap_or(base.receive_window_pkts),
+        rto_min_ns: section.time("rto_min")?.unwrap_or(base.rto_min_ns),
         delayed_ack: DelayedAck {
             every_pkts: section
-                .integer("delayed_ack_every", 1..=1_000_000)?
+                .integer("delayed_ack_every")?
                 .unwrap_or(base.delayed_ack.every_pkts),
-            timeout_ns: section
-                .time("delayed_ack_timeout", SOME_TIME)?
-                .unwrap_or(base.delayed_ack.timeout_ns),
+            timeout_ns: section.time("delayed_ack_timeout")?.unwrap_or(base.delayed_ack.timeout_ns),
         },
-        quick_ack_pkts: section
-            .packets("quick_ack", 0..=WINDOW_MAX_PKTS)?
-            .unwrap_or(base.quick_ack_pkts),
+        quick_ack_pkts: section.packets("quick_ack")?.unwrap_or(base.quick_ack_pkts),
         limited_transmit: section.flag("limited_transmit")?.unwrap_or(base.limited_transmit),
         idle_restart: section.flag("idle_restart")?.unwrap_or(base.idle_restart),
         segmentation_offload: section
             .flag("segmentation_offload")?
             .unwrap_or(base.segmentation_offload),
-        rtt_tick_ns: section.time("rtt_tick", ANY_TIME)?.unwrap_or(base.rtt_tick_ns),
+        rtt_tick_ns: section.time("rtt_tick")?.unwrap_or(base.rtt_tick_ns),
         ecn: section.flag("ecn")?.unwrap_or(base.ecn),
-        receiver: section
-            .word(
-                "receiver",
-                &[
-                    ("honest", ReceiverConduct::Honest),
-                    ("conceals-loss", ReceiverConduct::ConcealsLoss),
-                ],
-            )?
-            .unwrap_or(base.receiver),
+        receiver: section.word("receiver", &RECEIVERS)?.unwrap_or(base.receiver),
     })
 }
 
@@ -296,9 +229,8 @@ fn flow(
     duration_ns: Ns,
     files: &Files,
 ) -> Result<(Meant, Option<Draws>), Fault> {
-    let kinds: Vec<_> = KINDS.iter().map(|(kind, keys)| (*kind, (*kind, *keys))).collect();
-    let (kind, own_keys) = table.word("kind", &kinds)?.unwrap_or(KINDS[0]);
-    check_keys(table, kind, own_keys)?;
+    let kind = table.word("kind", &KINDS)?.unwrap_or("tcp");
+    check_keys(table, kind)?;
     let route = hop::route(table, path)?;
     let mut pattern = None;
     let (label, kind) = match kind {
@@ -316,7 +248,7 @@ fn flow(
             ("udp".to_owned(), FlowKind::Udp { rate_bps, steps, packet_bytes })
         }
         _ => {
-            let interval_ns = table.time("interval", SOME_TIME)?.unwrap_or(20 * NS_PER_MS);
+            let interval_ns = table.time("interval")?.unwrap_or(20 * NS_PER_MS);
             let packet_bytes = table.packet_bytes("packet")?.unwrap_or(200);
             ("probe".to_owned(), FlowKind::Probe { interval_ns, packet_bytes })
         }
@@ -325,10 +257,10 @@ fn flow(
         Some(name) => check_name(table, name)?.to_owned(),
         None => format!("{label}-{}", index + 1),
     };
-    let count = table.integer("count", 1..=FLOWS_MAX)?.unwrap_or(1);
-    let start_ns = table.time("start", ANY_TIME)?.unwrap_or(0);
-    let spacing_ns = table.time("start_spacing", ANY_TIME)?.unwrap_or(0);
-    let start_jitter_ns = table.time("start_jitter", ANY_TIME)?.unwrap_or(0);
+    let count = table.integer("count")?.unwrap_or(1);
+    let start_ns = table.time("start")?.unwrap_or(0);
+    let spacing_ns = table.time("start_spacing")?.unwrap_or(0);
+    let start_jitter_ns = table.time("start_jitter")?.unwrap_or(0);
     let last_start_ns = start_ns.saturating_add(spacing_ns.saturating_mul(u64::from(count - 1)));
     let end = show_time(duration_ns);
     let too_late = |key: &str, what: &str, ns: Ns| {
@@ -345,7 +277,7 @@ fn flow(
     if latest_start_ns > duration_ns {
         return too_late("start_jitter", "the flow might start", latest_start_ns);
     }
-    let stop_ns = match (table.time("stop", ANY_TIME)?, table.time("lifetime", SOME_TIME)?) {
+    let stop_ns = match (table.time("stop")?, table.time("lifetime")?) {
         (Some(_), Some(_)) => {
             return Err(table.conflict(
                 "lifetime",
@@ -381,9 +313,9 @@ fn flow(
         start_ns,
         start_jitter_ns,
         stop_ns,
-        access_delay_ns: table.time("access_delay", ANY_TIME)?.unwrap_or(0),
-        access_delay_spread_ns: table.time("access_delay_spread", ANY_TIME)?.unwrap_or(0),
-        access_jitter_ns: table.time("access_jitter", ANY_TIME)?.unwrap_or(0),
+        access_delay_ns: table.time("access_delay")?.unwrap_or(0),
+        access_delay_spread_ns: table.time("access_delay_spread")?.unwrap_or(0),
+        access_jitter_ns: table.time("access_jitter")?.unwrap_or(0),
         route,
         drawn: None,
         kind,
@@ -391,25 +323,22 @@ fn flow(
     Ok((Meant { flow: spec, count, spacing_ns }, pattern))
 }
 
-fn check_keys(table: &Section, kind: &str, own_keys: &[&str]) -> Result<(), Fault> {
-    let keys = [COMMON_KEYS, own_keys].concat();
-    let Some((key, _)) = table.table.iter().find(|(key, _)| !keys.contains(key)) else {
-        return Ok(());
-    };
+fn check_keys(table: &Section, kind: &str) -> Result<(), Fault> {
+    let Some(key) = table.stranger(Some(kind)) else { return Ok(()) };
     let wrong_place =
         |what: &str, remedy: &str| Err(Fault { on: On::Key, ..table.fault(key, what, remedy) });
-    if kind == "tcp" && TCP_KEYS.contains(&key) {
+    if kind == "tcp" && TCP.key(key).is_some() {
         return wrong_place(
             ": options of the TCP stack belong in a table of their own",
             &format!("write `tcp = {{ {key} = ... }}` in this flow, or `{key}` in [tcp]"),
         );
     }
-    match KINDS.iter().find(|(_, keys)| keys.contains(&key)) {
-        Some((other, _)) => wrong_place(
+    match table.variants_with(key).first() {
+        Some(other) => wrong_place(
             &format!(" is for {other} flows; this flow's kind is {kind}"),
             &format!("remove it, or write kind = \"{other}\""),
         ),
-        None => Err(table.unknown(key, &keys)),
+        None => Err(table.unknown(key, Some(kind))),
     }
 }
 
@@ -430,8 +359,7 @@ fn tcp_flow(
     rate_bps: u64,
     files: &Files,
 ) -> Result<(String, FlowKind, Option<Draws>), Fault> {
-    let transports = [("own", Transport::Own), ("quic", Transport::Quic)];
-    let transport = table.word("transport", &transports)?.unwrap_or_default();
+    let transport = table.word("transport", &TRANSPORTS)?.unwrap_or_default();
     let cc = cc_of(table, files)?;
     let label = match &cc {
         Cc::Knee(params) => params.algorithm().name().to_owned(),
@@ -540,19 +468,19 @@ fn help(param: &Param) -> String {
 
 /// A parameter's value in the unit of its table.
 fn raw_value(section: &Section, key: &str, param: &Param, item: &Item) -> Result<u64, Fault> {
-    let range = param.min..=param.max;
+    let range = u64::from(param.min)..=u64::from(param.max);
     let value = match param.kind {
         ParamKind::TimeUs => {
-            let in_ns = |us: u32| u64::from(us) * NS_PER_US;
-            section.time(key, in_ns(param.min)..=in_ns(param.max))?.map(|ns| {
+            let range = range.start() * NS_PER_US..=range.end() * NS_PER_US;
+            section.time_in(key, &range)?.map(|ns| {
                 let remedy = "round it to whole microseconds";
                 let what = " is finer than a microsecond, the algorithms' unit of time";
                 let is_whole = ns.is_multiple_of(NS_PER_US);
                 if is_whole { Ok(ns / NS_PER_US) } else { Err(section.fault(key, what, remedy)) }
             })
         }
-        ParamKind::Packets => section.packets(key, range)?.map(|pkts| Ok(pkts.into())),
-        ParamKind::Count => section.integer(key, range)?.map(|n| Ok(n.into())),
+        ParamKind::Packets => section.packets_in(key, &range)?.map(Ok),
+        ParamKind::Count => section.integer_in(key, &range)?.map(Ok),
         ParamKind::ProbabilityPpm | ParamKind::NumberPpm => number_text(item)
             .map(|text| parse_ppm(&text).map_err(|e| section.bad_quantity(key, &e))),
         ParamKind::Choice => {

@@ -3,15 +3,14 @@
 use super::aqm;
 use super::error::{Fault, On};
 use super::files::Files;
+use super::keys::DIRECTIONS;
 use super::link;
-use super::section::{ANY_TIME, Section};
+use super::section::Section;
 use crate::units::{show_queue, show_size};
 use knee_model::{Aqm, FlowKind, FlowSpec, HopSpec, PathSpec, QueueLimit, Route};
 
 /// Most bottlenecks of a path.
 const HOPS_MAX: usize = 64;
-const HOP_KEYS: [&str; 8] =
-    ["rate", "rate_steps", "rate_trace", "queue", "aqm", "loss", "burst_loss", "delay"];
 /// Keys of `[path]` that describe its one bottleneck, and their counterparts for a hop.
 const OF_ONE: [(&str, &str); 7] = [
     ("rate", "rate"),
@@ -44,7 +43,7 @@ pub(super) fn hops(path: &Section, files: &Files) -> Result<Vec<HopSpec>, Fault>
     let mut delay_ns = 0;
     let mut hops = Vec::with_capacity(tables.len());
     for (table, number) in tables.iter().zip(1..) {
-        table.only(&HOP_KEYS)?;
+        table.only(None)?;
         let last = number == tables.len();
         if last && table.has("delay") {
             let what = ": no bottleneck follows the last one";
@@ -59,10 +58,10 @@ pub(super) fn hops(path: &Section, files: &Files) -> Result<Vec<HopSpec>, Fault>
             rate_varies,
             queue: queue(table)?,
             aqm: aqm(table)?,
-            loss: table.loss("loss")?.unwrap_or(0.0),
+            loss: table.number("loss")?.unwrap_or(0.0),
             bursts: link::bursts(table, "burst_loss", "loss")?,
         });
-        delay_ns = table.time("delay", ANY_TIME)?.unwrap_or(0);
+        delay_ns = table.time("delay")?.unwrap_or(0);
     }
     Ok(hops)
 }
@@ -80,8 +79,7 @@ pub(super) fn aqm(table: &Section) -> Result<Option<Aqm>, Fault> {
 
 /// Hops of the flow of `table`.
 pub(super) fn route(table: &Section, path: &PathSpec) -> Result<Route, Fault> {
-    let directions = [("forward", false), ("reverse", true)];
-    let reverse = table.word("direction", &directions)?.unwrap_or(false);
+    let reverse = table.word("direction", &DIRECTIONS)?.unwrap_or(false);
     if reverse && path.reverse.is_none() {
         let remedy =
             "write `reverse_rate` and `reverse_queue` in [path]: the flow's data pass them";
@@ -93,7 +91,7 @@ pub(super) fn route(table: &Section, path: &PathSpec) -> Result<Route, Fault> {
     }
     let hops = path.hops.len();
     let place = |key| {
-        let number = table.integer(key, 1..=u32::MAX)?;
+        let number = table.integer::<u32>(key)?;
         let Some(number) = number.map(|number| number as usize) else { return Ok(None) };
         if number <= hops {
             return Ok(Some(number - 1));

@@ -28,7 +28,9 @@ mod error;
 mod files;
 mod flow;
 mod hop;
+mod keys;
 mod link;
+mod schema;
 mod section;
 mod set;
 mod sources;
@@ -38,6 +40,8 @@ mod workload;
 
 pub use error::{ScenarioError, known, nearest};
 pub use flow::FlowGroup;
+pub use keys::{flow_keys, table_names};
+pub use schema::{reference, schema};
 pub use section::type_name;
 pub use set::{Place, Set};
 
@@ -45,7 +49,7 @@ use crate::traffic::Source;
 use error::{Fault, KeyPath, element_mut};
 use files::Files;
 use knee_model::{HopSpec, NS_PER_MS, Ns, PathSpec, RecordSpec, RunSpec, TcpOptions};
-use section::{ANY_TIME, SOME_TIME, Section};
+use section::Section;
 use sources::Sources;
 use std::{fs, io::ErrorKind, path::Path};
 use toml_edit::{Document, DocumentMut, TableLike, TomlError, Value, value};
@@ -226,12 +230,12 @@ fn table_mut<'a>(table: &'a mut dyn TableLike, path: &[String]) -> Option<&'a mu
 }
 
 fn read(root: &Section, files: &Files) -> Result<Scenario, Fault> {
-    root.only(&["title", "duration", "seed", "repeat", "path", "tcp", "record", "flow"])?;
+    root.only(None)?;
     let title = root.text("title")?.map(str::to_owned);
-    let duration = root.time("duration", SOME_TIME)?;
+    let duration = root.time("duration")?;
     let duration_ns = root.required("duration", duration, "duration = \"100s\"")?;
-    let seed = root.integer("seed", 0..=i64::MAX as u64)?.unwrap_or(1);
-    let repeat = root.integer("repeat", 1..=10_000)?.unwrap_or(1);
+    let seed = root.integer("seed")?.unwrap_or(1);
+    let repeat = root.integer("repeat")?.unwrap_or(1);
 
     let path_section = root.section("path")?;
     let path_section =
@@ -243,8 +247,8 @@ fn read(root: &Section, files: &Files) -> Result<Scenario, Fault> {
     }
     let mut record = RecordSpec { bin_ns: 100 * NS_PER_MS, ..RecordSpec::default() };
     if let Some(section) = root.section("record")? {
-        section.only(&["bin", "queue_log", "trace"])?;
-        record.bin_ns = section.time("bin", SOME_TIME)?.unwrap_or(record.bin_ns);
+        section.only(None)?;
+        record.bin_ns = section.time("bin")?.unwrap_or(record.bin_ns);
         record.queue_log = section.flag("queue_log")?.unwrap_or(false);
         record.trace = section.flag("trace")?.unwrap_or(false);
     }
@@ -267,32 +271,7 @@ fn read(root: &Section, files: &Files) -> Result<Scenario, Fault> {
 }
 
 fn path(section: &Section, files: &Files) -> Result<PathSpec, Fault> {
-    section.only(&[
-        "rate",
-        "rate_steps",
-        "rate_trace",
-        "rtt",
-        "rtt_steps",
-        "delay_forward",
-        "delay_forward_steps",
-        "delay_reverse",
-        "delay_reverse_steps",
-        "delay_falls_reorder",
-        "queue",
-        "aqm",
-        "hop",
-        "loss_forward",
-        "loss_reverse",
-        "burst_loss_forward",
-        "burst_loss_reverse",
-        "jitter_forward",
-        "jitter_reverse",
-        "reorder",
-        "reverse_rate",
-        "reverse_rate_steps",
-        "reverse_rate_trace",
-        "reverse_queue",
-    ])?;
+    section.only(None)?;
     let mut hops = hop::hops(section, files)?;
     let only_rate = match hops.is_empty() {
         true => {
@@ -302,9 +281,8 @@ fn path(section: &Section, files: &Files) -> Result<PathSpec, Fault> {
         false => None,
     };
     let split = |rtt: Ns| (rtt / 2, rtt - rtt / 2);
-    let delays =
-        (section.time("delay_forward", ANY_TIME)?, section.time("delay_reverse", ANY_TIME)?);
-    let (delay_forward_ns, delay_reverse_ns) = match (section.time("rtt", SOME_TIME)?, delays) {
+    let delays = (section.time("delay_forward")?, section.time("delay_reverse")?);
+    let (delay_forward_ns, delay_reverse_ns) = match (section.time("rtt")?, delays) {
         (Some(rtt), (None, None)) => split(rtt),
         (None, (Some(0), Some(0))) => {
             let what = " and delay_forward are both 0";
@@ -345,7 +323,7 @@ fn path(section: &Section, files: &Files) -> Result<PathSpec, Fault> {
             rate_varies,
             queue: hop::queue(section)?,
             aqm: hop::aqm(section)?,
-            loss: section.loss("loss_forward")?.unwrap_or(0.0),
+            loss: section.number("loss_forward")?.unwrap_or(0.0),
             bursts: link::bursts(section, "burst_loss_forward", "loss_forward")?,
         });
     }
@@ -356,10 +334,10 @@ fn path(section: &Section, files: &Files) -> Result<PathSpec, Fault> {
         delay_forward_steps,
         delay_reverse_steps,
         falls_reorder: section.flag("delay_falls_reorder")?.unwrap_or(false),
-        loss_reverse: section.loss("loss_reverse")?.unwrap_or(0.0),
+        loss_reverse: section.number("loss_reverse")?.unwrap_or(0.0),
         bursts_reverse: link::bursts(section, "burst_loss_reverse", "loss_reverse")?,
-        jitter_forward_ns: section.time("jitter_forward", ANY_TIME)?.unwrap_or(0),
-        jitter_reverse_ns: section.time("jitter_reverse", ANY_TIME)?.unwrap_or(0),
+        jitter_forward_ns: section.time("jitter_forward")?.unwrap_or(0),
+        jitter_reverse_ns: section.time("jitter_reverse")?.unwrap_or(0),
         reorder: link::reorder(section)?,
         reverse: link::reverse(section, files)?,
     };

@@ -2,7 +2,7 @@
 
 use super::error::Fault;
 use super::files::Files;
-use super::section::{SOME_TIME, Section};
+use super::section::Section;
 use crate::units::show_size;
 use knee_model::{
     BurstLoss, FlowKind, FlowSpec, Ns, PathSpec, QueueLimit, Reorder, ReverseLink, Varying,
@@ -102,7 +102,7 @@ pub(super) fn bursts(
     }
     const MEANS: [&str; 2] = ["loss", "burst"];
     const MODEL: [&str; 4] = ["good_to_bad", "bad_to_good", "loss_good", "loss_bad"];
-    table.only(&[&MEANS[..], &MODEL[..]].concat())?;
+    table.only(None)?;
     if let Some(mean) = MEANS.into_iter().find(|key| table.has(key)) {
         if let Some(model) = MODEL.into_iter().find(|key| table.has(key)) {
             return Err(table.conflict(
@@ -113,15 +113,8 @@ pub(super) fn bursts(
                 "write `loss` and `burst`, or the four probabilities of the model",
             ));
         }
-        let loss = table.number_in(
-            "loss",
-            "a number between 0 and 1, such as 0.01 for 1%",
-            f64::MIN_POSITIVE..1.0,
-        )?;
-        let loss = table.required("loss", loss, "loss = 0.01 with burst")?;
-        let expected = "a number of packets from 1 on, such as 4";
-        let burst = table.number_in("burst", expected, 1.0..1e9)?;
-        let burst = table.required("burst", burst, "burst = 4 with loss")?;
+        let loss = table.required("loss", table.number("loss")?, "loss = 0.01 with burst")?;
+        let burst = table.required("burst", table.number("burst")?, "burst = 4 with loss")?;
         return BurstLoss::of_means(loss, burst).map(Some).ok_or_else(|| {
             // good_to_bad = loss / (burst * (1 - loss)) is at most 1.
             let least = loss / (1.0 - loss);
@@ -129,10 +122,8 @@ pub(super) fn bursts(
             table.conflict("burst", "loss", "the loss", &what, format!("write at least {least}"))
         });
     }
-    let probability = "a probability from 0 to 1, such as 0.01";
-    let good_to_bad = table.number_in("good_to_bad", probability, 0.0..=1.0)?;
-    let some = "a probability above 0, at most 1, such as 0.3";
-    let bad_to_good = table.number_in("bad_to_good", some, f64::MIN_POSITIVE..=1.0)?;
+    let good_to_bad = table.number("good_to_bad")?;
+    let bad_to_good = table.number("bad_to_good")?;
     Ok(Some(BurstLoss {
         good_to_bad: table.required(
             "good_to_bad",
@@ -140,17 +131,17 @@ pub(super) fn bursts(
             "good_to_bad = 0.003 (or `loss` and `burst`)",
         )?,
         bad_to_good: table.required("bad_to_good", bad_to_good, "bad_to_good = 0.3")?,
-        loss_good: table.loss("loss_good")?.unwrap_or(0.0),
-        loss_bad: table.number_in("loss_bad", probability, 0.0..=1.0)?.unwrap_or(1.0),
+        loss_good: table.number("loss_good")?.unwrap_or(0.0),
+        loss_bad: table.number("loss_bad")?.unwrap_or(1.0),
     }))
 }
 
 /// Packets that others overtake.
 pub(super) fn reorder(section: &Section) -> Result<Option<Reorder>, Fault> {
     let Some(table) = section.section("reorder")? else { return Ok(None) };
-    table.only(&["probability", "delay"])?;
-    let probability = table.loss("probability")?;
-    let delay = table.time("delay", SOME_TIME)?;
+    table.only(None)?;
+    let probability = table.number("probability")?;
+    let delay = table.time("delay")?;
     Ok(Some(Reorder {
         probability: table.required("probability", probability, "probability = 0.01")?,
         extra_delay_ns: table.required("delay", delay, "delay = \"5ms\"")?,

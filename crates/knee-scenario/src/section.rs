@@ -1,8 +1,9 @@
 //! Reads single keys of a table.
 
 use super::error::{Fault, KeyPath, On, dotted, elements, known};
+use super::keys::{FASTEST_BPS, Kind, LONGEST_NS, ROOT, Table};
 use crate::units::{self, PACKETS, Quantity, RATE, SIZE, TIME, UnitError, clip};
-use knee_model::{NS_PER_S, Ns, QueueLimit};
+use knee_model::{Ns, QueueLimit};
 use std::ops::{RangeBounds, RangeInclusive};
 use toml_edit::{Item, TableLike};
 
@@ -20,16 +21,8 @@ pub fn type_name(item: &Item) -> &'static str {
     }
 }
 
-/// Longest time that a scenario may hold: sums of a few stay far from the limit of 64 bits.
-pub(super) const LONGEST_NS: Ns = 1_000_000 * NS_PER_S;
-/// Any time.
-pub(super) const ANY_TIME: RangeInclusive<Ns> = 0..=LONGEST_NS;
-/// Any time but 0.
-pub(super) const SOME_TIME: RangeInclusive<Ns> = 1..=LONGEST_NS;
-/// Any rate but 0.
-pub(super) const SOME_RATE: RangeInclusive<u64> = 1..=1_000_000_000_000;
-/// Bytes of a packet.
-pub(super) const PACKET_BYTES: RangeInclusive<u32> = 1..=65_535;
+/// Declaration of a table whose keys are not those of scenarios.
+static NO_KEYS: Table = Table { name: "", keys: &[] };
 
 /// Source of a delivery trace.
 pub(super) enum TraceSource<'a> {
@@ -39,15 +32,16 @@ pub(super) enum TraceSource<'a> {
     Times(Vec<u64>),
 }
 
-/// A table and its position.
+/// A table, its position and the declaration of its keys.
 pub(super) struct Section<'a> {
     pub(super) table: &'a dyn TableLike,
     path: KeyPath,
+    keys: &'static Table,
 }
 
 impl<'a> Section<'a> {
     pub(super) fn root(table: &'a dyn TableLike) -> Self {
-        Self { table, path: Vec::new() }
+        Self { table, path: Vec::new(), keys: &ROOT }
     }
 
     /// Path of a key of this table.
@@ -79,16 +73,32 @@ impl<'a> Section<'a> {
         Fault { also: written.into_iter().collect(), ..self.fault(key, what, remedy) }
     }
 
-    /// Refuses keys that are not among `keys`.
-    pub(super) fn only(&self, keys: &[&str]) -> Result<(), Fault> {
-        match self.table.iter().find(|(key, _)| !keys.contains(key)) {
-            Some((key, _)) => Err(self.unknown(key, keys)),
-            None => Ok(()),
-        }
+    /// Refuses keys that are not declared, or not for this `variant` of the table.
+    pub(super) fn only(&self, variant: Option<&str>) -> Result<(), Fault> {
+        self.stranger(variant).map_or(Ok(()), |key| Err(self.unknown(key, variant)))
     }
 
-    pub(super) fn unknown(&self, key: &str, keys: &[&str]) -> Fault {
-        let remedy = known(key, "keys here", keys);
+    /// The first key that is not declared for this `variant` of the table.
+    pub(super) fn stranger(&self, variant: Option<&str>) -> Option<&'a str> {
+        let keys = self.keys.names(variant);
+        self.table.iter().map(|(key, _)| key).find(|key| !keys.contains(key))
+    }
+
+    /// The variants of the table that have `key`.
+    pub(super) fn variants_with(&self, key: &str) -> Vec<&'static str> {
+        let variants = self.keys.variants().map_or_else(Vec::new, |(_, variants)| variants);
+        let has = |variant: &&str| self.keys.names(Some(variant)).contains(&key);
+        variants.into_iter().filter(has).collect()
+    }
+
+    /// Declared kind of `key`.
+    fn kind(&self, key: &str) -> &'static Kind {
+        let declared = self.keys.key(key);
+        declared.map_or_else(|| misdeclared(key), |key| &key.kind)
+    }
+
+    pub(super) fn unknown(&self, key: &str, variant: Option<&str>) -> Fault {
+        let remedy = known(key, "keys here", &self.keys.names(variant));
         Fault { on: On::Key, ..self.fault(key, ": no such key", remedy) }
     }
 
@@ -106,17 +116,27 @@ impl<'a> Section<'a> {
 
     /// A table within this one.
     pub(super) fn section(&self, key: &str) -> Result<Option<Section<'a>>, Fault> {
+        let keys = self.keys_of(key);
         self.value(key, "a table", |item| {
-            item.as_table_like().map(|table| Section { table, path: self.at(key) })
+            item.as_table_like().map(|table| Section { table, path: self.at(key), keys })
         })
+    }
+
+    /// Declaration of the keys of a table within this one; the parameters of an algorithm have their own.
+    fn keys_of(&self, key: &str) -> &'static Table {
+        match self.kind(key) {
+            Kind::Table(keys) | Kind::Tables(keys) | Kind::SizeOrLaw(_, keys) => keys,
+            _ => &NO_KEYS,
+        }
     }
 
     /// A list of tables.
     pub(super) fn sections(&self, key: &str) -> Result<Vec<Section<'a>>, Fault> {
+        let keys = self.keys_of(key);
         let section = |(i, (table, _)): (usize, (&'a dyn TableLike, _))| {
             let mut path = self.at(key);
             path.push(i.to_string());
-            Section { table, path }
+            Section { table, path, keys }
         };
         let expected = format!("a list of tables, each headed `[[{}]]`", dotted(&self.at(key)));
         let list = self.value(key, &expected, |item| {
@@ -164,17 +184,21 @@ impl<'a> Section<'a> {
     }
 
     /// An integer.
-    pub(super) fn integer<T: TryFrom<i64> + Into<u64> + Copy>(
+    pub(super) fn integer<T: TryFrom<u64>>(&self, key: &str) -> Result<Option<T>, Fault> {
+        let Kind::Integer(range) = self.kind(key) else { misdeclared(key) };
+        Ok(self.integer_in(key, range)?.and_then(|value| T::try_from(value).ok()))
+    }
+
+    /// An integer in `range`.
+    pub(super) fn integer_in(
         &self,
         key: &str,
-        range: RangeInclusive<T>,
-    ) -> Result<Option<T>, Fault> {
-        let expected =
-            format!("an integer from {} to {}", (*range.start()).into(), (*range.end()).into());
+        range: &RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Fault> {
+        let expected = format!("an integer from {} to {}", range.start(), range.end());
         let Some(given) = self.value(key, &expected, Item::as_integer)? else { return Ok(None) };
-        let bounds = (*range.start()).into()..=(*range.end()).into();
-        match T::try_from(given) {
-            Ok(value) if bounds.contains(&value.into()) => Ok(Some(value)),
+        match u64::try_from(given) {
+            Ok(value) if range.contains(&value) => Ok(Some(value)),
             _ => Err(self.fault(
                 key,
                 &format!(" = {given} is out of range"),
@@ -184,47 +208,38 @@ impl<'a> Section<'a> {
     }
 
     /// A number without a unit.
-    pub(super) fn number(
-        &self,
-        key: &str,
-        range: RangeInclusive<f64>,
-    ) -> Result<Option<f64>, Fault> {
-        let expected = format!("a number from {} to {}", range.start(), range.end());
-        self.number_in(key, &expected, range)
-    }
-
-    /// A probability below 1.
-    pub(super) fn loss(&self, key: &str) -> Result<Option<f64>, Fault> {
-        self.number_in(key, "a number from 0 to below 1, such as 0.01 for 1%", 0.0..1.0)
-    }
-
-    /// A number in `range`; `expected` says which.
-    pub(super) fn number_in(
-        &self,
-        key: &str,
-        expected: &str,
-        range: impl RangeBounds<f64>,
-    ) -> Result<Option<f64>, Fault> {
-        let Some(given) = self.value(key, expected, as_number)? else { return Ok(None) };
-        if range.contains(&given) {
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Fault> {
+        let Kind::Number(interval) = self.kind(key) else { misdeclared(key) };
+        let expected = interval.expected();
+        let Some(given) = self.value(key, &expected, as_number)? else { return Ok(None) };
+        if (interval.from, interval.to).contains(&given) {
             return Ok(Some(given));
         }
         let remedy = format!("write {expected}");
         Err(self.fault(key, &format!(" = {given} is out of range"), remedy))
     }
 
-    pub(super) fn time(&self, key: &str, range: RangeInclusive<Ns>) -> Result<Option<Ns>, Fault> {
+    pub(super) fn time(&self, key: &str) -> Result<Option<Ns>, Fault> {
+        let Kind::Time(range) = self.kind(key) else { misdeclared(key) };
+        self.time_in(key, range)
+    }
+
+    pub(super) fn time_in(
+        &self,
+        key: &str,
+        range: &RangeInclusive<Ns>,
+    ) -> Result<Option<Ns>, Fault> {
         self.quantity(key, &TIME, range)
     }
 
     pub(super) fn rate(&self, key: &str) -> Result<Option<u64>, Fault> {
-        self.quantity(key, &RATE, SOME_RATE)
+        self.quantity(key, &RATE, &(1..=FASTEST_BPS))
     }
 
     /// A list of times, each with the rate from then on (0 for silence), in order.
     pub(super) fn rate_steps(&self, key: &str) -> Result<Vec<(Ns, u64)>, Fault> {
         const EXAMPLE: &str = "[[\"20s\", \"5mbit\"], [\"40s\", \"0bit\"]]";
-        self.steps(key, &RATE, ("rates", *SOME_RATE.end()), EXAMPLE)
+        self.steps(key, &RATE, ("rates", FASTEST_BPS), EXAMPLE)
     }
 
     /// A list of times, each with the delay from then on, in order.
@@ -283,28 +298,34 @@ impl<'a> Section<'a> {
         })
     }
 
-    pub(super) fn size(&self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Fault> {
-        self.quantity(key, &SIZE, range)
+    pub(super) fn size(&self, key: &str) -> Result<Option<u64>, Fault> {
+        match self.kind(key) {
+            Kind::Size(range) | Kind::SizeOrLaw(range, _) => self.quantity(key, &SIZE, range),
+            _ => misdeclared(key),
+        }
     }
 
     /// Bytes of a packet or its headers.
     pub(super) fn packet_bytes(&self, key: &str) -> Result<Option<u32>, Fault> {
-        let range = u64::from(*PACKET_BYTES.start())..=u64::from(*PACKET_BYTES.end());
-        Ok(self.size(key, range)?.and_then(|bytes| u32::try_from(bytes).ok()))
+        Ok(self.size(key)?.and_then(|bytes| u32::try_from(bytes).ok()))
     }
 
     /// A number of packets: `"10p"`, or an integer, which cannot be misread.
-    pub(super) fn packets(
+    pub(super) fn packets(&self, key: &str) -> Result<Option<u32>, Fault> {
+        let Kind::Packets(range) = self.kind(key) else { misdeclared(key) };
+        Ok(self.packets_in(key, range)?.and_then(|pkts| u32::try_from(pkts).ok()))
+    }
+
+    /// A number of packets in `range`.
+    pub(super) fn packets_in(
         &self,
         key: &str,
-        range: RangeInclusive<u32>,
-    ) -> Result<Option<u32>, Fault> {
-        if self.table.get(key).is_some_and(Item::is_integer) {
-            return self.integer(key, range);
+        range: &RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Fault> {
+        match self.table.get(key).is_some_and(Item::is_integer) {
+            true => self.integer_in(key, range),
+            false => self.quantity(key, &PACKETS, range),
         }
-        let range = u64::from(*range.start())..=u64::from(*range.end());
-        let pkts = self.quantity(key, &PACKETS, range)?;
-        Ok(pkts.and_then(|pkts| u32::try_from(pkts).ok()))
     }
 
     /// Packets or bytes.
@@ -327,7 +348,7 @@ impl<'a> Section<'a> {
         &self,
         key: &str,
         quantity: &Quantity,
-        range: RangeInclusive<u64>,
+        range: &RangeInclusive<u64>,
     ) -> Result<Option<u64>, Fault> {
         let text = self.quantity_text(key, quantity.article_name, quantity.example)?;
         let Some(text) = text else { return Ok(None) };
@@ -354,6 +375,11 @@ impl<'a> Section<'a> {
     pub(super) fn bad_quantity(&self, key: &str, error: &UnitError) -> Fault {
         self.fault(key, &format!(": {error}"), error.remedy())
     }
+}
+
+/// Reports a mistake of this crate: it reads a key that [`super::keys`] does not declare so.
+fn misdeclared(key: &str) -> ! {
+    unreachable!("`{key}` is read as another kind than it is declared")
 }
 
 fn as_number(item: &Item) -> Option<f64> {

@@ -1,19 +1,19 @@
 //! Data of a TCP flow: endless, transfers, or a pattern of them.
 
 use super::error::{Fault, On};
-use super::section::{SOME_TIME, Section};
+use super::keys::{CONNECTIONS, SIZE_MAX_BYTES};
+use super::section::Section;
 use crate::{
     traffic::{Pattern, READING_NS, SizeLaw},
     units::{show_rate, show_size, show_time},
 };
 use knee_model::{NS_PER_S, Workload};
 
-/// Largest transfer.
-const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
 /// Bounds of a law of sizes where none are given.
 const LAW_BYTES: [u64; 2] = [1, 1_000_000_000];
-/// Most users of a source of web pages.
-const USERS_MAX: u32 = 100_000;
+/// Laws of sizes.
+pub(super) static LAWS: [(&str, &str); 3] =
+    [("exponential", "exponential"), ("pareto", "pareto"), ("lognormal", "lognormal")];
 /// Keys that do not apply to a source, and their replacements.
 const NOT_OF_SOURCES: &[(&str, &str)] = &[
     ("every", "each connection carries one transfer; more of them come with a higher rate"),
@@ -57,8 +57,8 @@ fn transfers(table: &Section) -> Result<Workload, Fault> {
             "add arrivals = { rate_per_s = 20 }, or write one size, such as size = \"1MB\"";
         return Err(table.fault("size", what, remedy));
     }
-    let every_ns = table.time("every", SOME_TIME)?;
-    match (table.size("size", 1..=SIZE_MAX_BYTES)?, every_ns) {
+    let every_ns = table.time("every")?;
+    match (table.size("size")?, every_ns) {
         (Some(size_bytes), every_ns) => Ok(Workload::Transfers { size_bytes, every_ns }),
         (None, None) => Ok(Workload::Bulk),
         (None, Some(_)) => {
@@ -87,9 +87,9 @@ fn arrivals(table: &Section, section: &Section, rate_bps: u64) -> Result<Sends, 
     let count = [("count", "the number of flows is drawn; give a higher rate")];
     without(table, KEY, &count)?;
     let size = size_law(table)?;
-    section.only(&["rate_per_s", "load"])?;
-    let rate = section.number("rate_per_s", 1e-6..=1e9)?;
-    let load = section.number("load", 1e-6..=100.0)?;
+    section.only(None)?;
+    let rate = section.number("rate_per_s")?;
+    let load = section.number("load")?;
     let per_s = match (rate, load) {
         (Some(_), Some(_)) => {
             let what = ": `rate_per_s` is there too, and both say how many flows there are";
@@ -110,27 +110,18 @@ fn arrivals(table: &Section, section: &Section, rate_bps: u64) -> Result<Sends, 
 fn size_law(table: &Section) -> Result<SizeLaw, Fault> {
     const EXAMPLE: &str = "size = \"30kB\", or size = { law = \"pareto\", mean = \"30kB\", shape = 1.2, max = \"10MB\" }";
     if !table.table.get("size").is_some_and(|size| size.is_table_like()) {
-        let size = table.size("size", 1..=SIZE_MAX_BYTES)?;
+        let size = table.size("size")?;
         return table.required("size", size.map(SizeLaw::fixed), EXAMPLE);
     }
     let Some(section) = table.section("size")? else {
         return table.required("size", None, EXAMPLE);
     };
-    let law = section.word(
-        "law",
-        &[
-            ("exponential", ("exponential", &["law", "mean", "min", "max"][..])),
-            ("pareto", ("pareto", &["law", "mean", "shape", "max"][..])),
-            ("lognormal", ("lognormal", &["law", "mean", "sigma", "min", "max"][..])),
-        ],
-    )?;
-    let (law, keys) = section.required("law", law, "law = \"pareto\"")?;
-    section.only(keys)?;
-    let sizes = 1..=SIZE_MAX_BYTES;
-    let mean = section.size("mean", sizes.clone())?;
+    let law = section.required("law", section.word("law", &LAWS)?, "law = \"pareto\"")?;
+    section.only(Some(law))?;
+    let mean = section.size("mean")?;
     let mean = section.required("mean", mean, "mean = \"30kB\"")? as f64;
-    let least_bytes = section.size("min", sizes.clone())?.unwrap_or(LAW_BYTES[0]);
-    let most_bytes = section.size("max", sizes)?.unwrap_or(LAW_BYTES[1]);
+    let least_bytes = section.size("min")?.unwrap_or(LAW_BYTES[0]);
+    let most_bytes = section.size("max")?.unwrap_or(LAW_BYTES[1]);
     if least_bytes >= most_bytes {
         let what = format!(
             " = {} is not above the smallest size, {}",
@@ -147,13 +138,13 @@ fn size_law(table: &Section) -> Result<SizeLaw, Fault> {
             (SizeLaw::exponential(mean, least, most), remedy)
         }
         "pareto" => {
-            let shape = section.number("shape", 0.1..=100.0)?;
+            let shape = section.number("shape")?;
             let shape = section.required("shape", shape, "shape = 1.2")?;
             let remedy = "write a mean below `max`, and large enough that no size is below a byte";
             (SizeLaw::pareto(mean, shape, most), remedy)
         }
         _ => {
-            let sigma = section.number("sigma", 0.01..=10.0)?;
+            let sigma = section.number("sigma")?;
             let example = "sigma = 1.4, the standard deviation of the sizes' natural logarithm";
             let sigma = section.required("sigma", sigma, example)?;
             let remedy = "write a mean well between `min` and `max`, or other bounds";
@@ -172,11 +163,10 @@ fn web(table: &Section, section: &Section) -> Result<Sends, Fault> {
     const KEY: &str = "web";
     without(table, KEY, NOT_OF_SOURCES)?;
     without(table, KEY, &[("size", "the model of pages has sizes of its own")])?;
-    let users = table.integer("count", 1..=USERS_MAX)?.unwrap_or(1);
-    section.only(&["connections", "reading"])?;
-    let ways = [("parallel", true), ("one", false)];
-    let parallel = section.word("connections", &ways)?.unwrap_or(true);
-    let reading_ns = section.time("reading", SOME_TIME)?.unwrap_or(READING_NS);
+    let users = table.integer("count")?.unwrap_or(1);
+    section.only(None)?;
+    let parallel = section.word("connections", &CONNECTIONS)?.unwrap_or(true);
+    let reading_ns = section.time("reading")?.unwrap_or(READING_NS);
     Ok(Sends::Draws(KEY, Pattern::Web { users, parallel, reading_ns }))
 }
 
@@ -188,10 +178,10 @@ fn video(table: &Section, section: &Section) -> Result<Workload, Fault> {
         ("every", "`chunk` says how often one is written"),
     ];
     without(table, KEY, &others)?;
-    section.only(&["rate", "chunk"])?;
+    section.only(None)?;
     let rate = section.rate("rate")?;
     let rate_bps = section.required("rate", rate, "rate = \"4mbit\", the video's")?;
-    let chunk_ns = section.time("chunk", SOME_TIME)?.unwrap_or(2 * NS_PER_S);
+    let chunk_ns = section.time("chunk")?.unwrap_or(2 * NS_PER_S);
     let bits = u128::from(rate_bps) * u128::from(chunk_ns) / u128::from(NS_PER_S);
     let size_bytes = u64::try_from(bits / 8).unwrap_or(u64::MAX);
     if !(1..=SIZE_MAX_BYTES).contains(&size_bytes) {

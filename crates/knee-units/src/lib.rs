@@ -273,6 +273,16 @@ impl Quantity {
         })
     }
 
+    /// A regular expression of such texts, without anchors; if `above_zero`, of those that are not 0.
+    pub fn pattern(&self, above_zero: bool) -> String {
+        let number = match above_zero {
+            true => r"0*[1-9][0-9]*(\.[0-9]+)?|0+\.0*[1-9][0-9]*",
+            false => r"[0-9]+(\.[0-9]+)?",
+        };
+        let units: Vec<_> = self.units.iter().map(|unit| unit.0).collect();
+        format!(r"({number})\s*({})", units.join("|"))
+    }
+
     fn largest_in_words(&self, most: u64) -> String {
         let largest = self.units.iter().rfind(|u| self.shown.contains(&u.0));
         let (unit, size) = largest.unwrap_or(&self.units[0]);

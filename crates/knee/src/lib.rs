@@ -121,9 +121,17 @@ enum Command {
     /// Write the manual pages of all subcommands into a folder, for packages
     #[command(hide = true)]
     Man(man::Args),
-    /// Print the reference of all commands as Markdown, for docs/reference/cli.md
+    /// Print the reference of all commands, or of a scenario's keys, as Markdown, for docs/reference
     #[command(hide = true)]
-    Markdown,
+    Markdown {
+        /// A table of the scenario file, such as path.aqm; `top` for the keys outside tables
+        table: Option<String>,
+    },
+    /// Print the JSON Schema of scenario files, with which editors complete and check keys
+    ///
+    /// Editors with Taplo, such as VS Code with Even Better TOML, take the schema that the first line of
+    /// a scenario names: `#:schema scenario.schema.json`.
+    Schema,
     /// Print a completion script for a shell
     ///
     /// For bash:
@@ -223,7 +231,9 @@ pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
         #[cfg(feature = "lab")]
         Command::Apart(args) => apart::run(&args),
         Command::Man(args) => man::man(&args),
-        Command::Markdown => man::markdown(),
+        Command::Markdown { table: None } => man::markdown(),
+        Command::Markdown { table: Some(table) } => man::keys(&table),
+        Command::Schema => output::print_json(&knee_scenario::schema()),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "knee", &mut script);

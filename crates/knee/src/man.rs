@@ -36,6 +36,16 @@ pub(crate) fn markdown() -> Result<ExitCode> {
     output::print(page.trim_start())
 }
 
+/// Prints the keys of a table of the scenario file.
+pub(crate) fn keys(table: &str) -> Result<ExitCode> {
+    let tables = knee_scenario::table_names();
+    let keys = knee_scenario::reference(table).ok_or_else(|| {
+        let help = knee_scenario::known(table, "tables", &tables);
+        miette!(help = help, "no such table: `{table}`")
+    })?;
+    output::print(&keys)
+}
+
 /// The commands that `--help` lists.
 fn listed(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help")

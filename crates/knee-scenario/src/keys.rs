@@ -1,0 +1,659 @@
+//! The declaration of every key of a scenario: reading, its errors, the tables of
+//! `docs/reference/scenario.md`, the JSON Schema and the Python package take the keys from here.
+//!
+//! The comment of a key is its meaning on the reference page and in an editor. The order of keys is
+//! their order on the page and in errors.
+
+use crate::units::NS_PER_S;
+use knee_model::{Ns, ReceiverConduct, Recovery, Transport};
+use std::ops::{Bound, RangeInclusive};
+
+/// A table of a scenario.
+pub(crate) struct Table {
+    /// Its key from the start of the file, without indices, such as `path.aqm`; of the file itself, `top`.
+    pub(crate) name: &'static str,
+    pub(crate) keys: &'static [Key],
+}
+
+/// A key of a table.
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    /// The variants of the table that have the key, such as `udp`; empty: all.
+    pub(crate) of: &'static [&'static str],
+    pub(crate) kind: Kind,
+    pub(crate) default: Default,
+    pub(crate) meaning: &'static str,
+}
+
+/// The kind of a value, and its range.
+pub(crate) enum Kind {
+    Text,
+    /// The name of an algorithm, or a C file.
+    Algorithm,
+    Flag,
+    Words(&'static (dyn Words + Sync)),
+    Integer(RangeInclusive<u64>),
+    Number(Interval),
+    Time(RangeInclusive<Ns>),
+    Rate,
+    Size(RangeInclusive<u64>),
+    Packets(RangeInclusive<u64>),
+    /// Packets or bytes.
+    Threshold,
+    /// Packets or bytes, not 0.
+    Queue,
+    RateSteps,
+    DelaySteps,
+    /// A delivery trace.
+    Trace,
+    Table(&'static Table),
+    Tables(&'static Table),
+    /// One size, or the table of a law.
+    SizeOrLaw(RangeInclusive<u64>, &'static Table),
+    /// The parameters of the algorithm.
+    Params,
+}
+
+/// Numbers without a unit, from one bound to the other.
+pub(crate) struct Interval {
+    pub(crate) from: Bound<f64>,
+    pub(crate) to: Bound<f64>,
+    /// Description in errors; empty: the bounds.
+    pub(crate) expected: &'static str,
+}
+
+/// The value of a key that is not written.
+pub(crate) enum Default {
+    Required,
+    /// This value, without quotes.
+    Is(&'static str),
+    /// A description.
+    Described(&'static str),
+}
+
+/// Words, each with a value.
+pub(crate) trait Words {
+    fn names(&self) -> Vec<&'static str>;
+}
+
+impl<T, const N: usize> Words for [(&'static str, T); N] {
+    fn names(&self) -> Vec<&'static str> {
+        self.iter().map(|(name, _)| *name).collect()
+    }
+}
+
+impl Table {
+    /// The key called `name`.
+    pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// The names of all keys, or of those that the table has as a `variant`.
+    pub(crate) fn names(&self, variant: Option<&str>) -> Vec<&'static str> {
+        let mut names: Vec<_> =
+            self.keys.iter().filter(|key| key.is_of(variant)).map(|key| key.name).collect();
+        let mut seen = std::collections::HashSet::new();
+        names.retain(|name| seen.insert(*name));
+        names
+    }
+
+    /// The key whose word decides the variant, and its words.
+    pub(crate) fn variants(&self) -> Option<(&'static str, Vec<&'static str>)> {
+        let named = self.keys.iter().flat_map(|key| key.of).next()?;
+        self.keys.iter().find_map(|key| match key.kind {
+            Kind::Words(words) if words.names().contains(named) => Some((key.name, words.names())),
+            _ => None,
+        })
+    }
+}
+
+impl Key {
+    /// Returns whether a table of `variant` has the key.
+    pub(crate) fn is_of(&self, variant: Option<&str>) -> bool {
+        self.of.is_empty() || variant.is_none_or(|variant| self.of.contains(&variant))
+    }
+
+    /// The default as TOML writes it, if it is a value.
+    pub(crate) fn default_toml(&self) -> Option<String> {
+        let Default::Is(value) = self.default else { return None };
+        Some(match self.kind {
+            Kind::Flag | Kind::Integer(_) | Kind::Number(_) => value.to_owned(),
+            _ => format!("\"{value}\""),
+        })
+    }
+}
+
+impl Interval {
+    /// Description of its numbers.
+    pub(crate) fn expected(&self) -> String {
+        match (self.expected, self.from, self.to) {
+            ("", Bound::Included(from), Bound::Included(to)) => {
+                format!("a number from {from} to {to}")
+            }
+            (expected, ..) => expected.to_owned(),
+        }
+    }
+}
+
+/// Longest time that a scenario may hold: sums of a few stay far from the limit of 64 bits.
+pub(crate) const LONGEST_NS: Ns = 1_000_000 * NS_PER_S;
+/// Highest rate, bit/s.
+pub(crate) const FASTEST_BPS: u64 = 1_000_000_000_000;
+/// Most flows of a scenario.
+pub(crate) const FLOWS_MAX: u32 = 100_000;
+/// Largest transfer.
+pub(crate) const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
+/// Most packets; positions in a connection wrap at 32 bits.
+const WINDOW_MAX_PKTS: u64 = 1_000_000_000;
+
+const ANY_TIME: Kind = Kind::Time(0..=LONGEST_NS);
+const SOME_TIME: Kind = Kind::Time(1..=LONGEST_NS);
+const WINDOW: Kind = Kind::Packets(1..=WINDOW_MAX_PKTS);
+const PACKET: Kind = Kind::Size(1..=65_535);
+const SIZE: Kind = Kind::Size(1..=SIZE_MAX_BYTES);
+const HOP: Kind = Kind::Integer(1..=u32::MAX as u64);
+/// A probability below 1.
+const LOSS: Kind = Kind::Number(Interval {
+    from: Bound::Included(0.0),
+    to: Bound::Excluded(1.0),
+    expected: "a number from 0 to below 1, such as 0.01 for 1%",
+});
+/// The mean loss in bursts.
+const MEAN_LOSS: Kind = Kind::Number(Interval {
+    from: Bound::Excluded(0.0),
+    to: Bound::Excluded(1.0),
+    expected: "a number between 0 and 1, such as 0.01 for 1%",
+});
+const BURST_PKTS: Kind = Kind::Number(Interval {
+    from: Bound::Included(1.0),
+    to: Bound::Excluded(1e9),
+    expected: "a number of packets from 1 on, such as 4",
+});
+const PROBABILITY: Kind = Kind::Number(Interval {
+    from: Bound::Included(0.0),
+    to: Bound::Included(1.0),
+    expected: "a probability from 0 to 1, such as 0.01",
+});
+const SOME_PROBABILITY: Kind = Kind::Number(Interval {
+    from: Bound::Excluded(0.0),
+    to: Bound::Included(1.0),
+    expected: "a probability above 0, at most 1, such as 0.3",
+});
+
+const REQUIRED: Default = Default::Required;
+const NONE: Default = Default::Described("none");
+
+const fn is(value: &'static str) -> Default {
+    Default::Is(value)
+}
+
+const fn described(text: &'static str) -> Default {
+    Default::Described(text)
+}
+
+const fn number(from: f64, to: f64) -> Kind {
+    Kind::Number(Interval { from: Bound::Included(from), to: Bound::Included(to), expected: "" })
+}
+
+pub(crate) static RECOVERIES: [(&str, Recovery); 4] = [
+    ("sack", Recovery::Sack),
+    ("newreno", Recovery::Newreno),
+    ("newreno-prr", Recovery::NewrenoPrr),
+    ("freebsd7", Recovery::Freebsd7),
+];
+pub(crate) static RECEIVERS: [(&str, ReceiverConduct); 2] =
+    [("honest", ReceiverConduct::Honest), ("conceals-loss", ReceiverConduct::ConcealsLoss)];
+pub(crate) static TRANSPORTS: [(&str, Transport); 2] =
+    [("own", Transport::Own), ("quic", Transport::Quic)];
+/// Directions, and whether each is the reverse one.
+pub(crate) static DIRECTIONS: [(&str, bool); 2] = [("forward", false), ("reverse", true)];
+/// Connections of a user of web pages, and whether they are parallel.
+pub(crate) static CONNECTIONS: [(&str, bool); 2] = [("parallel", true), ("one", false)];
+
+macro_rules! table {
+    ($id:ident $name:literal $($(#[doc = $doc:literal])+
+        $key:ident $(for $($of:literal),+)?: $kind:expr, $default:expr;)+) => {
+        pub(crate) static $id: Table = Table {
+            name: $name,
+            keys: &[$(Key {
+                name: stringify!($key),
+                of: &[$($($of),+)?],
+                kind: $kind,
+                default: $default,
+                meaning: concat!($($doc),+),
+            }),+],
+        };
+    };
+}
+
+table! { ROOT "top"
+    /// for readers
+    title: Kind::Text, NONE;
+    /// length of a run
+    duration: SOME_TIME, REQUIRED;
+    /// seed of the first repetition; each further repetition has the next integer
+    seed: Kind::Integer(0..=i64::MAX as u64), is("1");
+    /// number of repetitions
+    repeat: Kind::Integer(1..=10_000), is("1");
+    /// [the network path](#path-required)
+    path: Kind::Table(&PATH), REQUIRED;
+    /// [options of all TCP flows](#tcp)
+    tcp: Kind::Table(&TCP), described("the defaults");
+    /// [contents of the results](#record)
+    record: Kind::Table(&RECORD), described("the defaults");
+    /// [flows](#flow-at-least-one)
+    flow: Kind::Tables(&FLOW), REQUIRED;
+}
+
+table! { PATH "path"
+    /// rate of the bottleneck, counting whole packets with headers
+    rate: Kind::Rate, described("required, or `rate_trace`");
+    /// new rates, each from the given time of the run on: `[["20s", "5mbit"], ["40s", "0bit"]]`, in
+    /// order; 0 is an outage
+    rate_steps: Kind::RateSteps, NONE;
+    /// instead of `rate`: [a delivery trace](#rate_trace)
+    rate_trace: Kind::Trace, described("");
+    /// propagation delay, forward and reverse together; split evenly (an odd nanosecond goes to the
+    /// reverse path)
+    rtt: SOME_TIME, described("");
+    /// with `rtt`: new values, each from the given time of the run on, split evenly:
+    /// `[["20s", "80ms"], ["40s", "20ms"]]`
+    rtt_steps: Kind::DelaySteps, NONE;
+    /// instead of `rtt`: from the bottleneck to the receivers
+    delay_forward: ANY_TIME, described("");
+    /// new values of `delay_forward`, as in `rtt_steps`: the delay of packets that leave the
+    /// bottleneck from then on
+    delay_forward_steps: Kind::DelaySteps, NONE;
+    /// instead of `rtt`: from the receivers to the senders
+    delay_reverse: ANY_TIME, described("");
+    /// the same for the reverse path
+    delay_reverse_steps: Kind::DelaySteps, NONE;
+    /// when the forward delay falls, packets overtake those that left earlier, as after a change of
+    /// route; otherwise they arrive together with the last of these
+    delay_falls_reorder: Kind::Flag, is("false");
+    /// [limit of the queue](#queue-limits); in bytes, at least one packet of every flow
+    queue: Kind::Queue, described("required");
+    /// [active queue management](#pathaqm)
+    aqm: Kind::Table(&AQM), described("drop-tail");
+    /// instead of `rate`, `queue`, `aqm`, `loss_forward` and the keys that belong to them: [several
+    /// bottlenecks](#pathhop)
+    hop: Kind::Tables(&PATH_HOP), described("one bottleneck");
+    /// probability that a packet is lost before the queue
+    loss_forward: LOSS, is("0");
+    /// probability that a packet is lost on the reverse path
+    loss_reverse: LOSS, is("0");
+    /// instead of `loss_forward`: [loss in bursts](#burst_loss_forward-burst_loss_reverse) before the
+    /// queue
+    burst_loss_forward: Kind::Table(&BURST_LOSS), NONE;
+    /// instead of `loss_reverse`: the same on the reverse path
+    burst_loss_reverse: Kind::Table(&BURST_LOSS), NONE;
+    /// extra delay after the bottleneck, uniform from 0 to this; never reorders
+    jitter_forward: ANY_TIME, is("0ms");
+    /// the same on the reverse path
+    jitter_reverse: ANY_TIME, is("0ms");
+    /// [packets that others overtake](#reorder)
+    reorder: Kind::Table(&REORDER), NONE;
+    /// rate of the reverse path, counting whole packets with headers; without it packets pass at once
+    reverse_rate: Kind::Rate, NONE;
+    /// as `rate_steps`
+    reverse_rate_steps: Kind::RateSteps, NONE;
+    /// instead of `reverse_rate`: [a delivery trace](#rate_trace)
+    reverse_rate_trace: Kind::Trace, described("");
+    /// limit of the reverse path's drop-tail queue
+    reverse_queue: Kind::Queue, described("required with a rate");
+}
+
+table! { PATH_HOP "path.hop"
+    /// as in `[path]`
+    rate: Kind::Rate, described("required, or `rate_trace`");
+    /// as in `[path]`
+    rate_steps: Kind::RateSteps, NONE;
+    /// as in `[path]`
+    rate_trace: Kind::Trace, described("");
+    /// as in `[path]`; in bytes, at least one packet of every flow that passes it
+    queue: Kind::Queue, REQUIRED;
+    /// as `[path.aqm]`
+    aqm: Kind::Table(&AQM), described("drop-tail");
+    /// as `loss_forward`, before this queue
+    loss: LOSS, is("0");
+    /// as `burst_loss_forward`, instead of `loss`
+    burst_loss: Kind::Table(&BURST_LOSS), NONE;
+    /// propagation delay to the next bottleneck; an error for the last one
+    delay: ANY_TIME, is("0ms");
+}
+
+table! { BURST_LOSS "path.burst_loss_forward"
+    /// mean loss, with `burst`
+    loss: MEAN_LOSS, described("");
+    /// mean length of a burst in packets, with `loss`; at least `loss / (1 - loss)`, because no such
+    /// process has shorter bursts
+    burst: BURST_PKTS, described("");
+    /// instead of `loss` and `burst`: probability that a good state becomes a bad one
+    good_to_bad: PROBABILITY, described("");
+    /// with `good_to_bad`: probability that a bad state becomes a good one
+    bad_to_good: SOME_PROBABILITY, described("");
+    /// with `good_to_bad`: probability of a loss in a good state
+    loss_good: LOSS, is("0");
+    /// with `good_to_bad`: probability of a loss in a bad state
+    loss_bad: PROBABILITY, is("1");
+}
+
+table! { REORDER "path.reorder"
+    /// probability that a packet is late
+    probability: LOSS, REQUIRED;
+    /// extra delay of a late packet
+    delay: SOME_TIME, REQUIRED;
+}
+
+table! { AQM "path.aqm"
+    /// the discipline
+    kind: Kind::Words(&crate::aqm::KINDS), REQUIRED;
+    /// packets of flows with `ecn = true` in their TCP options are marked instead of dropped, as far as
+    /// the discipline allows
+    ecn: Kind::Flag, is("false");
+    /// average queue from which on packets are dropped or marked at random; more than 0; packets for
+    /// fred
+    min_threshold for "red", "fred": Kind::Threshold, is("5p");
+    /// average queue from which on everything is dropped; more than `min_threshold`, in the same unit;
+    /// give both or neither
+    max_threshold for "red", "fred": Kind::Threshold, is("15p");
+    /// weight of the present queue in the average (w_q)
+    weight for "red", "fred": number(0.000_001, 1.0), is("0.002");
+    /// probability at `max_threshold` (max_p); later recommendations say 0.1
+    max_probability for "red", "fred": number(0.000_001, 1.0), is("0.02");
+    /// above `max_threshold` the probability rises further, to 1 at twice that
+    gentle for "red": Kind::Flag, is("false");
+    /// packets that each flow may hold without random drops or marks (min_q; 2 for small buffers)
+    min_queue for "fred": Kind::Packets(1..=u32::MAX as u64), is("4p");
+    /// target of the queueing delay
+    target for "codel", "fq-codel": SOME_TIME, is("5ms");
+    /// target of the queueing delay
+    target for "pie": SOME_TIME, is("15ms");
+    /// how long the delay may be above the target
+    interval for "codel", "fq-codel": SOME_TIME, is("100ms");
+    /// bytes that a queue may send in its turn
+    quantum for "fq-codel": PACKET, is("1514B");
+    /// number of queues that flows are hashed into; the seed draws the hash; 1 puts all flows into one
+    queues for "fq-codel": Kind::Integer(1..=65_535), is("1024");
+    /// how often the probability is computed
+    update for "pie": SOME_TIME, is("15ms");
+    /// time after a calm period in which nothing is dropped or marked
+    max_burst for "pie": ANY_TIME, is("150ms");
+    /// weight of the delay's distance from the target, per second
+    alpha for "pie": number(0.0, 1000.0), is("0.125");
+    /// weight of the delay's change, per second
+    beta for "pie": number(0.0, 1000.0), is("1.25");
+    /// from this probability on packets are dropped even if they could be marked
+    mark_limit for "pie": number(0.0, 1.0), is("0.1");
+    /// a typical packet: decides how fast the average of an idle queue falls; a full packet where
+    /// thresholds are bytes; PIE leaves queues of two such packets alone
+    packet for "red", "fred", "pie": PACKET, is("1500B");
+}
+
+table! { TCP "tcp"
+    /// whole data packet
+    packet: PACKET, is("1500B");
+    /// its headers; also the size of an ACK; `packet - header` is the MSS, at least 1B
+    header: PACKET, is("52B");
+    /// [loss recovery](#recovery)
+    recovery: Kind::Words(&RECOVERIES), is("sack");
+    /// congestion window at the start
+    initial_window: WINDOW, is("10p");
+    /// most packets in flight that the receiver allows
+    receive_window: WINDOW, is("100000p");
+    /// minimum margin of the retransmission timeout beyond the smoothed RTT: RTO = srtt + max(4 rttvar,
+    /// this), as in Linux
+    rto_min: SOME_TIME, is("200ms");
+    /// number of packets per ACK; 1: no delayed ACKs
+    delayed_ack_every: Kind::Integer(1..=1_000_000), is("1");
+    /// longest wait for the next packet before an ACK
+    delayed_ack_timeout: SOME_TIME, is("40ms");
+    /// number of packets at the start of a connection that are acknowledged one by one. Linux does this
+    /// until the receive window has opened, so the host `kernel` ignores this key
+    quick_ack: Kind::Packets(0..=WINDOW_MAX_PKTS), is("0p");
+    /// send new data on the first two duplicate ACKs (RFC 3042)
+    limited_transmit: Kind::Flag, is("true");
+    /// restart the window after an idle time longer than the RTO (RFC 5681, section 4.1)
+    idle_restart: Kind::Flag, is("true");
+    /// [send new data in bursts](#segmentation_offload), as Linux does
+    segmentation_offload: Kind::Flag, is("false");
+    /// clock tick that quantises RTT samples; 0: exact
+    rtt_tick: ANY_TIME, is("0ms");
+    /// [explicit congestion notification](#ecn)
+    ecn: Kind::Flag, is("false");
+    /// [acknowledgement of lost packets](#receiver)
+    receiver: Kind::Words(&RECEIVERS), is("honest");
+}
+
+table! { RECORD "record"
+    /// interval of the time series; at most 10 million in a run
+    bin: SOME_TIME, is("100ms");
+    /// record every arrival, departure and drop at the bottlenecks
+    queue_log: Kind::Flag, is("false");
+    /// record every call of an algorithm with inputs and outputs
+    trace: Kind::Flag, is("false");
+}
+
+table! { FLOW "flow"
+    /// unique, 1 to 40 of `A-Z a-z 0-9 _ . -`; `<i>` counts the `[[flow]]` tables from 1
+    name: Kind::Text, described("`<cc>-<i>`, `udp-<i>`, `probe-<i>`");
+    /// the data of the flow: TCP, UDP at a rate, or small packets whose one-way delay is measured
+    kind: Kind::Words(&crate::flow::KINDS), is("tcp");
+    /// number of copies; with more than one, their names end in `-1`, `-2`, ...; at most 100000 flows in
+    /// all; with `web`: users
+    count: Kind::Integer(1..=FLOWS_MAX as u64), is("1");
+    /// before the end of the run
+    start: ANY_TIME, is("0ms");
+    /// copy i (from 0) starts at `start + i * start_spacing`; the last one must start before the end
+    start_spacing: ANY_TIME, is("0ms");
+    /// each start is delayed by a uniform draw from 0 to this, at most until the end
+    start_jitter: ANY_TIME, is("0ms");
+    /// counted from time 0, the same for all copies; must be after the latest start
+    stop: ANY_TIME, described("end of the run");
+    /// instead of `stop`: counted from each copy's start without its jitter; more than `start_jitter`
+    lifetime: SOME_TIME, described("");
+    /// extra one-way delay between sender and bottleneck, in each direction; for a flow with
+    /// `direction = "reverse"`, between its receiver and the bottleneck
+    access_delay: ANY_TIME, is("0ms");
+    /// adds a uniform draw from 0 to this to `access_delay`, one for each flow and repetition
+    access_delay_spread: ANY_TIME, is("0ms");
+    /// extra delay of each packet between sender and bottleneck, uniform from 0 to this; never reorders
+    access_jitter: ANY_TIME, is("0ms");
+    /// the first bottleneck that the flow passes, counted from 1
+    enters: HOP, is("1");
+    /// the last bottleneck that the flow passes, not before `enters`
+    leaves: HOP, described("the last");
+    /// `reverse`: the flow runs in the opposite direction. Its data take the link and queue of the
+    /// reverse path (`reverse_rate` is required), its ACKs the bottlenecks
+    direction: Kind::Words(&DIRECTIONS), is("forward");
+    /// carrier of the flow. `own`: the host's transport, which is TCP in the simulator and on the kernel,
+    /// QUIC with `--host quic`. `quic`: QUIC on the kernel host too, over real UDP sockets, in
+    /// competition with TCP
+    transport for "tcp": Kind::Words(&TRANSPORTS), is("own");
+    /// `"./mine.c"` is an algorithm of your own, relative to the folder of the scenario ([Adding an
+    /// algorithm](../how-to/add-an-algorithm.md)); `kernel:reno`, `kernel:cubic`, `kernel:bbr`, ... are
+    /// the Linux kernel's own algorithms, as competitors; they take no `params` and run only with
+    /// `--host kernel` or `vm`, over TCP
+    cc for "tcp": Kind::Algorithm, REQUIRED;
+    /// [the algorithm's parameters](#params)
+    params for "tcp": Kind::Params, described("the algorithm's defaults");
+    /// size of each transfer; without it the flow always has data to send; with `arrivals` a
+    /// [law](#sources-of-flows) too
+    size for "tcp": Kind::SizeOrLaw(1..=SIZE_MAX_BYTES, &SIZE_LAW), NONE;
+    /// with `size`: the interval at which the application writes transfers; those not sent yet queue
+    every for "tcp": SOME_TIME, described("one transfer");
+    /// makes the table a [source of short flows](#sources-of-flows)
+    arrivals for "tcp": Kind::Table(&ARRIVALS), NONE;
+    /// makes the table a [source of web pages](#web-pages)
+    web for "tcp": Kind::Table(&WEB), NONE;
+    /// makes the flow [stream](#streaming)
+    video for "tcp": Kind::Table(&VIDEO), NONE;
+    /// options for this flow
+    tcp for "tcp": Kind::Table(&TCP), described("`[tcp]`");
+    /// rate, counting whole packets
+    rate for "udp": Kind::Rate, REQUIRED;
+    /// new rates, each from the given time of the run on: `[["20s", "5mbit"], ["40s", "0bit"]]`, in
+    /// order; 0 is silence
+    rate_steps for "udp": Kind::RateSteps, NONE;
+    /// time between packets
+    interval for "probe": SOME_TIME, is("20ms");
+    /// size of a whole packet
+    packet for "udp": PACKET, is("1500B");
+    /// size of a whole packet
+    packet for "probe": PACKET, is("200B");
+}
+
+table! { ARRIVALS "flow.arrivals"
+    /// flows per second, on average
+    rate_per_s: number(1e-6, 1e9), described("required, or `load`");
+    /// instead: average payload that arrives, as a fraction of the bottleneck's rate (the lowest of the
+    /// links that its data pass); headers come on top
+    load: number(1e-6, 100.0), described("");
+}
+
+table! { SIZE_LAW "flow.size"
+    /// the law
+    law: Kind::Words(&crate::workload::LAWS), REQUIRED;
+    /// mean of the law within its bounds
+    mean: SIZE, REQUIRED;
+    /// P(size > x) falls as x^-`shape`; below 2 the tail is heavy
+    shape for "pareto": number(0.1, 100.0), REQUIRED;
+    /// standard deviation of the natural logarithm of the sizes, before the bounds
+    sigma for "lognormal": number(0.01, 10.0), REQUIRED;
+    /// lower bound; the one of `pareto` follows from its mean
+    min for "exponential", "lognormal": SIZE, is("1B");
+    /// upper bound: the law is truncated there, without piling up draws at the bound
+    max: SIZE, is("1GB");
+}
+
+table! { WEB "flow.web"
+    /// one connection per object, or one per user that carries all objects in order
+    connections: Kind::Words(&CONNECTIONS), is("parallel");
+    /// mean reading time
+    reading: SOME_TIME, is("30s");
+}
+
+table! { VIDEO "flow.video"
+    /// rate of the video, payload
+    rate: Kind::Rate, REQUIRED;
+    /// length of a chunk
+    chunk: SOME_TIME, is("2s");
+}
+
+/// The tables, as the reference page has them.
+pub(crate) static TABLES: [&Table; 13] = [
+    &ROOT,
+    &PATH,
+    &PATH_HOP,
+    &BURST_LOSS,
+    &REORDER,
+    &AQM,
+    &TCP,
+    &RECORD,
+    &FLOW,
+    &ARRIVALS,
+    &SIZE_LAW,
+    &WEB,
+    &VIDEO,
+];
+
+/// The names of the tables of a scenario, in the order of the reference page.
+pub fn table_names() -> [&'static str; 13] {
+    TABLES.map(|table| table.name)
+}
+
+/// The keys of `[[flow]]`, whatever its kind.
+pub fn flow_keys() -> Vec<&'static str> {
+    FLOW.names(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Scenario, Set};
+    use std::collections::HashSet;
+
+    const ONE: &str =
+        "duration = \"10s\"\npath = { rate = \"10mbit\", rtt = \"40ms\", queue = \"84p\" }\n";
+    const ROW: &str = "duration = \"10s\"\n[path]\nrtt = \"40ms\"\n\
+        [[path.hop]]\nrate = \"10mbit\"\nqueue = \"84p\"\n[[path.hop]]\nrate = \"9mbit\"\nqueue = \"84p\"\n";
+    const BULK: &str = "[[flow]]\ncc = \"newreno\"\n";
+
+    /// The specification of `text` with `key` set to `value`.
+    fn spec(text: &str, key: &str, value: &str) -> String {
+        let set = Set::parse(&format!("{key}={value}")).expect("a setting");
+        match Scenario::parse("scenario.toml", text, &[set]) {
+            Ok(scenario) => format!("{:?} {:?}", scenario.repeat(), scenario.spec(scenario.seed())),
+            Err(e) => panic!("{key} = {value}: {e}"),
+        }
+    }
+
+    /// Writes out each default of a table in `text`, and removes the keys from `left`.
+    fn compare(
+        text: &str,
+        at: &str,
+        table: &Table,
+        variant: Option<&str>,
+        left: &mut HashSet<String>,
+    ) {
+        let unchanged = spec(text, "title", "none");
+        for key in table.keys.iter().filter(|key| key.is_of(variant)) {
+            let Some(value) = key.default_toml() else { continue };
+            let decides = table.variants().is_some_and(|(selector, _)| selector == key.name);
+            if decides && variant.is_some_and(|variant| value != format!("\"{variant}\"")) {
+                continue;
+            }
+            left.remove(&format!("{}.{} {:?}", table.name, key.name, key.of));
+            // Thresholds are given both or neither.
+            if matches!(key.kind, Kind::Threshold) {
+                let (min, max) = (at.to_owned() + "min_threshold", at.to_owned() + "max_threshold");
+                let [min, max] = [min + "=5p", max + "=15p"].map(|set| Set::parse(&set).unwrap());
+                let scenario = Scenario::parse("scenario.toml", text, &[min, max]).unwrap();
+                assert_eq!(format!("1 {:?}", scenario.spec(1)), unchanged);
+                continue;
+            }
+            assert_eq!(spec(text, &format!("{at}{}", key.name), &value), unchanged, "{}", key.name);
+        }
+    }
+
+    /// Every declared default is the value that applies when the key is missing.
+    #[test]
+    fn defaults_are_the_declared_ones() {
+        let with_default = |key: &&Key| key.default_toml().is_some();
+        let names = TABLES.iter().flat_map(|table| {
+            let keys = table.keys.iter().filter(with_default);
+            keys.map(|key| format!("{}.{} {:?}", table.name, key.name, key.of))
+        });
+        let mut left: HashSet<String> = names.collect();
+        let mut check = |path: &str, flow: &str, at: &str, table: &Table, variant: Option<&str>| {
+            compare(&format!("{path}{flow}"), at, table, variant, &mut left);
+        };
+        check(ONE, BULK, "", &ROOT, None);
+        check(ONE, BULK, "path.", &PATH, None);
+        check(ROW, BULK, "path.hop.0.", &PATH_HOP, None);
+        let model = "{ good_to_bad = 0.1, bad_to_good = 0.1 }";
+        let bursty = ONE.replace("84p\" }", &format!("84p\", burst_loss_forward = {model} }}"));
+        check(&bursty, BULK, "path.burst_loss_forward.", &BURST_LOSS, None);
+        for (kind, _) in &crate::aqm::KINDS {
+            let managed =
+                ONE.replace("84p\" }", &format!("84p\", aqm = {{ kind = \"{kind}\" }} }}"));
+            check(&managed, BULK, "path.aqm.", &AQM, Some(kind));
+        }
+        check(ONE, BULK, "tcp.", &TCP, None);
+        check(ONE, BULK, "record.", &RECORD, None);
+        check(ONE, BULK, "flow.0.", &FLOW, Some("tcp"));
+        check(ONE, "[[flow]]\nkind = \"udp\"\nrate = \"1mbit\"\n", "flow.0.", &FLOW, Some("udp"));
+        check(ONE, "[[flow]]\nkind = \"probe\"\n", "flow.0.", &FLOW, Some("probe"));
+        for (law, more) in
+            [("exponential", ""), ("pareto", "shape = 1.2,"), ("lognormal", "sigma = 1,")]
+        {
+            let size = format!("size = {{ law = \"{law}\", {more} mean = \"30kB\" }}");
+            let source = format!("{BULK}arrivals = {{ rate_per_s = 20 }}\n{size}\n");
+            check(ONE, &source, "flow.0.size.", &SIZE_LAW, Some(law));
+        }
+        check(ONE, &format!("{BULK}web = {{}}\n"), "flow.0.web.", &WEB, None);
+        let video = format!("{BULK}video = {{ rate = \"1mbit\" }}\n");
+        check(ONE, &video, "flow.0.video.", &VIDEO, None);
+        assert!(left.is_empty(), "not compared: {left:?}");
+    }
+}
