@@ -513,6 +513,7 @@ def generated(program: Program) -> dict[Path, bytes]:
     for figure in sorted((DOCS / "figures").glob("*-figure-*.svg")):
         drawn = program.claims(figure.name.partition("-figure-")[0])[1]
         files[figure] = (drawn / figure.name).read_bytes()
+    files[DOCS / "reference/scenario.schema.json"] = program.run("schema").encode()
     environment(DOCS / "reference/cli.md")
     return files
 

@@ -1,6 +1,7 @@
 //! `[path.aqm]`: how the bottleneck's queue is managed.
 
 use super::error::{Fault, On};
+use super::keys::{ANY_TIME, Kind, PACKET, REQUIRED, SOME_TIME, is, number, table};
 use super::section::Section;
 use knee_model::{Aqm, CoDel, Discipline, FqCoDel, Fred, Pie, QueueLimit, Red, Thresholds};
 
@@ -13,6 +14,51 @@ pub(super) static KINDS: [(&str, (&str, Read)); 5] = [
     ("fq-codel", ("fq-codel", fq_codel)),
     ("pie", ("pie", pie)),
 ];
+
+table! { AQM "path.aqm"
+    /// the discipline
+    kind: Kind::Words(&KINDS), REQUIRED;
+    /// packets of flows with `ecn = true` in their TCP options are marked instead of dropped, as far as
+    /// the discipline allows
+    ecn: Kind::Flag, is("false");
+    /// average queue from which on packets are dropped or marked at random; more than 0; packets for
+    /// fred
+    min_threshold for "red", "fred": Kind::Threshold, is("5p");
+    /// average queue from which on everything is dropped; more than `min_threshold`, in the same unit;
+    /// give both or neither
+    max_threshold for "red", "fred": Kind::Threshold, is("15p");
+    /// weight of the present queue in the average (w_q)
+    weight for "red", "fred": number(0.000_001, 1.0), is("0.002");
+    /// probability at `max_threshold` (max_p); later recommendations say 0.1
+    max_probability for "red", "fred": number(0.000_001, 1.0), is("0.02");
+    /// above `max_threshold` the probability rises further, to 1 at twice that
+    gentle for "red": Kind::Flag, is("false");
+    /// packets that each flow may hold without random drops or marks (min_q; 2 for small buffers)
+    min_queue for "fred": Kind::Packets(1..=u32::MAX as u64), is("4p");
+    /// target of the queueing delay
+    target for "codel", "fq-codel": SOME_TIME, is("5ms");
+    /// target of the queueing delay
+    target for "pie": SOME_TIME, is("15ms");
+    /// how long the delay may be above the target
+    interval for "codel", "fq-codel": SOME_TIME, is("100ms");
+    /// bytes that a queue may send in its turn
+    quantum for "fq-codel": PACKET, is("1514B");
+    /// number of queues that flows are hashed into; the seed draws the hash; 1 puts all flows into one
+    queues for "fq-codel": Kind::Integer(1..=65_535), is("1024");
+    /// how often the probability is computed
+    update for "pie": SOME_TIME, is("15ms");
+    /// time after a calm period in which nothing is dropped or marked
+    max_burst for "pie": ANY_TIME, is("150ms");
+    /// weight of the delay's distance from the target, per second
+    alpha for "pie": number(0.0, 1000.0), is("0.125");
+    /// weight of the delay's change, per second
+    beta for "pie": number(0.0, 1000.0), is("1.25");
+    /// from this probability on packets are dropped even if they could be marked
+    mark_limit for "pie": number(0.0, 1.0), is("0.1");
+    /// a typical packet: decides how fast the average of an idle queue falls; a full packet where
+    /// thresholds are bytes; PIE leaves queues of two such packets alone
+    packet for "red", "fred", "pie": PACKET, is("1500B");
+}
 
 /// Reads `section`.
 pub(super) fn aqm(section: &Section) -> Result<Aqm, Fault> {

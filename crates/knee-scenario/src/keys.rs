@@ -1,12 +1,19 @@
-//! The declaration of every key of a scenario: reading, its errors, the tables of
+//! The declaration of every key of a scenario, except those of queue disciplines and of traffic, which
+//! their readers declare: reading, its errors, the tables of
 //! `docs/reference/scenario.md`, the JSON Schema and the Python package take the keys from here.
 //!
 //! The comment of a key is its meaning on the reference page and in an editor. The order of keys is
 //! their order on the page and in errors.
 
+use crate::aqm::AQM;
 use crate::units::NS_PER_S;
+use crate::workload::{ARRIVALS, SIZE_LAW, VIDEO, WEB};
 use knee_model::{Ns, ReceiverConduct, Recovery, Transport};
-use std::ops::{Bound, RangeInclusive};
+use std::collections::HashSet;
+use std::ops::{
+    Bound::{self, Excluded, Included},
+    RangeInclusive,
+};
 
 /// A table of a scenario.
 pub(crate) struct Table {
@@ -90,11 +97,9 @@ impl Table {
 
     /// The names of all keys, or of those that the table has as a `variant`.
     pub(crate) fn names(&self, variant: Option<&str>) -> Vec<&'static str> {
-        let mut names: Vec<_> =
-            self.keys.iter().filter(|key| key.is_of(variant)).map(|key| key.name).collect();
-        let mut seen = std::collections::HashSet::new();
-        names.retain(|name| seen.insert(*name));
-        names
+        let mut seen = HashSet::new();
+        let keys = self.keys.iter().filter(|key| key.is_of(variant) && seen.insert(key.name));
+        keys.map(|key| key.name).collect()
     }
 
     /// The key whose word decides the variant, and its words.
@@ -127,9 +132,7 @@ impl Interval {
     /// Description of its numbers.
     pub(crate) fn expected(&self) -> String {
         match (self.expected, self.from, self.to) {
-            ("", Bound::Included(from), Bound::Included(to)) => {
-                format!("a number from {from} to {to}")
-            }
+            ("", Included(from), Included(to)) => format!("a number from {from} to {to}"),
             (expected, ..) => expected.to_owned(),
         }
     }
@@ -146,53 +149,42 @@ pub(crate) const SIZE_MAX_BYTES: u64 = 1_000_000_000_000_000;
 /// Most packets; positions in a connection wrap at 32 bits.
 const WINDOW_MAX_PKTS: u64 = 1_000_000_000;
 
-const ANY_TIME: Kind = Kind::Time(0..=LONGEST_NS);
-const SOME_TIME: Kind = Kind::Time(1..=LONGEST_NS);
+pub(crate) const ANY_TIME: Kind = Kind::Time(0..=LONGEST_NS);
+pub(crate) const SOME_TIME: Kind = Kind::Time(1..=LONGEST_NS);
 const WINDOW: Kind = Kind::Packets(1..=WINDOW_MAX_PKTS);
-const PACKET: Kind = Kind::Size(1..=65_535);
-const SIZE: Kind = Kind::Size(1..=SIZE_MAX_BYTES);
+pub(crate) const PACKET: Kind = Kind::Size(1..=65_535);
+pub(crate) const SIZE: Kind = Kind::Size(1..=SIZE_MAX_BYTES);
 const HOP: Kind = Kind::Integer(1..=u32::MAX as u64);
 /// A probability below 1.
-const LOSS: Kind = Kind::Number(Interval {
-    from: Bound::Included(0.0),
-    to: Bound::Excluded(1.0),
-    expected: "a number from 0 to below 1, such as 0.01 for 1%",
-});
+const LOSS: Kind =
+    interval(Included(0.0), Excluded(1.0), "a number from 0 to below 1, such as 0.01 for 1%");
 /// The mean loss in bursts.
-const MEAN_LOSS: Kind = Kind::Number(Interval {
-    from: Bound::Excluded(0.0),
-    to: Bound::Excluded(1.0),
-    expected: "a number between 0 and 1, such as 0.01 for 1%",
-});
-const BURST_PKTS: Kind = Kind::Number(Interval {
-    from: Bound::Included(1.0),
-    to: Bound::Excluded(1e9),
-    expected: "a number of packets from 1 on, such as 4",
-});
-const PROBABILITY: Kind = Kind::Number(Interval {
-    from: Bound::Included(0.0),
-    to: Bound::Included(1.0),
-    expected: "a probability from 0 to 1, such as 0.01",
-});
-const SOME_PROBABILITY: Kind = Kind::Number(Interval {
-    from: Bound::Excluded(0.0),
-    to: Bound::Included(1.0),
-    expected: "a probability above 0, at most 1, such as 0.3",
-});
+const MEAN_LOSS: Kind =
+    interval(Excluded(0.0), Excluded(1.0), "a number between 0 and 1, such as 0.01 for 1%");
+const BURST_PKTS: Kind =
+    interval(Included(1.0), Excluded(1e9), "a number of packets from 1 on, such as 4");
+const PROBABILITY: Kind =
+    interval(Included(0.0), Included(1.0), "a probability from 0 to 1, such as 0.01");
+const SOME_PROBABILITY: Kind =
+    interval(Excluded(0.0), Included(1.0), "a probability above 0, at most 1, such as 0.3");
 
-const REQUIRED: Default = Default::Required;
-const NONE: Default = Default::Described("none");
+pub(crate) const REQUIRED: Default = Default::Required;
+pub(crate) const NONE: Default = Default::Described("none");
 
-const fn is(value: &'static str) -> Default {
+pub(crate) const fn is(value: &'static str) -> Default {
     Default::Is(value)
 }
 
-const fn described(text: &'static str) -> Default {
+pub(crate) const fn described(text: &'static str) -> Default {
     Default::Described(text)
 }
 
-const fn number(from: f64, to: f64) -> Kind {
-    Kind::Number(Interval { from: Bound::Included(from), to: Bound::Included(to), expected: "" })
+const fn interval(from: Bound<f64>, to: Bound<f64>, expected: &'static str) -> Kind {
+    Kind::Number(Interval { from, to, expected })
+}
+
+pub(crate) const fn number(from: f64, to: f64) -> Kind {
+    interval(Included(from), Included(to), "")
 }
 
 pub(crate) static RECOVERIES: [(&str, Recovery); 4] = [
@@ -207,15 +199,12 @@ pub(crate) static TRANSPORTS: [(&str, Transport); 2] =
     [("own", Transport::Own), ("quic", Transport::Quic)];
 /// Directions, and whether each is the reverse one.
 pub(crate) static DIRECTIONS: [(&str, bool); 2] = [("forward", false), ("reverse", true)];
-/// Connections of a user of web pages, and whether they are parallel.
-pub(crate) static CONNECTIONS: [(&str, bool); 2] = [("parallel", true), ("one", false)];
-
 macro_rules! table {
     ($id:ident $name:literal $($(#[doc = $doc:literal])+
         $key:ident $(for $($of:literal),+)?: $kind:expr, $default:expr;)+) => {
-        pub(crate) static $id: Table = Table {
+        pub(crate) static $id: $crate::keys::Table = $crate::keys::Table {
             name: $name,
-            keys: &[$(Key {
+            keys: &[$($crate::keys::Key {
                 name: stringify!($key),
                 of: &[$($($of),+)?],
                 kind: $kind,
@@ -225,6 +214,8 @@ macro_rules! table {
         };
     };
 }
+
+pub(crate) use table;
 
 table! { ROOT "top"
     /// for readers
@@ -345,51 +336,6 @@ table! { REORDER "path.reorder"
     delay: SOME_TIME, REQUIRED;
 }
 
-table! { AQM "path.aqm"
-    /// the discipline
-    kind: Kind::Words(&crate::aqm::KINDS), REQUIRED;
-    /// packets of flows with `ecn = true` in their TCP options are marked instead of dropped, as far as
-    /// the discipline allows
-    ecn: Kind::Flag, is("false");
-    /// average queue from which on packets are dropped or marked at random; more than 0; packets for
-    /// fred
-    min_threshold for "red", "fred": Kind::Threshold, is("5p");
-    /// average queue from which on everything is dropped; more than `min_threshold`, in the same unit;
-    /// give both or neither
-    max_threshold for "red", "fred": Kind::Threshold, is("15p");
-    /// weight of the present queue in the average (w_q)
-    weight for "red", "fred": number(0.000_001, 1.0), is("0.002");
-    /// probability at `max_threshold` (max_p); later recommendations say 0.1
-    max_probability for "red", "fred": number(0.000_001, 1.0), is("0.02");
-    /// above `max_threshold` the probability rises further, to 1 at twice that
-    gentle for "red": Kind::Flag, is("false");
-    /// packets that each flow may hold without random drops or marks (min_q; 2 for small buffers)
-    min_queue for "fred": Kind::Packets(1..=u32::MAX as u64), is("4p");
-    /// target of the queueing delay
-    target for "codel", "fq-codel": SOME_TIME, is("5ms");
-    /// target of the queueing delay
-    target for "pie": SOME_TIME, is("15ms");
-    /// how long the delay may be above the target
-    interval for "codel", "fq-codel": SOME_TIME, is("100ms");
-    /// bytes that a queue may send in its turn
-    quantum for "fq-codel": PACKET, is("1514B");
-    /// number of queues that flows are hashed into; the seed draws the hash; 1 puts all flows into one
-    queues for "fq-codel": Kind::Integer(1..=65_535), is("1024");
-    /// how often the probability is computed
-    update for "pie": SOME_TIME, is("15ms");
-    /// time after a calm period in which nothing is dropped or marked
-    max_burst for "pie": ANY_TIME, is("150ms");
-    /// weight of the delay's distance from the target, per second
-    alpha for "pie": number(0.0, 1000.0), is("0.125");
-    /// weight of the delay's change, per second
-    beta for "pie": number(0.0, 1000.0), is("1.25");
-    /// from this probability on packets are dropped even if they could be marked
-    mark_limit for "pie": number(0.0, 1.0), is("0.1");
-    /// a typical packet: decides how fast the average of an idle queue falls; a full packet where
-    /// thresholds are bytes; PIE leaves queues of two such packets alone
-    packet for "red", "fred", "pie": PACKET, is("1500B");
-}
-
 table! { TCP "tcp"
     /// whole data packet
     packet: PACKET, is("1500B");
@@ -503,63 +449,16 @@ table! { FLOW "flow"
     packet for "probe": PACKET, is("200B");
 }
 
-table! { ARRIVALS "flow.arrivals"
-    /// flows per second, on average
-    rate_per_s: number(1e-6, 1e9), described("required, or `load`");
-    /// instead: average payload that arrives, as a fraction of the bottleneck's rate (the lowest of the
-    /// links that its data pass); headers come on top
-    load: number(1e-6, 100.0), described("");
-}
-
-table! { SIZE_LAW "flow.size"
-    /// the law
-    law: Kind::Words(&crate::workload::LAWS), REQUIRED;
-    /// mean of the law within its bounds
-    mean: SIZE, REQUIRED;
-    /// P(size > x) falls as x^-`shape`; below 2 the tail is heavy
-    shape for "pareto": number(0.1, 100.0), REQUIRED;
-    /// standard deviation of the natural logarithm of the sizes, before the bounds
-    sigma for "lognormal": number(0.01, 10.0), REQUIRED;
-    /// lower bound; the one of `pareto` follows from its mean
-    min for "exponential", "lognormal": SIZE, is("1B");
-    /// upper bound: the law is truncated there, without piling up draws at the bound
-    max: SIZE, is("1GB");
-}
-
-table! { WEB "flow.web"
-    /// one connection per object, or one per user that carries all objects in order
-    connections: Kind::Words(&CONNECTIONS), is("parallel");
-    /// mean reading time
-    reading: SOME_TIME, is("30s");
-}
-
-table! { VIDEO "flow.video"
-    /// rate of the video, payload
-    rate: Kind::Rate, REQUIRED;
-    /// length of a chunk
-    chunk: SOME_TIME, is("2s");
-}
-
-/// The tables, as the reference page has them.
-pub(crate) static TABLES: [&Table; 13] = [
-    &ROOT,
-    &PATH,
-    &PATH_HOP,
-    &BURST_LOSS,
-    &REORDER,
-    &AQM,
-    &TCP,
-    &RECORD,
-    &FLOW,
-    &ARRIVALS,
-    &SIZE_LAW,
-    &WEB,
-    &VIDEO,
+/// The tables, in the order of the reference page.
+#[rustfmt::skip]
+pub(crate) static TABLES: &[&Table] = &[
+    &ROOT, &PATH, &PATH_HOP, &BURST_LOSS, &REORDER, &AQM, &TCP, &RECORD, &FLOW, &ARRIVALS, &SIZE_LAW,
+    &WEB, &VIDEO,
 ];
 
 /// The names of the tables of a scenario, in the order of the reference page.
-pub fn table_names() -> [&'static str; 13] {
-    TABLES.map(|table| table.name)
+pub fn table_names() -> Vec<&'static str> {
+    TABLES.iter().map(|table| table.name).collect()
 }
 
 /// The keys of `[[flow]]`, whatever its kind.
@@ -571,7 +470,6 @@ pub fn flow_keys() -> Vec<&'static str> {
 mod tests {
     use super::*;
     use crate::{Scenario, Set};
-    use std::collections::HashSet;
 
     const ONE: &str =
         "duration = \"10s\"\npath = { rate = \"10mbit\", rtt = \"40ms\", queue = \"84p\" }\n";

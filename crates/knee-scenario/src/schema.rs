@@ -23,7 +23,7 @@ pub fn schema() -> Value {
 
 /// The keys of a table as Markdown; `name` is that of the table, such as `path.aqm`, or `top`.
 pub fn reference(name: &str) -> Option<String> {
-    let table = TABLES.into_iter().find(|table| table.name == name)?;
+    let table = TABLES.iter().find(|table| table.name == name)?;
     let with_of = table.variants().is_some();
     let head = if with_of { ["| For ", "|---"] } else { ["", ""] };
     let mut text =
@@ -43,9 +43,6 @@ pub fn reference(name: &str) -> Option<String> {
 
 /// The kind of a value, in words.
 fn kind_text(kind: &Kind) -> String {
-    let positive = |name: &str, least: u64| {
-        if least == 0 { name.to_owned() } else { format!("{name} > 0") }
-    };
     let text = match kind {
         Kind::Text => "text",
         Kind::Algorithm => "name of an algorithm, or a C file",
@@ -58,37 +55,24 @@ fn kind_text(kind: &Kind) -> String {
         Kind::Trace => "file, or list of integers",
         Kind::Table(_) | Kind::Params => "table",
         Kind::Tables(_) => "list of tables",
-        Kind::Time(range) => return positive("time", *range.start()),
-        Kind::Packets(range) => {
-            return format!("packets {} to {}", range.start(), range.end());
-        }
-        Kind::Integer(range) => return format!("integer {} to {}", range.start(), range.end()),
+        Kind::Time(range) if *range.start() == 0 => "time",
+        Kind::Time(_) => "time > 0",
+        Kind::Packets(range) => &format!("packets {} to {}", range.start(), range.end()),
+        Kind::Integer(range) => &format!("integer {} to {}", range.start(), range.end()),
         Kind::Size(range) => {
-            return format!("size {} to {}", show_size(*range.start()), show_size(*range.end()));
+            &format!("size {} to {}", show_size(*range.start()), show_size(*range.end()))
         }
         Kind::SizeOrLaw(range, _) => {
-            return format!("{}, or table", kind_text(&Kind::Size(range.clone())));
+            &format!("{}, or table", kind_text(&Kind::Size(range.clone())))
         }
-        Kind::Words(words) => {
-            return words
-                .names()
-                .iter()
-                .map(|w| format!("`\"{w}\"`"))
-                .collect::<Vec<_>>()
-                .join(", ");
-        }
+        Kind::Words(words) => &format!("`\"{}\"`", words.names().join("\"`, `\"")),
         Kind::Number(Interval { from, to, .. }) => {
-            let from = match from {
-                Bound::Excluded(from) => format!("above {from}"),
-                Bound::Included(from) => from.to_string(),
+            let bound = |bound: &Bound<f64>, excluded: &str| match bound {
+                Bound::Excluded(value) => format!("{excluded} {value}"),
+                Bound::Included(value) => value.to_string(),
                 Bound::Unbounded => String::new(),
             };
-            let to = match to {
-                Bound::Excluded(to) => format!("below {to}"),
-                Bound::Included(to) => to.to_string(),
-                Bound::Unbounded => String::new(),
-            };
-            return format!("number {from} to {to}");
+            &format!("number {} to {}", bound(from, "above"), bound(to, "below"))
         }
     };
     text.to_owned()

@@ -1,7 +1,7 @@
 //! Data of a TCP flow: endless, transfers, or a pattern of them.
 
 use super::error::{Fault, On};
-use super::keys::{CONNECTIONS, SIZE_MAX_BYTES};
+use super::keys::{Kind, REQUIRED, SIZE, SIZE_MAX_BYTES, SOME_TIME, described, is, number, table};
 use super::section::Section;
 use crate::{
     traffic::{Pattern, READING_NS, SizeLaw},
@@ -14,12 +14,52 @@ const LAW_BYTES: [u64; 2] = [1, 1_000_000_000];
 /// Laws of sizes.
 pub(super) static LAWS: [(&str, &str); 3] =
     [("exponential", "exponential"), ("pareto", "pareto"), ("lognormal", "lognormal")];
+/// Connections of a user of web pages, and whether they are parallel.
+static CONNECTIONS: [(&str, bool); 2] = [("parallel", true), ("one", false)];
+
 /// Keys that do not apply to a source, and their replacements.
 const NOT_OF_SOURCES: &[(&str, &str)] = &[
     ("every", "each connection carries one transfer; more of them come with a higher rate"),
     ("start_spacing", "the starts are drawn; `start` and `stop` say between which times"),
     ("start_jitter", "the starts are drawn; `start` and `stop` say between which times"),
 ];
+
+table! { ARRIVALS "flow.arrivals"
+    /// flows per second, on average
+    rate_per_s: number(1e-6, 1e9), described("required, or `load`");
+    /// instead: average payload that arrives, as a fraction of the bottleneck's rate (the lowest of the
+    /// links that its data pass); headers come on top
+    load: number(1e-6, 100.0), described("");
+}
+
+table! { SIZE_LAW "flow.size"
+    /// the law
+    law: Kind::Words(&LAWS), REQUIRED;
+    /// mean of the law within its bounds
+    mean: SIZE, REQUIRED;
+    /// P(size > x) falls as x^-`shape`; below 2 the tail is heavy
+    shape for "pareto": number(0.1, 100.0), REQUIRED;
+    /// standard deviation of the natural logarithm of the sizes, before the bounds
+    sigma for "lognormal": number(0.01, 10.0), REQUIRED;
+    /// lower bound; the one of `pareto` follows from its mean
+    min for "exponential", "lognormal": SIZE, is("1B");
+    /// upper bound: the law is truncated there, without piling up draws at the bound
+    max: SIZE, is("1GB");
+}
+
+table! { WEB "flow.web"
+    /// one connection per object, or one per user that carries all objects in order
+    connections: Kind::Words(&CONNECTIONS), is("parallel");
+    /// mean reading time
+    reading: SOME_TIME, is("30s");
+}
+
+table! { VIDEO "flow.video"
+    /// rate of the video, payload
+    rate: Kind::Rate, REQUIRED;
+    /// length of a chunk
+    chunk: SOME_TIME, is("2s");
+}
 
 /// Data of a flow.
 pub(super) enum Sends {
