@@ -70,7 +70,7 @@ REFUSED = {
 
 
 def mistakes(scenario: dict[str, Any]) -> list[str]:
-    """What the validator says against a scenario."""
+    """The validator's errors on a scenario."""
     errors = jsonschema.Draft7Validator(SCHEMA).iter_errors(scenario)
     return [f"{error.json_path}: {error.message}" for error in errors]
 

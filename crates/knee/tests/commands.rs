@@ -150,6 +150,13 @@ fn completions_are_scripts_of_their_shells() {
 }
 
 #[test]
+fn the_schema_is_the_one_of_the_repository() {
+    let recorded = include_str!("../../../docs/reference/scenario.schema.json");
+    assert!(Place::new().stdout(&["schema"]) == recorded);
+    assert!(Place::new().stdout(&["markdown", "record"]).contains("| `queue_log` |"));
+}
+
+#[test]
 fn help_teaches() {
     let place = Place::new();
     let long = place.stdout(&["--help"]);
