@@ -1,7 +1,7 @@
 //! `[path.aqm]`: how the bottleneck's queue is managed.
 
 use super::error::{Fault, On};
-use super::keys::{ANY_TIME, Kind, PACKET, REQUIRED, SOME_TIME, is, number, table};
+use super::key::{ANY_TIME, Kind, PACKET, REQUIRED, SOME_TIME, is, number, table};
 use super::section::Section;
 use knee_model::{Aqm, CoDel, Discipline, FqCoDel, Fred, Pie, QueueLimit, Red, Thresholds};
 

@@ -3,7 +3,8 @@
 use super::error::{Fault, On, known, nearest};
 use super::files::Files;
 use super::hop;
-use super::keys::{FLOWS_MAX, RECEIVERS, RECOVERIES, TCP, TRANSPORTS};
+use super::key::FLOWS_MAX;
+use super::keys::{FLOW_KINDS, RECEIVERS, RECOVERIES, TCP, TRANSPORTS};
 use super::section::{Section, number_text};
 use super::workload::{Sends, sends};
 use crate::{
@@ -24,9 +25,6 @@ const TRANSFERS_MAX: f64 = 1e6;
 const NAME_MAX: usize = 40;
 /// Longest name of a congestion control in Linux.
 const CC_NAME_MAX: usize = 15;
-/// Kinds of flow.
-pub(super) static KINDS: [(&str, &str); 3] = [("tcp", "tcp"), ("udp", "udp"), ("probe", "probe")];
-
 /// `base` with the keys of `section` put in their place.
 pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOptions, Fault> {
     section.only(None)?;
@@ -229,7 +227,7 @@ fn flow(
     duration_ns: Ns,
     files: &Files,
 ) -> Result<(Meant, Option<Draws>), Fault> {
-    let kind = table.word("kind", &KINDS)?.unwrap_or("tcp");
+    let kind = table.word("kind", &FLOW_KINDS)?.unwrap_or("tcp");
     check_keys(table, kind)?;
     let route = hop::route(table, path)?;
     let mut pattern = None;

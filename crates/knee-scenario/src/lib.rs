@@ -28,6 +28,7 @@ mod error;
 mod files;
 mod flow;
 mod hop;
+mod key;
 mod keys;
 mod link;
 mod schema;
@@ -40,6 +41,7 @@ mod workload;
 
 pub use error::{ScenarioError, known, nearest};
 pub use flow::FlowGroup;
+use keys::ROOT;
 pub use keys::{flow_keys, table_names};
 pub use schema::{reference, schema};
 pub use section::type_name;
@@ -118,7 +120,7 @@ impl Scenario {
             set.apply(&mut document).map_err(|fault| sources.locate(fault))?;
         }
         let files = Files::new(folder);
-        let root = Section::root(document.as_table());
+        let root = Section::root(document.as_table(), &ROOT);
         let mut scenario = read(&root, &files).map_err(|fault| sources.locate(fault))?;
         let files = files.into_read();
         scenario.text = match sets.is_empty() && files.is_empty() {

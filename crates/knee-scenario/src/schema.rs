@@ -1,6 +1,7 @@
 //! The declared keys as a JSON Schema and as tables of the reference page.
 
-use super::keys::{Default, Interval, Key, Kind, ROOT, TABLES, Table};
+use super::key::{Default, Interval, Key, Kind, Table};
+use super::keys::{ROOT, TABLES};
 use crate::units::{PACKETS, RATE, SIZE, TIME, show_size};
 use knee_cc::{Algorithm, Param, ParamKind, algorithms};
 use knee_model::KERNEL_PREFIX;

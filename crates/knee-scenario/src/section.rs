@@ -1,7 +1,7 @@
 //! Reads single keys of a table.
 
 use super::error::{Fault, KeyPath, On, dotted, elements, known};
-use super::keys::{FASTEST_BPS, Kind, LONGEST_NS, ROOT, Table};
+use super::key::{FASTEST_BPS, Kind, LONGEST_NS, Table};
 use crate::units::{self, PACKETS, Quantity, RATE, SIZE, TIME, UnitError, clip};
 use knee_model::{Ns, QueueLimit};
 use std::ops::{RangeBounds, RangeInclusive};
@@ -40,8 +40,8 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn root(table: &'a dyn TableLike) -> Self {
-        Self { table, path: Vec::new(), keys: &ROOT }
+    pub(super) fn root(table: &'a dyn TableLike, keys: &'static Table) -> Self {
+        Self { table, path: Vec::new(), keys }
     }
 
     /// Path of a key of this table.

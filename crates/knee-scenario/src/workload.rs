@@ -1,7 +1,7 @@
 //! Data of a TCP flow: endless, transfers, or a pattern of them.
 
 use super::error::{Fault, On};
-use super::keys::{Kind, REQUIRED, SIZE, SIZE_MAX_BYTES, SOME_TIME, described, is, number, table};
+use super::key::{Kind, REQUIRED, SIZE, SIZE_MAX_BYTES, SOME_TIME, described, is, number, table};
 use super::section::Section;
 use crate::{
     traffic::{Pattern, READING_NS, SizeLaw},
