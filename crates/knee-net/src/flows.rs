@@ -270,6 +270,28 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
         self.network.now_ns()
     }
 
+    /// The time of the next event; [`NEVER`] if none is due.
+    pub fn next_due_ns(&self) -> Ns {
+        self.network.next_due_ns()
+    }
+
+    /// Lets the connection of a flow act, if it has one.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub fn with(
+        &mut self,
+        flow: u32,
+        act: impl FnOnce(&mut C, &mut FlowContext<'_, C>) -> Result<(), C::Error>,
+    ) -> Result<(), C::Error> {
+        self.flows.with(flow, &mut self.network, act)
+    }
+
+    /// State that the connections share.
+    pub fn shared(&mut self) -> &mut C::Shared {
+        &mut self.flows.shared
+    }
+
     /// The connection of a flow, if it has one.
     pub fn connection(&mut self, flow: usize) -> Option<&mut C> {
         match &mut self.flows.flows.get_mut(flow)?.kind {

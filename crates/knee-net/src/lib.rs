@@ -45,6 +45,7 @@ mod ring;
 mod schedule;
 mod scripted_loss;
 mod service;
+mod stream;
 mod timed_ring;
 mod timers;
 mod udp;
@@ -65,6 +66,7 @@ pub use ring::Ring;
 pub use schedule::Schedule;
 pub use scripted_loss::ScriptedLoss;
 pub use service::Service;
+pub use stream::{Arrived, Sequence};
 pub use timers::LazyTimer;
 pub use udp::UdpFlow;
 

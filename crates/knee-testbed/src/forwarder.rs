@@ -11,7 +11,7 @@ use crate::{
     capture::{Capture, Place},
     error::Doing,
     namespace::OPEN_MTU_BYTES,
-    packet::{Arrived, Body, Datagram, Headers, Sequence, carried, parse},
+    packet::{Body, Datagram, Headers, carried, parse},
     passed::Passed,
     plan::{Plan, flow_of},
     traffic::{EVENTS, Received, Receivers, Senders, Sent, Watched, wait_exactly},
@@ -20,7 +20,7 @@ use knee_model::{
     DelayStats, FlowCounters, FlowSample, FlowTotals, Lateness, NS_PER_MS, NS_PER_S, NS_PER_US, Ns,
     PacketEvent, PathQueues, Progress, RunSpec, Tell,
 };
-use knee_net::{Direction, End, Endpoints, LostPacket, Network, Path};
+use knee_net::{Arrived, Direction, End, Endpoints, LostPacket, Network, Path, Sequence};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, ppoll},

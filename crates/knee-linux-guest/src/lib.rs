@@ -1,0 +1,382 @@
+//! The path of the host `linux`: linked into a Linux kernel of User-Mode Linux, it carries the kernel's packets from
+//! one end to the other. `cc/host/linux` is the kernel's side.
+//!
+//! The kernel calls on one processor with interrupts off, so there is one caller at a time. None of the functions of
+//! [`kernel`] that this crate calls calls back.
+
+mod heap;
+mod kernel;
+mod message;
+mod output;
+mod tcp;
+
+use kernel::{Called, FlowTerms, KernelPacket, PARAMS_MAX, Stack, VariantTerms, c_text};
+use knee_cc::{Call, Params};
+use knee_model::{
+    Cc, FlowKind, HostError, HostErrorKind, NS_PER_MS, Ns, Progress, Random, Recovery, RunSpec,
+};
+use knee_net::{NEVER, VirtualRun};
+use message::Message;
+use output::Output;
+use std::{
+    cell::UnsafeCell,
+    ffi::{CStr, c_char},
+    io::{self, Read},
+    rc::Rc,
+};
+use tcp::Tcp;
+
+/// IP and TCP headers without options, bytes.
+const TCP_HEADERS_BYTES: u32 = 40;
+/// Calls of [`knee_guest_advance`] after which the host hears that the guest is alive.
+const ALIVE_CALLS: u32 = 1 << 16;
+/// Time between two ticks of the kernel's clock.
+const TICK_NS: Ns = 4 * NS_PER_MS;
+
+/// The run in progress.
+struct Guest {
+    spec: Rc<RunSpec>,
+    variants: Vec<Params>,
+    /// The call of each flow whose RTT samples count; none without an algorithm of Knee's.
+    rtt_calls: Vec<Option<Call>>,
+    run: Option<VirtualRun<Rc<RunSpec>, Watch, Tcp>>,
+    output: Output,
+    calls: u32,
+    ended: bool,
+}
+
+type Watch = Box<dyn FnMut(Progress)>;
+
+struct Cell(UnsafeCell<Option<Guest>>);
+// SAFETY: there is one processor, and one caller at a time.
+unsafe impl Sync for Cell {}
+static GUEST: Cell = Cell(UnsafeCell::new(None));
+
+/// Lets `act` act on the guest; `otherwise` without one.
+fn with<R>(otherwise: R, act: impl FnOnce(&mut Guest) -> R) -> R {
+    // SAFETY: there is one caller at a time, and no function of the kernel's that `act` calls calls back.
+    match unsafe { &mut *GUEST.0.get() } {
+        Some(guest) => act(guest),
+        None => otherwise,
+    }
+}
+
+fn broken(why: impl std::fmt::Display) -> HostError {
+    HostError::new(HostErrorKind::Broken, why)
+}
+
+impl Guest {
+    fn new(mut output: Output) -> Result<Self, (Output, HostError)> {
+        let mut bytes = Vec::new();
+        let read = io::stdin().read_to_end(&mut bytes).map_err(broken);
+        let spec = read.and_then(|_| {
+            postcard::from_bytes::<RunSpec>(&bytes)
+                .map_err(|e| broken(format!("the request is of another version: {e}")))
+        });
+        let spec = match spec {
+            Ok(spec) => Rc::new(spec),
+            Err(error) => return Err((output, error)),
+        };
+        let mut variants: Vec<Params> = Vec::new();
+        let mut rtt_calls = Vec::with_capacity(spec.flows.len());
+        for flow in &spec.flows {
+            let params = match &flow.kind {
+                FlowKind::Tcp(tcp) => tcp.cc.params(),
+                _ => None,
+            };
+            rtt_calls.push(params.map(|params| Call::of_every_ack(params.algorithm().profile())));
+            if let Some(params) = params.filter(|params| !variants.contains(params)) {
+                variants.push(params.clone());
+            }
+        }
+        if let Err(error) = output.send(&Message::Progress(Progress::At(0))) {
+            return Err((output, error));
+        }
+        Ok(Self { spec, variants, rtt_calls, run: None, output, calls: 0, ended: false })
+    }
+
+    fn stack(&self) -> Stack {
+        let tcp = self.spec.flows.iter().find_map(|flow| match &flow.kind {
+            FlowKind::Tcp(tcp) => Some(&tcp.options),
+            _ => None,
+        });
+        let options = tcp.cloned().unwrap_or_default();
+        let packet_bytes = self.spec.flows.iter().map(|flow| flow.packet_bytes());
+        Stack {
+            zero_after_ns: Random::stream(self.spec.seed, "clock tick", 0).up_to(TICK_NS - 1),
+            flows: self.spec.flows.len() as u32,
+            variants: self.variants.len() as u32,
+            mtu_bytes: packet_bytes.fold(1500, u32::max),
+            sack: matches!(options.recovery, Recovery::Sack | Recovery::Freebsd7).into(),
+            timestamps: (options.header_bytes > TCP_HEADERS_BYTES).into(),
+            idle_restart: options.idle_restart.into(),
+            ecn: options.ecn.into(),
+            reserved: 0,
+        }
+    }
+
+    fn variant(&self, index: usize) -> Option<VariantTerms> {
+        let variant = self.variants.get(index)?;
+        let mut params = [0; PARAMS_MAX];
+        params.get_mut(..variant.words().len())?.copy_from_slice(variant.words());
+        Some(VariantTerms {
+            algorithm: c_text(variant.algorithm().name()),
+            name: c_text(&format!("knee.{index}")),
+            n_params: variant.words().len() as u32,
+            params,
+        })
+    }
+
+    fn flow(&self, index: usize) -> FlowTerms {
+        let Some(flow) = self.spec.flows.get(index) else { return FlowTerms::default() };
+        let FlowKind::Tcp(tcp) = &flow.kind else { return FlowTerms::default() };
+        let cc = match &tcp.cc {
+            Cc::Kernel(name) => name.clone(),
+            Cc::Knee(params) => {
+                format!("knee.{}", self.variants.iter().position(|v| v == params).unwrap_or(0))
+            }
+        };
+        let options = &tcp.options;
+        FlowTerms {
+            window_bytes: u64::from(options.receive_window_pkts) * u64::from(options.mss_bytes),
+            tcp: 1,
+            reverse: flow.route.reverse.into(),
+            packet_bytes: flow.packet_bytes(),
+            mss_bytes: options.mss_bytes,
+            initial_window_pkts: options.initial_window_pkts,
+            rto_min_ms: (options.rto_min_ns / NS_PER_MS) as u32,
+            ack_each: (options.delayed_ack.every_pkts == 1).into(),
+            cc: c_text(&cc),
+            reserved: 0,
+        }
+    }
+
+    /// The run; it begins with the first call.
+    fn run(&mut self) -> &mut VirtualRun<Rc<RunSpec>, Watch, Tcp> {
+        self.run.get_or_insert_with(|| {
+            let spec = self.spec.clone();
+            // SAFETY: it writes whole messages, between those of `output`.
+            let mut output = std::mem::ManuallyDrop::new(unsafe { Output::inherited() });
+            let watch = move |progress| {
+                // An error shows with the record.
+                let _ = output.send(&Message::Progress(progress));
+            };
+            let open_spec = spec.clone();
+            VirtualRun::begin(spec, (), Box::new(watch) as Watch, move |index, tcp| {
+                Tcp::new(&open_spec, index, tcp)
+            })
+        })
+    }
+
+    /// Carries out what is due by `now_ns`; when something is due next.
+    fn advance(&mut self, now_ns: Ns) -> Result<Ns, HostError> {
+        let duration_ns = self.spec.duration_ns;
+        self.calls = self.calls.wrapping_add(1);
+        if self.calls.is_multiple_of(ALIVE_CALLS) {
+            self.output.send(&Message::Progress(Progress::At(now_ns.min(duration_ns))))?;
+        }
+        let run = self.run();
+        run.advance(now_ns)?;
+        if now_ns >= duration_ns {
+            self.end();
+            return Ok(NEVER);
+        }
+        Ok(self.run().next_due_ns().min(duration_ns))
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        // SAFETY: it only wakes a thread.
+        unsafe { kernel::knee_run_ended() };
+    }
+
+    fn fail(&mut self, error: HostError) {
+        if !self.ended {
+            // Who cannot be told of the error sees that the record is missing.
+            let _ = self.output.send(&Message::Failed(error));
+            self.run = None;
+            self.end();
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), HostError> {
+        let Some(mut run) = self.run.take() else { return Ok(()) };
+        for flow in 0..self.spec.flows.len() {
+            if let Some(connection) = run.connection(flow) {
+                connection.send_calls(&mut self.output)?;
+            }
+        }
+        let record = run.finish()?;
+        self.output.send(&Message::Record(Box::new(record)))
+    }
+}
+
+/// Reads the run's specification and describes the stack. 1: it has failed.
+///
+/// # Safety
+/// `stack` is writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn knee_guest_open(stack: *mut Stack) -> i32 {
+    // SAFETY: the process has inherited the descriptor for this.
+    match Guest::new(unsafe { Output::inherited() }) {
+        Ok(guest) => {
+            // SAFETY: the caller grants that it is writable; there is one caller at a time.
+            unsafe {
+                *stack = guest.stack();
+                *GUEST.0.get() = Some(guest);
+            }
+            0
+        }
+        Err((mut output, error)) => {
+            // Who cannot be told of the error sees that the record is missing.
+            let _ = output.send(&Message::Failed(error));
+            1
+        }
+    }
+}
+
+/// Describes an algorithm with its parameters.
+///
+/// # Safety
+/// `terms` is writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn knee_guest_variant(variant: u32, terms: *mut VariantTerms) {
+    if let Some(of) = with(None, |guest| guest.variant(variant as usize)) {
+        // SAFETY: the caller grants it.
+        unsafe { *terms = of };
+    }
+}
+
+/// Describes a flow.
+///
+/// # Safety
+/// `terms` is writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn knee_guest_flow(flow: u32, terms: *mut FlowTerms) {
+    let of = with(FlowTerms::default(), |guest| guest.flow(flow as usize));
+    // SAFETY: the caller grants it.
+    unsafe { *terms = of };
+}
+
+/// Time has passed.
+#[unsafe(no_mangle)]
+pub extern "C" fn knee_guest_advance(now_ns: u64) -> u64 {
+    with(NEVER, |guest| {
+        if guest.ended {
+            return NEVER;
+        }
+        guest.advance(now_ns).unwrap_or_else(|error| {
+            guest.fail(error);
+            NEVER
+        })
+    })
+}
+
+/// An end sends a packet.
+///
+/// # Safety
+/// `packet` is readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn knee_guest_send(now_ns: u64, packet: *const KernelPacket) -> u64 {
+    // SAFETY: the caller grants it.
+    let packet = unsafe { &*packet };
+    with(NEVER, |guest| {
+        let known = guest.spec.flows.get(packet.flow as usize);
+        let is_tcp = known.is_some_and(|flow| matches!(flow.kind, FlowKind::Tcp(_)));
+        if guest.ended || !is_tcp {
+            // SAFETY: the packet is the kernel's, and Knee gives it back once.
+            unsafe { kernel::knee_drop(packet.skb) };
+            return NEVER;
+        }
+        let sent = guest.advance(now_ns).and_then(|_| {
+            if guest.ended {
+                // SAFETY: as above.
+                unsafe { kernel::knee_drop(packet.skb) };
+                return Ok(NEVER);
+            }
+            guest.run().with(packet.flow, |tcp, at| {
+                tcp.send(packet, at);
+                Ok(())
+            })?;
+            // What is dropped is known at once.
+            guest.advance(now_ns)
+        });
+        sent.unwrap_or_else(|error| {
+            guest.fail(error);
+            NEVER
+        })
+    })
+}
+
+/// The receiver of a flow has read this many bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn knee_guest_received(now_ns: u64, flow: u32, bytes: u32) {
+    with((), |guest| {
+        if guest.ended {
+            return;
+        }
+        if let Some(connection) = guest.run().connection(flow as usize) {
+            connection.received(now_ns, bytes);
+        }
+    });
+}
+
+/// The algorithm of a flow was called.
+///
+/// # Safety
+/// `call` is readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn knee_guest_called(flow: u32, call: *const Called) {
+    // SAFETY: the caller grants it.
+    let call = unsafe { &*call };
+    with((), |guest| {
+        let Some(rtt_call) = guest.rtt_calls.get(flow as usize).copied().flatten() else { return };
+        let Some(run) = guest.run.as_mut().filter(|_| !guest.ended) else { return };
+        let Some(connection) = run.connection(flow as usize) else { return };
+        if let Err(error) = connection.called(call, rtt_call, &mut guest.output) {
+            guest.fail(error);
+        }
+    });
+}
+
+/// The first random number of a flow's algorithm.
+#[unsafe(no_mangle)]
+pub extern "C" fn knee_guest_first_draw(flow: u32) -> u32 {
+    with(0, |guest| match guest.spec.flows.get(flow as usize) {
+        Some(_) => guest.spec.random("algorithm", flow as usize).bits32(),
+        None => 0,
+    })
+}
+
+/// Whether the run has reached its end, or failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn knee_guest_ended() -> i32 {
+    with(1, |guest| guest.ended.into())
+}
+
+/// The kernel could not do something for a flow.
+///
+/// # Safety
+/// `doing` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn knee_guest_fail(flow: u32, doing: *const c_char, error: i32) {
+    // SAFETY: the caller grants it.
+    let doing = unsafe { CStr::from_ptr(doing) }.to_string_lossy();
+    with((), |guest| {
+        let name = guest.spec.flows.get(flow as usize).map_or("", |flow| &flow.name);
+        let error = io::Error::from_raw_os_error(-error);
+        let error = broken(format!("flow {name}: {doing}: {error}"));
+        guest.fail(error);
+    });
+}
+
+/// Sends the record.
+#[unsafe(no_mangle)]
+pub extern "C" fn knee_guest_finish() {
+    with((), |guest| {
+        if let Err(error) = guest.finish() {
+            guest.ended = false;
+            guest.fail(error);
+        }
+    });
+}

@@ -1,0 +1,324 @@
+//! A TCP connection of the kernel, as the path and Knee's applications see it.
+
+use crate::{
+    kernel::{self, Called, KernelPacket, flow_state},
+    message::Message,
+    output::Output,
+};
+use knee_cc::{Call, CallRecord, OBSERVE_N, State};
+use knee_model::{
+    DelayStats, FlowCounters, FlowRecord, FlowSample, HostError, HostErrorKind, NS_PER_US, Ns,
+    RunSpec, TcpSpec, Transfer, Unfinished, Workload, Write,
+};
+use knee_net::{Arrived, Connection, Direction, Ecn, End, FlowContext, Numbered, Packet, Sequence};
+use std::{convert::Infallible, ffi::c_void, mem, ptr};
+
+/// Calls that are sent together.
+const CALLS: usize = 256;
+
+/// A packet on the path: of the kernel, or of a flow without feedback, which has no `skb`.
+#[derive(Clone, Debug)]
+pub(crate) struct Skb {
+    skb: *mut c_void,
+    bytes: u32,
+    flow: u32,
+    number: u32,
+    /// Sequence space that it covers; empty of pure ACKs.
+    covers: (u64, u64),
+    ecn: Ecn,
+}
+
+impl Default for Skb {
+    fn default() -> Self {
+        Self {
+            skb: ptr::null_mut(),
+            bytes: 0,
+            flow: 0,
+            number: 0,
+            covers: (0, 0),
+            ecn: Ecn::NotCapable,
+        }
+    }
+}
+
+impl Packet for Skb {
+    #[inline]
+    fn wire_bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    fn flow_key(&self) -> u32 {
+        self.flow
+    }
+
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn mark(&mut self) {
+        self.ecn = Ecn::Marked;
+    }
+}
+
+impl Numbered for Skb {
+    #[inline]
+    fn flow(&self) -> u32 {
+        self.flow
+    }
+
+    #[inline]
+    fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+/// A connection.
+pub(crate) struct Tcp {
+    flow: u32,
+    /// The end at which the sender is.
+    sender: u32,
+    mss_bytes: u64,
+    workload: Workload,
+    /// Whether RTT samples are kept, and calls.
+    keep: bool,
+    trace: bool,
+    sequence: Sequence,
+    arrived: Arrived,
+    counters: FlowCounters,
+    /// When each transfer was written, and when it was complete.
+    written_ns: Vec<Ns>,
+    completed_ns: Vec<Ns>,
+    completed_bytes: u64,
+    rtt: DelayStats,
+    observed: [u32; OBSERVE_N],
+    calls: Vec<CallRecord>,
+}
+
+impl Tcp {
+    /// The connection of flow `index`.
+    pub(crate) fn new(spec: &RunSpec, index: usize, tcp: &TcpSpec) -> Self {
+        Self {
+            flow: index as u32,
+            sender: spec.flows[index].route.reverse.into(),
+            mss_bytes: tcp.options.mss_bytes.into(),
+            workload: tcp.workload.clone(),
+            keep: spec.record.bin_ns > 0,
+            trace: spec.record.trace,
+            sequence: Sequence::default(),
+            arrived: Arrived::default(),
+            counters: FlowCounters::default(),
+            written_ns: Vec::new(),
+            completed_ns: Vec::new(),
+            completed_bytes: 0,
+            rtt: DelayStats::default(),
+            observed: [0; OBSERVE_N],
+            calls: Vec::new(),
+        }
+    }
+
+    /// The kernel sends `packet`.
+    pub(crate) fn send(&mut self, packet: &KernelPacket, at: &mut FlowContext<'_, Self>) {
+        let from = if packet.end == self.sender { End::Sender } else { End::Receiver };
+        let (number, covers) = match from {
+            End::Sender => {
+                let covers = self.sequence.send(packet.seq, packet.syn != 0, packet.span);
+                ((covers.0.saturating_sub(1) / self.mss_bytes) as u32, covers)
+            }
+            End::Receiver => (0, (0, 0)),
+        };
+        let ecn = match packet.ecn {
+            0 => Ecn::NotCapable,
+            3 => Ecn::Marked,
+            _ => Ecn::Capable,
+        };
+        at.send(
+            Skb { skb: packet.skb, bytes: packet.bytes, flow: self.flow, number, covers, ecn },
+            from,
+        );
+    }
+
+    /// The receiver has read `bytes`.
+    pub(crate) fn received(&mut self, now_ns: Ns, bytes: u32) {
+        self.counters.delivered_bytes += u64::from(bytes);
+        while let Some(Write { bytes, .. }) = self.workload.write(self.completed_ns.len())
+            && self.completed_bytes + bytes <= self.counters.delivered_bytes
+        {
+            self.completed_bytes += bytes;
+            self.completed_ns.push(now_ns);
+        }
+    }
+
+    /// The algorithm was called.
+    pub(crate) fn called(
+        &mut self,
+        call: &Called,
+        rtt_call: Call,
+        output: &mut Output,
+    ) -> Result<(), HostError> {
+        let Some(kind) = Call::ALL.get(call.call as usize).copied() else { return Ok(()) };
+        self.counters.count(kind, &call.after, call.result_pkts);
+        self.counters.undos += u64::from(kind == Call::Undo);
+        self.observed = call.observed;
+        if self.keep
+            && kind == rtt_call
+            && let Ok(us) = u64::try_from(call.ack.rtt_us)
+        {
+            self.rtt.add(us * NS_PER_US);
+        }
+        if !self.trace {
+            return Ok(());
+        }
+        self.calls.push(CallRecord {
+            call: kind,
+            event: call.event,
+            ack: call.ack,
+            before: call.before,
+            after: call.after,
+            result: call.result_pkts,
+            observed: call.observed,
+            state: State::from(call.state),
+        });
+        if self.calls.len() == CALLS { self.send_calls(output) } else { Ok(()) }
+    }
+
+    /// Sends the calls that were not sent yet.
+    pub(crate) fn send_calls(&mut self, output: &mut Output) -> Result<(), HostError> {
+        if self.calls.is_empty() {
+            return Ok(());
+        }
+        output.send(&Message::Calls(self.flow, mem::take(&mut self.calls)))
+    }
+}
+
+impl Connection for Tcp {
+    type Packet = Skb;
+    /// The kernel has its own.
+    type Timer = Infallible;
+    type Shared = ();
+    type Error = HostError;
+
+    fn udp(flow: u32, number: u32, bytes: u32) -> Skb {
+        Skb { bytes, flow, number, ..Skb::default() }
+    }
+
+    fn start(&mut self, _: &mut FlowContext<'_, Self>) -> Result<(), HostError> {
+        // SAFETY: the kernel knows the flow.
+        unsafe { kernel::knee_flow_start(self.flow) };
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        bytes: Option<u64>,
+        at: &mut FlowContext<'_, Self>,
+    ) -> Result<(), HostError> {
+        if bytes.is_some() {
+            self.written_ns.push(at.now_ns());
+        }
+        // SAFETY: the kernel knows the flow.
+        unsafe { kernel::knee_flow_write(self.flow, bytes.unwrap_or(u64::MAX)) };
+        Ok(())
+    }
+
+    fn stop(&mut self, _: &mut FlowContext<'_, Self>) -> Result<(), HostError> {
+        self.counters.timeouts = flow_state(self.flow).timeouts.into();
+        // SAFETY: the kernel knows the flow.
+        unsafe { kernel::knee_flow_stop(self.flow) };
+        Ok(())
+    }
+
+    fn arrive(
+        &mut self,
+        packet: Skb,
+        direction: Direction,
+        at: &mut FlowContext<'_, Self>,
+    ) -> Result<(), HostError> {
+        let end = match at.end(direction) {
+            End::Sender => self.sender,
+            End::Receiver => {
+                match self.arrived.take(packet.covers) {
+                    true => self.counters.delivered_pkts += 1,
+                    false => self.counters.duplicate_pkts += 1,
+                }
+                1 - self.sender
+            }
+        };
+        // SAFETY: the packet is the kernel's, and Knee gives it back once.
+        unsafe { kernel::knee_deliver(packet.skb, end, u32::from(packet.ecn == Ecn::Marked)) };
+        Ok(())
+    }
+
+    fn on_timer(
+        &mut self,
+        timer: Infallible,
+        _: &mut FlowContext<'_, Self>,
+    ) -> Result<(), HostError> {
+        match timer {}
+    }
+
+    fn on_lost(packet: Skb, (): &mut ()) {
+        if !packet.skb.is_null() {
+            // SAFETY: the packet is the kernel's, and Knee gives it back once.
+            unsafe { kernel::knee_drop(packet.skb) };
+        }
+    }
+
+    fn counters(&self) -> FlowCounters {
+        FlowCounters { retransmitted_pkts: self.sequence.retransmitted_pkts, ..self.counters }
+    }
+
+    fn sample(&self, row: FlowSample) -> FlowSample {
+        let state = flow_state(self.flow);
+        if state.connected == 0 {
+            return row;
+        }
+        FlowSample {
+            cwnd_pkts: state.cwnd_pkts,
+            ssthresh_pkts: state.ssthresh_pkts,
+            inflight_pkts: state.inflight_pkts,
+            srtt_us: state.srtt_us,
+            observed: self.observed,
+            ..row
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        flow_state(self.flow).idle != 0
+    }
+
+    fn finish(self, record: FlowRecord) -> Result<FlowRecord, HostError> {
+        let state = flow_state(self.flow);
+        if state.connected != 0 && u64::from(state.mss_bytes) != self.mss_bytes {
+            let why = format!(
+                "flow {}: the connection used segments of {} bytes instead of {}",
+                record.name, state.mss_bytes, self.mss_bytes
+            );
+            return Err(HostError::new(HostErrorKind::Broken, why));
+        }
+        let timeouts = self.counters.timeouts.max(state.timeouts.into());
+        let bytes = |number| self.workload.write(number).map_or(0, |write| write.bytes);
+        let written = self.written_ns.iter().copied().enumerate();
+        let transfers =
+            written.clone().zip(&self.completed_ns).map(|((number, start_ns), end_ns)| Transfer {
+                start_ns,
+                end_ns: *end_ns,
+                bytes: bytes(number),
+            });
+        let unfinished = written
+            .skip(self.completed_ns.len())
+            .map(|(number, start_ns)| Unfinished { start_ns, bytes: bytes(number) });
+        Ok(FlowRecord {
+            counters: FlowCounters {
+                timeouts,
+                // A timeout too starts with a retransmission.
+                loss_events: self.sequence.episodes.saturating_sub(timeouts),
+                ..record.counters
+            },
+            transfers: transfers.collect(),
+            unfinished: unfinished.collect(),
+            rtt: self.rtt,
+            ..record
+        })
+    }
+}

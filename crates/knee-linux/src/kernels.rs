@@ -1,0 +1,589 @@
+//! Kernels: from a source package to a program in the cache.
+//!
+//! A kernel has its place in the cache only when it is whole, and is known by a hash of everything that went in.
+
+use crate::error::{broken, doing, unavailable};
+use include_dir::{Dir, include_dir};
+use knee_model::HostError;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::{
+    env,
+    fmt::{self, Write as _},
+    fs::{self, File},
+    io::{self, BufRead, BufReader, ErrorKind, Read},
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    str::FromStr,
+};
+
+/// Knee's part of the kernel: the path, as one object for x86-64. Elsewhere it is empty.
+static PATH_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/path.o"));
+static CC: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/cc");
+const EDITS: &str = include_str!("../kernel/edit.sh");
+const CONFIG: &str = include_str!("../kernel/config");
+const MAKEFILE: &str = include_str!("../kernel/Makefile");
+
+/// What stands beside the program.
+const ABOUT_FILE: &str = "kernel.json";
+const PROGRAM_FILE: &str = "linux";
+/// Folders that are not whole begin so.
+const UNFINISHED: &str = ".new-";
+/// Parts of `cc/` that go into the kernel.
+const PARTS: [&str; 5] = ["algorithms", "include", "host/native/knee", "host/module", "host/linux"];
+/// Parts of the source that no kernel of this host contains; the configuration reads none of them.
+const LEFT_OUT: [&str; 8] = [
+    "*/Documentation",
+    "*/drivers/gpu/*.[ch]",
+    "*/drivers/net/ethernet/*.[ch]",
+    "*/drivers/net/wireless/*.[ch]",
+    "*/drivers/media/*.[ch]",
+    "*/sound/*.[ch]",
+    "*/tools/testing",
+    "*/tools/perf",
+];
+/// Programs that a build needs, and Debian's packages with them.
+const TOOLS: [(&str, &str); 12] = [
+    ("apt-get", "apt"),
+    ("dpkg-deb", "dpkg"),
+    ("tar", "tar"),
+    ("xz", "xz-utils"),
+    ("make", "make"),
+    ("gcc", "gcc"),
+    ("ld", "binutils"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+    ("sed", "sed"),
+    ("grep", "grep"),
+];
+/// Kills all programs of the build when this process ends, however it does: the shell's input is a pipe from it.
+const GUARD: &str = r#"exec 3<&0 </dev/null
+"$@" 3<&- &
+job=$!
+{ cat <&3 >/dev/null 2>&1; kill -s KILL 0; } >/dev/null 2>&1 &
+exec 3<&-
+wait $job"#;
+/// Last lines of a failed build that are shown, without a compiler's error.
+const LAST_LINES: usize = 5;
+
+/// A kernel that can be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KernelChoice {
+    /// `debian:6.12`: the newest source package of this series in apt's lists.
+    Debian(String),
+}
+
+impl Default for KernelChoice {
+    fn default() -> Self {
+        Self::Debian("6.12".to_owned())
+    }
+}
+
+impl FromStr for KernelChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let series = text.strip_prefix("debian:").and_then(|series| {
+            let (major, minor) = series.split_once('.')?;
+            let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            (number(major) && number(minor)).then(|| series.to_owned())
+        });
+        series.map(Self::Debian).ok_or_else(|| {
+            format!("`{text}` is no kernel of the host linux: write debian:6.12 (`knee linux list` shows those in the cache)")
+        })
+    }
+}
+
+impl fmt::Display for KernelChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Debian(series) = self;
+        write!(f, "debian:{series}")
+    }
+}
+
+/// What is known of a kernel in the cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The choice that it was built for.
+    pub choice: String,
+    /// Name of its source package.
+    pub package: String,
+    /// Version of that package.
+    pub version: String,
+    /// Its own name for its version.
+    pub release: String,
+    /// SHA-256 of the source archive.
+    pub source_sha256: String,
+    /// SHA-256 of everything that went in.
+    pub hash: String,
+}
+
+impl About {
+    /// Name and version of the source package.
+    pub fn package(&self) -> String {
+        format!("{} {}", self.package, self.version)
+    }
+}
+
+/// A kernel in the cache.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// What is known of it.
+    pub about: About,
+    /// The program.
+    pub program: PathBuf,
+}
+
+/// A kernel in the cache, and whether this program can use it.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// False: it was built by another version of Knee.
+    pub current: bool,
+    /// Bytes that it takes.
+    pub bytes: u64,
+}
+
+/// The folder of the cache.
+fn folder() -> Result<PathBuf, HostError> {
+    let of = |name, below| {
+        env::var_os(name).filter(|v| !v.is_empty()).map(|v| Path::new(&v).join(below))
+    };
+    let caches = of("XDG_CACHE_HOME", "").or_else(|| of("HOME", ".cache"));
+    caches.map(|caches| caches.join("knee/linux")).ok_or_else(|| {
+        unavailable("there is no folder for the cache", "set HOME, or XDG_CACHE_HOME")
+    })
+}
+
+/// SHA-256 of everything of Knee's that goes into a kernel, and of its source.
+fn hash_with(source_sha256: &str) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |name: &str, bytes: &[u8]| {
+        for part in [name.as_bytes(), bytes] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+    };
+    add("source", source_sha256.as_bytes());
+    for (name, text) in [("edits", EDITS), ("config", CONFIG), ("Makefile", MAKEFILE)] {
+        add(name, text.as_bytes());
+    }
+    add("path", PATH_OBJECT);
+    for (name, bytes) in parts() {
+        add(&name, bytes);
+    }
+    hex(&hash.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The files of `cc/` that go into the kernel, in the order of their names.
+fn parts() -> Vec<(String, &'static [u8])> {
+    let mut files = Vec::new();
+    let mut folders: Vec<&Dir<'static>> =
+        PARTS.iter().filter_map(|part| CC.get_dir(part)).collect();
+    while let Some(folder) = folders.pop() {
+        folders.extend(folder.dirs());
+        files.extend(folder.files().map(|f| (f.path().display().to_string(), f.contents())));
+    }
+    files.sort();
+    files
+}
+
+/// All kernels in the cache, newest version first.
+///
+/// # Errors
+/// The cache cannot be read.
+pub fn list() -> Result<Vec<Listed>, HostError> {
+    let folder = folder()?;
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(doing("reading", &folder)(e)),
+    };
+    let mut listed = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        // A folder without this file is not whole, or of another version of Knee.
+        let Ok(json) = fs::read(path.join(ABOUT_FILE)) else { continue };
+        let Ok(about) = serde_json::from_slice::<About>(&json) else { continue };
+        let program = path.join(PROGRAM_FILE);
+        let Ok(metadata) = fs::metadata(&program) else { continue };
+        let current = about.hash == hash_with(&about.source_sha256);
+        let bytes = metadata.len();
+        listed.push(Listed { kernel: Kernel { about, program }, current, bytes });
+    }
+    listed.sort_by(|a, b| b.kernel.about.release.cmp(&a.kernel.about.release));
+    Ok(listed)
+}
+
+/// The kernel in the cache for `choice`.
+///
+/// # Errors
+/// There is none that this program can use.
+pub(crate) fn find(choice: &KernelChoice) -> Result<Kernel, HostError> {
+    let name = choice.to_string();
+    let mut known =
+        list()?.into_iter().filter(|listed| listed.kernel.about.choice == name).peekable();
+    let other = known.peek().is_some();
+    known.find(|listed| listed.current).map(|listed| listed.kernel).ok_or_else(|| {
+        let why = match other {
+            true => format!("the kernel {name} in the cache was built by another version of Knee"),
+            false => format!("there is no kernel {name} in the cache for `--host linux`"),
+        };
+        unavailable(why, format!("`knee linux build {name}` builds it, in about 10 minutes"))
+    })
+}
+
+/// Removes kernels from the cache: those of other versions of Knee, or `all`. How many, and their bytes.
+///
+/// # Errors
+/// One cannot be removed.
+pub fn clean(all: bool) -> Result<(usize, u64), HostError> {
+    let mut removed = (0, 0);
+    if !folder()?.exists() {
+        return Ok(removed);
+    }
+    let _lock = lock()?;
+    remove_unfinished()?;
+    for listed in list()?.into_iter().filter(|listed| all || !listed.current) {
+        let Some(place) = listed.kernel.program.parent() else { continue };
+        fs::remove_dir_all(place).map_err(doing("removing", place))?;
+        removed = (removed.0 + 1, removed.1 + listed.bytes);
+    }
+    Ok(removed)
+}
+
+/// Waits until no other process builds or removes kernels.
+fn lock() -> Result<File, HostError> {
+    let folder = folder()?;
+    fs::create_dir_all(&folder).map_err(doing("creating", &folder))?;
+    let path = folder.join("lock");
+    let file = File::create(&path).map_err(doing("creating", &path))?;
+    file.lock().map_err(doing("locking", &path))?;
+    Ok(file)
+}
+
+/// Removes the remains of builds that were killed. Nobody builds now.
+fn remove_unfinished() -> Result<(), HostError> {
+    let folder = folder()?;
+    for entry in fs::read_dir(&folder).map_err(doing("reading", &folder))?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            let path = entry.path();
+            fs::remove_dir_all(&path).map_err(doing("removing", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds the kernel `choice`, unless the cache has it; waits for another process that builds one. `tell` is told
+/// what is being done.
+///
+/// # Errors
+/// A tool is missing; apt does not offer the source; the source has not what the edits change; it does not compile;
+/// no room.
+pub fn build(choice: &KernelChoice, tell: &dyn Fn(&str)) -> Result<Kernel, HostError> {
+    if PATH_OBJECT.is_empty() {
+        let why = "this program was not built for x86-64 Linux";
+        return Err(unavailable(why, "use --host sim"));
+    }
+    tell("waiting for other builds");
+    let _lock = lock()?;
+    if let Ok(kernel) = find(choice) {
+        return Ok(kernel);
+    }
+    tools()?;
+    remove_unfinished()?;
+    let folder = folder()?;
+    let new = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&folder);
+    let new = new.map_err(doing("creating a folder in", &folder))?;
+    let KernelChoice::Debian(series) = choice;
+    let (package, version, archive) = source(series, new.path(), tell)?;
+    let source_sha256 = sha256(&archive)?;
+    let tree = new.path().join("tree");
+    fs::create_dir(&tree).map_err(doing("creating", &tree))?;
+    tell("unpacking the source");
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(&archive).arg("-C").arg(&tree).arg("--strip-components=1");
+    run(tar.args(LEFT_OUT.iter().map(|pattern| format!("--exclude={pattern}"))), &mut |_| ())?;
+    fs::remove_file(&archive).map_err(doing("removing", &archive))?;
+    prepare(&tree)?;
+    compile(&tree, tell)?;
+    let release = run(make(&tree).args(["-s", "kernelrelease"]), &mut |_| ())?;
+    let hash = hash_with(&source_sha256);
+    let about = About {
+        choice: choice.to_string(),
+        package,
+        version,
+        release: release.trim().to_owned(),
+        source_sha256,
+        hash,
+    };
+    keep(&about, &tree, &folder)
+}
+
+/// Puts a built kernel into the cache.
+fn keep(about: &About, tree: &Path, folder: &Path) -> Result<Kernel, HostError> {
+    let whole = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder);
+    let whole = whole.map_err(doing("creating a folder in", folder))?;
+    let program = whole.path().join(PROGRAM_FILE);
+    run(Command::new("strip").arg("-o").arg(&program).arg(tree.join("linux")), &mut |_| ())?;
+    let json = serde_json::to_vec_pretty(about).map_err(broken)?;
+    let file = whole.path().join(ABOUT_FILE);
+    fs::write(&file, json).map_err(doing("writing", &file))?;
+    File::open(&program)
+        .and_then(|program| program.sync_all())
+        .map_err(doing("writing", &program))?;
+    let place = folder.join(format!("{}-{}", about.choice.replace(':', "-"), &about.hash[..16]));
+    fs::rename(whole.path(), &place).map_err(doing("naming", &place))?;
+    // It has another name now.
+    let _ = whole.keep();
+    Ok(Kernel { about: about.clone(), program: place.join(PROGRAM_FILE) })
+}
+
+/// Whether all programs that a build needs are there.
+fn tools() -> Result<(), HostError> {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let is_there =
+        |tool: &str| env::split_paths(&folders).any(|folder| folder.join(tool).is_file());
+    let missing: Vec<_> = TOOLS.iter().filter(|(tool, _)| !is_there(tool)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = missing.iter().map(|(tool, _)| *tool).collect();
+    let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
+    let why = format!("building a kernel needs {}", names.join(", "));
+    Err(unavailable(why, format!("sudo apt-get install {}", packages.join(" "))))
+}
+
+/// Gets the source package of a series through apt, without installing it: its name, version and archive.
+fn source(
+    series: &str,
+    folder: &Path,
+    tell: &dyn Fn(&str),
+) -> Result<(String, String, PathBuf), HostError> {
+    let package = format!("linux-source-{series}");
+    tell(&format!("getting {package} through apt"));
+    let mut apt = Command::new("apt-get");
+    run(apt.current_dir(folder).args(["download", "-qq", &package]), &mut |_| ()).map_err(|error| {
+        let help = "`apt-get update` as root renews the package lists; `apt-cache search linux-source` shows what \
+                    they offer";
+        unavailable(format!("apt does not give {package}: {error}"), help)
+    })?;
+    let file = only_file(folder, ".deb")?;
+    let version = run(Command::new("dpkg-deb").arg("-f").arg(&file).arg("Version"), &mut |_| ())?;
+    run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(folder.join("package")), &mut |_| ())?;
+    fs::remove_file(&file).map_err(doing("removing", &file))?;
+    let archive = only_file(&folder.join("package/usr/src"), ".tar.xz")?;
+    Ok((package, version.trim().to_owned(), archive))
+}
+
+/// The file in `folder` whose name ends so.
+fn only_file(folder: &Path, ending: &str) -> Result<PathBuf, HostError> {
+    let entries = fs::read_dir(folder).map_err(doing("reading", folder))?;
+    let mut paths = entries.flatten().map(|entry| entry.path());
+    let found = paths.find(|path| path.to_string_lossy().ends_with(ending));
+    found.ok_or_else(|| broken(format!("there is no {ending} file in {}", folder.display())))
+}
+
+fn sha256(file: &Path) -> Result<String, HostError> {
+    let mut hash = Sha256::new();
+    let mut reader = File::open(file).map_err(doing("opening", file))?;
+    let mut bytes = vec![0; 1 << 20];
+    loop {
+        match reader.read(&mut bytes).map_err(doing("reading", file))? {
+            0 => return Ok(hex(&hash.finalize())),
+            n => hash.update(&bytes[..n]),
+        }
+    }
+}
+
+/// Edits a source tree and adds Knee's parts.
+fn prepare(tree: &Path) -> Result<(), HostError> {
+    let mut edit = Command::new("sh");
+    run(edit.args(["-c", EDITS, "edit.sh"]).arg(tree), &mut |_| ()).map_err(|error| {
+        unavailable(format!("this kernel cannot be used: {error}"), "use debian:6.12")
+    })?;
+    let knee = tree.join("net/knee");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = knee.join(name);
+        let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+        folder.and_then(|()| fs::write(&path, bytes)).map_err(doing("writing", &path))
+    };
+    for (name, bytes) in parts() {
+        write(&format!("cc/{name}"), bytes)?;
+    }
+    write("Makefile", MAKEFILE.as_bytes())?;
+    write("path.o_shipped", PATH_OBJECT)?;
+    write("table.c", table().as_bytes())?;
+    write("config", CONFIG.as_bytes())
+}
+
+/// The table of all algorithms (`cc/host/module/knee/shim.h`).
+fn table() -> String {
+    let names: Vec<_> = knee_cc::algorithms().iter().map(|a| a.name()).collect();
+    let declared: String = names
+        .iter()
+        .map(|name| format!("extern const struct cc_algorithm knee_{name};\n"))
+        .collect();
+    let listed: String = names.iter().map(|name| format!("\t&knee_{name},\n")).collect();
+    format!(
+        "#include \"knee/host.h\"\n\n{declared}\nextern const struct cc_algorithm *const knee_table[];\n\
+         extern const u32 knee_table_n;\nconst struct cc_algorithm *const knee_table[] = {{\n{listed}}};\n\
+         const u32 knee_table_n = {};\n",
+        names.len()
+    )
+}
+
+fn make(tree: &Path) -> Command {
+    let mut make = Command::new("make");
+    make.current_dir(tree).arg("ARCH=um");
+    // Nothing of this machine is to be in the kernel.
+    for (name, value) in [("TIMESTAMP", "2026-01-01"), ("USER", "knee"), ("HOST", "knee")] {
+        make.env(format!("KBUILD_BUILD_{name}"), value);
+    }
+    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CARGO_MAKEFLAGS", "CFLAGS", "LDFLAGS"] {
+        make.env_remove(name);
+    }
+    make.env("LC_ALL", "C");
+    make
+}
+
+fn compile(tree: &Path, tell: &dyn Fn(&str)) -> Result<(), HostError> {
+    tell("configuring");
+    let config = tree.join("net/knee/config");
+    let mut configure = make(tree);
+    configure.env("KCONFIG_ALLCONFIG", &config).args(["-s", "allnoconfig"]);
+    run(&mut configure, &mut |_| ())?;
+    let written = tree.join(".config");
+    let written = fs::read_to_string(&written).map_err(doing("reading", &written))?;
+    let lost = CONFIG.lines().filter(|line| line.starts_with("CONFIG_"));
+    let lost: Vec<_> = lost.filter(|line| !written.lines().any(|other| other == *line)).collect();
+    if !lost.is_empty() {
+        let why = format!("this kernel does not take the settings {}", lost.join(", "));
+        return Err(unavailable(why, "use debian:6.12"));
+    }
+    let jobs = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let mut objects = 0;
+    let mut count = |line: &str| {
+        if line.trim_start().starts_with("CC ") {
+            objects += 1;
+            tell(&format!("compiling: {objects} files"));
+        }
+    };
+    run(make(tree).args([&format!("-j{jobs}"), "linux"]), &mut count).map(drop)
+}
+
+/// Runs a program to its end: what it printed. `each` is given each line.
+fn run(command: &mut Command, each: &mut dyn FnMut(&str)) -> Result<String, HostError> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut errors = tempfile::tempfile().map_err(|e| broken(format!("a temporary file: {e}")))?;
+    let to = errors.try_clone().map_err(|e| broken(format!("a temporary file: {e}")))?;
+    let mut guarded = Command::new("sh");
+    guarded.args(["-c", GUARD, "sh"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => guarded.env(name, value),
+            None => guarded.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        guarded.current_dir(folder);
+    }
+    guarded.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(to);
+    let mut child = guarded.spawn().map_err(|e| broken(format!("{name}: {e}")))?;
+    // Its other end lives as long as this process, or until the program has ended.
+    let alive = child.stdin.take();
+    let mut text = String::new();
+    if let Some(out) = child.stdout.take() {
+        for line in BufReader::new(out).lines() {
+            let line = line.unwrap_or_default();
+            each(&line);
+            text.push_str(&line);
+            text.push('\n');
+        }
+    }
+    let status = child.wait().map_err(|e| broken(format!("{name}: {e}")))?;
+    drop(alive);
+    if status.success() {
+        return Ok(text);
+    }
+    let mut told = String::new();
+    let read = io::Seek::rewind(&mut errors).and_then(|()| errors.read_to_string(&mut told));
+    read.map_err(|e| broken(format!("{name}: {e}")))?;
+    Err(broken(format!("{name} failed ({status}): {}", told_of(&told))))
+}
+
+/// The first error of a compiler in what a program printed; without one, the last lines.
+fn told_of(text: &str) -> String {
+    let error =
+        text.lines().find(|line| line.contains(" error: ") || line.contains("undefined reference"));
+    if let Some(error) = error {
+        return error.to_owned();
+    }
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // tests
+
+    use super::*;
+
+    #[test]
+    fn choices_are_read() {
+        let choice: KernelChoice = "debian:6.12".parse().unwrap();
+        assert_eq!(
+            (choice.to_string().as_str(), &choice),
+            ("debian:6.12", &KernelChoice::default())
+        );
+        for wrong in
+            ["debian:", "debian:6", "debian:six.1", "debian:6.", "6.12", "debian:6.12/../x"]
+        {
+            assert!(wrong.parse::<KernelChoice>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_first_error_is_shown() {
+        let text =
+            "make: entering\na.c:1:2: error: no such thing\nb.c:3:4: error: another\nmake: stop\n";
+        assert_eq!(told_of(text), "a.c:1:2: error: no such thing");
+        assert_eq!(told_of("1\n2\n3\n4\n\n5\n6\n"), "2\n3\n4\n5\n6");
+        assert_eq!(told_of(""), "");
+    }
+
+    #[test]
+    fn a_failing_program_is_named() {
+        let error =
+            run(Command::new("sh").args(["-c", "echo why >&2; exit 3"]), &mut |_| ()).unwrap_err();
+        assert_eq!(error.why, "sh failed (exit status: 3): why");
+        assert_eq!(run(Command::new("echo").arg("text"), &mut |_| ()).unwrap(), "text\n");
+    }
+
+    #[test]
+    fn every_algorithm_is_in_the_table() {
+        let table = table();
+        for algorithm in knee_cc::algorithms() {
+            assert!(table.contains(&format!("\t&knee_{},\n", algorithm.name())));
+        }
+        let names: Vec<_> = parts().into_iter().map(|(name, _)| name).collect();
+        for name in [
+            "algorithms/chd.c",
+            "host/module/shim.c",
+            "host/linux/run.c",
+            "host/native/knee/host.h",
+        ] {
+            assert!(names.iter().any(|n| n == name), "{name}");
+        }
+        assert!(!names.iter().any(|name| name.contains("bpf")));
+    }
+}

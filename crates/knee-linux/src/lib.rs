@@ -1,0 +1,16 @@
+//! Linux in exact virtual time, as a host: a kernel of User-Mode Linux whose clock stands still while it computes.
+//!
+//! Both ends of each flow are sockets inside the kernel, and the path between them is Knee's own
+//! (`crates/knee-linux-guest`), linked into the kernel. There is no user space. A kernel is built once
+//! ([`build`]) and kept in the cache.
+
+mod check;
+mod error;
+mod host;
+mod kernels;
+mod machine;
+#[path = "../../knee-linux-guest/src/message.rs"]
+mod message;
+
+pub use host::Linux;
+pub use kernels::{Kernel, KernelChoice, Listed, build, clean, list};

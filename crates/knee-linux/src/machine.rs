@@ -1,0 +1,214 @@
+//! One run of the kernel: a process that reads the specification and reports what happens.
+//!
+//! The process dies with the thread that waits for it, however that ends, and has no files: its memory has no name.
+
+use crate::{
+    error::{broken, unavailable},
+    message::Message,
+};
+use knee_model::{HostError, HostErrorKind, Progress, Random, RunRecord, RunSpec};
+use nix::{
+    errno::Errno,
+    fcntl::OFlag,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{prctl, signal::Signal},
+    unistd::pipe2,
+};
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Write},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+/// The descriptor on which the guest reports (`crates/knee-linux-guest/src/output.rs`).
+const REPORTS_FD: i32 = 3;
+/// Memory of the guest; only what it uses is taken.
+const MEMORY: &str = "mem=1G";
+/// The guest's date when it starts, ns since 1970.
+const START: &str = "time-travel-start=1750000000000000000";
+/// A guest that is silent for this long has gone astray: it tells of every 65 536 packets.
+const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+/// The last lines of a guest that an error shows.
+const LAST_LINES: usize = 10;
+/// Largest message. A trace comes in parts.
+const LARGEST_MESSAGE_BYTES: u32 = 1 << 30;
+
+/// Kills the guest if it still runs.
+struct Guest(Child);
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Carries out `spec` with the kernel `program`; `tell` receives each report but the last.
+///
+/// # Errors
+/// The kernel does not start, breaks, is silent for too long, or reports an error.
+pub(crate) fn run(
+    program: &Path,
+    spec: &RunSpec,
+    mut tell: impl FnMut(Progress),
+) -> Result<RunRecord, HostError> {
+    let request = postcard::to_stdvec(spec).map_err(broken)?;
+    let (reports, far) =
+        pipe2(OFlag::O_CLOEXEC).map_err(|e| broken(format!("creating a pipe: {e}")))?;
+    let mut guest = start(program, spec, &far)?;
+    drop(far);
+    let lines = guest.0.stdout.take().map(|console| thread::spawn(move || last_lines(console)));
+    if let Some(mut input) = guest.0.stdin.take()
+        && let Err(error) = input.write_all(&request)
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        return Err(broken(format!("telling the kernel of the run: {error}")));
+    }
+    let mut calls = vec![Vec::new(); spec.flows.len()];
+    let mut reports = Reports(File::from(reports));
+    let result = loop {
+        match reports.next() {
+            Ok(Some(Message::Progress(progress))) => tell(progress),
+            Ok(Some(Message::Calls(flow, more))) => match calls.get_mut(flow as usize) {
+                Some(calls) => calls.extend(more),
+                None => {
+                    break Err(broken("the kernel reports calls of a flow that does not exist"));
+                }
+            },
+            Ok(Some(Message::Failed(error))) => return Err(error),
+            Ok(Some(Message::Record(record))) => break Ok(*record),
+            Ok(None) => break Err(broken("the kernel ended without a record")),
+            Err(error) => break Err(error),
+        }
+    };
+    match result {
+        Ok(mut record) => {
+            record.name_observed(spec);
+            for (flow, calls) in record.flows.iter_mut().zip(calls) {
+                flow.trace = calls;
+            }
+            Ok(record)
+        }
+        Err(error) => {
+            drop(guest);
+            let lines = lines.and_then(|lines| lines.join().ok()).unwrap_or_default();
+            let lines = lines.trim();
+            Err(if lines.is_empty() {
+                error
+            } else {
+                error.with_help(format!("its last lines:\n{lines}"))
+            })
+        }
+    }
+}
+
+fn start(program: &Path, spec: &RunSpec, reports: &OwnedFd) -> Result<Guest, HostError> {
+    let seed = Random::stream(spec.seed, "kernel", 0).bits64();
+    let mut command = Command::new(program);
+    command
+        .args([MEMORY, "time-travel=inf-cpu", START, "con=null", "con0=null,fd:1", "quiet"])
+        // There is nothing to keep: no folder can be made there.
+        .arg("uml_dir=/dev/null/")
+        .args(["panic=-1", "norandmaps"])
+        .arg(format!("knee_seed={seed}"))
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let reports = reports.as_raw_fd();
+    // SAFETY: between fork and exec only calls that are safe after a signal are made.
+    unsafe {
+        command.pre_exec(move || {
+            prctl::set_pdeathsig(Signal::SIGKILL)?;
+            // Addresses are the same each time.
+            libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+            if libc::dup2(reports, REPORTS_FD) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // A descriptor that has this number already keeps its flag.
+            if reports == REPORTS_FD && libc::fcntl(REPORTS_FD, libc::F_SETFD, 0) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+    match command.spawn() {
+        Ok(child) => Ok(Guest(child)),
+        Err(error) => Err(unavailable(
+            format!("cannot start the kernel {}: {error}", program.display()),
+            "`knee linux clean` removes built kernels, `knee linux build debian:6.12` builds one",
+        )),
+    }
+}
+
+/// The last lines that the guest prints; they end with it.
+fn last_lines(console: impl Read) -> String {
+    let mut last = VecDeque::new();
+    let mut console = BufReader::new(console);
+    let mut line = Vec::new();
+    while let Ok(1..) = console.read_until(b'\n', &mut line) {
+        if last.len() == LAST_LINES {
+            last.pop_front();
+        }
+        last.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+        line.clear();
+    }
+    Vec::from(last).join("\n")
+}
+
+/// The reports of a guest.
+struct Reports(File);
+
+impl Reports {
+    /// The next one; none if the guest has ended.
+    fn next(&mut self) -> Result<Option<Message>, HostError> {
+        let mut length = [0; 4];
+        if !self.read(&mut length)? {
+            return Ok(None);
+        }
+        let length = u32::from_le_bytes(length);
+        if length > LARGEST_MESSAGE_BYTES {
+            return Err(broken(format!("the kernel announces a report of {length} bytes")));
+        }
+        let mut bytes = vec![0; length as usize];
+        if !self.read(&mut bytes)? {
+            return Ok(None);
+        }
+        let message = postcard::from_bytes(&bytes);
+        message.map(Some).map_err(|e| broken(format!("the kernel's report cannot be read: {e}")))
+    }
+
+    /// Fills `bytes`; false if the guest has ended before.
+    fn read(&mut self, bytes: &mut [u8]) -> Result<bool, HostError> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let timeout = PollTimeout::try_from(LONGEST_SILENCE).unwrap_or(PollTimeout::MAX);
+            match poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], timeout) {
+                Err(Errno::EINTR) => continue,
+                Err(error) => return Err(broken(format!("waiting for the kernel: {error}"))),
+                Ok(0) => {
+                    let seconds = LONGEST_SILENCE.as_secs();
+                    let why = format!("the kernel has made no progress for {seconds} s");
+                    return Err(HostError::new(HostErrorKind::Broken, why));
+                }
+                Ok(_) => {}
+            }
+            match self.0.read(&mut bytes[done..]) {
+                Ok(0) => return Ok(false),
+                Ok(n) => done += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(broken(format!("reading the kernel's reports: {error}"))),
+            }
+        }
+        Ok(true)
+    }
+}
