@@ -13,4 +13,4 @@ mod machine;
 mod message;
 
 pub use host::Linux;
-pub use kernels::{Kernel, KernelChoice, Listed, build, clean, list};
+pub use kernels::{About, Kernel, KernelChoice, Listed, build, clean, list};

@@ -8,6 +8,8 @@ mod duel;
 mod evaluate;
 mod hosts;
 mod interrupt;
+#[cfg(feature = "linux")]
+mod kernels;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(feature = "kernel")]
@@ -107,6 +109,10 @@ enum Command {
     ///
     /// Exit code 0: all are identical. 1: at least one differs. 2: an error.
     Replay(replay::Args),
+    /// Build and list the kernels of --host linux: real TCP in exact virtual time
+    #[cfg(feature = "linux")]
+    #[command(name = "linux")]
+    Kernels(kernels::Args),
     #[cfg(feature = "kernel")]
     #[command(flatten)]
     Linux(linux::Command),
@@ -224,6 +230,8 @@ pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
         #[cfg(feature = "test")]
         Command::Test(args) => test::test(&args),
         Command::Replay(args) => replay::replay(&args),
+        #[cfg(feature = "linux")]
+        Command::Kernels(args) => kernels::kernels(&args),
         #[cfg(feature = "kernel")]
         Command::Linux(command) => linux::linux(&command),
         #[cfg(feature = "sweep")]

@@ -19,6 +19,7 @@ const QUIC: Feature = Feature { name: "quic", packages: "" };
 const LAB: Feature = Feature { name: "lab", packages: "" };
 const SWEEP: Feature = Feature { name: "sweep", packages: "" };
 const TEST: Feature = Feature { name: "test", packages: "" };
+const LINUX: Feature = Feature { name: "linux", packages: "" };
 const VM: Feature = Feature { name: "vm", packages: KERNEL_PACKAGES };
 
 /// A host, whether or not this program was built with it.
@@ -58,6 +59,14 @@ pub(crate) static HOSTS: &[HostEntry] = &[
         #[cfg(not(feature = "vm"))]
         host: None,
     },
+    HostEntry {
+        name: "linux",
+        feature: Some(LINUX),
+        #[cfg(feature = "linux")]
+        host: Some(&knee_linux::Linux),
+        #[cfg(not(feature = "linux"))]
+        host: None,
+    },
 ];
 
 #[cfg(feature = "vm")]
@@ -85,6 +94,7 @@ static COMMANDS: &[CommandEntry] = &[
     },
     CommandEntry { name: "trace", feature: KERNEL, built: cfg!(feature = "kernel"), listed: true },
     CommandEntry { name: "vm", feature: VM, built: cfg!(feature = "vm"), listed: true },
+    CommandEntry { name: "linux", feature: LINUX, built: cfg!(feature = "linux"), listed: true },
     CommandEntry { name: "lab", feature: LAB, built: cfg!(feature = "lab"), listed: true },
     CommandEntry { name: "test", feature: TEST, built: cfg!(feature = "test"), listed: true },
     CommandEntry { name: "sweep", feature: SWEEP, built: cfg!(feature = "sweep"), listed: true },
