@@ -22,8 +22,10 @@ clang_format=${KNEE_CLANG_FORMAT:-$(tool clang-format-19 clang-format-19 clang-f
 gcc=${KNEE_GCC:-$(tool gcc gcc)}
 
 mapfile -t all < <(find cc -name '*.[ch]' | sort)
-# The BPF host's are compiled with each algorithm, by crates/knee-kernel.
-mapfile -t sources < <(find cc -name '*.c' -not -path 'cc/host/bpf/*' | sort)
+# The BPF host's are compiled with each algorithm, by crates/knee-kernel; those of cc/host/module and cc/host/linux need
+# a kernel's headers and are compiled with it, by crates/knee-linux.
+mapfile -t sources < <(find cc -name '*.c' -not -path 'cc/host/bpf/*' -not -path 'cc/host/module/*' \
+	-not -path 'cc/host/linux/*' | sort)
 mapfile -t headers < <(find cc/include -name '*.h' | sort)
 [[ ${#sources[@]} -gt 0 && ${#headers[@]} -gt 0 ]]
 

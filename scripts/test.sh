@@ -15,7 +15,7 @@ step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
 
 # The crates and features that build without further packages.
 portable=(--workspace --exclude knee-kernel --exclude knee-testbed --exclude knee-vm --exclude knee-py
-	--no-default-features --features knee/portable,knee-fluid/default)
+	--exclude knee-linux --exclude knee-linux-guest --no-default-features --features knee/portable,knee-fluid/default)
 
 without_privileges() {
 	step "format and lints"

@@ -64,9 +64,10 @@ pub(crate) fn run(
     let request = postcard::to_stdvec(spec).map_err(broken)?;
     let (reports, far) =
         pipe2(OFlag::O_CLOEXEC).map_err(|e| broken(format!("creating a pipe: {e}")))?;
-    let mut guest = start(program, spec, &far)?;
+    let (console, printed) = io::pipe().map_err(|e| broken(format!("creating a pipe: {e}")))?;
+    let mut guest = start(program, spec, &far, printed)?;
     drop(far);
-    let lines = guest.0.stdout.take().map(|console| thread::spawn(move || last_lines(console)));
+    let lines = thread::spawn(move || last_lines(console));
     if let Some(mut input) = guest.0.stdin.take()
         && let Err(error) = input.write_all(&request)
         && error.kind() != io::ErrorKind::BrokenPipe
@@ -100,7 +101,7 @@ pub(crate) fn run(
         }
         Err(error) => {
             drop(guest);
-            let lines = lines.and_then(|lines| lines.join().ok()).unwrap_or_default();
+            let lines = lines.join().unwrap_or_default();
             let lines = lines.trim();
             Err(if lines.is_empty() {
                 error
@@ -111,7 +112,13 @@ pub(crate) fn run(
     }
 }
 
-fn start(program: &Path, spec: &RunSpec, reports: &OwnedFd) -> Result<Guest, HostError> {
+fn start(
+    program: &Path,
+    spec: &RunSpec,
+    reports: &OwnedFd,
+    printed: io::PipeWriter,
+) -> Result<Guest, HostError> {
+    let copy = printed.try_clone().map_err(|e| broken(format!("duplicating a pipe: {e}")))?;
     let seed = Random::stream(spec.seed, "kernel", 0).bits64();
     let mut command = Command::new(program);
     command
@@ -122,8 +129,8 @@ fn start(program: &Path, spec: &RunSpec, reports: &OwnedFd) -> Result<Guest, Hos
         .arg(format!("knee_seed={seed}"))
         .env_clear()
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+        .stdout(printed)
+        .stderr(copy);
     let reports = reports.as_raw_fd();
     // SAFETY: between fork and exec only calls that are safe after a signal are made.
     unsafe {

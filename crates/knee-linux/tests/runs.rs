@@ -1,29 +1,354 @@
-//! Runs in a real kernel.
+//! Runs in a real kernel: `cargo test -p knee-linux`. The first test builds the kernel if the cache has none, which takes
+//! about 10 minutes; with it, all take less than a minute.
 
 #![allow(clippy::unwrap_used)] // tests
 
-use knee_cc::{Params, algorithm};
-use knee_linux::Linux;
-use knee_model::{Host, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RunOptions, RunSpec};
+use knee_cc::{Params, algorithm, algorithms};
+use knee_linux::{Kernel, KernelChoice, Linux, build};
+use knee_model::{
+    Aqm, Cc, Discipline, FlowKind, FlowSpec, HopSpec, Host, HostErrorKind, NS_PER_MS, NS_PER_S, Ns,
+    PacketEvent, PathSpec, QueueLimit, Reorder, Replay, RunOptions, RunRecord, RunSpec, TcpOptions,
+    TcpSpec, Transport, Workload,
+};
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    process::{Command, Stdio},
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
+};
 
-fn spec(name: &str, rate_bps: u64, seconds: u64) -> RunSpec {
-    let path = PathSpec::symmetric(rate_bps, 40 * NS_PER_MS, QueueLimit::Packets(100));
+/// Makes [`endless`] run.
+const ENDLESS: &str = "KNEE_LINUX_TEST_ENDLESS";
+const RTT_NS: Ns = 40 * NS_PER_MS;
+
+fn kernel() -> &'static Kernel {
+    static KERNEL: OnceLock<Kernel> = OnceLock::new();
+    KERNEL.get_or_init(|| {
+        build(&KernelChoice::default(), &|_| ())
+            .unwrap_or_else(|e| panic!("{}: {:?}", e.why, e.help))
+    })
+}
+
+fn run(spec: &RunSpec) -> RunRecord {
+    kernel();
+    Linux.run(spec, &RunOptions::default()).unwrap_or_else(|e| panic!("{}: {:?}", e.why, e.help))
+}
+
+fn spec(name: &str, flows: u32, rate_bps: u64, duration_ns: Ns) -> RunSpec {
+    let path = PathSpec::symmetric(rate_bps, RTT_NS, QueueLimit::Packets(100));
     let params = Params::defaults(algorithm(name).unwrap());
-    let mut spec = RunSpec::dumbbell(1, path, seconds * NS_PER_S, &params, 1);
-    spec.record.bin_ns = 100 * NS_PER_MS;
+    RunSpec::dumbbell(flows, path, duration_ns, &params, 1)
+}
+
+fn with_loss(mut spec: RunSpec, loss: f64) -> RunSpec {
+    spec.path = spec.path.with_each_hop(|hop| hop.loss = loss);
     spec
 }
 
+/// A million packets on a saturated link: each leaves when the packet before it has left and its own
+/// transmission is over, and each ACK brings its packets at the nanosecond at which the path gives it back.
 #[test]
-fn first() {
-    let start = std::time::Instant::now();
-    let record = Linux.run(&spec("newreno", 10_000_000, 10), &RunOptions::default());
-    match record {
-        Ok(record) => {
-            println!("{:?} {:?}", record.flows[0].counters, start.elapsed());
-            println!("{:?}", record.flows[0].samples.last());
-            println!("{:?}", record.queues[0].delay.quantile_ns(0.5));
+fn departures_and_acknowledgements_are_exact() {
+    let mut spec = spec("newreno", 1, 100_000_000, 125 * NS_PER_S);
+    spec.record.queue_log = true;
+    spec.path = PathSpec::symmetric(100_000_000, RTT_NS, QueueLimit::Packets(500));
+    let record = run(&spec);
+    let (mut waiting, mut departures, mut deviations) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut last_ns, mut next) = (0, 0);
+    let mut returned = BTreeSet::new();
+    for packet in &record.queues[0].log {
+        match packet.event {
+            PacketEvent::Enqueued => {
+                waiting.push(*packet);
+                // Handshake and first window.
+                if packet.time_ns > 2 * RTT_NS + NS_PER_MS && !returned.contains(&packet.time_ns) {
+                    deviations.push(("not at an ACK", *packet));
+                }
+                returned = returned.split_off(&packet.time_ns);
+            }
+            PacketEvent::Departed => {
+                let arrived = waiting[next];
+                next += 1;
+                let transmission_ns = u64::from(packet.bytes) * 8 * NS_PER_S / 100_000_000;
+                let due_ns = last_ns.max(arrived.time_ns) + transmission_ns;
+                if (packet.time_ns, packet.number) != (due_ns, arrived.number) {
+                    deviations.push(("not when it is due", *packet));
+                }
+                last_ns = packet.time_ns;
+                returned.insert(packet.time_ns + RTT_NS);
+                departures.push(packet.time_ns);
+            }
+            PacketEvent::Dropped => {
+                if packet.time_ns > 2 * RTT_NS + NS_PER_MS && !returned.contains(&packet.time_ns) {
+                    deviations.push(("not at an ACK", *packet));
+                }
+            }
+            PacketEvent::Lost => panic!("the path loses nothing"),
         }
-        Err(error) => panic!("{} {}", error.why, error.help.unwrap_or_default()),
     }
+    assert!(departures.len() > 1_000_000, "{} packets", departures.len());
+    assert!(record.flows[0].counters.queue_drops_pkts > 0);
+    assert!(
+        deviations.is_empty(),
+        "{} deviations: {:?}",
+        deviations.len(),
+        &deviations[..deviations.len().min(20)]
+    );
+}
+
+/// The same run gives the same record, again and beside others.
+#[test]
+fn runs_repeat_to_the_byte() {
+    let mut spec = with_loss(spec("pert", 3, 10_000_000, 20 * NS_PER_S), 0.01);
+    spec.record.bin_ns = 100 * NS_PER_MS;
+    spec.record.queue_log = true;
+    spec.record.trace = true;
+    let first = run(&spec);
+    assert!(
+        first
+            .flows
+            .iter()
+            .all(|flow| flow.counters.random_losses_pkts > 0 && !flow.trace.is_empty())
+    );
+    let others = thread::scope(|s| {
+        let runs: Vec<_> = (0..4).map(|_| s.spawn(|| run(&spec))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(others.iter().all(|record| *record == first));
+    spec.seed = 2;
+    assert!(run(&spec) != first, "the seed matters");
+}
+
+/// Every algorithm carries its bytes, and native replays of its calls give the same results.
+#[test]
+fn every_algorithm_runs_and_replays() {
+    for algorithm in algorithms() {
+        let mut spec = with_loss(spec(algorithm.name(), 1, 10_000_000, 10 * NS_PER_S), 0.001);
+        spec.record.trace = true;
+        spec.record.bin_ns = NS_PER_S;
+        let record = run(&spec);
+        let flow = &record.flows[0];
+        assert!(
+            flow.counters.delivered_bytes > 1_000_000,
+            "{}: {:?}",
+            algorithm.name(),
+            flow.counters
+        );
+        let mut replay = Replay::new(Params::defaults(*algorithm));
+        flow.trace.iter().for_each(|call| replay.call(call, 0));
+        assert!(
+            replay.compared > 500 && !replay.joined,
+            "{}: {} calls",
+            algorithm.name(),
+            replay.compared
+        );
+        assert!(replay.first.is_none(), "{}: {:?}", algorithm.name(), replay.first);
+        assert!(flow.rtt.count() > 500 && flow.samples.len() == 10, "{}", algorithm.name());
+    }
+}
+
+/// Each packet is accounted for, whatever the discipline; marks arrive.
+#[test]
+fn every_discipline_carries_packets() {
+    let disciplines = [
+        None,
+        Some(Discipline::Red(Default::default())),
+        Some(Discipline::Fred(Default::default())),
+        Some(Discipline::CoDel(Default::default())),
+        Some(Discipline::FqCoDel(Default::default())),
+        Some(Discipline::Pie(Default::default())),
+    ];
+    for discipline in disciplines {
+        let mut spec = spec("newreno", 4, 20_000_000, 10 * NS_PER_S);
+        let aqm = discipline.map(|discipline| Aqm { discipline, ecn: true });
+        spec.path = spec.path.with_each_hop(|hop| hop.aqm.clone_from(&aqm));
+        for flow in &mut spec.flows {
+            let FlowKind::Tcp(tcp) = &mut flow.kind else { panic!("TCP") };
+            tcp.options.ecn = aqm.is_some();
+        }
+        let record = run(&spec);
+        let marked: u64 = record.flows.iter().map(|flow| flow.counters.marked_pkts).sum();
+        assert_eq!(marked > 0, aqm.is_some());
+        for flow in &record.flows {
+            let c = &flow.counters;
+            let ends =
+                c.delivered_pkts + c.duplicate_pkts + c.queue_drops_pkts + c.random_losses_pkts;
+            assert_eq!(c.sent_pkts, ends + c.in_network_pkts, "{c:?}");
+            assert!(c.delivered_bytes > 2_000_000, "{c:?}");
+        }
+    }
+}
+
+/// Jitter, reordering, losses in both directions and a delay that changes, over three hops.
+#[test]
+fn every_part_of_a_path_counts() {
+    let hop = |rate_bps| HopSpec {
+        delay_ns: 5 * NS_PER_MS,
+        ..HopSpec::new(rate_bps, QueueLimit::Packets(50))
+    };
+    let hops = vec![hop(20_000_000), hop(10_000_000), hop(15_000_000)];
+    let path = PathSpec {
+        jitter_forward_ns: 3 * NS_PER_MS,
+        jitter_reverse_ns: NS_PER_MS,
+        loss_reverse: 0.02,
+        reorder: Some(Reorder { probability: 0.01, extra_delay_ns: 5 * NS_PER_MS }),
+        delay_forward_steps: vec![(5 * NS_PER_S, 40 * NS_PER_MS)],
+        ..PathSpec::over(hops, RTT_NS)
+    };
+    let mut spec = spec("newreno", 3, 10_000_000, 10 * NS_PER_S);
+    spec.path = path;
+    (spec.flows[1].route.first_hop, spec.flows[1].route.last_hop) = (0, Some(1));
+    spec.flows[2].route.first_hop = 2;
+    spec.flows[2].access_jitter_ns = NS_PER_MS;
+    spec.record.bin_ns = NS_PER_S;
+    let record = run(&spec);
+    assert_eq!(record.queues.len(), 3);
+    for flow in &record.flows {
+        let c = &flow.counters;
+        let ends = c.delivered_pkts + c.duplicate_pkts + c.queue_drops_pkts + c.random_losses_pkts;
+        assert_eq!(c.sent_pkts, ends + c.in_network_pkts, "{}: {c:?}", flow.name);
+        assert!(c.ack_losses_pkts > 0 && c.delivered_bytes > 500_000, "{}: {c:?}", flow.name);
+        // A smoothed RTT of the empty path at least, before and after the step.
+        let srtt_us = |row: usize| u64::from(flow.samples[row].srtt_us);
+        assert!(srtt_us(4) * 1000 > RTT_NS && srtt_us(9) * 1000 > RTT_NS + 20 * NS_PER_MS);
+    }
+}
+
+/// Transfers, a flow that stops, one in the reverse direction, UDP beside TCP, and an algorithm of the kernel.
+#[test]
+fn a_mixed_run() {
+    let mut spec = spec("cubic", 1, 10_000_000, 10 * NS_PER_S);
+    spec.path.reverse = Some(knee_model::ReverseLink {
+        rate_bps: 5_000_000,
+        rate_varies: None,
+        queue: QueueLimit::Packets(50),
+    });
+    let tcp = |cc: Cc, workload| {
+        FlowKind::Tcp(TcpSpec {
+            transport: Transport::Own,
+            cc,
+            workload,
+            options: TcpOptions::default(),
+        })
+    };
+    let transfers = Workload::Transfers { size_bytes: 100_000, every_ns: Some(2 * NS_PER_S) };
+    let kernels = || Cc::Kernel("reno".to_owned());
+    spec.flows.push(FlowSpec::new("transfers", tcp(kernels(), transfers)));
+    let mut stops = FlowSpec::new("stops", tcp(kernels(), Workload::Bulk));
+    (stops.start_ns, stops.stop_ns) = (NS_PER_S, Some(4 * NS_PER_S));
+    spec.flows.push(stops);
+    let mut reverse = FlowSpec::new("reverse", tcp(kernels(), Workload::Bulk));
+    reverse.route.reverse = true;
+    spec.flows.push(reverse);
+    let udp = FlowKind::Udp { rate_bps: 1_000_000, steps: Vec::new(), packet_bytes: 500 };
+    spec.flows.push(FlowSpec::new("udp", udp));
+    spec.record.bin_ns = NS_PER_S;
+    let record = run(&spec);
+    let flow = |name: &str| record.flows.iter().find(|flow| flow.name == name).unwrap();
+    let done = &flow("transfers").transfers;
+    assert_eq!(
+        done.iter().map(|t| t.start_ns).collect::<Vec<_>>(),
+        [0, 2, 4, 6, 8].map(|s| s * NS_PER_S)
+    );
+    assert!(
+        done.iter().all(|t| t.bytes == 100_000 && t.end_ns - t.start_ns > 2 * RTT_NS),
+        "{done:?}"
+    );
+    let sent: Vec<_> = flow("stops").samples.iter().map(|row| row.sent_pkts).collect();
+    assert!(sent[0] == 0 && sent[1..4].iter().all(|pkts| *pkts > 100), "{sent:?}");
+    // It ends with a reset.
+    assert_eq!(sent[4..], [1, 0, 0, 0, 0, 0]);
+    assert!(flow("reverse").counters.delivered_bytes > 4_000_000);
+    assert_eq!(flow("udp").counters.sent_pkts, 2501);
+    assert!(record.reverse_queue.is_some());
+}
+
+#[test]
+fn what_it_does_not_carry_is_refused_with_a_remedy() {
+    let refused = |change: &dyn Fn(&mut TcpSpec)| {
+        let mut spec = spec("chd", 2, 10_000_000, NS_PER_S);
+        let FlowKind::Tcp(tcp) = &mut spec.flows[1].kind else { panic!("TCP") };
+        change(tcp);
+        let error = Linux.check(&spec, &RunOptions::default()).unwrap_err();
+        assert_eq!(error.kind, HostErrorKind::Unsupported);
+        assert!(error.help.is_some_and(|help| !help.is_empty()), "{}", error.why);
+        assert!(error.why.starts_with("flow chd-2: "), "{}", error.why);
+    };
+    refused(&|tcp| tcp.transport = Transport::Quic);
+    refused(&|tcp| tcp.options.header_bytes = 60);
+    refused(&|tcp| tcp.options.rtt_tick_ns = NS_PER_MS);
+    refused(&|tcp| tcp.options.delayed_ack.every_pkts = 3);
+    refused(&|tcp| tcp.options.rto_min_ns = 1);
+    refused(&|tcp| tcp.options.limited_transmit = false);
+    refused(&|tcp| tcp.options.ecn = true);
+    refused(&|tcp| tcp.options.receive_window_pkts = u32::MAX);
+    refused(&|tcp| tcp.cc = Cc::Kernel("a-name-that-is-too-long".to_owned()));
+    let pcap = RunOptions { pcap: Some("x.pcapng".into()), ..RunOptions::default() };
+    let error = Linux.check(&spec("chd", 1, 10_000_000, NS_PER_S), &pcap).unwrap_err();
+    assert_eq!(error.kind, HostErrorKind::Unsupported);
+}
+
+#[test]
+fn an_algorithm_that_the_kernel_lacks_is_named() {
+    kernel();
+    let mut spec = spec("chd", 1, 10_000_000, NS_PER_S);
+    let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { panic!("TCP") };
+    tcp.cc = Cc::Kernel("nonesuch".to_owned());
+    let error = Linux.run(&spec, &RunOptions::default()).unwrap_err();
+    assert!(error.why.contains("flow chd-1: choosing the congestion control"), "{}", error.why);
+    let other = RunOptions { kernel: Some("debian:2.2".to_owned()), ..RunOptions::default() };
+    let error = Linux.run(&spec, &other).unwrap_err();
+    assert_eq!(error.kind, HostErrorKind::Unavailable);
+    assert!(error.help.is_some_and(|help| help.contains("knee linux build debian:2.2")));
+}
+
+/// Run by [`a_kill_leaves_no_process`], in a process of its own.
+#[test]
+fn endless() {
+    if env::var_os(ENDLESS).is_none() {
+        return;
+    }
+    run(&spec("newreno", 1, 100_000_000, 1_000_000 * NS_PER_S));
+}
+
+/// Children of process `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let of_parent = |id: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let fields = stat.rsplit(") ").next().unwrap_or_default();
+        fields.split(' ').nth(1) == Some(&parent.to_string())
+    };
+    ids.filter(of_parent).collect()
+}
+
+#[test]
+fn a_kill_leaves_no_process() {
+    kernel();
+    let mut parent = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "endless"])
+        .env(ENDLESS, "1")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let wait = |done: &dyn Fn() -> bool| {
+        while !done() {
+            assert!(Instant::now() < deadline, "60 s have passed");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait(&|| !children(parent.id()).is_empty());
+    let guests = children(parent.id());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let gone = |id: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    };
+    wait(&|| guests.iter().all(gone));
 }

@@ -62,8 +62,8 @@ pub(crate) struct Jobs {
     /// Number of runs at once; default: one per core; real-time hosts: as many as run without delay
     #[arg(long = "jobs", value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
     pub(crate) asked: Option<usize>,
-    /// Kernel of --host vm: debian:6.12 or the like (`knee vm kernels` lists them), or a bzImage as
-    /// PATH or PATH,MODULES; default: the newest
+    /// Kernel of --host vm or linux: debian:6.12 or the like (`knee vm kernels` and `knee linux list` list them);
+    /// for vm also a bzImage as PATH or PATH,MODULES; default: the newest; of linux debian:6.12
     #[cfg(feature = "vm")]
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<knee_vm::KernelChoice>,
@@ -76,7 +76,7 @@ impl Jobs {
         if self.kernel.is_some() && !hosts.iter().any(|host| host.has_kernels()) {
             let names: Vec<&str> = hosts.iter().map(|host| host.name()).collect();
             let names = names.join(", ");
-            let help = "add --host vm, or leave out --kernel";
+            let help = "add --host vm or linux, or leave out --kernel";
             return Err(miette::miette!(help = help, "--kernel has no meaning on --host {names}"));
         }
         let _ = hosts;
