@@ -219,3 +219,33 @@ impl Reports {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // tests
+
+    use super::*;
+    use knee_model::{NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RecordSpec};
+
+    fn error_of(program: &str) -> HostError {
+        let path = PathSpec::symmetric(1_000_000, NS_PER_MS, QueueLimit::Packets(10));
+        let record = RecordSpec::default();
+        let spec = RunSpec { seed: 1, duration_ns: NS_PER_S, path, flows: Vec::new(), record };
+        run(Path::new(program), &spec, |_| ()).unwrap_err()
+    }
+
+    #[test]
+    fn a_kernel_that_breaks_shows_its_last_lines() {
+        let error = error_of("/bin/echo");
+        assert_eq!(error.why, "the kernel ended without a record");
+        let help = error.help.unwrap();
+        assert!(help.starts_with("its last lines:\n") && help.contains("knee_seed="), "{help}");
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_start_is_named() {
+        let error = error_of("/nonesuch/linux");
+        assert_eq!(error.kind, HostErrorKind::Unavailable);
+        assert!(error.why.contains("/nonesuch/linux"), "{}", error.why);
+    }
+}
