@@ -170,7 +170,10 @@ fn every_discipline_carries_packets() {
         }
         let record = run(&spec);
         let marked: u64 = record.flows.iter().map(|flow| flow.counters.marked_pkts).sum();
-        assert_eq!(marked > 0, aqm.is_some());
+        // FRED drops what is above a flow's share, which is all here.
+        let marks = aqm.as_ref().is_some_and(|aqm| !matches!(aqm.discipline, Discipline::Fred(_)));
+        assert_eq!(marked > 0, marks, "{aqm:?}");
+        assert!(record.queues[0].dropped_pkts > 0, "{aqm:?}");
         for flow in &record.flows {
             let c = &flow.counters;
             let ends =
@@ -257,7 +260,7 @@ fn a_mixed_run() {
         "{done:?}"
     );
     let sent: Vec<_> = flow("stops").samples.iter().map(|row| row.sent_pkts).collect();
-    assert!(sent[0] == 0 && sent[1..4].iter().all(|pkts| *pkts > 100), "{sent:?}");
+    assert!(sent[0] == 0 && sent[1..4].iter().all(|pkts| *pkts > 50), "{sent:?}");
     // It ends with a reset.
     assert_eq!(sent[4..], [1, 0, 0, 0, 0, 0]);
     assert!(flow("reverse").counters.delivered_bytes > 4_000_000);
