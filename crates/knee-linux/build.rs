@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-/// What the kernel calls.
+/// Functions that the kernel calls.
 const SYMBOLS: [&str; 11] = [
     "knee_guest_open",
     "knee_guest_variant",

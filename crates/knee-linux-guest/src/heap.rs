@@ -13,7 +13,7 @@ unsafe extern "C" {
     fn __libc_free(at: *mut c_void);
 }
 
-/// What the C library aligns everything to.
+/// Alignment of all memory from the C library.
 const ALIGNED: usize = 16;
 
 /// The heap of the C library.

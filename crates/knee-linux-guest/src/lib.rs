@@ -298,7 +298,7 @@ pub unsafe extern "C" fn knee_guest_send(now_ns: u64, packet: *const KernelPacke
                 tcp.send(packet, at);
                 Ok(())
             })?;
-            // What is dropped is known at once.
+            // The path reports a drop at once.
             guest.advance(now_ns)
         });
         sent.unwrap_or_else(|error| {
@@ -348,7 +348,7 @@ pub extern "C" fn knee_guest_first_draw(flow: u32) -> u32 {
     })
 }
 
-/// Whether the run has reached its end, or failed.
+/// 1 after the run's end or failure, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn knee_guest_ended() -> i32 {
     with(1, |guest| guest.ended.into())

@@ -1,5 +1,5 @@
-//! Messages from the guest to the host. The request is a [`knee_model::RunSpec`]. Both are of postcard; before each
-//! message stands its length, 4 bytes, little-endian.
+//! Messages from the guest to the host. The request is a [`knee_model::RunSpec`]. Postcard writes both; a message
+//! follows its length, 4 bytes, little-endian.
 
 use knee_cc::CallRecord;
 use knee_model::{HostError, Progress, RunRecord};

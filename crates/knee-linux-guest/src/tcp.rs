@@ -80,13 +80,13 @@ pub(crate) struct Tcp {
     sender: u32,
     mss_bytes: u64,
     workload: Workload,
-    /// Whether RTT samples are kept, and calls.
+    /// The connection keeps RTT samples (`keep`) and calls (`trace`).
     keep: bool,
     trace: bool,
     sequence: Sequence,
     arrived: Arrived,
     counters: FlowCounters,
-    /// When each transfer was written, and when it was complete.
+    /// Times at which each transfer was written and was complete.
     written_ns: Vec<Ns>,
     completed_ns: Vec<Ns>,
     completed_bytes: u64,

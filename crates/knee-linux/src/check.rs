@@ -174,7 +174,7 @@ fn approximate(options: &TcpOptions, approximations: &mut Vec<String>) {
     if options.delayed_ack.every_pkts == 2 {
         approximations.push(format!(
             "delayed ACKs are the kernel's own: for every second packet once the receive window has opened (until \
-             then for each), after 40 to 200 ms (asked for: {} ms)",
+             then for each), after 40 to 200 ms (in the scenario: {} ms)",
             options.delayed_ack.timeout_ns / NS_PER_MS
         ));
     }

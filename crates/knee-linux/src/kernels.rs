@@ -25,7 +25,7 @@ const EDITS: &str = include_str!("../kernel/edit.sh");
 const CONFIG: &str = include_str!("../kernel/config");
 const MAKEFILE: &str = include_str!("../kernel/Makefile");
 
-/// What stands beside the program.
+/// File with the description of a kernel, and its program.
 const ABOUT_FILE: &str = "kernel.json";
 const PROGRAM_FILE: &str = "linux";
 /// Folders that are not whole begin so.
@@ -104,7 +104,7 @@ impl fmt::Display for KernelChoice {
     }
 }
 
-/// What is known of a kernel in the cache.
+/// Description of a kernel in the cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The choice that it was built for.
@@ -131,7 +131,7 @@ impl About {
 /// A kernel in the cache.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// What is known of it.
+    /// Its description.
     pub about: About,
     /// The program.
     pub program: PathBuf,
@@ -349,7 +349,7 @@ fn keep(about: &About, tree: &Path, folder: &Path) -> Result<Kernel, HostError> 
     Ok(Kernel { about: about.clone(), program: place.join(PROGRAM_FILE) })
 }
 
-/// Whether all programs that a build needs are there.
+/// Checks that all programs of a build are there.
 fn tools() -> Result<(), HostError> {
     let folders = env::var_os("PATH").unwrap_or_default();
     let is_there =
@@ -482,7 +482,7 @@ fn compile(tree: &Path, tell: &dyn Fn(&str)) -> Result<(), HostError> {
     run(make(tree).args([&format!("-j{jobs}"), "linux"]), &mut count).map(drop)
 }
 
-/// Runs a program to its end: what it printed. `each` is given each line.
+/// Runs a program to its end and returns its output. `each` gets each line.
 fn run(command: &mut Command, each: &mut dyn FnMut(&str)) -> Result<String, HostError> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut errors = tempfile::tempfile().map_err(|e| broken(format!("a temporary file: {e}")))?;
@@ -522,7 +522,7 @@ fn run(command: &mut Command, each: &mut dyn FnMut(&str)) -> Result<String, Host
     Err(broken(format!("{name} failed ({status}): {}", told_of(&told))))
 }
 
-/// The first error of a compiler in what a program printed; without one, the last lines.
+/// The first error of a compiler in a program's output; without one, the last lines.
 fn told_of(text: &str) -> String {
     let error =
         text.lines().find(|line| line.contains(" error: ") || line.contains("undefined reference"));

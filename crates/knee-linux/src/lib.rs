@@ -1,4 +1,4 @@
-//! Linux in exact virtual time, as a host: a kernel of User-Mode Linux whose clock stands still while it computes.
+//! Linux in exact virtual time, as a host: a kernel of User-Mode Linux whose clock stops while it computes.
 //!
 //! Both ends of each flow are sockets inside the kernel, and the path between them is Knee's own
 //! (`crates/knee-linux-guest`), linked into the kernel. There is no user space. A kernel is built once

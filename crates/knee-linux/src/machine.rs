@@ -30,7 +30,7 @@ use std::{
 
 /// The descriptor on which the guest reports (`crates/knee-linux-guest/src/output.rs`).
 const REPORTS_FD: i32 = 3;
-/// Memory of the guest; only what it uses is taken.
+/// Memory of the guest; the machine gives only the part in use.
 const MEMORY: &str = "mem=1G";
 /// The guest's date when it starts, ns since 1970.
 const START: &str = "time-travel-start=1750000000000000000";

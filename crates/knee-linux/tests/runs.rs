@@ -48,7 +48,7 @@ fn with_loss(mut spec: RunSpec, loss: f64) -> RunSpec {
 }
 
 /// A million packets on a saturated link: each leaves when the packet before it has left and its own
-/// transmission is over, and each ACK brings its packets at the nanosecond at which the path gives it back.
+/// transmission is over, and each ACK releases its packets at the nanosecond at which the path gives it back.
 #[test]
 fn departures_and_acknowledgements_are_exact() {
     let mut spec = spec("newreno", 1, 100_000_000, 125 * NS_PER_S);
@@ -98,7 +98,7 @@ fn departures_and_acknowledgements_are_exact() {
     );
 }
 
-/// The same run gives the same record, again and beside others.
+/// The same run gives the same record, again and alongside others.
 #[test]
 fn runs_repeat_to_the_byte() {
     let mut spec = with_loss(spec("pert", 3, 10_000_000, 20 * NS_PER_S), 0.01);
@@ -219,7 +219,7 @@ fn every_part_of_a_path_counts() {
     }
 }
 
-/// Transfers, a flow that stops, one in the reverse direction, UDP beside TCP, and an algorithm of the kernel.
+/// Transfers, a flow that stops, one in the reverse direction, UDP competing with TCP, and an algorithm of the kernel.
 #[test]
 fn a_mixed_run() {
     let mut spec = spec("cubic", 1, 10_000_000, 10 * NS_PER_S);

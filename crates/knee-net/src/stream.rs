@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The data that one end has sent: unwraps sequence numbers and tells retransmissions.
+/// The segments that one end has sent: unwraps sequence numbers and recognises retransmissions.
 #[derive(Debug, Default)]
 pub struct Sequence {
     initial: u32,
@@ -39,7 +39,7 @@ impl Sequence {
     }
 }
 
-/// The data that have reached the other end: tells repeated arrivals.
+/// The segments that have reached the other end: recognises those that arrive again.
 #[derive(Debug, Default)]
 pub struct Arrived {
     /// All before this has.
