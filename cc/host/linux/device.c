@@ -36,7 +36,7 @@ static void knee_arm(u64 due_ns)
 
 static enum hrtimer_restart knee_fire(struct hrtimer *timer)
 {
-	knee_due_ns = knee_guest_advance(knee_now_ns());
+	knee_due_ns = knee_path->advance(knee_now_ns());
 	if (knee_due_ns == KNEE_NEVER)
 		return HRTIMER_NORESTART;
 	hrtimer_set_expires(timer, ns_to_ktime(knee_zero_ns + knee_due_ns));
@@ -110,7 +110,7 @@ static netdev_tx_t knee_send(struct sk_buff *skb, struct net_device *device)
 	/* It has left the machine: TCP may send it again. */
 	skb_orphan(skb);
 	local_irq_save(flags);
-	knee_arm(knee_guest_send(knee_now_ns(), &packet));
+	knee_arm(knee_path->send(knee_now_ns(), &packet));
 	local_irq_restore(flags);
 	return NETDEV_TX_OK;
 }

@@ -196,17 +196,17 @@ int knee_flows(struct net *nets[2], u32 flows)
 		int error;
 
 		INIT_LIST_HEAD(&f->ready);
-		knee_guest_flow(flow, &f->terms);
+		knee_path->flow(flow, &f->terms);
 		if (!f->terms.tcp)
 			continue;
 		error = knee_open_listener(f, flow, nets[!f->terms.reverse]);
 		if (error) {
-			knee_guest_fail(flow, "opening the receiver", error);
+			knee_path->fail(flow, "opening the receiver", error);
 			return error;
 		}
 		error = knee_open_sender(f, flow, nets[f->terms.reverse]);
 		if (error) {
-			knee_guest_fail(flow,
+			knee_path->fail(flow,
 					error == -ENOENT ? "choosing the congestion control"
 							 : "opening the sender",
 					error);
@@ -266,7 +266,7 @@ static int knee_read(struct knee_flow *f, u32 flow)
 			knee_clamp(f, f->receiver);
 		f->read_bytes += (u32)read;
 		local_irq_save(flags);
-		knee_guest_received(knee_now_ns(), flow, (u32)read);
+		knee_path->received(knee_now_ns(), flow, (u32)read);
 		local_irq_restore(flags);
 	}
 }
@@ -326,15 +326,15 @@ void knee_flows_run(void)
 {
 	struct knee_flow *f;
 
-	while (!knee_guest_ended()) {
-		wait_event(knee_wait, !list_empty(&knee_ready) || knee_guest_ended());
-		while (!knee_guest_ended() && (f = knee_next())) {
+	while (!knee_path->ended()) {
+		wait_event(knee_wait, !list_empty(&knee_ready) || knee_path->ended());
+		while (!knee_path->ended() && (f = knee_next())) {
 			u32 flow = (u32)(f - knee_flow);
 			const char *doing = "";
 			int error = knee_act(f, flow, &doing);
 
 			if (error)
-				knee_guest_fail(flow, doing, error);
+				knee_path->fail(flow, doing, error);
 		}
 	}
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The host `linux`: a Linux kernel whose clock is virtual, with both ends of every flow inside and
- * Knee's path between them. crates/knee-linux-guest is the Rust side; its src/kernel.rs declares
- * the same structures and functions.
+ * Knee's path between them. The path is a shared library, crates/knee-linux-guest, that the
+ * kernel's process loads before the kernel starts; its src/kernel.rs declares the same structures.
  *
- * There is one processor, and time passes only while it is idle. Rust is called with interrupts
+ * There is one processor, and time passes only while it is idle. The path is called with interrupts
  * off, and calls back only to note what a flow is to do, to deliver and to drop packets.
  */
 #ifndef KNEE_LINUX_H
@@ -12,6 +12,7 @@
 
 #include <linux/types.h>
 
+struct cc_algorithm;
 struct knee_called;
 struct net;
 struct net_device;
@@ -39,7 +40,7 @@ struct knee_stack {
 
 /* An algorithm with parameters, to be registered as `name`. */
 struct knee_variant_terms {
-	char algorithm[32];
+	const struct cc_algorithm *algorithm;
 	char name[16];
 	u32 n_params;
 	u32 params[64];
@@ -84,29 +85,47 @@ struct knee_packet {
 	u32 reserved;
 };
 
-/* Rust: the run. Those that return an int give 0, or the number of an error that they have
- * reported. */
-int knee_guest_open(struct knee_stack *stack);
-void knee_guest_variant(u32 variant, struct knee_variant_terms *terms);
-void knee_guest_flow(u32 flow, struct knee_flow_terms *terms);
-/* These two give the time at which the path is to be called next. */
-u64 knee_guest_advance(u64 now_ns);
-u64 knee_guest_send(u64 now_ns, const struct knee_packet *packet);
-void knee_guest_received(u64 now_ns, u32 flow, u32 bytes);
-void knee_guest_called(u32 flow, const struct knee_called *call);
-u32 knee_guest_first_draw(u32 flow);
-/* Whether the run has reached its end, or failed. */
-int knee_guest_ended(void);
-void knee_guest_fail(u32 flow, const char *doing, int error);
-void knee_guest_finish(void);
+/* The functions of the kernel that the path calls. */
+struct knee_kernel {
+	void (*deliver)(void *skb, u32 end, u32 marked);
+	void (*drop)(void *skb);
+	void (*flow_start)(u32 flow);
+	void (*flow_write)(u32 flow, u64 bytes);
+	void (*flow_stop)(u32 flow);
+	void (*flow_state)(u32 flow, struct knee_flow_state *state);
+	/* The run has ended. */
+	void (*run_ended)(void);
+};
 
-/* For Rust. */
+/* The path and its run: a shared library, which has one of these under the name `knee_path`. */
+struct knee_path {
+	/* Reads the run's specification, before the kernel starts. Not 0: it has failed, and has
+	 * reported that. */
+	int (*read)(void);
+	void (*open)(const struct knee_kernel *kernel, struct knee_stack *stack);
+	void (*variant)(u32 variant, struct knee_variant_terms *terms);
+	void (*flow)(u32 flow, struct knee_flow_terms *terms);
+	/* These two give the time at which the path is to be called next. */
+	u64 (*advance)(u64 now_ns);
+	u64 (*send)(u64 now_ns, const struct knee_packet *packet);
+	void (*received)(u64 now_ns, u32 flow, u32 bytes);
+	void (*called)(u32 flow, const struct knee_called *call);
+	u32 (*first_draw)(u32 flow);
+	/* Whether the run has reached its end, or failed. */
+	int (*ended)(void);
+	void (*fail)(u32 flow, const char *doing, int error);
+	void (*finish)(void);
+};
+extern const struct knee_path *knee_path;
+
+/* For the path. */
 void knee_deliver(void *skb, u32 end, u32 marked);
 void knee_drop(void *skb);
 void knee_flow_start(u32 flow);
 void knee_flow_write(u32 flow, u64 bytes);
 void knee_flow_stop(u32 flow);
 void knee_flow_state(u32 flow, struct knee_flow_state *state);
+void knee_run_ended(void);
 
 /* device.c */
 int knee_devices(struct net_device *devices[2]);
@@ -116,8 +135,6 @@ u64 knee_now_ns(void);
 /* flow.c */
 int knee_flows(struct net *nets[2], u32 flows);
 void knee_flows_run(void);
-/* Rust: the run has ended. */
-void knee_run_ended(void);
 /* The flow of a socket. */
 u32 knee_flow_of(const struct sock *sk);
 

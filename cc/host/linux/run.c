@@ -14,6 +14,7 @@
 #include <net/net_namespace.h>
 #include <net/tcp.h>
 #include <init.h>
+#include <os.h>
 
 #include "knee/shim.h"
 #include "linux.h"
@@ -53,6 +54,44 @@ static int __init knee_seed_setup(char *text, int *add)
 __uml_setup("knee_seed=", knee_seed_setup,
 	    "knee_seed=NUMBER\n    The seed of all randomness in the kernel.\n\n");
 
+/* Functions of the process that the kernel is. */
+void *dlopen(const char *file, int flags);
+void *dlsym(void *library, const char *name);
+char *dlerror(void);
+void exit(int code) __noreturn;
+enum { KNEE_RTLD_NOW = 2 };
+
+const struct knee_path *knee_path;
+
+static const struct knee_kernel knee_kernel = {
+    .deliver = knee_deliver,
+    .drop = knee_drop,
+    .flow_start = knee_flow_start,
+    .flow_write = knee_flow_write,
+    .flow_stop = knee_flow_stop,
+    .flow_state = knee_flow_state,
+    .run_ended = knee_run_ended,
+};
+
+/* The kernel has not started: this runs on the stack of an ordinary process. */
+static int __init knee_path_setup(char *file, int *add)
+{
+	void *library = dlopen(file, KNEE_RTLD_NOW);
+
+	*add = 0;
+	if (library)
+		knee_path = dlsym(library, "knee_path");
+	if (!knee_path) {
+		os_warn("cannot load Knee's path: %s\n", dlerror());
+		exit(1);
+	}
+	if (knee_path->read())
+		exit(1);
+	return 0;
+}
+__uml_setup("knee_path=", knee_path_setup,
+	    "knee_path=FILE\n    The shared library with Knee's path.\n\n");
+
 static void knee_metric(struct nlattr **at, int type, u32 value)
 {
 	(*at)->nla_type = (u16)type;
@@ -91,7 +130,7 @@ static int knee_flow_route(struct net *net, const struct net_device *device, u32
 	struct nlattr *at = room;
 	struct knee_flow_terms terms;
 
-	knee_guest_flow(flow, &terms);
+	knee_path->flow(flow, &terms);
 	if (!terms.tcp)
 		return 0;
 	memset(room, 0, sizeof(room));
@@ -151,7 +190,7 @@ static int knee_variants(u32 n)
 	int error = variants && terms ? 0 : -ENOMEM;
 
 	for (i = 0; i < n && !error; i++) {
-		knee_guest_variant(i, terms);
+		knee_path->variant(i, terms);
 		error = knee_register(&variants[i], terms->algorithm, terms->name, terms->params,
 				      terms->n_params);
 	}
@@ -161,7 +200,7 @@ static int knee_variants(u32 n)
 
 static u32 knee_first_draw(const struct sock *sk)
 {
-	return knee_guest_first_draw(knee_flow_of(sk));
+	return knee_path->first_draw(knee_flow_of(sk));
 }
 
 static void knee_call(const struct sock *sk, const struct knee_called *call)
@@ -169,7 +208,7 @@ static void knee_call(const struct sock *sk, const struct knee_called *call)
 	unsigned long flags;
 
 	local_irq_save(flags);
-	knee_guest_called(knee_flow_of(sk), call);
+	knee_path->called(knee_flow_of(sk), call);
 	local_irq_restore(flags);
 }
 
@@ -183,8 +222,7 @@ static void knee_run(void)
 	u32 end;
 	int error;
 
-	if (knee_guest_open(&stack))
-		return;
+	knee_path->open(&knee_kernel, &stack);
 	sysctl_tcp_mem[0] = sysctl_tcp_mem[1] = sysctl_tcp_mem[2] = KNEE_SOCKETS_PAGES;
 	knee_hooks.first_draw = knee_first_draw;
 	knee_hooks.called = knee_call;
@@ -192,7 +230,7 @@ static void knee_run(void)
 	for (end = 0; end < 2 && !error; end++)
 		error = knee_end(&nets[end], devices[end], end, &stack);
 	if (error) {
-		knee_guest_fail(0, "setting the kernel up", error);
+		knee_path->fail(0, "setting the kernel up", error);
 		return;
 	}
 	if (knee_flows(nets, stack.flows))
@@ -203,12 +241,13 @@ static void knee_run(void)
 	msleep(8);
 	knee_start_clock(zero_ns);
 	knee_flows_run();
-	knee_guest_finish();
+	knee_path->finish();
 }
 
 static int __init knee_begin(void)
 {
-	knee_run();
+	if (knee_path)
+		knee_run();
 	kernel_power_off();
 	return 0;
 }

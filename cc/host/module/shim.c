@@ -333,28 +333,15 @@ static void knee_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 	}
 }
 
-static const struct cc_algorithm *knee_find(const char *name)
+int knee_register(struct knee_variant *variant, const struct cc_algorithm *algorithm,
+		  const char *name, const u32 *params, u32 n_params)
 {
-	u32 i;
-
-	for (i = 0; i < knee_table_n; i++)
-		if (!strcmp(knee_table[i]->name, name))
-			return knee_table[i];
-	return NULL;
-}
-
-int knee_register(struct knee_variant *variant, const char *algorithm, const char *name,
-		  const u32 *params, u32 n_params)
-{
-	const struct cc_algorithm *found = knee_find(algorithm);
 	struct tcp_congestion_ops *ops = &variant->ops;
 
-	if (!found)
-		return -ENOENT;
-	if (found->contract != CC_CONTRACT_VERSION || n_params != found->n_params ||
+	if (algorithm->contract != CC_CONTRACT_VERSION || n_params != algorithm->n_params ||
 	    n_params > KNEE_PARAMS_MAX)
 		return -EINVAL;
-	variant->algorithm = found;
+	variant->algorithm = algorithm;
 	memcpy(variant->params, params, n_params * sizeof(*params));
 	if (strscpy(ops->name, name, sizeof(ops->name)) < 0)
 		return -ENAMETOOLONG;
@@ -367,7 +354,7 @@ int knee_register(struct knee_variant *variant, const char *algorithm, const cha
 #ifdef KNEE_TX_START_IS_A_MEMBER
 	ops->cwnd_event_tx_start = knee_on_tx_start;
 #endif
-	if (found->profile == CC_RATE) {
+	if (algorithm->profile == CC_RATE) {
 		ops->cong_control = knee_cong_control;
 	} else {
 		ops->pkts_acked = knee_on_rtt;

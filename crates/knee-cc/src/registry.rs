@@ -201,6 +201,11 @@ impl Algorithm {
         }
     }
 
+    /// Its C descriptor, a `struct cc_algorithm` of cc/host/native/knee/host.h.
+    pub fn descriptor(&self) -> *const std::ffi::c_void {
+        std::ptr::from_ref(self.raw).cast()
+    }
+
     /// Returns whether it is built in.
     #[inline]
     pub fn is_built_in(&self) -> bool {

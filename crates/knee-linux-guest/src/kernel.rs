@@ -1,7 +1,10 @@
-//! The structures and functions of `cc/host/linux/linux.h` and `cc/host/module/knee/shim.h`.
+//! The structures of `cc/host/linux/linux.h` and `cc/host/module/knee/shim.h`, and the functions of the kernel.
 
 use knee_cc::{Ack, Conn, OBSERVE_N, STATE_MAX_BYTES};
-use std::ffi::{c_char, c_void};
+use std::{
+    ffi::{c_char, c_void},
+    sync::OnceLock,
+};
 
 /// `struct knee_stack`.
 #[repr(C)]
@@ -24,7 +27,7 @@ pub(crate) const PARAMS_MAX: usize = 64;
 /// `struct knee_variant_terms`.
 #[repr(C)]
 pub struct VariantTerms {
-    pub algorithm: [c_char; 32],
+    pub algorithm: *const c_void,
     pub name: [c_char; 16],
     pub n_params: u32,
     pub params: [u32; PARAMS_MAX],
@@ -88,21 +91,90 @@ pub struct Called {
     pub state: [u8; STATE_MAX_BYTES],
 }
 
-unsafe extern "C" {
-    pub(crate) fn knee_deliver(skb: *mut c_void, end: u32, marked: u32);
-    pub(crate) fn knee_drop(skb: *mut c_void);
-    pub(crate) fn knee_flow_start(flow: u32);
-    pub(crate) fn knee_flow_write(flow: u32, bytes: u64);
-    pub(crate) fn knee_flow_stop(flow: u32);
-    pub(crate) fn knee_flow_state(flow: u32, state: *mut FlowState);
-    pub(crate) fn knee_run_ended();
+/// `struct knee_kernel`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    pub deliver: unsafe extern "C" fn(skb: *mut c_void, end: u32, marked: u32),
+    pub drop: unsafe extern "C" fn(skb: *mut c_void),
+    pub flow_start: unsafe extern "C" fn(flow: u32),
+    pub flow_write: unsafe extern "C" fn(flow: u32, bytes: u64),
+    pub flow_stop: unsafe extern "C" fn(flow: u32),
+    pub flow_state: unsafe extern "C" fn(flow: u32, state: *mut FlowState),
+    pub run_ended: unsafe extern "C" fn(),
+}
+
+/// `struct knee_path`.
+#[repr(C)]
+pub struct Path {
+    pub read: extern "C" fn() -> i32,
+    pub open: unsafe extern "C" fn(kernel: *const Kernel, stack: *mut Stack),
+    pub variant: unsafe extern "C" fn(variant: u32, terms: *mut VariantTerms),
+    pub flow: unsafe extern "C" fn(flow: u32, terms: *mut FlowTerms),
+    pub advance: extern "C" fn(now_ns: u64) -> u64,
+    pub send: unsafe extern "C" fn(now_ns: u64, packet: *const KernelPacket) -> u64,
+    pub received: extern "C" fn(now_ns: u64, flow: u32, bytes: u32),
+    pub called: unsafe extern "C" fn(flow: u32, call: *const Called),
+    pub first_draw: extern "C" fn(flow: u32) -> u32,
+    pub ended: extern "C" fn() -> i32,
+    pub fail: unsafe extern "C" fn(flow: u32, doing: *const c_char, error: i32),
+    pub finish: extern "C" fn(),
+}
+
+static KERNEL: OnceLock<Kernel> = OnceLock::new();
+
+/// Takes the functions of the kernel.
+pub(crate) fn take(kernel: Kernel) {
+    KERNEL.get_or_init(|| kernel);
+}
+
+fn with(call: impl FnOnce(&Kernel)) {
+    if let Some(kernel) = KERNEL.get() {
+        call(kernel);
+    }
+}
+
+/// Gives a packet of the kernel to the end `end`.
+pub(crate) fn deliver(skb: *mut c_void, end: u32, marked: bool) {
+    // SAFETY: the packet is the kernel's, and the path gives it back once.
+    with(|kernel| unsafe { (kernel.deliver)(skb, end, marked.into()) });
+}
+
+/// Gives a packet of the kernel back that reaches no end.
+pub(crate) fn drop_packet(skb: *mut c_void) {
+    // SAFETY: the packet is the kernel's, and the path gives it back once.
+    with(|kernel| unsafe { (kernel.drop)(skb) });
+}
+
+/// Lets a flow connect.
+pub(crate) fn flow_start(flow: u32) {
+    // SAFETY: the kernel knows the flow.
+    with(|kernel| unsafe { (kernel.flow_start)(flow) });
+}
+
+/// Lets a flow write `bytes`; without a number, for ever.
+pub(crate) fn flow_write(flow: u32, bytes: Option<u64>) {
+    // SAFETY: the kernel knows the flow.
+    with(|kernel| unsafe { (kernel.flow_write)(flow, bytes.unwrap_or(u64::MAX)) });
+}
+
+/// Ends a flow.
+pub(crate) fn flow_stop(flow: u32) {
+    // SAFETY: the kernel knows the flow.
+    with(|kernel| unsafe { (kernel.flow_stop)(flow) });
+}
+
+/// Wakes the kernel's thread after the end of the run.
+pub(crate) fn run_ended() {
+    // SAFETY: it only wakes a thread.
+    with(|kernel| unsafe { (kernel.run_ended)() });
 }
 
 /// The state of a flow's sender, now.
 pub(crate) fn flow_state(flow: u32) -> FlowState {
     let mut state = FlowState::default();
-    // SAFETY: the kernel writes one of these.
-    unsafe { knee_flow_state(flow, &mut state) };
+    // SAFETY: the kernel knows the flow, and writes one of these.
+    with(|kernel| unsafe { (kernel.flow_state)(flow, &mut state) });
     state
 }
 

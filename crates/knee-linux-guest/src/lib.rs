@@ -1,22 +1,25 @@
-//! The path of the host `linux`: linked into a Linux kernel of User-Mode Linux, it carries the kernel's packets from
-//! one end to the other. `cc/host/linux` is the kernel's side.
+//! The path of the host `linux`: a library that the process of a User-Mode Linux kernel loads before the kernel
+//! starts. It carries the kernel's packets from one end to the other, and holds the algorithms. `cc/host/linux` is
+//! the kernel's side.
 //!
 //! The kernel calls on one processor with interrupts off, so there is one caller at a time. None of the functions of
 //! [`kernel`] that this crate calls calls back.
 
-mod heap;
 mod kernel;
 mod message;
 mod output;
 mod tcp;
 
-use kernel::{Called, FlowTerms, KernelPacket, PARAMS_MAX, Stack, VariantTerms, c_text};
-use knee_cc::{Call, Params};
+use kernel::{
+    Called, FlowTerms, Kernel, KernelPacket, PARAMS_MAX, Path, Stack, VariantTerms, c_text,
+};
+use knee_cc::{Call, Params, Source};
 use knee_model::{
-    Cc, FlowKind, HostError, HostErrorKind, NS_PER_MS, Ns, Progress, Random, Recovery, RunSpec,
+    Cc, FlowKind, HostError, HostErrorKind, NS_PER_MS, Ns, Progress, Random, RunSpec,
+    linux,
 };
 use knee_net::{NEVER, VirtualRun};
-use message::Message;
+use message::{Message, Request};
 use output::Output;
 use std::{
     cell::UnsafeCell,
@@ -26,9 +29,7 @@ use std::{
 };
 use tcp::Tcp;
 
-/// IP and TCP headers without options, bytes.
-const TCP_HEADERS_BYTES: u32 = 40;
-/// Calls of [`knee_guest_advance`] after which the host hears that the guest is alive.
+/// Calls of [`advance`] after which the host hears that the guest is alive.
 const ALIVE_CALLS: u32 = 1 << 16;
 /// Time between two ticks of the kernel's clock.
 const TICK_NS: Ns = 4 * NS_PER_MS;
@@ -70,8 +71,13 @@ impl Guest {
         let mut bytes = Vec::new();
         let read = io::stdin().read_to_end(&mut bytes).map_err(broken);
         let spec = read.and_then(|_| {
-            postcard::from_bytes::<RunSpec>(&bytes)
-                .map_err(|e| broken(format!("the request is of another version: {e}")))
+            let request: Request = postcard::from_bytes(&bytes)
+                .map_err(|e| broken(format!("the request is of another version: {e}")))?;
+            for (file, text, object) in request.sources {
+                knee_cc::load_compiled(Source { file, text, object }).map_err(broken)?;
+            }
+            // It names the algorithms loaded above.
+            postcard::from_bytes::<RunSpec>(&request.spec).map_err(broken)
         });
         let spec = match spec {
             Ok(spec) => Rc::new(spec),
@@ -96,21 +102,22 @@ impl Guest {
     }
 
     fn stack(&self) -> Stack {
-        let tcp = self.spec.flows.iter().find_map(|flow| match &flow.kind {
-            FlowKind::Tcp(tcp) => Some(&tcp.options),
+        let stack = self.spec.flows.iter().find_map(|flow| match &flow.kind {
+            // The host has checked that all flows have the same.
+            FlowKind::Tcp(tcp) => linux::check(flow, &tcp.options, &mut Vec::new()).ok(),
             _ => None,
         });
-        let options = tcp.cloned().unwrap_or_default();
+        let stack = stack.unwrap_or_default();
         let packet_bytes = self.spec.flows.iter().map(|flow| flow.packet_bytes());
         Stack {
             zero_after_ns: Random::stream(self.spec.seed, "clock tick", 0).up_to(TICK_NS - 1),
             flows: self.spec.flows.len() as u32,
             variants: self.variants.len() as u32,
             mtu_bytes: packet_bytes.fold(1500, u32::max),
-            sack: matches!(options.recovery, Recovery::Sack | Recovery::Freebsd7).into(),
-            timestamps: (options.header_bytes > TCP_HEADERS_BYTES).into(),
-            idle_restart: options.idle_restart.into(),
-            ecn: options.ecn.into(),
+            sack: stack.sack.into(),
+            timestamps: stack.timestamps.into(),
+            idle_restart: stack.idle_restart.into(),
+            ecn: stack.ecn.into(),
             reserved: 0,
         }
     }
@@ -120,7 +127,7 @@ impl Guest {
         let mut params = [0; PARAMS_MAX];
         params.get_mut(..variant.words().len())?.copy_from_slice(variant.words());
         Some(VariantTerms {
-            algorithm: c_text(variant.algorithm().name()),
+            algorithm: variant.algorithm().descriptor(),
             name: c_text(&format!("knee.{index}")),
             n_params: variant.words().len() as u32,
             params,
@@ -138,7 +145,7 @@ impl Guest {
         };
         let options = &tcp.options;
         FlowTerms {
-            window_bytes: u64::from(options.receive_window_pkts) * u64::from(options.mss_bytes),
+            window_bytes: linux::receive_window_bytes(&self.spec, flow, options, &mut Vec::new()),
             tcp: 1,
             reverse: flow.route.reverse.into(),
             packet_bytes: flow.packet_bytes(),
@@ -186,8 +193,7 @@ impl Guest {
 
     fn end(&mut self) {
         self.ended = true;
-        // SAFETY: it only wakes a thread.
-        unsafe { kernel::knee_run_ended() };
+        kernel::run_ended();
     }
 
     fn fail(&mut self, error: HostError) {
@@ -211,20 +217,30 @@ impl Guest {
     }
 }
 
-/// Reads the run's specification and describes the stack. 1: it has failed.
-///
-/// # Safety
-/// `stack` is writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn knee_guest_open(stack: *mut Stack) -> i32 {
+/// The functions of this library that the kernel calls.
+#[unsafe(export_name = "knee_path")]
+static PATH: Path = Path {
+    read,
+    open,
+    variant,
+    flow,
+    advance,
+    send,
+    received,
+    called,
+    first_draw,
+    ended,
+    fail,
+    finish,
+};
+
+/// Reads the run's specification. 1: it has failed.
+extern "C" fn read() -> i32 {
     // SAFETY: the process has inherited the descriptor for this.
     match Guest::new(unsafe { Output::inherited() }) {
         Ok(guest) => {
-            // SAFETY: the caller grants that it is writable; there is one caller at a time.
-            unsafe {
-                *stack = guest.stack();
-                *GUEST.0.get() = Some(guest);
-            }
+            // SAFETY: there is one caller at a time.
+            unsafe { *GUEST.0.get() = Some(guest) };
             0
         }
         Err((mut output, error)) => {
@@ -235,12 +251,24 @@ pub unsafe extern "C" fn knee_guest_open(stack: *mut Stack) -> i32 {
     }
 }
 
+/// Takes the kernel's functions and describes the stack.
+///
+/// # Safety
+/// `kernel` is readable and `stack` is writable.
+unsafe extern "C" fn open(kernel: *const Kernel, stack: *mut Stack) {
+    // SAFETY: the caller grants it.
+    kernel::take(unsafe { *kernel });
+    if let Some(of) = with(None, |guest| Some(guest.stack())) {
+        // SAFETY: the caller grants it.
+        unsafe { *stack = of };
+    }
+}
+
 /// Describes an algorithm with its parameters.
 ///
 /// # Safety
 /// `terms` is writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn knee_guest_variant(variant: u32, terms: *mut VariantTerms) {
+unsafe extern "C" fn variant(variant: u32, terms: *mut VariantTerms) {
     if let Some(of) = with(None, |guest| guest.variant(variant as usize)) {
         // SAFETY: the caller grants it.
         unsafe { *terms = of };
@@ -251,16 +279,14 @@ pub unsafe extern "C" fn knee_guest_variant(variant: u32, terms: *mut VariantTer
 ///
 /// # Safety
 /// `terms` is writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn knee_guest_flow(flow: u32, terms: *mut FlowTerms) {
+unsafe extern "C" fn flow(flow: u32, terms: *mut FlowTerms) {
     let of = with(FlowTerms::default(), |guest| guest.flow(flow as usize));
     // SAFETY: the caller grants it.
     unsafe { *terms = of };
 }
 
 /// Time has passed.
-#[unsafe(no_mangle)]
-pub extern "C" fn knee_guest_advance(now_ns: u64) -> u64 {
+extern "C" fn advance(now_ns: u64) -> u64 {
     with(NEVER, |guest| {
         if guest.ended {
             return NEVER;
@@ -276,22 +302,19 @@ pub extern "C" fn knee_guest_advance(now_ns: u64) -> u64 {
 ///
 /// # Safety
 /// `packet` is readable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn knee_guest_send(now_ns: u64, packet: *const KernelPacket) -> u64 {
+unsafe extern "C" fn send(now_ns: u64, packet: *const KernelPacket) -> u64 {
     // SAFETY: the caller grants it.
     let packet = unsafe { &*packet };
     with(NEVER, |guest| {
         let known = guest.spec.flows.get(packet.flow as usize);
         let is_tcp = known.is_some_and(|flow| matches!(flow.kind, FlowKind::Tcp(_)));
         if guest.ended || !is_tcp {
-            // SAFETY: the packet is the kernel's, and Knee gives it back once.
-            unsafe { kernel::knee_drop(packet.skb) };
+            kernel::drop_packet(packet.skb);
             return NEVER;
         }
         let sent = guest.advance(now_ns).and_then(|_| {
             if guest.ended {
-                // SAFETY: as above.
-                unsafe { kernel::knee_drop(packet.skb) };
+                kernel::drop_packet(packet.skb);
                 return Ok(NEVER);
             }
             guest.run().with(packet.flow, |tcp, at| {
@@ -309,8 +332,7 @@ pub unsafe extern "C" fn knee_guest_send(now_ns: u64, packet: *const KernelPacke
 }
 
 /// The receiver of a flow has read this many bytes.
-#[unsafe(no_mangle)]
-pub extern "C" fn knee_guest_received(now_ns: u64, flow: u32, bytes: u32) {
+extern "C" fn received(now_ns: u64, flow: u32, bytes: u32) {
     with((), |guest| {
         if guest.ended {
             return;
@@ -325,8 +347,7 @@ pub extern "C" fn knee_guest_received(now_ns: u64, flow: u32, bytes: u32) {
 ///
 /// # Safety
 /// `call` is readable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn knee_guest_called(flow: u32, call: *const Called) {
+unsafe extern "C" fn called(flow: u32, call: *const Called) {
     // SAFETY: the caller grants it.
     let call = unsafe { &*call };
     with((), |guest| {
@@ -340,8 +361,7 @@ pub unsafe extern "C" fn knee_guest_called(flow: u32, call: *const Called) {
 }
 
 /// The first random number of a flow's algorithm.
-#[unsafe(no_mangle)]
-pub extern "C" fn knee_guest_first_draw(flow: u32) -> u32 {
+extern "C" fn first_draw(flow: u32) -> u32 {
     with(0, |guest| match guest.spec.flows.get(flow as usize) {
         Some(_) => guest.spec.random("algorithm", flow as usize).bits32(),
         None => 0,
@@ -349,8 +369,7 @@ pub extern "C" fn knee_guest_first_draw(flow: u32) -> u32 {
 }
 
 /// 1 after the run's end or failure, else 0.
-#[unsafe(no_mangle)]
-pub extern "C" fn knee_guest_ended() -> i32 {
+extern "C" fn ended() -> i32 {
     with(1, |guest| guest.ended.into())
 }
 
@@ -358,8 +377,7 @@ pub extern "C" fn knee_guest_ended() -> i32 {
 ///
 /// # Safety
 /// `doing` is a C string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn knee_guest_fail(flow: u32, doing: *const c_char, error: i32) {
+unsafe extern "C" fn fail(flow: u32, doing: *const c_char, error: i32) {
     // SAFETY: the caller grants it.
     let doing = unsafe { CStr::from_ptr(doing) }.to_string_lossy();
     with((), |guest| {
@@ -371,8 +389,7 @@ pub unsafe extern "C" fn knee_guest_fail(flow: u32, doing: *const c_char, error:
 }
 
 /// Sends the record.
-#[unsafe(no_mangle)]
-pub extern "C" fn knee_guest_finish() {
+extern "C" fn finish() {
     with((), |guest| {
         if let Err(error) = guest.finish() {
             guest.ended = false;

@@ -1,9 +1,18 @@
-//! Messages from the guest to the host. The request is a [`knee_model::RunSpec`]. Postcard writes both; a message
-//! follows its length, 4 bytes, little-endian.
+//! The request to the guest and the messages from it. Postcard writes both; a message follows its length, 4 bytes,
+//! little-endian.
 
 use knee_cc::CallRecord;
 use knee_model::{HostError, Progress, RunRecord};
 use serde::{Deserialize, Serialize};
+
+/// A run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// Algorithms from C files: name and text of the file, and the compiler's result.
+    pub sources: Vec<(String, String, Vec<u8>)>,
+    /// The [`knee_model::RunSpec`], which names them.
+    pub spec: Vec<u8>,
+}
 
 /// A message from the guest.
 #[derive(Debug, Serialize, Deserialize)]

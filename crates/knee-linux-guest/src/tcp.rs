@@ -203,8 +203,7 @@ impl Connection for Tcp {
     }
 
     fn start(&mut self, _: &mut FlowContext<'_, Self>) -> Result<(), HostError> {
-        // SAFETY: the kernel knows the flow.
-        unsafe { kernel::knee_flow_start(self.flow) };
+        kernel::flow_start(self.flow);
         Ok(())
     }
 
@@ -216,15 +215,13 @@ impl Connection for Tcp {
         if bytes.is_some() {
             self.written_ns.push(at.now_ns());
         }
-        // SAFETY: the kernel knows the flow.
-        unsafe { kernel::knee_flow_write(self.flow, bytes.unwrap_or(u64::MAX)) };
+        kernel::flow_write(self.flow, bytes);
         Ok(())
     }
 
     fn stop(&mut self, _: &mut FlowContext<'_, Self>) -> Result<(), HostError> {
         self.counters.timeouts = flow_state(self.flow).timeouts.into();
-        // SAFETY: the kernel knows the flow.
-        unsafe { kernel::knee_flow_stop(self.flow) };
+        kernel::flow_stop(self.flow);
         Ok(())
     }
 
@@ -244,8 +241,7 @@ impl Connection for Tcp {
                 1 - self.sender
             }
         };
-        // SAFETY: the packet is the kernel's, and Knee gives it back once.
-        unsafe { kernel::knee_deliver(packet.skb, end, u32::from(packet.ecn == Ecn::Marked)) };
+        kernel::deliver(packet.skb, end, packet.ecn == Ecn::Marked);
         Ok(())
     }
 
@@ -259,8 +255,7 @@ impl Connection for Tcp {
 
     fn on_lost(packet: Skb, (): &mut ()) {
         if !packet.skb.is_null() {
-            // SAFETY: the packet is the kernel's, and Knee gives it back once.
-            unsafe { kernel::knee_drop(packet.skb) };
+            kernel::drop_packet(packet.skb);
         }
     }
 

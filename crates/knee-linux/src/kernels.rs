@@ -2,7 +2,10 @@
 //!
 //! A kernel has its place in the cache only when it is whole, and is known by a hash of everything that went in.
 
-use crate::error::{broken, doing, unavailable};
+use crate::{
+    error::{broken, doing, unavailable},
+    machine::PATH_LIBRARY,
+};
 use include_dir::{Dir, include_dir};
 use knee_model::HostError;
 use serde::{Deserialize, Serialize};
@@ -18,8 +21,6 @@ use std::{
     str::FromStr,
 };
 
-/// Knee's part of the kernel: the path, as one object for x86-64. Elsewhere it is empty.
-static PATH_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/path.o"));
 static CC: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/cc");
 const EDITS: &str = include_str!("../kernel/edit.sh");
 const CONFIG: &str = include_str!("../kernel/config");
@@ -30,8 +31,15 @@ const ABOUT_FILE: &str = "kernel.json";
 const PROGRAM_FILE: &str = "linux";
 /// Folders that are not whole begin so.
 const UNFINISHED: &str = ".new-";
-/// Parts of `cc/` that go into the kernel.
-const PARTS: [&str; 5] = ["algorithms", "include", "host/native/knee", "host/module", "host/linux"];
+/// Files and folders of `cc/` that go into the kernel. Algorithms and path do not: the kernel's process loads them.
+const PARTS: [&str; 6] = [
+    "include/knee/contract.h",
+    "include/knee/fixed.h",
+    "include/knee/types.h",
+    "host/native/knee",
+    "host/module",
+    "host/linux",
+];
 /// Parts of the source that no kernel of this host contains; the configuration reads none of them.
 const LEFT_OUT: [&str; 9] = [
     "*.rst",
@@ -172,7 +180,6 @@ fn hash_with(source_sha256: &str) -> String {
     for (name, text) in [("edits", EDITS), ("config", CONFIG), ("Makefile", MAKEFILE)] {
         add(name, text.as_bytes());
     }
-    add("path", PATH_OBJECT);
     for (name, bytes) in parts() {
         add(&name, bytes);
     }
@@ -188,13 +195,14 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The files of `cc/` that go into the kernel, in the order of their names.
 fn parts() -> Vec<(String, &'static [u8])> {
-    let mut files = Vec::new();
-    let mut folders: Vec<&Dir<'static>> =
-        PARTS.iter().filter_map(|part| CC.get_dir(part)).collect();
+    let mut files: Vec<_> = PARTS.iter().filter_map(|part| CC.get_file(part)).collect();
+    let mut folders: Vec<_> = PARTS.iter().filter_map(|part| CC.get_dir(part)).collect();
     while let Some(folder) = folders.pop() {
         folders.extend(folder.dirs());
-        files.extend(folder.files().map(|f| (f.path().display().to_string(), f.contents())));
+        files.extend(folder.files());
     }
+    let mut files: Vec<_> =
+        files.into_iter().map(|f| (f.path().display().to_string(), f.contents())).collect();
     files.sort();
     files
 }
@@ -291,7 +299,7 @@ fn remove_unfinished() -> Result<(), HostError> {
 /// A tool is missing; apt does not offer the source; the source has not what the edits change; it does not compile;
 /// no room.
 pub fn build(choice: &KernelChoice, tell: &dyn Fn(&str)) -> Result<Kernel, HostError> {
-    if PATH_OBJECT.is_empty() {
+    if PATH_LIBRARY.is_empty() {
         let why = "this program was not built for x86-64 Linux";
         return Err(unavailable(why, "use --host sim"));
     }
@@ -422,25 +430,7 @@ fn prepare(tree: &Path) -> Result<(), HostError> {
         write(&format!("cc/{name}"), bytes)?;
     }
     write("Makefile", MAKEFILE.as_bytes())?;
-    write("path.o_shipped", PATH_OBJECT)?;
-    write("table.c", table().as_bytes())?;
     write("config", CONFIG.as_bytes())
-}
-
-/// The table of all algorithms (`cc/host/module/knee/shim.h`).
-fn table() -> String {
-    let names: Vec<_> = knee_cc::algorithms().iter().map(|a| a.name()).collect();
-    let declared: String = names
-        .iter()
-        .map(|name| format!("extern const struct cc_algorithm knee_{name};\n"))
-        .collect();
-    let listed: String = names.iter().map(|name| format!("\t&knee_{name},\n")).collect();
-    format!(
-        "#include \"knee/host.h\"\n\n{declared}\nextern const struct cc_algorithm *const knee_table[];\n\
-         extern const u32 knee_table_n;\nconst struct cc_algorithm *const knee_table[] = {{\n{listed}}};\n\
-         const u32 knee_table_n = {};\n",
-        names.len()
-    )
 }
 
 fn make(tree: &Path) -> Command {
@@ -571,20 +561,11 @@ mod tests {
     }
 
     #[test]
-    fn every_algorithm_is_in_the_table() {
-        let table = table();
-        for algorithm in knee_cc::algorithms() {
-            assert!(table.contains(&format!("\t&knee_{},\n", algorithm.name())));
-        }
+    fn a_kernel_holds_neither_algorithms_nor_path() {
         let names: Vec<_> = parts().into_iter().map(|(name, _)| name).collect();
-        for name in [
-            "algorithms/chd.c",
-            "host/module/shim.c",
-            "host/linux/run.c",
-            "host/native/knee/host.h",
-        ] {
-            assert!(names.iter().any(|n| n == name), "{name}");
+        for part in PARTS {
+            assert!(names.iter().any(|name| name.starts_with(part)), "{part}");
         }
-        assert!(!names.iter().any(|name| name.contains("bpf")));
+        assert!(!names.iter().any(|name| name.contains("bpf") || name.contains("algorithms")));
     }
 }

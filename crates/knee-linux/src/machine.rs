@@ -4,14 +4,18 @@
 
 use crate::{
     error::{broken, unavailable},
-    message::Message,
+    message::{Message, Request},
 };
-use knee_model::{HostError, HostErrorKind, Progress, Random, RunRecord, RunSpec};
+use knee_model::{FlowKind, HostError, HostErrorKind, Progress, Random, RunRecord, RunSpec};
 use nix::{
     errno::Errno,
     fcntl::OFlag,
     poll::{PollFd, PollFlags, PollTimeout, poll},
-    sys::{prctl, signal::Signal},
+    sys::{
+        memfd::{MFdFlags, memfd_create},
+        prctl,
+        signal::Signal,
+    },
     unistd::pipe2,
 };
 use std::{
@@ -19,17 +23,22 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Write},
     os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
+        fd::{AsFd, AsRawFd, OwnedFd, RawFd},
         unix::process::CommandExt,
     },
     path::Path,
     process::{Child, Command, Stdio},
+    sync::OnceLock,
     thread,
     time::Duration,
 };
 
 /// The descriptor on which the guest reports (`crates/knee-linux-guest/src/output.rs`).
-const REPORTS_FD: i32 = 3;
+const REPORTS_FD: RawFd = 3;
+/// The descriptor of the path's library.
+const PATH_FD: RawFd = 4;
+/// The path's library, for x86-64. Elsewhere it is empty.
+pub(crate) static PATH_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/path.so"));
 /// Memory of the guest; the machine gives only the part in use.
 const MEMORY: &str = "mem=1G";
 /// The guest's date when it starts, ns since 1970.
@@ -61,7 +70,7 @@ pub(crate) fn run(
     spec: &RunSpec,
     mut tell: impl FnMut(Progress),
 ) -> Result<RunRecord, HostError> {
-    let request = postcard::to_stdvec(spec).map_err(broken)?;
+    let request = request(spec)?;
     let (reports, far) =
         pipe2(OFlag::O_CLOEXEC).map_err(|e| broken(format!("creating a pipe: {e}")))?;
     let (console, printed) = io::pipe().map_err(|e| broken(format!("creating a pipe: {e}")))?;
@@ -112,6 +121,34 @@ pub(crate) fn run(
     }
 }
 
+/// The specification, with the algorithms from C files that it names.
+fn request(spec: &RunSpec) -> Result<Vec<u8>, HostError> {
+    let mut sources = Vec::new();
+    for flow in &spec.flows {
+        let FlowKind::Tcp(tcp) = &flow.kind else { continue };
+        if let Some(source) = tcp.cc.params().and_then(|params| params.algorithm().source()) {
+            let source = (source.file.clone(), source.text.clone(), source.object.clone());
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+    }
+    let spec = postcard::to_stdvec(spec).map_err(broken)?;
+    postcard::to_stdvec(&Request { sources, spec }).map_err(broken)
+}
+
+/// A file in memory with the path's library, from which each guest loads it.
+fn path_library() -> Result<&'static File, HostError> {
+    static LIBRARY: OnceLock<Result<File, String>> = OnceLock::new();
+    let write = || {
+        let mut file = File::from(memfd_create(c"knee-path", MFdFlags::MFD_CLOEXEC)?);
+        file.write_all(PATH_LIBRARY)?;
+        Ok(file)
+    };
+    let library = LIBRARY.get_or_init(|| write().map_err(|e: io::Error| e.to_string()));
+    library.as_ref().map_err(|e| broken(format!("writing the path's library into memory: {e}")))
+}
+
 fn start(
     program: &Path,
     spec: &RunSpec,
@@ -127,25 +164,19 @@ fn start(
         .arg("uml_dir=/dev/null/")
         .args(["panic=-1", "norandmaps"])
         .arg(format!("knee_seed={seed}"))
+        .arg(format!("knee_path=/proc/self/fd/{PATH_FD}"))
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(printed)
         .stderr(copy);
-    let reports = reports.as_raw_fd();
+    let inherited = [(reports.as_raw_fd(), REPORTS_FD), (path_library()?.as_raw_fd(), PATH_FD)];
     // SAFETY: between fork and exec only calls that are safe after a signal are made.
     unsafe {
         command.pre_exec(move || {
             prctl::set_pdeathsig(Signal::SIGKILL)?;
             // Addresses are the same each time.
             libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
-            if libc::dup2(reports, REPORTS_FD) < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            // A descriptor that has this number already keeps its flag.
-            if reports == REPORTS_FD && libc::fcntl(REPORTS_FD, libc::F_SETFD, 0) < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(())
+            inherit(inherited)
         });
     }
     match command.spawn() {
@@ -155,6 +186,25 @@ fn start(
             "`knee linux clean` removes built kernels, `knee linux build debian:6.12` builds one",
         )),
     }
+}
+
+/// Gives each descriptor the number after it, for the program that this process becomes. Called between fork and
+/// exec.
+fn inherit(mut descriptors: [(RawFd, RawFd); 2]) -> io::Result<()> {
+    let checked = |result: libc::c_int| match result {
+        ..0 => Err(io::Error::last_os_error()),
+        descriptor => Ok(descriptor),
+    };
+    for (from, _) in &mut descriptors {
+        // Above both numbers, so that none overwrites another.
+        // SAFETY: the descriptor is open.
+        *from = checked(unsafe { libc::fcntl(*from, libc::F_DUPFD_CLOEXEC, PATH_FD + 1) })?;
+    }
+    for (from, to) in descriptors {
+        // SAFETY: this process uses no descriptor of this number before exec.
+        checked(unsafe { libc::dup2(from, to) })?;
+    }
+    Ok(())
 }
 
 /// The last lines that the guest prints; they end with it.

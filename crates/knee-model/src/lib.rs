@@ -11,6 +11,7 @@ mod delay_stats;
 mod delivery_trace;
 mod flow;
 mod host;
+pub mod linux;
 mod path;
 mod queue;
 mod random;

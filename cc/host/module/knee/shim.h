@@ -21,10 +21,6 @@
 /* Largest number of parameters of an algorithm. */
 enum { KNEE_PARAMS_MAX = 64 };
 
-/* All algorithms. The build writes the table. */
-extern const struct cc_algorithm *const knee_table[];
-extern const u32 knee_table_n;
-
 /* A congestion control of the kernel: an algorithm with its parameters. */
 struct knee_variant {
 	struct tcp_congestion_ops ops;
@@ -64,8 +60,8 @@ struct knee_hooks {
 };
 extern struct knee_hooks knee_hooks;
 
-/* Makes `variant` the algorithm called `algorithm` with `params` and registers it as `name`. */
-int knee_register(struct knee_variant *variant, const char *algorithm, const char *name,
-		  const u32 *params, u32 n_params);
+/* Makes `variant` the algorithm `algorithm` with `params` and registers it as `name`. */
+int knee_register(struct knee_variant *variant, const struct cc_algorithm *algorithm,
+		  const char *name, const u32 *params, u32 n_params);
 
 #endif
