@@ -37,7 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     cargo.arg("--manifest-path").arg(root.join("Cargo.toml"));
     cargo.arg("--target-dir").arg(&target).args(["--target", &env::var("TARGET")?]);
     // The path takes a hundredth of a run's time: it need not be optimised as a whole.
-    for setting in ["panic=\"abort\"", "debug=false", "strip=true", "lto=false", "codegen-units=16"] {
+    for setting in ["panic=\"abort\"", "debug=false", "strip=true", "lto=false", "codegen-units=16"]
+    {
         cargo.arg("--config").arg(format!("profile.release.{setting}"));
     }
     // Sanitizers, coverage and checks of the outer build have no place in a kernel.

@@ -15,8 +15,7 @@ use kernel::{
 };
 use knee_cc::{Call, Params, Source};
 use knee_model::{
-    Cc, FlowKind, HostError, HostErrorKind, NS_PER_MS, Ns, Progress, Random, RunSpec,
-    linux,
+    Cc, FlowKind, HostError, HostErrorKind, NS_PER_MS, Ns, Progress, Random, RunSpec, linux,
 };
 use knee_net::{NEVER, VirtualRun};
 use message::{Message, Request};

@@ -44,7 +44,12 @@ fn stack(
     approximations: &mut Vec<String>,
 ) -> Result<Stack, HostError> {
     if tcp.transport == Transport::Quic {
-        return Err(of(flow, "transport", "this host runs TCP", "leave it out, or use --host quic"));
+        return Err(of(
+            flow,
+            "transport",
+            "this host runs TCP",
+            "leave it out, or use --host quic",
+        ));
     }
     let defined_here = tcp.cc.params().and_then(|params| params.algorithm().defined_here());
     if let Some(origin) = defined_here {

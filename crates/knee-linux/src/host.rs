@@ -47,7 +47,8 @@ impl Host for Linux {
         tell: Tell<'_>,
     ) -> Result<RunRecord, HostError> {
         let approximations = check(spec, options)?;
-        let mut record = machine::run(&kernel(options)?.program, spec, tell)?;
+        let mut record =
+            machine::run(&kernel(options)?.program, spec, machine::LONGEST_SILENCE, tell)?;
         if record.flows.len() != spec.flows.len() {
             return Err(broken("the kernel's record has other flows than the run"));
         }

@@ -8,6 +8,7 @@ use crate::{
 };
 use include_dir::{Dir, include_dir};
 use knee_model::HostError;
+use nix::sys::statvfs::statvfs;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
@@ -16,7 +17,7 @@ use std::{
     fs::{self, File},
     io::{self, BufRead, BufReader, ErrorKind, Read},
     os::unix::process::CommandExt,
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
     process::{Command, Stdio},
     str::FromStr,
 };
@@ -52,6 +53,11 @@ const LEFT_OUT: [&str; 9] = [
     "*/tools/testing",
     "*/tools/perf",
 ];
+/// A device with less free space is full.
+const FULL_BYTES: u64 = 4 << 20;
+/// Results of other builds in a source tree, which would stand in the way.
+const BUILT: [&str; 5] =
+    ["./.config", "./vmlinux", "./linux", "./include/generated", "./include/config"];
 /// Programs that a build needs, and Debian's packages with them.
 const TOOLS: [(&str, &str); 12] = [
     ("apt-get", "apt"),
@@ -82,6 +88,8 @@ const LAST_LINES: usize = 5;
 pub enum KernelChoice {
     /// `debian:6.12`: the newest source package of this series in apt's lists.
     Debian(String),
+    /// The absolute path of a source tree.
+    Tree(PathBuf),
 }
 
 impl Default for KernelChoice {
@@ -94,21 +102,30 @@ impl FromStr for KernelChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains('/') && !text.starts_with("debian:") {
+            let path = path::absolute(text).map_err(|e| format!("`{text}`: {e}"))?;
+            return Ok(Self::Tree(path.components().collect()));
+        }
         let series = text.strip_prefix("debian:").and_then(|series| {
             let (major, minor) = series.split_once('.')?;
             let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
             (number(major) && number(minor)).then(|| series.to_owned())
         });
         series.map(Self::Debian).ok_or_else(|| {
-            format!("`{text}` is no kernel of the host linux: write debian:6.12 (`knee linux list` shows those in the cache)")
+            format!(
+                "`{text}` is no kernel of the host linux: write debian:6.12 (`knee linux list` shows those in the \
+                 cache), or the path of a source tree, with a `/`"
+            )
         })
     }
 }
 
 impl fmt::Display for KernelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Debian(series) = self;
-        write!(f, "debian:{series}")
+        match self {
+            Self::Debian(series) => write!(f, "debian:{series}"),
+            Self::Tree(path) => write!(f, "{}", path.display()),
+        }
     }
 }
 
@@ -117,9 +134,9 @@ impl fmt::Display for KernelChoice {
 pub struct About {
     /// The choice that it was built for.
     pub choice: String,
-    /// Name of its source package.
+    /// Name of its source package, or `tree`.
     pub package: String,
-    /// Version of that package.
+    /// Version of that package, or the tree's path.
     pub version: String,
     /// Its own name for its version.
     pub release: String,
@@ -305,7 +322,7 @@ pub fn build(choice: &KernelChoice, tell: &dyn Fn(&str)) -> Result<Kernel, HostE
     }
     tell("waiting for other builds");
     let _lock = lock()?;
-    if let Ok(kernel) = find(choice) {
+    if let (KernelChoice::Debian(_), Ok(kernel)) = (choice, find(choice)) {
         return Ok(kernel);
     }
     tools()?;
@@ -313,10 +330,24 @@ pub fn build(choice: &KernelChoice, tell: &dyn Fn(&str)) -> Result<Kernel, HostE
     let folder = folder()?;
     let new = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(&folder);
     let new = new.map_err(doing("creating a folder in", &folder))?;
-    let KernelChoice::Debian(series) = choice;
-    let (package, version, archive) = source(series, new.path(), tell)?;
+    // While the folder still holds what filled the disk.
+    build_in(new.path(), choice, tell).map_err(|error| full_disk(error, &folder))
+}
+
+/// Builds the kernel `choice` in the folder `new` and puts it into the cache.
+fn build_in(new: &Path, choice: &KernelChoice, tell: &dyn Fn(&str)) -> Result<Kernel, HostError> {
+    let (package, version, archive) = match choice {
+        KernelChoice::Debian(series) => source(series, new, tell)?,
+        KernelChoice::Tree(path) => archive_of(path, new, tell)?,
+    };
     let source_sha256 = sha256(&archive)?;
-    let tree = new.path().join("tree");
+    let hash = hash_with(&source_sha256);
+    let name = choice.to_string();
+    let is_same = |about: &About| about.hash == hash && about.choice == name;
+    if let Some(same) = list()?.into_iter().find(|listed| is_same(&listed.kernel.about)) {
+        return Ok(same.kernel);
+    }
+    let tree = new.join("tree");
     fs::create_dir(&tree).map_err(doing("creating", &tree))?;
     tell("unpacking the source");
     let mut tar = Command::new("tar");
@@ -326,16 +357,25 @@ pub fn build(choice: &KernelChoice, tell: &dyn Fn(&str)) -> Result<Kernel, HostE
     prepare(&tree)?;
     compile(&tree, tell)?;
     let release = run(make(&tree).args(["-s", "kernelrelease"]), &mut |_| ())?;
-    let hash = hash_with(&source_sha256);
     let about = About {
-        choice: choice.to_string(),
+        choice: name,
         package,
         version,
         release: release.trim().to_owned(),
         source_sha256,
         hash,
     };
-    keep(&about, &tree, &folder)
+    keep(&about, &tree, &folder()?)
+}
+
+/// `error`, which a full disk explains if there is one.
+fn full_disk(error: HostError, folder: &Path) -> HostError {
+    let free_bytes = statvfs(folder).map_or(u64::MAX, |s| s.blocks_available() * s.fragment_size());
+    if free_bytes > FULL_BYTES {
+        return error;
+    }
+    let why = format!("no space is left on the device of {}: {}", folder.display(), error.why);
+    unavailable(why, "make room: a build needs 3 GB; XDG_CACHE_HOME names another place")
 }
 
 /// Puts a built kernel into the cache.
@@ -350,7 +390,12 @@ fn keep(about: &About, tree: &Path, folder: &Path) -> Result<Kernel, HostError> 
     File::open(&program)
         .and_then(|program| program.sync_all())
         .map_err(doing("writing", &program))?;
-    let place = folder.join(format!("{}-{}", about.choice.replace(':', "-"), &about.hash[..16]));
+    let kind = if about.package == "tree" { "tree".into() } else { about.choice.replace(':', "-") };
+    let place = folder.join(format!("{kind}-{}", &about.hash[..16]));
+    if place.exists() {
+        // The same source from another place.
+        fs::remove_dir_all(&place).map_err(doing("removing", &place))?;
+    }
     fs::rename(whole.path(), &place).map_err(doing("naming", &place))?;
     // It has another name now.
     let _ = whole.keep();
@@ -392,6 +437,28 @@ fn source(
     fs::remove_file(&file).map_err(doing("removing", &file))?;
     let archive = only_file(&folder.join("package/usr/src"), ".tar.xz")?;
     Ok((package, version.trim().to_owned(), archive))
+}
+
+/// Packs a source tree, without what was built in it: `tree`, its path and the archive, which is the same for the same
+/// files.
+fn archive_of(
+    tree: &Path,
+    folder: &Path,
+    tell: &dyn Fn(&str),
+) -> Result<(String, String, PathBuf), HostError> {
+    if !tree.join("arch/um/Kconfig").is_file() {
+        let why = format!("{} is no source tree of Linux with arch/um", tree.display());
+        return Err(unavailable(why, "name one from Linux 6.1 on, or use debian:6.12"));
+    }
+    tell("packing the source tree");
+    let archive = folder.join("source.tar");
+    let mut tar = Command::new("tar");
+    tar.arg("-cf").arg(&archive).arg("-C").arg(tree);
+    tar.args(["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]);
+    tar.args(["--exclude-vcs", "--exclude=*.o", "--exclude=*.a", "--exclude=.*.cmd"]);
+    tar.args(LEFT_OUT.iter().map(|pattern| format!("--exclude={pattern}")));
+    run(tar.args(BUILT.iter().map(|name| format!("--exclude={name}"))).arg("."), &mut |_| ())?;
+    Ok(("tree".to_owned(), tree.display().to_string(), archive))
 }
 
 /// The file in `folder` whose name ends so.
@@ -536,6 +603,9 @@ mod tests {
             (choice.to_string().as_str(), &choice),
             ("debian:6.12", &KernelChoice::default())
         );
+        let tree: KernelChoice = "/src/./linux/".parse().unwrap();
+        assert_eq!(tree, KernelChoice::Tree("/src/linux".into()));
+        assert_eq!(tree.to_string().parse(), Ok(tree));
         for wrong in
             ["debian:", "debian:6", "debian:six.1", "debian:6.", "6.12", "debian:6.12/../x"]
         {

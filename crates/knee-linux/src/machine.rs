@@ -44,7 +44,7 @@ const MEMORY: &str = "mem=1G";
 /// The guest's date when it starts, ns since 1970.
 const START: &str = "time-travel-start=1750000000000000000";
 /// A guest that is silent for this long has gone astray: it tells of every 65 536 packets.
-const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 /// The last lines of a guest that an error shows.
 const LAST_LINES: usize = 10;
 /// Largest message. A trace comes in parts.
@@ -68,6 +68,7 @@ impl Drop for Guest {
 pub(crate) fn run(
     program: &Path,
     spec: &RunSpec,
+    longest_silence: Duration,
     mut tell: impl FnMut(Progress),
 ) -> Result<RunRecord, HostError> {
     let request = request(spec)?;
@@ -84,7 +85,7 @@ pub(crate) fn run(
         return Err(broken(format!("telling the kernel of the run: {error}")));
     }
     let mut calls = vec![Vec::new(); spec.flows.len()];
-    let mut reports = Reports(File::from(reports));
+    let mut reports = Reports { from: File::from(reports), longest_silence };
     let result = loop {
         match reports.next() {
             Ok(Some(Message::Progress(progress))) => tell(progress),
@@ -223,7 +224,10 @@ fn last_lines(console: impl Read) -> String {
 }
 
 /// The reports of a guest.
-struct Reports(File);
+struct Reports {
+    from: File,
+    longest_silence: Duration,
+}
 
 impl Reports {
     /// The next one; none if the guest has ended.
@@ -248,18 +252,18 @@ impl Reports {
     fn read(&mut self, bytes: &mut [u8]) -> Result<bool, HostError> {
         let mut done = 0;
         while done < bytes.len() {
-            let timeout = PollTimeout::try_from(LONGEST_SILENCE).unwrap_or(PollTimeout::MAX);
-            match poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], timeout) {
+            let timeout = PollTimeout::try_from(self.longest_silence).unwrap_or(PollTimeout::MAX);
+            match poll(&mut [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)], timeout) {
                 Err(Errno::EINTR) => continue,
                 Err(error) => return Err(broken(format!("waiting for the kernel: {error}"))),
                 Ok(0) => {
-                    let seconds = LONGEST_SILENCE.as_secs();
+                    let seconds = self.longest_silence.as_secs();
                     let why = format!("the kernel has made no progress for {seconds} s");
                     return Err(HostError::new(HostErrorKind::Broken, why));
                 }
                 Ok(_) => {}
             }
-            match self.0.read(&mut bytes[done..]) {
+            match self.from.read(&mut bytes[done..]) {
                 Ok(0) => return Ok(false),
                 Ok(n) => done += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -276,12 +280,17 @@ mod tests {
 
     use super::*;
     use knee_model::{NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RecordSpec};
+    use std::{fs, os::unix::fs::PermissionsExt, time::Instant};
 
     fn error_of(program: &str) -> HostError {
+        error_within(Path::new(program), LONGEST_SILENCE)
+    }
+
+    fn error_within(program: &Path, longest_silence: Duration) -> HostError {
         let path = PathSpec::symmetric(1_000_000, NS_PER_MS, QueueLimit::Packets(10));
         let record = RecordSpec::default();
         let spec = RunSpec { seed: 1, duration_ns: NS_PER_S, path, flows: Vec::new(), record };
-        run(Path::new(program), &spec, |_| ()).unwrap_err()
+        run(program, &spec, longest_silence, |_| ()).unwrap_err()
     }
 
     #[test]
@@ -290,6 +299,19 @@ mod tests {
         assert_eq!(error.why, "the kernel ended without a record");
         let help = error.help.unwrap();
         assert!(help.starts_with("its last lines:\n") && help.contains("knee_seed="), "{help}");
+    }
+
+    #[test]
+    fn a_kernel_without_progress_ends_with_its_last_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("linux");
+        fs::write(&program, "#!/bin/sh\necho spinning\nwhile :; do :; done\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let start = Instant::now();
+        let error = error_within(&program, Duration::from_secs(1));
+        assert_eq!(error.why, "the kernel has made no progress for 1 s");
+        assert_eq!(error.help.as_deref(), Some("its last lines:\nspinning"));
+        assert!(start.elapsed() < Duration::from_secs(30));
     }
 
     #[test]

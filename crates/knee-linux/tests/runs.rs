@@ -1,9 +1,9 @@
-//! Runs in a real kernel: `cargo test -p knee-linux`. The first test builds the kernel if the cache has none, which takes
-//! about 10 minutes; with it, all take less than a minute.
+//! Runs in a real kernel: scripts/test-linux.sh. The first test builds the kernel if the cache has none, which takes some
+//! minutes; with it, all take less than a minute.
 
 #![allow(clippy::unwrap_used)] // tests
 
-use knee_cc::{Params, algorithm, algorithms};
+use knee_cc::{Params, algorithm, algorithms, load_text};
 use knee_linux::{Kernel, KernelChoice, Linux, build};
 use knee_model::{
     Aqm, Cc, Discipline, FlowKind, FlowSpec, HopSpec, Host, HostErrorKind, NS_PER_MS, NS_PER_S, Ns,
@@ -50,6 +50,7 @@ fn with_loss(mut spec: RunSpec, loss: f64) -> RunSpec {
 /// A million packets on a saturated link: each leaves when the packet before it has left and its own
 /// transmission is over, and each ACK releases its packets at the nanosecond at which the path gives it back.
 #[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
 fn departures_and_acknowledgements_are_exact() {
     let mut spec = spec("newreno", 1, 100_000_000, 125 * NS_PER_S);
     spec.record.queue_log = true;
@@ -100,6 +101,7 @@ fn departures_and_acknowledgements_are_exact() {
 
 /// The same run gives the same record, again and alongside others.
 #[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
 fn runs_repeat_to_the_byte() {
     let mut spec = with_loss(spec("pert", 3, 10_000_000, 20 * NS_PER_S), 0.01);
     spec.record.bin_ns = 100 * NS_PER_MS;
@@ -123,6 +125,7 @@ fn runs_repeat_to_the_byte() {
 
 /// Every algorithm carries its bytes, and native replays of its calls give the same results.
 #[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
 fn every_algorithm_runs_and_replays() {
     for algorithm in algorithms() {
         let mut spec = with_loss(spec(algorithm.name(), 1, 10_000_000, 10 * NS_PER_S), 0.001);
@@ -149,8 +152,36 @@ fn every_algorithm_runs_and_replays() {
     }
 }
 
+/// An algorithm from a C file does the same as the built-in one that it is a copy of, in both profiles.
+#[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
+fn an_algorithm_from_a_c_file_does_the_same() {
+    for name in ["newreno", "bbr"] {
+        let file = format!("{}/cc/algorithms/{name}.c", env!("CARGO_MANIFEST_DIR"));
+        let copy = fs::read_to_string(file).unwrap();
+        let copy = copy.replace(name, "mine").replace(&name.to_uppercase(), "MINE");
+        let mut spec = with_loss(spec(name, 2, 10_000_000, 10 * NS_PER_S), 0.001);
+        spec.record.trace = true;
+        let built_in = run(&spec);
+        let mine =
+            load_text(&format!("{name}-copy.c"), &copy.replace("mine", &format!("mine_{name}")));
+        let mine = Cc::Knee(Params::defaults(mine.unwrap()));
+        for flow in &mut spec.flows {
+            let FlowKind::Tcp(tcp) = &mut flow.kind else { panic!("TCP") };
+            tcp.cc = mine.clone();
+        }
+        let own = run(&spec);
+        for (own, built_in) in own.flows.iter().zip(&built_in.flows) {
+            assert!(own.counters.delivered_bytes > 2_000_000, "{:?}", own.counters);
+            assert_eq!(own.counters, built_in.counters, "{name}");
+            assert!(own.trace == built_in.trace, "{name}: other calls");
+        }
+    }
+}
+
 /// Each packet is accounted for, whatever the discipline; marks arrive.
 #[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
 fn every_discipline_carries_packets() {
     let disciplines = [
         None,
@@ -186,6 +217,7 @@ fn every_discipline_carries_packets() {
 
 /// Jitter, reordering, losses in both directions and a delay that changes, over three hops.
 #[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
 fn every_part_of_a_path_counts() {
     let hop = |rate_bps| HopSpec {
         delay_ns: 5 * NS_PER_MS,
@@ -221,6 +253,7 @@ fn every_part_of_a_path_counts() {
 
 /// Transfers, a flow that stops, one in the reverse direction, UDP competing with TCP, and an algorithm of the kernel.
 #[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
 fn a_mixed_run() {
     let mut spec = spec("cubic", 1, 10_000_000, 10 * NS_PER_S);
     spec.path.reverse = Some(knee_model::ReverseLink {
@@ -294,6 +327,7 @@ fn what_it_does_not_carry_is_refused_with_a_remedy() {
 }
 
 #[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
 fn an_algorithm_that_the_kernel_lacks_is_named() {
     kernel();
     let mut spec = spec("chd", 1, 10_000_000, NS_PER_S);
@@ -329,6 +363,7 @@ fn children(parent: u32) -> Vec<u32> {
 }
 
 #[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
 fn a_kill_leaves_no_process() {
     kernel();
     let mut parent = Command::new(env::current_exe().unwrap())
