@@ -23,6 +23,8 @@ scenario=scenarios/chd/coexistence.toml
 lacks kernel run "$scenario" --host kernel
 lacks quic run "$scenario" --host quic
 lacks vm run "$scenario" --host vm
+lacks linux run "$scenario" --host linux
+lacks linux linux list
 lacks vm reproduce chd --host sim,vm
 lacks kernel kernel load chd
 lacks kernel testbed up "$scenario"

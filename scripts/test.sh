@@ -104,6 +104,9 @@ everything() {
 	step "the host vm"
 	scripts/test-vm.sh
 
+	step "the host linux: its kernel, its tests, the short claims"
+	scripts/test-linux.sh "$out/linux"
+
 	step "claims on Linux and over QUIC: those of the short form, in virtual time"
 	"$knee" reproduce chd --host vm,quic --short --claim all --out "$out/hosts"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
- * The devices of both ends. What one sends enters Knee's path; a timer fires when something on the
+ * The devices of both ends. Their packets enter Knee's path; a timer fires when something on the
  * path is due.
  */
 #include <linux/hrtimer.h>

@@ -22,10 +22,10 @@ enum { KNEE_CHUNK_BYTES = 64 << 10 };
 /* Send buffer of a socket. The kernel would make it twice the window: without SACK that is full
  * while a recovery waits for its second repair, and the sender stops for want of data. */
 enum { KNEE_SEND_BUFFER_BYTES = 128 << 20 };
-/* Bytes beyond what was sent that a socket takes. */
+/* Unsent bytes that a socket holds at most. */
 enum { KNEE_UNSENT_BYTES = 256 << 10 };
 /* After so many bytes a segment of full size has arrived. Until then the window is no larger than
- * what the kernel opens a connection with. */
+ * the one that the kernel opens a connection with. */
 enum { KNEE_FIRST_WINDOW_BYTES = 64 << 10 };
 
 struct knee_flow {
@@ -174,7 +174,7 @@ static int knee_open_sender(struct knee_flow *f, u32 flow, struct net *net)
 	sk->sk_error_report = knee_woken;
 	WRITE_ONCE(sk->sk_sndbuf, KNEE_SEND_BUFFER_BYTES);
 	sk->sk_userlocks |= SOCK_SNDBUF_LOCK;
-	/* It ends with a reset: what is not sent yet never will be. */
+	/* It ends with a reset: unsent data stay unsent. */
 	sock_no_linger(sk);
 	return f->sender->ops->setsockopt(f->sender, SOL_TCP, TCP_CONGESTION,
 					  KERNEL_SOCKPTR(f->terms.cc), strlen(f->terms.cc)) ?:
@@ -271,7 +271,7 @@ static int knee_read(struct knee_flow *f, u32 flow)
 	}
 }
 
-/* Does what there is to do for a flow; what it was doing when that failed is in `doing`. */
+/* Takes a flow's next steps; `doing` names the step that failed. */
 static int knee_act(struct knee_flow *f, u32 flow, const char **doing)
 {
 	int error = 0;

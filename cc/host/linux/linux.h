@@ -111,7 +111,7 @@ struct knee_path {
 	void (*received)(u64 now_ns, u32 flow, u32 bytes);
 	void (*called)(u32 flow, const struct knee_called *call);
 	u32 (*first_draw)(u32 flow);
-	/* Whether the run has reached its end, or failed. */
+	/* Not 0 after the run's end or failure. */
 	int (*ended)(void);
 	void (*fail)(u32 flow, const char *doing, int error);
 	void (*finish)(void);

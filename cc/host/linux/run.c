@@ -236,7 +236,7 @@ static void knee_run(void)
 	if (knee_flows(nets, stack.flows))
 		return;
 	/* Until the timers have switched to high resolution the first event is late: one tick, and
-	 * one more for what the set-up has started. */
+	 * one more for timers of the set-up. */
 	zero_ns = (div64_u64(ktime_get_ns(), tick_ns) + 3) * tick_ns + stack.zero_after_ns;
 	msleep(8);
 	knee_start_clock(zero_ns);

@@ -12,7 +12,7 @@
 
 struct knee_hooks knee_hooks;
 
-/* The shim's part of a socket: what pkts_acked learns from an ACK and cong_avoid does not get. */
+/* The shim's part of a socket: the parts of an ACK that pkts_acked gets and cong_avoid does not. */
 struct knee_latest {
 	u32 delivered_pkts; /* tcp_sock.delivered and .lost at the latest pkts_acked */
 	u32 lost_pkts;

@@ -264,7 +264,7 @@ pub(crate) fn find(choice: &KernelChoice) -> Result<Kernel, HostError> {
             true => format!("the kernel {name} in the cache was built by another version of Knee"),
             false => format!("there is no kernel {name} in the cache for `--host linux`"),
         };
-        unavailable(why, format!("`knee linux build {name}` builds it, in about 10 minutes"))
+        unavailable(why, format!("`knee linux build {name}` builds it, in about 5 minutes"))
     })
 }
 

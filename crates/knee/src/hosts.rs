@@ -63,7 +63,8 @@ pub(crate) struct Jobs {
     #[arg(long = "jobs", value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
     pub(crate) asked: Option<usize>,
     /// Kernel of --host vm or linux: debian:6.12 or the like (`knee vm kernels` and `knee linux list` list them);
-    /// for vm also a bzImage as PATH or PATH,MODULES; default: the newest; of linux debian:6.12
+    /// for vm also a bzImage as PATH or PATH,MODULES, for linux the path of a built source tree; default: the newest; of
+    /// linux debian:6.12
     #[cfg(feature = "vm")]
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<knee_vm::KernelChoice>,

@@ -17,12 +17,12 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// Build a kernel from its source package and keep it in the cache; nothing is installed
+    /// Build a kernel from its source and keep it in the cache; nothing is installed
     ///
-    /// apt gives the source. The build takes about 10 minutes on two cores and 3 GB of disk space; the kernel takes
-    /// 6 MB.
+    /// apt gives the source package. The build takes about 5 minutes on two cores and 3 GB of disk space; the kernel
+    /// takes 6 MB.
     Build {
-        /// The kernel
+        /// The kernel: debian:6.12 or the like, or the path of a source tree
         #[arg(default_value = "debian:6.12")]
         kernel: KernelChoice,
     },
