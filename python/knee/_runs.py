@@ -551,8 +551,9 @@ def run_many(
     if single or not isinstance(scenarios, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise KneeError("scenarios is no list", "give several scenarios, or call knee.run")
     asked = [wanted(scenario, seed, repeat, set, host) for scenario in scenarios]
-    if kernel is not None and host not in ("vm", "linux"):
-        raise KneeError(f"kernel has no meaning on the host {host}", 'add host="vm"')
+    if kernel is not None and not needs_program(str(host)):
+        help_text = 'add host="vm" or host="linux"'
+        raise KneeError(f"kernel has no meaning on the host {host}", help_text)
     if needs_program(str(host)):
         answer = runs(_knee.runs_asked(asked), str(host), jobs, kernel)
         return [Results(native) for native in _knee.runs_made(asked, answer)]
