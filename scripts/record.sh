@@ -6,7 +6,6 @@
 #
 #   - calls in duels, and results of scenarios: the snapshots that tests compare with
 #   - verdicts of the quick evaluation: scenarios/evaluation/runs/record.toml
-#   - the tables made from records: docs/evidence/results.md, docs/evidence/scorecard.md, docs/reference/criteria.md and the README's count of claims
 #   - the generated parts of the documentation (scripts/update-docs.sh): plots, verdict tables, figures, values in prose
 #   - proofs that are due: proofs/proved.txt
 #
@@ -16,7 +15,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case ${1:-} in -*)
-	sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
+	sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac
@@ -44,9 +43,6 @@ for paper in "${papers[@]}"; do
 	[[ $paper != ftcp ]] || repeat=(--repeat 1)
 	"$knee" reproduce "$paper" "${repeat[@]}" --out "$work/$paper" || differ+=("$paper")
 done
-
-step "tables made from records"
-KNEE_UPDATE_RECORD=1 cargo test --locked --quiet --workspace --test record --test scorecard
 
 step "documentation"
 scripts/update-docs.sh "$knee" "$work"

@@ -10,6 +10,11 @@ A new page needs only the first line. NAME is one of
     parameters        page of an algorithm: its parameters
     plots             page of an algorithm: alone, and with NewReno
     verdicts          page of a paper: its claims
+    claims            docs/evidence/results.md: claims that hold, by host
+    sums-of-claims    README.md: numbers of claims that hold
+    criteria          docs/reference/criteria.md: every criterion
+    scorecard         docs/evidence/scorecard.md: verdicts in the simulator
+    scorecard-vm      docs/evidence/scorecard.md: verdicts on Linux
     figures N ...     page of a paper: these figures
     commands          docs/reference/cli.md: every command, from `knee markdown`
     metrics           docs/reference/metrics.md: every metric, from `knee metrics`
@@ -37,6 +42,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import python_api
+import records
+from records import table
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -97,13 +104,6 @@ def number(x: float | None) -> str:
 def cell(text: str) -> str:
     """Text that does not end a cell of a table."""
     return " ".join(text.replace("|", "\\|").split())
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A table of Markdown."""
-    lines = [f"| {' | '.join(line)} |" for line in (head, *rows)]
-    lines.insert(1, "|---" * len(head) + "|")
-    return "\n".join(lines)
 
 
 class Program:
@@ -328,12 +328,6 @@ def metrics(listed: list[dict[str, Any]]) -> str:
 # Values.
 
 
-def recorded_claims() -> dict[str, list[dict[str, Any]]]:
-    """The claims of each paper, as scenarios/PAPER/claims.toml has them."""
-    files = sorted(SCENARIOS.glob("*/claims.toml"))
-    return {f.parent.name: tomllib.loads(f.read_text())["claim"] for f in files}
-
-
 def listed(words: list[str]) -> str:
     """Words with commas and `and`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
@@ -341,12 +335,12 @@ def listed(words: list[str]) -> str:
 
 def values(program: Program) -> dict[str, Any]:
     """The values that prose can name, from the files that record them."""
-    recorded = recorded_claims()
+    recorded = records.recorded_claims()
     papers = {paper: claims for paper, claims in recorded.items() if paper != "ebb"}
     found: dict[str, Any] = {
         "algorithms.count": len(program.algorithms),
         "papers.count": len(papers),
-        "criteria.count": len(list((SCENARIOS / "evaluation").glob("*.toml"))),
+        "criteria.count": len(records.recorded_criteria()),
     }
 
     def summary(name: str, claims: list[dict[str, Any]]) -> None:
@@ -467,6 +461,8 @@ def generated(program: Program) -> dict[Path, bytes]:
                 made, images = figures(page.stem, words, drawn)
                 files.update(images)
                 return made
+            if name in records.BLOCKS:
+                return records.BLOCKS[name]()
             if name == "commands":
                 return program.run("markdown")
             if name == "keys":

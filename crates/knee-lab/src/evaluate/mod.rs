@@ -213,14 +213,6 @@ impl Record {
         files::read("evaluation/runs/record.toml")
     }
 
-    /// The repository's, of real TCP: some criteria, for some algorithms.
-    ///
-    /// # Errors
-    /// The file is wrong.
-    pub fn on_vm() -> Result<Self, FileError> {
-        files::read("evaluation/runs/record-vm.toml")
-    }
-
     /// The record of `evaluations`.
     pub fn of(evaluations: &[Evaluation], made_with: &[(&str, String)]) -> Self {
         let words = |e: &Evaluation| {
@@ -230,16 +222,6 @@ impl Record {
             made_with: made_with.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect(),
             verdicts: evaluations.iter().map(|e| (e.algorithm.clone(), words(e))).collect(),
         }
-    }
-
-    /// Its algorithms.
-    pub fn algorithms(&self) -> impl Iterator<Item = &str> {
-        self.verdicts.keys().map(String::as_str)
-    }
-
-    /// The expected verdict of `algorithm` for the criterion called `id`.
-    pub fn verdict(&self, algorithm: &str, id: &str) -> Option<&str> {
-        self.verdicts.get(algorithm)?.get(id).map(String::as_str)
     }
 
     /// Formats the record as a file that names the command which made it.
