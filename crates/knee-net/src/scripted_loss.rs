@@ -1,5 +1,6 @@
 //! Loss of the packets that a list names, for tests of repairs.
 
+use crate::Bursts;
 use std::collections::BTreeSet;
 
 /// The loss of listed packets, by their places in the order in which a link is offered packets, from 0.
@@ -19,6 +20,22 @@ impl ScriptedLoss {
     pub fn loses(&mut self) -> bool {
         self.offered_pkts += 1;
         self.lost.contains(&(self.offered_pkts - 1))
+    }
+}
+
+/// Loss that depends on the packets before.
+pub(crate) enum LossProcess {
+    Bursts(Bursts),
+    Script(ScriptedLoss),
+}
+
+impl LossProcess {
+    /// Returns whether the next packet is lost.
+    pub(crate) fn loses(&mut self) -> bool {
+        match self {
+            Self::Bursts(bursts) => bursts.loses(),
+            Self::Script(script) => script.loses(),
+        }
     }
 }
 

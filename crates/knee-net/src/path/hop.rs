@@ -3,26 +3,10 @@
 use super::{QueuedLink, reordering::Reordering};
 use crate::{
     Bursts, DelayLine, Direction, Jitter, Link, Loss, LostPacket, Numbered, Packet, Queue,
-    ScriptedLoss, Service, packet::Offered,
+    ScriptedLoss, Service, packet::Offered, scripted_loss::LossProcess,
 };
 use knee_model::{HopSpec, Ns, PacketEvent, QueueRecord, Random, RunSpec, Steps};
 use std::collections::VecDeque;
-
-/// Loss that depends on the packets before.
-enum LossProcess {
-    Bursts(Bursts),
-    Script(ScriptedLoss),
-}
-
-impl LossProcess {
-    /// Returns whether the next packet is lost.
-    fn loses(&mut self) -> bool {
-        match self {
-            Self::Bursts(bursts) => bursts.loses(),
-            Self::Script(script) => script.loses(),
-        }
-    }
-}
 
 /// A hop, the way to it from the hop before, and the way from it to the path's end.
 pub(super) struct Hop<P> {
