@@ -26,6 +26,7 @@ __all__ = [
     "layout",
     "load_c",
     "main",
+    "metrics",
     "percentile_of",
     "read_table",
     "run_many",

@@ -49,7 +49,7 @@ pub enum Event {
     Rto = 3,
 }
 
-/// An algorithm's memory of one connection, as its bytes; those after [`Algorithm::state_bytes`] are 0.
+/// An algorithm's memory of one connection, as its bytes; those after `Algorithm::state_bytes` are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
 #[repr(C, align(8))]
