@@ -2,8 +2,8 @@
 //! starts. It carries the kernel's packets from one end to the other, and holds the algorithms. `cc/host/linux` is
 //! the kernel's side.
 //!
-//! The kernel calls on one processor with interrupts off, so there is one caller at a time. None of the functions of
-//! [`kernel`] that this crate calls calls back.
+//! The kernel calls on one processor with interrupts off, so there is one caller at a time. No function of `kernel`
+//! calls back into this crate.
 
 mod kernel;
 mod message;
