@@ -267,7 +267,7 @@ class Results:
     def metric(
         self,
         name: str,
-        flow: str | int | type[Algorithm] | None = None,
+        flow: Flows = None,
         *,
         from_s: float | None = None,
         to_s: float | None = None,
@@ -337,7 +337,7 @@ class Results:
 
         Args:
             chart: Name of a chart: a key of `charts()`.
-            repetition: Number of the repetition, from 0.
+            repetition: Number of the repetition, from 1.
             kind: `altair` for an `altair.Chart`, `svg` for a `knee.Plot` with the report's SVG.
                 Default: `altair` if it is installed. Both draw the same series.
 
