@@ -175,6 +175,6 @@ pub trait Callee: Send + Sync {
     /// Internals worth plotting.
     ///
     /// # Errors
-    /// As [`Callee::call`].
+    /// The errors of [`Callee::call`].
     fn observe(&self, params: &[u32], state: &State) -> Result<[u32; OBSERVE_N], Failure>;
 }

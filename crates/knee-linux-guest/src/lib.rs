@@ -197,7 +197,7 @@ impl Guest {
 
     fn fail(&mut self, error: HostError) {
         if !self.ended {
-            // Who cannot be told of the error sees that the record is missing.
+            // If the error cannot be reported, the missing record shows it.
             let _ = self.output.send(&Message::Failed(error));
             self.run = None;
             self.end();
@@ -243,7 +243,7 @@ extern "C" fn read() -> i32 {
             0
         }
         Err((mut output, error)) => {
-            // Who cannot be told of the error sees that the record is missing.
+            // If the error cannot be reported, the missing record shows it.
             let _ = output.send(&Message::Failed(error));
             1
         }

@@ -179,7 +179,7 @@ fn an_algorithm_from_a_c_file_does_the_same() {
     }
 }
 
-/// Each packet is accounted for, whatever the discipline; marks arrive.
+/// Every discipline accounts for each packet, and its marks arrive.
 #[test]
 #[ignore = "needs a kernel: scripts/test-linux.sh"]
 fn every_discipline_carries_packets() {

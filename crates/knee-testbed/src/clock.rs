@@ -32,7 +32,7 @@ fn monotonic_ns() -> Ns {
 }
 
 impl Clock {
-    /// Whose time 0 is in `ahead`.
+    /// A clock that reads 0 after `ahead`.
     pub(crate) fn starting_in(ahead: Duration) -> Self {
         let (zero, now_ns) = (Instant::now() + ahead, monotonic_ns());
         Self { zero, zero_ns: now_ns + ahead.as_nanos() as Ns }

@@ -134,7 +134,7 @@ fn an_evaluation_that_ended_early_goes_on() {
     assert_eq!(evaluated(&place, arguments).0, whole);
     assert!(files[0].exists());
     assert_eq!(made(&files[1]), before);
-    // The stored measures are read: a file that is damaged is told of.
+    // The stored measures are read: a damaged file is an error.
     fs::write(&files[0], "half").unwrap();
     let all: Vec<&str> = ["evaluate"].into_iter().chain(arguments.split(' ')).collect();
     let output = place.run(&all);
