@@ -10,6 +10,7 @@ A new page needs only the first line. NAME is one of
     parameters        page of an algorithm: its parameters
     plots             page of an algorithm: alone, and with NewReno
     verdicts          page of a paper: its claims
+    linux             page of a paper: its claims on the host linux
     claims            docs/evidence/results.md: claims that hold, by host
     sums-of-claims    README.md: numbers of claims that hold
     criteria          docs/reference/criteria.md: every criterion
@@ -461,6 +462,8 @@ def generated(program: Program) -> dict[Path, bytes]:
                 made, images = figures(page.stem, words, drawn)
                 files.update(images)
                 return made
+            if name == "linux" and page.parent == PAPERS:
+                return records.on_linux(page.stem)
             if name in records.BLOCKS:
                 return records.BLOCKS[name]()
             if name == "commands":

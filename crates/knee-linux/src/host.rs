@@ -56,6 +56,10 @@ impl Host for Linux {
         Ok(record)
     }
 
+    fn fingerprint(&self, _: &RunSpec, options: &RunOptions) -> Option<String> {
+        Some(format!("linux {}", kernel(options).ok()?.about.hash))
+    }
+
     fn made_with(&self, options: &RunOptions) -> Vec<(&'static str, String)> {
         let Ok(kernel) = kernel(options) else { return Vec::new() };
         vec![
