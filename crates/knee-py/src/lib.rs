@@ -13,12 +13,12 @@ mod table;
 use error::host_error;
 use interruptible::{Interruptible, interruptible};
 use knee_cc::algorithms;
-use knee_model::{Host, RunOptions, RunSpec};
+use knee_lab::pipeline::{in_parallel, work};
+use knee_model::{Host, RunOptions};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyTuple},
 };
-use rayon::prelude::*;
 use request::{Ready, Wanted, host_names};
 use results::{Made, Results};
 use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
@@ -70,23 +70,13 @@ fn runs_made(wanted: Vec<Wanted>, answer: &[u8]) -> PyResult<Vec<Results>> {
 fn make(all: Vec<Ready>, jobs: usize, ended: &AtomicBool) -> PyResult<Vec<Results>> {
     let runs: Vec<_> = all.iter().flat_map(|r| r.specs.iter().map(move |s| (r.host, s))).collect();
     let simulator = Interruptible { ended };
-    let one = |(host, spec): &(&dyn Host, &RunSpec)| {
-        let host = if host.name() == simulator.name() { &simulator } else { *host };
-        let made = simulator.go_on().and_then(|()| host.run(spec, &RunOptions::default()));
-        made.map_err(host_error)
-    };
-    let records = if runs.len() == 1 {
-        runs.iter().map(one).collect::<PyResult<Vec<_>>>()?
-    } else if jobs == 0 {
-        runs.par_iter().map(one).collect::<PyResult<Vec<_>>>()?
-    } else {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
-        let pool = pool.map_err(|e| {
-            error::new("HostError", &format!("cannot start threads: {e}"), Some("lower jobs"))
-        })?;
-        pool.install(|| runs.par_iter().map(one).collect::<PyResult<Vec<_>>>())?
-    };
-    let mut records = records.into_iter();
+    let works: Vec<f64> = runs.iter().map(|(_, spec)| work(spec)).collect();
+    let records = in_parallel(Some(jobs).filter(|jobs| *jobs > 0), &works, |n| {
+        let (host, spec) = runs[n];
+        let host = if host.name() == simulator.name() { &simulator } else { host };
+        simulator.go_on().and_then(|()| host.run(spec, &RunOptions::default()))
+    });
+    let mut records = records.map_err(host_error)?.into_iter();
     let results = all.into_iter().map(|Ready { scenario, specs, name, host }| {
         let records = records.by_ref().take(specs.len()).collect();
         let spec = specs.into_iter().next();

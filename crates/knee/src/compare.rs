@@ -2,7 +2,7 @@
 
 use crate::{
     Format,
-    hosts::{AnyHost, Jobs, Named},
+    hosts::{self, AnyHost, Jobs, Named},
     interrupt, made_by, output, registry,
     run::{Experiment, Given, run_all},
 };
@@ -54,7 +54,8 @@ pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
     let names: Vec<&str> = wanted.iter().map(|host| host.name()).collect();
     let options = args.jobs.options(&wanted)?;
     let run_on = |host: &AnyHost| run_all(*host, &experiment.specs, &options);
-    let records = wanted.iter().map(run_on).collect::<Result<Vec<_>>>()?;
+    let records: Result<Vec<_>, _> = wanted.iter().map(run_on).collect();
+    let records = records.map_err(hosts::report)?;
     let spec = &experiment.specs[0];
     let hosts: Vec<OnHost<'_>> =
         names.iter().zip(&records).map(|(name, records)| OnHost { name, records }).collect();

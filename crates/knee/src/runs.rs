@@ -2,7 +2,7 @@
 //! input, records go out on standard output.
 
 use crate::{hosts::OneHost, run::run_all};
-use knee_model::{CallRecord, HostError, HostErrorKind, RunRecord, RunSpec};
+use knee_model::{CallRecord, HostError, RunRecord, RunSpec};
 use miette::{IntoDiagnostic, Result, miette};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -65,13 +65,8 @@ pub(crate) fn runs(args: &Args) -> Result<ExitCode> {
         miette!(help = help, "{e}")
     })?;
     let options = args.on.options()?;
-    let records = run_all(args.on.host, &specs, &options);
     let made_with = args.on.host.made_with(&options);
-    let failed = |e: miette::Report| {
-        let help = e.help().map(|help| help.to_string());
-        HostError { kind: HostErrorKind::Broken, why: e.to_string(), help }
-    };
-    let records = records.map_err(failed).map(|records| {
+    let records = run_all(args.on.host, &specs, &options).map(|records| {
         let with_calls = records.into_iter().map(|mut record| {
             let calls = record.flows.iter_mut().map(|flow| std::mem::take(&mut flow.trace));
             let calls = calls.collect();

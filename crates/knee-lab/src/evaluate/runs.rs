@@ -7,16 +7,13 @@ use super::{
 };
 use crate::{
     duel::Entrant,
-    figure::{Part, combinations, longest_first, measure, work},
+    figure::{Part, combinations, measure},
     files::text,
+    pipeline::{Runner, work},
 };
-use knee_model::{Host, HostError, RunOptions, RunSpec};
-use knee_results::kept::KeptRuns;
+use knee_model::{Host, RunRecord, RunSpec};
 use knee_scenario::{Scenario, ScenarioError, Set};
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 /// A combination of the values of a criterion's axes.
 #[derive(Clone, Debug)]
@@ -88,20 +85,14 @@ pub(super) type Measured = Vec<(f64, Option<f64>)>;
 
 /// Settings of an evaluation's runs.
 pub struct HowToRun<'a> {
-    /// The host.
-    pub host: &'a dyn Host,
-    /// Options of each run.
-    pub options: &'a RunOptions,
+    /// The host, and the measures that were kept.
+    pub runner: Runner<'a>,
     /// Repetitions.
     pub repeat: u32,
     /// The quick form.
     pub quick: bool,
     /// Further values set in all runs, as after `--set`.
     pub sets: &'a [String],
-    /// Measures that were kept, whose runs are not made again; new ones are added.
-    pub kept: Option<&'a KeptRuns>,
-    /// Told how many runs are done, and how many there are.
-    pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
 /// Repetitions of `criterion`.
@@ -122,8 +113,8 @@ pub(super) fn run_all(
             for (entrant, of) in entrants.iter().enumerate() {
                 let (scenario, _) = scenario(asked, at, of, how.sets)?;
                 let spec = scenario.spec(scenario.seed());
-                how.host
-                    .check(&spec, how.options)
+                how.runner
+                    .check(&spec)
                     .map_err(|error| EvaluateError::Host { criterion: asked.id.clone(), error })?;
                 for repetition in 0..repetitions(asked, how) {
                     let job = Job { criterion, point, entrant, repetition };
@@ -134,25 +125,19 @@ pub(super) fn run_all(
         }
     }
     let works: Vec<f64> = jobs.iter().map(|(_, work, _)| *work).collect();
-    let threads = how.options.runs_at_once.or(how.host.runs_at_once()).unwrap_or(0);
-    // A value that cannot be stored ends the evaluation: the disk may be full.
-    let broken = AtomicBool::new(false);
-    let run = |n: usize| {
+    let measured = how.runner.each(&works, |n, turn| {
         let (job, _, scenario) = jobs[n];
-        if broken.load(Ordering::Relaxed) {
-            return (Err(EvaluateError::Run("not run".to_owned())), Duration::ZERO);
-        }
-        let scenario = &scenarios[scenario];
+        let (criterion, scenario) = (&criteria[job.criterion].0, &scenarios[scenario]);
         let spec = scenario.spec(scenario.seed_of(job.repetition));
         let start = Instant::now();
-        let measured = one(&criteria[job.criterion].0, &spec, how);
-        let took = start.elapsed();
-        if matches!(measured, Err(EvaluateError::Kept(_))) {
-            broken.store(true, Ordering::Relaxed);
+        let key = format!("{:?}", criterion.measures);
+        let measured = turn.measured(&spec, &key, |record| measured(criterion, &spec, record));
+        match measured {
+            Ok(measured) => Ok((Ok(measured), start.elapsed())),
+            Err(EvaluateError::Run(why)) => Ok((Err(why.to_string()), start.elapsed())),
+            Err(other) => Err(other),
         }
-        (measured, took)
-    };
-    let measured = longest_first(threads, &works, &run, &|done| (how.progress)(done, jobs.len()))?;
+    })?;
     let mut all: AllMeasured = criteria
         .iter()
         .map(|(_, points)| vec![vec![Vec::new(); entrants.len()]; points.len()])
@@ -160,37 +145,17 @@ pub(super) fn run_all(
     let mut took = vec![Duration::ZERO; criteria.len()];
     for ((job, ..), (measured, time)) in jobs.into_iter().zip(measured) {
         took[job.criterion] += time;
-        let measured = match measured {
-            Ok(measured) => Ok(measured),
-            Err(EvaluateError::Run(why)) => Err(why),
-            Err(other) => return Err(other),
-        };
         all[job.criterion][job.point][job.entrant].push(measured);
     }
     Ok((all, took))
 }
 
-/// The values that `criterion` measures of `spec`, which may be kept.
-fn one(
+/// The values that `criterion` measures of `record`.
+fn measured(
     criterion: &Criterion,
     spec: &RunSpec,
-    how: &HowToRun<'_>,
+    record: RunRecord,
 ) -> Result<Measured, EvaluateError> {
-    let Some(kept) = how.kept else { return run(criterion, spec, how) };
-    let fingerprint = how.host.fingerprint(spec, how.options).unwrap_or_default();
-    let (text, measures) = (format!("{spec:?}"), format!("{:?}", criterion.measures));
-    let key = [how.host.name(), &fingerprint, &text, &measures];
-    kept.or_make(&key, || run(criterion, spec, how))
-}
-
-/// Runs `spec`, and measures the values of `criterion`.
-fn run(
-    criterion: &Criterion,
-    spec: &RunSpec,
-    how: &HowToRun<'_>,
-) -> Result<Measured, EvaluateError> {
-    let failed = |e: HostError| EvaluateError::Run(e.to_string());
-    let record = how.host.run(spec, how.options).map_err(failed)?;
     let formulas: Vec<&str> =
         criterion.measures.iter().flat_map(|m| m.formulas().map(|(_, text)| text)).collect();
     let values = measure(spec, record, &formulas);

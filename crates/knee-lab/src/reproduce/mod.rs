@@ -77,8 +77,7 @@ struct PlottedFigure {
     listing: Option<(String, String)>,
 }
 
-/// Reproduces `id` on each of `hosts`. `progress` is told the host, how many of its runs are done,
-/// and how many there are.
+/// Reproduces `id` on each of `hosts`.
 ///
 /// # Errors
 /// See [`ReproduceError`].
@@ -86,7 +85,6 @@ pub fn reproduce(
     id: &str,
     wanted: &Wanted,
     hosts: &[RunsOn<'_>],
-    progress: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Reproduction, ReproduceError> {
     let (paper, claims) = paper::load(id)?;
     let all = paper.figures.clone();
@@ -124,8 +122,9 @@ pub fn reproduce(
     let mut uses = Uses::default();
     let mut reproduction = Reproduction { paper, hosts: Vec::new(), skipped: Vec::new() };
     for (index, on) in hosts.iter().enumerate() {
-        let name = on.host.name();
-        let part = Part { host: on.host, short: wanted.short, all_values: wanted.all_values };
+        let host = on.runner.host;
+        let name = host.name();
+        let part = Part { host, short: wanted.short, all_values: wanted.all_values };
         let only_used = index > 0 && wanted.claims.is_some();
         let why_not = |c: &Claim| c.skipped(name, &all).map(Unjudged::to_string);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
@@ -152,7 +151,7 @@ pub fn reproduce(
                 prepared.push(cases);
                 specs.append(&mut of_cause);
             }
-            let cases = runs::run_cases(on, prepared, &specs, &mut made, progress)?;
+            let cases = runs::run_cases(&on.runner, prepared, &specs, &mut made)?;
             let formulas = Formulas::new(cases.clone());
             let mut all_run = true;
             let mut verdict = |c: &&Claim| {
