@@ -44,7 +44,7 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// The first error of a job, after which the other threads end their jobs and begin none; a thread that
-/// does not start.
+    /// does not start.
     pub fn each<T: Send, E: Send + From<HostError>>(
         &self,
         works: &[f64],
@@ -148,7 +148,8 @@ pub fn in_parallel<T: Send, E: Send + From<HostError>>(
 ) -> Result<Vec<T>, E> {
     let mut order: Vec<usize> = (0..works.len()).collect();
     order.sort_by(|a, b| works[*b].total_cmp(&works[*a]));
-    let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get));
+    let threads =
+        threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get));
     let next = AtomicUsize::new(0);
     let mut all = thread::scope(|scope| {
         let (send, results) = mpsc::channel();

@@ -72,7 +72,8 @@ impl Contest {
         let seconds = || solos.then_some(None).into_iter().chain((0..n).map(Some));
         let pairs = (0..n).flat_map(|first| seconds().map(move |second| (first, second)));
         let pairs: Vec<_> = pairs.collect();
-        let each = (0..self.paths.len()).flat_map(|path| pairs.iter().map(move |pair| (path, pair)));
+        let each =
+            (0..self.paths.len()).flat_map(|path| pairs.iter().map(move |pair| (path, pair)));
         each.map(|(path, (first, second))| {
             let run = Run { path, first: *first, second: *second, repetition: 0 };
             let flows = [Some(*first), *second].into_iter().flatten();
@@ -440,7 +441,10 @@ pub(super) mod tests {
     fn without_a_baseline_there_is_no_harm_to_tell() {
         let run = Run { path: 0, first: 0, second: Some(1), repetition: 0 };
         let measured = [(run, RunMeasures::Bout(bout(20e6, 60e6, 10.0)))];
-        let o = Outcome { contest: contest(&["chd", "newreno"], 1), measured: measured.into_iter().collect() };
+        let o = Outcome {
+            contest: contest(&["chd", "newreno"], 1),
+            measured: measured.into_iter().collect(),
+        };
         assert_eq!(o.cell(0, 0, 1).harm_goodput, None);
         assert!(o.cell(0, 0, 1).share_a.is_some());
         assert_eq!(o.solos(0, 0).count(), 0);
