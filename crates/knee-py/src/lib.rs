@@ -23,7 +23,7 @@ use request::{Ready, Wanted, host_names};
 use results::{Made, Results};
 use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 
-/// The runs of scenarios, to be made by the program: a message for its command `runs`.
+/// The runs of scenarios, to be made by the program: the input of its command `run-apart`.
 #[pyfunction]
 fn runs_asked(py: Python<'_>, wanted: Vec<Wanted>) -> PyResult<Bound<'_, PyBytes>> {
     let mut all = Vec::new();
@@ -38,7 +38,8 @@ fn runs_asked(py: Python<'_>, wanted: Vec<Wanted>) -> PyResult<Bound<'_, PyBytes
         }
         all.extend(specs);
     }
-    let message = knee::runs::message(&all).map_err(|e| error::new("HostError", &e, None))?;
+    let message =
+        knee::apart::question(&all).map_err(|e| error::new("HostError", &e.to_string(), None))?;
     Ok(PyBytes::new(py, &message))
 }
 
@@ -46,8 +47,7 @@ fn runs_asked(py: Python<'_>, wanted: Vec<Wanted>) -> PyResult<Bound<'_, PyBytes
 #[pyfunction]
 fn runs_made(wanted: Vec<Wanted>, answer: &[u8]) -> PyResult<Vec<Results>> {
     let help = "the program `knee` must be built from the same sources as this package";
-    let made: knee::runs::Made =
-        knee::runs::content(answer).map_err(|e| error::new("HostError", &e, Some(help)))?;
+    let made = knee::apart::answer(answer).map_err(|e| error::new("HostError", &e, Some(help)))?;
     let mut records = made.records.map_err(host_error)?.into_iter().map(|(mut record, calls)| {
         for (flow, calls) in record.flows.iter_mut().zip(calls) {
             flow.trace = calls;

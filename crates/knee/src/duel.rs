@@ -1,13 +1,15 @@
 //! `knee duel`.
 
 use crate::{
-    COMMIT, Format, REPEAT, bench, hosts::{self, OneHost}, integer, interrupt, made_by, output,
+    COMMIT, Format, REPEAT, bench,
+    hosts::{self, OneHost},
+    integer, interrupt, made_by, output,
     run::tell_notes,
 };
 use knee_lab::{
     duel::{
-        Common, Contest, DuelSummary, Entrant, Fought, Plan, Setting, WrittenPath, duel_report, duel_text,
-        write_duel,
+        Common, Contest, DuelSummary, Entrant, Fought, Plan, Setting, WrittenPath, duel_report,
+        duel_text, write_duel,
     },
     pipeline::Runner,
 };
