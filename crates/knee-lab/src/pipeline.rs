@@ -3,6 +3,7 @@
 
 use knee_model::{Host, HostError, HostErrorKind, Progress, RunOptions, RunRecord, RunSpec};
 use knee_results::kept::{KeptError, KeptRuns};
+use knee_scenario::Scenario;
 use std::{
     num::NonZero,
     sync::{
@@ -37,6 +38,30 @@ impl<'a> Runner<'a> {
     /// It cannot, with a remedy.
     pub fn check(&self, spec: &RunSpec) -> Result<(), HostError> {
         self.host.check(spec, self.options)
+    }
+
+    /// Makes the repetitions of `settings`: scenarios, each with a number of repetitions. `job` makes the
+    /// run of a setting, by its index. Returns the results of each setting.
+    ///
+    /// # Errors
+    /// The errors of [`Self::each`].
+    pub fn repetitions<T: Send, E: Send + From<HostError>>(
+        &self,
+        settings: &[(&Scenario, u32)],
+        job: impl Fn(usize, &RunSpec, &Turn<'_>) -> Result<T, E> + Sync,
+    ) -> Result<Vec<Vec<T>>, E> {
+        let (mut runs, mut works) = (Vec::new(), Vec::new());
+        for (index, (scenario, repeat)) in settings.iter().enumerate() {
+            runs.extend((0..*repeat).map(|repetition| (index, scenario.seed_of(repetition))));
+            works.resize(runs.len(), work(&scenario.spec(scenario.seed())));
+        }
+        let all = self.each(&works, |n, turn| {
+            let (index, seed) = runs[n];
+            job(index, &settings[index].0.spec(seed), turn)
+        })?;
+        let mut all = all.into_iter();
+        let each = settings.iter().map(|(_, n)| all.by_ref().take(*n as usize).collect());
+        Ok(each.collect())
     }
 
     /// Makes as many runs as there are `works`, their estimated work, the longest first. `job` makes the
@@ -129,7 +154,7 @@ impl Turn<'_> {
     }
 }
 
-/// A guess at how long a run takes: packets at the bottleneck. In real time it takes its duration.
+/// A guess at how long a run takes: packets at the bottleneck.
 pub fn work(spec: &RunSpec) -> f64 {
     spec.path.hops[0].rate().highest_bps() as f64 * spec.duration_ns as f64
 }

@@ -1,7 +1,7 @@
 //! Runs of a contest, and their measures for each pair.
 
 use super::{Bout, Entrant, Plan, Solo, WrittenPath};
-use crate::pipeline::{Runner, work};
+use crate::pipeline::Runner;
 use knee_cc::{Algorithm, Params};
 use knee_model::{HostError, RunRecord, RunSpec};
 use knee_results::metrics::Percentiles;
@@ -94,33 +94,34 @@ impl Contest {
         settings: &[Setting],
         draw: bool,
     ) -> Result<Fought, HostError> {
-        let repeat = self.plan.repeat as usize;
-        let mut works = Vec::new();
         for (_, scenario) in settings {
-            let spec = scenario.spec(self.plan.seed);
-            runner.check(&spec)?;
-            works.extend(vec![work(&spec); repeat]);
+            runner.check(&scenario.spec(self.plan.seed))?;
         }
-        let all = runner.each(&works, |n, turn| {
-            let (run, scenario) = &settings[n / repeat];
-            let run = Run { repetition: (n % repeat) as u32, ..*run };
-            let spec = scenario.spec(self.plan.seed_of(run.repetition));
-            let record = turn.record(&spec)?;
-            let measured = self.measure(&run, &spec, &record);
+        let repeated: Vec<_> = settings.iter().map(|(_, s)| (s, self.plan.repeat)).collect();
+        let all = runner.repetitions(&repeated, |n, spec, turn| {
+            let (run, scenario) = &settings[n];
+            let record = turn.record(spec)?;
+            let measured = self.measure(run, spec, &record);
             let note = RunRecord {
                 seed: record.seed,
                 approximations: record.approximations.clone(),
                 real_time: record.real_time.clone(),
                 ..RunRecord::default()
             };
-            let is_charted = draw && run.repetition == 0;
-            let charted = is_charted.then(|| Charted { run, scenario: scenario.clone(), record });
-            Ok::<_, HostError>(((run, measured), (note, charted)))
+            let is_charted = draw && spec.seed == self.plan.seed;
+            let charted =
+                is_charted.then(|| Charted { run: *run, scenario: scenario.clone(), record });
+            Ok::<_, HostError>((measured, note, charted))
         })?;
-        let (measured, rest): (BTreeMap<_, _>, Vec<_>) = all.into_iter().unzip();
-        let (notes, charted): (Vec<_>, Vec<_>) = rest.into_iter().unzip();
-        let outcome = Outcome { contest: self.clone(), measured };
-        Ok(Fought { outcome, charted: charted.into_iter().flatten().collect(), notes })
+        let (mut measured, mut charted, mut notes) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for ((run, _), of_run) in settings.iter().zip(all) {
+            for (repetition, (of_repetition, note, chart)) in (0..).zip(of_run) {
+                measured.insert(Run { repetition, ..*run }, of_repetition);
+                notes.push(note);
+                charted.extend(chart);
+            }
+        }
+        Ok(Fought { outcome: Outcome { contest: self.clone(), measured }, charted, notes })
     }
 
     /// The measures of `run` in `record`, made of `spec`.

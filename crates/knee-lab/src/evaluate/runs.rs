@@ -8,11 +8,11 @@ use super::{
 use crate::{
     duel::Entrant,
     figure::{Part, combinations, measure},
-    files::text,
-    pipeline::{Runner, work},
+    files,
+    pipeline::Runner,
 };
 use knee_model::{Host, RunRecord, RunSpec};
-use knee_scenario::{Scenario, ScenarioError, Set};
+use knee_scenario::Scenario;
 use std::time::{Duration, Instant};
 
 /// A combination of the values of a criterion's axes.
@@ -46,7 +46,7 @@ pub(super) fn points(criterion: &Criterion, host: &dyn Host, quick: bool) -> Vec
         .into_iter()
         .map(|(names, sets)| Point {
             values: axes.iter().map(|a| a.name.clone()).zip(names).collect(),
-            sets: sets.iter().map(|(path, value)| format!("{path}={value}")).collect(),
+            sets,
         })
         .collect()
 }
@@ -58,23 +58,11 @@ pub(super) fn scenario(
     entrant: &Entrant,
     also: &[String],
 ) -> Result<(Scenario, Vec<String>), EvaluateError> {
-    let file = format!("{FOLDER}/{}", criterion.scenario);
-    let text = text(&file)?;
     let of_subject = criterion.subject.iter().flat_map(|flow| entrant.sets(*flow));
-    let written: Vec<String> =
-        point.sets.iter().cloned().chain(of_subject).chain(also.iter().cloned()).collect();
-    let sets: Vec<Set> =
-        written.iter().map(|s| Set::parse(s)).collect::<Result<_, ScenarioError>>()?;
-    Ok((Scenario::parse(&format!("scenarios/{file}"), text, &sets)?, written))
-}
-
-/// One run: its criterion, point, entrant and repetition.
-#[derive(Clone, Copy, Debug)]
-struct Job {
-    criterion: usize,
-    point: usize,
-    entrant: usize,
-    repetition: u32,
+    let sets = point.sets.iter().cloned().chain(of_subject).chain(also.iter().cloned());
+    let sets: Vec<String> = sets.collect();
+    let file = format!("{FOLDER}/{}", criterion.scenario);
+    Ok((files::scenario::<EvaluateError>(&file, &sets)?, sets))
 }
 
 /// Measures by criterion, point, entrant, repetition; the reason for a run that failed.
@@ -106,48 +94,40 @@ pub(super) fn run_all(
     entrants: &[Entrant],
     how: &HowToRun<'_>,
 ) -> Result<(AllMeasured, Vec<Duration>), EvaluateError> {
-    let mut jobs = Vec::new();
     let mut scenarios = Vec::new();
-    for (criterion, (asked, points)) in criteria.iter().enumerate() {
-        for (point, at) in points.iter().enumerate() {
-            for (entrant, of) in entrants.iter().enumerate() {
-                let (scenario, _) = scenario(asked, at, of, how.sets)?;
-                let spec = scenario.spec(scenario.seed());
-                how.runner
-                    .check(&spec)
-                    .map_err(|error| EvaluateError::Host { criterion: asked.id.clone(), error })?;
-                for repetition in 0..repetitions(asked, how) {
-                    let job = Job { criterion, point, entrant, repetition };
-                    jobs.push((job, work(&spec), scenarios.len()));
-                }
-                scenarios.push(scenario);
-            }
+    for (asked, points) in criteria {
+        for (at, of) in points.iter().flat_map(|at| entrants.iter().map(move |of| (at, of))) {
+            let (scenario, _) = scenario(asked, at, of, how.sets)?;
+            let spec = scenario.spec(scenario.seed());
+            how.runner
+                .check(&spec)
+                .map_err(|error| EvaluateError::Host { criterion: asked.id.clone(), error })?;
+            scenarios.push((asked, scenario));
         }
     }
-    let works: Vec<f64> = jobs.iter().map(|(_, work, _)| *work).collect();
-    let measured = how.runner.each(&works, |n, turn| {
-        let (job, _, scenario) = jobs[n];
-        let (criterion, scenario) = (&criteria[job.criterion].0, &scenarios[scenario]);
-        let spec = scenario.spec(scenario.seed_of(job.repetition));
-        let start = Instant::now();
+    let settings: Vec<_> =
+        scenarios.iter().map(|(asked, scenario)| (scenario, repetitions(asked, how))).collect();
+    let all = how.runner.repetitions(&settings, |n, spec, turn| {
+        let (start, criterion) = (Instant::now(), scenarios[n].0);
         let key = format!("{:?}", criterion.measures);
-        let measured = turn.measured(&spec, &key, |record| measured(criterion, &spec, record));
+        let measured = turn.measured(spec, &key, |record| measured(criterion, spec, record));
         match measured {
             Ok(measured) => Ok((Ok(measured), start.elapsed())),
             Err(EvaluateError::Run(why)) => Ok((Err(why.to_string()), start.elapsed())),
             Err(other) => Err(other),
         }
     })?;
-    let mut all: AllMeasured = criteria
-        .iter()
-        .map(|(_, points)| vec![vec![Vec::new(); entrants.len()]; points.len()])
-        .collect();
     let mut took = vec![Duration::ZERO; criteria.len()];
-    for ((job, ..), (measured, time)) in jobs.into_iter().zip(measured) {
-        took[job.criterion] += time;
-        all[job.criterion][job.point][job.entrant].push(measured);
-    }
-    Ok((all, took))
+    let mut all = all.into_iter();
+    let by_criterion = criteria.iter().zip(&mut took).map(|((_, points), took)| {
+        let mut repetitions = || {
+            let (measured, times): (_, Vec<Duration>) = all.next().into_iter().flatten().unzip();
+            *took += times.iter().sum();
+            measured
+        };
+        points.iter().map(|_| entrants.iter().map(|_| repetitions()).collect()).collect()
+    });
+    Ok((by_criterion.collect(), took))
 }
 
 /// The values that `criterion` measures of `record`.

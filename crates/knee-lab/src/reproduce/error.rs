@@ -48,9 +48,6 @@ pub enum ReproduceError {
         /// Error of the first run.
         error: HostError,
     },
-    /// A run has no unique key.
-    #[error("a specification cannot be written as JSON: {0}")]
-    Spec(String),
     /// A chart or table cannot be made.
     #[error("{0}")]
     PlotKind(String),

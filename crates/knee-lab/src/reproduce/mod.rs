@@ -15,7 +15,7 @@ pub use paper::{PAPERS, Paper, PaperError, load};
 pub use runs::RunsOn;
 pub use verdict::{Shown, Verdict};
 
-use crate::figure::{self, Case, Cases, Figure, Formulas, Part, Spread, Unjudged, number};
+use crate::figure::{self, Case, Cases, Figure, Formulas, Part, Unjudged, number};
 use knee_report::{
     chart::Chart,
     report::{Report, Section},
@@ -261,15 +261,6 @@ pub fn claims(reproductions: &[Reproduction]) -> Claims<'_> {
     Claims { claims: reproductions.iter().flat_map(Reproduction::verdicts).collect() }
 }
 
-/// The median, with the percentiles if there are several repetitions.
-fn spread(m: &Spread) -> String {
-    let (low, middle, high) = (number(m.p20), number(m.p50), number(m.p80));
-    match m.n {
-        0 | 1 => middle,
-        _ => format!("{middle} [{low}, {high}]"),
-    }
-}
-
 /// A cause and the result of its runs.
 fn shown(cause: &Shown) -> String {
     let changes = match cause.changes.as_str() {
@@ -285,7 +276,7 @@ fn shown(cause: &Shown) -> String {
     format!(
         "Cause: {}{changes}: {} {}, accepted {}: {verdict}",
         cause.statement.trim(),
-        spread(&cause.measured),
+        cause.measured.words(),
         cause.unit,
         range(cause.accepted)
     )
@@ -354,7 +345,6 @@ impl Reproduction {
                     cells.extend([Cell::from("–".to_owned()), Cell::from("not judged".to_owned())]);
                     continue;
                 };
-                let m = &v.measured;
                 let tone = match (v.recorded_holds, v.holds) {
                     (Some(true), Some(true)) => Tone::Good,
                     _ if v.explained() => Tone::Good,
@@ -362,7 +352,7 @@ impl Reproduction {
                     _ => Tone::Caution,
                 };
                 cells.extend([
-                    Cell::from(format!("{} {}", spread(m), v.unit)),
+                    Cell::from(format!("{} {}", v.measured.words(), v.unit)),
                     Cell::toned(v.word(), tone),
                 ]);
             }
@@ -534,6 +524,7 @@ pub fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Spread;
 
     /// A paper of which one claim holds, one is explained and one has a cause that is not shown.
     fn reproduction(shown: Option<bool>) -> Reproduction {

@@ -7,7 +7,6 @@ use crate::{
     pipeline::{Runner, work},
 };
 use knee_model::{HostError, RunRecord, RunSpec};
-use knee_scenario::{Scenario, Set};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, atomic::AtomicBool},
@@ -62,14 +61,8 @@ pub(super) fn prepare(
     let mut cases = Vec::new();
     let mut specs = Vec::new();
     if let Some(file) = &figure.scenario {
-        let file = format!("{paper}/{file}");
-        let text = files::text(&file)?;
         for (values, sets) in figure.combinations() {
-            let sets: Vec<Set> = sets
-                .iter()
-                .map(|(path, value)| Set::parse(&format!("{path}={value}")))
-                .collect::<Result<_, _>>()?;
-            let scenario = Scenario::parse(&format!("scenarios/{file}"), text, &sets)?;
+            let scenario = files::scenario::<ReproduceError>(&format!("{paper}/{file}"), &sets)?;
             let is_needed = |n: &Named| n.contains(&(figure.number.clone(), values.clone()));
             let repeat = match needed.is_none_or(is_needed) {
                 true => repeat.unwrap_or_else(|| scenario.repeat()),
@@ -89,7 +82,7 @@ pub(super) fn prepare(
     Ok((Cases { figure: figure.clone(), cases }, specs))
 }
 
-/// Runs that were made, by their specifications as JSON.
+/// Runs that were made, by their specifications as text.
 pub(super) type Made = HashMap<String, Result<Arc<RunRecord>, HostError>>;
 
 /// Runs `specs`, those of the cases in `prepared`, unless they are among `made` already, and gives the
@@ -100,8 +93,7 @@ pub(super) fn run_cases(
     specs: &[RunSpec],
     made: &mut Made,
 ) -> Result<Arc<Vec<Cases>>, ReproduceError> {
-    let keys = specs.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
-    let keys = keys.map_err(|e| ReproduceError::Spec(e.to_string()))?;
+    let keys: Vec<String> = specs.iter().map(|spec| format!("{spec:?}")).collect();
     let mut seen = BTreeSet::new();
     let missing: Vec<(&String, &RunSpec)> =
         keys.iter().zip(specs).filter(|(k, _)| !made.contains_key(*k) && seen.insert(*k)).collect();
