@@ -3,11 +3,10 @@
 use crate::{
     Format,
     hosts::{self, AnyHost, Jobs, Named},
-    interrupt, made_by, output, registry,
+    made_by, output, registry,
     run::{Experiment, Given, run_all},
 };
 use knee_lab::compare::{OnHost, compare, compare_report, compare_table};
-use knee_results::store::ResultWriter;
 use miette::{Result, miette};
 use serde_json::json;
 use std::{path::PathBuf, process::ExitCode};
@@ -47,10 +46,7 @@ pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
         return Err(miette!(help = "as in --host sim,kernel", "--host: name two or three hosts"));
     }
     let experiment = Experiment::load(&args.given, false)?;
-    let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
-    if let Some(results) = &results {
-        interrupt::abandons(vec![results.abandon()])?;
-    }
+    let results = args.out.as_deref().map(output::new_results).transpose()?;
     let names: Vec<&str> = wanted.iter().map(|host| host.name()).collect();
     let options = args.jobs.options(&wanted)?;
     let run_on = |host: &AnyHost| run_all(*host, &experiment.specs, &options);

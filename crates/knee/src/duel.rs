@@ -3,7 +3,7 @@
 use crate::{
     COMMIT, Format, REPEAT, bench,
     hosts::{self, OneHost},
-    integer, interrupt, made_by, output,
+    integer, made_by, output,
     run::tell_notes,
 };
 use knee_lab::{
@@ -14,7 +14,6 @@ use knee_lab::{
     pipeline::Runner,
 };
 use knee_model::Ns;
-use knee_results::store::ResultWriter;
 use miette::{Result, miette};
 use std::{path::PathBuf, process::ExitCode};
 
@@ -95,10 +94,7 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
     };
     let contest = given.contest(entrants, vec![args.path], args.repeat)?;
     // Refused now rather than after the work.
-    let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
-    if let Some(results) = &results {
-        interrupt::abandons(vec![results.abandon()])?;
-    }
+    let results = args.out.as_deref().map(output::new_results).transpose()?;
     let fought = fight(&contest, given, &contest.settings(false)?, true)?;
     let outcome = &fought.outcome;
     let summary = DuelSummary::new(given.common(&contest.plan), outcome, pair);

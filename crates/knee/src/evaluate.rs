@@ -1,6 +1,6 @@
 //! `knee evaluate`.
 
-use crate::{COMMIT, Format, REPEAT, hosts::OneHost, integer, interrupt, made_by, output};
+use crate::{COMMIT, Format, REPEAT, hosts::OneHost, integer, made_by, output};
 use knee_lab::{
     duel::Entrant,
     evaluate::{
@@ -9,7 +9,7 @@ use knee_lab::{
     },
     pipeline::Runner,
 };
-use knee_results::{kept::KeptRuns, store::ResultWriter};
+use knee_results::kept::KeptRuns;
 use miette::{Result, miette};
 use std::{path::PathBuf, process::ExitCode};
 
@@ -81,10 +81,7 @@ struct Scorecard<'a> {
 }
 
 pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
-    let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
-    if let Some(results) = &results {
-        interrupt::abandons(vec![results.abandon()])?;
-    }
+    let results = args.out.as_deref().map(output::new_results).transpose()?;
     let keep = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let subjects = if args.all { Entrant::all() } else { args.names.clone() };
     let host = args.on.host;

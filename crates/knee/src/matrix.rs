@@ -3,7 +3,7 @@
 use crate::{
     Format, REPEAT,
     duel::{DEFAULT_PATH, Given, fight},
-    integer, interrupt, made_by, output,
+    integer, made_by, output,
     run::tell_notes,
 };
 use knee_lab::duel::{
@@ -100,7 +100,6 @@ pub(crate) fn matrix(args: &Args) -> Result<ExitCode> {
 
 fn made(args: &Args, contest: &Contest, results: ResultWriter) -> Result<ExitCode> {
     let given = &args.given;
-    interrupt::abandons(vec![results.abandon()])?;
     let settings = contest.settings(true)?;
     let example = settings.iter().find(|(run, _)| run.second.is_some());
     let example = example.map_or("", |(_, scenario)| scenario.text());

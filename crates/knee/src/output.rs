@@ -1,5 +1,6 @@
 //! Printing, and progress of long work.
 
+use crate::interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use knee_results::store::ResultWriter;
 use miette::{IntoDiagnostic, Result, WrapErr};
@@ -47,6 +48,13 @@ pub(crate) fn width() -> Option<u16> {
     terminal_size::terminal_size().map(|(width, _)| width.0)
 }
 
+/// The new folder `out` for results; a signal that ends the program removes it.
+pub(crate) fn new_results(out: &Path) -> Result<ResultWriter> {
+    let results = ResultWriter::create(out)?;
+    interrupt::abandons(vec![results.abandon()])?;
+    Ok(results)
+}
+
 /// Folder of results without --out.
 const DEFAULT_PARENT: &str = "knee-out";
 
@@ -61,7 +69,7 @@ pub(crate) fn with_results<T>(
         Some(out) => Ok(out.to_owned()),
         None => next_free(name),
     };
-    let result = place().and_then(|out| work(ResultWriter::create(&out)?));
+    let result = place().and_then(|out| work(new_results(&out)?));
     if result.is_err() && out.is_none() {
         // Made for nothing, if it is empty.
         let _ = fs::remove_dir(DEFAULT_PARENT);

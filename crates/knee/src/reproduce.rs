@@ -3,7 +3,7 @@
 use crate::{
     Format, REPEAT,
     hosts::{AnyHost, Jobs, Named},
-    integer, interrupt, made_by, output,
+    integer, made_by, output,
 };
 use clap::builder::PossibleValuesParser;
 use knee_lab::{
@@ -86,7 +86,6 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
         short: args.short,
         all_values: args.all_values,
     };
-    interrupt::abandons(vec![results.abandon()])?;
     let kept = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let mut reproductions = Vec::new();
     for paper in &papers {
