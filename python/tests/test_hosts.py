@@ -53,7 +53,7 @@ def test_without_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_the_way_to_the_program_and_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    # This package's own command has `runs` too, for the hosts that both have.
+    # This package's own command has `run-apart` too, for the hosts that both have.
     command = tmp_path / "knee"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m knee "$@"\n')
     command.chmod(stat.S_IRWXU)
