@@ -8,5 +8,4 @@ command -v npm >/dev/null || {
 	exit 1
 }
 [[ -d node_modules ]] || npm ci --no-audit --no-fund
-npm run --silent check
 npm run --silent widget
