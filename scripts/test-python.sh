@@ -24,6 +24,8 @@ others=$(comm -23 <(features -p knee-py -e normal,build) <(features --workspace 
 	echo "name the missing ones in crates/knee-py/Cargo.toml" >&2
 	exit 1
 }
+command -v npm >/dev/null || scripts/install-packages.sh nodejs npm
+scripts/build-widget.sh
 export MATURIN_PEP517_ARGS="--profile ${KNEE_PROFILE:-dev}"
 rm -rf "$target/wheels"
 pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$target/wheels" .
