@@ -4,7 +4,7 @@ use super::key::{Default, Interval, Key, Kind, Table};
 use super::keys::{ROOT, TABLES};
 use crate::units::{PACKETS, RATE, SIZE, TIME, show_size};
 use knee_cc::{Algorithm, Param, ParamKind, algorithms};
-use knee_model::KERNEL_PREFIX;
+use knee_model::{KERNEL_PREFIX, linux};
 use serde_json::{Map, Value, json};
 use std::ops::Bound;
 
@@ -57,6 +57,7 @@ fn kind_text(kind: &Kind) -> String {
         Kind::DelaySteps => "list of time and time",
         Kind::Trace => "file, or list of integers",
         Kind::Table(_) | Kind::Params => "table",
+        Kind::Sysctls => "table of sysctls",
         Kind::Tables(_) => "list of tables",
         Kind::Time(range) if *range.start() == 0 => "time",
         Kind::Time(_) => "time > 0",
@@ -228,6 +229,18 @@ fn shape(kind: &Kind) -> Value {
             merge(&mut either, shape(&Kind::Size(range.clone())));
             either["type"] = json!(["string", "object"]);
             either
+        }
+        Kind::Sysctls => {
+            let value =
+                json!({ "type": ["integer", "string", "array"], "items": { "type": "integer" } });
+            let known: Map<_, _> =
+                linux::SYSCTLS.iter().map(|name| ((*name).to_owned(), value.clone())).collect();
+            json!({
+                "type": "object",
+                "properties": known,
+                "patternProperties": { r"^net\.ipv4\.": value },
+                "additionalProperties": false,
+            })
         }
         // Any table is allowed here; the others are there to be completed.
         Kind::Params => {

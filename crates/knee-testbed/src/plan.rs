@@ -96,7 +96,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(spec: &RunSpec) -> Result<Self, TestbedError> {
         linux::check_flows(spec).map_err(unsupported)?;
-        let mut approximations = Vec::new();
+        let mut approximations: Vec<_> = linux::unset(spec).into_iter().collect();
         let mut stack: Option<Stack> = None;
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {
