@@ -4,7 +4,7 @@ use crate::{
     kernel,
     message::{Captured, Message},
     output::Output,
-    tcp::Skb,
+    skb::Skb,
 };
 use knee_model::{HostError, Ns};
 use knee_net::{

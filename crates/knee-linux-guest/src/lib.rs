@@ -9,6 +9,7 @@ mod capture;
 mod kernel;
 mod message;
 mod output;
+mod skb;
 mod tcp;
 
 use capture::Capture;

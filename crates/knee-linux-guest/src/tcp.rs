@@ -5,6 +5,7 @@ use crate::{
     kernel::{self, Called, KernelPacket, flow_state},
     message::Message,
     output::Output,
+    skb::Skb,
 };
 use knee_cc::{Call, CallRecord, OBSERVE_N, State};
 use knee_model::{
@@ -12,70 +13,13 @@ use knee_model::{
     RunSpec, TcpSpec, Transfer, Unfinished, Workload, Write,
 };
 use knee_net::{
-    Arrived, Connection, Direction, Ecn, End, FlowContext, LostPacket, Numbered, Packet, Sequence,
+    Arrived, Connection, Direction, Ecn, End, FlowContext, LostPacket, Sequence,
     headers::{self, Body, Headers},
 };
-use std::{convert::Infallible, ffi::c_void, mem, ptr};
+use std::{convert::Infallible, mem};
 
 /// Calls that are sent together.
 const CALLS: usize = 256;
-
-/// A packet on the path: of the kernel, or of a flow without feedback, which has no `skb`.
-#[derive(Clone, Debug)]
-pub(crate) struct Skb {
-    pub(crate) skb: *mut c_void,
-    bytes: u32,
-    flow: u32,
-    number: u32,
-    /// Sequence space that it covers; empty of pure ACKs.
-    covers: (u64, u64),
-    ecn: Ecn,
-}
-
-impl Default for Skb {
-    fn default() -> Self {
-        Self {
-            skb: ptr::null_mut(),
-            bytes: 0,
-            flow: 0,
-            number: 0,
-            covers: (0, 0),
-            ecn: Ecn::NotCapable,
-        }
-    }
-}
-
-impl Packet for Skb {
-    #[inline]
-    fn wire_bytes(&self) -> u32 {
-        self.bytes
-    }
-
-    fn flow_key(&self) -> u32 {
-        self.flow
-    }
-
-    #[inline]
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    fn mark(&mut self) {
-        self.ecn = Ecn::Marked;
-    }
-}
-
-impl Numbered for Skb {
-    #[inline]
-    fn flow(&self) -> u32 {
-        self.flow
-    }
-
-    #[inline]
-    fn number(&self) -> u32 {
-        self.number
-    }
-}
 
 /// A connection.
 pub(crate) struct Tcp {

@@ -3,8 +3,9 @@
 //! A kernel has its place in the cache only when it is whole.
 
 use crate::{
+    choice::KernelChoice,
     error::{doing, unavailable},
-    kernels::{KernelChoice, hash_with},
+    parts::hash_with,
 };
 use knee_model::HostError;
 use serde::{Deserialize, Serialize};
@@ -70,7 +71,7 @@ pub struct Listed {
     /// Bytes that it takes.
     pub bytes: u64,
     /// Time of its build.
-    built: SystemTime,
+    pub built: SystemTime,
 }
 
 /// The folder of the cache.

@@ -3,6 +3,7 @@
 use knee_model::{
     FlowKind, FlowSpec, HostError, HostErrorKind, RunOptions, RunSpec, TcpSpec, Transport,
     linux::{self, Refusal, Stack},
+    sysctl,
 };
 
 /// Longest name of a congestion control of the kernel.
@@ -19,7 +20,7 @@ pub(crate) fn check(spec: &RunSpec, options: &RunOptions) -> Result<Vec<String>,
         return Err(unsupported("--qlog", "only QUIC connections have a qlog", "use --host quic"));
     }
     linux::check_flows(spec).map_err(refused)?;
-    let mut approximations: Vec<_> = linux::set(spec).into_iter().collect();
+    let mut approximations: Vec<_> = sysctl::set(&spec.sysctls).into_iter().collect();
     let mut common = None;
     for flow in &spec.flows {
         linux::check_packet(flow, flow.packet_bytes()).map_err(refused)?;

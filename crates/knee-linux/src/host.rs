@@ -3,8 +3,8 @@
 use crate::{
     cache::{self, Kernel},
     check::check,
+    choice::KernelChoice,
     error::broken,
-    kernels::KernelChoice,
     machine,
 };
 use knee_capture::CaptureFile;

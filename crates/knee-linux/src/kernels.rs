@@ -6,40 +6,25 @@ use crate::{
         ABOUT_FILE, About, Kernel, PROGRAM_FILE, UNFINISHED, find, folder, limit_bytes, list, lock,
         make_room, remove_unfinished,
     },
+    choice::KernelChoice,
     error::{broken, doing, unavailable},
     machine::PATH_LIBRARY,
+    parts::{CONFIG, EDITS, MAKEFILE, hash_with, hex, parts},
     tree,
 };
-use include_dir::{Dir, include_dir};
 use knee_model::HostError;
 use nix::sys::statvfs::statvfs;
 use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeSet,
     env,
-    fmt::{self, Write as _},
     fs::{self, File},
     io::{self, BufRead, BufReader, Read},
     os::unix::process::CommandExt,
-    path::{self, Path, PathBuf},
+    path::{Path, PathBuf},
     process::{Command, Stdio},
-    str::FromStr,
 };
 
-static CC: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/cc");
-const EDITS: &str = include_str!("../kernel/edit.sh");
-const CONFIG: &str = include_str!("../kernel/config");
-const MAKEFILE: &str = include_str!("../kernel/Makefile");
-
-/// Files and folders of `cc/` that go into the kernel. Algorithms and path do not: the kernel's process loads them.
-const PARTS: [&str; 6] = [
-    "include/knee/contract.h",
-    "include/knee/fixed.h",
-    "include/knee/types.h",
-    "host/native/knee",
-    "host/module",
-    "host/linux",
-];
 /// Parts of the source that no kernel of this host contains; the configuration reads none of them.
 const LEFT_OUT: [&str; 9] = [
     "*.rst",
@@ -83,92 +68,6 @@ exec 3<&-
 wait $job"#;
 /// Last lines of a failed build that are shown, without a compiler's error.
 const LAST_LINES: usize = 5;
-
-/// A kernel that can be built.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KernelChoice {
-    /// `debian:6.12`: the newest source package of this series in apt's lists.
-    Debian(String),
-    /// The absolute path of a source tree.
-    Tree(PathBuf),
-}
-
-impl Default for KernelChoice {
-    fn default() -> Self {
-        Self::Debian("6.12".to_owned())
-    }
-}
-
-impl FromStr for KernelChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.contains('/') && !text.starts_with("debian:") {
-            let path = path::absolute(text).map_err(|e| format!("`{text}`: {e}"))?;
-            return Ok(Self::Tree(path.components().collect()));
-        }
-        let series = text.strip_prefix("debian:").and_then(|series| {
-            let (major, minor) = series.split_once('.')?;
-            let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-            (number(major) && number(minor)).then(|| series.to_owned())
-        });
-        series.map(Self::Debian).ok_or_else(|| {
-            format!(
-                "`{text}` is no kernel of the host linux: write debian:6.12 (`knee linux list` shows those in the \
-                 cache), or the path of a source tree, with a `/`"
-            )
-        })
-    }
-}
-
-impl fmt::Display for KernelChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Debian(series) => write!(f, "debian:{series}"),
-            Self::Tree(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
-
-/// SHA-256 of everything of Knee's that goes into a kernel, and of its source.
-pub(crate) fn hash_with(source_sha256: &str) -> String {
-    let mut hash = Sha256::new();
-    let mut add = |name: &str, bytes: &[u8]| {
-        for part in [name.as_bytes(), bytes] {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
-    };
-    add("source", source_sha256.as_bytes());
-    for (name, text) in [("edits", EDITS), ("config", CONFIG), ("Makefile", MAKEFILE)] {
-        add(name, text.as_bytes());
-    }
-    for (name, bytes) in parts() {
-        add(&name, bytes);
-    }
-    hex(&hash.finalize())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// The files of `cc/` that go into the kernel, in the order of their names.
-fn parts() -> Vec<(String, &'static [u8])> {
-    let mut files: Vec<_> = PARTS.iter().filter_map(|part| CC.get_file(part)).collect();
-    let mut folders: Vec<_> = PARTS.iter().filter_map(|part| CC.get_dir(part)).collect();
-    while let Some(folder) = folders.pop() {
-        folders.extend(folder.dirs());
-        files.extend(folder.files());
-    }
-    let mut files: Vec<_> =
-        files.into_iter().map(|f| (f.path().display().to_string(), f.contents())).collect();
-    files.sort();
-    files
-}
 
 /// Builds the kernel `choice`, unless the cache has it; waits for another process that builds one. `tell` is told
 /// what is being done.
@@ -289,7 +188,8 @@ fn source(
 ) -> Result<(String, String, PathBuf), HostError> {
     let package = format!("{SOURCE_PACKAGE}{series}");
     let lists = lists_with(&package, folder, tell)?;
-    tell(&format!("getting {package} through apt"));
+    let of = lists.suite.map_or(String::new(), |suite| format!(" of {suite}"));
+    tell(&format!("getting {package}{of} through apt"));
     let mut apt = lists.command("apt-get");
     run(apt.current_dir(folder).args(["download", "-qq", &package]), &mut |_| ()).map_err(
         |error| {
@@ -489,23 +389,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_read() {
-        let choice: KernelChoice = "debian:6.12".parse().unwrap();
-        assert_eq!(
-            (choice.to_string().as_str(), &choice),
-            ("debian:6.12", &KernelChoice::default())
-        );
-        let tree: KernelChoice = "/src/./linux/".parse().unwrap();
-        assert_eq!(tree, KernelChoice::Tree("/src/linux".into()));
-        assert_eq!(tree.to_string().parse(), Ok(tree));
-        for wrong in
-            ["debian:", "debian:6", "debian:six.1", "debian:6.", "6.12", "debian:6.12/../x"]
-        {
-            assert!(wrong.parse::<KernelChoice>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn the_first_error_is_shown() {
         let text =
             "make: entering\na.c:1:2: error: no such thing\nb.c:3:4: error: another\nmake: stop\n";
@@ -520,14 +403,5 @@ mod tests {
             run(Command::new("sh").args(["-c", "echo why >&2; exit 3"]), &mut |_| ()).unwrap_err();
         assert_eq!(error.why, "sh failed (exit status: 3): why");
         assert_eq!(run(Command::new("echo").arg("text"), &mut |_| ()).unwrap(), "text\n");
-    }
-
-    #[test]
-    fn a_kernel_holds_neither_algorithms_nor_path() {
-        let names: Vec<_> = parts().into_iter().map(|(name, _)| name).collect();
-        for part in PARTS {
-            assert!(names.iter().any(|name| name.starts_with(part)), "{part}");
-        }
-        assert!(!names.iter().any(|name| name.contains("bpf") || name.contains("algorithms")));
     }
 }

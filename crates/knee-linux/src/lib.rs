@@ -8,14 +8,17 @@
 mod apt;
 mod cache;
 mod check;
+mod choice;
 mod error;
 mod host;
 mod kernels;
 mod machine;
 #[path = "../../knee-linux-guest/src/message.rs"]
 mod message;
+mod parts;
 mod tree;
 
 pub use cache::{About, Kernel, Listed, Remove, clean, limit_bytes, list};
+pub use choice::KernelChoice;
 pub use host::Linux;
-pub use kernels::{KernelChoice, build};
+pub use kernels::build;

@@ -8,7 +8,7 @@ use knee_linux::{Kernel, KernelChoice, Linux, build};
 use knee_model::{
     Aqm, Cc, Discipline, FlowCounters, FlowKind, FlowSpec, HopSpec, Host, HostErrorKind, NS_PER_MS,
     NS_PER_S, Ns, PacketEvent, PathSpec, QueueLimit, Reorder, Replay, RunOptions, RunRecord,
-    RunSpec, TcpOptions, TcpSpec, Transport, Workload, linux::Sysctl,
+    RunSpec, TcpOptions, TcpSpec, Transport, Workload, sysctl::Sysctl,
 };
 use pcap_file::pcapng::{Block, PcapNgReader, blocks::enhanced_packet::EnhancedPacketOption};
 use std::{

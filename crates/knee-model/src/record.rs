@@ -1,6 +1,6 @@
 //! The record of a run: everything measured.
 
-use crate::{DelayStats, FlowSpec, Ns, RunSpec, linux};
+use crate::{DelayStats, FlowSpec, Ns, RunSpec, sysctl};
 use knee_cc::{
     Call, CallRecord, Conn, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B, NOTE_ROUND,
     OBSERVE_N,
@@ -41,7 +41,7 @@ impl RunRecord {
             flows,
             queues: queues.hops,
             reverse_queue: queues.reverse,
-            approximations: linux::unset(spec).into_iter().collect(),
+            approximations: sysctl::unset(&spec.sysctls).into_iter().collect(),
             real_time: None,
         }
     }

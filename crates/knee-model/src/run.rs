@@ -2,7 +2,7 @@
 
 use crate::{
     Cc, FlowKind, FlowSpec, Ns, PathSpec, Random, TcpOptions, TcpSpec, Transport, Workload,
-    linux::Sysctl,
+    sysctl::Sysctl,
 };
 use knee_cc::{Algorithm, Params};
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use crate::error::{Fault, On, nearest};
 use crate::section::Section;
 use crate::units::clip;
-use knee_model::linux::{SYSCTL_NAME_BYTES, SYSCTL_VALUE_BYTES, SYSCTLS, Sysctl};
+use knee_model::sysctl::{SYSCTL_NAME_BYTES, SYSCTL_VALUE_BYTES, SYSCTLS, Sysctl};
 use toml_edit::{Item, Value};
 
 /// The part of a sysctl's name that may be left out.

@@ -4,7 +4,7 @@ use super::key::{Default, Interval, Key, Kind, Table};
 use super::keys::{ROOT, TABLES};
 use crate::units::{PACKETS, RATE, SIZE, TIME, show_size};
 use knee_cc::{Algorithm, Param, ParamKind, algorithms};
-use knee_model::{KERNEL_PREFIX, linux};
+use knee_model::{KERNEL_PREFIX, sysctl};
 use serde_json::{Map, Value, json};
 use std::ops::Bound;
 
@@ -234,7 +234,7 @@ fn shape(kind: &Kind) -> Value {
             let value =
                 json!({ "type": ["integer", "string", "array"], "items": { "type": "integer" } });
             let known: Map<_, _> =
-                linux::SYSCTLS.iter().map(|name| ((*name).to_owned(), value.clone())).collect();
+                sysctl::SYSCTLS.iter().map(|name| ((*name).to_owned(), value.clone())).collect();
             json!({
                 "type": "object",
                 "properties": known,

@@ -92,7 +92,7 @@ fn listed(format: Format) -> Result<ExitCode> {
         );
     }
     let mut table = Table::new("Kernels", &["kernel", "built from", "usable", "size"], &[]);
-    for Listed { kernel, current, bytes } in &listed {
+    for Listed { kernel, current, bytes, .. } in &listed {
         table.row([
             kernel.about.choice.clone(),
             describe(kernel),
