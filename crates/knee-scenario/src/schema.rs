@@ -230,18 +230,14 @@ fn shape(kind: &Kind) -> Value {
             either["type"] = json!(["string", "object"]);
             either
         }
-        Kind::Sysctls => {
-            let value =
-                json!({ "type": ["integer", "string", "array"], "items": { "type": "integer" } });
-            let known: Map<_, _> =
-                sysctl::SYSCTLS.iter().map(|name| ((*name).to_owned(), value.clone())).collect();
-            json!({
-                "type": "object",
-                "properties": known,
-                "patternProperties": { r"^net\.ipv4\.": value },
-                "additionalProperties": false,
-            })
-        }
+        Kind::Sysctls => json!({
+            "type": "object",
+            "propertyNames": { "anyOf": [{ "enum": sysctl::SYSCTLS.to_vec() }, { "pattern": r"^net\.ipv4\." }] },
+            "additionalProperties": {
+                "type": ["integer", "string", "array"],
+                "items": { "type": "integer" },
+            },
+        }),
         // Any table is allowed here; the others are there to be completed.
         Kind::Params => {
             let all = [json!({})].into_iter().chain(algorithms().iter().map(definition));
