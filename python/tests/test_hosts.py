@@ -72,8 +72,10 @@ def test_the_way_to_the_program_and_back(monkeypatch: pytest.MonkeyPatch, tmp_pa
     with pytest.raises(knee.HostError, match="no such machine") as caught:
         knee.run(TEXT, host="vm")
     assert caught.value.help == "get one"
-    with pytest.raises(knee.HostError, match="this process only"):
-        knee.run(TEXT, host="kernel", set={"flow.0.cc": One})
+    for host in ("kernel", "linux"):
+        with pytest.raises(knee.HostError, match="this process only") as caught:
+            knee.run(TEXT, host=host, set={"flow.0.cc": One})
+        assert caught.value.help == "write it as a C file"
 
 
 built = pytest.mark.skipif(

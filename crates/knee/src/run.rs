@@ -75,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long)]
     trace: bool,
     /// Write the packets of the path to this new file, as pcapng for Wireshark (one repetition, with
-    /// --host kernel or vm)
+    /// --host kernel, vm or linux)
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Write a qlog of each QUIC connection to this new folder, for qvis and similar tools (one
