@@ -4,9 +4,10 @@
     knee reproduce PAPER --host linux --claim all --repeat 10 --out REPORTS/PAPER
     scripts/record-linux.py REPORTS/PAPER/claims.json [...]
 
-The measured values go to bench/claims-linux.tsv, from which scripts/update-docs.sh makes the tables of
-the papers' pages. `found.linux = "holds"` goes to scenarios/PAPER/claims.toml. A claim that fails needs
-its reason there: `found.linux = { fails = "why" }`. The script names such claims, and exits with 1.
+The measured values go to bench/claims-linux.tsv, from which scripts/update-docs.sh makes the
+tables of the papers' pages. `found.linux = "holds"` goes to scenarios/PAPER/claims.toml. A claim
+that fails needs its reason there: `found.linux = { fails = "why" }`. The script names such claims,
+and exits with 1.
 """
 
 from __future__ import annotations

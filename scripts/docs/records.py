@@ -172,7 +172,9 @@ def on_linux(paper: str) -> str:
         p20, p50, p80 = (number(row[key]) for key in ("p20", "p50", "p80"))
         measured = p50 if p20 == p80 else f"{p50} [{p20}, {p80}]"
         holds = "yes" if row["holds"] == "yes" else "**no**"
-        rows.append([row["claim"], row["unit"].replace("|", "\\|"), bounds, measured, row["n"], holds])
+        rows.append(
+            [row["claim"], row["unit"].replace("|", "\\|"), bounds, measured, row["n"], holds]
+        )
     head = ["claim", "unit", "accepted", "Linux", "repetitions", "holds"]
     return table(head, rows)
 
