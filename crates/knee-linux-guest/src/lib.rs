@@ -194,9 +194,16 @@ impl Guest {
         self.send_packets(false)?;
         if now_ns >= duration_ns {
             self.end();
-            return Ok(NEVER);
         }
-        Ok(self.run().next_due_ns().min(duration_ns))
+        Ok(self.next_due_ns())
+    }
+
+    /// Time at which the path is to be called next.
+    fn next_due_ns(&mut self) -> Ns {
+        match self.ended {
+            true => NEVER,
+            false => self.run().next_due_ns().min(self.spec.duration_ns),
+        }
     }
 
     /// Sends the packets that were noted.
@@ -221,7 +228,8 @@ impl Guest {
         }
         let Some((flow, headers)) = known.filter(|_| !self.ended) else {
             kernel::drop_packet(packet.skb);
-            return Ok(NEVER);
+            // The reset of a connection that is no more does not stop the others.
+            return Ok(self.next_due_ns());
         };
         self.run().with(flow, |tcp, at| {
             tcp.send(packet, end, &headers, at);

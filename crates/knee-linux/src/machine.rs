@@ -208,6 +208,14 @@ fn start(
     reports: &OwnedFd,
     printed: io::PipeWriter,
 ) -> Result<Guest, HostError> {
+    let cannot_start = |error| {
+        unavailable(
+            format!("cannot start the kernel {}: {error}", program.display()),
+            "`knee linux clean` removes built kernels, `knee linux build debian:6.12` builds one",
+        )
+    };
+    // A failed start can go unreported: the kernel's descriptors may take the number of the one that reports it.
+    program.metadata().map_err(cannot_start)?;
     let copy = printed.try_clone().map_err(|e| broken(format!("duplicating a pipe: {e}")))?;
     let seed = Random::stream(spec.seed, "kernel", 0).bits64();
     let mut command = Command::new(program);
@@ -232,13 +240,7 @@ fn start(
             inherit(inherited)
         });
     }
-    match command.spawn() {
-        Ok(child) => Ok(Guest(child)),
-        Err(error) => Err(unavailable(
-            format!("cannot start the kernel {}: {error}", program.display()),
-            "`knee linux clean` removes built kernels, `knee linux build debian:6.12` builds one",
-        )),
-    }
+    command.spawn().map(Guest).map_err(cannot_start)
 }
 
 /// Gives each descriptor the number after it, for the program that this process becomes. Called between fork and

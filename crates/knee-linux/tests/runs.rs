@@ -263,6 +263,20 @@ fn every_part_of_a_path_counts() {
     }
 }
 
+/// A flow stops while its packets are on the path: the reset that answers them does not stop the others.
+#[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
+fn a_flow_that_stops_leaves_the_others_alone() {
+    let mut spec = spec("newreno", 2, 10_000_000, 10 * NS_PER_S);
+    spec.flows[0].stop_ns = Some(4 * NS_PER_S);
+    spec.record.bin_ns = 100 * NS_PER_MS;
+    let record = run(&spec);
+    let after = record.flows[1].samples.iter().skip(41);
+    let sent_pkts: Vec<u32> = after.map(|sample| sample.sent_pkts).collect();
+    assert!(sent_pkts.len() > 50 && sent_pkts.iter().all(|pkts| *pkts > 0), "{sent_pkts:?}");
+    assert_eq!(record.flows[1].counters.timeouts, 0);
+}
+
 /// Transfers, a flow that stops, one in the reverse direction, UDP competing with TCP, and an algorithm of the kernel.
 #[test]
 #[ignore = "needs a kernel: scripts/test-linux.sh"]
