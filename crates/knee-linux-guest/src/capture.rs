@@ -57,7 +57,7 @@ impl Capture {
 
     /// Sends the packets noted, if they are many or these are the last ones.
     pub(crate) fn send(&mut self, output: &mut Output, last: bool) -> Result<(), HostError> {
-        if self.packets.len() < PACKETS && !(last && !self.packets.is_empty()) {
+        if self.packets.len() < PACKETS && (!last || self.packets.is_empty()) {
             return Ok(());
         }
         output.send(&Message::Packets(mem::take(&mut self.packets)))

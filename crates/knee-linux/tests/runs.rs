@@ -498,9 +498,9 @@ fn every_packet_comes_into_the_file() {
     kernel();
     let folder = tempfile::tempdir().unwrap();
     let capture = |name: &str| {
-        let pcap = Some(folder.path().join(name));
-        let record = Linux.run(&spec, &RunOptions { pcap: pcap.clone(), ..options() });
-        (record.unwrap(), pcap.unwrap())
+        let file = folder.path().join(name);
+        let record = Linux.run(&spec, &RunOptions { pcap: Some(file.clone()), ..options() });
+        (record.unwrap(), file)
     };
     let (record, file) = capture("one.pcapng");
     assert_eq!(record, run(&spec), "a capture changes nothing");
