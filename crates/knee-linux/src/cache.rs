@@ -138,7 +138,7 @@ pub(crate) fn find(choice: &KernelChoice) -> Result<Kernel, HostError> {
 pub enum Remove {
     /// All of them.
     All,
-    /// Those of other versions of Knee, and the oldest, until the others take at most this many bytes.
+    /// Kernels of other versions of Knee, and the oldest, until the others take at most this many bytes.
     Beyond(u64),
 }
 

@@ -66,7 +66,7 @@ impl Contest {
     /// each alone as well. The two orders of a pair serve both of its cells.
     ///
     /// # Errors
-    /// As [`Plan::scenario`].
+    /// The errors of [`Plan::scenario`].
     pub fn settings(&self, solos: bool) -> Result<Vec<Setting>, ScenarioError> {
         let n = self.entrants.len();
         let seconds = || solos.then_some(None).into_iter().chain((0..n).map(Some));
