@@ -7,7 +7,7 @@
 The measured values go to bench/claims-linux.tsv, from which scripts/update-docs.sh makes the
 tables of the papers' pages. `found.linux = "holds"` goes to scenarios/PAPER/claims.toml. A claim
 that fails needs its reason there: `found.linux = { fails = "why" }`. The script names such claims,
-and exits with 1.
+and exits with 1. The kernel goes to scenarios/PAPER/paper.toml: no verdict is expected of another.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "docs"))
 
 import records
 
+RECORDED_WITH = "[recorded_with.linux]"
+# The facts on a kernel that its verdicts depend on: another build of the same source is the same.
+FACTS = ("kernel package", "kernel source (SHA-256)")
 HOLDS = 'found.linux = "holds"\n'
 FAILS = "found.linux = { fails"
 
@@ -54,16 +57,25 @@ def record_in_claims(paper: str, verdicts: dict[str, dict[str, Any]]) -> list[st
     return unexplained
 
 
+def record_kernel(paper: str, made_with: dict[str, str]) -> None:
+    """Writes the facts on the kernel into a paper's file."""
+    file = records.SCENARIOS / paper / "paper.toml"
+    text = re.sub(rf"(?ms)^{re.escape(RECORDED_WITH)}\n.*?\n\n", "", file.read_text())
+    facts = "".join(f'"{name}" = "{made_with[name]}"\n' for name in FACTS)
+    file.write_text(text.replace("[[figure]]", f"{RECORDED_WITH}\n{facts}\n[[figure]]", 1))
+
+
 def main(files: list[str]) -> int:
     """Stores the verdicts in `files`."""
     if not files:
         sys.exit(__doc__)
-    judged = [
-        claim
-        for file in files
-        for claim in json.loads(Path(file).read_text())["claims"]
-        if claim["host"] == "linux" and claim["holds"] is not None
-    ]
+    judged = []
+    for file in files:
+        found = json.loads(Path(file).read_text())
+        of_file = [c for c in found["claims"] if c["host"] == "linux" and c["holds"] is not None]
+        for paper in {claim["paper"] for claim in of_file}:
+            record_kernel(paper, found["made_with"]["linux"])
+        judged += of_file
     records.write_linux_claims(judged)
     unexplained = []
     for paper in sorted({claim["paper"] for claim in judged}):

@@ -161,7 +161,9 @@ def number(text: str) -> str:
 
 
 def on_linux(paper: str) -> str:
-    """The claims of a paper on the host linux: measured values and verdicts."""
+    """The claims of a paper on the host linux: the kernel, measured values and verdicts."""
+    kernel = read(SCENARIOS / paper / "paper.toml")["recorded_with"]["linux"]
+    package, source = kernel["kernel package"], kernel["kernel source (SHA-256)"]
     rows = []
     for row in linux_claims():
         if row["paper"] != paper:
@@ -176,7 +178,7 @@ def on_linux(paper: str) -> str:
             [row["claim"], row["unit"].replace("|", "\\|"), bounds, measured, row["n"], holds]
         )
     head = ["claim", "unit", "accepted", "Linux", "repetitions", "holds"]
-    return table(head, rows)
+    return f"Kernel: {package}, SHA-256 of its source `{source}`.\n\n{table(head, rows)}"
 
 
 def recorded_criteria() -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ use crate::{
     duel::Entrant,
     files::{self, FileError},
 };
-use knee_model::{RunRecord, RunSpec};
-use runs::{points, run_all, scenario};
+use knee_model::{HostErrorKind, RunRecord, RunSpec};
+use runs::{points, refusal, run_all, scenario};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -41,6 +41,18 @@ pub struct Evaluation {
     pub quick: bool,
     /// Verdicts, in the order of the RFC's sections.
     pub criteria: Vec<CriterionVerdict>,
+    /// Criteria without a verdict, because the host cannot make their runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A criterion whose runs the host cannot make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// The criterion.
+    pub id: String,
+    /// The host's reason.
+    pub why: String,
 }
 
 impl Evaluation {
@@ -55,8 +67,8 @@ impl Evaluation {
     }
 }
 
-/// Evaluates each of `subjects` against `baselines`, by the criteria called `only`, or by all if it is
-/// empty.
+/// Evaluates each of `subjects` against `baselines`, by the criteria called `only`. If it is empty, by all
+/// whose runs the host can make; the others are [`Evaluation::left_out`].
 ///
 /// # Errors
 /// See [`EvaluateError`].
@@ -66,21 +78,6 @@ pub fn evaluate(
     only: &[String],
     how: &HowToRun<'_>,
 ) -> Result<Vec<Evaluation>, EvaluateError> {
-    let all = criteria()?;
-    for id in only {
-        if !all.iter().any(|c| c.id == *id) {
-            let known: Vec<&str> = all.iter().map(|c| c.id.as_str()).collect();
-            return Err(EvaluateError::NoCriterion { id: id.clone(), known: known.join(", ") });
-        }
-    }
-    let wanted: Vec<_> = all
-        .into_iter()
-        .filter(|c| only.is_empty() || only.contains(&c.id))
-        .map(|c| {
-            let points = points(&c, how.runner.host, how.quick);
-            (c, points)
-        })
-        .collect();
     // Each algorithm runs once, whether it is evaluated, a baseline, or both.
     let mut entrants: Vec<Entrant> = Vec::new();
     let mut number = |of: &Entrant| {
@@ -91,6 +88,7 @@ pub fn evaluate(
     };
     let of_subjects: Vec<usize> = subjects.iter().map(&mut number).collect();
     let of_baselines: Vec<usize> = baselines.iter().map(&mut number).collect();
+    let (wanted, left_out) = wanted(only, &entrants, how)?;
     let (measured, took) = run_all(&wanted, &entrants, how)?;
     of_subjects
         .into_iter()
@@ -117,9 +115,49 @@ pub fn evaluate(
                 seeds: how.repeat,
                 quick: how.quick,
                 criteria: verdicts.collect::<Result<_, _>>()?,
+                left_out: left_out.clone(),
             })
         })
         .collect()
+}
+
+/// A criterion with its points.
+type WithPoints = (Criterion, Vec<Point>);
+
+/// The criteria called `only` with their points; if it is empty, all whose runs for `entrants` the host can
+/// make, and the others.
+fn wanted(
+    only: &[String],
+    entrants: &[Entrant],
+    how: &HowToRun<'_>,
+) -> Result<(Vec<WithPoints>, Vec<LeftOut>), EvaluateError> {
+    let all = criteria()?;
+    if let Some(id) = only.iter().find(|id| !all.iter().any(|c| c.id == **id)) {
+        let known: Vec<&str> = all.iter().map(|c| c.id.as_str()).collect();
+        return Err(EvaluateError::NoCriterion { id: id.clone(), known: known.join(", ") });
+    }
+    let (mut wanted, mut left_out, mut refused) = (Vec::new(), Vec::new(), None);
+    for criterion in all.into_iter().filter(|c| only.is_empty() || only.contains(&c.id)) {
+        let points = points(&criterion, how.runner.host, how.quick);
+        match refusal(&criterion, &points, entrants, how)? {
+            None => wanted.push((criterion, points)),
+            Some(error) => {
+                // Without rights or a kernel, no criterion has a better chance.
+                let is_of_all = error.kind != HostErrorKind::Unsupported;
+                let why = error.why.clone();
+                let error = EvaluateError::Host { criterion: criterion.id.clone(), error };
+                if is_of_all || !only.is_empty() {
+                    return Err(error);
+                }
+                left_out.push(LeftOut { id: criterion.id, why });
+                refused.get_or_insert(error);
+            }
+        }
+    }
+    match refused {
+        Some(error) if wanted.is_empty() => Err(error),
+        _ => Ok((wanted, left_out)),
+    }
 }
 
 fn verdict(
@@ -256,6 +294,81 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::Runner;
+    use knee_model::{Host, HostError, RunOptions, Tell};
+
+    /// A host that refuses all runs, or those with several flows; it makes none.
+    struct Refusing {
+        all: Option<HostErrorKind>,
+    }
+
+    impl Host for Refusing {
+        fn name(&self) -> &'static str {
+            "refusing"
+        }
+
+        fn about(&self) -> &'static str {
+            ""
+        }
+
+        fn doing(&self) -> &'static str {
+            ""
+        }
+
+        fn check(&self, spec: &RunSpec, _: &RunOptions) -> Result<(), HostError> {
+            match self.all {
+                Some(kind) => Err(HostError::new(kind, "of no use")),
+                None if spec.flows.len() > 1 => {
+                    Err(HostError::new(HostErrorKind::Unsupported, "several flows"))
+                }
+                None => Ok(()),
+            }
+        }
+
+        fn run_with_progress(
+            &self,
+            _: &RunSpec,
+            _: &RunOptions,
+            _: Tell<'_>,
+        ) -> Result<RunRecord, HostError> {
+            Err(HostError::new(HostErrorKind::Broken, "no run"))
+        }
+    }
+
+    /// The criteria among `only` that the host judges and leaves out, or its error.
+    fn split(host: &Refusing, only: &[&str]) -> Result<(Vec<String>, Vec<LeftOut>), String> {
+        let only: Vec<String> = only.iter().map(|id| (*id).to_owned()).collect();
+        let entrants = [Entrant::parse("newreno").expect("an algorithm")];
+        let options = RunOptions::default();
+        let runner = Runner::new(host, &options);
+        let how = HowToRun { runner, repeat: 1, quick: true, sets: &[] };
+        let (wanted, left_out) = wanted(&only, &entrants, &how).map_err(|e| e.to_string())?;
+        Ok((wanted.into_iter().map(|(c, _)| c.id).collect(), left_out))
+    }
+
+    #[test]
+    fn criteria_that_the_host_refuses_are_left_out() {
+        let (judged, left_out) = split(&Refusing { all: None }, &[]).expect("some criteria");
+        assert!(judged.contains(&"bufferbloat".to_owned()), "{judged:?}");
+        let fairness = LeftOut { id: "self-fairness".to_owned(), why: "several flows".to_owned() };
+        assert!(left_out.contains(&fairness), "{left_out:?}");
+        assert_eq!(judged.len() + left_out.len(), criteria().expect("criteria").len());
+    }
+
+    #[test]
+    fn a_named_criterion_that_the_host_refuses_is_an_error() {
+        let host = Refusing { all: None };
+        let error = split(&host, &["bufferbloat", "self-fairness"]).expect_err("refused");
+        assert_eq!(error, "self-fairness: several flows");
+    }
+
+    #[test]
+    fn a_host_that_refuses_every_criterion_is_an_error() {
+        for kind in [HostErrorKind::Unsupported, HostErrorKind::Unavailable] {
+            let error = split(&Refusing { all: Some(kind) }, &[]).expect_err("refused");
+            assert!(error.ends_with(": of no use"), "{error}");
+        }
+    }
 
     #[test]
     fn differences_from_the_record() {

@@ -1,7 +1,7 @@
 //! Results of an evaluation, for a terminal and as a report.
 
 use super::{
-    Evaluation,
+    Evaluation, LeftOut,
     criterion::{Criterion, Measure},
     judge::{Asked, CriterionVerdict, MeasuredAt, PointVerdict, Word},
 };
@@ -84,6 +84,13 @@ fn counts(evaluation: &Evaluation) -> String {
     text
 }
 
+/// A sentence on each criterion that is left out.
+fn left_out(evaluation: &Evaluation) -> impl Iterator<Item = String> {
+    let sentence =
+        |c: &LeftOut| format!("{} is not judged on the host {}: {}", c.id, evaluation.host, c.why);
+    evaluation.left_out.iter().map(sentence)
+}
+
 /// An evaluation for a terminal `width` characters wide.
 pub fn evaluation_text(evaluation: &Evaluation, width: Option<u16>) -> String {
     let mut text = summary(evaluation, true).to_text(width);
@@ -91,6 +98,9 @@ pub fn evaluation_text(evaluation: &Evaluation, width: Option<u16>) -> String {
     let took: Duration = evaluation.criteria.iter().map(|c| c.took).sum();
     let _ =
         writeln!(text, "one core took {:.0} s for it, the baselines included", took.as_secs_f64());
+    for line in left_out(evaluation) {
+        let _ = writeln!(text, "{line}");
+    }
     let failed: Vec<&CriterionVerdict> =
         evaluation.criteria.iter().filter(|c| c.verdict == Word::Fails).collect();
     if !failed.is_empty() {
@@ -118,6 +128,7 @@ pub fn evaluation_report(
         counts(evaluation),
         evaluation.repetitions
     ));
+    first.paragraphs.extend(left_out(evaluation));
     first.tables.push(summary(evaluation, false));
     let mut sections = vec![first];
     for verdict in &evaluation.criteria {
@@ -252,7 +263,11 @@ pub fn scorecard_text(evaluations: &[Evaluation], width: Option<u16>) -> String 
         let cells = words.map(|word| Cell::from(e.count(word).to_string()));
         table.row([Cell::from(e.algorithm.clone())].into_iter().chain(cells));
     }
-    table.to_text(width)
+    let mut text = table.to_text(width);
+    for line in evaluations.first().into_iter().flat_map(left_out) {
+        let _ = writeln!(text, "{line}");
+    }
+    text
 }
 
 /// Several evaluations as a report: criteria as rows, algorithms as columns.
@@ -275,6 +290,7 @@ pub fn scorecard_report(evaluations: &[Evaluation]) -> Report {
         table.row(row);
     }
     let mut first = Section::new("Scorecard");
+    first.paragraphs.extend(evaluations.first().into_iter().flat_map(left_out));
     first.tables.push(table);
     let mut sections = vec![first];
     sections.extend(evaluations.iter().map(|e| {

@@ -11,7 +11,7 @@ use crate::{
     files,
     pipeline::Runner,
 };
-use knee_model::{Host, RunRecord, RunSpec};
+use knee_model::{Host, HostError, RunRecord, RunSpec};
 use knee_scenario::Scenario;
 use std::time::{Duration, Instant};
 
@@ -88,6 +88,23 @@ pub(super) fn repetitions(criterion: &Criterion, how: &HowToRun<'_>) -> u32 {
     criterion.most_repetitions.map_or(how.repeat, |most| how.repeat.min(most))
 }
 
+/// Checks that the host can make the runs of `criterion` at `points` for all `entrants`. Returns its
+/// reason if it cannot.
+pub(super) fn refusal(
+    criterion: &Criterion,
+    points: &[Point],
+    entrants: &[Entrant],
+    how: &HowToRun<'_>,
+) -> Result<Option<HostError>, EvaluateError> {
+    for (at, of) in points.iter().flat_map(|at| entrants.iter().map(move |of| (at, of))) {
+        let (scenario, _) = scenario(criterion, at, of, how.sets)?;
+        if let Err(error) = how.runner.check(&scenario.spec(scenario.seed())) {
+            return Ok(Some(error));
+        }
+    }
+    Ok(None)
+}
+
 /// Runs all `criteria` for all `entrants`. Tells of each criterion too how long one core takes for it.
 pub(super) fn run_all(
     criteria: &[(Criterion, Vec<Point>)],
@@ -97,12 +114,7 @@ pub(super) fn run_all(
     let mut scenarios = Vec::new();
     for (asked, points) in criteria {
         for (at, of) in points.iter().flat_map(|at| entrants.iter().map(move |of| (at, of))) {
-            let (scenario, _) = scenario(asked, at, of, how.sets)?;
-            let spec = scenario.spec(scenario.seed());
-            how.runner
-                .check(&spec)
-                .map_err(|error| EvaluateError::Host { criterion: asked.id.clone(), error })?;
-            scenarios.push((asked, scenario));
+            scenarios.push((asked, scenario(asked, at, of, how.sets)?.0));
         }
     }
     let settings: Vec<_> =

@@ -5,6 +5,7 @@ use crate::{
     figure::{Figure, Unjudged, check_formula},
     files::{FileError, parse, text},
 };
+use knee_model::{Host, RunOptions};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -26,9 +27,27 @@ pub struct Paper {
     /// Reasons why figures without a reason of their own are not run on a host, by its name.
     #[serde(default)]
     not_on: BTreeMap<String, Unjudged>,
+    /// Software that made the expected verdicts on a host, by the host's name: names and values of
+    /// [`Host::made_with`]. With other software, no verdict is expected.
+    #[serde(default)]
+    recorded_with: BTreeMap<String, BTreeMap<String, String>>,
     /// Figures, in the paper's order.
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
+}
+
+impl Paper {
+    /// The difference between the software that made the expected verdicts of the host and its present
+    /// one, in words.
+    pub(super) fn other_software(&self, host: &dyn Host, options: &RunOptions) -> Option<String> {
+        let present = host.made_with(options);
+        self.recorded_with.get(host.name())?.iter().find_map(|(name, recorded)| {
+            let value = present.iter().find(|(present, _)| present == name).map(|(_, value)| value);
+            let value = value.map_or("unknown", String::as_str);
+            (value != recorded)
+                .then(|| format!("the {name} is {value}; the recorded verdicts are of {recorded}"))
+        })
+    }
 }
 
 #[derive(Deserialize)]

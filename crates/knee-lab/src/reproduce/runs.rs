@@ -36,7 +36,6 @@ impl Uses {
     }
 
     /// Notes for `claim` the cases of `figures` used since the last call; returns whether all were run.
-    /// run.
     pub(super) fn note(&mut self, claim: &Claim, figures: &[Cases]) -> bool {
         let cases =
             figures.iter().flat_map(|f| f.cases.iter().map(|case| (&f.figure.number, case)));

@@ -160,6 +160,13 @@ impl Verdict {
         }
     }
 
+    /// The verdict without an expected one, which other software made.
+    pub(super) fn unexpected(self) -> Self {
+        let is_about_runs = self.is_broken() || self.holds.is_none();
+        let reason = if is_about_runs { self.reason } else { None };
+        Self { recorded_holds: None, reason, ..self }
+    }
+
     /// Returns whether its formula fails although there are runs.
     fn is_broken(&self) -> bool {
         self.holds == Some(false) && self.measured.n == 0
