@@ -66,7 +66,8 @@ impl OnHost {
         let only_used = others == Others::Precede && selection.wanted.claims.is_some();
         let plan = Plan { paper, selection, on, others, judged, only_used };
         let (cases, formulas, verdicts) = plan.run(uses)?;
-        let other_software = paper.other_software(host, on.runner.options);
+        let made_with = host.made_with(on.runner.options).into_iter().collect();
+        let other_software = paper.other_software(name, &made_with);
         let verdicts = match other_software {
             Some(_) => verdicts.into_iter().map(Verdict::unexpected).collect(),
             None => verdicts,
@@ -82,7 +83,7 @@ impl OnHost {
         Ok(Self {
             name: name.to_owned(),
             verdicts,
-            made_with: host.made_with(on.runner.options).into_iter().collect(),
+            made_with,
             other_software,
             plotted,
             failures: failures(&cases),

@@ -5,7 +5,6 @@ use crate::{
     figure::{Figure, Unjudged, check_formula},
     files::{FileError, parse, text},
 };
-use knee_model::{Host, RunOptions};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -28,7 +27,7 @@ pub struct Paper {
     #[serde(default)]
     not_on: BTreeMap<String, Unjudged>,
     /// Software that made the expected verdicts on a host, by the host's name: names and values of
-    /// [`Host::made_with`]. With other software, no verdict is expected.
+    /// `Host::made_with`. With other software, no verdict is expected.
     #[serde(default)]
     recorded_with: BTreeMap<String, BTreeMap<String, String>>,
     /// Figures, in the paper's order.
@@ -37,13 +36,15 @@ pub struct Paper {
 }
 
 impl Paper {
-    /// The difference between the software that made the expected verdicts of the host and its present
-    /// one, in words.
-    pub(super) fn other_software(&self, host: &dyn Host, options: &RunOptions) -> Option<String> {
-        let present = host.made_with(options);
-        self.recorded_with.get(host.name())?.iter().find_map(|(name, recorded)| {
-            let value = present.iter().find(|(present, _)| present == name).map(|(_, value)| value);
-            let value = value.map_or("unknown", String::as_str);
+    /// The difference between `present`, the software of the host called `host`, and the software that made
+    /// its expected verdicts, in words.
+    pub(super) fn other_software(
+        &self,
+        host: &str,
+        present: &BTreeMap<&'static str, String>,
+    ) -> Option<String> {
+        self.recorded_with.get(host)?.iter().find_map(|(name, recorded)| {
+            let value = present.get(name.as_str()).map_or("unknown", String::as_str);
             (value != recorded)
                 .then(|| format!("the {name} is {value}; the recorded verdicts are of {recorded}"))
         })
@@ -168,6 +169,23 @@ mod tests {
     };
 
     /// A figure gives all of its formulas.
+    #[test]
+    fn other_software_has_no_expected_verdict() {
+        let (paper, _) = load("chd").expect("the paper");
+        let recorded = &paper.recorded_with["linux"];
+        let name = "kernel package";
+        let other = |package: &str| {
+            let source = "kernel source (SHA-256)";
+            let present = [(name, package.to_owned()), (source, recorded[source].clone())];
+            paper.other_software("linux", &present.into())
+        };
+        assert_eq!(other(&recorded[name]), None);
+        let expected = format!("the {name} is 7; the recorded verdicts are of {}", recorded[name]);
+        assert_eq!(other("7"), Some(expected));
+        // The simulator is part of this program.
+        assert_eq!(paper.other_software("sim", &BTreeMap::new()), None);
+    }
+
     #[test]
     fn formulas_are_found() {
         let (paper, _) = load("htcp").expect("the paper");

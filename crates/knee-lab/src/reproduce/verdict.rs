@@ -304,6 +304,17 @@ mod tests {
     }
 
     #[test]
+    fn without_an_expected_verdict_nothing_differs() {
+        let found = judged("", vec![window(9)]);
+        assert_eq!((found.holds, found.differs()), (Some(false), true));
+        let found = found.unexpected();
+        assert_eq!((found.holds, found.differs(), found.reason), (Some(false), false, None));
+        // The reason of failed runs is theirs.
+        let failed = judged("", vec![Err("late".to_owned())]).unexpected();
+        assert_eq!(failed.reason.as_deref(), Some("late"));
+    }
+
+    #[test]
     fn failed_runs() {
         let late = || Err("late".to_owned());
         // The others judge.
