@@ -224,15 +224,15 @@ def scorecard() -> str:
     return table(["criterion", *names], rows)
 
 
-def scorecard_on_vm() -> str:
-    """The verdicts on Linux, and the simulator's where it is another."""
+def scorecard_on(host: str) -> str:
+    """The verdicts on a host with Linux TCP, and the simulator's where it is another."""
     simulator = read(EVALUATION / "runs/record.toml")
-    linux = read(EVALUATION / "runs/record-vm.toml")
+    linux = read(EVALUATION / f"runs/record-{host}.toml")
     names = sorted(name for name in linux if name != "made_with")
 
     def cell(name: str, criterion: str) -> str:
         verdict, simulated = linux[name].get(criterion), simulator[name].get(criterion)
-        other = "" if verdict == simulated else f" (simulator: {SIGNS.get(simulated, '?')})"
+        other = "" if verdict == simulated else f" ({SIGNS.get(simulated, '?')})"
         return SIGNS.get(verdict, "?") + other
 
     judged = [c["id"] for c in recorded_criteria() if any(c["id"] in linux[n] for n in names)]
@@ -246,5 +246,6 @@ BLOCKS = {
     "sums-of-claims": sums_of_claims,
     "criteria": criteria,
     "scorecard": scorecard,
-    "scorecard-vm": scorecard_on_vm,
+    "scorecard-linux": lambda: scorecard_on("linux"),
+    "scorecard-vm": lambda: scorecard_on("vm"),
 }

@@ -18,6 +18,7 @@ pub use runs::{HowToRun, Point};
 use crate::{
     duel::Entrant,
     files::{self, FileError},
+    pipeline::Runner,
 };
 use knee_model::{HostErrorKind, RunRecord, RunSpec};
 use runs::{points, refusal, run_all, scenario};
@@ -105,7 +106,7 @@ pub fn evaluate(
                 };
                 let beside: Vec<_> = others.iter().map(|b| of(*b)).collect();
                 let (word, all) = judge::judge(criterion, points, &of(subject), &beside);
-                verdict(criterion, points, &entrants[subject], how.sets, (word, all, *took))
+                verdict(criterion, points, &entrants[subject], how, (word, all, *took))
             });
             Ok(Evaluation {
                 algorithm: entrants[subject].name.clone(),
@@ -164,11 +165,11 @@ fn verdict(
     criterion: &Criterion,
     points: &[Point],
     entrant: &Entrant,
-    sets: &[String],
+    how: &HowToRun<'_>,
     (word, all, took): (Word, Vec<PointVerdict>, Duration),
 ) -> Result<CriterionVerdict, EvaluateError> {
     let at = judge::worst(&all);
-    let worst = at.map(|at| worst(criterion, points, entrant, sets, at)).transpose()?;
+    let worst = at.map(|at| worst(criterion, points, entrant, how, at)).transpose()?;
     Ok(CriterionVerdict {
         id: criterion.id.clone(),
         section: criterion.section.clone(),
@@ -187,16 +188,27 @@ fn worst(
     criterion: &Criterion,
     points: &[Point],
     entrant: &Entrant,
-    sets: &[String],
+    how: &HowToRun<'_>,
     at: &PointVerdict,
 ) -> Result<Worst, EvaluateError> {
     let (number, repetition) = at.at;
-    let (scenario, sets) = scenario(criterion, &points[number], entrant, sets)?;
+    let (scenario, sets) = scenario(criterion, &points[number], entrant, how.sets)?;
     let seed = scenario.seed_of(repetition);
     let sets = sets.into_iter().chain([format!("seed={seed}"), "repeat=1".to_owned()]);
     let sets: String = sets.map(|set| format!(" --set {}", quoted(&set))).collect();
     let file = format!("scenarios/{}/{}", criterion::FOLDER, criterion.scenario);
-    Ok(Worst { point: at.point.clone(), seed, command: format!("knee run {file}{sets}") })
+    let command = format!("knee run {file}{sets}{}", on_host(&how.runner));
+    Ok(Worst { point: at.point.clone(), seed, command })
+}
+
+/// The options of `knee run` for the host, if it is not the default.
+fn on_host(runner: &Runner<'_>) -> String {
+    let host = match runner.host.name() {
+        "sim" => String::new(),
+        name => format!(" --host {name}"),
+    };
+    let kernel = runner.options.kernel.iter().map(|kernel| format!(" --kernel {}", quoted(kernel)));
+    format!("{host}{}", kernel.collect::<String>())
 }
 
 /// Quotes `text` for a shell.
@@ -294,7 +306,6 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::Runner;
     use knee_model::{Host, HostError, RunOptions, Tell};
 
     /// A host that refuses all runs, or those with several flows; it makes none.
@@ -378,6 +389,15 @@ mod tests {
         let new = record("[a]\nx = \"fails\"\ny = \"fails\"\n[c]\nx = \"passes\"\n");
         let told: Vec<String> = old.differences(&new).iter().map(|d| d.join(" ")).collect();
         assert_eq!(told, ["a x passes fails", "b x passes nothing", "c x nothing passes"]);
+    }
+
+    #[test]
+    fn commands_name_the_host() {
+        let kernel = RunOptions { kernel: Some("debian:6.12".to_owned()), ..RunOptions::default() };
+        let host = Refusing { all: None };
+        assert_eq!(on_host(&Runner::new(&host, &kernel)), " --host refusing --kernel debian:6.12");
+        let simulated = RunOptions::default();
+        assert_eq!(on_host(&Runner::new(&knee_sim::Simulator, &simulated)), "");
     }
 
     #[test]
