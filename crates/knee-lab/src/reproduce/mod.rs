@@ -41,6 +41,8 @@ pub struct Wanted {
     pub short: bool,
     /// Also the runs that the paper's files leave out on a host.
     pub all_values: bool,
+    /// Further values set in all runs, as after `--set`.
+    pub sets: Vec<String>,
 }
 
 /// A paper with its runs, verdicts and charts.
@@ -51,6 +53,8 @@ pub struct Reproduction {
     pub hosts: Vec<OnHost>,
     /// Claims that are not judged on a host: claim, host, why.
     pub skipped: Vec<(String, String, String)>,
+    /// Values set in all runs, as after `--set`.
+    pub set: Vec<String>,
 }
 
 /// A host's results for a paper.
@@ -120,7 +124,8 @@ pub fn reproduce(
         figures.retain(|f| claims.iter().any(|c| c.concerns(f)));
     }
     let mut uses = Uses::default();
-    let mut reproduction = Reproduction { paper, hosts: Vec::new(), skipped: Vec::new() };
+    let mut reproduction =
+        Reproduction { paper, hosts: Vec::new(), skipped: Vec::new(), set: wanted.sets.clone() };
     for (index, on) in hosts.iter().enumerate() {
         let host = on.runner.host;
         let name = host.name();
@@ -139,14 +144,15 @@ pub fn reproduce(
             for figure in &figures {
                 let repeat = on.repeat.or_else(|| few.then(|| Part::runs(figure, &judged)));
                 let (cases, mut of_figure) =
-                    runs::prepare(id, &part.of(figure), repeat, needed.as_ref())?;
+                    runs::prepare(id, &part.of(figure), repeat, needed.as_ref(), &wanted.sets)?;
                 prepared.push(cases);
                 specs.append(&mut of_figure);
             }
             // The runs of causes, after those of the figures.
             let mut of_causes = BTreeMap::new();
             for (claim, figure) in judged.iter().filter_map(|c| part.changed(c, &all)) {
-                let (cases, mut of_cause) = runs::prepare(id, &figure, on.repeat, None)?;
+                let (cases, mut of_cause) =
+                    runs::prepare(id, &figure, on.repeat, None, &wanted.sets)?;
                 of_causes.insert(claim, prepared.len());
                 prepared.push(cases);
                 specs.append(&mut of_cause);
@@ -228,6 +234,9 @@ fn unplotted(cases: &Cases) -> PlottedFigure {
 /// Verdicts of one or more papers as JSON.
 #[derive(Serialize)]
 pub struct Claims<'a> {
+    /// Values set in all runs, as after `--set`; left out without any.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub set: &'a [String],
     /// Verdicts, in the papers' order.
     pub claims: Vec<&'a Verdict>,
 }
@@ -258,7 +267,8 @@ pub fn outcome(reproductions: &[Reproduction]) -> Outcome {
 
 /// Verdicts of `reproductions`.
 pub fn claims(reproductions: &[Reproduction]) -> Claims<'_> {
-    Claims { claims: reproductions.iter().flat_map(Reproduction::verdicts).collect() }
+    let set = reproductions.first().map_or(&[][..], |r| &r.set);
+    Claims { set, claims: reproductions.iter().flat_map(Reproduction::verdicts).collect() }
 }
 
 /// A cause and the result of its runs.
@@ -573,7 +583,7 @@ mod tests {
             lateness: None,
             approximations: Vec::new(),
         };
-        Reproduction { paper, hosts: vec![host], skipped: Vec::new() }
+        Reproduction { paper, hosts: vec![host], skipped: Vec::new(), set: Vec::new() }
     }
 
     const CAUSE: &str = "Cause: the packets (tcp.packet = 1500B): 2 [1, 3] %, accepted at most 5: ";
