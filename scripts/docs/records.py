@@ -14,6 +14,9 @@ EVALUATION = SCENARIOS / "evaluation"
 # The hosts with Linux TCP. A claim that several of them judged counts with the first.
 LINUX = ("linux", "vm", "kernel")
 LINUX_CLAIMS = ROOT / "bench/claims-linux.tsv"
+NOISE_SCORECARD = ROOT / "bench/noise-scorecard.tsv"
+NOISE_GOALS = ROOT / "bench/noise-goals.tsv"
+LOCKS = ROOT / "bench/locks.tsv"
 SIGNS = {"passes": "✓", "no worse than the baseline": "≈", "fails": "✗", "informs": "·"}
 NOTHING = "–"  # noqa: RUF001
 
@@ -238,6 +241,67 @@ def scorecard_on_vm() -> str:
     return table(["criterion", *names], rows)
 
 
+def rows_of(file: Path) -> list[dict[str, str]]:
+    """The lines of a table with tabs; none if it is not there."""
+    if not file.exists():
+        return []
+    with file.open() as lines:
+        return list(csv.DictReader(lines, delimiter="\t"))
+
+
+def merge(file: Path, new: list[dict[str, str]], key: str) -> None:
+    """Replaces the lines of a table whose `key` is among the new ones'."""
+    replaced = {row[key] for row in new}
+    rows = [row for row in rows_of(file) if row[key] not in replaced] + new
+    rows.sort(key=lambda row: (len(row[key]), row[key]) if key == "goal" else (0, row[key]))
+    whole = file.with_suffix(".new")
+    with whole.open("w", newline="") as lines:
+        writer = csv.DictWriter(lines, list(new[0]), delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    whole.replace(file)
+
+
+def scorecard_with_noise() -> str:
+    """The verdicts of the scorecard that noise changes, and that other seeds do not."""
+    every = rows_of(NOISE_SCORECARD)
+    levels = ("100us", "1ms")
+    firm = [row for row in every if row["exact"] == row["other_seeds"]]
+    changed = [row for row in firm if any(row[level] != row["exact"] for level in levels)]
+    counts = [sum(row[level] != row["exact"] for row in changed) for level in levels]
+    sentence = (
+        f"{len(every)} verdicts; other seeds without noise change {len(every) - len(firm)}. Of the "
+        f"{len(firm)} others, 100 µs of noise changes {counts[0]} and 1 ms {counts[1]}:"
+    )
+    rows = [
+        [f"`{row['algorithm']}`", f"`{row['criterion']}`"]
+        + [SIGNS.get(row[column], "?") for column in ("exact", *levels)]
+        for row in changed
+    ]
+    head = ["algorithm", "criterion", "no noise", "100 µs", "1 ms"]
+    return f"{sentence}\n\n{table(head, rows)}"
+
+
+def goals_with_noise() -> str:
+    """The verdicts on Ebb's goals that noise changes."""
+    every = rows_of(NOISE_GOALS)
+    levels = ("exact", "100us", "1ms")
+
+    def cell(row: dict[str, str], level: str) -> str:
+        low, median, high = row[f"measured_{level}"].split()
+        value = f"{number(median)} [{number(low)}, {number(high)}]"
+        return value if row[level] == "holds" else f"{value}: **fails**"
+
+    changed = [row for row in every if len({row[level] for level in levels}) > 1]
+    holding = [sum(row[level] == "holds" for row in every) for level in levels]
+    sentence = (
+        f"Of {len(every)} goals, {holding[0]} hold without noise, {holding[1]} with 100 µs and "
+        f"{holding[2]} with 1 ms. These verdicts change:"
+    )
+    rows = [[row["goal"], *(cell(row, level) for level in levels), row["unit"]] for row in changed]
+    return f"{sentence}\n\n{table(['goal', 'no noise', '100 µs', '1 ms', 'unit'], rows)}"
+
+
 # Blocks of pages by their names.
 BLOCKS = {
     "claims": claims_by_host,
@@ -245,4 +309,6 @@ BLOCKS = {
     "criteria": criteria,
     "scorecard": scorecard,
     "scorecard-vm": scorecard_on_vm,
+    "scorecard-noise": scorecard_with_noise,
+    "goals-noise": goals_with_noise,
 }
