@@ -17,6 +17,7 @@ LINUX_CLAIMS = ROOT / "bench/claims-linux.tsv"
 NOISE_SCORECARD = ROOT / "bench/noise-scorecard.tsv"
 NOISE_GOALS = ROOT / "bench/noise-goals.tsv"
 LOCKS = ROOT / "bench/locks.tsv"
+LOCK_CAUSES = ROOT / "bench/lock-causes.tsv"
 SIGNS = {"passes": "✓", "no worse than the baseline": "≈", "fails": "✗", "informs": "·"}
 NOTHING = "–"  # noqa: RUF001
 
@@ -302,6 +303,117 @@ def goals_with_noise() -> str:
     return f"{sentence}\n\n{table(['goal', 'no noise', '100 µs', '1 ms', 'unit'], rows)}"
 
 
+LEVELS = {"100us": "100 µs", "1ms": "1 ms"}
+# A difference counts from this fraction of the exact value on; of the delay also from 1 ms on.
+LOCK_PART = 0.1
+LOCK_DELAY_MS = 1.0
+
+
+def median(cell: str) -> float:
+    """The median of a cell's sorted values."""
+    values = cell.split()
+    return float(values[len(values) // 2])
+
+
+def differs(row: dict[str, str], level: str) -> tuple[bool, bool]:
+    """True if use, or mean delay, differs with this noise from the exact run."""
+    use, delay_ms = median(row["use_0us"]), median(row["delay_ms_0us"])
+    use_away = abs(median(row[f"use_{level}"]) - use)
+    delay_away_ms = abs(median(row[f"delay_ms_{level}"]) - delay_ms)
+    delay_differs = delay_away_ms > LOCK_PART * delay_ms and delay_away_ms > LOCK_DELAY_MS
+    return use_away > LOCK_PART * use, delay_differs
+
+
+def locked() -> dict[str, list[dict[str, str]]]:
+    """By algorithm, the paths on which noise changes use or delay."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for row in rows_of(LOCKS):
+        of = found.setdefault(row["algorithm"], [])
+        if any(any(differs(row, level)) for level in LEVELS):
+            of.append(row)
+    return found
+
+
+def runs_of(values: list[str], every: list[str]) -> str:
+    """Values as ranges of neighbours: 20-60, 120."""
+    ranges: list[list[str]] = []
+    for value in values:
+        at = every.index(value)
+        if ranges and every.index(ranges[-1][-1]) == at - 1:
+            ranges[-1].append(value)
+        else:
+            ranges.append([value])
+    return ", ".join(r[0] if len(r) == 1 else f"{r[0]} to {r[-1]}" for r in ranges)
+
+
+def region(rows: list[dict[str, str]]) -> str:
+    """Paths in words, by rate and queue: the RTTs."""
+    rtts = sorted({row["rtt_ms"] for row in rows_of(LOCKS)}, key=float)
+    by_rtts: dict[tuple[str, str], list[str]] = {}
+    for rate in sorted({row["rate_mbps"] for row in rows}, key=float):
+        for queue in sorted({row["queue_bdp"] for row in rows}, key=float):
+            at = [r["rtt_ms"] for r in rows if (r["rate_mbps"], r["queue_bdp"]) == (rate, queue)]
+            if at:
+                by_rtts.setdefault((rate, runs_of(at, rtts)), []).append(queue)
+    parts = [f"{rate} Mbit/s, {of} ms, {'/'.join(q)} BDP" for (rate, of), q in by_rtts.items()]
+    return "; ".join(parts)
+
+
+def locks() -> str:
+    """The paths on which noise changes use or mean queueing delay: how many, and where."""
+    paths = len({(r["rate_mbps"], r["rtt_ms"], r["queue_bdp"]) for r in rows_of(LOCKS)})
+    rows, same = [], []
+    for name, found in locked().items():
+        if not found:
+            same.append(f"`{name}`")
+            continue
+        counts = [
+            sum(differs(row, level)[of] for row in found) for level in LEVELS for of in (0, 1)
+        ]
+        rows.append([f"`{name}`", *(str(n or NOTHING) for n in counts), region(found)])
+    head = ["algorithm", *(f"{of}, {words}" for words in LEVELS.values() for of in ("use", "delay"))]
+    return (
+        f"Number of the {paths} paths on which use of the link or mean queueing delay differs:\n\n"
+        f"{table([*head, 'paths (rate, RTT, queue)'], rows)}\n\n"
+        f"No path differs for {', '.join(same)}."
+    )
+
+
+def use_and_delay(use: str, delay_ms: str) -> str:
+    """Medians as a cell."""
+    return f"{100 * median(use):.0f} %, {median(delay_ms):.1f} ms"
+
+
+def largest_differences() -> str:
+    """For each algorithm with a difference, the path where its use differs most."""
+    rows = []
+    for name, found in locked().items():
+        if not found:
+            continue
+
+        def away(row: dict[str, str]) -> float:
+            use = median(row["use_0us"])
+            return max(abs(median(row[f"use_{level}"]) - use) for level in LEVELS)
+
+        row = max(found, key=away)
+        path = f"{row['rate_mbps']} Mbit/s, {row['rtt_ms']} ms, {row['queue_bdp']} BDP"
+        levels = ("0us", *LEVELS)
+        cells = [use_and_delay(row[f"use_{n}"], row[f"delay_ms_{n}"]) for n in levels]
+        rows.append([f"`{name}`", path, *cells])
+    return table(["algorithm", "path", "no noise", *LEVELS.values()], rows)
+
+
+def lock_causes() -> str:
+    """The runs that show causes: one change each."""
+    levels = ("0us", "1us", "100us", "1ms")
+    rows = []
+    for row in rows_of(LOCK_CAUSES):
+        cells = [use_and_delay(row[f"use_{n}"], row[f"delay_ms_{n}"]) for n in levels]
+        rows.append([f"`{row['algorithm']}`", row["path"], row["change"], *cells])
+    head = ["algorithm", "path", "change", "no noise", "1 µs", "100 µs", "1 ms"]
+    return table(head, rows)
+
+
 # Blocks of pages by their names.
 BLOCKS = {
     "claims": claims_by_host,
@@ -311,4 +423,7 @@ BLOCKS = {
     "scorecard-vm": scorecard_on_vm,
     "scorecard-noise": scorecard_with_noise,
     "goals-noise": goals_with_noise,
+    "locks": locks,
+    "locks-largest": largest_differences,
+    "locks-causes": lock_causes,
 }
