@@ -1,11 +1,14 @@
 """Scans paths for results that a little noise changes: the record of docs/evidence/map-of-locks.md.
 
     python bench/locks.py KNEE [ALGORITHM ...]
+    python bench/locks.py causes KNEE
 
-KNEE is the program. One flow of each algorithm runs on 45 paths, for a minute: exactly, and with noise
-of two levels, three seeds each. Without noise nothing in the run is random, so one seed is enough. The
-lines of the named algorithms, or of all, are written anew to bench/locks.tsv; scripts/update-docs.sh
-makes the tables of the page from it. All algorithms take about ten minutes of one core.
+KNEE is the program. One flow of each algorithm runs on 45 paths, for a minute: exactly, and with
+noise of two levels, with three seeds each: some algorithms draw random numbers. The lines of the
+named algorithms, or of all, replace those in bench/locks.tsv; scripts/update-docs.sh makes the
+tables of the page from it. All algorithms take about fifteen minutes of one core.
+
+`causes` runs single paths with one change each, and writes bench/lock-causes.tsv.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "bench/locks.tsv"
+CAUSES = ROOT / "bench/lock-causes.tsv"
 
 RATES_MBPS = (10, 50, 100)
 RTTS_MS = (20, 40, 60, 90, 120)
@@ -49,15 +53,56 @@ def scenario(algorithm: str, rate_mbps: int, rtt_ms: int, queue_bdp: float) -> s
         """
 
 
-def measured(knee: str, file: Path, noise: str) -> tuple[str, str]:
+def measured(knee: str, file: Path, noise: str, *sets: str) -> tuple[str, str]:
     """Use of the link and mean queueing delay in ms: sorted values of the seeds."""
-    repeat = 1 if noise == NOISES[0] else SEEDS
-    words = [knee, "run", str(file), "--noise", noise, "--repeat", str(repeat), "--jobs", "1"]
+    words = [knee, "run", str(file), "--noise", noise, "--repeat", str(SEEDS), "--jobs", "1"]
+    words += [word for value in sets for word in ("--set", value)]
     done = subprocess.run([*words, "--format", "json"], check=True, capture_output=True, text=True)
     queues = [run["queue"] for run in json.loads(done.stdout)["runs"]]
     uses = sorted(queue["utilisation"] for queue in queues)
     delays_ms = sorted(queue["delay"]["mean_ms"] for queue in queues)
     return " ".join(f"{use:.3f}" for use in uses), " ".join(f"{ms:.2f}" for ms in delays_ms)
+
+
+# Paths where noise changes the result, with changes that are made one by one: a key of the
+# scenario, or parameters of the algorithm.
+CHANGES: dict[tuple[str, int, int, float], list[str]] = {
+    ("bbr", 100, 20, 1): [
+        "path.jitter_reverse=1ms",
+        "flow.0.access_jitter=1ms",
+        "pacing_margin=0.05",
+    ],
+    ("card", 50, 40, 1): ["path.rtt=40.4ms", "tcp.rtt_tick=1ms", "rtt_stat=mean"],
+    ("cdg", 100, 90, 0.5): ["path.rtt=90.9ms", "scale=10ms"],
+    ("chd", 50, 60, 0.5): ["path.rtt=60.6ms", "qth=20ms"],
+    ("copa", 50, 40, 1): ["path.rtt=40.4ms", "path.jitter_reverse=1ms"],
+    ("delay_aimd", 100, 20, 1): ["path.rtt=20.2ms", "tau0=10ms"],
+    ("fast", 100, 120, 1): ["path.rtt=121.2ms", "mi_threshold=3ms"],
+    ("ftcp", 100, 120, 0.5): ["path.rtt=121.2ms", "peak_rule=slow_start"],
+    ("lp", 100, 20, 0.5): ["path.rtt=20.2ms", "delta=0.5"],
+    ("vegas", 100, 20, 0.5): ["path.rtt=20.2ms", "alpha=20 beta=30"],
+}
+CAUSE_NOISES = ("0us", "1us", "100us", "1ms")
+
+
+def causes(knee: str) -> None:
+    """Writes the runs with one change each."""
+    columns = ["algorithm", "path", "change"]
+    columns += [f"{of}_{noise}" for noise in CAUSE_NOISES for of in ("use", "delay_ms")]
+    rows = []
+    for (algorithm, rate_mbps, rtt_ms, queue_bdp), changes in CHANGES.items():
+        path = f"{rate_mbps} Mbit/s, {rtt_ms} ms, {queue_bdp} BDP"
+        for change in ["", *changes]:
+            words = change.split()
+            with tempfile.TemporaryDirectory() as work:
+                file = Path(work) / "path.toml"
+                file.write_text(scenario(algorithm, rate_mbps, rtt_ms, queue_bdp))
+                sets = [w if "." in w.split("=")[0] else f"flow.0.params.{w}" for w in words]
+                values = [v for noise in CAUSE_NOISES for v in measured(knee, file, noise, *sets)]
+            rows.append([algorithm, path, change or "none", *values])
+    with CAUSES.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerows([columns, *rows])
 
 
 def row(knee: str, algorithm: str, rate_mbps: int, rtt_ms: int, queue_bdp: float) -> Row:
@@ -98,4 +143,7 @@ def main(knee: str, named: list[str]) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    main(sys.argv[1], sys.argv[2:])
+    if sys.argv[1] == "causes":
+        causes(*sys.argv[2:])
+    else:
+        main(sys.argv[1], sys.argv[2:])

@@ -3,11 +3,11 @@
 
     scripts/record-noise.py KNEE [NAME ...]
 
-KNEE is the program; a NAME is an algorithm, or `goals` for `knee reproduce ebb`. Only their lines are
-written anew: without a NAME all, which takes half an hour of two cores. Verdicts go to
-bench/noise-scorecard.tsv and bench/noise-goals.tsv; scripts/update-docs.sh makes the tables of the
-pages from them. Besides no noise, 100 us and 1 ms there are other seeds without noise: a verdict
-that changes with them is not changed by noise.
+KNEE is the program; a NAME is an algorithm, or `goals` for `knee reproduce ebb`. Only their lines
+are replaced; without a NAME all, which takes half an hour of two cores. Verdicts go to
+bench/noise-scorecard.tsv and bench/noise-goals.tsv; scripts/update-docs.sh makes the tables of
+the pages from them. Besides no noise, 100 us and 1 ms there are other seeds without noise: a
+verdict that changes with them is not changed by noise.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def scorecard(program: str, named: list[str], work: Path) -> list[Row]:
         record = tomllib.loads((out / "record.toml").read_text())
         for name in named or sorted(record):
             for criterion, verdict in record[name].items():
-                row = rows.setdefault((name, criterion), {"algorithm": name, "criterion": criterion})
+                row = rows.setdefault(
+                    (name, criterion), {"algorithm": name, "criterion": criterion}
+                )
                 row[column] = verdict
     return list(rows.values())
 

@@ -271,8 +271,8 @@ def scorecard_with_noise() -> str:
     changed = [row for row in firm if any(row[level] != row["exact"] for level in levels)]
     counts = [sum(row[level] != row["exact"] for row in changed) for level in levels]
     sentence = (
-        f"{len(every)} verdicts; other seeds without noise change {len(every) - len(firm)}. Of the "
-        f"{len(firm)} others, 100 µs of noise changes {counts[0]} and 1 ms {counts[1]}:"
+        f"{len(every)} verdicts; other seeds without noise change {len(every) - len(firm)}. Noise of "
+        f"100 µs changes {counts[0]} of the {len(firm)} others, noise of 1 ms {counts[1]}:"
     )
     rows = [
         [f"`{row['algorithm']}`", f"`{row['criterion']}`"]
@@ -296,7 +296,7 @@ def goals_with_noise() -> str:
     changed = [row for row in every if len({row[level] for level in levels}) > 1]
     holding = [sum(row[level] == "holds" for row in every) for level in levels]
     sentence = (
-        f"Of {len(every)} goals, {holding[0]} hold without noise, {holding[1]} with 100 µs and "
+        f"{holding[0]} of {len(every)} goals hold without noise, {holding[1]} with 100 µs and "
         f"{holding[2]} with 1 ms. These verdicts change:"
     )
     rows = [[row["goal"], *(cell(row, level) for level in levels), row["unit"]] for row in changed]
@@ -304,7 +304,8 @@ def goals_with_noise() -> str:
 
 
 LEVELS = {"100us": "100 µs", "1ms": "1 ms"}
-# A difference counts from this fraction of the exact value on; of the delay also from 1 ms on.
+# A difference of medians counts from this fraction of the value without noise on, of the delay also
+# from 1 ms on, if no seed with noise has a value between those of seeds without.
 LOCK_PART = 0.1
 LOCK_DELAY_MS = 1.0
 
@@ -315,13 +316,21 @@ def median(cell: str) -> float:
     return float(values[len(values) // 2])
 
 
+def apart(one: str, other: str) -> bool:
+    """True if the values of two cells do not overlap."""
+    low, high = sorted([list(map(float, cell.split())) for cell in (one, other)])
+    return low[-1] < high[0]
+
+
 def differs(row: dict[str, str], level: str) -> tuple[bool, bool]:
-    """True if use, or mean delay, differs with this noise from the exact run."""
-    use, delay_ms = median(row["use_0us"]), median(row["delay_ms_0us"])
-    use_away = abs(median(row[f"use_{level}"]) - use)
-    delay_away_ms = abs(median(row[f"delay_ms_{level}"]) - delay_ms)
-    delay_differs = delay_away_ms > LOCK_PART * delay_ms and delay_away_ms > LOCK_DELAY_MS
-    return use_away > LOCK_PART * use, delay_differs
+    """True if use, or mean delay, differs with this noise from the runs without."""
+
+    def away(of: str, least: float) -> bool:
+        exact, noisy = row[f"{of}_0us"], row[f"{of}_{level}"]
+        change = abs(median(noisy) - median(exact))
+        return apart(exact, noisy) and change > max(LOCK_PART * median(exact), least)
+
+    return away("use", 0.0), away("delay_ms", LOCK_DELAY_MS)
 
 
 def locked() -> dict[str, list[dict[str, str]]]:
@@ -371,7 +380,10 @@ def locks() -> str:
             sum(differs(row, level)[of] for row in found) for level in LEVELS for of in (0, 1)
         ]
         rows.append([f"`{name}`", *(str(n or NOTHING) for n in counts), region(found)])
-    head = ["algorithm", *(f"{of}, {words}" for words in LEVELS.values() for of in ("use", "delay"))]
+    head = [
+        "algorithm",
+        *(f"{of}, {words}" for words in LEVELS.values() for of in ("use", "delay")),
+    ]
     return (
         f"Number of the {paths} paths on which use of the link or mean queueing delay differs:\n\n"
         f"{table([*head, 'paths (rate, RTT, queue)'], rows)}\n\n"
@@ -384,18 +396,25 @@ def use_and_delay(use: str, delay_ms: str) -> str:
     return f"{100 * median(use):.0f} %, {median(delay_ms):.1f} ms"
 
 
+def size_of_difference(row: dict[str, str]) -> tuple[float, float]:
+    """The largest difference of use that counts, and of delay."""
+
+    def largest(of: int, name: str) -> float:
+        exact = median(row[f"{name}_0us"])
+        away = [abs(median(row[f"{name}_{n}"]) - exact) for n in LEVELS if differs(row, n)[of]]
+        return max(away, default=0.0)
+
+    return largest(0, "use"), largest(1, "delay_ms")
+
+
 def largest_differences() -> str:
-    """For each algorithm with a difference, the path where its use differs most."""
+    """For each algorithm with a difference, the path where it is largest."""
     rows = []
     for name, found in locked().items():
         if not found:
             continue
 
-        def away(row: dict[str, str]) -> float:
-            use = median(row["use_0us"])
-            return max(abs(median(row[f"use_{level}"]) - use) for level in LEVELS)
-
-        row = max(found, key=away)
+        row = max(found, key=size_of_difference)
         path = f"{row['rate_mbps']} Mbit/s, {row['rtt_ms']} ms, {row['queue_bdp']} BDP"
         levels = ("0us", *LEVELS)
         cells = [use_and_delay(row[f"use_{n}"], row[f"delay_ms_{n}"]) for n in levels]
@@ -409,7 +428,8 @@ def lock_causes() -> str:
     rows = []
     for row in rows_of(LOCK_CAUSES):
         cells = [use_and_delay(row[f"use_{n}"], row[f"delay_ms_{n}"]) for n in levels]
-        rows.append([f"`{row['algorithm']}`", row["path"], row["change"], *cells])
+        change = row["change"] if row["change"] == "none" else f"`{row['change']}`"
+        rows.append([f"`{row['algorithm']}`", row["path"], change, *cells])
     head = ["algorithm", "path", "change", "no noise", "1 µs", "100 µs", "1 ms"]
     return table(head, rows)
 
