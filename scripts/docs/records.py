@@ -271,8 +271,8 @@ def scorecard_with_noise() -> str:
     changed = [row for row in firm if any(row[level] != row["exact"] for level in levels)]
     counts = [sum(row[level] != row["exact"] for row in changed) for level in levels]
     sentence = (
-        f"{len(every)} verdicts; other seeds without noise change {len(every) - len(firm)}. Noise of "
-        f"100 µs changes {counts[0]} of the {len(firm)} others, noise of 1 ms {counts[1]}:"
+        f"{len(every)} verdicts; other seeds without noise change {len(every) - len(firm)}. Noise "
+        f"of 100 µs changes {counts[0]} of the {len(firm)} others, noise of 1 ms {counts[1]}:"
     )
     rows = [
         [f"`{row['algorithm']}`", f"`{row['criterion']}`"]
