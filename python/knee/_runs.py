@@ -483,12 +483,14 @@ def wanted(
     repeat: int | None,
     changes: Mapping[str, Value] | Sequence[str] | None,
     host: str,
+    noise: str | None = None,
 ) -> _knee.Wanted:
     """The request to the native part."""
     path, text, name = described(scenario)
     sets = arguments(changes)
     sets += arguments({"seed": seed} if seed is not None else None)
     sets += arguments({"repeat": repeat} if repeat is not None else None)
+    sets += arguments({"path.noise": noise} if noise is not None else None)
     known = str(host).encode(errors="replace").decode()
     return {
         "path": path,
@@ -506,6 +508,7 @@ def run(
     seed: int | None = None,
     repeat: int | None = None,
     set: Mapping[str, Value] | Sequence[str] | None = None,
+    noise: str | None = None,
     host: str = "sim",
     kernel: str | None = None,
     jobs: int = 0,
@@ -518,6 +521,7 @@ def run(
         repeat: Number of repetitions (overrides the scenario).
         set: Values that override the scenario's: `{"path.rate": "5mbit", "flow.0.count": 3}`, or a
             list of texts in the form of `--set`.
+        noise: Largest random delay of each packet on each access link, such as `100us`.
         host: `sim`, the simulator; `quic`; `kernel`, which needs root; `vm`. The last two need the
             program `knee` that Cargo builds, on the PATH or named in `KNEE_PROGRAM`.
         kernel: Kernel of the host `vm`, in the form of `--kernel`; default: the newest.
@@ -528,7 +532,14 @@ def run(
         HostError: The host cannot run it, or an algorithm from a C file broke the contract.
     """
     return run_many(
-        [scenario], seed=seed, repeat=repeat, set=set, host=host, kernel=kernel, jobs=jobs
+        [scenario],
+        seed=seed,
+        repeat=repeat,
+        set=set,
+        noise=noise,
+        host=host,
+        kernel=kernel,
+        jobs=jobs,
     )[0]
 
 
@@ -538,6 +549,7 @@ def run_many(
     seed: int | None = None,
     repeat: int | None = None,
     set: Mapping[str, Value] | Sequence[str] | None = None,
+    noise: str | None = None,
     host: str = "sim",
     kernel: str | None = None,
     jobs: int = 0,
@@ -550,7 +562,7 @@ def run_many(
     single = isinstance(scenarios, str | Mapping)
     if single or not isinstance(scenarios, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise KneeError("scenarios is no list", "give several scenarios, or call knee.run")
-    asked = [wanted(scenario, seed, repeat, set, host) for scenario in scenarios]
+    asked = [wanted(scenario, seed, repeat, set, host, noise) for scenario in scenarios]
     if kernel is not None and not needs_program(str(host)):
         help_text = 'add host="vm" or host="linux"'
         raise KneeError(f"kernel has no meaning on the host {host}", help_text)

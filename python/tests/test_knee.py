@@ -68,6 +68,7 @@ def test_numbers_are_those_of_the_command(file: Path) -> None:
         (("--seed", "7", "--repeat", "2"), {"seed": 7, "repeat": 2}),
         (("--set", "path.rate=5mbit"), {"set": {"path.rate": "5mbit"}}),
         (("--set", "flow.0.params.qth=30ms"), {"set": ["flow.0.params.qth=30ms"]}),
+        (("--noise", "100us"), {"noise": "100us"}),
         (("--host", "quic"), {"host": "quic"}),
     ]:
         printed = command("run", str(file), "--format", "json", *words)

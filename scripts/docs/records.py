@@ -14,6 +14,10 @@ EVALUATION = SCENARIOS / "evaluation"
 # The hosts with Linux TCP. A claim that several of them judged counts with the first.
 LINUX = ("linux", "vm", "kernel")
 LINUX_CLAIMS = ROOT / "bench/claims-linux.tsv"
+NOISE_SCORECARD = ROOT / "bench/noise-scorecard.tsv"
+NOISE_GOALS = ROOT / "bench/noise-goals.tsv"
+LOCKS = ROOT / "bench/locks.tsv"
+LOCK_CAUSES = ROOT / "bench/lock-causes.tsv"
 SIGNS = {"passes": "✓", "no worse than the baseline": "≈", "fails": "✗", "informs": "·"}
 NOTHING = "–"  # noqa: RUF001
 
@@ -240,6 +244,198 @@ def scorecard_on(host: str) -> str:
     return table(["criterion", *names], rows)
 
 
+def rows_of(file: Path) -> list[dict[str, str]]:
+    """The lines of a table with tabs; none if it is not there."""
+    if not file.exists():
+        return []
+    with file.open() as lines:
+        return list(csv.DictReader(lines, delimiter="\t"))
+
+
+def merge(file: Path, new: list[dict[str, str]], key: str) -> None:
+    """Replaces the lines of a table whose `key` is among the new ones'."""
+    replaced = {row[key] for row in new}
+    rows = [row for row in rows_of(file) if row[key] not in replaced] + new
+    rows.sort(key=lambda row: (len(row[key]), row[key]) if key == "goal" else (0, row[key]))
+    whole = file.with_suffix(".new")
+    with whole.open("w", newline="") as lines:
+        writer = csv.DictWriter(lines, list(new[0]), delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    whole.replace(file)
+
+
+def scorecard_with_noise() -> str:
+    """The verdicts of the scorecard that noise changes, and that other seeds do not."""
+    every = rows_of(NOISE_SCORECARD)
+    levels = ("100us", "1ms")
+    firm = [row for row in every if row["exact"] == row["other_seeds"]]
+    changed = [row for row in firm if any(row[level] != row["exact"] for level in levels)]
+    counts = [sum(row[level] != row["exact"] for row in changed) for level in levels]
+    sentence = (
+        f"{len(every)} verdicts; other seeds without noise change {len(every) - len(firm)}. Noise "
+        f"of 100 µs changes {counts[0]} of the {len(firm)} others, noise of 1 ms {counts[1]}:"
+    )
+    rows = [
+        [f"`{row['algorithm']}`", f"`{row['criterion']}`"]
+        + [SIGNS.get(row[column], "?") for column in ("exact", *levels)]
+        for row in changed
+    ]
+    head = ["algorithm", "criterion", "no noise", "100 µs", "1 ms"]
+    return f"{sentence}\n\n{table(head, rows)}"
+
+
+def goals_with_noise() -> str:
+    """The verdicts on Ebb's goals that noise changes."""
+    every = rows_of(NOISE_GOALS)
+    levels = ("exact", "100us", "1ms")
+
+    def cell(row: dict[str, str], level: str) -> str:
+        low, median, high = row[f"measured_{level}"].split()
+        value = f"{number(median)} [{number(low)}, {number(high)}]"
+        return value if row[level] == "holds" else f"{value}: **fails**"
+
+    changed = [row for row in every if len({row[level] for level in levels}) > 1]
+    holding = [sum(row[level] == "holds" for row in every) for level in levels]
+    sentence = (
+        f"{holding[0]} of {len(every)} goals hold without noise, {holding[1]} with 100 µs and "
+        f"{holding[2]} with 1 ms. These verdicts change:"
+    )
+    rows = [[row["goal"], *(cell(row, level) for level in levels), row["unit"]] for row in changed]
+    return f"{sentence}\n\n{table(['goal', 'no noise', '100 µs', '1 ms', 'unit'], rows)}"
+
+
+LEVELS = {"100us": "100 µs", "1ms": "1 ms"}
+# A difference of medians counts from this fraction of the value without noise on, of the delay also
+# from 1 ms on, if no seed with noise has a value between those of seeds without.
+LOCK_PART = 0.1
+LOCK_DELAY_MS = 1.0
+
+
+def median(cell: str) -> float:
+    """The median of a cell's sorted values."""
+    values = cell.split()
+    return float(values[len(values) // 2])
+
+
+def apart(one: str, other: str) -> bool:
+    """True if the values of two cells do not overlap."""
+    low, high = sorted([list(map(float, cell.split())) for cell in (one, other)])
+    return low[-1] < high[0]
+
+
+def differs(row: dict[str, str], level: str) -> tuple[bool, bool]:
+    """True if use, or mean delay, differs with this noise from the runs without."""
+
+    def away(of: str, least: float) -> bool:
+        exact, noisy = row[f"{of}_0us"], row[f"{of}_{level}"]
+        change = abs(median(noisy) - median(exact))
+        return apart(exact, noisy) and change > max(LOCK_PART * median(exact), least)
+
+    return away("use", 0.0), away("delay_ms", LOCK_DELAY_MS)
+
+
+def locked() -> dict[str, list[dict[str, str]]]:
+    """By algorithm, the paths on which noise changes use or delay."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for row in rows_of(LOCKS):
+        of = found.setdefault(row["algorithm"], [])
+        if any(any(differs(row, level)) for level in LEVELS):
+            of.append(row)
+    return found
+
+
+def runs_of(values: list[str], every: list[str]) -> str:
+    """Values as ranges of neighbours: 20-60, 120."""
+    ranges: list[list[str]] = []
+    for value in values:
+        at = every.index(value)
+        if ranges and every.index(ranges[-1][-1]) == at - 1:
+            ranges[-1].append(value)
+        else:
+            ranges.append([value])
+    return ", ".join(r[0] if len(r) == 1 else f"{r[0]} to {r[-1]}" for r in ranges)
+
+
+def region(rows: list[dict[str, str]]) -> str:
+    """Paths in words, by rate and queue: the RTTs."""
+    rtts = sorted({row["rtt_ms"] for row in rows_of(LOCKS)}, key=float)
+    by_rtts: dict[tuple[str, str], list[str]] = {}
+    for rate in sorted({row["rate_mbps"] for row in rows}, key=float):
+        for queue in sorted({row["queue_bdp"] for row in rows}, key=float):
+            at = [r["rtt_ms"] for r in rows if (r["rate_mbps"], r["queue_bdp"]) == (rate, queue)]
+            if at:
+                by_rtts.setdefault((rate, runs_of(at, rtts)), []).append(queue)
+    parts = [f"{rate} Mbit/s, {of} ms, {'/'.join(q)} BDP" for (rate, of), q in by_rtts.items()]
+    return "; ".join(parts)
+
+
+def locks() -> str:
+    """The paths on which noise changes use or mean queueing delay: how many, and where."""
+    paths = len({(r["rate_mbps"], r["rtt_ms"], r["queue_bdp"]) for r in rows_of(LOCKS)})
+    rows, same = [], []
+    for name, found in locked().items():
+        if not found:
+            same.append(f"`{name}`")
+            continue
+        counts = [
+            sum(differs(row, level)[of] for row in found) for level in LEVELS for of in (0, 1)
+        ]
+        rows.append([f"`{name}`", *(str(n or NOTHING) for n in counts), region(found)])
+    head = [
+        "algorithm",
+        *(f"{of}, {words}" for words in LEVELS.values() for of in ("use", "delay")),
+    ]
+    return (
+        f"Number of the {paths} paths on which use of the link or mean queueing delay differs:\n\n"
+        f"{table([*head, 'paths (rate, RTT, queue)'], rows)}\n\n"
+        f"No path differs for {', '.join(same)}."
+    )
+
+
+def use_and_delay(use: str, delay_ms: str) -> str:
+    """Medians as a cell."""
+    return f"{100 * median(use):.0f} %, {median(delay_ms):.1f} ms"
+
+
+def size_of_difference(row: dict[str, str]) -> tuple[float, float]:
+    """The largest difference of use that counts, and of delay."""
+
+    def largest(of: int, name: str) -> float:
+        exact = median(row[f"{name}_0us"])
+        away = [abs(median(row[f"{name}_{n}"]) - exact) for n in LEVELS if differs(row, n)[of]]
+        return max(away, default=0.0)
+
+    return largest(0, "use"), largest(1, "delay_ms")
+
+
+def largest_differences() -> str:
+    """For each algorithm with a difference, the path where it is largest."""
+    rows = []
+    for name, found in locked().items():
+        if not found:
+            continue
+
+        row = max(found, key=size_of_difference)
+        path = f"{row['rate_mbps']} Mbit/s, {row['rtt_ms']} ms, {row['queue_bdp']} BDP"
+        levels = ("0us", *LEVELS)
+        cells = [use_and_delay(row[f"use_{n}"], row[f"delay_ms_{n}"]) for n in levels]
+        rows.append([f"`{name}`", path, *cells])
+    return table(["algorithm", "path", "no noise", *LEVELS.values()], rows)
+
+
+def lock_causes() -> str:
+    """The runs that show causes: one change each."""
+    levels = ("0us", "1us", "100us", "1ms")
+    rows = []
+    for row in rows_of(LOCK_CAUSES):
+        cells = [use_and_delay(row[f"use_{n}"], row[f"delay_ms_{n}"]) for n in levels]
+        change = row["change"] if row["change"] == "none" else f"`{row['change']}`"
+        rows.append([f"`{row['algorithm']}`", row["path"], change, *cells])
+    head = ["algorithm", "path", "change", "no noise", "1 µs", "100 µs", "1 ms"]
+    return table(head, rows)
+
+
 # Blocks of pages by their names.
 BLOCKS = {
     "claims": claims_by_host,
@@ -248,4 +444,9 @@ BLOCKS = {
     "scorecard": scorecard,
     "scorecard-linux": lambda: scorecard_on("linux"),
     "scorecard-vm": lambda: scorecard_on("vm"),
+    "scorecard-noise": scorecard_with_noise,
+    "goals-noise": goals_with_noise,
+    "locks": locks,
+    "locks-largest": largest_differences,
+    "locks-causes": lock_causes,
 }

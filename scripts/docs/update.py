@@ -16,6 +16,10 @@ A new page needs only the first line. NAME is one of
     criteria          docs/reference/criteria.md: every criterion
     scorecard         docs/evidence/scorecard.md: verdicts in the simulator
     scorecard-vm      docs/evidence/scorecard.md: verdicts on Linux
+    scorecard-noise   docs/evidence/scorecard.md: verdicts that noise changes
+    goals-noise       docs/evidence/papers/ebb.md: verdicts that noise changes
+    locks, locks-largest, locks-causes
+                      docs/evidence/map-of-locks.md: paths on which noise changes results
     figures N ...     page of a paper: these figures
     commands          docs/reference/cli.md: every command, from `knee markdown`
     metrics           docs/reference/metrics.md: every metric, from `knee metrics`

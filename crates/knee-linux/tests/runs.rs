@@ -239,6 +239,7 @@ fn every_part_of_a_path_counts() {
     let path = PathSpec {
         jitter_forward_ns: 3 * NS_PER_MS,
         jitter_reverse_ns: NS_PER_MS,
+        noise_ns: NS_PER_MS,
         loss_reverse: 0.02,
         reorder: Some(Reorder { probability: 0.01, extra_delay_ns: 5 * NS_PER_MS }),
         delay_forward_steps: vec![(5 * NS_PER_S, 40 * NS_PER_MS)],

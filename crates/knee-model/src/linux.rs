@@ -135,6 +135,7 @@ fn capacity_bytes(spec: &RunSpec, flow: &FlowSpec, options: &TcpOptions) -> u64 
     let rtt_ns = path.rtt_range_ns().1
         + path.jitter_forward_ns
         + path.jitter_reverse_ns
+        + path.noise_ns.saturating_mul(2)
         + 2 * (flow.access_delay_ns + flow.access_delay_spread_ns)
         + flow.access_jitter_ns
         + 2 * path.hops_delay_ns(&flow.route);

@@ -29,6 +29,9 @@ pub struct PathSpec {
     pub jitter_forward_ns: Ns,
     /// Extra delay in the reverse direction, uniform from 0 to this, never reordering.
     pub jitter_reverse_ns: Ns,
+    /// Extra delay of each packet on its flow's access link, in either direction, uniform from 0 to this;
+    /// packets of a flow never overtake each other there.
+    pub noise_ns: Ns,
     /// Packets that others overtake, after the last hop.
     pub reorder: Option<Reorder>,
     /// Link that packets in the reverse direction pass first; none: they pass at once.
@@ -100,6 +103,7 @@ impl PathSpec {
             bursts_reverse: None,
             jitter_forward_ns: 0,
             jitter_reverse_ns: 0,
+            noise_ns: 0,
             reorder: None,
             reverse: None,
         }

@@ -13,7 +13,7 @@ fn specs() -> Vec<RunSpec> {
     let algorithms = knee_cc::algorithms().iter().map(|algorithm| {
         let mut path = ten_mbit(60);
         (path.hops[0].loss, path.loss_reverse) = (0.005, 0.005);
-        (path.jitter_forward_ns, path.jitter_reverse_ns) = (MS, MS);
+        (path.jitter_forward_ns, path.jitter_reverse_ns, path.noise_ns) = (MS, MS, MS);
         let options = TcpOptions {
             delayed_ack: DelayedAck { every_pkts: 2, timeout_ns: 25 * MS },
             ..TcpOptions::default()

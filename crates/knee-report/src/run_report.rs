@@ -76,6 +76,10 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
         let value = format!("{rate}; {queue}; {delay} behind hop {}; loss {loss}", number - 1);
         meta.push((format!("Hop {number}"), value));
     }
+    if path.noise_ns > 0 {
+        let most = ms(path.noise_ns);
+        meta.push(("Noise".to_owned(), format!("0 to {most} for each packet on each access link")));
+    }
     if let Some(reorder) = &path.reorder {
         let late = ms(reorder.extra_delay_ns);
         meta.push((

@@ -49,6 +49,9 @@ pub struct Summary {
     pub repetitions: usize,
     /// Length of each, seconds.
     pub duration_s: f64,
+    /// Largest extra delay on each access link, microseconds; left out without noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_us: Option<f64>,
     /// Width of the bins of the time series, seconds; 0: none were kept.
     pub bin_s: f64,
     /// Over the repetitions.
@@ -311,6 +314,8 @@ impl Summary {
             seed: records.first().map_or(spec.seed, |r| r.seed),
             repetitions: records.len(),
             duration_s: seconds(spec.duration_ns),
+            noise_us: (spec.path.noise_ns > 0)
+                .then_some(spec.path.noise_ns as f64 / NS_PER_US as f64),
             bin_s: seconds(spec.record.bin_ns),
             over_repetitions: OverRepetitions::new(spec, records, &runs),
             runs,

@@ -97,6 +97,9 @@ table! { PATH "path"
     jitter_forward: ANY_TIME, is("0ms");
     /// the same on the reverse path
     jitter_reverse: ANY_TIME, is("0ms");
+    /// [noise](#noise): extra delay of each packet on its flow's access link, in either direction, uniform
+    /// from 0 to this; never reorders packets of a flow
+    noise: ANY_TIME, is("0ms");
     /// [packets that others overtake](#reorder)
     reorder: Kind::Table(&REORDER), NONE;
     /// rate of the reverse path, counting whole packets with headers; without it packets pass at once

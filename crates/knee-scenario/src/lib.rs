@@ -345,6 +345,7 @@ fn path(section: &Section, files: &Files) -> Result<PathSpec, Fault> {
         bursts_reverse: link::bursts(section, "burst_loss_reverse", "loss_reverse")?,
         jitter_forward_ns: section.time("jitter_forward")?.unwrap_or(0),
         jitter_reverse_ns: section.time("jitter_reverse")?.unwrap_or(0),
+        noise_ns: section.time("noise")?.unwrap_or(0),
         reorder: link::reorder(section)?,
         reverse: link::reverse(section, files)?,
     };

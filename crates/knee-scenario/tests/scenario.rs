@@ -41,6 +41,7 @@ loss_forward = 0.01
 loss_reverse = 0
 jitter_forward = "0.5ms"
 jitter_reverse = "1us"
+noise = "2us"
 aqm = { kind = "fq-codel", ecn = true, target = "2ms" }
 
 [tcp]

@@ -117,7 +117,7 @@ fn path() -> impl Strategy<Value = PathSpec> {
 
 fn plain_path() -> impl Strategy<Value = PathSpec> {
     let delays = (often_zero(50 * MS), often_zero(50 * MS));
-    let jitters = (often_zero(5 * MS), often_zero(5 * MS));
+    let jitters = (often_zero(5 * MS), often_zero(5 * MS), often_zero(5 * MS));
     (log_uniform(500_000, 1_000_000_000), queue(), delays, jitters, probability(), probability())
         .prop_map(|(rate_bps, queue, delay, jitter, loss, loss_reverse)| PathSpec {
             hops: vec![HopSpec { loss, ..HopSpec::new(rate_bps, queue) }],
@@ -126,6 +126,7 @@ fn plain_path() -> impl Strategy<Value = PathSpec> {
             loss_reverse,
             jitter_forward_ns: jitter.0,
             jitter_reverse_ns: jitter.1,
+            noise_ns: jitter.2,
             ..PathSpec::symmetric(rate_bps, 0, queue)
         })
 }

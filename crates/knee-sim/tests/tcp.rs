@@ -830,6 +830,50 @@ fn access_jitter_is_uniform_and_keeps_order() {
 }
 
 #[test]
+fn noise_delays_data_and_acks_and_keeps_order() {
+    // A packet each 10 ms, up to 8 ms late: none has to wait for another.
+    let kind = FlowKind::Udp { rate_bps: 800_000, steps: Vec::new(), packet_bytes: 1000 };
+    let noisy = PathSpec { noise_ns: 8 * MS, ..wide_path() };
+    let record = run(&spec(noisy.clone(), 100 * S, vec![FlowSpec::new("udp", kind)]));
+    let late: Vec<Ns> =
+        sent(&record, 0).iter().zip(0u64..).map(|(s, n)| s.0 - n * 10 * MS).collect();
+    assert!(late.iter().all(|l| (0..=8 * MS).contains(l)));
+    // Mean 4 ms; standard error of 10 000: 8 / sqrt(12) / 100 = 0.023.
+    let mean_ms = late.iter().sum::<Ns>() as f64 / late.len() as f64 / MS as f64;
+    assert!((mean_ms - 4.0).abs() < 0.1, "{mean_ms}");
+    // A packet each 1 ms: they keep their order.
+    let kind = FlowKind::Udp { rate_bps: 8_000_000, steps: Vec::new(), packet_bytes: 1000 };
+    let record = run(&spec(noisy.clone(), S, vec![FlowSpec::new("udp", kind)]));
+    assert!(sent(&record, 0).iter().zip(0..).all(|(s, n)| s.1 == n));
+    // A packet at a time: the RTT of 101 ms has the noise of both directions, twice 4 ms in the mean.
+    let options = TcpOptions { receive_window_pkts: 1, ..TcpOptions::default() };
+    let record = run(&spec(noisy, 60 * S, vec![newreno(Workload::Bulk, options)]));
+    let rtts_us: Vec<f64> =
+        calls(&record.flows[0], Call::OnRtt).map(|r| f64::from(r.ack.rtt_us)).collect();
+    assert!(rtts_us.len() > 500 && rtts_us.iter().all(|rtt| (101e3..=117e3 + 1.0).contains(rtt)));
+    let mean_ms = rtts_us.iter().sum::<f64>() / rtts_us.len() as f64 / 1e3;
+    assert!((mean_ms - 109.0).abs() < 1.0, "{mean_ms}");
+}
+
+#[test]
+fn noise_comes_from_the_seed_alone_and_leaves_other_draws() {
+    let flow = newreno(transfer(300), TcpOptions::default());
+    let seeded = |seed, noise_ns| {
+        let path = PathSpec { noise_ns, loss_reverse: 0.1, ..wide_path() };
+        run(&RunSpec { seed, ..spec(path, 3 * S, vec![flow.clone(), flow.clone()]) })
+    };
+    let [once, again, other] = [1, 1, 2].map(|seed| format!("{:?}", seeded(seed, MS)));
+    assert_eq!(once, again);
+    assert_ne!(once, other);
+    // The flows have noise of their own, and lose the same ACKs with and without.
+    let (noisy, quiet) = (seeded(1, 1), seeded(1, 0));
+    assert_ne!(noisy.flows[0].trace, noisy.flows[1].trace);
+    let lost = |record: &RunRecord| record.flows[0].counters.ack_losses_pkts;
+    assert!(lost(&quiet) > 0);
+    assert_eq!(lost(&noisy), lost(&quiet));
+}
+
+#[test]
 fn drop_tail_counts_packets_or_bytes() {
     let held = |queue, mss_bytes| {
         let options = TcpOptions { mss_bytes, initial_window_pkts: 30, ..TcpOptions::default() };

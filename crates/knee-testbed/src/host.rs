@@ -48,12 +48,14 @@ impl Host for Kernel {
     }
 
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
-        if options.qlog.is_some() && quic_flows(spec).next().is_none() {
-            let why = "no flow of this scenario is QUIC, and only QUIC connections have a qlog";
-            let help = "write transport = \"quic\" in a flow, or use --host quic";
+        if spec.path.noise_ns > 0 {
+            let why = "the kernel host runs in real time, where this machine delays every packet by tens of \
+                       microseconds: noise is for runs in virtual time";
+            let help = "leave out --noise (`noise` of [path]), or use --host sim, linux, vm or quic; \
+                        `access_jitter` of a flow and `jitter_reverse` of [path] work here";
             return Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help));
         }
-        Ok(Plan::new(spec).map(drop)?)
+        check(spec, options)
     }
 
     fn run_with_progress(
@@ -78,6 +80,19 @@ impl Host for Kernel {
             system.version()
         ))
     }
+}
+
+/// Checks that a kernel, this machine's or one in a virtual machine, can carry out `spec` with `options`.
+///
+/// # Errors
+/// [`HostErrorKind::Unsupported`], with a remedy.
+pub fn check(spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
+    if options.qlog.is_some() && quic_flows(spec).next().is_none() {
+        let why = "no flow of this scenario is QUIC, and only QUIC connections have a qlog";
+        let help = "write transport = \"quic\" in a flow, or use --host quic";
+        return Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help));
+    }
+    Ok(Plan::new(spec).map(drop)?)
 }
 
 /// Names of the QUIC flows.
@@ -169,5 +184,29 @@ impl Drop for Carried {
     fn drop(&mut self) {
         *carried() -= self.rate_bps;
         LESS_CARRIED.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use knee_model::{PathSpec, QueueLimit, RecordSpec};
+
+    #[test]
+    fn noise_is_refused_with_a_remedy() {
+        let path = PathSpec::symmetric(10_000_000, 40_000_000, QueueLimit::Packets(84));
+        let spec = |noise_ns| RunSpec {
+            seed: 1,
+            duration_ns: NS_PER_S,
+            path: PathSpec { noise_ns, ..path.clone() },
+            flows: Vec::new(),
+            record: RecordSpec::default(),
+            sysctls: Vec::new(),
+        };
+        let options = RunOptions::default();
+        assert_eq!(Kernel.check(&spec(0), &options), Ok(()));
+        let error = Kernel.check(&spec(1), &options).expect_err("refused");
+        assert_eq!(error.kind, HostErrorKind::Unsupported);
+        assert!(error.help.is_some_and(|help| help.contains("--noise")));
     }
 }

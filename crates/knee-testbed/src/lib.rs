@@ -42,7 +42,7 @@ mod variants;
 
 pub use clock::Time;
 pub use error::TestbedError;
-pub use host::{Kernel, lateness};
+pub use host::{Kernel, check, lateness};
 pub use passed::Passed;
 pub use plan::End;
 pub use variants::Variants;

@@ -103,7 +103,7 @@ impl Host for Vm {
     }
 
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
-        knee_testbed::Kernel.check(spec, options)
+        knee_testbed::check(spec, options)
     }
 
     fn has_kernels(&self) -> bool {

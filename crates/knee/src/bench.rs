@@ -3,7 +3,7 @@
 mod peers;
 mod values;
 
-pub(crate) use values::time;
+pub(crate) use values::{delay, time};
 
 use crate::{Format, hosts, integer, output};
 use clap::{

@@ -56,11 +56,15 @@ pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
     let hosts: Vec<OnHost<'_>> =
         names.iter().zip(&records).map(|(name, records)| OnHost { name, records }).collect();
     let all = compare(spec, &hosts);
-    let listing = json!({ "hosts": names, "measures": all });
+    let mut listing = json!({ "hosts": names, "measures": all });
+    if spec.path.noise_ns > 0 {
+        listing["noise_us"] = json!(spec.path.noise_ns as f64 / 1e3);
+    }
     let mut kept = None;
     if let Some(results) = results {
         let mut report = compare_report(experiment.title(), spec, &hosts, &all);
         report.meta.extend(made_by(&names.join(", ")));
+        report.meta.extend(args.given.noise.meta());
         results.json("compare.json", &listing)?;
         results.bytes("scenario.toml", experiment.scenario.text())?;
         results.algorithms(spec.algorithms())?;

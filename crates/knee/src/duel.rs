@@ -3,7 +3,9 @@
 use crate::{
     COMMIT, Format, REPEAT, bench,
     hosts::{self, OneHost},
-    integer, made_by, output,
+    integer, made_by,
+    noise::Noise,
+    output,
     run::tell_notes,
 };
 use knee_lab::{
@@ -36,6 +38,8 @@ pub(crate) struct Given {
     #[arg(long, value_name = "N", default_value = "1", value_parser = integer::<u64>(0..=i64::MAX as u64), allow_hyphen_values = true)]
     seed: u64,
     #[command(flatten)]
+    pub(crate) noise: Noise,
+    #[command(flatten)]
     pub(crate) on: OneHost,
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
@@ -50,7 +54,8 @@ impl Given {
         paths: Vec<WrittenPath>,
         repeat: u32,
     ) -> Result<Contest> {
-        let plan = Plan { duration_ns: self.duration, repeat, seed: self.seed };
+        let noise_ns = self.noise.most_ns();
+        let plan = Plan { duration_ns: self.duration, repeat, seed: self.seed, noise_ns };
         paths.iter().try_for_each(|path| plan.check(path)).map_err(|e| miette!("{e}"))?;
         Ok(Contest { entrants, paths, plan })
     }
@@ -102,6 +107,7 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
     if let Some(results) = results {
         let mut report = duel_report(&summary, outcome, &fought.charted);
         report.meta.extend(made_by(given.on.host.name()));
+        report.meta.extend(given.noise.meta());
         write_duel(&results, &summary, outcome, &fought.charted, &report)?;
         kept = Some(results.finish()?);
     }
@@ -110,6 +116,7 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
         Format::Table => output::print(&duel_text(&summary, output::width()))?,
     };
     tell_notes(&fought.notes);
+    given.noise.tell();
     if let Some(path) = kept {
         output::tell(&format!("results: {}", path.display()));
     }

@@ -1,6 +1,6 @@
 //! `knee evaluate`.
 
-use crate::{COMMIT, Format, REPEAT, hosts::OneHost, integer, made_by, output};
+use crate::{COMMIT, Format, REPEAT, hosts::OneHost, integer, made_by, noise::Noise, output};
 use knee_lab::{
     duel::Entrant,
     evaluate::{
@@ -55,6 +55,8 @@ pub(crate) struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
     #[command(flatten)]
+    noise: Noise,
+    #[command(flatten)]
     on: OneHost,
     /// Keep measurements in this folder, and reuse those that this build of Knee kept there: an
     /// interrupted evaluation continues
@@ -97,11 +99,12 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
         kept: keep.as_ref(),
         progress: &|done, all| progress.at(done, all),
     };
+    let sets: Vec<String> = args.sets.iter().cloned().chain(args.noise.set()).collect();
     let how = HowToRun {
         runner,
         repeat: args.given_repeat().unwrap_or(default),
         quick: args.quick,
-        sets: &args.sets,
+        sets: &sets,
     };
     let evaluations = run(&subjects, &args.against, &args.only, &how)?;
     let found = Record::of(&evaluations, &made_with(args, &how));
@@ -126,6 +129,7 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
             }
         };
         report.meta.extend(made_by(host.name()));
+        report.meta.extend(args.noise.meta());
         results.bytes("report.html", report.html())?;
         kept = Some(results.finish()?);
     }
@@ -135,11 +139,12 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
         (Format::Table, [one]) => output::print(&evaluation_text(one, output::width()))?,
         (Format::Table, all) => output::print(&scorecard_text(all, output::width()))?,
     };
+    args.noise.tell();
     if let Some(path) = kept {
         output::tell(&format!("report: {}", path.join("report.html").display()));
     }
     if args.all {
-        return against_the_record(args, &found);
+        return against_the_record(args, &sets, &found);
     }
     Ok(match evaluations.iter().map(Evaluation::word).max() {
         Some(Word::Fails) => ExitCode::FAILURE,
@@ -175,11 +180,11 @@ fn command() -> String {
 }
 
 /// Compares the verdicts of all algorithms with the expected ones.
-fn against_the_record(args: &Args, found: &Record) -> Result<ExitCode> {
+fn against_the_record(args: &Args, sets: &[String], found: &Record) -> Result<ExitCode> {
     let as_recorded = args.quick
         && args.given_repeat().is_none()
         && args.only.is_empty()
-        && args.sets.is_empty()
+        && sets.is_empty()
         && args.on.host == crate::hosts::AnyHost::default();
     if !as_recorded {
         return Ok(ExitCode::SUCCESS);

@@ -18,6 +18,7 @@ pub mod list;
 mod man;
 mod matrix;
 mod metrics;
+mod noise;
 mod output;
 mod registry;
 mod replay;

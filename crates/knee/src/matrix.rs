@@ -108,6 +108,7 @@ fn made(args: &Args, contest: &Contest, results: ResultWriter) -> Result<ExitCod
     let summary = MatrixSummary::new(given.common(&contest.plan), outcome);
     let mut report = matrix_report(&summary, outcome, example);
     report.meta.extend(made_by(given.on.host.name()));
+    report.meta.extend(given.noise.meta());
     write_matrix(&results, &summary, outcome, &report)?;
     let path = results.finish()?;
     match given.format {
@@ -115,6 +116,7 @@ fn made(args: &Args, contest: &Contest, results: ResultWriter) -> Result<ExitCod
         Format::Table => output::print(&matrix_text(&summary, output::width()))?,
     };
     tell_notes(&fought.notes);
+    given.noise.tell();
     output::tell(&format!("report: {}", path.join("report.html").display()));
     Ok(ExitCode::SUCCESS)
 }

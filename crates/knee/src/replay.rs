@@ -8,7 +8,12 @@ use knee_cc::Algorithm;
 use knee_report::table::Table;
 use knee_results::replay::{TraceReplay, difference_text};
 use miette::{Result, miette};
-use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -58,6 +63,9 @@ pub(crate) fn replay(args: &Args) -> Result<ExitCode> {
             "\ngaps: records were dropped; {gaps} calls only gave the state to continue from"
         );
     }
+    if let Some(noise_us) = noise_us(&args.trace) {
+        let _ = writeln!(text, "\nnoise of the run: 0 to {noise_us} us on each access link");
+    }
     let differences = replay.differences();
     match first {
         None => {
@@ -70,4 +78,11 @@ pub(crate) fn replay(args: &Args) -> Result<ExitCode> {
     }
     output::print(&text)?;
     Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Largest delay of the noise in the run of a results folder; none: no noise, or no such folder.
+fn noise_us(folder: &Path) -> Option<f64> {
+    let summary = fs::read(folder.join("summary.json")).ok()?;
+    let summary: serde_json::Value = serde_json::from_slice(&summary).ok()?;
+    summary.get("noise_us")?.as_f64()
 }

@@ -3,7 +3,9 @@
 use crate::{
     Format, REPEAT,
     hosts::{AnyHost, Jobs, Named},
-    integer, made_by, output,
+    integer, made_by,
+    noise::Noise,
+    output,
 };
 use clap::builder::PossibleValuesParser;
 use knee_lab::{
@@ -39,6 +41,8 @@ pub(crate) struct Args {
     /// Number of repetitions (overrides the scenarios)
     #[arg(long, value_name = "N", value_parser = integer::<u32>(REPEAT), allow_hyphen_values = true)]
     repeat: Option<u32>,
+    #[command(flatten)]
+    noise: Noise,
     #[command(flatten)]
     jobs: Jobs,
     /// Hosts that run the scenarios, separated by commas; reports compare them
@@ -85,6 +89,7 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
         claims: of_claims,
         short: args.short,
         all_values: args.all_values,
+        sets: args.noise.set().into_iter().collect(),
     };
     let kept = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let mut reproductions = Vec::new();
@@ -101,7 +106,8 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
     }
     let hosts: Vec<&str> = args.host.iter().map(|host| host.name()).collect();
     let hosts = hosts.join(", ");
-    write(&reproductions, made_by(&hosts), &results)?;
+    let meta = made_by(&hosts).into_iter().chain(args.noise.meta()).collect();
+    write(&reproductions, meta, &results)?;
     let path = results.finish()?;
     match args.format {
         Format::Json => output::print_json(&claims(&reproductions))?,
@@ -110,6 +116,7 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
             output::print(&texts.collect::<Vec<_>>().join("\n"))?
         }
     };
+    args.noise.tell();
     output::tell(&format!("report: {}", path.join("report.html").display()));
     Ok(match outcome(&reproductions) {
         Outcome::AsRecorded => ExitCode::SUCCESS,

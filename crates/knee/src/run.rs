@@ -3,7 +3,9 @@
 use crate::{
     COMMIT, Format, REPEAT,
     hosts::{self, AnyHost, OneHost},
-    integer, interrupt, made_by, output,
+    integer, interrupt, made_by,
+    noise::{self, Noise},
+    output,
 };
 use knee_cc::Algorithm;
 use knee_lab::{
@@ -62,6 +64,8 @@ pub(crate) struct Given {
     /// Override a value of the scenario, as in path.rate=5mbit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) noise: Noise,
 }
 
 #[derive(clap::Args)]
@@ -133,6 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         Format::Table => output::print(&run_text(spec, &records, output::width()))?,
     };
     tell_notes(&records);
+    args.given.noise.tell();
     if let Some(path) = kept {
         output::tell(&format!("results: {}", path.display()));
     }
@@ -246,9 +251,16 @@ impl Experiment {
         let seed = given.seed.map(|n| format!("seed={n}"));
         let repeat = given.repeat.map(|n| format!("repeat={n}"));
         let trace = trace.then(|| "record.trace=true".to_owned());
-        let sets = given.set.iter().chain(&seed).chain(&repeat).chain(&trace);
-        let sets = sets.map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
-        let scenario = Scenario::load(path, &sets).map_err(|e| paper_meant(path, e))?;
+        let noise = given.noise.set();
+        let sets = given.set.iter().chain(&seed).chain(&repeat).chain(&trace).chain(&noise);
+        let mut sets = sets.map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
+        let mut scenario = Scenario::load(path, &sets).map_err(|e| paper_meant(path, e))?;
+        // A scenario without noise stays as it is.
+        let has_noise = scenario.spec(scenario.seed()).path.noise_ns > 0;
+        if given.noise.noise == Some(0) && has_noise {
+            sets.push(Set::parse(&noise::set(0))?);
+            scenario = Scenario::load(path, &sets)?;
+        }
         let specs = (0..scenario.repeat()).map(|r| scenario.spec(scenario.seed_of(r))).collect();
         let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
         Ok(Self { scenario, specs, name: stem })

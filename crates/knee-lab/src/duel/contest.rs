@@ -334,7 +334,7 @@ pub(super) mod tests {
         Contest {
             entrants: entrants.iter().map(|e| Entrant::parse(e).unwrap()).collect(),
             paths: vec![WrittenPath::parse("100mbit,40ms,1bdp").unwrap()],
-            plan: Plan { duration_ns: 60 * NS_PER_S, repeat, seed: 1 },
+            plan: Plan { duration_ns: 60 * NS_PER_S, repeat, seed: 1, noise_ns: 0 },
         }
     }
 

@@ -50,6 +50,9 @@ pub struct Common {
     pub repetitions: u32,
     /// Seed of the first.
     pub seed: u64,
+    /// Largest extra delay on each access link, microseconds; left out without noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_us: Option<f64>,
 }
 
 impl Common {
@@ -65,6 +68,7 @@ impl Common {
             measured_from_s: s(plan.measured_from_ns()),
             repetitions: plan.repeat,
             seed: plan.seed,
+            noise_us: (plan.noise_ns > 0).then_some(plan.noise_ns as f64 / 1e3),
         }
     }
 }

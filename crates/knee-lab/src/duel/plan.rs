@@ -33,6 +33,8 @@ pub struct Plan {
     pub repeat: u32,
     /// Seed of the first repetition; the next ones count up from it.
     pub seed: u64,
+    /// Extra delay of each packet on each access link, uniform from 0 to this.
+    pub noise_ns: Ns,
 }
 
 impl Plan {
@@ -95,6 +97,9 @@ impl Plan {
         );
         if path.loss_ppm > 0 {
             text += &format!("loss_forward = {}\n", path.loss());
+        }
+        if self.noise_ns > 0 {
+            text += &format!("noise = \"{}\"\n", show_time(self.noise_ns));
         }
         text += &format!("\n[record]\nbin = \"{}\"\n", show_time(bin_ns));
         for (name, start_ns) in
@@ -217,7 +222,7 @@ mod tests {
     use knee_fixtures::{self as testing, MS, flow, record};
     use knee_model::{FlowKind, QueueBin, QueueLimit, TcpSpec};
 
-    const PLAN: Plan = Plan { duration_ns: 60 * NS_PER_S, repeat: 3, seed: 7 };
+    const PLAN: Plan = Plan { duration_ns: 60 * NS_PER_S, repeat: 3, seed: 7, noise_ns: 0 };
 
     fn path(text: &str) -> WrittenPath {
         WrittenPath::parse(text).unwrap()
@@ -246,6 +251,8 @@ mod tests {
         // It runs by itself.
         let again = Scenario::parse("again", scenario.text(), &[]).unwrap();
         assert_eq!(format!("{:?}", again.spec(9)), format!("{spec:?}"));
+        let noisy = Plan { noise_ns: 100_000, ..PLAN }.scenario(&given, &[&entrants[0]]).unwrap();
+        assert_eq!((spec.path.noise_ns, noisy.spec(7).path.noise_ns), (0, 100_000));
         let alone = PLAN.scenario(&given, &[&entrants[0]]).unwrap();
         assert_eq!(alone.spec(7).flows.len(), 1);
     }
@@ -283,7 +290,7 @@ mod tests {
         let bins = [vec![bin(500); 4], vec![bin(80)], vec![bin(8); 7]].concat();
         r.queues[0] = testing::queue(&bins);
         let spec = testing::spec(&r);
-        let plan = Plan { duration_ns: 12 * NS_PER_S, repeat: 1, seed: 1 };
+        let plan = Plan { duration_ns: 12 * NS_PER_S, repeat: 1, seed: 1, noise_ns: 0 };
         let bout = Bout::of(&plan, &path("1mbit,40ms,84p"), &spec, &r);
         assert_eq!(bout.goodput_bps, [600_000.0, 200_000.0]);
         assert_eq!(bout.loss, [Some(0.02), Some(0.06)]);

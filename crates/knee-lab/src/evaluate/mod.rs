@@ -40,6 +40,9 @@ pub struct Evaluation {
     pub seeds: u32,
     /// True for the quick form.
     pub quick: bool,
+    /// Values set in all runs, as after `--set`; left out without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
     /// Verdicts, in the order of the RFC's sections.
     pub criteria: Vec<CriterionVerdict>,
     /// Criteria without a verdict, because the host cannot make their runs.
@@ -115,6 +118,7 @@ pub fn evaluate(
                 repetitions: how.repeat,
                 seeds: how.repeat,
                 quick: how.quick,
+                set: how.sets.to_vec(),
                 criteria: verdicts.collect::<Result<_, _>>()?,
                 left_out: left_out.clone(),
             })

@@ -35,6 +35,8 @@ pub struct Reproduction {
     pub hosts: Vec<OnHost>,
     /// Claims that are not judged on a host: claim, host, why.
     pub skipped: Vec<(String, String, String)>,
+    /// Values set in all runs, as after `--set`.
+    pub set: Vec<String>,
 }
 
 impl Reproduction {
@@ -72,12 +74,15 @@ pub fn reproduce(
         };
         results.push(OnHost::of(&paper, &selection, on, others, &mut uses)?);
     }
-    Ok(Reproduction { paper, hosts: results, skipped })
+    Ok(Reproduction { paper, hosts: results, skipped, set: wanted.sets.clone() })
 }
 
 /// Verdicts of one or more papers as JSON.
 #[derive(Serialize)]
 pub struct Claims<'a> {
+    /// Values set in all runs, as after `--set`; left out without any.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub set: &'a [String],
     /// Verdicts, in the papers' order.
     pub claims: Vec<&'a Verdict>,
     /// Software that made the runs of a host, by the host's name.
@@ -113,6 +118,7 @@ pub fn outcome(reproductions: &[Reproduction]) -> Outcome {
 pub fn claims(reproductions: &[Reproduction]) -> Claims<'_> {
     let hosts = reproductions.iter().flat_map(|r| &r.hosts).filter(|h| !h.made_with.is_empty());
     Claims {
+        set: reproductions.first().map_or(&[][..], |r| &r.set),
         claims: reproductions.iter().flat_map(Reproduction::verdicts).collect(),
         made_with: hosts.map(|h| (h.name.as_str(), &h.made_with)).collect(),
     }
@@ -173,7 +179,7 @@ mod tests {
             lateness: None,
             approximations: Vec::new(),
         };
-        Reproduction { paper, hosts: vec![host], skipped: Vec::new() }
+        Reproduction { paper, hosts: vec![host], skipped: Vec::new(), set: Vec::new() }
     }
 
     const CAUSE: &str = "Cause: the packets (tcp.packet = 1500B): 2 [1, 3] %, accepted at most 5: ";

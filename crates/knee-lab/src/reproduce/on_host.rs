@@ -145,13 +145,14 @@ impl Plan<'_> {
         for figure in &selection.figures {
             let repeat = on.repeat.or_else(|| few.then(|| Part::runs(figure, judged)));
             let (cases, mut of_figure) =
-                runs::prepare(&paper.id, &part.of(figure), repeat, needed.as_ref())?;
+                runs::prepare(&paper.id, &part.of(figure), repeat, needed.as_ref(), &wanted.sets)?;
             prepared.push(cases);
             specs.append(&mut of_figure);
         }
         let mut of_causes = BTreeMap::new();
         for (claim, figure) in judged.iter().filter_map(|c| part.changed(c, &paper.figures)) {
-            let (cases, mut of_cause) = runs::prepare(&paper.id, &figure, on.repeat, None)?;
+            let (cases, mut of_cause) =
+                runs::prepare(&paper.id, &figure, on.repeat, None, &wanted.sets)?;
             of_causes.insert(claim, prepared.len());
             prepared.push(cases);
             specs.append(&mut of_cause);

@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(id, "C17");
         assert_eq!(names, [&["chd", "hd"][..], &["newreno"], &["delayed"]]);
         assert!(figure.plots.is_empty() && figure.tables.is_empty());
-        let (cases, specs) = prepare("chd", &figure, Some(1), None).expect("the runs");
+        let (cases, specs) = prepare("chd", &figure, Some(1), None, &[]).expect("the runs");
         assert_eq!(specs.len(), 2);
         let kinds = |case: &Case| -> Vec<String> {
             let flows = case.spec.flows.iter();

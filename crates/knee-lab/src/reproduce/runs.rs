@@ -50,17 +50,19 @@ impl Uses {
 }
 
 /// The cases of `figure`, without records, and the runs that they need, in order. Only those among
-/// `needed` are run, if it is given.
+/// `needed` are run, if it is given. `also` is set in all of them, as after `--set`.
 pub(super) fn prepare(
     paper: &str,
     figure: &Figure,
     repeat: Option<u32>,
     needed: Option<&Named>,
+    also: &[String],
 ) -> Result<(Cases, Vec<RunSpec>), ReproduceError> {
     let mut cases = Vec::new();
     let mut specs = Vec::new();
     if let Some(file) = &figure.scenario {
-        for (values, sets) in figure.combinations() {
+        for (values, mut sets) in figure.combinations() {
+            sets.extend_from_slice(also);
             let scenario = files::scenario::<ReproduceError>(&format!("{paper}/{file}"), &sets)?;
             let is_needed = |n: &Named| n.contains(&(figure.number.clone(), values.clone()));
             let repeat = match needed.is_none_or(is_needed) {

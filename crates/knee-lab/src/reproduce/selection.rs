@@ -15,6 +15,8 @@ pub struct Wanted {
     pub short: bool,
     /// Also the runs that the paper's files leave out on a host.
     pub all_values: bool,
+    /// Further values set in all runs, as after `--set`.
+    pub sets: Vec<String>,
 }
 
 /// The selected figures and claims of a paper.

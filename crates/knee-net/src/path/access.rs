@@ -1,8 +1,8 @@
 //! The access of the flows: between their endpoints at the path's start and the shared path.
 
 use super::FlowPort;
-use crate::DelayLine;
-use knee_model::{Ns, RunSpec};
+use crate::{DelayLine, Jitter};
+use knee_model::{Ns, Random, RunSpec};
 use std::collections::BTreeMap;
 
 /// The flows that share an access delay and a route. Their packets keep their order.
@@ -13,11 +13,13 @@ pub(super) struct AccessGroup<P> {
     access_delay_ns: Ns,
     /// From the shared reverse direction to the flows: the access delay, and the delays between the hops.
     return_delay_ns: Ns,
+    noise: Jitter,
+    noise_random: Random,
     entries: DelayLine<P>,
     returns: DelayLine<P>,
 }
 
-/// Key of an access group: access delay, first hop, last hop. A flow with access jitter has
+/// Key of an access group: access delay, first hop, last hop. A flow with access jitter or noise has
 /// a group of its own: its jitter must not hold back another flow's packets.
 type Key = (Ns, usize, usize, Option<usize>);
 
@@ -29,7 +31,8 @@ pub(super) fn connect_flows<P: Default>(spec: &RunSpec) -> (Vec<AccessGroup<P>>,
     for (index, flow) in spec.flows.iter().enumerate() {
         let mut random = spec.random("access delay", index);
         let access_delay_ns = flow.access_delay_ns + random.up_to(flow.access_delay_spread_ns);
-        let own = (flow.access_jitter_ns > 0).then_some(index);
+        let noise_ns = spec.path.noise_ns;
+        let own = (flow.access_jitter_ns > 0 || noise_ns > 0).then_some(index);
         let (first_hop, last_hop) = (flow.route.first_hop, flow.route.last_hop(&spec.path));
         let group =
             *group_of.entry((access_delay_ns, first_hop, last_hop, own)).or_insert_with(|| {
@@ -38,6 +41,8 @@ pub(super) fn connect_flows<P: Default>(spec: &RunSpec) -> (Vec<AccessGroup<P>>,
                     direct: first_hop == 0 && access_delay_ns == 0 && own.is_none(),
                     access_delay_ns,
                     return_delay_ns: access_delay_ns + spec.path.hops_delay_ns(&flow.route),
+                    noise: Jitter::new(noise_ns),
+                    noise_random: spec.random("noise", index),
                     entries: DelayLine::default(),
                     returns: DelayLine::default(),
                 });
@@ -52,7 +57,8 @@ impl<P: Default> AccessGroup<P> {
     /// A packet sets out for the first hop.
     #[inline(always)]
     pub(super) fn enter(&mut self, now_ns: Ns, jitter_ns: Ns, packet: P) {
-        self.entries.push(now_ns, self.access_delay_ns + jitter_ns, packet);
+        let delay_ns = self.access_delay_ns + jitter_ns + self.noise_ns();
+        self.entries.push(now_ns, delay_ns, packet);
     }
 
     /// The packet that has reached the first hop by now.
@@ -70,7 +76,14 @@ impl<P: Default> AccessGroup<P> {
     /// A packet leaves the shared reverse direction at `leaves_at_ns`.
     #[inline(always)]
     pub(super) fn come_back(&mut self, leaves_at_ns: Ns, packet: P) {
-        self.returns.push(leaves_at_ns, self.return_delay_ns, packet);
+        let delay_ns = self.return_delay_ns + self.noise_ns();
+        self.returns.push(leaves_at_ns, delay_ns, packet);
+    }
+
+    /// Extra delay of the next packet on the access link.
+    #[inline(always)]
+    fn noise_ns(&mut self) -> Ns {
+        self.noise.draw_ns(&mut self.noise_random)
     }
 
     /// The packet that has reached the path's start by now.

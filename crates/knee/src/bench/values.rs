@@ -13,6 +13,14 @@ fn within(value: u64, most: u64, shown: &str) -> Result<u64, String> {
     fits.then_some(value).ok_or_else(|| format!("write a value above 0, at most {shown}"))
 }
 
+/// A delay, which may be 0, in nanoseconds.
+pub(crate) fn delay(text: &str) -> Result<Ns, String> {
+    let most_ns = 1_000_000 * NS_PER_S;
+    let delay_ns = parse_time(text).map_err(|e| said(&e))?;
+    let fits = delay_ns <= most_ns;
+    fits.then_some(delay_ns).ok_or_else(|| "write at most 1000000s".to_owned())
+}
+
 /// A duration, in nanoseconds.
 pub(crate) fn time(text: &str) -> Result<Ns, String> {
     within(parse_time(text).map_err(|e| said(&e))?, 1_000_000 * NS_PER_S, "1000000s")

@@ -224,6 +224,7 @@ fn about(path: &PathSpec) -> String {
         path.jitter_reverse_ns > 0,
         format!("reverse jitter {}", show_time(path.jitter_reverse_ns)),
     );
+    add(path.noise_ns > 0, format!("noise {}", show_time(path.noise_ns)));
     let bursts = |loss: &Option<BurstLoss>| percent(loss.map_or(0.0, |loss| loss.mean_loss()));
     add(first.bursts.is_some(), format!("bursts of loss {}", bursts(&first.bursts)));
     add(
