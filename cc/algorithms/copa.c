@@ -356,7 +356,7 @@ static void copa_avoid(struct cc_conn *conn, struct copa_state *st, const struct
 	conn->cwnd_pkts = window_pkts;
 }
 
-/* The round of the packet that this ACK delivers, by what was delivered when it was sent. */
+/* Ends the round if this ACK delivers a packet that was sent in it. */
 static void copa_end_round(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p,
 			   const struct cc_ack *ack, int slow_start)
 {

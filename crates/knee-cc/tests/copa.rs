@@ -534,7 +534,7 @@ fn loss() {
     assert_eq!(f.loss().0, 2);
 }
 
-/// CO-g: the rule moves the window in recovery too, and rounds end by what is delivered.
+/// CO-g: the rule moves the window in recovery too, and rounds end with a delivery.
 #[test]
 fn recovery() {
     let mut f = at_delay(&[], 100, 10_000);
@@ -546,7 +546,7 @@ fn recovery() {
     f.loss();
     ack_after(&mut f, 0, 50, 0);
     assert_eq!((f.w(), f.conn.ssthresh_pkts), (101, 100));
-    // The cumulative position stands still, as with a hole; a packet sent since ends the round.
+    // The cumulative position does not move, as with a hole; a packet sent since ends the round.
     for (sample_prior_pkts, ended) in [(1, 0), (99, NOTE_ROUND)] {
         let ack = Ack {
             delivered_pkts: 100,

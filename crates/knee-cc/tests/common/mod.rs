@@ -74,7 +74,7 @@ impl Flow {
         self.conn.cwnd_pkts
     }
 
-    /// Whether the algorithm owns the window in every phase.
+    /// Returns whether the algorithm owns the window in every phase.
     fn owns_window(&self) -> bool {
         self.cc.algorithm().profile() == Profile::Rate
     }
