@@ -347,12 +347,10 @@ static void copa_avoid(struct cc_conn *conn, struct copa_state *st, const struct
 {
 	u32 window_pkts = copa_moved(conn, st, p, ack, rtt);
 
-	if (window_pkts < conn->cwnd_pkts) {
-		conn->notes |= CC_NOTE_DELAY_BACKOFF;
-		/* Slow start does not resume below what it has left. */
+	/* Slow start does not resume below the window that it has left. */
+	if (window_pkts < conn->cwnd_pkts)
 		conn->ssthresh_pkts =
 		    cc_max_u32(cc_min_u32(conn->ssthresh_pkts, window_pkts), CC_CWND_FLOOR_PKTS);
-	}
 	conn->cwnd_pkts = window_pkts;
 }
 
