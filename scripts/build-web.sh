@@ -25,8 +25,8 @@ else
 	exit 1
 fi
 
-module=$CARGO_TARGET_DIR/$target/wasm/knee_web.wasm
+module=$(realpath "$CARGO_TARGET_DIR/$target/wasm/knee_web.wasm")
 cd web
 [[ -d node_modules ]] || npm ci --no-audit --no-fund
 npm run --silent check
-node build.mjs "../$module"
+node build.mjs "$module"

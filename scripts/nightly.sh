@@ -11,7 +11,9 @@
 #   properties every property test with KNEE_NIGHTLY_SEEDS new seeds, else 4; a failure names its seed
 #   measured   tests that measure rates and delays of the kernel host in real time: on an idle machine
 #   soak       a million connections through the kernel, and 24 simulated days
-#   papers     every claim on Linux in virtual time and over QUIC, three repetitions each, or as many as a verdict
+#   linux      every claim and the quick evaluation of every algorithm on the host linux: ten repetitions, three where
+#              runs are long; and the same bytes from two builds of Knee; an interrupted step resumes
+#   papers     every claim on the host vm and over QUIC, three repetitions each, or as many as a verdict
 #              needs; an interrupted step resumes
 #   newcomer   the commands of the README, the install page and the tutorial on a clean Debian 12 and 13
 #
@@ -21,7 +23,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=$(realpath -m "${CARGO_TARGET_DIR:-target}")/nightly
 seconds=${KNEE_NIGHTLY_SECONDS:-3600}
 steps=("$@")
-[[ ${#steps[@]} -gt 0 ]] || steps=(prove sanitize calls read properties measured newcomer soak papers)
+[[ ${#steps[@]} -gt 0 ]] || steps=(prove sanitize calls read properties measured newcomer soak linux papers)
 
 prove() {
 	scripts/install-packages.sh frama-c-base why3 z3
@@ -58,6 +60,36 @@ measured() {
 }
 soak() { scripts/soak.sh; }
 newcomer() { scripts/test-newcomer.sh; }
+linux() {
+	scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-config make flex bison bc xz-utils
+	scripts/test-web.sh build
+	cargo build --release --locked --quiet -p knee
+	cargo build --locked --quiet -p knee
+	local target=${CARGO_TARGET_DIR:-target}
+	local knee=$target/release/knee build folder
+	"$knee" linux build debian:6.12
+
+	folder=$(mktemp -d)
+	for build in debug release; do
+		"$target/$build/knee" run scenarios/chd/coexistence.toml --host linux --repeat 2 --out "$folder/$build"
+	done
+	diff -r "$folder/debug" "$folder/release"
+	rm -r "$folder"
+
+	# Paper, claims, repetitions. 500 Mbit/s and F-TCP's long runs take most of the time.
+	while read -r paper claims repetitions; do
+		"$knee" reproduce "$paper" --host linux --claim "$claims" --repeat "$repetitions" \
+			--keep "$out/kept" --out "$out/linux-$paper-$repetitions" </dev/null
+	done <<-END
+		chd all 10
+		htcp all 10
+		hd all 10
+		delay-aimd C24,C25,C26,C27,C28,C29,C30,C31,C37 10
+		delay-aimd C32,C33,C34,C35,C36 3
+		ftcp all 3
+	END
+	"$knee" evaluate --all --quick --host linux --keep "$out/kept" --out "$out/linux-evaluation"
+}
 papers() {
 	scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-config make jq \
 		qemu-system-x86
@@ -80,9 +112,9 @@ more_repetitions() {
 
 for step in "${steps[@]}"; do
 	case $step in
-	prove | sanitize | calls | read | properties | measured | newcomer | soak | papers) ;;
+	prove | sanitize | calls | read | properties | measured | newcomer | soak | linux | papers) ;;
 	*)
-		sed -n '2,19s/^# \{0,1\}//p' "$0" >&2
+		sed -n '2,21s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac

@@ -24,6 +24,8 @@ others=$(comm -23 <(features -p knee-py -e normal,build) <(features --workspace 
 	echo "name the missing ones in crates/knee-py/Cargo.toml" >&2
 	exit 1
 }
+command -v npm >/dev/null || scripts/install-packages.sh nodejs npm
+scripts/build-widget.sh
 export MATURIN_PEP517_ARGS="--profile ${KNEE_PROFILE:-dev}"
 rm -rf "$target/wheels"
 pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$target/wheels" .
@@ -33,8 +35,8 @@ scripts/install-packages.sh qemu-system-x86 clang-19 libelf-dev zlib1g-dev pkg-c
 cargo build --locked --quiet --workspace --bin knee
 export KNEE_PROGRAM=$target/debug/knee
 "$KNEE_PROGRAM" vm fetch debian:6.12
-ruff format --check python studies bench/fidelity.py scripts/docs
-ruff check python studies bench/fidelity.py scripts/docs
+ruff format --check python studies bench/fidelity.py scripts/docs scripts/record-linux.py
+ruff check python studies bench/fidelity.py scripts/docs scripts/record-linux.py
 MYPYPATH=python python -m mypy.stubtest knee._knee
 pyright --pythonpath "$venv/bin/python"
 python -m pytest --quiet

@@ -17,6 +17,7 @@ if [[ ${1:-build} == build ]]; then
 		scripts/install-packages.sh rustc-web cargo-web rust-web-src lld-19
 	fi
 	scripts/build-web.sh
+	scripts/build-widget.sh
 fi
 if [[ ${1:-run} == run ]]; then
 	scripts/install-packages.sh chromium

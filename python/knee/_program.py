@@ -42,7 +42,7 @@ def runs(asked: bytes, host: str, jobs: int, kernel: str | None) -> bytes:
     """The program's answer to a message that asks for runs."""
     words: Sequence[str] = [
         program(host),
-        "answer-python",
+        "run-apart",
         "--host",
         host,
         *(["--jobs", str(jobs)] if jobs else []),

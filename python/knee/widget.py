@@ -7,7 +7,8 @@ figure                                  # drawn below the cell
 figure.show(knee.run(...))              # another run in the same place
 figure.range_s                          # the part that is zoomed in on
 
-Needs anywidget: `pip install '.[widget]'` in a checkout.
+Needs anywidget and a script for the page. In a checkout: `scripts/build-widget.sh` (with Node.js),
+then `pip install '.[widget]'`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ except ImportError:
     raise KneeError("anywidget is not installed", "pip install '.[widget]' in a checkout") from None
 
 _STATIC = Path(__file__).parent / "static"
+if not (_STATIC / "widget.js").is_file():
+    raise KneeError(
+        "this build of the package has no script for charts in notebooks",
+        "run scripts/build-widget.sh in a checkout (with Node.js), then pip install '.[widget]'",
+    )
 _FLOWS_DRAWN = 12
 """More flows cannot be told apart."""
 _QUEUE_HUE = 6

@@ -53,7 +53,7 @@ def test_without_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_the_way_to_the_program_and_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    # This package's own command has `runs` too, for the hosts that both have.
+    # This package's own command has `run-apart` too, for the hosts that both have.
     command = tmp_path / "knee"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m knee "$@"\n')
     command.chmod(stat.S_IRWXU)
@@ -72,8 +72,10 @@ def test_the_way_to_the_program_and_back(monkeypatch: pytest.MonkeyPatch, tmp_pa
     with pytest.raises(knee.HostError, match="no such machine") as caught:
         knee.run(TEXT, host="vm")
     assert caught.value.help == "get one"
-    with pytest.raises(knee.HostError, match="this process only"):
-        knee.run(TEXT, host="kernel", set={"flow.0.cc": One})
+    for host in ("kernel", "linux"):
+        with pytest.raises(knee.HostError, match="this process only") as caught:
+            knee.run(TEXT, host=host, set={"flow.0.cc": One})
+        assert caught.value.help == "write it as a C file"
 
 
 built = pytest.mark.skipif(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -92,3 +94,11 @@ def test_charts_that_cannot_be_drawn_are_reported() -> None:
     widget = charts(knee.run(TEXT))
     with pytest.raises(knee.KneeError, match="repetition 7"):
         widget.show(knee.run(TEXT), repetition=7)
+
+
+def test_a_package_without_the_script_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import knee.widget
+
+    monkeypatch.setattr(Path, "is_file", lambda path: path.name != "widget.js")
+    with pytest.raises(knee.KneeError, match=r"(?s)no script for charts.*build-widget\.sh"):
+        importlib.reload(knee.widget)

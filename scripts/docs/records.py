@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ SCENARIOS = ROOT / "scenarios"
 EVALUATION = SCENARIOS / "evaluation"
 
 # The hosts with Linux TCP. A claim that several of them judged counts with the first.
-LINUX = ("vm", "kernel")
+LINUX = ("linux", "vm", "kernel")
+LINUX_CLAIMS = ROOT / "bench/claims-linux.tsv"
 SIGNS = {"passes": "✓", "no worse than the baseline": "≈", "fails": "✗", "informs": "·"}
 NOTHING = "–"  # noqa: RUF001
 
@@ -121,6 +123,60 @@ def sums_of_claims() -> str:
             sentence(f"Ebb, an algorithm of this project, {len(goals)} goals", goals),
         ]
     )
+
+
+def linux_claims() -> list[dict[str, str]]:
+    """The values of the claims on the host linux, as scripts/record-linux.py has stored them."""
+    with LINUX_CLAIMS.open() as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def write_linux_claims(judged: Claims) -> None:
+    """Stores the values of these claims; those of others stay."""
+    new = {
+        claim["id"]: {
+            "claim": claim["id"],
+            "paper": claim["paper"],
+            "unit": " ".join(claim["unit"].split()),
+            "accepted_low": claim["accepted"][0],
+            "accepted_high": claim["accepted"][1],
+            **{key: claim["measured"][key] for key in ("p20", "p50", "p80", "n")},
+            "holds": "yes" if claim["holds"] else "no",
+        }
+        for claim in judged
+    }
+    old = {row["claim"]: row for row in linux_claims()} if LINUX_CLAIMS.exists() else {}
+    rows = sorted((old | new).values(), key=lambda r: (r["claim"][0], int(r["claim"][1:])))
+    whole = LINUX_CLAIMS.with_suffix(".new")
+    with whole.open("w") as file:
+        writer = csv.DictWriter(file, rows[0], delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    whole.replace(LINUX_CLAIMS)
+
+
+def number(text: str) -> str:
+    """Three significant digits."""
+    return f"{float(text):.3g}"
+
+
+def on_linux(paper: str) -> str:
+    """The claims of a paper on the host linux: measured values and verdicts."""
+    rows = []
+    for row in linux_claims():
+        if row["paper"] != paper:
+            continue
+        low, high = row["accepted_low"], row["accepted_high"]
+        bounds = f"{number(low)} to {number(high)}" if low and high else ""
+        bounds = bounds or (f"at least {number(low)}" if low else f"at most {number(high)}")
+        p20, p50, p80 = (number(row[key]) for key in ("p20", "p50", "p80"))
+        measured = p50 if p20 == p80 else f"{p50} [{p20}, {p80}]"
+        holds = "yes" if row["holds"] == "yes" else "**no**"
+        rows.append(
+            [row["claim"], row["unit"].replace("|", "\\|"), bounds, measured, row["n"], holds]
+        )
+    head = ["claim", "unit", "accepted", "Linux", "repetitions", "holds"]
+    return table(head, rows)
 
 
 def recorded_criteria() -> list[dict[str, Any]]:

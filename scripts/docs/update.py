@@ -10,6 +10,7 @@ A new page needs only the first line. NAME is one of
     parameters        page of an algorithm: its parameters
     plots             page of an algorithm: alone, and with NewReno
     verdicts          page of a paper: its claims
+    linux             page of a paper: its claims on the host linux
     claims            docs/evidence/results.md: claims that hold, by host
     sums-of-claims    README.md: numbers of claims that hold
     criteria          docs/reference/criteria.md: every criterion
@@ -18,6 +19,7 @@ A new page needs only the first line. NAME is one of
     figures N ...     page of a paper: these figures
     commands          docs/reference/cli.md: every command, from `knee markdown`
     metrics           docs/reference/metrics.md: every metric, from `knee metrics`
+    columns TABLE     docs/reference/results.md: columns of a table, from its definition
     keys TABLE        docs/reference/scenario.md: keys of a table, from `knee markdown TABLE`
     python-api        docs/reference/python.md: the package, from its sources
     instructions      docs/evidence/speed.md: instructions per packet
@@ -41,6 +43,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 
+import columns
 import python_api
 import records
 from records import table
@@ -461,6 +464,8 @@ def generated(program: Program) -> dict[Path, bytes]:
                 made, images = figures(page.stem, words, drawn)
                 files.update(images)
                 return made
+            if name == "linux" and page.parent == PAPERS:
+                return records.on_linux(page.stem)
             if name in records.BLOCKS:
                 return records.BLOCKS[name]()
             if name == "commands":
@@ -471,6 +476,8 @@ def generated(program: Program) -> dict[Path, bytes]:
                 return instructions()
             if name == "metrics":
                 return metrics(json.loads(program.run("metrics", "--format", "json"))["metrics"])
+            if name == "columns":
+                return columns.columns(ROOT, *words)
             if name == "python-api":
                 return python_api.reference(ROOT / "python/knee")
             fail(f"{relative(page)}: nothing generates `{marker}`")

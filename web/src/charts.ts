@@ -2,7 +2,7 @@
 // panning asks it for the part that is shown.
 
 import uPlot from "uplot";
-import { css, h } from "./dom";
+import { color, h } from "./dom";
 import { type AlignedData, type Drawing, HUES, KEYS, Plot, type Range, Zoom } from "./plot";
 import type { Want } from "./protocol";
 
@@ -124,12 +124,8 @@ export class ChartStack {
   }
 
   /** A colour where the charts are: a page may have others. */
-  #css(name: string): string {
-    return css(name, this.element);
-  }
-
-  #color(hue: number): string {
-    return this.#css(`--hue-${hue % HUES}`);
+  #color(name: string): string {
+    return color(name, this.element);
   }
 
   /** Pixel columns of a chart. */
@@ -317,7 +313,7 @@ export class ChartStack {
       const x = u.valToPos(mark.t_s, "x", true);
       const y = u.valToPos(mark.value, "y", true);
       const r = 4 * px;
-      ctx.strokeStyle = ctx.fillStyle = this.#color(mark.hue);
+      ctx.strokeStyle = ctx.fillStyle = this.#color(`--hue-${mark.hue % HUES}`);
       ctx.lineWidth = 1.75 * px;
       ctx.beginPath();
       if (mark.shape === "down" || mark.shape === "up") {
@@ -372,12 +368,12 @@ export class ChartStack {
     const canvas = h("canvas", { width, height });
     const ctx = canvas.getContext("2d");
     if (!ctx) throw new Error("this browser has no canvas");
-    ctx.fillStyle = this.#css("--paper");
+    ctx.fillStyle = this.#color("--paper");
     ctx.fillRect(0, 0, width, height);
     let y = 4 * px;
     this.#plots.forEach((plot, i) => {
       const chart = this.#charts[i];
-      ctx.fillStyle = this.#css("--ink");
+      ctx.fillStyle = this.#color("--ink");
       ctx.font = `600 ${13 * px}px system-ui, sans-serif`;
       ctx.fillText(`${chart?.title ?? ""} ${chart?.unit ?? ""}`, 8 * px, y + 15 * px);
       ctx.drawImage(plot.u.ctx.canvas, 0, y + title);

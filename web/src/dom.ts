@@ -31,9 +31,13 @@ export function byId(id: string): HTMLElement {
   return element;
 }
 
-/** A colour or length of the page's style, or of an element's. */
-export function css(name: string, of: Element = document.documentElement): string {
-  return getComputedStyle(of).getPropertyValue(name).trim();
+/** A colour of the style, such as `--ink`, as this element has it. */
+export function color(name: string, of: Element = document.documentElement): string {
+  const probe = h("i", { style: `color:var(${name})` });
+  of.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
 /** Gives a file to the reader to keep. */

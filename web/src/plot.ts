@@ -1,8 +1,8 @@
-// One chart: axes, lines and marks in the colours of the page around it. It draws all plots of Knee in
-// a browser: the lab, notebooks and reports.
+// One chart: axes and lines in the colours of the page around it, in the lab and in notebooks.
 
 import uPlot from "uplot";
-import { css, h } from "./dom";
+import { ticks } from "../../crates/knee-report/assets/scale.js";
+import { color, h } from "./dom";
 import { short } from "./units";
 
 export type { AlignedData } from "uplot";
@@ -10,33 +10,26 @@ export type { AlignedData } from "uplot";
 export const HUES = 8;
 const AXIS_PX = 58;
 const NARROW_PX = 560;
-/** Distance between the markers on a line, pixels. */
-const MARKER_EVERY_PX = 110;
+/** Distance between numbers along an axis, pixels. */
+const TICKS_PX = { x: 80, y: 28 };
 
-/** `steps`: each value holds until the next x. `marks`: a marker at each point. */
-export type Style = "line" | "dashed" | "dotted" | "steps" | "marks" | "line-marks" | "area" | "sticks";
+export type Style = "line" | "dashed" | "area" | "sticks";
 export type Range = [number, number];
 
 export interface Axis {
   /** Quantity and unit; without it, the x axis has no numbers either. */
   label?: string;
-  log?: boolean;
-  /** Grows to the left. */
-  reversed?: boolean;
 }
 
 export interface Series {
   label: string;
-  /** Number of its colour, `--hue-N`, and of its marker. */
+  /** Number of its colour, `--hue-N`. */
   hue: number;
   style: Style;
   /** Dashes of a line, instead of those of its style. */
   dash?: number[];
   /** Draws over gaps. */
   bridged?: boolean;
-  /** Ends of error bars, at the x of the data. */
-  low?: ArrayLike<number | null | undefined>;
-  high?: ArrayLike<number | null | undefined>;
 }
 
 export interface Drawing {
@@ -47,12 +40,6 @@ export interface Drawing {
   /** The y axis for data between these. */
   range: (least: number | null, largest: number | null) => Range;
   series: Series[];
-  /** Shaded stretches of the x axis. */
-  spans?: { from: number; to: number; label: string }[];
-  /** Outline of each hue's marker around the origin, with a radius of about 1. */
-  markers?: [number, number][][];
-  /** True if lines have markers here and there, to be distinguished without colour. */
-  marked?: boolean;
   /** Charts with the same key have one cursor. */
   sync?: string;
   /** Draws more on top. */
@@ -65,14 +52,12 @@ export interface Drawing {
 export class Zoom {
   #whole: Range;
   #shown: Range;
-  #axis: Axis;
   /** Told when another part is shown. */
   changed: () => void = () => {};
 
-  constructor(whole: Range, axis: Axis = {}) {
+  constructor(whole: Range) {
     this.#whole = whole;
     this.#shown = whole;
-    this.#axis = axis;
   }
 
   get shown(): Range {
@@ -86,20 +71,12 @@ export class Zoom {
     this.#whole = whole;
   }
 
-  #flat(x: number): number {
-    return this.#axis.log ? Math.log10(x) : x;
-  }
-
-  #value(flat: number): number {
-    return this.#axis.log ? 10 ** flat : flat;
-  }
-
   show(from: number, to: number): void {
-    const [first, last] = this.#whole.map(x => this.#flat(x)) as Range;
+    const [first, last] = this.#whole;
     const whole = last - first;
-    const span = Math.min(Math.max(this.#flat(to) - this.#flat(from), whole / 1e6), whole);
-    const start = Math.min(Math.max(this.#flat(from), first), last - span);
-    this.#shown = span === whole ? this.#whole : [this.#value(start), this.#value(start + span)];
+    const span = Math.min(Math.max(to - from, whole / 1e6), whole);
+    const start = Math.min(Math.max(from, first), last - span);
+    this.#shown = span === whole ? this.#whole : [start, start + span];
     this.changed();
   }
 
@@ -109,19 +86,18 @@ export class Zoom {
 
   /** Moves the ends by parts of the shown range. */
   #by(from: number, to: number): void {
-    const [start, end] = this.#shown.map(x => this.#flat(x)) as Range;
-    this.show(this.#value(start + (end - start) * from), this.#value(end + (end - start) * to));
+    const [start, end] = this.#shown;
+    this.show(start + (end - start) * from, end + (end - start) * to);
   }
 
   onKey(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const right = this.#axis.reversed ? -0.1 : 0.1;
     const keys: Record<string, () => void> = {
       "+": () => this.#by(0.2, -0.2),
       "=": () => this.#by(0.2, -0.2),
       "-": () => this.#by(-0.35, 0.35),
-      ArrowLeft: () => this.#by(-right, -right),
-      ArrowRight: () => this.#by(right, right),
+      ArrowLeft: () => this.#by(-0.1, -0.1),
+      ArrowRight: () => this.#by(0.1, 0.1),
       "0": () => this.showAll(),
     };
     const action = keys[event.key];
@@ -137,9 +113,9 @@ export class Zoom {
       const step = (event.deltaY || event.deltaX) / 600;
       return this.#by(step, step);
     }
-    const [start, end] = this.#shown.map(x => this.#flat(x)) as Range;
+    const [start, end] = this.#shown;
     const factor = Math.exp(event.deltaY / 300);
-    const middle = (this.#flat(at) - start) / (end - start);
+    const middle = (at - start) / (end - start);
     this.#by(middle - middle * factor, (1 - middle) * (factor - 1));
   }
 }
@@ -148,9 +124,7 @@ export class Zoom {
 export const KEYS = "Plus and minus zoom, left and right move, 0 shows everything.";
 
 function paths(style: Style): uPlot.Series.PathBuilder | undefined {
-  const { bars, linear, stepped } = uPlot.paths;
-  if (style === "marks") return () => null;
-  if (style === "steps") return stepped?.({ align: 1 });
+  const { bars, linear } = uPlot.paths;
   if (style === "sticks") return bars?.({ size: [0.8, 4, 1] });
   return linear?.();
 }
@@ -161,6 +135,8 @@ export class Plot {
   readonly #readout: HTMLElement;
   readonly #zoom: Zoom;
   readonly #u: uPlot;
+  /** The colours of the present theme, by name. */
+  readonly #colors = new Map<string, string>();
 
   /** In `place`, which has the width; the values under the cursor go to `readout`. */
   constructor(place: HTMLElement, readout: HTMLElement, drawing: Drawing, data: uPlot.AlignedData, zoom: Zoom, height: number) {
@@ -207,6 +183,7 @@ export class Plot {
 
   /** Draws it again, in the colours of another theme. */
   redraw(): void {
+    this.#colors.clear();
     this.#u.redraw(false, true);
   }
 
@@ -219,27 +196,30 @@ export class Plot {
     });
   }
 
-  #css(name: string): string {
-    return css(name, this.#place);
+  #color(name: string): string {
+    const found = this.#colors.get(name) ?? color(name, this.#place);
+    this.#colors.set(name, found);
+    return found;
   }
 
-  color(hue: number): string {
-    return this.#css(`--hue-${hue % HUES}`);
+  #hue(hue: number): string {
+    return this.#color(`--hue-${hue % HUES}`);
   }
 
   #options(height: number): uPlot.Options {
     const { x, y, range, series, sync } = this.#drawing;
     const font = "12px system-ui, sans-serif";
     const axis = {
-      stroke: () => this.#css("--faint"),
+      stroke: () => this.#color("--faint"),
       font,
       labelFont: font,
       labelSize: 18,
-      grid: { stroke: () => this.#css("--rule"), width: 1 },
-      ticks: { stroke: () => this.#css("--rule"), width: 1, size: 4 },
-      values: (_u: uPlot, splits: (number | null)[]) => splits.map(v => (v === null ? "" : short(v))),
+      grid: { stroke: () => this.#color("--rule"), width: 1 },
+      ticks: { stroke: () => this.#color("--rule"), width: 1, size: 4 },
+      values: (_u: uPlot, splits: number[]) => splits.map(short),
     };
-    const scale = (a: Axis): uPlot.Scale => ({ time: false, distr: a.log ? 3 : 1, dir: a.reversed ? -1 : 1 });
+    const splits = (apart_px: number) => (u: uPlot, axis: number, min: number, max: number): number[] =>
+      ticks({ min, max }, (axis === 0 ? u.bbox.width : u.bbox.height) / uPlot.pxRatio / apart_px);
     const below = x.label === undefined ? { size: 6, values: (_u: uPlot, splits: number[]) => splits.map(() => "") } : { size: 26, label: x.label };
     return {
       width: this.#place.clientWidth,
@@ -249,17 +229,16 @@ export class Plot {
       cursor: { ...(sync === undefined ? {} : { sync: { key: sync } }), drag: { x: true, y: false, setScale: false }, points: { size: 6 }, y: false },
       select: { show: true, left: 0, top: 0, width: 0, height: 0 },
       scales: {
-        x: { ...scale(x), range: () => this.#zoom.shown },
-        y: { ...scale(y), range: (_u, least, largest) => range(least, largest) },
+        x: { time: false, range: () => this.#zoom.shown },
+        y: { range: (_u, least, largest) => range(least, largest) },
       },
       axes: [
-        { ...axis, ...below },
-        { ...axis, size: this.#place.clientWidth < NARROW_PX ? 44 : AXIS_PX, space: 28, ...(y.label ? { label: y.label } : {}) },
+        { ...axis, splits: splits(TICKS_PX.x), ...below },
+        { ...axis, splits: splits(TICKS_PX.y), size: this.#place.clientWidth < NARROW_PX ? 44 : AXIS_PX, ...(y.label ? { label: y.label } : {}) },
       ],
       series: [{}, ...series.map(s => this.#line(s))],
       hooks: {
-        drawClear: [u => this.#drawSpans(u)],
-        draw: [u => this.#drawMarks(u), ...(this.#drawing.overlay ? [this.#drawing.overlay] : [])],
+        draw: this.#drawing.overlay ? [this.#drawing.overlay] : [],
         setCursor: [u => this.#onCursor(u)],
         setSelect: [u => this.#onSelect(u)],
         ready: [u => this.#onReady(u)],
@@ -269,19 +248,19 @@ export class Plot {
 
   #line(series: Series): uPlot.Series {
     const { style, hue } = series;
-    const dash = series.dash ?? { dashed: [7, 5], dotted: [2, 4] }[style as string];
+    const dash = series.dash ?? (style === "dashed" ? [7, 5] : undefined);
     const sticks = style === "sticks";
     const builder = paths(style);
     return {
       label: series.label,
-      stroke: () => this.color(hue),
+      stroke: () => this.#hue(hue),
       width: sticks ? 0 : 1.5,
       points: { show: false },
       spanGaps: series.bridged ?? false,
       ...(dash ? { dash } : {}),
       ...(builder ? { paths: builder } : {}),
-      ...(style === "area" ? { fill: () => `color-mix(in srgb, ${this.color(hue)} 22%, transparent)` } : {}),
-      ...(sticks ? { fill: () => this.color(hue) } : {}),
+      ...(style === "area" ? { fill: () => `color-mix(in srgb, ${this.#hue(hue)} 22%, transparent)` } : {}),
+      ...(sticks ? { fill: () => this.#hue(hue) } : {}),
     };
   }
 
@@ -315,91 +294,6 @@ export class Plot {
     return [`${short(u.data[0][index])} ${unit} `, ...parts.slice(0, 8)];
   }
 
-  #drawSpans(u: uPlot): void {
-    const { ctx, bbox } = u;
-    const px = uPlot.pxRatio;
-    ctx.save();
-    for (const span of this.#drawing.spans ?? []) {
-      const ends = [span.from, span.to].map(v => u.valToPos(v, "x", true));
-      const left = Math.max(Math.min(...ends), bbox.left);
-      const right = Math.min(Math.max(...ends), bbox.left + bbox.width);
-      if (right <= left) continue;
-      ctx.fillStyle = this.#css("--span");
-      ctx.fillRect(left, bbox.top, right - left, bbox.height);
-      ctx.fillStyle = this.#css("--faint");
-      ctx.font = `${12 * px}px system-ui, sans-serif`;
-      ctx.textAlign = "left";
-      ctx.textBaseline = "top";
-      ctx.fillText(span.label, left + 5 * px, bbox.top + 4 * px);
-    }
-    ctx.restore();
-  }
-
-  /** Error bars and markers. */
-  #drawMarks(u: uPlot): void {
-    const { series, markers, marked } = this.#drawing;
-    if (!markers) return;
-    const { ctx, bbox } = u;
-    const px = uPlot.pxRatio;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left - 6 * px, bbox.top - 6 * px, bbox.width + 12 * px, bbox.height + 12 * px);
-    ctx.clip();
-    series.forEach((s, index) => {
-      if (!u.series[index + 1]?.show) return;
-      ctx.strokeStyle = ctx.fillStyle = this.color(s.hue);
-      this.#drawBars(u, s);
-      const all = s.style === "marks" || s.style === "line-marks";
-      const some = marked === true && (s.style === "line" || s.style === "steps");
-      if (!all && !some) return;
-      const every = all ? 0 : MARKER_EVERY_PX * px;
-      // Staggered, so that lines on top of each other still show who they are.
-      let last = bbox.left + (every * ((s.hue % 4) - 4)) / 4;
-      const values = u.data[index + 1] ?? [];
-      for (let i = 0; i < values.length; i++) {
-        const value = values[i];
-        if (value === null || value === undefined) continue;
-        const x = u.valToPos(u.data[0][i] as number, "x", true);
-        if (x < bbox.left - px || Math.abs(x - last) < every) continue;
-        last = x;
-        const y = u.valToPos(value, "y", true);
-        ctx.beginPath();
-        for (const [dx, dy] of markers[s.hue % HUES] ?? []) ctx.lineTo(x + dx * 4 * px, y + dy * 4 * px);
-        ctx.closePath();
-        if (some) {
-          // Visible on a dense line of its own colour.
-          ctx.strokeStyle = this.#css("--paper");
-          ctx.lineWidth = 3 * px;
-          ctx.stroke();
-        }
-        ctx.fill();
-      }
-    });
-    ctx.restore();
-  }
-
-  #drawBars(u: uPlot, { low, high }: Series): void {
-    if (!low || !high) return;
-    const { ctx, bbox } = u;
-    const px = uPlot.pxRatio;
-    const yOf = (v: number): number => Math.min(Math.max(u.valToPos(v, "y", true), bbox.top - 1e4), bbox.top + bbox.height);
-    ctx.lineWidth = 1.5 * px;
-    ctx.beginPath();
-    for (let i = 0; i < low.length; i++) {
-      const [from, to] = [low[i], high[i]];
-      if (from === null || from === undefined || to === null || to === undefined) continue;
-      const x = u.valToPos(u.data[0][i] as number, "x", true);
-      const ends = [yOf(from), yOf(to)] as const;
-      ctx.moveTo(x, ends[0]);
-      ctx.lineTo(x, ends[1]);
-      for (const y of ends) {
-        ctx.moveTo(x - 4 * px, y);
-        ctx.lineTo(x + 4 * px, y);
-      }
-    }
-    ctx.stroke();
-  }
-
   /** Describes the chart for a screen reader. */
   #describe(data: uPlot.AlignedData): void {
     const of = this.#drawing.series.map(({ label }, i) => {
@@ -423,12 +317,8 @@ export function keys(
   labels: Map<string, number>,
   setHidden: (label: string, hidden: boolean) => void,
   isHidden: (label: string) => boolean,
-  markers?: Drawing["markers"],
 ): HTMLElement {
-  const sign = (hue: number): HTMLElement => {
-    const outline = markers?.[hue % HUES]?.map(([x, y]) => `${50 + 36 * x}% ${50 + 36 * y}%`).join(",");
-    return h("i", { style: `background:var(--hue-${hue % HUES});${outline ? `clip-path:polygon(${outline})` : ""}` });
-  };
+  const sign = (hue: number): HTMLElement => h("i", { style: `background:var(--hue-${hue % HUES})` });
   const all = [...labels].map(([label, hue]) => {
     const box = h("input", { type: "checkbox", checked: !isHidden(label) });
     box.addEventListener("change", () => setHidden(label, !box.checked));

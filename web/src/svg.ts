@@ -1,7 +1,8 @@
 // Charts as SVG, for papers and slides.
 
 import type { Chart } from "./charts";
-import { css } from "./dom";
+import { ticks } from "../../crates/knee-report/assets/scale.js";
+import { color, h } from "./dom";
 import { type AlignedData, HUES } from "./plot";
 import { short } from "./units";
 
@@ -15,21 +16,14 @@ const BOTTOM = 10;
 const escaped = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
 
-/** Round values between `from` and `to`, about `count` of them. */
-export function ticks(from: number, to: number, count: number): number[] {
-  const raw = (to - from) / count;
-  if (!(raw > 0)) return [from];
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = ([1, 2, 5, 10].find(m => m * power >= raw) ?? 10) * power;
-  const all: number[] = [];
-  for (let i = Math.ceil(from / step); i * step <= to + step * 1e-9; i++) all.push(i * step);
-  return all;
-}
-
 export function svg(charts: { chart: Chart; data: AlignedData }[], range: [number, number]): string {
   const [from, to] = range;
   const x = (t: number): number => LEFT + ((t - from) / (to - from)) * (WIDTH - LEFT - RIGHT);
-  const color = (hue: number): string => css(`--hue-${hue % HUES}`);
+  const light = h("div", { class: "knee", "data-theme": "light", hidden: true });
+  document.body.append(light);
+  const hues = Array.from({ length: HUES }, (_, hue) => color(`--hue-${hue}`, light));
+  light.remove();
+  const of = (hue: number): string => hues[hue % HUES] ?? "";
   const out: string[] = [];
   charts.forEach(({ chart, data }, index) => {
     const top = index * (TOP + HEIGHT + BOTTOM) + TOP;
@@ -39,7 +33,7 @@ export function svg(charts: { chart: Chart; data: AlignedData }[], range: [numbe
     const most = values.reduce((a, b) => Math.max(a, b), least) * 1.08 || 1;
     const y = (v: number): number => top + HEIGHT - ((v - least) / (most - least)) * HEIGHT;
     out.push(`<text x="8" y="${top - 9}" font-weight="600">${escaped(`${chart.title} ${chart.unit}`)}</text>`);
-    for (const v of ticks(least, most, 4)) {
+    for (const v of ticks({ min: least, max: most }, 4)) {
       out.push(`<path d="M${LEFT} ${y(v).toFixed(1)}H${WIDTH - RIGHT}" stroke="#ccc"/>`);
       out.push(`<text x="${LEFT - 6}" y="${(y(v) + 4).toFixed(1)}" text-anchor="end">${short(v)}</text>`);
     }
@@ -61,18 +55,18 @@ export function svg(charts: { chart: Chart; data: AlignedData }[], range: [numbe
         down = true;
       }
       const dash = line.dash ? ` stroke-dasharray="${line.dash.join(" ")}"` : "";
-      out.push(`<path d="${path}" fill="none" stroke="${color(line.hue)}" stroke-width="1.3"${dash}><title>${escaped(line.label)}</title></path>`);
+      out.push(`<path d="${path}" fill="none" stroke="${of(line.hue)}" stroke-width="1.3"${dash}><title>${escaped(line.label)}</title></path>`);
     });
   });
   const bottom = charts.length * (TOP + HEIGHT + BOTTOM);
-  for (const t of ticks(from, to, 9)) {
+  for (const t of ticks({ min: from, max: to }, 9)) {
     out.push(`<text x="${x(t).toFixed(1)}" y="${bottom + 12}" text-anchor="middle">${short(t)}</text>`);
   }
   out.push(`<text x="${(LEFT + WIDTH - RIGHT) / 2}" y="${bottom + 30}" text-anchor="middle">time (s)</text>`);
   const labels = new Map(charts.flatMap(({ chart }) => chart.lines.map(l => [l.label, l.hue] as const)));
   [...labels].slice(0, 6).forEach(([label, hue], i) => {
     const at = LEFT + i * 140;
-    out.push(`<path d="M${at} ${bottom + 48}h20" stroke="${color(hue)}" stroke-width="2"/>`);
+    out.push(`<path d="M${at} ${bottom + 48}h20" stroke="${of(hue)}" stroke-width="2"/>`);
     out.push(`<text x="${at + 26}" y="${bottom + 52}">${escaped(label)}</text>`);
   });
   const height = bottom + 64;

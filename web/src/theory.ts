@@ -1,7 +1,7 @@
 // The curve of responses to delay and the fluid model's equilibria, compared with the measured run.
 
 import uPlot from "uplot";
-import { css, h } from "./dom";
+import { color, h } from "./dom";
 import { type AlignedData, type Drawing, Plot, Zoom } from "./plot";
 import type { Theory } from "./protocol";
 import { short } from "./units";
@@ -139,7 +139,7 @@ export class TheoryView {
     ctx.font = `${12 * px}px system-ui, sans-serif`;
     if (this.#measured !== null) {
       const x = u.valToPos(this.#measured, "x", true);
-      ctx.strokeStyle = ctx.fillStyle = css("--hue-2");
+      ctx.strokeStyle = ctx.fillStyle = color("--hue-2");
       ctx.setLineDash([2 * px, 3 * px]);
       ctx.lineWidth = 1.5 * px;
       ctx.beginPath();
@@ -155,11 +155,11 @@ export class TheoryView {
       ctx.beginPath();
       ctx.arc(x, y, 5 * px, 0, 2 * Math.PI);
       ctx.lineWidth = 2 * px;
-      ctx.strokeStyle = css("--ink");
-      ctx.fillStyle = e.stability === "stable" ? css("--ink") : css("--paper");
+      ctx.strokeStyle = color("--ink");
+      ctx.fillStyle = e.stability === "stable" ? color("--ink") : color("--paper");
       ctx.fill();
       ctx.stroke();
-      ctx.fillStyle = css("--ink");
+      ctx.fillStyle = color("--ink");
       // Next to the point, on the side where there is room.
       const left = x > bbox.left + bbox.width * 0.8;
       ctx.textAlign = left ? "right" : "left";

@@ -58,8 +58,4 @@ export function showPercent(fraction: number): string {
   return fraction === 0 ? "0 %" : `${digits(fraction * 100)} %`;
 }
 
-/** Formats for axes and figures: four significant digits. */
-export function short(value: number | null | undefined): string {
-  if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  return String(Number(value.toPrecision(4)));
-}
+export { short } from "../../crates/knee-report/assets/scale.js";

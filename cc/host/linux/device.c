@@ -5,9 +5,7 @@
  */
 #include <linux/hrtimer.h>
 #include <linux/if_arp.h>
-#include <linux/ip.h>
 #include <linux/netdevice.h>
-#include <linux/tcp.h>
 #include <linux/version.h>
 #include <net/inet_ecn.h>
 
@@ -73,29 +71,16 @@ void knee_drop(void *packet)
 	dev_kfree_skb_any(packet);
 }
 
-/* The packet in `skb`; 0 if the path does not carry it: resets that answer what comes for
- * a connection that is no more. */
-static int knee_parse(struct knee_packet *packet, struct sk_buff *skb, u32 end)
+void knee_packet(void *packet, struct knee_packet *of)
 {
-	const struct iphdr *ip = ip_hdr(skb);
-	const struct tcphdr *tcp;
+	const struct sk_buff *skb = packet;
 
-	if (skb->protocol != htons(ETH_P_IP) || ip->protocol != IPPROTO_TCP)
-		return 0;
-	tcp = tcp_hdr(skb);
-	if (tcp->rst && !tcp->ack)
-		return 0;
-	*packet = (struct knee_packet){
-	    .skb = skb,
+	*of = (struct knee_packet){
+	    .skb = packet,
+	    .headers = skb->data,
+	    .headers_bytes = skb_headlen(skb),
 	    .bytes = skb->len,
-	    .flow = (u32)ntohs(tcp->source) - KNEE_FIRST_PORT,
-	    .end = end,
-	    .ecn = ip->tos & INET_ECN_MASK,
-	    .seq = ntohl(tcp->seq),
-	    .span = ntohs(ip->tot_len) - ip->ihl * 4U - tcp->doff * 4U + tcp->syn + tcp->fin,
-	    .syn = tcp->syn,
 	};
-	return 1;
 }
 
 static netdev_tx_t knee_send(struct sk_buff *skb, struct net_device *device)
@@ -103,14 +88,15 @@ static netdev_tx_t knee_send(struct sk_buff *skb, struct net_device *device)
 	struct knee_packet packet;
 	unsigned long flags;
 
-	if (knee_zero_ns == KNEE_NEVER || !knee_parse(&packet, skb, device == knee_device[1])) {
+	if (knee_zero_ns == KNEE_NEVER) {
 		knee_drop(skb);
 		return NETDEV_TX_OK;
 	}
 	/* It has left the machine: TCP may send it again. */
 	skb_orphan(skb);
+	knee_packet(skb, &packet);
 	local_irq_save(flags);
-	knee_arm(knee_path->send(knee_now_ns(), &packet));
+	knee_arm(knee_path->send(knee_now_ns(), device == knee_device[1], &packet));
 	local_irq_restore(flags);
 	return NETDEV_TX_OK;
 }

@@ -34,6 +34,7 @@ struct knee_flow {
 	struct knee_flow_terms terms;
 	u64 pending_bytes; /* KNEE_NEVER: without end */
 	u64 read_bytes;
+	u32 timeouts;
 	u8 start, connecting, stop, closed;
 };
 
@@ -47,6 +48,47 @@ u32 knee_flow_of(const struct sock *sk)
 {
 	return (u32)inet_sk(sk)->inet_num - KNEE_FIRST_PORT;
 }
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
+static u32 knee_timeouts(const struct knee_flow *f)
+{
+	return tcp_sk(f->sender->sk)->total_rto;
+}
+
+static void knee_count_timeouts(struct sock *sk)
+{
+}
+#else
+static u32 knee_timeouts(const struct knee_flow *f)
+{
+	return f->timeouts;
+}
+
+/* The kernel's own function of the timer. */
+static void (*knee_kernel_timer)(struct timer_list *timer);
+
+static void knee_retransmit(struct timer_list *timer)
+{
+	struct inet_connection_sock *icsk = from_timer(icsk, timer, icsk_retransmit_timer);
+	struct sock *sk = &icsk->icsk_inet.sk;
+	u32 before = icsk->icsk_retransmits;
+
+	sock_hold(sk);
+	knee_kernel_timer(timer);
+	if (icsk->icsk_retransmits > before)
+		knee_flow[knee_flow_of(sk)].timeouts++;
+	sock_put(sk);
+}
+
+/* The kernel does not count a socket's timeouts. */
+static void knee_count_timeouts(struct sock *sk)
+{
+	struct timer_list *timer = &inet_csk(sk)->icsk_retransmit_timer;
+
+	knee_kernel_timer = timer->function;
+	timer->function = knee_retransmit;
+}
+#endif
 
 /* Process 1 is to look at a flow. */
 static void knee_wake(u32 flow)
@@ -114,7 +156,7 @@ void knee_flow_state(u32 flow, struct knee_flow_state *state)
 	    .inflight_pkts = tcp_packets_in_flight(tp),
 	    .srtt_us = tp->srtt_us >> 3,
 	    .mss_bytes = tp->mss_cache,
-	    .timeouts = tp->total_rto,
+	    .timeouts = knee_timeouts(f),
 	    .idle = !f->pending_bytes && tp->snd_una == tp->write_seq,
 	};
 }
@@ -169,6 +211,7 @@ static int knee_open_sender(struct knee_flow *f, u32 flow, struct net *net)
 	if (error)
 		return error;
 	sk = f->sender->sk;
+	knee_count_timeouts(sk);
 	sk->sk_write_space = knee_room;
 	sk->sk_state_change = knee_woken;
 	sk->sk_error_report = knee_woken;

@@ -24,6 +24,8 @@ struct sock;
 /* Address of flow i on end e: 10.(1 + e).0.0 + i + 1; its port, on both ends. */
 #define KNEE_ADDRESS(end, flow) htonl((10U << 24) + ((1U + (end)) << 16) + (flow) + 1U)
 enum { KNEE_FIRST_PORT = 10000 };
+/* The number of no flow. */
+#define KNEE_NO_FLOW (~0U)
 
 /* The stack of both ends. */
 struct knee_stack {
@@ -72,23 +74,25 @@ struct knee_flow_state {
 	u32 idle; /* all that was written is acknowledged */
 };
 
-/* A packet that an end sends. */
+/* A packet; its headers begin with the one of IP. */
 struct knee_packet {
 	void *skb;
-	u32 bytes;
-	u32 flow;
-	u32 end;
-	u32 ecn; /* the ECN field */
-	u32 seq;
-	u32 span; /* sequence space: payload, SYN, FIN */
-	u32 syn;
-	u32 reserved;
+	const u8 *headers;
+	u32 headers_bytes;
+	u32 bytes; /* of the whole packet */
+};
+
+/* A sysctl of net.ipv4, and its value as text. */
+struct knee_sysctl {
+	char name[64];
+	char value[192];
 };
 
 /* The functions of the kernel that the path calls. */
 struct knee_kernel {
 	void (*deliver)(void *skb, u32 end, u32 marked);
 	void (*drop)(void *skb);
+	void (*packet)(void *skb, struct knee_packet *packet);
 	void (*flow_start)(u32 flow);
 	void (*flow_write)(u32 flow, u64 bytes);
 	void (*flow_stop)(u32 flow);
@@ -105,14 +109,19 @@ struct knee_path {
 	void (*open)(const struct knee_kernel *kernel, struct knee_stack *stack);
 	void (*variant)(u32 variant, struct knee_variant_terms *terms);
 	void (*flow)(u32 flow, struct knee_flow_terms *terms);
+	/* Gives a sysctl of an end, in the order in which they are set; 0: there are no more. */
+	int (*sysctl)(u32 end, u32 index, struct knee_sysctl *sysctl);
+	/* The kernel does not take a sysctl. */
+	void (*refuse)(const struct knee_sysctl *sysctl, int error);
 	/* These two give the time at which the path is to be called next. */
 	u64 (*advance)(u64 now_ns);
-	u64 (*send)(u64 now_ns, const struct knee_packet *packet);
+	u64 (*send)(u64 now_ns, u32 end, const struct knee_packet *packet);
 	void (*received)(u64 now_ns, u32 flow, u32 bytes);
 	void (*called)(u32 flow, const struct knee_called *call);
 	u32 (*first_draw)(u32 flow);
 	/* Not 0 after the run's end or failure. */
 	int (*ended)(void);
+	/* `flow` is KNEE_NO_FLOW if the failure is of no flow. */
 	void (*fail)(u32 flow, const char *doing, int error);
 	void (*finish)(void);
 };
@@ -121,6 +130,7 @@ extern const struct knee_path *knee_path;
 /* For the path. */
 void knee_deliver(void *skb, u32 end, u32 marked);
 void knee_drop(void *skb);
+void knee_packet(void *skb, struct knee_packet *packet);
 void knee_flow_start(u32 flow);
 void knee_flow_write(u32 flow, u64 bytes);
 void knee_flow_stop(u32 flow);
@@ -137,5 +147,8 @@ int knee_flows(struct net *nets[2], u32 flows);
 void knee_flows_run(void);
 /* The flow of a socket. */
 u32 knee_flow_of(const struct sock *sk);
+
+/* sysctl.c */
+int knee_sysctls(struct net *net, u32 end);
 
 #endif

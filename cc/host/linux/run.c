@@ -66,6 +66,7 @@ const struct knee_path *knee_path;
 static const struct knee_kernel knee_kernel = {
     .deliver = knee_deliver,
     .drop = knee_drop,
+    .packet = knee_packet,
     .flow_start = knee_flow_start,
     .flow_write = knee_flow_write,
     .flow_stop = knee_flow_stop,
@@ -169,6 +170,9 @@ static int knee_end(struct net **net, struct net_device *device, u32 end,
 	if (IS_ERR(*net))
 		return PTR_ERR(*net);
 	knee_settings(*net, stack);
+	error = knee_sysctls(*net, end);
+	if (error)
+		return error;
 	rtnl_lock();
 	error = dev_change_net_namespace(device, *net, NULL) ?:
 		dev_set_mtu(device, (int)stack->mtu_bytes) ?:
@@ -230,7 +234,7 @@ static void knee_run(void)
 	for (end = 0; end < 2 && !error; end++)
 		error = knee_end(&nets[end], devices[end], end, &stack);
 	if (error) {
-		knee_path->fail(0, "setting the kernel up", error);
+		knee_path->fail(KNEE_NO_FLOW, "setting the kernel up", error);
 		return;
 	}
 	if (knee_flows(nets, stack.flows))

@@ -36,6 +36,7 @@ pub fn duel(first: Algorithm, second: Algorithm) -> RunSpec {
         path: PathSpec::symmetric(CAPACITY_BPS, 40 * NS_PER_MS, QueueLimit::Packets(QUEUE_PKTS)),
         flows: vec![bulk(first, 0), bulk(second, 5 * NS_PER_S)],
         record: RecordSpec { bin_ns: NS_PER_S, queue_log: false, trace: false },
+        sysctls: Vec::new(),
     }
 }
 

@@ -43,6 +43,7 @@ pub fn spec(algorithm: Algorithm) -> RunSpec {
         path,
         flows: vec![FlowSpec { kind, ..flow }],
         record: RecordSpec { bin_ns: 0, queue_log: false, trace: true },
+        sysctls: Vec::new(),
     }
 }
 

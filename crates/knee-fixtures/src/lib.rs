@@ -91,5 +91,6 @@ pub fn spec(record: &RunRecord) -> RunSpec {
         path: PathSpec::symmetric(1_000_000, 40 * MS, QueueLimit::Packets(84)),
         flows: record.flows.iter().map(flow).collect(),
         record: RecordSpec { bin_ns: record.bin_ns, queue_log: false, trace: false },
+        sysctls: Vec::new(),
     }
 }

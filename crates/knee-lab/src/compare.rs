@@ -1,6 +1,6 @@
 //! The same scenario on several hosts, side by side.
 
-use knee_model::{FlowRecord, RunRecord, RunSpec};
+use knee_model::{RunRecord, RunSpec};
 use knee_report::{
     chart::{Chart, Series, Style},
     report::{Report, Section},
@@ -9,7 +9,7 @@ use knee_report::{
 };
 use knee_results::{
     caveats::{approximations, lateness},
-    metrics::{Metrics, Percentiles, is_named, is_tcp, percentile},
+    metrics::{Metrics, Percentiles, Scale, Scope, is_named, is_tcp, metric, percentile},
 };
 use serde::Serialize;
 
@@ -73,55 +73,53 @@ pub struct Value {
     pub agrees: Option<bool>,
 }
 
+/// A measure that is a metric: its name, unit and tolerance, and the metric with its conversion.
+struct Row(&'static str, &'static str, Option<Tolerance>, &'static str, Scale);
+
+#[rustfmt::skip]
+const OF_PATH: [Row; 5] = [
+    Row("queueing delay, median", "ms", Some(QUEUEING), "queueing_delay_p50_ms", Scale::One),
+    Row("queueing delay, mean", "ms", None, "queueing_delay_mean_ms", Scale::One),
+    Row("queueing delay, 95th percentile", "ms", None, "queueing_delay_p95_ms", Scale::One),
+    Row("utilisation", "%", None, "utilisation", Scale::Percent),
+    Row("packets dropped by the queue", "packets", None, "dropped_pkts", Scale::One),
+];
+
+#[rustfmt::skip]
+const OF_TCP_FLOW: [Row; 5] = [
+    Row("RTT that the algorithm sees, mean", "ms", None, "rtt_mean_ms", Scale::One),
+    Row("fast recoveries", "", None, "fast_recoveries", Scale::One),
+    Row("timeouts", "", None, "timeouts", Scale::One),
+    Row("retransmissions", "packets", None, "retransmitted_pkts", Scale::One),
+    Row("delay backoffs", "", None, "delay_backoffs", Scale::One),
+];
+
 /// Measures of the hosts' runs of `spec`. Tolerances are those of `docs/evidence/fidelity.md`: goodput
 /// where all TCP flows are of one kind, else shares; median queueing delay.
 pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
-    let of = |measure: &str,
-              flow: Option<&str>,
-              unit,
-              tolerance: Option<Tolerance>,
-              get: &dyn Fn(&Metrics<'_>) -> Option<f64>| {
+    let Some(record) = hosts.first().and_then(|h| h.records.first()) else { return Vec::new() };
+    let tcp = Metrics::new(spec, record).tcp_flows();
+    let one_kind = tcp.windows(2).all(|w| record.flows[w[0]].kind == record.flows[w[1]].kind);
+    let of = |name: (&str, &'static str), flow: Option<&str>, tolerance, get: Get<'_>| {
         let value = |host: &OnHost<'_>| {
             Percentiles::of(host.records.iter().filter_map(|r| get(&Metrics::new(spec, r))))
         };
-        let first = hosts.first().and_then(value);
-        let of_host = |(index, host)| {
-            let value = value(host);
-            let medians = first.zip(value).filter(|_| index > 0).map(|(a, b)| [a.p50, b.p50]);
-            let agrees = tolerance.zip(medians).map(|(tolerance, m)| tolerance.takes(m));
-            Value { value, agrees }
-        };
-        Compared {
-            measure: measure.to_owned(),
-            flow: flow.map(str::to_owned),
-            unit,
-            tolerance,
-            hosts: hosts.iter().enumerate().map(of_host).collect(),
-        }
+        compared(name, flow, tolerance, hosts.iter().map(value).collect())
     };
-    let queueing = |q| {
-        move |m: &Metrics<'_>| {
-            let delay = &m.record().queues[0].delay;
-            (delay.count() > 0).then(|| delay.quantile_ns(q) as f64 / 1e6)
-        }
+    let metric_of = |row: &Row, flow: Option<usize>| {
+        let Row(measure, unit, tolerance, name, scale) = *row;
+        let flow_name = flow.map(|flow| record.flows[flow].name.as_str());
+        of((measure, unit), flow_name, tolerance, &|m| {
+            let scope = match flow {
+                Some(flow) => Scope::of_flow(*m, flow, None),
+                None => Scope::of_run(*m, None),
+            };
+            Some(scale.of(metric(name, flow.is_some())?.value(&scope)?))
+        })
     };
-    let mut all = vec![
-        of("queueing delay, median", None, "ms", Some(QUEUEING), &queueing(0.5)),
-        of("queueing delay, mean", None, "ms", None, &|m| Some(m.queueing_delay()?.mean_ms)),
-        of("queueing delay, 95th percentile", None, "ms", None, &queueing(0.95)),
-        of("utilisation", None, "%", None, &|m| Some(m.utilisation()? * 100.0)),
-        of("packets dropped by the queue", None, "packets", None, &|m| {
-            Some(m.record().queues[0].dropped_pkts as f64)
-        }),
-    ];
-    let Some(record) = hosts.first().and_then(|h| h.records.first()) else { return all };
-    let tcp = Metrics::new(spec, record).tcp_flows();
-    let one_kind = tcp.windows(2).all(|w| record.flows[w[0]].kind == record.flows[w[1]].kind);
+    let mut all: Vec<Compared> = OF_PATH.iter().map(|row| metric_of(row, None)).collect();
     if tcp.len() > 1 {
-        all.push(of("Jain's index", None, "", None, &|m| {
-            let together = m.common_life_s(&tcp);
-            m.jain(&tcp, together.start, together.end)
-        }));
+        all.push(metric_of(&Row("Jain's index", "", None, "jain", Scale::One), None));
     }
     for source in Metrics::new(spec, record).sources() {
         let completion = |q: f64| {
@@ -130,9 +128,7 @@ pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
                 percentile(&times_s, q)
             }
         };
-        let of = |measure: &str, unit, get: &dyn Fn(&Metrics<'_>) -> Option<f64>| {
-            of(measure, Some(source), unit, None, get)
-        };
+        let of = |measure, unit, get: Get<'_>| of((measure, unit), Some(source), None, get);
         all.extend([
             of("completion time, median", "s", &completion(0.5)),
             of("completion time, 95th percentile", "s", &completion(0.95)),
@@ -142,46 +138,42 @@ pub fn compare(spec: &RunSpec, hosts: &[OnHost<'_>]) -> Vec<Compared> {
         ]);
     }
     for (index, flow) in record.flows.iter().enumerate().filter(|(_, f)| is_named(f)) {
-        let of = |measure: &str, unit, tolerance, get: &dyn Fn(&Metrics<'_>) -> Option<f64>| {
-            of(measure, Some(&flow.name), unit, tolerance, get)
-        };
-        let counter = |get: fn(&FlowRecord) -> u64| {
-            move |m: &Metrics<'_>| m.record().flows.get(index).map(|f| get(f) as f64)
-        };
-        let goodput = |m: &Metrics<'_>| Some(m.lifetime_goodput_bps(index)? / 1e6);
-        if !is_tcp(flow) {
-            all.push(of("goodput", "Mbit/s", None, &goodput));
-            continue;
-        }
-        all.push(of("goodput", "Mbit/s", one_kind.then_some(GOODPUT), &goodput));
-        if tcp.len() > 1 {
+        let tolerance = (is_tcp(flow) && one_kind).then_some(GOODPUT);
+        let goodput = Row("goodput", "Mbit/s", tolerance, "goodput_bps", Scale::Mega);
+        all.push(metric_of(&goodput, Some(index)));
+        if is_tcp(flow) && tcp.len() > 1 {
             let tolerance = (!one_kind).then_some(SHARE);
-            all.push(of("share of the goodput of all TCP flows", "%", tolerance, &|m| {
+            let name = ("share of the goodput of all TCP flows", "%");
+            all.push(of(name, Some(&flow.name), tolerance, &|m| {
                 let bytes = |i: usize| m.record().flows[i].counters.delivered_bytes as f64;
                 let sum: f64 = tcp.iter().map(|i| bytes(*i)).sum();
                 (sum > 0.0).then(|| bytes(index) / sum * 100.0)
             }));
         }
-        let rtt = |m: &Metrics<'_>| {
-            let rtt = &m.record().flows[index].rtt;
-            (rtt.count() > 0).then(|| rtt.mean_ns() / 1e6)
-        };
-        all.extend([
-            of("RTT that the algorithm sees, mean", "ms", None, &rtt),
-            of("fast recoveries", "", None, &counter(|f| f.counters.loss_events)),
-            of("timeouts", "", None, &counter(|f| f.counters.timeouts)),
-            of("retransmissions", "packets", None, &counter(|f| f.counters.retransmitted_pkts)),
-            of(
-                "delay backoffs",
-                "",
-                None,
-                &counter(|f| {
-                    f.counters.delay_backoffs_region_a + f.counters.delay_backoffs_region_b
-                }),
-            ),
-        ]);
+        let of_tcp = OF_TCP_FLOW.iter().filter(|_| is_tcp(flow));
+        all.extend(of_tcp.map(|row| metric_of(row, Some(index))));
     }
     all
+}
+
+/// A measure of a run.
+type Get<'a> = &'a dyn Fn(&Metrics<'_>) -> Option<f64>;
+
+/// A measure of all hosts, from its values.
+fn compared(
+    (measure, unit): (&str, &'static str),
+    flow: Option<&str>,
+    tolerance: Option<Tolerance>,
+    values: Vec<Option<Percentiles>>,
+) -> Compared {
+    let first = values.first().copied().flatten();
+    let of_host = |(index, value): (usize, Option<Percentiles>)| {
+        let medians = first.zip(value).filter(|_| index > 0).map(|(a, b)| [a.p50, b.p50]);
+        let agrees = tolerance.zip(medians).map(|(tolerance, m)| tolerance.takes(m));
+        Value { value, agrees }
+    };
+    let hosts = values.into_iter().enumerate().map(of_host).collect();
+    Compared { measure: measure.to_owned(), flow: flow.map(str::to_owned), unit, tolerance, hosts }
 }
 
 /// `all`, of the hosts called `names`, as a table.

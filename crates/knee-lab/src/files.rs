@@ -1,6 +1,7 @@
 //! The files below `scenarios/`, compiled in: papers, claims, criteria.
 
 use include_dir::{Dir, include_dir};
+use knee_scenario::{Scenario, ScenarioError, Set};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -37,6 +38,18 @@ pub(crate) fn text(file: &str) -> Result<&'static str, FileError> {
         why: "no such file".to_owned(),
         help: "the papers' files are compiled in: build Knee again".to_owned(),
     })
+}
+
+/// The scenario in the file of this name below `scenarios/`, with `sets`, as after `--set`.
+///
+/// # Errors
+/// The file is not there, or it is no scenario with these values.
+pub(crate) fn scenario<E>(file: &str, sets: &[String]) -> Result<Scenario, E>
+where
+    E: From<FileError> + From<ScenarioError>,
+{
+    let sets = sets.iter().map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Scenario::parse(&format!("scenarios/{file}"), text(file)?, &sets)?)
 }
 
 /// Names of the files of a folder below `scenarios/`, sorted.

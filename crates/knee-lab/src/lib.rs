@@ -11,4 +11,5 @@ pub mod duel;
 pub mod evaluate;
 pub mod figure;
 pub mod files;
+pub mod pipeline;
 pub mod reproduce;

@@ -1,8 +1,9 @@
 //! Reproductions in which runs fail, as on a machine too slow for real time.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use knee_lab::reproduce::{
-    Outcome, ReproduceError, Reproduction, RunsOn, Wanted, outcome, reproduce,
+use knee_lab::{
+    pipeline::Runner,
+    reproduce::{Outcome, ReproduceError, Reproduction, RunsOn, Wanted, outcome, reproduce},
 };
 use knee_model::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
 use knee_sim::Simulator;
@@ -71,9 +72,9 @@ fn other<'a>(name: &'static str, loss: Option<f64>, seen: &'a Seen) -> impl Host
 /// One claim on two hosts: its verdicts, and the runs of each host.
 fn one_claim(id: &str, first: &dyn Host, second: &dyn Host) -> Reproduction {
     let options = RunOptions::default();
-    let on = |host| RunsOn { host, options: &options, repeat: Some(2), kept: None };
+    let on = |host| RunsOn { runner: Runner::new(host, &options), repeat: Some(2) };
     let wanted = Wanted { claims: Some(vec![id.to_owned()]), ..Wanted::default() };
-    reproduce("chd", &wanted, &[on(first), on(second)], &|_, _, _| {}).unwrap()
+    reproduce("chd", &wanted, &[on(first), on(second)]).unwrap()
 }
 
 /// The second host runs only the cases that the claim's formulas use, and the verdict is the same.
@@ -109,9 +110,7 @@ fn a_case_that_only_the_second_host_uses_is_run_too() {
 #[test]
 fn a_claim_that_does_not_exist_is_named() {
     let wanted = Wanted { claims: Some(vec!["C99".to_owned()]), ..Wanted::default() };
-    let Err(ReproduceError::NoClaim { claim, known, .. }) =
-        reproduce("chd", &wanted, &[], &|_, _, _| {})
-    else {
+    let Err(ReproduceError::NoClaim { claim, known, .. }) = reproduce("chd", &wanted, &[]) else {
         panic!("no such claim, and yet a reproduction");
     };
     assert!(claim == "C99" && known.contains("C22"), "{known}");
@@ -125,9 +124,9 @@ fn without(fails: fn(&RunSpec) -> bool) -> Result<Reproduction, ReproduceError> 
         false => Simulator.run(spec, options),
     };
     let host = Fake { name: Simulator.name(), run };
-    let on = RunsOn { host: &host, options: &options, repeat: Some(2), kept: None };
+    let on = RunsOn { runner: Runner::new(&host, &options), repeat: Some(2) };
     let wanted = Wanted { figure: Some("9".to_owned()), ..Wanted::default() };
-    reproduce("chd", &wanted, &[on], &|_, _, _| {})
+    reproduce("chd", &wanted, &[on])
 }
 
 fn is_hd(spec: &RunSpec) -> bool {
@@ -183,9 +182,9 @@ fn values_left_out_on_a_host_are_run_with_all_values() {
         };
         let host = Fake { name, run };
         let options = RunOptions::default();
-        let on = RunsOn { host: &host, options: &options, repeat: Some(1), kept: None };
+        let on = RunsOn { runner: Runner::new(&host, &options), repeat: Some(1) };
         let wanted = Wanted { figure: Some("7".to_owned()), all_values, ..Wanted::default() };
-        let reproduction = reproduce("chd", &wanted, &[on], &|_, _, _| {});
+        let reproduction = reproduce("chd", &wanted, &[on]);
         assert!(matches!(reproduction, Err(ReproduceError::AllFailed { .. })));
         seen.into_inner()
     };
@@ -200,8 +199,8 @@ fn claims_use_nothing_that_is_left_out_on_linux() {
     let host = Fake { name: "vm", run };
     let options = RunOptions::default();
     for paper in ["chd", "htcp", "hd"] {
-        let on = RunsOn { host: &host, options: &options, repeat: Some(1), kept: None };
-        let reproduction = reproduce(paper, &Wanted::default(), &[on], &|_, _, _| {}).unwrap();
+        let on = RunsOn { runner: Runner::new(&host, &options), repeat: Some(1) };
+        let reproduction = reproduce(paper, &Wanted::default(), &[on]).unwrap();
         let failed: Vec<_> = reproduction
             .verdicts()
             .filter(|v| v.measured.n == 0)
@@ -216,8 +215,8 @@ fn claims_use_nothing_that_is_left_out_on_linux() {
 #[test]
 fn a_figure_without_runs_is_not_drawn() {
     let options = RunOptions::default();
-    let on = RunsOn { host: &Simulator, options: &options, repeat: None, kept: None };
+    let on = RunsOn { runner: Runner::new(&Simulator, &options), repeat: None };
     let wanted = Wanted { figure: Some("3".to_owned()), short: true, ..Wanted::default() };
-    let reproduction = reproduce("hd", &wanted, &[on], &|_, _, _| {}).expect("no error");
+    let reproduction = reproduce("hd", &wanted, &[on]).expect("no error");
     assert!(reproduction.verdicts().next().is_none());
 }

@@ -3,6 +3,7 @@
 use knee_cc::{Ack, Conn, OBSERVE_N, STATE_MAX_BYTES};
 use std::{
     ffi::{c_char, c_void},
+    ptr,
     sync::OnceLock,
 };
 
@@ -67,14 +68,24 @@ pub struct FlowState {
 #[repr(C)]
 pub struct KernelPacket {
     pub skb: *mut c_void,
+    pub headers: *const u8,
+    pub headers_bytes: u32,
     pub bytes: u32,
-    pub flow: u32,
-    pub end: u32,
-    pub ecn: u32,
-    pub seq: u32,
-    pub span: u32,
-    pub syn: u32,
-    pub reserved: u32,
+}
+
+impl KernelPacket {
+    /// The start of the packet: at least its headers.
+    pub(crate) fn start(&self) -> &[u8] {
+        // SAFETY: the kernel says so, and changes no packet that is on the path.
+        unsafe { std::slice::from_raw_parts(self.headers, self.headers_bytes as usize) }
+    }
+}
+
+/// `struct knee_sysctl`.
+#[repr(C)]
+pub struct SysctlTerms {
+    pub name: [c_char; 64],
+    pub value: [c_char; 192],
 }
 
 /// `struct knee_called`.
@@ -97,6 +108,7 @@ pub struct Called {
 pub struct Kernel {
     pub deliver: unsafe extern "C" fn(skb: *mut c_void, end: u32, marked: u32),
     pub drop: unsafe extern "C" fn(skb: *mut c_void),
+    pub packet: unsafe extern "C" fn(skb: *mut c_void, packet: *mut KernelPacket),
     pub flow_start: unsafe extern "C" fn(flow: u32),
     pub flow_write: unsafe extern "C" fn(flow: u32, bytes: u64),
     pub flow_stop: unsafe extern "C" fn(flow: u32),
@@ -111,8 +123,10 @@ pub struct Path {
     pub open: unsafe extern "C" fn(kernel: *const Kernel, stack: *mut Stack),
     pub variant: unsafe extern "C" fn(variant: u32, terms: *mut VariantTerms),
     pub flow: unsafe extern "C" fn(flow: u32, terms: *mut FlowTerms),
+    pub sysctl: unsafe extern "C" fn(end: u32, index: u32, terms: *mut SysctlTerms) -> i32,
+    pub refuse: unsafe extern "C" fn(terms: *const SysctlTerms, error: i32),
     pub advance: extern "C" fn(now_ns: u64) -> u64,
-    pub send: unsafe extern "C" fn(now_ns: u64, packet: *const KernelPacket) -> u64,
+    pub send: unsafe extern "C" fn(now_ns: u64, end: u32, packet: *const KernelPacket) -> u64,
     pub received: extern "C" fn(now_ns: u64, flow: u32, bytes: u32),
     pub called: unsafe extern "C" fn(flow: u32, call: *const Called),
     pub first_draw: extern "C" fn(flow: u32) -> u32,
@@ -144,6 +158,14 @@ pub(crate) fn deliver(skb: *mut c_void, end: u32, marked: bool) {
 pub(crate) fn drop_packet(skb: *mut c_void) {
     // SAFETY: the packet is the kernel's, and the path gives it back once.
     with(|kernel| unsafe { (kernel.drop)(skb) });
+}
+
+/// The packet of the kernel that `skb` is.
+pub(crate) fn packet(skb: *mut c_void) -> KernelPacket {
+    let mut packet = KernelPacket { skb, headers: ptr::dangling(), headers_bytes: 0, bytes: 0 };
+    // SAFETY: the packet is the kernel's, and has not been given back.
+    with(|kernel| unsafe { (kernel.packet)(skb, &mut packet) });
+    packet
 }
 
 /// Lets a flow connect.

@@ -5,19 +5,23 @@
 //! The kernel calls on one processor with interrupts off, so there is one caller at a time. No function of `kernel`
 //! calls back into this crate.
 
+mod capture;
 mod kernel;
 mod message;
 mod output;
+mod skb;
 mod tcp;
 
+use capture::Capture;
 use kernel::{
-    Called, FlowTerms, Kernel, KernelPacket, PARAMS_MAX, Path, Stack, VariantTerms, c_text,
+    Called, FlowTerms, Kernel, KernelPacket, PARAMS_MAX, Path, Stack, SysctlTerms, VariantTerms,
+    c_text,
 };
 use knee_cc::{Call, Params, Source};
 use knee_model::{
     Cc, FlowKind, HostError, HostErrorKind, NS_PER_MS, Ns, Progress, Random, RunSpec, linux,
 };
-use knee_net::{NEVER, VirtualRun};
+use knee_net::{NEVER, VirtualRun, headers};
 use message::{Message, Request};
 use output::Output;
 use std::{
@@ -41,6 +45,7 @@ struct Guest {
     rtt_calls: Vec<Option<Call>>,
     run: Option<VirtualRun<Rc<RunSpec>, Watch, Tcp>>,
     output: Output,
+    capture: bool,
     calls: u32,
     ended: bool,
 }
@@ -76,10 +81,11 @@ impl Guest {
                 knee_cc::load_compiled(Source { file, text, object }).map_err(broken)?;
             }
             // It names the algorithms loaded above.
-            postcard::from_bytes::<RunSpec>(&request.spec).map_err(broken)
+            let spec = postcard::from_bytes::<RunSpec>(&request.spec).map_err(broken)?;
+            Ok((Rc::new(spec), request.capture))
         });
-        let spec = match spec {
-            Ok(spec) => Rc::new(spec),
+        let (spec, capture) = match spec {
+            Ok(spec) => spec,
             Err(error) => return Err((output, error)),
         };
         let mut variants: Vec<Params> = Vec::new();
@@ -97,7 +103,7 @@ impl Guest {
         if let Err(error) = output.send(&Message::Progress(Progress::At(0))) {
             return Err((output, error));
         }
-        Ok(Self { spec, variants, rtt_calls, run: None, output, calls: 0, ended: false })
+        Ok(Self { spec, variants, rtt_calls, run: None, output, capture, calls: 0, ended: false })
     }
 
     fn stack(&self) -> Stack {
@@ -167,10 +173,13 @@ impl Guest {
                 // An error shows with the record.
                 let _ = output.send(&Message::Progress(progress));
             };
-            let open_spec = spec.clone();
-            VirtualRun::begin(spec, (), Box::new(watch) as Watch, move |index, tcp| {
-                Tcp::new(&open_spec, index, tcp)
-            })
+            let (open_spec, capture) = (spec.clone(), self.capture);
+            VirtualRun::begin(
+                spec,
+                Capture::new(capture),
+                Box::new(watch) as Watch,
+                move |index, tcp| Tcp::new(&open_spec, index, tcp),
+            )
         })
     }
 
@@ -181,13 +190,53 @@ impl Guest {
         if self.calls.is_multiple_of(ALIVE_CALLS) {
             self.output.send(&Message::Progress(Progress::At(now_ns.min(duration_ns))))?;
         }
-        let run = self.run();
-        run.advance(now_ns)?;
+        self.run().advance(now_ns)?;
+        self.send_packets(false)?;
         if now_ns >= duration_ns {
             self.end();
-            return Ok(NEVER);
         }
-        Ok(self.run().next_due_ns().min(duration_ns))
+        Ok(self.next_due_ns())
+    }
+
+    /// Time at which the path is to be called next.
+    fn next_due_ns(&mut self) -> Ns {
+        match self.ended {
+            true => NEVER,
+            false => self.run().next_due_ns().min(self.spec.duration_ns),
+        }
+    }
+
+    /// Sends the packets that were noted.
+    fn send_packets(&mut self, last: bool) -> Result<(), HostError> {
+        match &mut self.run {
+            Some(run) => run.shared().send(&mut self.output, last),
+            None => Ok(()),
+        }
+    }
+
+    /// A packet of the kernel leaves the end `end`; when something is due next.
+    fn send(&mut self, now_ns: Ns, end: u32, packet: &KernelPacket) -> Result<Ns, HostError> {
+        let flow_of = |headers: &headers::Headers| {
+            let flow = headers.source_port.checked_sub(linux::FIRST_PORT)?;
+            let known = self.spec.flows.get(usize::from(flow))?;
+            matches!(known.kind, FlowKind::Tcp(_)).then_some(u32::from(flow))
+        };
+        let known = headers::parse(packet.start(), packet.bytes);
+        let known = known.and_then(|headers| Some((flow_of(&headers)?, headers)));
+        if !self.ended && known.is_some() {
+            self.advance(now_ns)?;
+        }
+        let Some((flow, headers)) = known.filter(|_| !self.ended) else {
+            kernel::drop_packet(packet.skb);
+            // The reset of a connection that is no more does not stop the others.
+            return Ok(self.next_due_ns());
+        };
+        self.run().with(flow, |tcp, at| {
+            tcp.send(packet, end, &headers, at);
+            Ok(())
+        })?;
+        // The path reports a drop at once.
+        self.advance(now_ns)
     }
 
     fn end(&mut self) {
@@ -205,6 +254,7 @@ impl Guest {
     }
 
     fn finish(&mut self) -> Result<(), HostError> {
+        self.send_packets(true)?;
         let Some(mut run) = self.run.take() else { return Ok(()) };
         for flow in 0..self.spec.flows.len() {
             if let Some(connection) = run.connection(flow) {
@@ -223,6 +273,8 @@ static PATH: Path = Path {
     open,
     variant,
     flow,
+    sysctl,
+    refuse,
     advance,
     send,
     received,
@@ -284,6 +336,48 @@ unsafe extern "C" fn flow(flow: u32, terms: *mut FlowTerms) {
     unsafe { *terms = of };
 }
 
+/// Gives a sysctl of an end. 0: there are no more.
+///
+/// # Safety
+/// `terms` is writable.
+unsafe extern "C" fn sysctl(end: u32, index: u32, terms: *mut SysctlTerms) -> i32 {
+    let of = with(None, |guest| {
+        let mut of_end = guest.spec.sysctls.iter().filter(|sysctl| sysctl.ends[end as usize & 1]);
+        let sysctl = of_end.nth(index as usize)?;
+        Some(SysctlTerms { name: c_text(&sysctl.name), value: c_text(&sysctl.value) })
+    });
+    let found = of.is_some().into();
+    if let Some(of) = of {
+        // SAFETY: the caller grants it.
+        unsafe { *terms = of };
+    }
+    found
+}
+
+/// The kernel does not take a sysctl.
+///
+/// # Safety
+/// `terms` is readable and holds C strings.
+unsafe extern "C" fn refuse(terms: *const SysctlTerms, error: i32) {
+    // SAFETY: the caller grants it.
+    let [name, value] = unsafe { [(*terms).name.as_ptr(), (*terms).value.as_ptr()] }
+        // SAFETY: the caller grants it.
+        .map(|text| unsafe { CStr::from_ptr(text) }.to_string_lossy());
+    let error = io::Error::from_raw_os_error(-error);
+    let (why, help) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            format!("linux.sysctl: this kernel has no sysctl net.ipv4.{name}"),
+            "leave it out, or run another kernel with --kernel".to_owned(),
+        ),
+        _ => (
+            format!("linux.sysctl: the kernel does not take net.ipv4.{name} = {value}: {error}"),
+            format!("Documentation/networking/ip-sysctl.rst of Linux has the values of {name}"),
+        ),
+    };
+    let error = HostError::new(HostErrorKind::Unsupported, why).with_help(help);
+    with((), |guest| guest.fail(error));
+}
+
 /// Time has passed.
 extern "C" fn advance(now_ns: u64) -> u64 {
     with(NEVER, |guest| {
@@ -301,29 +395,11 @@ extern "C" fn advance(now_ns: u64) -> u64 {
 ///
 /// # Safety
 /// `packet` is readable.
-unsafe extern "C" fn send(now_ns: u64, packet: *const KernelPacket) -> u64 {
+unsafe extern "C" fn send(now_ns: u64, end: u32, packet: *const KernelPacket) -> u64 {
     // SAFETY: the caller grants it.
     let packet = unsafe { &*packet };
     with(NEVER, |guest| {
-        let known = guest.spec.flows.get(packet.flow as usize);
-        let is_tcp = known.is_some_and(|flow| matches!(flow.kind, FlowKind::Tcp(_)));
-        if guest.ended || !is_tcp {
-            kernel::drop_packet(packet.skb);
-            return NEVER;
-        }
-        let sent = guest.advance(now_ns).and_then(|_| {
-            if guest.ended {
-                kernel::drop_packet(packet.skb);
-                return Ok(NEVER);
-            }
-            guest.run().with(packet.flow, |tcp, at| {
-                tcp.send(packet, at);
-                Ok(())
-            })?;
-            // The path reports a drop at once.
-            guest.advance(now_ns)
-        });
-        sent.unwrap_or_else(|error| {
+        guest.send(now_ns, end, packet).unwrap_or_else(|error| {
             guest.fail(error);
             NEVER
         })
@@ -380,9 +456,10 @@ unsafe extern "C" fn fail(flow: u32, doing: *const c_char, error: i32) {
     // SAFETY: the caller grants it.
     let doing = unsafe { CStr::from_ptr(doing) }.to_string_lossy();
     with((), |guest| {
-        let name = guest.spec.flows.get(flow as usize).map_or("", |flow| &flow.name);
+        let of_flow = guest.spec.flows.get(flow as usize);
+        let of_flow = of_flow.map_or(String::new(), |flow| format!("flow {}: ", flow.name));
         let error = io::Error::from_raw_os_error(-error);
-        let error = broken(format!("flow {name}: {doing}: {error}"));
+        let error = broken(format!("{of_flow}{doing}: {error}"));
         guest.fail(error);
     });
 }

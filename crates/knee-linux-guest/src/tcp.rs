@@ -1,77 +1,25 @@
 //! A TCP connection of the kernel, as the path and Knee's applications see it.
 
 use crate::{
+    capture::Capture,
     kernel::{self, Called, KernelPacket, flow_state},
     message::Message,
     output::Output,
+    skb::Skb,
 };
 use knee_cc::{Call, CallRecord, OBSERVE_N, State};
 use knee_model::{
     DelayStats, FlowCounters, FlowRecord, FlowSample, HostError, HostErrorKind, NS_PER_US, Ns,
     RunSpec, TcpSpec, Transfer, Unfinished, Workload, Write,
 };
-use knee_net::{Arrived, Connection, Direction, Ecn, End, FlowContext, Numbered, Packet, Sequence};
-use std::{convert::Infallible, ffi::c_void, mem, ptr};
+use knee_net::{
+    Arrived, Connection, Direction, Ecn, End, FlowContext, LostPacket, Sequence,
+    headers::{self, Body, Headers},
+};
+use std::{convert::Infallible, mem};
 
 /// Calls that are sent together.
 const CALLS: usize = 256;
-
-/// A packet on the path: of the kernel, or of a flow without feedback, which has no `skb`.
-#[derive(Clone, Debug)]
-pub(crate) struct Skb {
-    skb: *mut c_void,
-    bytes: u32,
-    flow: u32,
-    number: u32,
-    /// Sequence space that it covers; empty of pure ACKs.
-    covers: (u64, u64),
-    ecn: Ecn,
-}
-
-impl Default for Skb {
-    fn default() -> Self {
-        Self {
-            skb: ptr::null_mut(),
-            bytes: 0,
-            flow: 0,
-            number: 0,
-            covers: (0, 0),
-            ecn: Ecn::NotCapable,
-        }
-    }
-}
-
-impl Packet for Skb {
-    #[inline]
-    fn wire_bytes(&self) -> u32 {
-        self.bytes
-    }
-
-    fn flow_key(&self) -> u32 {
-        self.flow
-    }
-
-    #[inline]
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    fn mark(&mut self) {
-        self.ecn = Ecn::Marked;
-    }
-}
-
-impl Numbered for Skb {
-    #[inline]
-    fn flow(&self) -> u32 {
-        self.flow
-    }
-
-    #[inline]
-    fn number(&self) -> u32 {
-        self.number
-    }
-}
 
 /// A connection.
 pub(crate) struct Tcp {
@@ -117,25 +65,27 @@ impl Tcp {
         }
     }
 
-    /// The kernel sends `packet`.
-    pub(crate) fn send(&mut self, packet: &KernelPacket, at: &mut FlowContext<'_, Self>) {
-        let from = if packet.end == self.sender { End::Sender } else { End::Receiver };
-        let (number, covers) = match from {
-            End::Sender => {
-                let covers = self.sequence.send(packet.seq, packet.syn != 0, packet.span);
+    /// The kernel sends `packet` from the end `from`.
+    pub(crate) fn send(
+        &mut self,
+        packet: &KernelPacket,
+        from: u32,
+        headers: &Headers,
+        at: &mut FlowContext<'_, Self>,
+    ) {
+        let (from, end) = (if from == self.sender { End::Sender } else { End::Receiver }, from);
+        let (number, covers) = match (from, headers.body) {
+            (End::Sender, Body::Tcp { seq, syn, span, .. }) => {
+                let covers = self.sequence.send(seq, syn, span);
                 ((covers.0.saturating_sub(1) / self.mss_bytes) as u32, covers)
             }
-            End::Receiver => (0, (0, 0)),
+            _ => (0, (0, 0)),
         };
-        let ecn = match packet.ecn {
-            0 => Ecn::NotCapable,
-            3 => Ecn::Marked,
-            _ => Ecn::Capable,
-        };
-        at.send(
-            Skb { skb: packet.skb, bytes: packet.bytes, flow: self.flow, number, covers, ecn },
-            from,
-        );
+        let ecn = headers::ecn(packet.start());
+        let skb =
+            Skb { skb: packet.skb, bytes: packet.bytes, flow: self.flow, number, covers, ecn };
+        at.shared.note(&skb, at.now_ns(), end, None);
+        at.send(skb, from);
     }
 
     /// The receiver has read `bytes`.
@@ -195,7 +145,7 @@ impl Connection for Tcp {
     type Packet = Skb;
     /// The kernel has its own.
     type Timer = Infallible;
-    type Shared = ();
+    type Shared = Capture;
     type Error = HostError;
 
     fn udp(flow: u32, number: u32, bytes: u32) -> Skb {
@@ -241,6 +191,7 @@ impl Connection for Tcp {
                 1 - self.sender
             }
         };
+        at.shared.note(&packet, at.now_ns(), end, None);
         kernel::deliver(packet.skb, end, packet.ecn == Ecn::Marked);
         Ok(())
     }
@@ -253,9 +204,10 @@ impl Connection for Tcp {
         match timer {}
     }
 
-    fn on_lost(packet: Skb, (): &mut ()) {
-        if !packet.skb.is_null() {
-            kernel::drop_packet(packet.skb);
+    fn on_lost(lost: LostPacket<Skb>, capture: &mut Capture) {
+        if !lost.packet.skb.is_null() {
+            capture.note(&lost.packet, lost.time_ns, 0, Some(lost.how()));
+            kernel::drop_packet(lost.packet.skb);
         }
     }
 

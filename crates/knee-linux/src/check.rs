@@ -3,6 +3,7 @@
 use knee_model::{
     FlowKind, FlowSpec, HostError, HostErrorKind, RunOptions, RunSpec, TcpSpec, Transport,
     linux::{self, Refusal, Stack},
+    sysctl,
 };
 
 /// Longest name of a congestion control of the kernel.
@@ -15,15 +16,11 @@ const HELP: &str = "change it, or use --host sim";
 /// # Errors
 /// [`HostErrorKind::Unsupported`]: a part that it does not carry.
 pub(crate) fn check(spec: &RunSpec, options: &RunOptions) -> Result<Vec<String>, HostError> {
-    if options.pcap.is_some() {
-        let why = "packets in this kernel have no checksums, and it writes no files";
-        return Err(unsupported("--pcap", why, "use --host vm or --host sim"));
-    }
     if options.qlog.is_some() {
         return Err(unsupported("--qlog", "only QUIC connections have a qlog", "use --host quic"));
     }
     linux::check_flows(spec).map_err(refused)?;
-    let mut approximations = Vec::new();
+    let mut approximations: Vec<_> = sysctl::set(&spec.sysctls).into_iter().collect();
     let mut common = None;
     for flow in &spec.flows {
         linux::check_packet(flow, flow.packet_bytes()).map_err(refused)?;

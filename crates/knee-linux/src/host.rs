@@ -1,11 +1,13 @@
 //! Linux in exact virtual time as a [`Host`].
 
 use crate::{
+    cache::{self, Kernel},
     check::check,
+    choice::KernelChoice,
     error::broken,
-    kernels::{self, Kernel, KernelChoice},
     machine,
 };
+use knee_capture::CaptureFile;
 use knee_model::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
 
 /// Linux in exact virtual time.
@@ -14,7 +16,7 @@ pub struct Linux;
 
 fn kernel(options: &RunOptions) -> Result<Kernel, HostError> {
     let choice = options.kernel.as_deref().map(str::parse::<KernelChoice>).transpose();
-    kernels::find(
+    cache::find(
         &choice.map_err(|e| HostError::new(HostErrorKind::Unavailable, e))?.unwrap_or_default(),
     )
 }
@@ -47,13 +49,19 @@ impl Host for Linux {
         tell: Tell<'_>,
     ) -> Result<RunRecord, HostError> {
         let approximations = check(spec, options)?;
-        let mut record =
-            machine::run(&kernel(options)?.program, spec, machine::LONGEST_SILENCE, tell)?;
+        let capture = options.pcap.as_deref().map(CaptureFile::create).transpose();
+        let capture = capture.map_err(machine::capturing)?;
+        let silence = machine::longest_silence()?;
+        let mut record = machine::run(&kernel(options)?.program, spec, capture, silence, tell)?;
         if record.flows.len() != spec.flows.len() {
             return Err(broken("the kernel's record has other flows than the run"));
         }
         record.approximations = approximations;
         Ok(record)
+    }
+
+    fn fingerprint(&self, _: &RunSpec, options: &RunOptions) -> Option<String> {
+        Some(format!("linux {}", kernel(options).ok()?.about.hash))
     }
 
     fn made_with(&self, options: &RunOptions) -> Vec<(&'static str, String)> {

@@ -4,13 +4,21 @@
 //! (`crates/knee-linux-guest`), linked into the kernel. There is no user space. A kernel is built once
 //! ([`build`]) and kept in the cache.
 
+#[path = "../../knee-vm/src/apt.rs"]
+mod apt;
+mod cache;
 mod check;
+mod choice;
 mod error;
 mod host;
 mod kernels;
 mod machine;
 #[path = "../../knee-linux-guest/src/message.rs"]
 mod message;
+mod parts;
+mod tree;
 
+pub use cache::{About, Kernel, Listed, Remove, clean, limit_bytes, list};
+pub use choice::KernelChoice;
 pub use host::Linux;
-pub use kernels::{About, Kernel, KernelChoice, Listed, build, clean, list};
+pub use kernels::build;

@@ -4,8 +4,9 @@
 
 use crate::{
     error::{broken, unavailable},
-    message::{Message, Request},
+    message::{Captured, Message, Request},
 };
+use knee_capture::{Capture, CaptureError, CaptureFile, Place};
 use knee_model::{FlowKind, HostError, HostErrorKind, Progress, Random, RunRecord, RunSpec};
 use nix::{
     errno::Errno,
@@ -20,6 +21,7 @@ use nix::{
 };
 use std::{
     collections::VecDeque,
+    env,
     fs::File,
     io::{self, BufRead, BufReader, Read, Write},
     os::{
@@ -43,8 +45,12 @@ pub(crate) static PATH_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), 
 const MEMORY: &str = "mem=1G";
 /// The guest's date when it starts, ns since 1970.
 const START: &str = "time-travel-start=1750000000000000000";
+/// Time 0 of a run in a capture, since 1970: the same each time.
+const CAPTURE_ZERO: Duration = Duration::from_secs(1_750_000_000);
 /// A guest that is silent for this long has gone astray: it tells of every 65 536 packets.
-pub(crate) const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+/// The variable of the environment that changes it.
+const LONGEST_SILENCE_VARIABLE: &str = "KNEE_LINUX_SILENCE_S";
 /// The last lines of a guest that an error shows.
 const LAST_LINES: usize = 10;
 /// Largest message. A trace comes in parts.
@@ -61,17 +67,44 @@ impl Drop for Guest {
     }
 }
 
-/// Carries out `spec` with the kernel `program`; `tell` receives each report but the last.
+/// The time after which a silent guest ends.
+///
+/// # Errors
+/// The variable that sets it is no number of seconds.
+pub(crate) fn longest_silence() -> Result<Duration, HostError> {
+    let Some(text) = env::var_os(LONGEST_SILENCE_VARIABLE) else { return Ok(LONGEST_SILENCE) };
+    let text = text.to_string_lossy();
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0);
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        let why = format!("{LONGEST_SILENCE_VARIABLE}={text} is no number of seconds");
+        unavailable(
+            why,
+            format!("write an integer above 0, or leave out {LONGEST_SILENCE_VARIABLE}"),
+        )
+    })
+}
+
+/// The error of a capture.
+pub(crate) fn capturing(error: CaptureError) -> HostError {
+    let help = error.help();
+    broken(error).with_help(help)
+}
+
+/// Carries out `spec` with the kernel `program`; the packets go to `capture`, and `tell` receives each report but the
+/// last.
 ///
 /// # Errors
 /// The kernel does not start, breaks, is silent for too long, or reports an error.
 pub(crate) fn run(
     program: &Path,
     spec: &RunSpec,
+    capture: Option<CaptureFile>,
     longest_silence: Duration,
     mut tell: impl FnMut(Progress),
 ) -> Result<RunRecord, HostError> {
-    let request = request(spec)?;
+    let request = request(spec, capture.is_some())?;
+    let capture = capture.map(|file| file.start(CAPTURE_ZERO)).transpose();
+    let mut capture = capture.map_err(capturing)?;
     let (reports, far) =
         pipe2(OFlag::O_CLOEXEC).map_err(|e| broken(format!("creating a pipe: {e}")))?;
     let (console, printed) = io::pipe().map_err(|e| broken(format!("creating a pipe: {e}")))?;
@@ -95,6 +128,11 @@ pub(crate) fn run(
                     break Err(broken("the kernel reports calls of a flow that does not exist"));
                 }
             },
+            Ok(Some(Message::Packets(packets))) => {
+                if let Some(capture) = &mut capture {
+                    note(capture, &packets).map_err(capturing)?;
+                }
+            }
             Ok(Some(Message::Failed(error))) => return Err(error),
             Ok(Some(Message::Record(record))) => break Ok(*record),
             Ok(None) => break Err(broken("the kernel ended without a record")),
@@ -103,6 +141,7 @@ pub(crate) fn run(
     };
     match result {
         Ok(mut record) => {
+            capture.map_or(Ok(()), Capture::finish).map_err(capturing)?;
             record.name_observed(spec);
             for (flow, calls) in record.flows.iter_mut().zip(calls) {
                 flow.trace = calls;
@@ -122,8 +161,21 @@ pub(crate) fn run(
     }
 }
 
+/// Writes packets into a capture.
+fn note(capture: &mut Capture, packets: &[Captured]) -> Result<(), CaptureError> {
+    for Captured { time_ns, end, lost, headers, bytes } in packets {
+        let place = match (lost, end) {
+            (Some(_), _) => Place::Lost,
+            (None, 0) => Place::Sender,
+            (None, _) => Place::Receiver,
+        };
+        capture.packet(place, *time_ns, headers, *bytes, lost.as_deref())?;
+    }
+    Ok(())
+}
+
 /// The specification, with the algorithms from C files that it names.
-fn request(spec: &RunSpec) -> Result<Vec<u8>, HostError> {
+fn request(spec: &RunSpec, capture: bool) -> Result<Vec<u8>, HostError> {
     let mut sources = Vec::new();
     for flow in &spec.flows {
         let FlowKind::Tcp(tcp) = &flow.kind else { continue };
@@ -135,7 +187,7 @@ fn request(spec: &RunSpec) -> Result<Vec<u8>, HostError> {
         }
     }
     let spec = postcard::to_stdvec(spec).map_err(broken)?;
-    postcard::to_stdvec(&Request { sources, spec }).map_err(broken)
+    postcard::to_stdvec(&Request { sources, spec, capture }).map_err(broken)
 }
 
 /// A file in memory with the path's library, from which each guest loads it.
@@ -156,6 +208,14 @@ fn start(
     reports: &OwnedFd,
     printed: io::PipeWriter,
 ) -> Result<Guest, HostError> {
+    let cannot_start = |error| {
+        unavailable(
+            format!("cannot start the kernel {}: {error}", program.display()),
+            "`knee linux clean` removes built kernels, `knee linux build debian:6.12` builds one",
+        )
+    };
+    // A failed start can go unreported: the kernel's descriptors may take the number of the one that reports it.
+    program.metadata().map_err(cannot_start)?;
     let copy = printed.try_clone().map_err(|e| broken(format!("duplicating a pipe: {e}")))?;
     let seed = Random::stream(spec.seed, "kernel", 0).bits64();
     let mut command = Command::new(program);
@@ -180,13 +240,7 @@ fn start(
             inherit(inherited)
         });
     }
-    match command.spawn() {
-        Ok(child) => Ok(Guest(child)),
-        Err(error) => Err(unavailable(
-            format!("cannot start the kernel {}: {error}", program.display()),
-            "`knee linux clean` removes built kernels, `knee linux build debian:6.12` builds one",
-        )),
-    }
+    command.spawn().map(Guest).map_err(cannot_start)
 }
 
 /// Gives each descriptor the number after it, for the program that this process becomes. Called between fork and
@@ -289,8 +343,15 @@ mod tests {
     fn error_within(program: &Path, longest_silence: Duration) -> HostError {
         let path = PathSpec::symmetric(1_000_000, NS_PER_MS, QueueLimit::Packets(10));
         let record = RecordSpec::default();
-        let spec = RunSpec { seed: 1, duration_ns: NS_PER_S, path, flows: Vec::new(), record };
-        run(program, &spec, longest_silence, |_| ()).unwrap_err()
+        let spec = RunSpec {
+            seed: 1,
+            duration_ns: NS_PER_S,
+            path,
+            flows: Vec::new(),
+            record,
+            sysctls: Vec::new(),
+        };
+        run(program, &spec, None, longest_silence, |_| ()).unwrap_err()
     }
 
     #[test]

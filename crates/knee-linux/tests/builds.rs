@@ -5,7 +5,9 @@
 
 use knee_linux::build;
 use std::{
+    collections::BTreeSet,
     env, fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     thread,
@@ -15,8 +17,10 @@ use tempfile::TempDir;
 
 /// Makes [`builder`] build the tree that it names.
 const TREE: &str = "KNEE_LINUX_TEST_TREE";
+/// Makes it build this kernel instead.
+const CHOICE: &str = "KNEE_LINUX_TEST_CHOICE";
 /// The files that are edited.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     (
         "arch/um/os-Linux/util.c",
         "ssize_t os_getrandom(void *buf, size_t len, unsigned int flags)\n{\n\treturn getrandom(buf, len, flags);\n}\n",
@@ -35,11 +39,15 @@ const FILES: [(&str, &str); 6] = [
         "static int itimer_next_event(long delta)\n{\n\tdelta += 1;\n}\n\
          static u64 timer_read(void)\n{\n\ttime_travel_update_time_rel(1);\n}\n",
     ),
-    ("arch/um/Kconfig", "config HZ\n\tint\n\tdefault 100\n\n"),
+    (
+        "arch/um/Kconfig",
+        "config HZ\n\tint\n\tdefault 100\n\nconfig UML_TIME_TRAVEL_SUPPORT\n\tbool\n",
+    ),
+    ("net/ipv4/Kconfig", "config TCP_CONG_CUBIC\n\tbool\n\nconfig TCP_CONG_MINE\n\tbool\n"),
     ("net/Makefile", "obj-y := core/\n"),
 ];
 /// A make file whose kernel is another program of this machine.
-const MAKEFILE: &str = "allnoconfig:\n\tcp $(KCONFIG_ALLCONFIG) .config\n\
+const MAKEFILE: &str = "VERSION = 6\nPATCHLEVEL = 99\nallnoconfig:\n\tcp $(KCONFIG_ALLCONFIG) .config\n\
                         linux:\n\tSTEP\n\tcp /bin/true linux\nkernelrelease:\n\techo 6.99.0-small\n";
 
 /// A tree, and a cache.
@@ -89,7 +97,11 @@ impl Place {
     }
 
     fn build(&self) -> Output {
-        self.builder(&mut itself()).wait_with_output().unwrap()
+        self.build_with(&[])
+    }
+
+    fn build_with(&self, variables: &[(&str, &str)]) -> Output {
+        self.builder(itself().envs(variables.iter().copied())).wait_with_output().unwrap()
     }
 
     fn error(&self) -> String {
@@ -112,9 +124,14 @@ fn itself() -> Command {
 #[test]
 fn builder() {
     let Some(tree) = env::var_os(TREE) else { return };
-    let choice = tree.into_string().unwrap().parse().unwrap();
+    let choice = env::var(CHOICE).unwrap_or(tree.into_string().unwrap()).parse().unwrap();
     let kernel = build(&choice, &|_| ()).unwrap_or_else(|e| panic!("{} ({:?})", e.why, e.help));
     println!("built {}", kernel.about.release);
+}
+
+fn succeeded(output: &Output) -> bool {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    true
 }
 
 fn wait(done: impl Fn() -> bool) {
@@ -161,8 +178,6 @@ fn a_tree_that_the_edits_do_not_fit_is_named() {
     place.write("arch/um/kernel/time.c", "int time;\n");
     let said = place.error();
     assert!(said.contains("arch/um/kernel/time.c: 0 lines of itimer_next_event( match"), "{said}");
-    fs::remove_file(place.tree().join("arch/um/Kconfig")).unwrap();
-    assert!(place.error().contains("is no source tree of Linux with arch/um"));
 }
 
 #[test]
@@ -206,4 +221,105 @@ fn a_full_disk_is_named() {
     assert!(!output.status.success() && said.contains("no space is left on the device"), "{said}");
     let left = String::from_utf8_lossy(&output.stdout);
     assert_eq!(left.lines().last(), Some("lock"), "{left}");
+}
+
+#[test]
+fn a_tree_that_lacks_a_part_is_refused_with_the_part() {
+    let place = Place::new("true");
+    let refused = |name: &str, text: &str, why: &str| {
+        let before = fs::read_to_string(place.tree().join(name)).unwrap();
+        place.write(name, text);
+        let said = place.error();
+        assert!(said.contains(why) && said.contains("debian:6.12"), "{said}");
+        place.write(name, &before);
+    };
+    refused("Makefile", "all:\n", "this is no source tree of Linux");
+    refused("Makefile", "VERSION = 5\nPATCHLEVEL = 19\n", "this is Linux 5.19; the host needs 6.1");
+    refused("arch/um/Kconfig", "", "this source tree has no User-Mode Linux (arch/um/Kconfig)");
+    refused("arch/um/Kconfig", "config HZ\n", "has no time travel (UML_TIME_TRAVEL_SUPPORT");
+    assert!(succeeded(&place.build()));
+}
+
+#[test]
+fn the_congestion_controls_of_a_tree_are_part_of_its_kernel() {
+    let place = Place::new("grep -qx CONFIG_TCP_CONG_MINE=y .config");
+    assert!(succeeded(&place.build()));
+    place.write("net/ipv4/Kconfig", "config TCP_CONG_CUBIC\n\tbool\n");
+    assert!(!place.build().status.success());
+}
+
+#[test]
+fn a_second_builder_waits_for_the_first() {
+    let place = Place::new(
+        "echo again >> ../../../../compiled; while [ ! -e ../../../../go ]; do sleep 0.05; done",
+    );
+    let compiled = || fs::read_to_string(place.0.path().join("cache/compiled")).unwrap_or_default();
+    let first = place.builder(&mut itself());
+    wait(|| compiled() == "again\n");
+    let second = place.builder(&mut itself());
+    // It cannot be seen to wait; a builder that does not compiles within this time.
+    thread::sleep(Duration::from_secs(1));
+    fs::write(place.0.path().join("cache/go"), "").unwrap();
+    for builder in [first, second] {
+        assert!(succeeded(&builder.wait_with_output().unwrap()));
+    }
+    assert_eq!((compiled().as_str(), place.kept().len()), ("again\n", 1));
+}
+
+#[test]
+fn the_latest_kernels_stay_within_the_size_of_the_cache() {
+    let place = Place::new("true");
+    let build = |number: u32, limit: &str| {
+        place.write("net/changed.c", &format!("int x = {number};\n"));
+        assert!(succeeded(&place.build_with(&[("KNEE_LINUX_CACHE", limit)])));
+        place.kept().into_iter().collect::<BTreeSet<_>>()
+    };
+    let first = build(1, "1GB");
+    let both = build(2, "1GB");
+    assert!((first.len(), both.len()) == (1, 2) && both.is_superset(&first));
+    // All are equally large.
+    let program = place.cache().join(first.first().unwrap()).join("linux");
+    let bytes = fs::metadata(program).unwrap().len();
+    let two = build(3, &format!("{}B", 2 * bytes));
+    assert!(two.len() == 2 && two.is_disjoint(&first), "{first:?} {both:?} {two:?}");
+    // The one that was just built stays, however large it is.
+    assert!(build(4, "1B").is_disjoint(&both));
+    let output = place.build_with(&[("KNEE_LINUX_CACHE", "much")]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("KNEE_LINUX_CACHE"), "{said}");
+}
+
+/// Programs that do as apt and dpkg do on a system whose lists offer 6.12, where sid has 7.2.
+#[test]
+fn a_series_that_only_sid_offers_comes_from_there() {
+    let place = Place::new("true");
+    let tools = place.0.path().join("tools");
+    fs::create_dir(&tools).unwrap();
+    let tool = |name: &str, text: &str| {
+        let file = tools.join(name);
+        fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    tool(
+        "apt-get",
+        "case \"$*\" in\n*indextargets*) echo Debian Debian main http://deb.debian.org/debian/ ;;\n\
+         *sid.list*download*) : >\"${4:+linux-source-7.2_1_all.deb}\" ;;\n*sid.list*update*) ;;\n*) exit 100 ;;\nesac",
+    );
+    tool(
+        "apt-cache",
+        "case \"$*\" in *sid.list*) echo linux-source-7.2 ;; *) echo linux-source-6.12 ;; esac",
+    );
+    tool(
+        "dpkg-deb",
+        "[ \"$1\" = -f ] && exec echo 7.2.1-1\nmkdir -p \"$3/usr/src\"\n\
+         exec tar -cJf \"$3/usr/src/linux-source-7.2.tar.xz\" -C \"$KNEE_LINUX_TEST_TREE/..\" tree",
+    );
+    let path = format!("{}:{}", tools.display(), env::var("PATH").unwrap());
+    let build = |choice: &str| place.build_with(&[(CHOICE, choice), ("PATH", &path)]);
+    let output = build("debian:7.2");
+    assert!(succeeded(&output) && String::from_utf8_lossy(&output.stdout).contains("built 6.99"));
+    assert!(matches!(&place.kept()[..], [one] if one.starts_with("debian-7.2-")));
+    let output = build("debian:6.5");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("offer no linux-source-6.5 (they offer 6.12); sid offers 7.2"), "{said}");
 }

@@ -6,34 +6,46 @@
 use knee_cc::{Params, algorithm, algorithms, load_text};
 use knee_linux::{Kernel, KernelChoice, Linux, build};
 use knee_model::{
-    Aqm, Cc, Discipline, FlowKind, FlowSpec, HopSpec, Host, HostErrorKind, NS_PER_MS, NS_PER_S, Ns,
-    PacketEvent, PathSpec, QueueLimit, Reorder, Replay, RunOptions, RunRecord, RunSpec, TcpOptions,
-    TcpSpec, Transport, Workload,
+    Aqm, Cc, Discipline, FlowCounters, FlowKind, FlowSpec, HopSpec, Host, HostErrorKind, NS_PER_MS,
+    NS_PER_S, Ns, PacketEvent, PathSpec, QueueLimit, Reorder, Replay, RunOptions, RunRecord,
+    RunSpec, TcpOptions, TcpSpec, Transport, Workload, sysctl::Sysctl,
 };
+use pcap_file::pcapng::{Block, PcapNgReader, blocks::enhanced_packet::EnhancedPacketOption};
 use std::{
     collections::BTreeSet,
     env, fs,
+    path::Path,
     process::{Command, Stdio},
     sync::OnceLock,
     thread,
     time::{Duration, Instant},
 };
 
+/// Names a kernel other than the usual one.
+const KERNEL: &str = "KNEE_LINUX_TEST_KERNEL";
+/// Makes [`astray`] run.
+const ASTRAY: &str = "KNEE_LINUX_TEST_ASTRAY";
 /// Makes [`endless`] run.
 const ENDLESS: &str = "KNEE_LINUX_TEST_ENDLESS";
 const RTT_NS: Ns = 40 * NS_PER_MS;
 
+/// The options of a run: the kernel that the environment names, or the usual one.
+fn options() -> RunOptions {
+    RunOptions { kernel: env::var(KERNEL).ok(), ..RunOptions::default() }
+}
+
 fn kernel() -> &'static Kernel {
     static KERNEL: OnceLock<Kernel> = OnceLock::new();
     KERNEL.get_or_init(|| {
-        build(&KernelChoice::default(), &|_| ())
+        let choice = options().kernel.map(|kernel| kernel.parse::<KernelChoice>().unwrap());
+        build(&choice.unwrap_or_default(), &|_| ())
             .unwrap_or_else(|e| panic!("{}: {:?}", e.why, e.help))
     })
 }
 
 fn run(spec: &RunSpec) -> RunRecord {
     kernel();
-    Linux.run(spec, &RunOptions::default()).unwrap_or_else(|e| panic!("{}: {:?}", e.why, e.help))
+    Linux.run(spec, &options()).unwrap_or_else(|e| panic!("{}: {:?}", e.why, e.help))
 }
 
 fn spec(name: &str, flows: u32, rate_bps: u64, duration_ns: Ns) -> RunSpec {
@@ -251,6 +263,20 @@ fn every_part_of_a_path_counts() {
     }
 }
 
+/// A flow stops while its packets are on the path: the reset that answers them does not stop the others.
+#[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
+fn a_flow_that_stops_leaves_the_others_alone() {
+    let mut spec = spec("newreno", 2, 10_000_000, 10 * NS_PER_S);
+    spec.flows[0].stop_ns = Some(4 * NS_PER_S);
+    spec.record.bin_ns = 100 * NS_PER_MS;
+    let record = run(&spec);
+    let after = record.flows[1].samples.iter().skip(41);
+    let sent_pkts: Vec<u32> = after.map(|sample| sample.sent_pkts).collect();
+    assert!(sent_pkts.len() > 50 && sent_pkts.iter().all(|pkts| *pkts > 0), "{sent_pkts:?}");
+    assert_eq!(record.flows[1].counters.timeouts, 0);
+}
+
 /// Transfers, a flow that stops, one in the reverse direction, UDP competing with TCP, and an algorithm of the kernel.
 #[test]
 #[ignore = "needs a kernel: scripts/test-linux.sh"]
@@ -321,8 +347,8 @@ fn what_it_does_not_carry_is_refused_with_a_remedy() {
     refused(&|tcp| tcp.options.ecn = true);
     refused(&|tcp| tcp.options.receive_window_pkts = u32::MAX);
     refused(&|tcp| tcp.cc = Cc::Kernel("a-name-that-is-too-long".to_owned()));
-    let pcap = RunOptions { pcap: Some("x.pcapng".into()), ..RunOptions::default() };
-    let error = Linux.check(&spec("chd", 1, 10_000_000, NS_PER_S), &pcap).unwrap_err();
+    let qlog = RunOptions { qlog: Some("x".into()), ..RunOptions::default() };
+    let error = Linux.check(&spec("chd", 1, 10_000_000, NS_PER_S), &qlog).unwrap_err();
     assert_eq!(error.kind, HostErrorKind::Unsupported);
 }
 
@@ -333,7 +359,7 @@ fn an_algorithm_that_the_kernel_lacks_is_named() {
     let mut spec = spec("chd", 1, 10_000_000, NS_PER_S);
     let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { panic!("TCP") };
     tcp.cc = Cc::Kernel("nonesuch".to_owned());
-    let error = Linux.run(&spec, &RunOptions::default()).unwrap_err();
+    let error = Linux.run(&spec, &options()).unwrap_err();
     assert!(error.why.contains("flow chd-1: choosing the congestion control"), "{}", error.why);
     let other = RunOptions { kernel: Some("debian:2.2".to_owned()), ..RunOptions::default() };
     let error = Linux.run(&spec, &other).unwrap_err();
@@ -389,4 +415,171 @@ fn a_kill_leaves_no_process() {
         stat.is_empty() || stat.contains(") Z ")
     };
     wait(&|| guests.iter().all(gone));
+}
+
+fn sysctl(name: &str, value: &str, ends: [bool; 2]) -> Sysctl {
+    Sysctl { name: name.to_owned(), value: value.to_owned(), ends }
+}
+
+/// Without window scaling the receiver's window is 64 kB: 13 Mbit/s with this round-trip time.
+#[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
+fn sysctls_take_effect_at_their_ends() {
+    let goodput_bps = |sysctls: Vec<Sysctl>| {
+        let spec = RunSpec { sysctls, ..spec("newreno", 1, 100_000_000, 10 * NS_PER_S) };
+        let record = run(&spec);
+        let named = record.approximations.iter().any(|line| line.starts_with("sysctls: net.ipv4."));
+        assert_eq!(named, !spec.sysctls.is_empty(), "{:?}", record.approximations);
+        record.flows[0].counters.delivered_bytes as f64 * 8.0 / 10.0
+    };
+    let usual_bps = goodput_bps(Vec::new());
+    let slow_bps = goodput_bps(vec![sysctl("tcp_window_scaling", "0", [false, true])]);
+    assert!(usual_bps > 80e6 && (11e6..14e6).contains(&slow_bps), "{usual_bps} {slow_bps}");
+    // A later one overrides an earlier one; a list of numbers; one that both ends share.
+    let again = goodput_bps(vec![
+        sysctl("tcp_window_scaling", "0", [true, true]),
+        sysctl("tcp_window_scaling", "1", [true, true]),
+        sysctl("tcp_rmem", "4096 131072 1073741824", [false, true]),
+        sysctl("tcp_mem", "1048576 1048576 1048576", [true, true]),
+    ]);
+    assert_eq!(again, usual_bps);
+}
+
+#[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
+fn a_sysctl_that_the_kernel_does_not_take_is_named() {
+    kernel();
+    let refused = |name: &str, value: &str, why: &str| {
+        let sysctls = vec![sysctl(name, value, [true, false])];
+        let spec = RunSpec { sysctls, ..spec("newreno", 1, 10_000_000, NS_PER_S) };
+        let error = Linux.run(&spec, &options()).unwrap_err();
+        assert_eq!(error.kind, HostErrorKind::Unsupported, "{}", error.why);
+        assert!(error.why.contains(why) && error.help.is_some(), "{}", error.why);
+    };
+    refused("tcp_nonesuch", "1", "this kernel has no sysctl net.ipv4.tcp_nonesuch");
+    refused("tcp_sack", "many", "does not take net.ipv4.tcp_sack = many: Invalid argument");
+    refused("tcp_retries1", "1000", "net.ipv4.tcp_retries1 = 1000");
+    refused("tcp_ehash_entries", "1", "net.ipv4.tcp_ehash_entries = 1");
+}
+
+/// A packet in a file: interface, time, bytes, length of the whole packet, and comment.
+type FilePacket = (u32, Duration, Vec<u8>, u32, Option<String>);
+
+fn packets(file: &Path) -> Vec<FilePacket> {
+    let mut reader = PcapNgReader::new(fs::File::open(file).unwrap()).unwrap();
+    let mut packets = Vec::new();
+    while let Some(block) = reader.next_block() {
+        let Block::EnhancedPacket(packet) = block.unwrap() else { continue };
+        let comment = packet.options.iter().find_map(|option| match option {
+            EnhancedPacketOption::Comment(text) => Some(text.to_string()),
+            _ => None,
+        });
+        let data = packet.data.to_vec();
+        packets.push((packet.interface_id, packet.timestamp, data, packet.original_len, comment));
+    }
+    packets
+}
+
+/// The Internet checksum over a segment whose payload is zeros, with its pseudo header: 0 if it is sound.
+fn checksum(headers: &[u8], bytes: u32) -> u16 {
+    let words = headers[12..].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+    let mut sum = words.sum::<u32>() + 6 + bytes - 20;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+#[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
+fn every_packet_comes_into_the_file() {
+    let mut spec = with_loss(spec("newreno", 2, 10_000_000, 5 * NS_PER_S), 0.01);
+    spec.path.loss_reverse = 0.01;
+    kernel();
+    let folder = tempfile::tempdir().unwrap();
+    let capture = |name: &str| {
+        let file = folder.path().join(name);
+        let record = Linux.run(&spec, &RunOptions { pcap: Some(file.clone()), ..options() });
+        (record.unwrap(), file)
+    };
+    let (record, file) = capture("one.pcapng");
+    assert_eq!(record, run(&spec), "a capture changes nothing");
+    let packets = packets(&file);
+    let sum = |count: fn(&FlowCounters) -> u64| {
+        record.flows.iter().map(|flow| count(&flow.counters)).sum::<u64>()
+    };
+    let lost = |how: &str| packets.iter().filter(|p| p.4.as_deref() == Some(how)).count() as u64;
+    assert_eq!(lost("lost"), sum(|c| c.random_losses_pkts));
+    assert_eq!(lost("dropped"), sum(|c| c.queue_drops_pkts));
+    assert_eq!(lost("lost on the reverse path"), sum(|c| c.ack_losses_pkts));
+    let data = |place: u32| packets.iter().filter(|p| p.0 == place && p.3 > 1000).count() as u64;
+    let arrived = sum(|c| c.delivered_pkts + c.duplicate_pkts);
+    // Without the packets of the handshakes.
+    assert!(data(0).abs_diff(sum(|c| c.sent_pkts)) <= 6, "{} sent", data(0));
+    assert!(data(1).abs_diff(arrived) <= 6, "{} arrived", data(1));
+    let start = Duration::from_secs(1_750_000_000);
+    for (place, time, headers, bytes, _) in &packets {
+        assert!(*place < 3 && *time >= start && *time <= start + Duration::from_secs(5));
+        assert!((40..=100).contains(&headers.len()) && headers.len() as u32 <= *bytes);
+        assert_eq!(checksum(headers, *bytes), 0, "{headers:?}");
+    }
+    assert!(packets.is_sorted_by_key(|packet| packet.1));
+    let (_, again) = capture("two.pcapng");
+    assert!(fs::read(&file).unwrap() == fs::read(again).unwrap());
+    let there = RunOptions { pcap: Some(file), ..options() };
+    let error = Linux.run(&spec, &there).unwrap_err();
+    assert!(error.why.contains("cannot write the packets"), "{}", error.why);
+}
+
+/// Run by [`a_guest_that_goes_astray_ends_with_its_last_lines`], in a process of its own: an algorithm that does what
+/// the variable says.
+#[test]
+fn astray() {
+    let Ok(statement) = env::var(ASTRAY) else { return };
+    let file = format!("{}/cc/algorithms/newreno.c", env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(file).unwrap();
+    let text = text.replace("newreno", "astray").replace("NEWRENO", "ASTRAY");
+    let growth = "\treno_grow(";
+    assert!(text.contains(growth), "{text}");
+    let text = text.replace(growth, &format!("\t{statement}\n{growth}"));
+    let mut spec = spec("newreno", 1, 10_000_000, 10 * NS_PER_S);
+    let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { panic!("TCP") };
+    tcp.cc = Cc::Knee(Params::defaults(load_text("astray.c", &text).unwrap()));
+    let error = Linux.run(&spec, &options()).unwrap_err();
+    println!("{}\n{}", error.why, error.help.unwrap_or_default());
+}
+
+#[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
+fn a_guest_that_goes_astray_ends_with_its_last_lines() {
+    kernel();
+    let said = |statement: &str| {
+        let start = Instant::now();
+        let output = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "astray", "--nocapture"])
+            .envs([(ASTRAY, statement), ("KNEE_LINUX_SILENCE_S", "2")])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(start.elapsed() < Duration::from_secs(60));
+        said
+    };
+    let spins = said("for (;;)\n\t\t;");
+    assert!(spins.contains("the kernel has made no progress for 2 s"), "{spins}");
+    let panics = said("*(volatile int *)0 = 1;");
+    assert!(panics.contains("the kernel ended without a record"), "{panics}");
+    assert!(panics.contains("its last lines:") && panics.contains("Kernel panic"), "{panics}");
+}
+
+/// Twenty flows on a path that holds more packets than the guest has memory for.
+#[test]
+#[ignore = "needs a kernel: scripts/test-linux.sh"]
+fn a_guest_without_memory_ends_with_its_last_lines() {
+    kernel();
+    let mut spec = spec("newreno", 20, 4_000_000_000, 400 * NS_PER_S);
+    spec.path = PathSpec::symmetric(4_000_000_000, 10 * NS_PER_S, QueueLimit::Packets(1_000_000));
+    let error = Linux.run(&spec, &options()).unwrap_err();
+    let help = error.help.unwrap_or_default();
+    assert!(help.contains("its last lines:") && help.contains("memory"), "{} {help}", error.why);
 }

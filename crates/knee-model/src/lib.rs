@@ -20,6 +20,7 @@ mod record;
 mod replay;
 mod run;
 mod steps;
+pub mod sysctl;
 mod tcp;
 
 pub use burst_loss::BurstLoss;

@@ -1,6 +1,6 @@
 //! The record of a run: everything measured.
 
-use crate::{DelayStats, FlowSpec, Ns, RunSpec};
+use crate::{DelayStats, FlowSpec, Ns, RunSpec, sysctl};
 use knee_cc::{
     Call, CallRecord, Conn, NOTE_DELAY_BACKOFF, NOTE_LOSS_TOLERATED, NOTE_REGION_B, NOTE_ROUND,
     OBSERVE_N,
@@ -29,7 +29,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// The record of a run of `spec` in virtual time, without approximations.
+    /// The record of a run of `spec` in virtual time on a host that does everything except set sysctls.
     pub fn new(spec: &RunSpec, mut flows: Vec<FlowRecord>, mut queues: PathQueues) -> Self {
         // Hundreds are kept at a time: none takes more memory than it needs.
         flows.iter_mut().for_each(FlowRecord::shrink);
@@ -41,7 +41,7 @@ impl RunRecord {
             flows,
             queues: queues.hops,
             reverse_queue: queues.reverse,
-            approximations: Vec::new(),
+            approximations: sysctl::unset(&spec.sysctls).into_iter().collect(),
             real_time: None,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     Cc, FlowKind, FlowSpec, Ns, PathSpec, Random, TcpOptions, TcpSpec, Transport, Workload,
+    sysctl::Sysctl,
 };
 use knee_cc::{Algorithm, Params};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub struct RunSpec {
     pub flows: Vec<FlowSpec>,
     /// Optional parts of the record.
     pub record: RecordSpec,
+    /// Settings of Linux, for the host `linux`; a later one overrides an earlier one.
+    pub sysctls: Vec<Sysctl>,
 }
 
 impl RunSpec {
@@ -114,7 +117,8 @@ impl RunSpec {
             )
         };
         let flows = (0..flows).map(flow).collect();
-        Self { seed, duration_ns, path, flows, record: RecordSpec::default() }
+        let record = RecordSpec::default();
+        Self { seed, duration_ns, path, flows, record, sysctls: Vec::new() }
     }
 }
 

@@ -71,8 +71,8 @@ pub trait Connection: Sized {
     ) -> Result<(), Self::Error>;
 
     /// A packet was lost or dropped.
-    fn on_lost(packet: Self::Packet, shared: &mut Self::Shared) {
-        let _ = (packet, shared);
+    fn on_lost(lost: LostPacket<Self::Packet>, shared: &mut Self::Shared) {
+        let _ = (lost, shared);
     }
 
     /// Totals, without the counts of the path.
@@ -444,7 +444,7 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection>
     }
 
     fn on_lost(&mut self, lost: LostPacket<C::Packet>) -> Result<(), C::Error> {
-        C::on_lost(lost.packet, &mut self.shared);
+        C::on_lost(lost, &mut self.shared);
         Ok(())
     }
 

@@ -35,6 +35,7 @@ mod emission;
 mod endpoints;
 mod events;
 mod flows;
+pub mod headers;
 mod link;
 mod network;
 mod overtaking;

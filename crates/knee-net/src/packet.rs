@@ -82,6 +82,17 @@ pub struct LostPacket<P> {
     pub event: PacketEvent,
 }
 
+impl<P> LostPacket<P> {
+    /// The loss in words, for a capture.
+    pub fn how(&self) -> &'static str {
+        match (self.direction, self.event) {
+            (Direction::Forward, event) => event.name(),
+            (Direction::Reverse, PacketEvent::Lost) => "lost on the reverse path",
+            (Direction::Reverse, _) => "dropped on the reverse path",
+        }
+    }
+}
+
 /// The answer of an element to a packet that it is offered.
 pub(crate) enum Offered<P> {
     /// It leaves the element at this time.

@@ -13,17 +13,17 @@ mod table;
 use error::host_error;
 use interruptible::{Interruptible, interruptible};
 use knee_cc::algorithms;
-use knee_model::{Host, RunOptions, RunSpec};
+use knee_lab::pipeline::{in_parallel, work};
+use knee_model::{Host, RunOptions};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyTuple},
 };
-use rayon::prelude::*;
 use request::{Ready, Wanted, host_names};
 use results::{Made, Results};
 use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
 
-/// The runs of scenarios, to be made by the program: a message for its command `runs`.
+/// The runs of scenarios, to be made by the program: the input of its command `run-apart`.
 #[pyfunction]
 fn runs_asked(py: Python<'_>, wanted: Vec<Wanted>) -> PyResult<Bound<'_, PyBytes>> {
     let mut all = Vec::new();
@@ -38,7 +38,8 @@ fn runs_asked(py: Python<'_>, wanted: Vec<Wanted>) -> PyResult<Bound<'_, PyBytes
         }
         all.extend(specs);
     }
-    let message = knee::runs::message(&all).map_err(|e| error::new("HostError", &e, None))?;
+    let message =
+        knee::apart::question(&all).map_err(|e| error::new("HostError", &e.to_string(), None))?;
     Ok(PyBytes::new(py, &message))
 }
 
@@ -46,8 +47,7 @@ fn runs_asked(py: Python<'_>, wanted: Vec<Wanted>) -> PyResult<Bound<'_, PyBytes
 #[pyfunction]
 fn runs_made(wanted: Vec<Wanted>, answer: &[u8]) -> PyResult<Vec<Results>> {
     let help = "the program `knee` must be built from the same sources as this package";
-    let made: knee::runs::Made =
-        knee::runs::content(answer).map_err(|e| error::new("HostError", &e, Some(help)))?;
+    let made = knee::apart::answer(answer).map_err(|e| error::new("HostError", &e, Some(help)))?;
     let mut records = made.records.map_err(host_error)?.into_iter().map(|(mut record, calls)| {
         for (flow, calls) in record.flows.iter_mut().zip(calls) {
             flow.trace = calls;
@@ -70,23 +70,13 @@ fn runs_made(wanted: Vec<Wanted>, answer: &[u8]) -> PyResult<Vec<Results>> {
 fn make(all: Vec<Ready>, jobs: usize, ended: &AtomicBool) -> PyResult<Vec<Results>> {
     let runs: Vec<_> = all.iter().flat_map(|r| r.specs.iter().map(move |s| (r.host, s))).collect();
     let simulator = Interruptible { ended };
-    let one = |(host, spec): &(&dyn Host, &RunSpec)| {
-        let host = if host.name() == simulator.name() { &simulator } else { *host };
-        let made = simulator.go_on().and_then(|()| host.run(spec, &RunOptions::default()));
-        made.map_err(host_error)
-    };
-    let records = if runs.len() == 1 {
-        runs.iter().map(one).collect::<PyResult<Vec<_>>>()?
-    } else if jobs == 0 {
-        runs.par_iter().map(one).collect::<PyResult<Vec<_>>>()?
-    } else {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
-        let pool = pool.map_err(|e| {
-            error::new("HostError", &format!("cannot start threads: {e}"), Some("lower jobs"))
-        })?;
-        pool.install(|| runs.par_iter().map(one).collect::<PyResult<Vec<_>>>())?
-    };
-    let mut records = records.into_iter();
+    let works: Vec<f64> = runs.iter().map(|(_, spec)| work(spec)).collect();
+    let records = in_parallel(Some(jobs).filter(|jobs| *jobs > 0), &works, |n| {
+        let (host, spec) = runs[n];
+        let host = if host.name() == simulator.name() { &simulator } else { host };
+        simulator.go_on().and_then(|()| host.run(spec, &RunOptions::default()))
+    });
+    let mut records = records.map_err(host_error)?.into_iter();
     let results = all.into_iter().map(|Ready { scenario, specs, name, host }| {
         let records = records.by_ref().take(specs.len()).collect();
         let spec = specs.into_iter().next();

@@ -2,13 +2,13 @@
 
 use crate::error;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, Int64Array, RecordBatch,
-    RecordBatchIterator, RecordBatchReader, StringArray, UInt32Array, UInt64Array,
-    ffi_stream::FFI_ArrowArrayStream,
+    Array, BinaryArray, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator,
+    RecordBatchReader, StringArray, UInt32Array, UInt64Array, ffi_stream::FFI_ArrowArrayStream,
 };
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, ffi::FFI_ArrowSchema};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef, ffi::FFI_ArrowSchema};
 use knee_results::{
-    parquet::{Column, Get},
+    arrow::{Rows, field},
+    column::Column,
     tables::Tables,
 };
 use pyo3::{IntoPyObjectExt, exceptions::PyValueError, prelude::*, types::PyCapsule};
@@ -57,46 +57,19 @@ impl Table {
         Self { schema, batches }
     }
 
-    fn new<R>(
-        columns: &[Column<R>],
-        mut rows: impl Iterator<Item = R>,
-    ) -> Result<Self, ArrowError> {
-        let field = |Column(name, get): &Column<R>| {
-            let (kind, nullable) = match get {
-                Get::U32(_) => (DataType::UInt32, false),
-                Get::U64(_) => (DataType::UInt64, false),
-                Get::F64(_) => (DataType::Float64, false),
-                Get::Text(_) => (DataType::Utf8, false),
-                Get::Bytes(_) => (DataType::Binary, false),
-                Get::MaybeU32(_) => (DataType::UInt32, true),
-                Get::MaybeU64(_) => (DataType::UInt64, true),
-                Get::MaybeF64(_) => (DataType::Float64, true),
-            };
-            Field::new(*name, kind, nullable)
-        };
-        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    fn new<R>(columns: &[Column<R>], rows: impl Iterator<Item = R>) -> Result<Self, ArrowError> {
+        let mut growing = Rows::new(columns.iter().map(field).collect());
         let mut batches = Vec::new();
-        loop {
-            let batch: Vec<R> = rows.by_ref().take(ROWS).collect();
-            if batch.is_empty() {
-                return Ok(Self { schema, batches });
+        for row in rows {
+            growing.push(columns.iter().map(|Column(_, get)| get.value(&row)));
+            if growing.count() == ROWS {
+                batches.push(growing.batch()?);
             }
-            let array = |Column(_, get): &Column<R>| -> ArrayRef {
-                let rows = batch.iter();
-                match get {
-                    Get::U32(get) => Arc::new(UInt32Array::from_iter_values(rows.map(get))),
-                    Get::U64(get) => Arc::new(UInt64Array::from_iter_values(rows.map(get))),
-                    Get::F64(get) => Arc::new(Float64Array::from_iter_values(rows.map(get))),
-                    Get::Text(get) => Arc::new(StringArray::from_iter_values(rows.map(get))),
-                    Get::Bytes(get) => Arc::new(BinaryArray::from_iter_values(rows.map(get))),
-                    Get::MaybeU32(get) => Arc::new(UInt32Array::from_iter(rows.map(get))),
-                    Get::MaybeU64(get) => Arc::new(UInt64Array::from_iter(rows.map(get))),
-                    Get::MaybeF64(get) => Arc::new(Float64Array::from_iter(rows.map(get))),
-                }
-            };
-            let arrays = columns.iter().map(array).collect();
-            batches.push(RecordBatch::try_new(Arc::clone(&schema), arrays)?);
         }
+        if growing.count() > 0 {
+            batches.push(growing.batch()?);
+        }
+        Ok(Self { schema: growing.schema(), batches })
     }
 }
 

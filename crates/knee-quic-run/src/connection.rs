@@ -7,7 +7,7 @@ use crate::{
 use bytes::BytesMut;
 use knee_model::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, Ns, RunOptions, RunRecord, RunSpec, Tell,
-    Transfer, Unfinished,
+    Transfer, Unfinished, sysctl,
 };
 use knee_net::{
     Connection, Direction, Ecn, End, FlowContext, LazyTimer, NEVER, Numbered, run_in_virtual_time,
@@ -121,7 +121,7 @@ pub(crate) struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     pub(crate) fn new(spec: &'a RunSpec) -> Result<Self, Error> {
-        let mut approximations = Vec::new();
+        let mut approximations: Vec<_> = sysctl::unset(&spec.sysctls).into_iter().collect();
         let mut terms = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {
             if spec.packets(index) >= u128::from(u32::MAX) {

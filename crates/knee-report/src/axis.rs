@@ -1,4 +1,4 @@
-//! Axes: scales, ranges, round numbers along them.
+//! Axes: scales, ranges, round numbers along them. `assets/scale.js` has the scales for pages.
 
 use std::ops::Range;
 
@@ -152,9 +152,16 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_few() {
-        let ruler = |scale, range| Ruler { scale, reversed: false, range };
-        assert_eq!(ruler(Scale::Linear, 0.0..10.5).ticks(6), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
-        assert_eq!(ruler(Scale::Log, 1e-4..0.06).ticks(10), [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2]);
+        for line in include_str!("../tests/ticks.tsv").lines().filter(|l| !l.starts_with('#')) {
+            let [scale, low, high, n, ticks] = line.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("{line}");
+            };
+            let number = |text: &str| text.parse::<f64>().unwrap();
+            let scale = if scale == "log" { Scale::Log } else { Scale::Linear };
+            let ruler = Ruler { scale, reversed: false, range: number(low)..number(high) };
+            let found: Vec<f64> = ruler.ticks(n.parse().unwrap()).into_iter().map(round).collect();
+            assert_eq!(found, ticks.split(' ').map(number).collect::<Vec<_>>(), "{line}");
+        }
         assert_eq!(short(0.1 + 0.2), "0.3");
         assert_eq!(short(1e-5), "1e-5");
         assert_eq!(short(1_500_000.0), "1500000");

@@ -1,4 +1,4 @@
-//! Charts: one model, drawn as SVG for print and handed to the report's script as JSON.
+//! Charts, drawn as SVG. A report has the same drawing, with names of its parts and the values as JSON for its script.
 
 pub use crate::axis::{Axis, Scale};
 use crate::{
@@ -186,19 +186,17 @@ impl Chart {
 
     /// The chart as an SVG document. Text stays text; nothing is loaded.
     pub fn svg(&self) -> String {
-        let (legend, legend_height) = self.legend();
-        let (x, y) = self.ranges();
-        let (x, y) = (Ruler::new(&self.x, x), Ruler::new(&self.y, y));
-        let widest = y.ticks(6).iter().map(|t| width_of(&short(*t), TEXT)).fold(0.0, f64::max);
-        let frame = Frame {
-            left: TEXT * 2.4 + widest,
-            right: WIDTH - 24.0,
-            top: legend_height + 10.0,
-            bottom: legend_height + 10.0 + PLOT_HEIGHT,
-            x,
-            y,
-            text_size: TEXT,
-        };
+        self.document(false)
+    }
+
+    /// The same for a report, whose script looks for the names of the parts.
+    pub(crate) fn page_svg(&self) -> String {
+        self.document(true)
+    }
+
+    fn document(&self, named: bool) -> String {
+        let (legend, height) = self.legend();
+        let frame = self.frame(height, named);
         let content = html! {
             (legend)
             @for span in &self.spans { (span_markup(span, &frame)) }
@@ -207,6 +205,23 @@ impl Chart {
         };
         let height = frame.bottom + TEXT * 3.7;
         document(Paper::White, (WIDTH, height), &self.title, TEXT, &content)
+    }
+
+    /// The place of the plot below a legend of this height.
+    fn frame(&self, legend_height: f64, named: bool) -> Frame {
+        let (x, y) = self.ranges();
+        let (x, y) = (Ruler::new(&self.x, x), Ruler::new(&self.y, y));
+        let widest = y.ticks(6).iter().map(|t| width_of(&short(*t), TEXT)).fold(0.0, f64::max);
+        Frame {
+            left: TEXT * 2.4 + widest,
+            right: WIDTH - 24.0,
+            top: legend_height + 10.0,
+            bottom: legend_height + 10.0 + PLOT_HEIGHT,
+            x,
+            y,
+            text_size: TEXT,
+            named,
+        }
     }
 
     /// A line or marks, with their error bars.
@@ -225,7 +240,7 @@ impl Chart {
         };
         let shown = || series.points.iter().filter(|p| self.shows(p));
         html! {
-            g stroke=(color(hue)) fill=(color(hue)) {
+            g data-part=[frame.part(format!("series-{index}"))] stroke=(color(hue)) fill=(color(hue)) {
                 @if series.style != Style::Marks {
                     g fill="none" stroke-width=(STROKE) stroke-linejoin="round"
                         stroke-dasharray=[dashes(series.style)] {
@@ -303,53 +318,33 @@ impl Chart {
         (markup, y + row / 2.0)
     }
 
-    /// The data for the report's script.
+    /// The data for the report's script: the place of the plot, its axes, and the values of each series.
     pub(crate) fn json(&self) -> Value {
-        let (x, y) = self.ranges();
-        let axis = |axis: &Axis, range: Range<f64>| {
-            json!({
-                "label": axis.label,
-                "log": axis.scale == Scale::Log,
-                "reversed": axis.reversed,
-                "min": range.start,
-                "max": range.end,
-            })
-        };
+        let frame = self.frame(self.legend().1, true);
+        let ends = [frame.left, frame.right, frame.top, frame.bottom].map(place);
+        let x = frame.x.range();
         let series = self.series.iter().enumerate().map(|(index, s)| {
             let points = || s.points.iter().filter(|p| self.x.shows(p.x) && self.x.within(p.x));
-            let column = |of: fn(&Point) -> Option<f64>, axis: &Axis| -> Vec<Option<f64>> {
-                points().map(|p| of(p).filter(|v| axis.shows(*v)).map(round)).collect()
-            };
-            let with_bars = s.points.iter().any(|p| p.low.is_some() && p.high.is_some());
-            let bar = |of| with_bars.then(|| column(of, &Axis::default()));
+            let y = |p: &Point| Some(p.y).filter(|y| self.y.shows(*y)).map(round);
             json!({
                 "name": s.name,
-                "style": match s.style {
-                    Style::Line => "line",
-                    Style::Steps => "steps",
-                    Style::Dashed => "dashed",
-                    Style::Dotted => "dotted",
-                    Style::Marks => "marks",
-                    Style::LineMarks => "line-marks",
-                },
                 "hue": self.hue(index) % HUES,
-                "x": column(|p| Some(p.x), &self.x),
-                "y": column(|p| Some(p.y), &self.y),
-                "low": bar(|p| p.low),
-                "high": bar(|p| p.high),
+                "x": points().map(|p| round(p.x)).collect::<Vec<_>>(),
+                "y": points().map(y).collect::<Vec<_>>(),
             })
         });
         json!({
             "id": self.id,
-            "x": axis(&self.x, x),
-            "y": axis(&self.y, y),
-            "marked": self.marked(),
+            "frame": ends,
+            "x": {
+                "label": self.x.label,
+                "log": self.x.scale == Scale::Log,
+                "reversed": self.x.reversed,
+                "min": x.start,
+                "max": x.end,
+            },
+            "y": { "label": self.y.label },
             "series": series.collect::<Vec<_>>(),
-            "spans": self
-                .spans
-                .iter()
-                .map(|s| json!({ "from": s.from, "to": s.to, "label": s.label }))
-                .collect::<Vec<_>>(),
         })
     }
 }
@@ -398,9 +393,10 @@ fn span_markup(span: &Span, frame: &Frame) -> Markup {
     let (a, b) = (frame.x(from), frame.x(to));
     let (left, width) = (a.min(b), (b - a).abs());
     html! {
-        rect x=(place(left)) y=(place(frame.top)) width=(place(width))
+        rect data-part=[frame.part("span")] x=(place(left)) y=(place(frame.top)) width=(place(width))
             height=(place(frame.bottom - frame.top)) fill="#ececec" {}
-        text x=(place(left + 5.0)) y=(place(frame.top + TEXT)) font-size=(place(TEXT * 0.8))
+        text data-part=[frame.part("span-label")] x=(place(left + 5.0)) y=(place(frame.top + TEXT))
+            font-size=(place(TEXT * 0.8))
             fill="#5a5a5a" { (span.label) }
     }
 }
@@ -456,7 +452,26 @@ mod tests {
             "Not on the logarithmic axis: CHD <&> at x = 0: 9; HD at x = 0: 4."
         );
         assert_eq!(chart.json()["series"][0]["x"], json!([0.001, 0.01]));
-        assert_eq!(chart.json()["series"][0]["low"], json!([8.5, 7.5]));
+        assert_eq!(chart.json()["series"][0]["y"], json!([9.0, 8.0]));
+    }
+
+    #[test]
+    fn a_report_has_the_file_and_names_of_its_parts() {
+        let mut chart = sweep();
+        chart.spans.push(Span { from: 2e-3, to: 5e-3, label: "idle".into() });
+        let mut page = chart.page_svg();
+        for (part, count) in [("series-0", 1), ("series-1", 1), ("span", 1), ("span-label", 1)] {
+            let name = format!(" data-part=\"{part}\"");
+            assert_eq!(page.matches(&name).count(), count, "{part}");
+            page = page.replace(&name, "");
+        }
+        let ticks = chart.frame(0.0, true).x.ticks(10).len();
+        for part in ["grid", "tick", "number"] {
+            let name = format!(" data-part=\"{part}\"");
+            assert_eq!(page.matches(&name).count(), ticks, "{part}");
+            page = page.replace(&name, "");
+        }
+        assert_eq!(page, chart.svg());
     }
 
     #[test]

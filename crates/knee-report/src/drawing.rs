@@ -3,7 +3,7 @@
 
 use crate::{
     axis::{Axis, Ruler, Scale, short},
-    palette::{color, hex, marker},
+    palette::{color, marker},
     svg::{Frame, Paper, document, place, points, width_of},
     table::Table,
 };
@@ -86,6 +86,11 @@ const DARK: Rgb = (10, 50, 110);
 const BLUE: Rgb = (0, 114, 178);
 const NEUTRAL: Rgb = (247, 247, 247);
 const ORANGE: Rgb = (213, 94, 0);
+
+/// `#rrggbb`.
+fn hex((r, g, b): Rgb) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
 
 fn mix(from: Rgb, to: Rgb, part: f64) -> Rgb {
     let of = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * part).round() as u8;
@@ -375,6 +380,7 @@ impl Plane {
             x,
             y,
             text_size: TEXT,
+            named: false,
         };
         let at = |(delay, rate): (f64, f64)| (frame.x(delay.max(least)), frame.y(rate));
         let places: Vec<(f64, f64)> = spreads.iter().map(|(_, s)| at(s.mean)).collect();

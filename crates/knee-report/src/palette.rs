@@ -1,24 +1,18 @@
 //! Colours and markers of series; either distinguishes them.
 
-use crate::axis::round;
-use serde_json::{Value, json};
-use std::f64::consts::TAU;
+use std::{f64::consts::TAU, fmt::Write as _, sync::LazyLock};
 
 /// Number of hues; then they begin again.
 pub(crate) const HUES: usize = 8;
 
-/// Colours that colour-blind readers tell apart: Okabe and Ito's, with their yellow, too pale on
-/// white, replaced by grey.
-const PALETTE: [(u8, u8, u8); HUES] = [
-    (0, 114, 178),
-    (213, 94, 0),
-    (0, 158, 115),
-    (0, 0, 0),
-    (204, 121, 167),
-    (230, 159, 0),
-    (86, 180, 233),
-    (110, 110, 110),
-];
+/// The colours of all charts, on light and on dark pages; the lab has them from the same file.
+const HUES_CSS: &str = include_str!("../assets/hues.css");
+
+/// The colours on a light page, `#rrggbb`.
+static PALETTE: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let values = HUES_CSS.split("light-dark(").skip(1);
+    values.filter_map(|value| value.split(',').next()).collect()
+});
 
 /// Outline of the marker of `hue`, around the origin, radius about 1: distinguishable without colour.
 pub(crate) fn marker(hue: usize) -> Vec<(f64, f64)> {
@@ -50,30 +44,38 @@ pub(crate) fn marker(hue: usize) -> Vec<(f64, f64)> {
 }
 
 /// Colour of `hue`. Black is that of the text around it.
-pub(crate) fn color(hue: usize) -> String {
+pub(crate) fn color(hue: usize) -> &'static str {
     match PALETTE[hue % HUES] {
-        (0, 0, 0) => "currentColor".to_owned(),
-        color => hex(color),
+        "#000000" => "currentColor",
+        color => color,
     }
 }
 
-/// `#rrggbb`.
-pub(crate) fn hex((r, g, b): (u8, u8, u8)) -> String {
-    format!("#{r:02x}{g:02x}{b:02x}")
-}
-
-/// The colours as properties of a report, `--hue-0` and so on. Black is that of the text.
+/// The style of a page's charts: its properties `--hue-0` and so on, and their use for the colours of SVG files.
 pub(crate) fn palette_css() -> String {
-    let hue = |(hue, color): (usize, &_)| match *color {
-        (0, 0, 0) => format!("--hue-{hue}:var(--ink);"),
-        color => format!("--hue-{hue}:{};", hex(color)),
-    };
-    format!(":root{{{}}}", PALETTE.iter().enumerate().map(hue).collect::<String>())
+    let mut css = HUES_CSS.to_owned();
+    for (hue, color) in PALETTE.iter().enumerate() {
+        for property in ["stroke", "fill"] {
+            let _ = writeln!(
+                css,
+                ".chart [{property}=\"{color}\"] {{ {property}: var(--hue-{hue}); }}"
+            );
+        }
+    }
+    css
 }
 
-/// Markers of all hues for the report's script.
-pub(crate) fn markers_json() -> Value {
-    let outline =
-        |hue| -> Vec<_> { marker(hue).into_iter().map(|(x, y)| [round(x), round(y)]).collect() };
-    json!((0..HUES).map(outline).collect::<Vec<_>>())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_hue_has_a_colour_of_its_own() {
+        assert_eq!(PALETTE.len(), HUES);
+        for (hue, color) in PALETTE.iter().enumerate() {
+            assert!(HUES_CSS.contains(&format!("--hue-{hue}: light-dark({color}, #")), "{hue}");
+            assert!(color.len() == 7 && !PALETTE[..hue].contains(color), "{color}");
+        }
+        assert_eq!((color(0), color(3), color(HUES)), ("#0072b2", "currentColor", "#0072b2"));
+    }
 }

@@ -3,16 +3,13 @@
 use crate::{
     chart::Chart,
     drawing::Drawing,
-    palette::{markers_json, palette_css},
+    palette::palette_css,
     table::{Table, Tone},
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use serde_json::json;
 
-/// The lab's charts, over uPlot: `web/src/report.ts`, built by `npm run kept` in `web/`.
-const CHARTS_JS: &str = include_str!("../assets/charts.js");
-const CHARTS_CSS: &str = include_str!("../assets/charts-style.css");
-const UPLOT_LICENCE: &str = include_str!("../assets/uplot-licence.txt");
+/// The script of the charts, and its scales.
+const SCRIPT: [&str; 2] = [include_str!("../assets/scale.js"), include_str!("../assets/report.js")];
 const REPORT_CSS: &str = include_str!("../assets/report.css");
 
 /// A report. All text is plain text, never markup.
@@ -56,10 +53,7 @@ impl Report {
     /// The report as an HTML document.
     pub fn html(&self) -> String {
         let charts = || self.sections.iter().flat_map(|s| &s.charts);
-        let data = json!({
-            "markers": markers_json(),
-            "charts": charts().map(Chart::json).collect::<Vec<_>>(),
-        });
+        let data = serde_json::Value::from_iter(charts().map(Chart::json));
         // `<` could end the element that holds the data.
         let data = data.to_string().replace('<', "\\u003c");
         let page = html! {
@@ -72,7 +66,7 @@ impl Report {
                     meta http-equiv="Content-Security-Policy"
                         content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'";
                     title { (self.title) }
-                    style { (PreEscaped(CHARTS_CSS)) (PreEscaped(REPORT_CSS)) (PreEscaped(palette_css())) }
+                    style { (PreEscaped(REPORT_CSS)) (PreEscaped(palette_css())) }
                 }
                 body {
                     header {
@@ -94,12 +88,9 @@ impl Report {
                             section id={ "section-" (i + 1) } { (section.markup()) }
                         }
                     }
-                    footer {
-                        "Made by Knee. Interactive charts: uPlot."
-                        details { summary { "uPlot's licence" } pre { (UPLOT_LICENCE) } }
-                    }
+                    footer { "Made by Knee." }
                     script type="application/json" id="charts" { (PreEscaped(data)) }
-                    script { (PreEscaped(CHARTS_JS)) }
+                    script type="module" { @for text in SCRIPT { (PreEscaped(text)) } }
                 }
             }
         };
@@ -167,8 +158,7 @@ fn chart_markup(chart: &Chart) -> Markup {
     html! {
         figure id={ "chart-" (chart.id) } {
             h3 { (chart.title) }
-            div.live {}
-            div.static role="img" aria-label=(chart.title) { (PreEscaped(chart.svg())) }
+            div.chart { (PreEscaped(chart.page_svg())) }
             @if !caption.is_empty() { figcaption { (caption) } }
         }
     }
@@ -242,7 +232,6 @@ mod tests {
         let (_, rest) = html.split_once("id=\"charts\">").unwrap();
         let (data, _) = rest.split_once("</script>").unwrap();
         let data: serde_json::Value = serde_json::from_str(data).unwrap();
-        assert_eq!(data["charts"][0]["series"][0]["name"], HOSTILE);
-        assert_eq!(data["markers"].as_array().unwrap().len(), 8);
+        assert_eq!(data[0]["series"][0]["name"], HOSTILE);
     }
 }

@@ -71,9 +71,16 @@ pub(crate) struct Frame {
     pub x: Ruler,
     pub y: Ruler,
     pub text_size: f64,
+    /// True if the parts have names, `data-part`, for the report's script.
+    pub named: bool,
 }
 
 impl Frame {
+    /// The attribute `data-part` of a part.
+    pub(crate) fn part(&self, name: impl Into<String>) -> Option<String> {
+        self.named.then(|| name.into())
+    }
+
     /// Position of a value of the x axis.
     pub(crate) fn x(&self, value: f64) -> f64 {
         self.left + (self.right - self.left) * self.x.part(value)
@@ -108,14 +115,16 @@ impl Frame {
             g stroke="currentColor" {
                 g stroke-opacity="0.16" {
                     @for x in self.x_ticks(10).into_iter().map(|t| place(self.x(t))) {
-                        line x1=(x) x2=(x) y1=(place(top)) y2=(place(bottom)) {}
+                        line data-part=[self.part("grid")] x1=(x) x2=(x)
+                            y1=(place(top)) y2=(place(bottom)) {}
                     }
                     @for y in self.y.ticks(6).into_iter().map(|t| place(self.y(t))) {
                         line x1=(place(left)) x2=(place(right)) y1=(y) y2=(y) {}
                     }
                 }
                 @for x in self.x_ticks(10).into_iter().map(|t| place(self.x(t))) {
-                    line x1=(x) x2=(x) y1=(place(bottom)) y2=(place(bottom + tick)) {}
+                    line data-part=[self.part("tick")] x1=(x) x2=(x)
+                        y1=(place(bottom)) y2=(place(bottom + tick)) {}
                 }
                 @for y in self.y.ticks(6).into_iter().map(|t| place(self.y(t))) {
                     line x1=(place(left - tick)) x2=(place(left)) y1=(y) y2=(y) {}
@@ -123,9 +132,8 @@ impl Frame {
                 polyline fill="none" points=(points([(left, top), (left, bottom), (right, bottom)])) {}
             }
             @for tick in self.x_ticks(10) {
-                text x=(place(self.x(tick))) y=(place(bottom + text_size * 1.45)) text-anchor="middle" {
-                    (short(tick))
-                }
+                text data-part=[self.part("number")] x=(place(self.x(tick)))
+                    y=(place(bottom + text_size * 1.45)) text-anchor="middle" { (short(tick)) }
             }
             @for tick in self.y.ticks(6) {
                 text x=(place(left - text_size * 0.55)) y=(place(self.y(tick) + text_size * 0.36))
@@ -152,6 +160,7 @@ mod tests {
             x: Ruler::new(&Axis::default(), range),
             y: Ruler::new(&Axis::default(), 0.0..5.0),
             text_size: 10.0,
+            named: false,
         }
     }
 

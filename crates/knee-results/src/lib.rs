@@ -11,7 +11,10 @@
 
 pub use knee_metrics as metrics;
 
+#[cfg(feature = "arrow")]
+pub mod arrow;
 pub mod caveats;
+pub mod column;
 pub mod kept;
 mod pages;
 pub mod parquet;

@@ -1,5 +1,6 @@
 //! Writes tables of any rows as Parquet files.
 
+pub use crate::column::{Column, Get};
 use crate::store::{ResultWriter, StoreError};
 use ::parquet::{
     basic::Compression,
@@ -11,31 +12,8 @@ use ::parquet::{
     },
     schema::parser::parse_message_type,
 };
-use std::{fmt::Write as _, io, sync::Arc};
-
-/// A column: its name, and its value for a row `R`.
-pub struct Column<R>(pub &'static str, pub Get<R>);
-
-/// The function that finds a column's value; the `Maybe` ones can be null.
-pub enum Get<R> {
-    /// 32 bits, unsigned.
-    U32(fn(&R) -> u32),
-    /// 64 bits, unsigned.
-    U64(fn(&R) -> u64),
-    /// A number.
-    F64(fn(&R) -> f64),
-    /// Text.
-    Text(fn(&R) -> &str),
-    /// Bytes.
-    Bytes(fn(&R) -> &[u8]),
-    /// 32 bits, unsigned, or null.
-    MaybeU32(fn(&R) -> Option<u32>),
-    /// 64 bits, unsigned, or null.
-    MaybeU64(fn(&R) -> Option<u64>),
-    /// A number or null.
-    MaybeF64(fn(&R) -> Option<f64>),
-}
 use Get::{Bytes, F64, MaybeF64, MaybeU32, MaybeU64, Text, U32, U64};
+use std::{fmt::Write as _, io, sync::Arc};
 
 /// Rows held in memory at a time.
 pub(crate) const ROWS_PER_GROUP: usize = 1 << 17;

@@ -1,7 +1,10 @@
-//! The Parquet tables of a run. `docs/reference/results.md` describes every column.
+//! The Parquet tables of a run.
+//!
+//! The comment above a column is its meaning in `docs/reference/results.md`, which `scripts/update-docs.sh` writes. The
+//! last part of the column's name is its unit; a comment that begins with parentheses has another unit.
 
 use crate::{
-    metrics::{Metrics, is_tcp},
+    metrics::{Metrics, QueueAt, is_tcp},
     parquet::{
         Column,
         Get::{F64, MaybeF64, MaybeU32, MaybeU64, Text, U32, U64},
@@ -16,7 +19,7 @@ use knee_model::{
 };
 
 /// Bin of a flow. `repetition` counts from 1 in every table.
-struct FlowRow<'a> {
+pub struct FlowRow<'a> {
     repetition: u32,
     flow: &'a FlowRecord,
     sample: &'a FlowSample,
@@ -24,12 +27,40 @@ struct FlowRow<'a> {
     tcp: bool,
 }
 
+impl<'a> FlowRow<'a> {
+    /// The bins of the flows of a run.
+    pub fn all(repetition: u32, run: Metrics<'a>) -> impl Iterator<Item = Self> {
+        run.record().flows.iter().flat_map(move |flow| {
+            let tcp = is_tcp(flow);
+            (flow.first_bin as usize..).zip(&flow.samples).map(move |(i, sample)| Self {
+                repetition,
+                flow,
+                sample,
+                bin_s: run.bin_s(i),
+                tcp,
+            })
+        })
+    }
+}
+
 /// Bin of a queue.
-struct QueueRow<'a> {
+pub struct QueueRow<'a> {
     repetition: u32,
-    queue: &'a str,
+    queue: &'a QueueAt<'a>,
     bin: &'a QueueBin,
     end_s: f64,
+}
+
+impl<'a> QueueRow<'a> {
+    /// The bins of a queue.
+    pub fn all(repetition: u32, queue: &'a QueueAt<'a>) -> impl Iterator<Item = Self> {
+        queue.record.bins.iter().enumerate().map(move |(i, bin)| Self {
+            repetition,
+            queue,
+            bin,
+            end_s: queue.metrics.bin_s(i).end,
+        })
+    }
 }
 
 /// Event of a packet at the bottleneck.
@@ -61,25 +92,41 @@ fn ssthresh(pkts: u32) -> Option<u32> {
     (pkts != SSTHRESH_INFINITE).then_some(pkts)
 }
 
-fn flow_columns<'a>() -> Vec<Column<FlowRow<'a>>> {
+/// The columns of `flows`.
+pub fn flow_columns<'a>() -> Vec<Column<FlowRow<'a>>> {
     vec![
+        // Number of the repetition, from 1.
         Column("repetition", U32(|r| r.repetition)),
+        // Name of the flow.
         Column("flow", Text(|r| &r.flow.name)),
+        // Its algorithm, or `udp`, `probe`.
         Column("kind", Text(|r| &r.flow.kind)),
+        // End of the bin.
         Column("time_s", F64(|r| r.bin_s.end)),
+        // Goodput in the bin.
         Column(
             "goodput_bps",
             F64(|r| r.sample.delivered_bytes as f64 * 8.0 / (r.bin_s.end - r.bin_s.start)),
         ),
+        // Packets sent in the bin, retransmissions included.
         Column("sent_pkts", U32(|r| r.sample.sent_pkts)),
+        // Packets dropped or lost in the bin.
         Column("lost_pkts", U32(|r| r.sample.lost_pkts)),
+        // Congestion window at the end of the bin; 0 outside the flow's life; null if not TCP.
         Column("cwnd_pkts", MaybeU32(|r| r.tcp.then_some(r.sample.cwnd_pkts))),
+        // Slow start threshold; null while infinite, and if not TCP.
         Column("ssthresh_pkts", MaybeU32(|r| ssthresh(r.sample.ssthresh_pkts).filter(|_| r.tcp))),
+        // Packets in flight at the end of the bin; null if not TCP.
         Column("inflight_pkts", MaybeU32(|r| r.tcp.then_some(r.sample.inflight_pkts))),
+        // Smoothed RTT; null before the first sample, and if not TCP.
         Column("srtt_us", MaybeU32(|r| Some(r.sample.srtt_us).filter(|us| r.tcp && *us > 0))),
+        // (in its name) The first internal of the algorithm; null if it has none.
         Column("observe_0", MaybeU32(|r| observed(r, 0))),
+        // (in its name) The second.
         Column("observe_1", MaybeU32(|r| observed(r, 1))),
+        // (in its name) The third.
         Column("observe_2", MaybeU32(|r| observed(r, 2))),
+        // (in its name) The fourth.
         Column("observe_3", MaybeU32(|r| observed(r, 3))),
     ]
 }
@@ -88,66 +135,98 @@ fn observed(row: &FlowRow<'_>, i: usize) -> Option<u32> {
     (!row.flow.observes[i].is_empty()).then_some(row.sample.observed[i])
 }
 
-/// `several`: there is more than one queue to tell apart.
-fn queue_columns<'a>(several: bool) -> Vec<Column<QueueRow<'a>>> {
+/// The columns of `queue`; `several`: there is more than one queue to tell apart.
+pub fn queue_columns<'a>(several: bool) -> Vec<Column<QueueRow<'a>>> {
     fn us(row: &QueueRow<'_>, ns: f64) -> Option<f64> {
         (row.bin.departed_pkts > 0).then_some(ns / 1e3)
     }
     let mut columns: Vec<Column<QueueRow<'a>>> = vec![
+        // Number of the repetition, from 1.
         Column("repetition", U32(|r| r.repetition)),
+        // `1` for the first bottleneck, `2` for the next, ...; `reverse` for the reverse path, if a flow
+        // has `direction = "reverse"`; only where there are several queues.
+        Column("hop", Text(|r| &r.queue.name)),
+        // End of the bin.
         Column("time_s", F64(|r| r.end_s)),
+        // Packets that left the queue in the bin.
         Column("departed_pkts", U32(|r| r.bin.departed_pkts)),
+        // Their bytes, headers included.
         Column("departed_bytes", U64(|r| r.bin.departed_bytes)),
+        // Packets dropped by the queue in the bin.
         Column("dropped_pkts", U32(|r| r.bin.dropped_pkts)),
+        // Packets that left the queue in the bin with a congestion mark (ECN).
         Column("marked_pkts", U32(|r| r.bin.marked_pkts)),
+        // Mean queueing delay of the packets that left; null if there were none.
         Column(
             "mean_delay_us",
             MaybeF64(|r| us(r, r.bin.delay_sum_ns as f64 / f64::from(r.bin.departed_pkts))),
         ),
+        // Longest queueing delay of these packets; null if there were none.
         Column("max_delay_us", MaybeF64(|r| us(r, r.bin.delay_max_ns as f64))),
+        // Packets in the queue at the end of the bin.
         Column("held_pkts", U32(|r| r.bin.held_pkts)),
     ];
-    if several {
-        columns.insert(1, Column("hop", Text(|r| r.queue)));
-    }
+    columns.retain(|Column(name, _)| several || *name != "hop");
     columns
 }
 
-/// `several`: there is more than one queue to tell apart.
+/// The columns of `packets`; `several` as in [`queue_columns`].
 fn packet_columns<'a>(several: bool) -> Vec<Column<PacketRow<'a>>> {
     let mut columns: Vec<Column<PacketRow<'a>>> = vec![
+        // Number of the repetition, from 1.
         Column("repetition", U32(|r| r.repetition)),
+        // The bottleneck, as in `queue.parquet`; only where there are several queues.
+        Column("hop", Text(|r| r.queue)),
+        // The time of the event.
         Column("time_ns", U64(|r| r.log.time_ns)),
+        // The flow of the packet.
         Column("flow", Text(|r| r.flow)),
+        // `enqueued`; `departed` (transmission finished); `dropped` (by the queue; after `enqueued`
+        // if its discipline drops a packet that it had accepted); `lost` (at random, before the
+        // queue).
         Column("event", Text(|r| r.log.event.name())),
+        // Segment or packet number within the flow; for the ACK of a flow with `direction =
+        // "reverse"`, the first segment not received in order (0 on the kernel).
         Column("number", U32(|r| r.log.number)),
+        // Size of the whole packet.
         Column("size_bytes", U32(|r| r.log.bytes)),
+        // Packets in the queue after the event.
         Column("held_pkts", U32(|r| r.log.held_pkts)),
     ];
-    if several {
-        columns.insert(1, Column("hop", Text(|r| r.queue)));
-    }
+    columns.retain(|Column(name, _)| several || *name != "hop");
     columns
 }
 
 fn probe_columns<'a>() -> Vec<Column<ProbeRow<'a>>> {
     vec![
+        // Number of the repetition, from 1.
         Column("repetition", U32(|r| r.repetition)),
+        // Name of the probe flow.
         Column("flow", Text(|r| r.flow)),
+        // The time of its transmission.
         Column("sent_ns", U64(|r| r.sent_ns)),
+        // Its one-way delay.
         Column("delay_ns", U64(|r| r.delay_ns)),
     ]
 }
 
 fn transfer_columns<'a>() -> Vec<Column<TransferRow<'a>>> {
     vec![
+        // Number of the repetition, from 1.
         Column("repetition", U32(|r| r.repetition)),
+        // Name of the flow.
         Column("flow", Text(|r| &r.flow.name)),
+        // The source that the flow was drawn from; empty if the scenario names the flow.
         Column("source", Text(|r| &r.flow.source)),
+        // Its algorithm.
         Column("kind", Text(|r| &r.flow.kind)),
+        // Its size.
         Column("size_bytes", U64(|r| r.bytes)),
+        // The time at which the application wrote it.
         Column("start_ns", U64(|r| r.start_ns)),
+        // The time at which the receiver had all of it; null if the run ended earlier.
         Column("end_ns", MaybeU64(|r| r.end_ns)),
+        // The time between the two: the completion time.
         Column("duration_ns", MaybeU64(|r| Some(r.end_ns? - r.start_ns))),
     ]
 }
@@ -209,15 +288,8 @@ pub fn tables<T: Tables>(
 ) -> Result<(), T::Error> {
     let runs = || (1u32..).zip(records);
     let flows = || runs().flat_map(|(n, r)| r.flows.iter().map(move |f| (n, r, f)));
-    let bin_s = move |r, i| Metrics::new(spec, r).bin_s(i);
 
-    let rows = flows().flat_map(|(repetition, record, flow)| {
-        let tcp = is_tcp(flow);
-        (flow.first_bin as usize..).zip(&flow.samples).map(move |(i, sample)| {
-            let bin_s = bin_s(record, i);
-            FlowRow { repetition, flow, sample, bin_s, tcp }
-        })
-    });
+    let rows = runs().flat_map(|(n, record)| FlowRow::all(n, Metrics::new(spec, record)));
     to.table("flows", &flow_columns(), rows)?;
 
     let queues: Vec<_> = runs()
@@ -227,12 +299,7 @@ pub fn tables<T: Tables>(
         })
         .collect();
     let several = spec.has_several_queues();
-    let rows = queues.iter().flat_map(|(repetition, record, at)| {
-        at.record.bins.iter().enumerate().map(move |(i, bin)| {
-            let end_s = bin_s(record, i).end;
-            QueueRow { repetition: *repetition, queue: &at.name, bin, end_s }
-        })
-    });
+    let rows = queues.iter().flat_map(|(repetition, _, at)| QueueRow::all(*repetition, at));
     to.table("queue", &queue_columns(several), rows)?;
 
     let rows = queues.iter().flat_map(|(repetition, record, at)| {

@@ -100,7 +100,7 @@ fn ssthresh(pkts: u32) -> Option<u32> {
     (pkts != SSTHRESH_INFINITE).then_some(pkts)
 }
 
-/// Every column, once, with how it is written and how it is read.
+/// Every column, once, with how it is written and how it is read. Comments are those of the reference, as in `tables.rs`.
 fn trace_columns() -> Vec<TraceColumn> {
     fn put<T: TryFrom<u64>>(field: &mut T, value: u64) -> bool {
         T::try_from(value).map(|value| *field = value).is_ok()
@@ -115,10 +115,10 @@ fn trace_columns() -> Vec<TraceColumn> {
         };
     }
     macro_rules! text {
-        ($name:literal $field:ident) => {
+        ($kind:ident $name:literal $field:ident) => {
             TraceColumn {
                 name: $name,
-                get: Text(|r| &r.flow.$field),
+                get: $kind(|r| &r.flow.$field),
                 set: Set::Text(|r, value| {
                     r.flow.$field = value;
                     true
@@ -127,10 +127,10 @@ fn trace_columns() -> Vec<TraceColumn> {
         };
     }
     macro_rules! ssthresh {
-        ($name:literal $conn:ident) => {
+        ($kind:ident $name:literal $conn:ident) => {
             TraceColumn {
                 name: $name,
-                get: MaybeU32(|r| ssthresh(r.call.$conn.ssthresh_pkts)),
+                get: $kind(|r| ssthresh(r.call.$conn.ssthresh_pkts)),
                 set: Set::Maybe(|r, value| {
                     r.call.$conn.ssthresh_pkts = value.unwrap_or(SSTHRESH_INFINITE);
                 }),
@@ -138,12 +138,22 @@ fn trace_columns() -> Vec<TraceColumn> {
         };
     }
     vec![
+        // Number of the repetition, from 1.
         column!(U32 "repetition" flow.repetition),
-        text!("flow" name),
-        text!("kind" kind),
-        text!("params" params),
+        // Name of the flow; for a live socket `local->remote#n`, where `n` counts the connections
+        // between these addresses.
+        text!(Text "flow" name),
+        // Its algorithm.
+        text!(Text "kind" kind),
+        // All its parameters as raw numbers (µs, packets, ppm, counts, index of the choice):
+        // `name=value`, separated by spaces.
+        text!(Text "params" params),
+        // For live sockets: calls of this variant that have not been recorded so far because the
+        // ring was full; else 0.
         column!(U64 "dropped_calls" dropped),
+        // Host clock at the call.
         column!(U64 "now_us" call.before.now_us),
+        // `init`, `on_rtt` (not in profile RATE), `on_ack`, `ssthresh`, `on_event`, `undo`.
         TraceColumn {
             name: "call",
             get: Text(|r| r.call.call.name()),
@@ -152,46 +162,87 @@ fn trace_columns() -> Vec<TraceColumn> {
                 call.map(|call| r.call.call = call).is_some()
             }),
         },
+        // For `on_event`: 0 first transmission after idleness, 1 window restarted, 2 recovered, 3
+        // timeout.
         column!(U32 "event" call.event),
+        // For `on_rtt`, `on_ack`: delivered on this connection so far.
         column!(U64 "ack_delivered_pkts" call.ack.delivered_pkts),
+        // Newly delivered by this ACK.
         column!(U32 "ack_acked_pkts" call.ack.acked_pkts),
+        // Newly marked lost by this ACK.
         column!(U32 "ack_lost_pkts" call.ack.lost_pkts),
+        // RTT sample; null if there is none.
         TraceColumn {
             name: "ack_rtt_us",
             get: MaybeU32(|r| u32::try_from(r.call.ack.rtt_us).ok()),
             set: Set::Maybe(|r, value| r.call.ack.rtt_us = value.map_or(-1, |us| us as i32)),
         },
+        // Random bits given with this ACK.
         column!(U32 "ack_random" call.ack.random),
+        // For `on_rtt`: by how many the cumulative ACK moved; 0 for a duplicate.
         column!(U32 "ack_advanced_pkts" call.ack.advanced_pkts),
+        // Packets delivered since the sample's packet was sent ([delivery rate
+        // sample](#delivery-rate-sample)).
         column!(U32 "sample_pkts" call.ack.sample_pkts),
+        // Time in which these packets were sent or acknowledged, whichever is longer; 0 if there is
+        // no sample.
         column!(U32 "sample_us" call.ack.sample_us),
+        // Packets delivered by the time at which the sample's packet was sent; wraps.
         column!(U32 "sample_prior_pkts" call.ack.sample_prior_pkts),
+        // In the network before this ACK.
         column!(U32 "prior_inflight_pkts" call.ack.prior_inflight_pkts),
+        // (0 or 1) The application limited sending when the sample's packet was sent.
         column!(U32 "sample_app_limited" call.ack.sample_app_limited),
+        // 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
         column!(U32 "phase" call.before.phase),
+        // (0 or 1) The window limited sending.
         column!(U32 "cwnd_limited" call.before.cwnd_limited),
+        // (0 or 1) The application had nothing to send.
         column!(U32 "app_limited" call.before.app_limited),
+        // Payload of a full packet.
         column!(U32 "mss_bytes" call.before.mss_bytes),
+        // Largest window that the host accepts.
         column!(U32 "cwnd_max_pkts" call.before.cwnd_max_pkts),
+        // Estimate of packets in the network.
         column!(U32 "inflight_pkts" call.before.inflight_pkts),
+        // Sent and not cumulatively acknowledged.
         column!(U32 "outstanding_pkts" call.before.outstanding_pkts),
+        // Smoothed RTT; 0 if none yet.
         column!(U32 "srtt_us" call.before.srtt_us),
+        // (packets; bytes in the kernel) Next new position to be sent; wraps.
         column!(U32 "snd_pos" call.before.snd_pos),
+        // (packets; bytes in the kernel) First position not cumulatively acknowledged; wraps.
         column!(U32 "ack_pos" call.before.ack_pos),
+        // Congestion window before the call.
         column!(U32 "cwnd_before_pkts" call.before.cwnd_pkts),
+        // Counted towards the next +1, before the call.
         column!(U32 "cwnd_cnt_before_pkts" call.before.cwnd_cnt),
-        ssthresh!("ssthresh_before_pkts" before),
+        // Slow start threshold before the call; null while infinite.
+        ssthresh!(MaybeU32 "ssthresh_before_pkts" before),
+        // Pacing rate of payload before the call; 0 if the host decides.
         column!(U64 "pacing_before_bytes_per_s" call.before.pacing_bytes_per_s),
+        // Congestion window after the call.
         column!(U32 "cwnd_after_pkts" call.after.cwnd_pkts),
+        // Counted towards the next +1, after the call.
         column!(U32 "cwnd_cnt_after_pkts" call.after.cwnd_cnt),
-        ssthresh!("ssthresh_after_pkts" after),
+        // Slow start threshold after the call; null while infinite.
+        ssthresh!(MaybeU32 "ssthresh_after_pkts" after),
+        // Pacing rate of payload after the call; 0 if the host decides.
         column!(U64 "pacing_after_bytes_per_s" call.after.pacing_bytes_per_s),
+        // (bits) 1 a round ended, 2 window reduced for delay, 4 region B, 8 loss tolerated.
         column!(U32 "notes" call.after.notes),
+        // Result of `ssthresh` or `undo`; else 0.
         column!(U32 "result_pkts" call.result),
+        // (in its name) The first internal of the algorithm after the call.
         column!(U32 "observe_0" call.observed[0]),
+        // (in its name) The second.
         column!(U32 "observe_1" call.observed[1]),
+        // (in its name) The third.
         column!(U32 "observe_2" call.observed[2]),
+        // (in its name) The fourth.
         column!(U32 "observe_3" call.observed[3]),
+        // The algorithm's state after the call: 88 bytes in the byte order of the machine; unused
+        // bytes are 0.
         TraceColumn {
             name: "state",
             get: Bytes(|r| r.call.state.bytes()),
@@ -252,22 +303,7 @@ impl<W: io::Write + Send> TraceWriter<W> {
             Kind::Csv(csv) => csv,
         };
         for Column(_, get) in columns() {
-            match get {
-                U32(get) => csv.write_field(get(&row).to_string())?,
-                U64(get) => csv.write_field(get(&row).to_string())?,
-                Get::F64(get) => csv.write_field(get(&row).to_string())?,
-                Text(get) => csv.write_field(get(&row))?,
-                Bytes(get) => csv.write_field(hex(get(&row)))?,
-                MaybeU32(get) => {
-                    csv.write_field(get(&row).map_or_else(String::new, |v| v.to_string()))?;
-                }
-                Get::MaybeU64(get) => {
-                    csv.write_field(get(&row).map_or_else(String::new, |v| v.to_string()))?;
-                }
-                Get::MaybeF64(get) => {
-                    csv.write_field(get(&row).map_or_else(String::new, |v| v.to_string()))?;
-                }
-            }
+            csv.write_field(&*get.value(&row).csv())?;
         }
         Ok(csv.write_record(None::<&[u8]>)?)
     }
@@ -293,10 +329,6 @@ impl<W: io::Write + Send> TraceWriter<W> {
             Kind::Csv(mut csv) => csv.flush(),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

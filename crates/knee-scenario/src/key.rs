@@ -52,6 +52,8 @@ pub(crate) enum Kind {
     SizeOrLaw(RangeInclusive<u64>, &'static Table),
     /// The parameters of the algorithm.
     Params,
+    /// Sysctls of `net.ipv4`.
+    Sysctls,
 }
 
 /// Numbers without a unit, from one bound to the other.

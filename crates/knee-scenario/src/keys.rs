@@ -43,6 +43,8 @@ table! { ROOT "top"
     path: Kind::Table(&PATH), REQUIRED;
     /// [options of all TCP flows](#tcp)
     tcp: Kind::Table(&TCP), described("the defaults");
+    /// [settings of Linux](#linux), for the host `linux`
+    linux: Kind::Table(&LINUX), described("the kernel's own");
     /// [contents of the results](#record)
     record: Kind::Table(&RECORD), described("the defaults");
     /// [flows](#flow-at-least-one)
@@ -184,6 +186,16 @@ table! { TCP "tcp"
     receiver: Kind::Words(&RECEIVERS), is("honest");
 }
 
+table! { LINUX "linux"
+    /// sysctls of both ends of the path
+    sysctl: Kind::Sysctls, NONE;
+    /// sysctls of the path's start only, where flows send (those with `direction = "reverse"` receive there);
+    /// they override `sysctl`
+    sysctl_start: Kind::Sysctls, NONE;
+    /// sysctls of the path's end only
+    sysctl_end: Kind::Sysctls, NONE;
+}
+
 table! { RECORD "record"
     /// interval of the time series; at most 10 million in a run
     bin: SOME_TIME, is("100ms");
@@ -265,7 +277,7 @@ table! { FLOW "flow"
 /// The tables, in the order of the reference page.
 #[rustfmt::skip]
 pub(crate) static TABLES: &[&Table] = &[
-    &ROOT, &PATH, &PATH_HOP, &BURST_LOSS, &REORDER, &AQM, &TCP, &RECORD, &FLOW, &ARRIVALS, &SIZE_LAW,
+    &ROOT, &PATH, &PATH_HOP, &BURST_LOSS, &REORDER, &AQM, &TCP, &LINUX, &RECORD, &FLOW, &ARRIVALS, &SIZE_LAW,
     &WEB, &VIDEO,
 ];
 

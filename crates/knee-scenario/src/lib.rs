@@ -31,6 +31,7 @@ mod hop;
 mod key;
 mod keys;
 mod link;
+mod linux;
 mod schema;
 mod section;
 mod set;
@@ -263,12 +264,16 @@ fn read(root: &Section, files: &Files) -> Result<Scenario, Fault> {
             None => root.fault("duration", &what, remedy),
         });
     }
+    let sysctls = match root.section("linux")? {
+        Some(section) => linux::sysctls(&section)?,
+        None => Vec::new(),
+    };
     let flow::Flows { flows, groups, sources } =
         flow::flows(root, &tcp, &path, duration_ns, files)?;
     let all = || flows.iter().chain(sources.iter().map(|source| &source.flow));
     hop::queues_take_every_packet(&path_section, &path, all())?;
     link::reverse_takes_every_packet(&path_section, &path, all())?;
-    let run = RunSpec { seed, duration_ns, path, flows, record };
+    let run = RunSpec { seed, duration_ns, path, flows, record, sysctls };
     Ok(Scenario { title, repeat, text: String::new(), groups, run, sources })
 }
 

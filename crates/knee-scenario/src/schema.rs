@@ -4,7 +4,7 @@ use super::key::{Default, Interval, Key, Kind, Table};
 use super::keys::{ROOT, TABLES};
 use crate::units::{PACKETS, RATE, SIZE, TIME, show_size};
 use knee_cc::{Algorithm, Param, ParamKind, algorithms};
-use knee_model::KERNEL_PREFIX;
+use knee_model::{KERNEL_PREFIX, sysctl};
 use serde_json::{Map, Value, json};
 use std::ops::Bound;
 
@@ -57,6 +57,7 @@ fn kind_text(kind: &Kind) -> String {
         Kind::DelaySteps => "list of time and time",
         Kind::Trace => "file, or list of integers",
         Kind::Table(_) | Kind::Params => "table",
+        Kind::Sysctls => "table of sysctls",
         Kind::Tables(_) => "list of tables",
         Kind::Time(range) if *range.start() == 0 => "time",
         Kind::Time(_) => "time > 0",
@@ -229,6 +230,14 @@ fn shape(kind: &Kind) -> Value {
             either["type"] = json!(["string", "object"]);
             either
         }
+        Kind::Sysctls => json!({
+            "type": "object",
+            "propertyNames": { "anyOf": [{ "enum": sysctl::SYSCTLS.to_vec() }, { "pattern": r"^net\.ipv4\." }] },
+            "additionalProperties": {
+                "type": ["integer", "string", "array"],
+                "items": { "type": "integer" },
+            },
+        }),
         // Any table is allowed here; the others are there to be completed.
         Kind::Params => {
             let all = [json!({})].into_iter().chain(algorithms().iter().map(definition));

@@ -572,6 +572,48 @@ fn errors_in_tcp_and_record() {
 }
 
 #[test]
+fn sysctls_arrive_in_their_order() {
+    let table = "sysctl_end = { tcp_sack = 0 }\nsysctl = { \"net.ipv4.mine\" = \"a b\", tcp_rmem = [1, 2, 3] }";
+    let text = with("[[flow]]", &format!("[linux]\n{table}\n[[flow]]"));
+    let spec = parse(&text, &["linux.sysctl_start.tcp_dsack=0"]).unwrap().spec(1);
+    let all: Vec<_> =
+        spec.sysctls.iter().map(|s| (s.name.as_str(), s.value.as_str(), s.ends)).collect();
+    let (both, start, end) = ([true, true], [true, false], [false, true]);
+    assert_eq!(
+        all,
+        [
+            ("mine", "a b", both),
+            ("tcp_rmem", "1 2 3", both),
+            ("tcp_dsack", "0", start),
+            ("tcp_sack", "0", end)
+        ]
+    );
+    let record = knee_sim::run(&spec).unwrap();
+    let named = "only the host `linux` sets sysctls: net.ipv4.mine = a b at both ends, ";
+    assert!(record.approximations[0].starts_with(named), "{:?}", record.approximations);
+}
+
+#[test]
+fn errors_in_linux() {
+    let out = replacing(
+        "[[flow]]",
+        &[
+            "[linux]\nsysctls = {}\n[[flow]]",
+            "[linux]\nsysctl = 1\n[[flow]]",
+            "[linux]\nsysctl = { tcp_reorderign = 5 }\n[[flow]]",
+            "[linux.sysctl]\nip_forward = 1\n[[flow]]",
+            "[linux.sysctl]\n\"net.ipv4.tcp mine\" = 1\n[[flow]]",
+            "[linux.sysctl]\ntcp_sack = true\n[[flow]]",
+            "[linux.sysctl]\ntcp_sack = 0.5\n[[flow]]",
+            "[linux.sysctl]\ntcp_rmem = [1, \"2\"]\n[[flow]]",
+            "[linux.sysctl]\ntcp_rmem = []\n[[flow]]",
+            "[linux.sysctl]\ntcp_sack = \"1\\n0\"\n[[flow]]",
+        ],
+    );
+    insta::assert_snapshot!(out);
+}
+
+#[test]
 fn the_number_of_bins_is_limited_by_the_duration_too() {
     let error = parse(SMALL, &["duration=1000000s", "record.bin=10ms"]).unwrap_err();
     let at_duration =

@@ -7,7 +7,7 @@ use crate::{
 };
 use knee_cc::Params;
 use knee_model::{FlowCounters, FlowRecord, FlowSample, Ns, Random, RunSpec, TcpOptions};
-use knee_net::{Connection, Direction, Ecn, End, FlowContext, LazyTimer};
+use knee_net::{Connection, Direction, Ecn, End, FlowContext, LazyTimer, LostPacket};
 use std::convert::Infallible;
 
 /// Timers of a connection.
@@ -200,8 +200,8 @@ impl Connection for Tcp {
         Ok(())
     }
 
-    fn on_lost(packet: Packet, sacks: &mut Store<Sack>) {
-        if let Carried::Ack(ack) = packet.carried()
+    fn on_lost(lost: LostPacket<Packet>, sacks: &mut Store<Sack>) {
+        if let Carried::Ack(ack) = lost.packet.carried()
             && ack.sack != NONE
         {
             sacks.take(ack.sack);

@@ -265,6 +265,7 @@ fn run_spec() -> impl Strategy<Value = RunSpec> {
             path,
             flows,
             record: RecordSpec { bin_ns, queue_log: true, trace: true },
+            sysctls: Vec::new(),
         })
 }
 
@@ -909,6 +910,7 @@ proptest! {
             path,
             flows: kinds.into_iter().enumerate().map(flow).collect(),
             record: RecordSpec { bin_ns: 0, queue_log: true, trace: true },
+            sysctls: Vec::new(),
         };
         let record = run(&spec);
         check(&spec, &record)?;

@@ -24,7 +24,7 @@ fn bulk(count: u64, options: &TcpOptions) -> Vec<FlowSpec> {
 
 fn spec(path: PathSpec, flows: Vec<FlowSpec>) -> RunSpec {
     let record = RecordSpec { bin_ns: 100 * MS, queue_log: true, trace: true };
-    RunSpec { seed: 1, duration_ns: DURATION_NS, path, flows, record }
+    RunSpec { seed: 1, duration_ns: DURATION_NS, path, flows, record, sysctls: vec![] }
 }
 
 /// Median of the queueing delay, ms, and share of the link that was used, both after 5 s.

@@ -28,6 +28,12 @@ pub enum StudyError {
     Stopped,
 }
 
+impl From<HostError> for StudyError {
+    fn from(error: HostError) -> Self {
+        Self::new(&error.why, error.help.unwrap_or_default())
+    }
+}
+
 impl StudyError {
     pub(crate) fn new(what: impl Display, remedy: impl Display) -> Self {
         Self::Other { what: what.to_string(), remedy: remedy.to_string() }

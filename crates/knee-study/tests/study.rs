@@ -389,3 +389,35 @@ fn a_window_leaves_out_the_beginning() {
     assert!(late > whole, "slow start is left out: {late} {whole}");
     assert!(columns > 15 && few == 6, "{columns} {few}");
 }
+
+/// Data sets that users have remain readable together with new ones: names, types and order of columns.
+#[test]
+fn series_have_the_columns_of_a_runs_tables() {
+    let dir = place();
+    let keep = "[keep]\ntables = [\"runs\", \"flow_series\", \"queue_series\"]\n";
+    let plan = plan(dir.path(), &format!("scenario = \"base.toml\"\n{keep}"));
+    let out = dir.path().join("out");
+    assert!(write(&plan, &out, Slice::WHOLE, 0..1));
+    let columns = |table: &str| {
+        let batch = DataSet::reading(&out).unwrap().read(table).unwrap().next().unwrap().unwrap();
+        assert!(batch.num_rows() > 0);
+        let schema = batch.schema();
+        let shown = schema.fields().iter().map(|field| {
+            let null = if field.is_nullable() { "?" } else { "" };
+            format!("{}:{}{null}", field.name(), field.data_type())
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        columns("flow_series"),
+        "algorithm:Utf8 run:UInt64 seed:UInt64 flow:Utf8 kind:Utf8 time_s:Float64? goodput_bps:Float64? \
+         sent_pkts:UInt64? lost_pkts:UInt64? cwnd_pkts:UInt64? ssthresh_pkts:UInt64? inflight_pkts:UInt64? \
+         srtt_us:UInt64? observe_0:UInt64? observe_1:UInt64? observe_2:UInt64? observe_3:UInt64?"
+    );
+    assert_eq!(
+        columns("queue_series"),
+        "algorithm:Utf8 run:UInt64 seed:UInt64 hop:Utf8? time_s:Float64? departed_pkts:UInt64? \
+         departed_bytes:UInt64? dropped_pkts:UInt64? marked_pkts:UInt64? mean_delay_us:Float64? \
+         max_delay_us:Float64? held_pkts:UInt64?"
+    );
+}

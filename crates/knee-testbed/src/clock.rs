@@ -5,7 +5,7 @@ use knee_model::{NS_PER_S, Ns};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 /// The quantity that the machine's clock counts.
@@ -40,6 +40,12 @@ impl Clock {
 
     pub(crate) fn now_ns(self) -> Ns {
         monotonic_ns().saturating_sub(self.zero_ns)
+    }
+
+    /// Its time 0, since 1970.
+    pub(crate) fn zero_since_1970(self) -> Duration {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        since_1970.unwrap_or_default() + self.zero.saturating_duration_since(Instant::now())
     }
 
     pub(crate) fn wait_for_zero(self) {

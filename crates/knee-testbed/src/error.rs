@@ -1,7 +1,7 @@
 //! Errors of a run on the testbed.
 
 use knee_model::{HostError, HostErrorKind};
-use std::{io, path::PathBuf, thread::ScopedJoinHandle};
+use std::{io, thread::ScopedJoinHandle};
 use thiserror::Error;
 
 /// The reason why a run on the testbed is not possible, or failed.
@@ -90,13 +90,8 @@ pub enum TestbedError {
         source: io::Error,
     },
     /// The file for the packets could not be written; there is none.
-    #[error("cannot write the packets to {}: {source}", file.display())]
-    Capture {
-        /// The file.
-        file: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Capture(#[from] knee_capture::CaptureError),
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
@@ -125,7 +120,7 @@ impl TestbedError {
             | Self::Damaged { .. }
             | Self::Load(_)
             | Self::Connection { .. }
-            | Self::Capture { .. }
+            | Self::Capture(_)
             | Self::System { .. } => HostErrorKind::Broken,
         }
     }
@@ -142,9 +137,7 @@ impl TestbedError {
                 format!("choose one that it has: {available}")
             }
             Self::Overrun { .. } | Self::CallsLost { .. } => TOO_SLOW.to_owned(),
-            Self::Capture { .. } => {
-                "give a new file, in a folder that is there and has room".to_owned()
-            }
+            Self::Capture(error) => error.help().to_owned(),
             Self::NotUsed { .. }
             | Self::Damaged { .. }
             | Self::Load(_)

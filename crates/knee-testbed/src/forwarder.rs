@@ -8,19 +8,22 @@
 
 use crate::{
     Alarm, Clock, TestbedError, Time,
-    capture::{Capture, Place},
     error::Doing,
     namespace::OPEN_MTU_BYTES,
-    packet::{Body, Datagram, Headers, carried, parse},
+    packet::{Datagram, carried},
     passed::Passed,
     plan::{Plan, flow_of},
     traffic::{EVENTS, Received, Receivers, Senders, Sent, Watched, wait_exactly},
 };
+use knee_capture::{Capture, Place};
 use knee_model::{
     DelayStats, FlowCounters, FlowSample, FlowTotals, Lateness, NS_PER_MS, NS_PER_S, NS_PER_US, Ns,
-    PacketEvent, PathQueues, Progress, RunSpec, Tell,
+    PathQueues, Progress, RunSpec, Tell,
 };
-use knee_net::{Arrived, Direction, End, Endpoints, LostPacket, Network, Path, Sequence};
+use knee_net::{
+    Arrived, Direction, End, Endpoints, LostPacket, Network, Path, Sequence,
+    headers::{self, Body},
+};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, ppoll},
@@ -388,7 +391,7 @@ impl<'a> Forwarder<'a> {
         if !self.planned {
             return carried(bytes).then(|| (0, data_pkts(0), (0, 0)));
         }
-        let headers: Headers = parse(bytes)?;
+        let headers = headers::parse(bytes, bytes.len() as u32)?;
         let service = match direction {
             Direction::Forward => headers.destination_port,
             Direction::Reverse => headers.source_port,
@@ -397,7 +400,7 @@ impl<'a> Forwarder<'a> {
         let flow = self.devices.flows.get_mut(index)?;
         let index = index as u32;
         match headers.body {
-            Body::Tcp { seq, syn, span } if flow.kind == Kind::Tcp => {
+            Body::Tcp { seq, syn, span, .. } if flow.kind == Kind::Tcp => {
                 if self.network.path().end(index, direction) == End::Sender {
                     return Some((index, 0, (0, 0)));
                 }
@@ -497,7 +500,10 @@ impl Devices {
         comment: Option<&'static str>,
     ) -> Result<(), TestbedError> {
         match &mut self.capture {
-            Some(capture) => capture.packet(place, time_ns, bytes, comment),
+            Some(capture) => {
+                let whole_bytes = bytes.len() as u32;
+                Ok(capture.packet(place, time_ns, bytes, whole_bytes, comment)?)
+            }
             None => Ok(()),
         }
     }
@@ -548,11 +554,7 @@ impl Endpoints<Network<Datagram, Infallible>> for Devices {
     }
 
     fn on_lost(&mut self, lost: LostPacket<Datagram>) -> Result<(), TestbedError> {
-        let how = match (lost.direction, lost.event) {
-            (Direction::Forward, event) => event.name(),
-            (Direction::Reverse, PacketEvent::Lost) => "lost on the reverse path",
-            (Direction::Reverse, _) => "dropped on the reverse path",
-        };
+        let how = lost.how();
         self.captured(Place::Lost, lost.time_ns, lost.packet.bytes(), Some(how))?;
         self.free.push(lost.packet.room);
         Ok(())

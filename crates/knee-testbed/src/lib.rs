@@ -11,7 +11,6 @@
 //! - `plan`: which of the spec's options the kernel can honour, addresses and ports.
 //! - `namespace`: namespaces, devices, routes, sysctls inside them.
 //! - `forwarder`, `packet`, `passed`: the path, and its packets.
-//! - `capture`: its packets in a file.
 //! - `calls`: the actions of the algorithms.
 //! - `traffic`, `payload`: the applications at both ends, and their data.
 //! - `quic`: QUIC connections over real UDP sockets (see `knee_quic_run` for the differences there).
@@ -27,7 +26,6 @@
 //! own.
 
 mod calls;
-mod capture;
 mod clock;
 mod error;
 mod forwarder;
@@ -49,10 +47,10 @@ pub use passed::Passed;
 pub use plan::End;
 pub use variants::Variants;
 
-use capture::CaptureFile;
 use clock::{Alarm, Clock};
 use error::{Doing, joined};
 use forwarder::{Forwarder, PathRecord};
+use knee_capture::CaptureFile;
 use knee_model::{
     FlowCounters, FlowRecord, FlowSample, Lateness, RealTime, RunOptions, RunRecord, RunSpec, Tell,
     Transfer, Unfinished,
@@ -143,7 +141,7 @@ pub fn run_in(
             }
             let clock = Clock::starting_in(LEAD);
             let _ = clock_of_calls.send(clock);
-            let capture = capture.map(|file| file.start(clock)).transpose()?;
+            let capture = capture.map(|file| file.start(clock.zero_since_1970())).transpose()?;
             let devices = [sender.device()?, receiver.device()?];
             let forwarder = Forwarder::new(spec, Some(&plan), clock, devices, capture, time);
             let mut told = 0;

@@ -38,6 +38,9 @@ use std::{
 /// whose packets all come at once while the forwarder waits for a processor. The device counts packets
 /// lost here nonetheless, and the run fails with [`TestbedError::Overrun`].
 const DEVICE_QUEUE_PKTS: u32 = 10_000;
+
+/// Number of a route's minimum RTO among its metrics (linux/rtnetlink.h).
+const RTAX_RTO_MIN: u32 = 13;
 /// MTU of the open ends' devices, bytes.
 pub(crate) const OPEN_MTU_BYTES: u32 = 1500;
 const LOOPBACK: u32 = 1;
@@ -163,6 +166,8 @@ fn set_up(plan: &Plan, end: End, device_name: &str) -> Result<File, TestbedError
         if let Some(tcp) = &flow.tcp {
             if end == flow.source {
                 metrics.extend([
+                    // The kernel uses a route's minimum RTO only if the route locks it.
+                    RouteMetric::Lock(1 << RTAX_RTO_MIN),
                     RouteMetric::InitCwnd(tcp.initial_window_pkts),
                     RouteMetric::RtoMin((tcp.rto_min_ns / knee_model::NS_PER_MS) as u32),
                 ]);

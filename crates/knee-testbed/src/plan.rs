@@ -4,6 +4,7 @@ use crate::TestbedError;
 use knee_model::{
     FlowKind, Ns, RunSpec, TcpOptions, TcpSpec, Transport,
     linux::{self, FIRST_PORT, Refusal, Stack},
+    sysctl,
 };
 use knee_quic_run::Terms;
 use nix::sys::socket::SockaddrIn;
@@ -96,7 +97,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(spec: &RunSpec) -> Result<Self, TestbedError> {
         linux::check_flows(spec).map_err(unsupported)?;
-        let mut approximations = Vec::new();
+        let mut approximations: Vec<_> = sysctl::unset(&spec.sysctls).into_iter().collect();
         let mut stack: Option<Stack> = None;
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {

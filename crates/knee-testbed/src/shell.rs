@@ -8,12 +8,12 @@
 
 use crate::{
     Alarm, Clock, LEAD, Passed, TestbedError, Time,
-    capture::CaptureFile,
     error::{Doing, joined},
     forwarder::Forwarder,
     namespace::{self, Namespace},
     plan::End,
 };
+use knee_capture::CaptureFile;
 use knee_model::{FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, RunSpec};
 use nix::{
     cmsg_space,
@@ -317,7 +317,7 @@ fn prepare(
     seed: u64,
     pcap: Option<&Path>,
 ) -> Result<Prepared, ShellError> {
-    let capture = pcap.map(CaptureFile::create).transpose()?;
+    let capture = pcap.map(CaptureFile::create).transpose().map_err(TestbedError::from)?;
     let ends = namespace::open_namespaces()?;
     let devices = [ends[0].device()?, ends[1].device()?];
     // All packets are of one flow, and all of them fall into one bin, which has no end.
@@ -326,7 +326,14 @@ fn prepare(
         FlowKind::Udp { rate_bps: 1, steps: Vec::new(), packet_bytes: namespace::OPEN_MTU_BYTES },
     );
     let record = RecordSpec { bin_ns: Ns::MAX, ..RecordSpec::default() };
-    let spec = RunSpec { seed, duration_ns: Ns::MAX, path: path.clone(), flows: vec![any], record };
+    let spec = RunSpec {
+        seed,
+        duration_ns: Ns::MAX,
+        path: path.clone(),
+        flows: vec![any],
+        record,
+        sysctls: Vec::new(),
+    };
     let mut ending = SigSet::empty();
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(|s| ending.add(s));
     ending.thread_block().doing("blocking signals")?;
@@ -433,7 +440,8 @@ fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellEr
     let Prepared { listener, signals, ends, devices, spec, capture } = prepared;
     keep_few_privileges(capture.is_some())?;
     let clock = Clock::starting_in(LEAD);
-    let capture = capture.map(|file| file.start(clock)).transpose()?;
+    let capture = capture.map(|file| file.start(clock.zero_since_1970())).transpose();
+    let capture = capture.map_err(TestbedError::from)?;
     let forwarder = Forwarder::new(&spec, None, clock, devices, capture, Time::Real);
     let (alarm, shown) = (Alarm::default(), Shown::default());
     let mut status = Status {

@@ -791,7 +791,8 @@ mod tests {
         let flow = FlowSpec::new("late", FlowKind::Tcp(tcp));
         let path = PathSpec::symmetric(1_000_000, NS_PER_MS, QueueLimit::Packets(10));
         let record = RecordSpec::default();
-        let spec = RunSpec { seed: 1, duration_ns: 0, path, flows: vec![flow], record };
+        let spec =
+            RunSpec { seed: 1, duration_ns: 0, path, flows: vec![flow], record, sysctls: vec![] };
 
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -30,7 +30,7 @@ fn captured_whole(duration_s: u64) -> bool {
     let before = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     let outcome = run_with(&spec, &options).unwrap_or_else(|e| panic!("{e}"));
     let again = run_with(&spec, &options);
-    assert!(matches!(again, Err(TestbedError::Capture { .. })), "{again:?}");
+    assert!(matches!(again, Err(TestbedError::Capture(_))), "{again:?}");
 
     let mut reader = PcapNgReader::new(File::open(&file).expect("there")).expect("pcapng");
     let mut counts = [[0u64; 2]; 3];

@@ -5,8 +5,8 @@
 mod common;
 
 use common::{
-    MBIT, MS, S, bulk, goodput, kernel, loses_as_in_the_simulator, run_until, spec, steadily, tcp,
-    ten_mbit, timely, with_cc,
+    MBIT, MS, S, bulk, goodput, kernel, loses_as_in_the_simulator, run, run_until, spec, steadily,
+    tcp, ten_mbit, timely, with_cc,
 };
 use knee_model::{
     Aqm, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, ReceiverConduct, Recovery,
@@ -247,6 +247,20 @@ fn the_stack_obeys_its_options() {
         assert_eq!(outcome.approximations.len(), if every_pkts == 1 { 0 } else { 2 });
         assert_eq!(outcome.flows[0].stop_ns, 4 * S);
     }
+}
+
+/// Half of the packets are lost: timeouts follow each other, the sooner the shorter the minimum RTO.
+#[test]
+fn the_minimum_rto_counts() {
+    let timeouts = |rto_min_ns| {
+        let options = TcpOptions { rto_min_ns, ..TcpOptions::default() };
+        let mut spec = spec(ten_mbit(150), 4 * S, vec![tcp("bulk", Workload::Bulk, options)]);
+        spec.path.hops[0].loss = 0.5;
+        run(&spec).flows[0].counters.timeouts
+    };
+    // Even if nothing arrived: after 0.1, 0.3, 0.7, 1.5 and 3.1 s, and after 1 and 3 s.
+    let (soon, late) = (timeouts(10 * MS), timeouts(S));
+    assert!(soon >= 5 && late <= 3, "{soon} and {late}");
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //! - `guest`: this program's work inside.
 //! - `ports`, `message`: the two sides' messages to each other.
 
+mod apt;
 mod error;
 pub mod guest;
 mod host;

@@ -2,12 +2,11 @@
 
 use crate::{
     Format,
-    hosts::{AnyHost, Jobs, Named},
-    interrupt, made_by, output, registry,
+    hosts::{self, AnyHost, Jobs, Named},
+    made_by, output, registry,
     run::{Experiment, Given, run_all},
 };
 use knee_lab::compare::{OnHost, compare, compare_report, compare_table};
-use knee_results::store::ResultWriter;
 use miette::{Result, miette};
 use serde_json::json;
 use std::{path::PathBuf, process::ExitCode};
@@ -47,14 +46,12 @@ pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
         return Err(miette!(help = "as in --host sim,kernel", "--host: name two or three hosts"));
     }
     let experiment = Experiment::load(&args.given, false)?;
-    let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
-    if let Some(results) = &results {
-        interrupt::abandons(vec![results.abandon()])?;
-    }
+    let results = args.out.as_deref().map(output::new_results).transpose()?;
     let names: Vec<&str> = wanted.iter().map(|host| host.name()).collect();
     let options = args.jobs.options(&wanted)?;
     let run_on = |host: &AnyHost| run_all(*host, &experiment.specs, &options);
-    let records = wanted.iter().map(run_on).collect::<Result<Vec<_>>>()?;
+    let records: Result<Vec<_>, _> = wanted.iter().map(run_on).collect();
+    let records = records.map_err(hosts::report)?;
     let spec = &experiment.specs[0];
     let hosts: Vec<OnHost<'_>> =
         names.iter().zip(&records).map(|(name, records)| OnHost { name, records }).collect();

@@ -3,16 +3,17 @@
 use crate::{
     COMMIT, Format, REPEAT, bench,
     hosts::{self, OneHost},
-    integer, interrupt, made_by, output,
-    run::{run_each, tell_notes},
+    integer, made_by, output,
+    run::tell_notes,
 };
-use knee_lab::duel::{
-    Charted, Common, Contest, DuelSummary, Entrant, Outcome, Plan, Run, WrittenPath, duel_report,
-    duel_text, write_duel,
+use knee_lab::{
+    duel::{
+        Common, Contest, DuelSummary, Entrant, Fought, Plan, Setting, WrittenPath, duel_report,
+        duel_text, write_duel,
+    },
+    pipeline::Runner,
 };
-use knee_model::{Ns, RunRecord, RunSpec};
-use knee_results::store::ResultWriter;
-use knee_scenario::Scenario;
+use knee_model::Ns;
 use miette::{Result, miette};
 use std::{path::PathBuf, process::ExitCode};
 
@@ -93,11 +94,8 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
     };
     let contest = given.contest(entrants, vec![args.path], args.repeat)?;
     // Refused now rather than after the work.
-    let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
-    if let Some(results) = &results {
-        interrupt::abandons(vec![results.abandon()])?;
-    }
-    let fought = fight(&contest, given, false, true)?;
+    let results = args.out.as_deref().map(output::new_results).transpose()?;
+    let fought = fight(&contest, given, &contest.settings(false)?, true)?;
     let outcome = &fought.outcome;
     let summary = DuelSummary::new(given.common(&contest.plan), outcome, pair);
     let mut kept = None;
@@ -118,45 +116,16 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Results of a contest that are kept.
-pub(crate) struct Fought {
-    pub(crate) outcome: Outcome,
-    /// The first repetitions of all settings, if they were to be charted.
-    pub(crate) charted: Vec<Charted>,
-    /// For every run its notes, without its measurements.
-    pub(crate) notes: Vec<RunRecord>,
-}
-
-/// Makes all runs of `contest`, with `solos` those of single flows too. Records are dropped as soon
-/// as they are measured, except those to be charted.
-pub(crate) fn fight(contest: &Contest, given: &Given, solos: bool, draw: bool) -> Result<Fought> {
-    let runs = contest.runs(solos);
-    let spec = |n: usize| -> Result<(RunSpec, (Run, Scenario))> {
-        let scenario = contest.scenario(&runs[n])?;
-        let spec = scenario.spec(contest.plan.seed_of(runs[n].repetition));
-        Ok((spec, (runs[n], scenario)))
-    };
+/// Makes the runs of `contest` and shows the progress; see [`Contest::run`].
+pub(crate) fn fight(
+    contest: &Contest,
+    given: &Given,
+    settings: &[Setting],
+    draw: bool,
+) -> Result<Fought> {
     let (host, options) = (given.on.host, given.on.options()?);
-    // Refused now rather than after hours.
-    for n in (0..runs.len()).filter(|n| runs[*n].repetition == 0) {
-        host.check(&spec(n)?.0, &options).map_err(hosts::report)?;
-    }
-    let all = run_each(host, &options, runs.len(), spec, |(run, scenario), spec, record| {
-        let measured = contest.measure(&run, spec, &record);
-        let note = RunRecord {
-            seed: record.seed,
-            approximations: record.approximations.clone(),
-            real_time: record.real_time.clone(),
-            ..RunRecord::default()
-        };
-        let charted = (draw && run.repetition == 0).then_some(Charted { run, scenario, record });
-        ((run, measured), charted, note)
-    })?;
-    let (mut measured, mut charted, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-    for (of_run, of_chart, note) in all {
-        measured.push(of_run);
-        charted.extend(of_chart);
-        notes.push(note);
-    }
-    Ok(Fought { outcome: Outcome::new(contest.clone(), measured), charted, notes })
+    let progress = output::Progress::new(host.doing());
+    let runner =
+        Runner { progress: &|done, all| progress.at(done, all), ..Runner::new(&*host, &options) };
+    contest.run(&runner, settings, draw).map_err(hosts::report)
 }

@@ -1,14 +1,15 @@
 //! `knee evaluate`.
 
-use crate::{COMMIT, Format, REPEAT, hosts::OneHost, integer, interrupt, made_by, output};
+use crate::{COMMIT, Format, REPEAT, hosts::OneHost, integer, made_by, output};
 use knee_lab::{
     duel::Entrant,
     evaluate::{
         Evaluation, HowToRun, Record, Word, criteria, evaluate as run, evaluation_report,
         evaluation_text, scorecard_report, scorecard_text, worst_run,
     },
+    pipeline::Runner,
 };
-use knee_results::{kept::KeptRuns, store::ResultWriter};
+use knee_results::kept::KeptRuns;
 use miette::{Result, miette};
 use std::{path::PathBuf, process::ExitCode};
 
@@ -80,10 +81,7 @@ struct Scorecard<'a> {
 }
 
 pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
-    let results = args.out.as_deref().map(ResultWriter::create).transpose()?;
-    if let Some(results) = &results {
-        interrupt::abandons(vec![results.abandon()])?;
-    }
+    let results = args.out.as_deref().map(output::new_results).transpose()?;
     let keep = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let subjects = if args.all { Entrant::all() } else { args.names.clone() };
     let host = args.on.host;
@@ -92,18 +90,18 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
         output::tell("--seeds: write --repeat; the next version of Knee does not take --seeds");
     }
     let default = if args.quick { QUICK_REPETITIONS } else { REPETITIONS };
-    let bar = std::sync::OnceLock::new();
-    let progress = |done, total| {
-        bar.get_or_init(|| output::Progress::new(total, host.doing())).done(done);
-    };
-    let how = HowToRun {
+    let progress = output::Progress::new(host.doing());
+    let runner = Runner {
         host: &*host,
         options: &options,
+        kept: keep.as_ref(),
+        progress: &|done, all| progress.at(done, all),
+    };
+    let how = HowToRun {
+        runner,
         repeat: args.given_repeat().unwrap_or(default),
         quick: args.quick,
         sets: &args.sets,
-        kept: keep.as_ref(),
-        progress: &progress,
     };
     let evaluations = run(&subjects, &args.against, &args.only, &how)?;
     let found = Record::of(&evaluations, &made_with(args, &how));
@@ -152,7 +150,7 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
 
 /// Versions and repetitions for the record of a host whose results depend on them.
 fn made_with(args: &Args, how: &HowToRun<'_>) -> Vec<(&'static str, String)> {
-    let mut facts = args.on.host.made_with(how.options);
+    let mut facts = args.on.host.made_with(how.runner.options);
     if !facts.is_empty() {
         facts.push(("Knee's commit", COMMIT.unwrap_or("unknown").to_owned()));
         facts.push(("repetitions", how.repeat.to_string()));

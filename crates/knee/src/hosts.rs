@@ -18,11 +18,6 @@ impl AnyHost {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         HOSTS.iter().filter_map(|entry| entry.host.map(Self))
     }
-
-    /// Number of runs to begin at once; 0: one for each core.
-    pub(crate) fn threads(self, jobs: Option<usize>) -> usize {
-        jobs.or(self.runs_at_once()).unwrap_or(0)
-    }
 }
 
 /// The simulator.

@@ -3,7 +3,7 @@
 use crate::{Format, hosts, output};
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
-use knee_linux::{Kernel, KernelChoice, Listed, build, clean, list};
+use knee_linux::{Kernel, KernelChoice, Listed, Remove, build, clean, limit_bytes, list};
 use knee_report::table::Table;
 use miette::Result;
 use serde_json::json;
@@ -32,11 +32,14 @@ enum What {
         #[arg(long, value_enum, default_value = "table")]
         format: Format,
     },
-    /// Remove the kernels that other versions of Knee have built
+    /// Remove the kernels that other versions of Knee have built, and the oldest beyond a size
     Clean {
         /// Remove every kernel
         #[arg(long)]
         all: bool,
+        /// Largest size of the kernels that stay [default: KNEE_LINUX_CACHE, or 8GiB]
+        #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "all")]
+        max_size: Option<u64>,
     },
 }
 
@@ -56,11 +59,20 @@ pub(crate) fn kernels(args: &Args) -> Result<ExitCode> {
             output::print(&format!("{}: {}\n", built.about.choice, describe(&built)))
         }
         What::List { format } => listed(*format),
-        What::Clean { all } => {
-            let (removed, bytes) = clean(*all).map_err(hosts::report)?;
+        What::Clean { all, max_size } => {
+            let which = match (all, max_size) {
+                (true, _) => Remove::All,
+                (false, Some(bytes)) => Remove::Beyond(*bytes),
+                (false, None) => Remove::Beyond(limit_bytes().map_err(hosts::report)?),
+            };
+            let (removed, bytes) = clean(which).map_err(hosts::report)?;
             output::print(&format!("removed {removed} kernels, {:.1} MB\n", bytes as f64 / 1e6))
         }
     }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    knee_scenario::units::parse_size(text).map_err(|e| e.to_string())
 }
 
 fn describe(kernel: &Kernel) -> String {
@@ -80,7 +92,7 @@ fn listed(format: Format) -> Result<ExitCode> {
         );
     }
     let mut table = Table::new("Kernels", &["kernel", "built from", "usable", "size"], &[]);
-    for Listed { kernel, current, bytes } in &listed {
+    for Listed { kernel, current, bytes, .. } in &listed {
         table.row([
             kernel.about.choice.clone(),
             describe(kernel),

@@ -12,7 +12,7 @@
 //! A page of another origin can have none of it: hosts may be run as root.
 
 use crate::{
-    apart::{Apart, Said},
+    apart::{Apart, Said, said},
     hosts::AnyHost,
     integer, output,
 };
@@ -282,7 +282,7 @@ impl Lab {
         host.check(&spec, &RunOptions::default()).map_err(refused)?;
         let begun = locked(&self.session).begin(SLOT, spec.clone());
         let told = tell(out, "begun", &begun.text);
-        let ended = match told.and_then(|()| self.follow(name, text, spec.duration_ns, out)) {
+        let ended = match told.and_then(|()| self.follow(name, &spec, out)) {
             Ok(ended) => ended,
             // Nobody is there any more.
             Err(_) => return Ok(Outcome::Cancelled),
@@ -314,11 +314,10 @@ impl Lab {
     fn follow(
         &self,
         host: &str,
-        text: &str,
-        duration_ns: Ns,
+        spec: &RunSpec,
         out: &mut impl Write,
     ) -> io::Result<Option<Result<RunRecord, HostError>>> {
-        let (apart, mut heard) = Apart::start(host, text)?;
+        let (apart, output) = Apart::start(host, spec)?;
         {
             let mut process = locked(&self.process);
             if process.cancelled {
@@ -326,17 +325,13 @@ impl Lab {
             }
             process.apart = Some(apart);
         }
-        let (sender, said) = mpsc::channel();
+        let (sender, heard) = mpsc::channel();
         thread::scope(|scope| {
             scope.spawn(move || {
-                while let Some(said) = heard.next() {
-                    // Whoever no longer listens needs none of it.
-                    if sender.send(said).is_err() {
-                        break;
-                    }
-                }
+                // Whoever no longer listens needs none of it.
+                let _ = said(output).into_iter().flatten().try_for_each(|said| sender.send(said));
             });
-            let ended = self.pass_on(&said, duration_ns, out);
+            let ended = self.pass_on(&heard, spec.duration_ns, out);
             locked(&self.process).apart = None;
             ended
         })
@@ -344,7 +339,7 @@ impl Lab {
 
     fn pass_on(
         &self,
-        said: &mpsc::Receiver<Said>,
+        heard: &mpsc::Receiver<Said>,
         duration_ns: Ns,
         out: &mut impl Write,
     ) -> io::Result<Option<Result<RunRecord, HostError>>> {
@@ -352,8 +347,11 @@ impl Lab {
         let mut so_far = SoFar { seconds: 0.0, fraction: None, rows: false };
         let mut due = began + TOLD_EVERY;
         loop {
-            match said.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(Said::Ended(result)) => return Ok(Some(*result)),
+            match heard.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(Said::Ended(made)) => {
+                    let first = |all: Vec<_>| all.into_iter().next().map(|(record, _)| record);
+                    return Ok(made.records.map(first).transpose());
+                }
                 Ok(Said::Told(told)) => {
                     match told {
                         Progress::At(ns) => {

@@ -1,7 +1,7 @@
 //! The command line of Knee, as a library for the program `knee` and for the Python package.
 
 #[cfg(feature = "lab")]
-mod apart;
+pub mod apart;
 mod bench;
 mod compare;
 mod duel;
@@ -23,8 +23,6 @@ mod registry;
 mod replay;
 mod reproduce;
 pub mod run;
-#[cfg(feature = "sweep")]
-pub mod runs;
 #[cfg(feature = "sweep")]
 mod sweep;
 #[cfg(feature = "test")]
@@ -116,13 +114,9 @@ enum Command {
     #[cfg(feature = "kernel")]
     #[command(flatten)]
     Linux(linux::Command),
-    /// Make runs for another program
-    #[cfg(feature = "sweep")]
-    #[command(name = "answer-python", hide = true)]
-    Runs(runs::Args),
-    /// Make the run of a scenario that the lab gives
+    /// Make runs for the lab or for the Python package
     #[cfg(feature = "lab")]
-    #[command(name = apart::COMMAND, hide = true)]
+    #[command(name = registry::RUN_APART, hide = true)]
     Apart(apart::Args),
     /// Write the manual pages of all subcommands into a folder, for packages
     #[command(hide = true)]
@@ -234,8 +228,6 @@ pub fn main(itself: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
         Command::Kernels(args) => kernels::kernels(&args),
         #[cfg(feature = "kernel")]
         Command::Linux(command) => linux::linux(&command),
-        #[cfg(feature = "sweep")]
-        Command::Runs(args) => runs::runs(&args),
         #[cfg(feature = "lab")]
         Command::Apart(args) => apart::run(&args),
         Command::Man(args) => man::man(&args),

@@ -3,7 +3,7 @@
 use crate::{
     Format, REPEAT,
     duel::{DEFAULT_PATH, Given, fight},
-    integer, interrupt, made_by, output,
+    integer, made_by, output,
     run::tell_notes,
 };
 use knee_lab::duel::{
@@ -100,15 +100,13 @@ pub(crate) fn matrix(args: &Args) -> Result<ExitCode> {
 
 fn made(args: &Args, contest: &Contest, results: ResultWriter) -> Result<ExitCode> {
     let given = &args.given;
-    interrupt::abandons(vec![results.abandon()])?;
-    let fought = fight(contest, given, true, false)?;
+    let settings = contest.settings(true)?;
+    let example = settings.iter().find(|(run, _)| run.second.is_some());
+    let example = example.map_or("", |(_, scenario)| scenario.text());
+    let fought = fight(contest, given, &settings, false)?;
     let outcome = &fought.outcome;
     let summary = MatrixSummary::new(given.common(&contest.plan), outcome);
-    let example = match contest.runs(false).first() {
-        Some(run) => contest.scenario(run)?.text().to_owned(),
-        None => String::new(),
-    };
-    let mut report = matrix_report(&summary, outcome, &example);
+    let mut report = matrix_report(&summary, outcome, example);
     report.meta.extend(made_by(given.on.host.name()));
     write_matrix(&results, &summary, outcome, &report)?;
     let path = results.finish()?;

@@ -1,7 +1,7 @@
 //! Printing, and progress of long work.
 
+use crate::interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use knee_model::Ns;
 use knee_results::store::ResultWriter;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{
-        atomic::{AtomicU64, Ordering},
+        OnceLock,
         mpsc::{RecvTimeoutError, Sender, channel},
     },
     thread,
@@ -48,6 +48,13 @@ pub(crate) fn width() -> Option<u16> {
     terminal_size::terminal_size().map(|(width, _)| width.0)
 }
 
+/// The new folder `out` for results; a signal that ends the program removes it.
+pub(crate) fn new_results(out: &Path) -> Result<ResultWriter> {
+    let results = ResultWriter::create(out)?;
+    interrupt::abandons(vec![results.abandon()])?;
+    Ok(results)
+}
+
 /// Folder of results without --out.
 const DEFAULT_PARENT: &str = "knee-out";
 
@@ -62,7 +69,7 @@ pub(crate) fn with_results<T>(
         Some(out) => Ok(out.to_owned()),
         None => next_free(name),
     };
-    let result = place().and_then(|out| work(ResultWriter::create(&out)?));
+    let result = place().and_then(|out| work(new_results(&out)?));
     if result.is_err() && out.is_none() {
         // Made for nothing, if it is empty.
         let _ = fs::remove_dir(DEFAULT_PARENT);
@@ -84,16 +91,33 @@ fn next_free(name: &str) -> Result<PathBuf> {
 /// Steps of the progress bar for each run.
 const STEPS: u64 = 1000;
 
-/// A progress bar that shows itself only on a terminal and only after two seconds.
+/// A progress bar that shows itself only on a terminal, and only two seconds after the first report.
 pub(crate) struct Progress {
+    what: &'static str,
+    shown: OnceLock<Shown>,
+}
+
+struct Shown {
     bar: ProgressBar,
     /// Dropped: the work ended before the bar was worth showing.
     _ended: Sender<()>,
 }
 
 impl Progress {
-    pub(crate) fn new(total: usize, what: &'static str) -> Self {
-        let steps = total as u64 * STEPS;
+    pub(crate) fn new(what: &'static str) -> Self {
+        Self { what, shown: OnceLock::new() }
+    }
+
+    /// Reports that `done` of `all` runs are finished; a part of a run counts too.
+    pub(crate) fn at(&self, done: f64, all: usize) {
+        let shown = self.shown.get_or_init(|| Shown::new(self.what, all));
+        shown.bar.set_position((done * STEPS as f64) as u64);
+    }
+}
+
+impl Shown {
+    fn new(what: &'static str, runs: usize) -> Self {
+        let steps = runs as u64 * STEPS;
         let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
         let template = "{msg} {wide_bar} {runs}, {elapsed} of about {duration}";
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -115,35 +139,9 @@ impl Progress {
         });
         Self { bar, _ended: ended }
     }
-
-    pub(crate) fn done(&self, runs: usize) {
-        self.bar.set_position(runs as u64 * STEPS);
-    }
-
-    /// The part of a run of this length.
-    pub(crate) fn part(&self, duration_ns: Ns) -> Part<'_> {
-        Part { bar: &self.bar, duration_ns, shown: AtomicU64::new(0) }
-    }
 }
 
-/// A run's part of a progress bar.
-pub(crate) struct Part<'a> {
-    bar: &'a ProgressBar,
-    duration_ns: Ns,
-    shown: AtomicU64,
-}
-
-impl Part<'_> {
-    /// The run is at this time of its own.
-    pub(crate) fn at(&self, ns: Ns) {
-        let share = u128::from(ns.min(self.duration_ns)) * u128::from(STEPS);
-        let steps = (share / u128::from(self.duration_ns.max(1))) as u64;
-        let shown = self.shown.fetch_max(steps, Ordering::Relaxed);
-        self.bar.inc(steps.saturating_sub(shown));
-    }
-}
-
-impl Drop for Progress {
+impl Drop for Shown {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -11,16 +11,25 @@ pub(crate) struct Feature {
     name: &'static str,
     /// Debian packages that it needs to build.
     packages: &'static str,
+    /// True if this program was built with it.
+    built: bool,
 }
 
 const KERNEL_PACKAGES: &str = "clang-19 libelf-dev zlib1g-dev pkg-config make";
-const KERNEL: Feature = Feature { name: "kernel", packages: KERNEL_PACKAGES };
-const QUIC: Feature = Feature { name: "quic", packages: "" };
-const LAB: Feature = Feature { name: "lab", packages: "" };
-const SWEEP: Feature = Feature { name: "sweep", packages: "" };
-const TEST: Feature = Feature { name: "test", packages: "" };
-const LINUX: Feature = Feature { name: "linux", packages: "" };
-const VM: Feature = Feature { name: "vm", packages: KERNEL_PACKAGES };
+
+macro_rules! feature {
+    ($name:literal, $packages:expr) => {
+        Feature { name: $name, packages: $packages, built: cfg!(feature = $name) }
+    };
+}
+
+const KERNEL: Feature = feature!("kernel", KERNEL_PACKAGES);
+const QUIC: Feature = feature!("quic", "");
+const LAB: Feature = feature!("lab", "");
+const SWEEP: Feature = feature!("sweep", "");
+const TEST: Feature = feature!("test", "");
+const LINUX: Feature = feature!("linux", "");
+const VM: Feature = feature!("vm", KERNEL_PACKAGES);
 
 /// A host, whether or not this program was built with it.
 pub(crate) struct HostEntry {
@@ -72,39 +81,21 @@ pub(crate) static HOSTS: &[HostEntry] = &[
 #[cfg(feature = "vm")]
 static VM_HOST: knee_vm::Vm = knee_vm::Vm::new();
 
-/// A command that a feature adds.
-struct CommandEntry {
-    /// Name after `knee`.
-    name: &'static str,
-    feature: Feature,
-    /// True if this program was built with it.
-    built: bool,
-    /// True if `knee --help` lists it.
-    listed: bool,
-}
-
-/// The commands that some builds lack.
-static COMMANDS: &[CommandEntry] = &[
-    CommandEntry { name: "kernel", feature: KERNEL, built: cfg!(feature = "kernel"), listed: true },
-    CommandEntry {
-        name: "testbed",
-        feature: KERNEL,
-        built: cfg!(feature = "kernel"),
-        listed: true,
-    },
-    CommandEntry { name: "trace", feature: KERNEL, built: cfg!(feature = "kernel"), listed: true },
-    CommandEntry { name: "vm", feature: VM, built: cfg!(feature = "vm"), listed: true },
-    CommandEntry { name: "linux", feature: LINUX, built: cfg!(feature = "linux"), listed: true },
-    CommandEntry { name: "lab", feature: LAB, built: cfg!(feature = "lab"), listed: true },
-    CommandEntry { name: "test", feature: TEST, built: cfg!(feature = "test"), listed: true },
-    CommandEntry { name: "sweep", feature: SWEEP, built: cfg!(feature = "sweep"), listed: true },
-    CommandEntry {
-        name: "answer-python",
-        feature: SWEEP,
-        built: cfg!(feature = "sweep"),
-        listed: false,
-    },
+/// The commands that some builds lack, and the features that add them.
+static COMMANDS: &[(&str, Feature)] = &[
+    ("kernel", KERNEL),
+    ("testbed", KERNEL),
+    ("trace", KERNEL),
+    ("vm", VM),
+    ("linux", LINUX),
+    ("lab", LAB),
+    ("test", TEST),
+    ("sweep", SWEEP),
+    (RUN_APART, LAB),
 ];
+
+/// A command that nobody means by accident, and that help does not list.
+pub(crate) const RUN_APART: &str = "run-apart";
 
 impl Feature {
     /// The error for `missing`, which needs this feature.
@@ -146,8 +137,8 @@ pub(crate) fn second_host_remedy() -> String {
 pub(crate) fn help_on_missing() -> String {
     let hosts = HOSTS.iter().filter(|entry| entry.host.is_none());
     let hosts = hosts.map(|entry| format!("--host {}", entry.name));
-    let commands = COMMANDS.iter().filter(|command| !command.built && command.listed);
-    let missing: Vec<_> = commands.map(|command| command.name.to_owned()).chain(hosts).collect();
+    let missing = COMMANDS.iter().filter(|(name, feature)| !feature.built && *name != RUN_APART);
+    let missing: Vec<_> = missing.map(|(name, _)| (*name).to_owned()).chain(hosts).collect();
     match missing.is_empty() {
         true => String::new(),
         false => format!("\n\nNot in this build: {}; each names its remedy.", missing.join(", ")),
@@ -156,8 +147,8 @@ pub(crate) fn help_on_missing() -> String {
 
 /// The error for `name` as a subcommand, if it is a command that this program was built without.
 pub(crate) fn missing_command(name: &str) -> Option<String> {
-    let entry = COMMANDS.iter().find(|command| command.name == name && !command.built)?;
-    Some(entry.feature.error(&format!("the command `{name}`")))
+    let (_, feature) = COMMANDS.iter().find(|(known, feature)| *known == name && !feature.built)?;
+    Some(feature.error(&format!("the command `{name}`")))
 }
 
 #[cfg(test)]

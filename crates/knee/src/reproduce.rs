@@ -3,17 +3,20 @@
 use crate::{
     Format, REPEAT,
     hosts::{AnyHost, Jobs, Named},
-    integer, interrupt, made_by, output,
+    integer, made_by, output,
 };
 use clap::builder::PossibleValuesParser;
-use knee_lab::reproduce::{
-    Outcome, PAPERS, ReproduceError, Reproduction, RunsOn, Wanted, claims, outcome,
-    reproduce as run, write,
+use knee_lab::{
+    pipeline::Runner,
+    reproduce::{
+        Outcome, PAPERS, ReproduceError, Reproduction, RunsOn, Wanted, claims, outcome,
+        reproduce as run, write,
+    },
 };
 use knee_model::RunOptions;
 use knee_results::{kept::KeptRuns, store::ResultWriter};
 use miette::{Result, miette};
-use std::{iter, path::PathBuf, process::ExitCode, sync::OnceLock};
+use std::{iter, path::PathBuf, process::ExitCode};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -83,7 +86,6 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
         short: args.short,
         all_values: args.all_values,
     };
-    interrupt::abandons(vec![results.abandon()])?;
     let kept = args.keep.as_deref().map(KeptRuns::open).transpose().map_err(|e| miette!("{e}"))?;
     let mut reproductions = Vec::new();
     for paper in &papers {
@@ -134,16 +136,16 @@ fn one(
     let simulated = (simulator, args.repeat.filter(|_| others.is_empty()));
     let hosts: Vec<(AnyHost, Option<u32>)> =
         iter::once(simulated).chain(others.into_iter().map(|host| (host, args.repeat))).collect();
-    let bars: Vec<OnceLock<output::Progress>> = hosts.iter().map(|_| OnceLock::new()).collect();
-    let progress = |name: &str, done, total| {
-        for ((host, _), bar) in hosts.iter().zip(&bars).filter(|((host, _), _)| host.name() == name)
-        {
-            bar.get_or_init(|| output::Progress::new(total, host.doing())).done(done);
-        }
-    };
+    let progress: Vec<output::Progress> =
+        hosts.iter().map(|(host, _)| output::Progress::new(host.doing())).collect();
+    let reports: Vec<_> = progress.iter().map(|p| |done, all| p.at(done, all)).collect();
     let hosts: Vec<RunsOn<'_>> = hosts
         .iter()
-        .map(|(host, repeat)| RunsOn { host: &**host, options, repeat: *repeat, kept })
+        .zip(&reports)
+        .map(|((host, repeat), progress)| RunsOn {
+            runner: Runner { host: &**host, options, kept, progress },
+            repeat: *repeat,
+        })
         .collect();
-    run(paper, wanted, &hosts, &progress)
+    run(paper, wanted, &hosts)
 }

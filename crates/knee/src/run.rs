@@ -6,8 +6,11 @@ use crate::{
     integer, interrupt, made_by, output,
 };
 use knee_cc::Algorithm;
-use knee_lab::reproduce::PAPERS;
-use knee_model::{Progress, RunOptions, RunRecord, RunSpec};
+use knee_lab::{
+    pipeline::{Runner, work},
+    reproduce::PAPERS,
+};
+use knee_model::{HostError, RunOptions, RunRecord, RunSpec};
 use knee_report::{
     report::Report,
     run_report::{run_report, run_text},
@@ -20,7 +23,6 @@ use knee_results::{
 };
 use knee_scenario::{Scenario, ScenarioError, Set};
 use miette::{Result, miette};
-use rayon::prelude::*;
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
@@ -73,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long)]
     trace: bool,
     /// Write the packets of the path to this new file, as pcapng for Wireshark (one repetition, with
-    /// --host kernel or vm)
+    /// --host kernel, vm or linux)
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Write a qlog of each QUIC connection to this new folder, for qvis and similar tools (one
@@ -102,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         qlog: qlog.as_ref().map(|qlog| qlog.folder().to_owned()),
         ..args.on.options()?
     };
-    let records = run_all(args.on.host, specs, &options)?;
+    let records = run_all(args.on.host, specs, &options).map_err(hosts::report)?;
     let pcap = pcap.map(|pcap| pcap.finish_file(PCAP)).transpose()?;
     let qlog = qlog.map(ResultWriter::finish).transpose()?;
     for (what, kept) in [("packets", pcap), ("qlog", qlog)] {
@@ -295,35 +297,10 @@ pub(crate) fn run_all(
     host: AnyHost,
     specs: &[RunSpec],
     options: &RunOptions,
-) -> Result<Vec<RunRecord>> {
-    let spec = |n: usize| Ok((specs[n].clone(), ()));
-    run_each(host, options, specs.len(), spec, |(), _, record| record)
-}
-
-/// Makes the runs 0 to `n` on `host`, and shows the progress. `spec` gives each run when its turn comes,
-/// with something to remember. Only the result of `keep` is kept of the record.
-pub(crate) fn run_each<R, T: Send>(
-    host: AnyHost,
-    options: &RunOptions,
-    n: usize,
-    spec: impl Fn(usize) -> Result<(RunSpec, R)> + Sync,
-    keep: impl Fn(R, &RunSpec, RunRecord) -> T + Sync,
-) -> Result<Vec<T>> {
-    let progress = output::Progress::new(n, host.doing());
-    let one = |number| {
-        let (spec, remembered) = spec(number)?;
-        let part = progress.part(spec.duration_ns);
-        let record = host.run_with_progress(&spec, options, &|told| {
-            if let Progress::At(ns) = told {
-                part.at(ns);
-            }
-        });
-        let record = record.map_err(hosts::report)?;
-        part.at(spec.duration_ns);
-        Ok(keep(remembered, &spec, record))
-    };
-    let threads = host.threads(options.runs_at_once).min(n);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|e| miette!("cannot start threads: {e}; use fewer with --jobs"))?;
-    pool.install(|| (0..n).into_par_iter().map(one).collect())
+) -> Result<Vec<RunRecord>, HostError> {
+    let works: Vec<f64> = specs.iter().map(work).collect();
+    let progress = output::Progress::new(host.doing());
+    let runner =
+        Runner { progress: &|done, all| progress.at(done, all), ..Runner::new(&*host, options) };
+    runner.each(&works, |n, turn| turn.record(&specs[n]))
 }

@@ -1,6 +1,7 @@
 //! `knee sweep`.
 
 use crate::{COMMIT, JOBS, integer, output};
+use knee_lab::pipeline::in_parallel;
 use knee_model::Host;
 use knee_sim::Simulator;
 use knee_study::{DataSet, Plan, Slice, Study, StudyError, Written};
@@ -13,10 +14,9 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    thread,
 };
 
 const EXAMPLES: &str = "\
@@ -129,7 +129,7 @@ fn run(args: &Args) -> Result<ExitCode> {
             .into_diagnostic()
             .wrap_err("cannot listen for signals")?;
     }
-    let total = match write_shards(&plan, &missing, out, args.jobs, &stop) {
+    let written = match write_shards(&plan, &missing, out, args.jobs, &stop) {
         Err(StudyError::Stopped) => {
             output::tell(
                 "stopped; run the same command again to resume: finished shards are not run again",
@@ -143,7 +143,7 @@ fn run(args: &Args) -> Result<ExitCode> {
     let status = data.status()?;
     let mut text = format!(
         "{} in {}; {} from before; the data set has {} of {} runs, {:.1} MB: {}\n",
-        count_of(total.runs, "run"),
+        count_of(written.iter().map(|w| w.runs).sum(), "run"),
         count_of(missing.len() as u64, "shard"),
         count_of((status.shards - missing.len().min(status.shards)) as u64, "shard"),
         status.runs,
@@ -155,8 +155,9 @@ fn run(args: &Args) -> Result<ExitCode> {
         text += "it is complete once the other parts are\n";
     }
     output::print(&text)?;
-    if total.failed > 0 {
-        let failed = count_of(total.failed, "run");
+    let failed = written.iter().map(|w| w.failed).sum();
+    if failed > 0 {
+        let failed = count_of(failed, "run");
         output::tell(&format!("{failed} failed: column `failed` says why"));
         return Ok(ExitCode::from(1));
     }
@@ -170,41 +171,21 @@ fn write_shards(
     out: &Path,
     jobs: Option<usize>,
     stop: &AtomicBool,
-) -> Result<Written, StudyError> {
+) -> Result<Vec<Written>, StudyError> {
     let runs: u64 = shards.iter().map(|n| plan.shards()[*n].runs()).sum();
-    let progress = output::Progress::new(runs as usize, Simulator.doing());
-    let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let total = Mutex::new(Ok(Written { runs: 0, failed: 0, bytes: 0 }));
-    let cores = thread::available_parallelism().map_or(1, |n| n.get());
-    let work = || {
-        while let Some(shard) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let count = |n| {
-                progress.done((done.fetch_add(n, Ordering::Relaxed) + n) as usize);
-            };
-            let written = plan.write_shard(*shard, out, &Simulator, stop, &count);
-            let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
-            match (&mut *total, written) {
-                (Ok(total), Ok(written)) => {
-                    total.runs += written.runs;
-                    total.failed += written.failed;
-                    total.bytes += written.bytes;
-                }
-                (Ok(_), Err(error)) => {
-                    // The first error is the one to tell; the others end.
-                    stop.store(true, Ordering::Relaxed);
-                    *total = Err(error);
-                    return;
-                }
-                (Err(_), _) => return,
-            }
-        }
+    let (progress, done) = (output::Progress::new(Simulator.doing()), AtomicU64::new(0));
+    let count = |n| {
+        let done = done.fetch_add(n, Ordering::Relaxed) + n;
+        progress.at(done as f64, runs as usize);
     };
-    thread::scope(|scope| {
-        for _ in 0..jobs.unwrap_or(cores).min(shards.len()) {
-            scope.spawn(work);
-        }
-    });
-    total.into_inner().unwrap_or_else(PoisonError::into_inner)
+    count(0);
+    // All shards are of the same size.
+    in_parallel(jobs, &vec![1.0; shards.len()], |n| {
+        let written = plan.write_shard(shards[n], out, &Simulator, stop, &count);
+        // After an error the other shards end.
+        stop.fetch_or(written.is_err(), Ordering::Relaxed);
+        written
+    })
 }
 
 fn show_plan(path: &Path, slurm: Option<usize>, out: Option<&Path>) -> Result<ExitCode> {

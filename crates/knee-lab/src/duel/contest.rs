@@ -1,8 +1,9 @@
 //! Runs of a contest, and their measures for each pair.
 
 use super::{Bout, Entrant, Plan, Solo, WrittenPath};
+use crate::pipeline::Runner;
 use knee_cc::{Algorithm, Params};
-use knee_model::{RunRecord, RunSpec};
+use knee_model::{HostError, RunRecord, RunSpec};
 use knee_results::metrics::Percentiles;
 use knee_scenario::{Scenario, ScenarioError};
 use serde::Serialize;
@@ -32,6 +33,9 @@ pub struct Run {
     pub repetition: u32,
 }
 
+/// The first repetition of a run, and the scenario of all its repetitions.
+pub type Setting = (Run, Scenario);
+
 /// Measures of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunMeasures {
@@ -58,39 +62,70 @@ impl Contest {
         self.entrants.iter().filter_map(|entrant| entrant.cc.params()).map(Params::algorithm)
     }
 
-    /// All runs: each pair with either one first, each entrant against itself; with `solos` each alone as
-    /// well. The two orders of a pair serve both of its cells.
-    pub fn runs(&self, solos: bool) -> Vec<Run> {
-        let n = self.entrants.len();
-        let pairs = move |first| {
-            let seconds = (0..n).map(Some);
-            let alone = solos.then_some(None);
-            alone.into_iter().chain(seconds).map(move |second| (first, second))
-        };
-        let repeat = self.plan.repeat;
-        (0..self.paths.len())
-            .flat_map(|path| (0..n).flat_map(pairs).map(move |pair| (path, pair)))
-            .flat_map(move |(path, (first, second))| {
-                (0..repeat).map(move |repetition| Run { path, first, second, repetition })
-            })
-            .collect()
-    }
-
-    /// The scenario of `run` in all its repetitions.
+    /// The settings of all runs: each pair with either one first, each entrant against itself; with `solos`
+    /// each alone as well. The two orders of a pair serve both of its cells.
     ///
     /// # Errors
-    /// As [`Plan::scenario`].
-    pub fn scenario(&self, run: &Run) -> Result<Scenario, ScenarioError> {
-        let flows: Vec<&Entrant> = [Some(run.first), run.second]
-            .into_iter()
-            .flatten()
-            .map(|entrant| &self.entrants[entrant])
-            .collect();
-        self.plan.scenario(&self.paths[run.path], &flows)
+    /// The errors of [`Plan::scenario`].
+    pub fn settings(&self, solos: bool) -> Result<Vec<Setting>, ScenarioError> {
+        let n = self.entrants.len();
+        let seconds = || solos.then_some(None).into_iter().chain((0..n).map(Some));
+        let pairs = (0..n).flat_map(|first| seconds().map(move |second| (first, second)));
+        let pairs: Vec<_> = pairs.collect();
+        let each =
+            (0..self.paths.len()).flat_map(|path| pairs.iter().map(move |pair| (path, pair)));
+        each.map(|(path, (first, second))| {
+            let run = Run { path, first: *first, second: *second, repetition: 0 };
+            let flows = [Some(*first), *second].into_iter().flatten();
+            let flows: Vec<&Entrant> = flows.map(|entrant| &self.entrants[entrant]).collect();
+            Ok((run, self.plan.scenario(&self.paths[path], &flows)?))
+        })
+        .collect()
+    }
+
+    /// Makes all repetitions of `settings`. Records are dropped as soon as they are measured, except the
+    /// first repetitions if they are to be charted (`draw`).
+    ///
+    /// # Errors
+    /// The host cannot make a run.
+    pub fn run(
+        &self,
+        runner: &Runner<'_>,
+        settings: &[Setting],
+        draw: bool,
+    ) -> Result<Fought, HostError> {
+        for (_, scenario) in settings {
+            runner.check(&scenario.spec(self.plan.seed))?;
+        }
+        let repeated: Vec<_> = settings.iter().map(|(_, s)| (s, self.plan.repeat)).collect();
+        let all = runner.repetitions(&repeated, |n, spec, turn| {
+            let (run, scenario) = &settings[n];
+            let record = turn.record(spec)?;
+            let measured = self.measure(run, spec, &record);
+            let note = RunRecord {
+                seed: record.seed,
+                approximations: record.approximations.clone(),
+                real_time: record.real_time.clone(),
+                ..RunRecord::default()
+            };
+            let is_charted = draw && spec.seed == self.plan.seed;
+            let charted =
+                is_charted.then(|| Charted { run: *run, scenario: scenario.clone(), record });
+            Ok::<_, HostError>((measured, note, charted))
+        })?;
+        let (mut measured, mut charted, mut notes) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for ((run, _), of_run) in settings.iter().zip(all) {
+            for (repetition, (of_repetition, note, chart)) in (0..).zip(of_run) {
+                measured.insert(Run { repetition, ..*run }, of_repetition);
+                notes.push(note);
+                charted.extend(chart);
+            }
+        }
+        Ok(Fought { outcome: Outcome { contest: self.clone(), measured }, charted, notes })
     }
 
     /// The measures of `run` in `record`, made of `spec`.
-    pub fn measure(&self, run: &Run, spec: &RunSpec, record: &RunRecord) -> RunMeasures {
+    fn measure(&self, run: &Run, spec: &RunSpec, record: &RunRecord) -> RunMeasures {
         let path = &self.paths[run.path];
         match run.second {
             Some(_) => RunMeasures::Bout(Bout::of(&self.plan, path, spec, record)),
@@ -99,12 +134,22 @@ impl Contest {
     }
 }
 
+/// Results of a contest.
+pub struct Fought {
+    /// The measures.
+    pub outcome: Outcome,
+    /// The first repetitions of all settings, if they are to be charted.
+    pub charted: Vec<Charted>,
+    /// The notes of every run, without its measurements.
+    pub notes: Vec<RunRecord>,
+}
+
 /// All that was measured in a contest.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The contest that was run.
     pub contest: Contest,
-    measured: BTreeMap<Run, RunMeasures>,
+    pub(super) measured: BTreeMap<Run, RunMeasures>,
 }
 
 /// One entrant of a pair, over its runs: the results of `a` against `b`, and the harm to `b`.
@@ -176,11 +221,6 @@ fn lost_part(before: f64, now: f64) -> Option<f64> {
 }
 
 impl Outcome {
-    /// The outcome of the runs of `contest`, each with its measures.
-    pub fn new(contest: Contest, measured: impl IntoIterator<Item = (Run, RunMeasures)>) -> Self {
-        Self { contest, measured: measured.into_iter().collect() }
-    }
-
     /// The bouts of `first` and then `second`, with their repetitions.
     pub fn bouts(
         &self,
@@ -322,7 +362,7 @@ pub(super) mod tests {
             (run(1, 0), bout(80e6, 10e6, 24.0)),
         ];
         let measured = measured.map(|(run, bout)| (run, RunMeasures::Bout(bout)));
-        Outcome::new(contest(&["chd", "newreno"], 1), measured)
+        Outcome { contest: contest(&["chd", "newreno"], 1), measured: measured.into() }
     }
 
     fn at(p: Option<Percentiles>, want: [f64; 3]) {
@@ -340,14 +380,14 @@ pub(super) mod tests {
     #[test]
     fn every_pair_both_ways_and_alone_with_solos() {
         let c = contest(&["chd", "newreno", "hd"], 2);
-        let runs = c.runs(false);
-        assert_eq!(runs.len(), 9 * 2);
-        let mut sorted = runs.clone();
-        sorted.dedup();
-        assert_eq!(sorted.len(), runs.len(), "none twice");
-        assert_eq!(c.runs(true).len(), (9 + 3) * 2);
-        let alone = c.runs(true).into_iter().find(|r| r.second.is_none()).unwrap();
-        assert_eq!(c.scenario(&alone).unwrap().spec(1).flows.len(), 1);
+        let settings = c.settings(false).unwrap();
+        assert_eq!(settings.len(), 9);
+        let different: std::collections::BTreeSet<Run> = settings.iter().map(|(r, _)| *r).collect();
+        assert_eq!(different.len(), 9, "none twice");
+        let with_solos = c.settings(true).unwrap();
+        assert_eq!(with_solos.len(), 9 + 3);
+        let alone = with_solos.iter().find(|(run, _)| run.second.is_none()).unwrap();
+        assert_eq!(alone.1.spec(1).flows.len(), 1);
     }
 
     #[test]
@@ -402,7 +442,10 @@ pub(super) mod tests {
     fn without_a_baseline_there_is_no_harm_to_tell() {
         let run = Run { path: 0, first: 0, second: Some(1), repetition: 0 };
         let measured = [(run, RunMeasures::Bout(bout(20e6, 60e6, 10.0)))];
-        let o = Outcome::new(contest(&["chd", "newreno"], 1), measured);
+        let o = Outcome {
+            contest: contest(&["chd", "newreno"], 1),
+            measured: measured.into_iter().collect(),
+        };
         assert_eq!(o.cell(0, 0, 1).harm_goodput, None);
         assert!(o.cell(0, 0, 1).share_a.is_some());
         assert_eq!(o.solos(0, 0).count(), 0);

@@ -510,7 +510,8 @@ mod tests {
             (run, RunMeasures::Solo(Solo { throughput_bps, one_way_p95_ms, loss: Some(0.0) }))
         };
         let solos = [solo(0, 90e6, 25.0), solo(1, 95e6, 55.0)];
-        Outcome::new(base.contest.clone(), bouts.chain(solos))
+        let measured = bouts.chain(solos).collect();
+        Outcome { contest: base.contest.clone(), measured }
     }
 
     fn matrix() -> MatrixSummary {

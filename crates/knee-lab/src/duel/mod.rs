@@ -11,7 +11,7 @@ mod pair;
 mod path;
 mod plan;
 
-pub use contest::{Cell, Charted, Contest, Outcome, Run, RunMeasures};
+pub use contest::{Cell, Charted, Contest, Fought, Outcome, Run, RunMeasures, Setting};
 pub use entrant::Entrant;
 pub use matrix::{MatrixSummary, matrix_report, matrix_text, write_matrix};
 pub use pair::{DuelSummary, duel_report, duel_text, write_duel};

@@ -1,6 +1,6 @@
 //! Errors of an evaluation.
 
-use crate::{figure::ThreadsError, files::FileError};
+use crate::files::FileError;
 use knee_model::HostError;
 use knee_results::kept::KeptError;
 use knee_scenario::ScenarioError;
@@ -52,9 +52,5 @@ pub enum EvaluateError {
     Kept(#[from] KeptError),
     /// A run failed.
     #[error("{0}")]
-    Run(String),
-    /// The threads could not be had.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Threads(#[from] ThreadsError),
+    Run(#[from] HostError),
 }

@@ -77,7 +77,7 @@ pub fn evaluate(
         .into_iter()
         .filter(|c| only.is_empty() || only.contains(&c.id))
         .map(|c| {
-            let points = points(&c, how.host, how.quick);
+            let points = points(&c, how.runner.host, how.quick);
             (c, points)
         })
         .collect();
@@ -111,7 +111,7 @@ pub fn evaluate(
             });
             Ok(Evaluation {
                 algorithm: entrants[subject].name.clone(),
-                host: how.host.name().to_owned(),
+                host: how.runner.host.name().to_owned(),
                 against: others.iter().map(|b| entrants[*b].name.clone()).collect(),
                 repetitions: how.repeat,
                 seeds: how.repeat,
@@ -184,13 +184,12 @@ pub fn worst_run(
     else {
         return Ok(None);
     };
-    let points = points(criterion, how.host, how.quick);
+    let points = points(criterion, how.runner.host, how.quick);
     let at =
         points.iter().find(|p| p.values.iter().cloned().collect::<BTreeMap<_, _>>() == worst.point);
     let Some(point) = at else { return Ok(None) };
     let spec = scenario(criterion, point, entrant, how.sets)?.0.spec(worst.seed);
-    let record = how.host.run(&spec, how.options);
-    let record = record.map_err(|e| EvaluateError::Run(e.to_string()))?;
+    let record = how.runner.host.run(&spec, how.runner.options)?;
     Ok(Some((spec, record)))
 }
 

@@ -27,15 +27,6 @@ impl Word {
     }
 }
 
-fn spread(s: &Spread, unit: &str) -> String {
-    let range = match s.n {
-        0 | 1 => String::new(),
-        _ => format!(" [{}, {}]", number(s.p20), number(s.p80)),
-    };
-    let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-    format!("{}{range}{unit}", number(s.p50))
-}
-
 impl Asked {
     fn words(&self) -> String {
         let from_baseline =
@@ -73,7 +64,7 @@ fn summary(evaluation: &Evaluation, timed: bool) -> Table {
             Cell::from(c.section.clone()),
             c.verdict.cell(),
             of(&|m| m.measure.clone()),
-            of(&|m| spread(&m.spread, &m.unit)),
+            of(&|m| format!("{} {}", m.spread.words(), m.unit).trim_end().to_owned()),
             Cell::from(c.asked.as_ref().map_or_else(|| "–".to_owned(), Asked::words)),
             Cell::from(c.worst.as_ref().map_or_else(String::new, |w| point_words(&w.point))),
         ];
@@ -189,10 +180,10 @@ fn points_table(evaluation: &Evaluation, measure: &Measure, points: &[&PointVerd
         let mut cells = vec![
             Cell::from(point_words(&p.point)),
             p.verdict.cell(),
-            Cell::from(spread(&p.measured.spread, "")),
+            Cell::from(p.measured.spread.words()),
         ];
         cells.extend(evaluation.against.iter().map(|name| {
-            Cell::from(p.measured.baselines.get(name).map_or_else(String::new, |s| spread(s, "")))
+            Cell::from(p.measured.baselines.get(name).map_or_else(String::new, Spread::words))
         }));
         cells.push(Cell::from(p.asked.words()));
         table.row(cells);

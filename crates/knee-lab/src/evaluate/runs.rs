@@ -7,16 +7,13 @@ use super::{
 };
 use crate::{
     duel::Entrant,
-    figure::{Part, combinations, longest_first, measure, work},
-    files::text,
+    figure::{Part, combinations, measure},
+    files,
+    pipeline::Runner,
 };
-use knee_model::{Host, HostError, RunOptions, RunSpec};
-use knee_results::kept::KeptRuns;
-use knee_scenario::{Scenario, ScenarioError, Set};
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
-};
+use knee_model::{Host, RunRecord, RunSpec};
+use knee_scenario::Scenario;
+use std::time::{Duration, Instant};
 
 /// A combination of the values of a criterion's axes.
 #[derive(Clone, Debug)]
@@ -49,7 +46,7 @@ pub(super) fn points(criterion: &Criterion, host: &dyn Host, quick: bool) -> Vec
         .into_iter()
         .map(|(names, sets)| Point {
             values: axes.iter().map(|a| a.name.clone()).zip(names).collect(),
-            sets: sets.iter().map(|(path, value)| format!("{path}={value}")).collect(),
+            sets,
         })
         .collect()
 }
@@ -61,23 +58,11 @@ pub(super) fn scenario(
     entrant: &Entrant,
     also: &[String],
 ) -> Result<(Scenario, Vec<String>), EvaluateError> {
-    let file = format!("{FOLDER}/{}", criterion.scenario);
-    let text = text(&file)?;
     let of_subject = criterion.subject.iter().flat_map(|flow| entrant.sets(*flow));
-    let written: Vec<String> =
-        point.sets.iter().cloned().chain(of_subject).chain(also.iter().cloned()).collect();
-    let sets: Vec<Set> =
-        written.iter().map(|s| Set::parse(s)).collect::<Result<_, ScenarioError>>()?;
-    Ok((Scenario::parse(&format!("scenarios/{file}"), text, &sets)?, written))
-}
-
-/// One run: its criterion, point, entrant and repetition.
-#[derive(Clone, Copy, Debug)]
-struct Job {
-    criterion: usize,
-    point: usize,
-    entrant: usize,
-    repetition: u32,
+    let sets = point.sets.iter().cloned().chain(of_subject).chain(also.iter().cloned());
+    let sets: Vec<String> = sets.collect();
+    let file = format!("{FOLDER}/{}", criterion.scenario);
+    Ok((files::scenario::<EvaluateError>(&file, &sets)?, sets))
 }
 
 /// Measures by criterion, point, entrant, repetition; the reason for a run that failed.
@@ -88,20 +73,14 @@ pub(super) type Measured = Vec<(f64, Option<f64>)>;
 
 /// Settings of an evaluation's runs.
 pub struct HowToRun<'a> {
-    /// The host.
-    pub host: &'a dyn Host,
-    /// Options of each run.
-    pub options: &'a RunOptions,
+    /// The host, and the measures that were kept.
+    pub runner: Runner<'a>,
     /// Repetitions.
     pub repeat: u32,
     /// The quick form.
     pub quick: bool,
     /// Further values set in all runs, as after `--set`.
     pub sets: &'a [String],
-    /// Measures that were kept, whose runs are not made again; new ones are added.
-    pub kept: Option<&'a KeptRuns>,
-    /// Told how many runs are done, and how many there are.
-    pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
 /// Repetitions of `criterion`.
@@ -115,82 +94,48 @@ pub(super) fn run_all(
     entrants: &[Entrant],
     how: &HowToRun<'_>,
 ) -> Result<(AllMeasured, Vec<Duration>), EvaluateError> {
-    let mut jobs = Vec::new();
     let mut scenarios = Vec::new();
-    for (criterion, (asked, points)) in criteria.iter().enumerate() {
-        for (point, at) in points.iter().enumerate() {
-            for (entrant, of) in entrants.iter().enumerate() {
-                let (scenario, _) = scenario(asked, at, of, how.sets)?;
-                let spec = scenario.spec(scenario.seed());
-                how.host
-                    .check(&spec, how.options)
-                    .map_err(|error| EvaluateError::Host { criterion: asked.id.clone(), error })?;
-                for repetition in 0..repetitions(asked, how) {
-                    let job = Job { criterion, point, entrant, repetition };
-                    jobs.push((job, work(&spec), scenarios.len()));
-                }
-                scenarios.push(scenario);
-            }
+    for (asked, points) in criteria {
+        for (at, of) in points.iter().flat_map(|at| entrants.iter().map(move |of| (at, of))) {
+            let (scenario, _) = scenario(asked, at, of, how.sets)?;
+            let spec = scenario.spec(scenario.seed());
+            how.runner
+                .check(&spec)
+                .map_err(|error| EvaluateError::Host { criterion: asked.id.clone(), error })?;
+            scenarios.push((asked, scenario));
         }
     }
-    let works: Vec<f64> = jobs.iter().map(|(_, work, _)| *work).collect();
-    let threads = how.options.runs_at_once.or(how.host.runs_at_once()).unwrap_or(0);
-    // A value that cannot be stored ends the evaluation: the disk may be full.
-    let broken = AtomicBool::new(false);
-    let run = |n: usize| {
-        let (job, _, scenario) = jobs[n];
-        if broken.load(Ordering::Relaxed) {
-            return (Err(EvaluateError::Run("not run".to_owned())), Duration::ZERO);
+    let settings: Vec<_> =
+        scenarios.iter().map(|(asked, scenario)| (scenario, repetitions(asked, how))).collect();
+    let all = how.runner.repetitions(&settings, |n, spec, turn| {
+        let (start, criterion) = (Instant::now(), scenarios[n].0);
+        let key = format!("{:?}", criterion.measures);
+        let measured = turn.measured(spec, &key, |record| measured(criterion, spec, record));
+        match measured {
+            Ok(measured) => Ok((Ok(measured), start.elapsed())),
+            Err(EvaluateError::Run(why)) => Ok((Err(why.to_string()), start.elapsed())),
+            Err(other) => Err(other),
         }
-        let scenario = &scenarios[scenario];
-        let spec = scenario.spec(scenario.seed_of(job.repetition));
-        let start = Instant::now();
-        let measured = one(&criteria[job.criterion].0, &spec, how);
-        let took = start.elapsed();
-        if matches!(measured, Err(EvaluateError::Kept(_))) {
-            broken.store(true, Ordering::Relaxed);
-        }
-        (measured, took)
-    };
-    let measured = longest_first(threads, &works, &run, &|done| (how.progress)(done, jobs.len()))?;
-    let mut all: AllMeasured = criteria
-        .iter()
-        .map(|(_, points)| vec![vec![Vec::new(); entrants.len()]; points.len()])
-        .collect();
+    })?;
     let mut took = vec![Duration::ZERO; criteria.len()];
-    for ((job, ..), (measured, time)) in jobs.into_iter().zip(measured) {
-        took[job.criterion] += time;
-        let measured = match measured {
-            Ok(measured) => Ok(measured),
-            Err(EvaluateError::Run(why)) => Err(why),
-            Err(other) => return Err(other),
+    let mut all = all.into_iter();
+    let by_criterion = criteria.iter().zip(&mut took).map(|((_, points), took)| {
+        let mut repetitions = || {
+            let (measured, times): (_, Vec<Duration>) = all.next().into_iter().flatten().unzip();
+            *took += times.iter().sum();
+            measured
         };
-        all[job.criterion][job.point][job.entrant].push(measured);
-    }
-    Ok((all, took))
+        points.iter().map(|_| entrants.iter().map(|_| repetitions()).collect()).collect()
+    });
+    Ok((by_criterion.collect(), took))
 }
 
-/// The values that `criterion` measures of `spec`, which may be kept.
-fn one(
+/// The values that `criterion` measures of `record`.
+fn measured(
     criterion: &Criterion,
     spec: &RunSpec,
-    how: &HowToRun<'_>,
+    record: RunRecord,
 ) -> Result<Measured, EvaluateError> {
-    let Some(kept) = how.kept else { return run(criterion, spec, how) };
-    let fingerprint = how.host.fingerprint(spec, how.options).unwrap_or_default();
-    let (text, measures) = (format!("{spec:?}"), format!("{:?}", criterion.measures));
-    let key = [how.host.name(), &fingerprint, &text, &measures];
-    kept.or_make(&key, || run(criterion, spec, how))
-}
-
-/// Runs `spec`, and measures the values of `criterion`.
-fn run(
-    criterion: &Criterion,
-    spec: &RunSpec,
-    how: &HowToRun<'_>,
-) -> Result<Measured, EvaluateError> {
-    let failed = |e: HostError| EvaluateError::Run(e.to_string());
-    let record = how.host.run(spec, how.options).map_err(failed)?;
     let formulas: Vec<&str> =
         criterion.measures.iter().flat_map(|m| m.formulas().map(|(_, text)| text)).collect();
     let values = measure(spec, record, &formulas);

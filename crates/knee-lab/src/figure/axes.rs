@@ -37,8 +37,8 @@ pub enum AxisValue {
     Plain(toml::Value),
 }
 
-/// Values by path of their keys.
-pub(crate) type Settings = Vec<(String, toml::Value)>;
+/// Values of axes: their names, and their settings, as after `--set`.
+pub(crate) type Combination = (Vec<String>, Vec<String>);
 
 impl AxisValue {
     /// Name in claims, plots and legends.
@@ -98,26 +98,22 @@ impl Part<'_> {
     }
 }
 
-fn sets_of(axis: &Axis, value: &AxisValue) -> Settings {
-    match value {
-        AxisValue::Named { set, .. } => set.clone().into_iter().collect(),
-        AxisValue::Plain(value) => {
-            axis.set.iter().map(|path| (path.clone(), value.clone())).collect()
-        }
-    }
+/// Values by the paths of their keys, as after `--set`.
+pub(crate) fn written(set: &BTreeMap<String, toml::Value>) -> impl Iterator<Item = String> {
+    set.iter().map(|(path, value)| format!("{path}={value}"))
 }
 
-/// Combinations of the values of `axes`: their names, and the values that they set after `set`.
-pub(crate) fn combinations(
-    set: &BTreeMap<String, toml::Value>,
-    axes: &[Axis],
-) -> Vec<(Vec<String>, Settings)> {
-    let common = set.clone().into_iter().collect();
-    axes.iter().fold(vec![(Vec::new(), common)], |all, axis| {
-        let extend = |(names, sets): &(Vec<String>, Settings), value: &AxisValue| {
-            let names = names.iter().cloned().chain([value.name()]).collect();
-            let sets = sets.iter().cloned().chain(sets_of(axis, value)).collect();
-            (names, sets)
+/// Combinations of the values of `axes`, which set their keys after `set`.
+pub(crate) fn combinations(set: &BTreeMap<String, toml::Value>, axes: &[Axis]) -> Vec<Combination> {
+    axes.iter().fold(vec![(Vec::new(), written(set).collect())], |all, axis| {
+        let extend = |(names, sets): &Combination, value: &AxisValue| {
+            let own: Vec<String> = match value {
+                AxisValue::Named { set, .. } => written(set).collect(),
+                AxisValue::Plain(value) => {
+                    axis.set.iter().map(|path| format!("{path}={value}")).collect()
+                }
+            };
+            ([&names[..], &[value.name()]].concat(), [&sets[..], &own].concat())
         };
         all.iter().flat_map(|c| axis.values.iter().map(move |v| extend(c, v))).collect()
     })

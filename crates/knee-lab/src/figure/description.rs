@@ -1,7 +1,7 @@
 //! A figure as data: its runs and its plots.
 
 use super::{
-    axes::{Axis, Part, Settings, combinations, plain_name},
+    axes::{Axis, Combination, Part, combinations, plain_name, written},
     fluid::FluidSpec,
 };
 use serde::Deserialize;
@@ -169,10 +169,10 @@ impl Figure {
         of_plots.chain(of_tables).map(move |(place, text)| (self, place, text))
     }
 
-    /// Combinations of its axes' values: their names and the values that they set.
-    pub(crate) fn combinations(&self) -> Vec<(Vec<String>, Settings)> {
+    /// Combinations of its axes' values.
+    pub(crate) fn combinations(&self) -> Vec<Combination> {
         let mut all = combinations(&self.set, &self.axes);
-        let changes = || self.changes.iter().flatten().map(|(k, v)| (k.clone(), v.clone()));
+        let changes = || self.changes.iter().flat_map(written);
         all.iter_mut().for_each(|(_, sets)| sets.extend(changes()));
         all
     }

@@ -22,8 +22,6 @@ use std::{
 };
 
 type Fallible<T> = Result<T, Box<EvalAltResult>>;
-/// A measure of a group of flows and another one within a window.
-type OfGroups = fn(&Metrics, &[usize], &[usize], f64, f64) -> Option<f64>;
 
 /// Error of a formula that needs a run which failed.
 #[derive(Clone)]
@@ -99,6 +97,13 @@ impl Run {
         })
     }
 
+    /// Indices of the flows that `which` selects.
+    fn select(&self, which: impl Fn(&Metrics) -> Vec<usize>) -> Fallible<Array> {
+        let (spec, record) = self.parts()?;
+        let flows = which(&Metrics::new(spec, record)).into_iter();
+        Ok(flows.map(|flow| Dynamic::from(flow as i64)).collect())
+    }
+
     fn flow(&self, flow: i64) -> Fallible<usize> {
         let n = self.parts()?.1.flows.len();
         usize::try_from(flow)
@@ -106,10 +111,51 @@ impl Run {
             .filter(|f| *f < n)
             .ok_or_else(|| format!("no flow {flow}: there are {n}").into())
     }
+}
 
-    fn flows(&self, flows: &Array) -> Fallible<Vec<usize>> {
-        flows.iter().map(|f| self.flow(f.as_int()?)).collect()
+/// An argument of a function of a run.
+trait Argument {
+    type Value;
+
+    fn value(&self, run: &Run) -> Fallible<Self::Value>;
+}
+
+type Flow = i64;
+type Flows = Array;
+type Number = Dynamic;
+
+impl Argument for Flow {
+    type Value = usize;
+
+    fn value(&self, run: &Run) -> Fallible<usize> {
+        run.flow(*self)
     }
+}
+
+impl Argument for Flows {
+    type Value = Vec<usize>;
+
+    fn value(&self, run: &Run) -> Fallible<Vec<usize>> {
+        self.iter().map(|f| run.flow(f.as_int()?)).collect()
+    }
+}
+
+impl Argument for Number {
+    type Value = f64;
+
+    fn value(&self, _: &Run) -> Fallible<f64> {
+        number(self)
+    }
+}
+
+/// Registers a measure of a run: its name, and its value by the metrics and the arguments.
+macro_rules! measure {
+    ($engine:expr, $name:literal, |$m:ident $(, $argument:ident: $kind:ty)*| $value:expr) => {
+        $engine.register_fn($name, |r: &mut Run $(, $argument: $kind)*| -> Fallible<f64> {
+            $(let $argument = $argument.value(r)?;)*
+            r.measure($name, |$m| $value)
+        });
+    };
 }
 
 fn number(value: &Dynamic) -> Fallible<f64> {
@@ -205,46 +251,16 @@ impl Formulas {
     }
 
     fn register_measures(engine: &mut Engine) {
-        fn window(
-            engine: &mut Engine,
-            name: &'static str,
-            of: fn(&Metrics, f64, f64) -> Option<f64>,
-        ) {
-            engine.register_fn(
-                name,
-                move |r: &mut Run, from: Dynamic, to: Dynamic| -> Fallible<f64> {
-                    let (from, to) = (number(&from)?, number(&to)?);
-                    r.measure(name, |m| of(m, from, to))
-                },
-            );
-        }
-        fn groups(engine: &mut Engine, name: &'static str, of: OfGroups) {
-            engine.register_fn(
-                name,
-                move |r: &mut Run,
-                      group: Array,
-                      others: Array,
-                      from: Dynamic,
-                      to: Dynamic|
-                      -> Fallible<f64> {
-                    let (group, others) = (r.flows(&group)?, r.flows(&others)?);
-                    let (from, to) = (number(&from)?, number(&to)?);
-                    r.measure(name, |m| of(m, &group, &others, from, to))
-                },
-            );
-        }
-        window(engine, "mean_queueing_delay", |m, a, b| m.mean_queueing_delay_ms(a, b));
-        window(engine, "max_queueing_delay", |m, a, b| m.max_queueing_delay_ms(a, b));
-        window(engine, "mean_queue", |m, a, b| m.mean_queue_pkts(a, b));
         Self::register_table(engine);
         Self::register_samples(engine);
         Self::register_paths(engine);
-        engine.register_fn("flows", |r: &mut Run, kind: &str| -> Fallible<Array> {
-            let (spec, record) = r.parts()?;
-            let flows = Metrics::new(spec, record).flows_of(kind);
-            Ok(flows.into_iter().map(|f| Dynamic::from(f as i64)).collect())
-        });
+        Self::register_flows(engine);
         Self::register_transfers(engine);
+        Self::register_models(engine);
+    }
+
+    /// Functions of models and of compiled algorithms, which need no run.
+    fn register_models(engine: &mut Engine) {
         engine.register_fn("htcp_alpha", |form: &str, elapsed_s: Dynamic| -> Fallible<f64> {
             Ok(compiled::htcp_alpha(form, number(&elapsed_s)?)?)
         });
@@ -277,53 +293,57 @@ impl Formulas {
         engine.register_fn("response", |name: &str, q_ms: Dynamic| -> Fallible<f64> {
             Ok(compiled::response(name, number(&q_ms)?)?)
         });
-        engine.register_fn(
-            "goodput",
-            |r: &mut Run, flow: i64, from: Dynamic, to: Dynamic| -> Fallible<f64> {
-                let (flow, from, to) = (r.flow(flow)?, number(&from)?, number(&to)?);
-                r.measure("goodput", |m| m.goodput_bps(flow, from, to).map(|g| g / 1e6))
-            },
-        );
-        engine.register_fn(
-            "jain",
-            |r: &mut Run, flows: Array, from: Dynamic, to: Dynamic| -> Fallible<f64> {
-                let (flows, from, to) = (r.flows(&flows)?, number(&from)?, number(&to)?);
-                r.measure("jain", |m| m.jain(&flows, from, to))
-            },
-        );
-        groups(engine, "share", |m, group, others, a, b| m.share(group, others, a, b));
-        groups(engine, "mean_ratio", |m, group, others, a, b| m.mean_ratio(group, others, a, b));
-        engine.register_fn(
-            "probe_delay",
-            |r: &mut Run, flow: i64, q: Dynamic, from: Dynamic, to: Dynamic| -> Fallible<f64> {
-                let (flow, q) = (r.flow(flow)?, number(&q)?);
-                let (from, to) = (number(&from)?, number(&to)?);
-                r.measure("probe_delay", |m| m.probe_delay_ms(flow, q, from, to))
-            },
-        );
-        engine.register_fn("loss", |r: &mut Run, flows: Array| -> Fallible<f64> {
-            let flows = r.flows(&flows)?;
-            r.measure("loss", |m| m.losses(&flows).fraction())
+    }
+
+    /// Functions of flows within a window, or over the whole run.
+    fn register_flows(engine: &mut Engine) {
+        measure!(engine, "goodput", |m, flow: Flow, from: Number, to: Number| {
+            m.goodput_bps(flow, from, to).map(|bps| bps / 1e6)
         });
-        engine.register_fn(
-            "convergence",
-            |r: &mut Run,
-             flows: Array,
-             from: Dynamic,
-             to: Dynamic,
-             width: Dynamic,
-             jain: Dynamic,
-             hold: Dynamic|
-             -> Fallible<f64> {
-                let flows = r.flows(&flows)?;
-                let (from, to) = (number(&from)?, number(&to)?);
-                let (width, jain, hold) = (number(&width)?, number(&jain)?, number(&hold)?);
-                r.measure("convergence", |m| {
-                    let time_s = m.convergence_s(&flows, from, to, width, jain, hold);
-                    Some(time_s.unwrap_or(to - from))
-                })
-            },
-        );
+        measure!(engine, "jain", |m, flows: Flows, from: Number, to: Number| {
+            m.jain(&flows, from, to)
+        });
+        measure!(engine, "share", |m, group: Flows, others: Flows, from: Number, to: Number| {
+            m.share(&group, &others, from, to)
+        });
+        measure!(engine, "mean_ratio", |m,
+                                        group: Flows,
+                                        others: Flows,
+                                        from: Number,
+                                        to: Number| {
+            m.mean_ratio(&group, &others, from, to)
+        });
+        measure!(engine, "probe_delay", |m, flow: Flow, q: Number, from: Number, to: Number| {
+            m.probe_delay_ms(flow, q, from, to)
+        });
+        measure!(engine, "loss", |m, flows: Flows| m.losses(&flows).fraction());
+        measure!(engine, "of_capacity", |m, flows: Flows, from: Number, to: Number| {
+            m.goodput_of_capacity(&flows, from, to)
+        });
+        measure!(engine, "loss_within", |m, flows: Flows, from: Number, to: Number| {
+            m.loss_fraction(&flows, from, to)
+        });
+        measure!(engine, "sent", |m, flows: Flows, from: Number, to: Number| {
+            m.sent_pkts(&flows, from, to)
+        });
+        measure!(engine, "mean_goodput", |m, flows: Flows, from: Number, to: Number| {
+            let all = m.total_goodput_bps(&flows, from, to)?;
+            (!flows.is_empty()).then(|| all / 1e6 / flows.len() as f64)
+        });
+        measure!(engine, "least_goodput", |m, flows: Flows, from: Number, to: Number| {
+            let each = flows.iter().map(|f| m.goodput_bps(*f, from, to));
+            each.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min).map(|bps| bps / 1e6)
+        });
+        measure!(engine, "convergence", |m,
+                                         flows: Flows,
+                                         from: Number,
+                                         to: Number,
+                                         width: Number,
+                                         jain: Number,
+                                         hold: Number| {
+            let time_s = m.convergence_s(&flows, from, to, width, jain, hold);
+            Some(time_s.unwrap_or(to - from))
+        });
         engine.register_fn("count", |r: &mut Run, flow: i64, what: &str| -> Fallible<f64> {
             let flow = r.flow(flow)?;
             let counters = serde_json::to_value(r.parts()?.1.flows[flow].counters);
@@ -367,63 +387,48 @@ impl Formulas {
     /// Functions of transfers, of all sizes or of some.
     fn register_transfers(engine: &mut Engine) {
         /// Sizes from `least` to below `below`, bytes.
-        fn sizes(least: &Dynamic, below: &Dynamic) -> Fallible<Range<u64>> {
-            let bytes = |value: &Dynamic| -> Fallible<u64> { Ok(number(value)?.max(0.0) as u64) };
-            Ok(bytes(least)?..bytes(below)?)
-        }
-        fn completion(r: &Run, flows: &Array, q: &Dynamic, sizes: &Range<u64>) -> Fallible<f64> {
-            let (flows, q) = (r.flows(flows)?, number(q)?);
-            r.measure("completion", |m| percentile(&m.completion_times_s(&flows, sizes), q))
-        }
-        fn unfinished(r: &Run, flows: &Array, sizes: &Range<u64>) -> Fallible<f64> {
-            let flows = r.flows(flows)?;
-            r.measure("unfinished", |m| Some(m.unfinished(&flows, sizes) as f64))
+        fn sizes(least: f64, below: f64) -> Range<u64> {
+            least.max(0.0) as u64..below.max(0.0) as u64
         }
         const ALL: Range<u64> = 0..u64::MAX;
-        engine.register_fn("source", |r: &mut Run, name: &str| -> Fallible<Array> {
-            let (spec, record) = r.parts()?;
-            let flows = Metrics::new(spec, record).flows_from(name);
-            Ok(flows.into_iter().map(|f| Dynamic::from(f as i64)).collect())
+        measure!(engine, "completion", |m, flows: Flows, q: Number| {
+            percentile(&m.completion_times_s(&flows, &ALL), q)
         });
-        engine.register_fn("completion", |r: &mut Run, flows: Array, q: Dynamic| {
-            completion(r, &flows, &q, &ALL)
+        measure!(engine, "completion", |m,
+                                        flows: Flows,
+                                        q: Number,
+                                        least: Number,
+                                        below: Number| {
+            percentile(&m.completion_times_s(&flows, &sizes(least, below)), q)
         });
-        engine.register_fn(
-            "completion",
-            |r: &mut Run, flows: Array, q: Dynamic, least: Dynamic, below: Dynamic| {
-                completion(r, &flows, &q, &sizes(&least, &below)?)
-            },
-        );
-        engine.register_fn("unfinished", |r: &mut Run, flows: Array| unfinished(r, &flows, &ALL));
-        engine.register_fn(
-            "unfinished",
-            |r: &mut Run, flows: Array, least: Dynamic, below: Dynamic| {
-                unfinished(r, &flows, &sizes(&least, &below)?)
-            },
-        );
-        engine.register_fn("stalled", |r: &mut Run, flow: i64| -> Fallible<f64> {
-            let flow = r.flow(flow)?;
-            r.measure("stalled", |m| m.stalled_s(flow))
+        measure!(engine, "unfinished", |m, flows: Flows| Some(m.unfinished(&flows, &ALL) as f64));
+        measure!(engine, "unfinished", |m, flows: Flows, least: Number, below: Number| {
+            Some(m.unfinished(&flows, &sizes(least, below)) as f64)
         });
+        measure!(engine, "stalled", |m, flow: Flow| m.stalled_s(flow));
     }
 
-    /// Functions of the path, and of several flows on it.
+    /// Functions of the path, and of the names of flows.
     fn register_paths(engine: &mut Engine) {
         engine.register_fn("base_rtt", |r: &mut Run| -> Fallible<f64> {
             let path = &r.parts()?.0.path;
             Ok((path.delay_forward_ns + path.delay_reverse_ns) as f64 / 1e6)
         });
-        engine.register_fn("rate", |r: &mut Run, from: Dynamic, to: Dynamic| -> Fallible<f64> {
-            let (from, to) = (number(&from)?, number(&to)?);
-            r.measure("rate", |m| m.rate_bps(from, to).map(|bps| bps / 1e6))
+        measure!(engine, "rate", |m, from: Number, to: Number| {
+            m.rate_bps(from, to).map(|bps| bps / 1e6)
         });
-        engine.register_fn(
-            "delay_percentile",
-            |r: &mut Run, q: Dynamic, from: Dynamic, to: Dynamic| -> Fallible<f64> {
-                let (q, from, to) = (number(&q)?, number(&from)?, number(&to)?);
-                r.measure("delay_percentile", |m| m.queueing_delay_percentile_ms(q, from, to))
-            },
-        );
+        measure!(engine, "mean_queueing_delay", |m, from: Number, to: Number| {
+            m.mean_queueing_delay_ms(from, to)
+        });
+        measure!(engine, "max_queueing_delay", |m, from: Number, to: Number| {
+            m.max_queueing_delay_ms(from, to)
+        });
+        measure!(engine, "mean_queue", |m, from: Number, to: Number| m.mean_queue_pkts(from, to));
+        measure!(engine, "delay_percentile", |m, q: Number, from: Number, to: Number| {
+            m.queueing_delay_percentile_ms(q, from, to)
+        });
+        engine.register_fn("flows", |r: &mut Run, kind: &str| r.select(|m| m.flows_of(kind)));
+        engine.register_fn("source", |r: &mut Run, name: &str| r.select(|m| m.flows_from(name)));
         engine.register_fn("named", |r: &mut Run, name: &str| -> Fallible<Array> {
             let flows = &r.parts()?.1.flows;
             let copy = |rest: &str| {
@@ -434,41 +439,13 @@ impl Formulas {
             let found = flows.iter().enumerate().filter(|(_, f)| is_meant(&f.name));
             Ok(found.map(|(i, _)| Dynamic::from(i as i64)).collect())
         });
-        fn of_flows(
-            engine: &mut Engine,
-            name: &'static str,
-            of: fn(&Metrics, &[usize], f64, f64) -> Option<f64>,
-        ) {
-            engine.register_fn(
-                name,
-                move |r: &mut Run, flows: Array, from: Dynamic, to: Dynamic| -> Fallible<f64> {
-                    let (flows, from, to) = (r.flows(&flows)?, number(&from)?, number(&to)?);
-                    r.measure(name, |m| of(m, &flows, from, to))
-                },
-            );
-        }
-        of_flows(engine, "of_capacity", |m, flows, a, b| m.goodput_of_capacity(flows, a, b));
-        of_flows(engine, "loss_within", |m, flows, a, b| m.loss_fraction(flows, a, b));
-        of_flows(engine, "sent", |m, flows, a, b| m.sent_pkts(flows, a, b));
-        of_flows(engine, "mean_goodput", |m, flows, a, b| {
-            let all = m.total_goodput_bps(flows, a, b)?;
-            (!flows.is_empty()).then(|| all / 1e6 / flows.len() as f64)
-        });
-        of_flows(engine, "least_goodput", |m, flows, a, b| {
-            let each = flows.iter().map(|f| m.goodput_bps(*f, a, b));
-            each.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min).map(|bps| bps / 1e6)
-        });
     }
 
     /// Functions of a flow at a time.
     fn register_samples(engine: &mut Engine) {
-        engine.register_fn(
-            "lost",
-            |r: &mut Run, flow: i64, from: Dynamic, to: Dynamic| -> Fallible<f64> {
-                let (flow, from, to) = (r.flow(flow)?, number(&from)?, number(&to)?);
-                r.measure("lost", |m| m.lost_pkts(flow, from, to))
-            },
-        );
+        measure!(engine, "lost", |m, flow: Flow, from: Number, to: Number| {
+            m.lost_pkts(flow, from, to)
+        });
         engine.register_fn(
             "loss_times",
             |r: &mut Run, flow: i64, gap: Dynamic| -> Fallible<Array> {
@@ -478,9 +455,8 @@ impl Formulas {
                 Ok(times.into_iter().map(Dynamic::from).collect())
             },
         );
-        engine.register_fn("window", |r: &mut Run, flow: i64, at: Dynamic| -> Fallible<f64> {
-            let (flow, at) = (r.flow(flow)?, number(&at)?);
-            r.measure("window", |m| m.sample(flow, at).map(|s| f64::from(s.cwnd_pkts)))
+        measure!(engine, "window", |m, flow: Flow, at: Number| {
+            m.sample(flow, at).map(|sample| f64::from(sample.cwnd_pkts))
         });
         engine.register_fn(
             "observed",

@@ -9,7 +9,6 @@ mod drawings;
 mod fluid;
 mod formula;
 mod language;
-mod run;
 mod spread;
 
 pub use axes::{Axis, AxisValue, plain_name};
@@ -18,13 +17,11 @@ pub use description::{Figure, Model, PaperPoints, Plot, PlotKind, Tabulated, Unj
 pub use fluid::{FluidRule, FluidSpec};
 #[cfg(test)]
 pub(crate) use formula::tests;
-pub use run::ThreadsError;
 pub use spread::Spread;
 pub(crate) use {
     axes::{Part, combinations},
     drawings::{charts, table},
     formula::{Formulas, Values, measure},
     language::check as check_formula,
-    run::{longest_first, work},
     spread::number,
 };

@@ -25,6 +25,15 @@ impl Spread {
             n: values.len(),
         }
     }
+
+    /// The median, with the other percentiles if there are several repetitions.
+    pub(crate) fn words(&self) -> String {
+        let (low, middle, high) = (number(self.p20), number(self.p50), number(self.p80));
+        match self.n {
+            0 | 1 => middle,
+            _ => format!("{middle} [{low}, {high}]"),
+        }
+    }
 }
 
 /// A number with three significant digits or so, and no zeros at its end.

@@ -1,7 +1,7 @@
 //! Errors of a reproduction.
 
 use super::PaperError;
-use crate::{figure::ThreadsError, files::FileError};
+use crate::files::FileError;
 use knee_model::HostError;
 use knee_scenario::ScenarioError;
 use thiserror::Error;
@@ -48,9 +48,6 @@ pub enum ReproduceError {
         /// Error of the first run.
         error: HostError,
     },
-    /// A run has no unique key.
-    #[error("a specification cannot be written as JSON: {0}")]
-    Spec(String),
     /// A chart or table cannot be made.
     #[error("{0}")]
     PlotKind(String),
@@ -58,8 +55,7 @@ pub enum ReproduceError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     File(#[from] FileError),
-    /// The threads could not be had.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Threads(#[from] ThreadsError),
+    /// The runs could not begin.
+    #[error("{0}")]
+    Host(#[from] HostError),
 }

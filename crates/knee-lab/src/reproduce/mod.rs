@@ -15,7 +15,7 @@ pub use paper::{PAPERS, Paper, PaperError, load};
 pub use runs::RunsOn;
 pub use verdict::{Shown, Verdict};
 
-use crate::figure::{self, Case, Cases, Figure, Formulas, Part, Spread, Unjudged, number};
+use crate::figure::{self, Case, Cases, Figure, Formulas, Part, Unjudged, number};
 use knee_report::{
     chart::Chart,
     report::{Report, Section},
@@ -77,8 +77,7 @@ struct PlottedFigure {
     listing: Option<(String, String)>,
 }
 
-/// Reproduces `id` on each of `hosts`. `progress` is told the host, how many of its runs are done,
-/// and how many there are.
+/// Reproduces `id` on each of `hosts`.
 ///
 /// # Errors
 /// See [`ReproduceError`].
@@ -86,7 +85,6 @@ pub fn reproduce(
     id: &str,
     wanted: &Wanted,
     hosts: &[RunsOn<'_>],
-    progress: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Reproduction, ReproduceError> {
     let (paper, claims) = paper::load(id)?;
     let all = paper.figures.clone();
@@ -124,8 +122,9 @@ pub fn reproduce(
     let mut uses = Uses::default();
     let mut reproduction = Reproduction { paper, hosts: Vec::new(), skipped: Vec::new() };
     for (index, on) in hosts.iter().enumerate() {
-        let name = on.host.name();
-        let part = Part { host: on.host, short: wanted.short, all_values: wanted.all_values };
+        let host = on.runner.host;
+        let name = host.name();
+        let part = Part { host, short: wanted.short, all_values: wanted.all_values };
         let only_used = index > 0 && wanted.claims.is_some();
         let why_not = |c: &Claim| c.skipped(name, &all).map(Unjudged::to_string);
         let (judged, skipped): (Vec<&Claim>, Vec<&Claim>) =
@@ -152,7 +151,7 @@ pub fn reproduce(
                 prepared.push(cases);
                 specs.append(&mut of_cause);
             }
-            let cases = runs::run_cases(on, prepared, &specs, &mut made, progress)?;
+            let cases = runs::run_cases(&on.runner, prepared, &specs, &mut made)?;
             let formulas = Formulas::new(cases.clone());
             let mut all_run = true;
             let mut verdict = |c: &&Claim| {
@@ -262,15 +261,6 @@ pub fn claims(reproductions: &[Reproduction]) -> Claims<'_> {
     Claims { claims: reproductions.iter().flat_map(Reproduction::verdicts).collect() }
 }
 
-/// The median, with the percentiles if there are several repetitions.
-fn spread(m: &Spread) -> String {
-    let (low, middle, high) = (number(m.p20), number(m.p50), number(m.p80));
-    match m.n {
-        0 | 1 => middle,
-        _ => format!("{middle} [{low}, {high}]"),
-    }
-}
-
 /// A cause and the result of its runs.
 fn shown(cause: &Shown) -> String {
     let changes = match cause.changes.as_str() {
@@ -286,7 +276,7 @@ fn shown(cause: &Shown) -> String {
     format!(
         "Cause: {}{changes}: {} {}, accepted {}: {verdict}",
         cause.statement.trim(),
-        spread(&cause.measured),
+        cause.measured.words(),
         cause.unit,
         range(cause.accepted)
     )
@@ -355,7 +345,6 @@ impl Reproduction {
                     cells.extend([Cell::from("–".to_owned()), Cell::from("not judged".to_owned())]);
                     continue;
                 };
-                let m = &v.measured;
                 let tone = match (v.recorded_holds, v.holds) {
                     (Some(true), Some(true)) => Tone::Good,
                     _ if v.explained() => Tone::Good,
@@ -363,7 +352,7 @@ impl Reproduction {
                     _ => Tone::Caution,
                 };
                 cells.extend([
-                    Cell::from(format!("{} {}", spread(m), v.unit)),
+                    Cell::from(format!("{} {}", v.measured.words(), v.unit)),
                     Cell::toned(v.word(), tone),
                 ]);
             }
@@ -535,6 +524,7 @@ pub fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Spread;
 
     /// A paper of which one claim holds, one is explained and one has a cause that is not shown.
     fn reproduction(shown: Option<bool>) -> Reproduction {

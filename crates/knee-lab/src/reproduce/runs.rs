@@ -2,12 +2,11 @@
 
 use super::{Claim, ReproduceError};
 use crate::{
-    figure::{Case, Cases, Figure, longest_first, work},
+    figure::{Case, Cases, Figure},
     files,
+    pipeline::{Runner, work},
 };
-use knee_model::{Host, HostError, RunOptions, RunRecord, RunSpec};
-use knee_results::kept::KeptRuns;
-use knee_scenario::{Scenario, Set};
+use knee_model::{HostError, RunRecord, RunSpec};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, atomic::AtomicBool},
@@ -17,24 +16,10 @@ use std::{
 /// its name.
 #[derive(Clone, Copy)]
 pub struct RunsOn<'a> {
-    /// The host.
-    pub host: &'a dyn Host,
-    /// Options of each run.
-    pub options: &'a RunOptions,
+    /// The host, and the runs that were kept.
+    pub runner: Runner<'a>,
     /// Number of repetitions. If not given: the scenarios' own, or in the short form what its claims ask for.
     pub repeat: Option<u32>,
-    /// Runs that were kept, which are not made again; new ones are added.
-    pub kept: Option<&'a KeptRuns>,
-}
-
-impl RunsOn<'_> {
-    pub(super) fn run(&self, spec: &RunSpec) -> Result<RunRecord, HostError> {
-        let run = |spec: &RunSpec| self.host.run(spec, self.options);
-        match (self.kept, self.host.fingerprint(spec, self.options)) {
-            (Some(kept), Some(fingerprint)) => kept.or_run(&fingerprint, spec, run),
-            _ => run(spec),
-        }
-    }
 }
 
 /// Cases by the numbers of their figures and the values of their axes.
@@ -76,14 +61,8 @@ pub(super) fn prepare(
     let mut cases = Vec::new();
     let mut specs = Vec::new();
     if let Some(file) = &figure.scenario {
-        let file = format!("{paper}/{file}");
-        let text = files::text(&file)?;
         for (values, sets) in figure.combinations() {
-            let sets: Vec<Set> = sets
-                .iter()
-                .map(|(path, value)| Set::parse(&format!("{path}={value}")))
-                .collect::<Result<_, _>>()?;
-            let scenario = Scenario::parse(&format!("scenarios/{file}"), text, &sets)?;
+            let scenario = files::scenario::<ReproduceError>(&format!("{paper}/{file}"), &sets)?;
             let is_needed = |n: &Named| n.contains(&(figure.number.clone(), values.clone()));
             let repeat = match needed.is_none_or(is_needed) {
                 true => repeat.unwrap_or_else(|| scenario.repeat()),
@@ -103,34 +82,33 @@ pub(super) fn prepare(
     Ok((Cases { figure: figure.clone(), cases }, specs))
 }
 
-/// Runs that were made, by their specifications as JSON.
+/// Runs that were made, by their specifications as text.
 pub(super) type Made = HashMap<String, Result<Arc<RunRecord>, HostError>>;
 
 /// Runs `specs`, those of the cases in `prepared`, unless they are among `made` already, and gives the
 /// cases their records. A run that several cases need is made once.
 pub(super) fn run_cases(
-    on: &RunsOn<'_>,
+    runner: &Runner<'_>,
     mut prepared: Vec<Cases>,
     specs: &[RunSpec],
     made: &mut Made,
-    progress: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Arc<Vec<Cases>>, ReproduceError> {
-    let keys = specs.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
-    let keys = keys.map_err(|e| ReproduceError::Spec(e.to_string()))?;
+    let keys: Vec<String> = specs.iter().map(|spec| format!("{spec:?}")).collect();
     let mut seen = BTreeSet::new();
     let missing: Vec<(&String, &RunSpec)> =
         keys.iter().zip(specs).filter(|(k, _)| !made.contains_key(*k) && seen.insert(*k)).collect();
     let works: Vec<f64> = missing.iter().map(|(_, spec)| work(spec)).collect();
-    let jobs = on.options.runs_at_once.or(on.host.runs_at_once()).unwrap_or(0);
-    let name = on.host.name();
-    let run = |i: usize| on.run(missing[i].1).map(Arc::new);
-    let records = longest_first(jobs, &works, &run, &|done| progress(name, done, missing.len()))?;
+    let records = runner
+        .each(&works, |n, turn| Ok::<_, HostError>(turn.record(missing[n].1).map(Arc::new)))?;
     made.extend(missing.into_iter().map(|(key, _)| key.clone()).zip(records));
     let mut records = keys.iter().filter_map(|key| made.get(key));
     if let Some(Err(error)) = records.clone().next()
         && records.all(Result::is_err)
     {
-        return Err(ReproduceError::AllFailed { host: name.to_owned(), error: error.clone() });
+        return Err(ReproduceError::AllFailed {
+            host: runner.host.name().to_owned(),
+            error: error.clone(),
+        });
     }
     let mut records = keys.iter().filter_map(|key| made.get(key).cloned());
     prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));

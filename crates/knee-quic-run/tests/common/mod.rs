@@ -40,7 +40,7 @@ pub fn bulk(cc: &str) -> FlowSpec {
 /// would lack what happened at that moment.
 pub fn spec(path: PathSpec, duration_ns: Ns, flows: Vec<FlowSpec>) -> RunSpec {
     let record = RecordSpec { bin_ns: 100 * MS, queue_log: true, trace: true };
-    RunSpec { seed: 1, duration_ns: duration_ns + 1, path, flows, record }
+    RunSpec { seed: 1, duration_ns: duration_ns + 1, path, flows, record, sysctls: vec![] }
 }
 
 /// The papers' path: 10 Mb/s, 40 ms, with a queue of `queue_pkts`. A 1500-byte packet takes 1.2 ms.

@@ -48,7 +48,7 @@ pub fn transfer(pkts: u64) -> Workload {
 /// A run over `path` with everything recorded but the time series.
 pub fn spec(path: PathSpec, duration_ns: Ns, flows: Vec<FlowSpec>) -> RunSpec {
     let record = RecordSpec { bin_ns: 0, queue_log: true, trace: true };
-    RunSpec { seed: 1, duration_ns, path, flows, record }
+    RunSpec { seed: 1, duration_ns, path, flows, record, sysctls: vec![] }
 }
 
 /// The papers' path: 10 Mb/s, 40 ms, with a queue of `queue_pkts`. A 1500-byte packet takes 1.2 ms.

@@ -38,7 +38,7 @@ pub fn ten_mbit(queue_pkts: u32) -> PathSpec {
 /// A run with bins of 100 ms and the queue's log.
 pub fn spec(path: PathSpec, duration_ns: Ns, flows: Vec<FlowSpec>) -> RunSpec {
     let record = RecordSpec { bin_ns: 100 * MS, queue_log: true, trace: false };
-    RunSpec { seed: 1, duration_ns, path, flows, record }
+    RunSpec { seed: 1, duration_ns, path, flows, record, sysctls: vec![] }
 }
 
 /// Attempts at a run that the machine is too slow for.

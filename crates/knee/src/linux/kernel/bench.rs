@@ -79,12 +79,12 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         NATIVE.iter().map(|name| (format!("kernel:{name}"), *name)).collect();
     contenders.extend(loaded.iter().map(|(of, loaded)| ((*of).to_owned(), loaded.name())));
 
-    let progress = output::Progress::new(args.rounds, "measuring");
+    let progress = output::Progress::new("measuring");
     let mut rounds: Vec<Vec<Transfer>> = Vec::new();
     for round in 0..args.rounds {
+        progress.at(round as f64, args.rounds);
         let turn = contenders.iter().map(|(_, cc)| transfer(cc, args.length));
         rounds.push(turn.collect::<Result<_>>()?);
-        progress.done(round + 1);
     }
     let over = |of: &dyn Fn(&[Transfer]) -> f64| {
         let mut values: Vec<f64> = rounds.iter().map(|turn| of(turn)).collect();

@@ -10,7 +10,7 @@ use knee_model::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec}
 use knee_report::table::{Table, Tone};
 use knee_vm::{KernelChoice, Vm, kernels::list};
 use miette::{Result, miette};
-use std::{fmt::Write as _, process::ExitCode};
+use std::{cell::Cell, fmt::Write as _, process::ExitCode};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -50,13 +50,14 @@ pub(crate) fn matrix(args: &Args) -> Result<ExitCode> {
         let help = "`knee vm fetch debian:6.12` gets one; --own tries this machine's";
         return Err(miette!(help = help, "there is no kernel in the cache"));
     }
-    let progress = Progress::new(rows.len() * (kernels.len() + usize::from(args.own)), "trying");
-    let mut done = 0;
+    let all = rows.len() * (kernels.len() + usize::from(args.own));
+    let (progress, done) = (Progress::new("trying"), Cell::new(0_u32));
+    let begin = || progress.at(done.replace(done.get() + 1).into(), all);
     let mut columns = Vec::new();
     let vm = Vm::new();
     for kernel in &kernels {
         let options = RunOptions { kernel: Some(kernel.to_string()), ..RunOptions::default() };
-        let results = try_all(rows, &progress, &mut done, &|spec| vm.run(spec, &options))?;
+        let results = try_all(rows, &begin, &|spec| vm.run(spec, &options))?;
         let facts = vm.made_with(&options);
         let fact = |name| facts.iter().find(|(n, _)| *n == name).map(|(_, f)| f.clone());
         columns.push(Column {
@@ -73,7 +74,7 @@ pub(crate) fn matrix(args: &Args) -> Result<ExitCode> {
                 .map(|system| system.release().to_string_lossy().into_owned())
                 .unwrap_or_default(),
             about: "real time, the machine's own".to_owned(),
-            results: try_all(rows, &progress, &mut done, &run)?,
+            results: try_all(rows, &begin, &run)?,
         });
     }
     drop(progress);
@@ -85,12 +86,12 @@ pub(crate) fn matrix(args: &Args) -> Result<ExitCode> {
 
 fn try_all(
     rows: &[Algorithm],
-    progress: &Progress,
-    done: &mut usize,
+    begin: &dyn Fn(),
     run: &dyn Fn(&RunSpec) -> Result<RunRecord, HostError>,
 ) -> Result<Vec<Result<Transferred, String>>> {
     let mut results = Vec::new();
     for algorithm in rows {
+        begin();
         results.push(match run(&spec(*algorithm)) {
             Ok(record) => judge(*algorithm, &record),
             // A part that is missing for one algorithm is missing for all.
@@ -99,8 +100,6 @@ fn try_all(
             }
             Err(error) => Err(error.to_string()),
         });
-        *done += 1;
-        progress.done(*done);
     }
     Ok(results)
 }

@@ -1,6 +1,7 @@
-//! The packets of the path in a file for Wireshark (pcapng).
+//! The packets of a path in a file for Wireshark (pcapng).
 
-use crate::{Clock, TestbedError};
+#![cfg(target_os = "linux")]
+
 use knee_model::Ns;
 use nix::{
     errno::Errno,
@@ -26,7 +27,7 @@ use std::{
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
     thread::{self, JoinHandle},
-    time::{Duration, Instant, SystemTime},
+    time::Duration,
 };
 
 /// Bytes that go to the writing thread at once, and how many of these wait for it at most: a disk
@@ -36,11 +37,31 @@ const CHUNKS: usize = 1024;
 /// pcapng's exponent for times in nanoseconds.
 const NANOSECONDS: u8 = 9;
 
+/// The file of a capture could not be written; there is none.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the packets to {}: {source}", file.display())]
+pub struct CaptureError {
+    /// The file.
+    pub file: PathBuf,
+    /// The system's reason.
+    pub source: io::Error,
+}
+
+impl CaptureError {
+    /// The next step for the user.
+    pub fn help(&self) -> &'static str {
+        "give a new file, in a folder that is there and has room"
+    }
+}
+
 /// The place where a packet was seen: the file's interfaces, in this order.
-#[derive(Clone, Copy)]
-pub(crate) enum Place {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The path's start.
     Sender,
+    /// The path's end.
     Receiver,
+    /// The place of a loss on the path.
     Lost,
 }
 
@@ -51,13 +72,13 @@ const PLACES: [(&str, &str); 3] = [
 ];
 
 /// A file to be; it has a name only once it is complete.
-pub(crate) struct CaptureFile {
+pub struct CaptureFile {
     path: PathBuf,
     file: File,
 }
 
 /// A capture under way.
-pub(crate) struct Capture {
+pub struct Capture {
     path: PathBuf,
     writer: PcapNgWriter<Chunks>,
     /// Time 0 since 1970.
@@ -67,8 +88,11 @@ pub(crate) struct Capture {
 
 impl CaptureFile {
     /// Opens a file without a name in the folder of `path`, so that a killed run leaves nothing.
-    pub(crate) fn create(path: &Path) -> Result<Self, TestbedError> {
-        let failed = |source| TestbedError::Capture { file: path.to_owned(), source };
+    ///
+    /// # Errors
+    /// The file exists, or its folder does not let it be made.
+    pub fn create(path: &Path) -> Result<Self, CaptureError> {
+        let failed = |source| CaptureError { file: path.to_owned(), source };
         if fs::symlink_metadata(path).is_ok() {
             return Err(failed(ErrorKind::AlreadyExists.into()));
         }
@@ -81,12 +105,13 @@ impl CaptureFile {
         Ok(Self { path: path.to_owned(), file })
     }
 
-    pub(crate) fn start(self, clock: Clock) -> Result<Capture, TestbedError> {
+    /// Begins a capture whose time 0 lies at `zero` since 1970.
+    ///
+    /// # Errors
+    /// The file's first lines cannot be written.
+    pub fn start(self, zero: Duration) -> Result<Capture, CaptureError> {
         let Self { path, file } = self;
-        let failed = |source| TestbedError::Capture { file: path.clone(), source };
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let ahead = clock.zero.saturating_duration_since(Instant::now());
-        let zero = since_1970.unwrap_or_default() + ahead;
+        let failed = |source| CaptureError { file: path.clone(), source };
         let (full, chunks) = sync_channel(CHUNKS);
         let (emptied, empty) = channel();
         let thread = thread::Builder::new()
@@ -112,20 +137,24 @@ impl CaptureFile {
 }
 
 impl Capture {
-    /// Notes a packet, `time_ns` after time 0.
-    pub(crate) fn packet(
+    /// Notes a packet of `whole_bytes` that begins with `start`, `time_ns` after time 0.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn packet(
         &mut self,
         place: Place,
         time_ns: Ns,
-        bytes: &[u8],
-        comment: Option<&'static str>,
-    ) -> Result<(), TestbedError> {
+        start: &[u8],
+        whole_bytes: u32,
+        comment: Option<&str>,
+    ) -> Result<(), CaptureError> {
         let comment = comment.map(|c| EnhancedPacketOption::Comment(c.into()));
         let block = EnhancedPacketBlock {
             interface_id: place as u32,
             timestamp: self.zero + Duration::from_nanos(time_ns),
-            original_len: bytes.len() as u32,
-            data: Cow::Borrowed(bytes),
+            original_len: whole_bytes,
+            data: Cow::Borrowed(start),
             options: comment.into_iter().collect(),
         };
         self.writer.write_pcapng_block(block).map(|_| ()).map_err(|error| {
@@ -134,12 +163,15 @@ impl Capture {
                 Some(Err(source)) => source,
                 _ => io_error(error),
             };
-            TestbedError::Capture { file: self.path.clone(), source }
+            CaptureError { file: self.path.clone(), source }
         })
     }
 
     /// Writes what is left and gives the file its name.
-    pub(crate) fn finish(self) -> Result<(), TestbedError> {
+    ///
+    /// # Errors
+    /// The file cannot be written, or there is another one of its name.
+    pub fn finish(self) -> Result<(), CaptureError> {
         let Self { path, writer, thread, .. } = self;
         let finish = || {
             // If this fails, the thread says why.
@@ -152,7 +184,7 @@ impl Capture {
                 linkat(AT_FDCWD, unnamed.as_str(), AT_FDCWD, &path, AtFlags::AT_SYMLINK_FOLLOW);
             named.map_err(Errno::into)
         };
-        finish().map_err(|source| TestbedError::Capture { file: path.clone(), source })
+        finish().map_err(|source| CaptureError { file: path.clone(), source })
     }
 }
 
