@@ -42,6 +42,11 @@
  *    loss-based, which section 2.2 does not intend. So one packet at the flow's own rate,
  *    dq <= RTTstanding / cwnd, counts as nearly empty too: `empty_floor`.
  *  - CO-l: before the first RTT sample the sender does not pace (not a parameter).
+ *  - CO-m: a loss halves 1/delta at most once per round trip: the one that begins a recovery, then
+ *    those of its third and later round trips (not a parameter). A recovery whose repairs are lost
+ *    too has no end.
+ *  - CO-n: more than 30 % lost in two round trips, of at least 20 packets, leave 0.7 of the window,
+ *    as in the authors' program; the paper has no such rule: `excess_loss`.
  */
 #include "knee/host.h"
 #include "knee/buckets.h"
@@ -77,6 +82,9 @@ enum { COPA_RESET_ROUND = 0, COPA_RESET_REVERSAL = 1 };
 	  "round trips without a nearly empty queue after which a loss-based flow is inferred") \
 	X(CC_CHOICE, loss_window, "loss_window", "", 0, 1, COPA_LOSS_KEEP, "keep|halve", \
 	  "Copa paper s2.2; reading CO-f", "what a loss does to the window") \
+	X(CC_PROB_PPM, excess_loss_ppm, "excess_loss", "", 0, 1000000, 300000, "", \
+	  "authors' program; reading CO-n", \
+	  "fraction lost in two round trips above which the window falls to 0.7 of it; 1: never") \
 	X(CC_CHOICE, pacing, "pacing", "", 0, 1, 1, "off|on", "Copa paper s2.1", \
 	  "pace at 2 cwnd/RTTstanding")
 
@@ -102,12 +110,17 @@ struct copa_state {
 	u32 inv_delta_q16;	       /* 1/delta, packets */
 	u32 prior_inv_delta_q16;       /* prior_*: before the latest loss, for undo */
 	u32 prior_cwnd_pkts;
-	u8 velocity_log2; /* v = 2^this */
-	u8 direction;	  /* of the latest round: COPA_* */
-	u8 same_rounds;	  /* how many rounds in that direction */
-	u8 since_empty;	  /* rounds that have ended since the queue was nearly empty */
-	u8 competitive;	  /* mode */
-	u8 lost;	  /* ssthresh() was called since the latest ACK */
+	u8 velocity_log2 : 5; /* v = 2^this */
+	u8 direction : 2;     /* of the latest round: COPA_* */
+	u8 competitive : 1;   /* mode */
+	u8 loss_seen : 1;     /* ssthresh() was called since the latest ACK */
+	u8 round_lossy : 1;   /* a packet was marked lost in the running round */
+	u8 halved : 2;	      /* rounds until losses of the same recovery count, CO-m */
+	u8 told_rounds : 2;   /* rounds that have ended since told_pkts was 0 */
+	u8 same_rounds;	      /* how many rounds in that direction */
+	u8 since_empty;	      /* rounds that have ended since the queue was nearly empty */
+	u16 told_pkts;	      /* delivered or lost, the first 65535 of them; CO-n */
+	u16 told_lost_pkts;   /* the lost ones */
 };
 
 #define COPA_INVARIANTS(X) \
@@ -117,12 +130,17 @@ struct copa_state {
 	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
 	CC_AT_MOST(X, velocity_log2, COPA_VELOCITY_MAX_LOG2) \
 	CC_AT_MOST(X, direction, COPA_DOWN) \
-	CC_AT_MOST(X, competitive, 1U) \
-	CC_AT_MOST(X, lost, 1U)
+	CC_AT_MOST(X, halved, COPA_HALVED_ROUNDS) \
+	CC_AT_MOST(X, told_rounds, COPA_TOLD_ROUNDS)
 
 /* 1/delta does not grow beyond this, packets. */
 #define COPA_INV_DELTA_MAX_Q16 0xffff0000U
 #define COPA_VELOCITY_MAX_LOG2 30U
+/* The round of the loss that begins a recovery, and the next. */
+#define COPA_HALVED_ROUNDS 2U
+/* CO-n: least to judge losses by. */
+#define COPA_TOLD_ROUNDS 2U
+#define COPA_TOLD_LEAST_PKTS 20U
 #define COPA_MOST_BYTES_PER_S ((1ULL << 42) * CC_ONE_PPM)
 
 /* 1/delta of the default mode. */
@@ -137,7 +155,7 @@ static void copa_init(struct cc_conn *conn, struct copa_state *st, const struct 
 	st->inv_delta_q16 = copa_inv_delta_q16(p);
 	st->prior_inv_delta_q16 = st->inv_delta_q16;
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
-	st->competitive = p->mode == COPA_MODE_COMPETITIVE;
+	st->competitive = p->mode == COPA_MODE_COMPETITIVE ? 1 : 0;
 }
 
 static u32 copa_lane_us(u64 lanes)
@@ -210,7 +228,7 @@ static void copa_turn(struct copa_state *st, const struct copa_params *p, u32 wi
 		direction = window_pkts > st->round_pkts ? COPA_UP : COPA_DOWN;
 	st->round_pkts = window_pkts;
 	if (direction == COPA_STILL || direction != st->direction) {
-		st->direction = direction;
+		st->direction = direction & 3U;
 		st->same_rounds = direction != COPA_STILL;
 		st->velocity_log2 = 0;
 	} else {
@@ -220,16 +238,23 @@ static void copa_turn(struct copa_state *st, const struct copa_params *p, u32 wi
 		st->velocity_log2++;
 }
 
-/* The mode, and in competitive mode the increase of 1/delta. Section 2.2. */
+static void copa_halve_inv_delta(struct copa_state *st, const struct copa_params *p)
+{
+	st->inv_delta_q16 = cc_max_u32(st->inv_delta_q16 / 2U, copa_inv_delta_q16(p));
+}
+
+/* The mode, and in competitive mode AIMD of 1/delta. Section 2.2; CO-m. */
 static void copa_switch(struct copa_state *st, const struct copa_params *p, int slow_start)
 {
 	u8 before = st->competitive;
 
 	st->since_empty = slow_start ? 0 : (u8)cc_min_u32(st->since_empty + 1U, 255U);
 	if (p->mode == COPA_MODE_AUTO)
-		st->competitive = st->since_empty > p->empty_rounds;
+		st->competitive = st->since_empty > p->empty_rounds ? 1 : 0;
 	if (!st->competitive || !before)
 		st->inv_delta_q16 = copa_inv_delta_q16(p);
+	else if (st->round_lossy && st->halved == 0)
+		copa_halve_inv_delta(st, p);
 	else if (!slow_start)
 		st->inv_delta_q16 =
 		    cc_min_u32(cc_add_sat_u32(st->inv_delta_q16, 1U << 16), COPA_INV_DELTA_MAX_Q16);
@@ -241,10 +266,46 @@ static void copa_round(struct copa_state *st, const struct copa_params *p, u32 w
 	st->largest_us.hi = cc_shift_out_u64(st->largest_us.hi, 24U) | st->largest_us.lo >> 40;
 	st->largest_us.lo = cc_shift_out_u64(st->largest_us.lo, 24U);
 	copa_switch(st, p, slow_start);
+	st->round_lossy = 0;
+	if (st->halved > 0)
+		st->halved--;
 	if (slow_start)
 		st->round_pkts = window_pkts;
 	else
 		copa_turn(st, p, window_pkts);
+}
+
+/* Counts the packets that an ACK tells of. */
+static void copa_count(struct copa_state *st, const struct cc_ack *ack)
+{
+	u32 lost_pkts = cc_min_u32(ack->lost_pkts, 0xffffU - st->told_pkts);
+	u32 told_pkts = st->told_pkts + lost_pkts;
+
+	if (ack->lost_pkts != 0U)
+		st->round_lossy = 1;
+	st->told_lost_pkts = (u16)cc_min_u32(st->told_lost_pkts + lost_pkts, 0xffffU);
+	st->told_pkts = (u16)(told_pkts + cc_min_u32(ack->acked_pkts, 0xffffU - told_pkts));
+}
+
+static void copa_forget_losses(struct copa_state *st)
+{
+	st->told_rounds = 0;
+	st->told_pkts = 0;
+	st->told_lost_pkts = 0;
+}
+
+/* After the end of a round: whether too much has been lost. CO-n. */
+static int copa_loses_too_much(struct copa_state *st, const struct copa_params *p)
+{
+	u64 excess = (u64)st->told_pkts * p->excess_loss_ppm;
+	u64 lost = (u64)st->told_lost_pkts * CC_ONE_PPM;
+
+	if (st->told_rounds < COPA_TOLD_ROUNDS)
+		st->told_rounds++;
+	if (st->told_rounds < COPA_TOLD_ROUNDS || st->told_pkts < COPA_TOLD_LEAST_PKTS)
+		return 0;
+	copa_forget_losses(st);
+	return lost > excess;
 }
 
 /* cwnd / RTTstanding > 1 / (delta dq): exact, for windows below 2^31. */
@@ -307,7 +368,7 @@ static void copa_reverse(const struct cc_conn *conn, struct copa_state *st, u8 d
 {
 	if (st->direction == direction || st->velocity_log2 == 0)
 		return;
-	st->direction = direction;
+	st->direction = direction & 3U;
 	st->same_rounds = 0;
 	st->velocity_log2 = 0;
 	st->round_pkts = conn->cwnd_pkts;
@@ -342,16 +403,28 @@ static void copa_pace(struct cc_conn *conn, const struct copa_params *p, u32 sta
 		    cc_min_u64(bytes * CC_ONE_PPM / standing_us, COPA_MOST_BYTES_PER_S);
 }
 
-static void copa_avoid(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p,
-		       const struct cc_ack *ack, const struct copa_rtt *rtt)
+/* Slow start does not resume below a window that the rules have lowered. */
+static void copa_set_window(struct cc_conn *conn, u32 window_pkts)
 {
-	u32 window_pkts = copa_moved(conn, st, p, ack, rtt);
-
-	/* Slow start does not resume below the window that it has left. */
 	if (window_pkts < conn->cwnd_pkts)
 		conn->ssthresh_pkts =
 		    cc_max_u32(cc_min_u32(conn->ssthresh_pkts, window_pkts), CC_CWND_FLOOR_PKTS);
 	conn->cwnd_pkts = window_pkts;
+}
+
+static void copa_avoid(struct cc_conn *conn, struct copa_state *st, const struct copa_params *p,
+		       const struct cc_ack *ack, const struct copa_rtt *rtt)
+{
+	copa_set_window(conn, copa_moved(conn, st, p, ack, rtt));
+}
+
+/* To 0.7 of the window, which gives no direction. CO-n. */
+static void copa_reduce(struct cc_conn *conn, struct copa_state *st)
+{
+	u64 change_q32 = ((u64)conn->cwnd_pkts << 32) / 10ULL * 3ULL;
+
+	copa_set_window(conn, copa_decreased(st, conn->cwnd_pkts, change_q32));
+	st->round_pkts = conn->cwnd_pkts;
 }
 
 /* Ends the round if this ACK delivers a packet that was sent in it. */
@@ -363,6 +436,8 @@ static void copa_end_round(struct cc_conn *conn, struct copa_state *st, const st
 	st->round_end_pkts = cc_low_u32(ack->delivered_pkts);
 	conn->notes |= CC_NOTE_ROUND;
 	copa_round(st, p, conn->cwnd_pkts, slow_start);
+	if (copa_loses_too_much(st, p))
+		copa_reduce(conn, st);
 }
 
 /* The window of an ACK outside a timeout. */
@@ -390,12 +465,13 @@ static void copa_on_ack(struct cc_conn *conn, struct copa_state *st, const struc
 
 	if (sampled && copa_nearly_empty(conn, st, p, &rtt))
 		st->since_empty = 0;
+	copa_count(st, ack);
 	copa_end_round(conn, st, p, ack, reno_in_slow_start(conn));
-	if (st->lost && p->loss_window == COPA_LOSS_HALVE) {
+	if (st->loss_seen && p->loss_window == COPA_LOSS_HALVE) {
 		conn->cwnd_pkts = cc_min_u32(conn->cwnd_pkts, conn->ssthresh_pkts);
 		st->round_pkts = conn->cwnd_pkts;
 	}
-	st->lost = 0;
+	st->loss_seen = 0;
 	if (conn->phase == CC_LOSS)
 		reno_grow(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
 	else
@@ -407,9 +483,10 @@ static u32 copa_ssthresh(struct cc_conn *conn, struct copa_state *st, const stru
 {
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 	st->prior_inv_delta_q16 = st->inv_delta_q16;
-	st->lost = 1;
+	st->loss_seen = 1;
+	st->halved = COPA_HALVED_ROUNDS;
 	if (st->competitive)
-		st->inv_delta_q16 = cc_max_u32(st->inv_delta_q16 / 2U, copa_inv_delta_q16(p));
+		copa_halve_inv_delta(st, p);
 	if (p->loss_window == COPA_LOSS_HALVE)
 		return reno_ssthresh(conn);
 	conn->notes |= CC_NOTE_LOSS_TOLERATED;
@@ -423,7 +500,8 @@ static void copa_on_event(struct cc_conn *conn, struct copa_state *st, const str
 	if (event != CC_EVENT_RTO)
 		return;
 	conn->ssthresh_pkts = reno_ssthresh(conn);
-	st->lost = 0;
+	st->loss_seen = 0;
+	copa_forget_losses(st);
 	st->velocity_log2 = 0;
 	st->direction = COPA_STILL;
 	st->same_rounds = 0;

@@ -505,9 +505,73 @@ fn loss_in_competitive_mode() {
     assert_eq!(inv_delta(&f), 2.0);
 }
 
+/// CO-m: 1/delta is halved by the loss that begins a recovery, then by those of its third and later round
+/// trips.
+#[test]
+fn losses_of_a_long_recovery() {
+    let mut f = flow(&[], 20, 2);
+    quiet_round(&mut f, 0);
+    (0..11).for_each(|_| quiet_round(&mut f, 30_000));
+    assert_eq!(inv_delta(&f), 8.0);
+    f.loss();
+    assert_eq!(inv_delta(&f), 4.0);
+    let after = [1, 1, 1, 1, 0, 3].map(|lost_pkts| {
+        f.lost_pkts = lost_pkts;
+        quiet_round(&mut f, 30_000);
+        inv_delta(&f)
+    });
+    assert_eq!(after, [5.0, 6.0, 3.0, 2.0, 3.0, 2.0]);
+}
+
 // ---------------------------------------------------------------------------------------------
 // Losses
 // ---------------------------------------------------------------------------------------------
+
+/// A round trip that delivers and loses so many packets. Gives the window after it.
+fn lossy_round(f: &mut Flow, (delivered, lost): (u32, u32)) -> u32 {
+    f.lost_pkts = lost;
+    f.send(delivered);
+    f.ack(delivered, 0, NEVER);
+    f.w()
+}
+
+/// CO-n: more than 30 % in two round trips, of at least 20 packets, leave 0.7 of the window.
+#[test]
+fn excess_loss() {
+    let after = |given: Given, rounds: &[(u32, u32)]| -> Vec<u32> {
+        let mut f = flow(given, 100, SSTHRESH_INFINITE);
+        f.conn.cwnd_limited = 0;
+        let windows = rounds.iter().map(|round| lossy_round(&mut f, *round)).collect();
+        // Slow start does not resume.
+        assert_eq!(f.conn.ssthresh_pkts == SSTHRESH_INFINITE, f.w() == 100);
+        assert!(f.w() == 100 || f.conn.ssthresh_pkts == f.w());
+        windows
+    };
+    // 30 of 100; then 31 of them.
+    let rounds = [(35, 15), (35, 15), (35, 15), (34, 16), (1, 0), (1, 40)];
+    assert_eq!(after(&[], &rounds), [100, 100, 100, 70, 70, 49]);
+    // 19 packets do not suffice, 20 do.
+    assert_eq!(after(&[], &[(6, 3), (6, 4), (1, 0)]), [100, 100, 70]);
+    // The first 65535 packets of the two round trips decide.
+    assert_eq!(after(&[], &[(1 << 20, 0), (1, 1 << 20)]), [100, 100]);
+    assert_eq!(after(&[], &[(1, 1 << 20), (1 << 20, 0)]), [100, 70]);
+    assert_eq!(after(&[("excess_loss", 1_000_000)], &[(1, 99), (1, 99)]), [100, 100]);
+    assert_eq!(after(&[("excess_loss", 0)], &[(99, 0), (99, 1)]), [100, 70]);
+}
+
+/// CO-n: a reduction gives no direction, and a timeout forgets what was lost before it.
+#[test]
+fn excess_loss_and_other_rules() {
+    let mut f = flow(&[], 100, 2);
+    let seen = [0; 6].map(|_| (lossy_round(&mut f, (60, 40)), velocity(&f)));
+    assert_eq!(seen, [(101, 1), (71, 1), (73, 1), (54, 2), (58, 4), (49, 8)]);
+    let mut f = flow(&[], 100, 2);
+    f.conn.cwnd_limited = 0;
+    lossy_round(&mut f, (10, 30));
+    assert_eq!(f.timeout(), 50);
+    (0..3).for_each(|_| _ = lossy_round(&mut f, (10, 0)));
+    assert_eq!(f.conn.ssthresh_pkts, 50);
+}
 
 /// CO-f: the window stays; slow start ends.
 #[test]

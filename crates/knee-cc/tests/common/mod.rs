@@ -30,6 +30,8 @@ pub struct Flow {
     delivered_pkts: u64,
     /// Outstanding packets, oldest first: how many, and the total delivered when they were sent.
     sent: VecDeque<(u32, u64)>,
+    /// Packets that the next ACK reports as lost.
+    pub lost_pkts: u32,
 }
 
 impl Flow {
@@ -51,7 +53,7 @@ impl Flow {
             ..Conn::default()
         };
         let cc = Controller::new(params, &mut conn);
-        Self { conn, cc, delivered_pkts: 0, sent: VecDeque::new() }
+        Self { conn, cc, delivered_pkts: 0, sent: VecDeque::new(), lost_pkts: 0 }
     }
 
     /// A connection in slow start that has seen no congestion.
@@ -191,6 +193,7 @@ impl Flow {
         Ack {
             delivered_pkts: self.delivered_pkts,
             acked_pkts: n,
+            lost_pkts: std::mem::take(&mut self.lost_pkts),
             advanced_pkts: n,
             rtt_us,
             random,
