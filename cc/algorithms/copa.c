@@ -279,12 +279,12 @@ static void copa_round(struct copa_state *st, const struct copa_params *p, u32 w
 static void copa_count(struct copa_state *st, const struct cc_ack *ack)
 {
 	u32 lost_pkts = cc_min_u32(ack->lost_pkts, 0xffffU - st->told_pkts);
-	u32 told_pkts = st->told_pkts + lost_pkts;
+	u32 told_pkts = cc_add_sat_u32(st->told_pkts + lost_pkts, ack->acked_pkts);
 
 	if (ack->lost_pkts != 0U)
 		st->round_lossy = 1;
 	st->told_lost_pkts = (u16)cc_min_u32(st->told_lost_pkts + lost_pkts, 0xffffU);
-	st->told_pkts = (u16)(told_pkts + cc_min_u32(ack->acked_pkts, 0xffffU - told_pkts));
+	st->told_pkts = (u16)cc_min_u32(told_pkts, 0xffffU);
 }
 
 static void copa_forget_losses(struct copa_state *st)

@@ -564,7 +564,7 @@ fn excess_loss() {
 fn excess_loss_and_other_rules() {
     let mut f = flow(&[], 100, 2);
     let seen = [0; 6].map(|_| (lossy_round(&mut f, (60, 40)), velocity(&f)));
-    assert_eq!(seen, [(101, 1), (71, 1), (73, 1), (54, 2), (58, 4), (49, 8)]);
+    assert_eq!(seen, [(101, 1), (72, 1), (74, 1), (56, 2), (64, 4), (60, 8)]);
     let mut f = flow(&[], 100, 2);
     f.conn.cwnd_limited = 0;
     lossy_round(&mut f, (10, 30));
