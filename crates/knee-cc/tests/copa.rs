@@ -567,10 +567,11 @@ fn excess_loss_and_other_rules() {
     assert_eq!(seen, [(101, 1), (72, 1), (74, 1), (56, 2), (64, 4), (60, 8)]);
     let mut f = flow(&[], 100, 2);
     f.conn.cwnd_limited = 0;
-    lossy_round(&mut f, (10, 30));
+    lossy_round(&mut f, (10, 90));
+    f.send(100);
     assert_eq!(f.timeout(), 50);
-    (0..3).for_each(|_| _ = lossy_round(&mut f, (10, 0)));
-    assert_eq!(f.conn.ssthresh_pkts, 50);
+    f.ack(100, 0, NEVER);
+    assert_eq!((lossy_round(&mut f, (10, 0)), f.conn.ssthresh_pkts), (1, 50));
 }
 
 /// CO-f: the window stays; slow start ends.
