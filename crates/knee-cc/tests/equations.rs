@@ -931,7 +931,7 @@ fn delayed_acks_give_no_samples() {
 /// section 4.2), so a recovery says nothing about it.
 #[test]
 fn recovery_does_not_clear_the_suspicion_of_delayed_acks() {
-    for name in ["hd", "chd", "vegas", "copa", "cdg"] {
+    for name in ["hd", "chd", "vegas", "cdg"] {
         // Two ACKs for two packets each: suspicion 2. `other` then arrives, and at last a lone packet
         // that waited for the receiver's timer. Whether that sample is taken shows in the state.
         let taken = |other: &[Ack]| {

@@ -1,7 +1,8 @@
 //! Drives one controller as a TCP sender would, in Linux's order of calls. Tests control the packets,
 //! the RTT and the random bits of each ACK.
 
-use knee_cc::{Ack, Conn, Controller, Event, Params, Phase, SSTHRESH_INFINITE, algorithm};
+use knee_cc::{Ack, Conn, Controller, Event, Params, Phase, Profile, SSTHRESH_INFINITE, algorithm};
+use std::collections::VecDeque;
 
 /// Propagation delay of the test connection. A queueing delay q is measured as BASE + q.
 pub const BASE_US: i32 = 40_000;
@@ -27,6 +28,10 @@ pub struct Flow {
     pub conn: Conn,
     pub cc: Controller,
     delivered_pkts: u64,
+    /// Outstanding packets, oldest first: how many, and the total delivered when they were sent.
+    sent: VecDeque<(u32, u64)>,
+    /// Packets that the next ACK reports as lost.
+    pub lost_pkts: u32,
 }
 
 impl Flow {
@@ -48,7 +53,7 @@ impl Flow {
             ..Conn::default()
         };
         let cc = Controller::new(params, &mut conn);
-        Self { conn, cc, delivered_pkts: 0 }
+        Self { conn, cc, delivered_pkts: 0, sent: VecDeque::new(), lost_pkts: 0 }
     }
 
     /// A connection in slow start that has seen no congestion.
@@ -71,8 +76,14 @@ impl Flow {
         self.conn.cwnd_pkts
     }
 
+    /// Returns whether the algorithm owns the window in every phase.
+    fn owns_window(&self) -> bool {
+        self.cc.algorithm().profile() == Profile::Rate
+    }
+
     /// Sends `n` new packets.
     pub fn send(&mut self, n: u32) {
+        self.sent.push_back((n, self.delivered_pkts));
         self.conn.snd_pos = self.conn.snd_pos.wrapping_add(n);
         self.conn.outstanding_pkts += n;
         self.conn.inflight_pkts = self.conn.outstanding_pkts;
@@ -83,7 +94,8 @@ impl Flow {
         let ack = self.acknowledge(n, q_us.into(), random);
         self.cc.on_rtt(&mut self.conn, &ack);
         let notes = self.conn.notes;
-        let may_grow = ![Phase::Recovery as u8, Phase::Cwr as u8].contains(&self.conn.phase);
+        let may_grow = self.owns_window()
+            || ![Phase::Recovery as u8, Phase::Cwr as u8].contains(&self.conn.phase);
         if may_grow {
             self.cc.on_ack(&mut self.conn, &ack);
             return notes | self.conn.notes;
@@ -99,14 +111,16 @@ impl Flow {
         self.ack(self.conn.outstanding_pkts, q_us, random)
     }
 
-    /// A loss is inferred: asks for the threshold and enters fast recovery with it as window.
-    /// Gives (ssthresh, notes).
+    /// A loss is inferred: asks for the threshold and enters fast recovery, in profile CLASSIC with it
+    /// as window. Gives (ssthresh, notes).
     pub fn loss(&mut self) -> (u32, Notes) {
         let ssthresh = self.cc.ssthresh(&mut self.conn);
         let notes = self.conn.notes;
         self.conn.ssthresh_pkts = ssthresh;
-        self.conn.cwnd_pkts = ssthresh;
-        self.conn.cwnd_cnt = 0;
+        if !self.owns_window() {
+            self.conn.cwnd_pkts = ssthresh;
+            self.conn.cwnd_cnt = 0;
+        }
         self.conn.phase = Phase::Recovery as u8;
         (ssthresh, notes)
     }
@@ -153,6 +167,22 @@ impl Flow {
         low
     }
 
+    /// The total that was delivered when the latest of the oldest `n` outstanding packets was sent.
+    fn delivered_before(&mut self, mut n: u32) -> u64 {
+        let mut before = 0;
+        while n > 0 {
+            let (sent, delivered) = self.sent.front_mut().expect("acknowledges only what was sent");
+            before = *delivered;
+            let acked = n.min(*sent);
+            *sent -= acked;
+            n -= acked;
+            if *sent == 0 {
+                self.sent.pop_front();
+            }
+        }
+        before
+    }
+
     fn acknowledge(&mut self, n: u32, q_us: Option<u32>, random: u32) -> Ack {
         assert!(n <= self.conn.outstanding_pkts, "acknowledges only what was sent");
         self.conn.ack_pos = self.conn.ack_pos.wrapping_add(n);
@@ -160,7 +190,15 @@ impl Flow {
         self.conn.inflight_pkts = self.conn.outstanding_pkts;
         self.delivered_pkts += u64::from(n);
         let rtt_us = q_us.map_or(-1, |q| BASE_US + i32::try_from(q).expect("a short delay"));
-        let delivered_pkts = self.delivered_pkts;
-        Ack { delivered_pkts, acked_pkts: n, advanced_pkts: n, rtt_us, random, ..Ack::default() }
+        Ack {
+            delivered_pkts: self.delivered_pkts,
+            acked_pkts: n,
+            lost_pkts: std::mem::take(&mut self.lost_pkts),
+            advanced_pkts: n,
+            rtt_us,
+            random,
+            sample_prior_pkts: self.delivered_before(n) as u32,
+            ..Ack::default()
+        }
     }
 }
