@@ -15,7 +15,7 @@ A new page needs only the first line. NAME is one of
     sums-of-claims    README.md: numbers of claims that hold
     criteria          docs/reference/criteria.md: every criterion
     scorecard         docs/evidence/scorecard.md: verdicts in the simulator
-    scorecard-vm      docs/evidence/scorecard.md: verdicts on Linux
+    scorecard-linux   docs/evidence/scorecard.md: verdicts on the host linux
     scorecard-noise   docs/evidence/scorecard.md: verdicts that noise changes
     goals-noise       docs/evidence/papers/ebb.md: verdicts that noise changes
     locks, locks-largest, locks-causes
