@@ -44,7 +44,7 @@ PATHS = (
     (100, 40, 333),
 )
 # Probability of a loss, and number of seeds.
-LOSSES = (("0%", 1), ("0.1%", 3))
+LOSSES = (("0", 1), ("0.001", 3))
 
 
 class Pair(NamedTuple):
@@ -104,7 +104,7 @@ class Runs(NamedTuple):
 def scenario(path: Path_, loss: str) -> str:
     """One flow alone on a path; its algorithm is set on the command line."""
     rate_mbps, rtt_ms, queue_pkts = path
-    losses = "" if loss == "0%" else f'loss_forward = "{loss}"'
+    losses = "" if loss == "0" else f'loss_forward = {loss}'
     return f"""
         duration = "{DURATION_S}s"
         [path]
