@@ -20,7 +20,7 @@ case ${1:-} in -*)
 	;;
 esac
 papers=("$@")
-[[ ${#papers[@]} -gt 0 ]] || papers=(chd delay-aimd htcp hd ebb ftcp)
+[[ ${#papers[@]} -gt 0 ]] || papers=(chd delay-aimd htcp hd others ebb ftcp)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }

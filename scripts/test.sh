@@ -86,7 +86,7 @@ everything() {
 	rm -rf "$out"
 	mkdir -p "$out"
 	local paper
-	for paper in chd delay-aimd htcp hd ebb; do
+	for paper in chd delay-aimd htcp hd others ebb; do
 		"$knee" reproduce "$paper" --out "$out/$paper"
 	done
 	# Its paths are fast and its runs long: one repetition is enough.

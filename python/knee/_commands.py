@@ -131,7 +131,7 @@ def reproduce(
     """Draws a paper's figures and judges its claims; returns the JSON of `knee reproduce`.
 
     Args:
-        paper: `chd`, `delay-aimd`, `htcp`, `ftcp`, `hd`, `ebb` or `all`.
+        paper: `chd`, `delay-aimd`, `htcp`, `ftcp`, `hd`, `others`, `ebb` or `all`.
         out: New folder for the report.
         figure: Only this figure and its claims.
         short: Only the claims that need few runs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import statistics
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ LINUX_CLAIMS = ROOT / "bench/claims-linux.tsv"
 NOISE_SCORECARD = ROOT / "bench/noise-scorecard.tsv"
 NOISE_GOALS = ROOT / "bench/noise-goals.tsv"
 LOCKS = ROOT / "bench/locks.tsv"
+ORIGINALS = ROOT / "bench/originals.tsv"
+# Columns of that file.
+WHOSE = ("original", "ours")
 LOCK_CAUSES = ROOT / "bench/lock-causes.tsv"
 SIGNS = {"passes": "✓", "no worse than the baseline": "≈", "fails": "✗", "informs": "·"}
 NOTHING = "–"  # noqa: RUF001
@@ -105,7 +109,7 @@ def claims_by_host() -> str:
 
 
 def sums_of_claims() -> str:
-    """A sentence on the claims of all papers, and one on the goals of Ebb."""
+    """Sentences on the claims of the papers, the published results, and the goals of Ebb."""
 
     def verb(n: int, one: str) -> str:
         return f"{n} {one if n == 1 else one[:-1]}"
@@ -119,11 +123,12 @@ def sums_of_claims() -> str:
         )
 
     papers = recorded_claims()
-    goals = papers.pop("ebb")
+    goals, others = papers.pop("ebb"), papers.pop("others")
     claims = [claim for of in papers.values() for claim in of]
     return "\n\n".join(
         [
             sentence(f"{len(papers)} papers, {len(claims)} claims", claims),
+            sentence(f"Seven other algorithms, {len(others)} published results", others),
             sentence(f"Ebb, an algorithm of this project, {len(goals)} goals", goals),
         ]
     )
@@ -436,6 +441,65 @@ def lock_causes() -> str:
     return table(head, rows)
 
 
+def span_of(values: list[float], digits: int) -> str:
+    """Median and range."""
+    middle, least, most = statistics.median(values), min(values), max(values)
+    return f"{middle:.{digits}f} ({least:.{digits}f} to {most:.{digits}f})"
+
+
+def ratio_of(row: dict[str, str], measure: str) -> float:
+    """A measure of ours as a multiple of the original's."""
+    return float(row[f"{measure}_ours"]) / float(row[f"{measure}_original"])
+
+
+def originals(kernel: str) -> str:
+    """The algorithms beside the kernel's own, by variant: ratios of goodput, distances of windows."""
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows_of(ORIGINALS):
+        if row["kernel"] == kernel:
+            groups.setdefault((row["algorithm"], row["variant"]), []).append(row)
+    rows = []
+    for (algorithm, variant), found in groups.items():
+        cells = []
+        for lossy in (False, True):
+            of = [row for row in found if (row["loss"] != "0") == lossy]
+            cells += [
+                span_of([ratio_of(row, "goodput_mbps") for row in of], 2),
+                span_of([100 * float(row["distance"]) for row in of], 0),
+            ]
+            # Sums: some paths have no loss at all.
+            lost = [sum(float(row[f"retransmitted_pkts_{w}"]) for row in of) for w in WHOSE]
+            cells.append(f"{lost[1] / lost[0]:.2f}" if lost[0] else NOTHING)
+        same = sum(float(row["same_until_s"]) == 60 for row in found)
+        params = ", ".join(f"`{param}`" for param in variant.split()) or "defaults"
+        rows.append([f"`{algorithm}`", params, f"{same} of {len(found)}", *cells])
+    head = ["algorithm", "parameters", "same windows"]
+    for loss in ("no loss", "0.1 % loss"):
+        head += [f"goodput, {loss}", f"windows (%), {loss}", f"retransmitted, {loss}"]
+    return table(head, rows)
+
+
+def originals_by_kernel() -> str:
+    """How far the originals of two kernels are apart: the largest differences of goodput."""
+    goodput: dict[str, dict[tuple[str, ...], float]] = {}
+    for row in rows_of(ORIGINALS):
+        point = tuple(row[key] for key in ("algorithm", "rate_mbps", "rtt_ms", "queue_pkts", "loss"))
+        goodput.setdefault(row["kernel"], {})[point] = float(row["goodput_mbps_original"])
+    old, new = goodput["debian:6.12"], goodput["debian:7.2"]
+    apart: dict[str, list[float]] = {}
+    for point, value in old.items():
+        apart.setdefault(point[0], []).append(new[point] / value)
+    same = [f"`{name}`" for name, of in apart.items() if set(of) == {1.0}]
+    others = [
+        f"`{name}`: goodput on 7.2 is {min(of):.2f} to {max(of):.2f} times that on 6.12"
+        for name, of in apart.items()
+        if set(of) != {1.0}
+    ]
+    return f"The same goodput on every path as on 6.12: {', '.join(same)}.\n\n" + "\n".join(
+        f"- {line}." for line in others
+    )
+
+
 # Blocks of pages by their names.
 BLOCKS = {
     "claims": claims_by_host,
@@ -448,4 +512,6 @@ BLOCKS = {
     "locks": locks,
     "locks-largest": largest_differences,
     "locks-causes": lock_causes,
+    "originals-kernels": originals_by_kernel,
+    "originals": lambda: originals("debian:6.12"),
 }

@@ -20,6 +20,8 @@ A new page needs only the first line. NAME is one of
     goals-noise       docs/evidence/papers/ebb.md: verdicts that noise changes
     locks, locks-largest, locks-causes
                       docs/evidence/map-of-locks.md: paths on which noise changes results
+    originals, originals-kernels
+                      docs/evidence/originals.md: algorithms beside the kernel's own
     figures N ...     page of a paper: these figures
     commands          docs/reference/cli.md: every command, from `knee markdown`
     metrics           docs/reference/metrics.md: every metric, from `knee metrics`
@@ -343,7 +345,7 @@ def listed(words: list[str]) -> str:
 def values(program: Program) -> dict[str, Any]:
     """The values that prose can name, from the files that record them."""
     recorded = records.recorded_claims()
-    papers = {paper: claims for paper, claims in recorded.items() if paper != "ebb"}
+    papers = {name: of for name, of in recorded.items() if name not in ("ebb", "others")}
     found: dict[str, Any] = {
         "algorithms.count": len(program.algorithms),
         "papers.count": len(papers),

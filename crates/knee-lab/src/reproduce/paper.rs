@@ -11,7 +11,7 @@ use thiserror::Error;
 use toml::Spanned;
 
 /// Papers that Knee reproduces, and the goals of its own algorithm.
-pub const PAPERS: [&str; 6] = ["chd", "delay-aimd", "htcp", "ftcp", "hd", "ebb"];
+pub const PAPERS: [&str; 7] = ["chd", "delay-aimd", "htcp", "ftcp", "hd", "others", "ebb"];
 
 /// A paper: its runs and plots.
 #[derive(Clone, Debug, Deserialize)]
