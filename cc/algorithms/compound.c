@@ -22,7 +22,7 @@
  *  - gamma is 30 packets, or learned at losses from the packets that cwnd alone keeps queued:
  *    `gamma_tuning`, `lambda`, `gamma_low`, `gamma_high` (CT-b).
  *  - the window above which dwnd may grow is given as 38 to 41: `low_window` (CT-c).
- *  - dwnd grows at the end of each round, in one step (not a parameter; CT-d).
+ *  - the growth of dwnd is spread over the ACKs of the next round (not a parameter; CT-d).
  *  - dwnd is kept in the slow start that follows a recovery which left win below ssthresh (not a
  *    parameter; CT-e).
  *  - when dwnd shrinks, ssthresh moves down to the window, so slow start does not resume (not a
@@ -33,6 +33,7 @@
 #include "knee/host.h"
 #include "knee/backlog.h"
 #include "knee/delay.h"
+#include "knee/growth.h"
 #include "knee/reno.h"
 #include "knee/root.h"
 #include "knee/round.h"
@@ -72,6 +73,7 @@ CC_PARAMS_STRUCT(compound, COMPOUND_PARAMS);
 
 struct compound_state {
 	u64 dwnd_q16;	    /* delay window, packets; cwnd is the rest of the window */
+	u64 gain_q16;	    /* growth of dwnd in this round trip, packets */
 	u64 prior_dwnd_q16; /* prior_*: before the latest loss, for undo */
 	struct cc_delay delay;
 	struct cc_slow_rtt slow;
@@ -85,6 +87,7 @@ struct compound_state {
 
 #define COMPOUND_INVARIANTS(X) \
 	CC_AT_MOST(X, dwnd_q16, (u64)CC_CWND_MAX_PKTS << 16) \
+	CC_AT_MOST(X, gain_q16, CC_ALPHA_MAX_Q16) \
 	CC_AT_MOST(X, prior_dwnd_q16, (u64)CC_CWND_MAX_PKTS << 16) \
 	CC_DELAY_INVARIANTS(X) \
 	CC_DELAY_RANGE_INVARIANT(X) \
@@ -135,21 +138,26 @@ static void compound_on_rtt(struct cc_conn *conn, struct compound_state *st,
 	    cc_backlog_thousandths(compound_diff_rtt(st, conn->cwnd_pkts), st->slow.srtt_q8_us);
 }
 
-/* dwnd += max(alpha win^(3/4) - 1, 0). */
-static void compound_gain(struct cc_conn *conn, struct compound_state *st,
-			  const struct compound_params *p)
+/* max(alpha win^(3/4) - 1, 0), packets. */
+static u64 compound_gain_q16(const struct cc_conn *conn, const struct compound_params *p)
 {
-	u64 room_q16 = (u64)cc_sub_floor_u32(conn->cwnd_max_pkts, conn->cwnd_pkts) << 16;
 	u64 alpha_q16 = ((u64)p->alpha_ppm << 16) / CC_ONE_PPM;
-	u32 before_pkts = compound_dwnd_pkts(st);
-	u64 gain_q16;
+	u64 gain_q16 = (alpha_q16 * cc_three_quarters_power_q8(conn->cwnd_pkts)) >> 8;
 
 	if (conn->cwnd_pkts < p->low_window_pkts)
-		return;
-	gain_q16 = (alpha_q16 * cc_three_quarters_power_q8(conn->cwnd_pkts)) >> 8;
-	if (gain_q16 <= 1ULL << 16)
-		return;
-	st->dwnd_q16 += cc_min_u64(gain_q16 - (1ULL << 16), room_q16);
+		return 0ULL;
+	return cc_min_u64(cc_sub_floor_u64(gain_q16, 1ULL << 16), CC_ALPHA_MAX_Q16);
+}
+
+/* dwnd += gain/win for each packet acknowledged. The product is below 2^63.6. */
+static void compound_gain(struct cc_conn *conn, struct compound_state *st, u32 acked_pkts)
+{
+	u64 room_q16 = (u64)cc_sub_floor_u32(conn->cwnd_max_pkts, conn->cwnd_pkts) << 16;
+	u64 acked = cc_min_u32(acked_pkts, CC_COUNTED_MAX_PKTS);
+	u64 part_q16 = st->gain_q16 * acked / cc_max_u32(conn->cwnd_pkts, 1U);
+	u32 before_pkts = compound_dwnd_pkts(st);
+
+	st->dwnd_q16 += cc_min_u64(part_q16, room_q16);
 	conn->cwnd_pkts =
 	    cc_min_u32(conn->cwnd_pkts + cc_sub_floor_u32(compound_dwnd_pkts(st), before_pkts),
 		       conn->cwnd_max_pkts);
@@ -174,14 +182,17 @@ static void compound_drain(struct cc_conn *conn, struct compound_state *st,
 static void compound_on_ack(struct cc_conn *conn, struct compound_state *st,
 			    const struct compound_params *p, const struct cc_ack *ack)
 {
-	int due = st->round_ended && st->slow.srtt_q8_us != 0U && cc_delay_test_allowed(conn) &&
-		  !reno_in_slow_start(conn);
+	int due = st->round_ended && st->slow.srtt_q8_us != 0U;
+	int full = st->diff_thousandths >= st->gamma_thousandths;
+	int avoids = cc_delay_test_allowed(conn) && !reno_in_slow_start(conn);
 
 	compound_fit(conn, st);
-	if (due && st->diff_thousandths >= st->gamma_thousandths)
+	if (due)
+		st->gain_q16 = full ? 0ULL : compound_gain_q16(conn, p);
+	if (due && avoids && full)
 		compound_drain(conn, st, p);
-	else if (due && conn->cwnd_limited)
-		compound_gain(conn, st, p);
+	else if (avoids && conn->cwnd_limited)
+		compound_gain(conn, st, ack->acked_pkts);
 	if (!(conn->notes & CC_NOTE_DELAY_BACKOFF))
 		reno_grow(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
 }
@@ -234,9 +245,12 @@ static void compound_on_event(struct cc_conn *conn, struct compound_state *st,
 	if (event == CC_EVENT_RECOVERED) {
 		cc_round_start(&st->round, conn);
 		st->round_ended = 0;
+		st->gain_q16 = 0ULL;
 	}
-	if (event == CC_EVENT_CWND_RESTART || event == CC_EVENT_RTO)
+	if (event == CC_EVENT_CWND_RESTART || event == CC_EVENT_RTO) {
 		st->dwnd_q16 = 0ULL;
+		st->gain_q16 = 0ULL;
+	}
 	if (event == CC_EVENT_RTO) {
 		conn->ssthresh_pkts = reno_ssthresh(conn);
 		st->delay = (struct cc_delay){0};

@@ -249,10 +249,7 @@ int knee_flows(struct net *nets[2], u32 flows)
 		}
 		error = knee_open_sender(f, flow, nets[f->terms.reverse]);
 		if (error) {
-			knee_path->fail(flow,
-					error == -ENOENT ? "choosing the congestion control"
-							 : "opening the sender",
-					error);
+			knee_path->fail(flow, "opening the sender", error);
 			return error;
 		}
 	}

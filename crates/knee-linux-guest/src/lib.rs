@@ -19,7 +19,8 @@ use kernel::{
 };
 use knee_cc::{Call, Params, Source};
 use knee_model::{
-    Cc, FlowKind, HostError, HostErrorKind, NS_PER_MS, Ns, Progress, Random, RunSpec, linux,
+    Cc, FlowKind, FlowSpec, HostError, HostErrorKind, NS_PER_MS, Ns, Progress, Random, RunSpec,
+    TcpSpec, linux,
 };
 use knee_net::{NEVER, VirtualRun, headers};
 use message::{Message, Request};
@@ -456,12 +457,35 @@ unsafe extern "C" fn fail(flow: u32, doing: *const c_char, error: i32) {
     // SAFETY: the caller grants it.
     let doing = unsafe { CStr::from_ptr(doing) }.to_string_lossy();
     with((), |guest| {
-        let of_flow = guest.spec.flows.get(flow as usize);
-        let of_flow = of_flow.map_or(String::new(), |flow| format!("flow {}: ", flow.name));
-        let error = io::Error::from_raw_os_error(-error);
-        let error = broken(format!("{of_flow}{doing}: {error}"));
+        let flow = guest.spec.flows.get(flow as usize);
+        let of_flow = flow.map_or(String::new(), |flow| format!("flow {}: ", flow.name));
+        let error = match flow.and_then(kernel_algorithm) {
+            Some(name) if error == NOT_FOUND => HostError {
+                help: Some(
+                    "the names are those of the congestion controls in net/ipv4 of the kernel's source, such as \
+                     kernel:reno"
+                        .to_owned(),
+                ),
+                ..broken(format!("{of_flow}this kernel has no congestion control {name:?}"))
+            },
+            _ => {
+                let error = io::Error::from_raw_os_error(-error);
+                broken(format!("{of_flow}{doing}: {error}"))
+            }
+        };
         guest.fail(error);
     });
+}
+
+/// The kernel's error for a name that it does not know: `-ENOENT`.
+const NOT_FOUND: i32 = -2;
+
+/// Name of the kernel's own congestion control that a flow uses, if it uses one.
+fn kernel_algorithm(flow: &FlowSpec) -> Option<&str> {
+    match &flow.kind {
+        FlowKind::Tcp(TcpSpec { cc: Cc::Kernel(name), .. }) => Some(name),
+        _ => None,
+    }
 }
 
 /// Sends the record.

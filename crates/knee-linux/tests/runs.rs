@@ -361,7 +361,8 @@ fn an_algorithm_that_the_kernel_lacks_is_named() {
     let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind else { panic!("TCP") };
     tcp.cc = Cc::Kernel("nonesuch".to_owned());
     let error = Linux.run(&spec, &options()).unwrap_err();
-    assert!(error.why.contains("flow chd-1: choosing the congestion control"), "{}", error.why);
+    let missing = "flow chd-1: this kernel has no congestion control \"nonesuch\"";
+    assert!(error.why.contains(missing), "{}", error.why);
     let other = RunOptions { kernel: Some("debian:2.2".to_owned()), ..RunOptions::default() };
     let error = Linux.run(&spec, &other).unwrap_err();
     assert_eq!(error.kind, HostErrorKind::Unavailable);
