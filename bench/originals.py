@@ -8,7 +8,8 @@ without loss (once) and with random loss (three seeds), on the host linux: once 
 and once with each variant of the algorithm. Sender, receiver and path are the same; only the
 algorithm differs. The lines of the named algorithms, or of all, on this kernel replace those in
 bench/originals.tsv; scripts/update-docs.sh makes the tables of the page from it. A kernel takes
-about forty minutes of one core. `try` shows one more variant, and stores nothing. Both need pyarrow.
+about ten minutes of two cores. `try` shows one more variant, and stores nothing. Both need
+pyarrow.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Pair(NamedTuple):
 
 PAIRS = (
     Pair("newreno", "reno"),
-    Pair("cubic", "cubic", ("", "slow_start=hystart++", "slow_start=hystart++ reno_alpha=constant")),
+    Pair(
+        "cubic", "cubic", ("", "slow_start=hystart++", "slow_start=hystart++ reno_alpha=constant")
+    ),
     Pair(
         "htcp",
         "htcp",
@@ -84,7 +87,7 @@ COLUMNS = (
     *(f"{of}_{whose}" for of in MEASURES for whose in ("original", "ours")),
     # Mean distance of the windows over time, as a fraction of the original's mean window.
     "distance",
-    # The same between two seeds of the original: what chance alone does. Empty without loss.
+    # The same between two seeds of the original, an effect of chance alone. Empty without loss.
     "distance_by_chance",
     # Time of the first difference of the windows; the duration if there is none.
     "same_until_s",
@@ -104,7 +107,7 @@ class Runs(NamedTuple):
 def scenario(path: Path_, loss: str) -> str:
     """One flow alone on a path; its algorithm is set on the command line."""
     rate_mbps, rtt_ms, queue_pkts = path
-    losses = "" if loss == "0" else f'loss_forward = {loss}'
+    losses = "" if loss == "0" else f"loss_forward = {loss}"
     return f"""
         duration = "{DURATION_S}s"
         [path]
@@ -138,7 +141,9 @@ def runs(knee: str, kernel: str, cc: str, params: str, path: Path_, loss: str, s
     values = {
         "goodput_mbps": [run["flows"][0]["goodput_bps"] / 1e6 for run in measured],
         "delay_ms": [run["queue"]["delay"]["mean_ms"] for run in measured],
-        "retransmitted_pkts": [run["flows"][0]["counters"]["retransmitted_pkts"] for run in measured],
+        "retransmitted_pkts": [
+            run["flows"][0]["counters"]["retransmitted_pkts"] for run in measured
+        ],
     }
     return Runs(values, [of[repetition] for repetition in sorted(of)])
 
@@ -222,6 +227,7 @@ if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     if sys.argv[1] == "try":
-        show(*sys.argv[2:5], " ".join(sys.argv[5:]))
+        knee, kernel, algorithm, *params = sys.argv[2:]
+        show(knee, kernel, algorithm, " ".join(params))
     else:
         record(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -35,8 +35,8 @@ scripts/install-packages.sh qemu-system-x86 clang-19 libelf-dev zlib1g-dev pkg-c
 cargo build --locked --quiet --workspace --bin knee
 export KNEE_PROGRAM=$target/debug/knee
 "$KNEE_PROGRAM" vm fetch debian:6.12
-ruff format --check python studies bench/fidelity.py scripts/docs scripts/record-linux.py
-ruff check python studies bench/fidelity.py scripts/docs scripts/record-linux.py
+ruff format --check python studies bench/fidelity.py bench/originals.py scripts/docs scripts/record-linux.py
+ruff check python studies bench/fidelity.py bench/originals.py scripts/docs scripts/record-linux.py
 MYPYPATH=python python -m mypy.stubtest knee._knee
 pyright --pythonpath "$venv/bin/python"
 python -m pytest --quiet

@@ -453,7 +453,7 @@ def ratio_of(row: dict[str, str], measure: str) -> float:
 
 
 def originals(kernel: str) -> str:
-    """The algorithms beside the kernel's own, by variant: ratios of goodput, distances of windows."""
+    """Ratios of goodput and distances of windows: each variant and the kernel's own algorithm."""
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows_of(ORIGINALS):
         if row["kernel"] == kernel:
@@ -480,10 +480,12 @@ def originals(kernel: str) -> str:
 
 
 def originals_by_kernel() -> str:
-    """How far the originals of two kernels are apart: the largest differences of goodput."""
+    """Differences of goodput between the originals of two kernels."""
     goodput: dict[str, dict[tuple[str, ...], float]] = {}
     for row in rows_of(ORIGINALS):
-        point = tuple(row[key] for key in ("algorithm", "rate_mbps", "rtt_ms", "queue_pkts", "loss"))
+        point = tuple(
+            row[key] for key in ("algorithm", "rate_mbps", "rtt_ms", "queue_pkts", "loss")
+        )
         goodput.setdefault(row["kernel"], {})[point] = float(row["goodput_mbps_original"])
     old, new = goodput["debian:6.12"], goodput["debian:7.2"]
     apart: dict[str, list[float]] = {}

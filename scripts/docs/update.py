@@ -21,7 +21,7 @@ A new page needs only the first line. NAME is one of
     locks, locks-largest, locks-causes
                       docs/evidence/map-of-locks.md: paths on which noise changes results
     originals, originals-kernels
-                      docs/evidence/originals.md: algorithms beside the kernel's own
+                      docs/evidence/originals.md: algorithms compared with the kernel's own
     figures N ...     page of a paper: these figures
     commands          docs/reference/cli.md: every command, from `knee markdown`
     metrics           docs/reference/metrics.md: every metric, from `knee metrics`
