@@ -7,7 +7,7 @@ use crate::metrics::{
     Backoffs, Completion, DelayMs, Metric, Metrics, Percentiles, QueueAt, SIZE_CLASSES, Scope,
     Subject, in_summary, is_named,
 };
-use knee_model::{FlowCounters, FlowRecord, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
+use knee_model::{FlowCounters, FlowRecord, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec, hex};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, ops::Range};
@@ -308,7 +308,7 @@ impl Summary {
             }),
             scenario: Scenario {
                 name: provenance.scenario_name.to_owned(),
-                sha256: digest.iter().map(|b| format!("{b:02x}")).collect(),
+                sha256: hex(&digest),
                 text: text.to_owned(),
             },
             seed: records.first().map_or(spec.seed, |r| r.seed),

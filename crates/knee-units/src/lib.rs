@@ -198,6 +198,11 @@ pub fn parse_ppm(text: &str) -> Result<u64, UnitError> {
     })
 }
 
+/// Hexadecimal digits of bytes.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Untrusted text for a message: one line, at most 40 characters.
 pub fn clip(text: &str) -> String {
     let mut clipped = String::new();

@@ -211,9 +211,8 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         goodput_bps: total(|c| c.delivered_bytes) as f64 * 8.0 / (spec.duration_ns as f64 / 1e9),
         flows: record.flows.len(),
     };
-    match format {
-        Format::Json => output::print_json(&speed),
-        Format::Table => output::print(&format!(
+    output::show(*format, &speed, || {
+        format!(
             "{:.4} s for {} packets delivered of {} flows: {:.1} ns per packet; {:.1} MB at most; goodput {:.2} Mbit/s\n",
             speed.wall_s,
             speed.delivered_pkts,
@@ -221,6 +220,6 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
             speed.ns_per_delivered_pkt,
             speed.peak_rss_bytes as f64 / 1e6,
             speed.goodput_bps / 1e6,
-        )),
-    }
+        )
+    })
 }

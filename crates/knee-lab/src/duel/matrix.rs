@@ -499,19 +499,16 @@ pub fn write_matrix(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::duel::{Run, RunMeasures, contest::tests};
+    use crate::duel::{Run, contest::tests};
 
     fn outcome() -> Outcome {
-        let base = tests::outcome();
-        let bouts = base.all_bouts().map(|(run, bout)| (run, RunMeasures::Bout(*bout)));
         let solo = |first, throughput_bps, one_way_ms| {
             let run = Run { path: 0, first, second: None, repetition: 0 };
             let one_way_p95_ms = Some(one_way_ms);
-            (run, RunMeasures::Solo(Solo { throughput_bps, one_way_p95_ms, loss: Some(0.0) }))
+            (run, Solo { throughput_bps, one_way_p95_ms, loss: Some(0.0) })
         };
         let solos = [solo(0, 90e6, 25.0), solo(1, 95e6, 55.0)];
-        let measured = bouts.chain(solos).collect();
-        Outcome { contest: base.contest.clone(), measured }
+        Outcome { solos: solos.into(), ..tests::outcome() }
     }
 
     fn matrix() -> MatrixSummary {

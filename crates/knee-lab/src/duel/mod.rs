@@ -11,7 +11,7 @@ mod pair;
 mod path;
 mod plan;
 
-pub use contest::{Cell, Charted, Contest, Fought, Outcome, Run, RunMeasures, Setting};
+pub use contest::{Cell, Charted, Contest, Fought, Outcome, Run, Setting};
 pub use entrant::Entrant;
 pub use matrix::{MatrixSummary, matrix_report, matrix_text, write_matrix};
 pub use pair::{DuelSummary, duel_report, duel_text, write_duel};
@@ -121,7 +121,7 @@ pub struct RunRow {
 impl Outcome {
     fn run_rows(&self) -> impl Iterator<Item = RunRow> {
         let contest = &self.contest;
-        self.all_bouts().map(|(run, bout)| RunRow {
+        self.bouts.iter().map(|(run, bout)| RunRow {
             path: contest.paths[run.path].to_string(),
             first: contest.entrants[run.first].name.clone(),
             second: run.second.map_or_else(String::new, |s| contest.entrants[s].name.clone()),
