@@ -8,7 +8,7 @@ use crate::{
 };
 use knee_model::{RunSpec, hex};
 use knee_scenario::{Scenario, ScenarioError, Set, not_toml, read_text, type_name};
-use knee_units::{TIME, clip};
+use knee_units::{TIME, clip, seconds};
 use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -471,7 +471,7 @@ fn keep(root: &Table<'_>) -> Read<Kept> {
             let bad = |e: knee_units::UnitError| {
                 table.fault("window", format!("window: {e}"), e.remedy())
             };
-            TIME.parse(text).map(|ns| ns as f64 / 1e9).map_err(bad)
+            TIME.parse(text).map(seconds).map_err(bad)
         };
         let (from_s, to_s) = (time(times[0])?, time(times[1])?);
         if from_s >= to_s {

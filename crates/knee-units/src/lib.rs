@@ -24,6 +24,18 @@ pub const NS_PER_MS: u64 = 1_000_000;
 /// Nanoseconds in a microsecond.
 pub const NS_PER_US: u64 = 1_000;
 
+/// Converts nanoseconds to seconds.
+#[inline]
+pub fn seconds(ns: u64) -> f64 {
+    ns as f64 / NS_PER_S as f64
+}
+
+/// Converts nanoseconds to milliseconds.
+#[inline]
+pub fn milliseconds(ns: u64) -> f64 {
+    ns as f64 / NS_PER_MS as f64
+}
+
 /// The reason why a quantity is refused. [`UnitError::remedy`] says what to write.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]

@@ -1,6 +1,6 @@
 //! Time series for charts: at most two points per pixel column, its least and its largest value.
 
-use knee_model::{FlowRecord, FlowSample, NS_PER_S, QueueBin, RunRecord};
+use knee_model::{FlowRecord, FlowSample, NS_PER_S, QueueBin, RunRecord, seconds};
 use serde::Deserialize;
 use std::ops::Range;
 
@@ -132,8 +132,8 @@ pub(crate) fn columns(
     columns: usize,
 ) -> (usize, Vec<f64>) {
     let range = shown(record, from_s, to_s);
-    let bin_s = record.bin_ns as f64 / NS_PER_S as f64;
-    let end_s = record.duration_ns as f64 / NS_PER_S as f64;
+    let bin_s = seconds(record.bin_ns);
+    let end_s = seconds(record.duration_ns);
     let time = |bin: usize| ((bin + 1) as f64 * bin_s).min(end_s);
     let columns = columns.clamp(1, 1 << 16);
     if range.len() <= 2 * columns {

@@ -4,7 +4,7 @@ use crate::{
     Refusal, catalogue, document, document::Edit, events, series, series::Want,
     statistics::statistics, theory,
 };
-use knee_model::{FlowSpec, NS_PER_MS, Ns, Progress, RunRecord, RunSpec, hex};
+use knee_model::{FlowSpec, NS_PER_MS, Ns, Progress, RunRecord, RunSpec, hex, seconds};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -170,7 +170,6 @@ fn edit(text: &str, edits: &[Edit]) -> Answered {
     let text = document::edited(text, edits)?;
     let scenario = document::scenario(&text)?;
     let spec = scenario.spec(scenario.seed());
-    let seconds = |ns: Ns| ns as f64 / 1e9;
     let flow = |flow: &FlowSpec| {
         json!({
             "name": flow.name,
@@ -253,7 +252,7 @@ fn csv(run: &Run) -> String {
         "time_s,flow,cwnd_pkts,ssthresh_pkts,inflight_pkts,srtt_us,delivered_bytes,sent_pkts,\
          lost_pkts,queue_pkts,queue_delay_mean_us\n",
     );
-    let end_s = record.duration_ns as f64 / 1e9;
+    let end_s = seconds(record.duration_ns);
     let named = spec.flows.iter().zip(&record.flows).filter(|(of, _)| of.drawn.is_none());
     let flows: Vec<_> = named.map(|(_, flow)| flow).collect();
     for bin in 0..series::bins(record) {

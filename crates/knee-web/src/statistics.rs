@@ -1,16 +1,12 @@
 //! A run in figures: the metrics of the table (docs/reference/metrics.md), and the counters of each flow.
 
 use knee_metrics::{METRICS, Metrics, QueueAt, Scope, Subject};
-use knee_model::{HopSpec, NS_PER_S, RunRecord, RunSpec};
+use knee_model::{HopSpec, RunRecord, RunSpec, seconds};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Metrics by name; `None` where one is undefined.
 type Values = BTreeMap<&'static str, Option<f64>>;
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / NS_PER_S as f64
-}
 
 fn values(subject: Subject, scope: &Scope<'_>) -> Values {
     let of_subject = METRICS.iter().filter(|metric| metric.subject == subject);

@@ -2,7 +2,7 @@
 
 use super::values::{queue, rate, time};
 use crate::{Format, integer, output};
-use knee_model::{NS_PER_MS, NS_PER_S, Ns, QueueLimit};
+use knee_model::{Ns, QueueLimit, milliseconds, seconds};
 use knee_report::table::Table;
 use knee_results::metrics::percentile;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -83,11 +83,11 @@ impl Peers {
     }
 
     fn rtt_ms(&self) -> f64 {
-        self.rtt as f64 / NS_PER_MS as f64
+        milliseconds(self.rtt)
     }
 
     fn duration_s(&self) -> f64 {
-        self.duration as f64 / NS_PER_S as f64
+        seconds(self.duration)
     }
 
     fn of_ns2(&self) -> Vec<String> {
