@@ -5,6 +5,7 @@ import uPlot from "uplot";
 import { color, h } from "./dom";
 import { type AlignedData, type Drawing, HUES, KEYS, Plot, type Range, Zoom } from "./plot";
 import type { Want } from "./protocol";
+import { asSvg } from "./svg";
 
 export interface Line {
   label: string;
@@ -48,6 +49,8 @@ export type Columns = (
 
 const MARKS_SHOWN = 600;
 const AXIS_PX = 58;
+const SVG_PX = 900;
+const LEGEND_PX = 140;
 
 /** Values of `other` at the times of `times`, on straight lines between its points. */
 export function resampled(times: ArrayLike<number>, ofTimes: ArrayLike<number>, values: ArrayLike<number>): Float64Array {
@@ -117,15 +120,6 @@ export class ChartStack {
   /** Shows the part between these times, s. */
   zoom(from_s: number, to_s: number): void {
     this.#zoom.show(from_s, to_s);
-  }
-
-  get charts(): { chart: Chart; data: AlignedData }[] {
-    return this.#charts.map((chart, i) => ({ chart, data: this.#data[i] ?? [[]] }));
-  }
-
-  /** A colour where the charts are: a page may have others. */
-  #color(name: string): string {
-    return color(name, this.element);
   }
 
   /** Pixel columns of a chart. */
@@ -204,13 +198,13 @@ export class ChartStack {
     );
     if (shape !== this.#shape) {
       this.#shape = shape;
-      this.#build(charts, data);
+      this.#build(charts);
     } else {
       this.#plots.forEach((plot, i) => plot.setData(data[i] ?? [[]]));
     }
   }
 
-  #build(charts: Chart[], data: AlignedData[]): void {
+  #build(charts: Chart[]): void {
     for (const plot of this.#plots) plot.destroy();
     this.#plots = [];
     this.element.replaceChildren();
@@ -225,12 +219,17 @@ export class ChartStack {
         place,
       );
       this.element.append(figure);
-      const last = i === charts.length - 1;
-      const height = (chart.height ?? 150) + (last ? 38 : 0);
-      this.#plots.push(new Plot(place, readout, this.#drawing(chart, i, last), data[i] ?? [[]], this.#zoom, height));
+      this.#plots.push(this.#plot(chart, i, place, readout));
     });
     this.element.append(this.#tip);
-    this.#applyHidden();
+  }
+
+  #plot(chart: Chart, index: number, place: HTMLElement, readout: HTMLElement): Plot {
+    const last = index === this.#charts.length - 1;
+    const height = (chart.height ?? 150) + (last ? 38 : 0);
+    const plot = new Plot(place, readout, this.#drawing(chart, index, last), this.#data[index] ?? [[]], this.#zoom, height);
+    plot.show(label => !this.#hidden.has(label));
+    return plot;
   }
 
   #drawing(chart: Chart, index: number, last: boolean): Drawing {
@@ -313,7 +312,7 @@ export class ChartStack {
       const x = u.valToPos(mark.t_s, "x", true);
       const y = u.valToPos(mark.value, "y", true);
       const r = 4 * px;
-      ctx.strokeStyle = ctx.fillStyle = this.#color(`--hue-${mark.hue % HUES}`);
+      ctx.strokeStyle = ctx.fillStyle = color(`--hue-${mark.hue % HUES}`, u.root);
       ctx.lineWidth = 1.75 * px;
       ctx.beginPath();
       if (mark.shape === "down" || mark.shape === "up") {
@@ -359,29 +358,72 @@ export class ChartStack {
     this.#tip.style.top = `${u.root.offsetTop + 36}px`;
   }
 
-  /** All charts, one below the other, as an image. */
-  async png(): Promise<Blob> {
+  /** All charts, one below the other, with titles and a legend in the colours of `of`. */
+  #sheet(plots: Plot[], of: Element): HTMLCanvasElement {
     const px = uPlot.pxRatio;
     const title = 22 * px;
-    const width = Math.max(...this.#plots.map(p => p.u.ctx.canvas.width));
-    const height = this.#plots.reduce((sum, p) => sum + p.u.ctx.canvas.height + title, 8 * px);
+    const row = 18 * px;
+    const labels = new Map(this.#charts.flatMap(chart => chart.lines.map(line => [line.label, line.hue] as const)));
+    const shown = [...labels].filter(([label]) => !this.#hidden.has(label));
+    const width = Math.max(...plots.map(plot => plot.u.ctx.canvas.width));
+    const inRow = Math.max(Math.floor((width - AXIS_PX * px) / (LEGEND_PX * px)), 1);
+    const rows = Math.ceil(shown.length / inRow);
+    const height = plots.reduce((sum, plot) => sum + plot.u.ctx.canvas.height + title, 8 * px + rows * row);
     const canvas = h("canvas", { width, height });
     const ctx = canvas.getContext("2d");
     if (!ctx) throw new Error("this browser has no canvas");
-    ctx.fillStyle = this.#color("--paper");
+    ctx.fillStyle = color("--paper", of);
     ctx.fillRect(0, 0, width, height);
     let y = 4 * px;
-    this.#plots.forEach((plot, i) => {
+    plots.forEach((plot, i) => {
       const chart = this.#charts[i];
-      ctx.fillStyle = this.#color("--ink");
+      ctx.fillStyle = color("--ink", of);
       ctx.font = `600 ${13 * px}px system-ui, sans-serif`;
       ctx.fillText(`${chart?.title ?? ""} ${chart?.unit ?? ""}`, 8 * px, y + 15 * px);
       ctx.drawImage(plot.u.ctx.canvas, 0, y + title);
       y += plot.u.ctx.canvas.height + title;
     });
+    ctx.font = `${12 * px}px system-ui, sans-serif`;
+    shown.forEach(([label, hue], i) => {
+      const left = (AXIS_PX + (i % inRow) * LEGEND_PX) * px;
+      const bottom = y + Math.floor(i / inRow) * row + 12 * px;
+      ctx.fillStyle = color(`--hue-${hue % HUES}`, of);
+      ctx.fillRect(left, bottom - 5 * px, 20 * px, 2 * px);
+      ctx.fillStyle = color("--ink", of);
+      ctx.fillText(label, left + 26 * px, bottom);
+    });
+    return canvas;
+  }
+
+  /** All charts as an image, as they are shown. */
+  async png(): Promise<Blob> {
+    const canvas = this.#sheet(this.#plots, this.element);
     return new Promise((resolve, reject) =>
       canvas.toBlob(blob => (blob ? resolve(blob) : reject(new Error("no image"))), "image/png"),
     );
+  }
+
+  /** All charts as SVG, in the light theme. */
+  svg(): string {
+    const light = h("div", { class: "knee", "data-theme": "light", style: `position:absolute;visibility:hidden;width:${SVG_PX}px` });
+    document.body.append(light);
+    const plots: Plot[] = [];
+    try {
+      return asSvg(() => {
+        this.#charts.forEach((chart, i) => {
+          const place = h("div", { class: "plot" });
+          light.append(place);
+          const plot = this.#plot(chart, i, place, h("span"));
+          plots.push(plot);
+          // Draws at once.
+          plot.u.batch(() => {});
+        });
+        return this.#sheet(plots, light);
+      }, uPlot.pxRatio);
+    } finally {
+      for (const plot of plots) plot.destroy();
+      light.remove();
+    }
   }
 }
 

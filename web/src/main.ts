@@ -10,7 +10,6 @@ import { Progress, isLong, question } from "./long";
 import type { Catalogue, Edit, Edited, Reductions, Request, Statistics, Theory, Want } from "./protocol";
 import { HOST_SLOT, type Host, askServed, cancelRun, hosts, namedScenario, runOn } from "./served";
 import { STORIES, type Story } from "./stories";
-import { svg } from "./svg";
 import { TheoryView } from "./theory";
 import * as units from "./units";
 
@@ -148,7 +147,7 @@ class Page {
       ["Scenario (TOML), for knee run", () => download("scenario.toml", this.#state.a, "application/toml")],
       ["Time series (CSV)", ofRun(() => this.#exportCsv())],
       ["Charts (PNG)", ofRun(async () => download("knee.png", await this.#lab.charts.png()))],
-      ["Charts (SVG)", ofRun(() => download("knee.svg", svg(this.#lab.charts.charts, this.#lab.charts.range), "image/svg+xml"))],
+      ["Charts (SVG)", ofRun(() => download("knee.svg", this.#lab.charts.svg(), "image/svg+xml"))],
     ];
     const menu = h(
       "details",

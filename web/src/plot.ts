@@ -259,7 +259,7 @@ export class Plot {
       spanGaps: series.bridged ?? false,
       ...(dash ? { dash } : {}),
       ...(builder ? { paths: builder } : {}),
-      ...(style === "area" ? { fill: () => `color-mix(in srgb, ${this.#hue(hue)} 22%, transparent)` } : {}),
+      ...(style === "area" ? { fill: () => this.#hue(hue).replace(/^rgb\((.*)\)$/, "rgba($1, 0.22)") } : {}),
       ...(sticks ? { fill: () => this.#hue(hue) } : {}),
     };
   }

@@ -1,74 +1,198 @@
-// Charts as SVG, for papers and slides.
+// A canvas that writes SVG, for papers and slides: the charts of the screen are drawn on it by the same code.
 
-import type { Chart } from "./charts";
-import { ticks } from "../../crates/knee-report/assets/scale.js";
-import { color, h } from "./dom";
-import { type AlignedData, HUES } from "./plot";
-import { short } from "./units";
-
-const WIDTH = 900;
-const HEIGHT = 170;
-const LEFT = 64;
-const RIGHT = 16;
-const TOP = 28;
-const BOTTOM = 10;
-
+const rounded = (value: number): number => Math.round(value * 100) / 100;
 const escaped = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
 
-export function svg(charts: { chart: Chart; data: AlignedData }[], range: [number, number]): string {
-  const [from, to] = range;
-  const x = (t: number): number => LEFT + ((t - from) / (to - from)) * (WIDTH - LEFT - RIGHT);
-  const light = h("div", { class: "knee", "data-theme": "light", hidden: true });
-  document.body.append(light);
-  const hues = Array.from({ length: HUES }, (_, hue) => color(`--hue-${hue}`, light));
-  light.remove();
-  const of = (hue: number): string => hues[hue % HUES] ?? "";
-  const out: string[] = [];
-  charts.forEach(({ chart, data }, index) => {
-    const top = index * (TOP + HEIGHT + BOTTOM) + TOP;
-    const lines = chart.style === "difference" ? chart.lines.slice(0, 1) : chart.lines;
-    const values = data.slice(1).flatMap(column => Array.from(column).filter((v): v is number => typeof v === "number"));
-    const least = chart.style === "difference" ? values.reduce((a, b) => Math.min(a, b), 0) : 0;
-    const most = values.reduce((a, b) => Math.max(a, b), least) * 1.08 || 1;
-    const y = (v: number): number => top + HEIGHT - ((v - least) / (most - least)) * HEIGHT;
-    out.push(`<text x="8" y="${top - 9}" font-weight="600">${escaped(`${chart.title} ${chart.unit}`)}</text>`);
-    for (const v of ticks({ min: least, max: most }, 4)) {
-      out.push(`<path d="M${LEFT} ${y(v).toFixed(1)}H${WIDTH - RIGHT}" stroke="#ccc"/>`);
-      out.push(`<text x="${LEFT - 6}" y="${(y(v) + 4).toFixed(1)}" text-anchor="end">${short(v)}</text>`);
-    }
-    const times = data[0];
-    lines.forEach((line, i) => {
-      const column = data[i + 1] ?? [];
-      let path = "";
-      let down = false;
-      for (let k = 0; k < times.length; k++) {
-        const v = column[k];
-        const t = times[k] as number;
-        if (v === null || v === undefined || t < from || t > to) {
-          down = false;
-          continue;
-        }
-        const at = `${x(t).toFixed(1)} ${y(v).toFixed(1)}`;
-        if (chart.style === "sticks") path += v > 0 ? `M${x(t).toFixed(1)} ${y(0).toFixed(1)}L${at}` : "";
-        else path += `${down ? "L" : "M"}${at}`;
-        down = true;
-      }
-      const dash = line.dash ? ` stroke-dasharray="${line.dash.join(" ")}"` : "";
-      out.push(`<path d="${path}" fill="none" stroke="${of(line.hue)}" stroke-width="1.3"${dash}><title>${escaped(line.label)}</title></path>`);
-    });
-  });
-  const bottom = charts.length * (TOP + HEIGHT + BOTTOM);
-  for (const t of ticks({ min: from, max: to }, 9)) {
-    out.push(`<text x="${x(t).toFixed(1)}" y="${bottom + 12}" text-anchor="middle">${short(t)}</text>`);
+/** Stands for `Path2D`. */
+class Outline {
+  d: string;
+
+  constructor(from?: Outline) {
+    this.d = from?.d ?? "";
   }
-  out.push(`<text x="${(LEFT + WIDTH - RIGHT) / 2}" y="${bottom + 30}" text-anchor="middle">time (s)</text>`);
-  const labels = new Map(charts.flatMap(({ chart }) => chart.lines.map(l => [l.label, l.hue] as const)));
-  [...labels].slice(0, 6).forEach(([label, hue], i) => {
-    const at = LEFT + i * 140;
-    out.push(`<path d="M${at} ${bottom + 48}h20" stroke="${of(hue)}" stroke-width="2"/>`);
-    out.push(`<text x="${at + 26}" y="${bottom + 52}">${escaped(label)}</text>`);
-  });
-  const height = bottom + 64;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12" fill="#222"><rect width="100%" height="100%" fill="#fff"/>${out.join("")}</svg>`;
+
+  moveTo(x: number, y: number): void {
+    this.d += `M${rounded(x)} ${rounded(y)}`;
+  }
+
+  lineTo(x: number, y: number): void {
+    this.d += `${this.d ? "L" : "M"}${rounded(x)} ${rounded(y)}`;
+  }
+
+  closePath(): void {
+    this.d += "Z";
+  }
+
+  rect(x: number, y: number, width: number, height: number): void {
+    this.moveTo(x, y);
+    this.d += `h${rounded(width)}v${rounded(height)}h${rounded(-width)}Z`;
+  }
+
+  /** A whole circle. */
+  arc(x: number, y: number, radius: number): void {
+    const r = rounded(radius);
+    this.moveTo(x - radius, y);
+    this.d += `a${r} ${r} 0 0 0 ${2 * r} 0a${r} ${r} 0 0 0 ${-2 * r} 0Z`;
+  }
+}
+
+const STATE = {
+  fillStyle: "#000",
+  strokeStyle: "#000",
+  lineWidth: 1,
+  lineDash: [] as number[],
+  font: "10px sans-serif",
+  textAlign: "left",
+  textBaseline: "alphabetic",
+  x: 0,
+  y: 0,
+  degrees: 0,
+  clipped: "",
+};
+const ANCHOR: Record<string, string> = { center: "middle", right: "end" };
+/** Distance of the baseline below the given point, in sizes of the font. */
+const BASELINE: Record<string, number> = { top: 0.85, middle: 0.35, bottom: -0.2 };
+
+/** The part of a canvas's 2D context that the charts use. */
+class Context extends Outline {
+  readonly canvas: HTMLCanvasElement;
+  readonly #sheet: Sheet;
+  #out = "";
+  #state = { ...STATE };
+  #saved: (typeof STATE)[] = [];
+
+  constructor(canvas: HTMLCanvasElement, sheet: Sheet) {
+    super();
+    this.canvas = canvas;
+    this.#sheet = sheet;
+    for (const name of ["fillStyle", "strokeStyle", "lineWidth", "font", "textAlign", "textBaseline"] as const) {
+      Object.defineProperty(this, name, { set: value => Object.assign(this.#state, { [name]: value }) });
+    }
+  }
+
+  get content(): string {
+    return this.#out;
+  }
+
+  save(): void {
+    this.#saved.push({ ...this.#state });
+  }
+
+  restore(): void {
+    this.#state = this.#saved.pop() ?? { ...STATE };
+  }
+
+  translate(x: number, y: number): void {
+    this.#state.x += x;
+    this.#state.y += y;
+  }
+
+  rotate(angle: number): void {
+    this.#state.degrees += (angle * 180) / Math.PI;
+  }
+
+  setLineDash(dash: number[]): void {
+    this.#state.lineDash = dash;
+  }
+
+  beginPath(): void {
+    this.d = "";
+  }
+
+  clip({ d }: Outline = this): void {
+    const id = `clip-${++this.#sheet.clips}`;
+    this.#out += `<clipPath id="${id}"${this.#state.clipped}><path d="${d}"/></clipPath>`;
+    this.#state.clipped = ` clip-path="url(#${id})"`;
+  }
+
+  stroke({ d }: Outline = this): void {
+    const { strokeStyle, lineWidth, lineDash } = this.#state;
+    const dash = lineDash.length ? ` stroke-dasharray="${lineDash.join(" ")}"` : "";
+    this.#draw(`path d="${d}" fill="none" stroke-width="${rounded(lineWidth)}"${dash}${paint("stroke", strokeStyle)}`);
+  }
+
+  fill({ d }: Outline = this): void {
+    this.#draw(`path d="${d}"${paint("fill", this.#state.fillStyle)}`);
+  }
+
+  strokeRect(x: number, y: number, width: number, height: number): void {
+    const outline = new Outline();
+    outline.rect(x, y, width, height);
+    this.stroke(outline);
+  }
+
+  fillRect(x: number, y: number, width: number, height: number): void {
+    const outline = new Outline();
+    outline.rect(x, y, width, height);
+    this.fill(outline);
+  }
+
+  clearRect(): void {
+    this.#out = "";
+  }
+
+  fillText(text: string, x: number, y: number): void {
+    if (!text) return;
+    const { font, textAlign, textBaseline, fillStyle } = this.#state;
+    const [, weight, size = 10] = /(?:(\d+) )?([\d.]+)px/.exec(font) ?? [];
+    const below = Number(size) * (BASELINE[textBaseline] ?? 0);
+    const bold = weight ? ` font-weight="${weight}"` : "";
+    const anchor = ANCHOR[textAlign] ? ` text-anchor="${ANCHOR[textAlign]}"` : "";
+    const at = `x="${rounded(x)}" y="${rounded(y + below)}"`;
+    this.#draw(`text ${at} font-size="${size}"${bold}${anchor}${paint("fill", fillStyle)}`, escaped(text));
+  }
+
+  /** Another canvas that writes SVG. */
+  drawImage(canvas: HTMLCanvasElement, x: number, y: number): void {
+    this.#out += `<g transform="translate(${rounded(x)} ${rounded(y)})">${this.#sheet.of(canvas).content}</g>`;
+  }
+
+  #draw(tag: string, text = ""): void {
+    const { x, y, degrees, clipped } = this.#state;
+    const moved = x || y ? `translate(${rounded(x)} ${rounded(y)})` : "";
+    const turned = degrees ? `rotate(${rounded(degrees)})` : "";
+    const transform = moved || turned ? ` transform="${moved}${turned}"` : "";
+    this.#out += `<${tag}${transform}${clipped}>${text}</${tag.slice(0, 4)}>`;
+  }
+}
+
+/** A colour as programs without CSS read it. */
+function paint(name: string, color: string): string {
+  const [, rgb, opacity] = /^rgba\((.*), ([\d.]+)\)$/.exec(color) ?? [];
+  return rgb ? ` ${name}="rgb(${rgb})" ${name}-opacity="${opacity}"` : ` ${name}="${color}"`;
+}
+
+/** The canvases that are drawn together. */
+class Sheet {
+  clips = 0;
+  readonly #contexts = new Map<HTMLCanvasElement, Context>();
+
+  of(canvas: HTMLCanvasElement): Context {
+    const context = this.#contexts.get(canvas) ?? new Context(canvas, this);
+    this.#contexts.set(canvas, context);
+    return context;
+  }
+}
+
+/** SVG of the canvas that `draw` returns. Each canvas that it draws on writes SVG; `px` of its pixels are one of CSS. */
+export function asSvg(draw: () => HTMLCanvasElement, px: number): string {
+  const sheet = new Sheet();
+  const { getContext } = HTMLCanvasElement.prototype;
+  const { Path2D } = globalThis;
+  try {
+    Object.assign(HTMLCanvasElement.prototype, {
+      getContext(this: HTMLCanvasElement): Context {
+        return sheet.of(this);
+      },
+    });
+    Object.assign(globalThis, { Path2D: Outline });
+    const canvas = draw();
+    const { width, height } = canvas;
+    const size = `viewBox="0 0 ${width} ${height}" width="${rounded(width / px)}" height="${rounded(height / px)}"`;
+    return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="system-ui, sans-serif">${sheet.of(canvas).content}</svg>`;
+  } finally {
+    Object.assign(HTMLCanvasElement.prototype, { getContext });
+    Object.assign(globalThis, { Path2D });
+  }
 }

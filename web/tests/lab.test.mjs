@@ -650,7 +650,9 @@ test("exports hold what is shown", async () => {
   assert.equal(csv.length, wanted.text.trim().split("\n").length);
   assert.deepEqual(csv, wanted.text.trim().split("\n"));
   assert.ok(csv.length > answer.bins);
-  assert.match(String(await file("SVG")), /^<svg.*Congestion window.*<\/svg>$/s);
+  const svg = String(await file("SVG"));
+  assert.match(svg, /^<svg.*Congestion window.*time \(s\).*>chd<\/text>.*<\/svg>$/s);
+  assert.doesNotMatch(svg, /NaN|undefined|color-mix/);
   const png = await file("PNG");
   assert.equal(png.subarray(1, 4).toString(), "PNG");
   assert.ok(png.length > 20_000);

@@ -191,14 +191,6 @@ impl ParamDefinition {
     /// The row; the inner error is of a text that cannot be kept.
     fn raw(&self, index: usize) -> Result<Result<ffi::Param, LoadError>, String> {
         let choices = self.choices.join("|");
-        let kind = match self.kind {
-            ParamKind::TimeUs => 0,
-            ParamKind::Packets => 1,
-            ParamKind::ProbabilityPpm => 2,
-            ParamKind::Choice => 3,
-            ParamKind::NumberPpm => 4,
-            ParamKind::Count => 5,
-        };
         let param = Param::unbounded(self.kind, choices.clone().leak());
         let value = |text: &str| param.parse(text).map_err(|e| e.to_string());
         let (min, max) = match self.kind {
@@ -219,7 +211,7 @@ impl ParamDefinition {
                 min,
                 max,
                 def,
-                kind,
+                kind: self.kind as u32,
                 index: index as u32,
             })
         };

@@ -58,6 +58,7 @@ impl fmt::Debug for Here {
 
 /// Interpretation of a parameter's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub enum ParamKind {
     /// A time in microseconds; typed with a unit (`"30ms"`).
     TimeUs,
@@ -65,12 +66,29 @@ pub enum ParamKind {
     Packets,
     /// A probability in parts per million; typed as a number from 0 to 1.
     ProbabilityPpm,
+    /// One of a few names, stored as its index.
+    Choice,
     /// A number without unit, in parts per million.
     NumberPpm,
     /// A whole number without unit.
     Count,
-    /// One of a few names, stored as its index.
-    Choice,
+}
+
+impl ParamKind {
+    /// All kinds, in the order of C's numbers (`enum cc_param_kind`), and how their values are written.
+    const ALL: [(Self, &'static str); 6] = [
+        (Self::TimeUs, "time"),
+        (Self::Packets, "packets"),
+        (Self::ProbabilityPpm, "probability"),
+        (Self::Choice, "choice"),
+        (Self::NumberPpm, "number"),
+        (Self::Count, "count"),
+    ];
+
+    /// The kind whose values are written as `unit`.
+    pub fn of_unit(unit: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, of)| *of == unit).map(|(kind, _)| kind)
+    }
 }
 
 /// One row of an algorithm's parameter table.
@@ -299,17 +317,7 @@ impl Param {
         Self {
             name,
             alias: (!alias.is_empty() && alias != name).then_some(alias),
-            kind: match raw.kind {
-                0 => ParamKind::TimeUs,
-                1 => ParamKind::Packets,
-                2 => ParamKind::ProbabilityPpm,
-                3 => ParamKind::Choice,
-                4 => ParamKind::NumberPpm,
-                5 => ParamKind::Count,
-                kind => {
-                    panic!("{name} has a kind of parameter, {kind}, that this crate does not know")
-                }
-            },
+            kind: ParamKind::ALL[raw.kind as usize].0,
             min: number(raw.min),
             max: number(raw.max),
             default: number(raw.def),
@@ -328,14 +336,7 @@ impl Param {
     /// Unit of a typed value: `"time"`, `"packets"`, `"probability"`, `"number"`, `"count"`, or
     /// `"choice"`.
     pub fn unit(&self) -> &'static str {
-        match self.kind {
-            ParamKind::TimeUs => "time",
-            ParamKind::Packets => "packets",
-            ParamKind::ProbabilityPpm => "probability",
-            ParamKind::NumberPpm => "number",
-            ParamKind::Count => "count",
-            ParamKind::Choice => "choice",
-        }
+        ParamKind::ALL[self.kind as usize].1
     }
 
     /// A raw value as a person would type it: `"30ms"`, `"8p"`, `"0.25"`, `"3"`, `"one_round"`.

@@ -100,44 +100,41 @@ fn valid_parameters(algorithm: Algorithm) -> impl Strategy<Value = Vec<(&'static
         })
 }
 
-fn ack_step() -> impl Strategy<Value = AckStep> {
-    let rtt_us = prop_oneof![
-        10 => 40_000..200_000,
-        1 => Just(-1),
-        1 => Just(0),
-        1 => Just(i32::MAX),
-        1 => 0..i32::MAX,
-    ];
-    let srtt_us = prop_oneof![4 => 40_000_u32..200_000, 1 => magnitude(0, u32::MAX)];
-    let acked_part = prop_oneof![1 => Just(0), 2 => Just(u32::MAX), 4 => any::<u32>()];
-    let sacked_pkts = prop_oneof![9 => Just(0), 1 => magnitude(0, u32::MAX)];
-    let random = prop_oneof![1 => Just(0), 1 => Just(u32::MAX), 2 => any::<u32>()];
-    let signal = prop_oneof![
-        20 => Just(Signal::Nothing),
-        2 => Just(Signal::Disorder),
-        1 => Just(Signal::Loss),
-        1 => Just(Signal::CongestionMark),
-    ];
-    (
-        (magnitude(0, u32::MAX), magnitude(0, LARGEST_PKTS), acked_part, sacked_pkts),
-        (rtt_us, srtt_us, random, prop::bool::weighted(0.8), signal),
-    )
-        .prop_map(
-            |(
-                (after_us, sent_pkts, acked_part, sacked_pkts),
-                (rtt_us, srtt_us, random, cwnd_limited, signal),
-            )| AckStep {
-                after_us,
-                sent_pkts,
-                acked_part,
-                sacked_pkts,
-                rtt_us,
-                srtt_us,
-                random,
-                cwnd_limited,
-                signal,
-            },
-        )
+prop_compose! {
+    fn ack_step()(
+        after_us in magnitude(0, u32::MAX),
+        sent_pkts in magnitude(0, LARGEST_PKTS),
+        acked_part in prop_oneof![1 => Just(0), 2 => Just(u32::MAX), 4 => any::<u32>()],
+        sacked_pkts in prop_oneof![9 => Just(0), 1 => magnitude(0, u32::MAX)],
+        rtt_us in prop_oneof![
+            10 => 40_000..200_000,
+            1 => Just(-1),
+            1 => Just(0),
+            1 => Just(i32::MAX),
+            1 => 0..i32::MAX,
+        ],
+        srtt_us in prop_oneof![4 => 40_000_u32..200_000, 1 => magnitude(0, u32::MAX)],
+        random in prop_oneof![1 => Just(0), 1 => Just(u32::MAX), 2 => any::<u32>()],
+        cwnd_limited in prop::bool::weighted(0.8),
+        signal in prop_oneof![
+            20 => Just(Signal::Nothing),
+            2 => Just(Signal::Disorder),
+            1 => Just(Signal::Loss),
+            1 => Just(Signal::CongestionMark),
+        ],
+    ) -> AckStep {
+        AckStep {
+            after_us,
+            sent_pkts,
+            acked_part,
+            sacked_pkts,
+            rtt_us,
+            srtt_us,
+            random,
+            cwnd_limited,
+            signal,
+        }
+    }
 }
 
 fn step() -> impl Strategy<Value = Step> {

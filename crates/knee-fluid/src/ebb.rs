@@ -154,6 +154,7 @@ impl Path {
     }
 }
 
+#[derive(Default)]
 struct Flow {
     window_pkts: f64,
     /// q of the latest lane, and the least of the running lane and round.
@@ -179,24 +180,8 @@ struct Flow {
 
 impl Flow {
     fn new(window_pkts: f64) -> Flow {
-        Flow {
-            window_pkts,
-            q_s: 0.0,
-            lane_s: f64::INFINITY,
-            round_s: f64::INFINITY,
-            lane_end_pkts: 0.0,
-            round_end_pkts: 0.0,
-            alpha_pkts: 0.0,
-            empty_rounds: 0,
-            doublings: 0,
-            test: 0,
-            hold: 0,
-            test_window_pkts: 0.0,
-            test_q_s: 0.0,
-            test_rate_pps: 0.0,
-            ended: 0,
-            failed: 0,
-        }
+        let (lane_s, round_s) = (f64::INFINITY, f64::INFINITY);
+        Flow { window_pkts, lane_s, round_s, ..Flow::default() }
     }
 
     /// eq. 10.

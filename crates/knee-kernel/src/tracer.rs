@@ -87,7 +87,7 @@ struct Target {
 }
 
 /// `struct knee_tracing`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Tracing {
     dropped: u64,
@@ -104,19 +104,9 @@ struct Tracing {
 }
 
 impl Tracing {
-    const OFF: Self = Self {
-        dropped: 0,
-        tracer_started: 0,
-        tracer_pid: 0,
-        ring: 0,
-        on: 0,
-        variant: 0,
-        port: 0,
-        any_address: 0,
-        record_bytes: size_of::<Record>() as u32,
-        reserved: 0,
-        address: [0; 16],
-    };
+    fn off() -> Self {
+        Self { record_bytes: size_of::<Record>() as u32, ..Self::default() }
+    }
 }
 
 /// `struct knee_record`.
@@ -245,7 +235,7 @@ impl Tracer {
                 IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
                 IpAddr::V6(v6) => v6.octets(),
             }),
-            ..Tracing::OFF
+            ..Tracing::off()
         };
         target.set(&wanted)?;
         let key = 0_u32.to_ne_bytes();
@@ -345,7 +335,7 @@ impl Drop for Tracer {
         for target in &self.targets {
             if target.get().is_ok_and(|t| t.ring == self.ring_id) {
                 // If it cannot be taken away, the next tracer replaces it.
-                let _ = target.set(&Tracing::OFF);
+                let _ = target.set(&Tracing::off());
                 let _ = target.rings.delete(&0_u32.to_ne_bytes());
             }
         }
@@ -355,7 +345,7 @@ impl Drop for Tracer {
 impl Target {
     fn get(&self) -> Result<Tracing, Error> {
         let tracing = value_of(&self.tracing).and_then(|value| Tracing::from_bytes(&value));
-        let known = tracing.filter(|t| t.record_bytes == Tracing::OFF.record_bytes);
+        let known = tracing.filter(|t| t.record_bytes == Tracing::off().record_bytes);
         known.ok_or_else(|| Error::Untraceable(self.name.clone()))
     }
 

@@ -7,7 +7,7 @@
 
 use knee_model::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, NS_PER_S, Ns, QueueRecord, Rate, Route,
-    RunRecord, RunSpec, Workload,
+    RunRecord, RunSpec, Workload, seconds,
 };
 use serde::Serialize;
 use std::ops::Range;
@@ -202,10 +202,6 @@ pub struct Metrics<'a> {
 
 fn ms(ns: f64) -> f64 {
     ns / 1e6
-}
-
-fn seconds(ns: Ns) -> f64 {
-    ns as f64 / NS_PER_S as f64
 }
 
 fn ratio(over: f64, under: f64) -> Option<f64> {

@@ -2,7 +2,7 @@
 //! columns of studies, the Python package, the lab and `docs/reference/metrics.md` are made.
 
 use crate::{Completion, Metrics, is_tcp, ms, ratio};
-use knee_model::{DelayStats, FlowCounters, FlowRecord, NS_PER_S};
+use knee_model::{DelayStats, FlowCounters, FlowRecord, seconds};
 use std::cell::OnceCell;
 
 /// A metric: a named measurement of a run, of one of its queues or of one of its flows.
@@ -162,7 +162,7 @@ impl<'a> Scope<'a> {
     fn total_goodput_bps(&self) -> Option<f64> {
         let whole = |m: &Metrics<'a>| {
             let bytes = m.count(&self.flows, |c| c.delivered_bytes);
-            ratio(bytes as f64 * 8.0, m.record.duration_ns as f64 / NS_PER_S as f64)
+            ratio(bytes as f64 * 8.0, seconds(m.record.duration_ns))
         };
         self.within(whole, |m, from_s, to_s| m.total_goodput_bps(&self.flows, from_s, to_s))
     }

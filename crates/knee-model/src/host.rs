@@ -2,10 +2,8 @@
 
 use crate::{FlowSample, Ns, QueueBin, RunRecord, RunSpec};
 use serde::{Deserialize, Serialize};
-use std::{
-    fmt::{self, Display},
-    path::PathBuf,
-};
+use std::{fmt::Display, path::PathBuf};
+use thiserror::Error;
 
 /// A host carries out runs: the simulator, Linux, QUIC.
 ///
@@ -120,7 +118,8 @@ pub struct RunOptions {
 }
 
 /// The reason why there is no record of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[error("{why}")]
 pub struct HostError {
     /// Consequence for other runs.
     pub kind: HostErrorKind,
@@ -154,11 +153,3 @@ impl HostError {
         Self { help: Some(help.into()), ..self }
     }
 }
-
-impl Display for HostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)
-    }
-}
-
-impl std::error::Error for HostError {}

@@ -29,7 +29,7 @@ pub use delivery_trace::{DeliveryTrace, TraceError};
 pub use flow::{Drawn, FlowKind, FlowSpec};
 pub use host::{Host, HostError, HostErrorKind, Progress, RunOptions, Tell};
 pub use knee_cc::{Call, CallRecord};
-pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US};
+pub use knee_units::{NS_PER_MS, NS_PER_S, NS_PER_US, hex, milliseconds, seconds};
 pub use path::{HopSpec, PathSpec, Reorder, ReverseLink, Route};
 pub use queue::*;
 pub use random::Random;

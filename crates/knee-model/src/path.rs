@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Hops in the forward direction, towards the receivers, and a reverse direction that is uncongested
 /// unless it has a rate of its own.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PathSpec {
     /// Hops in the forward direction, in order, at least one. Packets pass those of their flow's
     /// [`Route`].
@@ -96,16 +96,7 @@ impl PathSpec {
             hops,
             delay_forward_ns: rtt_ns / 2,
             delay_reverse_ns: rtt_ns - rtt_ns / 2,
-            delay_forward_steps: Vec::new(),
-            delay_reverse_steps: Vec::new(),
-            falls_reorder: false,
-            loss_reverse: 0.0,
-            bursts_reverse: None,
-            jitter_forward_ns: 0,
-            jitter_reverse_ns: 0,
-            noise_ns: 0,
-            reorder: None,
-            reverse: None,
+            ..Self::default()
         }
     }
 }

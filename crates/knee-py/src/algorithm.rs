@@ -65,18 +65,9 @@ impl Described {
         };
         let mut params = Vec::new();
         for (name, unit, default, min, max, choices, help) in self.parameters {
-            let kind = match unit.as_str() {
-                "time" => ParamKind::TimeUs,
-                "packets" => ParamKind::Packets,
-                "probability" => ParamKind::ProbabilityPpm,
-                "number" => ParamKind::NumberPpm,
-                "count" => ParamKind::Count,
-                "choice" => ParamKind::Choice,
-                other => {
-                    let units = "units: time, packets, probability, number, count, choice";
-                    let what = format!("{}: `{name}`: no unit `{other}`", self.origin);
-                    return Err(error::new("AlgorithmError", &what, Some(units)));
-                }
+            let Some(kind) = ParamKind::of_unit(&unit) else {
+                let units = "units: time, packets, probability, number, count, choice";
+                return wrong(&format!("`{name}`: no unit `{unit}`"), units);
             };
             params.push(ParamDefinition { name, kind, default, min, max, choices, help });
         }
@@ -201,21 +192,12 @@ fn define_class(
     let definition = described.definition()?;
     let newreno = knee_cc::algorithm("newreno")
         .ok_or_else(|| error::new("AlgorithmError", "newreno is missing", None))?;
-    let has = |name: &str| methods.iter().any(|method| method == name);
     let class = Class {
         make,
         limit_s,
         rate: definition.profile == Profile::Rate,
         observes: definition.observes.clone(),
-        has: Methods {
-            init: has("init"),
-            on_rtt: has("on_rtt"),
-            on_ack: has("on_ack"),
-            on_round: has("on_round"),
-            ssthresh: has("ssthresh"),
-            on_event: has("on_event"),
-            undo: has("undo"),
-        },
+        methods,
         newreno: Params::defaults(newreno),
     };
     let definition = if definition.observes.is_empty() {
@@ -474,21 +456,10 @@ struct Class {
     rate: bool,
     /// Attributes worth plotting; none: the number of calls is.
     observes: Vec<String>,
-    has: Methods,
+    /// Names of the methods that it has.
+    methods: Vec<String>,
     /// Parameters of NewReno, which replaces missing methods.
     newreno: Params,
-}
-
-/// The methods that the class has.
-#[expect(clippy::struct_excessive_bools, reason = "each is a method")]
-struct Methods {
-    init: bool,
-    on_rtt: bool,
-    on_ack: bool,
-    on_round: bool,
-    ssthresh: bool,
-    on_event: bool,
-    undo: bool,
 }
 
 /// One connection's object.
@@ -643,6 +614,10 @@ fn spent_ns(clock: libc::clockid_t) -> u64 {
 }
 
 impl Class {
+    fn has(&self, name: &str) -> bool {
+        self.methods.iter().any(|method| method == name)
+    }
+
     /// The object of a connection.
     fn instance(state: &State) -> Result<Rc<Instance>, Failure> {
         let [a, b, c, d, ..] = *state.bytes();
@@ -752,7 +727,7 @@ impl Class {
         let mut bytes = *state.bytes();
         bytes[..4].copy_from_slice(&number.to_ne_bytes());
         *state = bytes.into();
-        if self.has.init {
+        if self.has("init") {
             self.method(py, "init", &instance, conn, None)?;
         }
         Ok(())
@@ -812,36 +787,35 @@ impl Callee for Class {
             }
             let instance = Self::instance(state)?;
             let instance = instance.as_ref();
-            let has = &self.has;
             match (call, about) {
                 (Call::OnRtt, About::Ack(ack)) => {
-                    if has.on_rtt {
+                    if self.has("on_rtt") {
                         self.on_ack(py, "on_rtt", instance, ack, conn)?;
                     }
-                    if has.on_round {
+                    if self.has("on_round") {
                         self.round(py, instance, ack, conn)?;
                     }
                 }
                 (Call::OnAck, About::Ack(ack)) => {
-                    if has.on_ack {
+                    if self.has("on_ack") {
                         self.on_ack(py, "on_ack", instance, ack, conn)?;
-                    } else if !has.on_round {
+                    } else if !self.has("on_round") {
                         instance.newreno.borrow_mut().on_ack(conn, ack);
                     }
-                    if has.on_round && self.rate {
+                    if self.has("on_round") && self.rate {
                         self.round(py, instance, ack, conn)?;
                     }
                 }
                 (Call::Ssthresh, _) => {
                     // It also remembers the window for the undo.
                     let pkts = instance.newreno.borrow_mut().ssthresh(conn);
-                    if has.ssthresh {
+                    if self.has("ssthresh") {
                         let given = self.method(py, "ssthresh", instance, conn, None)?;
                         return self.number(py, "ssthresh", &given);
                     }
                     return Ok(pkts);
                 }
-                (Call::OnEvent, About::Event(event)) if has.on_event => {
+                (Call::OnEvent, About::Event(event)) if self.has("on_event") => {
                     let number = (event as u32).into_pyobject(py);
                     let number = match number {
                         Ok(number) => number.into_any(),
@@ -850,7 +824,7 @@ impl Callee for Class {
                     self.method(py, "on_event", instance, conn, Some(number))?;
                 }
                 (Call::Undo, _) => {
-                    if has.undo {
+                    if self.has("undo") {
                         let given = self.method(py, "undo", instance, conn, None)?;
                         return self.number(py, "undo", &given);
                     }

@@ -3,7 +3,7 @@
 
 use crate::{error, request::Wanted};
 use knee_cc::{Ack, Algorithm, Conn, Definition, Functions, Profile, State, define};
-use knee_model::{NS_PER_S, Ns, RecordSpec};
+use knee_model::{Ns, RecordSpec, seconds};
 use knee_scenario::Scenario;
 use knee_sim::Stepped;
 use knee_units::TIME;
@@ -166,7 +166,7 @@ impl Episode {
             ..Steered::default()
         };
         self.run.set_state(self.flow, next.to(&state));
-        let interval_s = (end_ns - start_ns).max(1) as f64 / NS_PER_S as f64;
+        let interval_s = seconds((end_ns - start_ns).max(1));
         let (acked, lost) = (f64::from(seen.acked_pkts), f64::from(seen.lost_pkts));
         let rtt_us =
             (seen.rtt_samples > 0).then(|| seen.rtt_sum_us as f64 / f64::from(seen.rtt_samples));

@@ -5,7 +5,7 @@ use crate::{
     table::{Table, Wanted},
 };
 use knee::run::{report, write_results};
-use knee_model::{Host, RunOptions, RunRecord, RunSpec};
+use knee_model::{Host, RunOptions, RunRecord, RunSpec, seconds};
 use knee_report::{
     chart::Style,
     run_report::{run_charts, run_text},
@@ -90,7 +90,7 @@ impl Results {
 
     /// A window with its missing ends filled in.
     fn window(&self, from_s: Option<f64>, to_s: Option<f64>) -> Range<f64> {
-        let end = self.spec.duration_ns as f64 / 1e9;
+        let end = seconds(self.spec.duration_ns);
         from_s.unwrap_or(0.0)..to_s.unwrap_or(end)
     }
 }
@@ -119,7 +119,7 @@ impl Results {
 
     #[getter]
     fn duration_s(&self) -> f64 {
-        self.spec.duration_ns as f64 / 1e9
+        seconds(self.spec.duration_ns)
     }
 
     #[getter]

@@ -4,7 +4,7 @@ use crate::{Calls, Error};
 use knee_cc::{Algorithm, Params, Profile};
 use knee_model::{
     Cc, FlowSpec, NS_PER_MS, Ns, ReceiverConduct, RecordSpec, Recovery, RunSpec, TcpOptions,
-    TcpSpec, Workload,
+    TcpSpec, Workload, milliseconds,
 };
 use knee_quic::CongestionControl;
 use quinn_proto::{AckFrequencyConfig, TransportConfig, VarInt, congestion::NewRenoConfig};
@@ -216,7 +216,7 @@ fn approximate(
         approximations.push(format!(
             "a delayed ACK waits for 1 ms to the RTT, at most, or 25 ms if that is more (requested: \
              {} ms)",
-            asked_ns as f64 / NS_PER_MS as f64
+            milliseconds(asked_ns)
         ));
     }
 }

@@ -10,7 +10,7 @@ use knee_cc::SSTHRESH_INFINITE;
 use knee_model::{
     Aqm, BurstLoss, FlowKind, FlowRecord, FlowSample, FlowSpec, NS_PER_MS, NS_PER_S, Ns, PathSpec,
     QueueBin, QueueLimit, Recovery, Route, RunRecord, RunSpec, TcpSpec, Transport, Varying,
-    Workload,
+    Workload, milliseconds, seconds,
 };
 use knee_results::{
     caveats::{approximations, lateness},
@@ -34,7 +34,7 @@ const MAX_POINTS: usize = 1000;
 pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report {
     let path = &spec.path;
     let first = &path.hops[0];
-    let ms = |ns: Ns| format!("{} ms", trim(ns as f64 / NS_PER_MS as f64));
+    let ms = |ns: Ns| format!("{} ms", trim(milliseconds(ns)));
     let managed = |limit, aqm: Option<&Aqm>| {
         let (discipline, marks) = match aqm {
             None => ("drop-tail", ""),
@@ -63,7 +63,7 @@ pub fn run_report(title: &str, spec: &RunSpec, records: &[RunRecord]) -> Report 
                 shown_loss(path.loss_reverse, path.bursts_reverse.as_ref())
             ),
         ),
-        ("Duration", format!("{} s", trim(spec.duration_ns as f64 / NS_PER_S as f64))),
+        ("Duration", format!("{} s", trim(seconds(spec.duration_ns)))),
         ("Repetitions", records.len().to_string()),
         ("Seed", records.first().map_or(spec.seed, |r| r.seed).to_string()),
     ];
@@ -145,7 +145,7 @@ fn shown_rate(bps: u64, varies: Option<&Varying>) -> String {
         None => mbit(bps),
         Some(Varying::Steps(later)) => format!("{}{}", mbit(bps), steps(later, mbit)),
         Some(Varying::Trace(trace)) => {
-            let period_s = trace.period_ns() as f64 / NS_PER_S as f64;
+            let period_s = seconds(trace.period_ns());
             format!("delivery trace of {} s, mean {}", trim(period_s), mbit(bps))
         }
     }
@@ -153,9 +153,8 @@ fn shown_rate(bps: u64, varies: Option<&Varying>) -> String {
 
 /// Later values in words.
 fn steps(later: &[(Ns, u64)], show: impl Fn(u64) -> String) -> String {
-    let step = |(at_ns, value): &(Ns, u64)| {
-        format!(", from {} s {}", trim(*at_ns as f64 / NS_PER_S as f64), show(*value))
-    };
+    let step =
+        |(at_ns, value): &(Ns, u64)| format!(", from {} s {}", trim(seconds(*at_ns)), show(*value));
     later.iter().map(step).collect()
 }
 
@@ -275,8 +274,7 @@ pub fn run_tables(spec: &RunSpec, records: &[RunRecord]) -> Vec<Table> {
     );
     for (i, flow) in flows(is_tcp) {
         let all = records.iter().flat_map(|r| &r.flows[i].transfers);
-        let mut times: Vec<f64> =
-            all.map(|t| (t.end_ns - t.start_ns) as f64 / NS_PER_S as f64).collect();
+        let mut times: Vec<f64> = all.map(|t| seconds(t.end_ns - t.start_ns)).collect();
         times.sort_by(f64::total_cmp);
         if !times.is_empty() {
             let at = |q| percentile(&times, q).map_or_else(String::new, |s| format!("{s:.3}"));
@@ -415,7 +413,7 @@ fn set_up(spec: &RunSpec) -> Table {
                 _ => sends,
             };
         }
-        let s = |ns: Ns| trim(ns as f64 / NS_PER_S as f64);
+        let s = |ns: Ns| trim(seconds(ns));
         let start = match flow.start_jitter_ns {
             0 => s(flow.start_ns),
             jitter => format!("{}–{}", s(flow.start_ns), s(flow.start_ns + jitter)),
@@ -428,11 +426,11 @@ fn set_up(spec: &RunSpec) -> Table {
             start,
             s(flow.stop_ns.unwrap_or(spec.duration_ns)),
             match (flow.access_delay_ns, flow.access_delay_spread_ns) {
-                (least, 0) => trim(least as f64 / NS_PER_MS as f64),
+                (least, 0) => trim(milliseconds(least)),
                 (least, spread) => format!(
                     "{} to {}",
-                    trim(least as f64 / NS_PER_MS as f64),
-                    trim((least + spread) as f64 / NS_PER_MS as f64)
+                    trim(milliseconds(least)),
+                    trim(milliseconds(least + spread))
                 ),
             },
         ]);
@@ -470,14 +468,14 @@ fn described(flow: &FlowSpec) -> [String; 3] {
         }
         FlowKind::Probe { interval_ns, packet_bytes } => udp(format!(
             "probes of {packet_bytes} bytes every {} ms",
-            trim(*interval_ns as f64 / NS_PER_MS as f64)
+            trim(milliseconds(*interval_ns))
         )),
         FlowKind::Tcp(TcpSpec { transport, cc, workload, options }) => {
             let amount = match workload {
                 Workload::Bulk => "as much as it can".to_owned(),
                 Workload::Transfers { size_bytes, every_ns: None } => format!("{size_bytes} bytes"),
                 Workload::Transfers { size_bytes, every_ns: Some(every) } => {
-                    format!("{size_bytes} bytes every {} s", trim(*every as f64 / NS_PER_S as f64))
+                    format!("{size_bytes} bytes every {} s", trim(seconds(*every)))
                 }
                 Workload::Writes(writes) => format!("{} transfers", writes.len()),
             };
@@ -537,7 +535,7 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
     let rate = spec.path.hops[0].rate();
     let capacity = match rate.varying {
         None => {
-            let end = record.duration_ns as f64 / NS_PER_S as f64;
+            let end = seconds(record.duration_ns);
             [0.0, end].map(|time_s| (time_s, rate.bps as f64 / 1e6)).to_vec()
         }
         Some(_) => view.steps(|group, _| {
@@ -583,7 +581,7 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
     let bins = &record.queues[0].bins;
     let max = view.steps(|g, _| {
         let bins = bins.get(g)?.iter().filter(|b| b.departed_pkts > 0);
-        bins.map(|b| b.delay_max_ns as f64 / NS_PER_MS as f64).reduce(f64::max)
+        bins.map(|b| milliseconds(b.delay_max_ns)).reduce(f64::max)
     });
     queue.series = match &view.m.queues()[..] {
         [_] => vec![
@@ -614,9 +612,11 @@ pub fn run_charts(spec: &RunSpec, record: &RunRecord) -> Vec<Chart> {
     }
     view.lines(&mut probes, all, MAX_LINES, |i, flow| {
         let every = flow.probe_delays.len().div_ceil(MAX_POINTS);
-        let points = flow.probe_delays.iter().step_by(every).map(|(sent_ns, delay_ns)| {
-            (*sent_ns as f64 / NS_PER_S as f64, *delay_ns as f64 / NS_PER_MS as f64)
-        });
+        let points = flow
+            .probe_delays
+            .iter()
+            .step_by(every)
+            .map(|(sent_ns, delay_ns)| (seconds(*sent_ns), milliseconds(*delay_ns)));
         vec![Series::new(&flow.name, Style::Line, points).hue(i)]
     });
 
@@ -637,10 +637,10 @@ struct View<'a> {
 impl View<'_> {
     fn chart(&self, id: &str, title: &str, y_label: &str) -> Chart {
         let mut chart = Chart::new(id, title, "time (s)", y_label);
-        let end_s = self.record.duration_ns as f64 / NS_PER_S as f64;
+        let end_s = seconds(self.record.duration_ns);
         (chart.x.min, chart.x.max) = (Some(0.0), Some(end_s));
         if self.per_point > 1 {
-            let step_s = self.per_point as f64 * self.record.bin_ns as f64 / NS_PER_S as f64;
+            let step_s = seconds(self.per_point as Ns * self.record.bin_ns);
             chart.caption =
                 format!("One point every {} s; the tables have them all.", trim(step_s));
         }

@@ -6,7 +6,7 @@
 //! the sources the compiler and the libraries; the executable holds all of them, the BPF objects too. A
 //! rebuild that changes nothing of a run costs that run again, and no stale record is ever taken as evidence.
 
-use knee_model::{HostError, HostErrorKind, RunRecord, RunSpec};
+use knee_model::{HostError, HostErrorKind, RunRecord, RunSpec, hex};
 use miette::Diagnostic;
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
@@ -128,10 +128,6 @@ fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         hash.update(part);
     }
     hex(&hash.finalize())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Hash of the executable that runs, in hexadecimal.

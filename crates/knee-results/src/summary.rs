@@ -7,7 +7,7 @@ use crate::metrics::{
     Backoffs, Completion, DelayMs, Metric, Metrics, Percentiles, QueueAt, SIZE_CLASSES, Scope,
     Subject, in_summary, is_named,
 };
-use knee_model::{FlowCounters, FlowRecord, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
+use knee_model::{FlowCounters, FlowRecord, NS_PER_US, Ns, RunRecord, RunSpec, hex, seconds};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, ops::Range};
@@ -285,10 +285,6 @@ pub struct Transfer {
     pub bytes: u64,
 }
 
-fn seconds(ns: Ns) -> f64 {
-    ns as f64 / NS_PER_S as f64
-}
-
 impl Summary {
     /// The summary of `records`, the repetitions of `spec` in order.
     pub fn new(provenance: &Provenance<'_>, spec: &RunSpec, records: &[RunRecord]) -> Self {
@@ -308,7 +304,7 @@ impl Summary {
             }),
             scenario: Scenario {
                 name: provenance.scenario_name.to_owned(),
-                sha256: digest.iter().map(|b| format!("{b:02x}")).collect(),
+                sha256: hex(&digest),
                 text: text.to_owned(),
             },
             seed: records.first().map_or(spec.seed, |r| r.seed),
@@ -473,7 +469,7 @@ fn sources_over(runs: &[Run]) -> Vec<SourceOverRepetitions> {
 mod tests {
     use super::*;
     use knee_fixtures::{self as testing, MS};
-    use knee_model::{Transfer as Completed, Unfinished as Incomplete};
+    use knee_model::{NS_PER_S, Transfer as Completed, Unfinished as Incomplete};
     use serde_json::{Value, json};
 
     fn runs() -> Vec<RunRecord> {

@@ -19,7 +19,7 @@ pub fn schema() -> Value {
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     schema["title"] = json!("A scenario of Knee");
     schema["definitions"] = definitions.into();
-    // Whether objects keep their order depends on the features that other crates switch on.
+    // Sorted, like the file in the repository.
     schema.sort_all_objects();
     schema
 }

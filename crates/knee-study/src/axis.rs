@@ -2,7 +2,7 @@
 
 use knee_model::Random;
 use knee_scenario::Set;
-use knee_units::{PACKETS, Quantity, RATE, SIZE, TIME};
+use knee_units::{PACKETS, Quantity, RATE, SIZE, TIME, milliseconds};
 use toml_edit::Value;
 
 /// One or several keys that vary together, independently of all others.
@@ -117,7 +117,7 @@ impl Kind {
     fn cells(self, exact: &[u64]) -> (&'static str, Cells) {
         let integers = || Cells::Integer(exact.iter().map(|v| v.cast_signed()).collect());
         match self {
-            Self::Time => ("ms", Cells::Number(exact.iter().map(|ns| *ns as f64 / 1e6).collect())),
+            Self::Time => ("ms", Cells::Number(exact.iter().map(|ns| milliseconds(*ns)).collect())),
             Self::Rate => ("bps", integers()),
             Self::Size => ("bytes", integers()),
             Self::Packets => ("pkts", integers()),

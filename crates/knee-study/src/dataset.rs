@@ -401,10 +401,7 @@ impl DataSet {
         number: usize,
         table: &str,
     ) -> Result<Vec<RecordBatch>, StudyError> {
-        let shard = plan.shards().get(number).ok_or_else(|| {
-            StudyError::new(format!("there is no shard {number}"), "see the plan's shards")
-        })?;
-        read_part(&self.folder.join(plan.file_of(shard, table)))?.collect()
+        read_part(&self.folder.join(plan.file_of(plan.shard(number)?, table)))?.collect()
     }
 }
 

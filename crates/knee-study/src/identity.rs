@@ -1,7 +1,7 @@
 //! Identity of a run: a hash of everything that decides its result.
 
 use knee_cc::Algorithm;
-use knee_model::{Cc, FlowKind, FlowSpec, RunSpec};
+use knee_model::{Cc, FlowKind, FlowSpec, RunSpec, hex};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -76,8 +76,4 @@ fn source_of(algorithm: Algorithm) -> String {
     }
     let built_in = ALGORITHMS.iter().find(|(of, _)| *of == algorithm.name());
     built_in.map_or_else(String::new, |(_, hash)| (*hash).to_owned())
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

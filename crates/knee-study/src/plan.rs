@@ -3,7 +3,7 @@
 use crate::{
     error::StudyError,
     identity::{self, ENGINE, VERSION},
-    study::Study,
+    study::{self, Study},
     table::{Growth, RunKey, TABLES},
 };
 use arrow_array::RecordBatch;
@@ -194,13 +194,8 @@ impl Plan {
         }
         let each: u64 = self.lens(&self.free).product::<u64>() * self.study.repeat();
         let mut digits = vec![0; self.study.dimensions.len()];
-        for mut number in 0..combinations {
-            let mut point = vec![0; self.changing.len()];
-            for (digit, at) in point.iter_mut().zip(&self.changing).rev() {
-                let n = self.study.dimensions[*at].len() as u64;
-                *digit = (number % n) as usize;
-                number /= n;
-            }
+        for number in 0..combinations {
+            let point = study::digits(number, self.lens(&self.changing));
             for (at, digit) in self.changing.iter().zip(&point) {
                 digits[*at] = *digit;
             }
@@ -224,16 +219,13 @@ impl Plan {
     /// Number of the run at `place` of a partition, and its point.
     fn run_at(&self, partition: &Partition, place: u64) -> (u64, Vec<usize>, u64) {
         let seeds = self.study.repeat();
-        let (mut point, seed) = (place / seeds, place % seeds);
+        let (point, seed) = (place / seeds, place % seeds);
+        let all_free: u64 = self.lens(&self.free).product();
+        let free = study::digits(point % all_free, self.lens(&self.free));
+        let changing = &partition.points[(point / all_free) as usize];
         let mut digits = vec![0; self.study.dimensions.len()];
-        for at in self.free.iter().rev() {
-            let n = self.study.dimensions[*at].len() as u64;
-            digits[*at] = (point % n) as usize;
-            point /= n;
-        }
-        for (at, digit) in self.changing.iter().zip(&partition.points[point as usize]) {
-            digits[*at] = *digit;
-        }
+        let places = self.free.iter().zip(&free).chain(self.changing.iter().zip(changing));
+        places.for_each(|(at, digit)| digits[*at] = *digit);
         let in_order = self.study.dimensions.iter().zip(&digits);
         let number = in_order.fold(0, |n, (d, digit)| n * d.len() as u64 + *digit as u64);
         (number * seeds + seed, digits, seed)
@@ -391,7 +383,7 @@ impl Plan {
         if rest.num_rows() > 0 { take(rest) } else { Ok(()) }
     }
 
-    fn shard(&self, number: usize) -> Result<&Shard, StudyError> {
+    pub(crate) fn shard(&self, number: usize) -> Result<&Shard, StudyError> {
         self.shards.get(number).ok_or_else(|| {
             let what = format!("there is no shard {number}");
             StudyError::new(what, format!("they are numbered 0 to {}", self.shards.len() - 1))

@@ -6,9 +6,9 @@ use crate::{
     reader::{Read, Reader, Table},
     table::{self, Kept, TABLES},
 };
-use knee_model::RunSpec;
+use knee_model::{RunSpec, hex};
 use knee_scenario::{Scenario, ScenarioError, Set, not_toml, read_text, type_name};
-use knee_units::{TIME, clip};
+use knee_units::{TIME, clip, seconds};
 use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -65,6 +65,17 @@ impl Seeds {
             Self::These(all) => all.len() as u64,
         }
     }
+}
+
+/// Digits of `number`, of which each has its own base; the last one varies fastest.
+pub(crate) fn digits(mut number: u64, bases: impl DoubleEndedIterator<Item = u64>) -> Vec<usize> {
+    let mut digits = Vec::new();
+    for base in bases.rev() {
+        digits.push((number % base) as usize);
+        number /= base;
+    }
+    digits.reverse();
+    digits
 }
 
 /// A run of a study.
@@ -316,7 +327,7 @@ impl Study {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
         }
-        crate::identity::hex(&hash.finalize())
+        hex(&hash.finalize())
     }
 
     /// Run `number`, from 0 to below [`Study::runs`].
@@ -338,14 +349,8 @@ impl Study {
     }
 
     /// Indices of point `number`, one for each dimension.
-    pub(crate) fn digits(&self, mut number: u64) -> Vec<usize> {
-        let mut digits = vec![0; self.dimensions.len()];
-        for (digit, dimension) in digits.iter_mut().zip(&self.dimensions).rev() {
-            let n = dimension.len() as u64;
-            *digit = (number % n) as usize;
-            number /= n;
-        }
-        digits
+    pub(crate) fn digits(&self, number: u64) -> Vec<usize> {
+        digits(number, self.dimensions.iter().map(|dimension| dimension.len() as u64))
     }
 
     fn sets<'a>(&'a self, digits: &'a [usize]) -> impl Iterator<Item = &'a Set> {
@@ -466,7 +471,7 @@ fn keep(root: &Table<'_>) -> Read<Kept> {
             let bad = |e: knee_units::UnitError| {
                 table.fault("window", format!("window: {e}"), e.remedy())
             };
-            TIME.parse(text).map(|ns| ns as f64 / 1e9).map_err(bad)
+            TIME.parse(text).map(seconds).map_err(bad)
         };
         let (from_s, to_s) = (time(times[0])?, time(times[1])?);
         if from_s >= to_s {

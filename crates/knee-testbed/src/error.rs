@@ -1,7 +1,10 @@
 //! Errors of a run on the testbed.
 
 use knee_model::{HostError, HostErrorKind};
-use std::{io, thread::ScopedJoinHandle};
+use std::{
+    io::{self, ErrorKind},
+    thread::ScopedJoinHandle,
+};
 use thiserror::Error;
 
 /// The reason why a run on the testbed is not possible, or failed.
@@ -167,6 +170,11 @@ impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
     fn doing(self, what: &str) -> Result<T, TestbedError> {
         self.map_err(|error| TestbedError::System { doing: what.into(), source: error.into() })
     }
+}
+
+/// The result, where an error of this kind is none.
+pub(crate) fn unless(kind: ErrorKind, result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| if error.kind() == kind { Ok(()) } else { Err(error) })
 }
 
 /// A thread's result; its panic continues in this one.

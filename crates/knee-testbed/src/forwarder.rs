@@ -85,36 +85,25 @@ pub(crate) struct FlowBin {
 }
 
 /// Numbering of a flow's packets.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Kind {
     Tcp,
     Quic,
+    #[default]
     Udp,
 }
 
+#[derive(Default)]
 struct Flow {
     record: FlowPath,
     last: FlowTotals,
     kind: Kind,
+    /// Segment size, if it is TCP.
     mss_bytes: u64,
     sequence: Sequence,
     arrived: Arrived,
     /// True if it is among [`Devices::given`].
     given: bool,
-}
-
-impl Default for Flow {
-    fn default() -> Self {
-        Self {
-            record: FlowPath::default(),
-            last: FlowTotals::default(),
-            kind: Kind::Udp,
-            mss_bytes: 1,
-            sequence: Sequence::default(),
-            arrived: Arrived::default(),
-            given: false,
-        }
-    }
 }
 
 impl Flow {

@@ -1,7 +1,12 @@
 //! This machine's kernel as a [`Host`]: runs that come late are made again, and no more runs at once
 //! than the machine can keep in time.
 
-use crate::{Time, error::TOO_SLOW, plan::Plan, run_in};
+use crate::{
+    Time,
+    error::{TOO_SLOW, unless},
+    plan::Plan,
+    run_in,
+};
 use knee_model::{
     FlowKind, Host, HostError, HostErrorKind, NS_PER_S, NS_PER_US, Progress, RunOptions, RunRecord,
     RunSpec, Tell, Transport,
@@ -146,10 +151,7 @@ fn remove_captures(spec: &RunSpec, options: &RunOptions) -> Result<(), (PathBuf,
     let qlog = options.qlog.iter();
     let qlogs = qlog.flat_map(|dir| quic_flows(spec).map(move |name| Qlog::file(dir, name)));
     for file in options.pcap.iter().cloned().chain(qlogs) {
-        match fs::remove_file(&file) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err((file, error)),
-            _ => {}
-        }
+        unless(ErrorKind::NotFound, fs::remove_file(&file)).map_err(|error| (file, error))?;
     }
     Ok(())
 }

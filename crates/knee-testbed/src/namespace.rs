@@ -2,7 +2,7 @@
 
 use crate::{
     TestbedError,
-    error::{Doing, joined},
+    error::{Doing, joined, unless},
     plan::{End, Plan},
 };
 use netlink_packet_core::{
@@ -222,12 +222,8 @@ fn sysctls(plan: &Plan) -> Result<(), TestbedError> {
             .doing(&format!("setting the namespace's net/{name}"))?;
     }
     // Nothing but the flows is to pass; a kernel without IPv6 has nothing to turn off.
-    match fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1") {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).doing("turning off the namespace's IPv6")
-        }
-        _ => Ok(()),
-    }
+    let off = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    unless(ErrorKind::NotFound, off).doing("turning off the namespace's IPv6")
 }
 
 /// Creates a TUN device without offloads: the packets read from it are those that would go out on a wire.

@@ -8,7 +8,7 @@
 
 use crate::{
     Alarm, Clock, LEAD, Passed, TestbedError, Time,
-    error::{Doing, joined},
+    error::{Doing, joined, unless},
     forwarder::Forwarder,
     namespace::{self, Namespace},
     plan::End,
@@ -199,10 +199,7 @@ impl Files {
     /// Removes both files; only for the holder of the lock.
     fn remove(&self) -> io::Result<()> {
         for file in [&self.socket, &self.lock] {
-            match fs::remove_file(file) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            unless(ErrorKind::NotFound, fs::remove_file(file))?;
         }
         Ok(())
     }
@@ -242,12 +239,8 @@ fn folder() -> Result<Flock<File>, ShellError> {
     if !geteuid().is_root() {
         return Err(ShellError::NeedsRoot);
     }
-    match DirBuilder::new().mode(0o700).create(FOLDER) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(error).doing("creating /run/knee").map_err(Into::into);
-        }
-        _ => {}
-    }
+    let made = DirBuilder::new().mode(0o700).create(FOLDER);
+    unless(ErrorKind::AlreadyExists, made).doing("creating /run/knee")?;
     let found = fs::symlink_metadata(FOLDER).doing("looking at /run/knee")?;
     let why = match found {
         f if !f.is_dir() => "it is something else",
@@ -340,12 +333,8 @@ fn prepare(
     let signals =
         SignalFd::with_flags(&ending, SfdFlags::SFD_CLOEXEC).doing("waiting for signals")?;
     // A killed one's may be there still; the name's lock is ours.
-    match fs::remove_file(&files.socket) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(error).doing("removing an old socket").map_err(Into::into);
-        }
-        _ => {}
-    }
+    let removed = fs::remove_file(&files.socket);
+    unless(ErrorKind::NotFound, removed).doing("removing an old socket")?;
     let listener = UnixListener::bind(&files.socket).doing("opening a socket in /run/knee")?;
     Ok(Prepared { listener, signals, ends, devices, spec, capture })
 }

@@ -132,6 +132,7 @@ enum Timer {
     Udp,
 }
 
+#[derive(Default)]
 struct Sender {
     /// The kernel's name of its congestion control; empty of UDP.
     cc: String,
@@ -146,23 +147,6 @@ struct Sender {
     next_number: u32,
     emission: Option<Emission>,
     sent: Sent,
-}
-
-impl Sender {
-    /// In the place of a QUIC flow, which has its own.
-    fn none() -> Self {
-        Self {
-            cc: String::new(),
-            socket: None,
-            connected: false,
-            watched: false,
-            pending_bytes: 0,
-            written_bytes: 0,
-            next_number: 0,
-            emission: None,
-            sent: Sent::default(),
-        }
-    }
 }
 
 /// The subject of an epoll's event.
@@ -227,7 +211,8 @@ impl<'a> Senders<'a> {
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {
             if plan.flows[index].quic.is_some() {
-                flows.push(Sender::none());
+                // It has its own.
+                flows.push(Sender::default());
                 continue;
             }
             let cc = match &flow.kind {
@@ -266,7 +251,7 @@ impl<'a> Senders<'a> {
                 cc,
                 socket: Some(socket),
                 emission: Emission::of(&flow.kind, plan.flows[index].start_ns),
-                ..Sender::none()
+                ..Sender::default()
             });
         }
         let payload = Payload::new();

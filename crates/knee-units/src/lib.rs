@@ -24,6 +24,18 @@ pub const NS_PER_MS: u64 = 1_000_000;
 /// Nanoseconds in a microsecond.
 pub const NS_PER_US: u64 = 1_000;
 
+/// Converts nanoseconds to seconds.
+#[inline]
+pub fn seconds(ns: u64) -> f64 {
+    ns as f64 / NS_PER_S as f64
+}
+
+/// Converts nanoseconds to milliseconds.
+#[inline]
+pub fn milliseconds(ns: u64) -> f64 {
+    ns as f64 / NS_PER_MS as f64
+}
+
 /// The reason why a quantity is refused. [`UnitError::remedy`] says what to write.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
@@ -196,6 +208,11 @@ pub fn parse_ppm(text: &str) -> Result<u64, UnitError> {
         Inexact::TooFine => refuse("is finer than one part per million"),
         Inexact::TooLarge => refuse("is too large"),
     })
+}
+
+/// Hexadecimal digits of bytes.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Untrusted text for a message: one line, at most 40 characters.

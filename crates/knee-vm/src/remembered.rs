@@ -4,7 +4,7 @@
 //! Each is a symbolic link whose target is the text: made at once and whole, or not at all.
 
 use crate::error::doing;
-use knee_model::HostError;
+use knee_model::{HostError, hex};
 use sha2::{Digest, Sha256};
 use std::{
     fs::{self, File},
@@ -66,30 +66,23 @@ impl Remembered {
         // Not of a file that changed meanwhile.
         if identity(file).is_ok_and(|now| now == name) {
             let _ = fs::create_dir_all(&self.folder).and_then(|()| symlink(&text, &link));
-            self.forget_old();
+            forget_old(&self.folder, KEPT);
         }
         Ok(text)
     }
-
-    fn forget_old(&self) {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let mut links: Vec<(SystemTime, PathBuf)> = entries
-            .filter_map(|entry| {
-                let made = fs::symlink_metadata(entry.path()).ok()?.modified().ok()?;
-                Some((made, entry.path()))
-            })
-            .collect();
-        links.sort();
-        for (_, link) in &links[..links.len().saturating_sub(KEPT)] {
-            // A link that cannot be removed stays.
-            let _ = fs::remove_file(link);
-        }
-    }
 }
 
-/// Hexadecimal digits of bytes.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Removes the oldest files of a folder, so that `kept` are left.
+pub(crate) fn forget_old(folder: &Path, kept: usize) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<(SystemTime, PathBuf)> = entries
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    files.sort();
+    for (_, path) in &files[..files.len().saturating_sub(kept)] {
+        // A file that cannot be removed stays.
+        let _ = fs::remove_file(path);
+    }
 }
 
 #[cfg(test)]

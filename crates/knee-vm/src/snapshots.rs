@@ -7,10 +7,10 @@ use crate::{
     kernels::{self, Kernel},
     machine::{self, Machine, Prepared, Snapshot},
     message::{Answer, Compiled, Request},
-    remembered::{Remembered, hex},
+    remembered::{Remembered, forget_old},
 };
 use knee_cc::Params;
-use knee_model::HostError;
+use knee_model::{HostError, hex};
 use nix::{
     fcntl::{AT_FDCWD, AtFlags},
     unistd::linkat,
@@ -96,7 +96,8 @@ fn kept(
     }
     fs::create_dir_all(folder).map_err(doing("creating", folder))?;
     let snapshot = named(make, folder, &path)?;
-    forget_old(folder);
+    // Those that have not been used lately. Who uses one has it open.
+    forget_old(folder, KEPT);
     Ok(snapshot)
 }
 
@@ -118,19 +119,5 @@ fn named(
         // Another process was faster.
         Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(snapshot),
         Err(error) => Err(broken(format!("naming {}: {error}", path.display()))),
-    }
-}
-
-/// Removes snapshots that have not been used lately. Who uses one has it open.
-fn forget_old(folder: &Path) {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<(SystemTime, PathBuf)> = entries
-        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-        .collect();
-    files.sort();
-    let old = files.len().saturating_sub(KEPT);
-    for (_, path) in &files[..old] {
-        // A file that cannot be removed stays.
-        let _ = fs::remove_file(path);
     }
 }

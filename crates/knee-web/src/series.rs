@@ -1,6 +1,6 @@
 //! Time series for charts: at most two points per pixel column, its least and its largest value.
 
-use knee_model::{FlowRecord, FlowSample, NS_PER_S, QueueBin, RunRecord};
+use knee_model::{FlowRecord, FlowSample, NS_PER_S, QueueBin, RunRecord, seconds};
 use serde::Deserialize;
 use std::ops::Range;
 
@@ -35,38 +35,36 @@ pub(crate) fn bins(record: &RunRecord) -> usize {
 }
 
 impl Want {
-    /// The value of bin `bin`; NaN where there is none.
-    fn value(&self, record: &RunRecord, bin: usize) -> f64 {
-        match *self {
-            Self::Cwnd { flow } => {
-                alive(record, flow, bin).map_or(f64::NAN, |s| f64::from(s.cwnd_pkts))
+    /// The value of bin `bin`, if there is one.
+    fn value(&self, record: &RunRecord, bin: usize) -> Option<f64> {
+        Some(match *self {
+            Self::Cwnd { flow } => alive(record, flow, bin)?.cwnd_pkts.into(),
+            Self::Ssthresh { flow } => {
+                let pkts = alive(record, flow, bin)?.ssthresh_pkts;
+                Some(pkts).filter(|pkts| *pkts < knee_cc::SSTHRESH_INFINITE)?.into()
             }
-            Self::Ssthresh { flow } => alive(record, flow, bin)
-                .filter(|s| s.ssthresh_pkts < knee_cc::SSTHRESH_INFINITE)
-                .map_or(f64::NAN, |s| f64::from(s.ssthresh_pkts)),
-            Self::Goodput { flow, .. } => living(record, flow, bin)
-                .map_or(f64::NAN, |s| s.delivered_bytes as f64 * 8e3 / record.bin_ns as f64),
-            Self::Rtt { flow } => alive(record, flow, bin)
-                .filter(|s| s.srtt_us > 0)
-                .map_or(f64::NAN, |s| f64::from(s.srtt_us) / 1e3),
-            Self::Lost { flow } => {
-                living(record, flow, bin).map_or(f64::NAN, |s| f64::from(s.lost_pkts))
+            Self::Goodput { flow, .. } => {
+                living(record, flow, bin)?.delivered_bytes as f64 * 8e3 / record.bin_ns as f64
             }
-            Self::Internal { flow, value } => alive(record, flow, bin)
-                .and_then(|s| s.observed.get(value).copied())
-                .map_or(f64::NAN, f64::from),
-            Self::QueueDelay { hop } => queue_bin(record, hop, bin)
-                .filter(|b| b.departed_pkts > 0)
-                .map_or(f64::NAN, |b| b.delay_sum_ns as f64 / f64::from(b.departed_pkts) / 1e6),
-            Self::QueuePkts { hop } => {
-                queue_bin(record, hop, bin).map_or(f64::NAN, |b| f64::from(b.held_pkts))
+            Self::Rtt { flow } => {
+                let us = alive(record, flow, bin)?.srtt_us;
+                f64::from(Some(us).filter(|us| *us > 0)?) / 1e3
             }
-        }
+            Self::Lost { flow } => living(record, flow, bin)?.lost_pkts.into(),
+            Self::Internal { flow, value } => {
+                (*alive(record, flow, bin)?.observed.get(value)?).into()
+            }
+            Self::QueueDelay { hop } => {
+                let bin = queue_bin(record, hop, bin).filter(|b| b.departed_pkts > 0)?;
+                bin.delay_sum_ns as f64 / f64::from(bin.departed_pkts) / 1e6
+            }
+            Self::QueuePkts { hop } => queue_bin(record, hop, bin)?.held_pkts.into(),
+        })
     }
 
     /// The values of `bins`.
     fn values(&self, record: &RunRecord, bins: Range<usize>) -> Vec<f64> {
-        let value = |bin| self.value(record, bin);
+        let value = |bin| self.value(record, bin).unwrap_or(f64::NAN);
         let Self::Goodput { over_s, .. } = *self else { return bins.map(value).collect() };
         let over =
             (over_s * NS_PER_S as f64 / record.bin_ns.max(1) as f64).round().max(1.0) as usize;
@@ -134,8 +132,8 @@ pub(crate) fn columns(
     columns: usize,
 ) -> (usize, Vec<f64>) {
     let range = shown(record, from_s, to_s);
-    let bin_s = record.bin_ns as f64 / NS_PER_S as f64;
-    let end_s = record.duration_ns as f64 / NS_PER_S as f64;
+    let bin_s = seconds(record.bin_ns);
+    let end_s = seconds(record.duration_ns);
     let time = |bin: usize| ((bin + 1) as f64 * bin_s).min(end_s);
     let columns = columns.clamp(1, 1 << 16);
     if range.len() <= 2 * columns {

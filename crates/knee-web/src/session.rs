@@ -2,10 +2,11 @@
 
 use crate::{
     Refusal, catalogue, document, document::Edit, events, series, series::Want,
-    statistics::Statistics, theory,
+    statistics::statistics, theory,
 };
-use knee_model::{NS_PER_MS, Ns, Progress, RunRecord, RunSpec};
+use knee_model::{FlowSpec, NS_PER_MS, Ns, Progress, RunRecord, RunSpec, hex, seconds};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -66,41 +67,15 @@ enum Request {
     Digest { text: String },
 }
 
-/// The answer to `Edit`.
-#[derive(Debug, Serialize)]
-struct Edited<'a> {
-    text: &'a str,
-    document: serde_json::Value,
-    title: Option<&'a str>,
-    duration_s: f64,
-    /// The number of packets that the run may have, for an estimate of its time.
-    packets: f64,
-    flows: Vec<FlowShown<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct FlowShown<'a> {
-    name: &'a str,
-    start_s: f64,
-    stop_s: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Text {
-    text: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Columns {
-    /// Length of each column.
-    count: usize,
-}
-
 type Answered = Result<Answer, Refusal>;
 
 fn answer(answer: &impl Serialize, numbers: Vec<f64>) -> Answered {
     let text = serde_json::to_string(answer).map_err(|error| Refusal::new(error, ""))?;
     Ok(Answer { text, numbers })
+}
+
+fn text(text: &str) -> Answered {
+    answer(&json!({ "text": text }), Vec::new())
 }
 
 /// A refusal instead of the answer, if it is one.
@@ -141,7 +116,7 @@ impl Session {
     }
 
     fn keep(&mut self, slot: u32, spec: RunSpec, record: RunRecord) -> Answered {
-        let statistics = Statistics::of(&spec, &record);
+        let statistics = statistics(&spec, &record);
         self.runs.insert(slot, Run { spec, record });
         answer(&statistics, Vec::new())
     }
@@ -164,7 +139,7 @@ impl Session {
             Request::Series { slot, wants, from_s, to_s, columns } => {
                 let run = self.run(slot)?;
                 let (count, numbers) = series::columns(&run.record, &wants, from_s, to_s, columns);
-                answer(&Columns { count }, numbers)
+                answer(&json!({ "count": count }), numbers)
             }
             Request::Reductions { text } => {
                 let mut spec = spec(&text)?;
@@ -181,10 +156,8 @@ impl Session {
                 let (theory, numbers) = theory::theory(&spec(&text)?)?;
                 answer(&theory, numbers)
             }
-            Request::Csv { slot } => answer(&Text { text: csv(self.run(slot)?) }, Vec::new()),
-            Request::Digest { text } => {
-                answer(&Text { text: digest(&simulate(&spec(&text)?, watch)?)? }, Vec::new())
-            }
+            Request::Csv { slot } => text(&csv(self.run(slot)?)),
+            Request::Digest { text: of } => text(&digest(&simulate(&spec(&of)?, watch)?)?),
         }
     }
 
@@ -197,26 +170,23 @@ fn edit(text: &str, edits: &[Edit]) -> Answered {
     let text = document::edited(text, edits)?;
     let scenario = document::scenario(&text)?;
     let spec = scenario.spec(scenario.seed());
-    let seconds = |ns: Ns| ns as f64 / 1e9;
-    let shown = |flow: &'_ knee_model::FlowSpec| (flow.start_ns, flow.stop_ns);
-    let flows = spec.flows.iter().filter(|flow| flow.drawn.is_none());
-    let edited = Edited {
-        document: document::view(&text)?,
-        title: scenario.title(),
-        duration_s: seconds(spec.duration_ns),
-        packets: events::packets(&spec) as f64,
-        flows: flows
-            .map(|flow| {
-                let (start_ns, stop_ns) = shown(flow);
-                FlowShown {
-                    name: &flow.name,
-                    start_s: seconds(start_ns),
-                    stop_s: seconds(stop_ns.unwrap_or(spec.duration_ns)),
-                }
-            })
-            .collect(),
-        text: &text,
+    let flow = |flow: &FlowSpec| {
+        json!({
+            "name": flow.name,
+            "start_s": seconds(flow.start_ns),
+            "stop_s": seconds(flow.stop_ns.unwrap_or(spec.duration_ns)),
+        })
     };
+    let flows = spec.flows.iter().filter(|flow| flow.drawn.is_none()).map(flow);
+    let edited = json!({
+        "document": document::view(&text)?,
+        "title": scenario.title(),
+        "duration_s": seconds(spec.duration_ns),
+        // For an estimate of the run's time.
+        "packets": events::packets(&spec) as f64,
+        "flows": flows.collect::<Vec<_>>(),
+        "text": text,
+    });
     answer(&edited, Vec::new())
 }
 
@@ -272,11 +242,7 @@ fn simulate(spec: &RunSpec, watch: Watch<'_>) -> Result<RunRecord, Refusal> {
 /// SHA-256 of the record as `postcard` has it, hexadecimal.
 fn digest(record: &RunRecord) -> Result<String, Refusal> {
     let bytes = postcard::to_stdvec(record).map_err(|error| Refusal::new(error, ""))?;
-    let mut text = String::new();
-    for byte in Sha256::digest(&bytes) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
+    Ok(hex(&Sha256::digest(&bytes)))
 }
 
 /// One row per bin and flow.
@@ -286,7 +252,7 @@ fn csv(run: &Run) -> String {
         "time_s,flow,cwnd_pkts,ssthresh_pkts,inflight_pkts,srtt_us,delivered_bytes,sent_pkts,\
          lost_pkts,queue_pkts,queue_delay_mean_us\n",
     );
-    let end_s = record.duration_ns as f64 / 1e9;
+    let end_s = seconds(record.duration_ns);
     let named = spec.flows.iter().zip(&record.flows).filter(|(of, _)| of.drawn.is_none());
     let flows: Vec<_> = named.map(|(_, flow)| flow).collect();
     for bin in 0..series::bins(record) {
@@ -318,7 +284,7 @@ fn csv(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     const TEXT: &str = "# kept\nduration = \"5s\"\n[path]\nrate = \"8mbit\"\nrtt = \"40ms\"\nqueue = \
                         \"50p\"\n[[flow]]\ncc = \"chd\"\n";

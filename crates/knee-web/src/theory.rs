@@ -4,7 +4,7 @@
 use crate::Refusal;
 use knee_cc::Params;
 use knee_fluid::{Backoff, Class, Fluid, GentleRed, Link, Rule, Stability};
-use knee_model::{Cc, FlowKind, FlowSpec, NS_PER_S, QueueLimit as Limit, RunSpec};
+use knee_model::{Cc, FlowKind, FlowSpec, QueueLimit as Limit, RunSpec, seconds};
 use serde::Serialize;
 
 /// Points of a curve.
@@ -59,7 +59,7 @@ pub(crate) fn theory(spec: &RunSpec) -> Result<(Theory, Vec<f64>), Refusal> {
         Limit::Bytes(bytes) | Limit::BytesAndOne(bytes) => bytes as f64 * 8.0 / capacity_bps,
     };
     let rtt_ns = spec.path.delay_forward_ns + spec.path.delay_reverse_ns + 2 * flow.access_delay_ns;
-    let rtt_s = rtt_ns as f64 / NS_PER_S as f64;
+    let rtt_s = seconds(rtt_ns);
     let (like, others): (Vec<_>, Vec<_>) =
         spec.flows.iter().partition(|other| params_of(other) == Some(params));
     let rule = rule(params, queue_s);

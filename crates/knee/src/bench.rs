@@ -11,7 +11,7 @@ use clap::{
     builder::{PossibleValue, TypedValueParser},
 };
 use knee_cc::{Algorithm, Params, algorithms, find};
-use knee_model::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec};
+use knee_model::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec, seconds};
 use knee_scenario::{
     Scenario,
     units::{show_queue, show_rate, show_size, show_time},
@@ -208,12 +208,11 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         peak_rss_bytes,
         peak_anonymous_bytes,
         max_held_pkts: record.queues[0].max_pkts,
-        goodput_bps: total(|c| c.delivered_bytes) as f64 * 8.0 / (spec.duration_ns as f64 / 1e9),
+        goodput_bps: total(|c| c.delivered_bytes) as f64 * 8.0 / seconds(spec.duration_ns),
         flows: record.flows.len(),
     };
-    match format {
-        Format::Json => output::print_json(&speed),
-        Format::Table => output::print(&format!(
+    output::show(*format, &speed, || {
+        format!(
             "{:.4} s for {} packets delivered of {} flows: {:.1} ns per packet; {:.1} MB at most; goodput {:.2} Mbit/s\n",
             speed.wall_s,
             speed.delivered_pkts,
@@ -221,6 +220,6 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
             speed.ns_per_delivered_pkt,
             speed.peak_rss_bytes as f64 / 1e6,
             speed.goodput_bps / 1e6,
-        )),
-    }
+        )
+    })
 }

@@ -71,10 +71,7 @@ pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
         results.bytes("report.html", report.html())?;
         kept = Some(results.finish()?);
     }
-    match args.format {
-        Format::Json => output::print_json(&listing)?,
-        Format::Table => output::print(&compare_table(&all, &names).to_text(output::width()))?,
-    };
+    output::show(args.format, &listing, || compare_table(&all, &names).to_text(output::width()))?;
     records.iter().for_each(|records| crate::run::tell_notes(records));
     if let Some(path) = kept {
         output::tell(&format!("results: {}", path.display()));

@@ -111,10 +111,7 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
         write_duel(&results, &summary, outcome, &fought.charted, &report)?;
         kept = Some(results.finish()?);
     }
-    match given.format {
-        Format::Json => output::print_json(&summary)?,
-        Format::Table => output::print(&duel_text(&summary, output::width()))?,
-    };
+    output::show(given.format, &summary, || duel_text(&summary, output::width()))?;
     tell_notes(&fought.notes);
     given.noise.tell();
     if let Some(path) = kept {

@@ -22,10 +22,7 @@ pub(crate) fn list(args: &Args) -> Result<ExitCode> {
         [] => algorithms(),
         some => some,
     };
-    match args.format {
-        Format::Json => output::print_json(&as_json(wanted)),
-        Format::Table => output::print(&as_text(wanted)),
-    }
+    output::show(args.format, &as_json(wanted), || as_text(wanted))
 }
 
 fn unit(param: &Param) -> &'static str {

@@ -1,7 +1,7 @@
 //! `knee matrix`.
 
 use crate::{
-    Format, REPEAT,
+    REPEAT,
     duel::{DEFAULT_PATH, Given, fight},
     integer, made_by, output,
     run::tell_notes,
@@ -111,10 +111,7 @@ fn made(args: &Args, contest: &Contest, results: ResultWriter) -> Result<ExitCod
     report.meta.extend(given.noise.meta());
     write_matrix(&results, &summary, outcome, &report)?;
     let path = results.finish()?;
-    match given.format {
-        Format::Json => output::print_json(&summary)?,
-        Format::Table => output::print(&matrix_text(&summary, output::width()))?,
-    };
+    output::show(given.format, &summary, || matrix_text(&summary, output::width()))?;
     tell_notes(&fought.notes);
     given.noise.tell();
     output::tell(&format!("report: {}", path.join("report.html").display()));

@@ -25,18 +25,14 @@ pub(crate) fn list(args: &Args) -> Result<ExitCode> {
             "appears": appears(m),
         })
     };
-    match args.format {
-        Format::Json => {
-            output::print_json(&json!({ "metrics": METRICS.iter().map(entry).collect::<Vec<_>>() }))
+    let json = json!({ "metrics": METRICS.iter().map(entry).collect::<Vec<_>>() });
+    output::show(args.format, &json, || {
+        let mut table = Table::new("Metrics", &["metric", "of", "unit", "meaning"], &[]);
+        for m in METRICS {
+            table.row([m.name, m.subject.name(), m.unit, m.meaning]);
         }
-        Format::Table => {
-            let mut table = Table::new("Metrics", &["metric", "of", "unit", "meaning"], &[]);
-            for m in METRICS {
-                table.row([m.name, m.subject.name(), m.unit, m.meaning]);
-            }
-            output::print(&table.to_text(output::width()))
-        }
-    }
+        table.to_text(output::width())
+    })
 }
 
 /// The outputs that have a metric, besides formulas and the Python package, which have all.

@@ -1,6 +1,6 @@
 //! Printing, and progress of long work.
 
-use crate::interrupt;
+use crate::{Format, interrupt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use knee_results::store::ResultWriter;
 use miette::{IntoDiagnostic, Result, WrapErr};
@@ -33,6 +33,18 @@ pub(crate) fn print(text: &str) -> Result<ExitCode> {
 pub(crate) fn print_json(value: &impl Serialize) -> Result<ExitCode> {
     let text = serde_json::to_string_pretty(value).into_diagnostic()?;
     print(&format!("{text}\n"))
+}
+
+/// Prints a result in the wanted format.
+pub(crate) fn show(
+    format: Format,
+    json: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<ExitCode> {
+    match format {
+        Format::Json => print_json(json),
+        Format::Table => print(&text()),
+    }
 }
 
 /// Prints a line to standard error, and ignores a failure to do so.

@@ -109,13 +109,10 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
     let meta = made_by(&hosts).into_iter().chain(args.noise.meta()).collect();
     write(&reproductions, meta, &results)?;
     let path = results.finish()?;
-    match args.format {
-        Format::Json => output::print_json(&claims(&reproductions))?,
-        Format::Table => {
-            let texts = reproductions.iter().map(|r| r.to_text(output::width()));
-            output::print(&texts.collect::<Vec<_>>().join("\n"))?
-        }
-    };
+    output::show(args.format, &claims(&reproductions), || {
+        let texts = reproductions.iter().map(|r| r.to_text(output::width()));
+        texts.collect::<Vec<_>>().join("\n")
+    })?;
     args.noise.tell();
     output::tell(&format!("report: {}", path.join("report.html").display()));
     Ok(match outcome(&reproductions) {

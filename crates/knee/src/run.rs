@@ -132,10 +132,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         write_results(&results, &provenance, &summary, experiment.title(), spec, &records)?;
         kept = Some(results.finish()?);
     }
-    match args.format {
-        Format::Json => output::print_json(&summary)?,
-        Format::Table => output::print(&run_text(spec, &records, output::width()))?,
-    };
+    output::show(args.format, &summary, || run_text(spec, &records, output::width()))?;
     tell_notes(&records);
     args.given.noise.tell();
     if let Some(path) = kept {

@@ -3,7 +3,7 @@
 use super::{Bout, Entrant, Plan, Solo, WrittenPath};
 use crate::pipeline::Runner;
 use knee_cc::{Algorithm, Params};
-use knee_model::{HostError, RunRecord, RunSpec};
+use knee_model::{HostError, RunRecord};
 use knee_results::metrics::Percentiles;
 use knee_scenario::{Scenario, ScenarioError};
 use serde::Serialize;
@@ -35,15 +35,6 @@ pub struct Run {
 
 /// The first repetition of a run, and the scenario of all its repetitions.
 pub type Setting = (Run, Scenario);
-
-/// Measures of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum RunMeasures {
-    /// Two flows.
-    Bout(Bout),
-    /// One flow.
-    Solo(Solo),
-}
 
 /// A run that is charted over time.
 #[derive(Clone, Debug)]
@@ -101,7 +92,9 @@ impl Contest {
         let all = runner.repetitions(&repeated, |n, spec, turn| {
             let (run, scenario) = &settings[n];
             let record = turn.record(spec)?;
-            let measured = self.measure(run, spec, &record);
+            let path = &self.paths[run.path];
+            let bout = run.second.map(|_| Bout::of(&self.plan, path, spec, &record));
+            let solo = run.second.is_none().then(|| Solo::of(path, spec, &record));
             let note = RunRecord {
                 seed: record.seed,
                 approximations: record.approximations.clone(),
@@ -111,26 +104,21 @@ impl Contest {
             let is_charted = draw && spec.seed == self.plan.seed;
             let charted =
                 is_charted.then(|| Charted { run: *run, scenario: scenario.clone(), record });
-            Ok::<_, HostError>((measured, note, charted))
+            Ok::<_, HostError>((bout, solo, note, charted))
         })?;
-        let (mut measured, mut charted, mut notes) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (bouts, solos) = (BTreeMap::new(), BTreeMap::new());
+        let mut outcome = Outcome { contest: self.clone(), bouts, solos };
+        let (mut charted, mut notes) = (Vec::new(), Vec::new());
         for ((run, _), of_run) in settings.iter().zip(all) {
-            for (repetition, (of_repetition, note, chart)) in (0..).zip(of_run) {
-                measured.insert(Run { repetition, ..*run }, of_repetition);
+            for (repetition, (bout, solo, note, chart)) in (0..).zip(of_run) {
+                let run = Run { repetition, ..*run };
+                outcome.bouts.extend(bout.map(|bout| (run, bout)));
+                outcome.solos.extend(solo.map(|solo| (run, solo)));
                 notes.push(note);
                 charted.extend(chart);
             }
         }
-        Ok(Fought { outcome: Outcome { contest: self.clone(), measured }, charted, notes })
-    }
-
-    /// The measures of `run` in `record`, made of `spec`.
-    fn measure(&self, run: &Run, spec: &RunSpec, record: &RunRecord) -> RunMeasures {
-        let path = &self.paths[run.path];
-        match run.second {
-            Some(_) => RunMeasures::Bout(Bout::of(&self.plan, path, spec, record)),
-            None => RunMeasures::Solo(Solo::of(path, spec, record)),
-        }
+        Ok(Fought { outcome, charted, notes })
     }
 }
 
@@ -149,7 +137,8 @@ pub struct Fought {
 pub struct Outcome {
     /// The contest that was run.
     pub contest: Contest,
-    pub(super) measured: BTreeMap<Run, RunMeasures>,
+    pub(super) bouts: BTreeMap<Run, Bout>,
+    pub(super) solos: BTreeMap<Run, Solo>,
 }
 
 /// One entrant of a pair, over its runs: the results of `a` against `b`, and the harm to `b`.
@@ -229,19 +218,15 @@ impl Outcome {
         second: usize,
     ) -> impl Iterator<Item = (u32, &Bout)> {
         let run = move |repetition| Run { path, first, second: Some(second), repetition };
-        self.measured.range(run(0)..=run(u32::MAX)).filter_map(|(run, measured)| match measured {
-            RunMeasures::Bout(bout) => Some((run.repetition, bout)),
-            RunMeasures::Solo(_) => None,
-        })
+        let range = self.bouts.range(run(0)..=run(u32::MAX));
+        range.map(|(run, bout)| (run.repetition, bout))
     }
 
     /// The runs of `entrant` alone, with their repetitions.
     pub fn solos(&self, path: usize, entrant: usize) -> impl Iterator<Item = (u32, &Solo)> {
         let run = move |repetition| Run { path, first: entrant, second: None, repetition };
-        self.measured.range(run(0)..=run(u32::MAX)).filter_map(|(run, measured)| match measured {
-            RunMeasures::Solo(solo) => Some((run.repetition, solo)),
-            RunMeasures::Bout(_) => None,
-        })
+        let range = self.solos.range(run(0)..=run(u32::MAX));
+        range.map(|(run, solo)| (run.repetition, solo))
     }
 
     /// The results of `a` against `b` on `path`, whoever started first.
@@ -275,12 +260,8 @@ impl Outcome {
     /// milliseconds.
     fn baseline(&self, path: usize, b: usize, repetition: u32) -> Option<(f64, Option<f64>)> {
         let run = Run { path, first: b, second: Some(b), repetition };
-        match self.measured.get(&run)? {
-            RunMeasures::Bout(bout) => {
-                Some((bout.goodput_bps.iter().sum::<f64>() / 2.0, bout.rtt_ms))
-            }
-            RunMeasures::Solo(_) => None,
-        }
+        let bout = self.bouts.get(&run)?;
+        Some((bout.goodput_bps.iter().sum::<f64>() / 2.0, bout.rtt_ms))
     }
 
     fn cell_of(&self, path: usize, b: usize, views: &[View<'_>]) -> Cell {
@@ -315,14 +296,6 @@ impl Outcome {
             utilisation: over(&|s| s.bout.utilisation),
         }
     }
-
-    /// Every run of two with its measures, in order.
-    pub(super) fn all_bouts(&self) -> impl Iterator<Item = (Run, &Bout)> {
-        self.measured.iter().filter_map(|(run, measured)| match measured {
-            RunMeasures::Bout(bout) => Some((*run, bout)),
-            RunMeasures::Solo(_) => None,
-        })
-    }
 }
 
 #[cfg(test)]
@@ -355,14 +328,14 @@ pub(super) mod tests {
     /// `chd` (0) and `newreno` (1), one repetition.
     pub fn outcome() -> Outcome {
         let run = |first, second| Run { path: 0, first, second: Some(second), repetition: 0 };
-        let measured = [
+        let bouts = [
             (run(0, 0), bout(44e6, 46e6, 5.0)),
             (run(1, 1), bout(50e6, 30e6, 20.0)),
             (run(0, 1), bout(20e6, 60e6, 10.0)),
             (run(1, 0), bout(80e6, 10e6, 24.0)),
         ];
-        let measured = measured.map(|(run, bout)| (run, RunMeasures::Bout(bout)));
-        Outcome { contest: contest(&["chd", "newreno"], 1), measured: measured.into() }
+        let contest = contest(&["chd", "newreno"], 1);
+        Outcome { contest, bouts: bouts.into(), solos: BTreeMap::new() }
     }
 
     fn at(p: Option<Percentiles>, want: [f64; 3]) {
@@ -441,11 +414,8 @@ pub(super) mod tests {
     #[test]
     fn without_a_baseline_there_is_no_harm_to_tell() {
         let run = Run { path: 0, first: 0, second: Some(1), repetition: 0 };
-        let measured = [(run, RunMeasures::Bout(bout(20e6, 60e6, 10.0)))];
-        let o = Outcome {
-            contest: contest(&["chd", "newreno"], 1),
-            measured: measured.into_iter().collect(),
-        };
+        let bouts = BTreeMap::from([(run, bout(20e6, 60e6, 10.0))]);
+        let o = Outcome { bouts, ..outcome() };
         assert_eq!(o.cell(0, 0, 1).harm_goodput, None);
         assert!(o.cell(0, 0, 1).share_a.is_some());
         assert_eq!(o.solos(0, 0).count(), 0);

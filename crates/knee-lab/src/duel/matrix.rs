@@ -1,7 +1,8 @@
 //! A matrix: every algorithm against every other.
 
 use super::{
-    Cell, Common, DEFINITIONS, Outcome, PathSummary, Solo, shown, shown_convergence, write_runs,
+    Cell, Common, DEFINITIONS, Outcome, PathSummary, Solo, number, shown, shown_convergence,
+    write_runs,
 };
 use knee_report::{
     drawing::{Colours, HeatCell, HeatMap, Plane, PlanePoint},
@@ -173,10 +174,7 @@ fn ranking(matrix: &MatrixSummary, path: usize) -> Table {
     );
     let square: Vec<&[CellRow]> = matrix.square(path).collect();
     let n = square.len();
-    let percent = |value: Option<f64>| {
-        let p = value.map(|v| Percentiles { p20: v, p50: v, p80: v });
-        shown(p, 100.0, 1)
-    };
+    let percent = |value: Option<f64>| shown_one(value.map(|v| v * 100.0), 1);
     for (a, row) in square.iter().enumerate() {
         let others = || (0..n).filter(move |b| *b != a);
         let done = |get: fn(&Cell) -> Option<Percentiles>| {
@@ -193,17 +191,17 @@ fn ranking(matrix: &MatrixSummary, path: usize) -> Table {
             done(|c| c.harm_delay),
             suffered(|c| c.harm_goodput),
             suffered(|c| c.harm_delay),
-            median(own.queueing_mean_ms, 1.0, 1),
-            median(own.loss_both, 100.0, 2),
-            median(own.jain, 1.0, 2),
+            shown_one(p50(own.queueing_mean_ms, 1.0), 1),
+            shown_one(p50(own.loss_both, 100.0), 2),
+            shown_one(p50(own.jain, 1.0), 2),
             own.usual_convergence_s().map_or("never".to_owned(), |s| format!("{s:.1}")),
         ]);
     }
     table
 }
 
-fn median(p: Option<Percentiles>, scale: f64, digits: usize) -> String {
-    shown(p.map(|p| Percentiles { p20: p.p50, p50: p.p50, p80: p.p50 }), scale, digits)
+fn shown_one(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |v| number(v, digits))
 }
 
 /// A heat map's measure.
@@ -317,14 +315,10 @@ fn heat_map(matrix: &MatrixSummary, path: usize, measure: &Shown) -> HeatMap {
     let cell = |row: &CellRow| {
         let value = (measure.value)(&row.cell);
         let text = match value {
-            Some(v) => {
-                let p = Percentiles { p20: v, p50: v, p80: v };
-                // Three characters or four fit into a cell.
-                let digits = if v.abs() >= 100.0 { 0 } else { measure.digits };
-                shown(Some(p), 1.0, digits)
-            }
             None if measure.id == "convergence" && row.cell.runs > 0 => "never".to_owned(),
-            None => "–".to_owned(),
+            // Three characters or four fit into a cell.
+            Some(v) if v.abs() >= 100.0 => number(v, 0),
+            _ => shown_one(value, measure.digits),
         };
         HeatCell { value, text, detail: (measure.detail)(&row.cell) }
     };
@@ -410,7 +404,7 @@ pub fn matrix_text(matrix: &MatrixSummary, width: Option<u16>) -> String {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut shares = Table::new("Share of the row against the column (%)", &["share"], &names);
         for row in matrix.square(path) {
-            let cells = row.iter().map(|c| median(c.cell.share_a, 100.0, 0));
+            let cells = row.iter().map(|c| shown_one(p50(c.cell.share_a, 100.0), 0));
             shares.row([row[0].algorithm.clone()].into_iter().chain(cells));
         }
         text += &format!("\n{}", shares.to_text(width));
@@ -499,19 +493,16 @@ pub fn write_matrix(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::duel::{Run, RunMeasures, contest::tests};
+    use crate::duel::{Run, contest::tests};
 
     fn outcome() -> Outcome {
-        let base = tests::outcome();
-        let bouts = base.all_bouts().map(|(run, bout)| (run, RunMeasures::Bout(*bout)));
         let solo = |first, throughput_bps, one_way_ms| {
             let run = Run { path: 0, first, second: None, repetition: 0 };
             let one_way_p95_ms = Some(one_way_ms);
-            (run, RunMeasures::Solo(Solo { throughput_bps, one_way_p95_ms, loss: Some(0.0) }))
+            (run, Solo { throughput_bps, one_way_p95_ms, loss: Some(0.0) })
         };
         let solos = [solo(0, 90e6, 25.0), solo(1, 95e6, 55.0)];
-        let measured = bouts.chain(solos).collect();
-        Outcome { contest: base.contest.clone(), measured }
+        Outcome { solos: solos.into(), ..tests::outcome() }
     }
 
     fn matrix() -> MatrixSummary {

@@ -11,14 +11,14 @@ mod pair;
 mod path;
 mod plan;
 
-pub use contest::{Cell, Charted, Contest, Fought, Outcome, Run, RunMeasures, Setting};
+pub use contest::{Cell, Charted, Contest, Fought, Outcome, Run, Setting};
 pub use entrant::Entrant;
 pub use matrix::{MatrixSummary, matrix_report, matrix_text, write_matrix};
 pub use pair::{DuelSummary, duel_report, duel_text, write_duel};
 pub use path::{PACKET_BYTES, WrittenPath};
 pub use plan::{Bout, Plan, Solo};
 
-use knee_model::{NS_PER_MS, NS_PER_S};
+use knee_model::{milliseconds, seconds};
 use knee_results::{
     metrics::Percentiles,
     parquet::{
@@ -58,14 +58,13 @@ pub struct Common {
 impl Common {
     /// The settings of `plan` on `host`; `commit` of Knee, if known.
     pub fn new(plan: &Plan, host: &str, commit: Option<&str>) -> Self {
-        let s = |ns: u64| ns as f64 / NS_PER_S as f64;
         Self {
             knee_version: env!("CARGO_PKG_VERSION"),
             knee_commit: commit.map(str::to_owned),
             host: host.to_owned(),
-            duration_s: s(plan.duration_ns),
-            second_starts_s: s(plan.second_starts_ns()),
-            measured_from_s: s(plan.measured_from_ns()),
+            duration_s: seconds(plan.duration_ns),
+            second_starts_s: seconds(plan.second_starts_ns()),
+            measured_from_s: seconds(plan.measured_from_ns()),
             repetitions: plan.repeat,
             seed: plan.seed,
             noise_us: (plan.noise_ns > 0).then_some(plan.noise_ns as f64 / 1e3),
@@ -93,7 +92,7 @@ impl PathSummary {
         Self {
             path: path.to_string(),
             rate_bps: path.rate_bps,
-            rtt_ms: path.rtt_ns as f64 / NS_PER_MS as f64,
+            rtt_ms: milliseconds(path.rtt_ns),
             queue: show_queue(path.queue),
             loss: path.loss(),
         }
@@ -121,7 +120,7 @@ pub struct RunRow {
 impl Outcome {
     fn run_rows(&self) -> impl Iterator<Item = RunRow> {
         let contest = &self.contest;
-        self.all_bouts().map(|(run, bout)| RunRow {
+        self.bouts.iter().map(|(run, bout)| RunRow {
             path: contest.paths[run.path].to_string(),
             first: contest.entrants[run.first].name.clone(),
             second: run.second.map_or_else(String::new, |s| contest.entrants[s].name.clone()),
@@ -157,19 +156,20 @@ fn write_runs(results: &ResultWriter, outcome: &Outcome) -> Result<(), StoreErro
     write_if_any(results, "runs.parquet", &run_columns(), outcome.run_rows())
 }
 
+fn number(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    // No negative zero.
+    if text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') {
+        text.trim_start_matches('-').to_owned()
+    } else {
+        text.replace('-', "−")
+    }
+}
+
 /// Median, with 20th and 80th percentile where they differ, times `scale`.
 fn shown(p: Option<Percentiles>, scale: f64, digits: usize) -> String {
     let Some(p) = p else { return "–".to_owned() };
-    let number = |v: f64| {
-        let text = format!("{:.digits$}", v * scale);
-        // No negative zero.
-        if text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') {
-            text.trim_start_matches('-').to_owned()
-        } else {
-            text.replace('-', "−")
-        }
-    };
-    let [low, median, high] = [p.p20, p.p50, p.p80].map(number);
+    let [low, median, high] = [p.p20, p.p50, p.p80].map(|v| number(v * scale, digits));
     let dash = if low.starts_with('−') { " to " } else { "–" };
     if low == high { median } else { format!("{median} ({low}{dash}{high})") }
 }

@@ -1,7 +1,7 @@
 //! Plan of the runs, and their measures.
 
 use super::{Entrant, WrittenPath};
-use knee_model::{NS_PER_MS, NS_PER_S, NS_PER_US, Ns, RunRecord, RunSpec};
+use knee_model::{NS_PER_MS, NS_PER_US, Ns, RunRecord, RunSpec, milliseconds, seconds};
 use knee_results::metrics::Metrics;
 use knee_scenario::{
     Scenario, ScenarioError, Set,
@@ -120,16 +120,15 @@ impl Plan {
 
     /// The rule of measurement, in words.
     pub(super) fn words(&self) -> String {
-        let s = |ns: Ns| ns as f64 / NS_PER_S as f64;
         format!(
             "The second flow starts at {:.3} s, a random part of a round-trip time later. Goodput, \
              share, loss, delay and Jain's index are measured from {:.3} s to the end at {:.3} s. \
              Convergence is the time from the start of the second flow until Jain's index of the \
              goodputs over {CONVERGED_RTTS} round-trip times is at least {CONVERGED_JAIN} and stays \
              there for as long again.",
-            s(self.second_starts_ns()),
-            s(self.measured_from_ns()),
-            s(self.duration_ns)
+            seconds(self.second_starts_ns()),
+            seconds(self.measured_from_ns()),
+            seconds(self.duration_ns)
         )
     }
 }
@@ -161,12 +160,11 @@ impl Bout {
     /// The measures of `record`, a run of `spec` on `path`.
     pub fn of(plan: &Plan, path: &WrittenPath, spec: &RunSpec, record: &RunRecord) -> Self {
         let m = Metrics::new(spec, record);
-        let s = |ns: Ns| ns as f64 / NS_PER_S as f64;
-        let (from_s, to_s) = (s(plan.measured_from_ns()), s(record.duration_ns));
-        let rtt_s = s(path.rtt_ns);
+        let (from_s, to_s) = (seconds(plan.measured_from_ns()), seconds(record.duration_ns));
+        let rtt_s = seconds(path.rtt_ns);
         let converged_s = CONVERGED_RTTS as f64 * rtt_s;
         let queueing_mean_ms = m.mean_queueing_delay_ms(from_s, to_s);
-        let second_s = record.flows.get(1).map_or(0.0, |f| s(f.start_ns));
+        let second_s = record.flows.get(1).map_or(0.0, |f| seconds(f.start_ns));
         Self {
             goodput_bps: [0, 1].map(|i| m.goodput_bps(i, from_s, to_s).unwrap_or(0.0)),
             loss: [0, 1].map(|i| m.loss_fraction(&[i], from_s, to_s)),
@@ -204,10 +202,10 @@ impl Solo {
     pub fn of(path: &WrittenPath, spec: &RunSpec, record: &RunRecord) -> Self {
         let m = Metrics::new(spec, record);
         let start_ns = record.flows.first().map_or(0, |f| f.start_ns);
-        let life_s = record.duration_ns.saturating_sub(start_ns) as f64 / NS_PER_S as f64;
+        let life_s = seconds(record.duration_ns.saturating_sub(start_ns));
         let bits = record.queues[0].departed_bytes as f64 * 8.0;
-        let ms = |ns: Ns| ns as f64 / NS_PER_MS as f64;
-        let alone_ms = ms(spec.path.delay_forward_ns) + ms(path.packet_time_ns());
+        let alone_ms =
+            milliseconds(spec.path.delay_forward_ns) + milliseconds(path.packet_time_ns());
         Self {
             throughput_bps: if life_s > 0.0 { bits / life_s } else { 0.0 },
             one_way_p95_ms: m.queueing_delay().map(|delay| alone_ms + delay.p95_ms),
@@ -220,7 +218,7 @@ impl Solo {
 mod tests {
     use super::*;
     use knee_fixtures::{self as testing, MS, flow, record};
-    use knee_model::{FlowKind, QueueBin, QueueLimit, TcpSpec};
+    use knee_model::{FlowKind, NS_PER_S, QueueBin, QueueLimit, TcpSpec};
 
     const PLAN: Plan = Plan { duration_ns: 60 * NS_PER_S, repeat: 3, seed: 7, noise_ns: 0 };
 

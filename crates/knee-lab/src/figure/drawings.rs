@@ -8,7 +8,7 @@ use super::{
     fluid::thinned,
     formula::Formulas,
 };
-use knee_model::{FlowRecord, FlowSample, RunRecord};
+use knee_model::{FlowRecord, FlowSample, RunRecord, milliseconds, seconds};
 use knee_report::{
     chart::{Axis, Chart, Point, Series, Style},
     table::Table,
@@ -182,10 +182,8 @@ impl Draw<'_> {
                 .map(|r| Metrics::new(&case.spec, r).goodput_series(flow, width_s))
                 .collect();
             let spec = &case.spec.flows[flow];
-            let (start_s, stop_s) = (
-                spec.start_ns as f64 / 1e9,
-                spec.stop_ns.unwrap_or(case.spec.duration_ns) as f64 / 1e9,
-            );
+            let (start_s, stop_s) =
+                (seconds(spec.start_ns), seconds(spec.stop_ns.unwrap_or(case.spec.duration_ns)));
             let steps = runs.first().map_or(0, Vec::len);
             let alive = (0..steps).filter(|i| {
                 let from = *i as f64 * width_s;
@@ -298,7 +296,7 @@ impl Draw<'_> {
             let history = History { plot, metrics, record, width_s: self.bin_s() };
             Series { name: "simulated".to_owned(), ..thinned(history.queue()) }
         });
-        let duration_s = plot.to.unwrap_or(case.spec.duration_ns as f64 / 1e9);
+        let duration_s = plot.to.unwrap_or(seconds(case.spec.duration_ns));
         Ok(vec![
             spec.curves(&plot.title)?,
             spec.trajectories(&plot.title, &plot.starts, duration_s, simulated)?,
@@ -356,7 +354,7 @@ impl History<'_> {
 
     /// A value of each sample within the flow's life.
     fn samples(&self, flow: &FlowRecord, value: impl Fn(&FlowSample) -> f64) -> Vec<(f64, f64)> {
-        let life_s = flow.start_ns as f64 / 1e9..flow.stop_ns as f64 / 1e9;
+        let life_s = seconds(flow.start_ns)..seconds(flow.stop_ns);
         let ends = (flow.first_bin as usize..).zip(&flow.samples);
         let ends = ends.map(|(bin, s)| (self.metrics.bin_s(bin).end, s));
         let alive = ends.filter(|(t, _)| life_s.contains(t) && self.shows(*t));
@@ -393,7 +391,7 @@ impl History<'_> {
     }
 
     fn goodput(&self, i: usize, flow: &FlowRecord, name: &str) -> Series {
-        let life_s = flow.start_ns as f64 / 1e9..flow.stop_ns as f64 / 1e9;
+        let life_s = seconds(flow.start_ns)..seconds(flow.stop_ns);
         let bins = self.metrics.goodput_series(i, self.width_s).into_iter();
         let alive = bins
             .filter(|(t, _)| *t + self.width_s > life_s.start && *t < life_s.end && self.shows(*t));
@@ -427,7 +425,7 @@ impl History<'_> {
     }
 
     fn probes(&self, flow: &FlowRecord, name: &str) -> Option<Series> {
-        let points = flow.probe_delays.iter().map(|(t, d)| (*t as f64 / 1e9, *d as f64 / 1e6));
+        let points = flow.probe_delays.iter().map(|(t, d)| (seconds(*t), milliseconds(*d)));
         let points = points.filter(|(t, _)| self.shows(*t));
         (!flow.probe_delays.is_empty()).then(|| Series::new(name, Style::Line, points))
     }

@@ -10,7 +10,7 @@ use super::{
     language::engine,
 };
 use knee_fluid::{EbbCycle, Stability};
-use knee_model::{RunRecord, RunSpec};
+use knee_model::{RunRecord, RunSpec, milliseconds};
 use knee_results::metrics::{self, METRICS, Metric, Metrics, Subject, percentile};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, Map, Position, Scope};
 use std::{
@@ -412,7 +412,7 @@ impl Formulas {
     fn register_paths(engine: &mut Engine) {
         engine.register_fn("base_rtt", |r: &mut Run| -> Fallible<f64> {
             let path = &r.parts()?.0.path;
-            Ok((path.delay_forward_ns + path.delay_reverse_ns) as f64 / 1e6)
+            Ok(milliseconds(path.delay_forward_ns + path.delay_reverse_ns))
         });
         measure!(engine, "rate", |m, from: Number, to: Number| {
             m.rate_bps(from, to).map(|bps| bps / 1e6)

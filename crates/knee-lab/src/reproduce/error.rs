@@ -1,6 +1,5 @@
 //! Errors of a reproduction.
 
-use super::PaperError;
 use crate::files::FileError;
 use knee_model::HostError;
 use knee_scenario::ScenarioError;
@@ -9,10 +8,15 @@ use thiserror::Error;
 /// The reason why a paper could not be reproduced.
 #[derive(Debug, Error, miette::Diagnostic)]
 pub enum ReproduceError {
-    /// The paper cannot be had.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Paper(#[from] PaperError),
+    /// No such paper.
+    #[error("no such paper: `{id}`")]
+    #[diagnostic(help("the papers are: {known}, all"))]
+    NoPaper {
+        /// Requested name.
+        id: String,
+        /// Papers that exist.
+        known: String,
+    },
     /// It has no such figure.
     #[error("{paper} has no figure {figure}")]
     #[diagnostic(help("its figures are: {known}"))]

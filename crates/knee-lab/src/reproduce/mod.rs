@@ -15,7 +15,7 @@ mod verdict;
 pub use claim::{Cause, Claim, Found, Judge};
 pub use error::ReproduceError;
 pub use on_host::OnHost;
-pub use paper::{PAPERS, Paper, PaperError, load};
+pub use paper::{PAPERS, Paper, load};
 pub use report::write;
 pub use runs::RunsOn;
 pub use selection::Wanted;

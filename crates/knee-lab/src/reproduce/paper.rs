@@ -1,13 +1,15 @@
 //! A paper as data: its figures (`paper.toml`) and its claims (`claims.toml`).
 
-use super::claim::{CAUSE, Cause, Claim, SIMULATOR};
+use super::{
+    claim::{CAUSE, Cause, Claim, SIMULATOR},
+    error::ReproduceError,
+};
 use crate::{
     figure::{Figure, Unjudged, check_formula},
     files::{FileError, parse, text},
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use thiserror::Error;
 use toml::Spanned;
 
 /// Papers that Knee reproduces, and the goals of its own algorithm.
@@ -58,31 +60,15 @@ struct Claims {
     claims: Vec<Spanned<Claim>>,
 }
 
-/// The reason why a paper cannot be had.
-#[derive(Debug, Error, miette::Diagnostic)]
-pub enum PaperError {
-    /// No such paper.
-    #[error("no such paper: `{id}`")]
-    #[diagnostic(help("the papers are: {}, all", PAPERS.join(", ")))]
-    Unknown {
-        /// Requested name.
-        id: String,
-    },
-    /// A file of it is wrong.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    File(#[from] FileError),
-}
-
 const FORMULAS: &str = "docs/reference/formulas.md describes formulas and their functions";
 
 /// The paper called `id` and its claims.
 ///
 /// # Errors
 /// Unknown, or a broken file.
-pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), PaperError> {
+pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), ReproduceError> {
     if !PAPERS.contains(&id) {
-        return Err(PaperError::Unknown { id: id.to_owned() });
+        return Err(ReproduceError::NoPaper { id: id.to_owned(), known: PAPERS.join(", ") });
     }
     let (papers_file, claims_file) = (format!("{id}/paper.toml"), format!("{id}/claims.toml"));
     let paper = parse_paper(&papers_file, text(&papers_file)?)?;

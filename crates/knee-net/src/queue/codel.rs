@@ -10,7 +10,7 @@ use crate::Packet;
 use knee_model::CoDel;
 
 /// State of one queue, by the names of RFC 8289 section 5.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct State {
     codel: CoDel,
     /// 0: the delay is not above the target.
@@ -25,15 +25,7 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(codel: &CoDel) -> Self {
-        Self {
-            codel: *codel,
-            first_above_time_ns: 0,
-            drop_next_ns: 0,
-            count: 0,
-            last_count: 0,
-            dropping: false,
-            max_packet_bytes: 512,
-        }
+        Self { codel: *codel, max_packet_bytes: 512, ..Self::default() }
     }
 
     /// Section 5.3: `t + interval / sqrt(count)`. The root is exact to the last bit everywhere.

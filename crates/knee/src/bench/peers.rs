@@ -2,8 +2,9 @@
 
 use super::values::{queue, rate, time};
 use crate::{Format, integer, output};
-use knee_model::{NS_PER_MS, NS_PER_S, Ns, QueueLimit};
+use knee_model::{Ns, QueueLimit, milliseconds, seconds};
 use knee_report::table::Table;
+use knee_results::metrics::percentile;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use serde::Serialize;
 use std::{
@@ -82,11 +83,11 @@ impl Peers {
     }
 
     fn rtt_ms(&self) -> f64 {
-        self.rtt as f64 / NS_PER_MS as f64
+        milliseconds(self.rtt)
     }
 
     fn duration_s(&self) -> f64 {
-        self.duration as f64 / NS_PER_S as f64
+        seconds(self.duration)
     }
 
     fn of_ns2(&self) -> Vec<String> {
@@ -195,11 +196,7 @@ fn delivered(printed: &str) -> Option<f64> {
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    match values.len() % 2 {
-        1 => values[half],
-        _ => (values[half - 1] + values[half]) / 2.0,
-    }
+    percentile(&values, 0.5).unwrap_or(f64::NAN)
 }
 
 /// A pair of runs of whole processes.
@@ -267,10 +264,7 @@ impl Peers {
         let folder = tempfile::Builder::new().prefix("knee-peers-").tempdir();
         let folder = folder.into_diagnostic().wrap_err_with(cannot)?;
         let outcome = self.compare(folder.path())?;
-        match self.format {
-            Format::Json => output::print_json(&outcome),
-            Format::Table => output::print(&outcome.text()),
-        }
+        output::show(self.format, &outcome, || outcome.text())
     }
 
     fn compare(&self, folder: &Path) -> Result<Outcome> {

@@ -142,10 +142,7 @@ pub(crate) fn kernel(args: &Args) -> Result<ExitCode> {
                 None => knee_kernel::list(),
             };
             let variants = variants.into_diagnostic()?;
-            match format {
-                Format::Json => output::print_json(&as_json(&variants)),
-                Format::Table => output::print(&as_text(&variants, measure.is_some())),
-            }
+            output::show(*format, &as_json(&variants), || as_text(&variants, measure.is_some()))
         }
         What::Persist { name } => {
             let pinned = knee_kernel::persist(name).into_diagnostic()?;
@@ -204,10 +201,7 @@ fn load(args: &VariantArgs, hold: bool) -> Result<ExitCode> {
 
 fn check(format: Format) -> Result<ExitCode> {
     let report = knee_kernel::check();
-    match format {
-        Format::Json => output::print_json(&report_json(&report))?,
-        Format::Table => output::print(&report.to_string())?,
-    };
+    output::show(format, &report_json(&report), || report.to_string())?;
     Ok(if report.can_load() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -245,10 +239,7 @@ fn as_json(variants: &[Variant]) -> Value {
                 "ns_per_call": c.ns_per_call(),
             })
         });
-        let params = v.params.as_ref().map(|p| p.shown().into_iter().collect::<Vec<_>>());
-        let params = params.map(|p| {
-            Value::Object(p.into_iter().map(|(n, value)| (n.to_owned(), json!(value))).collect())
-        });
+        let params = v.params.as_ref().map(|p| p.shown().into_iter().collect::<Value>());
         json!({
             "name": v.name,
             "algorithm": v.algorithm,

@@ -114,10 +114,7 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
             }),
         });
     }
-    match args.format {
-        Format::Json => output::print_json(&costs),
-        Format::Table => output::print(&table(args, &costs)),
-    }
+    output::show(args.format, &costs, || table(args, &costs))
 }
 
 fn ns_per(variant: &Variant, count: u64) -> f64 {
