@@ -522,8 +522,9 @@ def run(
         set: Values that override the scenario's: `{"path.rate": "5mbit", "flow.0.count": 3}`, or a
             list of texts in the form of `--set`.
         noise: Largest random delay of each packet on each access link, such as `100us`.
-        host: `sim`, the simulator; `quic`; `linux`; `vm`; `kernel`, which needs root. The last three
-            need the program `knee` that Cargo builds, on the PATH or named in `KNEE_PROGRAM`.
+        host: `sim`, the simulator; `quic`; `linux`; `vm`; `kernel`, which needs root. The last
+            three need the program `knee` that Cargo builds, on the PATH or named in
+            `KNEE_PROGRAM`.
         kernel: Kernel of the host `linux` or `vm`, in the form of `--kernel`.
         jobs: Number of runs at once; 0: one per core.
 
