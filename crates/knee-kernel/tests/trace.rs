@@ -295,7 +295,8 @@ fn a_connection_can_be_joined() {
             Bytes::new().write(&mut stream, 4 << 20);
             let mut tracer = Tracer::start::<&str>(&[&name], ANY, RING_BYTES).unwrap();
             unload(&name).unwrap();
-            Bytes::new().write(&mut stream, 4 << 20);
+            // Enough for more calls than 20, also where a busy machine acknowledges much at once.
+            Bytes::new().write(&mut stream, 16 << 20);
             let traced = Traced::of(&mut tracer);
             traced.same();
             let replay = traced.replays.values().next().unwrap();
