@@ -13,7 +13,6 @@ tables of the page from it. All algorithms take about fifteen minutes of one cor
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import os
@@ -23,9 +22,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-RECORD = ROOT / "bench/locks.tsv"
-CAUSES = ROOT / "bench/lock-causes.tsv"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts/docs"))
+
+import records
 
 RATES_MBPS = (10, 50, 100)
 RTTS_MS = (20, 40, 60, 90, 120)
@@ -99,10 +98,9 @@ def causes(knee: str) -> None:
                 file.write_text(scenario(algorithm, rate_mbps, rtt_ms, queue_bdp))
                 sets = [w if "." in w.split("=")[0] else f"flow.0.params.{w}" for w in words]
                 values = [v for noise in CAUSE_NOISES for v in measured(knee, file, noise, *sets)]
-            rows.append([algorithm, path, change or "none", *values])
-    with CAUSES.open("w", newline="") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerows([columns, *rows])
+            cells = (algorithm, path, change or "none", *values)
+            rows.append(dict(zip(columns, cells, strict=True)))
+    records.write_rows(records.LOCK_CAUSES, rows)
 
 
 def row(knee: str, algorithm: str, rate_mbps: int, rtt_ms: int, queue_bdp: float) -> Row:
@@ -124,20 +122,12 @@ def main(knee: str, named: list[str]) -> None:
     if unknown := sorted(set(named) - set(every)):
         sys.exit(f"no such algorithm: {', '.join(unknown)}; `knee list` shows all")
     wanted = named or every
-    kept: list[Row] = []
-    if RECORD.exists():
-        with RECORD.open() as file:
-            kept = [r for r in csv.DictReader(file, delimiter="\t") if r["algorithm"] not in wanted]
+    kept = [r for r in records.rows_of(records.LOCKS) if r["algorithm"] not in wanted]
     points = list(itertools.product(wanted, RATES_MBPS, RTTS_MS, QUEUES_BDP))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = kept + list(pool.map(lambda point: row(knee, *point), points))
     rows.sort(key=lambda r: (r["algorithm"], *(float(r[key]) for key in PATH[1:])))
-    whole = RECORD.with_suffix(".new")
-    with whole.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    whole.replace(RECORD)
+    records.write_rows(records.LOCKS, rows)
 
 
 if __name__ == "__main__":

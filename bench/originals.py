@@ -14,7 +14,6 @@ pyarrow.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import statistics
@@ -27,8 +26,9 @@ from typing import NamedTuple
 
 import pyarrow.parquet
 
-ROOT = Path(__file__).resolve().parent.parent
-RECORD = ROOT / "bench/originals.tsv"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts/docs"))
+
+import records
 
 DURATION_S = 60
 # Rate in Mbit/s, RTT in ms, queue in packets.
@@ -200,20 +200,12 @@ def record(knee: str, kernel: str, named: list[str]) -> None:
     for pair in PAIRS:
         if named and pair.algorithm not in named:
             continue
-        kept: list[Row] = []
-        if RECORD.exists():
-            with RECORD.open() as file:
-                kept = list(csv.DictReader(file, delimiter="\t"))
+        kept = records.rows_of(records.ORIGINALS)
         here = (kernel, pair.algorithm)
         rows = [r for r in kept if (r["kernel"], r["algorithm"]) != here]
         rows += compared(knee, kernel, pair)
         rows.sort(key=lambda r: (r["algorithm"], r["kernel"]))
-        whole = RECORD.with_suffix(".new")
-        with whole.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        whole.replace(RECORD)
+        records.write_rows(records.ORIGINALS, rows)
 
 
 def show(knee: str, kernel: str, algorithm: str, params: str) -> None:

@@ -156,12 +156,7 @@ def write_linux_claims(judged: Claims) -> None:
     }
     old = {row["claim"]: row for row in linux_claims()} if LINUX_CLAIMS.exists() else {}
     rows = sorted((old | new).values(), key=lambda r: (r["claim"][0], int(r["claim"][1:])))
-    whole = LINUX_CLAIMS.with_suffix(".new")
-    with whole.open("w") as file:
-        writer = csv.DictWriter(file, rows[0], delimiter="\t", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    whole.replace(LINUX_CLAIMS)
+    write_rows(LINUX_CLAIMS, rows)
 
 
 def number(text: str) -> str:
@@ -257,17 +252,22 @@ def rows_of(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines, delimiter="\t"))
 
 
+def write_rows(file: Path, rows: list[dict[str, str]]) -> None:
+    """Writes a table with tabs, whole or not at all; the first line names the columns."""
+    whole = file.with_suffix(".new")
+    with whole.open("w", newline="") as lines:
+        writer = csv.DictWriter(lines, list(rows[0]), delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    whole.replace(file)
+
+
 def merge(file: Path, new: list[dict[str, str]], key: str) -> None:
     """Replaces the lines of a table whose `key` is among the new ones'."""
     replaced = {row[key] for row in new}
     rows = [row for row in rows_of(file) if row[key] not in replaced] + new
     rows.sort(key=lambda row: (len(row[key]), row[key]) if key == "goal" else (0, row[key]))
-    whole = file.with_suffix(".new")
-    with whole.open("w", newline="") as lines:
-        writer = csv.DictWriter(lines, list(new[0]), delimiter="\t", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    whole.replace(file)
+    write_rows(file, rows)
 
 
 def scorecard_with_noise() -> str:
@@ -493,7 +493,7 @@ def originals_by_kernel() -> str:
         apart.setdefault(point[0], []).append(new[point] / value)
     same = [f"`{name}`" for name, of in apart.items() if set(of) == {1.0}]
     others = [
-        f"`{name}`: goodput on 7.2 is {min(of):.2f} to {max(of):.2f} times that on 6.12"
+        f"`{name}`: goodput on 7.2 is {min(of):.3f} to {max(of):.3f} times that on 6.12"
         for name, of in apart.items()
         if set(of) != {1.0}
     ]
