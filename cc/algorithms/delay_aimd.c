@@ -18,6 +18,8 @@
  * `theta`.
  *  - Algorithm 1 line 8 tests "tau = Tmax"; read as "this ACK set a new RTTmax" (section IV; not a
  *    parameter).
+ *  - eq. 7 speaks of the queue that slow start makes: RTTs of data that was outstanding at a
+ * timeout, which may contain an outage, give no estimate, and no backoff (not a parameter).
  *  - tau0 in eq. 7 is the base threshold, or the adaptive one: `ss_tau`.
  *  - the listing takes each RTT, the text a smoothed one for tau: `signal`. RTTmin, RTTmax and beta
  *    take each RTT.
@@ -107,7 +109,7 @@ struct delay_aimd_state {
 	u32 rtt_max_q24;       /* its fraction */
 	u32 max_ssthresh_q8;   /* packets; DA_NO_LIMIT: none yet */
 	u32 srtt_us;	       /* of the latest call */
-	u32 hold_pos;	       /* no delay backoff until this position is acknowledged */
+	u32 hold_pos;	       /* RTTs say nothing of the queue until this is acknowledged */
 	u32 prior_cwnd_pkts;
 	u32 credit_q16; /* fraction of a packet towards the next +1 */
 	u8 holding;
@@ -187,8 +189,10 @@ static void delay_aimd_on_rtt(struct cc_conn *conn, struct delay_aimd_state *st,
 	if (cc_delay_trusts(&st->delay, ack, p->delack_filter))
 		delay_aimd_sample(conn, st, p, ack);
 	st->srtt_us = conn->srtt_us;
-	if (st->holding && !cc_after(st->hold_pos, conn->ack_pos))
-		st->holding = 0;
+	if (st->holding) {
+		st->new_rtt_max = 0;
+		st->holding = (u8)cc_after(st->hold_pos, conn->ack_pos);
+	}
 }
 
 /* tau. */
@@ -232,6 +236,13 @@ static u32 delay_aimd_reduced_pkts(const struct cc_conn *conn, const struct dela
 								  : delay_aimd_beta_q32(st, p);
 
 	return cc_reduced_q32_pkts(conn->cwnd_pkts, beta_q32);
+}
+
+/* Until the data that is outstanding now is acknowledged. */
+static void delay_aimd_hold(const struct cc_conn *conn, struct delay_aimd_state *st)
+{
+	st->holding = 1;
+	st->hold_pos = conn->snd_pos;
 }
 
 static void delay_aimd_note_backoff(const struct cc_conn *conn, struct delay_aimd_state *st)
@@ -313,8 +324,7 @@ static void delay_aimd_on_ack(struct cc_conn *conn, struct delay_aimd_state *st,
 		conn->ssthresh_pkts = conn->cwnd_pkts;
 		conn->cwnd_cnt = 0U;
 		conn->notes |= CC_NOTE_DELAY_BACKOFF;
-		st->holding = 1;
-		st->hold_pos = conn->snd_pos;
+		delay_aimd_hold(conn, st);
 		delay_aimd_note_backoff(conn, st);
 		return;
 	}
@@ -345,10 +355,11 @@ static u32 delay_aimd_ssthresh(struct cc_conn *conn, struct delay_aimd_state *st
 static void delay_aimd_on_event(struct cc_conn *conn, struct delay_aimd_state *st,
 				const struct delay_aimd_params *p, u32 event)
 {
-	(void)st;
 	(void)p;
-	if (event == CC_EVENT_RTO)
+	if (event == CC_EVENT_RTO) {
 		conn->ssthresh_pkts = reno_ssthresh(conn);
+		delay_aimd_hold(conn, st);
+	}
 }
 
 static u32 delay_aimd_undo(struct cc_conn *conn, struct delay_aimd_state *st,

@@ -29,7 +29,7 @@
  *  - adaptive reset, which the paper only names, is that of the public implementations: beta = 1/2
  *    at an event where the largest achieved throughput since the last event differs by more than
  *    `reset_threshold` from the one before, and at the next event.
- *  - what Linux does differently with the RTT: `linux_compat`.
+ *  - what Linux does differently: `linux_compat`.
  *  - Delta counts idle time too (as printed; not a parameter).
  *  - RTTmin = RTTmax = the eighth RTT update (section 4.3: RTTmin waits for eight; RTTmax waits
  * with it); until then beta = 1/2 and rho = 1 (not a parameter).
@@ -97,8 +97,8 @@ enum { HTCP_RTO_FIRST = 0, HTCP_RTO_SECOND = 1 };
 	  "H-TCP paper s4.5: second; reading HT-i", \
 	  "which of consecutive timeouts restarts Delta") \
 	X(CC_CHOICE, linux_compat, "linux_compat", "", 0, 1, 0, "off|on", "reading HT-f", \
-	  "Linux's rules for RTTs: RTTmax rises by 20 ms a sample in good order, rho of RTTmin, " \
-	  "beta adapts above 10 ms")
+	  "Linux's rules: RTTmax rises by 20 ms a sample in good order, rho of RTTmin, beta adapts " \
+	  "above 10 ms, alpha in whole packets, Delta from the end of a recovery on")
 
 #define HTCP_RULES(R) R(beta_min_ppm, CC_LESS_THAN, beta_max_ppm)
 
@@ -241,6 +241,14 @@ static u64 htcp_rho_q24(const struct htcp_state *st, const struct htcp_params *p
 	return rho_q24 < max_q24 ? rho_q24 : max_q24;
 }
 
+/* linux_compat: whole packets, at least one. */
+static u64 htcp_compat_q16(u64 alpha_q16, const struct htcp_params *p)
+{
+	if (!p->linux_compat)
+		return alpha_q16;
+	return alpha_q16 > 1ULL << 16 ? alpha_q16 >> 16 << 16 : 1ULL << 16;
+}
+
 /* eqs. 2, 5 and 9. */
 static u64 htcp_scaled_alpha_q16(const struct cc_conn *conn, const struct htcp_state *st,
 				 const struct htcp_params *p)
@@ -249,9 +257,10 @@ static u64 htcp_scaled_alpha_q16(const struct cc_conn *conn, const struct htcp_s
 	u64 alpha_q16 = p->alpha_form == HTCP_ALPHA_EXACT ? htcp_alpha_q16(x_us)
 							  : htcp_alpha_listing2_q16(x_us);
 
+	alpha_q16 = htcp_compat_q16(alpha_q16, p);
 	/* alpha_q16 < 2^34.2, rho_q24 < 2^27.4. */
 	if (p->rtt_scaling)
-		alpha_q16 = (alpha_q16 * htcp_rho_q24(st, p)) >> 24;
+		alpha_q16 = htcp_compat_q16((alpha_q16 * htcp_rho_q24(st, p)) >> 24, p);
 	if (p->adaptive_backoff)
 		alpha_q16 = htcp_alpha_for_beta_q16(alpha_q16, htcp_beta_q32(st, p));
 	return alpha_q16 > 1ULL << 16 ? alpha_q16 : 1ULL << 16;
@@ -330,6 +339,8 @@ static void htcp_on_event(struct cc_conn *conn, struct htcp_state *st, const str
 {
 	if (event == CC_EVENT_RECOVERED) {
 		st->timed_out = 0;
+		if (p->linux_compat)
+			st->event_us = conn->now_us;
 	} else if (event == CC_EVENT_RTO) {
 		htcp_revert(st);
 		if (p->rto_restart == HTCP_RTO_FIRST || st->timed_out)

@@ -28,6 +28,8 @@
  *    and beta = 1/2 (not a parameter; IL-c).
  *  - where dm = 0 nothing is queued: low delay (not a parameter).
  *  - the threshold window is compared when alpha and beta are used (not a parameter; IL-d).
+ *  - packets grow the window when they are delivered, or, as in Linux, when they are cumulatively
+ *    acknowledged: the ACK that ends a recovery then counts a whole window: `counted` (IL-e).
  */
 #include "knee/host.h"
 #include "knee/delay.h"
@@ -40,6 +42,8 @@
 
 #define ILLINOIS_ONE_Q16 (1U << 16)
 #define ILLINOIS_HALF_PPM (CC_ONE_PPM / 2U)
+enum { ILLINOIS_DELIVERED = 0, ILLINOIS_ACKNOWLEDGED = 1 };
+
 /* Largest value of the parameter alpha_max. */
 #define ILLINOIS_ALPHA_MAX_Q16 (100U << 16)
 
@@ -64,7 +68,10 @@
 	  "Illinois: 5; reading IL-a", \
 	  "consecutive round trips of low delay that restore alpha_max") \
 	X(CC_PKTS, threshold_pkts, "threshold", "", 0, 1073741824, 15, "", "Illinois: 15", \
-	  "window below which alpha is 1 and beta is 1/2")
+	  "window below which alpha is 1 and beta is 1/2") \
+	X(CC_CHOICE, counted, "counted", "", 0, 1, ILLINOIS_DELIVERED, "delivered|acknowledged", \
+	  "Linux: acknowledged; reading IL-e", \
+	  "packets of an ACK that grow the window: newly delivered, or cumulatively acknowledged")
 
 #define ILLINOIS_RULES(R) \
 	R(alpha_min_ppm, CC_LESS_THAN, alpha_max_ppm) \
@@ -81,6 +88,7 @@ struct illinois_state {
 	u32 alpha_q16;	     /* packets per round trip */
 	u32 beta_ppm;	     /* decrease */
 	u32 credit_q16;	     /* fraction of a packet towards the next +1 */
+	u32 advanced_pkts;   /* that the present ACK acknowledges cumulatively */
 	u32 prior_cwnd_pkts; /* before the latest loss, for undo */
 	u8 left_low;	     /* the delay has been above the low range since alpha_max */
 	u8 low_rounds;	     /* of low delay in a row since then */
@@ -187,6 +195,7 @@ static void illinois_on_rtt(struct cc_conn *conn, struct illinois_state *st,
 {
 	u32 da_q8_us;
 
+	st->advanced_pkts = ack->advanced_pkts;
 	if (cc_delay_trusts(&st->delay, ack, p->delack_filter)) {
 		cc_delay_sample(&st->delay, (u32)ack->rtt_us);
 		cc_mean_sample(&st->rtt, (u32)ack->rtt_us);
@@ -211,7 +220,8 @@ static int illinois_is_small(const struct cc_conn *conn, const struct illinois_p
 static void illinois_on_ack(struct cc_conn *conn, struct illinois_state *st,
 			    const struct illinois_params *p, const struct cc_ack *ack)
 {
-	u32 counted = reno_counted_to_avoid(conn, p->count, p->ss_limit_pkts, ack->acked_pkts);
+	u32 pkts = p->counted == ILLINOIS_DELIVERED ? ack->acked_pkts : st->advanced_pkts;
+	u32 counted = reno_counted_to_avoid(conn, p->count, p->ss_limit_pkts, pkts);
 
 	if (counted != 0U)
 		cc_grow_q16(conn, &st->credit_q16,

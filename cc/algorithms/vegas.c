@@ -20,8 +20,8 @@
  *    (VG-c).
  *  - diff divides by RTT; later Linux divides by baseRTT, which gives more (not a parameter).
  *  - congestion avoidance continues after a decrease: ssthresh falls with cwnd (not a parameter).
- *  - after a round without a sample the window grows; after one that overlapped a recovery it
- *    does not (not a parameter).
+ *  - after a round without a sample the window grows (not a parameter); after one that overlapped
+ *    a recovery it does not, or it does, as Linux: `after_recovery` (VG-d).
  *  - after a timeout, until the data then outstanding is acknowledged, growth is NewReno's (not a
  *    parameter).
  *  - baseRTT never expires (not a parameter).
@@ -41,6 +41,7 @@
 enum { VEGAS_EXIT_NS2 = 0, VEGAS_EXIT_LINUX = 1 };
 enum { VEGAS_RTT_MEAN = 0, VEGAS_RTT_LEAST = 1 };
 enum { VEGAS_SS_SECOND_ROUND = 0, VEGAS_SS_EVERY_ROUND = 1 };
+enum { VEGAS_RECOVERED_HOLD = 0, VEGAS_RECOVERED_GROW = 1 };
 
 #define VEGAS_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
@@ -57,7 +58,9 @@ enum { VEGAS_SS_SECOND_ROUND = 0, VEGAS_SS_EVERY_ROUND = 1 };
 	  "slow start ends with cwnd = 7/8 cwnd (ns2) or cwnd = cwnd baseRTT / RTT + 1 (linux)") \
 	X(CC_CHOICE, ss_growth, "ss_growth", "", 0, 1, VEGAS_SS_SECOND_ROUND, \
 	  "second_round|every_round", "Brakmo, Peterson 1995: every other; reading VG-c", \
-	  "rounds of slow start in which the window grows")
+	  "rounds of slow start in which the window grows") \
+	X(CC_CHOICE, after_recovery, "after_recovery", "", 0, 1, VEGAS_RECOVERED_HOLD, "hold|grow", \
+	  "Linux: grow; reading VG-d", "window in the round after a recovery")
 
 #define VEGAS_RULES(R) R(alpha_pkts, CC_LESS_THAN, beta_pkts)
 
@@ -205,14 +208,13 @@ static u32 vegas_ssthresh(struct cc_conn *conn, struct vegas_state *st,
 static void vegas_on_event(struct cc_conn *conn, struct vegas_state *st,
 			   const struct vegas_params *p, u32 event)
 {
-	(void)p;
-	/* A round that overlapped a recovery says nothing about the window after it: hold the
-	 * window until a whole round has tested it. */
+	/* A round that overlapped a recovery says nothing about the window after it: by default
+	 * hold the window until a whole round has tested it. */
 	if (event == CC_EVENT_RECOVERED) {
 		cc_round_start(&st->round, conn);
 		vegas_round_clear(st);
 		st->round_ended = 0;
-		st->growing = 0;
+		st->growing = p->after_recovery == VEGAS_RECOVERED_GROW;
 	}
 }
 

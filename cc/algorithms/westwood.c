@@ -18,14 +18,15 @@
  *  - WW-b: the filter is x <- 7/8 x + 1/8 sample, or two of them in a row as in Linux: `filter`.
  *  - WW-c: the filter starts at the first sample (not a parameter).
  *  - WW-d: the RTT of the interval is the stack's smoothed one (not a parameter).
- *  - WW-e: packets count when they are delivered, including those that duplicates and SACK report;
- *    the first ACK after the host knows an RTT only starts the clock (not a parameter).
+ *  - WW-e: packets count when they are delivered, including those that duplicates and SACK report,
+ *    or, as in Linux, again when the ACK that ends a recovery acknowledges them: `sacked`. The
+ *    first ACK after the host knows an RTT only starts the clock (not a parameter).
  *  - WW-f: a pause is part of its interval and lowers the estimate (not a parameter; for ABSE,
  *    `idle`).
  *  - WW-g: before there is an estimate a loss is NewReno's; thresholds are at least 2 packets (not
  *    parameters).
- *  - WW-h: BE RTTmin is evaluated at the loss (not a parameter). Linux halves there, as NewReno,
- * and sets window and threshold to BE RTTmin at the end of the recovery.
+ *  - WW-h: BE RTTmin is evaluated at the loss. Linux halves there, as NewReno, and sets window and
+ *    threshold to BE RTTmin at the end of the recovery, even if they rise: `reduce_at`.
  *  - ABSE's readings are in knee/abse.h. Nothing here responds to delay: `beta_u_delay` has no
  *    effect.
  */
@@ -36,6 +37,8 @@
 enum { WESTWOOD_PLUS = 0, WESTWOOD_ABSE = 1 };
 enum { WESTWOOD_FILTER_ONE = 0, WESTWOOD_FILTER_TWO = 1 };
 enum { WESTWOOD_LOSS_MIN = 0, WESTWOOD_LOSS_SSTHRESH = 1 };
+enum { WESTWOOD_AT_LOSS = 0, WESTWOOD_AT_RECOVERED = 1 };
+enum { WESTWOOD_SACKED_ONCE = 0, WESTWOOD_SACKED_AGAIN = 1 };
 
 #define WESTWOOD_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
@@ -50,6 +53,12 @@ enum { WESTWOOD_LOSS_MIN = 0, WESTWOOD_LOSS_SSTHRESH = 1 };
 	X(CC_CHOICE, loss_window, "loss_window", "", 0, 1, WESTWOOD_LOSS_MIN, "min|ssthresh", \
 	  "Grieco, Mascolo 2004: min; reading WW-a", \
 	  "window after a loss: the smaller of cwnd and BE RTTmin, or always BE RTTmin") \
+	X(CC_CHOICE, reduce_at, "reduce_at", "", 0, 1, WESTWOOD_AT_LOSS, "loss|recovered", \
+	  "Grieco, Mascolo 2004: loss; Linux: recovered; reading WW-h", \
+	  "when the window becomes BE RTTmin: at the loss, or after a recovery with half the window") \
+	X(CC_CHOICE, sacked, "sacked", "", 0, 1, WESTWOOD_SACKED_ONCE, "once|again", \
+	  "Linux: again; reading WW-e", \
+	  "westwood_plus: packets that a SACK reported count once, or again when acknowledged") \
 	ABSE_PARAMS(X)
 
 #define WESTWOOD_RULES(R)
@@ -153,7 +162,10 @@ static void westwood_on_rtt(struct cc_conn *conn, struct westwood_state *st,
 	if (p->estimator == WESTWOOD_ABSE)
 		cc_abse_ack(&st->abse, ABSE_PARAMS_OF(p), conn, st->rtt_min_us, ack->acked_pkts);
 	else
-		westwood_plus_ack(conn, &st->plus, p, ack->acked_pkts);
+		westwood_plus_ack(conn, &st->plus, p,
+				  p->sacked == WESTWOOD_SACKED_ONCE
+				      ? ack->acked_pkts
+				      : cc_max_u32(ack->acked_pkts, ack->advanced_pkts));
 }
 
 static void westwood_on_ack(struct cc_conn *conn, struct westwood_state *st,
@@ -181,7 +193,7 @@ static u32 westwood_ssthresh(struct cc_conn *conn, struct westwood_state *st,
 
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 	st->loss_ssthresh_pkts = 0U;
-	if (pkts == 0U)
+	if (pkts == 0U || p->reduce_at == WESTWOOD_AT_RECOVERED)
 		return reno_ssthresh(conn);
 	if (p->loss_window == WESTWOOD_LOSS_SSTHRESH || pkts <= conn->cwnd_pkts)
 		return pkts;
@@ -197,6 +209,13 @@ static void westwood_on_event(struct cc_conn *conn, struct westwood_state *st,
 
 		st->loss_ssthresh_pkts = 0U;
 		conn->ssthresh_pkts = pkts != 0U ? pkts : reno_ssthresh(conn);
+	} else if (event == CC_EVENT_RECOVERED && p->reduce_at == WESTWOOD_AT_RECOVERED) {
+		u32 pkts = westwood_threshold_pkts(conn, st, p);
+
+		if (pkts == 0U)
+			return;
+		conn->ssthresh_pkts = pkts;
+		conn->cwnd_pkts = pkts;
 	} else if (event == CC_EVENT_RECOVERED) {
 		/* The stack has set the window to the result of ssthresh(), the smaller one. */
 		conn->ssthresh_pkts = cc_max_u32(conn->ssthresh_pkts, st->loss_ssthresh_pkts);

@@ -595,6 +595,21 @@ fn only_a_new_maximum_gives_an_estimate() {
     assert_eq!((f.w(), f.conn.cwnd_cnt), (125, 0));
 }
 
+/// Data outstanding at a timeout gives no estimate, however long an outage its RTT contains: slow start
+/// goes on. The next data does: 200/4 * 20/40000 packets are less than one.
+#[test]
+fn an_outage_gives_no_estimate() {
+    let mut f = starting(100, &[]);
+    f.timeout();
+    (f.conn.cwnd_pkts, f.conn.ssthresh_pkts) = (100, 1000);
+    for _ in 0..f.conn.outstanding_pkts {
+        f.ack(1, 30_000_000, NEVER);
+    }
+    assert_eq!(f.w(), 200);
+    ack(&mut f, 40_000_000);
+    assert_eq!(f.w(), 200);
+}
+
 /// Reading DA-m: with tau0 = 0.5 * 20 + 0.5 * 10 = 15 ms in eq. 7, 37.5 packets; half per round trip.
 #[test]
 fn slow_start_may_take_the_adaptive_threshold() {

@@ -893,8 +893,15 @@ fn linux_compat() {
     assert_eq!(rtt_min_max(&f), [70_000, 100_000]);
     f.conn.phase = Phase::Open as u8;
     measure(&mut f, 1, 110_000);
-    // rho = 0.7, beta = 70/110: 0.7 * 2 * 40/110 * 11.25 = 5.727; the RTT is 110 ms.
-    assert!((alpha(&f, DELTA_L_US + 1_000_000) - 5.72727).abs() < 1e-4);
+    // alpha = 11.25, in whole packets 11; rho = 0.7, 7; beta = 70/110: 2 * 40/110 * 7 = 5.0909.
+    assert!((alpha(&f, DELTA_L_US + 1_000_000) - 5.0909).abs() < 1e-4);
+    // Delta: a recovery that begins at 1 s ends at 1.5 s.
+    f.conn.now_us = 1_000_000;
+    f.loss();
+    f.conn.now_us = 1_500_000;
+    f.recovered();
+    let first_ms = |f: &Flow, ms: u64| alpha(f, ms * 1000) > 1.0;
+    assert!(!first_ms(&f, 2_500) && first_ms(&f, 2_800));
 
     for (rtt_us, ssthresh) in [(10_000, 500), (10_001, 800)] {
         let mut f = htcp(&with(&given, &[RAW]), 1000);

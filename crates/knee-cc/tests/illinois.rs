@@ -157,6 +157,22 @@ fn growth() {
     assert_eq!(gained, 253);
 }
 
+/// IL-e: an ACK that delivers one packet and acknowledges 50, as at the end of a recovery. alpha = 10:
+/// a tenth of a packet more, or five.
+#[test]
+fn counted_packets() {
+    for (counted, after) in [(0, 100), (1, 105)] {
+        let mut f = Flow::avoiding(params("illinois", &[("counted", counted)]), 100);
+        f.conn.cwnd_limited = 0;
+        f.round(0, NEVER);
+        f.conn.cwnd_limited = 1;
+        let ack = Ack { acked_pkts: 1, rtt_us: BASE_US, ..Ack::default() };
+        f.cc.on_rtt(&mut f.conn, &Ack { advanced_pkts: 50, ..ack });
+        f.cc.on_ack(&mut f.conn, &ack);
+        assert_eq!(f.w(), after);
+    }
+}
+
 /// W < 15: alpha = 1, beta = 1/2, whatever the delay; judged when they are used (reading IL-d).
 #[test]
 fn small_windows() {

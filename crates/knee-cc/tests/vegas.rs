@@ -293,6 +293,22 @@ fn recovery() {
     assert_eq!((f.w(), f.cc.observe()[0]), (10, 50_000));
 }
 
+/// VG-d: the round after a recovery holds the window, or grows it: 15 packets of a window of 10.
+#[test]
+fn round_after_a_recovery() {
+    for (after_recovery, after) in [(0, 10), (1, 11)] {
+        let mut f = avoiding(&[("after_recovery", after_recovery)], 20);
+        f.send(20);
+        f.loss();
+        f.ack(5, 80_000, NEVER);
+        f.ack_ending_recovery(15, 80_000, NEVER);
+        assert_eq!((f.w(), is_growing(&f)), (after, after_recovery == 1));
+        // Its own samples then decide: diff = 2 or 2.2 holds.
+        f.round(10_000, NEVER);
+        assert_eq!(f.w(), after);
+    }
+}
+
 #[test]
 fn disorder_does_not_keep_a_decision_away() {
     let mut f = avoiding(&[], 16);

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{BASE_US, Flow, NEVER, NO_SAMPLE, params};
-use knee_cc::{Phase, SSTHRESH_INFINITE};
+use knee_cc::{Ack, Phase, SSTHRESH_INFINITE};
 use proptest::{prelude::*, test_runner::FileFailurePersistence};
 
 const MS: u64 = 1000;
@@ -56,6 +56,18 @@ fn thousand(given: &[(&str, u64)], cwnd: u32) -> Flow {
 // ---------------------------------------------------------------------------------------------
 // The estimate
 // ---------------------------------------------------------------------------------------------
+
+/// WW-e: 10 packets are delivered in 50 ms, and 50 acknowledged, most of which SACKs reported before.
+#[test]
+fn sacked_packets_count_once_or_again() {
+    for (sacked, expected) in [(0, 200), (1, 1000)] {
+        let mut f = westwood(&[("sacked", sacked)], 100);
+        f.conn.now_us = 50 * MS;
+        let ack = Ack { acked_pkts: 10, advanced_pkts: 50, rtt_us: BASE_US, ..Ack::default() };
+        f.cc.on_rtt(&mut f.conn, &ack);
+        assert_eq!(be(&f), expected);
+    }
+}
 
 /// A sample at the first ACK that is at least max(RTT, 50 ms) after the last: all packets since, over
 /// all of the time.
@@ -184,6 +196,26 @@ proptest! {
 // ---------------------------------------------------------------------------------------------
 // What a loss does
 // ---------------------------------------------------------------------------------------------
+
+/// WW-h: half the window at the loss, BE RTTmin = 40 after the recovery, whatever the window was; half
+/// of it while there is no estimate.
+#[test]
+fn reduction_after_the_recovery() {
+    let given = &[("reduce_at", 1)];
+    for cwnd in [30, 100] {
+        let mut f = thousand(given, cwnd);
+        f.send(cwnd - f.conn.outstanding_pkts);
+        assert_eq!(f.loss().0, cwnd / 2);
+        f.recovered();
+        assert_eq!((f.w(), f.conn.ssthresh_pkts), (40, 40));
+        assert_eq!(f.timeout(), 40);
+    }
+    let mut f = westwood(given, 100);
+    f.send(60);
+    assert_eq!(f.loss().0, 30);
+    f.recovered();
+    assert_eq!((f.w(), f.conn.ssthresh_pkts), (30, 30));
+}
 
 /// ssthresh = BE RTTmin = 40, cwnd = 40 where it was more: no further, whatever the window was. A
 /// random loss on a path that 40 packets fill costs nothing (NewReno: half).
