@@ -107,12 +107,12 @@ def cases() -> list[Case]:
         ("HD: with ten of NewReno", "hd/mix", SACK, tuple(range(40))),
         ("F-TCP: estimate", "ftcp/estimate", {}, ()),
         ("F-TCP: MPERT", "ftcp/mpert", {}, ()),
-        ("F-TCP: friendliness", "ftcp/friendliness", {}, (0,)),
     ):
         some.append(Case("papers", name, scenario, settings, of_share))
     for name, scenario, of_share in (
-        ("delay-based AIMD: 500 Mbit/s", "delay-aimd/fast", (0,)),
+        ("delay-based AIMD: 500 Mbit/s", "delay-aimd/fast", ()),
         ("delay-based AIMD: a second flow", "delay-aimd/second-flow", ()),
+        ("F-TCP: friendliness", "ftcp/friendliness", (0,)),
         ("F-TCP: 700 s", "ftcp/long", ()),
         ("F-TCP: UDP", "ftcp/udp", ()),
         ("F-TCP: coexistence", "ftcp/coexistence", tuple(range(20))),

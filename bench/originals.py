@@ -77,7 +77,7 @@ PAIRS = (
     ),
     Pair("westwood", "westwood", ("", "reduce_at=recovered sacked=again")),
     Pair("illinois", "illinois", ("", "counted=acknowledged")),
-    Pair("bic", "bic"),
+    Pair("bic", "bic", ("", "linux_compat=on")),
     Pair("hstcp", "highspeed"),
     Pair("scalable", "scalable", ("", "lwnd=0p a=0.02")),
     Pair("lp", "lp"),

@@ -14,11 +14,17 @@
  * A loss: Wmax = cwnd, or cwnd (1 + beta) / 2 where the window stayed below the last Wmax; cwnd =
  * beta cwnd. Up to `low_window` packets NewReno.
  *
- * Readings taken where the summary is silent, none a parameter except through its constants:
+ * Readings taken where the summary is silent, none a parameter except through its constants and
+ * BI-e:
  *  - BI-a: beta applies to cwnd, not to the data in flight; rounded down.
  *  - BI-b: at exactly low_window NewReno's growth and halving apply; Wmax is set as elsewhere.
  *  - BI-c: before any loss Wmax = 0: the whole window is above it and grows by up to Smax.
  *  - BI-d: a timeout is NewReno's, and sets Wmax as any other loss does.
+ *  - BI-e: Linux multiplies the growth by its estimate of the packets per ACK, although it counts
+ *    packets. The estimate starts at 2; each ACK in good order makes it r - r/16 + packets, in
+ *    whole sixteenths, so that it falls from 2 to 1 only by ACKs of nothing. Linux takes distances
+ *    below Wmax in whole packets, grows by 5 % per round trip or more before any loss, and forgets
+ *    Wmax at a timeout: `linux_compat`.
  */
 #include "knee/host.h"
 #include "knee/growth.h"
@@ -27,6 +33,11 @@
 
 /* Distances from Wmax beyond this give Smax for all parameters: Smax B < 2^22. */
 #define BIC_DISTANCE_MAX_PKTS (1U << 27)
+
+/* linux_compat: packets per ACK times 2^4, at the start and at most; packets of one ACK at most. */
+#define BIC_RATIO_START_Q4 (2U << 4)
+#define BIC_RATIO_MAX_Q4 (1U << 25)
+#define BIC_RATIO_PKTS_MAX (1U << 20)
 
 #define BIC_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
@@ -44,7 +55,9 @@
 	X(CC_PKTS, low_window_pkts, "low_window", "", 0, 1000000, 14, "", "Xu et al. 2004: 14", \
 	  "window up to which NewReno's rules apply") \
 	X(CC_CHOICE, fast_convergence, "fast_convergence", "", 0, 1, 1, "off|on", \
-	  "Xu et al. 2004", "lower Wmax further if the window stayed below the last one")
+	  "Xu et al. 2004", "lower Wmax further if the window stayed below the last one") \
+	X(CC_CHOICE, linux_compat, "linux_compat", "", 0, 1, 0, "off|on", "reading BI-e", \
+	  "Linux's growth: times its estimate of packets per ACK, distances in whole packets")
 
 #define BIC_RULES(R)
 
@@ -56,6 +69,7 @@ struct bic_state {
 	u32 prior_cwnd_pkts;
 	u32 credit_q16;	  /* fraction of a packet towards the next +1 */
 	u32 increase_q16; /* at the latest ACK, for observe */
+	u32 ratio_q4;	  /* linux_compat: packets per ACK */
 };
 
 #define BIC_INVARIANTS(X) \
@@ -63,21 +77,23 @@ struct bic_state {
 	CC_AT_MOST(X, prior_wmax_pkts, CC_CWND_MAX_PKTS) \
 	CC_WITHIN(X, prior_cwnd_pkts, 1U, CC_CWND_MAX_PKTS) \
 	CC_AT_MOST(X, credit_q16, 0xffffU) \
-	CC_AT_MOST(X, increase_q16, 65535U << 16)
+	CC_AT_MOST(X, increase_q16, 65535U << 16) \
+	CC_WITHIN(X, ratio_q4, 1U, BIC_RATIO_MAX_Q4)
 
 static void bic_init(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p)
 {
 	reno_start(conn, p->initial_ssthresh_pkts);
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
+	st->ratio_q4 = BIC_RATIO_START_Q4;
 }
 
 static void bic_on_rtt(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p,
 		       const struct cc_ack *ack)
 {
-	(void)conn;
-	(void)st;
 	(void)p;
-	(void)ack;
+	if (conn->phase == CC_OPEN)
+		st->ratio_q4 = st->ratio_q4 - (st->ratio_q4 >> 4) +
+			       cc_min_u32(ack->advanced_pkts, BIC_RATIO_PKTS_MAX);
 }
 
 /* pkts / part, times 2^16; below 2^63 before the division. */
@@ -102,6 +118,8 @@ static u64 bic_increase_q16(const struct cc_conn *conn, const struct bic_state *
 		away_pkts = cc_min_u32(cc_sub_floor_u32(st->wmax_pkts, conn->cwnd_pkts),
 				       BIC_DISTANCE_MAX_PKTS);
 		step_q16 = bic_part_q16(away_pkts, p->b_ppm);
+		if (p->linux_compat)
+			step_q16 = step_q16 >> 16 << 16;
 		return step_q16 <= 1ULL << 16 ? smin_q16 : cc_min_u64(step_q16, smax_q16);
 	}
 	away_pkts =
@@ -112,6 +130,14 @@ static u64 bic_increase_q16(const struct cc_conn *conn, const struct bic_state *
 			  smax_q16);
 }
 
+/* linux_compat: at least 5 % per round trip before any loss; times the packets per ACK. */
+static u64 bic_compat_q16(const struct cc_conn *conn, const struct bic_state *st)
+{
+	u64 least_q16 = st->wmax_pkts == 0U ? ((u64)conn->cwnd_pkts << 16) / 20ULL : 0ULL;
+
+	return cc_max_u64(st->increase_q16, least_q16) * st->ratio_q4 / 16ULL;
+}
+
 static void bic_on_ack(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p,
 		       const struct cc_ack *ack)
 {
@@ -120,7 +146,8 @@ static void bic_on_ack(struct cc_conn *conn, struct bic_state *st, const struct 
 	if (counted == 0U)
 		return;
 	st->increase_q16 = (u32)bic_increase_q16(conn, st, p);
-	cc_grow_q16(conn, &st->credit_q16, st->increase_q16, counted);
+	cc_grow_q16(conn, &st->credit_q16,
+		    p->linux_compat ? bic_compat_q16(conn, st) : st->increase_q16, counted);
 }
 
 static u32 bic_ssthresh(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p)
@@ -143,10 +170,13 @@ static u32 bic_ssthresh(struct cc_conn *conn, struct bic_state *st, const struct
 static void bic_on_event(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p,
 			 u32 event)
 {
-	(void)st;
-	(void)p;
-	if (event == CC_EVENT_RTO)
-		conn->ssthresh_pkts = reno_ssthresh(conn);
+	if (event != CC_EVENT_RTO)
+		return;
+	conn->ssthresh_pkts = reno_ssthresh(conn);
+	if (p->linux_compat) {
+		st->wmax_pkts = 0U;
+		st->ratio_q4 = BIC_RATIO_START_Q4;
+	}
 }
 
 static u32 bic_undo(struct cc_conn *conn, struct bic_state *st, const struct bic_params *p)

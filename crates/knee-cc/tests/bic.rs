@@ -47,6 +47,38 @@ fn increase(f: &Flow) -> f64 {
     q16 as f64 / 65536.0
 }
 
+/// BI-e: times 31/16 packets per ACK, which ACKs of one packet keep.
+#[test]
+fn linux_compat() {
+    let given = &[("linux_compat", 1)];
+    for (wmax, cwnd, milli, each) in [
+        (1000, 800, 16_000, 26),  // 800/16 16/31 = 25.8
+        (1000, 990, 2_000, 256),  // 10/4, whole packets; 495 16/31 = 255.5
+        (1000, 995, 199, 2_569),  // 5/4 is 1; 4975.1 16/31 = 2567.8, rounding apart
+        (1000, 1006, 2_000, 260), // 6/3; 503 16/31 = 259.6
+        (0, 1000, 16_000, 11),    // 5 % are 50; 20 16/31 = 10.3
+    ] {
+        let mut f = bic(given, wmax, cwnd);
+        let first = (1..10_000).find(|_| {
+            ack(&mut f, 1);
+            assert_eq!(f.cc.observe()[1], milli);
+            f.w() > cwnd
+        });
+        assert!(first.is_some_and(|n: u32| n.abs_diff(each) <= 1), "{cwnd}: {first:?}");
+    }
+    // 15 ACKs of nothing: the ratio falls from 2 by 2/16, then by 1/16 each, to 1.
+    let mut f = bic(given, 1000, 800);
+    (0..15).for_each(|_| ack(&mut f, 0));
+    for _ in 1..50 {
+        ack(&mut f, 1);
+        assert_eq!(f.w(), 800);
+    }
+    ack(&mut f, 1);
+    assert_eq!(f.w(), 801);
+    f.timeout();
+    assert_eq!(wmax(&f), 0);
+}
+
 /// B = 4, Smax = 16, Smin = 0.2, Wmax = 1000.
 #[test]
 fn increase_around_wmax() {
