@@ -7,7 +7,7 @@ use crate::{
     message::{Captured, Message, Request},
 };
 use knee_capture::{Capture, CaptureError, CaptureFile, Place};
-use knee_model::{FlowKind, HostError, HostErrorKind, Progress, Random, RunRecord, RunSpec};
+use knee_model::{HostError, HostErrorKind, Progress, Random, RunRecord, RunSpec};
 use nix::{
     errno::Errno,
     fcntl::OFlag,
@@ -177,13 +177,10 @@ fn note(capture: &mut Capture, packets: &[Captured]) -> Result<(), CaptureError>
 /// The specification, with the algorithms from C files that it names.
 fn request(spec: &RunSpec, capture: bool) -> Result<Vec<u8>, HostError> {
     let mut sources = Vec::new();
-    for flow in &spec.flows {
-        let FlowKind::Tcp(tcp) = &flow.kind else { continue };
-        if let Some(source) = tcp.cc.params().and_then(|params| params.algorithm().source()) {
-            let source = (source.file.clone(), source.text.clone(), source.object.clone());
-            if !sources.contains(&source) {
-                sources.push(source);
-            }
+    for source in spec.algorithms().filter_map(|algorithm| algorithm.source()) {
+        let source = (source.file.clone(), source.text.clone(), source.object.clone());
+        if !sources.contains(&source) {
+            sources.push(source);
         }
     }
     let spec = postcard::to_stdvec(spec).map_err(broken)?;
