@@ -134,7 +134,7 @@ impl Episode {
             return Err(error::new("ScenarioError", &what, Some("give it to one flow")));
         };
         let duration_ns = spec.duration_ns;
-        let run = Stepped::new(Arc::new(spec)).map_err(|e| error::host_error(e.into()))?;
+        let run = Stepped::new(Arc::new(spec)).map_err(error::host_error)?;
         Ok(Self { run, flow, duration_ns, rtt_us: None })
     }
 
@@ -153,7 +153,7 @@ impl Episode {
             }
             self.run.set_state(self.flow, steered.to(&state));
         }
-        self.run.advance(end_ns).map_err(|e| error::host_error(e.into()))?;
+        self.run.advance(end_ns).map_err(error::host_error)?;
         let Some((conn, state)) = self.run.flow(self.flow) else { return Ok([0.0; OBSERVED]) };
         let seen = Steered::of(&state);
         let next = Steered {
