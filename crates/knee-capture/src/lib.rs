@@ -2,7 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
-use knee_model::Ns;
+use knee_model::{HostError, Ns, failure::broken};
 use nix::{
     errno::Errno,
     fcntl::{AT_FDCWD, AtFlags},
@@ -37,21 +37,10 @@ const CHUNKS: usize = 1024;
 /// pcapng's exponent for times in nanoseconds.
 const NANOSECONDS: u8 = 9;
 
-/// The file of a capture could not be written; there is none.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write the packets to {}: {source}", file.display())]
-pub struct CaptureError {
-    /// The file.
-    pub file: PathBuf,
-    /// The system's reason.
-    pub source: io::Error,
-}
-
-impl CaptureError {
-    /// The next step for the user.
-    pub fn help(&self) -> &'static str {
-        "give a new file, in a folder that is there and has room"
-    }
+/// The error of a capture that could not be written; there is no file.
+fn not_written(file: &Path, error: io::Error) -> HostError {
+    let why = format!("cannot write the packets to {}: {error}", file.display());
+    broken(why).with_help("give a new file, in a folder that is there and has room")
 }
 
 /// The place where a packet was seen: the file's interfaces, in this order.
@@ -91,8 +80,8 @@ impl CaptureFile {
     ///
     /// # Errors
     /// The file exists, or its folder does not let it be made.
-    pub fn create(path: &Path) -> Result<Self, CaptureError> {
-        let failed = |source| CaptureError { file: path.to_owned(), source };
+    pub fn create(path: &Path) -> Result<Self, HostError> {
+        let failed = |error| not_written(path, error);
         if fs::symlink_metadata(path).is_ok() {
             return Err(failed(ErrorKind::AlreadyExists.into()));
         }
@@ -109,9 +98,9 @@ impl CaptureFile {
     ///
     /// # Errors
     /// The file's first lines cannot be written.
-    pub fn start(self, zero: Duration) -> Result<Capture, CaptureError> {
+    pub fn start(self, zero: Duration) -> Result<Capture, HostError> {
         let Self { path, file } = self;
-        let failed = |source| CaptureError { file: path.clone(), source };
+        let failed = |error| not_written(&path, error);
         let (full, chunks) = sync_channel(CHUNKS);
         let (emptied, empty) = channel();
         let thread = thread::Builder::new()
@@ -148,7 +137,7 @@ impl Capture {
         start: &[u8],
         whole_bytes: u32,
         comment: Option<&str>,
-    ) -> Result<(), CaptureError> {
+    ) -> Result<(), HostError> {
         let comment = comment.map(|c| EnhancedPacketOption::Comment(c.into()));
         let block = EnhancedPacketBlock {
             interface_id: place as u32,
@@ -163,7 +152,7 @@ impl Capture {
                 Some(Err(source)) => source,
                 _ => io_error(error),
             };
-            CaptureError { file: self.path.clone(), source }
+            not_written(&self.path, source)
         })
     }
 
@@ -171,7 +160,7 @@ impl Capture {
     ///
     /// # Errors
     /// The file cannot be written, or there is another one of its name.
-    pub fn finish(self) -> Result<(), CaptureError> {
+    pub fn finish(self) -> Result<(), HostError> {
         let Self { path, writer, thread, .. } = self;
         let finish = || {
             // If this fails, the thread says why.
@@ -184,7 +173,7 @@ impl Capture {
                 linkat(AT_FDCWD, unnamed.as_str(), AT_FDCWD, &path, AtFlags::AT_SYMLINK_FOLLOW);
             named.map_err(Errno::into)
         };
-        finish().map_err(|source| CaptureError { file: path.clone(), source })
+        finish().map_err(|error| not_written(&path, error))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Errors of the kernel host, each with a remedy.
 
 use crate::PIN_DIR;
+use knee_model::{HostError, HostErrorKind};
 use libbpf_rs::{ErrorKind, PrintLevel};
 use std::{cell::RefCell, io, path::PathBuf, sync::Once};
 use thiserror::Error;
@@ -105,6 +106,18 @@ pub enum Error {
     /// The kernel's types are not what this program knows, or absent.
     #[error("{0}; see `knee kernel check`")]
     Kernel(String),
+}
+
+impl From<Error> for HostError {
+    fn from(error: Error) -> Self {
+        let kind = match error {
+            Error::Privileges { .. } | Error::Descriptors { .. } | Error::Kernel(_) => {
+                HostErrorKind::Unavailable
+            }
+            _ => HostErrorKind::Broken,
+        };
+        Self::new(kind, error)
+    }
 }
 
 fn log_text(log: &str) -> String {

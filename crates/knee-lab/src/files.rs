@@ -1,27 +1,12 @@
 //! The files below `scenarios/`, compiled in: papers, claims, criteria.
 
+use crate::error::{FileError, LabError};
 use include_dir::{Dir, include_dir};
-use knee_scenario::{Scenario, ScenarioError, Set};
+use knee_scenario::{Scenario, Set};
 use serde::Deserialize;
-use thiserror::Error;
 
 /// Every scenario, paper and claim of the repository, compiled in.
 static SCENARIOS: Dir = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
-
-/// A file below `scenarios/` is wrong.
-#[derive(Debug, Error, miette::Diagnostic)]
-#[error("scenarios/{file}{}: {why}", line.map(|line| format!(":{line}")).unwrap_or_default())]
-#[diagnostic(help("{help}"))]
-pub struct FileError {
-    /// The file, below `scenarios/`.
-    pub file: String,
-    /// Line, from 1, unless `why` names it.
-    pub line: Option<usize>,
-    /// Description of the error.
-    pub why: String,
-    /// The remedy.
-    pub help: String,
-}
 
 /// Help where there is no better.
 const KEYS: &str = "docs/reference/paper-and-claims.md describes the keys";
@@ -44,10 +29,7 @@ pub(crate) fn text(file: &str) -> Result<&'static str, FileError> {
 ///
 /// # Errors
 /// The file is not there, or it is no scenario with these values.
-pub(crate) fn scenario<E>(file: &str, sets: &[String]) -> Result<Scenario, E>
-where
-    E: From<FileError> + From<ScenarioError>,
-{
+pub(crate) fn scenario(file: &str, sets: &[String]) -> Result<Scenario, LabError> {
     let sets = sets.iter().map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
     Ok(Scenario::parse(&format!("scenarios/{file}"), text(file)?, &sets)?)
 }

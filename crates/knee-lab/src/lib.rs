@@ -8,8 +8,11 @@
 
 pub mod compare;
 pub mod duel;
+mod error;
 pub mod evaluate;
 pub mod figure;
 pub mod files;
 pub mod pipeline;
 pub mod reproduce;
+
+pub use error::{FileError, LabError};

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use knee_lab::{
+    LabError,
     pipeline::Runner,
-    reproduce::{Outcome, ReproduceError, Reproduction, RunsOn, Wanted, outcome, reproduce},
+    reproduce::{Outcome, Reproduction, RunsOn, Wanted, outcome, reproduce},
 };
 use knee_model::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
 use knee_sim::Simulator;
@@ -110,14 +111,15 @@ fn a_case_that_only_the_second_host_uses_is_run_too() {
 #[test]
 fn a_claim_that_does_not_exist_is_named() {
     let wanted = Wanted { claims: Some(vec!["C99".to_owned()]), ..Wanted::default() };
-    let Err(ReproduceError::NoClaim { claim, known, .. }) = reproduce("chd", &wanted, &[]) else {
+    let Err(LabError::Other { what, help: Some(help) }) = reproduce("chd", &wanted, &[]) else {
         panic!("no such claim, and yet a reproduction");
     };
-    assert!(claim == "C99" && known.contains("C22"), "{known}");
+    assert_eq!(what, "chd has no claim C99");
+    assert!(help.contains("C22"), "{help}");
 }
 
 /// Fig. 9 of the CHD paper, two repetitions (seeds 1 and 2), without the runs that `fails` picks.
-fn without(fails: fn(&RunSpec) -> bool) -> Result<Reproduction, ReproduceError> {
+fn without(fails: fn(&RunSpec) -> bool) -> Result<Reproduction, LabError> {
     let options = RunOptions { runs_at_once: Some(1), ..RunOptions::default() };
     let run = |spec: &RunSpec, options: &RunOptions| match fails(spec) {
         true => Err(HostError::new(HostErrorKind::TooSlow, "too slow").with_help("wait")),
@@ -164,11 +166,11 @@ fn a_claim_without_runs_is_not_judged() {
 
 #[test]
 fn without_any_run_there_is_no_reproduction() {
-    let Err(ReproduceError::AllFailed { host, error }) = without(|_| true) else {
+    let Err(LabError::Other { what, help }) = without(|_| true) else {
         panic!("no run, and yet a reproduction");
     };
-    assert_eq!((host.as_str(), error.kind), ("sim", HostErrorKind::TooSlow));
-    assert_eq!((error.why.as_str(), error.help.as_deref()), ("too slow", Some("wait")));
+    assert_eq!(what, "every run on the host sim failed; the first: too slow");
+    assert_eq!(help.as_deref(), Some("wait"));
 }
 
 /// Linux's TCP runs two of Figure 7's 13 senders, those that claims use, and delayed ACKs alone.
@@ -185,7 +187,8 @@ fn values_left_out_on_a_host_are_run_with_all_values() {
         let on = RunsOn { runner: Runner::new(&host, &options), repeat: Some(1) };
         let wanted = Wanted { figure: Some("7".to_owned()), all_values, ..Wanted::default() };
         let reproduction = reproduce("chd", &wanted, &[on]);
-        assert!(matches!(reproduction, Err(ReproduceError::AllFailed { .. })));
+        let error = reproduction.err().expect("no run").to_string();
+        assert!(error.starts_with("every run on the host"), "{error}");
         seen.into_inner()
     };
     assert_eq!(["sim", "kernel", "vm"].map(|name| runs(name, false)), [78, 4, 4]);

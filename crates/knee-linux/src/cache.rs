@@ -2,12 +2,11 @@
 //!
 //! A kernel has its place in the cache only when it is whole.
 
-use crate::{
-    choice::KernelChoice,
-    error::{doing, unavailable},
-    parts::hash_with,
+use crate::{choice::KernelChoice, parts::hash_with};
+use knee_model::{
+    HostError,
+    failure::{doing, unavailable},
 };
-use knee_model::HostError;
 use serde::{Deserialize, Serialize};
 use std::{
     cmp::Reverse,

@@ -1,7 +1,7 @@
 //! The parts of a specification that the kernel honours, approximates, or does not carry.
 
 use knee_model::{
-    FlowKind, FlowSpec, HostError, HostErrorKind, RunOptions, RunSpec, TcpSpec, Transport,
+    FlowKind, FlowSpec, HostError, RunOptions, RunSpec, TcpSpec, Transport, failure,
     linux::{self, Refusal, Stack},
     sysctl,
 };
@@ -72,5 +72,5 @@ fn of(flow: &FlowSpec, option: &str, why: &str, help: &str) -> HostError {
 }
 
 fn unsupported(what: &str, why: &str, help: &str) -> HostError {
-    HostError::new(HostErrorKind::Unsupported, format!("{what}: {why}")).with_help(help)
+    failure::unsupported(format!("{what}: {why}")).with_help(help)
 }

@@ -4,11 +4,12 @@ use crate::{
     cache::{self, Kernel},
     check::check,
     choice::KernelChoice,
-    error::broken,
     machine,
 };
 use knee_capture::CaptureFile;
-use knee_model::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
+use knee_model::{
+    Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell, failure::broken,
+};
 
 /// Linux in exact virtual time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,8 +50,7 @@ impl Host for Linux {
         tell: Tell<'_>,
     ) -> Result<RunRecord, HostError> {
         let approximations = check(spec, options)?;
-        let capture = options.pcap.as_deref().map(CaptureFile::create).transpose();
-        let capture = capture.map_err(machine::capturing)?;
+        let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
         let silence = machine::longest_silence()?;
         let mut record = machine::run(&kernel(options)?.program, spec, capture, silence, tell)?;
         if record.flows.len() != spec.flows.len() {

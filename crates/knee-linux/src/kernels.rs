@@ -7,12 +7,15 @@ use crate::{
         make_room, remove_unfinished,
     },
     choice::KernelChoice,
-    error::{broken, doing, unavailable},
     machine::PATH_LIBRARY,
-    parts::{CONFIG, EDITS, MAKEFILE, hash_with, hex, parts},
+    parts::{CONFIG, EDITS, MAKEFILE, hash_with, parts},
     tree,
 };
-use knee_model::HostError;
+use knee_model::{
+    HostError,
+    failure::{broken, doing, unavailable},
+    hex,
+};
 use nix::sys::statvfs::statvfs;
 use sha2::{Digest, Sha256};
 use std::{

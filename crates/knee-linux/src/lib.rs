@@ -9,7 +9,6 @@ mod apt;
 mod cache;
 mod check;
 mod choice;
-mod error;
 mod host;
 mod kernels;
 mod machine;

@@ -2,12 +2,12 @@
 //!
 //! The process dies with the thread that waits for it, however that ends, and has no files: its memory has no name.
 
-use crate::{
-    error::{broken, unavailable},
-    message::{Captured, Message, Request},
+use crate::message::{Captured, Message, Request};
+use knee_capture::{Capture, CaptureFile, Place};
+use knee_model::{
+    HostError, Progress, Random, RunRecord, RunSpec,
+    failure::{broken, unavailable},
 };
-use knee_capture::{Capture, CaptureError, CaptureFile, Place};
-use knee_model::{FlowKind, HostError, HostErrorKind, Progress, Random, RunRecord, RunSpec};
 use nix::{
     errno::Errno,
     fcntl::OFlag,
@@ -84,12 +84,6 @@ pub(crate) fn longest_silence() -> Result<Duration, HostError> {
     })
 }
 
-/// The error of a capture.
-pub(crate) fn capturing(error: CaptureError) -> HostError {
-    let help = error.help();
-    broken(error).with_help(help)
-}
-
 /// Carries out `spec` with the kernel `program`; the packets go to `capture`, and `tell` receives each report but the
 /// last.
 ///
@@ -103,8 +97,7 @@ pub(crate) fn run(
     mut tell: impl FnMut(Progress),
 ) -> Result<RunRecord, HostError> {
     let request = request(spec, capture.is_some())?;
-    let capture = capture.map(|file| file.start(CAPTURE_ZERO)).transpose();
-    let mut capture = capture.map_err(capturing)?;
+    let mut capture = capture.map(|file| file.start(CAPTURE_ZERO)).transpose()?;
     let (reports, far) =
         pipe2(OFlag::O_CLOEXEC).map_err(|e| broken(format!("creating a pipe: {e}")))?;
     let (console, printed) = io::pipe().map_err(|e| broken(format!("creating a pipe: {e}")))?;
@@ -130,7 +123,7 @@ pub(crate) fn run(
             },
             Ok(Some(Message::Packets(packets))) => {
                 if let Some(capture) = &mut capture {
-                    note(capture, &packets).map_err(capturing)?;
+                    note(capture, &packets)?;
                 }
             }
             Ok(Some(Message::Failed(error))) => return Err(error),
@@ -141,7 +134,7 @@ pub(crate) fn run(
     };
     match result {
         Ok(mut record) => {
-            capture.map_or(Ok(()), Capture::finish).map_err(capturing)?;
+            capture.map_or(Ok(()), Capture::finish)?;
             record.name_observed(spec);
             for (flow, calls) in record.flows.iter_mut().zip(calls) {
                 flow.trace = calls;
@@ -162,7 +155,7 @@ pub(crate) fn run(
 }
 
 /// Writes packets into a capture.
-fn note(capture: &mut Capture, packets: &[Captured]) -> Result<(), CaptureError> {
+fn note(capture: &mut Capture, packets: &[Captured]) -> Result<(), HostError> {
     for Captured { time_ns, end, lost, headers, bytes } in packets {
         let place = match (lost, end) {
             (Some(_), _) => Place::Lost,
@@ -177,13 +170,10 @@ fn note(capture: &mut Capture, packets: &[Captured]) -> Result<(), CaptureError>
 /// The specification, with the algorithms from C files that it names.
 fn request(spec: &RunSpec, capture: bool) -> Result<Vec<u8>, HostError> {
     let mut sources = Vec::new();
-    for flow in &spec.flows {
-        let FlowKind::Tcp(tcp) = &flow.kind else { continue };
-        if let Some(source) = tcp.cc.params().and_then(|params| params.algorithm().source()) {
-            let source = (source.file.clone(), source.text.clone(), source.object.clone());
-            if !sources.contains(&source) {
-                sources.push(source);
-            }
+    for source in spec.algorithms().filter_map(|algorithm| algorithm.source()) {
+        let source = (source.file.clone(), source.text.clone(), source.object.clone());
+        if !sources.contains(&source) {
+            sources.push(source);
         }
     }
     let spec = postcard::to_stdvec(spec).map_err(broken)?;
@@ -313,7 +303,7 @@ impl Reports {
                 Ok(0) => {
                     let seconds = self.longest_silence.as_secs();
                     let why = format!("the kernel has made no progress for {seconds} s");
-                    return Err(HostError::new(HostErrorKind::Broken, why));
+                    return Err(broken(why));
                 }
                 Ok(_) => {}
             }
@@ -378,7 +368,7 @@ mod tests {
     #[test]
     fn a_kernel_that_does_not_start_is_named() {
         let error = error_of("/nonesuch/linux");
-        assert_eq!(error.kind, HostErrorKind::Unavailable);
+        assert_eq!(error.kind, knee_model::HostErrorKind::Unavailable);
         assert!(error.why.contains("/nonesuch/linux"), "{}", error.why);
     }
 }

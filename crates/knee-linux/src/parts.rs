@@ -1,8 +1,8 @@
 //! Knee's parts of a kernel, and the hash by which a kernel with them is known.
 
 use include_dir::{Dir, include_dir};
+use knee_model::hex;
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 
 static CC: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/cc");
 pub(crate) const EDITS: &str = include_str!("../kernel/edit.sh");
@@ -36,13 +36,6 @@ pub(crate) fn hash_with(source_sha256: &str) -> String {
         add(&name, bytes);
     }
     hex(&hash.finalize())
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The files of `cc/` that go into the kernel, in the order of their names.

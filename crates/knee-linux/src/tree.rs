@@ -1,7 +1,9 @@
 //! Source trees of Linux: the parts that this host needs.
 
-use crate::error::{doing, unavailable};
-use knee_model::HostError;
+use knee_model::{
+    HostError,
+    failure::{doing, unavailable},
+};
 use std::{fs, path::Path};
 
 /// The oldest version of Linux that the host takes.

@@ -1,7 +1,7 @@
 //! The flows of a run: start times, traffic, routes.
 
 use crate::{Ns, Route, TcpSpec, Workload};
-use knee_cc::OBSERVE_N;
+use knee_cc::{OBSERVE_N, Params};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -57,6 +57,14 @@ impl FlowSpec {
             route: Route::default(),
             drawn: None,
             kind,
+        }
+    }
+
+    /// Its algorithm with parameters, if it has one of Knee's.
+    pub fn params(&self) -> Option<&Params> {
+        match &self.kind {
+            FlowKind::Tcp(tcp) => tcp.cc.params(),
+            FlowKind::Udp { .. } | FlowKind::Probe { .. } => None,
         }
     }
 

@@ -27,10 +27,7 @@ pub struct RunSpec {
 impl RunSpec {
     /// Knee's algorithms, of each flow that has one.
     pub fn algorithms(&self) -> impl Iterator<Item = Algorithm> {
-        self.flows.iter().filter_map(|flow| match &flow.kind {
-            FlowKind::Tcp(tcp) => tcp.cc.params().map(Params::algorithm),
-            _ => None,
-        })
+        self.flows.iter().filter_map(FlowSpec::params).map(Params::algorithm)
     }
 
     /// Start time of flow `index`, jitter included.

@@ -31,7 +31,7 @@ use std::{
 
 /// Description of an algorithm by Python.
 #[derive(FromPyObject)]
-struct Described {
+pub(crate) struct Described {
     #[pyo3(item)]
     name: String,
     #[pyo3(item)]
@@ -125,7 +125,7 @@ fn numbered(base: &str, number: u64) -> String {
 
 /// Returns whether `name` means a class: one loaded after it may have taken its name.
 #[pyfunction]
-fn is_class(name: &str) -> bool {
+pub(crate) fn is_class(name: &str) -> bool {
     let class = Classes::lock().by_name.get(name).copied();
     class.is_some() && class == knee_cc::algorithm(name)
 }
@@ -145,7 +145,7 @@ pub(crate) fn are_classes(names: &[String], spec: &RunSpec) -> PyResult<()> {
 /// Adds an algorithm made of compiled functions: addresses by name, 0 of those that there are not.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the contract's functions")]
-fn define_functions(
+pub(crate) fn define_functions(
     described: Described,
     init: usize,
     on_rtt: usize,
@@ -183,7 +183,7 @@ fn define_functions(
 /// Adds an algorithm whose calls are `methods` of objects: `make` is given the parameters' raw values
 /// and gives an object. A call may take `limit_s` of processor time. Gives the name that it got.
 #[pyfunction]
-fn define_class(
+pub(crate) fn define_class(
     described: Described,
     make: Py<PyAny>,
     methods: Vec<String>,
@@ -212,7 +212,7 @@ fn define_class(
 /// Name, offset and size in bytes, and whether it is signed, of each field of `struct cc_conn` and
 /// `struct cc_ack`.
 #[pyfunction]
-fn layout() -> [Vec<(&'static str, usize, usize, bool)>; 2] {
+pub(crate) fn layout() -> [Vec<(&'static str, usize, usize, bool)>; 2] {
     fn size<S, F>(_: fn(&S) -> &F) -> usize {
         size_of::<F>()
     }
@@ -238,7 +238,7 @@ fn layout() -> [Vec<(&'static str, usize, usize, bool)>; 2] {
 /// The connection, as methods see it: a copy, which is copied back when they return.
 #[pyclass(name = "Conn", module = "knee", get_all)]
 #[derive(Default)]
-struct PyConn {
+pub(crate) struct PyConn {
     now_us: u64,
     pacing_bytes_per_s: u64,
     cwnd_pkts: u32,
@@ -352,7 +352,7 @@ impl PyConn {
 /// An acknowledgement, as methods see it.
 #[pyclass(name = "Ack", module = "knee", get_all)]
 #[derive(Default)]
-struct PyAck {
+pub(crate) struct PyAck {
     delivered_pkts: u64,
     acked_pkts: u32,
     lost_pkts: u32,
@@ -386,7 +386,7 @@ impl PyAck {
 
 /// Summary of the ACKs of a round trip.
 #[pyclass(name = "Round", module = "knee", get_all, frozen)]
-struct PyRound {
+pub(crate) struct PyRound {
     /// Number of the round, from 1.
     number: u64,
     duration_us: u64,
@@ -816,12 +816,8 @@ impl Callee for Class {
                     return Ok(pkts);
                 }
                 (Call::OnEvent, About::Event(event)) if self.has("on_event") => {
-                    let number = (event as u32).into_pyobject(py);
-                    let number = match number {
-                        Ok(number) => number.into_any(),
-                        Err(never) => match never {},
-                    };
-                    self.method(py, "on_event", instance, conn, Some(number))?;
+                    let Ok(number) = (event as u32).into_pyobject(py);
+                    self.method(py, "on_event", instance, conn, Some(number.into_any()))?;
                 }
                 (Call::Undo, _) => {
                     if self.has("undo") {
@@ -852,14 +848,4 @@ impl Callee for Class {
             Ok(out)
         })
     }
-}
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyConn>()?;
-    module.add_class::<PyAck>()?;
-    module.add_class::<PyRound>()?;
-    module.add_function(wrap_pyfunction!(define_class, module)?)?;
-    module.add_function(wrap_pyfunction!(is_class, module)?)?;
-    module.add_function(wrap_pyfunction!(define_functions, module)?)?;
-    module.add_function(wrap_pyfunction!(layout, module)?)
 }

@@ -15,10 +15,7 @@ use interruptible::{Interruptible, interruptible};
 use knee_cc::algorithms;
 use knee_lab::pipeline::{in_parallel, work};
 use knee_model::{Host, RunOptions};
-use pyo3::{
-    prelude::*,
-    types::{PyBytes, PyTuple},
-};
+use pyo3::{prelude::*, types::PyBytes};
 use request::{Ready, Wanted, host_names};
 use results::{Made, Results};
 use std::{ffi::OsString, path::Path, sync::atomic::AtomicBool};
@@ -167,26 +164,29 @@ fn main(py: Python<'_>, itself: Vec<OsString>, arguments: Vec<OsString>) -> u8 {
 
 /// Native part of the package. It needs no lock of Python's: data shared by threads are frozen or locked.
 #[pymodule(gil_used = false)]
-fn _knee(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("HOSTS", PyTuple::new(module.py(), host_names())?)?;
-    algorithm::register(module)?;
-    paths::know_agent()?;
-    module.add_class::<Results>()?;
-    module.add_class::<table::Table>()?;
-    module.add_class::<paths::Paths>()?;
-    module.add_class::<sweep::Plan>()?;
-    module.add_class::<sweep::Writing>()?;
-    module.add_function(wrap_pyfunction!(sweep::read_table, module)?)?;
-    module.add_function(wrap_pyfunction!(sweep::status, module)?)?;
-    module.add_function(wrap_pyfunction!(run_many, module)?)?;
-    module.add_function(wrap_pyfunction!(runs_asked, module)?)?;
-    module.add_function(wrap_pyfunction!(runs_made, module)?)?;
-    module.add_function(wrap_pyfunction!(flow_keys, module)?)?;
-    module.add_function(wrap_pyfunction!(toml_of, module)?)?;
-    module.add_function(wrap_pyfunction!(results::percentile_of, module)?)?;
-    module.add_function(wrap_pyfunction!(results::metrics, module)?)?;
-    module.add_function(wrap_pyfunction!(algorithms_json, module)?)?;
-    module.add_function(wrap_pyfunction!(load_c, module)?)?;
-    module.add_function(wrap_pyfunction!(main, module)?)
+mod _knee {
+    use super::{host_names, paths};
+    use pyo3::{prelude::*, types::PyTuple};
+
+    #[pymodule_export]
+    use super::{
+        algorithm::{PyAck, PyConn, PyRound, define_class, define_functions, is_class, layout},
+        algorithms_json, flow_keys, load_c, main,
+        paths::Paths,
+        results::{Results, metrics, percentile_of},
+        run_many, runs_asked, runs_made,
+        sweep::{Plan, Writing, read_table, status},
+        table::Table,
+        toml_of,
+    };
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("HOSTS", PyTuple::new(module.py(), host_names())?)?;
+        paths::know_agent()
+    }
 }

@@ -3,7 +3,7 @@
 
 use crate::{error, request::Wanted};
 use knee_cc::{Ack, Algorithm, Conn, Definition, Functions, Profile, State, define};
-use knee_model::{Ns, RecordSpec, seconds};
+use knee_model::{FlowSpec, Ns, RecordSpec, seconds};
 use knee_scenario::Scenario;
 use knee_sim::Stepped;
 use knee_units::TIME;
@@ -126,19 +126,15 @@ impl Episode {
         let mut spec = scenario.spec(seed);
         spec.record = RecordSpec::default();
         spec.record.bin_ns = 0;
-        let steered = spec.flows.iter().enumerate().filter(|(_, flow)| match &flow.kind {
-            knee_model::FlowKind::Tcp(tcp) => {
-                tcp.cc.params().is_some_and(|p| is_agent(p.algorithm()))
-            }
-            _ => false,
-        });
+        let is_steered = |flow: &FlowSpec| flow.params().is_some_and(|p| is_agent(p.algorithm()));
+        let steered = spec.flows.iter().enumerate().filter(|(_, flow)| is_steered(flow));
         let steered: Vec<usize> = steered.map(|(index, _)| index).collect();
         let [flow] = steered[..] else {
             let what = format!("{} flows have `cc = \"{AGENT}\"`", steered.len());
             return Err(error::new("ScenarioError", &what, Some("give it to one flow")));
         };
         let duration_ns = spec.duration_ns;
-        let run = Stepped::new(Arc::new(spec)).map_err(|e| error::host_error(e.into()))?;
+        let run = Stepped::new(Arc::new(spec)).map_err(error::host_error)?;
         Ok(Self { run, flow, duration_ns, rtt_us: None })
     }
 
@@ -157,7 +153,7 @@ impl Episode {
             }
             self.run.set_state(self.flow, steered.to(&state));
         }
-        self.run.advance(end_ns).map_err(|e| error::host_error(e.into()))?;
+        self.run.advance(end_ns).map_err(error::host_error)?;
         let Some((conn, state)) = self.run.flow(self.flow) else { return Ok([0.0; OBSERVED]) };
         let seen = Steered::of(&state);
         let next = Steered {

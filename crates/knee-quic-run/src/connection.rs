@@ -1,13 +1,13 @@
 //! Both ends of a QUIC connection in virtual time: quinn's connections on the path.
 
 use crate::{
-    Calls, EcnCodepoint, Error, Failed, Maker, Out, Qlog, Receiver, Sender, Terms, peer,
+    Calls, EcnCodepoint, Failed, Maker, Out, Qlog, Receiver, Sender, Terms, peer,
     terms::UDP_HEADERS_BYTES,
 };
 use bytes::BytesMut;
 use knee_model::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, Ns, RunOptions, RunRecord, RunSpec, Tell,
-    Transfer, Unfinished, sysctl,
+    FlowCounters, FlowKind, FlowRecord, FlowSample, HostError, Ns, RunOptions, RunRecord, RunSpec,
+    Tell, Transfer, Unfinished, failure::unsupported, sysctl,
 };
 use knee_net::{
     Connection, Direction, Ecn, End, FlowContext, LazyTimer, NEVER, Numbered, run_in_virtual_time,
@@ -120,12 +120,15 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    pub(crate) fn new(spec: &'a RunSpec) -> Result<Self, Error> {
+    pub(crate) fn new(spec: &'a RunSpec) -> Result<Self, HostError> {
         let mut approximations: Vec<_> = sysctl::unset(&spec.sysctls).into_iter().collect();
         let mut terms = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {
             if spec.packets(index) >= u128::from(u32::MAX) {
-                return Err(Error::TooLong { flow: flow.name.clone() });
+                let (name, max) = (&flow.name, u32::MAX);
+                let why = format!("flow `{name}` could send more than {max} packets");
+                let help = "shorten the run or lower the rate";
+                return Err(unsupported(why).with_help(help));
             }
             terms.push(match &flow.kind {
                 FlowKind::Tcp(tcp) => Some(Terms::of(spec, flow, tcp, &mut approximations)?),
@@ -137,7 +140,7 @@ impl<'a> Prepared<'a> {
         Ok(Self { spec, terms, approximations })
     }
 
-    pub(crate) fn run(self, options: &RunOptions, tell: Tell<'_>) -> Result<RunRecord, Error> {
+    pub(crate) fn run(self, options: &RunOptions, tell: Tell<'_>) -> Result<RunRecord, HostError> {
         let Self { spec, mut terms, approximations } = self;
         let shared = Shared {
             maker: Maker::new(spec.seed, &spec.record)?,
@@ -164,7 +167,7 @@ impl Quic {
         &mut self,
         at: &mut FlowContext<'_, Self>,
         act: impl FnOnce(&mut Sender, Instant, &mut Out<'_>) -> Result<(), Failed>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), HostError> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         let (now, capable) = (at.shared.at(at.now_ns()), self.terms.ecn());
         let mut out = |payload: &[u8], ecn: Option<EcnCodepoint>| {
@@ -182,7 +185,7 @@ impl Quic {
         &mut self,
         at: &mut FlowContext<'_, Self>,
         act: impl FnOnce(&mut Receiver, Instant, &mut Out<'_>) -> Result<(), Failed>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), HostError> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         let (now_ns, capable) = (at.now_ns(), self.terms.ecn());
         let now = at.shared.at(now_ns);
@@ -212,13 +215,13 @@ impl Connection for Quic {
     type Packet = Packet;
     type Timer = Timer;
     type Shared = Shared;
-    type Error = Error;
+    type Error = HostError;
 
     fn udp(flow: u32, number: u32, bytes: u32) -> Packet {
         Packet { flow, number, wire_bytes: bytes, ecn: None, payload: BytesMut::new() }
     }
 
-    fn start(&mut self, at: &mut FlowContext<'_, Self>) -> Result<(), Error> {
+    fn start(&mut self, at: &mut FlowContext<'_, Self>) -> Result<(), HostError> {
         let now = at.shared.at(at.now_ns());
         let Shared { maker, qlog, zero } = &*at.shared;
         let (qlog, stream) = match qlog {
@@ -243,7 +246,11 @@ impl Connection for Quic {
         Ok(())
     }
 
-    fn write(&mut self, bytes: Option<u64>, at: &mut FlowContext<'_, Self>) -> Result<(), Error> {
+    fn write(
+        &mut self,
+        bytes: Option<u64>,
+        at: &mut FlowContext<'_, Self>,
+    ) -> Result<(), HostError> {
         if let Some(bytes) = bytes {
             self.written_bytes += bytes;
             self.transfers.push_back((self.written_bytes, at.now_ns(), bytes));
@@ -254,7 +261,7 @@ impl Connection for Quic {
         })
     }
 
-    fn stop(&mut self, at: &mut FlowContext<'_, Self>) -> Result<(), Error> {
+    fn stop(&mut self, at: &mut FlowContext<'_, Self>) -> Result<(), HostError> {
         self.with_sender(at, |sender, now, out| {
             sender.close(now);
             sender.drive(now, out)
@@ -266,7 +273,7 @@ impl Connection for Quic {
         packet: Packet,
         direction: Direction,
         at: &mut FlowContext<'_, Self>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), HostError> {
         match at.end(direction) {
             End::Receiver => {
                 self.arrived_pkts += 1;
@@ -282,7 +289,7 @@ impl Connection for Quic {
         }
     }
 
-    fn on_timer(&mut self, timer: Timer, at: &mut FlowContext<'_, Self>) -> Result<(), Error> {
+    fn on_timer(&mut self, timer: Timer, at: &mut FlowContext<'_, Self>) -> Result<(), HostError> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         let (lazy, due) = match timer {
             Timer::Sender => (&mut ends.sender_timer, ends.sender.due()),
@@ -317,7 +324,7 @@ impl Connection for Quic {
         }
     }
 
-    fn finish(self, record: FlowRecord) -> Result<FlowRecord, Error> {
+    fn finish(self, record: FlowRecord) -> Result<FlowRecord, HostError> {
         let unfinished =
             self.transfers.iter().map(|&(_, start_ns, bytes)| Unfinished { start_ns, bytes });
         let unfinished = unfinished.collect();

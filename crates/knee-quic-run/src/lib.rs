@@ -30,32 +30,36 @@ mod terms;
 mod tls;
 
 pub use calls::{Called, Calls};
-pub use error::{Error, Failed};
+pub use error::Failed;
 pub use peer::{Maker, Out, Receiver, Sender};
 pub use qlog::Qlog;
 pub use quinn_proto::EcnCodepoint;
 pub use terms::Terms;
 
 use knee_cc::contain;
-use knee_model::{Host, HostError, HostErrorKind, RunOptions, RunRecord, RunSpec, Tell};
+use knee_model::{Host, HostError, RunOptions, RunRecord, RunSpec, Tell, failure::unsupported};
 
 /// Like [`run_with`], with nothing optional.
 ///
 /// # Errors
 /// The errors of [`run_with`].
-pub fn run(spec: &RunSpec) -> Result<RunRecord, Error> {
+pub fn run(spec: &RunSpec) -> Result<RunRecord, HostError> {
     run_with(spec, &RunOptions::default())
 }
 
 /// Runs `spec` over QUIC in virtual time. The only option used is the qlog.
 ///
 /// # Errors
-/// [`Error`]: a requirement of the spec that QUIC cannot meet, or a failure.
-pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, Error> {
+/// A requirement of the spec that QUIC cannot meet, or a failure.
+pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
     run_telling(spec, options, &|_| ())
 }
 
-fn run_telling(spec: &RunSpec, options: &RunOptions, tell: Tell<'_>) -> Result<RunRecord, Error> {
+fn run_telling(
+    spec: &RunSpec,
+    options: &RunOptions,
+    tell: Tell<'_>,
+) -> Result<RunRecord, HostError> {
     let prepared = connection::Prepared::new(spec)?;
     contain(|| prepared.run(options, tell))?
 }
@@ -79,7 +83,7 @@ impl Host for Quic {
 
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
         can_keep(options)?;
-        Ok(connection::Prepared::new(spec).map(drop)?)
+        connection::Prepared::new(spec).map(drop)
     }
 
     fn run_with_progress(
@@ -89,7 +93,7 @@ impl Host for Quic {
         tell: Tell<'_>,
     ) -> Result<RunRecord, HostError> {
         can_keep(options)?;
-        Ok(run_telling(spec, options, tell)?)
+        run_telling(spec, options, tell)
     }
 }
 
@@ -100,5 +104,5 @@ fn can_keep(options: &RunOptions) -> Result<(), HostError> {
     }
     let why = "QUIC in virtual time has no interface on which to capture packets";
     let help = "add --host kernel, or record the connections' events with --qlog";
-    Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help))
+    Err(unsupported(why).with_help(help))
 }

@@ -12,7 +12,7 @@ use crate::{
     tls::{SERVER_NAME, Tls},
 };
 use bytes::{Bytes, BytesMut};
-use knee_model::{Random, RecordSpec};
+use knee_model::{HostError, Random, RecordSpec};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId,
     ConnectionIdGenerator, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event,
@@ -214,8 +214,8 @@ impl Maker {
     /// For a run with `seed` that records `record`.
     ///
     /// # Errors
-    /// [`crate::Error::Tls`].
-    pub fn new(seed: u64, record: &RecordSpec) -> Result<Self, crate::Error> {
+    /// TLS cannot be set up.
+    pub fn new(seed: u64, record: &RecordSpec) -> Result<Self, HostError> {
         Ok(Self { tls: Tls::new()?, seed, record: record.clone() })
     }
 

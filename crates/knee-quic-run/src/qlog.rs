@@ -1,6 +1,6 @@
 //! A connection's qlog in a file that is whole or absent.
 
-use crate::Error;
+use knee_model::{HostError, failure::broken};
 use quinn_proto::{QlogConfig, QlogStream};
 use std::{
     fs::{self, Permissions},
@@ -41,6 +41,12 @@ impl Write for Writer {
     }
 }
 
+/// The error of a qlog that could not be written; there is none of its flow.
+fn not_written(file: &Path, error: io::Error) -> HostError {
+    let why = format!("cannot write the qlog {}: {error}", file.display());
+    broken(why).with_help("free some room, or choose another folder")
+}
+
 impl Qlog {
     /// The file of the flow called `flow` in `folder`.
     pub fn file(folder: &Path, flow: &str) -> PathBuf {
@@ -51,14 +57,14 @@ impl Qlog {
     /// for quinn.
     ///
     /// # Errors
-    /// [`Error::Qlog`].
+    /// The file cannot be written.
     pub fn create(
         folder: &Path,
         flow: &str,
         zero: Instant,
-    ) -> Result<(Self, Option<QlogStream>), Error> {
+    ) -> Result<(Self, Option<QlogStream>), HostError> {
         let file = Self::file(folder, flow);
-        let failed = |source| Error::Qlog { file: file.clone(), source };
+        let failed = |error| not_written(&file, error);
         fs::create_dir_all(folder).map_err(failed)?;
         // As files usually are; the process's mask still applies.
         let temporary = tempfile::Builder::new()
@@ -77,10 +83,10 @@ impl Qlog {
     /// Gives the file its name. The connection must be gone: nothing is written after this.
     ///
     /// # Errors
-    /// [`Error::Qlog`], of this or of any earlier write; there is no file then.
-    pub fn finish(self) -> Result<(), Error> {
+    /// This or an earlier write failed; there is no file then.
+    pub fn finish(self) -> Result<(), HostError> {
         let Self { file, log } = self;
-        let failed = |source| Error::Qlog { file: file.clone(), source };
+        let failed = |error| not_written(&file, error);
         let log = Arc::into_inner(log)
             .ok_or_else(|| failed(io::Error::other("the connection still writes it")))?;
         let Log { writer, error } = log.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,10 @@
 //! A flow's options as quinn's configuration, and which of them QUIC cannot honour.
 
-use crate::{Calls, Error};
+use crate::Calls;
 use knee_cc::{Algorithm, Params, Profile};
 use knee_model::{
-    Cc, FlowSpec, NS_PER_MS, Ns, ReceiverConduct, RecordSpec, Recovery, RunSpec, TcpOptions,
-    TcpSpec, Workload, milliseconds,
+    Cc, FlowSpec, HostError, NS_PER_MS, Ns, ReceiverConduct, RecordSpec, Recovery, RunSpec,
+    TcpOptions, TcpSpec, Workload, failure::unsupported, milliseconds,
 };
 use knee_quic::CongestionControl;
 use quinn_proto::{AckFrequencyConfig, TransportConfig, VarInt, congestion::NewRenoConfig};
@@ -43,24 +43,28 @@ impl Terms {
     /// `approximations`.
     ///
     /// # Errors
-    /// [`Error::KernelOnly`], [`Error::Unsupported`].
+    /// QUIC, or quinn, cannot do what the flow requires.
     pub fn of(
         spec: &RunSpec,
         flow: &FlowSpec,
         tcp: &TcpSpec,
         approximations: &mut Vec<String>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, HostError> {
         let params = match &tcp.cc {
             Cc::Knee(params) => params.clone(),
             Cc::Kernel(cc) => {
-                return Err(Error::KernelOnly { flow: flow.name.clone(), cc: cc.clone() });
+                let name = &flow.name;
+                let why =
+                    format!("flow `{name}`: `kernel:{cc}` is the Linux kernel's own, for TCP");
+                let help = "choose one of Knee's algorithms, or run it with --host kernel or vm";
+                return Err(unsupported(why).with_help(help));
             }
         };
         if let Some(origin) = params.algorithm().defined_here()
             && params.algorithm().keeps_its_own_state()
         {
             let why = format!("its state must be the contract's, and {origin} keeps its own");
-            return Err(Error::Unsupported { flow: flow.name.clone(), key: "cc", why });
+            return Err(impossible(flow, "cc", &why));
         }
         check(flow, &tcp.options, &tcp.workload)?;
         approximate(spec, params.algorithm(), &tcp.options, approximations);
@@ -140,29 +144,32 @@ impl Terms {
     }
 }
 
+/// The error of an option that QUIC, or quinn, does not have, and that would change the result.
+fn impossible(flow: &FlowSpec, key: &str, why: &str) -> HostError {
+    unsupported(format!("flow `{}`: `{key}`: not possible over QUIC: {why}", flow.name))
+}
+
 /// Refuses options that would falsify the result.
-fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(), Error> {
-    let unsupported =
-        |key, why: String| Err(Error::Unsupported { flow: flow.name.clone(), key, why });
+fn check(flow: &FlowSpec, options: &TcpOptions, workload: &Workload) -> Result<(), HostError> {
     let packet_bytes = options.mss_bytes + options.header_bytes;
     let (least, most) =
         (MIN_PAYLOAD_BYTES + UDP_HEADERS_BYTES, MAX_PAYLOAD_BYTES + UDP_HEADERS_BYTES);
     if !(least..=most).contains(&packet_bytes) {
         let why = format!("its packets have {least} to {most} B, not {packet_bytes} B; set one");
-        return unsupported("tcp.packet", why);
+        return Err(impossible(flow, "tcp.packet", &why));
     }
     if options.receiver != ReceiverConduct::Honest {
-        let why = "quinn's receiver is honest; run it in the simulator".to_owned();
-        return unsupported("tcp.receiver", why);
+        let why = "quinn's receiver is honest; run it in the simulator";
+        return Err(impossible(flow, "tcp.receiver", why));
     }
     if options.rtt_tick_ns != 0 {
-        let why = "quinn's RTT samples are exact; leave the tick out".to_owned();
-        return unsupported("tcp.rtt_tick", why);
+        let why = "quinn's RTT samples are exact; leave the tick out";
+        return Err(impossible(flow, "tcp.rtt_tick", why));
     }
     let pauses = workload.write(1).is_some();
     if !options.idle_restart && pauses {
-        let why = "the window always restarts after an idle time; set `true`".to_owned();
-        return unsupported("tcp.idle_restart", why);
+        let why = "the window always restarts after an idle time; set `true`";
+        return Err(impossible(flow, "tcp.idle_restart", why));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! TLS of a run: one certificate, made once and the same on every machine.
 
-use crate::Error;
+use knee_model::{HostError, failure::broken};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rcgen::{CertificateParams, KeyPair, PKCS_ED25519};
 use rustls::{
@@ -10,7 +10,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivatePkcs8KeyDer},
     version::TLS13,
 };
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 /// Name of every server.
 pub(crate) const SERVER_NAME: &str = "knee";
@@ -36,8 +36,8 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    pub(crate) fn new() -> Result<Self, Error> {
-        let tls = |what: &dyn std::fmt::Display| Error::Tls(what.to_string());
+    pub(crate) fn new() -> Result<Self, HostError> {
+        let tls = |what: &dyn Display| broken(format!("cannot set up TLS: {what}"));
         let key = PrivatePkcs8KeyDer::from(KEY.to_vec());
         let pair =
             KeyPair::from_pkcs8_der_and_sign_algo(&key, &PKCS_ED25519).map_err(|e| tls(&e))?;

@@ -39,7 +39,7 @@ pub fn write_if_any<R>(
 }
 
 /// The system's error, if there is one.
-pub(crate) fn io_error(error: ParquetError) -> io::Error {
+pub fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
             Ok(error) => *error,

@@ -15,7 +15,7 @@ use crate::{
 };
 use knee_cc::SSTHRESH_INFINITE;
 use knee_model::{
-    CallRecord, FlowKind, FlowRecord, FlowSample, Ns, PacketLog, QueueBin, RunRecord, RunSpec,
+    CallRecord, FlowRecord, FlowSample, FlowSpec, Ns, PacketLog, QueueBin, RunRecord, RunSpec,
 };
 
 /// Bin of a flow. `repetition` counts from 1 in every table.
@@ -317,11 +317,8 @@ pub fn tables<T: Tables>(
             Some(drawn) => *drawn.source == *flow.source,
             None => of.name == flow.name,
         });
-        let params = of.and_then(|of| match &of.kind {
-            FlowKind::Tcp(tcp) => tcp.cc.params().cloned(),
-            _ => None,
-        });
-        let traced = TraceFlow::new(repetition, &flow.name, &flow.kind, params.as_ref());
+        let params = of.and_then(FlowSpec::params);
+        let traced = TraceFlow::new(repetition, &flow.name, &flow.kind, params);
         let row =
             move |call: &CallRecord| TraceRow { flow: traced.clone(), dropped: 0, call: *call };
         flow.trace.iter().map(row)

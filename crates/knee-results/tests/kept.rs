@@ -26,7 +26,7 @@ fn a_kept_run_is_the_same() {
     let run = || {
         kept.or_run("sim", &spec, |spec| {
             made.set(made.get() + 1);
-            Ok(knee_sim::run(spec)?)
+            knee_sim::run(spec)
         })
     };
     let (first, second) = (run().expect("a run"), run().expect("a run"));
@@ -45,7 +45,7 @@ fn only_the_very_same_run_is_taken() {
         let kept = KeptRuns::made_by(program, folder.path()).expect("a folder");
         let ran = kept.or_run(host, spec, |spec| {
             made.set(made.get() + 1);
-            Ok(knee_sim::run(spec)?)
+            knee_sim::run(spec)
         });
         ran.expect("a run");
         made.get()
@@ -71,7 +71,7 @@ fn only_the_very_same_run_is_taken() {
 fn this_program_finds_its_own_runs() {
     let folder = tempdir().expect("a folder");
     let open = || KeptRuns::open(folder.path()).expect("a folder");
-    open().or_run("a", &spec(1), |s| Ok(knee_sim::run(s)?)).expect("a run");
+    open().or_run("a", &spec(1), knee_sim::run).expect("a run");
     open().or_run("a", &spec(1), |_| panic!("it is there")).expect("the record");
 }
 
@@ -83,7 +83,7 @@ fn nothing_half_done_is_taken() {
     let spec = spec(1);
     let late = || HostError::new(HostErrorKind::TooSlow, "late");
     assert_eq!(kept.or_run("a", &spec, |_| Err(late())), Err(late()));
-    kept.or_run("a", &spec, |s| Ok(knee_sim::run(s)?)).expect("a run");
+    kept.or_run("a", &spec, knee_sim::run).expect("a run");
     let files: Vec<_> = fs::read_dir(folder.path()).expect("a folder").flatten().collect();
     assert_eq!(files.len(), 1);
     let mut bytes = fs::read(files[0].path()).expect("a file");

@@ -182,12 +182,7 @@ fn one_meaning<'a>(
     flow: &FlowSpec,
     mut others: impl Iterator<Item = &'a FlowSpec>,
 ) -> Result<(), Fault> {
-    fn algorithm(flow: &FlowSpec) -> Option<Algorithm> {
-        match &flow.kind {
-            FlowKind::Tcp(tcp) => tcp.cc.params().map(Params::algorithm),
-            _ => None,
-        }
-    }
+    let algorithm = |flow: &FlowSpec| flow.params().map(Params::algorithm);
     let Some(mine) = algorithm(flow).filter(|mine| !mine.is_built_in()) else { return Ok(()) };
     let same = |other: Algorithm| other.name() == mine.name() && other != mine;
     match others.any(|other| algorithm(other).is_some_and(same)) {

@@ -20,104 +20,19 @@ mod stepped;
 pub use stepped::Stepped;
 
 use connection::Tcp;
-use knee_cc::{Broken, Profile, contain};
+use knee_cc::{Profile, contain};
 use knee_model::{
-    Cc, FlowKind, Host, HostError, HostErrorKind, Progress, Recovery, RunOptions, RunRecord,
-    RunSpec, TcpSpec, Tell, Transport,
+    Cc, FlowKind, Host, HostError, Progress, Recovery, RunOptions, RunRecord, RunSpec, TcpSpec,
+    Tell, Transport, failure::unsupported,
 };
 use knee_net::run_in_virtual_time;
 use packet::{Packet, Store};
-use std::convert::Infallible;
-use thiserror::Error;
-
-/// A reason why a run cannot be simulated.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum SimError {
-    /// A flow uses a congestion control that only the kernel has.
-    #[error("flow `{flow}`: `kernel:{cc}` is the Linux kernel's own")]
-    NotSimulated {
-        /// Name of the flow.
-        flow: String,
-        /// The kernel's name of it.
-        cc: String,
-    },
-    /// A flow is QUIC.
-    #[error("flow `{flow}`: the simulator's flows are TCP, not QUIC")]
-    Quic {
-        /// Name of the flow.
-        flow: String,
-    },
-    /// An algorithm of profile RATE without selective acknowledgements.
-    #[error(
-        "flow `{flow}`: {cc} measures its delivery rate, which needs selective acknowledgements"
-    )]
-    NoSack {
-        /// Name of the flow.
-        flow: String,
-        /// Name of the algorithm.
-        cc: &'static str,
-    },
-    /// A flow's packets are larger than IP's.
-    #[error(
-        "flow `{flow}` has packets of {bytes} bytes; the maximum is {max}",
-        max = u16::MAX
-    )]
-    TooLarge {
-        /// Name of the flow.
-        flow: String,
-        /// Their size.
-        bytes: u32,
-    },
-    /// There are more flows than packets can name.
-    #[error("{flows} flows are more than the simulator's {max}", max = Packet::FLOWS_MAX)]
-    TooManyFlows {
-        /// Their number.
-        flows: usize,
-    },
-    /// A flow could send more packets than its counters hold.
-    #[error("flow `{flow}` could send more than {max} packets", max = u32::MAX)]
-    TooLong {
-        /// Name of the flow.
-        flow: String,
-    },
-    /// An algorithm from a C file broke the contract.
-    #[error(transparent)]
-    Broken(#[from] Broken),
-}
-
-impl SimError {
-    /// The remedy.
-    pub fn help(&self) -> &'static str {
-        match self {
-            Self::NotSimulated { .. } => "run it with --host kernel or vm",
-            Self::Quic { .. } => {
-                "run it with --host quic, or alongside TCP with --host kernel or vm"
-            }
-            Self::NoSack { .. } => "write recovery = \"sack\"",
-            Self::TooLarge { .. } => "give it smaller packets",
-            Self::TooManyFlows { .. } => "give it fewer flows",
-            Self::TooLong { .. } => "shorten the run or lower the rate",
-            Self::Broken(broken) => broken.help(),
-        }
-    }
-}
-
-impl From<SimError> for HostError {
-    fn from(error: SimError) -> Self {
-        let kind = match error {
-            SimError::Broken(_) => HostErrorKind::Broken,
-            _ => HostErrorKind::Unsupported,
-        };
-        Self::new(kind, &error).with_help(error.help())
-    }
-}
 
 /// Simulates `spec`.
 ///
 /// # Errors
-/// [`SimError::TooLong`] if packet numbers (32 bits) could run out; [`SimError::TooLarge`]; [`SimError::TooManyFlows`];
-/// [`SimError::NotSimulated`]; [`SimError::Quic`]; [`SimError::NoSack`]; [`SimError::Broken`].
-pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
+/// The simulator cannot carry out `spec`, or an algorithm from a C file breaks the contract.
+pub fn run(spec: &RunSpec) -> Result<RunRecord, HostError> {
     run_watched(spec, &mut |_| ())
 }
 
@@ -125,15 +40,14 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, SimError> {
 ///
 /// # Errors
 /// See [`run`].
-pub fn run_watched(spec: &RunSpec, watch: &mut dyn FnMut(Progress)) -> Result<RunRecord, SimError> {
+pub fn run_watched(
+    spec: &RunSpec,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<RunRecord, HostError> {
     check(spec)?;
     let open = |index: usize, tcp: &TcpSpec| open(spec, index, tcp);
-    let record: Result<RunRecord, Infallible> =
-        contain(|| run_in_virtual_time(spec, Store::default(), watch, open))?;
-    match record {
-        Ok(record) => Ok(record),
-        Err(never) => match never {},
-    }
+    let Ok(record) = contain(|| run_in_virtual_time(spec, Store::default(), watch, open))?;
+    Ok(record)
 }
 
 /// The connection of a flow of a spec that was checked.
@@ -146,32 +60,45 @@ fn open(spec: &RunSpec, index: usize, tcp: &TcpSpec) -> Tcp {
 }
 
 /// Refuses specs that the simulator cannot run.
-fn check(spec: &RunSpec) -> Result<(), SimError> {
+fn check(spec: &RunSpec) -> Result<(), HostError> {
+    let refused = |why: String, help: &str| Err(unsupported(why).with_help(help));
     if spec.flows.len() > Packet::FLOWS_MAX {
-        return Err(SimError::TooManyFlows { flows: spec.flows.len() });
+        let (flows, max) = (spec.flows.len(), Packet::FLOWS_MAX);
+        let why = format!("{flows} flows are more than the simulator's {max}");
+        return refused(why, "give it fewer flows");
     }
     for (index, flow) in spec.flows.iter().enumerate() {
-        let name = || flow.name.clone();
+        let name = &flow.name;
         if let FlowKind::Tcp(tcp) = &flow.kind {
             if tcp.transport == Transport::Quic {
-                return Err(SimError::Quic { flow: name() });
+                let why = format!("flow `{name}`: the simulator's flows are TCP, not QUIC");
+                let help = "run it with --host quic, or alongside TCP with --host kernel or vm";
+                return refused(why, help);
             }
             let algorithm = match &tcp.cc {
                 Cc::Knee(params) => params.algorithm(),
                 Cc::Kernel(cc) => {
-                    return Err(SimError::NotSimulated { flow: name(), cc: cc.clone() });
+                    let why = format!("flow `{name}`: `kernel:{cc}` is the Linux kernel's own");
+                    return refused(why, "run it with --host kernel or vm");
                 }
             };
             if algorithm.profile() == Profile::Rate && tcp.options.recovery != Recovery::Sack {
-                return Err(SimError::NoSack { flow: name(), cc: algorithm.name() });
+                let cc = algorithm.name();
+                let why = format!(
+                    "flow `{name}`: {cc} measures its delivery rate, which needs selective acknowledgements"
+                );
+                return refused(why, "write recovery = \"sack\"");
             }
         }
-        if spec.packets(index) >= u128::from(u32::MAX) {
-            return Err(SimError::TooLong { flow: name() });
+        let max = u32::MAX;
+        if spec.packets(index) >= u128::from(max) {
+            let why = format!("flow `{name}` could send more than {max} packets");
+            return refused(why, "shorten the run or lower the rate");
         }
-        let bytes = flow.packet_bytes().max(flow.ack_bytes());
-        if bytes > u32::from(u16::MAX) {
-            return Err(SimError::TooLarge { flow: name(), bytes });
+        let (bytes, max) = (flow.packet_bytes().max(flow.ack_bytes()), u16::MAX);
+        if bytes > u32::from(max) {
+            let why = format!("flow `{name}` has packets of {bytes} bytes; the maximum is {max}");
+            return refused(why, "give it smaller packets");
         }
     }
     Ok(())
@@ -196,7 +123,7 @@ impl Host for Simulator {
 
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
         can_keep(options)?;
-        Ok(check(spec)?)
+        check(spec)
     }
 
     fn run_with_progress(
@@ -206,7 +133,7 @@ impl Host for Simulator {
         _: Tell<'_>,
     ) -> Result<RunRecord, HostError> {
         can_keep(options)?;
-        Ok(run(spec)?)
+        run(spec)
     }
 }
 
@@ -223,5 +150,5 @@ fn can_keep(options: &RunOptions) -> Result<(), HostError> {
     } else {
         return Ok(());
     };
-    Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help))
+    Err(unsupported(why).with_help(help))
 }

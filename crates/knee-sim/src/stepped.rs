@@ -1,10 +1,10 @@
 //! A run that pauses, so that its algorithms can be steered from outside.
 
-use crate::{SimError, check, connection::Tcp, open, packet::Store};
+use crate::{check, connection::Tcp, open, packet::Store};
 use knee_cc::{Conn, State, contain};
-use knee_model::{Ns, Progress, RunRecord, RunSpec};
+use knee_model::{HostError, Ns, Progress, RunRecord, RunSpec};
 use knee_net::{ScriptedLoss, VirtualRun};
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 
 /// A simulation that advances step by step. Between steps, the state of an algorithm can be read and
 /// replaced; it uses the new state from the next ACK on. The record is that of [`crate::run`].
@@ -17,7 +17,7 @@ impl Stepped {
     ///
     /// # Errors
     /// See [`crate::run`].
-    pub fn new(spec: Arc<RunSpec>) -> Result<Self, SimError> {
+    pub fn new(spec: Arc<RunSpec>) -> Result<Self, HostError> {
         check(&spec)?;
         let run = contain(|| {
             let of = spec.clone();
@@ -35,13 +35,10 @@ impl Stepped {
     /// Advances to `until_ns`, at most to the end.
     ///
     /// # Errors
-    /// [`SimError::Broken`]; the run cannot continue then.
-    pub fn advance(&mut self, until_ns: Ns) -> Result<(), SimError> {
-        let done: Result<(), Infallible> = contain(|| self.run.advance(until_ns))?;
-        match done {
-            Ok(()) => Ok(()),
-            Err(never) => match never {},
-        }
+    /// An algorithm breaks the contract; the run cannot continue then.
+    pub fn advance(&mut self, until_ns: Ns) -> Result<(), HostError> {
+        let Ok(()) = contain(|| self.run.advance(until_ns))?;
+        Ok(())
     }
 
     /// The present time.
@@ -64,10 +61,7 @@ impl Stepped {
 
     /// The record of a run that is at its end.
     pub fn finish(self) -> RunRecord {
-        let record: Result<RunRecord, Infallible> = self.run.finish();
-        match record {
-            Ok(record) => record,
-            Err(never) => match never {},
-        }
+        let Ok(record) = self.run.finish();
+        record
     }
 }

@@ -5,11 +5,11 @@ mod common;
 use common::{MS, S, params, run, spec};
 use insta::assert_snapshot;
 use knee_cc::SSTHRESH_INFINITE;
+use knee_model::failure::unsupported;
 use knee_model::{
-    Call, Cc, FlowKind, FlowRecord, FlowSpec, HostError, NS_PER_S, Ns, PacketEvent, PathSpec,
-    QueueLimit, RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
+    Call, Cc, FlowKind, FlowRecord, FlowSpec, NS_PER_S, Ns, PacketEvent, PathSpec, QueueLimit,
+    RecordSpec, Recovery, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
-use knee_sim::SimError;
 use std::fmt::Write as _;
 
 const RTT_NS: Ns = 40 * MS;
@@ -201,8 +201,9 @@ fn without_selective_acknowledgements_it_is_refused() {
         let options = TcpOptions { recovery, ..TcpOptions::default() };
         let flow = tcp("bbr", 0, Workload::Bulk, options);
         let refused = knee_sim::run(&spec(path(10, 1), S, vec![flow])).expect_err("refused");
-        assert_eq!(refused, SimError::NoSack { flow: "bbr".to_owned(), cc: "bbr" });
-        let help = HostError::from(refused).help;
-        assert_eq!(help.as_deref(), Some("write recovery = \"sack\""));
+        let why =
+            "flow `bbr`: bbr measures its delivery rate, which needs selective acknowledgements";
+        let help = "write recovery = \"sack\"";
+        assert_eq!(refused, unsupported(why).with_help(help));
     }
 }

@@ -1,7 +1,7 @@
 //! Identity of a run: a hash of everything that decides its result.
 
 use knee_cc::Algorithm;
-use knee_model::{Cc, FlowKind, FlowSpec, RunSpec, hex};
+use knee_model::{RunSpec, hex};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -45,11 +45,7 @@ fn canonical(spec: &RunSpec) -> Vec<u8> {
             _ => {}
         }
     }
-    let from_file = |flow: &FlowSpec| match &flow.kind {
-        FlowKind::Tcp(tcp) => tcp.cc.params().is_some_and(|p| p.algorithm().source().is_some()),
-        _ => false,
-    };
-    if !spec.flows.iter().any(from_file) {
+    if !spec.algorithms().any(|algorithm| algorithm.source().is_some()) {
         return postcard::to_stdvec(spec).unwrap_or_default();
     }
     let mut value = serde_json::to_value(spec).unwrap_or_default();
@@ -60,10 +56,7 @@ fn canonical(spec: &RunSpec) -> Vec<u8> {
 /// The algorithms of a run by name, each with a hash of its source.
 pub(crate) fn algorithms_of(spec: &RunSpec) -> BTreeMap<&'static str, String> {
     let mut all = BTreeMap::new();
-    for flow in &spec.flows {
-        let FlowKind::Tcp(tcp) = &flow.kind else { continue };
-        let Cc::Knee(params) = &tcp.cc else { continue };
-        let algorithm = params.algorithm();
+    for algorithm in spec.algorithms() {
         all.entry(algorithm.name()).or_insert_with(|| source_of(algorithm));
     }
     all

@@ -8,6 +8,7 @@ use crate::{
 };
 use arrow_array::RecordBatch;
 use knee_model::{Host, HostErrorKind, RunOptions, RunRecord, RunSpec};
+use knee_results::parquet::io_error;
 use knee_scenario::Scenario;
 use parquet::{
     arrow::ArrowWriter,
@@ -570,14 +571,7 @@ impl ReadyFile {
 
 /// Message of the system, if there is one.
 fn of_parquet(path: &Path, error: ParquetError) -> StudyError {
-    let error = match error {
-        ParquetError::External(error) => match error.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(error) => io::Error::other(error),
-        },
-        error => io::Error::other(error),
-    };
-    StudyError::of_file("write", path, &error)
+    StudyError::of_file("write", path, &io_error(error))
 }
 
 /// A file in `folder` that is locked as long as it is open, which distinguishes it from the remains of a

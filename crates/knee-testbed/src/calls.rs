@@ -1,9 +1,12 @@
 //! The calls of a run's algorithms, as the kernel made them: values that only they know.
 
-use crate::{Alarm, Clock, TestbedError, plan::flow_of, variants::Variants};
+use crate::{Alarm, Clock, error::TOO_SLOW, plan::flow_of, variants::Variants};
 use knee_cc::OBSERVE_N;
 use knee_kernel::{Filter, TracedCall, Tracer};
-use knee_model::{Call, CallRecord, DelayStats, FlowCounters, NS_PER_US, Ns, RunSpec};
+use knee_model::{
+    Call, CallRecord, DelayStats, FlowCounters, HostError, NS_PER_US, Ns, RunSpec,
+    failure::too_slow,
+};
 use std::{
     sync::mpsc::{Receiver, Sender, TryRecvError},
     thread,
@@ -36,7 +39,7 @@ pub(crate) fn follow(
     ready: Sender<()>,
     start: Receiver<Clock>,
     end: Receiver<()>,
-) -> Result<Vec<Called>, TestbedError> {
+) -> Result<Vec<Called>, HostError> {
     let mut flows = vec![Called::default(); spec.flows.len()];
     let mut tracer = Tracer::start(&variants.names(), Filter::default(), RING_BYTES)?;
     // Nobody waits for it, or for the clock, if another thread has failed.
@@ -58,7 +61,10 @@ pub(crate) fn follow(
     while tracer.poll(Duration::ZERO, &mut take)? > 0 {}
     match tracer.dropped()? {
         0 => {}
-        calls => return Err(TestbedError::CallsLost { calls }),
+        calls => {
+            let why = format!("{calls} calls of the algorithms were not recorded in time");
+            return Err(too_slow(why, TOO_SLOW));
+        }
     }
     for flow in &mut flows {
         flow.observed.resize(spec.bins(), flow.latest);

@@ -1,7 +1,6 @@
 //! The time of a run, and the alarm of its threads.
 
-use crate::TestbedError;
-use knee_model::{NS_PER_S, Ns};
+use knee_model::{HostError, NS_PER_S, Ns};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -69,8 +68,8 @@ impl Alarm {
     /// Runs a thread's work; an error or a panic ends the other threads too.
     pub(crate) fn guard<T>(
         &self,
-        work: impl FnOnce() -> Result<T, TestbedError>,
-    ) -> Result<T, TestbedError> {
+        work: impl FnOnce() -> Result<T, HostError>,
+    ) -> Result<T, HostError> {
         struct Raise<'a>(&'a Alarm);
         impl Drop for Raise<'_> {
             fn drop(&mut self) {

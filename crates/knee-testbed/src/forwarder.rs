@@ -7,7 +7,7 @@
 //! that would only count more of them.
 
 use crate::{
-    Alarm, Clock, TestbedError, Time,
+    Alarm, Clock, Time,
     error::Doing,
     namespace::OPEN_MTU_BYTES,
     packet::{Datagram, carried},
@@ -17,8 +17,8 @@ use crate::{
 };
 use knee_capture::{Capture, Place};
 use knee_model::{
-    DelayStats, FlowCounters, FlowSample, FlowTotals, Lateness, NS_PER_MS, NS_PER_S, NS_PER_US, Ns,
-    PathQueues, Progress, RunSpec, Tell,
+    DelayStats, FlowCounters, FlowSample, FlowTotals, HostError, Lateness, NS_PER_MS, NS_PER_S,
+    NS_PER_US, Ns, PathQueues, Progress, RunSpec, Tell,
 };
 use knee_net::{
     Arrived, Direction, End, Endpoints, LostPacket, Network, Path, Sequence,
@@ -208,7 +208,7 @@ impl<'a> Forwarder<'a> {
         mut self,
         alarm: &Alarm,
         mut watch: impl FnMut(&Self),
-    ) -> Result<PathRecord, TestbedError> {
+    ) -> Result<PathRecord, HostError> {
         urgent()?;
         self.devices.clock.wait_for_zero();
         let end_ns = self.spec.duration_ns;
@@ -247,7 +247,7 @@ impl<'a> Forwarder<'a> {
         alarm: &Alarm,
         tell: Option<Tell<'_>>,
         mut watch: impl FnMut(&Self),
-    ) -> Result<(PathRecord, Vec<Sent>, Vec<Received>), TestbedError> {
+    ) -> Result<(PathRecord, Vec<Sent>, Vec<Received>), HostError> {
         urgent()?;
         let clock = self.devices.clock;
         for direction in [Direction::Forward, Direction::Reverse] {
@@ -303,7 +303,7 @@ impl<'a> Forwarder<'a> {
     }
 
     /// Sleeps until a packet comes or is to be given out; how long.
-    fn sleep(&mut self, end_ns: Ns) -> Result<Ns, TestbedError> {
+    fn sleep(&mut self, end_ns: Ns) -> Result<Ns, HostError> {
         let due_ns = self.network.path().next_out_ns();
         let now_ns = self.devices.clock.now_ns();
         let wake_ns = due_ns.saturating_add(self.late_ns).min(end_ns);
@@ -328,7 +328,7 @@ impl<'a> Forwarder<'a> {
 
     /// Takes in the answers of an end, in this direction. A request for a packet that is not there takes a
     /// system call too, so the number of requests is the last time's; of others the epoll tells.
-    fn take_in_answers(&mut self, direction: Direction) -> Result<(), TestbedError> {
+    fn take_in_answers(&mut self, direction: Direction) -> Result<(), HostError> {
         let usual_pkts = self.devices.usual_pkts[direction as usize];
         let taken_pkts = self.take_in(direction, usual_pkts)?;
         if taken_pkts > 0 {
@@ -339,7 +339,7 @@ impl<'a> Forwarder<'a> {
     }
 
     /// Takes in packets that one end has sent, in this direction, up to `most`; gives their number.
-    fn take_in(&mut self, direction: Direction, most: usize) -> Result<usize, TestbedError> {
+    fn take_in(&mut self, direction: Direction, most: usize) -> Result<usize, HostError> {
         if !self.devices.readable[direction as usize] {
             return Ok(0);
         }
@@ -405,7 +405,7 @@ impl<'a> Forwarder<'a> {
     }
 
     /// Carries out all that is due by `until_ns`.
-    fn advance(&mut self, until_ns: Ns) -> Result<(), TestbedError> {
+    fn advance(&mut self, until_ns: Ns) -> Result<(), HostError> {
         self.network.advance_to(until_ns, &mut self.devices)
     }
 
@@ -451,7 +451,7 @@ impl<'a> Forwarder<'a> {
         }
     }
 
-    fn finish(mut self) -> Result<PathRecord, TestbedError> {
+    fn finish(mut self) -> Result<PathRecord, HostError> {
         self.network.close_last_bin(&mut self.devices, self.spec.bins());
         let passed = self.passed();
         let (path, Devices { flows, capture, lateness, .. }) =
@@ -487,11 +487,11 @@ impl Devices {
         time_ns: Ns,
         bytes: &[u8],
         comment: Option<&'static str>,
-    ) -> Result<(), TestbedError> {
+    ) -> Result<(), HostError> {
         match &mut self.capture {
             Some(capture) => {
                 let whole_bytes = bytes.len() as u32;
-                Ok(capture.packet(place, time_ns, bytes, whole_bytes, comment)?)
+                capture.packet(place, time_ns, bytes, whole_bytes, comment)
             }
             None => Ok(()),
         }
@@ -502,7 +502,7 @@ impl Endpoints<Network<Datagram, Infallible>> for Devices {
     type Packet = Datagram;
     /// There are none: the ends keep their own.
     type Timer = Infallible;
-    type Error = TestbedError;
+    type Error = HostError;
 
     /// Gives a packet to an end.
     fn arrive(
@@ -510,7 +510,7 @@ impl Endpoints<Network<Datagram, Infallible>> for Devices {
         packet: Datagram,
         direction: Direction,
         network: &mut Network<Datagram, Infallible>,
-    ) -> Result<(), TestbedError> {
+    ) -> Result<(), HostError> {
         if network.path().end(packet.flow, direction) == End::Receiver {
             let flow = &mut self.flows[packet.flow as usize];
             if flow.arrived.take(packet.covers) {
@@ -538,11 +538,11 @@ impl Endpoints<Network<Datagram, Infallible>> for Devices {
         _: u32,
         timer: Infallible,
         _: &mut Network<Datagram, Infallible>,
-    ) -> Result<(), TestbedError> {
+    ) -> Result<(), HostError> {
         match timer {}
     }
 
-    fn on_lost(&mut self, lost: LostPacket<Datagram>) -> Result<(), TestbedError> {
+    fn on_lost(&mut self, lost: LostPacket<Datagram>) -> Result<(), HostError> {
         let how = lost.how();
         self.captured(Place::Lost, lost.time_ns, lost.packet.bytes(), Some(how))?;
         self.free.push(lost.packet.room);
@@ -569,7 +569,7 @@ fn late_ns(spec: &RunSpec) -> Ns {
 
 /// Asks for exact wake-ups of the present thread, and to run before others. Without the second
 /// the path still works; how well, its lateness says.
-fn urgent() -> Result<(), TestbedError> {
+fn urgent() -> Result<(), HostError> {
     set_timerslack(1).doing("setting the timer slack")?;
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread; the parameters outlive the call.

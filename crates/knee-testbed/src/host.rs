@@ -3,20 +3,20 @@
 
 use crate::{
     Time,
-    error::{TOO_SLOW, unless},
+    error::{Doing, TOO_SLOW, unless},
     plan::Plan,
     run_in,
 };
 use knee_model::{
     FlowKind, Host, HostError, HostErrorKind, NS_PER_S, NS_PER_US, Progress, RunOptions, RunRecord,
     RunSpec, Tell, Transport,
+    failure::{too_slow, unsupported},
 };
 use knee_quic_run::Qlog;
 use nix::sys::utsname::uname;
 use std::{
     fs,
-    io::{self, ErrorKind},
-    path::PathBuf,
+    io::ErrorKind,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
 };
 
@@ -58,7 +58,7 @@ impl Host for Kernel {
                        microseconds: noise is for runs in virtual time";
             let help = "leave out --noise (`noise` of [path]), or use --host sim, linux, vm or quic; \
                         `access_jitter` of a flow and `jitter_reverse` of [path] work here";
-            return Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help));
+            return Err(unsupported(why).with_help(help));
         }
         check(spec, options)
     }
@@ -95,9 +95,9 @@ pub fn check(spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
     if options.qlog.is_some() && quic_flows(spec).next().is_none() {
         let why = "no flow of this scenario is QUIC, and only QUIC connections have a qlog";
         let help = "write transport = \"quic\" in a flow, or use --host quic";
-        return Err(HostError::new(HostErrorKind::Unsupported, why).with_help(help));
+        return Err(unsupported(why).with_help(help));
     }
-    Ok(Plan::new(spec).map(drop)?)
+    Plan::new(spec).map(drop)
 }
 
 /// Names of the QUIC flows.
@@ -118,15 +118,13 @@ fn in_time(spec: &RunSpec, options: &RunOptions, tell: Tell<'_>) -> Result<RunRe
                 None => return Ok(record),
                 Some(late) => late,
             },
-            Err(error) if error.kind() == HostErrorKind::TooSlow => error.to_string(),
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind == HostErrorKind::TooSlow => error.why,
+            Err(error) => return Err(error),
         };
-        remove_captures(spec, options).map_err(|(path, error)| {
-            HostError::new(HostErrorKind::Broken, format!("{}: {error}", path.display()))
-        })?;
+        remove_captures(spec, options)?;
     }
     let why = format!("this machine was too slow for a valid run, {attempts} times: {late}");
-    Err(HostError::new(HostErrorKind::TooSlow, why).with_help(TOO_SLOW))
+    Err(too_slow(why, TOO_SLOW))
 }
 
 fn attempts(spec: &RunSpec) -> u64 {
@@ -147,11 +145,12 @@ pub fn lateness(spec: &RunSpec, record: &RunRecord) -> Option<String> {
 }
 
 /// Removes what was captured of a run that does not count.
-fn remove_captures(spec: &RunSpec, options: &RunOptions) -> Result<(), (PathBuf, io::Error)> {
+fn remove_captures(spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
     let qlog = options.qlog.iter();
     let qlogs = qlog.flat_map(|dir| quic_flows(spec).map(move |name| Qlog::file(dir, name)));
     for file in options.pcap.iter().cloned().chain(qlogs) {
-        unless(ErrorKind::NotFound, fs::remove_file(&file)).map_err(|error| (file, error))?;
+        let removed = unless(ErrorKind::NotFound, fs::remove_file(&file));
+        removed.doing(&file.display().to_string())?;
     }
     Ok(())
 }

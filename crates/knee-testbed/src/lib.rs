@@ -41,19 +41,18 @@ mod traffic;
 mod variants;
 
 pub use clock::Time;
-pub use error::TestbedError;
 pub use host::{Kernel, check, lateness};
 pub use passed::Passed;
 pub use plan::End;
 pub use variants::Variants;
 
 use clock::{Alarm, Clock};
-use error::{Doing, joined};
+use error::{Doing, TOO_SLOW, joined};
 use forwarder::{Forwarder, PathRecord};
 use knee_capture::CaptureFile;
 use knee_model::{
-    FlowCounters, FlowRecord, FlowSample, Lateness, RealTime, RunOptions, RunRecord, RunSpec, Tell,
-    Transfer, Unfinished,
+    FlowCounters, FlowRecord, FlowSample, HostError, Lateness, RealTime, RunOptions, RunRecord,
+    RunSpec, Tell, Transfer, Unfinished, failure::too_slow,
 };
 use namespace::Namespace;
 use plan::Plan;
@@ -72,7 +71,7 @@ const SHORT_CHUNK_BYTES: usize = 16 << 10;
 ///
 /// # Errors
 /// As [`run_with`].
-pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
+pub fn run(spec: &RunSpec) -> Result<RunRecord, HostError> {
     run_with(spec, &RunOptions::default())
 }
 
@@ -82,9 +81,9 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, TestbedError> {
 /// [`Lateness::acceptable`].
 ///
 /// # Errors
-/// [`TestbedError`]: a lack of this machine, a request of the spec that the kernel cannot fulfil, or
+/// A lack of this machine, a request of the spec that the kernel cannot fulfil, or
 /// a failure.
-pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, TestbedError> {
+pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
     run_in(Time::Real, spec, options, None, None)
 }
 
@@ -99,7 +98,7 @@ pub fn run_in(
     options: &RunOptions,
     tell: Option<Tell<'_>>,
     loaded: Option<Variants>,
-) -> Result<RunRecord, TestbedError> {
+) -> Result<RunRecord, HostError> {
     let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let plan = Plan::new(spec)?;
     let [sender, receiver] = namespace::namespaces(&plan)?;
@@ -185,7 +184,7 @@ pub fn run_in(
             let quic = quic.map(|handle| handle.map(joined));
             let quic = quic?.transpose()?.unwrap_or_default();
             let (path, sent, received) = ends??;
-            Ok::<_, TestbedError>((path, sent, received, quic))
+            Ok::<_, HostError>((path, sent, received, quic))
         };
         let others = others();
         if others.is_err() {
@@ -232,10 +231,10 @@ enum Ends<'s> {
     Apart(Joined<'s, PathRecord>, Joined<'s, Vec<Sent>>, Joined<'s, Vec<Received>>),
 }
 
-type Joined<'s, T> = thread::ScopedJoinHandle<'s, Result<T, TestbedError>>;
+type Joined<'s, T> = thread::ScopedJoinHandle<'s, Result<T, HostError>>;
 
 impl Ends<'_> {
-    fn joined(self) -> Result<(PathRecord, Vec<Sent>, Vec<Received>), TestbedError> {
+    fn joined(self) -> Result<(PathRecord, Vec<Sent>, Vec<Received>), HostError> {
         match self {
             Self::Together(all) => joined(all),
             Self::Apart(path, sent, received) => {
@@ -247,12 +246,18 @@ impl Ends<'_> {
 }
 
 /// Packets lost between an end and the forwarder are no part of the path.
-fn lossless(ends: &[&Namespace]) -> Result<(), TestbedError> {
+fn lossless(ends: &[&Namespace]) -> Result<(), HostError> {
     let mut lost_pkts = 0;
     for end in ends {
         lost_pkts += end.device_drops()?;
     }
-    if lost_pkts > 0 { Err(TestbedError::Overrun { lost_pkts }) } else { Ok(()) }
+    if lost_pkts == 0 {
+        return Ok(());
+    }
+    let why = format!(
+        "{lost_pkts} packets were lost between an end and the path, outside the emulated queue"
+    );
+    Err(too_slow(why, TOO_SLOW))
 }
 
 /// Puts together the data of the path and both ends on flow `index`; `own`: a QUIC connection's own

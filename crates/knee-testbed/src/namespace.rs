@@ -1,9 +1,12 @@
 //! The two ends: network namespaces of the run's own, each with one TUN device.
 
 use crate::{
-    TestbedError,
-    error::{Doing, joined, unless},
+    error::{Doing, joined, needs_root, unless},
     plan::{End, Plan},
+};
+use knee_model::{
+    HostError,
+    failure::{broken, unavailable},
 };
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
@@ -36,7 +39,7 @@ use std::{
 /// is queued or dropped there. Linux 6.12 refuses 100 000 (ERANGE). The forwarder reads packets as they
 /// come, and senders have no more in flight than the path holds. This is a path of 1 Gbit/s and 120 ms
 /// whose packets all come at once while the forwarder waits for a processor. The device counts packets
-/// lost here nonetheless, and the run fails with [`TestbedError::Overrun`].
+/// lost here nonetheless, and the run fails with [`HostErrorKind::TooSlow`].
 const DEVICE_QUEUE_PKTS: u32 = 10_000;
 
 /// Number of a route's minimum RTO among its metrics (linux/rtnetlink.h).
@@ -59,7 +62,7 @@ pub(crate) struct Namespace {
 }
 
 /// Both ends of a run, connected to nothing but their devices.
-pub(crate) fn namespaces(plan: &Plan) -> Result<[Namespace; 2], TestbedError> {
+pub(crate) fn namespaces(plan: &Plan) -> Result<[Namespace; 2], HostError> {
     both(|end, device_name| set_up(plan, end, device_name))
 }
 
@@ -68,13 +71,13 @@ const MIN_MTU_BYTES: u32 = 68;
 
 /// Both ends for programs that know nothing of this: one address of each kind, and a route to the
 /// other end's.
-pub(crate) fn open_namespaces() -> Result<[Namespace; 2], TestbedError> {
+pub(crate) fn open_namespaces() -> Result<[Namespace; 2], HostError> {
     both(set_up_open)
 }
 
 fn both(
-    set_up: impl Fn(End, &str) -> Result<File, TestbedError> + Sync,
-) -> Result<[Namespace; 2], TestbedError> {
+    set_up: impl Fn(End, &str) -> Result<File, HostError> + Sync,
+) -> Result<[Namespace; 2], HostError> {
     let name = format!("knee-{:08x}", random_u32()?);
     Ok([
         Namespace::new(|name| set_up(End::Sender, name), format!("{name}-a"))?,
@@ -83,7 +86,7 @@ fn both(
 }
 
 /// For names that nobody else has.
-pub(crate) fn random_u32() -> Result<u32, TestbedError> {
+pub(crate) fn random_u32() -> Result<u32, HostError> {
     let mut random = [0; 4];
     let mut source = File::open("/dev/urandom").doing("opening /dev/urandom")?;
     source.read_exact(&mut random).doing("a random name")?;
@@ -92,31 +95,25 @@ pub(crate) fn random_u32() -> Result<u32, TestbedError> {
 
 impl Namespace {
     fn new(
-        set_up: impl FnOnce(&str) -> Result<File, TestbedError> + Send,
+        set_up: impl FnOnce(&str) -> Result<File, HostError> + Send,
         device_name: String,
-    ) -> Result<Self, TestbedError> {
+    ) -> Result<Self, HostError> {
         // A thread of its own moves to the new namespace; this one stays where it is.
         let new = || {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|error| match error {
-                Errno::EPERM => TestbedError::NeedsRoot,
-                error => TestbedError::System {
-                    doing: "creating a network namespace".into(),
-                    source: error.into(),
-                },
+                Errno::EPERM => needs_root(),
+                error => broken(format!("creating a network namespace: {error}")),
             })?;
             let file = File::open("/proc/thread-self/ns/net").doing("opening the new namespace")?;
             let device = set_up(&device_name)?;
-            Ok::<_, TestbedError>((file, device))
+            Ok::<_, HostError>((file, device))
         };
         let (file, device) = thread::scope(|s| joined(s.spawn(new)))?;
         Ok(Self { file, device, device_name })
     }
 
     /// Calls `work` inside the namespace. Sockets that it opens stay there.
-    pub(crate) fn inside<T: Send>(
-        &self,
-        work: impl FnOnce() -> T + Send,
-    ) -> Result<T, TestbedError> {
+    pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, HostError> {
         let enter = || {
             setns(&self.file, CloneFlags::CLONE_NEWNET).doing("entering a namespace")?;
             Ok(work())
@@ -130,12 +127,12 @@ impl Namespace {
     }
 
     /// The device: a read takes a packet that the end sends, a write gives it one.
-    pub(crate) fn device(&self) -> Result<File, TestbedError> {
+    pub(crate) fn device(&self) -> Result<File, HostError> {
         self.device.try_clone().doing("duplicating a device")
     }
 
     /// Packets that the device lost before the forwarder read them.
-    pub(crate) fn device_drops(&self) -> Result<u64, TestbedError> {
+    pub(crate) fn device_drops(&self) -> Result<u64, HostError> {
         let table = self.inside(|| fs::read_to_string("/proc/thread-self/net/dev"))?;
         let table = table.doing("reading a device's counters")?;
         // Name, then eight counters of reception, then bytes, packets, errors, drops of sending.
@@ -150,7 +147,7 @@ impl Namespace {
 }
 
 /// Sets the present thread's namespace up and opens its device.
-fn set_up(plan: &Plan, end: End, device_name: &str) -> Result<File, TestbedError> {
+fn set_up(plan: &Plan, end: End, device_name: &str) -> Result<File, HostError> {
     sysctls(plan)?;
     let device = open_device(device_name)?;
     let netlink = Netlink::new()?;
@@ -181,7 +178,7 @@ fn set_up(plan: &Plan, end: End, device_name: &str) -> Result<File, TestbedError
 }
 
 /// Sets the present thread's namespace up for any program, and opens its device.
-fn set_up_open(end: End, device_name: &str) -> Result<File, TestbedError> {
+fn set_up_open(end: End, device_name: &str) -> Result<File, HostError> {
     let device = open_device(device_name)?;
     let own = |kind: &str, value: &str| {
         match fs::write(format!("/proc/sys/net/ipv6/conf/{device_name}/{kind}"), value) {
@@ -207,7 +204,7 @@ fn set_up_open(end: End, device_name: &str) -> Result<File, TestbedError> {
 
 /// Writes the namespace's own sysctls. Those of the machine are not reachable from here by these
 /// names.
-fn sysctls(plan: &Plan) -> Result<(), TestbedError> {
+fn sysctls(plan: &Plan) -> Result<(), HostError> {
     let flag = |on: bool| u8::from(on).to_string();
     let settings = [
         ("ipv4/tcp_sack", flag(plan.stack.sack)),
@@ -227,19 +224,22 @@ fn sysctls(plan: &Plan) -> Result<(), TestbedError> {
 }
 
 /// Creates a TUN device without offloads: the packets read from it are those that would go out on a wire.
-fn open_device(name: &str) -> Result<File, TestbedError> {
+fn open_device(name: &str) -> Result<File, HostError> {
     let device = OpenOptions::new()
         .read(true)
         .write(true)
         .custom_flags(libc::O_NONBLOCK)
         .open("/dev/net/tun")
-        .map_err(|source| TestbedError::NoTun { source })?;
+        .map_err(|error| {
+            let help = "load the driver (modprobe tun), or give the container the device";
+            unavailable(format!("cannot open /dev/net/tun: {error}"), help)
+        })?;
     let mut request = request_about(name);
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: the descriptor is open and `request` a valid ifreq; the second call takes a number.
     unsafe {
         match tun_set_interface(device.as_raw_fd(), &request) {
-            Err(Errno::EPERM) => return Err(TestbedError::NeedsRoot),
+            Err(Errno::EPERM) => return Err(needs_root()),
             result => result.doing("creating a TUN device")?,
         };
         tun_set_offload(device.as_raw_fd(), 0).doing("turning offloads off")?;
@@ -261,7 +261,7 @@ fn request_about(name: &str) -> libc::ifreq {
 struct Netlink(Socket);
 
 impl Netlink {
-    fn new() -> Result<Self, TestbedError> {
+    fn new() -> Result<Self, HostError> {
         let mut socket = Socket::new(NETLINK_ROUTE).doing("opening a netlink socket")?;
         socket.bind_auto().doing("binding a netlink socket")?;
         socket.connect(&SocketAddr::new(0, 0)).doing("connecting a netlink socket")?;
@@ -273,7 +273,7 @@ impl Netlink {
         message: RouteNetlinkMessage,
         flags: u16,
         what: &str,
-    ) -> Result<(), TestbedError> {
+    ) -> Result<(), HostError> {
         let mut request = NetlinkMessage::from(message);
         request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
         request.finalize();
@@ -290,7 +290,7 @@ impl Netlink {
     }
 
     /// Number of a device. The C library's function hides that descriptors ran out.
-    fn index(&self, name: &str) -> Result<u32, TestbedError> {
+    fn index(&self, name: &str) -> Result<u32, HostError> {
         let mut request = request_about(name);
         // SAFETY: the socket is open, `request` a valid ifreq, and success sets the member read.
         unsafe {
@@ -299,7 +299,7 @@ impl Netlink {
         }
     }
 
-    fn up(&self, index: u32, attributes: Vec<LinkAttribute>) -> Result<(), TestbedError> {
+    fn up(&self, index: u32, attributes: Vec<LinkAttribute>) -> Result<(), HostError> {
         let mut message = LinkMessage::default();
         message.header.index = index;
         message.header.flags = LinkFlags::Up;
@@ -310,7 +310,7 @@ impl Netlink {
 
     /// Takes the queueing discipline from a device, whatever the machine's default is: its packets are queued
     /// on the path, and `fq` would pace them.
-    fn unqueued(&self, index: u32) -> Result<(), TestbedError> {
+    fn unqueued(&self, index: u32) -> Result<(), HostError> {
         let mut message = TcMessage::default();
         message.header =
             TcHeader { index: index as i32, parent: TcHandle::ROOT, ..TcHeader::default() };
@@ -321,7 +321,7 @@ impl Netlink {
     }
 
     /// Gives a device an address, and with it a route to the other end.
-    fn address(&self, index: u32, own: IpAddr, other: IpAddr) -> Result<(), TestbedError> {
+    fn address(&self, index: u32, own: IpAddr, other: IpAddr) -> Result<(), HostError> {
         let mut message = AddressMessage::default();
         message.header.index = index;
         (message.header.family, message.header.prefix_len) = match own {
@@ -341,7 +341,7 @@ impl Netlink {
         prefix: u8,
         device: u32,
         metrics: Vec<RouteMetric>,
-    ) -> Result<(), TestbedError> {
+    ) -> Result<(), HostError> {
         let local = kind == RouteType::Local;
         let mut message = RouteMessage::default();
         message.header = RouteHeader {

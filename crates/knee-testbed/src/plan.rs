@@ -1,8 +1,8 @@
 //! The requests to the kernel: addresses, ports, options.
 
-use crate::TestbedError;
 use knee_model::{
-    FlowKind, Ns, RunSpec, TcpOptions, TcpSpec, Transport,
+    FlowKind, HostError, Ns, RunSpec, TcpOptions, TcpSpec, Transport,
+    failure::unsupported,
     linux::{self, FIRST_PORT, Refusal, Stack},
     sysctl,
 };
@@ -95,8 +95,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(spec: &RunSpec) -> Result<Self, TestbedError> {
-        linux::check_flows(spec).map_err(unsupported)?;
+    pub(crate) fn new(spec: &RunSpec) -> Result<Self, HostError> {
+        linux::check_flows(spec).map_err(refused)?;
         let mut approximations: Vec<_> = sysctl::unset(&spec.sysctls).into_iter().collect();
         let mut stack: Option<Stack> = None;
         let mut flows = Vec::with_capacity(spec.flows.len());
@@ -107,15 +107,15 @@ impl Plan {
                     if tcp.options.ecn {
                         let why = "QUIC over real sockets does not support it: leave it out, or \
                                    run it with --host quic";
-                        return Err(unsupported(Refusal::of(flow, "tcp.ecn", why)));
+                        return Err(refused(Refusal::of(flow, "tcp.ecn", why)));
                     }
                     quic = Some(Terms::of(spec, flow, tcp, &mut approximations)?);
                     (flow.packet_bytes(), None, 0)
                 }
                 FlowKind::Tcp(TcpSpec { options, .. }) => {
                     let own = linux::check(flow, options, &mut approximations);
-                    let own = own.map_err(unsupported)?;
-                    own.check_same(flow, stack.get_or_insert(own)).map_err(unsupported)?;
+                    let own = own.map_err(refused)?;
+                    own.check_same(flow, stack.get_or_insert(own)).map_err(refused)?;
                     let window_bytes =
                         linux::receive_window_bytes(spec, flow, options, &mut approximations);
                     let packet_bytes = options.mss_bytes + options.header_bytes;
@@ -125,12 +125,12 @@ impl Plan {
                     if *packet_bytes < MIN_UDP_BYTES {
                         let why =
                             format!("a packet needs {MIN_UDP_BYTES} B for headers and timestamp");
-                        return Err(unsupported(Refusal::of(flow, "packet size", why)));
+                        return Err(refused(Refusal::of(flow, "packet size", why)));
                     }
                     (*packet_bytes, None, 0)
                 }
             };
-            linux::check_packet(flow, packet_bytes).map_err(unsupported)?;
+            linux::check_packet(flow, packet_bytes).map_err(refused)?;
             flows.push(FlowPlan {
                 source: if flow.route.reverse { End::Receiver } else { End::Sender },
                 start_ns: spec.start_ns(index),
@@ -149,6 +149,7 @@ impl Plan {
     }
 }
 
-fn unsupported(refusal: Refusal) -> TestbedError {
-    TestbedError::Unsupported { what: refusal.what, why: refusal.why }
+fn refused(refusal: Refusal) -> HostError {
+    let Refusal { what, why } = refusal;
+    unsupported(format!("{what}: not possible on the kernel: {why}"))
 }

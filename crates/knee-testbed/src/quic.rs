@@ -2,7 +2,7 @@
 //! ends.
 
 use crate::{
-    Alarm, Clock, TestbedError,
+    Alarm, Clock,
     calls::Called,
     error::Doing,
     namespace::Namespace,
@@ -10,7 +10,7 @@ use crate::{
     traffic::{EVENTS, Received, Sent, UDP_BUFFER_BYTES, open, wait},
 };
 use bytes::BytesMut;
-use knee_model::{FlowCounters, FlowSample, Ns, Progress, RunSpec, Tell};
+use knee_model::{FlowCounters, FlowSample, HostError, Ns, Progress, RunSpec, Tell};
 use knee_quic_run::{Calls, EcnCodepoint, Failed, Maker, Out, Qlog, Receiver, Sender, Terms};
 use nix::{
     errno::Errno,
@@ -85,7 +85,7 @@ impl<'a> Connections<'a> {
         plan: &'a Plan,
         ends: [&Namespace; 2],
         qlog: Option<&'a Path>,
-    ) -> Result<Option<Self>, TestbedError> {
+    ) -> Result<Option<Self>, HostError> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")?;
         let (mut timers, mut flows) = (BinaryHeap::new(), Vec::new());
         for (index, flow) in plan.flows.iter().enumerate() {
@@ -124,7 +124,7 @@ impl<'a> Connections<'a> {
         clock: Clock,
         alarm: &Alarm,
         tell: Option<Tell<'_>>,
-    ) -> Result<Vec<Done>, TestbedError> {
+    ) -> Result<Vec<Done>, HostError> {
         set_timerslack(1).doing("setting the timer slack")?;
         clock.wait_for_zero();
         let (end_ns, bin_ns) = (self.spec.duration_ns, self.spec.record.bin_ns);
@@ -165,7 +165,7 @@ impl<'a> Connections<'a> {
         self.flows.into_iter().map(|flow| flow.finish(spec)).collect()
     }
 
-    fn fire(&mut self, clock: Clock, at: usize, timer: Timer) -> Result<(), TestbedError> {
+    fn fire(&mut self, clock: Clock, at: usize, timer: Timer) -> Result<(), HostError> {
         let flow = &mut self.flows[at];
         match timer {
             Timer::Start => {
@@ -199,7 +199,7 @@ impl<'a> Connections<'a> {
     }
 
     /// The application writes.
-    fn write(&mut self, clock: Clock, at: usize) -> Result<(), TestbedError> {
+    fn write(&mut self, clock: Clock, at: usize) -> Result<(), HostError> {
         let flow = &mut self.flows[at];
         if flow.stopped {
             return Ok(());
@@ -225,7 +225,7 @@ impl Flow {
         &mut self,
         spec: &RunSpec,
         act: impl FnOnce(&mut Sender, &mut Out<'_>) -> Result<(), Failed>,
-    ) -> Result<(), TestbedError> {
+    ) -> Result<(), HostError> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         sending(spec, self.index, &self.sockets[0], |out| act(&mut ends.sender, out))
     }
@@ -236,7 +236,7 @@ impl Flow {
         spec: &RunSpec,
         clock: Clock,
         act: impl FnOnce(&mut Receiver, &mut Out<'_>) -> Result<(), Failed>,
-    ) -> Result<(), TestbedError> {
+    ) -> Result<(), HostError> {
         let Some(ends) = &mut self.ends else { return Ok(()) };
         sending(spec, self.index, &self.sockets[1], |out| act(&mut ends.receiver, out))?;
         let now_ns = clock.now_ns();
@@ -254,7 +254,7 @@ impl Flow {
         clock: Clock,
         end: usize,
         bytes: &mut [u8],
-    ) -> Result<(), TestbedError> {
+    ) -> Result<(), HostError> {
         for _ in 0..BATCH {
             let datagram = match recv(self.sockets[end].as_raw_fd(), bytes, MsgFlags::MSG_DONTWAIT)
             {
@@ -279,11 +279,7 @@ impl Flow {
     }
 
     /// Lets both ends do what is due; when the next is.
-    fn drive_if_due(
-        &mut self,
-        spec: &RunSpec,
-        clock: Clock,
-    ) -> Result<Option<Instant>, TestbedError> {
+    fn drive_if_due(&mut self, spec: &RunSpec, clock: Clock) -> Result<Option<Instant>, HostError> {
         let now = Instant::now();
         let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
         if self.ends.as_mut().is_some_and(|ends| is_due(ends.sender.due())) {
@@ -309,7 +305,7 @@ impl Flow {
         }
     }
 
-    fn finish(self, spec: &RunSpec) -> Result<Done, TestbedError> {
+    fn finish(self, spec: &RunSpec) -> Result<Done, HostError> {
         let Self { index, mut sent, received, ends, .. } = self;
         sent.samples.resize(spec.bins(), FlowSample::default());
         let mut called = Called::default();
@@ -337,7 +333,7 @@ fn sending(
     index: usize,
     socket: &OwnedFd,
     act: impl FnOnce(&mut Out<'_>) -> Result<(), Failed>,
-) -> Result<(), TestbedError> {
+) -> Result<(), HostError> {
     let mut sent = Ok(());
     let mut out = |datagram: &[u8], _: Option<EcnCodepoint>| {
         if let Err(error) = send(socket.as_raw_fd(), datagram, MsgFlags::MSG_DONTWAIT) {
@@ -346,11 +342,11 @@ fn sending(
     };
     let acted = act(&mut out);
     sent.doing("sending a datagram")?;
-    Ok(acted.map_err(|failed| failed.of(&spec.flows[index].name))?)
+    acted.map_err(|failed| failed.of(&spec.flows[index].name))
 }
 
 /// A flow's socket on one end, connected to the other: of the present thread's namespace.
-fn udp_socket(end: End, index: usize) -> Result<OwnedFd, TestbedError> {
+fn udp_socket(end: End, index: usize) -> Result<OwnedFd, HostError> {
     let socket = open(SockType::Datagram)?;
     sockopt::RcvBufForce.set(&socket, &UDP_BUFFER_BYTES).doing("setting SO_RCVBUFFORCE")?;
     sockopt::SndBufForce.set(&socket, &UDP_BUFFER_BYTES).doing("setting SO_SNDBUFFORCE")?;

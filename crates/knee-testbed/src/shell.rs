@@ -7,14 +7,17 @@
 //! lock; [`clean`] removes the two files that a killed one leaves.
 
 use crate::{
-    Alarm, Clock, LEAD, Passed, TestbedError, Time,
+    Alarm, Clock, LEAD, Passed, Time,
     error::{Doing, joined, unless},
     forwarder::Forwarder,
     namespace::{self, Namespace},
     plan::End,
 };
 use knee_capture::CaptureFile;
-use knee_model::{FlowKind, FlowSpec, Ns, PathSpec, RecordSpec, RunSpec};
+use knee_model::{
+    FlowKind, FlowSpec, HostError, HostErrorKind, Ns, PathSpec, RecordSpec, RunSpec,
+    failure::{broken, unsupported},
+};
 use nix::{
     cmsg_space,
     errno::Errno,
@@ -63,54 +66,27 @@ const PATIENCE_AT_END: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShellError {
-    /// Not root.
-    #[error("this needs root; run it with sudo")]
-    NeedsRoot,
-    /// A name that is none.
-    #[error("{name:?} is not a valid name: use 1 to 32 of a-z, 0-9, - and _")]
-    Name {
-        /// The name given.
-        name: String,
-    },
-    /// The folder is not safe.
-    #[error("{FOLDER} is not a folder that only root can use ({why}); remove it")]
-    Folder {
-        /// The fault of the folder.
-        why: String,
-    },
     /// The name is taken.
     #[error(
-        "a path {name:?} already exists; end it (knee testbed down {name}) or choose another name (--as)"
+        "a path {0:?} already exists; end it (knee testbed down {0}) or choose another name (--as)"
     )]
-    Taken {
-        /// The name.
-        name: String,
-    },
+    Taken(String),
     /// Nothing of that name runs.
-    #[error("no path {name:?}; `knee testbed list` shows the running ones")]
-    Missing {
-        /// The name.
-        name: String,
-    },
-    /// The process that holds it does not answer.
-    #[error("the path {name:?} does not answer: {source}")]
-    Silent {
-        /// The name.
-        name: String,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// The path failed.
-    #[error("the path {name:?} has failed: {why}")]
-    Failed {
-        /// The name.
-        name: String,
-        /// The cause.
-        why: String,
-    },
-    /// An error of the testbed.
+    #[error("no path {0:?}; `knee testbed list` shows the running ones")]
+    Missing(String),
+    /// Any other failure.
     #[error(transparent)]
-    Testbed(#[from] TestbedError),
+    Other(#[from] HostError),
+}
+
+/// The error of a path whose process does not answer.
+fn silent(name: &str, error: io::Error) -> ShellError {
+    broken(format!("the path {name:?} does not answer: {error}")).into()
+}
+
+/// The error of a path that failed.
+fn failed(name: &str, why: &str) -> ShellError {
+    broken(format!("the path {name:?} has failed: {why}")).into()
 }
 
 /// State of a running path.
@@ -157,7 +133,8 @@ impl Files {
     fn of(name: &str) -> Result<Self, ShellError> {
         let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
         if name.is_empty() || name.len() > NAME_LEN || !name.bytes().all(fits) {
-            return Err(ShellError::Name { name: name.to_owned() });
+            let why = format!("{name:?} is not a valid name: use 1 to 32 of a-z, 0-9, - and _");
+            return Err(unsupported(why).into());
         }
         let file = |end| Path::new(FOLDER).join(format!("{name}.{end}"));
         Ok(Self { name: name.to_owned(), lock: file("lock"), socket: file("socket") })
@@ -174,14 +151,14 @@ impl Files {
                 .open(&self.lock);
             let file = match opened {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    return Err(ShellError::Missing { name: self.name.clone() });
+                    return Err(ShellError::Missing(self.name.clone()));
                 }
                 opened => opened.doing("opening a lock file")?,
             };
             let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) => lock,
                 Err((_, Errno::EWOULDBLOCK)) => {
-                    return Err(ShellError::Taken { name: self.name.clone() });
+                    return Err(ShellError::Taken(self.name.clone()));
                 }
                 Err((_, error)) => return Err(error).doing("locking a file").map_err(Into::into),
             };
@@ -205,11 +182,11 @@ impl Files {
     }
 
     fn connect(&self) -> Result<UnixStream, ShellError> {
-        let silent = |source| ShellError::Silent { name: self.name.clone(), source };
+        let silent = |error| silent(&self.name, error);
         let stream = match UnixStream::connect(&self.socket) {
             Ok(stream) => stream,
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-                return Err(ShellError::Missing { name: self.name.clone() });
+                return Err(ShellError::Missing(self.name.clone()));
             }
             Err(error) => return Err(silent(error)),
         };
@@ -220,7 +197,7 @@ impl Files {
 
     /// Asks the holder; its answer as text.
     fn ask(&self, request: Request) -> Result<Status, ShellError> {
-        let silent = |source| ShellError::Silent { name: self.name.clone(), source };
+        let silent = |error| silent(&self.name, error);
         let mut stream = self.connect()?;
         if matches!(request, Request::Down) {
             stream.set_read_timeout(Some(PATIENCE_AT_END)).map_err(silent)?;
@@ -237,7 +214,11 @@ impl Files {
 /// nobody takes their trying for a path that runs.
 fn folder() -> Result<Flock<File>, ShellError> {
     if !geteuid().is_root() {
-        return Err(ShellError::NeedsRoot);
+        return Err(HostError::new(
+            HostErrorKind::Unavailable,
+            "this needs root; run it with sudo",
+        )
+        .into());
     }
     let made = DirBuilder::new().mode(0o700).create(FOLDER);
     unless(ErrorKind::AlreadyExists, made).doing("creating /run/knee")?;
@@ -252,7 +233,8 @@ fn folder() -> Result<Flock<File>, ShellError> {
             return lock.map_err(|(_, error)| error).doing("locking /run/knee").map_err(Into::into);
         }
     };
-    Err(ShellError::Folder { why: why.to_owned() })
+    let why = format!("{FOLDER} is not a folder that only root can use ({why}); remove it");
+    Err(HostError::new(HostErrorKind::Unavailable, why).into())
 }
 
 /// A name that this process has: its files go with it.
@@ -310,7 +292,7 @@ fn prepare(
     seed: u64,
     pcap: Option<&Path>,
 ) -> Result<Prepared, ShellError> {
-    let capture = pcap.map(CaptureFile::create).transpose().map_err(TestbedError::from)?;
+    let capture = pcap.map(CaptureFile::create).transpose()?;
     let ends = namespace::open_namespaces()?;
     let devices = [ends[0].device()?, ends[1].device()?];
     // All packets are of one flow, and all of them fall into one bin, which has no end.
@@ -400,7 +382,7 @@ impl Up {
             let _ = serde_json::to_writer(stream, &status);
         }
         match &status.failure {
-            Some(why) => Err(ShellError::Failed { name: status.name.clone(), why: why.clone() }),
+            Some(why) => Err(failed(&status.name, why)),
             None => Ok(status),
         }
     }
@@ -429,8 +411,7 @@ fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellEr
     let Prepared { listener, signals, ends, devices, spec, capture } = prepared;
     keep_few_privileges(capture.is_some())?;
     let clock = Clock::starting_in(LEAD);
-    let capture = capture.map(|file| file.start(clock.zero_since_1970())).transpose();
-    let capture = capture.map_err(TestbedError::from)?;
+    let capture = capture.map(|file| file.start(clock.zero_since_1970())).transpose()?;
     let forwarder = Forwarder::new(&spec, None, clock, devices, capture, Time::Real);
     let (alarm, shown) = (Alarm::default(), Shown::default());
     let mut status = Status {
@@ -554,9 +535,9 @@ pub fn enter(name: &str, at: End) -> Result<(), ShellError> {
     let files = Files::of(name)?;
     folder()?;
     if let Some(why) = files.ask(Request::Status)?.failure {
-        return Err(ShellError::Failed { name: name.to_owned(), why });
+        return Err(failed(name, &why));
     }
-    let silent = |source| ShellError::Silent { name: name.to_owned(), source };
+    let silent = |error| silent(name, error);
     let stream = files.connect()?;
     serde_json::to_writer(&stream, &Request::Namespace(at)).map_err(|e| silent(e.into()))?;
     stream.shutdown(Shutdown::Write).map_err(silent)?;
@@ -602,11 +583,11 @@ pub fn list() -> Result<Vec<Listed>, ShellError> {
         drop(trying);
         match lock {
             Ok(()) => Ok(Some(Listed::Left(name))),
-            Err(ShellError::Missing { .. }) => Ok(None),
-            Err(ShellError::Taken { .. }) => Ok(match files.ask(Request::Status) {
+            Err(ShellError::Missing(_)) => Ok(None),
+            Err(ShellError::Taken(_)) => Ok(match files.ask(Request::Status) {
                 Ok(status) => Some(Listed::Running(status)),
                 // It has just ended, or is not yet there.
-                Err(ShellError::Missing { .. }) => None,
+                Err(ShellError::Missing(_)) => None,
                 Err(error) => Some(Listed::Silent(name, error.to_string())),
             }),
             Err(error) => Err(error),
@@ -630,7 +611,7 @@ pub fn clean() -> Result<Vec<String>, ShellError> {
                 files.remove().doing("removing the files in /run/knee")?;
                 cleaned.push(name);
             }
-            Err(ShellError::Taken { .. } | ShellError::Missing { .. }) => {}
+            Err(ShellError::Taken(_) | ShellError::Missing(_)) => {}
             Err(error) => return Err(error),
         }
     }

@@ -1,7 +1,7 @@
 //! The applications at both ends: real sockets that write, read and measure.
 
 use crate::{
-    Alarm, Clock, TestbedError,
+    Alarm, Clock,
     error::Doing,
     namespace::Namespace,
     payload::{CHUNK_BYTES, Payload},
@@ -9,7 +9,9 @@ use crate::{
     variants::Variants,
 };
 use knee_model::{
-    DelayStats, FlowKind, FlowSample, NS_PER_MS, Ns, Progress, RunSpec, TcpSpec, Tell, Workload,
+    DelayStats, FlowKind, FlowSample, HostError, NS_PER_MS, Ns, Progress, RunSpec, TcpSpec, Tell,
+    Workload,
+    failure::{broken, unavailable},
 };
 use knee_net::{Direction, Emission};
 use nix::{
@@ -30,6 +32,7 @@ use std::{
     cmp::Reverse,
     collections::BinaryHeap,
     ffi::OsString,
+    fmt::Display,
     fs, io,
     ops::Range,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
@@ -179,7 +182,7 @@ impl Watched {
 }
 
 /// An epoll that sockets and devices are added to.
-pub(crate) fn new_epoll() -> Result<Arc<Epoll>, TestbedError> {
+pub(crate) fn new_epoll() -> Result<Arc<Epoll>, HostError> {
     Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll").map(Arc::new)
 }
 
@@ -206,7 +209,7 @@ impl<'a> Senders<'a> {
         far: &Namespace,
         epoll: Arc<Epoll>,
         chunk_bytes: usize,
-    ) -> Result<Self, TestbedError> {
+    ) -> Result<Self, HostError> {
         let mut timers = BinaryHeap::new();
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (index, flow) in spec.flows.iter().enumerate() {
@@ -240,7 +243,7 @@ impl<'a> Senders<'a> {
                 };
                 bind(socket.as_raw_fd(), &source.socket_address(index))
                     .doing("binding a sender")?;
-                Ok::<_, TestbedError>(socket)
+                Ok::<_, HostError>(socket)
             };
             let socket = if flow.route.reverse { far.inside(open)?? } else { open()? };
             timers.push(Reverse((plan.flows[index].start_ns, index, Timer::Start)));
@@ -263,7 +266,7 @@ impl<'a> Senders<'a> {
         clock: Clock,
         alarm: &Alarm,
         tell: Option<Tell<'_>>,
-    ) -> Result<Vec<Sent>, TestbedError> {
+    ) -> Result<Vec<Sent>, HostError> {
         set_timerslack(1).doing("setting the timer slack")?;
         clock.wait_for_zero();
         let mut events = [EpollEvent::empty(); EVENTS];
@@ -284,7 +287,7 @@ impl<'a> Senders<'a> {
         &mut self,
         clock: Clock,
         tell: Option<Tell<'_>>,
-    ) -> Result<Option<Ns>, TestbedError> {
+    ) -> Result<Option<Ns>, HostError> {
         let (end_ns, bin_ns) = (self.spec.duration_ns, self.spec.record.bin_ns);
         let (bins, now_ns) = (self.spec.bins(), clock.now_ns());
         while let Some(&Reverse((due_ns, index, timer))) = self.timers.peek()
@@ -305,14 +308,14 @@ impl<'a> Senders<'a> {
         Ok(Some(timer_ns.min(bin_ns).min(end_ns)))
     }
 
-    pub(crate) fn finish(mut self) -> Result<Vec<Sent>, TestbedError> {
+    pub(crate) fn finish(mut self) -> Result<Vec<Sent>, HostError> {
         for index in 0..self.flows.len() {
             self.close(index)?;
         }
         Ok(self.flows.into_iter().map(|flow| flow.sent).collect())
     }
 
-    fn fire(&mut self, clock: Clock, index: usize, timer: Timer) -> Result<(), TestbedError> {
+    fn fire(&mut self, clock: Clock, index: usize, timer: Timer) -> Result<(), HostError> {
         match timer {
             Timer::Stop => self.close(index),
             Timer::Udp => self.send_udp(clock, index),
@@ -337,7 +340,7 @@ impl<'a> Senders<'a> {
     }
 
     /// The application of a TCP flow writes.
-    fn write(&mut self, now_ns: Ns, index: usize) -> Result<(), TestbedError> {
+    fn write(&mut self, now_ns: Ns, index: usize) -> Result<(), HostError> {
         let flow = &mut self.flows[index];
         let FlowKind::Tcp(TcpSpec { workload, .. }) = &self.spec.flows[index].kind else {
             return Ok(());
@@ -360,7 +363,7 @@ impl<'a> Senders<'a> {
     }
 
     /// Sets whether a socket is to be watched for room.
-    fn watch(&mut self, index: usize, wanted: bool) -> Result<(), TestbedError> {
+    fn watch(&mut self, index: usize, wanted: bool) -> Result<(), HostError> {
         let flow = &mut self.flows[index];
         if flow.watched == wanted {
             return Ok(());
@@ -375,12 +378,12 @@ impl<'a> Senders<'a> {
     }
 
     /// A socket has room, or has failed.
-    pub(crate) fn on_socket(&mut self, index: usize) -> Result<(), TestbedError> {
+    pub(crate) fn on_socket(&mut self, index: usize) -> Result<(), HostError> {
         let flow = &mut self.flows[index];
         let Some(socket) = &flow.socket else { return Ok(()) };
-        let failed = |source: io::Error| TestbedError::Connection {
-            flow: self.spec.flows[index].name.clone(),
-            source,
+        let failed = |error: io::Error| {
+            let name = &self.spec.flows[index].name;
+            broken(format!("flow {name}: connection failed: {error}"))
         };
         match sockopt::SocketError.get(socket).doing("asking a socket for its error")? {
             0 => {}
@@ -415,7 +418,7 @@ impl<'a> Senders<'a> {
         }
     }
 
-    fn send_udp(&mut self, clock: Clock, index: usize) -> Result<(), TestbedError> {
+    fn send_udp(&mut self, clock: Clock, index: usize) -> Result<(), HostError> {
         let flow = &mut self.flows[index];
         let Some(socket) = &flow.socket else { return Ok(()) };
         let packet_bytes = self.plan.flows[index].packet_bytes;
@@ -432,7 +435,7 @@ impl<'a> Senders<'a> {
     }
 
     /// Notes the state of all connections as that at the end of bin number `bin`.
-    fn sample(&mut self, bin: usize, tell: Option<Tell<'_>>) -> Result<(), TestbedError> {
+    fn sample(&mut self, bin: usize, tell: Option<Tell<'_>>) -> Result<(), HostError> {
         for (index, flow) in self.flows.iter_mut().enumerate() {
             let sample = match &flow.socket {
                 Some(socket) if flow.connected => {
@@ -457,7 +460,7 @@ impl<'a> Senders<'a> {
     }
 
     /// Ends a flow at once, with a reset: data not sent yet never will be.
-    fn close(&mut self, index: usize) -> Result<(), TestbedError> {
+    fn close(&mut self, index: usize) -> Result<(), HostError> {
         let flow = &mut self.flows[index];
         let Some(socket) = flow.socket.take() else { return Ok(()) };
         if flow.connected {
@@ -499,7 +502,7 @@ impl<'a> Receivers<'a> {
         plan: &Plan,
         far: &Namespace,
         epoll: Arc<Epoll>,
-    ) -> Result<Self, TestbedError> {
+    ) -> Result<Self, HostError> {
         let mut sockets = Vec::with_capacity(spec.flows.len());
         for (index, flow) in plan.flows.iter().enumerate() {
             if flow.quic.is_some() {
@@ -553,7 +556,7 @@ impl<'a> Receivers<'a> {
         clock: Clock,
         alarm: &Alarm,
         tell: Option<Tell<'_>>,
-    ) -> Result<Vec<Received>, TestbedError> {
+    ) -> Result<Vec<Received>, HostError> {
         set_timerslack(1).doing("setting the timer slack")?;
         let mut events = [EpollEvent::empty(); EVENTS];
         while !alarm.raised() {
@@ -586,7 +589,7 @@ impl<'a> Receivers<'a> {
         self.received
     }
 
-    pub(crate) fn on_socket(&mut self, clock: Clock, index: usize) -> Result<(), TestbedError> {
+    pub(crate) fn on_socket(&mut self, clock: Clock, index: usize) -> Result<(), HostError> {
         let socket = match &self.sockets[index] {
             Receiver::Listens(socket) => {
                 let new = match accept4(
@@ -612,8 +615,10 @@ impl<'a> Receivers<'a> {
             Ok(len) => {
                 let position = self.read_bytes[index];
                 if !udp && self.bytes[..len] != *self.payload.at(position, len) {
-                    let flow = self.spec.flows[index].name.clone();
-                    return Err(TestbedError::Damaged { flow, position, len });
+                    let flow = &self.spec.flows[index].name;
+                    return Err(broken(format!(
+                        "flow {flow}: of the {len} bytes from {position} on, not all arrived as they were sent"
+                    )));
                 }
                 // Linux 6.12, unlike 6.1, forgets the clamp when a larger segment than before has shown what
                 // memory segments take, and computes another from the size of the buffer.
@@ -653,7 +658,7 @@ pub(crate) fn wait<'e>(
     epoll: &Epoll,
     events: &'e mut [EpollEvent],
     timeout_ns: Ns,
-) -> Result<&'e [EpollEvent], TestbedError> {
+) -> Result<&'e [EpollEvent], HostError> {
     use std::os::fd::AsFd;
     let timeout = TimeSpec::nanoseconds(timeout_ns.min(LONGEST_SLEEP_NS) as i64);
     let mut ready = [PollFd::new(epoll.0.as_fd(), PollFlags::POLLIN)];
@@ -671,7 +676,7 @@ pub(crate) fn wait_exactly<'e>(
     epoll: &Epoll,
     events: &'e mut [EpollEvent],
     timeout_ns: Ns,
-) -> Result<&'e [EpollEvent], TestbedError> {
+) -> Result<&'e [EpollEvent], HostError> {
     let timeout = TimeSpec::nanoseconds(timeout_ns.min(LONGEST_SLEEP_NS) as i64);
     let to = events.as_mut_ptr().cast::<libc::epoll_event>();
     // SAFETY: the kernel writes at most as many events as there is room for, which are of this layout
@@ -695,56 +700,54 @@ pub(crate) fn wait_exactly<'e>(
     }
 }
 
-pub(crate) fn open(kind: SockType) -> Result<OwnedFd, TestbedError> {
+pub(crate) fn open(kind: SockType) -> Result<OwnedFd, HostError> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     socket(AddressFamily::Inet, kind, flags, None).doing("opening a socket")
 }
 
 /// Limits the receive window of a connection, or of those that a listening socket accepts.
-fn clamp(socket: &OwnedFd, window_bytes: u64) -> Result<(), TestbedError> {
+fn clamp(socket: &OwnedFd, window_bytes: u64) -> Result<(), HostError> {
     WindowClamp.set(socket, &(window_bytes as libc::c_int)).doing("setting TCP_WINDOW_CLAMP")
 }
 
 /// A TCP socket with a flow's congestion control.
-fn tcp_socket(flow: &str, cc: &str) -> Result<OwnedFd, TestbedError> {
+fn tcp_socket(flow: &str, cc: &str) -> Result<OwnedFd, HostError> {
     let socket = open(SockType::Stream)?;
     match sockopt::TcpCongestion.set(&socket, &OsString::from(cc)) {
         Ok(()) => Ok(socket),
         Err(Errno::ENOENT) => {
             let list = "/proc/sys/net/ipv4/tcp_available_congestion_control";
             let available = fs::read_to_string(list).doing("listing congestion controls")?;
-            Err(TestbedError::UnknownCongestionControl {
-                flow: flow.into(),
-                name: cc.to_owned(),
-                available: available.trim().into(),
-            })
+            let why = format!("flow {flow}: this kernel has no congestion control {cc:?}");
+            let help = format!("choose one that it has: {}", available.trim());
+            Err(unavailable(why, help))
         }
         Err(error) => Err(error).doing(&format!("flow {flow}: setting TCP_CONGESTION")),
     }
 }
 
 /// Makes sure that a connection uses what its flow asks for.
-fn used(flow: &str, cc: &str, plan: &FlowPlan, socket: &OwnedFd) -> Result<(), TestbedError> {
-    let differs = |option, wanted: String, used: String| {
-        Err(TestbedError::NotUsed { flow: flow.into(), option, wanted, used })
+fn used(flow: &str, cc: &str, plan: &FlowPlan, socket: &OwnedFd) -> Result<(), HostError> {
+    let differs = |option: &str, wanted: &dyn Display, used: &dyn Display| {
+        let why =
+            format!("flow {flow}: the socket used {option} {used}, not {wanted} as requested");
+        Err(broken(why))
     };
     let in_use = sockopt::TcpCongestion.get(socket).doing("asking for TCP_CONGESTION")?;
     let in_use = in_use.to_string_lossy();
     let in_use = in_use.trim_end_matches('\0');
     if in_use != cc {
-        return differs("congestion control", cc.into(), in_use.into());
+        return differs("congestion control", &cc, &in_use);
     }
     let mss_bytes = tcp_info(socket)?.tcpi_snd_mss;
     match &plan.tcp {
-        Some(tcp) if tcp.mss_bytes != mss_bytes => {
-            differs("tcp.mss", tcp.mss_bytes.to_string(), mss_bytes.to_string())
-        }
+        Some(tcp) if tcp.mss_bytes != mss_bytes => differs("tcp.mss", &tcp.mss_bytes, &mss_bytes),
         _ => Ok(()),
     }
 }
 
 /// `TCP_INFO`; fields that an older kernel does not know are 0.
-fn tcp_info(socket: &OwnedFd) -> Result<libc::tcp_info, TestbedError> {
+fn tcp_info(socket: &OwnedFd) -> Result<libc::tcp_info, HostError> {
     // SAFETY: a tcp_info is plain numbers; all zeros are a value of it.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -800,11 +803,11 @@ mod tests {
             while receivers.read_bytes[0] < position + bytes.len() as u64 {
                 receivers.on_socket(clock, 0)?;
             }
-            Ok::<u64, TestbedError>(receivers.received[0].bytes)
+            Ok::<u64, HostError>(receivers.received[0].bytes)
         };
         assert_eq!(read(0, payload.at(0, 1000)).unwrap(), 0);
         assert_eq!(read(1000, payload.at(1000, 500)).unwrap(), 0);
         let error = read(1500, payload.at(1501, 500)).unwrap_err();
-        assert!(matches!(error, TestbedError::Damaged { position: 1500, .. }), "{error}");
+        assert!(error.why.contains("from 1500 on, not all arrived as they were sent"), "{error}");
     }
 }

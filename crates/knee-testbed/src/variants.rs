@@ -1,9 +1,9 @@
 //! The algorithms that a run loads into the kernel, under names of its own.
 
-use crate::{TestbedError, namespace::random_u32};
+use crate::namespace::random_u32;
 use knee_cc::Params;
 use knee_kernel::{Loaded, Variant};
-use knee_model::{Cc, FlowKind, RunSpec, Transport};
+use knee_model::{Cc, FlowKind, HostError, RunSpec, Transport};
 
 /// Variants that runs use. They leave the kernel when this is dropped, and with the process
 /// however it ends.
@@ -32,18 +32,18 @@ impl Variants {
     ///
     /// # Errors
     /// The kernel refuses one, or access to it is not permitted.
-    pub fn load(needed: &[Params]) -> Result<Self, TestbedError> {
+    pub fn load(needed: &[Params]) -> Result<Self, HostError> {
         let run = random_u32()?;
         let load = |(number, params): (usize, &Params)| {
             let name = format!("k{run:08x}_{number}");
             Ok((params.clone(), knee_kernel::load(params, &name)?))
         };
-        let loaded = needed.iter().enumerate().map(load).collect::<Result<_, TestbedError>>()?;
+        let loaded = needed.iter().enumerate().map(load).collect::<Result<_, HostError>>()?;
         Ok(Self { loaded })
     }
 
     /// Makes what they draw depend on the run's seed.
-    pub(crate) fn seed(&self, seed: u64) -> Result<(), TestbedError> {
+    pub(crate) fn seed(&self, seed: u64) -> Result<(), HostError> {
         let bits = (seed ^ (seed >> 32)) as u32;
         Ok(self.loaded.iter().try_for_each(|(_, loaded)| loaded.seed(bits))?)
     }
@@ -55,7 +55,7 @@ impl Variants {
 
     /// Number of instructions that the kernel's verifier looked at before it took each: those of its largest
     /// program.
-    pub(crate) fn verified(&self) -> Result<Vec<(String, u32)>, TestbedError> {
+    pub(crate) fn verified(&self) -> Result<Vec<(String, u32)>, HostError> {
         if self.loaded.is_empty() {
             return Ok(Vec::new());
         }

@@ -12,7 +12,6 @@ use knee_model::{
     Aqm, CoDel, DelayedAck, Discipline, FlowKind, FlowSpec, PacketEvent, ReceiverConduct, Recovery,
     RunRecord, RunSpec, TcpOptions, Workload,
 };
-use knee_testbed::TestbedError;
 use std::{fs, thread};
 
 fn reno() -> RunSpec {
@@ -339,13 +338,10 @@ fn impossible_options_are_refused() {
     let run = |spec: &knee_model::RunSpec| knee_testbed::run(spec).expect_err("refused");
     let one = |options| spec(ten_mbit(84), S, vec![tcp("one", Workload::Bulk, options)]);
     let plain = one(TcpOptions::default());
-    match run(&with_cc(&plain, &kernel("no-such-cc"))) {
-        TestbedError::UnknownCongestionControl { flow, name, available } => {
-            assert_eq!((flow.as_str(), name.as_str()), ("one", "no-such-cc"));
-            assert!(available.split(' ').any(|a| a == "reno"), "{available}");
-        }
-        other => panic!("{other}"),
-    }
+    let unknown = run(&with_cc(&plain, &kernel("no-such-cc")));
+    assert_eq!(unknown.why, "flow one: this kernel has no congestion control \"no-such-cc\"");
+    let help = unknown.help.expect("a remedy");
+    assert!(help.split(' ').any(|a| a == "reno"), "{help}");
     let default = TcpOptions::default;
     let delayed = |every_pkts, timeout_ns| TcpOptions {
         delayed_ack: DelayedAck { every_pkts, timeout_ns },
@@ -380,5 +376,6 @@ fn without_root_it_says_so() {
         knee_testbed::run(&spec)
     };
     let result = thread::scope(|s| s.spawn(without_root).join()).expect("no panic");
-    assert!(matches!(result, Err(TestbedError::NeedsRoot)), "{result:?}");
+    let error = result.expect_err("not permitted");
+    assert!(error.why.contains("the testbed needs root"), "{error}");
 }

@@ -2,8 +2,10 @@
 //!
 //! `knee-linux` contains this file too.
 
-use crate::error::{broken, doing, unavailable};
-use knee_model::HostError;
+use knee_model::{
+    HostError,
+    failure::{broken, doing, unavailable},
+};
 use std::{fs, io::ErrorKind, path::Path, process::Command};
 
 /// Suite of Debian with newer kernels than any release.

@@ -6,7 +6,7 @@ use crate::{
     message::{Answer, Compiled, File, PCAP, Request, Run},
     ports::{DATA, DIRECTORY, Extent, HALT, HALT_NOW, INPUT, ITEM, LINES, Line},
 };
-use knee_model::{HostError, HostErrorKind, NS_PER_S, RunOptions};
+use knee_model::{HostError, NS_PER_S, RunOptions, failure::broken};
 use knee_testbed::{Time, Variants, run_in};
 use nix::mount::{MsFlags, mount};
 use std::{
@@ -60,7 +60,7 @@ pub fn main() -> io::Result<()> {
         match request()? {
             Request::Load(needed) => match Variants::load(&needed) {
                 Ok(variants) => loaded = Some(variants),
-                Err(error) => break (Answer::refusing(error.into()), Vec::new()),
+                Err(error) => break (Answer::refusing(error), Vec::new()),
             },
             Request::Run(run) => {
                 enlarge_translations()?;
@@ -68,7 +68,7 @@ pub fn main() -> io::Result<()> {
                 let done = catch_unwind(AssertUnwindSafe(|| carry_out(&run, loaded)));
                 break done.unwrap_or_else(|_| {
                     let why = "the run panicked inside the guest; its last lines say where";
-                    let error = HostError::new(HostErrorKind::Broken, why);
+                    let error = broken(why);
                     (Answer::refusing(error), Vec::new())
                 });
             }
@@ -119,14 +119,14 @@ fn carry_out(run: &Run, loaded: Option<Variants>) -> (Answer, Vec<u8>) {
     };
     let mut record = match run_in(Time::Virtual, &run.spec, &options, None, loaded) {
         Ok(record) => record,
-        Err(error) => return (Answer::refusing(error.into()), Vec::new()),
+        Err(error) => return (Answer::refusing(error), Vec::new()),
     };
     let traces = record.flows.iter_mut().map(|flow| std::mem::take(&mut flow.trace)).collect();
     match contents(files) {
         Ok((files, contents)) => (Answer { record: Ok(record), traces, files }, contents),
         Err(error) => {
             let why = format!("reading what the run left in the guest: {error}");
-            (Answer::refusing(HostError::new(HostErrorKind::Broken, why)), Vec::new())
+            (Answer::refusing(broken(why)), Vec::new())
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The virtual machine as a [`Host`].
 
 use crate::{
-    error::broken,
     kernels::{self, KernelChoice},
     machine::{BUDGET, Machine, Snapshot},
     message::{Answer, Compiled, PCAP, Request, Run},
@@ -10,6 +9,7 @@ use crate::{
 use knee_cc::{Algorithm, Params};
 use knee_model::{
     Host, HostError, HostErrorKind, NS_PER_S, Ns, Progress, RunOptions, RunRecord, RunSpec, Tell,
+    failure::{broken, too_slow},
 };
 use knee_testbed::{Variants, lateness};
 use std::{
@@ -133,7 +133,7 @@ impl Host for Vm {
         // The guest knows those that it has loaded.
         let known = |a: &Algorithm| needed.iter().any(|params| params.algorithm() == *a);
         let own = Compiled::all(spec.algorithms().filter(|a| !known(a)))?;
-        let request = postcard::to_stdvec(&(own, request)).map_err(|e| broken(e.to_string()))?;
+        let request = postcard::to_stdvec(&(own, request)).map_err(broken)?;
         let arguments = &booted.arguments;
         let results = Machine::resume(arguments, &snapshot, &request, |ns| tell(Progress::At(ns)))?;
         drop(snapshot);
@@ -142,7 +142,7 @@ impl Host for Vm {
         record.name_observed(spec);
         if let Some(late) = lateness(spec, &record) {
             let why = format!("the guest was too slow for this path: {late}");
-            return Err(HostError::new(HostErrorKind::TooSlow, why).with_help(TOO_FAST));
+            return Err(too_slow(why, TOO_FAST));
         }
         for (flow, trace) in record.flows.iter_mut().zip(answer.traces) {
             flow.trace = trace;
@@ -202,6 +202,6 @@ fn keep(path: &Path, contents: &[u8]) -> Result<(), HostError> {
     });
     written.map(drop).map_err(|e| {
         let why = format!("cannot write {}: {e}", path.display());
-        HostError::new(HostErrorKind::Broken, why)
+        broken(why)
     })
 }

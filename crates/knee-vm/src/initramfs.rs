@@ -2,11 +2,13 @@
 //! memory. It holds this very program with its libraries, and modules of the kernel.
 
 use crate::{
-    error::{broken, doing, unavailable},
     kernels::{Kernel, module_files, module_name, uncompressed},
     remembered::Remembered,
 };
-use knee_model::HostError;
+use knee_model::{
+    HostError,
+    failure::{broken, doing, unavailable},
+};
 use object::{
     Endianness, U16, U64,
     elf::{FileHeader64, PT_INTERP, PT_LOAD, SymbolSection},

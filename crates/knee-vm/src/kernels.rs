@@ -2,8 +2,10 @@
 //! user's own.
 
 use crate::apt::{Lists, command};
-use crate::error::{broken, doing, unavailable};
-use knee_model::HostError;
+use knee_model::{
+    HostError,
+    failure::{broken, doing, unavailable},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     cmp::Reverse,
@@ -388,7 +390,7 @@ impl Lists {
             return Err(broken(format!("apt-get downloaded no {}", package.name)));
         }
         fs::remove_dir_all(&packages).map_err(doing("removing", &packages))?;
-        let json = serde_json::to_vec_pretty(&package).map_err(|e| broken(e.to_string()))?;
+        let json = serde_json::to_vec_pretty(&package).map_err(broken)?;
         fs::write(new.path().join(PACKAGE_FILE), json).map_err(doing("writing in", new.path()))?;
         Kernel::of_folder(new.path())?;
         let place = folder.join(format!("{}_{}", package.name, package.version));

@@ -14,7 +14,6 @@
 //! - `ports`, `message`: the two sides' messages to each other.
 
 mod apt;
-mod error;
 pub mod guest;
 mod host;
 mod initramfs;

@@ -3,11 +3,11 @@
 //! The process dies with this one, however that ends, and has no files of its own: it talks over
 //! pipes, and its memory is a file that has no name or that it only reads.
 
-use crate::{
-    error::{broken, unavailable},
-    ports::{Extent, INPUT, LINES, Line},
+use crate::ports::{Extent, INPUT, LINES, Line};
+use knee_model::{
+    HostError,
+    failure::{broken, unavailable},
 };
-use knee_model::HostError;
 use nix::{
     errno::Errno,
     fcntl::{FcntlArg, FdFlag, OFlag, fcntl},

@@ -1,8 +1,10 @@
 //! A guest's input, and its results.
 
-use crate::error::broken;
 use knee_cc::{Algorithm, Params, Source};
-use knee_model::{CallRecord, HostError, HostErrorKind, RunRecord, RunSpec};
+use knee_model::{
+    CallRecord, HostError, RunRecord, RunSpec,
+    failure::{broken, unsupported},
+};
 use serde::{Deserialize, Serialize};
 
 /// An algorithm from a C file, compiled: the guest has no compiler. A guest is given all that a request
@@ -29,8 +31,7 @@ impl Compiled {
             if all.iter().any(|known| known.file == *file && known.text == *text) {
                 continue;
             }
-            let bpf = knee_kernel::compiled(algorithm)
-                .map_err(|e| HostError::new(HostErrorKind::Unsupported, e.to_string()))?;
+            let bpf = knee_kernel::compiled(algorithm).map_err(unsupported)?;
             let (file, text, native) = (file.clone(), text.clone(), object.clone());
             all.push(Self { file, text, native, bpf });
         }
@@ -44,7 +45,7 @@ impl Compiled {
     pub(crate) fn load(self) -> Result<(), HostError> {
         let Self { file, text, native, bpf } = self;
         let loaded = knee_cc::load_compiled(Source { file, text, object: native });
-        knee_kernel::give_compiled(loaded.map_err(|e| broken(e.to_string()))?, bpf);
+        knee_kernel::give_compiled(loaded.map_err(broken)?, bpf);
         Ok(())
     }
 }

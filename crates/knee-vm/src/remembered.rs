@@ -3,8 +3,7 @@
 //!
 //! Each is a symbolic link whose target is the text: made at once and whole, or not at all.
 
-use crate::error::doing;
-use knee_model::{HostError, hex};
+use knee_model::{HostError, failure::doing, hex};
 use sha2::{Digest, Sha256};
 use std::{
     fs::{self, File},

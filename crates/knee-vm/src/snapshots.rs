@@ -2,7 +2,6 @@
 //! run starts from one.
 
 use crate::{
-    error::{broken, doing},
     initramfs::Parts,
     kernels::{self, Kernel},
     machine::{self, Machine, Prepared, Snapshot},
@@ -10,7 +9,11 @@ use crate::{
     remembered::{Remembered, forget_old},
 };
 use knee_cc::Params;
-use knee_model::{HostError, hex};
+use knee_model::{
+    HostError,
+    failure::{broken, doing},
+    hex,
+};
 use nix::{
     fcntl::{AT_FDCWD, AtFlags},
     unistd::linkat,
@@ -64,7 +67,7 @@ impl Booted {
     pub(crate) fn loaded(&self, needed: &[Params]) -> Result<Snapshot, HostError> {
         let own = Compiled::all(needed.iter().map(Params::algorithm))?;
         let request = postcard::to_stdvec(&(own, Request::Load(needed.to_vec())));
-        let request = request.map_err(|e| broken(e.to_string()))?;
+        let request = request.map_err(broken)?;
         let hash = hex(&Sha256::new().chain_update(&self.hash).chain_update(&request).finalize());
         let load = |file| match Machine::prepare(&self.arguments, &self.snapshot, &request, file)? {
             Prepared::Kept(kept) => Ok(kept),

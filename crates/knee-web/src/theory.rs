@@ -4,7 +4,7 @@
 use crate::Refusal;
 use knee_cc::Params;
 use knee_fluid::{Backoff, Class, Fluid, GentleRed, Link, Rule, Stability};
-use knee_model::{Cc, FlowKind, FlowSpec, QueueLimit as Limit, RunSpec, seconds};
+use knee_model::{FlowSpec, QueueLimit as Limit, RunSpec, seconds};
 use serde::Serialize;
 
 /// Points of a curve.
@@ -61,7 +61,7 @@ pub(crate) fn theory(spec: &RunSpec) -> Result<(Theory, Vec<f64>), Refusal> {
     let rtt_ns = spec.path.delay_forward_ns + spec.path.delay_reverse_ns + 2 * flow.access_delay_ns;
     let rtt_s = seconds(rtt_ns);
     let (like, others): (Vec<_>, Vec<_>) =
-        spec.flows.iter().partition(|other| params_of(other) == Some(params));
+        spec.flows.iter().partition(|other| other.params() == Some(params));
     let rule = rule(params, queue_s);
     let class = Class { rtt_s, flows: like.len() as u32, rule };
     let no_model = |error| Refusal::new(error, "change the path or the parameters");
@@ -101,25 +101,14 @@ pub(crate) fn theory(spec: &RunSpec) -> Result<(Theory, Vec<f64>), Refusal> {
     Ok((theory, numbers.collect()))
 }
 
-fn params_of(flow: &FlowSpec) -> Option<&Params> {
-    match &flow.kind {
-        FlowKind::Tcp(tcp) => match &tcp.cc {
-            Cc::Knee(params) => Some(params),
-            Cc::Kernel(_) => None,
-        },
-        _ => None,
-    }
-}
-
 /// The flow, if its algorithm is one of those in [`rule`].
 fn modelled(flow: &FlowSpec) -> Option<(&FlowSpec, &Params)> {
-    let params = params_of(flow)?;
+    let params = flow.params()?;
     matches!(params.algorithm().name(), "hd" | "chd" | "ftcp").then_some((flow, params))
 }
 
 fn unknown(spec: &RunSpec) -> Refusal {
-    let mut algorithms: Vec<&str> =
-        spec.flows.iter().filter_map(params_of).map(|params| params.algorithm().name()).collect();
+    let mut algorithms: Vec<&str> = spec.algorithms().map(|algorithm| algorithm.name()).collect();
     algorithms.sort_unstable();
     algorithms.dedup();
     let error = match &algorithms[..] {

@@ -185,7 +185,7 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
         What::Short(short) => (short.spec()?, &short.format),
     };
     let start = Instant::now();
-    let record = knee_sim::run(&spec).map_err(|e| hosts::report(e.into()))?;
+    let record = knee_sim::run(&spec).map_err(hosts::report)?;
     let wall_s = start.elapsed().as_secs_f64();
     let total = |of: fn(&knee_model::FlowCounters) -> u64| -> u64 {
         record.flows.iter().map(|f| of(&f.counters)).sum()

@@ -28,11 +28,7 @@ pub(crate) fn list(args: &Args) -> Result<ExitCode> {
 fn unit(param: &Param) -> &'static str {
     match param.kind {
         ParamKind::TimeUs => "us",
-        ParamKind::Packets => "packets",
-        ParamKind::ProbabilityPpm => "probability",
-        ParamKind::NumberPpm => "number",
-        ParamKind::Count => "count",
-        ParamKind::Choice => "choice",
+        _ => param.unit(),
     }
 }
 

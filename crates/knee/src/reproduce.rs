@@ -9,10 +9,10 @@ use crate::{
 };
 use clap::builder::PossibleValuesParser;
 use knee_lab::{
+    LabError,
     pipeline::Runner,
     reproduce::{
-        Outcome, PAPERS, ReproduceError, Reproduction, RunsOn, Wanted, claims, outcome,
-        reproduce as run, write,
+        Outcome, PAPERS, Reproduction, RunsOn, Wanted, claims, outcome, reproduce as run, write,
     },
 };
 use knee_model::RunOptions;
@@ -96,7 +96,7 @@ fn reproduced(args: &Args, results: ResultWriter) -> Result<ExitCode> {
     for paper in &papers {
         match one(paper, &wanted, args, &options, kept.as_ref()) {
             // Among several papers, those without the figure are left out.
-            Err(ReproduceError::NoFigure { .. }) if papers.len() > 1 => {}
+            Err(LabError::NoFigure { .. }) if papers.len() > 1 => {}
             reproduction => reproductions.push(reproduction?),
         }
     }
@@ -128,7 +128,7 @@ fn one(
     args: &Args,
     options: &RunOptions,
     kept: Option<&KeptRuns>,
-) -> Result<Reproduction, ReproduceError> {
+) -> Result<Reproduction, LabError> {
     // Other hosts' verdicts are shown with the simulator's, which take seconds.
     let simulator = AnyHost::default();
     let mut others: Vec<AnyHost> = Vec::new();

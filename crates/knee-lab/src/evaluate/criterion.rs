@@ -1,8 +1,9 @@
 //! A criterion as data: `scenarios/evaluation/ID.toml`.
 
 use crate::{
+    error::FileError,
     figure::{Axis, check_formula},
-    files::{FileError, file_names, read},
+    files::{file_names, read},
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;

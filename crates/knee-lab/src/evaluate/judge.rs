@@ -28,15 +28,10 @@ pub enum Word {
     Fails,
 }
 
+/// Writes the word as JSON has it, without quotes.
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Informs => "informs",
-            Self::Passes => "passes",
-            Self::NoWorse => "no worse than the baseline",
-            Self::NotJudged => "not judged",
-            Self::Fails => "fails",
-        })
+        self.serialize(f)
     }
 }
 

@@ -4,20 +4,19 @@
 //! thresholds: each bound names its source, or is the result of CUBIC and NewReno in the same place.
 
 mod criterion;
-mod error;
 mod judge;
 mod report;
 mod runs;
 
 pub use criterion::{Better, Bound, Criterion, Measure, criteria};
-pub use error::EvaluateError;
 pub use judge::{Asked, CriterionVerdict, MeasuredAt, PointVerdict, Word, Worst};
 pub use report::{evaluation_report, evaluation_text, scorecard_report, scorecard_text};
 pub use runs::{HowToRun, Point};
 
 use crate::{
     duel::Entrant,
-    files::{self, FileError},
+    error::{FileError, LabError},
+    files,
     pipeline::Runner,
 };
 use knee_model::{HostErrorKind, RunRecord, RunSpec};
@@ -75,13 +74,13 @@ impl Evaluation {
 /// whose runs the host can make; the others are [`Evaluation::left_out`].
 ///
 /// # Errors
-/// See [`EvaluateError`].
+/// See [`LabError`].
 pub fn evaluate(
     subjects: &[Entrant],
     baselines: &[Entrant],
     only: &[String],
     how: &HowToRun<'_>,
-) -> Result<Vec<Evaluation>, EvaluateError> {
+) -> Result<Vec<Evaluation>, LabError> {
     // Each algorithm runs once, whether it is evaluated, a baseline, or both.
     let mut entrants: Vec<Entrant> = Vec::new();
     let mut number = |of: &Entrant| {
@@ -135,11 +134,12 @@ fn wanted(
     only: &[String],
     entrants: &[Entrant],
     how: &HowToRun<'_>,
-) -> Result<(Vec<WithPoints>, Vec<LeftOut>), EvaluateError> {
+) -> Result<(Vec<WithPoints>, Vec<LeftOut>), LabError> {
     let all = criteria()?;
     if let Some(id) = only.iter().find(|id| !all.iter().any(|c| c.id == **id)) {
         let known: Vec<&str> = all.iter().map(|c| c.id.as_str()).collect();
-        return Err(EvaluateError::NoCriterion { id: id.clone(), known: known.join(", ") });
+        let help = format!("the criteria are: {}", known.join(", "));
+        return Err(LabError::new(format!("no such criterion: `{id}`"), help));
     }
     let (mut wanted, mut left_out, mut refused) = (Vec::new(), Vec::new(), None);
     for criterion in all.into_iter().filter(|c| only.is_empty() || only.contains(&c.id)) {
@@ -149,8 +149,12 @@ fn wanted(
             Some(error) => {
                 // Without rights or a kernel, no criterion has a better chance.
                 let is_of_all = error.kind != HostErrorKind::Unsupported;
-                let why = error.why.clone();
-                let error = EvaluateError::Host { criterion: criterion.id.clone(), error };
+                let (why, mut help) = (error.why.clone(), String::new());
+                if let Some(of_host) = &error.help {
+                    help = format!("{of_host}; or ");
+                }
+                help += "name the criteria that it can run with --only";
+                let error = LabError::new(format!("{}: {error}", criterion.id), help);
                 if is_of_all || !only.is_empty() {
                     return Err(error);
                 }
@@ -171,7 +175,7 @@ fn verdict(
     entrant: &Entrant,
     how: &HowToRun<'_>,
     (word, all, took): (Word, Vec<PointVerdict>, Duration),
-) -> Result<CriterionVerdict, EvaluateError> {
+) -> Result<CriterionVerdict, LabError> {
     let at = judge::worst(&all);
     let worst = at.map(|at| worst(criterion, points, entrant, how, at)).transpose()?;
     Ok(CriterionVerdict {
@@ -194,7 +198,7 @@ fn worst(
     entrant: &Entrant,
     how: &HowToRun<'_>,
     at: &PointVerdict,
-) -> Result<Worst, EvaluateError> {
+) -> Result<Worst, LabError> {
     let (number, repetition) = at.at;
     let (scenario, sets) = scenario(criterion, &points[number], entrant, how.sets)?;
     let seed = scenario.seed_of(repetition);
@@ -227,12 +231,12 @@ fn quoted(text: &str) -> String {
 /// The run in which `verdict` is worst, made again.
 ///
 /// # Errors
-/// See [`EvaluateError`].
+/// See [`LabError`].
 pub fn worst_run(
     verdict: &CriterionVerdict,
     entrant: &Entrant,
     how: &HowToRun<'_>,
-) -> Result<Option<(RunSpec, RunRecord)>, EvaluateError> {
+) -> Result<Option<(RunSpec, RunRecord)>, LabError> {
     let all = criteria()?;
     let (Some(criterion), Some(worst)) = (all.iter().find(|c| c.id == verdict.id), &verdict.worst)
     else {

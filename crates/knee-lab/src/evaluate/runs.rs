@@ -1,12 +1,10 @@
 //! The runs of an evaluation: every criterion at every point of its axes, for every algorithm that
 //! takes part, repeated. The measures are stored, not the records.
 
-use super::{
-    EvaluateError,
-    criterion::{Bound, Criterion, FOLDER},
-};
+use super::criterion::{Bound, Criterion, FOLDER};
 use crate::{
     duel::Entrant,
+    error::LabError,
     figure::{Part, combinations, measure},
     files,
     pipeline::Runner,
@@ -57,12 +55,12 @@ pub(super) fn scenario(
     point: &Point,
     entrant: &Entrant,
     also: &[String],
-) -> Result<(Scenario, Vec<String>), EvaluateError> {
+) -> Result<(Scenario, Vec<String>), LabError> {
     let of_subject = criterion.subject.iter().flat_map(|flow| entrant.sets(*flow));
     let sets = point.sets.iter().cloned().chain(of_subject).chain(also.iter().cloned());
     let sets: Vec<String> = sets.collect();
     let file = format!("{FOLDER}/{}", criterion.scenario);
-    Ok((files::scenario::<EvaluateError>(&file, &sets)?, sets))
+    Ok((files::scenario(&file, &sets)?, sets))
 }
 
 /// Measures by criterion, point, entrant, repetition; the reason for a run that failed.
@@ -95,7 +93,7 @@ pub(super) fn refusal(
     points: &[Point],
     entrants: &[Entrant],
     how: &HowToRun<'_>,
-) -> Result<Option<HostError>, EvaluateError> {
+) -> Result<Option<HostError>, LabError> {
     for (at, of) in points.iter().flat_map(|at| entrants.iter().map(move |of| (at, of))) {
         let (scenario, _) = scenario(criterion, at, of, how.sets)?;
         if let Err(error) = how.runner.check(&scenario.spec(scenario.seed())) {
@@ -110,7 +108,7 @@ pub(super) fn run_all(
     criteria: &[(Criterion, Vec<Point>)],
     entrants: &[Entrant],
     how: &HowToRun<'_>,
-) -> Result<(AllMeasured, Vec<Duration>), EvaluateError> {
+) -> Result<(AllMeasured, Vec<Duration>), LabError> {
     let mut scenarios = Vec::new();
     for (asked, points) in criteria {
         for (at, of) in points.iter().flat_map(|at| entrants.iter().map(move |of| (at, of))) {
@@ -125,7 +123,7 @@ pub(super) fn run_all(
         let measured = turn.measured(spec, &key, |record| measured(criterion, spec, record));
         match measured {
             Ok(measured) => Ok((Ok(measured), start.elapsed())),
-            Err(EvaluateError::Run(why)) => Ok((Err(why.to_string()), start.elapsed())),
+            Err(LabError::Run(why)) => Ok((Err(why.to_string()), start.elapsed())),
             Err(other) => Err(other),
         }
     })?;
@@ -147,13 +145,13 @@ fn measured(
     criterion: &Criterion,
     spec: &RunSpec,
     record: RunRecord,
-) -> Result<Measured, EvaluateError> {
+) -> Result<Measured, LabError> {
     let formulas: Vec<&str> =
         criterion.measures.iter().flat_map(|m| m.formulas().map(|(_, text)| text)).collect();
     let values = measure(spec, record, &formulas);
-    let values = values.map_err(|why| EvaluateError::Formula {
-        criterion: criterion.id.clone(),
-        why: format!("seed {}: {why}", spec.seed),
+    let values = values.map_err(|why| LabError::Other {
+        what: format!("scenarios/evaluation/{}.toml: seed {}: {why}", criterion.id, spec.seed),
+        help: None,
     })?;
     let mut values = values.into_iter();
     let measured = criterion.measures.iter().map(|m| {

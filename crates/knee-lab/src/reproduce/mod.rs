@@ -4,7 +4,6 @@
 //! `claims.toml` what must come out, as formulas (see `docs/reference/paper-and-claims.md`).
 
 mod claim;
-mod error;
 mod on_host;
 mod paper;
 mod report;
@@ -13,7 +12,6 @@ mod selection;
 mod verdict;
 
 pub use claim::{Cause, Claim, Found, Judge};
-pub use error::ReproduceError;
 pub use on_host::OnHost;
 pub use paper::{PAPERS, Paper, load};
 pub use report::write;
@@ -21,6 +19,7 @@ pub use runs::RunsOn;
 pub use selection::Wanted;
 pub use verdict::{Shown, Verdict};
 
+use crate::error::LabError;
 use on_host::Others;
 use runs::Uses;
 use selection::Selection;
@@ -49,12 +48,12 @@ impl Reproduction {
 /// Reproduces `id` on each of `hosts`.
 ///
 /// # Errors
-/// See [`ReproduceError`].
+/// See [`LabError`].
 pub fn reproduce(
     id: &str,
     wanted: &Wanted,
     hosts: &[RunsOn<'_>],
-) -> Result<Reproduction, ReproduceError> {
+) -> Result<Reproduction, LabError> {
     let (paper, claims) = paper::load(id)?;
     let selection = Selection::of(&paper, claims, wanted)?;
     let mut uses = Uses::default();

@@ -1,11 +1,14 @@
 //! A paper on one host: its runs, verdicts and plots.
 
 use super::{
-    Claim, Paper, ReproduceError, RunsOn, Verdict,
+    Claim, Paper, RunsOn, Verdict,
     runs::{self, Made, Uses},
     selection::Selection,
 };
-use crate::figure::{self, Case, Cases, Figure, Formulas, Part};
+use crate::{
+    error::LabError,
+    figure::{self, Case, Cases, Figure, Formulas, Part},
+};
 use knee_model::RunSpec;
 use knee_report::{chart::Chart, table::Table};
 use knee_results::caveats::{approximations, lateness};
@@ -58,7 +61,7 @@ impl OnHost {
         on: &RunsOn<'_>,
         others: Others,
         uses: &mut Uses,
-    ) -> Result<Self, ReproduceError> {
+    ) -> Result<Self, LabError> {
         let host = on.runner.host;
         let (name, figures) = (host.name(), &selection.figures);
         let is_judged = |c: &&Claim| c.skipped(name, &paper.figures).is_none();
@@ -77,7 +80,8 @@ impl OnHost {
             let not_run = cases.figure.scenario.is_some() && cases.cases.is_empty();
             if only_used || not_run { Ok(unplotted(cases)) } else { plot(cases, &formulas) }
         });
-        let plotted = plotted.collect::<Result<_, _>>().map_err(ReproduceError::PlotKind)?;
+        let plotted = plotted.collect::<Result<_, _>>();
+        let plotted = plotted.map_err(|what| LabError::Other { what, help: None })?;
         // The records end here: those of all papers together would fill gigabytes.
         let records = || cases.iter().flat_map(|f| &f.cases).flat_map(Case::good);
         Ok(Self {
@@ -110,7 +114,7 @@ type Judged = (Arc<Vec<Cases>>, Formulas, Vec<Verdict>);
 
 impl Plan<'_> {
     /// Makes the runs and judges the claims, again with more runs if formulas use cases that were not run.
-    fn run(&self, uses: &mut Uses) -> Result<Judged, ReproduceError> {
+    fn run(&self, uses: &mut Uses) -> Result<Judged, LabError> {
         let name = self.on.runner.host.name();
         let mut made = Made::new();
         loop {
@@ -133,7 +137,7 @@ impl Plan<'_> {
     }
 
     /// The cases of figures and then of causes, without records; the index of each claim's cause; the runs.
-    fn prepare(&self, uses: &Uses) -> Result<Prepared<'_>, ReproduceError> {
+    fn prepare(&self, uses: &Uses) -> Result<Prepared<'_>, LabError> {
         let Self { paper, selection, on, others, judged, .. } = self;
         let wanted = selection.wanted;
         let (short, all_values) = (wanted.short, wanted.all_values);

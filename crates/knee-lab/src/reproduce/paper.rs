@@ -1,12 +1,10 @@
 //! A paper as data: its figures (`paper.toml`) and its claims (`claims.toml`).
 
-use super::{
-    claim::{CAUSE, Cause, Claim, SIMULATOR},
-    error::ReproduceError,
-};
+use super::claim::{CAUSE, Cause, Claim, SIMULATOR};
 use crate::{
+    error::{FileError, LabError},
     figure::{Figure, Unjudged, check_formula},
-    files::{FileError, parse, text},
+    files::{parse, text},
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -66,9 +64,10 @@ const FORMULAS: &str = "docs/reference/formulas.md describes formulas and their 
 ///
 /// # Errors
 /// Unknown, or a broken file.
-pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), ReproduceError> {
+pub fn load(id: &str) -> Result<(Paper, Vec<Claim>), LabError> {
     if !PAPERS.contains(&id) {
-        return Err(ReproduceError::NoPaper { id: id.to_owned(), known: PAPERS.join(", ") });
+        let help = format!("the papers are: {}, all", PAPERS.join(", "));
+        return Err(LabError::new(format!("no such paper: `{id}`"), help));
     }
     let (papers_file, claims_file) = (format!("{id}/paper.toml"), format!("{id}/claims.toml"));
     let paper = parse_paper(&papers_file, text(&papers_file)?)?;

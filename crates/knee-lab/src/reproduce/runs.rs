@@ -1,7 +1,8 @@
 //! The runs of a paper's figures, each made once.
 
-use super::{Claim, ReproduceError};
+use super::Claim;
 use crate::{
+    error::LabError,
     figure::{Case, Cases, Figure},
     files,
     pipeline::{Runner, work},
@@ -57,13 +58,13 @@ pub(super) fn prepare(
     repeat: Option<u32>,
     needed: Option<&Named>,
     also: &[String],
-) -> Result<(Cases, Vec<RunSpec>), ReproduceError> {
+) -> Result<(Cases, Vec<RunSpec>), LabError> {
     let mut cases = Vec::new();
     let mut specs = Vec::new();
     if let Some(file) = &figure.scenario {
         for (values, mut sets) in figure.combinations() {
             sets.extend_from_slice(also);
-            let scenario = files::scenario::<ReproduceError>(&format!("{paper}/{file}"), &sets)?;
+            let scenario = files::scenario(&format!("{paper}/{file}"), &sets)?;
             let is_needed = |n: &Named| n.contains(&(figure.number.clone(), values.clone()));
             let repeat = match needed.is_none_or(is_needed) {
                 true => repeat.unwrap_or_else(|| scenario.repeat()),
@@ -93,7 +94,7 @@ pub(super) fn run_cases(
     mut prepared: Vec<Cases>,
     specs: &[RunSpec],
     made: &mut Made,
-) -> Result<Arc<Vec<Cases>>, ReproduceError> {
+) -> Result<Arc<Vec<Cases>>, LabError> {
     let keys: Vec<String> = specs.iter().map(|spec| format!("{spec:?}")).collect();
     let mut seen = BTreeSet::new();
     let missing: Vec<(&String, &RunSpec)> =
@@ -106,10 +107,10 @@ pub(super) fn run_cases(
     if let Some(Err(error)) = records.clone().next()
         && records.all(Result::is_err)
     {
-        return Err(ReproduceError::AllFailed {
-            host: runner.host.name().to_owned(),
-            error: error.clone(),
-        });
+        let host = runner.host.name();
+        let what = format!("every run on the host {host} failed; the first: {error}");
+        let help = error.help.as_deref().unwrap_or("run one of its scenarios by itself");
+        return Err(LabError::new(what, help.to_owned()));
     }
     let mut records = keys.iter().filter_map(|key| made.get(key).cloned());
     prepared.iter_mut().flat_map(|f| &mut f.cases).for_each(|case| case.take(&mut records));

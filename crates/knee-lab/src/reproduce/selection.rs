@@ -1,7 +1,7 @@
 //! The part of a paper that a command reproduces.
 
-use super::{Claim, Paper, ReproduceError};
-use crate::figure::Figure;
+use super::{Claim, Paper};
+use crate::{error::LabError, figure::Figure};
 
 /// Selection of runs and claims.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl<'a> Selection<'a> {
         paper: &Paper,
         claims: Vec<Claim>,
         wanted: &'a Wanted,
-    ) -> Result<Self, ReproduceError> {
+    ) -> Result<Self, LabError> {
         let figures = figures(paper, wanted)?;
         let of_figures = |c: &Claim| figures.iter().any(|f| f.number == c.figure);
         let is_possible = |c: &Claim| of_figures(c) && (c.short.is_some() || !wanted.short);
@@ -48,17 +48,15 @@ impl<'a> Selection<'a> {
     }
 
     /// Keeps the claims called `named`, or all if none is named, and their figures.
-    fn retain(&mut self, paper: &Paper, named: &[String]) -> Result<(), ReproduceError> {
+    fn retain(&mut self, paper: &Paper, named: &[String]) -> Result<(), LabError> {
         let Self { figures, claims, wanted } = self;
         if let Some(unknown) = named.iter().find(|id| !claims.iter().any(|c| c.id == **id)) {
             let known: Vec<&str> = claims.iter().map(|c| c.id.as_str()).collect();
             let form = if wanted.short { "the short form of " } else { "" };
             let figure = wanted.figure.as_ref().map(|n| format!("figure {n} of "));
-            return Err(ReproduceError::NoClaim {
-                of: format!("{form}{}{}", figure.unwrap_or_default(), paper.id),
-                claim: unknown.clone(),
-                known: known.join(", "),
-            });
+            let of = format!("{form}{}{}", figure.unwrap_or_default(), paper.id);
+            let help = format!("its claims are: {}", known.join(", "));
+            return Err(LabError::new(format!("{of} has no claim {unknown}"), help));
         }
         claims.retain(|c| named.is_empty() || named.contains(&c.id));
         figures.retain(|f| claims.iter().any(|c| c.concerns(f)));
@@ -67,13 +65,13 @@ impl<'a> Selection<'a> {
 }
 
 /// The figure whose number is `wanted`, or all.
-fn figures(paper: &Paper, wanted: &Wanted) -> Result<Vec<Figure>, ReproduceError> {
+fn figures(paper: &Paper, wanted: &Wanted) -> Result<Vec<Figure>, LabError> {
     let is_wanted = |f: &&Figure| wanted.figure.as_ref().is_none_or(|number| f.number == *number);
     let figures: Vec<Figure> = paper.figures.iter().filter(is_wanted).cloned().collect();
     match &wanted.figure {
         Some(number) if figures.is_empty() => {
             let known: Vec<&str> = paper.figures.iter().map(|f| f.number.as_str()).collect();
-            Err(ReproduceError::NoFigure {
+            Err(LabError::NoFigure {
                 paper: paper.id.clone(),
                 figure: number.clone(),
                 known: known.join(", "),

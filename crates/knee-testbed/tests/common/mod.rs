@@ -52,7 +52,7 @@ fn valid(spec: &RunSpec) -> RunRecord {
     for _ in 1..ATTEMPTS {
         match knee_testbed::run(spec) {
             Ok(record) => return record,
-            Err(error) if error.kind() == HostErrorKind::TooSlow => eprintln!("{error}"),
+            Err(error) if error.kind == HostErrorKind::TooSlow => eprintln!("{error}"),
             Err(error) => panic!("{error}"),
         }
     }

@@ -358,7 +358,7 @@ fn ended(status: &Status) -> String {
 /// An error for people, with its remedy.
 fn told(error: ShellError) -> Report {
     match error {
-        ShellError::Testbed(error) => hosts::report(error.into()),
+        ShellError::Other(error) => hosts::report(error),
         error => miette!("{error}"),
     }
 }

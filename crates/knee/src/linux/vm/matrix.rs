@@ -68,7 +68,7 @@ pub(crate) fn matrix(args: &Args) -> Result<ExitCode> {
     }
     if args.own {
         // How late the path is makes no difference here.
-        let run = |spec: &RunSpec| knee_testbed::run(spec).map_err(HostError::from);
+        let run = |spec: &RunSpec| knee_testbed::run(spec);
         columns.push(Column {
             title: nix::sys::utsname::uname()
                 .map(|system| system.release().to_string_lossy().into_owned())
