@@ -36,8 +36,8 @@
 
 /* linux_compat: packets per ACK times 2^4, at the start and at most; packets of one ACK at most. */
 #define BIC_RATIO_START_Q4 (2U << 4)
-#define BIC_RATIO_MAX_Q4 (1U << 25)
-#define BIC_RATIO_PKTS_MAX (1U << 20)
+#define BIC_RATIO_MAX_Q4 (1U << 17)
+#define BIC_RATIO_PKTS_MAX (1U << 12)
 
 #define BIC_PARAMS(X) \
 	RENO_GROWTH_PARAMS(X) \
