@@ -26,7 +26,8 @@
  *  - WW-g: before there is an estimate a loss is NewReno's; thresholds are at least 2 packets (not
  *    parameters).
  *  - WW-h: BE RTTmin is evaluated at the loss. Linux halves there, as NewReno, and sets window and
- *    threshold to BE RTTmin at the end of the recovery, even if they rise: `reduce_at`.
+ *    threshold to BE RTTmin at the end of the recovery, even if they rise: `reduce_at`. Here a
+ *    BE RTTmin below half the window applies at the loss, because only ssthresh() may reduce.
  *  - ABSE's readings are in knee/abse.h. Nothing here responds to delay: `beta_u_delay` has no
  *    effect.
  */
@@ -55,7 +56,7 @@ enum { WESTWOOD_SACKED_ONCE = 0, WESTWOOD_SACKED_AGAIN = 1 };
 	  "window after a loss: the smaller of cwnd and BE RTTmin, or always BE RTTmin") \
 	X(CC_CHOICE, reduce_at, "reduce_at", "", 0, 1, WESTWOOD_AT_LOSS, "loss|recovered", \
 	  "Grieco, Mascolo 2004: loss; Linux: recovered; reading WW-h", \
-	  "when the window becomes BE RTTmin: at the loss, or after a recovery with half the window") \
+	  "when the window becomes BE RTTmin: at the loss, or after a recovery with half at most") \
 	X(CC_CHOICE, sacked, "sacked", "", 0, 1, WESTWOOD_SACKED_ONCE, "once|again", \
 	  "Linux: again; reading WW-e", \
 	  "westwood_plus: packets that a SACK reported count once, or again when acknowledged") \
@@ -193,8 +194,10 @@ static u32 westwood_ssthresh(struct cc_conn *conn, struct westwood_state *st,
 
 	st->prior_cwnd_pkts = conn->cwnd_pkts;
 	st->loss_ssthresh_pkts = 0U;
-	if (pkts == 0U || p->reduce_at == WESTWOOD_AT_RECOVERED)
+	if (pkts == 0U)
 		return reno_ssthresh(conn);
+	if (p->reduce_at == WESTWOOD_AT_RECOVERED)
+		return cc_min_u32(pkts, reno_ssthresh(conn));
 	if (p->loss_window == WESTWOOD_LOSS_SSTHRESH || pkts <= conn->cwnd_pkts)
 		return pkts;
 	st->loss_ssthresh_pkts = pkts;
@@ -215,7 +218,8 @@ static void westwood_on_event(struct cc_conn *conn, struct westwood_state *st,
 		if (pkts == 0U)
 			return;
 		conn->ssthresh_pkts = pkts;
-		conn->cwnd_pkts = pkts;
+		if (conn->cwnd_limited)
+			conn->cwnd_pkts = cc_max_u32(conn->cwnd_pkts, pkts);
 	} else if (event == CC_EVENT_RECOVERED) {
 		/* The stack has set the window to the result of ssthresh(), the smaller one. */
 		conn->ssthresh_pkts = cc_max_u32(conn->ssthresh_pkts, st->loss_ssthresh_pkts);
