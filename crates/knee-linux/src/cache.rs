@@ -2,7 +2,11 @@
 //!
 //! A kernel has its place in the cache only when it is whole.
 
-use crate::{choice::KernelChoice, parts::hash_with};
+use crate::{
+    choice::KernelChoice,
+    parts::hash_with,
+    places::{cache, paths_in},
+};
 use knee_model::{
     HostError,
     failure::{doing, unavailable},
@@ -12,8 +16,7 @@ use std::{
     cmp::Reverse,
     env,
     fs::{self, File},
-    io::ErrorKind,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -75,13 +78,7 @@ pub struct Listed {
 
 /// The folder of the cache.
 pub(crate) fn folder() -> Result<PathBuf, HostError> {
-    let of = |name, below| {
-        env::var_os(name).filter(|v| !v.is_empty()).map(|v| Path::new(&v).join(below))
-    };
-    let caches = of("XDG_CACHE_HOME", "").or_else(|| of("HOME", ".cache"));
-    caches.map(|caches| caches.join("knee/linux")).ok_or_else(|| {
-        unavailable("there is no folder for the cache", "set HOME, or XDG_CACHE_HOME")
-    })
+    Ok(cache()?.join("linux"))
 }
 
 /// All kernels in the cache, newest version first, and among those of one version the latest.
@@ -89,14 +86,8 @@ pub(crate) fn folder() -> Result<PathBuf, HostError> {
 /// # Errors
 /// The cache cannot be read.
 pub fn list() -> Result<Vec<Listed>, HostError> {
-    let folder = folder()?;
-    let entries = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(doing("reading", &folder)(e)),
-    };
     let mut listed = Vec::new();
-    for path in entries.flatten().map(|entry| entry.path()) {
+    for path in paths_in(&folder()?)? {
         // A folder without this file is not whole, or of another version of Knee.
         let Ok(json) = fs::read(path.join(ABOUT_FILE)) else { continue };
         let Ok(about) = serde_json::from_slice::<About>(&json) else { continue };

@@ -12,12 +12,10 @@ use crate::{
     tree,
 };
 use knee_model::{
-    HostError,
+    HostError, digest,
     failure::{broken, doing, unavailable},
-    hex,
 };
 use nix::sys::statvfs::statvfs;
-use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeSet,
     env,
@@ -106,7 +104,8 @@ fn build_in(new: &Path, choice: &KernelChoice, tell: &dyn Fn(&str)) -> Result<Ke
         KernelChoice::Debian(series) => source(series, new, tell)?,
         KernelChoice::Tree(path) => archive_of(path, new, tell)?,
     };
-    let source_sha256 = sha256(&archive)?;
+    let opened = File::open(&archive).map_err(doing("opening", &archive))?;
+    let source_sha256 = digest::of_all(opened).map_err(doing("reading", &archive))?;
     let hash = hash_with(&source_sha256);
     let name = choice.to_string();
     let is_same = |about: &About| about.hash == hash && about.choice == name;
@@ -260,18 +259,6 @@ fn only_file(folder: &Path, ending: &str) -> Result<PathBuf, HostError> {
     let mut paths = entries.flatten().map(|entry| entry.path());
     let found = paths.find(|path| path.to_string_lossy().ends_with(ending));
     found.ok_or_else(|| broken(format!("there is no {ending} file in {}", folder.display())))
-}
-
-fn sha256(file: &Path) -> Result<String, HostError> {
-    let mut hash = Sha256::new();
-    let mut reader = File::open(file).map_err(doing("opening", file))?;
-    let mut bytes = vec![0; 1 << 20];
-    loop {
-        match reader.read(&mut bytes).map_err(doing("reading", file))? {
-            0 => return Ok(hex(&hash.finalize())),
-            n => hash.update(&bytes[..n]),
-        }
-    }
 }
 
 /// Edits a source tree and adds Knee's parts.

@@ -15,6 +15,8 @@ mod machine;
 #[path = "../../knee-linux-guest/src/message.rs"]
 mod message;
 mod parts;
+#[path = "../../knee-vm/src/places.rs"]
+mod places;
 mod tree;
 
 pub use cache::{About, Kernel, Listed, Remove, clean, limit_bytes, list};

@@ -1,8 +1,7 @@
 //! Knee's parts of a kernel, and the hash by which a kernel with them is known.
 
 use include_dir::{Dir, include_dir};
-use knee_model::hex;
-use sha2::{Digest, Sha256};
+use knee_model::digest;
 
 static CC: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/cc");
 pub(crate) const EDITS: &str = include_str!("../kernel/edit.sh");
@@ -21,21 +20,11 @@ const PARTS: [&str; 6] = [
 
 /// SHA-256 of everything of Knee's that goes into a kernel, and of its source.
 pub(crate) fn hash_with(source_sha256: &str) -> String {
-    let mut hash = Sha256::new();
-    let mut add = |name: &str, bytes: &[u8]| {
-        for part in [name.as_bytes(), bytes] {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
-    };
-    add("source", source_sha256.as_bytes());
-    for (name, text) in [("edits", EDITS), ("config", CONFIG), ("Makefile", MAKEFILE)] {
-        add(name, text.as_bytes());
-    }
-    for (name, bytes) in parts() {
-        add(&name, bytes);
-    }
-    hex(&hash.finalize())
+    let texts =
+        [("source", source_sha256), ("edits", EDITS), ("config", CONFIG), ("Makefile", MAKEFILE)];
+    let texts = texts.map(|(name, text)| (name.to_owned(), text.as_bytes())).into_iter();
+    let named = texts.chain(parts());
+    digest::of_parts(named.flat_map(|(name, bytes)| [name.into_bytes(), bytes.to_vec()]))
 }
 
 /// The files of `cc/` that go into the kernel, in the order of their names.

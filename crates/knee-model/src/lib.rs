@@ -9,6 +9,7 @@
 mod burst_loss;
 mod delay_stats;
 mod delivery_trace;
+pub mod digest;
 pub mod failure;
 mod flow;
 mod host;

@@ -6,7 +6,7 @@
 //! the sources the compiler and the libraries; the executable holds all of them, the BPF objects too. A
 //! rebuild that changes nothing of a run costs that run again, and no stale record is ever taken as evidence.
 
-use knee_model::{HostError, HostErrorKind, RunRecord, RunSpec, hex};
+use knee_model::{HostError, HostErrorKind, RunRecord, RunSpec, digest};
 use miette::Diagnostic;
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
@@ -14,7 +14,7 @@ use std::{
     env,
     fmt::Display,
     fs::{self, File},
-    io::{self, ErrorKind, Read, Write},
+    io::{self, ErrorKind, Write},
     path::{Path, PathBuf},
 };
 use tempfile::NamedTempFile;
@@ -80,7 +80,7 @@ impl KeptRuns {
         key: &[&str],
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        let name = digest([self.program.as_str()].iter().chain(key).copied());
+        let name = digest::of_parts([self.program.as_str()].iter().chain(key));
         let file = self.folder.join(format!("{name}.run"));
         let told = |why: &dyn Display| KeptError {
             why: format!("{}: {why}", file.display()),
@@ -119,17 +119,6 @@ impl From<KeptError> for HostError {
     }
 }
 
-/// Hash of texts, in hexadecimal. Other texts, or the same ones cut elsewhere, have another.
-fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        // With their lengths, so that no two keys are the same text.
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    hex(&hash.finalize())
-}
-
 /// Hash of the executable that runs, in hexadecimal.
 ///
 /// # Errors
@@ -140,15 +129,7 @@ fn running_program() -> io::Result<String> {
         true => PathBuf::from("/proc/self/exe"),
         false => env::current_exe()?,
     };
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hex(&hash.finalize())),
-            n => hash.update(&buffer[..n]),
-        }
-    }
+    digest::of_all(File::open(path)?)
 }
 
 fn encode(value: &impl Serialize) -> Result<Vec<u8>, postcard::Error> {
@@ -171,7 +152,7 @@ mod tests {
     #[test]
     fn the_program_is_told_by_its_bytes() {
         let exe = fs::read(env::current_exe().expect("a path")).expect("the test's own file");
-        assert_eq!(running_program().expect("a hash"), hex(&Sha256::digest(exe)));
-        assert_eq!(hex(&[0, 171, 255]), "00abff");
+        assert_eq!(running_program().expect("a hash"), digest::of_bytes(exe));
+        assert_eq!(knee_model::hex(&[0, 171, 255]), "00abff");
     }
 }

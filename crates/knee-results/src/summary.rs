@@ -7,9 +7,8 @@ use crate::metrics::{
     Backoffs, Completion, DelayMs, Metric, Metrics, Percentiles, QueueAt, SIZE_CLASSES, Scope,
     Subject, in_summary, is_named,
 };
-use knee_model::{FlowCounters, FlowRecord, NS_PER_US, Ns, RunRecord, RunSpec, hex, seconds};
+use knee_model::{FlowCounters, FlowRecord, NS_PER_US, Ns, RunRecord, RunSpec, digest, seconds};
 use serde::{Serialize, Serializer};
-use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, ops::Range};
 
 /// Facts that a run cannot know of itself.
@@ -291,7 +290,6 @@ impl Summary {
         let runs: Vec<Run> =
             (1..).zip(records).map(|(repetition, r)| Run::new(repetition, spec, r)).collect();
         let text = provenance.scenario_text;
-        let digest = Sha256::digest(text.as_bytes());
         let of_host = provenance.made_with.iter().find(|(name, _)| name == "kernel");
         let of_host = of_host.map(|(_, release)| release.clone());
         Self {
@@ -304,7 +302,7 @@ impl Summary {
             }),
             scenario: Scenario {
                 name: provenance.scenario_name.to_owned(),
-                sha256: hex(&digest),
+                sha256: digest::of_bytes(text),
                 text: text.to_owned(),
             },
             seed: records.first().map_or(spec.seed, |r| r.seed),

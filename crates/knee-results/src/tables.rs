@@ -11,9 +11,8 @@ use crate::{
         write_if_any,
     },
     store::{ResultWriter, StoreError},
-    trace::{self, TraceFlow, TraceRow},
+    trace::{self, TraceFlow, TraceRow, ssthresh},
 };
-use knee_cc::SSTHRESH_INFINITE;
 use knee_model::{
     CallRecord, FlowRecord, FlowSample, FlowSpec, Ns, PacketLog, QueueBin, RunRecord, RunSpec,
 };
@@ -86,10 +85,6 @@ struct TransferRow<'a> {
     bytes: u64,
     start_ns: Ns,
     end_ns: Option<Ns>,
-}
-
-fn ssthresh(pkts: u32) -> Option<u32> {
-    (pkts != SSTHRESH_INFINITE).then_some(pkts)
 }
 
 /// The columns of `flows`.
@@ -356,7 +351,7 @@ mod tests {
         file::reader::{FileReader, SerializedFileReader},
         record::{Field, Row},
     };
-    use knee_cc::{Ack, Conn};
+    use knee_cc::{Ack, Conn, SSTHRESH_INFINITE};
     use knee_fixtures as testing;
     use knee_model::{Call, NS_PER_S, PacketEvent, Transfer, Unfinished};
     use std::{collections::BTreeMap, path::Path};

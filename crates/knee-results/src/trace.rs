@@ -96,7 +96,7 @@ struct TraceColumn {
     set: Set,
 }
 
-fn ssthresh(pkts: u32) -> Option<u32> {
+pub(crate) fn ssthresh(pkts: u32) -> Option<u32> {
     (pkts != SSTHRESH_INFINITE).then_some(pkts)
 }
 

@@ -1,9 +1,8 @@
 //! Identity of a run: a hash of everything that decides its result.
 
 use knee_cc::Algorithm;
-use knee_model::{RunSpec, hex};
+use knee_model::{RunSpec, digest};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
 include!(concat!(env!("OUT_DIR"), "/engine.rs"));
@@ -18,18 +17,10 @@ const ID_DIGITS: usize = 16;
 /// sources of its algorithms and those of the engine. Neither the writing of the scenario nor the
 /// machine makes a difference.
 pub fn run_id(host: &str, spec: &RunSpec) -> String {
-    let mut hash = Sha256::new();
-    let mut add = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    };
-    add(host.as_bytes());
-    add(ENGINE.as_bytes());
-    add(&canonical(spec));
-    for source in algorithms_of(spec).values() {
-        add(source.as_bytes());
-    }
-    hex(&hash.finalize())[..ID_DIGITS].to_owned()
+    let (run, sources) = (canonical(spec), algorithms_of(spec));
+    let parts = [host.as_bytes(), ENGINE.as_bytes(), &run].into_iter();
+    let parts = parts.chain(sources.values().map(String::as_bytes));
+    digest::of_parts(parts)[..ID_DIGITS].to_owned()
 }
 
 /// A spec as bytes: fields in their order, numbers exactly. Where the files of algorithms lie is left
@@ -65,7 +56,7 @@ pub(crate) fn algorithms_of(spec: &RunSpec) -> BTreeMap<&'static str, String> {
 /// Hash of an algorithm's source: of one from a C file, its text.
 fn source_of(algorithm: Algorithm) -> String {
     if let Some(source) = algorithm.source() {
-        return hex(&Sha256::digest(source.text.as_bytes()));
+        return digest::of_bytes(&source.text);
     }
     let built_in = ALGORITHMS.iter().find(|(of, _)| *of == algorithm.name());
     built_in.map_or_else(String::new, |(_, hash)| (*hash).to_owned())

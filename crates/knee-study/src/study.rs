@@ -6,10 +6,9 @@ use crate::{
     reader::{Read, Reader, Table},
     table::{self, Kept, TABLES},
 };
-use knee_model::{RunSpec, hex};
+use knee_model::{RunSpec, digest};
 use knee_scenario::{Scenario, ScenarioError, Set, not_toml, read_text, type_name};
 use knee_units::{TIME, clip, seconds};
-use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
@@ -322,12 +321,7 @@ impl Study {
 
     /// Hash of the study and its scenario, 64 hexadecimal digits.
     pub fn sha256(&self) -> String {
-        let mut hash = Sha256::new();
-        for text in [&*self.text, &self.scenario.text] {
-            hash.update((text.len() as u64).to_le_bytes());
-            hash.update(text);
-        }
-        hex(&hash.finalize())
+        digest::of_parts([&*self.text, &self.scenario.text])
     }
 
     /// Run `number`, from 0 to below [`Study::runs`].

@@ -1,7 +1,10 @@
 //! Kernels for the guest: those that Debian's package lists offer, those in the cache, images of the
 //! user's own.
 
-use crate::apt::{Lists, command};
+use crate::{
+    apt::{Lists, command},
+    places::{cache, paths_in},
+};
 use knee_model::{
     HostError,
     failure::{broken, doing, unavailable},
@@ -9,7 +12,6 @@ use knee_model::{
 use serde::{Deserialize, Serialize};
 use std::{
     cmp::Reverse,
-    env,
     ffi::OsStr,
     fmt, fs,
     io::{self, ErrorKind, Read},
@@ -316,30 +318,13 @@ fn release_of(image: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(release).into_owned()).filter(|release| !release.is_empty())
 }
 
-/// Folder that the cache of this user has for virtual machines.
-pub(crate) fn cache() -> Result<PathBuf, HostError> {
-    let of = |name, below| {
-        env::var_os(name).filter(|v| !v.is_empty()).map(|v| Path::new(&v).join(below))
-    };
-    let caches = of("XDG_CACHE_HOME", "").or_else(|| of("HOME", ".cache"));
-    caches.map(|caches| caches.join("knee")).ok_or_else(|| {
-        unavailable("there is no folder for the cache", "set HOME, or XDG_CACHE_HOME")
-    })
-}
-
 fn kernels() -> Result<PathBuf, HostError> {
     Ok(cache()?.join("kernels"))
 }
 
 /// Returns the kernels in the cache, newest first, with kernels of sid at the end.
 fn cached() -> Result<Vec<Kernel>, HostError> {
-    let folder = kernels()?;
-    let entries = match fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(doing("reading", &folder)(e)),
-    };
-    let paths = entries.flatten().map(|entry| entry.path());
+    let paths = paths_in(&kernels()?)?.into_iter();
     let whole = paths.filter(|path| path.join(PACKAGE_FILE).exists());
     let mut kernels = whole.map(|path| Kernel::of_folder(&path)).collect::<Result<Vec<_>, _>>()?;
     kernels.sort_by_key(|kernel| {

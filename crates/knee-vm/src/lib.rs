@@ -20,6 +20,7 @@ mod initramfs;
 pub mod kernels;
 mod machine;
 mod message;
+mod places;
 mod ports;
 mod remembered;
 mod snapshots;

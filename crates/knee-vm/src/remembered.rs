@@ -3,11 +3,10 @@
 //!
 //! Each is a symbolic link whose target is the text: made at once and whole, or not at all.
 
-use knee_model::{HostError, failure::doing, hex};
-use sha2::{Digest, Sha256};
+use knee_model::{HostError, digest, failure::doing};
 use std::{
     fs::{self, File},
-    io::{self, Read},
+    io,
     os::unix::fs::{MetadataExt, symlink},
     path::{Path, PathBuf},
     time::SystemTime,
@@ -30,16 +29,7 @@ impl Remembered {
     /// SHA-256 of a file's contents, in hexadecimal digits.
     pub(crate) fn hash(&self, file: &Path) -> Result<String, HostError> {
         self.of(file, "sha256", || {
-            let mut hash = Sha256::new();
-            let mut open = File::open(file).map_err(doing("reading", file))?;
-            let mut buffer = vec![0; 1 << 16];
-            loop {
-                match open.read(&mut buffer).map_err(doing("reading", file))? {
-                    0 => break,
-                    n => hash.update(&buffer[..n]),
-                }
-            }
-            Ok(hex(&hash.finalize()))
+            File::open(file).and_then(digest::of_all).map_err(doing("reading", file))
         })
     }
 
@@ -57,7 +47,7 @@ impl Remembered {
             Ok(format!("{what} {} {} {} {changed:?}", of.dev(), of.ino(), of.size()))
         };
         let name = identity(file).map_err(doing("looking at", file))?;
-        let link = self.folder.join(hex(&Sha256::digest(&name)));
+        let link = self.folder.join(digest::of_bytes(&name));
         if let Some(known) = fs::read_link(&link).ok().and_then(|t| t.to_str().map(str::to_owned)) {
             return Ok(known);
         }

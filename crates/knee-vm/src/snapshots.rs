@@ -3,9 +3,10 @@
 
 use crate::{
     initramfs::Parts,
-    kernels::{self, Kernel},
+    kernels::Kernel,
     machine::{self, Machine, Prepared, Snapshot},
     message::{Answer, Compiled, Request},
+    places::cache,
     remembered::{Remembered, forget_old},
 };
 use knee_cc::Params;
@@ -46,8 +47,8 @@ pub(crate) struct Booted {
 impl Booted {
     /// The one with `kernel`, from the cache or booted now.
     pub(crate) fn with(kernel: Kernel) -> Result<Self, HostError> {
-        let folder = kernels::cache()?.join("vm");
-        let remembered = Remembered::in_folder(kernels::cache()?.join("known"));
+        let folder = cache()?.join("vm");
+        let remembered = Remembered::in_folder(cache()?.join("known"));
         let program = machine::program()?;
         let qemu = remembered.of(&program, "version", || machine::version(&program))?;
         let parts = Parts::of(&kernel)?;
@@ -76,7 +77,7 @@ impl Booted {
                 .err()
                 .unwrap_or_else(|| broken("the guest made a run, and was to load algorithms"))),
         };
-        kept(&kernels::cache()?.join("vm"), &hash, load)
+        kept(&cache()?.join("vm"), &hash, load)
     }
 }
 

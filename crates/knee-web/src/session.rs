@@ -4,10 +4,9 @@ use crate::{
     Refusal, catalogue, document, document::Edit, events, series, series::Want,
     statistics::statistics, theory,
 };
-use knee_model::{FlowSpec, NS_PER_MS, Ns, Progress, RunRecord, RunSpec, hex, seconds};
+use knee_model::{FlowSpec, NS_PER_MS, Ns, Progress, RunRecord, RunSpec, digest, seconds};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use std::{collections::BTreeMap, fmt::Write as _};
 
 /// Bins of a run whose scenario asks for fewer: enough for a wide screen.
@@ -242,7 +241,7 @@ fn simulate(spec: &RunSpec, watch: Watch<'_>) -> Result<RunRecord, Refusal> {
 /// SHA-256 of the record as `postcard` has it, hexadecimal.
 fn digest(record: &RunRecord) -> Result<String, Refusal> {
     let bytes = postcard::to_stdvec(record).map_err(|error| Refusal::new(error, ""))?;
-    Ok(hex(&Sha256::digest(&bytes)))
+    Ok(digest::of_bytes(bytes))
 }
 
 /// One row per bin and flow.

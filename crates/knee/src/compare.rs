@@ -73,8 +73,6 @@ pub(crate) fn compare_hosts(args: &Args) -> Result<ExitCode> {
     }
     output::show(args.format, &listing, || compare_table(&all, &names).to_text(output::width()))?;
     records.iter().for_each(|records| crate::run::tell_notes(records));
-    if let Some(path) = kept {
-        output::tell(&format!("results: {}", path.display()));
-    }
+    output::tell_kept("results", kept.as_deref());
     Ok(ExitCode::SUCCESS)
 }

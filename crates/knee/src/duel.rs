@@ -114,9 +114,7 @@ pub(crate) fn duel(args: &Args) -> Result<ExitCode> {
     output::show(given.format, &summary, || duel_text(&summary, output::width()))?;
     tell_notes(&fought.notes);
     given.noise.tell();
-    if let Some(path) = kept {
-        output::tell(&format!("results: {}", path.display()));
-    }
+    output::tell_kept("results", kept.as_deref());
     Ok(ExitCode::SUCCESS)
 }
 

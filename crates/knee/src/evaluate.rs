@@ -140,9 +140,7 @@ pub(crate) fn evaluate(args: &Args) -> Result<ExitCode> {
         (Format::Table, all) => output::print(&scorecard_text(all, output::width()))?,
     };
     args.noise.tell();
-    if let Some(path) = kept {
-        output::tell(&format!("report: {}", path.join("report.html").display()));
-    }
+    output::tell_kept("report", kept.map(|folder| folder.join("report.html")).as_deref());
     if args.all {
         return against_the_record(args, &sets, &found);
     }

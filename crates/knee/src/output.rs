@@ -52,6 +52,13 @@ pub(crate) fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// Says where something was kept, if it was.
+pub(crate) fn tell_kept(what: &str, kept: Option<&Path>) {
+    if let Some(path) = kept {
+        tell(&format!("{what}: {}", path.display()));
+    }
+}
+
 /// Width of the terminal; none if there is no terminal.
 pub(crate) fn width() -> Option<u16> {
     if !io::stdout().is_terminal() {

@@ -111,11 +111,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let records = run_all(args.on.host, specs, &options).map_err(hosts::report)?;
     let pcap = pcap.map(|pcap| pcap.finish_file(PCAP)).transpose()?;
     let qlog = qlog.map(ResultWriter::finish).transpose()?;
-    for (what, kept) in [("packets", pcap), ("qlog", qlog)] {
-        if let Some(kept) = kept {
-            output::tell(&format!("{what}: {}", kept.display()));
-        }
-    }
+    output::tell_kept("packets", pcap.as_deref());
+    output::tell_kept("qlog", qlog.as_deref());
     let spec = &specs[0];
     let made_with = args.on.host.made_with(&args.on.options()?).into_iter();
     let made_with: Vec<_> = made_with.map(|(name, value)| (name.to_owned(), value)).collect();
@@ -135,9 +132,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     output::show(args.format, &summary, || run_text(spec, &records, output::width()))?;
     tell_notes(&records);
     args.given.noise.tell();
-    if let Some(path) = kept {
-        output::tell(&format!("results: {}", path.display()));
-    }
+    output::tell_kept("results", kept.as_deref());
     Ok(ExitCode::SUCCESS)
 }
 

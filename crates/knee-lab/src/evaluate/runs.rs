@@ -29,12 +29,6 @@ impl Point {
         let values = values.iter().map(|(a, v)| ((*a).to_owned(), (*v).to_owned())).collect();
         Self { values, sets: Vec::new() }
     }
-
-    /// The values in words.
-    pub fn words(&self) -> String {
-        let parts: Vec<String> = self.values.iter().map(|(a, v)| format!("{a} {v}")).collect();
-        parts.join(", ")
-    }
 }
 
 /// The points of `criterion`; for `quick`, only those of the quick form.

@@ -104,7 +104,7 @@ impl Draw<'_> {
     }
 
     fn case(&self) -> Result<&Case, String> {
-        self.cases.find(&self.fixed())
+        Ok(&self.cases.cases[self.cases.find(&self.fixed())?])
     }
 
     /// Values of all axes for the caption: nothing of how a picture came about is left unsaid.

@@ -235,9 +235,7 @@ impl Formulas {
             move |figure: usize, values: &Map| -> Fallible<Run> {
                 let named: BTreeMap<String, String> =
                     values.iter().map(|(k, v)| (k.to_string(), axis_value(v))).collect();
-                let cases = &figures[figure];
-                let found = cases.find(&named)?;
-                let case = cases.cases.iter().position(|c| std::ptr::eq(c, found)).unwrap_or(0);
+                let case = figures[figure].find(&named)?;
                 Ok(Run { figures: figures.clone(), figure, case, repetition: now.get().1 })
             }
         };
@@ -502,10 +500,9 @@ impl Formulas {
     ) -> Result<Vec<f64>, String> {
         let index = self.index(figure)?;
         let cases = &self.figures[index];
-        let found = cases.find(named)?;
-        let case = cases.cases.iter().position(|c| std::ptr::eq(c, found)).unwrap_or(0);
+        let case = cases.find(named)?;
         let ast = self.engine.compile(formula).map_err(|e| e.to_string())?;
-        let each = (0..found.records.len()).map(|repetition| {
+        let each = (0..cases.cases[case].records.len()).map(|repetition| {
             let figures = self.figures.clone();
             let mut scope = Scope::new();
             scope.push("r", Run { figures, figure: index, case, repetition });
