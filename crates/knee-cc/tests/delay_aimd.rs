@@ -595,8 +595,8 @@ fn only_a_new_maximum_gives_an_estimate() {
     assert_eq!((f.w(), f.conn.cwnd_cnt), (125, 0));
 }
 
-/// Data outstanding at a timeout gives no estimate, however long an outage its RTT contains: slow start
-/// goes on. The next data does: 200/4 * 20/40000 packets are less than one.
+/// Data outstanding at a timeout gives no estimate, however long an outage its RTT contains: the
+/// window doubles. The next data does: 200/4 * 20/40000 packets are less than one.
 #[test]
 fn an_outage_gives_no_estimate() {
     let mut f = starting(100, &[]);
