@@ -18,8 +18,8 @@
  * `theta`.
  *  - Algorithm 1 line 8 tests "tau = Tmax"; read as "this ACK set a new RTTmax" (section IV; not a
  *    parameter).
- *  - eq. 7 speaks of the queue that slow start makes: RTTs of data that was outstanding at a
- * timeout, which may contain an outage, give no estimate, and no backoff (not a parameter).
+ *  - eq. 7 is about the queue that slow start makes: RTTs of data that was outstanding at a timeout
+ *    may contain an outage, and give neither an estimate nor a backoff (not a parameter).
  *  - tau0 in eq. 7 is the base threshold, or the adaptive one: `ss_tau`.
  *  - the listing takes each RTT, the text a smoothed one for tau: `signal`. RTTmin, RTTmax and beta
  *    take each RTT.
