@@ -440,7 +440,8 @@ class Page {
     this.#say(`Simulated in ${Math.round(simulated_ms)} ms; shown ${Math.round(total_ms)} ms after the change.`);
     this.#status.dataset.simulatedMs = simulated_ms.toFixed(1);
     this.#status.dataset.totalMs = total_ms.toFixed(1);
-    this.#status.dataset.runs = String(Number(this.#status.dataset.runs ?? 0) + 1);
+    // On the body, because the learn view does not contain the status.
+    document.body.dataset.runs = String(Number(document.body.dataset.runs ?? 0) + 1);
     this.#traceSoon();
     void this.#warmUp();
   }

@@ -36,10 +36,10 @@ after(async () => {
 
 /** Does something and waits until what it changed has run and is shown. */
 async function ran(action) {
-  const runs = () => page.evaluate(() => Number(document.getElementById("status")?.dataset.runs ?? 0));
+  const runs = () => page.evaluate(() => Number(document.body?.dataset.runs ?? 0));
   const before = await runs().catch(() => 0);
   await action();
-  await page.waitForFunction(n => Number(document.getElementById("status")?.dataset.runs ?? 0) > n, before, { timeout: 60_000 });
+  await page.waitForFunction(n => Number(document.body?.dataset.runs ?? 0) > n, before, { timeout: 60_000 });
 }
 
 /** Waits until all changes have run, or were refused. */

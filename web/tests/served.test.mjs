@@ -63,7 +63,7 @@ test("the named scenario is shown, and QUIC's run beside it, while it is under w
   const complaints = [];
   page.on("pageerror", error => complaints.push(String(error)));
   await page.goto(url);
-  await page.waitForFunction(() => Number(document.getElementById("status")?.dataset.runs ?? 0) > 0);
+  await page.waitForFunction(() => Number(document.body?.dataset.runs ?? 0) > 0);
   assert.equal(await page.textContent("#scenario-title"), "Named");
   await page.click("#run-quic");
   const live = () =>
@@ -105,7 +105,7 @@ test("a run on another host is cancelled by its button, and by a page that goes 
   };
   // Until then a run on the host is one of the scenario before, and the page's status is overwritten later.
   const simulated = runs =>
-    page.waitForFunction(n => Number(document.getElementById("status")?.dataset.runs ?? 0) >= n, runs, { timeout: 60_000 });
+    page.waitForFunction(n => Number(document.body?.dataset.runs ?? 0) >= n, runs, { timeout: 60_000 });
   await page.goto(url);
   await simulated(1);
   await page.click('#views [data-view="scenario"]');
