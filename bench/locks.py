@@ -31,7 +31,7 @@ RTTS_MS = (20, 40, 60, 90, 120)
 QUEUES_BDP = (0.5, 1, 2)
 NOISES = ("0us", "100us", "1ms")
 SEEDS = 3
-# Of the runs that show causes: medians of three differ too much where algorithms draw numbers.
+# Runs that show causes have more: medians of three differ too much where algorithms draw numbers.
 CAUSE_SEEDS = 9
 PACKET_BITS = 12_000
 PATH = ("algorithm", "rate_mbps", "rtt_ms", "queue_bdp")

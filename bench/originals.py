@@ -81,7 +81,15 @@ PAIRS = (
     Pair("hstcp", "highspeed"),
     Pair("scalable", "scalable", ("", "lwnd=0p a=0.02")),
     Pair("lp", "lp"),
-    Pair("cdg", "cdg", ("", "loss_tolerance=off growth=ack")),
+    Pair(
+        "cdg",
+        "cdg",
+        (
+            "",
+            "loss_tolerance=off growth=ack",
+            "loss_tolerance=off growth=ack ss_test=smoothed holdoff=none linux_compat=on",
+        ),
+    ),
     Pair("bbr", "bbr"),
 )
 KEYS = ("kernel", "algorithm", "variant", "rate_mbps", "rtt_ms", "queue_pkts", "loss")

@@ -38,6 +38,8 @@
  *  - CG-i: the first round's gradients are 0, and so are those before it. A round without an RTT
  *    sample has no gradient and no test (not a parameter).
  *  - CG-k: a round that a recovery overlaps gives no growth and no RTT (not a parameter).
+ *  - CG-l: Linux tries one gradient, g_min if it is above 0 and else g_max, and a loss with the
+ *    shadow window never raises the window: `linux_compat`.
  *  - timeout: NewReno's (not a parameter).
  */
 #include "knee/host.h"
@@ -89,7 +91,9 @@ enum { CDG_SHADOW_LOSS_KEEP = 0, CDG_SHADOW_LOSS_HALVE = 1 };
 	X(CC_CHOICE, shadow_loss, "shadow_loss", "", 0, 1, CDG_SHADOW_LOSS_HALVE, "keep|halve", \
 	  "reading CG-g", "what a loss does to the shadow window") \
 	X(CC_CHOICE, growth, "growth", "", 0, 1, SHADOW_GROWTH_ROUND, "round|ack", \
-	  "CDG paper; reading CG-h", "+1 packet at the end of a round, or 1/w per ACK")
+	  "CDG paper; reading CG-h", "+1 packet at the end of a round, or 1/w per ACK") \
+	X(CC_CHOICE, linux_compat, "linux_compat", "", 0, 1, 0, "off|on", "reading CG-l", \
+	  "Linux's rules: one gradient, and a shadow window that never raises the window")
 
 #define CDG_RULES(R)
 
@@ -268,7 +272,7 @@ static u64 cdg_prob_q32(s32 min_us, s32 max_us, u32 rounds, const struct cdg_par
 
 	if (min_us > 0 && p->signal != CDG_SIGNAL_MAX)
 		rise_us += (u32)min_us;
-	if (max_us > 0 && p->signal != CDG_SIGNAL_MIN)
+	if (max_us > 0 && p->signal != CDG_SIGNAL_MIN && !(p->linux_compat && min_us > 0))
 		rise_us += (u32)max_us;
 	/* 25 and 32 bits over at most 27. */
 	return (1ULL << 32) -
@@ -340,9 +344,19 @@ static void cdg_on_ack(struct cc_conn *conn, struct cdg_state *st, const struct 
 		    st->round_ended != CDG_ROUND_RUNS);
 }
 
+/* The shadow window that a loss may restore. */
+static u32 cdg_restorable_pkts(const struct cc_conn *conn, const struct cdg_state *st,
+			       const struct cdg_params *p)
+{
+	return p->linux_compat
+		   ? cc_min_u32(st->shadow_pkts, cc_add_sat_u32(conn->cwnd_pkts, conn->cwnd_pkts))
+		   : st->shadow_pkts;
+}
+
 static u32 cdg_ssthresh(struct cc_conn *conn, struct cdg_state *st, const struct cdg_params *p)
 {
-	u32 larger_pkts = cc_max_u32(conn->cwnd_pkts, st->shadow_pkts);
+	u32 shadow_pkts = cdg_restorable_pkts(conn, st, p);
+	u32 larger_pkts = cc_max_u32(conn->cwnd_pkts, shadow_pkts);
 	int congested = st->queue == CDG_QUEUE_FULL || st->queue == CDG_QUEUE_UNKNOWN ||
 			reno_in_slow_start(conn);
 
@@ -352,8 +366,8 @@ static u32 cdg_ssthresh(struct cc_conn *conn, struct cdg_state *st, const struct
 	st->prior_suspended = st->suspended;
 	st->backoffs = 0;
 	st->suspended = 0;
-	if (st->shadow_pkts != 0U && p->shadow_loss == CDG_SHADOW_LOSS_HALVE)
-		st->shadow_pkts = cc_max_u32(st->shadow_pkts / 2U, CC_CWND_FLOOR_PKTS);
+	if (shadow_pkts != 0U && p->shadow_loss == CDG_SHADOW_LOSS_HALVE)
+		st->shadow_pkts = cc_max_u32(shadow_pkts / 2U, CC_CWND_FLOOR_PKTS);
 	if (congested || !p->loss_tolerance)
 		return cc_reduced_q32_pkts(larger_pkts, cc_ppm_to_q32(p->beta_loss_ppm));
 	conn->notes |= CC_NOTE_LOSS_TOLERATED;

@@ -56,7 +56,7 @@ enum { WESTWOOD_SACKED_ONCE = 0, WESTWOOD_SACKED_AGAIN = 1 };
 	  "window after a loss: the smaller of cwnd and BE RTTmin, or always BE RTTmin") \
 	X(CC_CHOICE, reduce_at, "reduce_at", "", 0, 1, WESTWOOD_AT_LOSS, "loss|recovered", \
 	  "Grieco, Mascolo 2004: loss; Linux: recovered; reading WW-h", \
-	  "when the window becomes BE RTTmin: at the loss, or after a recovery with half at most") \
+	  "when the window becomes BE RTTmin: at the loss, or after the recovery, which has at most half") \
 	X(CC_CHOICE, sacked, "sacked", "", 0, 1, WESTWOOD_SACKED_ONCE, "once|again", \
 	  "Linux: again; reading WW-e", \
 	  "westwood_plus: packets that a SACK reported count once, or again when acknowledged") \

@@ -114,6 +114,26 @@ fn probability_of_one_gradient() {
     }
 }
 
+/// CG-l: one gradient, the minimum's if it is above 0; the shadow window never raises the window.
+#[test]
+fn linux_compat() {
+    let linux: Given = &[("linux_compat", 1)];
+    for (least, largest, rise) in [(8_000, 20_000, 8_000.0), (0, 20_000, 20_000.0)] {
+        let f = avoiding(linux, 100);
+        let threshold = f.threshold(|f, random| round(f, least, largest, random));
+        assert_probability(threshold, rise / A / G);
+    }
+    for (given, after) in [(linux, 30), (&[] as Given, 50)] {
+        let mut f = backed_off(given);
+        round(&mut f, 8_000, 20_000, NEVER);
+        round(&mut f, 9_000, 20_000, NEVER);
+        assert_eq!((queue(&f), shadow(&f)), (FULL, 100));
+        f.conn.cwnd_pkts = 30;
+        assert_eq!(f.loss(), (after, 0));
+        assert_eq!(shadow(&f), after);
+    }
+}
+
 /// Only gradients above 0 count: one that falls does not take from the other.
 #[test]
 fn falling_gradient_has_no_probability() {
