@@ -86,6 +86,7 @@ linux() {
 		hd all 10
 		delay-aimd C24,C25,C26,C27,C28,C29,C30,C31,C37 10
 		delay-aimd C32,C33,C34,C35,C36 3
+		others all 10
 		ftcp all 3
 	END
 	"$knee" evaluate --all --quick --host linux --keep "$out/kept" --out "$out/linux-evaluation"
