@@ -76,6 +76,7 @@ CHANGES: dict[tuple[str, int, int, float], list[str]] = {
     ("bic", 10, 60, 0.5): ["path.rtt=60.6ms", "fast_convergence=off"],
     ("card", 50, 40, 1): ["path.rtt=40.4ms", "tcp.rtt_tick=1ms", "rtt_stat=mean"],
     ("cdg", 100, 90, 0.5): ["path.rtt=90.9ms", "scale=10ms"],
+    ("cdg", 10, 20, 1): ["loss_tolerance=off", "tcp.rtt_tick=1ms"],
     ("chd", 50, 60, 0.5): ["path.rtt=60.6ms", "qth=20ms"],
     ("chd", 10, 20, 2): ["qmin=7ms qth=32ms"],
     ("copa", 50, 40, 1): ["path.rtt=40.4ms", "path.jitter_reverse=1ms", "delta=0.25"],
