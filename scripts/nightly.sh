@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the checks that take too long for every change, as root on an idle machine.
-# target/nightly/STEP.log has the output of a step. After a step that fails the others still run, and the exit code is 1.
+# target/nightly/STEP.log has the output of a step. A step that is run again replaces its reports; kept runs serve it
+# again. After a step that fails the others still run, and the exit code is 1.
 #
 #   scripts/nightly.sh [STEP ...]    these steps, or all
 #
@@ -68,6 +69,7 @@ linux() {
 	local target=${CARGO_TARGET_DIR:-target}
 	local knee=$target/release/knee build folder
 	"$knee" linux build debian:6.12
+	rm -rf "$out"/linux-*/
 
 	folder=$(mktemp -d)
 	for build in debug release; do
@@ -98,6 +100,7 @@ papers() {
 	cargo build --release --locked --quiet -p knee
 	local knee=${CARGO_TARGET_DIR:-target}/release/knee
 	"$knee" vm fetch debian:6.12
+	rm -rf "$out"/papers*/
 	"$knee" reproduce all --host vm,quic --repeat 3 --keep "$out/kept" --out "$out/papers"
 	more_repetitions "$out/papers/claims.json" | while read -r paper claims repetitions; do
 		"$knee" reproduce "$paper" --host vm --claim "$claims" --repeat "$repetitions" \
@@ -115,7 +118,7 @@ for step in "${steps[@]}"; do
 	case $step in
 	prove | sanitize | calls | read | properties | measured | newcomer | soak | linux | papers) ;;
 	*)
-		sed -n '2,21s/^# \{0,1\}//p' "$0" >&2
+		sed -n '2,22s/^# \{0,1\}//p' "$0" >&2
 		exit 2
 		;;
 	esac
