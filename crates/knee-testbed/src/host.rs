@@ -113,7 +113,7 @@ fn in_time(spec: &RunSpec, options: &RunOptions, tell: Tell<'_>) -> Result<RunRe
     let mut late = String::new();
     for _ in 0..attempts {
         tell(Progress::Again);
-        late = match run_in(Time::Real, spec, options, Some(tell), None) {
+        late = match run_in(Time::Real, spec, options, Some(tell)) {
             Ok(record) => match lateness(spec, &record) {
                 None => return Ok(record),
                 Some(late) => late,

@@ -44,7 +44,6 @@ pub use clock::Time;
 pub use host::{Kernel, check, lateness};
 pub use passed::Passed;
 pub use plan::End;
-pub use variants::Variants;
 
 use clock::{Alarm, Clock};
 use error::{Doing, TOO_SLOW, joined};
@@ -58,6 +57,7 @@ use namespace::Namespace;
 use plan::Plan;
 use std::{io, sync::mpsc::channel, thread, time::Duration};
 use traffic::{Received, Sent};
+use variants::Variants;
 
 /// Longest time until the recording of calls has begun.
 const LONGEST_START: Duration = Duration::from_secs(10);
@@ -84,11 +84,11 @@ pub fn run(spec: &RunSpec) -> Result<RunRecord, HostError> {
 /// A lack of this machine, a request of the spec that the kernel cannot fulfil, or
 /// a failure.
 pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
-    run_in(Time::Real, spec, options, None, None)
+    run_in(Time::Real, spec, options, None)
 }
 
 /// Does the same as [`run_with`], on a machine whose clock is of this kind. `tell` receives each row as soon
-/// as it is known. `loaded` are the run's variants, if they were loaded before.
+/// as it is known.
 ///
 /// # Errors
 /// As [`run_with`].
@@ -97,12 +97,11 @@ pub fn run_in(
     spec: &RunSpec,
     options: &RunOptions,
     tell: Option<Tell<'_>>,
-    loaded: Option<Variants>,
 ) -> Result<RunRecord, HostError> {
     let capture = options.pcap.as_deref().map(CaptureFile::create).transpose()?;
     let plan = Plan::new(spec)?;
     let [sender, receiver] = namespace::namespaces(&plan)?;
-    let variants = loaded.map_or_else(|| Variants::load(&Variants::needed(spec)), Ok)?;
+    let variants = Variants::load(spec)?;
     variants.seed(spec.seed)?;
     // In real time each end and the path have threads of their own, so that all can keep their times.
     let together = (time == Time::Virtual).then(traffic::new_epoll).transpose()?;

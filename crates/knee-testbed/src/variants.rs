@@ -7,38 +7,29 @@ use knee_model::{Cc, FlowKind, HostError, RunSpec, Transport};
 
 /// Variants that runs use. They leave the kernel when this is dropped, and with the process
 /// however it ends.
-pub struct Variants {
+pub(crate) struct Variants {
     loaded: Vec<(Params, Loaded)>,
 }
 
 impl Variants {
-    /// Each combination of algorithm and parameters that `spec` has in the kernel, once.
-    pub fn needed(spec: &RunSpec) -> Vec<Params> {
-        let mut needed: Vec<Params> = Vec::new();
+    /// Loads each combination of algorithm and parameters that `spec` has in the kernel, once.
+    ///
+    /// # Errors
+    /// The kernel refuses one, or access to it is not permitted.
+    pub(crate) fn load(spec: &RunSpec) -> Result<Self, HostError> {
+        let run = random_u32()?;
+        let mut loaded: Vec<(Params, Loaded)> = Vec::new();
         for flow in &spec.flows {
             let FlowKind::Tcp(tcp) = &flow.kind else { continue };
             if tcp.transport == Transport::Quic {
                 continue;
             }
             let Some(params) = tcp.cc.params() else { continue };
-            if !needed.contains(params) {
-                needed.push(params.clone());
+            if loaded.iter().all(|(known, _)| known != params) {
+                let name = format!("k{run:08x}_{}", loaded.len());
+                loaded.push((params.clone(), knee_kernel::load(params, &name)?));
             }
         }
-        needed
-    }
-
-    /// Loads these.
-    ///
-    /// # Errors
-    /// The kernel refuses one, or access to it is not permitted.
-    pub fn load(needed: &[Params]) -> Result<Self, HostError> {
-        let run = random_u32()?;
-        let load = |(number, params): (usize, &Params)| {
-            let name = format!("k{run:08x}_{number}");
-            Ok((params.clone(), knee_kernel::load(params, &name)?))
-        };
-        let loaded = needed.iter().enumerate().map(load).collect::<Result<_, HostError>>()?;
         Ok(Self { loaded })
     }
 

@@ -1,23 +1,24 @@
 //! The virtual machine as a [`Host`].
 
 use crate::{
-    kernels::{self, KernelChoice},
-    machine::{BUDGET, Machine, Snapshot},
-    message::{Answer, Compiled, PCAP, Request, Run},
-    snapshots::Booted,
+    initramfs,
+    kernels::{self, Kernel, KernelChoice},
+    machine::{self, BUDGET},
+    message::{Answer, Compiled, PCAP, Request},
+    window::in_memory,
 };
-use knee_cc::{Algorithm, Params};
 use knee_model::{
     Host, HostError, HostErrorKind, NS_PER_S, Ns, Progress, RunOptions, RunRecord, RunSpec, Tell,
-    failure::{broken, too_slow},
+    digest,
+    failure::{broken, doing, too_slow},
 };
-use knee_testbed::{Variants, lateness};
+use knee_testbed::lateness;
 use std::{
     env,
-    fs::{self, Permissions},
+    fs::{self, File, Permissions},
     os::unix::fs::PermissionsExt,
     path::Path,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// A guest's budget in addition to twice the run's length: for its start, and for handling long traces.
@@ -26,66 +27,51 @@ const BUDGET_NS: u64 = 300 * NS_PER_S;
 const TOO_FAST: &str = "its processor executes 10⁹ instructions in a second of its time, enough for about \
     16 000 packets: take a slower path, or --host kernel";
 
-/// Real Linux TCP in virtual time.
+/// Linux TCP of a distribution's kernel in virtual time.
 #[derive(Default)]
 pub struct Vm {
-    /// A guest with each kernel that runs have requested.
-    booted: Mutex<Vec<(Option<String>, Arc<Booted>)>>,
-    /// Those that have loaded a run's algorithms, too.
-    loaded: Mutex<Vec<Loaded>>,
+    /// The guest with each kernel that runs have requested.
+    guests: Mutex<Vec<(Option<String>, Arc<Guest>)>>,
 }
 
-/// A guest, by its hash, with algorithms. Runs that use it now have it open; nobody else, so that the
-/// cache can forget it.
-struct Loaded {
+/// The parts of a guest.
+struct Guest {
+    kernel: Kernel,
+    /// QEMU's version.
+    qemu: String,
+    initramfs: File,
+    /// Hash of all that it is made of: kernel, file system with this program, QEMU, arguments.
     hash: String,
-    needed: Vec<Params>,
-    snapshot: Arc<Mutex<Weak<Snapshot>>>,
+}
+
+impl Guest {
+    fn with(kernel: Kernel) -> Result<Self, HostError> {
+        let qemu = machine::version()?;
+        let archive = initramfs::archive(&kernel)?;
+        let image = fs::read(&kernel.image).map_err(doing("reading", &kernel.image))?;
+        let arguments = machine::arguments("IMAGE", "INITRAMFS", "WINDOW").join(" ");
+        let hash = digest::of_parts([&image, &archive, qemu.as_bytes(), arguments.as_bytes()]);
+        Ok(Self { kernel, qemu, initramfs: in_memory(&archive).map_err(broken)?, hash })
+    }
 }
 
 impl Vm {
     /// Without a guest yet.
     pub const fn new() -> Self {
-        Self { booted: Mutex::new(Vec::new()), loaded: Mutex::new(Vec::new()) }
+        Self { guests: Mutex::new(Vec::new()) }
     }
 
-    /// The guest from which runs with `options` start. It is booted by whoever needs it first; the others
-    /// wait.
-    fn booted(&self, options: &RunOptions) -> Result<Arc<Booted>, HostError> {
-        let mut all = self.booted.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, booted)) = all.iter().find(|(kernel, _)| *kernel == options.kernel) {
-            return Ok(booted.clone());
+    /// The guest of runs with `options`. It is put together by whoever needs it first; the others wait.
+    fn guest(&self, options: &RunOptions) -> Result<Arc<Guest>, HostError> {
+        let mut all = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, guest)) = all.iter().find(|(kernel, _)| *kernel == options.kernel) {
+            return Ok(guest.clone());
         }
         let choice = options.kernel.as_deref().map(str::parse::<KernelChoice>).transpose();
         let choice = choice.map_err(|e| HostError::new(HostErrorKind::Unavailable, e))?;
-        let booted = Arc::new(Booted::with(kernels::find(choice.as_ref())?)?);
-        all.push((options.kernel.clone(), booted.clone()));
-        Ok(booted)
-    }
-
-    /// The guest from which a run with these algorithms starts: it has loaded them. They are loaded by
-    /// whoever needs them first; the others wait.
-    fn loaded(&self, booted: &Booted, needed: &[Params]) -> Result<Arc<Snapshot>, HostError> {
-        if needed.is_empty() {
-            return Ok(booted.snapshot.clone());
-        }
-        let slot = {
-            let mut all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = all.iter().find(|l| l.hash == booted.hash && l.needed == needed);
-            known.map(|l| l.snapshot.clone()).unwrap_or_else(|| {
-                let snapshot = Arc::default();
-                let hash = booted.hash.clone();
-                all.push(Loaded { hash, needed: needed.to_vec(), snapshot: Arc::clone(&snapshot) });
-                snapshot
-            })
-        };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(snapshot) = slot.upgrade() {
-            return Ok(snapshot);
-        }
-        let snapshot = Arc::new(booted.loaded(needed)?);
-        *slot = Arc::downgrade(&snapshot);
-        Ok(snapshot)
+        let guest = Arc::new(Guest::with(kernels::find(choice.as_ref())?)?);
+        all.push((options.kernel.clone(), guest.clone()));
+        Ok(guest)
     }
 }
 
@@ -121,23 +107,19 @@ impl Host for Vm {
             let help = "choose another name, or remove it first";
             return Err(broken(format!("`{}` exists already", pcap.display())).with_help(help));
         }
-        let booted = self.booted(options)?;
-        let needed = Variants::needed(spec);
-        let snapshot = self.loaded(&booted, &needed)?;
-        let request = Request::Run(Box::new(Run {
+        let guest = self.guest(options)?;
+        let request = Request {
             spec: spec.clone(),
             pcap: options.pcap.is_some(),
             qlog: options.qlog.is_some(),
             budget_ns: budget_ns(spec)?,
-        }));
-        // The guest knows those that it has loaded.
-        let known = |a: &Algorithm| needed.iter().any(|params| params.algorithm() == *a);
-        let own = Compiled::all(spec.algorithms().filter(|a| !known(a)))?;
-        let request = postcard::to_stdvec(&(own, request)).map_err(broken)?;
-        let arguments = &booted.arguments;
-        let results = Machine::resume(arguments, &snapshot, &request, |ns| tell(Progress::At(ns)))?;
-        drop(snapshot);
-        let answer = Answer::of(&results)?;
+        };
+        let request = (Compiled::all(spec.algorithms())?, request);
+        let request = postcard::to_stdvec(&request).map_err(broken)?;
+        let told = |ns| tell(Progress::At(ns));
+        let answer = machine::answer(&guest.kernel.image, &guest.initramfs, &request, told)?;
+        let answer: Answer = postcard::from_bytes(&answer)
+            .map_err(|e| broken(format!("the guest's answer cannot be read: {e}")))?;
         let mut record = answer.record?;
         record.name_observed(spec);
         if let Some(late) = lateness(spec, &record) {
@@ -147,15 +129,10 @@ impl Host for Vm {
         for (flow, trace) in record.flows.iter_mut().zip(answer.traces) {
             flow.trace = trace;
         }
-        let mut rest = results.get(1).map_or(&[][..], Vec::as_slice);
         for file in &answer.files {
-            let (contents, after) = rest
-                .split_at_checked(file.bytes as usize)
-                .ok_or_else(|| broken("the guest gave less than its files have"))?;
-            rest = after;
             match (&options.pcap, &options.qlog) {
-                (Some(pcap), _) if file.name == PCAP => keep(pcap, contents)?,
-                (_, Some(folder)) => keep(&folder.join(&file.name), contents)?,
+                (Some(pcap), _) if file.name == PCAP => keep(pcap, &file.contents)?,
+                (_, Some(folder)) => keep(&folder.join(&file.name), &file.contents)?,
                 _ => {}
             }
         }
@@ -164,16 +141,16 @@ impl Host for Vm {
 
     fn fingerprint(&self, _: &RunSpec, options: &RunOptions) -> Option<String> {
         // The hash covers this program, and with it the algorithms.
-        Some(format!("vm {}", self.booted(options).ok()?.hash))
+        Some(format!("vm {}", self.guest(options).ok()?.hash))
     }
 
     fn made_with(&self, options: &RunOptions) -> Vec<(&'static str, String)> {
-        let Ok(booted) = self.booted(options) else { return Vec::new() };
+        let Ok(guest) = self.guest(options) else { return Vec::new() };
         vec![
-            ("kernel", booted.kernel.release.clone()),
-            ("kernel package", booted.kernel.describe()),
-            ("QEMU", booted.qemu.clone()),
-            ("virtual machine (SHA-256)", booted.hash.clone()),
+            ("kernel", guest.kernel.release.clone()),
+            ("kernel package", guest.kernel.describe()),
+            ("QEMU", guest.qemu.clone()),
+            ("virtual machine (SHA-256)", guest.hash.clone()),
         ]
     }
 }

@@ -1,21 +1,22 @@
-//! A guest's input, and its results.
+//! A guest's request, and its answer.
 
-use knee_cc::{Algorithm, Params, Source};
+use knee_cc::{Algorithm, Source};
 use knee_model::{
     CallRecord, HostError, RunRecord, RunSpec,
     failure::{broken, unsupported},
 };
 use serde::{Deserialize, Serialize};
 
-/// An algorithm from a C file, compiled: the guest has no compiler. A guest is given all that a request
-/// has before the request, which names them.
+/// An algorithm from a C file, compiled: the guest has no compiler.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Compiled {
     file: String,
     text: String,
     /// For this processor.
+    #[serde(with = "serde_bytes")]
     native: Vec<u8>,
     /// For BPF.
+    #[serde(with = "serde_bytes")]
     bpf: Vec<u8>,
 }
 
@@ -50,19 +51,9 @@ impl Compiled {
     }
 }
 
-/// A guest's task. The algorithms from C files that it names and that the guest does not know yet
-/// ([`Compiled`]) come before it.
+/// A run. The guest reads it once it knows the algorithms that it names ([`Compiled`]).
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Request {
-    /// Load these algorithms and wait for a run.
-    Load(Vec<Params>),
-    /// Carry out a run, with the loaded algorithms.
-    Run(Box<Run>),
-}
-
-/// A run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Run {
+pub(crate) struct Request {
     /// The run.
     pub spec: RunSpec,
     /// True if the packets are wanted.
@@ -81,17 +72,8 @@ pub(crate) struct Answer {
     pub record: Result<RunRecord, HostError>,
     /// Calls of each flow's algorithm, if traced.
     pub traces: Vec<Vec<CallRecord>>,
-    /// Requested files. Their contents come after the answer, one after the other.
+    /// Requested files.
     pub files: Vec<File>,
-}
-
-impl Answer {
-    /// Reads the answer from the results of a guest: it comes first.
-    pub(crate) fn of(results: &[Vec<u8>]) -> Result<Self, HostError> {
-        let answer = results.first().map(|answer| postcard::from_bytes(answer));
-        let answer = answer.ok_or_else(|| broken("the guest gave no results"))?;
-        answer.map_err(|e| broken(format!("the guest's answer cannot be read: {e}")))
-    }
 }
 
 /// A file that the guest made.
@@ -99,8 +81,9 @@ impl Answer {
 pub(crate) struct File {
     /// Name.
     pub name: String,
-    /// Length.
-    pub bytes: u64,
+    /// Contents.
+    #[serde(with = "serde_bytes")]
+    pub contents: Vec<u8>,
 }
 
 /// Name of the file with the packets.

@@ -10,8 +10,6 @@ use common::Place;
 use knee_cc::{Call, Event};
 use knee_results::trace::read_trace;
 use nix::{
-    mount::{MsFlags, mount},
-    sched::{CloneFlags, unshare},
     sys::{
         resource::{Resource, setrlimit},
         signal::{SigHandler, Signal, kill},
@@ -19,14 +17,11 @@ use nix::{
     unistd::Pid,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     env, fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
-    os::unix::{
-        fs::symlink,
-        process::{CommandExt, ExitStatusExt},
-    },
+    os::unix::process::{CommandExt, ExitStatusExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -77,12 +72,6 @@ fn cache() -> PathBuf {
     named.unwrap_or_else(|| Path::new(&env::var_os("HOME").unwrap()).join(".cache"))
 }
 
-/// A cache in `place`, with the kernels of this user's.
-fn own_cache(place: &Place) {
-    fs::create_dir_all(place.path("cache/knee")).unwrap();
-    symlink(cache().join("knee/kernels"), place.path("cache/knee/kernels")).unwrap();
-}
-
 fn succeeds(mut knee: Command) {
     let output = knee.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -107,29 +96,17 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// One run, with packets, of a guest that boots for it. Then the same again, of the guest that was kept
-/// when it had loaded the run's algorithm.
+/// The files of a run with packets.
 fn run() -> BTreeMap<PathBuf, Vec<u8>> {
     let place = place();
-    own_cache(&place);
-    let once = || {
-        let mut arguments = RUN.to_vec();
-        arguments.extend(["--pcap", "packets.pcapng"]);
-        let mut run = knee(&place, &arguments);
-        run.env("XDG_CACHE_HOME", place.path("cache"));
-        succeeds(run);
-        let mut all = files(&place.path("out"));
-        let packets = fs::read(place.path("packets.pcapng")).unwrap();
-        assert!(packets.len() > 1_000_000, "{}", packets.len());
-        all.insert("packets.pcapng".into(), packets);
-        fs::remove_dir_all(place.path("out")).unwrap();
-        fs::remove_file(place.path("packets.pcapng")).unwrap();
-        all
-    };
-    let (first, second) = (once(), once());
-    assert!(first == second);
-    assert_eq!(fs::read_dir(place.path("cache/knee/vm")).unwrap().count(), 2);
-    first
+    let mut arguments = RUN.to_vec();
+    arguments.extend(["--pcap", "packets.pcapng"]);
+    succeeds(knee(&place, &arguments));
+    let mut all = files(&place.path("out"));
+    let packets = fs::read(place.path("packets.pcapng")).unwrap();
+    assert!(packets.len() > 1_000_000, "{}", packets.len());
+    all.insert("packets.pcapng".into(), packets);
+    all
 }
 
 /// Runs `work` while every core has more to do than it can.
@@ -325,17 +302,6 @@ fn children(parent: u32) -> Vec<u32> {
     lists.iter().flat_map(|list| list.split_whitespace()).map(|id| id.parse().unwrap()).collect()
 }
 
-/// Nice values of a process's threads.
-fn priorities(process: u32) -> Vec<i32> {
-    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    let of = |task: fs::DirEntry| {
-        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
-        // Behind the name, which may have any characters: the state, and fifteen numbers.
-        stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()
-    };
-    tasks.filter_map(of).collect()
-}
-
 /// The session of a process.
 fn session(process: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -354,27 +320,10 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 #[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
 fn nothing_is_left_of_a_killed_run() {
     let place = place();
-    // Other tests keep machines in the user's cache, and clear it, meanwhile.
-    own_cache(&place);
-    let knee = |arguments: &[&str]| {
-        let mut knee = knee(&place, arguments);
-        knee.env("XDG_CACHE_HOME", place.path("cache"));
-        knee
-    };
-    let cached = || {
-        let mut names: Vec<_> = fs::read_dir(place.path("cache/knee/vm"))
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
-        names.sort();
-        names
-    };
-    // Booted once, so that what is killed is a run.
-    succeeds(knee(&["run", "chd.toml", "--host", "vm", "--set", "duration=100ms"]));
-    let (before, entries) = (cached(), place.entries());
+    let entries = place.entries();
     for signal in [Signal::SIGKILL, Signal::SIGINT] {
         let endless = ["run", "chd.toml", "--host", "vm", "--set", "duration=100000s"];
-        let mut run = knee(&endless);
+        let mut run = knee(&place, &endless);
         // Tests that run in the background inherit an ignored SIGINT.
         // SAFETY: a system call.
         unsafe {
@@ -385,14 +334,12 @@ fn nothing_is_left_of_a_killed_run() {
         }
         let mut run = run.spawn().unwrap();
         let mut machines = Vec::new();
+        // Ctrl-C in a terminal reaches its session, and so not a machine, which has its own.
         until("a machine", || {
             machines = children(run.id());
+            machines.retain(|id| session(*id) == Some(*id));
             !machines.is_empty()
         });
-        // The thread that QEMU wakes for nothing lets the others go first.
-        until("a deferred thread", || machines.iter().any(|id| priorities(*id).contains(&19)));
-        // Guests of one session would have their threads preempt each other.
-        assert!(machines.iter().any(|id| session(*id) == Some(*id)));
         sleep(Duration::from_secs(2));
         kill(Pid::from_raw(run.id() as i32), signal).unwrap();
         assert_eq!(run.wait().unwrap().signal(), Some(signal as i32));
@@ -401,7 +348,6 @@ fn nothing_is_left_of_a_killed_run() {
             status.lines().any(|l| l.starts_with("State:") && !l.contains('Z'))
         };
         until("the machine's end", || !machines.iter().any(alive));
-        assert_eq!(cached(), before);
         assert_eq!(place.entries(), entries);
     }
 }
@@ -441,19 +387,7 @@ fn ask_lab(port: &str, path: &str, body: &str, enough: &str) -> (String, TcpStre
 #[ignore = "needs QEMU, a kernel and the lab's page: scripts/test-vm.sh"]
 fn the_lab_cancels_a_run_and_leaves_nothing() {
     let place = place();
-    own_cache(&place);
-    let with_cache = |arguments: &[&str]| {
-        let mut knee = knee(&place, arguments);
-        knee.env("XDG_CACHE_HOME", place.path("cache"));
-        knee
-    };
-    succeeds(with_cache(&["run", "chd.toml", "--host", "vm", "--set", "duration=100ms"]));
-    let cached = || {
-        let entries = fs::read_dir(place.path("cache/knee/vm")).unwrap();
-        entries.map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>()
-    };
-    let before = cached();
-    let mut lab = with_cache(&["lab", "--port", "0", "--no-open"]);
+    let mut lab = knee(&place, &["lab", "--port", "0", "--no-open"]);
     let mut lab = Serving(lab.stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
     BufReader::new(lab.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -478,7 +412,6 @@ fn the_lab_cancels_a_run_and_leaves_nothing() {
             drop(page);
         }
         until("its end", || started().is_empty());
-        assert_eq!(cached(), before);
     }
     // The lab continues, once it has seen that the process is gone.
     let again = || ask_lab(port, "/run?vm", &CHD.replace("3s", "1s"), "event: done").0;
@@ -614,29 +547,4 @@ fn a_small_machine_is_named() {
     unsafe { run.pre_exec(|| Ok(setrlimit(Resource::RLIMIT_AS, 1 << 30, 1 << 30)?)) };
     let said = failure(&mut run);
     assert!(said.contains("takes up to 2 GiB of memory"), "{said}");
-}
-
-/// Needs root, to mount the disk.
-#[test]
-#[ignore = "needs QEMU and a kernel: scripts/test-vm.sh"]
-fn a_full_disk_is_named_and_keeps_nothing() {
-    let place = place();
-    let (disk, kernels) = (place.path("disk"), cache().join("knee/kernels"));
-    fs::create_dir(&disk).unwrap();
-    // Mounts are a thread's.
-    let full = thread::spawn(move || {
-        let (none, own) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE);
-        unshare(CloneFlags::CLONE_NEWNS).unwrap();
-        mount(none, "/", none, own, none).unwrap();
-        let tmpfs = Some("tmpfs");
-        mount(tmpfs, &disk, tmpfs, MsFlags::empty(), Some("size=8m")).unwrap();
-        fs::create_dir(disk.join("knee")).unwrap();
-        symlink(kernels, disk.join("knee/kernels")).unwrap();
-        let mut run = knee(&place, &["run", "chd.toml", "--host", "vm"]);
-        let said = failure(run.env("XDG_CACHE_HOME", &disk));
-        assert!(said.contains("No space left on device"), "{said}");
-        assert!(said.contains("XDG_CACHE_HOME"), "{said}");
-        fs::read_dir(disk.join("knee/vm")).unwrap().count()
-    });
-    assert_eq!(full.join().unwrap(), 0);
 }
