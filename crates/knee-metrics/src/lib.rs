@@ -91,50 +91,6 @@ impl DelayMs {
     }
 }
 
-/// Packets that flows lost, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Losses {
-    /// Sent, retransmissions included.
-    pub sent_pkts: u64,
-    /// Dropped by a queue on the way to the receiver.
-    pub queue_drops_pkts: u64,
-    /// Lost at random towards the receiver.
-    pub random_losses_pkts: u64,
-    /// ACKs lost at random on their way.
-    pub ack_losses_pkts: u64,
-    /// ACKs dropped by a queue on their way.
-    pub ack_drops_pkts: u64,
-}
-
-impl Losses {
-    /// Fraction of the packets sent that were dropped or lost on the way to the receiver.
-    pub fn fraction(&self) -> Option<f64> {
-        ratio((self.queue_drops_pkts + self.random_losses_pkts) as f64, self.sent_pkts as f64)
-    }
-}
-
-/// Reductions of flows' windows, by cause and region. An algorithm without regions judges every
-/// loss to be in region A.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Backoffs {
-    /// Backoffs for delay, in region A.
-    pub delay_region_a: u64,
-    /// Backoffs for delay, in region B.
-    pub delay_region_b: u64,
-    /// Fast recoveries, and reductions for congestion marks, that reduced the window.
-    pub fast_recoveries: u64,
-    /// Those that left the window as it was.
-    pub losses_tolerated: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Fast recoveries and timeouts judged to be in region A.
-    pub losses_region_a: u64,
-    /// Fast recoveries and timeouts judged to be in region B.
-    pub losses_region_b: u64,
-    /// Reductions taken back.
-    pub undos: u64,
-}
-
 /// Classes of transfer sizes: name, smallest, first that is larger, bytes.
 pub const SIZE_CLASSES: [(&str, Range<u64>); 4] = [
     ("below 10 kB", 0..10_000),
@@ -690,31 +646,11 @@ impl<'a> Metrics<'a> {
         flows.iter().map(|f| of(&self.record.flows[*f].counters)).sum()
     }
 
-    /// Packets that `flows` lost over the whole run, by cause.
-    pub fn losses(&self, flows: &[usize]) -> Losses {
-        Losses {
-            sent_pkts: self.count(flows, |c| c.sent_pkts),
-            queue_drops_pkts: self.count(flows, |c| c.queue_drops_pkts),
-            random_losses_pkts: self.count(flows, |c| c.random_losses_pkts),
-            ack_losses_pkts: self.count(flows, |c| c.ack_losses_pkts),
-            ack_drops_pkts: self.count(flows, |c| c.ack_drops_pkts),
-        }
-    }
-
-    /// Reductions of the windows of `flows` over the whole run, by cause and region.
-    pub fn backoffs(&self, flows: &[usize]) -> Backoffs {
-        Backoffs {
-            delay_region_a: self.count(flows, |c| c.delay_backoffs_region_a),
-            delay_region_b: self.count(flows, |c| c.delay_backoffs_region_b),
-            fast_recoveries: self
-                .count(flows, |c| c.loss_events.saturating_sub(c.losses_tolerated)),
-            losses_tolerated: self.count(flows, |c| c.losses_tolerated),
-            timeouts: self.count(flows, |c| c.timeouts),
-            losses_region_a: self
-                .count(flows, |c| (c.loss_events + c.timeouts).saturating_sub(c.losses_region_b)),
-            losses_region_b: self.count(flows, |c| c.losses_region_b),
-            undos: self.count(flows, |c| c.undos),
-        }
+    /// Fraction of the packets that `flows` sent over the whole run, retransmissions included, that were
+    /// dropped or lost on the way to the receiver.
+    pub fn lost_fraction(&self, flows: &[usize]) -> Option<f64> {
+        let lost = self.count(flows, |c| c.queue_drops_pkts + c.random_losses_pkts);
+        ratio(lost as f64, self.count(flows, |c| c.sent_pkts) as f64)
     }
 
     /// Fraction of the rounds of `flows` whose delay lay in region A; `None` without rounds.
@@ -1088,13 +1024,8 @@ mod tests {
             FlowCounters { sent_pkts: 10, queue_drops_pkts: 1, ..FlowCounters::default() };
         let s = spec(&r);
         let m = Metrics::new(&s, &r);
-        assert_eq!(m.losses(&[0, 1]).fraction(), Some(0.1));
-        assert_eq!(m.losses(&[0, 1]).queue_drops_pkts, 7);
-        assert_eq!(m.losses(&[]).fraction(), None);
-        let b = m.backoffs(&[0, 1]);
-        assert_eq!((b.fast_recoveries, b.losses_tolerated, b.timeouts, b.undos), (5, 2, 1, 1));
-        assert_eq!((b.losses_region_a, b.losses_region_b), (4, 4));
-        assert_eq!((b.delay_region_a, b.delay_region_b), (11, 12));
+        assert_eq!(m.lost_fraction(&[0, 1]), Some(0.1));
+        assert_eq!(m.lost_fraction(&[]), None);
         assert_eq!(m.rounds_in_region_a(&[0]), Some(0.95));
         assert_eq!(m.rounds_in_region_a(&[1]), None);
     }

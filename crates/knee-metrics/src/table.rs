@@ -192,7 +192,7 @@ impl<'a> Scope<'a> {
 
     fn loss(&self) -> Option<f64> {
         self.within(
-            |m| m.losses(&self.flows).fraction(),
+            |m| m.lost_fraction(&self.flows),
             |m, from_s, to_s| m.loss_fraction(&self.flows, from_s, to_s),
         )
     }

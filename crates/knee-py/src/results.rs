@@ -14,7 +14,7 @@ use knee_results::{
     caveats::approximations,
     metrics::{METRICS, Metric, Metrics, Scope, metric, percentile},
     store::ResultWriter,
-    summary::{Provenance, Summary},
+    summary::{Provenance, summary},
     tables::tables,
 };
 use knee_scenario::Scenario;
@@ -146,9 +146,8 @@ impl Results {
         })
     }
 
-    fn summary_json(&self) -> PyResult<String> {
-        let summary = self.provenance(|p| Summary::new(p, &self.spec, &self.records));
-        serde_json::to_string(&summary).map_err(|e| error::new("KneeError", &e.to_string(), None))
+    fn summary_json(&self) -> String {
+        self.provenance(|p| summary(p, &self.spec, &self.records)).to_string()
     }
 
     fn report_text(&self) -> String {
@@ -193,7 +192,7 @@ impl Results {
             let write = || {
                 let results = ResultWriter::create(&out)?;
                 self.provenance(|provenance| {
-                    let summary = Summary::new(provenance, &self.spec, &self.records);
+                    let summary = summary(provenance, &self.spec, &self.records);
                     let (title, spec) = (self.title(), &self.spec);
                     let records = &self.records;
                     write_results(&results, provenance, &summary, title, spec, records)

@@ -20,11 +20,12 @@ use knee_report::{
 use knee_results::{
     caveats::{approximations, lateness},
     store::{ResultWriter, StoreError},
-    summary::{Provenance, Summary},
+    summary::{Provenance, summary},
     tables::write_tables,
 };
 use knee_scenario::{Scenario, ScenarioError, Set};
 use miette::{Result, miette};
+use serde_json::Value;
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
@@ -123,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         scenario_name: name,
         scenario_text: scenario.text(),
     };
-    let summary = Summary::new(&provenance, spec, &records);
+    let summary = summary(&provenance, spec, &records);
     let mut kept = None;
     if let Some(results) = results {
         write_results(&results, &provenance, &summary, experiment.title(), spec, &records)?;
@@ -156,7 +157,7 @@ pub fn report(
 pub fn write_results(
     results: &ResultWriter,
     provenance: &Provenance<'_>,
-    summary: &Summary,
+    summary: &Value,
     title: &str,
     spec: &RunSpec,
     records: &[RunRecord],

@@ -209,7 +209,7 @@ impl Solo {
         Self {
             throughput_bps: if life_s > 0.0 { bits / life_s } else { 0.0 },
             one_way_p95_ms: m.queueing_delay().map(|delay| alone_ms + delay.p95_ms),
-            loss: m.losses(&[0]).fraction(),
+            loss: m.lost_fraction(&[0]),
         }
     }
 }

@@ -314,7 +314,7 @@ impl Formulas {
         measure!(engine, "probe_delay", |m, flow: Flow, q: Number, from: Number, to: Number| {
             m.probe_delay_ms(flow, q, from, to)
         });
-        measure!(engine, "loss", |m, flows: Flows| m.losses(&flows).fraction());
+        measure!(engine, "loss", |m, flows: Flows| m.lost_fraction(&flows));
         measure!(engine, "of_capacity", |m, flows: Flows, from: Number, to: Number| {
             m.goodput_of_capacity(&flows, from, to)
         });
