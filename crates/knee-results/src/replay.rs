@@ -1,9 +1,15 @@
 //! Replaying a trace: every call made again by the native build.
 
-use crate::trace::{TraceError, TraceFlow, TraceRow, read_trace};
-use knee_cc::{Conn, State};
+use crate::{
+    column::Column,
+    trace::{TraceError, TraceFlow, TraceRow, columns, read_trace},
+};
+use knee_cc::State;
 use knee_model::{CallRecord, Difference, Replay};
 use std::{collections::HashMap, fmt::Write as _, path::Path};
+
+/// Name and value.
+type Field = (&'static str, String);
 
 /// The flows of a trace, made again.
 #[derive(Clone, Debug, Default)]
@@ -51,58 +57,25 @@ impl TraceReplay {
     }
 }
 
-/// Names and values.
-type Fields = Vec<(String, String)>;
+/// Columns before the first one of a call.
+const OF_FLOW: usize = 5;
+/// The first column of a call's results.
+const FIRST_RESULT: &str = "cwnd_after_pkts";
 
-/// Every field of a record, its inputs and its outputs.
-fn fields(record: &CallRecord) -> (Fields, Fields) {
-    let mut input = vec![
-        ("call".to_owned(), record.call.name().to_owned()),
-        ("event".to_owned(), record.event.to_string()),
-        ("ack_delivered_pkts".to_owned(), record.ack.delivered_pkts.to_string()),
-        ("ack_acked_pkts".to_owned(), record.ack.acked_pkts.to_string()),
-        ("ack_lost_pkts".to_owned(), record.ack.lost_pkts.to_string()),
-        ("ack_rtt_us".to_owned(), record.ack.rtt_us.to_string()),
-        ("ack_random".to_owned(), record.ack.random.to_string()),
-        ("ack_advanced_pkts".to_owned(), record.ack.advanced_pkts.to_string()),
-        ("sample_pkts".to_owned(), record.ack.sample_pkts.to_string()),
-        ("sample_us".to_owned(), record.ack.sample_us.to_string()),
-        ("sample_prior_pkts".to_owned(), record.ack.sample_prior_pkts.to_string()),
-        ("prior_inflight_pkts".to_owned(), record.ack.prior_inflight_pkts.to_string()),
-        ("sample_app_limited".to_owned(), record.ack.sample_app_limited.to_string()),
-    ];
-    input.extend(conn(&record.before).map(|(n, v)| (format!("before.{n}"), v)));
-    let mut output: Vec<_> = conn(&record.after).map(|(n, v)| (format!("after.{n}"), v)).collect();
-    output.push(("result_pkts".to_owned(), record.result.to_string()));
-    for (i, value) in record.observed.iter().enumerate() {
-        output.push((format!("observe_{i}"), value.to_string()));
-    }
-    output.push(("state".to_owned(), state(&record.state)));
-    (input, output)
-}
-
-fn conn(c: &Conn) -> impl Iterator<Item = (&'static str, String)> {
-    [
-        ("now_us", c.now_us),
-        ("cwnd_pkts", c.cwnd_pkts.into()),
-        ("cwnd_cnt_pkts", c.cwnd_cnt.into()),
-        ("ssthresh_pkts", c.ssthresh_pkts.into()),
-        ("pacing_bytes_per_s", c.pacing_bytes_per_s),
-        ("notes", c.notes.into()),
-        ("cwnd_max_pkts", c.cwnd_max_pkts.into()),
-        ("mss_bytes", c.mss_bytes.into()),
-        ("inflight_pkts", c.inflight_pkts.into()),
-        ("outstanding_pkts", c.outstanding_pkts.into()),
-        ("srtt_us", c.srtt_us.into()),
-        ("snd_pos", c.snd_pos.into()),
-        ("ack_pos", c.ack_pos.into()),
-        ("phase", c.phase.into()),
-        ("cwnd_limited", c.cwnd_limited.into()),
-        ("app_limited", c.app_limited.into()),
-        ("reserved", c.reserved.into()),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name, value.to_string()))
+/// The inputs and the results of a call: names and values of the trace's columns.
+fn fields(record: &CallRecord) -> (Vec<Field>, Vec<Field>) {
+    let row = TraceRow { flow: TraceFlow::default(), dropped: 0, call: *record };
+    let field = |Column(name, get): &Column<TraceRow>| match *name {
+        "state" => (*name, state(&record.state)),
+        _ => match get.value(&row).csv() {
+            text if text.is_empty() => (*name, "null".to_owned()),
+            text => (*name, text.into_owned()),
+        },
+    };
+    let mut inputs: Vec<Field> = columns()[OF_FLOW..].iter().map(field).collect();
+    let results = inputs.iter().position(|(name, _)| *name == FIRST_RESULT);
+    let results = inputs.split_off(results.unwrap_or(0));
+    (inputs, results)
 }
 
 fn state(state: &State) -> String {
@@ -126,7 +99,7 @@ pub fn difference_text(difference: &Difference) -> String {
             }
         }
     }
-    let list = |fields: &[(String, String)]| {
+    let list = |fields: &[Field]| {
         fields.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(" ")
     };
     let _ = writeln!(text, "  from state: {}\n  inputs: {}", state(start), list(&input));

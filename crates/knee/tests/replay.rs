@@ -84,10 +84,10 @@ fn traces_of_the_simulator_are_the_same_again() {
     type Change = fn(&mut TraceRow);
     let changes: [(usize, &str, Change); 8] = [
         (sampled, "state", |r| r.call.ack.sample_pkts *= 1000),
-        (sampled, "after.pacing_bytes_per_s", |r| r.call.after.pacing_bytes_per_s ^= 1),
-        (middle, "after.cwnd_pkts", |r| r.call.before.cwnd_pkts ^= 1),
-        (middle, "after.ssthresh_pkts", |r| r.call.after.ssthresh_pkts ^= 1),
-        (middle, "after.notes", |r| r.call.after.notes ^= 1),
+        (sampled, "pacing_after_bytes_per_s", |r| r.call.after.pacing_bytes_per_s ^= 1),
+        (middle, "cwnd_after_pkts", |r| r.call.before.cwnd_pkts ^= 1),
+        (middle, "ssthresh_after_pkts", |r| r.call.after.ssthresh_pkts ^= 1),
+        (middle, "notes", |r| r.call.after.notes ^= 1),
         (middle, "result_pkts", |r| r.call.result ^= 1),
         (middle, "observe_0", |r| r.call.observed[0] ^= 1),
         (middle, "state", |r| {
