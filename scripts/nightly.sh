@@ -14,7 +14,7 @@
 #   soak       a million connections through the kernel, and 24 simulated days
 #   linux      every claim and the quick evaluation of every algorithm on the host linux: ten repetitions, three where
 #              runs are long; and the same bytes from two builds of Knee; an interrupted step resumes
-#   papers     every claim on the host vm and over QUIC, three repetitions each, or as many as a verdict
+#   papers     every claim over QUIC, and Ebb's goals on the host vm, three repetitions each, or as many as a verdict
 #              needs; an interrupted step resumes
 #   newcomer   the commands of the README, the install page and the tutorial on a clean Debian 12 and 13
 #
@@ -101,10 +101,11 @@ papers() {
 	local knee=${CARGO_TARGET_DIR:-target}/release/knee
 	"$knee" vm fetch debian:6.12
 	rm -rf "$out"/papers*/
-	"$knee" reproduce all --host vm,quic --repeat 3 --keep "$out/kept" --out "$out/papers"
-	more_repetitions "$out/papers/claims.json" | while read -r paper claims repetitions; do
+	"$knee" reproduce all --host quic --repeat 3 --keep "$out/kept" --out "$out/papers-quic"
+	"$knee" reproduce ebb --host vm --repeat 3 --keep "$out/kept" --out "$out/papers-vm"
+	more_repetitions "$out/papers-vm/claims.json" | while read -r paper claims repetitions; do
 		"$knee" reproduce "$paper" --host vm --claim "$claims" --repeat "$repetitions" \
-			--keep "$out/kept" --out "$out/papers-$paper" </dev/null
+			--keep "$out/kept" --out "$out/papers-vm-$paper" </dev/null
 	done
 }
 

@@ -11,7 +11,7 @@
 #
 # The example of docs/how-to/compare-algorithms.md and claims are not written: each claim that differs needs its reason, in scenarios/PAPER/claims.toml. Then run this again. It takes
 # about ten minutes on two cores, more if a proof of Ebb is due. Results on Linux and over QUIC are another matter:
-# `knee reproduce PAPER --short --host vm,quic`.
+# `knee reproduce PAPER --short --host linux,quic`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case ${1:-} in -*)

@@ -7,7 +7,7 @@ use knee_cc::{Params, algorithms};
 use knee_model::{
     Cc, FlowKind, NS_PER_MS, NS_PER_S, PathSpec, QueueLimit, RealTime, RunOptions, RunSpec,
 };
-use knee_testbed::run_with;
+use knee_testbed::run;
 
 fn measure(
     what: &str,
@@ -29,7 +29,7 @@ fn measure(
         if let FlowKind::Tcp(tcp) = &mut spec.flows[0].kind {
             tcp.cc = Cc::Kernel(cc.to_owned());
         }
-        match run_with(&spec, options) {
+        match run(&spec, options, None) {
             Ok(record) => {
                 let Some(RealTime { lateness, .. }) = record.real_time else { continue };
                 let counters = &record.flows[0].counters;

@@ -1,17 +1,13 @@
 //! The calls of a run's algorithms, as the kernel made them: values that only they know.
 
-use crate::{Alarm, Clock, error::TOO_SLOW, plan::flow_of, variants::Variants};
+use crate::{Clock, error::TOO_SLOW, plan::flow_of, variants::Variants};
 use knee_cc::OBSERVE_N;
 use knee_kernel::{Filter, TracedCall, Tracer};
 use knee_model::{
     Call, CallRecord, DelayStats, FlowCounters, HostError, NS_PER_US, Ns, RunSpec,
     failure::too_slow,
 };
-use std::{
-    sync::mpsc::{Receiver, Sender, TryRecvError},
-    thread,
-    time::Duration,
-};
+use std::{thread, time::Duration};
 
 /// Room for the calls of a tenth of a second at some Gb/s.
 const RING_BYTES: u32 = 16 << 20;
@@ -30,46 +26,50 @@ pub(crate) struct Called {
     latest: [u32; OBSERVE_N],
 }
 
-/// Follows the calls of `variants` from when it says `ready` until `end` has no sender any more.
-/// `start` gives the run's clock once that runs.
-pub(crate) fn follow(
-    spec: &RunSpec,
-    variants: &Variants,
-    alarm: &Alarm,
-    ready: Sender<()>,
-    start: Receiver<Clock>,
-    end: Receiver<()>,
-) -> Result<Vec<Called>, HostError> {
-    let mut flows = vec![Called::default(); spec.flows.len()];
-    let mut tracer = Tracer::start(&variants.names(), Filter::default(), RING_BYTES)?;
-    // Nobody waits for it, or for the clock, if another thread has failed.
-    let _ = ready.send(());
-    let Ok(clock) = start.recv() else { return Ok(flows) };
-    let zero_ns = clock.zero_ns;
-    let mut take = |call: TracedCall<'_>| {
-        let flow = flow_of(call.socket.local.port()).and_then(|index| flows.get_mut(index));
-        if let Some(flow) = flow {
-            let profile = call.variant.params.algorithm().profile();
-            flow.take(spec, zero_ns, Call::of_every_ack(profile), &call.call);
+/// The calls of a run's variants, recorded from now on.
+pub(crate) struct Calls<'a> {
+    spec: &'a RunSpec,
+    tracer: Tracer,
+}
+
+impl<'a> Calls<'a> {
+    pub(crate) fn start(spec: &'a RunSpec, variants: &Variants) -> Result<Self, HostError> {
+        let tracer = Tracer::start(&variants.names(), Filter::default(), RING_BYTES)?;
+        Ok(Self { spec, tracer })
+    }
+
+    /// Takes in the calls until the run is `over`; each flow's.
+    pub(crate) fn follow(
+        mut self,
+        clock: Clock,
+        over: impl Fn() -> bool,
+    ) -> Result<Vec<Called>, HostError> {
+        let mut flows = vec![Called::default(); self.spec.flows.len()];
+        let mut take = |call: TracedCall<'_>| {
+            let flow = flow_of(call.socket.local.port()).and_then(|index| flows.get_mut(index));
+            if let Some(flow) = flow {
+                let profile = call.variant.params.algorithm().profile();
+                flow.take(self.spec, clock.zero_ns, Call::of_every_ack(profile), &call.call);
+            }
+        };
+        while !over() {
+            thread::sleep(REST);
+            self.tracer.poll(Duration::ZERO, &mut take)?;
         }
-    };
-    while !alarm.raised() && end.try_recv() != Err(TryRecvError::Disconnected) {
-        thread::sleep(REST);
-        tracer.poll(Duration::ZERO, &mut take)?;
-    }
-    tracer.stop()?;
-    while tracer.poll(Duration::ZERO, &mut take)? > 0 {}
-    match tracer.dropped()? {
-        0 => {}
-        calls => {
-            let why = format!("{calls} calls of the algorithms were not recorded in time");
-            return Err(too_slow(why, TOO_SLOW));
+        self.tracer.stop()?;
+        while self.tracer.poll(Duration::ZERO, &mut take)? > 0 {}
+        match self.tracer.dropped()? {
+            0 => {}
+            calls => {
+                let why = format!("{calls} calls of the algorithms were not recorded in time");
+                return Err(too_slow(why, TOO_SLOW));
+            }
         }
+        for flow in &mut flows {
+            flow.observed.resize(self.spec.bins(), flow.latest);
+        }
+        Ok(flows)
     }
-    for flow in &mut flows {
-        flow.observed.resize(spec.bins(), flow.latest);
-    }
-    Ok(flows)
 }
 
 impl Called {

@@ -7,15 +7,6 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// The quantity that the machine's clock counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Time {
-    /// Seconds.
-    Real,
-    /// Instructions, and idle time, which takes no time: a virtual machine's.
-    Virtual,
-}
-
 /// Time of a run: nanoseconds since its start, the same for all threads (`CLOCK_MONOTONIC`).
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {

@@ -7,13 +7,12 @@
 //! that would only count more of them.
 
 use crate::{
-    Alarm, Clock, Time,
+    Alarm, Clock,
     error::Doing,
     namespace::OPEN_MTU_BYTES,
     packet::{Datagram, carried},
     passed::Passed,
     plan::{Plan, flow_of},
-    traffic::{EVENTS, Received, Receivers, Senders, Sent, Watched, wait_exactly},
 };
 use knee_capture::{Capture, Place};
 use knee_model::{
@@ -28,7 +27,6 @@ use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, ppoll},
     sys::{
-        epoll::{Epoll, EpollEvent, EpollFlags},
         prctl::set_timerslack,
         time::{TimeSpec, TimeValLike},
     },
@@ -48,7 +46,7 @@ const LATE_SHARE: Ns = 1000;
 /// But by no more than this part of a packet's transmission: some algorithms measure how far ACKs are
 /// apart.
 const GAP_SHARE: Ns = 4;
-/// Waking up takes about this long. The thread stays awake for anything due sooner.
+/// Waking up takes about this long.
 const WAKE_NS: Ns = 15 * NS_PER_US;
 /// The kernel takes a processor away for 50 ms from a real-time thread that uses more than 95 % of
 /// a second. So about once a millisecond it makes sure to have slept a twelfth of the time.
@@ -102,8 +100,6 @@ struct Flow {
     mss_bytes: u64,
     sequence: Sequence,
     arrived: Arrived,
-    /// True if it is among [`Devices::given`].
-    given: bool,
 }
 
 impl Flow {
@@ -122,8 +118,9 @@ pub(crate) struct Forwarder<'a> {
     planned: bool,
     /// So late a packet may be.
     late_ns: Ns,
+    /// The thread stays awake for anything due sooner.
+    wake_ns: Ns,
     room_bytes: usize,
-    pace: Pace,
 }
 
 /// The ends of the path: their devices, and the state of the packets.
@@ -138,28 +135,6 @@ struct Devices {
     free: Vec<Vec<u8>>,
     /// True while there may be packets to read that go forward, and in reverse.
     readable: [bool; 2],
-    /// Number of packets when there last were any.
-    usual_pkts: [usize; 2],
-    /// Flows whose receivers have been given packets since they last looked.
-    given: Vec<u32>,
-}
-
-/// The way in which the thread waits.
-#[derive(Clone, Copy)]
-struct Pace {
-    /// Waking up takes about this long. The thread stays awake for anything due sooner.
-    wake_ns: Ns,
-    /// True if the kernel stops a real-time thread that never rests.
-    rests: bool,
-}
-
-impl Pace {
-    fn of(time: Time) -> Self {
-        match time {
-            Time::Real => Self { wake_ns: WAKE_NS, rests: true },
-            Time::Virtual => Self { wake_ns: 0, rests: false },
-        }
-    }
 }
 
 impl<'a> Forwarder<'a> {
@@ -170,7 +145,6 @@ impl<'a> Forwarder<'a> {
         clock: Clock,
         [start, end]: [File; 2],
         capture: Option<Capture>,
-        time: Time,
     ) -> Self {
         let mut flows: Vec<Flow> = spec.flows.iter().map(|_| Flow::default()).collect();
         for (index, flow) in flows.iter_mut().enumerate() {
@@ -181,6 +155,8 @@ impl<'a> Forwarder<'a> {
                 flow.kind = Kind::Quic;
             }
         }
+        // On one processor a thread that stays awake keeps the others from it.
+        let alone = thread::available_parallelism().is_ok_and(|processors| processors.get() == 1);
         Self {
             spec,
             network: Network::new(spec),
@@ -193,13 +169,11 @@ impl<'a> Forwarder<'a> {
                 lateness: DelayStats::default(),
                 free: Vec::new(),
                 readable: [true; 2],
-                usual_pkts: [1; 2],
-                given: Vec::new(),
             },
             planned: plan.is_some(),
             late_ns: late_ns(spec),
             room_bytes: plan.map_or(ROOM_BYTES, |plan| plan.mtu_bytes as usize),
-            pace: Pace::of(time),
+            wake_ns: if alone { 0 } else { WAKE_NS },
         }
     }
 
@@ -217,7 +191,7 @@ impl<'a> Forwarder<'a> {
             let now_ns = self.devices.clock.now_ns();
             if now_ns >= turn_ns + TURN_NS {
                 let rest_ns = ((now_ns - turn_ns) / REST_SHARE).saturating_sub(slept_ns);
-                if self.pace.rests && rest_ns > 0 {
+                if rest_ns > 0 {
                     thread::sleep(Duration::from_nanos(rest_ns));
                 }
                 (turn_ns, slept_ns) = (self.devices.clock.now_ns(), 0);
@@ -237,77 +211,12 @@ impl<'a> Forwarder<'a> {
         self.finish()
     }
 
-    /// Does the same as [`Self::run`], with the applications at both ends in the same thread. With threads of
-    /// their own the kernel goes from one to another three times per packet, for a fifth of all instructions.
-    pub(crate) fn run_with(
-        mut self,
-        mut senders: Senders<'_>,
-        mut receivers: Receivers<'_>,
-        epoll: &Epoll,
-        alarm: &Alarm,
-        tell: Option<Tell<'_>>,
-        mut watch: impl FnMut(&Self),
-    ) -> Result<(PathRecord, Vec<Sent>, Vec<Received>), HostError> {
-        urgent()?;
-        let clock = self.devices.clock;
-        for direction in [Direction::Forward, Direction::Reverse] {
-            let event = Watched::Device(direction).event(EpollFlags::EPOLLIN);
-            let (device, _) = self.devices.before(direction);
-            epoll.add(device, event).doing("watching a device")?;
-        }
-        clock.wait_for_zero();
-        let end_ns = self.spec.duration_ns;
-        let mut turn_ns = 0;
-        let mut events = [EpollEvent::empty(); EVENTS];
-        while !alarm.raised() {
-            let now_ns = clock.now_ns();
-            self.advance(now_ns.min(end_ns))?;
-            // Immediate effects of packets need no epoll to tell of them.
-            for at in 0..self.devices.given.len() {
-                let index = self.devices.given[at] as usize;
-                self.devices.flows[index].given = false;
-                receivers.on_socket(clock, index)?;
-            }
-            self.devices.given.clear();
-            self.take_in_answers(Direction::Forward)?;
-            self.take_in_answers(Direction::Reverse)?;
-            if now_ns >= turn_ns + TURN_NS {
-                turn_ns = now_ns;
-                watch(&self);
-                receivers.tell(now_ns, tell);
-            }
-            let Some(due_ns) = senders.turn(clock, tell)? else { break };
-            let path_ns = self.network.path().next_out_ns().saturating_add(self.late_ns);
-            let wait_ns = due_ns.min(path_ns).saturating_sub(clock.now_ns());
-            for event in wait_exactly(epoll, &mut events, wait_ns)? {
-                match Watched::of(*event) {
-                    Watched::Device(direction) => {
-                        self.devices.readable[direction as usize] = true;
-                        let mut more_pkts = 0;
-                        while self.devices.readable[direction as usize] && clock.now_ns() < end_ns {
-                            more_pkts += self.take_in(direction, BATCH)?;
-                        }
-                        self.devices.usual_pkts[direction as usize] += more_pkts;
-                    }
-                    Watched::Sender(index) => {
-                        senders.on_socket(index)?;
-                        // Writing takes longer than all else here.
-                        self.advance(clock.now_ns().min(end_ns))?;
-                    }
-                    Watched::Receiver(index) => receivers.on_socket(clock, index)?,
-                }
-            }
-        }
-        self.advance(end_ns)?;
-        Ok((self.finish()?, senders.finish()?, receivers.finish()))
-    }
-
     /// Sleeps until a packet comes or is to be given out; how long.
     fn sleep(&mut self, end_ns: Ns) -> Result<Ns, HostError> {
         let due_ns = self.network.path().next_out_ns();
         let now_ns = self.devices.clock.now_ns();
         let wake_ns = due_ns.saturating_add(self.late_ns).min(end_ns);
-        let sleep_ns = wake_ns.saturating_sub(now_ns + self.pace.wake_ns).min(LONGEST_SLEEP_NS);
+        let sleep_ns = wake_ns.saturating_sub(now_ns + self.wake_ns).min(LONGEST_SLEEP_NS);
         if sleep_ns == 0 {
             std::hint::spin_loop();
             self.devices.readable = [true; 2];
@@ -324,18 +233,6 @@ impl<'a> Forwarder<'a> {
             }
             Err(error) => Err(error).doing("waiting for packets"),
         }
-    }
-
-    /// Takes in the answers of an end, in this direction. A request for a packet that is not there takes a
-    /// system call too, so the number of requests is the last time's; of others the epoll tells.
-    fn take_in_answers(&mut self, direction: Direction) -> Result<(), HostError> {
-        let usual_pkts = self.devices.usual_pkts[direction as usize];
-        let taken_pkts = self.take_in(direction, usual_pkts)?;
-        if taken_pkts > 0 {
-            self.devices.usual_pkts[direction as usize] = taken_pkts;
-        }
-        self.devices.readable[direction as usize] = false;
-        Ok(())
     }
 
     /// Takes in packets that one end has sent, in this direction, up to `most`; gives their number.
@@ -517,9 +414,6 @@ impl Endpoints<Network<Datagram, Infallible>> for Devices {
                 flow.record.counters.delivered_pkts += 1;
             } else {
                 flow.record.counters.duplicate_pkts += 1;
-            }
-            if !std::mem::replace(&mut flow.given, true) {
-                self.given.push(packet.flow);
             }
         }
         let now_ns = self.clock.now_ns();

@@ -1,11 +1,9 @@
-//! This machine's kernel as a [`Host`]: runs that come late are made again, and no more runs at once
-//! than the machine can keep in time.
+//! This machine's kernel as a [`Host`]: runs that come late are made again.
 
 use crate::{
-    Time,
     error::{Doing, TOO_SLOW, unless},
     plan::Plan,
-    run_in,
+    run,
 };
 use knee_model::{
     FlowKind, Host, HostError, HostErrorKind, NS_PER_S, NS_PER_US, Progress, RunOptions, RunRecord,
@@ -14,18 +12,8 @@ use knee_model::{
 };
 use knee_quic_run::Qlog;
 use nix::sys::utsname::uname;
-use std::{
-    fs,
-    io::ErrorKind,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-};
+use std::{fs, io::ErrorKind};
 
-/// Runs to begin at once. Fewer carry packets at a time if their paths are fast: see
-/// [`TOGETHER_BPS`].
-const RUNS_AT_ONCE: usize = 12;
-/// Rate that the paths of all runs at a time carry together at most, bit/s: two cores kept six runs of
-/// 10 Mbit/s in time; with twelve, every run was late.
-const TOGETHER_BPS: u64 = 60_000_000;
 /// Runs of a spec that come late before it is given up: so many at least and at most, and between
 /// these what takes a minute. A stall of some milliseconds, as shared machines have them, spoils a
 /// run of seconds as a whole.
@@ -49,7 +37,7 @@ impl Host for Kernel {
     }
 
     fn runs_at_once(&self) -> Option<usize> {
-        Some(RUNS_AT_ONCE)
+        Some(1)
     }
 
     fn check(&self, spec: &RunSpec, options: &RunOptions) -> Result<(), HostError> {
@@ -70,8 +58,6 @@ impl Host for Kernel {
         tell: Tell<'_>,
     ) -> Result<RunRecord, HostError> {
         self.check(spec, options)?;
-        // Users who give a number know what their machine can keep in time.
-        let _carried = options.runs_at_once.is_none().then(|| Carried::wait(spec));
         in_time(spec, options, tell)
     }
 
@@ -113,7 +99,7 @@ fn in_time(spec: &RunSpec, options: &RunOptions, tell: Tell<'_>) -> Result<RunRe
     let mut late = String::new();
     for _ in 0..attempts {
         tell(Progress::Again);
-        late = match run_in(Time::Real, spec, options, Some(tell)) {
+        late = match run(spec, options, Some(tell)) {
             Ok(record) => match lateness(spec, &record) {
                 None => return Ok(record),
                 Some(late) => late,
@@ -153,39 +139,6 @@ fn remove_captures(spec: &RunSpec, options: &RunOptions) -> Result<(), HostError
         removed.doing(&file.display().to_string())?;
     }
     Ok(())
-}
-
-/// Rate that the runs of this process carry now, bit/s.
-static CARRIED_BPS: Mutex<u64> = Mutex::new(0);
-static LESS_CARRIED: Condvar = Condvar::new();
-
-fn carried() -> MutexGuard<'static, u64> {
-    CARRIED_BPS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A run's part of the rate carried together.
-struct Carried {
-    rate_bps: u64,
-}
-
-impl Carried {
-    /// Waits until there is room for `spec`. One run always has room.
-    fn wait(spec: &RunSpec) -> Self {
-        let highest_bps =
-            spec.path.hops.iter().map(|hop| hop.rate().highest_bps()).fold(0, u64::max);
-        let rate_bps = highest_bps.min(TOGETHER_BPS);
-        let full = |now: &mut u64| *now + rate_bps > TOGETHER_BPS;
-        let room = LESS_CARRIED.wait_while(carried(), full);
-        *room.unwrap_or_else(PoisonError::into_inner) += rate_bps;
-        Self { rate_bps }
-    }
-}
-
-impl Drop for Carried {
-    fn drop(&mut self) {
-        *carried() -= self.rate_bps;
-        LESS_CARRIED.notify_all();
-    }
 }
 
 #[cfg(test)]

@@ -40,11 +40,11 @@ pub mod shell;
 mod traffic;
 mod variants;
 
-pub use clock::Time;
 pub use host::{Kernel, check, lateness};
 pub use passed::Passed;
 pub use plan::End;
 
+use calls::{Called, Calls};
 use clock::{Alarm, Clock};
 use error::{Doing, TOO_SLOW, joined};
 use forwarder::{Forwarder, PathRecord};
@@ -55,45 +55,22 @@ use knee_model::{
 };
 use namespace::Namespace;
 use plan::Plan;
-use std::{io, sync::mpsc::channel, thread, time::Duration};
+use std::{thread, time::Duration};
 use traffic::{Received, Sent};
 use variants::Variants;
 
-/// Longest time until the recording of calls has begun.
-const LONGEST_START: Duration = Duration::from_secs(10);
 /// Time between the end of the preparations and time 0.
 const LEAD: Duration = Duration::from_millis(20);
 
-/// Bytes written at once where the path waits meanwhile.
-const SHORT_CHUNK_BYTES: usize = 16 << 10;
-
-/// Does the same as [`run_with`], with nothing optional.
-///
-/// # Errors
-/// As [`run_with`].
-pub fn run(spec: &RunSpec) -> Result<RunRecord, HostError> {
-    run_with(spec, &RunOptions::default())
-}
-
 /// Runs `spec` over real TCP and QUIC: for TCP Knee's algorithms are loaded into the kernel, for the
-/// run and under names of its own.
+/// run and under names of its own. `tell` receives each row as soon as it is known.
 /// Takes the spec's duration, and needs root. The record says how late the path was: see
 /// [`Lateness::acceptable`].
 ///
 /// # Errors
 /// A lack of this machine, a request of the spec that the kernel cannot fulfil, or
 /// a failure.
-pub fn run_with(spec: &RunSpec, options: &RunOptions) -> Result<RunRecord, HostError> {
-    run_in(Time::Real, spec, options, None)
-}
-
-/// Does the same as [`run_with`], on a machine whose clock is of this kind. `tell` receives each row as soon
-/// as it is known.
-///
-/// # Errors
-/// As [`run_with`].
-pub fn run_in(
-    time: Time,
+pub fn run(
     spec: &RunSpec,
     options: &RunOptions,
     tell: Option<Tell<'_>>,
@@ -103,109 +80,48 @@ pub fn run_in(
     let [sender, receiver] = namespace::namespaces(&plan)?;
     let variants = Variants::load(spec)?;
     variants.seed(spec.seed)?;
-    // In real time each end and the path have threads of their own, so that all can keep their times.
-    let together = (time == Time::Virtual).then(traffic::new_epoll).transpose()?;
-    let epoll = || together.clone().map_or_else(traffic::new_epoll, Ok);
-    let chunk_bytes = if together.is_some() { SHORT_CHUNK_BYTES } else { payload::CHUNK_BYTES };
-    let (of_senders, of_receivers) = (epoll()?, epoll()?);
-    let senders = sender.inside(|| {
-        traffic::Senders::new(spec, &plan, &variants, &receiver, of_senders, chunk_bytes)
-    })??;
-    let receivers =
-        receiver.inside(|| traffic::Receivers::new(spec, &plan, &sender, of_receivers))??;
+    let senders = sender.inside(|| traffic::Senders::new(spec, &plan, &variants, &receiver))??;
+    let receivers = receiver.inside(|| traffic::Receivers::new(spec, &plan, &sender))??;
     let qlog = options.qlog.as_deref();
     let connections = quic::Connections::new(spec, &plan, [&sender, &receiver], qlog)?;
-    let alarm = Alarm::default();
-    let (ready, is_ready) = channel();
-    let (clock_of_calls, start) = channel();
-    let (ended, end) = channel::<()>();
     let followed = !variants.names().is_empty() && (spec.record.trace || spec.record.bin_ns > 0);
-    let (path, mut sent, mut received, called, quic) = thread::scope(|s| {
-        let thread = |name: &str| thread::Builder::new().name(name.to_owned());
-        let called = if followed {
-            let (variants, alarm) = (&variants, &alarm);
-            let follow = move || calls::follow(spec, variants, alarm, ready, start, end);
-            let handle = thread("knee-calls").spawn_scoped(s, move || alarm.guard(follow));
-            Some(handle.doing("starting a thread")?)
-        } else {
-            None
-        };
-        let alarm = &alarm;
-        let others = || {
-            if followed {
-                // If that thread has failed, its own error is reported.
-                let ready = is_ready.recv_timeout(LONGEST_START).map_err(io::Error::other);
-                ready.doing("beginning to record calls")?;
-            }
-            let clock = Clock::starting_in(LEAD);
-            let _ = clock_of_calls.send(clock);
-            let capture = capture.map(|file| file.start(clock.zero_since_1970())).transpose()?;
-            let devices = [sender.device()?, receiver.device()?];
-            let forwarder = Forwarder::new(spec, Some(&plan), clock, devices, capture, time);
-            let mut told = 0;
-            let watch = move |forwarder: &Forwarder<'_>| {
-                if let Some(tell) = tell {
-                    told = forwarder.tell(told, tell);
-                }
-            };
-            let ends = match together {
-                Some(epoll) => {
-                    let run =
-                        move || forwarder.run_with(senders, receivers, &epoll, alarm, tell, watch);
-                    let all = thread("knee-path").spawn_scoped(s, move || alarm.guard(run));
-                    Ok(Ends::Together(all.doing("starting a thread")?))
-                }
-                None => {
-                    let path = thread("knee-path")
-                        .spawn_scoped(s, move || alarm.guard(|| forwarder.run(alarm, watch)))
-                        .doing("starting a thread")?;
-                    let sent = thread("knee-send")
-                        .spawn_scoped(s, move || alarm.guard(|| senders.run(clock, alarm, tell)));
-                    let received = thread("knee-receive")
-                        .spawn_scoped(s, move || alarm.guard(|| receivers.run(clock, alarm, tell)));
-                    let ends = sent.and_then(|sent| Ok(Ends::Apart(path, sent, received?)));
-                    ends.doing("starting a thread")
-                }
-            };
-            let quic = connections
-                .map(|connections| {
-                    thread("knee-quic")
-                        .spawn_scoped(s, move || {
-                            alarm.guard(|| connections.run(clock, alarm, tell))
-                        })
-                        .doing("starting a thread")
-                })
-                .transpose();
-            if ends.is_err() || quic.is_err() {
-                alarm.raise();
-            }
-            let ends = ends.map(Ends::joined);
-            let quic = quic.map(|handle| handle.map(joined));
-            let quic = quic?.transpose()?.unwrap_or_default();
-            let (path, sent, received) = ends??;
-            Ok::<_, HostError>((path, sent, received, quic))
-        };
-        let others = others();
-        if others.is_err() {
-            alarm.raise();
+    let calls = followed.then(|| Calls::start(spec, &variants)).transpose()?;
+    let clock = Clock::starting_in(LEAD);
+    let capture = capture.map(|file| file.start(clock.zero_since_1970())).transpose()?;
+    let devices = [sender.device()?, receiver.device()?];
+    let forwarder = Forwarder::new(spec, Some(&plan), clock, devices, capture);
+    let mut told = 0;
+    let watch = move |forwarder: &Forwarder<'_>| {
+        if let Some(tell) = tell {
+            told = forwarder.tell(told, tell);
         }
-        drop(ended);
-        drop(clock_of_calls);
-        let called = called.map(joined).transpose();
-        // The first failure is the cause of the other.
-        match (others, called) {
-            (Ok((path, sent, received, quic)), Ok(called)) => {
-                Ok((path, sent, received, called.unwrap_or_default(), quic))
-            }
-            (Err(error), Ok(_)) | (_, Err(error)) => Err(error),
-        }
-    })?;
+    };
+    let alarm = &Alarm::default();
+    let work = thread::scope(|s| {
+        alarm.guard(|| {
+            // A thread that cannot be started, or calls that cannot be followed, end the others too.
+            let path = spawn(s, alarm, "knee-path", move || forwarder.run(alarm, watch))?;
+            let sent = spawn(s, alarm, "knee-send", move || senders.run(clock, alarm, tell))?;
+            let received =
+                spawn(s, alarm, "knee-receive", move || receivers.run(clock, alarm, tell))?;
+            let quic = connections.map(|connections| {
+                spawn(s, alarm, "knee-quic", move || connections.run(clock, alarm, tell))
+            });
+            let quic = quic.transpose()?;
+            let over = || path.is_finished() && sent.is_finished() && received.is_finished();
+            let called = calls.map(|calls| calls.follow(clock, over)).transpose()?;
+            let quic = quic.map(joined);
+            let (path, sent, received) = (joined(path), joined(sent), joined(received));
+            Ok((path?, sent?, received?, quic.transpose()?, called))
+        })
+    });
+    let (path, mut sent, mut received, quic, called) = work?;
     lossless(&[&sender, &receiver])?;
 
-    let mut called = called;
+    let mut called = called.unwrap_or_default();
     called.resize_with(spec.flows.len(), Default::default);
     let mut own_counters = vec![None; spec.flows.len()];
-    for done in quic {
+    for done in quic.unwrap_or_default() {
         let i = done.index;
         (sent[i], received[i], called[i]) = (done.sent, done.received, done.called);
         own_counters[i] = Some(done.counters);
@@ -224,24 +140,15 @@ pub fn run_in(
     })
 }
 
-/// The threads of the path and of the applications at both ends.
-enum Ends<'s> {
-    Together(Joined<'s, (PathRecord, Vec<Sent>, Vec<Received>)>),
-    Apart(Joined<'s, PathRecord>, Joined<'s, Vec<Sent>>, Joined<'s, Vec<Received>>),
-}
-
-type Joined<'s, T> = thread::ScopedJoinHandle<'s, Result<T, HostError>>;
-
-impl Ends<'_> {
-    fn joined(self) -> Result<(PathRecord, Vec<Sent>, Vec<Received>), HostError> {
-        match self {
-            Self::Together(all) => joined(all),
-            Self::Apart(path, sent, received) => {
-                let (path, sent, received) = (joined(path), joined(sent), joined(received));
-                Ok((path?, sent?, received?))
-            }
-        }
-    }
+/// Starts a thread of a run; its failure raises the alarm.
+fn spawn<'s, T: Send + 's>(
+    scope: &'s thread::Scope<'s, '_>,
+    alarm: &'s Alarm,
+    name: &str,
+    work: impl FnOnce() -> Result<T, HostError> + Send + 's,
+) -> Result<thread::ScopedJoinHandle<'s, Result<T, HostError>>, HostError> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn_scoped(scope, move || alarm.guard(work)).doing("starting a thread")
 }
 
 /// Packets lost between an end and the forwarder are no part of the path.
@@ -269,7 +176,7 @@ fn flow(
     path: &PathRecord,
     sent: &Sent,
     received: &Received,
-    called: calls::Called,
+    called: Called,
     own: Option<FlowCounters>,
 ) -> FlowRecord {
     let (flow, path) = (&spec.flows[index], &path.flows[index]);

@@ -7,7 +7,7 @@
 //! lock; [`clean`] removes the two files that a killed one leaves.
 
 use crate::{
-    Alarm, Clock, LEAD, Passed, Time,
+    Alarm, Clock, LEAD, Passed,
     error::{Doing, joined, unless},
     forwarder::Forwarder,
     namespace::{self, Namespace},
@@ -412,7 +412,7 @@ fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellEr
     keep_few_privileges(capture.is_some())?;
     let clock = Clock::starting_in(LEAD);
     let capture = capture.map(|file| file.start(clock.zero_since_1970())).transpose()?;
-    let forwarder = Forwarder::new(&spec, None, clock, devices, capture, Time::Real);
+    let forwarder = Forwarder::new(&spec, None, clock, devices, capture);
     let (alarm, shown) = (Alarm::default(), Shown::default());
     let mut status = Status {
         name: name.to_owned(),

@@ -13,7 +13,7 @@ use knee_model::{
     Workload,
     failure::{broken, unavailable},
 };
-use knee_net::{Direction, Emission};
+use knee_net::Emission;
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, ppoll},
@@ -36,7 +36,6 @@ use std::{
     fs, io,
     ops::Range,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
-    sync::Arc,
 };
 
 sockopt_impl!(
@@ -152,47 +151,16 @@ struct Sender {
     sent: Sent,
 }
 
-/// The subject of an epoll's event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Watched {
-    Sender(usize),
-    Receiver(usize),
-    Device(Direction),
-}
-
-impl Watched {
-    pub(crate) fn event(self, flags: EpollFlags) -> EpollEvent {
-        let (kind, index) = match self {
-            Self::Sender(index) => (0, index),
-            Self::Receiver(index) => (1, index),
-            Self::Device(direction) => (2, direction as usize),
-        };
-        EpollEvent::new(flags, kind << 32 | index as u64)
-    }
-
-    pub(crate) fn of(event: EpollEvent) -> Self {
-        let index = event.data() as u32 as usize;
-        match event.data() >> 32 {
-            0 => Self::Sender(index),
-            1 => Self::Receiver(index),
-            _ if index == Direction::Forward as usize => Self::Device(Direction::Forward),
-            _ => Self::Device(Direction::Reverse),
-        }
-    }
-}
-
-/// An epoll that sockets and devices are added to.
-pub(crate) fn new_epoll() -> Result<Arc<Epoll>, HostError> {
-    Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll").map(Arc::new)
+/// An epoll whose events carry the number of a flow.
+pub(crate) fn new_epoll() -> Result<Epoll, HostError> {
+    Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("creating an epoll")
 }
 
 /// All senders of a run over TCP and UDP.
 pub(crate) struct Senders<'a> {
     spec: &'a RunSpec,
     plan: &'a Plan,
-    epoll: Arc<Epoll>,
-    /// Most bytes written at once.
-    chunk_bytes: usize,
+    epoll: Epoll,
     /// Bins that have ended.
     bin: usize,
     timers: BinaryHeap<Reverse<(Ns, usize, Timer)>>,
@@ -207,8 +175,6 @@ impl<'a> Senders<'a> {
         plan: &'a Plan,
         variants: &Variants,
         far: &Namespace,
-        epoll: Arc<Epoll>,
-        chunk_bytes: usize,
     ) -> Result<Self, HostError> {
         let mut timers = BinaryHeap::new();
         let mut flows = Vec::with_capacity(spec.flows.len());
@@ -257,8 +223,8 @@ impl<'a> Senders<'a> {
                 ..Sender::default()
             });
         }
-        let payload = Payload::new();
-        Ok(Self { spec, plan, epoll, chunk_bytes, bin: 0, timers, flows, payload })
+        let (epoll, payload) = (new_epoll()?, Payload::new());
+        Ok(Self { spec, plan, epoll, bin: 0, timers, flows, payload })
     }
 
     pub(crate) fn run(
@@ -274,20 +240,14 @@ impl<'a> Senders<'a> {
             && let Some(until_ns) = self.turn(clock, tell)?
         {
             for event in wait(&self.epoll, &mut events, until_ns.saturating_sub(clock.now_ns()))? {
-                if let Watched::Sender(index) = Watched::of(*event) {
-                    self.on_socket(index)?;
-                }
+                self.on_socket(event.data() as usize)?;
             }
         }
         self.finish()
     }
 
     /// Does what is due; when the next is, unless the run has ended.
-    pub(crate) fn turn(
-        &mut self,
-        clock: Clock,
-        tell: Option<Tell<'_>>,
-    ) -> Result<Option<Ns>, HostError> {
+    fn turn(&mut self, clock: Clock, tell: Option<Tell<'_>>) -> Result<Option<Ns>, HostError> {
         let (end_ns, bin_ns) = (self.spec.duration_ns, self.spec.record.bin_ns);
         let (bins, now_ns) = (self.spec.bins(), clock.now_ns());
         while let Some(&Reverse((due_ns, index, timer))) = self.timers.peek()
@@ -308,7 +268,7 @@ impl<'a> Senders<'a> {
         Ok(Some(timer_ns.min(bin_ns).min(end_ns)))
     }
 
-    pub(crate) fn finish(mut self) -> Result<Vec<Sent>, HostError> {
+    fn finish(mut self) -> Result<Vec<Sent>, HostError> {
         for index in 0..self.flows.len() {
             self.close(index)?;
         }
@@ -331,7 +291,7 @@ impl<'a> Senders<'a> {
                     self.time_udp(index);
                     return Ok(());
                 }
-                let room = Watched::Sender(index).event(EpollFlags::EPOLLOUT);
+                let room = EpollEvent::new(EpollFlags::EPOLLOUT, index as u64);
                 self.epoll.add(socket, room).doing("watching a socket")?;
                 self.flows[index].watched = true;
                 self.write(clock.now_ns(), index)
@@ -370,7 +330,7 @@ impl<'a> Senders<'a> {
         }
         flow.watched = wanted;
         let flags = if wanted { EpollFlags::EPOLLOUT } else { EpollFlags::empty() };
-        let mut room = Watched::Sender(index).event(flags);
+        let mut room = EpollEvent::new(flags, index as u64);
         match &flow.socket {
             Some(socket) => self.epoll.modify(socket, &mut room).doing("watching a socket"),
             None => Ok(()),
@@ -378,7 +338,7 @@ impl<'a> Senders<'a> {
     }
 
     /// A socket has room, or has failed.
-    pub(crate) fn on_socket(&mut self, index: usize) -> Result<(), HostError> {
+    fn on_socket(&mut self, index: usize) -> Result<(), HostError> {
         let flow = &mut self.flows[index];
         let Some(socket) = &flow.socket else { return Ok(()) };
         let failed = |error: io::Error| {
@@ -396,7 +356,7 @@ impl<'a> Senders<'a> {
         if flow.pending_bytes == 0 {
             return self.watch(index, false);
         }
-        let len = flow.pending_bytes.min(self.chunk_bytes as u64) as usize;
+        let len = flow.pending_bytes.min(CHUNK_BYTES as u64) as usize;
         let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
         match send(socket.as_raw_fd(), self.payload.at(flow.written_bytes, len), flags) {
             Ok(written) => {
@@ -482,7 +442,7 @@ enum Receiver {
 /// All receivers of a run over TCP and UDP.
 pub(crate) struct Receivers<'a> {
     spec: &'a RunSpec,
-    epoll: Arc<Epoll>,
+    epoll: Epoll,
     /// Bins that have been told of.
     told: usize,
     sockets: Vec<Receiver>,
@@ -497,12 +457,8 @@ pub(crate) struct Receivers<'a> {
 
 impl<'a> Receivers<'a> {
     /// Opens the sockets in the present thread's namespace; those of reverse flows on `far`.
-    pub(crate) fn new(
-        spec: &'a RunSpec,
-        plan: &Plan,
-        far: &Namespace,
-        epoll: Arc<Epoll>,
-    ) -> Result<Self, HostError> {
+    pub(crate) fn new(spec: &'a RunSpec, plan: &Plan, far: &Namespace) -> Result<Self, HostError> {
+        let epoll = new_epoll()?;
         let mut sockets = Vec::with_capacity(spec.flows.len());
         for (index, flow) in plan.flows.iter().enumerate() {
             if flow.quic.is_some() {
@@ -528,7 +484,7 @@ impl<'a> Receivers<'a> {
                 clamp(&socket, flow.receive_window_bytes)?;
                 listen(&socket, Backlog::MAXCONN).doing("listening")?;
             }
-            let event = Watched::Receiver(index).event(EpollFlags::EPOLLIN);
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
             epoll.add(&socket, event).doing("watching a socket")?;
             sockets.push(match flow.tcp {
                 Some(_) => Receiver::Listens(socket),
@@ -567,16 +523,14 @@ impl<'a> Receivers<'a> {
             }
             self.tell(now_ns, tell);
             for event in wait(&self.epoll, &mut events, left_ns)? {
-                if let Watched::Receiver(index) = Watched::of(*event) {
-                    self.on_socket(clock, index)?;
-                }
+                self.on_socket(clock, event.data() as usize)?;
             }
         }
         Ok(self.finish())
     }
 
     /// Tells of the bins that have ended.
-    pub(crate) fn tell(&mut self, now_ns: Ns, tell: Option<Tell<'_>>) {
+    fn tell(&mut self, now_ns: Ns, tell: Option<Tell<'_>>) {
         let Some(tell) = tell else { return };
         let ended = now_ns.checked_div(self.spec.record.bin_ns).unwrap_or(0) as usize;
         for (flow, received) in self.received.iter().enumerate() {
@@ -585,11 +539,11 @@ impl<'a> Receivers<'a> {
         self.told = ended;
     }
 
-    pub(crate) fn finish(self) -> Vec<Received> {
+    fn finish(self) -> Vec<Received> {
         self.received
     }
 
-    pub(crate) fn on_socket(&mut self, clock: Clock, index: usize) -> Result<(), HostError> {
+    fn on_socket(&mut self, clock: Clock, index: usize) -> Result<(), HostError> {
         let socket = match &self.sockets[index] {
             Receiver::Listens(socket) => {
                 let new = match accept4(
@@ -601,7 +555,7 @@ impl<'a> Receivers<'a> {
                     Err(Errno::EAGAIN | Errno::ECONNABORTED) => return Ok(()),
                     Err(error) => return Err(error).doing("accepting a connection"),
                 };
-                let event = Watched::Receiver(index).event(EpollFlags::EPOLLIN);
+                let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
                 self.epoll.add(&new, event).doing("watching a socket")?;
                 self.sockets[index] = Receiver::Connected(new);
                 return Ok(());
@@ -667,35 +621,6 @@ pub(crate) fn wait<'e>(
     match waited {
         Ok(n) => Ok(&events[..n]),
         Err(Errno::EINTR) => Ok(&[]),
-        Err(error) => Err(error).doing("waiting for sockets"),
-    }
-}
-
-/// Does the same as [`wait`], with one call where the kernel has it (Linux 5.11).
-pub(crate) fn wait_exactly<'e>(
-    epoll: &Epoll,
-    events: &'e mut [EpollEvent],
-    timeout_ns: Ns,
-) -> Result<&'e [EpollEvent], HostError> {
-    let timeout = TimeSpec::nanoseconds(timeout_ns.min(LONGEST_SLEEP_NS) as i64);
-    let to = events.as_mut_ptr().cast::<libc::epoll_event>();
-    // SAFETY: the kernel writes at most as many events as there is room for, which are of this layout
-    // (`repr(transparent)`), and reads the timeout. No signal mask is given.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_epoll_pwait2,
-            epoll.0.as_raw_fd(),
-            to,
-            events.len() as libc::c_int,
-            timeout.as_ref() as *const libc::timespec,
-            std::ptr::null::<libc::sigset_t>(),
-            0usize,
-        )
-    };
-    match Errno::result(result) {
-        Ok(n) => Ok(&events[..n as usize]),
-        Err(Errno::EINTR) => Ok(&[]),
-        Err(Errno::ENOSYS) => wait(epoll, events, timeout_ns),
         Err(error) => Err(error).doing("waiting for sockets"),
     }
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::{S, bulk, spec, ten_mbit};
 use knee_model::RunOptions;
-use knee_testbed::run_with;
+use knee_testbed::run;
 use pcap_file::{
     DataLink,
     pcapng::{Block, PcapNgReader, blocks::enhanced_packet::EnhancedPacketOption},
@@ -28,8 +28,8 @@ fn captured_whole(duration_s: u64) -> bool {
     let mut spec = spec(ten_mbit(5), duration_s * S, vec![bulk("bulk")]);
     (spec.path.hops[0].loss, spec.path.loss_reverse) = (0.01, 0.01);
     let before = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    let outcome = run_with(&spec, &options).unwrap_or_else(|e| panic!("{e}"));
-    let again = run_with(&spec, &options);
+    let outcome = run(&spec, &options, None).unwrap_or_else(|e| panic!("{e}"));
+    let again = run(&spec, &options, None);
     let error = again.expect_err("the file exists");
     assert!(error.why.starts_with("cannot write the packets to"), "{error}");
 

@@ -335,7 +335,9 @@ fn two_flows_share() {
 
 #[test]
 fn impossible_options_are_refused() {
-    let run = |spec: &knee_model::RunSpec| knee_testbed::run(spec).expect_err("refused");
+    let run = |spec: &knee_model::RunSpec| {
+        knee_testbed::run(spec, &knee_model::RunOptions::default(), None).expect_err("refused")
+    };
     let one = |options| spec(ten_mbit(84), S, vec![tcp("one", Workload::Bulk, options)]);
     let plain = one(TcpOptions::default());
     let unknown = run(&with_cc(&plain, &kernel("no-such-cc")));
@@ -373,7 +375,7 @@ fn without_root_it_says_so() {
         // SAFETY: the bare system call changes this thread alone, and takes three numbers.
         let result = unsafe { libc::syscall(libc::SYS_setresuid, 65_534, 65_534, 65_534) };
         assert_eq!(result, 0);
-        knee_testbed::run(&spec)
+        knee_testbed::run(&spec, &knee_model::RunOptions::default(), None)
     };
     let result = thread::scope(|s| s.spawn(without_root).join()).expect("no panic");
     let error = result.expect_err("not permitted");

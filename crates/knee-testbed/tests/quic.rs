@@ -8,7 +8,7 @@ use knee_model::{
     Cc, FlowKind, FlowSample, FlowSpec, Ns, PacketEvent, PathSpec, QueueLimit, Replay, ReverseLink,
     RunOptions, RunRecord, RunSpec, TcpOptions, TcpSpec, Transport, Workload,
 };
-use knee_testbed::run_with;
+use knee_testbed::run;
 use std::path::Path;
 
 fn quic(name: &str, cc: Cc, workload: Workload) -> FlowSpec {
@@ -137,7 +137,7 @@ fn transfers(duration_ns: Ns, stop_ns: Ns, folder: &Path) -> RunRecord {
     let mut flows = vec![quic("quic", knee("hd"), workload)];
     flows[0].stop_ns = Some(stop_ns);
     let options = RunOptions { qlog: Some(folder.to_owned()), ..RunOptions::default() };
-    run_with(&spec(ten_mbit(84), duration_ns, flows), &options).expect("runs")
+    run(&spec(ten_mbit(84), duration_ns, flows), &options, None).expect("runs")
 }
 
 #[test]
@@ -182,6 +182,7 @@ fn transfers_over_quic_are_in_time() {
 #[test]
 fn the_kernels_own_are_not_for_quic() {
     let flows = vec![quic("quic", kernel("cubic"), Workload::Bulk)];
-    let error = knee_testbed::run(&spec(ten_mbit(84), S, flows)).expect_err("refused");
+    let error =
+        run(&spec(ten_mbit(84), S, flows), &RunOptions::default(), None).expect_err("refused");
     assert!(error.why.contains("kernel:cubic"), "{error}");
 }

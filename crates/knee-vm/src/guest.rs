@@ -7,7 +7,7 @@ use crate::{
     window::GuestWindow,
 };
 use knee_model::{HostError, NS_PER_S, RunOptions, failure::broken};
-use knee_testbed::{Time, run_in};
+use knee_testbed::run;
 use nix::mount::{MsFlags, mount};
 use std::{
     ffi::c_int,
@@ -86,7 +86,7 @@ fn carry_out(request: &Request) -> Answer {
         qlog: request.qlog.then(|| files.to_owned()),
         ..RunOptions::default()
     };
-    let mut record = match run_in(Time::Virtual, &request.spec, &options, None) {
+    let mut record = match run(&request.spec, &options, None) {
         Ok(record) => record,
         Err(error) => return Answer::refusing(error),
     };

@@ -50,13 +50,14 @@ const LONGEST_NS: Ns = 100 * S;
 /// says so; it is repeated.
 fn valid(spec: &RunSpec) -> RunRecord {
     for _ in 1..ATTEMPTS {
-        match knee_testbed::run(spec) {
+        match knee_testbed::run(spec, &knee_model::RunOptions::default(), None) {
             Ok(record) => return record,
             Err(error) if error.kind == HostErrorKind::TooSlow => eprintln!("{error}"),
             Err(error) => panic!("{error}"),
         }
     }
-    knee_testbed::run(spec).unwrap_or_else(|error| panic!("{error}"))
+    knee_testbed::run(spec, &knee_model::RunOptions::default(), None)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs a test of Knee's algorithms once; up to ten times on a kernel that leaves calls of their programs out
