@@ -46,7 +46,7 @@ use std::{
         },
     },
     path::{Path, PathBuf},
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
@@ -254,10 +254,6 @@ impl Drop for Held {
 pub struct Up {
     held: Held,
     about: String,
-    prepared: Prepared,
-}
-
-struct Prepared {
     listener: UnixListener,
     signals: SignalFd,
     ends: [Namespace; 2],
@@ -282,16 +278,6 @@ pub fn up(
     let trying = folder()?;
     let held = Held { _lock: files.lock(true)?, files };
     drop(trying);
-    let prepared = prepare(&held.files, path, seed, pcap)?;
-    Ok(Up { held, about, prepared })
-}
-
-fn prepare(
-    files: &Files,
-    path: &PathSpec,
-    seed: u64,
-    pcap: Option<&Path>,
-) -> Result<Prepared, ShellError> {
     let capture = pcap.map(CaptureFile::create).transpose()?;
     let ends = namespace::open_namespaces()?;
     let devices = [ends[0].device()?, ends[1].device()?];
@@ -315,57 +301,10 @@ fn prepare(
     let signals =
         SignalFd::with_flags(&ending, SfdFlags::SFD_CLOEXEC).doing("waiting for signals")?;
     // A killed one's may be there still; the name's lock is ours.
-    let removed = fs::remove_file(&files.socket);
+    let removed = fs::remove_file(&held.files.socket);
     unless(ErrorKind::NotFound, removed).doing("removing an old socket")?;
-    let listener = UnixListener::bind(&files.socket).doing("opening a socket in /run/knee")?;
-    Ok(Prepared { listener, signals, ends, devices, spec, capture })
-}
-
-/// The forwarder's state, for the thread that answers.
-#[derive(Default)]
-struct Shown {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    wanted: bool,
-    passed: Passed,
-    ended: bool,
-}
-
-impl Shown {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Looks at the forwarder, if somebody waits for it.
-    fn look(&self, forwarder: &Forwarder) {
-        let mut state = self.state();
-        if state.wanted {
-            state.wanted = false;
-            state.passed = forwarder.passed();
-            self.changed.notify_all();
-        }
-    }
-
-    fn end(&self) {
-        self.state().ended = true;
-        self.changed.notify_all();
-    }
-
-    /// Returns the totals until now.
-    fn passed(&self) -> Passed {
-        let mut state = self.state();
-        state.wanted = true;
-        let stale = |s: &mut State| s.wanted && !s.ended;
-        let (state, _) = self
-            .changed
-            .wait_timeout_while(state, PATIENCE / 2, stale)
-            .unwrap_or_else(PoisonError::into_inner);
-        state.passed
-    }
+    let listener = UnixListener::bind(&held.files.socket).doing("opening a socket in /run/knee")?;
+    Ok(Up { held, about, listener, signals, ends, devices, spec, capture })
 }
 
 impl Up {
@@ -374,8 +313,46 @@ impl Up {
     /// # Errors
     /// The path failed. Reported on request, and here when it ends.
     pub fn serve(self) -> Result<Status, ShellError> {
-        let Self { held, about, prepared } = self;
-        let (status, asked) = serve(&held.files.name, about, prepared)?;
+        let Self { held, about, listener, signals, ends, devices, spec, capture } = self;
+        keep_few_privileges(capture.is_some())?;
+        let clock = Clock::starting_in(LEAD);
+        let capture = capture.map(|file| file.start(clock.zero_since_1970())).transpose()?;
+        let forwarder = Forwarder::new(&spec, None, clock, devices, capture);
+        let (alarm, passed) = (Alarm::default(), Mutex::new(Passed::default()));
+        let mut status = Status {
+            name: held.files.name.clone(),
+            about,
+            pid: std::process::id(),
+            failure: None,
+            passed: Passed::default(),
+        };
+        let asked = thread::scope(|scope| {
+            let (alarm, passed) = (&alarm, &passed);
+            let look = |forwarder: &Forwarder<'_>| *totals(passed) = forwarder.passed();
+            let path = thread::Builder::new()
+                .name("knee-path".into())
+                .spawn_scoped(scope, move || alarm.guard(|| forwarder.run(alarm, look)))
+                .doing("starting a thread")?;
+            let mut path = Some(path);
+            // The totals; with `end`, or once the path has failed, the last ones.
+            let mut state = |status: &mut Status, end: bool| {
+                if end {
+                    alarm.raise();
+                }
+                match path.take_if(|path| end || path.is_finished()).map(joined) {
+                    Some(Ok(record)) => status.passed = record.passed,
+                    Some(Err(error)) => status.failure = Some(error.to_string()),
+                    None if path.is_some() => status.passed = *totals(passed),
+                    None => {}
+                }
+            };
+            let result = answer(&listener, &signals, &ends, |to| {
+                state(&mut status, false);
+                let _ = serde_json::to_writer(to, &status);
+            });
+            state(&mut status, true);
+            result
+        })?;
         // Who ended it is to find the name free.
         drop(held);
         if let Some(stream) = asked {
@@ -388,8 +365,10 @@ impl Up {
     }
 }
 
-/// The last state, and who is waiting for it.
-type Ended = (Status, Option<UnixStream>);
+/// The totals that the path's thread has noted last.
+fn totals(passed: &Mutex<Passed>) -> MutexGuard<'_, Passed> {
+    passed.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Gives up what was needed to make the path: a packet or a request that misleads this process finds
 /// little to misuse. Threads that start from now on have no more.
@@ -407,55 +386,12 @@ fn keep_few_privileges(captures: bool) -> Result<(), ShellError> {
     Ok(())
 }
 
-fn serve(name: &str, about: String, prepared: Prepared) -> Result<Ended, ShellError> {
-    let Prepared { listener, signals, ends, devices, spec, capture } = prepared;
-    keep_few_privileges(capture.is_some())?;
-    let clock = Clock::starting_in(LEAD);
-    let capture = capture.map(|file| file.start(clock.zero_since_1970())).transpose()?;
-    let forwarder = Forwarder::new(&spec, None, clock, devices, capture);
-    let (alarm, shown) = (Alarm::default(), Shown::default());
-    let mut status = Status {
-        name: name.to_owned(),
-        about,
-        pid: std::process::id(),
-        failure: None,
-        passed: Passed::default(),
-    };
-    let asked = thread::scope(|scope| {
-        let (alarm, shown) = (&alarm, &shown);
-        let work = move || {
-            let result = alarm.guard(|| forwarder.run(alarm, |forwarder| shown.look(forwarder)));
-            shown.end();
-            result
-        };
-        let path = thread::Builder::new()
-            .name("knee-path".into())
-            .spawn_scoped(scope, work)
-            .doing("starting a thread")?;
-        let mut path = Some(path);
-        let mut end = |status: &mut Status| {
-            alarm.raise();
-            match path.take().map(joined) {
-                Some(Ok(record)) => status.passed = record.passed,
-                Some(Err(error)) => status.failure = Some(error.to_string()),
-                None => {}
-            }
-        };
-        let result = answer(&listener, &signals, &ends, shown, &mut status, &mut end);
-        end(&mut status);
-        result
-    })?;
-    Ok((status, asked))
-}
-
-/// Answers until it is time to end; who said so, if it was no signal.
+/// Answers until it is time to end; who said so, if it was no signal. `tell` writes the path's state.
 fn answer(
     listener: &UnixListener,
     signals: &SignalFd,
     ends: &[Namespace; 2],
-    shown: &Shown,
-    status: &mut Status,
-    end: &mut dyn FnMut(&mut Status),
+    mut tell: impl FnMut(&UnixStream),
 ) -> Result<Option<UnixStream>, ShellError> {
     loop {
         let mut ready = [
@@ -473,10 +409,6 @@ fn answer(
         if !asked {
             continue;
         }
-        let ended = shown.state().ended;
-        if ended {
-            end(status);
-        }
         // Whoever asks and goes away, or asks nonsense, is not answered.
         let Ok((stream, _)) = listener.accept() else { continue };
         let Ok(request) = request(&stream) else { continue };
@@ -485,12 +417,7 @@ fn answer(
                 let namespace = ends[usize::from(at == End::Receiver)].file();
                 let _ = send_descriptor(&stream, namespace);
             }
-            Request::Status => {
-                if !ended {
-                    status.passed = shown.passed();
-                }
-                let _ = serde_json::to_writer(&stream, status);
-            }
+            Request::Status => tell(&stream),
             Request::Down => return Ok(Some(stream)),
         }
     }

@@ -13,17 +13,13 @@ use knee_testbed::{
     shell::{self, Listed, ShellError, Status},
 };
 use miette::{IntoDiagnostic, Report, Result, WrapErr, miette};
-use nix::unistd::{
-    Uid, User, dup2_stderr, dup2_stdout, geteuid, initgroups, setgid, setsid, setuid,
-};
+use nix::unistd::{Uid, User, daemon, geteuid, initgroups, setgid, setuid};
 use std::{
     env,
     ffi::{CString, OsString},
-    fs::OpenOptions,
-    io::Read,
     os::unix::process::CommandExt,
     path::{Path, PathBuf, absolute},
-    process::{Command, ExitCode, Stdio},
+    process::{Command, ExitCode},
 };
 
 #[derive(clap::Args)]
@@ -100,9 +96,6 @@ struct Up {
     /// Stay until Ctrl-C or `knee testbed down`
     #[arg(long)]
     foreground: bool,
-    /// The process that holds the path
-    #[arg(long, hide = true, conflicts_with = "foreground")]
-    held: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -115,8 +108,7 @@ enum ExecEnd {
 
 pub(crate) fn testbed(args: &Args) -> Result<ExitCode> {
     match &args.what {
-        What::Up(args) if args.foreground || args.held => hold(args),
-        What::Up(_) => in_background(),
+        What::Up(args) => hold(args),
         What::Exec { name, user, end, command } => exec(name, user.as_deref(), *end, command),
         What::List { format } => list(*format),
         What::Down { name } => {
@@ -136,33 +128,7 @@ pub(crate) fn testbed(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// Starts this command again as the holder; returns when that is ready.
-fn in_background() -> Result<ExitCode> {
-    let mut holder = Command::new("/proc/self/exe")
-        .args(env::args_os().skip(1))
-        .arg("--held")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .into_diagnostic()
-        .wrap_err("cannot start the process that holds the path")?;
-    let (mut said, mut failed) = (String::new(), String::new());
-    // It says little, then closes both.
-    holder.stdout.take().map(|mut out| out.read_to_string(&mut said));
-    holder.stderr.take().map(|mut err| err.read_to_string(&mut failed));
-    if failed.is_empty() && !said.is_empty() {
-        return output::print(&said);
-    }
-    let status = holder.wait().into_diagnostic()?;
-    if failed.is_empty() {
-        return Err(miette!("the process that holds the path ended with {status}"));
-    }
-    output::tell(failed.trim_end());
-    Ok(ExitCode::from(2))
-}
-
-/// Holds a path until its end.
+/// Makes a path and holds it until its end.
 fn hold(args: &Up) -> Result<ExitCode> {
     let sets = args.set.iter().map(|s| Set::parse(s)).collect::<Result<Vec<_>, _>>()?;
     let scenario = Scenario::load(&args.scenario, &sets)?;
@@ -171,21 +137,12 @@ fn hold(args: &Up) -> Result<ExitCode> {
     let pcap = args.pcap.as_deref().map(absolute).transpose().into_diagnostic()?;
     let up = shell::up(&args.name, &path, seed, about(&path), pcap.as_deref()).map_err(told)?;
     output::print(&greeting(args, &path))?;
-    if args.held {
-        detach().into_diagnostic().wrap_err("cannot leave the terminal")?;
+    if !args.foreground {
+        // The command ends here, and a process without terminal, folder and output goes on.
+        daemon(false, false).into_diagnostic().wrap_err("cannot leave the terminal")?;
     }
     let status = up.serve().map_err(told)?;
-    if args.held { Ok(ExitCode::SUCCESS) } else { output::print(&ended(&status)) }
-}
-
-/// Leaves terminal, folder and output of the command that started this process.
-fn detach() -> std::io::Result<()> {
-    setsid()?;
-    env::set_current_dir("/")?;
-    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    dup2_stdout(&null)?;
-    dup2_stderr(&null)?;
-    Ok(())
+    if args.foreground { output::print(&ended(&status)) } else { Ok(ExitCode::SUCCESS) }
 }
 
 fn about(path: &PathSpec) -> String {

@@ -68,7 +68,8 @@ pub(crate) fn matrix(args: &Args) -> Result<ExitCode> {
     }
     if args.own {
         // How late the path is makes no difference here.
-        let run = |spec: &RunSpec| knee_testbed::run(spec, &knee_model::RunOptions::default(), None);
+        let run =
+            |spec: &RunSpec| knee_testbed::run(spec, &knee_model::RunOptions::default(), None);
         columns.push(Column {
             title: nix::sys::utsname::uname()
                 .map(|system| system.release().to_string_lossy().into_owned())
