@@ -428,9 +428,8 @@ fn keep(root: &Table<'_>) -> Read<Kept> {
             table.fault("window", "window is not a list of two times", format!("write {expected}"))
         })?;
         let time = |text: &str| {
-            let bad = |e: knee_units::UnitError| {
-                table.fault("window", format!("window: {e}"), e.remedy())
-            };
+            let bad =
+                |e: knee_units::UnitError| table.fault("window", format!("window: {e}"), &e.remedy);
             TIME.parse(text).map(seconds).map_err(bad)
         };
         let (from_s, to_s) = (time(times[0])?, time(times[1])?);
