@@ -1,6 +1,9 @@
 //! Replaying a trace: every call made again by the native build.
 
-use crate::trace::{TraceError, TraceFlow, TraceRow, read_trace};
+use crate::{
+    ResultsError,
+    trace::{TraceFlow, TraceRow, read_trace},
+};
 use knee_cc::{Conn, State};
 use knee_model::{CallRecord, Difference, Replay};
 use std::{collections::HashMap, fmt::Write as _, path::Path};
@@ -17,7 +20,7 @@ impl TraceReplay {
     ///
     /// # Errors
     /// It cannot be read or is no trace.
-    pub fn of(path: &Path) -> Result<Self, TraceError> {
+    pub fn of(path: &Path) -> Result<Self, ResultsError> {
         let mut new = Self::default();
         read_trace(path, |row| new.call(&row))?;
         Ok(new)
