@@ -83,51 +83,21 @@ impl<const K: usize> Delayed<K> {
         step_s: f64,
     ) -> Result<Vec<Point<K>>, Error> {
         let initial = self.pack(delay_s, classes)?;
-        self.solve(initial.clone(), initial, duration_s, step_s)
-    }
-
-    /// Returns whether a small disturbance of the windows at an equilibrium dies away: the linear stability
-    /// of the delayed system there, found from a disturbed trajectory of 30 round trips.
-    ///
-    /// `delay_s` and `classes` are to be an equilibrium, as [`crate::Fluid::equilibria`] and
-    /// [`crate::Fluid::at_delay`] give it for one class. Far from one the answer means nothing.
-    ///
-    /// # Errors
-    /// The errors of [`Delayed::trajectory`]; and [`Error::Parameter`] for a delay at a corner of a curve,
-    /// where there is no linear range.
-    pub fn decays(&self, delay_s: f64, classes: &[FlowState; K]) -> Result<bool, Error> {
-        let rest = self.pack(delay_s, classes)?;
-        let corners_s = self.classes.iter().flat_map(|c| c.rule.corners_s());
-        let linear_s = corners_s
-            .chain([0.0, self.link.queue_s])
-            .map(|corner_s| (corner_s - delay_s).abs())
-            .fold(f64::INFINITY, f64::min);
-        check(linear_s > 0.0, "the equilibrium's delay (s)", "apart from the corners", delay_s)?;
-        let rtt_s = self.longest_rtt_s() + delay_s;
-        let disturbance = f64::min(1e-5, 1e-3 * linear_s / rtt_s);
-        let mut disturbed = *classes;
-        for (i, state) in disturbed.iter_mut().enumerate() {
-            // Not the same for each class, which would leave the differences between them alone.
-            state.window_pkts *= 1.0 + disturbance * (i + 1) as f64 / K as f64;
-        }
-        let start = self.pack(delay_s, &disturbed)?;
-        let points = self.solve(rest, start, 30.0 * rtt_s, rtt_s / 50.0)?;
-        let distance = |point: &Point<K>| {
-            let pairs = point.classes.iter().zip(classes);
-            pairs.map(|(a, b)| (a.window_pkts / b.window_pkts - 1.0).abs()).fold(0.0, f64::max)
-        };
-        // Five round trips hold a peak of an oscillation, whose period is about four.
-        let largest = |rtts: std::ops::RangeInclusive<f64>| {
-            let inside = points.iter().filter(|p| rtts.contains(&(p.t_s / rtt_s)));
-            inside.map(distance).fold(0.0, f64::max)
-        };
-        // A hundredfold disturbance, still in the linear range, has grown. Later values are no longer linear
-        // and may well be smaller.
-        Ok(largest(0.0..=30.0) < 100.0 * disturbance && largest(25.0..=30.0) < largest(1.0..=6.0))
-    }
-
-    fn longest_rtt_s(&self) -> f64 {
-        self.classes.iter().map(|c| c.rtt_s).fold(0.0, f64::max)
+        let times = times(duration_s, step_s)?;
+        let end_s = just_after(&times, step_s);
+        // A whole number of steps from point to point.
+        let substeps = (step_s / self.least_rtt_s * STEPS_PER_RTT).ceil();
+        let longest_rtt_s = self.classes.iter().map(|c| c.rtt_s).fold(0.0, f64::max);
+        let method = ExplicitRungeKutta::rk4(step_s / substeps)
+            .max_delay(longest_rtt_s + self.link.queue_s)
+            .max_steps(usize::MAX);
+        let solution =
+            IVP::dde(&System(self), 0.0, end_s, initial.clone(), |_: f64| initial.clone())
+                .t_eval(&times)
+                .method(method)
+                .solve()
+                .map_err(|e| Error::Solver(format!("{e:?}")))?;
+        solution.t.iter().zip(&solution.y).map(|(t_s, y)| self.point(*t_s, y)).collect()
     }
 
     /// The solver's state: the queueing delay, then window and estimate of each class.
@@ -137,28 +107,6 @@ impl<const K: usize> Delayed<K> {
         classes.iter().try_for_each(check_state)?;
         let flows = classes.iter().flat_map(|s| [s.window_pkts, s.estimate_pps]);
         Ok(std::iter::once(delay_s).chain(flows).collect())
-    }
-
-    fn solve(
-        &self,
-        history: Vec<f64>,
-        initial: Vec<f64>,
-        duration_s: f64,
-        step_s: f64,
-    ) -> Result<Vec<Point<K>>, Error> {
-        let times = times(duration_s, step_s)?;
-        let end_s = just_after(&times, step_s);
-        // A whole number of steps from point to point.
-        let substeps = (step_s / self.least_rtt_s * STEPS_PER_RTT).ceil();
-        let method = ExplicitRungeKutta::rk4(step_s / substeps)
-            .max_delay(self.longest_rtt_s() + self.link.queue_s)
-            .max_steps(usize::MAX);
-        let solution = IVP::dde(&System(self), 0.0, end_s, initial, |_: f64| history.clone())
-            .t_eval(&times)
-            .method(method)
-            .solve()
-            .map_err(|e| Error::Solver(format!("{e:?}")))?;
-        solution.t.iter().zip(&solution.y).map(|(t_s, y)| self.point(*t_s, y)).collect()
     }
 
     fn point(&self, t_s: f64, y: &[f64]) -> Result<Point<K>, Error> {

@@ -52,7 +52,7 @@ pub use curve::{Backoff, GentleRed};
 #[cfg(feature = "trajectories")]
 pub use delayed::Delayed;
 pub use ebb::EbbCycle;
-pub use fluid::{Class, Equilibrium, Fluid, Link, Regime, Rule, Stability};
+pub use fluid::{Class, Equilibrium, Fluid, Link, Rule, Stability};
 #[cfg(feature = "trajectories")]
 pub use trajectory::Point;
 
