@@ -191,7 +191,7 @@ impl Param {
     /// # Errors
     /// [`ParamError::Value`], [`ParamError::Choice`].
     pub fn parse(&self, text: &str) -> Result<u64, ParamError> {
-        let refuse = |e: UnitError| self.refuse(e.to_string(), e.remedy().to_owned());
+        let refuse = |e: UnitError| self.refuse(e.to_string(), e.remedy);
         let text = text.trim();
         match self.kind {
             ParamKind::TimeUs => {

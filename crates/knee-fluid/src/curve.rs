@@ -28,18 +28,13 @@ impl Backoff {
             0.0
         } else if q_s < qth_s {
             pmax * (q_s - qmin_s) / (qth_s - qmin_s)
-        } else if !self.has_region_b() {
+        } else if qmax_s <= qth_s {
             pmax
         } else if q_s < qmax_s {
             pmax * (qmax_s - q_s) / (qmax_s - qth_s)
         } else {
             0.0
         }
-    }
-
-    /// Returns whether the curve falls again beyond the threshold.
-    pub(crate) fn has_region_b(&self) -> bool {
-        self.qmax_s > self.qth_s
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {

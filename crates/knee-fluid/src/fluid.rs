@@ -1,4 +1,4 @@
-//! The model without feedback delay, HD letter §II: one class of flows and a standing queue.
+//! The model without feedback delay, HD letter §II: like flows and a standing queue.
 
 use crate::{Backoff, Error, FlowState, GentleRed, check, check_positive};
 
@@ -140,23 +140,7 @@ pub struct Equilibrium {
     pub stability: Stability,
 }
 
-/// The cases of Theorem 1 of the HD letter, by the curve at its top alone.
-///
-/// Case (i) has exactly two equilibria, as the theorem says. In the cases (ii) and (iii) the theorem
-/// counts too few where the locus falls more steeply than the curve beyond the threshold, which
-/// for HD is `T + qth < 2 (qmax − qth)` and for CHD `T + qth < qmax − qth`: then the two can cross
-/// twice in region B with somewhat more flows than case (i) allows. [`Fluid::equilibria`] finds all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Regime {
-    /// (i) p*(qth) < pmax: a stable equilibrium in region A, an unstable one in region B.
-    TwoEquilibria,
-    /// (ii) p*(qth) = pmax but for rounding: an equilibrium at the threshold.
-    Touching,
-    /// (iii) p*(qth) > pmax: none up to the threshold.
-    LossDriven,
-}
-
-/// N like flows on one link with a standing queue and no feedback delay (eqs 1-3).
+/// N like flows on one link (eqs 1-3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fluid {
     pub(crate) link: Link,
@@ -171,7 +155,7 @@ const SAME: f64 = 1e-12;
 const SAMPLES: u32 = 128;
 
 impl Fluid {
-    /// The model of one class of flows on a link.
+    /// The model of flows on a link.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a value out of its range.
@@ -207,12 +191,6 @@ impl Fluid {
         }
     }
 
-    /// dδ/dt at a queueing delay, s/s, with BE = C/N for F-TCP (eqs 1 and 2).
-    pub fn drift(&self, delay_s: f64) -> f64 {
-        let dw_dt = self.balance(delay_s) / (self.class.rtt_s + delay_s);
-        f64::from(self.class.flows) / self.link.capacity_pps * dw_dt
-    }
-
     /// Packets that a window gains in a round trip at a queueing delay: 1 less the backoffs' share.
     fn balance(&self, delay_s: f64) -> f64 {
         self.gain_per_rtt(delay_s, &self.at_delay(delay_s))
@@ -221,23 +199,6 @@ impl Fluid {
     pub(crate) fn gain_per_rtt(&self, delay_s: f64, state: &FlowState) -> f64 {
         let Class { rtt_s, rule, .. } = &self.class;
         1.0 - rule.backoffs_per_rtt(delay_s, state.window_pkts) * rule.decrease_pkts(state, *rtt_s)
-    }
-
-    /// The case of Theorem 1. `None` where it does not apply, because the curve does not fall:
-    /// F-TCP, and a backoff function without region B.
-    pub fn regime(&self) -> Option<Regime> {
-        let (Rule::PerPacket { backoff, .. } | Rule::PerRound { backoff, .. }) = self.class.rule
-        else {
-            return None;
-        };
-        if !backoff.has_region_b() {
-            return None;
-        }
-        Some(match sign(self.balance(backoff.qth_s)) {
-            -1 => Regime::TwoEquilibria,
-            0 => Regime::Touching,
-            _ => Regime::LossDriven,
-        })
     }
 
     /// All equilibria with a delay above 0 and below the full queue's, by rising delay.

@@ -3,9 +3,7 @@
 
 mod common;
 
-use knee_fluid::{
-    Backoff, Class, Delayed, Equilibrium, FlowState, Fluid, GentleRed, Link, Rule, Stability,
-};
+use knee_fluid::{Backoff, Class, Equilibrium, FlowState, Fluid, GentleRed, Link, Rule, Stability};
 use proptest::prelude::*;
 
 /// From `low` to `high`, evenly by magnitude.
@@ -42,9 +40,26 @@ fn parts() -> impl Strategy<Value = (Link, Class)> {
     )
 }
 
-/// Sign of dδ/dt, 0 where one ulp more or less of delay hides it.
-fn direction(fluid: &Fluid, delay_s: f64) -> f64 {
-    fluid.drift(delay_s).signum()
+/// Packets that a window gains in a round trip at a queueing delay (eq. 2), which has the sign of dδ/dt.
+fn gain(link: &Link, class: &Class, delay_s: f64) -> f64 {
+    let fair_pps = link.capacity_pps / f64::from(class.flows);
+    let window = fair_pps * (class.rtt_s + delay_s);
+    let (backoffs, decrease_pkts) = match class.rule {
+        Rule::PerPacket { backoff, decrease } => {
+            (backoff.g(delay_s) * window, (1.0 - decrease) * window)
+        }
+        Rule::PerRound { backoff, decrease } => (backoff.g(delay_s), (1.0 - decrease) * window),
+        Rule::FTcp { curve, .. } => {
+            let none = window * f64::ln_1p(-curve.f(delay_s));
+            (-f64::exp_m1(none), (window - fair_pps * class.rtt_s).max(0.0))
+        }
+    };
+    1.0 - backoffs * decrease_pkts
+}
+
+/// Sign of dδ/dt.
+fn direction(link: &Link, class: &Class, delay_s: f64) -> f64 {
+    gain(link, class, delay_s).signum()
 }
 
 /// The open intervals between the equilibria, the ends included.
@@ -67,11 +82,10 @@ proptest! {
             prop_assert!(e.delay_s > 0.0 && e.delay_s < link.queue_s);
             prop_assert_eq!(e.probability, fluid.probability(e.delay_s));
             prop_assert_eq!(e.window_pkts, fluid.at_delay(e.delay_s).window_pkts);
-            // Eq. 1: dδ/dt is the gain of a round trip over the window.
-            let gain = fluid.drift(e.delay_s) * e.window_pkts;
+            let gain = gain(&link, &class, e.delay_s);
             let near = 1e-14;
-            let crosses = direction(&fluid, e.delay_s * (1.0 - near))
-                != direction(&fluid, e.delay_s * (1.0 + near));
+            let crosses = direction(&link, &class, e.delay_s * (1.0 - near))
+                != direction(&link, &class, e.delay_s * (1.0 + near));
             prop_assert!(crosses || gain.abs() < 1e-11, "{:?}: gains {} per RTT", e, gain);
         }
     }
@@ -85,10 +99,11 @@ proptest! {
         let signs: Vec<f64> = intervals(&link, &equilibria)
             .into_iter()
             .map(|(low_s, high_s)| {
-                let middle = direction(&fluid, (low_s + high_s) / 2.0);
+                let middle = direction(&link, &class, (low_s + high_s) / 2.0);
                 for i in 1..1000 {
                     let delay_s = low_s + (high_s - low_s) * f64::from(i) / 1000.0;
-                    assert_eq!(direction(&fluid, delay_s), middle, "at {delay_s}: {equilibria:?}");
+                    let here = direction(&link, &class, delay_s);
+                    assert_eq!(here, middle, "at {delay_s}: {equilibria:?}");
                 }
                 middle
             })
@@ -113,7 +128,7 @@ proptest! {
         // F-TCP's P is 1 in floating point long before f is: compare where it is not.
         prop_assume!((p / locus - 1.0).abs() > 1e-6);
         prop_assume!(p < 1.0 && 1.0 - (1.0 - p).powf(fluid.at_delay(delay_s).window_pkts) < 0.999_999);
-        prop_assert_eq!(direction(&fluid, delay_s) > 0.0, p < locus);
+        prop_assert_eq!(direction(&link, &class, delay_s) > 0.0, p < locus);
     }
 }
 
@@ -127,7 +142,7 @@ proptest! {
         for (low_s, high_s) in intervals(&link, &fluid.equilibria()) {
             prop_assume!(high_s - low_s > 1e-6);
             let from_s = low_s + part * (high_s - low_s);
-            let rising = fluid.drift(from_s) > 0.0;
+            let rising = direction(&link, &class, from_s) > 0.0;
             let duration_s = 10.0 * (class.rtt_s + from_s);
             let points =
                 fluid.trajectory(fluid.at_delay(from_s), duration_s, duration_s / 50.0).unwrap();
@@ -153,37 +168,31 @@ proptest! {
     #[test]
     fn the_delayed_model_stays_in_bounds(
         (link, class) in parts(),
-        other in parts(),
         window in magnitude(1.0, 50.0),
         delay in 0.0..=1.0,
-        pipe in prop::array::uniform2(magnitude(0.05, 3.0)),
+        pipe in magnitude(0.05, 3.0),
     ) {
-        let (rtt_s, apart) = (class.rtt_s, other.1.rtt_s / class.rtt_s);
-        let other = Class { rtt_s: rtt_s * apart.clamp(0.2, 5.0), ..other.1 };
         // Windows for which the solver's steps, 1/200 of an RTT, are short enough however often a
         // flow is made to back off.
-        let mean_rtt_s = (rtt_s + other.rtt_s) / 2.0 + link.queue_s;
-        let flows = f64::from(class.flows + other.flows);
-        let link = Link { capacity_pps: window * flows / mean_rtt_s, ..link };
-        let delayed = Delayed::new(link, [class, other]).unwrap();
-        let start = |of: Class, pipe: f64| {
-            let rate_pps = pipe * link.capacity_pps / flows;
-            FlowState {
-                window_pkts: rate_pps * (of.rtt_s + delay * link.queue_s),
-                estimate_pps: rate_pps,
-            }
+        let flows = f64::from(class.flows);
+        let capacity_pps = window * flows / (class.rtt_s + link.queue_s);
+        let link = Link { capacity_pps, ..link };
+        let delay_s = delay * link.queue_s;
+        let rate_pps = pipe * capacity_pps / flows;
+        let start = FlowState {
+            window_pkts: rate_pps * (class.rtt_s + delay_s),
+            estimate_pps: rate_pps,
         };
-        let states = [start(class, pipe[0]), start(other, pipe[1])];
         let duration_s = 20.0 * class.rtt_s;
-        let points = delayed
-            .trajectory(delay * link.queue_s, &states, duration_s, duration_s / 400.0)
-            .unwrap();
+        let fluid = Fluid::new(link, class).unwrap();
+        let points =
+            fluid.delayed_trajectory(delay_s, start, duration_s, duration_s / 400.0).unwrap();
         prop_assert_eq!(points.len(), 401);
         let slack_s = 1e-9;
         for p in points {
             prop_assert!(p.delay_s > -slack_s && p.delay_s < link.queue_s + slack_s, "{:?}", p);
             prop_assert!((0.0..1.0).contains(&p.loss), "{:?}", p);
-            prop_assert!(p.classes.iter().all(|s| s.window_pkts > 0.0 && s.estimate_pps >= 0.0));
+            prop_assert!(p.flow.window_pkts > 0.0 && p.flow.estimate_pps >= 0.0);
         }
     }
 }

@@ -174,7 +174,7 @@ rate = "200kbit"
 fn study(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     let Ok(study) = Study::with_scenario("fuzz", text, EXAMPLE, Path::new("")) else { return };
-    let runs = study.runs();
+    let runs = study.runs;
     for column in study.columns() {
         assert!(!column.labels.is_empty(), "{} has no values", column.key);
     }
@@ -186,7 +186,7 @@ fn study(bytes: &[u8]) {
     }
     let Ok(plan) = Plan::new(study, &knee_sim::Simulator, None) else { return };
     assert!(plan.estimate_s() >= 0.0, "{text}");
-    assert_eq!(plan.shards().iter().map(knee_study::Shard::runs).sum::<u64>(), runs);
+    assert_eq!(plan.shards.iter().map(knee_study::Shard::runs).sum::<u64>(), runs);
 }
 
 /// Arguments of the command line: entrants and paths of duels, values of parameters.

@@ -1,7 +1,7 @@
 //! Errors of evaluations and reproductions.
 
 use knee_model::HostError;
-use knee_results::kept::KeptError;
+use knee_results::ResultsError;
 use knee_scenario::ScenarioError;
 use thiserror::Error;
 
@@ -19,7 +19,7 @@ pub enum LabError {
     /// Results cannot be stored.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Kept(#[from] KeptError),
+    Kept(#[from] ResultsError),
     /// A run failed, or could not begin.
     #[error("{0}")]
     Run(#[from] HostError),

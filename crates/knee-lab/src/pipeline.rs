@@ -2,7 +2,7 @@
 //! command resumes. Every command of many runs goes through this module.
 
 use knee_model::{Host, HostError, HostErrorKind, Progress, RunOptions, RunRecord, RunSpec};
-use knee_results::kept::{KeptError, KeptRuns};
+use knee_results::{ResultsError, kept::KeptRuns};
 use knee_scenario::Scenario;
 use std::{
     num::NonZero,
@@ -127,7 +127,7 @@ impl Turn<'_> {
     ) -> Result<T, E>
     where
         T: serde::Serialize + serde::de::DeserializeOwned,
-        E: From<HostError> + From<KeptError>,
+        E: From<HostError> + From<ResultsError>,
     {
         let Runner { host, options, kept, .. } = self.runner;
         let make = || measure(self.run(spec)?);

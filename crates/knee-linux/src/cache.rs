@@ -139,7 +139,7 @@ pub enum Remove {
 pub fn limit_bytes() -> Result<u64, HostError> {
     let Some(text) = env::var_os(LIMIT_VARIABLE) else { return Ok(LIMIT_BYTES) };
     let text = text.to_string_lossy();
-    knee_units::parse_size(&text).map_err(|e| {
+    knee_units::SIZE.parse(&text).map_err(|e| {
         unavailable(format!("{LIMIT_VARIABLE}: {e}"), format!("set it to a size such as {LIMIT}"))
     })
 }

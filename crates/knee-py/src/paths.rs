@@ -203,9 +203,9 @@ impl Paths {
     /// `slots` paths at once, none of which has begun.
     #[new]
     fn new(wanted: Vec<Wanted>, interval: &str, slots: usize) -> PyResult<Self> {
-        let interval_ns = TIME.parse(interval).map_err(|e| {
-            error::new("ScenarioError", &format!("interval: {e}"), Some(e.remedy()))
-        })?;
+        let interval_ns = TIME
+            .parse(interval)
+            .map_err(|e| error::new("ScenarioError", &format!("interval: {e}"), Some(&e.remedy)))?;
         if interval_ns == 0 {
             let help = "give a time, such as \"100ms\"";
             return Err(error::new("ScenarioError", "interval is 0", Some(help)));

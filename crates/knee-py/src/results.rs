@@ -199,7 +199,7 @@ impl Results {
                 })?;
                 results.finish()
             };
-            write().map_err(|e: knee_results::store::StoreError| {
+            write().map_err(|e: knee_results::ResultsError| {
                 let help = miette_help(&e);
                 error::new("KneeError", &e.to_string(), help.as_deref())
             })

@@ -62,46 +62,46 @@ impl Plan {
     /// The constructor's arguments, from which another process makes the same plan.
     #[getter]
     fn parts(&self) -> PyResult<(&str, &str, &str, PathBuf)> {
-        let study = self.plan.study();
-        let folder = study.scenario_folder();
+        let study = &self.plan.study;
+        let folder = &study.scenario.folder;
         let folder = match folder.as_os_str().is_empty() {
             true => std::env::current_dir(),
             false => std::path::absolute(folder),
         };
         let folder = folder.map_err(|e| error::new("StudyError", &e.to_string(), None))?;
-        Ok((study.name(), study.text(), study.scenario_text(), folder))
+        Ok((&study.name, &study.text, &study.scenario.text, folder))
     }
 
     #[getter]
     fn text(&self) -> &str {
-        self.plan.study().text()
+        &self.plan.study.text
     }
 
     #[getter]
     fn scenario(&self) -> &str {
-        self.plan.study().scenario_text()
+        &self.plan.study.scenario.text
     }
 
     #[getter]
     fn runs(&self) -> u64 {
-        self.plan.study().runs()
+        self.plan.study.runs
     }
 
     #[getter]
     fn shards(&self) -> usize {
-        self.plan.shards().len()
+        self.plan.shards.len()
     }
 
     /// Notices to the author of the study.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.plan.study().notes().to_vec()
+        self.plan.study.notes.clone()
     }
 
     /// Names of the tables that the study keeps.
     #[getter]
     fn tables(&self) -> Vec<String> {
-        self.plan.study().tables().to_vec()
+        self.plan.study.keep.tables.clone()
     }
 
     /// Ends what this plan is running in other threads.
@@ -121,7 +121,7 @@ impl Plan {
         let written = interruptible(py, &self.stop, |stop| {
             let data = DataSet::reading(&folder)?;
             data.check(&self.plan)?;
-            if self.plan.shards().get(number).is_some_and(|shard| data.has(&self.plan, shard)) {
+            if self.plan.shards.get(number).is_some_and(|shard| data.has(&self.plan, shard)) {
                 return Ok(());
             }
             let host = Interruptible { ended: stop };
@@ -134,7 +134,7 @@ impl Plan {
     fn run(&self, py: Python<'_>, table: &str) -> PyResult<Table> {
         let batches = interruptible(py, &self.stop, |stop| {
             let (host, mut batches) = (Interruptible { ended: stop }, Vec::new());
-            for shard in self.plan.shards() {
+            for shard in &self.plan.shards {
                 self.plan.run_shard(shard.number, table, &host, stop, &mut |batch| {
                     batches.push(batch);
                     Ok(())

@@ -6,8 +6,8 @@
 //! the sources the compiler and the libraries; the executable holds all of them, the BPF objects too. A
 //! rebuild that changes nothing of a run costs that run again, and no stale record is ever taken as evidence.
 
-use knee_model::{HostError, HostErrorKind, RunRecord, RunSpec, digest};
-use miette::Diagnostic;
+use crate::ResultsError;
+use knee_model::{HostError, RunRecord, RunSpec, digest};
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use std::{
@@ -18,7 +18,6 @@ use std::{
     path::{Path, PathBuf},
 };
 use tempfile::NamedTempFile;
-use thiserror::Error;
 
 const CHECK_BYTES: usize = 32;
 
@@ -75,21 +74,21 @@ impl KeptRuns {
     ///
     /// # Errors
     /// The errors of `make`; a file that cannot be read or written.
-    pub fn or_make<T: Serialize + DeserializeOwned, E: From<KeptError>>(
+    pub fn or_make<T: Serialize + DeserializeOwned, E: From<ResultsError>>(
         &self,
         key: &[&str],
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         let name = digest::of_parts([self.program.as_str()].iter().chain(key));
         let file = self.folder.join(format!("{name}.run"));
-        let told = |why: &dyn Display| KeptError {
-            why: format!("{}: {why}", file.display()),
-            help: "free space, or name another folder",
+        let told = |why: &dyn Display| {
+            let what = format!("{}: {why}", file.display());
+            ResultsError::new(what, "free space, or name another folder", None)
         };
         match fs::read(&file) {
             Ok(bytes) => {
-                let help = "remove it to run it again";
-                return Ok(decode(&bytes).ok_or_else(|| KeptError { help, ..told(&"damaged") })?);
+                let help = "remove it to run it again".to_owned();
+                return Ok(decode(&bytes).ok_or_else(|| ResultsError { help, ..told(&"damaged") })?);
             }
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(told(&e).into()),
@@ -101,21 +100,6 @@ impl KeptRuns {
         new.write_all(&bytes).map_err(|e| told(&e))?;
         new.persist(&file).map_err(|e| told(&e.error))?;
         Ok(value)
-    }
-}
-
-/// The reason why a kept value cannot be read or written.
-#[derive(Debug, Error, Diagnostic)]
-#[error("{why}")]
-pub struct KeptError {
-    why: String,
-    #[help]
-    help: &'static str,
-}
-
-impl From<KeptError> for HostError {
-    fn from(error: KeptError) -> Self {
-        Self::new(HostErrorKind::Broken, error.why).with_help(error.help)
     }
 }
 

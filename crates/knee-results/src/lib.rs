@@ -15,6 +15,7 @@ pub use knee_metrics as metrics;
 pub mod arrow;
 pub mod caveats;
 pub mod column;
+mod error;
 pub mod kept;
 mod pages;
 pub mod parquet;
@@ -23,3 +24,5 @@ pub mod store;
 pub mod summary;
 pub mod tables;
 pub mod trace;
+
+pub use error::ResultsError;

@@ -1,7 +1,7 @@
 //! Writes tables of any rows as Parquet files.
 
 pub use crate::column::{Column, Get};
-use crate::store::{ResultWriter, StoreError};
+use crate::{ResultsError, store::ResultWriter};
 use ::parquet::{
     basic::Compression,
     data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type},
@@ -26,7 +26,7 @@ pub fn write_if_any<R>(
     name: &str,
     columns: &[Column<R>],
     rows: impl Iterator<Item = R>,
-) -> Result<(), StoreError> {
+) -> Result<(), ResultsError> {
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
         return Ok(());

@@ -1,8 +1,9 @@
 //! Replaying a trace: every call made again by the native build.
 
 use crate::{
+    ResultsError,
     column::Column,
-    trace::{TraceError, TraceFlow, TraceRow, columns, read_trace},
+    trace::{TraceFlow, TraceRow, columns, read_trace},
 };
 use knee_cc::State;
 use knee_model::{CallRecord, Difference, Replay};
@@ -23,7 +24,7 @@ impl TraceReplay {
     ///
     /// # Errors
     /// It cannot be read or is no trace.
-    pub fn of(path: &Path) -> Result<Self, TraceError> {
+    pub fn of(path: &Path) -> Result<Self, ResultsError> {
         let mut new = Self::default();
         read_trace(path, |row| new.call(&row))?;
         Ok(new)

@@ -4,8 +4,8 @@
 //! moved into place in one step at the end. The hidden folder is locked while its writer lives, so the next
 //! run recognises and removes the remains of a killed one.
 
+use crate::ResultsError;
 use knee_cc::Algorithm;
-use miette::Diagnostic;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
 use std::{
@@ -17,68 +17,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tempfile::TempDir;
-use thiserror::Error;
 
 /// Prefix of the folders that are being written.
 const UNFINISHED: &str = ".knee-unfinished-";
 
 /// Longest name of a file or folder in Linux.
 const NAME_MAX_BYTES: usize = 255;
-
-/// The reason why results cannot be stored.
-#[derive(Debug, Error, Diagnostic)]
-pub enum StoreError {
-    /// The results folder is there already.
-    #[error("`{}` already exists", path.display())]
-    #[diagnostic(help("results are never overwritten: choose another name, or remove it first"))]
-    Exists {
-        /// The requested folder.
-        path: PathBuf,
-    },
-    /// The path does not name a folder that could be made.
-    #[error("`{}` cannot be the name of a results folder", path.display())]
-    #[diagnostic(help(
-        "give a path that ends in a name of at most 255 bytes, such as `results/first`"
-    ))]
-    Name {
-        /// The requested path.
-        path: PathBuf,
-    },
-    /// The folder that would hold the results is missing.
-    #[error("there is no folder `{}` for the results", parent.display())]
-    #[diagnostic(help("create it (`mkdir -p {}`), or choose another place", parent.display()))]
-    NoParent {
-        /// The folder that is missing.
-        parent: PathBuf,
-    },
-    /// The path that would hold the results is no folder.
-    #[error("`{}` is not a folder, so it cannot hold results", parent.display())]
-    #[diagnostic(help("choose another place"))]
-    NotAFolder {
-        /// The path.
-        parent: PathBuf,
-    },
-    /// The folder that would hold the results cannot be written to.
-    #[error("results cannot be written to {parent}")]
-    #[diagnostic(help("choose a folder that you can write to"))]
-    Parent {
-        /// The folder that would hold the results.
-        parent: PathBuf,
-        /// Reason given by the system.
-        source: io::Error,
-    },
-    /// A file could not be written. Nothing is left behind.
-    #[error("cannot write {name} in {parent}")]
-    #[diagnostic(help("{}", advice(source)))]
-    Write {
-        /// The file, relative to the results folder.
-        name: String,
-        /// The folder that would hold the results.
-        parent: PathBuf,
-        /// Reason given by the system.
-        source: io::Error,
-    },
-}
 
 fn advice(error: &io::Error) -> &'static str {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
@@ -137,30 +81,36 @@ impl ResultWriter {
     ///
     /// # Errors
     /// Something is at `out` already, or its parent is missing or cannot be written to.
-    pub fn create(out: &Path) -> Result<Self, StoreError> {
+    pub fn create(out: &Path) -> Result<Self, ResultsError> {
         if out.file_name().is_none_or(|name| name.len() > NAME_MAX_BYTES) {
-            return Err(StoreError::Name { path: out.to_owned() });
+            let what = format!("`{}` cannot be the name of a results folder", out.display());
+            let help =
+                "give a path that ends in a name of at most 255 bytes, such as `results/first`";
+            return Err(ResultsError::new(what, help, None));
         }
         let parent = match out.parent() {
             Some(parent) if parent != Path::new("") => parent.to_owned(),
             _ => PathBuf::from("."),
         };
         if fs::symlink_metadata(out).is_ok() {
-            return Err(StoreError::Exists { path: out.to_owned() });
+            return Err(exists(out));
         }
+        let shown = parent.display();
         if !parent.exists() {
-            return Err(StoreError::NoParent { parent });
+            let what = format!("there is no folder `{shown}` for the results");
+            let help = format!("create it (`mkdir -p {shown}`), or choose another place");
+            return Err(ResultsError::new(what, help, None));
         }
         if !parent.is_dir() {
-            return Err(StoreError::NotAFolder { parent });
+            let what = format!("`{shown}` is not a folder, so it cannot hold results");
+            return Err(ResultsError::new(what, "choose another place", None));
         }
         remove_unfinished(&parent);
-        match open_work(&parent) {
-            Ok((work, lock)) => {
-                Ok(Self { out: out.to_owned(), parent, work, _lock: lock, gate: Arc::default() })
-            }
-            Err(source) => Err(StoreError::Parent { parent, source }),
-        }
+        let (work, lock) = open_work(&parent).map_err(|source| {
+            let what = format!("results cannot be written to {shown}");
+            ResultsError::new(what, "choose a folder that you can write to", Some(source))
+        })?;
+        Ok(Self { out: out.to_owned(), parent, work, _lock: lock, gate: Arc::default() })
     }
 
     /// A handle that removes the folder before it is finished.
@@ -182,7 +132,7 @@ impl ResultWriter {
         &self,
         name: &str,
         content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ResultsError> {
         let write = || {
             if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_))) {
                 return Err(io::Error::other("the name leads out of the results folder"));
@@ -198,7 +148,7 @@ impl ResultWriter {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn bytes(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), StoreError> {
+    pub fn bytes(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), ResultsError> {
         self.write(name, |file| file.write_all(bytes.as_ref()))
     }
 
@@ -206,7 +156,7 @@ impl ResultWriter {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn json(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+    pub fn json(&self, name: &str, value: &impl Serialize) -> Result<(), ResultsError> {
         self.write(name, |file| {
             serde_json::to_writer_pretty(&mut *file, value)?;
             file.write_all(b"\n")
@@ -217,7 +167,7 @@ impl ResultWriter {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn algorithms(&self, all: impl IntoIterator<Item = Algorithm>) -> Result<(), StoreError> {
+    pub fn algorithms(&self, all: impl IntoIterator<Item = Algorithm>) -> Result<(), ResultsError> {
         let own = all.into_iter().filter_map(|a| Some((a.name(), &a.source()?.text)));
         let own: BTreeMap<_, _> = own.collect();
         own.into_iter().try_for_each(|(name, text)| self.bytes(&format!("{name}.c"), text))
@@ -227,7 +177,7 @@ impl ResultWriter {
     ///
     /// # Errors
     /// Something came to be at that path meanwhile, or the system refused; then nothing is left.
-    pub fn finish(self) -> Result<PathBuf, StoreError> {
+    pub fn finish(self) -> Result<PathBuf, ResultsError> {
         let from = self.work.path().to_owned();
         self.move_into_place(&from)
     }
@@ -236,12 +186,12 @@ impl ResultWriter {
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
-    pub fn finish_file(self, name: &str) -> Result<PathBuf, StoreError> {
+    pub fn finish_file(self, name: &str) -> Result<PathBuf, ResultsError> {
         let from = self.work.path().join(name);
         self.move_into_place(&from)
     }
 
-    fn move_into_place(mut self, from: &Path) -> Result<PathBuf, StoreError> {
+    fn move_into_place(mut self, from: &Path) -> Result<PathBuf, ResultsError> {
         let synced = sync_folders(self.work.path());
         let _passed = pass(&self.gate);
         let moved = synced.and_then(|()| rename(from, &self.out));
@@ -252,7 +202,7 @@ impl ResultWriter {
                 let _ = File::open(&self.parent).and_then(|parent| parent.sync_all());
                 Ok(self.out)
             }
-            Err(e) if is_taken(&e) => Err(StoreError::Exists { path: self.out.clone() }),
+            Err(e) if is_taken(&e) => Err(exists(&self.out)),
             Err(source) => Err(self.failed("the results folder", source)),
         }
     }
@@ -265,9 +215,15 @@ impl ResultWriter {
         File::create_new(path)
     }
 
-    fn failed(&self, name: &str, source: io::Error) -> StoreError {
-        StoreError::Write { name: name.to_owned(), parent: self.parent.clone(), source }
+    fn failed(&self, name: &str, source: io::Error) -> ResultsError {
+        let what = format!("cannot write {name} in {}", self.parent.display());
+        ResultsError::new(what, advice(&source), Some(source))
     }
+}
+
+fn exists(out: &Path) -> ResultsError {
+    let help = "results are never overwritten: choose another name, or remove it first";
+    ResultsError::new(format!("`{}` already exists", out.display()), help, None)
 }
 
 fn is_taken(error: &io::Error) -> bool {

@@ -4,13 +4,14 @@
 //! last part of the column's name is its unit; a comment that begins with parentheses has another unit.
 
 use crate::{
+    ResultsError,
     metrics::{Metrics, QueueAt, is_tcp},
     parquet::{
         Column,
         Get::{F64, MaybeF64, MaybeU32, MaybeU64, Text, U32, U64},
         write_if_any,
     },
-    store::{ResultWriter, StoreError},
+    store::ResultWriter,
     trace::{self, TraceFlow, TraceRow, ssthresh},
 };
 use knee_model::{
@@ -245,14 +246,14 @@ pub trait Tables {
 
 /// A Parquet file for each table that has rows.
 impl Tables for &ResultWriter {
-    type Error = StoreError;
+    type Error = ResultsError;
 
     fn table<R>(
         &mut self,
         name: &str,
         columns: &[Column<R>],
         rows: impl Iterator<Item = R>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ResultsError> {
         write_if_any(self, &format!("{name}.parquet"), columns, rows)
     }
 }
@@ -267,7 +268,7 @@ pub fn write_tables(
     mut results: &ResultWriter,
     spec: &RunSpec,
     records: &[RunRecord],
-) -> Result<(), StoreError> {
+) -> Result<(), ResultsError> {
     tables(&mut results, spec, records)
 }
 

@@ -1,6 +1,7 @@
 //! Files of traces: one row per call of an algorithm, with all that it takes to make the call again.
 
 use crate::{
+    ResultsError,
     pages::{self, Bounded},
     parquet::{
         CALLS_PER_GROUP, Column,
@@ -17,17 +18,15 @@ use ::parquet::{
 };
 use knee_cc::{Conn, Params, SSTHRESH_INFINITE, STATE_MAX_BYTES, State, algorithm};
 use knee_model::{Call, CallRecord};
-use miette::Diagnostic;
 use std::{
     cell::Cell,
     collections::HashSet,
     fs::File,
     io::{self, Read, Seek},
     panic::{self, AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, LazyLock, Once},
 };
-use thiserror::Error;
 
 /// The connection of a row's call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -337,41 +336,18 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     pairs.map(|p| Some(digit(p[0])? << 4 | digit(*p.get(1)?)?)).collect()
 }
 
-/// The reason why a trace cannot be read.
-#[derive(Debug, Error, Diagnostic)]
-pub enum TraceError {
-    /// There is no such file, or it cannot be read.
-    #[error("`{}` cannot be read: {source}", path.display())]
-    #[diagnostic(help(
-        "give a file from `knee trace`, or a folder from `knee run --trace --out FOLDER`"
-    ))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Reason given by the system.
-        source: io::Error,
-    },
-    /// It is not a trace, or of another version.
-    #[error("`{}` is not a trace: {what}", path.display())]
-    #[diagnostic(help(
-        "give a file that this version of Knee wrote: `knee trace --out FILE`, or trace.parquet of \
-         `knee run --trace --out FOLDER`; an unfinished file cannot be read"
-    ))]
-    NotATrace {
-        /// The file.
-        path: PathBuf,
-        /// Description of the error.
-        what: String,
-    },
-}
-
 /// Reads a trace, Parquet or CSV, or that of a results folder; gives each row to `to`.
 ///
 /// # Errors
-/// [`TraceError`].
-pub fn read_trace(path: &Path, to: impl FnMut(TraceRow)) -> Result<(), TraceError> {
+/// The file cannot be read, or it is no trace.
+pub fn read_trace(path: &Path, to: impl FnMut(TraceRow)) -> Result<(), ResultsError> {
     let path = if path.is_dir() { path.join("trace.parquet") } else { path.to_owned() };
-    let unread = |source| TraceError::Read { path: path.clone(), source };
+    let unread = |source: io::Error| {
+        let what = format!("`{}` cannot be read: {source}", path.display());
+        let help =
+            "give a file from `knee trace`, or a folder from `knee run --trace --out FOLDER`";
+        ResultsError::new(what, help, Some(source))
+    };
     let mut file = File::open(&path).map_err(unread)?;
     let mut start = Vec::new();
     (&mut file).take(4).read_to_end(&mut start).map_err(unread)?;
@@ -380,7 +356,13 @@ pub fn read_trace(path: &Path, to: impl FnMut(TraceRow)) -> Result<(), TraceErro
         true => read_parquet(file, to),
         false => read_csv(file, to),
     };
-    result.map_err(|what| TraceError::NotATrace { path, what })
+    result.map_err(|what| {
+        let what = format!("`{}` is not a trace: {what}", path.display());
+        let help = "give a file that this version of Knee wrote: `knee trace --out FILE`, or \
+                    trace.parquet of `knee run --trace --out FOLDER`; an unfinished file cannot be \
+                    read";
+        ResultsError::new(what, help, None)
+    })
 }
 
 /// The result of `read`. The library for Parquet panics on some damaged files: that is an error here.

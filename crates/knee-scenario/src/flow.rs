@@ -9,7 +9,7 @@ use super::section::{Section, number_text};
 use super::workload::{Sends, sends};
 use crate::{
     traffic::{Pattern, Source},
-    units::{clip, parse_ppm, show_size, show_time},
+    units::{SIZE, TIME, clip, parse_ppm},
 };
 use knee_cc::{Algorithm, Param, ParamError, ParamKind, Params, algorithm, algorithms, is_file};
 use knee_model::{
@@ -37,8 +37,8 @@ pub(super) fn tcp_options(section: &Section, base: &TcpOptions) -> Result<TcpOpt
         };
         let what = format!(
             ": a packet of {} has no room for data after its header of {}",
-            show_size(packet.into()),
-            show_size(header.into())
+            SIZE.show(packet.into()),
+            SIZE.show(header.into())
         );
         let remedy =
             "`packet` is the size of the whole packet, `header` that of its part without data";
@@ -255,9 +255,9 @@ fn flow(
     let spacing_ns = table.time("start_spacing")?.unwrap_or(0);
     let start_jitter_ns = table.time("start_jitter")?.unwrap_or(0);
     let last_start_ns = start_ns.saturating_add(spacing_ns.saturating_mul(u64::from(count - 1)));
-    let end = show_time(duration_ns);
+    let end = TIME.show(duration_ns);
     let too_late = |key: &str, what: &str, ns: Ns| {
-        let what = format!(": {what} at {}, the run ends at {end}", show_time(ns));
+        let what = format!(": {what} at {}, the run ends at {end}", TIME.show(ns));
         Err(table.fault(key, &what, "start earlier, or lengthen `duration`"))
     };
     if start_ns >= duration_ns {
@@ -281,15 +281,15 @@ fn flow(
             ));
         }
         (Some(stop_ns), None) if stop_ns <= latest_start_ns => {
-            let latest = show_time(latest_start_ns);
-            let what = format!(" = {}, but the last start may be at {latest}", show_time(stop_ns));
+            let latest = TIME.show(latest_start_ns);
+            let what = format!(" = {}, but the last start may be at {latest}", TIME.show(stop_ns));
             return Err(table.fault("stop", &what, format!("write a time after {latest}")));
         }
         (None, Some(lifetime_ns)) if lifetime_ns <= start_jitter_ns => {
-            let jitter = show_time(start_jitter_ns);
+            let jitter = TIME.show(start_jitter_ns);
             let what = format!(
                 " = {}: `start_jitter` may delay the start past it",
-                show_time(lifetime_ns)
+                TIME.show(lifetime_ns)
             );
             return Err(table.conflict(
                 "lifetime",

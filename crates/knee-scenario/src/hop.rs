@@ -6,7 +6,7 @@ use super::files::Files;
 use super::keys::DIRECTIONS;
 use super::link;
 use super::section::Section;
-use crate::units::{show_queue, show_size};
+use crate::units::{SIZE, show_queue};
 use knee_model::{Aqm, FlowKind, FlowSpec, HopSpec, PathSpec, QueueLimit, Route};
 
 /// Most bottlenecks of a path.
@@ -138,7 +138,7 @@ pub(super) fn queues_take_every_packet<'a>(
             if bytes <= limit {
                 continue;
             }
-            let packet = show_size(bytes);
+            let packet = SIZE.show(bytes);
             let (kind, name) = (if flow.route.reverse { "ACK" } else { "packet" }, &flow.name);
             let queue = show_queue(queue);
             let what = format!(" = {queue} is smaller than one {kind} of flow {name} ({packet})");

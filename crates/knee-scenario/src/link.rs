@@ -3,7 +3,7 @@
 use super::error::Fault;
 use super::files::Files;
 use super::section::Section;
-use crate::units::show_size;
+use crate::units::SIZE;
 use knee_model::{
     BurstLoss, FlowKind, FlowSpec, Ns, PathSpec, QueueLimit, Reorder, ReverseLink, Varying,
 };
@@ -183,7 +183,7 @@ pub(super) fn reverse_takes_every_packet<'a>(
     };
     let Some(flow) = flows.find(|flow| largest(flow) > limit) else { return Ok(()) };
     let (kind, size) =
-        (if flow.route.reverse { "packet" } else { "ACK" }, show_size(largest(flow)));
+        (if flow.route.reverse { "packet" } else { "ACK" }, SIZE.show(largest(flow)));
     let what = format!(" is smaller than one {kind} of flow {} ({size})", flow.name);
     Err(section.fault("reverse_queue", &what, format!("write at least \"{size}\"")))
 }

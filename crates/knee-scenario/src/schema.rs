@@ -2,7 +2,7 @@
 
 use super::key::{Default, Interval, Key, Kind, Table};
 use super::keys::{ROOT, TABLES};
-use crate::units::{PACKETS, RATE, SIZE, TIME, show_size};
+use crate::units::{PACKETS, RATE, SIZE, TIME};
 use knee_cc::{Algorithm, Param, ParamKind, algorithms};
 use knee_model::{KERNEL_PREFIX, sysctl};
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ fn kind_text(kind: &Kind) -> String {
         Kind::Packets(range) => &format!("packets {} to {}", range.start(), range.end()),
         Kind::Integer(range) => &format!("integer {} to {}", range.start(), range.end()),
         Kind::Size(range) => {
-            &format!("size {} to {}", show_size(*range.start()), show_size(*range.end()))
+            &format!("size {} to {}", SIZE.show(*range.start()), SIZE.show(*range.end()))
         }
         Kind::SizeOrLaw(range, _) => {
             &format!("{}, or table", kind_text(&Kind::Size(range.clone())))

@@ -261,7 +261,7 @@ impl<'a> Section<'a> {
         let mut steps: Vec<(Ns, u64)> = Vec::new();
         for (index, step) in list.iter().enumerate() {
             let which = format!(": step {}", index + 1);
-            let bad = |e: UnitError| self.fault(key, &format!("{which}: {e}"), e.remedy());
+            let bad = |e: UnitError| self.fault(key, &format!("{which}: {e}"), &e.remedy);
             let texts = step.as_array().filter(|pair| pair.len() == 2);
             let texts =
                 texts.and_then(|pair| Some([pair.get(0)?.as_str()?, pair.get(1)?.as_str()?]));
@@ -354,7 +354,7 @@ impl<'a> Section<'a> {
         let Some(text) = text else { return Ok(None) };
         match quantity.parse(&text) {
             Ok(value) if range.contains(&value) => return Ok(Some(value)),
-            Err(e) if !e.is_too_large() => return Err(self.bad_quantity(key, &e)),
+            Err(e) if !e.is_too_large => return Err(self.bad_quantity(key, &e)),
             _ => {}
         }
         let show = |value: &u64| quantity.show(*value);
@@ -373,7 +373,7 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn bad_quantity(&self, key: &str, error: &UnitError) -> Fault {
-        self.fault(key, &format!(": {error}"), error.remedy())
+        self.fault(key, &format!(": {error}"), &error.remedy)
     }
 }
 

@@ -9,17 +9,17 @@ const AND_ONE: &str = "+1p";
 /// Limit of a queue, in packets (`"84p"`) or bytes (`"100kB"`; `"100kB+1p"` as in dummynet).
 ///
 /// # Errors
-/// As [`parse_packets`] and [`parse_size`].
+/// As [`parse_packets`] and [`Quantity::parse`].
 pub fn parse_queue(text: &str) -> Result<QueueLimit, UnitError> {
     if let Some(bytes) = text.trim().strip_suffix(AND_ONE) {
-        return parse_size(bytes).map(QueueLimit::BytesAndOne);
+        return SIZE.parse(bytes).map(QueueLimit::BytesAndOne);
     }
     let number_end = |c: char| !c.is_ascii_digit() && c != '.';
     match text.trim().find(number_end).map(|end| text.trim()[end..].trim_start()) {
         Some("p") => parse_packets(text).map(QueueLimit::Packets),
-        _ => parse_size(text).map(QueueLimit::Bytes).map_err(|e| {
-            let remedy = format!("packets are written \"84p\"; for bytes, {}", e.remedy());
-            e.with_remedy(remedy)
+        _ => SIZE.parse(text).map(QueueLimit::Bytes).map_err(|e| {
+            let remedy = format!("packets are written \"84p\"; for bytes, {}", e.remedy);
+            UnitError { remedy, ..e }
         }),
     }
 }
@@ -27,9 +27,9 @@ pub fn parse_queue(text: &str) -> Result<QueueLimit, UnitError> {
 /// A limit as [`parse_queue`] reads it.
 pub fn show_queue(limit: QueueLimit) -> String {
     match limit {
-        QueueLimit::Packets(pkts) => show_packets(pkts),
-        QueueLimit::Bytes(bytes) => show_size(bytes),
-        QueueLimit::BytesAndOne(bytes) => format!("{}{AND_ONE}", show_size(bytes)),
+        QueueLimit::Packets(pkts) => PACKETS.show(pkts.into()),
+        QueueLimit::Bytes(bytes) => SIZE.show(bytes),
+        QueueLimit::BytesAndOne(bytes) => format!("{}{AND_ONE}", SIZE.show(bytes)),
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
         assert!(parse_queue("100kB+2p").is_err());
         for text in ["84", "84 packets", "", "p", "\u{e9}p"] {
             let refused = parse_queue(text).expect_err("must be refused");
-            assert!(refused.remedy().contains("\"84p\""), "{refused}: {}", refused.remedy());
+            assert!(refused.remedy.contains("\"84p\""), "{refused}: {}", refused.remedy);
         }
     }
 }

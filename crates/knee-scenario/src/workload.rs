@@ -5,7 +5,7 @@ use super::key::{Kind, REQUIRED, SIZE, SIZE_MAX_BYTES, SOME_TIME, described, is,
 use super::section::Section;
 use crate::{
     traffic::{Pattern, READING_NS, SizeLaw},
-    units::{show_rate, show_size, show_time},
+    units::{self, RATE, TIME},
 };
 use knee_model::{NS_PER_S, Workload};
 
@@ -165,8 +165,8 @@ fn size_law(table: &Section) -> Result<SizeLaw, Fault> {
     if least_bytes >= most_bytes {
         let what = format!(
             " = {} is not above the smallest size, {}",
-            show_size(most_bytes),
-            show_size(least_bytes)
+            units::SIZE.show(most_bytes),
+            units::SIZE.show(least_bytes)
         );
         let remedy = "write a `max` that is larger than `min`";
         return Err(section.conflict("max", "min", "the smallest", &what, remedy));
@@ -192,7 +192,7 @@ fn size_law(table: &Section) -> Result<SizeLaw, Fault> {
         }
     };
     found.ok_or_else(|| {
-        let (least, most) = (show_size(least_bytes), show_size(most_bytes));
+        let (least, most) = (units::SIZE.show(least_bytes), units::SIZE.show(most_bytes));
         let what = format!(": no {law} law from {least} to {most} has this mean");
         section.fault("mean", &what, remedy)
     })
@@ -225,10 +225,12 @@ fn video(table: &Section, section: &Section) -> Result<Workload, Fault> {
     let bits = u128::from(rate_bps) * u128::from(chunk_ns) / u128::from(NS_PER_S);
     let size_bytes = u64::try_from(bits / 8).unwrap_or(u64::MAX);
     if !(1..=SIZE_MAX_BYTES).contains(&size_bytes) {
-        let (rate, chunk) = (show_rate(rate_bps), show_time(chunk_ns));
+        let (rate, chunk) = (RATE.show(rate_bps), TIME.show(chunk_ns));
         let what = format!(": a chunk of {chunk} at {rate} would be of {size_bytes} bytes");
-        let remedy =
-            format!("write a rate and a `chunk` that give 1B to {}", show_size(SIZE_MAX_BYTES));
+        let remedy = format!(
+            "write a rate and a `chunk` that give 1B to {}",
+            units::SIZE.show(SIZE_MAX_BYTES)
+        );
         return Err(section.fault("rate", &what, remedy));
     }
     Ok(Workload::Transfers { size_bytes, every_ns: Some(chunk_ns) })

@@ -9,7 +9,7 @@ use knee_model::{
 };
 use knee_scenario::{
     Scenario, ScenarioError, Set,
-    units::{show_queue, show_rate, show_size, show_time},
+    units::{RATE, SIZE, TIME, show_queue},
 };
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use proptest::prelude::*;
@@ -1097,17 +1097,17 @@ impl Meant {
         let mut text = format!(
             "[[flow]]\ncount = {}\nstart = \"{}\"\nstart_spacing = \"{}\"\n",
             self.count,
-            show_time(self.start_ns),
-            show_time(self.spacing_ns)
+            TIME.show(self.start_ns),
+            TIME.show(self.spacing_ns)
         );
         if let Some(lifetime_ns) = self.lifetime_ns {
-            text += &format!("lifetime = \"{}\"\n", show_time(lifetime_ns));
+            text += &format!("lifetime = \"{}\"\n", TIME.show(lifetime_ns));
         }
         text += &match &self.kind {
             MeantKind::Newreno { packet, size } => {
-                let size = size.map_or(String::new(), |s| format!("size = \"{}\"\n", show_size(s)));
+                let size = size.map_or(String::new(), |s| format!("size = \"{}\"\n", SIZE.show(s)));
                 let packet = packet.map_or(String::new(), |p| {
-                    format!("tcp.packet = \"{}\"\n", show_size(p.into()))
+                    format!("tcp.packet = \"{}\"\n", SIZE.show(p.into()))
                 });
                 format!("cc = \"newreno\"\n{size}{packet}")
             }
@@ -1116,10 +1116,10 @@ impl Meant {
                 f64::from(*pmax_ppm) / 1e6
             ),
             MeantKind::Udp { rate, packet } => {
-                format!("kind = \"udp\"\nrate = \"{}\"\npacket = \"{packet}B\"\n", show_rate(*rate))
+                format!("kind = \"udp\"\nrate = \"{}\"\npacket = \"{packet}B\"\n", RATE.show(*rate))
             }
             MeantKind::Probe { interval_ns } => {
-                format!("kind = \"probe\"\ninterval = \"{}\"\n", show_time(*interval_ns))
+                format!("kind = \"probe\"\ninterval = \"{}\"\n", TIME.show(*interval_ns))
             }
         };
         text
@@ -1200,7 +1200,7 @@ proptest! {
         let mut text = format!(
             "duration = \"100s\"\nseed = {seed}\n[path]\nrate = \"{}\"\nqueue = \"{}\"\n\
              delay_forward = \"{}\"\ndelay_reverse = \"{}\"\nloss_forward = {loss:?}\n",
-            show_rate(rate), show_queue(queue), show_time(delays.0), show_time(delays.1),
+            RATE.show(rate), show_queue(queue), TIME.show(delays.0), TIME.show(delays.1),
         );
         meant.iter().for_each(|flow| text += &flow.text());
         let scenario = match parse(&text, &[]) {

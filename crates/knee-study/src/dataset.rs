@@ -111,7 +111,7 @@ impl DataSet {
     /// Removes what killed programs left unfinished.
     fn tidy(&self, plan: &Plan) {
         remove_unfinished(&self.folder);
-        for table in plan.study().tables() {
+        for table in &plan.study.keep.tables {
             for entry in fs::read_dir(self.folder.join(table)).into_iter().flatten().flatten() {
                 remove_unfinished(&entry.path());
             }
@@ -131,11 +131,6 @@ impl DataSet {
         };
         data.identity()?;
         Ok(data)
-    }
-
-    /// The folder.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 
     fn lock(&mut self) -> Result<(), StudyError> {
@@ -189,7 +184,7 @@ impl DataSet {
         let (there, now) = (self.identity()?, plan.identity());
         match there == now {
             true => Ok(()),
-            false => Err(self.differs(&there, &now, plan.study())),
+            false => Err(self.differs(&there, &now, &plan.study)),
         }
     }
 
@@ -198,7 +193,7 @@ impl DataSet {
         if self.folder.join(IDENTITY).exists() {
             return self.check(plan);
         }
-        let study = plan.study();
+        let study = &plan.study;
         let foreign = fs::read_dir(&self.folder)
             .map_err(|e| StudyError::of_file("read", &self.folder, &e))?
             .flatten()
@@ -210,8 +205,8 @@ impl DataSet {
             let what = format!("{} holds no data set, but `{name}`", self.folder.display());
             return Err(StudyError::new(what, "name a new or an empty folder with --out"));
         }
-        write_whole(&self.folder.join(STUDY), study.text().as_bytes())?;
-        write_whole(&self.folder.join(SCENARIO), study.scenario_text().as_bytes())?;
+        write_whole(&self.folder.join(STUDY), study.text.as_bytes())?;
+        write_whole(&self.folder.join(SCENARIO), study.scenario.text.as_bytes())?;
         write_whole(&self.folder.join(IDENTITY), &pretty(&plan.identity()))
     }
 
@@ -220,7 +215,7 @@ impl DataSet {
         let elsewhere = "name another folder with --out, or remove this one";
         let text = |value: &Value| value.as_str().unwrap_or("unknown").to_owned();
         if there["study_sha256"] != now["study_sha256"] {
-            for (name, text) in [(STUDY, study.text()), (SCENARIO, study.scenario_text())] {
+            for (name, text) in [(STUDY, &*study.text), (SCENARIO, &study.scenario.text)] {
                 let before = fs::read_to_string(self.folder.join(name)).unwrap_or_default();
                 let mut lines = (1..).zip(before.lines().map(Some).chain([None]));
                 let differs = text.lines().map(Some).chain([None]).find_map(|line| {
@@ -274,7 +269,7 @@ impl DataSet {
     /// Numbers of the shards of its slice that are not finished.
     pub fn missing(&self, plan: &Plan) -> Vec<usize> {
         let missing = |s: &&Shard| self.slice.has(s.number) && !self.has(plan, s);
-        plan.shards().iter().filter(missing).map(|s| s.number).collect()
+        plan.shards.iter().filter(missing).map(|s| s.number).collect()
     }
 
     /// True if a shard is finished.
@@ -284,7 +279,7 @@ impl DataSet {
 
     /// Removes what killed workers left if all shards are finished; says whether they are.
     pub fn finish(&self, plan: &Plan) -> bool {
-        let complete = plan.shards().iter().all(|shard| self.has(plan, shard));
+        let complete = plan.shards.iter().all(|shard| self.has(plan, shard));
         if complete {
             self.tidy(plan);
         }
@@ -301,10 +296,10 @@ impl DataSet {
         for source in from {
             let other = Self::reading(source)?;
             other.check(plan)?;
-            for shard in plan.shards().iter().filter(|shard| other.has(plan, shard)) {
+            for shard in plan.shards.iter().filter(|shard| other.has(plan, shard)) {
                 let here = self.has(plan, shard);
                 // That of the runs comes last: it says that the shard is finished.
-                for table in plan.study().tables().iter().rev() {
+                for table in plan.study.keep.tables.iter().rev() {
                     let file = plan.file_of(shard, table);
                     let (old, new) = (source.join(&file), self.folder.join(&file));
                     match here {

@@ -16,10 +16,11 @@
 //! "#;
 //! let study = Study::parse(dir.path(), "study.toml", text)?;
 //! let plan = Plan::new(study, &knee_sim::Simulator, None)?;
-//! let data = DataSet::open(&dir.path().join("out"), &plan, Slice::WHOLE)?;
+//! let folder = dir.path().join("out");
+//! let data = DataSet::open(&folder, &plan, Slice::WHOLE)?;
 //! for shard in data.missing(&plan) {
 //!     // Anywhere: in another thread, process, or on another machine that sees the folder.
-//!     plan.write_shard(shard, data.folder(), &knee_sim::Simulator, &AtomicBool::new(false), &|_| ())?;
+//!     plan.write_shard(shard, &folder, &knee_sim::Simulator, &AtomicBool::new(false), &|_| ())?;
 //! }
 //! assert!(data.finish(&plan));
 //! let rows: usize = data.read("runs")?.map(|batch| batch.map(|b| b.num_rows())).sum::<Result<_, _>>()?;
@@ -42,5 +43,5 @@ pub use dataset::{DataSet, Slice, Status};
 pub use error::StudyError;
 pub use identity::{ENGINE, VERSION, run_id};
 pub use plan::{Plan, Shard, Written};
-pub use study::{RUNS_MAX, Run, Study};
-pub use table::TABLES;
+pub use study::{Base, RUNS_MAX, Run, Study};
+pub use table::{Kept, TABLES};

@@ -52,7 +52,8 @@ pub(crate) const UNFINISHED: &str = ".knee-unfinished-";
 /// A study's runs in shards. The same study gives the same shards on every machine.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    study: Arc<Study>,
+    /// The study.
+    pub study: Arc<Study>,
     host: &'static str,
     commit: Option<String>,
     /// Hashes of the algorithms' sources, by name.
@@ -61,7 +62,8 @@ pub struct Plan {
     changing: Vec<usize>,
     free: Vec<usize>,
     partitions: Vec<Partition>,
-    shards: Vec<Shard>,
+    /// The shards, by number.
+    pub shards: Vec<Shard>,
 }
 
 /// Runs with the same algorithms, which have a folder of their own.
@@ -134,16 +136,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The study.
-    pub fn study(&self) -> &Study {
-        &self.study
-    }
-
-    /// The shards, by number.
-    pub fn shards(&self) -> &[Shard] {
-        &self.shards
-    }
-
     /// Work of all, seconds of a core, as estimated.
     pub fn estimate_s(&self) -> f64 {
         self.shards.iter().map(|s| s.estimate_s).sum()
@@ -170,11 +162,11 @@ impl Plan {
             "host": self.host,
             "algorithms": self.algorithms,
             "study_sha256": study.sha256(),
-            "title": study.title(),
-            "runs": study.runs(),
+            "title": study.title,
+            "runs": study.runs,
             "seeds": study.repeat(),
             "axes": axes,
-            "tables": study.tables(),
+            "tables": study.keep.tables,
             "shards": shards,
         })
     }
@@ -442,8 +434,8 @@ impl Plan {
             ("host", self.host.to_owned()),
             ("algorithms", algorithms),
             ("shard", format!("{} of {}", shard.number, self.shards.len())),
-            ("study", self.study.text().to_owned()),
-            ("scenario", self.study.scenario_text().to_owned()),
+            ("study", self.study.text.to_string()),
+            ("scenario", self.study.scenario.text.clone()),
         ];
         facts
             .into_iter()

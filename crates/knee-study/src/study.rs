@@ -30,24 +30,36 @@ const RANGE_KEYS: [&str; 6] = ["from", "to", "steps", "draws", "scale", "seed"];
 /// A study: a scenario, its axes, and the parts of the runs that are kept.
 #[derive(Clone, Debug)]
 pub struct Study {
-    name: String,
-    text: Arc<str>,
-    title: Option<String>,
-    scenario: Base,
+    /// Name in errors: that of the file.
+    pub name: String,
+    /// The file, as it was read.
+    pub text: Arc<str>,
+    /// Title, for people.
+    pub title: Option<String>,
+    /// The scenario that is varied.
+    pub scenario: Base,
     seeds: Seeds,
-    notes: Vec<String>,
-    pub(crate) dimensions: Vec<Dimension>,
-    pub(crate) keep: Kept,
+    /// Notices to the author of the file: spellings that the next version does not read.
+    pub notes: Vec<String>,
+    /// Varied dimensions, in the order of the file: the last one varies fastest in the numbers of
+    /// runs, and the seed faster still.
+    pub dimensions: Vec<Dimension>,
+    /// Tables and metrics that are kept of each run.
+    pub keep: Kept,
     pub(crate) runs_per_shard: Option<u64>,
-    runs: u64,
+    /// Number of runs: of each point of the dimensions, with each seed.
+    pub runs: u64,
 }
 
-/// The scenario that is varied.
+/// The scenario that a study varies.
 #[derive(Clone, Debug)]
-struct Base {
-    name: String,
-    text: String,
-    folder: PathBuf,
+pub struct Base {
+    /// Name in errors: that of the file.
+    pub name: String,
+    /// The file, as it was read.
+    pub text: String,
+    /// Folder that files named by the scenario are relative to.
+    pub folder: PathBuf,
 }
 
 #[derive(Clone, Debug)]
@@ -263,60 +275,14 @@ impl Study {
         Ok(points)
     }
 
-    /// Name in errors: that of the file.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Title, for people.
-    pub fn title(&self) -> Option<&str> {
-        self.title.as_deref()
-    }
-
-    /// The file, as it was read.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The scenario's file, as it was read.
-    pub fn scenario_text(&self) -> &str {
-        &self.scenario.text
-    }
-
-    /// Folder that files named by the scenario are relative to.
-    pub fn scenario_folder(&self) -> &Path {
-        &self.scenario.folder
-    }
-
-    /// Number of runs.
-    pub fn runs(&self) -> u64 {
-        self.runs
-    }
-
     /// Number of repetitions of each point; each has its own seed.
     pub fn repeat(&self) -> u64 {
         self.seeds.len()
     }
 
-    /// Notices to the author of the file: spellings that the next version does not read.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
-    /// Varied dimensions, in the order of the file: the last one varies fastest in the numbers of
-    /// runs, and the seed faster still.
-    pub fn dimensions(&self) -> &[Dimension] {
-        &self.dimensions
-    }
-
     /// All axes.
     pub fn columns(&self) -> impl Iterator<Item = &AxisColumn> {
         self.dimensions.iter().flat_map(|d| &d.columns)
-    }
-
-    /// Names of the tables that are kept.
-    pub fn tables(&self) -> &[String] {
-        &self.keep.tables
     }
 
     /// Hash of the study and its scenario, 64 hexadecimal digits.
@@ -462,9 +428,8 @@ fn keep(root: &Table<'_>) -> Read<Kept> {
             table.fault("window", "window is not a list of two times", format!("write {expected}"))
         })?;
         let time = |text: &str| {
-            let bad = |e: knee_units::UnitError| {
-                table.fault("window", format!("window: {e}"), e.remedy())
-            };
+            let bad =
+                |e: knee_units::UnitError| table.fault("window", format!("window: {e}"), &e.remedy);
             TIME.parse(text).map(seconds).map_err(bad)
         };
         let (from_s, to_s) = (time(times[0])?, time(times[1])?);

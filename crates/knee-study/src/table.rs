@@ -23,13 +23,13 @@ const ROWS: usize = 8192;
 
 /// Tables and metrics that are kept of each run.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     /// Names of tables, in the order of [`TABLES`].
-    pub(crate) tables: Vec<String>,
+    pub tables: Vec<String>,
     /// Columns of the first two tables; none: all.
-    pub(crate) metrics: Option<Vec<String>>,
+    pub metrics: Option<Vec<String>>,
     /// Window of the metrics, seconds; none: the whole run.
-    pub(crate) window_s: Option<(f64, f64)>,
+    pub window_s: Option<(f64, f64)>,
 }
 
 impl Default for Kept {

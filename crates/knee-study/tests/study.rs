@@ -71,11 +71,11 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn every_run_is_in_one_shard() {
     let dir = place();
     let plan = plan(dir.path(), STUDY);
-    assert_eq!(plan.study().runs(), 3 * 2 * 2 * 3);
+    assert_eq!(plan.study.runs, 3 * 2 * 2 * 3);
     let of = |algorithm: &str| -> u64 {
-        plan.shards().iter().filter(|s| s.algorithm == algorithm).map(|s| s.runs()).sum()
+        plan.shards.iter().filter(|s| s.algorithm == algorithm).map(|s| s.runs()).sum()
     };
-    assert_eq!((of("chd"), of("newreno"), plan.shards().len()), (18, 18, 6));
+    assert_eq!((of("chd"), of("newreno"), plan.shards.len()), (18, 18, 6));
     let out = dir.path().join("out");
     assert!(write(&plan, &out, Slice::WHOLE, 0..6));
     let data = DataSet::reading(&out).unwrap();
@@ -97,7 +97,7 @@ fn every_run_is_in_one_shard() {
         for row in 0..batch.num_rows() {
             let run = whole("run").value(row);
             // The scenario of this run in the study.
-            let spec = plan.study().run(run).unwrap().spec;
+            let spec = plan.study.run(run).unwrap().spec;
             assert_eq!(whole("seed").value(row), spec.seed);
             assert_eq!(number("path_loss_forward").value(row), spec.path.hops[0].loss);
             let rtt_ns = spec.path.delay_forward_ns + spec.path.delay_reverse_ns;
@@ -218,9 +218,9 @@ fn a_number_of_seeds_is_the_old_spelling_of_repeat() {
     };
     let (new, old) = (read("repeat = 3"), read("seeds = 3"));
     assert_eq!((new.repeat(), old.repeat()), (3, 3));
-    assert!(new.notes().is_empty() && read("seeds = [1, 7]").notes().is_empty());
+    assert!(new.notes.is_empty() && read("seeds = [1, 7]").notes.is_empty());
     let note = "study.toml:2: write repeat = 3 instead of seeds = 3";
-    assert!(old.notes()[0].starts_with(note), "{:?}", old.notes());
+    assert!(old.notes[0].starts_with(note), "{:?}", old.notes);
 }
 
 /// Mistakes, each with a word of the message and one of the remedy, and the line that is shown.
@@ -356,15 +356,15 @@ axes.path.rate = { from = "1mbit", to = "10mbit", scale = "log" }
 axes.path.loss_forward = { from = 0.0, to = 0.1 }
 "#;
     let plan = plan(dir.path(), text);
-    assert_eq!(plan.study().runs(), 10);
-    let names: Vec<&str> = plan.study().columns().map(|c| c.name.as_str()).collect();
+    assert_eq!(plan.study.runs, 10);
+    let names: Vec<&str> = plan.study.columns().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["variant", "path_rate_bps", "path_loss_forward"]);
-    let mut algorithms: Vec<&str> = plan.shards().iter().map(|s| s.algorithm.as_str()).collect();
+    let mut algorithms: Vec<&str> = plan.shards.iter().map(|s| s.algorithm.as_str()).collect();
     algorithms.dedup();
     assert_eq!(algorithms, ["chd", "newreno"]);
     // One rate in each fifth of the range.
     let mut fifths: Vec<i32> = (0..5)
-        .map(|run| plan.study().run(run).unwrap().spec.path.hops[0].rate_bps as f64)
+        .map(|run| plan.study.run(run).unwrap().spec.path.hops[0].rate_bps as f64)
         .map(|bps| ((bps / 1e6).log10() * 5.0) as i32)
         .collect();
     fifths.sort_unstable();

@@ -2,15 +2,17 @@
 //! `"84p"`.
 //!
 //! A number is decimal digits with an optional fraction; the unit is always written. Values are
-//! exact integers (nanoseconds, bit/s, bytes, packets): a finer or larger value is an error. The
-//! `show_` functions write text that parses back to the same value.
+//! exact integers (nanoseconds, bit/s, bytes, packets): a finer or larger value is an error.
+//! [`Quantity::show`] writes text that parses back to the same value.
 //!
 //! ```
-//! assert_eq!(knee_units::parse_time("40ms")?, 40_000_000); // ns
-//! assert_eq!(knee_units::parse_rate("10mbit")?, 10_000_000); // bit/s
-//! assert_eq!(knee_units::show_rate(10_000_000), "10mbit");
+//! use knee_units::{RATE, TIME};
 //!
-//! let error = knee_units::parse_time("40").unwrap_err();
+//! assert_eq!(TIME.parse("40ms")?, 40_000_000); // ns
+//! assert_eq!(RATE.parse("10mbit")?, 10_000_000); // bit/s
+//! assert_eq!(RATE.show(10_000_000), "10mbit");
+//!
+//! let error = TIME.parse("40").unwrap_err();
 //! assert_eq!(error.to_string(), "`40` has no unit");
 //! # Ok::<(), knee_units::UnitError>(())
 //! ```
@@ -36,33 +38,21 @@ pub fn milliseconds(ns: u64) -> f64 {
     ns as f64 / NS_PER_MS as f64
 }
 
-/// The reason why a quantity is refused. [`UnitError::remedy`] says what to write.
+/// The reason why a quantity is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub struct UnitError {
-    what: String,
-    remedy: String,
-    is_too_large: bool,
+    /// Description of the error.
+    pub what: String,
+    /// A correct way to write it.
+    pub remedy: String,
+    /// True if the value is a good one that 64 bits (of packets, 32) cannot hold.
+    pub is_too_large: bool,
 }
 
 impl UnitError {
     fn new(what: String, remedy: String) -> Self {
         Self { what, remedy, is_too_large: false }
-    }
-
-    /// Returns a correct way to write it.
-    pub fn remedy(&self) -> &str {
-        &self.remedy
-    }
-
-    /// The same error with another remedy.
-    pub fn with_remedy(self, remedy: String) -> Self {
-        Self { remedy, ..self }
-    }
-
-    /// Returns whether the value is a good one that 64 bits (of packets, 32) cannot hold.
-    pub fn is_too_large(&self) -> bool {
-        self.is_too_large
     }
 }
 
@@ -84,7 +74,7 @@ pub struct Quantity {
     pub example: &'static str,
 }
 
-/// Times, in nanoseconds.
+/// Times, in nanoseconds; units ns, us, ms, s, min.
 pub static TIME: Quantity = Quantity {
     article_name: "a time",
     units: &[
@@ -101,7 +91,7 @@ pub static TIME: Quantity = Quantity {
     example: "40ms",
 };
 
-/// Rates, in bit/s.
+/// Rates, in bit/s; decimal units bit, kbit, mbit, gbit.
 pub static RATE: Quantity = Quantity {
     article_name: "a rate",
     units: &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000)],
@@ -112,7 +102,7 @@ pub static RATE: Quantity = Quantity {
     example: "10mbit",
 };
 
-/// Sizes, in bytes.
+/// Sizes, in bytes; units B, kB, MB, GB (decimal), KiB, MiB, GiB (binary).
 pub static SIZE: Quantity = Quantity {
     article_name: "a size",
     units: &[
@@ -131,7 +121,7 @@ pub static SIZE: Quantity = Quantity {
     example: "1500B",
 };
 
-/// Numbers of packets.
+/// Numbers of packets; [`parse_packets`] reads those of 32 bits.
 pub static PACKETS: Quantity = Quantity {
     article_name: "a number of packets",
     units: &[("p", 1)],
@@ -142,56 +132,12 @@ pub static PACKETS: Quantity = Quantity {
     example: "84p",
 };
 
-/// Nanoseconds of `"40ms"`; units ns, us, ms, s, min.
-///
-/// # Errors
-/// No number, no or another unit, finer than 1 ns, more than 64 bits hold.
-pub fn parse_time(text: &str) -> Result<u64, UnitError> {
-    TIME.parse(text)
-}
-
-/// A time as [`parse_time`] reads it.
-pub fn show_time(ns: u64) -> String {
-    TIME.show(ns)
-}
-
-/// Bit/s of `"10mbit"`; decimal units bit, kbit, mbit, gbit.
-///
-/// # Errors
-/// No number, no or another unit, a fraction of 1 bit/s, more than 64 bits hold.
-pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
-    RATE.parse(text)
-}
-
-/// A rate as [`parse_rate`] reads it.
-pub fn show_rate(bps: u64) -> String {
-    RATE.show(bps)
-}
-
-/// Bytes of `"100kB"`; units B, kB, MB, GB (decimal), KiB, MiB, GiB (binary).
-///
-/// # Errors
-/// No number, no or another unit, a fraction of a byte, more than 64 bits hold.
-pub fn parse_size(text: &str) -> Result<u64, UnitError> {
-    SIZE.parse(text)
-}
-
-/// A size as [`parse_size`] reads it.
-pub fn show_size(bytes: u64) -> String {
-    SIZE.show(bytes)
-}
-
 /// Packets of `"84p"`.
 ///
 /// # Errors
 /// No number, no or another unit, a fraction of a packet, more than 32 bits hold.
 pub fn parse_packets(text: &str) -> Result<u32, UnitError> {
     u32::try_from(PACKETS.parse(text)?).map_err(|_| too_large(text, &PACKETS, u32::MAX.into()))
-}
-
-/// A number of packets as [`parse_packets`] reads it.
-pub fn show_packets(pkts: u32) -> String {
-    PACKETS.show(pkts.into())
 }
 
 /// Parts per million of `"0.25"`.
@@ -382,11 +328,11 @@ mod tests {
             ("18446744073.709551615s", u64::MAX),
             ("0us", 0),
         ] {
-            assert_eq!(parse_time(text), Ok(ns), "{text}");
+            assert_eq!(TIME.parse(text), Ok(ns), "{text}");
         }
-        assert_eq!(parse_rate("1.544mbit"), Ok(1_544_000));
-        assert_eq!(parse_size("100kB"), Ok(100_000));
-        assert_eq!(parse_size("1.5KiB"), Ok(1536));
+        assert_eq!(RATE.parse("1.544mbit"), Ok(1_544_000));
+        assert_eq!(SIZE.parse("100kB"), Ok(100_000));
+        assert_eq!(SIZE.parse("1.5KiB"), Ok(1536));
         assert_eq!(parse_packets("84p"), Ok(84));
         assert_eq!(parse_ppm("0.25"), Ok(250_000));
     }
@@ -401,33 +347,33 @@ mod tests {
             (90 * NS_PER_S, "90s"),
             (1_234_567, "1234.567us"),
         ] {
-            assert_eq!(show_time(ns), text);
+            assert_eq!(TIME.show(ns), text);
         }
-        assert_eq!(show_rate(1_544_000), "1.544mbit");
-        assert_eq!(show_size(1500), "1500B");
-        assert_eq!(show_size(100_000), "100kB");
-        assert_eq!(show_packets(84), "84p");
+        assert_eq!(RATE.show(1_544_000), "1.544mbit");
+        assert_eq!(SIZE.show(1500), "1500B");
+        assert_eq!(SIZE.show(100_000), "100kB");
+        assert_eq!(PACKETS.show(84), "84p");
     }
 
     #[test]
     fn refused_with_a_remedy() {
         let said: Vec<_> = [
-            parse_time("40").map(drop),
-            parse_time(" ").map(drop),
-            parse_time("soon").map(drop),
-            parse_time("-3ms").map(drop),
-            parse_time("40MS").map(drop),
-            parse_time("1e3ms").map(drop),
-            parse_time("1.2.3ms").map(drop),
-            parse_time("5.ms").map(drop),
-            parse_time("0.3ns").map(drop),
-            parse_time("0.0000000000000000001s").map(drop),
-            parse_time("18446744074s").map(drop),
-            parse_time("99999999999999999999s").map(drop),
-            parse_rate("10mbps").map(drop),
-            parse_rate("0.5bit").map(drop),
-            parse_size("1500").map(drop),
-            parse_size("1kb").map(drop),
+            TIME.parse("40").map(drop),
+            TIME.parse(" ").map(drop),
+            TIME.parse("soon").map(drop),
+            TIME.parse("-3ms").map(drop),
+            TIME.parse("40MS").map(drop),
+            TIME.parse("1e3ms").map(drop),
+            TIME.parse("1.2.3ms").map(drop),
+            TIME.parse("5.ms").map(drop),
+            TIME.parse("0.3ns").map(drop),
+            TIME.parse("0.0000000000000000001s").map(drop),
+            TIME.parse("18446744074s").map(drop),
+            TIME.parse("99999999999999999999s").map(drop),
+            RATE.parse("10mbps").map(drop),
+            RATE.parse("0.5bit").map(drop),
+            SIZE.parse("1500").map(drop),
+            SIZE.parse("1kb").map(drop),
             parse_packets("5000000000p").map(drop),
             parse_packets("1.5p").map(drop),
             parse_ppm("0.1234567").map(drop),
@@ -436,7 +382,7 @@ mod tests {
         .into_iter()
         .map(|refused| {
             let e = refused.expect_err("must be refused");
-            format!("{e}\n    {}", e.remedy())
+            format!("{e}\n    {}", e.remedy)
         })
         .collect();
         insta::assert_snapshot!(said.join("\n"));
@@ -446,22 +392,23 @@ mod tests {
         #[test]
         fn shown_parses_back(value: u64, shift in 0u32..64) {
             let value = value >> shift;
-            prop_assert_eq!(parse_time(&show_time(value)), Ok(value));
-            prop_assert_eq!(parse_rate(&show_rate(value)), Ok(value));
-            prop_assert_eq!(parse_size(&show_size(value)), Ok(value));
-            prop_assert_eq!(parse_packets(&show_packets(value as u32)), Ok(value as u32));
+            prop_assert_eq!(TIME.parse(&TIME.show(value)), Ok(value));
+            prop_assert_eq!(RATE.parse(&RATE.show(value)), Ok(value));
+            prop_assert_eq!(SIZE.parse(&SIZE.show(value)), Ok(value));
+            let pkts = value as u32;
+            prop_assert_eq!(parse_packets(&PACKETS.show(pkts.into())), Ok(pkts));
         }
 
         #[test]
         fn round_times_parse_back(value in 0u64..10_000_000, exponent in 0u32..12) {
             let value = value * 10u64.pow(exponent);
-            prop_assert_eq!(parse_time(&show_time(value)), Ok(value));
+            prop_assert_eq!(TIME.parse(&TIME.show(value)), Ok(value));
         }
 
         #[test]
         fn never_panics(text: String, number in "[0-9.]{0,30}", unit in "[a-zA-Z]{0,4}") {
             for text in [text, format!("{number}{unit}"), format!("{number}ms")] {
-                let _ = (parse_time(&text), parse_rate(&text), parse_size(&text));
+                let _ = (TIME.parse(&text), RATE.parse(&text), SIZE.parse(&text));
                 let _ = (parse_packets(&text), parse_ppm(&text));
             }
         }

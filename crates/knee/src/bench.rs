@@ -14,7 +14,7 @@ use knee_cc::{Algorithm, Params, algorithms, find};
 use knee_model::{NS_PER_S, Ns, PathSpec, QueueLimit, RunSpec, seconds};
 use knee_scenario::{
     Scenario,
-    units::{show_queue, show_rate, show_size, show_time},
+    units::{RATE, SIZE, TIME, show_queue},
 };
 use miette::{Result, miette};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -105,12 +105,12 @@ impl Short {
              [path]\nrate = \"{}\"\nrtt = \"{}\"\nqueue = \"{}\"\n\
              [[flow]]\ncc = \"{}\"\narrivals.load = {:?}\n\
              size = {{ law = \"pareto\", mean = \"{}\", shape = 1.2, max = \"10MB\" }}\n",
-            show_rate(self.rate),
-            show_time(self.rtt),
+            RATE.show(self.rate),
+            TIME.show(self.rtt),
             show_queue(self.queue),
             self.cc.name(),
             f64::from(self.load) / 100.0,
-            show_size(self.mean)
+            SIZE.show(self.mean)
         );
         Ok(Scenario::parse("bench short", &text, &[])?.spec(1))
     }

@@ -72,7 +72,7 @@ pub(crate) fn kernels(args: &Args) -> Result<ExitCode> {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    knee_scenario::units::parse_size(text).map_err(|e| e.to_string())
+    knee_scenario::units::SIZE.parse(text).map_err(|e| e.to_string())
 }
 
 fn describe(kernel: &Kernel) -> String {

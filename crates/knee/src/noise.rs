@@ -2,7 +2,7 @@
 
 use crate::{bench, output};
 use knee_model::Ns;
-use knee_scenario::units::show_time;
+use knee_scenario::units::TIME;
 
 /// A small random delay in all runs, against runs that lock in phase.
 #[derive(clap::Args, Clone, Copy)]
@@ -38,11 +38,11 @@ impl Noise {
 
     fn words(self) -> Option<String> {
         let most_ns = Some(self.most_ns()).filter(|ns| *ns > 0)?;
-        Some(format!("0 to {} for each packet on each access link", show_time(most_ns)))
+        Some(format!("0 to {} for each packet on each access link", TIME.show(most_ns)))
     }
 }
 
 /// The setting of a scenario for noise up to `most_ns`, as after `--set`.
 pub(crate) fn set(most_ns: Ns) -> String {
-    format!("path.noise={}", show_time(most_ns))
+    format!("path.noise={}", TIME.show(most_ns))
 }

@@ -18,8 +18,9 @@ use knee_report::{
     run_report::{run_report, run_text},
 };
 use knee_results::{
+    ResultsError,
     caveats::{approximations, lateness},
-    store::{ResultWriter, StoreError},
+    store::ResultWriter,
     summary::{Provenance, summary},
     tables::write_tables,
 };
@@ -161,7 +162,7 @@ pub fn write_results(
     title: &str,
     spec: &RunSpec,
     records: &[RunRecord],
-) -> Result<(), StoreError> {
+) -> Result<(), ResultsError> {
     results.json("summary.json", summary)?;
     results.bytes("scenario.toml", provenance.scenario_text)?;
     results.algorithms(spec.algorithms())?;

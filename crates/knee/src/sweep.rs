@@ -108,7 +108,7 @@ pub(crate) fn sweep(args: &Args) -> Result<ExitCode> {
 
 fn plan_of(study: &Path) -> Result<Plan> {
     let study = Study::load(study)?;
-    study.notes().iter().for_each(|note| output::tell(note));
+    study.notes.iter().for_each(|note| output::tell(note));
     Ok(Plan::new(study, &Simulator, COMMIT)?)
 }
 
@@ -172,7 +172,7 @@ fn write_shards(
     jobs: Option<usize>,
     stop: &AtomicBool,
 ) -> Result<Vec<Written>, StudyError> {
-    let runs: u64 = shards.iter().map(|n| plan.shards()[*n].runs()).sum();
+    let runs: u64 = shards.iter().map(|n| plan.shards[*n].runs()).sum();
     let (progress, done) = (output::Progress::new(Simulator.doing()), AtomicU64::new(0));
     let count = |n| {
         let done = done.fetch_add(n, Ordering::Relaxed) + n;
@@ -193,11 +193,11 @@ fn show_plan(path: &Path, slurm: Option<usize>, out: Option<&Path>) -> Result<Ex
     if let (Some(jobs), Some(out)) = (slurm, out) {
         return output::print(&script(&plan, path, jobs, out));
     }
-    let study = plan.study();
+    let study = &plan.study;
     let points = study.check_all()?;
     let mut text = format!(
         "{}: {}, {}\n",
-        count_of(study.runs(), "run"),
+        count_of(study.runs, "run"),
         count_of(points, "point"),
         count_of(study.repeat(), "repetition")
     );
@@ -207,7 +207,7 @@ fn show_plan(path: &Path, slurm: Option<usize>, out: Option<&Path>) -> Result<Ex
         let values = count_of(column.labels.len() as u64, "value");
         text += &format!("  {}: {values}, {ends}\n", column.key);
     }
-    let shards = plan.shards();
+    let shards = &plan.shards;
     text += &format!(
         "{}, about {:.0} s of one core each, {:.0} s in all\n",
         count_of(shards.len() as u64, "shard"),
@@ -224,7 +224,7 @@ fn quoted(path: &Path) -> String {
 
 /// A job script. Each job takes every N-th shard; the one that ends last completes the data set.
 fn script(plan: &Plan, study: &Path, jobs: usize, out: &Path) -> String {
-    let jobs = jobs.min(plan.shards().len());
+    let jobs = jobs.min(plan.shards.len());
     let name = study.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let name: String = name.chars().filter(|c| plain(*c)).collect();
@@ -240,8 +240,8 @@ fn script(plan: &Plan, study: &Path, jobs: usize, out: &Path) -> String {
          #SBATCH --requeue\n\
          # {} runs in {} shards. A job that is killed and queued again resumes.\n\
          exec knee sweep {study} --out {out} --jobs 1 --shard \"$SLURM_ARRAY_TASK_ID/{jobs}\"\n",
-        plan.study().runs(),
-        plan.shards().len(),
+        plan.study.runs,
+        plan.shards.len(),
     )
 }
 

@@ -10,13 +10,14 @@ use knee_report::{
     table::Table,
 };
 use knee_results::{
+    ResultsError,
     metrics::Percentiles,
     parquet::{
         Column,
         Get::{F64, MaybeF64, Text, U32, U64},
         write_if_any,
     },
-    store::{ResultWriter, StoreError},
+    store::ResultWriter,
 };
 use serde::Serialize;
 
@@ -478,7 +479,7 @@ pub fn write_matrix(
     matrix: &MatrixSummary,
     outcome: &Outcome,
     report: &Report,
-) -> Result<(), StoreError> {
+) -> Result<(), ResultsError> {
     results.json("matrix.json", matrix)?;
     results.algorithms(outcome.contest.algorithms())?;
     write_if_any(results, "cells.parquet", &cell_columns(), matrix.cells.iter().cloned())?;

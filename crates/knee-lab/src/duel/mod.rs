@@ -20,13 +20,14 @@ pub use plan::{Bout, Plan, Solo};
 
 use knee_model::{milliseconds, seconds};
 use knee_results::{
+    ResultsError,
     metrics::Percentiles,
     parquet::{
         Column,
         Get::{F64, MaybeF64, Text, U32, U64},
         write_if_any,
     },
-    store::{ResultWriter, StoreError},
+    store::ResultWriter,
 };
 use knee_scenario::units::show_queue;
 use serde::Serialize;
@@ -152,7 +153,7 @@ fn run_columns() -> Vec<Column<RunRow>> {
     ]
 }
 
-fn write_runs(results: &ResultWriter, outcome: &Outcome) -> Result<(), StoreError> {
+fn write_runs(results: &ResultWriter, outcome: &Outcome) -> Result<(), ResultsError> {
     write_if_any(results, "runs.parquet", &run_columns(), outcome.run_rows())
 }
 

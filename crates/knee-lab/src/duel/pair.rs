@@ -9,10 +9,7 @@ use knee_report::{
     run_report::run_charts,
     table::Table,
 };
-use knee_results::{
-    metrics::Percentiles,
-    store::{ResultWriter, StoreError},
-};
+use knee_results::{ResultsError, metrics::Percentiles, store::ResultWriter};
 use serde::Serialize;
 
 /// All of `duel.json`.
@@ -235,7 +232,7 @@ pub fn write_duel(
     outcome: &Outcome,
     charted: &[Charted],
     report: &Report,
-) -> Result<(), StoreError> {
+) -> Result<(), ResultsError> {
     results.json("duel.json", duel)?;
     results.algorithms(outcome.contest.algorithms())?;
     write_runs(results, outcome)?;

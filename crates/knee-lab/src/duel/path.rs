@@ -2,8 +2,7 @@
 
 use knee_model::QueueLimit;
 use knee_scenario::units::{
-    NS_PER_S, UnitError, clip, parse_ppm, parse_queue, parse_rate, parse_time, show_queue,
-    show_rate, show_time,
+    NS_PER_S, RATE, TIME, UnitError, clip, parse_ppm, parse_queue, show_queue,
 };
 use std::fmt;
 
@@ -46,18 +45,18 @@ impl WrittenPath {
             _ => return Err(format!("there are {} parts; {EXAMPLE}", parts.len())),
         };
         let of = |part: &'static str| {
-            move |e: UnitError| format!("{part}: {e}; {}", e.remedy().replace('"', ""))
+            move |e: UnitError| format!("{part}: {e}; {}", e.remedy.replace('"', ""))
         };
         let lower = rate.to_ascii_lowercase();
         let rate_bps =
-            parse_rate(lower.strip_suffix("/s").unwrap_or(&lower)).map_err(of("rate"))?;
+            RATE.parse(lower.strip_suffix("/s").unwrap_or(&lower)).map_err(of("rate"))?;
         if !(1..=RATE_MAX_BPS).contains(&rate_bps) {
-            let most = show_rate(RATE_MAX_BPS);
+            let most = RATE.show(RATE_MAX_BPS);
             return Err(format!("rate: `{}` is out of range; write 1bit to {most}", clip(rate)));
         }
-        let rtt_ns = parse_time(rtt).map_err(of("RTT"))?;
+        let rtt_ns = TIME.parse(rtt).map_err(of("RTT"))?;
         if !(1..=RTT_MAX_NS).contains(&rtt_ns) {
-            let most = show_time(RTT_MAX_NS);
+            let most = TIME.show(RTT_MAX_NS);
             return Err(format!("RTT: `{}` is out of range; write 1ns to {most}", clip(rtt)));
         }
         let queue = read_queue(queue, rate_bps, rtt_ns)?;
@@ -89,7 +88,7 @@ impl WrittenPath {
 /// Formats as [`WrittenPath::parse`] reads it, the queue as packets or bytes.
 impl fmt::Display for WrittenPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (rate, rtt) = (show_rate(self.rate_bps), show_time(self.rtt_ns));
+        let (rate, rtt) = (RATE.show(self.rate_bps), TIME.show(self.rtt_ns));
         write!(f, "{rate},{rtt},{}", show_queue(self.queue))?;
         if self.loss_ppm > 0 {
             write!(f, ",loss={}", self.loss())?;
@@ -118,7 +117,7 @@ fn read_queue(text: &str, rate_bps: u64, rtt_ns: u64) -> Result<QueueLimit, Stri
             packets(bdp_bits.saturating_mul(u128::from(ppm)) / per_s / 1_000_000)?
         }
         "ns" | "us" | "ms" | "s" | "min" => {
-            let ns = parse_time(text).map_err(|e| format!("queue: {e}; {}", e.remedy()))?;
+            let ns = TIME.parse(text).map_err(|e| format!("queue: {e}; {}", e.remedy))?;
             packets(u128::from(rate_bps) * u128::from(ns) / per_s)?
         }
         _ => parse_queue(text).map_err(|e| {

@@ -5,7 +5,7 @@ use knee_model::{NS_PER_MS, NS_PER_US, Ns, RunRecord, RunSpec, milliseconds, sec
 use knee_results::metrics::Metrics;
 use knee_scenario::{
     Scenario, ScenarioError, Set,
-    units::{show_queue, show_rate, show_time},
+    units::{RATE, TIME, show_queue},
 };
 use serde::Serialize;
 
@@ -60,9 +60,9 @@ impl Plan {
         Err(format!(
             "runs of {} are too short for a path of {}; lengthen --duration to {} or more, which \
              is {LEAST_RTTS} round-trip times",
-            show_time(self.duration_ns),
-            show_time(path.rtt_ns),
-            show_time(least_ns)
+            TIME.show(self.duration_ns),
+            TIME.show(path.rtt_ns),
+            TIME.show(least_ns)
         ))
     }
 
@@ -88,29 +88,29 @@ impl Plan {
         let mut text = format!(
             "duration = \"{}\"\nseed = {}\nrepeat = {}\n\n[path]\nrate = \"{}\"\nrtt = \"{}\"\n\
              queue = \"{}\"\n",
-            show_time(self.duration_ns),
+            TIME.show(self.duration_ns),
             self.seed,
             self.repeat,
-            show_rate(path.rate_bps),
-            show_time(rtt),
+            RATE.show(path.rate_bps),
+            TIME.show(rtt),
             show_queue(path.queue)
         );
         if path.loss_ppm > 0 {
             text += &format!("loss_forward = {}\n", path.loss());
         }
         if self.noise_ns > 0 {
-            text += &format!("noise = \"{}\"\n", show_time(self.noise_ns));
+            text += &format!("noise = \"{}\"\n", TIME.show(self.noise_ns));
         }
-        text += &format!("\n[record]\nbin = \"{}\"\n", show_time(bin_ns));
+        text += &format!("\n[record]\nbin = \"{}\"\n", TIME.show(bin_ns));
         for (name, start_ns) in
             ["first", "second"].into_iter().zip([0, self.second_starts_ns()]).take(entrants.len())
         {
             text += &format!(
                 "\n[[flow]]\nname = \"{name}\"\nstart = \"{}\"\nstart_jitter = \"{}\"\n\
                  access_jitter = \"{}\"\n",
-                show_time(start_ns),
-                show_time(rtt),
-                show_time(jitter_ns)
+                TIME.show(start_ns),
+                TIME.show(rtt),
+                TIME.show(jitter_ns)
             );
         }
         let sets = entrants.iter().enumerate().flat_map(|(index, entrant)| entrant.sets(index));

@@ -6,7 +6,7 @@ use knee_report::{
     report::{Report, Section},
     table::{Cell, Table, Tone},
 };
-use knee_results::store::{ResultWriter, StoreError};
+use knee_results::{ResultsError, store::ResultWriter};
 use std::fmt::Write as _;
 
 /// A cause and the result of its runs.
@@ -242,7 +242,7 @@ impl Reproduction {
         sections
     }
 
-    fn write_figures(&self, out: &ResultWriter) -> Result<(), StoreError> {
+    fn write_figures(&self, out: &ResultWriter) -> Result<(), ResultsError> {
         for (index, host) in self.hosts.iter().enumerate() {
             let of = if index == 0 { String::new() } else { format!("-{}", host.name) };
             for chart in host.plotted.iter().flat_map(|p| &p.charts) {
@@ -262,7 +262,7 @@ pub fn write(
     reproductions: &[Reproduction],
     meta: Vec<(String, String)>,
     out: &ResultWriter,
-) -> Result<(), StoreError> {
+) -> Result<(), ResultsError> {
     let report = Report {
         title: match reproductions {
             [one] => one.paper.title.clone(),

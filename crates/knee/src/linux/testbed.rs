@@ -6,7 +6,7 @@ use knee_model::{BurstLoss, PathSpec};
 use knee_report::table::Table;
 use knee_scenario::{
     Scenario, Set,
-    units::{show_packets, show_queue, show_rate, show_time},
+    units::{PACKETS, RATE, TIME, show_queue},
 };
 use knee_testbed::{
     End, Passed,
@@ -150,8 +150,8 @@ fn about(path: &PathSpec) -> String {
     let rtt_ns = path.delay_forward_ns + path.delay_reverse_ns;
     let mut about = format!(
         "{}, {}, {}",
-        show_rate(first.rate_bps),
-        show_time(rtt_ns),
+        RATE.show(first.rate_bps),
+        TIME.show(rtt_ns),
         show_queue(first.queue)
     );
     if let Some(aqm) = &first.aqm {
@@ -160,8 +160,8 @@ fn about(path: &PathSpec) -> String {
     for (hop, number) in path.hops.iter().zip(1..).skip(1) {
         about += &format!(
             "; hop {number}: {}, {}, {}",
-            show_rate(hop.rate_bps),
-            show_time(2 * hop.delay_ns),
+            RATE.show(hop.rate_bps),
+            TIME.show(2 * hop.delay_ns),
             show_queue(hop.queue)
         );
         if let Some(aqm) = &hop.aqm {
@@ -176,12 +176,12 @@ fn about(path: &PathSpec) -> String {
     let percent = |p: f64| format!("{} %", p * 100.0);
     add(first.loss > 0.0, format!("loss {}", percent(first.loss)));
     add(path.loss_reverse > 0.0, format!("reverse loss {}", percent(path.loss_reverse)));
-    add(path.jitter_forward_ns > 0, format!("jitter {}", show_time(path.jitter_forward_ns)));
+    add(path.jitter_forward_ns > 0, format!("jitter {}", TIME.show(path.jitter_forward_ns)));
     add(
         path.jitter_reverse_ns > 0,
-        format!("reverse jitter {}", show_time(path.jitter_reverse_ns)),
+        format!("reverse jitter {}", TIME.show(path.jitter_reverse_ns)),
     );
-    add(path.noise_ns > 0, format!("noise {}", show_time(path.noise_ns)));
+    add(path.noise_ns > 0, format!("noise {}", TIME.show(path.noise_ns)));
     let bursts = |loss: &Option<BurstLoss>| percent(loss.map_or(0.0, |loss| loss.mean_loss()));
     add(first.bursts.is_some(), format!("bursts of loss {}", bursts(&first.bursts)));
     add(
@@ -189,11 +189,11 @@ fn about(path: &PathSpec) -> String {
         format!("reverse bursts of loss {}", bursts(&path.bursts_reverse)),
     );
     if let Some(reorder) = &path.reorder {
-        let late = show_time(reorder.extra_delay_ns);
+        let late = TIME.show(reorder.extra_delay_ns);
         add(true, format!("{} {late} late", percent(reorder.probability)));
     }
     if let Some(link) = &path.reverse {
-        add(true, format!("reverse {}, {}", show_rate(link.rate_bps), show_queue(link.queue)));
+        add(true, format!("reverse {}, {}", RATE.show(link.rate_bps), show_queue(link.queue)));
     }
     let steps = path.delay_forward_steps.len() + path.delay_reverse_steps.len();
     add(first.rate_varies.is_some(), "changing rate".to_owned());
@@ -305,7 +305,7 @@ fn ended(status: &Status) -> String {
         ms(*p95),
         ms(*p99),
         ms(*largest),
-        show_packets(*queue_max_pkts),
+        PACKETS.show((*queue_max_pkts).into()),
         us(lateness.mean_ns as f64),
         us(lateness.p99_ns as f64),
         us(lateness.max_ns as f64),
@@ -352,7 +352,7 @@ fn list(format: Format) -> Result<ExitCode> {
                     (p.forward_pkts + p.reverse_pkts).to_string(),
                     (p.queue_drops_pkts + p.reverse_drops_pkts).to_string(),
                     (p.random_losses_pkts + p.reverse_losses_pkts).to_string(),
-                    show_packets(p.queue_pkts),
+                    PACKETS.show(p.queue_pkts.into()),
                     us(p.lateness.p99_ns as f64),
                 ]
             }
