@@ -207,19 +207,21 @@ pub(crate) struct PyConn {
     app_limited: bool,
 }
 
-/// The value given for a field. A value outside `allowed` is refused when the call returns, unless the
+/// Writes the value given for a field. A value outside `allowed` is refused when the call returns, unless the
 /// field cannot even hold it.
-fn written<T: TryFrom<u64>>(
-    field: &str,
+fn write<T: TryFrom<u64>>(
+    field: &mut T,
+    name: &str,
     given: &Bound<'_, PyAny>,
     allowed: RangeInclusive<u64>,
-) -> PyResult<T> {
+) -> PyResult<()> {
     let number = given.extract::<u64>();
     if let Some(held) = number.as_ref().ok().and_then(|number| T::try_from(*number).ok()) {
-        return Ok(held);
+        *field = held;
+        return Ok(());
     }
     let (least, most) = allowed.into_inner();
-    let what = format!("conn.{field} = {given:?}: it must be an integer from {least} to {most}");
+    let what = format!("conn.{name} = {given:?}: it must be an integer from {least} to {most}");
     let is_integer = number.map_or_else(|raised| is_overflow(given.py(), &raised), |_| true);
     Err(out_of_range(is_integer, what))
 }
@@ -239,32 +241,27 @@ const U32_MAX: u64 = u32::MAX as u64;
 impl PyConn {
     #[setter]
     fn set_pacing_bytes_per_s(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.pacing_bytes_per_s = written("pacing_bytes_per_s", given, 0..=u64::MAX)?;
-        Ok(())
+        write(&mut self.pacing_bytes_per_s, "pacing_bytes_per_s", given, 0..=u64::MAX)
     }
 
     #[setter]
     fn set_cwnd_pkts(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.cwnd_pkts = written("cwnd_pkts", given, 1..=self.cwnd_max_pkts.into())?;
-        Ok(())
+        write(&mut self.cwnd_pkts, "cwnd_pkts", given, 1..=self.cwnd_max_pkts.into())
     }
 
     #[setter]
     fn set_cwnd_cnt(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.cwnd_cnt = written("cwnd_cnt", given, 0..=U32_MAX)?;
-        Ok(())
+        write(&mut self.cwnd_cnt, "cwnd_cnt", given, 0..=U32_MAX)
     }
 
     #[setter]
     fn set_ssthresh_pkts(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.ssthresh_pkts = written("ssthresh_pkts", given, 2..=U32_MAX)?;
-        Ok(())
+        write(&mut self.ssthresh_pkts, "ssthresh_pkts", given, 2..=U32_MAX)
     }
 
     #[setter]
     fn set_notes(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.notes = written("notes", given, 0..=U32_MAX)?;
-        Ok(())
+        write(&mut self.notes, "notes", given, 0..=U32_MAX)
     }
 }
 
