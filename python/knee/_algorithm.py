@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -94,18 +95,46 @@ def _text(unit: str, value: str | float) -> str:
     return repr(value)
 
 
-def _row(name: str, parameter: Parameter) -> tuple[str, str, str, str, str, list[str], str]:
+def _row(origin: str, name: str, parameter: Parameter) -> dict[str, object]:
     unit = parameter.unit
-    most = _LARGEST.get(unit, "") if parameter.max is None else parameter.max
-    return (
-        name,
-        unit,
-        _text(unit, parameter.default),
-        _text(unit, parameter.min),
-        _text(unit, most),
-        list(parameter.choices),
-        parameter.help or name,
-    )
+    if unit not in _LARGEST:
+        help = f"units: {', '.join(_LARGEST)}"
+        raise AlgorithmError(f"{origin}: `{name}`: no unit `{unit}`", help)
+    most = _LARGEST[unit] if parameter.max is None else parameter.max
+    return {
+        "name": name,
+        "kind": unit,
+        "default": _text(unit, parameter.default),
+        "min": _text(unit, parameter.min),
+        "max": _text(unit, most),
+        "choices": list(parameter.choices),
+        "help": parameter.help or name,
+    }
+
+
+def _described(
+    origin: str,
+    name: str,
+    *,
+    summary: str,
+    observes: Sequence[str],
+    profile: str,
+    uses_random: bool,
+    parameters: Mapping[str, Parameter],
+) -> str:
+    """The algorithm's definition, as JSON."""
+    if profile not in ("classic", "rate"):
+        raise AlgorithmError(f"{origin}: no profile `{profile}`", "profiles: classic, rate")
+    described = {
+        "name": name,
+        "summary": summary or origin,
+        "origin": origin,
+        "observes": list(observes),
+        "profile": profile,
+        "uses_random": uses_random,
+        "params": [_row(origin, of, parameter) for of, parameter in parameters.items()],
+    }
+    return json.dumps(described)
 
 
 def _value(parameter: Parameter, raw: int) -> int | float | str:
@@ -221,17 +250,15 @@ def _defined(algorithm: type[Algorithm]) -> str:
         made.__init__()
         return made
 
-    name = algorithm.name or algorithm.__name__.lower()
-    summary = (algorithm.__doc__ or "").strip().partition("\n")[0] or origin
-    described: _knee.Described = {
-        "name": name,
-        "summary": summary,
-        "origin": origin,
-        "observes": list(algorithm.observes),
-        "profile": algorithm.profile,
-        "uses_random": algorithm.uses_random,
-        "parameters": [_row(name, parameter) for name, parameter in parameters.items()],
-    }
+    described = _described(
+        origin,
+        algorithm.name or algorithm.__name__.lower(),
+        summary=(algorithm.__doc__ or "").strip().partition("\n")[0],
+        observes=algorithm.observes,
+        profile=algorithm.profile,
+        uses_random=algorithm.uses_random,
+        parameters=parameters,
+    )
     return _knee.define_class(described, make, methods, float(algorithm.limit_s))
 
 
@@ -313,16 +340,15 @@ def load_functions(
         AlgorithmError: The description is not valid, or an argument is not a compiled function.
     """
     origin = f"functions of `{name}`"
-    rows = [_row(of, parameter) for of, parameter in (parameters or {}).items()]
-    described: _knee.Described = {
-        "name": name,
-        "summary": summary or origin,
-        "origin": origin,
-        "observes": list(observes),
-        "profile": profile,
-        "uses_random": uses_random,
-        "parameters": rows,
-    }
+    described = _described(
+        origin,
+        name,
+        summary=summary,
+        observes=observes,
+        profile=profile,
+        uses_random=uses_random,
+        parameters=parameters or {},
+    )
     functions = [
         _address(origin, what, function)
         for what, function in (

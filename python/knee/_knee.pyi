@@ -49,16 +49,6 @@ class Wanted(TypedDict):
     classes: list[str]
     host: str
 
-@type_check_only
-class Described(TypedDict):
-    name: str
-    summary: str
-    origin: str
-    observes: list[str]
-    profile: str
-    uses_random: bool
-    parameters: list[tuple[str, str, str, str, str, list[str], str]]
-
 @final
 class Conn:
     """The connection, as an algorithm sees it. Positions are packets, and wrap at 2**32."""
@@ -306,13 +296,13 @@ def run_many(wanted: Sequence[Wanted], jobs: int) -> list[Results]: ...
 def runs_asked(wanted: Sequence[Wanted]) -> bytes: ...
 def runs_made(wanted: Sequence[Wanted], answer: bytes) -> list[Results]: ...
 def define_class(
-    described: Described,
+    described: str,
     make: Callable[[Sequence[int]], object],
     methods: Sequence[str],
     limit_s: float,
 ) -> str: ...
 def define_functions(
-    described: Described,
+    described: str,
     init: int,
     on_rtt: int,
     on_ack: int,

@@ -339,6 +339,10 @@ def test_a_method_may_run_a_scenario() -> None:
             "`x`: .*unit",
         ),
         (
+            {"on_ack": Reno.on_ack, "parameters": {"x": knee.Parameter("hours", 9)}},  # pyright: ignore
+            "class Wrong: `x`: no unit `hours`",
+        ),
+        (
             {"on_ack": Reno.on_ack, "parameters": {"x": knee.Parameter("count", 9, 1, 5)}},
             "`x`: its default 9 is not from 1 to 5",
         ),

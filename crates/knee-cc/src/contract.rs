@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::array::TryFromSliceError;
 
 /// Owner of the window (`enum cc_profile`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Profile {
     /// The stack during recovery and after timeouts, the algorithm else.
     Classic,

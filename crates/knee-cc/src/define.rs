@@ -7,13 +7,14 @@ use crate::{
     load::refuse_built_in,
     registry::{self, Algorithm, Here, Own, Param, ParamKind},
 };
+use serde::Deserialize;
 use std::{
     ffi::{CString, c_char, c_void},
     ptr,
 };
 
 /// The description of an algorithm, apart from its functions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Definition {
     /// Name, of a-z, 0-9 and _.
     pub name: String,
@@ -32,7 +33,7 @@ pub struct Definition {
 }
 
 /// A row of the parameter table; values as a person writes them ([`Param::parse`]).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct ParamDefinition {
     /// Name in scenario files and on the command line.
     pub name: String,

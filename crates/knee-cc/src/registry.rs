@@ -3,6 +3,7 @@
 #[cfg(can_load)]
 use crate::Callee;
 use crate::{Profile, ffi};
+use serde::Deserialize;
 use std::{
     ffi::{CStr, c_char},
     fmt, slice,
@@ -57,18 +58,22 @@ impl fmt::Debug for Here {
 }
 
 /// Interpretation of a parameter's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[repr(u32)]
+#[serde(rename_all = "lowercase")]
 pub enum ParamKind {
     /// A time in microseconds; typed with a unit (`"30ms"`).
+    #[serde(rename = "time")]
     TimeUs,
     /// A count of packets (`"84p"` or a bare number).
     Packets,
     /// A probability in parts per million; typed as a number from 0 to 1.
+    #[serde(rename = "probability")]
     ProbabilityPpm,
     /// One of a few names, stored as its index.
     Choice,
     /// A number without unit, in parts per million.
+    #[serde(rename = "number")]
     NumberPpm,
     /// A whole number without unit.
     Count,
@@ -84,11 +89,6 @@ impl ParamKind {
         (Self::NumberPpm, "number"),
         (Self::Count, "count"),
     ];
-
-    /// The kind whose values are written as `unit`.
-    pub fn of_unit(unit: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, of)| *of == unit).map(|(kind, _)| kind)
-    }
 }
 
 /// One row of an algorithm's parameter table.

@@ -1,10 +1,10 @@
 //! Checks of this kernel's features.
 
 use crate::{
-    Error,
-    error::NEEDED,
+    error::{NEEDED, unfit},
     pins::{BPFFS, has_bpffs},
 };
+use knee_model::HostError;
 use libbpf_rs::btf::{Btf, types::Struct};
 use rustix::{
     fs::{Access, access},
@@ -133,9 +133,9 @@ fn btf() -> Finding {
 }
 
 /// Checks that the kernel tells of its types.
-pub(crate) fn need_btf() -> Result<(), Error> {
-    let missing = |e| format!("no kernel types (BTF): {BTF_FILE}: {e}; {BTF_REMEDY}");
-    fs::metadata(BTF_FILE).map(|_| ()).map_err(|e| Error::Kernel(missing(e)))
+pub(crate) fn need_btf() -> Result<(), HostError> {
+    let missing = |e| unfit(format!("no kernel types (BTF): {BTF_FILE}: {e}; {BTF_REMEDY}"));
+    fs::metadata(BTF_FILE).map(drop).map_err(missing)
 }
 
 fn struct_ops() -> Finding {

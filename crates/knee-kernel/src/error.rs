@@ -1,123 +1,42 @@
-//! Errors of the kernel host, each with a remedy.
+//! Errors of the kernel host. The text of each says what would help.
 
-use crate::PIN_DIR;
-use knee_model::{HostError, HostErrorKind};
+use knee_model::{HostError, HostErrorKind, failure::broken};
 use libbpf_rs::{ErrorKind, PrintLevel};
-use std::{cell::RefCell, io, path::PathBuf, sync::Once};
-use thiserror::Error;
+use std::{cell::RefCell, fmt::Display, io, path::Path, sync::Once};
 
 /// Capabilities, in words.
 pub(crate) const NEEDED: &str =
     "CAP_BPF and CAP_PERFMON to load, CAP_SYS_ADMIN to list, trace and unload";
 
-/// The reason why something about the kernel failed. Each message says what would help.
-#[derive(Debug, Error)]
-pub enum Error {
-    /// An algorithm from a C file does not compile for the kernel.
-    #[error("{file} does not compile for the kernel:\n{why}")]
-    Compile {
-        /// The file.
-        file: String,
-        /// The compiler's messages.
-        why: String,
-    },
-    /// The name cannot be registered.
-    #[error("{name:?} is not a valid name: {reason}; use 1 to 15 of a-z, 0-9 and _")]
-    Name {
-        /// The name given.
-        name: String,
-        /// The fault of the name.
-        reason: &'static str,
-    },
-    /// The kernel has a congestion control of this name.
-    #[error("the kernel already has a congestion control `{0}`; choose another name, or unload it")]
-    Taken(String),
-    /// Capabilities are missing.
-    #[error("{what}: not permitted; this needs root, or {NEEDED}")]
-    Privileges {
-        /// The operation that failed.
-        what: String,
-    },
-    /// No file can be made where variants are pinned.
-    #[error("{PIN_DIR}: not permitted; only root can write there: `load --hold` needs no file")]
-    NoPins,
-    /// This process has too many files open.
-    #[error("{what}: too many open files; raise the limit (ulimit -n)")]
-    Descriptors {
-        /// The operation that failed.
-        what: String,
-    },
-    /// Not one of Knee's variants.
-    #[error("no variant `{name}` is loaded; loaded: {loaded}")]
-    NotLoaded {
-        /// The name given.
-        name: String,
-        /// Names that are loaded.
-        loaded: String,
-    },
-    /// There is no variant at all.
-    #[error("no variant is loaded; `knee kernel load chd` loads CHD")]
-    NothingLoaded,
-    /// A variant does not end although its pin is gone.
-    #[error(
-        "`{0}` stays registered because another process holds it, and only Linux 6.11 or newer can \
-         remove it; end the process that loaded it"
-    )]
-    Held(String),
-    /// The variant has no pin to be removed.
-    #[error("`{0}` is not pinned: it stays only as long as the process that loaded it")]
-    NotPinned(String),
-    /// Another process traces the variant.
-    #[error("process {pid} is tracing `{name}`; end it first, or trace other variants")]
-    Traced {
-        /// The variant.
-        name: String,
-        /// Number of the process.
-        pid: u32,
-    },
-    /// Another tracer, which did not see this one, traces the variant now.
-    #[error("another process has taken over the trace of `{0}`")]
-    Replaced(String),
-    /// The variant's programs write no records that this program reads.
-    #[error("`{0}` was loaded by another version of Knee; only that version can trace it")]
-    Untraceable(String),
-    /// The kernel refused an object.
-    #[error("{what}: {source:#}{}", log_text(log))]
-    Refused {
-        /// The operation that failed.
-        what: String,
-        /// The kernel's or the library's error.
-        #[source]
-        source: libbpf_rs::Error,
-        /// Messages of the library and the verifier.
-        log: String,
-    },
-    /// A file cannot be used.
-    #[error("{}: {source}{}", path.display(), help.map_or_else(String::new, |h| format!("; {h}")))]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        #[source]
-        source: io::Error,
-        /// A remedy.
-        help: Option<&'static str>,
-    },
-    /// The kernel's types are not what this program knows, or absent.
-    #[error("{0}; see `knee kernel check`")]
-    Kernel(String),
+fn unavailable(why: impl Display) -> HostError {
+    HostError::new(HostErrorKind::Unavailable, why)
 }
 
-impl From<Error> for HostError {
-    fn from(error: Error) -> Self {
-        let kind = match error {
-            Error::Privileges { .. } | Error::Descriptors { .. } | Error::Kernel(_) => {
-                HostErrorKind::Unavailable
-            }
-            _ => HostErrorKind::Broken,
-        };
-        Self::new(kind, error)
-    }
+/// Says that capabilities are missing for `what`.
+pub(crate) fn not_permitted(what: impl Display) -> HostError {
+    unavailable(format!("{what}: not permitted; this needs root, or {NEEDED}"))
+}
+
+/// Says why the kernel, or an object for it, is not as this program needs it.
+pub(crate) fn unfit(why: impl Display) -> HostError {
+    unavailable(format!("{why}; see `knee kernel check`"))
+}
+
+/// Says that the kernel has a congestion control called `name`.
+pub(crate) fn taken(name: &str) -> HostError {
+    let why = format!("the kernel already has a congestion control `{name}`");
+    broken(format!("{why}; choose another name, or unload it"))
+}
+
+/// Says that the programs of the variant `name` write no records that this program reads.
+pub(crate) fn untraceable(name: &str) -> HostError {
+    let why = format!("`{name}` was loaded by another version of Knee");
+    broken(format!("{why}; only that version can trace it"))
+}
+
+/// Says that a file cannot be used.
+pub(crate) fn of_file(path: &Path, error: &io::Error) -> HostError {
+    broken(format!("{}: {error}", path.display()))
 }
 
 fn log_text(log: &str) -> String {
@@ -135,7 +54,7 @@ thread_local! {
 pub(crate) fn with_log<T>(
     what: impl FnOnce() -> String,
     action: impl FnOnce() -> Result<T, libbpf_rs::Error>,
-) -> Result<T, Error> {
+) -> Result<T, HostError> {
     static PRINT: Once = Once::new();
     PRINT.call_once(|| {
         libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
@@ -144,14 +63,14 @@ pub(crate) fn with_log<T>(
     });
     LOG.take();
     action().map_err(|source| {
-        let log = LOG.take();
+        let (what, log) = (what(), LOG.take());
         match source.kind() {
             // A refusal by the verifier may have the same number.
-            ErrorKind::PermissionDenied if !log.contains(OF_VERIFIER) => {
-                Error::Privileges { what: what() }
+            ErrorKind::PermissionDenied if !log.contains(OF_VERIFIER) => not_permitted(what),
+            _ if of_descriptors(&source) => {
+                unavailable(format!("{what}: too many open files; raise the limit (ulimit -n)"))
             }
-            _ if of_descriptors(&source) => Error::Descriptors { what: what() },
-            _ => Error::Refused { what: what(), source, log },
+            _ => broken(format!("{what}: {source:#}{}", log_text(&log))),
         }
     })
 }

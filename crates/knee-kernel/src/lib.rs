@@ -24,7 +24,6 @@ mod tracer;
 mod variants;
 
 pub use check::{Finding, Report, State, check, skips_programs};
-pub use error::Error;
 pub use object::{NAME_MAX_BYTES, compiled, default_name, export, give_compiled};
 pub use tracer::{Filter, SocketId, TracedCall, TracedVariant, Tracer};
 pub use variants::{

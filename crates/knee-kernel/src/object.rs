@@ -1,7 +1,8 @@
 //! The compiled objects, with a name and parameters put in.
 
-use crate::{Error, clang};
+use crate::clang;
 use knee_cc::{Algorithm, Params, Source};
+use knee_model::{HostError, failure::broken};
 use object::{Object, ObjectSection};
 use std::{
     fs,
@@ -40,7 +41,7 @@ pub fn default_name(algorithm: Algorithm) -> String {
 }
 
 /// Checks that `name` can be registered, apart from being taken.
-pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+pub(crate) fn check_name(name: &str) -> Result<(), HostError> {
     let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let reason = match name {
         "" => "it is empty",
@@ -48,7 +49,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), Error> {
         _ if !name.chars().all(known) => "it has other characters than the kernel takes",
         _ => return Ok(()),
     };
-    Err(Error::Name { name: name.to_owned(), reason })
+    let remedy = "use 1 to 15 of a-z, 0-9 and _";
+    Err(broken(format!("{name:?} is not a valid name: {reason}; {remedy}")))
 }
 
 /// Objects of algorithms from C files, each compiled once.
@@ -58,8 +60,8 @@ static COMPILED: Mutex<Vec<(&'static Source, Vec<u8>)>> = Mutex::new(Vec::new())
 /// shows when it is loaded.
 ///
 /// # Errors
-/// [`Error::Compile`], if the algorithm was loaded from a C file.
-pub fn compiled(algorithm: Algorithm) -> Result<Vec<u8>, Error> {
+/// An algorithm from a C file does not compile for the kernel.
+pub fn compiled(algorithm: Algorithm) -> Result<Vec<u8>, HostError> {
     if let Some(source) = algorithm.source() {
         let mut all = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, object)) = all.iter().find(|(of, _)| *of == source) {
@@ -82,8 +84,8 @@ const LIBBPF: [(&str, &str); 3] = [
 ];
 
 /// Compiles an algorithm that was loaded from a C file, as the build compiles the others.
-fn compile(source: &Source) -> Result<Vec<u8>, Error> {
-    let fail = |why: String| Error::Compile { file: source.file.clone(), why };
+fn compile(source: &Source) -> Result<Vec<u8>, HostError> {
+    let fail = |why| broken(format!("{} does not compile for the kernel:\n{why}", source.file));
     let in_folder = |e: std::io::Error| fail(e.to_string());
     let folder = tempfile::Builder::new().prefix("knee-bpf-").tempdir().map_err(in_folder)?;
     knee_cc::write_sources(folder.path()).map_err(in_folder)?;
@@ -108,7 +110,7 @@ pub fn give_compiled(algorithm: Algorithm, object: Vec<u8>) {
 
 /// The object of the algorithm, complete: for loading and for exporting. `tx_start`: for a kernel whose
 /// `tcp_congestion_ops` has `cwnd_event_tx_start`; libbpf refuses the member where the kernel lacks it.
-pub(crate) fn build(params: &Params, name: &str, tx_start: bool) -> Result<Vec<u8>, Error> {
+pub(crate) fn build(params: &Params, name: &str, tx_start: bool) -> Result<Vec<u8>, HostError> {
     check_name(name)?;
     let mut bytes = compiled(params.algorithm())?;
     let words: Vec<u8> = params.words().iter().flat_map(|w| w.to_le_bytes()).collect();
@@ -167,15 +169,15 @@ pub(crate) fn decode(value: &[u8]) -> Option<(String, Vec<u32>)> {
 ///
 /// # Errors
 /// An impossible name; a file that exists or cannot be written.
-pub fn export(params: &Params, name: &str, path: &Path, tx_start: bool) -> Result<(), Error> {
+pub fn export(params: &Params, name: &str, path: &Path, tx_start: bool) -> Result<(), HostError> {
     let bytes = build(params, name, tx_start)?;
-    let fail = |source: std::io::Error| {
-        let help = match source.kind() {
-            std::io::ErrorKind::AlreadyExists => Some("remove it, or give another name"),
-            std::io::ErrorKind::StorageFull => Some("free some room, or choose another folder"),
-            _ => None,
+    let fail = |error: std::io::Error| {
+        let help = match error.kind() {
+            std::io::ErrorKind::AlreadyExists => "; remove it, or give another name",
+            std::io::ErrorKind::StorageFull => "; free some room, or choose another folder",
+            _ => "",
         };
-        Error::File { path: path.to_owned(), source, help }
+        broken(format!("{}: {error}{help}", path.display()))
     };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // It has its name once it is whole.

@@ -1,6 +1,10 @@
 //! The BPF file system, and the pins in it that keep variants.
 
-use crate::{Error, PIN_DIR};
+use crate::{
+    PIN_DIR,
+    error::{not_permitted, of_file},
+};
+use knee_model::{HostError, failure::broken};
 use libbpf_rs::Link;
 use rustix::{
     fs::statfs,
@@ -27,7 +31,7 @@ pub(crate) fn has_bpffs() -> io::Result<bool> {
 }
 
 /// Makes the folder of the pins; true if a file system had to be mounted for it.
-pub(crate) fn ensure_pin_dir() -> Result<bool, Error> {
+pub(crate) fn ensure_pin_dir() -> Result<bool, HostError> {
     let mounted = !has_bpffs().map_err(|e| pin_error(BPFFS, e))?;
     if mounted {
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -35,14 +39,16 @@ pub(crate) fn ensure_pin_dir() -> Result<bool, Error> {
             .map_err(|e| pin_error(BPFFS, e.into()))?;
     }
     match fs::DirBuilder::new().mode(0o700).create(PIN_DIR) {
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(Error::NoPins),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(broken(format!(
+            "{PIN_DIR}: not permitted; only root can write there: `load --hold` needs no file"
+        ))),
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(pin_error(PIN_DIR, e)),
         _ => Ok(mounted),
     }
 }
 
 /// Removes a pin, and the folder after the last one.
-pub(crate) fn remove_pin(path: &Path) -> Result<(), Error> {
+pub(crate) fn remove_pin(path: &Path) -> Result<(), HostError> {
     fs::remove_file(path).map_err(|e| pin_error(path, e))?;
     // Not empty: other variants are pinned.
     let _ = fs::remove_dir(PIN_DIR);
@@ -61,10 +67,10 @@ pub(crate) fn pins() -> HashMap<u32, PathBuf> {
 }
 
 /// An error of a file below [`PIN_DIR`].
-fn pin_error(path: impl Into<PathBuf>, source: io::Error) -> Error {
-    let path = path.into();
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => Error::Privileges { what: path.display().to_string() },
-        _ => Error::File { path, source, help: None },
+fn pin_error(path: impl AsRef<Path>, error: io::Error) -> HostError {
+    let path = path.as_ref();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => not_permitted(path.display()),
+        _ => of_file(path, &error),
     }
 }

@@ -4,13 +4,13 @@
 //! [`Tracer`] makes the ring and puts it where they find it, so nothing is kept while nobody does.
 
 use crate::{
-    Error, Variant,
-    error::with_log,
+    Variant,
+    error::{untraceable, with_log},
     list,
     variants::{not_loaded, value_of},
 };
 use knee_cc::{Ack, Conn, OBSERVE_N, Params, State};
-use knee_model::{Call, CallRecord};
+use knee_model::{Call, CallRecord, HostError, failure::broken};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
 use std::{
     fs,
@@ -175,13 +175,13 @@ impl Tracer {
     /// most one tracer can trace a variant.
     ///
     /// # Errors
-    /// [`Error::NotLoaded`], [`Error::NothingLoaded`], [`Error::Traced`], [`Error::Untraceable`],
-    /// missing privileges or memory.
+    /// A name is not loaded, or nothing is; another process traces one of the variants, or another version of
+    /// Knee loaded one that is named; missing privileges or memory.
     pub fn start<N: AsRef<str>>(
         names: &[N],
         filter: Filter,
         ring_bytes: u32,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, HostError> {
         let ring_bytes = ring_bytes.max(rustix::param::page_size() as u32);
         let ring_bytes = ring_bytes.checked_next_power_of_two().unwrap_or(1 << 31);
         let chosen = choose(names)?;
@@ -222,7 +222,12 @@ impl Tracer {
         Ok(tracer)
     }
 
-    fn add(&mut self, target: Target, variant: TracedVariant, filter: Filter) -> Result<(), Error> {
+    fn add(
+        &mut self,
+        target: Target,
+        variant: TracedVariant,
+        filter: Filter,
+    ) -> Result<(), HostError> {
         let ring = self.ring_map.as_fd().as_raw_fd() as u32;
         let mut wanted = Tracing {
             tracer_started: started(process::id()).unwrap_or(0),
@@ -260,12 +265,12 @@ impl Tracer {
     /// most if there is nothing. Gives the number of calls.
     ///
     /// # Errors
-    /// [`Error::Replaced`]; the kernel refuses.
+    /// Another process has taken over the trace; the kernel refuses.
     pub fn poll(
         &mut self,
         timeout: Duration,
         mut to: impl FnMut(TracedCall<'_>),
-    ) -> Result<usize, Error> {
+    ) -> Result<usize, HostError> {
         let start = Instant::now();
         loop {
             let calls = self.take(&mut to)?;
@@ -278,7 +283,7 @@ impl Tracer {
     }
 
     /// Takes the calls in the ring, no more than it can hold: the sockets may be faster than `to`.
-    fn take(&mut self, to: &mut impl FnMut(TracedCall<'_>)) -> Result<usize, Error> {
+    fn take(&mut self, to: &mut impl FnMut(TracedCall<'_>)) -> Result<usize, HostError> {
         let mut calls = 0;
         loop {
             let got = self.ring.consume_raw_n(BATCH);
@@ -302,13 +307,14 @@ impl Tracer {
     /// Calls of sockets that were wanted and found no room in the ring.
     ///
     /// # Errors
-    /// [`Error::Replaced`]; the kernel refuses.
-    pub fn dropped(&self) -> Result<u64, Error> {
+    /// Another process has taken over the trace; the kernel refuses.
+    pub fn dropped(&self) -> Result<u64, HostError> {
         let mut sum = 0;
         for target in &self.targets {
             let tracing = target.get()?;
             if tracing.ring != self.ring_id {
-                return Err(Error::Replaced(target.name.clone()));
+                let why = "another process has taken over the trace of";
+                return Err(broken(format!("{why} `{}`", target.name)));
             }
             sum += tracing.dropped;
         }
@@ -319,7 +325,7 @@ impl Tracer {
     ///
     /// # Errors
     /// As [`dropped`](Self::dropped).
-    pub fn stop(&mut self) -> Result<(), Error> {
+    pub fn stop(&mut self) -> Result<(), HostError> {
         self.dropped()?;
         for target in &self.targets {
             target.set(&Tracing { on: 0, ..target.get()? })?;
@@ -343,13 +349,14 @@ impl Drop for Tracer {
 }
 
 impl Target {
-    fn get(&self) -> Result<Tracing, Error> {
+    /// Reads the request; the only error is that it is of another version of Knee.
+    fn get(&self) -> Result<Tracing, HostError> {
         let tracing = value_of(&self.tracing).and_then(|value| Tracing::from_bytes(&value));
         let known = tracing.filter(|t| t.record_bytes == Tracing::off().record_bytes);
-        known.ok_or_else(|| Error::Untraceable(self.name.clone()))
+        known.ok_or_else(|| untraceable(&self.name))
     }
 
-    fn set(&self, tracing: &Tracing) -> Result<(), Error> {
+    fn set(&self, tracing: &Tracing) -> Result<(), HostError> {
         let what = || format!("tracing `{}`", self.name);
         let key = 0_u32.to_ne_bytes();
         with_log(what, || self.tracing.update(&key, tracing.bytes(), MapFlags::ANY))
@@ -382,7 +389,7 @@ impl Record {
 }
 
 /// The variants of these names and their maps.
-fn choose<N: AsRef<str>>(names: &[N]) -> Result<Vec<(Target, TracedVariant)>, Error> {
+fn choose<N: AsRef<str>>(names: &[N]) -> Result<Vec<(Target, TracedVariant)>, HostError> {
     let variants = list()?;
     for name in names.iter().map(AsRef::as_ref) {
         if !variants.iter().any(|v| v.name == name) {
@@ -390,7 +397,7 @@ fn choose<N: AsRef<str>>(names: &[N]) -> Result<Vec<(Target, TracedVariant)>, Er
         }
     }
     if variants.is_empty() {
-        return Err(Error::NothingLoaded);
+        return Err(broken("no variant is loaded; `knee kernel load chd` loads CHD"));
     }
     let mut chosen = Vec::new();
     for variant in variants {
@@ -398,28 +405,29 @@ fn choose<N: AsRef<str>>(names: &[N]) -> Result<Vec<(Target, TracedVariant)>, Er
         if !named && !names.is_empty() {
             continue;
         }
-        match target(&variant) {
-            Ok(found) => chosen.push(found),
-            // It is of another version, and nobody named it.
-            Err(Error::Untraceable(_)) if !named => {}
-            Err(error) => return Err(error),
+        match target(&variant)? {
+            Some(found) => chosen.push(found),
+            None if named => return Err(untraceable(&variant.name)),
+            None => {}
         }
     }
     Ok(chosen)
 }
 
-fn target(variant: &Variant) -> Result<(Target, TracedVariant), Error> {
+/// A variant and its maps; none if another version of Knee loaded it.
+fn target(variant: &Variant) -> Result<Option<(Target, TracedVariant)>, HostError> {
     let name = variant.name.clone();
-    let untraceable = || Error::Untraceable(variant.name.clone());
-    let params = variant.params.clone().ok_or_else(untraceable)?;
-    let (tracing, rings) = variant.trace_maps.ok_or_else(untraceable)?;
+    let Some((params, (tracing, rings))) = variant.params.clone().zip(variant.trace_maps) else {
+        return Ok(None);
+    };
     let open = |id| with_log(|| format!("tracing `{name}`"), || MapHandle::from_map_id(id));
     let target = Target { tracing: open(tracing)?, rings: open(rings)?, name: name.clone() };
-    let old = target.get()?;
+    let Ok(old) = target.get() else { return Ok(None) };
     if old.ring != 0 && started(old.tracer_pid) == Some(old.tracer_started) {
-        return Err(Error::Traced { name, pid: old.tracer_pid });
+        let why = format!("process {} is tracing `{name}`", old.tracer_pid);
+        return Err(broken(format!("{why}; end it first, or trace other variants")));
     }
-    Ok((target, TracedVariant { name, params }))
+    Ok(Some((target, TracedVariant { name, params })))
 }
 
 /// Returns the start of a process, in the kernel's ticks; none if there is no such process.

@@ -8,15 +8,15 @@
 //! ends it, and nothing but that does.
 
 use crate::{
-    Error,
     check::{OPS_TYPE, has_links, need_btf},
-    error::with_log,
+    error::{not_permitted, of_file, taken, unfit, with_log},
     object::{PARAMS_MAP, RINGS_MAP, SEED_MAP, TRACING_MAP, build, check_name, decode},
     pins::{ensure_pin_dir, pin_path, pins, remove_pin},
 };
 use knee_cc::{Params, algorithm};
+use knee_model::{HostError, failure::broken};
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder,
+    ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, ObjectBuilder,
     btf::{
         Btf,
         types::{MemberAttr, Struct},
@@ -136,24 +136,20 @@ impl Callback {
 }
 
 /// Names that the kernel has.
-fn available() -> Result<String, Error> {
-    fs::read_to_string(AVAILABLE).map_err(|source| Error::File {
-        path: AVAILABLE.into(),
-        source,
-        help: None,
-    })
+fn available() -> Result<String, HostError> {
+    fs::read_to_string(AVAILABLE).map_err(|e| of_file(AVAILABLE.as_ref(), &e))
 }
 
 /// Registers an algorithm with these parameters under `name`.
 ///
 /// # Errors
-/// [`Error::Name`], [`Error::Taken`], [`Error::Privileges`], [`Error::Refused`] by the kernel, or
-/// [`Error::Kernel`] if it does not tell its types.
-pub fn load(params: &Params, name: &str) -> Result<Loaded, Error> {
+/// An impossible name, or one that is taken; missing privileges; the kernel refuses, or does not tell its
+/// types.
+pub fn load(params: &Params, name: &str) -> Result<Loaded, HostError> {
     let layout = Layout::of_kernel()?;
     let bytes = build(params, name, layout.has_tx_start)?;
-    if available()?.split_whitespace().any(|taken| taken == name) {
-        return Err(Error::Taken(name.to_owned()));
+    if available()?.split_whitespace().any(|known| known == name) {
+        return Err(taken(name));
     }
     let linked = layout.has_links;
     let what = || format!("loading {} as `{name}`", params.algorithm().name());
@@ -168,29 +164,27 @@ pub fn load(params: &Params, name: &str) -> Result<Loaded, Error> {
     });
     let mut object = object?;
     let seed = object.maps().find(|map| map.name() == SEED_MAP);
-    let seed = seed.ok_or_else(|| Error::Kernel(format!("the object has no map {SEED_MAP}")))?;
+    let seed = seed.ok_or_else(|| unfit(format!("the object has no map {SEED_MAP}")))?;
     let seed = with_log(|| format!("opening {SEED_MAP}"), || MapHandle::try_from(&seed))?;
     let ops = object.maps_mut().find(|map| map.map_type() == MapType::StructOps);
-    let mut ops = ops.ok_or_else(|| Error::Kernel("the object has no struct_ops map".into()))?;
+    let mut ops = ops.ok_or_else(|| unfit("the object has no struct_ops map"))?;
     let registered = with_log(
         || format!("registering `{name}`"),
         || {
-            let mut link = ops.attach_struct_ops()?;
+            let mut link = match ops.attach_struct_ops() {
+                // Somebody else was quicker.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(None),
+                link => link?,
+            };
             if linked {
-                return Ok(Registration::Link(link));
+                return Ok(Some(Registration::Link(link)));
             }
             // libbpf's link borrows the map's descriptor, which ends here.
             link.disconnect();
-            Ok(Registration::Map(Some(MapHandle::try_from(&*ops)?)))
+            Ok(Some(Registration::Map(Some(MapHandle::try_from(&*ops)?))))
         },
     );
-    let registration = registered.map_err(|e| match e {
-        // Somebody else was quicker.
-        Error::Refused { source, .. } if source.kind() == libbpf_rs::ErrorKind::AlreadyExists => {
-            Error::Taken(name.to_owned())
-        }
-        e => e,
-    })?;
+    let registration = registered?.ok_or_else(|| taken(name))?;
     Ok(Loaded { name: name.to_owned(), registration, seed })
 }
 
@@ -205,7 +199,7 @@ impl Loaded {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn seed(&self, seed: u32) -> Result<(), Error> {
+    pub fn seed(&self, seed: u32) -> Result<(), HostError> {
         let what = || format!("seeding `{}`", self.name);
         with_log(what, || self.seed.update(&KEY, &seed.to_ne_bytes(), MapFlags::ANY))
     }
@@ -214,7 +208,7 @@ impl Loaded {
     ///
     /// # Errors
     /// No BPF file system where one belongs, and none can be mounted; or the pin cannot be made.
-    pub fn persist(mut self) -> Result<Pinned, Error> {
+    pub fn persist(mut self) -> Result<Pinned, HostError> {
         let link = match &mut self.registration {
             Registration::Link(link) => link,
             Registration::Map(map) => {
@@ -231,7 +225,7 @@ impl Loaded {
 }
 
 /// The variant called `name`, which new sockets can use.
-fn find(name: &str) -> Result<Variant, Error> {
+fn find(name: &str) -> Result<Variant, HostError> {
     check_name(name)?;
     let variants = list()?;
     let missing = not_loaded(name, &variants);
@@ -239,24 +233,24 @@ fn find(name: &str) -> Result<Variant, Error> {
 }
 
 /// The variant called `name`, and the number of its link.
-fn find_link(name: &str) -> Result<(Variant, u32), Error> {
+fn find_link(name: &str) -> Result<(Variant, u32), HostError> {
     let variant = find(name)?;
     let id = variant.link_id.ok_or_else(|| {
         let why = "has no link, as Linux has none before 6.4: it stays until it is unloaded";
-        Error::Kernel(format!("`{name}` {why}"))
+        unfit(format!("`{name}` {why}"))
     })?;
     Ok((variant, id))
 }
 
 /// The error that there is no variant called `name` among these.
-pub(crate) fn not_loaded(name: &str, variants: &[Variant]) -> Error {
+pub(crate) fn not_loaded(name: &str, variants: &[Variant]) -> HostError {
     let loaded: Vec<&str> =
         variants.iter().filter(|v| v.registered).map(|v| v.name.as_str()).collect();
     let loaded = if loaded.is_empty() { "none".to_owned() } else { loaded.join(", ") };
-    Error::NotLoaded { name: name.to_owned(), loaded }
+    broken(format!("no variant `{name}` is loaded; loaded: {loaded}"))
 }
 
-fn link_by_id(id: u32, name: &str) -> Result<OwnedFd, Error> {
+fn link_by_id(id: u32, name: &str) -> Result<OwnedFd, HostError> {
     // SAFETY: the call takes a number, and gives a new descriptor or a negative number.
     let fd = unsafe { libbpf_sys::bpf_link_get_fd_by_id(id) };
     done(fd, || format!("opening the link of `{name}`"))?;
@@ -265,7 +259,7 @@ fn link_by_id(id: u32, name: &str) -> Result<OwnedFd, Error> {
 }
 
 /// The result of a call that gives a negative number and sets errno if it fails.
-fn done(result: i32, what: impl FnOnce() -> String) -> Result<(), Error> {
+fn done(result: i32, what: impl FnOnce() -> String) -> Result<(), HostError> {
     if result >= 0 {
         return Ok(());
     }
@@ -276,8 +270,8 @@ fn done(result: i32, what: impl FnOnce() -> String) -> Result<(), Error> {
 /// Ends a variant: no new socket can use it. Those that do keep it until they close.
 ///
 /// # Errors
-/// [`Error::NotLoaded`]; [`Error::Held`] on kernels before 6.11; missing privileges.
-pub fn unload(name: &str) -> Result<(), Error> {
+/// There is no such variant; before Linux 6.11, another process holds it; missing privileges.
+pub fn unload(name: &str) -> Result<(), HostError> {
     let variant = find(name)?;
     let Some(id) = variant.link_id else {
         let what = || format!("unloading `{name}`");
@@ -291,7 +285,10 @@ pub fn unload(name: &str) -> Result<(), Error> {
         remove_pin(&pin)?;
     }
     if !detached && find(name).is_ok() {
-        return Err(Error::Held(name.to_owned()));
+        return Err(broken(format!(
+            "`{name}` stays registered because another process holds it, and only Linux 6.11 or \
+             newer can remove it; end the process that loaded it"
+        )));
     }
     Ok(())
 }
@@ -299,8 +296,8 @@ pub fn unload(name: &str) -> Result<(), Error> {
 /// Pins a variant that another process holds ([`Loaded`]), so that it outlives that process.
 ///
 /// # Errors
-/// As [`Loaded::persist`]; [`Error::NotLoaded`].
-pub fn persist(name: &str) -> Result<Pinned, Error> {
+/// As [`Loaded::persist`]; there is no such variant.
+pub fn persist(name: &str) -> Result<Pinned, HostError> {
     let (variant, id) = find_link(name)?;
     let link = link_by_id(id, name)?;
     if let Some(path) = variant.pin {
@@ -318,10 +315,13 @@ pub fn persist(name: &str) -> Result<Pinned, Error> {
 /// Removes a variant's pin: it ends with the process that holds it, or at once if none does.
 ///
 /// # Errors
-/// [`Error::NotPinned`], [`Error::NotLoaded`], missing privileges.
-pub fn unpersist(name: &str) -> Result<(), Error> {
+/// There is no such variant, or it is not pinned; missing privileges.
+pub fn unpersist(name: &str) -> Result<(), HostError> {
     let (variant, _) = find_link(name)?;
-    let pin = variant.pin.ok_or_else(|| Error::NotPinned(name.to_owned()))?;
+    let pin = variant.pin.ok_or_else(|| {
+        let why = "is not pinned: it stays only as long as the process that loaded it";
+        broken(format!("`{name}` {why}"))
+    })?;
     remove_pin(&pin)
 }
 
@@ -329,7 +329,7 @@ pub fn unpersist(name: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// Missing privileges, or a kernel without the types that are needed.
-pub fn list() -> Result<Vec<Variant>, Error> {
+pub fn list() -> Result<Vec<Variant>, HostError> {
     permitted()?;
     let layout = Layout::of_kernel()?;
     let links: HashMap<u32, u32> = LinkInfoIter::default()
@@ -356,14 +356,14 @@ pub fn list() -> Result<Vec<Variant>, Error> {
 }
 
 /// The iterators below end silently where they are not permitted.
-fn permitted() -> Result<(), Error> {
+fn permitted() -> Result<(), HostError> {
     let mut id = 0;
     // SAFETY: the call reads a number and writes one.
     let result = unsafe { libbpf_sys::bpf_map_get_next_id(0, &mut id) };
     let error = io::Error::last_os_error();
     match error.kind() {
         io::ErrorKind::PermissionDenied if result < 0 => {
-            Err(Error::Privileges { what: "listing what is loaded".to_owned() })
+            Err(not_permitted("listing what is loaded"))
         }
         _ => Ok(()),
     }
@@ -391,7 +391,7 @@ const TX_START: &str = "cwnd_event_tx_start";
 
 impl Layout {
     /// Returns the layout of the running kernel, read once: that takes milliseconds, and it does not change.
-    fn of_kernel() -> Result<&'static Self, Error> {
+    fn of_kernel() -> Result<&'static Self, HostError> {
         static LAYOUT: OnceLock<Layout> = OnceLock::new();
         if let Some(layout) = LAYOUT.get() {
             return Ok(layout);
@@ -402,8 +402,8 @@ impl Layout {
         Ok(LAYOUT.get_or_init(|| layout))
     }
 
-    fn of(btf: &Btf<'_>) -> Result<Self, Error> {
-        let lacks = |what: &str| Error::Kernel(format!("the kernel's types lack {what}"));
+    fn of(btf: &Btf<'_>) -> Result<Self, HostError> {
+        let lacks = |what: &str| unfit(format!("the kernel's types lack {what}"));
         let of = |name: &str| btf.type_by_name::<Struct<'_>>(name).ok_or_else(|| lacks(name));
         let at = |of: &Struct<'_>, name: &str| {
             let member = of.iter().find(|m| m.name.is_some_and(|n| n == name));
@@ -498,7 +498,7 @@ fn params_of(name: &str, words: &[u32]) -> Option<Params> {
 ///
 /// # Errors
 /// As [`list`].
-pub fn measure(time: Duration) -> Result<Vec<Variant>, Error> {
+pub fn measure(time: Duration) -> Result<Vec<Variant>, HostError> {
     // SAFETY: the call takes a number, and gives a new descriptor or a negative number.
     let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     done(fd, || "enabling the kernel's BPF statistics".to_owned())?;

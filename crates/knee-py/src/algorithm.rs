@@ -3,8 +3,7 @@
 use crate::error;
 use knee_cc::{
     About, Ack, Algorithm, Call, Callee, Conn, Controller, Definition, Failure, Functions,
-    LoadError, OBSERVE_N, ParamDefinition, ParamKind, Params, Phase, Profile, State, define,
-    define_callee, fault, ffi,
+    LoadError, OBSERVE_N, Params, Phase, Profile, State, define, define_callee, fault, ffi,
 };
 use knee_model::{HostError, NS_PER_S, RunSpec};
 use pyo3::{
@@ -29,58 +28,9 @@ use std::{
     time::Duration,
 };
 
-/// Description of an algorithm by Python.
-#[derive(FromPyObject)]
-pub(crate) struct Described {
-    #[pyo3(item)]
-    name: String,
-    #[pyo3(item)]
-    summary: String,
-    #[pyo3(item)]
-    origin: String,
-    #[pyo3(item)]
-    observes: Vec<String>,
-    #[pyo3(item)]
-    profile: String,
-    #[pyo3(item)]
-    uses_random: bool,
-    #[pyo3(item)]
-    parameters: Vec<DescribedParam>,
-}
-
-/// Name, unit, default, least, most, choices, help.
-type DescribedParam = (String, String, String, String, String, Vec<String>, String);
-
-impl Described {
-    fn definition(self) -> PyResult<Definition> {
-        let wrong = |what: &str, help: &str| {
-            Err(error::new("AlgorithmError", &format!("{}: {what}", self.origin), Some(help)))
-        };
-        let profile = match self.profile.as_str() {
-            "classic" => Profile::Classic,
-            "rate" => Profile::Rate,
-            other => {
-                return wrong(&format!("no profile `{other}`"), "profiles: classic, rate");
-            }
-        };
-        let mut params = Vec::new();
-        for (name, unit, default, min, max, choices, help) in self.parameters {
-            let Some(kind) = ParamKind::of_unit(&unit) else {
-                let units = "units: time, packets, probability, number, count, choice";
-                return wrong(&format!("`{name}`: no unit `{unit}`"), units);
-            };
-            params.push(ParamDefinition { name, kind, default, min, max, choices, help });
-        }
-        Ok(Definition {
-            name: self.name,
-            summary: self.summary,
-            origin: self.origin,
-            observes: self.observes,
-            profile,
-            uses_random: self.uses_random,
-            params,
-        })
-    }
+/// Reads an algorithm's definition, which Python writes as JSON. Python itself refuses unknown profiles and units.
+fn definition(described: &str) -> PyResult<Definition> {
+    serde_json::from_str(described).map_err(|e| PyTypeError::new_err(e.to_string()))
 }
 
 fn refuse(e: &LoadError) -> PyErr {
@@ -146,7 +96,7 @@ pub(crate) fn are_classes(names: &[String], spec: &RunSpec) -> PyResult<()> {
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the contract's functions")]
 pub(crate) fn define_functions(
-    described: Described,
+    described: &str,
     init: usize,
     on_rtt: usize,
     on_ack: usize,
@@ -156,7 +106,7 @@ pub(crate) fn define_functions(
     observe: usize,
 ) -> PyResult<&'static str> {
     type AckCall = ffi::Call<*const Ack>;
-    let definition = described.definition()?;
+    let definition = definition(described)?;
     // SAFETY: an address that is not 0 is, by the caller's word, that of such a function; 0 is None.
     let functions = unsafe {
         Functions {
@@ -184,12 +134,12 @@ pub(crate) fn define_functions(
 /// and gives an object. A call may take `limit_s` of processor time. Gives the name that it got.
 #[pyfunction]
 pub(crate) fn define_class(
-    described: Described,
+    described: &str,
     make: Py<PyAny>,
     methods: Vec<String>,
     limit_s: f64,
 ) -> PyResult<&'static str> {
-    let definition = described.definition()?;
+    let definition = definition(described)?;
     let newreno = knee_cc::algorithm("newreno")
         .ok_or_else(|| error::new("AlgorithmError", "newreno is missing", None))?;
     let class = Class {
@@ -257,19 +207,21 @@ pub(crate) struct PyConn {
     app_limited: bool,
 }
 
-/// The value given for a field. A value outside `allowed` is refused when the call returns, unless the
+/// Writes the value given for a field. A value outside `allowed` is refused when the call returns, unless the
 /// field cannot even hold it.
-fn written<T: TryFrom<u64>>(
-    field: &str,
+fn write<T: TryFrom<u64>>(
+    field: &mut T,
+    name: &str,
     given: &Bound<'_, PyAny>,
     allowed: RangeInclusive<u64>,
-) -> PyResult<T> {
+) -> PyResult<()> {
     let number = given.extract::<u64>();
     if let Some(held) = number.as_ref().ok().and_then(|number| T::try_from(*number).ok()) {
-        return Ok(held);
+        *field = held;
+        return Ok(());
     }
     let (least, most) = allowed.into_inner();
-    let what = format!("conn.{field} = {given:?}: it must be an integer from {least} to {most}");
+    let what = format!("conn.{name} = {given:?}: it must be an integer from {least} to {most}");
     let is_integer = number.map_or_else(|raised| is_overflow(given.py(), &raised), |_| true);
     Err(out_of_range(is_integer, what))
 }
@@ -289,32 +241,27 @@ const U32_MAX: u64 = u32::MAX as u64;
 impl PyConn {
     #[setter]
     fn set_pacing_bytes_per_s(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.pacing_bytes_per_s = written("pacing_bytes_per_s", given, 0..=u64::MAX)?;
-        Ok(())
+        write(&mut self.pacing_bytes_per_s, "pacing_bytes_per_s", given, 0..=u64::MAX)
     }
 
     #[setter]
     fn set_cwnd_pkts(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.cwnd_pkts = written("cwnd_pkts", given, 1..=self.cwnd_max_pkts.into())?;
-        Ok(())
+        write(&mut self.cwnd_pkts, "cwnd_pkts", given, 1..=self.cwnd_max_pkts.into())
     }
 
     #[setter]
     fn set_cwnd_cnt(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.cwnd_cnt = written("cwnd_cnt", given, 0..=U32_MAX)?;
-        Ok(())
+        write(&mut self.cwnd_cnt, "cwnd_cnt", given, 0..=U32_MAX)
     }
 
     #[setter]
     fn set_ssthresh_pkts(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.ssthresh_pkts = written("ssthresh_pkts", given, 2..=U32_MAX)?;
-        Ok(())
+        write(&mut self.ssthresh_pkts, "ssthresh_pkts", given, 2..=U32_MAX)
     }
 
     #[setter]
     fn set_notes(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.notes = written("notes", given, 0..=U32_MAX)?;
-        Ok(())
+        write(&mut self.notes, "notes", given, 0..=U32_MAX)
     }
 }
 

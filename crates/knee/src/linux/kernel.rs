@@ -3,7 +3,7 @@
 mod bench;
 
 use super::duration::time;
-use crate::{Format, output};
+use crate::{Format, hosts::report, output};
 use clap::Subcommand;
 use knee_cc::{Params, algorithm};
 use knee_kernel::{Report, State, Variant};
@@ -133,7 +133,7 @@ pub(crate) fn kernel(args: &Args) -> Result<ExitCode> {
         What::Check { format } => check(*format),
         What::Load { variant, hold } => load(variant, *hold),
         What::Unload { name } => {
-            knee_kernel::unload(name).into_diagnostic()?;
+            knee_kernel::unload(name).map_err(report)?;
             output::print(&format!("unloaded {name}\n"))
         }
         What::List { measure, format } => {
@@ -141,23 +141,23 @@ pub(crate) fn kernel(args: &Args) -> Result<ExitCode> {
                 Some(time) => knee_kernel::measure(*time),
                 None => knee_kernel::list(),
             };
-            let variants = variants.into_diagnostic()?;
+            let variants = variants.map_err(report)?;
             output::show(*format, &as_json(&variants), || as_text(&variants, measure.is_some()))
         }
         What::Persist { name } => {
-            let pinned = knee_kernel::persist(name).into_diagnostic()?;
+            let pinned = knee_kernel::persist(name).map_err(report)?;
             say_mounted(&pinned);
             output::print(&format!("{name} stays until `knee kernel unload {name}` or a restart\n"))
         }
         What::Unpersist { name } => {
-            knee_kernel::unpersist(name).into_diagnostic()?;
+            knee_kernel::unpersist(name).map_err(report)?;
             output::print(&format!("{name} ends with the process that holds it, if there is one\n"))
         }
         What::Bench(args) => bench::bench(args),
         What::Export { variant, out, tx_start } => {
             let params = variant.params()?;
             let name = variant.name(&params);
-            knee_kernel::export(&params, &name, out, *tx_start).into_diagnostic()?;
+            knee_kernel::export(&params, &name, out, *tx_start).map_err(report)?;
             let file = out.display();
             output::print(&format!(
                 "{file}: load it with `bpftool struct_ops register {file} /sys/fs/bpf/{name}`, \
@@ -179,7 +179,7 @@ fn load(args: &VariantArgs, hold: bool) -> Result<ExitCode> {
     // Before anything is registered, so that no signal is missed.
     let signals = hold.then(|| Signals::new([SIGINT, SIGTERM, SIGHUP])).transpose();
     let signals = signals.into_diagnostic().wrap_err("cannot listen for signals")?;
-    let loaded = knee_kernel::load(&params, &name).into_diagnostic()?;
+    let loaded = knee_kernel::load(&params, &name).map_err(report)?;
     if let Some(mut signals) = signals {
         output::print(&format!("loaded {name}; it ends with this command: press Ctrl-C\n"))?;
         signals.forever().next();
@@ -192,7 +192,7 @@ fn load(args: &VariantArgs, hold: bool) -> Result<ExitCode> {
             true => format!("{name} stays loaded; remove it with `knee kernel unload {name}`\n"),
         });
     }
-    say_mounted(&loaded.persist().into_diagnostic()?);
+    say_mounted(&loaded.persist().map_err(report)?);
     output::print(&format!(
         "loaded {name}\n  one program:  iperf3 -c HOST -C {name}\n  the default:  sysctl \
          net.ipv4.tcp_congestion_control={name}\n  remove it:    knee kernel unload {name}\n"

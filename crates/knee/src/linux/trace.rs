@@ -1,7 +1,7 @@
 //! `knee trace`.
 
 use super::duration::time;
-use crate::output;
+use crate::{hosts::report, output};
 use knee_kernel::{Filter, SocketId, Tracer};
 use knee_results::{
     store::ResultWriter,
@@ -100,7 +100,7 @@ pub(crate) fn trace(args: &Args) -> Result<ExitCode> {
     // Refused now rather than after the work.
     let file = args.out.as_deref().map(ResultWriter::create).transpose()?;
     let filter = Filter { port: args.port, address: args.address };
-    let mut tracer = Tracer::start(&args.names, filter, args.ring << 20).into_diagnostic()?;
+    let mut tracer = Tracer::start(&args.names, filter, args.ring << 20).map_err(report)?;
     let names: Vec<&str> = tracer.variants().iter().map(|v| v.name.as_str()).collect();
     let until = if args.duration.is_some() { "" } else { "; Ctrl-C ends it" };
     output::tell(&format!("tracing {}{until}", names.join(", ")));

@@ -1,6 +1,6 @@
 //! `knee kernel bench`: the cost of the algorithms in the kernel, compared with the kernel's own.
 
-use crate::{Format, integer, linux::duration::time, output};
+use crate::{Format, hosts::report, integer, linux::duration::time, output};
 use knee_cc::{Call, Params, algorithms};
 use knee_kernel::{Loaded, Variant};
 use knee_report::table::Table;
@@ -72,7 +72,7 @@ pub(crate) fn bench(args: &Args) -> Result<ExitCode> {
             // Not the names that `knee kernel load` gives: those may be in use.
             let name = format!("kb{}_{i}", process::id());
             let loaded = knee_kernel::load(&Params::defaults(*algorithm), &name);
-            Ok((algorithm.name(), loaded.into_diagnostic()?))
+            Ok((algorithm.name(), loaded.map_err(report)?))
         })
         .collect::<Result<_>>()?;
     let mut contenders: Vec<(String, &str)> =
@@ -151,7 +151,7 @@ fn table(args: &Args, costs: &[Cost]) -> String {
 fn counted(cc: &str, length: Duration) -> Result<Variant> {
     let variants = thread::scope(|s| {
         let transfer = s.spawn(|| transfer(cc, length));
-        let variants = knee_kernel::measure(length).into_diagnostic();
+        let variants = knee_kernel::measure(length).map_err(report);
         let ended = transfer.join().map_err(|_| miette!("a transfer panicked"))?;
         ended.and(variants)
     })?;
