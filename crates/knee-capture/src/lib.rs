@@ -21,12 +21,19 @@ use pcap_file::{
 use std::{
     borrow::Cow,
     fs::{self, File, OpenOptions},
-    io::{self, BufWriter, ErrorKind},
+    io::{self, ErrorKind, Write},
+    mem,
     os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
+/// Bytes that go to the writing thread at once, and how many of these wait for it at most: a disk
+/// may stop for as long as they fill before the path must wait.
+const CHUNK_BYTES: usize = 64 << 10;
+const CHUNKS: usize = 1024;
 /// pcapng's exponent for times in nanoseconds.
 const NANOSECONDS: u8 = 9;
 
@@ -62,9 +69,10 @@ pub struct CaptureFile {
 /// A capture under way.
 pub struct Capture {
     path: PathBuf,
-    writer: PcapNgWriter<BufWriter<File>>,
+    writer: PcapNgWriter<Chunks>,
     /// Time 0 since 1970.
     zero: Duration,
+    thread: Option<JoinHandle<io::Result<File>>>,
 }
 
 impl CaptureFile {
@@ -93,8 +101,14 @@ impl CaptureFile {
     pub fn start(self, zero: Duration) -> Result<Capture, HostError> {
         let Self { path, file } = self;
         let failed = |error| not_written(&path, error);
-        let file = BufWriter::new(file);
-        let mut writer = PcapNgWriter::new(file).map_err(|e| failed(io_error(e)))?;
+        let (full, chunks) = sync_channel(CHUNKS);
+        let (emptied, empty) = channel();
+        let thread = thread::Builder::new()
+            .name("knee-pcap".into())
+            .spawn(move || write(file, &chunks, &emptied))
+            .map_err(failed)?;
+        let chunks = Chunks { bytes: Vec::with_capacity(CHUNK_BYTES), full, empty };
+        let mut writer = PcapNgWriter::new(chunks).map_err(|e| failed(io_error(e)))?;
         for (name, description) in PLACES {
             let interface = InterfaceDescriptionBlock {
                 linktype: DataLink::RAW,
@@ -107,7 +121,7 @@ impl CaptureFile {
             };
             writer.write_pcapng_block(interface).map_err(|e| failed(io_error(e)))?;
         }
-        Ok(Capture { path, writer, zero })
+        Ok(Capture { path, writer, zero, thread: Some(thread) })
     }
 }
 
@@ -132,8 +146,14 @@ impl Capture {
             data: Cow::Borrowed(start),
             options: comment.into_iter().collect(),
         };
-        let written = self.writer.write_pcapng_block(block);
-        written.map(drop).map_err(|error| not_written(&self.path, io_error(error)))
+        self.writer.write_pcapng_block(block).map(|_| ()).map_err(|error| {
+            // The thread knows better than the broken channel.
+            let source = match self.thread.take().map(joined) {
+                Some(Err(source)) => source,
+                _ => io_error(error),
+            };
+            not_written(&self.path, source)
+        })
     }
 
     /// Writes what is left and gives the file its name.
@@ -141,9 +161,13 @@ impl Capture {
     /// # Errors
     /// The file cannot be written, or there is another one of its name.
     pub fn finish(self) -> Result<(), HostError> {
-        let Self { path, writer, .. } = self;
+        let Self { path, writer, thread, .. } = self;
         let finish = || {
-            let file = writer.into_inner().into_inner()?;
+            // If this fails, the thread says why.
+            let flushed = writer.into_inner().flush();
+            let Some(thread) = thread else { return flushed };
+            let file = joined(thread)?;
+            flushed?;
             let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
             let named =
                 linkat(AT_FDCWD, unnamed.as_str(), AT_FDCWD, &path, AtFlags::AT_SYMLINK_FOLLOW);
@@ -153,9 +177,52 @@ impl Capture {
     }
 }
 
+fn joined<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 fn io_error(error: PcapError) -> io::Error {
     match error {
         PcapError::IoError(error) => error,
         error => io::Error::other(error),
+    }
+}
+
+/// Writes chunks until there are no more.
+fn write(
+    mut file: File,
+    chunks: &Receiver<Vec<u8>>,
+    emptied: &Sender<Vec<u8>>,
+) -> io::Result<File> {
+    while let Ok(mut bytes) = chunks.recv() {
+        file.write_all(&bytes)?;
+        bytes.clear();
+        // At the end nobody wants it back.
+        let _ = emptied.send(bytes);
+    }
+    Ok(file)
+}
+
+/// Collects bytes for the writing thread.
+struct Chunks {
+    bytes: Vec<u8>,
+    full: SyncSender<Vec<u8>>,
+    /// Written ones, used again: memory that is new costs the path a page fault per 4 kB.
+    empty: Receiver<Vec<u8>>,
+}
+
+impl Write for Chunks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > CHUNK_BYTES {
+            self.flush()?;
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let empty = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(CHUNK_BYTES));
+        let bytes = mem::replace(&mut self.bytes, empty);
+        self.full.send(bytes).map_err(|_| ErrorKind::BrokenPipe.into())
     }
 }
