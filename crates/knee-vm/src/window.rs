@@ -20,7 +20,7 @@ const CONTENTS_AT: usize = 4096;
 /// Vendor and device, as the kernel shows them for `ivshmem`.
 const DEVICE: [&str; 2] = ["0x1af4", "0x1110"];
 
-/// What the guest has come to.
+/// State of a guest's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Its run is not over; so many nanoseconds of it are.
@@ -75,7 +75,7 @@ impl Window {
         Ok(words.map(u64::from_le_bytes))
     }
 
-    /// Returns what the guest has come to.
+    /// Returns the state of the run.
     pub(crate) fn stage(&self) -> io::Result<Stage> {
         let [stage, progress_ns, _] = self.head()?;
         Ok(match stage {

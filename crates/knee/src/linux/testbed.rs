@@ -138,7 +138,7 @@ fn hold(args: &Up) -> Result<ExitCode> {
     let up = shell::up(&args.name, &path, seed, about(&path), pcap.as_deref()).map_err(told)?;
     output::print(&greeting(args, &path))?;
     if !args.foreground {
-        // The command ends here, and a process without terminal, folder and output goes on.
+        // The command ends here; its child, without terminal, folder and output, holds the path.
         daemon(false, false).into_diagnostic().wrap_err("cannot leave the terminal")?;
     }
     let status = up.serve().map_err(told)?;
