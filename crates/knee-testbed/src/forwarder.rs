@@ -3,8 +3,8 @@
 //! It drives the same [`Path`] as the simulator, up to the present. Each event happens at the time that the
 //! path gave, however late the thread is: a late packet delays itself, not those after it.
 //!
-//! In a virtual machine whose clock counts instructions it does the same, but never waits awake:
-//! that would only count more of them.
+//! With one processor, as in a virtual machine, the thread does not busy-wait: that would keep the
+//! applications from running.
 
 use crate::{
     Alarm, Clock,

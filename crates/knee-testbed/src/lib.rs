@@ -99,7 +99,7 @@ pub fn run(
     let alarm = &Alarm::default();
     let work = thread::scope(|s| {
         alarm.guard(|| {
-            // A thread that cannot be started, or calls that cannot be followed, end the others too.
+            // A thread that cannot be started ends the others too.
             let path = spawn(s, alarm, "knee-path", move || forwarder.run(alarm, watch))?;
             let sent = spawn(s, alarm, "knee-send", move || senders.run(clock, alarm, tell))?;
             let received =
@@ -109,10 +109,14 @@ pub fn run(
             });
             let quic = quic.transpose()?;
             let over = || path.is_finished() && sent.is_finished() && received.is_finished();
-            let called = calls.map(|calls| calls.follow(clock, over)).transpose()?;
+            let called = calls.map(|calls| calls.follow(clock, over)).transpose();
+            if called.is_err() {
+                alarm.raise();
+            }
             let quic = quic.map(joined);
             let (path, sent, received) = (joined(path), joined(sent), joined(received));
-            Ok((path?, sent?, received?, quic.transpose()?, called))
+            // The failure of another thread is the cause of calls that were not recorded.
+            Ok((path?, sent?, received?, quic.transpose()?, called?))
         })
     });
     let (path, mut sent, mut received, quic, called) = work?;

@@ -46,9 +46,12 @@ use std::{
         },
     },
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Folder in which the running paths are known. Only root can enter.
@@ -318,7 +321,7 @@ impl Up {
         let clock = Clock::starting_in(LEAD);
         let capture = capture.map(|file| file.start(clock.zero_since_1970())).transpose()?;
         let forwarder = Forwarder::new(&spec, None, clock, devices, capture);
-        let (alarm, passed) = (Alarm::default(), Mutex::new(Passed::default()));
+        let (alarm, shown) = (Alarm::default(), Shown::default());
         let mut status = Status {
             name: held.files.name.clone(),
             about,
@@ -327,11 +330,12 @@ impl Up {
             passed: Passed::default(),
         };
         let asked = thread::scope(|scope| {
-            let (alarm, passed) = (&alarm, &passed);
-            let look = |forwarder: &Forwarder<'_>| *totals(passed) = forwarder.passed();
+            let (alarm, shown) = (&alarm, &shown);
             let path = thread::Builder::new()
                 .name("knee-path".into())
-                .spawn_scoped(scope, move || alarm.guard(|| forwarder.run(alarm, look)))
+                .spawn_scoped(scope, move || {
+                    alarm.guard(|| forwarder.run(alarm, |path| shown.look(path)))
+                })
                 .doing("starting a thread")?;
             let mut path = Some(path);
             // The totals; with `end`, or once the path has failed, the last ones.
@@ -342,7 +346,7 @@ impl Up {
                 match path.take_if(|path| end || path.is_finished()).map(joined) {
                     Some(Ok(record)) => status.passed = record.passed,
                     Some(Err(error)) => status.failure = Some(error.to_string()),
-                    None if path.is_some() => status.passed = *totals(passed),
+                    None if path.is_some() => status.passed = shown.passed(),
                     None => {}
                 }
             };
@@ -365,9 +369,35 @@ impl Up {
     }
 }
 
-/// The totals that the path's thread has noted last.
-fn totals(passed: &Mutex<Passed>) -> MutexGuard<'_, Passed> {
-    passed.lock().unwrap_or_else(PoisonError::into_inner)
+/// The path's totals, for the thread that answers.
+#[derive(Default)]
+struct Shown {
+    wanted: AtomicBool,
+    passed: Mutex<Passed>,
+}
+
+impl Shown {
+    fn totals(&self) -> MutexGuard<'_, Passed> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the totals, if somebody waits for them.
+    fn look(&self, forwarder: &Forwarder<'_>) {
+        if self.wanted.load(Ordering::Acquire) {
+            *self.totals() = forwarder.passed();
+            self.wanted.store(false, Ordering::Release);
+        }
+    }
+
+    /// Returns the totals until now; the last ones of a path that does not answer.
+    fn passed(&self) -> Passed {
+        let start = Instant::now();
+        self.wanted.store(true, Ordering::Release);
+        while self.wanted.load(Ordering::Acquire) && start.elapsed() < PATIENCE / 2 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        *self.totals()
+    }
 }
 
 /// Gives up what was needed to make the path: a packet or a request that misleads this process finds

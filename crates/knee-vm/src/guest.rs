@@ -53,7 +53,7 @@ pub fn main() -> io::Result<()> {
     let window = GuestWindow::open()?;
     let answer = answered(&window.request(), window)?;
     window.answer(&postcard::to_stdvec(&answer).map_err(io::Error::other)?)?;
-    // The machine is switched off now.
+    // Knee ends the machine when it sees the answer.
     loop {
         thread::park();
     }

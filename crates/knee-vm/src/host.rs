@@ -39,6 +39,8 @@ struct Guest {
     kernel: Kernel,
     /// QEMU's version.
     qemu: String,
+    /// The kernel's image, and the file system.
+    image: File,
     initramfs: File,
     /// Hash of all that it is made of: kernel, file system with this program, QEMU, arguments.
     hash: String,
@@ -51,7 +53,9 @@ impl Guest {
         let image = fs::read(&kernel.image).map_err(doing("reading", &kernel.image))?;
         let arguments = machine::arguments("IMAGE", "INITRAMFS", "WINDOW").join(" ");
         let hash = digest::of_parts([&image, &archive, qemu.as_bytes(), arguments.as_bytes()]);
-        Ok(Self { kernel, qemu, initramfs: in_memory(&archive).map_err(broken)?, hash })
+        let [image, initramfs] = [in_memory(&image), in_memory(&archive)];
+        let (image, initramfs) = (image.map_err(broken)?, initramfs.map_err(broken)?);
+        Ok(Self { kernel, qemu, image, initramfs, hash })
     }
 }
 
@@ -117,7 +121,7 @@ impl Host for Vm {
         let request = (Compiled::all(spec.algorithms())?, request);
         let request = postcard::to_stdvec(&request).map_err(broken)?;
         let told = |ns| tell(Progress::At(ns));
-        let answer = machine::answer(&guest.kernel.image, &guest.initramfs, &request, told)?;
+        let answer = machine::answer(&guest.image, &guest.initramfs, &request, told)?;
         let answer: Answer = postcard::from_bytes(&answer)
             .map_err(|e| broken(format!("the guest's answer cannot be read: {e}")))?;
         let mut record = answer.record?;

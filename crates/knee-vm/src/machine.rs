@@ -22,7 +22,7 @@ use std::{
         fd::{AsRawFd, BorrowedFd},
         unix::process::CommandExt,
     },
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Stdio},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -125,7 +125,7 @@ pub(crate) fn version() -> Result<String, HostError> {
 
 /// Boots a machine with a request, and waits for its answer; `progress` is told how far the run is, ns.
 pub(crate) fn answer(
-    image: &Path,
+    image: &File,
     initramfs: &File,
     request: &[u8],
     progress: impl Fn(Ns),
@@ -166,12 +166,13 @@ struct Machine {
 }
 
 impl Machine {
-    fn boot(image: &Path, initramfs: &File, window: &Window) -> Result<Self, HostError> {
+    fn boot(image: &File, initramfs: &File, window: &Window) -> Result<Self, HostError> {
         let mut command = Command::new(program()?);
-        let image = image.display().to_string();
-        command.args(arguments(&image, &inherited(initramfs), &inherited(&window.0)));
+        let files = [image, initramfs, &window.0];
+        let [image, archive, memory] = files.map(inherited);
+        command.args(arguments(&image, &archive, &memory));
         let parent = getpid();
-        let files = [initramfs.as_raw_fd(), window.0.as_raw_fd()];
+        let files = files.map(AsRawFd::as_raw_fd);
         let before = move || {
             // Ctrl-C is for this process, which then ends that one.
             setsid()?;
@@ -220,10 +221,11 @@ impl Machine {
         }
         let error = broken(text);
         let memory = MEMORY_BYTES >> 30;
+        let with_window = memory + (WINDOW_BYTES as u64 >> 30);
         let says = |words: &str| said.iter().any(|line| line.contains(words));
-        if says(QEMU) && says("memory") {
+        if says("allocate memory") || says("guest memory") {
             let help = format!(
-                "a virtual machine takes up to {memory} GiB of memory: run fewer at once (--jobs 1), \
+                "a virtual machine takes up to {with_window} GiB of memory: run fewer at once (--jobs 1), \
                  or lift the limit (ulimit -v)"
             );
             return error.with_help(help);

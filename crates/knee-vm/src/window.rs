@@ -94,11 +94,13 @@ impl Window {
     }
 }
 
-/// The guest's side, for as long as it lives.
+/// The guest's side: the beginning of a mapping that never ends.
 #[derive(Clone, Copy)]
-pub(crate) struct GuestWindow {
-    head: &'static Head,
-}
+pub(crate) struct GuestWindow(*mut u8);
+
+// SAFETY: the head is atomic, and the contents belong to one thread, which reads the request and writes
+// the answer.
+unsafe impl Send for GuestWindow {}
 
 impl GuestWindow {
     /// Finds the device and maps its memory.
@@ -114,29 +116,30 @@ impl GuestWindow {
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the mapping begins with a head, whose fields take any value, and never ends.
-        Ok(Self { head: unsafe { &*at.cast() } })
+        Ok(Self(at.cast()))
     }
 
-    fn contents(self) -> *mut u8 {
-        ptr::from_ref(self.head).cast_mut().cast::<u8>().wrapping_add(CONTENTS_AT)
+    fn head(self) -> &'static Head {
+        // SAFETY: the mapping begins with a head, whose fields take any value, and never ends.
+        unsafe { &*self.0.cast() }
     }
 
     /// Returns the request.
     pub(crate) fn request(self) -> Vec<u8> {
-        let bytes = self.head.contents_bytes.load(Ordering::Relaxed) as usize;
+        let bytes = self.head().contents_bytes.load(Ordering::Relaxed) as usize;
         // SAFETY: the mapping holds the request, and nobody writes there before the answer.
-        unsafe { slice::from_raw_parts(self.contents(), bytes) }.to_vec()
+        unsafe { slice::from_raw_parts(self.0.add(CONTENTS_AT), bytes) }.to_vec()
     }
 
     /// Says how much of the run is over.
     pub(crate) fn progress(self, ns: u64) {
-        self.head.progress_ns.store(ns, Ordering::Relaxed);
+        self.head().progress_ns.store(ns, Ordering::Relaxed);
     }
 
-    /// Says that the run took too long.
+    /// Says that the run took too long, unless the answer is there.
     pub(crate) fn out_of_budget(self) {
-        self.head.stage.store(OUT_OF_BUDGET, Ordering::Release);
+        let (from, to) = (RUNNING, OUT_OF_BUDGET);
+        let _ = self.head().stage.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
     }
 
     /// Gives the answer.
@@ -149,9 +152,9 @@ impl GuestWindow {
             return Err(io::Error::other(why));
         }
         // SAFETY: the mapping has the room, and nobody reads there before the stage says so.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.contents(), bytes.len()) };
-        self.head.contents_bytes.store(bytes.len() as u64, Ordering::Relaxed);
-        self.head.stage.store(ANSWERED, Ordering::Release);
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.add(CONTENTS_AT), bytes.len()) };
+        self.head().contents_bytes.store(bytes.len() as u64, Ordering::Relaxed);
+        self.head().stage.store(ANSWERED, Ordering::Release);
         Ok(())
     }
 }
@@ -183,14 +186,17 @@ mod tests {
         let at =
             unsafe { libc::mmap(ptr::null_mut(), WINDOW_BYTES, access, libc::MAP_SHARED, fd, 0) };
         assert_ne!(at, libc::MAP_FAILED);
-        // SAFETY: as in `open`.
-        let guest = GuestWindow { head: unsafe { &*at.cast() } };
+        let guest = GuestWindow(at.cast());
         assert_eq!(guest.request(), b"a request");
         guest.progress(17);
         assert_eq!(window.stage().unwrap(), Stage::Running(17));
         guest.answer(b"an answer that is longer").unwrap();
         assert_eq!(window.stage().unwrap(), Stage::Answered);
         assert_eq!(window.answer().unwrap(), b"an answer that is longer");
+        // Time passes in the guest until Knee ends it.
+        guest.out_of_budget();
+        assert_eq!(window.stage().unwrap(), Stage::Answered);
+        guest.head().stage.store(RUNNING, Ordering::Relaxed);
         guest.out_of_budget();
         assert_eq!(window.stage().unwrap(), Stage::OutOfBudget);
     }

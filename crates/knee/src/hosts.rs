@@ -54,7 +54,7 @@ pub(crate) struct OneHost {
 /// Options of all runs.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Jobs {
-    /// Number of runs at once; default: one per core; real-time hosts: as many as run without delay
+    /// Number of runs at once; default: one per core; real-time hosts: one
     #[arg(long = "jobs", value_name = "N", value_parser = integer::<usize>(JOBS), allow_hyphen_values = true)]
     pub(crate) asked: Option<usize>,
     /// Kernel of --host vm or linux: debian:6.12 or the like (`knee vm kernels` and `knee linux list` list them);

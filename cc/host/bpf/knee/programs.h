@@ -92,7 +92,7 @@ KNEE_INLINE void knee_own_pacing(struct tcp_sock *tp)
 }
 
 /* Added to where each socket's random sequence begins. Whoever loads the variant may set it: a
- * machine that resumes from a snapshot has the kernel's generator in the same state each time. */
+ * virtual machine has the kernel's generator in the same state each time that it boots. */
 u32 knee_seed SEC(".data.seed") = 0;
 
 /*
