@@ -1,4 +1,4 @@
-//! The model without feedback delay, HD letter §II: like flows and a standing queue.
+//! The model without feedback delay, HD letter §II: one class of flows and a standing queue.
 
 use crate::{Backoff, Error, FlowState, GentleRed, check, check_positive};
 
@@ -140,7 +140,7 @@ pub struct Equilibrium {
     pub stability: Stability,
 }
 
-/// N like flows on one link (eqs 1-3).
+/// N like flows on one link with a standing queue and no feedback delay (eqs 1-3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fluid {
     pub(crate) link: Link,
@@ -155,7 +155,7 @@ const SAME: f64 = 1e-12;
 const SAMPLES: u32 = 128;
 
 impl Fluid {
-    /// The model of flows on a link.
+    /// The model of one class of flows on a link.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a value out of its range.

@@ -27,10 +27,11 @@
 //!   `P(δ) C δ / N = 1`. The left side rises with `δ` from 0 without bound, so there is always
 //!   exactly one, and it is stable.
 //!
-//! [`Fluid`] is this model. Its `delayed_trajectory` has feedback a round trip late and a queue of limited size
-//! with loss. Neither has slow start or randomness. [`EbbCycle`] is another model, for the sawtooth of Ebb.
-//! Times are seconds, windows packets, rates packets/s. The crate `differential-equations` solves the
-//! differential equations. The feature `trajectories` (on by default) adds that crate and the trajectories.
+//! [`Fluid`] is this model. [`Delayed`] has feedback a round trip late, a queue of limited size with loss,
+//! and classes of flows that differ in RTT and rule. Neither has slow start or randomness. [`EbbCycle`] is
+//! another model, for the sawtooth of Ebb. Times are seconds, windows packets, rates packets/s. The crate
+//! `differential-equations` solves the differential equations. The feature `trajectories` (on by default)
+//! adds that crate, [`Delayed`] and the trajectories of both.
 //!
 //! ```
 //! let hd = knee_fluid::Backoff { qmin_s: 0.005, qth_s: 0.030, qmax_s: 0.100, pmax: 0.02 };
@@ -48,6 +49,8 @@ mod fluid;
 mod trajectory;
 
 pub use curve::{Backoff, GentleRed};
+#[cfg(feature = "trajectories")]
+pub use delayed::Delayed;
 pub use ebb::EbbCycle;
 pub use fluid::{Class, Equilibrium, Fluid, Link, Rule, Stability};
 #[cfg(feature = "trajectories")]
@@ -71,7 +74,7 @@ pub enum Error {
     Solver(String),
 }
 
-/// State of each flow.
+/// State of each flow of one class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowState {
     /// Congestion window, packets, above 0.

@@ -1,18 +1,18 @@
-//! Solutions over time: the common parts of those with and without feedback delay, and the one without.
+//! Solutions over time: common types of both models, and the solution without feedback delay.
 
 use crate::{Error, FlowState, Fluid, Rule, check, check_positive};
 use differential_equations::prelude::{ExplicitRungeKutta, IVP};
 
-/// One point of a trajectory.
+/// One point of a trajectory of `K` classes of flows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct Point<const K: usize> {
     /// Time since the start, s.
     pub t_s: f64,
     /// Queueing delay, s.
     pub delay_s: f64,
-    /// State of each flow.
-    pub flow: FlowState,
-    /// Fraction of the arriving packets that the full queue drops, 0 ... 1. Always 0 without feedback delay.
+    /// State of each flow of each class.
+    pub classes: [FlowState; K],
+    /// Fraction of the arriving packets that the full queue drops, 0 ... 1. Always 0 in [`Fluid`].
     pub loss: f64,
 }
 
@@ -49,7 +49,7 @@ impl Fluid {
         initial: FlowState,
         duration_s: f64,
         step_s: f64,
-    ) -> Result<Vec<Point>, Error> {
+    ) -> Result<Vec<Point<1>>, Error> {
         check_state(&initial)?;
         let times = times(duration_s, step_s)?;
         let end_s = just_after(&times, step_s);
@@ -76,7 +76,7 @@ impl Fluid {
         let point = |(t_s, y): (&f64, &[f64; 2])| Point {
             t_s: *t_s,
             delay_s: self.delay_s(y[0]),
-            flow: FlowState { window_pkts: y[0], estimate_pps: y[1] },
+            classes: [FlowState { window_pkts: y[0], estimate_pps: y[1] }],
             loss: 0.0,
         };
         Ok(solution.t.iter().zip(&solution.y).map(point).collect())

@@ -263,6 +263,7 @@ fn impossible_input_is_refused() {
     }
     let none = knee_fluid::FlowState { window_pkts: 0.0, ..state };
     assert!(matches!(fluid.trajectory(none, 1.0, 0.1), Err(Error::Parameter { .. })));
-    let delayed = fluid.delayed_trajectory(0.2, state, 1.0, 0.1);
-    assert!(matches!(delayed, Err(Error::Parameter { .. })));
+    let delayed = knee_fluid::Delayed::new(link, [class]).unwrap();
+    assert!(matches!(delayed.trajectory(0.2, &[state], 1.0, 0.1), Err(Error::Parameter { .. })));
+    assert!(matches!(knee_fluid::Delayed::new(link, []), Err(Error::Parameter { .. })));
 }

@@ -3,7 +3,9 @@
 
 mod common;
 
-use knee_fluid::{Backoff, Class, Equilibrium, FlowState, Fluid, GentleRed, Link, Rule, Stability};
+use knee_fluid::{
+    Backoff, Class, Delayed, Equilibrium, FlowState, Fluid, GentleRed, Link, Rule, Stability,
+};
 use proptest::prelude::*;
 
 /// From `low` to `high`, evenly by magnitude.
@@ -168,31 +170,37 @@ proptest! {
     #[test]
     fn the_delayed_model_stays_in_bounds(
         (link, class) in parts(),
+        other in parts(),
         window in magnitude(1.0, 50.0),
         delay in 0.0..=1.0,
-        pipe in magnitude(0.05, 3.0),
+        pipe in prop::array::uniform2(magnitude(0.05, 3.0)),
     ) {
+        let (rtt_s, apart) = (class.rtt_s, other.1.rtt_s / class.rtt_s);
+        let other = Class { rtt_s: rtt_s * apart.clamp(0.2, 5.0), ..other.1 };
         // Windows for which the solver's steps, 1/200 of an RTT, are short enough however often a
         // flow is made to back off.
-        let flows = f64::from(class.flows);
-        let capacity_pps = window * flows / (class.rtt_s + link.queue_s);
-        let link = Link { capacity_pps, ..link };
-        let delay_s = delay * link.queue_s;
-        let rate_pps = pipe * capacity_pps / flows;
-        let start = FlowState {
-            window_pkts: rate_pps * (class.rtt_s + delay_s),
-            estimate_pps: rate_pps,
+        let mean_rtt_s = (rtt_s + other.rtt_s) / 2.0 + link.queue_s;
+        let flows = f64::from(class.flows + other.flows);
+        let link = Link { capacity_pps: window * flows / mean_rtt_s, ..link };
+        let delayed = Delayed::new(link, [class, other]).unwrap();
+        let start = |of: Class, pipe: f64| {
+            let rate_pps = pipe * link.capacity_pps / flows;
+            FlowState {
+                window_pkts: rate_pps * (of.rtt_s + delay * link.queue_s),
+                estimate_pps: rate_pps,
+            }
         };
+        let states = [start(class, pipe[0]), start(other, pipe[1])];
         let duration_s = 20.0 * class.rtt_s;
-        let fluid = Fluid::new(link, class).unwrap();
-        let points =
-            fluid.delayed_trajectory(delay_s, start, duration_s, duration_s / 400.0).unwrap();
+        let points = delayed
+            .trajectory(delay * link.queue_s, &states, duration_s, duration_s / 400.0)
+            .unwrap();
         prop_assert_eq!(points.len(), 401);
         let slack_s = 1e-9;
         for p in points {
             prop_assert!(p.delay_s > -slack_s && p.delay_s < link.queue_s + slack_s, "{:?}", p);
             prop_assert!((0.0..1.0).contains(&p.loss), "{:?}", p);
-            prop_assert!(p.flow.window_pkts > 0.0 && p.flow.estimate_pps >= 0.0);
+            prop_assert!(p.classes.iter().all(|s| s.window_pkts > 0.0 && s.estimate_pps >= 0.0));
         }
     }
 }

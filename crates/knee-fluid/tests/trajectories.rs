@@ -49,7 +49,7 @@ fn one_packet_per_rtt() {
     let points = fluid.trajectory(FlowState { window_pkts: 1.0, estimate_pps: 0.0 }, 0.2, 0.01);
     for p in points.unwrap() {
         let expected = 1.0 + p.t_s / 0.05;
-        assert!((p.flow.window_pkts - expected).abs() < 1e-9, "{p:?}");
+        assert!((p.classes[0].window_pkts - expected).abs() < 1e-9, "{p:?}");
         assert!(p.delay_s.abs() < 1e-12);
     }
 }
@@ -61,8 +61,8 @@ fn growth_against_a_standing_queue() {
     let start = fluid.at_delay(0.01);
     for p in fluid.trajectory(start, 10.0, 0.1).unwrap() {
         let expected = (start.window_pkts.powi(2) + 2.0 * 100.0 * p.t_s).sqrt();
-        assert!((p.flow.window_pkts / expected - 1.0).abs() < 1e-8, "{p:?}");
-        assert!((p.delay_s - (p.flow.window_pkts / 100.0 - 0.05)).abs() < 1e-12);
+        assert!((p.classes[0].window_pkts / expected - 1.0).abs() < 1e-8, "{p:?}");
+        assert!((p.delay_s - (p.classes[0].window_pkts / 100.0 - 0.05)).abs() < 1e-12);
     }
 }
 
@@ -81,7 +81,7 @@ fn ftcp_converges_and_its_estimate_decays_by_itself() {
             let points = fluid.trajectory(start, 20.0 * tau_s + 20.0, 0.1).unwrap();
             assert!(points.iter().all(|p| p.delay_s > 0.0), "the queue is never empty here");
             for p in &points {
-                let error = p.flow.estimate_pps / fair.estimate_pps - 1.0;
+                let error = p.classes[0].estimate_pps / fair.estimate_pps - 1.0;
                 let expected = (estimate - 1.0) * (-p.t_s / tau_s).exp();
                 assert!((error - expected).abs() < 1e-6, "{error} not {expected} at {}", p.t_s);
             }

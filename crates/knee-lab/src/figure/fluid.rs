@@ -1,6 +1,6 @@
 //! The fluid model in papers' files: equilibria in formulas, curves and trajectories in drawings.
 
-use knee_fluid::{Backoff, Class, Equilibrium, Fluid, Link, Rule, Stability};
+use knee_fluid::{Backoff, Class, Delayed, Equilibrium, Fluid, Link, Rule, Stability};
 use knee_report::chart::{Axis, Chart, Point, Series, Style};
 use serde::Deserialize;
 
@@ -128,8 +128,9 @@ impl FluidSpec {
         simulated: Option<Series>,
     ) -> Result<Chart, String> {
         let model = self.model()?;
+        let delayed = Delayed::new(self.link(), [self.class()]).map_err(|e| e.to_string())?;
         let step_s = duration_s / POINTS;
-        let points = |all: Vec<knee_fluid::Point>| {
+        let points = |all: Vec<knee_fluid::Point<1>>| {
             let shown = all.into_iter().take_while(|p| p.delay_s * 1e3 <= 1.2 * self.queue_ms);
             shown.map(|p| (p.t_s, p.delay_s * 1e3)).collect::<Vec<_>>()
         };
@@ -139,8 +140,8 @@ impl FluidSpec {
             let plain = model.trajectory(start, duration_s, step_s).map_err(|e| e.to_string())?;
             let name = format!("from {start_ms} ms");
             series.push(Series::new(&name, Style::Dashed, points(plain)).hue(hue));
-            let with_delay = model
-                .delayed_trajectory(start_ms / 1e3, start, duration_s, step_s)
+            let with_delay = delayed
+                .trajectory(start_ms / 1e3, &[start], duration_s, step_s)
                 .map_err(|e| e.to_string())?;
             let name = format!("{name}, with feedback delay");
             series.push(Series::new(name, Style::Line, points(with_delay)).hue(hue));
