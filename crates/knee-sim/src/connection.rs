@@ -98,10 +98,10 @@ impl Tcp {
         };
         Packet::from(Ack {
             flow,
-            cumulative: self.receiver.cumulative(),
+            cumulative: self.receiver.next,
             sack,
             bytes: self.ack_bytes,
-            echo: self.receiver.echoes(),
+            echo: self.receiver.echo,
         })
     }
 
@@ -151,7 +151,7 @@ impl Connection for Tcp {
             let mss_bytes = u64::from(self.mss_bytes);
             let segments = bytes.div_ceil(mss_bytes) as u32;
             let short_bytes = (u64::from(segments) * mss_bytes - bytes) as u32;
-            let end = self.sender.written().saturating_add(segments);
+            let end = self.sender.tcb.written.saturating_add(segments);
             self.receiver.expect(end, short_bytes, at.now_ns(), bytes);
             segments
         });
@@ -213,18 +213,18 @@ impl Connection for Tcp {
             delivered_pkts: self.receiver.delivered_pkts,
             delivered_bytes: self.receiver.delivered_bytes,
             duplicate_pkts: self.receiver.duplicate_pkts,
-            ..self.sender.counters()
+            ..self.sender.tcb.counters.into()
         }
     }
 
     fn sample(&self, row: FlowSample) -> FlowSample {
-        let conn = self.sender.conn();
+        let tcb = &self.sender.tcb;
         FlowSample {
-            cwnd_pkts: conn.cwnd_pkts,
-            ssthresh_pkts: conn.ssthresh_pkts,
+            cwnd_pkts: tcb.conn.cwnd_pkts,
+            ssthresh_pkts: tcb.conn.ssthresh_pkts,
             inflight_pkts: self.sender.inflight_pkts(),
-            srtt_us: conn.srtt_us,
-            observed: self.sender.observe(),
+            srtt_us: tcb.conn.srtt_us,
+            observed: tcb.algorithm.controller.observe(),
             ..row
         }
     }
@@ -237,8 +237,8 @@ impl Connection for Tcp {
         Ok(FlowRecord {
             unfinished: self.receiver.unfinished(),
             transfers: self.receiver.take_completed(),
-            rtt: self.sender.take_rtt_stats(),
-            trace: self.sender.take_trace(),
+            rtt: *self.sender.rtt_stats.unwrap_or_default(),
+            trace: *self.sender.tcb.algorithm.trace.unwrap_or_default(),
             ..record
         })
     }

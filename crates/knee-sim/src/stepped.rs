@@ -49,13 +49,14 @@ impl Stepped {
     /// The connection of a flow as its algorithm saw it last, and the algorithm's state. None for a flow
     /// without feedback.
     pub fn flow(&mut self, flow: usize) -> Option<(Conn, State)> {
-        self.run.connection(flow).map(|tcp| (*tcp.sender.conn(), tcp.sender.state()))
+        let tcb = &self.run.connection(flow)?.sender.tcb;
+        Some((tcb.conn, *tcb.algorithm.controller.state()))
     }
 
     /// Replaces the state of the algorithm of a flow.
     pub fn set_state(&mut self, flow: usize, state: State) {
         if let Some(tcp) = self.run.connection(flow) {
-            tcp.sender.set_state(state);
+            tcp.sender.tcb.algorithm.controller.restore(state);
         }
     }
 
