@@ -79,7 +79,7 @@ impl Tcp {
         }
         match self.receiver.arrive(at.now_ns(), data.number) {
             Reply::Now { duplicate } => {
-                let ack = self.ack(duplicate, at.flow(), at.shared);
+                let ack = self.ack(duplicate, at.flow, at.shared);
                 at.send(ack, End::Receiver);
             }
             Reply::Later => {
@@ -125,7 +125,7 @@ struct Out<'a, 'b> {
 impl Transmit for Out<'_, '_> {
     #[inline(always)]
     fn transmit(&mut self, number: u32, ecn: Ecn, cwr: bool) {
-        let data = Data { flow: self.at.flow(), number, bytes: self.bytes, ecn, cwr };
+        let data = Data { flow: self.at.flow, number, bytes: self.bytes, ecn, cwr };
         self.at.send(data.into(), End::Sender);
     }
 }
@@ -192,7 +192,7 @@ impl Connection for Tcp {
                 self.with_sender(at, |sender, now_ns, out| sender.on_timer(now_ns, out));
             }
             Timer::DelayedAck => {
-                let ack = self.ack(NONE, at.flow(), at.shared);
+                let ack = self.ack(NONE, at.flow, at.shared);
                 at.send(ack, End::Receiver);
             }
             Timer::Pace => self.with_sender(at, |sender, now_ns, out| sender.on_pace(now_ns, out)),
