@@ -203,7 +203,7 @@ impl Guest {
     fn next_due_ns(&mut self) -> Ns {
         match self.ended {
             true => NEVER,
-            false => self.run().next_due_ns().min(self.spec.duration_ns),
+            false => self.run().network.next_due_ns().min(self.spec.duration_ns),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Direction, End, Endpoints, LazyTimer, LostPacket, NEVER, Network, Numbered, Packet, Path,
-    ScriptedLoss, UdpFlow,
+    UdpFlow,
 };
 use knee_model::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, FlowSpec, FlowTotals, Ns, Progress, RunRecord,
@@ -111,16 +111,11 @@ pub struct FlowContext<'a, C: Connection> {
     /// State that the connections of the run share.
     pub shared: &'a mut C::Shared,
     network: &'a mut Network<C::Packet, FlowTimer<C::Timer>>,
-    flow: u32,
+    /// Index of the flow.
+    pub flow: u32,
 }
 
 impl<C: Connection> FlowContext<'_, C> {
-    /// Index of the flow.
-    #[inline(always)]
-    pub fn flow(&self) -> u32 {
-        self.flow
-    }
-
     /// The present time.
     #[inline(always)]
     pub fn now_ns(&self) -> Ns {
@@ -129,17 +124,17 @@ impl<C: Connection> FlowContext<'_, C> {
 
     /// Packets that the sender has sent.
     pub fn data_pkts(&self) -> u32 {
-        self.network.path().data_pkts(self.flow)
+        self.network.path.data_pkts(self.flow)
     }
 
     /// Packets that the receiver has sent.
     pub fn ack_pkts(&self) -> u32 {
-        self.network.path().ack_pkts(self.flow)
+        self.network.path.ack_pkts(self.flow)
     }
 
     /// The end that packets in `direction` reach.
     pub fn end(&self, direction: Direction) -> End {
-        self.network.path().end(self.flow, direction)
+        self.network.path.end(self.flow, direction)
     }
 
     /// Sends a packet of the flow.
@@ -213,7 +208,8 @@ pub fn run_in_virtual_time<C: Connection>(
 
 /// A run in virtual time that advances in steps; the size of the steps does not change the results.
 pub struct VirtualRun<S, W, C: Connection> {
-    network: Network<C::Packet, FlowTimer<C::Timer>>,
+    /// The network at the present time.
+    pub network: Network<C::Packet, FlowTimer<C::Timer>>,
     flows: Flows<S, W, C>,
 }
 
@@ -260,21 +256,6 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
         self.network.advance_to(until_ns, &mut self.flows)
     }
 
-    /// Loses the packets that `script` lists, of those that the first hop is offered, instead of bursts.
-    pub fn script_loss(&mut self, script: ScriptedLoss) {
-        self.network.script_loss(script);
-    }
-
-    /// The present time.
-    pub fn now_ns(&self) -> Ns {
-        self.network.now_ns()
-    }
-
-    /// The time of the next event; [`NEVER`] if none is due.
-    pub fn next_due_ns(&self) -> Ns {
-        self.network.next_due_ns()
-    }
-
     /// Lets the connection of a flow act, if it has one.
     ///
     /// # Errors
@@ -308,9 +289,8 @@ impl<S: Deref<Target = RunSpec>, W: FnMut(Progress), C: Connection> VirtualRun<S
         let Self { mut network, mut flows } = self;
         let bins = flows.spec.bins();
         network.close_last_bin(&mut flows, bins);
-        let path = network.into_path();
-        let (spec, records) = flows.finish(&path)?;
-        Ok(RunRecord::new(&spec, records, path.finish()))
+        let (spec, records) = flows.finish(&network.path)?;
+        Ok(RunRecord::new(&spec, records, network.path.finish()))
     }
 }
 

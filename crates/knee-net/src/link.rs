@@ -16,7 +16,8 @@ pub struct Departed<P> {
 #[derive(Clone, Debug)]
 pub struct Link<P> {
     service: Service,
-    queue: Queue<P>,
+    /// Holds the packet in transmission too, first.
+    pub(crate) queue: Queue<P>,
     /// Times at which the transmission of the head starts and ends.
     starts_ns: u64,
     ends_ns: u64,
@@ -75,30 +76,6 @@ impl<P: Packet> Link<P> {
         let waited_ns = self.starts_ns - since;
         self.start(self.ends_ns);
         Some(Departed { packet, waited_ns })
-    }
-
-    /// Packets held, the one in transmission included.
-    #[inline]
-    pub fn held_pkts(&self) -> u32 {
-        self.queue.held_pkts()
-    }
-
-    /// A packet that the queue dropped after accepting it. Each is returned once, in the order of the drops.
-    /// Drops happen when a packet is offered or has left.
-    #[inline]
-    pub fn take_dropped(&mut self) -> Option<P> {
-        self.queue.take_dropped()
-    }
-
-    /// Number of packets that [`Self::take_dropped`] has yet to return.
-    #[inline]
-    pub fn dropped_pkts(&self) -> u32 {
-        self.queue.dropped_pkts()
-    }
-
-    /// Packets held, the one in transmission first, then those of each flow in order.
-    pub fn iter(&self) -> impl Iterator<Item = &P> {
-        self.queue.iter()
     }
 }
 
@@ -167,7 +144,7 @@ mod tests {
             for (gap, bytes) in arrivals {
                 now += gap;
                 drain(&mut link, now, &mut out);
-                let held = link.held_pkts();
+                let held = link.queue.held_pkts();
                 match link.enqueue(now, P(bytes)) {
                     Ok(()) => accepted.push((now, bytes)),
                     Err(_) => { dropped += 1; prop_assert_eq!(held, limit); }

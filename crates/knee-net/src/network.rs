@@ -1,13 +1,12 @@
 //! The event loop: carries out the events of a path and of its endpoints, each at its own time.
 
-use crate::{
-    End, Endpoints, LazyTimer, Numbered, Path, ScriptedLoss, events::Event, timers::Timers,
-};
+use crate::{End, Endpoints, LazyTimer, Numbered, Path, events::Event, timers::Timers};
 use knee_model::{Ns, RunSpec};
 
 /// A path with the timers of its endpoints, at some time. It owns no thread, file or clock.
 pub struct Network<P, T> {
-    path: Path<P>,
+    /// The path.
+    pub path: Path<P>,
     timers: Timers<T>,
     now_ns: Ns,
 }
@@ -22,21 +21,6 @@ impl<P: Numbered, T: Copy + Ord> Network<P, T> {
     #[inline(always)]
     pub fn now_ns(&self) -> Ns {
         self.now_ns
-    }
-
-    /// The path.
-    pub fn path(&self) -> &Path<P> {
-        &self.path
-    }
-
-    /// Loses the packets that `script` lists, of those that the first hop is offered, instead of bursts.
-    pub fn script_loss(&mut self, script: ScriptedLoss) {
-        self.path.script_loss(script);
-    }
-
-    /// Ends the network; the timers that remain never expire.
-    pub fn into_path(self) -> Path<P> {
-        self.path
     }
 
     /// The time of the next event; [`crate::NEVER`] if none is due.

@@ -172,7 +172,7 @@ impl Quic {
         let (now, capable) = (at.shared.at(at.now_ns()), self.terms.ecn());
         let mut out = |payload: &[u8], ecn: Option<EcnCodepoint>| {
             let number = at.data_pkts();
-            at.send(packet(at.flow(), number, payload, ecn.filter(|_| capable)), End::Sender);
+            at.send(packet(at.flow, number, payload, ecn.filter(|_| capable)), End::Sender);
         };
         act(&mut ends.sender, now, &mut out).map_err(|failed| failed.of(&self.name))?;
         let due_ns = at.shared.since(ends.sender.due());
@@ -191,7 +191,7 @@ impl Quic {
         let now = at.shared.at(now_ns);
         let mut out = |payload: &[u8], ecn: Option<EcnCodepoint>| {
             let number = at.ack_pkts();
-            at.send(packet(at.flow(), number, payload, ecn.filter(|_| capable)), End::Receiver);
+            at.send(packet(at.flow, number, payload, ecn.filter(|_| capable)), End::Receiver);
         };
         act(&mut ends.receiver, now, &mut out).map_err(|failed| failed.of(&self.name))?;
         while let Some(&(end, start_ns, bytes)) = self.transfers.front()
@@ -231,7 +231,7 @@ impl Connection for Quic {
             }
             None => (None, None),
         };
-        let index = at.flow() as usize;
+        let index = at.flow as usize;
         let (sender, calls) = maker
             .sender(&self.terms, index, [*zero, now], peer::RECEIVER, stream)
             .map_err(|failed| failed.of(&self.name))?;

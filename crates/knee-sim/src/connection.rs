@@ -79,7 +79,7 @@ impl Tcp {
         }
         match self.receiver.arrive(at.now_ns(), data.number) {
             Reply::Now { duplicate } => {
-                let ack = self.ack(duplicate, at.flow(), at.shared);
+                let ack = self.ack(duplicate, at.flow, at.shared);
                 at.send(ack, End::Receiver);
             }
             Reply::Later => {
@@ -98,10 +98,10 @@ impl Tcp {
         };
         Packet::from(Ack {
             flow,
-            cumulative: self.receiver.cumulative(),
+            cumulative: self.receiver.next,
             sack,
             bytes: self.ack_bytes,
-            echo: self.receiver.echoes(),
+            echo: self.receiver.echo,
         })
     }
 
@@ -125,7 +125,7 @@ struct Out<'a, 'b> {
 impl Transmit for Out<'_, '_> {
     #[inline(always)]
     fn transmit(&mut self, number: u32, ecn: Ecn, cwr: bool) {
-        let data = Data { flow: self.at.flow(), number, bytes: self.bytes, ecn, cwr };
+        let data = Data { flow: self.at.flow, number, bytes: self.bytes, ecn, cwr };
         self.at.send(data.into(), End::Sender);
     }
 }
@@ -151,7 +151,7 @@ impl Connection for Tcp {
             let mss_bytes = u64::from(self.mss_bytes);
             let segments = bytes.div_ceil(mss_bytes) as u32;
             let short_bytes = (u64::from(segments) * mss_bytes - bytes) as u32;
-            let end = self.sender.written().saturating_add(segments);
+            let end = self.sender.tcb.written.saturating_add(segments);
             self.receiver.expect(end, short_bytes, at.now_ns(), bytes);
             segments
         });
@@ -192,7 +192,7 @@ impl Connection for Tcp {
                 self.with_sender(at, |sender, now_ns, out| sender.on_timer(now_ns, out));
             }
             Timer::DelayedAck => {
-                let ack = self.ack(NONE, at.flow(), at.shared);
+                let ack = self.ack(NONE, at.flow, at.shared);
                 at.send(ack, End::Receiver);
             }
             Timer::Pace => self.with_sender(at, |sender, now_ns, out| sender.on_pace(now_ns, out)),
@@ -213,18 +213,18 @@ impl Connection for Tcp {
             delivered_pkts: self.receiver.delivered_pkts,
             delivered_bytes: self.receiver.delivered_bytes,
             duplicate_pkts: self.receiver.duplicate_pkts,
-            ..self.sender.counters()
+            ..self.sender.tcb.counters.into()
         }
     }
 
     fn sample(&self, row: FlowSample) -> FlowSample {
-        let conn = self.sender.conn();
+        let tcb = &self.sender.tcb;
         FlowSample {
-            cwnd_pkts: conn.cwnd_pkts,
-            ssthresh_pkts: conn.ssthresh_pkts,
+            cwnd_pkts: tcb.conn.cwnd_pkts,
+            ssthresh_pkts: tcb.conn.ssthresh_pkts,
             inflight_pkts: self.sender.inflight_pkts(),
-            srtt_us: conn.srtt_us,
-            observed: self.sender.observe(),
+            srtt_us: tcb.conn.srtt_us,
+            observed: tcb.algorithm.controller.observe(),
             ..row
         }
     }
@@ -237,8 +237,8 @@ impl Connection for Tcp {
         Ok(FlowRecord {
             unfinished: self.receiver.unfinished(),
             transfers: self.receiver.take_completed(),
-            rtt: self.sender.take_rtt_stats(),
-            trace: self.sender.take_trace(),
+            rtt: *self.sender.rtt_stats.unwrap_or_default(),
+            trace: *self.sender.tcb.algorithm.trace.unwrap_or_default(),
             ..record
         })
     }

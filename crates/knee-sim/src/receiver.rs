@@ -15,16 +15,16 @@ pub(crate) enum Reply {
 }
 
 pub(crate) struct Receiver {
-    /// First segment not received in order.
-    next: u32,
+    /// First segment not received in order: the number of a cumulative ACK.
+    pub(crate) next: u32,
     mss_bytes: u32,
     delayed: DelayedAck,
     /// Acknowledges missing segments too.
     conceals_loss: bool,
     /// Segments below this number are acknowledged each.
     quick_pkts: u32,
-    /// A congestion mark has arrived, and the sender has not yet confirmed its reduction (CWR).
-    echo: bool,
+    /// ACKs echo a congestion mark: one has arrived, and the sender has not yet confirmed its reduction (CWR).
+    pub(crate) echo: bool,
     /// In-order segments not acknowledged yet.
     pending_pkts: u32,
     pub(crate) delack_due_ns: u64,
@@ -113,10 +113,6 @@ impl Receiver {
         self.transfers.as_mut().map(completed).unwrap_or_default()
     }
 
-    pub(crate) fn cumulative(&self) -> u32 {
-        self.next
-    }
-
     /// Notes the congestion mark and CWR of an arriving segment (RFC 3168 section 6.1.3); called before
     /// [`Self::arrive`]. A segment that begins or ends an echo is acknowledged at once. The first mark does
     /// the same for the next segment, as in Linux.
@@ -131,12 +127,6 @@ impl Receiver {
             }
             self.echo = true;
         }
-    }
-
-    /// Returns whether ACKs echo a congestion mark.
-    #[inline]
-    pub(crate) fn echoes(&self) -> bool {
-        self.echo
     }
 
     /// A segment arrives.
@@ -326,11 +316,11 @@ mod tests {
         r.expect(2, 400, 0, 1600);
         for (number, next, bytes) in [(0, 1, 1000), (3, 4, 2000), (4, 5, 3000)] {
             assert_eq!(r.arrive(0, number), Reply::Now { duplicate: NONE });
-            assert_eq!((r.cumulative(), r.blocks(), r.delivered_bytes), (next, NO_BLOCKS, bytes));
+            assert_eq!((r.next, r.blocks(), r.delivered_bytes), (next, NO_BLOCKS, bytes));
         }
         // A concealed segment that arrives late counts as a duplicate.
         assert_eq!(r.arrive(0, 2), Reply::Now { duplicate: 2 });
-        assert_eq!((r.cumulative(), r.delivered_pkts, r.duplicate_pkts), (5, 3, 1));
+        assert_eq!((r.next, r.delivered_pkts, r.duplicate_pkts), (5, 3, 1));
         assert_eq!(r.take_completed().len(), 1);
     }
 
@@ -360,7 +350,7 @@ mod tests {
         assert_eq!(r.arrive(7, 3), Reply::Now { duplicate: NONE });
         assert_eq!(r.blocks()[0], (3, 4));
         assert_eq!(r.arrive(8, 2), Reply::Now { duplicate: NONE });
-        assert_eq!((r.cumulative(), r.blocks()), (4, NO_BLOCKS));
+        assert_eq!((r.next, r.blocks()), (4, NO_BLOCKS));
     }
 
     #[test]
@@ -385,7 +375,7 @@ mod tests {
                 if now {
                     r.acknowledged();
                 }
-                (now, r.echoes())
+                (now, r.echo)
             })
             .collect();
         let (at_once, echo) = (true, true);
@@ -436,7 +426,7 @@ mod tests {
                 let reply = r.arrive(0, n);
                 prop_assert_eq!(reply, Reply::Now { duplicate: if new { NONE } else { n } });
                 let in_order = (0..).take_while(|i| have.contains(i)).count() as u32;
-                prop_assert_eq!(r.cumulative(), in_order);
+                prop_assert_eq!(r.next, in_order);
                 prop_assert_eq!(r.delivered_bytes, u64::from(in_order) * 10);
                 prop_assert_eq!(r.delivered_pkts, have.len() as u64);
                 let blocks: Vec<_> = r.blocks().into_iter().filter(|b| b.1 > 0).collect();

@@ -50,8 +50,8 @@ mod undo;
 
 use crate::packet::{self, NONE, Sack, SackBlocks};
 use delivery_rate::DeliveryRate;
-use knee_cc::{Ack, Conn, Event, Params, Phase, State};
-use knee_model::{CallRecord, DelayStats, FlowCounters, NS_PER_US, Random, TcpOptions};
+use knee_cc::{Ack, Event, Params, Phase};
+use knee_model::{DelayStats, NS_PER_US, Random, TcpOptions};
 use knee_net::{Ecn, NEVER};
 use offload::Offload;
 use pacing::Pacer;
@@ -78,8 +78,8 @@ pub(crate) struct Sender {
     random: Random,
     recovery: Recovery,
     /// The distribution of RTTs, if the run keeps it.
-    rtt_stats: Option<Box<DelayStats>>,
-    tcb: Tcb,
+    pub(crate) rtt_stats: Option<Box<DelayStats>>,
+    pub(crate) tcb: Tcb,
     initial_window_pkts: u32,
 }
 
@@ -139,47 +139,10 @@ impl Sender {
         }
     }
 
-    /// The contract's view as of the last call.
-    pub(crate) fn conn(&self) -> &Conn {
-        &self.tcb.conn
-    }
-
-    pub(crate) fn counters(&self) -> FlowCounters {
-        self.tcb.counters.into()
-    }
-
-    pub(crate) fn observe(&self) -> [u32; knee_cc::OBSERVE_N] {
-        self.tcb.algorithm.observe()
-    }
-
-    /// The state of its algorithm.
-    pub(crate) fn state(&self) -> State {
-        self.tcb.algorithm.state()
-    }
-
-    /// Replaces the state of its algorithm.
-    pub(crate) fn set_state(&mut self, state: State) {
-        self.tcb.algorithm.set_state(state);
-    }
-
-    pub(crate) fn take_trace(&mut self) -> Vec<CallRecord> {
-        self.tcb.algorithm.take_trace()
-    }
-
-    /// The distribution of the RTT samples.
-    pub(crate) fn take_rtt_stats(&mut self) -> DelayStats {
-        self.rtt_stats.take().map_or_else(DelayStats::default, |stats| *stats)
-    }
-
     /// Packets thought to be in the network.
     #[inline]
     pub(crate) fn inflight_pkts(&self) -> u32 {
         self.tcb.board.in_network()
-    }
-
-    /// First segment after those written so far.
-    pub(crate) fn written(&self) -> u32 {
-        self.tcb.written
     }
 
     /// Returns whether all written data are acknowledged.
@@ -197,7 +160,7 @@ impl Sender {
         self.note_app_limit();
         let tcb = &mut self.tcb;
         let idle_ns = now_ns.saturating_sub(self.last_sent_ns);
-        let idle = tcb.board.outstanding() == 0 && idle_ns > tcb.rtt.rto_ns();
+        let idle = tcb.board.outstanding() == 0 && idle_ns > tcb.rtt.rto_ns;
         if idle && self.idle_restart && !tcb.owns_window {
             // RFC 5681 section 4.1.
             tcb.refresh(now_ns);
@@ -220,7 +183,7 @@ impl Sender {
         if self.is_in_order(ack, sack) {
             return self.process_in_order(now_ns, ack.cumulative, out);
         }
-        if ack.cumulative >= self.tcb.board.una() && self.tcb.board.outstanding() > 0 {
+        if ack.cumulative >= self.tcb.board.una && self.tcb.board.outstanding() > 0 {
             self.process_ack(now_ns, ack, sack.unwrap_or(&Sack::NOTHING), out);
         }
     }
@@ -235,7 +198,7 @@ impl Sender {
     ) {
         self.note_app_limit();
         let prior_inflight_pkts = if self.rate.is_some() { self.inflight_pkts() } else { 0 };
-        let advanced = ack.cumulative - self.tcb.board.una();
+        let advanced = ack.cumulative - self.tcb.board.una;
         if advanced > 0
             && let Some(offload) = &mut self.offload
         {
@@ -243,7 +206,7 @@ impl Sender {
         }
         let news = self.take_in(now_ns, ack.cumulative, &sack.blocks);
         let tcb = &mut self.tcb;
-        let rtt_ns = tcb.rtt.sample_ns(now_ns, &news, tcb.board.min_rtt_ns());
+        let rtt_ns = tcb.rtt.sample_ns(now_ns, &news, tcb.board.rack.min_rtt_ns);
         rtt_ns.into_iter().for_each(|rtt_ns| self.learn_rtt(rtt_ns));
         self.tcb.refresh(now_ns);
         let mut seen = self.view_of(news.delivered_pkts, rtt_ns);
@@ -274,7 +237,7 @@ impl Sender {
             delivered_pkts: tcb.delivered_pkts,
             acked_pkts,
             rtt_us: rtt_ns.map_or(-1, |ns| (ns / NS_PER_US).min(i32::MAX as u64) as i32),
-            random: if tcb.algorithm.uses_random() { self.random.bits32() } else { 0 },
+            random: if tcb.algorithm.uses_random { self.random.bits32() } else { 0 },
             ..Ack::default()
         }
     }
@@ -284,7 +247,7 @@ impl Sender {
         let tcb = &mut self.tcb;
         if let Some(rate) = &mut self.rate {
             let rtt_ns = news.sent_ns.map(|sent_ns| now_ns - sent_ns);
-            let newest = rate.delivery.take_up_to(tcb.board.una(), news.newest.1);
+            let newest = rate.delivery.take_up_to(tcb.board.una, news.newest.1);
             rate.delivery.acknowledged(newest, now_ns, rtt_ns, seen);
             if news.sent_ns.is_none() {
                 seen.rtt_us = -1; // of a retransmission
@@ -316,7 +279,7 @@ impl Sender {
     /// Updates the scoreboard with an ACK.
     fn take_in(&mut self, now_ns: u64, cumulative: u32, blocks: &SackBlocks) -> News {
         let tcb = &mut self.tcb;
-        let advanced = cumulative - tcb.board.una();
+        let advanced = cumulative - tcb.board.una;
         let mut news = tcb.board.acknowledge(cumulative, now_ns);
         if let Some(delivered_pkts) = self.recovery.delivered_pkts(tcb, advanced) {
             news.delivered_pkts = delivered_pkts;
@@ -353,7 +316,7 @@ impl Sender {
         if open && self.recovery.is_sack() && !tcb.board.may_have_lost() {
             return Verdict::NOTHING;
         }
-        if tcb.phase() == Phase::Cwr && tcb.board.una() > tcb.reduction_end {
+        if tcb.phase() == Phase::Cwr && tcb.board.una > tcb.reduction_end {
             tcb.end_reduction(now_ns);
         }
         let mut verdict = self.recovery.judge(tcb, now_ns, advanced, acked_pkts);

@@ -29,7 +29,7 @@ impl Stepped {
 
     /// Loses the packets that `script` lists, of those that the first hop is offered, instead of bursts.
     pub fn script_loss(&mut self, script: ScriptedLoss) {
-        self.run.script_loss(script);
+        self.run.network.path.script_loss(script);
     }
 
     /// Advances to `until_ns`, at most to the end.
@@ -43,19 +43,20 @@ impl Stepped {
 
     /// The present time.
     pub fn now_ns(&self) -> Ns {
-        self.run.now_ns()
+        self.run.network.now_ns()
     }
 
     /// The connection of a flow as its algorithm saw it last, and the algorithm's state. None for a flow
     /// without feedback.
     pub fn flow(&mut self, flow: usize) -> Option<(Conn, State)> {
-        self.run.connection(flow).map(|tcp| (*tcp.sender.conn(), tcp.sender.state()))
+        let tcb = &self.run.connection(flow)?.sender.tcb;
+        Some((tcb.conn, *tcb.algorithm.controller.state()))
     }
 
     /// Replaces the state of the algorithm of a flow.
     pub fn set_state(&mut self, flow: usize, state: State) {
         if let Some(tcp) = self.run.connection(flow) {
-            tcp.sender.set_state(state);
+            tcp.sender.tcb.algorithm.controller.restore(state);
         }
     }
 

@@ -213,7 +213,7 @@ impl<'a> Forwarder<'a> {
 
     /// Sleeps until a packet comes or is to be given out; how long.
     fn sleep(&mut self, end_ns: Ns) -> Result<Ns, HostError> {
-        let due_ns = self.network.path().next_out_ns();
+        let due_ns = self.network.path.next_out_ns();
         let now_ns = self.devices.clock.now_ns();
         let wake_ns = due_ns.saturating_add(self.late_ns).min(end_ns);
         let sleep_ns = wake_ns.saturating_sub(now_ns + self.wake_ns).min(LONGEST_SLEEP_NS);
@@ -265,7 +265,7 @@ impl<'a> Forwarder<'a> {
             self.advance(now_ns)?;
             let packet = Datagram { room, len: len as u32, flow, number, covers };
             // A packet that goes one way comes from the end that the other way leads to.
-            let from = self.network.path().end(flow, direction.other());
+            let from = self.network.path.end(flow, direction.other());
             self.network.offer(packet, from);
         }
         Ok(most)
@@ -273,7 +273,7 @@ impl<'a> Forwarder<'a> {
 
     /// Flow, number and sequence space of a packet, if it is to be carried.
     fn identify(&mut self, bytes: &[u8], direction: Direction) -> Option<(u32, u32, (u64, u64))> {
-        let data_pkts = |flow| self.network.path().data_pkts(flow);
+        let data_pkts = |flow| self.network.path.data_pkts(flow);
         if !self.planned {
             return carried(bytes).then(|| (0, data_pkts(0), (0, 0)));
         }
@@ -287,7 +287,7 @@ impl<'a> Forwarder<'a> {
         let index = index as u32;
         match headers.body {
             Body::Tcp { seq, syn, span, .. } if flow.kind == Kind::Tcp => {
-                if self.network.path().end(index, direction) == End::Sender {
+                if self.network.path.end(index, direction) == End::Sender {
                     return Some((index, 0, (0, 0)));
                 }
                 let covers = flow.sequence.send(seq, syn, span);
@@ -308,7 +308,7 @@ impl<'a> Forwarder<'a> {
 
     /// Tells of the bins that have ended, from bin number `from` on; how many have.
     pub(crate) fn tell(&self, from: usize, tell: Tell<'_>) -> usize {
-        let path = self.network.path();
+        let path = &self.network.path;
         let ended = path.queues().map(|queue| queue.bins.len()).min().unwrap_or(0);
         for bin in from..ended {
             for (hop, queue) in path.queues().enumerate() {
@@ -326,7 +326,7 @@ impl<'a> Forwarder<'a> {
 
     /// Returns the totals until now.
     pub(crate) fn passed(&self) -> Passed {
-        let (path, devices) = (self.network.path(), &self.devices);
+        let (path, devices) = (&self.network.path, &self.devices);
         let c = path.count(0, devices.flows[0].counters());
         let queues: Vec<_> = path.queues().collect();
         let (first, last) = (queues[0], queues[queues.len() - 1]);
@@ -351,8 +351,7 @@ impl<'a> Forwarder<'a> {
     fn finish(mut self) -> Result<PathRecord, HostError> {
         self.network.close_last_bin(&mut self.devices, self.spec.bins());
         let passed = self.passed();
-        let (path, Devices { flows, capture, lateness, .. }) =
-            (self.network.into_path(), self.devices);
+        let (path, Devices { flows, capture, lateness, .. }) = (self.network.path, self.devices);
         if let Some(capture) = capture {
             capture.finish()?;
         }
@@ -408,7 +407,7 @@ impl Endpoints<Network<Datagram, Infallible>> for Devices {
         direction: Direction,
         network: &mut Network<Datagram, Infallible>,
     ) -> Result<(), HostError> {
-        if network.path().end(packet.flow, direction) == End::Receiver {
+        if network.path.end(packet.flow, direction) == End::Receiver {
             let flow = &mut self.flows[packet.flow as usize];
             if flow.arrived.take(packet.covers) {
                 flow.record.counters.delivered_pkts += 1;

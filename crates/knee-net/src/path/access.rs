@@ -15,8 +15,10 @@ pub(super) struct AccessGroup<P> {
     return_delay_ns: Ns,
     noise: Jitter,
     noise_random: Random,
-    entries: DelayLine<P>,
-    returns: DelayLine<P>,
+    /// Packets on their way to the first hop.
+    pub(super) entries: DelayLine<P>,
+    /// Packets on their way back from the shared reverse direction, to the path's start.
+    pub(super) returns: DelayLine<P>,
 }
 
 /// Key of an access group: access delay, first hop, last hop. A flow with access jitter or noise has
@@ -61,18 +63,6 @@ impl<P: Default> AccessGroup<P> {
         self.entries.push(now_ns, delay_ns, packet);
     }
 
-    /// The packet that has reached the first hop by now.
-    #[inline(always)]
-    pub(super) fn take_entry(&mut self, now_ns: Ns) -> Option<P> {
-        self.entries.pop(now_ns)
-    }
-
-    /// The time at which the next packet reaches the first hop.
-    #[inline(always)]
-    pub(super) fn next_entry_ns(&self) -> Ns {
-        self.entries.next_ns()
-    }
-
     /// A packet leaves the shared reverse direction at `leaves_at_ns`.
     #[inline(always)]
     pub(super) fn come_back(&mut self, leaves_at_ns: Ns, packet: P) {
@@ -84,27 +74,5 @@ impl<P: Default> AccessGroup<P> {
     #[inline(always)]
     fn noise_ns(&mut self) -> Ns {
         self.noise.draw_ns(&mut self.noise_random)
-    }
-
-    /// The packet that has reached the path's start by now.
-    #[inline(always)]
-    pub(super) fn take_return(&mut self, now_ns: Ns) -> Option<P> {
-        self.returns.pop(now_ns)
-    }
-
-    /// The time at which the next packet reaches the path's start.
-    #[inline(always)]
-    pub(super) fn next_return_ns(&self) -> Ns {
-        self.returns.next_ns()
-    }
-
-    /// Packets on their way to the first hop.
-    pub(super) fn entering(&self) -> impl Iterator<Item = &P> {
-        self.entries.iter()
-    }
-
-    /// Packets on their way back from the shared reverse direction.
-    pub(super) fn returning(&self) -> impl Iterator<Item = &P> {
-        self.returns.iter()
     }
 }

@@ -2,19 +2,19 @@
 
 use super::{QueuedLink, reordering::Reordering};
 use crate::{
-    Bursts, DelayLine, Direction, Jitter, Link, Loss, LostPacket, Numbered, Packet, Queue,
-    ScriptedLoss, Service, packet::Offered, scripted_loss::LossProcess,
+    Bursts, DelayLine, Direction, Jitter, Link, Loss, LostPacket, Numbered, Packet, Queue, Service,
+    packet::Offered, scripted_loss::LossProcess,
 };
-use knee_model::{HopSpec, Ns, PacketEvent, QueueRecord, Random, RunSpec, Steps};
+use knee_model::{HopSpec, Ns, PacketEvent, Random, RunSpec, Steps};
 use std::collections::VecDeque;
 
 /// A hop, the way to it from the hop before, and the way from it to the path's end.
 pub(super) struct Hop<P> {
     loss: Loss,
-    process: Option<LossProcess>,
-    queued_link: QueuedLink<P>,
+    pub(super) process: Option<LossProcess>,
+    pub(super) queued_link: QueuedLink<P>,
     /// Packets from the hop before it.
-    arrivals: DelayLine<P>,
+    pub(super) arrivals: DelayLine<P>,
     arrival_delay_ns: Ns,
     /// Packets on their way to the path's end.
     deliveries: DelayLine<P>,
@@ -47,11 +47,6 @@ impl<P: Numbered> Hop<P> {
         }
     }
 
-    /// Loses the packets that `script` lists, instead of bursts.
-    pub(super) fn script_loss(&mut self, script: ScriptedLoss) {
-        self.process = Some(LossProcess::Script(script));
-    }
-
     /// Offers a packet; `random` is the random stream of its flow. `lost` gets the packets that the queue
     /// drops to make room.
     #[inline(always)]
@@ -78,25 +73,9 @@ impl<P: Numbered> Hop<P> {
         self.queued_link.depart(now_ns, &mut dropped_into(lost, now_ns))
     }
 
-    /// The time at which the packet in transmission leaves the link; [`crate::NEVER`] if there is none.
-    #[inline(always)]
-    pub(super) fn next_departure_ns(&self) -> Ns {
-        self.queued_link.next_ns()
-    }
-
     /// A packet that leaves the hop before sets out for this hop.
     pub(super) fn approach(&mut self, now_ns: Ns, packet: P) {
         self.arrivals.push(now_ns, self.arrival_delay_ns, packet);
-    }
-
-    /// The packet from the hop before that has arrived by now.
-    pub(super) fn arrive(&mut self, now_ns: Ns) -> Option<P> {
-        self.arrivals.pop(now_ns)
-    }
-
-    /// The time at which the next packet from the hop before arrives.
-    pub(super) fn next_arrival_ns(&self) -> Ns {
-        self.arrivals.next_ns()
     }
 
     /// A packet that left the link, its last one, sets out for the path's end.
@@ -134,31 +113,11 @@ impl<P: Numbered> Hop<P> {
         }
     }
 
-    /// Packets held by the link, the one in transmission included.
-    pub(super) fn held_pkts(&self) -> u32 {
-        self.queued_link.held_pkts()
-    }
-
     /// Packets at the hop, before it and behind it, up to the next hop.
     pub(super) fn packets(&self) -> impl Iterator<Item = &P> {
-        let held = self.queued_link.packets().chain(self.arrivals.iter());
+        let held = self.queued_link.link.queue.iter().chain(self.arrivals.iter());
         let late = self.reordering.iter().flat_map(|reordering| reordering.late.iter());
         held.chain(self.deliveries.iter()).chain(late)
-    }
-
-    /// The queue's record until now.
-    pub(super) fn record(&self) -> &QueueRecord {
-        self.queued_link.record()
-    }
-
-    /// The queue's record.
-    pub(super) fn into_record(self) -> QueueRecord {
-        self.queued_link.into_record()
-    }
-
-    /// Ends a bin of the time series.
-    pub(super) fn close_bin(&mut self) {
-        self.queued_link.close_bin();
     }
 }
 

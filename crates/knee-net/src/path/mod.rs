@@ -11,6 +11,7 @@ use crate::{
     Direction, End, LostPacket, NEVER, Numbered, ScriptedLoss,
     events::{Event, Events},
     packet::Offered,
+    scripted_loss::LossProcess,
 };
 use access::{AccessGroup, connect_flows};
 use flow_port::FlowPort;
@@ -75,7 +76,7 @@ impl<P: Numbered> Path<P> {
 
     /// Loses the packets that `script` lists, of those that the first hop is offered, instead of bursts.
     pub fn script_loss(&mut self, script: ScriptedLoss) {
-        self.hops[0].script_loss(script);
+        self.hops[0].process = Some(LossProcess::Script(script));
     }
 
     /// The end of `flow` that packets in `direction` reach.
@@ -105,9 +106,9 @@ impl<P: Numbered> Path<P> {
             let flow = packet.flow() as usize;
             in_network_pkts[flow] += u64::from(self.ports[flow].carries_data(direction));
         };
-        let forward = self.groups.iter().flat_map(AccessGroup::entering);
+        let forward = self.groups.iter().flat_map(|group| group.entries.iter());
         let forward = forward.chain(self.hops.iter().flat_map(Hop::packets));
-        let reverse = self.groups.iter().flat_map(AccessGroup::returning);
+        let reverse = self.groups.iter().flat_map(|group| group.returns.iter());
         forward.for_each(|packet| count(packet, Direction::Forward));
         reverse.chain(self.reverse.packets()).for_each(|packet| count(packet, Direction::Reverse));
         in_network_pkts
@@ -119,18 +120,18 @@ impl<P: Numbered> Path<P> {
     pub fn next_out_ns(&self) -> Ns {
         let (_, first_ns) = self.events.first();
         let inside_ns = first_ns.saturating_add(self.least_delay_ns);
-        let returns = self.groups.iter().map(AccessGroup::next_return_ns);
+        let returns = self.groups.iter().map(|group| group.returns.next_ns());
         returns.chain(self.hops.iter().map(Hop::next_delivery_ns)).fold(inside_ns, Ns::min)
     }
 
     /// Packets that hop `hop` holds, the one in transmission included.
     pub fn held_pkts(&self, hop: usize) -> u32 {
-        self.hops.get(hop).map_or(0, Hop::held_pkts)
+        self.hops.get(hop).map_or(0, |hop| hop.queued_link.link.queue.held_pkts())
     }
 
     /// The records of the hops' queues until now, in order.
     pub fn queues(&self) -> impl Iterator<Item = &QueueRecord> {
-        self.hops.iter().map(Hop::record)
+        self.hops.iter().map(|hop| &hop.queued_link.record)
     }
 
     /// Ends the path; returns the records of its queues.
@@ -138,7 +139,7 @@ impl<P: Numbered> Path<P> {
         let reverse = self.reverse.into_record();
         let has_reverse_data = self.ports.iter().any(|port| port.carries_data(Direction::Reverse));
         PathQueues {
-            hops: self.hops.into_iter().map(Hop::into_record).collect(),
+            hops: self.hops.into_iter().map(|hop| hop.queued_link.record).collect(),
             reverse: reverse.filter(|_| has_reverse_data),
         }
     }
@@ -175,19 +176,21 @@ impl<P: Numbered> Path<P> {
                 return packet.map(|packet| (packet, Direction::Forward));
             }
             Event::Return(group) => {
-                let packet = self.groups[group].take_return(now_ns);
-                self.events.set(event, self.groups[group].next_return_ns());
+                let returns = &mut self.groups[group].returns;
+                let packet = returns.pop(now_ns);
+                self.events.set(event, returns.next_ns());
                 return packet.map(|packet| (packet, Direction::Reverse));
             }
             Event::Entry(index) => {
                 let group = &mut self.groups[index];
-                let (packet, hop) = (group.take_entry(now_ns), group.first_hop);
-                self.events.set(event, group.next_entry_ns());
+                let (packet, hop) = (group.entries.pop(now_ns), group.first_hop);
+                self.events.set(event, group.entries.next_ns());
                 packet.into_iter().for_each(|packet| self.offer_to_hop(hop, now_ns, packet));
             }
             Event::Arrival(hop) => {
-                let packet = self.hops[hop].arrive(now_ns);
-                self.events.set(event, self.hops[hop].next_arrival_ns());
+                let arrivals = &mut self.hops[hop].arrivals;
+                let packet = arrivals.pop(now_ns);
+                self.events.set(event, arrivals.next_ns());
                 packet.into_iter().for_each(|packet| self.offer_to_hop(hop, now_ns, packet));
             }
             Event::ReverseDeparture => self.depart_reverse(now_ns),
@@ -200,7 +203,7 @@ impl<P: Numbered> Path<P> {
 
     /// Ends a bin of the time series.
     pub(crate) fn close_bin(&mut self, now_ns: Ns) {
-        self.hops.iter_mut().for_each(Hop::close_bin);
+        self.hops.iter_mut().for_each(|hop| hop.queued_link.close_bin());
         self.reverse.close_bin();
         self.events.set(Event::BinEnd, now_ns.saturating_add(self.bin_ns));
     }
@@ -225,7 +228,7 @@ impl<P: Numbered> Path<P> {
             return self.offer_to_hop(0, now_ns, packet);
         }
         group.enter(now_ns, port.access_jitter_ns(), packet);
-        self.events.set(Event::Entry(port.group), group.next_entry_ns());
+        self.events.set(Event::Entry(port.group), group.entries.next_ns());
     }
 
     /// A packet reaches a hop.
@@ -237,7 +240,9 @@ impl<P: Numbered> Path<P> {
             Offered::Dropped(packet, event) => {
                 self.lose(now_ns, packet, Direction::Forward, event);
             }
-            Offered::Held => self.events.set(Event::Departure(index), hop.next_departure_ns()),
+            Offered::Held => {
+                self.events.set(Event::Departure(index), hop.queued_link.link.next_ns());
+            }
             Offered::LeavesAt(..) => unreachable!("a hop holds each packet that it accepts"),
         }
     }
@@ -247,12 +252,12 @@ impl<P: Numbered> Path<P> {
     fn depart(&mut self, index: usize, now_ns: Ns) {
         let hop = &mut self.hops[index];
         let Some(packet) = hop.depart(now_ns, &mut self.lost) else { return };
-        self.events.set(Event::Departure(index), hop.next_departure_ns());
+        self.events.set(Event::Departure(index), hop.queued_link.link.next_ns());
         let port = &mut self.ports[packet.flow() as usize];
         if index < port.last_hop {
             let next = &mut self.hops[index + 1];
             next.approach(now_ns, packet);
-            self.events.set(Event::Arrival(index + 1), next.next_arrival_ns());
+            self.events.set(Event::Arrival(index + 1), next.arrivals.next_ns());
         } else {
             port.count_departed(packet.ecn());
             hop.set_out(now_ns, packet);
@@ -289,7 +294,7 @@ impl<P: Numbered> Path<P> {
     fn come_back(&mut self, leaves_at_ns: Ns, packet: P, index: usize) {
         let group = &mut self.groups[index];
         group.come_back(leaves_at_ns, packet);
-        self.events.set(Event::Return(index), group.next_return_ns());
+        self.events.set(Event::Return(index), group.returns.next_ns());
     }
 
     fn lose(&mut self, time_ns: Ns, packet: P, direction: Direction, event: PacketEvent) {

@@ -5,8 +5,9 @@ use knee_model::{Ns, PacketEvent, PacketLog, QueueBin, QueueRecord};
 
 /// A queue and its link, of a hop or of the reverse direction.
 pub(super) struct QueuedLink<P> {
-    link: Link<P>,
-    record: QueueRecord,
+    pub(super) link: Link<P>,
+    /// The queue's record until now.
+    pub(super) record: QueueRecord,
     /// The current bin of the time series.
     bin: QueueBin,
     keeps_bins: bool,
@@ -34,7 +35,7 @@ impl<P: Numbered> QueuedLink<P> {
         // The queue is about to own the packet.
         let label = self.keeps_log.then(|| Label::of(&packet));
         let refused = self.link.enqueue(now_ns, packet);
-        let held_pkts = self.link.held_pkts();
+        let held_pkts = self.link.queue.held_pkts();
         let event = if refused.is_ok() {
             self.record.max_pkts = self.record.max_pkts.max(held_pkts);
             // The queue made room before the packet came in.
@@ -55,7 +56,7 @@ impl<P: Numbered> QueuedLink<P> {
     #[inline]
     pub(super) fn note_loss(&mut self, now_ns: Ns, packet: &P) {
         if self.keeps_log {
-            let held_pkts = self.link.held_pkts();
+            let held_pkts = self.link.queue.held_pkts();
             self.note(now_ns, Label::of(packet), PacketEvent::Lost, held_pkts);
         }
     }
@@ -67,54 +68,28 @@ impl<P: Numbered> QueuedLink<P> {
         let departed = self.link.dequeue(now_ns)?;
         let packet = departed.packet;
         self.count_departure(&packet, departed.waited_ns);
-        let held_pkts = self.link.held_pkts();
+        let held_pkts = self.link.queue.held_pkts();
         if self.keeps_log {
-            let before_drops_pkts = held_pkts + self.link.dropped_pkts();
+            let before_drops_pkts = held_pkts + self.link.queue.dropped_pkts();
             self.note(now_ns, Label::of(&packet), PacketEvent::Departed, before_drops_pkts);
         }
         self.collect_dropped(now_ns, held_pkts, on_drop);
         Some(packet)
     }
 
-    /// The time at which the packet in transmission leaves; [`crate::NEVER`] if there is none.
-    #[inline(always)]
-    pub(super) fn next_ns(&self) -> Ns {
-        self.link.next_ns()
-    }
-
-    /// Packets held, the one in transmission included.
-    pub(super) fn held_pkts(&self) -> u32 {
-        self.link.held_pkts()
-    }
-
-    /// The packets held, the one in transmission first.
-    pub(super) fn packets(&self) -> impl Iterator<Item = &P> {
-        self.link.iter()
-    }
-
-    /// The queue's record until now.
-    pub(super) fn record(&self) -> &QueueRecord {
-        &self.record
-    }
-
-    /// The queue's record.
-    pub(super) fn into_record(self) -> QueueRecord {
-        self.record
-    }
-
     /// Ends a bin of the time series.
     pub(super) fn close_bin(&mut self) {
-        self.bin.held_pkts = self.link.held_pkts();
+        self.bin.held_pkts = self.link.queue.held_pkts();
         self.record.bins.push(std::mem::take(&mut self.bin));
     }
 
     /// Reports the packets that the queue dropped after it had accepted them; `held_pkts` remain.
     #[inline(always)]
     fn collect_dropped(&mut self, now_ns: Ns, held_pkts: u32, on_drop: &mut impl FnMut(P)) {
-        while let Some(packet) = self.link.take_dropped() {
+        while let Some(packet) = self.link.queue.take_dropped() {
             self.count_drop();
             if self.keeps_log {
-                let held_pkts = held_pkts + self.link.dropped_pkts();
+                let held_pkts = held_pkts + self.link.queue.dropped_pkts();
                 self.note(now_ns, Label::of(&packet), PacketEvent::Dropped, held_pkts);
             }
             on_drop(packet);

@@ -87,7 +87,7 @@ impl<P: Numbered> Reverse<P> {
 
     /// The time at which the packet in transmission leaves the link; [`NEVER`] if there is none.
     pub(super) fn next_departure_ns(&self) -> Ns {
-        self.link.as_ref().map_or(NEVER, QueuedLink::next_ns)
+        self.link.as_ref().map_or(NEVER, |queued| queued.link.next_ns())
     }
 
     /// Ends a bin of the time series.
@@ -97,12 +97,12 @@ impl<P: Numbered> Reverse<P> {
 
     /// The packets held by the link.
     pub(super) fn packets(&self) -> impl Iterator<Item = &P> {
-        self.link.iter().flat_map(QueuedLink::packets).map(|held| &held.packet)
+        self.link.iter().flat_map(|queued| queued.link.queue.iter()).map(|held| &held.packet)
     }
 
     /// The record of the link's queue, if there is a link.
     pub(super) fn into_record(self) -> Option<QueueRecord> {
-        self.link.map(QueuedLink::into_record)
+        self.link.map(|queued| queued.record)
     }
 
     /// The time at which a packet leaves the reverse direction if its delay begins now.

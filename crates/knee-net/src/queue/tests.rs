@@ -111,12 +111,12 @@ struct Books {
 impl Books {
     /// After each event: the limit holds, all is accounted for, and the link is busy unless empty.
     fn check(&mut self) -> Result<(), TestCaseError> {
-        let told = self.link.dropped_pkts() as usize;
+        let told = self.link.queue.dropped_pkts() as usize;
         let before = self.dropped.len();
-        self.dropped.extend(std::iter::from_fn(|| self.link.take_dropped()));
+        self.dropped.extend(std::iter::from_fn(|| self.link.queue.take_dropped()));
         prop_assert_eq!(self.dropped.len() - before, told);
-        let held: Vec<P> = self.link.iter().copied().collect();
-        prop_assert_eq!(held.len(), self.link.held_pkts() as usize);
+        let held: Vec<P> = self.link.queue.iter().copied().collect();
+        prop_assert_eq!(held.len(), self.link.queue.held_pkts() as usize);
         let bytes: u64 = held.iter().map(|p| u64::from(p.bytes)).sum();
         match self.limit {
             QueueLimit::Packets(limit) => prop_assert!(held.len() <= limit as usize),
@@ -178,7 +178,7 @@ proptest! {
             books.check()?;
         }
         books.run_to(NEVER)?;
-        prop_assert_eq!(books.link.held_pkts(), 0);
+        prop_assert_eq!(books.link.queue.held_pkts(), 0);
         let mut next = [0; 4];
         for (at_ns, packet, waited_ns) in &books.left {
             let next = &mut next[packet.flow as usize];
@@ -204,7 +204,7 @@ proptest! {
                 let (flow, bytes, capable) = (*flow, *bytes, *capable);
                 let packet = P { flow, number: number as u32, bytes, capable, marked: false };
                 fates.push(link.enqueue(now_ns, packet).err());
-                fates.extend(std::iter::from_fn(|| link.take_dropped()).map(Some));
+                fates.extend(std::iter::from_fn(|| link.queue.take_dropped()).map(Some));
             }
             fates
         };
@@ -238,7 +238,7 @@ fn each_discipline_acts() {
             let (flow, capable) = (number % 2, number % 4 < 2);
             let packet = P { flow, number, bytes: 1500, capable, marked: false };
             dropped += u32::from(link.enqueue(now_ns, packet).is_err());
-            dropped += std::iter::from_fn(|| link.take_dropped()).count() as u32;
+            dropped += std::iter::from_fn(|| link.queue.take_dropped()).count() as u32;
         }
         (dropped, marked, waited_ns / 1_000_000)
     };

@@ -1,16 +1,16 @@
 //! Calls the congestion control algorithm; logs and counts its actions.
 
 use super::tally::Tally;
-use knee_cc::{Ack, Conn, Controller, Event, OBSERVE_N, Params, State};
+use knee_cc::{Ack, Conn, Controller, Event, Params};
 use knee_model::{Call, CallRecord};
 
 /// An algorithm on one simulated connection.
-pub(super) struct Algorithm {
-    controller: Controller,
-    uses_random: bool,
-    /// Few runs have one: it takes one word of those that do not.
+pub(crate) struct Algorithm {
+    pub(crate) controller: Controller,
+    pub(super) uses_random: bool,
+    /// The calls. Few runs log them: it takes one word of those that do not.
     #[allow(clippy::box_collection)]
-    trace: Option<Box<Vec<CallRecord>>>,
+    pub(crate) trace: Option<Box<Vec<CallRecord>>>,
 }
 
 impl Algorithm {
@@ -21,28 +21,6 @@ impl Algorithm {
         let mut new = Self { controller, uses_random, trace: trace.then(Box::default) };
         new.log(Call::Init, 0, &Ack::default(), before, conn, 0);
         new
-    }
-
-    pub(super) fn uses_random(&self) -> bool {
-        self.uses_random
-    }
-
-    pub(super) fn observe(&self) -> [u32; OBSERVE_N] {
-        self.controller.observe()
-    }
-
-    /// The algorithm's state.
-    pub(super) fn state(&self) -> State {
-        *self.controller.state()
-    }
-
-    /// Replaces the algorithm's state.
-    pub(super) fn set_state(&mut self, state: State) {
-        self.controller.restore(state);
-    }
-
-    pub(super) fn take_trace(&mut self) -> Vec<CallRecord> {
-        self.trace.take().map_or_else(Vec::new, |trace| *trace)
     }
 
     /// Copies the connection before a call, if calls are logged.

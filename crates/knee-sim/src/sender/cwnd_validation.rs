@@ -28,7 +28,7 @@ impl CwndValidation {
     #[inline]
     pub(super) fn sent(&mut self, board: &Scoreboard, limited: bool) {
         let outstanding_pkts = board.outstanding();
-        let new_window = || board.una() >= self.window_end;
+        let new_window = || board.una >= self.window_end;
         let larger = || !self.limited && outstanding_pkts > self.max_outstanding_pkts;
         if limited || new_window() || larger() {
             self.limited = limited;

@@ -36,15 +36,6 @@ impl Scoreboard {
         }
     }
 
-    pub(super) fn min_rtt_ns(&self) -> u64 {
-        self.rack.min_rtt_ns
-    }
-
-    /// A retransmission turned out to be unnecessary: its segment was late, not lost.
-    pub(super) fn note_reordering(&mut self) {
-        self.rack.reordered = true;
-    }
-
     /// Marks lost the segments sent before the latest delivered one, more than its RTT and `reo_wnd_ns` ago
     /// (RFC 8985 section 6.2, step 5); retransmissions too.
     pub(super) fn mark_lost(&mut self, now_ns: u64, reo_wnd_ns: u64) -> Losses {
@@ -154,16 +145,16 @@ impl ReoWnd {
     /// SACKed.
     pub(super) fn tolerance_ns(&self, board: &Scoreboard, phase: Phase, srtt_ns: u64) -> u64 {
         let hasty = matches!(phase, Phase::Recovery | Phase::Loss);
-        if !board.rack.reordered && (hasty || board.sacked() >= DUP_THRESH) {
+        if !board.rack.reordered && (hasty || board.sacked >= DUP_THRESH) {
             return 0;
         }
-        (u64::from(self.quarters) * board.min_rtt_ns() / 4).min(srtt_ns)
+        (u64::from(self.quarters) * board.rack.min_rtt_ns / 4).min(srtt_ns)
     }
 
     /// A D-SACK: on a path that is known to reorder, more patience. On other paths it reports a
     /// needless timeout.
     pub(super) fn widen(&mut self, board: &Scoreboard) {
-        if board.rack.reordered && self.round_end.is_none_or(|end| board.una() >= end) {
+        if board.rack.reordered && self.round_end.is_none_or(|end| board.una >= end) {
             *self = Self {
                 quarters: self.quarters + 1,
                 round_end: Some(board.nxt()),

@@ -37,7 +37,7 @@ impl Offload {
     /// To be called before an ACK that advances is taken in. Gives no sample if the first packet was sent
     /// again, or reported before.
     pub(super) fn learn(&mut self, tcb: &mut Tcb, now_ns: u64) {
-        let una = tcb.board.una();
+        let una = tcb.board.una;
         let first = *tcb.board.at(una);
         if first.has(EVER_RETRANS | SACKED) {
             return;
@@ -84,7 +84,7 @@ impl Offload {
             return false;
         }
         // The next ACK must be due soon: that of the oldest packet, a smoothed RTT after it left.
-        let oldest = tcb.board.una();
+        let oldest = tcb.board.una;
         let ack_due_ns = tcb.board.at(oldest).sent_ns() + self.srtt_ns;
         let soon_ns = now_ns + SOON_NS.min(self.srtt_ns / 2);
         ack_due_ns <= soon_ns && room_pkts < window_pkts / PART_OF_WINDOW

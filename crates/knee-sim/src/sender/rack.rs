@@ -55,11 +55,6 @@ impl Rack {
         }
     }
 
-    /// A segment arrived after a later one.
-    pub(super) fn note_reordering(&mut self) {
-        self.reordered = true;
-    }
-
     /// Segment `number` was sent again; those below `una` are acknowledged.
     pub(super) fn retransmitted(&mut self, number: u32, now_ns: u64, una: u32) {
         while self.resent.front().is_some_and(|(_, n)| *n < una) {

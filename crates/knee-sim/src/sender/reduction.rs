@@ -15,7 +15,7 @@ impl Tcb {
     #[cold]
     pub(super) fn on_echo(&mut self, now_ns: u64) {
         // There was congestion: a reduction in progress is kept (Linux).
-        self.undo.forbid();
+        self.undo.pending_pkts = None;
         if matches!(self.phase(), Phase::Open | Phase::Disorder) {
             self.counters.ecn_reductions += 1;
             self.reduction_end = self.board.nxt();
@@ -83,7 +83,7 @@ impl Tcb {
     /// From here on D-SACKs count towards undoing the reduction that is about to be made, by a `fast`
     /// recovery or by a timeout.
     pub(super) fn allow_undo(&mut self, fast: bool) {
-        self.undo = Undo::of(self.board.una(), fast, self.conn.ssthresh_pkts);
+        self.undo = Undo::of(self.board.una, fast, self.conn.ssthresh_pkts);
     }
 
     /// A D-SACK: the retransmission of segment `number` was unnecessary.
@@ -95,7 +95,7 @@ impl Tcb {
             // The packets taken for lost were late. RFC 8985 section 6.2, step 3, detects that only if
             // nothing was retransmitted; without this line, a path that always delays by more than three
             // packets would never be known to reorder.
-            self.board.note_reordering();
+            self.board.rack.reordered = true;
         }
         self.take_back();
     }

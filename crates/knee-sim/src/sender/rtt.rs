@@ -14,13 +14,13 @@ const HEADERS_WITH_TIMESTAMP_BYTES: u32 = 52;
 
 pub(super) struct RttEstimator {
     /// `SRTT`; 0: no sample yet.
-    srtt_ns: u64,
+    pub srtt_ns: u64,
     /// `RTTVAR`.
     rttvar_ns: u64,
     /// `RTO` without backoff.
-    rto_ns: u64,
-    /// Timeouts since the last sample: each doubles the timeout.
-    backoffs: u32,
+    pub rto_ns: u64,
+    /// Timeouts since the last sample: each doubles the timeout (section 5.5).
+    pub backoffs: u32,
     timestamps: bool,
     /// Tick of the clock that measures RTTs (`G`); 0: it is exact.
     tick_ns: u64,
@@ -47,33 +47,16 @@ impl RttEstimator {
         }
     }
 
-    /// Smoothed RTT; 0: no sample yet.
-    #[inline]
-    pub(super) fn srtt_ns(&self) -> u64 {
-        self.srtt_ns
-    }
-
     /// Smoothed RTT as algorithms see it.
     #[inline]
     pub(super) fn srtt_us(&self) -> u32 {
         (self.srtt_ns / NS_PER_US).min(u64::from(u32::MAX)) as u32
     }
 
-    /// The timeout without backoff.
-    #[inline]
-    pub(super) fn rto_ns(&self) -> u64 {
-        self.rto_ns
-    }
-
     /// The timeout, doubled for each one since the last sample (section 5.5).
     #[inline]
     pub(super) fn backed_off_rto_ns(&self) -> u64 {
         self.rto_ns.saturating_mul(1 << self.backoffs.min(16)).min(RTO_MAX_NS)
-    }
-
-    /// The timer expired (section 5.5).
-    pub(super) fn back_off(&mut self) {
-        self.backoffs += 1;
     }
 
     /// The RTT sample of an ACK as a clock of the chosen tick would read it: at least one tick. With
@@ -181,18 +164,18 @@ mod tests {
         let timeouts_ms: Vec<u64> = (0..10)
             .map(|_| {
                 let rto_ns = rtt.backed_off_rto_ns();
-                rtt.back_off();
+                rtt.backoffs += 1;
                 rto_ns / NS_PER_MS
             })
             .collect();
         assert_eq!(timeouts_ms, [300, 600, 1200, 2400, 4800, 9600, 19_200, 38_400, 60_000, 60_000]);
-        assert_eq!(rtt.rto_ns(), 300 * NS_PER_MS);
+        assert_eq!(rtt.rto_ns, 300 * NS_PER_MS);
         rtt.learn(100 * NS_PER_MS);
         // RTTVAR 3/4 * 50 = 37.5, so the margin is the minimum.
         assert_eq!(rtt.backed_off_rto_ns(), 300 * NS_PER_MS);
         // An RTT of a minute and more.
         rtt.learn(500_000 * NS_PER_MS);
-        assert_eq!(rtt.rto_ns(), 60_000 * NS_PER_MS);
+        assert_eq!(rtt.rto_ns, 60_000 * NS_PER_MS);
     }
 
     /// A clock of 10 ms reads 9.9 ms and 10.1 ms as the first and the second tick; a time within a tick

@@ -47,7 +47,7 @@ pub(super) struct Scoreboard {
     pub(super) segments: Ring<Segment>,
     /// First segment not cumulatively acknowledged.
     pub(super) una: u32,
-    sacked: u32,
+    pub(super) sacked: u32,
     pub(super) lost: u32,
     pub(super) retrans: u32,
     /// Everything below that was lost has been retransmitted.
@@ -63,22 +63,12 @@ pub(super) struct Scoreboard {
 
 impl Scoreboard {
     #[inline]
-    pub(super) fn una(&self) -> u32 {
-        self.una
-    }
-    #[inline]
     pub(super) fn nxt(&self) -> u32 {
         self.una + self.segments.len() as u32
     }
     #[inline]
     pub(super) fn outstanding(&self) -> u32 {
         self.segments.len() as u32
-    }
-    pub(super) fn sacked(&self) -> u32 {
-        self.sacked
-    }
-    pub(super) fn lost(&self) -> u32 {
-        self.lost
     }
     /// Packets thought to be in the network (`pipe` of RFC 6675).
     #[inline]
@@ -117,7 +107,7 @@ impl Scoreboard {
                 self.sacked -= 1;
             } else {
                 if number + 1 < self.sacked_end && !segment.has(EVER_RETRANS) {
-                    self.rack.note_reordering();
+                    self.rack.reordered = true;
                 }
                 news.delivered_pkts += 1;
                 news.sent_ns = news.sent_ns.max(Some(segment.sent_ns()));
@@ -189,7 +179,7 @@ impl Scoreboard {
         news.newest = news.newest.max((was.sent_ns(), number + 1));
         if !was.has(EVER_RETRANS) {
             if number + 1 < before_end {
-                self.rack.note_reordering();
+                self.rack.reordered = true;
             }
             news.sent_ns = news.sent_ns.max(Some(was.sent_ns()));
         }

@@ -8,7 +8,7 @@ impl Sender {
     /// The first segment that is not written, or that the receive window does not allow.
     #[inline]
     pub(super) fn sendable_end(&self) -> u32 {
-        self.tcb.written.min(self.tcb.board.una().saturating_add(self.receive_window_pkts))
+        self.tcb.written.min(self.tcb.board.una.saturating_add(self.receive_window_pkts))
     }
 
     /// Sends what the windows allow: repairs first, then new data.
@@ -16,7 +16,7 @@ impl Sender {
         let tcb = &self.tcb;
         // Without limited transmit, SACKed packets do not make room until a loss is inferred.
         let unused = tcb.conn.phase == Phase::Disorder as u8 && !tcb.limited_transmit;
-        let held_back_pkts = if unused { tcb.board.sacked() } else { 0 };
+        let held_back_pkts = if unused { tcb.board.sacked } else { 0 };
         let window_pkts =
             tcb.conn.cwnd_pkts.saturating_add_signed(self.recovery.inflation_pkts(tcb.phase()));
         let room = |board: &Scoreboard| board.in_network() + held_back_pkts < window_pkts;
@@ -55,7 +55,7 @@ impl Sender {
     ) {
         let end = self.sendable_end();
         self.note_start(now_ns, end);
-        let receive_end = self.tcb.board.una().saturating_add(self.receive_window_pkts);
+        let receive_end = self.tcb.board.una.saturating_add(self.receive_window_pkts);
         let mut limited = true;
         loop {
             let nxt = self.tcb.board.nxt();
@@ -145,7 +145,7 @@ impl Sender {
         self.tcb.counters.retransmitted_pkts += 1;
         self.tcb.undo.retransmitted();
         self.sent(now_ns);
-        if number == self.tcb.board.una() && self.recovery.repair_restarts_timer() {
+        if number == self.tcb.board.una && self.recovery.repair_restarts_timer() {
             self.arm_rto(now_ns);
         }
         out.transmit(number, Ecn::NotCapable, false);

@@ -6,7 +6,7 @@ use knee_model::{Call, FlowCounters};
 
 /// The counts, with the names of [`FlowCounters`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     pub retransmitted_pkts: u32,
     pub loss_events: u32,
     pub ecn_reductions: u32,

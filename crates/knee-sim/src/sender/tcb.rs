@@ -13,34 +13,34 @@ const CWND_MAX_PKTS: u32 = 1 << 30;
 // `repr(C)` keeps the order: the fields that every ACK touches come first and together; those that only
 // losses, marks and timeouts touch come last. With thousands of flows each cache line is a miss.
 #[repr(C)]
-pub(super) struct Tcb {
+pub(crate) struct Tcb {
     /// The contract's view of the connection. Window, threshold and phase live here.
-    pub conn: Conn,
-    pub rtt: RttEstimator,
-    pub validation: CwndValidation,
+    pub(crate) conn: Conn,
+    pub(super) rtt: RttEstimator,
+    pub(super) validation: CwndValidation,
     /// Position of segment 0 in the contract's wrapping positions: anywhere, as a real connection's.
     base_pos: u32,
     /// Segments that the application has written: those below this number.
-    pub written: u32,
-    pub delivered_pkts: u64,
-    pub board: Scoreboard,
+    pub(crate) written: u32,
+    pub(super) delivered_pkts: u64,
+    pub(super) board: Scoreboard,
     /// Profile RATE: the algorithm owns the window in every phase.
-    pub owns_window: bool,
-    pub limited_transmit: bool,
-    pub ecn: bool,
+    pub(super) owns_window: bool,
+    pub(super) limited_transmit: bool,
+    pub(super) ecn: bool,
     /// The next new segment announces that a reduction was made (CWR, RFC 3168 section 6.1.2).
-    pub cwr_pending: bool,
-    pub algorithm: Algorithm,
-    pub counters: Tally,
+    pub(super) cwr_pending: bool,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) counters: Tally,
     /// A tail loss probe that is not answered yet.
-    pub probe: Option<Probe>,
+    pub(super) probe: Option<Probe>,
     /// PRR of the reduction under way, or of the latest.
-    pub prr: Prr,
+    pub(super) prr: Prr,
     /// Phases RECOVERY and LOSS end when this segment is reached, CWR when it is exceeded.
-    pub reduction_end: u32,
-    pub undo: Undo,
+    pub(super) reduction_end: u32,
+    pub(super) undo: Undo,
     /// The segment that the timer sent last.
-    pub timed_out: u32,
+    pub(super) timed_out: u32,
 }
 
 impl Tcb {
@@ -96,7 +96,7 @@ impl Tcb {
         conn.outstanding_pkts = outstanding_pkts;
         conn.srtt_us = self.rtt.srtt_us();
         conn.snd_pos = self.base_pos.wrapping_add(self.board.nxt());
-        conn.ack_pos = self.base_pos.wrapping_add(self.board.una());
+        conn.ack_pos = self.base_pos.wrapping_add(self.board.una);
         conn.app_limited = u8::from(self.board.nxt() >= self.written);
         self.refresh_limited();
     }

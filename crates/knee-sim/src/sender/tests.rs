@@ -24,6 +24,11 @@ fn sender(recovery: knee_model::Recovery, initial_window_pkts: u32) -> (Sender, 
     (sender, out)
 }
 
+/// The calls of a sender with a trace.
+fn trace_of(sender: Sender) -> Vec<knee_model::CallRecord> {
+    *sender.tcb.algorithm.trace.expect("kept")
+}
+
 fn ack(cumulative: u32) -> packet::Ack {
     packet::Ack { flow: 0, cumulative, sack: NONE, bytes: 52, echo: false }
 }
@@ -90,7 +95,7 @@ fn an_echo_reduces_once_per_window() {
         // An echo now is of the next window.
         sender.on_ack(200 * NS_PER_MS, echo(22), None, &mut out);
         assert_eq!((sender.tcb.phase(), sender.tcb.counters.ecn_reductions), (Phase::Cwr, 2));
-        let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
+        let calls: Vec<_> = trace_of(sender).iter().map(|c| c.call).collect();
         use knee_model::Call::{Init, OnAck, OnEvent, OnRtt, Ssthresh};
         assert_eq!(calls[..3], [Init, OnRtt, Ssthresh]);
         assert_eq!(calls[3..22], [OnRtt; 19]);
@@ -116,7 +121,7 @@ fn a_loss_joins_the_reduction_for_a_mark() {
         let c = sender.tcb.counters;
         assert_eq!((c.ecn_reductions, c.loss_events), (1, 1));
         assert_eq!(sender.tcb.conn.ssthresh_pkts, 9);
-        let trace = sender.take_trace();
+        let trace = trace_of(sender);
         let asked = trace.iter().filter(|c| c.call == knee_model::Call::Ssthresh).count();
         assert_eq!(asked, 1);
     }
@@ -147,7 +152,7 @@ fn a_probe_does_not_reduce_a_reduced_window() {
     assert!(sender.tcb.board.nxt() > 20);
     sender.on_ack(420 * NS_PER_MS, ack(21), None, &mut out);
     assert_eq!((sender.tcb.probe, sender.tcb.phase()), (None, Phase::Open));
-    let trace = sender.take_trace();
+    let trace = trace_of(sender);
     assert_eq!(trace.iter().filter(|c| c.call == knee_model::Call::Ssthresh).count(), 1);
 }
 
@@ -191,7 +196,7 @@ fn an_algorithm_that_paces_is_obeyed() {
     // 3 598 382.7 ns.
     assert_eq!(sender.tcb.conn.pacing_bytes_per_s, 402_403);
     assert_eq!(sender.pace_due_ns, 100 * NS_PER_MS + 3_598_383);
-    let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
+    let calls: Vec<_> = trace_of(sender).iter().map(|c| c.call).collect();
     use knee_model::Call::{Init, OnAck, OnEvent};
     assert_eq!(calls, [Init, OnAck, OnEvent]);
 }
@@ -217,7 +222,7 @@ fn an_algorithm_that_owns_its_window_keeps_it_in_recovery() {
     assert_eq!((sender.tcb.phase(), sender.tcb.conn.cwnd_pkts), (Phase::Recovery, 14));
     sender.on_ack(400 * NS_PER_MS, ack(10), None, &mut out);
     assert_eq!(sender.tcb.counters.loss_events, 1);
-    let trace = sender.take_trace();
+    let trace = trace_of(sender);
     use knee_model::Call::{Init, OnAck, Ssthresh};
     let calls: Vec<_> = trace.iter().map(|c| c.call).collect();
     assert_eq!(calls, [Init, OnAck, OnAck, OnAck, Ssthresh, OnAck, OnAck]);
@@ -264,7 +269,7 @@ fn timers_alone_may_come_between_two_reductions() {
     let sack = sacking([(4, 6), (2, 3), (0, 0)]);
     sender.on_ack(timeout_ns + 120 * NS_PER_MS, ack(1), Some(&sack), &mut out);
     assert_eq!(sender.tcb.phase(), Phase::Recovery);
-    let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
+    let calls: Vec<_> = trace_of(sender).iter().map(|c| c.call).collect();
     use knee_model::Call::{Init, OnAck, Ssthresh};
     assert_eq!(calls, [Init, OnAck, OnAck, Ssthresh, Ssthresh, OnAck]);
 }
@@ -289,7 +294,7 @@ fn an_ack_may_end_a_recovery_and_begin_another() {
     let back_ns = lost_ns + 150 * NS_PER_MS;
     sender.on_ack(back_ns, ack(5), Some(&sacking([(6, 9), (0, 0), (0, 0)])), &mut out);
     assert_eq!(sender.tcb.phase(), Phase::Recovery);
-    let calls: Vec<_> = sender.take_trace().iter().map(|c| c.call).collect();
+    let calls: Vec<_> = trace_of(sender).iter().map(|c| c.call).collect();
     use knee_model::Call::{Init, OnAck, Ssthresh};
     assert_eq!(calls, [Init, OnAck, OnAck, Ssthresh, Ssthresh, OnAck]);
 }
@@ -320,7 +325,7 @@ fn a_timeout_of_another_segment_reduces_again() {
         assert!(second_pkts < first_pkts, "{recovery:?}: {second_pkts} of {outstanding_pkts}");
         sender.on_timer(sender.timer_due_ns, &mut out);
         assert_eq!(sender.tcb.conn.ssthresh_pkts, second_pkts);
-        assert_eq!(sender.counters().timeouts, 4);
+        assert_eq!(sender.tcb.counters.timeouts, 4);
     }
 }
 
@@ -430,7 +435,7 @@ fn undoing_forgets_the_losses_too() {
     sender.on_ack(100 * NS_PER_MS, ack(1), None, &mut out);
     out.clear();
     sender.on_timeout(1000 * NS_PER_MS, &mut out);
-    assert_eq!((&out[..], sender.tcb.board.lost()), (&[1][..], 11));
+    assert_eq!((&out[..], sender.tcb.board.lost), (&[1][..], 11));
     out.clear();
     // The ACK of the original was lost; that of the retransmission reports it, so nothing is missing. It came
     // too soon to show the loss of packets sent before it (RFC 8985 section 6.2).

@@ -12,11 +12,11 @@ impl Sender {
         let tcb = &self.tcb;
         let in_probe_phase = [Phase::Open as u8, Phase::Cwr as u8].contains(&tcb.conn.phase);
         let may_probe = self.recovery.is_sack() && in_probe_phase;
-        let srtt_ns = tcb.rtt.srtt_ns();
+        let srtt_ns = tcb.rtt.srtt_ns;
         if may_probe && srtt_ns > 0 {
             let pto_ns = probe::timeout_ns(srtt_ns, tcb.board.outstanding() == 1);
             // Backoff, which would only postpone the timeout, need not be considered.
-            if pto_ns < tcb.rtt.rto_ns() {
+            if pto_ns < tcb.rtt.rto_ns {
                 (self.timer, self.timer_due_ns) = (Timer::Probe, now_ns + pto_ns);
                 return;
             }
@@ -93,7 +93,7 @@ impl Sender {
         // One reduction per window: not again for a segment that the timer has sent before (RFC 5681 section
         // 3.1), or of a window that fast recovery is repairing (Linux). A loss further on while a timeout is
         // repaired is another loss.
-        let una = tcb.board.una();
+        let una = tcb.board.una;
         let reduces = match tcb.phase() {
             Phase::Open | Phase::Disorder => true,
             Phase::Cwr | Phase::Recovery => una >= tcb.reduction_end,
@@ -120,7 +120,7 @@ impl Sender {
         // Everything else in the network was sent too lately to be lost.
         tcb.conn.cwnd_pkts = tcb.board.in_network() + 1;
         tcb.conn.cwnd_cnt = 0;
-        tcb.rtt.back_off();
+        tcb.rtt.backoffs += 1;
         self.arm_rto(now_ns);
         self.send(now_ns, out);
     }

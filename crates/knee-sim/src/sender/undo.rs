@@ -6,8 +6,8 @@ use knee_cc::SSTHRESH_INFINITE;
 
 /// The latest reduction, as far as it may be undone.
 pub(super) struct Undo {
-    /// Retransmissions not yet reported as duplicates; `None`: there is nothing to undo.
-    pending_pkts: Option<u32>,
+    /// Retransmissions not yet reported as duplicates; `None`: nothing may be undone, whatever is reported.
+    pub pending_pkts: Option<u32>,
     /// First segment outstanding when it was made.
     from: u32,
     /// It was made by a fast recovery, not by a timeout.
@@ -24,11 +24,6 @@ impl Undo {
     /// `prior_ssthresh_pkts`; segment `from` is the first outstanding.
     pub(super) fn of(from: u32, fast: bool, prior_ssthresh_pkts: u32) -> Self {
         Self { pending_pkts: Some(0), from, fast, prior_ssthresh_pkts }
-    }
-
-    /// The reduction is final, whatever is reported.
-    pub(super) fn forbid(&mut self) {
-        self.pending_pkts = None;
     }
 
     pub(super) fn retransmitted(&mut self) {
@@ -66,7 +61,7 @@ mod tests {
     #[test]
     fn a_forbidden_undo_is_never_proven() {
         let mut undo = Undo { pending_pkts: Some(1), ..Undo::new() };
-        undo.forbid();
+        undo.pending_pkts = None;
         undo.retransmitted();
         assert!(!undo.is_proven_by(0));
     }

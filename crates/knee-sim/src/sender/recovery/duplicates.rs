@@ -28,7 +28,7 @@ impl Duplicates {
     /// Packets delivered by the ACK: duplicates have already reported part of the range that it covers.
     /// (Counted whole, a full ACK would be worth a window of growth.)
     pub(super) fn delivered_pkts(&self, tcb: &Tcb) -> u32 {
-        let delivered_pkts = u64::from(tcb.board.una()) + u64::from(self.arrived_pkts);
+        let delivered_pkts = u64::from(tcb.board.una) + u64::from(self.arrived_pkts);
         delivered_pkts.saturating_sub(tcb.delivered_pkts) as u32
     }
 
@@ -54,7 +54,7 @@ mod tests {
         (0..5).for_each(|_| _ = tcb.board.push(0));
         let mut duplicates = Duplicates::default();
         let mut hear = |tcb: &mut Tcb, cumulative| {
-            let advanced = cumulative - tcb.board.una();
+            let advanced = cumulative - tcb.board.una;
             tcb.board.acknowledge(cumulative, 1);
             duplicates.hear(tcb, advanced);
             let delivered_pkts = duplicates.delivered_pkts(tcb);

@@ -43,7 +43,7 @@ impl NewReno {
     }
 
     fn on_advance(&mut self, tcb: &mut Tcb, now_ns: u64, advanced: u32) -> Option<u32> {
-        let (una, high) = (tcb.board.una(), tcb.reduction_end);
+        let (una, high) = (tcb.board.una, tcb.reduction_end);
         match tcb.phase() {
             Phase::Recovery if una >= high => {
                 // Step 3, full acknowledgement, the burst-avoiding form.
@@ -69,7 +69,7 @@ impl NewReno {
     }
 
     fn on_duplicate(&mut self, tcb: &mut Tcb, now_ns: u64) -> Option<u32> {
-        let una = tcb.board.una();
+        let una = tcb.board.una;
         match tcb.phase() {
             Phase::Recovery => {
                 // Step 2: each duplicate means that a packet has left. The algorithm may have moved
@@ -134,7 +134,7 @@ mod tests {
 
     /// An ACK of everything below `cumulative`.
     fn hear(newreno: &mut NewReno, tcb: &mut Tcb, cumulative: u32) -> State {
-        let advanced = cumulative - tcb.board.una();
+        let advanced = cumulative - tcb.board.una;
         tcb.board.acknowledge(cumulative, 1);
         let verdict = newreno.judge(tcb, 1, advanced);
         (newreno.inflation_pkts(), tcb.conn.cwnd_pkts, verdict.repair, tcb.phase())

@@ -50,7 +50,7 @@ impl NewRenoPrr {
     /// Packets delivered by an ACK that advanced by `advanced` segments. One of these fills the hole; the
     /// others had arrived, and duplicates have reported them.
     pub(super) fn delivered_pkts(&mut self, tcb: &mut Tcb, advanced: u32) -> u32 {
-        let (una, high) = (tcb.board.una(), tcb.reduction_end);
+        let (una, high) = (tcb.board.una, tcb.reduction_end);
         if tcb.phase() == Phase::Recovery && advanced == 0 && una >= high {
             // All segments outstanding at the start have arrived: nothing is learned until the phase ends.
             self.arrived_pkts = 0;
@@ -73,7 +73,7 @@ impl NewRenoPrr {
     /// `advanced` segments shows reordering.
     fn limit(&mut self, tcb: &Tcb, advanced: u32) {
         let outstanding_pkts = tcb.board.outstanding();
-        let most_pkts = outstanding_pkts.saturating_sub(tcb.board.lost().max(1));
+        let most_pkts = outstanding_pkts.saturating_sub(tcb.board.lost.max(1));
         if self.arrived_pkts > most_pkts && outstanding_pkts > 0 {
             self.arrived_pkts = most_pkts;
             self.threshold_pkts = (outstanding_pkts + advanced).min(MAX_THRESHOLD_PKTS);
@@ -87,7 +87,7 @@ impl NewRenoPrr {
         advanced: u32,
         acked_pkts: u32,
     ) -> Verdict {
-        let (una, high) = (tcb.board.una(), tcb.reduction_end);
+        let (una, high) = (tcb.board.una, tcb.reduction_end);
         let mut lost_pkts = 0;
         match tcb.phase() {
             Phase::Recovery if una > high => {
@@ -122,7 +122,7 @@ impl NewRenoPrr {
 
     /// Judges while a timeout is repaired; RFC 5682 section 2.1, steps 2 and 3a.
     fn judge_timeout(&mut self, tcb: &mut Tcb, advanced: u32) {
-        let (una, high) = (tcb.board.una(), tcb.reduction_end);
+        let (una, high) = (tcb.board.una, tcb.reduction_end);
         let new_sent = tcb.board.nxt() > high;
         if self.in_doubt && new_sent {
             self.in_doubt = advanced > 0;
@@ -142,7 +142,7 @@ impl NewRenoPrr {
     /// RFC 5682 section 2.1, step 3b: the segments that the ACK covers were outstanding at the timeout, and
     /// none of them was sent again.
     pub(super) fn was_spurious(&self, tcb: &Tcb, news: &News, advanced: u32) -> bool {
-        let from = tcb.board.una() - advanced;
+        let from = tcb.board.una - advanced;
         let first_sent = news.sent_ns.is_some() && from < tcb.reduction_end;
         tcb.phase() == Phase::Loss && self.in_doubt && first_sent
     }
@@ -182,7 +182,7 @@ mod tests {
 
     /// An ACK of everything below `cumulative`; returns the packets that it delivers, and the phase after it.
     fn hear(newreno: &mut NewRenoPrr, tcb: &mut Tcb, cumulative: u32) -> (u32, Phase) {
-        let advanced = cumulative - tcb.board.una();
+        let advanced = cumulative - tcb.board.una;
         tcb.board.acknowledge(cumulative, 1);
         let delivered_pkts = newreno.delivered_pkts(tcb, advanced);
         tcb.delivered_pkts += u64::from(delivered_pkts);

@@ -64,7 +64,7 @@ impl Sack {
     }
 
     fn reo_wnd_ns(&self, tcb: &Tcb) -> u64 {
-        self.reo_wnd.tolerance_ns(&tcb.board, tcb.phase(), tcb.rtt.srtt_ns())
+        self.reo_wnd.tolerance_ns(&tcb.board, tcb.phase(), tcb.rtt.srtt_ns)
     }
 
     pub(super) fn patience_ns(&self, tcb: &Tcb) -> u64 {
@@ -79,7 +79,7 @@ impl Sack {
         advanced: u32,
         acked_pkts: u32,
     ) -> Verdict {
-        let reached = tcb.board.una() >= tcb.reduction_end;
+        let reached = tcb.board.una >= tcb.reduction_end;
         match tcb.phase() {
             Phase::Recovery if reached => self.end_recovery(tcb, now_ns),
             Phase::Loss if reached => {
@@ -132,10 +132,10 @@ fn enter_if_lost(tcb: &mut Tcb, now_ns: u64, losses: Losses) {
         Phase::Recovery => return,
         _ => {}
     }
-    if tcb.board.lost() > 0 {
+    if tcb.board.lost > 0 {
         tcb.enter_recovery(now_ns);
     } else if tcb.phase() != Phase::Cwr {
-        let suspicious = tcb.board.sacked() > 0;
+        let suspicious = tcb.board.sacked > 0;
         tcb.set_phase(if suspicious { Phase::Disorder } else { Phase::Open });
     }
 }
