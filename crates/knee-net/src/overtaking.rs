@@ -1,33 +1,68 @@
 //! Delay without order.
 
 use crate::NEVER;
-use std::collections::BTreeMap;
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+};
 
 /// Holds packets for their delay and returns each when it is due, whatever the order of their arrival. If
 /// several are due at the same time, the earliest arrival is first.
 #[derive(Clone, Debug)]
 pub struct Overtaking<P> {
-    /// By the time at which each is due, and its place among the arrivals.
-    held: BTreeMap<(u64, u64), P>,
+    held: BinaryHeap<Reverse<Held<P>>>,
     taken_in: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Held<P> {
+    due_ns: u64,
+    place: u64,
+    packet: P,
+}
+
+impl<P> Held<P> {
+    fn key(&self) -> (u64, u64) {
+        (self.due_ns, self.place)
+    }
+}
+
+impl<P> PartialEq for Held<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<P> Eq for Held<P> {}
+
+impl<P> PartialOrd for Held<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> Ord for Held<P> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
 }
 
 impl<P> Default for Overtaking<P> {
     fn default() -> Self {
-        Self { held: BTreeMap::new(), taken_in: 0 }
+        Self { held: BinaryHeap::new(), taken_in: 0 }
     }
 }
 
 impl<P> Overtaking<P> {
     /// Takes a packet in, to be given back at `due_ns`.
     pub fn push(&mut self, due_ns: u64, packet: P) {
-        self.held.insert((due_ns, self.taken_in), packet);
+        self.held.push(Reverse(Held { due_ns, place: self.taken_in, packet }));
         self.taken_in += 1;
     }
 
     /// Returns the time at which the next packet is due; [`NEVER`] if none is held.
     pub fn next_ns(&self) -> u64 {
-        self.held.first_key_value().map_or(NEVER, |((due_ns, _), _)| *due_ns)
+        self.held.peek().map_or(NEVER, |Reverse(held)| held.due_ns)
     }
 
     /// The next packet, if it is due.
@@ -35,12 +70,12 @@ impl<P> Overtaking<P> {
         if self.next_ns() > now_ns {
             return None;
         }
-        self.held.pop_first().map(|(_, packet)| packet)
+        self.held.pop().map(|Reverse(held)| held.packet)
     }
 
-    /// Packets held, in the order in which they are due.
+    /// Packets held, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &P> {
-        self.held.values()
+        self.held.iter().map(|Reverse(held)| &held.packet)
     }
 }
 
