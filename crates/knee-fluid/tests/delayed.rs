@@ -95,7 +95,7 @@ fn corners_s(rule: &Rule) -> [f64; 3] {
     }
 }
 
-/// Whether a small disturbance of the windows at an equilibrium dies away: the linear stability of the
+/// Tells whether a small disturbance of the windows at an equilibrium dies away: the linear stability of the
 /// delayed system there, found from a disturbed trajectory of 30 round trips.
 fn decays<const K: usize>(
     link: Link,

@@ -296,7 +296,7 @@ pub fn unload(name: &str) -> Result<(), HostError> {
 /// Pins a variant that another process holds ([`Loaded`]), so that it outlives that process.
 ///
 /// # Errors
-/// As [`Loaded::persist`]; there is no such variant.
+/// The errors of [`Loaded::persist`]; there is no such variant.
 pub fn persist(name: &str) -> Result<Pinned, HostError> {
     let (variant, id) = find_link(name)?;
     let link = link_by_id(id, name)?;

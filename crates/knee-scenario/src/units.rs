@@ -9,7 +9,7 @@ const AND_ONE: &str = "+1p";
 /// Limit of a queue, in packets (`"84p"`) or bytes (`"100kB"`; `"100kB+1p"` as in dummynet).
 ///
 /// # Errors
-/// As [`parse_packets`] and [`Quantity::parse`].
+/// The errors of [`parse_packets`] and [`Quantity::parse`].
 pub fn parse_queue(text: &str) -> Result<QueueLimit, UnitError> {
     if let Some(bytes) = text.trim().strip_suffix(AND_ONE) {
         return SIZE.parse(bytes).map(QueueLimit::BytesAndOne);

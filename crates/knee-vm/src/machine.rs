@@ -33,7 +33,7 @@ const QEMU_HELP: &str =
     "sudo apt-get install qemu-system-x86 (elsewhere: QEMU for x86, 7.2 or newer)";
 /// Memory of the guest. It takes only the used part from the real machine's.
 const MEMORY_BYTES: u64 = 2 << 30;
-/// Whatever happens, a guest that runs makes progress within so long.
+/// Longest time without progress of a guest.
 const LONGEST_SILENCE: Duration = Duration::from_secs(600);
 /// Time between two looks at the guest's progress.
 const LOOKS_APART: Duration = Duration::from_millis(10);
