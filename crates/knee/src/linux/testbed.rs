@@ -13,10 +13,13 @@ use knee_testbed::{
     shell::{self, Listed, ShellError, Status},
 };
 use miette::{IntoDiagnostic, Report, Result, WrapErr, miette};
-use nix::unistd::{Uid, User, daemon, geteuid, initgroups, setgid, setuid};
+use nix::unistd::{
+    Uid, User, daemon, dup2_stderr, dup2_stdin, dup2_stdout, geteuid, initgroups, setgid, setuid,
+};
 use std::{
     env,
     ffi::{CString, OsString},
+    fs::File,
     os::unix::process::CommandExt,
     path::{Path, PathBuf, absolute},
     process::{Command, ExitCode},
@@ -135,12 +138,17 @@ fn hold(args: &Up) -> Result<ExitCode> {
     let seed = args.seed.unwrap_or(scenario.seed());
     let path = scenario.spec(seed).path;
     let pcap = args.pcap.as_deref().map(absolute).transpose().into_diagnostic()?;
+    // Opened before the command says "up": afterwards nobody would see that it cannot be opened.
+    let null = File::options().read(true).write(true).open("/dev/null").into_diagnostic()?;
     let up = shell::up(&args.name, &path, seed, about(&path), pcap.as_deref()).map_err(told)?;
     output::print(&greeting(args, &path))?;
     if !args.foreground {
         // The command ends here; its child, without terminal, folder and output, holds the path.
-        daemon(false, false).into_diagnostic().wrap_err("cannot leave the terminal")?;
+        daemon(false, true).into_diagnostic().wrap_err("cannot leave the terminal")?;
+        dup2_stdin(&null).and(dup2_stdout(&null)).and(dup2_stderr(&null)).into_diagnostic()?;
     }
+    // Leaves a descriptor for the first request.
+    drop(null);
     let status = up.serve().map_err(told)?;
     if args.foreground { output::print(&ended(&status)) } else { Ok(ExitCode::SUCCESS) }
 }
