@@ -14,8 +14,7 @@
 #   soak       a million connections through the kernel, and 24 simulated days
 #   linux      every claim and the quick evaluation of every algorithm on the host linux: ten repetitions, three where
 #              runs are long; and the same bytes from two builds of Knee; an interrupted step resumes
-#   papers     every claim over QUIC, and Ebb's goals on the host vm, three repetitions each, or as many as a verdict
-#              needs; an interrupted step resumes
+#   papers     every claim over QUIC, three repetitions each; an interrupted step resumes
 #   newcomer   the commands of the README, the install page and the tutorial on a clean Debian 12 and 13
 #
 # On two cores and with an hour for each reader it takes about seven hours without `papers`, whose time is not known.
@@ -89,30 +88,18 @@ linux() {
 		delay-aimd C24,C25,C26,C27,C28,C29,C30,C31,C37 10
 		delay-aimd C32,C33,C34,C35,C36 3
 		others all 10
+		ebb all 10
 		ftcp all 3
 	END
 	"$knee" evaluate --all --quick --host linux --keep "$out/kept" --out "$out/linux-evaluation"
 }
 papers() {
-	scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-config make jq \
-		qemu-system-x86
+	scripts/install-packages.sh gcc libc6-dev clang-19 libelf-dev zlib1g-dev pkg-config make
 	scripts/test-web.sh build
 	cargo build --release --locked --quiet -p knee
 	local knee=${CARGO_TARGET_DIR:-target}/release/knee
-	"$knee" vm fetch debian:6.12
-	rm -rf "$out"/papers*/
-	"$knee" reproduce all --host quic --repeat 3 --keep "$out/kept" --out "$out/papers-quic"
-	"$knee" reproduce ebb --host vm --repeat 3 --keep "$out/kept" --out "$out/papers-vm"
-	more_repetitions "$out/papers-vm/claims.json" | while read -r paper claims repetitions; do
-		"$knee" reproduce "$paper" --host vm --claim "$claims" --repeat "$repetitions" \
-			--keep "$out/kept" --out "$out/papers-vm-$paper" </dev/null
-	done
-}
-
-# The claims on the host vm whose verdict needs more repetitions: paper, claims, number of repetitions.
-more_repetitions() {
-	jq -r '[.claims[] | select(.host == "vm" and .measured.n < .repetitions_needed)] | group_by(.paper)[]
-		| [.[0].paper, (map(.id) | join(",")), (map(.repetitions_needed) | max)] | @tsv' "$1"
+	rm -rf "$out/papers"
+	"$knee" reproduce all --host quic --repeat 3 --keep "$out/kept" --out "$out/papers"
 }
 
 for step in "${steps[@]}"; do

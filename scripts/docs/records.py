@@ -12,8 +12,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = ROOT / "scenarios"
 EVALUATION = SCENARIOS / "evaluation"
 
-# The hosts with Linux TCP. A claim that several of them judged counts with the first.
-LINUX = ("linux", "vm", "kernel")
 LINUX_CLAIMS = ROOT / "bench/claims-linux.tsv"
 NOISE_SCORECARD = ROOT / "bench/noise-scorecard.tsv"
 NOISE_GOALS = ROOT / "bench/noise-goals.tsv"
@@ -62,9 +60,9 @@ def failing(claims: Claims) -> tuple[Claims, Claims]:
     return [c for c in fail if "cause" in c], [c for c in fail if "cause" not in c]
 
 
-def on_hosts(paper: dict[str, Any], claims: Claims, hosts: tuple[str, ...]) -> list[str]:
-    """Number of claims that hold on the first of `hosts` that judged them; the failing ones."""
-    found = [next((c["found"][h] for h in hosts if h in c.get("found", {})), None) for c in claims]
+def on_host(paper: dict[str, Any], claims: Claims, host: str) -> list[str]:
+    """Number of claims that hold on `host`, of those judged there; the failing ones."""
+    found = [c.get("found", {}).get(host) for c in claims]
     holds = found.count("holds")
     fail = [c for c, f in zip(claims, found, strict=True) if isinstance(f, dict) and "fails" in f]
     if holds or fail:
@@ -72,16 +70,11 @@ def on_hosts(paper: dict[str, Any], claims: Claims, hosts: tuple[str, ...]) -> l
     not_on = {
         f["number"]: {*paper.get("not_on", {}), *f.get("not_on", {})} for f in paper["figure"]
     }
-
-    def skipped(claim: dict[str, Any]) -> bool:
-        verdicts = claim.get("found", {})
-        return any(
-            "skip" in verdicts[h] if h in verdicts else h in not_on.get(claim["figure"], ())
-            for h in hosts
-        )
-
-    judged = not all(map(skipped, claims))
-    return ["not judged yet" if judged else "cannot be judged there", NOTHING]
+    cannot = all(
+        "skip" in verdict if verdict else host in not_on.get(claim["figure"], ())
+        for claim, verdict in zip(claims, found, strict=True)
+    )
+    return ["cannot be judged there" if cannot else "not judged yet", NOTHING]
 
 
 def claims_by_host() -> str:
@@ -98,8 +91,8 @@ def claims_by_host() -> str:
                 str(holding),
                 ids(explained),
                 ids(unexplained),
-                *on_hosts(paper, claims, LINUX),
-                *on_hosts(paper, claims, ("quic",)),
+                *on_host(paper, claims, "linux"),
+                *on_host(paper, claims, "quic"),
             ]
         )
     head = ["paper", "claims", "hold in the simulator"]

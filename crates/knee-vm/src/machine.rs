@@ -162,7 +162,7 @@ pub(crate) fn answer(
 struct Machine {
     process: Process,
     /// Collects the output of the guest on its console, and of QEMU on its error output.
-    console: Option<JoinHandle<VecDeque<String>>>,
+    console: JoinHandle<VecDeque<String>>,
 }
 
 impl Machine {
@@ -197,18 +197,16 @@ impl Machine {
             ErrorKind::NotFound => unavailable(format!("there is no {QEMU}"), QEMU_HELP),
             _ => broken(format!("{QEMU}: {e}")),
         })?;
-        Ok(Self {
-            process: Process(child),
-            console: Some(thread::spawn(move || last_lines(output))),
-        })
+        Ok(Self { process: Process(child), console: thread::spawn(move || last_lines(output)) })
     }
 
     /// An error, with the guest's last lines.
-    fn failed(mut self, why: &str) -> HostError {
+    fn failed(self, why: &str) -> HostError {
+        let Self { mut process, console } = self;
         // After its end the console is complete.
-        let _ = self.process.0.kill();
-        let status = self.process.0.wait();
-        let said = self.console.take().and_then(|console| console.join().ok()).unwrap_or_default();
+        let _ = process.0.kill();
+        let status = process.0.wait();
+        let said = console.join().unwrap_or_default();
         let mut text = format!("the virtual machine failed: {why}");
         if said.is_empty() {
             text += "; it said nothing";

@@ -136,7 +136,7 @@ impl Reproduction {
             let _ = writeln!(text, "\n{reason}");
         }
         for (claim, host, why) in &self.skipped {
-            let _ = writeln!(text, "\n{claim} is not judged on the {host}: {why}");
+            let _ = writeln!(text, "\n{claim} is not judged on the host {host}: {why}");
         }
         text.push('\n');
         for host in &self.hosts {
@@ -182,7 +182,7 @@ impl Reproduction {
         };
         let skipped = self.skipped.iter();
         summary.paragraphs.extend(
-            skipped.map(|(claim, host, why)| format!("{claim} is not judged on the {host}: {why}")),
+            skipped.map(|(claim, host, why)| format!("{claim} is not judged on the host {host}: {why}")),
         );
         for host in &self.hosts {
             if !host.made_with.is_empty() {
