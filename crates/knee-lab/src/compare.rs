@@ -275,7 +275,8 @@ pub fn compare_report(
     for host in hosts {
         let notes = approximations(host.records).into_iter();
         let notes = notes.map(|note| format!("On {}: {note}.", host.name));
-        let late = lateness(host.records).map(|l| format!("Lateness on the {}: {l}.", host.name));
+        let late =
+            lateness(host.records).map(|l| format!("Lateness on the host {}: {l}.", host.name));
         report.sections[0].paragraphs.extend(late.into_iter().chain(notes));
     }
     report.sections.extend(set_up);

@@ -32,8 +32,8 @@ pub struct Reproduction {
     pub paper: Paper,
     /// Results of each host.
     pub hosts: Vec<OnHost>,
-    /// Claims that are not judged on a host: claim, host, why.
-    pub skipped: Vec<(String, String, String)>,
+    /// A sentence for each claim that is not judged on a host.
+    pub skipped: Vec<String>,
     /// Values set in all runs, as after `--set`.
     pub set: Vec<String>,
 }
@@ -63,7 +63,7 @@ pub fn reproduce(
         let name = on.runner.host.name();
         for claim in &selection.claims {
             if let Some(why) = claim.skipped(name, &paper.figures) {
-                skipped.push((claim.id.clone(), name.to_owned(), why.to_string()));
+                skipped.push(format!("{} is not judged on the host {name}: {why}", claim.id));
             }
         }
         let others = match (index, hosts.len()) {

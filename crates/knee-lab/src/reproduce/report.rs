@@ -135,8 +135,8 @@ impl Reproduction {
         for reason in self.reasons(|_| true) {
             let _ = writeln!(text, "\n{reason}");
         }
-        for (claim, host, why) in &self.skipped {
-            let _ = writeln!(text, "\n{claim} is not judged on the host {host}: {why}");
+        for sentence in &self.skipped {
+            let _ = writeln!(text, "\n{sentence}");
         }
         text.push('\n');
         for host in &self.hosts {
@@ -180,16 +180,13 @@ impl Reproduction {
             tables: vec![self.verdict_table("All claims", |_| true, false)],
             ..Section::new(format!("{}: claims", self.paper.id))
         };
-        let skipped = self.skipped.iter();
-        summary.paragraphs.extend(
-            skipped.map(|(claim, host, why)| format!("{claim} is not judged on the host {host}: {why}")),
-        );
+        summary.paragraphs.extend(self.skipped.iter().cloned());
         for host in &self.hosts {
             if !host.made_with.is_empty() {
                 let facts: Vec<String> =
                     host.made_with.iter().map(|(name, value)| format!("{name} {value}")).collect();
                 summary.paragraphs.push(format!(
-                    "Made on the {} with {}.",
+                    "Made on the host {} with {}.",
                     host.name,
                     facts.join(", ")
                 ));
@@ -197,13 +194,13 @@ impl Reproduction {
             if let Some(other) = &host.other_software {
                 summary
                     .paragraphs
-                    .push(format!("No verdict is expected on the {}: {other}.", host.name));
+                    .push(format!("No verdict is expected on the host {}: {other}.", host.name));
             }
             if let Some(text) = &host.failures {
-                summary.paragraphs.push(format!("On the {}, {text}.", host.name));
+                summary.paragraphs.push(format!("On the host {}, {text}.", host.name));
             }
             if let Some(text) = &host.lateness {
-                summary.paragraphs.push(format!("Lateness on the {}: {text}.", host.name));
+                summary.paragraphs.push(format!("Lateness on the host {}: {text}.", host.name));
             }
             summary.paragraphs.extend(host.approximations.iter().cloned());
         }

@@ -138,16 +138,21 @@ fn hold(args: &Up) -> Result<ExitCode> {
     let seed = args.seed.unwrap_or(scenario.seed());
     let path = scenario.spec(seed).path;
     let pcap = args.pcap.as_deref().map(absolute).transpose().into_diagnostic()?;
-    // Opened before the command says "up": afterwards nobody would see that it cannot be opened.
-    let null = File::options().read(true).write(true).open("/dev/null").into_diagnostic()?;
+    // It is opened before the command says "up": afterwards nobody would see the error.
+    let null = File::options().read(true).write(true).open("/dev/null");
+    let null = null.into_diagnostic().wrap_err("cannot open /dev/null")?;
     let up = shell::up(&args.name, &path, seed, about(&path), pcap.as_deref()).map_err(told)?;
     output::print(&greeting(args, &path))?;
     if !args.foreground {
         // The command ends here; its child, without terminal, folder and output, holds the path.
-        daemon(false, true).into_diagnostic().wrap_err("cannot leave the terminal")?;
-        dup2_stdin(&null).and(dup2_stdout(&null)).and(dup2_stderr(&null)).into_diagnostic()?;
+        daemon(false, true)
+            .and_then(|()| dup2_stdin(&null))
+            .and_then(|()| dup2_stdout(&null))
+            .and_then(|()| dup2_stderr(&null))
+            .into_diagnostic()
+            .wrap_err("cannot leave the terminal")?;
     }
-    // Leaves a descriptor for the first request.
+    // The first request needs a descriptor.
     drop(null);
     let status = up.serve().map_err(told)?;
     if args.foreground { output::print(&ended(&status)) } else { Ok(ExitCode::SUCCESS) }
