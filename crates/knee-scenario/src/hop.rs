@@ -113,38 +113,44 @@ pub(super) fn route(table: &Section, path: &PathSpec) -> Result<Route, Fault> {
     Ok(Route { reverse, first_hop, last_hop })
 }
 
-/// The largest packet of `flow` in the forward direction: data, or the ACKs of a reverse flow.
-fn largest_forward_bytes(flow: &FlowSpec) -> u64 {
-    match (&flow.kind, flow.route.reverse) {
-        (_, false) => flow.packet_bytes().into(),
-        (FlowKind::Tcp(_), true) => flow.ack_bytes().into(),
-        (FlowKind::Udp { .. } | FlowKind::Probe { .. }, true) => 0,
-    }
-}
-
 /// Refuses a queue that is too small for a packet that is to pass it.
 pub(super) fn queues_take_every_packet<'a>(
     section: &Section,
     path: &PathSpec,
-    flows: impl Iterator<Item = &'a FlowSpec>,
+    mut flows: impl Iterator<Item = &'a FlowSpec> + Clone,
 ) -> Result<(), Fault> {
     let tables = section.sections("hop")?;
-    for flow in flows {
+    for flow in flows.clone() {
         for (number, hop) in (flow.route.first_hop..).zip(path.hops_of(&flow.route)) {
-            let queue = hop.queue;
-            let (QueueLimit::Bytes(limit), bytes) = (queue, largest_forward_bytes(flow)) else {
-                continue;
-            };
-            if bytes <= limit {
-                continue;
-            }
-            let packet = SIZE.show(bytes);
-            let (kind, name) = (if flow.route.reverse { "ACK" } else { "packet" }, &flow.name);
-            let queue = show_queue(queue);
-            let what = format!(" = {queue} is smaller than one {kind} of flow {name} ({packet})");
-            let remedy = format!("write at least \"{packet}\"");
-            return Err(tables.get(number).unwrap_or(section).fault("queue", &what, remedy));
+            takes_packets(tables.get(number).unwrap_or(section), hop.queue, flow, false)?;
         }
     }
-    Ok(())
+    let Some(link) = &path.reverse else { return Ok(()) };
+    flows.try_for_each(|flow| takes_packets(section, link.queue, flow, true))
+}
+
+/// Refuses a queue that is too small for the largest packet of `flow` in one direction: its data, or its
+/// ACKs where these take the other direction.
+fn takes_packets(
+    table: &Section,
+    queue: QueueLimit,
+    flow: &FlowSpec,
+    reverse: bool,
+) -> Result<(), Fault> {
+    let (kind, bytes) = match &flow.kind {
+        _ if flow.route.reverse == reverse => ("packet", flow.packet_bytes()),
+        FlowKind::Tcp(_) => ("ACK", flow.ack_bytes()),
+        FlowKind::Udp { .. } | FlowKind::Probe { .. } => return Ok(()),
+    };
+    match queue {
+        QueueLimit::Bytes(limit) if u64::from(bytes) > limit => {}
+        _ => return Ok(()),
+    }
+    let (key, value) = match reverse {
+        false => ("queue", format!(" = {}", show_queue(queue))),
+        true => ("reverse_queue", String::new()),
+    };
+    let packet = SIZE.show(bytes.into());
+    let what = format!("{value} is smaller than one {kind} of flow {} ({packet})", flow.name);
+    Err(table.fault(key, &what, format!("write at least \"{packet}\"")))
 }

@@ -272,7 +272,6 @@ fn read(root: &Section, files: &Files) -> Result<Scenario, Fault> {
         flow::flows(root, &tcp, &path, duration_ns, files)?;
     let all = || flows.iter().chain(sources.iter().map(|source| &source.flow));
     hop::queues_take_every_packet(&path_section, &path, all())?;
-    link::reverse_takes_every_packet(&path_section, &path, all())?;
     let run = RunSpec { seed, duration_ns, path, flows, record, sysctls };
     Ok(Scenario { title, repeat, text: String::new(), groups, run, sources })
 }

@@ -3,10 +3,7 @@
 use super::error::Fault;
 use super::files::Files;
 use super::section::Section;
-use crate::units::SIZE;
-use knee_model::{
-    BurstLoss, FlowKind, FlowSpec, Ns, PathSpec, QueueLimit, Reorder, ReverseLink, Varying,
-};
+use knee_model::{BurstLoss, Ns, PathSpec, Reorder, ReverseLink, Varying};
 
 /// The rate of a link whose keys begin with `prefix`: at the start, and its changes.
 pub(super) fn rate(
@@ -164,26 +161,4 @@ pub(super) fn reverse(section: &Section, files: &Files) -> Result<Option<Reverse
     };
     let queue = section.required("reverse_queue", queue, "reverse_queue = \"100p\"")?;
     Ok(Some(ReverseLink { rate_bps, rate_varies, queue }))
-}
-
-/// Refuses a queue of the reverse link that is too small for an acknowledgement, or for the data of a
-/// reverse flow.
-pub(super) fn reverse_takes_every_packet<'a>(
-    section: &Section,
-    path: &PathSpec,
-    mut flows: impl Iterator<Item = &'a FlowSpec>,
-) -> Result<(), Fault> {
-    let Some(ReverseLink { queue: QueueLimit::Bytes(limit), .. }) = path.reverse else {
-        return Ok(());
-    };
-    let largest = |flow: &FlowSpec| match flow.kind {
-        _ if flow.route.reverse => u64::from(flow.packet_bytes()),
-        FlowKind::Tcp(_) => u64::from(flow.ack_bytes()),
-        FlowKind::Udp { .. } | FlowKind::Probe { .. } => 0,
-    };
-    let Some(flow) = flows.find(|flow| largest(flow) > limit) else { return Ok(()) };
-    let (kind, size) =
-        (if flow.route.reverse { "packet" } else { "ACK" }, SIZE.show(largest(flow)));
-    let what = format!(" is smaller than one {kind} of flow {} ({size})", flow.name);
-    Err(section.fault("reverse_queue", &what, format!("write at least \"{size}\"")))
 }
