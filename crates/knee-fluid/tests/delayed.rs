@@ -382,7 +382,7 @@ fn a_loss_based_flow_drives_hd_into_region_b() {
     assert!(in_b > points.len() / 4, "{in_b} of {}", points.len());
 }
 
-/// F-TCP's estimate is the share of the link, whatever the window: C/N in one class.
+/// F-TCP's estimate converges to the flow's share of the link, which is C/N in one class.
 #[test]
 fn ftcp_with_delay() {
     let (fluid, delayed) = both(pps(10.0, 1500.0), 40.0, 20, ftcp(0.5));
